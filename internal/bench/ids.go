@@ -1,0 +1,123 @@
+package bench
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// RequestID is the short ID of a request, for example "r7k2m4q9xt": pasteable
+// into every command that takes a request.
+type RequestID string
+
+const requestIDLetters = "abcdefghjkmnpqrstuvwxyz23456789" // no letters that look like digits
+
+// NewRequestID draws an ID of about 49 random bits.
+func NewRequestID(random io.Reader) (RequestID, error) {
+	var raw [16]byte
+	if _, err := io.ReadFull(random, raw[:]); err != nil {
+		return "", fmt.Errorf("drawing a request ID: %w", err)
+	}
+	id := []byte{'r'}
+	for _, b := range raw[:10] {
+		id = append(id, requestIDLetters[int(b)%len(requestIDLetters)])
+	}
+	return RequestID(id), nil
+}
+
+// ParseRequestID reads a request's ID.
+func ParseRequestID(s string) (RequestID, error) {
+	if len(s) != 11 || s[0] != 'r' || strings.Trim(s[1:], requestIDLetters) != "" {
+		return "", invalid("request ID", s, "a request ID is r and ten letters or digits, as printed when it was created")
+	}
+	return RequestID(s), nil
+}
+
+// JobKey identifies a job within its project: a hash of what makes it this
+// job, so that expanding a request twice gives the same jobs.
+type JobKey string
+
+// JobIdentity is what a [JobKey] is a hash of.
+type JobIdentity struct {
+	// Request is set for ad-hoc jobs only: two people's equal commands are two
+	// jobs. Tracked jobs are shared by all requests that need them.
+	Request   RequestID  `json:"request,omitempty"`
+	Tag       string     `json:"tag"`
+	Target    Target     `json:"target"`
+	Backend   string     `json:"backend"`
+	Profile   string     `json:"profile"`
+	Kind      JobKind    `json:"kind"`
+	Suite     string     `json:"suite"` // content hash
+	TestCases []TestCase `json:"test_cases"`
+	SizeClass SizeClass  `json:"size_class"`
+	// Generation is raised by a rerun that must measure again.
+	Generation int `json:"generation"`
+}
+
+// Key of the job: 16 lower-case letters and digits. The order of the test
+// cases does not matter.
+func (id JobIdentity) Key() JobKey {
+	id.TestCases = slices.Clone(id.TestCases)
+	slices.SortFunc(id.TestCases, CompareTestCases)
+	text, err := json.Marshal(id)
+	if err != nil {
+		panic(fmt.Sprintf("bench: encoding a job identity: %v", err)) // plain strings and numbers: cannot happen
+	}
+	sum := sha256.Sum256(text)
+	return JobKey(strings.ToLower(base32.StdEncoding.EncodeToString(sum[:10])))
+}
+
+// ParseJobKey reads a job's key.
+func ParseJobKey(s string) (JobKey, error) {
+	if len(s) != 16 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz234567") != "" {
+		return "", invalid("job", s, "a job's key is 16 letters and digits, as printed by 'benchloom status REQUEST'")
+	}
+	return JobKey(s), nil
+}
+
+// RunID identifies one attempt at a job: the job's key, a dash, and eight
+// hexadecimal digits.
+type RunID string
+
+// NewRunID derives the ID from what makes the attempt unique in Temporal, so
+// that an attempt which asks twice for its start is known the second time.
+func NewRunID(job JobKey, workflowRun, activity string, attempt int32) RunID {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", workflowRun, activity, attempt))
+	return RunID(string(job) + "-" + hex.EncodeToString(sum[:4]))
+}
+
+// ParseRunID reads a run's ID.
+func ParseRunID(s string) (RunID, error) {
+	key, suffix, ok := strings.Cut(s, "-")
+	if _, err := ParseJobKey(key); err != nil || !ok || len(suffix) != 8 || strings.Trim(suffix, "0123456789abcdef") != "" {
+		return "", invalid("run ID", s, "a run's ID is a job's key, a dash and eight hexadecimal digits")
+	}
+	return RunID(s), nil
+}
+
+// Job is the key of the run's job.
+func (id RunID) Job() JobKey {
+	key, _, _ := strings.Cut(string(id), "-")
+	return JobKey(key)
+}
+
+// Workflow IDs, as an operator finds them in the Temporal Web UI. They are made
+// here and nowhere else.
+
+// RequestWorkflowID is request/<project>/<request ID>.
+func RequestWorkflowID(project string, id RequestID) string {
+	return "request/" + project + "/" + string(id)
+}
+
+// JobWorkflowID is job/<project>/<job key>.
+func JobWorkflowID(project string, key JobKey) string {
+	return "job/" + project + "/" + string(key)
+}
+
+// QueueWorkflowID is queue/<project>.
+func QueueWorkflowID(project string) string { return "queue/" + project }

@@ -1,0 +1,78 @@
+package bench
+
+// JobStatus is where a job stands.
+type JobStatus string
+
+const (
+	// JobQueued: a row, not yet in Temporal.
+	JobQueued JobStatus = "queued"
+	// JobHandedOut: its workflow waits in a task queue for an idle collector.
+	JobHandedOut JobStatus = "handed_out"
+	// JobInProgress: a collector has passed the fence.
+	JobInProgress JobStatus = "in_progress"
+	JobSuccess    JobStatus = "success"
+	JobFailure    JobStatus = "failure"
+	JobCancelled  JobStatus = "cancelled"
+)
+
+// Open tells whether the job can still run.
+func (s JobStatus) Open() bool {
+	return s == JobQueued || s == JobHandedOut || s == JobInProgress
+}
+
+// RunReason tells why an attempt at a job was made.
+type RunReason string
+
+const (
+	Scheduled  RunReason = "scheduled"
+	Retry      RunReason = "retry"
+	Escalation RunReason = "escalation"
+	Rerun      RunReason = "rerun"
+)
+
+// RunOutcome is how one attempt at a job ended. The empty outcome is that of a
+// run which is still going on.
+type RunOutcome string
+
+const (
+	RunRunning   RunOutcome = ""
+	RunSuccess   RunOutcome = "success"
+	RunFailure   RunOutcome = "failure"
+	RunTooSmall  RunOutcome = "too_small"
+	RunPermanent RunOutcome = "permanent"
+	RunCancelled RunOutcome = "cancelled"
+	// RunLost: the collector died, was shut down, or was fenced off.
+	RunLost RunOutcome = "lost"
+)
+
+// FailureKind says who has to answer a failure; see the table "What can go
+// wrong, and who answers" in docs/architecture.md.
+type FailureKind string
+
+const (
+	// Infrastructure: collector died, worker shut down, API or database away.
+	// Tried again on the same size class, never the job's failure.
+	FailInfrastructure FailureKind = "infrastructure"
+	// TooSmall: a timeout or out of memory.
+	FailTooSmall FailureKind = "too_small"
+	// FailJob: a benchmark exits with an error. Counted.
+	FailJob FailureKind = "job"
+	// FailPermanent: artifact not found, invalid definition. Final at once.
+	FailPermanent FailureKind = "permanent"
+	FailCancelled FailureKind = "cancelled"
+)
+
+// MaxJobFails is how many attempts a job has by default (MAX_JOB_FAILS of the
+// request life cycle): the third failure fails it.
+const MaxJobFails = 3
+
+// CollectorState is what a collector is seen to do.
+type CollectorState string
+
+const (
+	CollectorInactive     CollectorState = "inactive"
+	CollectorWaiting      CollectorState = "waiting"
+	CollectorBenchmarking CollectorState = "benchmarking"
+	CollectorDraining     CollectorState = "draining"
+	CollectorOffline      CollectorState = "offline"
+)

@@ -1,0 +1,126 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// ErrInvalid is what every constructor and parser of this package wraps when
+// it refuses a value.
+var ErrInvalid = errors.New("invalid value")
+
+func invalid(kind, value, rule string) error {
+	return fmt.Errorf("%w: %s %q: %s", ErrInvalid, kind, value, rule)
+}
+
+var (
+	namePattern   = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$`)
+	tagPattern    = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._+-]{0,126}[A-Za-z0-9+])?$`)
+	targetPattern = regexp.MustCompile(`^[a-z0-9_]+(-[a-z0-9_.]+){1,3}$`)
+	casePattern   = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._:+/ -]{0,126}[A-Za-z0-9._+-])?$`)
+)
+
+const nameRule = "use 1 to 64 lower-case letters, digits, '.', '_' or '-', beginning and ending with a letter or digit"
+
+// CheckName tells whether s can name a project, a pool, a collector, a suite,
+// a benchmark set or a queue. These names stand in workflow IDs and task queue
+// names, so they hold no slash and no white space.
+func CheckName(kind, s string) error {
+	if !namePattern.MatchString(s) {
+		return invalid(kind, s, nameRule)
+	}
+	return nil
+}
+
+// CheckTag tells whether s can name an artifact: a version or a commit's SHA.
+func CheckTag(s string) error {
+	if !tagPattern.MatchString(s) {
+		return invalid("tag", s, "use 1 to 128 letters, digits, '.', '_', '+' or '-', beginning with a letter or digit")
+	}
+	return nil
+}
+
+// CheckParameter tells whether s can be a benchmark's name or one of its
+// parameters (profile, scenario, backend).
+func CheckParameter(kind, s string) error {
+	if !casePattern.MatchString(s) {
+		return invalid(kind, s, "use 1 to 128 letters, digits, spaces or any of . _ : + / -, beginning with a letter or digit")
+	}
+	return nil
+}
+
+// Target is a target tuple as compilers write it, for example
+// x86_64-unknown-linux-gnu: what an artifact runs on.
+type Target string
+
+// ParseTarget reads a target tuple of two to four parts.
+func ParseTarget(s string) (Target, error) {
+	if len(s) > 64 || !targetPattern.MatchString(s) {
+		return "", invalid("target", s, "write a target tuple such as x86_64-unknown-linux-gnu")
+	}
+	return Target(s), nil
+}
+
+// HostTarget is the target tuple of a machine with Go's names for its
+// operating system and architecture, for example ("linux", "amd64").
+func HostTarget(goos, goarch string) (Target, error) {
+	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64", "386": "i686", "riscv64": "riscv64gc", "ppc64le": "powerpc64le", "s390x": "s390x"}[goarch]
+	system := map[string]string{"linux": "unknown-linux-gnu", "darwin": "apple-darwin", "windows": "pc-windows-msvc"}[goos]
+	if arch == "" || system == "" {
+		return "", invalid("machine", goos+"/"+goarch, "no target tuple is known for it; name one with --target")
+	}
+	return Target(arch + "-" + system), nil
+}
+
+// Arch is the first part of the tuple, for example x86_64.
+func (t Target) Arch() string {
+	arch, _, _ := strings.Cut(string(t), "-")
+	return arch
+}
+
+func (t Target) String() string { return string(t) }
+
+// SizeClass tells how large a collector is relative to the others of its
+// target: a positive integer. On one machine it is its number of cores.
+type SizeClass int
+
+// MaxSizeClass bounds size classes, so that one fits every column and name.
+const MaxSizeClass = 4096
+
+// NewSizeClass refuses anything below 1 and above [MaxSizeClass].
+func NewSizeClass(n int) (SizeClass, error) {
+	if n < 1 || n > MaxSizeClass {
+		return 0, invalid("size class", fmt.Sprint(n), fmt.Sprintf("a size class is a whole number from 1 to %d", MaxSizeClass))
+	}
+	return SizeClass(n), nil
+}
+
+// Pool names collectors that are interchangeable: same target, same size
+// class, same hardware.
+type Pool struct {
+	Target    Target    `json:"target"`
+	SizeClass SizeClass `json:"size_class"`
+	Name      string    `json:"pool"`
+}
+
+// NewPool checks the parts of a pool's identity.
+func NewPool(target Target, class SizeClass, name string) (Pool, error) {
+	if _, err := ParseTarget(string(target)); err != nil {
+		return Pool{}, err
+	}
+	if _, err := NewSizeClass(int(class)); err != nil {
+		return Pool{}, err
+	}
+	if err := CheckName("pool", name); err != nil {
+		return Pool{}, err
+	}
+	return Pool{Target: target, SizeClass: class, Name: name}, nil
+}
+
+// TaskQueue is the Temporal task queue from which the pool's collectors take
+// their jobs: bench/<target>/<size>/<pool>.
+func (p Pool) TaskQueue() string {
+	return fmt.Sprintf("bench/%s/%d/%s", p.Target, p.SizeClass, p.Name)
+}

@@ -1,0 +1,114 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// ProjectConfig is what an operator decides about a project.
+type ProjectConfig struct {
+	Description string `json:"description,omitempty" yaml:"description" doc:"What the project is, in a sentence."`
+	// Targets are measured by default. Empty: those of the suite for which a
+	// collector is registered.
+	Targets []Target `json:"targets,omitempty" yaml:"targets" doc:"Targets measured by default; empty: those of the suite that have a collector."`
+	// Artifacts tells where artifacts come from, where that differs from what
+	// the suite says.
+	Artifacts ArtifactSource `json:"artifacts,omitzero" yaml:"artifacts"`
+	Queue     QueuePolicy    `json:"queue,omitzero" yaml:"queue"`
+	Size      SizePolicy     `json:"size,omitzero" yaml:"size"`
+	// MaxJobFails is how many attempts a failing job has; 0: [MaxJobFails].
+	MaxJobFails int `json:"max_job_fails,omitempty" yaml:"max_job_fails" minimum:"0" maximum:"20" doc:"Attempts of a failing job; 0: 3."`
+}
+
+// ArtifactSource overrides a suite's artifact provider.
+type ArtifactSource struct {
+	Provider   string            `json:"provider,omitempty" yaml:"provider" doc:"go-toolchain, goroot, rustup, directory or url; empty: the suite's."`
+	Parameters map[string]string `json:"parameters,omitempty" yaml:"parameters"`
+	// Tags overrides single artifacts, by tag.
+	Tags map[string]TagSource `json:"tags,omitempty" yaml:"tags" doc:"Where single artifacts come from, by tag."`
+}
+
+// TagSource tells where one artifact comes from.
+type TagSource struct {
+	Provider   string            `json:"provider" yaml:"provider"`
+	Parameters map[string]string `json:"parameters,omitempty" yaml:"parameters"`
+}
+
+// For is the provider and parameters for a tag, where those of the suite are
+// provider and parameters.
+func (s ArtifactSource) For(tag, provider string, parameters map[string]string) (string, map[string]string) {
+	if own, ok := s.Tags[tag]; ok {
+		return own.Provider, own.Parameters
+	}
+	if s.Provider != "" {
+		return s.Provider, s.Parameters
+	}
+	return provider, parameters
+}
+
+// QueuePolicy orders a project's requests.
+type QueuePolicy struct {
+	Policy string `json:"policy,omitempty" yaml:"policy" enum:"spec,upstream" doc:"Order of requests; empty: spec."`
+	// MaxInProgress is how many tracked requests run at once; 0: 1.
+	MaxInProgress int `json:"max_in_progress,omitempty" yaml:"max_in_progress" minimum:"0" maximum:"100" doc:"Tracked requests that run at once; 0: 1."`
+}
+
+// SizePolicy decides on which size class a project's jobs run.
+type SizePolicy struct {
+	// Class pins all jobs to a size class; 0: the largest registered one.
+	Class SizeClass `json:"class,omitempty" yaml:"class" minimum:"0" maximum:"4096" doc:"Size class of all jobs; 0: the largest registered."`
+}
+
+// Check refuses a configuration that cannot be meant.
+func (c ProjectConfig) Check() error {
+	for _, t := range c.Targets {
+		if _, err := ParseTarget(string(t)); err != nil {
+			return err
+		}
+	}
+	for tag := range c.Artifacts.Tags {
+		if err := CheckTag(tag); err != nil {
+			return err
+		}
+	}
+	switch c.Queue.Policy {
+	case "", "spec", "upstream":
+	default:
+		return invalid("queue policy", c.Queue.Policy, "use spec or upstream")
+	}
+	if c.Queue.MaxInProgress < 0 || c.Queue.MaxInProgress > 100 {
+		return invalid("max_in_progress", fmt.Sprint(c.Queue.MaxInProgress), "use 1 to 100, or leave it out for 1")
+	}
+	if c.MaxJobFails < 0 || c.MaxJobFails > 20 {
+		return invalid("max_job_fails", fmt.Sprint(c.MaxJobFails), "use 1 to 20, or leave it out for 3")
+	}
+	if c.Size.Class != 0 {
+		if _, err := NewSizeClass(int(c.Size.Class)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Slots is how many tracked requests may run at once.
+func (c ProjectConfig) Slots() int { return max(1, c.Queue.MaxInProgress) }
+
+// Fails is how many attempts a failing job has.
+func (c ProjectConfig) Fails() int {
+	if c.MaxJobFails == 0 {
+		return MaxJobFails
+	}
+	return c.MaxJobFails
+}
+
+// ReadProjectConfig reads a stored configuration.
+func ReadProjectConfig(text []byte) (ProjectConfig, error) {
+	var c ProjectConfig
+	if len(text) == 0 {
+		return c, nil
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		return c, fmt.Errorf("%w: project configuration: %w", ErrInvalid, err)
+	}
+	return c, c.Check()
+}

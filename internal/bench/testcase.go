@@ -1,0 +1,181 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// JobKind is the kind of work in a job. It decides how the collector prepares
+// and measures it.
+type JobKind string
+
+// The kinds of the request life cycle (compiletime, runtime), and command, the
+// kind of an ad-hoc job: one command line, measured once.
+const (
+	KindCompileTime JobKind = "compiletime"
+	KindRuntime     JobKind = "runtime"
+	KindCommand     JobKind = "command"
+)
+
+// ParseJobKind reads a kind; case does not matter.
+func ParseJobKind(s string) (JobKind, error) {
+	switch k := JobKind(strings.ToLower(s)); k {
+	case KindCompileTime, KindRuntime, KindCommand:
+		return k, nil
+	}
+	return "", invalid("job kind", s, "use compiletime, runtime or command")
+}
+
+// Category sorts benchmarks by how much a change in them matters.
+type Category string
+
+const (
+	Primary   Category = "primary"
+	Secondary Category = "secondary"
+)
+
+// ParseCategory reads a category; the empty string is primary.
+func ParseCategory(s string) (Category, error) {
+	switch c := Category(strings.ToLower(s)); c {
+	case "":
+		return Primary, nil
+	case Primary, Secondary:
+		return c, nil
+	}
+	return "", invalid("category", s, "use primary or secondary")
+}
+
+// TestCase is a benchmark with its parameters: what has one time series per
+// metric. Profile, scenario and backend are empty for runtime benchmarks
+// without them.
+type TestCase struct {
+	Benchmark string `json:"benchmark"`
+	Profile   string `json:"profile,omitempty"`
+	Scenario  string `json:"scenario,omitempty"`
+	Backend   string `json:"backend,omitempty"`
+	Target    Target `json:"target"`
+}
+
+// NewTestCase checks every part of a test case. Profile, scenario and backend
+// may be empty.
+func NewTestCase(tc TestCase) (TestCase, error) {
+	if err := CheckParameter("benchmark", tc.Benchmark); err != nil {
+		return TestCase{}, err
+	}
+	for kind, value := range map[string]string{"profile": tc.Profile, "scenario": tc.Scenario, "backend": tc.Backend} {
+		if value == "" {
+			continue
+		}
+		if err := CheckParameter(kind, value); err != nil {
+			return TestCase{}, err
+		}
+	}
+	if _, err := ParseTarget(string(tc.Target)); err != nil {
+		return TestCase{}, err
+	}
+	return tc, nil
+}
+
+// String names the test case for people, for example
+// "gin build full gc x86_64-unknown-linux-gnu".
+func (tc TestCase) String() string {
+	parts := []string{tc.Benchmark}
+	for _, p := range []string{tc.Profile, tc.Scenario, tc.Backend, string(tc.Target)} {
+		if p != "" {
+			parts = append(parts, p)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// CompareTestCases orders test cases by benchmark, profile, scenario, backend,
+// target. Scenarios stand in the order in which they are shown.
+func CompareTestCases(a, b TestCase) int {
+	return cmp.Or(
+		cmp.Compare(a.Benchmark, b.Benchmark),
+		cmp.Compare(a.Profile, b.Profile),
+		CompareScenarios(a.Scenario, b.Scenario),
+		cmp.Compare(a.Backend, b.Backend),
+		cmp.Compare(a.Target, b.Target),
+	)
+}
+
+// CompareScenarios orders scenarios as they are shown: full, incr-full,
+// incr-unchanged, incr-patched; among patches println first, then by name;
+// unknown ones last, by name.
+func CompareScenarios(a, b string) int {
+	rank := func(s string) (int, string) {
+		name, patch, _ := strings.Cut(s, ":")
+		patch = strings.TrimSpace(patch)
+		at := slices.Index([]string{"", "full", "incr-full", "incr-unchanged", "incr-patched"}, name)
+		switch {
+		case at < 0:
+			return 6, s
+		case patch == "println":
+			return at, ""
+		}
+		return at, patch
+	}
+	ra, pa := rank(a)
+	rb, pb := rank(b)
+	return cmp.Or(cmp.Compare(ra, rb), cmp.Compare(pa, pb), cmp.Compare(a, b))
+}
+
+// Metric names what a statistic counts, for example "wall-time" or "max-rss".
+type Metric string
+
+// The metrics that every measured command has, then those that only machines
+// with hardware counters have. Times are in seconds, sizes in bytes, the rest
+// are counts. Runtime benchmarks add the units of their own output, such as
+// "ns/op".
+const (
+	WallTime            Metric = "wall-time"
+	CPUTime             Metric = "cpu-time"
+	UserTime            Metric = "user-time"
+	SystemTime          Metric = "system-time"
+	MaxRSS              Metric = "max-rss"
+	MinorFaults         Metric = "minor-faults"
+	MajorFaults         Metric = "major-faults"
+	VoluntarySwitches   Metric = "voluntary-switches"
+	InvoluntarySwitches Metric = "involuntary-switches"
+	Instructions        Metric = "instructions:u"
+	Cycles              Metric = "cycles:u"
+	BranchMisses        Metric = "branch-misses"
+	CacheMisses         Metric = "cache-misses"
+)
+
+// SizePrefix begins the name of every metric that is the size of a file which
+// the measured command has written: "size:binary", "size:object". Sizes are
+// exact: any change of them counts.
+const SizePrefix = "size:"
+
+// Direction tells which way a metric improves.
+type Direction string
+
+const (
+	LowerIsBetter  Direction = "lower"
+	HigherIsBetter Direction = "higher"
+)
+
+// Exact tells whether repeated measurements of the metric give the same value,
+// so that a single one is enough.
+func (m Metric) Exact() bool { return strings.HasPrefix(string(m), SizePrefix) }
+
+// Direction of the metric: throughput units ("MB/s", "…/s") improve upwards,
+// everything else downwards.
+func (m Metric) Direction() Direction {
+	if strings.HasSuffix(string(m), "/s") {
+		return HigherIsBetter
+	}
+	return LowerIsBetter
+}
+
+// CheckMetric tells whether s can name a metric.
+func CheckMetric(s string) error {
+	if s == "" || len(s) > 64 || strings.ContainsAny(s, " \t\n\"'\\") {
+		return fmt.Errorf("%w: metric %q: use 1 to 64 characters without spaces and quotes", ErrInvalid, s)
+	}
+	return nil
+}
