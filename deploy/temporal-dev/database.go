@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/persistence/sql/sqlplugin"
+	sqliteplugin "go.temporal.io/server/common/persistence/sql/sqlplugin/sqlite"
+	"go.temporal.io/server/schema/sqlite"
+	"google.golang.org/protobuf/types/known/durationpb"
+	sqlitedriver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+const (
+	// clusterName names the one cluster in every database file.
+	clusterName = "active"
+
+	// schemaRevision is stored as SQLite's user_version. It counts the schemas
+	// of the Temporal servers that this program has embedded: raise it together
+	// with a server whose schema/sqlite differs. Revision 1: server 1.32.
+	schemaRevision = 1
+
+	// retention is how long closed workflows of a new namespace stay visible.
+	retention = 30 * 24 * time.Hour
+)
+
+// pragmas of every connection. A commit is on the disk when it returns (the
+// write-ahead log with synchronous=FULL), and one process at a time holds the
+// file: two servers on one file would take the history shard from each other.
+var pragmas = map[string]string{
+	"journal_mode": "WAL",
+	"locking_mode": "EXCLUSIVE",
+	"synchronous":  "FULL",
+}
+
+// openDatabase creates the file with its schema and the namespace where absent
+// and returns how the server reaches it.
+func openDatabase(ctx context.Context, file, namespace string) (*config.SQL, error) {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return nil, fmt.Errorf("resolving the database file's path: %w", err)
+	}
+	if _, err := os.Stat(filepath.Dir(file)); err != nil {
+		return nil, fmt.Errorf("the directory of database file %s cannot be used: %w", file, err)
+	}
+	if err := prepareSchema(ctx, file); err != nil {
+		return nil, err
+	}
+	conf := &config.SQL{
+		PluginName: sqliteplugin.PluginName,
+		// The plugin puts the name into a URI as it is.
+		DatabaseName:      uriPath(file),
+		ConnectAttributes: map[string]string{"mode": "rw"},
+	}
+	for name, value := range pragmas {
+		conf.ConnectAttributes[name] = value
+	}
+	wanted, err := sqlite.NewNamespaceConfig(clusterName, namespace, false, nil)
+	if err != nil {
+		return nil, fmt.Errorf("describing namespace %s: %w", namespace, err)
+	}
+	wanted.Detail.Config.Retention = durationpb.New(retention)
+	if err := sqlite.CreateNamespaces(conf, wanted); err != nil {
+		return nil, fmt.Errorf("creating namespace %s in database file %s: %w", namespace, file, err)
+	}
+	return conf, nil
+}
+
+// prepareSchema creates the schema in an empty file, in one transaction, so
+// that a process killed meanwhile leaves a file that is still empty.
+func prepareSchema(ctx context.Context, file string) (err error) {
+	defer func() {
+		if err != nil {
+			err = explain(file, err)
+		}
+	}()
+	query := url.Values{"mode": {"rwc"}}
+	for name, value := range pragmas {
+		query.Add("_pragma", name+"="+value)
+	}
+	db, err := sql.Open("sqlite", "file:"+uriPath(file)+"?"+query.Encode())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	db.SetMaxOpenConns(1)
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+
+	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		}
+	}()
+	var revision, tables int
+	if err := conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&revision); err != nil {
+		return err
+	}
+	if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&tables); err != nil {
+		return err
+	}
+	switch {
+	case revision == 0 && tables == 0:
+		if err := sqlite.SetupSchemaOnDB(schemaWriter{ctx: ctx, conn: conn}); err != nil {
+			return err
+		}
+		if _, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", schemaRevision)); err != nil {
+			return err
+		}
+	case revision != schemaRevision:
+		return fmt.Errorf("it has schema revision %d, this program needs %d: use the program that wrote it, or move the file away to begin with an empty one", revision, schemaRevision)
+	}
+	_, err = conn.ExecContext(ctx, "COMMIT")
+	return err
+}
+
+// explain says in words what SQLite's code means for whoever starts the server.
+func explain(file string, err error) error {
+	if sqliteErr, ok := errors.AsType[*sqlitedriver.Error](err); ok {
+		switch sqliteErr.Code() & 0xff { // the low byte is the primary code
+		case sqlite3.SQLITE_BUSY:
+			return fmt.Errorf("database file %s is in use by another process: stop that one first", file)
+		case sqlite3.SQLITE_NOTADB:
+			return fmt.Errorf("database file %s is not an SQLite database: move it away to begin with an empty one", file)
+		}
+	}
+	return fmt.Errorf("opening database file %s: %w", file, err)
+}
+
+// uriPath is a file's path as it stands in an SQLite URI.
+func uriPath(file string) string {
+	return (&url.URL{Path: filepath.ToSlash(file)}).EscapedPath()
+}
+
+// schemaWriter is the part of the server's database administration that setting
+// up a schema uses: statements, here within the caller's transaction.
+type schemaWriter struct {
+	sqlplugin.AdminDB
+	ctx  context.Context
+	conn *sql.Conn
+}
+
+func (w schemaWriter) Exec(statement string, args ...any) error {
+	_, err := w.conn.ExecContext(w.ctx, statement, args...)
+	return err
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+)
+
+// loopback is where the server's inner services listen: nothing but the
+// frontend and the Web UI is ever reachable from elsewhere.
+const loopback = "127.0.0.1"
+
+// ports are the TCP ports of one server; ui 0 means no Web UI.
+type ports struct {
+	frontend, history, matching, worker, ui int
+}
+
+// choosePorts checks that the wanted ports can be bound and picks free ones for
+// the rest. All are held together while choosing, so no two are the same.
+func choosePorts(ip net.IP, frontend, ui int) (ports, error) {
+	var held []net.Listener
+	defer func() {
+		for _, listener := range held {
+			_ = listener.Close()
+		}
+	}()
+	hold := func(name, flagName, host string, port int) (int, error) {
+		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		if err != nil {
+			if errors.Is(err, syscall.EADDRINUSE) {
+				return 0, fmt.Errorf("%s port %d on %s is taken by another process: stop that process or choose another port with --%s", name, port, host, flagName)
+			}
+			return 0, fmt.Errorf("%s port %d on %s cannot be used: %w", name, port, host, err)
+		}
+		held = append(held, listener)
+		return listener.Addr().(*net.TCPAddr).Port, nil
+	}
+
+	var chosen ports
+	var err error
+	if chosen.frontend, err = hold("frontend", "port", ip.String(), frontend); err != nil {
+		return ports{}, err
+	}
+	if ui != 0 {
+		if chosen.ui, err = hold("Web UI", "ui-port", ip.String(), ui); err != nil {
+			return ports{}, err
+		}
+	}
+	for _, inner := range []struct {
+		name string
+		port *int
+	}{{"history", &chosen.history}, {"matching", &chosen.matching}, {"worker", &chosen.worker}} {
+		if *inner.port, err = hold(inner.name, "ip", loopback, 0); err != nil {
+			return ports{}, err
+		}
+	}
+	return chosen, nil
+}
+
+// reachable is the host under which this machine reaches a server that listens
+// on ip: loopback for a server that listens on all addresses.
+func reachable(ip net.IP) string {
+	switch {
+	case !ip.IsUnspecified():
+		return ip.String()
+	case ip.To4() != nil:
+		return loopback
+	default:
+		return net.IPv6loopback.String()
+	}
+}

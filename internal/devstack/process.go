@@ -1,0 +1,164 @@
+package devstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"syscall"
+	"time"
+)
+
+// Process describes one process to supervise.
+type Process struct {
+	// Name is unique, and the name of the log file: lower-case letters, digits
+	// and hyphens.
+	Name string
+	// Argv is the program and its arguments.
+	Argv []string
+	// Env is the whole environment; nil means that of this process.
+	Env []string
+	// Dir is the working directory; empty means that of this process.
+	Dir string
+	// Group orders starting and stopping: a group starts, all of it at once,
+	// when every process of the lower ones is ready, and stops before them.
+	Group int
+	// CPUs are those that the process may run on; none means all that this
+	// process may use. Linux only.
+	CPUs []int
+
+	// Prepare, if set, runs before each start.
+	Prepare func(ctx context.Context) error
+	// Ready, if set, is asked about 20 times a second after each start until it
+	// returns nil. Without it a process is ready once started, or, if OneShot,
+	// when it has ended.
+	Ready func(ctx context.Context) error
+	// ReadyBound is how long that may take before the process is stopped and
+	// started again; 0 means one minute.
+	ReadyBound time.Duration
+
+	// OneShot is for a process that ends with exit status 0 when its work is
+	// done.
+	OneShot bool
+
+	// StopSignal asks the process to stop; 0 means SIGTERM.
+	StopSignal syscall.Signal
+	// StopBound is how long stopping may take; 0 means 10 s.
+	StopBound time.Duration
+	// QuitSignal, if set, is sent when StopBound has passed, and when the
+	// supervisor itself dies; SIGKILL follows after two seconds. Without it
+	// SIGKILL is sent at once.
+	QuitSignal syscall.Signal
+
+	account account
+}
+
+var processName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
+
+// withDefaults checks the description and fills in what is left out.
+func (p Process) withDefaults() (Process, error) {
+	if !processName.MatchString(p.Name) {
+		return p, fmt.Errorf("process name %q is not allowed: use lower-case letters, digits and hyphens", p.Name)
+	}
+	if len(p.Argv) == 0 || p.Argv[0] == "" {
+		return p, fmt.Errorf("process %s has no program to run", p.Name)
+	}
+	if p.OneShot && p.Ready != nil {
+		return p, fmt.Errorf("process %s is ready when it has ended: it cannot have a readiness check as well", p.Name)
+	}
+	if p.ReadyBound == 0 {
+		p.ReadyBound = time.Minute
+	}
+	if p.StopSignal == 0 {
+		p.StopSignal = syscall.SIGTERM
+	}
+	if p.StopBound == 0 {
+		p.StopBound = 10 * time.Second
+	}
+	return p, nil
+}
+
+// deathSignal is what ends the process when nobody watches it any longer.
+func (p Process) deathSignal() syscall.Signal {
+	if p.QuitSignal != 0 {
+		return p.QuitSignal
+	}
+	return syscall.SIGKILL
+}
+
+// permanentError marks an error that starting again cannot cure.
+type permanentError struct{ err error }
+
+func (e permanentError) Error() string { return e.err.Error() }
+func (e permanentError) Unwrap() error { return e.err }
+
+// Permanent marks an error of Prepare or Ready that starting the process again
+// cannot cure: it ends the supervisor.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return permanentError{err}
+}
+
+func isPermanent(err error) bool {
+	_, ok := errors.AsType[permanentError](err)
+	return ok
+}
+
+// ProcessError is how a process ended that kept the stack from running.
+type ProcessError struct {
+	Name string
+	// Reason is the exit status, the signal, or what kept it from starting.
+	Reason error
+	// Output is the end of what it last wrote, at most 20 lines.
+	Output []string
+	// LogFile holds all of it.
+	LogFile string
+}
+
+// Error has the process's name, its exit status and its last lines.
+func (e *ProcessError) Error() string {
+	text := fmt.Sprintf("process %s failed: %v", e.Name, e.Reason)
+	if len(e.Output) == 0 {
+		return text
+	}
+	text += "; its last output, all of it is in " + e.LogFile + ":"
+	for _, line := range e.Output {
+		text += "\n  " + line
+	}
+	return text
+}
+
+func (e *ProcessError) Unwrap() error { return e.Reason }
+
+// RestartPolicy is what happens to a process that ends by itself.
+type RestartPolicy struct {
+	// First is the pause before the first restart; it doubles up to Longest.
+	First, Longest time.Duration
+	// Healthy is how long a process must have been ready for the pause to begin
+	// anew.
+	Healthy time.Duration
+	// GiveUp is how many times in a row a process may end, or fail to start,
+	// without having been ready.
+	GiveUp int
+}
+
+// DefaultRestartPolicy restarts after 200 ms, then up to 10 s, and gives up on a
+// process that never got ready in six attempts.
+func DefaultRestartPolicy() RestartPolicy {
+	return RestartPolicy{First: 200 * time.Millisecond, Longest: 10 * time.Second, Healthy: 30 * time.Second, GiveUp: 6}
+}
+
+// Pause is how long to wait before the restart after the given number of
+// endings in a row (1 for the first).
+func (r RestartPolicy) Pause(endings int) time.Duration {
+	pause := r.First
+	for range endings - 1 {
+		if pause >= r.Longest/2 {
+			return r.Longest
+		}
+		pause *= 2
+	}
+	return min(pause, r.Longest)
+}

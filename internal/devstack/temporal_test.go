@@ -1,0 +1,198 @@
+//go:build linux || darwin
+
+package devstack_test
+
+import (
+	"context"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+
+	"github.com/benchloom/benchloom/internal/devstack"
+)
+
+// temporalDev is the program under test; without it these tests mean nothing.
+func temporalDev(t *testing.T) string {
+	t.Helper()
+	program := os.Getenv("BENCHLOOM_TEMPORAL_DEV")
+	if program == "" {
+		dir, err := os.Getwd()
+		require.NoError(t, err)
+		for {
+			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+				break
+			}
+			require.NotEqual(t, dir, filepath.Dir(dir), "no go.mod above the test")
+			dir = filepath.Dir(dir)
+		}
+		program = filepath.Join(dir, "bin", "temporal-dev")
+	}
+	require.FileExists(t, program, "run make bin/temporal-dev")
+	return program
+}
+
+func namespace(attributes devstack.SearchAttributes) devstack.Namespace {
+	return devstack.Namespace{Name: "bench", Attributes: attributes}
+}
+
+func dial(t *testing.T, temporal *devstack.Temporal, name string) client.Client {
+	t.Helper()
+	c, err := client.DialContext(t.Context(), client.Options{HostPort: temporal.Address(), Namespace: name, Logger: sdklog.NewStructuredLogger(discard())})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func attributesOf(t *testing.T, c client.Client, name string) devstack.SearchAttributes {
+	t.Helper()
+	list, err := c.OperatorService().ListSearchAttributes(t.Context(), &operatorservice.ListSearchAttributesRequest{Namespace: name})
+	require.NoError(t, err)
+	return list.GetCustomAttributes()
+}
+
+func retentionOf(t *testing.T, c client.Client, name string) time.Duration {
+	t.Helper()
+	found, err := c.WorkflowService().DescribeNamespace(t.Context(), &workflowservice.DescribeNamespaceRequest{Namespace: name})
+	require.NoError(t, err)
+	return found.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration()
+}
+
+func TestStackOfPostgresAndTemporal(t *testing.T) {
+	t.Parallel()
+	program := temporalDev(t)
+	dir := filepath.Join(t.TempDir(), "state")
+	attributes := devstack.SearchAttributes{
+		"Project": enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+		"PR":      enumspb.INDEXED_VALUE_TYPE_INT,
+	}
+	start := func(attributes devstack.SearchAttributes) (*running, *devstack.Temporal, *devstack.State) {
+		state := openState(t, dir)
+		uiPort, err := devstack.FreePort("127.0.0.1")
+		require.NoError(t, err)
+		temporal, err := devstack.NewTemporal(state, devstack.TemporalConfig{Program: program, UIPort: uiPort, Namespace: namespace(attributes)})
+		require.NoError(t, err)
+		began := time.Now()
+		r := run(t, devstack.Config{State: state}, newPostgres(t, state).Process(), temporal.Process())
+		r.awaitReady(t)
+		t.Logf("ready after %v", time.Since(began).Round(time.Millisecond))
+		return r, temporal, state
+	}
+
+	// The first start creates everything.
+	r, temporal, state := start(attributes)
+	c := dial(t, temporal, "bench")
+	require.Equal(t, attributes, attributesOf(t, c, "bench"))
+	require.Equal(t, devstack.DefaultRetention, retentionOf(t, c, "bench"))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, temporal.UIURL(), nil)
+	require.NoError(t, err)
+	reply, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	require.NoError(t, reply.Body.Close())
+	require.Equal(t, http.StatusOK, reply.StatusCode)
+	http.DefaultClient.CloseIdleConnections()
+	r.stop(t)
+	require.NoError(t, state.Close())
+
+	// A later version brings more attributes to the same state directory.
+	more := maps.Clone(attributes)
+	more["Artifacts"] = enumspb.INDEXED_VALUE_TYPE_KEYWORD_LIST
+	r, temporal, state = start(more)
+	require.Equal(t, more, attributesOf(t, dial(t, temporal, "bench"), "bench"))
+	r.Hurry()
+	r.stop(t)
+	require.NoError(t, state.Close())
+
+	// An attribute of another type is for people to solve, not for restarts.
+	more["PR"] = enumspb.INDEXED_VALUE_TYPE_KEYWORD
+	state = openState(t, dir)
+	temporal, err = devstack.NewTemporal(state, devstack.TemporalConfig{Program: program, Namespace: namespace(more)})
+	require.NoError(t, err)
+	r = run(t, devstack.Config{State: state}, temporal.Process())
+	r.Hurry() // how it stops is not the point
+	var mismatch *devstack.AttributeTypeError
+	require.ErrorAs(t, <-r.result, &mismatch)
+	require.Equal(t, devstack.AttributeTypeError{
+		Namespace: "bench", Attribute: "PR",
+		Has: enumspb.INDEXED_VALUE_TYPE_INT, Want: enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+	}, *mismatch)
+	require.Zero(t, r.Status()[0].Restarts)
+}
+
+func TestEnsureNamespaceOnACluster(t *testing.T) {
+	t.Parallel()
+	state := openState(t, t.TempDir())
+	temporal, err := devstack.NewTemporal(state, devstack.TemporalConfig{Program: temporalDev(t), Namespace: namespace(nil)})
+	require.NoError(t, err)
+	r := run(t, devstack.Config{State: state}, temporal.Process())
+	r.awaitReady(t)
+	require.Empty(t, temporal.UIURL())
+	c := dial(t, temporal, "other")
+
+	// A namespace that the cluster does not have yet, and again.
+	want := devstack.Namespace{
+		Name:       "other",
+		Retention:  48 * time.Hour,
+		Attributes: devstack.SearchAttributes{"State": enumspb.INDEXED_VALUE_TYPE_KEYWORD},
+	}
+	for range 2 {
+		require.NoError(t, devstack.EnsureNamespace(t.Context(), c, want))
+		require.Equal(t, want.Attributes, attributesOf(t, c, "other"))
+		require.Equal(t, want.Retention, retentionOf(t, c, "other"))
+	}
+	// What it returned for can be used.
+	_, err = c.CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Namespace: "other", Query: "State = 'waiting'"})
+	require.NoError(t, err)
+
+	// A retention is raised, never lowered.
+	want.Retention = 0 // the default
+	require.NoError(t, devstack.EnsureNamespace(t.Context(), c, want))
+	require.Equal(t, devstack.DefaultRetention, retentionOf(t, c, "other"))
+	want.Retention = time.Hour
+	require.NoError(t, devstack.EnsureNamespace(t.Context(), c, want))
+	require.Equal(t, devstack.DefaultRetention, retentionOf(t, c, "other"))
+	r.Hurry()
+	r.stop(t)
+}
+
+func TestTemporalThatCannotBeStarted(t *testing.T) {
+	t.Parallel()
+	state := openState(t, t.TempDir())
+	for _, program := range []string{filepath.Join(t.TempDir(), "absent"), t.TempDir()} {
+		_, err := devstack.NewTemporal(state, devstack.TemporalConfig{Program: program, Namespace: namespace(nil)})
+		require.ErrorContains(t, err, `run "make bin/temporal-dev"`)
+	}
+	_, err := devstack.NewTemporal(state, devstack.TemporalConfig{Program: os.Args[0]})
+	require.ErrorContains(t, err, "the namespace has no name")
+
+	// A port that another process has is named, and that process is not taken
+	// for the server.
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, listener.Close()) }()
+	taken := listener.Addr().(*net.TCPAddr)
+	for what, config := range map[string]devstack.TemporalConfig{
+		"Temporal":          {Port: taken.Port},
+		"Temporal's Web UI": {UIPort: taken.Port},
+	} {
+		config.Program, config.Namespace = temporalDev(t), namespace(nil)
+		temporal, err := devstack.NewTemporal(state, config)
+		require.NoError(t, err)
+		process := temporal.Process()
+		process.Ready = func(context.Context) error { return nil } // somebody answers
+		r := run(t, devstack.Config{State: state}, process)
+		var failure *devstack.PortTakenError
+		require.ErrorAs(t, <-r.result, &failure)
+		require.Equal(t, devstack.PortTakenError{What: what, Address: taken.String()}, *failure)
+	}
+}
