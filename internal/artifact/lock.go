@@ -1,0 +1,74 @@
+package artifact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// fileLock is an advisory lock on a file, between processes as well as within one. It ends with the process.
+type fileLock struct{ file *os.File }
+
+// tryLock takes the lock at path, creating the file when needed. It returns nil when somebody else's lock is in the way.
+func tryLock(path string, exclusive bool) (*fileLock, error) {
+	for {
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("opening lock: %w", err)
+		}
+		ok, err := tryLockFile(file, exclusive)
+		if err != nil || !ok {
+			file.Close()
+			if err != nil {
+				return nil, fmt.Errorf("locking %s: %w", path, err)
+			}
+			return nil, nil
+		}
+		// Lock files are removed together with what they guard. A lock on a file that is no longer at its path guards nothing.
+		held, err := file.Stat()
+		if err == nil {
+			var current fs.FileInfo
+			if current, err = os.Stat(path); err == nil && os.SameFile(held, current) {
+				return &fileLock{file}, nil
+			}
+		}
+		file.Close()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("checking lock: %w", err)
+		}
+	}
+}
+
+// lock waits for the lock at path until the context ends, calling waiting each time it has to wait.
+//
+// It polls, because a thread blocked in the operating system's own wait cannot be cancelled.
+func lock(ctx context.Context, path string, exclusive bool, waiting func()) (*fileLock, error) {
+	const firstWait, longestWait = 5 * time.Millisecond, 250 * time.Millisecond
+	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		if l, err := tryLock(path, exclusive); l != nil || err != nil {
+			return l, err
+		}
+		waiting()
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+func (l *fileLock) unlock() error { return l.file.Close() }
+
+// unlockAndRemove removes the lock file as well. The lock has to be exclusive.
+func (l *fileLock) unlockAndRemove() error {
+	// Systems that do not remove open files keep an empty file, which does no harm.
+	_ = os.Remove(l.file.Name())
+	return l.file.Close()
+}

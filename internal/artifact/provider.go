@@ -1,0 +1,88 @@
+package artifact
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Provider is one kind of source of artifacts. Every provider is also a [Fetcher] or a [Locator], not both.
+// Providers are safe for concurrent use.
+type Provider interface {
+	// Name is the word by which a suite names the provider. It never changes and holds only letters, digits and "-".
+	Name() string
+	// Resolve checks a request without touching network or disk and returns it in canonical form: requests that mean the
+	// same artifact resolve to equal requests, and a resolved request resolves to itself. What does not tell artifacts
+	// apart, such as a target that the provider ignores, is left out. Its errors are of kind [Invalid].
+	Resolve(Request) (Request, error)
+}
+
+// Fetcher is a provider whose artifacts are downloaded into the cache.
+type Fetcher interface {
+	Provider
+	// Fetch puts the artifact of a resolved request into dir, an empty directory on the cache's file system, and returns
+	// the identity of its content: a string that is the same wherever and whenever the same content is fetched. On
+	// return dir holds the artifact and nothing else; after an error its content does not matter. No process and no
+	// goroutine outlives the call, and progress is not called after it.
+	Fetch(ctx context.Context, req Request, dir string, progress ProgressFunc) (identity string, err error)
+}
+
+// Locator is a provider whose artifacts are installed already, or are installed by another program, and are used in place.
+type Locator interface {
+	Provider
+	// Locate finds, and when the request says so installs, the artifact of a resolved request. The cache calls it for
+	// every acquisition, one at a time per artifact on one machine. It checks that the directory holds what was asked for.
+	Locate(ctx context.Context, req Request, progress ProgressFunc) (Location, error)
+}
+
+// Location is an artifact that is used in place.
+type Location struct {
+	Dir      string // absolute
+	Identity string // changes whenever the content may have changed
+}
+
+// Progress says how far an acquisition is.
+type Progress struct {
+	Step  string // such as "downloading go 1.25.3"
+	Done  int64  // bytes
+	Total int64  // bytes; 0 when not known
+}
+
+// ProgressFunc is told the progress of an acquisition. Calls do not overlap.
+type ProgressFunc func(Progress)
+
+// beatInterval is how often an acquisition reports at least, whatever its provider does: progress feeds heartbeats.
+const beatInterval = 2 * time.Second
+
+// beat wraps progress so that its calls never overlap and the last one is repeated every beatInterval until stop is called.
+func beat(progress ProgressFunc, first Progress) (report ProgressFunc, stop func()) {
+	if progress == nil {
+		return func(Progress) {}, func() {}
+	}
+	var mu sync.Mutex
+	last := first
+	progress(last)
+	report = func(p Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		last = p
+		progress(p)
+	}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		ticker := time.NewTicker(beatInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				mu.Lock()
+				progress(last)
+				mu.Unlock()
+			}
+		}
+	})
+	return report, func() { close(done); wg.Wait() }
+}

@@ -1,0 +1,361 @@
+package artifact
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ulikunitz/xz"
+)
+
+var (
+	errTooLarge        = errors.New("archive content exceeds its bound")
+	errNothingUnpacked = errors.New("archive is empty")
+)
+
+// archiveError is a fault of the archive itself.
+type archiveError struct{ err error }
+
+func (e *archiveError) Error() string { return e.err.Error() }
+func (e *archiveError) Unwrap() error { return e.err }
+
+func badArchive(format string, args ...any) error {
+	return &archiveError{fmt.Errorf(format, args...)}
+}
+
+// unpacker unpacks one archive from an untrusted source. Nothing is written outside of dir, and no link in it leads outside.
+type unpacker struct {
+	dir      string
+	strip    int
+	left     int64            // bytes that may still be written
+	progress func(done int64) // bytes written so far
+
+	root  *os.Root
+	done  int64
+	files int
+}
+
+func (u *unpacker) unpack(ctx context.Context, archive string) (err error) {
+	file, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if u.root, err = os.OpenRoot(u.dir); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, u.root.Close()) }()
+
+	input := bufio.NewReaderSize(readerWithContext{ctx, file}, 1<<16)
+	magic, err := input.Peek(6)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		unzipped, err := gzip.NewReader(input)
+		if err != nil {
+			return badArchive("reading gzip: %w", err)
+		}
+		if err := u.untar(unzipped); err != nil {
+			return err
+		}
+	case bytes.HasPrefix(magic, []byte("\xfd7zXZ\x00")):
+		unzipped, err := xz.NewReader(input)
+		if err != nil {
+			return badArchive("reading xz: %w", err)
+		}
+		if err := u.untar(unzipped); err != nil {
+			return err
+		}
+	case bytes.HasPrefix(magic, []byte("PK\x03\x04")):
+		if err := u.unzip(ctx, file); err != nil {
+			return err
+		}
+	default:
+		return badArchive("it begins with %q", magic)
+	}
+	if u.files == 0 {
+		return errNothingUnpacked
+	}
+	return nil
+}
+
+func (u *unpacker) untar(compressed io.Reader) error {
+	// Data after the end of the tar file would still be decompressed; the bound for content holds for that, too.
+	source := &sourceReader{compressed}
+	for archive := tar.NewReader(source); ; {
+		header, err := archive.Next()
+		if err == io.EOF {
+			// What follows the end of the tar file holds the checksums of the compression, which only reading compares.
+			return u.drain(source)
+		}
+		if err != nil {
+			return faultOf(err, "reading tar")
+		}
+		name, err := u.stripped(header.Name)
+		if err != nil {
+			return err
+		}
+		if name == "" {
+			continue
+		}
+		switch header.Typeflag {
+		case tar.TypeXGlobalHeader:
+		case tar.TypeDir:
+			err = u.mkdir(name)
+		case tar.TypeReg, tar.TypeGNUSparse:
+			err = u.write(name, header.FileInfo().Mode(), archive)
+		case tar.TypeSymlink:
+			err = u.symlink(name, header.Linkname)
+		case tar.TypeLink:
+			err = u.hardlink(name, header.Linkname)
+		default:
+			err = badArchive("%q is a device or of another unsupported type (%q)", header.Name, header.Typeflag)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (u *unpacker) unzip(ctx context.Context, file *os.File) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	archive, err := zip.NewReader(file, info.Size())
+	if err != nil {
+		return badArchive("reading zip: %w", err)
+	}
+	for _, entry := range archive.File {
+		if err := u.unzipEntry(ctx, entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *unpacker) unzipEntry(ctx context.Context, entry *zip.File) error {
+	name, err := u.stripped(entry.Name)
+	if err != nil || name == "" {
+		return err
+	}
+	mode := entry.Mode()
+	switch {
+	case mode.IsDir():
+		return u.mkdir(name)
+	case !mode.IsRegular() && mode.Type() != fs.ModeSymlink:
+		return badArchive("%q is a device or of another unsupported type", entry.Name)
+	}
+	content, err := entry.Open()
+	if err != nil {
+		return badArchive("reading zip: %w", err)
+	}
+	defer content.Close()
+	source := &sourceReader{readerWithContext{ctx, content}}
+	if mode.IsRegular() {
+		return u.write(name, mode, source)
+	}
+	const longestTarget = 4096
+	target, err := io.ReadAll(io.LimitReader(source, longestTarget))
+	if err != nil {
+		return faultOf(err, "reading zip")
+	}
+	return u.symlink(name, string(target))
+}
+
+// stripped checks a name of the archive and drops its leading directories; it is empty when nothing is left.
+func (u *unpacker) stripped(name string) (string, error) {
+	if !filepath.IsLocal(filepath.FromSlash(name)) || slices.Contains(strings.Split(name, "/"), "..") {
+		return "", badArchive("the name %q leads out of its directory", name)
+	}
+	parts := strings.Split(path.Clean(name), "/")
+	if len(parts) <= u.strip || parts[0] == "." {
+		return "", nil
+	}
+	return path.Join(parts[u.strip:]...), nil
+}
+
+func (u *unpacker) mkdir(name string) error {
+	if err := u.checkParents(name + "/."); err != nil {
+		return err
+	}
+	return u.fault(u.root.MkdirAll(name, 0o755))
+}
+
+// make prepares the place of a file or link: its parents exist and are real directories, an earlier one of the name is gone.
+func (u *unpacker) make(name string) error {
+	if err := u.checkParents(name); err != nil {
+		return err
+	}
+	if err := u.root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return u.fault(err)
+	}
+	// As tar does, a later entry replaces an earlier one.
+	if err := u.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return u.fault(err)
+	}
+	u.files++
+	return nil
+}
+
+// checkParents refuses names below a link: where they lead is not where their name says, on which the check of link targets
+// relies.
+func (u *unpacker) checkParents(name string) error {
+	for i, c := range name {
+		if c != '/' {
+			continue
+		}
+		info, err := u.root.Lstat(name[:i])
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return u.fault(err)
+		}
+		if !info.IsDir() {
+			return badArchive("%q is inside of %q, which is not a directory", name, name[:i])
+		}
+	}
+	return nil
+}
+
+func (u *unpacker) write(name string, mode fs.FileMode, content io.Reader) (err error) {
+	if err := u.make(name); err != nil {
+		return err
+	}
+	perm := fs.FileMode(0o644)
+	if mode&0o111 != 0 {
+		perm = 0o755
+	}
+	file, err := u.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return u.fault(err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	n, err := io.Copy(file, io.LimitReader(content, u.left+1))
+	u.done += n
+	if u.left -= n; u.left < 0 {
+		return errTooLarge
+	}
+	u.progress(u.done)
+	return faultOf(err, "reading "+name)
+}
+
+// symlink allows targets that climb with leading ".." only, and not above the directory: such a target stays inside
+// whatever other links its path meets.
+func (u *unpacker) symlink(name, target string) error {
+	inside := target != "" && !path.IsAbs(target) && !filepath.IsAbs(target) && filepath.VolumeName(target) == "" && !strings.Contains(target, `\`)
+	depth, climbing := strings.Count(name, "/"), true
+	for part := range strings.SplitSeq(target, "/") {
+		if part == ".." {
+			depth--
+			inside = inside && climbing && depth >= 0
+		} else if part != "" && part != "." {
+			climbing = false
+		}
+	}
+	if !inside {
+		return badArchive("the link %q leads to %q, out of its directory", name, target)
+	}
+	if err := u.make(name); err != nil {
+		return err
+	}
+	return u.fault(u.root.Symlink(target, name))
+}
+
+func (u *unpacker) hardlink(name, target string) error {
+	existing, err := u.stripped(target)
+	if err != nil {
+		return err
+	}
+	if err := u.checkParents(existing); err != nil {
+		return err
+	}
+	// A second name of a symbolic link would lead elsewhere than the first.
+	if info, err := u.root.Lstat(existing); existing == "" || err != nil || !info.Mode().IsRegular() {
+		return badArchive("the hard link %q is one of %q, which is not a file of the archive", name, target)
+	}
+	if existing == name {
+		return nil
+	}
+	if err := u.make(name); err != nil {
+		return err
+	}
+	return u.fault(u.root.Link(existing, name))
+}
+
+// drain reads to the end of what is compressed, within the bound.
+func (u *unpacker) drain(source io.Reader) error {
+	n, err := io.Copy(io.Discard, io.LimitReader(source, u.left+1))
+	if n > u.left {
+		return errTooLarge
+	}
+	return faultOf(err, "reading the end of the archive")
+}
+
+// fault sorts an error of the file system: a full disk or missing permissions are the machine's, anything else comes from names
+// in the archive, such as one that is a file here and a directory there.
+func (u *unpacker) fault(err error) error {
+	if err == nil || isDiskFull(err) || errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return &archiveError{err}
+}
+
+// sourceReader marks errors of decompression, to tell them from those of the file that is written.
+type sourceReader struct{ io.Reader }
+
+func (r *sourceReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err == io.EOF {
+		return n, err
+	}
+	return n, faultOf(err, "decompressing")
+}
+
+// faultOf blames the archive for an error in reading it, unless the error is one of the machine or says that the context
+// has ended.
+func faultOf(err error, doing string) error {
+	if err == nil {
+		return nil
+	}
+	_, isArchive := errors.AsType[*archiveError](err)
+	_, isFile := errors.AsType[*fs.PathError](err)
+	_, isContext := errors.AsType[*contextError](err)
+	if isArchive || isFile || isContext {
+		return err
+	}
+	return badArchive("%s: %w", doing, err)
+}
+
+// readerWithContext stops a long decompression when its context ends.
+type readerWithContext struct {
+	ctx    context.Context
+	reader io.Reader
+}
+
+type contextError struct{ err error }
+
+func (e *contextError) Error() string { return e.err.Error() }
+func (e *contextError) Unwrap() error { return e.err }
+
+func (r readerWithContext) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, &contextError{context.Cause(r.ctx)}
+	}
+	return r.reader.Read(p)
+}
