@@ -1,0 +1,121 @@
+package stats
+
+import (
+	"math"
+	"slices"
+)
+
+// Side describes the values of one side.
+type Side struct {
+	// N is the number of values.
+	N int `json:"n"`
+	// Value is the aggregate of the values, Median, Min and Max what they say; all 0 when N is 0 or a value is not
+	// a finite number.
+	Value  float64 `json:"value"`
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+	// Spread is the sample standard deviation, in the metric's unit; 0 for fewer than two values.
+	Spread float64 `json:"spread"`
+	// Outliers counts values further than 10 robust standard deviations from the median
+	// (|x - median| > 14.826 MAD). They are kept. Where more than half of the values are equal there are none.
+	Outliers int `json:"outliers,omitempty"`
+
+	ascending []float64
+}
+
+// outlierDistance is 10 robust standard deviations in units of the median absolute deviation: 10 x 1.4826.
+const outlierDistance = 14.826
+
+func describe(values []float64, aggregation Aggregation) Side {
+	s := Side{N: len(values)}
+	if s.N == 0 || !allFinite(values) {
+		return s
+	}
+	s.ascending = slices.Sorted(slices.Values(values))
+	s.Value = aggregation.of(s.ascending)
+	s.Median = median(s.ascending)
+	s.Min, s.Max = s.ascending[0], s.ascending[s.N-1]
+	s.Spread = math.Sqrt(squaredDeviations(values) / float64(max(s.N-1, 1)))
+	if mad := medianAbsoluteDeviation(s.ascending, s.Median); mad > 0 {
+		for _, v := range values {
+			if math.Abs(v-s.Median) > outlierDistance*mad {
+				s.Outliers++
+			}
+		}
+	}
+	return s
+}
+
+// largestValue keeps squares of values finite. Nothing that is measured comes near it.
+const largestValue = 1e150
+
+func allFinite(values []float64) bool {
+	return !slices.ContainsFunc(values, func(v float64) bool { return !(math.Abs(v) <= largestValue) })
+}
+
+func median(ascending []float64) float64 {
+	n := len(ascending)
+	if n%2 == 1 {
+		return ascending[n/2]
+	}
+	return ascending[n/2-1]/2 + ascending[n/2]/2
+}
+
+func medianAbsoluteDeviation(values []float64, center float64) float64 {
+	distances := make([]float64, len(values))
+	for i, v := range values {
+		distances[i] = math.Abs(v - center)
+	}
+	slices.Sort(distances)
+	return median(distances)
+}
+
+// squaredDeviations sums the squared distances from the mean, in two passes, so that a small spread on a large
+// value is not lost.
+func squaredDeviations(values []float64) float64 {
+	if values[0] == slices.Max(values) && values[0] == slices.Min(values) {
+		return 0 // exactly, whatever the mean is rounded to
+	}
+	mean := 0.0
+	for _, v := range values {
+		mean += v / float64(len(values))
+	}
+	sum := 0.0
+	for _, v := range values {
+		sum += (v - mean) * (v - mean)
+	}
+	return sum
+}
+
+// clipDistance is how far from its side's median a value may count in the pooled spread, in units of the pooled median
+// absolute deviation: 4 robust standard deviations.
+const clipDistance = 4 * 1.4826
+
+// pooledSpread is the standard deviation within the sides, in the metric's unit, with its degrees of freedom. Values
+// far out are drawn in to clipDistance first (winsorised), or a single disturbed value would hide any difference.
+func pooledSpread(a, b Side) (spread float64, degrees int) {
+	degrees = max(a.N-1, 0) + max(b.N-1, 0)
+	if degrees == 0 {
+		return 0, 0
+	}
+	var distances []float64
+	for _, side := range []Side{a, b} {
+		for _, v := range side.ascending {
+			distances = append(distances, math.Abs(v-side.Median))
+		}
+	}
+	slices.Sort(distances)
+	reach := clipDistance * median(distances)
+	sum := 0.0
+	for _, side := range []Side{a, b} {
+		values := slices.Clone(side.ascending)
+		if reach > 0 {
+			for i, v := range values {
+				values[i] = min(max(v, side.Median-reach), side.Median+reach)
+			}
+		}
+		sum += squaredDeviations(values)
+	}
+	return math.Sqrt(sum / float64(degrees)), degrees
+}

@@ -1,0 +1,200 @@
+package stats
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// TestCase names a benchmark with its parameters. The package only compares and sorts it.
+type TestCase struct {
+	Benchmark string `json:"benchmark"`
+	Profile   string `json:"profile,omitempty"`
+	Scenario  string `json:"scenario,omitempty"`
+	Backend   string `json:"backend,omitempty"`
+	Target    string `json:"target,omitempty"`
+}
+
+// Key identifies a series: one metric of one test case.
+type Key struct {
+	TestCase
+	Metric string `json:"metric"`
+}
+
+// String writes the key for messages: the metric and the parameters that are not empty.
+func (k Key) String() string {
+	return k.Metric + " of " + k.TestCase.String()
+}
+
+// String writes the parameters that are not empty, separated by slashes.
+func (t TestCase) String() string {
+	s := t.Benchmark
+	for _, part := range []string{t.Profile, t.Scenario, t.Backend, t.Target} {
+		if part != "" {
+			s += "/" + part
+		}
+	}
+	return s
+}
+
+// Better says which way a metric improves.
+type Better int
+
+// The ways a metric improves. The zero value suits times, sizes and counts of work.
+const (
+	LowerIsBetter Better = iota
+	HigherIsBetter
+)
+
+// String is the phrase that a table's heading uses.
+func (b Better) String() string {
+	if b == HigherIsBetter {
+		return "higher is better"
+	}
+	return "lower is better"
+}
+
+// Aggregation turns the values of a side's collections into the one value that is shown and compared.
+type Aggregation int
+
+const (
+	// Minimum takes the smallest value, the one least disturbed. It is the default.
+	Minimum Aggregation = iota
+	// Median takes the middle value, or the mean of the two middle ones.
+	Median
+	// Mean takes the arithmetic mean.
+	Mean
+	// Maximum takes the largest value: the one least disturbed of a metric that improves upwards.
+	Maximum
+)
+
+// String names the aggregation.
+func (a Aggregation) String() string {
+	switch a {
+	case Median:
+		return "median"
+	case Mean:
+		return "mean"
+	case Maximum:
+		return "maximum"
+	default:
+		return "minimum"
+	}
+}
+
+func (a Aggregation) of(ascending []float64) float64 {
+	switch a {
+	case Median:
+		return median(ascending)
+	case Mean:
+		sum := 0.0
+		for _, v := range ascending {
+			sum += v / float64(len(ascending))
+		}
+		return sum
+	case Maximum:
+		return ascending[len(ascending)-1]
+	default:
+		return ascending[0]
+	}
+}
+
+// Category says how much a benchmark weighs in a summary: Primary ones apart, the rest together.
+type Category string
+
+// The categories of benchmarks.
+const (
+	Primary   Category = "primary"
+	Secondary Category = "secondary"
+	Stable    Category = "stable"
+)
+
+// Series is what is known of one series on both sides of a comparison. A is the baseline, B what is judged.
+type Series struct {
+	Key
+	// Unit is what the values are measured in, as golang.org/x/perf/benchunit spells units ("sec", "ns", "B").
+	// It must be the same for all series of a metric, as must Better, Exact, Precise and Aggregation.
+	Unit string
+	// Better says which way the metric improves.
+	Better Better
+	// Exact is set for a metric that has no noise, such as a file's size: any change counts, one value is enough.
+	Exact bool
+	// Precise is set for the low-noise metric that a verdict leans on (instructions). It raises the magnitude of
+	// a change in percent and asks for more before the metric deserves attention.
+	Precise bool
+	// Aggregation gives the value of each side.
+	Aggregation Aggregation
+	// Category is the benchmark's category.
+	Category Category
+	// A and B are the values of the collections, in any order. An empty side is one that was not measured.
+	A, B []float64
+	// History holds the series' aggregated values before A, newest first; see [HistoryThreshold].
+	History []float64
+	// Threshold is the least relative change that counts for this series where history gives none; 0 takes that of
+	// the options. Raise it for a metric that is known to wander, as times do on a shared machine.
+	Threshold float64
+	// EnvironmentsDiffer is set when the sides were not measured under the same conditions. It only warns.
+	EnvironmentsDiffer bool
+}
+
+// Options are the constants of a comparison. Start from [DefaultOptions].
+type Options struct {
+	// Alpha is the level of the tests and of the correction for many tests, between 0 and 1.
+	Alpha float64
+	// Threshold is the relative change below which nothing is significant where history gives no better one.
+	Threshold float64
+	// SessionVariance is how much two sessions of the same thing differ by themselves (another moment, another
+	// placement in memory), which the values within a session cannot show: the variance of that difference in units
+	// of the variance within a session. 0 trusts that there is none, as when A and B were measured in turns.
+	SessionVariance float64
+}
+
+// DefaultOptions are the constants that the package's simulated error rates hold for: alpha 0.05, threshold 0.2 %,
+// session variance 0.75 (each session off by 0.6 standard deviations).
+func DefaultOptions() Options {
+	return Options{Alpha: 0.05, Threshold: DefaultThreshold, SessionVariance: 0.75}
+}
+
+func (o Options) validate() error {
+	switch {
+	case !(o.Alpha > 0 && o.Alpha < 1):
+		return fmt.Errorf("alpha %v is not between 0 and 1", o.Alpha)
+	case !(o.Threshold >= 0) || math.IsInf(o.Threshold, 0):
+		return fmt.Errorf("threshold %v is not a relative change of 0 or more", o.Threshold)
+	case !(o.SessionVariance >= 0) || math.IsInf(o.SessionVariance, 0):
+		return fmt.Errorf("session variance %v is not a number of 0 or more", o.SessionVariance)
+	}
+	return nil
+}
+
+// ErrInconsistent is wrapped by the error of a comparison whose series contradict each other.
+var ErrInconsistent = errors.New("inconsistent series")
+
+// validateSeries refuses a series given twice, and a metric whose series do not mean the same.
+func validateSeries(series []Series) error {
+	seen := make(map[Key]bool, len(series))
+	type meaning struct {
+		unit           string
+		better         Better
+		exact, precise bool
+		aggregation    Aggregation
+	}
+	metrics := map[string]meaning{}
+	for _, s := range series {
+		if seen[s.Key] {
+			return fmt.Errorf("%w: %s is given twice", ErrInconsistent, s.Key)
+		}
+		seen[s.Key] = true
+		if !(s.Threshold >= 0) || math.IsInf(s.Threshold, 0) {
+			return fmt.Errorf("%w: %s has the threshold %v, which is not a relative change of 0 or more",
+				ErrInconsistent, s.Key, s.Threshold)
+		}
+		m := meaning{s.Unit, s.Better, s.Exact, s.Precise, s.Aggregation}
+		if first, known := metrics[s.Metric]; known && first != m {
+			return fmt.Errorf("%w: metric %s has not the same unit, direction and aggregation in all series, see %s",
+				ErrInconsistent, s.Metric, s.TestCase)
+		}
+		metrics[s.Metric] = m
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+)
+
+// Change is a relative change, 0.2 meaning +20 %, or the reason why there is none.
+type Change struct {
+	// Value is the relative change; 0 when it is undefined.
+	Value float64 `json:"value"`
+	// Undefined says why there is no value; empty when there is one.
+	Undefined string `json:"undefined,omitempty"`
+}
+
+// Defined reports whether the change has a value.
+func (c Change) Defined() bool { return c.Undefined == "" }
+
+// relativeChange is (b - a) / a. It has no meaning when a is negative, nor when only a is zero.
+func relativeChange(a, b float64) Change {
+	switch {
+	case a == b:
+		return Change{}
+	case a == 0:
+		return Change{Undefined: "the baseline is zero"}
+	case a < 0:
+		return Change{Undefined: "the baseline is negative"}
+	}
+	change := (b - a) / a
+	if math.IsInf(change, 0) {
+		return Change{Undefined: "the baseline is too close to zero"}
+	}
+	return Change{Value: change}
+}
+
+// Verdict is what a comparison says of a series.
+type Verdict int
+
+const (
+	// NoDifference means that a difference was looked for and not shown. There may still be a small one.
+	NoDifference Verdict = iota
+	Improvement
+	Regression
+	// Undecided means that there was nothing to decide by: values are missing or too few.
+	Undecided
+)
+
+// String names the verdict in words.
+func (v Verdict) String() string {
+	switch v {
+	case NoDifference:
+		return "no difference"
+	case Undecided:
+		return "undecided"
+	case Improvement:
+		return "improvement"
+	case Regression:
+		return "regression"
+	default:
+		return fmt.Sprintf("Verdict(%d)", int(v))
+	}
+}
+
+// MarshalText writes the verdict as its name.
+func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// Basis is what a verdict rests on.
+type Basis string
+
+const (
+	// ByTest: the values of the sides were tested against each other.
+	ByTest Basis = "test"
+	// ByHistory: the sides are too small to be tested; the change was held against the series' history.
+	ByHistory Basis = "history"
+	// ByEquality: the metric is exact, any change counts.
+	ByEquality Basis = "exact"
+	// ByNothing: there was no basis for a verdict.
+	ByNothing Basis = "none"
+)
+
+// Result is the comparison of one series.
+type Result struct {
+	Key
+	Unit     string   `json:"unit"`
+	Better   Better   `json:"-"`
+	Exact    bool     `json:"exact"`
+	Precise  bool     `json:"precise"`
+	Category Category `json:"category"`
+	A        Side     `json:"a"`
+	B        Side     `json:"b"`
+
+	// Change is that of the aggregated values, MedianChange that of the medians.
+	Change       Change `json:"change"`
+	MedianChange Change `json:"median_change"`
+	// Shift is the Hodges-Lehmann estimate of the relative change and Interval its confidence interval at 1 - alpha,
+	// nil where NoInterval says why. They describe the values as a whole: a change of minima may lie outside.
+	Shift      Change    `json:"shift"`
+	Interval   *Interval `json:"interval,omitempty"`
+	NoInterval string    `json:"no_interval,omitempty"`
+
+	// Tested is set when a rank test was done; P is its two-sided p value and AdjustedP that value corrected for the
+	// number of tests in the comparison by Holm's method.
+	Tested    bool    `json:"tested"`
+	P         float64 `json:"p"`
+	AdjustedP float64 `json:"adjusted_p"`
+	// Delta is Cliff's delta: how much more often a value of B is above one of A than below; -1 to 1.
+	Delta float64 `json:"delta"`
+
+	// Threshold is the least relative change that counts, Factor how many times that the change is (0 if that has no
+	// meaning). Margin is the least change that stands out of the spread, in the metric's unit.
+	Threshold Threshold `json:"threshold"`
+	Factor    float64   `json:"factor"`
+	Margin    float64   `json:"margin"`
+
+	// Significant is the decision, Basis what it rests on, Why the reason for it in words, either way.
+	Significant bool    `json:"significant"`
+	Basis       Basis   `json:"basis"`
+	Why         string  `json:"why"`
+	Verdict     Verdict `json:"verdict"`
+	// Confirmed is set when the difference is significant and also survives Holm's correction (or is exact), so that
+	// the chance of even one wrong confirmation in the whole comparison is below alpha whatever the noise looks
+	// like, as long as values are independent. WhyNotConfirmed is empty unless a significant one is not confirmed.
+	Confirmed       bool   `json:"confirmed"`
+	WhyNotConfirmed string `json:"why_not_confirmed,omitempty"`
+
+	Magnitude Magnitude `json:"magnitude"`
+	// Relevant is set for a significant change of at least small (or undefined) magnitude: what summaries count.
+	Relevant bool     `json:"relevant"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Comparison is the result of comparing two artifacts.
+type Comparison struct {
+	// Results are sorted by metric, then test case.
+	Results []Result `json:"results"`
+	// Tests is the number of rank tests done, the family that was corrected for.
+	Tests int `json:"tests"`
+	// Options are those used.
+	Options Options `json:"options"`
+}
