@@ -1,0 +1,39 @@
+package measure
+
+// What the tests of pure parts need to see.
+
+var (
+	ParseStat  = parseStat
+	DecodePerf = decodePerf
+)
+
+// IsDead exposes process.dead.
+func (p process) IsDead() bool { return p.dead() }
+
+// Identity exposes what a line of /proc/<pid>/stat says.
+func (p process) Identity() (pid, parent, session int, start uint64) {
+	return p.pid, p.parent, p.session, p.start
+}
+
+// ExplainHardware and ExplainMigrations are what people read when a counter cannot be opened.
+func ExplainHardware(err error, root string) error {
+	return explainPerf(err, perfEvents[CounterInstructions], root)
+}
+
+func ExplainMigrations(err error, root string) error {
+	return explainPerf(err, perfEvents[CounterMigrations], root)
+}
+
+// Hierarchies lists what findHierarchies finds: controllers (none for version 2), mount and own group, or why there is none.
+func Hierarchies(root string) ([][]string, error) {
+	found, err := findHierarchies(root)
+	var lines [][]string
+	for _, h := range found {
+		line := append([]string{h.mount, h.own}, h.controllers...)
+		if h.outside != "" {
+			line = []string{h.mount, "outside: " + h.outside}
+		}
+		lines = append(lines, line)
+	}
+	return lines, err
+}

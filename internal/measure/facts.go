@@ -1,0 +1,190 @@
+package measure
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// Facts describe the machine as far as results depend on it. A fact that the system does not tell is empty or nil. They
+// name neither the machine nor its network addresses.
+type Facts struct {
+	Architecture string `json:"architecture"`
+	CPUVendor    string `json:"cpu_vendor,omitempty"`
+	CPUModel     string `json:"cpu_model,omitempty"`
+	// CPUSignature is family, model and stepping (x86) or part, variant and revision (arm).
+	CPUSignature string `json:"cpu_signature,omitempty"`
+	// LogicalCPUs are online, PresentCPUs also those that are offline.
+	LogicalCPUs int    `json:"logical_cpus"`
+	PresentCPUs int    `json:"present_cpus"`
+	Microcode   string `json:"microcode,omitempty"`
+	Kernel      string `json:"kernel"`
+	// Governor is the frequency governor, several separated by commas when CPUs differ.
+	Governor string `json:"governor,omitempty"`
+	// SMT is the kernel's word: on, off, forceoff, notsupported, notimplemented.
+	SMT   string `json:"smt,omitempty"`
+	Turbo *bool  `json:"turbo,omitempty"`
+	// ASLR is kernel.randomize_va_space: 0 off, 1 without heap, 2 full. Measured commands have it off in any case.
+	ASLR        *int  `json:"aslr,omitempty"`
+	MemoryBytes int64 `json:"memory_bytes"`
+	// Virtualised is whether a hypervisor shows itself: as a flag of the CPU (x86), in the device tree (arm) or in /sys. On
+	// some arm machines none of them does.
+	Virtualised bool `json:"virtualised"`
+}
+
+// ReadFacts reads the facts from /proc and /sys below root, "/" outside tests. It fails where these are missing, as on
+// systems other than Linux.
+func ReadFacts(root string) (Facts, error) {
+	r := factReader{root}
+	cpuinfo, err := os.ReadFile(r.path("proc/cpuinfo"))
+	if err != nil {
+		return Facts{}, fmt.Errorf("reading the machine's facts: %w", err)
+	}
+	facts := Facts{
+		Architecture: runtime.GOARCH,
+		Kernel:       r.text("proc/sys/kernel/osrelease"),
+		SMT:          r.text("sys/devices/system/cpu/smt/control"),
+		Governor:     r.governors(),
+		Turbo:        r.turbo(),
+	}
+	facts.readCPU(string(cpuinfo))
+	for _, sign := range []string{"sys/hypervisor/type", "proc/device-tree/hypervisor"} {
+		_, err := os.Stat(r.path(sign))
+		facts.Virtualised = facts.Virtualised || err == nil
+	}
+	if facts.MemoryBytes, err = r.memory(); err != nil {
+		return Facts{}, err
+	}
+	if facts.LogicalCPUs, err = r.countCPUs("online"); err != nil {
+		return Facts{}, err
+	}
+	if facts.PresentCPUs, err = r.countCPUs("present"); err != nil {
+		return Facts{}, err
+	}
+	if level, err := strconv.Atoi(r.text("proc/sys/kernel/randomize_va_space")); err == nil {
+		facts.ASLR = &level
+	}
+	return facts, nil
+}
+
+// HardwareID is a short, stable name for the hardware: results of machines with different ones are never compared. It
+// covers CPU model, number of CPUs, memory to the nearest GiB (the kernel keeps a varying part of it) and virtualisation;
+// settings, which a person can change, and versions of software do not count.
+func (f Facts) HardwareID() string {
+	const gib = 1 << 30
+	text := fmt.Sprintf("%s|%s|%s|%s|%d|%d|%t", f.Architecture, f.CPUVendor, f.CPUModel, f.CPUSignature, f.PresentCPUs,
+		(f.MemoryBytes+gib/2)/gib, f.Virtualised)
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:6])
+}
+
+// readCPU takes the first processor's entry of /proc/cpuinfo.
+func (f *Facts) readCPU(cpuinfo string) {
+	fields := map[string]string{}
+	for line := range strings.Lines(cpuinfo) {
+		name, value, ok := strings.Cut(line, ":")
+		if !ok {
+			if len(fields) > 0 {
+				break
+			}
+			continue
+		}
+		fields[strings.TrimSpace(name)] = strings.TrimSpace(value)
+	}
+	f.CPUVendor = firstOf(fields, "vendor_id", "CPU implementer")
+	f.CPUModel = fields["model name"]
+	f.Microcode = fields["microcode"]
+	if fields["CPU part"] != "" {
+		f.CPUSignature = fields["CPU part"] + "/" + fields["CPU variant"] + "/" + fields["CPU revision"]
+	} else if fields["cpu family"] != "" {
+		f.CPUSignature = fields["cpu family"] + "/" + fields["model"] + "/" + fields["stepping"]
+	}
+	for flag := range strings.FieldsSeq(fields["flags"]) {
+		f.Virtualised = f.Virtualised || flag == "hypervisor"
+	}
+}
+
+func firstOf(fields map[string]string, names ...string) string {
+	for _, name := range names {
+		if fields[name] != "" {
+			return fields[name]
+		}
+	}
+	return ""
+}
+
+type factReader struct{ root string }
+
+func (r factReader) path(name string) string { return filepath.Join(r.root, name) }
+
+// text is a file's content without white space around it; empty when it cannot be read.
+func (r factReader) text(name string) string {
+	content, err := os.ReadFile(r.path(name))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(content))
+}
+
+func (r factReader) governors() string {
+	files, _ := filepath.Glob(r.path("sys/devices/system/cpu/cpufreq/policy*/scaling_governor"))
+	var distinct []string
+	seen := map[string]bool{}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if governor := strings.TrimSpace(string(content)); err == nil && !seen[governor] {
+			seen[governor] = true
+			distinct = append(distinct, governor)
+		}
+	}
+	return strings.Join(distinct, ",")
+}
+
+// turbo knows Intel's driver, which says when it is off, and the others', which say when boost is on.
+func (r factReader) turbo() *bool {
+	var on bool
+	switch noTurbo, boost := r.text("sys/devices/system/cpu/intel_pstate/no_turbo"), r.text("sys/devices/system/cpu/cpufreq/boost"); {
+	case noTurbo != "":
+		on = noTurbo == "0"
+	case boost != "":
+		on = boost == "1"
+	default:
+		return nil
+	}
+	return &on
+}
+
+func (r factReader) memory() (int64, error) {
+	for line := range strings.Lines(r.text("proc/meminfo")) {
+		if value, ok := strings.CutPrefix(line, "MemTotal:"); ok {
+			kibibytes, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("reading the machine's memory: %w", err)
+			}
+			return kibibytes << 10, nil
+		}
+	}
+	return 0, errors.New("reading the machine's memory: no MemTotal in /proc/meminfo")
+}
+
+func (r factReader) countCPUs(which string) (int, error) {
+	content, err := os.ReadFile(r.path("sys/devices/system/cpu/" + which))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) && which == "present" {
+			return r.countCPUs("online")
+		}
+		return 0, fmt.Errorf("counting CPUs: %w", err)
+	}
+	list, err := ParseCPUList(string(content))
+	if err != nil {
+		return 0, fmt.Errorf("counting CPUs: %w", err)
+	}
+	return len(list), nil
+}

@@ -1,0 +1,142 @@
+package measure
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// addrNoRandomize is ADDR_NO_RANDOMIZE of personality(2).
+const addrNoRandomize = 0x0040000
+
+// launcher is one operating-system thread from which all commands of a sandbox start. They inherit what only a thread can
+// have: version 1 control groups, CPU affinity, personality, priority and performance counters. So no helper program is
+// needed between collector and command. The thread is never given back to the Go runtime, it ends with the launcher.
+type launcher struct {
+	work chan func()
+	gone chan struct{}
+	// nice is the thread's priority; only work on the launcher uses it.
+	nice int
+}
+
+// startLauncher starts the thread with its affinity and groups.
+func startLauncher(cpus CPUList, groups *slotGroups) (*launcher, []Unenforced, error) {
+	l := &launcher{work: make(chan func()), gone: make(chan struct{})}
+	type outcome struct {
+		lacking []Unenforced
+		err     error
+	}
+	ready := make(chan outcome)
+	var live func()
+	live = func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			// Not the main thread: it stands for the whole process in a control group, and it must not end. While this
+			// goroutine holds it, the next one gets another.
+			done := make(chan struct{})
+			go func() { defer close(done); live() }()
+			<-done
+			runtime.UnlockOSThread()
+			return
+		}
+		defer close(l.gone)
+		lacking, err := l.prepare(cpus, groups)
+		ready <- outcome{lacking, err}
+		if err == nil {
+			for do := range l.work {
+				do()
+			}
+		}
+		groups.leave()
+		// Returning without unlocking ends the thread.
+	}
+	go live()
+	got := <-ready
+	if got.err != nil {
+		<-l.gone
+		return nil, nil, got.err
+	}
+	return l, got.lacking, nil
+}
+
+func (l *launcher) prepare(cpus CPUList, groups *slotGroups) ([]Unenforced, error) {
+	if err := groups.enter(); err != nil {
+		return nil, &groupError{err}
+	}
+	if len(cpus) > 0 {
+		set := unix.NewCPUSet(maxCPU + 1)
+		for _, cpu := range cpus {
+			set.Set(cpu)
+		}
+		err := unix.SchedSetaffinityDynamic(0, set)
+		if err == nil {
+			// The kernel silently leaves out CPUs that it does not have or that are offline.
+			got := unix.NewCPUSet(maxCPU + 1)
+			if err = unix.SchedGetaffinityDynamic(0, got); err == nil && got.Count() != len(cpus) {
+				err = errors.New("some of them do not exist, are offline or belong to another control group")
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("pinning to CPUs %s: %w", cpus, err)
+		}
+	}
+	var lacking []Unenforced
+	if err := disableASLR(); err != nil {
+		lacking = append(lacking, Unenforced{Name: LimitASLR, Reason: fmt.Sprintf(
+			"addresses stay random: personality(ADDR_NO_RANDOMIZE) is refused, probably by a seccomp filter (container): %v", err)})
+	}
+	nice, err := currentNice()
+	if err != nil {
+		return nil, err
+	}
+	l.nice = nice
+	return lacking, nil
+}
+
+// groupError says that the thread could not enter the control groups.
+type groupError struct{ err error }
+
+func (e *groupError) Error() string { return "entering the control groups: " + e.err.Error() }
+func (e *groupError) Unwrap() error { return e.err }
+
+// disableASLR turns address space randomisation off for programs started by the calling thread.
+func disableASLR() error {
+	const query = 0xffffffff
+	persona, _, errno := unix.Syscall(unix.SYS_PERSONALITY, query, 0, 0)
+	if errno == 0 {
+		_, _, errno = unix.Syscall(unix.SYS_PERSONALITY, persona|addrNoRandomize, 0, 0)
+	}
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// currentNice is the calling thread's priority. The system call gives 20-nice, so that it is never negative.
+func currentNice() (int, error) {
+	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		return 0, fmt.Errorf("reading the scheduling priority: %w", err)
+	}
+	return 20 - raw, nil
+}
+
+// renice sets the calling thread's priority.
+func (l *launcher) renice(nice int) error {
+	if nice == l.nice {
+		return nil
+	}
+	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, nice); err != nil {
+		return err
+	}
+	l.nice = nice
+	return nil
+}
+
+// close ends the thread and returns when it has left its groups.
+func (l *launcher) close() {
+	close(l.work)
+	<-l.gone
+}

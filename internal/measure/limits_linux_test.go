@@ -1,0 +1,155 @@
+package measure_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/measure"
+)
+
+func TestIllegalSandboxesAreRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for text, config := range map[string]measure.SandboxConfig{
+		"slot name":     {Name: "a/b", WorkDir: dir},
+		"absolute path": {Name: "a", WorkDir: "work"},
+		"below /":       {Name: "a", WorkDir: "/"},
+		"negative":      {Name: "a", WorkDir: dir, MemoryBytes: -1},
+		"CPU numbers":   {Name: "a", WorkDir: dir, CPUs: measure.CPUList{-1}},
+		"parent":        {Name: "a", WorkDir: dir, CgroupParent: "x"},
+		"CPUs 8000":     {Name: "a", WorkDir: dir, CPUs: measure.CPUList{8000}, DisableCgroups: true},
+	} {
+		_, err := measure.NewSandbox(config)
+		require.ErrorContains(t, err, text)
+	}
+
+	// A work directory serves one sandbox at a time.
+	sandbox, err := measure.NewSandbox(measure.SandboxConfig{Name: "a", WorkDir: dir, DisableCgroups: true})
+	require.NoError(t, err)
+	_, err = measure.NewSandbox(measure.SandboxConfig{Name: "b", WorkDir: dir, DisableCgroups: true})
+	require.ErrorIs(t, err, measure.ErrSlotBusy)
+	require.NoError(t, sandbox.Close())
+}
+
+func TestWhatCannotBeEnforcedIsSaidOnceAndWithEachSample(t *testing.T) {
+	t.Parallel()
+	sandbox := newSandbox(t, measure.SandboxConfig{
+		CPUs: firstCPU(t), MemoryBytes: 1 << 30, PIDs: 50, DiskBytes: 1 << 30, DisableCgroups: true,
+	})
+	var names []measure.Limit
+	for _, limit := range sandbox.Unenforced() {
+		names = append(names, limit.Name)
+		require.NotEmpty(t, limit.Reason)
+	}
+	require.Subset(t, names, []measure.Limit{measure.LimitTree, measure.LimitCPUs, measure.LimitMemory, measure.LimitPIDs})
+	require.NotContains(t, names, measure.LimitDisk)
+	sample, err := sandbox.Run(t.Context(), measure.Command{Argv: []string{"/bin/true"}})
+	require.NoError(t, err)
+	require.Equal(t, sandbox.Unenforced(), sample.Unenforced)
+
+	// What was not asked for is not missed.
+	sandbox = newSandbox(t, measure.SandboxConfig{DisableCgroups: true})
+	for _, limit := range sandbox.Unenforced() {
+		require.Contains(t, []measure.Limit{measure.LimitTree, measure.LimitASLR}, limit.Name)
+	}
+}
+
+func TestMemoryBeyondTheLimitEndsTheCommand(t *testing.T) {
+	t.Parallel()
+	sandbox := newSandbox(t, measure.SandboxConfig{MemoryBytes: 96 << 20})
+	if lacks(sandbox.Unenforced(), measure.LimitMemory) {
+		sample, err := sandbox.Run(t.Context(), helperCommand(sandbox, "exit", "0"))
+		require.NoError(t, err)
+		require.True(t, lacks(sample.Unenforced, measure.LimitMemory))
+		return
+	}
+	sample, err := sandbox.Run(t.Context(), helperCommand(sandbox, "eat", "400"))
+	require.NoError(t, err)
+	require.Equal(t, measure.StatusOutOfMemory, sample.Status)
+	require.Equal(t, "SIGKILL", sample.Signal)
+	require.False(t, sample.Succeeded())
+
+	// Also when it is a descendant that eats and the main process takes no notice.
+	command := helperCommand(sandbox, "eat", "400")
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	command.Argv = []string{"/bin/sh", "-c", `"$0" 400; sleep 600`, exe}
+	sample, err = sandbox.Run(t.Context(), command)
+	require.NoError(t, err)
+	require.Equal(t, measure.StatusOutOfMemory, sample.Status)
+
+	// The next command is not blamed for it.
+	sample, err = sandbox.Run(t.Context(), helperCommand(sandbox, "eat", "10"))
+	require.NoError(t, err)
+	require.True(t, sample.Succeeded(), "%+v", sample)
+}
+
+func TestPeakMemoryIsMeasured(t *testing.T) {
+	t.Parallel()
+	sandbox := newSandbox(t, measure.SandboxConfig{})
+	sample, err := sandbox.Run(t.Context(), helperCommand(sandbox, "eat", "200"))
+	require.NoError(t, err)
+	require.Greater(t, sample.MaxRSSBytes, int64(200<<20))
+	if sample.MemoryPeakBytes > 0 {
+		require.Greater(t, sample.MemoryPeakBytes, int64(200<<20))
+	}
+
+	// A peak below the collector's own memory is not known, and the control group's starts anew.
+	sample, err = sandbox.Run(t.Context(), measure.Command{Argv: []string{"/bin/true"}})
+	require.NoError(t, err)
+	require.Zero(t, sample.MaxRSSBytes)
+	require.Positive(t, sample.MaxRSSFloorBytes)
+	require.Less(t, sample.MemoryPeakBytes, int64(200<<20))
+}
+
+func TestTheNumberOfProcessesIsLimited(t *testing.T) {
+	t.Parallel()
+	sandbox := newSandbox(t, measure.SandboxConfig{PIDs: 3})
+	if lacks(sandbox.Unenforced(), measure.LimitPIDs) {
+		t.Skip("no pids controller here")
+	}
+	var output bytes.Buffer
+	command := measure.Command{
+		// The shell and two more.
+		Argv: []string{"/bin/sh", "-c", "sleep 600 & sleep 600 & echo started; sleep 600 & echo not reached"},
+		Env:  measure.BaseEnv(sandbox.TempDir(), "/"), Output: &output,
+	}
+	sample, err := sandbox.Run(t.Context(), command)
+	require.NoError(t, err)
+	require.False(t, sample.Succeeded())
+	require.Equal(t, 2, sample.LeftBehind)
+	require.Contains(t, output.String(), "started")
+	require.NotContains(t, output.String(), "not reached")
+}
+
+func TestAFullDiskEndsTheCommand(t *testing.T) {
+	t.Parallel()
+	// Many files: found by watching.
+	sandbox := newSandbox(t, measure.SandboxConfig{DiskBytes: 8 << 20, DisableCgroups: true})
+	sample, err := sandbox.Run(t.Context(), helperCommand(sandbox, "fill", filepath.Join(sandbox.WorkDir(), "file"), "20"))
+	require.NoError(t, err)
+	require.Equal(t, measure.StatusDiskFull, sample.Status)
+	require.Equal(t, "SIGKILL", sample.Signal)
+
+	// One file: stopped by the kernel before it exceeds the limit.
+	sandbox = newSandbox(t, measure.SandboxConfig{DiskBytes: 4 << 20, DisableCgroups: true})
+	sample, err = sandbox.Run(t.Context(), measure.Command{
+		Argv: []string{"/bin/sh", "-c", "exec head -c 20000000 /dev/zero >big"}, Env: measure.BaseEnv(sandbox.TempDir(), "/"),
+	})
+	require.NoError(t, err)
+	require.Equal(t, measure.StatusDiskFull, sample.Status)
+	info, err := os.Stat(filepath.Join(sandbox.WorkDir(), "big"))
+	require.NoError(t, err)
+	require.LessOrEqual(t, info.Size(), int64(4<<20))
+
+	// A command that fails for reasons of its own is not blamed on the disk.
+	require.NoError(t, os.Remove(filepath.Join(sandbox.WorkDir(), "big")))
+	sample, err = sandbox.Run(t.Context(), measure.Command{Argv: []string{"/bin/sh", "-c", "exit 1"}})
+	require.NoError(t, err)
+	require.Equal(t, measure.StatusExited, sample.Status)
+	require.Equal(t, 1, sample.ExitCode)
+}

@@ -1,0 +1,108 @@
+package measure
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Load is what else the machine did during a run: reasons to distrust it.
+type Load struct {
+	// AverageBegin and AverageEnd are the load average over one minute.
+	AverageBegin float64 `json:"average_begin"`
+	AverageEnd   float64 `json:"average_end"`
+	// StealTicks is the time that the hypervisor gave to others while a CPU wanted to run, all CPUs together, in units of
+	// 1/100 s (USER_HZ).
+	StealTicks int64 `json:"steal_ticks"`
+	// CPUPressure is how long at least one task of the machine waited for a CPU; nil without pressure information.
+	CPUPressure *time.Duration `json:"cpu_pressure_ns,omitempty"`
+}
+
+// LoadSampler measures a Load from its start to each End.
+type LoadSampler struct {
+	root  string
+	begin loadReading
+}
+
+type loadReading struct {
+	average  float64
+	steal    int64
+	pressure *time.Duration
+}
+
+// StartLoad begins a measurement, reading /proc below root, "/" outside tests.
+func StartLoad(root string) (*LoadSampler, error) {
+	begin, err := readLoad(root)
+	if err != nil {
+		return nil, err
+	}
+	return &LoadSampler{root: root, begin: begin}, nil
+}
+
+// End returns the load since the start. It may be called again later.
+func (s *LoadSampler) End() (Load, error) {
+	end, err := readLoad(s.root)
+	if err != nil {
+		return Load{}, err
+	}
+	load := Load{
+		AverageBegin: s.begin.average,
+		AverageEnd:   end.average,
+		// Steal is known to go backwards when a virtual machine is moved to another host.
+		StealTicks: max(0, end.steal-s.begin.steal),
+	}
+	if s.begin.pressure != nil && end.pressure != nil {
+		waited := *end.pressure - *s.begin.pressure
+		load.CPUPressure = &waited
+	}
+	return load, nil
+}
+
+func readLoad(root string) (loadReading, error) {
+	r := factReader{root}
+	var reading loadReading
+	average, _, _ := strings.Cut(r.text("proc/loadavg"), " ")
+	var err error
+	if reading.average, err = strconv.ParseFloat(average, 64); err != nil {
+		return loadReading{}, fmt.Errorf("reading /proc/loadavg: %w", err)
+	}
+	if reading.steal, err = r.steal(); err != nil {
+		return loadReading{}, fmt.Errorf("reading /proc/stat: %w", err)
+	}
+	if reading.pressure, err = r.pressure(); err != nil {
+		return loadReading{}, fmt.Errorf("reading /proc/pressure/cpu: %w", err)
+	}
+	return reading, nil
+}
+
+// steal is the eighth value of the first line of /proc/stat; see proc_stat(5).
+func (r factReader) steal() (int64, error) {
+	first, _, _ := strings.Cut(r.text("proc/stat"), "\n")
+	fields := strings.Fields(first)
+	if len(fields) < 9 || fields[0] != "cpu" {
+		return 0, errors.New("no line of all CPUs with steal time")
+	}
+	return strconv.ParseInt(fields[8], 10, 64)
+}
+
+// pressure is the total of the "some" line, in microseconds; see Documentation/accounting/psi.rst of Linux.
+func (r factReader) pressure() (*time.Duration, error) {
+	content, err := os.ReadFile(r.path("proc/pressure/cpu"))
+	if err != nil {
+		return nil, nil // built without, or switched off
+	}
+	for line := range strings.Lines(string(content)) {
+		if _, total, ok := strings.Cut(line, " total="); ok && strings.HasPrefix(line, "some ") {
+			microseconds, err := strconv.ParseInt(strings.TrimSpace(total), 10, 64)
+			if err != nil {
+				return nil, err
+			}
+			waited := time.Duration(microseconds) * time.Microsecond
+			return &waited, nil
+		}
+	}
+	return nil, errors.New("no line of some tasks")
+}

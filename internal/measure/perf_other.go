@@ -1,0 +1,18 @@
+//go:build !linux
+
+package measure
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+)
+
+// ProbeCounters says that this system has no performance counters that this package can read.
+func ProbeCounters() CounterSupport {
+	support := CounterSupport{}
+	for _, counter := range AllCounters() {
+		support[counter] = fmt.Errorf("performance counters are not supported on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+	}
+	return support
+}

@@ -1,0 +1,138 @@
+package measure
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is a line of /proc/<pid>/stat; see proc_pid_stat(5). A process is told from a later one with the same ID by its
+// start time, in clock ticks since boot.
+type process struct {
+	pid, parent, session int
+	state                byte
+	threads              int
+	start                uint64
+}
+
+// dead reports whether the process has ended; its parent may not have waited for it yet. A process whose main thread alone
+// has ended looks like a zombie, too, but has other threads.
+func (p process) dead() bool { return (p.state == 'Z' || p.state == 'X') && p.threads <= 1 }
+
+// readProcess returns false when there is no such process.
+func readProcess(pid int) (process, bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return process{}, false
+	}
+	return parseStat(string(text))
+}
+
+func parseStat(text string) (process, bool) {
+	// The name, in parentheses, may hold anything, also parentheses and white space.
+	opening, closing := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
+	if opening < 0 || closing < opening {
+		return process{}, false
+	}
+	fields := strings.Fields(text[closing+1:])
+	// Fields 20 and 22 of all; the first after the name is field 3.
+	const threadCount, startTime = 20 - 3, 22 - 3
+	if len(fields) <= startTime || len(fields[0]) != 1 {
+		return process{}, false
+	}
+	pid, err1 := strconv.Atoi(strings.TrimSpace(text[:opening]))
+	parent, err2 := strconv.Atoi(fields[1])
+	session, err3 := strconv.Atoi(fields[3])
+	threads, err4 := strconv.Atoi(fields[threadCount])
+	start, err5 := strconv.ParseUint(fields[startTime], 10, 64)
+	if errors.Join(err1, err2, err3, err4, err5) != nil {
+		return process{}, false
+	}
+	return process{
+		pid: pid, parent: parent, session: session, state: fields[0][0], threads: threads, start: start,
+	}, true
+}
+
+// listProcesses returns all processes of the machine, by ID.
+func listProcesses() (map[int]process, error) {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("listing processes: %w", err)
+	}
+	defer proc.Close()
+	names, err := proc.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("listing processes: %w", err)
+	}
+	all := make(map[int]process, len(names))
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			if p, ok := readProcess(pid); ok {
+				all[pid] = p
+			}
+		}
+	}
+	return all, nil
+}
+
+// hasMark reports whether the environment that a process was started with has its TMPDIR in the work directory.
+func hasMark(pid int, workDir string) bool {
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return false
+	}
+	for entry := range bytes.SplitSeq(environ, []byte{0}) {
+		if tmp, ok := bytes.CutPrefix(entry, []byte("TMPDIR=")); ok {
+			path := string(tmp)
+			return path == workDir || strings.HasPrefix(path, workDir+string(filepath.Separator))
+		}
+	}
+	return false
+}
+
+// kill sends SIGKILL, but never to another process that got the ID meanwhile.
+func (p process) kill() {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return
+	}
+	now, ok := readProcess(p.pid)
+	same := ok && now.start == p.start
+	if err != nil { // before Linux 5.3
+		if same {
+			_ = unix.Kill(p.pid, unix.SIGKILL)
+		}
+		return
+	}
+	defer unix.Close(fd)
+	if same {
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	}
+}
+
+// peakRSS is the calling process's own largest resident set since the last reset, in bytes; 0 = unknown.
+func peakRSS() int64 {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kibibytes, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
+			return kibibytes << 10
+		}
+	}
+	return 0
+}
+
+// resetPeakRSS lets the calling process's largest resident set start anew from the present one; see clear_refs in
+// proc_pid_clear_refs(5). Failing only makes small peaks of commands unknown.
+func resetPeakRSS() {
+	_ = writeControl("/proc/self", "clear_refs", "5")
+}

@@ -1,0 +1,195 @@
+package measure_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// helperVariable makes the test binary act as one of the programs below instead of running tests.
+const helperVariable = "MEASURE_TEST_HELPER"
+
+func TestMain(m *testing.M) {
+	if helper := os.Getenv(helperVariable); helper != "" {
+		if err := runHelper(helper, os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(3)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// runHelper is one program: its name, then its arguments.
+func runHelper(name string, args []string) error {
+	switch name {
+	case "exit":
+		code, err := strconv.Atoi(args[0])
+		if err != nil {
+			return err
+		}
+		os.Exit(code)
+	case "burn": // CPU time in ms
+		return burn(args[0])
+	case "eat": // memory in MiB
+		return eat(args[0])
+	case "flood": // bytes to stdout, then a line to stderr
+		return flood(args[0])
+	case "fill": // file name, MiB: then waits
+		return fill(args[0], args[1])
+	case "print":
+		return printFacts()
+	case "sleep": // for ever
+		sleep()
+	case "behind": // starts a sleeper in the way args[0] says and exits
+		return startSleeper(args[0], args[1])
+	case "family": // starts sleepers in every way and sleeps
+		for _, way := range []string{"child", "session", "orphan"} {
+			if err := startSleeper(way, filepath.Join(args[0], way)); err != nil {
+				return err
+			}
+		}
+		if err := os.WriteFile(filepath.Join(args[0], "main"), []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
+			return err
+		}
+		sleep()
+	case "sleeper": // writes its process ID, then sleeps
+		if err := os.WriteFile(args[0]+".new", []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
+			return err
+		}
+		if err := os.Rename(args[0]+".new", args[0]); err != nil {
+			return err
+		}
+		sleep()
+	case "orphaner": // starts a sleeper in a session of its own and exits
+		return startSleeper("session", args[0])
+	default:
+		return platformHelper(name, args)
+	}
+	return nil
+}
+
+// sleep ignores everything that can be ignored, for a time that no test waits for.
+func sleep() {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	time.Sleep(10 * time.Minute)
+	os.Exit(4)
+}
+
+func burn(milliseconds string) error {
+	n, err := strconv.Atoi(milliseconds)
+	if err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	for x, spent := 1, time.Duration(0); spent < time.Duration(n)*time.Millisecond; spent = cpuTime() {
+		for i := range 100_000 {
+			x = x*31 + i
+		}
+		if x == 0 {
+			return io.ErrUnexpectedEOF
+		}
+	}
+	return nil
+}
+
+func eat(mebibytes string) error {
+	n, err := strconv.Atoi(mebibytes)
+	if err != nil {
+		return err
+	}
+	var blocks [][]byte
+	for range n {
+		block := make([]byte, 1<<20)
+		for i := 0; i < len(block); i += 512 {
+			block[i] = byte(i)
+		}
+		blocks = append(blocks, block)
+	}
+	runtime.KeepAlive(blocks)
+	return nil
+}
+
+func flood(bytes string) error {
+	n, err := strconv.Atoi(bytes)
+	if err != nil {
+		return err
+	}
+	block := []byte(strings.Repeat("0123456789abcde\n", 4096))
+	for n > 0 {
+		written, err := os.Stdout.Write(block[:min(n, len(block))])
+		if err != nil {
+			return err
+		}
+		n -= written
+	}
+	_, err = fmt.Fprintln(os.Stderr, "done")
+	return err
+}
+
+func fill(file, mebibytes string) error {
+	n, err := strconv.Atoi(mebibytes)
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		// One file each, as the size of a single one is limited in another way.
+		if err := os.WriteFile(fmt.Sprintf("%s.%d", file, i), make([]byte, 1<<20), 0o644); err != nil {
+			return err
+		}
+	}
+	sleep()
+	return nil
+}
+
+// startSleeper starts a sleeper and returns when it runs: as an ordinary child, in a session of its own, or as an orphan in
+// a session of its own.
+func startSleeper(way, file string) error {
+	helper := "sleeper"
+	if way == "orphan" {
+		helper = "orphaner"
+	}
+	cmd := exec.Command(os.Args[0], file)
+	cmd.Env = append(os.Environ(), helperVariable+"="+helper)
+	if way != "child" {
+		cmd.SysProcAttr = newSession()
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if way == "orphan" {
+		if err := cmd.Wait(); err != nil {
+			return err
+		}
+	}
+	for {
+		if _, err := os.Stat(file); err == nil {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// waitFor waits until a condition holds; the test's own time limit bounds it.
+func waitFor(ctx context.Context, t *testing.T, condition func() bool) {
+	t.Helper()
+	for !condition() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waiting for a condition: %v", ctx.Err())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,313 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// attempt is what the launcher's thread does for one run.
+type attempt struct {
+	path     string
+	argv     []string
+	attr     *syscall.ProcAttr
+	nice     int
+	counters []Counter
+	fileSize int64 // largest file, in bytes; 0 = no limit
+
+	// begun is closed when pid or err is set, ended when the main process has ended but is not reaped yet.
+	begun, ended chan struct{}
+	pid          int
+	err          error
+	niceErr      error
+	perf         *perfCounters
+	start, end   time.Time
+	floor        int64 // the collector's own peak memory before the fork, in bytes
+}
+
+// launch starts the command and waits for its end. It runs on the launcher's thread, which has to live as long as the main
+// process: that is killed when the thread that started it ends (PR_SET_PDEATHSIG).
+func (a *attempt) launch(l *launcher) {
+	a.niceErr = l.renice(a.nice)
+	a.perf = openPerfCounters(a.counters)
+	resetPeakRSS()
+	a.floor = peakRSS()
+	for wait := time.Millisecond; ; wait *= 2 {
+		a.start = time.Now()
+		a.pid, a.err = syscall.ForkExec(a.path, a.argv, a.attr)
+		// A program that this process has just written is busy while a child forked meanwhile, by whomever, still holds
+		// the descriptor (https://go.dev/issue/22315).
+		if !errors.Is(a.err, unix.ETXTBSY) || wait > 200*time.Millisecond {
+			break
+		}
+		time.Sleep(wait)
+	}
+	if a.err != nil {
+		close(a.begun)
+		return
+	}
+	// Limits of files belong to a process, not to a thread, so that they cannot be inherited from here. What the program
+	// writes in the microseconds before is seen by the watch, as is everything when the limit cannot be set.
+	_ = unix.Prlimit(a.pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
+	if a.fileSize > 0 {
+		limit := uint64(a.fileSize)
+		_ = unix.Prlimit(a.pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: limit, Max: limit}, nil)
+	}
+	close(a.begun)
+	// Errors other than EINTR cannot happen for a child that nobody else waits for.
+	_ = ignoringEINTR(func() error {
+		return unix.Waitid(unix.P_PID, a.pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+	})
+	a.end = time.Now()
+	close(a.ended)
+}
+
+// Run runs one command once and returns what it cost. When the context or the timeout ends, all processes of the command
+// are killed and Run returns after they are gone.
+//
+// The error is nil whenever the command ran, however it ended: that is the sample's Status. Errors are [*StartError],
+// [ErrRunning], [ErrNotKilled] when processes survive for more than 5 s, a failed write to Output or Stdout, an illegal
+// command, or a failure of the machine; with the last four the sample is incomplete.
+func (s *Sandbox) Run(ctx context.Context, command Command) (Sample, error) {
+	if !s.running.TryLock() {
+		return Sample{Status: StatusNotStarted, ExitCode: -1}, ErrRunning
+	}
+	defer s.running.Unlock()
+	sample := Sample{Status: StatusNotStarted, ExitCode: -1, Unenforced: s.Unenforced()}
+	if s.closed {
+		return sample, os.ErrClosed
+	}
+	if s.stuck != nil {
+		return sample, s.stuck
+	}
+	if err := command.check(); err != nil {
+		return sample, err
+	}
+	if ctx.Err() != nil {
+		sample.Status = StatusCancelled
+		return sample, nil
+	}
+	r, err := s.newRun(command)
+	if err != nil {
+		return sample, err
+	}
+	defer r.outputs.close()
+	return r.execute(ctx, sample)
+}
+
+// run is one run of a command in a sandbox.
+type run struct {
+	sandbox *Sandbox
+	command Command
+	attempt *attempt
+	outputs *outputs
+}
+
+func (s *Sandbox) newRun(command Command) (*run, error) {
+	if command.Dir == "" {
+		command.Dir = s.workDir
+	}
+	path, err := command.program(command.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := makeTempDir(s.workDir, s.config.User, command.FreshTemp); err != nil {
+		return nil, err
+	}
+	if err := s.reapStale(); err != nil {
+		return nil, err
+	}
+	outputs, err := openOutputs(command, s.null)
+	if err != nil {
+		return nil, err
+	}
+	attr := &syscall.ProcAttr{
+		Dir:   command.Dir,
+		Env:   setEnv(command.Env, "TMPDIR", s.TempDir()),
+		Files: []uintptr{s.null.Fd(), outputs.stdout.Fd(), outputs.stderr.Fd()},
+		// A session of its own: no terminal, no signals from the collector's.
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	if s.groups.unified != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(s.groups.unified.Fd())
+	}
+	if user := s.config.User; user != nil {
+		attr.Sys.Credential = &syscall.Credential{Uid: user.UID, Gid: user.GID}
+	}
+	nice := command.Nice
+	if nice == 0 {
+		nice = s.baseNice
+	}
+	return &run{sandbox: s, command: command, outputs: outputs, attempt: &attempt{
+		path: path, argv: command.Argv, attr: attr, nice: nice, counters: command.Counters, fileSize: s.config.DiskBytes,
+		begun: make(chan struct{}), ended: make(chan struct{}),
+	}}, nil
+}
+
+func (r *run) execute(ctx context.Context, sample Sample) (Sample, error) {
+	s, a := r.sandbox, r.attempt
+	if err := s.freshLauncher(a.nice); err != nil {
+		return sample, err
+	}
+	oomBefore := s.groups.oomKills()
+	peak := sync.OnceValue(s.groups.resetPeak())
+	defer peak() // also closes its file
+	s.launcher.work <- func() { a.launch(s.launcher) }
+	<-a.begun
+	defer a.perf.close()
+	r.outputs.started()
+	if a.niceErr != nil {
+		sample.Unenforced = append(sample.Unenforced, Unenforced{Name: LimitNice, Reason: fmt.Sprintf(
+			"nice %d is refused, a higher priority needs root or CAP_SYS_NICE: %v", a.nice, a.niceErr)})
+	}
+	if a.err != nil {
+		return sample, &StartError{Program: r.command.Argv[0], Err: a.err}
+	}
+	// Read once more: memory grows, and another sandbox of this process may start the peak anew.
+	floor := max(a.floor, peakRSS())
+	t := &tree{groups: s.groups, workDir: s.workDir, main: a.pid, seen: map[int]process{}}
+
+	status, err := r.supervise(ctx, t, oomBefore)
+	sample.Status = status
+	if err != nil {
+		s.stuck = err
+		return sample, err
+	}
+	sample.Wall = a.end.Sub(a.start)
+	if err := r.collect(&sample, t, floor); err != nil {
+		return sample, err
+	}
+	sample.MemoryPeakBytes = peak()
+	s.judge(ctx, &sample, oomBefore)
+	return sample, r.outputs.finish(&sample)
+}
+
+// freshLauncher replaces the launching thread when its priority was lowered and the collector may not raise it again.
+func (s *Sandbox) freshLauncher(nice int) error {
+	if nice >= s.launcher.nice || unix.Geteuid() == 0 {
+		return nil
+	}
+	s.launcher.close()
+	launch, _, err := startLauncher(s.config.CPUs, s.groups)
+	if err != nil {
+		s.stuck = fmt.Errorf("replacing the launching thread: %w", err)
+		return s.stuck
+	}
+	s.launcher = launch
+	return nil
+}
+
+// supervise waits until the main process has ended, by itself or because it had to be killed.
+func (r *run) supervise(ctx context.Context, t *tree, oomBefore int64) (Status, error) {
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	exceeded := make(chan Status, 1)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		if status := r.sandbox.watch(watching, oomBefore); status != "" {
+			exceeded <- status
+		}
+	})
+	defer watch.Wait()
+	defer stop()
+
+	var timeout <-chan time.Time
+	if r.command.Timeout > 0 {
+		timer := time.NewTimer(r.command.Timeout)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	status := StatusExited
+	select {
+	case <-r.attempt.ended:
+		return status, nil
+	case <-ctx.Done():
+		status = StatusCancelled
+	case <-timeout:
+		status = StatusTimedOut
+	case status = <-exceeded:
+	}
+	if err := t.kill(); err != nil {
+		return status, fmt.Errorf("killing command %q: %w", r.command.Argv[0], err)
+	}
+	<-r.attempt.ended
+	return status, nil
+}
+
+// collect reaps the main process, kills what outlives it and sums up what all of them used.
+func (r *run) collect(sample *Sample, t *tree, floor int64) error {
+	var usage unix.Rusage
+	got, err := wait4(t.main, 0, &usage)
+	if err != nil {
+		return fmt.Errorf("waiting for command %q: %w", r.command.Argv[0], err)
+	}
+	addUsage(sample, &usage)
+	sample.MaxRSSFloorBytes = floor
+	sample.ExitCode = got.status.ExitStatus()
+	if got.status.Signaled() {
+		sample.Signal = unix.SignalName(got.status.Signal())
+	}
+
+	// Without control groups looking for survivors means reading all of /proc: spare that when there can be none.
+	if t.groups.tree != "" || hasChild() {
+		left, err := t.living()
+		if err != nil {
+			return err
+		}
+		if len(left) > 0 {
+			if sample.Status == StatusExited {
+				sample.LeftBehind = len(left)
+			}
+			if err := t.kill(); err != nil {
+				r.sandbox.stuck = fmt.Errorf("killing what command %q left behind: %w", r.command.Argv[0], err)
+				return r.sandbox.stuck
+			}
+		}
+	}
+	err = t.reap(func(p process, usage *unix.Rusage) { addUsage(sample, usage) })
+	if err != nil {
+		return err
+	}
+	// The kernel may be some pages off between the two readings.
+	const margin = 1 << 20
+	if sample.MaxRSSBytes <= floor+margin {
+		sample.MaxRSSBytes = 0
+	}
+	sample.Counters, sample.Invalid, err = r.attempt.perf.read()
+	return err
+}
+
+// judge looks for exceeded limits behind an ordinary-looking end.
+func (s *Sandbox) judge(ctx context.Context, sample *Sample, oomBefore int64) {
+	if sample.Status == StatusCancelled {
+		return
+	}
+	if s.config.MemoryBytes > 0 && s.groups.oomKills() > oomBefore {
+		sample.Status = StatusOutOfMemory
+		return
+	}
+	if s.config.DiskBytes == 0 || sample.Status != StatusExited || sample.Succeeded() {
+		return
+	}
+	// A file that reached the limit ends its writer by SIGXFSZ, or with an error if it ignores the signal.
+	used, err := diskUsage(ctx, s.workDir)
+	if sample.Signal == "SIGXFSZ" || err == nil && used >= s.config.DiskBytes {
+		sample.Status = StatusDiskFull
+	}
+}
+
+// addUsage adds what a reaped process and its own reaped children used; see getrusage(2).
+func addUsage(sample *Sample, usage *unix.Rusage) {
+	sample.UserCPU += time.Duration(usage.Utime.Nano())
+	sample.SystemCPU += time.Duration(usage.Stime.Nano())
+	sample.MaxRSSBytes = max(sample.MaxRSSBytes, usage.Maxrss<<10) // kibibytes
+	sample.MinorFaults += usage.Minflt
+	sample.MajorFaults += usage.Majflt
+	sample.VoluntarySwitches += usage.Nvcsw
+	sample.InvoluntarySwitches += usage.Nivcsw
+}

@@ -1,0 +1,104 @@
+package measure
+
+import "time"
+
+// Status is how a command ended.
+type Status string
+
+const (
+	// StatusExited: the program ended by itself, with an exit code or by a signal that this package did not send.
+	StatusExited Status = "exited"
+	// StatusTimedOut: killed because its timeout passed.
+	StatusTimedOut Status = "timed_out"
+	// StatusCancelled: killed, or not even started, because the context ended.
+	StatusCancelled Status = "cancelled"
+	// StatusOutOfMemory: a process of the command was killed because the memory limit was reached.
+	StatusOutOfMemory Status = "out_of_memory"
+	// StatusDiskFull: the work directory grew beyond the disk limit.
+	StatusDiskFull Status = "disk_full"
+	// StatusNotStarted: the program could not be started; Run returns a [*StartError] beside it.
+	StatusNotStarted Status = "not_started"
+)
+
+// Sample is what one run of a command cost. Times, faults and context switches cover the command's whole process tree,
+// including processes that outlived the main one until they were killed.
+type Sample struct {
+	Status Status `json:"status"`
+	// ExitCode is the main process's exit code, or -1 when a signal ended it or it never ran.
+	ExitCode int `json:"exit_code"`
+	// Signal names the signal that ended the main process ("SIGKILL"), else it is empty.
+	Signal string `json:"signal,omitempty"`
+
+	// Wall is the time from just before the fork to the main process's exit, by the monotonic clock.
+	Wall time.Duration `json:"wall_ns"`
+	// UserCPU and SystemCPU are CPU time.
+	UserCPU   time.Duration `json:"user_cpu_ns"`
+	SystemCPU time.Duration `json:"system_cpu_ns"`
+	// MaxRSSBytes is the largest resident set of any single process, in bytes; 0 = not known, because it was not above
+	// MaxRSSFloorBytes.
+	MaxRSSBytes int64 `json:"max_rss_bytes,omitempty"`
+	// MaxRSSFloorBytes is the resident set of the collector at the fork. Linux counts it into the started process
+	// (exec_mmap in fs/exec.c keeps the larger of both), so smaller peaks cannot be told apart.
+	MaxRSSFloorBytes int64 `json:"max_rss_floor_bytes,omitempty"`
+	// MemoryPeakBytes is the control group's peak: all processes at once, with page cache. 0 = not known.
+	MemoryPeakBytes int64 `json:"memory_peak_bytes,omitempty"`
+	MinorFaults     int64 `json:"minor_faults"`
+	MajorFaults     int64 `json:"major_faults"`
+	// VoluntarySwitches are context switches because a thread waited, InvoluntarySwitches because it was preempted.
+	VoluntarySwitches   int64 `json:"voluntary_switches"`
+	InvoluntarySwitches int64 `json:"involuntary_switches"`
+
+	// Counters holds the performance counters that the machine has, and only those.
+	Counters map[Counter]uint64 `json:"counters,omitempty"`
+	// Invalid lists counters that were not counting the whole time; such a sample must not be compared.
+	Invalid []InvalidCounter `json:"invalid,omitempty"`
+
+	// LeftBehind is how many processes were still alive when the main process had exited by itself; they were killed.
+	LeftBehind int `json:"left_behind,omitempty"`
+	// OutputBytes is what the command wrote to standard output and standard error; OutputDropped is the part of it that
+	// was beyond the limit of Output.
+	OutputBytes   int64 `json:"output_bytes"`
+	OutputDropped int64 `json:"output_dropped,omitempty"`
+	// Unenforced is what the sandbox could not enforce during this run.
+	Unenforced []Unenforced `json:"unenforced,omitempty"`
+}
+
+// Succeeded reports whether the command ended by itself with exit code 0.
+func (s Sample) Succeeded() bool { return s.Status == StatusExited && s.ExitCode == 0 }
+
+// InvalidCounter is a counter that the kernel had to take turns with: its value covers a part of the time only.
+type InvalidCounter struct {
+	Counter Counter       `json:"counter"`
+	Enabled time.Duration `json:"enabled_ns"`
+	Running time.Duration `json:"running_ns"`
+}
+
+// Unenforced is a limit or a setting that was asked for and that this machine does not let the collector apply.
+type Unenforced struct {
+	// Name is one of the Limit constants.
+	Name Limit `json:"name"`
+	// Reason is for people: what was refused, and where it helps what to change.
+	Reason string `json:"reason"`
+}
+
+// Limit names something that a sandbox enforces.
+type Limit string
+
+const (
+	// LimitCPUs: the CPUs that processes may use.
+	LimitCPUs Limit = "cpus"
+	// LimitMemory: memory of all processes together.
+	LimitMemory Limit = "memory"
+	// LimitSwap: no swap beside the memory limit.
+	LimitSwap Limit = "swap"
+	// LimitPIDs: number of processes and threads.
+	LimitPIDs Limit = "pids"
+	// LimitDisk: size of the work directory.
+	LimitDisk Limit = "disk"
+	// LimitTree: every process of a command is known and can be killed, whatever it does to get away.
+	LimitTree Limit = "process_tree"
+	// LimitASLR: address space randomisation is off.
+	LimitASLR Limit = "aslr"
+	// LimitNice: the scheduling priority.
+	LimitNice Limit = "nice"
+)

@@ -1,0 +1,152 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sandbox is one slot of a collector: it runs one command at a time within the slot's limits.
+type Sandbox struct {
+	config   SandboxConfig
+	workDir  string
+	lock     *os.File
+	null     *os.File
+	groups   *slotGroups
+	baseNice int
+	lacking  []Unenforced
+
+	// running is held while a command runs; it guards what follows.
+	running  sync.Mutex
+	launcher *launcher
+	// stuck is set when processes could not be killed: the launcher still waits for one.
+	stuck  error
+	closed bool
+}
+
+// NewSandbox prepares a slot: directories, control groups as far as the machine allows (see [Sandbox.Unenforced]) and the
+// thread that commands start from. It fails when the configuration is illegal, when a CPU does not exist, and with
+// [ErrSlotBusy] when another living sandbox has the work directory. It makes the calling process a child subreaper, so that
+// it adopts processes whose parent ends before them (prctl(2), PR_SET_CHILD_SUBREAPER).
+func NewSandbox(config SandboxConfig) (*Sandbox, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	if config.User != nil && os.Geteuid() != 0 {
+		return nil, fmt.Errorf("slot %s: running commands as user %d needs root", config.Name, config.User.UID)
+	}
+	config.CPUs, _ = NewCPUList(config.CPUs...)
+	workDir, err := prepareDirs(config)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sandbox{config: config, workDir: workDir}
+	if s.lock, err = lockDir(workDir); err != nil {
+		return nil, err
+	}
+	if err := s.open(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// lockDir takes the work directory for this sandbox. The lock goes with its holder, however that ends.
+func lockDir(dir string) (*os.File, error) {
+	lock, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the work directory: %w", err)
+	}
+	err = ignoringEINTR(func() error { return unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) })
+	if err != nil {
+		lock.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%w: %s", ErrSlotBusy, dir)
+		}
+		return nil, fmt.Errorf("locking the work directory %s: %w", dir, err)
+	}
+	return lock, nil
+}
+
+func (s *Sandbox) open() error {
+	var err error
+	if s.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("becoming a child subreaper: %w", err)
+	}
+	var hierarchies []hierarchy
+	if !s.config.DisableCgroups {
+		// Without a list there are no groups, and the limits say so.
+		hierarchies, _ = findHierarchies("/")
+	}
+	groups, lacking := newSlotGroups(s.config, hierarchies)
+	launch, more, err := startLauncher(s.config.CPUs, groups)
+	var refused *groupError
+	if errors.As(err, &refused) {
+		// The groups exist but do not take processes: do without all of them.
+		reason := refused.Error()
+		_ = groups.remove()
+		groups, lacking = newSlotGroups(s.config, nil)
+		for i := range lacking {
+			lacking[i].Reason += " (" + reason + ")"
+		}
+		launch, more, err = startLauncher(s.config.CPUs, groups)
+	}
+	s.groups = groups
+	if err != nil {
+		return fmt.Errorf("slot %s: %w", s.config.Name, err)
+	}
+	s.launcher, s.baseNice = launch, launch.nice
+	s.lacking = append(lacking, more...)
+	return nil
+}
+
+// Name is the slot's name.
+func (s *Sandbox) Name() string { return s.config.Name }
+
+// WorkDir is the slot's directory with symbolic links resolved.
+func (s *Sandbox) WorkDir() string { return s.workDir }
+
+// TempDir is what commands get as TMPDIR: inside the work directory and the same for every run.
+func (s *Sandbox) TempDir() string { return tempDir(s.workDir) }
+
+// Unenforced lists what was asked for and cannot be enforced on this machine; found out once, when the sandbox was made.
+func (s *Sandbox) Unenforced() []Unenforced { return slices.Clone(s.lacking) }
+
+// Close gives the slot back: it kills what is left of it, ends the launching thread and removes the control groups. The work
+// directory stays. It waits for a running command; end that by its context first.
+func (s *Sandbox) Close() error {
+	s.running.Lock()
+	defer s.running.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	defer func() {
+		for _, file := range []*os.File{s.null, s.lock} {
+			if file != nil {
+				file.Close()
+			}
+		}
+	}()
+	if s.stuck != nil {
+		return s.stuck // the launcher still waits for a process
+	}
+	var err error
+	if s.launcher != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), killBound)
+		defer cancel()
+		_, err = s.sweep(ctx)
+		s.launcher.close()
+	}
+	if s.groups != nil {
+		err = errors.Join(err, s.groups.remove())
+	}
+	return err
+}

@@ -1,0 +1,265 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// killBound is how long killed processes may take to disappear.
+const killBound = 5 * time.Second
+
+// tree is all processes that one command started. The collector is a child subreaper, so that each of them is, at any time,
+// a descendant of the command's main process or of a process that the collector has adopted.
+type tree struct {
+	groups  *slotGroups
+	workDir string
+	main    int
+	// seen are all members ever listed.
+	seen map[int]process
+}
+
+// living lists the members that have not ended.
+func (t *tree) living() ([]process, error) {
+	var found []process
+	if t.groups.tree != "" {
+		pids, err := t.groups.members()
+		if err != nil {
+			return nil, err
+		}
+		for _, pid := range pids {
+			if p, ok := readProcess(pid); ok && !p.dead() {
+				found = append(found, p)
+			}
+		}
+	} else {
+		all, err := listProcesses()
+		if err != nil {
+			return nil, err
+		}
+		found = t.descendants(all)
+	}
+	for _, p := range found {
+		t.seen[p.pid] = p
+	}
+	return found, nil
+}
+
+// descendants picks the members by their parents.
+func (t *tree) descendants(all map[int]process) []process {
+	self := os.Getpid()
+	children := map[int][]int{}
+	var next []int
+	for pid, p := range all {
+		children[p.parent] = append(children[p.parent], pid)
+		if p.parent == self && !p.dead() && (pid == t.main || p.session == t.main || t.wasSeen(p) || hasMark(pid, t.workDir)) {
+			next = append(next, pid)
+		}
+	}
+	var found []process
+	for len(next) > 0 {
+		pid := next[0]
+		next = append(next[1:], children[pid]...)
+		if p := all[pid]; !p.dead() {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+func (t *tree) wasSeen(p process) bool {
+	earlier, ok := t.seen[p.pid]
+	return ok && earlier.start == p.start
+}
+
+// kill ends all members and returns when none is alive, or [ErrNotKilled].
+func (t *tree) kill() error {
+	deadline := time.Now().Add(killBound)
+	if _, err := t.living(); err != nil { // remember them, to reap what is adopted
+		return err
+	}
+	t.groups.strike()
+	defer t.groups.calm()
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		living, err := t.living()
+		if err != nil {
+			return err
+		}
+		for _, p := range living {
+			p.kill()
+		}
+		if len(living) == 0 && !anyAlive(t.seen) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: %v", ErrNotKilled, slices.Collect(maps.Keys(t.seen)))
+		}
+		time.Sleep(wait)
+	}
+}
+
+// anyAlive reports whether one of the processes has not ended. A dying process has left its group and given up its
+// environment some time before.
+func anyAlive(processes map[int]process) bool {
+	for pid, p := range processes {
+		if now, ok := readProcess(pid); ok && now.start == p.start && !now.dead() {
+			return true
+		}
+	}
+	return false
+}
+
+// reap waits for the dead members that the collector has adopted and passes what they used on to add. Children that other
+// parts of the collector started are left to them.
+func (t *tree) reap(add func(process, *unix.Rusage)) error {
+	if !hasDeadChild() {
+		return nil
+	}
+	all, err := listProcesses()
+	if err != nil {
+		return err
+	}
+	self := os.Getpid()
+	for pid, p := range all {
+		if p.parent != self || !p.dead() || pid == t.main {
+			continue
+		}
+		inSession := t.main != 0 && p.session == t.main
+		if !inSession && !t.wasSeen(p) && !t.groups.contains(pid) {
+			continue
+		}
+		var usage unix.Rusage
+		if got, err := wait4(pid, unix.WNOHANG, &usage); err == nil && got.pid == pid {
+			add(p, &usage)
+		}
+	}
+	return nil
+}
+
+// hasDeadChild peeks for any dead child of the calling process without reaping it.
+func hasDeadChild() bool {
+	var info unix.Siginfo
+	err := ignoringEINTR(func() error {
+		return unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	})
+	return err == nil && info.Signo != 0
+}
+
+// hasChild reports whether the calling process has any child, dead or alive.
+func hasChild() bool {
+	err := ignoringEINTR(func() error {
+		return unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	})
+	return !errors.Is(err, unix.ECHILD)
+}
+
+type waited struct {
+	pid    int
+	status unix.WaitStatus
+}
+
+func wait4(pid, options int, usage *unix.Rusage) (waited, error) {
+	var got waited
+	err := ignoringEINTR(func() (err error) {
+		got.pid, err = unix.Wait4(pid, &got.status, options, usage)
+		return err
+	})
+	return got, err
+}
+
+func ignoringEINTR(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// Sweep kills what an earlier collector that was killed itself has left in this slot: all processes in the slot's control
+// groups, and those whose TMPDIR is in the slot's work directory. It touches nothing else, waits until they are dead and
+// returns how many there were. ErrNotKilled or the context's error says that some survive.
+func (s *Sandbox) Sweep(ctx context.Context) (int, error) {
+	if !s.running.TryLock() {
+		return 0, ErrRunning
+	}
+	defer s.running.Unlock()
+	if s.closed {
+		return 0, os.ErrClosed
+	}
+	return s.sweep(ctx)
+}
+
+func (s *Sandbox) sweep(ctx context.Context) (int, error) {
+	killed := map[int]process{}
+	leftovers := func() ([]process, error) {
+		found, err := s.marked()
+		if err != nil {
+			return nil, err
+		}
+		if s.groups.tree != "" {
+			pids, err := s.groups.members()
+			if err != nil {
+				return nil, err
+			}
+			for _, pid := range pids {
+				if p, ok := readProcess(pid); ok && !p.dead() {
+					found = append(found, p)
+				}
+			}
+		}
+		return found, nil
+	}
+	defer s.groups.calm()
+	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		found, err := leftovers()
+		if err != nil {
+			return len(killed), fmt.Errorf("sweeping slot %s: %w", s.config.Name, err)
+		}
+		if len(found) == 0 && !anyAlive(killed) {
+			return len(killed), s.reapStale()
+		}
+		if len(killed) == 0 {
+			s.groups.strike()
+		}
+		for _, p := range found {
+			p.kill()
+			killed[p.pid] = p
+		}
+		select {
+		case <-ctx.Done():
+			return len(killed), fmt.Errorf("sweeping slot %s: %w: %w", s.config.Name, ErrNotKilled, ctx.Err())
+		case <-time.After(wait):
+		}
+	}
+}
+
+// marked lists the living processes that carry the slot's mark, except the collector and those that started it.
+func (s *Sandbox) marked() ([]process, error) {
+	all, err := listProcesses()
+	if err != nil {
+		return nil, err
+	}
+	above := map[int]bool{}
+	for pid := os.Getpid(); pid > 0 && !above[pid]; pid = all[pid].parent {
+		above[pid] = true
+	}
+	var found []process
+	for pid, p := range all {
+		if !above[pid] && !p.dead() && hasMark(pid, s.workDir) {
+			found = append(found, p)
+		}
+	}
+	return found, nil
+}
+
+// reapStale waits for adopted processes of earlier runs, so that no later sample counts them.
+func (s *Sandbox) reapStale() error {
+	t := &tree{groups: s.groups, workDir: s.workDir, seen: map[int]process{}}
+	return t.reap(func(process, *unix.Rusage) {})
+}

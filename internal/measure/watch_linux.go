@@ -1,0 +1,73 @@
+package measure
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// watchInterval is how often a running command's limits are looked at: a few system calls each time.
+	watchInterval = 250 * time.Millisecond
+	// walkInterval is the shortest time between two walks through the work directory that nothing suggests.
+	walkInterval = 5 * time.Second
+	// walkShare bounds what walks cost: 1/walkShare of the time.
+	walkShare = 50
+)
+
+// watch looks after the limits that the kernel does not enforce by itself, until one is exceeded, whose status it returns, or
+// the context ends ("").
+func (s *Sandbox) watch(ctx context.Context, oomBefore int64) Status {
+	memory := s.config.MemoryBytes > 0 && s.groups.memory != ""
+	if !memory && s.config.DiskBytes == 0 {
+		return ""
+	}
+	ticker := time.NewTicker(watchInterval)
+	defer ticker.Stop()
+	disk := diskWatch{dir: s.workDir, limit: s.config.DiskBytes}
+	for {
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-ticker.C:
+		}
+		if memory && s.groups.oomKills() > oomBefore {
+			return StatusOutOfMemory
+		}
+		if disk.limit > 0 && disk.full(ctx) {
+			return StatusDiskFull
+		}
+	}
+}
+
+// diskWatch finds out whether a directory exceeds its limit, without walking through it each time: while the file system
+// has lost less space than was left below the limit at the last walk, the directory cannot have exceeded it, unless others
+// gave space back; for that a walk is due now and then.
+type diskWatch struct {
+	dir   string
+	limit int64
+
+	walked time.Time // of the last walk; zero before the first
+	took   time.Duration
+	used   int64 // found by it
+	free   int64 // of the file system then
+}
+
+func (d *diskWatch) full(ctx context.Context) bool {
+	free, err := diskFree(d.dir)
+	if err != nil {
+		return false
+	}
+	age := time.Since(d.walked)
+	suspicious := d.free-free >= d.limit-d.used
+	due := d.walked.IsZero() || age > max(walkInterval, walkShare*d.took) || suspicious && age > walkShare*d.took
+	if !due {
+		return false
+	}
+	begin := time.Now()
+	used, err := diskUsage(ctx, d.dir)
+	if err != nil {
+		return false
+	}
+	d.walked, d.took, d.used, d.free = time.Now(), time.Since(begin), used, free
+	return used > d.limit
+}

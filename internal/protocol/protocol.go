@@ -1,0 +1,346 @@
+// Package protocol is the contract between workflows, the activities that they
+// call and the clients that start and signal them: names, inputs, results,
+// signals, search attributes and error types.
+//
+// Every name that stands in a recorded history stands here, so that renaming a
+// Go function breaks no history. Inputs and results are one struct each and only
+// ever gain fields. The package must not know how anything is done: it holds no
+// code that a workflow could not replay.
+package protocol
+
+import (
+	"errors"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// OrchestratorTaskQueue is where workflows and the activities around them run.
+const OrchestratorTaskQueue = "benchloom/orchestrator"
+
+// Workflow types.
+const (
+	RequestWorkflow   = "Request"
+	JobWorkflow       = "Job"
+	QueueWorkflow     = "Queue"
+	ReconcileWorkflow = "Reconcile"
+)
+
+// Reconciliation runs from this Schedule.
+const (
+	ReconcileScheduleID = "reconcile"
+	ReconcileWorkflowID = "reconcile"
+)
+
+// StatusQuery is answered by every workflow with its Status type.
+const StatusQuery = "status"
+
+// Signals. Each is a nudge: what it says can be read from the record as well, so
+// a lost or doubled one does no harm.
+const (
+	// SignalAdmitted tells a request that it may start its jobs.
+	SignalAdmitted = "admitted"
+	// SignalHandOut gives a request jobs to start; payload [HandOut].
+	SignalHandOut = "hand-out"
+	// SignalJobEnded tells a request that a job which it waits for has ended;
+	// payload [JobEnded].
+	SignalJobEnded = "job-ended"
+	// SignalRunStarted tells a job that a collector has begun; payload [RunStarted].
+	SignalRunStarted = "run-started"
+	// SignalQueueChanged tells a queue to look again.
+	SignalQueueChanged = "queue-changed"
+)
+
+// Search attributes, for lists in the Temporal Web UI and CLI.
+var (
+	AttrProject = temporal.NewSearchAttributeKeyKeyword("Project")
+	AttrTarget  = temporal.NewSearchAttributeKeyKeyword("Target")
+	AttrCommit  = temporal.NewSearchAttributeKeyKeyword("Commit")
+	AttrUser    = temporal.NewSearchAttributeKeyKeyword("User")
+	AttrState   = temporal.NewSearchAttributeKeyKeyword("State")
+	AttrRequest = temporal.NewSearchAttributeKeyKeyword("Request")
+	AttrPR      = temporal.NewSearchAttributeKeyInt64("PR")
+)
+
+// SearchAttributes lists every attribute that a namespace needs.
+func SearchAttributes() []temporal.SearchAttributeKey {
+	return []temporal.SearchAttributeKey{AttrProject, AttrTarget, AttrCommit, AttrUser, AttrState, AttrRequest, AttrPR}
+}
+
+// RequestInput starts a Request workflow.
+type RequestInput struct {
+	Project string
+	ID      bench.RequestID
+}
+
+// RequestStatus answers the status query of a Request workflow.
+type RequestStatus struct {
+	Project string
+	ID      bench.RequestID
+	Phase   string
+	// Waits says what it waits for, in words.
+	Waits    string
+	Progress JobCounts
+}
+
+// JobCounts counts a request's jobs.
+type JobCounts struct{ Total, Open, Success, Failure, Cancelled int }
+
+// JobInput starts a Job workflow.
+type JobInput struct {
+	Project   string
+	Key       bench.JobKey
+	Request   bench.RequestID
+	Tag       string
+	Target    bench.Target
+	User      string
+	Summary   string
+	TaskQueue string
+	SizeClass bench.SizeClass
+	Priority  Priority
+	// Attempts is how many attempts the job's own failures leave it.
+	Attempts int
+	// Dispatches counts the RunJob activities of earlier runs of the workflow.
+	Dispatches int
+}
+
+// Priority is a job's place among those that wait in its task queue.
+type Priority struct {
+	Level  int
+	Queue  string
+	Weight float64
+}
+
+// JobStatus answers the status query of a Job workflow.
+type JobStatus struct {
+	Project    string
+	Key        bench.JobKey
+	Phase      string
+	Waits      string
+	TaskQueue  string
+	Run        bench.RunID
+	Collector  string
+	Dispatches int
+	LastError  string
+}
+
+// QueueInput starts a Queue workflow.
+type QueueInput struct{ Project string }
+
+// QueueStatus answers the status query of a Queue workflow.
+type QueueStatus struct {
+	Project string
+	Queue   QueueState
+}
+
+// HandOut lists jobs that a request is to start.
+type HandOut struct{ Jobs []JobInput }
+
+// JobEnded names a job that has ended.
+type JobEnded struct {
+	Key    bench.JobKey
+	Status bench.JobStatus
+}
+
+// RunStarted names the run that a collector has begun.
+type RunStarted struct {
+	Run       bench.RunID
+	Number    int
+	Collector string
+}
+
+// Activities of the orchestrator.
+const (
+	LoadRequest   = "LoadRequest"
+	AskAdmission  = "AskAdmission"
+	Admit         = "Admit"
+	Expand        = "Expand"
+	HandOutJobs   = "HandOut"
+	Progress      = "Progress"
+	JobsDone      = "JobsDone"
+	Complete      = "Complete"
+	CancelRequest = "CancelRequest"
+	AssessJob     = "AssessJob"
+	RecordJobEnd  = "RecordJobEnd"
+	Reconcile     = "ReconcileRecord"
+)
+
+// RunJob is the collectors' one activity.
+const RunJob = "RunJob"
+
+// RequestRef names a request.
+type RequestRef struct {
+	Project string
+	ID      bench.RequestID
+}
+
+// RequestFacts is what a Request workflow needs to know of its row.
+type RequestFacts struct {
+	Type      bench.RequestType
+	Tag       string
+	User      string
+	PR        int
+	Targets   []bench.Target
+	Status    bench.RequestStatus
+	Outcome   bench.Outcome
+	Admitted  bool
+	JobsDone  bool
+	CreatedBy string
+}
+
+// ExpandResult is what a request's jobs are.
+type ExpandResult struct {
+	TaskQueues []string
+	Targets    []bench.Target
+	Counts     JobCounts
+	// Failed is why the request cannot run at all.
+	Failed string
+}
+
+// HandOutInput asks for the hand-out of task queues.
+type HandOutInput struct {
+	TaskQueues []string
+	// For is the request that asks: its jobs come back as the result, those of
+	// others go to them by signal.
+	For RequestRef
+}
+
+// ProgressResult is where a request's jobs stand.
+type ProgressResult struct {
+	Counts JobCounts
+	// HandedOut are jobs handed out to the request whose workflow may be
+	// missing.
+	HandedOut []JobInput
+	Cancelled bool
+}
+
+// CompleteInput ends a request.
+type CompleteInput struct {
+	Request RequestRef
+	// Failed is why nothing of it could run; empty when its jobs decide.
+	Failed string
+}
+
+// CompleteResult is how a request ended.
+type CompleteResult struct {
+	Outcome  bench.Outcome
+	Baseline string
+	Message  string
+}
+
+// CancelInput cancels a request.
+type CancelInput struct {
+	Request RequestRef
+	Who     string
+	Why     string
+}
+
+// QueueState is what a queue looked like after admission.
+type QueueState struct {
+	Slots      int
+	InProgress []QueueEntry
+	Waiting    int
+	// Next are the first of those that wait.
+	Next []QueueEntry
+}
+
+// QueueEntry is a request in a queue.
+type QueueEntry struct {
+	ID     bench.RequestID
+	Tag    string
+	Reason string
+}
+
+// RunJobInput tells a collector what to run; the rest is the fence's answer.
+type RunJobInput struct {
+	Project string
+	Key     bench.JobKey
+	Reason  bench.RunReason
+}
+
+// RunJobResult is what a collector says of a finished run. The record decides
+// what became of the job.
+type RunJobResult struct {
+	Run     bench.RunID
+	Outcome bench.RunOutcome
+}
+
+// RunCheckpoint travels in a RunJob heartbeat.
+type RunCheckpoint struct {
+	Run        bench.RunID
+	Phase      string
+	TestCase   string
+	Iteration  int
+	Iterations int
+	Done       int
+	Total      int
+}
+
+// AssessInput asks what is to be done after a RunJob activity that failed.
+type AssessInput struct {
+	Project string
+	Key     bench.JobKey
+	Kind    bench.FailureKind
+	Message string
+}
+
+// Assessment is the answer: again (after a pause), or not.
+type Assessment struct {
+	Again bool
+	// PauseSeconds is how long to wait first.
+	PauseSeconds int
+	// Attempts is how many attempts are left to the job's own failures.
+	Attempts int
+	Reason   bench.RunReason
+	// GaveUp says why not, when not.
+	GaveUp string
+}
+
+// JobEndInput records the end of a job.
+type JobEndInput struct {
+	Project   string
+	Key       bench.JobKey
+	TaskQueue string
+	GaveUp    string
+	Cancelled bool
+}
+
+// JobEndResult is what the record says of the job.
+type JobEndResult struct {
+	Status  bench.JobStatus
+	Message string
+}
+
+// Types of the application errors that activities return. Each names the
+// failure kind that decides what the workflow does.
+const (
+	ErrTypeInfrastructure = "Infrastructure"
+	ErrTypeTooSmall       = "TooSmall"
+	ErrTypeJobFailure     = "JobFailure"
+	ErrTypePermanent      = "Permanent"
+	ErrTypeJobClosed      = "JobClosed"
+)
+
+// FailureOf is the kind and the words of a RunJob activity's error.
+func FailureOf(err error) (bench.FailureKind, string) {
+	var application *temporal.ApplicationError
+	var timeout *temporal.TimeoutError
+	switch {
+	case temporal.IsCanceledError(err):
+		return bench.FailCancelled, "cancelled"
+	case errors.As(err, &timeout):
+		return bench.FailInfrastructure, "the collector was silent: " + timeout.TimeoutType().String() + " timeout"
+	case errors.As(err, &application):
+		switch application.Type() {
+		case ErrTypeTooSmall:
+			return bench.FailTooSmall, application.Message()
+		case ErrTypeJobFailure:
+			return bench.FailJob, application.Message()
+		case ErrTypePermanent, ErrTypeJobClosed:
+			return bench.FailPermanent, application.Message()
+		}
+		return bench.FailInfrastructure, application.Message()
+	}
+	return bench.FailInfrastructure, err.Error()
+}

@@ -1,0 +1,101 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+)
+
+// What an operator reads in the Temporal Web UI: current details in Markdown.
+// They change when the state changes, never on a clock.
+
+func requestDetails(s protocol.RequestStatus, f protocol.RequestFacts, result protocol.CompleteResult) string {
+	var b strings.Builder
+	what := f.Tag
+	if what == "" {
+		what = "a command"
+	}
+	fmt.Fprintf(&b, "**%s** of `%s`: %s, asked for by %s\n\n", f.Type, s.Project, what, f.User)
+	fmt.Fprintf(&b, "| state | %s |\n|---|---|\n| waits | %s |\n", s.Phase, s.Waits)
+	if s.Progress.Total > 0 {
+		fmt.Fprintf(&b, "| jobs | %s |\n", jobsText(s.Progress))
+	}
+	if result.Outcome != "" {
+		fmt.Fprintf(&b, "| outcome | %s |\n", result.Outcome)
+	}
+	if result.Baseline != "" {
+		fmt.Fprintf(&b, "| compared with | %s |\n", result.Baseline)
+	}
+	if result.Message != "" {
+		fmt.Fprintf(&b, "\n%s\n", result.Message)
+	}
+	fmt.Fprintf(&b, "\n`benchloom status %s`\n", s.ID)
+	return b.String()
+}
+
+func jobsText(c protocol.JobCounts) string {
+	text := fmt.Sprintf("%d of %d jobs open", c.Open, c.Total)
+	for _, part := range []struct {
+		n    int
+		name string
+	}{{c.Success, "succeeded"}, {c.Failure, "failed"}, {c.Cancelled, "cancelled"}} {
+		if part.n > 0 {
+			text += fmt.Sprintf(", %d %s", part.n, part.name)
+		}
+	}
+	return text
+}
+
+func jobDetails(in protocol.JobInput, s protocol.JobStatus) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s**\n\n", in.Summary)
+	fmt.Fprintf(&b, "| state | %s |\n|---|---|\n| waits | %s |\n| task queue | `%s` |\n| size class | %d |\n| handed out by | `%s` |\n| dispatches | %d |\n",
+		s.Phase, s.Waits, s.TaskQueue, in.SizeClass, bench.RequestWorkflowID(in.Project, in.Request), s.Dispatches)
+	if s.Collector != "" {
+		fmt.Fprintf(&b, "| collector | `%s` |\n| run | `%s` |\n", s.Collector, s.Run)
+	}
+	if s.LastError != "" {
+		fmt.Fprintf(&b, "\nLast error: %s\n", s.LastError)
+	}
+	fmt.Fprintf(&b, "\n`benchloom logs %s`\n", in.Key)
+	return b.String()
+}
+
+func queueDetails(s protocol.QueueStatus) string {
+	var b strings.Builder
+	q := s.Queue
+	fmt.Fprintf(&b, "**%s**: %d of %d slots taken, %d waiting\n", s.Project, len(q.InProgress), q.Slots, q.Waiting)
+	if len(q.InProgress) == 0 && q.Waiting == 0 {
+		b.WriteString("\nwaits for the next request\n")
+		return b.String()
+	}
+	if q.Waiting > 0 {
+		b.WriteString("\nwaits for a request in progress to end its jobs\n")
+	}
+	b.WriteString("\n| request | artifact | |\n|---|---|---|\n")
+	for _, e := range q.InProgress {
+		fmt.Fprintf(&b, "| `%s` | %s | in progress |\n", e.ID, e.Tag)
+	}
+	for _, e := range q.Next {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", e.ID, e.Tag, e.Reason)
+	}
+	return b.String()
+}
+
+func jobAttributes(in protocol.JobInput, phase string) []temporal.SearchAttributeUpdate {
+	attributes := []temporal.SearchAttributeUpdate{
+		protocol.AttrProject.ValueSet(in.Project),
+		protocol.AttrTarget.ValueSet(string(in.Target)),
+		protocol.AttrUser.ValueSet(in.User),
+		protocol.AttrRequest.ValueSet(string(in.Request)),
+		protocol.AttrState.ValueSet(phase),
+	}
+	if in.Tag != "" {
+		attributes = append(attributes, protocol.AttrCommit.ValueSet(in.Tag))
+	}
+	return attributes
+}

@@ -1,0 +1,49 @@
+package workflows
+
+import (
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/workflow"
+)
+
+// A job outlives the request that handed it out: others may wait for it too.
+const parentClosePolicy = enumspb.PARENT_CLOSE_POLICY_ABANDON
+
+// A job's workflow ID is used once: a job that ended starts again only as
+// another generation, with another key.
+const jobReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+
+// call runs an activity of the orchestrator and reads its result into out,
+// which may be nil.
+func call(ctx workflow.Context, options workflow.ActivityOptions, name string, in, out any) error {
+	ctx = workflow.WithActivityOptions(ctx, options)
+	if in == nil {
+		return workflow.ExecuteActivity(ctx, name).Get(ctx, out)
+	}
+	return workflow.ExecuteActivity(ctx, name, in).Get(ctx, out)
+}
+
+// wait blocks until one of the channels has a message (which it leaves there),
+// the time has passed, or the workflow is cancelled, which is its only error.
+func wait(ctx workflow.Context, summary string, atMost time.Duration, channels ...workflow.ReceiveChannel) error {
+	has := func() bool {
+		for _, c := range channels {
+			if c.Len() > 0 {
+				return true
+			}
+		}
+		return false
+	}
+	_, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{Timeout: atMost, TimerOptions: workflow.TimerOptions{Summary: summary}}, has)
+	return err
+}
+
+// drain takes every message that has arrived and tells how many there were.
+func drain(c workflow.ReceiveChannel) int {
+	n := 0
+	for c.ReceiveAsync(nil) {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,169 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+)
+
+// Phases of a Job workflow besides [PhaseStarting].
+const (
+	PhaseWaiting   = "waiting_for_collector"
+	PhaseBenchmark = "benchmarking"
+	PhasePausing   = "pausing"
+	PhaseRecording = "recording"
+)
+
+// Job runs one job on the collectors of its task queue until the record says
+// that it is done or that nothing more is to be tried.
+//
+// Each dispatch is one heartbeating RunJob activity. What its error means is the
+// record's to decide (AssessJob); what became of the job, too (RecordJobEnd).
+func Job(ctx workflow.Context, in protocol.JobInput) error {
+	j, err := newJob(ctx, in)
+	if err != nil {
+		return err
+	}
+	return j.run(ctx)
+}
+
+type job struct {
+	in      protocol.JobInput
+	status  protocol.JobStatus
+	reason  bench.RunReason
+	started workflow.ReceiveChannel
+	log     log.Logger
+}
+
+func newJob(ctx workflow.Context, in protocol.JobInput) (*job, error) {
+	j := &job{
+		in:      in,
+		status:  protocol.JobStatus{Project: in.Project, Key: in.Key, Phase: PhaseStarting, TaskQueue: in.TaskQueue, Dispatches: in.Dispatches},
+		reason:  bench.Scheduled,
+		started: workflow.GetSignalChannel(ctx, protocol.SignalRunStarted),
+		log:     log.With(workflow.GetLogger(ctx), "project", in.Project, "job", in.Key),
+	}
+	if in.Dispatches > 0 {
+		j.reason = bench.Retry
+	}
+	return j, workflow.SetQueryHandler(ctx, protocol.StatusQuery, func() (protocol.JobStatus, error) { return j.status, nil })
+}
+
+func (j *job) run(ctx workflow.Context) error {
+	for {
+		err := j.dispatch(ctx)
+		if err == nil {
+			return j.recordEnd(ctx, protocol.JobEndInput{})
+		}
+		if ctx.Err() != nil {
+			return j.cancelled(ctx)
+		}
+		again, gaveUp, err := j.assess(ctx, err)
+		switch {
+		case ctx.Err() != nil:
+			return j.cancelled(ctx)
+		case err != nil:
+			return err
+		case !again:
+			return j.recordEnd(ctx, protocol.JobEndInput{GaveUp: gaveUp})
+		}
+		if j.status.Dispatches-j.in.Dispatches >= maxDispatches || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			drain(j.started)
+			next := j.in
+			next.Dispatches = j.status.Dispatches
+			return workflow.NewContinueAsNewError(ctx, Job, next)
+		}
+	}
+}
+
+// dispatch hands the job to the collectors of its task queue and waits until one
+// of them has ended its run.
+func (j *job) dispatch(ctx workflow.Context) error {
+	j.status.Dispatches++
+	j.status.Run, j.status.Collector = "", ""
+	if err := j.enter(ctx, PhaseWaiting, fmt.Sprintf("waits in task queue `%s` for an idle collector", j.in.TaskQueue)); err != nil {
+		return err
+	}
+	input := protocol.RunJobInput{Project: j.in.Project, Key: j.in.Key, Reason: j.reason}
+	run := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, runJobActivity(j.in, j.in.Attempts)), protocol.RunJob, input)
+	selector := workflow.NewSelector(ctx)
+	done := false
+	selector.AddFuture(run, func(workflow.Future) { done = true })
+	var shown error
+	selector.AddReceive(j.started, func(c workflow.ReceiveChannel, _ bool) {
+		var started protocol.RunStarted
+		c.Receive(ctx, &started)
+		j.status.Run, j.status.Collector = started.Run, started.Collector
+		shown = j.enter(ctx, PhaseBenchmark, fmt.Sprintf("run %d (`%s`) is being measured on collector `%s`", started.Number, started.Run, started.Collector))
+	})
+	for !done {
+		selector.Select(ctx)
+		if shown != nil {
+			return shown
+		}
+	}
+	return run.Get(ctx, nil)
+}
+
+// assess asks the record what to do about a failed dispatch, and pauses when it
+// says so.
+func (j *job) assess(ctx workflow.Context, failure error) (again bool, gaveUp string, err error) {
+	kind, message := protocol.FailureOf(failure)
+	j.status.LastError = message
+	j.log.Warn("run ended without success", "kind", kind, "error", message)
+	var answer protocol.Assessment
+	ask := protocol.AssessInput{Project: j.in.Project, Key: j.in.Key, Kind: kind, Message: message}
+	if err := call(ctx, recordActivity("what the record says of the failed run"), protocol.AssessJob, ask, &answer); err != nil {
+		return false, "", err
+	}
+	if !answer.Again {
+		return false, answer.GaveUp, nil
+	}
+	j.reason, j.in.Attempts = answer.Reason, answer.Attempts
+	if answer.PauseSeconds > 0 {
+		pause := time.Duration(answer.PauseSeconds) * time.Second
+		if err := j.enter(ctx, PhasePausing, fmt.Sprintf("pauses %s before the next try", pause)); err != nil {
+			return false, "", err
+		}
+		if err := workflow.NewTimerWithOptions(ctx, pause, workflow.TimerOptions{Summary: "pause before the next try"}).Get(ctx, nil); err != nil {
+			return false, "", err
+		}
+	}
+	return true, "", nil
+}
+
+func (j *job) recordEnd(ctx workflow.Context, end protocol.JobEndInput) error {
+	if err := j.enter(ctx, PhaseRecording, "its end is being recorded"); err != nil {
+		return err
+	}
+	end.Project, end.Key, end.TaskQueue = j.in.Project, j.in.Key, j.in.TaskQueue
+	var result protocol.JobEndResult
+	if err := call(ctx, recordActivity("end of the job, waking those who wait"), protocol.RecordJobEnd, end, &result); err != nil {
+		return err
+	}
+	drain(j.started)
+	j.status.LastError = result.Message
+	return j.enter(ctx, string(result.Status), "nothing: it ended with "+string(result.Status))
+}
+
+// cancelled ends a job whose workflow was cancelled. Its benchmark is dead by
+// now: the activity was waited for.
+func (j *job) cancelled(ctx workflow.Context) error {
+	detached, _ := workflow.NewDisconnectedContext(ctx)
+	if err := j.recordEnd(detached, protocol.JobEndInput{Cancelled: true, GaveUp: "cancelled"}); err != nil {
+		return err
+	}
+	return temporal.NewCanceledError("the job was cancelled")
+}
+
+func (j *job) enter(ctx workflow.Context, phase, waits string) error {
+	j.status.Phase, j.status.Waits = phase, waits
+	workflow.SetCurrentDetails(ctx, jobDetails(j.in, j.status))
+	return workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(phase))
+}

@@ -1,0 +1,83 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/benchloom/benchloom/internal/protocol"
+)
+
+// Every timeout, retry policy and interval of the workflows, with its reason.
+
+// recordActivity reads or writes the record and signals workflows. An outage of
+// the database is waited out for as long as it lasts: the work is durable, and
+// the next try is never more than ten seconds away.
+func recordActivity(summary string) workflow.ActivityOptions {
+	return workflow.ActivityOptions{
+		StartToCloseTimeout: 30 * time.Second,
+		Summary:             summary,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval:        200 * time.Millisecond,
+			BackoffCoefficient:     2,
+			MaximumInterval:        10 * time.Second,
+			NonRetryableErrorTypes: []string{protocol.ErrTypePermanent},
+		},
+	}
+}
+
+// expandActivity reads a suite and writes up to thousands of job rows.
+func expandActivity() workflow.ActivityOptions {
+	o := recordActivity("suite × targets × backends × profiles → jobs")
+	o.StartToCloseTimeout = 2 * time.Minute
+	return o
+}
+
+// runJobActivity is one dispatch of a job to the collectors of its task queue.
+//
+// The policy retries the job's own failures only, as often as the job has
+// attempts left. Lost collectors, shutdowns and timeouts come back to the
+// workflow, which answers them without touching that number.
+func runJobActivity(in protocol.JobInput, attempts int) workflow.ActivityOptions {
+	return workflow.ActivityOptions{
+		TaskQueue: in.TaskQueue,
+		Summary:   in.Summary,
+		// The suite's own timeouts bound what runs; this one only ends what
+		// escaped them.
+		StartToCloseTimeout: 24 * time.Hour,
+		// Collectors beat every 3 s, so a dead one is noticed within 15 s.
+		HeartbeatTimeout: 15 * time.Second,
+		// The benchmark's processes are dead and its machine is free before the
+		// workflow goes on.
+		WaitForCancellation:   true,
+		DisableEagerExecution: true, // eager execution would bypass priority and fairness
+		Priority: temporal.Priority{
+			PriorityKey:    in.Priority.Level,
+			FairnessKey:    in.Priority.Queue,
+			FairnessWeight: float32(in.Priority.Weight),
+		},
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval:    time.Second,
+			BackoffCoefficient: 2,
+			MaximumInterval:    30 * time.Second,
+			MaximumAttempts:    int32(max(1, attempts)),
+			NonRetryableErrorTypes: []string{
+				protocol.ErrTypeInfrastructure, protocol.ErrTypeTooSmall, protocol.ErrTypePermanent, protocol.ErrTypeJobClosed,
+				"TemporalTimeout:StartToClose", "TemporalTimeout:Heartbeat",
+			},
+		},
+	}
+}
+
+// Signals do the waking; these intervals only bound how long a lost signal can
+// hold something up.
+const (
+	admissionRecheck = 10 * time.Minute
+	progressRecheck  = 2 * time.Minute
+	queueRecheck     = 10 * time.Minute
+)
+
+// maxDispatches is after how many dispatches a Job workflow continues as new:
+// each leaves a dozen events.
+const maxDispatches = 200

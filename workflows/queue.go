@@ -1,0 +1,86 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/benchloom/benchloom/internal/protocol"
+)
+
+// Phases of a Queue workflow.
+const (
+	PhaseIdle      = "idle"
+	PhaseAdmitting = "admitting"
+	PhaseFull      = "full"
+)
+
+// Queue admits a project's requests in order. It lives as long as the project
+// and holds nothing: each change makes it ask the record again.
+func Queue(ctx workflow.Context, in protocol.QueueInput) error {
+	q := &queue{in: in, status: protocol.QueueStatus{Project: in.Project}, changed: workflow.GetSignalChannel(ctx, protocol.SignalQueueChanged)}
+	if err := workflow.SetQueryHandler(ctx, protocol.StatusQuery, func() (protocol.QueueStatus, error) { return q.status, nil }); err != nil {
+		return err
+	}
+	if err := workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrProject.ValueSet(in.Project)); err != nil {
+		return err
+	}
+	return q.run(ctx)
+}
+
+type queue struct {
+	in      protocol.QueueInput
+	status  protocol.QueueStatus
+	phase   string
+	changed workflow.ReceiveChannel
+}
+
+func (q *queue) run(ctx workflow.Context) error {
+	for {
+		drain(q.changed)
+		if err := q.admit(ctx); err != nil {
+			return err
+		}
+		// Nothing is pending here, and a signal that comes from now on reaches
+		// the next run.
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && q.changed.Len() == 0 {
+			return workflow.NewContinueAsNewError(ctx, Queue, q.in)
+		}
+		if err := wait(ctx, "look again if no signal came", queueRecheck, q.changed); err != nil {
+			return err
+		}
+	}
+}
+
+func (q *queue) admit(ctx workflow.Context) error {
+	if err := call(ctx, recordActivity("admit the next requests"), protocol.Admit, q.in, &q.status.Queue); err != nil {
+		return err
+	}
+	phase := PhaseIdle
+	switch {
+	case q.status.Queue.Waiting > 0:
+		phase = PhaseFull
+	case len(q.status.Queue.InProgress) > 0:
+		phase = PhaseAdmitting
+	}
+	workflow.SetCurrentDetails(ctx, queueDetails(q.status))
+	if phase == q.phase {
+		return nil
+	}
+	q.phase = phase
+	return workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(phase))
+}
+
+// Reconcile compares the record with what is in flight and mends the difference:
+// one pass, started by its Schedule.
+func Reconcile(ctx workflow.Context) error {
+	if err := workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(PhaseRunning)); err != nil {
+		return err
+	}
+	options := recordActivity("start what the record lacks a workflow for, hand out what waits")
+	// The next pass is 30 s away: this one need not outlive an outage.
+	options.RetryPolicy = &temporal.RetryPolicy{MaximumAttempts: 3}
+	if err := call(ctx, options, protocol.Reconcile, nil, nil); err != nil {
+		return err
+	}
+	return workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(PhaseCompleted))
+}
