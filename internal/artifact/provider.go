@@ -86,3 +86,8 @@ func beat(progress ProgressFunc, first Progress) (report ProgressFunc, stop func
 	})
 	return report, func() { close(done); wg.Wait() }
 }
+
+// DefaultProviders are all providers of this package, each with its defaults.
+func DefaultProviders() []Provider {
+	return []Provider{&GoToolchain{}, GOROOT{}, &Rustup{}, Directory{}, &URL{}}
+}

@@ -92,10 +92,11 @@ func (h history) key(r queueorder.Request, policy queueorder.Policy) (beforeName
 	case 1:
 		return group + moment(r.CreatedAt) + identity, ""
 	case 2:
+		day := func(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 		if r.CommitDate.IsZero() {
-			return group + moment(r.CreatedAt), identity
+			return group + day(r.CreatedAt), identity
 		}
-		return group + moment(r.CommitDate), identity
+		return group + day(r.CommitDate), identity
 	case 3:
 		level := fmt.Sprintf("%09d", len(h.ancestors(r)))
 		if policy == queueorder.Upstream {

@@ -127,9 +127,12 @@ func typeRank(t Type) int {
 	}
 }
 
+// releaseDate is a release's calendar day (UTC): releases of one day are ordered by their versions, whenever in that day
+// they were published or asked for.
 func releaseDate(r Request) time.Time {
-	if r.CommitDate.IsZero() {
-		return r.CreatedAt
+	at := r.CommitDate
+	if at.IsZero() {
+		at = r.CreatedAt
 	}
-	return r.CommitDate
+	return at.UTC().Truncate(24 * time.Hour)
 }

@@ -178,10 +178,11 @@ func TestWrongOrdersAreCaught(t *testing.T) {
 	}
 	byCreation := func(a, b queueorder.Request) int { return a.CreatedAt.Compare(b.CreatedAt) }
 	date := func(r queueorder.Request) time.Time {
+		day := func(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }
 		if r.CommitDate.IsZero() {
-			return r.CreatedAt
+			return day(r.CreatedAt)
 		}
-		return r.CommitDate
+		return day(r.CommitDate)
 	}
 	byRelease := func(a, b queueorder.Request) int {
 		return cmp.Or(date(a).Compare(date(b)), queueorder.CompareVersions(a.Tag, b.Tag))

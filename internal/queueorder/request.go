@@ -49,7 +49,8 @@ type Request struct {
 	PR int
 	// CreatedAt is when the request was made.
 	CreatedAt time.Time
-	// CommitDate is the date of the release or commit. A release without one is ordered by CreatedAt.
+	// CommitDate is the date of the release or commit. A release without one has that of CreatedAt; of
+	// releases, the calendar day (UTC) counts.
 	CommitDate time.Time
 	// Status is the request's status.
 	Status Status
