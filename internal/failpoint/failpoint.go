@@ -1,0 +1,62 @@
+// Package failpoint marks the places where failure tests stop or kill a process.
+//
+// It does nothing unless the environment variable BENCHLOOM_FAILPOINTS names a
+// directory. Then reaching point p creates the file reached-p there, and waits
+// for as long as a file hold-p exists: time to kill a process exactly there. It
+// must not be used for anything but tests of failures.
+package failpoint
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Env names the directory.
+const Env = "BENCHLOOM_FAILPOINTS"
+
+// The points of a job's life, in order.
+const (
+	Fetching   = "fetching"
+	Preparing  = "preparing"
+	Measuring  = "measuring"
+	Uploading  = "uploading"
+	Recording  = "recording"
+	Completing = "completing"
+)
+
+// All lists the points in order.
+func All() []string {
+	return []string{Fetching, Preparing, Measuring, Uploading, Recording, Completing}
+}
+
+// Points is where a process reports that it has reached a point. The zero value
+// does nothing.
+type Points struct{ dir string }
+
+// FromEnvironment reads [Env] with getenv.
+func FromEnvironment(getenv func(string) string) Points { return Points{dir: getenv(Env)} }
+
+// Reach reports a point and waits while it is held. It returns early when the
+// context ends.
+func (p Points) Reach(ctx context.Context, point string) {
+	if p.dir == "" {
+		return
+	}
+	// A point that cannot be reported is one that the test will miss.
+	_ = os.WriteFile(filepath.Join(p.dir, "reached-"+point), nil, 0o666)
+	hold := filepath.Join(p.dir, "hold-"+point)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(hold); err != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package jobrun
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+// unit is one test case on one subject: what is measured in a series of
+// iterations.
+type unit struct {
+	places places
+	recipe suite.Recipe
+	// source is the directory that each iteration begins with a copy of; empty
+	// for none.
+	source string
+	// link are directories of source, relative, whose files may be linked.
+	link   []string
+	result Result
+}
+
+// open tells whether the unit is still to be measured.
+func (u *unit) open() bool { return u.result.Failure == nil && u.result.Skipped == "" }
+
+// fail records a failure. What was collected so far goes: a result is whole or
+// none.
+func (u *unit) fail(f *Failure) {
+	u.result.Failure, u.result.Collections = f, nil
+}
+
+// rounds is how often the unit is run, warm-ups included.
+func (u *unit) rounds() int {
+	if !u.open() {
+		return 0
+	}
+	return u.recipe.Warmups + u.recipe.Iterations
+}
+
+// testCase is the units of one test case, one per subject.
+type testCase []*unit
+
+func (c testCase) rounds() int {
+	most := 0
+	for _, u := range c {
+		most = max(most, u.rounds())
+	}
+	return most
+}
+
+// runCommand measures an ad-hoc job's command.
+func (r *runner) runCommand(ctx context.Context) error {
+	r.phase(Preparing)
+	work := r.m.place(workName)
+	tc := r.job.TestCases[0]
+	r.report(tc, "")
+	if err := (copier{owner: r.m.Owner}).makeDirs(work); err != nil {
+		return err
+	}
+	p, err := newPlaces(suite.Paths{Work: work, CPUs: r.m.CPUs})
+	if err != nil {
+		return err
+	}
+	u := &unit{
+		places: p,
+		result: Result{TestCase: tc},
+		recipe: suite.Recipe{
+			Measure:    suite.Measurement{Run: r.job.Command.Argv, Dir: work, Env: r.job.Command.Env},
+			Iterations: max(1, r.job.Iterations),
+			Timeout:    r.job.Command.Timeout,
+		},
+	}
+	r.phase(Measuring)
+	return r.measure(ctx, []testCase{{u}})
+}
+
+// runVariant prepares a variant for each subject and measures its test cases.
+func (r *runner) runVariant(ctx context.Context, testCases []bench.TestCase) error {
+	r.phase(Preparing)
+	cases := make([]testCase, len(testCases))
+	for number, subject := range r.job.Subjects {
+		prepared, err := r.prepare(ctx, subject, number, suite.VariantOf(testCases[0]))
+		if err != nil {
+			return err
+		}
+		for i, tc := range testCases {
+			u := &unit{places: prepared.places, result: Result{TestCase: tc, Subject: subject.Tag, Failure: prepared.failure, Skipped: prepared.skipped}}
+			if u.open() {
+				if err := r.prepareScenario(ctx, u, prepared, fmt.Sprintf("%s%d-%03d", outcomeName, number, i)); err != nil {
+					return err
+				}
+			}
+			cases[i] = append(cases[i], u)
+		}
+	}
+	r.phase(Measuring)
+	return r.measure(ctx, cases)
+}
+
+// measure takes all iterations of the test cases of one block, interleaved, and
+// delivers them. When the first round foretells that this takes too long, the
+// rest is done test case by test case, each a block of its own: less is lost
+// with a collector that dies.
+func (r *runner) measure(ctx context.Context, cases []testCase) error {
+	var expected time.Duration
+	for _, c := range cases {
+		began := r.m.Now()
+		rounds := c.rounds()
+		if err := r.round(ctx, c, 0); err != nil {
+			return err
+		}
+		expected += r.m.Now().Sub(began) * time.Duration(rounds)
+	}
+	if expected <= r.m.maxBlock() {
+		return r.remaining(ctx, cases)
+	}
+	for i := range cases {
+		if err := r.remaining(ctx, cases[i:i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remaining takes all rounds but the first, and delivers.
+func (r *runner) remaining(ctx context.Context, cases []testCase) error {
+	rounds := 0
+	for _, c := range cases {
+		rounds = max(rounds, c.rounds())
+	}
+	for n := 1; n < rounds; n++ {
+		for _, c := range cases {
+			if err := r.round(ctx, c, n); err != nil {
+				return err
+			}
+		}
+	}
+	return r.deliver(ctx, cases)
+}
+
+// round runs each subject of a test case once, every other time in reverse
+// order (ABBA), so that neither always comes first.
+func (r *runner) round(ctx context.Context, c testCase, n int) error {
+	order := slices.Clone(c)
+	if n%2 == 1 {
+		slices.Reverse(order)
+	}
+	for _, u := range order {
+		if n >= u.rounds() {
+			continue
+		}
+		if err := r.iterate(ctx, u, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// label names a unit in the log: benchmark, scenario, and the artifact when
+// there are several.
+func (r *runner) label(tc bench.TestCase, subject string) string {
+	parts := []string{tc.Benchmark}
+	for _, p := range []string{tc.Profile, tc.Scenario} {
+		if p != "" {
+			parts = append(parts, p)
+		}
+	}
+	if len(r.job.Subjects) > 1 {
+		parts = append(parts, "["+subject+"]")
+	}
+	return strings.Join(parts, " ")
+}

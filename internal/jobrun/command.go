@@ -1,0 +1,105 @@
+package jobrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/measure"
+)
+
+// call is one command with what is said about it.
+type call struct {
+	// what begins the header in the log and every message: "gin full 3/5".
+	what    string
+	command measure.Command
+}
+
+// execute runs a command. A failure is the command's; an error is the
+// machine's or the context's.
+func (r *runner) execute(ctx context.Context, c call) (measure.Sample, *Failure, error) {
+	line := commandLine(c.command.Argv)
+	fmt.Fprintf(r.log, "== %s: %s\n", c.what, line)
+	var end tail
+	c.command.Output = io.MultiWriter(&end, r.log)
+	c.command.FreshTemp, r.freshTemp = r.freshTemp, false
+	sample, err := r.m.Sandbox.Run(ctx, c.command)
+	if ctx.Err() != nil {
+		return sample, nil, context.Cause(ctx)
+	}
+	fail := func(kind bench.FailureKind, format string, args ...any) (measure.Sample, *Failure, error) {
+		return sample, &Failure{Kind: kind, Message: fmt.Sprintf("%s: %s: ", c.what, line) + fmt.Sprintf(format, args...), Output: end.String()}, nil
+	}
+	if start, ok := errors.AsType[*measure.StartError](err); ok {
+		return fail(bench.FailJob, "%v; install it on this machine, or correct the command", start)
+	}
+	if err != nil {
+		return sample, nil, fmt.Errorf("%s: running %s: %w", c.what, line, err)
+	}
+	switch sample.Status {
+	case measure.StatusTimedOut:
+		return fail(bench.FailTooSmall, "killed after its time limit of %s; it needs a larger machine or a longer timeout", c.command.Timeout.Round(time.Millisecond))
+	case measure.StatusOutOfMemory:
+		return fail(bench.FailTooSmall, "killed at the memory limit; it needs a larger machine")
+	case measure.StatusDiskFull:
+		return fail(bench.FailTooSmall, "killed at the disk limit; it needs a collector with more room")
+	}
+	if sample.Succeeded() {
+		return sample, nil, nil
+	}
+	if free, known := freeBytes(r.m.Sandbox.WorkDir()); known && free < leastFree {
+		return sample, nil, fmt.Errorf("%s: %s: %w", c.what, line, errNoSpace)
+	}
+	if sample.Signal != "" {
+		return fail(bench.FailJob, "ended by signal %s; see its output", sample.Signal)
+	}
+	return fail(bench.FailJob, "exit status %d; see its output", sample.ExitCode)
+}
+
+// leastFree is what a disk must have left for a command's failure to be taken
+// as its own.
+const leastFree = 4 << 20
+
+// commandLine shows a command for people, shortened.
+func commandLine(argv []string) string {
+	const most = 200
+	words := make([]string, len(argv))
+	for i, word := range argv {
+		words[i] = word
+		if word == "" || strings.ContainsAny(word, " \t\n\"'\\$&|;<>()*?") {
+			words[i] = fmt.Sprintf("%q", word)
+		}
+	}
+	line := strings.Join(words, " ")
+	if len(line) > most {
+		line = strings.ToValidUTF8(line[:most], "") + "…"
+	}
+	return line
+}
+
+// deadline counts down a time limit that several steps share.
+type deadline struct {
+	now func() time.Time
+	end time.Time
+}
+
+// until is a deadline after limit; 0 is none.
+func (r *runner) until(limit time.Duration) deadline {
+	if limit <= 0 {
+		return deadline{}
+	}
+	return deadline{now: r.m.Now, end: r.m.Now().Add(limit)}
+}
+
+// left is what remains, at least a millisecond: a command that gets no more is
+// killed at once and reported as what it is, too slow. 0 is no limit.
+func (d deadline) left() time.Duration {
+	if d.now == nil {
+		return 0
+	}
+	return max(d.end.Sub(d.now()), time.Millisecond)
+}

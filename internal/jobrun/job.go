@@ -1,0 +1,177 @@
+package jobrun
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/measure"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+// Suite is what a job needs of a suite; a *suite.Suite is one.
+type Suite interface {
+	Preparation(suite.Variant, suite.Paths) (suite.Preparation, error)
+	// Recipe of a test case; iterations overrides the suite's own number when
+	// positive.
+	Recipe(tc bench.TestCase, paths suite.Paths, iterations int) (suite.Recipe, error)
+	RequiredMetrics() []bench.Metric
+}
+
+// Subject is one artifact under test.
+type Subject struct {
+	// Tag names the artifact in logs and results.
+	Tag string `json:"tag"`
+	// Artifact is its directory; only read.
+	Artifact string `json:"artifact"`
+}
+
+// MaxSubjects bounds how many artifacts a job compares: their directories are
+// told apart by one digit, so that all paths are equally long.
+const MaxSubjects = 9
+
+// Job is what is to be measured: test cases of a suite on one subject, or on
+// several that are interleaved; or one command.
+type Job struct {
+	Kind bench.JobKind
+	// Subjects are measured in the order ABBA…, each test case with a set of
+	// results for each. A command has none.
+	Subjects []Subject
+	// Suite and SuiteDir, the directory of its files, belong to the kinds
+	// compiletime and runtime.
+	Suite    Suite
+	SuiteDir string
+	// TestCases are those that still lack a result, in the order in which they
+	// are to be measured. A command has exactly one.
+	TestCases []bench.TestCase
+	// Iterations overrides the suite's number of iterations, when positive.
+	Iterations int
+	// Command belongs to the kind command.
+	Command *Command
+}
+
+// Command is an ad-hoc job's one command line. It runs in an empty directory.
+type Command struct {
+	Argv []string
+	// Env is added to the short fixed environment, as NAME=value.
+	Env []string
+	// Timeout bounds one iteration; 0 is no bound.
+	Timeout time.Duration
+}
+
+// Check refuses a job that does not say what its kind needs.
+func (j Job) Check() error {
+	if len(j.TestCases) == 0 {
+		return fmt.Errorf("%w: job: it has no test cases", bench.ErrInvalid)
+	}
+	switch j.Kind {
+	case bench.KindCommand:
+		if j.Command == nil || len(j.Command.Argv) == 0 || len(j.TestCases) != 1 || len(j.Subjects) != 0 {
+			return fmt.Errorf("%w: job of kind command: it needs a command line, one test case and no artifact", bench.ErrInvalid)
+		}
+	case bench.KindCompileTime, bench.KindRuntime:
+		if j.Suite == nil || j.Command != nil || len(j.Subjects) == 0 || len(j.Subjects) > MaxSubjects {
+			return fmt.Errorf("%w: job of kind %s: it needs a suite, 1 to %d artifacts and no command line", bench.ErrInvalid, j.Kind, MaxSubjects)
+		}
+	default:
+		return fmt.Errorf("%w: job kind %q", bench.ErrInvalid, j.Kind)
+	}
+	return nil
+}
+
+// Sink receives what a job yields. Its methods are called from the goroutine
+// that runs the job, one at a time.
+type Sink interface {
+	// Block takes a finished block. An error ends the job.
+	Block(context.Context, Block) error
+	// Progress is called at every change and must be cheap.
+	Progress(Progress)
+}
+
+// Phase is what a collector does with a job at the moment.
+type Phase string
+
+// The phases of a job. This package goes through preparing and measuring, once
+// per block; fetching and uploading belong to its callers.
+const (
+	Fetching  Phase = "fetching"
+	Preparing Phase = "preparing"
+	Measuring Phase = "measuring"
+	Uploading Phase = "uploading"
+)
+
+// Progress tells how far a job is.
+type Progress struct {
+	Phase Phase `json:"phase"`
+	// TestCase is what is being measured; while a whole variant is prepared,
+	// its scenario is empty.
+	TestCase bench.TestCase `json:"test_case"`
+	// Subject is the tag of the artifact.
+	Subject string `json:"subject,omitempty"`
+	// Iteration is the number of the current iteration, from 1; 0 while
+	// preparing and for warm-ups.
+	Iteration  int `json:"iteration"`
+	Iterations int `json:"iterations"`
+	// Done and Total count test cases of the job; Done ones are delivered.
+	Done  int `json:"done"`
+	Total int `json:"total"`
+}
+
+// Block is the outcome of the test cases of one variant, or of a part of them
+// when all would take too long. It is whole: each of its test cases has all of
+// its collections, or a failure, or a reason for being left out.
+type Block struct {
+	// Number counts the blocks of a job from 1.
+	Number  int      `json:"number"`
+	Results []Result `json:"results"`
+}
+
+// Result is the outcome of one test case on one subject: exactly one of
+// Collections, Failure and Skipped is set.
+type Result struct {
+	TestCase    bench.TestCase `json:"test_case"`
+	Subject     string         `json:"subject,omitempty"`
+	Collections []Collection   `json:"collections,omitempty"`
+	Failure     *Failure       `json:"failure,omitempty"`
+	// Skipped is what the machine or the artifact lacks for this test case.
+	Skipped string `json:"skipped,omitempty"`
+}
+
+// Collection is all statistics of one iteration.
+type Collection struct {
+	// Iteration counts from 1.
+	Iteration int       `json:"iteration"`
+	StartedAt time.Time `json:"started_at"`
+	// Duration of the iteration with all that was done around the measured
+	// command: fresh copy, steps before it, repetitions.
+	Duration time.Duration `json:"duration_ns"`
+	// Metrics: times in seconds, sizes in bytes, the rest are counts. The units
+	// of a benchfmt output are as they were printed ("ns/op").
+	Metrics map[bench.Metric]float64 `json:"metrics"`
+	// Load is what else kept the machine busy during the measured command; nil
+	// where the machine does not tell.
+	Load *measure.Load `json:"load,omitempty"`
+	// LeftBehind counts processes that outlived the command and were killed.
+	LeftBehind int `json:"left_behind,omitempty"`
+	// Unenforced names what the sandbox could not enforce; it knows the reasons.
+	Unenforced []measure.Limit `json:"unenforced,omitempty"`
+}
+
+// Failure is why a test case, or a whole job, has no result.
+type Failure struct {
+	Kind bench.FailureKind `json:"kind"`
+	// Message names the thing, the reason and what to do.
+	Message string `json:"message"`
+	// Output is the end of what the failing command printed, at most
+	// [MaxOutputTail] bytes.
+	Output string `json:"output,omitempty"`
+}
+
+func (f *Failure) Error() string { return f.Message }
+
+// MaxOutputTail bounds a failure's output.
+const MaxOutputTail = 4 << 10
+
+// DefaultMaxBlock bounds what is lost when a collector dies.
+const DefaultMaxBlock = 5 * time.Minute

@@ -1,0 +1,202 @@
+package jobrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"syscall"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/measure"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+// Run carries out a job and hands its finished blocks to the sink. A test case
+// that fails is a result like any other; Run returns nil when every test case
+// has been delivered, failed or not.
+//
+// A returned *[Failure] says that the job as a whole cannot run, here or
+// anywhere. Every other error is the machine's, the sink's or the context's
+// (its cause); what was delivered before stays valid.
+func Run(ctx context.Context, machine Machine, job Job, sink Sink) error {
+	if err := machine.check(); err != nil {
+		return err
+	}
+	if err := job.Check(); err != nil {
+		return &Failure{Kind: bench.FailPermanent, Message: err.Error()}
+	}
+	r := &runner{m: machine, job: job, sink: sink, log: quiet{machine.Log}}
+	r.progress.Total = len(job.TestCases)
+	if err := r.run(ctx); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return r.explain(err)
+	}
+	return nil
+}
+
+// runner is the state of one job under way.
+type runner struct {
+	m        Machine
+	job      Job
+	sink     Sink
+	log      io.Writer
+	progress Progress
+	blocks   int
+	counters []measure.Counter
+	// freshTemp makes the next command begin with an empty temporary directory.
+	freshTemp bool
+}
+
+func (r *runner) run(ctx context.Context) (err error) {
+	if err := r.requireMetrics(); err != nil {
+		return err
+	}
+	if err := r.clean(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.clean()) }()
+	if r.job.Kind == bench.KindCommand {
+		return r.runCommand(ctx)
+	}
+	for _, testCases := range byVariant(r.job.TestCases) {
+		if err := r.runVariant(ctx, testCases); err != nil {
+			return err
+		}
+		if err := r.clean(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// requireMetrics refuses a job whose suite insists on counters that the machine
+// lacks.
+func (r *runner) requireMetrics() error {
+	r.counters = slices.DeleteFunc(measure.HardwareCounters(), func(c measure.Counter) bool {
+		return !slices.Contains(r.m.Counters.Available(), c)
+	})
+	if r.job.Suite == nil {
+		return nil
+	}
+	var required []measure.Counter
+	for _, metric := range r.job.Suite.RequiredMetrics() {
+		if counter := measure.Counter(metric); slices.Contains(measure.AllCounters(), counter) {
+			required = append(required, counter)
+		}
+	}
+	if err := r.m.Counters.Require(required...); err != nil {
+		return &Failure{Kind: bench.FailPermanent, Message: fmt.Sprintf(
+			"the suite requires metrics that this machine cannot measure: %v; run it on another machine or take them off the suite's required metrics", err)}
+	}
+	return nil
+}
+
+// byVariant groups test cases by what they share a preparation with, keeping
+// their order.
+func byVariant(testCases []bench.TestCase) [][]bench.TestCase {
+	var groups [][]bench.TestCase
+	at := map[suite.Variant]int{}
+	for _, tc := range testCases {
+		variant := suite.VariantOf(tc)
+		i, ok := at[variant]
+		if !ok {
+			i = len(groups)
+			at[variant] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], tc)
+	}
+	return groups
+}
+
+// clean removes what this package has made in the sandbox's directory, or an
+// earlier process that was killed.
+func (r *runner) clean() error {
+	entries, err := os.ReadDir(r.m.Sandbox.WorkDir())
+	if err != nil {
+		return fmt.Errorf("cleaning the work directory: %w", err)
+	}
+	for _, entry := range entries {
+		if !ownDirectory.MatchString(entry.Name()) {
+			continue
+		}
+		if err := removeTree(filepath.Join(r.m.Sandbox.WorkDir(), entry.Name())); err != nil {
+			return fmt.Errorf("cleaning the work directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// Directories in the sandbox's own.
+const (
+	workName     = "work"     // ${work}
+	preparedName = "prepared" // ${prepared}, with the subject's number
+	outcomeName  = "outcome"  // what a scenario's preparation made, with the numbers of subject and test case
+)
+
+// ownDirectory matches these names as [Machine.place] makes them, and nothing
+// that a person may have put beside them.
+var ownDirectory = regexp.MustCompile(`^(work|prepared\d|outcome\d-\d+)_*$`)
+
+// phase enters a phase, tells the failure tests, and reports.
+func (r *runner) phase(phase Phase) {
+	r.progress.Phase = phase
+	r.progress.Iteration, r.progress.Iterations = 0, 0
+	if r.m.Points != nil {
+		r.m.Points(string(phase))
+	}
+}
+
+func (r *runner) report(tc bench.TestCase, subject string) {
+	r.progress.TestCase, r.progress.Subject = tc, subject
+	r.sink.Progress(r.progress)
+}
+
+// deliver hands a block to the sink.
+func (r *runner) deliver(ctx context.Context, cases []testCase) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	r.blocks++
+	block := Block{Number: r.blocks}
+	for _, c := range cases {
+		for _, u := range c {
+			block.Results = append(block.Results, u.result)
+		}
+	}
+	if err := r.sink.Block(ctx, block); err != nil {
+		return fmt.Errorf("delivering block %d: %w", block.Number, err)
+	}
+	r.progress.Done += len(cases)
+	r.sink.Progress(r.progress)
+	return nil
+}
+
+// explain adds the remedy to errors for which there is one.
+func (r *runner) explain(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, errNoSpace) {
+		return fmt.Errorf("the disk of %s is full; free space there or give the collector another state directory: %w", r.m.Sandbox.WorkDir(), err)
+	}
+	return err
+}
+
+// errNoSpace is a command that failed while there was no room left on the disk.
+var errNoSpace = errors.New("no space left on device")
+
+// quiet passes writes on and ignores how they end: a log that cannot be written
+// is no reason to stop measuring.
+type quiet struct{ w io.Writer }
+
+func (q quiet) Write(p []byte) (int, error) {
+	if q.w != nil {
+		_, _ = q.w.Write(p)
+	}
+	return len(p), nil
+}
