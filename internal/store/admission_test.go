@@ -1,0 +1,206 @@
+package store_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// allInOrder admits whoever waits, the oldest first.
+func allInOrder(open []store.Request, _ map[string]bool) []bench.RequestID {
+	var ids []bench.RequestID
+	for _, q := range open {
+		ids = append(ids, q.ID)
+	}
+	return ids
+}
+
+func TestAdmissionGivesTheFreeSlotsInOrder(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	first, second, third := r.create(release(t, "v1")), r.create(release(t, "v2")), r.create(release(t, "v3"))
+	waiting := release(t, "v4")
+	waiting.Status = bench.WaitingForArtifacts
+	waits := r.create(waiting)
+	r.create(store.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v1", Submitter: "ada"})
+
+	// Everything open and tracked is there to decide on; what cannot be admitted is
+	// passed over, wherever it stands.
+	admitted, err := r.Admit(t.Context(), project, 2, func(open []store.Request, completed map[string]bool) []bench.RequestID {
+		require.Len(t, open, 4)
+		require.Empty(t, completed)
+		return []bench.RequestID{"rnobody", waits.ID, third.ID, first.ID, second.ID}
+	})
+	require.NoError(t, err)
+	require.Equal(t, []bench.RequestID{third.ID, first.ID}, admitted)
+	running, err := r.InProgressTracked(t.Context(), project)
+	require.NoError(t, err)
+	require.Len(t, running, 2)
+	require.NotNil(t, running[0].AdmittedAt)
+
+	// Full.
+	admitted, err = r.Admit(t.Context(), project, 2, allInOrder)
+	require.NoError(t, err)
+	require.Empty(t, admitted)
+
+	// The end of its jobs frees a slot, long before the request is completed.
+	require.NoError(t, r.FinishJobsOf(t.Context(), third.ID))
+	admitted, err = r.Admit(t.Context(), project, 2, allInOrder)
+	require.NoError(t, err)
+	require.Equal(t, []bench.RequestID{second.ID}, admitted)
+	running, err = r.InProgressTracked(t.Context(), project)
+	require.NoError(t, err)
+	require.Len(t, running, 3)
+
+	// A smaller configuration takes nothing away and gives nothing.
+	require.NoError(t, r.FinishJobsOf(t.Context(), first.ID))
+	admitted, err = r.Admit(t.Context(), project, 1, allInOrder)
+	require.NoError(t, err)
+	require.Empty(t, admitted)
+}
+
+func TestAdmissionKnowsWhichParentsAreCompleted(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	for _, tag := range []string{"done", "unrelated"} {
+		q := r.create(release(t, tag))
+		require.NoError(t, r.CompleteRequest(t.Context(), q.ID, bench.Failure, "", nil, ""))
+	}
+	r.create(release(t, "open"))
+	for _, parent := range []string{"done", "open", "unknown"} {
+		q := release(t, "child-of-"+parent)
+		q.Type, q.Parent = bench.Master, parent
+		r.create(q)
+	}
+	_, err := r.Admit(t.Context(), project, 1, func(open []store.Request, completed map[string]bool) []bench.RequestID {
+		require.Len(t, open, 4)
+		require.Equal(t, map[string]bool{"done": true}, completed)
+		return nil
+	})
+	require.NoError(t, err)
+}
+
+func TestConcurrentAdmissionsNeverExceedTheSlots(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	for i := range 20 {
+		r.create(release(t, fmt.Sprint("v", i)))
+	}
+	var mu sync.Mutex
+	var admitted []bench.RequestID
+	for _, err := range together(12, func(int) error {
+		ids, err := r.Admit(t.Context(), project, 5, allInOrder)
+		mu.Lock()
+		defer mu.Unlock()
+		admitted = append(admitted, ids...)
+		return err
+	}) {
+		require.NoError(t, err)
+	}
+	require.Len(t, admitted, 5)
+	running, err := r.InProgressTracked(t.Context(), project)
+	require.NoError(t, err)
+	require.Len(t, running, 5)
+}
+
+func TestAdHocRequestsStartWithoutAdmission(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	q := r.create(store.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v1", Submitter: "ada"})
+	twice(t, func() error { return r.StartAdHoc(t.Context(), q.ID) })
+	require.Equal(t, bench.InProgress, r.request(q.ID).Status)
+	running, err := r.InProgressTracked(t.Context(), project)
+	require.NoError(t, err)
+	require.Empty(t, running)
+	require.NoError(t, r.CompleteRequest(t.Context(), q.ID, bench.Success, "", nil, ""))
+	require.ErrorIs(t, r.StartAdHoc(t.Context(), q.ID), store.ErrConflict)
+	require.ErrorIs(t, r.StartAdHoc(t.Context(), r.create(release(t, "v1")).ID), store.ErrConflict)
+	require.ErrorIs(t, r.StartAdHoc(t.Context(), "rnobody"), store.ErrNotFound)
+}
+
+func TestExpansionWritesEachJobOnce(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	q := r.inProgress(release(t, "v1"))
+	one, two := newJob(q, "zip", "gin"), newJob(q, "tar")
+	two.Command = &store.Command{Argv: []string{"x"}, Iterations: 1}
+	two.Kind = bench.KindCommand
+	twice(t, func() error { return r.ExpandRequest(t.Context(), q.ID, []store.Job{one, two}, true) })
+	first := r.request(q.ID).ExpandedAt
+	require.NotNil(t, first)
+
+	jobs, err := r.RequestJobs(t.Context(), q.ID)
+	require.NoError(t, err)
+	require.Len(t, jobs, 2)
+	want := one
+	want.ID, want.CreatedAt = jobs[0].ID, jobs[0].CreatedAt
+	require.Equal(t, want, jobs[0])
+	require.Equal(t, two.Command, jobs[1].Command)
+	require.Equal(t, jobs[0], r.job(one.Key))
+	p, err := r.JobProgress(t.Context(), q.ID)
+	require.NoError(t, err)
+	require.Equal(t, store.JobProgress{Total: 2, Queued: 2, TestCases: 3}, p)
+	require.Equal(t, 2, p.Open())
+	require.Equal(t, 1, r.count(`select count(*) from artifact where tag = $1`, string(two.Key)), "a command is an artifact of its own")
+
+	// What comes later is not expanded anew, and an ended request not at all.
+	require.NoError(t, r.CompleteRequest(t.Context(), q.ID, bench.Expired, "", nil, ""))
+	require.ErrorIs(t, r.ExpandRequest(t.Context(), q.ID, []store.Job{newJob(q, "new")}, true), store.ErrConflict)
+	_, err = r.Job(t.Context(), newJob(q, "new").Key)
+	require.ErrorIs(t, err, store.ErrNotFound)
+	require.ErrorIs(t, r.ExpandRequest(t.Context(), "rnobody", nil, true), store.ErrNotFound)
+}
+
+func TestParentJobsAreSharedAndNotOwn(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	_, job := r.oneJob("parent", "gin")
+	child := r.inProgress(release(t, "child"))
+	require.NoError(t, r.ExpandRequest(t.Context(), child.ID, []store.Job{job}, false))
+	require.Nil(t, r.request(child.ID).ExpandedAt, "its own jobs are still to come")
+	jobs, err := r.RequestJobs(t.Context(), child.ID)
+	require.NoError(t, err)
+	require.Len(t, jobs, 1)
+
+	// One that has ended is not run again.
+	_, err = r.CancelJob(t.Context(), job.Key, "no longer wanted")
+	require.NoError(t, err)
+	other := r.inProgress(release(t, "other"))
+	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, []store.Job{job}, false))
+	require.Equal(t, bench.JobCancelled, r.job(job.Key).Status)
+
+	// A key is one job's, in one project.
+	_, err = r.ApplyProject(t.Context(), store.Project{Name: "fork"})
+	require.NoError(t, err)
+	job.Project = "fork"
+	require.ErrorIs(t, r.ExpandRequest(t.Context(), other.ID, []store.Job{job}, false), store.ErrConflict)
+}
+
+func TestManyExpandTheSameJobsAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	parent := release(t, "parent")
+	var shared []store.Job
+	for _, b := range names(8) {
+		shared = append(shared, newJob(parent, b, "gin"))
+	}
+	var children []store.Request
+	for i := range 8 {
+		children = append(children, r.inProgress(release(t, fmt.Sprint("v", i))))
+	}
+	for _, err := range together(len(children), func(i int) error {
+		// Each in another order.
+		jobs := append(append([]store.Job{}, shared[i:]...), shared[:i]...)
+		return r.ExpandRequest(t.Context(), children[i].ID, jobs, false)
+	}) {
+		require.NoError(t, err)
+	}
+	require.Equal(t, 8, r.count(`select count(*) from job_queue`))
+	require.Equal(t, 64, r.count(`select count(*) from request_job`))
+	require.Equal(t, 9, r.count(`select count(*) from test_case`))
+}

@@ -1,0 +1,289 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// StoreBlock records what a run found for some test cases, all or nothing. A
+// result is accepted when its test case has none in the run's place (artifact,
+// size class, hardware, co-location, generation), also late, from a run that was
+// given up as lost; else it is superseded. Of a job that has ended everything is
+// superseded. Sending a block again changes nothing and gets the same receipt.
+//
+// ErrConflict when a test case is not one of the job's, or has neither
+// collections nor a reason for leaving it out.
+func (s *Store) StoreBlock(ctx context.Context, run bench.RunID, results []TestCaseResult, errs []RunError) (BlockReceipt, error) {
+	var receipt BlockReceipt
+	err := s.inTx(ctx, "storing results of run "+string(run), func(tx pgx.Tx) error {
+		r, job, err := lockRun(ctx, tx, run)
+		if err != nil {
+			return err
+		}
+		b := block{tx: tx, run: r, job: job}
+		if b.ids, err = testCaseIDs(ctx, tx, job.ID); err != nil {
+			return err
+		}
+		if err := b.check(results, errs); err != nil {
+			return err
+		}
+		if !job.Status.Open() {
+			receipt, err = b.receipt(ctx, results)
+			return err
+		}
+		if err := b.storeResults(ctx, results); err != nil {
+			return err
+		}
+		if err := b.storeErrors(ctx, errs); err != nil {
+			return err
+		}
+		receipt, err = b.receipt(ctx, results)
+		return err
+	})
+	if err != nil {
+		return BlockReceipt{}, err
+	}
+	return receipt, nil
+}
+
+// block is an upload under way.
+type block struct {
+	tx  pgx.Tx
+	run Run
+	job Job
+	// ids of the job's test cases.
+	ids map[bench.TestCase]int64
+}
+
+func testCaseIDs(ctx context.Context, tx pgx.Tx, jobID int64) (map[bench.TestCase]int64, error) {
+	type row struct {
+		ID int64
+		bench.TestCase
+	}
+	rows, err := all[row](ctx, tx, `
+		select tc.id, tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target
+		from job_test_case jt join test_case tc on tc.id = jt.test_case_id where jt.job_id = $1`, jobID)
+	ids := make(map[bench.TestCase]int64, len(rows))
+	for _, r := range rows {
+		ids[r.TestCase] = r.ID
+	}
+	return ids, err
+}
+
+func (b block) check(results []TestCaseResult, errs []RunError) error {
+	for _, r := range results {
+		if _, ok := b.ids[r.TestCase]; !ok {
+			return fmt.Errorf("%w: %s is no test case of job %s", ErrConflict, r.TestCase, b.job.Key)
+		}
+		if (len(r.Collections) == 0) != (r.Skipped != "") {
+			return fmt.Errorf("%w: %s needs either collections or a reason for leaving it out", ErrConflict, r.TestCase)
+		}
+	}
+	for _, e := range errs {
+		if e.TestCase == nil {
+			continue
+		}
+		if _, ok := b.ids[*e.TestCase]; !ok {
+			return fmt.Errorf("%w: %s is no test case of job %s", ErrConflict, e.TestCase, b.job.Key)
+		}
+	}
+	return nil
+}
+
+// storeResults writes the results that are accepted and their collections.
+func (b block) storeResults(ctx context.Context, results []TestCaseResult) error {
+	byCase := make(map[int64]TestCaseResult, len(results))
+	var cases []int64
+	var statuses, messages []string
+	for _, r := range results {
+		id := b.ids[r.TestCase]
+		if _, twice := byCase[id]; twice {
+			continue // the first one counts
+		}
+		byCase[id] = r
+		cases = append(cases, id)
+		status := "ok"
+		if r.Skipped != "" {
+			status = "skipped"
+		}
+		statuses, messages = append(statuses, status), append(messages, cleanText(r.Skipped))
+	}
+	type row struct{ ID, TestCaseID int64 }
+	accepted, err := all[row](ctx, b.tx, `
+		insert into test_result (artifact_id, test_case_id, size_class, hardware_id, co_located, generation, run_id, status, message)
+		select j.artifact_id, t.test_case_id, n.size_class, n.hardware_id, n.co_located, j.generation, n.id, t.status, t.message
+		from job_run n join job_queue j on j.id = n.job_id,
+			unnest($2::bigint[], $3::text[], $4::text[]) as t (test_case_id, status, message)
+		where n.id = $1
+		order by t.test_case_id -- so that two blocks never wait for each other
+		on conflict (artifact_id, test_case_id, size_class, hardware_id, co_located, generation) do nothing
+		returning id, test_case_id`, b.run.ID, cases, statuses, messages)
+	if err != nil {
+		return err
+	}
+	var taken collections
+	for _, a := range accepted {
+		taken.add(a.ID, a.TestCaseID, byCase[a.TestCaseID].Collections)
+	}
+	return taken.store(ctx, b)
+}
+
+// collections gathers collections and their statistics as parallel arrays.
+type collections struct {
+	results     []int64
+	iterations  []int
+	collectedAt []time.Time
+	facts       []string
+
+	statistics []statistic
+}
+
+type statistic struct {
+	testCase   int64
+	metric     string
+	collection int // index of its collection
+	value      float64
+}
+
+func (c *collections) add(result, testCase int64, found []Collection) {
+	for _, f := range found {
+		at := len(c.results)
+		c.results = append(c.results, result)
+		c.iterations = append(c.iterations, f.Iteration)
+		c.collectedAt = append(c.collectedAt, f.CollectedAt)
+		c.facts = append(c.facts, document(f.Facts, "{}"))
+		for metric, v := range f.Values {
+			c.statistics = append(c.statistics, statistic{testCase, string(metric), at, v})
+		}
+	}
+}
+
+func (c *collections) store(ctx context.Context, b block) error {
+	if len(c.results) == 0 {
+		return nil
+	}
+	type row struct {
+		ID, ResultID int64
+		Iteration    int
+	}
+	rows, err := all[row](ctx, b.tx, `
+		insert into collection (result_id, iteration, collected_at, facts)
+		select result_id, iteration, collected_at, facts::jsonb
+		from unnest($1::bigint[], $2::integer[], $3::timestamptz[], $4::text[]) as t (result_id, iteration, collected_at, facts)
+		returning id, result_id, iteration`, c.results, c.iterations, c.collectedAt, c.facts)
+	if err != nil {
+		return err
+	}
+	type place struct {
+		result    int64
+		iteration int
+	}
+	ids := make(map[place]int64, len(rows))
+	for _, r := range rows {
+		ids[place{r.ResultID, r.Iteration}] = r.ID
+	}
+	series, err := c.series(ctx, b.tx)
+	if err != nil {
+		return err
+	}
+	table := "pstat"
+	if b.job.Kind == bench.KindRuntime {
+		table = "pstat_runtime"
+	}
+	artifact, err := value[int64](ctx, b.tx, `select artifact_id from job_queue where id = $1`, b.job.ID)
+	if err != nil {
+		return err
+	}
+	_, err = b.tx.CopyFrom(ctx, pgx.Identifier{table}, []string{"series_id", "artifact_id", "collection_id", "value"},
+		pgx.CopyFromSlice(len(c.statistics), func(i int) ([]any, error) {
+			s := c.statistics[i]
+			collection := ids[place{c.results[s.collection], c.iterations[s.collection]}]
+			return []any{series[seriesKey{s.testCase, s.metric}], artifact, collection, s.value}, nil
+		}))
+	return err
+}
+
+type seriesKey struct {
+	testCase int64
+	metric   string
+}
+
+// series finds or creates the series of all statistics.
+func (c *collections) series(ctx context.Context, tx pgx.Tx) (map[seriesKey]int64, error) {
+	var keys []seriesKey
+	for _, s := range c.statistics {
+		keys = append(keys, seriesKey{s.testCase, s.metric})
+	}
+	// Sorted, so that two blocks never wait for each other's series.
+	slices.SortFunc(keys, func(a, b seriesKey) int {
+		return cmp.Or(cmp.Compare(a.testCase, b.testCase), cmp.Compare(a.metric, b.metric))
+	})
+	keys = slices.Compact(keys)
+	var cases []int64
+	var metrics []string
+	for _, k := range keys {
+		cases, metrics = append(cases, k.testCase), append(metrics, k.metric)
+	}
+	if _, err := tx.Exec(ctx, `
+		insert into pstat_series (test_case_id, metric)
+		select t.test_case_id, t.metric from unnest($1::bigint[], $2::text[]) with ordinality as t (test_case_id, metric, place)
+		where not exists (select from pstat_series s where s.test_case_id = t.test_case_id and s.metric = t.metric)
+		order by t.place
+		on conflict (test_case_id, metric) do nothing`, cases, metrics); err != nil {
+		return nil, err
+	}
+	type row struct {
+		ID, TestCaseID int64
+		Metric         string
+	}
+	rows, err := all[row](ctx, tx, `
+		select s.id, s.test_case_id, s.metric from pstat_series s
+		join unnest($1::bigint[], $2::text[]) as t (test_case_id, metric) on s.test_case_id = t.test_case_id and s.metric = t.metric`,
+		cases, metrics)
+	ids := make(map[seriesKey]int64, len(rows))
+	for _, r := range rows {
+		ids[seriesKey{r.TestCaseID, r.Metric}] = r.ID
+	}
+	if err == nil && len(ids) != len(keys) {
+		err = errors.New("a series could not be created") // both statements see each other's rows: cannot happen
+	}
+	return ids, err
+}
+
+func (b block) storeErrors(ctx context.Context, errs []RunError) error {
+	for _, e := range errs {
+		var testCase *int64
+		words := "job"
+		if e.TestCase != nil {
+			id := b.ids[*e.TestCase]
+			testCase, words = &id, e.TestCase.String()
+		}
+		if _, err := b.tx.Exec(ctx, `
+			insert into error (run_id, test_case_id, context, kind, message, output_tail) values ($1, $2, $3, $4, $5, $6)
+			on conflict (run_id, coalesce(test_case_id, 0)) do nothing`,
+			b.run.ID, testCase, words, e.Kind, cleanText(e.Message), cleanText(e.OutputTail)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receipt counts what became of the results, from what is stored.
+func (b block) receipt(ctx context.Context, results []TestCaseResult) (BlockReceipt, error) {
+	var cases []int64
+	for _, r := range results {
+		cases = append(cases, b.ids[r.TestCase])
+	}
+	slices.Sort(cases)
+	cases = slices.Compact(cases)
+	mine, err := value[int](ctx, b.tx, `select count(*) from test_result where run_id = $1 and test_case_id = any($2)`, b.run.ID, cases)
+	return BlockReceipt{Accepted: mine, Superseded: len(cases) - mine}, err
+}

@@ -1,0 +1,125 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+const collectorColumns = `c.name, c.target, c.size_class, c.pool, c.machine_id, c.epoch, c.version, c.hardware_id, c.facts,
+	c.unenforced, c.co_located, c.active, c.registered_at, c.last_heartbeat, coalesce(c.current_run, '') as current_run`
+
+// RegisterCollector registers a collector and returns it with its new epoch, by
+// which what runs under an older registration is refused from now on. A name that
+// is another machine's can be taken over once that machine has been silent for
+// offlineAfter, by the database's clock; before, it is ErrNameTaken. Whether the
+// collector is active stays as it was; a new one is active.
+func (s *Store) RegisterCollector(ctx context.Context, c Collector, offlineAfter time.Duration) (Collector, error) {
+	var registered Collector
+	err := s.inTx(ctx, "registering collector "+c.Name, func(tx pgx.Tx) error {
+		if err := lock(ctx, tx, "collector "+c.Name); err != nil {
+			return err
+		}
+		taken, err := value[bool](ctx, tx, `
+			select machine_id <> $2 and last_heartbeat > now() - make_interval(secs => $3) from collector_config
+			where name = $1 for update`, c.Name, c.MachineID, offlineAfter.Seconds())
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if taken {
+			return ErrNameTaken
+		}
+		registered, err = one[Collector](ctx, tx, `
+			insert into collector_config as c (name, target, size_class, pool, machine_id, epoch, version, hardware_id, facts,
+				unenforced, co_located)
+			values (@name, @target, @size_class, @pool, @machine_id, nextval('collector_epoch'), @version, @hardware_id, @facts,
+				@unenforced, @co_located)
+			on conflict (name) do update set target = excluded.target, size_class = excluded.size_class, pool = excluded.pool,
+				machine_id = excluded.machine_id, epoch = excluded.epoch, version = excluded.version,
+				hardware_id = excluded.hardware_id, facts = excluded.facts, unenforced = excluded.unenforced,
+				co_located = excluded.co_located, registered_at = now(), last_heartbeat = now(), current_run = null
+			returning `+collectorColumns,
+			pgx.NamedArgs{
+				"name": c.Name, "target": c.Target, "size_class": c.SizeClass, "pool": c.Pool, "machine_id": c.MachineID,
+				"version": c.Version, "hardware_id": c.HardwareID, "facts": document(c.Facts, "{}"),
+				"unenforced": document(c.Unenforced, "[]"), "co_located": c.CoLocated,
+			})
+		return err
+	})
+	return registered, err
+}
+
+// Heartbeat records that a collector is alive, and what it is doing: run is empty
+// when it is idle. ErrFenced when it was registered again since, or removed.
+func (s *Store) Heartbeat(ctx context.Context, name string, epoch int64, run bench.RunID, progress json.RawMessage) (Collector, error) {
+	c, err := one[Collector](ctx, s.pool, `
+		update collector_config as c set last_heartbeat = now(), current_run = nullif($3, '')
+		where c.name = $1 and c.epoch = $2 returning `+collectorColumns, name, epoch, string(run))
+	if errors.Is(err, ErrNotFound) {
+		err = ErrFenced
+	}
+	if err != nil {
+		return Collector{}, wrap("recording the heartbeat of collector "+name, err)
+	}
+	if run != "" && len(progress) > 0 {
+		if err := s.SetProgress(ctx, run, progress); err != nil && !errors.Is(err, ErrNotFound) { // it may not be past the fence yet
+			return Collector{}, err
+		}
+	}
+	return c, nil
+}
+
+// Collectors lists all registered collectors by name.
+func (s *Store) Collectors(ctx context.Context) ([]Collector, error) {
+	cs, err := all[Collector](ctx, s.pool, `select `+collectorColumns+` from collector_config c order by c.name`)
+	return cs, wrap("listing collectors", err)
+}
+
+// SetActive lets a collector take jobs, or drains it.
+func (s *Store) SetActive(ctx context.Context, name string, active bool) error {
+	err := affected(s.pool.Exec(ctx, `update collector_config set active = $2 where name = $1`, name, active))
+	return wrap("changing collector "+name, err)
+}
+
+// RemoveCollector forgets a collector. Its runs stay; a process that is still
+// there under its name is refused from now on. ErrNotFound when it is not
+// registered.
+func (s *Store) RemoveCollector(ctx context.Context, name string) error {
+	err := affected(s.pool.Exec(ctx, `delete from collector_config where name = $1`, name))
+	return wrap("removing collector "+name, err)
+}
+
+// LivePools counts the collectors of each pool: in Total all that are registered,
+// in Live those that are active and were heard of within offlineAfter.
+func (s *Store) LivePools(ctx context.Context, offlineAfter time.Duration) ([]PoolCount, error) {
+	pools, err := livePools(ctx, s.pool, offlineAfter)
+	return pools, wrap("counting the collectors of pools", err)
+}
+
+func livePools(ctx context.Context, q querier, offlineAfter time.Duration) ([]PoolCount, error) {
+	type row struct {
+		Target      bench.Target
+		SizeClass   bench.SizeClass
+		Pool        string
+		Live, Total int
+		HardwareIDs []string
+	}
+	rows, err := all[row](ctx, q, `
+		select target, size_class, pool, count(*) as total,
+			count(*) filter (where active and last_heartbeat > now() - make_interval(secs => $1)) as live,
+			array_agg(distinct hardware_id order by hardware_id) as hardware_ids
+		from collector_config group by target, size_class, pool order by target, size_class, pool`, offlineAfter.Seconds())
+	pools := make([]PoolCount, len(rows))
+	for i, r := range rows {
+		pools[i] = PoolCount{
+			Pool: bench.Pool{Target: r.Target, SizeClass: r.SizeClass, Name: r.Pool},
+			Live: r.Live, Total: r.Total, HardwareIDs: r.HardwareIDs,
+		}
+	}
+	return pools, err
+}

@@ -1,0 +1,155 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// ExpandRequest writes a request's jobs and lets it wait for them. A job that is
+// there already is shared, in whatever status it is: one that has ended is not
+// run again. With own the jobs are the request's own and it counts as expanded
+// from then on; else they are its parent's. ErrConflict when the request is
+// completed, or when another project has a job of the same key.
+func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, jobs []Job, own bool) error {
+	return s.inTx(ctx, "writing the jobs of request "+string(id), func(tx pgx.Tx) error {
+		for _, project := range projectsOf(jobs) {
+			if err := lock(ctx, tx, "expansion "+project); err != nil { // two expansions must not wait for each other
+				return err
+			}
+		}
+		r, err := lockRequest(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if r.Status == bench.Completed {
+			return fmt.Errorf("%w: it has ended as %s", ErrConflict, r.Outcome)
+		}
+		keys := make([]bench.JobKey, len(jobs))
+		for i, j := range jobs {
+			keys[i] = j.Key
+			if err := insertJob(ctx, tx, j); err != nil {
+				return fmt.Errorf("job %s: %w", j.Key, err)
+			}
+		}
+		// Locked before they are linked: whoever ends one of them at this moment
+		// either sees the waiter or is seen to have ended it.
+		ids, err := column[int64](ctx, tx, `select id from job_queue where key = any($1) order by id for update`, keys)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `
+			insert into request_job (request_id, job_id, own) select $1, job_id, $3 from unnest($2::bigint[]) as job_id
+			on conflict (request_id, job_id) do update set own = request_job.own or excluded.own`, id, ids, own); err != nil {
+			return err
+		}
+		if own {
+			_, err = tx.Exec(ctx, `update benchmark_request set expanded_at = coalesce(expanded_at, now()) where id = $1`, id)
+		}
+		return err
+	})
+}
+
+func projectsOf(jobs []Job) []string {
+	var names []string
+	for _, j := range jobs {
+		names = append(names, j.Project)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// insertJob writes a job with its test cases unless it is there.
+func insertJob(ctx context.Context, tx pgx.Tx, j Job) error {
+	artifact := j.Tag
+	if j.Kind == bench.KindCommand {
+		artifact = string(j.Key) // equal labels do not make two commands one
+	}
+	artifactID, err := artifactID(ctx, tx, j.Project, artifact)
+	if err != nil {
+		return err
+	}
+	tag, err := tx.Exec(ctx, `
+		insert into job_queue (project, key, tag, artifact_id, kind, target, backend, profile, suite_hash, test_cases, iterations,
+			command, size_class, pool, task_queue, generation, queue, weight, priority, status, request_created)
+		values (@project, @key, nullif(@tag, ''), @artifact_id, @kind, @target, @backend, @profile, nullif(@suite_hash, ''),
+			@test_cases, @iterations, @command, @size_class, @pool, @task_queue, @generation, @queue, @weight, @priority,
+			'queued', @request_created)
+		on conflict (key) do nothing`,
+		pgx.NamedArgs{
+			"project": j.Project, "key": j.Key, "tag": j.Tag, "artifact_id": artifactID, "kind": j.Kind, "target": j.Target,
+			"backend": j.Backend, "profile": j.Profile, "suite_hash": j.SuiteHash, "test_cases": j.TestCases,
+			"iterations": j.Iterations, "command": j.Command, "size_class": j.SizeClass, "pool": j.Pool,
+			"task_queue": j.TaskQueue, "generation": j.Generation, "queue": j.Queue, "weight": j.Weight,
+			"priority": j.Priority, "request_created": j.RequestCreated,
+		})
+	if err != nil {
+		return unknownReference(err)
+	}
+	type row struct {
+		ID      int64
+		Project string
+	}
+	stored, err := one[row](ctx, tx, `select id, project from job_queue where key = $1`, j.Key)
+	if err != nil {
+		return err
+	}
+	if stored.Project != j.Project {
+		return fmt.Errorf("%w: project %s has a job of the same key", ErrConflict, stored.Project)
+	}
+	if tag.RowsAffected() == 0 {
+		return nil
+	}
+	return insertTestCases(ctx, tx, stored.ID, j)
+}
+
+func insertTestCases(ctx context.Context, tx pgx.Tx, jobID int64, j Job) error {
+	// Sorted, so that two transactions never wait for each other's test cases.
+	sorted := slices.Clone(j.TestCases)
+	slices.SortFunc(sorted, bytewise)
+	if _, err := tx.Exec(ctx, `
+		insert into test_case (project, benchmark, profile, scenario, backend, target)
+		select $1, benchmark, profile, scenario, backend, target
+		from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) as t (benchmark, profile, scenario, backend, target)
+		on conflict (project, benchmark, profile, scenario, backend, target) do nothing`,
+		append([]any{j.Project}, testCaseColumns(sorted)...)...); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `
+		insert into job_test_case (job_id, test_case_id, place)
+		select $7, tc.id, t.place
+		from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) with ordinality
+			as t (benchmark, profile, scenario, backend, target, place)
+		join test_case tc on tc.project = $1 and tc.benchmark = t.benchmark and tc.profile = t.profile
+			and tc.scenario = t.scenario and tc.backend = t.backend and tc.target = t.target
+		order by t.place
+		on conflict (job_id, test_case_id) do nothing`,
+		append(append([]any{j.Project}, testCaseColumns(j.TestCases)...), jobID)...)
+	return err
+}
+
+func bytewise(a, b bench.TestCase) int {
+	return cmp.Or(cmp.Compare(a.Benchmark, b.Benchmark), cmp.Compare(a.Profile, b.Profile), cmp.Compare(a.Scenario, b.Scenario),
+		cmp.Compare(a.Backend, b.Backend), cmp.Compare(a.Target, b.Target))
+}
+
+// testCaseColumns are test cases as parallel arrays: benchmarks, profiles,
+// scenarios, backends, targets.
+func testCaseColumns(cases []bench.TestCase) []any {
+	columns := make([][]string, 5)
+	for _, tc := range cases {
+		for i, part := range []string{tc.Benchmark, tc.Profile, tc.Scenario, tc.Backend, string(tc.Target)} {
+			columns[i] = append(columns[i], part)
+		}
+	}
+	out := make([]any, len(columns))
+	for i, c := range columns {
+		out[i] = c
+	}
+	return out
+}

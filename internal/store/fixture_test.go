@@ -1,0 +1,241 @@
+package store_test
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
+)
+
+const (
+	target    = bench.Target("x86_64-unknown-linux-gnu")
+	project   = "go"
+	offline   = 30 * time.Second
+	suiteHash = "f00d"
+)
+
+var small = bench.Pool{Target: target, SizeClass: 2, Name: "small"}
+
+// record is a store with one project and what tests do with it all the time.
+type record struct {
+	*store.Store
+	t   *testing.T
+	url string
+}
+
+func newRecord(t *testing.T) record {
+	t.Helper()
+	url := storetest.URL(t)
+	r := record{Store: storetest.Open(t, url), t: t, url: url}
+	require.NoError(t, r.PutSuite(t.Context(), suiteHash, "go", []byte("files")))
+	_, err := r.ApplyProject(t.Context(), store.Project{Name: project, Config: json.RawMessage(`{"targets": []}`), SuiteHash: suiteHash})
+	require.NoError(t, err)
+	return r
+}
+
+// execute changes the database behind the store's back: time that has passed, for
+// example.
+func (r record) execute(sql string, args ...any) {
+	r.t.Helper()
+	conn, err := pgx.Connect(r.t.Context(), r.url)
+	require.NoError(r.t, err)
+	_, err = conn.Exec(r.t.Context(), sql, args...)
+	require.NoError(r.t, err)
+	require.NoError(r.t, conn.Close(r.t.Context()))
+}
+
+func (r record) count(sql string, args ...any) int {
+	r.t.Helper()
+	conn, err := pgx.Connect(r.t.Context(), r.url)
+	require.NoError(r.t, err)
+	var n int
+	require.NoError(r.t, conn.QueryRow(r.t.Context(), sql, args...).Scan(&n))
+	require.NoError(r.t, conn.Close(r.t.Context()))
+	return n
+}
+
+func newID(t *testing.T) bench.RequestID {
+	t.Helper()
+	id, err := bench.NewRequestID(rand.Reader)
+	require.NoError(t, err)
+	return id
+}
+
+func release(t *testing.T, tag string) store.Request {
+	t.Helper()
+	return store.Request{
+		ID: newID(t), Project: project, Type: bench.Release, Tag: tag, Submitter: "ada",
+		Standing: bench.Standing{Status: bench.ArtifactsReady},
+	}
+}
+
+func (r record) create(request store.Request) store.Request {
+	r.t.Helper()
+	stored, created, err := r.CreateRequest(r.t.Context(), request)
+	require.NoError(r.t, err)
+	require.True(r.t, created)
+	return stored
+}
+
+// inProgress is an admitted request.
+func (r record) inProgress(request store.Request) store.Request {
+	r.t.Helper()
+	stored := r.create(request)
+	if !request.Type.Tracked() {
+		require.NoError(r.t, r.StartAdHoc(r.t.Context(), stored.ID))
+		return stored
+	}
+	admitted, err := r.Admit(r.t.Context(), project, 1000, func([]store.Request, map[string]bool) []bench.RequestID {
+		return []bench.RequestID{stored.ID}
+	})
+	require.NoError(r.t, err)
+	require.Equal(r.t, []bench.RequestID{stored.ID}, admitted)
+	return stored
+}
+
+func testCase(benchmark string) bench.TestCase {
+	return bench.TestCase{Benchmark: benchmark, Profile: "build", Target: target}
+}
+
+func testCases(benchmarks ...string) []bench.TestCase {
+	var out []bench.TestCase
+	for _, b := range benchmarks {
+		out = append(out, testCase(b))
+	}
+	return out
+}
+
+// newJob is a job of a request for test cases of these benchmarks.
+func newJob(request store.Request, benchmarks ...string) store.Job {
+	j := store.Job{
+		Project: project, Tag: request.Tag, Kind: bench.KindCompileTime, Target: target, Profile: "build", SuiteHash: suiteHash,
+		TestCases: testCases(benchmarks...), Iterations: 2, SizeClass: small.SizeClass, Pool: small.Name, TaskQueue: small.TaskQueue(),
+		Queue: "project:" + project, Weight: 1, Priority: 3, Status: bench.JobQueued, RequestCreated: request.CreatedAt,
+	}
+	j.Key = bench.JobIdentity{Tag: j.Tag, Target: j.Target, Profile: j.Profile, Kind: j.Kind, Suite: j.SuiteHash,
+		TestCases: j.TestCases, SizeClass: j.SizeClass, Generation: j.Generation}.Key()
+	return j
+}
+
+func (r record) expand(request store.Request, jobs ...store.Job) {
+	r.t.Helper()
+	require.NoError(r.t, r.ExpandRequest(r.t.Context(), request.ID, jobs, true))
+}
+
+// oneJob is a request in progress with one job.
+func (r record) oneJob(tag string, benchmarks ...string) (store.Request, store.Job) {
+	r.t.Helper()
+	request := r.inProgress(release(r.t, tag))
+	job := newJob(request, benchmarks...)
+	r.expand(request, job)
+	return request, job
+}
+
+func (r record) register(name string) store.Collector {
+	r.t.Helper()
+	c, err := r.RegisterCollector(r.t.Context(), collector(name), offline)
+	require.NoError(r.t, err)
+	return c
+}
+
+func collector(name string) store.Collector {
+	return store.Collector{
+		Name: name, Target: target, SizeClass: small.SizeClass, Pool: small.Name, MachineID: "machine of " + name,
+		Version: "1", HardwareID: "zen4", Facts: json.RawMessage(`{"cpu": "zen4"}`),
+	}
+}
+
+func runID(job store.Job, attempt int) bench.RunID {
+	return bench.NewRunID(job.Key, "workflow", "activity", int32(attempt))
+}
+
+func (r record) start(job store.Job, attempt int, c store.Collector) store.RunPlan {
+	r.t.Helper()
+	plan, err := r.StartRun(r.t.Context(), store.RunStart{Run: runID(job, attempt), Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch})
+	require.NoError(r.t, err)
+	return plan
+}
+
+var measuredAt = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+// measured is a result with a value of wall time per iteration.
+func measured(benchmark string, values ...float64) store.TestCaseResult {
+	r := store.TestCaseResult{TestCase: testCase(benchmark)}
+	for i, v := range values {
+		r.Collections = append(r.Collections, store.Collection{
+			Iteration: i, CollectedAt: measuredAt.Add(time.Duration(i) * time.Second),
+			Values: map[bench.Metric]float64{bench.WallTime: v, bench.MaxRSS: 1000 * v},
+			Facts:  json.RawMessage(`{"load": 0.1}`),
+		})
+	}
+	return r
+}
+
+func (r record) block(run bench.RunID, results ...store.TestCaseResult) store.BlockReceipt {
+	r.t.Helper()
+	receipt, err := r.StoreBlock(r.t.Context(), run, results, nil)
+	require.NoError(r.t, err)
+	return receipt
+}
+
+func (r record) job(key bench.JobKey) store.Job {
+	r.t.Helper()
+	j, err := r.Job(r.t.Context(), key)
+	require.NoError(r.t, err)
+	return j
+}
+
+func (r record) run(id bench.RunID) store.Run {
+	r.t.Helper()
+	run, err := r.Run(r.t.Context(), id)
+	require.NoError(r.t, err)
+	return run
+}
+
+func (r record) request(id bench.RequestID) store.Request {
+	r.t.Helper()
+	stored, err := r.Request(r.t.Context(), id)
+	require.NoError(r.t, err)
+	return stored
+}
+
+// twice does something two times: a repetition must do no harm.
+func twice(t *testing.T, do func() error) {
+	t.Helper()
+	require.NoError(t, do())
+	require.NoError(t, do(), "repeated")
+}
+
+// together does something in several goroutines at once and returns their errors.
+func together(n int, do func(i int) error) []error {
+	errs := make(chan error, n)
+	begin := make(chan struct{})
+	for i := range n {
+		go func() {
+			<-begin
+			errs <- do(i)
+		}()
+	}
+	close(begin)
+	out := make([]error, n)
+	for i := range out {
+		out[i] = <-errs
+	}
+	return out
+}
+
+func names(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("bench%d", i)
+	}
+	return out
+}

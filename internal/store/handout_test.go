@@ -1,0 +1,234 @@
+package store_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// perCollector keeps as many jobs of each queue in Temporal as there are live
+// collectors, and one more.
+func perCollector(live int) int { return live + 1 }
+
+func (r record) handOut() []store.HandOut {
+	r.t.Helper()
+	out, err := r.HandOut(r.t.Context(), small.TaskQueue(), perCollector)
+	require.NoError(r.t, err)
+	return out
+}
+
+func keys(out []store.HandOut) []bench.JobKey {
+	var ks []bench.JobKey
+	for _, h := range out {
+		ks = append(ks, h.Job)
+	}
+	return ks
+}
+
+// jobsOf gives a request in progress n jobs in a queue.
+func (r record) jobsOf(tag, queue string, n int) (store.Request, []store.Job) {
+	r.t.Helper()
+	q := r.inProgress(release(r.t, tag))
+	var jobs []store.Job
+	for _, b := range names(n) {
+		j := newJob(q, b)
+		j.Queue = queue
+		jobs = append(jobs, j)
+	}
+	r.expand(q, jobs...)
+	return q, jobs
+}
+
+func TestEachQueueGetsItsShareInTemporal(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	older, ada := r.jobsOf("v1", "user:ada", 5)
+	_, bob := r.jobsOf("v2", "user:bob", 5)
+	r.jobsOf("v3", "user:bob", 1)
+	queues, err := r.WaitingTaskQueues(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{small.TaskQueue()}, queues)
+
+	// No collector lives: one of each queue, in the order of their requests.
+	out := r.handOut()
+	require.Equal(t, []bench.JobKey{ada[0].Key, bob[0].Key}, keys(out))
+	require.Equal(t, store.HandOut{
+		Request: older.ID, Project: project, Job: ada[0].Key, Tag: "v1", Target: target, TaskQueue: small.TaskQueue(), Queue: "user:ada",
+		Weight: 1, Priority: 3, SizeClass: 2, Summary: "v1 compiletime build: 1 test case on x86_64-unknown-linux-gnu",
+	}, out[0])
+	require.Equal(t, bench.JobHandedOut, r.job(ada[0].Key).Status)
+	require.Equal(t, older.ID, r.job(ada[0].Key).HandedOutTo)
+
+	// As many wait there as shall; asked again, nothing more goes.
+	require.Empty(t, r.handOut())
+	mine, err := r.HandedOutTo(t.Context(), older.ID)
+	require.NoError(t, err)
+	require.Equal(t, out[:1], mine)
+
+	// Two collectors come; a third one of the pool is silent, a fourth inactive,
+	// and a fifth of another pool.
+	one, _ := r.register("one"), r.register("two")
+	r.register("silent")
+	r.execute(`update collector_config set last_heartbeat = now() - interval '31 seconds' where name = 'silent'`)
+	r.register("inactive")
+	require.NoError(t, r.SetActive(t.Context(), "inactive", false))
+	large := collector("large")
+	large.Pool = "large"
+	_, err = r.RegisterCollector(t.Context(), large, offline)
+	require.NoError(t, err)
+	require.Equal(t, []bench.JobKey{ada[1].Key, ada[2].Key, bob[1].Key, bob[2].Key}, keys(r.handOut()))
+
+	// A job that runs still counts as there, one that has ended does not.
+	r.start(ada[0], 1, one)
+	require.Empty(t, r.handOut())
+	mine, err = r.HandedOutTo(t.Context(), older.ID)
+	require.NoError(t, err)
+	require.Equal(t, []bench.JobKey{ada[1].Key, ada[2].Key}, keys(mine), "what has begun needs no start")
+	_, err = r.FinishJob(t.Context(), ada[0].Key, "enough")
+	require.NoError(t, err)
+	require.Equal(t, []bench.JobKey{ada[3].Key}, keys(r.handOut()))
+
+	other, err := r.HandOut(t.Context(), "bench/other", perCollector)
+	require.NoError(t, err)
+	require.Empty(t, other)
+}
+
+func TestConcurrentHandOutsNeverExceedTheShare(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	r.jobsOf("v1", "user:ada", 12)
+	r.jobsOf("v2", "user:bob", 12)
+	handed := make(chan int, 8)
+	for _, err := range together(8, func(int) error {
+		out, err := r.HandOut(t.Context(), small.TaskQueue(), func(int) int { return 3 })
+		handed <- len(out)
+		return err
+	}) {
+		require.NoError(t, err)
+	}
+	total := 0
+	for range 8 {
+		total += <-handed
+	}
+	require.Equal(t, 6, total)
+	require.Equal(t, 6, r.count(`select count(*) from job_queue where status = 'handed_out'`))
+}
+
+func TestAJobGoesToAnotherWaiterWhenItsRequestEnds(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	first, job := r.oneJob("v1", "gin")
+	second := r.inProgress(release(t, "v2"))
+	require.NoError(t, r.ExpandRequest(t.Context(), second.ID, []store.Job{job}, false))
+	require.Equal(t, first.ID, r.handOut()[0].Request, "the oldest one starts it")
+
+	cancelled, err := r.CancelRequest(t.Context(), first.ID, "ada", "")
+	require.NoError(t, err)
+	require.Empty(t, cancelled, "somebody else waits for it")
+	queues, err := r.WaitingTaskQueues(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{small.TaskQueue()}, queues)
+	require.Equal(t, second.ID, r.handOut()[0].Request)
+	require.Empty(t, r.handOut())
+
+	// Nobody waits any longer for what is still queued: it stays where it is.
+	third, waiting := r.jobsOf("v3", "project:go", 3)
+	require.NoError(t, r.CompleteRequest(t.Context(), third.ID, bench.Failure, "", nil, ""))
+	require.Empty(t, r.handOut())
+	require.Equal(t, bench.JobQueued, r.job(waiting[0].Key).Status)
+	queues, err = r.WaitingTaskQueues(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, queues)
+}
+
+func TestCommandsAreSummarizedByTheirArguments(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	q := r.inProgress(store.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Submitter: "ada", Command: &store.Command{Argv: []string{"x"}}})
+	short, long := newJob(q, "command"), newJob(q, "other")
+	for i, j := range []*store.Job{&short, &long} {
+		j.Kind, j.Queue = bench.KindCommand, fmt.Sprint("q", i)
+	}
+	short.Command = &store.Command{Argv: []string{"sleep", "1"}}
+	long.Command = &store.Command{Argv: []string{"echo", strings.Repeat("ä", 500)}}
+	r.expand(q, short, long)
+	out := r.handOut()
+	require.Equal(t, "sleep 1", out[0].Summary)
+	require.LessOrEqual(t, len(out[1].Summary), 200)
+	require.True(t, strings.HasSuffix(out[1].Summary, "ä…"))
+}
+
+func TestCancellingARequestSparesWhatOthersWaitFor(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	q, jobs := r.jobsOf("v1", "user:ada", 5)
+	other := r.inProgress(release(t, "v2"))
+	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, jobs[3:4], false))
+	c := r.register("one")
+	r.handOut()
+	run := r.start(jobs[0], 1, c).Run
+	r.start(jobs[4], 1, c)
+	_, err := r.FinishJob(t.Context(), jobs[4].Key, "broken")
+	require.NoError(t, err)
+
+	// Handed out and running: the first two. Queued: the third. Shared: the
+	// fourth. Ended: the fifth.
+	want := []store.JobRef{{Project: project, Key: jobs[0].Key}, {Project: project, Key: jobs[1].Key}}
+	for range 2 { // the second time is a repetition, and names the same workflows
+		cancelled, err := r.CancelRequest(t.Context(), q.ID, "ada", "wrong tag")
+		require.NoError(t, err)
+		require.Equal(t, want, cancelled)
+	}
+	stored := r.request(q.ID)
+	require.Equal(t, bench.Completed, stored.Status)
+	require.Equal(t, bench.Cancelled, stored.Outcome)
+	require.Equal(t, "cancelled by ada: wrong tag", stored.Message)
+	require.NotNil(t, stored.JobsDoneAt)
+	var statuses []bench.JobStatus
+	for _, j := range jobs {
+		statuses = append(statuses, r.job(j.Key).Status)
+	}
+	require.Equal(t, []bench.JobStatus{bench.JobCancelled, bench.JobCancelled, bench.JobCancelled, bench.JobQueued, bench.JobFailure}, statuses)
+	p, err := r.JobProgress(t.Context(), q.ID)
+	require.NoError(t, err)
+	require.Equal(t, store.JobProgress{Total: 5, Queued: 1, Failure: 1, Cancelled: 3, TestCases: 5}, p)
+
+	// Nothing of it starts any more; the run that is going on ends by itself.
+	_, err = r.StartRun(t.Context(), store.RunStart{Run: runID(jobs[0], 2), Reason: bench.Retry, Collector: c.Name, Epoch: c.Epoch})
+	require.ErrorIs(t, err, store.ErrJobClosed)
+	require.Equal(t, bench.RunRunning, r.run(run.ID).Outcome)
+	require.NoError(t, r.FinishRun(t.Context(), run.ID, store.RunEnd{Outcome: bench.RunCancelled}))
+	require.Equal(t, bench.RunCancelled, r.run(run.ID).Outcome)
+
+	_, err = r.CancelRequest(t.Context(), "rnobody", "ada", "")
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+func TestAJobIsCancelledOrSharedNeverBoth(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	for i := range 6 {
+		q, jobs := r.jobsOf(fmt.Sprint("v", i), "user:ada", 3)
+		other := r.inProgress(release(t, fmt.Sprint("other", i)))
+		for _, err := range together(2, func(who int) error {
+			if who == 0 {
+				_, err := r.CancelRequest(t.Context(), q.ID, "ada", "")
+				return err
+			}
+			return r.ExpandRequest(t.Context(), other.ID, jobs, false)
+		}) {
+			require.NoError(t, err)
+		}
+		// Whoever was first decided it for all three.
+		p, err := r.JobProgress(t.Context(), other.ID)
+		require.NoError(t, err)
+		require.Contains(t, []store.JobProgress{
+			{Total: 3, Queued: 3, TestCases: 3}, {Total: 3, Cancelled: 3, TestCases: 3},
+		}, p)
+	}
+}

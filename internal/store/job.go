@@ -1,0 +1,167 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+const jobColumns = `j.id, j.project, j.key, coalesce(j.tag, '') as tag, j.kind, j.target, j.backend, j.profile,
+	coalesce(j.suite_hash, '') as suite_hash, j.test_cases, j.iterations, j.command, j.size_class, j.pool, j.task_queue,
+	j.generation, j.queue, j.weight, j.priority, j.status, j.message, j.request_created, j.created_at, j.handed_out_at,
+	coalesce(j.handed_out_to, '') as handed_out_to, j.started_at, j.completed_at,
+	(select count(*) from job_test_case_state t where t.job_id = j.id and t.done) as done`
+
+// Job reads a job.
+func (s *Store) Job(ctx context.Context, key bench.JobKey) (Job, error) {
+	j, err := one[Job](ctx, s.pool, `select `+jobColumns+` from job_queue j where j.key = $1`, key)
+	return j, wrap("reading job "+string(key), err)
+}
+
+// RequestJobs lists the jobs that a request waits or waited for, in the order in
+// which they were written.
+func (s *Store) RequestJobs(ctx context.Context, id bench.RequestID) ([]Job, error) {
+	js, err := all[Job](ctx, s.pool, `
+		select `+jobColumns+` from request_job rj join job_queue j on j.id = rj.job_id where rj.request_id = $1 order by j.id`, id)
+	return js, wrap("listing the jobs of request "+string(id), err)
+}
+
+// lockJob reads a job and keeps it from changing until the transaction ends.
+func lockJob(ctx context.Context, tx pgx.Tx, key bench.JobKey) (Job, error) {
+	return one[Job](ctx, tx, `select `+jobColumns+` from job_queue j where j.key = $1 for update of j`, key)
+}
+
+// FinishJob ends a job as the stored results say: as success when every test
+// case has an accepted one, whatever gaveUp says; else as failure, because of
+// gaveUp or, when that is empty, of the last errors. A job that has ended stays
+// as it is. Its open runs are closed. The waiters are returned each time, so that
+// a repeated call tells them again.
+func (s *Store) FinishJob(ctx context.Context, key bench.JobKey, gaveUp string) (JobEnd, error) {
+	return s.endJob(ctx, key, bench.RunLost, func(tx pgx.Tx, job Job) (bench.JobStatus, string, error) {
+		total, err := value[int](ctx, tx, `select count(*) from job_test_case where job_id = $1`, job.ID)
+		if err != nil || job.Done == total {
+			return bench.JobSuccess, "", err
+		}
+		if gaveUp == "" {
+			if gaveUp, err = lastErrors(ctx, tx, job.ID); err != nil {
+				return "", "", err
+			}
+		}
+		return bench.JobFailure, fmt.Sprintf("%d of %d test cases have no result: %s", total-job.Done, total, gaveUp), nil
+	})
+}
+
+// CancelJob ends a job as cancelled, with a message that says by whom and why. It
+// returns what [Store.FinishJob] does.
+func (s *Store) CancelJob(ctx context.Context, key bench.JobKey, message string) (JobEnd, error) {
+	return s.endJob(ctx, key, bench.RunCancelled, func(pgx.Tx, Job) (bench.JobStatus, string, error) {
+		return bench.JobCancelled, message, nil
+	})
+}
+
+func (s *Store) endJob(ctx context.Context, key bench.JobKey, runs bench.RunOutcome,
+	decide func(pgx.Tx, Job) (bench.JobStatus, string, error),
+) (JobEnd, error) {
+	var end JobEnd
+	err := s.inTx(ctx, "ending job "+string(key), func(tx pgx.Tx) error {
+		if _, err := lockJob(ctx, tx, key); err != nil {
+			return err
+		}
+		// Read again by a statement that begins with the lock held: whoever had it
+		// before may have stored results.
+		job, err := one[Job](ctx, tx, `select `+jobColumns+` from job_queue j where j.key = $1`, key)
+		if err != nil {
+			return err
+		}
+		end = JobEnd{Status: job.Status, Message: job.Message}
+		if job.Status.Open() {
+			if end.Status, end.Message, err = decide(tx, job); err != nil {
+				return err
+			}
+			end.Message = cleanText(end.Message)
+			if _, err := tx.Exec(ctx, `update job_queue set status = $2, message = $3, completed_at = now() where id = $1`,
+				job.ID, end.Status, end.Message); err != nil {
+				return err
+			}
+		}
+		if err := closeRuns(ctx, tx, job.ID, runs, "the job ended as "+string(end.Status)); err != nil {
+			return err
+		}
+		end.Waiters, err = all[Waiter](ctx, tx, `
+			select r.project, r.id as request from request_job rj join benchmark_request r on r.id = rj.request_id
+			where rj.job_id = $1 and r.status <> 'completed' order by r.created_at, r.id`, job.ID)
+		return err
+	})
+	if err != nil {
+		return JobEnd{}, err
+	}
+	return end, nil
+}
+
+// shownErrors bounds how many errors a job's message quotes.
+const shownErrors = 3
+
+// lastErrors puts the last errors of a job that were not mended into words.
+func lastErrors(ctx context.Context, tx pgx.Tx, jobID int64) (string, error) {
+	errs, err := all[RunError](ctx, tx, lastingErrors+` order by e.created_at desc, e.id desc`, []int64{jobID})
+	if err != nil {
+		return "", err
+	}
+	if len(errs) == 0 {
+		return "no run reported why", nil
+	}
+	var words []string
+	for _, e := range errs[:min(len(errs), shownErrors)] {
+		if e.TestCase != nil {
+			words = append(words, e.TestCase.String()+": "+e.Message)
+		} else {
+			words = append(words, e.Message)
+		}
+	}
+	if more := len(errs) - shownErrors; more > 0 {
+		words = append(words, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(words, "; "), nil
+}
+
+// testCaseDocument is a test case tc as bench.TestCase reads it from JSON.
+const testCaseDocument = `jsonb_build_object('benchmark', tc.benchmark, 'profile', tc.profile, 'scenario', tc.scenario,
+	'backend', tc.backend, 'target', tc.target)`
+
+// lastingErrors selects, of the jobs $1, the last error of each test case that
+// still lacks a result, and the error of the last run of each job that lacks any.
+const lastingErrors = `
+	with lacking as (
+		select job_id, test_case_id from job_test_case_state where job_id = any($1) and not done
+	), last_of_case as (
+		select distinct on (l.job_id, l.test_case_id) e.id
+		from lacking l
+		join job_run n on n.job_id = l.job_id
+		join error e on e.run_id = n.id and e.test_case_id = l.test_case_id
+		order by l.job_id, l.test_case_id, n.number desc
+	), last_of_job as (
+		select e.id from error e join job_run n on n.id = e.run_id
+		where e.test_case_id is null and n.job_id in (select job_id from lacking)
+			and n.number = (select max(number) from job_run x where x.job_id = n.job_id)
+	)
+	select e.run_id as run, case when tc.id is not null then ` + testCaseDocument + ` end as test_case,
+		e.kind, e.message, e.output_tail, e.created_at
+	from error e left join test_case tc on tc.id = e.test_case_id
+	where e.id in (select id from last_of_case union all select id from last_of_job)`
+
+// RequestErrors lists what keeps the request's jobs from being done: the last
+// error of each test case that still lacks a result, and what went wrong with the
+// last run of each such job as a whole. Errors that a later run mended are left
+// out.
+func (s *Store) RequestErrors(ctx context.Context, id bench.RequestID) ([]RunError, error) {
+	jobs, err := column[int64](ctx, s.pool, `select job_id from request_job where request_id = $1`, id)
+	if err != nil {
+		return nil, wrap("listing the errors of request "+string(id), err)
+	}
+	errs, err := all[RunError](ctx, s.pool, lastingErrors+` order by e.created_at, e.id`, jobs)
+	return errs, wrap("listing the errors of request "+string(id), err)
+}

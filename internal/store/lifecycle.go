@@ -1,0 +1,203 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// lockRequest reads a request and keeps it from changing until the transaction
+// ends.
+func lockRequest(ctx context.Context, tx pgx.Tx, id bench.RequestID) (Request, error) {
+	return one[Request](ctx, tx, `select `+requestColumns+` from benchmark_request r where r.id = $1 for update`, id)
+}
+
+// Admit sets the next requests of a project to in_progress, so that at most
+// maxInProgress tracked ones have jobs under way, and returns those admitted now.
+//
+// decide is given all tracked requests that are not completed, and which of
+// their parents' tags are; it returns those that may be admitted, in order. Those
+// that are not artifacts_ready are passed over. decide is called in a transaction
+// that holds the project's lock, so that two calls never admit too many; it must
+// not call the store.
+func (s *Store) Admit(ctx context.Context, project string, maxInProgress int,
+	decide func(open []Request, completedTags map[string]bool) []bench.RequestID,
+) ([]bench.RequestID, error) {
+	var admitted []bench.RequestID
+	err := s.inTx(ctx, "admitting requests of project "+project, func(tx pgx.Tx) error {
+		if err := lock(ctx, tx, "admission "+project); err != nil {
+			return err
+		}
+		open, err := all[Request](ctx, tx, `
+			select `+requestColumns+` from benchmark_request r
+			where r.project = $1 and r.type <> 'adhoc' and r.status <> 'completed'
+			order by r.created_at, r.id`, project)
+		if err != nil {
+			return err
+		}
+		parents, err := column[string](ctx, tx, `
+			select distinct p.tag from benchmark_request r
+			join benchmark_request p on p.project = r.project and p.tag = r.parent
+			where r.project = $1 and r.type <> 'adhoc' and r.status <> 'completed' and p.type <> 'adhoc' and p.status = 'completed'`, project)
+		if err != nil {
+			return err
+		}
+		completed := make(map[string]bool, len(parents))
+		for _, tag := range parents {
+			completed[tag] = true
+		}
+		free := maxInProgress
+		ready := make(map[bench.RequestID]bool)
+		for _, r := range open {
+			if r.Status == bench.InProgress && r.JobsDoneAt == nil {
+				free--
+			}
+			ready[r.ID] = r.Status == bench.ArtifactsReady
+		}
+		next := slices.DeleteFunc(slices.Clone(decide(open, completed)), func(id bench.RequestID) bool { return !ready[id] })
+		next = next[:min(len(next), max(0, free))]
+		if len(next) == 0 {
+			return nil
+		}
+		// One that was cancelled meanwhile stays cancelled.
+		changed, err := column[bench.RequestID](ctx, tx, `
+			update benchmark_request set status = 'in_progress', admitted_at = now()
+			where id = any($1) and status = 'artifacts_ready' returning id`, next)
+		admitted = slices.DeleteFunc(next, func(id bench.RequestID) bool { return !slices.Contains(changed, id) })
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return admitted, nil
+}
+
+// InProgressTracked lists a project's tracked requests that are in progress,
+// also those whose jobs have ended; the first admitted first.
+func (s *Store) InProgressTracked(ctx context.Context, project string) ([]Request, error) {
+	rs, err := all[Request](ctx, s.pool, `
+		select `+requestColumns+` from benchmark_request r
+		where r.project = $1 and r.type <> 'adhoc' and r.status = 'in_progress'
+		order by r.admitted_at, r.created_at, r.id`, project)
+	return rs, wrap("listing the requests in progress of project "+project, err)
+}
+
+// StartAdHoc sets an ad-hoc request, which nobody admits, to in_progress.
+// ErrConflict when it is completed, lacks its artifacts, or is not ad hoc.
+func (s *Store) StartAdHoc(ctx context.Context, id bench.RequestID) error {
+	return s.inTx(ctx, "starting request "+string(id), func(tx pgx.Tx) error {
+		r, err := lockRequest(ctx, tx, id)
+		switch {
+		case err != nil:
+			return err
+		case r.Type.Tracked():
+			return fmt.Errorf("%w: a %s request is admitted, not started", ErrConflict, r.Type)
+		case r.Status == bench.InProgress:
+			return nil
+		case r.Status != bench.ArtifactsReady:
+			return fmt.Errorf("%w: it is %s", ErrConflict, r.Status)
+		}
+		_, err = tx.Exec(ctx, `update benchmark_request set status = 'in_progress' where id = $1`, id)
+		return err
+	})
+}
+
+// FinishJobsOf records that a request's last job has ended, which frees its slot.
+func (s *Store) FinishJobsOf(ctx context.Context, id bench.RequestID) error {
+	err := affected(s.pool.Exec(ctx, `update benchmark_request set jobs_done_at = coalesce(jobs_done_at, now()) where id = $1`, id))
+	return wrap("recording the end of the jobs of request "+string(id), err)
+}
+
+// CompleteRequest ends a request. The first completion stays: ErrConflict when
+// one with another outcome is there.
+func (s *Store) CompleteRequest(ctx context.Context, id bench.RequestID, outcome bench.Outcome,
+	baseline string, summary json.RawMessage, message string,
+) error {
+	return s.inTx(ctx, "completing request "+string(id), func(tx pgx.Tx) error {
+		r, err := lockRequest(ctx, tx, id)
+		switch {
+		case err != nil:
+			return err
+		case r.Status == bench.Completed && r.Outcome != outcome:
+			return fmt.Errorf("%w: it has ended as %s", ErrConflict, r.Outcome)
+		case r.Status == bench.Completed:
+			return nil
+		}
+		_, err = tx.Exec(ctx, `
+			update benchmark_request set status = 'completed', outcome = @outcome, completed_at = now(),
+				jobs_done_at = coalesce(jobs_done_at, now()), baseline = nullif(@baseline, ''),
+				summary = nullif(@summary, '')::jsonb, message = @message
+			where id = @id`,
+			pgx.NamedArgs{
+				"id": id, "outcome": string(outcome), "baseline": baseline, "summary": document(summary, ""), "message": cleanText(message),
+			})
+		return err
+	})
+}
+
+// CancelRequest ends a request as cancelled, together with those of its jobs for
+// which no other open request waits. It returns the cancelled jobs that were
+// handed out, whose workflows the caller cancels; called again it returns them
+// again. A request that has ended otherwise is left alone.
+func (s *Store) CancelRequest(ctx context.Context, id bench.RequestID, who, why string) ([]JobRef, error) {
+	var cancelled []JobRef
+	err := s.inTx(ctx, "cancelling request "+string(id), func(tx pgx.Tx) error {
+		r, err := lockRequest(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if r.Status == bench.Completed && r.Outcome != bench.Cancelled {
+			return nil
+		}
+		if r.Status != bench.Completed {
+			if err := cancelOpen(ctx, tx, id, cleanText(cancelMessage(who, why))); err != nil {
+				return err
+			}
+		}
+		cancelled, err = all[JobRef](ctx, tx, `
+			select j.project, j.key from request_job rj join job_queue j on j.id = rj.job_id
+			where rj.request_id = $1 and j.status = 'cancelled' and j.handed_out_at is not null
+			order by j.id`, id)
+		return err
+	})
+	return cancelled, err
+}
+
+func cancelMessage(who, why string) string {
+	if why == "" {
+		return "cancelled by " + who
+	}
+	return "cancelled by " + who + ": " + why
+}
+
+func cancelOpen(ctx context.Context, tx pgx.Tx, id bench.RequestID, message string) error {
+	if _, err := tx.Exec(ctx, `
+		update benchmark_request set status = 'completed', outcome = 'cancelled', completed_at = now(),
+			jobs_done_at = coalesce(jobs_done_at, now()), message = $2
+		where id = $1`, id, message); err != nil {
+		return err
+	}
+	// Locked first, by a statement of its own: the next one then sees every
+	// waiter that was linked before.
+	jobs, err := column[int64](ctx, tx, `
+		select j.id from job_queue j join request_job rj on rj.job_id = j.id
+		where rj.request_id = $1 and j.status in ('queued', 'handed_out', 'in_progress')
+		order by j.id for update of j`, id)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		update job_queue j set status = 'cancelled', completed_at = now(), message = $2
+		where j.id = any($1) and not exists (`+openWaiter+`)`, jobs, message)
+	return err
+}
+
+// openWaiter selects the open requests that wait for job j.
+const openWaiter = `
+	select from request_job w join benchmark_request wr on wr.id = w.request_id
+	where w.job_id = j.id and wr.status <> 'completed'`

@@ -1,0 +1,136 @@
+package store_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
+)
+
+func TestSeveralProcessesMayMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	url := storetest.EmptyURL(t)
+	s := storetest.Open(t, url)
+	require.ErrorContains(t, s.Ping(t.Context()), "no schema")
+	for _, err := range together(4, func(int) error { return store.Migrate(t.Context(), url+"&pool_max_conns=2") }) {
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.Ping(t.Context()))
+}
+
+func TestANewerSchemaIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	r.execute(`insert into goose_db_version (version_id, is_applied) values (9999, true)`)
+	require.ErrorIs(t, store.Migrate(t.Context(), r.url), store.ErrSchemaTooNew)
+}
+
+func TestProjectsAreAppliedOnce(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	p := store.Project{Name: "rustc", Config: json.RawMessage(`{"a": 1, "b": [2]}`)}
+
+	changed, err := r.ApplyProject(t.Context(), p)
+	require.NoError(t, err)
+	require.True(t, changed)
+
+	// The same again, written differently, changes nothing.
+	p.Config = json.RawMessage(`{"b":[2],"a":1}`)
+	changed, err = r.ApplyProject(t.Context(), p)
+	require.NoError(t, err)
+	require.False(t, changed)
+
+	// A suite must have been put before.
+	p.SuiteHash = "beef"
+	_, err = r.ApplyProject(t.Context(), p)
+	require.ErrorIs(t, err, store.ErrNotFound)
+	twice(t, func() error { return r.PutSuite(t.Context(), "beef", "rustc", []byte{0, 1, 2}) })
+	changed, err = r.ApplyProject(t.Context(), p)
+	require.NoError(t, err)
+	require.True(t, changed)
+
+	stored, err := r.Project(t.Context(), "rustc")
+	require.NoError(t, err)
+	require.JSONEq(t, `{"a":1,"b":[2]}`, string(stored.Config))
+	require.Equal(t, "beef", stored.SuiteHash)
+	require.NotZero(t, stored.CreatedAt)
+
+	all, err := r.Projects(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	require.Equal(t, stored, all[1])
+	require.Equal(t, project, all[0].Name)
+
+	_, err = r.Project(t.Context(), "nobody")
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+func TestSuitesStayAsTheyWerePut(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	require.NoError(t, r.PutSuite(t.Context(), suiteHash, "other", []byte("other")))
+	name, archive, err := r.SuiteArchive(t.Context(), suiteHash)
+	require.NoError(t, err)
+	require.Equal(t, "go", name)
+	require.Equal(t, "files", string(archive))
+	_, _, err = r.SuiteArchive(t.Context(), "nothing")
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	hash := []byte{1, 2, 3}
+	_, err := r.PrincipalOf(t.Context(), hash)
+	require.ErrorIs(t, err, store.ErrNotFound)
+
+	ada := store.Principal{Kind: "user", Owner: "ada", Role: "reader"}
+	twice(t, func() error { return r.PutToken(t.Context(), hash, ada) })
+	p, err := r.PrincipalOf(t.Context(), hash)
+	require.NoError(t, err)
+	require.Equal(t, ada, p)
+
+	ada.Role = "admin"
+	require.NoError(t, r.PutToken(t.Context(), hash, ada))
+	p, err = r.PrincipalOf(t.Context(), hash)
+	require.NoError(t, err)
+	require.Equal(t, ada, p)
+
+	require.Error(t, r.PutToken(t.Context(), hash, store.Principal{Kind: "user", Owner: "ada", Role: "collector"}),
+		"a user is no collector")
+}
+
+func TestTransientErrors(t *testing.T) {
+	t.Parallel()
+	// Nobody listens there.
+	away, err := store.Open(t.Context(), "postgres://127.0.0.1:1/x?connect_timeout=1")
+	require.NoError(t, err)
+	t.Cleanup(away.Close)
+	require.True(t, store.IsTransient(away.Ping(t.Context())))
+
+	// An administrator ends all sessions; the next call finds a new connection.
+	r := newRecord(t)
+	err = func() error {
+		_, err := r.Admit(t.Context(), project, 1, nil2(func() {
+			r.execute(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'benchloom' and datname = current_database()`)
+		}))
+		return err
+	}()
+	require.Error(t, err)
+	require.True(t, store.IsTransient(err), err)
+	require.NoError(t, r.Ping(t.Context()))
+
+	// These stay as they are.
+	require.False(t, store.IsTransient(nil))
+	require.False(t, store.IsTransient(store.ErrNotFound))
+	require.False(t, store.IsTransient(errors.New("anything")))
+	_, err = r.CreateRequests(t.Context(), []store.Request{{ID: "bad", Project: project, Type: "nonsense", Submitter: "ada"}})
+	require.Error(t, err)
+	require.False(t, store.IsTransient(err))
+	_, err = store.Open(t.Context(), "postgres://%zz")
+	require.ErrorContains(t, err, "database URL")
+}

@@ -1,0 +1,220 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+const requestColumns = `r.id, r.project, r.type, coalesce(r.tag, '') as tag, coalesce(r.parent, '') as parent,
+	coalesce(r.pr, 0) as pr, r.commit_date, r.status, coalesce(r.outcome, '') as outcome, r.completed_at, r.submitter,
+	r.selection, r.size_class, r.command, coalesce(r.idempotency_key, '') as idempotency_key, r.created_at,
+	r.workflow_started_at, r.admitted_at, r.expanded_at, r.jobs_done_at, coalesce(r.baseline, '') as baseline,
+	r.summary, r.message`
+
+// maxListed bounds every list of requests.
+const maxListed = 500
+
+// CreateRequest records a request, and the artifact that its tag names. When the
+// submitter has used the idempotency key before, or a tracked request of the
+// project has the tag, that one is returned and nothing is created; with
+// ErrConflict when it asks for something else. ErrNotFound when there is no such
+// project. The database sets the time of creation.
+func (s *Store) CreateRequest(ctx context.Context, r Request) (stored Request, created bool, err error) {
+	err = s.inTx(ctx, "creating request "+string(r.ID), func(tx pgx.Tx) error {
+		stored, created, err = createRequest(ctx, tx, r)
+		return err
+	})
+	return stored, created && err == nil, err
+}
+
+// CreateRequests records several requests, all or none; those that are there
+// already are returned in their places. Errors are those of [Store.CreateRequest].
+func (s *Store) CreateRequests(ctx context.Context, requests []Request) ([]Request, error) {
+	out := make([]Request, len(requests))
+	err := s.inTx(ctx, fmt.Sprintf("creating %d requests", len(requests)), func(tx pgx.Tx) error {
+		if err := lock(ctx, tx, "creation of requests"); err != nil { // two batches must not wait for each other
+			return err
+		}
+		for i, r := range requests {
+			var err error
+			if out[i], _, err = createRequest(ctx, tx, r); err != nil {
+				return fmt.Errorf("request %s: %w", r.ID, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func createRequest(ctx context.Context, tx pgx.Tx, r Request) (Request, bool, error) {
+	if r.Status == "" {
+		r.Status = bench.ArtifactsReady
+	}
+	stored, err := one[Request](ctx, tx, `
+		insert into benchmark_request as r (id, project, type, tag, parent, pr, commit_date, status, submitter, selection,
+			size_class, command, idempotency_key, message, created_at)
+		values (@id, @project, @type, nullif(@tag, ''), nullif(@parent, ''), nullif(@pr, 0), @commit_date, @status, @submitter,
+			@selection, @size_class, @command, nullif(@idempotency_key, ''), @message, clock_timestamp())
+		on conflict do nothing
+		returning `+requestColumns,
+		pgx.NamedArgs{
+			"id": r.ID, "project": r.Project, "type": r.Type, "tag": r.Tag, "parent": r.Parent, "pr": r.PR,
+			"commit_date": r.CommitDate, "status": r.Status, "submitter": r.Submitter, "selection": r.Selection,
+			"size_class": r.SizeClass, "command": r.Command, "idempotency_key": r.IdempotencyKey, "message": cleanText(r.Message),
+		})
+	if err == nil {
+		if r.Tag != "" && r.Command == nil {
+			_, err = artifactID(ctx, tx, r.Project, r.Tag)
+		}
+		return stored, true, err
+	}
+	if !errors.Is(err, ErrNotFound) {
+		return Request{}, false, unknownReference(err)
+	}
+	// Somebody else's row was in the way: it is committed and visible by now.
+	stored, err = one[Request](ctx, tx, `
+		select `+requestColumns+` from benchmark_request r
+		where (submitter = @submitter and idempotency_key = @key and @key <> '')
+			or (project = @project and tag = @tag and type <> 'adhoc' and @type <> 'adhoc')
+		order by (submitter = @submitter and idempotency_key = @key) desc nulls last
+		limit 1`,
+		pgx.NamedArgs{"submitter": r.Submitter, "key": r.IdempotencyKey, "project": r.Project, "tag": r.Tag, "type": string(r.Type)})
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return Request{}, false, fmt.Errorf("%w: another request has the ID %s", ErrConflict, r.ID)
+	case err != nil:
+		return Request{}, false, err
+	}
+	if different := difference(stored, r); different != "" {
+		return stored, false, fmt.Errorf("%w: request %s, which is there already, has another %s", ErrConflict, stored.ID, different)
+	}
+	return stored, false, nil
+}
+
+// difference names what keeps a stored request from being the one asked for;
+// empty when it is the same.
+func difference(stored, asked Request) string {
+	switch {
+	case stored.Project != asked.Project:
+		return "project"
+	case stored.Type != asked.Type:
+		return "type"
+	case stored.Tag != asked.Tag:
+		return "tag"
+	case stored.SizeClass != asked.SizeClass:
+		return "size class"
+	case !sameJSON(stored.Selection, asked.Selection):
+		return "selection"
+	case !sameJSON(stored.Command, asked.Command):
+		return "command"
+	}
+	return ""
+}
+
+// sameJSON compares as stored: an empty list is no list.
+func sameJSON(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// artifactID finds or creates an artifact.
+func artifactID(ctx context.Context, tx pgx.Tx, project, tag string) (int64, error) {
+	if _, err := tx.Exec(ctx, `insert into artifact (project, tag) values ($1, $2) on conflict (project, tag) do nothing`, project, tag); err != nil {
+		return 0, wrap("recording artifact "+tag, unknownReference(err))
+	}
+	id, err := value[int64](ctx, tx, `select id from artifact where project = $1 and tag = $2`, project, tag)
+	return id, wrap("reading artifact "+tag, err)
+}
+
+// Request reads a request.
+func (s *Store) Request(ctx context.Context, id bench.RequestID) (Request, error) {
+	r, err := one[Request](ctx, s.pool, `select `+requestColumns+` from benchmark_request r where r.id = $1`, id)
+	return r, wrap("reading request "+string(id), err)
+}
+
+// RequestByTag reads the tracked request of an artifact; ad-hoc ones, of which
+// an artifact may have any number, are not found.
+func (s *Store) RequestByTag(ctx context.Context, project, tag string) (Request, error) {
+	r, err := one[Request](ctx, s.pool, `select `+requestColumns+` from benchmark_request r
+		where r.project = $1 and r.tag = $2 and r.type <> 'adhoc'`, project, tag)
+	return r, wrap("reading the request for "+tag, err)
+}
+
+// Requests lists requests, the newest first.
+func (s *Store) Requests(ctx context.Context, filter RequestFilter) ([]Request, error) {
+	rs, err := all[Request](ctx, s.pool, `
+		select `+requestColumns+` from benchmark_request r
+		where (@project = '' or r.project = @project)
+			and (@type = '' or r.type = @type)
+			and (@status = '' or r.status = @status)
+			and (@tag = '' or r.tag = @tag)
+			and (@before_time::timestamptz is null or (r.created_at, r.id) < (@before_time, @before_id))
+		order by r.created_at desc, r.id desc
+		limit @limit`,
+		pgx.NamedArgs{
+			"project": filter.Project, "type": string(filter.Type), "status": string(filter.Status), "tag": filter.Tag,
+			"before_time": filter.BeforeTime, "before_id": string(filter.BeforeID), "limit": min(max(1, filter.Limit), maxListed),
+		})
+	return rs, wrap("listing requests", err)
+}
+
+// JobProgress counts a request's jobs and their test cases; all zero before the
+// jobs are written.
+func (s *Store) JobProgress(ctx context.Context, id bench.RequestID) (JobProgress, error) {
+	p, err := one[JobProgress](ctx, s.pool, `
+		with mine as (
+			select j.id, j.status from request_job rj join job_queue j on j.id = rj.job_id where rj.request_id = $1
+		), cases as (
+			select count(*) as total, count(*) filter (where t.done) as done
+			from mine join job_test_case_state t on t.job_id = mine.id
+		)
+		select count(mine.id) as total,
+			count(*) filter (where status = 'queued') as queued,
+			count(*) filter (where status = 'handed_out') as handed_out,
+			count(*) filter (where status = 'in_progress') as in_progress,
+			count(*) filter (where status = 'success') as success,
+			count(*) filter (where status = 'failure') as failure,
+			count(*) filter (where status = 'cancelled') as cancelled,
+			(select total from cases) as test_cases,
+			(select done from cases) as test_cases_done
+		from mine`, id)
+	return p, wrap("counting the jobs of request "+string(id), err)
+}
+
+// MarkWorkflowStarted records that the start of the request's workflow was
+// confirmed.
+func (s *Store) MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error {
+	err := affected(s.pool.Exec(ctx, `update benchmark_request set workflow_started_at = coalesce(workflow_started_at, now()) where id = $1`, id))
+	return wrap("marking the workflow of request "+string(id)+" as started", err)
+}
+
+// RequestsWithoutWorkflow lists requests that are not completed, were created
+// longer ago than olderThan, and whose workflow's start was never confirmed; the
+// oldest first, at most limit.
+func (s *Store) RequestsWithoutWorkflow(ctx context.Context, olderThan time.Duration, limit int) ([]Request, error) {
+	rs, err := all[Request](ctx, s.pool, `
+		select `+requestColumns+` from benchmark_request r
+		where r.workflow_started_at is null and r.status <> 'completed' and r.created_at <= now() - make_interval(secs => $1)
+		order by r.created_at, r.id limit $2`, olderThan.Seconds(), limit)
+	return rs, wrap("listing requests without a workflow", err)
+}
+
+// SetRequestMessage records what a request waits for. A completed one keeps the
+// message that it ended with.
+func (s *Store) SetRequestMessage(ctx context.Context, id bench.RequestID, message string) error {
+	err := affected(s.pool.Exec(ctx, `
+		update benchmark_request set message = case when status = 'completed' then message else $2 end where id = $1`, id, cleanText(message)))
+	return wrap("setting the message of request "+string(id), err)
+}

@@ -1,0 +1,258 @@
+package store_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+// nil2 admits nobody, and does something meanwhile.
+func nil2(do func()) func([]store.Request, map[string]bool) []bench.RequestID {
+	return func([]store.Request, map[string]bool) []bench.RequestID {
+		do()
+		return nil
+	}
+}
+
+func TestARequestIsStoredAsItWasAsked(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	date := time.Date(2026, 2, 11, 0, 0, 0, 0, time.UTC)
+	asked := release(t, "go1.26")
+	asked.Parent, asked.PR, asked.CommitDate = "go1.25", 7, &date
+	asked.Selection = suite.Selection{Set: "quick", Benchmarks: []string{"gin"}, Targets: []bench.Target{target}, Iterations: 3}
+	asked.SizeClass, asked.IdempotencyKey, asked.Message = 4, "key", "waits"
+	stored := r.create(asked)
+
+	want := asked
+	want.CreatedAt = stored.CreatedAt
+	require.Equal(t, want, stored)
+	require.WithinDuration(t, time.Now(), stored.CreatedAt, time.Minute)
+	require.Equal(t, stored, r.request(asked.ID))
+	byTag, err := r.RequestByTag(t.Context(), project, "go1.26")
+	require.NoError(t, err)
+	require.Equal(t, stored, byTag)
+	require.Equal(t, 1, r.count(`select count(*) from artifact where tag = 'go1.26'`))
+
+	_, err = r.Request(t.Context(), "rnobody")
+	require.ErrorIs(t, err, store.ErrNotFound)
+	_, err = r.RequestByTag(t.Context(), project, "go1.0")
+	require.ErrorIs(t, err, store.ErrNotFound)
+
+	command := store.Request{
+		ID: newID(t), Project: project, Type: bench.AdHoc, Submitter: "ada",
+		Command: &store.Command{Argv: []string{"sleep", "1"}, Env: map[string]string{"A": "b"}, TimeoutSeconds: 5, Iterations: 2},
+	}
+	stored = r.create(command)
+	require.Equal(t, command.Command, stored.Command)
+	require.Equal(t, bench.ArtifactsReady, stored.Status)
+}
+
+func TestTheSameRequestIsCreatedOnce(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	first := release(t, "go1.26")
+	first.IdempotencyKey = "k"
+	stored := r.create(first)
+
+	// The same tag again, by somebody else.
+	again := release(t, "go1.26")
+	again.Submitter = "bob"
+	got, created, err := r.CreateRequest(t.Context(), again)
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, stored, got)
+
+	// The same key again, with the same and with other contents.
+	got, created, err = r.CreateRequest(t.Context(), first)
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, stored, got)
+	for name, change := range map[string]func(*store.Request){
+		"tag":        func(q *store.Request) { q.Tag = "go1.27" },
+		"type":       func(q *store.Request) { q.Type = bench.Master },
+		"selection":  func(q *store.Request) { q.Selection.Benchmarks = []string{"gin"} },
+		"command":    func(q *store.Request) { q.Type, q.Command = bench.AdHoc, &store.Command{Argv: []string{"true"}} },
+		"size class": func(q *store.Request) { q.SizeClass = 8 },
+	} {
+		other := first
+		other.ID = newID(t)
+		change(&other)
+		got, created, err := r.CreateRequest(t.Context(), other)
+		require.ErrorIs(t, err, store.ErrConflict, name)
+		require.False(t, created)
+		require.Equal(t, stored.ID, got.ID, "the one in the way is named")
+	}
+
+	// Another submitter's key is another key, and ad-hoc requests share tags.
+	other := store.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "go1.26", Submitter: "bob", IdempotencyKey: "k"}
+	r.create(other)
+	other.ID, other.IdempotencyKey = newID(t), ""
+	r.create(other)
+
+	// IDs are unique, projects exist.
+	other.Tag = "x"
+	_, _, err = r.CreateRequest(t.Context(), other)
+	require.ErrorIs(t, err, store.ErrConflict)
+	other.ID, other.Project = newID(t), "nothing"
+	_, _, err = r.CreateRequest(t.Context(), other)
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+func TestManyCreateTheSameRequestAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	ids := make(chan bench.RequestID, 16)
+	creations := make(chan bool, 16)
+	for _, err := range together(16, func(int) error {
+		stored, created, err := r.CreateRequest(t.Context(), release(t, "go1.26"))
+		ids <- stored.ID
+		creations <- created
+		return err
+	}) {
+		require.NoError(t, err)
+	}
+	first, made := <-ids, 0
+	for range 15 {
+		require.Equal(t, first, <-ids)
+	}
+	for range 16 {
+		if <-creations {
+			made++
+		}
+	}
+	require.Equal(t, 1, made)
+}
+
+func TestSeveralRequestsAreCreatedTogetherOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	there := r.create(release(t, "v1"))
+	batch := []store.Request{release(t, "v0"), release(t, "v1"), release(t, "v2")}
+	stored, err := r.CreateRequests(t.Context(), batch)
+	require.NoError(t, err)
+	require.Equal(t, []string{"v0", "v1", "v2"}, []string{stored[0].Tag, stored[1].Tag, stored[2].Tag})
+	require.Equal(t, there, stored[1])
+	require.True(t, stored[0].CreatedAt.Before(stored[2].CreatedAt), "they keep their order")
+
+	conflicting := release(t, "v1")
+	conflicting.Type = bench.Master
+	_, err = r.CreateRequests(t.Context(), []store.Request{release(t, "v3"), conflicting})
+	require.ErrorIs(t, err, store.ErrConflict)
+	_, err = r.RequestByTag(t.Context(), project, "v3")
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+func TestRequestsAreListedNewestFirstPageByPage(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	var want []bench.RequestID
+	for i := range 7 {
+		want = append(want, r.create(release(t, fmt.Sprint("v", i))).ID)
+	}
+	slices.Reverse(want)
+	r.execute(`update benchmark_request set created_at = (select min(created_at) from benchmark_request) where tag in ('v2', 'v3', 'v4')`)
+	all, err := r.Requests(t.Context(), store.RequestFilter{Limit: 500})
+	require.NoError(t, err)
+	require.Len(t, all, 7)
+	require.Equal(t, want[:2], []bench.RequestID{all[0].ID, all[1].ID})
+
+	var paged []store.Request
+	filter := store.RequestFilter{Project: project, Limit: 2}
+	for {
+		page, err := r.Requests(t.Context(), filter)
+		require.NoError(t, err)
+		if len(page) == 0 {
+			break
+		}
+		paged = append(paged, page...)
+		last := page[len(page)-1]
+		filter.BeforeTime, filter.BeforeID = &last.CreatedAt, last.ID
+	}
+	require.Equal(t, all, paged, "also where several were created at the same time")
+
+	adhoc := r.create(store.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v3", Submitter: "ada"})
+	require.NoError(t, r.StartAdHoc(t.Context(), adhoc.ID))
+	for name, c := range map[string]struct {
+		filter store.RequestFilter
+		want   int
+	}{
+		"project":       {store.RequestFilter{Project: "other"}, 0},
+		"type":          {store.RequestFilter{Type: bench.AdHoc}, 1},
+		"status":        {store.RequestFilter{Status: bench.ArtifactsReady}, 7},
+		"tag":           {store.RequestFilter{Tag: "v3"}, 2},
+		"tag, status":   {store.RequestFilter{Tag: "v3", Status: bench.InProgress}, 1},
+		"no limit is 1": {store.RequestFilter{Limit: -3}, 1},
+	} {
+		if c.filter.Limit == 0 {
+			c.filter.Limit = 100
+		}
+		got, err := r.Requests(t.Context(), c.filter)
+		require.NoError(t, err)
+		require.Len(t, got, c.want, name)
+	}
+}
+
+func TestRequestsWithoutAWorkflowAreFound(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	old, young, started, ended := r.create(release(t, "v1")), r.create(release(t, "v2")), r.create(release(t, "v3")), r.create(release(t, "v4"))
+	r.execute(`update benchmark_request set created_at = created_at - interval '1 minute' where id <> $1`, young.ID)
+	twice(t, func() error { return r.MarkWorkflowStarted(t.Context(), started.ID) })
+	first := r.request(started.ID).WorkflowStartedAt
+	require.NotNil(t, first)
+	require.NoError(t, r.MarkWorkflowStarted(t.Context(), started.ID))
+	require.Equal(t, first, r.request(started.ID).WorkflowStartedAt)
+	require.NoError(t, r.CompleteRequest(t.Context(), ended.ID, bench.Expired, "", nil, ""))
+
+	found, err := r.RequestsWithoutWorkflow(t.Context(), 30*time.Second, 10)
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, old.ID, found[0].ID)
+	found, err = r.RequestsWithoutWorkflow(t.Context(), 0, 1)
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, old.ID, found[0].ID)
+	require.ErrorIs(t, r.MarkWorkflowStarted(t.Context(), "rnobody"), store.ErrNotFound)
+}
+
+func TestTheFirstCompletionStays(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	q := r.inProgress(release(t, "v1"))
+	require.NoError(t, r.SetRequestMessage(t.Context(), q.ID, "waits for a collector\x00"))
+	require.Equal(t, "waits for a collector\uFFFD", r.request(q.ID).Message)
+	twice(t, func() error { return r.FinishJobsOf(t.Context(), q.ID) })
+	done := r.request(q.ID).JobsDoneAt
+	require.NotNil(t, done)
+
+	twice(t, func() error {
+		return r.CompleteRequest(t.Context(), q.ID, bench.Success, "v0", json.RawMessage(`{"n":1}`), "all well")
+	})
+	ended := r.request(q.ID)
+	require.Equal(t, bench.Completed, ended.Status)
+	require.Equal(t, bench.Success, ended.Outcome)
+	require.NotNil(t, ended.CompletedAt)
+	require.Equal(t, done, ended.JobsDoneAt)
+	require.Equal(t, "v0", ended.Baseline)
+	require.JSONEq(t, `{"n":1}`, string(ended.Summary))
+
+	require.ErrorIs(t, r.CompleteRequest(t.Context(), q.ID, bench.Failure, "", nil, "no"), store.ErrConflict)
+	require.NoError(t, r.SetRequestMessage(t.Context(), q.ID, "too late"))
+	jobs, err := r.CancelRequest(t.Context(), q.ID, "ada", "too late")
+	require.NoError(t, err)
+	require.Empty(t, jobs)
+	require.Equal(t, ended, r.request(q.ID))
+
+	require.ErrorIs(t, r.CompleteRequest(t.Context(), "rnobody", bench.Failure, "", nil, "no"), store.ErrNotFound)
+	require.ErrorIs(t, r.FinishJobsOf(t.Context(), "rnobody"), store.ErrNotFound)
+	require.ErrorIs(t, r.SetRequestMessage(t.Context(), "rnobody", ""), store.ErrNotFound)
+}

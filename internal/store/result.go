@@ -1,0 +1,160 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// statistics are those of all kinds of jobs.
+const statistics = `(select series_id, collection_id, value from pstat
+	union all select series_id, collection_id, value from pstat_runtime)`
+
+// artifact is an artifact's ID. Results are asked for by it, as a constant: only
+// then does the planner look at this artifact alone in latest_result.
+func (s *Store) artifact(ctx context.Context, project, tag string) (int64, error) {
+	return value[int64](ctx, s.pool, `select id from artifact where project = $1 and tag = $2`, project, tag)
+}
+
+// SamplesOf reads all values that an artifact has: of each test case, metric and
+// surrounding those of the latest generation, by iteration. Empty when there are
+// none.
+func (s *Store) SamplesOf(ctx context.Context, project, tag string) ([]Samples, error) {
+	artifact, err := s.artifact(ctx, project, tag)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	} else if err != nil {
+		return nil, wrap("looking artifact "+tag+" up", err)
+	}
+	samples, err := all[Samples](ctx, s.pool, `
+		select `+testCaseDocument+` as test_case, se.metric, j.kind, r.size_class, r.hardware_id, r.co_located,
+			array_agg(p.value order by c.iteration) as values
+		from latest_result r
+		join job_run n on n.id = r.run_id
+		join job_queue j on j.id = n.job_id
+		join test_case tc on tc.id = r.test_case_id
+		join collection c on c.result_id = r.id
+		join `+statistics+` p on p.collection_id = c.id
+		join pstat_series se on se.id = p.series_id
+		where r.artifact_id = $1 and r.status = 'ok'
+		group by r.id, r.size_class, r.hardware_id, r.co_located, j.kind, tc.id, se.metric
+		order by tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, r.size_class, r.hardware_id, r.co_located, se.metric`,
+		artifact)
+	return samples, wrap("reading the results of "+tag, err)
+}
+
+// LackingOf lists the test cases of an artifact that have no result, and will
+// have none from the jobs so far: left out, or failed, or cancelled, with the
+// reason. One with a result in any surrounding, or in a job that is still open, is
+// not among them.
+func (s *Store) LackingOf(ctx context.Context, project, tag string) ([]Lacking, error) {
+	artifact, err := s.artifact(ctx, project, tag)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	} else if err != nil {
+		return nil, wrap("looking artifact "+tag+" up", err)
+	}
+	lacking, err := all[Lacking](ctx, s.pool, `
+		with skipped as (
+			select distinct on (r.test_case_id) r.test_case_id, 'left out: ' || r.message as reason
+			from latest_result r
+			where r.artifact_id = $1 and r.status = 'skipped' order by r.test_case_id, r.id desc
+		), failed as (
+			select distinct on (t.test_case_id) t.test_case_id,
+				coalesce(
+					(select 'failed: ' || e.message from job_run n join error e on e.run_id = n.id
+					where n.job_id = j.id and e.test_case_id = t.test_case_id order by n.number desc limit 1),
+					case j.status when 'cancelled' then '' else 'failed: ' end || j.message) as reason
+			from job_queue j
+			join job_test_case_state t on t.job_id = j.id and not t.done
+			where j.artifact_id = $1 and j.status in ('failure', 'cancelled')
+			order by t.test_case_id, j.completed_at desc, j.id desc
+		), reasons as (
+			select test_case_id, reason from skipped
+			union all
+			select test_case_id, reason from failed where test_case_id not in (select test_case_id from skipped)
+		)
+		select `+testCaseDocument+` as test_case, x.reason
+		from reasons x join test_case tc on tc.id = x.test_case_id
+		where not exists (select from latest_result r
+				where r.artifact_id = $1 and r.test_case_id = x.test_case_id and r.status = 'ok')
+			and not exists (select from job_test_case jt join job_queue j on j.id = jt.job_id
+				where j.artifact_id = $1 and jt.test_case_id = x.test_case_id and j.status in ('queued', 'handed_out', 'in_progress'))
+		order by tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target`, artifact)
+	return lacking, wrap("reading what "+tag+" lacks", err)
+}
+
+// MeasuredTags lists the artifacts whose requests of a type have completed with
+// success or failure and that have at least one result; the newest request first.
+func (s *Store) MeasuredTags(ctx context.Context, project string, requestType bench.RequestType) ([]string, error) {
+	tags, err := column[string](ctx, s.pool, `
+		select r.tag from benchmark_request r join artifact a on a.project = r.project and a.tag = r.tag
+		where r.project = $1 and r.type = $2 and r.status = 'completed' and r.outcome in ('success', 'failure')
+			and exists (select from test_result t where t.artifact_id = a.id and t.status = 'ok')
+		group by r.tag order by max(r.created_at) desc, r.tag`, project, requestType)
+	return tags, wrap("listing the measured artifacts of project "+project, err)
+}
+
+// ExportCollections yields every collection that the artifacts have, of the latest
+// generation: in the order of the tags, then by test case, surrounding and
+// iteration. No tags means all of the project. Rows are read as they are asked
+// for; an error of yield ends the export and is returned.
+func (s *Store) ExportCollections(ctx context.Context, project string, tags []string, yield func(CollectionRow) error) error {
+	artifacts, err := column[int64](ctx, s.pool, `
+		select id from artifact where project = $1 and (cardinality($2::text[]) = 0 or tag = any($2))
+		order by array_position($2, tag), tag`, project, append([]string{}, tags...))
+	if err != nil {
+		return wrap("looking artifacts up", err)
+	}
+	for _, artifact := range artifacts {
+		if err := s.exportArtifact(ctx, artifact, yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) exportArtifact(ctx context.Context, artifact int64, yield func(CollectionRow) error) error {
+	rows, err := s.pool.Query(ctx, `
+		select a.tag, `+testCaseDocument+` as test_case, j.kind, n.collector, n.pool, r.size_class, r.hardware_id, r.co_located,
+			c.iteration, c.collected_at, st.metrics, st.numbers
+		from latest_result r
+		join artifact a on a.id = r.artifact_id
+		join job_run n on n.id = r.run_id
+		join job_queue j on j.id = n.job_id
+		join test_case tc on tc.id = r.test_case_id
+		join collection c on c.result_id = r.id
+		cross join lateral (
+			select array_agg(se.metric order by se.metric) as metrics, array_agg(p.value order by se.metric) as numbers
+			from `+statistics+` p join pstat_series se on se.id = p.series_id where p.collection_id = c.id
+		) st
+		where r.artifact_id = $1 and r.status = 'ok'
+		order by tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, r.size_class, r.hardware_id, r.co_located,
+			c.iteration`, artifact)
+	if err != nil {
+		return wrap("exporting results", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		type exported struct {
+			CollectionRow
+			Metrics []bench.Metric
+			Numbers []float64
+		}
+		row, err := pgx.RowToStructByNameLax[exported](rows)
+		if err != nil {
+			return wrap("exporting results", err)
+		}
+		row.Values = make(map[bench.Metric]float64, len(row.Metrics))
+		for i, m := range row.Metrics {
+			row.Values[m] = row.Numbers[i]
+		}
+		if err := yield(row.CollectionRow); err != nil {
+			return err
+		}
+	}
+	return wrap("exporting results", rows.Err())
+}

@@ -1,0 +1,192 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+func TestSamplesAreThoseOfTheLatestGenerationPerPlace(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	none, err := r.SamplesOf(t.Context(), project, "v1")
+	require.NoError(t, err)
+	require.Empty(t, none)
+
+	q, job := r.oneJob("v1", "gin")
+	c := r.register("one")
+	other := collector("co")
+	other.CoLocated = true
+	co, err := r.RegisterCollector(t.Context(), other, offline)
+	require.NoError(t, err)
+	r.block(r.start(job, 1, c).Run.ID, measured("gin", 3, 1, 2))
+	r.block(r.start(job, 2, co).Run.ID, measured("gin", 30))
+
+	place := store.Surrounding{SizeClass: 2, HardwareID: "zen4"}
+	beside := place
+	beside.CoLocated = true
+	sample := func(metric bench.Metric, where store.Surrounding, values ...float64) store.Samples {
+		return store.Samples{TestCase: testCase("gin"), Metric: metric, Kind: bench.KindCompileTime, Surrounding: where, Values: values}
+	}
+	samples, err := r.SamplesOf(t.Context(), project, "v1")
+	require.NoError(t, err)
+	require.Equal(t, []store.Samples{
+		sample(bench.MaxRSS, place, 3000, 1000, 2000), sample(bench.WallTime, place, 3, 1, 2),
+		sample(bench.MaxRSS, beside, 30000), sample(bench.WallTime, beside, 30),
+	}, samples)
+
+	// Measured again, the newer generation replaces the older one where it was
+	// measured alike.
+	rerun := job
+	rerun.Generation, rerun.Key = 1, bench.JobKey("abcdefghabcdefgh")
+	r.expand(q, rerun)
+	r.block(r.start(rerun, 1, c).Run.ID, measured("gin", 9))
+	samples, err = r.SamplesOf(t.Context(), project, "v1")
+	require.NoError(t, err)
+	require.Equal(t, []store.Samples{
+		sample(bench.MaxRSS, place, 9000), sample(bench.WallTime, place, 9),
+		sample(bench.MaxRSS, beside, 30000), sample(bench.WallTime, beside, 30),
+	}, samples)
+	elsewhere, err := r.SamplesOf(t.Context(), "other", "v1")
+	require.NoError(t, err)
+	require.Empty(t, elsewhere)
+}
+
+func TestCommandsHaveResultsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	c := r.register("one")
+	for i, tag := range []string{"label", "label"} {
+		q := r.inProgress(store.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: tag, Submitter: "ada", Command: &store.Command{Argv: []string{"x"}}})
+		job := newJob(q, "command")
+		job.Kind, job.Key, job.Command, job.SuiteHash = bench.KindCommand, []bench.JobKey{"abcdefghabcdefgh", "ijklmnopijklmnop"}[i], q.Command, ""
+		r.expand(q, job)
+		plan := r.start(job, 1, c)
+		require.Len(t, plan.Missing, 1, "an equal label does not make it done")
+		require.Equal(t, q.Command, plan.Job.Command)
+		r.block(plan.Run.ID, measured("command", float64(i+1)))
+		require.Equal(t, bench.JobSuccess, r.finish(job, "").Status)
+		samples, err := r.SamplesOf(t.Context(), project, string(job.Key))
+		require.NoError(t, err)
+		require.Len(t, samples, 2)
+		require.Equal(t, bench.KindCommand, samples[0].Kind)
+		require.Equal(t, []float64{float64(i + 1)}, samples[1].Values)
+	}
+}
+
+func TestWhatAnArtifactLacksHasItsReason(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	q := r.inProgress(release(t, "v1"))
+	job, open, unwanted := newJob(q, "gin", "zip", "tar", "sed"), newJob(q, "zip"), newJob(q, "cut")
+	r.expand(q, job, open, unwanted)
+	c := r.register("one")
+	lacking := func() map[string]string {
+		ls, err := r.LackingOf(t.Context(), project, "v1")
+		require.NoError(t, err)
+		out := map[string]string{}
+		for _, l := range ls {
+			require.Equal(t, target, l.TestCase.Target)
+			out[l.TestCase.Benchmark] = l.Reason
+		}
+		require.Len(t, ls, len(out))
+		return out
+	}
+	first := r.start(job, 1, c).Run.ID
+	r.block(first, measured("gin", 1), store.TestCaseResult{TestCase: testCase("tar"), Skipped: "needs docker"})
+	r.fail(first, "zip", "first")
+	r.fail(first, "sed", "exit status 1")
+	require.Equal(t, map[string]string{}, lacking(), "while its job is open anything may come")
+
+	r.fail(r.start(job, 2, c).Run.ID, "sed", "exit status 2")
+	r.finish(job, "gave up")
+	_, err := r.CancelJob(t.Context(), unwanted.Key, "cancelled by ada")
+	require.NoError(t, err)
+	want := map[string]string{"tar": "left out: needs docker", "sed": "failed: exit status 2", "cut": "cancelled by ada"}
+	require.Equal(t, want, lacking(), "zip has another job that is open")
+
+	r.finish(open, "no collector")
+	want["zip"] = "failed: 1 of 1 test cases have no result: no collector"
+	require.Equal(t, want, lacking())
+
+	// Measured elsewhere, it is not lacking any more.
+	rerun := newJob(q, "sed", "tar")
+	rerun.Generation, rerun.Key = 1, bench.JobKey("abcdefghabcdefgh")
+	r.expand(q, rerun)
+	r.block(r.start(rerun, 1, c).Run.ID, measured("sed", 1), measured("tar", 1))
+	r.finish(rerun, "")
+	delete(want, "sed")
+	delete(want, "tar")
+	require.Equal(t, want, lacking())
+}
+
+func TestMeasuredTagsHaveResultsAndAnEnd(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	c := r.register("one")
+	for tag, outcome := range map[string]bench.Outcome{"v1": bench.Success, "v2": bench.Failure, "v3": bench.Cancelled, "v4": ""} {
+		q, job := r.oneJob(tag, "gin")
+		r.block(r.start(job, 1, c).Run.ID, measured("gin", 1))
+		if outcome != "" {
+			require.NoError(t, r.CompleteRequest(t.Context(), q.ID, outcome, "", nil, ""))
+		}
+	}
+	empty, job := r.oneJob("v5", "gin")
+	r.block(r.start(job, 1, c).Run.ID, store.TestCaseResult{TestCase: testCase("gin"), Skipped: "no"})
+	require.NoError(t, r.CompleteRequest(t.Context(), empty.ID, bench.Success, "", nil, ""))
+	r.execute(`update benchmark_request set created_at = created_at - interval '1 hour' where tag = 'v2'`)
+
+	tags, err := r.MeasuredTags(t.Context(), project, bench.Release)
+	require.NoError(t, err)
+	require.Equal(t, []string{"v1", "v2"}, tags)
+	tags, err = r.MeasuredTags(t.Context(), project, bench.Master)
+	require.NoError(t, err)
+	require.Empty(t, tags)
+}
+
+func TestExportYieldsEveryCollection(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	c := r.register("one")
+	for _, tag := range []string{"v1", "v2"} {
+		_, job := r.oneJob(tag, "gin", "zip")
+		r.block(r.start(job, 1, c).Run.ID, measured("zip", 5), measured("gin", 1, 2))
+	}
+	export := func(tags ...string) []store.CollectionRow {
+		var rows []store.CollectionRow
+		require.NoError(t, r.ExportCollections(t.Context(), project, tags, func(row store.CollectionRow) error {
+			rows = append(rows, row)
+			return nil
+		}))
+		return rows
+	}
+	row := func(tag, benchmark string, iteration int, wall float64) store.CollectionRow {
+		return store.CollectionRow{
+			Tag: tag, TestCase: testCase(benchmark), Kind: bench.KindCompileTime, Collector: "one", Pool: "small",
+			Surrounding: store.Surrounding{SizeClass: 2, HardwareID: "zen4"}, Iteration: iteration,
+			CollectedAt: measuredAt.Add(time.Duration(iteration) * time.Second),
+			Values:      map[bench.Metric]float64{bench.WallTime: wall, bench.MaxRSS: 1000 * wall},
+		}
+	}
+	require.Equal(t, []store.CollectionRow{
+		row("v2", "gin", 0, 1), row("v2", "gin", 1, 2), row("v2", "zip", 0, 5),
+		row("v1", "gin", 0, 1), row("v1", "gin", 1, 2), row("v1", "zip", 0, 5),
+	}, export("v2", "v1"), "in the order of the tags")
+	require.Len(t, export("v1"), 3)
+	require.Len(t, export(), 6)
+	require.Empty(t, export("v9"))
+
+	stop := errors.New("enough")
+	n := 0
+	require.ErrorIs(t, r.ExportCollections(t.Context(), project, nil, func(store.CollectionRow) error {
+		n++
+		return stop
+	}), stop)
+	require.Equal(t, 1, n)
+	require.NoError(t, r.Ping(t.Context()))
+}

@@ -1,0 +1,227 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+const runColumns = `n.id, j.project, j.key as job, n.number, n.reason, n.size_class, n.pool, n.collector, n.epoch, n.version,
+	n.hardware_id, n.co_located, n.facts, n.outcome, n.message, n.output_tail, n.progress, n.log_size, n.started_at, n.finished_at`
+
+const fromRuns = ` from job_run n join job_queue j on j.id = n.job_id `
+
+// Run reads a run.
+func (s *Store) Run(ctx context.Context, id bench.RunID) (Run, error) {
+	r, err := one[Run](ctx, s.pool, `select `+runColumns+fromRuns+`where n.id = $1`, id)
+	return r, wrap("reading run "+string(id), err)
+}
+
+// JobRuns lists the runs of a job by number.
+func (s *Store) JobRuns(ctx context.Context, key bench.JobKey) ([]Run, error) {
+	rs, err := all[Run](ctx, s.pool, `select `+runColumns+fromRuns+`where j.key = $1 order by n.number`, key)
+	return rs, wrap("listing the runs of job "+string(key), err)
+}
+
+// RequestRuns lists the runs of all jobs that a request waits or waited for, job
+// by job.
+func (s *Store) RequestRuns(ctx context.Context, id bench.RequestID) ([]Run, error) {
+	rs, err := all[Run](ctx, s.pool, `
+		select `+runColumns+fromRuns+`join request_job rj on rj.job_id = j.id
+		where rj.request_id = $1 order by j.id, n.number`, id)
+	return rs, wrap("listing the runs of request "+string(id), err)
+}
+
+// StartRun is the fence: it opens a run of the job that the run's ID names, or
+// refuses with ErrJobClosed, ErrNobodyWaits, or ErrFenced when the collector was
+// registered again since or never. Any other open run of the job is closed as
+// lost. The same call again gives the same plan; ErrRunClosed when the run has
+// ended meanwhile.
+//
+// A collector that was set inactive may still start what it has taken.
+func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
+	var plan RunPlan
+	err := s.inTx(ctx, "starting run "+string(start.Run), func(tx pgx.Tx) error {
+		job, err := lockJob(ctx, tx, start.Run.Job())
+		if err != nil {
+			return err
+		}
+		if !job.Status.Open() {
+			return fmt.Errorf("%w as %s", ErrJobClosed, job.Status)
+		}
+		collector, err := fence(ctx, tx, job, start)
+		if err != nil {
+			return err
+		}
+		run, err := one[Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			if run, err = openRun(ctx, tx, job, collector, start); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		case run.Collector != start.Collector || run.Epoch != start.Epoch:
+			return fmt.Errorf("%w: the run is collector %s's", ErrFenced, run.Collector)
+		case run.Outcome != bench.RunRunning:
+			return fmt.Errorf("%w as %s", ErrRunClosed, run.Outcome)
+		}
+		plan.Run = run
+		if plan.Job, err = one[Job](ctx, tx, `select `+jobColumns+` from job_queue j where j.id = $1`, job.ID); err != nil {
+			return err
+		}
+		if plan.Config, err = value[json.RawMessage](ctx, tx, `select config from project where name = $1`, job.Project); err != nil {
+			return err
+		}
+		plan.Missing, err = missing(ctx, tx, run)
+		return err
+	})
+	if err != nil {
+		return RunPlan{}, err
+	}
+	return plan, nil
+}
+
+// fence checks that somebody waits for the locked job and that the collector is
+// the one that is registered, and keeps it registered until the transaction ends.
+func fence(ctx context.Context, tx pgx.Tx, job Job, start RunStart) (Collector, error) {
+	waiting, err := value[bool](ctx, tx, `select exists (`+openWaiter+`) from job_queue j where j.id = $1`, job.ID)
+	if err != nil {
+		return Collector{}, err
+	}
+	if !waiting {
+		return Collector{}, ErrNobodyWaits
+	}
+	// Together with those whose runs will be closed, in the order of names.
+	collectors, err := all[Collector](ctx, tx, `
+		select `+collectorColumns+` from collector_config c
+		where c.name = $1 or c.current_run in (select id from job_run where job_id = $2 and outcome = '')
+		order by c.name for update`, start.Collector, job.ID)
+	if err != nil {
+		return Collector{}, err
+	}
+	at := slices.IndexFunc(collectors, func(c Collector) bool { return c.Name == start.Collector })
+	if at < 0 {
+		return Collector{}, fmt.Errorf("%w: no collector %s is registered", ErrFenced, start.Collector)
+	}
+	if collectors[at].Epoch != start.Epoch {
+		return Collector{}, fmt.Errorf("%w: collector %s has epoch %d, not %d", ErrFenced, start.Collector, collectors[at].Epoch, start.Epoch)
+	}
+	return collectors[at], nil
+}
+
+// openRun writes the run's row and makes it the only open one of the locked job.
+func openRun(ctx context.Context, tx pgx.Tx, job Job, c Collector, start RunStart) (Run, error) {
+	if err := closeRuns(ctx, tx, job.ID, bench.RunLost, "replaced by run "+string(start.Run)); err != nil {
+		return Run{}, err
+	}
+	if _, err := tx.Exec(ctx, `
+		insert into job_run (id, job_id, number, reason, size_class, pool, collector, epoch, version, hardware_id, co_located, facts)
+		values (@id, @job_id, (select coalesce(max(number), 0) + 1 from job_run where job_id = @job_id), @reason, @size_class, @pool,
+			@collector, @epoch, @version, @hardware_id, @co_located, @facts)`,
+		pgx.NamedArgs{
+			"id": start.Run, "job_id": job.ID, "reason": start.Reason, "size_class": c.SizeClass, "pool": c.Pool,
+			"collector": c.Name, "epoch": c.Epoch, "version": c.Version, "hardware_id": c.HardwareID,
+			"co_located": c.CoLocated, "facts": c.Facts,
+		}); err != nil {
+		return Run{}, err
+	}
+	if _, err := tx.Exec(ctx, `
+		update job_queue set status = 'in_progress', started_at = coalesce(started_at, now()),
+			handed_out_at = coalesce(handed_out_at, now())
+		where id = $1`, job.ID); err != nil {
+		return Run{}, err
+	}
+	if _, err := tx.Exec(ctx, `update collector_config set current_run = $2 where name = $1`, c.Name, start.Run); err != nil {
+		return Run{}, err
+	}
+	return one[Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
+}
+
+// missing are the job's test cases without an accepted result where the run is.
+func missing(ctx context.Context, tx pgx.Tx, run Run) ([]bench.TestCase, error) {
+	return all[bench.TestCase](ctx, tx, `
+		select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target
+		from job_run n
+		join job_queue j on j.id = n.job_id
+		join job_test_case jt on jt.job_id = j.id
+		join test_case tc on tc.id = jt.test_case_id
+		where n.id = $1 and not exists (
+			select from test_result r where r.artifact_id = j.artifact_id and r.test_case_id = tc.id and r.size_class = n.size_class
+				and r.hardware_id = n.hardware_id and r.co_located = n.co_located and r.generation = j.generation)
+		order by jt.place`, run.ID)
+}
+
+// closeRuns closes all open runs of a locked job.
+func closeRuns(ctx context.Context, tx pgx.Tx, jobID int64, outcome bench.RunOutcome, message string) error {
+	closed, err := column[string](ctx, tx, `
+		update job_run set outcome = $2, message = $3, finished_at = now() where job_id = $1 and outcome = '' returning id`,
+		jobID, outcome, cleanText(message))
+	if err != nil || len(closed) == 0 {
+		return err
+	}
+	_, err = tx.Exec(ctx, `update collector_config set current_run = null where current_run = any($1)`, closed)
+	return err
+}
+
+// CloseLostRuns closes the open runs of a job as lost: its collector died, was
+// shut down, or could not tell.
+func (s *Store) CloseLostRuns(ctx context.Context, key bench.JobKey, message string) error {
+	return s.inTx(ctx, "closing the lost runs of job "+string(key), func(tx pgx.Tx) error {
+		job, err := lockJob(ctx, tx, key)
+		if err != nil {
+			return err
+		}
+		return closeRuns(ctx, tx, job.ID, bench.RunLost, message)
+	})
+}
+
+// lockRun reads a run and its job and keeps both from changing until the
+// transaction ends.
+func lockRun(ctx context.Context, tx pgx.Tx, id bench.RunID) (Run, Job, error) {
+	job, err := lockJob(ctx, tx, id.Job())
+	if err != nil {
+		return Run{}, Job{}, err
+	}
+	run, err := one[Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1 for update of n`, id)
+	return run, job, err
+}
+
+// SetProgress records what an open run is doing now; of one that has ended
+// nothing changes.
+func (s *Store) SetProgress(ctx context.Context, run bench.RunID, progress json.RawMessage) error {
+	err := affected(s.pool.Exec(ctx, `
+		update job_run set progress = case when outcome = '' then $2::jsonb else progress end where id = $1`,
+		run, document(progress, "{}")))
+	return wrap("recording the progress of run "+string(run), err)
+}
+
+// FinishRun closes a run. The first end stays, except that a run which was given
+// up as lost ends as its collector says while its job is open.
+func (s *Store) FinishRun(ctx context.Context, id bench.RunID, end RunEnd) error {
+	return s.inTx(ctx, "finishing run "+string(id), func(tx pgx.Tx) error {
+		if end.Outcome == bench.RunRunning {
+			return errors.New("a run's end needs an outcome")
+		}
+		run, job, err := lockRun(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if late := run.Outcome == bench.RunLost && job.Status.Open(); run.Outcome != bench.RunRunning && !late {
+			return nil
+		}
+		if _, err := tx.Exec(ctx, `
+			update job_run set outcome = $2, message = $3, output_tail = $4, finished_at = now() where id = $1`,
+			id, end.Outcome, cleanText(end.Message), cleanText(end.OutputTail)); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `update collector_config set current_run = null where current_run = $1`, id)
+		return err
+	})
+}

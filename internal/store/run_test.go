@@ -1,0 +1,244 @@
+package store_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+func TestTheFenceSaysWhatIsToBeDone(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	_, job := r.oneJob("v1", "zip", "gin", "tar")
+	c := r.register("one")
+	r.handOut()
+	plan := r.start(job, 1, c)
+
+	require.Equal(t, job.TestCases, plan.Missing, "in the job's order")
+	require.JSONEq(t, `{"targets":[]}`, string(plan.Config))
+	require.Equal(t, bench.JobInProgress, plan.Job.Status)
+	require.NotNil(t, plan.Job.StartedAt)
+	want := store.Run{
+		ID: runID(job, 1), Project: project, Job: job.Key, Number: 1, Reason: bench.Scheduled, SizeClass: 2, Pool: "small",
+		Collector: "one", Epoch: c.Epoch, Version: "1", HardwareID: "zen4", Facts: plan.Run.Facts, Progress: json.RawMessage(`{}`),
+		StartedAt: plan.Run.StartedAt,
+	}
+	require.Equal(t, want, plan.Run)
+	require.JSONEq(t, `{"cpu":"zen4"}`, string(plan.Run.Facts))
+	require.Equal(t, want.ID, r.collector("one").CurrentRun)
+
+	// The answer was lost: asked again it is the same.
+	require.Equal(t, plan, r.start(job, 1, c))
+
+	// A later run is left what is missing by then.
+	r.block(plan.Run.ID, measured("gin", 1, 2))
+	again := r.start(job, 2, c)
+	require.Equal(t, testCases("zip", "tar"), again.Missing)
+	require.Equal(t, 2, again.Run.Number)
+	require.Equal(t, plan.Job.StartedAt, again.Job.StartedAt, "the first time counts")
+	require.Equal(t, 1, again.Job.Done)
+
+	// The run before is replaced and cannot come back.
+	replaced := r.run(plan.Run.ID)
+	require.Equal(t, bench.RunLost, replaced.Outcome)
+	require.Equal(t, "replaced by run "+string(again.Run.ID), replaced.Message)
+	require.NotNil(t, replaced.FinishedAt)
+	_, err := r.StartRun(t.Context(), store.RunStart{Run: plan.Run.ID, Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch})
+	require.ErrorIs(t, err, store.ErrRunClosed)
+
+	// Results are per hardware: another machine begins anew.
+	other := collector("other")
+	other.HardwareID = "zen5"
+	o, err := r.RegisterCollector(t.Context(), other, offline)
+	require.NoError(t, err)
+	require.Equal(t, job.TestCases, r.start(job, 3, o).Missing)
+	require.Empty(t, r.collector("one").CurrentRun)
+	runs, err := r.JobRuns(t.Context(), job.Key)
+	require.NoError(t, err)
+	require.Len(t, runs, 3)
+	require.Equal(t, []int{1, 2, 3}, []int{runs[0].Number, runs[1].Number, runs[2].Number})
+}
+
+func (r record) collector(name string) store.Collector {
+	r.t.Helper()
+	cs, err := r.Collectors(r.t.Context())
+	require.NoError(r.t, err)
+	for _, c := range cs {
+		if c.Name == name {
+			return c
+		}
+	}
+	require.FailNow(r.t, "no such collector", name)
+	return store.Collector{}
+}
+
+func TestTheFenceRefuses(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	q, job := r.oneJob("v1", "gin")
+	c := r.register("one")
+	start := func(attempt int, name string, epoch int64) error {
+		_, err := r.StartRun(t.Context(), store.RunStart{Run: runID(job, attempt), Reason: bench.Scheduled, Collector: name, Epoch: epoch})
+		return err
+	}
+	require.ErrorIs(t, start(1, "two", 1), store.ErrFenced, "nobody knows it")
+	require.ErrorIs(t, start(1, "one", c.Epoch-1), store.ErrFenced)
+	require.ErrorIs(t, start(1, "one", c.Epoch+1), store.ErrFenced)
+
+	// One that drains finishes what it took.
+	require.NoError(t, r.SetActive(t.Context(), "one", false))
+	require.NoError(t, start(1, "one", c.Epoch))
+
+	// Registered again, its older process is refused, and its run is not the new
+	// one's.
+	newer := r.register("one")
+	require.ErrorIs(t, start(2, "one", c.Epoch), store.ErrFenced)
+	require.ErrorIs(t, start(1, "one", newer.Epoch), store.ErrFenced)
+	require.NoError(t, start(2, "one", newer.Epoch))
+
+	// All who waited have ended, the job has not.
+	require.NoError(t, r.CompleteRequest(t.Context(), q.ID, bench.Expired, "", nil, ""))
+	require.ErrorIs(t, start(3, "one", newer.Epoch), store.ErrNobodyWaits)
+	_, err := r.FinishJob(t.Context(), job.Key, "")
+	require.NoError(t, err)
+	require.ErrorIs(t, start(3, "one", newer.Epoch), store.ErrJobClosed)
+
+	_, err = r.StartRun(t.Context(), store.RunStart{Run: runID(newJob(q, "unknown"), 1), Reason: bench.Scheduled, Collector: "one", Epoch: newer.Epoch})
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+func TestOfManyAtTheFenceOneRuns(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	_, job := r.oneJob("v1", "gin")
+	var cs []store.Collector
+	for _, n := range names(8) {
+		cs = append(cs, r.register(n))
+	}
+	for _, err := range together(len(cs), func(i int) error {
+		_, err := r.StartRun(t.Context(), store.RunStart{Run: runID(job, i), Reason: bench.Scheduled, Collector: cs[i].Name, Epoch: cs[i].Epoch})
+		return err
+	}) {
+		require.NoError(t, err)
+	}
+	runs, err := r.JobRuns(t.Context(), job.Key)
+	require.NoError(t, err)
+	require.Len(t, runs, 8)
+	for i, run := range runs {
+		require.Equal(t, i+1, run.Number)
+		require.Equal(t, i == 7, run.Outcome == bench.RunRunning, "the last one runs, the others were replaced")
+	}
+	require.Equal(t, 1, r.count(`select count(*) from collector_config where current_run is not null`))
+	require.Equal(t, runs[7].ID, r.collector(runs[7].Collector).CurrentRun)
+}
+
+func TestARunEndsOnce(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	_, job := r.oneJob("v1", "gin")
+	c := r.register("one")
+	run := r.start(job, 1, c).Run.ID
+
+	failed := store.RunEnd{Outcome: bench.RunFailure, Message: "exit\x00 status 1", OutputTail: "panic: \xff"}
+	twice(t, func() error { return r.FinishRun(t.Context(), run, failed) })
+	require.NoError(t, r.FinishRun(t.Context(), run, store.RunEnd{Outcome: bench.RunSuccess}), "the first end stays")
+	require.NoError(t, r.CloseLostRuns(t.Context(), job.Key, "silent"))
+	ended := r.run(run)
+	require.Equal(t, bench.RunFailure, ended.Outcome)
+	require.Equal(t, "exit\uFFFD status 1", ended.Message)
+	require.Equal(t, "panic: \uFFFD", ended.OutputTail)
+	require.Empty(t, r.collector("one").CurrentRun)
+
+	// Given up as lost, its own collector still knows better while the job is open.
+	run = r.start(job, 2, c).Run.ID
+	twice(t, func() error { return r.CloseLostRuns(t.Context(), job.Key, "heartbeat timeout") })
+	require.Equal(t, bench.RunLost, r.run(run).Outcome)
+	require.Equal(t, "heartbeat timeout", r.run(run).Message)
+	require.Empty(t, r.collector("one").CurrentRun)
+	require.NoError(t, r.FinishRun(t.Context(), run, store.RunEnd{Outcome: bench.RunTooSmall}))
+	require.Equal(t, bench.RunTooSmall, r.run(run).Outcome)
+
+	run = r.start(job, 3, c).Run.ID
+	_, err := r.FinishJob(t.Context(), job.Key, "too often")
+	require.NoError(t, err)
+	require.Equal(t, bench.RunLost, r.run(run).Outcome)
+	require.NoError(t, r.FinishRun(t.Context(), run, store.RunEnd{Outcome: bench.RunSuccess}))
+	require.Equal(t, bench.RunLost, r.run(run).Outcome)
+
+	require.Error(t, r.FinishRun(t.Context(), run, store.RunEnd{}))
+	require.ErrorIs(t, r.FinishRun(t.Context(), runID(job, 9), failed), store.ErrNotFound)
+	require.ErrorIs(t, r.CloseLostRuns(t.Context(), "nothing", ""), store.ErrNotFound)
+	_, err = r.Run(t.Context(), runID(job, 9))
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+func TestProgressIsThatOfAnOpenRun(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	_, job := r.oneJob("v1", "gin")
+	run := r.start(job, 1, r.register("one")).Run.ID
+	// Benchmarks print what they like.
+	require.NoError(t, r.SetProgress(t.Context(), run, json.RawMessage(`{"line": "a\u0000b\ud800", "n": 12345678901234567890, "\u0000": [null]}`)))
+	require.JSONEq(t, `{"line": "a\ufffdb\ufffd", "n": 12345678901234567890, "\ufffd": [null]}`, string(r.run(run).Progress))
+	require.NoError(t, r.FinishRun(t.Context(), run, store.RunEnd{Outcome: bench.RunFailure}))
+	require.NoError(t, r.SetProgress(t.Context(), run, json.RawMessage(`{"late": true}`)))
+	require.NotContains(t, string(r.run(run).Progress), "late")
+	require.ErrorIs(t, r.SetProgress(t.Context(), runID(job, 2), nil), store.ErrNotFound)
+}
+
+func TestOutputIsKeptOnceUpToItsLimit(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	_, job := r.oneJob("v1", "gin")
+	run := r.start(job, 1, r.register("one")).Run.ID
+	for _, step := range []struct {
+		offset int64
+		data   string
+		next   int64
+	}{
+		{0, "hello ", 6},
+		{0, "hello ", 6},      // repeated
+		{3, "lo world", 11},   // overlapping
+		{20, "too far", 11},   // a gap: not taken
+		{11, "", 11},          // nothing
+		{11, "\x00\xff!", 14}, // any bytes
+		{14, "0123456789", 24},
+		{24, "beyond", 30},
+		{20, "6789beyond.", 31},
+	} {
+		next, err := r.AppendLog(t.Context(), run, step.offset, []byte(step.data), 18)
+		require.NoError(t, err)
+		require.Equal(t, step.next, next, "%d %q", step.offset, step.data)
+	}
+	const kept = "hello world\x00\xff!0123"
+	require.EqualValues(t, 31, r.run(run).LogSize)
+
+	for _, most := range []int{1, 2, 5, 7, 18, 100} {
+		var got []byte
+		var at int64
+		for at < 31 {
+			data, next, err := r.ReadLog(t.Context(), run, at, most)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(data), most)
+			require.Greater(t, next, at)
+			got, at = append(got, data...), next
+		}
+		require.Equal(t, kept, string(got), most)
+		require.EqualValues(t, 31, at, "what was not kept is passed over")
+	}
+	data, next, err := r.ReadLog(t.Context(), run, 31, 10)
+	require.NoError(t, err)
+	require.Empty(t, data)
+	require.EqualValues(t, 31, next)
+
+	_, _, err = r.ReadLog(t.Context(), runID(job, 2), 0, 10)
+	require.ErrorIs(t, err, store.ErrNotFound)
+	_, err = r.AppendLog(t.Context(), runID(job, 2), 0, []byte("x"), 10)
+	require.ErrorIs(t, err, store.ErrNotFound)
+	_, err = r.AppendLog(t.Context(), run, -1, []byte("x"), 10)
+	require.Error(t, err)
+}

@@ -1,0 +1,81 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// AppendLog records output of a run that begins at offset and returns the offset
+// at which the next piece begins. What is there already stays; a piece that
+// begins later than expected is not taken, and the returned offset says from
+// where on to send. Bytes beyond limit are counted, but not kept.
+func (s *Store) AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte, limit int64) (next int64, err error) {
+	err = s.inTx(ctx, "recording output of run "+string(run), func(tx pgx.Tx) error {
+		if offset < 0 {
+			return errors.New("an offset is never negative")
+		}
+		size, err := value[int64](ctx, tx, `select log_size from job_run where id = $1 for update`, run)
+		if err != nil {
+			return err
+		}
+		next = size
+		if offset > size || offset+int64(len(data)) <= size {
+			return nil
+		}
+		fresh := data[size-offset:]
+		next = size + int64(len(fresh))
+		if kept := fresh[:min(int64(len(fresh)), max(0, limit-size))]; len(kept) > 0 {
+			if _, err := tx.Exec(ctx, `insert into run_log (run_id, at_offset, data) values ($1, $2, $3)`, run, size, kept); err != nil {
+				return err
+			}
+		}
+		_, err = tx.Exec(ctx, `update job_run set log_size = $2 where id = $1`, run, next)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return next, nil
+}
+
+// ReadLog reads at most most bytes of a run's output from an offset on, and
+// returns the offset at which to go on. No data with a later offset means that
+// what lies between was not kept. ErrNotFound when there is no such run.
+func (s *Store) ReadLog(ctx context.Context, run bench.RunID, from int64, most int) (data []byte, next int64, err error) {
+	type piece struct {
+		AtOffset int64
+		Data     []byte
+	}
+	err = s.inTx(ctx, "reading output of run "+string(run), func(tx pgx.Tx) error {
+		size, err := value[int64](ctx, tx, `select log_size from job_run where id = $1`, run)
+		if err != nil {
+			return err
+		}
+		from = max(0, from)
+		// Each piece says how long it is, so pieces that lie before are not read.
+		pieces, err := all[piece](ctx, tx, `
+			select at_offset, data from run_log
+			where run_id = $1 and at_offset + octet_length(data) > $2 and at_offset < $2 + $3 and at_offset < $4
+			order by at_offset`, run, from, int64(most), size)
+		if err != nil {
+			return err
+		}
+		for _, p := range pieces {
+			data = append(data, p.Data[max(0, from-p.AtOffset):]...)
+		}
+		data = data[:min(len(data), most)]
+		next = from + int64(len(data))
+		if len(data) == 0 && most > 0 && next < size {
+			next = size
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return data, next, nil
+}

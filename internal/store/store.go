@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// maxConnections is how many connections a process holds at most, unless its
+// URL says otherwise (pool_max_conns): several processes share a small server.
+const maxConnections = 10
+
+// Store is the record. It is safe for use by several goroutines.
+type Store struct {
+	pool *pgxpool.Pool
+}
+
+// Open prepares connections to the database that the URL (or keyword/value
+// string) names. It does not connect yet; see [Store.Ping]. The schema must be
+// that of [Migrate].
+func Open(ctx context.Context, url string) (*Store, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("reading the database URL: %w", err)
+	}
+	if !strings.Contains(url, "pool_max_conns") {
+		config.MaxConns = maxConnections
+	}
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "benchloom"
+	}
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		conn.TypeMap().RegisterType(&pgtype.Type{
+			Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC},
+		})
+		return nil
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("opening the database: %w", err)
+	}
+	return &Store{pool: pool}, nil
+}
+
+// Close closes all connections and waits for calls under way.
+func (s *Store) Close() { s.pool.Close() }
+
+// Ping returns nil when the database answers and holds the schema.
+func (s *Store) Ping(ctx context.Context) error {
+	var there bool
+	if err := s.pool.QueryRow(ctx, `select to_regclass('benchmark_request') is not null`).Scan(&there); err != nil {
+		return fmt.Errorf("asking the database: %w", err)
+	}
+	if !there {
+		return errors.New("the database has no schema yet: migrate it first")
+	}
+	return nil
+}
+
+// querier is what runs a statement: the pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// inTx runs f in one transaction. The error says what was being done.
+func (s *Store) inTx(ctx context.Context, doing string, f func(tx pgx.Tx) error) error {
+	return wrap(doing, pgx.BeginFunc(ctx, s.pool, f))
+}
+
+// wrap says what was being done; nil stays nil.
+func wrap(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// one reads exactly one row by its columns' names; ErrNotFound when there is none.
+func one[T any](ctx context.Context, q querier, sql string, args ...any) (T, error) {
+	var zero T
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return zero, err
+	}
+	v, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[T])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return zero, ErrNotFound
+	}
+	return v, err
+}
+
+// all reads rows by their columns' names.
+func all[T any](ctx context.Context, q querier, sql string, args ...any) ([]T, error) {
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByName[T])
+}
+
+// column reads the one column of rows.
+func column[T any](ctx context.Context, q querier, sql string, args ...any) ([]T, error) {
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[T])
+}
+
+// value reads the one column of the one row; ErrNotFound when there is none.
+func value[T any](ctx context.Context, q querier, sql string, args ...any) (T, error) {
+	var v T
+	err := q.QueryRow(ctx, sql, args...).Scan(&v)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return v, ErrNotFound
+	}
+	return v, err
+}
+
+// lock takes a transaction's advisory lock on something by name.
+func lock(ctx context.Context, tx pgx.Tx, name string) error {
+	_, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('benchloom ' || $1, 0))`, name)
+	return wrap("locking "+name, err)
+}
+
+// affected is ErrNotFound when a statement changed no row.
+func affected(tag pgconn.CommandTag, err error) error {
+	if err == nil && tag.RowsAffected() == 0 {
+		return ErrNotFound
+	}
+	return err
+}
+
+// unknownReference makes a violated foreign key ErrNotFound: a row names
+// something that is not there.
+func unknownReference(err error) error {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "23503" {
+		return fmt.Errorf("%w: %s", ErrNotFound, e.Detail)
+	}
+	return err
+}
+
+// IsTransient tells whether the same call may succeed later: the database cannot
+// be reached, is shutting down or has no room for a connection, or the call lost
+// against another one.
+func IsTransient(err error) bool {
+	if err == nil {
+		return false
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch e.Code {
+		case "40001", "40P01", // serialization failure, deadlock
+			"55P03",                   // lock not available
+			"53300",                   // too many connections
+			"57P01", "57P02", "57P03", // administrator's or crash shutdown, cannot connect now
+			"57P05": // idle session ended
+			return true
+		}
+		return strings.HasPrefix(e.Code, "08") // connection exceptions
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false // the caller's own
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	return pgconn.SafeToRetry(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}

@@ -1,0 +1,12 @@
+//go:build !unix
+
+package storetest
+
+import (
+	"context"
+	"errors"
+)
+
+func start(context.Context) (func(database string) string, error) {
+	return nil, errors.New("private Postgres clusters are not supported on this system")
+}

@@ -1,0 +1,176 @@
+//go:build unix
+
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// programDirs is where distributions put the programs of Postgres when they are
+// not on PATH.
+var programDirs = []string{
+	"/usr/lib/postgresql/*/bin",
+	"/usr/pgsql-*/bin",
+	"/usr/libexec/postgresql*",
+	"/opt/homebrew/opt/postgresql@*/bin",
+	"/usr/local/opt/postgresql@*/bin",
+}
+
+// startBound is how long the cluster may take to answer.
+const startBound = time.Minute
+
+// guard runs Postgres ($1, on data directory $2, socket in $3) until its standard
+// input ends, which is when the test process has ended, then removes all of $3.
+const guard = `
+"$1" -D "$2" -k "$3" -c listen_addresses= -c unix_socket_permissions=0700 -c fsync=off -c synchronous_commit=off \
+	-c full_page_writes=off -c shared_buffers=32MB -c max_connections=200 -c jit=off -c timezone=UTC &
+postgres=$!
+while read -r _; do :; done
+kill -QUIT "$postgres"
+wait "$postgres"
+rm -rf "$3"`
+
+// start creates a cluster in a directory of its own and starts it under a guard.
+// There is no goroutine and nothing to stop: the guard holds the other end of a
+// pipe that the kernel closes with this process.
+func start(ctx context.Context) (func(database string) string, error) {
+	bin, err := programs()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "pg") // short: a socket's path has at most 103 bytes
+	if err != nil {
+		return nil, err
+	}
+	attributes, err := account(dir)
+	if err != nil {
+		return nil, err
+	}
+	data := filepath.Join(dir, "data")
+	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "--pgdata="+data, "--username=benchloom",
+		"--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync", "--no-instructions")
+	initdb.Dir, initdb.Env, initdb.SysProcAttr = dir, environment(), attributes
+	if output, err := initdb.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("creating the cluster: %w: %s", err, output)
+	}
+	logFile, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = logFile.Close() }()
+	input, hold, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = input.Close() }()
+	held = hold
+	server := exec.Command("/bin/sh", "-c", guard, "guard", filepath.Join(bin, "postgres"), data, dir)
+	server.Dir, server.Env, server.SysProcAttr = dir, environment(), attributes
+	server.Stdin, server.Stdout, server.Stderr = input, logFile, logFile
+	if err := server.Start(); err != nil {
+		return nil, err
+	}
+	dsn := func(database string) string {
+		return "postgres:///" + database + "?" + url.Values{"host": {dir}, "port": {"5432"}, "user": {"benchloom"}}.Encode()
+	}
+	return dsn, await(ctx, dsn("postgres"), logFile.Name())
+}
+
+// held is the end of the pipe that tells the guard of this process's end; here so
+// that it is never collected.
+var held *os.File
+
+func await(ctx context.Context, dsn, logFile string) error {
+	ctx, cancel := context.WithTimeout(ctx, startBound)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		conn, err := pgx.Connect(ctx, dsn)
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			output, _ := os.ReadFile(logFile)
+			return fmt.Errorf("it did not answer within %v: %w: %s", startBound, err, output)
+		case <-again.C:
+		}
+	}
+}
+
+// environment is free of the variables with which Postgres is led elsewhere.
+func environment() []string { return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"} }
+
+// programs finds the directory with the programs of Postgres: on PATH, else the
+// newest version.
+func programs() (string, error) {
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			return filepath.Dir(path), nil
+		}
+	}
+	var found []string
+	for _, pattern := range programDirs {
+		dirs, err := filepath.Glob(pattern)
+		if err != nil {
+			return "", err
+		}
+		for _, dir := range dirs {
+			if _, err := exec.LookPath(filepath.Join(dir, "initdb")); err == nil {
+				found = append(found, dir)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return "", errors.New("no PostgreSQL was found, neither on PATH nor where distributions install it: install PostgreSQL's server programs")
+	}
+	return slices.MaxFunc(found, func(a, b string) int { return major(a) - major(b) }), nil
+}
+
+// major is the version number in a directory's name, 0 if there is none.
+func major(dir string) int {
+	digits := strings.FieldsFunc(dir, func(r rune) bool { return r < '0' || r > '9' })
+	if len(digits) == 0 {
+		return 0
+	}
+	n, _ := strconv.Atoi(digits[0])
+	return n
+}
+
+// account is who the cluster runs as, a group of its own: Ctrl-C is for the test
+// process alone. Postgres refuses to run as root, so root switches to another user.
+func account(dir string) (*syscall.SysProcAttr, error) {
+	attributes := &syscall.SysProcAttr{Setpgid: true}
+	if os.Geteuid() != 0 {
+		return attributes, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		found, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, uidErr := strconv.Atoi(found.Uid)
+		gid, gidErr := strconv.Atoi(found.Gid)
+		if err := errors.Join(uidErr, gidErr); err != nil {
+			return nil, err
+		}
+		attributes.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		return attributes, os.Chown(dir, uid, gid)
+	}
+	return nil, errors.New("postgres does not run as root, and there is neither a user postgres nor nobody")
+}

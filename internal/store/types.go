@@ -1,0 +1,337 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+// Errors that callers decide on.
+var (
+	// ErrNotFound: there is no such row.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict: the row exists already and differs.
+	ErrConflict = errors.New("conflict")
+	// ErrJobClosed: the job has ended; nothing of it may start.
+	ErrJobClosed = errors.New("the job has ended")
+	// ErrNobodyWaits: no open request waits for the job.
+	ErrNobodyWaits = errors.New("no open request waits for the job")
+	// ErrFenced: a newer registration of the collector exists, or it is unknown.
+	ErrFenced = errors.New("the collector was registered again since")
+	// ErrRunClosed: the run has ended.
+	ErrRunClosed = errors.New("the run has ended")
+	// ErrNameTaken: another live machine has registered the collector's name.
+	ErrNameTaken = errors.New("another live machine has this collector name")
+)
+
+// Project is what is tracked.
+type Project struct {
+	Name      string
+	Config    json.RawMessage
+	SuiteHash string // empty: none yet
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// Principal is whom a token belongs to.
+type Principal struct {
+	Kind  string // user or collector
+	Owner string
+	Role  string // reader, writer, admin or collector
+}
+
+// Command is the command line of an ad-hoc job.
+type Command struct {
+	Argv []string `json:"argv"`
+	// Env is added to the fixed environment.
+	Env map[string]string `json:"env,omitempty"`
+	// TimeoutSeconds bounds one iteration.
+	TimeoutSeconds int `json:"timeout_seconds"`
+	Iterations     int `json:"iterations"`
+}
+
+// Request is a row of benchmark_request.
+type Request struct {
+	ID         bench.RequestID
+	Project    string
+	Type       bench.RequestType
+	Tag        string
+	Parent     string
+	PR         int
+	CommitDate *time.Time
+	bench.Standing
+	Submitter string
+	Selection suite.Selection
+	// SizeClass pins an ad-hoc request's jobs to a class; 0: the project's.
+	SizeClass         bench.SizeClass
+	Command           *Command
+	IdempotencyKey    string
+	CreatedAt         time.Time
+	WorkflowStartedAt *time.Time
+	AdmittedAt        *time.Time
+	ExpandedAt        *time.Time
+	JobsDoneAt        *time.Time
+	Baseline          string
+	Summary           json.RawMessage
+	Message           string
+}
+
+// RequestFilter narrows a list of requests; zero values do not narrow.
+type RequestFilter struct {
+	Project string
+	Type    bench.RequestType
+	Status  bench.RequestStatus
+	Tag     string
+	// Before continues a list: only requests created before this one's (time,
+	// ID) are listed.
+	BeforeTime *time.Time
+	BeforeID   bench.RequestID
+	Limit      int // 1 to 500
+}
+
+// JobProgress counts a request's jobs.
+type JobProgress struct {
+	Total, Queued, HandedOut, InProgress, Success, Failure, Cancelled int
+	TestCases, TestCasesDone                                          int
+}
+
+// Open tells how many jobs can still run.
+func (p JobProgress) Open() int { return p.Queued + p.HandedOut + p.InProgress }
+
+// Job is a row of job_queue.
+type Job struct {
+	ID             int64
+	Project        string
+	Key            bench.JobKey
+	Tag            string
+	Kind           bench.JobKind
+	Target         bench.Target
+	Backend        string
+	Profile        string
+	SuiteHash      string
+	TestCases      []bench.TestCase
+	Iterations     int
+	Command        *Command
+	SizeClass      bench.SizeClass
+	Pool           string
+	TaskQueue      string
+	Generation     int
+	Queue          string
+	Weight         float64
+	Priority       int
+	Status         bench.JobStatus
+	Message        string
+	RequestCreated time.Time
+	CreatedAt      time.Time
+	HandedOutAt    *time.Time
+	HandedOutTo    bench.RequestID
+	StartedAt      *time.Time
+	CompletedAt    *time.Time
+	// Done is how many of its test cases have an accepted result.
+	Done int
+}
+
+// HandOut is a job that a request's workflow is to start.
+type HandOut struct {
+	Request   bench.RequestID
+	Project   string
+	Job       bench.JobKey
+	Tag       string
+	Target    bench.Target
+	TaskQueue string
+	Queue     string
+	Weight    float64
+	Priority  int
+	SizeClass bench.SizeClass
+	Summary   string // what the job is, in words
+}
+
+// JobRef names a job.
+type JobRef struct {
+	Project string
+	Key     bench.JobKey
+}
+
+// PoolCount is a pool with its registered collectors.
+type PoolCount struct {
+	bench.Pool
+	Live, Total int
+	// HardwareIDs of its collectors; more than one means that they are not
+	// interchangeable.
+	HardwareIDs []string
+}
+
+// Run is a row of job_run.
+type Run struct {
+	ID         bench.RunID
+	Project    string
+	Job        bench.JobKey
+	Number     int
+	Reason     bench.RunReason
+	SizeClass  bench.SizeClass
+	Pool       string
+	Collector  string
+	Epoch      int64
+	Version    string
+	HardwareID string
+	CoLocated  bool
+	Facts      json.RawMessage
+	Outcome    bench.RunOutcome
+	Message    string
+	OutputTail string
+	Progress   json.RawMessage
+	// LogSize is how many bytes of output there are, also those beyond the limit
+	// up to which output is kept.
+	LogSize    int64
+	StartedAt  time.Time
+	FinishedAt *time.Time
+}
+
+// RunStart is what a collector says at the fence.
+type RunStart struct {
+	Run       bench.RunID
+	Reason    bench.RunReason
+	Collector string
+	Epoch     int64
+}
+
+// RunPlan is the fence's answer: what is to be done in this run.
+type RunPlan struct {
+	Run    Run
+	Job    Job
+	Config json.RawMessage // the project's
+	// Missing are the job's test cases without an accepted result on this
+	// collector's size class and hardware.
+	Missing []bench.TestCase
+}
+
+// TestCaseResult is what a run found for one test case.
+type TestCaseResult struct {
+	TestCase bench.TestCase
+	// Skipped is why it was left out; then it has no collections.
+	Skipped     string
+	Collections []Collection
+}
+
+// Collection is all statistics of one iteration.
+type Collection struct {
+	Iteration   int
+	CollectedAt time.Time
+	Values      map[bench.Metric]float64
+	Facts       json.RawMessage
+}
+
+// RunError is what went wrong in a run.
+type RunError struct {
+	Run        bench.RunID
+	TestCase   *bench.TestCase // nil: the job as a whole
+	Kind       bench.FailureKind
+	Message    string
+	OutputTail string
+	CreatedAt  time.Time
+}
+
+// BlockReceipt tells what became of an uploaded block.
+//
+// A block that is sent again gets the same receipt.
+type BlockReceipt struct {
+	Accepted   int // test cases whose accepted result is this run's
+	Superseded int // test cases that had another one's already, or whose job has ended
+}
+
+// RunEnd closes a run.
+type RunEnd struct {
+	Outcome    bench.RunOutcome
+	Message    string
+	OutputTail string
+}
+
+// JobEnd is what a job's record says at its end.
+type JobEnd struct {
+	Status  bench.JobStatus
+	Message string
+	// Waiters are the open requests that wait for the job.
+	Waiters []Waiter
+}
+
+// Waiter is a request that waits for a job.
+type Waiter struct {
+	Project string
+	Request bench.RequestID
+}
+
+// Collector is a row of collector_config.
+type Collector struct {
+	Name          string
+	Target        bench.Target
+	SizeClass     bench.SizeClass
+	Pool          string
+	MachineID     string
+	Epoch         int64
+	Version       string
+	HardwareID    string
+	Facts         json.RawMessage
+	Unenforced    json.RawMessage
+	CoLocated     bool
+	Active        bool
+	RegisteredAt  time.Time
+	LastHeartbeat time.Time
+	CurrentRun    bench.RunID
+}
+
+// State is what the collector is seen to do at now. One that has been silent
+// for offlineAfter is offline.
+func (c Collector) State(now time.Time, offlineAfter time.Duration) bench.CollectorState {
+	switch {
+	case now.Sub(c.LastHeartbeat) > offlineAfter:
+		return bench.CollectorOffline
+	case !c.Active && c.CurrentRun != "":
+		return bench.CollectorDraining
+	case !c.Active:
+		return bench.CollectorInactive
+	case c.CurrentRun != "":
+		return bench.CollectorBenchmarking
+	}
+	return bench.CollectorWaiting
+}
+
+// Samples are all values of one metric of one test case of one artifact, by
+// iteration, measured in one surrounding.
+type Samples struct {
+	TestCase bench.TestCase
+	Metric   bench.Metric
+	Kind     bench.JobKind
+	Surrounding
+	Values []float64
+}
+
+// Surrounding is what two results must share to be comparable.
+type Surrounding struct {
+	SizeClass  bench.SizeClass
+	HardwareID string
+	CoLocated  bool
+}
+
+// CollectionRow is one collection with its values, for exports.
+type CollectionRow struct {
+	Tag       string
+	TestCase  bench.TestCase
+	Kind      bench.JobKind
+	Collector string
+	Pool      string
+	Surrounding
+	Iteration   int
+	CollectedAt time.Time
+	Values      map[bench.Metric]float64
+}
+
+// Lacking is a test case of an artifact that has no result and will have none
+// from the jobs so far.
+type Lacking struct {
+	TestCase bench.TestCase
+	// Reason: it was left out, or it failed, and why.
+	Reason string
+}
