@@ -1,0 +1,226 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"path"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/uber-go/tally/v4"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/suite"
+	"github.com/benchloom/benchloom/internal/suitecache"
+)
+
+// Config is what the API is built of. Store, Starter, Now, Log and Random must
+// be set.
+type Config struct {
+	Store   Store
+	Starter Starter
+	// Now is the clock.
+	Now func() time.Time
+	Log *slog.Logger
+	// Random draws request IDs; crypto/rand.Reader is one.
+	Random io.Reader
+	// Version of the program.
+	Version string
+	// TemporalUI is the address of the Temporal Web UI; empty: unknown.
+	TemporalUI string
+	Namespace  string
+	// OpenRead lets everybody who reaches the API read projects, requests,
+	// results, collectors and logs without a token. Writing always needs one.
+	OpenRead bool
+	// OfflineAfter is how long a collector may be silent before it counts as
+	// offline; 0: 30 s.
+	OfflineAfter time.Duration
+	// HeartbeatEvery is how often collectors have to make themselves heard; 0:
+	// 5 s.
+	HeartbeatEvery time.Duration
+	// MaxBody, MaxSuite and MaxBlock bound request bodies in bytes, unpacked; 0:
+	// 8 MB, 32 MB (that of a suite's archive) and 16 MB.
+	MaxBody, MaxSuite, MaxBlock int64
+	// TemporalReady tells whether Temporal answers; nil: it is not asked.
+	TemporalReady func(ctx context.Context) error
+	// Metrics serves /metrics; nil: there is none.
+	Metrics http.Handler
+	// Scope counts requests and their latency, per route; nil: they are not
+	// counted.
+	Scope tally.Scope
+}
+
+func (c Config) withDefaults() (Config, error) {
+	switch {
+	case c.Store == nil, c.Starter == nil, c.Now == nil, c.Log == nil, c.Random == nil:
+		return c, errors.New("building the API: Store, Starter, Now, Log and Random must be set")
+	case c.HeartbeatEvery < 0, c.OfflineAfter < 0, c.MaxBody < 0, c.MaxSuite < 0, c.MaxBlock < 0:
+		return c, errors.New("building the API: durations and bounds must not be negative")
+	}
+	orDefault(&c.OfflineAfter, 30*time.Second)
+	orDefault(&c.HeartbeatEvery, 5*time.Second)
+	orDefault(&c.MaxBody, 8<<20)
+	orDefault(&c.MaxSuite, suite.MaxBundle)
+	orDefault(&c.MaxBlock, 16<<20)
+	if c.Scope == nil {
+		c.Scope = tally.NoopScope
+	}
+	return c, nil
+}
+
+func orDefault[T comparable](value *T, fallback T) {
+	var zero T
+	if *value == zero {
+		*value = fallback
+	}
+}
+
+type server struct {
+	Config
+	huma   huma.API
+	mux    *http.ServeMux
+	suites *suitecache.Cache
+	tokens *tokenCache
+}
+
+// New makes the API's handler. It sees to it that the project of ad-hoc commands
+// exists.
+func New(ctx context.Context, c Config) (http.Handler, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &server{Config: c, mux: http.NewServeMux(), suites: suitecache.New(c.Store), tokens: newTokenCache(c.Store, c.Now)}
+	if err := s.ensureAdHocProject(ctx); err != nil {
+		return nil, err
+	}
+	s.huma = humago.New(s.mux, s.humaConfig())
+	s.huma.UseMiddleware(s.authorize)
+	s.registerInfo()
+	s.registerProjects()
+	s.registerSuites()
+	s.registerRequests()
+	s.registerJobs()
+	s.registerResults()
+	s.registerCollectors()
+	s.registerRuns()
+	if err := s.servePlain(); err != nil {
+		return nil, err
+	}
+	return s.observe(s.mux), nil
+}
+
+func (s *server) ensureAdHocProject(ctx context.Context) error {
+	_, err := s.Store.Project(ctx, apiclient.AdHocProject)
+	if errors.Is(err, store.ErrNotFound) {
+		_, err = s.Store.ApplyProject(ctx, store.Project{Name: apiclient.AdHocProject, Config: json.RawMessage(`{"description":"Single commands; see 'benchloom submit'."}`)})
+	}
+	if err != nil {
+		return fmt.Errorf("creating the project of ad-hoc commands: %w", err)
+	}
+	return nil
+}
+
+func (s *server) humaConfig() huma.Config {
+	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	// What stats writes as words are numbers for Go.
+	for _, word := range []reflect.Type{reflect.TypeFor[stats.Verdict](), reflect.TypeFor[stats.Magnitude](), reflect.TypeFor[stats.Direction]()} {
+		registry.RegisterTypeAlias(word, reflect.TypeFor[string]())
+	}
+	return huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{
+				Title: "Benchloom", Version: s.Version,
+				Description: "Continuous benchmarking. Errors are problems (RFC 9457) with a type that programs can decide on and a detail for people.",
+			},
+			Components: &huma.Components{
+				Schemas: registry,
+				SecuritySchemes: map[string]*huma.SecurityScheme{
+					tokenScheme: {Type: "http", Scheme: "bearer", Description: "A token, beginning with " + TokenPrefix + ". Its role is reader, writer, admin or collector."},
+				},
+			},
+		},
+		Formats:                      map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
+		DefaultFormat:                "application/json",
+		RejectUnknownQueryParameters: true,
+		Transformers:                 []huma.Transformer{completeProblem},
+	}
+}
+
+// schemaName keeps apart types of the same name: those of the statistics have
+// their package before the name.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t == reflect.TypeFor[huma.ErrorModel]():
+		return "Problem"
+	case t == reflect.TypeFor[huma.ErrorDetail]():
+		return "ProblemDetail"
+	case path.Base(t.PkgPath()) == "stats":
+		return "Stats" + name
+	}
+	return name
+}
+
+// servePlain adds what is no part of the OpenAPI document.
+func (s *server) servePlain() error {
+	document, err := json.MarshalIndent(s.huma.OpenAPI(), "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing the OpenAPI document: %w", err)
+	}
+	inYAML, err := s.huma.OpenAPI().YAML()
+	if err != nil {
+		return fmt.Errorf("writing the OpenAPI document: %w", err)
+	}
+	s.mux.HandleFunc("GET /openapi.json", static("application/openapi+json", document))
+	s.mux.HandleFunc("GET /openapi.yaml", static("application/openapi+yaml", inYAML))
+	s.mux.HandleFunc("GET /healthz", static("text/plain; charset=utf-8", []byte("ok\n")))
+	s.mux.HandleFunc("GET /readyz", s.ready)
+	if s.Metrics != nil {
+		s.mux.Handle("GET /metrics", s.Metrics)
+	}
+	s.mux.HandleFunc("GET /{$}", s.page)
+	s.mux.HandleFunc("/", s.noRoute)
+	return nil
+}
+
+func static(contentType string, body []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		_, _ = w.Write(body) // the client is gone, or has it
+	}
+}
+
+// readyBound is how long what the API needs may take to answer.
+const readyBound = 3 * time.Second
+
+func (s *server) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, stop := context.WithTimeout(r.Context(), readyBound)
+	defer stop()
+	if err := s.Store.Ping(ctx); err != nil {
+		s.Log.WarnContext(ctx, "not ready: the database does not answer", "error", err)
+		writeProblem(w, problemf(http.StatusServiceUnavailable, "not-ready", "the database does not answer; is Postgres running, and DATABASE_URL right?"))
+		return
+	}
+	if s.TemporalReady != nil {
+		if err := s.TemporalReady(ctx); err != nil {
+			s.Log.WarnContext(ctx, "not ready: Temporal does not answer", "error", err)
+			writeProblem(w, problemf(http.StatusServiceUnavailable, "not-ready", "Temporal does not answer; is it running, and TEMPORAL_ADDRESS right?"))
+			return
+		}
+	}
+	static("text/plain; charset=utf-8", []byte("ready\n"))(w, r)
+}

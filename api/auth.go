@@ -1,0 +1,233 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// TokenPrefix begins every token, so that one that leaked is found.
+const TokenPrefix = "blm_"
+
+const tokenScheme = "token"
+
+// Roles of users; each may do what those before it may. Collectors have a role
+// of their own, which opens only what they need.
+const (
+	RoleReader    = "reader"
+	RoleWriter    = "writer"
+	RoleAdmin     = "admin"
+	RoleCollector = "collector"
+)
+
+// Kinds of principals.
+const (
+	KindUser      = "user"
+	KindCollector = "collector"
+)
+
+// access is what an operation asks of who calls it.
+type access string
+
+const (
+	// anyToken: nothing is asked, but a token that is shown must be known.
+	anyToken access = "anyone"
+	// toRead: a reader, or nobody in particular where reading is open.
+	toRead access = "reader"
+	// toFetch: as toRead, and collectors.
+	toFetch   access = "reader or collector"
+	toWrite   access = "writer"
+	toAdmin   access = "admin"
+	toCollect access = "collector"
+)
+
+var rank = map[string]int{RoleReader: 1, RoleWriter: 2, RoleAdmin: 3}
+
+// permits tells whether a principal may.
+func (a access) permits(p store.Principal) bool {
+	switch a {
+	case anyToken:
+		return true
+	case toCollect:
+		return p.Role == RoleCollector
+	case toFetch:
+		return p.Role == RoleCollector || rank[p.Role] >= rank[RoleReader]
+	}
+	return rank[p.Role] >= rank[string(a)]
+}
+
+// open tells whether a caller without a token may.
+func (a access) open(openRead bool) bool {
+	return a == anyToken || openRead && (a == toRead || a == toFetch)
+}
+
+const accessKey = "access"
+
+type principalKey struct{}
+
+// caller is who calls; the zero value is nobody in particular.
+func caller(ctx context.Context) store.Principal {
+	p, _ := ctx.Value(principalKey{}).(store.Principal)
+	return p
+}
+
+// authorize lets through who may do what the operation does.
+func (s *server) authorize(ctx huma.Context, next func(huma.Context)) {
+	need, _ := ctx.Operation().Metadata[accessKey].(access)
+	p, err := s.identify(ctx.Context(), ctx.Header("Authorization"))
+	if err == nil && p == (store.Principal{}) && !need.open(s.OpenRead) {
+		err = problemf(http.StatusUnauthorized, "unauthorized", "this needs a token: send 'Authorization: Bearer %s…'; the command line reads it from BENCHLOOM_TOKEN", TokenPrefix)
+	}
+	if err == nil && p != (store.Principal{}) && !need.permits(p) && !need.open(s.OpenRead) {
+		err = problemf(http.StatusForbidden, "forbidden", "the token of %s has the role %s, but this needs the role %s; use another token, or ask an administrator for one", p.Owner, p.Role, need)
+	}
+	if err != nil {
+		s.refuse(ctx, s.problemOf(ctx.Context(), err))
+		return
+	}
+	next(huma.WithValue(ctx, principalKey{}, p))
+}
+
+// refuse writes an error before a handler is called.
+func (s *server) refuse(ctx huma.Context, err error) {
+	var headers huma.HeadersError
+	if errors.As(err, &headers) {
+		for name, values := range headers.GetHeaders() {
+			for _, v := range values {
+				ctx.AppendHeader(name, v)
+			}
+		}
+	}
+	p := &huma.ErrorModel{}
+	if !errors.As(err, &p) {
+		p = problemf(http.StatusInternalServerError, "internal", "the request failed")
+	}
+	if p.Status == http.StatusUnauthorized {
+		ctx.SetHeader("WWW-Authenticate", `Bearer realm="benchloom"`)
+	}
+	ctx.SetHeader("Content-Type", "application/problem+json")
+	ctx.SetStatus(p.Status)
+	_ = s.huma.Marshal(ctx.BodyWriter(), "application/json", p) // the client is gone, or has it
+}
+
+// identify finds whose token an Authorization header holds: nobody's without a
+// header.
+func (s *server) identify(ctx context.Context, header string) (store.Principal, error) {
+	if header == "" {
+		return store.Principal{}, nil
+	}
+	scheme, secret, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "Bearer") || !strings.HasPrefix(secret, TokenPrefix) {
+		return store.Principal{}, problemf(http.StatusUnauthorized, "unauthorized", "the Authorization header holds no token of Benchloom: send 'Bearer %s…'", TokenPrefix)
+	}
+	p, err := s.tokens.principal(ctx, secret)
+	if errors.Is(err, store.ErrNotFound) {
+		return store.Principal{}, problemf(http.StatusUnauthorized, "unauthorized", "this token is not known; was it replaced? 'benchloom up' prints where its tokens are, and BENCHLOOM_TOKEN is read first")
+	}
+	return p, err
+}
+
+// tokenTTL is how long a token is known without asking the record again: so long
+// a revoked one still opens.
+const tokenTTL = 10 * time.Second
+
+// maxTokens bounds the cache.
+const maxTokens = 10_000
+
+type tokenCache struct {
+	tokens Tokens
+	now    func() time.Time
+
+	mu    sync.Mutex
+	known map[[sha256.Size]byte]knownToken
+}
+
+type knownToken struct {
+	principal store.Principal
+	until     time.Time
+}
+
+func newTokenCache(tokens Tokens, now func() time.Time) *tokenCache {
+	return &tokenCache{tokens: tokens, now: now, known: make(map[[sha256.Size]byte]knownToken)}
+}
+
+func (c *tokenCache) principal(ctx context.Context, secret string) (store.Principal, error) {
+	hash := sha256.Sum256([]byte(secret))
+	c.mu.Lock()
+	entry, ok := c.known[hash]
+	c.mu.Unlock()
+	if ok && c.now().Before(entry.until) {
+		return entry.principal, nil
+	}
+	p, err := c.tokens.PrincipalOf(ctx, hash[:])
+	if err != nil {
+		return p, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.known) >= maxTokens {
+		clear(c.known)
+	}
+	c.known[hash] = knownToken{principal: p, until: c.now().Add(tokenTTL)}
+	return p, nil
+}
+
+// NewToken draws a token of 160 random bits.
+func NewToken(random io.Reader) (string, error) {
+	raw := make([]byte, 20)
+	if _, err := io.ReadFull(random, raw); err != nil {
+		return "", fmt.Errorf("drawing a token: %w", err)
+	}
+	return TokenPrefix + strings.ToLower(base32.StdEncoding.EncodeToString(raw)), nil
+}
+
+// minToken is the shortest token that is accepted: shorter ones can be guessed.
+const minToken = len(TokenPrefix) + 24
+
+// TokenFile is a file that holds a token, and whom the token belongs to.
+type TokenFile struct {
+	Path  string
+	Owner string
+	// Role is [RoleReader], [RoleWriter], [RoleAdmin] or [RoleCollector].
+	Role string
+}
+
+// BootstrapTokens records the tokens in files. Only their SHA-256 is stored.
+func BootstrapTokens(ctx context.Context, tokens Tokens, files []TokenFile) error {
+	for _, f := range files {
+		p := store.Principal{Kind: KindUser, Owner: f.Owner, Role: f.Role}
+		if f.Role == RoleCollector {
+			p.Kind = KindCollector
+		} else if rank[f.Role] == 0 {
+			return fmt.Errorf("token file %s: unknown role %q; use reader, writer, admin or collector", f.Path, f.Role)
+		}
+		if f.Owner == "" {
+			return fmt.Errorf("token file %s: the token's owner is not named", f.Path)
+		}
+		text, err := os.ReadFile(f.Path)
+		if err != nil {
+			return fmt.Errorf("reading the token of %s: %w", f.Owner, err)
+		}
+		secret := strings.TrimSpace(string(text))
+		if !strings.HasPrefix(secret, TokenPrefix) || len(secret) < minToken || strings.ContainsAny(secret, " \t\r\n") {
+			return fmt.Errorf("token file %s: it does not hold one token of at least %d characters beginning with %s; remove it to have a new one made", f.Path, minToken, TokenPrefix)
+		}
+		hash := sha256.Sum256([]byte(secret))
+		if err := tokens.PutToken(ctx, hash[:], p); err != nil {
+			return fmt.Errorf("recording the token of %s: %w", f.Owner, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+func (s *server) registerCollectors() {
+	handle(s, operation{id: "list-collectors", method: http.MethodGet, path: "/collectors", need: toRead, tag: "collectors",
+		summary: "All collectors"}, s.listCollectors)
+	handle(s, operation{id: "get-collector", method: http.MethodGet, path: "/collectors/{collector}", need: toRead, tag: "collectors",
+		summary: "One collector"}, s.getCollector)
+	handle(s, operation{id: "drain-collector", method: http.MethodPost, path: "/collectors/{collector}/drain", need: toAdmin, tag: "collectors",
+		summary: "Let a collector finish its job and take no other"}, s.drainCollector)
+	handle(s, operation{id: "activate-collector", method: http.MethodPost, path: "/collectors/{collector}/activate", need: toAdmin, tag: "collectors",
+		summary: "Let a collector take jobs again"}, s.activateCollector)
+	handle(s, operation{id: "remove-collector", method: http.MethodDelete, path: "/collectors/{collector}", need: toAdmin, tag: "collectors", status: http.StatusNoContent,
+		summary: "Forget a collector that is offline"}, s.removeCollector)
+	handle(s, operation{id: "register-collector", method: http.MethodPost, path: "/collectors/register", need: toCollect, tag: "collectors",
+		summary: "Make a collector known", description: "Each registration has a new epoch, which fences off earlier ones. Answers 409 with the type urn:benchloom:name-taken when another live machine has the name."}, s.registerCollector)
+	handle(s, operation{id: "heartbeat", method: http.MethodPost, path: "/collectors/{collector}/heartbeat", need: toCollect, tag: "collectors",
+		summary: "Say that a collector lives", description: "Answers 409 with the type urn:benchloom:fenced when the collector was registered again since."}, s.heartbeat)
+}
+
+type collectorPath struct {
+	Collector string `path:"collector" doc:"Name of the collector."`
+}
+
+// collector reads one collector. An unknown one is a problem that lists those
+// there are.
+func (s *server) collector(ctx context.Context, name string) (store.Collector, error) {
+	all, err := s.Store.Collectors(ctx)
+	if err != nil {
+		return store.Collector{}, err
+	}
+	names := make([]string, len(all))
+	for i, c := range all {
+		if c.Name == name {
+			return c, nil
+		}
+		names[i] = c.Name
+	}
+	slices.Sort(names)
+	registered := "none is registered; start one with 'benchloom collector'"
+	if len(names) > 0 {
+		registered = "registered are " + strings.Join(names, ", ")
+	}
+	return store.Collector{}, problemf(http.StatusNotFound, "unknown-collector", "there is no collector %.80q; %s", name, registered)
+}
+
+func (s *server) listCollectors(ctx context.Context, _ *none) (*body[apiclient.CollectorList], error) {
+	all, err := s.Store.Collectors(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := apiclient.CollectorList{Collectors: make([]apiclient.Collector, 0, len(all))}
+	for _, c := range all {
+		out, err := collectorOf(c, s.Now(), s.OfflineAfter)
+		if err != nil {
+			return nil, err
+		}
+		list.Collectors = append(list.Collectors, out)
+	}
+	return answer(list, nil)
+}
+
+func (s *server) getCollector(ctx context.Context, in *collectorPath) (*body[apiclient.Collector], error) {
+	c, err := s.collector(ctx, in.Collector)
+	if err != nil {
+		return nil, err
+	}
+	return answer(collectorOf(c, s.Now(), s.OfflineAfter))
+}
+
+func (s *server) drainCollector(ctx context.Context, in *collectorPath) (*body[apiclient.Collector], error) {
+	return s.setActive(ctx, in, false)
+}
+
+func (s *server) activateCollector(ctx context.Context, in *collectorPath) (*body[apiclient.Collector], error) {
+	return s.setActive(ctx, in, true)
+}
+
+func (s *server) setActive(ctx context.Context, in *collectorPath, active bool) (*body[apiclient.Collector], error) {
+	if _, err := s.collector(ctx, in.Collector); err != nil {
+		return nil, err
+	}
+	if err := s.Store.SetActive(ctx, in.Collector, active); err != nil {
+		return nil, err
+	}
+	s.Log.InfoContext(ctx, "collector changed", "collector", in.Collector, "active", active, "by", caller(ctx).Owner)
+	return s.getCollector(ctx, in)
+}
+
+func (s *server) removeCollector(ctx context.Context, in *collectorPath) (*none, error) {
+	c, err := s.collector(ctx, in.Collector)
+	if err != nil {
+		return nil, err
+	}
+	if state := c.State(s.Now(), s.OfflineAfter); state != bench.CollectorOffline {
+		return nil, problemf(http.StatusConflict, "live-collector", "collector %s is %s: only one that is offline can be removed; stop its process first, it counts as offline after %s", c.Name, state, s.OfflineAfter)
+	}
+	if err := s.Store.RemoveCollector(ctx, c.Name); err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	s.Log.InfoContext(ctx, "collector removed", "collector", c.Name, "by", caller(ctx).Owner)
+	return nil, nil
+}
+
+type registerCollector struct {
+	Body apiclient.Registration
+}
+
+func (s *server) registerCollector(ctx context.Context, in *registerCollector) (*body[apiclient.Registered], error) {
+	r := in.Body
+	if err := bench.CheckName("collector", r.Name); err != nil {
+		return nil, err
+	}
+	pool, err := bench.NewPool(r.Target, r.SizeClass, r.Pool)
+	if err != nil {
+		return nil, fmt.Errorf("collector %s: %w", r.Name, err)
+	}
+	if r.Version == "" || r.HardwareID == "" {
+		return nil, invalid("collector %s: its version and hardware_id must not be empty: results are compared by them", r.Name)
+	}
+	unenforced, err := json.Marshal(notNil(r.Unenforced))
+	if err != nil {
+		return nil, fmt.Errorf("encoding the limits of collector %s: %w", r.Name, err)
+	}
+	stored, err := s.Store.RegisterCollector(ctx, store.Collector{
+		Name: r.Name, Target: r.Target, SizeClass: r.SizeClass, Pool: r.Pool, MachineID: r.MachineID, Version: r.Version,
+		HardwareID: r.HardwareID, Facts: r.Facts, Unenforced: unenforced, CoLocated: r.CoLocated,
+	}, s.OfflineAfter)
+	if errors.Is(err, store.ErrNameTaken) {
+		return nil, conflict(apiclient.ProblemNameTaken, fmt.Errorf("the name %s is taken: another live machine has registered it; choose another name with --name, or stop that one and wait %s", r.Name, s.OfflineAfter))
+	}
+	if err != nil {
+		return nil, err
+	}
+	out, err := collectorOf(stored, s.Now(), s.OfflineAfter)
+	return answer(apiclient.Registered{Collector: out, TaskQueue: pool.TaskQueue(), HeartbeatSeconds: max(1, int(s.HeartbeatEvery.Seconds()))}, err)
+}
+
+type heartbeat struct {
+	Collector string `path:"collector" doc:"Name of the collector."`
+	Body      apiclient.Heartbeat
+}
+
+func (s *server) heartbeat(ctx context.Context, in *heartbeat) (*body[apiclient.HeartbeatAnswer], error) {
+	if in.Body.Run != "" {
+		if _, err := bench.ParseRunID(string(in.Body.Run)); err != nil {
+			return nil, err
+		}
+	}
+	progress, err := progressText(in.Body.Progress)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.Store.Heartbeat(ctx, in.Collector, in.Body.Epoch, in.Body.Run, progress)
+	if err != nil {
+		return nil, err
+	}
+	return answer(apiclient.HeartbeatAnswer{Active: c.Active}, nil)
+}

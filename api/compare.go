@@ -1,0 +1,184 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/results"
+	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+func (s *server) registerResults() {
+	handle(s, operation{id: "compare", method: http.MethodGet, path: "/compare", need: toRead, tag: "results",
+		summary:     "Compare two artifacts",
+		description: "Only results of the same target, size class and hardware are compared, and co-located ones only with their like. What one side lacks is listed with the reason.",
+		answers:     []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.Comparison](), media: []string{"text/plain", "text/markdown"}}}}, s.compare)
+	handle(s, operation{id: "export-results", method: http.MethodGet, path: "/results/export", need: toRead, tag: "results",
+		summary: "All collections of artifacts", answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[[]apiclient.ExportedCollection](), media: []string{"text/plain", "text/csv"}}},
+		description: "As Go's benchmark format (read by benchstat -col tag -ignore collector), CSV with one line per value, or a JSON array."}, s.export)
+}
+
+type compare struct {
+	Project    string         `query:"project" required:"true"`
+	A          string         `query:"a" required:"true" doc:"Tag of the baseline."`
+	B          string         `query:"b" required:"true" doc:"Tag of what is judged."`
+	Metrics    []bench.Metric `query:"metric,explode" doc:"Only these metrics."`
+	Benchmarks []string       `query:"benchmark,explode" doc:"Only these benchmarks."`
+	Profiles   []string       `query:"profile,explode" doc:"Only these profiles."`
+	Scenarios  []string       `query:"scenario,explode" doc:"Only these scenarios."`
+	Backends   []string       `query:"backend,explode" doc:"Only these backends."`
+	Targets    []bench.Target `query:"target,explode" doc:"Only these targets."`
+
+	Format      string `query:"format" enum:"json,text,markdown" default:"json"`
+	Sort        string `query:"sort" enum:"name,size,certainty" default:"name" doc:"Order of the rows of text."`
+	Significant bool   `query:"significant" doc:"Leave out rows without a significant difference, in text."`
+	Reasons     bool   `query:"reasons" doc:"Say of every row why it was decided so, in text."`
+	Color       bool   `query:"color" doc:"Mark changes with colours of a terminal, in text."`
+	Width       int    `query:"width" minimum:"0" maximum:"1000" doc:"Characters in a line of text; 0: as many as need be."`
+}
+
+type written struct {
+	ContentType string `header:"Content-Type"`
+	Body        []byte
+}
+
+func (s *server) compare(ctx context.Context, in *compare) (*written, error) {
+	if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
+		return nil, err
+	}
+	if err := s.measured(ctx, in.Project, in.A, in.B); err != nil {
+		return nil, err
+	}
+	narrowed := &narrowedRecord{Record: s.Store, in: in}
+	report, err := results.Compare(ctx, narrowed, s.suites, results.Pair{Project: in.Project, A: in.A, B: in.B})
+	if err != nil {
+		return nil, fmt.Errorf("comparing %s with %s: %w", in.B, in.A, err)
+	}
+	if len(report.Comparison.Results) == 0 && len(narrowed.left) > 0 {
+		slices.Sort(narrowed.left)
+		return nil, problemf(http.StatusNotFound, "nothing-left", "%s and %s have no results that all parameters name; left out was, for example, %s", in.A, in.B, narrowed.left[0])
+	}
+	return in.write(report)
+}
+
+func (in *compare) write(report results.Report) (*written, error) {
+	var out bytes.Buffer
+	options := stats.TableOptions{OnlySignificant: in.Significant, Reasons: in.Reasons, Color: in.Color, Width: in.Width}
+	switch in.Sort {
+	case "size":
+		options.Sorting = stats.BySize
+	case "certainty":
+		options.Sorting = stats.ByCertainty
+	}
+	switch in.Format {
+	case apiclient.FormatText:
+		err := stats.WriteText(&out, report.Comparison, report.Summary, options)
+		writeMissing(&out, "", report.Missing)
+		return &written{ContentType: plainText, Body: out.Bytes()}, err
+	case apiclient.FormatMarkdown:
+		err := stats.WriteMarkdown(&out, report.Comparison, report.Summary, options)
+		writeMissing(&out, "* ", report.Missing)
+		return &written{ContentType: "text/markdown; charset=utf-8", Body: out.Bytes()}, err
+	}
+	c := apiclient.Comparison{Project: in.Project, A: in.A, B: in.B, Result: report.Comparison, Summary: report.Summary}
+	for _, m := range report.Missing {
+		c.Missing = append(c.Missing, apiclient.MissingTestCase{Tag: m.Tag, TestCase: m.TestCase, Reason: m.Reason})
+	}
+	if err := json.NewEncoder(&out).Encode(c); err != nil {
+		return nil, fmt.Errorf("encoding the comparison: %w", err)
+	}
+	return &written{ContentType: "application/json", Body: out.Bytes()}, nil
+}
+
+func writeMissing(out *bytes.Buffer, bullet string, missing []results.Missing) {
+	if len(missing) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\nNot compared\n\n")
+	for _, m := range missing {
+		fmt.Fprintf(out, "%s%s: %s: %s\n", bullet, m.Tag, m.TestCase, m.Reason)
+	}
+}
+
+// narrowedRecord leaves out of the record what was not asked for, before
+// anything is tested: the family of tests is what is shown.
+type narrowedRecord struct {
+	results.Record
+	in *compare
+	// left names series that were left out.
+	left []string
+}
+
+func (r *narrowedRecord) SamplesOf(ctx context.Context, project, tag string) ([]store.Samples, error) {
+	samples, err := r.Record.SamplesOf(ctx, project, tag)
+	return slices.DeleteFunc(samples, func(s store.Samples) bool {
+		keep := r.in.wants(s.TestCase) && listed(r.in.Metrics, s.Metric)
+		if !keep {
+			r.left = append(r.left, fmt.Sprintf("%s of %s", s.Metric, s.TestCase))
+		}
+		return !keep
+	}), err
+}
+
+func (r *narrowedRecord) LackingOf(ctx context.Context, project, tag string) ([]store.Lacking, error) {
+	lacking, err := r.Record.LackingOf(ctx, project, tag)
+	return slices.DeleteFunc(lacking, func(l store.Lacking) bool { return !r.in.wants(l.TestCase) }), err
+}
+
+func (in *compare) wants(tc bench.TestCase) bool {
+	return listed(in.Benchmarks, tc.Benchmark) && listed(in.Profiles, tc.Profile) && listed(in.Scenarios, tc.Scenario) &&
+		listed(in.Backends, tc.Backend) && listed(in.Targets, tc.Target)
+}
+
+func listed[T comparable](list []T, value T) bool {
+	return len(list) == 0 || slices.Contains(list, value)
+}
+
+// shownTags bounds how many tags an error lists.
+const shownTags = 20
+
+// measured sees to it that there are results of each tag. If not, the problem
+// lists the tags that have some.
+func (s *server) measured(ctx context.Context, project string, tags ...string) error {
+	var known []string
+	for _, t := range []bench.RequestType{bench.Release, bench.Master, bench.Try, bench.AdHoc} {
+		of, err := s.Store.MeasuredTags(ctx, project, t)
+		if err != nil {
+			return err
+		}
+		known = append(known, of...)
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	for _, tag := range tags {
+		if slices.Contains(known, tag) {
+			continue
+		}
+		// One that is still being measured has results, but is not among them.
+		samples, err := s.Store.SamplesOf(ctx, project, tag)
+		if err != nil {
+			return err
+		}
+		if len(samples) > 0 {
+			continue
+		}
+		all := "none is measured yet; 'benchloom submit' asks for one"
+		if len(known) > 0 {
+			all = "measured are " + strings.Join(known[:min(len(known), shownTags)], ", ")
+			if len(known) > shownTags {
+				all += fmt.Sprintf(" and %d more", len(known)-shownTags)
+			}
+		}
+		return problemf(http.StatusNotFound, "unmeasured-tag", "project %s has no results of %q; %s", project, tag, all)
+	}
+	return nil
+}

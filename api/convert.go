@@ -1,0 +1,82 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// From the record's types to those that travel.
+
+func requestOf(r store.Request) apiclient.Request {
+	return apiclient.Request{
+		ID: r.ID, Project: r.Project, Type: r.Type, Tag: r.Tag, Status: r.Status, Outcome: r.Outcome,
+		Submitter: r.Submitter, Selection: r.Selection, Command: commandOf(r.Command), CommitDate: r.CommitDate,
+		CreatedAt: r.CreatedAt, AdmittedAt: r.AdmittedAt, JobsDoneAt: r.JobsDoneAt, EndedAt: r.CompletedAt,
+		Baseline: r.Baseline, Message: r.Message, WorkflowID: bench.RequestWorkflowID(r.Project, r.ID),
+	}
+}
+
+func commandOf(c *store.Command) *apiclient.Command {
+	if c == nil {
+		return nil
+	}
+	return &apiclient.Command{Argv: c.Argv, Env: c.Env, TimeoutSeconds: c.TimeoutSeconds, Iterations: c.Iterations}
+}
+
+func jobOf(j store.Job) apiclient.Job {
+	return apiclient.Job{
+		Key: j.Key, Project: j.Project, Tag: j.Tag, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
+		TestCases: notNil(j.TestCases), Done: j.Done, SizeClass: j.SizeClass, Pool: j.Pool, TaskQueue: j.TaskQueue,
+		Status: j.Status, Message: j.Message, CreatedAt: j.CreatedAt, StartedAt: j.StartedAt, EndedAt: j.CompletedAt,
+		WorkflowID: bench.JobWorkflowID(j.Project, j.Key),
+	}
+}
+
+func runOf(r store.Run) (apiclient.Run, error) {
+	out := apiclient.Run{
+		ID: r.ID, Job: r.Job, Number: r.Number, Reason: r.Reason, Collector: r.Collector, Pool: r.Pool, SizeClass: r.SizeClass,
+		CoLocated: r.CoLocated, Outcome: r.Outcome, Message: r.Message, OutputTail: r.OutputTail,
+		StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+	}
+	if len(r.Progress) > 0 {
+		if err := json.Unmarshal(r.Progress, &out.Progress); err != nil {
+			return out, fmt.Errorf("reading the progress of run %s: %w", r.ID, err)
+		}
+	}
+	return out, nil
+}
+
+func runsOf(runs []store.Run) ([]apiclient.Run, error) {
+	out := make([]apiclient.Run, 0, len(runs))
+	for _, r := range runs {
+		run, err := runOf(r)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, run)
+	}
+	return out, nil
+}
+
+func runErrorOf(e store.RunError) apiclient.RunError {
+	return apiclient.RunError{Run: e.Run, TestCase: e.TestCase, Kind: e.Kind, Message: e.Message, OutputTail: e.OutputTail, CreatedAt: e.CreatedAt}
+}
+
+func collectorOf(c store.Collector, now time.Time, offlineAfter time.Duration) (apiclient.Collector, error) {
+	out := apiclient.Collector{
+		Name: c.Name, Target: c.Target, SizeClass: c.SizeClass, Pool: c.Pool, State: c.State(now, offlineAfter),
+		Version: c.Version, Epoch: c.Epoch, HardwareID: c.HardwareID, CoLocated: c.CoLocated, Facts: c.Facts,
+		CurrentRun: c.CurrentRun, RegisteredAt: c.RegisteredAt, LastHeartbeat: c.LastHeartbeat,
+	}
+	if len(c.Unenforced) > 0 {
+		if err := json.Unmarshal(c.Unenforced, &out.Unenforced); err != nil {
+			return out, fmt.Errorf("reading the limits of collector %s: %w", c.Name, err)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,246 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/danielgtaylor/huma/v2"
+	"golang.org/x/perf/benchfmt"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+type export struct {
+	Project string   `query:"project" required:"true"`
+	Tags    []string `query:"tag,explode" doc:"Only these artifacts."`
+	Format  string   `query:"format" enum:"benchfmt,csv,json" default:"benchfmt"`
+}
+
+// rowWriter writes collections in one format.
+type rowWriter interface {
+	row(r store.CollectionRow) error
+	end() error
+}
+
+func (s *server) export(ctx context.Context, in *export) (*huma.StreamResponse, error) {
+	if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
+		return nil, err
+	}
+	if err := s.measured(ctx, in.Project, in.Tags...); err != nil {
+		return nil, err
+	}
+	return &huma.StreamResponse{Body: func(ctx huma.Context) { s.stream(ctx, in) }}, nil
+}
+
+// stream writes rows as they are read. Headers are sent with the first row, so
+// that an error before it is still a problem; one after it breaks the answer
+// off, so that nobody takes a part for the whole.
+func (s *server) stream(ctx huma.Context, in *export) {
+	out := bufio.NewWriterSize(ctx.BodyWriter(), 64<<10)
+	var rows rowWriter
+	begin := func() {
+		contentType := plainText
+		switch in.Format {
+		case "csv":
+			contentType, rows = "text/csv; charset=utf-8", newCSVRows(out)
+		case "json":
+			contentType, rows = "application/json", &jsonRows{out: out}
+		default:
+			rows = newBenchfmtRows(out, in.Project)
+		}
+		ctx.SetHeader("Content-Type", contentType)
+		ctx.SetStatus(http.StatusOK)
+	}
+	err := s.Store.ExportCollections(ctx.Context(), in.Project, in.Tags, func(r store.CollectionRow) error {
+		if rows == nil {
+			begin()
+		}
+		return rows.row(r)
+	})
+	if err != nil && rows == nil {
+		s.refuse(ctx, s.problemOf(ctx.Context(), err))
+		return
+	}
+	if rows == nil {
+		begin()
+	}
+	if err == nil {
+		err = rows.end()
+	}
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil {
+		s.Log.WarnContext(ctx.Context(), "an export broke off", "project", in.Project, "error", err, "request_id", requestID(ctx.Context()))
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// benchfmtRows writes Go's benchmark format: one line for each collection.
+type benchfmtRows struct {
+	out     *benchfmt.Writer
+	project string
+	units   map[string]bool
+}
+
+func newBenchfmtRows(out *bufio.Writer, project string) *benchfmtRows {
+	// The format ignores lines that it does not know. A failed write shows up
+	// when the buffer is flushed.
+	_, _ = fmt.Fprintf(out, "# compare with: benchstat -col tag -ignore collector FILE\n")
+	return &benchfmtRows{out: benchfmt.NewWriter(out), project: project, units: make(map[string]bool)}
+}
+
+func (w *benchfmtRows) row(r store.CollectionRow) error {
+	result := &benchfmt.Result{Name: benchmarkName(r.TestCase), Iters: 1}
+	for _, c := range [][2]string{
+		{"project", w.project}, {"tag", r.Tag}, {"target", string(r.TestCase.Target)}, {"pool", r.Pool},
+		{"size-class", strconv.Itoa(int(r.SizeClass))}, {"hardware", r.HardwareID}, {"co-located", strconv.FormatBool(r.CoLocated)},
+		{"collector", r.Collector},
+	} {
+		result.Config = append(result.Config, benchfmt.Config{Key: c[0], Value: []byte(oneLine(c[1])), File: true})
+	}
+	for _, metric := range slices.Sorted(maps.Keys(r.Values)) {
+		unit := benchfmtUnit(metric)
+		if err := w.describe(metric, unit); err != nil {
+			return err
+		}
+		result.Values = append(result.Values, benchfmt.Value{Value: r.Values[metric], Unit: unit})
+	}
+	if len(result.Values) == 0 {
+		return nil // a line without values is none
+	}
+	return w.out.Write(result)
+}
+
+// describe says once of each unit which way it improves, and whether it is
+// exact.
+func (w *benchfmtRows) describe(metric bench.Metric, unit string) error {
+	if w.units[unit] {
+		return nil
+	}
+	w.units[unit] = true
+	facts := [][2]string{{"better", string(metric.Direction())}}
+	if metric.Exact() {
+		facts = append(facts, [2]string{"assume", "exact"})
+	}
+	for _, f := range facts {
+		m := &benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: unit, Key: f[0]}, OrigUnit: unit, Value: f[1]}
+		if err := w.out.Write(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *benchfmtRows) end() error { return nil }
+
+// benchmarkName is such as Gin/profile=build/scenario=full/backend=gc, without
+// white space and beginning with a capital letter, as the format wants it.
+func benchmarkName(tc bench.TestCase) benchfmt.Name {
+	word := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsSpace(r) {
+				return '_'
+			}
+			return r
+		}, s)
+	}
+	name := word(tc.Benchmark)
+	name = strings.ToUpper(name[:1]) + name[1:]
+	for _, p := range [][2]string{{"profile", tc.Profile}, {"scenario", tc.Scenario}, {"backend", tc.Backend}} {
+		if p[1] != "" {
+			name += "/" + p[0] + "=" + strings.ReplaceAll(word(p[1]), "/", "_")
+		}
+	}
+	return benchfmt.Name(name)
+}
+
+// benchfmtUnit names a metric as a unit: times and sizes say theirs, the units
+// of Go benchmarks stay as they are.
+func benchfmtUnit(m bench.Metric) string {
+	switch {
+	case m == bench.WallTime, m == bench.CPUTime, m == bench.UserTime, m == bench.SystemTime:
+		return string(m) + "-sec"
+	case m == bench.MaxRSS, m.Exact():
+		return string(m) + "-bytes"
+	}
+	return string(m)
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// csvRows writes one line for each value.
+type csvRows struct{ out *csv.Writer }
+
+func newCSVRows(out io.Writer) *csvRows {
+	w := csv.NewWriter(out)
+	// A failed write shows up in end.
+	_ = w.Write([]string{"tag", "kind", "benchmark", "profile", "scenario", "backend", "target", "size_class", "pool", "hardware_id", "co_located", "collector", "iteration", "collected_at", "metric", "value"})
+	return &csvRows{out: w}
+}
+
+func (w *csvRows) row(r store.CollectionRow) error {
+	for _, metric := range slices.Sorted(maps.Keys(r.Values)) {
+		err := w.out.Write([]string{
+			r.Tag, string(r.Kind), r.TestCase.Benchmark, r.TestCase.Profile, r.TestCase.Scenario, r.TestCase.Backend, string(r.TestCase.Target),
+			strconv.Itoa(int(r.SizeClass)), r.Pool, r.HardwareID, strconv.FormatBool(r.CoLocated), r.Collector,
+			strconv.Itoa(r.Iteration), r.CollectedAt.UTC().Format(time.RFC3339Nano), string(metric), strconv.FormatFloat(r.Values[metric], 'f', -1, 64),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *csvRows) end() error {
+	w.out.Flush()
+	return w.out.Error()
+}
+
+// jsonRows writes an array with one element for each collection.
+type jsonRows struct {
+	out   *bufio.Writer
+	begun bool
+}
+
+func (w *jsonRows) row(r store.CollectionRow) error {
+	separator := ",\n"
+	if !w.begun {
+		w.begun, separator = true, "[\n"
+	}
+	if _, err := w.out.WriteString(separator); err != nil {
+		return err
+	}
+	text, err := json.Marshal(apiclient.ExportedCollection{
+		Tag: r.Tag, Kind: r.Kind, TestCase: r.TestCase, Collector: r.Collector, Pool: r.Pool, SizeClass: r.SizeClass,
+		HardwareID: r.HardwareID, CoLocated: r.CoLocated, Iteration: r.Iteration, CollectedAt: r.CollectedAt, Values: r.Values,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = w.out.Write(text)
+	return err
+}
+
+func (w *jsonRows) end() error {
+	closing := "\n]\n"
+	if !w.begun {
+		closing = "[]\n"
+	}
+	_, err := w.out.WriteString(closing)
+	return err
+}

@@ -1,0 +1,220 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+	"github.com/uber-go/tally/v4"
+
+	"github.com/benchloom/benchloom/api"
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+var discard = slog.New(slog.DiscardHandler)
+
+// failing is a record that reads no projects.
+type failing struct {
+	api.Store
+	err error
+	on  *atomic.Bool // nil: always
+}
+
+func (f failing) broken() bool { return f.on == nil || f.on.Load() }
+
+func (f failing) Project(ctx context.Context, name string) (store.Project, error) {
+	if f.broken() {
+		return store.Project{}, f.err
+	}
+	return f.Store.Project(ctx, name)
+}
+
+func (f failing) Projects(ctx context.Context) ([]store.Project, error) {
+	if f.broken() && f.err == nil {
+		panic("a bug")
+	}
+	if f.broken() {
+		return nil, f.err
+	}
+	return f.Store.Projects(ctx)
+}
+
+func (f failing) Ping(ctx context.Context) error {
+	if f.broken() {
+		return f.err
+	}
+	return f.Store.Ping(ctx)
+}
+
+// break lets the record fail from now on.
+func breaking(err error) (change func(*api.Config), now func()) {
+	on := &atomic.Bool{}
+	return func(c *api.Config) { c.Store = failing{Store: c.Store, err: err, on: on} }, func() { on.Store(true) }
+}
+
+func TestADatabaseThatIsAwayIsTransient(t *testing.T) {
+	t.Parallel()
+	change, now := breaking(&pgconn.PgError{Code: "57P01", Message: "terminating connection"})
+	b := setup(t, change)
+	now()
+	for _, path := range []string{"/api/v1/projects", "/"} {
+		r := b.send(t, "", http.MethodGet, path, "")
+		require.Equal(t, http.StatusServiceUnavailable, r.status)
+		require.Equal(t, "1", r.header.Get("Retry-After"))
+		require.Equal(t, "urn:benchloom:unavailable", r.problem(t).Type)
+		require.NotContains(t, r.body, "terminating")
+	}
+	_, err := b.nobody.Projects(t.Context())
+	require.True(t, apiclient.IsTransient(err))
+	r := b.send(t, "", http.MethodGet, "/readyz", "")
+	require.Equal(t, http.StatusServiceUnavailable, r.status)
+	require.Contains(t, r.problem(t).Detail, "the database does not answer")
+	require.NoError(t, b.nobody.Healthy(t.Context()))
+}
+
+func TestAnErrorOfOursKeepsItsWordsToItself(t *testing.T) {
+	t.Parallel()
+	change, now := breaking(errors.New("secret words"))
+	b := setup(t, change)
+	now()
+	r := b.send(t, "", http.MethodGet, "/api/v1/projects", "", apiclient.HeaderRequestID, "my-request")
+	require.Equal(t, http.StatusInternalServerError, r.status)
+	require.Contains(t, r.problem(t).Detail, "my-request")
+	require.NotContains(t, r.body, "secret")
+	require.Contains(t, b.log.String(), "secret words")
+	require.Contains(t, b.log.String(), "request_id=my-request")
+}
+
+func TestAPanicIsAProblem(t *testing.T) {
+	t.Parallel()
+	change, now := breaking(nil)
+	b := setup(t, change)
+	now()
+	r := b.send(t, "", http.MethodGet, "/api/v1/projects", "")
+	require.Equal(t, http.StatusInternalServerError, r.status)
+	require.Contains(t, r.problem(t).Detail, r.header.Get(apiclient.HeaderRequestID))
+	require.NotContains(t, r.body, "a bug")
+	require.Contains(t, b.log.String(), "a bug")
+}
+
+func TestTemporalThatIsAwayIsNotReady(t *testing.T) {
+	t.Parallel()
+	var away atomic.Bool
+	b := setup(t, func(c *api.Config) {
+		c.TemporalReady = func(context.Context) error {
+			if away.Load() {
+				return errors.New("no route")
+			}
+			return nil
+		}
+	})
+	require.NoError(t, b.nobody.Ready(t.Context()))
+	away.Store(true)
+	require.ErrorContains(t, b.nobody.Ready(t.Context()), "Temporal does not answer")
+}
+
+func TestWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	r := b.send(t, "", http.MethodGet, "/api/v2/projects", "")
+	require.Equal(t, http.StatusNotFound, r.status)
+	require.Contains(t, r.problem(t).Detail, "/openapi.json")
+	r = b.send(t, "", http.MethodPatch, "/api/v1/projects/go", "")
+	require.Equal(t, http.StatusMethodNotAllowed, r.status)
+	require.Equal(t, "GET, PUT", r.header.Get("Allow"))
+	require.Contains(t, r.problem(t).Detail, "use GET or PUT")
+	r = b.send(t, "", http.MethodGet, "/metrics", "")
+	require.Equal(t, http.StatusNotFound, r.status)
+}
+
+func TestMalformedRequests(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *api.Config) { c.MaxBody = 1000 })
+	for _, c := range []struct {
+		name, method, path, body string
+		headers                  []string
+		status                   int
+		want                     string
+	}{
+		{"no JSON", "POST", "/api/v1/requests", "{", nil, 400, "not valid JSON"},
+		{"no body", "POST", "/api/v1/requests", "", nil, 400, "body is required"},
+		{"unknown field", "POST", "/api/v1/requests", `{"project":"go","tagg":"1"}`, nil, 422, "body.tagg: unexpected property"},
+		{"wrong type", "POST", "/api/v1/requests", `{"project":7}`, nil, 422, "body.project: expected string"},
+		{"unknown request type", "POST", "/api/v1/requests", `{"project":"go","type":"nightly"}`, nil, 422, `body.type: expected value to be one of "release, master, try, adhoc"`},
+		{"oversize", "POST", "/api/v1/requests", `{"project":"` + strings.Repeat("x", 1000) + `"}`, nil, 413, "too large"},
+		{"not JSON by name", "POST", "/api/v1/requests", `project: go`, []string{"Content-Type", "text/yaml"}, 415, "send application/json"},
+		{"unknown parameter", "GET", "/api/v1/requests?projekt=go", "", nil, 422, "query.projekt: unknown query parameter"},
+		{"wrong number", "GET", "/api/v1/requests?limit=many", "", nil, 422, "query.limit: invalid integer"},
+		{"number out of range", "GET", "/api/v1/requests?limit=501", "", nil, 422, "query.limit: expected number <= 500"},
+		{"missing parameter", "GET", "/api/v1/compare?project=go&a=1", "", nil, 422, "query.b: required query parameter is missing"},
+		{"no text", "GET", "/api/v1/requests?tag=%ff", "", nil, 400, "bytes that are no text"},
+		{"zero byte", "GET", "/api/v1/projects/a%00b", "", nil, 400, "bytes that are no text"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := b.send(t, api.RoleWriter, c.method, c.path, c.body, c.headers...)
+			require.Equal(t, c.status, r.status, r.body)
+			p := r.problem(t)
+			require.Contains(t, p.Error(), c.want)
+			require.NotContains(t, r.body, "xxxx")
+		})
+	}
+}
+
+func TestEveryExchangeHasAnID(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	require.Len(t, b.send(t, "", http.MethodGet, "/healthz", "").header.Get(apiclient.HeaderRequestID), 16)
+	require.Equal(t, "build-7_x", b.send(t, "", http.MethodGet, "/nope", "", apiclient.HeaderRequestID, "build-7_x").header.Get(apiclient.HeaderRequestID))
+	require.Len(t, b.send(t, "", http.MethodGet, "/healthz", "", apiclient.HeaderRequestID, "no spaces").header.Get(apiclient.HeaderRequestID), 16)
+}
+
+func TestExchangesAreCountedByRoute(t *testing.T) {
+	t.Parallel()
+	scope := tally.NewTestScope("", nil)
+	b := setup(t, func(c *api.Config) {
+		c.Scope = scope
+		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("counts 1\n")) })
+	})
+	b.send(t, "", http.MethodGet, "/api/v1/projects/adhoc", "")
+	b.send(t, "", http.MethodGet, "/api/v1/projects/none", "")
+	b.send(t, "", http.MethodGet, "/api/v1/projects/other", "")
+	b.send(t, "", http.MethodGet, "/some/random/path", "")
+	require.Equal(t, "counts 1\n", b.send(t, "", http.MethodGet, "/metrics", "").body)
+	counts := make(map[string]int64)
+	for _, c := range scope.Snapshot().Counters() {
+		counts[c.Name()+" "+c.Tags()["method"]+" "+c.Tags()["route"]+" "+c.Tags()["status"]] = c.Value()
+	}
+	require.Equal(t, map[string]int64{
+		"api_requests GET /api/v1/projects/{project} 200": 1, "api_requests GET /api/v1/projects/{project} 404": 2,
+		"api_requests GET none 404": 1, "api_requests GET /metrics 200": 1,
+	}, counts)
+	require.NotEmpty(t, scope.Snapshot().Timers())
+}
+
+func TestThePageShowsWhatGoesOn(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	b.register(t, "c1")
+	r, err := b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"echo", "<script>"}}})
+	require.NoError(t, err)
+	page := b.send(t, "", http.MethodGet, "/", "")
+	require.Equal(t, http.StatusOK, page.status)
+	require.Equal(t, "text/html; charset=utf-8", page.header.Get("Content-Type"))
+	require.Contains(t, page.header.Get("Content-Security-Policy"), "default-src 'none'")
+	for _, want := range []string{string(r.ID), "artifacts_ready", "http://127.0.0.1:8233", "/openapi.json", ">go</a>", "echo &lt;script&gt;"} {
+		require.Contains(t, page.body, want)
+	}
+	require.NotContains(t, page.body, "<script>")
+
+	closed := setup(t, func(c *api.Config) { c.OpenRead = false })
+	require.NotContains(t, closed.send(t, "", http.MethodGet, "/", "").body, "adhoc")
+}

@@ -1,0 +1,178 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+const plainText = "text/plain; charset=utf-8"
+
+func (s *server) registerJobs() {
+	handle(s, operation{id: "get-job", method: http.MethodGet, path: "/jobs/{job}", need: toRead, tag: "jobs",
+		summary: "One job with its runs"}, s.getJob)
+	handle(s, operation{id: "get-job-log", method: http.MethodGet, path: "/jobs/{job}/log", need: toRead, tag: "jobs", answers: logAnswer,
+		summary: "Output of one of a job's runs", description: followDescription}, s.getJobLog)
+	handle(s, operation{id: "get-run-log", method: http.MethodGet, path: "/runs/{run}/log", need: toRead, tag: "jobs", answers: logAnswer,
+		summary: "Output of a run", description: followDescription}, s.getRunLog)
+}
+
+// logAnswer is a piece of a log.
+var logAnswer = []documented{{status: http.StatusOK, media: []string{"text/plain"}}}
+
+const followDescription = "A piece of the output as text. To follow it, ask again with from = X-Next-Offset and wait, until X-Complete is true."
+
+type jobPath struct {
+	Job string `path:"job" doc:"Key of the job."`
+}
+
+func (s *server) job(ctx context.Context, key string) (store.Job, error) {
+	parsed, err := bench.ParseJobKey(key)
+	if err != nil {
+		return store.Job{}, err
+	}
+	j, err := s.Store.Job(ctx, parsed)
+	if errors.Is(err, store.ErrNotFound) {
+		return j, problemf(http.StatusNotFound, "unknown-job", "there is no job %s; 'benchloom status REQUEST' lists a request's jobs", parsed)
+	}
+	return j, err
+}
+
+func (s *server) getJob(ctx context.Context, in *jobPath) (*body[apiclient.JobDetail], error) {
+	j, err := s.job(ctx, in.Job)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := s.Store.JobRuns(ctx, j.Key)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := runsOf(stored)
+	return answer(apiclient.JobDetail{Job: jobOf(j), Runs: runs}, err)
+}
+
+const (
+	// maxLogPiece bounds one answer, in bytes.
+	maxLogPiece = 1 << 20
+	// maxWait is how long an answer may be waited for, in seconds.
+	maxWait = 20
+	// lookEvery is how often the record is asked for new output meanwhile.
+	lookEvery = 500 * time.Millisecond
+)
+
+// wanted is which piece of a log is asked for, and for how many seconds.
+type wanted struct {
+	from int64
+	wait int
+}
+
+type logPiece struct {
+	ContentType string `header:"Content-Type"`
+	Next        string `header:"X-Next-Offset" doc:"Where the next piece begins."`
+	Complete    string `header:"X-Complete" doc:"true when nothing will follow."`
+	Run         string `header:"X-Run" doc:"The run whose output this is; none has begun yet when it is absent."`
+	Body        []byte
+}
+
+type getJobLog struct {
+	Job  string `path:"job" doc:"Key of the job."`
+	From int64  `query:"from" minimum:"0" doc:"Offset in bytes."`
+	Wait int    `query:"wait" minimum:"0" maximum:"20" doc:"Seconds to wait for output when there is none yet."`
+	Run  int    `query:"run" minimum:"0" doc:"Number of the run; 0: the last one."`
+}
+
+func (s *server) getJobLog(ctx context.Context, in *getJobLog) (*logPiece, error) {
+	if _, err := s.job(ctx, in.Job); err != nil {
+		return nil, err
+	}
+	key := bench.JobKey(in.Job)
+	return s.follow(ctx, wanted{in.From, in.Wait}, func(ctx context.Context) (logState, error) {
+		j, err := s.Store.Job(ctx, key)
+		if err != nil {
+			return logState{}, err
+		}
+		runs, err := s.Store.JobRuns(ctx, key)
+		if err != nil {
+			return logState{}, err
+		}
+		if in.Run == 0 && len(runs) == 0 {
+			return logState{ended: !j.Status.Open()}, nil
+		}
+		var last store.Run
+		for _, r := range runs {
+			if r.Number == in.Run || in.Run == 0 && r.Number > last.Number {
+				last = r
+			}
+		}
+		if last.ID == "" {
+			return logState{}, problemf(http.StatusNotFound, "unknown-run", "job %s has no run %d: it has had %s; leave run out for the last one", key, in.Run, count(len(runs), "run"))
+		}
+		return logState{run: last.ID, ended: last.FinishedAt != nil}, nil
+	})
+}
+
+type getRunLog struct {
+	Run  string `path:"run" doc:"ID of the run."`
+	From int64  `query:"from" minimum:"0" doc:"Offset in bytes."`
+	Wait int    `query:"wait" minimum:"0" maximum:"20" doc:"Seconds to wait for output when there is none yet."`
+}
+
+func (s *server) getRunLog(ctx context.Context, in *getRunLog) (*logPiece, error) {
+	id, err := bench.ParseRunID(in.Run)
+	if err != nil {
+		return nil, err
+	}
+	return s.follow(ctx, wanted{in.From, in.Wait}, func(ctx context.Context) (logState, error) {
+		r, err := s.Store.Run(ctx, id)
+		if err != nil {
+			return logState{}, unknownRun(id, err)
+		}
+		return logState{run: r.ID, ended: r.FinishedAt != nil}, nil
+	})
+}
+
+// logState is whose output is read, and whether more can come.
+type logState struct {
+	run   bench.RunID // empty: none has begun
+	ended bool
+}
+
+// follow reads a piece of output, waiting for one as long as it was asked to.
+func (s *server) follow(ctx context.Context, in wanted, look func(context.Context) (logState, error)) (*logPiece, error) {
+	wait := time.NewTimer(time.Duration(min(in.wait, maxWait)) * time.Second)
+	defer wait.Stop()
+	for again := in.wait > 0; ; {
+		// Looked at before reading: what is written before the end is then seen.
+		state, err := look(ctx)
+		if err != nil {
+			return nil, err
+		}
+		piece := &logPiece{ContentType: plainText, Next: strconv.FormatInt(in.from, 10), Complete: strconv.FormatBool(state.ended), Run: string(state.run)}
+		if state.run != "" {
+			data, next, err := s.Store.ReadLog(ctx, state.run, in.from, maxLogPiece)
+			if err != nil {
+				return nil, err
+			}
+			piece.Body, piece.Next = data, strconv.FormatInt(next, 10)
+			piece.Complete = strconv.FormatBool(state.ended && len(data) < maxLogPiece)
+		}
+		if len(piece.Body) > 0 || state.ended || !again {
+			return piece, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-stopping(ctx):
+			again = false
+		case <-wait.C:
+			again = false
+		case <-time.After(lookEvery):
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package api
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+)
+
+type requestIDKey struct{}
+
+// requestID names the exchange in logs.
+func requestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// observe surrounds everything: it names each exchange, counts it, logs it and
+// answers a panic.
+func (s *server) observe(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun := s.Now()
+		id := acceptedRequestID(r.Header.Get(apiclient.HeaderRequestID))
+		w.Header().Set(apiclient.HeaderRequestID, id)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+		out := &statusWriter{ResponseWriter: w}
+		defer func() {
+			aborted := s.recovered(out, r, recover())
+			s.account(out, r, s.Now().Sub(begun))
+			if aborted {
+				panic(http.ErrAbortHandler) // closes the connection: the client must not take a part for the whole
+			}
+		}()
+		if !readable(r.URL) {
+			writeProblem(out, problemf(http.StatusBadRequest, "malformed", "the address holds bytes that are no text (UTF-8 without zero bytes); no name has them, correct it"))
+			return
+		}
+		next.ServeHTTP(out, r)
+	})
+}
+
+// readable tells whether all of an address is text that can be looked up.
+func readable(u *url.URL) bool {
+	text := func(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
+	query, err := url.QueryUnescape(u.RawQuery)
+	return err == nil && text(u.Path) && text(query)
+}
+
+// recovered answers a panic with a problem, or tells that the answer was begun
+// already and has to be broken off.
+func (s *server) recovered(w *statusWriter, r *http.Request, cause any) (aborted bool) {
+	if cause == nil {
+		return false
+	}
+	if cause == http.ErrAbortHandler { //nolint:errorlint // the value itself is what net/http compares
+		return true
+	}
+	s.Log.ErrorContext(r.Context(), "panic while answering", "panic", cause, "method", r.Method, "path", r.URL.Path, "request_id", requestID(r.Context()), "stack", string(debug.Stack()))
+	if w.status != 0 {
+		return true
+	}
+	writeProblem(w, problemf(http.StatusInternalServerError, "internal", "the request failed for a reason that is not yours; the API's log has it under request ID %s", requestID(r.Context())))
+	return false
+}
+
+// account counts and logs an exchange.
+func (s *server) account(w *statusWriter, r *http.Request, took time.Duration) {
+	_, route, _ := strings.Cut(r.Pattern, " ")
+	if route == "" || r.Pattern == "/" {
+		route = "none" // any path that somebody tries would be a series of its own
+	}
+	status := w.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	tags := map[string]string{"method": r.Method, "route": route}
+	s.Scope.Tagged(tags).Timer("api_latency").Record(took)
+	s.Scope.Tagged(map[string]string{"method": r.Method, "route": route, "status": strconv.Itoa(status)}).Counter("api_requests").Inc(1)
+	log := s.Log.DebugContext
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasSuffix(route, "/heartbeat") && !strings.HasSuffix(route, "/log") {
+		log = s.Log.InfoContext
+	}
+	log(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "status", status, "took", took, "request_id", requestID(r.Context()))
+}
+
+// acceptedRequestID takes a caller's own ID when it is harmless, else makes one.
+func acceptedRequestID(given string) string {
+	harmless := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'
+	}
+	if given != "" && len(given) <= 64 && strings.IndexFunc(given, func(r rune) bool { return !harmless(r) }) < 0 {
+		return given
+	}
+	var raw [8]byte
+	_, _ = rand.Read(raw[:]) // never fails
+	return hex.EncodeToString(raw[:])
+}
+
+// statusWriter remembers the status. What the server's own writer can do beyond
+// that is reached through Unwrap.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *statusWriter) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// unzip reads a body with Content-Encoding gzip, up to a bound, and leaves
+// others as they are. It stands behind authorize: strangers unpack nothing.
+func (s *server) unzip(limit int64) func(ctx huma.Context, next func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		switch encoding := ctx.Header("Content-Encoding"); encoding {
+		case "", "identity":
+			next(ctx)
+			return
+		case "gzip":
+		default:
+			s.refuse(ctx, problemf(http.StatusUnsupportedMediaType, "unsupported-media-type", "the body has the encoding %.40q; use gzip, or none", encoding))
+			return
+		}
+		// The connection's own clock, not ours; a writer without deadlines has
+		// no connection.
+		_ = ctx.SetReadDeadline(time.Now().Add(bodyBound))
+		// One byte more than the bound, so that what is too large is seen to be.
+		body, err := readZipped(io.LimitReader(ctx.BodyReader(), limit+1), limit+1)
+		if err != nil {
+			s.refuse(ctx, problemf(http.StatusBadRequest, "malformed", "the body is not valid gzip: %s; send it again", err))
+			return
+		}
+		next(&unzipped{exchange: ctx, body: bytes.NewReader(body)})
+	}
+}
+
+func readZipped(r io.Reader, limit int64) ([]byte, error) {
+	zipped, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(io.LimitReader(zipped, limit))
+	if err != nil {
+		return nil, err
+	}
+	return body, zipped.Close()
+}
+
+// exchange is huma's context under a name that does not hide its method
+// Context where it is embedded.
+type exchange = huma.Context
+
+type unzipped struct {
+	exchange
+	body io.Reader
+}
+
+func (u *unzipped) BodyReader() io.Reader { return u.body }
+func (u *unzipped) Unwrap() huma.Context  { return u.exchange }

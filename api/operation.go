@@ -1,0 +1,112 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+)
+
+// bodyBound is how long a body may take to arrive.
+const bodyBound = 3 * time.Minute
+
+// operation is what one endpoint is called, and who may use it.
+type operation struct {
+	id, method, path string
+	need             access
+	summary          string
+	description      string
+	tag              string
+	// maxBody bounds the body in bytes; 0: Config.MaxBody.
+	maxBody int64
+	// status of success; 0: 200, or 204 without a body.
+	status int
+	// gzip lets the body be compressed.
+	gzip bool
+	// answers documents what the framework cannot know: answers that are not
+	// JSON, or are written by the handler, and further statuses of success.
+	answers []documented
+}
+
+// documented is an answer as the OpenAPI document describes it: JSON of a type,
+// where there is one, and text or bytes of media types.
+type documented struct {
+	status int
+	json   reflect.Type
+	media  []string
+}
+
+func (d documented) content(schemas huma.Registry) map[string]*huma.MediaType {
+	content := make(map[string]*huma.MediaType)
+	if d.json != nil {
+		content["application/json"] = &huma.MediaType{Schema: schemas.Schema(d.json, true, "")}
+	}
+	for _, m := range d.media {
+		content[m] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
+	}
+	return content
+}
+
+// handle adds an endpoint. Errors of its handler become problems.
+func handle[In, Out any](s *server, o operation, f func(ctx context.Context, in *In) (*Out, error)) {
+	if o.maxBody == 0 {
+		o.maxBody = s.MaxBody
+	}
+	op := huma.Operation{
+		OperationID: o.id, Method: o.method, Path: "/api/v1" + o.path, Summary: o.summary, Description: o.description, Tags: []string{o.tag},
+		Metadata: map[string]any{accessKey: o.need}, MaxBodyBytes: o.maxBody, BodyReadTimeout: bodyBound, DefaultStatus: o.status,
+	}
+	if !o.need.open(s.OpenRead) {
+		op.Security = []map[string][]string{{tokenScheme: {}}}
+		op.Description += "\n\nNeeds a token with the role " + string(o.need) + "."
+	}
+	if o.gzip {
+		op.Middlewares = huma.Middlewares{s.unzip(o.maxBody)}
+		op.Description += "\n\nThe body may have Content-Encoding gzip."
+	}
+	schemas := s.huma.OpenAPI().Components.Schemas
+	op.Responses = map[string]*huma.Response{"default": {Description: "Problem", Content: map[string]*huma.MediaType{
+		"application/problem+json": {Schema: schemas.Schema(reflect.TypeFor[huma.ErrorModel](), true, "")},
+	}}}
+	for _, d := range o.answers {
+		op.Responses[strconv.Itoa(d.status)] = &huma.Response{Description: http.StatusText(d.status), Content: d.content(schemas)}
+	}
+	huma.Register(s.huma, op, func(ctx context.Context, in *In) (*Out, error) {
+		out, err := f(ctx, in)
+		if err != nil {
+			return nil, s.problemOf(ctx, err)
+		}
+		return out, nil
+	})
+}
+
+// body is an answer with a body and nothing else.
+type body[T any] struct{ Body T }
+
+// answer makes the answer of a handler that ends in a value and an error.
+func answer[T any](value T, err error) (*body[T], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &body[T]{Body: value}, nil
+}
+
+// none is an operation without input, or without an answer.
+type none struct{}
+
+func (s *server) registerInfo() {
+	handle(s, operation{id: "info", method: http.MethodGet, path: "/info", need: anyToken, tag: "service",
+		summary: "What this is, and whose token is used"},
+		func(ctx context.Context, _ *none) (*body[apiclient.Info], error) {
+			who := caller(ctx)
+			return answer(apiclient.Info{
+				Version: s.Version, TemporalUI: s.TemporalUI, Namespace: s.Namespace,
+				Principal: who.Owner, Role: who.Role, MaxBodySize: s.MaxBody,
+			}, nil)
+		})
+}

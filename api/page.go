@@ -1,0 +1,54 @@
+package api
+
+import (
+	"bytes"
+	_ "embed"
+	"html/template"
+	"net/http"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+//go:embed page.html
+var pageText string
+
+var pageTemplate = template.Must(template.New("page").Parse(pageText))
+
+// latest is how many requests the page shows.
+const latest = 25
+
+type pageData struct {
+	Version, TemporalUI string
+	// Closed is set where reading needs a token: the page then shows nothing.
+	Closed   bool
+	Projects []store.Project
+	Requests []apiclient.Request
+}
+
+// page shows what goes on, for those who open the API in a browser.
+func (s *server) page(w http.ResponseWriter, r *http.Request) {
+	data := pageData{Version: s.Version, TemporalUI: s.TemporalUI, Closed: !s.OpenRead}
+	if s.OpenRead {
+		var requests []store.Request
+		var err error
+		if data.Projects, err = s.Store.Projects(r.Context()); err == nil {
+			requests, err = s.Store.Requests(r.Context(), store.RequestFilter{Limit: latest})
+		}
+		if err != nil {
+			s.writeError(w, r, err)
+			return
+		}
+		for _, stored := range requests {
+			data.Requests = append(data.Requests, requestOf(stored))
+		}
+	}
+	var out bytes.Buffer
+	if err := pageTemplate.Execute(&out, data); err != nil {
+		s.writeError(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	static("text/html; charset=utf-8", out.Bytes())(w, r)
+}

@@ -1,0 +1,249 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+func (s *server) registerProjects() {
+	handle(s, operation{id: "list-projects", method: http.MethodGet, path: "/projects", need: toRead, tag: "projects",
+		summary: "All projects"}, s.listProjects)
+	handle(s, operation{id: "get-project", method: http.MethodGet, path: "/projects/{project}", need: toRead, tag: "projects",
+		summary: "One project"}, s.getProject)
+	handle(s, operation{id: "apply-project", method: http.MethodPut, path: "/projects/{project}", need: toAdmin, tag: "projects",
+		summary: "Make a project as described", description: "Creates the project or replaces its configuration. With dry_run it only tells what would change."}, s.applyProject)
+}
+
+func (s *server) listProjects(ctx context.Context, _ *none) (*body[apiclient.ProjectList], error) {
+	stored, err := s.Store.Projects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := apiclient.ProjectList{Projects: make([]apiclient.Project, 0, len(stored))}
+	for _, p := range stored {
+		out, err := s.projectOf(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		list.Projects = append(list.Projects, out)
+	}
+	return answer(list, nil)
+}
+
+type projectPath struct {
+	Project string `path:"project" doc:"Name of the project." example:"go"`
+}
+
+func (s *server) getProject(ctx context.Context, in *projectPath) (*body[apiclient.Project], error) {
+	p, err := s.project(ctx, in.Project, http.StatusNotFound)
+	if err != nil {
+		return nil, err
+	}
+	return answer(s.projectOf(ctx, p))
+}
+
+// project reads a project. An unknown one is a problem, with the given status,
+// that lists those there are.
+func (s *server) project(ctx context.Context, name string, unknown int) (store.Project, error) {
+	p, err := s.Store.Project(ctx, name)
+	if !errors.Is(err, store.ErrNotFound) {
+		return p, err
+	}
+	all, err := s.Store.Projects(ctx)
+	if err != nil {
+		return p, err
+	}
+	names := make([]string, len(all))
+	for i, known := range all {
+		names[i] = known.Name
+	}
+	return p, problemf(unknown, "unknown-project", "there is no project %q; the projects are %s; 'benchloom project apply' makes one", name, strings.Join(names, ", "))
+}
+
+func (s *server) projectOf(ctx context.Context, p store.Project) (apiclient.Project, error) {
+	config, err := bench.ReadProjectConfig(p.Config)
+	if err != nil {
+		return apiclient.Project{}, fmt.Errorf("project %s: %w; apply a corrected configuration", p.Name, err)
+	}
+	out := apiclient.Project{Name: p.Name, Config: config, SuiteHash: p.SuiteHash, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt}
+	if p.SuiteHash != "" {
+		loaded, err := s.suites.Suite(ctx, p.SuiteHash)
+		if err != nil {
+			return out, fmt.Errorf("reading the suite of project %s: %w", p.Name, err)
+		}
+		out.Suite = loaded.Name()
+	}
+	return out, nil
+}
+
+type applyProject struct {
+	Project string `path:"project" doc:"Name of the project." example:"go"`
+	DryRun  bool   `query:"dry_run" doc:"Only tell what would change."`
+	Body    apiclient.Project
+}
+
+func (s *server) applyProject(ctx context.Context, in *applyProject) (*body[apiclient.Applied], error) {
+	wanted := in.Body
+	if err := bench.CheckName("project", in.Project); err != nil {
+		return nil, err
+	}
+	if wanted.Name != in.Project {
+		return nil, invalid("the path names the project %q, the body %q; make them the same", in.Project, wanted.Name)
+	}
+	if err := wanted.Config.Check(); err != nil {
+		return nil, fmt.Errorf("project %s: %w", in.Project, err)
+	}
+	if err := s.checkSuiteOf(ctx, wanted); err != nil {
+		return nil, err
+	}
+	var before apiclient.Project
+	stored, err := s.Store.Project(ctx, in.Project)
+	isNew := errors.Is(err, store.ErrNotFound)
+	switch {
+	case err == nil:
+		if before, err = s.projectOf(ctx, stored); err != nil && !errors.Is(err, bench.ErrInvalid) {
+			return nil, err // an invalid one is what this call may be meant to mend
+		}
+	case !isNew:
+		return nil, err
+	}
+	changes, err := s.changes(ctx, before, wanted)
+	if err != nil {
+		return nil, err
+	}
+	if isNew {
+		changes = slices.Insert(changes, 0, "the project is new")
+	}
+	applied := apiclient.Applied{Project: wanted, Changed: len(changes) > 0, DryRun: in.DryRun, Changes: changes}
+	applied.Project.CreatedAt, applied.Project.UpdatedAt = stored.CreatedAt, stored.UpdatedAt
+	if in.DryRun || !applied.Changed {
+		return answer(applied, nil)
+	}
+	config, err := json.Marshal(wanted.Config)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the configuration of project %s: %w", in.Project, err)
+	}
+	if _, err := s.Store.ApplyProject(ctx, store.Project{Name: in.Project, Config: config, SuiteHash: wanted.SuiteHash}); err != nil {
+		return nil, err
+	}
+	if stored, err = s.Store.Project(ctx, in.Project); err != nil {
+		return nil, err
+	}
+	applied.Project, err = s.projectOf(ctx, stored)
+	return answer(applied, err)
+}
+
+// checkSuiteOf sees to it that a project's suite is stored and has its targets.
+func (s *server) checkSuiteOf(ctx context.Context, p apiclient.Project) error {
+	if p.SuiteHash == "" {
+		return nil
+	}
+	loaded, err := s.suites.Suite(ctx, p.SuiteHash)
+	if errors.Is(err, store.ErrNotFound) {
+		return problemf(http.StatusUnprocessableEntity, "unknown-suite", "the suite %.12s of project %s is not stored; upload it first with PUT /api/v1/suites/%s ('benchloom project apply' does both)", p.SuiteHash, p.Name, p.SuiteHash)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the suite of project %s: %w", p.Name, err)
+	}
+	if len(p.Config.Targets) == 0 {
+		return nil
+	}
+	if _, err := loaded.Expand(suite.Selection{Targets: p.Config.Targets}); err != nil {
+		return fmt.Errorf("project %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// changes says in words what differs, setting by setting.
+func (s *server) changes(ctx context.Context, before, after apiclient.Project) ([]string, error) {
+	was, err := settings(before.Config)
+	if err != nil {
+		return nil, err
+	}
+	is, err := settings(after.Config)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.Collect(maps.Keys(was))
+	for name := range is {
+		if _, ok := was[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	changes := []string{}
+	for _, name := range names {
+		old, had := was[name]
+		now, has := is[name]
+		switch {
+		case !had:
+			changes = append(changes, fmt.Sprintf("%s is set to %s", name, now))
+		case !has:
+			changes = append(changes, fmt.Sprintf("%s is no longer set (was %s)", name, old))
+		case old != now:
+			changes = append(changes, fmt.Sprintf("%s changes from %s to %s", name, old, now))
+		}
+	}
+	if before.SuiteHash == after.SuiteHash {
+		return changes, nil
+	}
+	old, err := s.suiteInWords(ctx, before.SuiteHash)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.suiteInWords(ctx, after.SuiteHash)
+	if err != nil {
+		return nil, err
+	}
+	return append(changes, fmt.Sprintf("the suite changes from %s to %s", old, now)), nil
+}
+
+func (s *server) suiteInWords(ctx context.Context, hash string) (string, error) {
+	if hash == "" {
+		return "none", nil
+	}
+	loaded, err := s.suites.Suite(ctx, hash)
+	if err != nil {
+		return "", fmt.Errorf("reading a suite: %w", err)
+	}
+	return fmt.Sprintf("%s (%.12s)", loaded.Name(), hash), nil
+}
+
+// settings flattens a configuration to names such as queue.max_in_progress and
+// values as JSON.
+func settings(c bench.ProjectConfig) (map[string]string, error) {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a project's configuration: %w", err)
+	}
+	out := make(map[string]string)
+	return out, flatten(out, "", text)
+}
+
+func flatten(out map[string]string, name string, value json.RawMessage) error {
+	if len(value) == 0 || value[0] != '{' {
+		out[name] = string(value)
+		return nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(value, &fields); err != nil {
+		return fmt.Errorf("reading a project's configuration: %w", err)
+	}
+	for field, v := range fields {
+		if err := flatten(out, strings.TrimPrefix(name+"."+field, "."), v); err != nil {
+			return err
+		}
+	}
+	return nil
+}

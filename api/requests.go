@@ -1,0 +1,207 @@
+package api
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+func (s *server) registerRequests() {
+	handle(s, operation{id: "create-request", method: http.MethodPost, path: "/requests", need: toWrite, tag: "requests",
+		summary: "Ask for an artifact to be benchmarked", description: "Answers 201 for a new request and 200 for one that was asked for before: the same release, or the same idempotency key.",
+		status: http.StatusCreated, answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.Request]()}}}, s.createRequest)
+	handle(s, operation{id: "list-requests", method: http.MethodGet, path: "/requests", need: toRead, tag: "requests",
+		summary: "Requests, newest first"}, s.listRequests)
+	handle(s, operation{id: "get-request", method: http.MethodGet, path: "/requests/{request}", need: toRead, tag: "requests",
+		summary: "One request with its jobs, runs and errors"}, s.getRequest)
+	handle(s, operation{id: "cancel-request", method: http.MethodPost, path: "/requests/{request}/cancel", need: toWrite, tag: "requests",
+		summary: "End a request", description: "Its jobs for which no other request waits are stopped. What was measured stays."}, s.cancelRequest)
+}
+
+type listRequests struct {
+	Project string              `query:"project" doc:"Only those of this project."`
+	Type    bench.RequestType   `query:"type" enum:"release,master,try,adhoc" doc:"Only those of this type."`
+	Status  bench.RequestStatus `query:"status" enum:"waiting_for_artifacts,artifacts_ready,in_progress,completed" doc:"Only those with this status."`
+	Tag     string              `query:"tag" doc:"Only those of this artifact."`
+	Limit   int                 `query:"limit" minimum:"1" maximum:"500" default:"50"`
+	Cursor  string              `query:"cursor" doc:"What the page before gave as next."`
+}
+
+func (s *server) listRequests(ctx context.Context, in *listRequests) (*body[apiclient.RequestList], error) {
+	if in.Project != "" {
+		if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
+			return nil, err
+		}
+	}
+	filter := store.RequestFilter{Project: in.Project, Type: in.Type, Status: in.Status, Tag: in.Tag, Limit: in.Limit}
+	if in.Cursor != "" {
+		var err error
+		if filter.BeforeTime, filter.BeforeID, err = readCursor(in.Cursor); err != nil {
+			return nil, err
+		}
+	}
+	stored, err := s.Store.Requests(ctx, filter)
+	if err != nil {
+		return nil, err
+	}
+	list := apiclient.RequestList{Requests: make([]apiclient.Request, 0, len(stored))}
+	for _, r := range stored {
+		list.Requests = append(list.Requests, requestOf(r))
+	}
+	if len(stored) == in.Limit {
+		last := stored[len(stored)-1]
+		list.Next = writeCursor(last.CreatedAt, last.ID)
+	}
+	return answer(list, nil)
+}
+
+func writeCursor(at time.Time, id bench.RequestID) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d.%s", at.UnixNano(), id))
+}
+
+func readCursor(cursor string) (*time.Time, bench.RequestID, error) {
+	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	nanos, id, _ := strings.Cut(string(text), ".")
+	n, notNumber := strconv.ParseInt(nanos, 10, 64)
+	parsed, notID := bench.ParseRequestID(id)
+	if err := errors.Join(err, notNumber, notID); err != nil {
+		return nil, "", invalid("the cursor %.80q is none: give what the page before named as next, or nothing for the first page", cursor)
+	}
+	at := time.Unix(0, n).UTC()
+	return &at, parsed, nil
+}
+
+type requestPath struct {
+	Request string `path:"request" doc:"ID of the request, or project:tag for one of an artifact." example:"go:1.26.0"`
+}
+
+// request reads a request by its ID or as project:tag.
+func (s *server) request(ctx context.Context, ref string) (store.Request, error) {
+	if project, tag, ok := strings.Cut(ref, ":"); ok {
+		if _, err := s.project(ctx, project, http.StatusNotFound); err != nil {
+			return store.Request{}, err
+		}
+		r, err := s.Store.RequestByTag(ctx, project, tag)
+		if errors.Is(err, store.ErrNotFound) {
+			return r, problemf(http.StatusNotFound, "unknown-request", "project %s has no request for %q; 'benchloom list --project %s' shows those it has", project, tag, project)
+		}
+		return r, err
+	}
+	id, err := bench.ParseRequestID(ref)
+	if err != nil {
+		return store.Request{}, fmt.Errorf("%w; or name it as project:tag", err)
+	}
+	r, err := s.Store.Request(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return r, problemf(http.StatusNotFound, "unknown-request", "there is no request %s; 'benchloom list' shows all", id)
+	}
+	return r, err
+}
+
+func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclient.RequestDetail], error) {
+	r, err := s.request(ctx, in.Request)
+	if err != nil {
+		return nil, err
+	}
+	out := apiclient.RequestDetail{Request: requestOf(r), Summary: r.Summary, Jobs: []apiclient.Job{}, Errors: []apiclient.RunError{}}
+	jobs, err := s.Store.RequestJobs(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range jobs {
+		out.Jobs = append(out.Jobs, jobOf(j))
+	}
+	runs, err := s.Store.RequestRuns(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	if out.Runs, err = runsOf(runs); err != nil {
+		return nil, err
+	}
+	failed, err := s.Store.RequestErrors(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range failed {
+		out.Errors = append(out.Errors, runErrorOf(e))
+	}
+	p, err := s.Store.JobProgress(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	out.Progress = apiclient.Progress{
+		Jobs: p.Total, JobsDone: p.Success + p.Failure + p.Cancelled, JobsFailed: p.Failure,
+		TestCases: p.TestCases, TestCasesDone: p.TestCasesDone,
+	}
+	if r.Status == bench.InProgress {
+		out.Progress.EstimateSeconds = estimate(jobs, p, s.Now())
+	}
+	return answer(out, nil)
+}
+
+// estimate is how long the rest takes at the pace since the first job started:
+// nil while nothing is done, or nothing is left.
+func estimate(jobs []store.Job, p store.JobProgress, now time.Time) *float64 {
+	var first time.Time
+	for _, j := range jobs {
+		if j.StartedAt != nil && (first.IsZero() || j.StartedAt.Before(first)) {
+			first = *j.StartedAt
+		}
+	}
+	rest := p.TestCases - p.TestCasesDone
+	if first.IsZero() || p.TestCasesDone == 0 || rest <= 0 || p.Open() == 0 {
+		return nil
+	}
+	seconds := max(0, now.Sub(first).Seconds()) / float64(p.TestCasesDone) * float64(rest)
+	return &seconds
+}
+
+type cancelRequest struct {
+	Request string `path:"request" doc:"ID of the request, or project:tag for one of an artifact." example:"go:1.26.0"`
+	Body    apiclient.Cancellation
+}
+
+func (s *server) cancelRequest(ctx context.Context, in *cancelRequest) (*body[apiclient.Request], error) {
+	r, err := s.request(ctx, in.Request)
+	if err != nil {
+		return nil, err
+	}
+	if r.Status == bench.Completed && r.Outcome != bench.Cancelled {
+		return nil, problemf(http.StatusConflict, "completed", "request %s has ended with %s; there is nothing left to cancel", r.ID, r.Outcome)
+	}
+	jobs, err := s.Store.CancelRequest(ctx, r.ID, caller(ctx).Owner, in.Body.Reason)
+	if err != nil {
+		return nil, err
+	}
+	s.reach(ctx, "cancel the workflows of a request", bench.RequestWorkflowID(r.Project, r.ID), func(ctx context.Context) error {
+		return s.Starter.CancelRequest(ctx, r.Project, r.ID, jobs)
+	})
+	if r, err = s.Store.Request(ctx, r.ID); err != nil {
+		return nil, err
+	}
+	return answer(requestOf(r), nil)
+}
+
+// reachBound is how long a workflow may take to be reached while somebody waits
+// for an answer.
+const reachBound = 2 * time.Second
+
+// reach tries once to reach workflows. The record has what is wanted, so a
+// failure is only logged: the reconciliation repeats it.
+func (s *server) reach(ctx context.Context, what, workflow string, f func(ctx context.Context) error) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), reachBound)
+	defer stop()
+	if err := f(ctx); err != nil {
+		s.Log.WarnContext(ctx, "could not "+what+" at once; it is repeated", "workflow", workflow, "error", err, "request_id", requestID(ctx))
+	}
+}

@@ -1,0 +1,191 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// maxRunLog bounds the output that is kept of one run, in bytes.
+const maxRunLog = 4 << 20
+
+func (s *server) registerRuns() {
+	handle(s, operation{id: "start-run", method: http.MethodPost, path: "/runs/{run}/start", need: toCollect, tag: "collectors",
+		summary: "The fence: may this run begin?", description: "Answers 409 with the type urn:benchloom:job-closed, nobody-waits or fenced when it may not. Asking again gives the same answer."}, s.startRun)
+	handle(s, operation{id: "upload-block", method: http.MethodPost, path: "/runs/{run}/blocks/{number}", need: toCollect, tag: "collectors", maxBody: s.MaxBlock, gzip: true,
+		summary: "Deliver a finished block", description: "All collections of its test cases at once. Delivering it again changes nothing."}, s.uploadBlock)
+	handle(s, operation{id: "append-run-log", method: http.MethodPost, path: "/runs/{run}/log", need: toCollect, tag: "collectors",
+		summary: "Deliver output of a run", description: "Of one run 4 MB are kept; what follows is counted and dropped."}, s.appendLog)
+	handle(s, operation{id: "finish-run", method: http.MethodPost, path: "/runs/{run}/finish", need: toCollect, tag: "collectors", status: http.StatusNoContent,
+		summary: "Close a run"}, s.finishRun)
+}
+
+func unknownRun(id bench.RunID, err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return problemf(http.StatusNotFound, "unknown-run", "there is no run %s; it begins at its fence, POST /api/v1/runs/%s/start", id, id)
+	}
+	return err
+}
+
+type startRun struct {
+	Run  string `path:"run" doc:"ID of the run."`
+	Body apiclient.RunStart
+}
+
+func (s *server) startRun(ctx context.Context, in *startRun) (*body[apiclient.RunPlan], error) {
+	id, err := bench.ParseRunID(in.Run)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := s.Store.StartRun(ctx, store.RunStart{Run: id, Reason: in.Body.Reason, Collector: in.Body.Collector, Epoch: in.Body.Epoch})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, problemf(http.StatusNotFound, "unknown-job", "run %s cannot begin: there is no job %s", id, id.Job())
+	}
+	if err != nil {
+		return nil, err
+	}
+	config, err := bench.ReadProjectConfig(plan.Config)
+	if err != nil {
+		return nil, fmt.Errorf("project %s: %w; apply a corrected configuration", plan.Job.Project, err)
+	}
+	// The job's workflow shows who measures it.
+	s.reach(ctx, "tell a job of its run", bench.JobWorkflowID(plan.Job.Project, plan.Job.Key), func(ctx context.Context) error {
+		return s.Starter.RunStarted(ctx, plan.Job.Project, plan.Job.Key, protocol.RunStarted{Run: id, Number: plan.Run.Number, Collector: plan.Run.Collector})
+	})
+	run, err := runOf(plan.Run)
+	return answer(apiclient.RunPlan{
+		Run: run, Job: jobOf(plan.Job), Project: plan.Job.Project, Missing: notNil(plan.Missing), Iterations: plan.Job.Iterations,
+		SuiteHash: plan.Job.SuiteHash, Command: commandOf(plan.Job.Command), Artifacts: config.Artifacts,
+	}, err)
+}
+
+type uploadBlock struct {
+	Run    string `path:"run" doc:"ID of the run."`
+	Number int    `path:"number" minimum:"1" maximum:"1000000" doc:"Counts from 1 within the run."`
+	Body   apiclient.Block
+}
+
+func (s *server) uploadBlock(ctx context.Context, in *uploadBlock) (*body[apiclient.BlockReceipt], error) {
+	id, err := bench.ParseRunID(in.Run)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]store.TestCaseResult, 0, len(in.Body.Results))
+	for i, r := range in.Body.Results {
+		result, err := testCaseResult(r)
+		if err != nil {
+			return nil, fmt.Errorf("block %d of run %s, result %d: %w", in.Number, id, i+1, err)
+		}
+		results = append(results, result)
+	}
+	errs := make([]store.RunError, 0, len(in.Body.Errors))
+	for i, e := range in.Body.Errors {
+		failure, err := runError(id, e)
+		if err != nil {
+			return nil, fmt.Errorf("block %d of run %s, error %d: %w", in.Number, id, i+1, err)
+		}
+		errs = append(errs, failure)
+	}
+	receipt, err := s.Store.StoreBlock(ctx, id, results, errs)
+	if err != nil {
+		return nil, unknownRun(id, err)
+	}
+	return answer(apiclient.BlockReceipt{Accepted: receipt.Accepted, Superseded: receipt.Superseded}, nil)
+}
+
+func testCaseResult(r apiclient.TestCaseResult) (store.TestCaseResult, error) {
+	tc, err := bench.NewTestCase(r.TestCase)
+	if err != nil {
+		return store.TestCaseResult{}, err
+	}
+	if (r.Skipped == "") == (len(r.Collections) == 0) {
+		return store.TestCaseResult{}, invalid("%s has to have either collections or a reason why it was left out", tc)
+	}
+	out := store.TestCaseResult{TestCase: tc, Skipped: r.Skipped}
+	seen := make(map[int]bool)
+	for _, c := range r.Collections {
+		if seen[c.Iteration] {
+			return out, invalid("%s has iteration %d twice", tc, c.Iteration)
+		}
+		seen[c.Iteration] = true
+		if len(c.Values) == 0 || c.CollectedAt.IsZero() {
+			return out, invalid("%s, iteration %d: a collection has values and a time", tc, c.Iteration)
+		}
+		for metric := range c.Values {
+			if err := bench.CheckMetric(string(metric)); err != nil {
+				return out, fmt.Errorf("%s, iteration %d: %w", tc, c.Iteration, err)
+			}
+		}
+		out.Collections = append(out.Collections, store.Collection{Iteration: c.Iteration, CollectedAt: c.CollectedAt, Values: c.Values, Facts: c.Facts})
+	}
+	return out, nil
+}
+
+var failureKinds = []bench.FailureKind{bench.FailInfrastructure, bench.FailTooSmall, bench.FailJob, bench.FailPermanent, bench.FailCancelled}
+
+func runError(run bench.RunID, e apiclient.BlockError) (store.RunError, error) {
+	if !slices.Contains(failureKinds, e.Kind) {
+		return store.RunError{}, invalid("unknown kind of failure %.40q; use one of %v", e.Kind, failureKinds)
+	}
+	out := store.RunError{Run: run, Kind: e.Kind, Message: e.Message, OutputTail: e.OutputTail}
+	if e.TestCase != nil {
+		tc, err := bench.NewTestCase(*e.TestCase)
+		if err != nil {
+			return out, err
+		}
+		out.TestCase = &tc
+	}
+	return out, nil
+}
+
+type appendLog struct {
+	Run     string `path:"run" doc:"ID of the run."`
+	Offset  int64  `query:"offset" required:"true" minimum:"0" doc:"How many bytes of output came before."`
+	RawBody []byte `contentType:"application/octet-stream"`
+}
+
+func (s *server) appendLog(ctx context.Context, in *appendLog) (*body[apiclient.LogReceipt], error) {
+	id, err := bench.ParseRunID(in.Run)
+	if err != nil {
+		return nil, err
+	}
+	next, err := s.Store.AppendLog(ctx, id, in.Offset, in.RawBody, maxRunLog)
+	if err != nil {
+		return nil, unknownRun(id, err)
+	}
+	return answer(apiclient.LogReceipt{NextOffset: next}, nil)
+}
+
+type finishRun struct {
+	Run  string `path:"run" doc:"ID of the run."`
+	Body apiclient.RunFinish
+}
+
+func (s *server) finishRun(ctx context.Context, in *finishRun) (*none, error) {
+	id, err := bench.ParseRunID(in.Run)
+	if err != nil {
+		return nil, err
+	}
+	end := store.RunEnd{Outcome: in.Body.Outcome, Message: in.Body.Message, OutputTail: in.Body.OutputTail}
+	if err := s.Store.FinishRun(ctx, id, end); err != nil {
+		return nil, unknownRun(id, err)
+	}
+	return nil, nil
+}
+
+// progressText is a run's progress as it is recorded.
+func progressText(p apiclient.RunProgress) (json.RawMessage, error) {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a run's progress: %w", err)
+	}
+	return text, nil
+}

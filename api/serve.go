@@ -1,0 +1,107 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+const (
+	headerBound = 10 * time.Second
+	idleBound   = 2 * time.Minute
+	maxHeader   = 64 << 10
+	// stopBound is how long answers under way may take once the API is to stop;
+	// those that wait for output end at once.
+	stopBound = 10 * time.Second
+)
+
+// Listen opens the address that the API is to be reached at, such as
+// 127.0.0.1:7480; port 0 takes a free one. An address that other machines can
+// reach is refused unless allowRemote says that this is meant: tokens travel in
+// clear there, unless something in front of the API encrypts.
+func Listen(ctx context.Context, addr string, allowRemote bool) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("the API's address %q is none: write host:port, such as 127.0.0.1:7480", addr)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n > 65535 {
+		return nil, fmt.Errorf("the API's address %q has no valid port: use a number from 0 to 65535", addr)
+	}
+	if !allowRemote {
+		if err := onlyLoopback(ctx, addr, host); err != nil {
+			return nil, err
+		}
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("port %s of %s is taken by another process, so the API cannot listen there: stop that process (another 'benchloom up'?), or choose another port", port, host)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the API's address %s: %w", addr, err)
+	}
+	return listener, nil
+}
+
+func onlyLoopback(ctx context.Context, addr, host string) error {
+	refused := fmt.Errorf("the API's address %q can be reached from other machines, where its tokens would travel in clear: listen on 127.0.0.1, or allow remote access and put TLS in front of it", addr)
+	if host == "" {
+		return refused
+	}
+	addresses, err := net.DefaultResolver.LookupIPAddr(ctx, host)
+	if err != nil {
+		return fmt.Errorf("looking up the API's address %q: %w", addr, err)
+	}
+	for _, a := range addresses {
+		if !a.IP.IsLoopback() {
+			return refused
+		}
+	}
+	return nil
+}
+
+type stoppingKey struct{}
+
+// stopping is closed when the server is to stop: answers that only wait end
+// then.
+func stopping(ctx context.Context) <-chan struct{} {
+	done, _ := ctx.Value(stoppingKey{}).(<-chan struct{})
+	return done
+}
+
+// Serve answers requests until the context ends, then lets those under way
+// finish. It closes the listener.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger) error {
+	// Requests outlive the context: what they write is finished.
+	base := context.WithValue(context.WithoutCancel(ctx), stoppingKey{}, ctx.Done())
+	server := &http.Server{
+		Handler:           handler,
+		BaseContext:       func(net.Listener) context.Context { return base },
+		ReadHeaderTimeout: headerBound,
+		IdleTimeout:       idleBound,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serving the API on %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopBound)
+	defer cancel()
+	err := server.Shutdown(stop)
+	if err != nil {
+		// Those that are still not done are cut off.
+		err = errors.Join(fmt.Errorf("stopping the API: %w", err), server.Close())
+	}
+	<-served
+	return err
+}

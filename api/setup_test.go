@@ -1,0 +1,310 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/api"
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+const (
+	linux = bench.Target("x86_64-unknown-linux-gnu")
+	arm   = bench.Target("aarch64-unknown-linux-gnu")
+)
+
+// workflows is a starter that only remembers, or fails.
+type workflows struct {
+	mu        sync.Mutex
+	err       error
+	started   []bench.RequestID
+	cancelled map[bench.RequestID][]store.JobRef
+	runs      []protocol.RunStarted
+}
+
+func (w *workflows) StartRequest(_ context.Context, _ string, id bench.RequestID) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.started = append(w.started, id)
+	return w.err
+}
+
+func (w *workflows) CancelRequest(_ context.Context, _ string, id bench.RequestID, jobs []store.JobRef) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cancelled == nil {
+		w.cancelled = make(map[bench.RequestID][]store.JobRef)
+	}
+	w.cancelled[id] = jobs
+	return w.err
+}
+
+func (w *workflows) RunStarted(_ context.Context, _ string, _ bench.JobKey, run protocol.RunStarted) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.runs = append(w.runs, run)
+	return w.err
+}
+
+// bundle is the API over a record of its own.
+type bundle struct {
+	store     *store.Store
+	workflows *workflows
+	server    *httptest.Server
+	log       *lockedBuffer
+	// Clients with tokens of each role, and one without.
+	reader, writer, admin, collector, nobody *apiclient.Client
+	tokens                                   map[string]string
+}
+
+// lockedBuffer is a log that handlers of ended requests may still write.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// setup starts the API; change may change its configuration.
+func setup(t *testing.T, change ...func(*api.Config)) *bundle {
+	t.Helper()
+	b := &bundle{store: storetest.New(t), workflows: &workflows{}, log: &lockedBuffer{}, tokens: make(map[string]string)}
+	config := api.Config{
+		Store: b.store, Starter: b.workflows, Now: time.Now, Random: rand.Reader,
+		Log:     slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Version: "v0.1.0", TemporalUI: "http://127.0.0.1:8233", Namespace: "benchloom", OpenRead: true,
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	handler, err := api.New(t.Context(), config)
+	require.NoError(t, err)
+	b.server = httptest.NewServer(handler)
+	t.Cleanup(b.server.Close)
+
+	var files []api.TokenFile
+	for role, owner := range map[string]string{api.RoleReader: "rita", api.RoleWriter: "wanda", api.RoleAdmin: "ada", api.RoleCollector: "machines"} {
+		token, err := api.NewToken(rand.Reader)
+		require.NoError(t, err)
+		path := filepath.Join(t.TempDir(), role)
+		require.NoError(t, os.WriteFile(path, []byte(token+"\n"), 0o600))
+		files = append(files, api.TokenFile{Path: path, Owner: owner, Role: role})
+		b.tokens[role] = token
+	}
+	require.NoError(t, api.BootstrapTokens(t.Context(), b.store, files))
+	b.reader, b.writer, b.admin = b.client(t, api.RoleReader), b.client(t, api.RoleWriter), b.client(t, api.RoleAdmin)
+	b.collector, b.nobody = b.client(t, api.RoleCollector), b.client(t, "")
+	return b
+}
+
+func (b *bundle) client(t *testing.T, role string) *apiclient.Client {
+	t.Helper()
+	c, err := apiclient.New(b.server.URL, b.tokens[role], b.server.Client())
+	require.NoError(t, err)
+	return c
+}
+
+// reply is an answer as it travelled.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (r reply) problem(t *testing.T) apiclient.Problem {
+	t.Helper()
+	require.Equal(t, "application/problem+json", r.header.Get("Content-Type"), r.body)
+	var p apiclient.Problem
+	require.NoError(t, json.Unmarshal([]byte(r.body), &p), r.body)
+	require.Equal(t, r.status, p.Status)
+	require.NotEmpty(t, p.Title)
+	require.NotEmpty(t, p.Detail)
+	require.Contains(t, p.Type, "urn:benchloom:")
+	return p
+}
+
+// send makes a request as written; role may be empty.
+func (b *bundle) send(t *testing.T, role, method, path, body string, headers ...string) reply {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, b.server.URL+path, bytes.NewBufferString(body))
+	require.NoError(t, err)
+	if role != "" {
+		request.Header.Set("Authorization", "Bearer "+b.tokens[role])
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := b.server.Client().Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return reply{status: response.StatusCode, header: response.Header, body: string(text)}
+}
+
+// problemOf is the problem that a client's error is.
+func problemOf(t *testing.T, err error) *apiclient.Problem {
+	t.Helper()
+	var p *apiclient.Problem
+	require.True(t, errors.As(err, &p), "%v", err)
+	return p
+}
+
+// smallSuite has two benchmarks with two scenarios each, and a runtime one.
+const smallSuite = `name: small
+description: A suite for tests.
+artifact: {provider: directory, parameters: {path: "/tmp/{tag}"}}
+targets: [x86_64-unknown-linux-gnu, aarch64-unknown-linux-gnu]
+iterations: 2
+profiles: {build: {}}
+backends: {gc: {}}
+procedures:
+  compiletime:
+    scenarios:
+      full: {measure: {run: [sh, -c, "true"]}}
+      incr-patched: {measure: {run: [sh, -c, "true"]}}
+benchmarks:
+  - {name: gin, kind: compiletime}
+  - {name: kit, kind: compiletime}
+  - {name: sort, kind: runtime, measure: {run: [sh, -c, "true"]}}
+sets: {one: {benchmarks: [gin], scenarios: [full]}}
+`
+
+func packed(t *testing.T, text string) suite.Bundle {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, suite.FileName), []byte(text), 0o644))
+	packed, err := suite.Pack(dir)
+	require.NoError(t, err)
+	return packed
+}
+
+// project uploads the small suite and applies the project go with it.
+func (b *bundle) project(t *testing.T) apiclient.Project {
+	t.Helper()
+	s := packed(t, smallSuite)
+	_, err := b.writer.PutSuite(t.Context(), s.Hash, s.Archive)
+	require.NoError(t, err)
+	applied, err := b.admin.ApplyProject(t.Context(), apiclient.Project{Name: "go", SuiteHash: s.Hash}, false)
+	require.NoError(t, err)
+	return applied.Project
+}
+
+// register registers a collector of size class 2 for Linux.
+func (b *bundle) register(t *testing.T, name string) apiclient.Registered {
+	t.Helper()
+	r, err := b.collector.RegisterCollector(t.Context(), registration(name))
+	require.NoError(t, err)
+	return r
+}
+
+func registration(name string) apiclient.Registration {
+	return apiclient.Registration{
+		Name: name, Target: linux, SizeClass: 2, Pool: "main", MachineID: "machine-of-" + name, Version: "v0.1.0", HardwareID: "cpu0",
+		Facts: json.RawMessage(`{"cpu":"some"}`), Unenforced: []apiclient.Unenforced{{Name: "memory", Reason: "no cgroup"}},
+	}
+}
+
+// job is a request with one job as the orchestrator would have written it.
+type job struct {
+	request apiclient.Request
+	key     bench.JobKey
+	cases   []bench.TestCase
+}
+
+// submit asks for a release and expands it to one job.
+func (b *bundle) submit(t *testing.T, tag string) job {
+	t.Helper()
+	project, err := b.nobody.Project(t.Context(), "go")
+	require.NoError(t, err)
+	r, err := b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Project: "go", Tag: tag})
+	require.NoError(t, err)
+	cases := []bench.TestCase{
+		{Benchmark: "gin", Profile: "build", Scenario: "full", Backend: "gc", Target: linux},
+		{Benchmark: "gin", Profile: "build", Scenario: "incr-patched", Backend: "gc", Target: linux},
+	}
+	identity := bench.JobIdentity{Tag: tag, Target: linux, Backend: "gc", Profile: "build", Kind: bench.KindCompileTime, Suite: project.SuiteHash, TestCases: cases, SizeClass: 2}
+	pool := bench.Pool{Target: linux, SizeClass: 2, Name: "main"}
+	require.NoError(t, b.store.ExpandRequest(t.Context(), r.ID, []store.Job{{
+		Project: "go", Key: identity.Key(), Tag: tag, Kind: bench.KindCompileTime, Target: linux, Backend: "gc", Profile: "build",
+		SuiteHash: project.SuiteHash, TestCases: cases, SizeClass: 2, Pool: "main", TaskQueue: pool.TaskQueue(),
+		Queue: "project:go", Weight: 1, Priority: 3, RequestCreated: r.CreatedAt,
+	}}, true))
+	_, err = b.store.HandOut(t.Context(), pool.TaskQueue(), func(int) int { return 100 })
+	require.NoError(t, err)
+	return job{request: r, key: identity.Key(), cases: cases}
+}
+
+// start passes the fence with the job's n-th attempt.
+func (b *bundle) start(t *testing.T, j job, collector apiclient.Registered, n int32) apiclient.RunPlan {
+	t.Helper()
+	plan, err := b.collector.StartRun(t.Context(), bench.NewRunID(j.key, "workflow", "activity", n),
+		apiclient.RunStart{Reason: bench.Scheduled, Collector: collector.Collector.Name, Epoch: collector.Collector.Epoch})
+	require.NoError(t, err)
+	return plan
+}
+
+// block has two collections of each test case, with a wall time around seconds.
+func block(cases []bench.TestCase, seconds float64) apiclient.Block {
+	var out apiclient.Block
+	for i, tc := range cases {
+		r := apiclient.TestCaseResult{TestCase: tc}
+		for iteration := range 5 {
+			r.Collections = append(r.Collections, apiclient.Collection{
+				Iteration: iteration + 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, iteration, 0, time.UTC),
+				Values: map[bench.Metric]float64{
+					bench.WallTime: seconds * (1 + float64(iteration)/1000), bench.MaxRSS: 1 << 20 * float64(i+1), "size:binary": 12345, "MB/s": 100 / seconds,
+				},
+				Facts: json.RawMessage(`{"load":0.1}`),
+			})
+		}
+		out.Results = append(out.Results, r)
+	}
+	return out
+}
+
+// measure carries a release out: submitted, run, stored, completed.
+func (b *bundle) measure(t *testing.T, tag string, seconds float64, collector apiclient.Registered) job {
+	t.Helper()
+	j := b.submit(t, tag)
+	plan := b.start(t, j, collector, 1)
+	_, err := b.collector.UploadBlock(t.Context(), plan.Run.ID, 1, block(j.cases, seconds))
+	require.NoError(t, err)
+	require.NoError(t, b.collector.FinishRun(t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: bench.RunSuccess}))
+	_, err = b.store.FinishJob(t.Context(), j.key, "")
+	require.NoError(t, err)
+	require.NoError(t, b.store.CompleteRequest(t.Context(), j.request.ID, bench.Success, "", nil, "done"))
+	return j
+}

@@ -1,0 +1,89 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/results"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Store is what the API needs of the record; a *store.Store is one.
+type Store interface {
+	Ping(ctx context.Context) error
+	Projects
+	Tokens
+	Requests
+	Jobs
+	Runs
+	Collectors
+	results.Record
+	MeasuredTags(ctx context.Context, project string, requestType bench.RequestType) ([]string, error)
+	ExportCollections(ctx context.Context, project string, tags []string, yield func(store.CollectionRow) error) error
+}
+
+// Projects is where projects and suites are recorded.
+type Projects interface {
+	ApplyProject(ctx context.Context, p store.Project) (changed bool, err error)
+	Project(ctx context.Context, name string) (store.Project, error)
+	Projects(ctx context.Context) ([]store.Project, error)
+	PutSuite(ctx context.Context, hash, name string, archive []byte) error
+	SuiteArchive(ctx context.Context, hash string) (name string, archive []byte, err error)
+}
+
+// Tokens is where tokens are recorded, by the SHA-256 of their secrets.
+type Tokens interface {
+	PutToken(ctx context.Context, secretHash []byte, p store.Principal) error
+	PrincipalOf(ctx context.Context, secretHash []byte) (store.Principal, error)
+}
+
+// Requests is where requests are recorded.
+type Requests interface {
+	CreateRequest(ctx context.Context, r store.Request) (stored store.Request, created bool, err error)
+	Request(ctx context.Context, id bench.RequestID) (store.Request, error)
+	RequestByTag(ctx context.Context, project, tag string) (store.Request, error)
+	Requests(ctx context.Context, filter store.RequestFilter) ([]store.Request, error)
+	RequestJobs(ctx context.Context, id bench.RequestID) ([]store.Job, error)
+	RequestRuns(ctx context.Context, id bench.RequestID) ([]store.Run, error)
+	RequestErrors(ctx context.Context, id bench.RequestID) ([]store.RunError, error)
+	JobProgress(ctx context.Context, id bench.RequestID) (store.JobProgress, error)
+	MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error
+	CancelRequest(ctx context.Context, id bench.RequestID, who, why string) ([]store.JobRef, error)
+}
+
+// Jobs is where jobs are recorded.
+type Jobs interface {
+	Job(ctx context.Context, key bench.JobKey) (store.Job, error)
+	JobRuns(ctx context.Context, key bench.JobKey) ([]store.Run, error)
+}
+
+// Runs is where runs, their results and their output are recorded.
+type Runs interface {
+	Run(ctx context.Context, id bench.RunID) (store.Run, error)
+	StartRun(ctx context.Context, start store.RunStart) (store.RunPlan, error)
+	StoreBlock(ctx context.Context, run bench.RunID, results []store.TestCaseResult, errs []store.RunError) (store.BlockReceipt, error)
+	AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte, limit int64) (next int64, err error)
+	ReadLog(ctx context.Context, run bench.RunID, from int64, most int) (data []byte, next int64, err error)
+	FinishRun(ctx context.Context, run bench.RunID, end store.RunEnd) error
+}
+
+// Collectors is where collectors are recorded.
+type Collectors interface {
+	RegisterCollector(ctx context.Context, c store.Collector, offlineAfter time.Duration) (store.Collector, error)
+	Heartbeat(ctx context.Context, name string, epoch int64, run bench.RunID, progress json.RawMessage) (store.Collector, error)
+	Collectors(ctx context.Context) ([]store.Collector, error)
+	SetActive(ctx context.Context, name string, active bool) error
+	RemoveCollector(ctx context.Context, name string) error
+	LivePools(ctx context.Context, offlineAfter time.Duration) ([]store.PoolCount, error)
+}
+
+// Starter reaches workflows. What it starts or cancels was recorded before, so
+// its failures are repeated by a reconciliation and are nobody's error here.
+type Starter interface {
+	StartRequest(ctx context.Context, project string, id bench.RequestID) error
+	CancelRequest(ctx context.Context, project string, id bench.RequestID, jobs []store.JobRef) error
+	RunStarted(ctx context.Context, project string, key bench.JobKey, run protocol.RunStarted) error
+}

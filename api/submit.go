@@ -1,0 +1,276 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+type createRequest struct {
+	Body apiclient.NewRequest
+}
+
+type createdRequest struct {
+	Status int
+	Body   apiclient.Request
+}
+
+func (s *server) createRequest(ctx context.Context, in *createRequest) (*createdRequest, error) {
+	wanted := in.Body
+	if wanted.Type == "" {
+		wanted.Type = bench.Release
+		if wanted.Command != nil {
+			wanted.Type = bench.AdHoc
+		}
+	}
+	if wanted.Project == "" && wanted.Command != nil {
+		wanted.Project = apiclient.AdHocProject
+	}
+	if err := checkRequest(wanted); err != nil {
+		return nil, err
+	}
+	project, err := s.project(ctx, wanted.Project, http.StatusUnprocessableEntity)
+	if err != nil {
+		return nil, err
+	}
+	if wanted.Selection, err = s.runnable(ctx, wanted, project); err != nil {
+		return nil, err
+	}
+	id, err := bench.NewRequestID(s.Random)
+	if err != nil {
+		return nil, err
+	}
+	stored, created, err := s.Store.CreateRequest(ctx, store.Request{
+		ID: id, Project: wanted.Project, Type: wanted.Type, Tag: wanted.Tag, CommitDate: wanted.CommitDate,
+		Standing: bench.Standing{Status: bench.ArtifactsReady}, Submitter: caller(ctx).Owner,
+		Selection: wanted.Selection, SizeClass: wanted.SizeClass, Command: storeCommand(wanted.Command), IdempotencyKey: wanted.IdempotencyKey,
+	})
+	if errors.Is(err, store.ErrConflict) {
+		return nil, differs(wanted, stored)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if stored.WorkflowStartedAt == nil && stored.Status != bench.Completed {
+		s.reach(ctx, "start the workflow of a request", bench.RequestWorkflowID(stored.Project, stored.ID), func(ctx context.Context) error {
+			if err := s.Starter.StartRequest(ctx, stored.Project, stored.ID); err != nil {
+				return err
+			}
+			return s.Store.MarkWorkflowStarted(ctx, stored.ID)
+		})
+	}
+	out := &createdRequest{Status: http.StatusOK, Body: requestOf(stored)}
+	if out.Body.Created = created; created {
+		out.Status = http.StatusCreated
+	}
+	return out, nil
+}
+
+func differs(wanted apiclient.NewRequest, stored store.Request) error {
+	what := fmt.Sprintf("%s of project %s", wanted.Tag, wanted.Project)
+	if wanted.IdempotencyKey != "" {
+		what = fmt.Sprintf("the idempotency key %q", wanted.IdempotencyKey)
+	}
+	other := "selection or command"
+	switch {
+	case stored.Project != wanted.Project:
+		other = "project"
+	case stored.Type != wanted.Type:
+		other = "type"
+	case stored.Tag != wanted.Tag:
+		other = "tag"
+	case stored.SizeClass != wanted.SizeClass:
+		other = "size class"
+	}
+	return problemf(http.StatusConflict, "conflict", "request %s for %s is there already, and it has another %s; look at it with 'benchloom status %s', or use type adhoc (and another idempotency key) for a measurement of its own", stored.ID, what, other, stored.ID)
+}
+
+// checkRequest refuses what cannot be meant, before anything is looked up.
+func checkRequest(r apiclient.NewRequest) error {
+	switch {
+	case r.Type == bench.Master || r.Type == bench.Try:
+		return problemf(http.StatusUnprocessableEntity, "not-available", "requests of type %s are not available yet: they come from a repository's commits; submit a release, or adhoc", r.Type)
+	case r.Project == "":
+		return invalid("the request names no project; add one, 'benchloom project list' shows them")
+	case r.Type == bench.Release && r.Command != nil:
+		return invalid("a release is measured with its project's suite, not with a command; use type adhoc for a command")
+	case r.Type == bench.Release && r.SizeClass != 0:
+		return invalid("a release is measured on its project's size class; leave size_class out, or use type adhoc")
+	case r.Command == nil && r.Tag == "":
+		return invalid("the request names no artifact; add a tag, such as 1.26.0")
+	case r.Command == nil && r.Target != "":
+		return invalid("target is for commands; name the suite's targets in selection.targets")
+	case r.Command != nil && r.Tag != "":
+		return invalid("a command measures no artifact; leave tag out")
+	case r.Command != nil && !emptySelection(r.Selection):
+		return invalid("a command measures nothing of a suite; leave selection out")
+	case strings.ContainsRune(r.IdempotencyKey, 0):
+		return invalid("the idempotency key holds a zero byte; use letters and digits")
+	case r.Selection.Iterations < 0 || r.Selection.Iterations > maxIterations:
+		return invalid("selection.iterations is %d; use 1 to %d, or leave it out for the suite's number", r.Selection.Iterations, maxIterations)
+	}
+	if r.Tag != "" {
+		if err := bench.CheckTag(r.Tag); err != nil {
+			return err
+		}
+	}
+	if r.Command != nil {
+		return checkCommand(*r.Command)
+	}
+	return nil
+}
+
+// maxIterations bounds how often a test case is measured.
+const maxIterations = 1000
+
+func emptySelection(s suite.Selection) bool {
+	return s.Set == "" && s.Iterations == 0 && len(s.Benchmarks)+len(s.Profiles)+len(s.Scenarios)+len(s.Backends)+len(s.Targets) == 0
+}
+
+func checkCommand(c apiclient.Command) error {
+	if len(c.Argv) == 0 || c.Argv[0] == "" {
+		return invalid("the command names no program; argv begins with one")
+	}
+	for _, word := range c.Argv {
+		if strings.ContainsRune(word, 0) {
+			return invalid("an argument of the command holds a zero byte; no program can be given one")
+		}
+	}
+	for name, value := range c.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			return invalid("the command's environment holds %q, which no process can be given; use a name without '=' and no zero bytes", name)
+		}
+	}
+	return nil
+}
+
+const (
+	defaultCommandSeconds    = 30 * 60
+	defaultCommandIterations = 1
+)
+
+func storeCommand(c *apiclient.Command) *store.Command {
+	if c == nil {
+		return nil
+	}
+	out := &store.Command{Argv: c.Argv, Env: c.Env, TimeoutSeconds: c.TimeoutSeconds, Iterations: c.Iterations}
+	orDefault(&out.TimeoutSeconds, defaultCommandSeconds)
+	orDefault(&out.Iterations, defaultCommandIterations)
+	return out
+}
+
+// runnable sees to it that some registered collector can run all that is asked
+// for. It gives the selection to record: a command's has its target.
+func (s *server) runnable(ctx context.Context, r apiclient.NewRequest, project store.Project) (suite.Selection, error) {
+	config, err := bench.ReadProjectConfig(project.Config)
+	if err != nil {
+		return r.Selection, fmt.Errorf("project %s: %w; apply a corrected configuration", project.Name, err)
+	}
+	counted, err := s.Store.LivePools(ctx, s.OfflineAfter)
+	if err != nil {
+		return r.Selection, err
+	}
+	f := fitting{config: config, class: r.SizeClass}
+	orDefault(&f.class, config.Size.Class)
+	for _, p := range counted {
+		f.pools = append(f.pools, placement.Pool{Pool: p.Pool, Live: p.Live, Total: p.Total})
+	}
+	if r.Command != nil {
+		target, err := f.commandTarget(r.Target)
+		return suite.Selection{Targets: []bench.Target{target}}, err
+	}
+	if project.SuiteHash == "" {
+		return r.Selection, problemf(http.StatusUnprocessableEntity, "no-suite", "project %s has no suite, so there is nothing to measure; apply it with one ('benchloom project apply'), or submit a command", project.Name)
+	}
+	loaded, err := s.suites.Suite(ctx, project.SuiteHash)
+	if err != nil {
+		return r.Selection, fmt.Errorf("reading the suite of project %s: %w", project.Name, err)
+	}
+	if err := f.suite(loaded, r.Selection); err != nil {
+		return r.Selection, fmt.Errorf("project %s, suite %s: %w", project.Name, loaded.Name(), err)
+	}
+	return r.Selection, nil
+}
+
+// fitting asks whether registered collectors can run something.
+type fitting struct {
+	config bench.ProjectConfig
+	class  bench.SizeClass
+	pools  []placement.Pool
+}
+
+func (f fitting) place(target bench.Target, smallest bench.SizeClass) error {
+	_, err := placement.Choose(f.pools, placement.Wish{Target: target, MinSize: smallest, Class: f.class})
+	return err
+}
+
+// suite checks a selection: its names first, then each target that it, else the
+// project, names; else one of the suite's own must have a collector.
+func (f fitting) suite(s *suite.Suite, selection suite.Selection) error {
+	if len(selection.Targets) == 0 {
+		selection.Targets = f.config.Targets
+	}
+	if len(selection.Targets) == 0 {
+		if _, err := s.Expand(selection); err != nil {
+			return err
+		}
+		var first error
+		for _, t := range s.Targets() {
+			if err := f.place(t, 0); err == nil {
+				selection.Targets = append(selection.Targets, t)
+			} else if first == nil {
+				first = err
+			}
+		}
+		if len(selection.Targets) == 0 {
+			return first
+		}
+	}
+	plans, err := s.Expand(selection)
+	if err != nil {
+		return err
+	}
+	for _, p := range plans {
+		if err := f.place(p.Target, p.MinSize); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commandTarget is where a command runs: the wished target, else the project's
+// first, else the only one that is registered.
+func (f fitting) commandTarget(wished bench.Target) (bench.Target, error) {
+	var registered []string
+	for _, p := range f.pools {
+		if p.Total > 0 && !slices.Contains(registered, string(p.Target)) {
+			registered = append(registered, string(p.Target))
+		}
+	}
+	slices.Sort(registered)
+	target := wished
+	switch {
+	case wished != "":
+		if _, err := bench.ParseTarget(string(wished)); err != nil {
+			return "", err
+		}
+	case len(f.config.Targets) > 0:
+		target = f.config.Targets[0]
+	case len(registered) == 1:
+		target = bench.Target(registered[0])
+	case len(registered) == 0:
+		return "", problemf(http.StatusUnprocessableEntity, "no-collector", "no collector is registered, so nothing can run the command; start one with 'benchloom collector'")
+	default:
+		return "", invalid("the command could run on %s; name one as target", strings.Join(registered, " or "))
+	}
+	return target, f.place(target, 0)
+}

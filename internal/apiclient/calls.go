@@ -1,0 +1,245 @@
+package apiclient
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// Info tells what the API is, and whose token this is.
+func (c *Client) Info(ctx context.Context) (Info, error) {
+	return get[Info](ctx, c, v1("info"), nil)
+}
+
+// Healthy asks whether the API's process answers.
+func (c *Client) Healthy(ctx context.Context) error {
+	_, _, err := c.do(ctx, call{method: http.MethodGet, path: "/healthz"})
+	return err
+}
+
+// Ready asks whether the API reaches all that it needs.
+func (c *Client) Ready(ctx context.Context) error {
+	_, _, err := c.do(ctx, call{method: http.MethodGet, path: "/readyz"})
+	return err
+}
+
+// Projects lists all projects.
+func (c *Client) Projects(ctx context.Context) ([]Project, error) {
+	list, err := get[ProjectList](ctx, c, v1("projects"), nil)
+	return list.Projects, err
+}
+
+// Project reads one project.
+func (c *Client) Project(ctx context.Context, name string) (Project, error) {
+	return get[Project](ctx, c, v1("projects", name), nil)
+}
+
+// ApplyProject makes a project as described, or only tells what that would
+// change.
+func (c *Client) ApplyProject(ctx context.Context, p Project, dryRun bool) (applied Applied, err error) {
+	query := url.Values{}
+	if dryRun {
+		query.Set("dry_run", "true")
+	}
+	_, _, err = c.do(ctx, call{method: http.MethodPut, path: v1("projects", p.Name), query: query, in: p, out: &applied})
+	return applied, err
+}
+
+// PutSuite uploads a suite's archive under its content hash.
+func (c *Client) PutSuite(ctx context.Context, hash string, archive []byte) (info SuiteInfo, err error) {
+	_, _, err = c.do(ctx, call{
+		method: http.MethodPut, path: v1("suites", hash), body: archive, contentType: "application/gzip", out: &info, timeout: transferTimeout,
+	})
+	return info, err
+}
+
+// SuiteArchive fetches a suite's archive. Whoever unpacks it checks the hash.
+func (c *Client) SuiteArchive(ctx context.Context, hash string) ([]byte, error) {
+	_, archive, err := c.do(ctx, call{method: http.MethodGet, path: v1("suites", hash), timeout: transferTimeout})
+	return archive, err
+}
+
+// CreateRequest asks for an artifact to be benchmarked. Created is false in the
+// answer when it was asked for before.
+func (c *Client) CreateRequest(ctx context.Context, r NewRequest) (Request, error) {
+	return post[Request](ctx, c, v1("requests"), r)
+}
+
+// RequestQuery narrows a list of requests; zero values do not narrow.
+type RequestQuery struct {
+	Project string
+	Type    bench.RequestType
+	Status  bench.RequestStatus
+	Tag     string
+	Limit   int
+	// Cursor is Next of the page before.
+	Cursor string
+}
+
+// Requests lists requests, newest first.
+func (c *Client) Requests(ctx context.Context, q RequestQuery) (RequestList, error) {
+	query := url.Values{}
+	set(query, "project", q.Project)
+	set(query, "type", string(q.Type))
+	set(query, "status", string(q.Status))
+	set(query, "tag", q.Tag)
+	set(query, "cursor", q.Cursor)
+	if q.Limit > 0 {
+		query.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return get[RequestList](ctx, c, v1("requests"), query)
+}
+
+// Request reads a request with all below it, by its ID or as project:tag.
+func (c *Client) Request(ctx context.Context, ref string) (RequestDetail, error) {
+	return get[RequestDetail](ctx, c, v1("requests", ref), nil)
+}
+
+// CancelRequest ends a request, named by its ID or as project:tag.
+func (c *Client) CancelRequest(ctx context.Context, ref, reason string) (Request, error) {
+	return post[Request](ctx, c, v1("requests", ref, "cancel"), Cancellation{Reason: reason})
+}
+
+// Job reads a job with its runs.
+func (c *Client) Job(ctx context.Context, key bench.JobKey) (JobDetail, error) {
+	return get[JobDetail](ctx, c, v1("jobs", string(key)), nil)
+}
+
+// LogQuery asks for a piece of a log.
+type LogQuery struct {
+	// Run is the number of the job's run; 0: its last one.
+	Run int
+	// From is the offset in bytes.
+	From int64
+	// Wait is how long to wait for output when there is none yet, in whole
+	// seconds up to 20 s.
+	Wait time.Duration
+}
+
+// LogPiece is a piece of a run's output.
+type LogPiece struct {
+	Run  bench.RunID
+	Data []byte
+	// Next is where the next piece begins.
+	Next int64
+	// Complete is true when nothing will follow.
+	Complete bool
+}
+
+// JobLog reads the output of one of a job's runs.
+func (c *Client) JobLog(ctx context.Context, key bench.JobKey, q LogQuery) (LogPiece, error) {
+	return c.log(ctx, v1("jobs", string(key), "log"), q)
+}
+
+// RunLog reads the output of a run.
+func (c *Client) RunLog(ctx context.Context, run bench.RunID, q LogQuery) (LogPiece, error) {
+	q.Run = 0
+	return c.log(ctx, v1("runs", string(run), "log"), q)
+}
+
+func (c *Client) log(ctx context.Context, path string, q LogQuery) (LogPiece, error) {
+	query := url.Values{"from": {strconv.FormatInt(q.From, 10)}}
+	if q.Run > 0 {
+		query.Set("run", strconv.Itoa(q.Run))
+	}
+	if seconds := int(q.Wait.Seconds()); seconds > 0 {
+		query.Set("wait", strconv.Itoa(seconds))
+	}
+	header, data, err := c.do(ctx, call{method: http.MethodGet, path: path, query: query, timeout: q.Wait + callTimeout})
+	if err != nil {
+		return LogPiece{}, err
+	}
+	next, err := strconv.ParseInt(header.Get(HeaderNextOffset), 10, 64)
+	if err != nil {
+		return LogPiece{}, fmt.Errorf("reading a log: the answer's header %s is %q; is %s the Benchloom API?", HeaderNextOffset, header.Get(HeaderNextOffset), c.base)
+	}
+	return LogPiece{Run: bench.RunID(header.Get(HeaderRun)), Data: data, Next: next, Complete: header.Get(HeaderComplete) == "true"}, nil
+}
+
+// CompareQuery says what is compared.
+type CompareQuery struct {
+	Project string
+	// A is the baseline's tag, B that of what is judged.
+	A, B string
+	// Metrics, Benchmarks, Profiles, Scenarios, Backends and Targets narrow the
+	// comparison; empty lists do not.
+	Metrics    []bench.Metric
+	Benchmarks []string
+	Profiles   []string
+	Scenarios  []string
+	Backends   []string
+	Targets    []bench.Target
+	// Sort, OnlySignificant, Reasons, Color and Width say how it is written as
+	// text: Sort by name, size or certainty.
+	Sort            string
+	OnlySignificant bool
+	Reasons         bool
+	Color           bool
+	Width           int
+}
+
+func (q CompareQuery) values(format string) url.Values {
+	query := url.Values{"project": {q.Project}, "a": {q.A}, "b": {q.B}}
+	set(query, "format", format)
+	for _, m := range q.Metrics {
+		query.Add("metric", string(m))
+	}
+	for _, t := range q.Targets {
+		query.Add("target", string(t))
+	}
+	for name, values := range map[string][]string{"benchmark": q.Benchmarks, "profile": q.Profiles, "scenario": q.Scenarios, "backend": q.Backends} {
+		for _, v := range values {
+			query.Add(name, v)
+		}
+	}
+	set(query, "sort", q.Sort)
+	for name, on := range map[string]bool{"significant": q.OnlySignificant, "reasons": q.Reasons, "color": q.Color} {
+		if on {
+			query.Set(name, "true")
+		}
+	}
+	if q.Width > 0 {
+		query.Set("width", strconv.Itoa(q.Width))
+	}
+	return query
+}
+
+// Compare compares two artifacts.
+func (c *Client) Compare(ctx context.Context, q CompareQuery) (Comparison, error) {
+	return get[Comparison](ctx, c, v1("compare"), q.values(""))
+}
+
+// Formats of [Client.CompareText].
+const (
+	FormatText     = "text"
+	FormatMarkdown = "markdown"
+)
+
+// CompareText compares two artifacts and gives the comparison as people read
+// it, in one of the formats.
+func (c *Client) CompareText(ctx context.Context, q CompareQuery, format string) (string, error) {
+	_, text, err := c.do(ctx, call{method: http.MethodGet, path: v1("compare"), query: q.values(format)})
+	return string(text), err
+}
+
+// Export copies a project's collections to w, in the format benchfmt, csv or
+// json; without tags, those of all artifacts. Only the context bounds it.
+func (c *Client) Export(ctx context.Context, w io.Writer, project, format string, tags ...string) error {
+	query := url.Values{"project": {project}, "tag": tags}
+	set(query, "format", format)
+	response, err := c.send(ctx, ctx, call{method: http.MethodGet, path: v1("results", "export"), query: query})
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(w, response.Body); err != nil {
+		return fmt.Errorf("the export broke off: %w", transportError(ctx, c.base, err))
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package apiclient
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+)
+
+// Errors that callers decide on; the errors of a [Client] are these for
+// errors.Is.
+var (
+	// ErrJobClosed: the job has ended; nothing of it may start.
+	ErrJobClosed = errors.New("the job has ended")
+	// ErrNobodyWaits: no open request waits for the job.
+	ErrNobodyWaits = errors.New("no open request waits for the job")
+	// ErrFenced: a newer registration of the collector exists, or it is unknown.
+	ErrFenced = errors.New("the collector was registered again since")
+	// ErrNameTaken: another live machine has registered the collector's name.
+	ErrNameTaken = errors.New("another live machine has this collector name")
+	// ErrUnauthorized: the token is missing or not known.
+	ErrUnauthorized = errors.New("not authorized")
+	// ErrForbidden: the token does not open this.
+	ErrForbidden = errors.New("not permitted")
+	// ErrNotFound: there is no such thing.
+	ErrNotFound = errors.New("not found")
+)
+
+// Problem is an error that the API answered, as RFC 9457 describes it.
+type Problem struct {
+	// Type is a URN that programs decide on.
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	// Detail names the thing, the reason and what to do.
+	Detail string          `json:"detail"`
+	Errors []ProblemDetail `json:"errors,omitempty"`
+	// RequestID names the exchange in the API's log.
+	RequestID string `json:"-"`
+	// RetryAfter is how long the API asks to wait; 0: it does not say.
+	RetryAfter time.Duration `json:"-"`
+}
+
+// ProblemDetail is one of several things that are wrong.
+type ProblemDetail struct {
+	Message string `json:"message"`
+	// Location is such as body.tag, query.limit or suite.yaml:3:5.
+	Location string `json:"location,omitempty"`
+}
+
+// Error is for people: the detail, then one line for each single error.
+func (p *Problem) Error() string {
+	var b strings.Builder
+	b.WriteString(p.Detail)
+	if p.Detail == "" {
+		fmt.Fprintf(&b, "the API answered %d %s", p.Status, p.Title)
+	}
+	for _, e := range p.Errors {
+		b.WriteString("\n  ")
+		if e.Location != "" {
+			b.WriteString(e.Location + ": ")
+		}
+		b.WriteString(e.Message)
+	}
+	if p.Status >= http.StatusInternalServerError && p.RequestID != "" && !strings.Contains(p.Detail, p.RequestID) {
+		fmt.Fprintf(&b, " (request ID %s)", p.RequestID)
+	}
+	return b.String()
+}
+
+// Is makes errors.Is find the sentinel that the problem's type or status means.
+func (p *Problem) Is(target error) bool {
+	switch target {
+	case ErrJobClosed:
+		return p.Type == ProblemJobClosed
+	case ErrNobodyWaits:
+		return p.Type == ProblemNobodyWaits
+	case ErrFenced:
+		return p.Type == ProblemFenced
+	case ErrNameTaken:
+		return p.Type == ProblemNameTaken
+	case ErrUnauthorized:
+		return p.Status == http.StatusUnauthorized
+	case ErrForbidden:
+		return p.Status == http.StatusForbidden
+	case ErrNotFound:
+		return p.Status == http.StatusNotFound
+	}
+	return false
+}
+
+// maxProblemBody bounds what is read of an error's body.
+const maxProblemBody = 1 << 20
+
+// readProblem makes an error of an answer that is none of success. What answers
+// need not be the API: proxies have their own words.
+func readProblem(response *http.Response, base string) error {
+	p := &Problem{}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxProblemBody))
+	if err != nil || json.Unmarshal(body, p) != nil || p.Detail == "" && p.Title == "" {
+		text := strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return ' '
+			}
+			return r
+		}, string(body))
+		p = &Problem{Detail: fmt.Sprintf("%s answered %s, which is not an answer of the Benchloom API: %.200q; is the address right?", base, response.Status, text)}
+	}
+	p.Status = response.StatusCode
+	if p.Title == "" {
+		p.Title = http.StatusText(p.Status)
+	}
+	p.RequestID = response.Header.Get(HeaderRequestID)
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		p.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	return p
+}
+
+// unreachable is a request that got no answer.
+type unreachable struct {
+	base      string
+	err       error
+	permanent bool
+}
+
+func (e *unreachable) Error() string {
+	text := "cannot reach the Benchloom API at " + e.base + ": "
+	var timeout interface{ Timeout() bool }
+	var inURL *url.Error
+	switch {
+	case errors.Is(e.err, syscall.ECONNREFUSED):
+		return text + "connection refused; is it running? start it with 'benchloom up'"
+	case errors.Is(e.err, context.DeadlineExceeded), errors.As(e.err, &timeout) && timeout.Timeout():
+		return text + "no answer in time"
+	case errors.As(e.err, &inURL):
+		return text + inURL.Err.Error()
+	}
+	return text + e.err.Error()
+}
+
+func (e *unreachable) Unwrap() error { return e.err }
+
+// transportError describes why a request got no answer. Once the caller's
+// context has ended, that is the reason.
+func transportError(ctx context.Context, base string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("asking the Benchloom API: %w", context.Cause(ctx))
+	}
+	var certificate *tls.CertificateVerificationError
+	return &unreachable{base: base, err: err, permanent: errors.As(err, &certificate)}
+}
+
+// IsTransient tells whether the same call may succeed later: the API was not
+// reached, did not answer in time, or answered that it is unavailable.
+func IsTransient(err error) bool {
+	var gone *unreachable
+	if errors.As(err, &gone) {
+		return !gone.permanent
+	}
+	var p *Problem
+	if !errors.As(err, &p) {
+		return false
+	}
+	return p.Status == http.StatusTooManyRequests || p.Status == http.StatusRequestTimeout ||
+		p.Status >= http.StatusInternalServerError && p.Status != http.StatusNotImplemented
+}

@@ -1,0 +1,95 @@
+package apiclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// RetryPolicy says how long and how patiently transient errors are answered by
+// another try. The zero value tries until the context ends.
+type RetryPolicy struct {
+	// Attempts bounds how often it is tried; 0: no bound.
+	Attempts int
+	// For bounds how long further tries are begun, counted from the first; 0:
+	// no bound.
+	For time.Duration
+	// First is the pause before the second try, 200 ms when 0. It doubles with
+	// each try up to Longest, 15 s when 0.
+	First, Longest time.Duration
+	// Now, Sleep and Random (0 to below 1, for jitter) are the real ones when
+	// nil.
+	Now    func() time.Time
+	Sleep  func(ctx context.Context, pause time.Duration) error
+	Random func() float64
+}
+
+// Forever is the policy without its bounds: only the context ends it.
+func (p RetryPolicy) Forever() RetryPolicy {
+	p.Attempts, p.For = 0, 0
+	return p
+}
+
+// Retry calls f until it succeeds, fails with an error that is not transient
+// ([IsTransient]), or the policy or the context ends it. Its error is the last
+// one of f, with the context's when that ended.
+func Retry(ctx context.Context, policy RetryPolicy, f func(ctx context.Context) error) error {
+	p := policy.withDefaults()
+	begun := p.Now()
+	pause := p.First
+	for attempt := 1; ; attempt++ {
+		err := f(ctx)
+		if err == nil || !IsTransient(err) {
+			return err
+		}
+		// Half of the pause is drawn, so that many clients of an API that comes
+		// back do not come back at once.
+		wait := pause/2 + time.Duration(p.Random()*float64(pause/2))
+		var asked *Problem
+		if errors.As(err, &asked) {
+			wait = max(wait, min(asked.RetryAfter, p.Longest))
+		}
+		switch {
+		case p.Attempts > 0 && attempt >= p.Attempts:
+			return fmt.Errorf("tried %d times: %w", attempt, err)
+		case p.For > 0 && p.Now().Add(wait).Sub(begun) > p.For:
+			return fmt.Errorf("tried for %s: %w", p.Now().Sub(begun).Round(time.Second), err)
+		}
+		if stopped := p.Sleep(ctx, wait); stopped != nil {
+			return fmt.Errorf("%w; stopped: %w", err, stopped)
+		}
+		pause = min(2*pause, p.Longest)
+	}
+}
+
+func (p RetryPolicy) withDefaults() RetryPolicy {
+	if p.First <= 0 {
+		p.First = 200 * time.Millisecond
+	}
+	if p.Longest <= 0 {
+		p.Longest = 15 * time.Second
+	}
+	if p.Now == nil {
+		p.Now = time.Now
+	}
+	if p.Random == nil {
+		p.Random = rand.Float64
+	}
+	if p.Sleep == nil {
+		p.Sleep = sleep
+	}
+	return p
+}
+
+func sleep(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}

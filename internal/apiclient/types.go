@@ -1,0 +1,389 @@
+// Package apiclient is the contract of the HTTP API: the types that travel
+// under /api/v1, and a client for them.
+//
+// The API serves these types, the collector and the command line use the
+// client. The package must not know how the server stores or starts anything.
+package apiclient
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+// Project is what is tracked.
+type Project struct {
+	Name      string              `json:"name" doc:"Name, in workflow IDs and commands." example:"go"`
+	Config    bench.ProjectConfig `json:"config"`
+	SuiteHash string              `json:"suite_hash,omitempty" doc:"Content hash of the suite; upload it first."`
+	Suite     string              `json:"suite,omitempty" readOnly:"true" doc:"Name of the suite."`
+	CreatedAt time.Time           `json:"created_at,omitzero" readOnly:"true"`
+	UpdatedAt time.Time           `json:"updated_at,omitzero" readOnly:"true"`
+}
+
+// Applied is what applying a project did, or would do.
+type Applied struct {
+	Project Project  `json:"project"`
+	Changed bool     `json:"changed"`
+	DryRun  bool     `json:"dry_run"`
+	Changes []string `json:"changes" doc:"What differs from before, in words."`
+}
+
+// Command is the command line of an ad-hoc job.
+type Command struct {
+	Argv           []string          `json:"argv" minItems:"1" maxItems:"1000" doc:"Program and arguments; no shell."`
+	Env            map[string]string `json:"env,omitempty" doc:"Added to the fixed environment."`
+	TimeoutSeconds int               `json:"timeout_seconds,omitempty" minimum:"0" maximum:"86400" doc:"Bound of one iteration; 0: 30 minutes."`
+	Iterations     int               `json:"iterations,omitempty" minimum:"0" maximum:"1000" doc:"How often it is measured; 0: once."`
+}
+
+// NewRequest asks for an artifact to be benchmarked.
+type NewRequest struct {
+	Project        string            `json:"project,omitempty" doc:"Name of the project; for a command the default is adhoc." example:"go"`
+	Type           bench.RequestType `json:"type,omitempty" enum:"release,master,try,adhoc" doc:"Default: adhoc for a command, else release; master and try are not available yet."`
+	Tag            string            `json:"tag,omitempty" doc:"The artifact: a version or SHA. Not needed for a command." example:"1.26.0"`
+	CommitDate     *time.Time        `json:"commit_date,omitempty" doc:"Date of the release; orders releases."`
+	Selection      suite.Selection   `json:"selection,omitzero" doc:"What of the suite is measured; empty: all defaults."`
+	Command        *Command          `json:"command,omitempty" doc:"For adhoc: a command line instead of the suite."`
+	Target         bench.Target      `json:"target,omitempty" doc:"For a command: where it runs; default: the project's first target or the only registered one."`
+	SizeClass      bench.SizeClass   `json:"size_class,omitempty" minimum:"0" maximum:"4096" doc:"For adhoc: the size class; 0: the project's."`
+	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"128" doc:"The same key by the same user gives the same request."`
+}
+
+// Request is a wish to benchmark one artifact, and where it stands.
+type Request struct {
+	ID         bench.RequestID     `json:"id"`
+	Project    string              `json:"project"`
+	Type       bench.RequestType   `json:"type"`
+	Tag        string              `json:"tag,omitempty"`
+	Status     bench.RequestStatus `json:"status"`
+	Outcome    bench.Outcome       `json:"outcome,omitempty"`
+	Submitter  string              `json:"submitter"`
+	Selection  suite.Selection     `json:"selection,omitzero"`
+	Command    *Command            `json:"command,omitempty"`
+	CommitDate *time.Time          `json:"commit_date,omitempty"`
+	CreatedAt  time.Time           `json:"created_at"`
+	AdmittedAt *time.Time          `json:"admitted_at,omitempty"`
+	JobsDoneAt *time.Time          `json:"jobs_done_at,omitempty"`
+	EndedAt    *time.Time          `json:"completed_at,omitempty"`
+	Baseline   string              `json:"baseline,omitempty" doc:"Tag that it was compared with."`
+	Message    string              `json:"message,omitempty" doc:"What it waits for, or why it ended as it did."`
+	WorkflowID string              `json:"workflow_id" doc:"In the Temporal Web UI."`
+	Created    bool                `json:"created,omitempty" doc:"False in the answer to a repeated submission."`
+}
+
+// RequestDetail is a request with everything below it.
+type RequestDetail struct {
+	Request
+	Progress Progress        `json:"progress"`
+	Jobs     []Job           `json:"jobs"`
+	Runs     []Run           `json:"runs"`
+	Errors   []RunError      `json:"errors"`
+	Summary  json.RawMessage `json:"summary,omitempty" doc:"Comparison with the baseline."`
+}
+
+// Progress counts a request's jobs and test cases.
+type Progress struct {
+	Jobs          int `json:"jobs"`
+	JobsDone      int `json:"jobs_done"`
+	JobsFailed    int `json:"jobs_failed"`
+	TestCases     int `json:"test_cases"`
+	TestCasesDone int `json:"test_cases_done"`
+	// EstimateSeconds is how long the rest takes at the pace so far.
+	EstimateSeconds *float64 `json:"estimate_seconds,omitempty"`
+}
+
+// Job is one work item.
+type Job struct {
+	Key        bench.JobKey     `json:"key"`
+	Project    string           `json:"project"`
+	Tag        string           `json:"tag,omitempty"`
+	Kind       bench.JobKind    `json:"kind"`
+	Target     bench.Target     `json:"target"`
+	Backend    string           `json:"backend,omitempty"`
+	Profile    string           `json:"profile,omitempty"`
+	TestCases  []bench.TestCase `json:"test_cases"`
+	Done       int              `json:"done" doc:"Test cases with a stored result."`
+	SizeClass  bench.SizeClass  `json:"size_class"`
+	Pool       string           `json:"pool"`
+	TaskQueue  string           `json:"task_queue"`
+	Status     bench.JobStatus  `json:"status"`
+	Message    string           `json:"message,omitempty"`
+	CreatedAt  time.Time        `json:"created_at"`
+	StartedAt  *time.Time       `json:"started_at,omitempty"`
+	EndedAt    *time.Time       `json:"completed_at,omitempty"`
+	WorkflowID string           `json:"workflow_id"`
+}
+
+// JobDetail is a job with its runs.
+type JobDetail struct {
+	Job
+	Runs []Run `json:"runs"`
+}
+
+// Run is one attempt at a job.
+type Run struct {
+	ID         bench.RunID      `json:"id"`
+	Job        bench.JobKey     `json:"job"`
+	Number     int              `json:"number"`
+	Reason     bench.RunReason  `json:"reason"`
+	Collector  string           `json:"collector"`
+	Pool       string           `json:"pool"`
+	SizeClass  bench.SizeClass  `json:"size_class"`
+	CoLocated  bool             `json:"co_located"`
+	Outcome    bench.RunOutcome `json:"outcome"`
+	Message    string           `json:"message,omitempty"`
+	OutputTail string           `json:"output_tail,omitempty"`
+	Progress   RunProgress      `json:"progress,omitzero"`
+	StartedAt  time.Time        `json:"started_at"`
+	FinishedAt *time.Time       `json:"finished_at,omitempty"`
+}
+
+// RunProgress is what a run is at.
+type RunProgress struct {
+	Phase      string `json:"phase,omitempty" doc:"fetching, preparing, measuring, uploading, recording or completing."`
+	TestCase   string `json:"test_case,omitempty"`
+	Iteration  int    `json:"iteration,omitempty"`
+	Iterations int    `json:"iterations,omitempty"`
+	Done       int    `json:"done" doc:"Test cases finished in this run."`
+	Total      int    `json:"total"`
+}
+
+// RunError is what went wrong in a run.
+type RunError struct {
+	Run        bench.RunID       `json:"run"`
+	TestCase   *bench.TestCase   `json:"test_case,omitempty" doc:"Absent: the job as a whole."`
+	Kind       bench.FailureKind `json:"kind"`
+	Message    string            `json:"message"`
+	OutputTail string            `json:"output_tail,omitempty"`
+	CreatedAt  time.Time         `json:"created_at,omitzero"`
+}
+
+// Collector is one benchmark machine or slot.
+type Collector struct {
+	Name          string               `json:"name"`
+	Target        bench.Target         `json:"target"`
+	SizeClass     bench.SizeClass      `json:"size_class"`
+	Pool          string               `json:"pool"`
+	State         bench.CollectorState `json:"state"`
+	Version       string               `json:"version"`
+	Epoch         int64                `json:"epoch"`
+	HardwareID    string               `json:"hardware_id"`
+	CoLocated     bool                 `json:"co_located"`
+	Unenforced    []Unenforced         `json:"unenforced,omitempty"`
+	Facts         json.RawMessage      `json:"facts,omitempty"`
+	CurrentRun    bench.RunID          `json:"current_run,omitempty"`
+	RegisteredAt  time.Time            `json:"registered_at"`
+	LastHeartbeat time.Time            `json:"last_heartbeat"`
+}
+
+// Unenforced is a limit that a collector could not enforce.
+type Unenforced struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// Registration is how a collector makes itself known.
+type Registration struct {
+	Name       string          `json:"name"`
+	Target     bench.Target    `json:"target"`
+	SizeClass  bench.SizeClass `json:"size_class" minimum:"1" maximum:"4096"`
+	Pool       string          `json:"pool"`
+	MachineID  string          `json:"machine_id" minLength:"8" maxLength:"128" doc:"Stays the same when the collector restarts on the same machine and state directory."`
+	Version    string          `json:"version"`
+	HardwareID string          `json:"hardware_id"`
+	Facts      json.RawMessage `json:"facts"`
+	Unenforced []Unenforced    `json:"unenforced,omitempty"`
+	CoLocated  bool            `json:"co_located"`
+}
+
+// Registered is the answer to a registration.
+type Registered struct {
+	Collector Collector `json:"collector"`
+	// TaskQueue is where its jobs come from.
+	TaskQueue string `json:"task_queue"`
+	// HeartbeatSeconds is how often it has to make itself heard.
+	HeartbeatSeconds int `json:"heartbeat_seconds"`
+}
+
+// Heartbeat says that a collector lives, and what it is at.
+type Heartbeat struct {
+	Epoch    int64       `json:"epoch"`
+	Run      bench.RunID `json:"run,omitempty"`
+	Progress RunProgress `json:"progress,omitzero"`
+}
+
+// HeartbeatAnswer tells a collector what is wanted of it.
+type HeartbeatAnswer struct {
+	// Active is false when it shall take no further job.
+	Active bool `json:"active"`
+}
+
+// RunStart asks at the fence whether a run may begin.
+type RunStart struct {
+	Reason    bench.RunReason `json:"reason" enum:"scheduled,retry,escalation,rerun"`
+	Collector string          `json:"collector"`
+	Epoch     int64           `json:"epoch"`
+}
+
+// RunPlan is what is to be done in a run.
+type RunPlan struct {
+	Run     Run    `json:"run"`
+	Job     Job    `json:"job"`
+	Project string `json:"project"`
+	// Missing are the test cases that still lack a result. None: nothing to do.
+	Missing    []bench.TestCase `json:"missing"`
+	Iterations int              `json:"iterations" doc:"Override of the suite's; 0: none."`
+	SuiteHash  string           `json:"suite_hash,omitempty"`
+	Command    *Command         `json:"command,omitempty"`
+	// Artifacts are the project's overrides of the suite's artifact provider.
+	Artifacts bench.ArtifactSource `json:"artifacts,omitzero"`
+}
+
+// Block is a finished block: all collections of its test cases.
+type Block struct {
+	Results []TestCaseResult `json:"results"`
+	Errors  []BlockError     `json:"errors,omitempty"`
+}
+
+// TestCaseResult is what a run found for one test case.
+type TestCaseResult struct {
+	TestCase    bench.TestCase `json:"test_case"`
+	Skipped     string         `json:"skipped,omitempty" doc:"Why it was left out."`
+	Collections []Collection   `json:"collections,omitempty"`
+}
+
+// Collection is all statistics of one iteration.
+type Collection struct {
+	Iteration   int                      `json:"iteration" minimum:"1"`
+	CollectedAt time.Time                `json:"collected_at"`
+	Values      map[bench.Metric]float64 `json:"values"`
+	Facts       json.RawMessage          `json:"facts,omitempty"`
+}
+
+// BlockError is a test case that failed, or (no test case) the job.
+type BlockError struct {
+	TestCase   *bench.TestCase   `json:"test_case,omitempty"`
+	Kind       bench.FailureKind `json:"kind"`
+	Message    string            `json:"message"`
+	OutputTail string            `json:"output_tail,omitempty"`
+}
+
+// BlockReceipt acknowledges a block: it may be deleted from the spool.
+type BlockReceipt struct {
+	Accepted   int `json:"accepted"`
+	Superseded int `json:"superseded"`
+}
+
+// RunFinish closes a run.
+type RunFinish struct {
+	Outcome    bench.RunOutcome `json:"outcome" enum:"success,failure,too_small,permanent,cancelled,lost"`
+	Message    string           `json:"message,omitempty"`
+	OutputTail string           `json:"output_tail,omitempty"`
+}
+
+// Comparison of two artifacts.
+type Comparison struct {
+	Project string            `json:"project"`
+	A       string            `json:"a" doc:"Tag of the baseline."`
+	B       string            `json:"b" doc:"Tag of what is judged."`
+	Result  stats.Comparison  `json:"result"`
+	Summary stats.Summary     `json:"summary"`
+	Missing []MissingTestCase `json:"missing,omitempty"`
+}
+
+// MissingTestCase has no result for one of the two artifacts.
+type MissingTestCase struct {
+	Tag      string         `json:"tag"`
+	TestCase bench.TestCase `json:"test_case"`
+	Reason   string         `json:"reason"`
+}
+
+// Info is what the API says of itself.
+type Info struct {
+	Version     string `json:"version"`
+	TemporalUI  string `json:"temporal_ui,omitempty" doc:"Address of the Temporal Web UI."`
+	Namespace   string `json:"namespace"`
+	Principal   string `json:"principal,omitempty" doc:"Whose token was used."`
+	Role        string `json:"role,omitempty"`
+	MaxBodySize int64  `json:"max_body_size"`
+}
+
+// AdHocProject is the project of ad-hoc commands. It always exists.
+const AdHocProject = "adhoc"
+
+// ProjectList is all projects, by name.
+type ProjectList struct {
+	Projects []Project `json:"projects"`
+}
+
+// SuiteInfo is a stored suite.
+type SuiteInfo struct {
+	Hash        string   `json:"hash"`
+	Name        string   `json:"name"`
+	Description string   `json:"description,omitempty"`
+	Benchmarks  []string `json:"benchmarks"`
+	Sets        []string `json:"sets"`
+}
+
+// RequestList is a page of requests, newest first.
+type RequestList struct {
+	Requests []Request `json:"requests"`
+	// Next is the cursor of the next page; empty on the last one.
+	Next string `json:"next,omitempty"`
+}
+
+// Cancellation ends a request.
+type Cancellation struct {
+	Reason string `json:"reason,omitempty" maxLength:"500" doc:"Why, for those who wonder."`
+}
+
+// CollectorList is all collectors, by name.
+type CollectorList struct {
+	Collectors []Collector `json:"collectors"`
+}
+
+// LogReceipt acknowledges a piece of a run's output.
+type LogReceipt struct {
+	// NextOffset is how many bytes of output the API has; the next piece begins there.
+	NextOffset int64 `json:"next_offset"`
+}
+
+// ExportedCollection is one collection in a JSON export.
+type ExportedCollection struct {
+	Tag         string                   `json:"tag"`
+	Kind        bench.JobKind            `json:"kind"`
+	TestCase    bench.TestCase           `json:"test_case"`
+	Collector   string                   `json:"collector"`
+	Pool        string                   `json:"pool"`
+	SizeClass   bench.SizeClass          `json:"size_class"`
+	HardwareID  string                   `json:"hardware_id"`
+	CoLocated   bool                     `json:"co_located"`
+	Iteration   int                      `json:"iteration"`
+	CollectedAt time.Time                `json:"collected_at"`
+	Values      map[bench.Metric]float64 `json:"values"`
+}
+
+// Names of response headers.
+const (
+	// HeaderNextOffset is where the next piece of a log begins.
+	HeaderNextOffset = "X-Next-Offset"
+	// HeaderComplete is true when nothing will follow in a log.
+	HeaderComplete = "X-Complete"
+	// HeaderRun is the run whose log was read.
+	HeaderRun = "X-Run"
+	// HeaderRequestID names an HTTP exchange in the API's log.
+	HeaderRequestID = "X-Request-Id"
+)
+
+// Types of problems, beyond what their status says.
+const (
+	ProblemJobClosed   = "urn:benchloom:job-closed"
+	ProblemNobodyWaits = "urn:benchloom:nobody-waits"
+	ProblemFenced      = "urn:benchloom:fenced"
+	ProblemNameTaken   = "urn:benchloom:name-taken"
+	ProblemRunClosed   = "urn:benchloom:run-closed"
+)

@@ -1,0 +1,269 @@
+// Package results compares what is stored, or was just measured, of two
+// artifacts: it pairs samples that are comparable and hands them to package
+// stats.
+//
+// Two results are comparable only when measured on the same target, pool
+// hardware and size class, both alone on their machine or both co-located. The
+// package must not know how samples were measured or how a comparison is shown.
+package results
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+// Record is where samples are stored; a *store.Store is one.
+type Record interface {
+	Project(ctx context.Context, name string) (store.Project, error)
+	SamplesOf(ctx context.Context, project, tag string) ([]store.Samples, error)
+	LackingOf(ctx context.Context, project, tag string) ([]store.Lacking, error)
+}
+
+// Suites loads suites by content hash.
+type Suites interface {
+	Suite(ctx context.Context, hash string) (*suite.Suite, error)
+}
+
+// Pair names what is compared: A is the baseline.
+type Pair struct{ Project, A, B string }
+
+// Missing is a test case of one artifact without a comparable result.
+type Missing struct {
+	Tag      string
+	TestCase bench.TestCase
+	Reason   string
+}
+
+// Report is the comparison of two artifacts.
+type Report struct {
+	Comparison stats.Comparison
+	Summary    stats.Summary
+	Missing    []Missing
+}
+
+// Compare compares the stored results of two artifacts of a project.
+func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Report, error) {
+	project, err := record.Project(ctx, pair.Project)
+	if err != nil {
+		return Report{}, fmt.Errorf("reading project %s: %w", pair.Project, err)
+	}
+	var facts Facts = noFacts{}
+	if project.SuiteHash != "" {
+		loaded, err := suites.Suite(ctx, project.SuiteHash)
+		if err != nil {
+			return Report{}, err
+		}
+		facts = loaded
+	}
+	sides := [2][]store.Samples{}
+	var missing []Missing
+	for i, tag := range []string{pair.A, pair.B} {
+		if sides[i], err = record.SamplesOf(ctx, pair.Project, tag); err != nil {
+			return Report{}, fmt.Errorf("reading the results of %s: %w", tag, err)
+		}
+		lacking, err := record.LackingOf(ctx, pair.Project, tag)
+		if err != nil {
+			return Report{}, fmt.Errorf("reading what %s lacks: %w", tag, err)
+		}
+		for _, l := range lacking {
+			missing = append(missing, Missing{Tag: tag, TestCase: l.TestCase, Reason: l.Reason})
+		}
+	}
+	series, unpaired := Pairs(facts, sides[0], sides[1])
+	for _, u := range unpaired {
+		tag := pair.A
+		if u.B {
+			tag = pair.B
+		}
+		known := func(m Missing) bool { return m.Tag == tag && m.TestCase == u.TestCase }
+		if !slices.ContainsFunc(missing, known) {
+			missing = append(missing, Missing{Tag: tag, TestCase: u.TestCase, Reason: u.Reason})
+		}
+	}
+	comparison, err := stats.Compare(series, stats.DefaultOptions())
+	if err != nil {
+		return Report{}, fmt.Errorf("comparing %s with %s: %w", pair.B, pair.A, err)
+	}
+	return Report{Comparison: comparison, Summary: stats.Summarize(comparison, measured(sides[0], sides[1])), Missing: missing}, nil
+}
+
+// measured lists the test cases that each side has results for.
+func measured(a, b []store.Samples) stats.TestCases {
+	list := func(samples []store.Samples) []stats.TestCase {
+		var out []stats.TestCase
+		for _, s := range samples {
+			if tc := statsTestCase(s.TestCase); !slices.Contains(out, tc) {
+				out = append(out, tc)
+			}
+		}
+		return out
+	}
+	return stats.TestCases{A: list(a), B: list(b)}
+}
+
+func statsTestCase(tc bench.TestCase) stats.TestCase {
+	return stats.TestCase{Benchmark: tc.Benchmark, Profile: tc.Profile, Scenario: tc.Scenario, Backend: tc.Backend, Target: string(tc.Target)}
+}
+
+// Facts is what a suite says of its benchmarks and metrics; a *suite.Suite does.
+type Facts interface {
+	Category(benchmark string) bench.Category
+	Aggregation(metric bench.Metric) suite.Aggregation
+}
+
+type noFacts struct{}
+
+func (noFacts) Category(string) bench.Category             { return bench.Primary }
+func (noFacts) Aggregation(bench.Metric) suite.Aggregation { return suite.AggregateMin }
+
+// Unpaired is a test case that only one side has comparable results for; B tells
+// which side lacks them.
+type Unpaired struct {
+	TestCase bench.TestCase
+	B        bool
+	Reason   string
+}
+
+type seriesKey struct {
+	testCase bench.TestCase
+	metric   bench.Metric
+}
+
+// Pairs puts the samples of two artifacts together, series by series. Where a
+// test case was measured in several surroundings, the one that both sides share
+// is taken: alone before co-located, a larger size class before a smaller one.
+func Pairs(facts Facts, a, b []store.Samples) ([]stats.Series, []Unpaired) {
+	bySeries := func(samples []store.Samples) map[seriesKey][]store.Samples {
+		out := make(map[seriesKey][]store.Samples)
+		for _, s := range samples {
+			k := seriesKey{s.TestCase, s.Metric}
+			out[k] = append(out[k], s)
+		}
+		return out
+	}
+	left, right := bySeries(a), bySeries(b)
+	var series []stats.Series
+	lacks := make(map[Unpaired]bool)
+	for k, ours := range left {
+		theirs, ok := right[k]
+		if !ok {
+			lacks[Unpaired{TestCase: k.testCase, B: true, Reason: "no result"}] = true
+			continue
+		}
+		x, y, ok := shared(ours, theirs)
+		if !ok {
+			lacks[Unpaired{TestCase: k.testCase, B: true, Reason: "measured only in another surrounding (" + surroundings(theirs) + " instead of " + surroundings(ours) + "), which does not compare"}] = true
+			continue
+		}
+		series = append(series, newSeries(facts, k, x, y))
+	}
+	for k := range right {
+		if _, ok := left[k]; !ok {
+			lacks[Unpaired{TestCase: k.testCase, Reason: "no result"}] = true
+		}
+	}
+	paired := make(map[bench.TestCase]bool)
+	for k := range left {
+		if _, ok := right[k]; ok {
+			paired[k.testCase] = true
+		}
+	}
+	var unpaired []Unpaired
+	for u := range lacks {
+		// A single metric that one side lacks is no missing test case.
+		if u.Reason != "no result" || !paired[u.TestCase] {
+			unpaired = append(unpaired, u)
+		}
+	}
+	slices.SortFunc(unpaired, func(x, y Unpaired) int {
+		return cmp.Or(bench.CompareTestCases(x.TestCase, y.TestCase), strings.Compare(x.Reason, y.Reason))
+	})
+	return series, unpaired
+}
+
+func newSeries(facts Facts, k seriesKey, a, b store.Samples) stats.Series {
+	s := stats.Series{
+		Key: stats.Key{
+			TestCase: statsTestCase(k.testCase),
+			Metric:   string(k.metric),
+		},
+		Unit:     Unit(k.metric),
+		Exact:    k.metric.Exact(),
+		Precise:  k.metric == bench.Instructions,
+		Category: stats.Category(facts.Category(k.testCase.Benchmark)),
+		A:        a.Values,
+		B:        b.Values,
+	}
+	if k.metric.Direction() == bench.HigherIsBetter {
+		s.Better = stats.HigherIsBetter
+	}
+	switch facts.Aggregation(k.metric) {
+	case suite.AggregateMedian:
+		s.Aggregation = stats.Median
+	case suite.AggregateMean:
+		s.Aggregation = stats.Mean
+	case suite.AggregateMax:
+		s.Aggregation = stats.Maximum
+	}
+	return s
+}
+
+func shared(a, b []store.Samples) (x, y store.Samples, ok bool) {
+	for _, p := range a {
+		for _, q := range b {
+			if p.Surrounding == q.Surrounding && (!ok || before(p.Surrounding, x.Surrounding)) {
+				x, y, ok = p, q, true
+			}
+		}
+	}
+	return x, y, ok
+}
+
+func before(a, b store.Surrounding) bool {
+	if a.CoLocated != b.CoLocated {
+		return b.CoLocated
+	}
+	return cmp.Or(-cmp.Compare(a.SizeClass, b.SizeClass), cmp.Compare(a.HardwareID, b.HardwareID)) < 0
+}
+
+func surroundings(samples []store.Samples) string {
+	var names []string
+	for _, s := range samples {
+		name := fmt.Sprintf("size class %d on hardware %s", s.SizeClass, s.HardwareID)
+		if s.CoLocated {
+			name += ", co-located"
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, "; ")
+}
+
+// Unit is what a metric's values are measured in, as golang.org/x/perf/benchunit
+// spells units.
+func Unit(m bench.Metric) string {
+	switch m {
+	case bench.WallTime, bench.CPUTime, bench.UserTime, bench.SystemTime:
+		return "sec"
+	case bench.MaxRSS:
+		return "B"
+	}
+	if m.Exact() {
+		return "B"
+	}
+	unit, _, isRate := strings.Cut(string(m), "/op")
+	if isRate {
+		return unit
+	}
+	return ""
+}
