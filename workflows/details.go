@@ -95,7 +95,7 @@ func jobAttributes(in protocol.JobInput, phase string) []temporal.SearchAttribut
 		protocol.AttrState.ValueSet(phase),
 	}
 	if in.Tag != "" {
-		attributes = append(attributes, protocol.AttrCommit.ValueSet(in.Tag))
+		attributes = append(attributes, protocol.AttrTag.ValueSet(in.Tag))
 	}
 	return attributes
 }

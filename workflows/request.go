@@ -109,7 +109,7 @@ func (r *request) load(ctx workflow.Context) error {
 		protocol.AttrTarget.ValueSet(targetsText(r.facts.Targets)),
 	}
 	if r.facts.Tag != "" {
-		attributes = append(attributes, protocol.AttrCommit.ValueSet(r.facts.Tag))
+		attributes = append(attributes, protocol.AttrTag.ValueSet(r.facts.Tag))
 	}
 	if r.facts.PR != 0 {
 		attributes = append(attributes, protocol.AttrPR.ValueSet(int64(r.facts.PR)))

@@ -52,11 +52,12 @@ const (
 	SignalQueueChanged = "queue-changed"
 )
 
-// Search attributes, for lists in the Temporal Web UI and CLI.
+// Search attributes, for lists in the Temporal Web UI and CLI. The artifact is
+// under Tag: "Commit" is a keyword of the list filters' language.
 var (
 	AttrProject = temporal.NewSearchAttributeKeyKeyword("Project")
 	AttrTarget  = temporal.NewSearchAttributeKeyKeyword("Target")
-	AttrCommit  = temporal.NewSearchAttributeKeyKeyword("Commit")
+	AttrTag     = temporal.NewSearchAttributeKeyKeyword("Tag")
 	AttrUser    = temporal.NewSearchAttributeKeyKeyword("User")
 	AttrState   = temporal.NewSearchAttributeKeyKeyword("State")
 	AttrRequest = temporal.NewSearchAttributeKeyKeyword("Request")
@@ -65,7 +66,7 @@ var (
 
 // SearchAttributes lists every attribute that a namespace needs.
 func SearchAttributes() []temporal.SearchAttributeKey {
-	return []temporal.SearchAttributeKey{AttrProject, AttrTarget, AttrCommit, AttrUser, AttrState, AttrRequest, AttrPR}
+	return []temporal.SearchAttributeKey{AttrProject, AttrTarget, AttrTag, AttrUser, AttrState, AttrRequest, AttrPR}
 }
 
 // RequestInput starts a Request workflow.

@@ -1,0 +1,215 @@
+// Package collection holds the one activity of a collector: RunJob, one attempt
+// at one job.
+//
+// It begins at the API's fence, fetches what the job needs, measures it with
+// package jobrun, spools each finished block on disk and uploads it at once. The
+// package must not know the database, workflow code, or the order in which jobs
+// are handed out; whether a run may start and what became of it is the API's to
+// say.
+package collection
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/artifact"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/failpoint"
+	"github.com/benchloom/benchloom/internal/jobrun"
+	"github.com/benchloom/benchloom/internal/protocol"
+)
+
+// API is what a run needs of the HTTP API; an *apiclient.Client is one.
+type API interface {
+	StartRun(ctx context.Context, run bench.RunID, start apiclient.RunStart) (apiclient.RunPlan, error)
+	UploadBlock(ctx context.Context, run bench.RunID, number int, block apiclient.Block) (apiclient.BlockReceipt, error)
+	AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte) (next int64, err error)
+	FinishRun(ctx context.Context, run bench.RunID, finish apiclient.RunFinish) error
+	SuiteArchive(ctx context.Context, hash string) ([]byte, error)
+}
+
+// Artifacts fetches artifacts; an *artifact.Cache does.
+type Artifacts interface {
+	Acquire(ctx context.Context, request artifact.Request, progress artifact.ProgressFunc) (*artifact.Handle, error)
+}
+
+// Current is what the collector is at, for its heartbeats to the API.
+type Current struct {
+	Run      bench.RunID
+	Progress apiclient.RunProgress
+}
+
+// Collector carries out jobs, one at a time.
+type Collector struct {
+	Name      string
+	API       API
+	Artifacts Artifacts
+	Suites    *SuiteCache
+	Spool     *Spool
+	// Machine is what jobs are measured on, but for the cache directory, the
+	// log and the points, which are each job's own.
+	Machine jobrun.Machine
+	// CacheDir holds a directory per suite for what outlives jobs.
+	CacheDir string
+	// Epoch is that of the collector's registration.
+	Epoch func() int64
+	// Fenced is called when a newer registration of the collector exists.
+	Fenced func()
+	// Upload bounds how often and how long an unreachable API is tried.
+	Upload apiclient.RetryPolicy
+	Points failpoint.Points
+	Log    *slog.Logger
+
+	current  atomic.Pointer[Current]
+	draining atomic.Bool
+}
+
+// beatEvery is the interval of heartbeats to Temporal: a fifth of their timeout.
+const beatEvery = 3 * time.Second
+
+// Registry is what activities are registered with.
+type Registry interface {
+	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
+}
+
+// Register makes RunJob known under its fixed name.
+func (c *Collector) Register(r Registry) {
+	r.RegisterActivityWithOptions(c.RunJob, activity.RegisterOptions{Name: protocol.RunJob})
+}
+
+// Current is what the collector is at; the zero value when it is idle.
+func (c *Collector) Current() Current {
+	if now := c.current.Load(); now != nil {
+		return *now
+	}
+	return Current{}
+}
+
+var (
+	errShutdown = errors.New("the collector is shutting down")
+	errNotTaken = errors.New("not taken: the collector is draining")
+)
+
+// RunJob is one attempt at a job. Its errors carry their kind as application
+// error types; what was measured before any of them is safe in the spool.
+func (c *Collector) RunJob(ctx context.Context, in protocol.RunJobInput) (protocol.RunJobResult, error) {
+	info := activity.GetInfo(ctx)
+	run := bench.NewRunID(in.Key, info.WorkflowExecution.RunID, info.ActivityID, info.Attempt)
+	if info.Attempt > 1 {
+		in.Reason = bench.Retry
+	}
+	if c.draining.Load() {
+		return protocol.RunJobResult{}, asApplicationError(ctx, infrastructure(errNotTaken))
+	}
+	log := c.Log.With("project", in.Project, "job", in.Key, "run", run)
+	c.show(Current{Run: run})
+	defer c.current.Store(nil)
+
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	beats := make(chan struct{})
+	go func() {
+		defer close(beats)
+		c.beat(ctx, stop)
+	}()
+	defer func() { stop(nil); <-beats }()
+
+	log.InfoContext(ctx, "run begins")
+	outcome, err := c.run(ctx, run, in)
+	log.InfoContext(ctx, "run ended", "outcome", outcome, "error", err)
+	return protocol.RunJobResult{Run: run, Outcome: outcome}, asApplicationError(ctx, err)
+}
+
+// beat keeps the activity alive and learns of its cancellation, and ends the run
+// when the worker stops.
+func (c *Collector) beat(ctx context.Context, stop context.CancelCauseFunc) {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for {
+		now := c.Current()
+		activity.RecordHeartbeat(ctx, protocol.RunCheckpoint{
+			Run: now.Run, Phase: now.Progress.Phase, TestCase: now.Progress.TestCase,
+			Iteration: now.Progress.Iteration, Iterations: now.Progress.Iterations, Done: now.Progress.Done, Total: now.Progress.Total,
+		})
+		select {
+		case <-ctx.Done():
+			return
+		case <-activity.GetWorkerStopChannel(ctx):
+			stop(errShutdown)
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (c *Collector) show(now Current) { c.current.Store(&now) }
+
+// phase shows and reports one of the phases that are not jobrun's.
+func (c *Collector) phase(ctx context.Context, run bench.RunID, name string) {
+	p := c.Current().Progress
+	p.Phase = name
+	c.show(Current{Run: run, Progress: p})
+	c.Points.Reach(ctx, name)
+}
+
+// kindError is an error with who has to answer it.
+type kindError struct {
+	kind bench.FailureKind
+	err  error
+}
+
+func (e *kindError) Error() string { return e.err.Error() }
+func (e *kindError) Unwrap() error { return e.err }
+
+func infrastructure(err error) error { return &kindError{bench.FailInfrastructure, err} }
+func permanent(err error) error      { return &kindError{bench.FailPermanent, err} }
+
+// asApplicationError gives an error the type that the workflow decides on. A
+// cancelled run stays the context's error, so that the activity ends as
+// cancelled; a shutdown is infrastructure.
+func asApplicationError(ctx context.Context, err error) error {
+	var kind *kindError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(context.Cause(ctx), errShutdown):
+		return temporal.NewApplicationErrorWithOptions(errShutdown.Error(), protocol.ErrTypeInfrastructure, temporal.ApplicationErrorOptions{NonRetryable: true})
+	case errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, apiclient.ErrJobClosed), errors.Is(err, apiclient.ErrNobodyWaits):
+		return temporal.NewNonRetryableApplicationError(err.Error(), protocol.ErrTypeJobClosed, nil)
+	case errors.As(err, &kind):
+		switch kind.kind {
+		case bench.FailPermanent:
+			return temporal.NewNonRetryableApplicationError(err.Error(), protocol.ErrTypePermanent, nil)
+		case bench.FailTooSmall:
+			return temporal.NewNonRetryableApplicationError(err.Error(), protocol.ErrTypeTooSmall, nil)
+		case bench.FailJob:
+			// Expected to happen: it is the record's, not an alarm of this worker.
+			return temporal.NewApplicationErrorWithOptions(err.Error(), protocol.ErrTypeJobFailure, temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
+		}
+	}
+	return temporal.NewNonRetryableApplicationError(err.Error(), protocol.ErrTypeInfrastructure, nil)
+}
+
+// Drain waits until no run is under way, or the context ends.
+func (c *Collector) Drain(ctx context.Context) {
+	c.draining.Store(true)
+	defer c.draining.Store(false)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for c.current.Load() != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}

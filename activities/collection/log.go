@@ -1,0 +1,94 @@
+package collection
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// maxPendingLog bounds what is kept of a run's output while the API is away.
+const maxPendingLog = 1 << 20
+
+// maxTail is how much of the end of the output stands with the run.
+const maxTail = 4 << 10
+
+// runLog takes a run's output and ships it to the API. It never blocks what
+// writes to it; output that does not fit is dropped and its amount named.
+type runLog struct {
+	api API
+	run bench.RunID
+
+	mu      sync.Mutex
+	pending []byte
+	last    []byte
+	dropped int
+
+	offset int64 // only touched by ship and flush, never at once
+}
+
+func newLog(api API, run bench.RunID) *runLog { return &runLog{api: api, run: run} }
+
+func (l *runLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = append(l.last, p...)
+	if extra := len(l.last) - maxTail; extra > 0 {
+		l.last = append(l.last[:0], l.last[extra:]...)
+	}
+	if room := maxPendingLog - len(l.pending); len(p) > room {
+		l.dropped += len(p) - room
+		l.pending = append(l.pending, p[:room]...)
+		return len(p), nil
+	}
+	l.pending = append(l.pending, p...)
+	return len(p), nil
+}
+
+func (l *runLog) tail() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.last)
+}
+
+// ship sends what has come together, at every interval, until the context ends.
+func (l *runLog) ship(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			l.flush(ctx)
+		}
+	}
+}
+
+// flush sends what is pending, once. What does not get through stays: output is
+// worth a later try, but never a failed run.
+func (l *runLog) flush(ctx context.Context) {
+	l.mu.Lock()
+	piece := l.pending
+	if l.dropped > 0 {
+		piece = fmt.Appendf(piece, "\n== %d bytes of output were dropped: they came faster than they could be sent\n", l.dropped)
+	}
+	l.pending, l.dropped = nil, 0
+	l.mu.Unlock()
+	if len(piece) == 0 {
+		return
+	}
+	next, err := l.api.AppendLog(ctx, l.run, l.offset, piece)
+	if err == nil {
+		l.offset = next
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending = append(piece, l.pending...)
+	if extra := len(l.pending) - maxPendingLog; extra > 0 {
+		l.pending, l.dropped = l.pending[:maxPendingLog], l.dropped+extra
+	}
+}

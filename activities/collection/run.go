@@ -1,0 +1,243 @@
+package collection
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/artifact"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/jobrun"
+	"github.com/benchloom/benchloom/internal/protocol"
+)
+
+// logShipEvery is how often output travels to the API while a run goes on.
+const logShipEvery = 2 * time.Second
+
+// run is one attempt, from the fence to its recorded end.
+func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJobInput) (bench.RunOutcome, error) {
+	var plan apiclient.RunPlan
+	err := apiclient.Retry(ctx, c.Upload, func(ctx context.Context) (err error) {
+		plan, err = c.API.StartRun(ctx, run, apiclient.RunStart{Reason: in.Reason, Collector: c.Name, Epoch: c.Epoch()})
+		return err
+	})
+	if errors.Is(err, apiclient.ErrFenced) {
+		c.Fenced()
+	}
+	if err != nil {
+		return bench.RunLost, err
+	}
+	out := newLog(c.API, run)
+	shipping, endShipping := context.WithCancel(ctx)
+	shipped := make(chan struct{})
+	go func() { defer close(shipped); out.ship(shipping, logShipEvery) }()
+	s := &sink{collector: c, run: run, started: plan.Run.StartedAt}
+
+	err = c.measure(ctx, plan, s, out)
+	if err == nil {
+		err = c.flush(ctx, run)
+	}
+	endShipping()
+	<-shipped
+	return c.finish(ctx, run, s, out, err)
+}
+
+// measure carries the job out; what it yields is in the spool or uploaded when
+// it returns.
+func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink, out *runLog) error {
+	if len(plan.Missing) == 0 {
+		fmt.Fprintln(out, "== every test case has a result already")
+		return nil
+	}
+	machine := c.Machine
+	machine.Log = out
+	machine.Points = func(point string) { c.Points.Reach(ctx, point) }
+	job := jobrun.Job{Kind: plan.Job.Kind, TestCases: plan.Missing, Iterations: plan.Iterations}
+	if plan.Command != nil {
+		c.phase(ctx, plan.Run.ID, string(jobrun.Fetching))
+		job.Command = &jobrun.Command{Argv: plan.Command.Argv, Env: environment(plan.Command.Env), Timeout: time.Duration(plan.Command.TimeoutSeconds) * time.Second}
+		return c.failed(jobrun.Run(ctx, machine, job, s))
+	}
+	c.phase(ctx, plan.Run.ID, string(jobrun.Fetching))
+	fetched, err := c.Suites.Get(ctx, c.API, plan.SuiteHash, c.Upload)
+	if err != nil {
+		return err
+	}
+	source := fetched.Suite.Artifact()
+	provider, parameters := plan.Artifacts.For(plan.Job.Tag, source.Provider, source.Parameters)
+	handle, err := c.Artifacts.Acquire(ctx, artifact.Request{Provider: provider, Tag: plan.Job.Tag, Target: string(plan.Job.Target), Parameters: parameters}, func(p artifact.Progress) {
+		fmt.Fprintf(out, "== fetching: %s, %d of %d bytes\n", p.Step, p.Done, p.Total)
+	})
+	if err != nil {
+		if artifact.KindOf(err).Permanent() {
+			return permanent(err)
+		}
+		return infrastructure(err)
+	}
+	defer func() {
+		if err := handle.Release(); err != nil {
+			c.Log.Warn("artifact not released", "artifact", plan.Job.Tag, "error", err)
+		}
+	}()
+	machine.CacheDir = filepath.Join(c.CacheDir, fetched.Suite.Name())
+	job.Suite, job.SuiteDir = fetched.Suite, fetched.Dir
+	job.Subjects = []jobrun.Subject{{Tag: plan.Job.Tag, Artifact: handle.Dir()}}
+	return c.failed(jobrun.Run(ctx, machine, job, s))
+}
+
+// failed gives an error of the engine its kind.
+func (c *Collector) failed(err error) error {
+	var failure *jobrun.Failure
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &failure):
+		return &kindError{failure.Kind, failure}
+	}
+	return infrastructure(err)
+}
+
+// finish closes the run in the record: with the error that ended it, else with
+// what became of its test cases.
+func (c *Collector) finish(ctx context.Context, run bench.RunID, s *sink, out *runLog, err error) (bench.RunOutcome, error) {
+	if err == nil {
+		err = s.verdict()
+	}
+	finish := apiclient.RunFinish{Outcome: outcomeOf(ctx, err), OutputTail: out.tail()}
+	if err != nil {
+		finish.Message = err.Error()
+		fmt.Fprintln(out, "== run ended:", err)
+	}
+	// What ends the run must not keep its end from being told.
+	telling, stop := context.WithTimeout(context.WithoutCancel(ctx), c.tellFor(ctx))
+	defer stop()
+	out.flush(telling)
+	told := apiclient.Retry(telling, c.Upload, func(ctx context.Context) error { return c.API.FinishRun(ctx, run, finish) })
+	if told != nil && err == nil {
+		return bench.RunLost, infrastructure(fmt.Errorf("closing the run: %w", told))
+	}
+	return finish.Outcome, err
+}
+
+// tellFor bounds the telling of an end: briefly when the run was cancelled or
+// the collector is to stop.
+func (c *Collector) tellFor(ctx context.Context) time.Duration {
+	if ctx.Err() != nil {
+		return 2 * time.Second
+	}
+	return 2 * time.Minute
+}
+
+func outcomeOf(ctx context.Context, err error) bench.RunOutcome {
+	var kind *kindError
+	switch {
+	case err == nil:
+		return bench.RunSuccess
+	case errors.Is(context.Cause(ctx), errShutdown):
+		return bench.RunLost
+	case ctx.Err() != nil:
+		return bench.RunCancelled
+	case errors.As(err, &kind):
+		switch kind.kind {
+		case bench.FailJob:
+			return bench.RunFailure
+		case bench.FailTooSmall:
+			return bench.RunTooSmall
+		case bench.FailPermanent:
+			return bench.RunPermanent
+		}
+	}
+	return bench.RunLost
+}
+
+func environment(values map[string]string) []string {
+	env := make([]string, 0, len(values))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		env = append(env, name+"="+values[name])
+	}
+	return env
+}
+
+// sink takes what the engine yields: each block goes to the spool, then to the
+// API.
+type sink struct {
+	collector *Collector
+	run       bench.RunID
+	started   time.Time
+	failures  []jobrun.Result
+	results   int
+}
+
+func (s *sink) Progress(p jobrun.Progress) {
+	s.collector.show(Current{Run: s.run, Progress: apiclient.RunProgress{
+		Phase: string(p.Phase), TestCase: p.TestCase.String(), Iteration: p.Iteration, Iterations: p.Iterations, Done: p.Done, Total: p.Total,
+	}})
+}
+
+func (s *sink) Block(ctx context.Context, b jobrun.Block) error {
+	var block apiclient.Block
+	for _, r := range b.Results {
+		if r.Failure != nil {
+			tc := r.TestCase
+			block.Errors = append(block.Errors, apiclient.BlockError{TestCase: &tc, Kind: r.Failure.Kind, Message: r.Failure.Message, OutputTail: r.Failure.Output})
+			s.failures = append(s.failures, r)
+			continue
+		}
+		s.results++
+		result, err := testCaseResult(r)
+		if err != nil {
+			return err
+		}
+		block.Results = append(block.Results, result)
+	}
+	if err := s.collector.Spool.Put(s.run, b.Number, block); err != nil {
+		return err
+	}
+	s.collector.phase(ctx, s.run, string(jobrun.Uploading))
+	// One try now, between two blocks, when nothing is being measured. What does
+	// not get through waits in the spool for the run's end.
+	if err := s.collector.upload(ctx, s.run, b.Number, block); err != nil && ctx.Err() == nil {
+		s.collector.Log.WarnContext(ctx, "block stays in the spool", "run", s.run, "block", b.Number, "error", err)
+	}
+	return ctx.Err()
+}
+
+func testCaseResult(r jobrun.Result) (apiclient.TestCaseResult, error) {
+	out := apiclient.TestCaseResult{TestCase: r.TestCase, Skipped: r.Skipped}
+	for _, c := range r.Collections {
+		facts, err := json.Marshal(collectionFacts{DurationSeconds: c.Duration.Seconds(), Load: c.Load, LeftBehind: c.LeftBehind, Unenforced: c.Unenforced})
+		if err != nil {
+			return out, fmt.Errorf("encoding the facts of a collection: %w", err)
+		}
+		out.Collections = append(out.Collections, apiclient.Collection{Iteration: c.Iteration, CollectedAt: c.StartedAt, Values: c.Metrics, Facts: facts})
+	}
+	return out, nil
+}
+
+// verdict is the error of a run in which test cases failed: of the kind that
+// asks most of the answer. A failure of the job's own is answered by trying
+// again, so it goes before a machine that was too small, which goes before what
+// no repetition mends.
+func (s *sink) verdict() error {
+	if len(s.failures) == 0 {
+		return nil
+	}
+	first := s.failures[0]
+	for _, kind := range []bench.FailureKind{bench.FailJob, bench.FailTooSmall, bench.FailPermanent} {
+		if at := slices.IndexFunc(s.failures, func(r jobrun.Result) bool { return r.Failure.Kind == kind }); at >= 0 {
+			first = s.failures[at]
+			break
+		}
+	}
+	text := fmt.Sprintf("%s: %s", first.TestCase, first.Failure.Message)
+	if n := len(s.failures); n > 1 {
+		text = fmt.Sprintf("%d of %d test cases failed, such as %s", n, n+s.results, text)
+	}
+	return &kindError{first.Failure.Kind, errors.New(text)}
+}

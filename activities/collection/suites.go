@@ -1,0 +1,56 @@
+package collection
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+// SuiteCache keeps suites unpacked, by content hash: a changed benchmark needs
+// no new collector.
+type SuiteCache struct{ dir string }
+
+// OpenSuiteCache uses a directory, which it makes. Collectors of one machine may
+// share it.
+func OpenSuiteCache(dir string) (*SuiteCache, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making the suite cache: %w", err)
+	}
+	return &SuiteCache{dir: dir}, nil
+}
+
+// FetchedSuite is a suite with the directory of its files.
+type FetchedSuite struct {
+	Suite *suite.Suite
+	Dir   string
+}
+
+// Get gives the suite with a content hash, fetching it when it is not here.
+func (c *SuiteCache) Get(ctx context.Context, api API, hash string, policy apiclient.RetryPolicy) (FetchedSuite, error) {
+	dir := filepath.Join(c.dir, hash)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		var archive []byte
+		err := apiclient.Retry(ctx, policy, func(ctx context.Context) (err error) {
+			archive, err = api.SuiteArchive(ctx, hash)
+			return err
+		})
+		if err != nil {
+			return FetchedSuite{}, infrastructure(fmt.Errorf("fetching suite %s: %w", hash, err))
+		}
+		if err := suite.Unpack(bytes.NewReader(archive), hash, dir); err != nil {
+			return FetchedSuite{}, infrastructure(fmt.Errorf("unpacking suite %s: %w", hash, err))
+		}
+	}
+	s, err := suite.LoadDir(dir)
+	if err != nil {
+		return FetchedSuite{}, permanent(fmt.Errorf("loading suite %s: %w", hash, err))
+	}
+	return FetchedSuite{Suite: s, Dir: dir}, nil
+}

@@ -1,0 +1,128 @@
+package orchestration
+
+import (
+	"fmt"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+// defaultPriority is Temporal's middle level.
+const defaultPriority = 3
+
+// expansion turns a request into jobs: pure, all that it needs is in it.
+type expansion struct {
+	request store.Request
+	project store.Project
+	config  bench.ProjectConfig
+	pools   []placement.Pool
+}
+
+// queue is whose turn a job of the request uses: the project's for tracked
+// requests, the submitter's for ad-hoc ones.
+func (e expansion) queue() string {
+	if e.request.Type.Tracked() {
+		return "project:" + e.request.Project
+	}
+	return "user:" + e.request.Submitter
+}
+
+// targets are the request's, else the project's, else those of the suite that
+// have a registered collector.
+func (e expansion) targets(s *suite.Suite) ([]bench.Target, error) {
+	if len(e.request.Selection.Targets) > 0 {
+		return e.request.Selection.Targets, nil
+	}
+	if len(e.config.Targets) > 0 {
+		return e.config.Targets, nil
+	}
+	var out []bench.Target
+	var first error
+	for _, t := range s.Targets() {
+		if _, err := placement.Choose(e.pools, placement.Wish{Target: t}); err == nil {
+			out = append(out, t)
+		} else if first == nil {
+			first = err
+		}
+	}
+	if len(out) == 0 {
+		return nil, first
+	}
+	return out, nil
+}
+
+// suite expands the request's selection of a suite into jobs.
+func (e expansion) suite(s *suite.Suite) ([]store.Job, error) {
+	selection := e.request.Selection
+	var err error
+	if selection.Targets, err = e.targets(s); err != nil {
+		return nil, err
+	}
+	plans, err := s.Expand(selection)
+	if err != nil {
+		return nil, fmt.Errorf("expanding the request: %w", err)
+	}
+	jobs := make([]store.Job, 0, len(plans))
+	for _, p := range plans {
+		pool, err := placement.Choose(e.pools, placement.Wish{Target: p.Target, MinSize: p.MinSize, Class: e.config.Size.Class})
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, e.job(pool, store.Job{
+			Tag: e.request.Tag, Kind: p.Kind, Target: p.Target, Backend: p.Backend, Profile: p.Profile,
+			SuiteHash: e.project.SuiteHash, TestCases: p.TestCases, Iterations: selection.Iterations,
+		}))
+	}
+	if len(jobs) == 0 {
+		return nil, fmt.Errorf("the selection holds no test case: every benchmark is excluded from it")
+	}
+	return jobs, nil
+}
+
+// command is the one job of an ad-hoc command.
+func (e expansion) command() ([]store.Job, error) {
+	var target bench.Target
+	switch {
+	case len(e.request.Selection.Targets) > 0:
+		target = e.request.Selection.Targets[0]
+	case len(e.config.Targets) > 0:
+		target = e.config.Targets[0]
+	case len(e.pools) > 0:
+		target = e.pools[0].Target
+	}
+	class := e.request.SizeClass
+	if class == 0 {
+		class = e.config.Size.Class
+	}
+	pool, err := placement.Choose(e.pools, placement.Wish{Target: target, Class: class})
+	if err != nil {
+		return nil, err
+	}
+	tc := bench.TestCase{Benchmark: CommandBenchmark, Target: target}
+	return []store.Job{e.job(pool, store.Job{
+		Tag: e.request.Tag, Kind: bench.KindCommand, Target: target, TestCases: []bench.TestCase{tc},
+		Iterations: e.request.Command.Iterations, Command: e.request.Command,
+	})}, nil
+}
+
+// CommandBenchmark names the one test case of an ad-hoc command.
+const CommandBenchmark = "command"
+
+// job fills in what all jobs of the request share.
+func (e expansion) job(pool bench.Pool, j store.Job) store.Job {
+	identity := bench.JobIdentity{
+		Tag: j.Tag, Target: j.Target, Backend: j.Backend, Profile: j.Profile, Kind: j.Kind, Suite: j.SuiteHash,
+		TestCases: j.TestCases, SizeClass: pool.SizeClass, Generation: j.Generation,
+	}
+	if !e.request.Type.Tracked() {
+		identity.Request = e.request.ID
+	}
+	j.Project, j.Key = e.request.Project, identity.Key()
+	j.SizeClass, j.Pool, j.TaskQueue = pool.SizeClass, pool.Name, pool.TaskQueue()
+	j.Queue, j.Weight, j.Priority = e.queue(), 1, defaultPriority
+	j.Status = bench.JobQueued
+	j.RequestCreated = e.request.CreatedAt
+	return j
+}

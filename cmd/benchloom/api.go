@@ -1,0 +1,106 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchloom/benchloom/api"
+	"github.com/benchloom/benchloom/internal/metrics"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/starter"
+	"github.com/benchloom/benchloom/workers"
+)
+
+type apiFlags struct {
+	processFlags
+	listen, database, namespace, ui string
+	userToken, collectorToken       string
+	allowRemote, closedRead         bool
+}
+
+func newAPI() *cobra.Command {
+	var f apiFlags
+	cmd := &cobra.Command{
+		Use:     "api",
+		GroupID: groupRun,
+		Short:   "Serve the HTTP API",
+		Long: `Serves the HTTP API and brings the database's schema up to date. Any number of
+APIs may run. It needs DATABASE_URL and TEMPORAL_ADDRESS (or Temporal's other
+environment configuration). The OpenAPI document is at /openapi.json, metrics at
+/metrics.`,
+		Example: `  DATABASE_URL=postgres:///benchloom TEMPORAL_ADDRESS=127.0.0.1:7233 benchloom api --user-token-file admin.token`,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	flags := cmd.Flags()
+	f.add(flags)
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:7480", "address to serve on")
+	flags.BoolVar(&f.allowRemote, "allow-remote", false, "allow an address that other machines reach; put TLS in front of it")
+	flags.BoolVar(&f.closedRead, "closed-read", false, "reading needs a token too")
+	flags.StringVar(&f.database, "database-url", os.Getenv("DATABASE_URL"), "Postgres (default $DATABASE_URL)")
+	flags.StringVar(&f.namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
+	flags.StringVar(&f.ui, "temporal-ui", "", "address of Temporal's Web UI, for links")
+	flags.StringVar(&f.userToken, "user-token-file", "", "file with a token that is let in as the user admin")
+	flags.StringVar(&f.collectorToken, "collector-token-file", "", "file with a token that collectors are let in with")
+	return cmd
+}
+
+func (f *apiFlags) run(cmd *cobra.Command) (err error) {
+	ctx := cmd.Context()
+	log, err := f.logger(cmd)
+	if err != nil {
+		return err
+	}
+	if f.database == "" {
+		return usage(errors.New("no database: set DATABASE_URL or --database-url"))
+	}
+	// The address first: a port that is taken is found before anything is changed.
+	listener, err := api.Listen(ctx, f.listen, f.allowRemote)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	m, err := metrics.New("api", version)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	if err := store.Migrate(ctx, f.database); err != nil {
+		return err
+	}
+	records, err := store.Open(ctx, f.database)
+	if err != nil {
+		return err
+	}
+	defer records.Close()
+	var tokens []api.TokenFile
+	if f.userToken != "" {
+		tokens = append(tokens, api.TokenFile{Path: f.userToken, Owner: "admin", Role: api.RoleAdmin})
+	}
+	if f.collectorToken != "" {
+		tokens = append(tokens, api.TokenFile{Path: f.collectorToken, Owner: "collectors", Role: api.RoleCollector})
+	}
+	if err := api.BootstrapTokens(ctx, records, tokens); err != nil {
+		return err
+	}
+	temporal, err := starter.Dial(ctx, starter.Connection{Namespace: f.namespace, Identity: identity("api"), Log: log, Metrics: m.SDK})
+	if err != nil {
+		return &exitError{exitUnreached, err}
+	}
+	defer temporal.Close()
+	start := starter.New(temporal)
+	handler, err := api.New(ctx, api.Config{
+		Store: records, Starter: start, Now: time.Now, Log: log, Random: rand.Reader, Version: version,
+		TemporalUI: f.ui, Namespace: f.namespace, OpenRead: !f.closedRead, OfflineAfter: workers.OfflineAfter,
+		HeartbeatEvery: 3 * time.Second, TemporalReady: start.Healthy, Metrics: m.Handler, Scope: m.Scope,
+	})
+	if err != nil {
+		return err
+	}
+	log.InfoContext(ctx, "API serves", "address", listener.Addr().String())
+	return api.Serve(ctx, listener, handler, log)
+}

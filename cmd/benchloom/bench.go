@@ -1,0 +1,311 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchloom/benchloom/internal/artifact"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/cli"
+	"github.com/benchloom/benchloom/internal/jobrun"
+	"github.com/benchloom/benchloom/internal/measure"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+type benchFlags struct {
+	selectionFlags
+	comparisonFlags
+	artifact, vs        string
+	provider            string
+	parameters, goroots []string
+	cacheDir, cpus      string
+	verbose             bool
+	output              string
+}
+
+func newBench() *cobra.Command {
+	var f benchFlags
+	cmd := &cobra.Command{
+		Use:     "bench SUITE --artifact NEW [--vs OLD]",
+		GroupID: groupLocal,
+		Short:   "Measure or compare artifacts on this machine, without any service",
+		Long: `Measures an artifact with the suite in the directory SUITE and prints median,
+minimum and spread of each metric. With --vs it compares the artifact NEW with the
+baseline OLD: both are measured in turns, so that what drifts hits both alike.
+
+Artifacts are kept below the cache directory. Only one 'benchloom bench' at a time
+measures with a cache directory: two would disturb each other. Progress goes to
+standard error. The exit code is 1 when test cases failed.
+
+` + comparisonHelp,
+		Example: `  benchloom bench suites/go --artifact 1.26.11 --vs 1.25.14 --set demo
+  benchloom bench suites/go --artifact mine --goroot mine=$HOME/go --vs 1.26.11 --benchmark gin
+  benchloom bench ./suite --artifact new --vs old --provider directory --param path=/builds/{tag}
+  benchloom bench suites/go --artifact 1.26.11 -o benchfmt | benchstat -`,
+		Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.artifact, "artifact", "", "the artifact, such as a version (required)")
+	flags.StringVar(&f.vs, "vs", "", "the artifact that it is compared with, the baseline")
+	f.selectionFlags.add(flags)
+	f.comparisonFlags.add(cmd)
+	flags.StringVar(&f.provider, "provider", "", "where artifacts come from, instead of the suite's provider")
+	flags.StringArrayVar(&f.parameters, "param", nil, "NAME=value for the provider; may be repeated")
+	flags.StringArrayVar(&f.goroots, "goroot", nil, "TAG=DIR: the artifact TAG is the Go toolchain in DIR; may be repeated")
+	flags.StringVar(&f.cacheDir, "cache-dir", "", "where artifacts and downloads are kept (default: below the user's cache directory)")
+	flags.StringVar(&f.cpus, "cpus", "", "CPUs to measure on, such as 2-3 (default: all)")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show what commands print")
+	outputFlag(cmd, &f.output, formatTable, formatJSON, formatBenchfmt, formatMarkdown)
+	return cmd
+}
+
+func (f *benchFlags) run(cmd *cobra.Command, args []string) (err error) {
+	options, err := f.options(cmd)
+	if err != nil {
+		return err
+	}
+	if options.SuiteDir, err = suiteDir(args); err != nil {
+		return err
+	}
+	cache, err := f.openCache(&options)
+	if err != nil {
+		return err
+	}
+	machine, sandbox, err := f.machine(cmd, cache)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sandbox.Close()) }()
+	options.Machine = machine
+	progress := newBenchProgress(cmd.ErrOrStderr())
+	options.Progress, options.Fetching = progress.measuring, progress.fetching
+	measured, err := jobrun.Local(cmd.Context(), options)
+	progress.end()
+	if err != nil && (measured == nil || len(measured.Results) == 0) {
+		return suiteProblems(options.SuiteDir, err)
+	}
+	return errors.Join(err, f.report(cmd, measured))
+}
+
+func (f *benchFlags) options(cmd *cobra.Command) (jobrun.LocalOptions, error) {
+	options := jobrun.LocalOptions{Provider: f.provider, Parameters: map[string]string{}}
+	selection, err := f.read()
+	if err != nil {
+		return options, err
+	}
+	if err := f.check(cmd.Flags()); err != nil {
+		return options, err
+	}
+	if f.artifact == "" {
+		return options, usage(errors.New("no artifact: name one with --artifact, such as a version"))
+	}
+	if f.failOn != "" && f.vs == "" {
+		return options, usage(errors.New("--fail-on compares: name the baseline with --vs"))
+	}
+	for _, p := range f.parameters {
+		name, value, ok := strings.Cut(p, "=")
+		if !ok || name == "" {
+			return options, usage(fmt.Errorf("--param %q: write NAME=value", p))
+		}
+		if f.provider == "" {
+			return options, usage(errors.New("--param belongs to --provider: name the provider, too"))
+		}
+		options.Parameters[name] = value
+	}
+	options.Selection = selection
+	options.Tags = []string{f.artifact}
+	if f.vs != "" {
+		options.Tags = []string{f.vs, f.artifact} // the baseline first
+	}
+	if len(selection.Targets) == 0 {
+		if options.Target, err = bench.HostTarget(runtime.GOOS, runtime.GOARCH); err != nil {
+			return options, usage(err)
+		}
+	}
+	return options, nil
+}
+
+// openCache makes the cache directory and the source of artifacts in it.
+func (f *benchFlags) openCache(options *jobrun.LocalOptions) (dir string, err error) {
+	dir = f.cacheDir
+	if dir == "" {
+		if dir, err = os.UserCacheDir(); err != nil {
+			return "", fmt.Errorf("finding the user's cache directory: %w; name one with --cache-dir", err)
+		}
+		dir = filepath.Join(dir, "benchloom")
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", fmt.Errorf("--cache-dir: %w", err)
+	}
+	artifacts, err := artifact.Open(artifact.Options{Dir: filepath.Join(dir, "artifacts"), Providers: artifact.DefaultProviders(), MaxEntries: maxCached})
+	if err != nil {
+		return "", err
+	}
+	sources := artifactSources{cache: artifacts, goroots: map[string]string{}}
+	for _, g := range f.goroots {
+		tag, path, ok := strings.Cut(g, "=")
+		if !ok || tag == "" || path == "" {
+			return "", usage(fmt.Errorf("--goroot %q: write TAG=DIR", g))
+		}
+		if sources.goroots[tag], err = filepath.Abs(path); err != nil {
+			return "", fmt.Errorf("--goroot %q: %w", g, err)
+		}
+	}
+	options.Artifacts = sources
+	return dir, nil
+}
+
+// maxCached bounds the artifacts that are kept, of some 250 MB each.
+const maxCached = 40
+
+// artifactSources takes single artifacts from elsewhere.
+type artifactSources struct {
+	cache   *artifact.Cache
+	goroots map[string]string
+}
+
+// Acquire is that of the cache.
+func (s artifactSources) Acquire(ctx context.Context, r artifact.Request, progress artifact.ProgressFunc) (*artifact.Handle, error) {
+	if dir, ok := s.goroots[r.Tag]; ok {
+		r.Provider, r.Parameters = artifact.GOROOT{}.Name(), map[string]string{"path": dir}
+	}
+	return s.cache.Acquire(ctx, r, progress)
+}
+
+// machine is this one, with what it can measure.
+func (f *benchFlags) machine(cmd *cobra.Command, cacheDir string) (jobrun.Machine, *measure.Sandbox, error) {
+	config := measure.SandboxConfig{Name: "bench", WorkDir: filepath.Join(cacheDir, "work")}
+	cpus := runtime.NumCPU()
+	if f.cpus != "" {
+		list, err := measure.ParseCPUList(f.cpus)
+		if err != nil {
+			return jobrun.Machine{}, nil, usage(fmt.Errorf("--cpus: %w", err))
+		}
+		config.CPUs, cpus = list, len(list)
+	}
+	sandbox, err := measure.NewSandbox(config)
+	if errors.Is(err, measure.ErrSlotBusy) {
+		return jobrun.Machine{}, nil, errors.New("another 'benchloom bench' is measuring; wait for it, or use another --cache-dir and other --cpus")
+	}
+	if err != nil {
+		return jobrun.Machine{}, nil, err
+	}
+	if _, err := sandbox.Sweep(cmd.Context()); err != nil {
+		return jobrun.Machine{}, nil, errors.Join(fmt.Errorf("ending what an earlier run left running: %w", err), sandbox.Close())
+	}
+	m := jobrun.Machine{
+		Sandbox: sandbox, Counters: measure.ProbeCounters(), CPUs: cpus, CacheDir: filepath.Join(cacheDir, "suites"),
+		Environ: os.Environ(), Now: time.Now,
+	}
+	if f.verbose {
+		m.Log = cmd.ErrOrStderr()
+	}
+	return m, sandbox, nil
+}
+
+func (f *benchFlags) report(cmd *cobra.Command, measured *jobrun.LocalResults) error {
+	report, err := cli.NewLocalReport(measured, f.metrics, f.all)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	switch f.output {
+	case formatJSON:
+		err = cli.WriteJSON(out, report)
+	case formatBenchfmt:
+		err = report.WriteBenchfmt(out)
+	case formatMarkdown:
+		err = report.WriteMarkdown(out, f.tableOptions(io.Discard))
+	default:
+		err = report.WriteText(out, f.tableOptions(out))
+	}
+	if err != nil {
+		return err
+	}
+	if n := report.Failed(); n > 0 {
+		return fmt.Errorf("%s failed", cli.Plural(n, "test case"))
+	}
+	if report.Comparison != nil {
+		return f.verdict(cli.Verdicts(*report.Comparison))
+	}
+	return nil
+}
+
+// benchProgress shows what a local run is at: one line that is redrawn on a
+// terminal, elsewhere a line for each finished test case.
+type benchProgress struct {
+	w      io.Writer
+	screen *cli.Screen
+	last   string
+}
+
+func newBenchProgress(w io.Writer) *benchProgress {
+	p := &benchProgress{w: w}
+	if terminalSize(w).Width > 0 {
+		p.screen = cli.NewScreen(w)
+	}
+	return p
+}
+
+func (p *benchProgress) fetching(a artifact.Progress) {
+	line := a.Step
+	if p.screen != nil && a.Total > 0 {
+		line = cli.Bar(int(a.Done>>10), int(a.Total>>10), 20) + " " + line
+	}
+	p.line(line)
+}
+
+func (p *benchProgress) measuring(m jobrun.Progress) {
+	if p.screen == nil {
+		if m.Phase != jobrun.Fetching {
+			p.line(fmt.Sprintf("%d/%d test cases, %s %s", m.Done, m.Total, m.Phase, suite.VariantOf(m.TestCase).Benchmark))
+		}
+		return
+	}
+	line := fmt.Sprintf("%s %d/%d %s", cli.Bar(m.Done, m.Total, 20), m.Done, m.Total, m.Phase)
+	if m.TestCase.Benchmark != "" {
+		line += " " + m.TestCase.String()
+	}
+	if m.Subject != "" {
+		line += ", " + m.Subject
+	}
+	if m.Iteration > 0 {
+		line += fmt.Sprintf(", %d/%d", m.Iteration, m.Iterations)
+	}
+	p.line(line)
+}
+
+// line writes a line that differs from the last. Progress that cannot be written
+// is no reason to stop measuring.
+func (p *benchProgress) line(text string) {
+	text = cli.Printable(text)
+	if text == p.last {
+		return
+	}
+	p.last = text
+	if p.screen == nil {
+		fmt.Fprintln(p.w, text)
+		return
+	}
+	if width := terminalSize(p.w).Width; width > 0 && len([]rune(text)) > width {
+		text = string([]rune(text)[:width])
+	}
+	_ = p.screen.Draw([]string{text})
+}
+
+// end takes the line away.
+func (p *benchProgress) end() {
+	if p.screen != nil {
+		_ = p.screen.Draw(nil)
+	}
+}

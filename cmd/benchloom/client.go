@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/cli"
+	"github.com/benchloom/benchloom/internal/devstack"
+	"github.com/benchloom/benchloom/internal/up"
+)
+
+// newClientCommands are the commands that use a running service, and those that
+// need none.
+func newClientCommands() []*cobra.Command {
+	return []*cobra.Command{
+		newSubmit(), newStatus(), newRequest(), newJob(), newLogs(), newCompare(), newResults(), newProject(), newInfo(),
+		newBench(), newSuite(), newVersion(),
+	}
+}
+
+// serviceFlags are those of every command that uses the API.
+type serviceFlags struct {
+	api, tokenFile, stateDir string
+}
+
+func (f *serviceFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.api, "api", "", "address of the API (default: $BENCHLOOM_URL, else the stack of the state directory, else "+defaultAPI+")")
+	flags.StringVar(&f.tokenFile, "token-file", "", "file with a token (default: $BENCHLOOM_TOKEN, else the token of the state directory)")
+	f.addStateDir(flags)
+}
+
+func (f *serviceFlags) addStateDir(flags *pflag.FlagSet) {
+	flags.StringVar(&f.stateDir, "state-dir", env("BENCHLOOM_STATE_DIR", devstack.DefaultStateDir), "state directory of 'benchloom up'")
+}
+
+const defaultAPI = "http://127.0.0.1:7480"
+
+// connect finds the API and a token for it.
+func (f *serviceFlags) connect() (*apiclient.Client, error) {
+	address, err := f.address()
+	if err != nil {
+		return nil, err
+	}
+	token, err := f.token(address)
+	if err != nil {
+		return nil, err
+	}
+	client, err := apiclient.New(address, token, &http.Client{})
+	if err != nil {
+		return nil, usage(err)
+	}
+	return client, nil
+}
+
+func (f *serviceFlags) address() (string, error) {
+	if address := env("BENCHLOOM_URL", ""); f.api == "" && address != "" {
+		return address, nil
+	}
+	if f.api != "" {
+		return f.api, nil
+	}
+	running, err := devstack.ReadUp(f.stateDir)
+	switch {
+	case errors.Is(err, devstack.ErrNotRunning):
+		return defaultAPI, nil
+	case err != nil:
+		return "", fmt.Errorf("finding the stack of the state directory: %w; name the API with --api", err)
+	case running.Addresses[up.AddressAPI] == "":
+		return defaultAPI, nil
+	}
+	return running.Addresses[up.AddressAPI], nil
+}
+
+// token of the state directory opens only what runs on this machine: it is sent
+// nowhere else.
+func (f *serviceFlags) token(address string) (string, error) {
+	token, err := secret(f.tokenFile, "BENCHLOOM_TOKEN")
+	if token != "" || err != nil || f.tokenFile != "" || !onLoopback(address) {
+		return token, err
+	}
+	token, err = devstack.ReadToken(f.stateDir, up.TokenUser)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w; run as the user who started 'benchloom up', or set BENCHLOOM_TOKEN", err)
+	}
+	return token, nil
+}
+
+func onLoopback(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// reached gives errors of the API their exit code.
+func reached(err error) error {
+	var problem *apiclient.Problem
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &problem) && problem.Status != http.StatusServiceUnavailable:
+		return err
+	case apiclient.IsTransient(err):
+		return &exitError{exitUnreached, err}
+	}
+	return err
+}
+
+// Formats of output.
+const (
+	formatTable    = "table"
+	formatJSON     = "json"
+	formatMarkdown = "markdown"
+	formatBenchfmt = "benchfmt"
+	formatCSV      = "csv"
+)
+
+// outputFlag adds -o with its formats, the first being the default.
+func outputFlag(cmd *cobra.Command, into *string, formats ...string) {
+	choice := &choice{value: into, valid: formats}
+	*into = formats[0]
+	cmd.Flags().VarP(choice, "output", "o", "format: "+strings.Join(formats, ", "))
+	choice.complete(cmd, "output")
+}
+
+// choice is a flag with a fixed set of values.
+type choice struct {
+	value *string
+	valid []string
+}
+
+func (c *choice) String() string { return *c.value }
+func (c *choice) Type() string   { return "string" }
+func (c *choice) Set(s string) error {
+	if !slices.Contains(c.valid, s) {
+		return fmt.Errorf("use %s", strings.Join(c.valid, ", "))
+	}
+	*c.value = s
+	return nil
+}
+
+func (c *choice) complete(cmd *cobra.Command, flag string) {
+	// It fails only for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(c.valid, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// exactArgs checks the number of arguments, which the command's usage line names.
+func exactArgs(n int) cobra.PositionalArgs { return rangeArgs(n, n) }
+
+// rangeArgs is exactArgs with a range; without an upper end when most is below 0.
+func rangeArgs(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usage(fmt.Errorf("arguments are missing; usage: %s", cmd.UseLine()))
+		case most >= 0 && len(args) > most:
+			return usage(fmt.Errorf("%q is one argument too many; usage: %s", args[most], cmd.UseLine()))
+		}
+		return nil
+	}
+}
+
+// group makes a command that only has subcommands.
+func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		var names []string
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				names = append(names, c.Name())
+			}
+		}
+		return usage(fmt.Errorf("%s has no command %q; use %s", cmd.CommandPath(), args[0], strings.Join(names, ", ")))
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// view is how tables are written to the command's output.
+func view(cmd *cobra.Command) cli.View {
+	return cli.View{Now: time.Now(), Width: terminalSize(cmd.OutOrStdout()).Width}
+}
+
+// terminalSize is zero for what is no terminal.
+func terminalSize(w io.Writer) cli.Size {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return cli.Size{}
+	}
+	width, height, err := term.GetSize(int(file.Fd()))
+	if err != nil || width < 1 || height < 1 {
+		return cli.Size{Width: 80, Height: 24}
+	}
+	return cli.Size{Width: width, Height: height}
+}
+
+// colorful tells whether colours are of use: see https://no-color.org.
+func colorful(w io.Writer) bool {
+	return terminalSize(w).Width > 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// requestRef reads a request's ID, or project:tag.
+func requestRef(s string) (string, error) {
+	project, tag, named := strings.Cut(s, ":")
+	if !named {
+		_, err := bench.ParseRequestID(s)
+		if err != nil {
+			return "", usage(fmt.Errorf("%w; or name it as project:tag", err))
+		}
+		return s, nil
+	}
+	if err := errors.Join(bench.CheckName("project", project), bench.CheckTag(tag)); err != nil {
+		return "", usage(err)
+	}
+	return s, nil
+}
+
+// pause waits, unless the context ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// show writes one thing in the chosen format.
+func show[T any](cmd *cobra.Command, format string, value T, table func(io.Writer, T, cli.View) error) error {
+	if format == formatJSON {
+		return cli.WriteJSON(cmd.OutOrStdout(), value)
+	}
+	return table(cmd.OutOrStdout(), value, view(cmd))
+}

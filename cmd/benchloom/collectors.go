@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/cli"
+)
+
+// collectorClientCommands ask the API about collectors, below the command that
+// runs one.
+func collectorClientCommands() []*cobra.Command {
+	return []*cobra.Command{
+		newCollectorList(),
+		newCollectorAction(collectorAction{
+			use: "show", short: "Show a collector and the facts of its machine",
+			call: (*apiclient.Client).Collector,
+			text: cli.Collector,
+		}),
+		newCollectorAction(collectorAction{
+			use: "drain", short: "Let a collector finish its job and take no other",
+			call: (*apiclient.Client).DrainCollector,
+			text: standing("takes no further job"),
+		}),
+		newCollectorAction(collectorAction{
+			use: "activate", short: "Let a drained collector take jobs again",
+			call: (*apiclient.Client).ActivateCollector,
+			text: standing("takes jobs"),
+		}),
+		newCollectorRemove(),
+	}
+}
+
+// standing writes that a collector is now as it was asked to be.
+func standing(now string) func(io.Writer, apiclient.Collector, cli.View) error {
+	return func(w io.Writer, c apiclient.Collector, _ cli.View) error {
+		text := fmt.Sprintf("collector %s %s; it is %s", c.Name, now, c.State)
+		if c.CurrentRun != "" {
+			text += " and carries out run " + string(c.CurrentRun)
+		}
+		_, err := fmt.Fprintln(w, text)
+		return err
+	}
+}
+
+func newCollectorList() *cobra.Command {
+	var f serviceFlags
+	var output string
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List all collectors and what they do",
+		Example: `  benchloom collector list`,
+		Args:    exactArgs(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			api, err := f.connect()
+			if err != nil {
+				return err
+			}
+			list, err := api.Collectors(cmd.Context())
+			if err != nil {
+				return reached(err)
+			}
+			return show(cmd, output, list, cli.Collectors)
+		},
+	}
+	f.add(cmd.Flags())
+	outputFlag(cmd, &output, formatTable, formatJSON)
+	return cmd
+}
+
+// collectorAction is a call about one collector that answers with it.
+type collectorAction struct {
+	use, short string
+	call       func(*apiclient.Client, context.Context, string) (apiclient.Collector, error)
+	text       func(io.Writer, apiclient.Collector, cli.View) error
+}
+
+func newCollectorAction(a collectorAction) *cobra.Command {
+	var f serviceFlags
+	var output string
+	cmd := &cobra.Command{
+		Use:     a.use + " COLLECTOR",
+		Short:   a.short,
+		Example: "  benchloom collector " + a.use + " bench-1",
+		Args:    exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := bench.CheckName("collector", args[0]); err != nil {
+				return usage(err)
+			}
+			api, err := f.connect()
+			if err != nil {
+				return err
+			}
+			c, err := a.call(api, cmd.Context(), args[0])
+			if err != nil {
+				return reached(err)
+			}
+			return show(cmd, output, c, a.text)
+		},
+	}
+	f.add(cmd.Flags())
+	outputFlag(cmd, &output, formatTable, formatJSON)
+	return cmd
+}
+
+func newCollectorRemove() *cobra.Command {
+	var f serviceFlags
+	cmd := &cobra.Command{
+		Use:     "remove COLLECTOR",
+		Short:   "Forget a collector that is offline; its results stay",
+		Example: `  benchloom collector remove bench-1`,
+		Args:    exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := bench.CheckName("collector", args[0]); err != nil {
+				return usage(err)
+			}
+			api, err := f.connect()
+			if err != nil {
+				return err
+			}
+			if err := api.RemoveCollector(cmd.Context(), args[0]); err != nil {
+				return reached(err)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "collector %s is removed\n", args[0])
+			return nil
+		},
+	}
+	f.add(cmd.Flags())
+	return cmd
+}

@@ -1,0 +1,103 @@
+// Command benchloom is the one binary of Benchloom: its subcommands are the
+// processes of the service (up, api, orchestrator, collector) and the clients of
+// its API.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set when released: -ldflags "-X main.version=…".
+var version = "dev"
+
+// Exit codes, for scripts.
+const (
+	exitFailed     = 1 // what was asked for failed
+	exitUsage      = 2 // the command line is wrong
+	exitRegression = 3 // compare --fail-on found what it was to fail on
+	exitOutcome    = 4 // a request that was waited for did not succeed
+	exitUnreached  = 5 // the API, Temporal or the database cannot be reached
+)
+
+// exitError carries an exit code other than exitFailed.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// run is main without the process around it.
+func run(args []string, in io.Reader, out, errOut io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	err := root.ExecuteContext(ctx)
+	var coded *exitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &coded):
+		fmt.Fprintln(errOut, "benchloom:", err)
+		return coded.code
+	}
+	fmt.Fprintln(errOut, "benchloom:", err)
+	return exitFailed
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "benchloom",
+		Short: "Continuous benchmarking on your own machines",
+		Long: `Benchloom benchmarks every release, commit and try build of a project on
+dedicated machines, each after its parent, and compares what it measured.
+
+Start everything on this machine with 'benchloom up'; then submit with
+'benchloom submit', watch with 'benchloom status --watch', compare with
+'benchloom compare'. Measure without any service with 'benchloom bench'.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 regression found
+(compare --fail-on), 4 a request that was waited for did not succeed,
+5 the service cannot be reached.`,
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage(fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath()))
+	})
+	root.AddGroup(
+		&cobra.Group{ID: groupUse, Title: "Using the service:"},
+		&cobra.Group{ID: groupLocal, Title: "Without the service:"},
+		&cobra.Group{ID: groupRun, Title: "Running the service:"},
+	)
+	root.AddCommand(newUp(), newAPI(), newOrchestrator(), newCollectorGroup())
+	root.AddCommand(newClientCommands()...)
+	return root
+}
+
+const (
+	groupUse   = "use"
+	groupLocal = "local"
+	groupRun   = "run"
+)
+
+// usage marks an error of the command line.
+func usage(err error) error { return &exitError{exitUsage, err} }

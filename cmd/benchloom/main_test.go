@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(checked{m}, map[string]func(){
+		"benchloom": func() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+	})
+}
+
+// checked are tests after which no goroutine may be left.
+type checked struct{ m *testing.M }
+
+func (c checked) Run() int {
+	code := c.m.Run()
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, "goroutines are left:", err)
+		return 1
+	}
+	return code
+}
+
+// scriptCommands are those of every script.
+func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
+	return map[string]func(*testscript.TestScript, bool, []string){
+		"exits": exits, "keep": keep,
+	}
+}
+
+// exits CODE COMMAND... runs a command that has to end with the exit code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	if neg {
+		ts.Fatalf("exits has no negation: name the exit code")
+	}
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, not %d", got, want)
+	}
+}
+
+// keep NAME puts what the last command printed into a variable.
+func keep(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
+}
+
+func TestWithoutService(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/offline", Cmds: scriptCommands(), RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			// Nothing of the surroundings, and an address where nobody listens.
+			env.Setenv("BENCHLOOM_URL", "http://127.0.0.1:1")
+			env.Setenv("HOME", env.WorkDir)
+			return nil
+		},
+	})
+}

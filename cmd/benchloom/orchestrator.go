@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchloom/benchloom/internal/devstack"
+	"github.com/benchloom/benchloom/internal/failpoint"
+	"github.com/benchloom/benchloom/internal/metrics"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/up"
+	"github.com/benchloom/benchloom/starter"
+	"github.com/benchloom/benchloom/workers"
+)
+
+func newOrchestrator() *cobra.Command {
+	var f processFlags
+	var database, namespace string
+	cmd := &cobra.Command{
+		Use:     "orchestrator",
+		GroupID: groupRun,
+		Short:   "Run workflows and the activities around them",
+		Long: `Runs the Temporal worker for workflows. Any number of orchestrators may run.
+It needs TEMPORAL_ADDRESS (or Temporal's other environment configuration) and
+DATABASE_URL, and makes sure of the namespace and its search attributes.`,
+		Example: `  TEMPORAL_ADDRESS=127.0.0.1:7233 DATABASE_URL=postgres:///benchloom benchloom orchestrator`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			ctx := cmd.Context()
+			log, err := f.logger(cmd)
+			if err != nil {
+				return err
+			}
+			if database == "" {
+				return usage(errors.New("no database: set DATABASE_URL or --database-url"))
+			}
+			m, err := metrics.New("orchestrator", version)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, m.Close()) }()
+			if err := f.serveMetrics(ctx, m, log); err != nil {
+				return err
+			}
+			records, err := store.Open(ctx, database)
+			if err != nil {
+				return err
+			}
+			defer records.Close()
+			temporal, err := starter.Dial(ctx, starter.Connection{Namespace: namespace, Identity: identity("orchestrator"), Log: log, Metrics: m.SDK})
+			if err != nil {
+				return &exitError{exitUnreached, err}
+			}
+			defer temporal.Close()
+			if err := devstack.EnsureNamespace(ctx, temporal, up.Namespace(namespace)); err != nil {
+				return err
+			}
+			return workers.Orchestrator{Temporal: temporal, Store: records, Log: log, Points: failpoint.FromEnvironment(os.Getenv), OnReady: f.isReady}.Run(ctx)
+		},
+	}
+	f.add(cmd.Flags())
+	f.addMetrics(cmd.Flags())
+	cmd.Flags().StringVar(&database, "database-url", os.Getenv("DATABASE_URL"), "Postgres (default $DATABASE_URL)")
+	cmd.Flags().StringVar(&namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
+	return cmd
+}
+
+// identity names a process in Temporal.
+func identity(role string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s@%s/%d", role, host, os.Getpid())
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/metrics"
+)
+
+// processFlags are those of every long-running process.
+type processFlags struct {
+	logFormat, logLevel string
+	metrics             string
+	ready               atomic.Bool
+}
+
+func (f *processFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+}
+
+func (f *processFlags) addMetrics(flags *pflag.FlagSet) {
+	flags.StringVar(&f.metrics, "metrics", "", "serve /metrics for Prometheus, and /readyz, on this address, such as 127.0.0.1:7481 (default off)")
+}
+
+// logger writes to standard error.
+func (f *processFlags) logger(cmd *cobra.Command) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
+		return nil, usage(fmt.Errorf("--log-level %q: use debug, info, warn or error", f.logLevel))
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch f.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), options)), nil
+	}
+	return nil, usage(fmt.Errorf("--log-format %q: use text or json", f.logFormat))
+}
+
+// isReady makes /readyz say so.
+func (f *processFlags) isReady() { f.ready.Store(true) }
+
+// serveMetrics serves a process's metrics, and whether it is ready, until the
+// context ends.
+func (f *processFlags) serveMetrics(ctx context.Context, m *metrics.Metrics, log *slog.Logger) error {
+	if f.metrics == "" {
+		return nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.metrics)
+	if err != nil {
+		return fmt.Errorf("serving metrics: %w; choose another address with --metrics", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m.Handler)
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !f.ready.Load() {
+			http.Error(w, "not ready yet", http.StatusServiceUnavailable)
+		}
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go func() {
+		<-ctx.Done()
+		server.Close()
+	}()
+	go func() {
+		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			log.Error("metrics are no longer served", "error", err)
+		}
+	}()
+	return nil
+}
+
+// secret reads a token: from a file when one is named, else from the
+// environment.
+func secret(file, variable string) (string, error) {
+	if file == "" {
+		return os.Getenv(variable), nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("reading the token: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// hostTarget is this machine's target tuple; empty when it has no known one.
+func hostTarget() string {
+	target, err := bench.HostTarget(runtime.GOOS, runtime.GOARCH)
+	if err != nil {
+		return ""
+	}
+	return string(target)
+}
+
+// env is a flag's default from the environment.
+func env(name, otherwise string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return otherwise
+}

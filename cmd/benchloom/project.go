@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/cli"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+func newProject() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "project",
+		GroupID: groupUse,
+		Short:   "Create, change and show projects",
+		Example: `  benchloom project apply -f project.yaml
+  benchloom project list`,
+	}, newProjectApply(), newProjectList(), newProjectShow())
+}
+
+func newProjectApply() *cobra.Command {
+	var f serviceFlags
+	var file, folder, output string
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "apply",
+		Short: "Create a project or change it as a file says",
+		Long: `Reads a project from a YAML file, uploads its suite where the service lacks it,
+and makes the project as described. What has changed is printed.
+
+The file is strict: an unknown key is an error with its place. Keys: name, suite
+(the suite's directory, relative to the file), description, targets, artifacts
+(provider, parameters, tags), queue (policy, max_in_progress), size (class) and
+max_job_fails.
+
+--dry-run changes no project. It uploads the suite all the same, which has no
+effect by itself.`,
+		Example: `  benchloom project apply -f project.yaml
+  benchloom project apply -f project.yaml --suite ./suite --dry-run`,
+		Args: exactArgs(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				return usage(errors.New("no file: name the project's file with -f, or - for standard input"))
+			}
+			wanted, dir, err := readProject(cmd.InOrStdin(), file)
+			if err != nil {
+				return err
+			}
+			if folder != "" {
+				dir = folder
+			}
+			api, err := f.connect()
+			if err != nil {
+				return err
+			}
+			applied, err := apply(cmd.Context(), api, wanted, dir, dryRun)
+			if err != nil {
+				return reached(err)
+			}
+			if output == formatJSON {
+				return cli.WriteJSON(cmd.OutOrStdout(), applied)
+			}
+			return cli.Applied(cmd.OutOrStdout(), applied)
+		},
+	}
+	f.add(cmd.Flags())
+	cmd.Flags().StringVarP(&file, "file", "f", "", "the project's file; - is standard input")
+	cmd.Flags().StringVar(&folder, "suite", "", "directory of the suite, instead of the file's")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only tell what would change")
+	outputFlag(cmd, &output, formatTable, formatJSON)
+	return cmd
+}
+
+// readProject reads a project's file and tells where its suite is.
+func readProject(in io.Reader, file string) (apiclient.Project, string, error) {
+	var text []byte
+	var err error
+	if file == "-" {
+		file = "stdin.yaml"
+		text, err = io.ReadAll(in)
+	} else {
+		text, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return apiclient.Project{}, "", fmt.Errorf("reading the project's file: %w", err)
+	}
+	p, err := cli.ReadProjectFile(file, text)
+	if err != nil {
+		return apiclient.Project{}, "", err
+	}
+	return apiclient.Project{Name: p.Name, Config: p.ProjectConfig}, p.Suite, nil
+}
+
+// problemUnknownSuite is the type of the problem that a project names a suite
+// which was not uploaded.
+const problemUnknownSuite = "urn:benchloom:unknown-suite"
+
+// apply uploads the suite only when the service lacks it.
+func apply(ctx context.Context, api *apiclient.Client, wanted apiclient.Project, folder string, dryRun bool) (apiclient.Applied, error) {
+	if folder == "" {
+		return api.ApplyProject(ctx, wanted, dryRun)
+	}
+	if _, err := suiteDir([]string{folder}); err != nil {
+		return apiclient.Applied{}, err
+	}
+	bundle, err := suite.Pack(folder)
+	if err != nil {
+		return apiclient.Applied{}, err
+	}
+	if _, err := bundle.Load(); err != nil {
+		return apiclient.Applied{}, suiteProblems(folder, err)
+	}
+	wanted.SuiteHash = bundle.Hash
+	applied, err := api.ApplyProject(ctx, wanted, dryRun)
+	var problem *apiclient.Problem
+	if !errors.As(err, &problem) || problem.Type != problemUnknownSuite {
+		return applied, err
+	}
+	if _, err := api.PutSuite(ctx, bundle.Hash, bundle.Archive); err != nil {
+		return applied, fmt.Errorf("uploading the suite: %w", err)
+	}
+	return api.ApplyProject(ctx, wanted, dryRun)
+}
+
+func newProjectList() *cobra.Command {
+	var f serviceFlags
+	var output string
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List all projects",
+		Example: `  benchloom project list`,
+		Args:    exactArgs(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			api, err := f.connect()
+			if err != nil {
+				return err
+			}
+			list, err := api.Projects(cmd.Context())
+			if err != nil {
+				return reached(err)
+			}
+			return show(cmd, output, list, cli.Projects)
+		},
+	}
+	f.add(cmd.Flags())
+	outputFlag(cmd, &output, formatTable, formatJSON)
+	return cmd
+}
+
+func newProjectShow() *cobra.Command {
+	var f serviceFlags
+	var output string
+	cmd := &cobra.Command{
+		Use:     "show PROJECT",
+		Short:   "Show a project's configuration",
+		Example: `  benchloom project show go`,
+		Args:    exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := bench.CheckName("project", args[0]); err != nil {
+				return usage(err)
+			}
+			api, err := f.connect()
+			if err != nil {
+				return err
+			}
+			p, err := api.Project(cmd.Context(), args[0])
+			if err != nil {
+				return reached(err)
+			}
+			return show(cmd, output, p, cli.Project)
+		},
+	}
+	f.add(cmd.Flags())
+	outputFlag(cmd, &output, formatTable, formatJSON)
+	return cmd
+}

@@ -1,0 +1,286 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/api"
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+// Each script has an API and a record of its own. What the orchestrator and a
+// collector would do, its commands do by themselves.
+func TestWithService(t *testing.T) {
+	t.Parallel()
+	scripts, err := filepath.Glob("testdata/service/*.txtar")
+	require.NoError(t, err)
+	require.NotEmpty(t, scripts)
+	for _, script := range scripts {
+		s := &service{t: t}
+		testscript.Run(t, testscript.Params{Files: []string{script}, Cmds: s.commands(), Setup: s.setup, RequireExplicitExec: true})
+	}
+}
+
+// service is the API as one script sees it.
+type service struct {
+	t         *testing.T
+	record    *store.Store
+	collector *apiclient.Client
+	epoch     int64
+}
+
+const (
+	target = bench.Target("x86_64-unknown-linux-gnu")
+	slot   = "bench-1"
+)
+
+// noWorkflows is a starter that starts nothing.
+type noWorkflows struct{}
+
+func (noWorkflows) StartRequest(context.Context, string, bench.RequestID) error { return nil }
+func (noWorkflows) CancelRequest(context.Context, string, bench.RequestID, []store.JobRef) error {
+	return nil
+}
+
+func (noWorkflows) RunStarted(context.Context, string, bench.JobKey, protocol.RunStarted) error {
+	return nil
+}
+
+func (s *service) setup(env *testscript.Env) error {
+	s.record = storetest.New(s.t)
+	handler, err := api.New(s.t.Context(), api.Config{
+		Store: s.record, Starter: noWorkflows{}, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+		Version: "v0.1.0", TemporalUI: "http://127.0.0.1:8233", Namespace: "benchloom", OpenRead: true,
+	})
+	if err != nil {
+		return err
+	}
+	server := httptest.NewServer(handler)
+	env.Defer(server.Close)
+	var files []api.TokenFile
+	tokens := map[string]string{}
+	for _, role := range []string{api.RoleAdmin, api.RoleReader, api.RoleCollector} {
+		if tokens[role], err = api.NewToken(rand.Reader); err != nil {
+			return err
+		}
+		path := filepath.Join(env.WorkDir, role+".token")
+		if err := os.WriteFile(path, []byte(tokens[role]+"\n"), 0o600); err != nil {
+			return err
+		}
+		files = append(files, api.TokenFile{Path: path, Owner: "ada", Role: role})
+	}
+	if err := api.BootstrapTokens(s.t.Context(), s.record, files); err != nil {
+		return err
+	}
+	env.Setenv("BENCHLOOM_URL", server.URL)
+	env.Setenv("BENCHLOOM_TOKEN", tokens[api.RoleAdmin])
+	env.Setenv("HOME", env.WorkDir)
+	env.Setenv("TZ", "UTC")
+	s.collector, err = apiclient.New(server.URL, tokens[api.RoleCollector], server.Client())
+	return err
+}
+
+func (s *service) commands() map[string]func(*testscript.TestScript, bool, []string) {
+	commands := scriptCommands()
+	for name, f := range map[string]func(args []string) error{"register": s.register, "begin": s.begin, "measure": s.measure, "fail": s.fail, "finish": s.finish} {
+		commands[name] = func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(f(args)) }
+	}
+	return commands
+}
+
+// register makes the collector known.
+func (s *service) register([]string) error {
+	r, err := s.collector.RegisterCollector(s.t.Context(), apiclient.Registration{
+		Name: slot, Target: target, SizeClass: 2, Pool: "main", MachineID: "machine-of-" + slot, Version: "v0.1.0", HardwareID: "cpu0",
+		Facts: json.RawMessage(`{"cpu_model":"some"}`), Unenforced: []apiclient.Unenforced{{Name: "memory", Reason: "no cgroup"}},
+	})
+	s.epoch = r.Collector.Epoch
+	return err
+}
+
+// begin PROJECT TAG admits a request, hands its jobs out and begins one run of
+// each.
+func (s *service) begin(args []string) error {
+	_, err := s.started(args[0], args[1])
+	return err
+}
+
+// started are the plans of the runs that were begun.
+func (s *service) started(project, tag string) ([]apiclient.RunPlan, error) {
+	ctx := s.t.Context()
+	r, err := s.record.RequestByTag(ctx, project, tag)
+	if err != nil {
+		return nil, err
+	}
+	all := func(open []store.Request, _ map[string]bool) []bench.RequestID { return []bench.RequestID{r.ID} }
+	if _, err := s.record.Admit(ctx, project, 100, all); err != nil {
+		return nil, err
+	}
+	jobs, err := s.jobs(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.record.ExpandRequest(ctx, r.ID, jobs, true); err != nil {
+		return nil, err
+	}
+	var plans []apiclient.RunPlan
+	for _, j := range jobs {
+		if _, err := s.record.HandOut(ctx, j.TaskQueue, func(int) int { return 100 }); err != nil {
+			return nil, err
+		}
+		run := bench.NewRunID(j.Key, "workflow", "activity", 1)
+		plan, err := s.collector.StartRun(ctx, run, apiclient.RunStart{Reason: bench.Scheduled, Collector: slot, Epoch: s.epoch})
+		if err != nil {
+			return nil, err
+		}
+		if _, err := s.collector.AppendLog(ctx, run, 0, fmt.Appendf(nil, "== %s of %s\n", j.Kind, tag)); err != nil {
+			return nil, err
+		}
+		plans = append(plans, plan)
+	}
+	return plans, nil
+}
+
+// jobs expands a request as the orchestrator does.
+func (s *service) jobs(r store.Request) ([]store.Job, error) {
+	project, err := s.record.Project(s.t.Context(), r.Project)
+	if err != nil {
+		return nil, err
+	}
+	_, archive, err := s.record.SuiteArchive(s.t.Context(), project.SuiteHash)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(s.t.TempDir(), "suite")
+	if err := suite.Unpack(bytes.NewReader(archive), project.SuiteHash, dir); err != nil {
+		return nil, err
+	}
+	loaded, err := suite.LoadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	selection := r.Selection
+	selection.Targets = []bench.Target{target}
+	plans, err := loaded.Expand(selection)
+	if err != nil {
+		return nil, err
+	}
+	pool := bench.Pool{Target: target, SizeClass: 2, Name: "main"}
+	var jobs []store.Job
+	for _, p := range plans {
+		identity := bench.JobIdentity{
+			Tag: r.Tag, Target: p.Target, Backend: p.Backend, Profile: p.Profile, Kind: p.Kind, Suite: project.SuiteHash, TestCases: p.TestCases, SizeClass: 2,
+		}
+		jobs = append(jobs, store.Job{
+			Project: r.Project, Key: identity.Key(), Tag: r.Tag, Kind: p.Kind, Target: p.Target, Backend: p.Backend, Profile: p.Profile,
+			SuiteHash: project.SuiteHash, TestCases: p.TestCases, SizeClass: 2, Pool: pool.Name, TaskQueue: pool.TaskQueue(),
+			Queue: "project:" + r.Project, Weight: 1, Priority: 3, RequestCreated: r.CreatedAt,
+		})
+	}
+	return jobs, nil
+}
+
+// measure PROJECT TAG SECONDS carries a request out: each test case takes about
+// so long.
+func (s *service) measure(args []string) error {
+	seconds, err := strconv.ParseFloat(args[2], 64)
+	if err != nil {
+		return err
+	}
+	plans, err := s.started(args[0], args[1])
+	if err != nil {
+		return err
+	}
+	for _, plan := range plans {
+		if _, err := s.collector.UploadBlock(s.t.Context(), plan.Run.ID, 1, collections(plan.Missing, seconds)); err != nil {
+			return err
+		}
+		if err := s.collector.FinishRun(s.t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: bench.RunSuccess}); err != nil {
+			return err
+		}
+	}
+	return s.close(args[0], args[1], plans, bench.Success)
+}
+
+// fail PROJECT TAG MESSAGE carries a request out whose test cases all fail.
+func (s *service) fail(args []string) error {
+	plans, err := s.started(args[0], args[1])
+	if err != nil {
+		return err
+	}
+	for _, plan := range plans {
+		var block apiclient.Block
+		for _, tc := range plan.Missing {
+			block.Errors = append(block.Errors, apiclient.BlockError{TestCase: &tc, Kind: bench.FailJob, Message: args[2], OutputTail: "last words\n"})
+		}
+		if _, err := s.collector.UploadBlock(s.t.Context(), plan.Run.ID, 1, block); err != nil {
+			return err
+		}
+		if err := s.collector.FinishRun(s.t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: bench.RunFailure, Message: args[2]}); err != nil {
+			return err
+		}
+	}
+	return s.close(args[0], args[1], plans, bench.Failure)
+}
+
+// finish RUN ends a run after some more output.
+func (s *service) finish(args []string) error {
+	run, said := bench.RunID(args[0]), "the end\n"
+	piece, err := s.collector.RunLog(s.t.Context(), run, apiclient.LogQuery{})
+	if err != nil {
+		return err
+	}
+	if _, err := s.collector.AppendLog(s.t.Context(), run, piece.Next, []byte(said)); err != nil {
+		return err
+	}
+	return s.collector.FinishRun(s.t.Context(), run, apiclient.RunFinish{Outcome: bench.RunFailure})
+}
+
+func (s *service) close(project, tag string, plans []apiclient.RunPlan, outcome bench.Outcome) error {
+	ctx := s.t.Context()
+	for _, plan := range plans {
+		if _, err := s.record.FinishJob(ctx, plan.Job.Key, ""); err != nil {
+			return err
+		}
+	}
+	r, err := s.record.RequestByTag(ctx, project, tag)
+	if err != nil {
+		return err
+	}
+	return s.record.CompleteRequest(ctx, r.ID, outcome, "", nil, fmt.Sprintf("%s of %s", outcome, tag))
+}
+
+// collections are five of each test case, with times around seconds.
+func collections(cases []bench.TestCase, seconds float64) apiclient.Block {
+	var out apiclient.Block
+	for _, tc := range cases {
+		r := apiclient.TestCaseResult{TestCase: tc}
+		for i := range 5 {
+			took := seconds * (1 + float64(i)/1000)
+			r.Collections = append(r.Collections, apiclient.Collection{
+				Iteration: i + 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC),
+				Values: map[bench.Metric]float64{bench.WallTime: took, bench.CPUTime: took / 2, bench.MinorFaults: 100 * took, "size:binary": 12345},
+			})
+		}
+		out.Results = append(out.Results, r)
+	}
+	return out
+}

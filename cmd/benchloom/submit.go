@@ -1,0 +1,252 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/cli"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+// selectionFlags choose what of a suite is measured.
+type selectionFlags struct {
+	selection suite.Selection
+	targets   []string
+}
+
+func (f *selectionFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.selection.Set, "set", "", "a set of the suite; the other flags narrow or override it")
+	flags.IntVar(&f.selection.Iterations, "iterations", 0, "measurements of each test case (default: the suite's)")
+	f.addNames(flags)
+}
+
+// addNames adds the flags that narrow test cases by their parts.
+func (f *selectionFlags) addNames(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.selection.Benchmarks, "benchmark", nil, "only these benchmarks")
+	flags.StringSliceVar(&f.selection.Profiles, "profile", nil, "only these profiles")
+	flags.StringSliceVar(&f.selection.Scenarios, "scenario", nil, "only these scenarios")
+	flags.StringSliceVar(&f.selection.Backends, "backend", nil, "only these backends")
+	flags.StringSliceVar(&f.targets, "target", nil, "only these targets")
+}
+
+func (f *selectionFlags) read() (suite.Selection, error) {
+	s := f.selection
+	if s.Iterations < 0 {
+		return s, usage(fmt.Errorf("--iterations %d: use a number above 0", s.Iterations))
+	}
+	for _, name := range f.targets {
+		target, err := bench.ParseTarget(name)
+		if err != nil {
+			return s, usage(err)
+		}
+		s.Targets = append(s.Targets, target)
+	}
+	return s, nil
+}
+
+type submitFlags struct {
+	serviceFlags
+	selectionFlags
+	adhoc              bool
+	project, date, key string
+	sizeClass          int
+	timeout            time.Duration
+	environ            []string
+	wait, quiet        bool
+	output             string
+	newRequest         apiclient.NewRequest
+}
+
+func newSubmit() *cobra.Command {
+	var f submitFlags
+	cmd := &cobra.Command{
+		Use:     "submit PROJECT TAG | --adhoc -- COMMAND [ARG...]",
+		GroupID: groupUse,
+		Short:   "Ask for an artifact, or a command, to be benchmarked",
+		Long: `Asks for the artifact TAG of a project, usually a release, to be benchmarked,
+and prints the ID of the request. Asking again for the same artifact gives the
+same request.
+
+With --adhoc the work is your own: it is admitted at once and compared with
+nothing. It is either a command after '--', which runs in an empty directory
+without a shell, or, with PROJECT and TAG, a part of the project's suite.
+
+--wait shows the progress and ends with the request: with exit code 4 when its
+outcome is not success. Ctrl-C ends the waiting, not the request.`,
+		Example: `  benchloom submit go 1.26.0
+  benchloom submit go 1.26.0 --set demo --wait
+  benchloom submit go 1.26.0 --benchmark gin,lo --profile build --iterations 10
+  benchloom submit --adhoc --size-class 4 --timeout 5m --env MODE=fast -- ./measure.sh --quick`,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+	}
+	flags := cmd.Flags()
+	f.serviceFlags.add(flags)
+	f.selectionFlags.add(flags)
+	flags.BoolVar(&f.adhoc, "adhoc", false, "your own work, such as a single command after '--'")
+	flags.StringVar(&f.project, "project", "", "project of a command (default "+apiclient.AdHocProject+")")
+	flags.StringVar(&f.date, "date", "", "date of the release, YYYY-MM-DD")
+	flags.StringVar(&f.key, "key", "", "idempotency key: the same key gives the same request")
+	flags.IntVar(&f.sizeClass, "size-class", 0, "size class of ad-hoc work (default: the project's)")
+	flags.DurationVar(&f.timeout, "timeout", 0, "bound of one iteration of a command (default 30m)")
+	flags.StringArrayVar(&f.environ, "env", nil, "NAME=value for a command; may be repeated")
+	flags.BoolVar(&f.wait, "wait", false, "show the progress until it ends")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print only the ID")
+	outputFlag(cmd, &f.output, formatTable, formatJSON)
+	return cmd
+}
+
+func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
+	wanted, err := f.request(cmd, args)
+	if err != nil {
+		return err
+	}
+	api, err := f.connect()
+	if err != nil {
+		return err
+	}
+	created, err := api.CreateRequest(cmd.Context(), wanted)
+	if err != nil {
+		return reached(err)
+	}
+	out := cmd.OutOrStdout()
+	switch {
+	case f.quiet:
+		fmt.Fprintln(out, created.ID)
+	case f.output == formatJSON && !f.wait:
+		return cli.WriteJSON(out, created)
+	case f.output == formatJSON:
+	case created.Created:
+		fmt.Fprintf(out, "request %s: %s\n", created.ID, cli.Printable(cli.Subject(created)))
+	default:
+		fmt.Fprintf(out, "request %s: %s was asked for before, it is %s\n", created.ID, cli.Printable(cli.Subject(created)), cli.Standing(created))
+	}
+	if !f.wait {
+		if !f.quiet {
+			fmt.Fprintf(out, "watch it with 'benchloom status %s --watch'\n", created.ID)
+		}
+		return nil
+	}
+	w := &watcher{api: api, refs: []string{string(created.ID)}, quiet: f.quiet, out: cmd.ErrOrStderr()}
+	ended, err := w.run(cmd.Context())
+	if err != nil {
+		return f.interrupted(cmd, created, err)
+	}
+	if f.output == formatJSON {
+		if err := cli.WriteJSON(out, ended[0]); err != nil {
+			return err
+		}
+	}
+	return outcomes(ended)
+}
+
+// interrupted says that a request goes on although nobody waits any longer.
+func (f *submitFlags) interrupted(cmd *cobra.Command, r apiclient.Request, err error) error {
+	if cmd.Context().Err() == nil {
+		return reached(err)
+	}
+	return fmt.Errorf("no longer waiting for request %s, which goes on; 'benchloom request cancel %s --reason …' ends it", r.ID, r.ID)
+}
+
+// request is what the flags ask for.
+func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewRequest, error) {
+	selection, err := f.read()
+	if err != nil {
+		return apiclient.NewRequest{}, err
+	}
+	class := bench.SizeClass(0)
+	if f.sizeClass != 0 {
+		if class, err = bench.NewSizeClass(f.sizeClass); err != nil {
+			return apiclient.NewRequest{}, usage(fmt.Errorf("--size-class: %w", err))
+		}
+	}
+	wanted := apiclient.NewRequest{IdempotencyKey: f.key, SizeClass: class}
+	switch dash := cmd.ArgsLenAtDash(); {
+	case f.adhoc && dash == 0 && len(args) > 0:
+		return f.command(wanted, selection, args)
+	case dash >= 0:
+		return wanted, usage(errors.New("a command after '--' needs --adhoc and no other arguments: benchloom submit --adhoc -- COMMAND [ARG...]"))
+	case f.adhoc && len(args) == 0:
+		return wanted, usage(errors.New("--adhoc needs a command after '--', or a project and a tag"))
+	}
+	if err := exactArgs(2)(cmd, args); err != nil {
+		return wanted, err
+	}
+	for flag, given := range map[string]bool{"--project": f.project != "", "--timeout": f.timeout != 0, "--env": len(f.environ) > 0} {
+		if given {
+			return wanted, usage(fmt.Errorf("%s belongs to a command: benchloom submit --adhoc -- COMMAND [ARG...]", flag))
+		}
+	}
+	if class != 0 && !f.adhoc {
+		return wanted, usage(errors.New("--size-class belongs to --adhoc; the size class of a project's requests is in its configuration"))
+	}
+	wanted.Project, wanted.Tag, wanted.Type, wanted.Selection = args[0], args[1], bench.Release, selection
+	if f.adhoc {
+		wanted.Type = bench.AdHoc
+	}
+	if err := errors.Join(bench.CheckName("project", wanted.Project), bench.CheckTag(wanted.Tag)); err != nil {
+		return wanted, usage(err)
+	}
+	if f.date != "" {
+		date, err := time.Parse(time.DateOnly, f.date)
+		if err != nil {
+			return wanted, usage(fmt.Errorf("--date %q: write it as YYYY-MM-DD", f.date))
+		}
+		wanted.CommitDate = &date
+	}
+	return wanted, nil
+}
+
+// command completes the request for a single command.
+func (f *submitFlags) command(wanted apiclient.NewRequest, selection suite.Selection, argv []string) (apiclient.NewRequest, error) {
+	if selection.Set != "" || len(selection.Benchmarks)+len(selection.Profiles)+len(selection.Scenarios)+len(selection.Backends) > 0 || f.date != "" {
+		return wanted, usage(errors.New("a command has no set, benchmarks, profiles, scenarios, backends and date: leave these flags out"))
+	}
+	if len(selection.Targets) > 1 {
+		return wanted, usage(errors.New("a command runs on one target: name one"))
+	}
+	if len(selection.Targets) == 1 {
+		wanted.Target = selection.Targets[0]
+	}
+	if f.timeout < 0 || f.timeout%time.Second != 0 {
+		return wanted, usage(fmt.Errorf("--timeout %s: use whole seconds above zero, such as 90s or 5m", f.timeout))
+	}
+	wanted.Project, wanted.Type = f.project, bench.AdHoc
+	wanted.Command = &apiclient.Command{Argv: argv, TimeoutSeconds: int(f.timeout / time.Second), Iterations: selection.Iterations}
+	for _, e := range f.environ {
+		name, value, ok := strings.Cut(e, "=")
+		if !ok || name == "" {
+			return wanted, usage(fmt.Errorf("--env %q: write NAME=value", e))
+		}
+		if wanted.Command.Env == nil {
+			wanted.Command.Env = map[string]string{}
+		}
+		wanted.Command.Env[name] = value
+	}
+	return wanted, nil
+}
+
+// outcomes is an error when a request did not succeed.
+func outcomes(ended []apiclient.RequestDetail) error {
+	var errs []error
+	for _, d := range ended {
+		if d.Outcome == bench.Success {
+			continue
+		}
+		text := fmt.Sprintf("request %s (%s) ended with %s", d.ID, cli.Printable(cli.Subject(d.Request)), d.Outcome)
+		if d.Message != "" {
+			text += ": " + cli.Printable(d.Message)
+		}
+		errs = append(errs, fmt.Errorf("%s; 'benchloom status %s' shows more", text, d.ID))
+	}
+	if len(errs) > 0 {
+		return &exitError{exitOutcome, errors.Join(errs...)}
+	}
+	return nil
+}

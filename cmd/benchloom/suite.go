@@ -1,0 +1,187 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/cli"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+func newSuite() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "suite",
+		GroupID: groupLocal,
+		Short:   "Make and check suites",
+		Example: `  benchloom suite init my-suite
+  benchloom suite check my-suite`,
+	}, newSuiteInit(), newSuiteCheck(), newSuiteList(), newSuiteSchema())
+}
+
+// suiteProblems names the directory before each problem of a suite, so that
+// editors find the file. A selection of what the suite does not have is an error
+// of the command line.
+func suiteProblems(dir string, err error) error {
+	var wrong *suite.Error
+	if !errors.As(err, &wrong) {
+		if errors.Is(err, bench.ErrInvalid) {
+			return usage(err)
+		}
+		return err
+	}
+	lines := make([]string, len(wrong.Problems))
+	for i, p := range wrong.Problems {
+		p.File = filepath.Join(dir, filepath.FromSlash(p.File))
+		lines[i] = p.String()
+	}
+	return errors.New(strings.Join(lines, "\n"))
+}
+
+func newSuiteInit() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "init DIR",
+		Short: "Make a small suite that works, to start from",
+		Example: `  benchloom suite init my-suite
+  benchloom suite check my-suite`,
+		Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if name == "" {
+				dir, err := filepath.Abs(args[0])
+				if err != nil {
+					return fmt.Errorf("finding the directory: %w", err)
+				}
+				name = filepath.Base(dir)
+			}
+			if err := suite.Init(args[0], name); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "made the suite %s in %s; look at it, then run 'benchloom suite check %s'\n", name, args[0], args[0])
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "name of the suite (default: that of the directory)")
+	return cmd
+}
+
+func newSuiteCheck() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "check [DIR]",
+		Short: "Find everything that is wrong with a suite",
+		Long: `Checks the suite in a directory, the current one by default: all problems with
+file, line and column, warnings, how much it expands to, and its content hash.`,
+		Example: `  benchloom suite check suites/go`,
+		Args:    rangeArgs(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir, err := suiteDir(args)
+			if err != nil {
+				return err
+			}
+			report, err := suite.Check(dir)
+			if err != nil {
+				return err
+			}
+			for i := range report.Problems {
+				report.Problems[i].File = filepath.Join(dir, filepath.FromSlash(report.Problems[i].File))
+			}
+			if err := show(cmd, output, report, cli.SuiteReport); err != nil {
+				return err
+			}
+			if !report.OK() {
+				return fmt.Errorf("the suite in %s is not valid", dir)
+			}
+			return nil
+		},
+	}
+	outputFlag(cmd, &output, formatTable, formatJSON)
+	return cmd
+}
+
+// suiteDir is the folder that is named, else the current one.
+func suiteDir(args []string) (string, error) {
+	dir := "."
+	if len(args) > 0 {
+		dir = args[0]
+	}
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = errors.New("not a directory")
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s is no suite: %w; name a folder with a %s", dir, err, suite.FileName)
+	}
+	return dir, nil
+}
+
+func newSuiteList() *cobra.Command {
+	var narrow selectionFlags
+	var output string
+	cmd := &cobra.Command{
+		Use:     "list [DIR]",
+		Short:   "List the test cases that a selection of a suite expands to",
+		Example: `  benchloom suite list suites/go --set demo`,
+		Args:    rangeArgs(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			selection, err := narrow.read()
+			if err != nil {
+				return err
+			}
+			dir, err := suiteDir(args)
+			if err != nil {
+				return err
+			}
+			loaded, err := suite.LoadDir(dir)
+			if err != nil {
+				return suiteProblems(dir, err)
+			}
+			plans, err := loaded.Expand(selection)
+			if err != nil {
+				return suiteProblems(dir, err)
+			}
+			if output == formatJSON {
+				return cli.WriteJSON(cmd.OutOrStdout(), plannedJobs(plans))
+			}
+			return cli.TestCases(cmd.OutOrStdout(), plans, view(cmd))
+		},
+	}
+	narrow.add(cmd.Flags())
+	outputFlag(cmd, &output, formatTable, formatJSON)
+	return cmd
+}
+
+// plannedJob is a job that a selection expands to.
+type plannedJob struct {
+	Kind      bench.JobKind    `json:"kind"`
+	MinSize   bench.SizeClass  `json:"min_size"`
+	TestCases []bench.TestCase `json:"test_cases"`
+}
+
+func plannedJobs(plans []suite.JobPlan) []plannedJob {
+	jobs := make([]plannedJob, len(plans))
+	for i, p := range plans {
+		jobs[i] = plannedJob{Kind: p.Kind, MinSize: p.MinSize, TestCases: p.TestCases}
+	}
+	return jobs
+}
+
+func newSuiteSchema() *cobra.Command {
+	return &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON Schema of suite.yaml, for editors",
+		Example: `  benchloom suite schema >suite.schema.json`,
+		Args:    exactArgs(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := cmd.OutOrStdout().Write(suite.Schema()); err != nil {
+				return fmt.Errorf("writing the schema: %w", err)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/devstack"
+	"github.com/benchloom/benchloom/internal/up"
+	"github.com/benchloom/benchloom/starter"
+)
+
+func newUp() *cobra.Command {
+	var f processFlags
+	var o up.Options
+	var target string
+	cmd := &cobra.Command{
+		Use:     "up",
+		GroupID: groupRun,
+		Short:   "Start everything on this machine",
+		Long: `Starts a private Postgres, the embedded Temporal server with its Web UI, the
+API, an orchestrator and collectors, all on loopback, with all state below one
+directory. Ctrl-C stops all of it; the next 'benchloom up' continues where it was.
+
+The services keep one core, the rest is one collector. With TEMPORAL_ADDRESS or
+DATABASE_URL set, those are used instead of the embedded parts.`,
+		Example: `  benchloom up
+  benchloom up --collectors 2x1,1x4
+  benchloom up --state-dir /var/lib/benchloom`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := f.logger(cmd)
+			if err != nil {
+				return err
+			}
+			if o.Target, err = bench.ParseTarget(target); err != nil {
+				return usage(fmt.Errorf("--target: %w", err))
+			}
+			if o.Program, err = os.Executable(); err != nil {
+				return fmt.Errorf("finding the benchloom binary: %w", err)
+			}
+			if o.StateDir, err = filepath.Abs(o.StateDir); err != nil {
+				return fmt.Errorf("finding the state directory: %w", err)
+			}
+			if o.Cores, err = up.AvailableCores(); err != nil {
+				return err
+			}
+			o.TemporalProgram = up.TemporalProgram(os.Getenv, o.Program)
+			o.TemporalAddress, o.DatabaseURL = os.Getenv("TEMPORAL_ADDRESS"), os.Getenv("DATABASE_URL")
+			o.Environ, o.Log, o.Now = os.Environ(), log, time.Now
+			err = up.Run(cmd.Context(), o, func(a up.Addresses) { announce(cmd.ErrOrStderr(), o, a) }, secondInterrupt(cmd))
+			var running *devstack.AlreadyRunningError
+			if errors.As(err, &running) {
+				return fmt.Errorf("%w; 'benchloom status' talks to the one that runs", err)
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	f.add(flags)
+	flags.StringVar(&o.StateDir, "state-dir", env("BENCHLOOM_STATE_DIR", devstack.DefaultStateDir), "where everything is kept")
+	flags.StringVar(&o.Collectors, "collectors", "", "collectors by size class, such as 2x1,1x4 (default: one with all cores but the services')")
+	flags.BoolVar(&o.ShareCores, "share-cores", false, "allow collectors on shared cores; their results are marked co-located")
+	flags.StringVar(&target, "target", hostTarget(), "target tuple of this machine")
+	flags.StringVar(&o.Namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
+	flags.IntVar(&o.APIPort, "api-port", 7480, "port of the API; 0 takes a free one")
+	flags.IntVar(&o.MetricsPort, "metrics-port", 7481, "first port for the metrics of orchestrator and collectors; 0 takes free ones")
+	flags.IntVar(&o.TemporalPort, "temporal-port", 7233, "port of the embedded Temporal; 0 takes a free one")
+	flags.IntVar(&o.TemporalUIPort, "temporal-ui-port", 8233, "port of Temporal's Web UI; 0 takes a free one")
+	return cmd
+}
+
+// secondInterrupt is closed by the second Ctrl-C: the first stops everything,
+// the second hurries.
+func secondInterrupt(cmd *cobra.Command) <-chan struct{} {
+	hurry := make(chan struct{})
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		fmt.Fprintln(cmd.ErrOrStderr(), "stopping; once more to hurry")
+		<-signals
+		close(hurry)
+	}()
+	return hurry
+}
+
+func announce(w io.Writer, o up.Options, a up.Addresses) {
+	fmt.Fprintf(w, "\nBenchloom is ready.\n  API          %s\n", a.API)
+	if a.TemporalUI != "" {
+		fmt.Fprintf(w, "  Temporal UI  %s/namespaces/%s/workflows\n", a.TemporalUI, o.Namespace)
+	}
+	fmt.Fprintf(w, "  state        %s\n  stop         Ctrl-C\n\n", o.StateDir)
+}

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+// Projects writes a list of projects.
+func Projects(w io.Writer, list []apiclient.Project, v View) error {
+	if len(list) == 0 {
+		return write(w, "There are no projects; make one with 'benchloom project apply -f FILE'.\n")
+	}
+	t := NewTable(Column{Heading: "project"}, Column{Heading: "suite"}, Column{Heading: "targets"}, Column{Heading: "changed"}, Column{Heading: "description", Flex: true})
+	for _, p := range list {
+		t.Row(p.Name, p.Suite, targets(p.Config.Targets), Ago(v.Now, p.UpdatedAt), p.Config.Description)
+	}
+	return t.Write(w, v.Width)
+}
+
+func targets(list []bench.Target) string {
+	names := make([]string, len(list))
+	for i, t := range list {
+		names[i] = string(t)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Project writes a project's configuration.
+func Project(w io.Writer, p apiclient.Project, v View) error {
+	class := ""
+	if p.Config.Size.Class != 0 {
+		class = strconv.Itoa(int(p.Config.Size.Class))
+	}
+	policy := p.Config.Queue.Policy
+	if policy == "" {
+		policy = "spec"
+	}
+	pairs := [][2]string{
+		{"description", p.Config.Description}, {"suite", p.Suite}, {"suite hash", p.SuiteHash},
+		{"targets", targets(p.Config.Targets)}, {"queue policy", policy}, {"in progress", fmt.Sprintf("at most %s", Plural(p.Config.Slots(), "request"))},
+		{"size class", class}, {"attempts", fmt.Sprintf("%d of a failing job", p.Config.Fails())},
+		{"artifacts", source(p.Config.Artifacts.Provider, p.Config.Artifacts.Parameters)},
+	}
+	for _, tag := range slices.Sorted(maps.Keys(p.Config.Artifacts.Tags)) {
+		t := p.Config.Artifacts.Tags[tag]
+		pairs = append(pairs, [2]string{"artifact " + tag, source(t.Provider, t.Parameters)})
+	}
+	pairs = append(pairs, [2]string{"created", moment(v.Now, &p.CreatedAt)}, [2]string{"changed", moment(v.Now, &p.UpdatedAt)})
+	if err := write(w, "project "+p.Name+"\n"); err != nil {
+		return err
+	}
+	return Fields(w, pairs...)
+}
+
+func source(provider string, parameters map[string]string) string {
+	text := provider
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		text += fmt.Sprintf(" %s=%s", name, parameters[name])
+	}
+	return text
+}
+
+// Applied writes what applying a project has changed, or would change.
+func Applied(w io.Writer, a apiclient.Applied) error {
+	var b strings.Builder
+	switch {
+	case !a.Changed:
+		fmt.Fprintf(&b, "project %s: nothing to change\n", a.Project.Name)
+	case a.DryRun:
+		fmt.Fprintf(&b, "project %s would change (dry run, nothing was applied):\n", a.Project.Name)
+	default:
+		fmt.Fprintf(&b, "project %s applied:\n", a.Project.Name)
+	}
+	for _, change := range a.Changes {
+		b.WriteString("  " + Printable(change) + "\n")
+	}
+	return write(w, b.String())
+}
+
+// Collectors writes a list of collectors.
+func Collectors(w io.Writer, list []apiclient.Collector, v View) error {
+	if len(list) == 0 {
+		return write(w, "There are no collectors; start one with 'benchloom up' or 'benchloom collector'.\n")
+	}
+	t := NewTable(Column{Heading: "collector"}, Column{Heading: "state"}, Column{Heading: "target"}, Column{Heading: "class", Right: true},
+		Column{Heading: "pool"}, Column{Heading: "run"}, Column{Heading: "heard of"}, Column{Heading: "version"}, Column{Heading: "remarks", Flex: true})
+	for _, c := range list {
+		t.Row(c.Name, words(c.State), string(c.Target), strconv.Itoa(int(c.SizeClass)), c.Pool, string(c.CurrentRun), Ago(v.Now, c.LastHeartbeat), c.Version, remarks(c))
+	}
+	return t.Write(w, v.Width)
+}
+
+func remarks(c apiclient.Collector) string {
+	var list []string
+	if c.CoLocated {
+		list = append(list, "co-located")
+	}
+	for _, u := range c.Unenforced {
+		list = append(list, "no "+u.Name+" limit")
+	}
+	return strings.Join(list, ", ")
+}
+
+// Collector writes one collector with the facts of its machine.
+func Collector(w io.Writer, c apiclient.Collector, v View) error {
+	coLocated := ""
+	if c.CoLocated {
+		coLocated = "yes: its results compare only with their like"
+	}
+	pairs := [][2]string{
+		{"state", words(c.State)}, {"target", string(c.Target)}, {"size class", strconv.Itoa(int(c.SizeClass))}, {"pool", c.Pool},
+		{"run", string(c.CurrentRun)}, {"co-located", coLocated}, {"hardware", c.HardwareID}, {"version", c.Version}, {"epoch", strconv.FormatInt(c.Epoch, 10)},
+		{"registered", moment(v.Now, &c.RegisteredAt)}, {"heard of", moment(v.Now, &c.LastHeartbeat)},
+	}
+	for _, u := range c.Unenforced {
+		pairs = append(pairs, [2]string{"not enforced", u.Name + ": " + u.Reason})
+	}
+	var facts map[string]any
+	if len(c.Facts) > 0 && json.Unmarshal(c.Facts, &facts) == nil {
+		for _, name := range slices.Sorted(maps.Keys(facts)) {
+			text, err := json.Marshal(facts[name])
+			if err != nil {
+				return fmt.Errorf("writing the facts of collector %s: %w", c.Name, err)
+			}
+			pairs = append(pairs, [2]string{words(name), strings.Trim(string(text), `"`)})
+		}
+	}
+	if err := write(w, "collector "+c.Name+"\n"); err != nil {
+		return err
+	}
+	return Fields(w, pairs...)
+}
+
+// TestCases writes what a selection of a suite expands to.
+func TestCases(w io.Writer, plans []suite.JobPlan, v View) error {
+	t := NewTable(Column{Heading: "benchmark"}, Column{Heading: "profile"}, Column{Heading: "scenario"}, Column{Heading: "backend"},
+		Column{Heading: "kind"}, Column{Heading: "target"}, Column{Heading: "class", Right: true})
+	count := 0
+	for _, p := range plans {
+		for _, tc := range p.TestCases {
+			count++
+			t.Row(tc.Benchmark, tc.Profile, tc.Scenario, tc.Backend, string(p.Kind), string(tc.Target), "≥"+strconv.Itoa(int(p.MinSize)))
+		}
+	}
+	if err := t.Write(w, v.Width); err != nil {
+		return err
+	}
+	return write(w, fmt.Sprintf("%s in %s\n", Plural(count, "test case"), Plural(len(plans), "job")))
+}
+
+// SuiteReport writes what is wrong with a suite, one problem in a line as
+// compilers do, and how much it measures.
+func SuiteReport(w io.Writer, r suite.Report, v View) error {
+	var b strings.Builder
+	for _, p := range r.Problems {
+		b.WriteString(Printable(p.String()) + "\n")
+	}
+	if r.OK() {
+		fmt.Fprintf(&b, "suite %s is valid; hash %s\n", r.Name, r.Hash)
+	}
+	if err := write(w, b.String()); err != nil || len(r.Sizes) == 0 {
+		return err
+	}
+	t := NewTable(Column{Heading: "set"}, Column{Heading: "jobs", Right: true}, Column{Heading: "test cases", Right: true})
+	for _, s := range r.Sizes {
+		name := s.Set
+		if name == "" {
+			name = "(without --set)"
+		}
+		t.Row(name, strconv.Itoa(s.Jobs), strconv.Itoa(s.TestCases))
+	}
+	return t.Write(w, v.Width)
+}

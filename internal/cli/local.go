@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/perf/benchunit"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/jobrun"
+	"github.com/benchloom/benchloom/internal/results"
+	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// LocalReport is what a local run has measured, and the comparison when it
+// measured two artifacts.
+type LocalReport struct {
+	Suite string `json:"suite"`
+	// Artifacts are in the order of measuring: the baseline first.
+	Artifacts []LocalArtifact `json:"artifacts"`
+	Results   []jobrun.Result `json:"results"`
+	// Comparison of the first artifact with the second; nil for one artifact.
+	Comparison *stats.Comparison `json:"comparison,omitempty"`
+	Summary    *stats.Summary    `json:"summary,omitempty"`
+	// Missing are test cases that failed or were left out, with the reason.
+	Missing []apiclient.MissingTestCase `json:"missing,omitempty"`
+}
+
+// LocalArtifact is an artifact as it was measured.
+type LocalArtifact struct {
+	Tag      string `json:"tag"`
+	Identity string `json:"identity"`
+}
+
+// NewLocalReport sums up a local run. Asked and all choose the metrics of the
+// comparison as [ChooseMetrics] does; the results keep all of theirs.
+func NewLocalReport(r *jobrun.LocalResults, asked []string, all bool) (LocalReport, error) {
+	report := LocalReport{Suite: r.Suite.Name(), Results: r.Results}
+	for _, s := range r.Subjects {
+		report.Artifacts = append(report.Artifacts, LocalArtifact{Tag: s.Name, Identity: s.Identity})
+	}
+	report.Missing = localMissing(r.Results)
+	if len(r.Subjects) == 0 {
+		return report, nil
+	}
+	chosen, err := ChooseMetrics(measuredLocally(r.Results), asked, all)
+	if err != nil {
+		return report, err
+	}
+	a := samples(r.Of(r.Subjects[0].Name), chosen)
+	if len(r.Subjects) == 1 {
+		// Compared with nothing: the statistics of one side are what is wanted.
+		series, _ := results.Pairs(r.Suite, a, a)
+		for i := range series {
+			series[i].B = nil
+		}
+		comparison, err := stats.Compare(series, stats.DefaultOptions())
+		report.Comparison = &comparison
+		return report, err
+	}
+	series, _ := results.Pairs(r.Suite, a, samples(r.Of(r.Subjects[1].Name), chosen))
+	options := stats.DefaultOptions()
+	// The artifacts were measured in turns: what drifts hits both alike.
+	options.SessionVariance = 0
+	comparison, err := stats.Compare(series, options)
+	if err != nil {
+		return report, fmt.Errorf("comparing %s with %s: %w", r.Subjects[1].Name, r.Subjects[0].Name, err)
+	}
+	summary := stats.Summarize(comparison, stats.TestCases{})
+	report.Comparison, report.Summary = &comparison, &summary
+	return report, nil
+}
+
+func measuredLocally(list []jobrun.Result) []bench.Metric {
+	metrics := map[bench.Metric]bool{}
+	for _, r := range list {
+		for _, c := range r.Collections {
+			for m := range c.Metrics {
+				metrics[m] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(metrics))
+}
+
+// samples sorts collections into series. All were measured in one surrounding:
+// this machine.
+func samples(list []jobrun.Result, metrics []bench.Metric) []store.Samples {
+	var out []store.Samples
+	for _, r := range list {
+		for _, m := range metrics {
+			s := store.Samples{TestCase: r.TestCase, Metric: m}
+			for _, c := range r.Collections {
+				if v, ok := c.Metrics[m]; ok {
+					s.Values = append(s.Values, v)
+				}
+			}
+			if len(s.Values) > 0 {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+func localMissing(list []jobrun.Result) []apiclient.MissingTestCase {
+	var missing []apiclient.MissingTestCase
+	for _, r := range list {
+		switch {
+		case r.Failure != nil:
+			missing = append(missing, apiclient.MissingTestCase{Tag: r.Subject, TestCase: r.TestCase, Reason: "failed: " + r.Failure.Message})
+		case r.Skipped != "":
+			missing = append(missing, apiclient.MissingTestCase{Tag: r.Subject, TestCase: r.TestCase, Reason: "left out: " + r.Skipped})
+		}
+	}
+	return missing
+}
+
+// Failed counts the results that failed; those that were left out did not.
+func (r LocalReport) Failed() int {
+	n := 0
+	for _, result := range r.Results {
+		if result.Failure != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// WriteText writes the report for a terminal: the comparison of two artifacts,
+// or medians, minima and spreads of one.
+func (r LocalReport) WriteText(w io.Writer, options stats.TableOptions) error {
+	if err := r.heading(w); err != nil {
+		return err
+	}
+	switch {
+	case r.Comparison == nil:
+	case r.Summary != nil:
+		if err := stats.WriteText(w, *r.Comparison, *r.Summary, options); err != nil {
+			return err
+		}
+	default:
+		if err := writeStatistics(w, r.Comparison.Results, options.Width); err != nil {
+			return err
+		}
+	}
+	var b strings.Builder
+	if len(r.Missing) > 0 {
+		fmt.Fprintf(&b, "\nWithout a result (%d)\n", len(r.Missing))
+	}
+	missing(r.Missing, func(indent int, text string) { b.WriteString("  " + strings.Repeat("  ", indent) + text + "\n") })
+	if err := write(w, b.String()); err != nil {
+		return err
+	}
+	return r.outputs(w)
+}
+
+// outputs writes how failed commands ended.
+func (r LocalReport) outputs(w io.Writer) error {
+	for _, result := range r.Results {
+		if result.Failure == nil || result.Failure.Output == "" {
+			continue
+		}
+		text := fmt.Sprintf("\nEnd of the output of %s, %s\n%s", Printable(result.TestCase.String()), Printable(result.Subject), printableLines(result.Failure.Output, "  | "))
+		if err := write(w, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WriteMarkdown is WriteText as Markdown.
+func (r LocalReport) WriteMarkdown(w io.Writer, options stats.TableOptions) error {
+	if r.Summary == nil {
+		if err := write(w, "```\n"); err != nil {
+			return err
+		}
+		if err := r.WriteText(w, options); err != nil {
+			return err
+		}
+		return write(w, "```\n")
+	}
+	if err := stats.WriteMarkdown(w, *r.Comparison, *r.Summary, options); err != nil {
+		return err
+	}
+	var b strings.Builder
+	if len(r.Missing) > 0 {
+		fmt.Fprintf(&b, "\n### Without a result (%d)\n\n", len(r.Missing))
+	}
+	missing(r.Missing, func(indent int, text string) { b.WriteString(strings.Repeat("  ", indent) + "- " + text + "\n") })
+	return write(w, b.String())
+}
+
+func (r LocalReport) heading(w io.Writer) error {
+	text := "suite " + r.Suite + "\n"
+	for i, a := range r.Artifacts {
+		name := "artifact"
+		if len(r.Artifacts) > 1 {
+			name = string(rune('A' + i))
+		}
+		text += fmt.Sprintf("%s: %s (%s)\n", name, Printable(a.Tag), Printable(a.Identity))
+	}
+	return write(w, text+"\n")
+}
+
+func writeStatistics(w io.Writer, list []stats.Result, width int) error {
+	t := NewTable(Column{Heading: "benchmark"}, Column{Heading: "profile"}, Column{Heading: "scenario"}, Column{Heading: "backend"},
+		Column{Heading: "metric"}, Column{Heading: "median", Right: true}, Column{Heading: "min", Right: true}, Column{Heading: "spread", Right: true}, Column{Heading: "n", Right: true})
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(x, y stats.Result) int {
+		return cmp.Or(bench.CompareTestCases(testCase(x.TestCase), testCase(y.TestCase)), cmp.Compare(x.Metric, y.Metric))
+	})
+	for _, r := range list {
+		t.Row(r.Benchmark, r.Profile, r.Scenario, r.Backend, r.Metric, quantity(r, r.A.Median), quantity(r, r.A.Min), spread(r.A), strconv.Itoa(r.A.N))
+	}
+	if err := t.Write(w, width); err != nil {
+		return err
+	}
+	return write(w, "spread: standard deviation in percent of the median\n")
+}
+
+func testCase(tc stats.TestCase) bench.TestCase {
+	return bench.TestCase{Benchmark: tc.Benchmark, Profile: tc.Profile, Scenario: tc.Scenario, Backend: tc.Backend, Target: bench.Target(tc.Target)}
+}
+
+// quantity writes a value with its unit: "1.23 ms", "45.6 MiB", "1200".
+func quantity(r stats.Result, value float64) string {
+	tidied, unit := benchunit.Tidy(value, r.Unit)
+	if r.Exact {
+		return fmt.Sprintf("%.0f %s", tidied, unit)
+	}
+	scaler := benchunit.CommonScale([]float64{tidied}, benchunit.ClassOf(unit))
+	number := scaler.Format(tidied)
+	number = number[:len(number)-len(scaler.Prefix)]
+	switch unit {
+	case "sec":
+		return number + " " + scaler.Prefix + "s"
+	case "B", "B/s":
+		return number + " " + scaler.Prefix + unit
+	}
+	return number + scaler.Prefix
+}
+
+func spread(s stats.Side) string {
+	switch {
+	case s.N < 2:
+		return "-"
+	case s.Median <= 0:
+		return strconv.FormatFloat(s.Spread, 'g', 3, 64)
+	}
+	return fmt.Sprintf("%.1f %%", 100*s.Spread/s.Median)
+}

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Screen redraws a few lines in place at the bottom of a terminal, with nothing
+// but ANSI escape sequences. Lines must not be wider than the terminal.
+type Screen struct {
+	w     io.Writer
+	drawn int
+}
+
+// NewScreen makes a screen on a terminal.
+func NewScreen(w io.Writer) *Screen { return &Screen{w: w} }
+
+// Draw replaces what was drawn last.
+func (s *Screen) Draw(lines []string) error {
+	var b strings.Builder
+	if s.drawn > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", s.drawn)
+	}
+	b.WriteString("\r")
+	for _, line := range lines {
+		b.WriteString(line + "\x1b[K\n")
+	}
+	b.WriteString("\x1b[J")
+	s.drawn = len(lines)
+	return write(s.w, b.String())
+}
+
+// Bar writes a bar of the given number of characters between brackets, with
+// only ASCII characters. It is full only when everything is done.
+func Bar(done, total, width int) string {
+	filled := 0
+	if total > 0 {
+		filled = min(width, max(0, width*done/total))
+	}
+	return "[" + strings.Repeat("#", filled) + strings.Repeat("-", width-filled) + "]"
+}

@@ -1,0 +1,124 @@
+package up
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/measure"
+)
+
+// Slot is one collector on this machine.
+type Slot struct {
+	Name  string
+	Class bench.SizeClass
+	CPUs  measure.CPUList
+	// CoLocated slots run beside another one, or on cores that they do not
+	// have for themselves.
+	CoLocated bool
+}
+
+// Layout is which cores belong to whom.
+type Layout struct {
+	Services measure.CPUList
+	Slots    []Slot
+}
+
+// Plan divides this machine's cores: one for the services, the rest for
+// collectors. Spec says how many of which size class ("2x1,1x4": two of class 1,
+// one of class 4); empty means one collector with all the rest.
+//
+// Cores are never shared unless share allows it. A collector that shares cores,
+// or a machine with another collector, is marked co-located.
+func Plan(cores measure.CPUList, spec string, share bool) (Layout, error) {
+	if len(cores) == 0 {
+		return Layout{}, fmt.Errorf("planning collectors: this machine shows no cores")
+	}
+	classes, err := parseSpec(spec)
+	if err != nil {
+		return Layout{}, err
+	}
+	free := cores[1:]
+	if len(classes) == 0 {
+		classes = []bench.SizeClass{bench.SizeClass(max(1, len(free)))}
+	}
+	wanted := 0
+	for _, c := range classes {
+		wanted += int(c)
+	}
+	shared := wanted > len(free)
+	if shared && !share {
+		return Layout{}, fmt.Errorf("planning collectors: %d cores are wanted, this machine has %d and the services keep one: ask for less with --collectors, or allow sharing with --share-cores (results are then marked co-located)", wanted, len(cores))
+	}
+	layout := Layout{Services: measure.CPUList{cores[0]}}
+	if shared {
+		free = cores
+	}
+	next := 0
+	for i, class := range classes {
+		if int(class) > len(cores) {
+			return Layout{}, fmt.Errorf("planning collectors: a collector of size class %d is wanted, this machine has %d cores", class, len(cores))
+		}
+		var cpus measure.CPUList
+		for range int(class) {
+			// With sharing, the last cores first: the services' own comes last.
+			at := next % len(free)
+			if shared {
+				at = len(free) - 1 - at
+			}
+			cpus = append(cpus, free[at])
+			next++
+		}
+		slices.Sort(cpus)
+		layout.Slots = append(layout.Slots, Slot{
+			Name: fmt.Sprintf("local-%d", i+1), Class: class, CPUs: slices.Compact(cpus),
+			CoLocated: shared || len(classes) > 1,
+		})
+	}
+	return layout, nil
+}
+
+func parseSpec(spec string) ([]bench.SizeClass, error) {
+	if spec == "" {
+		return nil, nil
+	}
+	var classes []bench.SizeClass
+	for part := range strings.SplitSeq(spec, ",") {
+		count, class, ok := strings.Cut(part, "x")
+		n, errN := strconv.Atoi(count)
+		c, errC := strconv.Atoi(class)
+		if !ok || errN != nil || errC != nil || n < 1 || n > 64 {
+			return nil, fmt.Errorf("--collectors %q: %q is not <number>x<size class>, as in 2x1,1x4", spec, part)
+		}
+		size, err := bench.NewSizeClass(c)
+		if err != nil {
+			return nil, fmt.Errorf("--collectors %q: %w", spec, err)
+		}
+		for range n {
+			classes = append(classes, size)
+		}
+	}
+	return classes, nil
+}
+
+// AvailableCores are those that this process may use: as the kernel says, else
+// all that the Go runtime counts.
+func AvailableCores() (measure.CPUList, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err == nil {
+		for line := range strings.Lines(string(status)) {
+			if list, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
+				return measure.ParseCPUList(strings.TrimSpace(list))
+			}
+		}
+	}
+	all := make([]int, runtime.NumCPU())
+	for i := range all {
+		all[i] = i
+	}
+	return measure.NewCPUList(all...)
+}

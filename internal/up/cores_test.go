@@ -1,0 +1,71 @@
+package up_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/measure"
+	"github.com/benchloom/benchloom/internal/up"
+)
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	eight := measure.CPUList{0, 1, 2, 3, 4, 5, 6, 7}
+	for name, c := range map[string]struct {
+		cores measure.CPUList
+		spec  string
+		share bool
+		want  []up.Slot
+	}{
+		"one collector has all that the services leave": {
+			cores: eight[:4],
+			want:  []up.Slot{{Name: "local-1", Class: 3, CPUs: measure.CPUList{1, 2, 3}}},
+		},
+		"several are on disjoint cores and co-located": {
+			cores: eight, spec: "2x1,1x4",
+			want: []up.Slot{
+				{Name: "local-1", Class: 1, CPUs: measure.CPUList{1}, CoLocated: true},
+				{Name: "local-2", Class: 1, CPUs: measure.CPUList{2}, CoLocated: true},
+				{Name: "local-3", Class: 4, CPUs: measure.CPUList{3, 4, 5, 6}, CoLocated: true},
+			},
+		},
+		"sharing takes the services' core last": {
+			cores: eight[:2], spec: "2x1", share: true,
+			want: []up.Slot{
+				{Name: "local-1", Class: 1, CPUs: measure.CPUList{1}, CoLocated: true},
+				{Name: "local-2", Class: 1, CPUs: measure.CPUList{0}, CoLocated: true},
+			},
+		},
+		"a single core can only be shared": {
+			cores: eight[:1], share: true,
+			want: []up.Slot{{Name: "local-1", Class: 1, CPUs: measure.CPUList{0}, CoLocated: true}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := up.Plan(c.cores, c.spec, c.share)
+			require.NoError(t, err)
+			require.Equal(t, c.want, got.Slots)
+			require.Equal(t, measure.CPUList{0}, got.Services)
+		})
+	}
+}
+
+func TestPlanRefuses(t *testing.T) {
+	t.Parallel()
+	two := measure.CPUList{0, 1}
+	for spec, want := range map[string]string{
+		"2x1":   "allow sharing with --share-cores",
+		"two":   "is not <number>x<size class>",
+		"1x0":   "size class",
+		"0x1":   "is not <number>x<size class>",
+		"1x1,":  "is not <number>x<size class>",
+		"99999": "is not <number>x<size class>",
+	} {
+		_, err := up.Plan(two, spec, false)
+		require.ErrorContains(t, err, want, spec)
+	}
+	_, err := up.Plan(two, "1x4", true)
+	require.ErrorContains(t, err, "this machine has 2 cores")
+}

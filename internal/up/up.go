@@ -1,0 +1,310 @@
+// Package up composes the whole service on one machine: a private Postgres, the
+// embedded Temporal, the API, an orchestrator and collectors, each its own
+// process.
+//
+// It decides which processes run with which arguments on which cores; package
+// devstack starts and watches them. It must not know what they do.
+package up
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/devstack"
+	"github.com/benchloom/benchloom/internal/measure"
+	"github.com/benchloom/benchloom/internal/protocol"
+)
+
+// Options are what `benchloom up` can be told.
+type Options struct {
+	StateDir   string
+	Collectors string // see [Plan]
+	ShareCores bool
+	// Ports on loopback. Metrics are served from MetricsPort on: the
+	// orchestrator's, then each collector's; 0 means free ones.
+	APIPort, TemporalPort, TemporalUIPort, MetricsPort int
+	// TemporalAddress and DatabaseURL replace the embedded parts.
+	TemporalAddress, Namespace, DatabaseURL string
+	// Program is the benchloom binary, TemporalProgram the embedded Temporal.
+	Program, TemporalProgram string
+	Target                   bench.Target
+	// Cores of this machine that may be used.
+	Cores measure.CPUList
+	// Environ is handed to the processes.
+	Environ []string
+	Log     *slog.Logger
+	Now     func() time.Time
+}
+
+// Addresses is where a running stack is reached.
+type Addresses struct {
+	API, Temporal, TemporalUI, Database string
+}
+
+// Names of addresses and tokens in the state directory.
+const (
+	AddressAPI        = "api"
+	AddressTemporal   = "temporal"
+	AddressTemporalUI = "temporal_ui"
+	AddressDatabase   = "database"
+	TokenUser         = "admin"
+	TokenCollector    = "collector"
+)
+
+const loopback = "127.0.0.1"
+
+// Groups of processes, in the order of starting.
+const (
+	groupStores = iota
+	groupAPI
+	groupWorkers
+)
+
+// Run starts everything, calls onReady when it serves, and stops everything when
+// the context ends. Hurry, when it is closed, makes the stop quick.
+func Run(ctx context.Context, o Options, onReady func(Addresses), hurry <-chan struct{}) (err error) {
+	layout, err := Plan(o.Cores, o.Collectors, o.ShareCores)
+	if err != nil {
+		return err
+	}
+	state, err := devstack.OpenState(o.StateDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, state.Close()) }()
+	s := &stack{Options: o, state: state, layout: layout}
+	if err := s.compose(ctx); err != nil {
+		return err
+	}
+	supervisor, err := devstack.NewSupervisor(devstack.Config{State: state, Logger: o.Log}, s.processes...)
+	if err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-hurry:
+			supervisor.Hurry()
+		case <-done:
+		}
+	}()
+	go func() {
+		select {
+		case <-supervisor.Ready():
+			if err := s.publish(supervisor); err != nil {
+				o.Log.Error("clients will not find the stack", "error", err)
+			}
+			onReady(s.addresses)
+		case <-done:
+		}
+	}()
+	return supervisor.Run(ctx)
+}
+
+type stack struct {
+	Options
+	state     *devstack.State
+	layout    Layout
+	addresses Addresses
+	processes []devstack.Process
+	nextPort  int
+}
+
+func (s *stack) compose(ctx context.Context) error {
+	if err := s.addStores(ctx); err != nil {
+		return err
+	}
+	tokens := make(map[string]string)
+	for _, name := range []string{TokenUser, TokenCollector} {
+		if _, err := s.state.Token(name); err != nil {
+			return fmt.Errorf("making the %s token: %w", name, err)
+		}
+		tokens[name] = s.state.Path("tokens", name)
+	}
+	apiPort, err := s.port(s.APIPort)
+	if err != nil {
+		return err
+	}
+	s.addresses.API = "http://" + net.JoinHostPort(loopback, strconv.Itoa(apiPort))
+	if s.APIPort != 0 {
+		if err := portFree("the API", apiPort); err != nil {
+			return err
+		}
+	}
+	s.add(devstack.Process{
+		Name: "api", Group: groupAPI, CPUs: s.layout.Services, Ready: ready(s.addresses.API),
+		Argv: []string{s.Program, "api", "--listen", strings.TrimPrefix(s.addresses.API, "http://"),
+			"--user-token-file", tokens[TokenUser], "--collector-token-file", tokens[TokenCollector], "--temporal-ui", s.addresses.TemporalUI},
+	})
+	s.nextPort = s.MetricsPort
+	metrics, err := s.metricsAddress()
+	if err != nil {
+		return err
+	}
+	s.add(devstack.Process{
+		Name: "orchestrator", Group: groupWorkers, CPUs: s.layout.Services, Ready: ready("http://" + metrics),
+		Argv: []string{s.Program, "orchestrator", "--metrics", metrics},
+	})
+	for _, slot := range s.layout.Slots {
+		if metrics, err = s.metricsAddress(); err != nil {
+			return err
+		}
+		argv := []string{s.Program, "collector", "--name", slot.Name, "--target", string(s.Target), "--size-class", strconv.Itoa(int(slot.Class)),
+			"--pool", "local", "--cpus", slot.CPUs.String(), "--state-dir", s.state.Path("collectors", slot.Name),
+			"--artifact-dir", s.state.Path("artifacts"), "--api", s.addresses.API, "--token-file", tokens[TokenCollector], "--metrics", metrics}
+		if slot.CoLocated {
+			argv = append(argv, "--co-located")
+		}
+		s.add(devstack.Process{Name: "collector-" + slot.Name, Group: groupWorkers, Argv: argv, Ready: ready("http://" + metrics), StopBound: 15 * time.Second})
+	}
+	return nil
+}
+
+// addStores adds Postgres and Temporal, where no others are to be used.
+func (s *stack) addStores(ctx context.Context) error {
+	s.addresses.Database, s.addresses.Temporal = s.DatabaseURL, s.TemporalAddress
+	if s.DatabaseURL == "" {
+		postgres, err := devstack.NewPostgres(ctx, s.state, devstack.PostgresOptions{MinMajor: 13})
+		if err != nil {
+			return err
+		}
+		p := postgres.Process()
+		p.Group, p.CPUs = groupStores, s.layout.Services
+		s.processes = append(s.processes, p)
+		s.addresses.Database = postgres.DSN()
+	}
+	if s.TemporalAddress != "" {
+		return nil
+	}
+	ui, err := s.port(s.TemporalUIPort)
+	if err != nil {
+		return err
+	}
+	temporal, err := devstack.NewTemporal(s.state, devstack.TemporalConfig{
+		Program: s.TemporalProgram, Port: s.TemporalPort, UIPort: ui, Namespace: Namespace(s.Namespace),
+	})
+	if err != nil {
+		return err
+	}
+	p := temporal.Process()
+	p.Group, p.CPUs = groupStores, s.layout.Services
+	s.processes = append(s.processes, p)
+	s.addresses.Temporal, s.addresses.TemporalUI = temporal.Address(), temporal.UIURL()
+	return nil
+}
+
+// Namespace is what Benchloom needs of its Temporal namespace.
+func Namespace(name string) devstack.Namespace {
+	attributes := make(devstack.SearchAttributes)
+	for _, key := range protocol.SearchAttributes() {
+		attributes[key.GetName()] = enumspb.IndexedValueType(key.GetValueType())
+	}
+	return devstack.Namespace{Name: name, Attributes: attributes}
+}
+
+func (s *stack) add(p devstack.Process) {
+	p.Env = append(withoutService(s.Environ),
+		"TEMPORAL_ADDRESS="+s.addresses.Temporal, "TEMPORAL_NAMESPACE="+s.Namespace, "DATABASE_URL="+s.addresses.Database,
+		// Small heaps: what the services do not use, benchmarks can.
+		"GOMEMLIMIT=64MiB")
+	s.processes = append(s.processes, p)
+}
+
+// withoutService removes the variables that are set for each process.
+func withoutService(environ []string) []string {
+	var out []string
+	for _, e := range environ {
+		switch name, _, _ := strings.Cut(e, "="); name {
+		case "TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "DATABASE_URL", "GOMEMLIMIT":
+		default:
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// port is a given port, or a free one for 0.
+func (s *stack) port(given int) (int, error) {
+	if given != 0 {
+		return given, nil
+	}
+	return devstack.FreePort(loopback)
+}
+
+func (s *stack) metricsAddress() (string, error) {
+	port, err := s.port(s.nextPort)
+	if err != nil {
+		return "", err
+	}
+	if s.nextPort != 0 {
+		s.nextPort++
+	}
+	return net.JoinHostPort(loopback, strconv.Itoa(port)), nil
+}
+
+// portFree finds out before anything starts.
+func portFree(what string, port int) error {
+	address := net.JoinHostPort(loopback, strconv.Itoa(port))
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return &devstack.PortTakenError{What: what, Address: address}
+	}
+	return l.Close()
+}
+
+// ready asks a process whether it is.
+func ready(address string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s answers %s", address, response.Status)
+		}
+		return nil
+	}
+}
+
+// publish writes where the stack is reached, for clients.
+func (s *stack) publish(supervisor *devstack.Supervisor) error {
+	pids := make(map[string]int)
+	for _, p := range supervisor.Status() {
+		pids[p.Name] = p.PID
+	}
+	return s.state.WriteUp(devstack.Up{Processes: pids, Addresses: map[string]string{
+		AddressAPI: s.addresses.API, AddressTemporal: s.addresses.Temporal,
+		AddressTemporalUI: s.addresses.TemporalUI, AddressDatabase: s.addresses.Database,
+	}}, s.Now())
+}
+
+// TemporalProgram finds the embedded Temporal: where the environment says,
+// beside the given binary, or in a bin directory below the working directory.
+func TemporalProgram(getenv func(string) string, program string) string {
+	if path := getenv("BENCHLOOM_TEMPORAL_DEV"); path != "" {
+		return path
+	}
+	beside := filepath.Join(filepath.Dir(program), "temporal-dev")
+	if _, err := os.Stat(beside); err == nil {
+		return beside
+	}
+	return filepath.Join("bin", "temporal-dev")
+}

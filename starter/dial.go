@@ -1,0 +1,59 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+	sdklog "go.temporal.io/sdk/log"
+)
+
+// DefaultNamespace is used where the environment names none.
+const DefaultNamespace = "benchloom"
+
+// Connection says how a process presents itself to Temporal.
+type Connection struct {
+	// Address, where not empty, goes before the environment's.
+	Address   string
+	Namespace string
+	Identity  string
+	Log       *slog.Logger
+	Metrics   client.MetricsHandler
+}
+
+// Dial connects to Temporal with its usual environment configuration
+// (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_PROFILE, TLS and API keys). It
+// keeps trying until the context ends.
+func Dial(ctx context.Context, c Connection) (client.Client, error) {
+	options, err := envconfig.LoadDefaultClientOptions()
+	if err != nil {
+		return nil, fmt.Errorf("reading Temporal's environment configuration: %w", err)
+	}
+	if c.Address != "" {
+		options.HostPort = c.Address
+	}
+	if c.Namespace != "" {
+		options.Namespace = c.Namespace
+	}
+	if options.Namespace == "" {
+		options.Namespace = DefaultNamespace
+	}
+	options.Identity = c.Identity
+	options.MetricsHandler = c.Metrics
+	options.Logger = sdklog.NewStructuredLogger(c.Log)
+	for {
+		connected, err := client.DialContext(ctx, options)
+		if err == nil {
+			return connected, nil
+		}
+		c.Log.WarnContext(ctx, "Temporal is not reachable yet", "address", options.HostPort, "error", err)
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("cannot reach Temporal at %s, namespace %s: %w; is it running? set TEMPORAL_ADDRESS, or start everything with 'benchloom up'", options.HostPort, options.Namespace, err)
+		case <-time.After(time.Second):
+		}
+	}
+}

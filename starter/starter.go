@@ -1,0 +1,151 @@
+// Package starter is the client side of every workflow: starting, signalling,
+// cancelling, asking. The API, the orchestrator's activities and the command
+// line use it; nothing else talks to Temporal as a client.
+//
+// It must not know the database: what is to be started was written before.
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Starter reaches workflows through a Temporal client.
+type Starter struct{ client client.Client }
+
+// New uses a connected client; closing it stays the caller's duty.
+func New(c client.Client) *Starter { return &Starter{client: c} }
+
+// StartRequest starts a request's workflow. One that runs or has run is success:
+// the row decides what it does.
+func (s *Starter) StartRequest(ctx context.Context, project string, id bench.RequestID) error {
+	_, err := s.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID:                                       bench.RequestWorkflowID(project, id),
+		TaskQueue:                                protocol.OrchestratorTaskQueue,
+		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		StaticSummary:                            fmt.Sprintf("request %s of %s", id, project),
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			protocol.AttrProject.ValueSet(project),
+			protocol.AttrRequest.ValueSet(string(id)),
+		),
+	}, protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: id})
+	var already *serviceerror.WorkflowExecutionAlreadyStarted
+	if err != nil && !errors.As(err, &already) {
+		return fmt.Errorf("starting the workflow of request %s: %w", id, err)
+	}
+	return nil
+}
+
+// QueueChanged makes a project's queue look again; it is started when it is not
+// running.
+func (s *Starter) QueueChanged(ctx context.Context, project string) error {
+	_, err := s.client.SignalWithStartWorkflow(ctx, bench.QueueWorkflowID(project), protocol.SignalQueueChanged, nil, client.StartWorkflowOptions{
+		TaskQueue:             protocol.OrchestratorTaskQueue,
+		StaticSummary:         "queue of " + project + ": admits its requests in order",
+		TypedSearchAttributes: temporal.NewSearchAttributes(protocol.AttrProject.ValueSet(project)),
+	}, protocol.QueueWorkflow, protocol.QueueInput{Project: project})
+	if err != nil {
+		return fmt.Errorf("signalling the queue of %s: %w", project, err)
+	}
+	return nil
+}
+
+// Admitted tells a request that it may start its jobs.
+func (s *Starter) Admitted(ctx context.Context, project string, id bench.RequestID) error {
+	return s.signal(ctx, bench.RequestWorkflowID(project, id), protocol.SignalAdmitted, nil)
+}
+
+// HandOut gives a request jobs to start.
+func (s *Starter) HandOut(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error {
+	return s.signal(ctx, bench.RequestWorkflowID(project, id), protocol.SignalHandOut, jobs)
+}
+
+// JobEnded tells a request that a job which it waits for has ended.
+func (s *Starter) JobEnded(ctx context.Context, project string, id bench.RequestID, job protocol.JobEnded) error {
+	return s.signal(ctx, bench.RequestWorkflowID(project, id), protocol.SignalJobEnded, job)
+}
+
+// RunStarted tells a job that a collector has begun.
+func (s *Starter) RunStarted(ctx context.Context, project string, key bench.JobKey, run protocol.RunStarted) error {
+	return s.signal(ctx, bench.JobWorkflowID(project, key), protocol.SignalRunStarted, run)
+}
+
+// CancelJob cancels a job's workflow; its benchmark is killed.
+func (s *Starter) CancelJob(ctx context.Context, project string, key bench.JobKey) error {
+	return s.cancel(ctx, bench.JobWorkflowID(project, key))
+}
+
+// CancelRequest cancels the workflows of a request and of jobs. Their rows were
+// cancelled before, so one that is not reached finds that out by itself.
+func (s *Starter) CancelRequest(ctx context.Context, project string, id bench.RequestID, jobs []store.JobRef) error {
+	errs := []error{s.cancel(ctx, bench.RequestWorkflowID(project, id))}
+	for _, j := range jobs {
+		errs = append(errs, s.CancelJob(ctx, j.Project, j.Key))
+	}
+	return errors.Join(errs...)
+}
+
+// EnsureReconcile makes the Schedule of the reconciliation, once.
+func (s *Starter) EnsureReconcile(ctx context.Context) error {
+	_, err := s.client.ScheduleClient().Create(ctx, client.ScheduleOptions{
+		ID:            protocol.ReconcileScheduleID,
+		Spec:          client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: 30 * time.Second}}},
+		Overlap:       enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
+		CatchupWindow: time.Minute,
+		Note:          "compares the record with what is in flight and mends the difference",
+		Action: &client.ScheduleWorkflowAction{
+			ID:            protocol.ReconcileWorkflowID,
+			Workflow:      protocol.ReconcileWorkflow,
+			TaskQueue:     protocol.OrchestratorTaskQueue,
+			StaticSummary: "record against what is in flight",
+		},
+	})
+	if err != nil && !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
+		return fmt.Errorf("creating the reconciliation's schedule: %w", err)
+	}
+	return nil
+}
+
+// TriggerReconcile runs the reconciliation now.
+func (s *Starter) TriggerReconcile(ctx context.Context) error {
+	return s.client.ScheduleClient().GetHandle(ctx, protocol.ReconcileScheduleID).Trigger(ctx, client.ScheduleTriggerOptions{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP})
+}
+
+// Healthy tells whether Temporal answers.
+func (s *Starter) Healthy(ctx context.Context) error {
+	_, err := s.client.CheckHealth(ctx, &client.CheckHealthRequest{})
+	return err
+}
+
+func (s *Starter) signal(ctx context.Context, workflowID, name string, payload any) error {
+	if err := s.client.SignalWorkflow(ctx, workflowID, "", name, payload); err != nil && !gone(err) {
+		return fmt.Errorf("signalling %s to %s: %w", name, workflowID, err)
+	}
+	return nil
+}
+
+func (s *Starter) cancel(ctx context.Context, workflowID string) error {
+	if err := s.client.CancelWorkflow(ctx, workflowID, ""); err != nil && !gone(err) {
+		return fmt.Errorf("cancelling %s: %w", workflowID, err)
+	}
+	return nil
+}
+
+// gone tells that a workflow has ended or never was: there is nobody to tell.
+func gone(err error) bool {
+	var notFound *serviceerror.NotFound
+	return errors.As(err, &notFound)
+}

@@ -1,0 +1,99 @@
+// Package workers builds and runs the worker processes: the orchestrator, which
+// runs workflows and the activities around them, and the collector, which runs
+// jobs.
+//
+// It wires parts together and owns their life: connections, registration, slots,
+// shutdown. It must not decide anything about requests or jobs.
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/benchloom/benchloom/activities/orchestration"
+	"github.com/benchloom/benchloom/internal/failpoint"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/suitecache"
+	"github.com/benchloom/benchloom/starter"
+	"github.com/benchloom/benchloom/workflows"
+)
+
+// Orchestrator is what the orchestrator process needs.
+type Orchestrator struct {
+	Temporal client.Client
+	Store    *store.Store
+	Log      *slog.Logger
+	Points   failpoint.Points
+	// OnReady is called when it works.
+	OnReady func()
+}
+
+// OfflineAfter is how long a collector may be silent before it counts as
+// offline.
+const OfflineAfter = 30 * time.Second
+
+// Run works until the context ends.
+func (o Orchestrator) Run(ctx context.Context) error {
+	start := starter.New(o.Temporal)
+	if err := untilDone(ctx, o.Log, "creating the reconciliation schedule", start.EnsureReconcile); err != nil {
+		return err
+	}
+	fatal := make(chan error, 1)
+	w := worker.New(o.Temporal, protocol.OrchestratorTaskQueue, worker.Options{
+		// The orchestrator shares a machine with benchmarks in small
+		// installations: few pollers, few sticky workflows.
+		MaxConcurrentActivityExecutionSize:     32,
+		MaxConcurrentWorkflowTaskExecutionSize: 32,
+		MaxConcurrentWorkflowTaskPollers:       4,
+		MaxConcurrentActivityTaskPollers:       4,
+		WorkerStopTimeout:                      5 * time.Second,
+		DisableRegistrationAliasing:            true,
+		OnFatalError:                           func(err error) { fatal <- err },
+	})
+	workflows.Register(w)
+	(&orchestration.Activities{
+		Store: o.Store, Workflows: start, Suites: suitecache.New(o.Store), Log: o.Log,
+		OfflineAfter: OfflineAfter, Points: o.Points,
+	}).Register(w)
+	if err := w.Start(); err != nil {
+		return fmt.Errorf("starting the orchestrator's worker: %w", err)
+	}
+	defer w.Stop()
+	// What was lost while no orchestrator ran is found now, not in 30 s.
+	if err := start.TriggerReconcile(ctx); err != nil && ctx.Err() == nil {
+		o.Log.WarnContext(ctx, "reconciliation waits for its schedule", "error", err)
+	}
+	o.OnReady()
+	o.Log.InfoContext(ctx, "orchestrator works", "task_queue", protocol.OrchestratorTaskQueue)
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-fatal:
+		return fmt.Errorf("the orchestrator's worker failed: %w", err)
+	}
+}
+
+// untilDone repeats something until it succeeds or the context ends.
+func untilDone(ctx context.Context, log *slog.Logger, what string, do func(context.Context) error) error {
+	for {
+		err := do(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%s: %w", what, errors.Join(err, context.Cause(ctx)))
+		}
+		log.WarnContext(ctx, what+" failed, trying again", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
