@@ -1,0 +1,96 @@
+# Benchloom. 'make' or 'make help' lists what there is.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+export GOTOOLCHAIN := local
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+GO_FILES := $(shell find cmd workflows activities workers starter api internal suites -name '*.go' -o -name '*.sql' -o -name '*.tmpl' -o -name '*.json' 2>/dev/null)
+TEMPORAL_FILES := $(wildcard deploy/temporal-dev/*.go) deploy/temporal-dev/go.mod deploy/temporal-dev/go.sum
+
+GOLANGCI_LINT_VERSION := v2.14.0
+WORKFLOWCHECK_VERSION := v0.6.0
+BENCHSTAT_VERSION := v0.0.0-20260908200009-22c9c6c9d4da
+TOOLS := bin/tools
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-zA-Z0-9_\/-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: bin/benchloom bin/temporal-dev ## build everything into bin/
+
+bin/benchloom: go.mod go.sum $(GO_FILES)
+	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/benchloom
+
+bin/temporal-dev: $(TEMPORAL_FILES)
+	scripts/build-temporal $@
+
+.PHONY: postgres
+postgres: ## make sure that Postgres is installed
+	@scripts/need-postgres
+
+.PHONY: up
+up: build postgres ## start everything on this machine; Ctrl-C stops it
+	bin/benchloom up
+
+.PHONY: demo
+demo: build postgres ## compare three Go releases on this machine (DEMO=full: everything, DEMO=rustc: Rust toolchains)
+	scripts/demo "$(DEMO)"
+
+.PHONY: test
+test: build postgres ## run all tests: the real Temporal, a real Postgres, real toolchains
+	scripts/test
+
+.PHONY: chaos
+chaos: build postgres ## kill every process at every point: 36 combinations
+	BENCHLOOM_CHAOS=all go test -count=1 -timeout 60m -run TestChaos ./internal/e2e/...
+
+.PHONY: bench
+bench: build postgres ## measure Benchloom itself, in Go's benchmark format
+	@scripts/bench
+
+.PHONY: bench-check
+bench-check: build postgres ## fail when a limit of docs/benchmarks.md is broken
+	@scripts/bench --check
+
+.PHONY: lint
+lint: $(TOOLS)/golangci-lint ## vet and lint
+	go vet ./...
+	$(TOOLS)/golangci-lint run ./...
+
+.PHONY: workflowcheck
+workflowcheck: $(TOOLS)/workflowcheck ## check that workflow code is deterministic
+	$(TOOLS)/workflowcheck ./workflows/...
+
+.PHONY: cross
+cross: ## compile client and collector for other systems
+	@for t in linux/arm64 darwin/arm64 windows/amd64; do \
+		echo "compiling for $$t"; \
+		CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} go build -o /dev/null ./cmd/benchloom; \
+	done
+
+.PHONY: generate
+generate: ## write generated files anew: schema, golden files
+	go test ./internal/suite ./internal/stats -run 'Schema|Golden' -update
+
+.PHONY: fmt
+fmt: ## format the code
+	gofmt -w $$(git ls-files '*.go')
+
+.PHONY: clean
+clean: ## remove what was built (not .benchloom, the state)
+	rm -rf bin
+
+$(TOOLS)/golangci-lint: Makefile
+	@echo "building golangci-lint $(GOLANGCI_LINT_VERSION), once: a few minutes"
+	GOBIN=$(CURDIR)/$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	@touch $@
+
+$(TOOLS)/workflowcheck: Makefile
+	GOBIN=$(CURDIR)/$(TOOLS) go install go.temporal.io/sdk/contrib/tools/workflowcheck@$(WORKFLOWCHECK_VERSION)
+	@touch $@
+
+$(TOOLS)/benchstat: Makefile
+	GOBIN=$(CURDIR)/$(TOOLS) go install golang.org/x/perf/cmd/benchstat@$(BENCHSTAT_VERSION)
+	@touch $@
