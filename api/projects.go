@@ -107,26 +107,11 @@ func (s *server) applyProject(ctx context.Context, in *applyProject) (*body[apic
 	if err := s.checkSuiteOf(ctx, wanted); err != nil {
 		return nil, err
 	}
-	var before apiclient.Project
-	stored, err := s.Store.Project(ctx, in.Project)
-	isNew := errors.Is(err, store.ErrNotFound)
-	switch {
-	case err == nil:
-		if before, err = s.projectOf(ctx, stored); err != nil && !errors.Is(err, bench.ErrInvalid) {
-			return nil, err // an invalid one is what this call may be meant to mend
-		}
-	case !isNew:
-		return nil, err
-	}
-	changes, err := s.changes(ctx, before, wanted)
+	changes, err := s.changesOf(ctx, in.Project, wanted)
 	if err != nil {
 		return nil, err
 	}
-	if isNew {
-		changes = slices.Insert(changes, 0, "the project is new")
-	}
 	applied := apiclient.Applied{Project: wanted, Changed: len(changes) > 0, DryRun: in.DryRun, Changes: changes}
-	applied.Project.CreatedAt, applied.Project.UpdatedAt = stored.CreatedAt, stored.UpdatedAt
 	if in.DryRun || !applied.Changed {
 		return answer(applied, nil)
 	}
@@ -137,11 +122,31 @@ func (s *server) applyProject(ctx context.Context, in *applyProject) (*body[apic
 	if _, err := s.Store.ApplyProject(ctx, store.Project{Name: in.Project, Config: config, SuiteHash: wanted.SuiteHash}); err != nil {
 		return nil, err
 	}
-	if stored, err = s.Store.Project(ctx, in.Project); err != nil {
+	stored, err := s.Store.Project(ctx, in.Project)
+	if err != nil {
 		return nil, err
 	}
 	applied.Project, err = s.projectOf(ctx, stored)
 	return answer(applied, err)
+}
+
+// changesOf says in words what applying a project changes.
+func (s *server) changesOf(ctx context.Context, name string, wanted apiclient.Project) ([]string, error) {
+	stored, err := s.Store.Project(ctx, name)
+	if errors.Is(err, store.ErrNotFound) {
+		changes, err := s.changes(ctx, apiclient.Project{}, wanted)
+		return append([]string{"the project is new"}, changes...), err
+	}
+	if err != nil {
+		return nil, err
+	}
+	before := apiclient.Project{SuiteHash: stored.SuiteHash}
+	if before.Config, err = bench.ReadProjectConfig(stored.Config); err != nil {
+		before.Config = bench.ProjectConfig{}
+		changes, failed := s.changes(ctx, before, wanted)
+		return append([]string{"the configuration, which was not valid, is replaced: " + plain(err)}, changes...), failed
+	}
+	return s.changes(ctx, before, wanted)
 }
 
 // checkSuiteOf sees to it that a project's suite is stored and has its targets.
@@ -165,7 +170,7 @@ func (s *server) checkSuiteOf(ctx context.Context, p apiclient.Project) error {
 	return nil
 }
 
-// changes says in words what differs, setting by setting.
+// changes says what differs, setting by setting.
 func (s *server) changes(ctx context.Context, before, after apiclient.Project) ([]string, error) {
 	was, err := settings(before.Config)
 	if err != nil {

@@ -269,7 +269,7 @@ func TestARequestIsCancelled(t *testing.T) {
 	require.Equal(t, bench.Cancelled, r.Outcome)
 	require.Contains(t, r.Message, "wanda")
 	require.Contains(t, r.Message, "wrong version")
-	require.Equal(t, map[bench.RequestID][]store.JobRef{r.ID: {{Project: "go", Key: j.key}}}, b.workflows.cancelled)
+	require.Equal(t, map[bench.RequestID][]bench.JobRef{r.ID: {{Project: "go", Key: j.key}}}, b.workflows.cancelled)
 
 	// Again, now that Temporal is away: nobody is bothered.
 	b.workflows.err = errors.New("no route to Temporal")

@@ -37,7 +37,7 @@ type workflows struct {
 	mu        sync.Mutex
 	err       error
 	started   []bench.RequestID
-	cancelled map[bench.RequestID][]store.JobRef
+	cancelled map[bench.RequestID][]bench.JobRef
 	runs      []protocol.RunStarted
 }
 
@@ -48,11 +48,11 @@ func (w *workflows) StartRequest(_ context.Context, _ string, id bench.RequestID
 	return w.err
 }
 
-func (w *workflows) CancelRequest(_ context.Context, _ string, id bench.RequestID, jobs []store.JobRef) error {
+func (w *workflows) CancelRequest(_ context.Context, _ string, id bench.RequestID, jobs []bench.JobRef) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.cancelled == nil {
-		w.cancelled = make(map[bench.RequestID][]store.JobRef)
+		w.cancelled = make(map[bench.RequestID][]bench.JobRef)
 	}
 	w.cancelled[id] = jobs
 	return w.err

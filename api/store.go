@@ -51,7 +51,7 @@ type Requests interface {
 	RequestErrors(ctx context.Context, id bench.RequestID) ([]store.RunError, error)
 	JobProgress(ctx context.Context, id bench.RequestID) (store.JobProgress, error)
 	MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error
-	CancelRequest(ctx context.Context, id bench.RequestID, who, why string) ([]store.JobRef, error)
+	CancelRequest(ctx context.Context, id bench.RequestID, who, why string) ([]bench.JobRef, error)
 }
 
 // Jobs is where jobs are recorded.
@@ -84,6 +84,6 @@ type Collectors interface {
 // its failures are repeated by a reconciliation and are nobody's error here.
 type Starter interface {
 	StartRequest(ctx context.Context, project string, id bench.RequestID) error
-	CancelRequest(ctx context.Context, project string, id bench.RequestID, jobs []store.JobRef) error
+	CancelRequest(ctx context.Context, project string, id bench.RequestID, jobs []bench.JobRef) error
 	RunStarted(ctx context.Context, project string, key bench.JobKey, run protocol.RunStarted) error
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 // Starter reaches workflows through a Temporal client.
@@ -90,7 +89,7 @@ func (s *Starter) CancelJob(ctx context.Context, project string, key bench.JobKe
 
 // CancelRequest cancels the workflows of a request and of jobs. Their rows were
 // cancelled before, so one that is not reached finds that out by itself.
-func (s *Starter) CancelRequest(ctx context.Context, project string, id bench.RequestID, jobs []store.JobRef) error {
+func (s *Starter) CancelRequest(ctx context.Context, project string, id bench.RequestID, jobs []bench.JobRef) error {
 	errs := []error{s.cancel(ctx, bench.RequestWorkflowID(project, id))}
 	for _, j := range jobs {
 		errs = append(errs, s.CancelJob(ctx, j.Project, j.Key))

@@ -191,7 +191,9 @@ func (r *request) awaitJobs(ctx workflow.Context) error {
 		}
 		for woken := false; !woken; {
 			if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-				r.startSignalled(ctx)
+				if _, err := r.startSignalled(ctx); err != nil {
+					return err
+				}
 				drain(r.admitted)
 				drain(r.ended)
 				return workflow.NewContinueAsNewError(ctx, Request, r.in)

@@ -213,8 +213,13 @@ func (f *benchFlags) machine(cmd *cobra.Command, cacheDir string) (jobrun.Machin
 	return m, sandbox, nil
 }
 
-func (f *benchFlags) report(cmd *cobra.Command, measured *jobrun.LocalResults) error {
+func (f *benchFlags) report(cmd *cobra.Command, measured *jobrun.LocalResults) (failed error) {
 	report, err := cli.NewLocalReport(measured, f.metrics, f.all)
+	if errors.Is(err, bench.ErrInvalid) {
+		// A mistyped metric must not lose what was measured.
+		defer func(wrong error) { failed = errors.Join(usage(wrong), failed) }(err)
+		report, err = cli.NewLocalReport(measured, nil, f.all)
+	}
 	if err != nil {
 		return err
 	}

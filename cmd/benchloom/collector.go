@@ -111,7 +111,7 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	api, err := apiclient.New(f.api, token, &http.Client{Timeout: 30 * time.Second})
+	api, err := apiclient.New(f.api, token, &http.Client{})
 	if err != nil {
 		return usage(err)
 	}

@@ -56,7 +56,7 @@ const (
 type noWorkflows struct{}
 
 func (noWorkflows) StartRequest(context.Context, string, bench.RequestID) error { return nil }
-func (noWorkflows) CancelRequest(context.Context, string, bench.RequestID, []store.JobRef) error {
+func (noWorkflows) CancelRequest(context.Context, string, bench.RequestID, []bench.JobRef) error {
 	return nil
 }
 

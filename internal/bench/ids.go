@@ -72,6 +72,12 @@ func (id JobIdentity) Key() JobKey {
 	return JobKey(strings.ToLower(base32.StdEncoding.EncodeToString(sum[:10])))
 }
 
+// JobRef names a job within all projects.
+type JobRef struct {
+	Project string
+	Key     JobKey
+}
+
 // ParseJobKey reads a job's key.
 func ParseJobKey(s string) (JobKey, error) {
 	if len(s) != 16 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz234567") != "" {

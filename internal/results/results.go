@@ -202,6 +202,9 @@ func newSeries(facts Facts, k seriesKey, a, b store.Samples) stats.Series {
 		A:        a.Values,
 		B:        b.Values,
 	}
+	if s.Unit == "sec" || s.Unit == "ns" {
+		s.Threshold = timeThreshold
+	}
 	if k.metric.Direction() == bench.HigherIsBetter {
 		s.Better = stats.HigherIsBetter
 	}
@@ -215,6 +218,11 @@ func newSeries(facts Facts, k seriesKey, a, b store.Samples) stats.Series {
 	}
 	return s
 }
+
+// timeThreshold is the least relative change of a time that counts where no
+// history tells more. Two sessions on one machine differ by about a percent by
+// themselves; Perfherder colours from 2 % on.
+const timeThreshold = 0.02
 
 func shared(a, b []store.Samples) (x, y store.Samples, ok bool) {
 	for _, p := range a {

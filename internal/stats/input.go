@@ -54,6 +54,15 @@ func (b Better) String() string {
 	return "lower is better"
 }
 
+// MarshalText writes the direction as its phrase.
+func (b Better) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
+// UnmarshalText reads a direction's phrase.
+func (b *Better) UnmarshalText(text []byte) (err error) {
+	*b, err = named(text, LowerIsBetter, HigherIsBetter)
+	return err
+}
+
 // Aggregation turns the values of a side's collections into the one value that is shown and compared.
 type Aggregation int
 

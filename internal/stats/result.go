@@ -64,6 +64,25 @@ func (v Verdict) String() string {
 // MarshalText writes the verdict as its name.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
+// UnmarshalText reads a verdict's name.
+func (v *Verdict) UnmarshalText(text []byte) (err error) {
+	*v, err = named(text, NoDifference, Undecided)
+	return err
+}
+
+// named finds the value among those from first to last whose name the text is.
+func named[T interface {
+	~int
+	fmt.Stringer
+}](text []byte, first, last T) (T, error) {
+	for v := first; v <= last; v++ {
+		if v.String() == string(text) {
+			return v, nil
+		}
+	}
+	return first, fmt.Errorf("%q is not the name of a %T", text, first)
+}
+
 // Basis is what a verdict rests on.
 type Basis string
 
@@ -82,7 +101,7 @@ const (
 type Result struct {
 	Key
 	Unit     string   `json:"unit"`
-	Better   Better   `json:"-"`
+	Better   Better   `json:"better"`
 	Exact    bool     `json:"exact"`
 	Precise  bool     `json:"precise"`
 	Category Category `json:"category"`

@@ -36,6 +36,12 @@ func (d Direction) String() string {
 // MarshalText writes the direction as its name.
 func (d Direction) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
+// UnmarshalText reads a direction's name.
+func (d *Direction) UnmarshalText(text []byte) (err error) {
+	*d, err = named(text, Unchanged, Mixed)
+	return err
+}
+
 // Group sums up relevant changes of one kind.
 type Group struct {
 	// Count is the number of changes, Defined that of those with a relative change, which the rest is about.

@@ -79,6 +79,12 @@ func (m Magnitude) String() string {
 // MarshalText writes the magnitude as its name.
 func (m Magnitude) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
+// UnmarshalText reads a magnitude's name.
+func (m *Magnitude) UnmarshalText(text []byte) (err error) {
+	*m, err = named(text, MagnitudeUndefined, VeryLarge)
+	return err
+}
+
 // MagnitudeOf combines how far a relative change exceeds its threshold with its size in percent, which counts half
 // unless the metric is precise. Changes below 0.01 % are always very small.
 //

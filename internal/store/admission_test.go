@@ -108,6 +108,26 @@ func TestConcurrentAdmissionsNeverExceedTheSlots(t *testing.T) {
 	require.Len(t, running, 5)
 }
 
+func TestTwoAdmissionsFollowEachOther(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	r.create(release(t, "v1"))
+	r.create(release(t, "v2"))
+	var second []bench.RequestID
+	var wait func()
+	first, err := r.Admit(t.Context(), project, 1, func(open []store.Request, completed map[string]bool) []bench.RequestID {
+		wait = r.whileWaiting(func() (err error) {
+			second, err = r.Admit(t.Context(), project, 1, allInOrder)
+			return err
+		})
+		return allInOrder(open, completed)
+	})
+	require.NoError(t, err)
+	wait()
+	require.Len(t, first, 1)
+	require.Empty(t, second, "it saw that the slot was taken")
+}
+
 func TestAdHocRequestsStartWithoutAdmission(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)

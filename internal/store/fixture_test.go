@@ -239,3 +239,18 @@ func names(n int) []string {
 	}
 	return out
 }
+
+// whileWaiting does something in another goroutine and returns when that waits
+// for an advisory lock, or has ended because it needs none. The returned function
+// waits for its end.
+func (r record) whileWaiting(do func() error) (wait func()) {
+	r.t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- do() }()
+	require.Eventually(r.t, func() bool {
+		return len(ended) > 0 || r.count(`
+			select count(*) from pg_locks where locktype = 'advisory' and not granted
+				and database = (select oid from pg_database where datname = current_database())`) > 0
+	}, 20*time.Second, 5*time.Millisecond)
+	return func() { require.NoError(r.t, <-ended) }
+}

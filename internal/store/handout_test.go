@@ -119,6 +119,25 @@ func TestConcurrentHandOutsNeverExceedTheShare(t *testing.T) {
 	require.Equal(t, 6, r.count(`select count(*) from job_queue where status = 'handed_out'`))
 }
 
+func TestTwoHandOutsFollowEachOther(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	_, jobs := r.jobsOf("v1", "user:ada", 3)
+	var second []store.HandOut
+	var wait func()
+	first, err := r.HandOut(t.Context(), small.TaskQueue(), func(int) int {
+		wait = r.whileWaiting(func() (err error) {
+			second, err = r.HandOut(t.Context(), small.TaskQueue(), func(int) int { return 2 })
+			return err
+		})
+		return 1
+	})
+	require.NoError(t, err)
+	wait()
+	require.Equal(t, []bench.JobKey{jobs[0].Key}, keys(first))
+	require.Equal(t, []bench.JobKey{jobs[1].Key}, keys(second))
+}
+
 func TestAJobGoesToAnotherWaiterWhenItsRequestEnds(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
@@ -178,7 +197,7 @@ func TestCancellingARequestSparesWhatOthersWaitFor(t *testing.T) {
 
 	// Handed out and running: the first two. Queued: the third. Shared: the
 	// fourth. Ended: the fifth.
-	want := []store.JobRef{{Project: project, Key: jobs[0].Key}, {Project: project, Key: jobs[1].Key}}
+	want := []bench.JobRef{{Project: project, Key: jobs[0].Key}, {Project: project, Key: jobs[1].Key}}
 	for range 2 { // the second time is a repetition, and names the same workflows
 		cancelled, err := r.CancelRequest(t.Context(), q.ID, "ada", "wrong tag")
 		require.NoError(t, err)

@@ -144,8 +144,8 @@ func (s *Store) CompleteRequest(ctx context.Context, id bench.RequestID, outcome
 // which no other open request waits. It returns the cancelled jobs that were
 // handed out, whose workflows the caller cancels; called again it returns them
 // again. A request that has ended otherwise is left alone.
-func (s *Store) CancelRequest(ctx context.Context, id bench.RequestID, who, why string) ([]JobRef, error) {
-	var cancelled []JobRef
+func (s *Store) CancelRequest(ctx context.Context, id bench.RequestID, who, why string) ([]bench.JobRef, error) {
+	var cancelled []bench.JobRef
 	err := s.inTx(ctx, "cancelling request "+string(id), func(tx pgx.Tx) error {
 		r, err := lockRequest(ctx, tx, id)
 		if err != nil {
@@ -159,7 +159,7 @@ func (s *Store) CancelRequest(ctx context.Context, id bench.RequestID, who, why 
 				return err
 			}
 		}
-		cancelled, err = all[JobRef](ctx, tx, `
+		cancelled, err = all[bench.JobRef](ctx, tx, `
 			select j.project, j.key from request_job rj join job_queue j on j.id = rj.job_id
 			where rj.request_id = $1 and j.status = 'cancelled' and j.handed_out_at is not null
 			order by j.id`, id)

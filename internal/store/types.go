@@ -149,12 +149,6 @@ type HandOut struct {
 	Summary   string // what the job is, in words
 }
 
-// JobRef names a job.
-type JobRef struct {
-	Project string
-	Key     bench.JobKey
-}
-
 // PoolCount is a pool with its registered collectors.
 type PoolCount struct {
 	bench.Pool

@@ -148,7 +148,7 @@ func (s *stack) compose(ctx context.Context) error {
 		Name: "api", Group: groupAPI, CPUs: s.layout.Services, Ready: ready(s.addresses.API),
 		Argv: []string{s.Program, "api", "--listen", strings.TrimPrefix(s.addresses.API, "http://"),
 			"--user-token-file", tokens[TokenUser], "--collector-token-file", tokens[TokenCollector], "--temporal-ui", s.addresses.TemporalUI},
-	})
+	}, true)
 	s.nextPort = s.MetricsPort
 	metrics, err := s.metricsAddress()
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *stack) compose(ctx context.Context) error {
 	s.add(devstack.Process{
 		Name: "orchestrator", Group: groupWorkers, CPUs: s.layout.Services, Ready: ready("http://" + metrics),
 		Argv: []string{s.Program, "orchestrator", "--metrics", metrics},
-	})
+	}, true)
 	for _, slot := range s.layout.Slots {
 		if metrics, err = s.metricsAddress(); err != nil {
 			return err
@@ -168,7 +168,7 @@ func (s *stack) compose(ctx context.Context) error {
 		if slot.CoLocated {
 			argv = append(argv, "--co-located")
 		}
-		s.add(devstack.Process{Name: "collector-" + slot.Name, Group: groupWorkers, Argv: argv, Ready: ready("http://" + metrics), StopBound: 15 * time.Second})
+		s.add(devstack.Process{Name: "collector-" + slot.Name, Group: groupWorkers, Argv: argv, Ready: ready("http://" + metrics), StopBound: 15 * time.Second}, false)
 	}
 	return nil
 }
@@ -215,11 +215,16 @@ func Namespace(name string) devstack.Namespace {
 	return devstack.Namespace{Name: name, Attributes: attributes}
 }
 
-func (s *stack) add(p devstack.Process) {
+// add adds one of the service's own processes. Only those that need the database
+// know where it is.
+func (s *stack) add(p devstack.Process, database bool) {
 	p.Env = append(withoutService(s.Environ),
-		"TEMPORAL_ADDRESS="+s.addresses.Temporal, "TEMPORAL_NAMESPACE="+s.Namespace, "DATABASE_URL="+s.addresses.Database,
+		"TEMPORAL_ADDRESS="+s.addresses.Temporal, "TEMPORAL_NAMESPACE="+s.Namespace,
 		// Small heaps: what the services do not use, benchmarks can.
 		"GOMEMLIMIT=64MiB")
+	if database {
+		p.Env = append(p.Env, "DATABASE_URL="+s.addresses.Database)
+	}
 	s.processes = append(s.processes, p)
 }
 

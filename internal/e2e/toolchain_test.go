@@ -1,0 +1,159 @@
+package e2e_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+// burner stands in for a go command: it runs the real one beside it, then burns
+// a fifth of the CPU time that this took.
+const burner = `package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+func cpu(who int) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(who, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func main() {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	real := exec.Command(filepath.Join(filepath.Dir(self), "go.real"), os.Args[1:]...)
+	real.Stdin, real.Stdout, real.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err = real.Run()
+	for until := cpu(syscall.RUSAGE_SELF) + cpu(syscall.RUSAGE_CHILDREN)/5; cpu(syscall.RUSAGE_SELF) < until; {
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		os.Exit(exit.ExitCode())
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+`
+
+// slowToolchain is the real toolchain with a go command that burns 20 % more.
+func slowToolchain(t *testing.T, goroot string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "slow")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "bin"), 0o755))
+	entries, err := os.ReadDir(goroot)
+	require.NoError(t, err)
+	for _, e := range entries {
+		if e.Name() != "bin" {
+			require.NoError(t, os.Symlink(filepath.Join(goroot, e.Name()), filepath.Join(dir, e.Name())))
+		}
+	}
+	require.NoError(t, os.Symlink(filepath.Join(goroot, "bin", "go"), filepath.Join(dir, "bin", "go.real")))
+	source := filepath.Join(t.TempDir(), "main.go")
+	require.NoError(t, os.WriteFile(source, []byte(burner), 0o644))
+	build := exec.Command("go", "build", "-o", filepath.Join(dir, "bin", "go"), source)
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return dir
+}
+
+// A/A and A/B on the real path: a real toolchain under two names shows no
+// difference in CPU time; one that burns 20 % more is a regression of 20 ± 5 %.
+func TestRealToolchainsCompareAsTheyShould(t *testing.T) {
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	require.NoError(t, err)
+	goroot := strings.TrimSpace(string(out))
+	s := startStack(t)
+	source := func(path string) bench.TagSource {
+		return bench.TagSource{Provider: "goroot", Parameters: map[string]string{"path": path}}
+	}
+	s.applyProject(t, "go", filepath.Join(repository(t), "suites", "go"), bench.ProjectConfig{
+		Artifacts: bench.ArtifactSource{Tags: map[string]bench.TagSource{
+			"1.0.0": source(goroot), "1.0.1": source(goroot), "1.0.2": source(slowToolchain(t, goroot)),
+		}},
+	})
+	selection := suite.Selection{Benchmarks: []string{"gojq", "go-toml"}, Profiles: []string{"build"}, Scenarios: []string{"full"}, Backends: []string{"gc"}, Iterations: 10}
+	for _, tag := range []string{"1.0.0", "1.0.1", "1.0.2"} {
+		r := s.submit(t, apiclient.NewRequest{Project: "go", Type: bench.Release, Tag: tag, Selection: selection})
+		d := s.await(t, r.ID, 8*time.Minute)
+		requireSuccess(t, d.Outcome, d)
+	}
+	s.requireCollections(t, "go", 10)
+
+	compare := func(a, b string) []stats.Result {
+		t.Helper()
+		c, err := s.api.Compare(t.Context(), apiclient.CompareQuery{Project: "go", A: a, B: b, Metrics: []bench.Metric{bench.CPUTime}})
+		require.NoError(t, err)
+		require.Len(t, c.Result.Results, 2)
+		return c.Result.Results
+	}
+	for _, r := range compare("1.0.0", "1.0.1") {
+		require.False(t, r.Significant, "A/A: %s: %s", r.Key, r.Why)
+	}
+	for _, r := range compare("1.0.0", "1.0.2") {
+		require.True(t, r.Significant, "A/B: %s: %s", r.Key, r.Why)
+		require.Equal(t, stats.Regression, r.Verdict)
+		require.InDelta(t, 0.20, r.Change.Value, 0.05, "A/B: %s", r.Key)
+	}
+
+	// The binary that was measured is the one that this toolchain builds by hand.
+	s.requireSizeOfHandBuild(t, goroot)
+}
+
+// requireSizeOfHandBuild builds gojq by hand, as the suite's README would have a
+// person do it, and compares the size of the binary with the stored one.
+func (s *stack) requireSizeOfHandBuild(t *testing.T, goroot string) {
+	t.Helper()
+	const module = "github.com/itchyny/gojq@v0.12.17"
+	dir := t.TempDir()
+	goCommand := func(in string, args ...string) string {
+		t.Helper()
+		command := exec.Command(filepath.Join(goroot, "bin", "go"), args...)
+		command.Dir = in
+		command.Env = append(os.Environ(), "GOROOT="+goroot, "GOTOOLCHAIN=local", "GOFLAGS=-modcacherw -trimpath -buildvcs=false", "CGO_ENABLED=0", "GOWORK=off")
+		out, err := command.CombinedOutput()
+		require.NoError(t, err, "go %v: %s", args, out)
+		return strings.TrimSpace(string(out))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module hand\n"), 0o644))
+	goCommand(dir, "mod", "download", module)
+	leaf := filepath.Join(dir, "leaf")
+	require.NoError(t, os.CopyFS(leaf, os.DirFS(filepath.Join(goCommand(dir, "env", "GOMODCACHE"), module))))
+	goCommand(leaf, "build", "-o", filepath.Join(dir, "gojq"), "./cmd/gojq")
+	info, err := os.Stat(filepath.Join(dir, "gojq"))
+	require.NoError(t, err)
+	var stored []float64
+	rows, err := s.database(t).Query(t.Context(), `
+		select distinct p.value from pstat p join pstat_series ps on ps.id = p.series_id join test_case tc on tc.id = ps.test_case_id
+		join artifact a on a.id = p.artifact_id
+		where ps.metric = 'size:binary' and tc.benchmark = 'gojq' and a.tag = '1.0.0'`)
+	require.NoError(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var size float64
+		require.NoError(t, rows.Scan(&size))
+		stored = append(stored, size)
+	}
+	require.Equal(t, []float64{float64(info.Size())}, stored)
+}

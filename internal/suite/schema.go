@@ -1,0 +1,10 @@
+package suite
+
+import _ "embed"
+
+//go:embed suite.schema.json
+var committedSchema []byte
+
+// Schema is the JSON Schema of suite.yaml, for editors. A test makes it from
+// the types that the loader reads and compares.
+func Schema() []byte { return committedSchema }
