@@ -74,6 +74,10 @@ cross: ## compile client and collector for other systems
 generate: ## write generated files anew: schema, golden files
 	go test ./internal/suite ./internal/stats -run 'Schema|Golden' -update
 
+.PHONY: histories
+histories: build postgres ## record the histories of every workflow in every state, for replay tests; existing ones stay
+	BENCHLOOM_RECORD_HISTORIES=$(CURDIR)/workflows/testdata/histories go test -count=1 -run TestTemporalRecordSpeaks ./internal/e2e
+
 .PHONY: fmt
 fmt: ## format the code
 	gofmt -w $$(git ls-files '*.go')

@@ -17,7 +17,6 @@ import (
 	"github.com/uber-go/tally/v4"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
-	"github.com/benchloom/benchloom/internal/stats"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 	"github.com/benchloom/benchloom/internal/suitecache"
@@ -132,10 +131,6 @@ func (s *server) ensureAdHocProject(ctx context.Context) error {
 
 func (s *server) humaConfig() huma.Config {
 	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
-	// What stats writes as words are numbers for Go.
-	for _, word := range []reflect.Type{reflect.TypeFor[stats.Verdict](), reflect.TypeFor[stats.Magnitude](), reflect.TypeFor[stats.Direction]()} {
-		registry.RegisterTypeAlias(word, reflect.TypeFor[string]())
-	}
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",

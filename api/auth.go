@@ -88,7 +88,7 @@ func (s *server) authorize(ctx huma.Context, next func(huma.Context)) {
 	need, _ := ctx.Operation().Metadata[accessKey].(access)
 	p, err := s.identify(ctx.Context(), ctx.Header("Authorization"))
 	if err == nil && p == (store.Principal{}) && !need.open(s.OpenRead) {
-		err = problemf(http.StatusUnauthorized, "unauthorized", "this needs a token: send 'Authorization: Bearer %s…'; the command line reads it from BENCHLOOM_TOKEN", TokenPrefix)
+		err = problemf(http.StatusUnauthorized, "unauthorized", "%s %s: this needs a token: send 'Authorization: Bearer %s…'; the command line reads it from BENCHLOOM_TOKEN, or from the state directory of 'benchloom up'", ctx.Method(), ctx.Operation().Path, TokenPrefix)
 	}
 	if err == nil && p != (store.Principal{}) && !need.permits(p) && !need.open(s.OpenRead) {
 		err = problemf(http.StatusForbidden, "forbidden", "the token of %s has the role %s, but this needs the role %s; use another token, or ask an administrator for one", p.Owner, p.Role, need)
@@ -134,7 +134,7 @@ func (s *server) identify(ctx context.Context, header string) (store.Principal, 
 	}
 	p, err := s.tokens.principal(ctx, secret)
 	if errors.Is(err, store.ErrNotFound) {
-		return store.Principal{}, problemf(http.StatusUnauthorized, "unauthorized", "this token is not known; was it replaced? 'benchloom up' prints where its tokens are, and BENCHLOOM_TOKEN is read first")
+		return store.Principal{}, problemf(http.StatusUnauthorized, "unauthorized", "this token is not known; was it replaced? those of 'benchloom up' are in tokens/ below its state directory, and BENCHLOOM_TOKEN is read first")
 	}
 	return p, err
 }

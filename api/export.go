@@ -45,11 +45,12 @@ func (s *server) export(ctx context.Context, in *export) (*huma.StreamResponse, 
 	return &huma.StreamResponse{Body: func(ctx huma.Context) { s.stream(ctx, in) }}, nil
 }
 
-// stream writes rows as they are read. Headers are sent with the first row, so
-// that an error before it is still a problem; one after it breaks the answer
-// off, so that nobody takes a part for the whole.
+// stream writes rows as they are read. An error before anything was sent is a
+// problem; one after that breaks the answer off, so that nobody takes a part for
+// the whole.
 func (s *server) stream(ctx huma.Context, in *export) {
-	out := bufio.NewWriterSize(ctx.BodyWriter(), 64<<10)
+	sent := &firstWrite{ctx: ctx}
+	out := bufio.NewWriterSize(sent, 64<<10)
 	var rows rowWriter
 	begin := func() {
 		contentType := plainText
@@ -62,7 +63,6 @@ func (s *server) stream(ctx huma.Context, in *export) {
 			rows = newBenchfmtRows(out, in.Project)
 		}
 		ctx.SetHeader("Content-Type", contentType)
-		ctx.SetStatus(http.StatusOK)
 	}
 	err := s.Store.ExportCollections(ctx.Context(), in.Project, in.Tags, func(r store.CollectionRow) error {
 		if rows == nil {
@@ -70,15 +70,15 @@ func (s *server) stream(ctx huma.Context, in *export) {
 		}
 		return rows.row(r)
 	})
-	if err != nil && rows == nil {
-		s.refuse(ctx, s.problemOf(ctx.Context(), err))
-		return
-	}
 	if rows == nil {
 		begin()
 	}
 	if err == nil {
 		err = rows.end()
+	}
+	if err != nil && !sent.begun {
+		s.refuse(ctx, s.problemOf(ctx.Context(), err))
+		return
 	}
 	if err == nil {
 		err = out.Flush()
@@ -87,6 +87,20 @@ func (s *server) stream(ctx huma.Context, in *export) {
 		s.Log.WarnContext(ctx.Context(), "an export broke off", "project", in.Project, "error", err, "request_id", requestID(ctx.Context()))
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// firstWrite sends the status with the first byte.
+type firstWrite struct {
+	ctx   huma.Context
+	begun bool
+}
+
+func (w *firstWrite) Write(p []byte) (int, error) {
+	if !w.begun {
+		w.begun = true
+		w.ctx.SetStatus(http.StatusOK)
+	}
+	return w.ctx.BodyWriter().Write(p)
 }
 
 // benchfmtRows writes Go's benchmark format: one line for each collection.

@@ -139,8 +139,10 @@ func completeProblem(_ huma.Context, _ string, v any) (any, error) {
 		p.Detail = "the body is not valid JSON; correct it, /openapi.json describes it"
 	case p.Detail == "validation failed":
 		p.Detail = "the request is not valid; correct what is named below, /openapi.json describes it"
+	case p.Detail == "request body is required":
+		p.Detail += "; send JSON, /openapi.json describes it"
 	case p.Status == http.StatusRequestEntityTooLarge:
-		p.Detail += "; send less at once"
+		p.Detail = strings.Replace(p.Detail, " limit=", ", the limit is ", 1) + "; send less at once"
 	}
 	return p, nil
 }

@@ -112,15 +112,17 @@ func (s *server) applyProject(ctx context.Context, in *applyProject) (*body[apic
 		return nil, err
 	}
 	applied := apiclient.Applied{Project: wanted, Changed: len(changes) > 0, DryRun: in.DryRun, Changes: changes}
-	if in.DryRun || !applied.Changed {
+	if in.DryRun {
 		return answer(applied, nil)
 	}
-	config, err := json.Marshal(wanted.Config)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the configuration of project %s: %w", in.Project, err)
-	}
-	if _, err := s.Store.ApplyProject(ctx, store.Project{Name: in.Project, Config: config, SuiteHash: wanted.SuiteHash}); err != nil {
-		return nil, err
+	if applied.Changed {
+		config, err := json.Marshal(wanted.Config)
+		if err != nil {
+			return nil, fmt.Errorf("encoding the configuration of project %s: %w", in.Project, err)
+		}
+		if _, err := s.Store.ApplyProject(ctx, store.Project{Name: in.Project, Config: config, SuiteHash: wanted.SuiteHash}); err != nil {
+			return nil, err
+		}
 	}
 	stored, err := s.Store.Project(ctx, in.Project)
 	if err != nil {
@@ -156,7 +158,7 @@ func (s *server) checkSuiteOf(ctx context.Context, p apiclient.Project) error {
 	}
 	loaded, err := s.suites.Suite(ctx, p.SuiteHash)
 	if errors.Is(err, store.ErrNotFound) {
-		return problemf(http.StatusUnprocessableEntity, "unknown-suite", "the suite %.12s of project %s is not stored; upload it first with PUT /api/v1/suites/%s ('benchloom project apply' does both)", p.SuiteHash, p.Name, p.SuiteHash)
+		return problemf(http.StatusUnprocessableEntity, strings.TrimPrefix(apiclient.ProblemUnknownSuite, problemURN), "the suite %.12s of project %s is not stored; upload it first with PUT /api/v1/suites/%s ('benchloom project apply' does both)", p.SuiteHash, p.Name, p.SuiteHash)
 	}
 	if err != nil {
 		return fmt.Errorf("reading the suite of project %s: %w", p.Name, err)

@@ -48,6 +48,7 @@ func TestAProjectIsAppliedAndRead(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, applied.Changed)
 	require.Empty(t, applied.Changes)
+	require.NotZero(t, applied.Project.UpdatedAt)
 
 	// What was read can be applied again, changed in one place.
 	read, err := b.nobody.Project(t.Context(), "go")

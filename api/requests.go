@@ -93,7 +93,7 @@ func (s *server) request(ctx context.Context, ref string) (store.Request, error)
 		}
 		r, err := s.Store.RequestByTag(ctx, project, tag)
 		if errors.Is(err, store.ErrNotFound) {
-			return r, problemf(http.StatusNotFound, "unknown-request", "project %s has no request for %q; 'benchloom list --project %s' shows those it has", project, tag, project)
+			return r, problemf(http.StatusNotFound, "unknown-request", "project %s has no request for %q; 'benchloom status --project %s' shows those it has", project, tag, project)
 		}
 		return r, err
 	}
@@ -103,7 +103,7 @@ func (s *server) request(ctx context.Context, ref string) (store.Request, error)
 	}
 	r, err := s.Store.Request(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return r, problemf(http.StatusNotFound, "unknown-request", "there is no request %s; 'benchloom list' shows all", id)
+		return r, problemf(http.StatusNotFound, "unknown-request", "there is no request %s; 'benchloom status' lists the latest", id)
 	}
 	return r, err
 }

@@ -113,7 +113,7 @@ const CommandBenchmark = "command"
 // job fills in what all jobs of the request share.
 func (e expansion) job(pool bench.Pool, j store.Job) store.Job {
 	identity := bench.JobIdentity{
-		Tag: j.Tag, Target: j.Target, Backend: j.Backend, Profile: j.Profile, Kind: j.Kind, Suite: j.SuiteHash,
+		Project: e.request.Project, Tag: j.Tag, Target: j.Target, Backend: j.Backend, Profile: j.Profile, Kind: j.Kind, Suite: j.SuiteHash,
 		TestCases: j.TestCases, SizeClass: pool.SizeClass, Generation: j.Generation,
 	}
 	if !e.request.Type.Tracked() {

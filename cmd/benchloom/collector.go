@@ -100,9 +100,15 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 	if err := f.serveMetrics(ctx, m, log); err != nil {
 		return err
 	}
+	if err := os.MkdirAll(f.stateDir, 0o755); err != nil {
+		return fmt.Errorf("state directory %s of collector %s cannot be used: %w; make it writable for this user, or name another with --state-dir", f.stateDir, f.name, err)
+	}
 	// What a killed predecessor left running would disturb every measurement:
 	// nothing starts before it is dead.
 	machine, err := workers.OpenMachine(ctx, workers.MachineConfig{Sandbox: sandboxConfig, Require: counters(f.require), Environ: os.Environ(), Log: log})
+	if _, lacking := errors.AsType[*measure.MissingCountersError](err); lacking {
+		return fmt.Errorf("collector %s cannot count what --require names: %w; mend that, use a machine that has them, or require less", f.name, err)
+	}
 	if err != nil {
 		return err
 	}

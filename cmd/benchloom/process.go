@@ -93,7 +93,7 @@ func secret(file, variable string) (string, error) {
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return "", fmt.Errorf("reading the token: %w", err)
+		return "", fmt.Errorf("reading the token: %w; name a file that holds one with --token-file, or set %s", err, variable)
 	}
 	return strings.TrimSpace(string(text)), nil
 }

@@ -243,7 +243,15 @@ func outcomes(ended []apiclient.RequestDetail) error {
 		if d.Message != "" {
 			text += ": " + cli.Printable(d.Message)
 		}
-		errs = append(errs, fmt.Errorf("%s; 'benchloom status %s' shows more", text, d.ID))
+		if hint := fmt.Sprintf("'benchloom status %s'", d.ID); !strings.Contains(text, hint) {
+			text += "; " + hint + " shows more"
+		}
+		for _, j := range d.Jobs {
+			if j.Status == bench.JobFailure && j.Message != "" {
+				text += fmt.Sprintf("\n  job %s: %s", j.Key, cli.Printable(j.Message))
+			}
+		}
+		errs = append(errs, errors.New(text))
 	}
 	if len(errs) > 0 {
 		return &exitError{exitOutcome, errors.Join(errs...)}

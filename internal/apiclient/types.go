@@ -386,4 +386,6 @@ const (
 	ProblemFenced      = "urn:benchloom:fenced"
 	ProblemNameTaken   = "urn:benchloom:name-taken"
 	ProblemRunClosed   = "urn:benchloom:run-closed"
+	// ProblemUnknownSuite: a project names a suite that was not uploaded.
+	ProblemUnknownSuite = "urn:benchloom:unknown-suite"
 )

@@ -47,6 +47,7 @@ type JobIdentity struct {
 	// Request is set for ad-hoc jobs only: two people's equal commands are two
 	// jobs. Tracked jobs are shared by all requests that need them.
 	Request   RequestID  `json:"request,omitempty"`
+	Project   string     `json:"project"`
 	Tag       string     `json:"tag"`
 	Target    Target     `json:"target"`
 	Backend   string     `json:"backend"`

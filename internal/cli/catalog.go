@@ -46,7 +46,7 @@ func Project(w io.Writer, p apiclient.Project, v View) error {
 	}
 	pairs := [][2]string{
 		{"description", p.Config.Description}, {"suite", p.Suite}, {"suite hash", p.SuiteHash},
-		{"targets", targets(p.Config.Targets)}, {"queue policy", policy}, {"in progress", fmt.Sprintf("at most %s", Plural(p.Config.Slots(), "request"))},
+		{"targets", targets(p.Config.Targets)}, {"queue policy", policy}, {"at once", Plural(p.Config.Slots(), "tracked request")},
 		{"size class", class}, {"attempts", fmt.Sprintf("%d of a failing job", p.Config.Fails())},
 		{"artifacts", source(p.Config.Artifacts.Provider, p.Config.Artifacts.Parameters)},
 	}

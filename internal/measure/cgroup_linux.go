@@ -1,6 +1,8 @@
 package measure
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -171,7 +173,10 @@ func (g *slotGroups) addLegacy(config SandboxConfig, h hierarchy, have, refused 
 	}
 }
 
-func groupName(config SandboxConfig) string { return "benchloom." + config.Name }
+func groupName(config SandboxConfig) string {
+	dir := sha256.Sum256([]byte(config.WorkDir))
+	return "benchloom." + config.Name + "." + hex.EncodeToString(dir[:4])
+}
 
 // baseGroup is the directory of the group below which the slot's group is made.
 func baseGroup(config SandboxConfig, h hierarchy) (string, error) {

@@ -163,6 +163,11 @@ func TestAJobGoesToAnotherWaiterWhenItsRequestEnds(t *testing.T) {
 	queues, err = r.WaitingTaskQueues(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, queues)
+
+	// Nor does it take a place from those that are waited for.
+	_, wanted := r.jobsOf("v4", "user:bob", 1)
+	r.execute(`update job_queue set queue = 'user:bob' where status = 'queued'`)
+	require.Equal(t, []bench.JobKey{wanted[0].Key}, keys(r.handOut()))
 }
 
 func TestCommandsAreSummarizedByTheirArguments(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 // Upper ends of what can be meant.
 const (
-	maxIterations = 10_000
+	maxIterations = 1_000
 	maxWarmups    = 1_000
 )
 

@@ -15,10 +15,10 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// maxDocument bounds suite.yaml, in bytes, and maxDepth how deep it nests.
+// The time that the YAML library takes grows with the square of some things.
 const (
-	maxDocument = 1 << 20
-	maxDepth    = 32
+	maxDocument = 256 << 10 // bytes of suite.yaml
+	maxOpen     = 500       // brackets and braces that are open at once
 )
 
 // decode reads suite.yaml strictly: a key or type that the document does not
@@ -28,9 +28,13 @@ func decode(data []byte, ps *problems) *document {
 		ps.add(position{}, "the file has %d bytes; at most %d are read", len(data), maxDocument)
 		return nil
 	}
-	body, err := parse(data)
-	if err != nil {
-		ps.put(*err)
+	if at, deep := tooManyOpen(data); deep {
+		ps.add(at, "more than %d brackets are open here; close them, and put long texts into files of the suite", maxOpen)
+		return nil
+	}
+	body, problem := parse(data)
+	if problem != nil {
+		ps.put(*problem)
 		return nil
 	}
 	if body == nil {
@@ -40,6 +44,26 @@ func decode(data []byte, ps *problems) *document {
 	doc := &document{}
 	(&decoder{problems: ps}).value(body, reflect.ValueOf(doc).Elem())
 	return doc
+}
+
+// tooManyOpen finds where brackets, whatever they mean, are nested too deeply.
+func tooManyOpen(data []byte) (position, bool) {
+	at, open := position{1, 0}, 0
+	for _, c := range data {
+		at.column++
+		switch c {
+		case '\n':
+			at = position{at.line + 1, 0}
+		case '[', '{':
+			open++
+		case ']', '}':
+			open = max(0, open-1)
+		}
+		if open > maxOpen {
+			return at, true
+		}
+	}
+	return position{}, false
 }
 
 // parse turns text into the nodes of its one document. The YAML library is
@@ -74,10 +98,7 @@ func parse(data []byte) (body ast.Node, problem *Problem) {
 }
 
 // decoder fills Go values from YAML nodes.
-type decoder struct {
-	*problems
-	depth int
-}
+type decoder struct{ *problems }
 
 // decodable is a type with rules of its own.
 type decodable interface {
@@ -117,13 +138,6 @@ func (d *decoder) value(node ast.Node, into reflect.Value) {
 	if d.full() {
 		return
 	}
-	if d.depth++; d.depth > maxDepth {
-		d.add(nodePlace(node), "this is nested too deeply")
-		d.depth--
-		return
-	}
-	defer func() { d.depth-- }()
-
 	if into.Kind() == reflect.Pointer {
 		into.Set(reflect.New(into.Type().Elem()))
 		d.value(node, into.Elem())

@@ -34,7 +34,7 @@ func Init(dir, name string) error {
 	if err != nil {
 		return err
 	}
-	placeholders := strings.NewReplacer("name: NAME", "name: "+quoted(name), "path: BUILDS", "path: "+strings.ReplaceAll(string(builds), "$", "$$"))
+	placeholders := strings.NewReplacer("name: NAME", "name: "+quoted(name), "path: BUILDS", "path: "+string(builds))
 	err = fs.WalkDir(files, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -139,13 +140,9 @@ func (s *stack) compose(ctx context.Context) error {
 		return err
 	}
 	s.addresses.API = "http://" + net.JoinHostPort(loopback, strconv.Itoa(apiPort))
-	if s.APIPort != 0 {
-		if err := portFree("the API", apiPort); err != nil {
-			return err
-		}
-	}
 	s.add(devstack.Process{
 		Name: "api", Group: groupAPI, CPUs: s.layout.Services, Ready: ready(s.addresses.API),
+		Prepare: portFree("the API", strings.TrimPrefix(s.addresses.API, "http://"), "--api-port"),
 		Argv: []string{s.Program, "api", "--listen", strings.TrimPrefix(s.addresses.API, "http://"),
 			"--user-token-file", tokens[TokenUser], "--collector-token-file", tokens[TokenCollector], "--temporal-ui", s.addresses.TemporalUI},
 	}, true)
@@ -156,7 +153,8 @@ func (s *stack) compose(ctx context.Context) error {
 	}
 	s.add(devstack.Process{
 		Name: "orchestrator", Group: groupWorkers, CPUs: s.layout.Services, Ready: ready("http://" + metrics),
-		Argv: []string{s.Program, "orchestrator", "--metrics", metrics},
+		Prepare: portFree("the orchestrator's metrics", metrics, "--metrics-port"),
+		Argv:    []string{s.Program, "orchestrator", "--metrics", metrics},
 	}, true)
 	for _, slot := range s.layout.Slots {
 		if metrics, err = s.metricsAddress(); err != nil {
@@ -168,7 +166,10 @@ func (s *stack) compose(ctx context.Context) error {
 		if slot.CoLocated {
 			argv = append(argv, "--co-located")
 		}
-		s.add(devstack.Process{Name: "collector-" + slot.Name, Group: groupWorkers, Argv: argv, Ready: ready("http://" + metrics), StopBound: 15 * time.Second}, false)
+		s.add(devstack.Process{
+			Name: "collector-" + slot.Name, Group: groupWorkers, Argv: argv, Ready: ready("http://" + metrics), StopBound: 15 * time.Second,
+			Prepare: portFree("the metrics of collector "+slot.Name, metrics, "--metrics-port"),
+		}, false)
 	}
 	return nil
 }
@@ -201,6 +202,10 @@ func (s *stack) addStores(ctx context.Context) error {
 	}
 	p := temporal.Process()
 	p.Group, p.CPUs = groupStores, s.layout.Services
+	prepare := p.Prepare
+	p.Prepare = func(ctx context.Context) error {
+		return withFlag(prepare(ctx), "--temporal-port or --temporal-ui-port")
+	}
 	s.processes = append(s.processes, p)
 	s.addresses.Temporal, s.addresses.TemporalUI = temporal.Address(), temporal.UIURL()
 	return nil
@@ -260,14 +265,34 @@ func (s *stack) metricsAddress() (string, error) {
 	return net.JoinHostPort(loopback, strconv.Itoa(port)), nil
 }
 
-// portFree finds out before anything starts.
-func portFree(what string, port int) error {
-	address := net.JoinHostPort(loopback, strconv.Itoa(port))
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return &devstack.PortTakenError{What: what, Address: address}
+// portFree keeps a process from being started on a port that another one
+// listens on, which would answer in its place. What an earlier run left behind
+// has been ended by then. Once the port was free, its process is restarted as
+// any other.
+func portFree(what, address, flag string) func(context.Context) error {
+	begun := false
+	return func(ctx context.Context) error {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		if err == nil {
+			begun = true
+			return l.Close()
+		}
+		if errors.Is(err, syscall.EADDRINUSE) {
+			err = withFlag(&devstack.PortTakenError{What: what, Address: address}, flag)
+		}
+		if begun {
+			return err
+		}
+		return devstack.Permanent(err)
 	}
-	return l.Close()
+}
+
+// withFlag names the flag that chooses another port.
+func withFlag(err error, flag string) error {
+	if taken, ok := errors.AsType[*devstack.PortTakenError](err); ok && taken != nil {
+		return fmt.Errorf("%w with %s", err, flag)
+	}
+	return err
 }
 
 // ready asks a process whether it is.

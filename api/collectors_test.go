@@ -1,0 +1,115 @@
+package api_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/api"
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+func TestACollectorsLife(t *testing.T) {
+	t.Parallel()
+	now := &clock{now: time.Now()}
+	b := setup(t, withClock(now), func(c *api.Config) { c.HeartbeatEvery = 3 * time.Second })
+	c := b.register(t, "c1")
+	require.Equal(t, "bench/x86_64-unknown-linux-gnu/2/main", c.TaskQueue)
+	require.Equal(t, 3, c.HeartbeatSeconds)
+	require.Equal(t, bench.CollectorWaiting, c.Collector.State)
+	require.Equal(t, []apiclient.Unenforced{{Name: "memory", Reason: "no cgroup"}}, c.Collector.Unenforced)
+	require.JSONEq(t, `{"cpu":"some"}`, string(c.Collector.Facts))
+
+	beat := apiclient.Heartbeat{Epoch: c.Collector.Epoch}
+	answer, err := b.collector.Heartbeat(t.Context(), "c1", beat)
+	require.NoError(t, err)
+	require.True(t, answer.Active)
+
+	// Drained, it learns so with its next heartbeat.
+	drained, err := b.admin.DrainCollector(t.Context(), "c1")
+	require.NoError(t, err)
+	require.Equal(t, bench.CollectorInactive, drained.State)
+	answer, err = b.collector.Heartbeat(t.Context(), "c1", beat)
+	require.NoError(t, err)
+	require.False(t, answer.Active)
+	// A restart keeps it so.
+	c = b.register(t, "c1")
+	require.Equal(t, bench.CollectorInactive, c.Collector.State)
+	active, err := b.admin.ActivateCollector(t.Context(), "c1")
+	require.NoError(t, err)
+	require.Equal(t, bench.CollectorWaiting, active.State)
+
+	// Its older registration is fenced off.
+	_, err = b.collector.Heartbeat(t.Context(), "c1", beat)
+	require.ErrorIs(t, err, apiclient.ErrFenced)
+	// Another machine cannot take the name of a live one.
+	other := registration("c1")
+	other.MachineID = "another machine"
+	_, err = b.collector.RegisterCollector(t.Context(), other)
+	require.ErrorIs(t, err, apiclient.ErrNameTaken)
+	require.ErrorContains(t, err, "choose another name with --name")
+
+	require.Equal(t, http.StatusConflict, problemOf(t, b.admin.RemoveCollector(t.Context(), "c1")).Status)
+	now.advance(time.Hour)
+	list, err := b.nobody.Collectors(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, bench.CollectorOffline, list[0].State)
+	require.NoError(t, b.admin.RemoveCollector(t.Context(), "c1"))
+	_, err = b.nobody.Collector(t.Context(), "c1")
+	require.ErrorIs(t, err, apiclient.ErrNotFound)
+	require.ErrorContains(t, err, "none is registered; start one with 'benchloom collector'")
+	_, err = b.collector.Heartbeat(t.Context(), "c1", apiclient.Heartbeat{Epoch: c.Collector.Epoch})
+	require.ErrorIs(t, err, apiclient.ErrFenced)
+}
+
+func TestAHeartbeatShowsWhatARunIsAt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	c := b.register(t, "c1")
+	j := b.submit(t, "1.26.0")
+	plan := b.start(t, j, c, 1)
+	progress := apiclient.RunProgress{Phase: "measuring", TestCase: j.cases[0].String(), Iteration: 2, Iterations: 5, Done: 1, Total: 2}
+	_, err := b.collector.Heartbeat(t.Context(), "c1", apiclient.Heartbeat{Epoch: c.Collector.Epoch, Run: plan.Run.ID, Progress: progress})
+	require.NoError(t, err)
+	d, err := b.nobody.Job(t.Context(), j.key)
+	require.NoError(t, err)
+	require.Equal(t, progress, d.Runs[0].Progress)
+	shown, err := b.nobody.Collector(t.Context(), "c1")
+	require.NoError(t, err)
+	require.Equal(t, plan.Run.ID, shown.CurrentRun)
+	require.Equal(t, bench.CollectorBenchmarking, shown.State)
+	_, err = b.collector.Heartbeat(t.Context(), "c1", apiclient.Heartbeat{Epoch: c.Collector.Epoch, Run: "nonsense"})
+	require.ErrorContains(t, err, "a run's ID is")
+}
+
+func TestARegistrationThatCannotBeMeantIsRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for want, change := range map[string]func(*apiclient.Registration){
+		"collector \"C 1\": use 1 to 64":                func(r *apiclient.Registration) { r.Name = "C 1" },
+		"collector c1: target \"linux\"":                func(r *apiclient.Registration) { r.Target = "linux" },
+		"body.size_class: expected number >= 1":         func(r *apiclient.Registration) { r.SizeClass = 0 },
+		"collector c1: pool \"\"":                       func(r *apiclient.Registration) { r.Pool = "" },
+		"body.machine_id: expected length >= 8":         func(r *apiclient.Registration) { r.MachineID = "m" },
+		"its version and hardware_id must not be empty": func(r *apiclient.Registration) { r.Version = "" },
+		"hardware_id must not be empty":                 func(r *apiclient.Registration) { r.HardwareID = "" },
+	} {
+		r := registration("c1")
+		change(&r)
+		_, err := b.collector.RegisterCollector(t.Context(), r)
+		require.ErrorContains(t, err, want)
+		require.Equal(t, http.StatusUnprocessableEntity, problemOf(t, err).Status)
+	}
+	for _, f := range []func() error{
+		func() error { _, err := b.admin.DrainCollector(t.Context(), "c9"); return err },
+		func() error { _, err := b.admin.ActivateCollector(t.Context(), "c9"); return err },
+		func() error { return b.admin.RemoveCollector(t.Context(), "c9") },
+	} {
+		require.ErrorIs(t, f(), apiclient.ErrNotFound)
+	}
+}

@@ -1,0 +1,111 @@
+package cli_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/perf/benchfmt"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/cli"
+	"github.com/benchloom/benchloom/internal/jobrun"
+	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+// measured is what a local run of the artifacts gives: the second takes twice
+// the time and writes larger files.
+func measured(t *testing.T, tags ...string) *jobrun.LocalResults {
+	t.Helper()
+	loaded, err := suite.Load(fstest.MapFS{suite.FileName: {Data: []byte(`name: small
+artifact: {provider: goroot}
+profiles: {build: {}}
+procedures:
+  compiletime: {scenarios: {full: {measure: {run: ["true"]}}, "incr-patched: println": {measure: {run: ["true"]}}}}
+benchmarks:
+  - {name: gin/core, kind: compiletime}
+`)}})
+	require.NoError(t, err)
+	out := &jobrun.LocalResults{Suite: loaded}
+	full := bench.TestCase{Benchmark: "gin/core", Profile: "build", Scenario: "full", Target: linux}
+	patched := full
+	patched.Scenario = "incr-patched: println"
+	for i, tag := range tags {
+		out.Subjects = append(out.Subjects, jobrun.LocalSubject{Name: tag, Identity: "h1:" + tag})
+		r := jobrun.Result{TestCase: full, Subject: tag}
+		for n := range 5 {
+			seconds := float64(i+1) * (1 + float64(n)/1000)
+			r.Collections = append(r.Collections, jobrun.Collection{
+				Iteration: n + 1, StartedAt: now.Add(time.Duration(n) * time.Second), Duration: time.Second,
+				Metrics: map[bench.Metric]float64{bench.WallTime: seconds, bench.MinorFaults: 100, "size:binary": float64(1000 + i), "ns/op": 1e9 * seconds},
+			})
+		}
+		out.Results = append(out.Results, r, jobrun.Result{TestCase: patched, Subject: tag, Failure: &jobrun.Failure{Kind: bench.FailJob, Message: "exit status 1", Output: "no such file\x07\n"}})
+	}
+	return out
+}
+
+func TestLocalReport(t *testing.T) {
+	t.Parallel()
+	one, err := cli.NewLocalReport(measured(t, "1.26.0"), nil, false)
+	require.NoError(t, err)
+	require.Equal(t, 1, one.Failed())
+	two, err := cli.NewLocalReport(measured(t, "1.25.0", "1.26.0"), nil, false)
+	require.NoError(t, err)
+	require.Equal(t, 2, two.Failed())
+	require.Zero(t, two.Comparison.Options.SessionVariance, "they were measured in turns")
+	require.Equal(t, 3, cli.Regressions(cli.Verdicts(*two.Comparison)))
+
+	for name, write := range map[string]func(*bytes.Buffer) error{
+		"bench-one":      func(b *bytes.Buffer) error { return one.WriteText(b, stats.TableOptions{}) },
+		"bench-two":      func(b *bytes.Buffer) error { return two.WriteText(b, stats.TableOptions{OnlySignificant: true}) },
+		"bench-markdown": func(b *bytes.Buffer) error { return two.WriteMarkdown(b, stats.TableOptions{}) },
+		"bench-benchfmt": func(b *bytes.Buffer) error { return two.WriteBenchfmt(b) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var b bytes.Buffer
+			require.NoError(t, write(&b))
+			golden(t, name, b.String())
+		})
+	}
+}
+
+// Benchstat reads what is written, with all parts of the test case.
+func TestBenchfmtIsRead(t *testing.T) {
+	t.Parallel()
+	report, err := cli.NewLocalReport(measured(t, "1.25.0", "1.26.0"), nil, false)
+	require.NoError(t, err)
+	var b bytes.Buffer
+	require.NoError(t, report.WriteBenchfmt(&b))
+	reader := benchfmt.NewReader(strings.NewReader(b.String()), "bench")
+	tags := map[string]int{}
+	for reader.Scan() {
+		result, ok := reader.Result().(*benchfmt.Result)
+		require.True(t, ok, "%v", reader.Result())
+		tags[result.GetConfig("tag")]++
+		require.Equal(t, "Gin/core/profile=build/scenario=full", result.Name.String())
+		size, ok := result.Value("size:binary-bytes")
+		require.True(t, ok)
+		require.InDelta(t, 1000, size, 1)
+	}
+	require.NoError(t, reader.Err())
+	require.Equal(t, map[string]int{"1.25.0": 5, "1.26.0": 5}, tags)
+}
+
+// A run that was stopped before it had any results can be reported, too.
+func TestLocalReportOfNothing(t *testing.T) {
+	t.Parallel()
+	nothing := measured(t)
+	report, err := cli.NewLocalReport(nothing, nil, false)
+	require.NoError(t, err)
+	var b bytes.Buffer
+	require.NoError(t, report.WriteText(&b, stats.TableOptions{}))
+	require.Equal(t, "suite small\n\n", b.String())
+	_, err = cli.NewLocalReport(measured(t, "1.26.0"), []string{"rain"}, false)
+	require.ErrorIs(t, err, bench.ErrInvalid)
+}

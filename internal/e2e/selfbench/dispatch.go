@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/up"
+)
+
+// Ends of the way of a job.
+const (
+	fromPost   = "post"     // before the client's call, by its clock
+	fromJob    = "job"      // event WorkflowExecutionStarted of the Job workflow
+	toActivity = "activity" // event ActivityTaskStarted of RunJob
+	toCommand  = "command"  // the collector's clock right before it starts the command
+)
+
+func dispatchName(from, to string) string { return "Dispatch/from=" + from + "/to=" + to }
+
+// blocks is in how many turns the submissions and the bare workflows are
+// interleaved, so that both see the same machine.
+const blocks = 10
+
+// submissionBound is how long one of them may take.
+const submissionBound = time.Minute
+
+// measureDispatch submits jobs whose command is true, one after the other, and
+// in turns with them a bare Temporal workflow with one activity.
+func measureDispatch(ctx context.Context, s *stack, submissions int, report *report) error {
+	// The SDK reports polls that end with the stack; there is nobody to read it.
+	quiet := sdklog.NewStructuredLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	temporal, err := client.DialContext(ctx, client.Options{HostPort: s.up.Addresses[up.AddressTemporal], Namespace: "benchloom", Logger: quiet})
+	if err != nil {
+		return fmt.Errorf("connecting to the stack's Temporal: %w", err)
+	}
+	defer temporal.Close()
+	bare, err := startBare(temporal)
+	if err != nil {
+		return err
+	}
+	defer bare.stop()
+	var timelines []timeline
+	var bares []bareTimes
+	for block := range blocks {
+		from, to := submissions*block/blocks, submissions*(block+1)/blocks
+		submitted := make([]submission, 0, to-from)
+		for range to - from {
+			one, err := submit(ctx, s.api, temporal)
+			if err != nil {
+				return err
+			}
+			submitted = append(submitted, one)
+		}
+		ids := make([]string, 0, to-from)
+		posted := make([]time.Time, 0, to-from)
+		for n := from; n < to; n++ {
+			posted = append(posted, time.Now())
+			id, err := bare.run(ctx, n)
+			if err != nil {
+				return err
+			}
+			ids = append(ids, id)
+		}
+		// Reading histories is work for the server: after the block.
+		for _, one := range submitted {
+			t, err := readTimeline(ctx, s.api, temporal, one)
+			if err != nil {
+				return err
+			}
+			timelines = append(timelines, t)
+		}
+		for i, id := range ids {
+			t, err := bare.times(ctx, id)
+			if err != nil {
+				return err
+			}
+			t.posted = posted[i]
+			bares = append(bares, t)
+		}
+	}
+	starts, err := commandStarts(ctx, s.api)
+	if err != nil {
+		return err
+	}
+	for i := range timelines {
+		start, known := starts[timelines[i].job]
+		if !known {
+			return fmt.Errorf("job %s has no collection in the record", timelines[i].job)
+		}
+		timelines[i].command = start
+	}
+	if err := reportDispatch(timelines, report); err != nil {
+		return err
+	}
+	return reportBare(bares, report)
+}
+
+// submission is one job, by the client's clock.
+type submission struct {
+	request          bench.RequestID
+	posted, answered time.Time
+}
+
+// submit asks for one job and waits until its request's workflow has ended: by
+// a long poll, which disturbs nobody.
+func submit(ctx context.Context, api *apiclient.Client, temporal client.Client) (submission, error) {
+	ctx, cancel := context.WithTimeout(ctx, submissionBound)
+	defer cancel()
+	s := submission{posted: time.Now()}
+	request, err := api.CreateRequest(ctx, apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"true"}}})
+	s.answered = time.Now()
+	if err != nil {
+		return s, fmt.Errorf("submitting a job: %w", err)
+	}
+	s.request = request.ID
+	if err := temporal.GetWorkflow(ctx, request.WorkflowID, "").Get(ctx, nil); err != nil {
+		return s, fmt.Errorf("waiting for request %s: %w", request.ID, err)
+	}
+	return s, nil
+}
+
+// commandStarts are the starts of all ad-hoc commands by their job: the time of
+// each collection is the collector's clock right before the command's start. A
+// command's results stand under its job's key as their tag.
+func commandStarts(ctx context.Context, api *apiclient.Client) (map[bench.JobKey]time.Time, error) {
+	var text bytes.Buffer
+	if err := api.Export(ctx, &text, apiclient.AdHocProject, "json"); err != nil {
+		return nil, fmt.Errorf("reading the starts of commands: %w", err)
+	}
+	var collections []apiclient.ExportedCollection
+	if err := json.Unmarshal(text.Bytes(), &collections); err != nil {
+		return nil, fmt.Errorf("reading the starts of commands: %w", err)
+	}
+	starts := make(map[bench.JobKey]time.Time, len(collections))
+	for _, c := range collections {
+		starts[bench.JobKey(c.Tag)] = c.CollectedAt
+	}
+	return starts, nil
+}
+
+// reportDispatch reports the ways as a whole, then their steps.
+func reportDispatch(timelines []timeline, report *report) error {
+	ends := []struct {
+		from, to string
+		took     func(timeline) time.Duration
+	}{
+		{fromPost, toCommand, func(t timeline) time.Duration { return t.command.Sub(t.posted) }},
+		{fromJob, toCommand, func(t timeline) time.Duration { return t.command.Sub(t.jobStarted) }},
+		{fromPost, toActivity, func(t timeline) time.Duration { return t.activityStarted.Sub(t.posted) }},
+		{fromJob, toActivity, func(t timeline) time.Duration { return t.activityStarted.Sub(t.jobStarted) }},
+		{fromPost, "answer", func(t timeline) time.Duration { return t.answered.Sub(t.posted) }},
+		{toCommand, "completed", func(t timeline) time.Duration { return t.completed.Sub(t.command) }},
+	}
+	for _, e := range ends {
+		durations := make([]time.Duration, len(timelines))
+		for i, t := range timelines {
+			durations[i] = e.took(t)
+		}
+		if err := report.addDurations(dispatchName(e.from, e.to), durations); err != nil {
+			return err
+		}
+	}
+	names, durations := stepDurations(timelines)
+	for _, name := range names {
+		if err := report.addDurations("Step/to="+name, durations[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

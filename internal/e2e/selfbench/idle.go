@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/perf/benchfmt"
+)
+
+// settle is how long a stack is left alone before it counts as idle.
+const settle = 10 * time.Second
+
+func idleName(process, state string) string { return "Idle/process=" + process + "/state=" + state }
+
+// measureIdle watches the idle stack and reports, per process, its resident
+// memory at the end (VmRSS: RssAnon + RssFile + RssShmem) and the CPU time that
+// it and the processes below it used meanwhile.
+func measureIdle(ctx context.Context, s *stack, state string, watch time.Duration, report *report) error {
+	if err := sleep(ctx, settle); err != nil {
+		return err
+	}
+	pids, err := s.processes()
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
+	before, err := usageOf("/proc", pids)
+	if err != nil {
+		return err
+	}
+	if err := sleep(ctx, watch); err != nil {
+		return err
+	}
+	after, err := usageOf("/proc", pids)
+	if err != nil {
+		return err
+	}
+	took := time.Since(begun).Seconds()
+	var all usage
+	for _, name := range slices.Sorted(maps.Keys(pids)) {
+		used := usage{cpu: after[name].cpu - before[name].cpu, rss: after[name].rss}
+		all.cpu, all.rss = all.cpu+used.cpu, all.rss+used.rss
+		if err := report.add(used.figure(idleName(name, state), took)); err != nil {
+			return err
+		}
+	}
+	return report.add(all.figure(idleName("all", state), took))
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// usage is what a process takes of the machine.
+type usage struct {
+	cpu time.Duration // with the processes below it
+	rss int64         // bytes, of the process alone
+}
+
+func (u usage) figure(name string, took float64) figure {
+	return figure{name, 1, []benchfmt.Value{{Value: float64(u.rss), Unit: unitRSS}, {Value: u.cpu.Seconds() / took, Unit: unitCPU}}}
+}
+
+// usageOf reads the use of the named processes. One that stands below another
+// named one counts for itself only.
+func usageOf(proc string, pids map[string]int) (map[string]usage, error) {
+	stats, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "stat"))
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[int]processStat)
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		if stat, err := parseStat(string(text)); err == nil {
+			all[stat.pid] = stat
+		}
+	}
+	owner := make(map[int]string)
+	for name, pid := range pids {
+		owner[pid] = name
+	}
+	used := make(map[string]usage)
+	for name, pid := range pids {
+		if _, alive := all[pid]; !alive {
+			return nil, fmt.Errorf("process %s (%d) of the stack is gone; its log says why", name, pid)
+		}
+		status, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "status"))
+		if err != nil {
+			return nil, fmt.Errorf("reading the memory of %s: %w", name, err)
+		}
+		rss, err := parseRSS(string(status))
+		if err != nil {
+			return nil, fmt.Errorf("reading the memory of %s: %w", name, err)
+		}
+		used[name] = usage{rss: rss}
+	}
+	for pid, stat := range all {
+		for above := pid; above > 1; above = all[above].parent {
+			if name, named := owner[above]; named {
+				u := used[name]
+				u.cpu += stat.cpu
+				used[name] = u
+				break
+			}
+		}
+	}
+	return used, nil
+}
+
+// processStat is a part of /proc/PID/stat, see proc_pid_stat(5).
+type processStat struct {
+	pid, parent int
+	cpu         time.Duration // user and system, with that of children that have ended
+}
+
+// clockTick is the unit of times in /proc: USER_HZ is 100 on all architectures
+// that Go supports.
+const clockTick = 10 * time.Millisecond
+
+func parseStat(text string) (processStat, error) {
+	// The program's name, in parentheses, may hold anything.
+	open, end := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
+	if open < 0 || end < open {
+		return processStat{}, fmt.Errorf("no program name in %q", text)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(text[:open]))
+	if err != nil {
+		return processStat{}, fmt.Errorf("process ID: %w", err)
+	}
+	fields := strings.Fields(text[end+1:]) // the first one is field 3 of the manual, the state
+	const parent, userTime, childrenSystemTime = 4 - 3, 14 - 3, 17 - 3
+	if len(fields) <= childrenSystemTime {
+		return processStat{}, fmt.Errorf("too few fields in %q", text)
+	}
+	stat := processStat{pid: pid}
+	if stat.parent, err = strconv.Atoi(fields[parent]); err != nil {
+		return processStat{}, fmt.Errorf("parent's process ID: %w", err)
+	}
+	for _, field := range fields[userTime : childrenSystemTime+1] {
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return processStat{}, fmt.Errorf("CPU time: %w", err)
+		}
+		stat.cpu += time.Duration(ticks) * clockTick
+	}
+	return stat, nil
+}
+
+// parseRSS finds the resident memory in /proc/PID/status, in bytes.
+func parseRSS(status string) (int64, error) {
+	for line := range strings.Lines(status) {
+		if value, found := strings.CutPrefix(line, "VmRSS:"); found {
+			kibibytes, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("VmRSS: %w", err)
+			}
+			return kibibytes << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("no VmRSS: the process has ended")
+}

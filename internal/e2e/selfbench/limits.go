@@ -1,0 +1,65 @@
+package main
+
+import "fmt"
+
+// limit is what a figure's median over the repetitions must not exceed.
+type limit struct {
+	part      string // that measures it
+	benchmark string
+	unit      string
+	most      float64 // in the unit
+}
+
+// limits are those of docs/benchmarks.md. A start is that of the command: later
+// than that of the activity.
+func limits() []limit {
+	all := []limit{
+		{partStack, dispatchName(fromJob, toCommand), unitP99, 0.100},
+		{partStack, dispatchName(fromPost, toCommand), unitP50, 0.200},
+		{partWrapper, wrapperName(shortProgram), unitAdded, 0.005},
+		{partWrapper, wrapperName(loopProgram), unitPercent, 0.5},
+		{partWrapper, wrapperCPUName(loopProgram), unitPercent, 0.5},
+	}
+	for _, process := range []string{"api", "orchestrator", "collector"} {
+		for _, state := range []string{"fresh", "used"} {
+			all = append(all, limit{partStack, idleName(process, state), unitRSS, 80e6})
+		}
+	}
+	return all
+}
+
+// verdict is a limit and what was found.
+type verdict struct {
+	limit
+	found  int // repetitions
+	median float64
+}
+
+func (v verdict) kept() bool { return v.found > 0 && v.median <= v.most }
+
+func (v verdict) String() string {
+	switch {
+	case v.found == 0:
+		return fmt.Sprintf("FAIL  %s was not measured (limit %.6g %s)", v.benchmark, v.most, v.unit)
+	case !v.kept():
+		return fmt.Sprintf("FAIL  %s: median of %d is %.6g %s, the limit is %.6g", v.benchmark, v.found, v.median, v.unit, v.most)
+	}
+	return fmt.Sprintf("ok    %s: median of %d is %.6g %s, the limit is %.6g", v.benchmark, v.found, v.median, v.unit, v.most)
+}
+
+// judge holds the figures of all repetitions against the limits.
+func judge(limits []limit, figures []figure) []verdict {
+	verdicts := make([]verdict, 0, len(limits))
+	for _, l := range limits {
+		var found []float64
+		for _, f := range figures {
+			for _, v := range f.values {
+				if f.name == l.benchmark && v.Unit == l.unit {
+					found = append(found, v.Value)
+				}
+			}
+		}
+		verdicts = append(verdicts, verdict{l, len(found), median(found)})
+	}
+	return verdicts
+}

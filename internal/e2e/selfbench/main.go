@@ -1,0 +1,178 @@
+// Selfbench measures Benchloom itself and prints Go's benchmark format: how long
+// a job takes from submission to its start on a collector, what the wrapper
+// around a benchmark's command adds to it, and what the idle processes use.
+//
+// With -check it fails when the median of the repetitions breaks one of the
+// limits in limits.go. It uses the service from outside only: the built
+// binaries, the HTTP API, Temporal's histories and /proc. Method and figures
+// stand in docs/benchmarks.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/measure"
+)
+
+func main() {
+	os.Exit(command())
+}
+
+func command() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "selfbench:", err)
+		return 1
+	}
+	return 0
+}
+
+// Parts that can be measured alone.
+const (
+	partStack   = "stack"
+	partWrapper = "wrapper"
+)
+
+type options struct {
+	check       bool
+	only        string
+	repetitions int
+	submissions int
+	pairs       int
+	idle        time.Duration
+	program     string
+	temporal    string
+}
+
+func (o options) measures(part string) bool { return o.only == "" || o.only == part }
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("selfbench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.BoolVar(&o.check, "check", false, "fail when a median breaks its limit")
+	flags.StringVar(&o.only, "only", "", "measure one part: stack or wrapper")
+	flags.IntVar(&o.repetitions, "repetitions", 5, "how often everything is measured")
+	flags.IntVar(&o.submissions, "submissions", 300, "jobs in a row, and bare workflows, per repetition")
+	flags.IntVar(&o.pairs, "pairs", 10, "runs of the CPU loop per repetition, each wrapped and bare; of true, twenty times as many")
+	flags.DurationVar(&o.idle, "idle", 10*time.Second, "how long the idle stack is watched")
+	flags.StringVar(&o.program, "program", environment("BENCHLOOM_BIN", filepath.Join("bin", "benchloom")), "the benchloom binary")
+	flags.StringVar(&o.temporal, "temporal-program", environment("BENCHLOOM_TEMPORAL_DEV", filepath.Join("bin", "temporal-dev")), "the embedded Temporal")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case o.repetitions < 1 || o.submissions < 1 || o.pairs < 1 || o.idle < time.Second:
+		return o, errors.New("-repetitions, -submissions and -pairs must be positive, -idle at least 1s")
+	case o.only != "" && o.only != partStack && o.only != partWrapper:
+		return o, fmt.Errorf("-only %q: write stack or wrapper", o.only)
+	}
+	return o, nil
+}
+
+func environment(name, otherwise string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return otherwise
+}
+
+// run measures everything as often as the options say.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) == 2 && args[0] == loopCommand {
+		return loop(args[1])
+	}
+	o, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	report := newReport(stdout, machine())
+	progress := func(format string, args ...any) {
+		fmt.Fprintf(stderr, "%s selfbench: %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+	}
+	loops := 0
+	if o.measures(partWrapper) {
+		if loops, err = calibrate(ctx); err != nil {
+			return err
+		}
+		progress("the CPU loop has %d rounds", loops)
+	}
+	for n := range o.repetitions {
+		if o.measures(partStack) {
+			progress("repetition %d of %d: the stack", n+1, o.repetitions)
+			if err := measureStack(ctx, o, report); err != nil {
+				return err
+			}
+		}
+		if o.measures(partWrapper) {
+			progress("repetition %d of %d: the wrapper", n+1, o.repetitions)
+			if err := measureWrapper(ctx, wrapperPlan{loops: loops, pairs: o.pairs, shortPairs: 20 * o.pairs}, report); err != nil {
+				return err
+			}
+		}
+	}
+	if !o.check {
+		return nil
+	}
+	broken := 0
+	for _, v := range judge(limits(), report.figures) {
+		if !o.measures(v.part) {
+			continue
+		}
+		if !v.kept() {
+			broken++
+		}
+		fmt.Fprintln(stderr, v)
+	}
+	if broken > 0 {
+		return fmt.Errorf("%d limits of docs/benchmarks.md are broken", broken)
+	}
+	return nil
+}
+
+// measureStack measures a fresh stack: its use of the machine when idle, the
+// dispatch of jobs, and the idle stack after these.
+func measureStack(ctx context.Context, o options, report *report) (err error) {
+	s, err := startStack(ctx, o.program, o.temporal)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop(err == nil)) }()
+	if err := measureIdle(ctx, s, "fresh", o.idle, report); err != nil {
+		return err
+	}
+	if err := measureDispatch(ctx, s, o.submissions, report); err != nil {
+		return err
+	}
+	return measureIdle(ctx, s, "used", o.idle, report)
+}
+
+// machine describes where it was measured, as keys of the benchmark format.
+func machine() [][2]string {
+	config := [][2]string{
+		{"goos", runtime.GOOS}, {"goarch", runtime.GOARCH},
+		{"pkg", "github.com/benchloom/benchloom/internal/e2e/selfbench"},
+		{"cores", fmt.Sprint(runtime.NumCPU())},
+	}
+	if facts, err := measure.ReadFacts("/"); err == nil {
+		config = append(config, [2]string{"cpu", facts.CPUModel}, [2]string{"kernel", facts.Kernel}, [2]string{"virtual", fmt.Sprint(facts.Virtualised)})
+	}
+	return config
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestOptionsAreChecked(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"argument":       {"all"},
+		"no repetition":  {"-repetitions", "0"},
+		"no submission":  {"-submissions", "0"},
+		"no pair":        {"-pairs", "0"},
+		"hardly idle":    {"-idle", "10ms"},
+		"unknown part":   {"-only", "memory"},
+		"unknown option": {"-fast"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var stdout, stderr bytes.Buffer
+			require.Error(t, run(t.Context(), args, &stdout, &stderr))
+			require.Empty(t, stdout.String())
+		})
+	}
+	o, err := parse([]string{"-only", "wrapper"}, &bytes.Buffer{})
+	require.NoError(t, err)
+	require.True(t, o.measures(partWrapper))
+	require.False(t, o.measures(partStack))
+}
+
+func TestMissingProgramSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	_, err := startStack(t.Context(), t.TempDir()+"/benchloom", t.TempDir()+"/temporal-dev")
+	require.ErrorContains(t, err, "make build")
+}
+
+func TestLoop(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, run(t.Context(), []string{loopCommand, "1000"}, nil, nil))
+	require.ErrorContains(t, run(t.Context(), []string{loopCommand, "many"}, nil, nil), "rounds")
+}
+
+func TestMachineHasNoEmptyKeys(t *testing.T) {
+	t.Parallel()
+	for _, c := range machine() {
+		require.NotEmpty(t, c[0])
+		require.Equal(t, strings.ToLower(c[0]), c[0], "keys of the benchmark format are lower-case")
+	}
+}

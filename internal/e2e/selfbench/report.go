@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"golang.org/x/perf/benchfmt"
+)
+
+// figure is one line of the output: what one repetition found.
+type figure struct {
+	name   string
+	iters  int
+	values []benchfmt.Value
+}
+
+// report writes figures as they are found, and keeps them.
+type report struct {
+	out     *benchfmt.Writer
+	config  []benchfmt.Config
+	figures []figure
+}
+
+func newReport(w io.Writer, config [][2]string) *report {
+	r := &report{out: benchfmt.NewWriter(w)}
+	for _, c := range config {
+		r.config = append(r.config, benchfmt.Config{Key: c[0], Value: []byte(c[1]), File: true})
+	}
+	return r
+}
+
+func (r *report) add(f figure) error {
+	r.figures = append(r.figures, f)
+	if err := r.out.Write(&benchfmt.Result{Config: r.config, Name: benchfmt.Name(f.name), Iters: f.iters, Values: f.values}); err != nil {
+		return fmt.Errorf("writing the figures: %w", err)
+	}
+	return nil
+}
+
+// Units. Times are in seconds, as the benchmark format wants them.
+const (
+	unitP50     = "p50-sec"
+	unitP99     = "p99-sec"
+	unitRSS     = "rss-B"
+	unitCPU     = "cpu-sec/sec" // CPU time per time: 0.01 is one per cent of a core
+	unitAdded   = "added-sec"
+	unitPercent = "added-%"
+)
+
+// addDurations reports the median and the 99th percentile.
+func (r *report) addDurations(name string, durations []time.Duration) error {
+	return r.add(figure{name, len(durations), []benchfmt.Value{
+		{Value: seconds(percentile(durations, 50)), Unit: unitP50}, {Value: seconds(percentile(durations, 99)), Unit: unitP99},
+	}})
+}
+
+// seconds are rounded to microseconds, the resolution of the record's times.
+func seconds(d time.Duration) float64 { return d.Round(time.Microsecond).Seconds() }
+
+// percentile is the smallest value that at least p per cent of the values do not
+// exceed (nearest rank); of none, it is 0.
+func percentile[T ~int64 | ~float64](values []T, p float64) T {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	rank := int(math.Ceil(p / 100 * float64(len(sorted))))
+	return sorted[max(0, rank-1)]
+}
+
+// median of an even number of values is the mean of the middle two.
+func median[T ~int64 | ~float64](values []T) T {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 0 {
+		return (sorted[middle-1] + sorted[middle]) / 2
+	}
+	return sorted[middle]
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/perf/benchfmt"
+)
+
+func TestPercentileIsNearestRank(t *testing.T) {
+	t.Parallel()
+	values := make([]time.Duration, 300)
+	for i := range values {
+		values[len(values)-1-i] = time.Duration(i + 1)
+	}
+	require.EqualValues(t, 150, percentile(values, 50))
+	require.EqualValues(t, 297, percentile(values, 99), "three of 300 may be slower")
+	require.EqualValues(t, 300, percentile(values, 100))
+	require.EqualValues(t, 1, percentile(values, 0))
+	require.EqualValues(t, 7, percentile([]time.Duration{7}, 99))
+	require.Zero(t, percentile[time.Duration](nil, 50))
+	require.EqualValues(t, 300, values[0], "the values keep their order")
+}
+
+func TestMedian(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 2.0, median([]float64{3, 1, 2}))
+	require.Equal(t, 2.5, median([]float64{4, 1, 2, 3}))
+	require.Zero(t, median[float64](nil))
+}
+
+func TestAddedIsTheMedianOfDifferencesWithinPairs(t *testing.T) {
+	t.Parallel()
+	bare := []cost{{wall: 10 * time.Millisecond}, {wall: 100 * time.Millisecond}, {wall: 20 * time.Millisecond}}
+	wrapped := []cost{{wall: 11 * time.Millisecond}, {wall: 101 * time.Millisecond}, {wall: 50 * time.Millisecond}}
+	f := added("Wrapper", wrapped, bare, func(c cost) time.Duration { return c.wall })
+	got := map[string]float64{}
+	for _, v := range f.values {
+		got[v.Unit] = v.Value
+	}
+	require.Equal(t, map[string]float64{"wrapped-sec": 0.050, "bare-sec": 0.020, unitAdded: 0.001, unitPercent: 5}, got)
+	require.Equal(t, 3, f.iters)
+
+	none := added("Wrapper", wrapped, bare, func(c cost) time.Duration { return c.cpu })
+	require.Zero(t, none.values[3].Value, "per cent of nothing")
+}
+
+func TestReportIsReadableAsBenchmarkFormat(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	r := newReport(&out, [][2]string{{"goos", "linux"}, {"cpu", "Some CPU @ 2 GHz"}})
+	require.NoError(t, r.addDurations(dispatchName(fromPost, toCommand), []time.Duration{time.Second, 2 * time.Second, 3 * time.Second}))
+	require.NoError(t, r.add(usage{cpu: time.Second, rss: 40e6}.figure(idleName("api", "used"), 10)))
+
+	reader := benchfmt.NewReader(&out, "output")
+	var read []*benchfmt.Result
+	for reader.Scan() {
+		result, isResult := reader.Result().(*benchfmt.Result)
+		require.True(t, isResult, "%v", reader.Result())
+		read = append(read, result.Clone())
+	}
+	require.NoError(t, reader.Err())
+	require.Len(t, read, 2)
+	require.Equal(t, "Dispatch/from=post/to=command", string(read[0].Name.Full()))
+	require.Equal(t, 3, read[0].Iters)
+	require.Equal(t, "Some CPU @ 2 GHz", read[0].GetConfig("cpu"))
+	for unit, want := range map[string]float64{unitP50: 2, unitP99: 3} {
+		got, found := read[0].Value(unit)
+		require.True(t, found, unit)
+		require.Equal(t, want, got, unit)
+	}
+	rss, _ := read[1].Value(unitRSS)
+	require.Equal(t, 40e6, rss)
+	cpu, _ := read[1].Value(unitCPU)
+	require.Equal(t, 0.1, cpu)
+}
+
+func TestJudgeHoldsTheMedianAgainstTheLimit(t *testing.T) {
+	t.Parallel()
+	most := limit{partStack, "Dispatch", unitP99, 0.1}
+	figures := func(values ...float64) (all []figure) {
+		for _, v := range values {
+			all = append(all, figure{"Dispatch", 300, []benchfmt.Value{{Value: 9, Unit: unitP50}, {Value: v, Unit: unitP99}}},
+				figure{"Other", 300, []benchfmt.Value{{Value: 9, Unit: unitP99}}})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		name    string
+		figures []figure
+		kept    bool
+		says    string
+	}{
+		{"kept, though two of five are above", figures(0.05, 0.3, 0.1, 0.2, 0.09), true, "ok    Dispatch: median of 5 is 0.1 p99-sec, the limit is 0.1"},
+		{"broken", figures(0.05, 0.3, 0.11, 0.2, 0.09), false, "FAIL  Dispatch: median of 5 is 0.11 p99-sec, the limit is 0.1"},
+		{"not measured", nil, false, "FAIL  Dispatch was not measured (limit 0.1 p99-sec)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			verdicts := judge([]limit{most}, c.figures)
+			require.Len(t, verdicts, 1)
+			require.Equal(t, c.kept, verdicts[0].kept())
+			require.Equal(t, c.says, verdicts[0].String())
+		})
+	}
+}
+
+// The limits are promises: a change of one is a decision, not an accident.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	got := map[string]float64{}
+	for _, l := range limits() {
+		got[l.benchmark+" "+l.unit] = l.most
+	}
+	require.Equal(t, map[string]float64{
+		"Dispatch/from=job/to=command p99-sec":        0.1,
+		"Dispatch/from=post/to=command p50-sec":       0.2,
+		"Wrapper/command=true added-sec":              0.005,
+		"Wrapper/command=loop added-%":                0.5,
+		"WrapperCPU/command=loop added-%":             0.5,
+		"Idle/process=api/state=fresh rss-B":          80e6,
+		"Idle/process=api/state=used rss-B":           80e6,
+		"Idle/process=orchestrator/state=fresh rss-B": 80e6,
+		"Idle/process=orchestrator/state=used rss-B":  80e6,
+		"Idle/process=collector/state=fresh rss-B":    80e6,
+		"Idle/process=collector/state=used rss-B":     80e6,
+	}, got)
+}
