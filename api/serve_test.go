@@ -65,7 +65,12 @@ func TestServeLetsAnswersFinish(t *testing.T) {
 	defer transport.CloseIdleConnections()
 	answers := make(chan string, 1)
 	go func() {
-		response, err := (&http.Client{Transport: transport}).Get(base)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base, nil)
+		if err != nil {
+			answers <- err.Error()
+			return
+		}
+		response, err := (&http.Client{Transport: transport}).Do(request)
 		if err != nil {
 			answers <- err.Error()
 			return

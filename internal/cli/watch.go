@@ -136,7 +136,7 @@ func liveJob(j apiclient.Job, runs []apiclient.Run, now time.Time) []string {
 	if p := run.Progress; p.Phase != "" {
 		text := p.Phase
 		if p.Iterations > 0 {
-			text = Bar(p.Iteration, p.Iterations, barWidth) + fmt.Sprintf(" %d/%d %s", p.Iteration, p.Iterations, p.Phase)
+			text = Bar(p.Iteration-1, p.Iterations, barWidth) + fmt.Sprintf(" %d/%d %s", p.Iteration, p.Iterations, p.Phase)
 		}
 		lines = append(lines, strings.TrimRight("      "+text+" "+Printable(p.TestCase), " "))
 	}

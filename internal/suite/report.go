@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/benchloom/benchloom/internal/bench"
 )
@@ -54,7 +55,7 @@ func Check(dir string) (Report, error) {
 		return report, report.add(err)
 	}
 	report.Name = s.Name()
-	report.Problems = append(report.Problems, s.warnings()...)
+	report.Problems = append(report.Problems, s.warnings(dir)...)
 	for _, set := range append([]string{""}, s.Sets()...) {
 		plans, err := s.Expand(Selection{Set: set})
 		if err != nil {
@@ -93,11 +94,11 @@ func (s *Suite) everything() []JobPlan {
 	return plans
 }
 
-func (s *Suite) warnings() []Problem {
+func (s *Suite) warnings(dir string) []Problem {
 	ps := &problems{}
 	s.warnUnmeasured(ps)
 	s.warnVariables(ps)
-	s.warnFiles(ps)
+	s.warnFiles(ps, s.artifactsIn(dir))
 	return ps.sorted()
 }
 
@@ -206,9 +207,25 @@ var suiteReference = regexp.MustCompile(regexp.QuoteMeta(examplePaths().Suite) +
 // documentation is what a folder may have besides what benchmarks use.
 var documentation = regexp.MustCompile(`(?i)^(readme|license|copying|notice|changelog)(\..*)?$|^\.gitignore$`)
 
-// warnFiles finds files that nothing names.
-func (s *Suite) warnFiles(ps *problems) {
-	referenced := map[string]bool{FileName: true}
+// artifactsIn names the directory in the suite's own folder that its artifacts
+// come from, as in suites to begin with; empty for none.
+func (s *Suite) artifactsIn(dir string) string {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return ""
+	}
+	for _, p := range s.doc.Artifact.Parameters {
+		fixed, _, _ := strings.Cut(p.value.value, "{")
+		if rel, err := filepath.Rel(abs, fixed); err == nil && filepath.IsLocal(rel) {
+			return filepath.ToSlash(rel)
+		}
+	}
+	return ""
+}
+
+// warnFiles finds files that nothing names, outside of a known directory.
+func (s *Suite) warnFiles(ps *problems, known string) {
+	referenced := map[string]bool{FileName: true, known: true}
 	note := func(resolved string) {
 		for _, match := range suiteReference.FindAllStringSubmatch(resolved, -1) {
 			referenced[path.Clean(filepath.ToSlash(match[1]))] = true
