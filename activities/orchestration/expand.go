@@ -53,6 +53,15 @@ func (e expansion) targets(s *suite.Suite) ([]bench.Target, error) {
 	return out, nil
 }
 
+// class is the size class that the request's jobs are pinned to: its own, else the
+// project's; 0 for none.
+func (e expansion) class() bench.SizeClass {
+	if e.request.SizeClass != 0 {
+		return e.request.SizeClass
+	}
+	return e.config.Size.Class
+}
+
 // suite expands the request's selection of a suite into jobs.
 func (e expansion) suite(s *suite.Suite) ([]store.Job, error) {
 	selection := e.request.Selection
@@ -66,13 +75,13 @@ func (e expansion) suite(s *suite.Suite) ([]store.Job, error) {
 	}
 	jobs := make([]store.Job, 0, len(plans))
 	for _, p := range plans {
-		pool, err := placement.Choose(e.pools, placement.Wish{Target: p.Target, MinSize: p.MinSize, Class: e.config.Size.Class})
+		pool, err := placement.Choose(e.pools, placement.Wish{Target: p.Target, MinSize: p.MinSize, Class: e.class()})
 		if err != nil {
 			return nil, err
 		}
 		jobs = append(jobs, e.job(pool, store.Job{
 			Tag: e.request.Tag, Kind: p.Kind, Target: p.Target, Backend: p.Backend, Profile: p.Profile,
-			SuiteHash: e.project.SuiteHash, TestCases: p.TestCases, Iterations: selection.Iterations,
+			SuiteHash: e.project.SuiteHash, TestCases: p.TestCases, Iterations: s.Iterations(selection),
 		}))
 	}
 	if len(jobs) == 0 {
@@ -92,11 +101,7 @@ func (e expansion) command() ([]store.Job, error) {
 	case len(e.pools) > 0:
 		target = e.pools[0].Target
 	}
-	class := e.request.SizeClass
-	if class == 0 {
-		class = e.config.Size.Class
-	}
-	pool, err := placement.Choose(e.pools, placement.Wish{Target: target, Class: class})
+	pool, err := placement.Choose(e.pools, placement.Wish{Target: target, Class: e.class()})
 	if err != nil {
 		return nil, err
 	}
