@@ -213,37 +213,39 @@ func (f *benchFlags) machine(cmd *cobra.Command, cacheDir string) (jobrun.Machin
 	return m, sandbox, nil
 }
 
-func (f *benchFlags) report(cmd *cobra.Command, measured *jobrun.LocalResults) (failed error) {
+func (f *benchFlags) report(cmd *cobra.Command, measured *jobrun.LocalResults) error {
 	report, err := cli.NewLocalReport(measured, f.metrics, f.all)
+	var mistyped error
 	if errors.Is(err, bench.ErrInvalid) {
 		// A mistyped metric must not lose what was measured.
-		defer func(wrong error) { failed = errors.Join(usage(wrong), failed) }(err)
+		mistyped = usage(err)
 		report, err = cli.NewLocalReport(measured, nil, f.all)
 	}
 	if err != nil {
 		return err
 	}
-	out := cmd.OutOrStdout()
-	switch f.output {
-	case formatJSON:
-		err = cli.WriteJSON(out, report)
-	case formatBenchfmt:
-		err = report.WriteBenchfmt(out)
-	case formatMarkdown:
-		err = report.WriteMarkdown(out, f.tableOptions(io.Discard))
-	default:
-		err = report.WriteText(out, f.tableOptions(out))
-	}
-	if err != nil {
+	if err := f.write(cmd.OutOrStdout(), report); err != nil {
 		return err
 	}
 	if n := report.Failed(); n > 0 {
-		return fmt.Errorf("%s failed", cli.Plural(n, "test case"))
+		return errors.Join(mistyped, fmt.Errorf("%s failed", cli.Plural(n, "test case")))
 	}
-	if report.Comparison != nil {
-		return f.verdict(cli.Verdicts(*report.Comparison))
+	if mistyped != nil || report.Comparison == nil {
+		return mistyped
 	}
-	return nil
+	return f.verdict(cli.Verdicts(*report.Comparison))
+}
+
+func (f *benchFlags) write(out io.Writer, report cli.LocalReport) error {
+	switch f.output {
+	case formatJSON:
+		return cli.WriteJSON(out, report)
+	case formatBenchfmt:
+		return report.WriteBenchfmt(out)
+	case formatMarkdown:
+		return report.WriteMarkdown(out, f.tableOptions(io.Discard))
+	}
+	return report.WriteText(out, f.tableOptions(out))
 }
 
 // benchProgress shows what a local run is at: one line that is redrawn on a

@@ -20,10 +20,12 @@ import (
 	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/devstack"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
 	"github.com/benchloom/benchloom/internal/suite"
+	"github.com/benchloom/benchloom/internal/up"
 )
 
 // Each script has an API and a record of its own. What the orchestrator and a
@@ -44,6 +46,7 @@ type service struct {
 	t         *testing.T
 	record    *store.Store
 	collector *apiclient.Client
+	secret    string // the collectors' token
 	epoch     int64
 }
 
@@ -75,26 +78,57 @@ func (s *service) setup(env *testscript.Env) error {
 	}
 	server := httptest.NewServer(handler)
 	env.Defer(server.Close)
+	if err := s.tokens(env); err != nil {
+		return err
+	}
+	return s.publish(env, server)
+}
+
+// tokens makes a token of each role.
+func (s *service) tokens(env *testscript.Env) error {
 	var files []api.TokenFile
-	tokens := map[string]string{}
 	for _, role := range []string{api.RoleAdmin, api.RoleReader, api.RoleCollector} {
-		if tokens[role], err = api.NewToken(rand.Reader); err != nil {
+		token, err := api.NewToken(rand.Reader)
+		if err != nil {
 			return err
 		}
 		path := filepath.Join(env.WorkDir, role+".token")
-		if err := os.WriteFile(path, []byte(tokens[role]+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(token+"\n"), 0o600); err != nil {
 			return err
 		}
 		files = append(files, api.TokenFile{Path: path, Owner: "ada", Role: role})
+		switch role {
+		case api.RoleAdmin:
+			env.Setenv("BENCHLOOM_TOKEN", token)
+		case api.RoleCollector:
+			s.secret = token
+		}
 	}
-	if err := api.BootstrapTokens(s.t.Context(), s.record, files); err != nil {
-		return err
-	}
+	return api.BootstrapTokens(s.t.Context(), s.record, files)
+}
+
+// publish tells clients where the API is: by the environment, and by a state
+// directory with a token of its own.
+func (s *service) publish(env *testscript.Env, server *httptest.Server) error {
 	env.Setenv("BENCHLOOM_URL", server.URL)
-	env.Setenv("BENCHLOOM_TOKEN", tokens[api.RoleAdmin])
 	env.Setenv("HOME", env.WorkDir)
 	env.Setenv("TZ", "UTC")
-	s.collector, err = apiclient.New(server.URL, tokens[api.RoleCollector], server.Client())
+	state, err := devstack.OpenState(filepath.Join(env.WorkDir, "state"))
+	if err != nil {
+		return err
+	}
+	env.Defer(func() { require.NoError(s.t, state.Close()) })
+	if _, err := state.Token(up.TokenUser); err != nil {
+		return err
+	}
+	own := api.TokenFile{Path: state.Path("tokens", up.TokenUser), Owner: "local", Role: api.RoleAdmin}
+	if err := api.BootstrapTokens(s.t.Context(), s.record, []api.TokenFile{own}); err != nil {
+		return err
+	}
+	if err := state.WriteUp(devstack.Up{Addresses: map[string]string{up.AddressAPI: server.URL}, Processes: map[string]int{"api": 1}}, time.Now()); err != nil {
+		return err
+	}
+	s.collector, err = apiclient.New(server.URL, s.secret, server.Client())
 	return err
 }
 

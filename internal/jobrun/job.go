@@ -3,6 +3,7 @@ package jobrun
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
@@ -136,6 +137,32 @@ type Result struct {
 	Failure     *Failure       `json:"failure,omitempty"`
 	// Skipped is what the machine or the artifact lacks for this test case.
 	Skipped string `json:"skipped,omitempty"`
+}
+
+// keepWhole removes metrics that some iterations lack, and names them: a series
+// has a value for each collection or for none, so that fewer values never mean
+// that a collection is missing. (The peak memory of a small program is known
+// only in those iterations in which it exceeds the collector's own.)
+func (r *Result) keepWhole() []bench.Metric {
+	count := make(map[bench.Metric]int)
+	for _, c := range r.Collections {
+		for m := range c.Metrics {
+			count[m]++
+		}
+	}
+	var partial []bench.Metric
+	for m, n := range count {
+		if n < len(r.Collections) {
+			partial = append(partial, m)
+		}
+	}
+	slices.Sort(partial)
+	for _, c := range r.Collections {
+		for _, m := range partial {
+			delete(c.Metrics, m)
+		}
+	}
+	return partial
 }
 
 // Collection is all statistics of one iteration.

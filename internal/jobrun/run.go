@@ -168,6 +168,9 @@ func (r *runner) deliver(ctx context.Context, cases []testCase) error {
 	block := Block{Number: r.blocks}
 	for _, c := range cases {
 		for _, u := range c {
+			if dropped := u.result.keepWhole(); len(dropped) > 0 {
+				fmt.Fprintf(r.log, "== %s: not all iterations have %v, so none is recorded with it\n", r.label(u.result.TestCase, u.result.Subject), dropped)
+			}
 			block.Results = append(block.Results, u.result)
 		}
 	}

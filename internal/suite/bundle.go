@@ -235,9 +235,14 @@ func readArchive(packed []byte) (map[string]bundledFile, error) {
 		return nil, invalidBundle("this is no .tar.gz: %v", err)
 	}
 	collected := collection{files: map[string]bundledFile{}}
-	r := tar.NewReader(zipped)
+	// Headers and padding come on top of the contents.
+	limited := &io.LimitedReader{R: zipped, N: 2 * MaxBundle}
+	r := tar.NewReader(limited)
 	for {
 		header, err := r.Next()
+		if limited.N <= 0 {
+			return nil, invalidBundle("the archive unpacks to more than %d MB", 2*MaxBundle>>20)
+		}
 		if errors.Is(err, io.EOF) {
 			return collected.files, nil
 		}
@@ -248,7 +253,11 @@ func readArchive(packed []byte) (map[string]bundledFile, error) {
 		case tar.TypeDir:
 			continue
 		case tar.TypeReg:
-			if err := collected.read(strings.TrimPrefix(header.Name, "./"), r, header.FileInfo().Mode()); err != nil {
+			err := collected.read(strings.TrimPrefix(header.Name, "./"), r, header.FileInfo().Mode())
+			if err != nil && !errors.Is(err, bench.ErrInvalid) {
+				err = invalidBundle("the archive is damaged: %v", err)
+			}
+			if err != nil {
 				return nil, err
 			}
 		default:

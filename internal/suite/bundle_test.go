@@ -143,7 +143,8 @@ func TestWhatCannotBePacked(t *testing.T) {
 func archive(t *testing.T, headers ...tar.Header) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	zipped := gzip.NewWriter(&out)
+	zipped, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	require.NoError(t, err)
 	w := tar.NewWriter(zipped)
 	for _, h := range headers {
 		h.Mode = 0o644
@@ -159,24 +160,51 @@ func archive(t *testing.T, headers ...tar.Header) []byte {
 	return out.Bytes()
 }
 
+// manyDirectories is a small archive that takes long to read.
+func manyDirectories(t *testing.T) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	zipped, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	require.NoError(t, err)
+	header := archiveBytes(t, tar.Header{Typeflag: tar.TypeDir, Name: "d/", Mode: 0o755})
+	for range 2*suite.MaxBundle/len(header) + 1 {
+		_, err := zipped.Write(header)
+		require.NoError(t, err)
+	}
+	require.NoError(t, zipped.Close())
+	return out.Bytes()
+}
+
+// archiveBytes is one header as it stands in an archive.
+func archiveBytes(t *testing.T, header tar.Header) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	require.NoError(t, tar.NewWriter(&out).WriteHeader(&header))
+	return out.Bytes()
+}
+
 func TestArchivesFromStrangers(t *testing.T) {
 	t.Parallel()
+	rustc, err := suite.Pack("../../suites/rustc")
+	require.NoError(t, err)
 	file := func(name string) tar.Header { return tar.Header{Typeflag: tar.TypeReg, Name: name} }
 	for want, data := range map[string][]byte{
-		`"../outside" cannot be the name`:   archive(t, file("../outside")),
-		`"/etc/passwd" cannot be the name`:  archive(t, file("/etc/passwd")),
-		`"a/../../b" cannot be the name`:    archive(t, file("a/../../b")),
-		`"a\\b" cannot be the name`:         archive(t, file(`a\b`)),
-		`"c:x" cannot be the name`:          archive(t, file("c:x")),
-		`"link" is a link or special file`:  archive(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "link", Linkname: "/etc"}),
-		`"hard" is a link or special file`:  archive(t, tar.Header{Typeflag: tar.TypeLink, Name: "hard", Linkname: "/etc/passwd"}),
-		`"pipe" is a link or special file`:  archive(t, tar.Header{Typeflag: tar.TypeFifo, Name: "pipe"}),
-		"the names a and A are the same":    archive(t, file("a"), file("A")),
-		"the names a and a are the same":    archive(t, file("a"), file("a")),
-		"makes the suite larger than 32 MB": archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "bomb", Size: suite.MaxBundle + 1}),
-		"this is no .tar.gz":                []byte("hello"),
-		"the archive is damaged":            archive(t, file("a"))[:30],
-		"its contents have the hash":        archive(t, file("a")),
+		`"../outside" cannot be the name`:        archive(t, file("../outside")),
+		`"/etc/passwd" cannot be the name`:       archive(t, file("/etc/passwd")),
+		`"a/../../b" cannot be the name`:         archive(t, file("a/../../b")),
+		`"a\\b" cannot be the name`:              archive(t, file(`a\b`)),
+		`"c:x" cannot be the name`:               archive(t, file("c:x")),
+		`"link" is a link or special file`:       archive(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "link", Linkname: "/etc"}),
+		`"hard" is a link or special file`:       archive(t, tar.Header{Typeflag: tar.TypeLink, Name: "hard", Linkname: "/etc/passwd"}),
+		`"pipe" is a link or special file`:       archive(t, tar.Header{Typeflag: tar.TypeFifo, Name: "pipe"}),
+		"the names a and A are the same":         archive(t, file("a"), file("A")),
+		"the names a and a are the same":         archive(t, file("a"), file("a")),
+		"makes the suite larger than 32 MB":      archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "bomb", Size: suite.MaxBundle + 1}),
+		"the archive unpacks to more than 64 MB": manyDirectories(t),
+		"this is no .tar.gz":                     []byte("hello"),
+		"the archive is damaged: reading":        rustc.Archive[:len(rustc.Archive)/2],
+		"the archive is damaged: ":               archive(t, file("a"))[:30],
+		"its contents have the hash":             archive(t, file("a")),
 	} {
 		parent := t.TempDir()
 		err := suite.Unpack(bytes.NewReader(data), strings.Repeat("0", 64), filepath.Join(parent, "dir"))

@@ -1,7 +1,6 @@
 package suite_test
 
 import (
-	"fmt"
 	"errors"
 	"os"
 	"path/filepath"
@@ -131,7 +130,6 @@ func FuzzLoad(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		os.WriteFile(fmt.Sprintf("/tmp/t3/cur.%d", os.Getpid()), []byte(text), 0o644)
 		s, err := loadText(text)
 		if err != nil {
 			require.ErrorIs(t, err, bench.ErrInvalid)

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -108,11 +109,13 @@ func newWorld(t *testing.T, root string) *world {
 	home := filepath.Join(root, "home")
 	require.NoError(t, os.Mkdir(home, 0o755))
 	var err error
-	w.shared, err = startStack(filepath.Join(root, "shared"), w.environ(home, root), nil)
+	w.shared, err = startStack(w.benchloom(), filepath.Join(root, "shared"), w.environ(home, root), nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.shared.stop()) })
 	return w
 }
+
+func (w *world) benchloom() string { return filepath.Join(w.programs, "benchloom") }
 
 // binary finds a program that 'make build' makes.
 func binary(t *testing.T, variable, name string) string {
@@ -195,8 +198,14 @@ func (w *world) dump() {
 }
 
 // processesOf are the processes whose command line or working directory names
-// the directory, but for this one.
+// the directory.
 func processesOf(root string) ([]string, error) {
+	return processes(func(line, dir string) bool { return strings.Contains(line, root) || strings.HasPrefix(dir, root) })
+}
+
+// processes finds processes other than this one by command line and working
+// directory. Where there is no /proc, there are none.
+func processes(match func(line, dir string) bool) ([]string, error) {
 	if runtime.GOOS != "linux" {
 		return nil, nil
 	}
@@ -206,13 +215,14 @@ func processesOf(root string) ([]string, error) {
 	}
 	var found []string
 	for _, e := range entries {
-		if strings.Trim(e.Name(), "0123456789") != "" || e.Name() == fmt.Sprint(os.Getpid()) {
+		if strings.Trim(e.Name(), "0123456789") != "" || e.Name() == strconv.Itoa(os.Getpid()) {
 			continue
 		}
-		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")) // it may have ended
+		text, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")) // it may have ended
 		dir, _ := os.Readlink(filepath.Join("/proc", e.Name(), "cwd"))
-		if strings.Contains(string(line), root) || strings.HasPrefix(dir, root) {
-			found = append(found, e.Name()+" "+strings.ReplaceAll(string(line), "\x00", " "))
+		line := strings.TrimSuffix(strings.ReplaceAll(string(text), "\x00", " "), " ")
+		if match(line, dir) {
+			found = append(found, e.Name()+" "+line)
 		}
 	}
 	return found, nil

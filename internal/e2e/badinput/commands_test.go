@@ -96,14 +96,16 @@ func (s *session) withStack(ts *testscript.TestScript, args []string) error {
 	case s.stacks[name] != nil:
 		s.stack = s.stacks[name]
 	default:
-		started, err := startStack(filepath.Join(s.work, name), s.vars, args[1:])
+		started, err := startStack(s.world.benchloom(), filepath.Join(s.work, name), s.vars, args[1:])
 		if err != nil {
 			return err
 		}
 		s.stacks[name], s.stack = started, started
 	}
 	ts.Setenv("BENCHLOOM_STATE_DIR", s.stack.dir)
-	ts.Setenv("API", s.stack.addresses[up.AddressAPI])
+	api := s.stack.addresses[up.AddressAPI]
+	ts.Setenv("API", api)
+	ts.Setenv("API_PORT", api[strings.LastIndex(api, ":")+1:])
 	ts.Setenv("TEMPORAL_ADDRESS", s.stack.addresses[up.AddressTemporal])
 	return nil
 }
@@ -124,7 +126,7 @@ func (s *session) withCollector(ts *testscript.TestScript, args []string) error 
 		environ, rest = append(environ, rest[0]), rest[1:]
 	}
 	argv := append([]string{
-		filepath.Join(s.world.programs, "benchloom"), "collector", "--name", name, "--size-class", class, "--pool", name,
+		s.world.benchloom(), "collector", "--name", name, "--size-class", class, "--pool", name,
 		"--state-dir", filepath.Join(s.work, name), "--api", s.stack.addresses[up.AddressAPI],
 		"--token-file", filepath.Join(s.stack.dir, "tokens", up.TokenCollector), "--co-located",
 	}, rest...)
@@ -159,11 +161,13 @@ func (s *session) exits(ts *testscript.TestScript, args []string) error {
 		return err
 	}
 	err = ts.Exec(args[1], args[2:]...)
-	var ended *exec.ExitError
-	if err != nil && !errors.As(err, &ended) {
+	got := 0
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = ended.ExitCode()
+	} else if err != nil {
 		return err
 	}
-	if got := ended.ExitCode(); got != want {
+	if got != want {
 		return fmt.Errorf("exit code %d instead of %d", got, want)
 	}
 	return nil
@@ -284,7 +288,11 @@ func (s *session) free(_ *testscript.TestScript, args []string) error {
 }
 
 func (s *session) gone(_ *testscript.TestScript, args []string) error {
-	left, err := processesLike(args[0])
+	expression, err := regexp.Compile(args[0])
+	if err != nil {
+		return err
+	}
+	left, err := processes(func(line, _ string) bool { return expression.MatchString(line) })
 	if err == nil && len(left) > 0 {
 		err = fmt.Errorf("still there: %v", left)
 	}

@@ -78,11 +78,7 @@ type stack struct {
 
 // startStack starts the service on a state directory and waits until it serves.
 // Ports are free ones unless args, which come last, name others.
-func startStack(dir string, environ, args []string) (*stack, error) {
-	program, err := exec.LookPath(filepath.Join(programsOf(environ), "benchloom"))
-	if err != nil {
-		return nil, err
-	}
+func startStack(program, dir string, environ, args []string) (*stack, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
