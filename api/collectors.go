@@ -52,7 +52,7 @@ func (s *server) collector(ctx context.Context, name string) (store.Collector, e
 	slices.Sort(names)
 	registered := "none is registered; start one with 'benchloom collector'"
 	if len(names) > 0 {
-		registered = "registered are " + strings.Join(names, ", ")
+		registered = "registered are " + strings.Join(names, ", ") + "; name one of these, or start it with 'benchloom collector'"
 	}
 	return store.Collector{}, problemf(http.StatusNotFound, "unknown-collector", "there is no collector %.80q; %s", name, registered)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -178,7 +177,7 @@ func (b *bundle) send(t *testing.T, role, method, path, body string, headers ...
 func problemOf(t *testing.T, err error) *apiclient.Problem {
 	t.Helper()
 	var p *apiclient.Problem
-	require.True(t, errors.As(err, &p), "%v", err)
+	require.ErrorAs(t, err, &p)
 	return p
 }
 

@@ -88,7 +88,7 @@ func (c Collector) ended(ctx context.Context, err error) error {
 		return ErrFenced
 	}
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // what was under way ended because it was told to
 	}
 	return err
 }

@@ -59,7 +59,7 @@ type request struct {
 func newRequest(ctx workflow.Context, in protocol.RequestInput) (*request, error) {
 	r := &request{
 		in:       in,
-		ref:      protocol.RequestRef{Project: in.Project, ID: in.ID},
+		ref:      protocol.RequestRef(in),
 		status:   protocol.RequestStatus{Project: in.Project, ID: in.ID, Phase: PhaseStarting},
 		started:  make(map[bench.JobKey]bool),
 		admitted: workflow.GetSignalChannel(ctx, protocol.SignalAdmitted),

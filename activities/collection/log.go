@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/measure"
 )
 
-// maxPendingLog bounds what is kept of a run's output while the API is away.
-const maxPendingLog = 1 << 20
+// maxPendingLog bounds what is kept of a run's output while the API is away:
+// all that is kept of two commands that print without end.
+const maxPendingLog = 2 * measure.DefaultOutputLimit
 
 // maxTail is how much of the end of the output stands with the run.
 const maxTail = 4 << 10

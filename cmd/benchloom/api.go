@@ -33,7 +33,7 @@ APIs may run. It needs DATABASE_URL and TEMPORAL_ADDRESS (or Temporal's other
 environment configuration). The OpenAPI document is at /openapi.json, metrics at
 /metrics.`,
 		Example: `  DATABASE_URL=postgres:///benchloom TEMPORAL_ADDRESS=127.0.0.1:7233 benchloom api --user-token-file admin.token`,
-		Args:    cobra.NoArgs,
+		Args:    exactArgs(0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()

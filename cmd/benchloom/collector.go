@@ -53,7 +53,7 @@ pool's task queue, one at a time. It needs TEMPORAL_ADDRESS, the address of the
 API and a collector's token. Benchmarks see none of these.`,
 		Example: `  benchloom collector --name bench-1 --size-class 8 --api http://bench.example.com:7480 --token-file /etc/benchloom/token
   benchloom collector list`,
-		Args: cobra.NoArgs,
+		Args: exactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()

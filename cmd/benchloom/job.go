@@ -93,7 +93,7 @@ func newLogs() *cobra.Command {
 			}
 			err = copyLog(cmd.Context(), cmd.OutOrStdout(), read, follow)
 			if follow && cmd.Context().Err() != nil {
-				return nil
+				return nil //nolint:nilerr // Ctrl-C is how following ends
 			}
 			return reached(err)
 		},

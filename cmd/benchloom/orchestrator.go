@@ -27,7 +27,7 @@ func newOrchestrator() *cobra.Command {
 It needs TEMPORAL_ADDRESS (or Temporal's other environment configuration) and
 DATABASE_URL, and makes sure of the namespace and its search attributes.`,
 		Example: `  TEMPORAL_ADDRESS=127.0.0.1:7233 DATABASE_URL=postgres:///benchloom benchloom orchestrator`,
-		Args:    cobra.NoArgs,
+		Args:    exactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			ctx := cmd.Context()
 			log, err := f.logger(cmd)

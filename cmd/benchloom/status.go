@@ -118,7 +118,7 @@ func watchRequests(cmd *cobra.Command, api *apiclient.Client, refs []string, que
 	switch {
 	case cmd.Context().Err() != nil:
 		fmt.Fprintln(cmd.ErrOrStderr(), "no longer watching; the requests go on")
-		return nil
+		return nil //nolint:nilerr // Ctrl-C is how watching ends
 	case err != nil:
 		return reached(err)
 	case named:

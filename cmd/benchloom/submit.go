@@ -61,7 +61,6 @@ type submitFlags struct {
 	environ            []string
 	wait, quiet        bool
 	output             string
-	newRequest         apiclient.NewRequest
 }
 
 func newSubmit() *cobra.Command {

@@ -35,7 +35,7 @@ DATABASE_URL set, those are used instead of the embedded parts.`,
 		Example: `  benchloom up
   benchloom up --collectors 2x1,1x4
   benchloom up --state-dir /var/lib/benchloom`,
-		Args: cobra.NoArgs,
+		Args: exactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := f.logger(cmd)
 			if err != nil {

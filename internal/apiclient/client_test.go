@@ -90,7 +90,7 @@ func TestProblemsBecomeTypedErrors(t *testing.T) {
 		_, err := client.StartRun(t.Context(), someRun, apiclient.RunStart{})
 		require.EqualError(t, err, "the thing, the reason, what to do\n  body.tag: expected string")
 		for _, sentinel := range all {
-			require.Equal(t, sentinel == c.want, errors.Is(err, sentinel), "%d %s: %v", c.status, c.kind, sentinel)
+			require.Equal(t, errors.Is(sentinel, c.want), errors.Is(err, sentinel), "%d %s: %v", c.status, c.kind, sentinel)
 		}
 		require.Equal(t, c.transient, apiclient.IsTransient(err), "%d", c.status)
 	}

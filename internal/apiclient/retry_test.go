@@ -2,7 +2,6 @@ package apiclient_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,7 +104,7 @@ func TestRetryEndsWithItsContext(t *testing.T) {
 		err := apiclient.Retry(ctx, apiclient.RetryPolicy{}, func(context.Context) error { return away })
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		var p *apiclient.Problem
-		require.True(t, errors.As(err, &p))
+		require.ErrorAs(t, err, &p)
 		require.Equal(t, time.Minute, time.Since(begun))
 	})
 }

@@ -72,7 +72,7 @@ func (g *GoToolchain) Fetch(ctx context.Context, req Request, dir string, progre
 	if err != nil {
 		return "", err
 	}
-	defer removeTree(scratch)
+	defer func() { _ = removeTree(scratch) }() // below the entry's own temporary directory, which goes too
 	module, err := g.download(ctx, req.Tag, platform, scratch, progress)
 	if err != nil {
 		return "", err

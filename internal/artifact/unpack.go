@@ -60,7 +60,7 @@ func (u *unpacker) unpack(ctx context.Context, archive string) (err error) {
 
 	input := bufio.NewReaderSize(readerWithContext{ctx, file}, 1<<16)
 	magic, err := input.Peek(6)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	switch {
@@ -98,7 +98,7 @@ func (u *unpacker) untar(compressed io.Reader) error {
 	source := &sourceReader{compressed}
 	for archive := tar.NewReader(source); ; {
 		header, err := archive.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			// What follows the end of the tar file holds the checksums of the compression, which only reading compares.
 			return u.drain(source)
 		}
@@ -321,7 +321,7 @@ type sourceReader struct{ io.Reader }
 
 func (r *sourceReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return n, err
 	}
 	return n, faultOf(err, "decompressing")

@@ -125,7 +125,7 @@ func (u *URL) Fetch(ctx context.Context, req Request, dir string, progress Progr
 	if err != nil {
 		return "", err
 	}
-	defer removeTree(scratch)
+	defer func() { _ = removeTree(scratch) }() // below the entry's own temporary directory, which goes too
 	archive := filepath.Join(scratch, "archive")
 	sum, err := u.download(ctx, req, archive, progress)
 	if err != nil {

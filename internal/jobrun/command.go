@@ -28,6 +28,9 @@ func (r *runner) execute(ctx context.Context, c call) (measure.Sample, *Failure,
 	c.command.Output = io.MultiWriter(&end, r.log)
 	c.command.FreshTemp, r.freshTemp = r.freshTemp, false
 	sample, err := r.m.Sandbox.Run(ctx, c.command)
+	if sample.OutputDropped > 0 {
+		fmt.Fprintf(r.log, "\n== %s: %d of %d bytes of output were dropped, only its beginning is kept\n", c.what, sample.OutputDropped, sample.OutputBytes)
+	}
 	if ctx.Err() != nil {
 		return sample, nil, context.Cause(ctx)
 	}

@@ -269,7 +269,7 @@ func (r *run) collect(sample *Sample, t *tree, floor int64) error {
 			}
 		}
 	}
-	err = t.reap(func(p process, usage *unix.Rusage) { addUsage(sample, usage) })
+	err = t.reap(func(_ process, usage *unix.Rusage) { addUsage(sample, usage) })
 	if err != nil {
 		return err
 	}

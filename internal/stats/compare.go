@@ -108,7 +108,8 @@ func sideWarnings(r Result, name string, side Side) []string {
 		warnings = append(warnings, fmt.Sprintf("%s: an exact metric varies, so it is treated as a noisy one", name))
 	case !r.Exact && side.N == 1:
 		warnings = append(warnings, fmt.Sprintf("%s: n=1, nothing is known of its noise", name))
-	case !r.Exact && side.Min == side.Max:
+	case !r.Exact && side.Min == side.Max && (r.Unit == "sec" || r.Unit == "ns"):
+		// Counts, such as allocations, are often all equal; times never are.
 		warnings = append(warnings, fmt.Sprintf("%s: all %d values are equal; a coarse clock or copied values?", name, side.N))
 	}
 	if side.Outliers > 0 {

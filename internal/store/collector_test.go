@@ -52,10 +52,10 @@ func TestACollectorRegistersAndTakesOver(t *testing.T) {
 	require.ErrorIs(t, r.RemoveCollector(t.Context(), "one"), store.ErrNotFound)
 	_, err = r.Heartbeat(t.Context(), "one", taken.Epoch, "", nil)
 	require.ErrorIs(t, err, store.ErrFenced)
-	new, err := r.RegisterCollector(t.Context(), asked, offline)
+	anew, err := r.RegisterCollector(t.Context(), asked, offline)
 	require.NoError(t, err)
-	require.Greater(t, new.Epoch, taken.Epoch)
-	require.True(t, new.Active)
+	require.Greater(t, anew.Epoch, taken.Epoch)
+	require.True(t, anew.Active)
 }
 
 func TestOfTwoMachinesOneGetsTheName(t *testing.T) {

@@ -163,7 +163,8 @@ func TestRequestsAreListedNewestFirstPageByPage(t *testing.T) {
 	all, err := r.Requests(t.Context(), store.RequestFilter{Limit: 500})
 	require.NoError(t, err)
 	require.Len(t, all, 7)
-	require.Equal(t, want[:2], []bench.RequestID{all[0].ID, all[1].ID})
+	newest := []bench.RequestID{all[0].ID, all[1].ID}
+	require.Equal(t, want[:2], newest)
 
 	var paged []store.Request
 	filter := store.RequestFilter{Project: project, Limit: 2}

@@ -7,7 +7,9 @@ import (
 )
 
 // Paths are the places on the machine that a recipe's commands speak of, as
-// the variables ${suite}, ${artifact}, ${prepared}, ${work} and ${cache}.
+// the variables ${suite}, ${artifact}, ${prepared}, ${work} and ${cache}. In the
+// steps of a preparation ${work} is ${prepared}, so that both find their files
+// by the same names.
 type Paths struct {
 	// Suite is the unpacked bundle; read only.
 	Suite string
@@ -65,7 +67,8 @@ type Step struct {
 	Remove string
 	// Dir is the absolute working directory of Run.
 	Dir string
-	// Env is the whole environment of Run, as NAME=value.
+	// Env is the suite's environment of Run, as NAME=value, sorted. Whoever runs
+	// it puts a short fixed one below (PATH, HOME, TMPDIR, …), and nothing else.
 	Env []string
 	// PassEnv names variables of the collector's own environment that Run may
 	// see as well: proxy settings, for steps that download.

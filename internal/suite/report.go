@@ -47,7 +47,9 @@ func Check(dir string) (Report, error) {
 		return report, err
 	}
 	if err != nil {
-		report.add(err)
+		if err := report.add(err); err != nil {
+			return report, err
+		}
 	}
 	report.Hash = bundle.Hash
 	s, err := LoadDir(dir)

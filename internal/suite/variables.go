@@ -29,11 +29,6 @@ type scope struct {
 	layers []named[values]
 }
 
-func (s scope) with(layers ...named[values]) scope {
-	s.layers = append(slices.Clip(s.layers), layers...)
-	return s
-}
-
 func (s scope) lookup(name string) (values, bool) {
 	for _, layer := range slices.Backward(s.layers) {
 		if v, ok := layer.get(name); ok {

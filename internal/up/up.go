@@ -20,8 +20,6 @@ import (
 	"syscall"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
-
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/devstack"
 	"github.com/benchloom/benchloom/internal/measure"
@@ -215,7 +213,7 @@ func (s *stack) addStores(ctx context.Context) error {
 func Namespace(name string) devstack.Namespace {
 	attributes := make(devstack.SearchAttributes)
 	for _, key := range protocol.SearchAttributes() {
-		attributes[key.GetName()] = enumspb.IndexedValueType(key.GetValueType())
+		attributes[key.GetName()] = key.GetValueType()
 	}
 	return devstack.Namespace{Name: name, Attributes: attributes}
 }

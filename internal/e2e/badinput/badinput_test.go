@@ -41,8 +41,10 @@ func TestBadInput(t *testing.T) {
 		require.Empty(t, left, "processes were left behind")
 	})
 	w := newWorld(t, root)
+	files, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
+	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata", WorkdirRoot: w.scripts, Setup: w.setup, Cmds: w.commands(), Condition: w.condition,
+		Files: files, WorkdirRoot: w.scripts, Setup: w.setup, Cmds: w.commands(), Condition: w.condition,
 		RequireExplicitExec: true, RequireUniqueNames: true, Deadline: time.Now().Add(bound),
 	})
 }

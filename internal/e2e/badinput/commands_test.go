@@ -1,10 +1,12 @@
 package badinput_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -266,7 +268,7 @@ func (s *session) fill(ts *testscript.TestScript, args []string) error {
 }
 
 func (s *session) take(ts *testscript.TestScript, args []string) error {
-	l, err := (&net.ListenConfig{}).Listen(s.world.t.Context(), "tcp", "127.0.0.1:0")
+	l, err := listen(s.world.t.Context())
 	if err != nil {
 		return err
 	}
@@ -276,6 +278,18 @@ func (s *session) take(ts *testscript.TestScript, args []string) error {
 	s.taken[args[0]] = l
 	ts.Setenv(args[0], strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
 	return nil
+}
+
+// listen takes a port below those that systems hand out by themselves, so that
+// nobody has it once it is free again.
+func listen(ctx context.Context) (l net.Listener, err error) {
+	for range 100 {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20_000+rand.IntN(10_000)))
+		if l, err = (&net.ListenConfig{}).Listen(ctx, "tcp", address); err == nil {
+			return l, nil
+		}
+	}
+	return nil, err
 }
 
 func (s *session) free(_ *testscript.TestScript, args []string) error {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
@@ -38,7 +37,7 @@ const submissionBound = time.Minute
 // in turns with them a bare Temporal workflow with one activity.
 func measureDispatch(ctx context.Context, s *stack, submissions int, report *report) error {
 	// The SDK reports polls that end with the stack; there is nobody to read it.
-	quiet := sdklog.NewStructuredLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	quiet := sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
 	temporal, err := client.DialContext(ctx, client.Options{HostPort: s.up.Addresses[up.AddressTemporal], Namespace: "benchloom", Logger: quiet})
 	if err != nil {
 		return fmt.Errorf("connecting to the stack's Temporal: %w", err)

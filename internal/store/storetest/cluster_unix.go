@@ -92,7 +92,7 @@ func start(ctx context.Context) (func(database string) string, error) {
 
 // held is the end of the pipe that tells the guard of this process's end; here so
 // that it is never collected.
-var held *os.File
+var held *os.File //nolint:unused // it only keeps the file open
 
 func await(ctx context.Context, dsn, logFile string) error {
 	ctx, cancel := context.WithTimeout(ctx, startBound)
