@@ -79,12 +79,6 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 	if err != nil {
 		return state, err
 	}
-	// What a person reads of a request that waits.
-	for i, e := range state.Next {
-		if err := a.Store.SetRequestMessage(ctx, e.ID, fmt.Sprintf("number %d of %d waiting in the queue: %s", i+1, state.Waiting, e.Reason)); err != nil {
-			return state, err
-		}
-	}
 	running, err := a.Store.InProgressTracked(ctx, in.Project)
 	if err != nil {
 		return state, err
@@ -101,6 +95,17 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 		before := len(state.Next)
 		state.Next = slices.DeleteFunc(state.Next, func(e protocol.QueueEntry) bool { return e.ID == r.ID })
 		state.Waiting -= before - len(state.Next)
+		if r.Message != "" {
+			if err := a.Store.SetRequestMessage(ctx, r.ID, ""); err != nil {
+				return state, err
+			}
+		}
+	}
+	// What a person reads of a request that waits.
+	for i, e := range state.Next {
+		if err := a.Store.SetRequestMessage(ctx, e.ID, fmt.Sprintf("number %d of %d waiting in the queue: %s", i+1, state.Waiting, e.Reason)); err != nil {
+			return state, err
+		}
 	}
 	return state, nil
 }
