@@ -61,7 +61,7 @@ func TestReleasesAreMeasuredInOrderAndCompared(t *testing.T) {
 	require.NoError(t, reader.Err())
 	require.Equal(t, 2*3*3, lines)
 
-	out, code = s.run(t, "compare", "shell", "1.10.0", "1.11.0")
+	out, code = s.run(t, "compare", "shell", "1.10.0", "1.11.0", "--all")
 	require.Zero(t, code)
 	require.Contains(t, out, "count-1")
 }
