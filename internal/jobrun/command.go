@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/measure"
 )
@@ -51,7 +53,13 @@ func (r *runner) execute(ctx context.Context, c call) (measure.Sample, *Failure,
 	case measure.StatusDiskFull:
 		return fail(bench.FailTooSmall, "killed at the disk limit; it needs a collector with more room")
 	}
-	if sample.Succeeded() {
+	switch {
+	case !sample.Succeeded():
+	case r.job.Kind == bench.KindCommand && sample.LeftBehind > 0:
+		return fail(bench.FailJob, "left %d processes running when it ended; they were killed, so that what it measures is incomplete: let it wait for all that it starts", sample.LeftBehind)
+	case sample.OutputBytes > maxOutput:
+		return fail(bench.FailJob, "printed %s, more than the allowed %s, which would be measured, too: write to a file, or print less", humanize.Bytes(uint64(sample.OutputBytes)), humanize.Bytes(maxOutput))
+	default:
 		return sample, nil, nil
 	}
 	if free, known := freeBytes(r.m.Sandbox.WorkDir()); known && free < leastFree {
@@ -62,6 +70,10 @@ func (r *runner) execute(ctx context.Context, c call) (measure.Sample, *Failure,
 	}
 	return fail(bench.FailJob, "exit status %d; see its output", sample.ExitCode)
 }
+
+// maxOutput is how many bytes a command may print: passing them on costs time,
+// also its own.
+const maxOutput = 64e6
 
 // leastFree is what a disk must have left for a command's failure to be taken
 // as its own.

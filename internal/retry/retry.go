@@ -55,7 +55,7 @@ func Decide(p Policy, outcomes []bench.RunOutcome, kind bench.FailureKind) Decis
 	case left <= 0:
 		return Decision{Why: fmt.Sprintf("it failed %d times", failures)}
 	case losses >= MaxLosses:
-		return Decision{Why: fmt.Sprintf("%d collectors were lost while they ran it", losses)}
+		return Decision{Why: fmt.Sprintf("it was tried %d times without reaching its end", losses)}
 	}
 	d := Decision{Again: true, AttemptsLeft: left}
 	if kind == bench.FailInfrastructure {

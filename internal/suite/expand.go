@@ -175,7 +175,7 @@ func (s *Suite) plan(kind bench.JobKind, chosen Selection, parameters bench.Test
 // measured tells whether a combination is neither excluded nor of another
 // target.
 func (s *Suite) measured(b *benchmark, tc bench.TestCase) bool {
-	targets := []words{b.Targets}
+	targets := []words{s.doc.Targets, b.Targets}
 	if p, ok := s.doc.Profiles.get(tc.Profile); ok {
 		targets = append(targets, p.Targets)
 	}

@@ -158,6 +158,20 @@ func TestASetNamedDefaultIsUsedWhenNothingIsAskedFor(t *testing.T) {
 	require.Equal(t, 2, s.Iterations(suite.Selection{Set: "small", Iterations: 2}))
 }
 
+func TestWhatIsNotMeasuredHasNoRecipe(t *testing.T) {
+	t.Parallel()
+	s := load(t, matrix)
+	for _, tc := range []bench.TestCase{
+		{Benchmark: "huge", Profile: "check", Scenario: "incr-patched", Backend: "llvm", Target: linux},
+		{Benchmark: "serde", Profile: "opt", Scenario: "full", Backend: "cranelift", Target: arm},
+		{Benchmark: "serde", Profile: "opt", Scenario: "full", Backend: "llvm", Target: "riscv64gc-unknown-linux-gnu"},
+	} {
+		_, err := s.Recipe(tc, testPaths(), 0)
+		require.ErrorIs(t, err, bench.ErrInvalid)
+		require.ErrorContains(t, err, "the suite does not measure "+tc.String())
+	}
+}
+
 func TestBenchmarksWithoutParametersHaveOneTestCase(t *testing.T) {
 	t.Parallel()
 	s := load(t, "name: plain\nartifact: {provider: goroot}\ntargets: [x86_64-unknown-linux-gnu]\nprocedures: {compiletime: {measure: {run: [x]}}}\nbenchmarks: [{name: a}]\n")

@@ -102,14 +102,14 @@ func (s *Suite) parts(tc bench.TestCase, withScenario bool) (*parts, error) {
 	p.common, _ = p.procedure.Scenarios.get(tc.Scenario)
 	p.own, _ = b.Scenarios.get(tc.Scenario)
 	if !s.measured(b, tc) {
-		return nil, fmt.Errorf("%w: the suite does not measure %s: the combination is excluded", bench.ErrInvalid, tc)
+		return nil, fmt.Errorf("%w: the suite does not measure %s: it is excluded or of another target", bench.ErrInvalid, tc)
 	}
 	return p, nil
 }
 
-// at is a place in which templates are resolved: the variables they see, the
+// site is a place in which templates are resolved: the variables they see, the
 // environment of commands, and the directory that relative paths start from.
-type at struct {
+type site struct {
 	scope
 	env   []named[text]
 	dir   string
@@ -118,8 +118,8 @@ type at struct {
 
 // in is the place for a variant's preparation, where ${work} is ${prepared}:
 // the environment of both is written once.
-func (p *parts) in(paths Paths, preparing bool) at {
-	place := at{dir: paths.Work, paths: paths}
+func (p *parts) in(paths Paths, preparing bool) site {
+	place := site{dir: paths.Work, paths: paths}
 	if preparing {
 		place.dir = paths.Prepared
 	}
@@ -180,7 +180,7 @@ func (p *parts) preparation(paths Paths) (Preparation, error) {
 }
 
 // files resolves the directory of the bundle that preparing begins with.
-func (p *parts) files(place at, files text) (string, error) {
+func (p *parts) files(place site, files text) (string, error) {
 	if !files.given() {
 		return "", nil
 	}
@@ -251,7 +251,7 @@ func (p *parts) timeout(which func(timeouts) duration, otherwise time.Duration) 
 	return cmp.Or(which(p.benchmark.Timeouts).value, which(p.procedure.Timeouts).value, which(p.suite.doc.Timeouts).value, otherwise)
 }
 
-func (a at) requirement(r requirement) (Requirement, error) {
+func (a site) requirement(r requirement) (Requirement, error) {
 	out := Requirement{}
 	var errs [5]error
 	out.Command, errs[0] = a.one(r.Command)
@@ -267,7 +267,7 @@ func (a at) requirement(r requirement) (Requirement, error) {
 	return out, firstError(errs[:]...)
 }
 
-func (a at) steps(list steps, passEnv words) ([]Step, error) {
+func (a site) steps(list steps, passEnv words) ([]Step, error) {
 	var out []Step
 	for _, s := range list {
 		step, err := a.step(s, passEnv)
@@ -279,7 +279,7 @@ func (a at) steps(list steps, passEnv words) ([]Step, error) {
 	return out, nil
 }
 
-func (a at) step(s step, passEnv words) (Step, error) {
+func (a site) step(s step, passEnv words) (Step, error) {
 	var out Step
 	var err error
 	var second error
@@ -308,7 +308,7 @@ func (a at) step(s step, passEnv words) (Step, error) {
 	return out, err
 }
 
-func (a at) runStep(s step, passEnv words) (out Step, err error) {
+func (a site) runStep(s step, passEnv words) (out Step, err error) {
 	if out.Run, err = a.list(s.Run); err != nil {
 		return out, err
 	}
@@ -324,13 +324,13 @@ func (a at) runStep(s step, passEnv words) (out Step, err error) {
 	return out, err
 }
 
-func (a at) fileText(f *fileText) (*FileText, error) {
+func (a site) fileText(f *fileText) (*FileText, error) {
 	file, err := a.writable(f.File)
 	content, second := a.one(f.Text)
 	return &FileText{File: file, Text: content}, firstError(err, second)
 }
 
-func (a at) measurement(m *measurement) (out Measurement, err error) {
+func (a site) measurement(m *measurement) (out Measurement, err error) {
 	if out.Run, err = a.list(m.Run); err != nil {
 		return out, err
 	}
@@ -364,7 +364,7 @@ func (a at) measurement(m *measurement) (out Measurement, err error) {
 	return out, nil
 }
 
-func (a at) list(args []text) ([]string, error) {
+func (a site) list(args []text) ([]string, error) {
 	var out []string
 	for _, arg := range args {
 		more, err := a.each(arg)
@@ -380,7 +380,7 @@ func (a at) list(args []text) ([]string, error) {
 }
 
 // environment merges the layers and the command's own, as sorted NAME=value.
-func (a at) environment(own ...named[text]) ([]string, error) {
+func (a site) environment(own ...named[text]) ([]string, error) {
 	merged := map[string]text{}
 	for _, layer := range slices.Concat(a.env, own) {
 		for _, e := range layer {
@@ -398,7 +398,7 @@ func (a at) environment(own ...named[text]) ([]string, error) {
 	return env, nil
 }
 
-func (a at) absolute(file string) string {
+func (a site) absolute(file string) string {
 	file = filepath.FromSlash(file)
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(a.dir, file)
@@ -407,7 +407,7 @@ func (a at) absolute(file string) string {
 }
 
 // directory is where a command runs.
-func (a at) directory(t text) (string, error) {
+func (a site) directory(t text) (string, error) {
 	value, err := a.one(t)
 	if err != nil {
 		return "", err
@@ -421,16 +421,16 @@ func (a at) directory(t text) (string, error) {
 	return "", &fault{t.at, fmt.Sprintf("dir %q: commands run in or below ${work}", t.value)}
 }
 
-func (a at) writable(t text) (string, error) {
+func (a site) writable(t text) (string, error) {
 	return a.file(t, "files are changed below ${work} (in prepare: ${prepared}) or ${cache}", a.dir, a.paths.Cache)
 }
 
-func (a at) readable(t text) (string, error) {
+func (a site) readable(t text) (string, error) {
 	return a.file(t, "files are copied from below ${suite}, ${artifact}, ${prepared}, ${work} or ${cache}",
 		a.dir, a.paths.Prepared, a.paths.Cache, a.paths.Suite, a.paths.Artifact)
 }
 
-func (a at) file(t text, rule string, roots ...string) (string, error) {
+func (a site) file(t text, rule string, roots ...string) (string, error) {
 	value, err := a.one(t)
 	if err != nil {
 		return "", err
