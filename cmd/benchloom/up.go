@@ -14,6 +14,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/devstack"
+	"github.com/benchloom/benchloom/internal/measure"
 	"github.com/benchloom/benchloom/internal/up"
 	"github.com/benchloom/benchloom/starter"
 )
@@ -30,7 +31,8 @@ func newUp() *cobra.Command {
 API, an orchestrator and collectors, all on loopback, with all state below one
 directory. Ctrl-C stops all of it; the next 'benchloom up' continues where it was.
 
-The services keep one core, the rest is one collector. With TEMPORAL_ADDRESS or
+The services keep one core, the rest is one collector, with its share of the
+machine's memory. With TEMPORAL_ADDRESS or
 DATABASE_URL set, those are used instead of the embedded parts.`,
 		Example: `  benchloom up
   benchloom up --collectors 2x1,1x4
@@ -52,6 +54,9 @@ DATABASE_URL set, those are used instead of the embedded parts.`,
 			}
 			if o.Cores, err = up.AvailableCores(); err != nil {
 				return err
+			}
+			if facts, err := measure.ReadFacts("/"); err == nil {
+				o.MemoryBytes = facts.MemoryBytes
 			}
 			o.TemporalProgram = up.TemporalProgram(os.Getenv, o.Program)
 			o.TemporalAddress, o.DatabaseURL = os.Getenv("TEMPORAL_ADDRESS"), os.Getenv("DATABASE_URL")
