@@ -13,27 +13,40 @@ import (
 // What an operator reads in the Temporal Web UI: current details in Markdown.
 // They change when the state changes, never on a clock.
 
+// page is text that grows. It formats with Sprintf only: writing through
+// interfaces is more than the determinism checker can follow.
+type page struct{ text strings.Builder }
+
+func (p *page) add(text string) { p.text.WriteString(text) }
+
+func (p *page) addf(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	p.add(text)
+}
+
+func (p *page) String() string { return p.text.String() }
+
 func requestDetails(s protocol.RequestStatus, f protocol.RequestFacts, result protocol.CompleteResult) string {
-	var b strings.Builder
+	var b page
 	what := f.Tag
 	if what == "" {
 		what = "a command"
 	}
-	fmt.Fprintf(&b, "**%s** of `%s`: %s, asked for by %s\n\n", f.Type, s.Project, what, f.User)
-	fmt.Fprintf(&b, "| state | %s |\n|---|---|\n| waits | %s |\n", s.Phase, s.Waits)
+	b.addf("**%s** of `%s`: %s, asked for by %s\n\n", f.Type, s.Project, what, f.User)
+	b.addf("| state | %s |\n|---|---|\n| waits | %s |\n", s.Phase, s.Waits)
 	if s.Progress.Total > 0 {
-		fmt.Fprintf(&b, "| jobs | %s |\n", jobsText(s.Progress))
+		b.addf("| jobs | %s |\n", jobsText(s.Progress))
 	}
 	if result.Outcome != "" {
-		fmt.Fprintf(&b, "| outcome | %s |\n", result.Outcome)
+		b.addf("| outcome | %s |\n", result.Outcome)
 	}
 	if result.Baseline != "" {
-		fmt.Fprintf(&b, "| compared with | %s |\n", result.Baseline)
+		b.addf("| compared with | %s |\n", result.Baseline)
 	}
 	if result.Message != "" {
-		fmt.Fprintf(&b, "\n%s\n", result.Message)
+		b.addf("\n%s\n", result.Message)
 	}
-	fmt.Fprintf(&b, "\n`benchloom status %s`\n", s.ID)
+	b.addf("\n`benchloom status %s`\n", s.ID)
 	return b.String()
 }
 
@@ -51,37 +64,37 @@ func jobsText(c protocol.JobCounts) string {
 }
 
 func jobDetails(in protocol.JobInput, s protocol.JobStatus) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "**%s**\n\n", in.Summary)
-	fmt.Fprintf(&b, "| state | %s |\n|---|---|\n| waits | %s |\n| task queue | `%s` |\n| size class | %d |\n| handed out by | `%s` |\n| dispatches | %d |\n",
+	var b page
+	b.addf("**%s**\n\n", in.Summary)
+	b.addf("| state | %s |\n|---|---|\n| waits | %s |\n| task queue | `%s` |\n| size class | %d |\n| handed out by | `%s` |\n| dispatches | %d |\n",
 		s.Phase, s.Waits, s.TaskQueue, in.SizeClass, bench.RequestWorkflowID(in.Project, in.Request), s.Dispatches)
 	if s.Collector != "" {
-		fmt.Fprintf(&b, "| collector | `%s` |\n| run | `%s` |\n", s.Collector, s.Run)
+		b.addf("| collector | `%s` |\n| run | `%s` |\n", s.Collector, s.Run)
 	}
 	if s.LastError != "" {
-		fmt.Fprintf(&b, "\nLast error: %s\n", s.LastError)
+		b.addf("\nLast error: %s\n", s.LastError)
 	}
-	fmt.Fprintf(&b, "\n`benchloom logs %s`\n", in.Key)
+	b.addf("\n`benchloom logs %s`\n", in.Key)
 	return b.String()
 }
 
 func queueDetails(s protocol.QueueStatus) string {
-	var b strings.Builder
+	var b page
 	q := s.Queue
-	fmt.Fprintf(&b, "**%s**: %d of %d slots taken, %d waiting\n", s.Project, len(q.InProgress), q.Slots, q.Waiting)
+	b.addf("**%s**: %d of %d slots taken, %d waiting\n", s.Project, len(q.InProgress), q.Slots, q.Waiting)
 	if len(q.InProgress) == 0 && q.Waiting == 0 {
-		b.WriteString("\nwaits for the next request\n")
+		b.add("\nwaits for the next request\n")
 		return b.String()
 	}
 	if q.Waiting > 0 {
-		b.WriteString("\nwaits for a request in progress to end its jobs\n")
+		b.add("\nwaits for a request in progress to end its jobs\n")
 	}
-	b.WriteString("\n| request | artifact | |\n|---|---|---|\n")
+	b.add("\n| request | artifact | |\n|---|---|---|\n")
 	for _, e := range q.InProgress {
-		fmt.Fprintf(&b, "| `%s` | %s | in progress |\n", e.ID, e.Tag)
+		b.addf("| `%s` | %s | in progress |\n", e.ID, e.Tag)
 	}
 	for _, e := range q.Next {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", e.ID, e.Tag, e.Reason)
+		b.addf("| `%s` | %s | %s |\n", e.ID, e.Tag, e.Reason)
 	}
 	return b.String()
 }

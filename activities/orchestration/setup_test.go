@@ -1,0 +1,286 @@
+package orchestration_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/activities/orchestration"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
+	"github.com/benchloom/benchloom/internal/suite"
+	"github.com/benchloom/benchloom/internal/suitecache"
+)
+
+const (
+	project = "go"
+	target  = bench.Target("x86_64-unknown-linux-gnu")
+	offline = 30 * time.Second
+)
+
+var pool = bench.Pool{Target: target, SizeClass: 2, Name: "main"}
+
+// smallSuite gives a request two jobs: one compiles, one runs.
+const smallSuite = `name: small
+artifact: {provider: directory, parameters: {path: "/artifacts/{tag}"}}
+targets: [x86_64-unknown-linux-gnu, aarch64-unknown-linux-gnu]
+iterations: 2
+profiles: {build: {}}
+backends: {gc: {}}
+procedures:
+  compiletime:
+    scenarios:
+      full: {measure: {run: [sh, -c, "true"]}}
+benchmarks:
+  - {name: gin, kind: compiletime}
+  - {name: sort, kind: runtime, measure: {run: [sh, -c, "true"]}}
+`
+
+// workflows remembers what was asked of workflows, in order, and may fail.
+type workflows struct {
+	mu    sync.Mutex
+	calls []string
+	err   error // what every call answers
+}
+
+func (w *workflows) call(format string, args ...any) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = append(w.calls, fmt.Sprintf(format, args...))
+	return w.err
+}
+
+// taken are the calls since it was last asked.
+func (w *workflows) taken() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	calls := w.calls
+	w.calls = nil
+	return calls
+}
+
+func (w *workflows) StartRequest(_ context.Context, project string, id bench.RequestID) error {
+	return w.call("start %s/%s", project, id)
+}
+
+func (w *workflows) QueueChanged(_ context.Context, project string) error {
+	return w.call("queue %s", project)
+}
+
+func (w *workflows) Admitted(_ context.Context, project string, id bench.RequestID) error {
+	return w.call("admitted %s/%s", project, id)
+}
+
+func (w *workflows) HandOut(_ context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error {
+	return w.call("%s", handOutCall(project, id, keysOf(jobs)...))
+}
+
+func (w *workflows) JobEnded(_ context.Context, project string, id bench.RequestID, job protocol.JobEnded) error {
+	return w.call("ended %s/%s %s %s", project, id, job.Key, job.Status)
+}
+
+func (w *workflows) CancelJob(_ context.Context, project string, key bench.JobKey) error {
+	return w.call("cancel %s/%s", project, key)
+}
+
+func handOutCall(project string, id bench.RequestID, jobs ...bench.JobKey) string {
+	return strings.TrimSpace(fmt.Sprintf("hand out %s/%s %v", project, id, jobs))
+}
+
+func keysOf(out protocol.HandOut) []bench.JobKey {
+	keys := make([]bench.JobKey, len(out.Jobs))
+	for i, j := range out.Jobs {
+		keys[i] = j.Key
+	}
+	return keys
+}
+
+// bundle is the activities over a record of their own, with one project.
+type bundle struct {
+	*orchestration.Activities
+	t         *testing.T
+	url       string
+	store     *store.Store
+	workflows *workflows
+	suite     string // its content hash
+}
+
+// setup makes a project with a configuration and no collector.
+func setup(t *testing.T, config string) *bundle {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, suite.FileName), []byte(smallSuite), 0o644))
+	packed, err := suite.Pack(dir)
+	require.NoError(t, err)
+	url := storetest.URL(t)
+	b := &bundle{t: t, url: url, store: storetest.Open(t, url), workflows: &workflows{}, suite: packed.Hash}
+	require.NoError(t, b.store.PutSuite(t.Context(), packed.Hash, "small", packed.Archive))
+	b.apply(config)
+	b.Activities = &orchestration.Activities{
+		Store: b.store, Workflows: b.workflows, Suites: suitecache.New(b.store), OfflineAfter: offline, Log: slog.New(slog.DiscardHandler),
+	}
+	return b
+}
+
+func (b *bundle) apply(config string) {
+	b.t.Helper()
+	_, err := b.store.ApplyProject(b.t.Context(), store.Project{Name: project, Config: json.RawMessage(config), SuiteHash: b.suite})
+	require.NoError(b.t, err)
+}
+
+func (b *bundle) register(name string) store.Collector {
+	b.t.Helper()
+	c, err := b.store.RegisterCollector(b.t.Context(), store.Collector{
+		Name: name, Target: target, SizeClass: pool.SizeClass, Pool: pool.Name, MachineID: "machine of " + name,
+		Version: "1", HardwareID: "cpu0", Facts: json.RawMessage(`{}`),
+	}, offline)
+	require.NoError(b.t, err)
+	return c
+}
+
+// execute changes the database behind the store's back: time that has passed.
+func (b *bundle) execute(sql string, args ...any) {
+	b.t.Helper()
+	conn, err := pgx.Connect(b.t.Context(), b.url)
+	require.NoError(b.t, err)
+	_, err = conn.Exec(b.t.Context(), sql, args...)
+	require.NoError(b.t, err)
+	require.NoError(b.t, conn.Close(b.t.Context()))
+}
+
+// create records a request; day orders releases.
+func (b *bundle) create(requestType bench.RequestType, tag string, day int) protocol.RequestRef {
+	b.t.Helper()
+	id, err := bench.NewRequestID(rand.Reader)
+	require.NoError(b.t, err)
+	date := time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC)
+	r := store.Request{
+		ID: id, Project: project, Type: requestType, Tag: tag, Submitter: "ada", CommitDate: &date,
+		Standing: bench.Standing{Status: bench.ArtifactsReady},
+	}
+	_, created, err := b.store.CreateRequest(b.t.Context(), r)
+	require.NoError(b.t, err)
+	require.True(b.t, created)
+	return protocol.RequestRef{Project: project, ID: id}
+}
+
+// running is an admitted release with its jobs written.
+func (b *bundle) running(tag string) protocol.RequestRef {
+	b.t.Helper()
+	ref := b.admitted(tag)
+	out, err := b.Expand(b.t.Context(), ref)
+	require.NoError(b.t, err)
+	require.Empty(b.t, out.Failed)
+	return ref
+}
+
+func (b *bundle) admitted(tag string) protocol.RequestRef {
+	b.t.Helper()
+	ref := b.create(bench.Release, tag, 1)
+	admitted, err := b.store.Admit(b.t.Context(), project, 100, func([]store.Request, map[string]bool) []bench.RequestID {
+		return []bench.RequestID{ref.ID}
+	})
+	require.NoError(b.t, err)
+	require.Equal(b.t, []bench.RequestID{ref.ID}, admitted)
+	return ref
+}
+
+func (b *bundle) request(ref protocol.RequestRef) store.Request {
+	b.t.Helper()
+	r, err := b.store.Request(b.t.Context(), ref.ID)
+	require.NoError(b.t, err)
+	return r
+}
+
+func (b *bundle) jobs(ref protocol.RequestRef) []store.Job {
+	b.t.Helper()
+	jobs, err := b.store.RequestJobs(b.t.Context(), ref.ID)
+	require.NoError(b.t, err)
+	return jobs
+}
+
+func (b *bundle) job(key bench.JobKey) store.Job {
+	b.t.Helper()
+	j, err := b.store.Job(b.t.Context(), key)
+	require.NoError(b.t, err)
+	return j
+}
+
+// handOut is what the request asks for.
+func (b *bundle) handOut(ref protocol.RequestRef) []bench.JobKey {
+	b.t.Helper()
+	out, err := b.HandOut(b.t.Context(), protocol.HandOutInput{TaskQueues: []string{pool.TaskQueue()}, For: ref})
+	require.NoError(b.t, err)
+	return keysOf(out)
+}
+
+// start passes the fence with the job's n-th attempt.
+func (b *bundle) start(key bench.JobKey, c store.Collector, n int32) bench.RunID {
+	b.t.Helper()
+	plan, err := b.store.StartRun(b.t.Context(), store.RunStart{
+		Run: bench.NewRunID(key, "workflow", "activity", n), Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch,
+	})
+	require.NoError(b.t, err)
+	return plan.Run.ID
+}
+
+// measure runs a job to its end, with a wall time for each of its test cases.
+func (b *bundle) measure(job store.Job, c store.Collector, seconds float64) {
+	b.t.Helper()
+	run := b.start(job.Key, c, 1)
+	var results []store.TestCaseResult
+	for _, tc := range job.TestCases {
+		r := store.TestCaseResult{TestCase: tc}
+		for i := range 5 {
+			r.Collections = append(r.Collections, store.Collection{
+				Iteration: i + 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC),
+				Values: map[bench.Metric]float64{bench.WallTime: seconds * (1 + float64(i)/1000)},
+			})
+		}
+		results = append(results, r)
+	}
+	_, err := b.store.StoreBlock(b.t.Context(), run, results, nil)
+	require.NoError(b.t, err)
+	require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, store.RunEnd{Outcome: bench.RunSuccess}))
+}
+
+// recordEnd ends a job as its workflow does.
+func (b *bundle) recordEnd(key bench.JobKey, gaveUp string) protocol.JobEndResult {
+	b.t.Helper()
+	end, err := b.RecordJobEnd(b.t.Context(), protocol.JobEndInput{Project: project, Key: key, TaskQueue: pool.TaskQueue(), GaveUp: gaveUp})
+	require.NoError(b.t, err)
+	return end
+}
+
+// released carries a release out from its submission to its completion.
+func (b *bundle) released(tag string, c store.Collector, seconds float64) protocol.CompleteResult {
+	b.t.Helper()
+	ref := b.running(tag)
+	b.handOut(ref)
+	for _, j := range b.jobs(ref) {
+		b.measure(j, c, seconds)
+		require.Equal(b.t, bench.JobSuccess, b.recordEnd(j.Key, "").Status)
+	}
+	return b.complete(ref, "")
+}
+
+func (b *bundle) complete(ref protocol.RequestRef, failed string) protocol.CompleteResult {
+	b.t.Helper()
+	require.NoError(b.t, b.JobsDone(b.t.Context(), ref))
+	out, err := b.Complete(b.t.Context(), protocol.CompleteInput{Request: ref, Failed: failed})
+	require.NoError(b.t, err)
+	return out
+}
