@@ -1,0 +1,265 @@
+//go:build linux
+
+package collection_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/benchloom/benchloom/activities/collection"
+	"github.com/benchloom/benchloom/api"
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/artifact"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/jobrun"
+	"github.com/benchloom/benchloom/internal/measure"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+const target = bench.Target("x86_64-unknown-linux-gnu")
+
+var pool = bench.Pool{Target: target, SizeClass: 2, Name: "main"}
+
+// shellSuite has a benchmark for each way to end. Each command that is measured
+// writes a line to the journal.
+const shellSuite = `name: shell
+artifact: {provider: directory, parameters: {path: "%[1]s/artifacts/{tag}"}}
+targets: [x86_64-unknown-linux-gnu]
+iterations: 2
+benchmarks:
+  - {name: one, kind: runtime, measure: {run: [sh, -c, "echo one >>%[1]s/journal; echo said"]}}
+  - {name: two, kind: runtime, measure: {run: [sh, -c, "echo two >>%[1]s/journal"]}}
+  - {name: fails, kind: runtime, measure: {run: [sh, -c, "echo fails >>%[1]s/journal; echo broken; exit 3"]}}
+  - {name: slow, kind: runtime, timeouts: {measure: 100ms}, measure: {run: [sh, -c, "echo slow >>%[1]s/journal; sleep 1000"]}}
+  - {name: endless, kind: runtime, measure: {run: [sh, -c, "echo endless >>%[1]s/journal; sleep 1000"]}}
+`
+
+// starter is the API's way to workflows; nobody is there.
+type starter struct{}
+
+func (starter) StartRequest(context.Context, string, bench.RequestID) error { return nil }
+func (starter) CancelRequest(context.Context, string, bench.RequestID, []bench.JobRef) error {
+	return nil
+}
+func (starter) RunStarted(context.Context, string, bench.JobKey, protocol.RunStarted) error {
+	return nil
+}
+
+// gate stands before the API and refuses what it is told to, as a proxy does
+// whose API is away.
+type gate struct {
+	mu   sync.Mutex
+	away func(path string) bool
+}
+
+func (g *gate) refuse(away func(path string) bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.away = away
+}
+
+func (g *gate) before(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.mu.Lock()
+		away := g.away != nil && g.away(r.URL.Path)
+		g.mu.Unlock()
+		if away {
+			http.Error(w, "away", http.StatusServiceUnavailable)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func uploads(path string) bool { return strings.Contains(path, "/blocks/") }
+
+// bundle is a collector with the API and a record of its own.
+type bundle struct {
+	*collection.Collector
+	t      *testing.T
+	root   string
+	store  *store.Store
+	gate   *gate
+	suite  *suite.Suite
+	hash   string
+	spool  string
+	fenced atomic.Int32
+	stop   chan struct{} // the worker's
+}
+
+func setup(t *testing.T) *bundle {
+	t.Helper()
+	root := t.TempDir()
+	b := &bundle{t: t, root: root, store: storetest.New(t), gate: &gate{}, spool: filepath.Join(root, "spool"), stop: make(chan struct{})}
+	handler, err := api.New(t.Context(), api.Config{
+		Store: b.store, Starter: starter{}, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler), Version: "v0.1.0", Namespace: "benchloom",
+	})
+	require.NoError(t, err)
+	server := httptest.NewServer(b.gate.before(handler))
+	t.Cleanup(server.Close)
+	token, err := api.NewToken(rand.Reader)
+	require.NoError(t, err)
+	tokenFile := filepath.Join(root, "token")
+	require.NoError(t, os.WriteFile(tokenFile, []byte(token+"\n"), 0o600))
+	require.NoError(t, api.BootstrapTokens(t.Context(), b.store, []api.TokenFile{{Path: tokenFile, Owner: "machines", Role: api.RoleCollector}}))
+	client, err := apiclient.New(server.URL, token, server.Client())
+	require.NoError(t, err)
+
+	b.project()
+	sandbox, err := measure.NewSandbox(measure.SandboxConfig{Name: "collection-" + filepath.Base(filepath.Dir(root)), WorkDir: filepath.Join(root, "slot"), DisableCgroups: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, sandbox.Close()) })
+	artifacts, err := artifact.Open(artifact.Options{Dir: filepath.Join(root, "cache"), Providers: []artifact.Provider{artifact.Directory{}}})
+	require.NoError(t, err)
+	suites, err := collection.OpenSuiteCache(filepath.Join(root, "suites"))
+	require.NoError(t, err)
+	spool, err := collection.OpenSpool(b.spool)
+	require.NoError(t, err)
+	epoch := b.register()
+	b.Collector = &collection.Collector{
+		Name: "c1", API: client, Artifacts: artifacts, Suites: suites, Spool: spool, CacheDir: filepath.Join(root, "suite-cache"),
+		Machine: jobrun.Machine{Sandbox: sandbox, CPUs: 1, Now: time.Now},
+		Epoch:   func() int64 { return epoch }, Fenced: func() { b.fenced.Add(1) },
+		Upload: apiclient.RetryPolicy{Attempts: 2, First: time.Millisecond, Longest: time.Millisecond},
+		Log:    slog.New(slog.DiscardHandler),
+	}
+	return b
+}
+
+// project puts the suite and an artifact with the tag v1.
+func (b *bundle) project() {
+	b.t.Helper()
+	require.NoError(b.t, os.MkdirAll(filepath.Join(b.root, "artifacts", "v1"), 0o755))
+	require.NoError(b.t, os.WriteFile(filepath.Join(b.root, "artifacts", "v1", "file"), []byte("x"), 0o644))
+	dir := b.t.TempDir()
+	require.NoError(b.t, os.WriteFile(filepath.Join(dir, suite.FileName), fmt.Appendf(nil, shellSuite, b.root), 0o644))
+	packed, err := suite.Pack(dir)
+	require.NoError(b.t, err)
+	b.hash = packed.Hash
+	b.suite, err = suite.LoadDir(dir)
+	require.NoError(b.t, err)
+	require.NoError(b.t, b.store.PutSuite(b.t.Context(), packed.Hash, "shell", packed.Archive))
+	_, err = b.store.ApplyProject(b.t.Context(), store.Project{Name: "go", Config: json.RawMessage(`{}`), SuiteHash: packed.Hash})
+	require.NoError(b.t, err)
+}
+
+func (b *bundle) register() (epoch int64) {
+	b.t.Helper()
+	c, err := b.store.RegisterCollector(b.t.Context(), store.Collector{
+		Name: "c1", Target: target, SizeClass: pool.SizeClass, Pool: pool.Name, MachineID: "machine of c1", Version: "1", HardwareID: "cpu0", Facts: json.RawMessage(`{}`),
+	}, time.Minute)
+	require.NoError(b.t, err)
+	return c.Epoch
+}
+
+// request records an ad-hoc request with one job, which is handed out.
+func (b *bundle) request(job store.Job, benchmarks ...string) bench.JobKey {
+	b.t.Helper()
+	id, err := bench.NewRequestID(rand.Reader)
+	require.NoError(b.t, err)
+	r, _, err := b.store.CreateRequest(b.t.Context(), store.Request{
+		ID: id, Project: "go", Type: bench.AdHoc, Tag: job.Tag, Submitter: "ada", Standing: bench.Standing{Status: bench.ArtifactsReady}, Command: job.Command,
+	})
+	require.NoError(b.t, err)
+	require.NoError(b.t, b.store.StartAdHoc(b.t.Context(), id))
+	for _, name := range benchmarks {
+		job.TestCases = append(job.TestCases, bench.TestCase{Benchmark: name, Target: target})
+	}
+	job.Project, job.Target, job.SizeClass, job.Pool, job.TaskQueue = "go", target, pool.SizeClass, pool.Name, pool.TaskQueue()
+	job.Queue, job.Weight, job.Priority, job.RequestCreated = "user:ada", 1, 3, r.CreatedAt
+	job.Key = bench.JobIdentity{Request: id, Project: "go", Tag: job.Tag, Target: target, Kind: job.Kind, Suite: job.SuiteHash, TestCases: job.TestCases, SizeClass: pool.SizeClass}.Key()
+	require.NoError(b.t, b.store.ExpandRequest(b.t.Context(), id, []store.Job{job}, true))
+	_, err = b.store.HandOut(b.t.Context(), pool.TaskQueue(), func(int) int { return 100 })
+	require.NoError(b.t, err)
+	return job.Key
+}
+
+// job measures benchmarks of the suite on an artifact.
+func (b *bundle) job(tag string, benchmarks ...string) bench.JobKey {
+	b.t.Helper()
+	return b.request(store.Job{Tag: tag, Kind: bench.KindRuntime, SuiteHash: b.hash}, benchmarks...)
+}
+
+// run is the job's n-th dispatch, as Temporal would carry it out.
+func (b *bundle) run(key bench.JobKey, n int) (protocol.RunJobResult, error) {
+	b.t.Helper()
+	var tests testsuite.WorkflowTestSuite
+	env := tests.NewTestActivityEnvironment()
+	env.SetWorkerStopChannel(b.stop)
+	b.Register(env)
+	// The environment numbers activities from 1: each dispatch has its own ID.
+	env.RegisterActivityWithOptions(func(context.Context) error { return nil }, nothing)
+	for range n - 1 {
+		_, err := env.ExecuteActivity(nothing.Name)
+		require.NoError(b.t, err)
+	}
+	value, err := env.ExecuteActivity(protocol.RunJob, protocol.RunJobInput{Project: "go", Key: key, Reason: bench.Scheduled})
+	if err != nil {
+		return protocol.RunJobResult{}, err
+	}
+	var out protocol.RunJobResult
+	require.NoError(b.t, value.Get(&out))
+	return out, nil
+}
+
+// fails expects an application error of a type.
+func (b *bundle) fails(err error, errorType string, retryable bool, text string) {
+	b.t.Helper()
+	var application *temporal.ApplicationError
+	require.ErrorAs(b.t, err, &application)
+	require.Equal(b.t, errorType, application.Type(), err)
+	require.Equal(b.t, retryable, !application.NonRetryable())
+	require.ErrorContains(b.t, err, text)
+}
+
+// runs are the runs in the record.
+func (b *bundle) runs(key bench.JobKey) []store.Run {
+	b.t.Helper()
+	runs, err := b.store.JobRuns(b.t.Context(), key)
+	require.NoError(b.t, err)
+	return runs
+}
+
+func (b *bundle) done(key bench.JobKey) int {
+	b.t.Helper()
+	j, err := b.store.Job(b.t.Context(), key)
+	require.NoError(b.t, err)
+	return j.Done
+}
+
+// journal are the benchmarks of all commands that were started.
+func (b *bundle) journal() []string {
+	b.t.Helper()
+	text, err := os.ReadFile(filepath.Join(b.root, "journal"))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	require.NoError(b.t, err)
+	return strings.Fields(string(text))
+}
+
+func (b *bundle) spooled() []collection.Spooled {
+	b.t.Helper()
+	list, err := b.Spool.List()
+	require.NoError(b.t, err)
+	return list
+}

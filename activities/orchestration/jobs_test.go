@@ -1,0 +1,219 @@
+package orchestration_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+func TestAHandOutAnswersWhoAsksAndTellsTheOthers(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{"max_job_fails": 5}`)
+	one, two, three := b.unhanded()
+	jobs1, jobs2 := b.jobs(one), b.jobs(two)
+
+	// One live collector: four jobs of the project's queue stand in Temporal. The
+	// second request asks; the first one's are older and go first.
+	out, err := b.HandOut(t.Context(), protocol.HandOutInput{TaskQueues: []string{pool.TaskQueue()}, For: two})
+	require.NoError(t, err)
+	require.Equal(t, []bench.JobKey{jobs2[0].Key, jobs2[1].Key}, keysOf(out))
+	require.Equal(t, protocol.JobInput{
+		Project: project, Key: jobs2[0].Key, Request: two.ID, Tag: "1.2.0", Target: target, User: "ada",
+		Summary: "1.2.0 compiletime build gc: 1 test case on x86_64-unknown-linux-gnu", TaskQueue: pool.TaskQueue(), SizeClass: 2,
+		Priority: protocol.Priority{Level: 3, Queue: "project:go", Weight: 1}, Attempts: 5,
+	}, out.Jobs[0])
+	require.Equal(t, []string{handOutCall(project, one.ID, jobs1[0].Key, jobs1[1].Key)}, b.workflows.taken())
+
+	// Asked again: the same answer, for the first one may not have arrived; and
+	// nothing new for the others.
+	require.Equal(t, keysOf(out), b.handOut(two))
+	require.Equal(t, []bench.JobKey{jobs1[0].Key, jobs1[1].Key}, b.handOut(one))
+	require.Empty(t, b.handOut(three))
+	require.Empty(t, b.workflows.taken())
+
+	// A request that missed its signal finds its jobs in its progress.
+	progress, err := b.Progress(t.Context(), one)
+	require.NoError(t, err)
+	require.Equal(t, protocol.JobCounts{Total: 2, Open: 2}, progress.Counts)
+	require.Equal(t, []bench.JobKey{jobs1[0].Key, jobs1[1].Key}, keysOf(protocol.HandOut{Jobs: progress.HandedOut}))
+	require.False(t, progress.Cancelled)
+}
+
+// unhanded is three requests with two jobs each, none handed out, and one
+// collector, which is live.
+func (b *bundle) unhanded() (one, two, three protocol.RequestRef) {
+	b.t.Helper()
+	b.register("c1")
+	return b.running("1.1.0"), b.running("1.2.0"), b.running("1.3.0")
+}
+
+func TestTheEndOfAJobIsToldToEveryWaiterAndHandsTheNextOut(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	one, two, three := b.unhanded()
+	b.handOut(one)
+	b.workflows.taken()
+	job, next := b.jobs(one)[0], b.jobs(three)[0]
+	// The second request waits for it as well.
+	require.NoError(t, b.store.ExpandRequest(t.Context(), two.ID, []store.Job{job}, false))
+
+	end := protocol.JobEndInput{Project: project, Key: job.Key, TaskQueue: pool.TaskQueue(), GaveUp: "it failed 3 times"}
+	out, err := b.RecordJobEnd(t.Context(), end)
+	require.NoError(t, err)
+	require.Equal(t, protocol.JobEndResult{Status: bench.JobFailure, Message: "1 of 1 test cases have no result: it failed 3 times"}, out)
+	told := []string{
+		"ended go/" + string(one.ID) + " " + string(job.Key) + " failure",
+		"ended go/" + string(two.ID) + " " + string(job.Key) + " failure",
+	}
+	require.Equal(t, append([]string{handOutCall(project, three.ID, next.Key)}, told...), b.workflows.taken(), "an idle collector waits for the next job: it goes first")
+	require.Equal(t, bench.JobHandedOut, b.job(next.Key).Status)
+
+	// Repeated, for its answer was lost: the waiters are told again.
+	again, err := b.RecordJobEnd(t.Context(), end)
+	require.NoError(t, err)
+	require.Equal(t, out, again)
+	require.Equal(t, told, b.workflows.taken())
+
+	// Cancelled afterwards: the job has ended already and stays what it was.
+	end.Cancelled = true
+	again, err = b.RecordJobEnd(t.Context(), end)
+	require.NoError(t, err)
+	require.Equal(t, out, again)
+	b.workflows.taken()
+
+	// A message that fails fails the activity, so that it is repeated.
+	b.workflows.err = errors.New("no Temporal")
+	_, err = b.RecordJobEnd(t.Context(), end)
+	require.ErrorContains(t, err, "no Temporal")
+}
+
+func TestTheRecordDecidesHowAJobEnded(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	c := b.register("c1")
+	ref := b.running("1.26.0")
+	b.handOut(ref)
+	jobs := b.jobs(ref)
+
+	// Given up, but everything was measured: a success.
+	b.measure(jobs[0], c, 1)
+	require.Equal(t, protocol.JobEndResult{Status: bench.JobSuccess}, b.recordEnd(jobs[0].Key, "lost its collector"))
+	// Not given up, but nothing was measured: a failure.
+	require.Equal(t, bench.JobFailure, b.recordEnd(jobs[1].Key, "").Status)
+
+	// Cancelled.
+	other := b.running("1.27.0")
+	out, err := b.RecordJobEnd(t.Context(), protocol.JobEndInput{
+		Project: project, Key: b.jobs(other)[0].Key, TaskQueue: pool.TaskQueue(), GaveUp: "cancelled", Cancelled: true,
+	})
+	require.NoError(t, err)
+	require.Equal(t, protocol.JobEndResult{Status: bench.JobCancelled, Message: "cancelled"}, out)
+}
+
+func TestAssessmentCountsTheRunsOfTheRecord(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{"max_job_fails": 2}`)
+	c := b.register("c1")
+	ref := b.running("1.26.0")
+	b.handOut(ref)
+	job := b.jobs(ref)[0]
+	attempt := int32(0)
+	// run is one more run, that its collector closes with an outcome or not at all.
+	run := func(outcome bench.RunOutcome) bench.RunID {
+		t.Helper()
+		attempt++
+		id := b.start(job.Key, c, attempt)
+		if outcome != bench.RunRunning {
+			require.NoError(t, b.store.FinishRun(t.Context(), id, store.RunEnd{Outcome: outcome}))
+		}
+		return id
+	}
+	assess := func(kind bench.FailureKind) protocol.Assessment {
+		t.Helper()
+		out, err := b.AssessJob(t.Context(), protocol.AssessInput{Project: project, Key: job.Key, Kind: kind, Message: "why"})
+		require.NoError(t, err)
+		return out
+	}
+
+	// Never began: tried again at once; no attempt of its own is spent.
+	a := assess(bench.FailInfrastructure)
+	require.True(t, a.Again)
+	require.Zero(t, a.PauseSeconds)
+	require.Equal(t, 2, a.Attempts)
+	require.Equal(t, bench.Retry, a.Reason)
+
+	// Lost runs never count as the job's failures, but pauses grow. What the
+	// collector could not close is closed.
+	run(bench.RunLost)
+	require.Zero(t, assess(bench.FailInfrastructure).PauseSeconds)
+	lost := run(bench.RunRunning)
+	a = assess(bench.FailInfrastructure)
+	require.True(t, a.Again)
+	require.Equal(t, 2, a.Attempts)
+	require.Equal(t, 1, a.PauseSeconds)
+	runs, err := b.store.JobRuns(t.Context(), job.Key)
+	require.NoError(t, err)
+	require.Equal(t, lost, runs[1].ID)
+	require.Equal(t, bench.RunLost, runs[1].Outcome)
+	require.Equal(t, "why", runs[1].Message)
+	require.Equal(t, a, assess(bench.FailInfrastructure), "repeated")
+
+	// Its own failures do count.
+	run(bench.RunFailure)
+	a = assess(bench.FailJob)
+	require.True(t, a.Again)
+	require.Equal(t, 1, a.Attempts)
+	require.Zero(t, a.PauseSeconds)
+	run(bench.RunFailure)
+	a = assess(bench.FailJob)
+	require.False(t, a.Again)
+	require.Equal(t, "it failed 2 times: why", a.GaveUp)
+
+	// More attempts are allowed from now on.
+	b.apply(`{}`)
+	require.True(t, assess(bench.FailJob).Again)
+	require.Equal(t, "no repetition can mend it: why", assess(bench.FailPermanent).GaveUp)
+	require.Equal(t, "it was cancelled: why", assess(bench.FailCancelled).GaveUp)
+
+	// Somebody else ended the job.
+	_, err = b.store.CancelJob(t.Context(), job.Key, "cancelled by ada")
+	require.NoError(t, err)
+	a = assess(bench.FailInfrastructure)
+	require.False(t, a.Again)
+	require.Equal(t, "the job has ended: cancelled by ada", a.GaveUp)
+}
+
+func TestReconcilingStartsMissingWorkflowsAndHandsOut(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	b.register("c1")
+	one := b.running("1.1.0")
+	missing, started, ended := b.create(bench.Release, "1.2.0", 1), b.create(bench.Release, "1.3.0", 1), b.create(bench.Release, "1.4.0", 1)
+	for _, ref := range []protocol.RequestRef{one, started} {
+		_, err := b.LoadRequest(t.Context(), ref) // what a workflow does first
+		require.NoError(t, err)
+	}
+	require.NoError(t, b.store.CompleteRequest(t.Context(), ended.ID, bench.Cancelled, "", nil, ""))
+	b.execute(`update benchmark_request set created_at = created_at - interval '1 minute'`)
+	b.create(bench.Release, "1.5.0", 1) // just created: its workflow is on its way
+
+	// Temporal is away: nothing is taken for started.
+	b.workflows.err = errors.New("no Temporal")
+	require.ErrorContains(t, b.Reconcile(t.Context()), "no Temporal")
+	require.Nil(t, b.request(missing).WorkflowStartedAt)
+	b.workflows.taken()
+	b.workflows.err = nil
+
+	require.NoError(t, b.Reconcile(t.Context()))
+	jobs := b.jobs(one)
+	require.Equal(t, []string{"start go/" + string(missing.ID), handOutCall(project, one.ID, jobs[0].Key, jobs[1].Key)}, b.workflows.taken())
+	require.NotNil(t, b.request(missing).WorkflowStartedAt)
+
+	require.NoError(t, b.Reconcile(t.Context()))
+	require.Empty(t, b.workflows.taken())
+}
