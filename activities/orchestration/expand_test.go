@@ -2,7 +2,6 @@ package orchestration_test
 
 import (
 	"crypto/rand"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -137,7 +136,7 @@ func TestACommandIsOneJobInItsSubmittersQueue(t *testing.T) {
 	require.Equal(t, 3, job.Iterations)
 	require.Equal(t, []bench.TestCase{{Benchmark: orchestration.CommandBenchmark, Target: target}}, job.TestCases)
 	require.Equal(t, bench.InProgress, b.request(one).Status, "nobody admits it")
-	require.NotEqual(t, job.Key, b.jobs(two)[0].Key, fmt.Sprintf("equal commands of two requests are two jobs: %s", job.Key))
+	require.NotEqual(t, job.Key, b.jobs(two)[0].Key, "equal commands of two requests are two jobs")
 
 	// Its end wakes no queue.
 	require.NoError(t, b.JobsDone(t.Context(), one))

@@ -1,0 +1,111 @@
+package bench_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+func TestAProjectWithoutConfigurationHasTheDefaults(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "{}", "null"} {
+		c, err := bench.ReadProjectConfig([]byte(text))
+		require.NoError(t, err)
+		require.Equal(t, bench.ProjectConfig{}, c)
+		require.Equal(t, 1, c.Slots(), "one tracked request at a time")
+		require.Equal(t, 3, c.Fails())
+	}
+}
+
+func TestAConfigurationIsReadAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	want := bench.ProjectConfig{
+		Description: "The Go compiler",
+		Targets:     []bench.Target{linux, "aarch64-apple-darwin"},
+		Artifacts: bench.ArtifactSource{
+			Provider:   "url",
+			Parameters: map[string]string{"url": "https://example.org/{tag}.tar.gz"},
+			Tags:       map[string]bench.TagSource{"1.26.1": {Provider: "directory", Parameters: map[string]string{"path": "/srv/1.26.1"}}},
+		},
+		Queue:       bench.QueuePolicy{Policy: "upstream", MaxInProgress: 4},
+		Size:        bench.SizePolicy{Class: 8},
+		MaxJobFails: 5,
+	}
+	text, err := json.Marshal(want)
+	require.NoError(t, err)
+	got, err := bench.ReadProjectConfig(text)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Equal(t, 4, got.Slots())
+	require.Equal(t, 5, got.Fails())
+}
+
+func TestAConfigurationThatCannotBeMeantIsRefused(t *testing.T) {
+	t.Parallel()
+	for text, reason := range map[string]string{
+		`{"targets": ["x86_64-unknown-linux-gnu", "linux"]}`:  `target "linux"`,
+		`{"artifacts": {"tags": {"a/b": {"provider": "x"}}}}`: `tag "a/b"`,
+		`{"queue": {"policy": "fifo"}}`:                       `queue policy "fifo": use spec or upstream`,
+		`{"queue": {"max_in_progress": -1}}`:                  `max_in_progress "-1"`,
+		`{"queue": {"max_in_progress": 101}}`:                 `max_in_progress "101"`,
+		`{"max_job_fails": -1}`:                               `max_job_fails "-1"`,
+		`{"max_job_fails": 21}`:                               `max_job_fails "21"`,
+		`{"size": {"class": -1}}`:                             `size class "-1"`,
+		`{"size": {"class": 4097}}`:                           `size class "4097"`,
+		`{"targets": "x86_64-unknown-linux-gnu"}`:             "project configuration",
+		`{"max_job_fails": 1.5}`:                              "project configuration",
+		`{`:                                                   "project configuration",
+		`[]`:                                                  "project configuration",
+	} {
+		_, err := bench.ReadProjectConfig([]byte(text))
+		require.ErrorIs(t, err, bench.ErrInvalid, text)
+		require.ErrorContains(t, err, reason, text)
+	}
+}
+
+func TestTheLimitsThemselvesAreAllowed(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`{"queue": {"policy": "spec", "max_in_progress": 0}}`,
+		`{"queue": {"policy": "upstream", "max_in_progress": 100}}`,
+		`{"max_job_fails": 1}`, `{"max_job_fails": 20}`,
+		`{"size": {"class": 1}}`, `{"size": {"class": 4096}}`,
+	} {
+		_, err := bench.ReadProjectConfig([]byte(text))
+		require.NoError(t, err, text)
+	}
+}
+
+// The nearest one counts: that of the tag, that of the project, that of the
+// suite. Parameters belong to their provider and are never mixed.
+func TestWhereAnArtifactComesFrom(t *testing.T) {
+	t.Parallel()
+	suite, project, own := map[string]string{"of": "suite"}, map[string]string{"of": "project"}, map[string]string{"of": "tag"}
+	tags := map[string]bench.TagSource{"1.0": {Provider: "directory", Parameters: own}, "2.0": {Provider: "goroot"}}
+	tests := []struct {
+		name       string
+		source     bench.ArtifactSource
+		tag        string
+		provider   string
+		parameters map[string]string
+	}{
+		{"the suite decides", bench.ArtifactSource{}, "1.0", "rustup", suite},
+		{"the project overrides", bench.ArtifactSource{Provider: "url", Parameters: project}, "1.0", "url", project},
+		{"parameters without a provider mean nothing", bench.ArtifactSource{Parameters: project}, "1.0", "rustup", suite},
+		{"the tag overrides the project", bench.ArtifactSource{Provider: "url", Parameters: project, Tags: tags}, "1.0", "directory", own},
+		{"the tag overrides the suite", bench.ArtifactSource{Tags: tags}, "1.0", "directory", own},
+		{"the tag's provider has no one else's parameters", bench.ArtifactSource{Provider: "url", Parameters: project, Tags: tags}, "2.0", "goroot", nil},
+		{"another tag", bench.ArtifactSource{Provider: "url", Parameters: project, Tags: tags}, "3.0", "url", project},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			provider, parameters := test.source.For(test.tag, "rustup", suite)
+			require.Equal(t, test.provider, provider)
+			require.Equal(t, test.parameters, parameters)
+		})
+	}
+}
