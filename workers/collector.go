@@ -126,6 +126,7 @@ func (c Collector) work(ctx context.Context, taskQueue string, wanted *wish) err
 		OnFatalError:                     func(err error) { fatal <- err },
 	})
 	c.Jobs.Register(w)
+	c.Jobs.Resume()
 	if err := w.Start(); err != nil {
 		return fmt.Errorf("starting the collector's worker: %w", err)
 	}

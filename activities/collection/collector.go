@@ -199,10 +199,13 @@ func asApplicationError(ctx context.Context, err error) error {
 	return temporal.NewNonRetryableApplicationError(err.Error(), protocol.ErrTypeInfrastructure, nil)
 }
 
-// Drain waits until no run is under way, or the context ends.
+// Resume takes jobs again after [Collector.Drain].
+func (c *Collector) Resume() { c.draining.Store(false) }
+
+// Drain takes no further job and waits until no run is under way, or the context
+// ends.
 func (c *Collector) Drain(ctx context.Context) {
 	c.draining.Store(true)
-	defer c.draining.Store(false)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for c.current.Load() != nil {

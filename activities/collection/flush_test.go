@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/protocol"
 )
 
 func TestARefusedBlockIsKeptAsideAndBlocksNothing(t *testing.T) {
@@ -33,4 +35,18 @@ func TestARefusedBlockIsKeptAsideAndBlocksNothing(t *testing.T) {
 		filepath.Join(b.spool, string(runA)+".1.json.gz.refused"), filepath.Join(b.spool, string(runB)+".1.json.gz.refused"), damaged + ".refused",
 	}, kept)
 	require.NoError(t, b.FlushSpool(t.Context()), "what was refused is not tried again")
+}
+
+func TestARunThatFollowsAnOutageMeasuresNothingTwice(t *testing.T) {
+	b := setup(t)
+	key := b.job("v1", "one")
+	b.gate.refuse(uploads)
+	_, err := b.run(key, 1)
+	b.fails(err, protocol.ErrTypeInfrastructure, false, "uploading block 1")
+	b.gate.refuse(nil)
+	// The same process takes the job again.
+	_, err = b.run(key, 2)
+	require.NoError(t, err)
+	require.Len(t, b.journal(), 2, "two iterations")
+	require.Empty(t, b.spooled())
 }

@@ -3,6 +3,7 @@ package collection
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,9 +74,10 @@ func (l *runLog) ship(ctx context.Context, every time.Duration) {
 // worth a later try, but never a failed run.
 func (l *runLog) flush(ctx context.Context) {
 	l.mu.Lock()
-	piece := l.pending
-	if l.dropped > 0 {
-		piece = fmt.Appendf(piece, "\n== %d bytes of output were dropped: they came faster than they could be sent\n", l.dropped)
+	kept, dropped := l.pending, l.dropped
+	piece := slices.Clip(kept)
+	if dropped > 0 {
+		piece = fmt.Appendf(piece, "\n== %d bytes of output were dropped: they came faster than they could be sent\n", dropped)
 	}
 	l.pending, l.dropped = nil, 0
 	l.mu.Unlock()
@@ -89,7 +91,7 @@ func (l *runLog) flush(ctx context.Context) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pending = append(piece, l.pending...)
+	l.pending, l.dropped = append(kept, l.pending...), l.dropped+dropped
 	if extra := len(l.pending) - maxPendingLog; extra > 0 {
 		l.pending, l.dropped = l.pending[:maxPendingLog], l.dropped+extra
 	}

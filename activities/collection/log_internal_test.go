@@ -115,3 +115,14 @@ func TestTheTailIsTheEndOfTheOutput(t *testing.T) {
 	require.Len(t, l.tail(), maxTail)
 	require.True(t, strings.HasSuffix(l.tail(), "line\nthe end"))
 }
+
+func TestAFailedSendForgetsNothingOfWhatWasDropped(t *testing.T) {
+	t.Parallel()
+	api := &logged{err: errors.New("away")}
+	l := newLog(api, "run")
+	write(t, l, strings.Repeat("x", maxPendingLog+1000))
+	l.flush(t.Context())
+	api.err = nil
+	l.flush(t.Context())
+	require.Equal(t, "\n== 1000 bytes of output were dropped: they came faster than they could be sent\n", string(api.text[maxPendingLog:]))
+}

@@ -22,6 +22,11 @@ const logShipEvery = 2 * time.Second
 
 // run is one attempt, from the fence to its recorded end.
 func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJobInput) (bench.RunOutcome, error) {
+	// What an earlier run of this process could not deliver counts as stored only
+	// once the API has it: before the fence says what is missing.
+	if err := c.FlushSpool(ctx); err != nil {
+		return bench.RunLost, infrastructure(err)
+	}
 	var plan apiclient.RunPlan
 	err := apiclient.Retry(ctx, c.Upload, func(ctx context.Context) (err error) {
 		plan, err = c.API.StartRun(ctx, run, apiclient.RunStart{Reason: in.Reason, Collector: c.Name, Epoch: c.Epoch()})

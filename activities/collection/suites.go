@@ -41,6 +41,9 @@ func (c *SuiteCache) Get(ctx context.Context, api API, hash string, policy apicl
 			archive, err = api.SuiteArchive(ctx, hash)
 			return err
 		})
+		if errors.Is(err, apiclient.ErrNotFound) {
+			return FetchedSuite{}, permanent(fmt.Errorf("fetching suite %s: %w", hash, err))
+		}
 		if err != nil {
 			return FetchedSuite{}, infrastructure(fmt.Errorf("fetching suite %s: %w", hash, err))
 		}

@@ -80,7 +80,11 @@ func (a *Activities) writeJobs(ctx context.Context, r store.Request) error {
 			return err
 		}
 	}
-	return a.Store.ExpandRequest(ctx, r.ID, jobs, true)
+	err = a.Store.ExpandRequest(ctx, r.ID, jobs, true)
+	if errors.Is(err, store.ErrConflict) {
+		return permanent(err) // the request has ended, or means another job by the same key
+	}
+	return err
 }
 
 func placementPools(counts []store.PoolCount) []placement.Pool {
@@ -197,10 +201,10 @@ func (a *Activities) AssessJob(ctx context.Context, in protocol.AssessInput) (pr
 		outcomes[i] = r.Outcome
 	}
 	d := retry.Decide(retry.Policy{MaxJobFails: config.Fails()}, outcomes, in.Kind)
-	return protocol.Assessment{
-		Again: d.Again, PauseSeconds: int(d.Pause / time.Second), Attempts: d.AttemptsLeft, Reason: bench.Retry,
-		GaveUp: strings.TrimSuffix(d.Why+": "+in.Message, ": "),
-	}, nil
+	if d.Again {
+		return protocol.Assessment{Again: true, PauseSeconds: int(d.Pause / time.Second), Attempts: d.AttemptsLeft, Reason: bench.Retry}, nil
+	}
+	return protocol.Assessment{GaveUp: strings.TrimSuffix(d.Why+": "+in.Message, ": ")}, nil
 }
 
 // RecordJobEnd closes a job as the record says, tells every request that waits

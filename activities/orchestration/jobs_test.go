@@ -217,3 +217,14 @@ func TestReconcilingStartsMissingWorkflowsAndHandsOut(t *testing.T) {
 	require.NoError(t, b.Reconcile(t.Context()))
 	require.Empty(t, b.workflows.taken())
 }
+
+func TestAJobThatIsTriedAgainWasNotGivenUp(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	b.register("c1")
+	ref := b.running("1.26.0")
+	out, err := b.AssessJob(t.Context(), protocol.AssessInput{Project: project, Key: b.jobs(ref)[0].Key, Kind: bench.FailInfrastructure, Message: "lost"})
+	require.NoError(t, err)
+	require.True(t, out.Again)
+	require.Empty(t, out.GaveUp)
+}

@@ -61,15 +61,12 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 	state := protocol.QueueState{Slots: config.Slots()}
 	_, err = a.Store.Admit(ctx, in.Project, config.Slots(), func(open []store.Request, completed map[string]bool) []bench.RequestID {
 		var admissible []bench.RequestID
-		state.Waiting, state.Next = 0, nil
+		state.Next = nil
 		for _, p := range queueorder.Order(queueRequests(open), completed, queuePolicy(config)) {
 			if p.Request.Status == queueorder.InProgress {
 				continue
 			}
-			state.Waiting++
-			if len(state.Next) < shownInQueue {
-				state.Next = append(state.Next, protocol.QueueEntry{ID: bench.RequestID(p.Request.ID), Tag: p.Request.Tag, Reason: p.Reason})
-			}
+			state.Next = append(state.Next, protocol.QueueEntry{ID: bench.RequestID(p.Request.ID), Tag: p.Request.Tag, Reason: p.Reason})
 			if p.Admissible {
 				admissible = append(admissible, bench.RequestID(p.Request.ID))
 			}
@@ -92,15 +89,15 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 		if r.JobsDoneAt == nil {
 			state.InProgress = append(state.InProgress, protocol.QueueEntry{ID: r.ID, Tag: r.Tag})
 		}
-		before := len(state.Next)
 		state.Next = slices.DeleteFunc(state.Next, func(e protocol.QueueEntry) bool { return e.ID == r.ID })
-		state.Waiting -= before - len(state.Next)
 		if r.Message != "" {
 			if err := a.Store.SetRequestMessage(ctx, r.ID, ""); err != nil {
 				return state, err
 			}
 		}
 	}
+	state.Waiting = len(state.Next)
+	state.Next = state.Next[:min(len(state.Next), shownInQueue)]
 	// What a person reads of a request that waits.
 	for i, e := range state.Next {
 		if err := a.Store.SetRequestMessage(ctx, e.ID, fmt.Sprintf("number %d of %d waiting in the queue: %s", i+1, state.Waiting, e.Reason)); err != nil {

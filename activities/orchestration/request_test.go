@@ -2,6 +2,7 @@ package orchestration_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -233,4 +234,16 @@ func TestCancellingARequestCancelsWhatNobodyElseWaitsFor(t *testing.T) {
 
 	// The shared job goes to the one that waits, with the next hand-out.
 	require.Contains(t, b.handOut(two), jobs[1].Key)
+}
+
+func TestEveryAdmittedRequestStopsWaiting(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{"queue": {"max_in_progress": 12}}`)
+	for i := range 14 {
+		b.create(bench.Release, fmt.Sprintf("1.%d.0", i), i+1)
+	}
+	state := b.admit()
+	require.Len(t, state.InProgress, 12)
+	require.Equal(t, 2, state.Waiting)
+	require.Len(t, state.Next, 2)
 }

@@ -1,0 +1,325 @@
+package results_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/results"
+	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+const linux = bench.Target("x86_64-unknown-linux-gnu")
+
+var (
+	gin  = bench.TestCase{Benchmark: "gin", Profile: "build", Scenario: "full", Backend: "gc", Target: linux}
+	hugo = bench.TestCase{Benchmark: "hugo", Profile: "build", Scenario: "full", Backend: "gc", Target: linux}
+)
+
+func alone(class bench.SizeClass, hardware string) store.Surrounding {
+	return store.Surrounding{SizeClass: class, HardwareID: hardware}
+}
+
+func coLocated(class bench.SizeClass, hardware string) store.Surrounding {
+	return store.Surrounding{SizeClass: class, HardwareID: hardware, CoLocated: true}
+}
+
+func samples(tc bench.TestCase, metric bench.Metric, where store.Surrounding, values ...float64) store.Samples {
+	return store.Samples{TestCase: tc, Metric: metric, Kind: bench.KindCompileTime, Surrounding: where, Values: values}
+}
+
+// measuredIn is one wall-time result in each of the surroundings: in the nth
+// the value is first + n.
+func measuredIn(first float64, where ...store.Surrounding) []store.Samples {
+	var out []store.Samples
+	for i, w := range where {
+		out = append(out, samples(gin, bench.WallTime, w, first+float64(i)))
+	}
+	return out
+}
+
+// facts is what a suite says, by metric and benchmark.
+type facts struct {
+	aggregation map[bench.Metric]suite.Aggregation
+	category    map[string]bench.Category
+}
+
+func (f facts) Category(benchmark string) bench.Category {
+	return cmp.Or(f.category[benchmark], bench.Primary)
+}
+
+func (f facts) Aggregation(metric bench.Metric) suite.Aggregation {
+	return cmp.Or(f.aggregation[metric], suite.AggregateMin)
+}
+
+func TestOnlyTheSameSurroundingCompares(t *testing.T) {
+	t.Parallel()
+	const noPair = 0
+	tests := []struct {
+		name string
+		a, b []store.Surrounding
+		// The numbers, from 1, of the surroundings that are compared.
+		wantA, wantB int
+	}{
+		{"the same", []store.Surrounding{alone(4, "x")}, []store.Surrounding{alone(4, "x")}, 1, 1},
+		{"co-located both", []store.Surrounding{coLocated(4, "x")}, []store.Surrounding{coLocated(4, "x")}, 1, 1},
+		{"co-located never with alone", []store.Surrounding{alone(4, "x")}, []store.Surrounding{coLocated(4, "x")}, noPair, noPair},
+		{"alone never with co-located", []store.Surrounding{coLocated(4, "x")}, []store.Surrounding{alone(4, "x")}, noPair, noPair},
+		{"another size class", []store.Surrounding{alone(4, "x")}, []store.Surrounding{alone(8, "x")}, noPair, noPair},
+		{"other hardware", []store.Surrounding{alone(4, "x")}, []store.Surrounding{alone(4, "y")}, noPair, noPair},
+		{"the shared one of several", []store.Surrounding{alone(8, "x"), alone(4, "x")}, []store.Surrounding{alone(4, "x"), alone(2, "x")}, 2, 1},
+		{"alone before co-located",
+			[]store.Surrounding{coLocated(4, "x"), alone(4, "x")}, []store.Surrounding{alone(4, "x"), coLocated(4, "x")}, 2, 1},
+		{"alone on a small class before co-located on a large one",
+			[]store.Surrounding{coLocated(8, "x"), alone(2, "x")}, []store.Surrounding{coLocated(8, "x"), alone(2, "x")}, 2, 2},
+		{"the larger class", []store.Surrounding{alone(4, "x"), alone(8, "x"), alone(2, "x")}, []store.Surrounding{alone(2, "x"), alone(4, "x"), alone(8, "x")}, 2, 3},
+		{"the larger class, both co-located",
+			[]store.Surrounding{coLocated(4, "x"), coLocated(8, "x")}, []store.Surrounding{coLocated(8, "x"), coLocated(4, "x")}, 2, 1},
+		{"the larger class before the first hardware", []store.Surrounding{alone(4, "a"), alone(8, "z")}, []store.Surrounding{alone(4, "a"), alone(8, "z")}, 2, 2},
+		{"always the same hardware of two", []store.Surrounding{alone(4, "y"), alone(4, "x")}, []store.Surrounding{alone(4, "x"), alone(4, "y")}, 2, 1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			series, unpaired := results.Pairs(facts{}, measuredIn(101, test.a...), measuredIn(201, test.b...))
+			if test.wantA == noPair {
+				require.Empty(t, series)
+				require.Len(t, unpaired, 1)
+				require.Equal(t, gin, unpaired[0].TestCase)
+				require.True(t, unpaired[0].B)
+				return
+			}
+			require.Empty(t, unpaired)
+			require.Len(t, series, 1)
+			require.Equal(t, []float64{100 + float64(test.wantA)}, series[0].A)
+			require.Equal(t, []float64{200 + float64(test.wantB)}, series[0].B)
+		})
+	}
+}
+
+// Random records against the rule said plainly: of the surroundings that both
+// sides have, none stands before the one that was taken.
+func TestPairingTakesTheBestSharedSurroundingWhicheverSideComesFirst(t *testing.T) {
+	t.Parallel()
+	var all []store.Surrounding
+	for _, class := range []bench.SizeClass{2, 4, 8} {
+		for _, hardware := range []string{"x", "y"} {
+			all = append(all, alone(class, hardware), coLocated(class, hardware))
+		}
+	}
+	random := rand.New(rand.NewPCG(21, 22))
+	some := func() []store.Surrounding {
+		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		return slices.Clone(all[:1+random.IntN(5)])
+	}
+	pairs, none := 0, 0
+	for range 2000 {
+		a, b := some(), some()
+		var best *store.Surrounding
+		for _, s := range a {
+			if slices.Contains(b, s) && (best == nil || rank(s) < rank(*best)) {
+				best = &s
+			}
+		}
+		series, unpaired := results.Pairs(facts{}, measuredIn(0, a...), measuredIn(0, b...))
+		mirrored, _ := results.Pairs(facts{}, measuredIn(0, b...), measuredIn(0, a...))
+		if best == nil {
+			none++
+			require.Empty(t, series)
+			require.Empty(t, mirrored)
+			require.Len(t, unpaired, 1)
+			continue
+		}
+		pairs++
+		require.Empty(t, unpaired)
+		require.Len(t, series, 1)
+		require.Len(t, mirrored, 1)
+		require.Equal(t, *best, a[int(series[0].A[0])])
+		require.Equal(t, *best, b[int(series[0].B[0])])
+		require.Equal(t, series[0].A, mirrored[0].B)
+		require.Equal(t, series[0].B, mirrored[0].A)
+	}
+	// Worth nothing unless both happen.
+	require.Greater(t, pairs, 200)
+	require.Greater(t, none, 200)
+}
+
+// rank is a text that sorts surroundings, the best first.
+func rank(s store.Surrounding) string {
+	return fmt.Sprintf("%t %04d %s", s.CoLocated, bench.MaxSizeClass-s.SizeClass, s.HardwareID)
+}
+
+func TestWhatHasNoCounterpartIsNamedWithItsReason(t *testing.T) {
+	t.Parallel()
+	const noResult = "no result"
+	here := alone(4, "x")
+	tests := []struct {
+		name   string
+		a, b   []store.Samples
+		series int
+		want   []results.Unpaired
+	}{
+		{name: "nothing on either side"},
+		{
+			name: "B was not measured",
+			a:    []store.Samples{samples(gin, bench.WallTime, here, 1), samples(gin, bench.MaxRSS, here, 1)},
+			want: []results.Unpaired{{TestCase: gin, B: true, Reason: noResult}},
+		},
+		{
+			name: "A was not measured",
+			b:    []store.Samples{samples(gin, bench.WallTime, here, 1), samples(gin, bench.MaxRSS, here, 1)},
+			want: []results.Unpaired{{TestCase: gin, Reason: noResult}},
+		},
+		{
+			name:   "each side has a test case of its own, in the order of test cases",
+			a:      []store.Samples{samples(hugo, bench.WallTime, here, 1)},
+			b:      []store.Samples{samples(gin, bench.WallTime, here, 1)},
+			want:   []results.Unpaired{{TestCase: gin, Reason: noResult}, {TestCase: hugo, B: true, Reason: noResult}},
+			series: 0,
+		},
+		{
+			name:   "a single metric more is no missing test case",
+			a:      []store.Samples{samples(gin, bench.WallTime, here, 1), samples(gin, bench.Instructions, here, 1)},
+			b:      []store.Samples{samples(gin, bench.WallTime, here, 1), samples(gin, bench.MaxRSS, here, 1)},
+			series: 1,
+		},
+		{
+			name: "only elsewhere",
+			a:    []store.Samples{samples(gin, bench.WallTime, alone(4, "x"), 1)},
+			b:    []store.Samples{samples(gin, bench.WallTime, coLocated(8, "y"), 1)},
+			want: []results.Unpaired{{TestCase: gin, B: true, Reason: "measured only in another surrounding" +
+				" (size class 8 on hardware y, co-located instead of size class 4 on hardware x), which does not compare"}},
+		},
+		{
+			name: "elsewhere for every metric is said once",
+			a:    []store.Samples{samples(gin, bench.WallTime, here, 1), samples(gin, bench.MaxRSS, here, 1)},
+			b:    []store.Samples{samples(gin, bench.WallTime, alone(2, "x"), 1), samples(gin, bench.MaxRSS, alone(2, "x"), 1)},
+			want: []results.Unpaired{{TestCase: gin, B: true, Reason: "measured only in another surrounding" +
+				" (size class 2 on hardware x instead of size class 4 on hardware x), which does not compare"}},
+		},
+		{
+			name: "several surroundings are listed in a fixed order",
+			a:    measuredIn(1, alone(4, "y"), alone(4, "x")),
+			b:    measuredIn(1, alone(2, "y"), alone(2, "x")),
+			want: []results.Unpaired{{TestCase: gin, B: true, Reason: "measured only in another surrounding" +
+				" (size class 2 on hardware x; size class 2 on hardware y instead of size class 4 on hardware x; size class 4 on hardware y)," +
+				" which does not compare"}},
+		},
+		{
+			name:   "one compares, the other does not",
+			a:      []store.Samples{samples(gin, bench.WallTime, here, 1), samples(hugo, bench.WallTime, here, 1)},
+			b:      []store.Samples{samples(gin, bench.WallTime, here, 2)},
+			series: 1,
+			want:   []results.Unpaired{{TestCase: hugo, B: true, Reason: noResult}},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			series, unpaired := results.Pairs(facts{}, test.a, test.b)
+			require.Len(t, series, test.series)
+			require.Equal(t, test.want, unpaired)
+		})
+	}
+}
+
+// Another target, backend or scenario is another test case, however alike the
+// rest is.
+func TestEveryPartOfATestCaseKeepsSeriesApart(t *testing.T) {
+	t.Parallel()
+	here := alone(4, "x")
+	for part, change := range map[string]func(*bench.TestCase){
+		"benchmark": func(tc *bench.TestCase) { tc.Benchmark = "hugo" },
+		"profile":   func(tc *bench.TestCase) { tc.Profile = "check" },
+		"scenario":  func(tc *bench.TestCase) { tc.Scenario = "incr-full" },
+		"backend":   func(tc *bench.TestCase) { tc.Backend = "gccgo" },
+		"target":    func(tc *bench.TestCase) { tc.Target = "aarch64-apple-darwin" },
+	} {
+		other := gin
+		change(&other)
+		series, unpaired := results.Pairs(facts{},
+			[]store.Samples{samples(gin, bench.WallTime, here, 1)}, []store.Samples{samples(other, bench.WallTime, here, 1)})
+		require.Empty(t, series, part)
+		require.ElementsMatch(t, []results.Unpaired{
+			{TestCase: gin, B: true, Reason: "no result"}, {TestCase: other, Reason: "no result"},
+		}, unpaired, part)
+	}
+}
+
+func TestUnitsThresholdsAndDirectionsFollowFromTheMetric(t *testing.T) {
+	t.Parallel()
+	const time = 0.02 // the threshold of times
+	tests := []struct {
+		metric         bench.Metric
+		unit           string
+		threshold      float64 // 0: that of package stats
+		better         stats.Better
+		exact, precise bool
+	}{
+		{metric: bench.WallTime, unit: "sec", threshold: time},
+		{metric: bench.CPUTime, unit: "sec", threshold: time},
+		{metric: bench.UserTime, unit: "sec", threshold: time},
+		{metric: bench.SystemTime, unit: "sec", threshold: time},
+		{metric: bench.MaxRSS, unit: "B"},
+		{metric: bench.MinorFaults},
+		{metric: bench.VoluntarySwitches},
+		{metric: bench.Cycles},
+		{metric: bench.Instructions, precise: true},
+		{metric: "size:binary", unit: "B", exact: true},
+		{metric: "ns/op", unit: "ns", threshold: time},
+		{metric: "B/op", unit: "B"},
+		{metric: "allocs/op", unit: "allocs"},
+		{metric: "MB/s", better: stats.HigherIsBetter},
+		{metric: "requests/s", better: stats.HigherIsBetter},
+		{metric: "p99"},
+	}
+	for _, test := range tests {
+		t.Run(string(test.metric), func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, test.unit, results.Unit(test.metric))
+
+			here := alone(4, "x")
+			series, _ := results.Pairs(facts{},
+				[]store.Samples{samples(gin, test.metric, here, 3, 1, 2)}, []store.Samples{samples(gin, test.metric, here, 5, 4)})
+			require.Equal(t, []stats.Series{{
+				Key: stats.Key{
+					TestCase: stats.TestCase{Benchmark: "gin", Profile: "build", Scenario: "full", Backend: "gc", Target: string(linux)},
+					Metric:   string(test.metric),
+				},
+				Unit: test.unit, Better: test.better, Exact: test.exact, Precise: test.precise, Threshold: test.threshold,
+				Category: stats.Primary, A: []float64{3, 1, 2}, B: []float64{5, 4},
+			}}, series)
+		})
+	}
+}
+
+func TestAggregationAndCategoryAreTheSuites(t *testing.T) {
+	t.Parallel()
+	said := facts{
+		aggregation: map[bench.Metric]suite.Aggregation{
+			"least": suite.AggregateMin, "middle": suite.AggregateMedian, "mean": suite.AggregateMean, "most": suite.AggregateMax,
+		},
+		category: map[string]bench.Category{"gin": bench.Primary, "hugo": bench.Secondary},
+	}
+	var measured []store.Samples
+	for metric := range said.aggregation {
+		measured = append(measured, samples(gin, metric, alone(4, "x"), 1), samples(hugo, metric, alone(4, "x"), 1))
+	}
+	series, unpaired := results.Pairs(said, measured, measured)
+	require.Empty(t, unpaired)
+	require.Len(t, series, 8)
+
+	want := map[string]stats.Aggregation{"least": stats.Minimum, "middle": stats.Median, "mean": stats.Mean, "most": stats.Maximum}
+	category := map[string]stats.Category{"gin": stats.Primary, "hugo": stats.Secondary}
+	for _, s := range series {
+		require.Equal(t, want[s.Metric], s.Aggregation, s.Metric)
+		require.Equal(t, category[s.Benchmark], s.Category, s.Benchmark)
+	}
+}
