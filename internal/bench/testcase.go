@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // JobKind is the kind of work in a job. It decides how the collector prepares
@@ -174,8 +175,11 @@ func (m Metric) Direction() Direction {
 
 // CheckMetric tells whether s can name a metric.
 func CheckMetric(s string) error {
-	if s == "" || len(s) > 64 || strings.ContainsAny(s, " \t\n\"'\\") {
-		return fmt.Errorf("%w: metric %q: use 1 to 64 characters without spaces and quotes", ErrInvalid, s)
+	odd := func(r rune) bool {
+		return !unicode.IsPrint(r) || r == unicode.ReplacementChar || strings.ContainsRune(" \"'\\", r)
+	}
+	if s == "" || len(s) > 64 || strings.ContainsFunc(s, odd) {
+		return fmt.Errorf("%w: metric %q: use 1 to 64 printable characters without spaces and quotes", ErrInvalid, s)
 	}
 	return nil
 }

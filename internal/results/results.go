@@ -121,8 +121,13 @@ type Facts interface {
 
 type noFacts struct{}
 
-func (noFacts) Category(string) bench.Category             { return bench.Primary }
-func (noFacts) Aggregation(bench.Metric) suite.Aggregation { return suite.AggregateMin }
+func (noFacts) Category(string) bench.Category { return bench.Primary }
+func (noFacts) Aggregation(m bench.Metric) suite.Aggregation {
+	if m.Direction() == bench.HigherIsBetter {
+		return suite.AggregateMax
+	}
+	return suite.AggregateMin
+}
 
 // Unpaired is a test case that only one side has comparable results for; B tells
 // which side lacks them.
@@ -184,9 +189,17 @@ func Pairs(facts Facts, a, b []store.Samples) ([]stats.Series, []Unpaired) {
 		}
 	}
 	slices.SortFunc(unpaired, func(x, y Unpaired) int {
-		return cmp.Or(bench.CompareTestCases(x.TestCase, y.TestCase), strings.Compare(x.Reason, y.Reason))
+		return cmp.Or(bench.CompareTestCases(x.TestCase, y.TestCase), strings.Compare(x.Reason, y.Reason), side(x.B)-side(y.B))
 	})
+	slices.SortFunc(series, func(x, y stats.Series) int { return strings.Compare(x.Key.String(), y.Key.String()) })
 	return series, unpaired
+}
+
+func side(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func newSeries(facts Facts, k seriesKey, a, b store.Samples) stats.Series {
