@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,27 +82,48 @@ func slowToolchain(t *testing.T, goroot string) string {
 
 // A/A and A/B on the real path: a real toolchain under two names shows no
 // difference in CPU time; one that burns 20 % more is a regression of 20 ± 5 %.
+//
+// These are statements about noise, which a shared machine may break now and
+// then: the rule itself calls up to 5 % of A/A comparisons different (see package
+// stats). So they are given a second chance, with everything measured anew, and
+// fail when both attempts do.
 func TestRealToolchainsCompareAsTheyShould(t *testing.T) {
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	require.NoError(t, err)
 	goroot := strings.TrimSpace(string(out))
+	slow := slowToolchain(t, goroot)
 	s := startStack(t)
 	source := func(path string) bench.TagSource {
 		return bench.TagSource{Provider: "goroot", Parameters: map[string]string{"path": path}}
 	}
 	s.applyProject(t, "go", filepath.Join(repository(t), "suites", "go"), bench.ProjectConfig{
 		Artifacts: bench.ArtifactSource{Tags: map[string]bench.TagSource{
-			"1.0.0": source(goroot), "1.0.1": source(goroot), "1.0.2": source(slowToolchain(t, goroot)),
+			"1.0.0": source(goroot), "1.0.1": source(goroot), "1.0.2": source(slow),
+			"2.0.0": source(goroot), "2.0.1": source(goroot), "2.0.2": source(slow),
 		}},
 	})
-	selection := suite.Selection{Benchmarks: []string{"gojq", "go-toml"}, Profiles: []string{"build"}, Scenarios: []string{"full"}, Backends: []string{"gc"}, Iterations: 10}
-	for _, tag := range []string{"1.0.0", "1.0.1", "1.0.2"} {
+	if problems := s.compareToolchains(t, "1"); len(problems) > 0 {
+		t.Logf("measuring anew: %v", problems)
+		require.Empty(t, s.compareToolchains(t, "2"))
+	}
+	s.requireCollections(t, "go", iterationsOfToolchains)
+	// The binary that was measured is the one that this toolchain builds by hand.
+	s.requireSizeOfHandBuild(t, goroot)
+}
+
+const iterationsOfToolchains = 10
+
+// compareToolchains measures the three artifacts of a generation, of which the
+// last burns more, and says what of the comparison is not as it should be.
+func (s *stack) compareToolchains(t *testing.T, generation string) (problems []string) {
+	t.Helper()
+	selection := suite.Selection{Benchmarks: []string{"gojq", "go-toml"}, Profiles: []string{"build"}, Scenarios: []string{"full"}, Backends: []string{"gc"}, Iterations: iterationsOfToolchains}
+	tags := []string{generation + ".0.0", generation + ".0.1", generation + ".0.2"}
+	for _, tag := range tags {
 		r := s.submit(t, apiclient.NewRequest{Project: "go", Type: bench.Release, Tag: tag, Selection: selection})
 		d := s.await(t, r.ID, 8*time.Minute)
 		requireSuccess(t, d.Outcome, d)
 	}
-	s.requireCollections(t, "go", 10)
-
 	compare := func(a, b string) []stats.Result {
 		t.Helper()
 		c, err := s.api.Compare(t.Context(), apiclient.CompareQuery{Project: "go", A: a, B: b, Metrics: []bench.Metric{bench.CPUTime}})
@@ -108,17 +131,17 @@ func TestRealToolchainsCompareAsTheyShould(t *testing.T) {
 		require.Len(t, c.Result.Results, 2)
 		return c.Result.Results
 	}
-	for _, r := range compare("1.0.0", "1.0.1") {
-		require.False(t, r.Significant, "A/A: %s: %s", r.Key, r.Why)
+	for _, r := range compare(tags[0], tags[1]) {
+		if r.Significant {
+			problems = append(problems, fmt.Sprintf("A/A of %s: %+.1f %% is called significant: %s", r.Key, 100*r.Change.Value, r.Why))
+		}
 	}
-	for _, r := range compare("1.0.0", "1.0.2") {
-		require.True(t, r.Significant, "A/B: %s: %s", r.Key, r.Why)
-		require.Equal(t, stats.Regression, r.Verdict)
-		require.InDelta(t, 0.20, r.Change.Value, 0.05, "A/B: %s", r.Key)
+	for _, r := range compare(tags[0], tags[2]) {
+		if r.Verdict != stats.Regression || math.Abs(r.Change.Value-0.20) > 0.05 {
+			problems = append(problems, fmt.Sprintf("A/B of %s: %+.1f %% is called %s: %s", r.Key, 100*r.Change.Value, r.Verdict, r.Why))
+		}
 	}
-
-	// The binary that was measured is the one that this toolchain builds by hand.
-	s.requireSizeOfHandBuild(t, goroot)
+	return problems
 }
 
 // requireSizeOfHandBuild builds gojq by hand, as the suite's README would have a
@@ -147,7 +170,7 @@ func (s *stack) requireSizeOfHandBuild(t *testing.T, goroot string) {
 	rows, err := s.database(t).Query(t.Context(), `
 		select distinct p.value from pstat p join pstat_series ps on ps.id = p.series_id join test_case tc on tc.id = ps.test_case_id
 		join artifact a on a.id = p.artifact_id
-		where ps.metric = 'size:binary' and tc.benchmark = 'gojq' and a.tag = '1.0.0'`)
+		where ps.metric = 'size:binary' and tc.benchmark = 'gojq' and a.tag like '%.0.0'`)
 	require.NoError(t, err)
 	defer rows.Close()
 	for rows.Next() {

@@ -19,9 +19,13 @@ const settle = 10 * time.Second
 
 func idleName(process, state string) string { return "Idle/process=" + process + "/state=" + state }
 
+// othersProcess is everything on the machine that does not belong to the stack.
+const othersProcess = "others"
+
 // measureIdle watches the idle stack and reports, per process, its resident
 // memory at the end (VmRSS: RssAnon + RssFile + RssShmem) and the CPU time that
-// it and the processes below it used meanwhile.
+// it and the processes below it used meanwhile; and what the rest of the machine
+// used, which tells how far the other figures can be trusted.
 func measureIdle(ctx context.Context, s *stack, state string, watch time.Duration, report *report) error {
 	if err := sleep(ctx, settle); err != nil {
 		return err
@@ -31,6 +35,10 @@ func measureIdle(ctx context.Context, s *stack, state string, watch time.Duratio
 		return err
 	}
 	begun := time.Now()
+	busyBefore, err := machineBusy("/proc/stat")
+	if err != nil {
+		return err
+	}
 	before, err := usageOf("/proc", pids)
 	if err != nil {
 		return err
@@ -39,6 +47,10 @@ func measureIdle(ctx context.Context, s *stack, state string, watch time.Duratio
 		return err
 	}
 	after, err := usageOf("/proc", pids)
+	if err != nil {
+		return err
+	}
+	busyAfter, err := machineBusy("/proc/stat")
 	if err != nil {
 		return err
 	}
@@ -51,7 +63,38 @@ func measureIdle(ctx context.Context, s *stack, state string, watch time.Duratio
 			return err
 		}
 	}
-	return report.add(all.figure(idleName("all", state), took))
+	if err := report.add(all.figure(idleName("all", state), took)); err != nil {
+		return err
+	}
+	others := max(0, busyAfter-busyBefore-all.cpu)
+	return report.add(figure{idleName(othersProcess, state), 1, []benchfmt.Value{{Value: rounded(others.Seconds()/took, 4), Unit: unitCPU}}})
+}
+
+// machineBusy is the CPU time that all CPUs together have not been idle, from
+// the first line of /proc/stat (proc_stat(5)): what a hypervisor took away
+// counts, what guests used is in user time already.
+func machineBusy(path string) (time.Duration, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, fmt.Errorf("reading the machine's CPU time: %w", err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	fields := strings.Fields(line)
+	const user, idle, ioWait, steal = 1, 4, 5, 8
+	if len(fields) <= steal || fields[0] != "cpu" {
+		return 0, fmt.Errorf("reading the machine's CPU time: %s begins with %q", path, line)
+	}
+	var busy time.Duration
+	for i := user; i <= steal; i++ {
+		ticks, err := strconv.ParseInt(fields[i], 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading the machine's CPU time: %w", err)
+		}
+		if i != idle && i != ioWait {
+			busy += time.Duration(ticks) * clockTick
+		}
+	}
+	return busy, nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -70,7 +113,7 @@ type usage struct {
 }
 
 func (u usage) figure(name string, took float64) figure {
-	return figure{name, 1, []benchfmt.Value{{Value: float64(u.rss), Unit: unitRSS}, {Value: u.cpu.Seconds() / took, Unit: unitCPU}}}
+	return figure{name, 1, []benchfmt.Value{{Value: float64(u.rss), Unit: unitRSS}, {Value: rounded(u.cpu.Seconds()/took, 4), Unit: unitCPU}}}
 }
 
 // usageOf reads the use of the named processes. One that stands below another

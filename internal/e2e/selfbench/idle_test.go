@@ -53,3 +53,17 @@ func TestStatAndStatusThatCannotBeRead(t *testing.T) {
 		require.Error(t, err, text)
 	}
 }
+
+func TestMachineBusyLeavesIdleTimeAndGuestsOut(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "stat")
+	require.NoError(t, os.WriteFile(path, []byte("cpu  1 2 4 1000 2000 8 16 32 500 600\ncpu0 1 1 1 1 1 1 1 1 1 1\n"), 0o644))
+	busy, err := machineBusy(path)
+	require.NoError(t, err)
+	require.Equal(t, (1+2+4+8+16+32)*clockTick, busy)
+	for _, text := range []string{"", "cpu 1 2 3\n", "intr 1 2 3 4 5 6 7 8 9\n", "cpu a b c d e f g h i j\n"} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		_, err := machineBusy(path)
+		require.Error(t, err, text)
+	}
+}

@@ -63,3 +63,21 @@ func judge(limits []limit, figures []figure) []verdict {
 	}
 	return verdicts
 }
+
+// quietEnough is how much of a core the rest of the machine may use before a
+// check says that its figures are not those of an idle machine.
+const quietEnough = 0.1
+
+// disturbance is the median of what the rest of the machine used while the stack
+// was idle, in cores.
+func disturbance(figures []figure) float64 {
+	var used []float64
+	for _, f := range figures {
+		for _, v := range f.values {
+			if v.Unit == unitCPU && (f.name == idleName(othersProcess, "fresh") || f.name == idleName(othersProcess, "used")) {
+				used = append(used, v.Value)
+			}
+		}
+	}
+	return median(used)
+}

@@ -131,6 +131,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if !o.check {
 		return nil
 	}
+	if cores := disturbance(report.figures); cores > quietEnough {
+		fmt.Fprintf(stderr, "note  other programs used %.2g cores meanwhile: these are not the figures of an idle machine\n", cores)
+	}
 	broken := 0
 	for _, v := range judge(limits(), report.figures) {
 		if !o.measures(v.part) {

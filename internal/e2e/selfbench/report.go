@@ -58,7 +58,13 @@ func (r *report) addDurations(name string, durations []time.Duration) error {
 }
 
 // seconds are rounded to microseconds, the resolution of the record's times.
-func seconds(d time.Duration) float64 { return d.Round(time.Microsecond).Seconds() }
+func seconds(d time.Duration) float64 { return float64(d.Round(time.Microsecond).Microseconds()) / 1e6 }
+
+// rounded keeps as many digits as the figure is worth.
+func rounded(value float64, digits int) float64 {
+	scale := math.Pow10(digits)
+	return math.Round(value*scale) / scale
+}
 
 // percentile is the smallest value that at least p per cent of the values do not
 // exceed (nearest rank); of none, it is 0.

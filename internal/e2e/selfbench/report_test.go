@@ -107,6 +107,15 @@ func TestJudgeHoldsTheMedianAgainstTheLimit(t *testing.T) {
 	}
 }
 
+func TestDisturbanceIsWhatOthersUsed(t *testing.T) {
+	t.Parallel()
+	idle := func(process, state string, cores float64) figure {
+		return figure{idleName(process, state), 1, []benchfmt.Value{{Value: cores, Unit: unitCPU}}}
+	}
+	require.Zero(t, disturbance(nil), "the wrapper alone was measured")
+	require.Equal(t, 0.3, disturbance([]figure{idle("api", "used", 9), idle(othersProcess, "fresh", 0.1), idle(othersProcess, "used", 0.5), idle(othersProcess, "fresh", 0.3)}))
+}
+
 // The limits are promises: a change of one is a decision, not an accident.
 func TestLimits(t *testing.T) {
 	t.Parallel()

@@ -91,7 +91,7 @@ func added(name string, wrapped, bare []cost, of func(cost) time.Duration) figur
 	more, base := median(differences), median(plain)
 	percent := 0.0
 	if base > 0 {
-		percent = 100 * float64(more) / float64(base)
+		percent = rounded(100*float64(more)/float64(base), 3)
 	}
 	return figure{name, len(bare), []benchfmt.Value{
 		{Value: seconds(median(all)), Unit: "wrapped-sec"}, {Value: seconds(base), Unit: "bare-sec"},
