@@ -111,13 +111,13 @@ func TestRealToolchainsCompareAsTheyShould(t *testing.T) {
 	s.requireSizeOfHandBuild(t, goroot)
 }
 
-const iterationsOfToolchains = 10
+const iterationsOfToolchains = 8
 
 // compareToolchains measures the three artifacts of a generation, of which the
 // last burns more, and says what of the comparison is not as it should be.
 func (s *stack) compareToolchains(t *testing.T, generation string) (problems []string) {
 	t.Helper()
-	selection := suite.Selection{Benchmarks: []string{"gojq", "go-toml"}, Profiles: []string{"build"}, Scenarios: []string{"full"}, Backends: []string{"gc"}, Iterations: iterationsOfToolchains}
+	selection := suite.Selection{Benchmarks: []string{"gojq", "goldmark"}, Profiles: []string{"build"}, Scenarios: []string{"full"}, Backends: []string{"gc"}, Iterations: iterationsOfToolchains}
 	tags := []string{generation + ".0.0", generation + ".0.1", generation + ".0.2"}
 	for _, tag := range tags {
 		r := s.submit(t, apiclient.NewRequest{Project: "go", Type: bench.Release, Tag: tag, Selection: selection})

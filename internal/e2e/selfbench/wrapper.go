@@ -101,6 +101,7 @@ func added(name string, wrapped, bare []cost, of func(cost) time.Duration) figur
 
 type wrapper struct {
 	sandbox  *measure.Sandbox
+	cpus     measure.CPUList
 	env      []string
 	counters []measure.Counter
 }
@@ -115,14 +116,15 @@ func openWrapper(dir string) (*wrapper, error) {
 	if err != nil {
 		return nil, err
 	}
+	cpus := layout.Slots[0].CPUs
 	sandbox, err := measure.NewSandbox(measure.SandboxConfig{
-		Name: "selfbench-" + strconv.Itoa(os.Getpid()), WorkDir: filepath.Join(dir, "work"), CPUs: layout.Slots[0].CPUs,
+		Name: "selfbench-" + strconv.Itoa(os.Getpid()), WorkDir: filepath.Join(dir, "work"), CPUs: cpus,
 		MemoryBytes: 1 << 30, DiskBytes: 1 << 30, PIDs: 1000,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &wrapper{sandbox, measure.BaseEnv(sandbox.TempDir(), dir), measure.ProbeCounters().Available()}, nil
+	return &wrapper{sandbox, cpus, measure.BaseEnv(sandbox.TempDir(), dir), measure.ProbeCounters().Available()}, nil
 }
 
 // pairs runs a command wrapped and bare, the order changing with each pair.
@@ -158,14 +160,23 @@ func (w *wrapper) wrapped(ctx context.Context, argv []string) (cost, error) {
 	return cost{wall, sample.UserCPU + sample.SystemCPU}, nil
 }
 
-func (w *wrapper) bare(ctx context.Context, argv []string) (cost, error) {
-	begun := time.Now()
-	command := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	command.Env, command.Dir = w.env, w.sandbox.WorkDir()
-	err := command.Run()
-	wall := time.Since(begun)
+// bare runs a command on the sandbox's CPUs, so that what else runs on these
+// meets both alike.
+func (w *wrapper) bare(ctx context.Context, argv []string) (c cost, err error) {
+	err = onCPUs(w.cpus, func() error {
+		begun := time.Now()
+		command := exec.CommandContext(ctx, argv[0], argv[1:]...)
+		command.Env, command.Dir = w.env, w.sandbox.WorkDir()
+		err := command.Run()
+		c.wall = time.Since(begun)
+		if err != nil {
+			return err
+		}
+		c.cpu = command.ProcessState.UserTime() + command.ProcessState.SystemTime()
+		return nil
+	})
 	if err != nil {
-		return cost{}, fmt.Errorf("running %s: %w", argv[0], err)
+		return c, fmt.Errorf("running %s: %w", argv[0], err)
 	}
-	return cost{wall, command.ProcessState.UserTime() + command.ProcessState.SystemTime()}, nil
+	return c, nil
 }

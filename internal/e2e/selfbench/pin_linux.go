@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/benchloom/benchloom/internal/measure"
+)
+
+// onCPUs calls f on a thread that may use these CPUs only; programs that f starts
+// inherit that.
+func onCPUs(cpus measure.CPUList, f func() error) error {
+	ended := make(chan error)
+	go func() {
+		// The thread is not given back: it ends with this goroutine.
+		runtime.LockOSThread()
+		var set unix.CPUSet
+		for _, cpu := range cpus {
+			set.Set(cpu)
+		}
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			ended <- fmt.Errorf("pinning to CPUs %s: %w", cpus, err)
+			return
+		}
+		ended <- f()
+	}()
+	return <-ended
+}

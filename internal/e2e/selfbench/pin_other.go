@@ -1,0 +1,14 @@
+//go:build !linux
+
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/benchloom/benchloom/internal/measure"
+)
+
+func onCPUs(cpus measure.CPUList, _ func() error) error {
+	return fmt.Errorf("pinning to CPUs %s is not supported on %s", cpus, runtime.GOOS)
+}
