@@ -29,7 +29,7 @@ func TestParseBenchfmt(t *testing.T) {
 		"not a number":   {"BenchmarkX 1 NaN ns/op\n", nil, nil, "no measurement"},
 		"unit twice":     {"BenchmarkX 1 5 ns/op 6 ns/op\n", nil, nil, "twice"},
 		"endless line":   {"BenchmarkX 1 5 " + strings.Repeat("x", 1<<17), nil, nil, "token too long"},
-		"unusable units": {"BenchmarkX 1 5 " + strings.Repeat("x", 100), nil, nil, "1 to 64 characters"},
+		"unusable units": {"BenchmarkX 1 5 " + strings.Repeat("x", 100), nil, nil, "1 to 64 printable characters"},
 	} {
 		values, err := parseBenchfmt([]byte(want.output), want.wanted)
 		if want.err != "" {
