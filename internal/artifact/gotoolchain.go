@@ -180,7 +180,7 @@ func classifyGoError(name, message string) error {
 		e.Kind, e.Reason = Corrupt, "the download is not what the checksum database says"
 		e.Remedy = "find out who changed it on its way: the module proxy, or something between it and this machine"
 	case has("GOPROXY=off"):
-		e.Kind, e.Reason, e.Remedy = NotFound, "downloads are switched off", "set GOPROXY, for example to https://proxy.golang.org"
+		e.Kind, e.Reason, e.Remedy = NotFound, "downloads are switched off", "set GOPROXY to a module proxy; 'go env -u GOPROXY' goes back to the default one"
 	case has("GOSUMDB=off", "checksum database disabled"):
 		e.Kind, e.Reason, e.Remedy = NotFound, "toolchains cannot be verified", "unset GOSUMDB"
 	case has("403 Forbidden", "401 Unauthorized"):
