@@ -13,13 +13,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/danielgtaylor/huma/v2"
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -118,7 +118,7 @@ func newBenchfmtRows(out *bufio.Writer, project string) *benchfmtRows {
 }
 
 func (w *benchfmtRows) row(r store.CollectionRow) error {
-	result := &benchfmt.Result{Name: benchmarkName(r.TestCase), Iters: 1}
+	result := &benchfmt.Result{Name: results.BenchmarkName(r.TestCase), Iters: 1}
 	for _, c := range [][2]string{
 		{"project", w.project}, {"tag", r.Tag}, {"target", string(r.TestCase.Target)}, {"pool", r.Pool},
 		{"size-class", strconv.Itoa(int(r.SizeClass))}, {"hardware", r.HardwareID}, {"co-located", strconv.FormatBool(r.CoLocated)},
@@ -127,7 +127,7 @@ func (w *benchfmtRows) row(r store.CollectionRow) error {
 		result.Config = append(result.Config, benchfmt.Config{Key: c[0], Value: []byte(oneLine(c[1])), File: true})
 	}
 	for _, metric := range slices.Sorted(maps.Keys(r.Values)) {
-		unit := benchfmtUnit(metric)
+		unit := results.BenchfmtUnit(metric)
 		if err := w.describe(metric, unit); err != nil {
 			return err
 		}
@@ -160,39 +160,6 @@ func (w *benchfmtRows) describe(metric bench.Metric, unit string) error {
 }
 
 func (w *benchfmtRows) end() error { return nil }
-
-// benchmarkName is such as Gin/profile=build/scenario=full/backend=gc, without
-// white space and beginning with a capital letter, as the format wants it.
-func benchmarkName(tc bench.TestCase) benchfmt.Name {
-	word := func(s string) string {
-		return strings.Map(func(r rune) rune {
-			if unicode.IsSpace(r) {
-				return '_'
-			}
-			return r
-		}, s)
-	}
-	name := word(tc.Benchmark)
-	name = strings.ToUpper(name[:1]) + name[1:]
-	for _, p := range [][2]string{{"profile", tc.Profile}, {"scenario", tc.Scenario}, {"backend", tc.Backend}} {
-		if p[1] != "" {
-			name += "/" + p[0] + "=" + strings.ReplaceAll(word(p[1]), "/", "_")
-		}
-	}
-	return benchfmt.Name(name)
-}
-
-// benchfmtUnit names a metric as a unit: times and sizes say theirs, the units
-// of Go benchmarks stay as they are.
-func benchfmtUnit(m bench.Metric) string {
-	switch {
-	case m == bench.WallTime, m == bench.CPUTime, m == bench.UserTime, m == bench.SystemTime:
-		return string(m) + "-sec"
-	case m == bench.MaxRSS, m.Exact():
-		return string(m) + "-bytes"
-	}
-	return string(m)
-}
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
