@@ -128,3 +128,7 @@ func JobWorkflowID(project string, key JobKey) string {
 
 // QueueWorkflowID is queue/<project>.
 func QueueWorkflowID(project string) string { return "queue/" + project }
+
+// WatchWorkflowID is commits/<project>: the Schedule that watches a project's
+// commits, and, with the time behind it, each of its looks.
+func WatchWorkflowID(project string) string { return "commits/" + project }

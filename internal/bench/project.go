@@ -14,8 +14,10 @@ type ProjectConfig struct {
 	// Artifacts tells where artifacts come from, where that differs from what
 	// the suite says.
 	Artifacts ArtifactSource `json:"artifacts,omitzero" yaml:"artifacts"`
-	Queue     QueuePolicy    `json:"queue,omitzero" yaml:"queue"`
-	Size      SizePolicy     `json:"size,omitzero" yaml:"size"`
+	// Source is where its commits come from.
+	Source CommitSource `json:"source,omitzero" yaml:"source"`
+	Queue  QueuePolicy  `json:"queue,omitzero" yaml:"queue"`
+	Size   SizePolicy   `json:"size,omitzero" yaml:"size"`
 	// MaxJobFails is how many attempts a failing job has; 0: [MaxJobFails].
 	MaxJobFails int `json:"max_job_fails,omitempty" yaml:"max_job_fails" minimum:"0" maximum:"20" doc:"Attempts of a failing job; 0: 3."`
 }
@@ -70,6 +72,9 @@ func (c ProjectConfig) Check() error {
 		if err := CheckTag(tag); err != nil {
 			return err
 		}
+	}
+	if err := c.Source.Check(); err != nil {
+		return err
 	}
 	switch c.Queue.Policy {
 	case "", "spec", "upstream":

@@ -212,9 +212,10 @@ func (s *Store) RequestsWithoutWorkflow(ctx context.Context, olderThan time.Dura
 }
 
 // SetRequestMessage records what a request waits for. A completed one keeps the
-// message that it ended with.
+// message that it ended with; one whose commit has left the branch goes on saying
+// so.
 func (s *Store) SetRequestMessage(ctx context.Context, id bench.RequestID, message string) error {
 	err := affected(s.pool.Exec(ctx, `
-		update benchmark_request set message = case when status = 'completed' then message else $2 end where id = $1`, id, cleanText(message)))
+		update benchmark_request r set message = case when status = 'completed' then message else ltrim($2 || `+leftBranch+`, '; ') end where id = $1`, id, cleanText(message)))
 	return wrap("setting the message of request "+string(id), err)
 }
