@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -89,11 +90,13 @@ type server struct {
 	mux    *http.ServeMux
 	suites *suitecache.Cache
 	tokens *tokenCache
+	// afterwards is what goes on after an answer.
+	afterwards sync.WaitGroup
 }
 
 // New makes the API's handler. It sees to it that the project of ad-hoc commands
 // exists.
-func New(ctx context.Context, c Config) (http.Handler, error) {
+func New(ctx context.Context, c Config) (*Handler, error) {
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
@@ -115,8 +118,18 @@ func New(ctx context.Context, c Config) (http.Handler, error) {
 	if err := s.servePlain(); err != nil {
 		return nil, err
 	}
-	return s.observe(s.mux), nil
+	return &Handler{Handler: s.observe(s.mux), server: s}, nil
 }
+
+// Handler serves the API.
+type Handler struct {
+	http.Handler
+	server *server
+}
+
+// Wait returns when what answers left to be done has been done. It is called once
+// no request is served any more.
+func (h *Handler) Wait() { h.server.afterwards.Wait() }
 
 func (s *server) ensureAdHocProject(ctx context.Context) error {
 	_, err := s.Store.Project(ctx, apiclient.AdHocProject)

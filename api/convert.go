@@ -14,7 +14,8 @@ import (
 
 func requestOf(r store.Request) apiclient.Request {
 	return apiclient.Request{
-		ID: r.ID, Project: r.Project, Type: r.Type, Tag: r.Tag, Status: r.Status, Outcome: r.Outcome,
+		ID: r.ID, Project: r.Project, Type: r.Type, Tag: r.Tag, Parent: r.Parent, PR: r.PR, WaitsFor: r.WaitsFor,
+		ParentNote: r.ParentNote, Status: r.Status, Outcome: r.Outcome,
 		Submitter: r.Submitter, Selection: r.Selection, Command: commandOf(r.Command), CommitDate: r.CommitDate,
 		CreatedAt: r.CreatedAt, AdmittedAt: r.AdmittedAt, JobsDoneAt: r.JobsDoneAt, EndedAt: r.CompletedAt,
 		Baseline: r.Baseline, Message: r.Message, WorkflowID: bench.RequestWorkflowID(r.Project, r.ID),

@@ -26,6 +26,10 @@ func (s *server) registerRequests() {
 		summary: "One request with its jobs, runs and errors"}, s.getRequest)
 	handle(s, operation{id: "cancel-request", method: http.MethodPost, path: "/requests/{request}/cancel", need: toWrite, tag: "requests",
 		summary: "End a request", description: "Its jobs for which no other request waits are stopped. What was measured stays."}, s.cancelRequest)
+	handle(s, operation{id: "artifacts-ready", method: http.MethodPost, path: "/requests/{request}/artifacts-ready", need: toWrite, tag: "requests",
+		summary: "Say that a request's artifacts are ready", description: "For the CI system that built them. Saying it again changes nothing; after the request's end it starts nothing."}, s.artifactsReady)
+	handle(s, operation{id: "list-admissions", method: http.MethodGet, path: "/projects/{project}/admissions", need: toRead, tag: "requests",
+		summary: "A project's latest admissions, with what each was decided from"}, s.listAdmissions)
 }
 
 type listRequests struct {

@@ -103,32 +103,35 @@ func TestWhatCannotRunIsRefusedWithTheReason(t *testing.T) {
 
 	b.register(t, "c1")
 	for want, r := range map[string]apiclient.NewRequest{
-		"requests of type master are not available yet":                                                 {Project: "go", Type: bench.Master, Tag: "abc"},
-		"requests of type try are not available yet":                                                    {Project: "go", Type: bench.Try, Tag: "abc"},
-		"the request names no project":                                                                  {Tag: "1"},
-		"the request names no artifact":                                                                 {Project: "go"},
-		"there is no project \"rust\"; the projects are adhoc, go":                                      {Project: "rust", Tag: "1"},
-		"project adhoc has no suite":                                                                    {Project: "adhoc", Tag: "1"},
-		"tag \"a b\": use 1 to 128 letters":                                                             {Project: "go", Tag: "a b"},
-		"a release is measured with its project's suite":                                                {Project: "go", Type: bench.Release, Tag: "1", Command: command},
-		"a release is measured on its project's size class":                                             {Project: "go", Tag: "1", SizeClass: 2},
-		"target is for commands":                                                                        {Project: "go", Tag: "1", Target: linux},
-		"a command measures no artifact":                                                                {Tag: "1", Command: command},
-		"a command measures nothing of a suite":                                                         {Command: command, Selection: suite.Selection{Set: "one"}},
-		"unknown benchmark \"jin\"; the suite has gin, kit, sort":                                       {Project: "go", Tag: "1", Selection: suite.Selection{Benchmarks: []string{"jin"}}},
-		"unknown profile \"debug\"; the suite has build":                                                {Project: "go", Tag: "1", Selection: suite.Selection{Profiles: []string{"debug"}}},
-		"unknown set \"two\"; the suite has one":                                                        {Project: "go", Tag: "1", Selection: suite.Selection{Set: "two"}},
+		"cannot be its own parent":                                  {Project: "go", Type: bench.Master, Tag: "abc", Parent: "abc"},
+		"a request of type release has no parent":                   {Project: "go", Type: bench.Release, Tag: "1", Parent: "abc"},
+		"belongs to no pull request":                                {Project: "go", Type: bench.AdHoc, Tag: "1", PR: 7},
+		"artifacts_ready is for try builds":                         {Project: "go", Type: bench.Master, Tag: "abc", ArtifactsReady: true},
+		"the artifacts are said to be ready, but not":               {Project: "go", Type: bench.Try, ArtifactsReady: true},
+		"the request names no project":                              {Tag: "1"},
+		"the request names no artifact":                             {Project: "go"},
+		"there is no project \"rust\"; the projects are adhoc, go":  {Project: "rust", Tag: "1"},
+		"project adhoc has no suite":                                {Project: "adhoc", Tag: "1"},
+		"tag \"a b\": use 1 to 128 letters":                         {Project: "go", Tag: "a b"},
+		"a release request is measured with its project's suite":    {Project: "go", Type: bench.Release, Tag: "1", Command: command},
+		"a release request is measured on its project's size class": {Project: "go", Tag: "1", SizeClass: 2},
+		"target is for commands":                                    {Project: "go", Tag: "1", Target: linux},
+		"a command measures no artifact":                            {Tag: "1", Command: command},
+		"a command measures nothing of a suite":                     {Command: command, Selection: suite.Selection{Set: "one"}},
+		"unknown benchmark \"jin\"; the suite has gin, kit, sort":   {Project: "go", Tag: "1", Selection: suite.Selection{Benchmarks: []string{"jin"}}},
+		"unknown profile \"debug\"; the suite has build":            {Project: "go", Tag: "1", Selection: suite.Selection{Profiles: []string{"debug"}}},
+		"unknown set \"two\"; the suite has one":                    {Project: "go", Tag: "1", Selection: suite.Selection{Set: "two"}},
 		"can run aarch64-unknown-linux-gnu: registered are x86_64-unknown-linux-gnu size 2 (pool main)": {Project: "go", Tag: "1", Selection: suite.Selection{Targets: []bench.Target{arm}}},
 		"of size class 8: registered are x86_64-unknown-linux-gnu size 2":                               {Project: "go", Type: bench.AdHoc, Tag: "1", SizeClass: 8},
-		"selection.iterations is 5000":                                                                  {Project: "go", Tag: "1", Selection: suite.Selection{Iterations: 5000}},
-		"target \"linux\": write a target tuple":                                                        {Command: command, Target: "linux"},
-		"can run aarch64-unknown-linux-gnu":                                                             {Command: command, Target: arm},
-		"body.command.argv: expected array length >= 1":                                                 {Command: &apiclient.Command{Argv: []string{}}},
-		"the command names no program":                                                                  {Command: &apiclient.Command{Argv: []string{""}}},
-		"holds a zero byte":                                                                             {Command: &apiclient.Command{Argv: []string{"a", "b\x00"}}},
-		"a name without '='":                                                                            {Command: &apiclient.Command{Argv: []string{"a"}, Env: map[string]string{"A=B": "c"}}},
-		"body.command.timeout_seconds: expected number <= 86400":                                        {Command: &apiclient.Command{Argv: []string{"a"}, TimeoutSeconds: 86401}},
-		"the idempotency key holds a zero byte":                                                         {Command: command, IdempotencyKey: "\x00"},
+		"selection.iterations is 5000":                           {Project: "go", Tag: "1", Selection: suite.Selection{Iterations: 5000}},
+		"target \"linux\": write a target tuple":                 {Command: command, Target: "linux"},
+		"can run aarch64-unknown-linux-gnu":                      {Command: command, Target: arm},
+		"body.command.argv: expected array length >= 1":          {Command: &apiclient.Command{Argv: []string{}}},
+		"the command names no program":                           {Command: &apiclient.Command{Argv: []string{""}}},
+		"holds a zero byte":                                      {Command: &apiclient.Command{Argv: []string{"a", "b\x00"}}},
+		"a name without '='":                                     {Command: &apiclient.Command{Argv: []string{"a"}, Env: map[string]string{"A=B": "c"}}},
+		"body.command.timeout_seconds: expected number <= 86400": {Command: &apiclient.Command{Argv: []string{"a"}, TimeoutSeconds: 86401}},
+		"the idempotency key holds a zero byte":                  {Command: command, IdempotencyKey: "\x00"},
 	} {
 		_, err := b.writer.CreateRequest(t.Context(), r)
 		require.ErrorContains(t, err, want)
@@ -214,7 +217,9 @@ func TestARequestIsShownWithAllBelowIt(t *testing.T) {
 	b.project(t)
 	c := b.register(t, "c1")
 	j := b.submit(t, "1.26.0")
-	_, err := b.store.Admit(t.Context(), "go", 1, func([]store.Request, map[string]bool) []bench.RequestID { return []bench.RequestID{j.request.ID} })
+	_, err := b.store.Admit(t.Context(), "go", 1, func([]store.Request, map[string]bool) (store.Admission, error) {
+		return store.Admission{Next: []bench.RequestID{j.request.ID}}, nil
+	})
 	require.NoError(t, err)
 	plan := b.start(t, j, c, 1)
 	_, err = b.collector.UploadBlock(t.Context(), plan.Run.ID, 1, block(j.cases[:1], 1))

@@ -56,9 +56,12 @@ func (s *server) startRun(ctx context.Context, in *startRun) (*body[apiclient.Ru
 	if err != nil {
 		return nil, fmt.Errorf("project %s: %w; apply a corrected configuration", plan.Job.Project, err)
 	}
-	// The job's workflow shows who measures it.
-	s.reach(ctx, "tell a job of its run", bench.JobWorkflowID(plan.Job.Project, plan.Job.Key), func(ctx context.Context) error {
-		return s.Starter.RunStarted(ctx, plan.Job.Project, plan.Job.Key, protocol.RunStarted{Run: id, Number: plan.Run.Number, Collector: plan.Run.Collector})
+	// The job's workflow shows who measures it. The collector need not wait for
+	// that.
+	s.afterwards.Go(func() {
+		s.reach(ctx, "tell a job of its run", bench.JobWorkflowID(plan.Job.Project, plan.Job.Key), func(ctx context.Context) error {
+			return s.Starter.RunStarted(ctx, plan.Job.Project, plan.Job.Key, protocol.RunStarted{Run: id, Number: plan.Run.Number, Collector: plan.Run.Collector})
+		})
 	})
 	run, err := runOf(plan.Run)
 	return answer(apiclient.RunPlan{

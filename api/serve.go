@@ -103,5 +103,8 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 		err = errors.Join(fmt.Errorf("stopping the API: %w", err), server.Close())
 	}
 	<-served
+	if api, ok := handler.(*Handler); ok {
+		api.Wait()
+	}
 	return err
 }

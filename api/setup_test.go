@@ -38,6 +38,7 @@ type workflows struct {
 	started   []bench.RequestID
 	cancelled map[bench.RequestID][]bench.JobRef
 	runs      []protocol.RunStarted
+	notified  []bench.RequestID
 }
 
 func (w *workflows) StartRequest(_ context.Context, _ string, id bench.RequestID) error {
@@ -54,6 +55,13 @@ func (w *workflows) CancelRequest(_ context.Context, _ string, id bench.RequestI
 		w.cancelled = make(map[bench.RequestID][]bench.JobRef)
 	}
 	w.cancelled[id] = jobs
+	return w.err
+}
+
+func (w *workflows) ArtifactsReady(_ context.Context, _ string, id bench.RequestID, _ protocol.ArtifactsReady) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notified = append(w.notified, id)
 	return w.err
 }
 
@@ -256,11 +264,11 @@ func (b *bundle) submit(t *testing.T, tag string) job {
 	}
 	identity := bench.JobIdentity{Tag: tag, Target: linux, Backend: "gc", Profile: "build", Kind: bench.KindCompileTime, Suite: project.SuiteHash, TestCases: cases, SizeClass: 2}
 	pool := bench.Pool{Target: linux, SizeClass: 2, Name: "main"}
-	require.NoError(t, b.store.ExpandRequest(t.Context(), r.ID, []store.Job{{
+	require.NoError(t, b.store.ExpandRequest(t.Context(), r.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []store.Job{{
 		Project: "go", Key: identity.Key(), Tag: tag, Kind: bench.KindCompileTime, Target: linux, Backend: "gc", Profile: "build",
 		SuiteHash: project.SuiteHash, TestCases: cases, SizeClass: 2, Pool: "main", TaskQueue: pool.TaskQueue(),
 		Queue: "project:go", Weight: 1, Priority: 3, RequestCreated: r.CreatedAt,
-	}}, true))
+	}}}))
 	_, err = b.store.HandOut(t.Context(), pool.TaskQueue(), func(int) int { return 100 })
 	require.NoError(t, err)
 	return job{request: r, key: identity.Key(), cases: cases}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/intake"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/store"
@@ -42,7 +43,7 @@ type Tokens interface {
 
 // Requests is where requests are recorded.
 type Requests interface {
-	CreateRequest(ctx context.Context, r store.Request) (stored store.Request, created bool, err error)
+	intake.Record
 	Request(ctx context.Context, id bench.RequestID) (store.Request, error)
 	RequestByTag(ctx context.Context, project, tag string) (store.Request, error)
 	Requests(ctx context.Context, filter store.RequestFilter) ([]store.Request, error)
@@ -51,7 +52,7 @@ type Requests interface {
 	RequestErrors(ctx context.Context, id bench.RequestID) ([]store.RunError, error)
 	JobProgress(ctx context.Context, id bench.RequestID) (store.JobProgress, error)
 	MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error
-	CancelRequest(ctx context.Context, id bench.RequestID, who, why string) ([]bench.JobRef, error)
+	Admissions(ctx context.Context, project string) ([]store.AdmissionRecord, error)
 }
 
 // Jobs is where jobs are recorded.
@@ -84,6 +85,7 @@ type Collectors interface {
 // its failures are repeated by a reconciliation and are nobody's error here.
 type Starter interface {
 	StartRequest(ctx context.Context, project string, id bench.RequestID) error
+	ArtifactsReady(ctx context.Context, project string, id bench.RequestID, artifact protocol.ArtifactsReady) error
 	CancelRequest(ctx context.Context, project string, id bench.RequestID, jobs []bench.JobRef) error
 	RunStarted(ctx context.Context, project string, key bench.JobKey, run protocol.RunStarted) error
 }

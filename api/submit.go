@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/intake"
 	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
@@ -45,34 +46,57 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 	if wanted.Selection, err = s.runnable(ctx, wanted, project); err != nil {
 		return nil, err
 	}
-	id, err := bench.NewRequestID(s.Random)
+	config, err := bench.ReadProjectConfig(project.Config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("project %s: %w; apply a corrected configuration", project.Name, err)
 	}
-	stored, created, err := s.Store.CreateRequest(ctx, store.Request{
-		ID: id, Project: wanted.Project, Type: wanted.Type, Tag: wanted.Tag, CommitDate: wanted.CommitDate,
-		Standing: bench.Standing{Status: bench.ArtifactsReady}, Submitter: caller(ctx).Owner,
+	status := bench.ArtifactsReady
+	if wanted.Type == bench.Try && !wanted.ArtifactsReady {
+		status = bench.WaitingForArtifacts
+	}
+	taken, err := s.intake().Create(ctx, store.Request{
+		Project: wanted.Project, Type: wanted.Type, Tag: wanted.Tag, Parent: wanted.Parent, PR: wanted.PR, CommitDate: wanted.CommitDate,
+		Standing: bench.Standing{Status: status}, Submitter: caller(ctx).Owner,
 		Selection: wanted.Selection, SizeClass: wanted.SizeClass, Command: storeCommand(wanted.Command), IdempotencyKey: wanted.IdempotencyKey,
-	})
+	}, config)
 	if errors.Is(err, store.ErrConflict) {
-		return nil, differs(wanted, stored)
+		return nil, differs(wanted, taken.Request)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if stored.WorkflowStartedAt == nil && stored.Status != bench.Completed {
-		s.reach(ctx, "start the workflow of a request", bench.RequestWorkflowID(stored.Project, stored.ID), func(ctx context.Context) error {
-			if err := s.Starter.StartRequest(ctx, stored.Project, stored.ID); err != nil {
-				return err
-			}
-			return s.Store.MarkWorkflowStarted(ctx, stored.ID)
+	s.begin(ctx, append(taken.Created, taken.Request))
+	for _, o := range taken.Superseded {
+		s.reach(ctx, "cancel the workflow of a superseded request", bench.RequestWorkflowID(o.Project, o.ID), func(ctx context.Context) error {
+			return s.Starter.CancelRequest(ctx, o.Project, o.ID, nil)
 		})
 	}
-	out := &createdRequest{Status: http.StatusOK, Body: requestOf(stored)}
-	if out.Body.Created = created; created {
+	out := &createdRequest{Status: http.StatusOK, Body: requestOf(taken.Request)}
+	if out.Body.Created = taken.IsNew(); out.Body.Created {
 		out.Status = http.StatusCreated
 	}
 	return out, nil
+}
+
+func (s *server) intake() intake.Intake {
+	return intake.Intake{Record: s.Store, Random: s.Random, Now: s.Now}
+}
+
+// begin starts the workflows of requests that have none, each once.
+func (s *server) begin(ctx context.Context, requests []store.Request) {
+	begun := make(map[bench.RequestID]bool)
+	for _, r := range requests {
+		if r.WorkflowStartedAt != nil || r.Status == bench.Completed || begun[r.ID] {
+			continue
+		}
+		begun[r.ID] = true
+		s.reach(ctx, "start the workflow of a request", bench.RequestWorkflowID(r.Project, r.ID), func(ctx context.Context) error {
+			if err := s.Starter.StartRequest(ctx, r.Project, r.ID); err != nil {
+				return err
+			}
+			return s.Store.MarkWorkflowStarted(ctx, r.ID)
+		})
+	}
 }
 
 func differs(wanted apiclient.NewRequest, stored store.Request) error {
@@ -97,15 +121,23 @@ func differs(wanted apiclient.NewRequest, stored store.Request) error {
 // checkRequest refuses what cannot be meant, before anything is looked up.
 func checkRequest(r apiclient.NewRequest) error {
 	switch {
-	case r.Type == bench.Master || r.Type == bench.Try:
-		return problemf(http.StatusUnprocessableEntity, "not-available", "requests of type %s are not available yet: they come from a repository's commits; submit a release, or adhoc", r.Type)
 	case r.Project == "":
 		return invalid("the request names no project; add one, 'benchloom project list' shows them")
-	case r.Type == bench.Release && r.Command != nil:
-		return invalid("a release is measured with its project's suite, not with a command; use type adhoc for a command")
-	case r.Type == bench.Release && r.SizeClass != 0:
-		return invalid("a release is measured on its project's size class; leave size_class out, or use type adhoc")
-	case r.Command == nil && r.Tag == "":
+	case r.Type.Tracked() && r.Command != nil:
+		return invalid("a %s request is measured with its project's suite, not with a command; use type adhoc for a command", r.Type)
+	case r.Type.Tracked() && r.SizeClass != 0:
+		return invalid("a %s request is measured on its project's size class; leave size_class out, or use type adhoc", r.Type)
+	case r.Parent != "" && !r.Type.HasParent():
+		return invalid("a request of type %s has no parent; leave parent out, or use type master or try", r.Type)
+	case r.Parent != "" && r.Parent == r.Tag:
+		return invalid("artifact %q cannot be its own parent; name the commit that it was made from", r.Tag)
+	case r.PR != 0 && !r.Type.HasParent():
+		return invalid("a request of type %s belongs to no pull request; leave pr out, or use type master or try", r.Type)
+	case r.ArtifactsReady && r.Type != bench.Try:
+		return invalid("artifacts_ready is for try builds; the artifacts of other requests are taken to be ready")
+	case r.ArtifactsReady && r.Tag == "":
+		return invalid("the artifacts are said to be ready, but not which; add a tag")
+	case r.Type != bench.Try && r.Command == nil && r.Tag == "":
 		return invalid("the request names no artifact; add a tag, such as 1.26.0")
 	case r.Command == nil && r.Target != "":
 		return invalid("target is for commands; name the suite's targets in selection.targets")
@@ -118,8 +150,11 @@ func checkRequest(r apiclient.NewRequest) error {
 	case r.Selection.Iterations < 0 || r.Selection.Iterations > maxIterations:
 		return invalid("selection.iterations is %d; use 1 to %d, or leave it out for the suite's number", r.Selection.Iterations, maxIterations)
 	}
-	if r.Tag != "" {
-		if err := bench.CheckTag(r.Tag); err != nil {
+	for _, tag := range []string{r.Tag, r.Parent} {
+		if tag == "" {
+			continue
+		}
+		if err := bench.CheckTag(tag); err != nil {
 			return err
 		}
 	}

@@ -29,7 +29,16 @@ func New(c client.Client) *Starter { return &Starter{client: c} }
 // StartRequest starts a request's workflow. One that runs or has run is success:
 // the row decides what it does.
 func (s *Starter) StartRequest(ctx context.Context, project string, id bench.RequestID) error {
-	_, err := s.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+	_, err := s.client.ExecuteWorkflow(ctx, requestOptions(project, id), protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: id})
+	var already *serviceerror.WorkflowExecutionAlreadyStarted
+	if err != nil && !errors.As(err, &already) {
+		return fmt.Errorf("starting the workflow of request %s: %w", id, err)
+	}
+	return nil
+}
+
+func requestOptions(project string, id bench.RequestID) client.StartWorkflowOptions {
+	return client.StartWorkflowOptions{
 		ID:                                       bench.RequestWorkflowID(project, id),
 		TaskQueue:                                protocol.OrchestratorTaskQueue,
 		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
@@ -40,12 +49,7 @@ func (s *Starter) StartRequest(ctx context.Context, project string, id bench.Req
 			protocol.AttrProject.ValueSet(project),
 			protocol.AttrRequest.ValueSet(string(id)),
 		),
-	}, protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: id})
-	var already *serviceerror.WorkflowExecutionAlreadyStarted
-	if err != nil && !errors.As(err, &already) {
-		return fmt.Errorf("starting the workflow of request %s: %w", id, err)
 	}
-	return nil
 }
 
 // QueueChanged makes a project's queue look again; it is started when it is not
@@ -75,6 +79,43 @@ func (s *Starter) HandOut(ctx context.Context, project string, id bench.RequestI
 // JobEnded tells a request that a job which it waits for has ended.
 func (s *Starter) JobEnded(ctx context.Context, project string, id bench.RequestID, job protocol.JobEnded) error {
 	return s.signal(ctx, bench.RequestWorkflowID(project, id), protocol.SignalJobEnded, job)
+}
+
+// ParentCompleted tells a request that the jobs of what it waits for are done.
+func (s *Starter) ParentCompleted(ctx context.Context, project string, id bench.RequestID) error {
+	return s.signal(ctx, bench.RequestWorkflowID(project, id), protocol.SignalParentCompleted, nil)
+}
+
+// ArtifactsReady tells a request that its artifacts are ready, and starts its
+// workflow if the row's creation did not get that far. One that has ended is told
+// nothing: the row decided before this call.
+func (s *Starter) ArtifactsReady(ctx context.Context, project string, id bench.RequestID, artifact protocol.ArtifactsReady) error {
+	options := requestOptions(project, id)
+	options.WorkflowExecutionErrorWhenAlreadyStarted = false
+	handle, err := s.client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: s.client.NewWithStartWorkflowOperation(options, protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: id}),
+		UpdateOptions: client.UpdateWorkflowOptions{
+			// A repeated delivery is the same update.
+			UpdateID:     artifact.Tag + "/" + artifact.Parent,
+			UpdateName:   protocol.UpdateArtifactsReady,
+			Args:         []any{artifact},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	})
+	if err == nil {
+		err = handle.Get(ctx, nil)
+	}
+	if err != nil && !alreadyEnded(err) {
+		return fmt.Errorf("telling request %s that its artifacts are ready: %w", id, err)
+	}
+	return nil
+}
+
+// alreadyEnded tells that a workflow ran to its end before: it is not started
+// again.
+func alreadyEnded(err error) bool {
+	var already *serviceerror.WorkflowExecutionAlreadyStarted
+	return errors.As(err, &already) || gone(err)
 }
 
 // RunStarted tells a job that a collector has begun.

@@ -1,9 +1,11 @@
 package workflows
 
 import (
+	"errors"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
 
@@ -22,6 +24,18 @@ func call(ctx workflow.Context, options workflow.ActivityOptions, name string, i
 		return workflow.ExecuteActivity(ctx, name).Get(ctx, out)
 	}
 	return workflow.ExecuteActivity(ctx, name, in).Get(ctx, out)
+}
+
+// quick does the same within the workflow's own task, which saves what the way to
+// an activity's task queue and back takes. It tries once; when the record does not
+// answer at once, the durable activity waits for it.
+func quick(ctx workflow.Context, options workflow.ActivityOptions, name string, in, out any) error {
+	err := workflow.ExecuteLocalActivity(workflow.WithLocalActivityOptions(ctx, quickActivity(options.Summary)), name, in).Get(ctx, out)
+	var application *temporal.ApplicationError
+	if err == nil || ctx.Err() != nil || (errors.As(err, &application) && application.NonRetryable()) {
+		return err
+	}
+	return call(ctx, options, name, in, out)
 }
 
 // wait blocks until one of the channels has a message (which it leaves there),

@@ -34,6 +34,16 @@ func expandActivity() workflow.ActivityOptions {
 	return o
 }
 
+// quickActivity runs in the workflow's own task, whose timeout is ten seconds: one
+// try, short enough that a record that does not answer delays nothing else.
+func quickActivity(summary string) workflow.LocalActivityOptions {
+	return workflow.LocalActivityOptions{
+		ScheduleToCloseTimeout: 3 * time.Second,
+		Summary:                summary,
+		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},
+	}
+}
+
 // runJobActivity is one dispatch of a job to the collectors of its task queue.
 //
 // The policy retries the job's own failures only, as often as the job has
@@ -73,6 +83,8 @@ func runJobActivity(in protocol.JobInput, attempts int) workflow.ActivityOptions
 // Signals do the waking; these intervals only bound how long a lost signal can
 // hold something up.
 const (
+	artifactsRecheck = time.Hour
+	parentRecheck    = time.Hour
 	admissionRecheck = 10 * time.Minute
 	progressRecheck  = 2 * time.Minute
 	queueRecheck     = 10 * time.Minute

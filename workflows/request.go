@@ -3,7 +3,6 @@ package workflows
 import (
 	"errors"
 	"strings"
-	"time"
 
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
@@ -17,17 +16,22 @@ import (
 // attribute show them.
 const (
 	PhaseStarting   = "starting"
+	PhaseArtifacts  = "waiting_for_artifacts"
+	PhaseParent     = "waiting_for_parent"
 	PhaseAdmission  = "waiting_for_admission"
 	PhaseExpanding  = "expanding"
+	PhaseBuilding   = "building"
+	PhaseBackfill   = "backfilling"
 	PhaseRunning    = "in_progress"
 	PhaseCompleting = "completing"
+	PhaseOptional   = "optional_jobs"
 	PhaseCompleted  = "completed"
 	PhaseCancelled  = "cancelled"
 )
 
 // Request carries one benchmark request from its row to its outcome: it waits
-// for its turn, writes its jobs, starts those that are handed out to it, counts
-// their ends and completes.
+// for its artifacts, its parent and its turn, goes through its stages (see
+// [bench.Stage]), and completes.
 //
 // What it knows is read from the record, so any of its runs can begin anywhere:
 // a reset or a continue-as-new carries nothing over but the request's ID.
@@ -37,6 +41,9 @@ func Request(ctx workflow.Context, in protocol.RequestInput) error {
 		return err
 	}
 	err = r.run(ctx)
+	if errors.Is(err, errEnded) {
+		return r.finished(ctx, protocol.CompleteResult{Outcome: r.facts.Outcome})
+	}
 	if temporal.IsCanceledError(err) || (err != nil && ctx.Err() != nil) {
 		return r.cancelled(ctx)
 	}
@@ -44,30 +51,38 @@ func Request(ctx workflow.Context, in protocol.RequestInput) error {
 }
 
 type request struct {
-	in       protocol.RequestInput
-	ref      protocol.RequestRef
-	facts    protocol.RequestFacts
-	status   protocol.RequestStatus
-	result   protocol.CompleteResult
-	started  map[bench.JobKey]bool
-	admitted workflow.ReceiveChannel
-	handOut  workflow.ReceiveChannel
-	ended    workflow.ReceiveChannel
-	log      log.Logger
+	in      protocol.RequestInput
+	ref     protocol.RequestRef
+	facts   protocol.RequestFacts
+	status  protocol.RequestStatus
+	result  protocol.CompleteResult
+	started map[bench.JobKey]bool
+	// notices counts the artifacts-ready updates that have arrived.
+	notices    int
+	parentDone workflow.ReceiveChannel
+	admitted   workflow.ReceiveChannel
+	handOut    workflow.ReceiveChannel
+	ended      workflow.ReceiveChannel
+	log        log.Logger
 }
 
 func newRequest(ctx workflow.Context, in protocol.RequestInput) (*request, error) {
 	r := &request{
-		in:       in,
-		ref:      protocol.RequestRef(in),
-		status:   protocol.RequestStatus{Project: in.Project, ID: in.ID, Phase: PhaseStarting},
-		started:  make(map[bench.JobKey]bool),
-		admitted: workflow.GetSignalChannel(ctx, protocol.SignalAdmitted),
-		handOut:  workflow.GetSignalChannel(ctx, protocol.SignalHandOut),
-		ended:    workflow.GetSignalChannel(ctx, protocol.SignalJobEnded),
-		log:      log.With(workflow.GetLogger(ctx), "project", in.Project, "request", in.ID),
+		in:         in,
+		ref:        protocol.RequestRef(in),
+		status:     protocol.RequestStatus{Project: in.Project, ID: in.ID, Phase: PhaseStarting},
+		started:    make(map[bench.JobKey]bool),
+		parentDone: workflow.GetSignalChannel(ctx, protocol.SignalParentCompleted),
+		admitted:   workflow.GetSignalChannel(ctx, protocol.SignalAdmitted),
+		handOut:    workflow.GetSignalChannel(ctx, protocol.SignalHandOut),
+		ended:      workflow.GetSignalChannel(ctx, protocol.SignalJobEnded),
+		log:        log.With(workflow.GetLogger(ctx), "project", in.Project, "request", in.ID),
 	}
-	return r, workflow.SetQueryHandler(ctx, protocol.StatusQuery, func() (protocol.RequestStatus, error) { return r.status, nil })
+	if err := workflow.SetQueryHandler(ctx, protocol.StatusQuery, func() (protocol.RequestStatus, error) { return r.status, nil }); err != nil {
+		return nil, err
+	}
+	return r, workflow.SetUpdateHandlerWithOptions(ctx, protocol.UpdateArtifactsReady, r.artifactsReady,
+		workflow.UpdateHandlerOptions{Description: "the request's artifacts are ready; the row says which", Validator: validArtifacts})
 }
 
 func (r *request) run(ctx workflow.Context) error {
@@ -75,31 +90,34 @@ func (r *request) run(ctx workflow.Context) error {
 		return err
 	}
 	switch {
+	case r.facts.Status == bench.Completed && r.facts.OptionalOpen > 0:
+		return r.optional(ctx, protocol.CompleteResult{Outcome: r.facts.Outcome})
 	case r.facts.Status == bench.Completed:
 		// The row decides: nothing starts for a request that ended.
 		return r.finished(ctx, protocol.CompleteResult{Outcome: r.facts.Outcome})
 	case r.facts.JobsDone:
 		return r.complete(ctx, "")
 	}
-	if r.facts.Type.Tracked() && !r.facts.Admitted {
-		if err := r.awaitAdmission(ctx); err != nil {
+	for _, await := range []func(workflow.Context) error{r.awaitArtifacts, r.awaitParent, r.awaitAdmission} {
+		if err := await(ctx); err != nil {
 			return err
 		}
 	}
-	failed, err := r.expand(ctx)
-	if err != nil {
-		return err
-	}
-	if failed == "" {
-		if err := r.awaitJobs(ctx); err != nil {
+	failed := ""
+	for _, stage := range r.facts.Stages {
+		var err error
+		if failed, err = r.runStage(ctx, stage); err != nil {
 			return err
+		}
+		if failed != "" {
+			break
 		}
 	}
 	return r.complete(ctx, failed)
 }
 
 func (r *request) load(ctx workflow.Context) error {
-	if err := call(ctx, recordActivity("read the request's row"), protocol.LoadRequest, r.ref, &r.facts); err != nil {
+	if err := r.readRow(ctx); err != nil {
 		return err
 	}
 	attributes := []temporal.SearchAttributeUpdate{
@@ -108,171 +126,49 @@ func (r *request) load(ctx workflow.Context) error {
 		protocol.AttrUser.ValueSet(r.facts.User),
 		protocol.AttrTarget.ValueSet(targetsText(r.facts.Targets)),
 	}
-	if r.facts.Tag != "" {
-		attributes = append(attributes, protocol.AttrTag.ValueSet(r.facts.Tag))
-	}
 	if r.facts.PR != 0 {
 		attributes = append(attributes, protocol.AttrPR.ValueSet(int64(r.facts.PR)))
 	}
-	return workflow.UpsertTypedSearchAttributes(ctx, attributes...)
+	return workflow.UpsertTypedSearchAttributes(ctx, append(attributes, r.tagAttribute()...)...)
 }
 
-// awaitAdmission asks the project's queue for a slot and waits for it.
-func (r *request) awaitAdmission(ctx workflow.Context) error {
-	if err := r.enter(ctx, PhaseAdmission, "waits for a slot of the queue `"+bench.QueueWorkflowID(r.in.Project)+"`: requests of a project run in order, see that workflow for who is before it"); err != nil {
-		return err
+// tagAttribute is the tag, once there is one.
+func (r *request) tagAttribute() []temporal.SearchAttributeUpdate {
+	if r.facts.Tag == "" {
+		return nil
 	}
-	for !r.facts.Admitted {
-		if err := call(ctx, recordActivity("ask the project's queue for a slot"), protocol.AskAdmission, r.ref, nil); err != nil {
-			return err
-		}
-		if err := wait(ctx, "ask again if no answer came", admissionRecheck, r.admitted); err != nil {
-			return err
-		}
-		drain(r.admitted)
-		if err := call(ctx, recordActivity("read the request's row"), protocol.LoadRequest, r.ref, &r.facts); err != nil {
-			return err
-		}
-		if r.facts.Status == bench.Completed {
-			return temporal.NewCanceledError("the request ended while it waited")
-		}
-	}
-	return nil
+	return []temporal.SearchAttributeUpdate{protocol.AttrTag.ValueSet(r.facts.Tag)}
 }
 
-// expand writes the request's jobs. The text that comes back says why there can
-// be none.
-func (r *request) expand(ctx workflow.Context) (failed string, err error) {
-	if err := r.enter(ctx, PhaseExpanding, "its jobs are being written"); err != nil {
-		return "", err
-	}
-	var jobs protocol.ExpandResult
-	if err := call(ctx, expandActivity(), protocol.Expand, r.ref, &jobs); err != nil {
-		var application *temporal.ApplicationError
-		if errors.As(err, &application) && application.Type() == protocol.ErrTypePermanent {
-			return application.Message(), nil
-		}
-		return "", err
-	}
-	r.status.Progress = jobs.Counts
-	if jobs.Failed != "" {
-		return jobs.Failed, nil
-	}
-	if err := r.enter(ctx, PhaseRunning, r.waitsForJobs()); err != nil {
-		return "", err
-	}
-	if len(jobs.TaskQueues) == 0 {
-		return "", nil
-	}
-	var mine protocol.HandOut
-	ask := protocol.HandOutInput{TaskQueues: jobs.TaskQueues, For: r.ref}
-	if err := call(ctx, recordActivity("hand waiting jobs out to the task queues"), protocol.HandOutJobs, ask, &mine); err != nil {
-		return "", err
-	}
-	return "", r.start(ctx, mine.Jobs)
-}
-
-// awaitJobs starts jobs as they are handed out and counts their ends, until
-// none is open.
-func (r *request) awaitJobs(ctx workflow.Context) error {
-	for {
-		progress, err := r.count(ctx)
-		if err != nil {
-			return err
-		}
-		if progress.Cancelled {
-			return temporal.NewCanceledError("the request was cancelled")
-		}
-		if progress.Counts.Open == 0 {
-			return nil
-		}
-		if err := r.start(ctx, progress.HandedOut); err != nil {
-			return err
-		}
-		for woken := false; !woken; {
-			if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-				if _, err := r.startSignalled(ctx); err != nil {
-					return err
-				}
-				drain(r.admitted)
-				drain(r.ended)
-				return workflow.NewContinueAsNewError(ctx, Request, r.in)
-			}
-			if err := wait(ctx, "count again if no signal came", progressRecheck, r.handOut, r.ended); err != nil {
-				return err
-			}
-			// Jobs that were handed out are started at once; only an end, or
-			// silence, is a reason to count.
-			handedOut, err := r.startSignalled(ctx)
-			if err != nil {
-				return err
-			}
-			ends := drain(r.ended)
-			woken = ends > 0 || handedOut == 0
-		}
-	}
-}
-
-func (r *request) count(ctx workflow.Context) (protocol.ProgressResult, error) {
-	var p protocol.ProgressResult
-	if err := call(ctx, recordActivity("count the request's jobs"), protocol.Progress, r.ref, &p); err != nil {
-		return p, err
-	}
-	if p.Counts != r.status.Progress {
-		r.status.Progress = p.Counts
-		r.status.Waits = r.waitsForJobs()
-		r.describe(ctx)
-	}
-	return p, nil
-}
-
-// startSignalled starts every job that hand-out signals have named.
-func (r *request) startSignalled(ctx workflow.Context) (int, error) {
-	n := 0
-	var handOut protocol.HandOut
-	for r.handOut.ReceiveAsync(&handOut) {
-		n += len(handOut.Jobs)
-		if err := r.start(ctx, handOut.Jobs); err != nil {
-			return n, err
-		}
-		handOut = protocol.HandOut{}
-	}
-	return n, nil
-}
-
-// start starts the workflows of jobs. "Already started" is success: a job
-// belongs to every request that waits for it, and to no run of a workflow.
-func (r *request) start(ctx workflow.Context, jobs []protocol.JobInput) error {
-	// Cancelling the request must not cancel jobs that others wait for: which
-	// ones are cancelled is decided over rows.
-	detached, _ := workflow.NewDisconnectedContext(ctx)
-	futures := make([]workflow.ChildWorkflowFuture, 0, len(jobs))
-	for _, job := range jobs {
-		if r.started[job.Key] {
-			continue
-		}
-		r.started[job.Key] = true
-		futures = append(futures, workflow.ExecuteChildWorkflow(workflow.WithChildOptions(detached, jobOptions(job)), protocol.JobWorkflow, job))
-	}
-	for _, f := range futures {
-		err := f.GetChildWorkflowExecution().Get(detached, nil)
-		var already *temporal.ChildWorkflowExecutionAlreadyStartedError
-		if err != nil && !errors.As(err, &already) {
-			return err
-		}
-	}
-	return nil
+func (r *request) readRow(ctx workflow.Context) error {
+	return quick(ctx, recordActivity("read the request's row"), protocol.LoadRequest, r.ref, &r.facts)
 }
 
 func (r *request) complete(ctx workflow.Context, failed string) error {
 	if err := r.enter(ctx, PhaseCompleting, "its jobs have ended; the outcome and the comparison are being recorded"); err != nil {
 		return err
 	}
-	if err := call(ctx, recordActivity("free the slot, wake the queue"), protocol.JobsDone, r.ref, nil); err != nil {
+	if err := call(ctx, recordActivity("free the slot, wake the queue and the children"), protocol.JobsDone, r.ref, nil); err != nil {
 		return err
 	}
 	var result protocol.CompleteResult
 	if err := call(ctx, recordActivity("outcome and comparison with the baseline"), protocol.Complete, protocol.CompleteInput{Request: r.ref, Failed: failed}, &result); err != nil {
+		return err
+	}
+	if result.OptionalOpen > 0 {
+		return r.optional(ctx, result)
+	}
+	return r.finished(ctx, result)
+}
+
+// optional stays for the optional jobs of a request that has completed: they
+// kept nobody waiting, but somebody has to start them.
+func (r *request) optional(ctx workflow.Context, result protocol.CompleteResult) error {
+	r.result = result
+	if err := r.enter(ctx, PhaseOptional, "it has completed with outcome "+string(result.Outcome)+"; jobs of optional targets are still open"); err != nil {
+		return err
+	}
+	if _, err := r.awaitJobs(ctx, protocol.ProgressInput{Request: r.ref, Stage: bench.StageOwn, Optional: true}); err != nil {
 		return err
 	}
 	return r.finished(ctx, result)
@@ -280,9 +176,12 @@ func (r *request) complete(ctx workflow.Context, failed string) error {
 
 func (r *request) finished(ctx workflow.Context, result protocol.CompleteResult) error {
 	r.result = result
-	drain(r.admitted)
-	drain(r.ended)
-	drain(r.handOut)
+	for _, c := range []workflow.ReceiveChannel{r.parentDone, r.admitted, r.ended, r.handOut} {
+		drain(c)
+	}
+	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+		return err
+	}
 	phase := PhaseCompleted
 	if result.Outcome == bench.Cancelled {
 		phase = PhaseCancelled
@@ -316,10 +215,6 @@ func (r *request) describe(ctx workflow.Context) {
 	workflow.SetCurrentDetails(ctx, requestDetails(r.status, r.facts, r.result))
 }
 
-func (r *request) waitsForJobs() string {
-	return jobsText(r.status.Progress)
-}
-
 func targetsText(targets []bench.Target) string {
 	if len(targets) == 0 {
 		return "none"
@@ -329,19 +224,4 @@ func targetsText(targets []bench.Target) string {
 		names[i] = string(t)
 	}
 	return strings.Join(names, ",")
-}
-
-// jobOptions are the options of a job's workflow as a child of the request that
-// hands it out.
-func jobOptions(job protocol.JobInput) workflow.ChildWorkflowOptions {
-	return workflow.ChildWorkflowOptions{
-		WorkflowID:            bench.JobWorkflowID(job.Project, job.Key),
-		TaskQueue:             protocol.OrchestratorTaskQueue,
-		ParentClosePolicy:     parentClosePolicy,
-		WorkflowIDReusePolicy: jobReusePolicy,
-		StaticSummary:         job.Summary,
-		TypedSearchAttributes: temporal.NewSearchAttributes(jobAttributes(job, PhaseStarting)...),
-		// Each run of the workflow is short; only its task may not hang.
-		WorkflowTaskTimeout: 10 * time.Second,
-	}
 }

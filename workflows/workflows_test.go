@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
@@ -36,6 +35,9 @@ const (
 
 var ref = protocol.RequestRef{Project: project, ID: request}
 
+// own asks for the jobs of the request itself.
+var own = protocol.ExpandInput{Request: ref, Stage: bench.StageOwn}
+
 func input(key bench.JobKey) protocol.JobInput {
 	return protocol.JobInput{
 		Project: project, Key: key, Request: request, Tag: "1.26.0", Target: "x86_64-unknown-linux-gnu", User: "ada",
@@ -59,13 +61,11 @@ func environment(t *testing.T) *testsuite.TestWorkflowEnvironment {
 	env.RegisterActivityWithOptions(func(context.Context, protocol.QueueInput) (protocol.QueueState, error) {
 		return protocol.QueueState{}, nil
 	}, name(protocol.Admit))
-	env.RegisterActivityWithOptions(func(context.Context, protocol.RequestRef) (protocol.ExpandResult, error) {
+	env.RegisterActivityWithOptions(func(context.Context, protocol.ExpandInput) (protocol.ExpandResult, error) {
 		return protocol.ExpandResult{}, nil
 	}, name(protocol.Expand))
-	env.RegisterActivityWithOptions(func(context.Context, protocol.HandOutInput) (protocol.HandOut, error) {
-		return protocol.HandOut{}, nil
-	}, name(protocol.HandOutJobs))
-	env.RegisterActivityWithOptions(func(context.Context, protocol.RequestRef) (protocol.ProgressResult, error) {
+	env.RegisterActivityWithOptions(func(context.Context, protocol.RequestRef) error { return nil }, name(protocol.ExpireRequest))
+	env.RegisterActivityWithOptions(func(context.Context, protocol.ProgressInput) (protocol.ProgressResult, error) {
 		return protocol.ProgressResult{}, nil
 	}, name(protocol.Progress))
 	env.RegisterActivityWithOptions(func(context.Context, protocol.RequestRef) error { return nil }, name(protocol.JobsDone))
@@ -97,6 +97,9 @@ func status[T any](t *testing.T, env *testsuite.TestWorkflowEnvironment) T {
 }
 
 func facts(f protocol.RequestFacts) protocol.RequestFacts {
+	if f.Stages == nil {
+		f.Stages = []bench.Stage{bench.StageOwn}
+	}
 	f.Tag, f.User, f.Targets = "1.26.0", "ada", []bench.Target{"x86_64-unknown-linux-gnu"}
 	if f.Status == "" {
 		f.Status = bench.ArtifactsReady
@@ -110,15 +113,14 @@ func TestAdHocRequestRunsItsJobs(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.AdHoc}), nil).Once()
-	env.OnActivity(protocol.Expand, mock.Anything, ref).Return(protocol.ExpandResult{TaskQueues: []string{"q"}, Counts: protocol.JobCounts{Total: 2, Open: 2}}, nil).Once()
-	env.OnActivity(protocol.HandOutJobs, mock.Anything, protocol.HandOutInput{TaskQueues: []string{"q"}, For: ref}).Return(protocol.HandOut{Jobs: []protocol.JobInput{input(jobA)}}, nil).Once()
+	env.OnActivity(protocol.Expand, mock.Anything, own).Return(protocol.ExpandResult{Counts: protocol.JobCounts{Total: 2, Open: 2}, HandedOut: []protocol.JobInput{input(jobA)}}, nil).Once()
 	started := make(map[bench.JobKey]int)
 	env.OnWorkflow(protocol.JobWorkflow, mock.Anything, mock.Anything).Return(func(_ workflow.Context, in protocol.JobInput) error {
 		started[in.Key]++
 		return nil
 	})
 	open := 2
-	env.OnActivity(protocol.Progress, mock.Anything, ref).Return(func(context.Context, protocol.RequestRef) (protocol.ProgressResult, error) {
+	env.OnActivity(protocol.Progress, mock.Anything, mock.Anything).Return(func(context.Context, protocol.ProgressInput) (protocol.ProgressResult, error) {
 		return protocol.ProgressResult{Counts: protocol.JobCounts{Total: 2, Open: open, Success: 2 - open}}, nil
 	})
 	env.RegisterDelayedCallback(func() {
@@ -162,8 +164,7 @@ func TestTrackedRequestWaitsForAdmission(t *testing.T) {
 		admitted = true
 		env.SignalWorkflow(protocol.SignalAdmitted, nil)
 	}, time.Minute)
-	env.OnActivity(protocol.Expand, mock.Anything, ref).Return(protocol.ExpandResult{Counts: protocol.JobCounts{Total: 1}}, nil).Once()
-	env.OnActivity(protocol.Progress, mock.Anything, ref).Return(protocol.ProgressResult{Counts: protocol.JobCounts{Total: 1, Success: 1}}, nil)
+	env.OnActivity(protocol.Expand, mock.Anything, own).Return(protocol.ExpandResult{Counts: protocol.JobCounts{Total: 1}}, nil).Once()
 	env.OnActivity(protocol.JobsDone, mock.Anything, ref).Return(nil).Once()
 	env.OnActivity(protocol.Complete, mock.Anything, protocol.CompleteInput{Request: ref}).Return(protocol.CompleteResult{Outcome: bench.Success, Baseline: "1.25.0"}, nil).Once()
 
@@ -196,7 +197,7 @@ func TestRequestThatCannotBeExpandedFails(t *testing.T) {
 			t.Parallel()
 			env := environment(t)
 			env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.AdHoc}), nil)
-			env.OnActivity(protocol.Expand, mock.Anything, ref).Return(answer.result, answer.err).Once()
+			env.OnActivity(protocol.Expand, mock.Anything, own).Return(answer.result, answer.err).Once()
 			env.OnActivity(protocol.JobsDone, mock.Anything, ref).Return(nil).Once()
 			env.OnActivity(protocol.Complete, mock.Anything, protocol.CompleteInput{Request: ref, Failed: "no collector is registered"}).Return(protocol.CompleteResult{Outcome: bench.Failure}, nil).Once()
 			env.ExecuteWorkflow(protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: request})
@@ -211,20 +212,14 @@ func TestCancelledRequestCancelsItsRows(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.AdHoc}), nil)
-	env.OnActivity(protocol.Expand, mock.Anything, ref).Return(protocol.ExpandResult{TaskQueues: []string{"q"}}, nil)
-	env.OnActivity(protocol.HandOutJobs, mock.Anything, mock.Anything).Return(protocol.HandOut{Jobs: []protocol.JobInput{input(jobA)}}, nil)
+	env.OnActivity(protocol.Expand, mock.Anything, own).Return(protocol.ExpandResult{Counts: protocol.JobCounts{Total: 1, Open: 1}, HandedOut: []protocol.JobInput{input(jobA)}}, nil)
 	jobCancelled := false
 	env.OnWorkflow(protocol.JobWorkflow, mock.Anything, mock.Anything).Return(func(ctx workflow.Context, _ protocol.JobInput) error {
 		err := workflow.Sleep(ctx, time.Hour)
 		jobCancelled = err != nil
 		return err
 	})
-	env.OnActivity(protocol.Progress, mock.Anything, ref).Return(protocol.ProgressResult{Counts: protocol.JobCounts{Total: 1, Open: 1}}, nil)
-	env.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, _ error) {
-		if info.ActivityType.Name == protocol.Progress {
-			env.RegisterDelayedCallback(env.CancelWorkflow, time.Second)
-		}
-	})
+	env.RegisterDelayedCallback(env.CancelWorkflow, time.Second)
 	env.OnActivity(protocol.CancelRequest, mock.Anything, protocol.CancelInput{Request: ref, Who: "temporal", Why: "its workflow was cancelled"}).Return(nil).Once()
 	env.ExecuteWorkflow(protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: request})
 	require.True(t, temporal.IsCanceledError(errors.Unwrap(env.GetWorkflowError())), "%v", env.GetWorkflowError())
@@ -238,8 +233,7 @@ func TestLongRequestContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.AdHoc}), nil)
-	env.OnActivity(protocol.Expand, mock.Anything, ref).Return(protocol.ExpandResult{}, nil)
-	env.OnActivity(protocol.Progress, mock.Anything, ref).Return(protocol.ProgressResult{Counts: protocol.JobCounts{Total: 2, Open: 2}}, nil)
+	env.OnActivity(protocol.Expand, mock.Anything, own).Return(protocol.ExpandResult{Counts: protocol.JobCounts{Total: 2, Open: 2}}, nil)
 	env.SetContinueAsNewSuggested(true)
 	env.ExecuteWorkflow(protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: request})
 	var again *workflow.ContinueAsNewError

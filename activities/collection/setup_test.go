@@ -60,6 +60,10 @@ func (starter) StartRequest(context.Context, string, bench.RequestID) error { re
 func (starter) CancelRequest(context.Context, string, bench.RequestID, []bench.JobRef) error {
 	return nil
 }
+func (starter) ArtifactsReady(context.Context, string, bench.RequestID, protocol.ArtifactsReady) error {
+	return nil
+}
+
 func (starter) RunStarted(context.Context, string, bench.JobKey, protocol.RunStarted) error {
 	return nil
 }
@@ -187,7 +191,7 @@ func (b *bundle) request(job store.Job, benchmarks ...string) bench.JobKey {
 	job.Project, job.Target, job.SizeClass, job.Pool, job.TaskQueue = "go", target, pool.SizeClass, pool.Name, pool.TaskQueue()
 	job.Queue, job.Weight, job.Priority, job.RequestCreated = "user:ada", 1, 3, r.CreatedAt
 	job.Key = bench.JobIdentity{Request: id, Project: "go", Tag: job.Tag, Target: target, Kind: job.Kind, Suite: job.SuiteHash, TestCases: job.TestCases, SizeClass: pool.SizeClass}.Key()
-	require.NoError(b.t, b.store.ExpandRequest(b.t.Context(), id, []store.Job{job}, true))
+	require.NoError(b.t, b.store.ExpandRequest(b.t.Context(), id, store.Expansion{Stage: bench.StageOwn, Jobs: []store.Job{job}}))
 	_, err = b.store.HandOut(b.t.Context(), pool.TaskQueue(), func(int) int { return 100 })
 	require.NoError(b.t, err)
 	return job.Key

@@ -32,6 +32,7 @@ type Workflows interface {
 	Admitted(ctx context.Context, project string, id bench.RequestID) error
 	HandOut(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error
 	JobEnded(ctx context.Context, project string, id bench.RequestID, job protocol.JobEnded) error
+	ParentCompleted(ctx context.Context, project string, id bench.RequestID) error
 	CancelJob(ctx context.Context, project string, key bench.JobKey) error
 }
 
@@ -64,11 +65,11 @@ func (a *Activities) Register(r Registry) {
 		protocol.AskAdmission:  a.AskAdmission,
 		protocol.Admit:         a.Admit,
 		protocol.Expand:        a.Expand,
-		protocol.HandOutJobs:   a.HandOut,
 		protocol.Progress:      a.Progress,
 		protocol.JobsDone:      a.JobsDone,
 		protocol.Complete:      a.Complete,
 		protocol.CancelRequest: a.CancelRequest,
+		protocol.ExpireRequest: a.ExpireRequest,
 		protocol.AssessJob:     a.AssessJob,
 		protocol.RecordJobEnd:  a.RecordJobEnd,
 		protocol.Reconcile:     a.Reconcile,

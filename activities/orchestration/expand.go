@@ -1,7 +1,9 @@
 package orchestration
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
@@ -18,6 +20,43 @@ type expansion struct {
 	project store.Project
 	config  bench.ProjectConfig
 	pools   []placement.Pool
+	// loaded is the project's suite; nil for a command.
+	loaded *suite.Suite
+	// parentClass is the size class on which the parent was measured.
+	parentClass map[bench.Target]bench.SizeClass
+}
+
+// jobs are all jobs of the request, as if nothing was stored yet.
+func (e expansion) jobs() ([]store.Job, error) {
+	var jobs []store.Job
+	var err error
+	if e.request.Command != nil {
+		jobs, err = e.command()
+	} else {
+		jobs, err = e.suite(e.loaded)
+	}
+	var unplaceable *placement.Unplaceable
+	if err != nil && !errors.As(err, &unplaceable) {
+		return nil, permanent(err)
+	}
+	return jobs, err
+}
+
+// optional are the targets that block nothing.
+func (e expansion) optional() map[bench.Target]bool {
+	out := make(map[bench.Target]bool)
+	for _, t := range e.config.OptionalTargets {
+		out[t] = true
+	}
+	return out
+}
+
+// of is a job for another artifact, otherwise the same.
+func (e expansion) of(tag string, j store.Job) store.Job {
+	return e.job(bench.Pool{Target: j.Target, SizeClass: j.SizeClass, Name: j.Pool}, store.Job{
+		Tag: tag, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
+		SuiteHash: j.SuiteHash, TestCases: j.TestCases, Iterations: j.Iterations,
+	})
 }
 
 // queue is whose turn a job of the request uses: the project's for tracked
@@ -36,7 +75,7 @@ func (e expansion) targets(s *suite.Suite) ([]bench.Target, error) {
 		return e.request.Selection.Targets, nil
 	}
 	if len(e.config.Targets) > 0 {
-		return e.config.Targets, nil
+		return slices.Concat(e.config.Targets, e.config.OptionalTargets), nil
 	}
 	var out []bench.Target
 	var first error
@@ -53,13 +92,21 @@ func (e expansion) targets(s *suite.Suite) ([]bench.Target, error) {
 	return out, nil
 }
 
-// class is the size class that the request's jobs are pinned to: its own, else the
-// project's; 0 for none.
-func (e expansion) class() bench.SizeClass {
+// class is the size class that the request's jobs for a target are pinned to: its
+// own, else the project's, else the one where its parent was measured, if that is
+// still registered; 0 for none.
+func (e expansion) class(target bench.Target) bench.SizeClass {
 	if e.request.SizeClass != 0 {
 		return e.request.SizeClass
 	}
-	return e.config.Size.Class
+	if e.config.Size.Class != 0 {
+		return e.config.Size.Class
+	}
+	class := e.parentClass[target]
+	if _, err := placement.Choose(e.pools, placement.Wish{Target: target, Class: class}); err != nil {
+		return 0
+	}
+	return class
 }
 
 // suite expands the request's selection of a suite into jobs.
@@ -75,8 +122,10 @@ func (e expansion) suite(s *suite.Suite) ([]store.Job, error) {
 	}
 	jobs := make([]store.Job, 0, len(plans))
 	for _, p := range plans {
-		pool, err := placement.Choose(e.pools, placement.Wish{Target: p.Target, MinSize: p.MinSize, Class: e.class()})
-		if err != nil {
+		pool, err := placement.Choose(e.pools, placement.Wish{Target: p.Target, MinSize: p.MinSize, Class: e.class(p.Target)})
+		if err != nil && e.optional()[p.Target] {
+			continue // nobody waits for it
+		} else if err != nil {
 			return nil, err
 		}
 		jobs = append(jobs, e.job(pool, store.Job{
@@ -101,7 +150,7 @@ func (e expansion) command() ([]store.Job, error) {
 	case len(e.pools) > 0:
 		target = e.pools[0].Target
 	}
-	pool, err := placement.Choose(e.pools, placement.Wish{Target: target, Class: e.class()})
+	pool, err := placement.Choose(e.pools, placement.Wish{Target: target, Class: e.class(target)})
 	if err != nil {
 		return nil, err
 	}

@@ -20,12 +20,11 @@ func TestExpandingTwiceWritesTheJobsOnce(t *testing.T) {
 	ref := b.admitted("1.26.0")
 
 	// No target is named: the one that has a collector is taken.
-	first, err := b.Expand(t.Context(), ref)
+	first, err := b.Expand(t.Context(), own(ref))
 	require.NoError(t, err)
-	require.Equal(t, protocol.ExpandResult{
-		TaskQueues: []string{pool.TaskQueue()}, Targets: []bench.Target{target}, Counts: protocol.JobCounts{Total: 2, Open: 2},
-	}, first)
+	require.Equal(t, protocol.JobCounts{Total: 2, Open: 2}, first.Counts)
 	jobs := b.jobs(ref)
+	require.Equal(t, []bench.JobKey{jobs[0].Key, jobs[1].Key}, keysOf(protocol.HandOut{Jobs: first.HandedOut}), "there is a collector for them")
 	require.Len(t, jobs, 2)
 	require.Equal(t, []bench.JobKind{bench.KindCompileTime, bench.KindRuntime}, []bench.JobKind{jobs[0].Kind, jobs[1].Kind})
 	for _, j := range jobs {
@@ -39,7 +38,7 @@ func TestExpandingTwiceWritesTheJobsOnce(t *testing.T) {
 		Name: "large", Target: target, SizeClass: 8, Pool: "large", MachineID: "machine of large", Version: "1", HardwareID: "cpu1", Facts: []byte(`{}`),
 	}, offline)
 	require.NoError(t, err)
-	again, err := b.Expand(t.Context(), ref)
+	again, err := b.Expand(t.Context(), own(ref))
 	require.NoError(t, err)
 	require.Equal(t, first, again)
 	require.Equal(t, jobs, b.jobs(ref))
@@ -48,9 +47,9 @@ func TestExpandingTwiceWritesTheJobsOnce(t *testing.T) {
 	for _, j := range jobs {
 		b.recordEnd(j.Key, "broken")
 	}
-	ended, err := b.Expand(t.Context(), ref)
+	ended, err := b.Expand(t.Context(), own(ref))
 	require.NoError(t, err)
-	require.Equal(t, protocol.ExpandResult{Targets: []bench.Target{target}, Counts: protocol.JobCounts{Total: 2, Failure: 2}}, ended)
+	require.Equal(t, protocol.ExpandResult{Counts: protocol.JobCounts{Total: 2, Failure: 2}, HandedOut: []protocol.JobInput{}}, ended)
 }
 
 func TestAnUnplaceableRequestFailsWithTheReason(t *testing.T) {
@@ -71,7 +70,7 @@ func TestAnUnplaceableRequestFailsWithTheReason(t *testing.T) {
 				b.register("c1")
 			}
 			ref := b.admitted("1.26.0")
-			out, err := b.Expand(t.Context(), ref)
+			out, err := b.Expand(t.Context(), own(ref))
 			require.NoError(t, err)
 			require.Contains(t, out.Failed, c.want)
 			require.Empty(t, b.jobs(ref))
@@ -98,7 +97,7 @@ func TestWhatNoRepetitionMendsIsPermanent(t *testing.T) {
 	unknown := protocol.RequestRef{Project: project, ID: "raaaaaaaaa"}
 	_, err := b.LoadRequest(t.Context(), unknown)
 	permanent(err, "reading the request")
-	_, err = b.Expand(t.Context(), unknown)
+	_, err = b.Expand(t.Context(), own(unknown))
 	permanent(err, "reading the request")
 	_, err = b.RecordJobEnd(t.Context(), protocol.JobEndInput{Project: project, Key: "aaaaaaaaaaaaaaaa"})
 	permanent(err, "recording the job's end")
@@ -107,7 +106,7 @@ func TestWhatNoRepetitionMendsIsPermanent(t *testing.T) {
 
 	ref := b.admitted("1.26.0")
 	b.apply(`{"queue": 7}`)
-	_, err = b.Expand(t.Context(), ref)
+	_, err = b.Expand(t.Context(), own(ref))
 	permanent(err, "apply a corrected configuration")
 }
 
@@ -127,7 +126,7 @@ func TestACommandIsOneJobInItsSubmittersQueue(t *testing.T) {
 	}
 	one, two := submit(), submit()
 	for _, ref := range []protocol.RequestRef{one, two, one} {
-		out, err := b.Expand(t.Context(), ref)
+		out, err := b.Expand(t.Context(), own(ref))
 		require.NoError(t, err)
 		require.Equal(t, protocol.JobCounts{Total: 1, Open: 1}, out.Counts)
 	}

@@ -2,9 +2,7 @@ package orchestration
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,77 +13,6 @@ import (
 	"github.com/benchloom/benchloom/internal/retry"
 	"github.com/benchloom/benchloom/internal/store"
 )
-
-// Expand writes a request's jobs: once, however often it is called.
-func (a *Activities) Expand(ctx context.Context, ref protocol.RequestRef) (protocol.ExpandResult, error) {
-	r, err := a.Store.Request(ctx, ref.ID)
-	if err != nil {
-		return protocol.ExpandResult{}, found(err, "reading the request")
-	}
-	if r.ExpandedAt == nil {
-		if err := a.writeJobs(ctx, r); err != nil {
-			var unplaceable *placement.Unplaceable
-			if errors.As(err, &unplaceable) {
-				return protocol.ExpandResult{Failed: err.Error()}, nil
-			}
-			return protocol.ExpandResult{}, err
-		}
-	}
-	jobs, err := a.Store.RequestJobs(ctx, ref.ID)
-	if err != nil {
-		return protocol.ExpandResult{}, err
-	}
-	var out protocol.ExpandResult
-	for _, j := range jobs {
-		if j.Status.Open() && !slices.Contains(out.TaskQueues, j.TaskQueue) {
-			out.TaskQueues = append(out.TaskQueues, j.TaskQueue)
-		}
-		if !slices.Contains(out.Targets, j.Target) {
-			out.Targets = append(out.Targets, j.Target)
-		}
-	}
-	out.Counts, err = a.counts(ctx, ref.ID)
-	return out, err
-}
-
-func (a *Activities) writeJobs(ctx context.Context, r store.Request) error {
-	project, config, err := a.config(ctx, r.Project)
-	if err != nil {
-		return err
-	}
-	pools, err := a.Store.LivePools(ctx, a.OfflineAfter)
-	if err != nil {
-		return err
-	}
-	e := expansion{request: r, project: project, config: config, pools: placementPools(pools)}
-	var jobs []store.Job
-	if r.Command != nil {
-		jobs, err = e.command()
-	} else {
-		s, loadErr := a.Suites.Suite(ctx, project.SuiteHash)
-		if loadErr != nil {
-			return found(loadErr, "loading the suite of project "+project.Name)
-		}
-		jobs, err = e.suite(s)
-	}
-	if err != nil {
-		var unplaceable *placement.Unplaceable
-		if errors.As(err, &unplaceable) {
-			return err
-		}
-		return permanent(err)
-	}
-	if !r.Type.Tracked() {
-		if err := a.Store.StartAdHoc(ctx, r.ID); err != nil {
-			return err
-		}
-	}
-	err = a.Store.ExpandRequest(ctx, r.ID, jobs, true)
-	if errors.Is(err, store.ErrConflict) {
-		return permanent(err) // the request has ended, or means another job by the same key
-	}
-	return err
-}
 
 func placementPools(counts []store.PoolCount) []placement.Pool {
 	pools := make([]placement.Pool, len(counts))
@@ -101,24 +28,6 @@ func placementPools(counts []store.PoolCount) []placement.Pool {
 // to. The rest waits as rows, where weights, priorities and cancellations still
 // reach it.
 func inTemporal(liveCollectors int) int { return 2*liveCollectors + 2 }
-
-// HandOut hands out what waits for the task queues. The jobs of the request that
-// asks come back as the result; other requests are told by signal.
-func (a *Activities) HandOut(ctx context.Context, in protocol.HandOutInput) (protocol.HandOut, error) {
-	for _, q := range in.TaskQueues {
-		if err := a.handOut(ctx, q, in.For.ID); err != nil {
-			return protocol.HandOut{}, err
-		}
-	}
-	// Asked of the record, not of what was handed out above: a repetition of
-	// this activity must name the jobs that the first try handed out.
-	mine, err := a.Store.HandedOutTo(ctx, in.For.ID)
-	if err != nil {
-		return protocol.HandOut{}, err
-	}
-	inputs, err := a.jobInputs(ctx, mine)
-	return protocol.HandOut{Jobs: inputs}, err
-}
 
 // handOut fills one task queue and signals the requests whose jobs were handed
 // out, except the one that asked.

@@ -19,25 +19,25 @@ func TestAHandOutAnswersWhoAsksAndTellsTheOthers(t *testing.T) {
 
 	// One live collector: four jobs of the project's queue stand in Temporal. The
 	// second request asks; the first one's are older and go first.
-	out, err := b.HandOut(t.Context(), protocol.HandOutInput{TaskQueues: []string{pool.TaskQueue()}, For: two})
+	out, err := b.Expand(t.Context(), own(two))
 	require.NoError(t, err)
-	require.Equal(t, []bench.JobKey{jobs2[0].Key, jobs2[1].Key}, keysOf(out))
+	require.Equal(t, []bench.JobKey{jobs2[0].Key, jobs2[1].Key}, keysOf(protocol.HandOut{Jobs: out.HandedOut}))
 	require.Equal(t, protocol.JobInput{
 		Project: project, Key: jobs2[0].Key, Request: two.ID, Tag: "1.2.0", Target: target, User: "ada",
 		Summary: "1.2.0 compiletime build gc: 1 test case on x86_64-unknown-linux-gnu", TaskQueue: pool.TaskQueue(), SizeClass: 2,
 		Priority: protocol.Priority{Level: 3, Queue: "project:go", Weight: 1}, Attempts: 5,
-	}, out.Jobs[0])
+	}, out.HandedOut[0])
 	require.Equal(t, []string{handOutCall(project, one.ID, jobs1[0].Key, jobs1[1].Key)}, b.workflows.taken())
 
 	// Asked again: the same answer, for the first one may not have arrived; and
 	// nothing new for the others.
-	require.Equal(t, keysOf(out), b.handOut(two))
+	require.Equal(t, keysOf(protocol.HandOut{Jobs: out.HandedOut}), b.handOut(two))
 	require.Equal(t, []bench.JobKey{jobs1[0].Key, jobs1[1].Key}, b.handOut(one))
 	require.Empty(t, b.handOut(three))
 	require.Empty(t, b.workflows.taken())
 
 	// A request that missed its signal finds its jobs in its progress.
-	progress, err := b.Progress(t.Context(), one)
+	progress, err := b.Progress(t.Context(), protocol.ProgressInput{Request: one, Stage: bench.StageOwn})
 	require.NoError(t, err)
 	require.Equal(t, protocol.JobCounts{Total: 2, Open: 2}, progress.Counts)
 	require.Equal(t, []bench.JobKey{jobs1[0].Key, jobs1[1].Key}, keysOf(protocol.HandOut{Jobs: progress.HandedOut}))
@@ -49,7 +49,9 @@ func TestAHandOutAnswersWhoAsksAndTellsTheOthers(t *testing.T) {
 func (b *bundle) unhanded() (one, two, three protocol.RequestRef) {
 	b.t.Helper()
 	b.register("c1")
-	return b.running("1.1.0"), b.running("1.2.0"), b.running("1.3.0")
+	one, two, three = b.running("1.1.0"), b.running("1.2.0"), b.running("1.3.0")
+	b.execute(`update job_queue set status = 'queued', handed_out_at = null, handed_out_to = null`)
+	return one, two, three
 }
 
 func TestTheEndOfAJobIsToldToEveryWaiterAndHandsTheNextOut(t *testing.T) {
@@ -60,7 +62,7 @@ func TestTheEndOfAJobIsToldToEveryWaiterAndHandsTheNextOut(t *testing.T) {
 	b.workflows.taken()
 	job, next := b.jobs(one)[0], b.jobs(three)[0]
 	// The second request waits for it as well.
-	require.NoError(t, b.store.ExpandRequest(t.Context(), two.ID, []store.Job{job}, false))
+	require.NoError(t, b.store.ExpandRequest(t.Context(), two.ID, store.Expansion{Stage: bench.StageParent, Jobs: []store.Job{job}}))
 
 	end := protocol.JobEndInput{Project: project, Key: job.Key, TaskQueue: pool.TaskQueue(), GaveUp: "it failed 3 times"}
 	out, err := b.RecordJobEnd(t.Context(), end)
@@ -193,6 +195,7 @@ func TestReconcilingStartsMissingWorkflowsAndHandsOut(t *testing.T) {
 	b := setup(t, `{}`)
 	b.register("c1")
 	one := b.running("1.1.0")
+	b.execute(`update job_queue set status = 'queued', handed_out_at = null, handed_out_to = null`)
 	missing, started, ended := b.create(bench.Release, "1.2.0", 1), b.create(bench.Release, "1.3.0", 1), b.create(bench.Release, "1.4.0", 1)
 	for _, ref := range []protocol.RequestRef{one, started} {
 		_, err := b.LoadRequest(t.Context(), ref) // what a workflow does first

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
@@ -34,11 +35,57 @@ func (a *Activities) LoadRequest(ctx context.Context, ref protocol.RequestRef) (
 	if len(targets) == 0 {
 		targets = config.Targets
 	}
-	return protocol.RequestFacts{
+	facts := protocol.RequestFacts{
 		Type: r.Type, Tag: r.Tag, User: r.Submitter, PR: r.PR, Targets: targets,
 		Status: r.Status, Outcome: r.Outcome,
 		Admitted: r.AdmittedAt != nil, JobsDone: r.JobsDoneAt != nil,
-	}, nil
+		WaitsFor: r.WaitsFor, Stages: stagesOf(r),
+	}
+	if r.WaitsFor != "" {
+		if facts.ParentDone, err = a.Store.ParentDone(ctx, r.ID); err != nil {
+			return facts, err
+		}
+	}
+	if r.Status == bench.WaitingForArtifacts {
+		left := time.Until(r.CreatedAt.Add(config.Queue.ArtifactsWithin()))
+		facts.ArtifactsWithin = max(1, int(left.Seconds())+1)
+	}
+	if r.Status == bench.Completed {
+		facts.OptionalOpen, err = a.optionalOpen(ctx, r)
+	}
+	return facts, err
+}
+
+// stagesOf are what a request goes through once it is admitted. What the parent
+// lacks is asked for again at the end: jobs may have moved to another pool, and
+// then the parent has to be measured there too.
+func stagesOf(r store.Request) []bench.Stage {
+	if r.Type.HasParent() {
+		return []bench.Stage{bench.StageParent, bench.StageOwn, bench.StageParent}
+	}
+	return []bench.Stage{bench.StageOwn}
+}
+
+// optionalOpen counts the optional jobs that a completed request still has.
+func (a *Activities) optionalOpen(ctx context.Context, r store.Request) (int, error) {
+	if r.Outcome != bench.Success && r.Outcome != bench.Failure {
+		return 0, nil
+	}
+	p, err := a.Store.StageProgress(ctx, r.ID, bench.StageOwn, true)
+	return p.Open(), err
+}
+
+// ExpireRequest ends a request whose artifacts are overdue.
+func (a *Activities) ExpireRequest(ctx context.Context, ref protocol.RequestRef) error {
+	_, config, err := a.config(ctx, ref.Project)
+	if err != nil {
+		return err
+	}
+	expired, err := a.Store.ExpireArtifacts(ctx, ref.ID, config.Queue.ArtifactsWithin())
+	if err != nil || !expired {
+		return err
+	}
+	return a.JobsDone(ctx, ref)
 }
 
 // AskAdmission wakes the project's queue, which is started when it is not
@@ -59,19 +106,19 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 		return protocol.QueueState{}, err
 	}
 	state := protocol.QueueState{Slots: config.Slots()}
-	_, err = a.Store.Admit(ctx, in.Project, config.Slots(), func(open []store.Request, completed map[string]bool) []bench.RequestID {
-		var admissible []bench.RequestID
+	_, err = a.Store.Admit(ctx, in.Project, config.Slots(), func(open []store.Request, done map[string]bool) (store.Admission, error) {
+		admission := store.Admission{Policy: string(queuePolicy(config))}
 		state.Next = nil
-		for _, p := range queueorder.Order(queueRequests(open), completed, queuePolicy(config)) {
+		for _, p := range queueorder.Order(queueRequests(open), done, queuePolicy(config)) {
 			if p.Request.Status == queueorder.InProgress {
 				continue
 			}
 			state.Next = append(state.Next, protocol.QueueEntry{ID: bench.RequestID(p.Request.ID), Tag: p.Request.Tag, Reason: p.Reason})
 			if p.Admissible {
-				admissible = append(admissible, bench.RequestID(p.Request.ID))
+				admission.Next = append(admission.Next, bench.RequestID(p.Request.ID))
 			}
 		}
-		return admissible
+		return admission, nil
 	})
 	if err != nil {
 		return state, err
@@ -118,7 +165,7 @@ func queueRequests(open []store.Request) []queueorder.Request {
 	out := make([]queueorder.Request, len(open))
 	for i, r := range open {
 		out[i] = queueorder.Request{
-			ID: string(r.ID), Tag: r.Tag, Type: queueorder.Type(r.Type), ParentTag: r.Parent, PR: r.PR,
+			ID: string(r.ID), Tag: r.Tag, Type: queueorder.Type(r.Type), ParentTag: r.WaitsFor, PR: r.PR,
 			CreatedAt: r.CreatedAt, Status: queueorder.Status(r.Status),
 		}
 		if r.CommitDate != nil {
@@ -128,37 +175,53 @@ func queueRequests(open []store.Request) []queueorder.Request {
 	return out
 }
 
-// Progress counts a request's jobs and names those handed out to it whose
-// workflow may be missing.
-func (a *Activities) Progress(ctx context.Context, ref protocol.RequestRef) (protocol.ProgressResult, error) {
-	r, err := a.Store.Request(ctx, ref.ID)
+// Progress counts the jobs of a stage of a request and names those handed out to
+// it whose workflow may be missing.
+func (a *Activities) Progress(ctx context.Context, in protocol.ProgressInput) (protocol.ProgressResult, error) {
+	r, err := a.Store.Request(ctx, in.Request.ID)
 	if err != nil {
 		return protocol.ProgressResult{}, found(err, "reading the request")
 	}
-	counts, err := a.counts(ctx, ref.ID)
+	p, err := a.Store.StageProgress(ctx, r.ID, in.Stage, in.Optional)
 	if err != nil {
 		return protocol.ProgressResult{}, err
 	}
-	handedOut, err := a.Store.HandedOutTo(ctx, ref.ID)
-	if err != nil {
-		return protocol.ProgressResult{}, err
+	out := protocol.ProgressResult{Counts: counts(p), Cancelled: r.Status == bench.Completed}
+	if p.Failure > 0 {
+		if out.Failure, err = a.failure(ctx, r.ID, in.Stage); err != nil {
+			return out, err
+		}
 	}
-	inputs, err := a.jobInputs(ctx, handedOut)
-	if err != nil {
-		return protocol.ProgressResult{}, err
-	}
-	return protocol.ProgressResult{Counts: counts, HandedOut: inputs, Cancelled: r.Status == bench.Completed}, nil
+	out.HandedOut, err = a.handedOut(ctx, r.ID)
+	return out, err
 }
 
-func (a *Activities) counts(ctx context.Context, id bench.RequestID) (protocol.JobCounts, error) {
-	p, err := a.Store.JobProgress(ctx, id)
-	if err != nil {
-		return protocol.JobCounts{}, err
+// failure is the message of the first job of a stage that failed.
+func (a *Activities) failure(ctx context.Context, id bench.RequestID, stage bench.Stage) (string, error) {
+	jobs, err := a.Store.StageJobs(ctx, id, stage)
+	for _, j := range jobs {
+		if j.Status == bench.JobFailure {
+			return j.Message, nil
+		}
 	}
-	return protocol.JobCounts{Total: p.Total, Open: p.Open(), Success: p.Success, Failure: p.Failure, Cancelled: p.Cancelled}, nil
+	return "", err
 }
 
-// JobsDone frees a request's slot and wakes its project's queue.
+// handedOut are the jobs that a request is to start.
+func (a *Activities) handedOut(ctx context.Context, id bench.RequestID) ([]protocol.JobInput, error) {
+	jobs, err := a.Store.HandedOutTo(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return a.jobInputs(ctx, jobs)
+}
+
+func counts(p store.JobProgress) protocol.JobCounts {
+	return protocol.JobCounts{Total: p.Total, Open: p.Open(), Success: p.Success, Failure: p.Failure, Cancelled: p.Cancelled}
+}
+
+// JobsDone frees a request's slot, wakes its project's queue and those who wait
+// for its results.
 func (a *Activities) JobsDone(ctx context.Context, ref protocol.RequestRef) error {
 	if err := a.Store.FinishJobsOf(ctx, ref.ID); err != nil {
 		return found(err, "recording the end of the request's jobs")
@@ -170,7 +233,22 @@ func (a *Activities) JobsDone(ctx context.Context, ref protocol.RequestRef) erro
 	if !r.Type.Tracked() {
 		return nil
 	}
-	return a.Workflows.QueueChanged(ctx, ref.Project)
+	if err := a.Workflows.QueueChanged(ctx, ref.Project); err != nil {
+		return err
+	}
+	if r.Tag == "" {
+		return nil
+	}
+	children, err := a.Store.ChildrenOf(ctx, r.Project, r.Tag)
+	if err != nil {
+		return err
+	}
+	for _, child := range children {
+		if err := a.Workflows.ParentCompleted(ctx, r.Project, child); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Complete decides a request's outcome from the record, compares it with its
@@ -181,7 +259,8 @@ func (a *Activities) Complete(ctx context.Context, in protocol.CompleteInput) (p
 		return protocol.CompleteResult{}, found(err, "reading the request")
 	}
 	if r.Status == bench.Completed {
-		return protocol.CompleteResult{Outcome: r.Outcome, Baseline: r.Baseline, Message: r.Message}, nil
+		open, err := a.optionalOpen(ctx, r)
+		return protocol.CompleteResult{Outcome: r.Outcome, Baseline: r.Baseline, Message: r.Message, OptionalOpen: open}, err
 	}
 	result, err := a.outcome(ctx, r, in.Failed)
 	if err != nil {
@@ -189,11 +268,14 @@ func (a *Activities) Complete(ctx context.Context, in protocol.CompleteInput) (p
 	}
 	a.Points.Reach(ctx, failpoint.Completing)
 	var summary json.RawMessage
-	if r.Type == bench.Release && in.Failed == "" {
+	if r.Type.Tracked() && in.Failed == "" {
 		result.Baseline, summary, err = a.compare(ctx, r)
 		if err != nil {
 			return protocol.CompleteResult{}, err
 		}
+	}
+	if result.OptionalOpen, err = a.optionalOpen(ctx, store.Request{ID: r.ID, Standing: bench.Standing{Outcome: result.Outcome}}); err != nil {
+		return protocol.CompleteResult{}, err
 	}
 	err = a.Store.CompleteRequest(ctx, r.ID, result.Outcome, result.Baseline, summary, result.Message)
 	if errors.Is(err, store.ErrConflict) {
@@ -207,34 +289,27 @@ func (a *Activities) outcome(ctx context.Context, r store.Request, failed string
 	if failed != "" {
 		return protocol.CompleteResult{Outcome: bench.Failure, Message: failed}, nil
 	}
-	jobs, err := a.Store.JobProgress(ctx, r.ID)
+	// The parent's jobs and optional ones do not decide.
+	jobs, err := a.Store.StageProgress(ctx, r.ID, bench.StageOwn, false)
 	if err != nil {
 		return protocol.CompleteResult{}, err
 	}
 	switch {
 	case jobs.Failure > 0:
-		return protocol.CompleteResult{Outcome: bench.Failure, Message: fmt.Sprintf("%d of %d jobs failed; 'benchloom status %s' names what failed and why", jobs.Failure, jobs.Total, r.ID)}, nil
+		why, err := a.failure(ctx, r.ID, bench.StageOwn)
+		return protocol.CompleteResult{Outcome: bench.Failure, Message: fmt.Sprintf("%d of %d jobs failed: %s; 'benchloom status %s' has the rest", jobs.Failure, jobs.Total, why, r.ID)}, err
+	case jobs.Total == 0:
+		return protocol.CompleteResult{Outcome: bench.Success, Message: "everything was measured before"}, nil
 	case jobs.Total > 0 && jobs.Cancelled == jobs.Total:
 		return protocol.CompleteResult{Outcome: bench.Cancelled, Message: "all of its jobs were cancelled"}, nil
 	}
 	return protocol.CompleteResult{Outcome: bench.Success, Message: fmt.Sprintf("%d of %d test cases have results", jobs.TestCasesDone, jobs.TestCases)}, nil
 }
 
-// compare finds a release's baseline, the next lower measured version, and sums
-// the differences up.
+// compare finds a request's baseline and sums the differences up.
 func (a *Activities) compare(ctx context.Context, r store.Request) (baseline string, summary json.RawMessage, err error) {
-	tags, err := a.Store.MeasuredTags(ctx, r.Project, bench.Release)
-	if err != nil {
+	if baseline, err = a.baseline(ctx, r); err != nil || baseline == "" {
 		return "", nil, err
-	}
-	for _, tag := range tags {
-		lower := queueorder.CompareVersions(tag, r.Tag) < 0
-		if lower && (baseline == "" || queueorder.CompareVersions(tag, baseline) > 0) {
-			baseline = tag
-		}
-	}
-	if baseline == "" {
-		return "", nil, nil
 	}
 	report, err := results.Compare(ctx, a.Store, a.Suites, results.Pair{Project: r.Project, A: baseline, B: r.Tag})
 	if err != nil {
@@ -242,6 +317,30 @@ func (a *Activities) compare(ctx context.Context, r store.Request) (baseline str
 	}
 	summary, err = json.Marshal(report.Summary)
 	return baseline, summary, err
+}
+
+// baseline is what an artifact is compared with: its parent, if that has any
+// result; for a release the next lower measured version. Empty: nothing.
+func (a *Activities) baseline(ctx context.Context, r store.Request) (string, error) {
+	if r.Type.HasParent() {
+		samples, err := a.Store.SamplesOf(ctx, r.Project, r.Parent)
+		if err != nil || len(samples) == 0 {
+			return "", err
+		}
+		return r.Parent, nil
+	}
+	tags, err := a.Store.MeasuredTags(ctx, r.Project, bench.Release)
+	if err != nil {
+		return "", err
+	}
+	baseline := ""
+	for _, tag := range tags {
+		lower := queueorder.CompareVersions(tag, r.Tag) < 0
+		if lower && (baseline == "" || queueorder.CompareVersions(tag, baseline) > 0) {
+			baseline = tag
+		}
+	}
+	return baseline, nil
 }
 
 // CancelRequest cancels a request: first its rows, then the workflows of those

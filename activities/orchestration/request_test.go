@@ -52,11 +52,11 @@ func TestRequestsAreAdmittedInOrderAsFarAsThereAreSlots(t *testing.T) {
 	// until it has. No further one is admitted.
 	require.Equal(t, state, b.admit())
 	require.Equal(t, tell(first, second), b.workflows.taken())
-	_, err := b.Expand(t.Context(), first)
+	_, err := b.Expand(t.Context(), own(first))
 	require.NoError(t, err)
 	b.admit()
 	require.Equal(t, tell(second), b.workflows.taken())
-	_, err = b.Expand(t.Context(), second)
+	_, err = b.Expand(t.Context(), own(second))
 	require.NoError(t, err)
 	b.admit()
 	require.Empty(t, b.workflows.taken())
@@ -86,7 +86,7 @@ func TestAskingForAdmissionWakesTheQueue(t *testing.T) {
 	ref := b.create(bench.Release, "1.26.0", 1)
 	facts, err := b.LoadRequest(t.Context(), ref)
 	require.NoError(t, err)
-	require.Equal(t, protocol.RequestFacts{Type: bench.Release, Tag: "1.26.0", User: "ada", Status: bench.ArtifactsReady}, facts)
+	require.Equal(t, protocol.RequestFacts{Type: bench.Release, Tag: "1.26.0", User: "ada", Status: bench.ArtifactsReady, Stages: []bench.Stage{bench.StageOwn}}, facts)
 	require.NoError(t, b.AskAdmission(t.Context(), ref))
 	require.Equal(t, []string{"queue go"}, b.workflows.taken())
 
@@ -151,7 +151,7 @@ func TestTheJobsDecideTheOutcome(t *testing.T) {
 	b.recordEnd(b.jobs(mixed)[1].Key, "broken")
 	out := b.complete(mixed, "")
 	require.Equal(t, bench.Failure, out.Outcome)
-	require.Equal(t, "1 of 2 jobs failed; 'benchloom status "+string(mixed.ID)+"' names what failed and why", out.Message)
+	require.Equal(t, "1 of 2 jobs failed: 1 of 1 test cases have no result: broken; 'benchloom status "+string(mixed.ID)+"' has the rest", out.Message)
 
 	all := b.running("1.2.0")
 	for _, j := range b.jobs(all) {
@@ -210,7 +210,7 @@ func TestCancellingARequestCancelsWhatNobodyElseWaitsFor(t *testing.T) {
 	b.handOut(one)
 	b.workflows.taken()
 	jobs := b.jobs(one)
-	require.NoError(t, b.store.ExpandRequest(t.Context(), two.ID, []store.Job{jobs[1]}, false))
+	require.NoError(t, b.store.ExpandRequest(t.Context(), two.ID, store.Expansion{Stage: bench.StageParent, Jobs: []store.Job{jobs[1]}}))
 	cancel := protocol.CancelInput{Request: one, Who: "ada", Why: "not needed"}
 
 	// Temporal is away: the rows are cancelled first, and the repetition cancels
@@ -228,7 +228,7 @@ func TestCancellingARequestCancelsWhatNobodyElseWaitsFor(t *testing.T) {
 	require.NotNil(t, b.request(one).JobsDoneAt)
 	require.Equal(t, bench.JobCancelled, b.job(jobs[0].Key).Status)
 	require.True(t, b.job(jobs[1].Key).Status.Open(), "the second request waits for it")
-	progress, err := b.Progress(t.Context(), one)
+	progress, err := b.Progress(t.Context(), protocol.ProgressInput{Request: one, Stage: bench.StageOwn})
 	require.NoError(t, err)
 	require.True(t, progress.Cancelled)
 

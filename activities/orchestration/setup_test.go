@@ -92,6 +92,10 @@ func (w *workflows) JobEnded(_ context.Context, project string, id bench.Request
 	return w.call("ended %s/%s %s %s", project, id, job.Key, job.Status)
 }
 
+func (w *workflows) ParentCompleted(_ context.Context, project string, id bench.RequestID) error {
+	return w.call("parent of %s/%s", project, id)
+}
+
 func (w *workflows) CancelJob(_ context.Context, project string, key bench.JobKey) error {
 	return w.call("cancel %s/%s", project, key)
 }
@@ -181,17 +185,22 @@ func (b *bundle) create(requestType bench.RequestType, tag string, day int) prot
 func (b *bundle) running(tag string) protocol.RequestRef {
 	b.t.Helper()
 	ref := b.admitted(tag)
-	out, err := b.Expand(b.t.Context(), ref)
+	out, err := b.Expand(b.t.Context(), own(ref))
 	require.NoError(b.t, err)
 	require.Empty(b.t, out.Failed)
 	return ref
 }
 
+// own asks for a request's own jobs.
+func own(ref protocol.RequestRef) protocol.ExpandInput {
+	return protocol.ExpandInput{Request: ref, Stage: bench.StageOwn}
+}
+
 func (b *bundle) admitted(tag string) protocol.RequestRef {
 	b.t.Helper()
 	ref := b.create(bench.Release, tag, 1)
-	admitted, err := b.store.Admit(b.t.Context(), project, 100, func([]store.Request, map[string]bool) []bench.RequestID {
-		return []bench.RequestID{ref.ID}
+	admitted, err := b.store.Admit(b.t.Context(), project, 100, func([]store.Request, map[string]bool) (store.Admission, error) {
+		return store.Admission{Next: []bench.RequestID{ref.ID}}, nil
 	})
 	require.NoError(b.t, err)
 	require.Equal(b.t, []bench.RequestID{ref.ID}, admitted)
@@ -222,9 +231,9 @@ func (b *bundle) job(key bench.JobKey) store.Job {
 // handOut is what the request asks for.
 func (b *bundle) handOut(ref protocol.RequestRef) []bench.JobKey {
 	b.t.Helper()
-	out, err := b.HandOut(b.t.Context(), protocol.HandOutInput{TaskQueues: []string{pool.TaskQueue()}, For: ref})
+	out, err := b.Expand(b.t.Context(), own(ref))
 	require.NoError(b.t, err)
-	return keysOf(out)
+	return keysOf(protocol.HandOut{Jobs: out.HandedOut})
 }
 
 // start passes the fence with the job's n-th attempt.

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
 )
@@ -13,10 +15,10 @@ func newRequest() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "request",
 		GroupID: groupUse,
-		Short:   "Show or cancel a request",
+		Short:   "Show a request, or act on it",
 		Example: `  benchloom request show r7k2m4q9xt2
   benchloom request cancel go:1.26.0 --reason "wrong date"`,
-	}, newRequestShow(), newRequestCancel())
+	}, newRequestShow(), newRequestCancel(), newArtifactsReady())
 }
 
 func newRequestShow() *cobra.Command {
@@ -80,6 +82,55 @@ what was measured stays. Cancelling a request that has ended changes nothing.`,
 	}
 	f.add(cmd.Flags())
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who wonder")
+	outputFlag(cmd, &output, formatTable, formatJSON)
+	return cmd
+}
+
+func newArtifactsReady() *cobra.Command {
+	var f serviceFlags
+	var artifact apiclient.ArtifactsReady
+	var output string
+	cmd := &cobra.Command{
+		Use:   "artifacts-ready REQUEST --tag TAG",
+		Short: "Say that a request's artifacts are ready",
+		Long: `Says that the artifact TAG of a try build can be fetched now; what a CI system
+calls once it has built it. Saying it again changes nothing, and nothing is
+started for a request that has ended.`,
+		Example: `  benchloom request artifacts-ready r7k2m4q9xt2 --tag 5f1c0de --parent 4e0b9cd`,
+		Args:    exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, err := requestRef(args[0])
+			if err != nil {
+				return err
+			}
+			if artifact.Tag == "" {
+				return usage(errors.New("--tag is missing: name the artifact that is ready"))
+			}
+			api, err := f.connect()
+			if err != nil {
+				return err
+			}
+			n, err := api.ArtifactsReady(cmd.Context(), ref, artifact)
+			if err != nil {
+				return reached(err)
+			}
+			if output == formatJSON {
+				return cli.WriteJSON(cmd.OutOrStdout(), n)
+			}
+			what := "its artifacts are ready"
+			switch {
+			case n.Late:
+				what = "it had ended before: " + cli.Standing(n.Request)
+			case n.Duplicate:
+				what = "that was known; it is " + cli.Standing(n.Request)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "request %s (%s): %s\n", n.Request.ID, cli.Printable(cli.Subject(n.Request)), what)
+			return nil
+		},
+	}
+	f.add(cmd.Flags())
+	cmd.Flags().StringVar(&artifact.Tag, "tag", "", "the artifact")
+	cmd.Flags().StringVar(&artifact.Parent, "parent", "", "tag of the commit that it was made from (default: what the commit source knows)")
 	outputFlag(cmd, &output, formatTable, formatJSON)
 	return cmd
 }

@@ -63,6 +63,10 @@ func (noWorkflows) CancelRequest(context.Context, string, bench.RequestID, []ben
 	return nil
 }
 
+func (noWorkflows) ArtifactsReady(context.Context, string, bench.RequestID, protocol.ArtifactsReady) error {
+	return nil
+}
+
 func (noWorkflows) RunStarted(context.Context, string, bench.JobKey, protocol.RunStarted) error {
 	return nil
 }
@@ -164,7 +168,9 @@ func (s *service) started(project, tag string) ([]apiclient.RunPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := func(open []store.Request, _ map[string]bool) []bench.RequestID { return []bench.RequestID{r.ID} }
+	all := func([]store.Request, map[string]bool) (store.Admission, error) {
+		return store.Admission{Next: []bench.RequestID{r.ID}}, nil
+	}
 	if _, err := s.record.Admit(ctx, project, 100, all); err != nil {
 		return nil, err
 	}
@@ -172,7 +178,7 @@ func (s *service) started(project, tag string) ([]apiclient.RunPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.record.ExpandRequest(ctx, r.ID, jobs, true); err != nil {
+	if err := s.record.ExpandRequest(ctx, r.ID, store.Expansion{Stage: bench.StageOwn, Jobs: jobs}); err != nil {
 		return nil, err
 	}
 	var plans []apiclient.RunPlan

@@ -54,7 +54,10 @@ func (f *selectionFlags) read() (suite.Selection, error) {
 type submitFlags struct {
 	serviceFlags
 	selectionFlags
-	adhoc              bool
+	adhoc, ready       bool
+	requestType        string
+	parent             string
+	pr                 int
 	project, date, key string
 	sizeClass          int
 	timeout            time.Duration
@@ -66,12 +69,17 @@ type submitFlags struct {
 func newSubmit() *cobra.Command {
 	var f submitFlags
 	cmd := &cobra.Command{
-		Use:     "submit PROJECT TAG | --adhoc -- COMMAND [ARG...]",
+		Use:     "submit PROJECT [TAG] | --adhoc -- COMMAND [ARG...]",
 		GroupID: groupUse,
 		Short:   "Ask for an artifact, or a command, to be benchmarked",
 		Long: `Asks for the artifact TAG of a project, usually a release, to be benchmarked,
 and prints the ID of the request. Asking again for the same artifact gives the
 same request.
+
+--type master asks for a merged commit, which is measured after its parent, and
+--type try for a build of proposed changes. A try build waits until its CI system
+says that its artifacts are ready ('benchloom request artifacts-ready'), and may
+have no TAG before; with --ready they are taken to be there.
 
 With --adhoc the work is your own: it is admitted at once and compared with
 nothing. It is either a command after '--', which runs in an empty directory
@@ -82,6 +90,8 @@ outcome is not success. Ctrl-C ends the waiting, not the request.`,
 		Example: `  benchloom submit go 1.26.0
   benchloom submit go 1.26.0 --set demo --wait
   benchloom submit go 1.26.0 --benchmark gin,lo --profile build --iterations 10
+  benchloom submit go 5f1c0de --type master --parent 4e0b9cd
+  benchloom submit go --type try --pr 1234
   benchloom submit --adhoc --size-class 4 --timeout 5m --env MODE=fast -- ./measure.sh --quick`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
@@ -90,7 +100,11 @@ outcome is not success. Ctrl-C ends the waiting, not the request.`,
 	f.selectionFlags.add(flags)
 	flags.BoolVar(&f.adhoc, "adhoc", false, "your own work, such as a single command after '--'")
 	flags.StringVar(&f.project, "project", "", "project of a command (default "+apiclient.AdHocProject+")")
-	flags.StringVar(&f.date, "date", "", "date of the release, YYYY-MM-DD")
+	flags.StringVar(&f.requestType, "type", "", "release (default), master or try")
+	flags.StringVar(&f.parent, "parent", "", "tag of the commit that a master or try artifact was made from (default: what the commit source knows)")
+	flags.IntVar(&f.pr, "pr", 0, "number of the pull request of a master or try artifact")
+	flags.BoolVar(&f.ready, "ready", false, "the artifacts of a try build exist already")
+	flags.StringVar(&f.date, "date", "", "date of the release or commit, YYYY-MM-DD")
 	flags.StringVar(&f.key, "key", "", "idempotency key: the same key gives the same request")
 	flags.IntVar(&f.sizeClass, "size-class", 0, "size class of ad-hoc work (default: the project's)")
 	flags.DurationVar(&f.timeout, "timeout", 0, "bound of one iteration of a command (default 30m)")
@@ -174,6 +188,21 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 	case f.adhoc && len(args) == 0:
 		return wanted, usage(errors.New("--adhoc needs a command after '--', or a project and a tag"))
 	}
+	wanted.Type = bench.Release
+	if f.requestType != "" {
+		if wanted.Type, err = bench.ParseRequestType(f.requestType); err != nil {
+			return wanted, usage(fmt.Errorf("--type: %w", err))
+		}
+	}
+	if f.adhoc {
+		if f.requestType != "" && wanted.Type != bench.AdHoc {
+			return wanted, usage(fmt.Errorf("--adhoc and --type %s exclude each other", f.requestType))
+		}
+		wanted.Type = bench.AdHoc
+	}
+	if wanted.Type == bench.Try && len(args) == 1 {
+		args = append(args, "")
+	}
 	if err := exactArgs(2)(cmd, args); err != nil {
 		return wanted, err
 	}
@@ -185,11 +214,15 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 	if class != 0 && !f.adhoc {
 		return wanted, usage(errors.New("--size-class belongs to --adhoc; the size class of a project's requests is in its configuration"))
 	}
-	wanted.Project, wanted.Tag, wanted.Type, wanted.Selection = args[0], args[1], bench.Release, selection
-	if f.adhoc {
-		wanted.Type = bench.AdHoc
+	wanted.Project, wanted.Tag, wanted.Selection = args[0], args[1], selection
+	wanted.Parent, wanted.PR, wanted.ArtifactsReady = f.parent, f.pr, f.ready
+	errs := []error{bench.CheckName("project", wanted.Project)}
+	for _, tag := range []string{wanted.Tag, wanted.Parent} {
+		if tag != "" {
+			errs = append(errs, bench.CheckTag(tag))
+		}
 	}
-	if err := errors.Join(bench.CheckName("project", wanted.Project), bench.CheckTag(wanted.Tag)); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return wanted, usage(err)
 	}
 	if f.date != "" {
@@ -206,6 +239,9 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 func (f *submitFlags) command(wanted apiclient.NewRequest, selection suite.Selection, argv []string) (apiclient.NewRequest, error) {
 	if selection.Set != "" || len(selection.Benchmarks)+len(selection.Profiles)+len(selection.Scenarios)+len(selection.Backends) > 0 || f.date != "" {
 		return wanted, usage(errors.New("a command has no set, benchmarks, profiles, scenarios, backends and date: leave these flags out"))
+	}
+	if f.requestType != "" || f.parent != "" || f.pr != 0 || f.ready {
+		return wanted, usage(errors.New("a command has no type, parent, pull request and artifacts: leave these flags out"))
 	}
 	if len(selection.Targets) > 1 {
 		return wanted, usage(errors.New("a command runs on one target: name one"))

@@ -106,6 +106,17 @@ func (c *Client) CancelRequest(ctx context.Context, ref, reason string) (Request
 	return post[Request](ctx, c, v1("requests", ref, "cancel"), Cancellation{Reason: reason})
 }
 
+// ArtifactsReady says that a request's artifacts are ready; the request is named
+// by its ID or as project:tag.
+func (c *Client) ArtifactsReady(ctx context.Context, ref string, artifact ArtifactsReady) (Notified, error) {
+	return post[Notified](ctx, c, v1("requests", ref, "artifacts-ready"), artifact)
+}
+
+// Admissions lists a project's latest admissions, the oldest first.
+func (c *Client) Admissions(ctx context.Context, project string) (AdmissionList, error) {
+	return get[AdmissionList](ctx, c, v1("projects", project, "admissions"), nil)
+}
+
 // Job reads a job with its runs.
 func (c *Client) Job(ctx context.Context, key bench.JobKey) (JobDetail, error) {
 	return get[JobDetail](ctx, c, v1("jobs", string(key)), nil)

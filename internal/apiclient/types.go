@@ -43,9 +43,12 @@ type Command struct {
 // NewRequest asks for an artifact to be benchmarked.
 type NewRequest struct {
 	Project        string            `json:"project,omitempty" doc:"Name of the project; for a command the default is adhoc." example:"go"`
-	Type           bench.RequestType `json:"type,omitempty" enum:"release,master,try,adhoc" doc:"Default: adhoc for a command, else release; master and try are not available yet."`
-	Tag            string            `json:"tag,omitempty" doc:"The artifact: a version or SHA. Not needed for a command." example:"1.26.0"`
-	CommitDate     *time.Time        `json:"commit_date,omitempty" doc:"Date of the release; orders releases."`
+	Type           bench.RequestType `json:"type,omitempty" enum:"release,master,try,adhoc" doc:"Default: adhoc for a command, else release."`
+	Tag            string            `json:"tag,omitempty" doc:"The artifact: a version or SHA. Not needed for a command; a try build may get it later." example:"1.26.0"`
+	Parent         string            `json:"parent,omitempty" doc:"For master and try: tag of the commit that it was made from; default: what the commit source knows."`
+	PR             int               `json:"pr,omitempty" minimum:"0" maximum:"2147483647" doc:"For master and try: number of the pull request."`
+	ArtifactsReady bool              `json:"artifacts_ready,omitempty" doc:"For try: its artifacts exist already; else it waits for a notification."`
+	CommitDate     *time.Time        `json:"commit_date,omitempty" doc:"Date of the release or commit; orders releases."`
 	Selection      suite.Selection   `json:"selection,omitzero" doc:"What of the suite is measured; empty: all defaults."`
 	Command        *Command          `json:"command,omitempty" doc:"For adhoc: a command line instead of the suite."`
 	Target         bench.Target      `json:"target,omitempty" doc:"For a command: where it runs; default: the project's first target or the only registered one."`
@@ -59,6 +62,10 @@ type Request struct {
 	Project    string              `json:"project"`
 	Type       bench.RequestType   `json:"type"`
 	Tag        string              `json:"tag,omitempty"`
+	Parent     string              `json:"parent,omitempty" doc:"Tag of the commit that it was made from."`
+	PR         int                 `json:"pr,omitempty" doc:"Number of the pull request."`
+	WaitsFor   string              `json:"waits_for,omitempty" doc:"Tag whose jobs must be done before this request may be admitted."`
+	ParentNote string              `json:"parent_note,omitempty" doc:"Why there is no parent to wait for or to compare with."`
 	Status     bench.RequestStatus `json:"status"`
 	Outcome    bench.Outcome       `json:"outcome,omitempty"`
 	Submitter  string              `json:"submitter"`
@@ -73,6 +80,32 @@ type Request struct {
 	Message    string              `json:"message,omitempty" doc:"What it waits for, or why it ended as it did."`
 	WorkflowID string              `json:"workflow_id" doc:"In the Temporal Web UI."`
 	Created    bool                `json:"created,omitempty" doc:"False in the answer to a repeated submission."`
+}
+
+// ArtifactsReady says that a request's artifacts are ready.
+type ArtifactsReady struct {
+	Tag    string `json:"tag" minLength:"1" doc:"The artifact: a version or SHA."`
+	Parent string `json:"parent,omitempty" doc:"Tag of the commit that it was made from; default: what the commit source knows."`
+}
+
+// Notified is what a notification did.
+type Notified struct {
+	Request   Request `json:"request"`
+	Duplicate bool    `json:"duplicate" doc:"The same was said before; nothing changed."`
+	Late      bool    `json:"late" doc:"The request had ended; nothing was started."`
+}
+
+// Admission is one request's admission, with what it was decided from.
+type Admission struct {
+	Request bench.RequestID `json:"request"`
+	Policy  string          `json:"policy"`
+	At      time.Time       `json:"at"`
+	State   json.RawMessage `json:"state" doc:"The queue at that moment, as 'benchloom queue simulate' reads it."`
+}
+
+// AdmissionList is a list of admissions, the oldest first.
+type AdmissionList struct {
+	Admissions []Admission `json:"admissions"`
 }
 
 // RequestDetail is a request with everything below it.

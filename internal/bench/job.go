@@ -20,6 +20,19 @@ func (s JobStatus) Open() bool {
 	return s == JobQueued || s == JobHandedOut || s == JobInProgress
 }
 
+// Stage is the part of a request that a job belongs to. A request goes through its
+// stages in this order, each after the jobs of the one before have ended.
+type Stage string
+
+const (
+	// StageBuild makes the artifacts that are built from a revision.
+	StageBuild Stage = "build"
+	// StageParent measures what the parent lacks: backfill.
+	StageParent Stage = "parent"
+	// StageOwn measures the request's own artifact.
+	StageOwn Stage = "own"
+)
+
 // RunReason tells why an attempt at a job was made.
 type RunReason string
 

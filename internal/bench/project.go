@@ -3,6 +3,8 @@ package bench
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"time"
 )
 
 // ProjectConfig is what an operator decides about a project.
@@ -18,6 +20,8 @@ type ProjectConfig struct {
 	Source CommitSource `json:"source,omitzero" yaml:"source"`
 	Queue  QueuePolicy  `json:"queue,omitzero" yaml:"queue"`
 	Size   SizePolicy   `json:"size,omitzero" yaml:"size"`
+	// OptionalTargets block nothing: neither a request nor its children.
+	OptionalTargets []Target `json:"optional_targets,omitempty" yaml:"optional_targets" doc:"Targets that are measured too, but that no request waits for."`
 	// MaxJobFails is how many attempts a failing job has; 0: [MaxJobFails].
 	MaxJobFails int `json:"max_job_fails,omitempty" yaml:"max_job_fails" minimum:"0" maximum:"20" doc:"Attempts of a failing job; 0: 3."`
 }
@@ -53,6 +57,19 @@ type QueuePolicy struct {
 	Policy string `json:"policy,omitempty" yaml:"policy" enum:"spec,upstream" doc:"Order of requests; empty: spec."`
 	// MaxInProgress is how many tracked requests run at once; 0: 1.
 	MaxInProgress int `json:"max_in_progress,omitempty" yaml:"max_in_progress" minimum:"0" maximum:"100" doc:"Tracked requests that run at once; 0: 1."`
+	// Supersede ends a waiting try build when a newer one of its pull request is
+	// asked for.
+	Supersede bool `json:"supersede,omitempty" yaml:"supersede" doc:"A newer try build of a pull request ends those that still wait."`
+	// ArtifactsHours is how long a try build waits for its artifacts; 0: two weeks.
+	ArtifactsHours int `json:"artifacts_hours,omitempty" yaml:"artifacts_hours" minimum:"0" maximum:"8760" doc:"Hours after which a try build without artifacts expires; 0: 336."`
+}
+
+// ArtifactsWithin is how long a request waits for its artifacts before it expires.
+func (p QueuePolicy) ArtifactsWithin() time.Duration {
+	if p.ArtifactsHours == 0 {
+		return 14 * 24 * time.Hour
+	}
+	return time.Duration(p.ArtifactsHours) * time.Hour
 }
 
 // SizePolicy decides on which size class a project's jobs run.
@@ -63,7 +80,7 @@ type SizePolicy struct {
 
 // Check refuses a configuration that cannot be meant.
 func (c ProjectConfig) Check() error {
-	for _, t := range c.Targets {
+	for _, t := range slices.Concat(c.Targets, c.OptionalTargets) {
 		if _, err := ParseTarget(string(t)); err != nil {
 			return err
 		}
@@ -83,6 +100,9 @@ func (c ProjectConfig) Check() error {
 	}
 	if c.Queue.MaxInProgress < 0 || c.Queue.MaxInProgress > 100 {
 		return invalid("max_in_progress", fmt.Sprint(c.Queue.MaxInProgress), "use 1 to 100, or leave it out for 1")
+	}
+	if c.Queue.ArtifactsHours < 0 || c.Queue.ArtifactsHours > 8760 {
+		return invalid("artifacts_hours", fmt.Sprint(c.Queue.ArtifactsHours), "use 1 to 8760, or leave it out for 336")
 	}
 	if c.MaxJobFails < 0 || c.MaxJobFails > 20 {
 		return invalid("max_job_fails", fmt.Sprint(c.MaxJobFails), "use 1 to 20, or leave it out for 3")

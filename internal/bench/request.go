@@ -33,6 +33,10 @@ func ParseRequestType(s string) (RequestType, error) {
 // ad-hoc ones are not.
 func (t RequestType) Tracked() bool { return t != AdHoc }
 
+// HasParent tells whether requests of this type are compared with the commit that
+// they were made from. A release is compared with another release.
+func (t RequestType) HasParent() bool { return t == Master || t == Try }
+
 // RequestStatus is where a request stands. There are exactly four.
 type RequestStatus string
 

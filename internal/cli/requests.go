@@ -34,6 +34,14 @@ func Subject(r apiclient.Request) string {
 	if r.Command != nil {
 		return r.Project + ": " + strings.Join(r.Command.Argv, " ")
 	}
+	switch {
+	case r.PR != 0 && r.Tag == "":
+		return fmt.Sprintf("%s #%d", r.Project, r.PR)
+	case r.PR != 0:
+		return fmt.Sprintf("%s %s (#%d)", r.Project, r.Tag, r.PR)
+	case r.Tag == "":
+		return r.Project + " " + string(r.Type) + " build"
+	}
 	return r.Project + " " + r.Tag
 }
 
@@ -73,6 +81,7 @@ func Request(w io.Writer, d apiclient.RequestDetail, v View) error {
 	}
 	err := Fields(w,
 		[2]string{"project", d.Project}, [2]string{"tag", d.Tag}, [2]string{"command", command}, [2]string{"type", string(d.Type)},
+		[2]string{"parent", strings.TrimSpace(d.Parent + " " + parenthesised(d.ParentNote))}, [2]string{"waits for", d.WaitsFor},
 		[2]string{"date", date}, [2]string{"selection", Selection(d.Selection)},
 		[2]string{"status", Standing(d.Request)}, [2]string{"message", d.Message}, [2]string{"progress", Progress(d.Progress)},
 		[2]string{"baseline", d.Baseline}, [2]string{"submitter", d.Submitter}, [2]string{"created", moment(v.Now, &d.CreatedAt)},
@@ -253,4 +262,11 @@ func Job(w io.Writer, d apiclient.JobDetail, v View) error {
 		}
 	}
 	return nil
+}
+
+func parenthesised(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "(" + text + ")"
 }

@@ -48,9 +48,16 @@ const (
 	SignalJobEnded = "job-ended"
 	// SignalRunStarted tells a job that a collector has begun; payload [RunStarted].
 	SignalRunStarted = "run-started"
+	// SignalParentCompleted tells a request that the jobs of what it waits for are
+	// done.
+	SignalParentCompleted = "parent-completed"
 	// SignalQueueChanged tells a queue to look again.
 	SignalQueueChanged = "queue-changed"
 )
+
+// UpdateArtifactsReady tells a request that its artifacts are ready; payload
+// [ArtifactsReady]. The row was written before, so it is a nudge as well.
+const UpdateArtifactsReady = "artifacts-ready"
 
 // Search attributes, for lists in the Temporal Web UI and CLI. The artifact is
 // under Tag: "Commit" is a keyword of the list filters' language.
@@ -74,6 +81,9 @@ type RequestInput struct {
 	Project string
 	ID      bench.RequestID
 }
+
+// ArtifactsReady names a request's artifact.
+type ArtifactsReady struct{ Tag, Parent string }
 
 // RequestStatus answers the status query of a Request workflow.
 type RequestStatus struct {
@@ -157,11 +167,11 @@ const (
 	AskAdmission  = "AskAdmission"
 	Admit         = "Admit"
 	Expand        = "Expand"
-	HandOutJobs   = "HandOut"
 	Progress      = "Progress"
 	JobsDone      = "JobsDone"
 	Complete      = "Complete"
 	CancelRequest = "CancelRequest"
+	ExpireRequest = "ExpireRequest"
 	AssessJob     = "AssessJob"
 	RecordJobEnd  = "RecordJobEnd"
 	Reconcile     = "ReconcileRecord"
@@ -178,38 +188,56 @@ type RequestRef struct {
 
 // RequestFacts is what a Request workflow needs to know of its row.
 type RequestFacts struct {
-	Type      bench.RequestType
-	Tag       string
-	User      string
-	PR        int
-	Targets   []bench.Target
-	Status    bench.RequestStatus
-	Outcome   bench.Outcome
-	Admitted  bool
-	JobsDone  bool
-	CreatedBy string
+	Type     bench.RequestType
+	Tag      string
+	User     string
+	PR       int
+	Targets  []bench.Target
+	Status   bench.RequestStatus
+	Outcome  bench.Outcome
+	Admitted bool
+	JobsDone bool
+	// WaitsFor is the tag that has to be done first, ParentDone whether it is.
+	WaitsFor   string
+	ParentDone bool
+	// ArtifactsWithin is for how many more seconds the request waits for its
+	// artifacts; 0: as long as it takes.
+	ArtifactsWithin int
+	// Stages are what the request goes through once it is admitted.
+	Stages []bench.Stage
+	// OptionalOpen is how many optional jobs of a request that has ended are
+	// still open.
+	OptionalOpen int
 }
 
-// ExpandResult is what a request's jobs are.
+// ExpandInput asks for the jobs of one stage of a request.
+type ExpandInput struct {
+	Request RequestRef
+	Stage   bench.Stage
+}
+
+// ProgressInput asks where the jobs of one stage stand.
+type ProgressInput struct {
+	Request RequestRef
+	Stage   bench.Stage
+	// Optional asks for the jobs that block nothing instead of the others.
+	Optional bool
+}
+
+// ExpandResult is what the jobs of a stage are.
 type ExpandResult struct {
-	TaskQueues []string
-	Targets    []bench.Target
-	Counts     JobCounts
+	Counts JobCounts
+	// HandedOut are those of its jobs that the request is to start at once.
+	HandedOut []JobInput
 	// Failed is why the request cannot run at all.
 	Failed string
 }
 
-// HandOutInput asks for the hand-out of task queues.
-type HandOutInput struct {
-	TaskQueues []string
-	// For is the request that asks: its jobs come back as the result, those of
-	// others go to them by signal.
-	For RequestRef
-}
-
-// ProgressResult is where a request's jobs stand.
+// ProgressResult is where the jobs of a stage stand.
 type ProgressResult struct {
 	Counts JobCounts
+	// Failure quotes a job that failed.
+	Failure string
 	// HandedOut are jobs handed out to the request whose workflow may be
 	// missing.
 	HandedOut []JobInput
@@ -228,6 +256,8 @@ type CompleteResult struct {
 	Outcome  bench.Outcome
 	Baseline string
 	Message  string
+	// OptionalOpen is how many optional jobs are still open.
+	OptionalOpen int
 }
 
 // CancelInput cancels a request.

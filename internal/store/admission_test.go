@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"sync"
 	"testing"
@@ -12,12 +13,12 @@ import (
 )
 
 // allInOrder admits whoever waits, the oldest first.
-func allInOrder(open []store.Request, _ map[string]bool) []bench.RequestID {
-	var ids []bench.RequestID
+func allInOrder(open []store.Request, _ map[string]bool) (store.Admission, error) {
+	var next store.Admission
 	for _, q := range open {
-		ids = append(ids, q.ID)
+		next.Next = append(next.Next, q.ID)
 	}
-	return ids
+	return next, nil
 }
 
 func TestAdmissionGivesTheFreeSlotsInOrder(t *testing.T) {
@@ -31,10 +32,10 @@ func TestAdmissionGivesTheFreeSlotsInOrder(t *testing.T) {
 
 	// Everything open and tracked is there to decide on; what cannot be admitted is
 	// passed over, wherever it stands.
-	admitted, err := r.Admit(t.Context(), project, 2, func(open []store.Request, completed map[string]bool) []bench.RequestID {
+	admitted, err := r.Admit(t.Context(), project, 2, func(open []store.Request, completed map[string]bool) (store.Admission, error) {
 		require.Len(t, open, 4)
 		require.Empty(t, completed)
-		return []bench.RequestID{"rnobody", waits.ID, third.ID, first.ID, second.ID}
+		return store.Admission{Next: []bench.RequestID{"rnobody", waits.ID, third.ID, first.ID, second.ID}, Policy: "spec", State: json.RawMessage(`{"requests":[]}`)}, nil
 	})
 	require.NoError(t, err)
 	require.Equal(t, []bench.RequestID{third.ID, first.ID}, admitted)
@@ -75,12 +76,13 @@ func TestAdmissionKnowsWhichParentsAreCompleted(t *testing.T) {
 	for _, parent := range []string{"done", "open", "unknown"} {
 		q := release(t, "child-of-"+parent)
 		q.Type, q.Parent = bench.Master, parent
-		r.create(q)
+		_, _, err := r.CreateWithAncestors(t.Context(), q, store.Lineage{})
+		require.NoError(t, err)
 	}
-	_, err := r.Admit(t.Context(), project, 1, func(open []store.Request, completed map[string]bool) []bench.RequestID {
+	_, err := r.Admit(t.Context(), project, 1, func(open []store.Request, completed map[string]bool) (store.Admission, error) {
 		require.Len(t, open, 4)
 		require.Equal(t, map[string]bool{"done": true}, completed)
-		return nil
+		return store.Admission{}, nil
 	})
 	require.NoError(t, err)
 }
@@ -115,11 +117,13 @@ func TestTwoAdmissionsFollowEachOther(t *testing.T) {
 	r.create(release(t, "v2"))
 	var second []bench.RequestID
 	var wait func()
-	first, err := r.Admit(t.Context(), project, 1, func(open []store.Request, completed map[string]bool) []bench.RequestID {
-		wait = r.whileWaiting(func() (err error) {
-			second, err = r.Admit(t.Context(), project, 1, allInOrder)
-			return err
-		})
+	first, err := r.Admit(t.Context(), project, 1, func(open []store.Request, completed map[string]bool) (store.Admission, error) {
+		if wait == nil {
+			wait = r.whileWaiting(func() (err error) {
+				second, err = r.Admit(t.Context(), project, 1, allInOrder)
+				return err
+			})
+		}
 		return allInOrder(open, completed)
 	})
 	require.NoError(t, err)
@@ -150,7 +154,9 @@ func TestExpansionWritesEachJobOnce(t *testing.T) {
 	one, two := newJob(q, "zip", "gin"), newJob(q, "tar")
 	two.Command = &store.Command{Argv: []string{"x"}, Iterations: 1}
 	two.Kind = bench.KindCommand
-	twice(t, func() error { return r.ExpandRequest(t.Context(), q.ID, []store.Job{one, two}, true) })
+	twice(t, func() error {
+		return r.ExpandRequest(t.Context(), q.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []store.Job{one, two}})
+	})
 	first := r.request(q.ID).ExpandedAt
 	require.NotNil(t, first)
 
@@ -170,10 +176,10 @@ func TestExpansionWritesEachJobOnce(t *testing.T) {
 
 	// What comes later is not expanded anew, and an ended request not at all.
 	require.NoError(t, r.CompleteRequest(t.Context(), q.ID, bench.Expired, "", nil, ""))
-	require.ErrorIs(t, r.ExpandRequest(t.Context(), q.ID, []store.Job{newJob(q, "new")}, true), store.ErrConflict)
+	require.ErrorIs(t, r.ExpandRequest(t.Context(), q.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []store.Job{newJob(q, "new")}}), store.ErrConflict)
 	_, err = r.Job(t.Context(), newJob(q, "new").Key)
 	require.ErrorIs(t, err, store.ErrNotFound)
-	require.ErrorIs(t, r.ExpandRequest(t.Context(), "rnobody", nil, true), store.ErrNotFound)
+	require.ErrorIs(t, r.ExpandRequest(t.Context(), "rnobody", store.Expansion{Stage: bench.StageOwn, Jobs: nil}), store.ErrNotFound)
 }
 
 func TestParentJobsAreSharedAndNotOwn(t *testing.T) {
@@ -181,7 +187,7 @@ func TestParentJobsAreSharedAndNotOwn(t *testing.T) {
 	r := newRecord(t)
 	_, job := r.oneJob("parent", "gin")
 	child := r.inProgress(release(t, "child"))
-	require.NoError(t, r.ExpandRequest(t.Context(), child.ID, []store.Job{job}, false))
+	require.NoError(t, r.ExpandRequest(t.Context(), child.ID, store.Expansion{Stage: bench.StageParent, Jobs: []store.Job{job}}))
 	require.Nil(t, r.request(child.ID).ExpandedAt, "its own jobs are still to come")
 	jobs, err := r.RequestJobs(t.Context(), child.ID)
 	require.NoError(t, err)
@@ -191,14 +197,14 @@ func TestParentJobsAreSharedAndNotOwn(t *testing.T) {
 	_, err = r.CancelJob(t.Context(), job.Key, "no longer wanted")
 	require.NoError(t, err)
 	other := r.inProgress(release(t, "other"))
-	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, []store.Job{job}, false))
+	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: []store.Job{job}}))
 	require.Equal(t, bench.JobCancelled, r.job(job.Key).Status)
 
 	// A key is one job's, in one project.
 	_, err = r.ApplyProject(t.Context(), store.Project{Name: "fork"})
 	require.NoError(t, err)
 	job.Project = "fork"
-	require.ErrorIs(t, r.ExpandRequest(t.Context(), other.ID, []store.Job{job}, false), store.ErrConflict)
+	require.ErrorIs(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: []store.Job{job}}), store.ErrConflict)
 }
 
 func TestManyExpandTheSameJobsAtOnce(t *testing.T) {
@@ -216,7 +222,7 @@ func TestManyExpandTheSameJobsAtOnce(t *testing.T) {
 	for _, err := range together(len(children), func(i int) error {
 		// Each in another order.
 		jobs := append(append([]store.Job{}, shared[i:]...), shared[:i]...)
-		return r.ExpandRequest(t.Context(), children[i].ID, jobs, false)
+		return r.ExpandRequest(t.Context(), children[i].ID, store.Expansion{Stage: bench.StageParent, Jobs: jobs})
 	}) {
 		require.NoError(t, err)
 	}

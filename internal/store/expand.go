@@ -11,14 +11,25 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// ExpandRequest writes a request's jobs and lets it wait for them. A job that is
-// there already is shared, in whatever status it is: one that has ended is not
-// run again. With own the jobs are the request's own and it counts as expanded
-// from then on; else they are its parent's. ErrConflict when the request is
-// completed, or when another project has a job of the same key.
-func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, jobs []Job, own bool) error {
+// Expansion is the jobs of one stage of a request.
+type Expansion struct {
+	Stage bench.Stage
+	// Jobs are written unless they are there; Shared are there already. The
+	// request waits for both.
+	Jobs   []Job
+	Shared []bench.JobKey
+	// Optional targets block neither the request nor its children.
+	Optional map[bench.Target]bool
+}
+
+// ExpandRequest writes the jobs of a stage of a request and lets it wait for them.
+// A job that is there already is shared, in whatever status it is: one that has
+// ended is not run again. With the stage [bench.StageOwn] the request counts as
+// expanded from then on. ErrConflict when the request is completed, or when
+// another project has a job of the same key.
+func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansion) error {
 	return s.inTx(ctx, "writing the jobs of request "+string(id), func(tx pgx.Tx) error {
-		for _, project := range projectsOf(jobs) {
+		for _, project := range projectsOf(e.Jobs) {
 			if err := lock(ctx, tx, "expansion "+project); err != nil { // two expansions must not wait for each other
 				return err
 			}
@@ -30,25 +41,37 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, jobs []Jo
 		if r.Status == bench.Completed {
 			return fmt.Errorf("%w: it has ended as %s", ErrConflict, r.Outcome)
 		}
-		keys := make([]bench.JobKey, len(jobs))
-		for i, j := range jobs {
-			keys[i] = j.Key
+		keys := slices.Clone(e.Shared)
+		for _, j := range e.Jobs {
+			keys = append(keys, j.Key)
 			if err := insertJob(ctx, tx, j); err != nil {
 				return fmt.Errorf("job %s: %w", j.Key, err)
 			}
 		}
 		// Locked before they are linked: whoever ends one of them at this moment
 		// either sees the waiter or is seen to have ended it.
-		ids, err := column[int64](ctx, tx, `select id from job_queue where key = any($1) order by id for update`, keys)
+		type locked struct {
+			ID     int64
+			Target bench.Target
+		}
+		jobs, err := all[locked](ctx, tx, `select id, target from job_queue where key = any($1) order by id for update`, keys)
 		if err != nil {
 			return err
 		}
+		ids, optional := make([]int64, len(jobs)), make([]bool, len(jobs))
+		for i, j := range jobs {
+			ids[i], optional[i] = j.ID, e.Optional[j.Target]
+		}
+		// A job that is its own already stays so when it is met as a parent's.
 		if _, err := tx.Exec(ctx, `
-			insert into request_job (request_id, job_id, own) select $1, job_id, $3 from unnest($2::bigint[]) as job_id
-			on conflict (request_id, job_id) do update set own = request_job.own or excluded.own`, id, ids, own); err != nil {
+			insert into request_job (request_id, job_id, stage, optional)
+			select $1, t.job_id, $3, t.optional from unnest($2::bigint[], $4::boolean[]) as t (job_id, optional)
+			on conflict (request_id, job_id) do update set
+				stage = case when request_job.stage = 'own' then 'own' else excluded.stage end,
+				optional = request_job.optional and excluded.optional`, id, ids, e.Stage, optional); err != nil {
 			return err
 		}
-		if own {
+		if e.Stage == bench.StageOwn {
 			_, err = tx.Exec(ctx, `update benchmark_request set expanded_at = coalesce(expanded_at, now()) where id = $1`, id)
 		}
 		return err

@@ -93,8 +93,8 @@ func (r record) inProgress(request store.Request) store.Request {
 		require.NoError(r.t, r.StartAdHoc(r.t.Context(), stored.ID))
 		return stored
 	}
-	admitted, err := r.Admit(r.t.Context(), project, 1000, func([]store.Request, map[string]bool) []bench.RequestID {
-		return []bench.RequestID{stored.ID}
+	admitted, err := r.Admit(r.t.Context(), project, 1000, func([]store.Request, map[string]bool) (store.Admission, error) {
+		return store.Admission{Next: []bench.RequestID{stored.ID}}, nil
 	})
 	require.NoError(r.t, err)
 	require.Equal(r.t, []bench.RequestID{stored.ID}, admitted)
@@ -127,7 +127,7 @@ func newJob(request store.Request, benchmarks ...string) store.Job {
 
 func (r record) expand(request store.Request, jobs ...store.Job) {
 	r.t.Helper()
-	require.NoError(r.t, r.ExpandRequest(r.t.Context(), request.ID, jobs, true))
+	require.NoError(r.t, r.ExpandRequest(r.t.Context(), request.ID, store.Expansion{Stage: bench.StageOwn, Jobs: jobs}))
 }
 
 // oneJob is a request in progress with one job.

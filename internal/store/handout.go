@@ -15,16 +15,17 @@ import (
 // hand-out: ten beats of 3 s.
 const liveWithin = 30 * time.Second
 
-// firstWaiter selects the open request that has waited longest for job j.
+// firstWaiter selects the request that has waited longest for job j.
 const firstWaiter = `
 	select w.request_id from request_job w join benchmark_request wr on wr.id = w.request_id
-	where w.job_id = j.id and wr.status <> 'completed'
+	where w.job_id = j.id and ` + stillWaits + `
 	order by wr.created_at, wr.id limit 1`
 
 // orphaned holds for a job j that was handed out to a request which ended before
 // its workflow was seen to run.
 const orphaned = `j.status = 'handed_out' and not exists (
-	select from benchmark_request hr where hr.id = j.handed_out_to and hr.status <> 'completed')`
+	select from request_job w join benchmark_request wr on wr.id = w.request_id
+	where w.job_id = j.id and w.request_id = j.handed_out_to and ` + stillWaits + `)`
 
 const handOutColumns = `j.handed_out_to as request, j.project, j.key as job, coalesce(j.tag, '') as tag, j.target, j.task_queue,
 	j.queue, j.weight, j.priority, j.size_class, '' as summary, j.kind, j.backend, j.profile, j.command,

@@ -143,7 +143,7 @@ func TestAJobGoesToAnotherWaiterWhenItsRequestEnds(t *testing.T) {
 	r := newRecord(t)
 	first, job := r.oneJob("v1", "gin")
 	second := r.inProgress(release(t, "v2"))
-	require.NoError(t, r.ExpandRequest(t.Context(), second.ID, []store.Job{job}, false))
+	require.NoError(t, r.ExpandRequest(t.Context(), second.ID, store.Expansion{Stage: bench.StageParent, Jobs: []store.Job{job}}))
 	require.Equal(t, first.ID, r.handOut()[0].Request, "the oldest one starts it")
 
 	cancelled, err := r.CancelRequest(t.Context(), first.ID, "ada", "")
@@ -192,7 +192,7 @@ func TestCancellingARequestSparesWhatOthersWaitFor(t *testing.T) {
 	r := newRecord(t)
 	q, jobs := r.jobsOf("v1", "user:ada", 5)
 	other := r.inProgress(release(t, "v2"))
-	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, jobs[3:4], false))
+	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: jobs[3:4]}))
 	c := r.register("one")
 	r.handOut()
 	run := r.start(jobs[0], 1, c).Run
@@ -244,7 +244,7 @@ func TestAJobIsCancelledOrSharedNeverBoth(t *testing.T) {
 				_, err := r.CancelRequest(t.Context(), q.ID, "ada", "")
 				return err
 			}
-			return r.ExpandRequest(t.Context(), other.ID, jobs, false)
+			return r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: jobs})
 		}) {
 			require.NoError(t, err)
 		}

@@ -25,8 +25,14 @@ func (s *Store) Job(ctx context.Context, key bench.JobKey) (Job, error) {
 // RequestJobs lists the jobs that a request waits or waited for, in the order in
 // which they were written.
 func (s *Store) RequestJobs(ctx context.Context, id bench.RequestID) ([]Job, error) {
+	return s.StageJobs(ctx, id, "")
+}
+
+// StageJobs lists those of one stage; all with the empty one.
+func (s *Store) StageJobs(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]Job, error) {
 	js, err := all[Job](ctx, s.pool, `
-		select `+jobColumns+` from request_job rj join job_queue j on j.id = rj.job_id where rj.request_id = $1 order by j.id`, id)
+		select `+jobColumns+` from request_job rj join job_queue j on j.id = rj.job_id
+		where rj.request_id = $1 and ($2 = '' or rj.stage = $2) order by j.id`, id, string(stage))
 	return js, wrap("listing the jobs of request "+string(id), err)
 }
 
@@ -92,8 +98,8 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, runs bench.RunOutc
 			return err
 		}
 		end.Waiters, err = all[Waiter](ctx, tx, `
-			select r.project, r.id as request from request_job rj join benchmark_request r on r.id = rj.request_id
-			where rj.job_id = $1 and r.status <> 'completed' order by r.created_at, r.id`, job.ID)
+			select wr.project, wr.id as request from request_job w join benchmark_request wr on wr.id = w.request_id
+			where w.job_id = $1 and `+stillWaits+` order by wr.created_at, wr.id`, job.ID)
 		return err
 	})
 	if err != nil {

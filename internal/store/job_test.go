@@ -114,7 +114,7 @@ func TestAJobThatHasEndedStaysAndTellsItsWaitersAgain(t *testing.T) {
 	r := newRecord(t)
 	q, job := r.oneJob("v1", "gin")
 	other := r.inProgress(release(t, "v2"))
-	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, []store.Job{job}, false))
+	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: []store.Job{job}}))
 	run := r.start(job, 1, r.register("one")).Run.ID
 
 	waiters := []store.Waiter{{Project: project, Request: q.ID}, {Project: project, Request: other.ID}}

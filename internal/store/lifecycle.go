@@ -17,64 +17,101 @@ func lockRequest(ctx context.Context, tx pgx.Tx, id bench.RequestID) (Request, e
 	return one[Request](ctx, tx, `select `+requestColumns+` from benchmark_request r where r.id = $1 for update`, id)
 }
 
+// Admission is what decides which request is admitted next.
+type Admission struct {
+	// Next are the requests that may be admitted, in order.
+	Next []bench.RequestID
+	// Policy and State are recorded with the admission: by which rule, and from
+	// what the order was made.
+	Policy string
+	State  json.RawMessage
+}
+
 // Admit sets the next requests of a project to in_progress, so that at most
 // maxInProgress tracked ones have jobs under way, and returns those admitted now.
 //
-// decide is given all tracked requests that are not completed, and which of
-// their parents' tags are; it returns those that may be admitted, in order. Those
-// that are not artifacts_ready are passed over. decide is called in a transaction
-// that holds the project's lock, so that two calls never admit too many; it must
-// not call the store.
+// decide is given all tracked requests whose jobs are not done, and which of
+// the tags that they wait for are; it is asked anew after each admission, so that
+// every one is recorded with what it was decided from. Requests that are not
+// artifacts_ready are passed over. decide is called in a transaction that holds
+// the project's lock, so that two calls never admit too many; it must not call
+// the store.
 func (s *Store) Admit(ctx context.Context, project string, maxInProgress int,
-	decide func(open []Request, completedTags map[string]bool) []bench.RequestID,
+	decide func(open []Request, done map[string]bool) (Admission, error),
 ) ([]bench.RequestID, error) {
 	var admitted []bench.RequestID
 	err := s.inTx(ctx, "admitting requests of project "+project, func(tx pgx.Tx) error {
 		if err := lock(ctx, tx, "admission "+project); err != nil {
 			return err
 		}
-		open, err := all[Request](ctx, tx, `
-			select `+requestColumns+` from benchmark_request r
-			where r.project = $1 and r.type <> 'adhoc' and r.status <> 'completed'
-			order by r.created_at, r.id`, project)
-		if err != nil {
-			return err
-		}
-		parents, err := column[string](ctx, tx, `
-			select distinct p.tag from benchmark_request r
-			join benchmark_request p on p.project = r.project and p.tag = r.parent
-			where r.project = $1 and r.type <> 'adhoc' and r.status <> 'completed' and p.type <> 'adhoc' and p.status = 'completed'`, project)
-		if err != nil {
-			return err
-		}
-		completed := make(map[string]bool, len(parents))
-		for _, tag := range parents {
-			completed[tag] = true
-		}
-		free := maxInProgress
-		ready := make(map[bench.RequestID]bool)
-		for _, r := range open {
-			if r.Status == bench.InProgress && r.JobsDoneAt == nil {
-				free--
+		admitted = nil
+		for {
+			id, err := admitNext(ctx, tx, project, maxInProgress, decide)
+			if err != nil || id == "" {
+				return err
 			}
-			ready[r.ID] = r.Status == bench.ArtifactsReady
+			admitted = append(admitted, id)
 		}
-		next := slices.DeleteFunc(slices.Clone(decide(open, completed)), func(id bench.RequestID) bool { return !ready[id] })
-		next = next[:min(len(next), max(0, free))]
-		if len(next) == 0 {
-			return nil
-		}
-		// One that was cancelled meanwhile stays cancelled.
-		changed, err := column[bench.RequestID](ctx, tx, `
-			update benchmark_request set status = 'in_progress', admitted_at = now()
-			where id = any($1) and status = 'artifacts_ready' returning id`, next)
-		admitted = slices.DeleteFunc(next, func(id bench.RequestID) bool { return !slices.Contains(changed, id) })
-		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return admitted, nil
+}
+
+// undone selects the request that a request r waits for, while its jobs are not
+// done. One that was removed is waited for by nobody.
+const undone = `
+	select from benchmark_request p
+	where p.project = r.project and p.tag = r.waits_for and p.type <> 'adhoc' and p.jobs_done_at is null`
+
+// admitNext admits one request; none when no slot is free or none may start.
+func admitNext(ctx context.Context, tx pgx.Tx, project string, maxInProgress int,
+	decide func(open []Request, done map[string]bool) (Admission, error),
+) (bench.RequestID, error) {
+	open, err := all[Request](ctx, tx, `
+		select `+requestColumns+` from benchmark_request r
+		where r.project = $1 and r.type <> 'adhoc' and r.status <> 'completed' and r.jobs_done_at is null
+		order by r.created_at, r.id`, project)
+	if err != nil {
+		return "", err
+	}
+	tags, err := column[string](ctx, tx, `
+		select distinct r.waits_for from benchmark_request r
+		where r.project = $1 and r.type <> 'adhoc' and r.status <> 'completed' and r.waits_for is not null
+			and not exists (`+undone+`)`, project)
+	if err != nil {
+		return "", err
+	}
+	done := make(map[string]bool, len(tags))
+	for _, tag := range tags {
+		done[tag] = true
+	}
+	decision, err := decide(open, done)
+	if err != nil {
+		return "", err
+	}
+	free := maxInProgress
+	ready := make(map[bench.RequestID]bool)
+	for _, r := range open {
+		if r.Status == bench.InProgress {
+			free--
+		}
+		ready[r.ID] = r.Status == bench.ArtifactsReady
+	}
+	next := slices.IndexFunc(decision.Next, func(id bench.RequestID) bool { return ready[id] })
+	if free <= 0 || next < 0 {
+		return "", nil
+	}
+	id := decision.Next[next]
+	// One that was cancelled meanwhile stays cancelled: nothing is changed, and
+	// decide is asked again without it.
+	tag, err := tx.Exec(ctx, `
+		update benchmark_request set status = 'in_progress', admitted_at = now() where id = $1 and status = 'artifacts_ready'`, id)
+	if err != nil || tag.RowsAffected() == 0 {
+		return "", err
+	}
+	return id, recordAdmission(ctx, tx, project, id, decision)
 }
 
 // InProgressTracked lists a project's tracked requests that are in progress,
@@ -197,7 +234,12 @@ func cancelOpen(ctx context.Context, tx pgx.Tx, id bench.RequestID, message stri
 	return err
 }
 
-// openWaiter selects the open requests that wait for job j.
+// stillWaits holds for a request wr that waits for a job by the link w: until it is
+// completed, and for optional jobs, which did not keep it from completing, also
+// afterwards.
+const stillWaits = `(wr.status <> 'completed' or (w.optional and wr.outcome in ('success', 'failure')))`
+
+// openWaiter selects the requests that wait for job j.
 const openWaiter = `
 	select from request_job w join benchmark_request wr on wr.id = w.request_id
-	where w.job_id = j.id and wr.status <> 'completed'`
+	where w.job_id = j.id and ` + stillWaits

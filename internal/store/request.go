@@ -14,7 +14,7 @@ import (
 )
 
 const requestColumns = `r.id, r.project, r.type, coalesce(r.tag, '') as tag, coalesce(r.parent, '') as parent,
-	coalesce(r.pr, 0) as pr, r.commit_date, r.status, coalesce(r.outcome, '') as outcome, r.completed_at, r.submitter,
+	coalesce(r.waits_for, '') as waits_for, r.parent_note, coalesce(r.pr, 0) as pr, r.commit_date, r.status, coalesce(r.outcome, '') as outcome, r.completed_at, r.submitter,
 	r.selection, r.size_class, r.command, coalesce(r.idempotency_key, '') as idempotency_key, r.created_at,
 	r.workflow_started_at, r.admitted_at, r.expanded_at, r.jobs_done_at, coalesce(r.baseline, '') as baseline,
 	r.summary, r.message`
@@ -62,20 +62,26 @@ func createRequest(ctx context.Context, tx pgx.Tx, r Request) (Request, bool, er
 		r.Status = bench.ArtifactsReady
 	}
 	stored, err := one[Request](ctx, tx, `
-		insert into benchmark_request as r (id, project, type, tag, parent, pr, commit_date, status, submitter, selection,
-			size_class, command, idempotency_key, message, created_at)
-		values (@id, @project, @type, nullif(@tag, ''), nullif(@parent, ''), nullif(@pr, 0), @commit_date, @status, @submitter,
-			@selection, @size_class, @command, nullif(@idempotency_key, ''), @message, clock_timestamp())
+		insert into benchmark_request as r (id, project, type, tag, parent, waits_for, parent_note, pr, commit_date, status,
+			submitter, selection, size_class, command, idempotency_key, message, created_at)
+		values (@id, @project, @type, nullif(@tag, ''), nullif(@parent, ''), nullif(@waits_for, ''), @parent_note, nullif(@pr, 0), @commit_date,
+			@status, @submitter, @selection, @size_class, @command, nullif(@idempotency_key, ''), @message, clock_timestamp())
 		on conflict do nothing
 		returning `+requestColumns,
 		pgx.NamedArgs{
-			"id": r.ID, "project": r.Project, "type": r.Type, "tag": r.Tag, "parent": r.Parent, "pr": r.PR,
+			"id": r.ID, "project": r.Project, "type": r.Type, "tag": r.Tag, "parent": r.Parent,
+			"waits_for": r.WaitsFor, "parent_note": cleanText(r.ParentNote), "pr": r.PR,
 			"commit_date": r.CommitDate, "status": r.Status, "submitter": r.Submitter, "selection": r.Selection,
 			"size_class": r.SizeClass, "command": r.Command, "idempotency_key": r.IdempotencyKey, "message": cleanText(r.Message),
 		})
 	if err == nil {
 		if r.Tag != "" && r.Command == nil {
-			_, err = artifactID(ctx, tx, r.Project, r.Tag)
+			if _, err := artifactID(ctx, tx, r.Project, r.Tag); err != nil {
+				return Request{}, false, err
+			}
+			if r.Type.Tracked() {
+				err = announce(ctx, tx, r.Project, r.Tag)
+			}
 		}
 		return stored, true, err
 	}
@@ -170,12 +176,23 @@ func (s *Store) Requests(ctx context.Context, filter RequestFilter) ([]Request, 
 	return rs, wrap("listing requests", err)
 }
 
-// JobProgress counts a request's jobs and their test cases; all zero before the
-// jobs are written.
+// JobProgress counts a request's jobs and their test cases, those of all stages;
+// all zero before the jobs are written.
 func (s *Store) JobProgress(ctx context.Context, id bench.RequestID) (JobProgress, error) {
+	return s.jobProgress(ctx, id, "", nil)
+}
+
+// StageProgress counts the jobs of one stage of a request: those that it waits
+// for, or else the optional ones.
+func (s *Store) StageProgress(ctx context.Context, id bench.RequestID, stage bench.Stage, optional bool) (JobProgress, error) {
+	return s.jobProgress(ctx, id, stage, &optional)
+}
+
+func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench.Stage, optional *bool) (JobProgress, error) {
 	p, err := one[JobProgress](ctx, s.pool, `
 		with mine as (
-			select j.id, j.status from request_job rj join job_queue j on j.id = rj.job_id where rj.request_id = $1
+			select j.id, j.status from request_job rj join job_queue j on j.id = rj.job_id
+			where rj.request_id = $1 and ($2 = '' or rj.stage = $2) and ($3::boolean is null or rj.optional = $3)
 		), cases as (
 			select count(*) as total, count(*) filter (where t.done) as done
 			from mine join job_test_case_state t on t.job_id = mine.id
@@ -189,7 +206,7 @@ func (s *Store) JobProgress(ctx context.Context, id bench.RequestID) (JobProgres
 			count(*) filter (where status = 'cancelled') as cancelled,
 			(select total from cases) as test_cases,
 			(select done from cases) as test_cases_done
-		from mine`, id)
+		from mine`, id, string(stage), optional)
 	return p, wrap("counting the jobs of request "+string(id), err)
 }
 

@@ -15,10 +15,10 @@ import (
 )
 
 // nil2 admits nobody, and does something meanwhile.
-func nil2(do func()) func([]store.Request, map[string]bool) []bench.RequestID {
-	return func([]store.Request, map[string]bool) []bench.RequestID {
+func nil2(do func()) func([]store.Request, map[string]bool) (store.Admission, error) {
+	return func([]store.Request, map[string]bool) (store.Admission, error) {
 		do()
-		return nil
+		return store.Admission{}, nil
 	}
 }
 

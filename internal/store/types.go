@@ -63,8 +63,14 @@ type Request struct {
 	PR         int
 	CommitDate *time.Time
 	bench.Standing
-	Submitter string
-	Selection suite.Selection
+	// WaitsFor is the tag whose jobs must be done before the request may be
+	// admitted: its parent's, or that of the nearest ancestor with a request.
+	// Empty: it waits for nobody.
+	WaitsFor string
+	// ParentNote says why there is no parent to wait for or to compare with.
+	ParentNote string
+	Submitter  string
+	Selection  suite.Selection
 	// SizeClass pins an ad-hoc request's jobs to a class; 0: the project's.
 	SizeClass         bench.SizeClass
 	Command           *Command

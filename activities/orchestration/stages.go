@@ -1,0 +1,197 @@
+package orchestration
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Expand writes the jobs of one stage of a request and hands out what can run:
+// once, however often it is called.
+func (a *Activities) Expand(ctx context.Context, in protocol.ExpandInput) (protocol.ExpandResult, error) {
+	r, err := a.Store.Request(ctx, in.Request.ID)
+	if err != nil {
+		return protocol.ExpandResult{}, found(err, "reading the request")
+	}
+	if err := a.writeStage(ctx, r, in.Stage); err != nil {
+		var unplaceable *placement.Unplaceable
+		switch {
+		case !errors.As(err, &unplaceable):
+			return protocol.ExpandResult{}, err
+		case in.Stage != bench.StageParent: // a parent that cannot be measured is no failure of its child
+			return protocol.ExpandResult{Failed: err.Error()}, nil
+		}
+	}
+	jobs, err := a.Store.StageJobs(ctx, r.ID, in.Stage)
+	if err != nil {
+		return protocol.ExpandResult{}, err
+	}
+	var queues []string
+	for _, j := range jobs {
+		if j.Status.Open() && !slices.Contains(queues, j.TaskQueue) {
+			queues = append(queues, j.TaskQueue)
+		}
+	}
+	for _, q := range queues {
+		if err := a.handOut(ctx, q, r.ID); err != nil {
+			return protocol.ExpandResult{}, err
+		}
+	}
+	p, err := a.Store.StageProgress(ctx, r.ID, in.Stage, false)
+	if err != nil {
+		return protocol.ExpandResult{}, err
+	}
+	out := protocol.ExpandResult{Counts: counts(p)}
+	// Asked of the record, not of what was handed out above: a repetition of
+	// this activity must name the jobs that the first try handed out.
+	out.HandedOut, err = a.handedOut(ctx, r.ID)
+	return out, err
+}
+
+func (a *Activities) writeStage(ctx context.Context, r store.Request, stage bench.Stage) error {
+	if stage == bench.StageOwn && r.ExpandedAt != nil {
+		return nil
+	}
+	e, err := a.expansion(ctx, r)
+	if err != nil {
+		return err
+	}
+	var wanted store.Expansion
+	switch stage {
+	case bench.StageParent:
+		wanted, err = a.parentJobs(ctx, e)
+	case bench.StageOwn:
+		wanted, err = a.ownJobs(ctx, e)
+	default:
+		return permanent(errors.New("there is no stage " + string(stage)))
+	}
+	if err != nil {
+		return err
+	}
+	if !r.Type.Tracked() {
+		if err := a.Store.StartAdHoc(ctx, r.ID); err != nil {
+			return err
+		}
+	}
+	err = a.Store.ExpandRequest(ctx, r.ID, wanted)
+	if errors.Is(err, store.ErrConflict) {
+		return permanent(err) // the request has ended, or means another job by the same key
+	}
+	return err
+}
+
+// expansion reads what is needed to turn a request into jobs.
+func (a *Activities) expansion(ctx context.Context, r store.Request) (expansion, error) {
+	project, config, err := a.config(ctx, r.Project)
+	if err != nil {
+		return expansion{}, err
+	}
+	pools, err := a.Store.LivePools(ctx, a.OfflineAfter)
+	if err != nil {
+		return expansion{}, err
+	}
+	e := expansion{request: r, project: project, config: config, pools: placementPools(pools), parentClass: map[bench.Target]bench.SizeClass{}}
+	if r.Command != nil {
+		return e, nil
+	}
+	if e.loaded, err = a.Suites.Suite(ctx, project.SuiteHash); err != nil {
+		return e, found(err, "loading the suite of project "+project.Name)
+	}
+	if !r.Type.HasParent() || r.Parent == "" {
+		return e, nil
+	}
+	for _, p := range pools {
+		if e.parentClass[p.Target], err = a.Store.ClassOf(ctx, r.Project, r.Parent, p.Target); err != nil {
+			return e, err
+		}
+	}
+	return e, nil
+}
+
+// ownJobs are the request's jobs without what is stored already.
+func (a *Activities) ownJobs(ctx context.Context, e expansion) (store.Expansion, error) {
+	jobs, err := e.jobs()
+	if err != nil {
+		return store.Expansion{}, err
+	}
+	out := store.Expansion{Stage: bench.StageOwn, Optional: e.optional()}
+	if !e.request.Type.Tracked() { // a person asks for a measurement of one's own
+		out.Jobs = jobs
+		return out, nil
+	}
+	out.Jobs, out.Shared, err = a.lacking(ctx, e, jobs, func(c store.Coverage, tc bench.TestCase) bool { return c.Stored[tc] })
+	return out, err
+}
+
+// parentJobs are jobs of the parent's artifact for what it lacks of what the
+// request measures, where the request measures it. What was tried and failed is
+// not tried for each child again. The parent of a merged commit that nobody has
+// asked for, such as one before the look-back, stays unmeasured.
+func (a *Activities) parentJobs(ctx context.Context, e expansion) (store.Expansion, error) {
+	out := store.Expansion{Stage: bench.StageParent, Optional: e.optional()}
+	r := e.request
+	if r.Parent == "" || (r.Type == bench.Master && r.WaitsFor != r.Parent) {
+		return out, nil
+	}
+	// Once the request's own jobs are there, they say where it was measured.
+	base, err := a.Store.StageJobs(ctx, r.ID, bench.StageOwn)
+	if err != nil {
+		return out, err
+	}
+	if r.ExpandedAt == nil {
+		if base, err = e.jobs(); err != nil {
+			return out, err
+		}
+	}
+	jobs := make([]store.Job, 0, len(base))
+	for _, j := range base {
+		jobs = append(jobs, e.of(r.Parent, j))
+	}
+	out.Jobs, out.Shared, err = a.lacking(ctx, e, jobs, func(c store.Coverage, tc bench.TestCase) bool {
+		_, impossible := c.Impossible[tc]
+		return c.Stored[tc] || impossible
+	})
+	return out, err
+}
+
+// lacking are the jobs without the test cases that are settled where the job
+// runs, and the open jobs that others are part of.
+func (a *Activities) lacking(ctx context.Context, e expansion, jobs []store.Job, settled func(store.Coverage, bench.TestCase) bool) (rest []store.Job, shared []bench.JobKey, err error) {
+	covered := make(map[store.Place]store.Coverage)
+	for _, j := range jobs {
+		place := store.Place{Pool: bench.Pool{Target: j.Target, SizeClass: j.SizeClass, Name: j.Pool}, SuiteHash: j.SuiteHash}
+		c, known := covered[place]
+		if !known {
+			if c, err = a.Store.CoverageOf(ctx, j.Project, j.Tag, place); err != nil {
+				return nil, nil, err
+			}
+			covered[place] = c
+		}
+		var missing []bench.TestCase
+		for _, tc := range j.TestCases {
+			running, open := c.Running[tc]
+			switch {
+			case settled(c, tc):
+			case open:
+				shared = append(shared, running)
+			default:
+				missing = append(missing, tc)
+			}
+		}
+		if len(missing) > 0 {
+			rest = append(rest, e.job(place.Pool, withTestCases(j, missing)))
+		}
+	}
+	slices.Sort(shared)
+	return rest, slices.Compact(shared), nil
+}
+
+func withTestCases(j store.Job, cases []bench.TestCase) store.Job {
+	j.TestCases = cases
+	return j
+}

@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// Coverage is what there is of an artifact in one place, by test case. One that
+// has none of the three is still to be measured.
+type Coverage struct {
+	// Stored test cases have an accepted result, with or without a job row.
+	Stored map[bench.TestCase]bool
+	// Running names the open job that a test case is part of.
+	Running map[bench.TestCase]bench.JobKey
+	// Impossible says why a test case has no result and will have none: the job
+	// that was to measure it, from the same suite, has failed.
+	Impossible map[bench.TestCase]string
+}
+
+// Place is where results are comparable: a pool on its size class.
+type Place struct {
+	bench.Pool
+	// SuiteHash is the suite by whose definition a failure counts.
+	SuiteHash string
+}
+
+// CoverageOf reads what there is of an artifact in a place. Everything is empty
+// for an artifact that nobody has asked for.
+func (s *Store) CoverageOf(ctx context.Context, project, tag string, place Place) (Coverage, error) {
+	c := Coverage{Stored: map[bench.TestCase]bool{}, Running: map[bench.TestCase]bench.JobKey{}, Impossible: map[bench.TestCase]string{}}
+	artifact, err := s.artifact(ctx, project, tag)
+	if errors.Is(err, ErrNotFound) {
+		return c, nil
+	} else if err != nil {
+		return c, wrap("looking artifact "+tag+" up", err)
+	}
+	type row struct {
+		bench.TestCase
+		State string
+		Key   bench.JobKey
+		Why   string
+	}
+	rows, err := all[row](ctx, s.pool, `
+		with here as (
+			select 'stored' as state, r.test_case_id, '' as key, '' as why
+			from latest_result r join job_run n on n.id = r.run_id
+			where r.artifact_id = $1 and r.size_class = $3 and (n.pool = $4 or r.hardware_id in (
+				select c.hardware_id from collector_config c where c.target = $2 and c.size_class = $3 and c.pool = $4))
+			union all
+			select 'running', t.test_case_id, j.key, '' from job_queue j join job_test_case t on t.job_id = j.id
+			where j.artifact_id = $1 and j.target = $2 and j.size_class = $3 and j.pool = $4
+				and j.status in ('queued', 'handed_out', 'in_progress')
+			union all
+			select 'impossible', t.test_case_id, '', j.message from job_queue j join job_test_case_state t on t.job_id = j.id and not t.done
+			where j.artifact_id = $1 and j.target = $2 and j.size_class = $3 and j.pool = $4 and j.status = 'failure' and j.suite_hash = $5
+		)
+		select h.state, h.key, h.why, tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target
+		from here h join test_case tc on tc.id = h.test_case_id`,
+		artifact, place.Target, place.SizeClass, place.Name, place.SuiteHash)
+	if err != nil {
+		return c, wrap("reading what there is of "+tag, err)
+	}
+	for _, r := range rows {
+		switch r.State {
+		case "stored":
+			c.Stored[r.TestCase] = true
+		case "running":
+			c.Running[r.TestCase] = r.Key
+		default:
+			c.Impossible[r.TestCase] = r.Why
+		}
+	}
+	return c, nil
+}
+
+// ClassOf is the size class on which an artifact has most of its results on a
+// target; 0 when it has none.
+func (s *Store) ClassOf(ctx context.Context, project, tag string, target bench.Target) (bench.SizeClass, error) {
+	class, err := value[bench.SizeClass](ctx, s.pool, `
+		select r.size_class from test_result r join artifact a on a.id = r.artifact_id join test_case tc on tc.id = r.test_case_id
+		where a.project = $1 and a.tag = $2 and tc.target = $3 and r.status = 'ok'
+		group by r.size_class order by count(*) desc, r.size_class desc limit 1`, project, tag, target)
+	if errors.Is(err, ErrNotFound) {
+		return 0, nil
+	}
+	return class, wrap("reading the size class of "+tag, err)
+}

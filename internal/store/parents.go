@@ -1,0 +1,301 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// Ancestor is a commit from which a request's artifact was made, directly or over
+// others, and which nobody has asked for yet.
+type Ancestor struct {
+	// ID is what its request will be called, if one is made.
+	ID         bench.RequestID
+	Tag        string
+	Parent     string
+	CommitDate time.Time
+}
+
+// Lineage is what is known of where an artifact comes from.
+type Lineage struct {
+	// Missing are the ancestors without a request, the nearest first, up to the
+	// first that has one or to the end of the look-back.
+	Missing []Ancestor
+	// Note says why there is no parent to wait for, should there be none.
+	Note string
+}
+
+// requested are those of the missing ancestors that are asked for before r: all
+// for a master request. A try build's parent itself is measured in its slot, so
+// only what lies above it is.
+func (l Lineage) requested(r Request) []Ancestor {
+	if r.Type == bench.Try && len(l.Missing) > 0 && l.Missing[0].Tag == r.Parent {
+		return l.Missing[1:]
+	}
+	return l.Missing
+}
+
+// CreateWithAncestors records a request as [Store.CreateRequest] does, together
+// with requests for its missing ancestors, and decides what each of them waits
+// for. created are all that were new, ancestors first.
+func (s *Store) CreateWithAncestors(ctx context.Context, r Request, lineage Lineage) (stored Request, created []Request, err error) {
+	err = s.inTx(ctx, "creating request "+string(r.ID), func(tx pgx.Tx) error {
+		created = nil
+		if err := lock(ctx, tx, "creation of requests"); err != nil { // two lineages must not wait for each other
+			return err
+		}
+		if r.Tag != "" && r.Type.HasParent() {
+			if created, err = requestAncestors(ctx, tx, r, lineage); err != nil {
+				return err
+			}
+			if r.WaitsFor, r.ParentNote, err = waitsFor(ctx, tx, r, lineage); err != nil {
+				return err
+			}
+		}
+		var isNew bool
+		stored, isNew, err = createRequest(ctx, tx, r)
+		if err != nil {
+			return err
+		}
+		if isNew {
+			created = append(created, stored)
+		}
+		return nil
+	})
+	if err != nil {
+		return stored, nil, err
+	}
+	return stored, created, nil
+}
+
+// requestAncestors makes the requests of the missing ancestors, the oldest first.
+func requestAncestors(ctx context.Context, tx pgx.Tx, r Request, lineage Lineage) ([]Request, error) {
+	var created []Request
+	missing := lineage.requested(r)
+	for i, a := range slices.Backward(missing) {
+		ancestor := Request{
+			ID: a.ID, Project: r.Project, Type: bench.Master, Tag: a.Tag, Parent: a.Parent, CommitDate: &a.CommitDate,
+			Standing: bench.Standing{Status: bench.ArtifactsReady}, Submitter: r.Submitter,
+		}
+		var err error
+		if ancestor.WaitsFor, ancestor.ParentNote, err = waitsFor(ctx, tx, ancestor, Lineage{Missing: missing[i+1:], Note: lineage.Note}); err != nil {
+			return nil, err
+		}
+		stored, isNew, err := createRequest(ctx, tx, ancestor)
+		if err != nil && !errors.Is(err, ErrConflict) { // somebody has asked for it in another way: that will do
+			return nil, fmt.Errorf("requesting ancestor %s: %w", a.Tag, err)
+		}
+		if isNew {
+			created = append(created, stored)
+		}
+	}
+	return created, nil
+}
+
+// waitsFor decides what a request with a parent waits for: its parent's request,
+// else that of the nearest ancestor which has one.
+func waitsFor(ctx context.Context, tx pgx.Tx, r Request, lineage Lineage) (tag, note string, err error) {
+	if r.Parent == "" {
+		return "", "no parent is known", nil
+	}
+	above := []string{r.Parent}
+	for _, a := range lineage.Missing {
+		above = append(above, a.Tag, a.Parent)
+	}
+	tag, err = value[string](ctx, tx, `
+		select r.tag from benchmark_request r join unnest($2::text[]) with ordinality as above (tag, place) on above.tag = r.tag
+		where r.project = $1 and r.type <> 'adhoc' and r.id <> $3 order by above.place limit 1`, r.Project, above, r.ID)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		if lineage.Note != "" {
+			return "", lineage.Note, nil
+		}
+		return "", fmt.Sprintf("nobody has asked for its parent %s", r.Parent), nil
+	case err != nil:
+		return "", "", err
+	case tag != r.Parent:
+		return tag, fmt.Sprintf("its parent %s has no request of its own; what is lacking of it is measured together with this one", r.Parent), nil
+	}
+	return tag, "", nil
+}
+
+// announce lets those wait for a tag that were made from it before anybody had
+// asked for it.
+func announce(ctx context.Context, tx pgx.Tx, project, tag string) error {
+	_, err := tx.Exec(ctx, `
+		update benchmark_request set waits_for = $2, parent_note = ''
+		where project = $1 and parent = $2 and type in ('master', 'try') and status in ('waiting_for_artifacts', 'artifacts_ready')`,
+		project, tag)
+	return wrap("telling the children of "+tag, err)
+}
+
+// ChildrenOf lists the open requests that wait for a tag.
+func (s *Store) ChildrenOf(ctx context.Context, project, tag string) ([]bench.RequestID, error) {
+	ids, err := column[bench.RequestID](ctx, s.pool, `
+		select id from benchmark_request where project = $1 and waits_for = $2 and status <> 'completed' order by created_at, id`, project, tag)
+	return ids, wrap("listing the children of "+tag, err)
+}
+
+// ParentDone tells whether what a request waits for is done, so that it may be
+// admitted as far as that is concerned.
+func (s *Store) ParentDone(ctx context.Context, id bench.RequestID) (bool, error) {
+	done, err := value[bool](ctx, s.pool, `
+		select r.waits_for is null or not exists (`+undone+`) from benchmark_request r where r.id = $1`, id)
+	return done, wrap("asking whether the parent of request "+string(id)+" is done", err)
+}
+
+// Notice is a notification that a request's artifacts are ready.
+type Notice struct {
+	Tag    string
+	Parent string // empty: none is known
+}
+
+// NoticeReceipt tells what a notification did.
+type NoticeReceipt struct {
+	Request Request
+	// Duplicate: the same was said before.
+	Duplicate bool
+	// Late: the request had ended, nothing was changed.
+	Late bool
+	// Created are the requests of ancestors that it brought about.
+	Created []Request
+}
+
+// NotifyArtifacts records that a request's artifacts are ready, and under which
+// tag. The same notification again changes nothing, nor does any after the
+// request's end. ErrConflict when the request has, or another request has, the
+// artifact of another name.
+func (s *Store) NotifyArtifacts(ctx context.Context, id bench.RequestID, notice Notice, lineage Lineage) (NoticeReceipt, error) {
+	var receipt NoticeReceipt
+	err := s.inTx(ctx, "recording the artifacts of request "+string(id), func(tx pgx.Tx) error {
+		receipt = NoticeReceipt{}
+		if err := lock(ctx, tx, "creation of requests"); err != nil {
+			return err
+		}
+		r, err := lockRequest(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		deliveries, err := value[int](ctx, tx, `
+			insert into artifact_notice as n (request_id, tag, parent) values ($1, $2, $3)
+			on conflict (request_id, tag, parent) do update set deliveries = n.deliveries + 1, last_at = now()
+			returning n.deliveries`, id, notice.Tag, notice.Parent)
+		if err != nil {
+			return err
+		}
+		receipt.Request, receipt.Duplicate, receipt.Late = r, deliveries > 1, r.Status == bench.Completed
+		switch {
+		case receipt.Late:
+			return nil
+		case r.Tag != "" && r.Tag != notice.Tag:
+			return fmt.Errorf("%w: its artifact is %s, not %s", ErrConflict, r.Tag, notice.Tag)
+		case r.Status != bench.WaitingForArtifacts:
+			receipt.Duplicate = true
+			return nil
+		}
+		r.Tag = notice.Tag
+		if notice.Parent != "" {
+			r.Parent = notice.Parent
+		}
+		receipt.Created, err = ready(ctx, tx, r, lineage)
+		if err != nil {
+			return err
+		}
+		receipt.Request, err = one[Request](ctx, tx, `select `+requestColumns+` from benchmark_request r where r.id = $1`, id)
+		return err
+	})
+	if err != nil {
+		return NoticeReceipt{Request: receipt.Request}, err
+	}
+	return receipt, nil
+}
+
+// ready writes that a waiting request has its artifact.
+func ready(ctx context.Context, tx pgx.Tx, r Request, lineage Lineage) ([]Request, error) {
+	taken, err := column[string](ctx, tx, `
+		select id from benchmark_request where project = $1 and tag = $2 and type <> 'adhoc' and id <> $3`, r.Project, r.Tag, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	if len(taken) > 0 {
+		return nil, fmt.Errorf("%w: artifact %s is request %s's", ErrConflict, r.Tag, taken[0])
+	}
+	var created []Request
+	if r.Type.HasParent() {
+		if created, err = requestAncestors(ctx, tx, r, lineage); err != nil {
+			return nil, err
+		}
+		if r.WaitsFor, r.ParentNote, err = waitsFor(ctx, tx, r, lineage); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := artifactID(ctx, tx, r.Project, r.Tag); err != nil {
+		return nil, err
+	}
+	if _, err := tx.Exec(ctx, `
+		update benchmark_request set tag = $2, parent = nullif($3, ''), waits_for = nullif($4, ''), parent_note = $5,
+			status = 'artifacts_ready', message = ''
+		where id = $1`, r.ID, r.Tag, r.Parent, r.WaitsFor, cleanText(r.ParentNote)); err != nil {
+		return nil, err
+	}
+	return created, announce(ctx, tx, r.Project, r.Tag)
+}
+
+// ExpireArtifacts ends a request that has waited for its artifacts longer than
+// within, by the database's clock; expired tells whether it did.
+func (s *Store) ExpireArtifacts(ctx context.Context, id bench.RequestID, within time.Duration) (expired bool, err error) {
+	tag, err := s.pool.Exec(ctx, `
+		update benchmark_request set status = 'completed', outcome = 'expired', completed_at = now(), jobs_done_at = now(), message = $3
+		where id = $1 and status = 'waiting_for_artifacts' and created_at <= now() - make_interval(secs => $2)`,
+		id, within.Seconds(), fmt.Sprintf("nobody said within %s that its artifacts are ready", within))
+	return tag.RowsAffected() > 0, wrap("expiring request "+string(id), err)
+}
+
+// OlderBuilds lists the try requests of the same pull request that were made
+// before one and have not been admitted.
+func (s *Store) OlderBuilds(ctx context.Context, r Request) ([]Request, error) {
+	older, err := all[Request](ctx, s.pool, `
+		select `+requestColumns+` from benchmark_request r
+		where r.project = $1 and r.type = 'try' and r.pr = $2 and r.id <> $3 and (r.created_at, r.id) < ($4, $3)
+			and r.status in ('waiting_for_artifacts', 'artifacts_ready')
+		order by r.created_at, r.id`, r.Project, r.PR, r.ID, r.CreatedAt)
+	return older, wrap("listing older builds of the pull request of request "+string(r.ID), err)
+}
+
+// keptAdmissions is how many admissions of a project are kept.
+const keptAdmissions = 200
+
+func recordAdmission(ctx context.Context, tx pgx.Tx, project string, id bench.RequestID, a Admission) error {
+	if _, err := tx.Exec(ctx, `insert into admission (project, request_id, policy, state) values ($1, $2, $3, $4)`,
+		project, id, a.Policy, document(a.State, "{}")); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `
+		delete from admission where project = $1 and id <= (
+			select id from admission where project = $1 order by id desc offset $2 limit 1)`, project, keptAdmissions)
+	return err
+}
+
+// AdmissionRecord is one admission, with what it was decided from.
+type AdmissionRecord struct {
+	ID        int64
+	Project   string
+	RequestID bench.RequestID
+	Policy    string
+	State     json.RawMessage
+	At        time.Time
+}
+
+// Admissions lists the admissions of a project that are kept, the oldest first.
+func (s *Store) Admissions(ctx context.Context, project string) ([]AdmissionRecord, error) {
+	as, err := all[AdmissionRecord](ctx, s.pool, `
+		select id, project, request_id, policy, state, at from admission where project = $1 order by id`, project)
+	return as, wrap("listing the admissions of project "+project, err)
+}

@@ -1,0 +1,178 @@
+package workflows
+
+import (
+	"errors"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+)
+
+// stagePhases is how each stage is shown.
+var stagePhases = map[bench.Stage]string{
+	bench.StageBuild:  PhaseBuilding,
+	bench.StageParent: PhaseBackfill,
+	bench.StageOwn:    PhaseRunning,
+}
+
+// runStage writes the jobs of a stage and waits for their ends. The text that
+// comes back says why the request cannot go on.
+func (r *request) runStage(ctx workflow.Context, stage bench.Stage) (failed string, err error) {
+	if err := r.enter(ctx, PhaseExpanding, "the jobs of its stage '"+string(stage)+"' are being written"); err != nil {
+		return "", err
+	}
+	jobs, failed, err := r.expand(ctx, stage)
+	if err != nil || failed != "" {
+		return failed, err
+	}
+	if jobs.Counts.Open == 0 && stage != bench.StageBuild {
+		return "", nil
+	}
+	r.status.Progress = jobs.Counts
+	if err := r.enter(ctx, stagePhases[stage], jobsText(jobs.Counts)); err != nil {
+		return "", err
+	}
+	if err := r.start(ctx, jobs.HandedOut); err != nil {
+		return "", err
+	}
+	end, err := r.awaitJobs(ctx, protocol.ProgressInput{Request: r.ref, Stage: stage})
+	if err != nil {
+		return "", err
+	}
+	if stage == bench.StageBuild && end.Counts.Failure > 0 {
+		return "its artifact could not be built: " + end.Failure, nil
+	}
+	return "", nil
+}
+
+// expand writes the jobs of a stage.
+func (r *request) expand(ctx workflow.Context, stage bench.Stage) (jobs protocol.ExpandResult, failed string, err error) {
+	write := call
+	if !r.facts.Type.Tracked() {
+		write = quick // a person waits
+	}
+	err = write(ctx, expandActivity(), protocol.Expand, protocol.ExpandInput{Request: r.ref, Stage: stage}, &jobs)
+	var application *temporal.ApplicationError
+	if errors.As(err, &application) && application.Type() == protocol.ErrTypePermanent {
+		return jobs, application.Message(), nil
+	}
+	return jobs, jobs.Failed, err
+}
+
+// awaitJobs starts jobs as they are handed out and waits for their ends, until
+// none of the stage is open. What it counted before is r.status.Progress.
+func (r *request) awaitJobs(ctx workflow.Context, ask protocol.ProgressInput) (protocol.ProgressResult, error) {
+	for {
+		if err := r.awaitEnd(ctx); err != nil {
+			return protocol.ProgressResult{}, err
+		}
+		progress, err := r.count(ctx, ask)
+		if err != nil {
+			return progress, err
+		}
+		if progress.Cancelled && !ask.Optional {
+			return progress, temporal.NewCanceledError("the request was cancelled")
+		}
+		if progress.Counts.Open == 0 {
+			return progress, nil
+		}
+		if err := r.start(ctx, progress.HandedOut); err != nil {
+			return progress, err
+		}
+	}
+}
+
+// awaitEnd waits until there is a reason to count: a job has ended, or there was
+// silence. Jobs that are handed out meanwhile are started at once.
+func (r *request) awaitEnd(ctx workflow.Context) error {
+	for {
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			if _, err := r.startSignalled(ctx); err != nil {
+				return err
+			}
+			drain(r.parentDone)
+			drain(r.admitted)
+			drain(r.ended)
+			return workflow.NewContinueAsNewError(ctx, Request, r.in)
+		}
+		if err := wait(ctx, "count again if no signal came", progressRecheck, r.handOut, r.ended); err != nil {
+			return err
+		}
+		handedOut, err := r.startSignalled(ctx)
+		if err != nil {
+			return err
+		}
+		if drain(r.ended) > 0 || handedOut == 0 {
+			return nil
+		}
+	}
+}
+
+func (r *request) count(ctx workflow.Context, ask protocol.ProgressInput) (protocol.ProgressResult, error) {
+	var p protocol.ProgressResult
+	if err := call(ctx, recordActivity("count the request's jobs"), protocol.Progress, ask, &p); err != nil {
+		return p, err
+	}
+	if p.Counts != r.status.Progress {
+		r.status.Progress = p.Counts
+		r.status.Waits = jobsText(p.Counts)
+		r.describe(ctx)
+	}
+	return p, nil
+}
+
+// startSignalled starts every job that hand-out signals have named.
+func (r *request) startSignalled(ctx workflow.Context) (int, error) {
+	n := 0
+	var handOut protocol.HandOut
+	for r.handOut.ReceiveAsync(&handOut) {
+		n += len(handOut.Jobs)
+		if err := r.start(ctx, handOut.Jobs); err != nil {
+			return n, err
+		}
+		handOut = protocol.HandOut{}
+	}
+	return n, nil
+}
+
+// start starts the workflows of jobs. "Already started" is success: a job
+// belongs to every request that waits for it, and to no run of a workflow.
+func (r *request) start(ctx workflow.Context, jobs []protocol.JobInput) error {
+	// Cancelling the request must not cancel jobs that others wait for: which
+	// ones are cancelled is decided over rows.
+	detached, _ := workflow.NewDisconnectedContext(ctx)
+	futures := make([]workflow.ChildWorkflowFuture, 0, len(jobs))
+	for _, job := range jobs {
+		if r.started[job.Key] {
+			continue
+		}
+		r.started[job.Key] = true
+		futures = append(futures, workflow.ExecuteChildWorkflow(workflow.WithChildOptions(detached, jobOptions(job)), protocol.JobWorkflow, job))
+	}
+	for _, f := range futures {
+		err := f.GetChildWorkflowExecution().Get(detached, nil)
+		var already *temporal.ChildWorkflowExecutionAlreadyStartedError
+		if err != nil && !errors.As(err, &already) {
+			return err
+		}
+	}
+	return nil
+}
+
+// jobOptions are the options of a job's workflow as a child of the request that
+// hands it out.
+func jobOptions(job protocol.JobInput) workflow.ChildWorkflowOptions {
+	return workflow.ChildWorkflowOptions{
+		WorkflowID:            bench.JobWorkflowID(job.Project, job.Key),
+		TaskQueue:             protocol.OrchestratorTaskQueue,
+		ParentClosePolicy:     parentClosePolicy,
+		WorkflowIDReusePolicy: jobReusePolicy,
+		StaticSummary:         job.Summary,
+		TypedSearchAttributes: temporal.NewSearchAttributes(jobAttributes(job, PhaseStarting)...),
+		// Each run of the workflow is short; only its task may not hang.
+		WorkflowTaskTimeout: 10 * time.Second,
+	}
+}
