@@ -45,9 +45,11 @@ func requestOptions(project string, id bench.RequestID) client.StartWorkflowOpti
 		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		StaticSummary:                            fmt.Sprintf("request %s of %s", id, project),
+		StaticDetails:                            "waits for an orchestrator to take it up",
 		TypedSearchAttributes: temporal.NewSearchAttributes(
 			protocol.AttrProject.ValueSet(project),
 			protocol.AttrRequest.ValueSet(string(id)),
+			protocol.AttrState.ValueSet(protocol.StateStarting),
 		),
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// Phases of a Job workflow besides [PhaseStarting].
+// Phases of a Job workflow, before it ends as its record says.
 const (
 	PhaseWaiting   = "waiting_for_collector"
 	PhaseBenchmark = "benchmarking"
@@ -44,7 +44,7 @@ type job struct {
 func newJob(ctx workflow.Context, in protocol.JobInput) (*job, error) {
 	j := &job{
 		in:      in,
-		status:  protocol.JobStatus{Project: in.Project, Key: in.Key, Phase: PhaseStarting, TaskQueue: in.TaskQueue, Dispatches: in.Dispatches},
+		status:  protocol.JobStatus{Project: in.Project, Key: in.Key, Phase: PhaseWaiting, TaskQueue: in.TaskQueue, Dispatches: in.Dispatches},
 		reason:  bench.Scheduled,
 		started: workflow.GetSignalChannel(ctx, protocol.SignalRunStarted),
 		log:     log.With(workflow.GetLogger(ctx), "project", in.Project, "job", in.Key),

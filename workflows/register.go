@@ -3,6 +3,7 @@ package workflows
 import (
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
@@ -18,4 +19,21 @@ func Register(r Registry) {
 	r.RegisterWorkflowWithOptions(Job, workflow.RegisterOptions{Name: protocol.JobWorkflow})
 	r.RegisterWorkflowWithOptions(Queue, workflow.RegisterOptions{Name: protocol.QueueWorkflow})
 	r.RegisterWorkflowWithOptions(Reconcile, workflow.RegisterOptions{Name: protocol.ReconcileWorkflow})
+}
+
+// States lists every value that the State search attribute of a workflow takes, by
+// the workflow's type. Each must have a recorded history that replays.
+func States() map[string][]string {
+	return map[string][]string{
+		protocol.RequestWorkflow: {
+			PhaseStarting, PhaseArtifacts, PhaseParent, PhaseAdmission, PhaseExpanding, PhaseBuilding, PhaseBackfill,
+			PhaseRunning, PhaseCompleting, PhaseOptional, PhaseCompleted, PhaseCancelled,
+		},
+		protocol.JobWorkflow: {
+			PhaseWaiting, PhaseBenchmark, PhasePausing, PhaseRecording,
+			string(bench.JobSuccess), string(bench.JobFailure), string(bench.JobCancelled),
+		},
+		protocol.QueueWorkflow:     {PhaseIdle, PhaseAdmitting, PhaseFull},
+		protocol.ReconcileWorkflow: {PhaseRunning, PhaseCompleted},
+	}
 }

@@ -15,7 +15,7 @@ import (
 // Phases of a Request workflow, as its status query and its State search
 // attribute show them.
 const (
-	PhaseStarting   = "starting"
+	PhaseStarting   = protocol.StateStarting
 	PhaseArtifacts  = "waiting_for_artifacts"
 	PhaseParent     = "waiting_for_parent"
 	PhaseAdmission  = "waiting_for_admission"

@@ -171,7 +171,8 @@ func jobOptions(job protocol.JobInput) workflow.ChildWorkflowOptions {
 		ParentClosePolicy:     parentClosePolicy,
 		WorkflowIDReusePolicy: jobReusePolicy,
 		StaticSummary:         job.Summary,
-		TypedSearchAttributes: temporal.NewSearchAttributes(jobAttributes(job, PhaseStarting)...),
+		StaticDetails:         "handed out by `" + bench.RequestWorkflowID(job.Project, job.Request) + "`; waits for an orchestrator to take it up",
+		TypedSearchAttributes: temporal.NewSearchAttributes(jobAttributes(job, PhaseWaiting)...),
 		// Each run of the workflow is short; only its task may not hang.
 		WorkflowTaskTimeout: 10 * time.Second,
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
@@ -18,6 +19,7 @@ func (a *Activities) Expand(ctx context.Context, in protocol.ExpandInput) (proto
 	if err != nil {
 		return protocol.ExpandResult{}, found(err, "reading the request")
 	}
+	a.Points.Reach(ctx, failpoint.Expanding)
 	if err := a.writeStage(ctx, r, in.Stage); err != nil {
 		var unplaceable *placement.Unplaceable
 		switch {

@@ -26,7 +26,15 @@ const (
 	Completing = "completing"
 )
 
-// All lists the points in order.
+// Points outside a job's life, where tests look at what a workflow shows.
+const (
+	// Expanding: the jobs of a stage are about to be written.
+	Expanding = "expanding"
+	// Reconciling: a pass of the reconciliation is about to begin.
+	Reconciling = "reconciling"
+)
+
+// All lists the points of a job's life in order.
 func All() []string {
 	return []string{Fetching, Preparing, Measuring, Uploading, Recording, Completing}
 }

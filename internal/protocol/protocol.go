@@ -76,6 +76,9 @@ func SearchAttributes() []temporal.SearchAttributeKey {
 	return []temporal.SearchAttributeKey{AttrProject, AttrTarget, AttrTag, AttrUser, AttrState, AttrRequest, AttrPR}
 }
 
+// StateStarting is the State of a workflow that no orchestrator has taken up yet.
+const StateStarting = "starting"
+
 // RequestInput starts a Request workflow.
 type RequestInput struct {
 	Project string
