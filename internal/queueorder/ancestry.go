@@ -7,6 +7,15 @@ type ancestry struct {
 	parents  map[string]string // parent tag of each pending tag
 	counts   map[string]int    // unfinished tags reachable from a pending tag, itself included
 	cycles   map[string]int    // for a tag on a cycle, the number of tags on it
+	rings    map[string]ring   // for a tag on a cycle of links, whatever the statuses
+}
+
+// ring is a cycle of parent links. One on which something is finished or running holds nobody up; the links are
+// wrong all the same.
+type ring struct {
+	members int
+	parent  string // of the tag that the ring is looked up by
+	broken  string // a tag on it that is finished or running; empty: none is
 }
 
 func newAncestry(requests []Request, completed map[string]bool) *ancestry {
@@ -16,14 +25,16 @@ func newAncestry(requests []Request, completed map[string]bool) *ancestry {
 		parents:  make(map[string]string, len(requests)),
 		counts:   make(map[string]int, len(requests)),
 		cycles:   map[string]int{},
+		rings:    map[string]ring{},
 	}
 	for tag, done := range completed {
 		if done {
 			a.finished[tag] = true
 		}
 	}
-	owners := make(map[string]Request, len(requests)) // whose parent link stands for a tag
-	for _, r := range requests {
+	owners := make(map[string]*Request, len(requests)) // whose parent link stands for a tag
+	for i := range requests {
+		r := &requests[i]
 		switch {
 		case r.Tag == "":
 		case r.Status == Completed:
@@ -40,7 +51,55 @@ func newAncestry(requests []Request, completed map[string]bool) *ancestry {
 	for tag := range a.parents {
 		a.count(tag)
 	}
+	a.findRings(requests)
 	return a
+}
+
+// findRings follows the links of all requests, finished and running ones included, from each tag once.
+func (a *ancestry) findRings(requests []Request) {
+	links := make(map[string]*Request, len(requests)) // the first request by ID stands for its tag
+	for i := range requests {
+		r := &requests[i]
+		if other, taken := links[r.Tag]; r.Tag != "" && (!taken || compareIdentity(r, other) < 0) {
+			links[r.Tag] = r
+		}
+	}
+	walked := make(map[string]int, len(links)) // from which start a tag was first reached
+	start := 0
+	for tag := range links {
+		start++
+		for walked[tag] == 0 {
+			walked[tag] = start
+			r, known := links[tag]
+			if !known || r.ParentTag == "" {
+				break
+			}
+			tag = r.ParentTag
+		}
+		if r, known := links[tag]; known && r.ParentTag != "" && walked[tag] == start {
+			a.recordRing(tag, links)
+		}
+	}
+}
+
+func (a *ancestry) recordRing(tag string, links map[string]*Request) {
+	var tags []string
+	broken := ""
+	for at := tag; len(tags) == 0 || at != tag; at = links[at].ParentTag {
+		tags = append(tags, at)
+		if (a.finished[at] || a.running[at]) && (broken == "" || at < broken) {
+			broken = at
+		}
+	}
+	for _, at := range tags {
+		a.rings[at] = ring{members: len(tags), parent: links[at].ParentTag, broken: broken}
+	}
+}
+
+// ring returns the cycle of links that the request's own link is part of.
+func (a *ancestry) ring(r Request) (ring, bool) {
+	on, found := a.rings[r.Tag]
+	return on, found && r.Tag != "" && on.parent == r.ParentTag
 }
 
 // settled reports whether a link to the tag holds nobody back in the order: there is no such parent, or it is

@@ -68,6 +68,29 @@ func (h history) onCycle(r queueorder.Request) bool {
 	return r.Tag != "" && holder != nil && holder.ParentTag == r.ParentTag && slices.Contains(h.ancestors(r), r.Tag)
 }
 
+// linked reports whether the links from a request lead back to it, through whatever statuses.
+func (h history) linked(r queueorder.Request) bool {
+	first := func(tag string) *queueorder.Request {
+		var first *queueorder.Request
+		for i, s := range h.requests {
+			if tag != "" && s.Tag == tag && (first == nil || s.ID < first.ID) {
+				first = &h.requests[i]
+			}
+		}
+		return first
+	}
+	own := first(r.Tag)
+	if own == nil || own.ParentTag != r.ParentTag {
+		return false
+	}
+	for at, steps := first(r.ParentTag), 0; at != nil && steps <= len(h.requests); at, steps = first(at.ParentTag), steps+1 {
+		if at.Tag == r.Tag {
+			return true
+		}
+	}
+	return false
+}
+
 func (h history) group(r queueorder.Request) int {
 	if r.Status == queueorder.InProgress {
 		return 1
@@ -92,11 +115,10 @@ func (h history) key(r queueorder.Request, policy queueorder.Policy) (beforeName
 	case 1:
 		return group + moment(r.CreatedAt) + identity, ""
 	case 2:
-		day := func(t time.Time) string { return t.UTC().Format(time.DateOnly) }
-		if r.CommitDate.IsZero() {
-			return group + day(r.CreatedAt), identity
+		if r.CommitDate.IsZero() { // asked for by hand: the day counts
+			return group + r.CreatedAt.UTC().Format(time.DateOnly) + "T00:00:00.000000000", identity
 		}
-		return group + day(r.CommitDate), identity
+		return group + moment(r.CommitDate), identity
 	case 3:
 		level := fmt.Sprintf("%09d", len(h.ancestors(r)))
 		if policy == queueorder.Upstream {
@@ -172,7 +194,7 @@ func randomHistory(random *rand.Rand) history {
 			}[random.IntN(7)],
 		}
 		if random.IntN(3) > 0 {
-			r.CommitDate = start.AddDate(0, 0, -random.IntN(2))
+			r.CommitDate = start.AddDate(0, 0, -random.IntN(2)).Add(time.Duration(random.IntN(2)) * time.Second)
 		}
 		h.requests = append(h.requests, r)
 	}

@@ -13,7 +13,8 @@ import (
 // The groups and the keys within each:
 //
 //  1. in progress: by creation time;
-//  2. releases whose artifacts are ready: by date, then name (see [CompareVersions]);
+//  2. releases whose artifacts are ready: by date (an instant, see [Request.CommitDate]), then name (see
+//     [CompareVersions]);
 //  3. other requests whose artifacts are ready: by topological index (see [Position.Level]), then, with the policy
 //     [Spec], master before try, pull request number, creation time; with [Upstream] the number comes before the
 //     type;
@@ -39,15 +40,21 @@ func Order(requests []Request, completed map[string]bool, policy Policy) []Posit
 		p.Level, p.InCycle = links.level(r)
 		positions = append(positions, p)
 	}
-	slices.SortFunc(positions, func(a, b Position) int { return compare(a, b, policy) })
+	sorted := make([]*Position, len(positions)) // a position is large: it moves once
 	for i := range positions {
-		p := &positions[i]
+		sorted[i] = &positions[i]
+	}
+	slices.SortFunc(sorted, func(a, b *Position) int { return compare(a, b, policy) })
+	out := make([]Position, len(positions))
+	for i := range out {
+		out[i] = *sorted[i]
+		p := &out[i]
 		p.Place = i
 		p.Reason = reason(*p, links)
 		p.Blocked = blocked(*p, links)
 		p.Admissible = p.Blocked == ""
 	}
-	return positions
+	return out
 }
 
 func groupOf(r Request) Group {
@@ -63,7 +70,7 @@ func groupOf(r Request) Group {
 	}
 }
 
-func compare(a, b Position, policy Policy) int {
+func compare(a, b *Position, policy Policy) int {
 	if c := cmp.Compare(a.Group, b.Group); c != 0 {
 		return c
 	}
@@ -77,7 +84,7 @@ func compare(a, b Position, policy Policy) int {
 			CompareVersions(a.Request.Tag, b.Request.Tag),
 		)
 	case GroupReady:
-		c = cmp.Or(cmp.Compare(a.Level, b.Level), compareReady(a.Request, b.Request, policy))
+		c = cmp.Or(cmp.Compare(a.Level, b.Level), compareReady(&a.Request, &b.Request, policy))
 	case GroupWaiting:
 		c = cmp.Or(
 			cmp.Compare(a.Request.PR, b.Request.PR),
@@ -87,10 +94,10 @@ func compare(a, b Position, policy Policy) int {
 	if c != 0 {
 		return c
 	}
-	return compareIdentity(a.Request, b.Request)
+	return compareIdentity(&a.Request, &b.Request)
 }
 
-func compareReady(a, b Request, policy Policy) int {
+func compareReady(a, b *Request, policy Policy) int {
 	byType := cmp.Compare(typeRank(a.Type), typeRank(b.Type))
 	byNumber := cmp.Compare(a.PR, b.PR)
 	byTime := a.CreatedAt.Compare(b.CreatedAt)
@@ -101,7 +108,7 @@ func compareReady(a, b Request, policy Policy) int {
 }
 
 // compareIdentity is the final tie-break: 0 only for requests that are equal in every field.
-func compareIdentity(a, b Request) int {
+func compareIdentity(a, b *Request) int {
 	return cmp.Or(
 		strings.Compare(a.Tag, b.Tag),
 		strings.Compare(a.ID, b.ID),
@@ -127,12 +134,12 @@ func typeRank(t Type) int {
 	}
 }
 
-// releaseDate is a release's calendar day (UTC): releases of one day are ordered by their versions, whenever in that day
-// they were published or asked for.
+// releaseDate is the instant that orders a release: its own date as it was given, to the last digit. One that was asked
+// for without a date has the calendar day (UTC) of the asking, so that several asked for in a row are ordered by their
+// versions.
 func releaseDate(r Request) time.Time {
-	at := r.CommitDate
-	if at.IsZero() {
-		at = r.CreatedAt
+	if r.CommitDate.IsZero() {
+		return r.CreatedAt.UTC().Truncate(24 * time.Hour)
 	}
-	return at.UTC().Truncate(24 * time.Hour)
+	return r.CommitDate
 }

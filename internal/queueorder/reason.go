@@ -10,11 +10,11 @@ func reason(p Position, links *ancestry) string {
 	r := p.Request
 	switch p.Group {
 	case GroupInProgress:
-		return "in progress, before everything that has not started"
+		return "in progress, before everything that has not started" + ringNote(p, links)
 	case GroupReleases:
-		return fmt.Sprintf("release of %s, before all commits", day(releaseDate(r)))
+		return fmt.Sprintf("release of %s, before all commits%s", date(releaseDate(r)), ringNote(p, links))
 	case GroupWaiting:
-		return fmt.Sprintf("waits for its artifacts, behind all whose artifacts are ready; %s", number(r))
+		return fmt.Sprintf("waits for its artifacts, behind all whose artifacts are ready; %s%s", number(r), ringNote(p, links))
 	}
 	var b strings.Builder
 	b.WriteString("artifacts ready; ")
@@ -24,13 +24,27 @@ func reason(p Position, links *ancestry) string {
 	case p.InCycle:
 		fmt.Fprintf(&b, "part of a cycle of %d requests that are each other's ancestors", p.Level)
 	case p.Level == 0:
-		b.WriteString("no unfinished ancestor")
+		b.WriteString("no unfinished ancestor" + ringNote(p, links))
 	default:
-		fmt.Fprintf(&b, "behind %s, the nearest is %s%s",
-			plural(p.Level, "unfinished ancestor"), r.ParentTag, parentNote(r, links))
+		fmt.Fprintf(&b, "behind %s, the nearest is %s%s%s",
+			plural(p.Level, "unfinished ancestor"), r.ParentTag, parentNote(r, links), ringNote(p, links))
 	}
 	fmt.Fprintf(&b, "; %s, %s", typeName(r.Type), number(r))
 	return b.String()
+}
+
+// ringNote tells a member of a cycle of links that it is one, where its place does not come from that.
+func ringNote(p Position, links *ancestry) string {
+	on, member := links.ring(p.Request)
+	switch {
+	case !member:
+		return ""
+	case on.broken == "":
+		return fmt.Sprintf("; its parent links form a cycle of %s", plural(on.members, "request"))
+	default:
+		return fmt.Sprintf("; its parent links form a cycle of %s, which holds nobody up since %s is finished or in progress",
+			plural(on.members, "request"), on.broken)
+	}
 }
 
 func parentNote(r Request, links *ancestry) string {
@@ -78,11 +92,17 @@ func number(r Request) string {
 	return fmt.Sprintf("pull request %d", r.PR)
 }
 
-func day(t time.Time) string {
-	if t.IsZero() {
+// date is the day, with the time where one was given.
+func date(t time.Time) string {
+	t = t.UTC()
+	switch {
+	case t.IsZero():
 		return "unknown date"
+	case t.Equal(t.Truncate(24 * time.Hour)):
+		return t.Format(time.DateOnly)
+	default:
+		return t.Format(time.RFC3339Nano)
 	}
-	return t.Format(time.DateOnly)
 }
 
 func plural(n int, noun string) string {

@@ -49,8 +49,8 @@ type Request struct {
 	PR int
 	// CreatedAt is when the request was made.
 	CreatedAt time.Time
-	// CommitDate is the date of the release or commit. A release without one has that of CreatedAt; of
-	// releases, the calendar day (UTC) counts.
+	// CommitDate is the date of the release or commit, compared as the instant that it is. A release without
+	// one has the calendar day (UTC) of CreatedAt, from its first instant.
 	CommitDate time.Time
 	// Status is the request's status.
 	Status Status
@@ -100,7 +100,8 @@ type Position struct {
 	// Reason says in words why the request stands where it stands.
 	Reason string
 	// Admissible is set when the request may start now, as far as it alone is concerned: its artifacts are ready
-	// and its parent is finished (a running parent is not). How many may run at once is the caller's decision.
+	// and its parent is finished (a running parent is not), for a try build as for a commit. How many may run at
+	// once is the caller's decision.
 	Admissible bool
 	// Blocked says in words why the request is not admissible; empty if it is.
 	Blocked string

@@ -27,7 +27,8 @@ import (
 //	reason <id> <words>      the reason contains these words
 //	blocked <id> <words>     the request may not start, and why contains these words
 //
-// The tag defaults to the ID, the type to master, the status to artifacts_ready. created and date are days.
+// The tag defaults to the ID, the type to master, the status to artifacts_ready. created and date are days, or
+// instants as in RFC 3339.
 
 func TestStories(t *testing.T) {
 	t.Parallel()
@@ -130,9 +131,9 @@ func (s *story) request(t *testing.T, id string, fields []string) queueorder.Req
 		case "pr":
 			r.PR, err = strconv.Atoi(value)
 		case "created":
-			r.CreatedAt, err = time.Parse(time.DateOnly, value)
+			r.CreatedAt, err = instant(value)
 		case "date":
-			r.CommitDate, err = time.Parse(time.DateOnly, value)
+			r.CommitDate, err = instant(value)
 		case "status":
 			r.Status = queueorder.Status(value)
 		default:
@@ -141,4 +142,11 @@ func (s *story) request(t *testing.T, id string, fields []string) queueorder.Req
 		require.NoError(t, err, s.line)
 	}
 	return r
+}
+
+func instant(text string) (time.Time, error) {
+	if day, err := time.Parse(time.DateOnly, text); err == nil {
+		return day, nil
+	}
+	return time.Parse(time.RFC3339, text)
 }
