@@ -29,7 +29,7 @@ import (
 // need none.
 func newClientCommands() []*cobra.Command {
 	return []*cobra.Command{
-		newSubmit(), newStatus(), newRequest(), newJob(), newLogs(), newCompare(), newResults(), newProject(), newInfo(),
+		newSubmit(), newStatus(), newRequest(), newQueue(), newJob(), newLogs(), newCompare(), newResults(), newProject(), newInfo(),
 		newBench(), newSuite(), newVersion(),
 	}
 }

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchloom/benchloom/internal/cli"
+	"github.com/benchloom/benchloom/internal/queuefile"
+	"github.com/benchloom/benchloom/internal/queueorder"
+)
+
+// maxQueueFile bounds a queue's state in bytes: some 200,000 requests.
+const maxQueueFile = 64 << 20
+
+func newQueueSimulate() *cobra.Command {
+	var file, output string
+	policy := string(queueorder.Spec)
+	cmd := &cobra.Command{
+		Use:   "simulate --file FILE",
+		Short: "Order the requests of a file as the service would",
+		Long: `Orders the requests of a file by the rules of the service, which need not run, and
+says why each stands where it stands. The file, or standard input for "-", is
+
+  {"requests": [{"id": "r1", "tag": "c2", "type": "master", "parent": "c1", "pr": 7,
+                 "created_at": "2026-01-31T12:00:00Z", "commit_date": null,
+                 "status": "artifacts_ready"}],
+   "completed": ["c1"]}
+
+Types are release, master and try; statuses waiting_for_artifacts,
+artifacts_ready, in_progress and completed; times are RFC 3339. Required are
+type, created_at, status, and one of id and tag. Whatever the command does not
+know is an error that names it.
+
+The policy "spec" puts master before try, then the lower pull request number;
+"upstream" the number before the type.`,
+		Example: `  benchloom queue simulate --file state.json
+  benchloom queue simulate --file - -o json --policy upstream < state.json`,
+		Args: exactArgs(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				return usage(errors.New("--file is missing; name a file with a queue's state, or - for standard input"))
+			}
+			text, err := readQueueFile(file, cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			requests, completed, err := queuefile.Decode(text)
+			if err != nil {
+				return fmt.Errorf("%s: %w", file, err)
+			}
+			order := queuefile.NewOrder(queueorder.Order(requests, completed, queueorder.Policy(policy)))
+			return show(cmd, output, order, cli.Order)
+		},
+	}
+	cmd.Flags().StringVar(&file, "file", "", "file with a queue's state; - for standard input")
+	choice := &choice{value: &policy, valid: []string{string(queueorder.Spec), string(queueorder.Upstream)}}
+	cmd.Flags().Var(choice, "policy", "order of requests: spec, upstream")
+	choice.complete(cmd, "policy")
+	outputFlag(cmd, &output, formatTable, formatJSON)
+	return cmd
+}
+
+func readQueueFile(name string, in io.Reader) ([]byte, error) {
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("reading the queue's state: %w", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxQueueFile+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the queue's state from %s: %w", name, err)
+	case len(text) > maxQueueFile:
+		return nil, fmt.Errorf("reading the queue's state from %s: it is larger than %d MB", name, maxQueueFile>>20)
+	}
+	return text, nil
+}
