@@ -1,0 +1,225 @@
+package estimate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// Shape is what a job is, whatever artifact it measures.
+type Shape struct {
+	Project string
+	Kind    bench.JobKind
+	Target  bench.Target
+	Backend string
+	Profile string
+	// Cases identifies its test cases: the same text for the same ones, iterated as often.
+	Cases string
+	// CaseCount is their number.
+	CaseCount int
+}
+
+// kin is what jobs that differ in their test cases share.
+func (s Shape) kin() Shape {
+	s.Cases, s.CaseCount = "", 0
+	return s
+}
+
+// Place is where a job runs.
+type Place struct {
+	SizeClass bench.SizeClass
+	Pool      string
+}
+
+// Past is a job that ended with success.
+type Past struct {
+	Shape Shape
+	Place Place
+	// Took is how long collectors worked on it in all: its runs, without the time between them.
+	Took time.Duration
+	// Ended orders a history: of more than [Recent] jobs the last ones count.
+	Ended time.Time
+}
+
+// Recent is how many of the last jobs that are alike an estimate rests on: what came before says less of today's suite and
+// machines.
+const Recent = 10
+
+// DefaultJob is assumed for a job when nothing like it has ever run.
+const DefaultJob = 10 * time.Minute
+
+// Basis is what an estimated duration rests on, the best first.
+type Basis int
+
+const (
+	// OwnHistory: the same job for other artifacts, in the same pool on the same size class.
+	OwnHistory Basis = iota
+	// SameClass: the same job on the same size class in other pools.
+	SameClass
+	// OtherClass: the same job on other size classes, as it was there.
+	OtherClass
+	// Kin: jobs of the same kind, target, backend and profile with other test cases, by the number of test cases.
+	Kin
+	// SameKind: the project's jobs of the same kind, by the number of test cases.
+	SameKind
+	// Assumed: nothing like it has run.
+	Assumed
+)
+
+// String says it in words that follow "1 job" or "2 jobs".
+func (b Basis) String() string {
+	switch b {
+	case OwnHistory:
+		return "by the same job's history in its pool"
+	case SameClass:
+		return "by the same job's history in other pools of its size class"
+	case OtherClass:
+		return "by the same job's history on other size classes"
+	case Kin:
+		return "by jobs with the same profile and other test cases"
+	case SameKind:
+		return "by the project's jobs of that kind"
+	default:
+		return fmt.Sprintf("assumed to take %.0f minutes, nothing like it has run", DefaultJob.Minutes())
+	}
+}
+
+// History answers how long jobs take. Make one with [NewHistory].
+type History struct {
+	exact   map[exactKey]*typical
+	class   map[classKey]*typical
+	shape   map[Shape]*typical
+	perCase map[Shape]*typical // by kin, per test case
+	kind    map[kindKey]*typical
+}
+
+type exactKey struct {
+	shape Shape
+	place Place
+}
+
+type classKey struct {
+	shape Shape
+	class bench.SizeClass
+}
+
+type kindKey struct {
+	project string
+	kind    bench.JobKind
+}
+
+// typical is the median of the last durations. The median is not moved by the one job that hung for an hour.
+type typical struct {
+	took   []time.Duration // latest first
+	median time.Duration
+}
+
+func (t *typical) add(d time.Duration) {
+	if len(t.took) < Recent {
+		t.took = append(t.took, d)
+	}
+}
+
+func (t *typical) settle() {
+	sorted := slices.Sorted(slices.Values(t.took))
+	middle := len(sorted) / 2
+	t.median = sorted[middle]
+	if len(sorted)%2 == 0 {
+		t.median = sorted[middle-1] + (sorted[middle]-sorted[middle-1])/2
+	}
+}
+
+// times is the typical duration of n test cases where the median is that of one.
+func (t *typical) times(n int) time.Duration {
+	return time.Duration(int64(t.median) * int64(max(1, n)))
+}
+
+// NewHistory makes a history of jobs in any order. Negative durations count as zero.
+func NewHistory(past []Past) *History {
+	h := &History{
+		exact: map[exactKey]*typical{}, class: map[classKey]*typical{}, shape: map[Shape]*typical{},
+		perCase: map[Shape]*typical{}, kind: map[kindKey]*typical{},
+	}
+	past = slices.Clone(past)
+	slices.SortFunc(past, func(a, b Past) int { // equal ends: the order of the input must not matter
+		return cmp.Or(b.Ended.Compare(a.Ended), cmp.Compare(a.Took, b.Took))
+	})
+	for _, p := range past {
+		took := max(0, p.Took)
+		note(h.exact, exactKey{p.Shape, p.Place}, took)
+		note(h.class, classKey{p.Shape, p.Place.SizeClass}, took)
+		note(h.shape, p.Shape, took)
+		each := took / time.Duration(max(1, p.Shape.CaseCount))
+		note(h.perCase, p.Shape.kin(), each)
+		note(h.kind, kindKey{p.Shape.Project, p.Shape.Kind}, each)
+	}
+	settle(h.exact)
+	settle(h.class)
+	settle(h.shape)
+	settle(h.perCase)
+	settle(h.kind)
+	return h
+}
+
+func note[K comparable](m map[K]*typical, key K, took time.Duration) {
+	if m[key] == nil {
+		m[key] = &typical{}
+	}
+	m[key].add(took)
+}
+
+func settle[K comparable](m map[K]*typical) {
+	for _, t := range m {
+		t.settle()
+	}
+}
+
+// Job is how long a job is expected to take as a whole, and what that rests on.
+func (h *History) Job(s Shape, at Place) (time.Duration, Basis) {
+	if t := h.exact[exactKey{s, at}]; t != nil {
+		return t.median, OwnHistory
+	}
+	if t := h.class[classKey{s, at.SizeClass}]; t != nil {
+		return t.median, SameClass
+	}
+	if t := h.shape[s]; t != nil {
+		return t.median, OtherClass
+	}
+	if t := h.perCase[s.kin()]; t != nil {
+		return t.times(s.CaseCount), Kin
+	}
+	if t := h.kind[kindKey{s.Project, s.Kind}]; t != nil {
+		return t.times(s.CaseCount), SameKind
+	}
+	return DefaultJob, Assumed
+}
+
+// Rest is how long a job still takes that is expected to take the given time as a whole and has run for elapsed. One that
+// is overdue is given another tenth of what it has taken: the longer it has been late, the later it may become.
+func Rest(expected, elapsed time.Duration) time.Duration {
+	elapsed = max(0, elapsed)
+	return max(expected-elapsed, elapsed/10)
+}
+
+// Words says what the durations of several jobs rest on: "3 jobs by …, 1 job by …".
+func Words(bases []Basis) string {
+	counts := map[Basis]int{}
+	for _, b := range bases {
+		counts[b]++
+	}
+	var parts []string
+	for b := OwnHistory; b <= Assumed; b++ {
+		switch n := counts[b]; n {
+		case 0:
+		case 1:
+			parts = append(parts, "1 job "+b.String())
+		default:
+			parts = append(parts, fmt.Sprintf("%d jobs %s", n, b))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
