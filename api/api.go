@@ -111,6 +111,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 	s.registerProjects()
 	s.registerSuites()
 	s.registerRequests()
+	s.registerQueue()
 	s.registerJobs()
 	s.registerResults()
 	s.registerCollectors()

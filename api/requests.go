@@ -150,6 +150,9 @@ func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclie
 	if r.Status == bench.InProgress {
 		out.Progress.EstimateSeconds = estimate(jobs, p, s.Now())
 	}
+	if out.Estimate, err = s.estimateOf(ctx, r); err != nil {
+		return nil, err
+	}
 	return answer(out, nil)
 }
 

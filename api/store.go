@@ -53,6 +53,7 @@ type Requests interface {
 	JobProgress(ctx context.Context, id bench.RequestID) (store.JobProgress, error)
 	MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error
 	Admissions(ctx context.Context, project string) ([]store.AdmissionRecord, error)
+	QueueSnapshot(ctx context.Context, project string, offlineAfter time.Duration) (store.QueueSnapshot, error)
 }
 
 // Jobs is where jobs are recorded.

@@ -11,7 +11,9 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/queuefile"
 	"github.com/benchloom/benchloom/internal/queueorder"
+	"github.com/benchloom/benchloom/internal/queueview"
 	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -107,10 +109,12 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 	}
 	state := protocol.QueueState{Slots: config.Slots()}
 	_, err = a.Store.Admit(ctx, in.Project, config.Slots(), func(open []store.Request, done map[string]bool) (store.Admission, error) {
-		admission := store.Admission{Policy: string(queuePolicy(config))}
+		admission := store.Admission{Policy: string(queueview.Policy(config))}
 		state.Next = nil
-		for _, p := range queueorder.Order(queueRequests(open), done, queuePolicy(config)) {
+		requests, running := queueview.Requests(open), 0
+		for _, p := range queueorder.Order(requests, done, queueview.Policy(config)) {
 			if p.Request.Status == queueorder.InProgress {
+				running++
 				continue
 			}
 			state.Next = append(state.Next, protocol.QueueEntry{ID: bench.RequestID(p.Request.ID), Tag: p.Request.Tag, Reason: p.Reason})
@@ -118,7 +122,12 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 				admission.Next = append(admission.Next, bench.RequestID(p.Request.ID))
 			}
 		}
-		return admission, nil
+		if running >= state.Slots || len(admission.Next) == 0 {
+			return admission, nil // nobody is admitted: there is nothing to record
+		}
+		var err error
+		admission.State, err = queuefile.Encode(requests, done)
+		return admission, err
 	})
 	if err != nil {
 		return state, err
@@ -152,27 +161,6 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 		}
 	}
 	return state, nil
-}
-
-func queuePolicy(c bench.ProjectConfig) queueorder.Policy {
-	if c.Queue.Policy == "upstream" {
-		return queueorder.Upstream
-	}
-	return queueorder.Spec
-}
-
-func queueRequests(open []store.Request) []queueorder.Request {
-	out := make([]queueorder.Request, len(open))
-	for i, r := range open {
-		out[i] = queueorder.Request{
-			ID: string(r.ID), Tag: r.Tag, Type: queueorder.Type(r.Type), ParentTag: r.WaitsFor, PR: r.PR,
-			CreatedAt: r.CreatedAt, Status: queueorder.Status(r.Status),
-		}
-		if r.CommitDate != nil {
-			out[i].CommitDate = *r.CommitDate
-		}
-	}
-	return out
 }
 
 // Progress counts the jobs of a stage of a request and names those handed out to

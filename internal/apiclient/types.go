@@ -111,6 +111,7 @@ type AdmissionList struct {
 // RequestDetail is a request with everything below it.
 type RequestDetail struct {
 	Request
+	Estimate
 	Progress Progress        `json:"progress"`
 	Jobs     []Job           `json:"jobs"`
 	Runs     []Run           `json:"runs"`

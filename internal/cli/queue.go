@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"strconv"
+	"strings"
+	"time"
 
+	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/queuefile"
 )
 
@@ -25,4 +29,61 @@ func yes(b bool) string {
 		return "yes"
 	}
 	return "no"
+}
+
+// Queue writes a project's queue.
+func Queue(w io.Writer, q apiclient.Queue, v View) error {
+	if len(q.Requests) == 0 {
+		return write(w, "No request of "+q.Project+" is open.\n")
+	}
+	t := NewTable(Column{Heading: "position", Right: true}, Column{Heading: "request"}, Column{Heading: "tag"}, Column{Heading: "type"},
+		Column{Heading: "PR", Right: true}, Column{Heading: "status"}, Column{Heading: "starts"}, Column{Heading: "ends"},
+		Column{Heading: "waits for"}, Column{Heading: "reason", Flex: true})
+	for _, e := range q.Requests {
+		number := ""
+		if e.PR > 0 {
+			number = strconv.Itoa(e.PR)
+		}
+		t.Row(strconv.Itoa(e.Position), string(e.ID), e.Tag, string(e.Type), number, words(e.Status), away(v.Now, e.EstimatedStart), away(v.Now, e.EstimatedEnd),
+			e.Blocked, e.Reason)
+	}
+	if err := t.Write(w, v.Width); err != nil {
+		return err
+	}
+	return write(w, fmt.Sprintf("\norder %s, %s at a time\n", q.Policy, Plural(q.MaxInProgress, "request")))
+}
+
+// away is when something was or will be; empty when nobody knows.
+func away(now time.Time, at *time.Time) string {
+	switch {
+	case at == nil:
+		return ""
+	case at.Sub(now).Abs() < time.Second: // what the API rounds to
+		return "now"
+	case !at.After(now):
+		return Ago(now, *at)
+	}
+	return "in " + Duration(at.Sub(now))
+}
+
+// foreseen is when a request is expected to start, unless it has, and to end; empty when nobody knows.
+func foreseen(now time.Time, d apiclient.RequestDetail) string {
+	var parts []string
+	if d.AdmittedAt == nil && d.EstimatedStart != nil {
+		parts = append(parts, "starts "+clock(now, *d.EstimatedStart))
+	}
+	if d.EstimatedEnd != nil {
+		parts = append(parts, "ends "+clock(now, *d.EstimatedEnd))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// clock is a time of day with how far away that is; with the day when it is another one.
+func clock(now, at time.Time) string {
+	at = at.In(now.Location())
+	layout := "15:04"
+	if at.Format(time.DateOnly) != now.Format(time.DateOnly) {
+		layout = "2006-01-02 15:04"
+	}
+	return at.Format(layout) + " (" + away(now, &at) + ")"
 }

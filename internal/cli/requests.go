@@ -84,6 +84,7 @@ func Request(w io.Writer, d apiclient.RequestDetail, v View) error {
 		[2]string{"parent", strings.TrimSpace(d.Parent + " " + parenthesised(d.ParentNote))}, [2]string{"waits for", d.WaitsFor},
 		[2]string{"date", date}, [2]string{"selection", Selection(d.Selection)},
 		[2]string{"status", Standing(d.Request)}, [2]string{"message", d.Message}, [2]string{"progress", Progress(d.Progress)},
+		[2]string{"expected", foreseen(v.Now, d)}, [2]string{"estimate", d.EstimateBasis},
 		[2]string{"baseline", d.Baseline}, [2]string{"submitter", d.Submitter}, [2]string{"created", moment(v.Now, &d.CreatedAt)},
 		[2]string{"admitted", moment(v.Now, d.AdmittedAt)}, [2]string{"jobs done", moment(v.Now, d.JobsDoneAt)},
 		[2]string{"completed", moment(v.Now, d.EndedAt)}, [2]string{"took", took}, [2]string{"workflow", d.WorkflowID})

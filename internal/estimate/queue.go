@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -62,43 +61,59 @@ var never = math.Inf(1)
 
 // Forecasts plays the queue through and returns what becomes of each request, in the order of Queue.Requests.
 //
-// Requests are admitted strictly in order: one that waits for its parent holds up those behind it, where the service would
-// let them pass. With one slot it makes no difference, as a parent stands before its children. In return, while every
-// pool has a live collector, no estimate becomes later by more collectors, more slots or shorter jobs, which a simulation
-// that overtakes cannot promise. A pool without one has jobs that never end; what waits for them is passed over.
+// Whenever a slot is free, the first request in order is admitted whose parent has ended. Among requests without parents,
+// and with one slot, nobody ever passes another one; then, while every pool has a live collector, no forecast becomes later
+// by more collectors, more slots or shorter jobs. (Where requests pass each other, as they may with several slots, help for
+// one can come at the cost of another, in the forecast as in fact.)
 func Forecasts(q Queue) []Forecast {
-	s := &simulation{now: q.Now, pools: map[string]*pool{}, ends: map[string]float64{}}
-	for name, n := range q.Collectors {
-		s.pools[name] = &pool{free: make(times, max(0, n))}
-	}
-	s.occupy(q)
-	s.slots = make(times, max(1, q.Slots))
-	out := make([]Forecast, len(q.Requests))
+	s := newSimulation(q)
 	// Those that run have their slots, whatever their number.
 	for i, r := range q.Requests {
-		if r.Admitted {
-			out[i] = s.play(r, i, 0)
+		if r.Admitted || r.NoSlot {
+			s.play(i, 0)
 		}
+	}
+	s.queue()
+	for s.admitNext() {
 	}
 	for i, r := range q.Requests {
 		switch {
-		case r.Admitted:
+		case s.played[i]:
 		case r.Unforeseeable != "":
-			out[i] = Forecast{Why: r.Unforeseeable}
+			s.out[i].Why = r.Unforeseeable
+		case s.waits.seen[i]:
+			s.out[i].Why = "waits for requests whose end is not known"
 		default:
-			out[i] = s.admit(r, i)
+			s.out[i].Why = fmt.Sprintf("waits for request %s, which has no estimate", r.Parent)
 		}
 	}
-	return out
+	return s.out
 }
 
 type simulation struct {
-	now   time.Time
-	pools map[string]*pool
-	slots times
-	ends  map[string]float64 // seconds from now, by request
-	busy  []float64          // by request, when the last of its running jobs ends
-	last  float64            // when the last request was admitted
+	Queue
+	out      []Forecast
+	pools    map[string]*pool
+	slots    times     // when each is free
+	last     float64   // when the last request was admitted
+	busy     []float64 // by request, when the last of its running jobs ends
+	played   []bool    // by request
+	ends     map[string]float64
+	children map[string][]int // by parent, those that wait for it
+	waits    turns
+}
+
+func newSimulation(q Queue) *simulation {
+	s := &simulation{
+		Queue: q, out: make([]Forecast, len(q.Requests)), pools: map[string]*pool{}, slots: make(times, max(1, q.Slots)),
+		busy: make([]float64, len(q.Requests)), played: make([]bool, len(q.Requests)), ends: map[string]float64{}, children: map[string][]int{},
+		waits: turns{seen: map[int]bool{}},
+	}
+	for name, n := range q.Collectors {
+		s.pools[name] = &pool{free: make(times, max(0, n))}
+	}
+	s.occupy()
+	return s
 }
 
 // pool is a task queue with the times at which its collectors are free.
@@ -116,9 +131,8 @@ func (s *simulation) pool(name string) *pool {
 
 // occupy gives the collectors to the jobs that run. One that runs without a live collector is about to be found lost: it
 // waits for the next collector like any other.
-func (s *simulation) occupy(q Queue) {
-	s.busy = make([]float64, len(q.Requests))
-	for _, j := range q.Others {
+func (s *simulation) occupy() {
+	for _, j := range s.Others {
 		if j.Running {
 			s.pool(j.Queue).run(0, j.Rest)
 		} else {
@@ -126,7 +140,7 @@ func (s *simulation) occupy(q Queue) {
 			p.others = append(p.others, seconds(j.Rest))
 		}
 	}
-	for i, r := range q.Requests {
+	for i, r := range s.Requests {
 		for _, j := range r.Jobs {
 			if j.Running {
 				s.busy[i] = max(s.busy[i], s.pool(j.Queue).run(0, j.Rest))
@@ -135,32 +149,46 @@ func (s *simulation) occupy(q Queue) {
 	}
 }
 
-// admit finds the slot of a request that waits for one.
-func (s *simulation) admit(r Request, i int) Forecast {
-	at := 0.0
-	if r.Parent != "" {
+// queue puts those in line that wait for a slot.
+func (s *simulation) queue() {
+	for i, r := range s.Requests {
+		if s.played[i] || r.Unforeseeable != "" {
+			continue
+		}
 		end, known := s.ends[r.Parent]
-		if !known {
-			return Forecast{Why: fmt.Sprintf("waits for request %s, which has no estimate", r.Parent)}
+		switch {
+		case r.Parent == "":
+			s.waits.add(i, 0)
+		case known:
+			s.waits.add(i, end)
+		default:
+			s.children[r.Parent] = append(s.children[r.Parent], i)
 		}
-		at = end
 	}
-	if !r.NoSlot {
-		at = max(at, s.last, s.slots[0])
-		if math.IsInf(at, 1) {
-			return Forecast{Why: "waits for requests whose end is not known"}
-		}
-		s.last = at
+}
+
+// admitNext gives the next free slot to the next request; false when there is none of either.
+func (s *simulation) admitNext() bool {
+	at := max(s.last, s.slots[0])
+	if math.IsInf(at, 1) {
+		return false
 	}
-	f := s.play(r, i, at)
-	if !math.IsInf(at, 1) {
-		f.Start = s.moment(at)
+	i, from, found := s.waits.next(at)
+	if !found {
+		return false
 	}
-	return f
+	s.last = max(at, from)
+	s.out[i].Start = s.moment(s.last)
+	s.play(i, s.last)
+	for _, child := range s.children[s.Requests[i].ID] {
+		s.waits.add(child, s.ends[s.Requests[i].ID])
+	}
+	return true
 }
 
 // play runs a request's jobs from the time given and frees its slot at its end.
-func (s *simulation) play(r Request, i int, at float64) Forecast {
+func (s *simulation) play(i int, at float64) {
+	r := s.Requests[i]
 	end := max(at, s.busy[i], at+seconds(r.Alone))
 	stuck := ""
 	for _, j := range r.Jobs {
@@ -173,26 +201,24 @@ func (s *simulation) play(r Request, i int, at float64) Forecast {
 		}
 		end = max(end, jobEnd)
 	}
-	s.ends[r.ID] = end
-	if !r.NoSlot && len(s.slots) > 0 {
-		if r.Admitted {
-			s.hold(end)
-		} else {
-			s.slots[0] = end
-			heap.Fix(&s.slots, 0)
-		}
+	s.played[i], s.ends[r.ID] = true, end
+	if !r.NoSlot {
+		s.hold(end)
+	} else if !r.Admitted {
+		s.out[i].Start = s.moment(at)
 	}
 	switch {
 	case stuck != "":
-		return Forecast{Why: fmt.Sprintf("no live collector serves %s", stuck)}
+		s.out[i].Why = "no live collector serves " + stuck
 	case math.IsInf(end, 1):
-		return Forecast{Why: "a job runs where no live collector is"}
+		s.out[i].Why = "a job runs where no live collector is"
+	default:
+		s.out[i].End = s.moment(end)
 	}
-	return Forecast{End: s.moment(end)}
 }
 
-// hold takes a slot for a request that runs. Where more run than there are slots, after they were made fewer, the next
-// one is admitted when all but that many have ended.
+// hold takes the slot that is free first until the end. Where more run than there are slots, after they were made fewer,
+// the next one is admitted when enough of them have ended.
 func (s *simulation) hold(end float64) {
 	if s.slots[0] < end {
 		s.slots[0] = end
@@ -205,7 +231,7 @@ const horizon = 100 * 365 * 24 * 3600
 
 func (s *simulation) moment(at float64) time.Time {
 	at = min(at, horizon)
-	return s.now.Add(time.Duration(at * float64(time.Second))).Round(time.Second)
+	return s.Now.Add(time.Duration(at * float64(time.Second))).Round(time.Second)
 }
 
 // take runs a job that waits, after another one's turn.
@@ -239,8 +265,63 @@ func (t times) Len() int           { return len(t) }
 func (t times) Less(i, j int) bool { return t[i] < t[j] }
 func (t times) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
 func (t *times) Push(x any)        { *t = append(*t, x.(float64)) } //nolint:forcetypeassert // a heap of times
-func (t *times) Pop() any {
-	last := (*t)[len(*t)-1]
-	*t = slices.Delete(*t, len(*t)-1, len(*t))
+func (t *times) Pop() any          { return pop((*[]float64)(t)) }
+
+// turns are the requests that wait for a slot, by number.
+type turns struct {
+	ready numbers      // whose parent has ended, the first in order first
+	later starts       // whose parent ends at a known time
+	seen  map[int]bool // those that ever were in line
+}
+
+type start struct {
+	at     float64
+	number int
+}
+
+func (t *turns) add(number int, from float64) {
+	if !math.IsInf(from, 1) {
+		t.seen[number] = true
+		heap.Push(&t.later, start{from, number})
+	}
+}
+
+// next takes the first request in order that can start at the time given, else the first that can later, and says from when
+// it can.
+func (t *turns) next(at float64) (number int, from float64, found bool) {
+	for len(t.later) > 0 && t.later[0].at <= at {
+		heap.Push(&t.ready, heap.Pop(&t.later).(start).number) //nolint:forcetypeassert // a heap of starts
+	}
+	if len(t.ready) > 0 {
+		return heap.Pop(&t.ready).(int), at, true //nolint:forcetypeassert // a heap of numbers
+	}
+	if len(t.later) > 0 {
+		first := heap.Pop(&t.later).(start) //nolint:forcetypeassert // a heap of starts
+		return first.number, first.at, true
+	}
+	return 0, 0, false
+}
+
+type numbers []int
+
+func (n numbers) Len() int           { return len(n) }
+func (n numbers) Less(i, j int) bool { return n[i] < n[j] }
+func (n numbers) Swap(i, j int)      { n[i], n[j] = n[j], n[i] }
+func (n *numbers) Push(x any)        { *n = append(*n, x.(int)) } //nolint:forcetypeassert // a heap of numbers
+func (n *numbers) Pop() any          { return pop((*[]int)(n)) }
+
+type starts []start
+
+func (s starts) Len() int      { return len(s) }
+func (s starts) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+func (s starts) Less(i, j int) bool {
+	return s[i].at < s[j].at || s[i].at == s[j].at && s[i].number < s[j].number
+}
+func (s *starts) Push(x any) { *s = append(*s, x.(start)) } //nolint:forcetypeassert // a heap of starts
+func (s *starts) Pop() any   { return pop((*[]start)(s)) }
+
+func pop[T any](list *[]T) any {
+	last := (*list)[len(*list)-1]
+	*list = (*list)[:len(*list)-1]
 	return last
 }

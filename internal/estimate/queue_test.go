@@ -76,6 +76,14 @@ func TestForecasts(t *testing.T) {
 			[]when{{start: 0, end: 10}, {start: 10, end: 13}},
 		},
 		{
+			"who waits for its parent lets others pass",
+			estimate.Queue{Slots: 2, Collectors: map[string]int{"a": 2}, Requests: []estimate.Request{
+				{ID: "1", Admitted: true, Jobs: []estimate.Job{runs(10)}}, {ID: "2", Parent: "1", Jobs: []estimate.Job{waiting(3)}},
+				{ID: "3", Jobs: []estimate.Job{waiting(4)}}, {ID: "4", Parent: "2", Jobs: []estimate.Job{waiting(1)}}, {ID: "5", Jobs: []estimate.Job{waiting(20)}},
+			}},
+			[]when{{start: -1, end: 10}, {start: 10, end: 13}, {start: 0, end: 4}, {start: 13, end: 14}, {start: 4, end: 24}},
+		},
+		{
 			"what nobody can foresee has no estimate, nor what waits for it",
 			estimate.Queue{Collectors: map[string]int{"a": 1}, Requests: []estimate.Request{
 				{ID: "1", Unforeseeable: "waits for its artifacts"}, {ID: "2", Parent: "1"}, {ID: "3", Jobs: []estimate.Job{waiting(3)}},
@@ -131,7 +139,8 @@ func TestForecasts(t *testing.T) {
 	}
 }
 
-// TestNothingBecomesLaterByHelp: more collectors, more slots and shorter jobs never make a forecast later.
+// TestNothingBecomesLaterByHelp: where requests cannot pass each other, more collectors, more slots and shorter jobs never
+// make a forecast later.
 func TestNothingBecomesLaterByHelp(t *testing.T) {
 	t.Parallel()
 	for _, help := range []struct {
@@ -162,6 +171,11 @@ func TestNothingBecomesLaterByHelp(t *testing.T) {
 			for range 5_000 {
 				q := randomQueue(random)
 				q.Collectors["a"]++ // each pool has one
+				if q.Slots > 1 || help.name == "a slot more" {
+					for i := range q.Requests {
+						q.Requests[i].Parent = ""
+					}
+				}
 				before := estimate.Forecasts(q)
 				helped := q
 				help.with(random, &helped)
@@ -234,8 +248,10 @@ func randomQueue(random *rand.Rand) estimate.Queue {
 		if random.IntN(10) == 0 && !r.Admitted {
 			r.Unforeseeable = "waits for its artifacts"
 		}
-		if i > 0 && random.IntN(4) == 0 {
-			r.Parent = fmt.Sprint(random.IntN(i))
+		if i > 0 && random.IntN(4) == 0 && !r.NoSlot {
+			if parent := q.Requests[random.IntN(i)]; !parent.NoSlot {
+				r.Parent = parent.ID
+			}
 		}
 		for range random.IntN(5) {
 			j := job()

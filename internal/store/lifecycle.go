@@ -69,23 +69,9 @@ const undone = `
 func admitNext(ctx context.Context, tx pgx.Tx, project string, maxInProgress int,
 	decide func(open []Request, done map[string]bool) (Admission, error),
 ) (bench.RequestID, error) {
-	open, err := all[Request](ctx, tx, `
-		select `+requestColumns+` from benchmark_request r
-		where r.project = $1 and r.type <> 'adhoc' and r.status <> 'completed' and r.jobs_done_at is null
-		order by r.created_at, r.id`, project)
+	open, done, err := queueState(ctx, tx, project)
 	if err != nil {
 		return "", err
-	}
-	tags, err := column[string](ctx, tx, `
-		select distinct r.waits_for from benchmark_request r
-		where r.project = $1 and r.type <> 'adhoc' and r.status <> 'completed' and r.waits_for is not null
-			and not exists (`+undone+`)`, project)
-	if err != nil {
-		return "", err
-	}
-	done := make(map[string]bool, len(tags))
-	for _, tag := range tags {
-		done[tag] = true
 	}
 	decision, err := decide(open, done)
 	if err != nil {

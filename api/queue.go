@@ -1,0 +1,85 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/queueview"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+func (s *server) registerQueue() {
+	handle(s, operation{id: "get-queue", method: http.MethodGet, path: "/projects/{project}/queue", need: toRead, tag: "requests",
+		summary: "The order in which a project's requests run", description: "Each place with its reason, and with an estimate of start and end."}, s.getQueue)
+}
+
+type queuePath struct {
+	Project string `path:"project" doc:"Name of the project." example:"go"`
+}
+
+func (s *server) getQueue(ctx context.Context, in *queuePath) (*body[apiclient.Queue], error) {
+	entries, config, err := s.queue(ctx, in.Project)
+	if err != nil {
+		return nil, err
+	}
+	out := apiclient.Queue{
+		Project: in.Project, Policy: string(queueview.Policy(config)), MaxInProgress: config.Slots(),
+		Requests: make([]apiclient.QueueEntry, len(entries)),
+	}
+	for i, e := range entries {
+		r, p := e.Request, e.Position
+		if r.Status == bench.InProgress {
+			p.Blocked = "" // by nothing: it has started
+		}
+		out.Requests[i] = apiclient.QueueEntry{
+			Position: p.Place + 1, ID: r.ID, Tag: r.Tag, Type: r.Type, Status: r.Status, PR: r.PR, Parent: r.Parent, CreatedAt: r.CreatedAt,
+			Level: p.Level, Reason: p.Reason, Admissible: p.Admissible, Blocked: p.Blocked, Estimate: estimateFrom(e.Expected),
+		}
+	}
+	return answer(out, nil)
+}
+
+func (s *server) queue(ctx context.Context, project string) ([]queueview.Entry, bench.ProjectConfig, error) {
+	p, err := s.project(ctx, project, http.StatusNotFound)
+	if err != nil {
+		return nil, bench.ProjectConfig{}, err
+	}
+	config, err := bench.ReadProjectConfig(p.Config)
+	if err != nil {
+		return nil, config, err
+	}
+	snapshot, err := s.Store.QueueSnapshot(ctx, project, s.OfflineAfter)
+	return queueview.Queue(snapshot, config, s.Now()), config, err
+}
+
+// estimateOf is when a request starts and ends; empty for one whose jobs are
+// done.
+func (s *server) estimateOf(ctx context.Context, r store.Request) (apiclient.Estimate, error) {
+	switch {
+	case r.Status == bench.Completed || r.JobsDoneAt != nil:
+		return apiclient.Estimate{}, nil
+	case r.Type == bench.AdHoc:
+		snapshot, err := s.Store.QueueSnapshot(ctx, r.Project, s.OfflineAfter)
+		return estimateFrom(queueview.AdHoc(snapshot, r, s.Now())), err
+	}
+	entries, _, err := s.queue(ctx, r.Project)
+	for _, e := range entries {
+		if e.Request.ID == r.ID {
+			return estimateFrom(e.Expected), err
+		}
+	}
+	return apiclient.Estimate{}, err // it has ended since it was read
+}
+
+func estimateFrom(e queueview.Expected) apiclient.Estimate {
+	out := apiclient.Estimate{EstimateBasis: e.Basis}
+	if !e.Start.IsZero() {
+		out.EstimatedStart = &e.Start
+	}
+	if !e.End.IsZero() {
+		out.EstimatedEnd = &e.End
+	}
+	return out
+}

@@ -1,0 +1,250 @@
+// Package queueview explains a project's queue from the record: who is next and why, and when each request is expected to
+// start and end.
+//
+// It puts together what the record holds with the order (queueorder) and the estimates (estimate), so that what is shown is
+// what admissions decide from. It is pure; it must not know how the record is read, nor who asks.
+package queueview
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/estimate"
+	"github.com/benchloom/benchloom/internal/queueorder"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Policy is the order that a project asks for.
+func Policy(c bench.ProjectConfig) queueorder.Policy {
+	if c.Queue.Policy == string(queueorder.Upstream) {
+		return queueorder.Upstream
+	}
+	return queueorder.Spec
+}
+
+// Requests are rows as the order sees them: with what they wait for as their parent.
+func Requests(open []store.Request) []queueorder.Request {
+	out := make([]queueorder.Request, len(open))
+	for i, r := range open {
+		out[i] = queueorder.Request{
+			ID: string(r.ID), Tag: r.Tag, Type: queueorder.Type(r.Type), ParentTag: r.WaitsFor, PR: r.PR,
+			CreatedAt: r.CreatedAt, Status: queueorder.Status(r.Status),
+		}
+		if r.CommitDate != nil {
+			out[i].CommitDate = *r.CommitDate
+		}
+	}
+	return out
+}
+
+// Expected is when a request starts and ends, as far as one can tell.
+type Expected struct {
+	// Start and End are zero when they are not known. A request that runs has started when it was admitted.
+	Start, End time.Time
+	// Basis says what they rest on, or why they are not known.
+	Basis string
+}
+
+// Entry is a request's place in the queue.
+type Entry struct {
+	Request  store.Request
+	Position queueorder.Position
+	Expected Expected
+}
+
+// DefaultRequest is assumed for a request when nothing of the project was ever measured. It is what rustc-perf's status
+// page assumes (request life cycle, section 8).
+const DefaultRequest = time.Hour
+
+// Queue is a project's queue in its order.
+func Queue(s store.QueueSnapshot, c bench.ProjectConfig, now time.Time) []Entry {
+	b := newBuilder(s)
+	positions := queueorder.Order(Requests(s.Open), s.Done, Policy(c))
+	rows, holders := make(map[bench.RequestID]store.Request, len(s.Open)), make(map[string]bench.RequestID, len(s.Open))
+	for _, r := range s.Open {
+		rows[r.ID] = r
+		if r.Tag != "" {
+			holders[r.Tag] = r.ID
+		}
+	}
+	queue := estimate.Queue{Now: now, Slots: c.Slots(), Collectors: b.live}
+	ours := make(map[bench.RequestID]bool, len(positions))
+	bases := make([]string, len(positions))
+	for i, p := range positions {
+		r := rows[bench.RequestID(p.Request.ID)]
+		ours[r.ID] = true
+		request := estimate.Request{ID: string(r.ID), Admitted: r.Status == bench.InProgress}
+		parent := holders[r.WaitsFor]
+		switch {
+		case request.Admitted, p.Admissible:
+		case p.Group == queueorder.GroupWaiting, p.InCycle, parent == "":
+			request.Unforeseeable = p.Blocked
+		default:
+			request.Parent = string(parent)
+		}
+		bases[i] = b.fill(&request, r)
+		queue.Requests = append(queue.Requests, request)
+	}
+	queue.Others = b.others(ours)
+	entries := make([]Entry, len(positions))
+	for i, f := range estimate.Forecasts(queue) {
+		r := rows[bench.RequestID(positions[i].Request.ID)]
+		entries[i] = Entry{Request: r, Position: positions[i], Expected: expected(r, f, bases[i])}
+	}
+	return entries
+}
+
+// AdHoc is when an ad-hoc request starts and ends, which nobody admits.
+func AdHoc(s store.QueueSnapshot, r store.Request, now time.Time) Expected {
+	b := newBuilder(s)
+	request := estimate.Request{ID: string(r.ID), NoSlot: true, Admitted: r.Status == bench.InProgress}
+	basis := b.fill(&request, r)
+	queue := estimate.Queue{
+		Now: now, Collectors: b.live, Requests: []estimate.Request{request}, Others: b.others(map[bench.RequestID]bool{r.ID: true}),
+	}
+	return expected(r, estimate.Forecasts(queue)[0], basis)
+}
+
+func expected(r store.Request, f estimate.Forecast, basis string) Expected {
+	e := Expected{Start: f.Start, End: f.End, Basis: basis}
+	if r.AdmittedAt != nil {
+		e.Start = *r.AdmittedAt
+	}
+	if f.Why != "" {
+		e.Basis = "not known: " + f.Why
+	}
+	return e
+}
+
+// builder makes the input of estimates.
+type builder struct {
+	snapshot store.QueueSnapshot
+	history  *estimate.History
+	live     map[string]int // collectors, by task queue
+	open     map[bench.RequestID][]int
+	taken    map[int]bool // jobs that an earlier request waits for, too: it is done once
+}
+
+func newBuilder(s store.QueueSnapshot) *builder {
+	b := &builder{snapshot: s, live: make(map[string]int, len(s.Pools)), open: map[bench.RequestID][]int{}, taken: map[int]bool{}}
+	past := make([]estimate.Past, len(s.Past))
+	for i, p := range s.Past {
+		shape, place := shapeOf(p.JobShape)
+		past[i] = estimate.Past{Shape: shape, Place: place, Took: seconds(p.Seconds), Ended: p.CompletedAt}
+	}
+	b.history = estimate.NewHistory(past)
+	for _, p := range s.Pools {
+		b.live[p.TaskQueue()] += p.Live
+	}
+	for i, j := range s.Jobs {
+		for _, id := range j.Waiters {
+			b.open[id] = append(b.open[id], i)
+		}
+	}
+	return b
+}
+
+func shapeOf(j store.JobShape) (estimate.Shape, estimate.Place) {
+	return estimate.Shape{
+		Project: j.Project, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile, Cases: j.CasesDigest, CaseCount: j.CaseCount,
+	}, estimate.Place{SizeClass: j.SizeClass, Pool: j.Pool}
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// fill adds a request's jobs, those it has and those it is to have, and says in words what their durations rest on.
+func (b *builder) fill(request *estimate.Request, r store.Request) string {
+	var bases []estimate.Basis
+	for _, i := range b.open[r.ID] {
+		if b.taken[i] {
+			continue
+		}
+		b.taken[i] = true
+		job, basis := b.job(b.snapshot.Jobs[i])
+		request.Jobs = append(request.Jobs, job)
+		bases = append(bases, basis)
+	}
+	switch {
+	case r.ExpandedAt != nil && len(bases) == 0:
+		return "none of its jobs is left, or others wait for the same ones"
+	case r.ExpandedAt != nil:
+		return estimate.Words(bases)
+	case r.Type == bench.AdHoc:
+		request.Alone = estimate.DefaultJob
+		return "assumed to take ten minutes: its jobs are not written yet"
+	}
+	plan, found := b.plan(r)
+	if !found {
+		request.Alone = DefaultRequest
+		return "assumed to take an hour: the project has measured nothing yet"
+	}
+	known := false
+	var jobs []estimate.Job
+	for _, shape := range plan.Jobs {
+		took, basis := b.history.Job(shapeOf(shape))
+		jobs = append(jobs, estimate.Job{Queue: shape.TaskQueue, Rest: took})
+		bases = append(bases, basis)
+		known = known || basis != estimate.Assumed
+	}
+	if !known && plan.Seconds > 0 { // its jobs all failed, or it had none
+		request.Alone = seconds(plan.Seconds)
+		return fmt.Sprintf("as long as request %s (%s) took", plan.Request, plan.Tag)
+	}
+	request.Jobs = append(request.Jobs, jobs...)
+	return fmt.Sprintf("%s; its jobs are taken to be those of request %s (%s)", estimate.Words(bases), plan.Request, plan.Tag)
+}
+
+// job is an open job with the rest of its time.
+func (b *builder) job(j store.OpenJob) (estimate.Job, estimate.Basis) {
+	took, basis := b.history.Job(shapeOf(j.JobShape))
+	return estimate.Job{Queue: j.TaskQueue, Rest: estimate.Rest(took, seconds(j.Seconds)), Running: j.Status == bench.JobInProgress}, basis
+}
+
+// plan is the request that this one is most like, among the last ones: same selection and type, else same selection, else
+// same type, else any.
+func (b *builder) plan(r store.Request) (store.Plan, bool) {
+	best, score := -1, -1
+	want := selectionOf(r.Selection)
+	for i, p := range b.snapshot.Plans {
+		n := 0
+		if selectionOf(p.Selection) == want {
+			n += 2
+		}
+		if p.Type == r.Type {
+			n++
+		}
+		if n > score { // the latest first
+			best, score = i, n
+		}
+	}
+	if best < 0 {
+		return store.Plan{}, false
+	}
+	return b.snapshot.Plans[best], true
+}
+
+func selectionOf(s any) string {
+	text, err := json.Marshal(s)
+	if err != nil { // a selection is texts and numbers
+		return ""
+	}
+	return string(text)
+}
+
+// others are the open jobs for which none of the requests waits.
+func (b *builder) others(ours map[bench.RequestID]bool) []estimate.Job {
+	var jobs []estimate.Job
+	for _, j := range b.snapshot.Jobs {
+		mine := false
+		for _, id := range j.Waiters {
+			mine = mine || ours[id]
+		}
+		if !mine {
+			job, _ := b.job(j)
+			jobs = append(jobs, job)
+		}
+	}
+	return jobs
+}
