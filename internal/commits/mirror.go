@@ -1,0 +1,133 @@
+package commits
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// mirror is where a branch of a repository that is elsewhere is kept: a bare
+// repository of its own with that branch, the tags, and no files.
+func (g *git) mirror() string {
+	sum := sha256.Sum256([]byte(g.repository + "\x00" + g.branch))
+	return filepath.Join(g.mirrors, hex.EncodeToString(sum[:8])+".git")
+}
+
+// fetched brings the mirror up to date.
+func (g *git) fetched(ctx context.Context) (dir, head string, err error) {
+	there, err := g.remote(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	ref := "refs/heads/" + g.branch
+	head = there.wanted[ref]
+	if head == "" {
+		if len(there.branches) > 0 {
+			return "", "", noBranch(g.branch, there.branches)
+		}
+		return "", "", nil
+	}
+	if err := os.MkdirAll(g.mirrors, 0o700); err != nil {
+		return "", "", fmt.Errorf("making the directory of mirrors: %w", err)
+	}
+	dir = g.mirror()
+	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", "", fmt.Errorf("locking its mirror: %w", err)
+	}
+	defer lock.Close()
+	if !tryLock(lock) {
+		return "", "", errors.New("its mirror is being fetched by another orchestrator or project; the next look finds it done")
+	}
+	if g.upToDate(ctx, dir, there.wanted) {
+		return dir, head, nil
+	}
+	err = g.fetch(ctx, dir, ref, true)
+	// The repository answers, so it may be the mirror: half a fetch that was killed
+	// leaves locks and scraps. Or it has tags of files or trees, which cannot be
+	// fetched sparingly. The mirror is only a copy: made anew.
+	for _, sparing := range []bool{true, false} {
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			return "", "", fmt.Errorf("removing its broken mirror: %w", err)
+		}
+		err = g.fetch(ctx, dir, ref, sparing)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("fetching it: %w", err)
+	}
+	// The branch may have moved since it was asked for.
+	err = reader{git: g, dir: dir}.run(ctx, func(sha string) bool { head = sha; return true }, "rev-parse", "--verify", ref+"^{commit}")
+	return dir, head, err
+}
+
+// refs are what a repository elsewhere has.
+type refs struct {
+	branches []string
+	wanted   map[string]string // the branch and the tags, with what they point at
+}
+
+func (g *git) remote(ctx context.Context) (refs, error) {
+	out := refs{wanted: make(map[string]string)}
+	err := g.run(ctx, func(line string) bool {
+		sha, name, _ := strings.Cut(line, "\t")
+		if b, ok := strings.CutPrefix(name, "refs/heads/"); ok {
+			out.branches = append(out.branches, b)
+			if b != g.branch {
+				return true
+			}
+		}
+		if !strings.HasSuffix(name, "^{}") { // what an annotated tag points at
+			out.wanted[name] = sha
+		}
+		return true
+	}, "ls-remote", "--heads", "--tags", "--", g.repository)
+	if err != nil {
+		return out, fmt.Errorf("it cannot be read: %w; does it exist, and may the orchestrator's user read it without being asked for a password?", err)
+	}
+	return out, nil
+}
+
+func (g *git) upToDate(ctx context.Context, dir string, wanted map[string]string) bool {
+	if _, err := os.Stat(filepath.Join(dir, "HEAD")); err != nil {
+		return false
+	}
+	has := make(map[string]string)
+	err := reader{git: g, dir: dir}.run(ctx, func(line string) bool {
+		sha, name, _ := strings.Cut(line, " ")
+		has[name] = sha
+		return true
+	}, "for-each-ref", "--format=%(objectname) %(refname)")
+	return err == nil && maps.Equal(has, wanted)
+}
+
+// fetch makes the mirror where there is none and fetches one branch and the tags.
+// A mirror that is made sparing has no files where the server can leave them out:
+// only commits are read.
+func (g *git) fetch(ctx context.Context, dir, ref string, sparing bool) error {
+	r := reader{git: g, dir: dir}
+	if _, err := os.Stat(filepath.Join(dir, "HEAD")); err != nil {
+		if err := g.run(ctx, nil, "init", "--quiet", "--bare", "--template=", "--", dir); err != nil {
+			return err
+		}
+		settings := [][2]string{{"remote.origin.url", g.repository}}
+		if sparing {
+			settings = append(settings, [2]string{"core.repositoryFormatVersion", "1"}, [2]string{"extensions.partialClone", "origin"},
+				[2]string{"remote.origin.promisor", "true"}, [2]string{"remote.origin.partialCloneFilter", "tree:0"})
+		}
+		for _, setting := range settings {
+			if err := r.run(ctx, nil, "config", setting[0], setting[1]); err != nil {
+				return err
+			}
+		}
+	}
+	return r.run(ctx, nil, "fetch", "--quiet", "--prune", "--force", "--no-tags", "--no-write-fetch-head", "origin", "+"+ref+":"+ref, "+refs/tags/*:refs/tags/*")
+}
