@@ -8,6 +8,7 @@ package workers
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/benchloom/benchloom/activities/orchestration"
+	"github.com/benchloom/benchloom/internal/commits"
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
@@ -31,6 +33,8 @@ type Orchestrator struct {
 	Store    *store.Store
 	Log      *slog.Logger
 	Points   failpoint.Points
+	// Commits opens the repositories that projects name.
+	Commits commits.Opener
 	// OnReady is called when it works.
 	OnReady func()
 }
@@ -58,10 +62,12 @@ func (o Orchestrator) Run(ctx context.Context) error {
 		OnFatalError:                           func(err error) { fatal <- err },
 	})
 	workflows.Register(w)
-	(&orchestration.Activities{
+	activities := &orchestration.Activities{
 		Store: o.Store, Workflows: start, Suites: suitecache.New(o.Store), Log: o.Log,
 		OfflineAfter: OfflineAfter, Points: o.Points,
-	}).Register(w)
+		Watching: orchestration.Watching{Sources: o.Commits, Random: rand.Reader, Now: time.Now},
+	}
+	activities.Register(w)
 	if err := w.Start(); err != nil {
 		return fmt.Errorf("starting the orchestrator's worker: %w", err)
 	}
@@ -70,6 +76,15 @@ func (o Orchestrator) Run(ctx context.Context) error {
 	if err := start.TriggerReconcile(ctx); err != nil && ctx.Err() == nil {
 		o.Log.WarnContext(ctx, "reconciliation waits for its schedule", "error", err)
 	}
+	// Temporal's database may be a new one: all Schedules are made sure of.
+	stopped := make(chan struct{})
+	ensuring, stop := context.WithCancel(ctx)
+	defer func() { stop(); <-stopped }()
+	go func() {
+		defer close(stopped)
+		// Its only error is the end of the context.
+		_ = untilDone(ensuring, o.Log, "making sure that commits are looked at", func(ctx context.Context) error { return activities.EnsureWatches(ctx, true) })
+	}()
 	o.OnReady()
 	o.Log.InfoContext(ctx, "orchestrator works", "task_queue", protocol.OrchestratorTaskQueue)
 	select {

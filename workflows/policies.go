@@ -80,6 +80,24 @@ func runJobActivity(in protocol.JobInput, attempts int) workflow.ActivityOptions
 	}
 }
 
+// watchActivity looks at a repository that may be anywhere and of any size. The
+// next look follows by its Schedule: this one need not outlive an outage.
+func watchActivity() workflow.ActivityOptions {
+	return workflow.ActivityOptions{
+		Summary: "fetch, record commits, request what is new",
+		// The first fetch of a large repository takes minutes; the source itself
+		// gives up after ten.
+		StartToCloseTimeout: 20 * time.Minute,
+		// It beats every 3 s, so a dead orchestrator is noticed within 15 s.
+		HeartbeatTimeout:    15 * time.Second,
+		WaitForCancellation: true, // git is dead before the workflow ends
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumAttempts: 3,
+			NonRetryableErrorTypes: []string{protocol.ErrTypePermanent},
+		},
+	}
+}
+
 // Signals do the waking; these intervals only bound how long a lost signal can
 // hold something up.
 const (

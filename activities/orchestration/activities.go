@@ -34,6 +34,7 @@ type Workflows interface {
 	JobEnded(ctx context.Context, project string, id bench.RequestID, job protocol.JobEnded) error
 	ParentCompleted(ctx context.Context, project string, id bench.RequestID) error
 	CancelJob(ctx context.Context, project string, key bench.JobKey) error
+	Watches
 }
 
 // Suites loads suites by their content hash.
@@ -51,6 +52,8 @@ type Activities struct {
 	// offline.
 	OfflineAfter time.Duration
 	Points       failpoint.Points
+	// Watching is what looking at commits needs.
+	Watching Watching
 }
 
 // Registry is what activities are registered with.
@@ -73,6 +76,7 @@ func (a *Activities) Register(r Registry) {
 		protocol.AssessJob:     a.AssessJob,
 		protocol.RecordJobEnd:  a.RecordJobEnd,
 		protocol.Reconcile:     a.Reconcile,
+		protocol.WatchCommits:  a.WatchCommits,
 	} {
 		r.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}

@@ -167,5 +167,5 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return a.EnsureWatches(ctx, false)
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/benchloom/benchloom/activities/orchestration"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/commits"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
@@ -30,6 +31,9 @@ const (
 	target  = bench.Target("x86_64-unknown-linux-gnu")
 	offline = 30 * time.Second
 )
+
+// today is when commits are looked at.
+var today = time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
 
 var pool = bench.Pool{Target: target, SizeClass: 2, Name: "main"}
 
@@ -100,6 +104,14 @@ func (w *workflows) CancelJob(_ context.Context, project string, key bench.JobKe
 	return w.call("cancel %s/%s", project, key)
 }
 
+func (w *workflows) WatchProject(_ context.Context, project string, every time.Duration) error {
+	return w.call("watch %s every %s", project, every)
+}
+
+func (w *workflows) UnwatchProject(_ context.Context, project string) error {
+	return w.call("unwatch %s", project)
+}
+
 func handOutCall(project string, id bench.RequestID, jobs ...bench.JobKey) string {
 	return strings.TrimSpace(fmt.Sprintf("hand out %s/%s %v", project, id, jobs))
 }
@@ -135,6 +147,9 @@ func setup(t *testing.T, config string) *bundle {
 	b.apply(config)
 	b.Activities = &orchestration.Activities{
 		Store: b.store, Workflows: b.workflows, Suites: suitecache.New(b.store), OfflineAfter: offline, Log: slog.New(slog.DiscardHandler),
+		Watching: orchestration.Watching{
+			Sources: commits.Opener{CacheDir: t.TempDir(), Environ: os.Environ()}, Random: rand.Reader, Now: func() time.Time { return today },
+		},
 	}
 	return b
 }

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchloom/benchloom/internal/commits"
 	"github.com/benchloom/benchloom/internal/devstack"
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/metrics"
@@ -18,14 +20,17 @@ import (
 
 func newOrchestrator() *cobra.Command {
 	var f processFlags
-	var database, namespace string
+	var database, namespace, cache string
 	cmd := &cobra.Command{
 		Use:     "orchestrator",
 		GroupID: groupRun,
 		Short:   "Run workflows and the activities around them",
 		Long: `Runs the Temporal worker for workflows. Any number of orchestrators may run.
 It needs TEMPORAL_ADDRESS (or Temporal's other environment configuration) and
-DATABASE_URL, and makes sure of the namespace and its search attributes.`,
+DATABASE_URL, and makes sure of the namespace and its search attributes.
+
+It also looks at the git repositories that projects name as the source of their
+commits; a path is one on this machine. That needs the git program.`,
 		Example: `  TEMPORAL_ADDRESS=127.0.0.1:7233 DATABASE_URL=postgres:///benchloom benchloom orchestrator`,
 		Args:    exactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -58,14 +63,27 @@ DATABASE_URL, and makes sure of the namespace and its search attributes.`,
 			if err := devstack.EnsureNamespace(ctx, temporal, up.Namespace(namespace)); err != nil {
 				return err
 			}
-			return workers.Orchestrator{Temporal: temporal, Store: records, Log: log, Points: failpoint.FromEnvironment(os.Getenv), OnReady: f.isReady}.Run(ctx)
+			return workers.Orchestrator{
+				Temporal: temporal, Store: records, Log: log, Points: failpoint.FromEnvironment(os.Getenv), OnReady: f.isReady,
+				Commits: commits.Opener{CacheDir: filepath.Join(cache, "mirrors"), Environ: os.Environ()},
+			}.Run(ctx)
 		},
 	}
 	f.add(cmd.Flags())
 	f.addMetrics(cmd.Flags())
 	cmd.Flags().StringVar(&database, "database-url", os.Getenv("DATABASE_URL"), "Postgres (default $DATABASE_URL)")
 	cmd.Flags().StringVar(&namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
+	cmd.Flags().StringVar(&cache, "cache-dir", cacheDir(), "directory for copies of the repositories that projects name by URL; may be deleted")
 	return cmd
+}
+
+// cacheDir is where an orchestrator keeps what it can fetch again.
+func cacheDir() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, "benchloom")
 }
 
 // identity names a process in Temporal.

@@ -25,6 +25,7 @@ const (
 	JobWorkflow       = "Job"
 	QueueWorkflow     = "Queue"
 	ReconcileWorkflow = "Reconcile"
+	WatchWorkflow     = "Watch"
 )
 
 // Reconciliation runs from this Schedule.
@@ -178,6 +179,7 @@ const (
 	AssessJob     = "AssessJob"
 	RecordJobEnd  = "RecordJobEnd"
 	Reconcile     = "ReconcileRecord"
+	WatchCommits  = "WatchCommits"
 )
 
 // RunJob is the collectors' one activity.

@@ -25,7 +25,10 @@ type Commit struct {
 	Subject     string
 	// OnBranch is false when the branch was rewritten since and no longer holds
 	// the commit.
-	OnBranch    bool
+	OnBranch bool
+	// Skipped is set for one that was older than what was to be requested when it
+	// was first seen. It stays so.
+	Skipped     bool
 	FirstSeenAt time.Time
 }
 
@@ -63,7 +66,7 @@ type CommitRequest struct {
 	Outcome       bench.Outcome
 }
 
-const commitColumns = `c.project, c.sha, c.parent, c.position, c.committed_at, c.author, c.subject, c.on_branch, c.first_seen_at`
+const commitColumns = `c.project, c.sha, c.parent, c.position, c.committed_at, c.author, c.subject, c.on_branch, c.skipped, c.first_seen_at`
 
 // RecordCommits records a stretch of a branch's first-parent history, the newest
 // commit first, each the child of the one after it. What is recorded already
@@ -111,20 +114,20 @@ func firstPosition(ctx context.Context, tx pgx.Tx, project string, history []Com
 func insertCommits(ctx context.Context, tx pgx.Tx, project string, history []Commit, first int64) ([]string, error) {
 	n := len(history)
 	shas, parents, positions, dates := make([]string, n), make([]string, n), make([]int64, n), make([]time.Time, n)
-	authors, subjects := make([]string, n), make([]string, n)
+	authors, subjects, skipped := make([]string, n), make([]string, n), make([]bool, n)
 	for i := range history {
 		c := history[n-1-i] // the oldest first
 		shas[i], parents[i], positions[i], dates[i] = c.SHA, c.Parent, first-int64(n-1-i), c.CommittedAt
-		authors[i], subjects[i] = cleanText(c.Author), cleanText(c.Subject)
+		authors[i], subjects[i], skipped[i] = cleanText(c.Author), cleanText(c.Subject), c.Skipped
 	}
 	rows, err := tx.Query(ctx, `
-		insert into commit as old (project, sha, parent, position, committed_at, author, subject)
-		select $1, w.sha, w.parent, w.position, w.committed_at, w.author, w.subject
-		from unnest($2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[], $7::text[])
-			as w (sha, parent, position, committed_at, author, subject)
+		insert into commit as old (project, sha, parent, position, committed_at, author, subject, skipped)
+		select $1, w.sha, w.parent, w.position, w.committed_at, w.author, w.subject, w.skipped
+		from unnest($2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[], $7::text[], $8::boolean[])
+			as w (sha, parent, position, committed_at, author, subject, skipped)
 		on conflict (project, sha) do update set on_branch = true, parent = excluded.parent, position = excluded.position
 		where (old.on_branch, old.parent, old.position) is distinct from (true, excluded.parent, excluded.position)
-		returning sha, (xmax = 0) as added`, project, shas, parents, positions, dates, authors, subjects)
+		returning sha, (xmax = 0) as added`, project, shas, parents, positions, dates, authors, subjects, skipped)
 	if err != nil {
 		return nil, wrap("inserting commits", err)
 	}
@@ -197,23 +200,26 @@ func (s *Store) RecentCommits(ctx context.Context, project string, limit int) ([
 // MissingAncestors lists the first-parent ancestors of a commit, the nearest
 // first, that have no completed tracked request (whatever its outcome): until the
 // first that has one, at most so many, and none that was committed before since.
-// A commit that is not recorded has no known ancestors.
+// The list also ends where commits begin that were skipped and that nobody has
+// asked for: they are older than what the project wants. A commit that is not
+// recorded has no known ancestors.
 func (s *Store) MissingAncestors(ctx context.Context, project, sha string, most int, since time.Time) ([]Commit, error) {
+	const missing = `c.committed_at >= @since and not exists (
+			select from benchmark_request r
+			where r.project = @project and r.tag = c.sha and r.type <> 'adhoc' and r.status = 'completed')
+		and (not c.skipped or exists (
+			select from benchmark_request r where r.project = @project and r.tag = c.sha and r.type <> 'adhoc'))`
 	cs, err := all[Commit](ctx, s.pool, `
 		with recursive chain as (
 			select parent, 0 as depth from commit where project = @project and sha = @sha
 			union all
 			select c.parent, chain.depth + 1
 			from chain join commit c on c.project = @project and c.sha = chain.parent
-			where chain.depth < @most and c.committed_at >= @since and not exists (
-				select from benchmark_request r
-				where r.project = @project and r.tag = c.sha and r.type <> 'adhoc' and r.status = 'completed')
+			where chain.depth < @most and `+missing+`
 		)
 		select `+commitColumns+`
 		from chain join commit c on c.project = @project and c.sha = chain.parent
-		where chain.depth < @most and c.committed_at >= @since and not exists (
-			select from benchmark_request r
-			where r.project = @project and r.tag = c.sha and r.type <> 'adhoc' and r.status = 'completed')
+		where chain.depth < @most and `+missing+`
 		order by chain.depth`, pgx.NamedArgs{"project": project, "sha": sha, "most": most, "since": since})
 	return cs, wrap("listing ancestors of commit "+sha, err)
 }

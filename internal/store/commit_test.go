@@ -125,6 +125,29 @@ func TestMissingAncestorsEndAtWhatIsMeasured(t *testing.T) {
 	require.Equal(t, []string{"e", "d", "c"}, missing("f", 100, long))
 }
 
+// What was too old to be requested when the project began stays so, unless
+// somebody asks for it.
+func TestSkippedCommitsAreNotMissing(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	history := line("", "a", "b", "c", "d")
+	history[2].Skipped, history[3].Skipped = true, true // b and a
+	r.commits(history)
+	missing := func() (out []string) {
+		cs, err := r.MissingAncestors(t.Context(), project, "d", 100, firstCommit)
+		require.NoError(t, err)
+		for _, c := range cs {
+			out = append(out, c.SHA)
+		}
+		return out
+	}
+	require.Equal(t, []string{"c"}, missing())
+	r.commits(line("", "a", "b", "c", "d"))
+	require.Equal(t, []string{"c"}, missing(), "seen again, it is as old as before")
+	r.create(master(t, "b"))
+	require.Equal(t, []string{"c", "b"}, missing())
+}
+
 func TestARewrittenBranchDeletesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)

@@ -155,7 +155,7 @@ func (s *stack) compose(ctx context.Context) error {
 	s.add(devstack.Process{
 		Name: "orchestrator", Group: groupWorkers, CPUs: s.layout.Services, Ready: ready("http://" + metrics),
 		Prepare: portFree("the orchestrator's metrics", metrics, "--metrics-port"),
-		Argv:    []string{s.Program, "orchestrator", "--metrics", metrics},
+		Argv:    []string{s.Program, "orchestrator", "--metrics", metrics, "--cache-dir", s.state.Path("orchestrator")},
 	}, true)
 	for _, slot := range s.layout.Slots {
 		if metrics, err = s.metricsAddress(); err != nil {

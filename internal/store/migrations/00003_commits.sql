@@ -12,6 +12,7 @@ create table commit (
     author        text not null default '',
     subject       text not null default '',
     on_branch     boolean not null default true, -- false: the branch was rewritten since
+    skipped       boolean not null default false, -- older than what was to be requested when it was first seen
     first_seen_at timestamptz not null default now(),
     primary key (project, sha)
 );

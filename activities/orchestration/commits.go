@@ -1,0 +1,350 @@
+package orchestration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/commits"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Watches is how activities reach the Schedules that look at commits.
+type Watches interface {
+	// WatchProject makes a project's Schedule, or gives it this pause.
+	WatchProject(ctx context.Context, project string, every time.Duration) error
+	// UnwatchProject removes it, if there is one.
+	UnwatchProject(ctx context.Context, project string) error
+}
+
+// Watching is what looking at commits needs.
+type Watching struct {
+	Sources Sources
+	// Random draws request IDs; crypto/rand.Reader is one.
+	Random io.Reader
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Sources opens the commit sources that projects name.
+type Sources interface {
+	Open(s bench.CommitSource) (commits.Source, error)
+}
+
+// CommitSubmitter stands as the submitter of requests that a commit source made.
+const CommitSubmitter = "commit-source"
+
+// namedInResult bounds how many requests a look's result names.
+const namedInResult = 100
+
+// WatchCommits looks at a project's commits: it records what is new, requests it
+// and starts the requests' workflows.
+//
+// The recorded head moves last, so a look that dies is repeated, and what was
+// requested is there already. A source that cannot be read is recorded with the
+// time since when, and is a result: the next look follows anyway.
+func (a *Activities) WatchCommits(ctx context.Context, in protocol.WatchInput) (protocol.WatchResult, error) {
+	p, config, err := a.config(ctx, in.Project)
+	if err != nil {
+		return protocol.WatchResult{}, err
+	}
+	if !config.Source.Configured() {
+		if err := a.Workflows.UnwatchProject(ctx, in.Project); err != nil {
+			return protocol.WatchResult{}, err
+		}
+		return protocol.WatchResult{}, a.Store.SourceScheduled(ctx, in.Project, 0)
+	}
+	defer beat(ctx)()
+	state, err := a.Store.SourceState(ctx, in.Project)
+	if err != nil {
+		return protocol.WatchResult{}, err
+	}
+	l := &commitLook{
+		Activities: a, project: in.Project, config: config.Source, state: state,
+		first:  state.LastOKAt == nil || state.Repository != config.Source.Git,
+		result: protocol.WatchResult{Repository: config.Source.Git, Branch: config.Source.BranchName()},
+	}
+	if p.SuiteHash == "" {
+		return l.failed(ctx, errors.New("the project has no suite, so its commits cannot be measured; apply it with one ('benchloom project apply')"))
+	}
+	source, err := a.Watching.Sources.Open(config.Source)
+	if err != nil {
+		return l.failed(ctx, err)
+	}
+	l.source = source
+	if l.history, err = source.Look(ctx, l.query()); err != nil {
+		if ctx.Err() != nil {
+			return l.result, err
+		}
+		return l.failed(ctx, err)
+	}
+	return l.found(ctx)
+}
+
+// beat makes an activity heard until it is told to stop; without that it could
+// not be cancelled, nor its death be noticed.
+func beat(ctx context.Context) (stop func()) {
+	if !activity.IsActivity(ctx) {
+		return func() {}
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(3 * time.Second)
+		defer tick.Stop()
+		for {
+			activity.RecordHeartbeat(ctx)
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
+}
+
+// commitLook is one look at a project's commits.
+type commitLook struct {
+	*Activities
+	project string
+	config  bench.CommitSource
+	state   store.SourceState
+	// first is set when nothing of this repository was seen before.
+	first   bool
+	source  commits.Source
+	history commits.History
+	result  protocol.WatchResult
+}
+
+func (l *commitLook) query() commits.Query {
+	q := commits.Query{
+		Most: l.config.LookBack.Limit(), Since: l.config.LookBack.Since(l.Watching.Now()), Releases: l.config.Releases,
+	}
+	if !l.first {
+		q.Known = l.state.Head
+	}
+	return q
+}
+
+// failed records that the source cannot be read.
+func (l *commitLook) failed(ctx context.Context, reason error) (protocol.WatchResult, error) {
+	state, err := l.Store.SourceFailed(ctx, l.project, reason.Error())
+	if err != nil {
+		return l.result, err
+	}
+	since := time.Duration(0)
+	if state.FailingSince != nil {
+		since = max(0, l.Watching.Now().Sub(*state.FailingSince)).Round(time.Second)
+	}
+	l.Log.WarnContext(ctx, "the commits of a project cannot be read", "project", l.project, "repository", l.config.Git, "failing_for", since, "error", reason)
+	l.result.Failed = reason.Error()
+	return l.result, nil
+}
+
+// found records what a look has found, and requests what is new.
+func (l *commitLook) found(ctx context.Context) (protocol.WatchResult, error) {
+	h := l.history
+	l.result.Head = h.Head
+	for _, remark := range h.Remarks {
+		l.remark(remark)
+	}
+	wanted := h.New
+	if l.first {
+		wanted = min(l.config.FirstRequests(), len(h.Commits))
+	}
+	recorded := make([]store.Commit, len(h.Commits))
+	for i, c := range h.Commits {
+		recorded[i] = store.Commit{SHA: c.SHA, Parent: c.Parent, CommittedAt: c.CommittedAt, Author: c.Author, Subject: c.Subject, Skipped: i >= wanted}
+	}
+	added, err := l.Store.RecordCommits(ctx, l.project, recorded)
+	if err != nil {
+		return l.result, err
+	}
+	l.result.Recorded = len(added)
+	if err := l.rewritten(ctx); err != nil {
+		return l.result, err
+	}
+	// The oldest first: their times of creation follow the history.
+	for _, c := range slices.Backward(h.Commits[:wanted]) {
+		if err := l.request(ctx, store.Request{Type: bench.Master, Tag: c.SHA, Parent: c.Parent, CommitDate: &c.CommittedAt}); err != nil {
+			return l.result, err
+		}
+	}
+	if err := l.releases(ctx); err != nil {
+		return l.result, err
+	}
+	return l.result, l.Store.SourceLooked(ctx, store.SourceState{
+		Project: l.project, Repository: l.config.Git, Releases: l.config.Releases, Head: h.Head, Message: strings.Join(l.result.Remarks, "; "),
+	})
+}
+
+func (l *commitLook) remark(text string) { l.result.Remarks = append(l.result.Remarks, text) }
+
+// rewritten records which commits a rewritten branch no longer holds. A branch
+// that was emptied holds none.
+func (l *commitLook) rewritten(ctx context.Context) error {
+	emptied := l.history.Head == ""
+	if !l.history.Rewritten && (l.state.Head == "" || !l.first && !emptied) {
+		return nil
+	}
+	shas, err := l.Store.CommitsOnBranch(ctx, l.project)
+	if err != nil {
+		return err
+	}
+	on := make(map[string]bool)
+	if !emptied {
+		if on, err = l.source.OnBranch(ctx, l.history.Head, shas); err != nil {
+			return err
+		}
+	}
+	left := slices.DeleteFunc(shas, func(sha string) bool { return on[sha] })
+	if len(left) == 0 {
+		return nil
+	}
+	open, err := l.Store.LeaveBranch(ctx, l.project, left)
+	if err != nil {
+		return err
+	}
+	l.result.Left = len(left)
+	l.Log.WarnContext(ctx, "a branch was rewritten", "project", l.project, "branch", l.config.BranchName(), "commits_left", len(left), "open_requests", len(open))
+	return nil
+}
+
+// releases requests new release tags, the oldest first. When tags are looked at
+// for the first time, or with another pattern, only the newest are requested.
+func (l *commitLook) releases(ctx context.Context) error {
+	recorded, err := l.Store.Releases(ctx, l.project)
+	if err != nil {
+		return err
+	}
+	known := make(map[string]string, len(recorded))
+	for _, r := range recorded {
+		known[r.Tag] = r.SHA
+	}
+	var fresh []store.ReleaseTag
+	var unfit []string
+	for _, r := range l.history.Releases {
+		sha, there := known[r.Tag]
+		switch {
+		case bench.CheckTag(r.Tag) != nil:
+			unfit = append(unfit, r.Tag)
+		case !there:
+			fresh = append(fresh, store.ReleaseTag{Tag: r.Tag, SHA: r.SHA, TaggedAt: r.At})
+		case sha != r.SHA && !l.first:
+			l.remark(fmt.Sprintf("tag %s has moved from %.12s to %.12s; what was requested is the first one", r.Tag, sha, r.SHA))
+		}
+	}
+	if len(unfit) > 0 {
+		l.remark(fmt.Sprintf("%d tags cannot name an artifact and are left out: %s", len(unfit), someOf(unfit)))
+	}
+	slices.SortStableFunc(fresh, func(a, b store.ReleaseTag) int { return a.TaggedAt.Compare(b.TaggedAt) })
+	wanted := fresh
+	if l.first || l.state.Releases != l.config.Releases {
+		since := l.config.LookBack.Since(l.Watching.Now())
+		wanted = slices.DeleteFunc(slices.Clone(fresh), func(r store.ReleaseTag) bool { return r.TaggedAt.Before(since) })
+		wanted = wanted[max(0, len(wanted)-l.config.FirstRequests()):]
+	}
+	for _, r := range wanted {
+		if err := l.request(ctx, store.Request{Type: bench.Release, Tag: r.Tag, CommitDate: &r.TaggedAt}); err != nil {
+			return err
+		}
+	}
+	return l.Store.RecordReleases(ctx, l.project, fresh)
+}
+
+// someOf names the first of a list.
+func someOf(names []string) string {
+	const most = 5
+	if len(names) > most {
+		names = append(slices.Clone(names[:most]), "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+// request records a request and starts its workflow; one that is there already
+// stays as it is.
+func (l *commitLook) request(ctx context.Context, r store.Request) error {
+	id, err := bench.NewRequestID(l.Watching.Random)
+	if err != nil {
+		return err
+	}
+	r.ID, r.Project, r.Submitter, r.Status = id, l.project, CommitSubmitter, bench.ArtifactsReady
+	stored, created, err := l.Store.CreateRequest(ctx, r)
+	if errors.Is(err, store.ErrConflict) {
+		l.Log.InfoContext(ctx, "a commit or tag was asked for before, in another way", "project", l.project, "tag", r.Tag, "request", stored.ID)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if created {
+		l.result.Requests++
+		if len(l.result.Requested) < namedInResult {
+			l.result.Requested = append(l.result.Requested, r.Tag)
+		}
+	}
+	if stored.WorkflowStartedAt != nil || stored.Status == bench.Completed {
+		return nil
+	}
+	if err := l.Workflows.StartRequest(ctx, l.project, stored.ID); err != nil {
+		return err
+	}
+	return l.Store.MarkWorkflowStarted(ctx, stored.ID)
+}
+
+// EnsureWatches sees to it that the projects with a commit source, and no others,
+// have a Schedule that looks at it: those whose Schedule is not confirmed, or all
+// of them, as after a loss of Temporal's database. One project that cannot be
+// helped does not hold up the others.
+func (a *Activities) EnsureWatches(ctx context.Context, all bool) error {
+	projects, err := a.Store.Projects(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, p := range projects {
+		failed = append(failed, a.ensureWatch(ctx, p, all))
+	}
+	return errors.Join(failed...)
+}
+
+func (a *Activities) ensureWatch(ctx context.Context, p store.Project, again bool) error {
+	config, err := bench.ReadProjectConfig(p.Config)
+	if err != nil {
+		a.Log.WarnContext(ctx, "a project's configuration is not valid: its commits are not looked at", "project", p.Name, "error", err)
+		return nil
+	}
+	state, err := a.Store.SourceState(ctx, p.Name)
+	if err != nil {
+		return err
+	}
+	var every time.Duration
+	if config.Source.Configured() {
+		every = config.Source.Interval().Truncate(time.Second)
+	}
+	confirmed := state.EverySeconds == int(every.Seconds())
+	switch {
+	case confirmed && (!again || every == 0):
+		return nil
+	case every == 0:
+		err = a.Workflows.UnwatchProject(ctx, p.Name)
+	default:
+		err = a.Workflows.WatchProject(ctx, p.Name, every)
+	}
+	if err != nil || confirmed {
+		return err
+	}
+	return a.Store.SourceScheduled(ctx, p.Name, every)
+}

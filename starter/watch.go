@@ -1,0 +1,86 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+)
+
+// WatchProject sees to it that a project's commits are looked at by a Schedule
+// with this pause. A Schedule that is new or has changed looks at once; one that
+// an operator has paused stays paused.
+func (s *Starter) WatchProject(ctx context.Context, project string, every time.Duration) error {
+	id := bench.WatchWorkflowID(project)
+	spec := client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: every}}}
+	_, err := s.client.ScheduleClient().Create(ctx, client.ScheduleOptions{
+		ID:   id,
+		Spec: spec,
+		// A look that takes longer than the pause is not overtaken.
+		Overlap:               enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
+		CatchupWindow:         time.Minute,
+		TriggerImmediately:    true,
+		Note:                  "looks at the commits of project " + project,
+		TypedSearchAttributes: temporal.NewSearchAttributes(protocol.AttrProject.ValueSet(project)),
+		Action: &client.ScheduleWorkflowAction{
+			ID:                    id,
+			Workflow:              protocol.WatchWorkflow,
+			Args:                  []any{protocol.WatchInput{Project: project}},
+			TaskQueue:             protocol.OrchestratorTaskQueue,
+			StaticSummary:         "commits of " + project,
+			TypedSearchAttributes: temporal.NewSearchAttributes(protocol.AttrProject.ValueSet(project)),
+		},
+	})
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
+		return fmt.Errorf("creating the schedule %s: %w", id, err)
+	}
+	changed := false
+	err = s.client.ScheduleClient().GetHandle(ctx, id).Update(ctx, client.ScheduleUpdateOptions{
+		DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
+			there := in.Description.Schedule
+			changed = there.Spec == nil || len(there.Spec.Intervals) != 1 || there.Spec.Intervals[0].Every != every
+			if !changed {
+				return nil, temporal.ErrSkipScheduleUpdate
+			}
+			there.Spec = &spec
+			return &client.ScheduleUpdate{Schedule: &there}, nil
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("changing the schedule %s: %w", id, err)
+	}
+	if changed {
+		return s.SyncProject(ctx, project)
+	}
+	return nil
+}
+
+// UnwatchProject removes a project's Schedule, if there is one.
+func (s *Starter) UnwatchProject(ctx context.Context, project string) error {
+	id := bench.WatchWorkflowID(project)
+	if err := s.client.ScheduleClient().GetHandle(ctx, id).Delete(ctx); err != nil && !gone(err) {
+		return fmt.Errorf("removing the schedule %s: %w", id, err)
+	}
+	return nil
+}
+
+// SyncProject looks at a project's commits now; when a look is under way, again
+// after it.
+func (s *Starter) SyncProject(ctx context.Context, project string) error {
+	id := bench.WatchWorkflowID(project)
+	err := s.client.ScheduleClient().GetHandle(ctx, id).Trigger(ctx, client.ScheduleTriggerOptions{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE})
+	if err != nil {
+		return fmt.Errorf("triggering the schedule %s: %w", id, err)
+	}
+	return nil
+}
