@@ -109,6 +109,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 	s.huma.UseMiddleware(s.authorize)
 	s.registerInfo()
 	s.registerProjects()
+	s.registerCommits()
 	s.registerSuites()
 	s.registerRequests()
 	s.registerQueue()

@@ -77,6 +77,9 @@ func (s *server) projectOf(ctx context.Context, p store.Project) (apiclient.Proj
 		return apiclient.Project{}, fmt.Errorf("project %s: %w; apply a corrected configuration", p.Name, err)
 	}
 	out := apiclient.Project{Name: p.Name, Config: config, SuiteHash: p.SuiteHash, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt}
+	if out.SourceState, err = s.sourceOf(ctx, p.Name, config); err != nil {
+		return out, err
+	}
 	if p.SuiteHash != "" {
 		loaded, err := s.suites.Suite(ctx, p.SuiteHash)
 		if err != nil {
@@ -120,9 +123,14 @@ func (s *server) applyProject(ctx context.Context, in *applyProject) (*body[apic
 		if err != nil {
 			return nil, fmt.Errorf("encoding the configuration of project %s: %w", in.Project, err)
 		}
+		before, err := s.sourceBefore(ctx, in.Project)
+		if err != nil {
+			return nil, err
+		}
 		if _, err := s.Store.ApplyProject(ctx, store.Project{Name: in.Project, Config: config, SuiteHash: wanted.SuiteHash}); err != nil {
 			return nil, err
 		}
+		s.watch(ctx, in.Project, before, wanted.Config.Source)
 	}
 	stored, err := s.Store.Project(ctx, in.Project)
 	if err != nil {

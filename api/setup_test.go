@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -39,6 +40,35 @@ type workflows struct {
 	cancelled map[bench.RequestID][]bench.JobRef
 	runs      []protocol.RunStarted
 	notified  []bench.RequestID
+	watches   []string // what was asked of Schedules, in order
+}
+
+func (w *workflows) watch(format string, args ...any) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.watches = append(w.watches, fmt.Sprintf(format, args...))
+	return w.err
+}
+
+func (w *workflows) WatchProject(_ context.Context, project string, every time.Duration) error {
+	return w.watch("watch %s every %s", project, every)
+}
+
+func (w *workflows) UnwatchProject(_ context.Context, project string) error {
+	return w.watch("unwatch %s", project)
+}
+
+func (w *workflows) SyncProject(_ context.Context, project string) error {
+	return w.watch("sync %s", project)
+}
+
+// watched is what was asked of Schedules since it was last asked.
+func (w *workflows) watched() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	watches := w.watches
+	w.watches = nil
+	return watches
 }
 
 func (w *workflows) StartRequest(_ context.Context, _ string, id bench.RequestID) error {

@@ -21,6 +21,7 @@ type Store interface {
 	Jobs
 	Runs
 	Collectors
+	Commits
 	results.Record
 	MeasuredTags(ctx context.Context, project string, requestType bench.RequestType) ([]string, error)
 	ExportCollections(ctx context.Context, project string, tags []string, yield func(store.CollectionRow) error) error
@@ -89,4 +90,5 @@ type Starter interface {
 	ArtifactsReady(ctx context.Context, project string, id bench.RequestID, artifact protocol.ArtifactsReady) error
 	CancelRequest(ctx context.Context, project string, id bench.RequestID, jobs []bench.JobRef) error
 	RunStarted(ctx context.Context, project string, key bench.JobKey, run protocol.RunStarted) error
+	Watcher
 }

@@ -62,7 +62,8 @@ func (a *Activities) WatchCommits(ctx context.Context, in protocol.WatchInput) (
 		}
 		return protocol.WatchResult{}, a.Store.SourceScheduled(ctx, in.Project, 0)
 	}
-	defer beat(ctx)()
+	stop := beat(ctx)
+	defer stop()
 	state, err := a.Store.SourceState(ctx, in.Project)
 	if err != nil {
 		return protocol.WatchResult{}, err
@@ -247,7 +248,7 @@ func (l *commitLook) releases(ctx context.Context) error {
 		}
 	}
 	if len(unfit) > 0 {
-		l.remark(fmt.Sprintf("%d tags cannot name an artifact and are left out: %s", len(unfit), someOf(unfit)))
+		l.remark("left out, because they cannot name an artifact: the tags " + someOf(unfit))
 	}
 	slices.SortStableFunc(fresh, func(a, b store.ReleaseTag) int { return a.TaggedAt.Compare(b.TaggedAt) })
 	wanted := fresh

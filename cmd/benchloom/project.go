@@ -22,7 +22,7 @@ func newProject() *cobra.Command {
 		Short:   "Create, change and show projects",
 		Example: `  benchloom project apply -f project.yaml
   benchloom project list`,
-	}, newProjectApply(), newProjectList(), newProjectShow())
+	}, newProjectApply(), newProjectList(), newProjectShow(), newProjectCommits(), newProjectSync())
 }
 
 func newProjectApply() *cobra.Command {
@@ -37,8 +37,14 @@ and makes the project as described. What has changed is printed.
 
 The file is strict: an unknown key is an error with its place. Keys: name, suite
 (the suite's directory, relative to the file), description, targets, artifacts
-(provider, parameters, tags), queue (policy, max_in_progress), size (class) and
-max_job_fails.
+(provider, parameters, tags), source (git, branch, look_back, releases, every,
+backfill), queue (policy, max_in_progress), size (class) and max_job_fails.
+
+source.git names the repository whose commits are benchmarked: an absolute path on
+the orchestrator's machine, or a URL that git can fetch. Each commit of the branch
+(default main) gets a request; look_back (commits 100, days 29) bounds how far back.
+releases is a pattern of tags, such as v*. The first look requests the newest
+commit and the newest release only; backfill: 10 makes that ten.
 
 --dry-run changes no project. It uploads the suite all the same, which has no
 effect by itself.`,

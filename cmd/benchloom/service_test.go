@@ -71,6 +71,10 @@ func (noWorkflows) RunStarted(context.Context, string, bench.JobKey, protocol.Ru
 	return nil
 }
 
+func (noWorkflows) WatchProject(context.Context, string, time.Duration) error { return nil }
+func (noWorkflows) UnwatchProject(context.Context, string) error              { return nil }
+func (noWorkflows) SyncProject(context.Context, string) error                 { return nil }
+
 func (s *service) setup(env *testscript.Env) error {
 	s.record = storetest.New(s.t)
 	handler, err := api.New(s.t.Context(), api.Config{
@@ -138,7 +142,7 @@ func (s *service) publish(env *testscript.Env, server *httptest.Server) error {
 
 func (s *service) commands() map[string]func(*testscript.TestScript, bool, []string) {
 	commands := scriptCommands()
-	for name, f := range map[string]func(args []string) error{"register": s.register, "begin": s.begin, "measure": s.measure, "fail": s.fail, "finish": s.finish} {
+	for name, f := range map[string]func(args []string) error{"register": s.register, "begin": s.begin, "measure": s.measure, "fail": s.fail, "finish": s.finish, "commits": s.commits, "gone": s.gone} {
 		commands[name] = func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(f(args)) }
 	}
 	return commands
@@ -292,6 +296,35 @@ func (s *service) finish(args []string) error {
 		return err
 	}
 	return s.collector.FinishRun(s.t.Context(), run, apiclient.RunFinish{Outcome: bench.RunFailure})
+}
+
+// commits PROJECT REPOSITORY SHA... records commits, the oldest first, as a look
+// does; the last one is requested.
+func (s *service) commits(args []string) error {
+	var history []store.Commit
+	parent := ""
+	for _, sha := range args[2:] {
+		history = append([]store.Commit{{SHA: sha, Parent: parent, CommittedAt: time.Now().Add(-time.Hour), Author: "Ada", Subject: "about " + sha, Skipped: true}}, history...)
+		parent = sha
+	}
+	history[0].Skipped = false
+	if _, err := s.record.RecordCommits(s.t.Context(), args[0], history); err != nil {
+		return err
+	}
+	id, err := bench.NewRequestID(rand.Reader)
+	if err != nil {
+		return err
+	}
+	if _, _, err := s.record.CreateRequest(s.t.Context(), store.Request{ID: id, Project: args[0], Type: bench.Master, Tag: parent, Submitter: "commit-source"}); err != nil {
+		return err
+	}
+	return s.record.SourceLooked(s.t.Context(), store.SourceState{Project: args[0], Repository: args[1], Head: parent})
+}
+
+// gone PROJECT REASON records that a project's repository cannot be read.
+func (s *service) gone(args []string) error {
+	_, err := s.record.SourceFailed(s.t.Context(), args[0], args[1])
+	return err
 }
 
 func (s *service) close(project, tag string, plans []apiclient.RunPlan, outcome bench.Outcome) error {

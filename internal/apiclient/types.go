@@ -20,8 +20,10 @@ type Project struct {
 	Config    bench.ProjectConfig `json:"config"`
 	SuiteHash string              `json:"suite_hash,omitempty" doc:"Content hash of the suite; upload it first."`
 	Suite     string              `json:"suite,omitempty" readOnly:"true" doc:"Name of the suite."`
-	CreatedAt time.Time           `json:"created_at,omitzero" readOnly:"true"`
-	UpdatedAt time.Time           `json:"updated_at,omitzero" readOnly:"true"`
+	// SourceState is absent where the configuration names no source.
+	SourceState *SourceState `json:"source_state,omitempty" readOnly:"true" doc:"How the looking at its commits goes."`
+	CreatedAt   time.Time    `json:"created_at,omitzero" readOnly:"true"`
+	UpdatedAt   time.Time    `json:"updated_at,omitzero" readOnly:"true"`
 }
 
 // Applied is what applying a project did, or would do.

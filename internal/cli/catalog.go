@@ -50,6 +50,7 @@ func Project(w io.Writer, p apiclient.Project, v View) error {
 		{"size class", class}, {"attempts", fmt.Sprintf("%d of a failing job", p.Config.Fails())},
 		{"artifacts", source(p.Config.Artifacts.Provider, p.Config.Artifacts.Parameters)},
 	}
+	pairs = append(pairs, sourceFields(p, v)...)
 	for _, tag := range slices.Sorted(maps.Keys(p.Config.Artifacts.Tags)) {
 		t := p.Config.Artifacts.Tags[tag]
 		pairs = append(pairs, [2]string{"artifact " + tag, source(t.Provider, t.Parameters)})

@@ -1,0 +1,149 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Commits is where commits and the state of their sources are recorded.
+type Commits interface {
+	RecentCommits(ctx context.Context, project string, limit int) ([]store.CommitRequest, error)
+	SourceState(ctx context.Context, project string) (store.SourceState, error)
+}
+
+// Watcher reaches the Schedules that look at projects' commits.
+type Watcher interface {
+	WatchProject(ctx context.Context, project string, every time.Duration) error
+	UnwatchProject(ctx context.Context, project string) error
+	SyncProject(ctx context.Context, project string) error
+}
+
+func (s *server) registerCommits() {
+	handle(s, operation{id: "list-commits", method: http.MethodGet, path: "/projects/{project}/commits", need: toRead, tag: "projects",
+		summary: "Commits of a project, newest first, with their requests"}, s.listCommits)
+	handle(s, operation{id: "sync-project", method: http.MethodPost, path: "/projects/{project}/sync", need: toWrite, tag: "projects",
+		summary: "Look at a project's commits now", description: "Answers before the look has ended, with the state of before it: what a push would call."}, s.syncProject)
+}
+
+type listCommits struct {
+	Project string `path:"project" doc:"Name of the project." example:"go"`
+	Limit   int    `query:"limit" minimum:"1" maximum:"500" default:"50"`
+}
+
+func (s *server) listCommits(ctx context.Context, in *listCommits) (*body[apiclient.CommitList], error) {
+	p, err := s.project(ctx, in.Project, http.StatusNotFound)
+	if err != nil {
+		return nil, err
+	}
+	config, err := bench.ReadProjectConfig(p.Config)
+	if err != nil {
+		return nil, fmt.Errorf("project %s: %w; apply a corrected configuration", p.Name, err)
+	}
+	list := apiclient.CommitList{Commits: []apiclient.Commit{}}
+	if list.Source, err = s.sourceOf(ctx, p.Name, config); err != nil {
+		return nil, err
+	}
+	stored, err := s.Store.RecentCommits(ctx, p.Name, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range stored {
+		out := apiclient.Commit{
+			SHA: c.SHA, Parent: c.Parent, Subject: c.Subject, Author: c.Author, CommittedAt: c.CommittedAt, FirstSeenAt: c.FirstSeenAt,
+			OnBranch: c.OnBranch, Skipped: c.Skipped,
+		}
+		if c.RequestID != "" {
+			out.Request = &apiclient.CommitRequest{ID: c.RequestID, Status: c.RequestStatus, Outcome: c.Outcome}
+		}
+		list.Commits = append(list.Commits, out)
+	}
+	return answer(list, nil)
+}
+
+// sourceOf is the state of a project's source; nil when it has none.
+func (s *server) sourceOf(ctx context.Context, project string, config bench.ProjectConfig) (*apiclient.SourceState, error) {
+	if !config.Source.Configured() {
+		return nil, nil
+	}
+	state, err := s.Store.SourceState(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	out := &apiclient.SourceState{
+		Repository: config.Source.Git, Branch: config.Source.BranchName(), LastOKAt: state.LastOKAt, FailingSince: state.FailingSince,
+		Message: state.Message, WorkflowID: bench.WatchWorkflowID(project),
+	}
+	if state.Repository == config.Source.Git {
+		out.Head = state.Head
+	}
+	return out, nil
+}
+
+func (s *server) syncProject(ctx context.Context, in *projectPath) (*body[apiclient.SourceState], error) {
+	p, err := s.project(ctx, in.Project, http.StatusNotFound)
+	if err != nil {
+		return nil, err
+	}
+	config, err := bench.ReadProjectConfig(p.Config)
+	if err != nil {
+		return nil, fmt.Errorf("project %s: %w; apply a corrected configuration", p.Name, err)
+	}
+	if !config.Source.Configured() {
+		return nil, problemf(http.StatusConflict, "no-source", "project %s names no repository, so there are no commits to look at; set source.git in its file and apply it with 'benchloom project apply'", p.Name)
+	}
+	state, err := s.sourceOf(ctx, p.Name, config)
+	if err != nil {
+		return nil, err
+	}
+	bound, stop := context.WithTimeout(ctx, reachBound)
+	defer stop()
+	// The Schedule may be missing still, or be lost.
+	err = s.Starter.WatchProject(bound, p.Name, config.Source.Interval())
+	if err = errors.Join(err, s.Starter.SyncProject(bound, p.Name)); err != nil {
+		s.Log.WarnContext(ctx, "could not look at a project's commits", "project", p.Name, "error", err, "request_id", requestID(ctx))
+		return nil, problemf(http.StatusServiceUnavailable, "not-ready", "Temporal does not answer, so project %s cannot be looked at now; its commits are looked at every %s once it does", p.Name, config.Source.Interval())
+	}
+	return answer(*state, nil)
+}
+
+// sourceBefore is the commit source of a project that is about to be applied;
+// none for a new project, or one whose configuration is not valid.
+func (s *server) sourceBefore(ctx context.Context, project string) (bench.CommitSource, error) {
+	p, err := s.Store.Project(ctx, project)
+	if errors.Is(err, store.ErrNotFound) {
+		return bench.CommitSource{}, nil
+	}
+	if err != nil {
+		return bench.CommitSource{}, err
+	}
+	config, err := bench.ReadProjectConfig(p.Config)
+	if err != nil {
+		return bench.CommitSource{}, nil //nolint:nilerr // it is being replaced
+	}
+	return config.Source, nil
+}
+
+// watch brings a project's Schedule in line with its configuration that was
+// applied just now. Where Temporal is away, the reconciliation does so later.
+func (s *server) watch(ctx context.Context, project string, before, now bench.CommitSource) {
+	if reflect.DeepEqual(before, now) {
+		return
+	}
+	s.reach(ctx, "change the schedule of a project's commits", bench.WatchWorkflowID(project), func(ctx context.Context) error {
+		if !now.Configured() {
+			return s.Starter.UnwatchProject(ctx, project)
+		}
+		if err := s.Starter.WatchProject(ctx, project, now.Interval()); err != nil || !before.Configured() {
+			return err // a new Schedule looks at once
+		}
+		return s.Starter.SyncProject(ctx, project)
+	})
+}
