@@ -56,6 +56,10 @@ benchmarks:
 // starter is the API's way to workflows; nobody is there.
 type starter struct{}
 
+func (starter) WatchProject(context.Context, string, time.Duration) error { return nil }
+func (starter) UnwatchProject(context.Context, string) error              { return nil }
+func (starter) SyncProject(context.Context, string) error                 { return nil }
+
 func (starter) StartRequest(context.Context, string, bench.RequestID) error { return nil }
 func (starter) CancelRequest(context.Context, string, bench.RequestID, []bench.JobRef) error {
 	return nil

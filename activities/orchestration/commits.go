@@ -13,6 +13,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/commits"
+	"github.com/benchloom/benchloom/internal/intake"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -69,7 +70,7 @@ func (a *Activities) WatchCommits(ctx context.Context, in protocol.WatchInput) (
 		return protocol.WatchResult{}, err
 	}
 	l := &commitLook{
-		Activities: a, project: in.Project, config: config.Source, state: state,
+		Activities: a, project: in.Project, config: config, state: state,
 		first:  state.LastOKAt == nil || state.Repository != config.Source.Git,
 		result: protocol.WatchResult{Repository: config.Source.Git, Branch: config.Source.BranchName()},
 	}
@@ -120,7 +121,7 @@ func beat(ctx context.Context) (stop func()) {
 type commitLook struct {
 	*Activities
 	project string
-	config  bench.CommitSource
+	config  bench.ProjectConfig
 	state   store.SourceState
 	// first is set when nothing of this repository was seen before.
 	first   bool
@@ -131,7 +132,7 @@ type commitLook struct {
 
 func (l *commitLook) query() commits.Query {
 	q := commits.Query{
-		Most: l.config.LookBack.Limit(), Since: l.config.LookBack.Since(l.Watching.Now()), Releases: l.config.Releases,
+		Most: l.config.Source.LookBack.Limit(), Since: l.config.Source.LookBack.Since(l.Watching.Now()), Releases: l.config.Source.Releases,
 	}
 	if !l.first {
 		q.Known = l.state.Head
@@ -149,7 +150,7 @@ func (l *commitLook) failed(ctx context.Context, reason error) (protocol.WatchRe
 	if state.FailingSince != nil {
 		since = max(0, l.Watching.Now().Sub(*state.FailingSince)).Round(time.Second)
 	}
-	l.Log.WarnContext(ctx, "the commits of a project cannot be read", "project", l.project, "repository", l.config.Git, "failing_for", since, "error", reason)
+	l.Log.WarnContext(ctx, "the commits of a project cannot be read", "project", l.project, "repository", l.config.Source.Git, "failing_for", since, "error", reason)
 	l.result.Failed = reason.Error()
 	return l.result, nil
 }
@@ -163,7 +164,7 @@ func (l *commitLook) found(ctx context.Context) (protocol.WatchResult, error) {
 	}
 	wanted := h.New
 	if l.first {
-		wanted = min(l.config.FirstRequests(), len(h.Commits))
+		wanted = min(l.config.Source.FirstRequests(), len(h.Commits))
 	}
 	recorded := make([]store.Commit, len(h.Commits))
 	for i, c := range h.Commits {
@@ -187,7 +188,7 @@ func (l *commitLook) found(ctx context.Context) (protocol.WatchResult, error) {
 		return l.result, err
 	}
 	return l.result, l.Store.SourceLooked(ctx, store.SourceState{
-		Project: l.project, Repository: l.config.Git, Releases: l.config.Releases, Head: h.Head, Message: strings.Join(l.result.Remarks, "; "),
+		Project: l.project, Repository: l.config.Source.Git, Releases: l.config.Source.Releases, Head: h.Head, Message: strings.Join(l.result.Remarks, "; "),
 	})
 }
 
@@ -219,7 +220,7 @@ func (l *commitLook) rewritten(ctx context.Context) error {
 		return err
 	}
 	l.result.Left = len(left)
-	l.Log.WarnContext(ctx, "a branch was rewritten", "project", l.project, "branch", l.config.BranchName(), "commits_left", len(left), "open_requests", len(open))
+	l.Log.WarnContext(ctx, "a branch was rewritten", "project", l.project, "branch", l.config.Source.BranchName(), "commits_left", len(left), "open_requests", len(open))
 	return nil
 }
 
@@ -252,10 +253,10 @@ func (l *commitLook) releases(ctx context.Context) error {
 	}
 	slices.SortStableFunc(fresh, func(a, b store.ReleaseTag) int { return a.TaggedAt.Compare(b.TaggedAt) })
 	wanted := fresh
-	if l.first || l.state.Releases != l.config.Releases {
-		since := l.config.LookBack.Since(l.Watching.Now())
+	if l.first || l.state.Releases != l.config.Source.Releases {
+		since := l.config.Source.LookBack.Since(l.Watching.Now())
 		wanted = slices.DeleteFunc(slices.Clone(fresh), func(r store.ReleaseTag) bool { return r.TaggedAt.Before(since) })
-		wanted = wanted[max(0, len(wanted)-l.config.FirstRequests()):]
+		wanted = wanted[max(0, len(wanted)-l.config.Source.FirstRequests()):]
 	}
 	for _, r := range wanted {
 		if err := l.request(ctx, store.Request{Type: bench.Release, Tag: r.Tag, CommitDate: &r.TaggedAt}); err != nil {
@@ -274,35 +275,37 @@ func someOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// request records a request and starts its workflow; one that is there already
-// stays as it is.
+// request takes a request in and starts its workflow, and those of ancestors that
+// it brings about; one that is there already stays as it is.
 func (l *commitLook) request(ctx context.Context, r store.Request) error {
-	id, err := bench.NewRequestID(l.Watching.Random)
-	if err != nil {
-		return err
-	}
-	r.ID, r.Project, r.Submitter, r.Status = id, l.project, CommitSubmitter, bench.ArtifactsReady
-	stored, created, err := l.Store.CreateRequest(ctx, r)
+	r.Project, r.Submitter, r.Status = l.project, CommitSubmitter, bench.ArtifactsReady
+	taken, err := intake.Intake{Record: l.Store, Random: l.Watching.Random, Now: l.Watching.Now}.Create(ctx, r, l.config)
 	if errors.Is(err, store.ErrConflict) {
-		l.Log.InfoContext(ctx, "a commit or tag was asked for before, in another way", "project", l.project, "tag", r.Tag, "request", stored.ID)
+		l.Log.InfoContext(ctx, "a commit or tag was asked for before, in another way", "project", l.project, "tag", r.Tag, "request", taken.Request.ID)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if created {
+	for _, created := range taken.Created {
 		l.result.Requests++
 		if len(l.result.Requested) < namedInResult {
-			l.result.Requested = append(l.result.Requested, r.Tag)
+			l.result.Requested = append(l.result.Requested, created.Tag)
 		}
 	}
-	if stored.WorkflowStartedAt != nil || stored.Status == bench.Completed {
-		return nil
+	unstarted := taken.Created
+	if !taken.IsNew() && taken.Request.WorkflowStartedAt == nil && taken.Request.Status != bench.Completed {
+		unstarted = append(unstarted, taken.Request)
 	}
-	if err := l.Workflows.StartRequest(ctx, l.project, stored.ID); err != nil {
-		return err
+	for _, request := range unstarted {
+		if err := l.Workflows.StartRequest(ctx, l.project, request.ID); err != nil {
+			return err
+		}
+		if err := l.Store.MarkWorkflowStarted(ctx, request.ID); err != nil {
+			return err
+		}
 	}
-	return l.Store.MarkWorkflowStarted(ctx, stored.ID)
+	return nil
 }
 
 // EnsureWatches sees to it that the projects with a commit source, and no others,

@@ -78,7 +78,7 @@ type Release struct {
 
 // maxNew bounds how many new commits one look lists, so that a branch that is
 // exchanged for a huge one does not drown the service.
-const maxNew = 10_000
+const maxNew = 1000
 
 // ErrNoSource: the project's configuration names no source.
 var ErrNoSource = errors.New("the project has no commit source")

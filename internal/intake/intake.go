@@ -138,6 +138,10 @@ func (i Intake) lineage(ctx context.Context, r store.Request, config bench.Proje
 		l.Note = fmt.Sprintf("its parent %s is not measured: it was committed on %s, before the look-back of the project begins (%s)", r.Parent, parent.CommittedAt.UTC().Format(time.DateOnly), since.UTC().Format(time.DateOnly))
 		return l, nil
 	}
+	if r.Type == bench.Master && parent.Skipped {
+		l.Note = fmt.Sprintf("its parent %s is not measured: the project began after it, and nobody has asked for it", r.Parent)
+		return l, nil
+	}
 	above, err := i.Record.MissingAncestors(ctx, r.Project, r.Parent, back.Limit()-1, since)
 	if err != nil {
 		return l, err
