@@ -68,8 +68,12 @@ func sourceFields(p apiclient.Project, v View) [][2]string {
 	if source.Releases != "" {
 		releases = "tags " + source.Releases
 	}
+	every := source.Every
+	if every == "" {
+		every = Duration(source.Interval())
+	}
 	return [][2]string{
-		{"commits", fmt.Sprintf("%s, branch %s, every %s", source.Git, source.BranchName(), source.Interval())},
+		{"commits", fmt.Sprintf("%s, branch %s, every %s", source.Git, source.BranchName(), every)},
 		{"commits are", sourceStanding(*p.SourceState, v)},
 		{"head", p.SourceState.Head},
 		{"releases", releases},
