@@ -29,6 +29,7 @@ var states = map[string][]string{
 	},
 	protocol.QueueWorkflow:     {workflows.PhaseIdle, workflows.PhaseAdmitting, workflows.PhaseFull},
 	protocol.ReconcileWorkflow: {workflows.PhaseCompleted},
+	protocol.WatchWorkflow:     {workflows.PhaseCompleted, workflows.PhaseFailing},
 }
 
 // Every history that was recorded from a released state of the code replays.

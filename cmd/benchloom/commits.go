@@ -16,7 +16,8 @@ func newProjectCommits() *cobra.Command {
 		Short: "List a project's commits and the requests for them",
 		Long: `Lists the commits of the branch that the project follows, newest first, with the
 request for each. Skipped ones are older than what was to be requested when they
-were first seen; 'benchloom submit PROJECT SHA' has one measured all the same.`,
+were first seen; 'benchloom submit PROJECT SHA --type master' has
+one measured all the same.`,
 		Example: `  benchloom project commits go
   benchloom project commits go --limit 10 -o json`,
 		Args: exactArgs(1),
