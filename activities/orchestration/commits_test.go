@@ -125,13 +125,14 @@ func TestNewCommitsAreRequested(t *testing.T) {
 	require.Empty(t, w.state().Message)
 }
 
-func TestTheFirstLookRequestsTheNewestOnly(t *testing.T) {
+func TestTheFirstLookRequestsWhatTheSourceSays(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		source   string
 		requests int
 	}{
-		"the newest by default":   {``, 1},
+		"all by default":          {``, 5},
+		"the newest":              {`"backfill": 1`, 1},
 		"as many as wished":       {`"backfill": 3`, 3},
 		"none":                    {`"backfill": 0`, 0},
 		"not beyond the count":    {`"backfill": 5, "look_back": {"commits": 2}`, 2},
@@ -163,7 +164,7 @@ func TestTheFirstLookRequestsTheNewestOnly(t *testing.T) {
 
 func TestReleasesAreRequestedByTheirTags(t *testing.T) {
 	t.Parallel()
-	w := watch(t, `"releases": "v*"`)
+	w := watch(t, `"releases": "v*", "backfill": 1`)
 	one := w.commit("one")
 	w.git("tag", "v1.0.0")
 	w.commit("two")

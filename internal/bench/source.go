@@ -19,7 +19,7 @@ type CommitSource struct {
 	Every    string `json:"every,omitempty" yaml:"every" doc:"Pause between two looks, such as 30s or 5m; empty: 1m."`
 	// Backfill is how many of the newest commits, and of the newest releases, the
 	// first look requests; later looks request all that are new.
-	Backfill *int `json:"backfill,omitempty" yaml:"backfill" minimum:"0" maximum:"10000" doc:"Newest commits, and newest releases, that the first look requests, within look_back; unset: 1."`
+	Backfill *int `json:"backfill,omitempty" yaml:"backfill" minimum:"0" maximum:"10000" doc:"Newest commits, and newest releases, that the first look requests, within look_back; unset: all in look_back."`
 }
 
 // LookBack is how far back a branch's history counts.
@@ -35,7 +35,6 @@ const (
 	defaultLookBackCommits = 100
 	defaultLookBackDays    = 29
 	defaultEvery           = time.Minute
-	defaultBackfill        = 1
 
 	maxLookBackCommits = 10_000
 	maxLookBackDays    = 36_500
@@ -62,10 +61,11 @@ func (s CommitSource) Interval() time.Duration {
 	return d
 }
 
-// FirstRequests is how many of the newest commits the first look requests.
+// FirstRequests is how many of the newest commits the first look requests: all
+// within the look-back, unless the source says otherwise.
 func (s CommitSource) FirstRequests() int {
 	if s.Backfill == nil {
-		return defaultBackfill
+		return s.LookBack.Limit()
 	}
 	return *s.Backfill
 }

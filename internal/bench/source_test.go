@@ -22,7 +22,7 @@ func TestASourceHasDefaults(t *testing.T) {
 	require.True(t, s.Configured())
 	require.Equal(t, "main", s.BranchName())
 	require.Equal(t, time.Minute, s.Interval())
-	require.Equal(t, 1, s.FirstRequests())
+	require.Equal(t, 100, s.FirstRequests(), "all within the look-back")
 	require.Equal(t, 100, s.LookBack.Limit())
 	require.Equal(t, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), s.LookBack.Since(now))
 }

@@ -87,7 +87,8 @@ func TestCommitsOfARepositoryAreBenchmarked(t *testing.T) {
 	first := repository.commit(t, "first")
 	shell.artifact(t, first, 1000)
 	// It is looked at when it is applied, and when somebody says so.
-	source := bench.CommitSource{Git: repository.dir, Releases: "v*", Every: "24h"}
+	newest := 1
+	source := bench.CommitSource{Git: repository.dir, Releases: "v*", Every: "24h", Backfill: &newest}
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{Source: source})
 	done := s.await(t, s.found(t, "shell", first), ended)
 	requireSuccess(t, done.Outcome, done)
