@@ -56,6 +56,9 @@ type JobIdentity struct {
 	Suite     string     `json:"suite"` // content hash
 	TestCases []TestCase `json:"test_cases"`
 	SizeClass SizeClass  `json:"size_class"`
+	// Pool is set for a job that is meant for one pool: a parent's, measured again
+	// where its child's jobs have moved to.
+	Pool string `json:"pool,omitempty"`
 	// Generation is raised by a rerun that must measure again.
 	Generation int `json:"generation"`
 }

@@ -74,6 +74,7 @@ func TestEveryFieldChangesTheKey(t *testing.T) {
 		"Suite":      func(id *bench.JobIdentity) { id.Suite = "5f2d" },
 		"TestCases":  func(id *bench.JobIdentity) { id.TestCases = id.TestCases[1:] },
 		"SizeClass":  func(id *bench.JobIdentity) { id.SizeClass = 8 },
+		"Pool":       func(id *bench.JobIdentity) { id.Pool = "two" },
 		"Generation": func(id *bench.JobIdentity) { id.Generation = 2 },
 	}
 	caseChanges := map[string]func(*bench.TestCase){

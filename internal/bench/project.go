@@ -24,6 +24,10 @@ type ProjectConfig struct {
 	OptionalTargets []Target `json:"optional_targets,omitempty" yaml:"optional_targets" doc:"Targets that are measured too, but that no request waits for."`
 	// MaxJobFails is how many attempts a failing job has; 0: [MaxJobFails].
 	MaxJobFails int `json:"max_job_fails,omitempty" yaml:"max_job_fails" minimum:"0" maximum:"20" doc:"Attempts of a failing job; 0: 3."`
+	// FailoverAfter is read by [ProjectConfig.Failover].
+	FailoverAfter string `json:"failover_after,omitempty" yaml:"failover_after" doc:"How long a pool may be without a live collector before jobs that wait for it move to another, such as 5m, or never; empty: 5m."`
+	// BenchmarkSets bind benchmarks to pools; none: all go wherever they can run.
+	BenchmarkSets []BenchmarkSet `json:"benchmark_sets,omitempty" yaml:"benchmark_sets" doc:"Which benchmarks are measured on which pool; empty: all wherever they can run."`
 }
 
 // ArtifactSource overrides a suite's artifact provider.
@@ -106,6 +110,12 @@ func (c ProjectConfig) Check() error {
 	}
 	if c.MaxJobFails < 0 || c.MaxJobFails > 20 {
 		return invalid("max_job_fails", fmt.Sprint(c.MaxJobFails), "use 1 to 20, or leave it out for 3")
+	}
+	if err := c.checkFailover(); err != nil {
+		return err
+	}
+	if err := c.checkBenchmarkSets(); err != nil {
+		return err
 	}
 	if c.Size.Class != 0 {
 		if _, err := NewSizeClass(int(c.Size.Class)); err != nil {
