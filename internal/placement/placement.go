@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
 )
@@ -20,6 +21,8 @@ type Pool struct {
 	bench.Pool
 	// Live of its Total collectors have been heard of lately.
 	Live, Total int
+	// Away is how long none of them has been live; 0 while one is.
+	Away time.Duration
 }
 
 // Wish is what a job needs.
@@ -29,6 +32,8 @@ type Wish struct {
 	MinSize bench.SizeClass
 	// Class pins the job to one size class; 0: the largest registered one.
 	Class bench.SizeClass
+	// Pool binds the job to the pools of this name; empty: any.
+	Pool string
 }
 
 // Unplaceable says that no registered collector can ever run the job.
@@ -44,6 +49,9 @@ func (u *Unplaceable) Error() string {
 		want += fmt.Sprintf(" of size class %d", u.Wish.Class)
 	} else if u.Wish.MinSize > 1 {
 		want += fmt.Sprintf(" of size class %d or more", u.Wish.MinSize)
+	}
+	if u.Wish.Pool != "" {
+		want += " in pool " + u.Wish.Pool
 	}
 	if len(u.Nearest) == 0 {
 		return fmt.Sprintf("no collector is registered that can run %s: none is registered at all; start one with 'benchloom collector'", want)
@@ -65,7 +73,8 @@ func (u *Unplaceable) Error() string {
 func Choose(pools []Pool, wish Wish) (bench.Pool, error) {
 	var fit []Pool
 	for _, p := range pools {
-		if p.Total > 0 && p.Target == wish.Target && p.SizeClass >= wish.MinSize && (wish.Class == 0 || p.SizeClass == wish.Class) {
+		if p.Total > 0 && p.Target == wish.Target && p.SizeClass >= wish.MinSize &&
+			(wish.Class == 0 || p.SizeClass == wish.Class) && (wish.Pool == "" || p.Name == wish.Pool) {
 			fit = append(fit, p)
 		}
 	}
