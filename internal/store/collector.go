@@ -42,7 +42,8 @@ func (s *Store) RegisterCollector(ctx context.Context, c Collector, offlineAfter
 			on conflict (name) do update set target = excluded.target, size_class = excluded.size_class, pool = excluded.pool,
 				machine_id = excluded.machine_id, epoch = excluded.epoch, version = excluded.version,
 				hardware_id = excluded.hardware_id, facts = excluded.facts, unenforced = excluded.unenforced,
-				co_located = excluded.co_located, registered_at = now(), last_heartbeat = now(), current_run = null
+				co_located = excluded.co_located, registered_at = now(), last_heartbeat = now(), current_run = null,
+				available_at = case when c.active then now() else c.available_at end
 			returning `+collectorColumns,
 			pgx.NamedArgs{
 				"name": c.Name, "target": c.Target, "size_class": c.SizeClass, "pool": c.Pool, "machine_id": c.MachineID,
@@ -58,7 +59,8 @@ func (s *Store) RegisterCollector(ctx context.Context, c Collector, offlineAfter
 // when it is idle. ErrFenced when it was registered again since, or removed.
 func (s *Store) Heartbeat(ctx context.Context, name string, epoch int64, run bench.RunID, progress json.RawMessage) (Collector, error) {
 	c, err := one[Collector](ctx, s.pool, `
-		update collector_config as c set last_heartbeat = now(), current_run = nullif($3, '')
+		update collector_config as c set last_heartbeat = now(), current_run = nullif($3, ''),
+			available_at = case when c.active then now() else c.available_at end
 		where c.name = $1 and c.epoch = $2 returning `+collectorColumns, name, epoch, string(run))
 	if errors.Is(err, ErrNotFound) {
 		err = ErrFenced
@@ -107,11 +109,13 @@ func livePools(ctx context.Context, q querier, offlineAfter time.Duration) ([]Po
 		SizeClass   bench.SizeClass
 		Pool        string
 		Live, Total int
+		AwaySeconds float64
 		HardwareIDs []string
 	}
 	rows, err := all[row](ctx, q, `
 		select target, size_class, pool, count(*) as total,
 			count(*) filter (where active and last_heartbeat > now() - make_interval(secs => $1)) as live,
+			extract(epoch from now() - max(available_at))::float8 as away_seconds,
 			array_agg(distinct hardware_id order by hardware_id) as hardware_ids
 		from collector_config group by target, size_class, pool order by target, size_class, pool`, offlineAfter.Seconds())
 	pools := make([]PoolCount, len(rows))
@@ -119,6 +123,9 @@ func livePools(ctx context.Context, q querier, offlineAfter time.Duration) ([]Po
 		pools[i] = PoolCount{
 			Pool: bench.Pool{Target: r.Target, SizeClass: r.SizeClass, Name: r.Pool},
 			Live: r.Live, Total: r.Total, HardwareIDs: r.HardwareIDs,
+		}
+		if r.Live == 0 {
+			pools[i].Away = time.Duration(max(0, r.AwaySeconds) * float64(time.Second))
 		}
 	}
 	return pools, err

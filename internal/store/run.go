@@ -138,6 +138,9 @@ func openRun(ctx context.Context, tx pgx.Tx, job Job, c Collector, start RunStar
 		where id = $1`, job.ID); err != nil {
 		return Run{}, err
 	}
+	if err := settle(ctx, tx, job, c); err != nil {
+		return Run{}, err
+	}
 	if _, err := tx.Exec(ctx, `update collector_config set current_run = $2 where name = $1`, c.Name, start.Run); err != nil {
 		return Run{}, err
 	}

@@ -136,6 +136,10 @@ type Job struct {
 	HandedOutTo    bench.RequestID
 	StartedAt      *time.Time
 	CompletedAt    *time.Time
+	// MovedFrom is the task queue of the pool that it has left because nobody
+	// there could take it, and MovedAt when; empty for one that has not moved.
+	MovedFrom string
+	MovedAt   *time.Time
 	// Done is how many of its test cases have an accepted result.
 	Done int
 }
@@ -159,6 +163,8 @@ type HandOut struct {
 type PoolCount struct {
 	bench.Pool
 	Live, Total int
+	// Away is how long none of them could take a job; 0 while one can.
+	Away time.Duration
 	// HardwareIDs of its collectors; more than one means that they are not
 	// interchangeable.
 	HardwareIDs []string
