@@ -21,10 +21,22 @@ import (
 )
 
 // Starter reaches workflows through a Temporal client.
-type Starter struct{ client client.Client }
+type Starter struct {
+	client    client.Client
+	namespace string
+}
 
 // New uses a connected client; closing it stays the caller's duty.
-func New(c client.Client) *Starter { return &Starter{client: c} }
+func New(c client.Client) *Starter { return &Starter{client: c, namespace: DefaultNamespace} }
+
+// In names the namespace to which the client is connected, where that is not
+// [DefaultNamespace]: the client does not tell, and moving a job needs it.
+func (s *Starter) In(namespace string) *Starter {
+	if namespace != "" {
+		s.namespace = namespace
+	}
+	return s
+}
 
 // StartRequest starts a request's workflow. One that runs or has run is success:
 // the row decides what it does.

@@ -30,9 +30,11 @@ import (
 // Orchestrator is what the orchestrator process needs.
 type Orchestrator struct {
 	Temporal client.Client
-	Store    *store.Store
-	Log      *slog.Logger
-	Points   failpoint.Points
+	// Namespace of the connection; empty: the default one.
+	Namespace string
+	Store     *store.Store
+	Log       *slog.Logger
+	Points    failpoint.Points
 	// Commits opens the repositories that projects name.
 	Commits commits.Opener
 	// OnReady is called when it works.
@@ -45,7 +47,7 @@ const OfflineAfter = 30 * time.Second
 
 // Run works until the context ends.
 func (o Orchestrator) Run(ctx context.Context) error {
-	start := starter.New(o.Temporal)
+	start := starter.New(o.Temporal).In(o.Namespace)
 	if err := untilDone(ctx, o.Log, "creating the reconciliation schedule", start.EnsureReconcile); err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ type job struct {
 	status  protocol.JobStatus
 	reason  bench.RunReason
 	started workflow.ReceiveChannel
+	moved   workflow.ReceiveChannel
 	log     log.Logger
 }
 
@@ -47,6 +48,7 @@ func newJob(ctx workflow.Context, in protocol.JobInput) (*job, error) {
 		status:  protocol.JobStatus{Project: in.Project, Key: in.Key, Phase: PhaseWaiting, TaskQueue: in.TaskQueue, Dispatches: in.Dispatches},
 		reason:  bench.Scheduled,
 		started: workflow.GetSignalChannel(ctx, protocol.SignalRunStarted),
+		moved:   workflow.GetSignalChannel(ctx, protocol.SignalMoved),
 		log:     log.With(workflow.GetLogger(ctx), "project", in.Project, "job", in.Key),
 	}
 	if in.Dispatches > 0 {
@@ -75,6 +77,7 @@ func (j *job) run(ctx workflow.Context) error {
 		}
 		if j.status.Dispatches-j.in.Dispatches >= maxDispatches || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			drain(j.started)
+			j.followMoves()
 			next := j.in
 			next.Dispatches = j.status.Dispatches
 			return workflow.NewContinueAsNewError(ctx, Job, next)
@@ -85,9 +88,10 @@ func (j *job) run(ctx workflow.Context) error {
 // dispatch hands the job to the collectors of its task queue and waits until one
 // of them has ended its run.
 func (j *job) dispatch(ctx workflow.Context) error {
+	j.followMoves()
 	j.status.Dispatches++
 	j.status.Run, j.status.Collector = "", ""
-	if err := j.enter(ctx, PhaseWaiting, fmt.Sprintf("waits in task queue `%s` for an idle collector", j.in.TaskQueue)); err != nil {
+	if err := j.enter(ctx, PhaseWaiting, j.waitsForCollector()); err != nil {
 		return err
 	}
 	input := protocol.RunJobInput{Project: j.in.Project, Key: j.in.Key, Reason: j.reason}
@@ -101,6 +105,11 @@ func (j *job) dispatch(ctx workflow.Context) error {
 		c.Receive(ctx, &started)
 		j.status.Run, j.status.Collector = started.Run, started.Collector
 		shown = j.enter(ctx, PhaseBenchmark, fmt.Sprintf("run %d (`%s`) is being measured on collector `%s`", started.Number, started.Run, started.Collector))
+	})
+	selector.AddReceive(j.moved, func(workflow.ReceiveChannel, bool) {
+		if j.followMoves() && j.status.Phase == PhaseWaiting {
+			shown = j.enter(ctx, PhaseWaiting, j.waitsForCollector())
+		}
 	})
 	for !done {
 		selector.Select(ctx)
@@ -126,6 +135,7 @@ func (j *job) assess(ctx workflow.Context, failure error) (again bool, gaveUp st
 		return false, answer.GaveUp, nil
 	}
 	j.reason, j.in.Attempts = answer.Reason, answer.Attempts
+	j.follow(answer.Moved)
 	if answer.PauseSeconds > 0 {
 		pause := time.Duration(answer.PauseSeconds) * time.Second
 		if err := j.enter(ctx, PhasePausing, fmt.Sprintf("pauses %s before the next try", pause)); err != nil {
@@ -148,6 +158,7 @@ func (j *job) recordEnd(ctx workflow.Context, end protocol.JobEndInput) error {
 		return err
 	}
 	drain(j.started)
+	drain(j.moved)
 	j.status.LastError = result.Message
 	return j.enter(ctx, string(result.Status), "nothing: it ended with "+string(result.Status))
 }

@@ -35,6 +35,9 @@ type Workflows interface {
 	ParentCompleted(ctx context.Context, project string, id bench.RequestID) error
 	CancelJob(ctx context.Context, project string, key bench.JobKey) error
 	Watches
+	// MoveJob lets a job that was handed out wait in another task queue. One that
+	// a collector has taken is left alone.
+	MoveJob(ctx context.Context, project string, key bench.JobKey, to protocol.Moved) error
 }
 
 // Suites loads suites by their content hash.

@@ -17,7 +17,7 @@ import (
 func placementPools(counts []store.PoolCount) []placement.Pool {
 	pools := make([]placement.Pool, len(counts))
 	for i, c := range counts {
-		pools[i] = placement.Pool{Pool: c.Pool, Live: c.Live, Total: c.Total}
+		pools[i] = placement.Pool{Pool: c.Pool, Live: c.Live, Total: c.Total, Away: c.Away}
 	}
 	return pools
 }
@@ -111,7 +111,7 @@ func (a *Activities) AssessJob(ctx context.Context, in protocol.AssessInput) (pr
 	}
 	d := retry.Decide(retry.Policy{MaxJobFails: config.Fails()}, outcomes, in.Kind)
 	if d.Again {
-		return protocol.Assessment{Again: true, PauseSeconds: int(d.Pause / time.Second), Attempts: d.AttemptsLeft, Reason: bench.Retry}, nil
+		return protocol.Assessment{Again: true, PauseSeconds: int(d.Pause / time.Second), Attempts: d.AttemptsLeft, Reason: bench.Retry, Moved: protocol.Moved{TaskQueue: job.TaskQueue, SizeClass: job.SizeClass}}, nil
 	}
 	return protocol.Assessment{GaveUp: strings.TrimSuffix(d.Why+": "+in.Message, ": ")}, nil
 }
@@ -129,7 +129,7 @@ func (a *Activities) RecordJobEnd(ctx context.Context, in protocol.JobEndInput) 
 		return protocol.JobEndResult{}, found(err, "recording the job's end")
 	}
 	// The next job first: an idle collector waits for it.
-	if err := a.handOut(ctx, in.TaskQueue, ""); err != nil {
+	if err := a.handOut(ctx, end.TaskQueue, ""); err != nil {
 		return protocol.JobEndResult{}, err
 	}
 	for _, w := range end.Waiters {
@@ -157,6 +157,9 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 			return err
 		}
 		a.Log.InfoContext(ctx, "started the workflow of a request that had none", "project", r.Project, "request", r.ID)
+	}
+	if err := a.failOver(ctx); err != nil {
+		return err
 	}
 	queues, err := a.Store.WaitingTaskQueues(ctx)
 	if err != nil {

@@ -112,6 +112,10 @@ func (w *workflows) UnwatchProject(_ context.Context, project string) error {
 	return w.call("unwatch %s", project)
 }
 
+func (w *workflows) MoveJob(_ context.Context, project string, key bench.JobKey, to protocol.Moved) error {
+	return w.call("move %s/%s %s", project, key, to.TaskQueue)
+}
+
 func handOutCall(project string, id bench.RequestID, jobs ...bench.JobKey) string {
 	return strings.TrimSpace(fmt.Sprintf("hand out %s/%s %v", project, id, jobs))
 }

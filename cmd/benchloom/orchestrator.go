@@ -64,7 +64,7 @@ commits; a path is one on this machine. That needs the git program.`,
 				return err
 			}
 			return workers.Orchestrator{
-				Temporal: temporal, Store: records, Log: log, Points: failpoint.FromEnvironment(os.Getenv), OnReady: f.isReady,
+				Temporal: temporal, Namespace: namespace, Store: records, Log: log, Points: failpoint.FromEnvironment(os.Getenv), OnReady: f.isReady,
 				Commits: commits.Opener{CacheDir: filepath.Join(cache, "mirrors"), Environ: os.Environ()},
 			}.Run(ctx)
 		},

@@ -52,6 +52,8 @@ const (
 	// SignalParentCompleted tells a request that the jobs of what it waits for are
 	// done.
 	SignalParentCompleted = "parent-completed"
+	// SignalMoved tells a job that it waits at another pool now; payload [Moved].
+	SignalMoved = "moved"
 	// SignalQueueChanged tells a queue to look again.
 	SignalQueueChanged = "queue-changed"
 )
@@ -163,6 +165,12 @@ type RunStarted struct {
 	Run       bench.RunID
 	Number    int
 	Collector string
+}
+
+// Moved names the pool at which a job waits since it has moved.
+type Moved struct {
+	TaskQueue string
+	SizeClass bench.SizeClass
 }
 
 // Activities of the orchestrator.
@@ -329,6 +337,8 @@ type Assessment struct {
 	// Attempts is how many attempts are left to the job's own failures.
 	Attempts int
 	Reason   bench.RunReason
+	// Moved is where the job is by its row; empty: where it was.
+	Moved Moved
 	// GaveUp says why not, when not.
 	GaveUp string
 }

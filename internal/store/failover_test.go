@@ -31,7 +31,7 @@ func (r record) silent(name string, since time.Duration) {
 
 func (r record) stranded() []bench.JobKey {
 	r.t.Helper()
-	jobs, err := r.StrandedJobs(r.t.Context(), 100)
+	jobs, err := r.StrandedJobs(r.t.Context())
 	require.NoError(r.t, err)
 	var keys []bench.JobKey
 	for _, j := range jobs {
@@ -217,12 +217,9 @@ func TestAChosenSizeClassPinsAJob(t *testing.T) {
 	q := r.inProgress(chosen)
 	r.expand(q, newJob(q, "gin"))
 	r.oneJob("v2", "gin")
-	jobs, err := r.StrandedJobs(t.Context(), 100)
+	jobs, err := r.StrandedJobs(t.Context())
 	require.NoError(t, err)
 	require.Len(t, jobs, 2)
 	require.True(t, jobs[0].Pinned)
 	require.False(t, jobs[1].Pinned)
-	jobs, err = r.StrandedJobs(t.Context(), 1)
-	require.NoError(t, err)
-	require.Len(t, jobs, 1)
 }

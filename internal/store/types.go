@@ -259,6 +259,8 @@ type RunEnd struct {
 type JobEnd struct {
 	Status  bench.JobStatus
 	Message string
+	// TaskQueue is where it was last.
+	TaskQueue string
 	// Waiters are the open requests that wait for the job.
 	Waiters []Waiter
 }

@@ -1,0 +1,129 @@
+package orchestration_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+var refuge = bench.Pool{Target: target, SizeClass: pool.SizeClass, Name: "refuge"}
+
+func (b *bundle) registerIn(name string, p bench.Pool) store.Collector {
+	b.t.Helper()
+	c, err := b.store.RegisterCollector(b.t.Context(), store.Collector{
+		Name: name, Target: p.Target, SizeClass: p.SizeClass, Pool: p.Name, MachineID: "machine of " + name,
+		Version: "1", HardwareID: "cpu of " + p.Name, Facts: []byte(`{}`),
+	}, offline)
+	require.NoError(b.t, err)
+	return c
+}
+
+// dead makes a collector look as if it had died that many seconds ago.
+func (b *bundle) dead(name string, seconds int) {
+	b.t.Helper()
+	b.execute(`update collector_config set last_heartbeat = now() - make_interval(secs => $2), available_at = now() - make_interval(secs => $2) where name = $1`, name, seconds)
+}
+
+func moveCall(key bench.JobKey, to bench.Pool) string {
+	return "move go/" + string(key) + " " + to.TaskQueue()
+}
+
+// The story of a pool whose only collector dies: what waits there moves when its
+// time has come, what runs stays, and nothing comes back.
+func TestWaitingJobsMoveWhenTheirPoolHasNobodyLeft(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{"failover_after": "10m"}`)
+	c := b.register("c1")
+	ref := b.running("1.26.0")
+	jobs := b.jobs(ref)
+	require.Equal(t, []bench.JobKey{jobs[0].Key, jobs[1].Key}, b.handOut(ref))
+	waiting := b.running("1.27.0")
+	queued := b.jobs(waiting)
+	b.start(jobs[0].Key, c, 1)
+	_, err := b.LoadRequest(t.Context(), ref)
+	require.NoError(t, err)
+	_, err = b.LoadRequest(t.Context(), waiting)
+	require.NoError(t, err)
+	b.registerIn("r1", refuge)
+
+	// Dead, but not for long enough.
+	b.dead("c1", 9*60)
+	require.NoError(t, b.Reconcile(t.Context()))
+	require.Equal(t, pool.TaskQueue(), b.job(jobs[1].Key).TaskQueue)
+	b.workflows.taken()
+
+	b.dead("c1", 11*60)
+	b.workflows.err = errors.New("no Temporal")
+	require.ErrorContains(t, b.Reconcile(t.Context()), "no Temporal")
+	require.Equal(t, refuge.TaskQueue(), b.job(jobs[1].Key).TaskQueue, "the row first")
+	b.workflows.err = nil
+	b.workflows.taken()
+
+	// The next pass does what the first one could not. What was only a row before
+	// is handed out where it is now.
+	require.NoError(t, b.Reconcile(t.Context()))
+	calls := b.workflows.taken()
+	require.Contains(t, calls, moveCall(jobs[1].Key, refuge))
+	require.NotContains(t, calls, moveCall(jobs[0].Key, refuge), "it has begun")
+	require.Equal(t, pool.TaskQueue(), b.job(jobs[0].Key).TaskQueue)
+	for _, j := range queued {
+		require.Equal(t, refuge.TaskQueue(), b.job(j.Key).TaskQueue)
+		require.Equal(t, bench.JobHandedOut, b.job(j.Key).Status)
+	}
+
+	// Its collector is gone, as Temporal has noticed: it is moved, too, and is
+	// dispatched there again.
+	out, err := b.AssessJob(t.Context(), protocol.AssessInput{Project: project, Key: jobs[0].Key, Kind: bench.FailInfrastructure, Message: "silent"})
+	require.NoError(t, err)
+	require.True(t, out.Again)
+	require.Equal(t, protocol.Moved{TaskQueue: pool.TaskQueue(), SizeClass: pool.SizeClass}, out.Moved)
+	require.NoError(t, b.Reconcile(t.Context()))
+	require.Contains(t, b.workflows.taken(), moveCall(jobs[0].Key, refuge))
+	out, err = b.AssessJob(t.Context(), protocol.AssessInput{Project: project, Key: jobs[0].Key, Kind: bench.FailInfrastructure, Message: "silent"})
+	require.NoError(t, err)
+	require.Equal(t, refuge.TaskQueue(), out.Moved.TaskQueue)
+
+	// Its pool comes back: what has moved stays.
+	b.register("c1")
+	require.NoError(t, b.Reconcile(t.Context()))
+	require.Equal(t, refuge.TaskQueue(), b.job(jobs[0].Key).TaskQueue)
+	moved, err := b.store.MovedJobs(t.Context(), ref.ID)
+	require.NoError(t, err)
+	require.Len(t, moved, 2)
+}
+
+// Where nothing may move, nothing does.
+func TestJobsThatStayAtADeadPool(t *testing.T) {
+	t.Parallel()
+	larger := bench.Pool{Target: target, SizeClass: 8, Name: "larger"}
+	for name, c := range map[string]struct {
+		config string
+		other  bench.Pool
+		moves  bool
+	}{
+		"never":               {`{"failover_after": "never"}`, refuge, false},
+		"a pinned size class": {`{"failover_after": "1m", "size": {"class": 2}}`, larger, false},
+		"the class above":     {`{"failover_after": "1m"}`, larger, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, c.config)
+			b.register("c1")
+			ref := b.running("1.26.0")
+			b.registerIn("other", c.other)
+			b.dead("c1", 3600)
+			require.NoError(t, b.Reconcile(t.Context()))
+			for _, j := range b.jobs(ref) {
+				require.Equal(t, c.moves, j.MovedFrom != "")
+				if c.moves {
+					require.Equal(t, c.other.SizeClass, j.SizeClass)
+				}
+			}
+		})
+	}
+}
