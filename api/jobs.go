@@ -54,7 +54,12 @@ func (s *server) getJob(ctx context.Context, in *jobPath) (*body[apiclient.JobDe
 		return nil, err
 	}
 	runs, err := runsOf(stored)
-	return answer(apiclient.JobDetail{Job: jobOf(j), Runs: runs}, err)
+	if err != nil {
+		return nil, err
+	}
+	jobs := []apiclient.Job{jobOf(j)}
+	err = s.explainWaiting(ctx, jobs, runs)
+	return answer(apiclient.JobDetail{Job: jobs[0], Runs: runs}, err)
 }
 
 const (

@@ -171,6 +171,9 @@ func (s *server) checkSuiteOf(ctx context.Context, p apiclient.Project) error {
 	if err != nil {
 		return fmt.Errorf("reading the suite of project %s: %w", p.Name, err)
 	}
+	if err := p.Config.CheckBenchmarkSets(targetsOf(p.Config, loaded), loaded.Benchmarks()); err != nil {
+		return fmt.Errorf("project %s: %w", p.Name, err)
+	}
 	if len(p.Config.Targets) == 0 {
 		return nil
 	}
@@ -178,6 +181,14 @@ func (s *server) checkSuiteOf(ctx context.Context, p apiclient.Project) error {
 		return fmt.Errorf("project %s: %w", p.Name, err)
 	}
 	return nil
+}
+
+// targetsOf are the targets that a project measures by default.
+func targetsOf(c bench.ProjectConfig, s *suite.Suite) []bench.Target {
+	if len(c.Targets) > 0 {
+		return c.Targets
+	}
+	return s.Targets()
 }
 
 // changes says what differs, setting by setting.

@@ -79,13 +79,15 @@ func TestAProjectThatCannotBeMeantIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	missing := strings.Repeat("0", 64)
 	for want, p := range map[string]apiclient.Project{
-		"project \"Go\": use 1 to 64 lower-case letters":                              {Name: "Go"},
-		"body.config.queue.policy: expected value to be one of \"spec, upstream\"":    {Name: "go", Config: bench.ProjectConfig{Queue: bench.QueuePolicy{Policy: "fifo"}}},
-		"project go: target \"linux\": write a target tuple":                          {Name: "go", Config: bench.ProjectConfig{Targets: []bench.Target{"linux"}}},
-		"the suite 000000000000 of project go is not stored; upload it first":         {Name: "go", SuiteHash: missing},
-		"project go: unknown target \"i686-unknown-linux-gnu\"; the suite has x86_64": {Name: "go", SuiteHash: s.Hash, Config: bench.ProjectConfig{Targets: []bench.Target{"i686-unknown-linux-gnu"}}},
-		"body.config.max_job_fails: expected number <= 20":                            {Name: "go", Config: bench.ProjectConfig{MaxJobFails: 21}},
-		"project go: tag \"-\": use 1 to 128 letters":                                 {Name: "go", Config: bench.ProjectConfig{Artifacts: bench.ArtifactSource{Tags: map[string]bench.TagSource{"-": {Provider: "goroot"}}}}},
+		"project \"Go\": use 1 to 64 lower-case letters":                                {Name: "Go"},
+		"body.config.queue.policy: expected value to be one of \"spec, upstream\"":      {Name: "go", Config: bench.ProjectConfig{Queue: bench.QueuePolicy{Policy: "fifo"}}},
+		"project go: target \"linux\": write a target tuple":                            {Name: "go", Config: bench.ProjectConfig{Targets: []bench.Target{"linux"}}},
+		"the suite 000000000000 of project go is not stored; upload it first":           {Name: "go", SuiteHash: missing},
+		"project go: unknown target \"i686-unknown-linux-gnu\"; the suite has x86_64":   {Name: "go", SuiteHash: s.Hash, Config: bench.ProjectConfig{Targets: []bench.Target{"i686-unknown-linux-gnu"}}},
+		"body.config.max_job_fails: expected number <= 20":                              {Name: "go", Config: bench.ProjectConfig{MaxJobFails: 21}},
+		"project go: benchmark sets of target \"x86_64-unknown-linux-gnu\": no set has": {Name: "go", SuiteHash: s.Hash, Config: bench.ProjectConfig{BenchmarkSets: []bench.BenchmarkSet{{Name: "a", Pool: "main", Benchmarks: []string{"gin"}}}}},
+		"project go: failover_after \"soon\": use a duration":                           {Name: "go", Config: bench.ProjectConfig{FailoverAfter: "soon"}},
+		"project go: tag \"-\": use 1 to 128 letters":                                   {Name: "go", Config: bench.ProjectConfig{Artifacts: bench.ArtifactSource{Tags: map[string]bench.TagSource{"-": {Provider: "goroot"}}}}},
 	} {
 		_, err := b.admin.ApplyProject(t.Context(), p, false)
 		require.ErrorContains(t, err, want)

@@ -132,6 +132,9 @@ func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclie
 	if out.Runs, err = runsOf(runs); err != nil {
 		return nil, err
 	}
+	if err := s.explainWaiting(ctx, out.Jobs, out.Runs); err != nil {
+		return nil, err
+	}
 	failed, err := s.Store.RequestErrors(ctx, r.ID)
 	if err != nil {
 		return nil, err

@@ -61,6 +61,7 @@ type Requests interface {
 type Jobs interface {
 	Job(ctx context.Context, key bench.JobKey) (store.Job, error)
 	JobRuns(ctx context.Context, key bench.JobKey) ([]store.Run, error)
+	StrandedJobs(ctx context.Context, keys ...bench.JobKey) ([]store.WaitingJob, error)
 }
 
 // Runs is where runs, their results and their output are recorded.

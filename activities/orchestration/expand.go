@@ -120,9 +120,13 @@ func (e expansion) suite(s *suite.Suite) ([]store.Job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("expanding the request: %w", err)
 	}
-	jobs := make([]store.Job, 0, len(plans))
-	for _, p := range plans {
-		pool, err := placement.Choose(e.pools, placement.Wish{Target: p.Target, MinSize: p.MinSize, Class: e.class(p.Target)})
+	bound, err := e.bind(s, plans)
+	if err != nil {
+		return nil, err
+	}
+	jobs := make([]store.Job, 0, len(bound))
+	for _, p := range bound {
+		pool, err := placement.Choose(e.pools, placement.Wish{Target: p.Target, MinSize: p.MinSize, Class: e.class(p.Target), Pool: p.pool})
 		if err != nil && e.optional()[p.Target] {
 			continue // nobody waits for it
 		} else if err != nil {
@@ -172,6 +176,9 @@ func (e expansion) job(pool bench.Pool, j store.Job) store.Job {
 	}
 	if !e.request.Type.Tracked() {
 		identity.Request = e.request.ID
+	}
+	if e.forOnePool(j) {
+		identity.Pool = pool.Name
 	}
 	j.Project, j.Key = e.request.Project, identity.Key()
 	j.SizeClass, j.Pool, j.TaskQueue = pool.SizeClass, pool.Name, pool.TaskQueue()

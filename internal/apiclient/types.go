@@ -148,6 +148,9 @@ type Job struct {
 	TaskQueue  string           `json:"task_queue"`
 	Status     bench.JobStatus  `json:"status"`
 	Message    string           `json:"message,omitempty"`
+	Waits      string           `json:"waits,omitempty" doc:"What a job that nobody carries out waits for, in words."`
+	MovedFrom  string           `json:"moved_from,omitempty" doc:"Task queue of the pool that it has left because no collector there lived."`
+	MovedAt    *time.Time       `json:"moved_at,omitempty"`
 	CreatedAt  time.Time        `json:"created_at"`
 	StartedAt  *time.Time       `json:"started_at,omitempty"`
 	EndedAt    *time.Time       `json:"completed_at,omitempty"`

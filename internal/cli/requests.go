@@ -158,9 +158,25 @@ func jobs(list []apiclient.Job, v View) *Table {
 		Column{Heading: "done", Right: true}, Column{Heading: "took", Right: true}, Column{Heading: "message", Flex: true})
 	for _, j := range list {
 		t.Row(string(j.Key), words(j.Status), string(j.Kind), j.Tag, string(j.Target), j.Backend, j.Profile, strconv.Itoa(int(j.SizeClass)), j.Pool,
-			fmt.Sprintf("%d/%d", j.Done, len(j.TestCases)), took(v.Now, j.StartedAt, j.EndedAt), j.Message)
+			fmt.Sprintf("%d/%d", j.Done, len(j.TestCases)), took(v.Now, j.StartedAt, j.EndedAt), cmp.Or(j.Message, waitsText(j)))
 	}
 	return t
+}
+
+func waitsText(j apiclient.Job) string {
+	if j.Waits == "" {
+		return ""
+	}
+	return "waits: " + j.Waits
+}
+
+// movedText says where a job was before its pool had no collector left; empty for
+// one that has not moved.
+func movedText(j apiclient.Job, v View) string {
+	if j.MovedFrom == "" {
+		return ""
+	}
+	return "from " + j.MovedFrom + ", " + moment(v.Now, j.MovedAt)
 }
 
 // took is the time between start and end, or until now; empty when nothing has
@@ -236,7 +252,7 @@ func Job(w io.Writer, d apiclient.JobDetail, v View) error {
 		[2]string{"project", d.Project}, [2]string{"tag", d.Tag}, [2]string{"kind", string(d.Kind)}, [2]string{"target", string(d.Target)},
 		[2]string{"backend", d.Backend}, [2]string{"profile", d.Profile}, [2]string{"size class", strconv.Itoa(int(d.SizeClass))},
 		[2]string{"pool", d.Pool}, [2]string{"task queue", d.TaskQueue}, [2]string{"status", words(d.Status)}, [2]string{"message", d.Message},
-		[2]string{"done", fmt.Sprintf("%d/%d test cases", d.Done, len(d.TestCases))}, [2]string{"created", moment(v.Now, &d.CreatedAt)},
+		[2]string{"waits", d.Waits}, [2]string{"moved", movedText(d.Job, v)}, [2]string{"done", fmt.Sprintf("%d/%d test cases", d.Done, len(d.TestCases))}, [2]string{"created", moment(v.Now, &d.CreatedAt)},
 		[2]string{"started", moment(v.Now, d.StartedAt)}, [2]string{"completed", moment(v.Now, d.EndedAt)}, [2]string{"workflow", d.WorkflowID})
 	if err != nil {
 		return err

@@ -40,6 +40,8 @@ func running() apiclient.RequestDetail {
 	going.StartedAt = pointer(before(2 * time.Minute))
 	failed := job("cccccccccccccccc", "race", bench.JobFailure, 3)
 	failed.StartedAt, failed.EndedAt, failed.Message = pointer(before(6*time.Minute)), pointer(before(2*time.Minute)), "1 of 4 test cases has no result"
+	waiting := job("dddddddddddddddd", "build", bench.JobQueued, 0)
+	waiting.Waits = "waits for its turn at pool bench/" + string(linux) + "/4/main"
 	broken := tc("lo", "full")
 	return apiclient.RequestDetail{
 		Request: apiclient.Request{
@@ -49,7 +51,7 @@ func running() apiclient.RequestDetail {
 			CreatedAt:  before(10 * time.Minute), AdmittedAt: pointer(before(9 * time.Minute)), WorkflowID: "request/go/r7k2m4q9xt2",
 		},
 		Progress: apiclient.Progress{Jobs: 4, JobsDone: 2, JobsFailed: 1, TestCases: 16, TestCasesDone: 8, EstimateSeconds: pointer(540.0)},
-		Jobs:     []apiclient.Job{done, going, failed, job("dddddddddddddddd", "build", bench.JobQueued, 0)},
+		Jobs:     []apiclient.Job{done, going, failed, waiting},
 		Runs: []apiclient.Run{
 			{
 				ID: "aaaaaaaaaaaaaaaa-00000001", Job: "aaaaaaaaaaaaaaaa", Number: 1, Reason: bench.Scheduled, Collector: "bench-1", Pool: "main", SizeClass: 4,
@@ -105,6 +107,11 @@ func TestShow(t *testing.T) {
 			run := d.Runs[1]
 			run.OutputTail = "one\ntwo\n"
 			return cli.Job(w, apiclient.JobDetail{Job: d.Jobs[1], Runs: []apiclient.Run{run, d.Runs[2]}}, v)
+		},
+		"job-waiting": func(w *strings.Builder, v cli.View) error {
+			j := d.Jobs[3]
+			j.MovedFrom, j.MovedAt = "bench/"+string(linux)+"/4/attic", pointer(before(time.Minute))
+			return cli.Job(w, apiclient.JobDetail{Job: j}, v)
 		},
 		"collectors": func(w *strings.Builder, v cli.View) error {
 			return cli.Collectors(w, []apiclient.Collector{collector}, v)

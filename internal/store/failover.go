@@ -35,15 +35,17 @@ const waitingColumns = `j.project, j.key, j.target, j.size_class, j.pool, j.stat
 		where pw.job_id = j.id and pr.status <> 'completed' and pr.size_class <> 0) as pinned`
 
 // StrandedJobs lists jobs that an open request waits for, that nobody is carrying
-// out, and whose pool has no live collector; the oldest requests' first.
-func (s *Store) StrandedJobs(ctx context.Context) ([]WaitingJob, error) {
+// out, and whose pool has no live collector; the oldest requests' first. With keys only
+// those are looked at.
+func (s *Store) StrandedJobs(ctx context.Context, keys ...bench.JobKey) ([]WaitingJob, error) {
 	jobs, err := all[WaitingJob](ctx, s.pool, `
 		select `+waitingColumns+` from job_queue j
 		where `+unattended+` and exists (`+openWaiter+`) and not exists (
 			select from collector_config c
 			where c.target = j.target and c.size_class = j.size_class and c.pool = j.pool
 				and c.active and c.last_heartbeat > now() - make_interval(secs => $1))
-		order by j.request_created, j.id`, liveWithin.Seconds())
+			and (cardinality($2::text[]) is null or j.key = any($2))
+		order by j.request_created, j.id`, liveWithin.Seconds(), keys)
 	return jobs, wrap("listing the jobs at pools without a live collector", err)
 }
 

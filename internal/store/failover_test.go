@@ -220,6 +220,9 @@ func TestAChosenSizeClassPinsAJob(t *testing.T) {
 	jobs, err := r.StrandedJobs(t.Context())
 	require.NoError(t, err)
 	require.Len(t, jobs, 2)
+	one, err := r.StrandedJobs(t.Context(), jobs[1].Key)
+	require.NoError(t, err)
+	require.Equal(t, jobs[1:], one)
 	require.True(t, jobs[0].Pinned)
 	require.False(t, jobs[1].Pinned)
 }

@@ -210,6 +210,14 @@ func (s *Suite) Kind(benchmark string) bench.JobKind {
 	return ""
 }
 
+// MinSize is the smallest size class of a collector for a benchmark.
+func (s *Suite) MinSize(benchmark string) bench.SizeClass {
+	if b := s.benchmark(benchmark); b != nil {
+		return max(1, bench.SizeClass(b.MinSize.value))
+	}
+	return 1
+}
+
 // Benchmarks are the names of all benchmarks, in the suite's order.
 func (s *Suite) Benchmarks() []string {
 	names := make([]string, len(s.doc.Benchmarks))
