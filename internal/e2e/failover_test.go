@@ -1,0 +1,196 @@
+package e2e_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/up"
+)
+
+// lone is a collector process that nobody restarts.
+type lone struct {
+	name    string
+	command *exec.Cmd
+	exited  chan error
+}
+
+// startCollector starts a collector of size class 1 in a pool and waits until it
+// takes jobs.
+func (s *stack) startCollector(t *testing.T, name, pool string) *lone {
+	t.Helper()
+	log, err := os.Create(filepath.Join(s.dir, "logs", name+".log"))
+	require.NoError(t, err)
+	defer log.Close() // the process has its own
+	c := &lone{name: name, exited: make(chan error, 1)}
+	c.command = exec.Command(s.bin, "collector", "--name", name, "--pool", pool, "--size-class", "1", "--co-located",
+		"--state-dir", filepath.Join(filepath.Dir(s.dir), name), "--api", s.up.Addresses[up.AddressAPI],
+		"--token-file", filepath.Join(s.dir, "tokens", up.TokenCollector))
+	c.command.Stdout, c.command.Stderr = log, log
+	c.command.Env = append(os.Environ(), "TEMPORAL_ADDRESS="+s.up.Addresses[up.AddressTemporal], "TEMPORAL_NAMESPACE=benchloom")
+	c.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, c.command.Start())
+	go func() { c.exited <- c.command.Wait() }()
+	t.Cleanup(func() {
+		_ = c.command.Process.Signal(os.Interrupt)
+		select {
+		case <-c.exited:
+		case <-time.After(stopBound):
+			_ = c.command.Process.Kill()
+		}
+	})
+	s.awaitCollector(t, name, bench.CollectorWaiting)
+	return c
+}
+
+func (s *stack) awaitCollector(t *testing.T, name string, state bench.CollectorState) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		all, err := s.api.Collectors(t.Context())
+		return err == nil && slices.ContainsFunc(all, func(c apiclient.Collector) bool { return c.Name == name && c.State == state })
+	}, startBound, 50*time.Millisecond, "collector %s is not %s", name, state)
+}
+
+// reconcile runs the reconciliation now, not in half a minute.
+func reconcile(ctx context.Context, temporal client.Client) error {
+	return temporal.ScheduleClient().GetHandle(ctx, protocol.ReconcileScheduleID).Trigger(ctx, client.ScheduleTriggerOptions{})
+}
+
+// heldSuite is a shell suite whose benchmarks go on until a file is removed.
+func heldSuite(t *testing.T) (shell shellSuite, release func()) {
+	t.Helper()
+	shell = newShellSuite(t, 1)
+	held := filepath.Join(shell.artifacts, "held")
+	require.NoError(t, os.WriteFile(held, nil, 0o644))
+	shell.write(t, "count.sh", `echo "$2 $(basename "$1")" >> "$3"
+while [ -e "$1/held" ] && [ -e "`+held+`" ]; do sleep 0.05; done
+`)
+	return shell, func() { _ = os.Remove(held) }
+}
+
+func hold(t *testing.T, shell shellSuite, tag string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(shell.artifacts, tag, "held"), nil, 0o644))
+}
+
+// The only collector of a pool takes no more jobs. What waits for it, as a row or
+// in Temporal, moves to the other pool; what it is measuring stays; and nothing
+// moves back.
+func TestWaitingJobsMoveToAnotherPool(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, "--collectors", "1x1", "--share-cores")
+	temporal := s.temporal(t)
+	shell, release := heldSuite(t)
+	defer release()
+	tags := []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0", "1.4.0", "1.5.0"}
+	for _, tag := range tags {
+		shell.artifact(t, tag, 1)
+	}
+	hold(t, shell, tags[0])
+	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{FailoverAfter: "1s", Queue: bench.QueuePolicy{MaxInProgress: len(tags)}})
+
+	ids := make([]bench.RequestID, len(tags))
+	for i, tag := range tags {
+		ids[i] = s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: tag}).ID
+		if i == 0 {
+			s.awaitCollector(t, "local-1", bench.CollectorBenchmarking)
+		}
+	}
+	job := func(i int) apiclient.Job {
+		t.Helper()
+		d, err := s.api.Request(t.Context(), string(ids[i]))
+		require.NoError(t, err)
+		if len(d.Jobs) == 0 {
+			return apiclient.Job{}
+		}
+		require.Len(t, d.Jobs, 1)
+		return d.Jobs[0]
+	}
+	require.Eventually(t, func() bool {
+		queued, handedOut := 0, 0
+		for i := range ids {
+			switch job(i).Status {
+			case bench.JobQueued:
+				queued++
+			case bench.JobHandedOut:
+				handedOut++
+			}
+		}
+		return queued > 0 && handedOut == 3 // the fourth in Temporal is being measured
+	}, startBound, 50*time.Millisecond, "jobs have to wait as rows and in Temporal")
+
+	// Nobody could take them: they stay, and say so.
+	_, code := s.run(t, "collector", "drain", "local-1")
+	require.Zero(t, code)
+	require.Contains(t, job(1).Waits, "no other pool that could take the job has one either")
+	s.startCollector(t, "spare-1", "spare")
+	require.Contains(t, job(1).Waits, "the job moves to pool "+bench.Pool{Target: job(1).Target, SizeClass: 1, Name: "spare"}.TaskQueue())
+
+	for i := 1; i < len(ids); i++ {
+		require.Eventually(t, func() bool {
+			return job(i).MovedFrom != "" || reconcile(t.Context(), temporal) != nil
+		}, ended, 200*time.Millisecond, "the job does not move")
+		require.NotEmpty(t, job(i).MovedFrom)
+		d := s.await(t, ids[i], ended)
+		requireSuccess(t, d.Outcome, d)
+		require.Len(t, d.Runs, 1, "a move is no run")
+		require.Equal(t, "spare-1", d.Runs[0].Collector)
+	}
+	require.Empty(t, job(0).MovedFrom, "what has begun stays")
+	_, code = s.run(t, "collector", "activate", "local-1")
+	require.Zero(t, code)
+	release()
+	d := s.await(t, ids[0], ended)
+	requireSuccess(t, d.Outcome, d)
+	require.Len(t, d.Runs, 1)
+	require.Equal(t, "local-1", d.Runs[0].Collector)
+	s.requireCollections(t, "shell", 3)
+}
+
+// A collector dies while it measures. The other one of its pool takes the job up
+// without anybody's help.
+func TestAJobOfADeadCollectorGoesOnElsewhere(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, "--collectors", "1x1", "--share-cores")
+	shell, release := heldSuite(t)
+	defer release()
+	shell.artifact(t, "1.0.0", 1)
+	hold(t, shell, "1.0.0")
+	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{})
+	pair := map[string]*lone{"pair-1": s.startCollector(t, "pair-1", "pair"), "pair-2": s.startCollector(t, "pair-2", "pair")}
+
+	// Two collectors go before one.
+	id := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: "1.0.0"}).ID
+	require.Eventually(t, func() bool { return shell.executions(t)["count-1 1.0.0"] == 1 }, ended, 20*time.Millisecond, "nothing is measured")
+	d, err := s.api.Request(t.Context(), string(id))
+	require.NoError(t, err)
+	require.Len(t, d.Runs, 1)
+	victim := pair[d.Runs[0].Collector]
+	require.NotNil(t, victim, d.Runs[0].Collector)
+	killed := time.Now()
+	require.NoError(t, victim.command.Process.Kill())
+	release()
+
+	d = s.await(t, id, ended)
+	requireSuccess(t, d.Outcome, d)
+	require.Len(t, d.Runs, 2)
+	first, second := d.Runs[0], d.Runs[1]
+	require.Equal(t, bench.RunLost, first.Outcome)
+	require.Equal(t, bench.Retry, second.Reason)
+	require.NotEqual(t, first.Collector, second.Collector)
+	require.Contains(t, pair, second.Collector)
+	require.True(t, second.StartedAt.After(killed))
+	require.Less(t, second.StartedAt.Sub(killed), 45*time.Second, "noticed by the heartbeat timeout of 15 s, dispatched at once")
+	s.requireCollections(t, "shell", 3)
+}
