@@ -20,6 +20,10 @@ func limits() []limit {
 		{partWrapper, wrapperName(loopProgram), unitPercent, 0.5},
 		{partWrapper, wrapperCPUName(loopProgram), unitPercent, 0.5},
 	}
+	for _, slots := range slotCounts() {
+		all = append(all, limit{partMakespan, makespanName(slots), unitShare, 1})
+	}
+	all = append(all, limit{partMakespan, gapName(), unitP99, 1})
 	for _, process := range []string{"api", "orchestrator", "collector"} {
 		for _, state := range []string{"fresh", "used"} {
 			all = append(all, limit{partStack, idleName(process, state), unitRSS, 80e6})

@@ -1,6 +1,7 @@
 // Selfbench measures Benchloom itself and prints Go's benchmark format: how long
 // a job takes from submission to its start on a collector, what the wrapper
-// around a benchmark's command adds to it, and what the idle processes use.
+// around a benchmark's command adds to it, what the idle processes use, and how
+// long many jobs take on a pool that loses a collector.
 //
 // With -check it fails when the median of the repetitions breaks one of the
 // limits in limits.go. It uses the service from outside only: the built
@@ -44,8 +45,9 @@ func command() int {
 
 // Parts that can be measured alone.
 const (
-	partStack   = "stack"
-	partWrapper = "wrapper"
+	partStack    = "stack"
+	partWrapper  = "wrapper"
+	partMakespan = "makespan"
 )
 
 type options struct {
@@ -54,6 +56,7 @@ type options struct {
 	repetitions int
 	submissions int
 	pairs       int
+	makespan    makespanPlan
 	idle        time.Duration
 	program     string
 	temporal    string
@@ -66,10 +69,12 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("selfbench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.check, "check", false, "fail when a median breaks its limit")
-	flags.StringVar(&o.only, "only", "", "measure one part: stack or wrapper")
+	flags.StringVar(&o.only, "only", "", "measure one part: stack, wrapper or makespan")
 	flags.IntVar(&o.repetitions, "repetitions", 5, "how often everything is measured")
 	flags.IntVar(&o.submissions, "submissions", 300, "jobs in a row, and bare workflows, per repetition")
 	flags.IntVar(&o.pairs, "pairs", 10, "runs of the CPU loop per repetition, each wrapped and bare; of true, twenty times as many")
+	flags.IntVar(&o.makespan.seeds, "seeds", 20, "runs of the makespan with each number of slots, once and not per repetition")
+	flags.DurationVar(&o.makespan.unit, "unit", 100*time.Millisecond, "the shortest job of the makespan; the longest takes ten")
 	flags.DurationVar(&o.idle, "idle", 10*time.Second, "how long the idle stack is watched")
 	flags.StringVar(&o.program, "program", environment("BENCHLOOM_BIN", filepath.Join("bin", "benchloom")), "the benchloom binary")
 	flags.StringVar(&o.temporal, "temporal-program", environment("BENCHLOOM_TEMPORAL_DEV", filepath.Join("bin", "temporal-dev")), "the embedded Temporal")
@@ -81,8 +86,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.repetitions < 1 || o.submissions < 1 || o.pairs < 1 || o.idle < time.Second:
 		return o, errors.New("-repetitions, -submissions and -pairs must be positive, -idle at least 1s")
-	case o.only != "" && o.only != partStack && o.only != partWrapper:
-		return o, fmt.Errorf("-only %q: write stack or wrapper", o.only)
+	case o.makespan.seeds < 1 || o.makespan.unit < time.Millisecond:
+		return o, errors.New("-seeds must be positive, -unit at least 1ms")
+	case o.only != "" && o.only != partStack && o.only != partWrapper && o.only != partMakespan:
+		return o, fmt.Errorf("-only %q: write stack, wrapper or makespan", o.only)
 	}
 	return o, nil
 }
@@ -126,6 +133,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			if err := measureWrapper(ctx, wrapperPlan{loops: loops, pairs: o.pairs, shortPairs: 20 * o.pairs}, report); err != nil {
 				return err
 			}
+		}
+	}
+	if o.measures(partMakespan) {
+		if err := measureMakespan(ctx, o, o.makespan, report, progress); err != nil {
+			return err
 		}
 	}
 	if !o.check {

@@ -19,6 +19,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		"no submission":  {"-submissions", "0"},
 		"no pair":        {"-pairs", "0"},
 		"hardly idle":    {"-idle", "10ms"},
+		"no seed":        {"-seeds", "0"},
+		"no unit":        {"-unit", "0s"},
 		"unknown part":   {"-only", "memory"},
 		"unknown option": {"-fast"},
 	} {

@@ -43,7 +43,9 @@ func (r *report) add(f figure) error {
 // Units. Times are in seconds, as the benchmark format wants them.
 const (
 	unitP50     = "p50-sec"
+	unitP90     = "p90-sec"
 	unitP99     = "p99-sec"
+	unitShare   = "p90-of-allowed" // 1 is all that is allowed
 	unitRSS     = "rss-B"
 	unitCPU     = "cpu-sec/sec" // CPU time per time: 0.01 is one per cent of a core
 	unitAdded   = "added-sec"

@@ -124,11 +124,12 @@ func TestLimits(t *testing.T) {
 		got[l.benchmark+" "+l.unit] = l.most
 	}
 	require.Equal(t, map[string]float64{
-		"Dispatch/from=job/to=command p99-sec":        0.1,
-		"Dispatch/from=post/to=command p50-sec":       0.2,
-		"Wrapper/command=true added-sec":              0.005,
-		"Wrapper/command=loop added-%":                0.5,
-		"WrapperCPU/command=loop added-%":             0.5,
+		"Dispatch/from=job/to=command p99-sec":  0.1,
+		"Dispatch/from=post/to=command p50-sec": 0.2,
+		"Wrapper/command=true added-sec":        0.005,
+		"Wrapper/command=loop added-%":          0.5,
+		"WrapperCPU/command=loop added-%":       0.5,
+		"Makespan/slots=1 p90-of-allowed":       1, "Makespan/slots=2 p90-of-allowed": 1, "Gap/between=requests p99-sec": 1,
 		"Idle/process=api/state=fresh rss-B":          80e6,
 		"Idle/process=api/state=used rss-B":           80e6,
 		"Idle/process=orchestrator/state=fresh rss-B": 80e6,

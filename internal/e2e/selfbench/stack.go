@@ -34,7 +34,7 @@ type stack struct {
 
 // startStack starts the whole service with an empty record and waits until it is
 // ready. Ports are free ones, so that it can run beside another.
-func startStack(ctx context.Context, program, temporal string) (_ *stack, err error) {
+func startStack(ctx context.Context, program, temporal string, args ...string) (_ *stack, err error) {
 	for _, path := range []*string{&program, &temporal} {
 		if _, err := os.Stat(*path); err != nil {
 			return nil, fmt.Errorf("%w; run 'make build' first", err)
@@ -57,7 +57,8 @@ func startStack(ctx context.Context, program, temporal string) (_ *stack, err er
 	}
 	defer log.Close() // the process has its own
 	s := &stack{dir: dir, exited: make(chan error, 1)}
-	s.command = exec.Command(program, "up", "--state-dir", s.state(), "--api-port", "0", "--metrics-port", "0", "--temporal-port", "0", "--temporal-ui-port", "0") //nolint:noctx // it is stopped by a signal, not killed with the context
+	args = append([]string{"up", "--state-dir", s.state(), "--api-port", "0", "--metrics-port", "0", "--temporal-port", "0", "--temporal-ui-port", "0"}, args...)
+	s.command = exec.Command(program, args...) //nolint:noctx // it is stopped by a signal, not killed with the context
 	s.command.Stdout, s.command.Stderr = log, log
 	s.command.Env = append(os.Environ(), "BENCHLOOM_TEMPORAL_DEV="+temporal, "TEMPORAL_ADDRESS=", "DATABASE_URL=")
 	if err := s.command.Start(); err != nil {

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/up"
+)
+
+// collectorPool is equal collectors that nobody but this program starts again.
+type collectorPool struct {
+	stack   *stack
+	program string
+	dir     string
+
+	mu        sync.Mutex
+	processes [poolCollectors]*exec.Cmd // nil: not running
+	exited    [poolCollectors]chan error
+}
+
+func collectorName(i int) string { return fmt.Sprintf("%s-%d", poolName, i+1) }
+
+// start starts those that do not run and waits until all of them take jobs.
+func (p *collectorPool) start(ctx context.Context) error {
+	for i := range poolCollectors {
+		if err := p.startOne(i); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, startBound)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		all, err := p.stack.api.Collectors(ctx)
+		if err == nil && p.idle(all) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the pool's collectors are not ready: %w", errors.Join(ctx.Err(), err))
+		case <-tick.C:
+		}
+	}
+}
+
+func (p *collectorPool) idle(all []apiclient.Collector) bool {
+	for i := range poolCollectors {
+		if !slices.ContainsFunc(all, func(c apiclient.Collector) bool {
+			return c.Name == collectorName(i) && c.State == bench.CollectorWaiting
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *collectorPool) startOne(i int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.processes[i] != nil {
+		return nil
+	}
+	name := collectorName(i)
+	if err := os.MkdirAll(p.dir, 0o755); err != nil {
+		return fmt.Errorf("starting collector %s: %w", name, err)
+	}
+	log, err := os.OpenFile(filepath.Join(p.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("opening the log of collector %s: %w", name, err)
+	}
+	defer log.Close()                               // the process has its own
+	command := exec.Command(p.program, "collector", //nolint:noctx // it is stopped by a signal, not killed with the context
+		"--name", name, "--pool", poolName, "--size-class", "1", "--co-located", "--state-dir", filepath.Join(p.dir, name),
+		"--api", p.stack.up.Addresses[up.AddressAPI], "--token-file", filepath.Join(p.stack.state(), "tokens", up.TokenCollector))
+	command.Stdout, command.Stderr = log, log
+	command.Env = append(os.Environ(), "TEMPORAL_ADDRESS="+p.stack.up.Addresses[up.AddressTemporal], "TEMPORAL_NAMESPACE=benchloom")
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("starting collector %s: %w", name, err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- command.Wait() }()
+	p.processes[i], p.exited[i] = command, exited
+	return nil
+}
+
+// kill ends a collector as a power cut does, in the middle of its job.
+func (p *collectorPool) kill(i int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.processes[i] == nil {
+		return
+	}
+	_ = p.processes[i].Process.Kill() // one that has ended is as dead as it shall be
+	<-p.exited[i]
+	p.processes[i] = nil
+}
+
+// stop ends all collectors as an operator does.
+func (p *collectorPool) stop() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var failures []error
+	for i, command := range p.processes {
+		if command == nil {
+			continue
+		}
+		if err := command.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			failures = append(failures, fmt.Errorf("stopping collector %s: %w", collectorName(i), err))
+		}
+		select {
+		case <-p.exited[i]:
+		case <-time.After(stopBound):
+			failures = append(failures, fmt.Errorf("collector %s did not stop in time and was killed", collectorName(i)), command.Process.Kill())
+			<-p.exited[i]
+		}
+		p.processes[i] = nil
+	}
+	return errors.Join(failures...)
+}
