@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -60,4 +61,30 @@ func TestTheRecordSaysWhereAJobIsDispatchedAgain(t *testing.T) {
 		Return(protocol.JobEndResult{Status: bench.JobSuccess}, nil).Once()
 	env.ExecuteWorkflow(protocol.JobWorkflow, input(jobA))
 	require.NoError(t, env.GetWorkflowError())
+}
+
+// The parent of a request whose jobs ran elsewhere than expected is measured
+// there, too, before the request completes.
+func TestTheParentFollowsItsChild(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	stages := []bench.Stage{bench.StageParent, bench.StageOwn}
+	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).
+		Return(facts(protocol.RequestFacts{Type: bench.Master, Admitted: true, Status: bench.InProgress, Stages: stages}), nil)
+	var expanded []bench.Stage
+	env.OnActivity(protocol.Expand, mock.Anything, mock.Anything).Return(func(_ context.Context, in protocol.ExpandInput) (protocol.ExpandResult, error) {
+		expanded = append(expanded, in.Stage)
+		if in.Stage == bench.StageParent && len(expanded) == 1 {
+			return protocol.ExpandResult{}, nil // there is nothing to measure yet
+		}
+		return protocol.ExpandResult{Counts: protocol.JobCounts{Total: 1, Open: 1}}, nil
+	})
+	env.OnActivity(protocol.Progress, mock.Anything, mock.Anything).Return(func(_ context.Context, in protocol.ProgressInput) (protocol.ProgressResult, error) {
+		return protocol.ProgressResult{Counts: protocol.JobCounts{Total: 1, Success: 1}, ParentLacks: in.Stage == bench.StageOwn}, nil
+	})
+	env.OnActivity(protocol.JobsDone, mock.Anything, ref).Return(nil).Once()
+	env.OnActivity(protocol.Complete, mock.Anything, mock.Anything).Return(protocol.CompleteResult{Outcome: bench.Success}, nil).Once()
+	env.ExecuteWorkflow(protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: request})
+	require.NoError(t, env.GetWorkflowError())
+	require.Equal(t, []bench.Stage{bench.StageParent, bench.StageOwn, bench.StageParent}, expanded)
 }

@@ -51,7 +51,7 @@ func TestBenchmarkSetsThatCannotBeMeantFailTheRequest(t *testing.T) {
 			t.Parallel()
 			b := setup(t, c.config)
 			b.register("c1")
-			out, err := b.Expand(t.Context(), b.admitted("1.26.0"))
+			out, err := b.Expand(t.Context(), protocol.ExpandInput{Request: b.admitted("1.26.0"), Stage: bench.StageOwn})
 			if err == nil {
 				require.Contains(t, out.Failed, c.want)
 				return

@@ -2,7 +2,10 @@ package orchestration
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
@@ -36,6 +39,26 @@ func (a *Activities) failOver(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// parentLacks tells whether a request's parent has something to measure where the
+// request's own jobs ran: they may have moved, or have found their parent's pool
+// without a collector.
+func (a *Activities) parentLacks(ctx context.Context, r store.Request) (bool, error) {
+	if !r.Type.HasParent() || r.Parent == "" {
+		return false, nil
+	}
+	e, err := a.expansion(ctx, r)
+	var broken *temporal.ApplicationError
+	if errors.As(err, &broken) && broken.NonRetryable() {
+		a.Log.WarnContext(ctx, "the parent is not measured where its child was", "project", r.Project, "request", r.ID, "error", err)
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	wanted, err := a.parentJobs(ctx, e)
+	return len(wanted.Jobs)+len(wanted.Shared) > 0, err
 }
 
 func (a *Activities) moveRows(ctx context.Context, jobs []store.WaitingJob) error {

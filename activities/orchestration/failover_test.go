@@ -1,6 +1,7 @@
 package orchestration_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"testing"
 
@@ -126,4 +127,84 @@ func TestJobsThatStayAtADeadPool(t *testing.T) {
 			}
 		})
 	}
+}
+
+// commit is an admitted commit, or a build of a change to one.
+func (b *bundle) commit(requestType bench.RequestType, tag, parent string) protocol.RequestRef {
+	b.t.Helper()
+	id, err := bench.NewRequestID(rand.Reader)
+	require.NoError(b.t, err)
+	_, _, err = b.store.CreateRequest(b.t.Context(), store.Request{
+		ID: id, Project: project, Type: requestType, Tag: tag, Parent: parent, Submitter: "ada", Standing: bench.Standing{Status: bench.ArtifactsReady},
+	})
+	require.NoError(b.t, err)
+	_, err = b.store.Admit(b.t.Context(), project, 100, func([]store.Request, map[string]bool) (store.Admission, error) {
+		return store.Admission{Next: []bench.RequestID{id}}, nil
+	})
+	require.NoError(b.t, err)
+	return protocol.RequestRef{Project: project, ID: id}
+}
+
+func (b *bundle) expand(ref protocol.RequestRef, stage bench.Stage) protocol.ExpandResult {
+	b.t.Helper()
+	out, err := b.Expand(b.t.Context(), protocol.ExpandInput{Request: ref, Stage: stage})
+	require.NoError(b.t, err)
+	require.Empty(b.t, out.Failed)
+	return out
+}
+
+// The jobs of a change move. Its parent, which was measured on the pool that died,
+// is measured where the change was, so that the two compare.
+func TestTheParentIsMeasuredWhereItsChildsJobsHaveGone(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{"failover_after": "1m"}`)
+	c := b.register("c1")
+	parent := b.commit(bench.Master, "aaaa", "")
+	b.expand(parent, bench.StageOwn)
+	ends := func(ref protocol.RequestRef, c store.Collector) {
+		t.Helper()
+		for _, j := range b.jobs(ref) {
+			if j.Status.Open() {
+				b.measure(j, c, 1)
+				require.Equal(t, bench.JobSuccess, b.recordEnd(j.Key, "").Status)
+			}
+		}
+	}
+	ends(parent, c)
+	progress := func(ref protocol.RequestRef) protocol.ProgressResult {
+		t.Helper()
+		p, err := b.Progress(t.Context(), protocol.ProgressInput{Request: ref, Stage: bench.StageOwn})
+		require.NoError(t, err)
+		return p
+	}
+	require.False(t, progress(parent).ParentLacks, "it has no parent")
+
+	child := b.commit(bench.Try, "bbbb", "aaaa")
+	require.Zero(t, b.expand(child, bench.StageParent).Counts.Total, "the parent has everything there")
+	require.Equal(t, 2, b.expand(child, bench.StageOwn).Counts.Open)
+	require.False(t, progress(child).ParentLacks, "its jobs are open")
+	b.dead("c1", 600)
+	r := b.registerIn("r1", refuge)
+	require.NoError(t, b.Reconcile(t.Context()))
+	ends(child, r)
+	require.True(t, progress(child).ParentLacks)
+
+	backfill := b.expand(child, bench.StageParent)
+	require.Equal(t, 2, backfill.Counts.Open)
+	for _, j := range backfill.HandedOut {
+		require.Equal(t, "aaaa", j.Tag)
+		require.Equal(t, refuge.TaskQueue(), j.TaskQueue)
+		require.NotContains(t, keysOfJobs(b.jobs(parent)), j.Key, "the parent's own job has ended elsewhere")
+	}
+	ends(child, r)
+	require.False(t, progress(child).ParentLacks)
+	require.Zero(t, b.expand(child, bench.StageParent).Counts.Open, "repeated")
+}
+
+func keysOfJobs(jobs []store.Job) []bench.JobKey {
+	keys := make([]bench.JobKey, len(jobs))
+	for i, j := range jobs {
+		keys[i] = j.Key
+	}
+	return keys
 }

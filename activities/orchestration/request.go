@@ -180,6 +180,11 @@ func (a *Activities) Progress(ctx context.Context, in protocol.ProgressInput) (p
 			return out, err
 		}
 	}
+	if in.Stage == bench.StageOwn && !in.Optional && out.Counts.Open == 0 {
+		if out.ParentLacks, err = a.parentLacks(ctx, r); err != nil {
+			return out, err
+		}
+	}
 	out.HandedOut, err = a.handedOut(ctx, r.ID)
 	return out, err
 }

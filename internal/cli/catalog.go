@@ -47,10 +47,17 @@ func Project(w io.Writer, p apiclient.Project, v View) error {
 	pairs := [][2]string{
 		{"description", p.Config.Description}, {"suite", p.Suite}, {"suite hash", p.SuiteHash},
 		{"targets", targets(p.Config.Targets)}, {"queue policy", policy}, {"at once", Plural(p.Config.Slots(), "tracked request")},
-		{"size class", class}, {"attempts", fmt.Sprintf("%d of a failing job", p.Config.Fails())},
+		{"size class", class}, {"failover", failover(p.Config)}, {"attempts", fmt.Sprintf("%d of a failing job", p.Config.Fails())},
 		{"artifacts", source(p.Config.Artifacts.Provider, p.Config.Artifacts.Parameters)},
 	}
 	pairs = append(pairs, sourceFields(p, v)...)
+	for _, s := range p.Config.BenchmarkSets {
+		text := fmt.Sprintf("%s in pool %s", Plural(len(s.Benchmarks), "benchmark"), s.Pool)
+		if len(s.Targets) > 0 {
+			text += " for " + targets(s.Targets)
+		}
+		pairs = append(pairs, [2]string{"benchmark set " + s.Name, text})
+	}
 	for _, tag := range slices.Sorted(maps.Keys(p.Config.Artifacts.Tags)) {
 		t := p.Config.Artifacts.Tags[tag]
 		pairs = append(pairs, [2]string{"artifact " + tag, source(t.Provider, t.Parameters)})
@@ -60,6 +67,13 @@ func Project(w io.Writer, p apiclient.Project, v View) error {
 		return err
 	}
 	return Fields(w, pairs...)
+}
+
+func failover(c bench.ProjectConfig) string {
+	if c.Failover() == 0 {
+		return "never: waiting jobs stay at a pool without a live collector"
+	}
+	return "after " + Duration(c.Failover()) + " without a live collector"
 }
 
 func source(provider string, parameters map[string]string) string {

@@ -255,6 +255,9 @@ type ProgressResult struct {
 	// missing.
 	HandedOut []JobInput
 	Cancelled bool
+	// ParentLacks: the request's own jobs have ended, and its parent has not been
+	// measured everywhere where they ran.
+	ParentLacks bool
 }
 
 // CompleteInput ends a request.
