@@ -92,7 +92,10 @@ func TestShow(t *testing.T) {
 	project := apiclient.Project{
 		Name: "go", Suite: "go", SuiteHash: strings.Repeat("ab", 32), CreatedAt: before(100 * time.Hour), UpdatedAt: before(time.Hour),
 		Config: bench.ProjectConfig{
-			Description: "The Go toolchain", Targets: []bench.Target{linux, "aarch64-unknown-linux-gnu"}, Size: bench.SizePolicy{Class: 4},
+			Description: "The Go toolchain", Targets: []bench.Target{linux, "aarch64-unknown-linux-gnu"}, Size: bench.SizePolicy{Class: 4}, FailoverAfter: "never",
+			BenchmarkSets: []bench.BenchmarkSet{
+				{Name: "front", Pool: "main", Benchmarks: []string{"gin", "lo"}}, {Name: "back", Pool: "arm", Benchmarks: []string{"gin"}, Targets: []bench.Target{"aarch64-unknown-linux-gnu"}},
+			},
 			Artifacts: bench.ArtifactSource{Tags: map[string]bench.TagSource{"tip": {Provider: "goroot", Parameters: map[string]string{"path": "/go"}}}},
 		},
 	}
