@@ -23,6 +23,9 @@ artifacts:
 queue: {policy: upstream, max_in_progress: 2}
 size: {class: 4}
 max_job_fails: 5
+failover_after: never
+benchmark_sets:
+  - {name: front, pool: rack-1, benchmarks: [gin, echo]}
 `))
 	require.NoError(t, err)
 	require.Equal(t, cli.ProjectFile{
@@ -34,6 +37,7 @@ max_job_fails: 5
 				Tags:     map[string]bench.TagSource{"1.99.0": {Provider: "goroot", Parameters: map[string]string{"path": "/go"}}},
 			},
 			Queue: bench.QueuePolicy{Policy: "upstream", MaxInProgress: 2}, Size: bench.SizePolicy{Class: 4}, MaxJobFails: 5,
+			FailoverAfter: "never", BenchmarkSets: []bench.BenchmarkSet{{Name: "front", Pool: "rack-1", Benchmarks: []string{"gin", "echo"}}},
 		},
 	}, p)
 }
@@ -50,6 +54,8 @@ func TestProjectFileMistakes(t *testing.T) {
 		"name: go\ntargets: [linux]":             "write a target tuple",
 		"name: go\n\tsuite: x":                   "p.yaml:",
 		"name: go\nsize: {class: 5000}":          "from 1 to 4096",
+		"name: go\nfailover_after: 5":            "use a duration",
+		"name: go\nbenchmark_sets: [{name: a}]":  `pool ""`,
 	} {
 		_, err := cli.ReadProjectFile("p.yaml", []byte(text))
 		require.ErrorIs(t, err, bench.ErrInvalid, text)
