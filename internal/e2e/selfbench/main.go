@@ -74,7 +74,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.submissions, "submissions", 300, "jobs in a row, and bare workflows, per repetition")
 	flags.IntVar(&o.pairs, "pairs", 10, "runs of the CPU loop per repetition, each wrapped and bare; of true, twenty times as many")
 	flags.IntVar(&o.makespan.seeds, "seeds", 20, "runs of the makespan with each number of slots, once and not per repetition")
-	flags.DurationVar(&o.makespan.unit, "unit", 100*time.Millisecond, "the shortest job of the makespan; the longest takes ten")
+	flags.DurationVar(&o.makespan.unit, "unit", 200*time.Millisecond, "the shortest job of the makespan; the longest takes ten")
 	flags.DurationVar(&o.idle, "idle", 10*time.Second, "how long the idle stack is watched")
 	flags.StringVar(&o.program, "program", environment("BENCHLOOM_BIN", filepath.Join("bin", "benchloom")), "the benchloom binary")
 	flags.StringVar(&o.temporal, "temporal-program", environment("BENCHLOOM_TEMPORAL_DEV", filepath.Join("bin", "temporal-dev")), "the embedded Temporal")

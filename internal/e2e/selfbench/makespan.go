@@ -24,10 +24,12 @@ import (
 const (
 	poolCollectors = 3
 	poolName       = "makespan"
-	// A request has a job for each backend and profile: ten.
-	makespanRequests = 4
+	// A request has a job for each backend and profile: twenty. More requests would
+	// measure how long collectors idle at the end of each, which is what one slot
+	// means.
+	makespanRequests = 2
 	makespanBackends = 2
-	makespanProfiles = 5
+	makespanProfiles = 10
 	makespanJobs     = makespanRequests * makespanBackends * makespanProfiles
 	// Lengths of jobs are spread evenly from one to this many units.
 	longestJob = 10
