@@ -12,7 +12,16 @@ import (
 )
 
 const collectorColumns = `c.name, c.target, c.size_class, c.pool, c.machine_id, c.epoch, c.version, c.hardware_id, c.facts,
-	c.unenforced, c.co_located, c.active, c.registered_at, c.last_heartbeat, coalesce(c.current_run, '') as current_run`
+	c.unenforced, c.co_located, c.labels, c.benchmark_sets, c.active, c.registered_at, c.last_heartbeat,
+	coalesce(c.current_run, '') as current_run,
+	coalesce((select w.version from wanted_version w where w.pool in (c.pool, '') order by w.pool desc limit 1), '') as wanted_version`
+
+// heardOf is true of collectors that were heard of within that many seconds. A
+// time that is further ahead was written before the database's clock was set
+// back: it says nothing.
+func heardOf(seconds string) string {
+	return `last_heartbeat between now() - make_interval(secs => ` + seconds + `) and now() + make_interval(secs => ` + seconds + `)`
+}
 
 // RegisterCollector registers a collector and returns it with its new epoch, by
 // which what runs under an older registration is refused from now on. A name that
@@ -20,13 +29,19 @@ const collectorColumns = `c.name, c.target, c.size_class, c.pool, c.machine_id, 
 // offlineAfter, by the database's clock; before, it is ErrNameTaken. Whether the
 // collector is active stays as it was; a new one is active.
 func (s *Store) RegisterCollector(ctx context.Context, c Collector, offlineAfter time.Duration) (Collector, error) {
+	if c.Labels == nil {
+		c.Labels = map[string]string{}
+	}
+	if c.BenchmarkSets == nil {
+		c.BenchmarkSets = []string{}
+	}
 	var registered Collector
 	err := s.inTx(ctx, "registering collector "+c.Name, func(tx pgx.Tx) error {
 		if err := lock(ctx, tx, "collector "+c.Name); err != nil {
 			return err
 		}
 		taken, err := value[bool](ctx, tx, `
-			select machine_id <> $2 and last_heartbeat > now() - make_interval(secs => $3) from collector_config
+			select machine_id <> $2 and `+heardOf("$3")+` from collector_config
 			where name = $1 for update`, c.Name, c.MachineID, offlineAfter.Seconds())
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
@@ -36,19 +51,22 @@ func (s *Store) RegisterCollector(ctx context.Context, c Collector, offlineAfter
 		}
 		registered, err = one[Collector](ctx, tx, `
 			insert into collector_config as c (name, target, size_class, pool, machine_id, epoch, version, hardware_id, facts,
-				unenforced, co_located)
+				unenforced, co_located, labels, benchmark_sets)
 			values (@name, @target, @size_class, @pool, @machine_id, nextval('collector_epoch'), @version, @hardware_id, @facts,
-				@unenforced, @co_located)
+				@unenforced, @co_located, @labels, @benchmark_sets)
 			on conflict (name) do update set target = excluded.target, size_class = excluded.size_class, pool = excluded.pool,
 				machine_id = excluded.machine_id, epoch = excluded.epoch, version = excluded.version,
 				hardware_id = excluded.hardware_id, facts = excluded.facts, unenforced = excluded.unenforced,
 				co_located = excluded.co_located, registered_at = now(), last_heartbeat = now(), current_run = null,
 				available_at = case when c.active then now() else c.available_at end
+				co_located = excluded.co_located, labels = excluded.labels,
+				benchmark_sets = excluded.benchmark_sets, registered_at = now(), last_heartbeat = now(), current_run = null
 			returning `+collectorColumns,
 			pgx.NamedArgs{
 				"name": c.Name, "target": c.Target, "size_class": c.SizeClass, "pool": c.Pool, "machine_id": c.MachineID,
 				"version": c.Version, "hardware_id": c.HardwareID, "facts": document(c.Facts, "{}"),
 				"unenforced": document(c.Unenforced, "[]"), "co_located": c.CoLocated,
+				"labels": c.Labels, "benchmark_sets": c.BenchmarkSets,
 			})
 		return err
 	})
@@ -88,12 +106,28 @@ func (s *Store) SetActive(ctx context.Context, name string, active bool) error {
 	return wrap("changing collector "+name, err)
 }
 
-// RemoveCollector forgets a collector. Its runs stay; a process that is still
-// there under its name is refused from now on. ErrNotFound when it is not
-// registered.
+// RemoveCollector forgets a collector, what is configured for it, and its token.
+// Its runs stay; a process that is still there under its name is refused from now
+// on. ErrNotFound when it is neither registered nor invited.
 func (s *Store) RemoveCollector(ctx context.Context, name string) error {
-	err := affected(s.pool.Exec(ctx, `delete from collector_config where name = $1`, name))
-	return wrap("removing collector "+name, err)
+	return s.inTx(ctx, "removing collector "+name, func(tx pgx.Tx) error {
+		known := false
+		for _, sql := range []string{
+			`delete from collector_invitation where name = $1`,
+			`delete from access_token where collector = $1`,
+			`delete from collector_config where name = $1`,
+		} {
+			tag, err := tx.Exec(ctx, sql, name)
+			if err != nil {
+				return err
+			}
+			known = known || tag.RowsAffected() > 0
+		}
+		if !known {
+			return ErrNotFound
+		}
+		return nil
+	})
 }
 
 // LivePools counts the collectors of each pool: in Total all that are registered,
@@ -116,6 +150,7 @@ func livePools(ctx context.Context, q querier, offlineAfter time.Duration) ([]Po
 		select target, size_class, pool, count(*) as total,
 			count(*) filter (where active and last_heartbeat > now() - make_interval(secs => $1)) as live,
 			extract(epoch from now() - max(available_at))::float8 as away_seconds,
+			count(*) filter (where active and `+heardOf("$1")+`) as live,
 			array_agg(distinct hardware_id order by hardware_id) as hardware_ids
 		from collector_config group by target, size_class, pool order by target, size_class, pool`, offlineAfter.Seconds())
 	pools := make([]PoolCount, len(rows))

@@ -16,6 +16,7 @@ func TestACollectorRegistersAndTakesOver(t *testing.T) {
 	r := newRecord(t)
 	asked := collector("one")
 	asked.CoLocated, asked.Unenforced = true, json.RawMessage(`["memory"]`)
+	asked.Labels, asked.BenchmarkSets = map[string]string{"rack": "2"}, []string{"first", "second"}
 	c, err := r.RegisterCollector(t.Context(), asked, offline)
 	require.NoError(t, err)
 	want := asked
@@ -156,4 +157,23 @@ func TestStatesOfCollectors(t *testing.T) {
 	} {
 		require.Equal(t, want, c.State(now, offline))
 	}
+	ahead := store.Collector{LastHeartbeat: now.Add(time.Hour), Active: true, CurrentRun: "r"}
+	require.Equal(t, bench.CollectorOffline, ahead.State(now, offline), "the clock was set back since")
+}
+
+// A heartbeat that was recorded before the database's clock was set back keeps
+// nobody alive.
+func TestAHeartbeatFromTheFutureSaysNothing(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	r.register("one")
+	r.execute(`update collector_config set last_heartbeat = now() + interval '1 hour'`)
+	pools, err := r.LivePools(t.Context(), offline)
+	require.NoError(t, err)
+	require.Equal(t, 0, pools[0].Live)
+	other := collector("one")
+	other.MachineID = "another"
+	taken, err := r.RegisterCollector(t.Context(), other, offline)
+	require.NoError(t, err)
+	require.Equal(t, "another", taken.MachineID)
 }

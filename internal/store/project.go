@@ -61,7 +61,7 @@ func (s *Store) PutToken(ctx context.Context, secretHash []byte, p Principal) er
 
 // PrincipalOf tells whose secret has this SHA-256; ErrNotFound: nobody's.
 func (s *Store) PrincipalOf(ctx context.Context, secretHash []byte) (Principal, error) {
-	p, err := one[Principal](ctx, s.pool, `select kind, owner, role from access_token where hash = $1`, secretHash)
+	p, err := one[Principal](ctx, s.pool, `select kind, owner, role, coalesce(collector, '') as collector from access_token where hash = $1`, secretHash)
 	return p, wrap("looking a token up", err)
 }
 

@@ -44,7 +44,8 @@ func (s *Store) RequestRuns(ctx context.Context, id bench.RequestID) ([]Run, err
 // lost. The same call again gives the same plan; ErrRunClosed when the run has
 // ended meanwhile.
 //
-// A collector that was set inactive may still start what it has taken.
+// A collector that is draining or out of date begins nothing new: ErrDraining,
+// ErrOutdated. What it has begun it may go on with.
 func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 	var plan RunPlan
 	err := s.inTx(ctx, "starting run "+string(start.Run), func(tx pgx.Tx) error {
@@ -62,6 +63,9 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 		run, err := one[Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
 		switch {
 		case errors.Is(err, ErrNotFound):
+			if err := mayBegin(collector); err != nil {
+				return err
+			}
 			if run, err = openRun(ctx, tx, job, collector, start); err != nil {
 				return err
 			}
@@ -114,6 +118,17 @@ func fence(ctx context.Context, tx pgx.Tx, job Job, start RunStart) (Collector, 
 		return Collector{}, fmt.Errorf("%w: collector %s has epoch %d, not %d", ErrFenced, start.Collector, collectors[at].Epoch, start.Epoch)
 	}
 	return collectors[at], nil
+}
+
+// mayBegin refuses a collector that is to take no further job.
+func mayBegin(c Collector) error {
+	if !c.Active {
+		return fmt.Errorf("%w: collector %s takes no further job until it is activated", ErrDraining, c.Name)
+	}
+	if c.Outdated() {
+		return fmt.Errorf("%w: collector %s is version %s, version %s is wanted", ErrOutdated, c.Name, c.Version, c.WantedVersion)
+	}
+	return nil
 }
 
 // openRun writes the run's row and makes it the only open one of the locked job.

@@ -89,9 +89,21 @@ func TestTheFenceRefuses(t *testing.T) {
 	require.ErrorIs(t, start(1, "one", c.Epoch-1), store.ErrFenced)
 	require.ErrorIs(t, start(1, "one", c.Epoch+1), store.ErrFenced)
 
-	// One that drains finishes what it took.
+	// One that drains begins nothing, and what it was refused is no run; what it
+	// has begun it finishes. The same holds for one that is out of date.
 	require.NoError(t, r.SetActive(t.Context(), "one", false))
+	require.ErrorIs(t, start(1, "one", c.Epoch), store.ErrDraining)
+	require.NoError(t, r.SetActive(t.Context(), "one", true))
+	require.NoError(t, r.WantVersion(t.Context(), c.Pool, "newer", "ada"))
+	require.ErrorIs(t, start(1, "one", c.Epoch), store.ErrOutdated)
+	require.NoError(t, r.WantVersion(t.Context(), c.Pool, "", "ada"))
+	require.Zero(t, r.count(`select count(*) from job_run`))
 	require.NoError(t, start(1, "one", c.Epoch))
+	require.NoError(t, r.SetActive(t.Context(), "one", false))
+	require.NoError(t, r.WantVersion(t.Context(), c.Pool, "newer", "ada"))
+	require.NoError(t, start(1, "one", c.Epoch))
+	require.NoError(t, r.SetActive(t.Context(), "one", true))
+	require.NoError(t, r.WantVersion(t.Context(), c.Pool, "", "ada"))
 
 	// Registered again, its older process is refused, and its run is not the new
 	// one's.

@@ -25,6 +25,10 @@ var (
 	ErrRunClosed = errors.New("the run has ended")
 	// ErrNameTaken: another live machine has registered the collector's name.
 	ErrNameTaken = errors.New("another live machine has this collector name")
+	// ErrDraining: the collector is to take no further job.
+	ErrDraining = errors.New("the collector is draining")
+	// ErrOutdated: another version of the collector is wanted.
+	ErrOutdated = errors.New("the collector is out of date")
 )
 
 // Project is what is tracked.
@@ -41,6 +45,8 @@ type Principal struct {
 	Kind  string // user or collector
 	Owner string
 	Role  string // reader, writer, admin or collector
+	// Collector is the only one that the token opens anything for; empty: any.
+	Collector string
 }
 
 // Command is the command line of an ad-hoc job.
@@ -284,17 +290,25 @@ type Collector struct {
 	Facts         json.RawMessage
 	Unenforced    json.RawMessage
 	CoLocated     bool
+	Labels        map[string]string
+	BenchmarkSets []string
 	Active        bool
 	RegisteredAt  time.Time
 	LastHeartbeat time.Time
 	CurrentRun    bench.RunID
+	// WantedVersion is that of its pool; empty: any.
+	WantedVersion string
 }
 
+// Outdated tells whether another version than the collector's is wanted.
+func (c Collector) Outdated() bool { return c.WantedVersion != "" && c.WantedVersion != c.Version }
+
 // State is what the collector is seen to do at now. One that has been silent
-// for offlineAfter is offline.
+// for offlineAfter is offline; so is one whose last heartbeat is as far in the
+// future, for then a clock was set back and nothing is known of it.
 func (c Collector) State(now time.Time, offlineAfter time.Duration) bench.CollectorState {
 	switch {
-	case now.Sub(c.LastHeartbeat) > offlineAfter:
+	case now.Sub(c.LastHeartbeat).Abs() > offlineAfter:
 		return bench.CollectorOffline
 	case !c.Active && c.CurrentRun != "":
 		return bench.CollectorDraining

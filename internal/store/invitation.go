@@ -1,0 +1,153 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// Why an enrolment token is refused.
+var (
+	// ErrEnrolled: the name's collector is enrolled already, or the token was
+	// used by another machine.
+	ErrEnrolled = errors.New("enrolled already")
+	// ErrInvitationExpired: the token was not used in time.
+	ErrInvitationExpired = errors.New("the invitation has expired")
+)
+
+// Invitation is a row of collector_invitation: what is configured for a
+// collector's name.
+type Invitation struct {
+	Name          string
+	Target        bench.Target
+	SizeClass     bench.SizeClass
+	Pool          string
+	Labels        map[string]string
+	BenchmarkSets []string
+	InvitedBy     string
+	InvitedAt     time.Time
+	ExpiresAt     time.Time
+	// EnrolledAt is when the enrolment token was used; nil: not yet.
+	EnrolledAt *time.Time
+}
+
+const invitationColumns = `i.name, i.target, i.size_class, i.pool, i.labels, i.benchmark_sets, i.invited_by, i.invited_at, i.expires_at, i.enrolled_at`
+
+// InviteCollector configures a collector under a name and makes the secret with
+// the given SHA-256 the one token that enrols it, for as long as validity. An
+// earlier invitation of the name is void. Of a collector that is enrolled the
+// name is given to another machine only with replace, else it is ErrEnrolled;
+// its present token opens until the new machine has enrolled.
+func (s *Store) InviteCollector(ctx context.Context, i Invitation, tokenHash []byte, validity time.Duration, replace bool) (Invitation, error) {
+	if i.Labels == nil {
+		i.Labels = map[string]string{}
+	}
+	if i.BenchmarkSets == nil {
+		i.BenchmarkSets = []string{}
+	}
+	invited, err := one[Invitation](ctx, s.pool, `
+		insert into collector_invitation as i (name, target, size_class, pool, labels, benchmark_sets, token_hash, invited_by, expires_at)
+		values (@name, @target, @size_class, @pool, @labels, @benchmark_sets, @token_hash, @invited_by, now() + make_interval(secs => @validity))
+		on conflict (name) do update set target = excluded.target, size_class = excluded.size_class, pool = excluded.pool,
+			labels = excluded.labels, benchmark_sets = excluded.benchmark_sets, token_hash = excluded.token_hash,
+			invited_by = excluded.invited_by, invited_at = now(), expires_at = excluded.expires_at, enrolled_at = null
+		where i.enrolled_at is null or @replace
+		returning `+invitationColumns,
+		pgx.NamedArgs{
+			"name": i.Name, "target": i.Target, "size_class": i.SizeClass, "pool": i.Pool, "labels": i.Labels, "benchmark_sets": i.BenchmarkSets,
+			"token_hash": tokenHash, "invited_by": i.InvitedBy, "validity": validity.Seconds(), "replace": replace,
+		})
+	if errors.Is(err, ErrNotFound) {
+		err = ErrEnrolled // the only reason for writing no row
+	}
+	return invited, wrap("inviting collector "+i.Name, err)
+}
+
+// Invitation reads what is configured for a collector's name; ErrNotFound:
+// nothing is.
+func (s *Store) Invitation(ctx context.Context, name string) (Invitation, error) {
+	i, err := one[Invitation](ctx, s.pool, `select `+invitationColumns+` from collector_invitation i where i.name = $1`, name)
+	return i, wrap("reading what is configured for collector "+name, err)
+}
+
+// EnrollCollector exchanges an enrolment token for the collector's own one: the
+// secret with the given SHA-256, which replaces any earlier one of the name. The
+// same exchange again changes nothing. ErrNotFound: no invitation has this token;
+// ErrEnrolled: it was used for another secret; ErrInvitationExpired.
+func (s *Store) EnrollCollector(ctx context.Context, tokenHash, secretHash []byte) (Invitation, error) {
+	var enrolled Invitation
+	err := s.inTx(ctx, "enrolling a collector", func(tx pgx.Tx) error {
+		type state struct {
+			Name       string
+			SecretHash []byte
+			Used       bool
+			Expired    bool
+		}
+		found, err := one[state](ctx, tx, `
+			select name, secret_hash, enrolled_at is not null as used, expires_at < now() as expired
+			from collector_invitation where token_hash = $1 for update`, tokenHash)
+		switch {
+		case err != nil:
+			return err
+		case found.Used && !bytes.Equal(found.SecretHash, secretHash):
+			return ErrEnrolled
+		case !found.Used && found.Expired:
+			return ErrInvitationExpired
+		}
+		if _, err := tx.Exec(ctx, `delete from access_token where collector = $1 and hash <> $2`, found.Name, secretHash); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `
+			insert into access_token (hash, kind, owner, role, collector) values ($1, 'collector', $2, 'collector', $2)
+			on conflict (hash) do nothing`, secretHash, found.Name); err != nil {
+			return err
+		}
+		enrolled, err = one[Invitation](ctx, tx, `
+			update collector_invitation as i set enrolled_at = coalesce(i.enrolled_at, now()), secret_hash = $2
+			where i.name = $1 returning `+invitationColumns, found.Name, secretHash)
+		return err
+	})
+	return enrolled, err
+}
+
+// WantedVersion is a row of wanted_version.
+type WantedVersion struct {
+	// Pool is empty for all pools that name no version of their own.
+	Pool    string
+	Version string
+	SetBy   string
+	SetAt   time.Time
+}
+
+// WantVersion says which version the collectors of a pool are to run; an empty
+// pool is all that name none of their own, an empty version is any.
+func (s *Store) WantVersion(ctx context.Context, pool, version, who string) error {
+	var err error
+	if version == "" {
+		_, err = s.pool.Exec(ctx, `delete from wanted_version where pool = $1`, pool)
+	} else {
+		_, err = s.pool.Exec(ctx, `
+			insert into wanted_version (pool, version, set_by) values ($1, $2, $3)
+			on conflict (pool) do update set version = excluded.version, set_by = excluded.set_by, set_at = now()
+			where wanted_version.version <> excluded.version`, pool, version, who)
+	}
+	return wrap("recording the wanted version of pool "+pool, err)
+}
+
+// WantedVersions lists the wanted versions by pool, that of all pools first.
+func (s *Store) WantedVersions(ctx context.Context) ([]WantedVersion, error) {
+	versions, err := all[WantedVersion](ctx, s.pool, `select pool, version, set_by, set_at from wanted_version order by pool`)
+	return versions, wrap("listing the wanted versions", err)
+}
+
+// JobsWaiting counts the jobs of a task queue that no collector has begun.
+func (s *Store) JobsWaiting(ctx context.Context, taskQueue string) (int, error) {
+	n, err := value[int](ctx, s.pool, `
+		select count(*) from job_queue where task_queue = $1 and status in ('queued', 'handed_out')`, taskQueue)
+	return n, wrap("counting the jobs that wait in "+taskQueue, err)
+}
