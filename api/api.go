@@ -37,7 +37,13 @@ type Config struct {
 	Version string
 	// TemporalUI is the address of the Temporal Web UI; empty: unknown.
 	TemporalUI string
-	Namespace  string
+	// TemporalAddress is where collectors on other machines reach Temporal, told
+	// to those that enrol; empty: unknown.
+	TemporalAddress string
+	// InvitedOnly refuses collectors that nobody has invited. Without it, they
+	// configure themselves.
+	InvitedOnly bool
+	Namespace   string
 	// OpenRead lets everybody who reaches the API read projects, requests,
 	// results, collectors and logs without a token. Writing always needs one.
 	OpenRead bool
@@ -116,6 +122,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 	s.registerJobs()
 	s.registerResults()
 	s.registerCollectors()
+	s.registerEnrolment()
 	s.registerRuns()
 	if err := s.servePlain(); err != nil {
 		return nil, err

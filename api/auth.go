@@ -184,13 +184,26 @@ func (c *tokenCache) principal(ctx context.Context, secret string) (store.Princi
 	return p, nil
 }
 
+// forget asks the record again for the tokens of a collector.
+func (c *tokenCache) forget(collector string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for hash, entry := range c.known {
+		if entry.principal.Collector == collector {
+			delete(c.known, hash)
+		}
+	}
+}
+
 // NewToken draws a token of 160 random bits.
-func NewToken(random io.Reader) (string, error) {
+func NewToken(random io.Reader) (string, error) { return newToken(random, TokenPrefix) }
+
+func newToken(random io.Reader, prefix string) (string, error) {
 	raw := make([]byte, 20)
 	if _, err := io.ReadFull(random, raw); err != nil {
 		return "", fmt.Errorf("drawing a token: %w", err)
 	}
-	return TokenPrefix + strings.ToLower(base32.StdEncoding.EncodeToString(raw)), nil
+	return prefix + strings.ToLower(base32.StdEncoding.EncodeToString(raw)), nil
 }
 
 // minToken is the shortest token that is accepted: shorter ones can be guessed.

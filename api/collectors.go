@@ -24,9 +24,9 @@ func (s *server) registerCollectors() {
 	handle(s, operation{id: "activate-collector", method: http.MethodPost, path: "/collectors/{collector}/activate", need: toAdmin, tag: "collectors",
 		summary: "Let a collector take jobs again"}, s.activateCollector)
 	handle(s, operation{id: "remove-collector", method: http.MethodDelete, path: "/collectors/{collector}", need: toAdmin, tag: "collectors", status: http.StatusNoContent,
-		summary: "Forget a collector that is offline"}, s.removeCollector)
+		summary: "Forget a collector that is offline", description: "With force also one that lives; its process is refused from then on. What was configured for it and its token go, too."}, s.removeCollector)
 	handle(s, operation{id: "register-collector", method: http.MethodPost, path: "/collectors/register", need: toCollect, tag: "collectors",
-		summary: "Make a collector known", description: "Each registration has a new epoch, which fences off earlier ones. Answers 409 with the type urn:benchloom:name-taken when another live machine has the name."}, s.registerCollector)
+		summary: "Make a collector known", description: "Each registration has a new epoch, which fences off earlier ones. Answers 409 with the type urn:benchloom:name-taken when another live machine has the name, or wrong-machine when its architecture is not the target's; 403 with not-configured when nobody has invited it, or not-yours when the token is another collector's."}, s.registerCollector)
 	handle(s, operation{id: "heartbeat", method: http.MethodPost, path: "/collectors/{collector}/heartbeat", need: toCollect, tag: "collectors",
 		summary: "Say that a collector lives", description: "Answers 409 with the type urn:benchloom:fenced when the collector was registered again since."}, s.heartbeat)
 }
@@ -100,18 +100,27 @@ func (s *server) setActive(ctx context.Context, in *collectorPath, active bool) 
 	return s.getCollector(ctx, in)
 }
 
-func (s *server) removeCollector(ctx context.Context, in *collectorPath) (*none, error) {
-	c, err := s.collector(ctx, in.Collector)
-	if err != nil {
+type removeCollector struct {
+	Collector string `path:"collector" doc:"Name of the collector."`
+	Force     bool   `query:"force" doc:"Also one that lives."`
+}
+
+func (s *server) removeCollector(ctx context.Context, in *removeCollector) (*none, error) {
+	name := in.Collector
+	c, err := s.collector(ctx, name)
+	if unknown := err; unknown != nil {
+		// One that was invited and never came can be forgotten as well.
+		if _, err := s.Store.Invitation(ctx, name); err != nil {
+			return nil, unknown
+		}
+	} else if state := c.State(s.Now(), s.OfflineAfter); state != bench.CollectorOffline && !in.Force {
+		return nil, problemf(http.StatusConflict, "live-collector", "collector %s is %s: only one that is offline is removed; drain it and stop its process, it counts as offline after %s; or add --force, then its run is lost", name, state, s.OfflineAfter)
+	}
+	if err := s.Store.RemoveCollector(ctx, name); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
-	if state := c.State(s.Now(), s.OfflineAfter); state != bench.CollectorOffline {
-		return nil, problemf(http.StatusConflict, "live-collector", "collector %s is %s: only one that is offline can be removed; stop its process first, it counts as offline after %s", c.Name, state, s.OfflineAfter)
-	}
-	if err := s.Store.RemoveCollector(ctx, c.Name); err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, err
-	}
-	s.Log.InfoContext(ctx, "collector removed", "collector", c.Name, "by", caller(ctx).Owner)
+	s.tokens.forget(name)
+	s.Log.InfoContext(ctx, "collector removed", "collector", name, "force", in.Force, "by", caller(ctx).Owner)
 	return nil, nil
 }
 
@@ -124,9 +133,15 @@ func (s *server) registerCollector(ctx context.Context, in *registerCollector) (
 	if err := bench.CheckName("collector", r.Name); err != nil {
 		return nil, err
 	}
+	if err := s.configured(ctx, &r); err != nil {
+		return nil, err
+	}
 	pool, err := bench.NewPool(r.Target, r.SizeClass, r.Pool)
 	if err != nil {
 		return nil, fmt.Errorf("collector %s: %w", r.Name, err)
+	}
+	if err := sameArchitecture(r.Name, r.Target, r.Host); err != nil {
+		return nil, err
 	}
 	if r.Version == "" || r.HardwareID == "" {
 		return nil, invalid("collector %s: its version and hardware_id must not be empty: results are compared by them", r.Name)
@@ -138,6 +153,7 @@ func (s *server) registerCollector(ctx context.Context, in *registerCollector) (
 	stored, err := s.Store.RegisterCollector(ctx, store.Collector{
 		Name: r.Name, Target: r.Target, SizeClass: r.SizeClass, Pool: r.Pool, MachineID: r.MachineID, Version: r.Version,
 		HardwareID: r.HardwareID, Facts: r.Facts, Unenforced: unenforced, CoLocated: r.CoLocated,
+		Labels: r.Labels, BenchmarkSets: r.BenchmarkSets,
 	}, s.OfflineAfter)
 	if errors.Is(err, store.ErrNameTaken) {
 		return nil, conflict(apiclient.ProblemNameTaken, fmt.Errorf("the name %s is taken: another live machine has registered it; choose another name with --name, or stop that one and wait %s", r.Name, s.OfflineAfter))
@@ -160,6 +176,9 @@ func (s *server) heartbeat(ctx context.Context, in *heartbeat) (*body[apiclient.
 			return nil, err
 		}
 	}
+	if err := ownCollector(ctx, in.Collector); err != nil {
+		return nil, err
+	}
 	progress, err := progressText(in.Body.Progress)
 	if err != nil {
 		return nil, err
@@ -168,5 +187,14 @@ func (s *server) heartbeat(ctx context.Context, in *heartbeat) (*body[apiclient.
 	if err != nil {
 		return nil, err
 	}
-	return answer(apiclient.HeartbeatAnswer{Active: c.Active}, nil)
+	out := apiclient.HeartbeatAnswer{Active: c.Active, WantedVersion: c.WantedVersion, Now: s.Now()}
+	if in.Body.CountWaiting {
+		pool := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}
+		waiting, err := s.Store.JobsWaiting(ctx, pool.TaskQueue())
+		if err != nil {
+			return nil, err
+		}
+		out.Waiting = &waiting
+	}
+	return answer(out, nil)
 }

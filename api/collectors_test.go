@@ -52,13 +52,13 @@ func TestACollectorsLife(t *testing.T) {
 	require.ErrorIs(t, err, apiclient.ErrNameTaken)
 	require.ErrorContains(t, err, "choose another name with --name")
 
-	require.Equal(t, http.StatusConflict, problemOf(t, b.admin.RemoveCollector(t.Context(), "c1")).Status)
+	require.Equal(t, http.StatusConflict, problemOf(t, b.admin.RemoveCollector(t.Context(), "c1", false)).Status)
 	now.advance(time.Hour)
 	list, err := b.nobody.Collectors(t.Context())
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	require.Equal(t, bench.CollectorOffline, list[0].State)
-	require.NoError(t, b.admin.RemoveCollector(t.Context(), "c1"))
+	require.NoError(t, b.admin.RemoveCollector(t.Context(), "c1", false))
 	_, err = b.nobody.Collector(t.Context(), "c1")
 	require.ErrorIs(t, err, apiclient.ErrNotFound)
 	require.ErrorContains(t, err, "none is registered; start one with 'benchloom collector'")
@@ -93,7 +93,7 @@ func TestARegistrationThatCannotBeMeantIsRefused(t *testing.T) {
 	for want, change := range map[string]func(*apiclient.Registration){
 		"collector \"C 1\": use 1 to 64":                func(r *apiclient.Registration) { r.Name = "C 1" },
 		"collector c1: target \"linux\"":                func(r *apiclient.Registration) { r.Target = "linux" },
-		"body.size_class: expected number >= 1":         func(r *apiclient.Registration) { r.SizeClass = 0 },
+		"collector c1: size class":                      func(r *apiclient.Registration) { r.SizeClass = 0 },
 		"collector c1: pool \"\"":                       func(r *apiclient.Registration) { r.Pool = "" },
 		"body.machine_id: expected length >= 8":         func(r *apiclient.Registration) { r.MachineID = "m" },
 		"its version and hardware_id must not be empty": func(r *apiclient.Registration) { r.Version = "" },
@@ -108,7 +108,7 @@ func TestARegistrationThatCannotBeMeantIsRefused(t *testing.T) {
 	for _, f := range []func() error{
 		func() error { _, err := b.admin.DrainCollector(t.Context(), "c9"); return err },
 		func() error { _, err := b.admin.ActivateCollector(t.Context(), "c9"); return err },
-		func() error { return b.admin.RemoveCollector(t.Context(), "c9") },
+		func() error { return b.admin.RemoveCollector(t.Context(), "c9", false) },
 	} {
 		require.ErrorIs(t, f(), apiclient.ErrNotFound)
 	}

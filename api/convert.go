@@ -73,6 +73,7 @@ func collectorOf(c store.Collector, now time.Time, offlineAfter time.Duration) (
 		Name: c.Name, Target: c.Target, SizeClass: c.SizeClass, Pool: c.Pool, State: c.State(now, offlineAfter),
 		Version: c.Version, Epoch: c.Epoch, HardwareID: c.HardwareID, CoLocated: c.CoLocated, Facts: c.Facts,
 		CurrentRun: c.CurrentRun, RegisteredAt: c.RegisteredAt, LastHeartbeat: c.LastHeartbeat,
+		Labels: c.Labels, BenchmarkSets: c.BenchmarkSets, WantedVersion: c.WantedVersion,
 	}
 	if len(c.Unenforced) > 0 {
 		if err := json.Unmarshal(c.Unenforced, &out.Unenforced); err != nil {

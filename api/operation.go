@@ -105,7 +105,7 @@ func (s *server) registerInfo() {
 		func(ctx context.Context, _ *none) (*body[apiclient.Info], error) {
 			who := caller(ctx)
 			return answer(apiclient.Info{
-				Version: s.Version, TemporalUI: s.TemporalUI, Namespace: s.Namespace,
+				Version: s.Version, TemporalUI: s.TemporalUI, Temporal: s.TemporalAddress, Namespace: s.Namespace,
 				Principal: who.Owner, Role: who.Role, MaxBodySize: s.MaxBody,
 			}, nil)
 		})

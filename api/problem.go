@@ -72,6 +72,10 @@ func (s *server) problemOf(ctx context.Context, err error) error {
 		return conflict(apiclient.ProblemFenced, err)
 	case errors.Is(err, store.ErrNameTaken):
 		return conflict(apiclient.ProblemNameTaken, err)
+	case errors.Is(err, store.ErrDraining):
+		return conflict(apiclient.ProblemDraining, err)
+	case errors.Is(err, store.ErrOutdated):
+		return conflict(apiclient.ProblemOutdated, err)
 	case errors.Is(err, store.ErrRunClosed):
 		return conflict(apiclient.ProblemRunClosed, err)
 	case errors.Is(err, store.ErrConflict):

@@ -19,7 +19,7 @@ const maxRunLog = 4 << 20
 
 func (s *server) registerRuns() {
 	handle(s, operation{id: "start-run", method: http.MethodPost, path: "/runs/{run}/start", need: toCollect, tag: "collectors",
-		summary: "The fence: may this run begin?", description: "Answers 409 with the type urn:benchloom:job-closed, nobody-waits or fenced when it may not. Asking again gives the same answer."}, s.startRun)
+		summary: "The fence: may this run begin?", description: "Answers 409 with the type urn:benchloom:job-closed, nobody-waits, fenced, draining or outdated when it may not. Asking again gives the same answer."}, s.startRun)
 	handle(s, operation{id: "upload-block", method: http.MethodPost, path: "/runs/{run}/blocks/{number}", need: toCollect, tag: "collectors", maxBody: s.MaxBlock, gzip: true,
 		summary: "Deliver a finished block", description: "All collections of its test cases at once. Delivering it again changes nothing."}, s.uploadBlock)
 	handle(s, operation{id: "append-run-log", method: http.MethodPost, path: "/runs/{run}/log", need: toCollect, tag: "collectors",
@@ -43,6 +43,9 @@ type startRun struct {
 func (s *server) startRun(ctx context.Context, in *startRun) (*body[apiclient.RunPlan], error) {
 	id, err := bench.ParseRunID(in.Run)
 	if err != nil {
+		return nil, err
+	}
+	if err := ownCollector(ctx, in.Body.Collector); err != nil {
 		return nil, err
 	}
 	plan, err := s.Store.StartRun(ctx, store.RunStart{Run: id, Reason: in.Body.Reason, Collector: in.Body.Collector, Epoch: in.Body.Epoch})
@@ -96,6 +99,9 @@ func (s *server) uploadBlock(ctx context.Context, in *uploadBlock) (*body[apicli
 			return nil, fmt.Errorf("block %d of run %s, error %d: %w", in.Number, id, i+1, err)
 		}
 		errs = append(errs, failure)
+	}
+	if err := s.ownRun(ctx, id); err != nil {
+		return nil, err
 	}
 	receipt, err := s.Store.StoreBlock(ctx, id, results, errs)
 	if err != nil {
@@ -160,6 +166,9 @@ func (s *server) appendLog(ctx context.Context, in *appendLog) (*body[apiclient.
 	if err != nil {
 		return nil, err
 	}
+	if err := s.ownRun(ctx, id); err != nil {
+		return nil, err
+	}
 	next, err := s.Store.AppendLog(ctx, id, in.Offset, in.RawBody, maxRunLog)
 	if err != nil {
 		return nil, unknownRun(id, err)
@@ -175,6 +184,9 @@ type finishRun struct {
 func (s *server) finishRun(ctx context.Context, in *finishRun) (*none, error) {
 	id, err := bench.ParseRunID(in.Run)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.ownRun(ctx, id); err != nil {
 		return nil, err
 	}
 	end := store.RunEnd{Outcome: in.Body.Outcome, Message: in.Body.Message, OutputTail: in.Body.OutputTail}

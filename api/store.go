@@ -22,6 +22,7 @@ type Store interface {
 	Runs
 	Collectors
 	Commits
+	Enrolments
 	results.Record
 	MeasuredTags(ctx context.Context, project string, requestType bench.RequestType) ([]string, error)
 	ExportCollections(ctx context.Context, project string, tags []string, yield func(store.CollectionRow) error) error
@@ -82,6 +83,18 @@ type Collectors interface {
 	SetActive(ctx context.Context, name string, active bool) error
 	RemoveCollector(ctx context.Context, name string) error
 	LivePools(ctx context.Context, offlineAfter time.Duration) ([]store.PoolCount, error)
+}
+
+// Enrolments is where it is recorded which collectors may come, and in which
+// version.
+type Enrolments interface {
+	InviteCollector(ctx context.Context, i store.Invitation, tokenHash []byte, validity time.Duration, replace bool) (store.Invitation, error)
+	Invitation(ctx context.Context, name string) (store.Invitation, error)
+	InvitationByToken(ctx context.Context, tokenHash []byte) (store.Invitation, error)
+	EnrollCollector(ctx context.Context, tokenHash, secretHash []byte) (store.Invitation, error)
+	WantVersion(ctx context.Context, pool, version, who string) error
+	WantedVersions(ctx context.Context) ([]store.WantedVersion, error)
+	JobsWaiting(ctx context.Context, taskQueue string) (int, error)
 }
 
 // Starter reaches workflows. What it starts or cancels was recorded before, so

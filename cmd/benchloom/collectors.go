@@ -110,6 +110,7 @@ func newCollectorAction(a collectorAction) *cobra.Command {
 
 func newCollectorRemove() *cobra.Command {
 	var f serviceFlags
+	var force bool
 	cmd := &cobra.Command{
 		Use:     "remove COLLECTOR",
 		Short:   "Forget a collector that is offline; its results stay",
@@ -123,7 +124,7 @@ func newCollectorRemove() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := api.RemoveCollector(cmd.Context(), args[0]); err != nil {
+			if err := api.RemoveCollector(cmd.Context(), args[0], force); err != nil {
 				return reached(err)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "collector %s is removed\n", args[0])
@@ -131,5 +132,6 @@ func newCollectorRemove() *cobra.Command {
 		},
 	}
 	f.add(cmd.Flags())
+	cmd.Flags().BoolVar(&force, "force", false, "also one that lives: its run is lost, and its process exits")
 	return cmd
 }

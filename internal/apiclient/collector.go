@@ -34,9 +34,14 @@ func (c *Client) ActivateCollector(ctx context.Context, name string) (Collector,
 	return post[Collector](ctx, c, v1("collectors", name, "activate"), nil)
 }
 
-// RemoveCollector forgets a collector that is offline.
-func (c *Client) RemoveCollector(ctx context.Context, name string) error {
-	_, _, err := c.do(ctx, call{method: http.MethodDelete, path: v1("collectors", name)})
+// RemoveCollector forgets a collector that is offline; with force also one that
+// lives, whose process is refused from then on.
+func (c *Client) RemoveCollector(ctx context.Context, name string, force bool) error {
+	query := url.Values{}
+	if force {
+		query.Set("force", "true")
+	}
+	_, _, err := c.do(ctx, call{method: http.MethodDelete, path: v1("collectors", name), query: query})
 	return err
 }
 
@@ -53,7 +58,8 @@ func (c *Client) Heartbeat(ctx context.Context, name string, beat Heartbeat) (He
 }
 
 // StartRun asks at the fence whether a run may begin. Its errors are
-// [ErrJobClosed], [ErrNobodyWaits] and [ErrFenced]. Asking again gives the same
+// [ErrJobClosed], [ErrNobodyWaits], [ErrFenced], [ErrDraining] and
+// [ErrOutdated]. Asking again gives the same
 // answer.
 func (c *Client) StartRun(ctx context.Context, run bench.RunID, start RunStart) (RunPlan, error) {
 	return post[RunPlan](ctx, c, v1("runs", string(run), "start"), start)

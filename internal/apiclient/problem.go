@@ -27,6 +27,10 @@ var (
 	ErrFenced = errors.New("the collector was registered again since")
 	// ErrNameTaken: another live machine has registered the collector's name.
 	ErrNameTaken = errors.New("another live machine has this collector name")
+	// ErrDraining: the collector is to take no further job.
+	ErrDraining = errors.New("the collector is draining")
+	// ErrOutdated: another version of the collector is wanted.
+	ErrOutdated = errors.New("the collector is out of date")
 	// ErrUnauthorized: the token is missing or not known.
 	ErrUnauthorized = errors.New("not authorized")
 	// ErrForbidden: the token does not open this.
@@ -88,6 +92,10 @@ func (p *Problem) Is(target error) bool {
 		return p.Type == ProblemFenced
 	case ErrNameTaken:
 		return p.Type == ProblemNameTaken
+	case ErrDraining:
+		return p.Type == ProblemDraining
+	case ErrOutdated:
+		return p.Type == ProblemOutdated
 	case ErrUnauthorized:
 		return p.Status == http.StatusUnauthorized
 	case ErrForbidden:

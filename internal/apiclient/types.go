@@ -214,6 +214,9 @@ type Collector struct {
 	CoLocated     bool                 `json:"co_located"`
 	Unenforced    []Unenforced         `json:"unenforced,omitempty"`
 	Facts         json.RawMessage      `json:"facts,omitempty"`
+	Labels        map[string]string    `json:"labels,omitempty"`
+	BenchmarkSets []string             `json:"benchmark_sets,omitempty" doc:"Sets that it measures; none: all."`
+	WantedVersion string               `json:"wanted_version,omitempty" doc:"The version that its pool is to run; absent: any."`
 	CurrentRun    bench.RunID          `json:"current_run,omitempty"`
 	RegisteredAt  time.Time            `json:"registered_at"`
 	LastHeartbeat time.Time            `json:"last_heartbeat"`
@@ -227,16 +230,22 @@ type Unenforced struct {
 
 // Registration is how a collector makes itself known.
 type Registration struct {
-	Name       string          `json:"name"`
+	Name string `json:"name"`
+	// Target, SizeClass and Pool may be left out by one that was invited: it gets
+	// what is configured for it.
 	Target     bench.Target    `json:"target"`
-	SizeClass  bench.SizeClass `json:"size_class" minimum:"1" maximum:"4096"`
+	SizeClass  bench.SizeClass `json:"size_class" minimum:"0" maximum:"4096"`
 	Pool       string          `json:"pool"`
+	Host       bench.Target    `json:"host,omitempty" doc:"The machine's own target; absent: not known."`
 	MachineID  string          `json:"machine_id" minLength:"8" maxLength:"128" doc:"Stays the same when the collector restarts on the same machine and state directory."`
 	Version    string          `json:"version"`
 	HardwareID string          `json:"hardware_id"`
 	Facts      json.RawMessage `json:"facts"`
 	Unenforced []Unenforced    `json:"unenforced,omitempty"`
 	CoLocated  bool            `json:"co_located"`
+
+	Labels        map[string]string `json:"labels,omitempty"`
+	BenchmarkSets []string          `json:"benchmark_sets,omitempty" doc:"Sets that it measures; none: all."`
 }
 
 // Registered is the answer to a registration.
@@ -253,12 +262,23 @@ type Heartbeat struct {
 	Epoch    int64       `json:"epoch"`
 	Run      bench.RunID `json:"run,omitempty"`
 	Progress RunProgress `json:"progress,omitzero"`
+	// CountWaiting asks how many jobs wait.
+	CountWaiting bool `json:"count_waiting,omitempty"`
 }
 
 // HeartbeatAnswer tells a collector what is wanted of it.
 type HeartbeatAnswer struct {
 	// Active is false when it shall take no further job.
 	Active bool `json:"active"`
+	// WantedVersion is the version that it shall run; empty: any. One of another
+	// version finishes its job and exits.
+	WantedVersion string `json:"wanted_version,omitempty"`
+	// Waiting is how many jobs of its task queue nobody has begun, where that was
+	// asked.
+	Waiting *int `json:"waiting,omitempty"`
+	// Now is the API's clock. A collector's own is trusted for nothing but when
+	// collections were made.
+	Now time.Time `json:"now"`
 }
 
 // RunStart asks at the fence whether a run may begin.
@@ -345,6 +365,7 @@ type MissingTestCase struct {
 type Info struct {
 	Version     string `json:"version"`
 	TemporalUI  string `json:"temporal_ui,omitempty" doc:"Address of the Temporal Web UI."`
+	Temporal    string `json:"temporal,omitempty" doc:"Where collectors on other machines reach Temporal."`
 	Namespace   string `json:"namespace"`
 	Principal   string `json:"principal,omitempty" doc:"Whose token was used."`
 	Role        string `json:"role,omitempty"`
@@ -425,6 +446,8 @@ const (
 	ProblemFenced      = "urn:benchloom:fenced"
 	ProblemNameTaken   = "urn:benchloom:name-taken"
 	ProblemRunClosed   = "urn:benchloom:run-closed"
+	ProblemDraining    = "urn:benchloom:draining"
+	ProblemOutdated    = "urn:benchloom:outdated"
 	// ProblemUnknownSuite: a project names a suite that was not uploaded.
 	ProblemUnknownSuite = "urn:benchloom:unknown-suite"
 )

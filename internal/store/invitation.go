@@ -75,6 +75,13 @@ func (s *Store) Invitation(ctx context.Context, name string) (Invitation, error)
 	return i, wrap("reading what is configured for collector "+name, err)
 }
 
+// InvitationByToken reads the invitation whose enrolment token has this SHA-256;
+// ErrNotFound: none has.
+func (s *Store) InvitationByToken(ctx context.Context, tokenHash []byte) (Invitation, error) {
+	i, err := one[Invitation](ctx, s.pool, `select `+invitationColumns+` from collector_invitation i where i.token_hash = $1`, tokenHash)
+	return i, wrap("reading an invitation", err)
+}
+
 // EnrollCollector exchanges an enrolment token for the collector's own one: the
 // secret with the given SHA-256, which replaces any earlier one of the name. The
 // same exchange again changes nothing. ErrNotFound: no invitation has this token;

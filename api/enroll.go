@@ -1,0 +1,248 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+func (s *server) registerEnrolment() {
+	handle(s, operation{id: "invite-collector", method: http.MethodPost, path: "/collectors/invitations", need: toAdmin, tag: "collectors", status: http.StatusCreated,
+		summary: "Configure a collector and get a token that enrols it", description: "An earlier invitation of the name is void. Answers 409 with the type urn:benchloom:enrolled when the name's collector is enrolled already and replace is not set."}, s.inviteCollector)
+	handle(s, operation{id: "enroll-collector", method: http.MethodPost, path: "/collectors/enroll", need: anyToken, tag: "collectors",
+		summary: "Exchange an enrolment token for the right of a secret", description: "The machine draws the secret, which begins with " + TokenPrefix + ", and tells only its SHA-256. The same exchange again gives the same answer."}, s.enrollCollector)
+	handle(s, operation{id: "list-wanted-versions", method: http.MethodGet, path: "/wanted-versions", need: toRead, tag: "collectors",
+		summary: "The versions that collectors are to run"}, s.listWantedVersions)
+	handle(s, operation{id: "want-version", method: http.MethodPut, path: "/wanted-versions", need: toAdmin, tag: "collectors",
+		summary: "Say which version the collectors of a pool are to run", description: "Those of another version finish their job and exit."}, s.wantVersion)
+}
+
+type inviteCollector struct {
+	Body apiclient.Invite
+}
+
+// invitationFor is how long an enrolment token can be used, unless said
+// otherwise.
+const invitationFor = 24 * time.Hour
+
+func (s *server) inviteCollector(ctx context.Context, in *inviteCollector) (*body[apiclient.Invitation], error) {
+	i := in.Body
+	if err := bench.CheckName("collector", i.Name); err != nil {
+		return nil, err
+	}
+	if _, err := bench.NewPool(i.Target, i.SizeClass, i.Pool); err != nil {
+		return nil, err
+	}
+	if err := checkTraits(i.Labels, i.BenchmarkSets); err != nil {
+		return nil, err
+	}
+	token, err := newToken(s.Random, apiclient.EnrolmentPrefix)
+	if err != nil {
+		return nil, err
+	}
+	validity := invitationFor
+	if i.ValidSeconds > 0 {
+		validity = time.Duration(i.ValidSeconds) * time.Second
+	}
+	hash := sha256.Sum256([]byte(token))
+	invited, err := s.Store.InviteCollector(ctx, store.Invitation{
+		Name: i.Name, Target: i.Target, SizeClass: i.SizeClass, Pool: i.Pool, Labels: i.Labels, BenchmarkSets: i.BenchmarkSets, InvitedBy: caller(ctx).Owner,
+	}, hash[:], validity, i.Replace)
+	if errors.Is(err, store.ErrEnrolled) {
+		return nil, problemf(http.StatusConflict, "enrolled", "collector %s is enrolled already; choose another name, or give this one to another machine with --replace", i.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.Log.InfoContext(ctx, "collector invited", "collector", i.Name, "replace", i.Replace, "by", caller(ctx).Owner)
+	out := invitationOf(invited)
+	out.Token = token
+	return answer(out, nil)
+}
+
+// checkTraits checks labels and benchmark sets of a collector.
+func checkTraits(labels map[string]string, sets []string) error {
+	for key, value := range labels {
+		if err := bench.CheckName("label", key); err != nil {
+			return err
+		}
+		if len(value) > 128 || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return invalid("label %s: its value is longer than 128 bytes, or holds control characters", key)
+		}
+	}
+	for i, set := range sets {
+		if err := bench.CheckName("benchmark set", set); err != nil {
+			return err
+		}
+		if slices.Contains(sets[:i], set) {
+			return invalid("benchmark set %s is named twice", set)
+		}
+	}
+	return nil
+}
+
+func invitationOf(i store.Invitation) apiclient.Invitation {
+	return apiclient.Invitation{
+		Name: i.Name, Target: i.Target, SizeClass: i.SizeClass, Pool: i.Pool, Labels: i.Labels, BenchmarkSets: i.BenchmarkSets,
+		InvitedBy: i.InvitedBy, ExpiresAt: i.ExpiresAt,
+	}
+}
+
+type enrollCollector struct {
+	Body apiclient.Enrolment
+}
+
+func (s *server) enrollCollector(ctx context.Context, in *enrollCollector) (*body[apiclient.Enrolled], error) {
+	if !strings.HasPrefix(in.Body.Token, apiclient.EnrolmentPrefix) {
+		return nil, invalid("this is no enrolment token: those begin with %s and are made with 'benchloom collector invite'", apiclient.EnrolmentPrefix)
+	}
+	secret, err := hex.DecodeString(in.Body.SecretHash)
+	if err != nil || len(secret) != sha256.Size {
+		return nil, invalid("secret_hash is no SHA-256 in hexadecimal")
+	}
+	hash := sha256.Sum256([]byte(in.Body.Token))
+	if err := s.fits(ctx, hash[:], in.Body.Host); err != nil {
+		return nil, err
+	}
+	enrolled, err := s.Store.EnrollCollector(ctx, hash[:], secret)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, unknownInvitation()
+	case errors.Is(err, store.ErrEnrolled):
+		return nil, problemf(http.StatusConflict, "enrolled", "this enrolment token was used already; each enrols one machine once: have a new one made with 'benchloom collector invite'")
+	case errors.Is(err, store.ErrInvitationExpired):
+		return nil, problemf(http.StatusGone, "invitation-expired", "this enrolment token has expired; have a new one made with 'benchloom collector invite'")
+	case err != nil:
+		return nil, err
+	}
+	s.Log.InfoContext(ctx, "collector enrolled", "collector", enrolled.Name)
+	return answer(apiclient.Enrolled{Invitation: invitationOf(enrolled), Temporal: s.TemporalAddress, Namespace: s.Namespace}, nil)
+}
+
+func unknownInvitation() error {
+	return problemf(http.StatusNotFound, "unknown-invitation", "no invitation has this enrolment token: it was mistyped, or a newer invitation has replaced it; have a new one made with 'benchloom collector invite'")
+}
+
+// fits refuses a machine before its enrolment token is used up.
+func (s *server) fits(ctx context.Context, tokenHash []byte, host bench.Target) error {
+	i, err := s.Store.InvitationByToken(ctx, tokenHash)
+	if errors.Is(err, store.ErrNotFound) {
+		return unknownInvitation()
+	}
+	if err != nil {
+		return err
+	}
+	return sameArchitecture(i.Name, i.Target, host)
+}
+
+// sameArchitecture refuses a machine that cannot run what is built for the
+// target. A machine that does not know what it is, is believed.
+func sameArchitecture(name string, target, host bench.Target) error {
+	if host == "" || host.Arch() == target.Arch() {
+		return nil
+	}
+	return problemf(http.StatusConflict, "wrong-machine", "collector %s measures %s, but this machine is %s; run it on a machine of that architecture, or configure it for %s", name, target, host, host)
+}
+
+// configured completes a registration with what is configured for its name, and
+// refuses one that it does not fit.
+func (s *server) configured(ctx context.Context, r *apiclient.Registration) error {
+	if err := ownCollector(ctx, r.Name); err != nil {
+		return err
+	}
+	i, err := s.Store.Invitation(ctx, r.Name)
+	switch {
+	case errors.Is(err, store.ErrNotFound) && s.InvitedOnly:
+		return problemf(http.StatusForbidden, "not-configured", "nothing is configured for collector %s; invite it with 'benchloom collector invite %s', then 'benchloom collector enroll' on its machine", r.Name, r.Name)
+	case errors.Is(err, store.ErrNotFound):
+		return checkTraits(r.Labels, r.BenchmarkSets)
+	case err != nil:
+		return err
+	case caller(ctx).Collector == "":
+		return problemf(http.StatusForbidden, "not-yours", "collector %s has a token of its own; run it where it was enrolled, or choose another name", r.Name)
+	}
+	for _, is := range []struct {
+		what             string
+		differs          bool
+		said, configured any
+	}{
+		{"target", r.Target != "" && r.Target != i.Target, r.Target, i.Target},
+		{"size class", r.SizeClass != 0 && r.SizeClass != i.SizeClass, r.SizeClass, i.SizeClass},
+		{"pool", r.Pool != "" && r.Pool != i.Pool, r.Pool, i.Pool},
+	} {
+		if is.differs {
+			return problemf(http.StatusConflict, "not-configured", "collector %s is configured with the %s %v, not %v; leave that out where it is started, or invite it anew with 'benchloom collector invite %s --replace'", r.Name, is.what, is.configured, is.said, r.Name)
+		}
+	}
+	r.Target, r.SizeClass, r.Pool, r.Labels, r.BenchmarkSets = i.Target, i.SizeClass, i.Pool, i.Labels, i.BenchmarkSets
+	return nil
+}
+
+// ownCollector refuses a token that belongs to another collector.
+func ownCollector(ctx context.Context, name string) error {
+	if own := caller(ctx).Collector; own != "" && own != name {
+		return problemf(http.StatusForbidden, "not-yours", "this token is that of collector %s, it opens nothing of collector %s; use its own", own, name)
+	}
+	return nil
+}
+
+// ownRun refuses a token that belongs to another collector than the run. A run
+// that is not known is the caller's to answer.
+func (s *server) ownRun(ctx context.Context, id bench.RunID) error {
+	if caller(ctx).Collector == "" {
+		return nil
+	}
+	run, err := s.Store.Run(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return ownCollector(ctx, run.Collector)
+}
+
+func (s *server) listWantedVersions(ctx context.Context, _ *none) (*body[apiclient.WantedVersionList], error) {
+	wanted, err := s.Store.WantedVersions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := apiclient.WantedVersionList{Versions: make([]apiclient.WantedVersion, 0, len(wanted))}
+	for _, w := range wanted {
+		list.Versions = append(list.Versions, apiclient.WantedVersion(w))
+	}
+	return answer(list, nil)
+}
+
+type wantVersion struct {
+	Body apiclient.WantVersion
+}
+
+// versionPattern is what can be a version: it becomes a word of a command line.
+var versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$`)
+
+func (s *server) wantVersion(ctx context.Context, in *wantVersion) (*body[apiclient.WantedVersionList], error) {
+	if in.Body.Pool != "" {
+		if err := bench.CheckName("pool", in.Body.Pool); err != nil {
+			return nil, err
+		}
+	}
+	if in.Body.Version != "" && !versionPattern.MatchString(in.Body.Version) {
+		return nil, invalid("version %.40q: use 1 to 128 letters, digits, '.', '_', '+' or '-', as 'benchloom version' prints it", in.Body.Version)
+	}
+	if err := s.Store.WantVersion(ctx, in.Body.Pool, in.Body.Version, caller(ctx).Owner); err != nil {
+		return nil, err
+	}
+	s.Log.InfoContext(ctx, "wanted version of collectors changed", "pool", in.Body.Pool, "version", in.Body.Version, "by", caller(ctx).Owner)
+	return s.listWantedVersions(ctx, nil)
+}

@@ -1,0 +1,98 @@
+package apiclient
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// EnrolmentPrefix begins every enrolment token.
+const EnrolmentPrefix = "ble_"
+
+// Invite configures a collector and asks for a token that enrols it.
+type Invite struct {
+	Name          string            `json:"name"`
+	Target        bench.Target      `json:"target"`
+	SizeClass     bench.SizeClass   `json:"size_class" minimum:"1" maximum:"4096"`
+	Pool          string            `json:"pool"`
+	Labels        map[string]string `json:"labels,omitempty" doc:"What people want to know of it, such as its rack."`
+	BenchmarkSets []string          `json:"benchmark_sets,omitempty" doc:"Sets that it measures; none: all."`
+	ValidSeconds  int               `json:"valid_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"How long the token can be used; 0: a day."`
+	Replace       bool              `json:"replace,omitempty" doc:"Give the name of an enrolled collector to another machine."`
+}
+
+// Invitation is what is configured for a collector's name.
+type Invitation struct {
+	Name          string            `json:"name"`
+	Target        bench.Target      `json:"target"`
+	SizeClass     bench.SizeClass   `json:"size_class"`
+	Pool          string            `json:"pool"`
+	Labels        map[string]string `json:"labels,omitempty"`
+	BenchmarkSets []string          `json:"benchmark_sets,omitempty"`
+	InvitedBy     string            `json:"invited_by"`
+	ExpiresAt     time.Time         `json:"expires_at"`
+	// Token enrols it, once; only the answer to its invitation has it.
+	Token string `json:"token,omitempty"`
+}
+
+// Enrolment exchanges an enrolment token for the right of a secret that the
+// machine has drawn itself and that never leaves it.
+type Enrolment struct {
+	Token      string       `json:"token" maxLength:"128"`
+	SecretHash string       `json:"secret_hash" minLength:"64" maxLength:"64" pattern:"^[0-9a-f]*$" doc:"SHA-256 of the collector's own token, in hexadecimal."`
+	Host       bench.Target `json:"host,omitempty" doc:"The machine's own target; empty: not known."`
+}
+
+// Enrolled is the answer to an enrolment.
+type Enrolled struct {
+	Invitation Invitation `json:"invitation"`
+	// Temporal is where it takes jobs.
+	Temporal  string `json:"temporal"`
+	Namespace string `json:"namespace"`
+}
+
+// WantedVersion is the version that the collectors of a pool are to run.
+type WantedVersion struct {
+	Pool    string    `json:"pool" doc:"Empty: all pools that name no version of their own."`
+	Version string    `json:"version"`
+	SetBy   string    `json:"set_by"`
+	SetAt   time.Time `json:"set_at"`
+}
+
+// WantVersion says which version the collectors of a pool are to run.
+type WantVersion struct {
+	Pool    string `json:"pool" doc:"Empty: all pools that name no version of their own."`
+	Version string `json:"version" doc:"Empty: any."`
+}
+
+// WantedVersionList is all wanted versions, that of all pools first.
+type WantedVersionList struct {
+	Versions []WantedVersion `json:"versions"`
+}
+
+// InviteCollector configures a collector. The answer has the token that enrols
+// it; it is shown only here.
+func (c *Client) InviteCollector(ctx context.Context, invite Invite) (Invitation, error) {
+	return post[Invitation](ctx, c, v1("collectors", "invitations"), invite)
+}
+
+// EnrollCollector uses an enrolment token. The same enrolment again gives the
+// same answer.
+func (c *Client) EnrollCollector(ctx context.Context, enrolment Enrolment) (Enrolled, error) {
+	return post[Enrolled](ctx, c, v1("collectors", "enroll"), enrolment)
+}
+
+// WantedVersions lists the versions that collectors are to run.
+func (c *Client) WantedVersions(ctx context.Context) ([]WantedVersion, error) {
+	list, err := get[WantedVersionList](ctx, c, v1("wanted-versions"), nil)
+	return list.Versions, err
+}
+
+// WantVersion says which version the collectors of a pool are to run.
+func (c *Client) WantVersion(ctx context.Context, want WantVersion) ([]WantedVersion, error) {
+	var list WantedVersionList
+	_, _, err := c.do(ctx, call{method: http.MethodPut, path: v1("wanted-versions"), in: want, out: &list})
+	return list.Versions, err
+}
