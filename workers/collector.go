@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -13,47 +13,68 @@ import (
 
 	"github.com/benchloom/benchloom/activities/collection"
 	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
 )
 
 // Collector is what a collector process needs.
 type Collector struct {
-	Temporal     client.Client
+	// Dial connects to Temporal, once the collector may run.
+	Dial         func(ctx context.Context) (client.Client, error)
 	API          *apiclient.Client
 	Registration apiclient.Registration
 	// Jobs carries out what it takes; its epoch is set from here.
 	Jobs *collection.Collector
 	Log  *slog.Logger
+	// ExitWhenIdle ends it without an error as soon as no job waits for it.
+	ExitWhenIdle bool
 	// OnReady is called when it has registered and takes jobs.
 	OnReady func()
 }
 
-// ErrFenced ends a collector when a newer registration of its name exists.
-var ErrFenced = errors.New("this collector was registered again by a newer process; exiting")
+// RefusedError ends a collector that the API does not let in, or lets in no
+// longer. To start it again is of no use until a person has done something.
+type RefusedError struct{ Err error }
+
+func (e *RefusedError) Error() string { return e.Err.Error() }
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// OutdatedError ends a collector whose pool is to run another version.
+type OutdatedError struct{ Version, Wanted string }
+
+func (e *OutdatedError) Error() string {
+	return fmt.Sprintf("this collector is version %s, but version %s is wanted; install that and start it again", e.Version, e.Wanted)
+}
+
+// errFenced ends a collector when a newer registration of its name exists.
+var errFenced = &RefusedError{errors.New("this collector was registered again by a newer process, or removed; exiting")}
+
+// errIdle ends a collector that is to exit when no job waits.
+var errIdle = errors.New("no job waits")
 
 // shutdownGrace is how long a job may take to notice that its collector stops.
 // A stop that races with a dispatch loses the task without it.
 const shutdownGrace = 5 * time.Second
 
 // Run registers, delivers what an earlier process left in the spool, then takes
-// jobs one at a time until the context ends.
+// jobs one at a time until the context ends. Its error is a [*RefusedError] or an
+// [*OutdatedError] where that ended it; until then it has finished its job in the
+// latter case.
 func (c Collector) Run(ctx context.Context) error {
-	var registered apiclient.Registered
-	err := apiclient.Retry(ctx, c.Jobs.Upload.Forever(), func(ctx context.Context) (err error) {
-		registered, err = c.API.RegisterCollector(ctx, c.Registration)
-		return err
-	})
+	registered, err := c.register(ctx)
 	if err != nil {
-		return fmt.Errorf("registering collector %s: %w", c.Registration.Name, err)
+		return err
 	}
 	log := c.Log.With("collector", c.Registration.Name, "epoch", registered.Collector.Epoch)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	wanted := newWish(c.Registration.Version)
+	wanted.set(registered.Collector.State != bench.CollectorInactive && registered.Collector.State != bench.CollectorDraining,
+		registered.Collector.WantedVersion)
 	c.Jobs.Epoch = func() int64 { return registered.Collector.Epoch }
-	c.Jobs.Fenced = func() { stop(ErrFenced) }
-	log.InfoContext(ctx, "registered", "task_queue", registered.TaskQueue)
+	c.Jobs.Fenced = func() { stop(errFenced) }
+	c.Jobs.Unwanted = wanted.ask
+	log.InfoContext(ctx, "registered", "task_queue", registered.TaskQueue, "version", c.Registration.Version)
 
-	wanted := &wish{changed: make(chan struct{}, 1)}
-	wanted.active.Store(registered.Collector.State != "inactive" && registered.Collector.State != "draining")
 	beats := make(chan struct{})
 	go func() {
 		defer close(beats)
@@ -62,10 +83,22 @@ func (c Collector) Run(ctx context.Context) error {
 	defer func() { stop(nil); <-beats }()
 
 	if err := c.Jobs.FlushSpool(ctx); err != nil {
-		return c.ended(ctx, fmt.Errorf("delivering what an earlier process left in the spool: %w", err))
+		return ended(ctx, fmt.Errorf("delivering what an earlier process left in the spool: %w", err))
 	}
+	if _, leave := wanted.now(); leave != nil {
+		return left(leave)
+	}
+	temporal, err := c.Dial(ctx)
+	if err != nil {
+		return ended(ctx, err)
+	}
+	defer temporal.Close()
 	for ctx.Err() == nil {
-		if !wanted.active.Load() {
+		active, leave := wanted.now()
+		if leave != nil {
+			return left(leave)
+		}
+		if !active {
 			log.InfoContext(ctx, "inactive: takes no jobs until it is activated")
 			c.OnReady()
 			select {
@@ -74,18 +107,36 @@ func (c Collector) Run(ctx context.Context) error {
 			}
 			continue
 		}
-		if err := c.work(ctx, registered.TaskQueue, wanted); err != nil {
-			return c.ended(ctx, err)
+		if err := c.work(ctx, temporal, registered.TaskQueue, wanted); err != nil {
+			return ended(ctx, err)
 		}
 	}
-	return c.ended(ctx, nil)
+	return ended(ctx, nil)
 }
 
-// ended is the error of a collector whose context may have ended: being fenced
+// register makes the collector known, for as long as it takes to reach the API.
+func (c Collector) register(ctx context.Context) (apiclient.Registered, error) {
+	var registered apiclient.Registered
+	err := apiclient.Retry(ctx, c.Jobs.Upload.Forever(), func(ctx context.Context) (err error) {
+		registered, err = c.API.RegisterCollector(ctx, c.Registration)
+		return err
+	})
+	if err == nil {
+		return registered, nil
+	}
+	problem, _ := errors.AsType[*apiclient.Problem](err)
+	err = fmt.Errorf("registering collector %s: %w", c.Registration.Name, err)
+	if ofBenchloom(problem) {
+		err = &RefusedError{err}
+	}
+	return registered, err
+}
+
+// ended is the error of a collector whose context may have ended: being refused
 // is one, being told to stop is none.
-func (c Collector) ended(ctx context.Context, err error) error {
-	if errors.Is(context.Cause(ctx), ErrFenced) {
-		return ErrFenced
+func ended(ctx context.Context, err error) error {
+	if refused, ok := errors.AsType[*RefusedError](context.Cause(ctx)); ok {
+		return refused
 	}
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // what was under way ended because it was told to
@@ -93,26 +144,19 @@ func (c Collector) ended(ctx context.Context, err error) error {
 	return err
 }
 
-// wish is what the API wants of the collector.
-type wish struct {
-	active  atomic.Bool
-	changed chan struct{}
-}
-
-func (w *wish) set(active bool) {
-	if w.active.Swap(active) != active {
-		select {
-		case w.changed <- struct{}{}:
-		default:
-		}
+// left is the error of a collector that has finished its job and goes.
+func left(why error) error {
+	if errors.Is(why, errIdle) {
+		return nil
 	}
+	return why
 }
 
 // work takes jobs from the task queue until the collector is to stop, or is idle
 // and shall take no more.
-func (c Collector) work(ctx context.Context, taskQueue string, wanted *wish) error {
+func (c Collector) work(ctx context.Context, temporal client.Client, taskQueue string, wanted *wish) error {
 	fatal := make(chan error, 1)
-	w := worker.New(c.Temporal, taskQueue, worker.Options{
+	w := worker.New(temporal, taskQueue, worker.Options{
 		Identity: c.Registration.Name,
 		// One slot, reserved before polling: a busy machine holds no task.
 		MaxConcurrentActivityExecutionSize: 1,
@@ -139,7 +183,7 @@ func (c Collector) work(ctx context.Context, taskQueue string, wanted *wish) err
 		case err := <-fatal:
 			return fmt.Errorf("the collector's worker failed: %w", err)
 		case <-wanted.changed:
-			if !wanted.active.Load() {
+			if active, leave := wanted.now(); !active || leave != nil {
 				c.Jobs.Drain(ctx)
 				return nil
 			}
@@ -147,23 +191,41 @@ func (c Collector) work(ctx context.Context, taskQueue string, wanted *wish) err
 	}
 }
 
+// maxSkew is how far a machine's clock may be from the API's without a warning:
+// it says only when collections were made.
+const maxSkew = 10 * time.Second
+
 // beat tells the API that the collector lives, and learns what is wanted of it.
 func (c Collector) beat(ctx context.Context, log *slog.Logger, registered apiclient.Registered, wanted *wish, stop context.CancelCauseFunc) {
 	tick := time.NewTicker(time.Duration(max(1, registered.HeartbeatSeconds)) * time.Second)
 	defer tick.Stop()
-	reachable := true
+	reachable, skewed := true, false
 	for {
 		now := c.Jobs.Current()
-		answer, err := c.API.Heartbeat(ctx, c.Registration.Name, apiclient.Heartbeat{Epoch: registered.Collector.Epoch, Run: now.Run, Progress: now.Progress})
+		answer, err := c.API.Heartbeat(ctx, c.Registration.Name, apiclient.Heartbeat{
+			Epoch: registered.Collector.Epoch, Run: now.Run, Progress: now.Progress, CountWaiting: c.ExitWhenIdle,
+		})
 		switch {
 		case err == nil:
-			wanted.set(answer.Active)
+			wanted.set(answer.Active, answer.WantedVersion)
+			if c.ExitWhenIdle && now == (collection.Current{}) && answer.Waiting != nil && (*answer.Waiting == 0 || !answer.Active) {
+				wanted.goIdle()
+			}
 			if !reachable {
 				log.InfoContext(ctx, "the API is reachable again")
 			}
 			reachable = true
+			if skew := time.Until(answer.Now); skew.Abs() > maxSkew != skewed {
+				skewed = !skewed
+				if skewed {
+					log.WarnContext(ctx, "this machine's clock differs from the API's: set it, collections carry its time", "difference", -skew.Round(time.Second))
+				}
+			}
 		case errors.Is(err, apiclient.ErrFenced):
-			stop(ErrFenced)
+			stop(errFenced)
+			return
+		case shutOut(err):
+			stop(&RefusedError{fmt.Errorf("the API lets collector %s in no longer: %w", c.Registration.Name, err)})
 			return
 		case ctx.Err() == nil && reachable:
 			reachable = false
@@ -173,6 +235,19 @@ func (c Collector) beat(ctx context.Context, log *slog.Logger, registered apicli
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-wanted.asked:
 		}
 	}
+}
+
+// shutOut tells whether the API says that the collector's token opens nothing
+// any more.
+func shutOut(err error) bool {
+	p, _ := errors.AsType[*apiclient.Problem](err)
+	return ofBenchloom(p) && (errors.Is(p, apiclient.ErrUnauthorized) || errors.Is(p, apiclient.ErrForbidden))
+}
+
+// ofBenchloom tells whether the API itself answered, not something before it.
+func ofBenchloom(p *apiclient.Problem) bool {
+	return p != nil && strings.HasPrefix(p.Type, "urn:benchloom:")
 }

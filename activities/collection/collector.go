@@ -62,6 +62,9 @@ type Collector struct {
 	Epoch func() int64
 	// Fenced is called when a newer registration of the collector exists.
 	Fenced func()
+	// Unwanted is called when the fence says that the collector is to take no
+	// further job: it drains, or is out of date.
+	Unwanted func()
 	// Upload bounds how often and how long an unreachable API is tried.
 	Upload apiclient.RetryPolicy
 	Points failpoint.Points
@@ -94,7 +97,7 @@ func (c *Collector) Current() Current {
 
 var (
 	errShutdown = errors.New("the collector is shutting down")
-	errNotTaken = errors.New("not taken: the collector is draining")
+	errNotTaken = errors.New("not taken: the collector takes no further job")
 )
 
 // RunJob is one attempt at a job. Its errors carry their kind as application
@@ -105,12 +108,14 @@ func (c *Collector) RunJob(ctx context.Context, in protocol.RunJobInput) (protoc
 	if info.Attempt > 1 {
 		in.Reason = bench.Retry
 	}
+	// Shown before it asks: either the task is refused here, or Drain sees it and
+	// waits.
+	c.show(Current{Run: run})
+	defer c.current.Store(nil)
 	if c.draining.Load() {
 		return protocol.RunJobResult{}, asApplicationError(ctx, infrastructure(errNotTaken))
 	}
 	log := c.Log.With("project", in.Project, "job", in.Key, "run", run)
-	c.show(Current{Run: run})
-	defer c.current.Store(nil)
 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -35,6 +35,10 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 	if errors.Is(err, apiclient.ErrFenced) {
 		c.Fenced()
 	}
+	if errors.Is(err, apiclient.ErrDraining) || errors.Is(err, apiclient.ErrOutdated) {
+		c.Unwanted()
+		return bench.RunLost, infrastructure(fmt.Errorf("%w: %w", errNotTaken, err))
+	}
 	if err != nil {
 		return bench.RunLost, err
 	}

@@ -149,6 +149,30 @@ func TestANewerRegistrationFencesTheCollectorOff(t *testing.T) {
 	require.Empty(t, b.journal())
 }
 
+// A task that reaches a collector which drains, or is out of date, is given back:
+// no run, nothing measured, and the API is asked what is wanted.
+func TestATaskThatSlipsThroughIsGivenBack(t *testing.T) {
+	b := setup(t)
+	key := b.job("v1", "one")
+	require.NoError(t, b.store.SetActive(t.Context(), "c1", false))
+	_, err := b.run(key, 1)
+	b.fails(err, protocol.ErrTypeInfrastructure, false, "not taken")
+	require.NoError(t, b.store.SetActive(t.Context(), "c1", true))
+	require.NoError(t, b.store.WantVersion(t.Context(), pool.Name, "2", "ada"))
+	_, err = b.run(key, 2)
+	b.fails(err, protocol.ErrTypeInfrastructure, false, "not taken")
+	require.Equal(t, int32(2), b.unwanted.Load())
+	require.Zero(t, b.fenced.Load())
+	require.Empty(t, b.runs(key))
+	require.Empty(t, b.journal())
+
+	// Back, it takes the same job.
+	require.NoError(t, b.store.WantVersion(t.Context(), pool.Name, "", "ada"))
+	_, err = b.run(key, 3)
+	require.NoError(t, err)
+	require.Len(t, b.runs(key), 1)
+}
+
 func TestABlockThatDoesNotGetThroughAtOnceIsSentAtTheEnd(t *testing.T) {
 	b := setup(t)
 	key := b.job("v1", "one", "two")

@@ -103,15 +103,16 @@ func uploads(path string) bool { return strings.Contains(path, "/blocks/") }
 // bundle is a collector with the API and a record of its own.
 type bundle struct {
 	*collection.Collector
-	t      *testing.T
-	root   string
-	store  *store.Store
-	gate   *gate
-	suite  *suite.Suite
-	hash   string
-	spool  string
-	fenced atomic.Int32
-	stop   chan struct{} // the worker's
+	t        *testing.T
+	root     string
+	store    *store.Store
+	gate     *gate
+	suite    *suite.Suite
+	hash     string
+	spool    string
+	fenced   atomic.Int32
+	unwanted atomic.Int32
+	stop     chan struct{} // the worker's
 }
 
 func setup(t *testing.T) *bundle {
@@ -146,7 +147,7 @@ func setup(t *testing.T) *bundle {
 	b.Collector = &collection.Collector{
 		Name: "c1", API: client, Artifacts: artifacts, Suites: suites, Spool: spool, CacheDir: filepath.Join(root, "suite-cache"),
 		Machine: jobrun.Machine{Sandbox: sandbox, CPUs: 1, Now: time.Now},
-		Epoch:   func() int64 { return epoch }, Fenced: func() { b.fenced.Add(1) },
+		Epoch:   func() int64 { return epoch }, Fenced: func() { b.fenced.Add(1) }, Unwanted: func() { b.unwanted.Add(1) },
 		Upload: apiclient.RetryPolicy{Attempts: 2, First: time.Millisecond, Longest: time.Millisecond},
 		Log:    slog.New(slog.DiscardHandler),
 	}

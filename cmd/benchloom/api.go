@@ -19,7 +19,9 @@ type apiFlags struct {
 	processFlags
 	listen, database, namespace, ui string
 	userToken, collectorToken       string
+	announceTemporal                string
 	allowRemote, closedRead         bool
+	openCollectors                  bool
 }
 
 func newAPI() *cobra.Command {
@@ -46,6 +48,8 @@ environment configuration). The OpenAPI document is at /openapi.json, metrics at
 	flags.StringVar(&f.ui, "temporal-ui", "", "address of Temporal's Web UI, for links")
 	flags.StringVar(&f.userToken, "user-token-file", "", "file with a token that is let in as the user admin")
 	flags.StringVar(&f.collectorToken, "collector-token-file", "", "file with a token that collectors are let in with")
+	flags.BoolVar(&f.openCollectors, "open-collectors", false, "collectors need not be invited: with the token of --collector-token-file they configure themselves")
+	flags.StringVar(&f.announceTemporal, "announce-temporal", os.Getenv("TEMPORAL_ADDRESS"), "address at which collectors on other machines reach Temporal (default $TEMPORAL_ADDRESS)")
 	return cmd
 }
 
@@ -95,7 +99,7 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	start := starter.New(temporal)
 	handler, err := api.New(ctx, api.Config{
 		Store: records, Starter: start, Now: time.Now, Log: log, Random: rand.Reader, Version: version,
-		TemporalUI: f.ui, Namespace: f.namespace, OpenRead: !f.closedRead, OfflineAfter: workers.OfflineAfter,
+		TemporalUI: f.ui, TemporalAddress: f.announceTemporal, InvitedOnly: !f.openCollectors, Namespace: f.namespace, OpenRead: !f.closedRead, OfflineAfter: workers.OfflineAfter,
 		HeartbeatEvery: 3 * time.Second, TemporalReady: start.Healthy, Metrics: m.Handler, Scope: m.Scope,
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
 
 	"github.com/benchloom/benchloom/activities/collection"
 	"github.com/benchloom/benchloom/internal/apiclient"
@@ -23,8 +25,14 @@ import (
 	"github.com/benchloom/benchloom/workers"
 )
 
+// newCollectorGroup is what runs a collector, also by the name of run, with the
+// commands about collectors below it.
 func newCollectorGroup() *cobra.Command {
-	cmd := newCollector()
+	cmd, run := newCollector(), newCollector()
+	run.Use, run.GroupID, run.Short = "run", "", "Run benchmarks on this machine"
+	run.Example = `  benchloom collector run
+  benchloom collector run --state-dir /var/lib/benchloom-collector --cpus 1-8`
+	cmd.AddCommand(run)
 	cmd.AddCommand(collectorClientCommands()...)
 	return cmd
 }
@@ -39,7 +47,12 @@ type collectorFlags struct {
 	artifactCount             int
 	api, tokenFile, namespace string
 	require                   []string
-	coLocated                 bool
+	labels                    map[string]string
+	benchmarkSets             []string
+	coLocated, exitWhenIdle   bool
+
+	enrolled *enrolment // nil: not enrolled
+	temporal string     // address of Temporal; empty: the environment's
 }
 
 func newCollector() *cobra.Command {
@@ -49,8 +62,14 @@ func newCollector() *cobra.Command {
 		GroupID: groupRun,
 		Short:   "Run benchmarks on this machine, or list collectors",
 		Long: `Registers this machine, or a slot of it, as a collector and takes jobs from its
-pool's task queue, one at a time. It needs TEMPORAL_ADDRESS, the address of the
-API and a collector's token. Benchmarks see none of these.`,
+pool's task queue, one at a time. A machine that was enrolled ('benchloom collector
+enroll') needs no flags: what it measures is configured at the API. Any other one
+needs TEMPORAL_ADDRESS, the address of the API, a name and a collector's token.
+Benchmarks see none of these.
+
+It exits with code 6 when the API refuses it, with the reason, and with code 75
+when it is to be another version, which it writes to the file wanted-version of
+its state directory.`,
 		Example: `  benchloom collector --name bench-1 --size-class 8 --api http://bench.example.com:7480 --token-file /etc/benchloom/token
   benchloom collector list`,
 		Args: exactArgs(0),
@@ -59,14 +78,14 @@ API and a collector's token. Benchmarks see none of these.`,
 	flags := cmd.Flags()
 	f.add(flags)
 	f.addMetrics(flags)
-	flags.StringVar(&f.name, "name", "", "name, unique among all collectors (required)")
+	flags.StringVar(&f.name, "name", "", "name, unique among all collectors (default: the one that it was enrolled with)")
 	flags.StringVar(&f.target, "target", hostTarget(), "target tuple that it measures")
 	flags.IntVar(&f.class, "size-class", 0, "size class (default: its number of CPUs)")
 	flags.StringVar(&f.pool, "pool", "default", "pool of interchangeable collectors")
 	flags.StringVar(&f.cpus, "cpus", "", "CPUs that benchmarks may use, such as 2-5,8 (default: all)")
 	flags.StringVar(&f.memory, "memory", "", "memory that a benchmark may use, such as 8GiB (default: no limit)")
 	flags.StringVar(&f.disk, "disk", "", "disk that a benchmark may fill, such as 20GiB (default: no limit)")
-	flags.StringVar(&f.stateDir, "state-dir", "", "where its spool, work directory and caches are (required)")
+	flags.StringVar(&f.stateDir, "state-dir", env("BENCHLOOM_COLLECTOR_DIR", defaultCollectorDir), "where its enrolment, spool, work directory and caches are")
 	flags.StringVar(&f.artifactDir, "artifact-dir", "", "artifact cache, shared by the collectors of a machine (default: below the state directory)")
 	flags.StringVar(&f.artifactSize, "artifact-cache-size", "50GiB", "bound of the artifact cache")
 	flags.IntVar(&f.artifactCount, "artifact-cache-count", 100, "bound of the number of cached artifacts")
@@ -75,6 +94,9 @@ API and a collector's token. Benchmarks see none of these.`,
 	flags.StringVar(&f.namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
 	flags.StringSliceVar(&f.require, "require", nil, "counters without which it exits, such as instructions:u")
 	flags.BoolVar(&f.coLocated, "co-located", false, "others run beside it on this machine: its results compare only with their like")
+	flags.StringToStringVar(&f.labels, "label", nil, "what people want to know of it, such as rack=2, where it was not invited (repeatable)")
+	flags.StringSliceVar(&f.benchmarkSets, "benchmark-set", nil, "benchmark sets that it measures, where it was not invited (default: all)")
+	flags.BoolVar(&f.exitWhenIdle, "exit-when-idle", false, "exit with code 0 as soon as no job waits for it")
 	return cmd
 }
 
@@ -82,6 +104,9 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 	ctx := cmd.Context()
 	log, err := f.logger(cmd)
 	if err != nil {
+		return err
+	}
+	if err := f.takeEnrolment(cmd.Flags().Changed); err != nil {
 		return err
 	}
 	sandboxConfig, err := f.sandbox()
@@ -126,16 +151,67 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	temporal, err := starter.Dial(ctx, starter.Connection{Namespace: f.namespace, Identity: f.name, Log: log, Metrics: m.SDK})
-	if err != nil {
-		return &exitError{exitUnreached, err}
+	dial := func(ctx context.Context) (client.Client, error) {
+		temporal, err := starter.Dial(ctx, starter.Connection{Address: f.temporal, Namespace: f.namespace, Identity: f.name, Log: log, Metrics: m.SDK})
+		if err != nil {
+			return nil, &exitError{exitUnreached, err}
+		}
+		return temporal, nil
 	}
-	defer temporal.Close()
-	return workers.Collector{Temporal: temporal, API: api, Registration: registration, Jobs: jobs, Log: log, OnReady: f.isReady}.Run(ctx)
+	return f.end(workers.Collector{
+		Dial: dial, API: api, Registration: registration, Jobs: jobs, Log: log, ExitWhenIdle: f.exitWhenIdle, OnReady: f.isReady,
+	}.Run(ctx))
+}
+
+// takeEnrolment completes the flags with what the state directory's enrolment
+// says. Flags that were given go before it.
+func (f *collectorFlags) takeEnrolment(given func(flag string) bool) error {
+	e, err := readEnrolment(f.stateDir)
+	if e == nil || err != nil {
+		return err
+	}
+	f.enrolled = e
+	for flag, is := range map[string]struct {
+		value *string
+		is    string
+	}{
+		"name": {&f.name, e.Name}, "api": {&f.api, e.API}, "token-file": {&f.tokenFile, filepath.Join(f.stateDir, ownTokenFile)},
+		// What is configured at the API, unless a flag insists.
+		"target": {&f.target, ""}, "pool": {&f.pool, ""},
+	} {
+		if !given(flag) {
+			*is.value = is.is
+		}
+	}
+	if os.Getenv("TEMPORAL_ADDRESS") == "" {
+		f.temporal = e.Temporal
+	}
+	if !given("namespace") && os.Getenv("TEMPORAL_NAMESPACE") == "" {
+		f.namespace = e.Namespace
+	}
+	return nil
+}
+
+// end gives the end of a collector its exit code, and tells the wrapper which
+// version is wanted.
+func (f *collectorFlags) end(err error) error {
+	if outdated, ok := errors.AsType[*workers.OutdatedError](err); ok {
+		if err := replaceFile(filepath.Join(f.stateDir, wantedFile), []byte(outdated.Wanted+"\n")); err != nil {
+			return err
+		}
+		return &exitError{exitOutdated, err}
+	}
+	if _, ok := errors.AsType[*workers.RefusedError](err); ok {
+		return &exitError{exitRefused, err}
+	}
+	return err
 }
 
 // sandbox checks the flags that say what the slot owns.
 func (f *collectorFlags) sandbox() (measure.SandboxConfig, error) {
+	if f.name == "" {
+		return measure.SandboxConfig{}, fmt.Errorf("this collector has no name: %s is not enrolled; enrol this machine with 'benchloom collector enroll', or name it with --name", f.stateDir)
+	}
 	if err := bench.CheckName("collector name", f.name); err != nil {
 		return measure.SandboxConfig{}, fmt.Errorf("--name: %w", err)
 	}
@@ -207,20 +283,29 @@ func (f *collectorFlags) jobs(machine *workers.Machine) (*collection.Collector, 
 	}, nil
 }
 
+// asked is the pool that flags ask for. What an enrolled collector's flags do not
+// name is left to the API.
+func (f *collectorFlags) asked(machine *workers.Machine) (bench.Pool, error) {
+	pool := bench.Pool{Target: bench.Target(f.target), SizeClass: bench.SizeClass(f.class), Name: f.pool}
+	if f.class == 0 && f.enrolled == nil {
+		pool.SizeClass = bench.SizeClass(machine.Jobs.CPUs)
+	}
+	if _, err := bench.ParseTarget(f.target); err != nil && (f.target != "" || f.enrolled == nil) {
+		return pool, fmt.Errorf("--target: %w", err)
+	}
+	if _, err := bench.NewSizeClass(int(pool.SizeClass)); err != nil && (f.class != 0 || f.enrolled == nil) {
+		return pool, fmt.Errorf("--size-class: %w", err)
+	}
+	if err := bench.CheckName("pool", f.pool); err != nil && (f.pool != "" || f.enrolled == nil) {
+		return pool, fmt.Errorf("--pool: %w", err)
+	}
+	return pool, nil
+}
+
 func (f *collectorFlags) registration(machine *workers.Machine) (apiclient.Registration, error) {
-	target, err := bench.ParseTarget(f.target)
+	pool, err := f.asked(machine)
 	if err != nil {
-		return apiclient.Registration{}, usage(fmt.Errorf("--target: %w", err))
-	}
-	if f.class == 0 {
-		f.class = machine.Jobs.CPUs
-	}
-	class, err := bench.NewSizeClass(f.class)
-	if err != nil {
-		return apiclient.Registration{}, usage(fmt.Errorf("--size-class: %w", err))
-	}
-	if err := bench.CheckName("pool", f.pool); err != nil {
-		return apiclient.Registration{}, usage(fmt.Errorf("--pool: %w", err))
+		return apiclient.Registration{}, usage(err)
 	}
 	id, err := workers.MachineID(f.stateDir)
 	if err != nil {
@@ -231,8 +316,9 @@ func (f *collectorFlags) registration(machine *workers.Machine) (apiclient.Regis
 		return apiclient.Registration{}, fmt.Errorf("encoding the machine's facts: %w", err)
 	}
 	r := apiclient.Registration{
-		Name: f.name, Target: target, SizeClass: class, Pool: f.pool, MachineID: id, Version: version,
+		Name: f.name, Target: pool.Target, SizeClass: pool.SizeClass, Pool: pool.Name, Host: bench.Target(hostTarget()), MachineID: id, Version: version,
 		HardwareID: machine.Facts.HardwareID(), Facts: facts, CoLocated: f.coLocated,
+		Labels: f.labels, BenchmarkSets: f.benchmarkSets,
 	}
 	for _, u := range machine.Unenforced {
 		r.Unenforced = append(r.Unenforced, apiclient.Unenforced{Name: string(u.Name), Reason: u.Reason})

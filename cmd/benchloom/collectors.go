@@ -33,6 +33,9 @@ func collectorClientCommands() []*cobra.Command {
 			text: standing("takes jobs"),
 		}),
 		newCollectorRemove(),
+		newCollectorInvite(),
+		newCollectorEnroll(),
+		newCollectorWantVersion(),
 	}
 }
 

@@ -25,6 +25,10 @@ const (
 	exitRegression = 3 // compare --fail-on found what it was to fail on
 	exitOutcome    = 4 // a request that was waited for did not succeed
 	exitUnreached  = 5 // the API, Temporal or the database cannot be reached
+	exitRefused    = 6 // the API refuses this collector
+	// exitOutdated: another version of this collector is wanted (EX_TEMPFAIL of
+	// sysexits.h: try again later).
+	exitOutdated = 75
 )
 
 // exitError carries an exit code other than exitFailed.
@@ -73,7 +77,8 @@ Start everything on this machine with 'benchloom up'; then submit with
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 regression found
 (compare --fail-on), 4 a request that was waited for did not succeed,
-5 the service cannot be reached.`,
+5 the service cannot be reached, 6 the API refuses this collector, 75 another
+version of this collector is wanted.`,
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,

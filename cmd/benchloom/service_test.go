@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func TestWithService(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, scripts)
 	for _, script := range scripts {
-		s := &service{t: t}
+		s := &service{t: t, invitedOnly: strings.HasPrefix(filepath.Base(script), "enroll")}
 		testscript.Run(t, testscript.Params{Files: []string{script}, Cmds: s.commands(), Setup: s.setup, RequireExplicitExec: true})
 	}
 }
@@ -48,6 +49,8 @@ type service struct {
 	collector *apiclient.Client
 	secret    string // the collectors' token
 	epoch     int64
+	// invitedOnly: collectors have to be invited, as in production.
+	invitedOnly bool
 }
 
 const (
@@ -80,6 +83,7 @@ func (s *service) setup(env *testscript.Env) error {
 	handler, err := api.New(s.t.Context(), api.Config{
 		Store: s.record, Starter: noWorkflows{}, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 		Version: "v0.1.0", TemporalUI: "http://127.0.0.1:8233", Namespace: "benchloom", OpenRead: true,
+		InvitedOnly: s.invitedOnly, TemporalAddress: "127.0.0.1:1",
 	})
 	if err != nil {
 		return err

@@ -122,6 +122,9 @@ func remarks(c apiclient.Collector) string {
 	for _, u := range c.Unenforced {
 		list = append(list, "no "+u.Name+" limit")
 	}
+	if c.WantedVersion != "" && c.WantedVersion != c.Version {
+		list = append(list, "wanted: "+c.WantedVersion)
+	}
 	return strings.Join(list, ", ")
 }
 
@@ -135,6 +138,15 @@ func Collector(w io.Writer, c apiclient.Collector, v View) error {
 		{"state", words(c.State)}, {"target", string(c.Target)}, {"size class", strconv.Itoa(int(c.SizeClass))}, {"pool", c.Pool},
 		{"run", string(c.CurrentRun)}, {"co-located", coLocated}, {"hardware", c.HardwareID}, {"version", c.Version}, {"epoch", strconv.FormatInt(c.Epoch, 10)},
 		{"registered", moment(v.Now, &c.RegisteredAt)}, {"heard of", moment(v.Now, &c.LastHeartbeat)},
+	}
+	if c.WantedVersion != "" && c.WantedVersion != c.Version {
+		pairs = append(pairs, [2]string{"wanted version", c.WantedVersion})
+	}
+	if len(c.BenchmarkSets) > 0 {
+		pairs = append(pairs, [2]string{"benchmark sets", strings.Join(c.BenchmarkSets, ", ")})
+	}
+	for _, label := range slices.Sorted(maps.Keys(c.Labels)) {
+		pairs = append(pairs, [2]string{"label " + label, c.Labels[label]})
 	}
 	for _, u := range c.Unenforced {
 		pairs = append(pairs, [2]string{"not enforced", u.Name + ": " + u.Reason})

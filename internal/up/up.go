@@ -145,7 +145,7 @@ func (s *stack) compose(ctx context.Context) error {
 		Name: "api", Group: groupAPI, CPUs: s.layout.Services, Ready: ready(s.addresses.API),
 		Prepare: portFree("the API", strings.TrimPrefix(s.addresses.API, "http://"), "--api-port"),
 		Argv: []string{s.Program, "api", "--listen", strings.TrimPrefix(s.addresses.API, "http://"),
-			"--user-token-file", tokens[TokenUser], "--collector-token-file", tokens[TokenCollector], "--temporal-ui", s.addresses.TemporalUI},
+			"--user-token-file", tokens[TokenUser], "--collector-token-file", tokens[TokenCollector], "--open-collectors", "--temporal-ui", s.addresses.TemporalUI},
 	}, true)
 	s.nextPort = s.MetricsPort
 	metrics, err := s.metricsAddress()

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchloom/benchloom/api"
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/cli"
+)
+
+// defaultCollectorDir is where a collector on its own keeps its state.
+const defaultCollectorDir = ".benchloom-collector"
+
+// Files of a collector's state directory.
+const (
+	enrolmentFile = "collector.json"
+	ownTokenFile  = "token"
+	// wantedFile holds the version that a collector was told to be before it
+	// exited with [exitOutdated].
+	wantedFile = "wanted-version"
+)
+
+// enrolment is what an enrolled collector knows of the service. Its token stands
+// in a file of its own.
+type enrolment struct {
+	Name      string `json:"name"`
+	API       string `json:"api"`
+	Temporal  string `json:"temporal"`
+	Namespace string `json:"namespace"`
+}
+
+// readEnrolment reads that of a state directory; nil: it is not enrolled.
+func readEnrolment(dir string) (*enrolment, error) {
+	text, err := os.ReadFile(filepath.Join(dir, enrolmentFile))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading whose the state directory is: %w", err)
+	}
+	var e enrolment
+	if err := json.Unmarshal(text, &e); err != nil {
+		return nil, fmt.Errorf("reading %s: %w; remove it and enrol this machine anew", filepath.Join(dir, enrolmentFile), err)
+	}
+	return &e, nil
+}
+
+// save writes it so that it is there as a whole or not at all.
+func (e enrolment) save(dir string) error {
+	text, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the enrolment: %w", err)
+	}
+	return replaceFile(filepath.Join(dir, enrolmentFile), append(text, '\n'))
+}
+
+// replaceFile writes a file that only its owner may read, in one step.
+func replaceFile(path string, text []byte) error {
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}
+
+type enrolFlags struct {
+	stateDir, temporal string
+}
+
+func newCollectorEnroll() *cobra.Command {
+	var f enrolFlags
+	cmd := &cobra.Command{
+		Use:   "enroll URL TOKEN",
+		Short: "Make this machine the collector that it was invited to be",
+		Long: `Exchanges an enrolment token, which 'benchloom collector invite' has printed, for
+a token of the collector's own, and keeps that in the state directory with
+everything else that 'benchloom collector run' needs. A token enrols one machine,
+once. The collector's own token never leaves the machine; the API knows its hash
+only. With - instead of TOKEN it is read from standard input.`,
+		Example: `  benchloom collector enroll https://bench.example.com ble_…
+  benchloom collector run`,
+		Args: exactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0], args[1]) },
+	}
+	cmd.Flags().StringVar(&f.stateDir, "state-dir", env("BENCHLOOM_COLLECTOR_DIR", defaultCollectorDir), "state directory of the collector")
+	cmd.Flags().StringVar(&f.temporal, "temporal", "", "address of Temporal as seen from here (default: as the API says)")
+	return cmd
+}
+
+func (f *enrolFlags) run(cmd *cobra.Command, address, token string) error {
+	ctx := cmd.Context()
+	token, err := enrolmentToken(cmd.InOrStdin(), token)
+	if err != nil {
+		return err
+	}
+	dir, err := filepath.Abs(f.stateDir)
+	if err != nil {
+		return usage(fmt.Errorf("--state-dir: %w", err))
+	}
+	already, err := readEnrolment(dir)
+	if err != nil {
+		return err
+	}
+	if already != nil {
+		return fmt.Errorf("state directory %s is enrolled already, as collector %s at %s; name another one with --state-dir, or remove %s to enrol it anew",
+			dir, already.Name, already.API, filepath.Join(dir, enrolmentFile))
+	}
+	client, err := apiclient.New(address, "", &http.Client{})
+	if err != nil {
+		return usage(err)
+	}
+	// First what can be wrong without using the token up.
+	info, err := client.Info(ctx)
+	if err != nil {
+		return reached(err)
+	}
+	temporal, err := f.temporalFrom(client.BaseURL(), info)
+	if err != nil {
+		return err
+	}
+	secretHash, err := ownSecret(dir)
+	if err != nil {
+		return err
+	}
+	enrolled, err := client.EnrollCollector(ctx, apiclient.Enrolment{Token: token, SecretHash: secretHash, Host: bench.Target(hostTarget())})
+	if err != nil {
+		return reached(err)
+	}
+	is := enrolled.Invitation
+	if err := (enrolment{Name: is.Name, API: client.BaseURL(), Temporal: temporal, Namespace: enrolled.Namespace}).save(dir); err != nil {
+		return fmt.Errorf("%w; mend that and give the same command again", err)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "enrolled as collector %s: target %s, size class %d, pool %s\nstart it with: benchloom collector run --state-dir %s\n",
+		is.Name, is.Target, is.SizeClass, is.Pool, f.stateDir)
+	return nil
+}
+
+// enrolmentToken reads the token from where it was given.
+func enrolmentToken(in io.Reader, token string) (string, error) {
+	if token == "-" {
+		text, err := io.ReadAll(io.LimitReader(in, 1024))
+		if err != nil {
+			return "", fmt.Errorf("reading the enrolment token: %w", err)
+		}
+		token = strings.TrimSpace(string(text))
+	}
+	if !strings.HasPrefix(token, apiclient.EnrolmentPrefix) {
+		return "", usage(fmt.Errorf("this is no enrolment token: those begin with %s; 'benchloom collector invite' prints one", apiclient.EnrolmentPrefix))
+	}
+	return token, nil
+}
+
+// temporalFrom is where this machine reaches Temporal.
+func (f *enrolFlags) temporalFrom(api string, info apiclient.Info) (string, error) {
+	if f.temporal != "" {
+		return f.temporal, nil
+	}
+	if info.Temporal == "" {
+		return "", errors.New("the API does not say where Temporal is; name its address with --temporal, or start the API with --announce-temporal")
+	}
+	host, _, err := net.SplitHostPort(info.Temporal)
+	if err != nil {
+		host = info.Temporal
+	}
+	if ip := net.ParseIP(host); (host == "localhost" || ip != nil && ip.IsLoopback()) && !onLoopback(api) {
+		return "", fmt.Errorf("the API says that Temporal is at %s, which is this machine itself; name its address as seen from here with --temporal, or start the API with --announce-temporal", info.Temporal)
+	}
+	return info.Temporal, nil
+}
+
+// ownSecret draws the collector's own token, or takes the one that an enrolment
+// left which was interrupted, and gives its hash.
+func ownSecret(dir string) (hash string, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("state directory %s cannot be used: %w; name another with --state-dir", dir, err)
+	}
+	path := filepath.Join(dir, ownTokenFile)
+	secret, err := secret(path, "")
+	if errors.Is(err, fs.ErrNotExist) {
+		if secret, err = api.NewToken(rand.Reader); err == nil {
+			err = replaceFile(path, []byte(secret+"\n"))
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:]), nil
+}
+
+type inviteFlags struct {
+	serviceFlags
+	invite        apiclient.Invite
+	target        string
+	class         int
+	validity, out string
+}
+
+func newCollectorInvite() *cobra.Command {
+	var f inviteFlags
+	cmd := &cobra.Command{
+		Use:   "invite NAME",
+		Short: "Configure a collector and print a token that enrols its machine",
+		Long: `Configures a collector: what it measures, and in which pool. The token that it
+prints is shown once, and enrols one machine. Inviting a name again makes the
+earlier token void.`,
+		Example: `  benchloom collector invite bench-2 --size-class 8 --pool main
+  benchloom collector invite bench-2 --size-class 8 --pool main --replace`,
+		Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+	}
+	flags := cmd.Flags()
+	f.add(flags)
+	flags.StringVar(&f.target, "target", hostTarget(), "target tuple that it measures")
+	flags.IntVar(&f.class, "size-class", 0, "size class (required)")
+	flags.StringVar(&f.invite.Pool, "pool", "default", "pool of interchangeable collectors")
+	flags.StringToStringVar(&f.invite.Labels, "label", nil, "what people want to know of it, such as rack=2 (repeatable)")
+	flags.StringSliceVar(&f.invite.BenchmarkSets, "benchmark-set", nil, "benchmark sets that it measures (default: all)")
+	flags.StringVar(&f.validity, "valid-for", "24h", "how long the token can be used, at most 720h")
+	flags.BoolVar(&f.invite.Replace, "replace", false, "give the name of an enrolled collector to another machine")
+	outputFlag(cmd, &f.out, formatTable, formatJSON)
+	return cmd
+}
+
+func (f *inviteFlags) run(cmd *cobra.Command, name string) error {
+	pool, err := bench.NewPool(bench.Target(f.target), bench.SizeClass(f.class), f.invite.Pool)
+	if err := errors.Join(bench.CheckName("collector", name), err); err != nil {
+		return usage(err)
+	}
+	validity, err := span("--valid-for", f.validity)
+	if err != nil {
+		return usage(err)
+	}
+	f.invite.Name, f.invite.Target, f.invite.SizeClass, f.invite.ValidSeconds = name, pool.Target, pool.SizeClass, int(validity.Seconds())
+	client, err := f.connect()
+	if err != nil {
+		return err
+	}
+	invited, err := client.InviteCollector(cmd.Context(), f.invite)
+	if err != nil {
+		return reached(err)
+	}
+	return show(cmd, f.out, invited, func(w io.Writer, i apiclient.Invitation, _ cli.View) error {
+		_, err := fmt.Fprintf(w, "collector %s is invited; until %s, on its machine:\n  benchloom collector enroll %s %s\n",
+			i.Name, i.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), client.BaseURL(), i.Token)
+		return err
+	})
+}

@@ -1,0 +1,71 @@
+package workers
+
+import "sync"
+
+// wish is what is wanted of a collector, as far as it knows.
+type wish struct {
+	version string
+	// changed and asked hold one token each: something is new, and somebody wants
+	// to know what is wanted at once.
+	changed, asked chan struct{}
+
+	mu       sync.Mutex
+	active   bool
+	outdated *OutdatedError
+	idle     bool
+}
+
+// newWish is that of a collector of a version, which takes no jobs yet.
+func newWish(version string) *wish {
+	return &wish{version: version, changed: make(chan struct{}, 1), asked: make(chan struct{}, 1)}
+}
+
+// now tells whether the collector takes jobs, and why it is to go once it has
+// none; nil: it stays.
+func (w *wish) now() (active bool, leave error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.outdated != nil:
+		return w.active, w.outdated
+	case w.idle:
+		return w.active, errIdle
+	}
+	return w.active, nil
+}
+
+// set is what the API says; an empty version is any. A version that is wanted no
+// longer keeps it from going, if it is still there.
+func (w *wish) set(active bool, version string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	outdated := version != "" && version != w.version
+	changed := active != w.active || outdated != (w.outdated != nil)
+	w.active, w.outdated = active, nil
+	if outdated {
+		w.outdated = &OutdatedError{Version: w.version, Wanted: version}
+	}
+	if changed {
+		give(w.changed)
+	}
+}
+
+// goIdle lets it go because no job waits for it.
+func (w *wish) goIdle() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.idle {
+		w.idle = true
+		give(w.changed)
+	}
+}
+
+// ask has the API asked at once.
+func (w *wish) ask() { give(w.asked) }
+
+func give(token chan<- struct{}) {
+	select {
+	case token <- struct{}{}:
+	default:
+	}
+}
