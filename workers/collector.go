@@ -107,7 +107,7 @@ func (c Collector) Run(ctx context.Context) error {
 			}
 			continue
 		}
-		if err := c.work(ctx, temporal, registered.TaskQueue, wanted); err != nil {
+		if err := c.work(ctx, log, temporal, registered.TaskQueue, wanted); err != nil {
 			return ended(ctx, err)
 		}
 	}
@@ -154,7 +154,7 @@ func left(why error) error {
 
 // work takes jobs from the task queue until the collector is to stop, or is idle
 // and shall take no more.
-func (c Collector) work(ctx context.Context, temporal client.Client, taskQueue string, wanted *wish) error {
+func (c Collector) work(ctx context.Context, log *slog.Logger, temporal client.Client, taskQueue string, wanted *wish) error {
 	fatal := make(chan error, 1)
 	w := worker.New(temporal, taskQueue, worker.Options{
 		Identity: c.Registration.Name,
@@ -184,11 +184,23 @@ func (c Collector) work(ctx context.Context, temporal client.Client, taskQueue s
 			return fmt.Errorf("the collector's worker failed: %w", err)
 		case <-wanted.changed:
 			if active, leave := wanted.now(); !active || leave != nil {
+				log.InfoContext(ctx, endsWork(leave))
 				c.Jobs.Drain(ctx)
 				return nil
 			}
 		}
 	}
+}
+
+// endsWork says why no further job is taken.
+func endsWork(leave error) string {
+	switch {
+	case leave == nil:
+		return "draining: takes no further job"
+	case errors.Is(leave, errIdle):
+		return "no job waits: exits"
+	}
+	return "out of date: exits when its job has ended"
 }
 
 // maxSkew is how far a machine's clock may be from the API's without a warning:

@@ -1,0 +1,267 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// guest is a collector of a stack that is no child of 'up': invited, enrolled,
+// in a pool and size class of its own.
+type guest struct {
+	s        *stack
+	dir, log string
+	command  *exec.Cmd
+	exited   chan error
+}
+
+const guestClass = 7
+
+// enrol invites a machine and enrols it, as docs/operations.md says.
+func (s *stack) enrol(t *testing.T, name string, flags ...string) *guest {
+	t.Helper()
+	out, code := s.run(t, append([]string{"collector", "invite", name, "--size-class", fmt.Sprint(guestClass), "--pool", "guests", "-o", "json"}, flags...)...)
+	require.Zero(t, code)
+	var invited apiclient.Invitation
+	require.NoError(t, json.Unmarshal([]byte(out), &invited))
+	g := &guest{s: s, dir: t.TempDir(), log: filepath.Join(t.TempDir(), "log")}
+	_, code = s.run(t, "collector", "enroll", s.api.BaseURL(), invited.Token, "--state-dir", g.dir)
+	require.Zero(t, code)
+	t.Cleanup(func() {
+		if g.command != nil {
+			_ = g.command.Process.Kill()
+			<-g.exited
+		}
+		if t.Failed() {
+			t.Logf("collector %s:\n%s", name, g.output(t))
+		}
+	})
+	return g
+}
+
+// start runs the collector by a program, with nothing but its state directory.
+func (g *guest) start(t *testing.T, argv ...string) {
+	t.Helper()
+	log, err := os.OpenFile(g.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	require.NoError(t, err)
+	defer log.Close()
+	g.command = exec.Command(argv[0], argv[1:]...)
+	g.command.Env = []string{"PATH=" + os.Getenv("PATH"), "BENCHLOOM_COLLECTOR_DIR=" + g.dir}
+	g.command.Stdout, g.command.Stderr = log, log
+	require.NoError(t, g.command.Start())
+	g.exited = make(chan error, 1)
+	go func(c *exec.Cmd, exited chan<- error) { exited <- c.Wait() }(g.command, g.exited)
+}
+
+func (g *guest) output(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(g.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// code waits for the end of the process.
+func (g *guest) code(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-g.exited:
+	case <-time.After(time.Minute):
+		require.Fail(t, "the collector does not end", g.output(t))
+	}
+	code := g.command.ProcessState.ExitCode()
+	g.command = nil
+	return code
+}
+
+func (s *stack) collector(t *testing.T, name string) apiclient.Collector {
+	t.Helper()
+	c, err := s.api.Collector(t.Context(), name)
+	if err != nil {
+		require.ErrorIs(t, err, apiclient.ErrNotFound)
+	}
+	return c
+}
+
+func (s *stack) awaitState(t *testing.T, name string, state bench.CollectorState) apiclient.Collector {
+	t.Helper()
+	var c apiclient.Collector
+	require.Eventually(t, func() bool { c = s.collector(t, name); return c.State == state }, time.Minute, 20*time.Millisecond, "collector %s does not become %s", name, state)
+	return c
+}
+
+// gatedJob is a command for a guest's size class that says when it has begun and
+// waits until it is let go.
+type gatedJob struct {
+	id   bench.RequestID
+	file string
+}
+
+func (s *stack) gated(t *testing.T) gatedJob {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "gate")
+	script := fmt.Sprintf("touch %[1]s.begun; while [ ! -e %[1]s.go ]; do sleep 0.05; done", file)
+	r := s.submit(t, apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"sh", "-c", script}, Iterations: 1}, SizeClass: guestClass})
+	return gatedJob{id: r.ID, file: file}
+}
+
+func (j gatedJob) begun(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool { _, err := os.Stat(j.file + ".begun"); return err == nil }, time.Minute, 10*time.Millisecond, "the job does not begin")
+}
+
+func (j gatedJob) letGo(t *testing.T) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(j.file+".go", nil, 0o644))
+}
+
+// runsOf are the runs of a request's jobs.
+func (s *stack) runsOf(t *testing.T, id bench.RequestID) []apiclient.Run {
+	t.Helper()
+	detail, err := s.api.Request(t.Context(), string(id))
+	require.NoError(t, err)
+	var runs []apiclient.Run
+	for _, j := range detail.Jobs {
+		job, err := s.api.Job(t.Context(), j.Key)
+		require.NoError(t, err)
+		runs = append(runs, job.Runs...)
+	}
+	return runs
+}
+
+// done demands that a request succeeded with one run: what was not taken is
+// none.
+func (s *stack) done(t *testing.T, j gatedJob) {
+	t.Helper()
+	d := s.await(t, j.id, ended)
+	requireSuccess(t, d.Outcome, d)
+	require.Len(t, s.runsOf(t, j.id), 1)
+}
+
+// A collector is drained while a job runs and others wait: that job ends, no
+// other starts there, until it is activated. It is killed and started again, told
+// to be another version, and removed.
+func TestACollectorComesAndGoes(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, "--collectors", "1x1", "--share-cores")
+	g := s.enrol(t, "guest")
+	g.start(t, s.bin, "collector", "run")
+	first := s.awaitState(t, "guest", bench.CollectorWaiting)
+
+	// Drained in the middle of a job.
+	running, waiting := s.gated(t), s.gated(t)
+	running.begun(t)
+	s.awaitState(t, "guest", bench.CollectorBenchmarking)
+	_, code := s.run(t, "collector", "drain", "guest")
+	require.Zero(t, code)
+	require.Equal(t, bench.CollectorDraining, s.collector(t, "guest").State)
+	running.letGo(t)
+	s.done(t, running)
+	s.awaitState(t, "guest", bench.CollectorInactive)
+	require.Eventually(t, func() bool { return strings.Contains(g.output(t), "takes no jobs until it is activated") }, time.Minute, 20*time.Millisecond)
+	require.Empty(t, s.runsOf(t, waiting.id))
+	require.NoFileExists(t, waiting.file+".begun")
+
+	// Back without a restart.
+	_, code = s.run(t, "collector", "activate", "guest")
+	require.Zero(t, code)
+	waiting.begun(t)
+	waiting.letGo(t)
+	s.done(t, waiting)
+	require.Equal(t, first.Epoch, s.collector(t, "guest").Epoch)
+
+	// Drained while it is idle, its worker still polls: what it takes is given
+	// back, and is no run.
+	_, code = s.run(t, "collector", "drain", "guest")
+	require.Zero(t, code)
+	slipped := s.gated(t)
+	require.Eventually(t, func() bool { return strings.Count(g.output(t), "takes no jobs until it is activated") == 2 }, time.Minute, 20*time.Millisecond)
+	require.Empty(t, s.runsOf(t, slipped.id))
+	_, code = s.run(t, "collector", "activate", "guest")
+	require.Zero(t, code)
+	slipped.begun(t)
+	slipped.letGo(t)
+	s.done(t, slipped)
+
+	// Killed, the same machine takes over at once; another one does not get the
+	// name, and says why.
+	require.NoError(t, g.command.Process.Signal(syscall.SIGKILL))
+	require.Equal(t, -1, g.code(t))
+	g.start(t, s.bin, "collector", "run")
+	require.Eventually(t, func() bool { return s.collector(t, "guest").Epoch > first.Epoch }, 20*time.Second, 20*time.Millisecond)
+	_, code = s.run(t, "collector", "invite", "guest", "--size-class", "7")
+	require.Equal(t, 1, code)
+	other := s.enrol(t, "guest", "--replace")
+	other.start(t, s.bin, "collector", "run")
+	require.Equal(t, 6, other.code(t))
+	require.Contains(t, other.output(t), "the name guest is taken: another live machine has registered it")
+	// Its token went to the other machine.
+	require.Equal(t, 6, g.code(t))
+	require.Contains(t, g.output(t), "the API lets collector guest in no longer")
+
+	// Another machine in its place. Jobs wait for it meanwhile.
+	one, two := s.gated(t), s.gated(t)
+	one.letGo(t)
+	two.letGo(t)
+	_, code = s.run(t, "collector", "remove", "guest", "--force")
+	require.Zero(t, code)
+	g = s.enrol(t, "guest")
+
+	// The specification's loop: the jobs that wait, then the end.
+	g.start(t, s.bin, "collector", "run", "--exit-when-idle")
+	s.done(t, one)
+	s.done(t, two)
+	require.Zero(t, g.code(t))
+}
+
+// An outdated collector finishes its job; the wrapper gets the wanted version and
+// starts that one.
+func TestAnOutdatedCollectorFinishesItsJobAndIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, "--collectors", "1x1", "--share-cores")
+	g := s.enrol(t, "guest")
+	dir := t.TempDir()
+	program := filepath.Join(dir, "benchloom")
+	for _, version := range []string{"v1.0.0", "v2.0.0"} {
+		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-X main.version="+version, "-o", filepath.Join(dir, version), "./cmd/benchloom")
+		build.Dir = repository(t)
+		out, err := build.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	require.NoError(t, os.Rename(filepath.Join(dir, "v1.0.0"), program))
+	fetch := filepath.Join(dir, "fetch")
+	require.NoError(t, os.WriteFile(fetch, fmt.Appendf(nil, "#!/bin/sh\nexec cp %s/$1 $2\n", dir), 0o755))
+
+	g.start(t, "env", "BENCHLOOM_PROGRAM="+program, "BENCHLOOM_FETCH="+fetch, filepath.Join(repository(t), "deploy", "systemd", "benchloom-collector"))
+	c := s.awaitState(t, "guest", bench.CollectorWaiting)
+	require.Equal(t, "v1.0.0", c.Version)
+	job := s.gated(t)
+	job.begun(t)
+	_, code := s.run(t, "collector", "want-version", "guests", "v2.0.0")
+	require.Zero(t, code)
+	next := s.gated(t)
+	// It knows, and goes on all the same.
+	require.Eventually(t, func() bool { return strings.Contains(g.output(t), "out of date: exits when its job has ended") }, time.Minute, 20*time.Millisecond)
+	require.Equal(t, bench.CollectorBenchmarking, s.collector(t, "guest").State)
+	require.Equal(t, c.Epoch, s.collector(t, "guest").Epoch)
+	job.letGo(t)
+	s.done(t, job)
+	require.Eventually(t, func() bool { return s.collector(t, "guest").Version == "v2.0.0" }, time.Minute, 20*time.Millisecond)
+	next.begun(t)
+	next.letGo(t)
+	s.done(t, next)
+	require.NoError(t, g.command.Process.Signal(os.Interrupt))
+	require.Zero(t, g.code(t))
+}
