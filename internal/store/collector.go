@@ -57,10 +57,9 @@ func (s *Store) RegisterCollector(ctx context.Context, c Collector, offlineAfter
 			on conflict (name) do update set target = excluded.target, size_class = excluded.size_class, pool = excluded.pool,
 				machine_id = excluded.machine_id, epoch = excluded.epoch, version = excluded.version,
 				hardware_id = excluded.hardware_id, facts = excluded.facts, unenforced = excluded.unenforced,
-				co_located = excluded.co_located, registered_at = now(), last_heartbeat = now(), current_run = null,
-				available_at = case when c.active then now() else c.available_at end
 				co_located = excluded.co_located, labels = excluded.labels,
-				benchmark_sets = excluded.benchmark_sets, registered_at = now(), last_heartbeat = now(), current_run = null
+				benchmark_sets = excluded.benchmark_sets, registered_at = now(), last_heartbeat = now(), current_run = null,
+				available_at = case when c.active then now() else c.available_at end
 			returning `+collectorColumns,
 			pgx.NamedArgs{
 				"name": c.Name, "target": c.Target, "size_class": c.SizeClass, "pool": c.Pool, "machine_id": c.MachineID,
@@ -148,7 +147,6 @@ func livePools(ctx context.Context, q querier, offlineAfter time.Duration) ([]Po
 	}
 	rows, err := all[row](ctx, q, `
 		select target, size_class, pool, count(*) as total,
-			count(*) filter (where active and last_heartbeat > now() - make_interval(secs => $1)) as live,
 			extract(epoch from now() - max(available_at))::float8 as away_seconds,
 			count(*) filter (where active and `+heardOf("$1")+`) as live,
 			array_agg(distinct hardware_id order by hardware_id) as hardware_ids

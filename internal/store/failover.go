@@ -43,7 +43,7 @@ func (s *Store) StrandedJobs(ctx context.Context, keys ...bench.JobKey) ([]Waiti
 		where `+unattended+` and exists (`+openWaiter+`) and not exists (
 			select from collector_config c
 			where c.target = j.target and c.size_class = j.size_class and c.pool = j.pool
-				and c.active and c.last_heartbeat > now() - make_interval(secs => $1))
+				and c.active and c.`+heardOf("$1")+`)
 			and (cardinality($2::text[]) is null or j.key = any($2))
 		order by j.request_created, j.id`, liveWithin.Seconds(), keys)
 	return jobs, wrap("listing the jobs at pools without a live collector", err)
