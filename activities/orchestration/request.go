@@ -58,12 +58,10 @@ func (a *Activities) LoadRequest(ctx context.Context, ref protocol.RequestRef) (
 	return facts, err
 }
 
-// stagesOf are what a request goes through once it is admitted. What the parent
-// lacks is asked for again at the end: jobs may have moved to another pool, and
-// then the parent has to be measured there too.
+// stagesOf are what a request goes through once it is admitted.
 func stagesOf(r store.Request) []bench.Stage {
 	if r.Type.HasParent() {
-		return []bench.Stage{bench.StageParent, bench.StageOwn, bench.StageParent}
+		return []bench.Stage{bench.StageParent, bench.StageOwn}
 	}
 	return []bench.Stage{bench.StageOwn}
 }
