@@ -12,21 +12,23 @@ import (
 // and measures it.
 type JobKind string
 
-// The kinds of the request life cycle (compiletime, runtime), and command, the
-// kind of an ad-hoc job: one command line, measured once.
+// The kinds of the request life cycle (compiletime, runtime); command, the kind of
+// an ad-hoc job: one command line, measured once; and build, which measures
+// nothing: it builds an artifact from a revision.
 const (
 	KindCompileTime JobKind = "compiletime"
 	KindRuntime     JobKind = "runtime"
 	KindCommand     JobKind = "command"
+	KindBuild       JobKind = "build"
 )
 
 // ParseJobKind reads a kind; case does not matter.
 func ParseJobKind(s string) (JobKind, error) {
 	switch k := JobKind(strings.ToLower(s)); k {
-	case KindCompileTime, KindRuntime, KindCommand:
+	case KindCompileTime, KindRuntime, KindCommand, KindBuild:
 		return k, nil
 	}
-	return "", invalid("job kind", s, "use compiletime, runtime or command")
+	return "", invalid("job kind", s, "use compiletime, runtime, command or build")
 }
 
 // Category sorts benchmarks by how much a change in them matters.

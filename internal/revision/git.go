@@ -1,0 +1,95 @@
+package revision
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+// failure is a git program that ran and failed.
+type failure struct {
+	code int
+	said string // the end of what it said
+	err  error
+}
+
+func (f *failure) Error() string {
+	if f.said == "" {
+		return "git: " + f.err.Error()
+	}
+	return "git: " + f.said
+}
+
+func (f *failure) Unwrap() error { return f.err }
+
+// git runs the program in a directory and returns its standard output.
+func (r *Repositories) git(ctx context.Context, dir string, env []string, args ...string) (string, error) {
+	program, err := exec.LookPath("git")
+	if err != nil {
+		return "", fmt.Errorf("%w: install git on this machine: %w", ErrNoGit, err)
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.Env = dir, append(slices.Clone(r.environ), env...)
+	cmd.WaitDelay = 5 * time.Second // helpers of git may hold its pipes
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		exit, ran := errors.AsType[*exec.ExitError](err)
+		if !ran {
+			return "", fmt.Errorf("running git: %w", err)
+		}
+		return "", &failure{code: exit.ExitCode(), said: lastLines(stderr.String()), err: err}
+	}
+	return stdout.String(), nil
+}
+
+// lastLines is what git said, on one line and not too long.
+func lastLines(text string) string {
+	const longest = 500 // bytes
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > longest {
+		text = "…" + strings.ToValidUTF8(text[len(text)-longest:], "")
+	}
+	return text
+}
+
+// gone are words with which git and its servers say that a repository does not
+// exist or may not be read; everything else may pass.
+var gone = []string{
+	"not a git repository", "does not appear to be a git repository", "does not exist", "repository not found", "' not found",
+	"dubious ownership", "authentication failed", "could not read username", "permission denied", "access denied", "http 404",
+	"requested url returned error: 403", "requested url returned error: 404", "remote helper",
+}
+
+// explain sorts what git said.
+func explain(err error) error {
+	var failed *failure
+	if !errors.As(err, &failed) {
+		return err
+	}
+	said := strings.ToLower(failed.said)
+	if slices.ContainsFunc(gone, func(words string) bool { return strings.Contains(said, words) }) {
+		return fmt.Errorf("%w: %w; correct its address, or the rights to read it", ErrNoRepository, err)
+	}
+	if strings.Contains(said, "no space left") {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+}
+
+// Redact hides the password of a repository's URL.
+func Redact(repository string) string {
+	if u, err := url.Parse(repository); err == nil && u.User != nil {
+		return u.Redacted()
+	}
+	return repository
+}

@@ -1,0 +1,217 @@
+package revision
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Errors that callers decide on.
+var (
+	// ErrNoRepository: there is no repository at that address, or it may not be
+	// read. The same call fails again until a person mends it.
+	ErrNoRepository = errors.New("no such repository")
+	// ErrNoRevision: the repository does not have the revision.
+	ErrNoRevision = errors.New("no such revision")
+	// ErrUnreachable: the repository's server does not answer. A later call may
+	// succeed.
+	ErrUnreachable = errors.New("the repository cannot be reached")
+	// ErrNoGit: this machine has no git program.
+	ErrNoGit = errors.New("git is not installed")
+)
+
+// Revision is a commit with its content.
+type Revision struct {
+	Commit, Tree string // whole hashes
+}
+
+// Repositories reads git repositories. It is safe for concurrent use; several
+// processes may share its directory.
+type Repositories struct {
+	dir     string
+	environ []string
+	mirrors sync.Map // directory of a mirror → *sync.Mutex of its fetches
+}
+
+// New keeps mirrors of remote repositories below dir, which is made when it is
+// needed. Environ is the environment of the git program, such as os.Environ();
+// variables that would lead it elsewhere are left out.
+func New(dir string, environ []string) *Repositories {
+	r := &Repositories{dir: dir}
+	for _, entry := range environ {
+		if !strings.HasPrefix(entry, "GIT_DIR=") && !strings.HasPrefix(entry, "GIT_WORK_TREE=") && !strings.HasPrefix(entry, "GIT_INDEX_FILE=") &&
+			!strings.HasPrefix(entry, "GIT_OBJECT_DIRECTORY=") && !strings.HasPrefix(entry, "GIT_NAMESPACE=") {
+			r.environ = append(r.environ, entry)
+		}
+	}
+	// Nobody is there to be asked for a password; messages are read by programs.
+	r.environ = append(r.environ, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh")
+	return r
+}
+
+// Resolve finds the commit that a tag means: a git tag of that name, or with a
+// "v" before it; a branch; or a commit by its hash. A hash may be shortened to
+// seven digits. Errors wrap [ErrNoRepository], [ErrNoRevision], [ErrUnreachable]
+// or [ErrNoGit] where one of them is the reason.
+func (r *Repositories) Resolve(ctx context.Context, repository, tag string) (Revision, error) {
+	var found Revision
+	err := r.within(ctx, repository, func(ctx context.Context, dir string, stale bool) (err error) {
+		names := []string{"refs/tags/" + tag, "refs/tags/v" + tag}
+		if !stale {
+			names = append(names, "refs/heads/"+tag) // branches move
+		}
+		if hash.MatchString(tag) {
+			names = append(names, tag)
+		}
+		found, err = r.find(ctx, dir, names)
+		if errors.Is(err, ErrNoRevision) {
+			err = fmt.Errorf("%w: it has no tag, branch or commit of that name; was it pushed, or its history rewritten?", err)
+		}
+		return err
+	})
+	if err != nil {
+		return Revision{}, fmt.Errorf("looking for revision %s in %s: %w", tag, Redact(repository), err)
+	}
+	return found, nil
+}
+
+// within calls do with the repository's directory; for a remote one with that of
+// its mirror, which may be stale; when it lacks the revision, it is brought up to
+// date and do is called again.
+func (r *Repositories) within(ctx context.Context, repository string, do func(ctx context.Context, dir string, stale bool) error) error {
+	if filepath.IsAbs(repository) {
+		if err := r.checkLocal(ctx, repository); err != nil {
+			return err
+		}
+		return do(ctx, repository, false)
+	}
+	mirror := r.mirror(repository)
+	lock, _ := r.mirrors.LoadOrStore(mirror, &sync.Mutex{})
+	lock.(*sync.Mutex).Lock() //nolint:forcetypeassert // only mutexes are stored
+	defer lock.(*sync.Mutex).Unlock()
+	if _, err := os.Stat(filepath.Join(mirror, "HEAD")); err == nil {
+		if err := do(ctx, mirror, true); !errors.Is(err, ErrNoRevision) {
+			return err
+		}
+	}
+	if err := r.fetch(ctx, repository, mirror); err != nil {
+		return err
+	}
+	return do(ctx, mirror, false)
+}
+
+func (r *Repositories) mirror(repository string) string {
+	sum := sha256.Sum256([]byte(repository))
+	return filepath.Join(r.dir, hex.EncodeToString(sum[:8])+".git")
+}
+
+// checkLocal tells a repository that is not there from one that git refuses.
+func (r *Repositories) checkLocal(ctx context.Context, repository string) error {
+	info, err := os.Stat(repository)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: there is no directory %s on this machine; bring it back, mount it here, or name the repository by a URL", ErrNoRepository, repository)
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrNoRepository, err)
+	case !info.IsDir():
+		return fmt.Errorf("%w: %s is not a directory", ErrNoRepository, repository)
+	}
+	if _, err := r.git(ctx, repository, nil, "rev-parse", "--git-dir"); err != nil {
+		return explain(err)
+	}
+	return nil
+}
+
+// find gives the first of several names that means a commit.
+func (r *Repositories) find(ctx context.Context, dir string, names []string) (Revision, error) {
+	for _, name := range names {
+		commit, err := r.object(ctx, dir, name+"^{commit}")
+		if errors.Is(err, ErrNoRevision) {
+			continue
+		}
+		if err != nil {
+			return Revision{}, err
+		}
+		tree, err := r.object(ctx, dir, commit+"^{tree}")
+		return Revision{Commit: commit, Tree: tree}, err
+	}
+	return Revision{}, ErrNoRevision
+}
+
+// object is the hash that a name means; ErrNoRevision when it means none.
+func (r *Repositories) object(ctx context.Context, dir, name string) (string, error) {
+	out, err := r.git(ctx, dir, nil, "rev-parse", "--verify", "--quiet", name)
+	var failed *failure
+	if errors.As(err, &failed) {
+		return "", ErrNoRevision
+	}
+	return strings.TrimSpace(out), err
+}
+
+var hash = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
+
+// fetch makes the mirror hold what the repository has. References that were
+// removed there are kept: results of theirs may be asked for again.
+func (r *Repositories) fetch(ctx context.Context, repository, mirror string) error {
+	if err := os.MkdirAll(r.dir, 0o755); err != nil {
+		return fmt.Errorf("keeping a mirror of %s: %w", Redact(repository), err)
+	}
+	if _, err := os.Stat(filepath.Join(mirror, "HEAD")); err != nil {
+		if _, err := r.git(ctx, r.dir, nil, "init", "--quiet", "--bare", "--", mirror); err != nil {
+			return explain(err)
+		}
+	}
+	if _, err := r.git(ctx, mirror, nil, "fetch", "--quiet", "--force", "--no-write-fetch-head", "--", repository, "+refs/*:refs/*"); err != nil {
+		return explain(err)
+	}
+	return nil
+}
+
+// Export writes the tree of a commit into dir, an empty directory: all files as
+// they are checked out, without the repository. Errors are those of
+// [Repositories.Resolve]; also a commit whose tree is another one is
+// [ErrNoRevision].
+func (r *Repositories) Export(ctx context.Context, repository string, want Revision, dir string) error {
+	err := r.within(ctx, repository, func(ctx context.Context, git string, _ bool) error {
+		tree, err := r.object(ctx, git, want.Commit+"^{tree}")
+		switch {
+		case errors.Is(err, ErrNoRevision):
+			return fmt.Errorf("%w: it does not have that commit any more; was its history rewritten?", err)
+		case err == nil && tree != want.Tree:
+			return fmt.Errorf("%w: the commit has the tree %s there, not %s", ErrNoRevision, tree, want.Tree)
+		case err != nil:
+			return err
+		}
+		return r.checkOut(ctx, git, want.Tree, dir)
+	})
+	if err != nil {
+		return fmt.Errorf("exporting commit %.12s of %s: %w", want.Commit, Redact(repository), err)
+	}
+	return nil
+}
+
+// checkOut uses an index of its own: the repository may be in use, or not be
+// writable, and git archive leaves out what export-ignore names.
+func (r *Repositories) checkOut(ctx context.Context, git, tree, dir string) (err error) {
+	scratch, err := os.MkdirTemp("", "benchloom-index-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	index := []string{"GIT_INDEX_FILE=" + filepath.Join(scratch, "index")}
+	if _, err := r.git(ctx, git, index, "read-tree", tree); err != nil {
+		return explain(err)
+	}
+	if _, err := r.git(ctx, git, index, "--work-tree="+dir, "checkout-index", "--all", "--force", "--quiet"); err != nil {
+		return explain(err)
+	}
+	return nil
+}
