@@ -87,7 +87,8 @@ func beat(progress ProgressFunc, first Progress) (report ProgressFunc, stop func
 	return report, func() { close(done); wg.Wait() }
 }
 
-// DefaultProviders are all providers of this package, each with its defaults.
+// DefaultProviders are all providers of this package that need nothing from
+// their caller, each with its defaults: all but [Built].
 func DefaultProviders() []Provider {
 	return []Provider{&GoToolchain{}, GOROOT{}, &Rustup{}, Directory{}, &URL{}}
 }

@@ -258,6 +258,18 @@ func (u *unpacker) write(name string, mode fs.FileMode, content io.Reader) (err 
 // symlink allows targets that climb with leading ".." only, and not above the directory: such a target stays inside
 // whatever other links its path meets.
 func (u *unpacker) symlink(name, target string) error {
+	if !staysInside(name, target) {
+		return badArchive("the link %q leads to %q, out of its directory", name, target)
+	}
+	if err := u.make(name); err != nil {
+		return err
+	}
+	return u.fault(u.root.Symlink(target, name))
+}
+
+// staysInside tells whether a link of the given name, both slash-separated, leads
+// below the directory that the name is relative to.
+func staysInside(name, target string) bool {
 	inside := target != "" && !path.IsAbs(target) && !filepath.IsAbs(target) && filepath.VolumeName(target) == "" && !strings.Contains(target, `\`)
 	depth, climbing := strings.Count(name, "/"), true
 	for part := range strings.SplitSeq(target, "/") {
@@ -268,13 +280,7 @@ func (u *unpacker) symlink(name, target string) error {
 			climbing = false
 		}
 	}
-	if !inside {
-		return badArchive("the link %q leads to %q, out of its directory", name, target)
-	}
-	if err := u.make(name); err != nil {
-		return err
-	}
-	return u.fault(u.root.Symlink(target, name))
+	return inside
 }
 
 func (u *unpacker) hardlink(name, target string) error {

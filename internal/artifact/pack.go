@@ -1,0 +1,118 @@
+package artifact
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// ErrUnpackable is a file or directory that cannot become an archive which
+// [Cache] would unpack: links that lead out of it, devices, or nothing at all.
+var ErrUnpackable = errors.New("not fit to be an artifact")
+
+// Pack writes a file, or all that is below a directory, to w as a tar.gz that is
+// the same for the same content: sorted names, no times, no owners, and of the
+// modes only whether a file is executable. What is a file stands in the archive
+// under its own name. Links to what is inside stay links; skip names directories,
+// by their base names, that are left out.
+func Pack(ctx context.Context, from string, w io.Writer, skip ...string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return fmt.Errorf("packing %s: %w", from, err)
+	}
+	root := from
+	if !info.IsDir() {
+		root = filepath.Dir(from)
+	}
+	zipped := gzip.NewWriter(w)
+	p := &packer{ctx: ctx, root: root, out: tar.NewWriter(zipped), skip: map[string]bool{}}
+	for _, name := range skip {
+		p.skip[name] = true
+	}
+	if info.IsDir() {
+		err = filepath.WalkDir(root, p.add) // in the order of names
+	} else {
+		err = p.add(from, fs.FileInfoToDirEntry(info), nil)
+	}
+	if err == nil && p.files == 0 {
+		err = fmt.Errorf("%w: it holds no files", ErrUnpackable)
+	}
+	if err := errors.Join(err, p.out.Close(), zipped.Close()); err != nil {
+		return fmt.Errorf("packing %s: %w", from, err)
+	}
+	return nil
+}
+
+type packer struct {
+	ctx   context.Context //nolint:containedctx // of one call of Pack
+	root  string
+	out   *tar.Writer
+	skip  map[string]bool
+	files int
+}
+
+func (p *packer) add(path string, entry fs.DirEntry, err error) error {
+	if err != nil {
+		return err
+	}
+	if p.ctx.Err() != nil {
+		return context.Cause(p.ctx)
+	}
+	name, err := filepath.Rel(p.root, path)
+	if err != nil || name == "." {
+		return err
+	}
+	if entry.IsDir() && p.skip[entry.Name()] {
+		return fs.SkipDir
+	}
+	name = filepath.ToSlash(name)
+	header := &tar.Header{Name: name, Format: tar.FormatPAX}
+	switch mode := entry.Type(); {
+	case mode.IsDir():
+		header.Typeflag, header.Mode, header.Name = tar.TypeDir, 0o755, name+"/"
+		return p.out.WriteHeader(header)
+	case mode&fs.ModeSymlink != 0:
+		target, err := os.Readlink(path)
+		if err != nil {
+			return err
+		}
+		if !staysInside(name, target) {
+			return fmt.Errorf("%w: the link %s leads to %s, out of the output", ErrUnpackable, name, target)
+		}
+		header.Typeflag, header.Linkname, header.Mode = tar.TypeSymlink, target, 0o777
+		p.files++
+		return p.out.WriteHeader(header)
+	case !mode.IsRegular():
+		return fmt.Errorf("%w: %s is a socket, pipe or device", ErrUnpackable, name)
+	}
+	p.files++
+	return p.file(path, header)
+}
+
+func (p *packer) file(path string, header *tar.Header) error {
+	// What has just been built may still be replaced by a link behind our back.
+	file, err := openNoFollow(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	header.Typeflag, header.Size, header.Mode = tar.TypeReg, info.Size(), 0o644
+	if info.Mode()&0o111 != 0 {
+		header.Mode = 0o755
+	}
+	if err := p.out.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err = io.Copy(p.out, io.LimitReader(readerWithContext{p.ctx, file}, header.Size))
+	return err
+}
