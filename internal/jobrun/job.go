@@ -100,6 +100,8 @@ const (
 	Preparing Phase = "preparing"
 	Measuring Phase = "measuring"
 	Uploading Phase = "uploading"
+	// Building is the one phase of this package in [Build].
+	Building Phase = "building"
 )
 
 // Progress tells how far a job is.

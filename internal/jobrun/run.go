@@ -139,11 +139,12 @@ const (
 	workName     = "work"     // ${work}
 	preparedName = "prepared" // ${prepared}, with the subject's number
 	outcomeName  = "outcome"  // what a scenario's preparation made, with the numbers of subject and test case
+	buildName    = "build"    // the tree that is built
 )
 
 // ownDirectory matches these names as [Machine.place] makes them, and nothing
 // that a person may have put beside them.
-var ownDirectory = regexp.MustCompile(`^(work|prepared\d|outcome\d-\d+)_*$`)
+var ownDirectory = regexp.MustCompile(`^(work|build|prepared\d|outcome\d-\d+)_*$`)
 
 // phase enters a phase, tells the failure tests, and reports.
 func (r *runner) phase(phase Phase) {
