@@ -56,6 +56,8 @@ type Config struct {
 	// MaxBody, MaxSuite and MaxBlock bound request bodies in bytes, unpacked; 0:
 	// 8 MB, 32 MB (that of a suite's archive) and 16 MB.
 	MaxBody, MaxSuite, MaxBlock int64
+	// MaxBuild bounds the archive of a build in bytes; 0: [DefaultMaxBuild].
+	MaxBuild int64
 	// TemporalReady tells whether Temporal answers; nil: it is not asked.
 	TemporalReady func(ctx context.Context) error
 	// Metrics serves /metrics; nil: there is none.
@@ -69,7 +71,7 @@ func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Store == nil, c.Starter == nil, c.Now == nil, c.Log == nil, c.Random == nil:
 		return c, errors.New("building the API: Store, Starter, Now, Log and Random must be set")
-	case c.HeartbeatEvery < 0, c.OfflineAfter < 0, c.MaxBody < 0, c.MaxSuite < 0, c.MaxBlock < 0:
+	case c.HeartbeatEvery < 0, c.OfflineAfter < 0, c.MaxBody < 0, c.MaxSuite < 0, c.MaxBlock < 0, c.MaxBuild < 0:
 		return c, errors.New("building the API: durations and bounds must not be negative")
 	}
 	orDefault(&c.OfflineAfter, 30*time.Second)
@@ -77,6 +79,7 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&c.MaxBody, 8<<20)
 	orDefault(&c.MaxSuite, suite.MaxBundle)
 	orDefault(&c.MaxBlock, 16<<20)
+	orDefault(&c.MaxBuild, DefaultMaxBuild)
 	if c.Scope == nil {
 		c.Scope = tally.NoopScope
 	}
@@ -124,6 +127,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 	s.registerCollectors()
 	s.registerEnrolment()
 	s.registerRuns()
+	s.registerBuilds()
 	if err := s.servePlain(); err != nil {
 		return nil, err
 	}

@@ -67,10 +67,14 @@ func (s *server) startRun(ctx context.Context, in *startRun) (*body[apiclient.Ru
 		})
 	})
 	run, err := runOf(plan.Run)
-	return answer(apiclient.RunPlan{
+	if err != nil {
+		return nil, err
+	}
+	out := apiclient.RunPlan{
 		Run: run, Job: jobOf(plan.Job), Project: plan.Job.Project, Missing: notNil(plan.Missing), Iterations: plan.Job.Iterations,
 		SuiteHash: plan.Job.SuiteHash, Command: commandOf(plan.Job.Command), Artifacts: config.Artifacts,
-	}, err)
+	}
+	return answer(out, s.addBuild(ctx, plan.Job, config, &out))
 }
 
 type uploadBlock struct {

@@ -20,6 +20,7 @@ type Store interface {
 	Requests
 	Jobs
 	Runs
+	Builds
 	Collectors
 	Commits
 	Enrolments

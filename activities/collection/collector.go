@@ -33,6 +33,7 @@ type API interface {
 	AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte) (next int64, err error)
 	FinishRun(ctx context.Context, run bench.RunID, finish apiclient.RunFinish) error
 	SuiteArchive(ctx context.Context, hash string) ([]byte, error)
+	BuildsAPI
 }
 
 // Artifacts fetches artifacts; an *artifact.Cache does.
@@ -53,6 +54,8 @@ type Collector struct {
 	Artifacts Artifacts
 	Suites    *SuiteCache
 	Spool     *Spool
+	// Revisions exports what build jobs build.
+	Revisions jobrun.Revisions
 	// Machine is what jobs are measured on, but for the cache directory, the
 	// log and the points, which are each job's own.
 	Machine jobrun.Machine

@@ -60,6 +60,9 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 // measure carries the job out; what it yields is in the spool or uploaded when
 // it returns.
 func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink, out *runLog) error {
+	if plan.Build != nil {
+		return c.build(ctx, plan, out)
+	}
 	if len(plan.Missing) == 0 {
 		fmt.Fprintln(out, "== every test case has a result already")
 		return nil
@@ -80,7 +83,11 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 	}
 	source := fetched.Suite.Artifact()
 	provider, parameters := plan.Artifacts.For(plan.Job.Tag, source.Provider, source.Parameters)
-	handle, err := c.Artifacts.Acquire(ctx, artifact.Request{Provider: provider, Tag: plan.Job.Tag, Target: string(plan.Job.Target), Parameters: parameters}, func(p artifact.Progress) {
+	request, err := artifactRequest(plan, provider, parameters)
+	if err != nil {
+		return err
+	}
+	handle, err := c.Artifacts.Acquire(ctx, request, func(p artifact.Progress) {
 		fmt.Fprintf(out, "== fetching: %s, %d of %d bytes\n", p.Step, p.Done, p.Total)
 	})
 	if err != nil {

@@ -183,7 +183,7 @@ type Run struct {
 
 // RunProgress is what a run is at.
 type RunProgress struct {
-	Phase      string `json:"phase,omitempty" doc:"fetching, preparing, measuring, uploading, recording or completing."`
+	Phase      string `json:"phase,omitempty" doc:"fetching, building, preparing, measuring, uploading, recording or completing."`
 	TestCase   string `json:"test_case,omitempty"`
 	Iteration  int    `json:"iteration,omitempty"`
 	Iterations int    `json:"iterations,omitempty"`
@@ -300,6 +300,10 @@ type RunPlan struct {
 	Command    *Command         `json:"command,omitempty"`
 	// Artifacts are the project's overrides of the suite's artifact provider.
 	Artifacts bench.ArtifactSource `json:"artifacts,omitzero"`
+	// Build is what a build job builds.
+	Build *BuildOrder `json:"build,omitempty"`
+	// BuiltAs is the build that the artifact is, where it is one.
+	BuiltAs bench.BuildKey `json:"built_as,omitempty"`
 }
 
 // Block is a finished block: all collections of its test cases.

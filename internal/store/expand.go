@@ -99,15 +99,15 @@ func insertJob(ctx context.Context, tx pgx.Tx, j Job) error {
 	}
 	tag, err := tx.Exec(ctx, `
 		insert into job_queue (project, key, tag, artifact_id, kind, target, backend, profile, suite_hash, test_cases, iterations,
-			command, size_class, pool, task_queue, generation, queue, weight, priority, status, request_created)
+			command, build, size_class, pool, task_queue, generation, queue, weight, priority, status, request_created)
 		values (@project, @key, nullif(@tag, ''), @artifact_id, @kind, @target, @backend, @profile, nullif(@suite_hash, ''),
-			@test_cases, @iterations, @command, @size_class, @pool, @task_queue, @generation, @queue, @weight, @priority,
+			@test_cases, @iterations, @command, @build, @size_class, @pool, @task_queue, @generation, @queue, @weight, @priority,
 			'queued', @request_created)
 		on conflict (key) do nothing`,
 		pgx.NamedArgs{
 			"project": j.Project, "key": j.Key, "tag": j.Tag, "artifact_id": artifactID, "kind": j.Kind, "target": j.Target,
 			"backend": j.Backend, "profile": j.Profile, "suite_hash": j.SuiteHash, "test_cases": j.TestCases,
-			"iterations": j.Iterations, "command": j.Command, "size_class": j.SizeClass, "pool": j.Pool,
+			"iterations": j.Iterations, "command": j.Command, "build": j.Build, "size_class": j.SizeClass, "pool": j.Pool,
 			"task_queue": j.TaskQueue, "generation": j.Generation, "queue": j.Queue, "weight": j.Weight,
 			"priority": j.Priority, "request_created": j.RequestCreated,
 		})

@@ -141,6 +141,9 @@ func (r handOutRow) summary() string {
 		}
 		return text
 	}
+	if r.Kind == bench.KindBuild {
+		return fmt.Sprintf("%s: build for %s", r.Tag, r.Target)
+	}
 	parts := []string{r.Tag, string(r.Kind)}
 	for _, p := range []string{r.Profile, r.Backend} {
 		if p != "" {

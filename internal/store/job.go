@@ -11,7 +11,7 @@ import (
 )
 
 const jobColumns = `j.id, j.project, j.key, coalesce(j.tag, '') as tag, j.kind, j.target, j.backend, j.profile,
-	coalesce(j.suite_hash, '') as suite_hash, j.test_cases, j.iterations, j.command, j.size_class, j.pool, j.task_queue,
+	coalesce(j.suite_hash, '') as suite_hash, j.test_cases, j.iterations, j.command, j.build, j.size_class, j.pool, j.task_queue,
 	j.generation, j.queue, j.weight, j.priority, j.status, j.message, j.request_created, j.created_at, j.handed_out_at,
 	coalesce(j.handed_out_to, '') as handed_out_to, j.started_at, j.completed_at,
 	coalesce(j.moved_from, '') as moved_from, j.moved_at,
@@ -42,13 +42,16 @@ func lockJob(ctx context.Context, tx pgx.Tx, key bench.JobKey) (Job, error) {
 	return one[Job](ctx, tx, `select `+jobColumns+` from job_queue j where j.key = $1 for update of j`, key)
 }
 
-// FinishJob ends a job as the stored results say: as success when every test
-// case has an accepted one, whatever gaveUp says; else as failure, because of
+// FinishJob ends a job as the record says: as success when every test case has an
+// accepted result, or when what it builds is stored, whatever gaveUp says; else as failure, because of
 // gaveUp or, when that is empty, of the last errors. A job that has ended stays
 // as it is. Its open runs are closed. The waiters are returned each time, so that
 // a repeated call tells them again.
 func (s *Store) FinishJob(ctx context.Context, key bench.JobKey, gaveUp string) (JobEnd, error) {
 	return s.endJob(ctx, key, bench.RunLost, func(tx pgx.Tx, job Job) (bench.JobStatus, string, error) {
+		if job.Build != nil {
+			return finishBuild(ctx, tx, job, gaveUp)
+		}
 		total, err := value[int](ctx, tx, `select count(*) from job_test_case where job_id = $1`, job.ID)
 		if err != nil || job.Done == total {
 			return bench.JobSuccess, "", err

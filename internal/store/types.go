@@ -127,6 +127,7 @@ type Job struct {
 	TestCases      []bench.TestCase
 	Iterations     int
 	Command        *Command
+	Build          *bench.BuildSpec // of a build job
 	SizeClass      bench.SizeClass
 	Pool           string
 	TaskQueue      string

@@ -1,0 +1,173 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Builds is where artifacts are recorded that were built from revisions.
+type Builds interface {
+	Build(ctx context.Context, key bench.BuildKey) (store.Build, error)
+	BuildOf(ctx context.Context, project, tag string, target bench.Target, recipe string) (bench.BuildKey, error)
+	BuildChunk(ctx context.Context, key bench.BuildKey, number int) ([]byte, error)
+	PutBuildChunk(ctx context.Context, run bench.RunID, number int, data []byte) error
+	FinishBuild(ctx context.Context, run bench.RunID, size int64, sha256 string) (store.Build, error)
+}
+
+// DefaultMaxBuild bounds the archive of a build: 1 GiB.
+const DefaultMaxBuild = 1 << 30
+
+func (s *server) registerBuilds() {
+	handle(s, operation{id: "get-build", method: http.MethodGet, path: "/builds/{key}", need: toFetch, tag: "builds",
+		summary: "Read what is stored of a build"}, s.getBuild)
+	handle(s, operation{id: "get-build-chunk", method: http.MethodGet, path: "/builds/{key}/chunks/{number}", need: toFetch, tag: "builds",
+		summary: "Download a piece of a build", description: "All pieces together are a tar.gz with the SHA-256 of the build.",
+		answers: []documented{{status: http.StatusOK, media: []string{octetsType}}}}, s.getBuildChunk)
+	handle(s, operation{id: "upload-build-chunk", method: http.MethodPut, path: "/runs/{run}/build/chunks/{number}", need: toCollect, tag: "collectors",
+		status: http.StatusNoContent, maxBody: store.BuildChunkBytes,
+		summary: "Deliver a piece of what a run has built", description: "Pieces are numbered from 0; all but the last have 1 MiB. Delivering one again changes nothing."}, s.putBuildChunk)
+	handle(s, operation{id: "finish-build", method: http.MethodPost, path: "/runs/{run}/build/finish", need: toCollect, tag: "collectors",
+		summary: "Make the delivered pieces a build", description: "They are checked against size and SHA-256."}, s.finishBuild)
+}
+
+const octetsType = "application/octet-stream"
+
+type buildPath struct {
+	Key string `path:"key" doc:"Key of the build: 64 hexadecimal digits."`
+}
+
+func unknownBuild(key string, err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return problemf(http.StatusNotFound, "unknown-build", "build %.12s is not stored, or not any more; request its artifact again, so that it is built", key)
+	}
+	return err
+}
+
+func (s *server) getBuild(ctx context.Context, in *buildPath) (*body[apiclient.Build], error) {
+	key, err := bench.ParseBuildKey(in.Key)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.Store.Build(ctx, key)
+	if err != nil {
+		return nil, unknownBuild(in.Key, err)
+	}
+	return answer(buildOf(b), nil)
+}
+
+func buildOf(b store.Build) apiclient.Build {
+	return apiclient.Build{
+		Key: b.Key, Project: b.Project, Tree: b.Tree, Target: b.Target, Size: b.Size, SHA256: b.SHA256, Chunks: b.Chunks(),
+		ChunkBytes: store.BuildChunkBytes, Run: b.RunID, CreatedAt: b.CreatedAt, LastUsed: b.LastUsed,
+	}
+}
+
+type buildChunkPath struct {
+	Key    string `path:"key" doc:"Key of the build: 64 hexadecimal digits."`
+	Number int    `path:"number" minimum:"0" maximum:"1000000" doc:"Counts from 0."`
+}
+
+type octets struct {
+	ContentType string `header:"Content-Type"`
+	Body        []byte
+}
+
+func (s *server) getBuildChunk(ctx context.Context, in *buildChunkPath) (*octets, error) {
+	key, err := bench.ParseBuildKey(in.Key)
+	if err != nil {
+		return nil, err
+	}
+	data, err := s.Store.BuildChunk(ctx, key, in.Number)
+	if err != nil {
+		return nil, unknownBuild(in.Key, err)
+	}
+	return &octets{ContentType: octetsType, Body: data}, nil
+}
+
+type putBuildChunk struct {
+	Run     string `path:"run" doc:"ID of the run."`
+	Number  int    `path:"number" minimum:"0" maximum:"1000000" doc:"Counts from 0."`
+	RawBody []byte `contentType:"application/octet-stream"`
+}
+
+func (s *server) putBuildChunk(ctx context.Context, in *putBuildChunk) (*none, error) {
+	id, err := bench.ParseRunID(in.Run)
+	if err != nil {
+		return nil, err
+	}
+	if int64(in.Number)*store.BuildChunkBytes+int64(len(in.RawBody)) > s.MaxBuild {
+		return nil, buildTooLarge(id, s.MaxBuild)
+	}
+	if err := s.Store.PutBuildChunk(ctx, id, in.Number, in.RawBody); err != nil {
+		return nil, refusedBuild(id, err)
+	}
+	return nil, nil
+}
+
+func buildTooLarge(run bench.RunID, limit int64) error {
+	return problemf(http.StatusRequestEntityTooLarge, "too-large", "the build of run %s is larger than the allowed %d bytes; name a smaller output, or start the API with a larger --max-build-size", run, limit)
+}
+
+func refusedBuild(run bench.RunID, err error) error {
+	switch {
+	case errors.Is(err, store.ErrNoBuild):
+		return problemf(http.StatusConflict, "no-build", "run %s is not one of a build job; only these deliver builds", run)
+	case errors.Is(err, store.ErrIncomplete):
+		return problemf(http.StatusConflict, "incomplete", "%s; deliver all pieces as they are, then finish again", err)
+	}
+	return unknownRun(run, err)
+}
+
+type finishBuild struct {
+	Run  string `path:"run" doc:"ID of the run."`
+	Body apiclient.BuildFinish
+}
+
+func (s *server) finishBuild(ctx context.Context, in *finishBuild) (*body[apiclient.Build], error) {
+	id, err := bench.ParseRunID(in.Run)
+	if err != nil {
+		return nil, err
+	}
+	if in.Body.Size > s.MaxBuild {
+		return nil, buildTooLarge(id, s.MaxBuild)
+	}
+	b, err := s.Store.FinishBuild(ctx, id, in.Body.Size, in.Body.SHA256)
+	if err != nil {
+		return nil, refusedBuild(id, err)
+	}
+	return answer(buildOf(b), nil)
+}
+
+// addBuild tells a run what it builds, or as what its artifact was built.
+func (s *server) addBuild(ctx context.Context, job store.Job, config bench.ProjectConfig, plan *apiclient.RunPlan) error {
+	if job.Build != nil {
+		plan.Build = &apiclient.BuildOrder{Spec: *job.Build, MaxBytes: s.MaxBuild, ChunkBytes: store.BuildChunkBytes}
+		return nil
+	}
+	if job.Command != nil || job.SuiteHash == "" {
+		return nil
+	}
+	loaded, err := s.suites.Suite(ctx, job.SuiteHash)
+	if err != nil {
+		return err
+	}
+	source := loaded.Artifact()
+	provider, parameters := config.Artifacts.For(job.Tag, source.Provider, source.Parameters)
+	if provider != bench.BuildProvider {
+		return nil
+	}
+	recipe, err := bench.ParseBuildRecipe(parameters, job.Tag, job.Target)
+	if err != nil {
+		return err
+	}
+	plan.BuiltAs, err = s.Store.BuildOf(ctx, job.Project, job.Tag, job.Target, recipe.Hash(job.Target))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil // the run says so
+	}
+	return err
+}

@@ -1,0 +1,255 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// BuildChunkBytes is the size of every piece of a build's archive but the last.
+const BuildChunkBytes = 1 << 20
+
+// Errors of builds that callers decide on.
+var (
+	// ErrNoBuild: the job of the run builds nothing.
+	ErrNoBuild = errors.New("the run's job is no build")
+	// ErrIncomplete: what was uploaded is not what it is said to be.
+	ErrIncomplete = errors.New("the upload is not complete")
+)
+
+// Build is the stored archive of a build.
+type Build struct {
+	Key       bench.BuildKey
+	Project   string
+	Tree      string
+	Target    bench.Target
+	Size      int64  // bytes
+	SHA256    string // of the archive, in hexadecimal
+	RunID     bench.RunID
+	CreatedAt time.Time
+	LastUsed  time.Time
+}
+
+// Chunks is how many pieces the archive has.
+func (b Build) Chunks() int { return chunks(b.Size) }
+
+func chunks(size int64) int { return int((size + BuildChunkBytes - 1) / BuildChunkBytes) }
+
+const buildColumns = `b.key, b.project, b.tree, b.target, b.size, b.sha256, b.run_id, b.created_at, b.last_used`
+
+// Build reads what is stored of a build; ErrNotFound when it is not, or not any
+// more.
+func (s *Store) Build(ctx context.Context, key bench.BuildKey) (Build, error) {
+	b, err := one[Build](ctx, s.pool, `select `+buildColumns+` from build b where b.key = $1`, key)
+	return b, wrap("reading build "+string(key), err)
+}
+
+// SetBuildRevision records what an artifact of a project is built as. A tag that
+// has moved is built anew.
+func (s *Store) SetBuildRevision(ctx context.Context, project, recipe string, spec bench.BuildSpec) error {
+	_, err := s.pool.Exec(ctx, `
+		insert into build_revision (project, tag, target, recipe, build_key) values ($1, $2, $3, $4, $5)
+		on conflict (project, tag, target, recipe) do update set build_key = excluded.build_key`,
+		project, spec.Tag, spec.Target, recipe, spec.Key)
+	return wrap("recording what "+spec.Tag+" is built as", unknownReference(err))
+}
+
+// BuildOf is the key of what an artifact is built as; ErrNotFound when nobody
+// has asked for it to be built with that recipe.
+func (s *Store) BuildOf(ctx context.Context, project, tag string, target bench.Target, recipe string) (bench.BuildKey, error) {
+	key, err := value[bench.BuildKey](ctx, s.pool, `
+		select build_key from build_revision where project = $1 and tag = $2 and target = $3 and recipe = $4`, project, tag, target, recipe)
+	return key, wrap("looking for the build of "+tag, err)
+}
+
+// BuildGeneration is that of the job by which a request gets a build: of the one
+// that it waits or waited for already, so that asking again changes nothing; of
+// one that is open, so that several requests share it; else of a new one: what an
+// earlier one has made is gone, or it did not succeed for somebody else.
+func (s *Store) BuildGeneration(ctx context.Context, request bench.RequestID, project string, key bench.BuildKey) (int, error) {
+	generation, err := value[int](ctx, s.pool, `
+		select coalesce(
+			max(j.generation) filter (where exists (select from request_job rj where rj.job_id = j.id and rj.request_id = $1)
+				and j.status <> 'success'),
+			max(j.generation) filter (where j.status in ('queued', 'handed_out', 'in_progress')),
+			max(j.generation) + 1, 0)
+		from job_queue j where j.kind = 'build' and j.project = $2 and j.build ->> 'key' = $3`, request, project, key)
+	return generation, wrap("looking for jobs of build "+string(key), err)
+}
+
+// PutBuildChunk stores a piece of the archive that a run has built; again changes
+// nothing. Pieces are numbered from 0, and all but the last one have
+// [BuildChunkBytes]. What comes late counts while the job is open: ErrJobClosed
+// when it is not. ErrNoBuild when the job builds nothing.
+func (s *Store) PutBuildChunk(ctx context.Context, run bench.RunID, number int, data []byte) error {
+	return s.inTx(ctx, fmt.Sprintf("storing piece %d of the build of run %s", number, run), func(tx pgx.Tx) error {
+		if len(data) == 0 || len(data) > BuildChunkBytes {
+			return fmt.Errorf("%w: a piece has 1 to %d bytes, not %d", bench.ErrInvalid, BuildChunkBytes, len(data))
+		}
+		if _, err := buildJob(ctx, tx, run); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `insert into build_chunk (run_id, number, data) values ($1, $2, $3) on conflict (run_id, number) do nothing`, run, number, data)
+		return err
+	})
+}
+
+// buildJob is the open job of a run that builds.
+func buildJob(ctx context.Context, tx pgx.Tx, id bench.RunID) (Job, error) {
+	_, job, err := lockRun(ctx, tx, id)
+	switch {
+	case err != nil:
+		return Job{}, err
+	case job.Build == nil:
+		return Job{}, ErrNoBuild
+	case !job.Status.Open():
+		return Job{}, fmt.Errorf("%w as %s", ErrJobClosed, job.Status)
+	}
+	return job, nil
+}
+
+// FinishBuild makes the pieces that a run has uploaded the build of its job, when
+// they are complete and have the size and sum that they should: else
+// ErrIncomplete. Where the build is stored already, that one stays and the pieces
+// are thrown away. Again changes nothing.
+func (s *Store) FinishBuild(ctx context.Context, run bench.RunID, size int64, sha string) (Build, error) {
+	var stored Build
+	err := s.inTx(ctx, "storing the build of run "+string(run), func(tx pgx.Tx) error {
+		job, err := buildJob(ctx, tx, run)
+		if err != nil {
+			return err
+		}
+		if err := lock(ctx, tx, "build "+string(job.Build.Key)); err != nil {
+			return err
+		}
+		stored, err = one[Build](ctx, tx, `select `+buildColumns+` from build b where b.key = $1`, job.Build.Key)
+		switch {
+		case err == nil && stored.RunID == run:
+			return nil
+		case err == nil:
+			_, err := tx.Exec(ctx, `delete from build_chunk where run_id = $1`, run)
+			return err
+		case !errors.Is(err, ErrNotFound):
+			return err
+		}
+		if err := verifyBuild(ctx, tx, run, size, sha); err != nil {
+			return err
+		}
+		stored, err = one[Build](ctx, tx, `
+			insert into build as b (key, project, tree, target, size, sha256, run_id) values ($1, $2, $3, $4, $5, $6, $7)
+			returning `+buildColumns, job.Build.Key, job.Project, job.Build.Tree, job.Target, size, sha, run)
+		return err
+	})
+	if err != nil {
+		return Build{}, err
+	}
+	return stored, nil
+}
+
+// verifyBuild reads the pieces one after the other: they may be large together.
+func verifyBuild(ctx context.Context, tx pgx.Tx, run bench.RunID, size int64, sha string) error {
+	sum := sha256.New()
+	var got int64
+	for number := range chunks(size) {
+		data, err := value[[]byte](ctx, tx, `select data from build_chunk where run_id = $1 and number = $2`, run, number)
+		if errors.Is(err, ErrNotFound) {
+			return fmt.Errorf("%w: piece %d is missing", ErrIncomplete, number)
+		}
+		if err != nil {
+			return err
+		}
+		got += int64(len(data))
+		sum.Write(data)
+	}
+	if hash := hex.EncodeToString(sum.Sum(nil)); size <= 0 || got != size || hash != sha {
+		return fmt.Errorf("%w: it has %d bytes with the SHA-256 %s, not %d with %s", ErrIncomplete, got, hash, size, sha)
+	}
+	return nil
+}
+
+// BuildChunk reads a piece of a stored build; ErrNotFound when there is none.
+// Reading the first piece counts as a use.
+func (s *Store) BuildChunk(ctx context.Context, key bench.BuildKey, number int) ([]byte, error) {
+	if number == 0 {
+		if _, err := s.pool.Exec(ctx, `update build set last_used = now() where key = $1`, key); err != nil {
+			return nil, wrap("recording the use of build "+string(key), err)
+		}
+	}
+	data, err := value[[]byte](ctx, s.pool, `
+		select c.data from build b join build_chunk c on c.run_id = b.run_id where b.key = $1 and c.number = $2`, key, number)
+	return data, wrap(fmt.Sprintf("reading piece %d of build %s", number, key), err)
+}
+
+// PruneBuilds removes the least recently used builds until the rest fits into
+// budget bytes, except those that an open request or job may still need, which
+// may exceed it; and what uploads that never ended have left. It returns the
+// removed ones.
+func (s *Store) PruneBuilds(ctx context.Context, budget int64) ([]Build, error) {
+	var removed []Build
+	err := s.inTx(ctx, "removing builds", func(tx pgx.Tx) error {
+		if err := lock(ctx, tx, "removal of builds"); err != nil {
+			return err
+		}
+		var err error
+		// Newer ones fill the budget first; what is needed counts, but stays.
+		if removed, err = all[Build](ctx, tx, `
+			with used as (
+				select b.key, sum(b.size) over (order by b.last_used desc, b.key) as together from build b
+			)
+			delete from build b using used u
+			where u.key = b.key and u.together > $1 and not (`+buildNeeded+`)
+			returning `+buildColumns, budget); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			delete from build_chunk c
+			where not exists (select from build b where b.run_id = c.run_id)
+				and not exists (
+					select from job_run n join job_queue j on j.id = n.job_id
+					where n.id = c.run_id and j.status in ('queued', 'handed_out', 'in_progress'))`)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return removed, nil
+}
+
+// buildNeeded tells whether an open request or job may still fetch build b: one
+// for a tag that is built as b, one whose parent's is, or one that waits for it.
+const buildNeeded = `
+	exists (
+		select from build_revision v join benchmark_request r on r.project = v.project and v.tag in (r.tag, r.parent)
+		where v.build_key = b.key and r.status <> 'completed'
+	) or exists (
+		select from build_revision v join job_queue j on j.project = v.project and j.tag = v.tag and j.target = v.target
+		where v.build_key = b.key and j.status in ('queued', 'handed_out', 'in_progress')
+	) or exists (
+		select from job_queue j join request_job rj on rj.job_id = j.id join benchmark_request r on r.id = rj.request_id
+		where j.kind = 'build' and j.build ->> 'key' = b.key and r.status <> 'completed'
+	)`
+
+// finishBuild is the end of a build job: success when its build is stored.
+func finishBuild(ctx context.Context, tx pgx.Tx, job Job, gaveUp string) (bench.JobStatus, string, error) {
+	stored, err := value[bool](ctx, tx, `select exists (select from build where key = $1)`, job.Build.Key)
+	if err != nil || stored {
+		return bench.JobSuccess, "", err
+	}
+	if gaveUp == "" {
+		gaveUp, err = value[string](ctx, tx, `select message from job_run where job_id = $1 order by number desc limit 1`, job.ID)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return "", "", err
+		}
+	}
+	if gaveUp == "" {
+		gaveUp = "no run reported why"
+	}
+	return bench.JobFailure, fmt.Sprintf("%s was not built: %s", job.Build, gaveUp), nil
+}
