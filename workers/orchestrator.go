@@ -37,6 +37,9 @@ type Orchestrator struct {
 	Points    failpoint.Points
 	// Commits opens the repositories that projects name.
 	Commits commits.Opener
+	// Revisions and BuildBudget are those of [orchestration.Activities].
+	Revisions   orchestration.Revisions
+	BuildBudget int64
 	// OnReady is called when it works.
 	OnReady func()
 }
@@ -66,7 +69,7 @@ func (o Orchestrator) Run(ctx context.Context) error {
 	workflows.Register(w)
 	activities := &orchestration.Activities{
 		Store: o.Store, Workflows: start, Suites: suitecache.New(o.Store), Log: o.Log,
-		OfflineAfter: OfflineAfter, Points: o.Points,
+		OfflineAfter: OfflineAfter, Points: o.Points, Revisions: o.Revisions, BuildBudget: o.BuildBudget,
 		Watching: orchestration.Watching{Sources: o.Commits, Random: rand.Reader, Now: time.Now},
 	}
 	activities.Register(w)

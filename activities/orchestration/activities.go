@@ -57,6 +57,11 @@ type Activities struct {
 	Points       failpoint.Points
 	// Watching is what looking at commits needs.
 	Watching Watching
+	// Revisions finds what artifacts of the provider build are built from.
+	Revisions Revisions
+	// BuildBudget is how many bytes stored builds may have together; 0: no
+	// bound.
+	BuildBudget int64
 }
 
 // Registry is what activities are registered with.

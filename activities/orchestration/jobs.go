@@ -161,6 +161,9 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 	if err := a.failOver(ctx); err != nil {
 		return err
 	}
+	if err := a.pruneBuilds(ctx); err != nil {
+		return err
+	}
 	queues, err := a.Store.WaitingTaskQueues(ctx)
 	if err != nil {
 		return err

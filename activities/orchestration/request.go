@@ -43,6 +43,9 @@ func (a *Activities) LoadRequest(ctx context.Context, ref protocol.RequestRef) (
 		Admitted: r.AdmittedAt != nil, JobsDone: r.JobsDoneAt != nil,
 		WaitsFor: r.WaitsFor, Stages: stagesOf(r),
 	}
+	if facts.Stages, err = a.withBuild(ctx, r, config, facts.Stages); err != nil {
+		return facts, err
+	}
 	if r.WaitsFor != "" {
 		if facts.ParentDone, err = a.Store.ParentDone(ctx, r.ID); err != nil {
 			return facts, err
@@ -171,6 +174,11 @@ func (a *Activities) Progress(ctx context.Context, in protocol.ProgressInput) (p
 	p, err := a.Store.StageProgress(ctx, r.ID, in.Stage, in.Optional)
 	if err != nil {
 		return protocol.ProgressResult{}, err
+	}
+	if in.Stage == bench.StageBuild && p.Failure > 0 {
+		if p.Failure, err = a.ownBuildFailures(ctx, r); err != nil {
+			return protocol.ProgressResult{}, err
+		}
 	}
 	out := protocol.ProgressResult{Counts: counts(p), Cancelled: r.Status == bench.Completed}
 	if p.Failure > 0 {

@@ -65,6 +65,8 @@ func (a *Activities) writeStage(ctx context.Context, r store.Request, stage benc
 	}
 	var wanted store.Expansion
 	switch stage {
+	case bench.StageBuild:
+		wanted, err = a.buildStage(ctx, e)
 	case bench.StageParent:
 		wanted, err = a.parentJobs(ctx, e)
 	case bench.StageOwn:

@@ -20,6 +20,7 @@ type apiFlags struct {
 	listen, database, namespace, ui string
 	userToken, collectorToken       string
 	announceTemporal                string
+	maxBuild                        string
 	allowRemote, closedRead         bool
 	openCollectors                  bool
 }
@@ -45,6 +46,7 @@ environment configuration). The OpenAPI document is at /openapi.json, metrics at
 	flags.BoolVar(&f.closedRead, "closed-read", false, "reading needs a token too")
 	flags.StringVar(&f.database, "database-url", os.Getenv("DATABASE_URL"), "Postgres (default $DATABASE_URL)")
 	flags.StringVar(&f.namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
+	flags.StringVar(&f.maxBuild, "max-build-size", "1GiB", "largest archive of an artifact that is built from a revision")
 	flags.StringVar(&f.ui, "temporal-ui", "", "address of Temporal's Web UI, for links")
 	flags.StringVar(&f.userToken, "user-token-file", "", "file with a token that is let in as the user admin")
 	flags.StringVar(&f.collectorToken, "collector-token-file", "", "file with a token that collectors are let in with")
@@ -61,6 +63,10 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	}
 	if f.database == "" {
 		return usage(errors.New("no database: set DATABASE_URL or --database-url"))
+	}
+	maxBuild, err := size("--max-build-size", f.maxBuild)
+	if err != nil {
+		return usage(err)
 	}
 	// The address first: a port that is taken is found before anything is changed.
 	listener, err := api.Listen(ctx, f.listen, f.allowRemote)
@@ -100,7 +106,7 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	handler, err := api.New(ctx, api.Config{
 		Store: records, Starter: start, Now: time.Now, Log: log, Random: rand.Reader, Version: version,
 		TemporalUI: f.ui, TemporalAddress: f.announceTemporal, InvitedOnly: !f.openCollectors, Namespace: f.namespace, OpenRead: !f.closedRead, OfflineAfter: workers.OfflineAfter,
-		HeartbeatEvery: 3 * time.Second, TemporalReady: start.Healthy, Metrics: m.Handler, Scope: m.Scope,
+		HeartbeatEvery: 3 * time.Second, TemporalReady: start.Healthy, Metrics: m.Handler, Scope: m.Scope, MaxBuild: maxBuild,
 	})
 	if err != nil {
 		return err

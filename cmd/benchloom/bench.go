@@ -18,6 +18,7 @@ import (
 	"github.com/benchloom/benchloom/internal/cli"
 	"github.com/benchloom/benchloom/internal/jobrun"
 	"github.com/benchloom/benchloom/internal/measure"
+	"github.com/benchloom/benchloom/internal/revision"
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
@@ -77,7 +78,7 @@ func (f *benchFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if options.SuiteDir, err = suiteDir(args); err != nil {
 		return err
 	}
-	cache, err := f.openCache(&options)
+	builds, cache, err := f.openCache(&options)
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func (f *benchFlags) run(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, sandbox.Close()) }()
-	options.Machine = machine
+	options.Machine, builds.Machine = machine, machine
 	progress := newBenchProgress(cmd.ErrOrStderr())
 	options.Progress, options.Fetching = progress.measuring, progress.fetching
 	measured, err := jobrun.Local(cmd.Context(), options)
@@ -136,33 +137,34 @@ func (f *benchFlags) options(cmd *cobra.Command) (jobrun.LocalOptions, error) {
 }
 
 // openCache makes the cache directory and the source of artifacts in it.
-func (f *benchFlags) openCache(options *jobrun.LocalOptions) (dir string, err error) {
+func (f *benchFlags) openCache(options *jobrun.LocalOptions) (builds *jobrun.LocalBuilds, dir string, err error) {
 	dir = f.cacheDir
 	if dir == "" {
 		if dir, err = os.UserCacheDir(); err != nil {
-			return "", fmt.Errorf("finding the user's cache directory: %w; name one with --cache-dir", err)
+			return nil, "", fmt.Errorf("finding the user's cache directory: %w; name one with --cache-dir", err)
 		}
 		dir = filepath.Join(dir, "benchloom")
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
-		return "", fmt.Errorf("--cache-dir: %w", err)
+		return nil, "", fmt.Errorf("--cache-dir: %w", err)
 	}
-	artifacts, err := artifact.Open(artifact.Options{Dir: filepath.Join(dir, "artifacts"), Providers: artifact.DefaultProviders(), MaxEntries: maxCached})
-	if err != nil {
-		return "", err
+	builds = &jobrun.LocalBuilds{Revisions: revision.New(filepath.Join(dir, "repositories"), os.Environ())}
+	providers := append(artifact.DefaultProviders(), &artifact.Built{Source: builds})
+	if builds.Cache, err = artifact.Open(artifact.Options{Dir: filepath.Join(dir, "artifacts"), Providers: providers, MaxEntries: maxCached}); err != nil {
+		return nil, "", err
 	}
-	sources := artifactSources{cache: artifacts, goroots: map[string]string{}}
+	sources := artifactSources{cache: builds, goroots: map[string]string{}}
 	for _, g := range f.goroots {
 		tag, path, ok := strings.Cut(g, "=")
 		if !ok || tag == "" || path == "" {
-			return "", usage(fmt.Errorf("--goroot %q: write TAG=DIR", g))
+			return nil, "", usage(fmt.Errorf("--goroot %q: write TAG=DIR", g))
 		}
 		if sources.goroots[tag], err = filepath.Abs(path); err != nil {
-			return "", fmt.Errorf("--goroot %q: %w", g, err)
+			return nil, "", fmt.Errorf("--goroot %q: %w", g, err)
 		}
 	}
 	options.Artifacts = sources
-	return dir, nil
+	return builds, dir, nil
 }
 
 // maxCached bounds the artifacts that are kept, of some 250 MB each.
@@ -170,7 +172,7 @@ const maxCached = 40
 
 // artifactSources takes single artifacts from elsewhere.
 type artifactSources struct {
-	cache   *artifact.Cache
+	cache   jobrun.Artifacts
 	goroots map[string]string
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/measure"
 	"github.com/benchloom/benchloom/internal/metrics"
+	"github.com/benchloom/benchloom/internal/revision"
 	"github.com/benchloom/benchloom/starter"
 	"github.com/benchloom/benchloom/workers"
 )
@@ -138,13 +139,13 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, machine.Close()) }()
-	jobs, err := f.jobs(machine)
-	if err != nil {
-		return err
-	}
 	api, err := apiclient.New(f.api, token, &http.Client{})
 	if err != nil {
 		return usage(err)
+	}
+	jobs, err := f.jobs(machine, api)
+	if err != nil {
+		return err
 	}
 	jobs.Name, jobs.API, jobs.Log = f.name, api, log
 	registration, err := f.registration(machine)
@@ -257,7 +258,7 @@ func counters(names []string) []measure.Counter {
 }
 
 // jobs makes what carries jobs out, with all its directories.
-func (f *collectorFlags) jobs(machine *workers.Machine) (*collection.Collector, error) {
+func (f *collectorFlags) jobs(machine *workers.Machine, api *apiclient.Client) (*collection.Collector, error) {
 	if f.artifactDir == "" {
 		f.artifactDir = filepath.Join(f.stateDir, "artifacts")
 	}
@@ -265,7 +266,9 @@ func (f *collectorFlags) jobs(machine *workers.Machine) (*collection.Collector, 
 	if err != nil {
 		return nil, usage(err)
 	}
-	artifacts, err := artifact.Open(artifact.Options{Dir: f.artifactDir, Providers: artifact.DefaultProviders(), MaxBytes: bound, MaxEntries: f.artifactCount})
+	upload := apiclient.RetryPolicy{For: 10 * time.Minute}
+	providers := append(artifact.DefaultProviders(), &artifact.Built{Source: collection.StoredBuilds{API: api, Retry: upload}})
+	artifacts, err := artifact.Open(artifact.Options{Dir: f.artifactDir, Providers: providers, MaxBytes: bound, MaxEntries: f.artifactCount})
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +282,7 @@ func (f *collectorFlags) jobs(machine *workers.Machine) (*collection.Collector, 
 	}
 	return &collection.Collector{
 		Artifacts: artifacts, Suites: suites, Spool: spool, Machine: machine.Jobs, CacheDir: filepath.Join(f.stateDir, "cache"),
-		Upload: apiclient.RetryPolicy{For: 10 * time.Minute}, Points: failpoint.FromEnvironment(os.Getenv),
+		Revisions: revision.New(filepath.Join(f.stateDir, "repositories"), os.Environ()), Upload: upload, Points: failpoint.FromEnvironment(os.Getenv),
 	}, nil
 }
 

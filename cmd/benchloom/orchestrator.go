@@ -12,6 +12,7 @@ import (
 	"github.com/benchloom/benchloom/internal/devstack"
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/metrics"
+	"github.com/benchloom/benchloom/internal/revision"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/up"
 	"github.com/benchloom/benchloom/starter"
@@ -20,7 +21,7 @@ import (
 
 func newOrchestrator() *cobra.Command {
 	var f processFlags
-	var database, namespace, cache string
+	var database, namespace, cache, builds string
 	cmd := &cobra.Command{
 		Use:     "orchestrator",
 		GroupID: groupRun,
@@ -41,6 +42,10 @@ commits; a path is one on this machine. That needs the git program.`,
 			}
 			if database == "" {
 				return usage(errors.New("no database: set DATABASE_URL or --database-url"))
+			}
+			budget, err := size("--build-store-size", builds)
+			if err != nil {
+				return usage(err)
 			}
 			m, err := metrics.New("orchestrator", version)
 			if err != nil {
@@ -65,7 +70,8 @@ commits; a path is one on this machine. That needs the git program.`,
 			}
 			return workers.Orchestrator{
 				Temporal: temporal, Namespace: namespace, Store: records, Log: log, Points: failpoint.FromEnvironment(os.Getenv), OnReady: f.isReady,
-				Commits: commits.Opener{CacheDir: filepath.Join(cache, "mirrors"), Environ: os.Environ()},
+				Commits:   commits.Opener{CacheDir: filepath.Join(cache, "mirrors"), Environ: os.Environ()},
+				Revisions: revision.New(filepath.Join(cache, "repositories"), os.Environ()), BuildBudget: budget,
 			}.Run(ctx)
 		},
 	}
@@ -74,6 +80,7 @@ commits; a path is one on this machine. That needs the git program.`,
 	cmd.Flags().StringVar(&database, "database-url", os.Getenv("DATABASE_URL"), "Postgres (default $DATABASE_URL)")
 	cmd.Flags().StringVar(&namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
 	cmd.Flags().StringVar(&cache, "cache-dir", cacheDir(), "directory for copies of the repositories that projects name by URL; may be deleted")
+	cmd.Flags().StringVar(&builds, "build-store-size", "20GiB", "what stored builds may take together; those that an open request needs stay beyond it")
 	return cmd
 }
 

@@ -209,6 +209,23 @@ func (r BuildRecipe) Spec(project, tag string, target Target, commit, tree strin
 	}, nil
 }
 
+// checkBuild refuses parameters of the provider build that cannot be meant.
+func (s ArtifactSource) checkBuild() error {
+	sources := []TagSource{{Provider: s.Provider, Parameters: s.Parameters}}
+	for _, tag := range slices.Sorted(maps.Keys(s.Tags)) {
+		sources = append(sources, s.Tags[tag])
+	}
+	for _, source := range sources {
+		if source.Provider != BuildProvider {
+			continue
+		}
+		if _, err := ParseBuildRecipe(source.Parameters, "tag", ""); err != nil {
+			return fmt.Errorf("artifacts: %w", err)
+		}
+	}
+	return nil
+}
+
 // Timeout bounds the command.
 func (r BuildRecipe) Timeout() time.Duration { return time.Duration(r.TimeoutSeconds) * time.Second }
 

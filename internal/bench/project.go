@@ -32,7 +32,7 @@ type ProjectConfig struct {
 
 // ArtifactSource overrides a suite's artifact provider.
 type ArtifactSource struct {
-	Provider   string            `json:"provider,omitempty" yaml:"provider" doc:"go-toolchain, goroot, rustup, directory or url; empty: the suite's."`
+	Provider   string            `json:"provider,omitempty" yaml:"provider" doc:"go-toolchain, goroot, rustup, directory, url or build; empty: the suite's."`
 	Parameters map[string]string `json:"parameters,omitempty" yaml:"parameters"`
 	// Tags overrides single artifacts, by tag.
 	Tags map[string]TagSource `json:"tags,omitempty" yaml:"tags" doc:"Where single artifacts come from, by tag."`
@@ -95,6 +95,9 @@ func (c ProjectConfig) Check() error {
 		}
 	}
 	if err := c.Source.Check(); err != nil {
+		return err
+	}
+	if err := c.Artifacts.checkBuild(); err != nil {
 		return err
 	}
 	switch c.Queue.Policy {

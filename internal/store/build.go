@@ -69,6 +69,14 @@ func (s *Store) BuildOf(ctx context.Context, project, tag string, target bench.T
 	return key, wrap("looking for the build of "+tag, err)
 }
 
+// IsBuiltAs tells whether an artifact is built as the build, for any target and
+// with any recipe.
+func (s *Store) IsBuiltAs(ctx context.Context, project, tag string, key bench.BuildKey) (bool, error) {
+	is, err := value[bool](ctx, s.pool, `
+		select exists (select from build_revision where project = $1 and tag = $2 and build_key = $3)`, project, tag, key)
+	return is, wrap("looking for the builds of "+tag, err)
+}
+
 // BuildGeneration is that of the job by which a request gets a build: of the one
 // that it waits or waited for already, so that asking again changes nothing; of
 // one that is open, so that several requests share it; else of a new one: what an

@@ -32,6 +32,7 @@ type checker struct {
 func (c *checker) document() {
 	doc := c.doc
 	c.invalid(doc.Name.at, bench.CheckName("suite", doc.Name.value))
+	c.artifact(doc.Artifact)
 	c.targets(doc.Targets, nil)
 	c.metrics(doc.Metrics)
 	c.counts(doc.Iterations, doc.Warmups)
@@ -53,6 +54,20 @@ func (c *checker) document() {
 	}
 	c.benchmarks()
 	c.sets()
+}
+
+// artifact checks the parameters of the provider build, whose command would else
+// fail only on a collector.
+func (c *checker) artifact(source artifactSource) {
+	for _, p := range source.Parameters {
+		if p.value.list && source.Provider.value != bench.BuildProvider {
+			c.add(p.at, "parameter %s is a list; only the provider %s takes lists", p.name, bench.BuildProvider)
+		}
+	}
+	if source.Provider.value == bench.BuildProvider {
+		_, err := bench.ParseBuildRecipe(c.suite.Artifact().Parameters, "tag", c.suite.Targets()[0])
+		c.invalid(source.Provider.at, err)
+	}
 }
 
 // invalid reports the error of a constructor of package bench, if any.

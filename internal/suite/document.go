@@ -28,8 +28,8 @@ type document struct {
 }
 
 type artifactSource struct {
-	Provider   text        `yaml:"provider" jsonschema:"required,enum=go-toolchain,enum=goroot,enum=rustup,enum=directory,enum=url" doc:"Kind of source."`
-	Parameters named[text] `yaml:"parameters" doc:"Parameters of the provider; {tag} and {target} stand for the artifact's."`
+	Provider   text           `yaml:"provider" jsonschema:"required,enum=go-toolchain,enum=goroot,enum=rustup,enum=directory,enum=url,enum=build" doc:"Kind of source."`
+	Parameters named[setting] `yaml:"parameters" doc:"Parameters of the provider; {tag} and {target} stand for the artifact's."`
 }
 
 type metrics struct {
@@ -184,6 +184,9 @@ type values struct {
 	texts []text
 	list  bool
 }
+
+// setting is a provider's parameter: written as a variable is, but none.
+type setting struct{ values }
 
 // words is a list of plain strings; one alone may be written without brackets.
 type words []text

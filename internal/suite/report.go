@@ -217,7 +217,7 @@ func (s *Suite) artifactsIn(dir string) string {
 		return ""
 	}
 	for _, p := range s.doc.Artifact.Parameters {
-		fixed, _, _ := strings.Cut(p.value.value, "{")
+		fixed, _, _ := strings.Cut(p.value.parameter(), "{")
 		if rel, err := filepath.Rel(abs, fixed); err == nil && filepath.IsLocal(rel) {
 			return filepath.ToSlash(rel)
 		}

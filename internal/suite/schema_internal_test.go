@@ -87,7 +87,7 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Pattern: durationPattern}
 	case reflect.TypeFor[named[text]]():
 		return &jsonschema.Schema{Type: "object", AdditionalProperties: scalar()}
-	case reflect.TypeFor[named[values]]():
+	case reflect.TypeFor[named[values]](), reflect.TypeFor[named[setting]]():
 		return &jsonschema.Schema{Type: "object", AdditionalProperties: schemaOf(reflect.TypeFor[values]())}
 	}
 	if element, ok := mappedType(t); ok {

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -143,9 +144,31 @@ func (s *Suite) Artifact() Artifact {
 		if a.Parameters == nil {
 			a.Parameters = map[string]string{}
 		}
-		a.Parameters[p.name] = p.value.value
+		a.Parameters[p.name] = p.value.parameter()
 	}
 	return a
+}
+
+// parameter is a value as providers take it: one string, and a list as a JSON
+// array of strings.
+func (v setting) parameter() string {
+	if !v.list {
+		if len(v.texts) == 0 {
+			return ""
+		}
+		return v.texts[0].value
+	}
+	list := make([]string, len(v.texts))
+	for i, t := range v.texts {
+		list[i] = t.value
+	}
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(list); err != nil {
+		panic(fmt.Sprintf("suite: encoding a list of strings: %v", err)) // cannot happen
+	}
+	return strings.TrimSuffix(out.String(), "\n")
 }
 
 // Targets are those that are measured by default. A suite that lists none can

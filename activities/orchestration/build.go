@@ -1,0 +1,207 @@
+package orchestration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/revision"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Revisions finds revisions; a *revision.Repositories does.
+type Revisions interface {
+	Resolve(ctx context.Context, repository, tag string) (revision.Revision, error)
+}
+
+// withBuild puts the stage that builds before the others, for requests whose
+// artifacts come from the provider build.
+func (a *Activities) withBuild(ctx context.Context, r store.Request, config bench.ProjectConfig, stages []bench.Stage) ([]bench.Stage, error) {
+	if r.Command != nil {
+		return stages, nil
+	}
+	project, err := a.Store.Project(ctx, r.Project)
+	if err != nil {
+		return stages, found(err, "reading project "+r.Project)
+	}
+	loaded, err := a.Suites.Suite(ctx, project.SuiteHash)
+	if errors.Is(err, store.ErrNotFound) {
+		return stages, nil // writing its jobs says so
+	}
+	if err != nil {
+		return stages, err
+	}
+	source := loaded.Artifact()
+	for _, tag := range []string{r.Tag, r.Parent} {
+		if provider, _ := config.Artifacts.For(tag, source.Provider, source.Parameters); provider == bench.BuildProvider {
+			return append([]bench.Stage{bench.StageBuild}, stages...), nil
+		}
+	}
+	return stages, nil
+}
+
+// ownBuildFailures counts the failed builds without which the request itself
+// cannot be measured; those of its parent only cost the comparison.
+func (a *Activities) ownBuildFailures(ctx context.Context, r store.Request) (int, error) {
+	jobs, err := a.Store.StageJobs(ctx, r.ID, bench.StageBuild)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, j := range jobs {
+		if j.Status != bench.JobFailure || j.Build == nil {
+			continue
+		}
+		own, err := a.Store.IsBuiltAs(ctx, r.Project, r.Tag, j.Build.Key)
+		if err != nil {
+			return 0, err
+		}
+		if own {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// buildStage is what has to be built before the request and its parent can be
+// measured. A parent that cannot be built is no failure of its child.
+func (a *Activities) buildStage(ctx context.Context, e expansion) (store.Expansion, error) {
+	out := store.Expansion{Stage: bench.StageBuild, Optional: e.optional()}
+	if e.loaded == nil {
+		return out, nil
+	}
+	parent, err := a.parentJobs(ctx, e)
+	if err == nil {
+		out.Jobs, err = a.buildJobs(ctx, e, parent.Jobs)
+	}
+	if err != nil {
+		if store.IsTransient(err) || ctx.Err() != nil {
+			return out, err
+		}
+		out.Jobs = nil
+		a.Log.WarnContext(ctx, "the parent is not built", "project", e.request.Project, "request", e.request.ID, "parent", e.request.Parent, "error", err)
+	}
+	own, err := a.ownJobs(ctx, e)
+	if err != nil {
+		return out, err
+	}
+	jobs, err := a.buildJobs(ctx, e, own.Jobs)
+	if err != nil {
+		return out, err
+	}
+	for _, j := range jobs {
+		if !slices.ContainsFunc(out.Jobs, func(have store.Job) bool { return have.Key == j.Key }) {
+			out.Jobs = append(out.Jobs, j)
+		}
+	}
+	return out, nil
+}
+
+// buildJobs are the jobs that build the artifacts of measuring jobs, as far as
+// they come from the provider build and are not built yet. It records what each
+// tag is built as, so that collectors find it. Asking again gives the same jobs;
+// requests that need the same build get the same one.
+//
+// Errors that no repetition mends are permanent, or a [*placement.Unplaceable].
+func (a *Activities) buildJobs(ctx context.Context, e expansion, measured []store.Job) ([]store.Job, error) {
+	source := e.loaded.Artifact()
+	var jobs []store.Job
+	asked := make(map[string]bool)
+	for _, m := range measured {
+		provider, parameters := e.config.Artifacts.For(m.Tag, source.Provider, source.Parameters)
+		if provider != bench.BuildProvider || asked[m.Tag+" "+string(m.Target)] {
+			continue
+		}
+		asked[m.Tag+" "+string(m.Target)] = true
+		job, needed, err := a.buildJob(ctx, e, buildWish{m.Tag, m.Target, parameters})
+		if err != nil {
+			return nil, err
+		}
+		if needed && !slices.ContainsFunc(jobs, func(j store.Job) bool { return j.Key == job.Key }) {
+			jobs = append(jobs, job)
+		}
+	}
+	return jobs, nil
+}
+
+// buildWish is an artifact that may have to be built.
+type buildWish struct {
+	tag        string
+	target     bench.Target
+	parameters map[string]string
+}
+
+// buildJob is the job that builds an artifact, unless it is built already.
+func (a *Activities) buildJob(ctx context.Context, e expansion, w buildWish) (job store.Job, needed bool, err error) {
+	recipe, err := bench.ParseBuildRecipe(w.parameters, w.tag, w.target)
+	if err != nil {
+		return store.Job{}, false, permanent(fmt.Errorf("how %s is built: %w", w.tag, err))
+	}
+	spec, err := a.buildSpec(ctx, e, recipe, w)
+	if err != nil {
+		return store.Job{}, false, err
+	}
+	if err := a.Store.SetBuildRevision(ctx, e.request.Project, recipe.Hash(w.target), spec); err != nil {
+		return store.Job{}, false, err
+	}
+	_, err = a.Store.Build(ctx, spec.Key)
+	if !errors.Is(err, store.ErrNotFound) {
+		return store.Job{}, false, err // stored, or not known
+	}
+	pool, err := placement.Choose(e.pools, placement.Wish{Target: w.target, Class: e.class(w.target)})
+	if err != nil {
+		return store.Job{}, false, err
+	}
+	generation, err := a.Store.BuildGeneration(ctx, e.request.ID, e.request.Project, spec.Key)
+	if err != nil {
+		return store.Job{}, false, err
+	}
+	return e.build(pool, spec, generation), true, nil
+}
+
+// buildSpec looks the tag up in its repository.
+func (a *Activities) buildSpec(ctx context.Context, e expansion, recipe bench.BuildRecipe, w buildWish) (bench.BuildSpec, error) {
+	if a.Revisions == nil {
+		return bench.BuildSpec{}, permanent(errors.New("this orchestrator reads no repositories"))
+	}
+	rev, err := a.Revisions.Resolve(ctx, recipe.Repository, w.tag)
+	switch {
+	case errors.Is(err, revision.ErrNoRepository), errors.Is(err, revision.ErrNoRevision), errors.Is(err, revision.ErrNoGit):
+		return bench.BuildSpec{}, permanent(err)
+	case err != nil:
+		return bench.BuildSpec{}, err
+	}
+	spec, err := recipe.Spec(e.request.Project, w.tag, w.target, rev.Commit, rev.Tree)
+	if err != nil {
+		return bench.BuildSpec{}, permanent(err)
+	}
+	return spec, nil
+}
+
+// build is the job of a build. It is nobody's own: its key holds neither tag nor
+// request nor size class, so that all who need the build share it.
+func (e expansion) build(pool bench.Pool, spec bench.BuildSpec, generation int) store.Job {
+	j := e.job(pool, store.Job{
+		Tag: spec.Tag, Kind: bench.KindBuild, Target: spec.Target, TestCases: []bench.TestCase{}, Build: &spec, Generation: generation,
+	})
+	j.Key = bench.JobIdentity{
+		Project: e.request.Project, Target: spec.Target, Kind: bench.KindBuild, Suite: string(spec.Key), Generation: generation,
+	}.Key()
+	return j
+}
+
+// pruneBuilds keeps the stored builds within their budget. Part of each
+// reconciliation.
+func (a *Activities) pruneBuilds(ctx context.Context) error {
+	if a.BuildBudget <= 0 {
+		return nil
+	}
+	removed, err := a.Store.PruneBuilds(ctx, a.BuildBudget)
+	for _, b := range removed {
+		a.Log.InfoContext(ctx, "removed a build that was not used for long", "project", b.Project, "build", b.Key, "bytes", b.Size, "last_used", b.LastUsed)
+	}
+	return err
+}
