@@ -29,7 +29,7 @@ func (s *server) registerBuilds() {
 		summary: "Download a piece of a build", description: "All pieces together are a tar.gz with the SHA-256 of the build.",
 		answers: []documented{{status: http.StatusOK, media: []string{octetsType}}}}, s.getBuildChunk)
 	handle(s, operation{id: "upload-build-chunk", method: http.MethodPut, path: "/runs/{run}/build/chunks/{number}", need: toCollect, tag: "collectors",
-		status: http.StatusNoContent, maxBody: store.BuildChunkBytes,
+		status: http.StatusNoContent, maxBody: store.BuildChunkBytes + 1,
 		summary: "Deliver a piece of what a run has built", description: "Pieces are numbered from 0; all but the last have 1 MiB. Delivering one again changes nothing."}, s.putBuildChunk)
 	handle(s, operation{id: "finish-build", method: http.MethodPost, path: "/runs/{run}/build/finish", need: toCollect, tag: "collectors",
 		summary: "Make the delivered pieces a build", description: "They are checked against size and SHA-256."}, s.finishBuild)

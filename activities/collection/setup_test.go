@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -30,6 +31,7 @@ import (
 	"github.com/benchloom/benchloom/internal/jobrun"
 	"github.com/benchloom/benchloom/internal/measure"
 	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/revision"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
 	"github.com/benchloom/benchloom/internal/suite"
@@ -106,6 +108,7 @@ type bundle struct {
 	t        *testing.T
 	root     string
 	store    *store.Store
+	url      string // of the store
 	gate     *gate
 	suite    *suite.Suite
 	hash     string
@@ -118,7 +121,8 @@ type bundle struct {
 func setup(t *testing.T) *bundle {
 	t.Helper()
 	root := t.TempDir()
-	b := &bundle{t: t, root: root, store: storetest.New(t), gate: &gate{}, spool: filepath.Join(root, "spool"), stop: make(chan struct{})}
+	url := storetest.URL(t)
+	b := &bundle{t: t, root: root, store: storetest.Open(t, url), url: url, gate: &gate{}, spool: filepath.Join(root, "spool"), stop: make(chan struct{})}
 	handler, err := api.New(t.Context(), api.Config{
 		Store: b.store, Starter: starter{}, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler), Version: "v0.1.0", Namespace: "benchloom",
 	})
@@ -137,7 +141,8 @@ func setup(t *testing.T) *bundle {
 	sandbox, err := measure.NewSandbox(measure.SandboxConfig{Name: "collection-" + filepath.Base(filepath.Dir(root)), WorkDir: filepath.Join(root, "slot"), DisableCgroups: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, sandbox.Close()) })
-	artifacts, err := artifact.Open(artifact.Options{Dir: filepath.Join(root, "cache"), Providers: []artifact.Provider{artifact.Directory{}}})
+	builds := collection.StoredBuilds{API: client, Retry: apiclient.RetryPolicy{Attempts: 2, First: time.Millisecond, Longest: time.Millisecond}}
+	artifacts, err := artifact.Open(artifact.Options{Dir: filepath.Join(root, "cache"), Providers: []artifact.Provider{artifact.Directory{}, &artifact.Built{Source: builds}}})
 	require.NoError(t, err)
 	suites, err := collection.OpenSuiteCache(filepath.Join(root, "suites"))
 	require.NoError(t, err)
@@ -146,8 +151,9 @@ func setup(t *testing.T) *bundle {
 	epoch := b.register()
 	b.Collector = &collection.Collector{
 		Name: "c1", API: client, Artifacts: artifacts, Suites: suites, Spool: spool, CacheDir: filepath.Join(root, "suite-cache"),
-		Machine: jobrun.Machine{Sandbox: sandbox, CPUs: 1, Now: time.Now},
-		Epoch:   func() int64 { return epoch }, Fenced: func() { b.fenced.Add(1) }, Unwanted: func() { b.unwanted.Add(1) },
+		Machine:   jobrun.Machine{Sandbox: sandbox, CPUs: 1, Now: time.Now},
+		Revisions: revision.New(filepath.Join(root, "repositories"), os.Environ()),
+		Epoch:     func() int64 { return epoch }, Fenced: func() { b.fenced.Add(1) }, Unwanted: func() { b.unwanted.Add(1) },
 		Upload: apiclient.RetryPolicy{Attempts: 2, First: time.Millisecond, Longest: time.Millisecond},
 		Log:    slog.New(slog.DiscardHandler),
 	}
@@ -169,6 +175,16 @@ func (b *bundle) project() {
 	require.NoError(b.t, b.store.PutSuite(b.t.Context(), packed.Hash, "shell", packed.Archive))
 	_, err = b.store.ApplyProject(b.t.Context(), store.Project{Name: "go", Config: json.RawMessage(`{}`), SuiteHash: packed.Hash})
 	require.NoError(b.t, err)
+}
+
+// execute changes the database behind the store's back.
+func (b *bundle) execute(sql string) {
+	b.t.Helper()
+	conn, err := pgx.Connect(b.t.Context(), b.url)
+	require.NoError(b.t, err)
+	_, err = conn.Exec(b.t.Context(), sql)
+	require.NoError(b.t, err)
+	require.NoError(b.t, conn.Close(b.t.Context()))
 }
 
 func (b *bundle) register() (epoch int64) {
