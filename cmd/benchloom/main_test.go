@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -71,7 +72,9 @@ func TestWithoutService(t *testing.T) {
 			// Nothing of the surroundings, and an address where nobody listens.
 			env.Setenv("BENCHLOOM_URL", "http://127.0.0.1:1")
 			env.Setenv("HOME", env.WorkDir)
-			return nil
+			examples, err := filepath.Abs("../../suites/example")
+			env.Setenv("EXAMPLES", examples)
+			return err
 		},
 	})
 }

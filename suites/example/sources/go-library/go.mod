@@ -1,0 +1,3 @@
+module example.org/reverse
+
+go 1.21
