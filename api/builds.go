@@ -25,7 +25,7 @@ const DefaultMaxBuild = 1 << 30
 func (s *server) registerBuilds() {
 	handle(s, operation{id: "get-build", method: http.MethodGet, path: "/builds/{key}", need: toFetch, tag: "builds",
 		summary: "Read what is stored of a build"}, s.getBuild)
-	handle(s, operation{id: "get-build-chunk", method: http.MethodGet, path: "/builds/{key}/chunks/{number}", need: toFetch, tag: "builds",
+	handle(s, operation{id: "get-build-chunk", method: http.MethodGet, path: "/builds/{key}/chunks/{number}", need: toCollect, tag: "builds",
 		summary: "Download a piece of a build", description: "All pieces together are a tar.gz with the SHA-256 of the build.",
 		answers: []documented{{status: http.StatusOK, media: []string{octetsType}}}}, s.getBuildChunk)
 	handle(s, operation{id: "upload-build-chunk", method: http.MethodPut, path: "/runs/{run}/build/chunks/{number}", need: toCollect, tag: "collectors",

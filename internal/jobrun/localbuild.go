@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/benchloom/benchloom/internal/artifact"
@@ -81,7 +82,7 @@ func (b *LocalBuilds) FetchBuild(ctx context.Context, key string, w io.Writer, p
 	archive := filepath.Join(scratch, "archive")
 	err = Build(ctx, b.Machine, BuildJob{Spec: spec, Revisions: b.Revisions, Archive: archive})
 	if failure, ok := errors.AsType[*Failure](err); ok {
-		return "", &artifact.Error{Kind: artifact.Invalid, Artifact: spec.String(), Reason: failure.Message}
+		return "", &artifact.Error{Kind: artifact.Invalid, Artifact: spec.String(), Reason: strings.TrimPrefix(failure.Message, "build "+spec.Tag+": ")}
 	}
 	if err != nil {
 		return "", err

@@ -1,0 +1,231 @@
+package orchestration_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/revision"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// history is a repository as an orchestrator sees it: trees by tags.
+type history struct {
+	mu    sync.Mutex
+	trees map[string]string
+	err   error
+}
+
+func (h *history) Resolve(_ context.Context, repository, tag string) (revision.Revision, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err != nil {
+		return revision.Revision{}, h.err
+	}
+	tree, ok := h.trees[tag]
+	if !ok {
+		return revision.Revision{}, fmt.Errorf("%w: %s of %s", revision.ErrNoRevision, tag, repository)
+	}
+	return revision.Revision{Commit: object("commit " + tag), Tree: object(tree)}, nil
+}
+
+func object(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:20])
+}
+
+// setupBuilds is a project whose artifacts are built, with one collector.
+func setupBuilds(t *testing.T) (*bundle, *history, store.Collector) {
+	t.Helper()
+	config, err := json.Marshal(bench.ProjectConfig{Artifacts: bench.ArtifactSource{
+		Provider: bench.BuildProvider, Parameters: map[string]string{"repository": "/srv/repo.git", "command": "make"},
+	}})
+	require.NoError(t, err)
+	b := setup(t, string(config))
+	h := &history{trees: map[string]string{"1.0.0": "tree a", "1.1.0": "tree a", "1.2.0": "tree b"}}
+	b.Revisions = h
+	return b, h, b.register("c1")
+}
+
+// build expands the stage that builds and returns its jobs.
+func (b *bundle) build(ref protocol.RequestRef) []store.Job {
+	b.t.Helper()
+	out, err := b.Expand(b.t.Context(), protocol.ExpandInput{Request: ref, Stage: bench.StageBuild})
+	require.NoError(b.t, err)
+	require.Empty(b.t, out.Failed)
+	jobs, err := b.store.StageJobs(b.t.Context(), ref.ID, bench.StageBuild)
+	require.NoError(b.t, err)
+	return jobs
+}
+
+// deliver is a collector that carries a build job out.
+func (b *bundle) deliver(job store.Job, c store.Collector, attempt int32) bench.RunID {
+	b.t.Helper()
+	run := b.start(job.Key, c, attempt)
+	archive := []byte("archive of " + job.Build.Tree)
+	sum := sha256.Sum256(archive)
+	require.NoError(b.t, b.store.PutBuildChunk(b.t.Context(), run, 0, archive))
+	_, err := b.store.FinishBuild(b.t.Context(), run, int64(len(archive)), hex.EncodeToString(sum[:]))
+	require.NoError(b.t, err)
+	require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, store.RunEnd{Outcome: bench.RunSuccess}))
+	return run
+}
+
+func TestRequestsOfOneTreeShareOneBuild(t *testing.T) {
+	t.Parallel()
+	b, _, c := setupBuilds(t)
+	first, second, third := b.admitted("1.0.0"), b.admitted("1.1.0"), b.admitted("1.2.0")
+	facts, err := b.LoadRequest(t.Context(), first)
+	require.NoError(t, err)
+	require.Equal(t, []bench.Stage{bench.StageBuild, bench.StageOwn}, facts.Stages)
+
+	jobs := b.build(first)
+	require.Len(t, jobs, 1)
+	require.Equal(t, bench.KindBuild, jobs[0].Kind)
+	require.Equal(t, pool.TaskQueue(), jobs[0].TaskQueue)
+	require.Empty(t, jobs[0].TestCases)
+	require.Equal(t, jobs[0].Key, b.build(first)[0].Key, "asked again")
+	require.Equal(t, jobs[0].Key, b.build(second)[0].Key, "the same tree under another tag")
+	other := b.build(third)
+	require.NotEqual(t, jobs[0].Key, other[0].Key)
+
+	b.deliver(jobs[0], c, 1)
+	require.Equal(t, bench.JobSuccess, b.recordEnd(jobs[0].Key, "").Status)
+	calls := b.workflows.taken()
+	for _, ref := range []protocol.RequestRef{first, second} {
+		require.Contains(t, calls, fmt.Sprintf("ended %s/%s %s success", project, ref.ID, jobs[0].Key))
+	}
+
+	// A late-comer finds it built.
+	b.Revisions.(*history).trees["1.3.0"] = "tree a" //nolint:forcetypeassert // it is one
+	require.Empty(t, b.build(b.admitted("1.3.0")))
+}
+
+func TestABuildThatIsGoneIsBuiltAnew(t *testing.T) {
+	t.Parallel()
+	b, _, c := setupBuilds(t)
+	jobs := b.build(b.admitted("1.0.0"))
+	b.deliver(jobs[0], c, 1)
+	b.recordEnd(jobs[0].Key, "")
+	b.execute(`delete from build`)
+
+	again := b.build(b.admitted("1.1.0"))
+	require.Len(t, again, 1)
+	require.NotEqual(t, jobs[0].Key, again[0].Key)
+	require.Equal(t, 1, again[0].Generation)
+}
+
+func TestAFailedBuildFailsItsRequestOnly(t *testing.T) {
+	t.Parallel()
+	b, _, c := setupBuilds(t)
+	ref := b.admitted("1.2.0")
+	job := b.build(ref)[0]
+	run := b.start(job.Key, c, 1)
+	require.NoError(t, b.store.FinishRun(t.Context(), run, store.RunEnd{Outcome: bench.RunFailure, Message: "exit status 2"}))
+	end := b.recordEnd(job.Key, "")
+	require.Equal(t, bench.JobFailure, end.Status)
+	require.Contains(t, end.Message, "was not built: exit status 2")
+
+	progress, err := b.Progress(t.Context(), protocol.ProgressInput{Request: ref, Stage: bench.StageBuild})
+	require.NoError(t, err)
+	require.Equal(t, 1, progress.Counts.Failure)
+	require.Contains(t, progress.Failure, "exit status 2")
+	require.Equal(t, job.Key, b.build(ref)[0].Key, "a repeated activity builds nothing again")
+
+	// Another request with the tree tries again, with a job of its own.
+	b.Revisions.(*history).trees["1.3.0"] = "tree b" //nolint:forcetypeassert // it is one
+	require.NotEqual(t, job.Key, b.build(b.admitted("1.3.0"))[0].Key)
+}
+
+func TestAParentIsBuiltWhenItLacksSomethingAndFailsNobody(t *testing.T) {
+	t.Parallel()
+	b, h, c := setupBuilds(t)
+	h.trees["child"] = "tree c"
+	ref := b.create(bench.Master, "child", 2)
+	b.execute(`update benchmark_request set parent = '1.2.0', waits_for = '1.2.0', status = 'in_progress' where id = $1`, ref.ID)
+	jobs := b.build(ref)
+	require.Len(t, jobs, 2)
+	require.Equal(t, []string{"1.2.0", "child"}, []string{jobs[0].Tag, jobs[1].Tag})
+
+	b.deliver(jobs[1], c, 1)
+	b.recordEnd(jobs[1].Key, "")
+	require.Equal(t, bench.JobFailure, b.recordEnd(jobs[0].Key, "it does not compile").Status)
+	progress, err := b.Progress(t.Context(), protocol.ProgressInput{Request: ref, Stage: bench.StageBuild})
+	require.NoError(t, err)
+	require.Zero(t, progress.Counts.Failure)
+
+	// A parent of which nothing is known is no obstacle either.
+	h.trees["orphan"] = "tree d"
+	orphan := b.create(bench.Master, "orphan", 3)
+	b.execute(`update benchmark_request set parent = 'unknown', waits_for = 'unknown', status = 'in_progress' where id = $1`, orphan.ID)
+	jobs = b.build(orphan)
+	require.Len(t, jobs, 1)
+	require.Equal(t, "orphan", jobs[0].Tag)
+}
+
+func TestARepositoryThatCannotBeReadHasItsAnswer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err       error
+		permanent bool
+	}{
+		"vanished":    {fmt.Errorf("%w: there is no directory /srv/repo.git", revision.ErrNoRepository), true},
+		"no revision": {fmt.Errorf("%w: 1.0.0", revision.ErrNoRevision), true},
+		"unreachable": {fmt.Errorf("%w: connection refused", revision.ErrUnreachable), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, h, _ := setupBuilds(t)
+			h.err = c.err
+			_, err := b.Expand(t.Context(), protocol.ExpandInput{Request: b.admitted("1.0.0"), Stage: bench.StageBuild})
+			require.ErrorContains(t, err, c.err.Error())
+			var application *temporal.ApplicationError
+			require.Equal(t, c.permanent, errors.As(err, &application) && application.NonRetryable())
+		})
+	}
+}
+
+func TestReconciliationKeepsBuildsWithinTheirBudget(t *testing.T) {
+	t.Parallel()
+	b, h, c := setupBuilds(t)
+	h.trees["1.3.0"] = "tree c"
+	var kept []bench.BuildKey
+	for i, tag := range []string{"1.0.0", "1.2.0", "1.3.0"} {
+		ref := b.admitted(tag)
+		job := b.build(ref)[0]
+		b.deliver(job, c, 1)
+		b.recordEnd(job.Key, "")
+		if i < 2 {
+			b.complete(ref, "")
+		}
+		kept = append(kept, job.Build.Key)
+	}
+	b.execute(`update build set last_used = now() - interval '1 hour' * (case key when $1 then 3 when $2 then 1 else 2 end)`, kept[0], kept[1])
+	stored := func() []bench.BuildKey {
+		return slices.DeleteFunc(slices.Clone(kept), func(key bench.BuildKey) bool {
+			_, err := b.store.Build(t.Context(), key)
+			return errors.Is(err, store.ErrNotFound)
+		})
+	}
+	require.NoError(t, b.Reconcile(t.Context()))
+	require.Equal(t, kept, stored(), "no budget is no bound")
+
+	// The least recently used goes first; what an open request needs stays.
+	b.BuildBudget = 110
+	require.NoError(t, b.Reconcile(t.Context()))
+	require.Equal(t, kept[1:], stored())
+	b.BuildBudget = 1
+	require.NoError(t, b.Reconcile(t.Context()))
+	require.Equal(t, kept[2:], stored())
+}
