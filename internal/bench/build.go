@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // BuildProvider is the artifact provider whose artifacts are built from
@@ -80,6 +81,9 @@ func ParseBuildRecipe(parameters map[string]string, tag string, target Target) (
 	r := BuildRecipe{Output: ".", TimeoutSeconds: int(DefaultBuildTimeout / time.Second)}
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		value := parameters[name]
+		if !plainText(value) {
+			return BuildRecipe{}, invalid("parameter "+name, value, "use text (UTF-8 without zero bytes)")
+		}
 		var err error
 		switch name {
 		case "repository":
@@ -113,7 +117,7 @@ func (r BuildRecipe) check() error {
 	switch {
 	case r.Repository == "":
 		return invalid("repository", "", "set the parameter repository to the path or URL of a git repository")
-	case strings.HasPrefix(r.Repository, "-") || strings.ContainsAny(r.Repository, "\x00\n"):
+	case strings.HasPrefix(r.Repository, "-") || strings.Contains(r.Repository, "\n"):
 		return invalid("repository", r.Repository, "write an absolute path or a URL")
 	case !strings.HasPrefix(r.Repository, "/") && !remoteRepository(r.Repository):
 		return invalid("repository", r.Repository, "write an absolute path or a URL: collectors have no common working directory")
@@ -134,6 +138,9 @@ func remoteRepository(s string) bool {
 	return ok && host != "" && file != "" && !strings.ContainsAny(host, "/") && !strings.HasPrefix(file, ":")
 }
 
+// plainText tells whether every database and process takes a value as it is.
+func plainText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
+
 // words reads a JSON array of strings, or words between spaces.
 func words(what, value string) ([]string, error) {
 	value = strings.TrimSpace(value)
@@ -142,14 +149,12 @@ func words(what, value string) ([]string, error) {
 		if err := json.Unmarshal([]byte(value), &list); err != nil {
 			return nil, invalid(what, value, "write a list of words, such as [make, all]")
 		}
-		for _, word := range list {
-			if strings.ContainsRune(word, 0) {
-				return nil, invalid(what, value, "no word may hold a zero byte")
-			}
+		if !plainText(strings.Join(list, "")) {
+			return nil, invalid(what, value, "no word may hold a zero byte")
 		}
 		return list, nil
 	}
-	if strings.ContainsAny(value, "\"'`$\\|&;<>()*?\x00") {
+	if strings.ContainsAny(value, "\"'`$\\|&;<>()*?") {
 		return nil, invalid(what, value, `there is no shell: write a list of words, such as [sh, -c, "make && make check"]`)
 	}
 	return strings.Fields(value), nil
@@ -157,7 +162,7 @@ func words(what, value string) ([]string, error) {
 
 func outputPath(value string) (string, error) {
 	clean := path.Clean(value)
-	if value == "" || path.IsAbs(value) || clean == ".." || strings.HasPrefix(clean, "../") || strings.ContainsAny(value, "\\\x00") {
+	if value == "" || path.IsAbs(value) || clean == ".." || strings.HasPrefix(clean, "../") || strings.Contains(value, "\\") {
 		return "", invalid("output", value, "name a file or directory of the built tree, relative to it")
 	}
 	return clean, nil
