@@ -28,7 +28,7 @@ func (r *request) runStage(ctx workflow.Context, stage bench.Stage) (failed stri
 	if err != nil || failed != "" {
 		return failed, err
 	}
-	if jobs.Counts.Open == 0 && stage != bench.StageBuild {
+	if jobs.Counts.Open == 0 && (stage != bench.StageBuild || jobs.Counts.Failure == 0) {
 		return "", nil
 	}
 	r.status.Progress = jobs.Counts
@@ -38,7 +38,12 @@ func (r *request) runStage(ctx workflow.Context, stage bench.Stage) (failed stri
 	if err := r.start(ctx, jobs.HandedOut); err != nil {
 		return "", err
 	}
-	end, err := r.awaitJobs(ctx, protocol.ProgressInput{Request: r.ref, Stage: stage})
+	// What has failed already sends no signal that could be awaited.
+	await := r.awaitJobs
+	if jobs.Counts.Open == 0 {
+		await = r.count
+	}
+	end, err := await(ctx, protocol.ProgressInput{Request: r.ref, Stage: stage})
 	if err != nil {
 		return "", err
 	}
