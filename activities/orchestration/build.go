@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"go.temporal.io/sdk/activity"
+
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/revision"
@@ -162,6 +164,11 @@ func (a *Activities) buildJob(ctx context.Context, e expansion, w buildWish) (jo
 	return e.build(pool, spec, generation), true, nil
 }
 
+// repositoryTries bounds how often a repository that does not answer is asked: an
+// admitted request holds a slot, which others wait for. With the pauses of the
+// activity's policy that is about half a minute, and as long as git itself waits.
+const repositoryTries = 8
+
 // buildSpec looks the tag up in its repository.
 func (a *Activities) buildSpec(ctx context.Context, e expansion, recipe bench.BuildRecipe, w buildWish) (bench.BuildSpec, error) {
 	if a.Revisions == nil {
@@ -171,6 +178,8 @@ func (a *Activities) buildSpec(ctx context.Context, e expansion, recipe bench.Bu
 	switch {
 	case errors.Is(err, revision.ErrNoRepository), errors.Is(err, revision.ErrNoRevision), errors.Is(err, revision.ErrNoGit):
 		return bench.BuildSpec{}, permanent(err)
+	case errors.Is(err, revision.ErrUnreachable) && activity.IsActivity(ctx) && activity.GetInfo(ctx).Attempt >= repositoryTries:
+		return bench.BuildSpec{}, permanent(fmt.Errorf("tried %d times: %w", repositoryTries, err))
 	case err != nil:
 		return bench.BuildSpec{}, err
 	}

@@ -68,10 +68,12 @@ commits; a path is one on this machine. That needs the git program.`,
 			if err := devstack.EnsureNamespace(ctx, temporal, up.Namespace(namespace)); err != nil {
 				return err
 			}
+			revisions := revision.New(filepath.Join(cache, "repositories"), os.Environ())
+			revisions.Background = true // nothing is measured here
 			return workers.Orchestrator{
 				Temporal: temporal, Namespace: namespace, Store: records, Log: log, Points: failpoint.FromEnvironment(os.Getenv), OnReady: f.isReady,
 				Commits:   commits.Opener{CacheDir: filepath.Join(cache, "mirrors"), Environ: os.Environ()},
-				Revisions: revision.New(filepath.Join(cache, "repositories"), os.Environ()), BuildBudget: budget,
+				Revisions: revisions, BuildBudget: budget,
 			}.Run(ctx)
 		},
 	}

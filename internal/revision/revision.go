@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Errors that callers decide on.
@@ -36,16 +37,32 @@ type Revision struct {
 // Repositories reads git repositories. It is safe for concurrent use; several
 // processes may share its directory.
 type Repositories struct {
+	// Background lets a fetch go on when its caller gives up, so that the next
+	// one finds what has come of a large repository. Not for machines that
+	// measure.
+	Background bool
+
 	dir     string
 	environ []string
-	mirrors sync.Map // directory of a mirror → *sync.Mutex of its fetches
+
+	mu      sync.Mutex
+	fetches map[string]*fetching // by mirror
 }
+
+// fetching is a fetch under way.
+type fetching struct {
+	done chan struct{}
+	err  error // valid once done is closed
+}
+
+// fetchBound bounds a fetch in the background.
+const fetchBound = time.Hour
 
 // New keeps mirrors of remote repositories below dir, which is made when it is
 // needed. Environ is the environment of the git program, such as os.Environ();
 // variables that would lead it elsewhere are left out.
 func New(dir string, environ []string) *Repositories {
-	r := &Repositories{dir: dir}
+	r := &Repositories{dir: dir, fetches: make(map[string]*fetching)}
 	for _, entry := range environ {
 		if !strings.HasPrefix(entry, "GIT_DIR=") && !strings.HasPrefix(entry, "GIT_WORK_TREE=") && !strings.HasPrefix(entry, "GIT_INDEX_FILE=") &&
 			!strings.HasPrefix(entry, "GIT_OBJECT_DIRECTORY=") && !strings.HasPrefix(entry, "GIT_NAMESPACE=") {
@@ -94,18 +111,58 @@ func (r *Repositories) within(ctx context.Context, repository string, do func(ct
 		return do(ctx, repository, false)
 	}
 	mirror := r.mirror(repository)
-	lock, _ := r.mirrors.LoadOrStore(mirror, &sync.Mutex{})
-	lock.(*sync.Mutex).Lock() //nolint:forcetypeassert // only mutexes are stored
-	defer lock.(*sync.Mutex).Unlock()
 	if _, err := os.Stat(filepath.Join(mirror, "HEAD")); err == nil {
 		if err := do(ctx, mirror, true); !errors.Is(err, ErrNoRevision) {
 			return err
 		}
 	}
-	if err := r.fetch(ctx, repository, mirror); err != nil {
-		return err
+	for {
+		joined, err := r.update(ctx, repository, mirror)
+		if err == nil {
+			// A fetch that was under way already may have begun too early.
+			if err = do(ctx, mirror, false); !joined || !errors.Is(err, ErrNoRevision) {
+				return err
+			}
+		} else if !joined || ctx.Err() != nil {
+			return err
+		}
 	}
-	return do(ctx, mirror, false)
+}
+
+// update brings a mirror up to date, or waits for somebody who does.
+func (r *Repositories) update(ctx context.Context, repository, mirror string) (joined bool, err error) {
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	r.mu.Lock()
+	f, joined := r.fetches[mirror]
+	if !joined {
+		f = &fetching{done: make(chan struct{})}
+		r.fetches[mirror] = f
+		fetchCtx, stop := ctx, func() {}
+		if r.Background {
+			fetchCtx, stop = context.WithTimeout(context.WithoutCancel(ctx), fetchBound)
+		}
+		go func() {
+			defer stop()
+			f.err = r.fetch(fetchCtx, repository, mirror)
+			r.mu.Lock()
+			delete(r.fetches, mirror)
+			r.mu.Unlock()
+			close(f.done)
+		}()
+	}
+	r.mu.Unlock()
+	if !joined && !r.Background {
+		<-f.done // it ends with the context
+		return joined, f.err
+	}
+	select {
+	case <-f.done:
+		return joined, f.err
+	case <-ctx.Done():
+		return joined, context.Cause(ctx)
+	}
 }
 
 func (r *Repositories) mirror(repository string) string {

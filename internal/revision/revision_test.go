@@ -2,12 +2,14 @@ package revision_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -104,6 +106,68 @@ func TestAMirrorNeedsTheRepositoryOnlyForWhatItLacks(t *testing.T) {
 	require.NoError(t, repos.Export(t.Context(), address, got, t.TempDir()))
 	_, err = repos.Resolve(t.Context(), address, strings.Repeat("c", 40))
 	require.ErrorIs(t, err, revision.ErrNoRepository)
+}
+
+func TestManyWhoWantARepositoryShareItsFetches(t *testing.T) {
+	t.Parallel()
+	repo := newRepository(t)
+	repo.write("main.c", "one", 0o644)
+	commit := repo.commit("first")
+	for _, background := range []bool{false, true} {
+		repos := revision.New(t.TempDir(), os.Environ())
+		repos.Background = background
+		errs := make(chan error, 8)
+		for i := range cap(errs) {
+			go func() {
+				tag := commit
+				if i%2 == 1 {
+					tag = "main"
+				}
+				found, err := repos.Resolve(t.Context(), "file://"+repo.dir, tag)
+				if err == nil && found.Commit != commit {
+					err = fmt.Errorf("%s is %s", tag, found.Commit)
+				}
+				errs <- err
+			}()
+		}
+		for range cap(errs) {
+			require.NoError(t, <-errs)
+		}
+		_, err := repos.Resolve(t.Context(), "file://"+repo.dir, "v9")
+		require.ErrorIs(t, err, revision.ErrNoRevision)
+	}
+}
+
+// A server that is slow outlasts a caller; the next one gets what it sends.
+func TestAFetchInTheBackgroundOutlivesItsCaller(t *testing.T) {
+	t.Parallel()
+	repo := newRepository(t)
+	repo.write("main.c", "one", 0o644)
+	commit := repo.commit("first")
+	repo.git("update-server-info")
+	asked, release := make(chan struct{}), make(chan struct{})
+	first := sync.OnceFunc(func() { close(asked); <-release })
+	files := http.FileServer(http.Dir(filepath.Join(repo.dir, ".git")))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		first()
+		files.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	repos := revision.New(t.TempDir(), append(os.Environ(), "no_proxy=*"))
+	repos.Background = true
+	ctx, giveUp := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := repos.Resolve(ctx, server.URL, commit)
+		ended <- err
+	}()
+	<-asked
+	giveUp()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	close(release)
+	found, err := repos.Resolve(t.Context(), server.URL, commit)
+	require.NoError(t, err)
+	require.Equal(t, commit, found.Commit)
 }
 
 func TestAnExportIsTheWholeTreeAndNothingElse(t *testing.T) {
