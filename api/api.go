@@ -23,11 +23,13 @@ import (
 	"github.com/benchloom/benchloom/internal/suitecache"
 )
 
-// Config is what the API is built of. Store, Starter, Now, Log and Random must
-// be set.
+// Config is what the API is built of. Store, Starter, Repairs, Now, Log and Random
+// must be set.
 type Config struct {
 	Store   Store
 	Starter Starter
+	// Repairs looks into workflows and mends them.
+	Repairs Repairer
 	// Now is the clock.
 	Now func() time.Time
 	Log *slog.Logger
@@ -69,8 +71,8 @@ type Config struct {
 
 func (c Config) withDefaults() (Config, error) {
 	switch {
-	case c.Store == nil, c.Starter == nil, c.Now == nil, c.Log == nil, c.Random == nil:
-		return c, errors.New("building the API: Store, Starter, Now, Log and Random must be set")
+	case c.Store == nil, c.Starter == nil, c.Repairs == nil, c.Now == nil, c.Log == nil, c.Random == nil:
+		return c, errors.New("building the API: Store, Starter, Repairs, Now, Log and Random must be set")
 	case c.HeartbeatEvery < 0, c.OfflineAfter < 0, c.MaxBody < 0, c.MaxSuite < 0, c.MaxBlock < 0, c.MaxBuild < 0:
 		return c, errors.New("building the API: durations and bounds must not be negative")
 	}

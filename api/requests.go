@@ -26,6 +26,8 @@ func (s *server) registerRequests() {
 		summary: "One request with its jobs, runs and errors"}, s.getRequest)
 	handle(s, operation{id: "cancel-request", method: http.MethodPost, path: "/requests/{request}/cancel", need: toWrite, tag: "requests",
 		summary: "End a request", description: "Its jobs for which no other request waits are stopped. What was measured stays."}, s.cancelRequest)
+	handle(s, operation{id: "unstick-request", method: http.MethodPost, path: "/requests/{request}/unstick", need: toWrite, tag: "requests",
+		summary: "Find out why a request does not move, and mend it", description: "What is stuck comes first. What is safe is mended unless dry_run is set; with force a workflow that cannot decide is reset to its beginning."}, s.unstickRequest)
 	handle(s, operation{id: "artifacts-ready", method: http.MethodPost, path: "/requests/{request}/artifacts-ready", need: toWrite, tag: "requests",
 		summary: "Say that a request's artifacts are ready", description: "For the CI system that built them. Saying it again changes nothing; after the request's end it starts nothing."}, s.artifactsReady)
 	handle(s, operation{id: "list-admissions", method: http.MethodGet, path: "/projects/{project}/admissions", need: toRead, tag: "requests",

@@ -39,6 +39,10 @@ type workflows struct {
 	started   []bench.RequestID
 	cancelled map[bench.RequestID][]bench.JobRef
 	runs      []protocol.RunStarted
+	// states of workflows by ID; what was done about them, and how that ends.
+	states    map[string]protocol.WorkflowState
+	repairs   []string
+	repairErr error
 	notified  []bench.RequestID
 	watches   []string // what was asked of Schedules, in order
 }
@@ -136,7 +140,7 @@ func setup(t *testing.T, change ...func(*api.Config)) *bundle {
 	t.Helper()
 	b := &bundle{store: storetest.New(t), workflows: &workflows{}, log: &lockedBuffer{}, tokens: make(map[string]string)}
 	config := api.Config{
-		Store: b.store, Starter: b.workflows, Now: time.Now, Random: rand.Reader,
+		Store: b.store, Starter: b.workflows, Repairs: b.workflows, Now: time.Now, Random: rand.Reader,
 		Log:     slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Version: "v0.1.0", TemporalUI: "http://127.0.0.1:8233", Namespace: "benchloom", OpenRead: true,
 	}

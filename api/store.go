@@ -55,6 +55,7 @@ type Requests interface {
 	RequestErrors(ctx context.Context, id bench.RequestID) ([]store.RunError, error)
 	JobProgress(ctx context.Context, id bench.RequestID) (store.JobProgress, error)
 	MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error
+	ParentDone(ctx context.Context, id bench.RequestID) (bool, error)
 	Admissions(ctx context.Context, project string) ([]store.AdmissionRecord, error)
 	QueueSnapshot(ctx context.Context, project string, offlineAfter time.Duration) (store.QueueSnapshot, error)
 }

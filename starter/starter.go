@@ -26,16 +26,10 @@ type Starter struct {
 	namespace string
 }
 
-// New uses a connected client; closing it stays the caller's duty.
-func New(c client.Client) *Starter { return &Starter{client: c, namespace: DefaultNamespace} }
-
-// In names the namespace to which the client is connected, where that is not
-// [DefaultNamespace]: the client does not tell, and moving a job needs it.
-func (s *Starter) In(namespace string) *Starter {
-	if namespace != "" {
-		s.namespace = namespace
-	}
-	return s
+// New uses a connected client, and the namespace that it is connected to; closing
+// it stays the caller's duty.
+func New(c client.Client, namespace string) *Starter {
+	return &Starter{client: c, namespace: namespace}
 }
 
 // StartRequest starts a request's workflow. One that runs or has run is success:
@@ -152,14 +146,17 @@ func (s *Starter) CancelRequest(ctx context.Context, project string, id bench.Re
 	return errors.Join(errs...)
 }
 
-// EnsureReconcile makes the Schedule of the reconciliation, once.
-func (s *Starter) EnsureReconcile(ctx context.Context) error {
-	_, err := s.client.ScheduleClient().Create(ctx, client.ScheduleOptions{
+// EnsureReconcile makes the Schedule of the reconciliation where there is none,
+// and runs the first one at once. It tells whether it had to.
+func (s *Starter) EnsureReconcile(ctx context.Context) (made bool, err error) {
+	_, err = s.client.ScheduleClient().Create(ctx, client.ScheduleOptions{
 		ID:            protocol.ReconcileScheduleID,
 		Spec:          client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: 30 * time.Second}}},
 		Overlap:       enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
 		CatchupWindow: time.Minute,
-		Note:          "compares the record with what is in flight and mends the difference",
+		// Where there was none, Temporal's database may have been lost.
+		TriggerImmediately: true,
+		Note:               "compares the record with what is in flight and mends the difference",
 		Action: &client.ScheduleWorkflowAction{
 			ID:            protocol.ReconcileWorkflowID,
 			Workflow:      protocol.ReconcileWorkflow,
@@ -167,10 +164,13 @@ func (s *Starter) EnsureReconcile(ctx context.Context) error {
 			StaticSummary: "record against what is in flight",
 		},
 	})
-	if err != nil && !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
-		return fmt.Errorf("creating the reconciliation's schedule: %w", err)
+	if errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
+		return false, nil
 	}
-	return nil
+	if err != nil {
+		return false, fmt.Errorf("creating the reconciliation's schedule: %w", err)
+	}
+	return true, nil
 }
 
 // TriggerReconcile runs the reconciliation now.
@@ -196,10 +196,4 @@ func (s *Starter) cancel(ctx context.Context, workflowID string) error {
 		return fmt.Errorf("cancelling %s: %w", workflowID, err)
 	}
 	return nil
-}
-
-// gone tells that a workflow has ended or never was: there is nobody to tell.
-func gone(err error) bool {
-	var notFound *serviceerror.NotFound
-	return errors.As(err, &notFound)
 }

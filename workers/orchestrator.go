@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/uber-go/tally/v4"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 
@@ -30,7 +31,7 @@ import (
 // Orchestrator is what the orchestrator process needs.
 type Orchestrator struct {
 	Temporal client.Client
-	// Namespace of the connection; empty: the default one.
+	// Namespace is the one that Temporal is connected to.
 	Namespace string
 	Store     *store.Store
 	Log       *slog.Logger
@@ -40,6 +41,8 @@ type Orchestrator struct {
 	// Revisions and BuildBudget are those of [orchestration.Activities].
 	Revisions   orchestration.Revisions
 	BuildBudget int64
+	// Scope counts what the orchestrator mends.
+	Scope tally.Scope
 	// OnReady is called when it works.
 	OnReady func()
 }
@@ -50,8 +53,11 @@ const OfflineAfter = 30 * time.Second
 
 // Run works until the context ends.
 func (o Orchestrator) Run(ctx context.Context) error {
-	start := starter.New(o.Temporal).In(o.Namespace)
-	if err := untilDone(ctx, o.Log, "creating the reconciliation schedule", start.EnsureReconcile); err != nil {
+	start := starter.New(o.Temporal, o.Namespace)
+	if err := untilDone(ctx, o.Log, "creating the reconciliation schedule", func(ctx context.Context) error {
+		_, err := start.EnsureReconcile(ctx)
+		return err
+	}); err != nil {
 		return err
 	}
 	fatal := make(chan error, 1)
@@ -68,8 +74,8 @@ func (o Orchestrator) Run(ctx context.Context) error {
 	})
 	workflows.Register(w)
 	activities := &orchestration.Activities{
-		Store: o.Store, Workflows: start, Suites: suitecache.New(o.Store), Log: o.Log,
-		OfflineAfter: OfflineAfter, Points: o.Points, Revisions: o.Revisions, BuildBudget: o.BuildBudget,
+		Store: o.Store, Workflows: start, Repairs: start, Suites: suitecache.New(o.Store), Log: o.Log,
+		OfflineAfter: OfflineAfter, Points: o.Points, Scope: o.Scope, Revisions: o.Revisions, BuildBudget: o.BuildBudget,
 		Watching: orchestration.Watching{Sources: o.Commits, Random: rand.Reader, Now: time.Now},
 	}
 	activities.Register(w)
@@ -81,14 +87,12 @@ func (o Orchestrator) Run(ctx context.Context) error {
 	if err := start.TriggerReconcile(ctx); err != nil && ctx.Err() == nil {
 		o.Log.WarnContext(ctx, "reconciliation waits for its schedule", "error", err)
 	}
-	// Temporal's database may be a new one: all Schedules are made sure of.
-	stopped := make(chan struct{})
-	ensuring, stop := context.WithCancel(ctx)
-	defer func() { stop(); <-stopped }()
+	kept := make(chan struct{})
+	keeping, stop := context.WithCancel(ctx)
+	defer func() { stop(); <-kept }()
 	go func() {
-		defer close(stopped)
-		// Its only error is the end of the context.
-		_ = untilDone(ensuring, o.Log, "making sure that commits are looked at", func(ctx context.Context) error { return activities.EnsureWatches(ctx, true) })
+		defer close(kept)
+		keepScheduled(keeping, o.Log, start.EnsureReconcile, func(ctx context.Context) error { return activities.EnsureWatches(ctx, true) })
 	}()
 	o.OnReady()
 	o.Log.InfoContext(ctx, "orchestrator works", "task_queue", protocol.OrchestratorTaskQueue)
@@ -97,6 +101,35 @@ func (o Orchestrator) Run(ctx context.Context) error {
 		return nil
 	case err := <-fatal:
 		return fmt.Errorf("the orchestrator's worker failed: %w", err)
+	}
+}
+
+// ensureEvery is how often an orchestrator looks whether the reconciliation is
+// still scheduled: its Schedule is lost with Temporal's database, and an operator
+// may delete it.
+const ensureEvery = 20 * time.Second
+
+// keepScheduled makes sure of the reconciliation's Schedule for as long as the
+// context lives, and of all others at the start and whenever that one had to be
+// made anew: then Temporal's database may be another one.
+func keepScheduled(ctx context.Context, log *slog.Logger, reconcile func(context.Context) (made bool, err error), others func(context.Context) error) {
+	tick := time.NewTicker(ensureEvery)
+	defer tick.Stop()
+	for lost := true; ; {
+		made, err := reconcile(ctx)
+		if lost = lost || made; lost && err == nil {
+			if err = others(ctx); err == nil {
+				lost = false
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			log.WarnContext(ctx, "cannot make sure of all Schedules, trying again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 	}
 }
 

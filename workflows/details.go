@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"go.temporal.io/sdk/temporal"
-
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
 )
@@ -97,18 +95,4 @@ func queueDetails(s protocol.QueueStatus) string {
 		b.addf("| `%s` | %s | %s |\n", e.ID, e.Tag, e.Reason)
 	}
 	return b.String()
-}
-
-func jobAttributes(in protocol.JobInput, phase string) []temporal.SearchAttributeUpdate {
-	attributes := []temporal.SearchAttributeUpdate{
-		protocol.AttrProject.ValueSet(in.Project),
-		protocol.AttrTarget.ValueSet(string(in.Target)),
-		protocol.AttrUser.ValueSet(in.User),
-		protocol.AttrRequest.ValueSet(string(in.Request)),
-		protocol.AttrState.ValueSet(phase),
-	}
-	if in.Tag != "" {
-		attributes = append(attributes, protocol.AttrTag.ValueSet(in.Tag))
-	}
-	return attributes
 }

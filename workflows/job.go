@@ -14,7 +14,7 @@ import (
 
 // Phases of a Job workflow, before it ends as its record says.
 const (
-	PhaseWaiting   = "waiting_for_collector"
+	PhaseWaiting   = protocol.StateWaiting
 	PhaseBenchmark = "benchmarking"
 	PhasePausing   = "pausing"
 	PhaseRecording = "recording"

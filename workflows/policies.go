@@ -27,6 +27,19 @@ func recordActivity(summary string) workflow.ActivityOptions {
 	}
 }
 
+// reconcileActivity compares the whole record with what is in flight: after
+// Temporal's database was lost, thousands of workflows are started. It beats, so
+// that one whose orchestrator died is soon tried by another; the next pass is 30 s
+// away, so it need not outlive an outage.
+func reconcileActivity() workflow.ActivityOptions {
+	return workflow.ActivityOptions{
+		StartToCloseTimeout: 5 * time.Minute,
+		HeartbeatTimeout:    10 * time.Second,
+		Summary:             "start what the record lacks a workflow for, hand out what waits",
+		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 3},
+	}
+}
+
 // expandActivity reads a suite and writes up to thousands of job rows.
 func expandActivity() workflow.ActivityOptions {
 	o := recordActivity("suite × targets × backends × profiles → jobs")

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/benchloom/benchloom/internal/protocol"
@@ -76,10 +75,7 @@ func Reconcile(ctx workflow.Context) error {
 	if err := workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(PhaseRunning)); err != nil {
 		return err
 	}
-	options := recordActivity("start what the record lacks a workflow for, hand out what waits")
-	// The next pass is 30 s away: this one need not outlive an outage.
-	options.RetryPolicy = &temporal.RetryPolicy{MaximumAttempts: 3}
-	if err := call(ctx, options, protocol.Reconcile, nil, nil); err != nil {
+	if err := call(ctx, reconcileActivity(), protocol.Reconcile, nil, nil); err != nil {
 		return err
 	}
 	return workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(PhaseCompleted))

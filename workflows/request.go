@@ -42,7 +42,7 @@ func Request(ctx workflow.Context, in protocol.RequestInput) error {
 	}
 	err = r.run(ctx)
 	if errors.Is(err, errEnded) {
-		return r.finished(ctx, protocol.CompleteResult{Outcome: r.facts.Outcome})
+		err = r.over(ctx)
 	}
 	if temporal.IsCanceledError(err) || (err != nil && ctx.Err() != nil) {
 		return r.cancelled(ctx)
@@ -90,11 +90,8 @@ func (r *request) run(ctx workflow.Context) error {
 		return err
 	}
 	switch {
-	case r.facts.Status == bench.Completed && r.facts.OptionalOpen > 0:
-		return r.optional(ctx, protocol.CompleteResult{Outcome: r.facts.Outcome})
 	case r.facts.Status == bench.Completed:
-		// The row decides: nothing starts for a request that ended.
-		return r.finished(ctx, protocol.CompleteResult{Outcome: r.facts.Outcome})
+		return r.over(ctx)
 	case r.facts.JobsDone:
 		return r.complete(ctx, "")
 	}
@@ -156,6 +153,16 @@ func (r *request) complete(ctx workflow.Context, failed string) error {
 		return err
 	}
 	if result.OptionalOpen > 0 {
+		return r.optional(ctx, result)
+	}
+	return r.finished(ctx, result)
+}
+
+// over is what is left for a request whose row had ended before its workflow did.
+// The row decides: nothing starts for it but optional jobs that are still open.
+func (r *request) over(ctx workflow.Context) error {
+	result := protocol.CompleteResult{Outcome: r.facts.Outcome}
+	if r.facts.OptionalOpen > 0 {
 		return r.optional(ctx, result)
 	}
 	return r.finished(ctx, result)

@@ -82,7 +82,10 @@ func (r *request) awaitJobs(ctx workflow.Context, ask protocol.ProgressInput) (p
 			return progress, err
 		}
 		if progress.Cancelled && !ask.Optional {
-			return progress, temporal.NewCanceledError("the request was cancelled")
+			// Somebody ended it: a person, or its own workflow before it was reset.
+			if err := r.rereadRow(ctx); err != nil {
+				return progress, err
+			}
 		}
 		if progress.Counts.Open == 0 {
 			return progress, nil
@@ -180,7 +183,7 @@ func jobOptions(job protocol.JobInput) workflow.ChildWorkflowOptions {
 		WorkflowIDReusePolicy: jobReusePolicy,
 		StaticSummary:         job.Summary,
 		StaticDetails:         "handed out by `" + bench.RequestWorkflowID(job.Project, job.Request) + "`; waits for an orchestrator to take it up",
-		TypedSearchAttributes: temporal.NewSearchAttributes(jobAttributes(job, PhaseWaiting)...),
+		TypedSearchAttributes: temporal.NewSearchAttributes(protocol.JobAttributes(job)...),
 		// Each run of the workflow is short; only its task may not hang.
 		WorkflowTaskTimeout: 10 * time.Second,
 	}

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/uber-go/tally/v4"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
@@ -49,6 +50,7 @@ type Suites interface {
 type Activities struct {
 	Store     *store.Store
 	Workflows Workflows
+	Repairs   Repairs
 	Suites    Suites
 	Log       *slog.Logger
 	// OfflineAfter is how long a collector may be silent before it counts as
@@ -62,6 +64,8 @@ type Activities struct {
 	// BuildBudget is how many bytes stored builds may have together; 0: no
 	// bound.
 	BuildBudget int64
+	// Scope counts repairs; nil: they are not counted.
+	Scope tally.Scope
 }
 
 // Registry is what activities are registered with.
@@ -99,7 +103,7 @@ func permanent(err error) error {
 // workflows start, so it will not appear later.
 func found(err error, what string) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return permanent(fmt.Errorf("%s: %w", what, err))
+		return notInRecord(what, err)
 	}
 	return err
 }

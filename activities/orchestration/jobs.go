@@ -139,39 +139,3 @@ func (a *Activities) RecordJobEnd(ctx context.Context, in protocol.JobEndInput) 
 	}
 	return protocol.JobEndResult{Status: end.Status, Message: end.Message}, nil
 }
-
-// reconcileBatch bounds one pass: what is left comes with the next.
-const reconcileBatch = 500
-
-// Reconcile starts the workflows that rows lack and hands out what waits.
-func (a *Activities) Reconcile(ctx context.Context) error {
-	missing, err := a.Store.RequestsWithoutWorkflow(ctx, 5*time.Second, reconcileBatch)
-	if err != nil {
-		return err
-	}
-	for _, r := range missing {
-		if err := a.Workflows.StartRequest(ctx, r.Project, r.ID); err != nil {
-			return err
-		}
-		if err := a.Store.MarkWorkflowStarted(ctx, r.ID); err != nil {
-			return err
-		}
-		a.Log.InfoContext(ctx, "started the workflow of a request that had none", "project", r.Project, "request", r.ID)
-	}
-	if err := a.failOver(ctx); err != nil {
-		return err
-	}
-	if err := a.pruneBuilds(ctx); err != nil {
-		return err
-	}
-	queues, err := a.Store.WaitingTaskQueues(ctx)
-	if err != nil {
-		return err
-	}
-	for _, q := range queues {
-		if err := a.handOut(ctx, q, ""); err != nil {
-			return err
-		}
-	}
-	return a.EnsureWatches(ctx, false)
-}

@@ -190,37 +190,6 @@ func TestAssessmentCountsTheRunsOfTheRecord(t *testing.T) {
 	require.Equal(t, "the job has ended: cancelled by ada", a.GaveUp)
 }
 
-func TestReconcilingStartsMissingWorkflowsAndHandsOut(t *testing.T) {
-	t.Parallel()
-	b := setup(t, `{}`)
-	b.register("c1")
-	one := b.running("1.1.0")
-	b.execute(`update job_queue set status = 'queued', handed_out_at = null, handed_out_to = null`)
-	missing, started, ended := b.create(bench.Release, "1.2.0", 1), b.create(bench.Release, "1.3.0", 1), b.create(bench.Release, "1.4.0", 1)
-	for _, ref := range []protocol.RequestRef{one, started} {
-		_, err := b.LoadRequest(t.Context(), ref) // what a workflow does first
-		require.NoError(t, err)
-	}
-	require.NoError(t, b.store.CompleteRequest(t.Context(), ended.ID, bench.Cancelled, "", nil, ""))
-	b.execute(`update benchmark_request set created_at = created_at - interval '1 minute'`)
-	b.create(bench.Release, "1.5.0", 1) // just created: its workflow is on its way
-
-	// Temporal is away: nothing is taken for started.
-	b.workflows.err = errors.New("no Temporal")
-	require.ErrorContains(t, b.Reconcile(t.Context()), "no Temporal")
-	require.Nil(t, b.request(missing).WorkflowStartedAt)
-	b.workflows.taken()
-	b.workflows.err = nil
-
-	require.NoError(t, b.Reconcile(t.Context()))
-	jobs := b.jobs(one)
-	require.Equal(t, []string{"start go/" + string(missing.ID), handOutCall(project, one.ID, jobs[0].Key, jobs[1].Key)}, b.workflows.taken())
-	require.NotNil(t, b.request(missing).WorkflowStartedAt)
-
-	require.NoError(t, b.Reconcile(t.Context()))
-	require.Empty(t, b.workflows.taken())
-}
-
 func TestAJobThatIsTriedAgainWasNotGivenUp(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`)

@@ -58,6 +58,10 @@ type workflows struct {
 	mu    sync.Mutex
 	calls []string
 	err   error // what every call answers
+	// states are those of workflows by ID; what is not in it is missing.
+	states map[string]protocol.WorkflowState
+	// lagging makes the list of running workflows empty, as one that lags.
+	lagging bool
 }
 
 func (w *workflows) call(format string, args ...any) error {
@@ -78,6 +82,53 @@ func (w *workflows) taken() []string {
 
 func (w *workflows) StartRequest(_ context.Context, project string, id bench.RequestID) error {
 	return w.call("start %s/%s", project, id)
+}
+
+func (w *workflows) Running(context.Context) ([]string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var ids []string
+	for id, s := range w.states {
+		if s.Status == protocol.WorkflowRunning && !w.lagging {
+			ids = append(ids, id)
+		}
+	}
+	return ids, w.err
+}
+
+func (w *workflows) Look(_ context.Context, workflowID string) (protocol.WorkflowState, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	state, ok := w.states[workflowID]
+	if !ok {
+		state.Status = protocol.WorkflowMissing
+	}
+	state.ID = workflowID
+	return state, w.err
+}
+
+// is sets what became of a workflow.
+func (w *workflows) is(workflowID string, status protocol.WorkflowStatus) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.states == nil {
+		w.states = make(map[string]protocol.WorkflowState)
+	}
+	w.states[workflowID] = protocol.WorkflowState{Status: status}
+}
+
+func (w *workflows) RestartRequest(_ context.Context, project string, id bench.RequestID) error {
+	w.is(bench.RequestWorkflowID(project, id), protocol.WorkflowRunning)
+	return w.call("restart %s", bench.RequestWorkflowID(project, id))
+}
+
+func (w *workflows) RestartJob(_ context.Context, in protocol.JobInput) error {
+	w.is(bench.JobWorkflowID(in.Project, in.Key), protocol.WorkflowRunning)
+	return w.call("restart %s for %s, %d runs, %d attempts left", bench.JobWorkflowID(in.Project, in.Key), in.Request, in.Dispatches, in.Attempts)
+}
+
+func (w *workflows) CancelRequestWorkflow(_ context.Context, project string, id bench.RequestID) error {
+	return w.call("cancel %s", bench.RequestWorkflowID(project, id))
 }
 
 func (w *workflows) QueueChanged(_ context.Context, project string) error {
@@ -150,7 +201,7 @@ func setup(t *testing.T, config string) *bundle {
 	require.NoError(t, b.store.PutSuite(t.Context(), packed.Hash, "small", packed.Archive))
 	b.apply(config)
 	b.Activities = &orchestration.Activities{
-		Store: b.store, Workflows: b.workflows, Suites: suitecache.New(b.store), OfflineAfter: offline, Log: slog.New(slog.DiscardHandler),
+		Store: b.store, Workflows: b.workflows, Repairs: b.workflows, Suites: suitecache.New(b.store), OfflineAfter: offline, Log: slog.New(slog.DiscardHandler),
 		Watching: orchestration.Watching{
 			Sources: commits.Opener{CacheDir: t.TempDir(), Environ: os.Environ()}, Random: rand.Reader, Now: func() time.Time { return today },
 		},

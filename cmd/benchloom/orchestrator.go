@@ -71,7 +71,7 @@ commits; a path is one on this machine. That needs the git program.`,
 			revisions := revision.New(filepath.Join(cache, "repositories"), os.Environ())
 			revisions.Background = true // nothing is measured here
 			return workers.Orchestrator{
-				Temporal: temporal, Namespace: namespace, Store: records, Log: log, Points: failpoint.FromEnvironment(os.Getenv), OnReady: f.isReady,
+				Temporal: temporal, Namespace: namespace, Store: records, Log: log, Scope: m.Scope, Points: failpoint.FromEnvironment(os.Getenv), OnReady: f.isReady,
 				Commits:   commits.Opener{CacheDir: filepath.Join(cache, "mirrors"), Environ: os.Environ()},
 				Revisions: revisions, BuildBudget: budget,
 			}.Run(ctx)

@@ -17,8 +17,9 @@ func newRequest() *cobra.Command {
 		GroupID: groupUse,
 		Short:   "Show a request, or act on it",
 		Example: `  benchloom request show r7k2m4q9xt2
-  benchloom request cancel go:1.26.0 --reason "wrong date"`,
-	}, newRequestShow(), newRequestCancel(), newArtifactsReady())
+  benchloom request cancel go:1.26.0 --reason "wrong date"
+  benchloom request unstick go:1.26.0 --dry-run`,
+	}, newRequestShow(), newRequestCancel(), newRequestUnstick(), newArtifactsReady())
 }
 
 func newRequestShow() *cobra.Command {

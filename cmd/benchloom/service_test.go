@@ -81,7 +81,7 @@ func (noWorkflows) SyncProject(context.Context, string) error                 { 
 func (s *service) setup(env *testscript.Env) error {
 	s.record = storetest.New(s.t)
 	handler, err := api.New(s.t.Context(), api.Config{
-		Store: s.record, Starter: noWorkflows{}, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+		Store: s.record, Starter: noWorkflows{}, Repairs: noWorkflows{}, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 		Version: "v0.1.0", TemporalUI: "http://127.0.0.1:8233", Namespace: "benchloom", OpenRead: true,
 		InvitedOnly: s.invitedOnly, TemporalAddress: "127.0.0.1:1",
 	})
@@ -361,3 +361,11 @@ func collections(cases []bench.TestCase, seconds float64) apiclient.Block {
 	}
 	return out
 }
+
+func (noWorkflows) Explain(_ context.Context, id string) (protocol.WorkflowState, error) {
+	return protocol.WorkflowState{ID: id, Status: protocol.WorkflowMissing}, nil
+}
+func (noWorkflows) RestartRequest(context.Context, string, bench.RequestID) error { return nil }
+func (noWorkflows) QueueChanged(context.Context, string) error                    { return nil }
+func (noWorkflows) ResetToStart(context.Context, string, string) error            { return nil }
+func (noWorkflows) TriggerReconcile(context.Context) error                        { return nil }

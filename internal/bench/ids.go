@@ -135,3 +135,32 @@ func QueueWorkflowID(project string) string { return "queue/" + project }
 // WatchWorkflowID is commits/<project>: the Schedule that watches a project's
 // commits, and, with the time behind it, each of its looks.
 func WatchWorkflowID(project string) string { return "commits/" + project }
+
+// WorkflowKind is what the workflow with an ID is for.
+type WorkflowKind string
+
+// Kinds of workflows whose IDs name something of the record.
+const (
+	RequestWorkflow WorkflowKind = "request"
+	JobWorkflow     WorkflowKind = "job"
+	QueueWorkflow   WorkflowKind = "queue"
+)
+
+// ParseWorkflowID takes the ID of a workflow apart: its kind, its project, and
+// the request's ID or the job's key, which a queue has not. Any other ID is not
+// ours.
+func ParseWorkflowID(id string) (kind WorkflowKind, project, name string, ours bool) {
+	first, rest, _ := strings.Cut(id, "/")
+	project, name, named := strings.Cut(rest, "/")
+	kind = WorkflowKind(first)
+	switch kind {
+	case RequestWorkflow, JobWorkflow:
+		ours = named && name != ""
+	case QueueWorkflow:
+		ours = !named
+	}
+	if !ours || project == "" {
+		return "", "", "", false
+	}
+	return kind, project, name, true
+}

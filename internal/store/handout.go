@@ -27,9 +27,13 @@ const orphaned = `j.status = 'handed_out' and not exists (
 	select from request_job w join benchmark_request wr on wr.id = w.request_id
 	where w.job_id = j.id and w.request_id = j.handed_out_to and ` + stillWaits + `)`
 
-const handOutColumns = `j.handed_out_to as request, j.project, j.key as job, coalesce(j.tag, '') as tag, j.target, j.task_queue,
+// handOutColumns are a job's, with an expression for the request that it is
+// handed out to.
+func handOutColumns(request string) string {
+	return request + ` as request, j.project, j.key as job, coalesce(j.tag, '') as tag, j.target, j.task_queue,
 	j.queue, j.weight, j.priority, j.size_class, '' as summary, j.kind, j.backend, j.profile, j.command,
 	jsonb_array_length(j.test_cases) as test_cases`
+}
 
 type handOutRow struct {
 	HandOut
@@ -78,7 +82,7 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, depth func(liveCo
 				where j.id = any($1) and (j.status = 'queued' or `+orphaned+`) and exists (`+openWaiter+`)
 				returning j.*
 			)
-			select `+handOutColumns+` from handed j order by j.request_created, j.id`, jobs)
+			select `+handOutColumns("j.handed_out_to")+` from handed j order by j.request_created, j.id`, jobs)
 		out = summaries(rows)
 		return err
 	})
@@ -107,7 +111,7 @@ func liveCollectors(ctx context.Context, tx pgx.Tx, taskQueue string) (int, erro
 // what its workflow is to start, in case it did not hear of it.
 func (s *Store) HandedOutTo(ctx context.Context, request bench.RequestID) ([]HandOut, error) {
 	rows, err := all[handOutRow](ctx, s.pool, `
-		select `+handOutColumns+` from job_queue j where j.handed_out_to = $1 and j.status = 'handed_out'
+		select `+handOutColumns("j.handed_out_to")+` from job_queue j where j.handed_out_to = $1 and j.status = 'handed_out'
 		order by j.request_created, j.id`, request)
 	return summaries(rows), wrap("listing the jobs handed out to request "+string(request), err)
 }

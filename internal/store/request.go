@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -215,17 +214,6 @@ func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench
 func (s *Store) MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error {
 	err := affected(s.pool.Exec(ctx, `update benchmark_request set workflow_started_at = coalesce(workflow_started_at, now()) where id = $1`, id))
 	return wrap("marking the workflow of request "+string(id)+" as started", err)
-}
-
-// RequestsWithoutWorkflow lists requests that are not completed, were created
-// longer ago than olderThan, and whose workflow's start was never confirmed; the
-// oldest first, at most limit.
-func (s *Store) RequestsWithoutWorkflow(ctx context.Context, olderThan time.Duration, limit int) ([]Request, error) {
-	rs, err := all[Request](ctx, s.pool, `
-		select `+requestColumns+` from benchmark_request r
-		where r.workflow_started_at is null and r.status <> 'completed' and r.created_at <= now() - make_interval(secs => $1)
-		order by r.created_at, r.id limit $2`, olderThan.Seconds(), limit)
-	return rs, wrap("listing requests without a workflow", err)
 }
 
 // SetRequestMessage records what a request waits for. A completed one keeps the

@@ -202,7 +202,7 @@ func TestRequestsAreListedNewestFirstPageByPage(t *testing.T) {
 	}
 }
 
-func TestRequestsWithoutAWorkflowAreFound(t *testing.T) {
+func TestOpenRequestsSayWhetherTheirWorkflowShouldRun(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	old, young, started, ended := r.create(release(t, "v1")), r.create(release(t, "v2")), r.create(release(t, "v3")), r.create(release(t, "v4"))
@@ -214,14 +214,15 @@ func TestRequestsWithoutAWorkflowAreFound(t *testing.T) {
 	require.Equal(t, first, r.request(started.ID).WorkflowStartedAt)
 	require.NoError(t, r.CompleteRequest(t.Context(), ended.ID, bench.Expired, "", nil, ""))
 
-	found, err := r.RequestsWithoutWorkflow(t.Context(), 30*time.Second, 10)
+	open, err := r.OpenRequests(t.Context(), 30*time.Second)
 	require.NoError(t, err)
-	require.Len(t, found, 1)
-	require.Equal(t, old.ID, found[0].ID)
-	found, err = r.RequestsWithoutWorkflow(t.Context(), 0, 1)
-	require.NoError(t, err)
-	require.Len(t, found, 1)
-	require.Equal(t, old.ID, found[0].ID)
+	confirmed := make(map[bench.RequestID]bool)
+	for _, o := range open {
+		require.Equal(t, project, o.Project)
+		require.Equal(t, bench.Release, o.Type)
+		confirmed[o.ID] = o.Confirmed
+	}
+	require.Equal(t, map[bench.RequestID]bool{old.ID: true, young.ID: false, started.ID: true}, confirmed)
 	require.ErrorIs(t, r.MarkWorkflowStarted(t.Context(), "rnobody"), store.ErrNotFound)
 }
 

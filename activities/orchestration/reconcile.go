@@ -1,0 +1,356 @@
+package orchestration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/uber-go/tally/v4"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/retry"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Repairs is how the reconciliation reaches workflows.
+type Repairs interface {
+	// Running lists the workflow IDs that Temporal's lists show as running; they
+	// may lag behind.
+	Running(ctx context.Context) ([]string, error)
+	// Look tells what became of a workflow; it does not lag.
+	Look(ctx context.Context, workflowID string) (protocol.WorkflowState, error)
+	RestartRequest(ctx context.Context, project string, id bench.RequestID) error
+	RestartJob(ctx context.Context, in protocol.JobInput) error
+	CancelRequestWorkflow(ctx context.Context, project string, id bench.RequestID) error
+}
+
+const (
+	// reconcileBatch bounds what one pass looks at closely: what is left comes
+	// with the next one.
+	reconcileBatch = 2000
+	// reconcileAtOnce bounds how many calls are under way at a time.
+	reconcileAtOnce = 8
+	// startBound is how long whoever wrote a row may take to start its workflow.
+	startBound = 5 * time.Second
+	// handOutBound is how long a request may take to start what was handed out
+	// to it.
+	handOutBound = 10 * time.Second
+	// endBound is how long a workflow may take to end after its row has.
+	endBound = 15 * time.Second
+)
+
+// A workflow that ended by its own error may end so again: it is started again
+// after a pause that doubles. One that somebody terminated or that was lost is
+// started at once.
+const (
+	failedPause    = 30 * time.Second
+	maxFailedPause = 10 * time.Minute
+)
+
+// Reconcile compares the record with what is in flight and mends the difference.
+// Rows that are open have a workflow that runs; workflows that run have a row that
+// is open; what waits is handed out. Temporal's list of running workflows only
+// narrows down what has to be looked at.
+//
+// What cannot be mended does not keep the rest from it.
+func (a *Activities) Reconcile(ctx context.Context) error {
+	stop := beat(ctx)
+	defer stop()
+	p := pass{Activities: a, running: make(map[string]bool), open: make(map[string]bool)}
+	// The list comes before the rows: a row is written before its workflow starts,
+	// so what the list has, the rows have too, unless it ended.
+	listed, err := a.Repairs.Running(ctx)
+	for _, id := range listed {
+		p.running[id] = true
+	}
+	errs := []error{err}
+	for _, step := range []func(context.Context) error{p.requests, p.queues, p.jobs, p.failOver, p.handOut, p.strays, p.watches, p.pruneBuilds} {
+		if ctx.Err() != nil {
+			break
+		}
+		errs = append(errs, step(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// pass is one reconciliation.
+type pass struct {
+	*Activities
+	running map[string]bool // by workflow ID, as listed
+	open    map[string]bool // by workflow ID, of rows
+	tracked []string        // projects with tracked requests that are open
+}
+
+func (p *pass) requests(ctx context.Context) error {
+	open, err := p.Store.OpenRequests(ctx, startBound)
+	if err != nil {
+		return err
+	}
+	var unseen []store.OpenRequest
+	for _, r := range open {
+		id := bench.RequestWorkflowID(r.Project, r.ID)
+		p.open[id] = true
+		if r.Type.Tracked() && !slices.Contains(p.tracked, r.Project) {
+			p.tracked = append(p.tracked, r.Project)
+		}
+		if r.Confirmed && !p.running[id] {
+			unseen = append(unseen, r)
+		}
+	}
+	return each(ctx, unseen, p.request)
+}
+
+func (p *pass) request(ctx context.Context, r store.OpenRequest) error {
+	state, err := p.absent(ctx, r.Project, bench.RequestWorkflowID(r.Project, r.ID))
+	if err != nil || state == nil {
+		return err
+	}
+	// Read again: it may have ended between the list and the look.
+	ended, err := p.Store.EndedRequests(ctx, []bench.RequestID{r.ID}, 0)
+	if err != nil || len(ended) > 0 {
+		return err
+	}
+	if err := p.Repairs.RestartRequest(ctx, r.Project, r.ID); err != nil {
+		return err
+	}
+	if err := p.Store.MarkWorkflowStarted(ctx, r.ID); err != nil {
+		return err
+	}
+	return p.repaired(ctx, r.Project, *state, "started the request's workflow again")
+}
+
+// queues starts the queues of projects whose requests wait for admission.
+func (p *pass) queues(ctx context.Context) error {
+	return each(ctx, p.tracked, func(ctx context.Context, project string) error {
+		id := bench.QueueWorkflowID(project)
+		p.open[id] = true
+		if p.running[id] {
+			return nil
+		}
+		state, err := p.absent(ctx, project, id)
+		if err != nil || state == nil {
+			return err
+		}
+		if err := p.Workflows.QueueChanged(ctx, project); err != nil {
+			return err
+		}
+		return p.repaired(ctx, project, *state, "started the project's queue again")
+	})
+}
+
+func (p *pass) jobs(ctx context.Context) error {
+	inFlight, err := p.Store.InFlight(ctx, handOutBound)
+	if err != nil {
+		return err
+	}
+	unseen := slices.DeleteFunc(inFlight, func(j store.InFlightJob) bool { return p.running[bench.JobWorkflowID(j.Project, j.Job)] })
+	return each(ctx, unseen, p.job)
+}
+
+// job starts the workflow of a job that is in flight without one. What was
+// uploaded stays and is not measured again; a run that still goes on somewhere is
+// closed, and the next one that passes the fence replaces it.
+func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
+	state, err := p.absent(ctx, j.Project, bench.JobWorkflowID(j.Project, j.Job))
+	if err != nil || state == nil {
+		return err
+	}
+	why := "the job's workflow is " + string(state.Status)
+	if j.Request == "" {
+		// Nobody waits for it, so nothing is started; it must not count as handed
+		// out, either.
+		if err := p.Store.Requeue(ctx, j.Job, why); err != nil {
+			return err
+		}
+		return p.repaired(ctx, j.Project, *state, "took the job back: nobody waits for it")
+	}
+	if err := p.Store.CloseLostRuns(ctx, j.Job, why); err != nil {
+		return err
+	}
+	row, err := p.Store.Job(ctx, j.Job)
+	if err != nil || !row.Status.Open() {
+		return err
+	}
+	_, config, err := p.config(ctx, j.Project)
+	if err != nil {
+		return err
+	}
+	runs, err := p.Store.JobRuns(ctx, j.Job)
+	if err != nil {
+		return err
+	}
+	outcomes := make([]bench.RunOutcome, len(runs))
+	for i, r := range runs {
+		outcomes[i] = r.Outcome
+	}
+	d := retry.Decide(retry.Policy{MaxJobFails: config.Fails()}, outcomes, bench.FailInfrastructure)
+	measured := row.Build == nil && row.Done == len(row.TestCases) // a build has no test cases
+	if measured || !d.Again {
+		end := protocol.JobEndInput{Project: j.Project, Key: j.Job, TaskQueue: j.TaskQueue, GaveUp: d.Why}
+		if _, err := p.RecordJobEnd(ctx, end); err != nil {
+			return err
+		}
+		return p.repaired(ctx, j.Project, *state, "recorded the job's end")
+	}
+	inputs, err := p.jobInputs(ctx, []store.HandOut{j.HandOut})
+	if err != nil {
+		return err
+	}
+	in := inputs[0]
+	in.Attempts, in.Dispatches = d.AttemptsLeft, len(runs)
+	if err := p.Repairs.RestartJob(ctx, in); err != nil {
+		return err
+	}
+	return p.repaired(ctx, j.Project, *state, "started the job's workflow again")
+}
+
+func (p *pass) handOut(ctx context.Context) error {
+	queues, err := p.Store.WaitingTaskQueues(ctx)
+	if err != nil {
+		return err
+	}
+	return each(ctx, queues, func(ctx context.Context, q string) error { return p.Activities.handOut(ctx, q, "") })
+}
+
+// strays cancels workflows that run although their rows have ended, because they
+// were not reached then, or although the record has no such row: it was restored
+// from an older backup.
+func (p *pass) strays(ctx context.Context) error {
+	projects := make(map[string]string) // of what a workflow is for
+	var requests []bench.RequestID
+	var jobs []bench.JobKey
+	for id := range p.running {
+		kind, project, name, ours := bench.ParseWorkflowID(id)
+		switch {
+		case !ours || p.open[id]:
+			continue
+		case kind == bench.RequestWorkflow:
+			requests = append(requests, bench.RequestID(name))
+		case kind == bench.JobWorkflow:
+			jobs = append(jobs, bench.JobKey(name))
+		}
+		projects[name] = project
+	}
+	ended, err := p.Store.EndedRequests(ctx, requests, endBound)
+	if err != nil {
+		return err
+	}
+	endedJobs, err := p.Store.EndedJobs(ctx, jobs, endBound)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		each(ctx, ended, func(ctx context.Context, id bench.RequestID) error {
+			project := projects[string(id)]
+			return p.stray(ctx, project, bench.RequestWorkflowID(project, id), func() error { return p.Repairs.CancelRequestWorkflow(ctx, project, id) })
+		}),
+		each(ctx, endedJobs, func(ctx context.Context, key bench.JobKey) error {
+			project := projects[string(key)]
+			return p.stray(ctx, project, bench.JobWorkflowID(project, key), func() error { return p.Workflows.CancelJob(ctx, project, key) })
+		}),
+	)
+}
+
+// watches makes sure of the Schedules that are not confirmed.
+func (p *pass) watches(ctx context.Context) error { return p.EnsureWatches(ctx, false) }
+
+func (p *pass) stray(ctx context.Context, project, workflowID string, cancel func() error) error {
+	state, err := p.Repairs.Look(ctx, workflowID)
+	if err != nil || !state.Status.Alive() {
+		return err
+	}
+	if err := cancel(); err != nil {
+		return err
+	}
+	return p.repaired(ctx, project, state, "cancelled the workflow: the record has no open row for it")
+}
+
+// absent looks whether a workflow is really not running, and whether it is time
+// to start it again: then it returns what was found in its place.
+func (p *pass) absent(ctx context.Context, project, workflowID string) (*protocol.WorkflowState, error) {
+	state, err := p.Repairs.Look(ctx, workflowID)
+	if err != nil || state.Status.Alive() {
+		return nil, err
+	}
+	if state.Status != protocol.WorkflowFailed && state.Status != protocol.WorkflowTimedOut {
+		return &state, nil
+	}
+	before, err := p.Store.Repairs(ctx, workflowID, time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	if len(before) > 0 {
+		pause := min(failedPause<<min(len(before)-1, 10), maxFailedPause)
+		if before[0].Ago < pause {
+			p.Log.DebugContext(ctx, "a workflow that failed again waits to be started", "project", project, "workflow", workflowID, "pause", pause)
+			return nil, nil //nolint:nilnil // nothing to do now is an answer
+		}
+	}
+	return &state, nil
+}
+
+// repaired counts a repair, and remembers it where people ask.
+func (p *pass) repaired(ctx context.Context, project string, found protocol.WorkflowState, done string) error {
+	p.Log.WarnContext(ctx, "reconciled", "project", project, "workflow", found.ID, "found", found.Status, "done", done)
+	kind, _, _, _ := bench.ParseWorkflowID(found.ID)
+	p.scope().Tagged(map[string]string{"workflow": string(kind), "found": string(found.Status)}).Counter("reconcile_repairs_total").Inc(1)
+	return p.Store.RecordRepair(ctx, store.Repair{WorkflowID: found.ID, Project: project, Found: string(found.Status), Done: done})
+}
+
+func (a *Activities) scope() tally.Scope {
+	if a.Scope == nil {
+		return tally.NoopScope
+	}
+	return a.Scope
+}
+
+// shownFailures bounds how many errors of one step are shown.
+const shownFailures = 5
+
+// each does something for all items, a few at a time and not for more than one
+// pass can bear. One that fails keeps no other from being done.
+func each[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
+	if len(items) == 0 {
+		return nil
+	}
+	var mu sync.Mutex
+	var errs []error
+	next := make(chan T)
+	var workers sync.WaitGroup
+	for range min(reconcileAtOnce, len(items)) {
+		workers.Go(func() {
+			for item := range next {
+				if err := do(ctx, item); err != nil {
+					mu.Lock()
+					errs = append(errs, err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for _, item := range items[:min(len(items), reconcileBatch)] {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- item
+	}
+	close(next)
+	workers.Wait()
+	if more := len(errs) - shownFailures; more > 0 {
+		errs = append(errs[:shownFailures], fmt.Errorf("and %d more", more))
+	}
+	return errors.Join(errs...)
+}
+
+// lostFromRecord says what it means that the record does not know what a workflow
+// is for.
+const lostFromRecord = "rows are written before workflows start, so the record was restored from an older backup or the row was removed; submit the request again"
+
+func notInRecord(what string, err error) error {
+	return permanent(fmt.Errorf("%s: %w; %s", strings.TrimSpace(what), err, lostFromRecord))
+}

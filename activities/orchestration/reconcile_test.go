@@ -1,0 +1,250 @@
+package orchestration_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/uber-go/tally/v4"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// older lets time pass for everything that was written.
+func (b *bundle) older() {
+	b.t.Helper()
+	b.execute(`update benchmark_request set created_at = created_at - interval '1 minute', completed_at = completed_at - interval '1 minute'`)
+	b.execute(`update job_queue set handed_out_at = handed_out_at - interval '1 minute', completed_at = completed_at - interval '1 minute'`)
+}
+
+// calls of a reconciliation, in any order: it does several things at a time.
+func (b *bundle) reconciled() []string {
+	b.t.Helper()
+	b.workflows.taken()
+	require.NoError(b.t, b.Reconcile(b.t.Context()))
+	return b.workflows.taken()
+}
+
+func requestID(ref protocol.RequestRef) string { return bench.RequestWorkflowID(ref.Project, ref.ID) }
+func jobID(key bench.JobKey) string            { return bench.JobWorkflowID(project, key) }
+
+func TestReconcilingStartsMissingWorkflowsAndHandsOut(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	b.register("c1")
+	one := b.running("1.1.0")
+	missing, started, ended := b.create(bench.Release, "1.2.0", 1), b.create(bench.Release, "1.3.0", 1), b.create(bench.Release, "1.4.0", 1)
+	b.workflows.is(requestID(one), protocol.WorkflowRunning)
+	b.workflows.is(requestID(started), protocol.WorkflowPaused)
+	require.NoError(t, b.store.CompleteRequest(t.Context(), ended.ID, bench.Cancelled, "", nil, ""))
+	b.older()
+	b.create(bench.Release, "1.5.0", 1) // just created: its workflow is on its way
+
+	// Temporal is away: nothing is taken for started, and what can be done is done.
+	b.workflows.err = errors.New("no Temporal")
+	require.ErrorContains(t, b.Reconcile(t.Context()), "no Temporal")
+	require.Nil(t, b.request(missing).WorkflowStartedAt)
+	b.workflows.err = nil
+
+	jobs := b.jobs(one)
+	require.Equal(t, bench.JobHandedOut, jobs[0].Status)
+	b.execute(`update job_queue set status = 'queued', handed_out_at = null, handed_out_to = null`)
+	require.ElementsMatch(t, []string{
+		"restart " + requestID(missing), "queue " + project, handOutCall(project, one.ID, jobs[0].Key, jobs[1].Key),
+	}, b.reconciled())
+	require.NotNil(t, b.request(missing).WorkflowStartedAt)
+
+	b.workflows.is(bench.QueueWorkflowID(project), protocol.WorkflowRunning)
+	require.Empty(t, b.reconciled())
+
+	// A list that lags makes nobody act: each workflow is looked at first.
+	b.workflows.lagging = true
+	require.Empty(t, b.reconciled())
+}
+
+// However a workflow of an open row ended, it is started again.
+func TestWorkflowsOfOpenRowsAreStartedAgain(t *testing.T) {
+	t.Parallel()
+	for _, status := range []protocol.WorkflowStatus{
+		protocol.WorkflowMissing, protocol.WorkflowCompleted, protocol.WorkflowFailed, protocol.WorkflowCanceled, protocol.WorkflowTerminated, protocol.WorkflowTimedOut,
+	} {
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, `{}`)
+			scope := tally.NewTestScope("", nil)
+			b.Scope = scope
+			c := b.register("c1")
+			ref := b.running("1.1.0")
+			b.handOut(ref)
+			waiting, measuring := b.jobs(ref)[0], b.jobs(ref)[1]
+			run := b.start(measuring.Key, c, 1)
+			require.Equal(t, []string{"queue " + project}, b.reconciled(), "what was handed out just now is being started")
+			b.older()
+			for _, id := range []string{requestID(ref), jobID(waiting.Key), jobID(measuring.Key)} {
+				b.workflows.is(id, status)
+			}
+			b.workflows.is(bench.QueueWorkflowID(project), protocol.WorkflowRunning)
+			b.execute(`delete from workflow_repair`)
+			require.ElementsMatch(t, []string{
+				"restart " + requestID(ref),
+				fmt.Sprintf("restart %s for %s, 0 runs, 3 attempts left", jobID(waiting.Key), ref.ID),
+				fmt.Sprintf("restart %s for %s, 1 runs, 3 attempts left", jobID(measuring.Key), ref.ID),
+			}, b.reconciled())
+
+			// The run that may still go on is closed; what it uploads late counts.
+			ended, err := b.store.Run(t.Context(), run)
+			require.NoError(t, err)
+			require.Equal(t, bench.RunLost, ended.Outcome)
+			require.Contains(t, ended.Message, string(status))
+			b.measureAs(run, measuring)
+			require.Equal(t, len(measuring.TestCases), b.job(measuring.Key).Done)
+
+			repairs, err := b.store.Repairs(t.Context(), requestID(ref), time.Hour)
+			require.NoError(t, err)
+			require.Len(t, repairs, 1)
+			require.Equal(t, string(status), repairs[0].Found)
+			counter := scope.Snapshot().Counters()["reconcile_repairs_total+found="+string(status)+",workflow=job"]
+			require.NotNil(t, counter)
+			require.EqualValues(t, 2, counter.Value())
+			require.Empty(t, b.reconciled())
+		})
+	}
+}
+
+// measureAs stores results of a run that began before.
+func (b *bundle) measureAs(run bench.RunID, job store.Job) {
+	b.t.Helper()
+	var results []store.TestCaseResult
+	for _, tc := range job.TestCases {
+		results = append(results, store.TestCaseResult{TestCase: tc, Collections: []store.Collection{
+			{Iteration: 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Values: map[bench.Metric]float64{bench.WallTime: 1}},
+		}})
+	}
+	_, err := b.store.StoreBlock(b.t.Context(), run, results, nil)
+	require.NoError(b.t, err)
+}
+
+// A job whose results are all there lacks only its end: nothing is dispatched.
+func TestAJobThatLacksOnlyItsEndIsEnded(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	c := b.register("c1")
+	ref := b.running("1.1.0")
+	b.handOut(ref)
+	job := b.jobs(ref)[0]
+	b.measureAs(b.start(job.Key, c, 1), job)
+	b.older()
+	for _, id := range []string{requestID(ref), jobID(b.jobs(ref)[1].Key), bench.QueueWorkflowID(project)} {
+		b.workflows.is(id, protocol.WorkflowRunning)
+	}
+	require.Equal(t, []string{fmt.Sprintf("ended %s/%s %s success", project, ref.ID, job.Key)}, b.reconciled())
+	require.Equal(t, bench.JobSuccess, b.job(job.Key).Status)
+}
+
+// A job that used up its attempts before its workflow was lost is not tried
+// again.
+func TestAJobWithoutAttemptsLeftIsEnded(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{"max_job_fails": 1}`)
+	c := b.register("c1")
+	ref := b.running("1.1.0")
+	b.handOut(ref)
+	job := b.jobs(ref)[0]
+	require.NoError(t, b.store.FinishRun(t.Context(), b.start(job.Key, c, 1), store.RunEnd{Outcome: bench.RunFailure, Message: "exit 1"}))
+	b.older()
+	for _, id := range []string{requestID(ref), jobID(b.jobs(ref)[1].Key), bench.QueueWorkflowID(project)} {
+		b.workflows.is(id, protocol.WorkflowRunning)
+	}
+	require.Equal(t, []string{fmt.Sprintf("ended %s/%s %s failure", project, ref.ID, job.Key)}, b.reconciled())
+	require.Contains(t, b.job(job.Key).Message, "it failed 1 times")
+}
+
+// A job for which nobody waits any more holds no place in its task queue.
+func TestAJobThatNobodyWaitsForIsTakenBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	c := b.register("c1")
+	ref := b.running("1.1.0")
+	b.handOut(ref)
+	job := b.jobs(ref)[0]
+	run := b.start(job.Key, c, 1)
+	require.NoError(t, b.store.CompleteRequest(t.Context(), ref.ID, bench.Failure, "", nil, ""))
+	b.older()
+	require.Empty(t, b.reconciled())
+	require.Equal(t, bench.JobQueued, b.job(job.Key).Status)
+	require.Empty(t, b.job(job.Key).HandedOutTo)
+	ended, err := b.store.Run(t.Context(), run)
+	require.NoError(t, err)
+	require.Equal(t, bench.RunLost, ended.Outcome)
+}
+
+// A workflow that ends by its own error each time is not started in a circle.
+func TestAWorkflowThatFailsAgainIsStartedLater(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	ref := b.create(bench.Release, "1.1.0", 1)
+	b.workflows.is(bench.QueueWorkflowID(project), protocol.WorkflowRunning)
+	b.older()
+	restart := []string{"restart " + requestID(ref)}
+	fails := func() { b.workflows.is(requestID(ref), protocol.WorkflowFailed) }
+	passes := func(span string) { b.execute(`update workflow_repair set at = at - $1::interval`, span) }
+	fails()
+	require.Equal(t, restart, b.reconciled(), "at once, the first time")
+	fails()
+	require.Empty(t, b.reconciled())
+	passes("31 seconds")
+	require.Equal(t, restart, b.reconciled())
+	fails()
+	passes("31 seconds")
+	require.Empty(t, b.reconciled(), "a minute, the second time")
+	passes("31 seconds")
+	require.Equal(t, restart, b.reconciled())
+
+	// Somebody who terminates it is not punished for that.
+	b.workflows.is(requestID(ref), protocol.WorkflowTerminated)
+	require.Equal(t, restart, b.reconciled())
+}
+
+// Workflows whose rows have ended, or were lost with a restored backup, end too.
+func TestWorkflowsWithoutAnOpenRowAreCancelled(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	b.register("c1")
+	ref := b.running("1.1.0")
+	b.handOut(ref)
+	jobs := b.jobs(ref)
+	unknown := protocol.RequestRef{Project: project, ID: "raaaaaaaaaa"}
+	for _, id := range []string{requestID(ref), jobID(jobs[0].Key), requestID(unknown), jobID("aaaaaaaaaaaaaaaa"), bench.QueueWorkflowID("other"), "somebody's own"} {
+		b.workflows.is(id, protocol.WorkflowRunning)
+	}
+	_, err := b.store.CancelRequest(t.Context(), ref.ID, "ada", "")
+	require.NoError(t, err)
+	lost := []string{"cancel " + requestID(unknown), "cancel " + project + "/aaaaaaaaaaaaaaaa"}
+	require.ElementsMatch(t, lost, b.reconciled(), "what ended just now ends by itself")
+	b.older()
+	require.ElementsMatch(t, append(lost, "cancel "+requestID(ref), "cancel "+project+"/"+string(jobs[0].Key)), b.reconciled())
+
+	_, err = b.LoadRequest(t.Context(), unknown)
+	require.ErrorContains(t, err, "reading request raaaaaaaaaa: not found; rows are written before workflows start, so the record was restored from an older backup")
+	_, err = b.RecordJobEnd(t.Context(), protocol.JobEndInput{Project: project, Key: "aaaaaaaaaaaaaaaa", TaskQueue: pool.TaskQueue()})
+	require.ErrorContains(t, err, "aaaaaaaaaaaaaaaa: not found; rows are written before workflows start")
+}
+
+// A build has no test cases; that none is missing does not mean that it is done.
+func TestABuildWithoutAWorkflowIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	b, _, c := setupBuilds(t)
+	ref := b.admitted("1.1.0")
+	builds := b.build(ref)
+	require.Len(t, builds, 1)
+	b.start(builds[0].Key, c, 1)
+	b.older()
+	b.workflows.is(requestID(ref), protocol.WorkflowRunning)
+	b.workflows.is(bench.QueueWorkflowID(project), protocol.WorkflowRunning)
+	require.Equal(t, []string{fmt.Sprintf("restart %s for %s, 1 runs, 3 attempts left", jobID(builds[0].Key), ref.ID)}, b.reconciled())
+	require.True(t, b.job(builds[0].Key).Status.Open())
+}

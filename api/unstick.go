@@ -1,0 +1,135 @@
+package api
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/unstick"
+)
+
+// Repairer looks into workflows and mends them.
+type Repairer interface {
+	Explain(ctx context.Context, workflowID string) (protocol.WorkflowState, error)
+	RestartRequest(ctx context.Context, project string, id bench.RequestID) error
+	QueueChanged(ctx context.Context, project string) error
+	ResetToStart(ctx context.Context, workflowID, reason string) error
+	TriggerReconcile(ctx context.Context) error
+}
+
+type unstickRequest struct {
+	Request string `path:"request" doc:"ID of the request, or project:tag for one of an artifact." example:"go:1.26.0"`
+	Body    apiclient.Unstick
+}
+
+// maxExplained bounds how many of a request's jobs are looked into.
+const maxExplained = 100
+
+func (s *server) unstickRequest(ctx context.Context, in *unstickRequest) (*body[apiclient.Unstuck], error) {
+	r, err := s.request(ctx, in.Request)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.caseOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	out := apiclient.Unstuck{Request: requestOf(r), Findings: []apiclient.Finding{}}
+	done := make(map[string]error) // repairs, by what they are and what they mend
+	for _, f := range unstick.Find(c) {
+		found := apiclient.Finding{Subject: f.Subject, What: f.What, Stuck: f.Stuck, Remedy: f.Remedy, Repair: string(f.Repair)}
+		if !f.Since.IsZero() {
+			found.Since = &f.Since
+		}
+		if f.Repair != "" && !in.Body.DryRun && (f.Repair != unstick.Reset || in.Body.Force) {
+			key := string(f.Repair)
+			if f.Repair == unstick.Reset {
+				key += f.Subject
+			}
+			failed, before := done[key]
+			if !before {
+				failed = s.repair(ctx, r, f)
+				done[key] = failed
+			}
+			found.Repaired = failed == nil
+			if failed != nil {
+				found.RepairError = failed.Error()
+			}
+		}
+		out.Findings = append(out.Findings, found)
+	}
+	return answer(out, nil)
+}
+
+func (s *server) repair(ctx context.Context, r store.Request, f unstick.Finding) error {
+	s.Log.InfoContext(ctx, "unstick", "project", r.Project, "request", r.ID, "subject", f.Subject, "found", f.What, "repair", f.Repair, "by", caller(ctx).Owner)
+	switch f.Repair {
+	case unstick.RestartRequest:
+		return s.Repairs.RestartRequest(ctx, r.Project, r.ID)
+	case unstick.StartQueue:
+		return s.Repairs.QueueChanged(ctx, r.Project)
+	case unstick.Reset:
+		return s.Repairs.ResetToStart(ctx, f.Subject, "unstick, asked for by "+caller(ctx).Owner)
+	case unstick.Reconcile:
+		return s.Repairs.TriggerReconcile(ctx)
+	}
+	return fmt.Errorf("there is no repair %s", f.Repair)
+}
+
+// caseOf asks the record and Temporal for all that is known of a request.
+func (s *server) caseOf(ctx context.Context, r store.Request) (unstick.Case, error) {
+	c := unstick.Case{
+		Project: r.Project, ID: r.ID, Type: r.Type, Status: r.Status, Outcome: r.Outcome, Message: r.Message, Created: r.CreatedAt,
+		WaitsFor: r.WaitsFor, Collectors: make(map[string][]unstick.Collector),
+	}
+	var err error
+	if c.WaitsFor != "" {
+		if c.ParentRun, err = s.Store.ParentDone(ctx, r.ID); err != nil {
+			return c, err
+		}
+	}
+	jobs, err := s.Store.RequestJobs(ctx, r.ID)
+	if err != nil {
+		return c, err
+	}
+	for _, j := range jobs {
+		if !j.Status.Open() || len(c.Jobs) == maxExplained {
+			continue
+		}
+		job := unstick.Job{Key: j.Key, Status: j.Status, TaskQueue: j.TaskQueue, Created: j.CreatedAt}
+		if j.Status != bench.JobQueued {
+			if job.Workflow, err = s.Repairs.Explain(ctx, bench.JobWorkflowID(j.Project, j.Key)); err != nil {
+				return c, temporalAway(err)
+			}
+		}
+		c.Jobs = append(c.Jobs, job)
+	}
+	if r.Status == bench.Completed && len(c.Jobs) == 0 {
+		return c, nil
+	}
+	if c.Workflow, err = s.Repairs.Explain(ctx, bench.RequestWorkflowID(r.Project, r.ID)); err != nil {
+		return c, temporalAway(err)
+	}
+	if r.Type.Tracked() {
+		if c.Queue, err = s.Repairs.Explain(ctx, bench.QueueWorkflowID(r.Project)); err != nil {
+			return c, temporalAway(err)
+		}
+	}
+	collectors, err := s.Store.Collectors(ctx)
+	if err != nil {
+		return c, err
+	}
+	now := s.Now()
+	for _, one := range collectors {
+		queue := bench.Pool{Target: one.Target, SizeClass: one.SizeClass, Name: one.Pool}.TaskQueue()
+		c.Collectors[queue] = append(c.Collectors[queue], unstick.Collector{Name: one.Name, State: one.State(now, s.OfflineAfter)})
+	}
+	return c, nil
+}
+
+func temporalAway(err error) error {
+	return problemf(503, "temporal-away", "Temporal cannot be asked: %v; is it running, and TEMPORAL_ADDRESS right?", err)
+}

@@ -1,0 +1,104 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+)
+
+func (w *workflows) Explain(_ context.Context, id string) (protocol.WorkflowState, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	state, ok := w.states[id]
+	if !ok {
+		state.Status = protocol.WorkflowMissing
+	}
+	state.ID = id
+	return state, w.err
+}
+
+func (w *workflows) repair(what string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.repairs = append(w.repairs, what)
+	return w.repairErr
+}
+
+func (w *workflows) RestartRequest(_ context.Context, project string, id bench.RequestID) error {
+	return w.repair("restart " + bench.RequestWorkflowID(project, id))
+}
+
+func (w *workflows) QueueChanged(_ context.Context, project string) error {
+	return w.repair("start " + bench.QueueWorkflowID(project))
+}
+
+func (w *workflows) ResetToStart(_ context.Context, id, _ string) error {
+	return w.repair("reset " + id)
+}
+func (w *workflows) TriggerReconcile(context.Context) error { return w.repair("trigger") }
+
+// taken are the repairs since it was last asked.
+func (w *workflows) taken() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.repairs
+	w.repairs = nil
+	return out
+}
+
+func TestUnstickFindsWhatIsMissingAndMendsIt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	b.register(t, "c1")
+	r, err := b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Project: "go", Type: bench.Release, Tag: "1.26.0"})
+	require.NoError(t, err)
+	request, queue := bench.RequestWorkflowID("go", r.ID), bench.QueueWorkflowID("go")
+
+	_, err = b.reader.UnstickRequest(t.Context(), string(r.ID), apiclient.Unstick{})
+	require.Error(t, err, "who only reads mends nothing")
+
+	looked, err := b.writer.UnstickRequest(t.Context(), "go:1.26.0", apiclient.Unstick{DryRun: true})
+	require.NoError(t, err)
+	require.Empty(t, b.workflows.taken())
+	require.Equal(t, r.ID, looked.Request.ID)
+	require.Len(t, looked.Findings, 3)
+	require.Equal(t, request, looked.Findings[0].Subject)
+	require.True(t, looked.Findings[0].Stuck)
+	require.False(t, looked.Findings[0].Repaired)
+	require.Equal(t, "restart-request", looked.Findings[0].Repair)
+	require.Equal(t, "start-queue", looked.Findings[1].Repair)
+	require.False(t, looked.Findings[2].Stuck)
+	require.Contains(t, looked.Findings[2].What, "it waits for its turn")
+
+	mended, err := b.writer.UnstickRequest(t.Context(), string(r.ID), apiclient.Unstick{})
+	require.NoError(t, err)
+	require.True(t, mended.Findings[0].Repaired)
+	require.Equal(t, []string{"restart " + request, "start " + queue}, b.workflows.taken())
+
+	// A workflow that cannot decide is reset only by who wants it.
+	b.workflows.states = map[string]protocol.WorkflowState{
+		request: {Status: protocol.WorkflowRunning, TaskAttempt: 7, TaskFailure: "nondeterminism"},
+		queue:   {Status: protocol.WorkflowRunning},
+	}
+	kept, err := b.writer.UnstickRequest(t.Context(), string(r.ID), apiclient.Unstick{})
+	require.NoError(t, err)
+	require.False(t, kept.Findings[0].Repaired)
+	require.Contains(t, kept.Findings[0].What, "attempt 7: nondeterminism")
+	require.Empty(t, b.workflows.taken())
+	b.workflows.repairErr = errors.New("no such event")
+	forced, err := b.writer.UnstickRequest(t.Context(), string(r.ID), apiclient.Unstick{Force: true})
+	require.NoError(t, err)
+	require.Equal(t, "no such event", forced.Findings[0].RepairError)
+	require.Equal(t, []string{"reset " + request}, b.workflows.taken())
+
+	b.workflows.err = errors.New("connection refused")
+	_, err = b.writer.UnstickRequest(t.Context(), string(r.ID), apiclient.Unstick{})
+	require.ErrorContains(t, err, "Temporal cannot be asked: connection refused")
+}

@@ -1,0 +1,199 @@
+package e2e_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/failpoint"
+	"github.com/benchloom/benchloom/internal/up"
+)
+
+// Temporal's database is deleted while several requests are under way: under the
+// running service, and while it is stopped. They resume from the record, and
+// nothing that is stored is measured again.
+func TestLosingTemporalsDatabase(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		lose func(t *testing.T, s *stack)
+	}{
+		{"under the running service", func(t *testing.T, s *stack) {
+			t.Helper()
+			s.deleteTemporal(t)
+			s.kill(t, "temporal")
+		}},
+		{"while it is stopped", func(t *testing.T, s *stack) {
+			t.Helper()
+			s.stop(t)
+			s.deleteTemporal(t)
+			s.start(t)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := startStack(t, "--collectors", "2x1", "--share-cores")
+			shell := newShellSuite(t, 4)
+			s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{Queue: bench.QueuePolicy{MaxInProgress: 2}})
+			var ids []bench.RequestID
+			for _, tag := range []string{"1.0.0", "1.1.0", "1.2.0"} {
+				shell.artifact(t, tag, 100_000)
+				ids = append(ids, s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: tag}).ID)
+			}
+			// Some blocks are stored, others are under way, the last request waits.
+			require.Eventually(t, func() bool { return len(s.stored(t)) > 0 }, time.Minute, 5*time.Millisecond)
+			release := s.hold(t, failpoint.Measuring)
+			s.reached(t, failpoint.Measuring)
+			stored := s.stored(t)
+			before := shell.executions(t)
+			c.lose(t, s)
+			release()
+			ids = append(ids, s.submit(t, apiclient.NewRequest{Project: apiclient.AdHocProject, Type: bench.AdHoc, Command: &apiclient.Command{Argv: []string{"true"}}}).ID)
+			for _, id := range ids {
+				d := s.await(t, id, 3*time.Minute)
+				requireSuccess(t, d.Outcome, d)
+				require.Empty(t, d.Errors)
+			}
+			s.requireCollections(t, "shell", smallIterations)
+			after := shell.executions(t)
+			for _, test := range stored {
+				require.Equal(t, before[test], after[test], "%s was stored when Temporal's database was lost", test)
+			}
+			for test, n := range after {
+				require.LessOrEqual(t, n, 2*smallIterations, test)
+			}
+		})
+	}
+}
+
+// stored lists the tests of which a result is stored, as "benchmark tag".
+func (s *stack) stored(t *testing.T) []string {
+	t.Helper()
+	conn := s.database(t)
+	rows, err := conn.Query(t.Context(), `
+		select tc.benchmark || ' ' || a.tag from test_result r
+		join test_case tc on tc.id = r.test_case_id join artifact a on a.id = r.artifact_id where tc.benchmark like 'count-%'`)
+	require.NoError(t, err)
+	defer rows.Close()
+	var out []string
+	for rows.Next() {
+		var test string
+		require.NoError(t, rows.Scan(&test))
+		out = append(out, test)
+	}
+	require.NoError(t, rows.Err())
+	require.NoError(t, conn.Close(t.Context()))
+	return out
+}
+
+// deleteTemporal loses Temporal's database, as 'rm' does.
+func (s *stack) deleteTemporal(t *testing.T) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.dir, "temporal", "*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		require.NoError(t, os.RemoveAll(file))
+	}
+}
+
+// postgresProgram finds a program of Postgres as operators do.
+func postgresProgram(t *testing.T, name string) string {
+	t.Helper()
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
+	require.NoError(t, err)
+	require.NotEmpty(t, found, "no %s: install Postgres' client programs", name)
+	return found[len(found)-1]
+}
+
+// Postgres is restored from an older backup. What the backup has goes on and is
+// measured again where its results are gone; what it has not ends, and says so; it
+// can be asked for again.
+func TestRestoringAnOlderBackupOfTheRecord(t *testing.T) {
+	t.Parallel()
+	s := startStack(t)
+	shell := newShellSuite(t, 1)
+	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{})
+	submit := func(tag string) bench.RequestID {
+		shell.artifact(t, tag, 1000)
+		return s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: tag}).ID
+	}
+	database := func() string { return s.up.Addresses[up.AddressDatabase] }
+	dump := filepath.Join(t.TempDir(), "benchloom.sql")
+
+	kept := submit("1.0.0")
+	requireSuccess(t, s.await(t, kept, ended).Outcome, kept)
+	release := s.hold(t, failpoint.Measuring)
+	running, waiting := submit("1.1.0"), submit("1.2.0")
+	s.reached(t, failpoint.Measuring)
+	text, err := exec.Command(postgresProgram(t, "pg_dump"), "--clean", "--if-exists", "--file", dump, database()).CombinedOutput()
+	require.NoError(t, err, string(text))
+
+	// The backup knows nothing of what happens from here on.
+	release()
+	for _, id := range []bench.RequestID{running, waiting, submit("1.3.0")} {
+		requireSuccess(t, s.await(t, id, ended).Outcome, id)
+	}
+	release = s.hold(t, failpoint.Measuring)
+	lost := submit("1.4.0")
+	s.reached(t, failpoint.Measuring)
+	lostJob := s.firstJob(t, lost)
+
+	text, err = exec.Command(postgresProgram(t, "psql"), "--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", "--single-transaction", "--file", dump, database()).CombinedOutput()
+	require.NoError(t, err, string(text))
+	s.stop(t)
+	release()
+	s.start(t)
+
+	c := s.temporal(t)
+	for _, id := range []bench.RequestID{kept, running, waiting} {
+		s.awaitReconciled(t, c, id)
+	}
+	require.Equal(t, smallIterations, shell.executions(t)["count-1 1.0.0"], "its results were in the backup")
+
+	for _, id := range []string{bench.RequestWorkflowID("shell", lost), bench.JobWorkflowID("shell", lostJob)} {
+		require.Eventually(t, func() bool { return ends(t, c, id) }, 2*time.Minute, 50*time.Millisecond, "%s still runs", id)
+		require.ErrorContains(t, failureOf(t, c, id), "the record was restored from an older backup", id)
+	}
+	_, err = s.api.Request(t.Context(), string(lost))
+	require.ErrorContains(t, err, "there is no request")
+	// Its jobs' workflows have ended before; they start again all the same.
+	for _, tag := range []string{"1.3.0", "1.4.0"} {
+		s.awaitReconciled(t, c, submit(tag))
+	}
+	s.requireCollections(t, "shell", smallIterations)
+}
+
+// awaitReconciled waits for a request's success and does not wait for the Schedule:
+// what was handed out counts as handed out long ago, and passes run all the time.
+func (s *stack) awaitReconciled(t *testing.T, c client.Client, id bench.RequestID) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		d, err := s.api.Request(t.Context(), string(id))
+		if err == nil && d.Status == bench.Completed {
+			requireSuccess(t, d.Outcome, d)
+			return true
+		}
+		s.ripen(t)
+		triggerReconcile(t, c)
+		return false
+	}, 3*time.Minute, 500*time.Millisecond, "request %s has not ended", id)
+}
+
+// failureOf is the error that a workflow ended with.
+func failureOf(t *testing.T, c client.Client, workflowID string) error {
+	t.Helper()
+	err := c.GetWorkflow(t.Context(), workflowID, "").Get(t.Context(), nil)
+	require.Error(t, err)
+	return err
+}

@@ -1,0 +1,244 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+)
+
+// RestartRequest starts the workflow of a request whose row is open although its
+// workflow has ended or was lost. One that runs is left alone.
+func (s *Starter) RestartRequest(ctx context.Context, project string, id bench.RequestID) error {
+	options := requestOptions(project, id)
+	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
+	options.WorkflowExecutionErrorWhenAlreadyStarted = false
+	if _, err := s.client.ExecuteWorkflow(ctx, options, protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: id}); err != nil {
+		return fmt.Errorf("starting the workflow of request %s again: %w", id, err)
+	}
+	return nil
+}
+
+// RestartJob starts the workflow of a job whose row is open although its workflow
+// has ended or was lost. One that runs is left alone. It is no child of a request:
+// the record tells those who wait.
+func (s *Starter) RestartJob(ctx context.Context, in protocol.JobInput) error {
+	_, err := s.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID:                       bench.JobWorkflowID(in.Project, in.Key),
+		TaskQueue:                protocol.OrchestratorTaskQueue,
+		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		StaticSummary:            in.Summary,
+		StaticDetails:            "started again: the record had it open and no workflow ran; waits for an orchestrator to take it up",
+		TypedSearchAttributes:    temporal.NewSearchAttributes(protocol.JobAttributes(in)...),
+	}, protocol.JobWorkflow, in)
+	if err != nil {
+		return fmt.Errorf("starting the workflow of job %s again: %w", in.Key, err)
+	}
+	return nil
+}
+
+// CancelRequestWorkflow cancels a request's workflow and nothing else: its row
+// has ended, or is gone.
+func (s *Starter) CancelRequestWorkflow(ctx context.Context, project string, id bench.RequestID) error {
+	return s.cancel(ctx, bench.RequestWorkflowID(project, id))
+}
+
+// runningQuery lists what the record can be compared with.
+const runningQuery = `ExecutionStatus = "Running" AND WorkflowType IN ("` + protocol.RequestWorkflow + `", "` + protocol.JobWorkflow + `", "` + protocol.QueueWorkflow + `")`
+
+// listPage is how many workflows one call lists; Temporal gives at most 1000.
+const listPage = 1000
+
+// Running lists the IDs of the Request, Job and Queue workflows that run, as far
+// as Temporal's lists know: what started or ended just now may be missing or
+// there still. Ask [Starter.Look] before acting on it.
+func (s *Starter) Running(ctx context.Context) ([]string, error) {
+	var ids []string
+	var page []byte
+	for {
+		list, err := s.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: runningQuery, PageSize: listPage, NextPageToken: page})
+		if err != nil {
+			return nil, fmt.Errorf("listing the workflows that run: %w", err)
+		}
+		for _, e := range list.GetExecutions() {
+			ids = append(ids, e.GetExecution().GetWorkflowId())
+		}
+		if page = list.GetNextPageToken(); len(page) == 0 {
+			return ids, nil
+		}
+	}
+}
+
+// Look tells what became of the newest run of a workflow, and what it is busy
+// with.
+func (s *Starter) Look(ctx context.Context, workflowID string) (protocol.WorkflowState, error) {
+	state := protocol.WorkflowState{ID: workflowID, Status: protocol.WorkflowMissing}
+	d, err := s.client.DescribeWorkflowExecution(ctx, workflowID, "")
+	if gone(err) {
+		return state, nil
+	}
+	if err != nil {
+		return state, fmt.Errorf("describing %s: %w", workflowID, err)
+	}
+	info := d.GetWorkflowExecutionInfo()
+	state.Run, state.Status = info.GetExecution().GetRunId(), statusOf(info.GetStatus())
+	if at := info.GetStartTime(); at != nil {
+		state.Started = at.AsTime()
+	}
+	if at := info.GetCloseTime(); at != nil {
+		state.Closed = at.AsTime()
+	}
+	state.TaskAttempt = int(d.GetPendingWorkflowTask().GetAttempt())
+	for _, a := range d.GetPendingActivities() {
+		state.Activities = append(state.Activities, pendingActivity(a))
+	}
+	return state, nil
+}
+
+// Explain is [Starter.Look] with the reasons that only the history knows: how the
+// workflow task that is tried again failed, and why a closed workflow ended.
+func (s *Starter) Explain(ctx context.Context, workflowID string) (protocol.WorkflowState, error) {
+	state, err := s.Look(ctx, workflowID)
+	if err != nil || state.Status == protocol.WorkflowMissing || (state.Status.Alive() && state.TaskAttempt <= 1) {
+		return state, err
+	}
+	last, err := s.client.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
+		Namespace: s.namespace, Execution: execution(workflowID, state.Run), MaximumPageSize: 50,
+	})
+	if gone(err) {
+		return state, nil
+	}
+	if err != nil {
+		return state, fmt.Errorf("reading the end of the history of %s: %w", workflowID, err)
+	}
+	events := last.GetHistory().GetEvents()
+	if !state.Status.Alive() && len(events) > 0 {
+		state.Ended = ended(events[0])
+	}
+	for _, e := range events {
+		if failed := e.GetWorkflowTaskFailedEventAttributes(); failed != nil && state.Status.Alive() {
+			state.TaskFailure = failed.GetCause().String() + ": " + failed.GetFailure().GetMessage()
+			break
+		}
+	}
+	return state, nil
+}
+
+// ErrNothingToReset: the workflow has not completed a workflow task yet, so there
+// is nothing to go back to.
+var ErrNothingToReset = errors.New("the workflow has not decided anything yet, there is nothing to go back to; terminate it, it is started again within a minute")
+
+// ResetToStart sets a workflow back to its first decision. Workflows carry
+// nothing that the record does not hold, so its beginning is the one point from
+// which all of them go on, whatever of their history cannot be replayed.
+func (s *Starter) ResetToStart(ctx context.Context, workflowID, reason string) error {
+	state, err := s.Look(ctx, workflowID)
+	if err != nil {
+		return err
+	}
+	events := s.client.GetWorkflowHistory(ctx, workflowID, state.Run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			return fmt.Errorf("reading the history of %s: %w", workflowID, err)
+		}
+		// A task that failed is as good a point as one that was completed.
+		if e.GetEventType() != enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED && e.GetEventType() != enumspb.EVENT_TYPE_WORKFLOW_TASK_FAILED {
+			continue
+		}
+		_, err = s.client.ResetWorkflowExecution(ctx, &workflowservice.ResetWorkflowExecutionRequest{
+			Namespace: s.namespace, WorkflowExecution: execution(workflowID, state.Run), Reason: reason,
+			WorkflowTaskFinishEventId: e.GetEventId(), RequestId: workflowID + "@" + state.Run,
+		})
+		if err != nil {
+			return fmt.Errorf("resetting %s: %w", workflowID, err)
+		}
+		return nil
+	}
+	return ErrNothingToReset
+}
+
+func execution(workflowID, run string) *commonpb.WorkflowExecution {
+	return &commonpb.WorkflowExecution{WorkflowId: workflowID, RunId: run}
+}
+
+func statusOf(s enumspb.WorkflowExecutionStatus) protocol.WorkflowStatus {
+	switch s {
+	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+		return protocol.WorkflowCompleted
+	case enumspb.WORKFLOW_EXECUTION_STATUS_FAILED:
+		return protocol.WorkflowFailed
+	case enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
+		return protocol.WorkflowCanceled
+	case enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED:
+		return protocol.WorkflowTerminated
+	case enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
+		return protocol.WorkflowTimedOut
+	case enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED:
+		return protocol.WorkflowPaused
+	}
+	return protocol.WorkflowRunning // also one that is just continued as new
+}
+
+func pendingActivity(a *workflowpb.PendingActivityInfo) protocol.PendingActivity {
+	out := protocol.PendingActivity{
+		Name: a.GetActivityType().GetName(), Attempt: int(a.GetAttempt()), Failure: words(a.GetLastFailure()),
+		Started: a.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED,
+	}
+	since := a.GetScheduledTime()
+	if out.Started {
+		since = a.GetLastStartedTime()
+	}
+	if since != nil {
+		out.Since = since.AsTime()
+	}
+	return out
+}
+
+// words are a failure's and those of what caused it.
+func words(f *failurepb.Failure) string {
+	if f == nil {
+		return ""
+	}
+	if cause := words(f.GetCause()); cause != "" {
+		return f.GetMessage() + ": " + cause
+	}
+	return f.GetMessage()
+}
+
+// ended says how a workflow ended, from its last event.
+func ended(e *historypb.HistoryEvent) string {
+	if a := e.GetWorkflowExecutionTerminatedEventAttributes(); a != nil {
+		return "terminated by " + a.GetIdentity() + reasonText(a.GetReason())
+	}
+	if a := e.GetWorkflowExecutionFailedEventAttributes(); a != nil {
+		return words(a.GetFailure())
+	}
+	return ""
+}
+
+func reasonText(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+// gone tells that a workflow has ended or never was: there is nobody to tell.
+func gone(err error) bool {
+	var notFound *serviceerror.NotFound
+	return errors.As(err, &notFound)
+}

@@ -1,0 +1,183 @@
+package starter_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/devstack"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/up"
+	"github.com/benchloom/benchloom/starter"
+)
+
+const (
+	namespace = "bench"
+	project   = "go"
+)
+
+// temporal starts the embedded Temporal for one test.
+func temporal(t *testing.T) client.Client {
+	t.Helper()
+	program := os.Getenv("BENCHLOOM_TEMPORAL_DEV")
+	if program == "" {
+		program = filepath.Join("..", "bin", "temporal-dev")
+	}
+	require.FileExists(t, program, "run make bin/temporal-dev")
+	state, err := devstack.OpenState(filepath.Join(t.TempDir(), "state"))
+	require.NoError(t, err)
+	server, err := devstack.NewTemporal(state, devstack.TemporalConfig{Program: program, Namespace: up.Namespace(namespace)})
+	require.NoError(t, err)
+	discard := slog.New(slog.DiscardHandler)
+	supervisor, err := devstack.NewSupervisor(devstack.Config{State: state, Logger: discard}, server.Process())
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- supervisor.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-ended)
+		require.NoError(t, state.Close())
+	})
+	select {
+	case <-supervisor.Ready():
+	case <-time.After(time.Minute):
+		require.Fail(t, "Temporal is not ready")
+	}
+	c, err := client.DialContext(t.Context(), client.Options{HostPort: server.Address(), Namespace: namespace, Logger: sdklog.NewStructuredLogger(discard)})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// orchestrator is a worker whose workflows wait for a signal, and cannot decide
+// while they are broken.
+func orchestrator(t *testing.T, c client.Client, broken *atomic.Bool) {
+	t.Helper()
+	w := worker.New(c, protocol.OrchestratorTaskQueue, worker.Options{})
+	waits := func(ctx workflow.Context) error {
+		if err := workflow.Sleep(ctx, time.Millisecond); err != nil {
+			return err
+		}
+		if broken.Load() {
+			panic("not what it was")
+		}
+		workflow.GetSignalChannel(ctx, protocol.SignalAdmitted).Receive(ctx, nil)
+		return ctx.Err()
+	}
+	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, _ protocol.RequestInput) error { return waits(ctx) }, workflow.RegisterOptions{Name: protocol.RequestWorkflow})
+	w.RegisterWorkflowWithOptions(func(ctx workflow.Context, _ protocol.JobInput) error { return waits(ctx) }, workflow.RegisterOptions{Name: protocol.JobWorkflow})
+	require.NoError(t, w.Start())
+	t.Cleanup(w.Stop)
+}
+
+const bound = time.Minute
+
+func TestAWorkflowThatEndedIsStartedAgainAndOneThatRunsIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	c := temporal(t)
+	s := starter.New(c, namespace)
+	orchestrator(t, c, new(atomic.Bool))
+	request := bench.RequestID("raaaaaaaaaa")
+	job := protocol.JobInput{Project: project, Key: "aaaaaaaaaaaaaaaa", Request: request, User: "ada", Target: "x86_64-unknown-linux-gnu", Summary: "a job"}
+	for id, restart := range map[string]func() error{
+		bench.RequestWorkflowID(project, request): func() error { return s.RestartRequest(t.Context(), project, request) },
+		bench.JobWorkflowID(project, job.Key):     func() error { return s.RestartJob(t.Context(), job) },
+	} {
+		look := func() protocol.WorkflowState {
+			t.Helper()
+			state, err := s.Explain(t.Context(), id)
+			require.NoError(t, err)
+			require.Equal(t, id, state.ID)
+			return state
+		}
+		require.Equal(t, protocol.WorkflowMissing, look().Status)
+		require.NoError(t, restart())
+		first := look()
+		require.Equal(t, protocol.WorkflowRunning, first.Status)
+		require.NoError(t, restart())
+		require.Equal(t, first.Run, look().Run)
+		require.Eventually(t, func() bool {
+			running, err := s.Running(t.Context())
+			return err == nil && len(running) == 1 && running[0] == id
+		}, bound, 20*time.Millisecond)
+
+		require.NoError(t, c.TerminateWorkflow(t.Context(), id, "", "a mistake"))
+		terminated := look()
+		require.Equal(t, protocol.WorkflowTerminated, terminated.Status)
+		require.Contains(t, terminated.Ended, "a mistake")
+		require.NoError(t, restart())
+		second := look()
+		require.Equal(t, protocol.WorkflowRunning, second.Status)
+		require.NotEqual(t, first.Run, second.Run)
+		require.NoError(t, c.SignalWorkflow(t.Context(), id, "", protocol.SignalAdmitted, nil))
+		require.Eventually(t, func() bool { return look().Status == protocol.WorkflowCompleted }, bound, 20*time.Millisecond)
+		require.Eventually(t, func() bool {
+			running, err := s.Running(t.Context())
+			return err == nil && len(running) == 0
+		}, bound, 20*time.Millisecond)
+	}
+}
+
+func TestAWorkflowThatCannotDecideIsResetToItsBeginning(t *testing.T) {
+	t.Parallel()
+	c := temporal(t)
+	s := starter.New(c, namespace)
+	var broken atomic.Bool
+	broken.Store(true)
+	orchestrator(t, c, &broken)
+	request := bench.RequestID("raaaaaaaaaa")
+	id := bench.RequestWorkflowID(project, request)
+	require.NoError(t, s.StartRequest(t.Context(), project, request))
+	var state protocol.WorkflowState
+	require.Eventually(t, func() bool {
+		var err error
+		state, err = s.Explain(t.Context(), id)
+		require.NoError(t, err)
+		return state.TaskAttempt > 1
+	}, bound, 50*time.Millisecond)
+	require.Contains(t, state.TaskFailure, "not what it was")
+
+	broken.Store(false)
+	require.NoError(t, s.ResetToStart(t.Context(), id, "a test"))
+	require.NoError(t, c.SignalWorkflow(t.Context(), id, "", protocol.SignalAdmitted, nil))
+	require.Eventually(t, func() bool {
+		now, err := s.Explain(t.Context(), id)
+		require.NoError(t, err)
+		return now.Run != state.Run && now.Status == protocol.WorkflowCompleted
+	}, bound, 20*time.Millisecond)
+}
+
+// The Schedule may be asked for at any time: there is one.
+func TestTheReconciliationIsScheduledOnce(t *testing.T) {
+	t.Parallel()
+	c := temporal(t)
+	s := starter.New(c, namespace)
+	ensure := func() bool {
+		t.Helper()
+		made, err := s.EnsureReconcile(t.Context())
+		require.NoError(t, err)
+		return made
+	}
+	require.True(t, ensure())
+	require.False(t, ensure())
+	handle := c.ScheduleClient().GetHandle(t.Context(), protocol.ReconcileScheduleID)
+	d, err := handle.Describe(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 30*time.Second, d.Schedule.Spec.Intervals[0].Every)
+	require.NoError(t, handle.Delete(t.Context()))
+	require.Error(t, s.TriggerReconcile(t.Context()))
+	require.True(t, ensure())
+	require.NoError(t, s.TriggerReconcile(t.Context()))
+}
