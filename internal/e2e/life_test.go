@@ -279,3 +279,22 @@ func (l *life) storedTests(t *testing.T) []string {
 	require.NoError(t, rows.Err())
 	return out
 }
+
+// Temporal's database is lost in the middle of such a life. What is stored is not
+// measured again.
+func TestALifeWithoutTemporalsDatabase(t *testing.T) {
+	t.Parallel()
+	l := begin(t, 2, "--collectors", "2x1", "--share-cores")
+	l.halfway(t, 5)
+	stored := l.storedTests(t)
+	before := l.history.executions(t)
+	l.stop(t)
+	l.deleteTemporal(t)
+	l.start(t)
+	l.complete(t)
+	l.admissions(t)
+	after := l.history.executions(t)
+	for _, test := range stored {
+		require.Equal(t, before[test], after[test], "%s was stored when Temporal's database was lost", test)
+	}
+}
