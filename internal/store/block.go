@@ -123,8 +123,10 @@ func (b block) storeResults(ctx context.Context, results []TestCaseResult) error
 		from job_run n join job_queue j on j.id = n.job_id,
 			unnest($2::bigint[], $3::text[], $4::text[]) as t (test_case_id, status, message)
 		where n.id = $1
+			-- one that was found invalid does not come back
+			and not exists (select from test_result mine where mine.run_id = n.id and mine.test_case_id = t.test_case_id)
 		order by t.test_case_id -- so that two blocks never wait for each other
-		on conflict (artifact_id, test_case_id, size_class, hardware_id, co_located, generation) do nothing
+		on conflict (artifact_id, test_case_id, size_class, hardware_id, co_located, generation) where invalid_at is null do nothing
 		returning id, test_case_id`, b.run.ID, cases, statuses, messages)
 	if err != nil {
 		return err

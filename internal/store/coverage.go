@@ -80,7 +80,7 @@ func (s *Store) CoverageOf(ctx context.Context, project, tag string, place Place
 func (s *Store) ClassOf(ctx context.Context, project, tag string, target bench.Target) (bench.SizeClass, error) {
 	class, err := value[bench.SizeClass](ctx, s.pool, `
 		select r.size_class from test_result r join artifact a on a.id = r.artifact_id join test_case tc on tc.id = r.test_case_id
-		where a.project = $1 and a.tag = $2 and tc.target = $3 and r.status = 'ok'
+		where a.project = $1 and a.tag = $2 and tc.target = $3 and r.status = 'ok' and r.invalid_at is null
 		group by r.size_class order by count(*) desc, r.size_class desc limit 1`, project, tag, target)
 	if errors.Is(err, ErrNotFound) {
 		return 0, nil

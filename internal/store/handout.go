@@ -18,8 +18,17 @@ const liveWithin = 30 * time.Second
 // firstWaiter selects the request that has waited longest for job j.
 const firstWaiter = `
 	select w.request_id from request_job w join benchmark_request wr on wr.id = w.request_id
-	where w.job_id = j.id and ` + stillWaits + `
+	where w.job_id = j.id and ` + inItsTurn + `
 	order by wr.created_at, wr.id limit 1`
+
+// inItsTurn narrows [stillWaits] to requests whose turn has come: one that was
+// opened again has jobs before.
+const inItsTurn = `wr.status in ('in_progress', 'completed') and ` + stillWaits
+
+// activeWaiter selects the requests whose turn has come and that wait for job j.
+const activeWaiter = `
+	select from request_job w join benchmark_request wr on wr.id = w.request_id
+	where w.job_id = j.id and ` + inItsTurn
 
 // orphaned holds for a job j that was handed out to a request which ended before
 // its workflow was seen to run.
@@ -47,7 +56,8 @@ type handOutRow struct {
 // HandOut hands out waiting jobs of a task queue: of each queue (fairness key)
 // the oldest, until depth(live collectors) of its jobs are in Temporal. Jobs of
 // requests that ended are handed out again to another one that waits. Jobs that
-// no open request waits for stay.
+// no request waits for in its turn stay, and so do those of projects whose queue
+// is paused.
 func (s *Store) HandOut(ctx context.Context, taskQueue string, depth func(liveCollectors int) int) ([]HandOut, error) {
 	var out []HandOut
 	err := s.inTx(ctx, "handing out jobs of task queue "+taskQueue, func(tx pgx.Tx) error {
@@ -65,11 +75,11 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, depth func(liveCo
 				where task_queue = $1 and status in ('handed_out', 'in_progress') group by queue
 			), waiting as (
 				select j.id, j.queue, row_number() over (partition by j.queue order by j.request_created, j.id) as place
-				from job_queue j where j.task_queue = $1 and j.status = 'queued' and exists (`+openWaiter+`)
+				from job_queue j where j.task_queue = $1 and j.status = 'queued' and exists (`+activeWaiter+`) and `+unpaused+`
 			), chosen as (
 				select w.id from waiting w left join in_temporal t on t.queue = w.queue where w.place <= $2 - coalesce(t.jobs, 0)
 				union all
-				select j.id from job_queue j where j.task_queue = $1 and `+orphaned+` and exists (`+openWaiter+`)
+				select j.id from job_queue j where j.task_queue = $1 and `+orphaned+` and exists (`+activeWaiter+`) and `+unpaused+`
 			)
 			select id from job_queue where id in (select id from chosen) and status in ('queued', 'handed_out') order by id for update`,
 			taskQueue, depth(live))
@@ -79,7 +89,7 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, depth func(liveCo
 		rows, err := all[handOutRow](ctx, tx, `
 			with handed as (
 				update job_queue j set status = 'handed_out', handed_out_at = now(), handed_out_to = (`+firstWaiter+`)
-				where j.id = any($1) and (j.status = 'queued' or `+orphaned+`) and exists (`+openWaiter+`)
+				where j.id = any($1) and (j.status = 'queued' or `+orphaned+`) and exists (`+activeWaiter+`) and `+unpaused+`
 				returning j.*
 			)
 			select `+handOutColumns("j.handed_out_to")+` from handed j order by j.request_created, j.id`, jobs)
@@ -120,7 +130,8 @@ func (s *Store) HandedOutTo(ctx context.Context, request bench.RequestID) ([]Han
 func (s *Store) WaitingTaskQueues(ctx context.Context) ([]string, error) {
 	queues, err := column[string](ctx, s.pool, `
 		select distinct j.task_queue from job_queue j
-		where (j.status = 'queued' or `+orphaned+`) and exists (`+openWaiter+`) order by j.task_queue`)
+		where (j.status = 'queued' or `+orphaned+`) and exists (`+activeWaiter+`) and `+unpaused+`
+		order by j.task_queue`)
 	return queues, wrap("listing the task queues with waiting jobs", err)
 }
 

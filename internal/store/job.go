@@ -168,7 +168,7 @@ const lastingErrors = `
 // last run of each such job as a whole. Errors that a later run mended are left
 // out.
 func (s *Store) RequestErrors(ctx context.Context, id bench.RequestID) ([]RunError, error) {
-	jobs, err := column[int64](ctx, s.pool, `select job_id from request_job where request_id = $1`, id)
+	jobs, err := column[int64](ctx, s.pool, `select job_id from request_job where request_id = $1 and not superseded`, id)
 	if err != nil {
 		return nil, wrap("listing the errors of request "+string(id), err)
 	}

@@ -89,6 +89,9 @@ func admitNext(ctx context.Context, tx pgx.Tx, project string, maxInProgress int
 	if free <= 0 || next < 0 {
 		return "", nil
 	}
+	if paused, err := queuePaused(ctx, tx, project); err != nil || paused {
+		return "", err
+	}
 	id := decision.Next[next]
 	// One that was cancelled meanwhile stays cancelled: nothing is changed, and
 	// decide is asked again without it.
@@ -178,31 +181,40 @@ func (s *Store) CancelRequest(ctx context.Context, id bench.RequestID, who, why 
 			return nil
 		}
 		if r.Status != bench.Completed {
-			if err := cancelOpen(ctx, tx, id, cleanText(cancelMessage(who, why))); err != nil {
+			if err := endOpen(ctx, tx, id, bench.Cancelled, endMessage(bench.Cancelled, who, why)); err != nil {
 				return err
 			}
 		}
-		cancelled, err = all[bench.JobRef](ctx, tx, `
-			select j.project, j.key from request_job rj join job_queue j on j.id = rj.job_id
-			where rj.request_id = $1 and j.status = 'cancelled' and j.handed_out_at is not null
-			order by j.id`, id)
+		cancelled, err = cancelledJobs(ctx, tx, id)
 		return err
 	})
 	return cancelled, err
 }
 
-func cancelMessage(who, why string) string {
-	if why == "" {
-		return "cancelled by " + who
-	}
-	return "cancelled by " + who + ": " + why
+// cancelledJobs are the cancelled jobs of a request that were handed out.
+func cancelledJobs(ctx context.Context, tx pgx.Tx, id bench.RequestID) ([]bench.JobRef, error) {
+	return all[bench.JobRef](ctx, tx, `
+		select j.project, j.key from request_job rj join job_queue j on j.id = rj.job_id
+		where rj.request_id = $1 and j.status = 'cancelled' and j.handed_out_at is not null
+		order by j.id`, id)
 }
 
-func cancelOpen(ctx context.Context, tx pgx.Tx, id bench.RequestID, message string) error {
+// endMessage says who ended a request, and why.
+func endMessage(outcome bench.Outcome, who, why string) string {
+	text := string(outcome) + " by " + who
+	if why != "" {
+		text += ": " + why
+	}
+	return cleanText(text)
+}
+
+// endOpen ends an open request that is locked before its jobs have ended, and
+// cancels those for which nobody else waits.
+func endOpen(ctx context.Context, tx pgx.Tx, id bench.RequestID, outcome bench.Outcome, message string) error {
 	if _, err := tx.Exec(ctx, `
-		update benchmark_request set status = 'completed', outcome = 'cancelled', completed_at = now(),
-			jobs_done_at = coalesce(jobs_done_at, now()), message = $2
-		where id = $1`, id, message); err != nil {
+		update benchmark_request set status = 'completed', outcome = $2, completed_at = now(),
+			jobs_done_at = coalesce(jobs_done_at, now()), message = $3
+		where id = $1`, id, string(outcome), message); err != nil {
 		return err
 	}
 	// Locked first, by a statement of its own: the next one then sees every

@@ -15,7 +15,7 @@ import (
 const requestColumns = `r.id, r.project, r.type, coalesce(r.tag, '') as tag, coalesce(r.parent, '') as parent,
 	coalesce(r.waits_for, '') as waits_for, r.parent_note, coalesce(r.pr, 0) as pr, r.commit_date, r.status, coalesce(r.outcome, '') as outcome, r.completed_at, r.submitter,
 	r.selection, r.size_class, r.command, coalesce(r.idempotency_key, '') as idempotency_key, r.created_at,
-	r.workflow_started_at, r.admitted_at, r.expanded_at, r.jobs_done_at, coalesce(r.baseline, '') as baseline,
+	r.workflow_started_at, r.reopened_at, r.admitted_at, r.expanded_at, r.jobs_done_at, coalesce(r.baseline, '') as baseline,
 	r.summary, r.message`
 
 // maxListed bounds every list of requests.
@@ -189,12 +189,19 @@ func (s *Store) StageProgress(ctx context.Context, id bench.RequestID, stage ben
 
 func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench.Stage, optional *bool) (JobProgress, error) {
 	p, err := one[JobProgress](ctx, s.pool, `
-		with mine as (
-			select j.id, j.status from request_job rj join job_queue j on j.id = rj.job_id
+		with linked as (
+			select j.id, j.status, j.artifact_id, j.generation, rj.superseded
+			from request_job rj join job_queue j on j.id = rj.job_id
 			where rj.request_id = $1 and ($2 = '' or rj.stage = $2) and ($3::boolean is null or rj.optional = $3)
+		), mine as (
+			select id, status from linked where not superseded
+		), newest as (
+			-- a test case that is measured again counts once, as its newest job has it
+			select distinct on (l.artifact_id, t.test_case_id) t.done
+			from linked l join job_test_case_state t on t.job_id = l.id
+			order by l.artifact_id, t.test_case_id, l.superseded, l.generation desc, l.id desc
 		), cases as (
-			select count(*) as total, count(*) filter (where t.done) as done
-			from mine join job_test_case_state t on t.job_id = mine.id
+			select count(*) as total, count(*) filter (where done) as done from newest
 		)
 		select count(mine.id) as total,
 			count(*) filter (where status = 'queued') as queued,

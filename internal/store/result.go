@@ -47,8 +47,8 @@ func (s *Store) SamplesOf(ctx context.Context, project, tag string) ([]Samples, 
 }
 
 // LackingOf lists the test cases of an artifact that have no result, and will
-// have none from the jobs so far: left out, or failed, or cancelled, with the
-// reason. One with a result in any surrounding, or in a job that is still open, is
+// have none from the jobs so far: left out, failed, cancelled or invalid,
+// with the reason. One with a result in any surrounding, or in a job that is still open, is
 // not among them.
 func (s *Store) LackingOf(ctx context.Context, project, tag string) ([]Lacking, error) {
 	artifact, err := s.artifact(ctx, project, tag)
@@ -58,7 +58,11 @@ func (s *Store) LackingOf(ctx context.Context, project, tag string) ([]Lacking, 
 		return nil, wrap("looking artifact "+tag+" up", err)
 	}
 	lacking, err := all[Lacking](ctx, s.pool, `
-		with skipped as (
+		with invalid as (
+			select distinct on (r.test_case_id) r.test_case_id, 'its result is invalid: ' || r.invalid_reason as reason
+			from test_result r
+			where r.artifact_id = $1 and r.invalid_at is not null order by r.test_case_id, r.id desc
+		), skipped as (
 			select distinct on (r.test_case_id) r.test_case_id, 'left out: ' || r.message as reason
 			from latest_result r
 			where r.artifact_id = $1 and r.status = 'skipped' order by r.test_case_id, r.id desc
@@ -76,6 +80,9 @@ func (s *Store) LackingOf(ctx context.Context, project, tag string) ([]Lacking, 
 			select test_case_id, reason from skipped
 			union all
 			select test_case_id, reason from failed where test_case_id not in (select test_case_id from skipped)
+			union all
+			select test_case_id, reason from invalid
+			where test_case_id not in (select test_case_id from skipped union all select test_case_id from failed)
 		)
 		select `+testCaseDocument+` as test_case, x.reason
 		from reasons x join test_case tc on tc.id = x.test_case_id
@@ -93,7 +100,7 @@ func (s *Store) MeasuredTags(ctx context.Context, project string, requestType be
 	tags, err := column[string](ctx, s.pool, `
 		select r.tag from benchmark_request r join artifact a on a.project = r.project and a.tag = r.tag
 		where r.project = $1 and r.type = $2 and r.status = 'completed' and r.outcome in ('success', 'failure')
-			and exists (select from test_result t where t.artifact_id = a.id and t.status = 'ok')
+			and exists (select from test_result t where t.artifact_id = a.id and t.status = 'ok' and t.invalid_at is null)
 		group by r.tag order by max(r.created_at) desc, r.tag`, project, requestType)
 	return tags, wrap("listing the measured artifacts of project "+project, err)
 }

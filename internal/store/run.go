@@ -172,7 +172,8 @@ func missing(ctx context.Context, tx pgx.Tx, run Run) ([]bench.TestCase, error) 
 		join test_case tc on tc.id = jt.test_case_id
 		where n.id = $1 and not exists (
 			select from test_result r where r.artifact_id = j.artifact_id and r.test_case_id = tc.id and r.size_class = n.size_class
-				and r.hardware_id = n.hardware_id and r.co_located = n.co_located and r.generation = j.generation)
+				and r.hardware_id = n.hardware_id and r.co_located = n.co_located and r.generation = j.generation
+				and r.invalid_at is null)
 		order by jt.place`, run.ID)
 }
 

@@ -83,12 +83,14 @@ type Request struct {
 	IdempotencyKey    string
 	CreatedAt         time.Time
 	WorkflowStartedAt *time.Time
-	AdmittedAt        *time.Time
-	ExpandedAt        *time.Time
-	JobsDoneAt        *time.Time
-	Baseline          string
-	Summary           json.RawMessage
-	Message           string
+	// ReopenedAt is when it was last opened again after its end.
+	ReopenedAt *time.Time
+	AdmittedAt *time.Time
+	ExpandedAt *time.Time
+	JobsDoneAt *time.Time
+	Baseline   string
+	Summary    json.RawMessage
+	Message    string
 }
 
 // RequestFilter narrows a list of requests; zero values do not narrow.

@@ -1,0 +1,224 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// ErrNothingLacks: everything has a result; there is nothing to retry.
+var ErrNothingLacks = errors.New("nothing of it lacks a result")
+
+// Again says what of a request is measured again. Jobs never change and never run
+// twice: what is measured again becomes jobs of the next generation, which take
+// the place of the former ones in the request. Former results stay.
+type Again struct {
+	// Job narrows it to one job; empty: all of the request's.
+	Job bench.JobKey
+	// Remeasure measures also what has results, of these benchmarks or, without
+	// any, of all; else only what lacks one.
+	Remeasure  bool
+	Benchmarks []string
+	// SuiteOf names the suite by which test cases of a job are measured now; nil:
+	// by the same as before. It is called in a transaction and must not call the
+	// store.
+	SuiteOf func(Job, []bench.TestCase) string
+}
+
+func (a Again) action() string {
+	switch {
+	case a.Remeasure:
+		return "request remeasure"
+	case a.Job != "":
+		return "job retry"
+	}
+	return "request retry"
+}
+
+// Reopen opens a request that has ended again, so that it takes its turn once
+// more, and writes the jobs of what is measured again. One that never had any
+// jobs has them written when it is its turn. A single job may also be retried
+// while its request is open. The caller starts the request's workflow, after
+// the former one has ended.
+//
+// ErrConflict when the request, or the job, has not ended; ErrNothingLacks when
+// everything has a result (or, to be measured again, when there is no such
+// benchmark); ErrNotFound when the job is not one of the request's.
+func (s *Store) Reopen(ctx context.Context, id bench.RequestID, again Again, act Act) (Operation, error) {
+	what, err := s.onRequest(ctx, again.action(), id)
+	if err != nil {
+		return Operation{}, err
+	}
+	if again.Job != "" {
+		what.Subject = string(again.Job)
+	}
+	if len(again.Benchmarks) > 0 {
+		what.Detail = detail(map[string][]string{"benchmarks": again.Benchmarks})
+	}
+	return s.audited(ctx, what, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {
+		r, err := lockRequest(ctx, tx, id)
+		if err != nil {
+			return OperationResult{}, err
+		}
+		return reopening{tx: tx, request: r, again: again}.run(ctx, act)
+	})
+}
+
+// JobRequest is the request to which a retry of a job belongs: an open one that
+// waits for it, else the one whose artifact it measures, else the last that
+// waited. ErrNotFound when there is no such job, or it was replaced in all of its
+// requests.
+func (s *Store) JobRequest(ctx context.Context, key bench.JobKey) (Request, error) {
+	r, err := one[Request](ctx, s.pool, `
+		select `+requestColumns+` from benchmark_request r
+		join request_job rj on rj.request_id = r.id join job_queue j on j.id = rj.job_id
+		where j.key = $1 and not rj.superseded
+		order by r.status <> 'completed' desc, r.tag is not distinct from j.tag desc, r.created_at desc, r.id limit 1`, key)
+	return r, wrap("looking the request of job "+string(key)+" up", err)
+}
+
+// reopening is a request that is being opened again, and locked.
+type reopening struct {
+	tx      pgx.Tx
+	request Request
+	again   Again
+}
+
+func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
+	ended := o.request.Status == bench.Completed
+	switch {
+	case !ended && o.again.Job == "":
+		return OperationResult{}, fmt.Errorf("%w: it has not ended: it is %s", ErrConflict, o.request.Status)
+	case !ended && o.request.JobsDoneAt != nil:
+		return OperationResult{}, fmt.Errorf("%w: the jobs of request %s have ended and it is being completed; try again in a moment", ErrConflict, o.request.ID)
+	}
+	former, err := o.jobs(ctx)
+	if err != nil {
+		return OperationResult{}, err
+	}
+	result := OperationResult{Changed: true, Requests: []bench.RequestID{o.request.ID}}
+	open := 0
+	for _, j := range former {
+		if j.Status.Open() {
+			open++ // it waits for a collector still, or for somebody to wait for it
+			continue
+		}
+		cases, err := o.cases(ctx, j)
+		if err != nil {
+			return result, err
+		}
+		if len(cases) == 0 && (o.again.Remeasure || j.Status == bench.JobSuccess) {
+			continue
+		}
+		if err := o.replace(ctx, j, cases); err != nil {
+			return result, err
+		}
+		result.Jobs, result.TestCases = result.Jobs+1, result.TestCases+len(cases)
+	}
+	switch {
+	case o.again.Job != "" && open > 0:
+		return result, fmt.Errorf("%w: the job has not ended", ErrConflict)
+	case result.Jobs+open == 0 && (o.again.Remeasure || o.again.Job != "" || o.request.ExpandedAt != nil):
+		return result, ErrNothingLacks
+	}
+	if result.Message = fmt.Sprintf("%s, %s", count(result.Jobs, "job"), count(result.TestCases, "test case")); len(former) == 0 {
+		result.Message = "its jobs are written when it is its turn"
+	}
+	if !ended {
+		return result, nil
+	}
+	return result, o.open(ctx, act)
+}
+
+// count writes a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// jobs are those that count for the request, locked in the order of their IDs, as
+// everywhere.
+func (o reopening) jobs(ctx context.Context) ([]Job, error) {
+	jobs, err := all[Job](ctx, o.tx, `
+		select `+jobColumns+` from job_queue j join request_job rj on rj.job_id = j.id
+		where rj.request_id = $1 and not rj.superseded and ($2 = '' or j.key = $2)
+		order by j.id for update of j`, o.request.ID, string(o.again.Job))
+	if err == nil && len(jobs) == 0 && o.again.Job != "" {
+		return nil, fmt.Errorf("%w: job %s is none of request %s, or was replaced by a later one", ErrNotFound, o.again.Job, o.request.ID)
+	}
+	return jobs, err
+}
+
+// cases are the test cases of a job that are measured again.
+func (o reopening) cases(ctx context.Context, j Job) ([]bench.TestCase, error) {
+	if o.again.Remeasure && j.Tag != o.request.Tag {
+		return nil, nil // its parent's: nobody asked for those
+	}
+	return all[bench.TestCase](ctx, o.tx, `
+		select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target
+		from job_test_case_state t join test_case tc on tc.id = t.test_case_id
+		where t.job_id = $1 and ($2 or not t.done) and (cardinality($3::text[]) = 0 or tc.benchmark = any($3))
+		order by t.place`, j.ID, o.again.Remeasure, append([]string{}, o.again.Benchmarks...))
+}
+
+// replace puts a job of the next generation in a former one's place, for all open
+// requests that wait for that. A job that failed although nothing of it lacks a
+// result any more is only taken out.
+func (o reopening) replace(ctx context.Context, former Job, cases []bench.TestCase) error {
+	next := former
+	if len(cases) > 0 || len(former.TestCases) == 0 {
+		next.TestCases = slices.Clone(cases)
+		if o.again.SuiteOf != nil && former.SuiteHash != "" {
+			next.SuiteHash = o.again.SuiteOf(former, cases)
+		}
+		var err error
+		if next.Generation, err = value[int](ctx, o.tx, `
+			select max(generation) + 1 from job_queue where artifact_id = (select artifact_id from job_queue where id = $1)`, former.ID); err != nil {
+			return err
+		}
+		next.Key = bench.JobIdentity{
+			Request: o.request.ID, Project: next.Project, Tag: next.Tag, Target: next.Target, Backend: next.Backend, Profile: next.Profile,
+			Kind: next.Kind, Suite: next.SuiteHash, TestCases: next.TestCases, SizeClass: next.SizeClass, Generation: next.Generation,
+		}.Key()
+		if err := insertJob(ctx, o.tx, next); err != nil {
+			return fmt.Errorf("job %s in place of %s: %w", next.Key, former.Key, err)
+		}
+		if _, err := o.tx.Exec(ctx, `
+			insert into request_job (request_id, job_id, stage, optional)
+			select old.request_id, j.id, old.stage, old.optional
+			from request_job old join benchmark_request r on r.id = old.request_id, job_queue j
+			where old.job_id = $1 and not old.superseded and j.key = $2 and (r.id = $3 or r.status <> 'completed')
+			on conflict (request_id, job_id) do nothing`, former.ID, next.Key, o.request.ID); err != nil {
+			return err
+		}
+	}
+	_, err := o.tx.Exec(ctx, `
+		update request_job old set superseded = true from benchmark_request r
+		where old.job_id = $1 and r.id = old.request_id and (r.id = $2 or r.status <> 'completed')`, former.ID, o.request.ID)
+	return err
+}
+
+// open lets the request begin again.
+func (o reopening) open(ctx context.Context, act Act) error {
+	message := fmt.Sprintf("opened again by %s", act.Who)
+	if act.Reason != "" {
+		message += ": " + act.Reason
+	}
+	status := bench.ArtifactsReady
+	if o.request.Tag == "" && o.request.Command == nil {
+		status = bench.WaitingForArtifacts
+	}
+	_, err := o.tx.Exec(ctx, `
+		update benchmark_request set status = $2, outcome = null, completed_at = null, jobs_done_at = null, admitted_at = null,
+			workflow_started_at = null, reopened_at = now(), baseline = null, summary = null, message = $3
+		where id = $1`, o.request.ID, string(status), cleanText(strings.TrimSpace(message)))
+	return err
+}

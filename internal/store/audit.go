@@ -1,0 +1,161 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// Act says who does something, and why.
+type Act struct {
+	Who    string
+	Reason string
+	// Key makes a repetition known: the same person's same key is answered as it
+	// was the first time, and nothing is done. Empty: every call is one of its own.
+	Key string
+	// DryRun only tells what would be done; it leaves no trace.
+	DryRun bool
+}
+
+// Operation is an entry of the audit: what an operator did, and what came of it.
+type Operation struct {
+	ID int64 // 0: nothing was done, it was a dry run
+	At time.Time
+	// Who did it, by the command Action, to Subject: a request's ID, a job's key, an
+	// artifact's tag, a project. Project is empty when it is about several.
+	Who, Action, Project, Subject string
+	Reason                        string
+	IdempotencyKey                string
+	// Detail is what was asked for besides.
+	Detail json.RawMessage
+	Result OperationResult
+	// Repeated: the key was used before; this is the answer of then.
+	Repeated bool
+}
+
+// OperationResult is what an operation did, or would do.
+type OperationResult struct {
+	// Changed is false when there was nothing to do.
+	Changed bool   `json:"changed"`
+	Message string `json:"message"`
+	// What it was done to: requests that it is about (at most [shownRequests] of
+	// them), and numbers of jobs, test cases, runs and results.
+	Requests  []bench.RequestID `json:"requests,omitempty"`
+	Jobs      int               `json:"jobs,omitempty"`
+	TestCases int               `json:"test_cases,omitempty"`
+	Runs      int               `json:"runs,omitempty"`
+	Results   int               `json:"results,omitempty"`
+}
+
+// shownRequests bounds how many requests an operation names.
+const shownRequests = 20
+
+const operationColumns = `a.id, a.at, a.who, a.action, a.project, a.subject, a.reason,
+	coalesce(a.idempotency_key, '') as idempotency_key, a.detail, a.result, false as repeated`
+
+// errDryRun rolls a dry run back.
+var errDryRun = errors.New("dry run")
+
+// audited does something and enters it in the audit, both or neither. With a key
+// that was used before nothing is done: the same operation is answered with its
+// entry, another one with ErrConflict.
+func (s *Store) audited(ctx context.Context, what Operation, act Act, do func(tx pgx.Tx, entry int64) (OperationResult, error)) (Operation, error) {
+	what.Who, what.Reason, what.IdempotencyKey = act.Who, cleanText(act.Reason), act.Key
+	var done Operation
+	err := s.inTx(ctx, what.Action+" "+what.Subject, func(tx pgx.Tx) error {
+		if act.Key != "" && !act.DryRun {
+			var err error
+			if done, err = repeated(ctx, tx, what); !errors.Is(err, ErrNotFound) {
+				return err
+			}
+		}
+		entered, err := one[Operation](ctx, tx, `
+			insert into audit as a (who, action, project, subject, reason, idempotency_key, detail)
+			values ($1, $2, $3, $4, $5, nullif($6, ''), $7) returning `+operationColumns,
+			what.Who, what.Action, what.Project, what.Subject, what.Reason, act.Key, document(what.Detail, "{}"))
+		if err != nil {
+			return err
+		}
+		result, err := do(tx, entered.ID)
+		if err != nil {
+			return err
+		}
+		if act.DryRun {
+			done = what
+			done.Result = result
+			return errDryRun
+		}
+		done, err = one[Operation](ctx, tx, `update audit a set result = $2 where a.id = $1 returning `+operationColumns, entered.ID, result)
+		return err
+	})
+	if err != nil && !(act.DryRun && errors.Is(err, errDryRun)) {
+		return Operation{}, err
+	}
+	return done, nil
+}
+
+// repeated finds the entry of an operation with the same key. The key is locked,
+// so that two calls at once are one after the other.
+func repeated(ctx context.Context, tx pgx.Tx, what Operation) (Operation, error) {
+	if err := lock(ctx, tx, "idempotency key "+what.Who+" "+what.IdempotencyKey); err != nil {
+		return Operation{}, err
+	}
+	before, err := one[Operation](ctx, tx, `select `+operationColumns+` from audit a where a.who = $1 and a.idempotency_key = $2`,
+		what.Who, what.IdempotencyKey)
+	if err != nil {
+		return Operation{}, err
+	}
+	if before.Action != what.Action || before.Project != what.Project || before.Subject != what.Subject || !sameDocument(before.Detail, what.Detail) {
+		return Operation{}, fmt.Errorf("%w: the idempotency key %q was used for '%s %s' on %s; use another one",
+			ErrConflict, what.IdempotencyKey, before.Action, before.Subject, before.At.UTC().Format(time.RFC3339))
+	}
+	before.Repeated = true
+	return before, nil
+}
+
+// sameDocument compares JSON documents; none is an empty one.
+func sameDocument(a, b json.RawMessage) bool {
+	var x, y any
+	errX := json.Unmarshal([]byte(document(a, "{}")), &x)
+	errY := json.Unmarshal([]byte(document(b, "{}")), &y)
+	textX, _ := json.Marshal(x) // of what was decoded: cannot fail
+	textY, _ := json.Marshal(y)
+	return errX == nil && errY == nil && bytes.Equal(textX, textY)
+}
+
+// detail is what was asked for, as a document.
+func detail(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("store: encoding an operation's detail: %v", err)) // plain structs: cannot happen
+	}
+	return text
+}
+
+// AuditFilter narrows a list of operations; zero values do not narrow.
+type AuditFilter struct {
+	Project, Who, Subject string
+	// Before continues a list: only entries before this one.
+	Before int64
+	Limit  int // 1 to 500
+}
+
+// Audit lists what operators did, the newest first.
+func (s *Store) Audit(ctx context.Context, f AuditFilter) ([]Operation, error) {
+	entries, err := all[Operation](ctx, s.pool, `
+		select `+operationColumns+` from audit a
+		where (@project = '' or a.project = @project) and (@who = '' or a.who = @who) and (@subject = '' or a.subject = @subject)
+			and (@before = 0 or a.id < @before)
+		order by a.id desc limit @limit`,
+		pgx.NamedArgs{
+			"project": f.Project, "who": f.Who, "subject": f.Subject, "before": f.Before, "limit": min(max(1, f.Limit), maxListed),
+		})
+	return entries, wrap("reading the audit", err)
+}

@@ -1,0 +1,82 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// ErrEnded: the request has ended otherwise.
+var ErrEnded = errors.New("the request has ended")
+
+// Ending is how an operator ends a request.
+type Ending struct {
+	// Outcome is [bench.Cancelled], or [bench.Expired] for one that has waited too
+	// long.
+	Outcome bench.Outcome
+	// Force lets a request expire that is in progress.
+	Force bool
+}
+
+// EndRequest ends an open request, together with those of its jobs for which no
+// other open request waits. It returns the cancelled jobs that were handed out,
+// whose workflows the caller cancels; a repetition returns them again.
+//
+// One that has ended with the same outcome is left alone, which is no error;
+// ErrEnded when it has ended with another one. ErrConflict when it is to expire,
+// but is in progress and no force is used.
+func (s *Store) EndRequest(ctx context.Context, id bench.RequestID, ending Ending, act Act) (Operation, []bench.JobRef, error) {
+	what, err := s.onRequest(ctx, map[bench.Outcome]string{bench.Cancelled: "request cancel", bench.Expired: "request expire"}[ending.Outcome], id)
+	if err != nil {
+		return Operation{}, nil, err
+	}
+	if ending.Force {
+		what.Detail = detail(map[string]bool{"force": true})
+	}
+	done, err := s.audited(ctx, what, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {
+		return endRequest(ctx, tx, id, ending, act)
+	})
+	if err != nil {
+		return Operation{}, nil, err
+	}
+	var jobs []bench.JobRef
+	err = s.inTx(ctx, "listing the cancelled jobs of request "+string(id), func(tx pgx.Tx) error {
+		jobs, err = cancelledJobs(ctx, tx, id)
+		return err
+	})
+	return done, jobs, err
+}
+
+// onRequest is an operation about a request.
+func (s *Store) onRequest(ctx context.Context, action string, id bench.RequestID) (Operation, error) {
+	r, err := s.Request(ctx, id)
+	return Operation{Action: action, Project: r.Project, Subject: string(id)}, err
+}
+
+func endRequest(ctx context.Context, tx pgx.Tx, id bench.RequestID, ending Ending, act Act) (OperationResult, error) {
+	r, err := lockRequest(ctx, tx, id)
+	about := OperationResult{Requests: []bench.RequestID{id}}
+	switch {
+	case err != nil:
+		return about, err
+	case r.Status == bench.Completed && r.Outcome == ending.Outcome:
+		about.Message = "it had ended before: " + r.Message
+		return about, nil
+	case r.Status == bench.Completed:
+		return about, fmt.Errorf("%w as %s: %s", ErrEnded, r.Outcome, r.Message)
+	case ending.Outcome == bench.Expired && r.Status == bench.InProgress && !ending.Force:
+		return about, fmt.Errorf("%w: it is in progress, so it waits no longer; use --force to end it all the same, or cancel it", ErrConflict)
+	}
+	if err := endOpen(ctx, tx, id, ending.Outcome, endMessage(ending.Outcome, act.Who, act.Reason)); err != nil {
+		return about, err
+	}
+	about.Changed, about.Message = true, "it was "+string(r.Status)
+	about.Jobs, err = value[int](ctx, tx, `
+		select count(*) from request_job rj join job_queue j on j.id = rj.job_id
+		where rj.request_id = $1 and j.status = 'cancelled' and j.completed_at = now()`, id)
+	return about, err
+}

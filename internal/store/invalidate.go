@@ -1,0 +1,173 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// ResultFilter chooses results; zero values do not narrow, but something must.
+type ResultFilter struct {
+	Project   string     `json:"project,omitempty"`
+	Tag       string     `json:"tag,omitempty"` // needs a project
+	Collector string     `json:"collector,omitempty"`
+	Since     *time.Time `json:"since,omitempty"` // measured then or later
+	Until     *time.Time `json:"until,omitempty"` // measured before
+}
+
+// Check refuses a filter that chooses everything, or nothing.
+func (f ResultFilter) Check() error {
+	switch {
+	case f.Project == "" && f.Collector == "" && f.Since == nil && f.Until == nil:
+		return fmt.Errorf("%w: nothing narrows the results down: name a project, a collector, or since or until when they were measured", bench.ErrInvalid)
+	case f.Tag != "" && f.Project == "":
+		return fmt.Errorf("%w: the tag %s needs its project", bench.ErrInvalid, f.Tag)
+	case f.Since != nil && f.Until != nil && !f.Since.Before(*f.Until):
+		return fmt.Errorf("%w: no time is since %s and before %s", bench.ErrInvalid, f.Since.Format(time.RFC3339), f.Until.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// InvalidateResults marks results as invalid: they stay, but count nowhere, and
+// their test cases lack a result. Those that are invalid already stay as they are.
+// It names the requests that can be retried to measure them again.
+func (s *Store) InvalidateResults(ctx context.Context, f ResultFilter, act Act) (Operation, error) {
+	if err := f.Check(); err != nil {
+		return Operation{}, err
+	}
+	what := Operation{Action: "results invalidate", Project: f.Project, Subject: f.Tag, Detail: detail(f)}
+	return s.audited(ctx, what, act, func(tx pgx.Tx, entry int64) (OperationResult, error) {
+		return invalidate(ctx, tx, f, entry)
+	})
+}
+
+func invalidate(ctx context.Context, tx pgx.Tx, f ResultFilter, entry int64) (OperationResult, error) {
+	type counts struct{ Results, TestCases, Artifacts int }
+	n, err := one[counts](ctx, tx, `
+		with chosen as (
+			select r.id from test_result r
+			join artifact a on a.id = r.artifact_id
+			join job_run n on n.id = r.run_id
+			where r.invalid_at is null
+				and (@project = '' or a.project = @project) and (@tag = '' or a.tag = @tag)
+				and (@collector = '' or n.collector = @collector)
+				and (@since::timestamptz is null or coalesce((select max(c.collected_at) from collection c where c.result_id = r.id), r.created_at) >= @since)
+				and (@until::timestamptz is null or coalesce((select max(c.collected_at) from collection c where c.result_id = r.id), r.created_at) < @until)
+			order by r.id for update of r
+		), marked as (
+			update test_result r set invalid_at = now(), invalid_audit = @entry,
+				invalid_reason = (select reason from audit where id = @entry)
+			where r.id in (select id from chosen) and r.invalid_at is null
+			returning r.id, r.artifact_id, r.test_case_id
+		)
+		select count(*) as results, count(distinct (artifact_id, test_case_id)) as test_cases, count(distinct artifact_id) as artifacts from marked`,
+		pgx.NamedArgs{"project": f.Project, "tag": f.Tag, "collector": f.Collector, "since": f.Since, "until": f.Until, "entry": entry})
+	if err != nil {
+		return OperationResult{}, err
+	}
+	result := OperationResult{Changed: n.Results > 0, Results: n.Results, TestCases: n.TestCases}
+	result.Message = fmt.Sprintf("%s of %s of %s", count(n.Results, "result"), count(n.TestCases, "test case"), count(n.Artifacts, "artifact"))
+	result.Requests, err = column[bench.RequestID](ctx, tx, `
+		select distinct q.id from test_result r
+		join job_run n on n.id = r.run_id
+		join request_job rj on rj.job_id = n.job_id and not rj.superseded
+		join job_queue j on j.id = rj.job_id
+		join benchmark_request q on q.id = rj.request_id
+		where r.invalid_audit = $1 and q.status = 'completed' and q.tag is not distinct from j.tag
+		order by q.id limit $2`, entry, shownRequests)
+	return result, err
+}
+
+// ErrInUse: something of the artifact runs, or waits to.
+var ErrInUse = errors.New("it is in use")
+
+// PurgeArtifact removes an artifact with its results, its requests and their jobs
+// (section 4 of the request life cycle). ErrInUse while a request for it is open or
+// a job of it has not ended; ErrNotFound when there is no such artifact.
+func (s *Store) PurgeArtifact(ctx context.Context, project, tag string, act Act) (Operation, error) {
+	what := Operation{Action: "artifact purge", Project: project, Subject: tag}
+	return s.audited(ctx, what, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {
+		return purge(ctx, tx, project, tag)
+	})
+}
+
+func purge(ctx context.Context, tx pgx.Tx, project, tag string) (OperationResult, error) {
+	artifact, err := value[int64](ctx, tx, `select id from artifact where project = $1 and tag = $2 for update`, project, tag)
+	if err != nil {
+		return OperationResult{}, err
+	}
+	type row struct {
+		ID     bench.RequestID
+		Status bench.RequestStatus
+	}
+	requests, err := all[row](ctx, tx, `
+		select id, status from benchmark_request where project = $1 and tag = $2 and command is null order by id for update`, project, tag)
+	if err != nil {
+		return OperationResult{}, err
+	}
+	var result OperationResult
+	for _, r := range requests {
+		if r.Status != bench.Completed {
+			return result, fmt.Errorf("%w: request %s for it is %s; cancel it first", ErrInUse, r.ID, r.Status)
+		}
+		result.Requests = append(result.Requests, r.ID)
+	}
+	if err := unused(ctx, tx, artifact); err != nil {
+		return result, err
+	}
+	for _, step := range []struct {
+		count *int
+		sql   string
+	}{
+		{&result.Results, `delete from test_result where artifact_id = $1`},
+		{&result.Runs, `delete from job_run where job_id in (select id from job_queue where artifact_id = $1)`},
+		{&result.Jobs, `delete from job_queue where artifact_id = $1`},
+	} {
+		tag, err := tx.Exec(ctx, step.sql, artifact)
+		if err != nil {
+			return result, err
+		}
+		*step.count = int(tag.RowsAffected())
+	}
+	if _, err := tx.Exec(ctx, `delete from benchmark_request where id = any($1)`, result.Requests); err != nil {
+		return result, err
+	}
+	if _, err := tx.Exec(ctx, `delete from artifact where id = $1`, artifact); err != nil {
+		return result, err
+	}
+	result.Changed = true
+	result.Message = fmt.Sprintf("%s, %s, %s, %s", count(len(result.Requests), "request"), count(result.Jobs, "job"), count(result.Runs, "run"), count(result.Results, "result"))
+	result.Requests = result.Requests[:min(len(result.Requests), shownRequests)]
+	return result, nil
+}
+
+// unused is ErrInUse when a job of the artifact may still run.
+func unused(ctx context.Context, tx pgx.Tx, artifact int64) error {
+	type row struct {
+		Key    bench.JobKey
+		Status bench.JobStatus
+		Waits  string
+	}
+	open, err := all[row](ctx, tx, `
+		select j.key, j.status, coalesce((
+			select string_agg(r.id, ', ' order by r.id) from request_job rj join benchmark_request r on r.id = rj.request_id
+			where rj.job_id = j.id and r.status <> 'completed'), '') as waits
+		from job_queue j where j.artifact_id = $1 and j.status in ('queued', 'handed_out', 'in_progress') order by j.id for update of j`, artifact)
+	if err != nil {
+		return err
+	}
+	for _, j := range open {
+		if j.Waits != "" {
+			return fmt.Errorf("%w: job %s of it is %s, and %s waits for it; cancel that first", ErrInUse, j.Key, j.Status, j.Waits)
+		}
+		if j.Status == bench.JobInProgress {
+			return fmt.Errorf("%w: job %s of it is being measured; try again when that has ended", ErrInUse, j.Key)
+		}
+	}
+	return nil
+}
