@@ -180,14 +180,9 @@ func (o reopening) replace(ctx context.Context, former Job, cases []bench.TestCa
 			next.SuiteHash = o.again.SuiteOf(former, cases)
 		}
 		var err error
-		if next.Generation, err = value[int](ctx, o.tx, `
-			select max(generation) + 1 from job_queue where artifact_id = (select artifact_id from job_queue where id = $1)`, former.ID); err != nil {
+		if next, err = nextGeneration(ctx, o.tx, o.request.ID, former.Key, next); err != nil {
 			return err
 		}
-		next.Key = bench.JobIdentity{
-			Request: o.request.ID, Project: next.Project, Tag: next.Tag, Target: next.Target, Backend: next.Backend, Profile: next.Profile,
-			Kind: next.Kind, Suite: next.SuiteHash, TestCases: next.TestCases, SizeClass: next.SizeClass, Generation: next.Generation,
-		}.Key()
 		if err := insertJob(ctx, o.tx, next); err != nil {
 			return fmt.Errorf("job %s in place of %s: %w", next.Key, former.Key, err)
 		}
@@ -204,6 +199,31 @@ func (o reopening) replace(ctx context.Context, former Job, cases []bench.TestCa
 		update request_job old set superseded = true from benchmark_request r
 		where old.job_id = $1 and r.id = old.request_id and (r.id = $2 or r.status <> 'completed')`, former.ID, o.request.ID)
 	return err
+}
+
+// nextGeneration is a job that takes the place of a former one of its artifact.
+func nextGeneration(ctx context.Context, tx pgx.Tx, request bench.RequestID, former bench.JobKey, j Job) (Job, error) {
+	var err error
+	j.Generation, err = value[int](ctx, tx, `
+		select max(generation) + 1 from job_queue where artifact_id = (select artifact_id from job_queue where key = $1)`, former)
+	j.Key = bench.JobIdentity{
+		Request: request, Project: j.Project, Tag: j.Tag, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
+		Kind: j.Kind, Suite: j.SuiteHash, TestCases: j.TestCases, SizeClass: j.SizeClass, Generation: j.Generation,
+	}.Key()
+	return j, err
+}
+
+// renewed is a job as a request needs it: when the same one has succeeded before,
+// but results of it were found invalid since, it is one of the next generation.
+func renewed(ctx context.Context, tx pgx.Tx, request bench.RequestID, j Job) (Job, error) {
+	invalid, err := value[bool](ctx, tx, `
+		select exists (
+			select from job_queue j join job_test_case_state t on t.job_id = j.id
+			where j.key = $1 and j.status = 'success' and not t.done)`, j.Key)
+	if err != nil || !invalid {
+		return j, err
+	}
+	return nextGeneration(ctx, tx, request, j.Key, j)
 }
 
 // open lets the request begin again.

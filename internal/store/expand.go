@@ -43,6 +43,9 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 		}
 		keys := slices.Clone(e.Shared)
 		for _, j := range e.Jobs {
+			if j, err = renewed(ctx, tx, id, j); err != nil {
+				return err
+			}
 			keys = append(keys, j.Key)
 			if err := insertJob(ctx, tx, j); err != nil {
 				return fmt.Errorf("job %s: %w", j.Key, err)

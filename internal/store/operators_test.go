@@ -71,12 +71,12 @@ func (r record) openJobs(id bench.RequestID) []store.Job {
 
 func (r record) admit() []bench.RequestID {
 	r.t.Helper()
-	admitted, err := r.Admit(r.t.Context(), project, 1, func(open []store.Request, _ map[string]bool) []bench.RequestID {
-		var all []bench.RequestID
+	admitted, err := r.Admit(r.t.Context(), project, 1, func(open []store.Request, _ map[string]bool) (store.Admission, error) {
+		var a store.Admission
 		for _, o := range open {
-			all = append(all, o.ID)
+			a.Next = append(a.Next, o.ID)
 		}
-		return all
+		return a, nil
 	})
 	require.NoError(r.t, err)
 	return admitted
@@ -341,7 +341,7 @@ func TestAJobIsRetried(t *testing.T) {
 	bad, slow := newJob(request, "gin"), newJob(request, "kit")
 	r.expand(request, bad, slow)
 	other := r.inProgress(release(t, "1.2.0"))
-	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, []store.Job{bad}, true))
+	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []store.Job{bad}}))
 	again := store.Again{Job: bad.Key}
 
 	_, err := r.JobRequest(t.Context(), "nosuchjobnosuchj")
@@ -513,6 +513,31 @@ func TestAnOpenJobMeasuresAgainWhatWasFoundInvalid(t *testing.T) {
 	require.Equal(t, bench.JobSuccess, end.Status)
 }
 
+func TestAChildHasInvalidResultsOfItsParentMeasuredAgain(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	c := r.register("c1")
+	parent, job := r.oneJob("1.1.0", "gin")
+	r.measure(job, 1, c, measured("gin", 1))
+	r.complete(parent, bench.Success)
+	backfill := store.Expansion{Stage: bench.StageParent, Jobs: []store.Job{job}}
+
+	// A job that has succeeded is shared as it is.
+	before := r.inProgress(release(t, "1.2.0"))
+	require.NoError(t, r.ExpandRequest(t.Context(), before.ID, backfill))
+	require.Empty(t, r.openJobs(before.ID))
+
+	// Once its result is invalid, it does not do any more.
+	_, err := r.InvalidateResults(t.Context(), store.ResultFilter{Project: project, Tag: "1.1.0"}, byAda)
+	require.NoError(t, err)
+	child := r.inProgress(release(t, "1.3.0"))
+	require.NoError(t, r.ExpandRequest(t.Context(), child.ID, backfill))
+	jobs := r.openJobs(child.ID)
+	require.Len(t, jobs, 1)
+	r.measure(jobs[0], 1, c, measured("gin", 4))
+	require.Equal(t, map[string][]float64{"gin": {4}}, r.values("1.1.0"))
+}
+
 func TestAPurgedArtifactLeavesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
@@ -522,7 +547,7 @@ func TestAPurgedArtifactLeavesNothing(t *testing.T) {
 	r.complete(kept, bench.Success)
 	request, job := r.oneJob("1.1.0", "gin")
 	child := r.inProgress(release(t, "1.2.0"))
-	require.NoError(t, r.ExpandRequest(t.Context(), child.ID, []store.Job{job}, false))
+	require.NoError(t, r.ExpandRequest(t.Context(), child.ID, store.Expansion{Stage: bench.StageParent, Jobs: []store.Job{job}}))
 
 	// Not while anything runs or is waited for.
 	_, err := r.PurgeArtifact(t.Context(), project, "1.1.0", byAda)
