@@ -167,7 +167,10 @@ func TestTokensNeverReachTheLog(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.project(t)
-	require.Error(t, func() error { _, err := b.reader.CancelRequest(t.Context(), "raaaaaaaaaa", ""); return err }())
+	require.Error(t, func() error {
+		_, err := b.reader.CancelRequest(t.Context(), "raaaaaaaaaa", apiclient.Act{})
+		return err
+	}())
 	b.send(t, "", http.MethodGet, "/api/v1/info", "", "Authorization", "Bearer blm_wrongwrongwrong")
 	for _, token := range b.tokens {
 		require.NotContains(t, b.log.String(), token)

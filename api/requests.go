@@ -24,8 +24,6 @@ func (s *server) registerRequests() {
 		summary: "Requests, newest first"}, s.listRequests)
 	handle(s, operation{id: "get-request", method: http.MethodGet, path: "/requests/{request}", need: toRead, tag: "requests",
 		summary: "One request with its jobs, runs and errors"}, s.getRequest)
-	handle(s, operation{id: "cancel-request", method: http.MethodPost, path: "/requests/{request}/cancel", need: toWrite, tag: "requests",
-		summary: "End a request", description: "Its jobs for which no other request waits are stopped. What was measured stays."}, s.cancelRequest)
 	handle(s, operation{id: "unstick-request", method: http.MethodPost, path: "/requests/{request}/unstick", need: toWrite, tag: "requests",
 		summary: "Find out why a request does not move, and mend it", description: "What is stuck comes first. What is safe is mended unless dry_run is set; with force a workflow that cannot decide is reset to its beginning."}, s.unstickRequest)
 	handle(s, operation{id: "artifacts-ready", method: http.MethodPost, path: "/requests/{request}/artifacts-ready", need: toWrite, tag: "requests",
@@ -178,31 +176,9 @@ func estimate(jobs []store.Job, p store.JobProgress, now time.Time) *float64 {
 	return &seconds
 }
 
-type cancelRequest struct {
-	Request string `path:"request" doc:"ID of the request, or project:tag for one of an artifact." example:"go:1.26.0"`
-	Body    apiclient.Cancellation
-}
-
-func (s *server) cancelRequest(ctx context.Context, in *cancelRequest) (*body[apiclient.Request], error) {
-	r, err := s.request(ctx, in.Request)
-	if err != nil {
-		return nil, err
-	}
-	if r.Status == bench.Completed && r.Outcome != bench.Cancelled {
-		return nil, problemf(http.StatusConflict, "completed", "request %s has ended with %s; there is nothing left to cancel", r.ID, r.Outcome)
-	}
-	jobs, err := s.Store.CancelRequest(ctx, r.ID, caller(ctx).Owner, in.Body.Reason)
-	if err != nil {
-		return nil, err
-	}
-	s.reach(ctx, "cancel the workflows of a request", bench.RequestWorkflowID(r.Project, r.ID), func(ctx context.Context) error {
-		return s.Starter.CancelRequest(ctx, r.Project, r.ID, jobs)
-	})
-	if r, err = s.Store.Request(ctx, r.ID); err != nil {
-		return nil, err
-	}
-	return answer(requestOf(r), nil)
-}
+// settleBound is how long the workflow of a request that has ended may take to end
+// while somebody waits for an answer.
+const settleBound = 5 * time.Second
 
 // reachBound is how long a workflow may take to be reached while somebody waits
 // for an answer.

@@ -268,7 +268,7 @@ func TestARequestIsCancelled(t *testing.T) {
 	c := b.register(t, "c1")
 	j := b.submit(t, "1.26.0")
 	b.start(t, j, c, 1)
-	r, err := b.writer.CancelRequest(t.Context(), "go:1.26.0", "wrong version")
+	r, err := b.writer.CancelRequest(t.Context(), "go:1.26.0", apiclient.Act{Reason: "wrong version"})
 	require.NoError(t, err)
 	require.Equal(t, bench.Completed, r.Status)
 	require.Equal(t, bench.Cancelled, r.Outcome)
@@ -278,15 +278,15 @@ func TestARequestIsCancelled(t *testing.T) {
 
 	// Again, now that Temporal is away: nobody is bothered.
 	b.workflows.err = errors.New("no route to Temporal")
-	_, err = b.writer.CancelRequest(t.Context(), string(r.ID), "")
+	_, err = b.writer.CancelRequest(t.Context(), string(r.ID), apiclient.Act{})
 	require.NoError(t, err)
 	require.Contains(t, b.log.String(), "no route to Temporal")
 
 	b.workflows.err = nil
 	done := b.measure(t, "1.25.0", 1, c)
-	_, err = b.writer.CancelRequest(t.Context(), string(done.request.ID), "")
+	_, err = b.writer.CancelRequest(t.Context(), string(done.request.ID), apiclient.Act{})
 	require.Equal(t, http.StatusConflict, problemOf(t, err).Status)
 	require.ErrorContains(t, err, "has ended with success; there is nothing left to cancel")
-	_, err = b.writer.CancelRequest(t.Context(), "raaaaaaaaaa", "")
+	_, err = b.writer.CancelRequest(t.Context(), "raaaaaaaaaa", apiclient.Act{})
 	require.ErrorIs(t, err, apiclient.ErrNotFound)
 }

@@ -45,6 +45,7 @@ type workflows struct {
 	repairErr error
 	notified  []bench.RequestID
 	watches   []string // what was asked of Schedules, in order
+	operators
 }
 
 func (w *workflows) watch(format string, args ...any) error {

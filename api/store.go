@@ -24,6 +24,7 @@ type Store interface {
 	Collectors
 	Commits
 	Enrolments
+	Operations
 	results.Record
 	MeasuredTags(ctx context.Context, project string, requestType bench.RequestType) ([]string, error)
 	ExportCollections(ctx context.Context, project string, tags []string, yield func(store.CollectionRow) error) error
@@ -58,6 +59,18 @@ type Requests interface {
 	ParentDone(ctx context.Context, id bench.RequestID) (bool, error)
 	Admissions(ctx context.Context, project string) ([]store.AdmissionRecord, error)
 	QueueSnapshot(ctx context.Context, project string, offlineAfter time.Duration) (store.QueueSnapshot, error)
+}
+
+// Operations is what operators do, and the audit of it.
+type Operations interface {
+	EndRequest(ctx context.Context, id bench.RequestID, ending store.Ending, act store.Act) (store.Operation, []bench.JobRef, error)
+	Reopen(ctx context.Context, id bench.RequestID, again store.Again, act store.Act) (store.Operation, error)
+	JobRequest(ctx context.Context, key bench.JobKey) (store.Request, error)
+	InvalidateResults(ctx context.Context, f store.ResultFilter, act store.Act) (store.Operation, error)
+	PurgeArtifact(ctx context.Context, project, tag string, act store.Act) (store.Operation, error)
+	PauseQueue(ctx context.Context, project string, act store.Act) (store.Operation, error)
+	ResumeQueue(ctx context.Context, project string, act store.Act) (store.Operation, error)
+	Audit(ctx context.Context, f store.AuditFilter) ([]store.Operation, error)
 }
 
 // Jobs is where jobs are recorded.
@@ -105,6 +118,13 @@ type Starter interface {
 	StartRequest(ctx context.Context, project string, id bench.RequestID) error
 	ArtifactsReady(ctx context.Context, project string, id bench.RequestID, artifact protocol.ArtifactsReady) error
 	CancelRequest(ctx context.Context, project string, id bench.RequestID, jobs []bench.JobRef) error
+	// SettleRequest waits until no workflow of a request runs that has ended.
+	SettleRequest(ctx context.Context, project string, id bench.RequestID) error
+	// RestartRequest starts the workflow of a request that was opened again.
+	RestartRequest(ctx context.Context, project string, id bench.RequestID) error
+	QueueChanged(ctx context.Context, project string) error
+	// TriggerReconcile has what waits handed out now.
+	TriggerReconcile(ctx context.Context) error
 	RunStarted(ctx context.Context, project string, key bench.JobKey, run protocol.RunStarted) error
 	Watcher
 }

@@ -80,11 +80,14 @@ func queueDetails(s protocol.QueueStatus) string {
 	var b page
 	q := s.Queue
 	b.addf("**%s**: %d of %d slots taken, %d waiting\n", s.Project, len(q.InProgress), q.Slots, q.Waiting)
+	if q.Paused != "" {
+		b.addf("\n%s\n\n`benchloom queue resume %s`\n", q.Paused, s.Project)
+	}
 	if len(q.InProgress) == 0 && q.Waiting == 0 {
 		b.add("\nwaits for the next request\n")
 		return b.String()
 	}
-	if q.Waiting > 0 {
+	if q.Waiting > 0 && q.Paused == "" {
 		b.add("\nwaits for a request in progress to end its jobs\n")
 	}
 	b.add("\n| request | artifact | |\n|---|---|---|\n")

@@ -11,6 +11,7 @@ const (
 	PhaseIdle      = "idle"
 	PhaseAdmitting = "admitting"
 	PhaseFull      = "full"
+	PhasePaused    = "paused"
 )
 
 // Queue admits a project's requests in order. It lives as long as the project
@@ -56,6 +57,8 @@ func (q *queue) admit(ctx workflow.Context) error {
 	}
 	phase := PhaseIdle
 	switch {
+	case q.status.Queue.Paused != "":
+		phase = PhasePaused
 	case q.status.Queue.Waiting > 0:
 		phase = PhaseFull
 	case len(q.status.Queue.InProgress) > 0:

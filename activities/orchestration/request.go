@@ -133,12 +133,17 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 	if err != nil {
 		return state, err
 	}
+	paused, err := a.paused(ctx, in.Project)
+	if err != nil {
+		return state, err
+	}
+	state.Paused = paused.queue
 	running, err := a.Store.InProgressTracked(ctx, in.Project)
 	if err != nil {
 		return state, err
 	}
 	for _, r := range running {
-		if r.ExpandedAt == nil {
+		if r.ExpandedAt == nil || r.ReopenedAt != nil { // one that was opened again has jobs before it is admitted
 			if err := a.Workflows.Admitted(ctx, r.Project, r.ID); err != nil {
 				return state, err
 			}
@@ -147,8 +152,8 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 			state.InProgress = append(state.InProgress, protocol.QueueEntry{ID: r.ID, Tag: r.Tag})
 		}
 		state.Next = slices.DeleteFunc(state.Next, func(e protocol.QueueEntry) bool { return e.ID == r.ID })
-		if r.Message != "" {
-			if err := a.Store.SetRequestMessage(ctx, r.ID, ""); err != nil {
+		if r.Message != paused.running() {
+			if err := a.Store.SetRequestMessage(ctx, r.ID, paused.running()); err != nil {
 				return state, err
 			}
 		}
@@ -157,7 +162,7 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 	state.Next = state.Next[:min(len(state.Next), shownInQueue)]
 	// What a person reads of a request that waits.
 	for i, e := range state.Next {
-		if err := a.Store.SetRequestMessage(ctx, e.ID, fmt.Sprintf("number %d of %d waiting in the queue: %s", i+1, state.Waiting, e.Reason)); err != nil {
+		if err := a.Store.SetRequestMessage(ctx, e.ID, paused.waiting()+fmt.Sprintf("number %d of %d waiting in the queue: %s", i+1, state.Waiting, e.Reason)); err != nil {
 			return state, err
 		}
 	}

@@ -11,10 +11,10 @@ func newQueue() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "queue",
 		GroupID: groupUse,
-		Short:   "Show or try out the order of requests",
+		Short:   "Show, try out, pause or resume the order of requests",
 		Example: `  benchloom queue show go
   benchloom queue simulate --file state.json --policy upstream`,
-	}, newQueueShow(), newQueueSimulate())
+	}, newQueueShow(), newQueueSimulate(), newQueuePause(), newQueueResume())
 }
 
 func newQueueShow() *cobra.Command {

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
-	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
 )
 
@@ -19,7 +18,7 @@ func newRequest() *cobra.Command {
 		Example: `  benchloom request show r7k2m4q9xt2
   benchloom request cancel go:1.26.0 --reason "wrong date"
   benchloom request unstick go:1.26.0 --dry-run`,
-	}, newRequestShow(), newRequestCancel(), newRequestUnstick(), newArtifactsReady())
+	}, newRequestShow(), newRequestCancel(), newRequestExpire(), newRequestRetry(), newRequestRemeasure(), newRequestUnstick(), newArtifactsReady())
 }
 
 func newRequestShow() *cobra.Command {
@@ -43,46 +42,6 @@ func newRequestShow() *cobra.Command {
 		},
 	}
 	f.add(cmd.Flags())
-	outputFlag(cmd, &output, formatTable, formatJSON)
-	return cmd
-}
-
-func newRequestCancel() *cobra.Command {
-	var f serviceFlags
-	var reason, output string
-	cmd := &cobra.Command{
-		Use:   "cancel REQUEST",
-		Short: "End a request; its running jobs are stopped",
-		Long: `Ends a request. Jobs for which no other open request waits are stopped at once;
-what was measured stays. Cancelling a request that has ended changes nothing.`,
-		Example: `  benchloom request cancel r7k2m4q9xt2 --reason "wrong date"`,
-		Args:    exactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, err := requestRef(args[0])
-			if err != nil {
-				return err
-			}
-			api, err := f.connect()
-			if err != nil {
-				return err
-			}
-			r, err := api.CancelRequest(cmd.Context(), ref, reason)
-			if err != nil {
-				return reached(err)
-			}
-			if output == formatJSON {
-				return cli.WriteJSON(cmd.OutOrStdout(), r)
-			}
-			verb := "is cancelled"
-			if r.Outcome != bench.Cancelled {
-				verb = "had ended before: " + cli.Standing(r)
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "request %s (%s) %s\n", r.ID, cli.Printable(cli.Subject(r)), verb)
-			return nil
-		},
-	}
-	f.add(cmd.Flags())
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who wonder")
 	outputFlag(cmd, &output, formatTable, formatJSON)
 	return cmd
 }

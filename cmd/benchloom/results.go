@@ -12,9 +12,9 @@ func newResults() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "results",
 		GroupID: groupUse,
-		Short:   "Export results",
+		Short:   "Export or invalidate results",
 		Example: `  benchloom results export go --tag 1.25.14 --tag 1.26.11 >results.txt`,
-	}, newResultsExport())
+	}, newResultsExport(), newResultsInvalidate())
 }
 
 func newResultsExport() *cobra.Command {

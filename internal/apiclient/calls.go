@@ -101,11 +101,6 @@ func (c *Client) Request(ctx context.Context, ref string) (RequestDetail, error)
 	return get[RequestDetail](ctx, c, v1("requests", ref), nil)
 }
 
-// CancelRequest ends a request, named by its ID or as project:tag.
-func (c *Client) CancelRequest(ctx context.Context, ref, reason string) (Request, error) {
-	return post[Request](ctx, c, v1("requests", ref, "cancel"), Cancellation{Reason: reason})
-}
-
 // ArtifactsReady says that a request's artifacts are ready; the request is named
 // by its ID or as project:tag.
 func (c *Client) ArtifactsReady(ctx context.Context, ref string, artifact ArtifactsReady) (Notified, error) {

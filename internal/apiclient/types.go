@@ -400,11 +400,6 @@ type RequestList struct {
 	Next string `json:"next,omitempty"`
 }
 
-// Cancellation ends a request.
-type Cancellation struct {
-	Reason string `json:"reason,omitempty" maxLength:"500" doc:"Why, for those who wonder."`
-}
-
 // CollectorList is all collectors, by name.
 type CollectorList struct {
 	Collectors []Collector `json:"collectors"`

@@ -171,7 +171,7 @@ func TestTemporalRecordSpeaks(t *testing.T) {
 	second := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: "1.1.0"})
 	s.check(t, c, expectation{workflow: "Request", id: requestID(second), state: workflows.PhaseAdmission, details: []string{"waits for a slot of the queue `queue/shell`"}, attributes: requestAttributes})
 	s.check(t, c, expectation{workflow: "Queue", id: bench.QueueWorkflowID("shell"), state: workflows.PhaseFull, details: []string{"waits for a request in progress", string(second.ID)}, attributes: []string{"Project"}})
-	_, err := s.api.CancelRequest(t.Context(), string(second.ID), "changed my mind")
+	_, err := s.api.CancelRequest(t.Context(), string(second.ID), apiclient.Act{Reason: "changed my mind"})
 	require.NoError(t, err)
 	s.check(t, c, expectation{workflow: "Request", id: requestID(second), state: workflows.PhaseCancelled, details: []string{"cancelled"}, attributes: requestAttributes})
 
@@ -179,7 +179,7 @@ func TestTemporalRecordSpeaks(t *testing.T) {
 	command := s.submit(t, apiclient.NewRequest{Project: apiclient.AdHocProject, Type: bench.AdHoc, Command: &apiclient.Command{Argv: []string{"true"}}})
 	s.check(t, c, expectation{workflow: "Job", id: jobID(command), state: workflows.PhaseWaiting, details: []string{"waits in task queue", "for an idle collector"}, attributes: []string{"Project", "Request", "User", "Target"}})
 	waiting := jobID(command)
-	_, err = s.api.CancelRequest(t.Context(), string(command.ID), "not needed")
+	_, err = s.api.CancelRequest(t.Context(), string(command.ID), apiclient.Act{Reason: "not needed"})
 	require.NoError(t, err)
 	s.check(t, c, expectation{workflow: "Job", id: waiting, state: string(bench.JobCancelled), attributes: jobAttributes[:4]})
 	release()

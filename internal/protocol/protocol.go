@@ -285,7 +285,9 @@ type CancelInput struct {
 
 // QueueState is what a queue looked like after admission.
 type QueueState struct {
-	Slots      int
+	Slots int
+	// Paused says by whom and why nothing is admitted; empty: it is not paused.
+	Paused     string
 	InProgress []QueueEntry
 	Waiting    int
 	// Next are the first of those that wait.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -74,7 +75,7 @@ func endRequest(ctx context.Context, tx pgx.Tx, id bench.RequestID, ending Endin
 	if err := endOpen(ctx, tx, id, ending.Outcome, endMessage(ending.Outcome, act.Who, act.Reason)); err != nil {
 		return about, err
 	}
-	about.Changed, about.Message = true, "it was "+string(r.Status)
+	about.Changed, about.Message = true, "it was "+strings.ReplaceAll(string(r.Status), "_", " ")
 	about.Jobs, err = value[int](ctx, tx, `
 		select count(*) from request_job rj join job_queue j on j.id = rj.job_id
 		where rj.request_id = $1 and j.status = 'cancelled' and j.completed_at = now()`, id)

@@ -123,7 +123,7 @@ func TestWhatOperatorsDoIsAuditedOnce(t *testing.T) {
 		require.Equal(t, store.Operation{
 			ID: a.ID, At: a.At, Who: "ada", Action: "request cancel", Project: project, Subject: string(request.ID), Reason: "for a test",
 			IdempotencyKey: "k", Detail: json.RawMessage(`{}`),
-			Result: store.OperationResult{Changed: true, Message: "it was artifacts_ready", Requests: []bench.RequestID{request.ID}},
+			Result: store.OperationResult{Changed: true, Message: "it was artifacts ready", Requests: []bench.RequestID{request.ID}},
 		}, a)
 	}
 	require.Equal(t, 1, first)

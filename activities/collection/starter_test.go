@@ -1,0 +1,12 @@
+package collection_test
+
+import (
+	"context"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+func (starter) SettleRequest(context.Context, string, bench.RequestID) error  { return nil }
+func (starter) RestartRequest(context.Context, string, bench.RequestID) error { return nil }
+func (starter) QueueChanged(context.Context, string) error                    { return nil }
+func (starter) TriggerReconcile(context.Context) error                        { return nil }

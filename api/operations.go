@@ -1,0 +1,361 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+func (s *server) registerOperations() {
+	onRequest := func(name, summary, description string) operation {
+		return operation{id: name + "-request", method: http.MethodPost, path: "/requests/{request}/" + name, need: toWrite, tag: "operators",
+			summary: summary, description: description}
+	}
+	handle(s, onRequest("cancel", "End a request", "Its jobs for which no other request waits are stopped. What was measured stays. Cancelling twice is no error."), s.cancelRequest)
+	handle(s, onRequest("expire", "End a request that has waited too long", "One in progress only with force."), s.expireRequest)
+	handle(s, onRequest("retry", "Open a request that has ended again, for what lacks a result", "Test cases without a valid result are measured by jobs of the next generation, when it is the request's turn again. The rest stays."), s.retryRequest)
+	handle(s, onRequest("remeasure", "Open a request that has ended again, for what has results too", "The former results stay in the record; the newest generation counts."), s.remeasureRequest)
+	handle(s, operation{id: "retry-job", method: http.MethodPost, path: "/jobs/{job}/retry", need: toWrite, tag: "operators",
+		summary: "Give a job that has ended another go", description: "A job of the next generation takes its place, with the test cases that lack a result. Its request is opened again if it has ended."}, s.retryJob)
+	handle(s, operation{id: "invalidate-results", method: http.MethodPost, path: "/results/invalidate", need: toAdmin, tag: "operators",
+		summary: "Make results count no more", description: "They stay in the record, but in no comparison and no export; a retry measures their test cases again."}, s.invalidateResults)
+	handle(s, operation{id: "purge-artifact", method: http.MethodPost, path: "/artifacts/purge", need: toAdmin, tag: "operators",
+		summary: "Remove an artifact with its results, requests and jobs", description: "Not while a request for it is open or a job of it runs. There is no way back."}, s.purgeArtifact)
+	handle(s, operation{id: "pause-queue", method: http.MethodPost, path: "/projects/{project}/queue/pause", need: toAdmin, tag: "operators",
+		summary: "Admit no request of a project and hand none of its jobs out", description: "What was handed out before goes on."}, s.pauseQueue)
+	handle(s, operation{id: "resume-queue", method: http.MethodPost, path: "/projects/{project}/queue/resume", need: toAdmin, tag: "operators",
+		summary: "End a pause"}, s.resumeQueue)
+	handle(s, operation{id: "list-audit", method: http.MethodGet, path: "/audit", need: toRead, tag: "operators",
+		summary: "What operators did, newest first"}, s.listAudit)
+}
+
+// act is who calls, and why.
+func act(ctx context.Context, in apiclient.Act) (store.Act, error) {
+	if strings.ContainsRune(in.IdempotencyKey, 0) {
+		return store.Act{}, invalid("the idempotency key holds a zero byte; use letters and digits")
+	}
+	return store.Act{Who: caller(ctx).Owner, Reason: in.Reason, Key: in.IdempotencyKey}, nil
+}
+
+// reasoned is an act that needs a reason: it concerns more than one's own.
+func reasoned(ctx context.Context, in apiclient.Act) (store.Act, error) {
+	if strings.TrimSpace(in.Reason) == "" {
+		return store.Act{}, problemf(http.StatusUnprocessableEntity, "no-reason", "this needs a reason, for those who wonder later; add one")
+	}
+	return act(ctx, in)
+}
+
+func operationOf(o store.Operation) apiclient.Operation {
+	return apiclient.Operation{
+		ID: o.ID, At: o.At, Who: o.Who, Action: o.Action, Project: o.Project, Subject: o.Subject, Reason: o.Reason,
+		IdempotencyKey: o.IdempotencyKey, Detail: o.Detail, Changed: o.Result.Changed, Message: o.Result.Message, Requests: o.Result.Requests,
+		Jobs: o.Result.Jobs, TestCases: o.Result.TestCases, Runs: o.Result.Runs, Results: o.Result.Results,
+		Repeated: o.Repeated, DryRun: o.ID == 0,
+	}
+}
+
+// operated answers with what was done to a request and where that stands now.
+func (s *server) operated(ctx context.Context, id bench.RequestID, o store.Operation) (*body[apiclient.RequestOperation], error) {
+	r, err := s.Store.Request(ctx, id)
+	return answer(apiclient.RequestOperation{Request: requestOf(r), Operation: operationOf(o)}, err)
+}
+
+type actOnRequest[T any] struct {
+	Request string `path:"request" doc:"ID of the request, or project:tag for one of an artifact." example:"go:1.26.0"`
+	Body    T
+}
+
+func (s *server) cancelRequest(ctx context.Context, in *actOnRequest[apiclient.Act]) (*body[apiclient.RequestOperation], error) {
+	return s.endRequest(ctx, in.Request, store.Ending{Outcome: bench.Cancelled}, in.Body)
+}
+
+func (s *server) expireRequest(ctx context.Context, in *actOnRequest[apiclient.Expiry]) (*body[apiclient.RequestOperation], error) {
+	return s.endRequest(ctx, in.Request, store.Ending{Outcome: bench.Expired, Force: in.Body.Force}, in.Body.Act)
+}
+
+func (s *server) endRequest(ctx context.Context, ref string, ending store.Ending, why apiclient.Act) (*body[apiclient.RequestOperation], error) {
+	who, err := act(ctx, why)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.request(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	done, jobs, err := s.Store.EndRequest(ctx, r.ID, ending, who)
+	if errors.Is(err, store.ErrEnded) {
+		return nil, problemf(http.StatusConflict, "completed", "request %s has ended with %s; there is nothing left to end", r.ID, r.Outcome)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// Also when nothing has changed: the workflows may not have heard of it. But not
+	// when the request was opened again since.
+	if r, err = s.Store.Request(ctx, r.ID); err == nil && r.Status == bench.Completed {
+		s.reach(ctx, "cancel the workflows of a request", bench.RequestWorkflowID(r.Project, r.ID), func(ctx context.Context) error {
+			return s.Starter.CancelRequest(ctx, r.Project, r.ID, jobs)
+		})
+	}
+	return s.operated(ctx, r.ID, done)
+}
+
+func (s *server) retryRequest(ctx context.Context, in *actOnRequest[apiclient.Act]) (*body[apiclient.RequestOperation], error) {
+	r, err := s.request(ctx, in.Request)
+	if err != nil {
+		return nil, err
+	}
+	return s.reopen(ctx, r, store.Again{}, in.Body)
+}
+
+func (s *server) remeasureRequest(ctx context.Context, in *actOnRequest[apiclient.Remeasurement]) (*body[apiclient.RequestOperation], error) {
+	r, err := s.request(ctx, in.Request)
+	if err != nil {
+		return nil, err
+	}
+	return s.reopen(ctx, r, store.Again{Remeasure: true, Benchmarks: in.Body.Benchmarks}, in.Body.Act)
+}
+
+type actOnJob struct {
+	Job  string `path:"job" doc:"Key of the job."`
+	Body apiclient.Act
+}
+
+func (s *server) retryJob(ctx context.Context, in *actOnJob) (*body[apiclient.RequestOperation], error) {
+	j, err := s.job(ctx, in.Job)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.Store.JobRequest(ctx, j.Key)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, problemf(http.StatusConflict, "replaced", "job %s was replaced by one of a later generation, or no request has it any more; 'benchloom status REQUEST' lists a request's jobs", j.Key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.reopen(ctx, r, store.Again{Job: j.Key}, in.Body)
+}
+
+func (s *server) reopen(ctx context.Context, r store.Request, again store.Again, why apiclient.Act) (*body[apiclient.RequestOperation], error) {
+	who, err := act(ctx, why)
+	if err != nil {
+		return nil, err
+	}
+	if again.SuiteOf, err = s.currentSuite(ctx, r.Project); err != nil {
+		return nil, err
+	}
+	if r.Status == bench.Completed {
+		// Its workflow is left alone where nothing would come of it.
+		try := who
+		try.DryRun = true
+		if _, err := s.Store.Reopen(ctx, r.ID, again, try); err == nil {
+			if err := s.settle(ctx, r); err != nil {
+				return nil, err
+			}
+		}
+	}
+	done, err := s.Store.Reopen(ctx, r.ID, again, who)
+	if errors.Is(err, store.ErrNothingLacks) {
+		return nil, nothingLacks(r, again)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r, err = s.Store.Request(ctx, r.ID); err != nil {
+		return nil, err
+	}
+	switch {
+	case r.Status != bench.Completed && r.WorkflowStartedAt == nil:
+		s.reach(ctx, "start the workflow of a request again", bench.RequestWorkflowID(r.Project, r.ID), func(ctx context.Context) error {
+			if err := s.Starter.RestartRequest(ctx, r.Project, r.ID); err != nil {
+				return err
+			}
+			return s.Store.MarkWorkflowStarted(ctx, r.ID)
+		})
+	case r.Status == bench.InProgress:
+		s.reach(ctx, "hand out what waits", bench.RequestWorkflowID(r.Project, r.ID), s.Starter.TriggerReconcile)
+	}
+	return s.operated(ctx, r.ID, done)
+}
+
+// settle waits until the workflow of a request that has ended is gone: opened
+// again, it gets another one of the same ID.
+func (s *server) settle(ctx context.Context, r store.Request) error {
+	bounded, stop := context.WithTimeout(ctx, settleBound)
+	defer stop()
+	err := s.Starter.SettleRequest(bounded, r.Project, r.ID)
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	s.Log.WarnContext(ctx, "the workflow of a request that has ended does not end", "workflow", bench.RequestWorkflowID(r.Project, r.ID), "error", err, "request_id", requestID(ctx))
+	return unavailable(fmt.Sprintf("the workflow of request %s is still ending, or Temporal does not answer; try again in a moment, and look at %s in the Temporal Web UI if it stays so", r.ID, bench.RequestWorkflowID(r.Project, r.ID)))
+}
+
+func nothingLacks(r store.Request, again store.Again) error {
+	if again.Remeasure {
+		of := "test cases that were to be measured; retry it instead"
+		if len(again.Benchmarks) > 0 {
+			of = "test cases of " + strings.Join(again.Benchmarks, ", ")
+		}
+		return problemf(http.StatusUnprocessableEntity, "nothing-to-measure", "request %s has no %s; 'benchloom status %s' shows its jobs", r.ID, of, r.ID)
+	}
+	return problemf(http.StatusConflict, "nothing-lacks", "every test case of it has a result, so there is nothing to retry; 'benchloom request remeasure %s' measures again all the same", r.ID)
+}
+
+// currentSuite names the suite by which a project's jobs are measured again: the
+// present one, where it still has their test cases, else the former.
+func (s *server) currentSuite(ctx context.Context, project string) (func(store.Job, []bench.TestCase) string, error) {
+	p, err := s.project(ctx, project, http.StatusNotFound)
+	if err != nil || p.SuiteHash == "" {
+		return nil, err
+	}
+	current, err := s.suites.Suite(ctx, p.SuiteHash)
+	if err != nil {
+		return nil, fmt.Errorf("reading the suite of project %s: %w", project, err)
+	}
+	return func(j store.Job, cases []bench.TestCase) string {
+		for _, tc := range cases {
+			if !measures(current, tc) {
+				return j.SuiteHash
+			}
+		}
+		return p.SuiteHash
+	}, nil
+}
+
+// measures tells whether a suite has a test case.
+func measures(s *suite.Suite, tc bench.TestCase) bool {
+	one := func(name string) []string {
+		if name == "" {
+			return nil
+		}
+		return []string{name}
+	}
+	plans, err := s.Expand(suite.Selection{
+		Benchmarks: one(tc.Benchmark), Profiles: one(tc.Profile), Scenarios: one(tc.Scenario), Backends: one(tc.Backend), Targets: []bench.Target{tc.Target},
+	})
+	if err != nil {
+		return false
+	}
+	for _, p := range plans {
+		for _, has := range p.TestCases {
+			if has == tc {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+type invalidateResults struct{ Body apiclient.Invalidation }
+
+func (s *server) invalidateResults(ctx context.Context, in *invalidateResults) (*body[apiclient.Operation], error) {
+	who, err := reasoned(ctx, in.Body.Act)
+	if err != nil {
+		return nil, err
+	}
+	if in.Body.Project != "" {
+		if _, err := s.project(ctx, in.Body.Project, http.StatusNotFound); err != nil {
+			return nil, err
+		}
+	}
+	who.DryRun = in.Body.DryRun
+	done, err := s.Store.InvalidateResults(ctx, store.ResultFilter{
+		Project: in.Body.Project, Tag: in.Body.Tag, Collector: in.Body.Collector, Since: in.Body.Since, Until: in.Body.Until,
+	}, who)
+	return answer(operationOf(done), err)
+}
+
+type purgeArtifact struct{ Body apiclient.Purge }
+
+func (s *server) purgeArtifact(ctx context.Context, in *purgeArtifact) (*body[apiclient.Operation], error) {
+	who, err := reasoned(ctx, in.Body.Act)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.project(ctx, in.Body.Project, http.StatusNotFound); err != nil {
+		return nil, err
+	}
+	who.DryRun = in.Body.DryRun
+	done, err := s.Store.PurgeArtifact(ctx, in.Body.Project, in.Body.Tag, who)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, problemf(http.StatusNotFound, "unknown-artifact", "project %s has no artifact %q; 'benchloom status --project %s' shows what it has", in.Body.Project, in.Body.Tag, in.Body.Project)
+	case errors.Is(err, store.ErrInUse):
+		return nil, problemf(http.StatusConflict, "in-use", "%s", err)
+	}
+	return answer(operationOf(done), err)
+}
+
+type actOnProject struct {
+	Project string `path:"project" doc:"Name of the project." example:"go"`
+	Body    apiclient.Act
+}
+
+func (s *server) pauseQueue(ctx context.Context, in *actOnProject) (*body[apiclient.Operation], error) {
+	who, err := reasoned(ctx, in.Body)
+	if err != nil {
+		return nil, err
+	}
+	return s.onQueue(ctx, in.Project, func() (store.Operation, error) { return s.Store.PauseQueue(ctx, in.Project, who) })
+}
+
+func (s *server) resumeQueue(ctx context.Context, in *actOnProject) (*body[apiclient.Operation], error) {
+	who, err := act(ctx, in.Body)
+	if err != nil {
+		return nil, err
+	}
+	return s.onQueue(ctx, in.Project, func() (store.Operation, error) { return s.Store.ResumeQueue(ctx, in.Project, who) })
+}
+
+// onQueue pauses or resumes, and lets the queue say so, or go on, at once.
+func (s *server) onQueue(ctx context.Context, project string, do func() (store.Operation, error)) (*body[apiclient.Operation], error) {
+	if _, err := s.project(ctx, project, http.StatusNotFound); err != nil {
+		return nil, err
+	}
+	done, err := do()
+	if err != nil {
+		return nil, err
+	}
+	s.reach(ctx, "tell a queue", bench.QueueWorkflowID(project), func(ctx context.Context) error {
+		return errors.Join(s.Starter.QueueChanged(ctx, project), s.Starter.TriggerReconcile(ctx))
+	})
+	return answer(operationOf(done), nil)
+}
+
+type listAudit struct {
+	Project string `query:"project" doc:"Only what concerns this project."`
+	Who     string `query:"who" doc:"Only what this user did."`
+	Subject string `query:"subject" doc:"Only what was done to this: a request's ID, a job's key, an artifact's tag."`
+	Limit   int    `query:"limit" minimum:"1" maximum:"500" default:"50"`
+	Cursor  string `query:"cursor" doc:"What the page before gave as next."`
+}
+
+func (s *server) listAudit(ctx context.Context, in *listAudit) (*body[apiclient.AuditList], error) {
+	filter := store.AuditFilter{Project: in.Project, Who: in.Who, Subject: in.Subject, Limit: in.Limit}
+	if in.Cursor != "" {
+		var err error
+		if filter.Before, err = strconv.ParseInt(in.Cursor, 10, 64); err != nil || filter.Before < 1 {
+			return nil, invalid("the cursor %.80q is none: give what the page before named as next, or nothing for the first page", in.Cursor)
+		}
+	}
+	entries, err := s.Store.Audit(ctx, filter)
+	if err != nil {
+		return nil, err
+	}
+	list := apiclient.AuditList{Operations: make([]apiclient.Operation, 0, len(entries))}
+	for _, e := range entries {
+		list.Operations = append(list.Operations, operationOf(e))
+	}
+	if len(entries) == in.Limit {
+		list.Next = strconv.FormatInt(entries[len(entries)-1].ID, 10)
+	}
+	return answer(list, nil)
+}

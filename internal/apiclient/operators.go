@@ -1,0 +1,152 @@
+package apiclient
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// Act says why an operator does something. The audit keeps it.
+type Act struct {
+	Reason         string `json:"reason,omitempty" maxLength:"500" doc:"Why, for those who wonder."`
+	IdempotencyKey string `json:"idempotency_key,omitempty" maxLength:"128" doc:"The same key by the same user is answered as the first time, and nothing is done again."`
+}
+
+// Expiry ends a request that has waited too long.
+type Expiry struct {
+	Act
+	Force bool `json:"force,omitempty" doc:"End it although it is in progress."`
+}
+
+// Remeasurement measures a request again.
+type Remeasurement struct {
+	Act
+	Benchmarks []string `json:"benchmarks,omitempty" maxItems:"1000" doc:"Only these; empty: all."`
+}
+
+// Invalidation makes results count no more. Something must narrow them down.
+type Invalidation struct {
+	Act
+	Project   string     `json:"project,omitempty"`
+	Tag       string     `json:"tag,omitempty" doc:"Only those of this artifact of the project."`
+	Collector string     `json:"collector,omitempty" doc:"Only those that it measured."`
+	Since     *time.Time `json:"since,omitempty" doc:"Only those measured then or later."`
+	Until     *time.Time `json:"until,omitempty" doc:"Only those measured before."`
+	DryRun    bool       `json:"dry_run,omitempty" doc:"Only tell which these are."`
+}
+
+// Purge removes an artifact with all that belongs to it.
+type Purge struct {
+	Act
+	Project string `json:"project"`
+	Tag     string `json:"tag"`
+	DryRun  bool   `json:"dry_run,omitempty" doc:"Only tell what would be removed."`
+}
+
+// Operation is what an operator did, as the audit has it.
+type Operation struct {
+	ID             int64           `json:"id,omitempty" doc:"Its entry in the audit; absent for a dry run."`
+	At             time.Time       `json:"at,omitzero"`
+	Who            string          `json:"who"`
+	Action         string          `json:"action" example:"request cancel"`
+	Project        string          `json:"project,omitempty" doc:"Absent when it is about several."`
+	Subject        string          `json:"subject,omitempty" doc:"A request's ID, a job's key, an artifact's tag or a project."`
+	Reason         string          `json:"reason,omitempty"`
+	IdempotencyKey string          `json:"idempotency_key,omitempty"`
+	Detail         json.RawMessage `json:"detail,omitempty" doc:"What was asked for besides."`
+	Changed        bool            `json:"changed" doc:"False: there was nothing to do."`
+	Message        string          `json:"message" doc:"What it did, in words."`
+	// What it did it to.
+	Requests  []bench.RequestID `json:"requests,omitempty" doc:"Requests that it is about, the first 20."`
+	Jobs      int               `json:"jobs,omitempty"`
+	TestCases int               `json:"test_cases,omitempty"`
+	Runs      int               `json:"runs,omitempty"`
+	Results   int               `json:"results,omitempty"`
+	Repeated  bool              `json:"repeated,omitempty" doc:"The idempotency key was used before: this is the answer of then."`
+	DryRun    bool              `json:"dry_run,omitempty"`
+}
+
+// RequestOperation is what was done to a request, and where that stands now.
+type RequestOperation struct {
+	Request
+	Operation Operation `json:"operation"`
+}
+
+// AuditList is a page of the audit, newest first.
+type AuditList struct {
+	Operations []Operation `json:"operations"`
+	// Next is the cursor of the next page; empty on the last one.
+	Next string `json:"next,omitempty"`
+}
+
+// CancelRequest ends a request, named by its ID or as project:tag.
+func (c *Client) CancelRequest(ctx context.Context, ref string, act Act) (RequestOperation, error) {
+	return post[RequestOperation](ctx, c, v1("requests", ref, "cancel"), act)
+}
+
+// ExpireRequest ends a request that has waited too long.
+func (c *Client) ExpireRequest(ctx context.Context, ref string, e Expiry) (RequestOperation, error) {
+	return post[RequestOperation](ctx, c, v1("requests", ref, "expire"), e)
+}
+
+// RetryRequest opens a request that has ended again, for what of it lacks a
+// result.
+func (c *Client) RetryRequest(ctx context.Context, ref string, act Act) (RequestOperation, error) {
+	return post[RequestOperation](ctx, c, v1("requests", ref, "retry"), act)
+}
+
+// RemeasureRequest opens a request that has ended again, for what has results
+// too.
+func (c *Client) RemeasureRequest(ctx context.Context, ref string, r Remeasurement) (RequestOperation, error) {
+	return post[RequestOperation](ctx, c, v1("requests", ref, "remeasure"), r)
+}
+
+// RetryJob gives a job that has ended another go, for what of it lacks a result.
+func (c *Client) RetryJob(ctx context.Context, key bench.JobKey, act Act) (RequestOperation, error) {
+	return post[RequestOperation](ctx, c, v1("jobs", string(key), "retry"), act)
+}
+
+// InvalidateResults makes results count no more.
+func (c *Client) InvalidateResults(ctx context.Context, i Invalidation) (Operation, error) {
+	return post[Operation](ctx, c, v1("results", "invalidate"), i)
+}
+
+// PurgeArtifact removes an artifact with its results, requests and jobs.
+func (c *Client) PurgeArtifact(ctx context.Context, p Purge) (Operation, error) {
+	return post[Operation](ctx, c, v1("artifacts", "purge"), p)
+}
+
+// PauseQueue keeps a project from admitting requests and handing jobs out.
+func (c *Client) PauseQueue(ctx context.Context, project string, act Act) (Operation, error) {
+	return post[Operation](ctx, c, v1("projects", project, "queue", "pause"), act)
+}
+
+// ResumeQueue ends a pause.
+func (c *Client) ResumeQueue(ctx context.Context, project string, act Act) (Operation, error) {
+	return post[Operation](ctx, c, v1("projects", project, "queue", "resume"), act)
+}
+
+// AuditQuery narrows a list of operations; zero values do not narrow.
+type AuditQuery struct {
+	Project, Who, Subject string
+	Limit                 int
+	// Cursor is Next of the page before.
+	Cursor string
+}
+
+// Audit lists what operators did, newest first.
+func (c *Client) Audit(ctx context.Context, q AuditQuery) (AuditList, error) {
+	query := url.Values{}
+	set(query, "project", q.Project)
+	set(query, "who", q.Who)
+	set(query, "subject", q.Subject)
+	set(query, "cursor", q.Cursor)
+	if q.Limit > 0 {
+		query.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return get[AuditList](ctx, c, v1("audit"), query)
+}
