@@ -33,7 +33,7 @@ func jobOf(j store.Job) apiclient.Job {
 	return apiclient.Job{
 		Key: j.Key, Project: j.Project, Tag: j.Tag, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
 		TestCases: notNil(j.TestCases), Done: j.Done, SizeClass: j.SizeClass, Pool: j.Pool, TaskQueue: j.TaskQueue,
-		Status: j.Status, Message: j.Message, MovedFrom: j.MovedFrom, MovedAt: j.MovedAt, CreatedAt: j.CreatedAt, StartedAt: j.StartedAt, EndedAt: j.CompletedAt,
+		Generation: j.Generation, Status: j.Status, Message: j.Message, MovedFrom: j.MovedFrom, MovedAt: j.MovedAt, CreatedAt: j.CreatedAt, StartedAt: j.StartedAt, EndedAt: j.CompletedAt,
 		WorkflowID: bench.JobWorkflowID(j.Project, j.Key),
 	}
 }

@@ -146,6 +146,7 @@ type Job struct {
 	SizeClass  bench.SizeClass  `json:"size_class"`
 	Pool       string           `json:"pool"`
 	TaskQueue  string           `json:"task_queue"`
+	Generation int              `json:"generation,omitempty" doc:"Above 0: it took the place of a former job."`
 	Status     bench.JobStatus  `json:"status"`
 	Message    string           `json:"message,omitempty"`
 	Waits      string           `json:"waits,omitempty" doc:"What a job that nobody carries out waits for, in words."`

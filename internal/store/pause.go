@@ -19,8 +19,10 @@ type Pause struct {
 }
 
 // String says so in words.
-func (p Pause) String() string {
-	return fmt.Sprintf("the queue is paused by %s since %s: %s", p.By, p.At.UTC().Format("2006-01-02 15:04:05 MST"), p.Reason)
+func (p Pause) String() string { return "the queue is " + p.since() }
+
+func (p Pause) since() string {
+	return fmt.Sprintf("paused by %s since %s: %s", p.By, p.At.UTC().Format("2006-01-02 15:04:05 MST"), p.Reason)
 }
 
 // unpaused holds for a job j of a project whose queue is not paused.
@@ -75,6 +77,6 @@ func (s *Store) ResumeQueue(ctx context.Context, project string, act Act) (Opera
 		if errors.Is(err, ErrNotFound) {
 			return OperationResult{Message: "the queue was not paused"}, nil
 		}
-		return OperationResult{Changed: true, Message: "before, " + p.String()}, err
+		return OperationResult{Changed: true, Message: "it was " + p.since()}, err
 	})
 }
