@@ -92,7 +92,7 @@ func (s *server) endRequest(ctx context.Context, ref string, ending store.Ending
 	}
 	done, jobs, err := s.Store.EndRequest(ctx, r.ID, ending, who)
 	if errors.Is(err, store.ErrEnded) {
-		return nil, problemf(http.StatusConflict, "completed", "request %s has ended with %s; there is nothing left to end", r.ID, r.Outcome)
+		return nil, problemf(http.StatusConflict, "completed", "request %s has ended with %s; there is nothing left to %s", r.ID, r.Outcome, map[bench.Outcome]string{bench.Cancelled: "cancel", bench.Expired: "expire"}[ending.Outcome])
 	}
 	if err != nil {
 		return nil, err
