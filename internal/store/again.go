@@ -109,14 +109,14 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 			open++ // it waits for a collector still, or for somebody to wait for it
 			continue
 		}
-		cases, err := o.cases(ctx, j)
+		cases, err := o.cases(ctx, j.Job)
 		if err != nil {
 			return result, err
 		}
-		if len(cases) == 0 && (o.again.Remeasure || j.Status == bench.JobSuccess) {
+		if len(cases) == 0 && (o.again.Remeasure || j.Superseded || j.Status == bench.JobSuccess) {
 			continue
 		}
-		if err := o.replace(ctx, j, cases); err != nil {
+		if err := o.replace(ctx, j.Job, cases); err != nil {
 			return result, err
 		}
 		result.Jobs, result.TestCases = result.Jobs+1, result.TestCases+len(cases)
@@ -144,12 +144,19 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// jobs are those that count for the request, locked in the order of their IDs, as
-// everywhere.
-func (o reopening) jobs(ctx context.Context) ([]Job, error) {
-	jobs, err := all[Job](ctx, o.tx, `
-		select `+jobColumns+` from job_queue j join request_job rj on rj.job_id = j.id
-		where rj.request_id = $1 and not rj.superseded and ($2 = '' or j.key = $2)
+// linkedJob is a job of a request.
+type linkedJob struct {
+	Job
+	// Superseded: it was replaced. It still stands for test cases that no later job
+	// has.
+	Superseded bool
+}
+
+// jobs are those of the request, locked in the order of their IDs, as everywhere.
+func (o reopening) jobs(ctx context.Context) ([]linkedJob, error) {
+	jobs, err := all[linkedJob](ctx, o.tx, `
+		select `+jobColumns+`, rj.superseded from job_queue j join request_job rj on rj.job_id = j.id
+		where rj.request_id = $1 and ($2 = '' or (j.key = $2 and not rj.superseded))
 		order by j.id for update of j`, o.request.ID, string(o.again.Job))
 	if err == nil && len(jobs) == 0 && o.again.Job != "" {
 		return nil, fmt.Errorf("%w: job %s is none of request %s, or was replaced by a later one", ErrNotFound, o.again.Job, o.request.ID)
@@ -157,7 +164,8 @@ func (o reopening) jobs(ctx context.Context) ([]Job, error) {
 	return jobs, err
 }
 
-// cases are the test cases of a job that are measured again.
+// cases are the test cases of a job that are measured again: those for which it is
+// the request's latest.
 func (o reopening) cases(ctx context.Context, j Job) ([]bench.TestCase, error) {
 	if o.again.Remeasure && j.Tag != o.request.Tag {
 		return nil, nil // its parent's: nobody asked for those
@@ -166,7 +174,12 @@ func (o reopening) cases(ctx context.Context, j Job) ([]bench.TestCase, error) {
 		select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target
 		from job_test_case_state t join test_case tc on tc.id = t.test_case_id
 		where t.job_id = $1 and ($2 or not t.done) and (cardinality($3::text[]) = 0 or tc.benchmark = any($3))
-		order by t.place`, j.ID, o.again.Remeasure, append([]string{}, o.again.Benchmarks...))
+			and $1 = (
+				select l.id from request_job rj join job_queue l on l.id = rj.job_id
+				join job_queue this on this.id = $1 and this.artifact_id = l.artifact_id
+				join job_test_case lt on lt.job_id = l.id and lt.test_case_id = t.test_case_id
+				where rj.request_id = $4 order by rj.superseded, l.generation desc, l.id desc limit 1)
+		order by t.place`, j.ID, o.again.Remeasure, append([]string{}, o.again.Benchmarks...), o.request.ID)
 }
 
 // replace puts a job of the next generation in a former one's place, for all open
@@ -190,7 +203,7 @@ func (o reopening) replace(ctx context.Context, former Job, cases []bench.TestCa
 			insert into request_job (request_id, job_id, stage, optional)
 			select old.request_id, j.id, old.stage, old.optional
 			from request_job old join benchmark_request r on r.id = old.request_id, job_queue j
-			where old.job_id = $1 and not old.superseded and j.key = $2 and (r.id = $3 or r.status <> 'completed')
+			where old.job_id = $1 and j.key = $2 and (r.id = $3 or (not old.superseded and r.status <> 'completed'))
 			on conflict (request_id, job_id) do nothing`, former.ID, next.Key, o.request.ID); err != nil {
 			return err
 		}
@@ -203,19 +216,30 @@ func (o reopening) replace(ctx context.Context, former Job, cases []bench.TestCa
 
 // nextGeneration is a job that takes the place of a former one of its artifact.
 func nextGeneration(ctx context.Context, tx pgx.Tx, request bench.RequestID, former bench.JobKey, j Job) (Job, error) {
-	var err error
-	j.Generation, err = value[int](ctx, tx, `
+	next, err := value[int](ctx, tx, `
 		select max(generation) + 1 from job_queue where artifact_id = (select artifact_id from job_queue where key = $1)`, former)
+	return ofGeneration(request, j, next), err
+}
+
+func ofGeneration(request bench.RequestID, j Job, generation int) Job {
+	j.Generation = generation
 	j.Key = bench.JobIdentity{
 		Request: request, Project: j.Project, Tag: j.Tag, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
 		Kind: j.Kind, Suite: j.SuiteHash, TestCases: j.TestCases, SizeClass: j.SizeClass, Generation: j.Generation,
 	}.Key()
-	return j, err
+	return j
 }
 
-// renewed is a job as a request needs it: when the same one has succeeded before,
-// but results of it were found invalid since, it is one of the next generation.
+// renewed is a job as a request needs it: of a later generation when former jobs of
+// its artifact were purged, or when the same one has succeeded before, but results
+// of it were found invalid since.
 func renewed(ctx context.Context, tx pgx.Tx, request bench.RequestID, j Job) (Job, error) {
+	first, err := value[int](ctx, tx, `select first_generation from artifact where project = $1 and tag = $2`, j.Project, j.Tag)
+	if err == nil && j.Generation < first && j.Kind != bench.KindCommand {
+		return ofGeneration(request, j, first), nil
+	} else if err != nil && !errors.Is(err, ErrNotFound) {
+		return j, err
+	}
 	invalid, err := value[bool](ctx, tx, `
 		select exists (
 			select from job_queue j join job_test_case_state t on t.job_id = j.id

@@ -86,8 +86,8 @@ func invalidate(ctx context.Context, tx pgx.Tx, f ResultFilter, entry int64) (Op
 // ErrInUse: something of the artifact runs, or waits to.
 var ErrInUse = errors.New("it is in use")
 
-// PurgeArtifact removes an artifact with its results, its requests and their jobs
-// (section 4 of the request life cycle). ErrInUse while a request for it is open or
+// PurgeArtifact removes all results of an artifact, its requests and their jobs
+// (section 4 of the request life cycle); that there was one stays. ErrInUse while a request for it is open or
 // a job of it has not ended; ErrNotFound when there is no such artifact.
 func (s *Store) PurgeArtifact(ctx context.Context, project, tag string, act Act) (Operation, error) {
 	what := Operation{Action: "artifact purge", Project: project, Subject: tag}
@@ -120,6 +120,11 @@ func purge(ctx context.Context, tx pgx.Tx, project, tag string) (OperationResult
 	if err := unused(ctx, tx, artifact); err != nil {
 		return result, err
 	}
+	if _, err := tx.Exec(ctx, `
+		update artifact a set first_generation = coalesce((select max(j.generation) + 1 from job_queue j where j.artifact_id = a.id), a.first_generation)
+		where a.id = $1`, artifact); err != nil {
+		return result, err
+	}
 	for _, step := range []struct {
 		count *int
 		sql   string
@@ -137,8 +142,8 @@ func purge(ctx context.Context, tx pgx.Tx, project, tag string) (OperationResult
 	if _, err := tx.Exec(ctx, `delete from benchmark_request where id = any($1)`, result.Requests); err != nil {
 		return result, err
 	}
-	if _, err := tx.Exec(ctx, `delete from artifact where id = $1`, artifact); err != nil {
-		return result, err
+	if len(result.Requests)+result.Jobs+result.Results == 0 {
+		return result, ErrNotFound // it was purged before
 	}
 	result.Changed = true
 	result.Message = fmt.Sprintf("%s, %s, %s, %s", count(len(result.Requests), "request"), count(result.Jobs, "job"), count(result.Runs, "run"), count(result.Results, "result"))

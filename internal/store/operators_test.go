@@ -331,6 +331,14 @@ func TestRemeasuringKeepsTheFormerResults(t *testing.T) {
 	r.measure(jobs[0], 1, c, measured("kit", 5))
 	require.Equal(t, map[string][]float64{"gin": {1}, "kit": {5}}, r.values("1.1.0"))
 	require.Equal(t, 3, r.count(`select count(*) from test_result`), "the former one stays")
+
+	// Each test case is retried by its latest job.
+	r.complete(request, bench.Success)
+	_, err = r.InvalidateResults(t.Context(), store.ResultFilter{Project: project}, byAda)
+	require.NoError(t, err)
+	done, err = r.Reopen(t.Context(), request.ID, store.Again{}, byAda)
+	require.NoError(t, err)
+	require.Equal(t, "2 jobs, 2 test cases", done.Result.Message)
 }
 
 func TestAJobIsRetried(t *testing.T) {
@@ -589,7 +597,12 @@ func TestAPurgedArtifactLeavesNothing(t *testing.T) {
 	require.Equal(t, want, done.Result)
 	_, err = r.PurgeArtifact(t.Context(), project, "1.1.0", byAda)
 	require.ErrorIs(t, err, store.ErrNotFound)
-	r.oneJob("1.1.0", "gin")
+	anew, former := r.oneJob("1.1.0", "gin")
+	require.Equal(t, job.Key, former.Key)
+	jobs := r.openJobs(anew.ID)
+	require.Len(t, jobs, 1)
+	require.NotEqual(t, job.Key, jobs[0].Key, "the former one's workflow ID was used")
+	require.Equal(t, 1, jobs[0].Generation)
 }
 
 func TestAPausedQueueAdmitsAndHandsOutNothing(t *testing.T) {

@@ -21,6 +21,10 @@ create index audit_by_project on audit (project, id desc);
 
 alter table benchmark_request add column reopened_at timestamptz; -- when it was last opened again after its end
 
+-- Jobs of a purged artifact are gone, but their workflow IDs were used: later ones
+-- begin with another generation.
+alter table artifact add column first_generation integer not null default 0;
+
 -- A job that was replaced by one of a later generation no longer counts for the
 -- request; the link stays as a record.
 alter table request_job add column superseded boolean not null default false;
@@ -85,6 +89,7 @@ drop index test_result_valid;
 alter table test_result drop column invalid_at, drop column invalid_reason, drop column invalid_audit;
 alter table test_result add constraint test_result_artifact_id_test_case_id_size_class_hardware_id_key
     unique (artifact_id, test_case_id, size_class, hardware_id, co_located, generation);
+alter table artifact drop column first_generation;
 alter table request_job drop column superseded;
 alter table benchmark_request drop column reopened_at;
 drop table audit;

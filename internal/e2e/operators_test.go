@@ -1,0 +1,84 @@
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/failpoint"
+)
+
+func TestOperatorsRepeatAndPause(t *testing.T) {
+	t.Parallel()
+	s := startStack(t)
+	shell := newShellSuite(t, 2)
+	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{})
+	because := apiclient.Act{Reason: "for a test"}
+	measured := func(tag string) map[string]int {
+		return map[string]int{"count-1 " + tag: shell.executions(t)["count-1 "+tag], "count-2 " + tag: shell.executions(t)["count-2 "+tag]}
+	}
+	times := func(tag string, one, two int) map[string]int {
+		return map[string]int{"count-1 " + tag: one, "count-2 " + tag: two}
+	}
+
+	// An artifact that is not there, and then is: the same request, retried.
+	first := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: "1.0.0"})
+	require.Equal(t, bench.Failure, s.await(t, first.ID, ended).Outcome)
+	shell.artifact(t, "1.0.0", 10)
+	_, err := s.api.RetryRequest(t.Context(), string(first.ID), because)
+	require.NoError(t, err)
+	require.Equal(t, bench.Success, s.await(t, first.ID, ended).Outcome)
+	require.Equal(t, times("1.0.0", 3, 3), measured("1.0.0"))
+	_, err = s.api.RetryRequest(t.Context(), string(first.ID), because)
+	require.ErrorContains(t, err, "nothing to retry")
+
+	// What has results is measured again only when that is asked for.
+	_, err = s.api.RemeasureRequest(t.Context(), string(first.ID), apiclient.Remeasurement{Act: because, Benchmarks: []string{"count-2"}})
+	require.NoError(t, err)
+	require.Equal(t, bench.Success, s.await(t, first.ID, ended).Outcome)
+	require.Equal(t, times("1.0.0", 3, 6), measured("1.0.0"))
+
+	// Results that count no more are measured again by a retry.
+	_, err = s.api.InvalidateResults(t.Context(), apiclient.Invalidation{Act: because, Project: "shell", Tag: "1.0.0"})
+	require.NoError(t, err)
+	_, err = s.api.RetryRequest(t.Context(), string(first.ID), because)
+	require.NoError(t, err)
+	require.Equal(t, bench.Success, s.await(t, first.ID, ended).Outcome)
+	require.Equal(t, times("1.0.0", 6, 9), measured("1.0.0"))
+
+	// A paused queue lets nobody in, and says by whom and why.
+	_, err = s.api.PauseQueue(t.Context(), "shell", because)
+	require.NoError(t, err)
+	shell.artifact(t, "1.1.0", 10)
+	second := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: "1.1.0"})
+	require.Eventually(t, func() bool {
+		d, err := s.api.Request(t.Context(), string(second.ID))
+		return err == nil && d.Status == bench.ArtifactsReady && len(d.Message) > 0 && d.Message[:len("the queue is paused by ")] == "the queue is paused by "
+	}, time.Minute, 50*time.Millisecond)
+	_, err = s.api.ResumeQueue(t.Context(), "shell", apiclient.Act{})
+	require.NoError(t, err)
+	require.Equal(t, bench.Success, s.await(t, second.ID, ended).Outcome)
+
+	// Cancelled in the middle, and retried at once: the former workflow's end is
+	// waited for, and the benchmark's too.
+	shell.artifact(t, "1.2.0", 10)
+	release := s.hold(t, failpoint.Measuring)
+	third := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: "1.2.0"})
+	s.reached(t, failpoint.Measuring)
+	_, err = s.api.CancelRequest(t.Context(), string(third.ID), because)
+	require.NoError(t, err)
+	release()
+	_, err = s.api.RetryRequest(t.Context(), string(third.ID), because)
+	require.NoError(t, err)
+	require.Equal(t, bench.Success, s.await(t, third.ID, ended).Outcome)
+
+	// What was purged is as if it had never been.
+	_, err = s.api.PurgeArtifact(t.Context(), apiclient.Purge{Act: because, Project: "shell", Tag: "1.2.0"})
+	require.NoError(t, err)
+	again := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: "1.2.0"})
+	require.NotEqual(t, third.ID, again.ID)
+	require.Equal(t, bench.Success, s.await(t, again.ID, ended).Outcome)
+}
