@@ -28,6 +28,13 @@ func (s *server) getQueue(ctx context.Context, in *queuePath) (*body[apiclient.Q
 		Project: in.Project, Policy: string(queueview.Policy(config)), MaxInProgress: config.Slots(),
 		Requests: make([]apiclient.QueueEntry, len(entries)),
 	}
+	paused, err := s.Store.QueuePause(ctx, in.Project)
+	if err != nil {
+		return nil, err
+	}
+	if paused != nil {
+		out.Paused = paused.String()
+	}
 	for i, e := range entries {
 		r, p := e.Request, e.Position
 		if r.Status == bench.InProgress {

@@ -69,6 +69,7 @@ type Operations interface {
 	InvalidateResults(ctx context.Context, f store.ResultFilter, act store.Act) (store.Operation, error)
 	PurgeArtifact(ctx context.Context, project, tag string, act store.Act) (store.Operation, error)
 	PauseQueue(ctx context.Context, project string, act store.Act) (store.Operation, error)
+	QueuePause(ctx context.Context, project string) (*store.Pause, error)
 	ResumeQueue(ctx context.Context, project string, act store.Act) (store.Operation, error)
 	Audit(ctx context.Context, f store.AuditFilter) ([]store.Operation, error)
 }

@@ -19,6 +19,7 @@ type Queue struct {
 	Project       string       `json:"project"`
 	Policy        string       `json:"policy" enum:"spec,upstream" doc:"By which rule they are ordered."`
 	MaxInProgress int          `json:"max_in_progress" doc:"How many run at once."`
+	Paused        string       `json:"paused,omitempty" doc:"By whom, since when and why nothing is admitted or handed out; absent: it is not paused."`
 	Requests      []QueueEntry `json:"requests" doc:"In their order; those whose jobs are done have left the queue."`
 }
 

@@ -33,6 +33,11 @@ func yes(b bool) string {
 
 // Queue writes a project's queue.
 func Queue(w io.Writer, q apiclient.Queue, v View) error {
+	if q.Paused != "" {
+		if err := write(w, Printable(q.Paused)+"\n"); err != nil {
+			return err
+		}
+	}
 	if len(q.Requests) == 0 {
 		return write(w, "No request of "+q.Project+" is open.\n")
 	}
