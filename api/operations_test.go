@@ -10,7 +10,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 var because = apiclient.Act{Reason: "for a test"}
@@ -172,12 +171,8 @@ func TestAJobOfAnOpenRequestIsRetriedAtOnce(t *testing.T) {
 	b.project(t)
 	b.register(t, "c1")
 	j := b.submit(t, "1.0.0")
-	_, err := b.store.Admit(t.Context(), "go", 1, func([]store.Request, map[string]bool) (store.Admission, error) {
-		return store.Admission{Next: []bench.RequestID{j.request.ID}}, nil
-	})
-	require.NoError(t, err)
 	require.NoError(t, b.store.MarkWorkflowStarted(t.Context(), j.request.ID))
-	_, err = b.writer.RetryJob(t.Context(), j.key, because)
+	_, err := b.writer.RetryJob(t.Context(), j.key, because)
 	require.Equal(t, http.StatusConflict, problemOf(t, err).Status, "it has not ended")
 	_, err = b.writer.RetryJob(t.Context(), "abcdefghijklmnop", because)
 	require.Equal(t, "urn:benchloom:unknown-job", problemOf(t, err).Type)
@@ -253,7 +248,7 @@ func TestPurgingWhatRunsIsRefused(t *testing.T) {
 	_, err = b.admin.PurgeArtifact(t.Context(), purge)
 	p := problemOf(t, err)
 	require.Equal(t, "urn:benchloom:in-use", p.Type)
-	require.Contains(t, p.Detail, "request "+string(j.request.ID)+" for it is artifacts_ready; cancel it first")
+	require.Contains(t, p.Detail, "request "+string(j.request.ID)+" for it is in_progress; cancel it first")
 
 	_, err = b.writer.CancelRequest(t.Context(), string(j.request.ID), because)
 	require.NoError(t, err)
