@@ -52,7 +52,7 @@ func (a *Activities) LoadRequest(ctx context.Context, ref protocol.RequestRef) (
 		}
 	}
 	if r.Status == bench.WaitingForArtifacts {
-		left := time.Until(r.CreatedAt.Add(config.Queue.ArtifactsWithin()))
+		left := time.Until(r.WaitsSince().Add(config.Queue.ArtifactsWithin()))
 		facts.ArtifactsWithin = max(1, int(left.Seconds())+1)
 	}
 	if r.Status == bench.Completed {

@@ -285,6 +285,10 @@ func TestARetryOfARequestWithoutJobsWritesThemInItsTurn(t *testing.T) {
 	_, err = r.Reopen(t.Context(), build.ID, store.Again{}, byAda)
 	require.NoError(t, err)
 	require.Equal(t, bench.WaitingForArtifacts, r.request(build.ID).Status)
+	r.execute(`update benchmark_request set created_at = created_at - interval '1 day'`)
+	expired, err := r.ExpireArtifacts(t.Context(), build.ID, time.Hour)
+	require.NoError(t, err)
+	require.False(t, expired, "it has waited anew since it was opened again")
 }
 
 func TestACancelledRequestIsRetriedWithAllItsJobs(t *testing.T) {

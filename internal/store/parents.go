@@ -253,7 +253,7 @@ func ready(ctx context.Context, tx pgx.Tx, r Request, lineage Lineage) ([]Reques
 func (s *Store) ExpireArtifacts(ctx context.Context, id bench.RequestID, within time.Duration) (expired bool, err error) {
 	tag, err := s.pool.Exec(ctx, `
 		update benchmark_request set status = 'completed', outcome = 'expired', completed_at = now(), jobs_done_at = now(), message = $3
-		where id = $1 and status = 'waiting_for_artifacts' and created_at <= now() - make_interval(secs => $2)`,
+		where id = $1 and status = 'waiting_for_artifacts' and coalesce(reopened_at, created_at) <= now() - make_interval(secs => $2)`,
 		id, within.Seconds(), fmt.Sprintf("nobody said within %s that its artifacts are ready", within))
 	return tag.RowsAffected() > 0, wrap("expiring request "+string(id), err)
 }

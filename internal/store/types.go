@@ -93,6 +93,14 @@ type Request struct {
 	Message    string
 }
 
+// WaitsSince is when it began to wait: when it was made, or opened again.
+func (r Request) WaitsSince() time.Time {
+	if r.ReopenedAt != nil {
+		return *r.ReopenedAt
+	}
+	return r.CreatedAt
+}
+
 // RequestFilter narrows a list of requests; zero values do not narrow.
 type RequestFilter struct {
 	Project string
