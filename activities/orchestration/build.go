@@ -196,9 +196,7 @@ func (e expansion) build(pool bench.Pool, spec bench.BuildSpec, generation int) 
 	j := e.job(pool, store.Job{
 		Tag: spec.Tag, Kind: bench.KindBuild, Target: spec.Target, TestCases: []bench.TestCase{}, Build: &spec, Generation: generation,
 	})
-	j.Key = bench.JobIdentity{
-		Project: e.request.Project, Target: spec.Target, Kind: bench.KindBuild, Suite: string(spec.Key), Generation: generation,
-	}.Key()
+	j.Key = bench.BuildJobIdentity(e.request.Project, spec, generation).Key()
 	return j
 }
 

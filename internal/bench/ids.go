@@ -63,6 +63,12 @@ type JobIdentity struct {
 	Generation int `json:"generation"`
 }
 
+// BuildJobIdentity is that of a job which builds. It is nobody's own: it holds
+// neither tag nor request nor size class, so that all who need the build share it.
+func BuildJobIdentity(project string, spec BuildSpec, generation int) JobIdentity {
+	return JobIdentity{Project: project, Target: spec.Target, Kind: KindBuild, Suite: string(spec.Key), Generation: generation}
+}
+
 // Key of the job: 16 lower-case letters and digits. The order of the test
 // cases does not matter.
 func (id JobIdentity) Key() JobKey {

@@ -216,9 +216,22 @@ func (o reopening) replace(ctx context.Context, former Job, cases []bench.TestCa
 
 // nextGeneration is a job that takes the place of a former one of its artifact.
 func nextGeneration(ctx context.Context, tx pgx.Tx, request bench.RequestID, former bench.JobKey, j Job) (Job, error) {
+	if j.Build != nil {
+		return nextBuild(ctx, tx, j)
+	}
 	next, err := value[int](ctx, tx, `
 		select max(generation) + 1 from job_queue where artifact_id = (select artifact_id from job_queue where key = $1)`, former)
 	return ofGeneration(request, j, next), err
+}
+
+// nextBuild is the next job of a build, which is nobody's own: its key is that by
+// which every request that needs the build finds it.
+func nextBuild(ctx context.Context, tx pgx.Tx, j Job) (Job, error) {
+	var err error
+	j.Generation, err = value[int](ctx, tx, `
+		select max(generation) + 1 from job_queue where kind = 'build' and project = $1 and build ->> 'key' = $2`, j.Project, j.Build.Key)
+	j.Key = bench.BuildJobIdentity(j.Project, *j.Build, j.Generation).Key()
+	return j, err
 }
 
 func ofGeneration(request bench.RequestID, j Job, generation int) Job {
@@ -234,6 +247,9 @@ func ofGeneration(request bench.RequestID, j Job, generation int) Job {
 // its artifact were purged, or when the same one has succeeded before, but results
 // of it were found invalid since.
 func renewed(ctx context.Context, tx pgx.Tx, request bench.RequestID, j Job) (Job, error) {
+	if j.Build != nil {
+		return j, nil
+	}
 	first, err := value[int](ctx, tx, `select first_generation from artifact where project = $1 and tag = $2`, j.Project, j.Tag)
 	if err == nil && j.Generation < first && j.Kind != bench.KindCommand {
 		return ofGeneration(request, j, first), nil

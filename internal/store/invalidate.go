@@ -87,7 +87,8 @@ func invalidate(ctx context.Context, tx pgx.Tx, f ResultFilter, entry int64) (Op
 var ErrInUse = errors.New("it is in use")
 
 // PurgeArtifact removes all results of an artifact, its requests and their jobs
-// (section 4 of the request life cycle); that there was one stays. ErrInUse while a request for it is open or
+// (section 4 of the request life cycle); that there was one stays, and so do builds, which other artifacts
+// may be made of as well. ErrInUse while a request for it is open or
 // a job of it has not ended; ErrNotFound when there is no such artifact.
 func (s *Store) PurgeArtifact(ctx context.Context, project, tag string, act Act) (Operation, error) {
 	what := Operation{Action: "artifact purge", Project: project, Subject: tag}
@@ -130,8 +131,8 @@ func purge(ctx context.Context, tx pgx.Tx, project, tag string) (OperationResult
 		sql   string
 	}{
 		{&result.Results, `delete from test_result where artifact_id = $1`},
-		{&result.Runs, `delete from job_run where job_id in (select id from job_queue where artifact_id = $1)`},
-		{&result.Jobs, `delete from job_queue where artifact_id = $1`},
+		{&result.Runs, `delete from job_run where job_id in (select id from job_queue where artifact_id = $1 and kind <> 'build')`},
+		{&result.Jobs, `delete from job_queue where artifact_id = $1 and kind <> 'build'`},
 	} {
 		tag, err := tx.Exec(ctx, step.sql, artifact)
 		if err != nil {
@@ -162,7 +163,7 @@ func unused(ctx context.Context, tx pgx.Tx, artifact int64) error {
 		select j.key, j.status, coalesce((
 			select string_agg(r.id, ', ' order by r.id) from request_job rj join benchmark_request r on r.id = rj.request_id
 			where rj.job_id = j.id and r.status <> 'completed'), '') as waits
-		from job_queue j where j.artifact_id = $1 and j.status in ('queued', 'handed_out', 'in_progress') order by j.id for update of j`, artifact)
+		from job_queue j where j.artifact_id = $1 and j.kind <> 'build' and j.status in ('queued', 'handed_out', 'in_progress') order by j.id for update of j`, artifact)
 	if err != nil {
 		return err
 	}

@@ -310,6 +310,31 @@ func TestACancelledRequestIsRetriedWithAllItsJobs(t *testing.T) {
 	}
 }
 
+func TestABuildIsRetriedAsTheJobThatAllWhoNeedItFind(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	request, job := r.buildOf("v1", "a")
+	_, err := r.FinishJob(t.Context(), job.Key, "the compiler failed")
+	require.NoError(t, err)
+	r.complete(request, bench.Failure)
+	done, err := r.Reopen(t.Context(), request.ID, store.Again{}, byAda)
+	require.NoError(t, err)
+	require.Equal(t, 1, done.Result.Jobs)
+	jobs := r.openJobs(request.ID)
+	require.Len(t, jobs, 1)
+	require.Equal(t, job.Build, jobs[0].Build)
+	generation, err := r.BuildGeneration(t.Context(), request.ID, project, job.Build.Key)
+	require.NoError(t, err)
+	require.Equal(t, bench.BuildJobIdentity(project, *job.Build, generation).Key(), jobs[0].Key)
+
+	// It belongs to all artifacts of the same tree: a purge leaves it alone.
+	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, byAda)
+	require.NoError(t, err)
+	_, err = r.PurgeArtifact(t.Context(), project, "v1", byAda)
+	require.NoError(t, err)
+	require.Equal(t, bench.JobCancelled, r.job(jobs[0].Key).Status)
+}
+
 func TestRemeasuringKeepsTheFormerResults(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
