@@ -30,18 +30,9 @@ func (w *workflows) repair(what string) error {
 	return w.repairErr
 }
 
-func (w *workflows) RestartRequest(_ context.Context, project string, id bench.RequestID) error {
-	return w.repair("restart " + bench.RequestWorkflowID(project, id))
-}
-
-func (w *workflows) QueueChanged(_ context.Context, project string) error {
-	return w.repair("start " + bench.QueueWorkflowID(project))
-}
-
 func (w *workflows) ResetToStart(_ context.Context, id, _ string) error {
 	return w.repair("reset " + id)
 }
-func (w *workflows) TriggerReconcile(context.Context) error { return w.repair("trigger") }
 
 // taken are the repairs since it was last asked.
 func (w *workflows) taken() []string {

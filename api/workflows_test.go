@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"errors"
 
 	"github.com/benchloom/benchloom/internal/bench"
 )
@@ -15,25 +16,25 @@ func (w *workflows) SettleRequest(context.Context, string, bench.RequestID) erro
 	return w.unsettled
 }
 
-func (w *workflows) RestartRequest(_ context.Context, _ string, id bench.RequestID) error {
+func (w *workflows) RestartRequest(_ context.Context, project string, id bench.RequestID) error {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.restarted = append(w.restarted, id)
-	return w.err
+	w.mu.Unlock()
+	return errors.Join(w.repair("restart "+bench.RequestWorkflowID(project, id)), w.err)
 }
 
 func (w *workflows) QueueChanged(_ context.Context, project string) error {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.queues = append(w.queues, project)
-	return w.err
+	w.mu.Unlock()
+	return errors.Join(w.repair("start "+bench.QueueWorkflowID(project)), w.err)
 }
 
 func (w *workflows) TriggerReconcile(context.Context) error {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.reconciled++
-	return w.err
+	w.mu.Unlock()
+	return errors.Join(w.repair("trigger"), w.err)
 }
 
 // operators is what operators asked of workflows.

@@ -5,13 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/protocol"
 )
 
 // SettleRequest sees to it that no workflow of a request runs that has ended in
@@ -28,25 +24,4 @@ func (s *Starter) SettleRequest(ctx context.Context, project string, id bench.Re
 		return nil
 	}
 	return fmt.Errorf("waiting for the end of %s: %w", workflow, err)
-}
-
-// RestartRequest starts the workflow of a request that was opened again, or lost
-// its workflow. One that runs is success.
-func (s *Starter) RestartRequest(ctx context.Context, project string, id bench.RequestID) error {
-	_, err := s.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID:                       bench.RequestWorkflowID(project, id),
-		TaskQueue:                protocol.OrchestratorTaskQueue,
-		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary:            fmt.Sprintf("request %s of %s", id, project),
-		TypedSearchAttributes: temporal.NewSearchAttributes(
-			protocol.AttrProject.ValueSet(project),
-			protocol.AttrRequest.ValueSet(string(id)),
-		),
-	}, protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: id})
-	var already *serviceerror.WorkflowExecutionAlreadyStarted
-	if err != nil && !errors.As(err, &already) {
-		return fmt.Errorf("starting the workflow of request %s again: %w", id, err)
-	}
-	return nil
 }

@@ -74,6 +74,9 @@ func (starter) RunStarted(context.Context, string, bench.JobKey, protocol.RunSta
 	return nil
 }
 
+// nobody repairs anything here.
+type nobody struct{ api.Repairer }
+
 // gate stands before the API and refuses what it is told to, as a proxy does
 // whose API is away.
 type gate struct {
@@ -124,7 +127,7 @@ func setup(t *testing.T) *bundle {
 	url := storetest.URL(t)
 	b := &bundle{t: t, root: root, store: storetest.Open(t, url), url: url, gate: &gate{}, spool: filepath.Join(root, "spool"), stop: make(chan struct{})}
 	handler, err := api.New(t.Context(), api.Config{
-		Store: b.store, Starter: starter{}, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler), Version: "v0.1.0", Namespace: "benchloom",
+		Store: b.store, Starter: starter{}, Repairs: nobody{}, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler), Version: "v0.1.0", Namespace: "benchloom",
 	})
 	require.NoError(t, err)
 	server := httptest.NewServer(b.gate.before(handler))
