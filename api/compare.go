@@ -20,7 +20,7 @@ import (
 func (s *server) registerResults() {
 	handle(s, operation{id: "compare", method: http.MethodGet, path: "/compare", need: toRead, tag: "results",
 		summary:     "Compare two artifacts",
-		description: "Only results of the same target, size class and hardware are compared, and co-located ones only with their like. What one side lacks is listed with the reason.",
+		description: "Only results of the same target, size class and hardware are compared, and co-located ones only with their like. Where both were measured in turns, these results are taken, unless both were measured again since. What one side lacks is listed with the reason.",
 		answers:     []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.Comparison](), media: []string{"text/plain", "text/markdown"}}}}, s.compare)
 	handle(s, operation{id: "export-results", method: http.MethodGet, path: "/results/export", need: toRead, tag: "results",
 		summary: "All collections of artifacts", answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[[]apiclient.ExportedCollection](), media: []string{"text/plain", "text/csv"}}},
@@ -37,6 +37,7 @@ type compare struct {
 	Scenarios  []string       `query:"scenario,explode" doc:"Only these scenarios."`
 	Backends   []string       `query:"backend,explode" doc:"Only these backends."`
 	Targets    []bench.Target `query:"target,explode" doc:"Only these targets."`
+	InTurns    bool           `query:"in_turns" doc:"Only what was measured in turns, iteration by iteration, in the same run."`
 
 	Format      string `query:"format" enum:"json,text,markdown" default:"json"`
 	Sort        string `query:"sort" enum:"name,size,certainty" default:"name" doc:"Order of the rows of text."`
@@ -59,7 +60,7 @@ func (s *server) compare(ctx context.Context, in *compare) (*written, error) {
 		return nil, err
 	}
 	narrowed := &narrowedRecord{Record: s.Store, in: in}
-	report, err := results.Compare(ctx, narrowed, s.suites, results.Pair{Project: in.Project, A: in.A, B: in.B})
+	report, err := results.Compare(ctx, narrowed, s.suites, results.Pair{Project: in.Project, A: in.A, B: in.B, OnlyInTurns: in.InTurns})
 	if err != nil {
 		return nil, fmt.Errorf("comparing %s with %s: %w", in.B, in.A, err)
 	}
@@ -120,13 +121,22 @@ type narrowedRecord struct {
 
 func (r *narrowedRecord) SamplesOf(ctx context.Context, project, tag string) ([]store.Samples, error) {
 	samples, err := r.Record.SamplesOf(ctx, project, tag)
+	return r.narrow(samples), err
+}
+
+func (r *narrowedRecord) SamplesInTurns(ctx context.Context, project, a, b string) (ofA, ofB []store.Samples, err error) {
+	ofA, ofB, err = r.Record.SamplesInTurns(ctx, project, a, b)
+	return r.narrow(ofA), r.narrow(ofB), err
+}
+
+func (r *narrowedRecord) narrow(samples []store.Samples) []store.Samples {
 	return slices.DeleteFunc(samples, func(s store.Samples) bool {
 		keep := r.in.wants(s.TestCase) && listed(r.in.Metrics, s.Metric)
 		if !keep {
 			r.left = append(r.left, fmt.Sprintf("%s of %s", s.Metric, s.TestCase))
 		}
 		return !keep
-	}), err
+	})
 }
 
 func (r *narrowedRecord) LackingOf(ctx context.Context, project, tag string) ([]store.Lacking, error) {

@@ -122,7 +122,7 @@ func testCaseResult(r apiclient.TestCaseResult) (store.TestCaseResult, error) {
 	if (r.Skipped == "") == (len(r.Collections) == 0) {
 		return store.TestCaseResult{}, invalid("%s has to have either collections or a reason why it was left out", tc)
 	}
-	out := store.TestCaseResult{TestCase: tc, Skipped: r.Skipped}
+	out := store.TestCaseResult{TestCase: tc, Tag: r.Tag, Skipped: r.Skipped}
 	seen := make(map[int]bool)
 	for _, c := range r.Collections {
 		if seen[c.Iteration] {

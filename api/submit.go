@@ -57,7 +57,7 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 	taken, err := s.intake().Create(ctx, store.Request{
 		Project: wanted.Project, Type: wanted.Type, Tag: wanted.Tag, Parent: wanted.Parent, PR: wanted.PR, CommitDate: wanted.CommitDate,
 		Standing: bench.Standing{Status: status}, Submitter: caller(ctx).Owner,
-		Selection: wanted.Selection, SizeClass: wanted.SizeClass, Command: storeCommand(wanted.Command), IdempotencyKey: wanted.IdempotencyKey,
+		Selection: wanted.Selection, Versus: wanted.Versus, SizeClass: wanted.SizeClass, Command: storeCommand(wanted.Command), IdempotencyKey: wanted.IdempotencyKey,
 	}, config)
 	if errors.Is(err, store.ErrConflict) {
 		return nil, differs(wanted, taken.Request)
@@ -104,7 +104,7 @@ func differs(wanted apiclient.NewRequest, stored store.Request) error {
 	if wanted.IdempotencyKey != "" {
 		what = fmt.Sprintf("the idempotency key %q", wanted.IdempotencyKey)
 	}
-	other := "selection or command"
+	other := "selection, command or artifact to be measured in turns with"
 	switch {
 	case stored.Project != wanted.Project:
 		other = "project"
@@ -131,6 +131,10 @@ func checkRequest(r apiclient.NewRequest) error {
 		return invalid("a request of type %s has no parent; leave parent out, or use type master or try", r.Type)
 	case r.Parent != "" && r.Parent == r.Tag:
 		return invalid("artifact %q cannot be its own parent; name the commit that it was made from", r.Tag)
+	case r.Versus != "" && (r.Type != bench.AdHoc || r.Command != nil):
+		return invalid("versus is for ad-hoc measurements of an artifact; use type adhoc with a tag, or leave it out")
+	case r.Versus != "" && r.Versus == r.Tag:
+		return invalid("artifact %q cannot be measured in turns with itself; give it a second name ('artifacts.tags' of the project's configuration), so that each has its results", r.Tag)
 	case r.PR != 0 && !r.Type.HasParent():
 		return invalid("a request of type %s belongs to no pull request; leave pr out, or use type master or try", r.Type)
 	case r.ArtifactsReady && r.Type != bench.Try:
@@ -150,7 +154,7 @@ func checkRequest(r apiclient.NewRequest) error {
 	case r.Selection.Iterations < 0 || r.Selection.Iterations > maxIterations:
 		return invalid("selection.iterations is %d; use 1 to %d, or leave it out for the suite's number", r.Selection.Iterations, maxIterations)
 	}
-	for _, tag := range []string{r.Tag, r.Parent} {
+	for _, tag := range []string{r.Tag, r.Parent, r.Versus} {
 		if tag == "" {
 			continue
 		}

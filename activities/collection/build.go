@@ -114,16 +114,20 @@ func undelivered(err error) error {
 	return infrastructure(fmt.Errorf("uploading the build: %w", err))
 }
 
-// artifactRequest is what the job's artifact is acquired by.
-func artifactRequest(plan apiclient.RunPlan, provider string, parameters map[string]string) (artifact.Request, error) {
-	r := artifact.Request{Provider: provider, Tag: plan.Job.Tag, Target: string(plan.Job.Target), Parameters: parameters}
+// artifactRequest is what one of the job's artifacts is acquired by.
+func artifactRequest(plan apiclient.RunPlan, tag, provider string, parameters map[string]string) (artifact.Request, error) {
+	r := artifact.Request{Provider: provider, Tag: tag, Target: string(plan.Job.Target), Parameters: parameters}
 	if provider != bench.BuildProvider {
 		return r, nil
 	}
-	if plan.BuiltAs == "" {
+	built := plan.BuiltAs
+	if tag == plan.Job.Versus {
+		built = plan.VersusBuiltAs
+	}
+	if built == "" {
 		return r, permanent(fmt.Errorf("%s for %s was not built as the suite and the project say now; they were changed after it was requested: request it again", r.Tag, r.Target))
 	}
-	r.Parameters = map[string]string{"key": string(plan.BuiltAs)}
+	r.Parameters = map[string]string{"key": string(built)}
 	return r, nil
 }
 

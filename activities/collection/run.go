@@ -15,6 +15,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/jobrun"
 	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/suite"
 )
 
 // logShipEvery is how often output travels to the API while a run goes on.
@@ -46,7 +47,7 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 	shipping, endShipping := context.WithCancel(ctx)
 	shipped := make(chan struct{})
 	go func() { defer close(shipped); out.ship(shipping, logShipEvery) }()
-	s := &sink{collector: c, run: run, started: plan.Run.StartedAt}
+	s := &sink{collector: c, run: run, started: plan.Run.StartedAt, inTurns: plan.Job.Versus != ""}
 
 	err = c.measure(ctx, plan, s, out)
 	if err == nil {
@@ -81,30 +82,49 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 	if err != nil {
 		return err
 	}
-	source := fetched.Suite.Artifact()
-	provider, parameters := plan.Artifacts.For(plan.Job.Tag, source.Provider, source.Parameters)
-	request, err := artifactRequest(plan, provider, parameters)
+	for _, tag := range subjects(plan.Job) {
+		handle, err := c.acquire(ctx, plan, fetched.Suite.Artifact(), tag, out)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if err := handle.Release(); err != nil {
+				c.Log.Warn("artifact not released", "artifact", tag, "error", err)
+			}
+		}()
+		job.Subjects = append(job.Subjects, jobrun.Subject{Tag: tag, Artifact: handle.Dir()})
+	}
+	machine.CacheDir = filepath.Join(c.CacheDir, fetched.Suite.Name())
+	job.Suite, job.SuiteDir = fetched.Suite, fetched.Dir
+	return c.failed(jobrun.Run(ctx, machine, job, s))
+}
+
+// subjects are the tags that a job measures: the baseline first, as a local run
+// has it.
+func subjects(j apiclient.Job) []string {
+	if j.Versus != "" {
+		return []string{j.Versus, j.Tag}
+	}
+	return []string{j.Tag}
+}
+
+// acquire gets one of the job's artifacts.
+func (c *Collector) acquire(ctx context.Context, plan apiclient.RunPlan, source suite.Artifact, tag string, out *runLog) (*artifact.Handle, error) {
+	provider, parameters := plan.Artifacts.For(tag, source.Provider, source.Parameters)
+	request, err := artifactRequest(plan, tag, provider, parameters)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	handle, err := c.Artifacts.Acquire(ctx, request, func(p artifact.Progress) {
 		fmt.Fprintf(out, "== fetching: %s, %d of %d bytes\n", p.Step, p.Done, p.Total)
 	})
-	if err != nil {
-		if artifact.KindOf(err).Permanent() {
-			return permanent(err)
-		}
-		return infrastructure(err)
+	switch {
+	case err == nil:
+		return handle, nil
+	case artifact.KindOf(err).Permanent():
+		return nil, permanent(err)
 	}
-	defer func() {
-		if err := handle.Release(); err != nil {
-			c.Log.Warn("artifact not released", "artifact", plan.Job.Tag, "error", err)
-		}
-	}()
-	machine.CacheDir = filepath.Join(c.CacheDir, fetched.Suite.Name())
-	job.Suite, job.SuiteDir = fetched.Suite, fetched.Dir
-	job.Subjects = []jobrun.Subject{{Tag: plan.Job.Tag, Artifact: handle.Dir()}}
-	return c.failed(jobrun.Run(ctx, machine, job, s))
+	return nil, infrastructure(err)
 }
 
 // failed gives an error of the engine its kind.
@@ -186,8 +206,10 @@ type sink struct {
 	collector *Collector
 	run       bench.RunID
 	started   time.Time
-	failures  []jobrun.Result
-	results   int
+	// inTurns: results say which of the two artifacts they are of.
+	inTurns  bool
+	failures []jobrun.Result
+	results  int
 }
 
 func (s *sink) Progress(p jobrun.Progress) {
@@ -209,6 +231,9 @@ func (s *sink) Block(ctx context.Context, b jobrun.Block) error {
 		result, err := testCaseResult(r)
 		if err != nil {
 			return err
+		}
+		if s.inTurns {
+			result.Tag = r.Subject
 		}
 		block.Results = append(block.Results, result)
 	}

@@ -133,7 +133,7 @@ func (e expansion) suite(s *suite.Suite) ([]store.Job, error) {
 			return nil, err
 		}
 		jobs = append(jobs, e.job(pool, store.Job{
-			Tag: e.request.Tag, Kind: p.Kind, Target: p.Target, Backend: p.Backend, Profile: p.Profile,
+			Tag: e.request.Tag, Versus: e.request.Versus, Kind: p.Kind, Target: p.Target, Backend: p.Backend, Profile: p.Profile,
 			SuiteHash: e.project.SuiteHash, TestCases: p.TestCases, Iterations: s.Iterations(selection),
 		}))
 	}
@@ -171,7 +171,7 @@ const CommandBenchmark = "command"
 // job fills in what all jobs of the request share.
 func (e expansion) job(pool bench.Pool, j store.Job) store.Job {
 	identity := bench.JobIdentity{
-		Project: e.request.Project, Tag: j.Tag, Target: j.Target, Backend: j.Backend, Profile: j.Profile, Kind: j.Kind, Suite: j.SuiteHash,
+		Project: e.request.Project, Tag: j.Tag, Versus: j.Versus, Target: j.Target, Backend: j.Backend, Profile: j.Profile, Kind: j.Kind, Suite: j.SuiteHash,
 		TestCases: j.TestCases, SizeClass: pool.SizeClass, Generation: j.Generation,
 	}
 	if !e.request.Type.Tracked() {

@@ -272,7 +272,7 @@ func (a *Activities) Complete(ctx context.Context, in protocol.CompleteInput) (p
 	}
 	a.Points.Reach(ctx, failpoint.Completing)
 	var summary json.RawMessage
-	if r.Type.Tracked() && in.Failed == "" {
+	if (r.Type.Tracked() || r.Versus != "") && in.Failed == "" {
 		result.Baseline, summary, err = a.compare(ctx, r)
 		if err != nil {
 			return protocol.CompleteResult{}, err
@@ -315,7 +315,8 @@ func (a *Activities) compare(ctx context.Context, r store.Request) (baseline str
 	if baseline, err = a.baseline(ctx, r); err != nil || baseline == "" {
 		return "", nil, err
 	}
-	report, err := results.Compare(ctx, a.Store, a.Suites, results.Pair{Project: r.Project, A: baseline, B: r.Tag})
+	pair := results.Pair{Project: r.Project, A: baseline, B: r.Tag, OnlyInTurns: r.Versus != ""}
+	report, err := results.Compare(ctx, a.Store, a.Suites, pair)
 	if err != nil {
 		return "", nil, err
 	}
@@ -323,9 +324,17 @@ func (a *Activities) compare(ctx context.Context, r store.Request) (baseline str
 	return baseline, summary, err
 }
 
-// baseline is what an artifact is compared with: its parent, if that has any
-// result; for a release the next lower measured version. Empty: nothing.
+// baseline is what an artifact is compared with: what it was measured in turns
+// with; its parent, if that has any result; for a release the next lower measured
+// version. Empty: nothing.
 func (a *Activities) baseline(ctx context.Context, r store.Request) (string, error) {
+	if r.Versus != "" {
+		samples, _, err := a.Store.SamplesInTurns(ctx, r.Project, r.Versus, r.Tag)
+		if err != nil || len(samples) == 0 {
+			return "", err
+		}
+		return r.Versus, nil
+	}
 	if r.Type.HasParent() {
 		samples, err := a.Store.SamplesOf(ctx, r.Project, r.Parent)
 		if err != nil || len(samples) == 0 {

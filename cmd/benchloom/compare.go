@@ -34,8 +34,13 @@ func (f *comparisonFlags) add(cmd *cobra.Command) {
 	sorting := &choice{value: &f.sort, valid: []string{"name", "size", "certainty"}}
 	flags.Var(sorting, "sort", "order of the rows: name, size, certainty")
 	sorting.complete(cmd, "sort")
+	f.addFailOn(cmd)
+}
+
+// addFailOn adds the flag that decides on the exit code.
+func (f *comparisonFlags) addFailOn(cmd *cobra.Command) {
 	failing := &choice{value: &f.failOn, valid: []string{failOnRegression}}
-	flags.Var(failing, "fail-on", "regression: exit with code 3 when there is one")
+	cmd.Flags().Var(failing, "fail-on", "regression: exit with code 3 when there is one")
 	failing.complete(cmd, "fail-on")
 }
 
@@ -90,6 +95,7 @@ func newCompare() *cobra.Command {
 	var f serviceFlags
 	var c comparisonFlags
 	var narrow selectionFlags
+	var inTurns bool
 	var output string
 	cmd := &cobra.Command{
 		Use:     "compare PROJECT A B",
@@ -98,6 +104,9 @@ func newCompare() *cobra.Command {
 		Long: `Compares artifact B with artifact A, the baseline: rows with a significant
 difference and a summary. Test cases that cannot be compared are listed with the
 reason.
+
+Where both were measured in turns ('benchloom submit --adhoc PROJECT B --vs A'),
+these results are compared, and a note says so; with --in-turns no others are.
 
 ` + comparisonHelp,
 		Example: `  benchloom compare go 1.25.14 1.26.11
@@ -122,7 +131,7 @@ reason.
 			query := apiclient.CompareQuery{
 				Project: args[0], A: args[1], B: args[2], Benchmarks: selection.Benchmarks, Profiles: selection.Profiles,
 				Scenarios: selection.Scenarios, Backends: selection.Backends, Targets: selection.Targets,
-				Sort: c.sort, OnlySignificant: !c.all, Reasons: c.reasons,
+				OnlyInTurns: inTurns, Sort: c.sort, OnlySignificant: !c.all, Reasons: c.reasons,
 			}
 			return runCompare(cmd, api, query, &c, output)
 		},
@@ -130,6 +139,7 @@ reason.
 	f.add(cmd.Flags())
 	c.add(cmd)
 	narrow.addNames(cmd.Flags())
+	cmd.Flags().BoolVar(&inTurns, "in-turns", false, "compare only what was measured in turns")
 	outputFlag(cmd, &output, formatTable, formatJSON, formatMarkdown)
 	return cmd
 }
@@ -169,6 +179,23 @@ func runCompare(cmd *cobra.Command, api *apiclient.Client, query apiclient.Compa
 	}
 	if _, err := io.WriteString(out, text); err != nil {
 		return fmt.Errorf("writing the comparison: %w", err)
+	}
+	return f.verdict(verdicts)
+}
+
+// silentCompare compares the metrics that [runCompare] does, only to decide.
+func silentCompare(ctx context.Context, api *apiclient.Client, query apiclient.CompareQuery, f *comparisonFlags) error {
+	_, verdicts, err := compareJSON(ctx, api, query)
+	if err != nil {
+		return err
+	}
+	if query.Metrics, err = cli.ChooseMetrics(cli.Measured(verdicts), f.metrics, f.all); err != nil {
+		return usage(err)
+	}
+	if len(query.Metrics) > 0 {
+		if _, verdicts, err = compareJSON(ctx, api, query); err != nil {
+			return err
+		}
 	}
 	return f.verdict(verdicts)
 }

@@ -62,6 +62,8 @@ type submitFlags struct {
 	sizeClass          int
 	timeout            time.Duration
 	environ            []string
+	versus             string
+	comparison         comparisonFlags
 	wait, quiet        bool
 	output             string
 }
@@ -85,6 +87,12 @@ With --adhoc the work is your own: it is admitted at once and compared with
 nothing. It is either a command after '--', which runs in an empty directory
 without a shell, or, with PROJECT and TAG, a part of the project's suite.
 
+With --vs BASELINE each test case is measured of both artifacts in turns,
+iteration by iteration, on one machine in one run, whatever is stored of them:
+two artifacts that are measured one after the other differ by what else happens
+on a shared machine. With --wait, too, the comparison is shown at the end;
+--fail-on regression exits with code 3 when there is one.
+
 --wait shows the progress and ends with the request: with exit code 4 when its
 outcome is not success. Ctrl-C ends the waiting, not the request.`,
 		Example: `  benchloom submit go 1.26.0
@@ -92,6 +100,7 @@ outcome is not success. Ctrl-C ends the waiting, not the request.`,
   benchloom submit go 1.26.0 --benchmark gin,lo --profile build --iterations 10
   benchloom submit go 5f1c0de --type master --parent 4e0b9cd
   benchloom submit go --type try --pr 1234
+  benchloom submit --adhoc go 1.26.0 --vs 1.25.14 --benchmark gin --wait
   benchloom submit --adhoc --size-class 4 --timeout 5m --env MODE=fast -- ./measure.sh --quick`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
@@ -99,6 +108,8 @@ outcome is not success. Ctrl-C ends the waiting, not the request.`,
 	f.serviceFlags.add(flags)
 	f.selectionFlags.add(flags)
 	flags.BoolVar(&f.adhoc, "adhoc", false, "your own work, such as a single command after '--'")
+	flags.StringVar(&f.versus, "vs", "", "with --adhoc, PROJECT and TAG: another artifact, the baseline, that is measured in turns with TAG and compared with it")
+	f.comparison.addFailOn(cmd)
 	flags.StringVar(&f.project, "project", "", "project of a command (default "+apiclient.AdHocProject+")")
 	flags.StringVar(&f.requestType, "type", "", "release (default), master or try")
 	flags.StringVar(&f.parent, "parent", "", "tag of the commit that a master or try artifact was made from (default: what the commit source knows)")
@@ -156,7 +167,27 @@ func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	return outcomes(ended)
+	if f.versus == "" {
+		return outcomes(ended)
+	}
+	return errors.Join(outcomes(ended), f.compare(cmd, api, ended[0]))
+}
+
+// compare shows what came of measuring in turns. One that ended before anything
+// was measured has no baseline, and nothing to show.
+func (f *submitFlags) compare(cmd *cobra.Command, api *apiclient.Client, d apiclient.RequestDetail) error {
+	if d.Baseline == "" {
+		return nil
+	}
+	query := apiclient.CompareQuery{
+		Project: d.Project, A: d.Baseline, B: d.Tag, OnlyInTurns: true, OnlySignificant: true, Benchmarks: d.Selection.Benchmarks,
+		Profiles: d.Selection.Profiles, Scenarios: d.Selection.Scenarios, Backends: d.Selection.Backends, Targets: d.Selection.Targets,
+	}
+	if f.output == formatJSON || f.quiet { // of which only the verdict is wanted
+		return silentCompare(cmd.Context(), api, query, &f.comparison)
+	}
+	fmt.Fprintln(cmd.OutOrStdout())
+	return runCompare(cmd, api, query, &f.comparison, formatTable)
 }
 
 // interrupted says that a request goes on although nobody waits any longer.
@@ -181,6 +212,10 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 	}
 	wanted := apiclient.NewRequest{IdempotencyKey: f.key, SizeClass: class}
 	switch dash := cmd.ArgsLenAtDash(); {
+	case f.versus != "" && (!f.adhoc || dash >= 0):
+		return wanted, usage(errors.New("--vs belongs to the ad-hoc measurement of an artifact: benchloom submit --adhoc PROJECT TAG --vs BASELINE"))
+	case f.comparison.failOn != "" && (f.versus == "" || !f.wait):
+		return wanted, usage(errors.New("--fail-on needs something to compare with, and to wait for: add --vs BASELINE and --wait"))
 	case f.adhoc && dash == 0 && len(args) > 0:
 		return f.command(wanted, selection, args)
 	case dash >= 0:
@@ -215,9 +250,9 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 		return wanted, usage(errors.New("--size-class belongs to --adhoc; the size class of a project's requests is in its configuration"))
 	}
 	wanted.Project, wanted.Tag, wanted.Selection = args[0], args[1], selection
-	wanted.Parent, wanted.PR, wanted.ArtifactsReady = f.parent, f.pr, f.ready
+	wanted.Parent, wanted.PR, wanted.ArtifactsReady, wanted.Versus = f.parent, f.pr, f.ready, f.versus
 	errs := []error{bench.CheckName("project", wanted.Project)}
-	for _, tag := range []string{wanted.Tag, wanted.Parent} {
+	for _, tag := range []string{wanted.Tag, wanted.Parent, wanted.Versus} {
 		if tag != "" {
 			errs = append(errs, bench.CheckTag(tag))
 		}

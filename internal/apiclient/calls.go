@@ -181,6 +181,8 @@ type CompareQuery struct {
 	Scenarios  []string
 	Backends   []string
 	Targets    []bench.Target
+	// OnlyInTurns leaves out what was not measured in turns.
+	OnlyInTurns bool
 	// Sort, OnlySignificant, Reasons, Color and Width say how it is written as
 	// text: Sort by name, size or certainty.
 	Sort            string
@@ -205,7 +207,7 @@ func (q CompareQuery) values(format string) url.Values {
 		}
 	}
 	set(query, "sort", q.Sort)
-	for name, on := range map[string]bool{"significant": q.OnlySignificant, "reasons": q.Reasons, "color": q.Color} {
+	for name, on := range map[string]bool{"in_turns": q.OnlyInTurns, "significant": q.OnlySignificant, "reasons": q.Reasons, "color": q.Color} {
 		if on {
 			query.Set(name, "true")
 		}

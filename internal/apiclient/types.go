@@ -52,6 +52,7 @@ type NewRequest struct {
 	ArtifactsReady bool              `json:"artifacts_ready,omitempty" doc:"For try: its artifacts exist already; else it waits for a notification."`
 	CommitDate     *time.Time        `json:"commit_date,omitempty" doc:"Date of the release or commit; orders releases."`
 	Selection      suite.Selection   `json:"selection,omitzero" doc:"What of the suite is measured; empty: all defaults."`
+	Versus         string            `json:"versus,omitempty" doc:"For adhoc, with a tag: another artifact, the baseline, that is measured in turns with it, iteration by iteration, and compared with it." example:"1.25.0"`
 	Command        *Command          `json:"command,omitempty" doc:"For adhoc: a command line instead of the suite."`
 	Target         bench.Target      `json:"target,omitempty" doc:"For a command: where it runs; default: the project's first target or the only registered one."`
 	SizeClass      bench.SizeClass   `json:"size_class,omitempty" minimum:"0" maximum:"4096" doc:"For adhoc: the size class; 0: the project's."`
@@ -72,6 +73,7 @@ type Request struct {
 	Outcome    bench.Outcome       `json:"outcome,omitempty"`
 	Submitter  string              `json:"submitter"`
 	Selection  suite.Selection     `json:"selection,omitzero"`
+	Versus     string              `json:"versus,omitempty" doc:"Tag of the artifact that it is measured in turns with."`
 	Command    *Command            `json:"command,omitempty"`
 	CommitDate *time.Time          `json:"commit_date,omitempty"`
 	CreatedAt  time.Time           `json:"created_at"`
@@ -137,12 +139,13 @@ type Job struct {
 	Key        bench.JobKey     `json:"key"`
 	Project    string           `json:"project"`
 	Tag        string           `json:"tag,omitempty"`
+	Versus     string           `json:"versus,omitempty" doc:"Tag of the artifact that is measured in turns with it; its results count as well."`
 	Kind       bench.JobKind    `json:"kind"`
 	Target     bench.Target     `json:"target"`
 	Backend    string           `json:"backend,omitempty"`
 	Profile    string           `json:"profile,omitempty"`
 	TestCases  []bench.TestCase `json:"test_cases"`
-	Done       int              `json:"done" doc:"Test cases with a stored result."`
+	Done       int              `json:"done" doc:"Test cases with a stored result; of a job that measures in turns, those of either side."`
 	SizeClass  bench.SizeClass  `json:"size_class"`
 	Pool       string           `json:"pool"`
 	TaskQueue  string           `json:"task_queue"`
@@ -156,6 +159,15 @@ type Job struct {
 	StartedAt  *time.Time       `json:"started_at,omitempty"`
 	EndedAt    *time.Time       `json:"completed_at,omitempty"`
 	WorkflowID string           `json:"workflow_id"`
+}
+
+// Results is how many results the job is to yield: one for each test case of each
+// artifact.
+func (j Job) Results() int {
+	if j.Versus != "" {
+		return 2 * len(j.TestCases)
+	}
+	return len(j.TestCases)
 }
 
 // JobDetail is a job with its runs.
@@ -294,7 +306,8 @@ type RunPlan struct {
 	Run     Run    `json:"run"`
 	Job     Job    `json:"job"`
 	Project string `json:"project"`
-	// Missing are the test cases that still lack a result. None: nothing to do.
+	// Missing are the test cases that still lack a result, of either artifact of a
+	// job that measures in turns. None: nothing to do.
 	Missing    []bench.TestCase `json:"missing"`
 	Iterations int              `json:"iterations" doc:"Override of the suite's; 0: none."`
 	SuiteHash  string           `json:"suite_hash,omitempty"`
@@ -316,6 +329,7 @@ type Block struct {
 // TestCaseResult is what a run found for one test case.
 type TestCaseResult struct {
 	TestCase    bench.TestCase `json:"test_case"`
+	Tag         string         `json:"tag,omitempty" doc:"Which artifact was measured, of a job that measures in turns; absent: the job's own."`
 	Skipped     string         `json:"skipped,omitempty" doc:"Why it was left out."`
 	Collections []Collection   `json:"collections,omitempty"`
 }

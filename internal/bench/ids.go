@@ -46,9 +46,11 @@ type JobKey string
 type JobIdentity struct {
 	// Request is set for ad-hoc jobs only: two people's equal commands are two
 	// jobs. Tracked jobs are shared by all requests that need them.
-	Request   RequestID  `json:"request,omitempty"`
-	Project   string     `json:"project"`
-	Tag       string     `json:"tag"`
+	Request RequestID `json:"request,omitempty"`
+	Project string    `json:"project"`
+	Tag     string    `json:"tag"`
+	// Versus is the tag that is measured in turns with Tag.
+	Versus    string     `json:"versus,omitempty"`
 	Target    Target     `json:"target"`
 	Backend   string     `json:"backend"`
 	Profile   string     `json:"profile"`

@@ -67,6 +67,7 @@ func TestEveryFieldChangesTheKey(t *testing.T) {
 		"Request":    func(id *bench.JobIdentity) { id.Request = "rabcdefghjk" },
 		"Project":    func(id *bench.JobIdentity) { id.Project = "rust" },
 		"Tag":        func(id *bench.JobIdentity) { id.Tag = "1.26.2" },
+		"Versus":     func(id *bench.JobIdentity) { id.Versus = "1.26.0" },
 		"Target":     func(id *bench.JobIdentity) { id.Target = "aarch64-apple-darwin" },
 		"Backend":    func(id *bench.JobIdentity) { id.Backend = "gccgo" },
 		"Profile":    func(id *bench.JobIdentity) { id.Profile = "check" },

@@ -80,7 +80,7 @@ func Request(w io.Writer, d apiclient.RequestDetail, v View) error {
 		date = d.CommitDate.UTC().Format(time.DateOnly)
 	}
 	err := Fields(w,
-		[2]string{"project", d.Project}, [2]string{"tag", d.Tag}, [2]string{"command", command}, [2]string{"type", string(d.Type)},
+		[2]string{"project", d.Project}, [2]string{"tag", d.Tag}, [2]string{"in turns with", d.Versus}, [2]string{"command", command}, [2]string{"type", string(d.Type)},
 		[2]string{"parent", strings.TrimSpace(d.Parent + " " + parenthesised(d.ParentNote))}, [2]string{"waits for", d.WaitsFor},
 		[2]string{"date", date}, [2]string{"selection", Selection(d.Selection)},
 		[2]string{"status", Standing(d.Request)}, [2]string{"message", d.Message}, [2]string{"progress", Progress(d.Progress)},
@@ -158,7 +158,7 @@ func jobs(list []apiclient.Job, v View) *Table {
 		Column{Heading: "done", Right: true}, Column{Heading: "took", Right: true}, Column{Heading: "message", Flex: true})
 	for _, j := range list {
 		t.Row(string(j.Key), words(j.Status), string(j.Kind), j.Tag, string(j.Target), j.Backend, j.Profile, strconv.Itoa(int(j.SizeClass)), j.Pool,
-			fmt.Sprintf("%d/%d", j.Done, len(j.TestCases)), took(v.Now, j.StartedAt, j.EndedAt), cmp.Or(j.Message, waitsText(j)))
+			fmt.Sprintf("%d/%d", j.Done, j.Results()), took(v.Now, j.StartedAt, j.EndedAt), cmp.Or(j.Message, waitsText(j)))
 	}
 	return t
 }
@@ -249,10 +249,10 @@ func Job(w io.Writer, d apiclient.JobDetail, v View) error {
 		return err
 	}
 	err := Fields(w,
-		[2]string{"project", d.Project}, [2]string{"tag", d.Tag}, [2]string{"kind", string(d.Kind)}, [2]string{"target", string(d.Target)},
+		[2]string{"project", d.Project}, [2]string{"tag", d.Tag}, [2]string{"in turns with", d.Versus}, [2]string{"kind", string(d.Kind)}, [2]string{"target", string(d.Target)},
 		[2]string{"backend", d.Backend}, [2]string{"profile", d.Profile}, [2]string{"size class", strconv.Itoa(int(d.SizeClass))},
 		[2]string{"pool", d.Pool}, [2]string{"task queue", d.TaskQueue}, [2]string{"status", words(d.Status)}, [2]string{"message", d.Message},
-		[2]string{"waits", d.Waits}, [2]string{"moved", movedText(d.Job, v)}, [2]string{"done", fmt.Sprintf("%d/%d test cases", d.Done, len(d.TestCases))}, [2]string{"created", moment(v.Now, &d.CreatedAt)},
+		[2]string{"waits", d.Waits}, [2]string{"moved", movedText(d.Job, v)}, [2]string{"done", fmt.Sprintf("%d/%d test cases", d.Done, d.Results())}, [2]string{"created", moment(v.Now, &d.CreatedAt)},
 		[2]string{"started", moment(v.Now, d.StartedAt)}, [2]string{"completed", moment(v.Now, d.EndedAt)}, [2]string{"workflow", d.WorkflowID})
 	if err != nil {
 		return err

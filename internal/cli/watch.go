@@ -123,7 +123,7 @@ func liveRequest(d apiclient.RequestDetail, now time.Time) []string {
 
 // liveJob draws a job's bar and below it the test case that is being measured.
 func liveJob(j apiclient.Job, runs []apiclient.Run, now time.Time) []string {
-	line := fmt.Sprintf("    %s %d/%d %s  %s", Bar(j.Done, len(j.TestCases), barWidth), j.Done, len(j.TestCases), j.Key, jobName(j))
+	line := fmt.Sprintf("    %s %d/%d %s  %s", Bar(j.Done, j.Results(), barWidth), j.Done, j.Results(), j.Key, jobName(j))
 	run, ok := currentRun(j.Key, runs)
 	if !ok {
 		return []string{line}

@@ -26,6 +26,7 @@ var pair = results.Pair{Project: "go", A: before, B: after}
 type record struct {
 	suiteHash string
 	samples   map[string][]store.Samples
+	inTurns   map[string][]store.Samples
 	lacking   map[string][]store.Lacking
 	fails     map[string]error
 }
@@ -36,6 +37,10 @@ func (r record) Project(_ context.Context, name string) (store.Project, error) {
 
 func (r record) SamplesOf(_ context.Context, project, tag string) ([]store.Samples, error) {
 	return r.samples[tag], r.fails["samples "+project+" "+tag]
+}
+
+func (r record) SamplesInTurns(_ context.Context, _, a, b string) (ofA, ofB []store.Samples, err error) {
+	return r.inTurns[a], r.inTurns[b], r.fails["in turns"]
 }
 
 func (r record) LackingOf(_ context.Context, project, tag string) ([]store.Lacking, error) {
@@ -217,4 +222,57 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		_, err := results.Compare(t.Context(), record{suiteHash: "5f2c"}, suites{}, pair)
 		require.ErrorIs(t, err, errNoSuite)
 	})
+}
+
+// What was measured in turns goes before newer and other results of the same
+// surrounding, and is judged without a variance of sessions.
+func TestWhatWasMeasuredInTurnsGoesFirst(t *testing.T) {
+	t.Parallel()
+	gin, lo := bench.TestCase{Benchmark: "gin", Target: "x"}, bench.TestCase{Benchmark: "lo", Target: "x"}
+	turns := func(s store.Samples) []store.Samples {
+		s.InTurns = true
+		return []store.Samples{s}
+	}
+	r := record{
+		samples: map[string][]store.Samples{before: {times(gin, 1), times(lo, 1)}, after: {times(gin, 1.2), times(lo, 1)}},
+		inTurns: map[string][]store.Samples{before: turns(times(gin, 3)), after: turns(times(gin, 3))},
+	}
+	report := compare(t, r, suites{})
+	require.Len(t, report.Comparison.Results, 2)
+	paired, other := report.Comparison.Results[0], report.Comparison.Results[1]
+	require.Equal(t, "gin", paired.Benchmark)
+	require.True(t, paired.InTurns)
+	require.False(t, paired.Significant, "the values of two sessions differ by 20 %%, those in turns by nothing")
+	require.InDelta(t, 3, paired.A.Median, 0.1)
+	require.False(t, other.InTurns)
+	require.Less(t, paired.Margin/paired.A.Median, other.Margin/other.A.Median)
+
+	only, err := results.Compare(t.Context(), r, suites{}, results.Pair{Project: "go", A: before, B: after, OnlyInTurns: true})
+	require.NoError(t, err)
+	require.Len(t, only.Comparison.Results, 1)
+	require.Empty(t, only.Missing)
+	require.Equal(t, 1, only.Comparison.Tests, "the family of tests is what is compared")
+
+	r.fails = map[string]error{"in turns": errNoSuite}
+	_, err = results.Compare(t.Context(), r, suites{}, pair)
+	require.ErrorIs(t, err, errNoSuite)
+}
+
+// A surrounding in which both were measured in turns goes before a better one in
+// which each was measured by itself.
+func TestASurroundingMeasuredInTurnsGoesFirst(t *testing.T) {
+	t.Parallel()
+	gin := bench.TestCase{Benchmark: "gin", Target: "x"}
+	small := func(middle float64) store.Samples {
+		s := samples(gin, bench.WallTime, coLocated(2, "y"), middle, middle, middle)
+		s.InTurns = true
+		return s
+	}
+	report := compare(t, record{
+		samples: map[string][]store.Samples{before: {times(gin, 1)}, after: {times(gin, 2)}},
+		inTurns: map[string][]store.Samples{before: {small(5)}, after: {small(5)}},
+	}, suites{})
+	require.Len(t, report.Comparison.Results, 1)
+	require.True(t, report.Comparison.Results[0].InTurns)
+	require.InDelta(t, 5, report.Comparison.Results[0].B.Value, 0)
 }

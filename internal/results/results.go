@@ -24,6 +24,8 @@ import (
 type Record interface {
 	Project(ctx context.Context, name string) (store.Project, error)
 	SamplesOf(ctx context.Context, project, tag string) ([]store.Samples, error)
+	// SamplesInTurns are those of the two that were measured in turns with each other.
+	SamplesInTurns(ctx context.Context, project, a, b string) (ofA, ofB []store.Samples, err error)
 	LackingOf(ctx context.Context, project, tag string) ([]store.Lacking, error)
 }
 
@@ -33,7 +35,11 @@ type Suites interface {
 }
 
 // Pair names what is compared: A is the baseline.
-type Pair struct{ Project, A, B string }
+type Pair struct {
+	Project, A, B string
+	// OnlyInTurns leaves out what was not measured in turns.
+	OnlyInTurns bool
+}
 
 // Missing is a test case of one artifact without a comparable result.
 type Missing struct {
@@ -69,6 +75,9 @@ func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Repo
 		if sides[i], err = record.SamplesOf(ctx, pair.Project, tag); err != nil {
 			return Report{}, fmt.Errorf("reading the results of %s: %w", tag, err)
 		}
+		if pair.OnlyInTurns {
+			sides[i] = nil
+		}
 		lacking, err := record.LackingOf(ctx, pair.Project, tag)
 		if err != nil {
 			return Report{}, fmt.Errorf("reading what %s lacks: %w", tag, err)
@@ -77,6 +86,11 @@ func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Repo
 			missing = append(missing, Missing{Tag: tag, TestCase: l.TestCase, Reason: l.Reason})
 		}
 	}
+	ofA, ofB, err := record.SamplesInTurns(ctx, pair.Project, pair.A, pair.B)
+	if err != nil {
+		return Report{}, fmt.Errorf("reading what was measured in turns: %w", err)
+	}
+	sides[0], sides[1] = preferred(sides[0], ofA), preferred(sides[1], ofB)
 	series, unpaired := Pairs(facts, sides[0], sides[1])
 	for _, u := range unpaired {
 		tag := pair.A
@@ -93,6 +107,26 @@ func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Repo
 		return Report{}, fmt.Errorf("comparing %s with %s: %w", pair.B, pair.A, err)
 	}
 	return Report{Comparison: comparison, Summary: stats.Summarize(comparison, measured(sides[0], sides[1])), Missing: missing}, nil
+}
+
+// preferred are the samples of one side with those that were measured in turns in
+// place of others from the same surrounding: what drifts has hit both sides alike.
+func preferred(samples, inTurns []store.Samples) []store.Samples {
+	type place struct {
+		testCase bench.TestCase
+		where    store.Surrounding
+	}
+	taken := make(map[place]bool)
+	for _, s := range inTurns {
+		taken[place{s.TestCase, s.Surrounding}] = true
+	}
+	out := slices.Clone(inTurns)
+	for _, s := range samples {
+		if !taken[place{s.TestCase, s.Surrounding}] {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // measured lists the test cases that each side has results for.
@@ -144,7 +178,8 @@ type seriesKey struct {
 
 // Pairs puts the samples of two artifacts together, series by series. Where a
 // test case was measured in several surroundings, the one that both sides share
-// is taken: alone before co-located, a larger size class before a smaller one.
+// is taken: one where they were measured in turns before others, alone before
+// co-located, a larger size class before a smaller one.
 func Pairs(facts Facts, a, b []store.Samples) ([]stats.Series, []Unpaired) {
 	bySeries := func(samples []store.Samples) map[seriesKey][]store.Samples {
 		out := make(map[seriesKey][]store.Samples)
@@ -212,6 +247,7 @@ func newSeries(facts Facts, k seriesKey, a, b store.Samples) stats.Series {
 		Exact:    k.metric.Exact(),
 		Precise:  k.metric == bench.Instructions,
 		Category: stats.Category(facts.Category(k.testCase.Benchmark)),
+		InTurns:  a.InTurns && b.InTurns,
 		A:        a.Values,
 		B:        b.Values,
 	}
@@ -240,7 +276,7 @@ const timeThreshold = 0.02
 func shared(a, b []store.Samples) (x, y store.Samples, ok bool) {
 	for _, p := range a {
 		for _, q := range b {
-			if p.Surrounding == q.Surrounding && (!ok || before(p.Surrounding, x.Surrounding)) {
+			if p.Surrounding == q.Surrounding && (!ok || before(p, x)) {
 				x, y, ok = p, q, true
 			}
 		}
@@ -248,7 +284,10 @@ func shared(a, b []store.Samples) (x, y store.Samples, ok bool) {
 	return x, y, ok
 }
 
-func before(a, b store.Surrounding) bool {
+func before(a, b store.Samples) bool {
+	if a.InTurns != b.InTurns {
+		return a.InTurns
+	}
 	if a.CoLocated != b.CoLocated {
 		return b.CoLocated
 	}

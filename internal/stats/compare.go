@@ -50,7 +50,7 @@ func compareTestCases(x, y TestCase) int {
 // measureDifference fills in all that a series says by itself; the decision needs the whole comparison.
 func measureDifference(s Series, options Options, ranks *rankTest) Result {
 	r := Result{
-		Key: s.Key, Unit: s.Unit, Better: s.Better, Exact: s.Exact, Precise: s.Precise, Category: s.Category,
+		Key: s.Key, Unit: s.Unit, Better: s.Better, Exact: s.Exact, Precise: s.Precise, Category: s.Category, InTurns: s.InTurns,
 		A: describe(s.A, s.Aggregation), B: describe(s.B, s.Aggregation),
 		Threshold: HistoryThreshold(s.History, cmp.Or(s.Threshold, options.Threshold)),
 		Basis:     ByNothing, P: 1, AdjustedP: 1,
@@ -200,7 +200,8 @@ func decide(r *Result, limits limits) {
 }
 
 // noiseMargin is the change that noise alone is not expected to reach in any series of the comparison: Student's margin
-// for the difference of two means at alpha / tests (Bonferroni), with the sessions' variance added to that of the means.
+// for the difference of two means at alpha / tests (Bonferroni), with the sessions' variance added to that of the means
+// where the sides are two sessions.
 func (l limits) noiseMargin(r Result) float64 {
 	if !r.Tested {
 		return 0
@@ -214,7 +215,11 @@ func (l limits) noiseMargin(r Result) float64 {
 		quantile = studentQuantile(l.Alpha/2/float64(l.tests), degrees)
 		l.quantiles[degrees] = quantile
 	}
-	return spread * quantile * math.Sqrt(l.SessionVariance+1/float64(r.A.N)+1/float64(r.B.N))
+	sessions := l.SessionVariance
+	if r.InTurns {
+		sessions = 0
+	}
+	return spread * quantile * math.Sqrt(sessions+1/float64(r.A.N)+1/float64(r.B.N))
 }
 
 func decideExact(r Result) (bool, string) {

@@ -142,6 +142,8 @@ type Series struct {
 	// Threshold is the least relative change that counts for this series where history gives none; 0 takes that of
 	// the options. Raise it for a metric that is known to wander, as times do on a shared machine.
 	Threshold float64
+	// InTurns is set when the sides were measured in turns with each other: then there is no variance of sessions.
+	InTurns bool
 	// EnvironmentsDiffer is set when the sides were not measured under the same conditions. It only warns.
 	EnvironmentsDiffer bool
 }

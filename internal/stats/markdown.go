@@ -34,6 +34,9 @@ func WriteMarkdown(w io.Writer, c Comparison, s Summary, options TableOptions) e
 		fmt.Fprintf(&b, "%s.\n\n", capitalize(geometricMean(s, results[0].Metric)))
 	}
 	fmt.Fprintf(&b, "%s\n", escape(legend(c)))
+	if note := turnsNote(c); note != "" {
+		fmt.Fprintf(&b, "\n%s\n", note)
+	}
 	if warnings := allWarnings(c, s); len(warnings) > 0 {
 		b.WriteString("\n**Warnings**\n\n")
 		for _, warning := range warnings {

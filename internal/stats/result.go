@@ -105,6 +105,7 @@ type Result struct {
 	Exact    bool     `json:"exact"`
 	Precise  bool     `json:"precise"`
 	Category Category `json:"category"`
+	InTurns  bool     `json:"in_turns,omitempty"`
 	A        Side     `json:"a"`
 	B        Side     `json:"b"`
 

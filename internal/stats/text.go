@@ -45,6 +45,9 @@ func WriteText(w io.Writer, c Comparison, s Summary, options TableOptions) error
 		}
 	}
 	b.WriteString(legend(c) + "\n")
+	if note := turnsNote(c); note != "" {
+		b.WriteString(note + "\n")
+	}
 	if warnings := allWarnings(c, s); len(warnings) > 0 {
 		b.WriteString("\nWarnings\n")
 		for _, warning := range warnings {
@@ -237,6 +240,23 @@ func lists(s Summary) []titledList {
 func legend(c Comparison) string {
 	return fmt.Sprintf("~ no significant difference; ? nothing to decide by; ! confirmed: holds for all %s together (Holm, %s). "+
 		"The interval is that of the values as a whole.", plural(c.Tests, "test"), formatNumber(c.Options.Alpha))
+}
+
+// turnsNote says which series were measured in turns; empty when none was.
+func turnsNote(c Comparison) string {
+	n := 0
+	for _, r := range c.Results {
+		if r.InTurns {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return ""
+	case len(c.Results):
+		return "Both sides were measured in turns, iteration by iteration, in the same run."
+	}
+	return fmt.Sprintf("Both sides of %d of the %d series were measured in turns, iteration by iteration, in the same run.", n, len(c.Results))
 }
 
 func allWarnings(c Comparison, s Summary) []string {

@@ -19,7 +19,11 @@ import (
 // given up as lost; else it is superseded. Of a job that has ended everything is
 // superseded. Sending a block again changes nothing and gets the same receipt.
 //
-// ErrConflict when a test case is not one of the job's, or has neither
+// Of a job that measures in turns, a test case is accepted with both sides or not
+// at all: one that lacks the other side's result in the same block counts as
+// superseded, and is measured anew on both.
+//
+// ErrConflict when a test case or an artifact is not one of the job's, or has neither
 // collections nor a reason for leaving it out.
 func (s *Store) StoreBlock(ctx context.Context, run bench.RunID, results []TestCaseResult, errs []RunError) (BlockReceipt, error) {
 	var receipt BlockReceipt
@@ -30,6 +34,9 @@ func (s *Store) StoreBlock(ctx context.Context, run bench.RunID, results []TestC
 		}
 		b := block{tx: tx, run: r, job: job}
 		if b.ids, err = testCaseIDs(ctx, tx, job.ID); err != nil {
+			return err
+		}
+		if b.sides, err = sidesOf(ctx, tx, job); err != nil {
 			return err
 		}
 		if err := b.check(results, errs); err != nil {
@@ -61,7 +68,14 @@ type block struct {
 	job Job
 	// ids of the job's test cases.
 	ids map[bench.TestCase]int64
+	// sides are the artifacts that it measures, by the tags of results.
+	sides map[string]int64
 }
+
+// spot is where a result belongs: a test case of an artifact.
+type spot struct{ TestCaseID, ArtifactID int64 }
+
+func (b block) spot(r TestCaseResult) spot { return spot{b.ids[r.TestCase], b.sides[r.Tag]} }
 
 func testCaseIDs(ctx context.Context, tx pgx.Tx, jobID int64) (map[bench.TestCase]int64, error) {
 	type row struct {
@@ -83,6 +97,9 @@ func (b block) check(results []TestCaseResult, errs []RunError) error {
 		if _, ok := b.ids[r.TestCase]; !ok {
 			return fmt.Errorf("%w: %s is no test case of job %s", ErrConflict, r.TestCase, b.job.Key)
 		}
+		if _, ok := b.sides[r.Tag]; !ok {
+			return fmt.Errorf("%w: job %s measures no artifact %q", ErrConflict, b.job.Key, r.Tag)
+		}
 		if (len(r.Collections) == 0) != (r.Skipped != "") {
 			return fmt.Errorf("%w: %s needs either collections or a reason for leaving it out", ErrConflict, r.TestCase)
 		}
@@ -100,40 +117,44 @@ func (b block) check(results []TestCaseResult, errs []RunError) error {
 
 // storeResults writes the results that are accepted and their collections.
 func (b block) storeResults(ctx context.Context, results []TestCaseResult) error {
-	byCase := make(map[int64]TestCaseResult, len(results))
-	var cases []int64
+	bySpot := make(map[spot]TestCaseResult, len(results))
+	var cases, artifacts []int64
 	var statuses, messages []string
-	for _, r := range results {
-		id := b.ids[r.TestCase]
-		if _, twice := byCase[id]; twice {
+	for _, r := range b.whole(results) {
+		at := b.spot(r)
+		if _, twice := bySpot[at]; twice {
 			continue // the first one counts
 		}
-		byCase[id] = r
-		cases = append(cases, id)
+		bySpot[at] = r
+		cases, artifacts = append(cases, at.TestCaseID), append(artifacts, at.ArtifactID)
 		status := "ok"
 		if r.Skipped != "" {
 			status = "skipped"
 		}
 		statuses, messages = append(statuses, status), append(messages, cleanText(r.Skipped))
 	}
-	type row struct{ ID, TestCaseID int64 }
+	type row struct {
+		ID int64
+		spot
+	}
 	accepted, err := all[row](ctx, b.tx, `
 		insert into test_result (artifact_id, test_case_id, size_class, hardware_id, co_located, generation, run_id, status, message)
-		select j.artifact_id, t.test_case_id, n.size_class, n.hardware_id, n.co_located, j.generation, n.id, t.status, t.message
+		select t.artifact_id, t.test_case_id, n.size_class, n.hardware_id, n.co_located, j.generation, n.id, t.status, t.message
 		from job_run n join job_queue j on j.id = n.job_id,
-			unnest($2::bigint[], $3::text[], $4::text[]) as t (test_case_id, status, message)
+			unnest($2::bigint[], $3::text[], $4::text[], $5::bigint[]) as t (test_case_id, status, message, artifact_id)
 		where n.id = $1
 			-- one that was found invalid does not come back
-			and not exists (select from test_result mine where mine.run_id = n.id and mine.test_case_id = t.test_case_id)
-		order by t.test_case_id -- so that two blocks never wait for each other
+			and not exists (select from test_result mine
+				where mine.run_id = n.id and mine.test_case_id = t.test_case_id and mine.artifact_id = t.artifact_id)
+		order by t.test_case_id, t.artifact_id -- so that two blocks never wait for each other
 		on conflict (artifact_id, test_case_id, size_class, hardware_id, co_located, generation) where invalid_at is null do nothing
-		returning id, test_case_id`, b.run.ID, cases, statuses, messages)
+		returning id, test_case_id, artifact_id`, b.run.ID, cases, statuses, messages, artifacts)
 	if err != nil {
 		return err
 	}
 	var taken collections
 	for _, a := range accepted {
-		taken.add(a.ID, a.TestCaseID, byCase[a.TestCaseID].Collections)
+		taken.add(a.ID, a.spot, bySpot[a.spot].Collections)
 	}
 	return taken.store(ctx, b)
 }
@@ -150,20 +171,21 @@ type collections struct {
 
 type statistic struct {
 	testCase   int64
+	artifact   int64
 	metric     string
 	collection int // index of its collection
 	value      float64
 }
 
-func (c *collections) add(result, testCase int64, found []Collection) {
+func (c *collections) add(result int64, at spot, found []Collection) {
 	for _, f := range found {
-		at := len(c.results)
+		index := len(c.results)
 		c.results = append(c.results, result)
 		c.iterations = append(c.iterations, f.Iteration)
 		c.collectedAt = append(c.collectedAt, f.CollectedAt)
 		c.facts = append(c.facts, document(f.Facts, "{}"))
 		for metric, v := range f.Values {
-			c.statistics = append(c.statistics, statistic{testCase, string(metric), at, v})
+			c.statistics = append(c.statistics, statistic{at.TestCaseID, at.ArtifactID, string(metric), index, v})
 		}
 	}
 }
@@ -200,15 +222,11 @@ func (c *collections) store(ctx context.Context, b block) error {
 	if b.job.Kind == bench.KindRuntime {
 		table = "pstat_runtime"
 	}
-	artifact, err := value[int64](ctx, b.tx, `select artifact_id from job_queue where id = $1`, b.job.ID)
-	if err != nil {
-		return err
-	}
 	_, err = b.tx.CopyFrom(ctx, pgx.Identifier{table}, []string{"series_id", "artifact_id", "collection_id", "value"},
 		pgx.CopyFromSlice(len(c.statistics), func(i int) ([]any, error) {
 			s := c.statistics[i]
 			collection := ids[place{c.results[s.collection], c.iterations[s.collection]}]
-			return []any{series[seriesKey{s.testCase, s.metric}], artifact, collection, s.value}, nil
+			return []any{series[seriesKey{s.testCase, s.metric}], s.artifact, collection, s.value}, nil
 		}))
 	return err
 }
@@ -280,12 +298,17 @@ func (b block) storeErrors(ctx context.Context, errs []RunError) error {
 
 // receipt counts what became of the results, from what is stored.
 func (b block) receipt(ctx context.Context, results []TestCaseResult) (BlockReceipt, error) {
-	var cases []int64
+	seen := make(map[spot]bool)
+	var cases, artifacts []int64
 	for _, r := range results {
-		cases = append(cases, b.ids[r.TestCase])
+		if at := b.spot(r); !seen[at] {
+			seen[at] = true
+			cases, artifacts = append(cases, at.TestCaseID), append(artifacts, at.ArtifactID)
+		}
 	}
-	slices.Sort(cases)
-	cases = slices.Compact(cases)
-	mine, err := value[int](ctx, b.tx, `select count(*) from test_result where run_id = $1 and test_case_id = any($2)`, b.run.ID, cases)
+	mine, err := value[int](ctx, b.tx, `
+		select count(*) from test_result r join unnest($2::bigint[], $3::bigint[]) as t (test_case_id, artifact_id)
+			on t.test_case_id = r.test_case_id and t.artifact_id = r.artifact_id
+		where r.run_id = $1`, b.run.ID, cases, artifacts)
 	return BlockReceipt{Accepted: mine, Superseded: len(cases) - mine}, err
 }

@@ -49,12 +49,14 @@ func (s *Store) CoverageOf(ctx context.Context, project, tag string, place Place
 			where r.artifact_id = $1 and r.size_class = $3 and (n.pool = $4 or r.hardware_id in (
 				select c.hardware_id from collector_config c where c.target = $2 and c.size_class = $3 and c.pool = $4))
 			union all
+			-- a job that measures in turns is nobody else's: it fails with its other side
 			select 'running', t.test_case_id, j.key, '' from job_queue j join job_test_case t on t.job_id = j.id
-			where j.artifact_id = $1 and j.target = $2 and j.size_class = $3 and j.pool = $4
+			where j.artifact_id = $1 and j.versus is null and j.target = $2 and j.size_class = $3 and j.pool = $4
 				and j.status in ('queued', 'handed_out', 'in_progress')
 			union all
 			select 'impossible', t.test_case_id, '', j.message from job_queue j join job_test_case_state t on t.job_id = j.id and not t.done
-			where j.artifact_id = $1 and j.target = $2 and j.size_class = $3 and j.pool = $4 and j.status = 'failure' and j.suite_hash = $5
+			where t.artifact_id = $1 and (j.artifact_id = $1 or j.versus_artifact_id = $1)
+				and j.target = $2 and j.size_class = $3 and j.pool = $4 and j.status = 'failure' and j.suite_hash = $5
 		)
 		select h.state, h.key, h.why, tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target
 		from here h join test_case tc on tc.id = h.test_case_id`,

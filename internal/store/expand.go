@@ -100,15 +100,22 @@ func insertJob(ctx context.Context, tx pgx.Tx, j Job) error {
 	if err != nil {
 		return err
 	}
+	sides := []int64{artifactID}
+	if j.Versus != "" {
+		if sides, j.Generation, err = openTurns(ctx, tx, j, artifactID); err != nil {
+			return err
+		}
+	}
 	tag, err := tx.Exec(ctx, `
-		insert into job_queue (project, key, tag, artifact_id, kind, target, backend, profile, suite_hash, test_cases, iterations,
+		insert into job_queue (project, key, tag, artifact_id, versus, versus_artifact_id, kind, target, backend, profile, suite_hash, test_cases, iterations,
 			command, build, size_class, pool, task_queue, generation, queue, weight, priority, status, request_created)
-		values (@project, @key, nullif(@tag, ''), @artifact_id, @kind, @target, @backend, @profile, nullif(@suite_hash, ''),
+		values (@project, @key, nullif(@tag, ''), @artifact_id, nullif(@versus, ''), (@sides::bigint[])[2], @kind, @target, @backend, @profile, nullif(@suite_hash, ''),
 			@test_cases, @iterations, @command, @build, @size_class, @pool, @task_queue, @generation, @queue, @weight, @priority,
 			'queued', @request_created)
 		on conflict (key) do nothing`,
 		pgx.NamedArgs{
-			"project": j.Project, "key": j.Key, "tag": j.Tag, "artifact_id": artifactID, "kind": j.Kind, "target": j.Target,
+			"project": j.Project, "key": j.Key, "tag": j.Tag, "artifact_id": artifactID,
+			"versus": j.Versus, "sides": sides, "kind": j.Kind, "target": j.Target,
 			"backend": j.Backend, "profile": j.Profile, "suite_hash": j.SuiteHash, "test_cases": j.TestCases,
 			"iterations": j.Iterations, "command": j.Command, "build": j.Build, "size_class": j.SizeClass, "pool": j.Pool,
 			"task_queue": j.TaskQueue, "generation": j.Generation, "queue": j.Queue, "weight": j.Weight,
@@ -131,10 +138,12 @@ func insertJob(ctx context.Context, tx pgx.Tx, j Job) error {
 	if tag.RowsAffected() == 0 {
 		return nil
 	}
-	return insertTestCases(ctx, tx, stored.ID, j)
+	return insertTestCases(ctx, tx, stored.ID, j, sides)
 }
 
-func insertTestCases(ctx context.Context, tx pgx.Tx, jobID int64, j Job) error {
+// insertTestCases writes the test cases of a job, once for each artifact that it
+// measures.
+func insertTestCases(ctx context.Context, tx pgx.Tx, jobID int64, j Job, sides []int64) error {
 	// Sorted, so that two transactions never wait for each other's test cases.
 	sorted := slices.Clone(j.TestCases)
 	slices.SortFunc(sorted, bytewise)
@@ -147,15 +156,16 @@ func insertTestCases(ctx context.Context, tx pgx.Tx, jobID int64, j Job) error {
 		return err
 	}
 	_, err := tx.Exec(ctx, `
-		insert into job_test_case (job_id, test_case_id, place)
-		select $7, tc.id, t.place
+		insert into job_test_case (job_id, artifact_id, test_case_id, place)
+		select $7, side.artifact_id, tc.id, t.place
 		from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) with ordinality
 			as t (benchmark, profile, scenario, backend, target, place)
 		join test_case tc on tc.project = $1 and tc.benchmark = t.benchmark and tc.profile = t.profile
 			and tc.scenario = t.scenario and tc.backend = t.backend and tc.target = t.target
+		cross join unnest($8::bigint[]) as side (artifact_id)
 		order by t.place
-		on conflict (job_id, test_case_id) do nothing`,
-		append(append([]any{j.Project}, testCaseColumns(j.TestCases)...), jobID)...)
+		on conflict (job_id, artifact_id, test_case_id) do nothing`,
+		append(append([]any{j.Project}, testCaseColumns(j.TestCases)...), jobID, sides)...)
 	return err
 }
 

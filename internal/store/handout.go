@@ -40,12 +40,13 @@ const orphaned = `j.status = 'handed_out' and not exists (
 // handed out to.
 func handOutColumns(request string) string {
 	return request + ` as request, j.project, j.key as job, coalesce(j.tag, '') as tag, j.target, j.task_queue,
-	j.queue, j.weight, j.priority, j.size_class, '' as summary, j.kind, j.backend, j.profile, j.command,
+	j.queue, j.weight, j.priority, j.size_class, '' as summary, coalesce(j.versus, '') as versus, j.kind, j.backend, j.profile, j.command,
 	jsonb_array_length(j.test_cases) as test_cases`
 }
 
 type handOutRow struct {
 	HandOut
+	Versus    string
 	Kind      bench.JobKind
 	Backend   string
 	Profile   string
@@ -160,6 +161,9 @@ func (r handOutRow) summary() string {
 		return fmt.Sprintf("%s: build for %s", r.Tag, r.Target)
 	}
 	parts := []string{r.Tag, string(r.Kind)}
+	if r.Versus != "" {
+		parts[0] += " in turns with " + r.Versus
+	}
 	for _, p := range []string{r.Profile, r.Backend} {
 		if p != "" {
 			parts = append(parts, p)

@@ -10,7 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-const jobColumns = `j.id, j.project, j.key, coalesce(j.tag, '') as tag, j.kind, j.target, j.backend, j.profile,
+const jobColumns = `j.id, j.project, j.key, coalesce(j.tag, '') as tag, coalesce(j.versus, '') as versus, j.kind, j.target, j.backend, j.profile,
 	coalesce(j.suite_hash, '') as suite_hash, j.test_cases, j.iterations, j.command, j.build, j.size_class, j.pool, j.task_queue,
 	j.generation, j.queue, j.weight, j.priority, j.status, j.message, j.request_created, j.created_at, j.handed_out_at,
 	coalesce(j.handed_out_to, '') as handed_out_to, j.started_at, j.completed_at,
@@ -146,7 +146,7 @@ const testCaseDocument = `jsonb_build_object('benchmark', tc.benchmark, 'profile
 // still lacks a result, and the error of the last run of each job that lacks any.
 const lastingErrors = `
 	with lacking as (
-		select job_id, test_case_id from job_test_case_state where job_id = any($1) and not done
+		select distinct job_id, test_case_id from job_test_case_state where job_id = any($1) and not done
 	), last_of_case as (
 		select distinct on (l.job_id, l.test_case_id) e.id
 		from lacking l

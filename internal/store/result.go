@@ -29,22 +29,27 @@ func (s *Store) SamplesOf(ctx context.Context, project, tag string) ([]Samples, 
 	} else if err != nil {
 		return nil, wrap("looking artifact "+tag+" up", err)
 	}
-	samples, err := all[Samples](ctx, s.pool, `
-		select `+testCaseDocument+` as test_case, se.metric, j.kind, r.size_class, r.hardware_id, r.co_located,
-			array_agg(p.value order by c.iteration) as values
-		from latest_result r
-		join job_run n on n.id = r.run_id
-		join job_queue j on j.id = n.job_id
-		join test_case tc on tc.id = r.test_case_id
-		join collection c on c.result_id = r.id
-		join `+statistics+` p on p.collection_id = c.id
-		join pstat_series se on se.id = p.series_id
-		where r.artifact_id = $1 and r.status = 'ok'
-		group by r.id, r.size_class, r.hardware_id, r.co_located, j.kind, tc.id, se.metric
-		order by tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, r.size_class, r.hardware_id, r.co_located, se.metric`,
-		artifact)
+	samples, err := all[Samples](ctx, s.pool, `select false as in_turns, `+samplesFrom(`latest_result`)+`
+		where r.artifact_id = $1 and r.status = 'ok' `+samplesEnd, artifact)
 	return samples, wrap("reading the results of "+tag, err)
 }
+
+// samplesFrom and samplesEnd select all values of the results in a table or view.
+func samplesFrom(results string) string {
+	return testCaseDocument + ` as test_case, se.metric, j.kind, r.size_class, r.hardware_id, r.co_located,
+		array_agg(p.value order by c.iteration) as values
+	from ` + results + ` r
+	join job_run n on n.id = r.run_id
+	join job_queue j on j.id = n.job_id
+	join test_case tc on tc.id = r.test_case_id
+	join collection c on c.result_id = r.id
+	join ` + statistics + ` p on p.collection_id = c.id
+	join pstat_series se on se.id = p.series_id`
+}
+
+const samplesEnd = `
+	group by r.id, r.size_class, r.hardware_id, r.co_located, j.kind, tc.id, se.metric
+	order by tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, r.size_class, r.hardware_id, r.co_located, se.metric`
 
 // LackingOf lists the test cases of an artifact that have no result, and will
 // have none from the jobs so far: left out, failed, cancelled or invalid,
@@ -74,7 +79,7 @@ func (s *Store) LackingOf(ctx context.Context, project, tag string) ([]Lacking, 
 					case j.status when 'cancelled' then '' else 'failed: ' end || j.message) as reason
 			from job_queue j
 			join job_test_case_state t on t.job_id = j.id and not t.done
-			where j.artifact_id = $1 and j.status in ('failure', 'cancelled')
+			where t.artifact_id = $1 and (j.artifact_id = $1 or j.versus_artifact_id = $1) and j.status in ('failure', 'cancelled')
 			order by t.test_case_id, j.completed_at desc, j.id desc
 		), reasons as (
 			select test_case_id, reason from skipped
@@ -89,7 +94,8 @@ func (s *Store) LackingOf(ctx context.Context, project, tag string) ([]Lacking, 
 		where not exists (select from latest_result r
 				where r.artifact_id = $1 and r.test_case_id = x.test_case_id and r.status = 'ok')
 			and not exists (select from job_test_case jt join job_queue j on j.id = jt.job_id
-				where j.artifact_id = $1 and jt.test_case_id = x.test_case_id and j.status in ('queued', 'handed_out', 'in_progress'))
+				where jt.artifact_id = $1 and (j.artifact_id = $1 or j.versus_artifact_id = $1)
+					and jt.test_case_id = x.test_case_id and j.status in ('queued', 'handed_out', 'in_progress'))
 		order by tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target`, artifact)
 	return lacking, wrap("reading what "+tag+" lacks", err)
 }

@@ -162,7 +162,8 @@ func openRun(ctx context.Context, tx pgx.Tx, job Job, c Collector, start RunStar
 	return one[Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
 }
 
-// missing are the job's test cases without an accepted result where the run is.
+// missing are the job's test cases without an accepted result where the run is, of
+// any artifact that the job measures.
 func missing(ctx context.Context, tx pgx.Tx, run Run) ([]bench.TestCase, error) {
 	return all[bench.TestCase](ctx, tx, `
 		select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target
@@ -171,9 +172,10 @@ func missing(ctx context.Context, tx pgx.Tx, run Run) ([]bench.TestCase, error) 
 		join job_test_case jt on jt.job_id = j.id
 		join test_case tc on tc.id = jt.test_case_id
 		where n.id = $1 and not exists (
-			select from test_result r where r.artifact_id = j.artifact_id and r.test_case_id = tc.id and r.size_class = n.size_class
+			select from test_result r where r.artifact_id = jt.artifact_id and r.test_case_id = tc.id and r.size_class = n.size_class
 				and r.hardware_id = n.hardware_id and r.co_located = n.co_located and r.generation = j.generation
 				and r.invalid_at is null)
+		group by tc.id, jt.place
 		order by jt.place`, run.ID)
 }
 

@@ -77,6 +77,9 @@ type Request struct {
 	ParentNote string
 	Submitter  string
 	Selection  suite.Selection
+	// Versus is the tag that an ad-hoc request measures its artifact in turns with,
+	// and compares it with; empty: with none.
+	Versus string
 	// SizeClass pins an ad-hoc request's jobs to a class; 0: the project's.
 	SizeClass         bench.SizeClass
 	Command           *Command
@@ -129,6 +132,7 @@ type Job struct {
 	Project        string
 	Key            bench.JobKey
 	Tag            string
+	Versus         string // tag that it measures in turns with Tag; empty: none
 	Kind           bench.JobKind
 	Target         bench.Target
 	Backend        string
@@ -157,7 +161,8 @@ type Job struct {
 	// there could take it, and MovedAt when; empty for one that has not moved.
 	MovedFrom string
 	MovedAt   *time.Time
-	// Done is how many of its test cases have an accepted result.
+	// Done is how many of its test cases have an accepted result; of a job that
+	// measures in turns, those of either side count.
 	Done int
 }
 
@@ -227,13 +232,17 @@ type RunPlan struct {
 	Job    Job
 	Config json.RawMessage // the project's
 	// Missing are the job's test cases without an accepted result on this
-	// collector's size class and hardware.
+	// collector's size class and hardware. When it measures in turns, those of
+	// which either side has none: they are measured anew on both.
 	Missing []bench.TestCase
 }
 
 // TestCaseResult is what a run found for one test case.
 type TestCaseResult struct {
 	TestCase bench.TestCase
+	// Tag says which of the two artifacts was measured, when the job measures in
+	// turns; empty is the job's own.
+	Tag string
 	// Skipped is why it was left out; then it has no collections.
 	Skipped     string
 	Collections []Collection
@@ -339,6 +348,8 @@ type Samples struct {
 	Kind     bench.JobKind
 	Surrounding
 	Values []float64
+	// InTurns: measured in turns with what it was asked for together with.
+	InTurns bool
 }
 
 // Surrounding is what two results must share to be comparable.

@@ -1,0 +1,52 @@
+-- Measuring in turns: a job may measure two artifacts, iteration by iteration, in
+-- the same run.
+
+-- +goose Up
+
+alter table benchmark_request
+    add column versus text, -- tag that the artifact is measured in turns with; null: with none
+    add constraint benchmark_request_versus_check check (versus is null or (type = 'adhoc' and command is null and versus <> tag));
+
+alter table job_queue
+    add column versus             text,
+    add column versus_artifact_id bigint references artifact (id), -- where the results of its other side belong
+    add constraint job_queue_versus_check check ((versus is null) = (versus_artifact_id is null) and versus_artifact_id <> artifact_id);
+create index job_queue_by_versus on job_queue (versus_artifact_id) where versus_artifact_id is not null;
+
+-- A test case of a job counts once for each artifact that the job measures.
+alter table job_test_case add column artifact_id bigint references artifact (id);
+update job_test_case t set artifact_id = j.artifact_id from job_queue j where j.id = t.job_id;
+alter table job_test_case
+    alter column artifact_id set not null,
+    drop constraint job_test_case_pkey,
+    add primary key (job_id, artifact_id, test_case_id);
+
+create or replace view job_test_case_state as
+select jt.job_id, jt.test_case_id, jt.place, exists (
+    select from test_result r
+    where r.artifact_id = jt.artifact_id and r.test_case_id = jt.test_case_id
+        and r.size_class = j.size_class and r.generation = j.generation
+        and (exists (select from job_run own where own.job_id = j.id and own.hardware_id = r.hardware_id)
+            or exists (select from job_run its where its.id = r.run_id and its.pool = j.pool))
+) as done, jt.artifact_id
+from job_test_case jt join job_queue j on j.id = jt.job_id;
+
+-- +goose Down
+
+-- Results stay: they are results of their artifacts like all others.
+drop view job_test_case_state;
+delete from job_test_case t using job_queue j where j.id = t.job_id and t.artifact_id <> j.artifact_id;
+alter table job_test_case
+    drop column artifact_id, -- and the primary key with it
+    add primary key (job_id, test_case_id);
+create view job_test_case_state as
+select jt.job_id, jt.test_case_id, jt.place, exists (
+    select from test_result r
+    where r.artifact_id = j.artifact_id and r.test_case_id = jt.test_case_id
+        and r.size_class = j.size_class and r.generation = j.generation
+        and (exists (select from job_run own where own.job_id = j.id and own.hardware_id = r.hardware_id)
+            or exists (select from job_run its where its.id = r.run_id and its.pool = j.pool))
+) as done
+from job_test_case jt join job_queue j on j.id = jt.job_id;
+alter table job_queue drop column versus, drop column versus_artifact_id;
+alter table benchmark_request drop column versus;

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// openTurns gives a job that measures in turns its two artifacts and a generation
+// above all that either has: both are measured anew, whatever is stored, and the
+// new results are the latest of both. The caller holds the lock on expansions.
+func openTurns(ctx context.Context, tx pgx.Tx, j Job, own int64) (sides []int64, generation int, err error) {
+	versus, err := artifactID(ctx, tx, j.Project, j.Versus)
+	if err != nil {
+		return nil, 0, err
+	}
+	sides = []int64{own, versus}
+	newest, err := value[int](ctx, tx, `
+		select coalesce(max(generation), 0) from (
+			select generation from test_result where artifact_id = any($1)
+			union all select generation from job_queue where artifact_id = any($1) or versus_artifact_id = any($1)
+		) known`, sides)
+	return sides, max(j.Generation, newest+1), err
+}
+
+// sidesOf are the artifacts that a job measures, by the tags that results of it
+// carry; that of its own carry none, or its tag.
+func sidesOf(ctx context.Context, tx pgx.Tx, job Job) (map[string]int64, error) {
+	type row struct{ Own, Versus int64 }
+	ids, err := one[row](ctx, tx, `
+		select artifact_id as own, coalesce(versus_artifact_id, 0) as versus from job_queue where id = $1`, job.ID)
+	sides := map[string]int64{"": ids.Own, job.Tag: ids.Own}
+	if job.Versus != "" {
+		sides[job.Versus] = ids.Versus
+	}
+	return sides, err
+}
+
+// whole are the results that may be accepted: of a job that measures in turns
+// those of test cases of which both sides are there. One side alone, whose other
+// side failed or was measured in another run, is worth nothing.
+func (b block) whole(results []TestCaseResult) []TestCaseResult {
+	if b.job.Versus == "" {
+		return results
+	}
+	found := make(map[spot]bool)
+	for _, r := range results {
+		found[b.spot(r)] = true
+	}
+	var out []TestCaseResult
+	for _, r := range results {
+		id := b.ids[r.TestCase]
+		if found[spot{id, b.sides[b.job.Tag]}] && found[spot{id, b.sides[b.job.Versus]}] {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// inTurns selects the results $1 and $2 have of the newest run that measured both
+// in turns, per test case and surrounding: unless both were measured again since,
+// when these are the results that count.
+const inTurns = `(
+	select r.* from (
+		select distinct on (x.test_case_id, x.size_class, x.hardware_id, x.co_located) x.id as x, y.id as y
+		from test_result x join test_result y on y.run_id = x.run_id and y.test_case_id = x.test_case_id
+		where x.artifact_id = $1 and y.artifact_id = $2 and x.status = 'ok' and y.status = 'ok'
+			and not (exists (` + measuredSince + ` and since.artifact_id = $1) and exists (` + measuredSince + ` and since.artifact_id = $2))
+		order by x.test_case_id, x.size_class, x.hardware_id, x.co_located, x.generation desc
+	) newest join test_result r on r.id in (newest.x, newest.y))`
+
+// measuredSince selects results in the place of x of a later generation.
+const measuredSince = `
+	select from test_result since where since.test_case_id = x.test_case_id and since.size_class = x.size_class
+		and since.hardware_id = x.hardware_id and since.co_located = x.co_located and since.status = 'ok' and since.generation > x.generation`
+
+// SamplesInTurns reads the values of two artifacts that were measured in turns
+// with each other. Empty when there are none.
+func (s *Store) SamplesInTurns(ctx context.Context, project, a, b string) (ofA, ofB []Samples, err error) {
+	var ids [2]int64
+	for i, tag := range []string{a, b} {
+		ids[i], err = s.artifact(ctx, project, tag)
+		if errors.Is(err, ErrNotFound) {
+			return nil, nil, nil
+		} else if err != nil {
+			return nil, nil, wrap("looking artifact "+tag+" up", err)
+		}
+	}
+	for i, samples := range []*[]Samples{&ofA, &ofB} {
+		if *samples, err = all[Samples](ctx, s.pool, `select true as in_turns, `+samplesFrom(inTurns)+`
+			where r.artifact_id = $3 `+samplesEnd, ids[0], ids[1], ids[i]); err != nil {
+			return nil, nil, wrap("reading what was measured of "+a+" and "+b+" in turns", err)
+		}
+	}
+	return ofA, ofB, nil
+}

@@ -1,0 +1,237 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// inTurns is an ad-hoc request whose one job measures tag in turns with versus.
+func (r record) inTurns(tag, versus string, benchmarks ...string) (store.Request, store.Job) {
+	r.t.Helper()
+	request := r.inProgress(store.Request{
+		ID: newID(r.t), Project: project, Type: bench.AdHoc, Tag: tag, Versus: versus, Submitter: "ada",
+		Standing: bench.Standing{Status: bench.ArtifactsReady},
+	})
+	require.Equal(r.t, versus, request.Versus)
+	job := newJob(request, benchmarks...)
+	job.Versus = versus
+	job.Key = bench.JobIdentity{Request: request.ID, Tag: tag, Versus: versus, TestCases: job.TestCases}.Key()
+	r.expand(request, job)
+	return request, job
+}
+
+// of is a result of one side.
+func of(tag string, result store.TestCaseResult) store.TestCaseResult {
+	result.Tag = tag
+	return result
+}
+
+// plain measures benchmarks of one artifact with the same values, by itself.
+func (r record) plain(tag string, values []float64, benchmarks ...string) {
+	r.t.Helper()
+	_, job := r.oneJob(tag, benchmarks...)
+	c := r.register("c1")
+	r.start(job, 1, c)
+	for _, b := range benchmarks {
+		r.block(runID(job, 1), measured(b, values...))
+	}
+	_, err := r.FinishJob(r.t.Context(), job.Key, "")
+	require.NoError(r.t, err)
+}
+
+func TestBothSidesAreMeasuredWhateverIsStored(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	r.plain("v1", []float64{1, 1}, "gin", "lo")
+	r.plain("v2", []float64{2, 2}, "gin")
+
+	_, job := r.inTurns("v2", "v1", "gin", "lo")
+	stored := r.job(job.Key)
+	require.Equal(t, "v1", stored.Versus)
+	require.Equal(t, 1, stored.Generation, "above what either side has")
+	plan := r.start(job, 1, r.register("c1"))
+	require.Equal(t, testCases("gin", "lo"), plan.Missing, "each once, in order")
+	require.Equal(t, "v1", plan.Job.Versus)
+
+	receipt := r.block(runID(job, 1), of("v1", measured("gin", 10, 11)), of("v2", measured("gin", 20, 21)))
+	require.Equal(t, store.BlockReceipt{Accepted: 2}, receipt)
+	again := r.block(runID(job, 1), of("v1", measured("gin", 10, 11)), of("v2", measured("gin", 20, 21)))
+	require.Equal(t, receipt, again)
+	require.Equal(t, 2, r.job(job.Key).Done, "both sides count")
+
+	// What lies in between is the same job: only the rest is missing.
+	require.Equal(t, testCases("lo"), r.start(job, 2, r.register("c1")).Missing)
+	r.block(runID(job, 2), of("v1", measured("lo", 30)), of("", measured("lo", 40)))
+	end, err := r.FinishJob(t.Context(), job.Key, "")
+	require.NoError(t, err)
+	require.Equal(t, bench.JobSuccess, end.Status)
+
+	walls := func(samples []store.Samples) map[string][]float64 {
+		out := make(map[string][]float64)
+		for _, s := range samples {
+			if s.Metric == bench.WallTime {
+				out[s.TestCase.Benchmark] = s.Values
+			}
+		}
+		return out
+	}
+	for tag, want := range map[string]map[string][]float64{
+		"v1": {"gin": {10, 11}, "lo": {30}},
+		"v2": {"gin": {20, 21}, "lo": {40}},
+	} {
+		samples, err := r.SamplesOf(t.Context(), project, tag)
+		require.NoError(t, err)
+		require.Equal(t, want, walls(samples), "the latest of %s", tag)
+	}
+	ofA, ofB, err := r.SamplesInTurns(t.Context(), project, "v1", "v2")
+	require.NoError(t, err)
+	require.Equal(t, map[string][]float64{"gin": {10, 11}, "lo": {30}}, walls(ofA))
+	require.Equal(t, map[string][]float64{"gin": {20, 21}, "lo": {40}}, walls(ofB))
+	require.True(t, ofA[0].InTurns)
+	require.Equal(t, 2*(2+3), r.count(`select count(*) from pstat p join artifact a on a.id = p.artifact_id where a.tag = 'v2'`),
+		"two metrics of the two former collections and of three new ones")
+}
+
+// Two results are a pair only when one run measured both.
+func TestOneSideAloneIsNotAccepted(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	_, job := r.inTurns("v2", "v1", "gin", "lo")
+	c := r.register("c1")
+	r.start(job, 1, c)
+	gin := testCase("gin")
+	receipt, err := r.StoreBlock(t.Context(), runID(job, 1), []store.TestCaseResult{of("v1", measured("gin", 1))},
+		[]store.RunError{{TestCase: &gin, Kind: bench.FailJob, Message: "gin [v2] 1/2: exit code 3"}})
+	require.NoError(t, err)
+	require.Equal(t, store.BlockReceipt{Superseded: 1}, receipt)
+	_, err = r.StoreBlock(t.Context(), runID(job, 1), []store.TestCaseResult{of("v3", measured("gin", 1))}, nil)
+	require.ErrorIs(t, err, store.ErrConflict)
+
+	// The collector dies; the next one measures the whole block on both sides.
+	plan := r.start(job, 2, r.register("c2"))
+	require.Equal(t, testCases("gin", "lo"), plan.Missing)
+	require.Equal(t, store.BlockReceipt{Accepted: 2}, r.block(runID(job, 2), of("v1", measured("gin", 2)), of("v2", measured("gin", 3))))
+	// What the lost one spooled comes late: nothing of two runs is mixed.
+	require.Equal(t, store.BlockReceipt{Superseded: 2}, r.block(runID(job, 1), of("v1", measured("gin", 8)), of("v2", measured("gin", 9))))
+
+	skipped := store.TestCaseResult{TestCase: testCase("lo"), Skipped: "no docker", Tag: "v2"}
+	require.Equal(t, store.BlockReceipt{Accepted: 2}, r.block(runID(job, 2), of("v1", measured("lo", 2)), skipped), "left out is a result")
+	end, err := r.FinishJob(t.Context(), job.Key, "")
+	require.NoError(t, err)
+	require.Equal(t, bench.JobSuccess, end.Status)
+	ofA, ofB, err := r.SamplesInTurns(t.Context(), project, "v1", "v2")
+	require.NoError(t, err)
+	require.Len(t, ofA, 2, "both metrics of gin; lo was measured on one side only")
+	require.Len(t, ofB, 2)
+}
+
+func TestWhatAPairLacksCountsForBothSides(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	request, job := r.inTurns("v2", "v1", "gin", "lo")
+	place := store.Place{Pool: small, SuiteHash: suiteHash}
+	for _, tag := range []string{"v1", "v2"} {
+		coverage, err := r.CoverageOf(t.Context(), project, tag, place)
+		require.NoError(t, err)
+		require.Empty(t, coverage.Running, "nobody else waits for a job that measures in turns")
+		lacking, err := r.LackingOf(t.Context(), project, tag)
+		require.NoError(t, err)
+		require.Empty(t, lacking, "it may still come")
+	}
+	r.start(job, 1, r.register("c1"))
+	gin := testCase("gin")
+	_, err := r.StoreBlock(t.Context(), runID(job, 1),
+		[]store.TestCaseResult{of("v1", measured("lo", 1)), of("v2", measured("lo", 2))},
+		[]store.RunError{{TestCase: &gin, Kind: bench.FailJob, Message: "gin [v2]: exit code 3"}})
+	require.NoError(t, err)
+	end, err := r.FinishJob(t.Context(), job.Key, "")
+	require.NoError(t, err)
+	require.Equal(t, bench.JobFailure, end.Status)
+	require.Contains(t, end.Message, "2 of 4 test cases have no result")
+	for _, tag := range []string{"v1", "v2"} {
+		coverage, err := r.CoverageOf(t.Context(), project, tag, place)
+		require.NoError(t, err)
+		require.Equal(t, map[bench.TestCase]bool{testCase("lo"): true}, coverage.Stored)
+		require.Contains(t, coverage.Impossible, gin)
+		require.Len(t, coverage.Impossible, 1)
+		lacking, err := r.LackingOf(t.Context(), project, tag)
+		require.NoError(t, err)
+		require.Equal(t, []store.Lacking{{TestCase: gin, Reason: "failed: gin [v2]: exit code 3"}}, lacking)
+	}
+	errs, err := r.RequestErrors(t.Context(), request.ID)
+	require.NoError(t, err)
+	require.Len(t, errs, 1)
+	p, err := r.JobProgress(t.Context(), request.ID)
+	require.NoError(t, err)
+	require.Equal(t, []int{4, 2}, []int{p.TestCases, p.TestCasesDone})
+}
+
+// Requests that share a baseline do not take each other's pairs away.
+func TestPairsWithTheSameBaselineStandBesideEachOther(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	c := r.register("c1")
+	_, first := r.inTurns("v2", "v1", "gin")
+	_, second := r.inTurns("v3", "v1", "gin")
+	require.Equal(t, 1, r.job(first.Key).Generation)
+	require.Equal(t, 2, r.job(second.Key).Generation)
+	r.start(first, 1, c)
+	r.block(runID(first, 1), of("v1", measured("gin", 10)), of("v2", measured("gin", 20)))
+	r.start(second, 1, c)
+	r.block(runID(second, 1), of("v1", measured("gin", 11)), of("v3", measured("gin", 30)))
+
+	wall := func(a, b string) (float64, float64) {
+		t.Helper()
+		ofA, ofB, err := r.SamplesInTurns(t.Context(), project, a, b)
+		require.NoError(t, err)
+		if len(ofA) == 0 {
+			require.Empty(t, ofB)
+			return 0, 0
+		}
+		require.Len(t, ofA, 2)
+		require.Len(t, ofB, 2)
+		return ofA[1].Values[0], ofB[1].Values[0]
+	}
+	x, y := wall("v1", "v2")
+	require.Equal(t, []float64{10, 20}, []float64{x, y}, "v1 as it was beside v2")
+	x, y = wall("v3", "v1")
+	require.Equal(t, []float64{30, 11}, []float64{x, y})
+	x, y = wall("v2", "v3")
+	require.Equal(t, []float64{0, 0}, []float64{x, y}, "never measured together")
+	x, y = wall("v1", "unknown")
+	require.Equal(t, []float64{0, 0}, []float64{x, y})
+
+	// Once both were measured again, each by itself, the pair is history.
+	r.execute(`insert into test_result (artifact_id, test_case_id, size_class, hardware_id, co_located, generation, run_id, status)
+		select artifact_id, test_case_id, size_class, hardware_id, co_located, 7, run_id, status from test_result where run_id = $1`, runID(second, 1))
+	x, y = wall("v1", "v2")
+	require.Equal(t, []float64{10, 20}, []float64{x, y}, "only v1 was")
+	r.execute(`insert into test_result (artifact_id, test_case_id, size_class, hardware_id, co_located, generation, run_id, status)
+		select artifact_id, test_case_id, size_class, hardware_id, co_located, 8, $2, status from test_result
+		where run_id = $1 and artifact_id = (select id from artifact where tag = 'v2')`, runID(first, 1), runID(second, 1))
+	x, y = wall("v1", "v2")
+	require.NotEqual(t, []float64{10, 20}, []float64{x, y})
+}
+
+func TestARequestInTurnsIsAdHoc(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	wrong := release(t, "v2")
+	wrong.Versus = "v1"
+	_, _, err := r.CreateRequest(t.Context(), wrong)
+	require.ErrorContains(t, err, "benchmark_request_versus_check")
+
+	asked := store.Request{
+		ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v2", Versus: "v1", Submitter: "ada", IdempotencyKey: "once",
+		Standing: bench.Standing{Status: bench.ArtifactsReady},
+	}
+	r.create(asked)
+	asked.ID, asked.Versus = newID(t), "v0"
+	_, _, err = r.CreateRequest(t.Context(), asked)
+	require.ErrorIs(t, err, store.ErrConflict)
+	require.ErrorContains(t, err, "in turns")
+}
