@@ -105,6 +105,10 @@ func TestWhatCannotRunIsRefusedWithTheReason(t *testing.T) {
 	for want, r := range map[string]apiclient.NewRequest{
 		"cannot be its own parent":                                  {Project: "go", Type: bench.Master, Tag: "abc", Parent: "abc"},
 		"a request of type release has no parent":                   {Project: "go", Type: bench.Release, Tag: "1", Parent: "abc"},
+		"versus is for ad-hoc measurements of an artifact":          {Project: "go", Type: bench.Release, Tag: "1.26.0", Versus: "1.25.0"},
+		"versus is for ad-hoc":                                      {Command: command, Versus: "1.25.0"},
+		"cannot be measured in turns with itself":                   {Project: "go", Type: bench.AdHoc, Tag: "1.26.0", Versus: "1.26.0"},
+		"tag \"no tag\"":                                            {Project: "go", Type: bench.AdHoc, Tag: "1.26.0", Versus: "no tag"},
 		"belongs to no pull request":                                {Project: "go", Type: bench.AdHoc, Tag: "1", PR: 7},
 		"artifacts_ready is for try builds":                         {Project: "go", Type: bench.Master, Tag: "abc", ArtifactsReady: true},
 		"the artifacts are said to be ready, but not":               {Project: "go", Type: bench.Try, ArtifactsReady: true},

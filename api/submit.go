@@ -104,7 +104,7 @@ func differs(wanted apiclient.NewRequest, stored store.Request) error {
 	if wanted.IdempotencyKey != "" {
 		what = fmt.Sprintf("the idempotency key %q", wanted.IdempotencyKey)
 	}
-	other := "selection, command or artifact to be measured in turns with"
+	other := "selection or command"
 	switch {
 	case stored.Project != wanted.Project:
 		other = "project"
@@ -112,6 +112,8 @@ func differs(wanted apiclient.NewRequest, stored store.Request) error {
 		other = "type"
 	case stored.Tag != wanted.Tag:
 		other = "tag"
+	case stored.Versus != wanted.Versus:
+		other = "artifact to be measured in turns with"
 	case stored.SizeClass != wanted.SizeClass:
 		other = "size class"
 	}

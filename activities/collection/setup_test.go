@@ -50,6 +50,7 @@ iterations: 2
 benchmarks:
   - {name: one, kind: runtime, measure: {run: [sh, -c, "echo one >>%[1]s/journal; echo said"]}}
   - {name: two, kind: runtime, measure: {run: [sh, -c, "echo two >>%[1]s/journal"]}}
+  - {name: which, kind: runtime, measure: {run: [sh, -c, 'echo "which-$$(basename "$$1")" >>%[1]s/journal', sh, "${artifact}"]}}
   - {name: fails, kind: runtime, measure: {run: [sh, -c, "echo fails >>%[1]s/journal; echo broken; exit 3"]}}
   - {name: slow, kind: runtime, timeouts: {measure: 100ms}, measure: {run: [sh, -c, "echo slow >>%[1]s/journal; sleep 1000"]}}
   - {name: endless, kind: runtime, measure: {run: [sh, -c, "echo endless >>%[1]s/journal; sleep 1000"]}}

@@ -1,0 +1,75 @@
+package api_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Through the API: the request, the fence, both sides of a block, the comparison.
+func TestTwoArtifactsAreMeasuredInTurns(t *testing.T) {
+	t.Parallel()
+	b, _ := measured(t)
+	c := b.register(t, "c1")
+	wanted := apiclient.NewRequest{Project: "go", Type: bench.AdHoc, Tag: "1.26.0", Versus: "1.25.0", IdempotencyKey: "once"}
+	r, err := b.writer.CreateRequest(t.Context(), wanted)
+	require.NoError(t, err)
+	require.Equal(t, "1.25.0", r.Versus)
+	wanted.Versus = "1.24.0"
+	_, err = b.writer.CreateRequest(t.Context(), wanted)
+	require.ErrorContains(t, err, "another artifact to be measured in turns with")
+
+	former, err := b.store.RequestByTag(t.Context(), "go", "1.26.0")
+	require.NoError(t, err)
+	jobs, err := b.store.RequestJobs(t.Context(), former.ID)
+	require.NoError(t, err)
+	job := jobs[0]
+	job.Versus, job.Key = "1.25.0", bench.JobIdentity{Request: r.ID, Versus: "1.25.0"}.Key()
+	require.NoError(t, b.store.StartAdHoc(t.Context(), r.ID))
+	require.NoError(t, b.store.ExpandRequest(t.Context(), r.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []store.Job{job}}))
+	run := bench.NewRunID(job.Key, "workflow", "activity", 1)
+	plan, err := b.collector.StartRun(t.Context(), run, apiclient.RunStart{Reason: bench.Scheduled, Collector: c.Collector.Name, Epoch: c.Collector.Epoch})
+	require.NoError(t, err)
+	require.Equal(t, "1.25.0", plan.Job.Versus)
+	require.Equal(t, job.TestCases, plan.Missing)
+	require.Equal(t, 2*len(job.TestCases), plan.Job.Results())
+
+	var block apiclient.Block
+	for tag, seconds := range map[string]float64{"1.25.0": 5, "1.26.0": 5} {
+		for _, tc := range plan.Missing {
+			result := apiclient.TestCaseResult{TestCase: tc, Tag: tag}
+			for i := range 5 {
+				result.Collections = append(result.Collections, apiclient.Collection{
+					Iteration: i + 1, CollectedAt: r.CreatedAt, Values: map[bench.Metric]float64{bench.WallTime: seconds + float64(i)/100},
+				})
+			}
+			block.Results = append(block.Results, result)
+		}
+	}
+	receipt, err := b.collector.UploadBlock(t.Context(), run, 1, block)
+	require.NoError(t, err)
+	require.Equal(t, apiclient.BlockReceipt{Accepted: 2 * len(plan.Missing)}, receipt)
+	block.Results[0].Tag = "1.24.0"
+	_, err = b.collector.UploadBlock(t.Context(), run, 2, block)
+	require.ErrorContains(t, err, "measures no artifact")
+
+	// Measured one after the other, the two differ by a fifth; in turns by nothing.
+	query := apiclient.CompareQuery{Project: "go", A: "1.25.0", B: "1.26.0", Metrics: []bench.Metric{bench.WallTime}, OnlyInTurns: true}
+	compared, err := b.nobody.Compare(t.Context(), query)
+	require.NoError(t, err)
+	require.Len(t, compared.Result.Results, len(plan.Missing))
+	for _, r := range compared.Result.Results {
+		require.True(t, r.InTurns)
+		require.False(t, r.Significant)
+	}
+	text, err := b.nobody.CompareText(t.Context(), query, apiclient.FormatText)
+	require.NoError(t, err)
+	require.Contains(t, text, "Both sides were measured in turns")
+	query.Benchmarks = []string{"nothing"}
+	_, err = b.nobody.Compare(t.Context(), query)
+	require.ErrorIs(t, err, apiclient.ErrNotFound)
+}
