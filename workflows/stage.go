@@ -16,6 +16,7 @@ var stagePhases = map[bench.Stage]string{
 	bench.StageBuild:  PhaseBuilding,
 	bench.StageParent: PhaseBackfill,
 	bench.StageOwn:    PhaseRunning,
+	bench.StageVerify: PhaseRunning,
 }
 
 // runStage writes the jobs of a stage and waits for their ends. The text that

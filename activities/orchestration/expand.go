@@ -174,7 +174,7 @@ func (e expansion) job(pool bench.Pool, j store.Job) store.Job {
 		Project: e.request.Project, Tag: j.Tag, Versus: j.Versus, Target: j.Target, Backend: j.Backend, Profile: j.Profile, Kind: j.Kind, Suite: j.SuiteHash,
 		TestCases: j.TestCases, SizeClass: pool.SizeClass, Generation: j.Generation,
 	}
-	if !e.request.Type.Tracked() {
+	if !e.request.Type.Tracked() || j.Versus != "" {
 		identity.Request = e.request.ID
 	}
 	if e.forOnePool(j) {

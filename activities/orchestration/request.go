@@ -41,7 +41,7 @@ func (a *Activities) LoadRequest(ctx context.Context, ref protocol.RequestRef) (
 		Type: r.Type, Tag: r.Tag, User: r.Submitter, PR: r.PR, Targets: targets,
 		Status: r.Status, Outcome: r.Outcome,
 		Admitted: r.AdmittedAt != nil, JobsDone: r.JobsDoneAt != nil,
-		WaitsFor: r.WaitsFor, Stages: stagesOf(r),
+		WaitsFor: r.WaitsFor, Stages: stagesOf(r, config),
 	}
 	if facts.Stages, err = a.withBuild(ctx, r, config, facts.Stages); err != nil {
 		return facts, err
@@ -61,12 +61,17 @@ func (a *Activities) LoadRequest(ctx context.Context, ref protocol.RequestRef) (
 	return facts, err
 }
 
-// stagesOf are what a request goes through once it is admitted.
-func stagesOf(r store.Request) []bench.Stage {
+// stagesOf are what a request goes through once it is admitted. What differs from
+// the baseline is verified last, when all is there that is compared.
+func stagesOf(r store.Request, config bench.ProjectConfig) []bench.Stage {
+	stages := []bench.Stage{bench.StageOwn}
 	if r.Type.HasParent() {
-		return []bench.Stage{bench.StageParent, bench.StageOwn}
+		stages = []bench.Stage{bench.StageParent, bench.StageOwn}
 	}
-	return []bench.Stage{bench.StageOwn}
+	if config.Verify && r.Type.Tracked() {
+		stages = append(stages, bench.StageVerify)
+	}
+	return stages
 }
 
 // optionalOpen counts the optional jobs that a completed request still has.

@@ -25,6 +25,7 @@ func (a *Activities) Expand(ctx context.Context, in protocol.ExpandInput) (proto
 		switch {
 		case !errors.As(err, &unplaceable):
 			return protocol.ExpandResult{}, err
+		case in.Stage == bench.StageVerify: // what differs stands as it was measured
 		case in.Stage != bench.StageParent: // a parent that cannot be measured is no failure of its child
 			return protocol.ExpandResult{Failed: err.Error()}, nil
 		}
@@ -71,6 +72,8 @@ func (a *Activities) writeStage(ctx context.Context, r store.Request, stage benc
 		wanted, err = a.parentJobs(ctx, e)
 	case bench.StageOwn:
 		wanted, err = a.ownJobs(ctx, e)
+	case bench.StageVerify:
+		wanted, err = a.verifyJobs(ctx, e)
 	default:
 		return permanent(errors.New("there is no stage " + string(stage)))
 	}

@@ -93,3 +93,75 @@ func TestARequestInTurnsWithoutResultsHasNoBaseline(t *testing.T) {
 	require.Empty(t, out.Baseline)
 	require.Empty(t, b.request(ref).Summary)
 }
+
+// With 'verify', what differs from the baseline is measured again in turns with it,
+// and that is what the comparison says then.
+func TestWhatDiffersIsVerifiedInTurns(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{"verify": true}`)
+	c := b.register("c1")
+	b.released("1.0.0", c, 1)
+
+	ref := b.running("1.1.0")
+	facts, err := b.LoadRequest(t.Context(), ref)
+	require.NoError(t, err)
+	require.Equal(t, []bench.Stage{bench.StageOwn, bench.StageVerify}, facts.Stages)
+	b.handOut(ref)
+	own := b.jobs(ref)
+	total := 0
+	for _, j := range own {
+		b.measure(j, c, 1.2)
+		b.recordEnd(j.Key, "")
+		total += len(j.TestCases)
+	}
+	verify := protocol.ExpandInput{Request: ref, Stage: bench.StageVerify}
+	expanded, err := b.Expand(t.Context(), verify)
+	require.NoError(t, err)
+	require.Positive(t, expanded.Counts.Open)
+	require.Len(t, expanded.HandedOut, expanded.Counts.Open)
+	pairs, err := b.store.StageJobs(t.Context(), ref.ID, bench.StageVerify)
+	require.NoError(t, err)
+	cases := 0
+	for _, j := range pairs {
+		require.Equal(t, []string{"1.1.0", "1.0.0", "project:" + project}, []string{j.Tag, j.Versus, j.Queue})
+		require.Positive(t, j.Generation)
+		cases += len(j.TestCases)
+		b.measureBoth(j, c, 1.2, 1.2)
+		require.Equal(t, bench.JobSuccess, b.recordEnd(j.Key, "").Status)
+	}
+	require.Equal(t, total, cases, "all of them differed")
+
+	// It is decided once: what differs now is what was measured in turns.
+	expanded, err = b.Expand(t.Context(), verify)
+	require.NoError(t, err)
+	require.Zero(t, expanded.Counts.Open)
+	require.Equal(t, len(pairs), expanded.Counts.Total)
+	out := b.complete(ref, "")
+	require.Equal(t, bench.Success, out.Outcome)
+	require.Equal(t, "1.0.0", out.Baseline)
+	var summary stats.Summary
+	require.NoError(t, json.Unmarshal(b.request(ref).Summary, &summary))
+	require.Zero(t, summary.Metrics[0].Significant, "the machine was slower, not the release")
+}
+
+func TestNothingIsVerifiedThatDoesNotDiffer(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{"verify": true}`)
+	c := b.register("c1")
+	for _, tag := range []string{"1.0.0", "1.1.0"} { // the first has no baseline
+		ref := b.running(tag)
+		b.handOut(ref)
+		for _, j := range b.jobs(ref) {
+			b.measure(j, c, 1)
+			b.recordEnd(j.Key, "")
+		}
+		expanded, err := b.Expand(t.Context(), protocol.ExpandInput{Request: ref, Stage: bench.StageVerify})
+		require.NoError(t, err)
+		require.Zero(t, expanded.Counts)
+		require.Empty(t, expanded.Failed)
+		b.complete(ref, "")
+	}
+	adhoc, err := b.LoadRequest(t.Context(), b.create(bench.AdHoc, "1.2.0", 1))
+	require.NoError(t, err)
+	require.Equal(t, []bench.Stage{bench.StageOwn}, adhoc.Stages)
+}

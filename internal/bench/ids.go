@@ -44,8 +44,9 @@ type JobKey string
 
 // JobIdentity is what a [JobKey] is a hash of.
 type JobIdentity struct {
-	// Request is set for ad-hoc jobs only: two people's equal commands are two
-	// jobs. Tracked jobs are shared by all requests that need them.
+	// Request is set for ad-hoc jobs, for two people's equal commands are two jobs,
+	// and for those that measure in turns. Other tracked jobs are shared by all
+	// requests that need them.
 	Request RequestID `json:"request,omitempty"`
 	Project string    `json:"project"`
 	Tag     string    `json:"tag"`

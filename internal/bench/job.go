@@ -31,6 +31,8 @@ const (
 	StageParent Stage = "parent"
 	// StageOwn measures the request's own artifact.
 	StageOwn Stage = "own"
+	// StageVerify measures again what differs from the baseline, in turns with it.
+	StageVerify Stage = "verify"
 )
 
 // RunReason tells why an attempt at a job was made.

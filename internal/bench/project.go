@@ -22,6 +22,9 @@ type ProjectConfig struct {
 	Size   SizePolicy   `json:"size,omitzero" yaml:"size"`
 	// OptionalTargets block nothing: neither a request nor its children.
 	OptionalTargets []Target `json:"optional_targets,omitempty" yaml:"optional_targets" doc:"Targets that are measured too, but that no request waits for."`
+	// Verify measures test cases that differ significantly from the baseline again,
+	// in turns with it, before a request completes.
+	Verify bool `json:"verify,omitempty" yaml:"verify" doc:"Measure what differs significantly from the baseline again, in turns with it, before a request completes."`
 	// MaxJobFails is how many attempts a failing job has; 0: [MaxJobFails].
 	MaxJobFails int `json:"max_job_fails,omitempty" yaml:"max_job_fails" minimum:"0" maximum:"20" doc:"Attempts of a failing job; 0: 3."`
 	// FailoverAfter is read by [ProjectConfig.Failover].

@@ -185,3 +185,12 @@ func CheckMetric(s string) error {
 	}
 	return nil
 }
+
+// explaining metrics explain a change rather than being one.
+var explaining = []Metric{
+	UserTime, SystemTime, MinorFaults, MajorFaults, VoluntarySwitches, InvoluntarySwitches, Cycles, BranchMisses, CacheMisses,
+}
+
+// Explains tells whether a metric explains changes rather than being what counts.
+// Such metrics are compared when somebody asks for them.
+func (m Metric) Explains() bool { return slices.Contains(explaining, m) }

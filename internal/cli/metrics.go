@@ -11,17 +11,10 @@ import (
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
-// secondaryMetrics explain a change rather than being one: they are compared
-// when somebody asks for them.
-var secondaryMetrics = []bench.Metric{
-	bench.UserTime, bench.SystemTime, bench.MinorFaults, bench.MajorFaults, bench.VoluntarySwitches,
-	bench.InvoluntarySwitches, bench.Cycles, bench.BranchMisses, bench.CacheMisses,
-}
-
 // Relevant tells whether a metric is compared when nobody names metrics:
 // instructions, CPU time, wall time, memory, sizes and the units of benchmark
 // outputs.
-func Relevant(m bench.Metric) bool { return !slices.Contains(secondaryMetrics, m) }
+func Relevant(m bench.Metric) bool { return !m.Explains() }
 
 // ChooseMetrics picks those of the measured metrics that are to be compared:
 // the asked ones, else the relevant ones, else (all) every one. "size:*" stands

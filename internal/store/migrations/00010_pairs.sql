@@ -13,6 +13,10 @@ alter table job_queue
     add constraint job_queue_versus_check check ((versus is null) = (versus_artifact_id is null) and versus_artifact_id <> artifact_id);
 create index job_queue_by_versus on job_queue (versus_artifact_id) where versus_artifact_id is not null;
 
+alter table request_job
+    drop constraint request_job_stage_check,
+    add constraint request_job_stage_check check (stage in ('build', 'parent', 'own', 'verify'));
+
 -- A test case of a job counts once for each artifact that the job measures.
 alter table job_test_case add column artifact_id bigint references artifact (id);
 update job_test_case t set artifact_id = j.artifact_id from job_queue j where j.id = t.job_id;
@@ -48,5 +52,9 @@ select jt.job_id, jt.test_case_id, jt.place, exists (
             or exists (select from job_run its where its.id = r.run_id and its.pool = j.pool))
 ) as done
 from job_test_case jt join job_queue j on j.id = jt.job_id;
+delete from request_job where stage = 'verify';
+alter table request_job
+    drop constraint request_job_stage_check,
+    add constraint request_job_stage_check check (stage in ('build', 'parent', 'own'));
 alter table job_queue drop column versus, drop column versus_artifact_id;
 alter table benchmark_request drop column versus;
