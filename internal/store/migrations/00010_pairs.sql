@@ -13,6 +13,14 @@ alter table job_queue
     add constraint job_queue_versus_check check ((versus is null) = (versus_artifact_id is null) and versus_artifact_id <> artifact_id);
 create index job_queue_by_versus on job_queue (versus_artifact_id) where versus_artifact_id is not null;
 
+-- Such a job takes twice as long as others, and is like none of them.
+alter table job_queue
+    drop column cases_digest,
+    drop column case_count,
+    add column cases_digest text generated always as (md5(test_cases::text || iterations::text || coalesce(command::text, '')
+        || case when versus is null then '' else 'in turns' end)) stored,
+    add column case_count integer generated always as (jsonb_array_length(test_cases) * case when versus is null then 1 else 2 end) stored;
+
 alter table request_job
     drop constraint request_job_stage_check,
     add constraint request_job_stage_check check (stage in ('build', 'parent', 'own', 'verify'));
@@ -56,5 +64,10 @@ delete from request_job where stage = 'verify';
 alter table request_job
     drop constraint request_job_stage_check,
     add constraint request_job_stage_check check (stage in ('build', 'parent', 'own'));
+alter table job_queue
+    drop column cases_digest,
+    drop column case_count,
+    add column cases_digest text generated always as (md5(test_cases::text || iterations::text || coalesce(command::text, ''))) stored,
+    add column case_count integer generated always as (jsonb_array_length(test_cases)) stored;
 alter table job_queue drop column versus, drop column versus_artifact_id;
 alter table benchmark_request drop column versus;
