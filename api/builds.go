@@ -157,17 +157,23 @@ func (s *server) addBuild(ctx context.Context, job store.Job, config bench.Proje
 		return err
 	}
 	source := loaded.Artifact()
-	provider, parameters := config.Artifacts.For(job.Tag, source.Provider, source.Parameters)
-	if provider != bench.BuildProvider {
-		return nil
+	built := map[string]*bench.BuildKey{job.Tag: &plan.BuiltAs}
+	if job.Versus != "" {
+		built[job.Versus] = &plan.VersusBuiltAs
 	}
-	recipe, err := bench.ParseBuildRecipe(parameters, job.Tag, job.Target)
-	if err != nil {
-		return err
+	for tag, key := range built {
+		provider, parameters := config.Artifacts.For(tag, source.Provider, source.Parameters)
+		if provider != bench.BuildProvider {
+			continue
+		}
+		recipe, err := bench.ParseBuildRecipe(parameters, tag, job.Target)
+		if err != nil {
+			return err
+		}
+		*key, err = s.Store.BuildOf(ctx, job.Project, tag, job.Target, recipe.Hash(job.Target))
+		if err != nil && !errors.Is(err, store.ErrNotFound) { // of what was not built, the run says so
+			return err
+		}
 	}
-	plan.BuiltAs, err = s.Store.BuildOf(ctx, job.Project, job.Tag, job.Target, recipe.Hash(job.Target))
-	if errors.Is(err, store.ErrNotFound) {
-		return nil // the run says so
-	}
-	return err
+	return nil
 }

@@ -37,7 +37,7 @@ func (a *Activities) withBuild(ctx context.Context, r store.Request, config benc
 		return stages, err
 	}
 	source := loaded.Artifact()
-	for _, tag := range []string{r.Tag, r.Parent} {
+	for _, tag := range []string{r.Tag, r.Parent, r.Versus} {
 		if provider, _ := config.Artifacts.For(tag, source.Provider, source.Parameters); provider == bench.BuildProvider {
 			return append([]bench.Stage{bench.StageBuild}, stages...), nil
 		}
@@ -46,7 +46,7 @@ func (a *Activities) withBuild(ctx context.Context, r store.Request, config benc
 }
 
 // ownBuildFailures counts the failed builds without which the request itself
-// cannot be measured; those of its parent only cost the comparison.
+// cannot be measured, alone or in turns; those of its parent only cost the comparison.
 func (a *Activities) ownBuildFailures(ctx context.Context, r store.Request) (int, error) {
 	jobs, err := a.Store.StageJobs(ctx, r.ID, bench.StageBuild)
 	if err != nil {
@@ -58,6 +58,9 @@ func (a *Activities) ownBuildFailures(ctx context.Context, r store.Request) (int
 			continue
 		}
 		own, err := a.Store.IsBuiltAs(ctx, r.Project, r.Tag, j.Build.Key)
+		if err == nil && !own && r.Versus != "" {
+			own, err = a.Store.IsBuiltAs(ctx, r.Project, r.Versus, j.Build.Key)
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -90,7 +93,13 @@ func (a *Activities) buildStage(ctx context.Context, e expansion) (store.Expansi
 	if err != nil {
 		return out, err
 	}
-	jobs, err := a.buildJobs(ctx, e, own.Jobs)
+	measured := own.Jobs
+	for _, j := range own.Jobs {
+		if j.Versus != "" {
+			measured = append(measured, e.of(j.Versus, j))
+		}
+	}
+	jobs, err := a.buildJobs(ctx, e, measured)
 	if err != nil {
 		return out, err
 	}

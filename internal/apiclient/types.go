@@ -318,6 +318,8 @@ type RunPlan struct {
 	Build *BuildOrder `json:"build,omitempty"`
 	// BuiltAs is the build that the artifact is, where it is one.
 	BuiltAs bench.BuildKey `json:"built_as,omitempty"`
+	// VersusBuiltAs is the same of the artifact that is measured in turns with it.
+	VersusBuiltAs bench.BuildKey `json:"versus_built_as,omitempty"`
 }
 
 // Block is a finished block: all collections of its test cases.
