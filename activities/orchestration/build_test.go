@@ -229,3 +229,26 @@ func TestReconciliationKeepsBuildsWithinTheirBudget(t *testing.T) {
 	require.NoError(t, b.Reconcile(t.Context()))
 	require.Equal(t, kept[2:], stored())
 }
+
+// Both artifacts of a request in turns are built, and it fails when either cannot
+// be.
+func TestBothArtifactsOfAPairAreBuilt(t *testing.T) {
+	t.Parallel()
+	b, _, _ := setupBuilds(t)
+	ref := b.create(bench.AdHoc, "1.2.0", 1)
+	b.execute(`update benchmark_request set versus = '1.0.0' where id = $1`, ref.ID)
+	facts, err := b.LoadRequest(t.Context(), ref)
+	require.NoError(t, err)
+	require.Equal(t, []bench.Stage{bench.StageBuild, bench.StageOwn}, facts.Stages)
+	jobs := b.build(ref)
+	require.ElementsMatch(t, []string{"1.2.0", "1.0.0"}, []string{jobs[0].Tag, jobs[1].Tag})
+	baseline := jobs[0]
+	if jobs[1].Tag == "1.0.0" {
+		baseline = jobs[1]
+	}
+	require.Equal(t, bench.JobFailure, b.recordEnd(baseline.Key, "make failed").Status)
+	p, err := b.Progress(t.Context(), protocol.ProgressInput{Request: ref, Stage: bench.StageBuild})
+	require.NoError(t, err)
+	require.Equal(t, 1, p.Counts.Failure)
+	require.Contains(t, p.Failure, "make failed")
+}
