@@ -179,6 +179,7 @@ func (o reopening) cases(ctx context.Context, j Job) ([]bench.TestCase, error) {
 				join job_queue this on this.id = $1 and this.artifact_id = l.artifact_id
 				join job_test_case lt on lt.job_id = l.id and lt.test_case_id = t.test_case_id
 				where rj.request_id = $4 order by rj.superseded, l.generation desc, l.id desc limit 1)
+		group by tc.id, t.place -- once, though a job that measures in turns has them for both sides
 		order by t.place`, j.ID, o.again.Remeasure, append([]string{}, o.again.Benchmarks...), o.request.ID)
 }
 
@@ -220,7 +221,8 @@ func nextGeneration(ctx context.Context, tx pgx.Tx, request bench.RequestID, for
 		return nextBuild(ctx, tx, j)
 	}
 	next, err := value[int](ctx, tx, `
-		select max(generation) + 1 from job_queue where artifact_id = (select artifact_id from job_queue where key = $1)`, former)
+		select max(j.generation) + 1 from job_queue j join job_queue former on former.key = $1
+			and former.artifact_id in (j.artifact_id, j.versus_artifact_id)`, former)
 	return ofGeneration(request, j, next), err
 }
 
@@ -237,7 +239,7 @@ func nextBuild(ctx context.Context, tx pgx.Tx, j Job) (Job, error) {
 func ofGeneration(request bench.RequestID, j Job, generation int) Job {
 	j.Generation = generation
 	j.Key = bench.JobIdentity{
-		Request: request, Project: j.Project, Tag: j.Tag, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
+		Request: request, Project: j.Project, Tag: j.Tag, Versus: j.Versus, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
 		Kind: j.Kind, Suite: j.SuiteHash, TestCases: j.TestCases, SizeClass: j.SizeClass, Generation: j.Generation,
 	}.Key()
 	return j

@@ -122,7 +122,7 @@ func purge(ctx context.Context, tx pgx.Tx, project, tag string) (OperationResult
 		return result, err
 	}
 	if _, err := tx.Exec(ctx, `
-		update artifact a set first_generation = coalesce((select max(j.generation) + 1 from job_queue j where j.artifact_id = a.id), a.first_generation)
+		update artifact a set first_generation = coalesce((select max(j.generation) + 1 from job_queue j where a.id in (j.artifact_id, j.versus_artifact_id)), a.first_generation)
 		where a.id = $1`, artifact); err != nil {
 		return result, err
 	}
@@ -130,9 +130,11 @@ func purge(ctx context.Context, tx pgx.Tx, project, tag string) (OperationResult
 		count *int
 		sql   string
 	}{
-		{&result.Results, `delete from test_result where artifact_id = $1`},
-		{&result.Runs, `delete from job_run where job_id in (select id from job_queue where artifact_id = $1 and kind <> 'build')`},
-		{&result.Jobs, `delete from job_queue where artifact_id = $1 and kind <> 'build'`},
+		// What was measured in turns with it goes as a pair.
+		{&result.Results, `delete from test_result where artifact_id = $1 or run_id in (
+			select n.id from job_run n join job_queue j on j.id = n.job_id where j.versus is not null and $1 in (j.artifact_id, j.versus_artifact_id))`},
+		{&result.Runs, `delete from job_run where job_id in (select id from job_queue where $1 in (artifact_id, versus_artifact_id) and kind <> 'build')`},
+		{&result.Jobs, `delete from job_queue where $1 in (artifact_id, versus_artifact_id) and kind <> 'build'`},
 	} {
 		tag, err := tx.Exec(ctx, step.sql, artifact)
 		if err != nil {
@@ -163,7 +165,7 @@ func unused(ctx context.Context, tx pgx.Tx, artifact int64) error {
 		select j.key, j.status, coalesce((
 			select string_agg(r.id, ', ' order by r.id) from request_job rj join benchmark_request r on r.id = rj.request_id
 			where rj.job_id = j.id and r.status <> 'completed'), '') as waits
-		from job_queue j where j.artifact_id = $1 and j.kind <> 'build' and j.status in ('queued', 'handed_out', 'in_progress') order by j.id for update of j`, artifact)
+		from job_queue j where $1 in (j.artifact_id, j.versus_artifact_id) and j.kind <> 'build' and j.status in ('queued', 'handed_out', 'in_progress') order by j.id for update of j`, artifact)
 	if err != nil {
 		return err
 	}

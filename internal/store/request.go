@@ -199,9 +199,9 @@ func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench
 			select id, status from linked where not superseded
 		), newest as (
 			-- a test case that is measured again counts once, as its newest job has it
-			select distinct on (l.artifact_id, t.test_case_id) t.done
+			select distinct on (t.artifact_id, t.test_case_id) t.done
 			from linked l join job_test_case_state t on t.job_id = l.id
-			order by l.artifact_id, t.test_case_id, l.superseded, l.generation desc, l.id desc
+			order by t.artifact_id, t.test_case_id, l.superseded, l.generation desc, l.id desc
 		), cases as (
 			select count(*) as total, count(*) filter (where done) as done from newest
 		)

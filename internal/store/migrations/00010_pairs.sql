@@ -37,7 +37,7 @@ create or replace view job_test_case_state as
 select jt.job_id, jt.test_case_id, jt.place, exists (
     select from test_result r
     where r.artifact_id = jt.artifact_id and r.test_case_id = jt.test_case_id
-        and r.size_class = j.size_class and r.generation = j.generation
+        and r.size_class = j.size_class and r.generation = j.generation and r.invalid_at is null
         and (exists (select from job_run own where own.job_id = j.id and own.hardware_id = r.hardware_id)
             or exists (select from job_run its where its.id = r.run_id and its.pool = j.pool))
 ) as done, jt.artifact_id
@@ -55,7 +55,7 @@ create view job_test_case_state as
 select jt.job_id, jt.test_case_id, jt.place, exists (
     select from test_result r
     where r.artifact_id = j.artifact_id and r.test_case_id = jt.test_case_id
-        and r.size_class = j.size_class and r.generation = j.generation
+        and r.size_class = j.size_class and r.generation = j.generation and r.invalid_at is null
         and (exists (select from job_run own where own.job_id = j.id and own.hardware_id = r.hardware_id)
             or exists (select from job_run its where its.id = r.run_id and its.pool = j.pool))
 ) as done
