@@ -36,5 +36,6 @@ func States() map[string][]string {
 		},
 		protocol.QueueWorkflow:     {PhaseIdle, PhaseAdmitting, PhaseFull},
 		protocol.ReconcileWorkflow: {PhaseRunning, PhaseCompleted},
+		protocol.WatchWorkflow:     {PhaseRunning, PhaseCompleted, PhaseFailing},
 	}
 }

@@ -1,8 +1,12 @@
 package workflows_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,20 +20,10 @@ import (
 
 const histories = "testdata/histories"
 
-// states are those of each workflow that must have a recorded history: as its
-// State search attribute names them, or what happened on the way.
-var states = map[string][]string{
-	protocol.RequestWorkflow: {
-		workflows.PhaseAdmission, workflows.PhaseRunning, workflows.PhaseCompleting,
-		workflows.PhaseCompleted, workflows.PhaseCancelled, "completed_with_failure",
-	},
-	protocol.JobWorkflow: {
-		workflows.PhaseWaiting, workflows.PhaseBenchmark, workflows.PhaseRecording,
-		"success", "success_after_retry", "failure", "cancelled",
-	},
-	protocol.QueueWorkflow:     {workflows.PhaseIdle, workflows.PhaseAdmitting, workflows.PhaseFull},
-	protocol.ReconcileWorkflow: {workflows.PhaseCompleted},
-	protocol.WatchWorkflow:     {workflows.PhaseCompleted, workflows.PhaseFailing},
+// ways are histories besides those of the states: what happened on the way there.
+var ways = map[string][]string{
+	protocol.RequestWorkflow: {"completed_with_failure", "completed_try"},
+	protocol.JobWorkflow:     {"success_after_retry"},
 }
 
 // Every history that was recorded from a released state of the code replays.
@@ -55,12 +49,34 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 // A state without a recorded history fails: it could break unnoticed.
 func TestEveryStateHasARecordedHistory(t *testing.T) {
 	t.Parallel()
-	for workflow, names := range states {
-		for _, state := range names {
+	for workflow, names := range workflows.States() {
+		for _, state := range slices.Concat(names, ways[workflow]) {
 			pattern := filepath.Join(histories, strings.ToLower(workflow)+"-"+state+"-*.json")
 			files, err := filepath.Glob(pattern)
 			require.NoError(t, err)
 			require.NotEmpty(t, files, "no history %s; record one with 'make histories'", pattern)
 		}
 	}
+}
+
+// Histories are only ever added: the sums of those that are there stay as they
+// are. 'make histories' adds the lines of new ones.
+func TestRecordedHistoriesAreNotEdited(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(histories, "SHA256SUMS"))
+	require.NoError(t, err)
+	sums := make(map[string]string)
+	for line := range strings.Lines(string(text)) {
+		sum, name, ok := strings.Cut(strings.TrimSpace(line), "  ")
+		require.True(t, ok, line)
+		sums[name] = sum
+	}
+	files, err := filepath.Glob(filepath.Join(histories, "*.json"))
+	require.NoError(t, err)
+	for _, file := range files {
+		history, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, sums[filepath.Base(file)], fmt.Sprintf("%x", sha256.Sum256(history)), "%s was edited, or added without its sum", file)
+	}
+	require.Len(t, sums, len(files), "a recorded history was removed")
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/commits"
+	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/intake"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
@@ -65,6 +66,7 @@ func (a *Activities) WatchCommits(ctx context.Context, in protocol.WatchInput) (
 	}
 	stop := beat(ctx)
 	defer stop()
+	a.Points.Reach(ctx, failpoint.Looking)
 	state, err := a.Store.SourceState(ctx, in.Project)
 	if err != nil {
 		return protocol.WatchResult{}, err

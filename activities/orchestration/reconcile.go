@@ -12,6 +12,7 @@ import (
 	"github.com/uber-go/tally/v4"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/retry"
 	"github.com/benchloom/benchloom/internal/store"
@@ -61,6 +62,7 @@ const (
 func (a *Activities) Reconcile(ctx context.Context) error {
 	stop := beat(ctx)
 	defer stop()
+	a.Points.Reach(ctx, failpoint.Reconciling)
 	p := pass{Activities: a, running: make(map[string]bool), open: make(map[string]bool)}
 	// The list comes before the rows: a row is written before its workflow starts,
 	// so what the list has, the rows have too, unless it ended.

@@ -32,6 +32,8 @@ const (
 	Expanding = "expanding"
 	// Reconciling: a pass of the reconciliation is about to begin.
 	Reconciling = "reconciling"
+	// Looking: a project's commits are about to be looked at.
+	Looking = "looking"
 )
 
 // All lists the points of a job's life in order.
