@@ -93,9 +93,9 @@ func TestWaitingJobsMoveWhenTheirPoolHasNobodyLeft(t *testing.T) {
 	b.register("c1")
 	require.NoError(t, b.Reconcile(t.Context()))
 	require.Equal(t, refuge.TaskQueue(), b.job(jobs[0].Key).TaskQueue)
-	moved, err := b.store.MovedJobs(t.Context(), ref.ID)
-	require.NoError(t, err)
-	require.Len(t, moved, 2)
+	for _, j := range b.jobs(ref) {
+		require.NotEmpty(t, j.MovedFrom)
+	}
 }
 
 // Where nothing may move, nothing does.

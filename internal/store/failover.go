@@ -86,16 +86,6 @@ func (s *Store) MovedWaiting(ctx context.Context, limit int) ([]WaitingJob, erro
 	return jobs, wrap("listing the jobs that have moved", err)
 }
 
-// MovedJobs lists those jobs of a request that are not where they were placed:
-// the pools on which its parent's test cases are wanted as well, so that the two
-// compare.
-func (s *Store) MovedJobs(ctx context.Context, id bench.RequestID) ([]Job, error) {
-	js, err := all[Job](ctx, s.pool, `
-		select `+jobColumns+` from request_job rj join job_queue j on j.id = rj.job_id
-		where rj.request_id = $1 and j.moved_from is not null order by j.id`, id)
-	return js, wrap("listing the jobs of request "+string(id)+" that have moved", err)
-}
-
 // settle makes a job's row say where its run has begun, when that is not where the
 // row has it: a collector of the pool that it was to leave was quicker.
 func settle(ctx context.Context, tx pgx.Tx, job Job, c Collector) error {

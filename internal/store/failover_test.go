@@ -146,14 +146,12 @@ func TestAMovedJobIsDoneByWhatItsNewPoolMeasured(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	one := r.register("one")
-	request, job := r.oneJob("v1", "gin", "sort")
+	_, job := r.oneJob("v1", "gin", "sort")
 	first := r.start(job, 1, one)
 	r.block(first.Run.ID, measured("gin", 1, 2))
 	require.NoError(t, r.CloseLostRuns(t.Context(), job.Key, "silent"))
 	require.Equal(t, 1, r.job(job.Key).Done)
-	jobs, err := r.MovedJobs(t.Context(), request.ID)
-	require.NoError(t, err)
-	require.Empty(t, jobs)
+	require.Empty(t, r.job(job.Key).MovedFrom)
 
 	require.True(t, r.move(job.Key, small, large))
 	require.Zero(t, r.job(job.Key).Done, "of another size class: measured anew")
@@ -165,10 +163,7 @@ func TestAMovedJobIsDoneByWhatItsNewPoolMeasured(t *testing.T) {
 	end, err := r.FinishJob(t.Context(), job.Key, "")
 	require.NoError(t, err)
 	require.Equal(t, bench.JobSuccess, end.Status)
-	jobs, err = r.MovedJobs(t.Context(), request.ID)
-	require.NoError(t, err)
-	require.Len(t, jobs, 1)
-	require.Equal(t, small.TaskQueue(), jobs[0].MovedFrom)
+	require.Equal(t, small.TaskQueue(), r.job(job.Key).MovedFrom)
 }
 
 // A collector of the old pool that was quicker than the move keeps the job, and
