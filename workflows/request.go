@@ -175,7 +175,7 @@ func (r *request) optional(ctx workflow.Context, result protocol.CompleteResult)
 	if err := r.enter(ctx, PhaseOptional, "it has completed with outcome "+string(result.Outcome)+"; jobs of optional targets are still open"); err != nil {
 		return err
 	}
-	if _, err := r.awaitJobs(ctx, protocol.ProgressInput{Request: r.ref, Stage: bench.StageOwn, Optional: true}); err != nil {
+	if _, err := r.awaitJobs(ctx, protocol.ProgressInput{Request: r.ref, Optional: true}); err != nil {
 		return err
 	}
 	return r.finished(ctx, result)

@@ -101,14 +101,8 @@ func (r *request) awaitJobs(ctx workflow.Context, ask protocol.ProgressInput) (p
 // silence. Jobs that are handed out meanwhile are started at once.
 func (r *request) awaitEnd(ctx workflow.Context) error {
 	for {
-		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-			if _, err := r.startSignalled(ctx); err != nil {
-				return err
-			}
-			drain(r.parentDone)
-			drain(r.admitted)
-			drain(r.ended)
-			return workflow.NewContinueAsNewError(ctx, Request, r.in)
+		if err := r.renew(ctx); err != nil {
+			return err
 		}
 		if err := wait(ctx, "count again if no signal came", progressRecheck, r.handOut, r.ended); err != nil {
 			return err
@@ -121,6 +115,21 @@ func (r *request) awaitEnd(ctx workflow.Context) error {
 			return nil
 		}
 	}
+}
+
+// renew begins a new run when the history has become long. Nothing is lost: jobs
+// that signals have named are started, all else is in the record.
+func (r *request) renew(ctx workflow.Context) error {
+	if !workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+		return nil
+	}
+	if _, err := r.startSignalled(ctx); err != nil {
+		return err
+	}
+	for _, c := range []workflow.ReceiveChannel{r.parentDone, r.admitted, r.ended} {
+		drain(c)
+	}
+	return workflow.NewContinueAsNewError(ctx, Request, r.in)
 }
 
 func (r *request) count(ctx workflow.Context, ask protocol.ProgressInput) (protocol.ProgressResult, error) {

@@ -38,7 +38,10 @@ func (r *request) awaitArtifacts(ctx workflow.Context) error {
 	if err := r.enter(ctx, PhaseArtifacts, "waits for a notification that its artifacts are ready: `benchloom request artifacts-ready "+string(r.in.ID)+" --tag TAG`"); err != nil {
 		return err
 	}
-	for seen := 0; r.facts.Status == bench.WaitingForArtifacts; seen = r.notices {
+	for seen := 0; r.facts.Status == bench.WaitingForArtifacts; {
+		if err := r.renew(ctx); err != nil {
+			return err
+		}
 		atMost := artifactsRecheck
 		if left := time.Duration(r.facts.ArtifactsWithin) * time.Second; left > 0 {
 			atMost = min(atMost, left)
@@ -48,6 +51,7 @@ func (r *request) awaitArtifacts(ctx workflow.Context) error {
 		if err != nil {
 			return err
 		}
+		seen = r.notices // what comes while the row is read is looked at once more
 		if !notified {
 			if err := call(ctx, recordActivity("give up if its artifacts are overdue"), protocol.ExpireRequest, r.ref, nil); err != nil {
 				return err
@@ -69,10 +73,14 @@ func (r *request) awaitParent(ctx workflow.Context) error {
 				return err
 			}
 		}
+		if err := r.renew(ctx); err != nil {
+			return err
+		}
 		if err := wait(ctx, "look again if the parent's signal was lost", parentRecheck, r.parentDone, r.admitted); err != nil {
 			return err
 		}
 		drain(r.parentDone)
+		drain(r.admitted) // the row says whether it is
 		if err := r.rereadRow(ctx); err != nil {
 			return err
 		}
@@ -90,6 +98,9 @@ func (r *request) awaitAdmission(ctx workflow.Context) error {
 		return err
 	}
 	for !r.facts.Admitted {
+		if err := r.renew(ctx); err != nil {
+			return err
+		}
 		if err := call(ctx, recordActivity("ask the project's queue for a slot"), protocol.AskAdmission, r.ref, nil); err != nil {
 			return err
 		}

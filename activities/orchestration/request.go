@@ -74,12 +74,13 @@ func stagesOf(r store.Request, config bench.ProjectConfig) []bench.Stage {
 	return stages
 }
 
-// optionalOpen counts the optional jobs that a completed request still has.
+// optionalOpen counts the optional jobs that a completed request still has, its
+// parent's among them: somebody has to start them.
 func (a *Activities) optionalOpen(ctx context.Context, r store.Request) (int, error) {
 	if r.Outcome != bench.Success && r.Outcome != bench.Failure {
 		return 0, nil
 	}
-	p, err := a.Store.StageProgress(ctx, r.ID, bench.StageOwn, true)
+	p, err := a.Store.StageProgress(ctx, r.ID, "", true)
 	return p.Open(), err
 }
 
@@ -89,9 +90,13 @@ func (a *Activities) ExpireRequest(ctx context.Context, ref protocol.RequestRef)
 	if err != nil {
 		return err
 	}
-	expired, err := a.Store.ExpireArtifacts(ctx, ref.ID, config.Queue.ArtifactsWithin())
-	if err != nil || !expired {
+	if _, err := a.Store.ExpireArtifacts(ctx, ref.ID, config.Queue.ArtifactsWithin()); err != nil {
 		return err
+	}
+	// Asked of the record: an earlier try may have expired it and told nobody.
+	r, err := a.Store.Request(ctx, ref.ID)
+	if err != nil || r.Outcome != bench.Expired {
+		return found(err, "reading the request")
 	}
 	return a.JobsDone(ctx, ref)
 }

@@ -229,7 +229,7 @@ type ExpandInput struct {
 	Stage   bench.Stage
 }
 
-// ProgressInput asks where the jobs of one stage stand.
+// ProgressInput asks where the jobs of one stage stand; of all without one.
 type ProgressInput struct {
 	Request RequestRef
 	Stage   bench.Stage
