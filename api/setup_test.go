@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/api"
@@ -110,6 +111,7 @@ func (w *workflows) RunStarted(_ context.Context, _ string, _ bench.JobKey, run 
 // bundle is the API over a record of its own.
 type bundle struct {
 	store     *store.Store
+	url       string // of its database
 	workflows *workflows
 	server    *httptest.Server
 	log       *lockedBuffer
@@ -139,7 +141,8 @@ func (b *lockedBuffer) String() string {
 // setup starts the API; change may change its configuration.
 func setup(t *testing.T, change ...func(*api.Config)) *bundle {
 	t.Helper()
-	b := &bundle{store: storetest.New(t), workflows: &workflows{}, log: &lockedBuffer{}, tokens: make(map[string]string)}
+	url := storetest.URL(t)
+	b := &bundle{store: storetest.Open(t, url), url: url, workflows: &workflows{}, log: &lockedBuffer{}, tokens: make(map[string]string)}
 	config := api.Config{
 		Store: b.store, Starter: b.workflows, Repairs: b.workflows, Now: time.Now, Random: rand.Reader,
 		Log:     slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -166,6 +169,16 @@ func setup(t *testing.T, change ...func(*api.Config)) *bundle {
 	b.reader, b.writer, b.admin = b.client(t, api.RoleReader), b.client(t, api.RoleWriter), b.client(t, api.RoleAdmin)
 	b.collector, b.nobody = b.client(t, api.RoleCollector), b.client(t, "")
 	return b
+}
+
+// past changes the database behind the store's back: time that has passed.
+func (b *bundle) past(t *testing.T, sql string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), b.url)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), sql)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close(t.Context()))
 }
 
 func (b *bundle) client(t *testing.T, role string) *apiclient.Client {

@@ -48,6 +48,7 @@ type Tokens interface {
 // Requests is where requests are recorded.
 type Requests interface {
 	intake.Record
+	CancelRequest(ctx context.Context, id bench.RequestID, who, why string) ([]bench.JobRef, error)
 	Request(ctx context.Context, id bench.RequestID) (store.Request, error)
 	RequestByTag(ctx context.Context, project, tag string) (store.Request, error)
 	Requests(ctx context.Context, filter store.RequestFilter) ([]store.Request, error)

@@ -24,8 +24,8 @@ type Record interface {
 	NotifyArtifacts(ctx context.Context, id bench.RequestID, notice store.Notice, lineage store.Lineage) (store.NoticeReceipt, error)
 	Commit(ctx context.Context, project, sha string) (store.Commit, error)
 	MissingAncestors(ctx context.Context, project, sha string, most int, since time.Time) ([]store.Commit, error)
-	OlderBuilds(ctx context.Context, r store.Request) ([]store.Request, error)
-	CancelRequest(ctx context.Context, id bench.RequestID, who, why string) ([]bench.JobRef, error)
+	RequestByTag(ctx context.Context, project, tag string) (store.Request, error)
+	SupersedeBuilds(ctx context.Context, r store.Request) ([]store.Request, error)
 }
 
 // Intake takes requests in.
@@ -77,17 +77,23 @@ func (i Intake) Create(ctx context.Context, r store.Request, config bench.Projec
 	}
 	t := Taken{}
 	t.Request, t.Created, err = i.Record.CreateWithAncestors(ctx, r, lineage)
-	if err != nil || !t.IsNew() {
+	if err != nil {
 		return t, err
 	}
-	t.Superseded, err = i.supersede(ctx, t.Request, config)
+	// Also for one that was there: its first creation may have ended before this.
+	if t.Request.Type == bench.Try && t.Request.PR != 0 && config.Queue.Supersede && t.Request.Status != bench.Completed {
+		t.Superseded, err = i.Record.SupersedeBuilds(ctx, t.Request)
+	}
 	return t, err
 }
 
 // ArtifactsReady takes the notification in that a request's artifacts are ready.
 func (i Intake) ArtifactsReady(ctx context.Context, r store.Request, notice store.Notice, config bench.ProjectConfig) (store.NoticeReceipt, error) {
 	asked := r
-	asked.Tag, asked.Parent = notice.Tag, notice.Parent
+	asked.Tag = notice.Tag
+	if notice.Parent != "" {
+		asked.Parent = notice.Parent
+	}
 	asked, err := i.fromCommit(ctx, asked)
 	if err != nil {
 		return store.NoticeReceipt{}, err
@@ -124,8 +130,15 @@ func (i Intake) lineage(ctx context.Context, r store.Request, config bench.Proje
 	if !r.Type.HasParent() || r.Parent == "" {
 		return store.Lineage{}, nil
 	}
+	// Of one that has ended everything was asked for then, or never will be.
+	switch parent, err := i.Record.RequestByTag(ctx, r.Project, r.Parent); {
+	case err == nil && parent.Status == bench.Completed:
+		return store.Lineage{}, nil
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		return store.Lineage{}, err
+	}
 	back := config.Source.LookBack
-	l := store.Lineage{Note: fmt.Sprintf("its parent %s is not measured: nobody has asked for it, and the commit source does not know it", r.Parent)}
+	l := store.Lineage{Note: fmt.Sprintf("its parent %s is not measured: nobody has asked for it, and the commit source does not know it; submit it, or name another parent, to have something to compare with", r.Parent)}
 	parent, err := i.Record.Commit(ctx, r.Project, r.Parent)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -154,22 +167,4 @@ func (i Intake) lineage(ctx context.Context, r store.Request, config bench.Proje
 		l.Missing = append(l.Missing, store.Ancestor{ID: id, Tag: c.SHA, Parent: c.Parent, CommitDate: c.CommittedAt})
 	}
 	return l, nil
-}
-
-// supersede ends older builds of the same pull request that still wait, where the
-// project says so.
-func (i Intake) supersede(ctx context.Context, r store.Request, config bench.ProjectConfig) ([]store.Request, error) {
-	if r.Type != bench.Try || r.PR == 0 || !config.Queue.Supersede {
-		return nil, nil
-	}
-	older, err := i.Record.OlderBuilds(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range older {
-		if _, err := i.Record.CancelRequest(ctx, o.ID, "benchloom", fmt.Sprintf("superseded by %s, a newer build of #%d", r.ID, r.PR)); err != nil {
-			return nil, err
-		}
-	}
-	return older, nil
 }

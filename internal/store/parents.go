@@ -84,8 +84,10 @@ func requestAncestors(ctx context.Context, tx pgx.Tx, r Request, lineage Lineage
 			ID: a.ID, Project: r.Project, Type: bench.Master, Tag: a.Tag, Parent: a.Parent, CommitDate: &a.CommitDate,
 			Standing: bench.Standing{Status: bench.ArtifactsReady}, Submitter: r.Submitter,
 		}
+		above := Lineage{Missing: missing[i+1:]}
+		above.Note = fmt.Sprintf("its parent %s is not measured: nobody has asked for it, and the look-back of the project ends here", a.Parent)
 		var err error
-		if ancestor.WaitsFor, ancestor.ParentNote, err = waitsFor(ctx, tx, ancestor, Lineage{Missing: missing[i+1:], Note: lineage.Note}); err != nil {
+		if ancestor.WaitsFor, ancestor.ParentNote, err = waitsFor(ctx, tx, ancestor, above); err != nil {
 			return nil, err
 		}
 		stored, isNew, err := createRequest(ctx, tx, ancestor)
@@ -112,7 +114,10 @@ func waitsFor(ctx context.Context, tx pgx.Tx, r Request, lineage Lineage) (tag, 
 	tag, err = value[string](ctx, tx, `
 		select r.tag from benchmark_request r join unnest($2::text[]) with ordinality as above (tag, place) on above.tag = r.tag
 		where r.project = $1 and r.type <> 'adhoc' and r.id <> $3 order by above.place limit 1`, r.Project, above, r.ID)
+	unasked := fmt.Sprintf("its parent %s has no request of its own; what is lacking of it is measured together with this one", r.Parent)
 	switch {
+	case errors.Is(err, ErrNotFound) && r.Type == bench.Try:
+		return "", unasked, nil
 	case errors.Is(err, ErrNotFound):
 		if lineage.Note != "" {
 			return "", lineage.Note, nil
@@ -121,7 +126,7 @@ func waitsFor(ctx context.Context, tx pgx.Tx, r Request, lineage Lineage) (tag, 
 	case err != nil:
 		return "", "", err
 	case tag != r.Parent:
-		return tag, fmt.Sprintf("its parent %s has no request of its own; what is lacking of it is measured together with this one", r.Parent), nil
+		return tag, unasked, nil
 	}
 	return tag, "", nil
 }
@@ -258,15 +263,20 @@ func (s *Store) ExpireArtifacts(ctx context.Context, id bench.RequestID, within 
 	return tag.RowsAffected() > 0, wrap("expiring request "+string(id), err)
 }
 
-// OlderBuilds lists the try requests of the same pull request that were made
-// before one and have not been admitted.
-func (s *Store) OlderBuilds(ctx context.Context, r Request) ([]Request, error) {
+// SupersedeBuilds ends the try requests of the same pull request that were made
+// before one and have not been admitted, as cancelled, and returns them.
+func (s *Store) SupersedeBuilds(ctx context.Context, r Request) ([]Request, error) {
 	older, err := all[Request](ctx, s.pool, `
-		select `+requestColumns+` from benchmark_request r
-		where r.project = $1 and r.type = 'try' and r.pr = $2 and r.id <> $3 and (r.created_at, r.id) < ($4, $3)
-			and r.status in ('waiting_for_artifacts', 'artifacts_ready')
-		order by r.created_at, r.id`, r.Project, r.PR, r.ID, r.CreatedAt)
-	return older, wrap("listing older builds of the pull request of request "+string(r.ID), err)
+		with older as (
+			update benchmark_request set status = 'completed', outcome = 'cancelled', completed_at = now(),
+				jobs_done_at = coalesce(jobs_done_at, now()), message = $5
+			where project = $1 and type = 'try' and pr = $2 and id <> $3 and (created_at, id) < ($4, $3)
+				and status in ('waiting_for_artifacts', 'artifacts_ready')
+			returning *
+		)
+		select `+requestColumns+` from older r order by r.created_at, r.id`, r.Project, r.PR, r.ID, r.CreatedAt,
+		fmt.Sprintf("cancelled by benchloom: superseded by %s, a newer build of #%d", r.ID, r.PR))
+	return older, wrap("ending older builds of the pull request of request "+string(r.ID), err)
 }
 
 // keptAdmissions is how many admissions of a project are kept.
