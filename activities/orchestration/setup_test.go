@@ -30,6 +30,7 @@ const (
 	project = "go"
 	target  = bench.Target("x86_64-unknown-linux-gnu")
 	offline = 30 * time.Second
+	arm     = bench.Target("aarch64-unknown-linux-gnu")
 )
 
 // today is when commits are looked at.

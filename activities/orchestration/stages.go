@@ -64,7 +64,26 @@ func (a *Activities) writeStage(ctx context.Context, r store.Request, stage benc
 	if err != nil {
 		return err
 	}
+	for range rewrites {
+		err = a.writeJobs(ctx, e, stage)
+		if !errors.Is(err, store.ErrStale) {
+			break
+		}
+	}
+	if errors.Is(err, store.ErrConflict) {
+		return permanent(err) // the request has ended, or means another job by the same key
+	}
+	return err
+}
+
+// rewrites is how often the jobs of a stage are made up anew at once because
+// others have written, ended or cancelled jobs meanwhile. After that the activity
+// is tried again, later.
+const rewrites = 5
+
+func (a *Activities) writeJobs(ctx context.Context, e expansion, stage bench.Stage) error {
 	var wanted store.Expansion
+	var err error
 	switch stage {
 	case bench.StageBuild:
 		wanted, err = a.buildStage(ctx, e)
@@ -80,16 +99,12 @@ func (a *Activities) writeStage(ctx context.Context, r store.Request, stage benc
 	if err != nil {
 		return err
 	}
-	if !r.Type.Tracked() {
-		if err := a.Store.StartAdHoc(ctx, r.ID); err != nil {
-			return err
+	if !e.request.Type.Tracked() {
+		if err := a.Store.StartAdHoc(ctx, e.request.ID); err != nil {
+			return err // also when it was cancelled meanwhile
 		}
 	}
-	err = a.Store.ExpandRequest(ctx, r.ID, wanted)
-	if errors.Is(err, store.ErrConflict) {
-		return permanent(err) // the request has ended, or means another job by the same key
-	}
-	return err
+	return a.Store.ExpandRequest(ctx, e.request.ID, wanted)
 }
 
 // expansion reads what is needed to turn a request into jobs.
@@ -131,6 +146,7 @@ func (a *Activities) ownJobs(ctx context.Context, e expansion) (store.Expansion,
 		out.Jobs = jobs
 		return out, nil
 	}
+	out.Lacking = true
 	out.Jobs, out.Shared, err = a.lacking(ctx, e, jobs, func(c store.Coverage, tc bench.TestCase) bool { return c.Stored[tc] })
 	return out, err
 }
@@ -159,6 +175,7 @@ func (a *Activities) parentJobs(ctx context.Context, e expansion) (store.Expansi
 	for _, j := range base {
 		jobs = append(jobs, e.of(r.Parent, j))
 	}
+	out.Lacking = true
 	out.Jobs, out.Shared, err = a.lacking(ctx, e, jobs, func(c store.Coverage, tc bench.TestCase) bool {
 		_, impossible := c.Impossible[tc]
 		return c.Stored[tc] || impossible
@@ -190,9 +207,16 @@ func (a *Activities) lacking(ctx context.Context, e expansion, jobs []store.Job,
 				missing = append(missing, tc)
 			}
 		}
-		if len(missing) > 0 {
-			rest = append(rest, e.job(place.Pool, withTestCases(j, missing)))
+		if len(missing) == 0 {
+			continue
 		}
+		next := e.job(place.Pool, withTestCases(j, missing))
+		// A job never runs twice: where the same one was cancelled, or has lost
+		// its results since, it is one of the next generation.
+		if next.Generation, err = a.Store.GenerationFor(ctx, e.request.ID, next); err != nil {
+			return nil, nil, err
+		}
+		rest = append(rest, e.job(place.Pool, next))
 	}
 	slices.Sort(shared)
 	return rest, slices.Compact(shared), nil

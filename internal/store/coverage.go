@@ -29,12 +29,17 @@ type Place struct {
 // CoverageOf reads what there is of an artifact in a place. Everything is empty
 // for an artifact that nobody has asked for.
 func (s *Store) CoverageOf(ctx context.Context, project, tag string, place Place) (Coverage, error) {
+	c, err := coverageOf(ctx, s.pool, project, tag, place)
+	return c, wrap("reading what there is of "+tag, err)
+}
+
+func coverageOf(ctx context.Context, q querier, project, tag string, place Place) (Coverage, error) {
 	c := Coverage{Stored: map[bench.TestCase]bool{}, Running: map[bench.TestCase]bench.JobKey{}, Impossible: map[bench.TestCase]string{}}
-	artifact, err := s.artifact(ctx, project, tag)
+	artifact, err := value[int64](ctx, q, `select id from artifact where project = $1 and tag = $2`, project, tag)
 	if errors.Is(err, ErrNotFound) {
 		return c, nil
 	} else if err != nil {
-		return c, wrap("looking artifact "+tag+" up", err)
+		return c, err
 	}
 	type row struct {
 		bench.TestCase
@@ -42,7 +47,7 @@ func (s *Store) CoverageOf(ctx context.Context, project, tag string, place Place
 		Key   bench.JobKey
 		Why   string
 	}
-	rows, err := all[row](ctx, s.pool, `
+	rows, err := all[row](ctx, q, `
 		with here as (
 			select 'stored' as state, r.test_case_id, '' as key, '' as why
 			from latest_result r join job_run n on n.id = r.run_id
@@ -62,7 +67,7 @@ func (s *Store) CoverageOf(ctx context.Context, project, tag string, place Place
 		from here h join test_case tc on tc.id = h.test_case_id`,
 		artifact, place.Target, place.SizeClass, place.Name, place.SuiteHash)
 	if err != nil {
-		return c, wrap("reading what there is of "+tag, err)
+		return c, err
 	}
 	for _, r := range rows {
 		switch r.State {

@@ -18,6 +18,9 @@ type Expansion struct {
 	// request waits for both.
 	Jobs   []Job
 	Shared []bench.JobKey
+	// Lacking: Jobs are for what nobody has measured or is measuring, and Shared
+	// are open. ErrStale when that is so no longer.
+	Lacking bool
 	// Optional targets block neither the request nor its children.
 	Optional map[bench.Target]bool
 }
@@ -41,6 +44,11 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 		if r.Status == bench.Completed {
 			return fmt.Errorf("%w: it has ended as %s", ErrConflict, r.Outcome)
 		}
+		if e.Lacking {
+			if err := checkFresh(ctx, tx, id, e); err != nil {
+				return err
+			}
+		}
 		keys := slices.Clone(e.Shared)
 		for _, j := range e.Jobs {
 			if j, err = renewed(ctx, tx, id, j); err != nil {
@@ -55,14 +63,19 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 		// either sees the waiter or is seen to have ended it.
 		type locked struct {
 			ID     int64
+			Key    bench.JobKey
 			Target bench.Target
+			Status bench.JobStatus
 		}
-		jobs, err := all[locked](ctx, tx, `select id, target from job_queue where key = any($1) order by id for update`, keys)
+		jobs, err := all[locked](ctx, tx, `select id, key, target, status from job_queue where key = any($1) order by id for update`, keys)
 		if err != nil {
 			return err
 		}
 		ids, optional := make([]int64, len(jobs)), make([]bool, len(jobs))
 		for i, j := range jobs {
+			if e.Lacking && !j.Status.Open() && slices.Contains(e.Shared, j.Key) {
+				return fmt.Errorf("%w: job %s has ended", ErrStale, j.Key) // perhaps as cancelled
+			}
 			ids[i], optional[i] = j.ID, e.Optional[j.Target]
 		}
 		// A job that is its own already stays so when it is met as a parent's.

@@ -15,6 +15,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrConflict: the row exists already and differs.
 	ErrConflict = errors.New("conflict")
+	// ErrStale: it was decided from what has changed since; decide again.
+	ErrStale = errors.New("the record has changed since it was read")
 	// ErrJobClosed: the job has ended; nothing of it may start.
 	ErrJobClosed = errors.New("the job has ended")
 	// ErrNobodyWaits: no open request waits for the job.

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// GenerationFor is the generation in which a request gets a job that it lacks: the
+// job's own, unless a job of that key has ended without being of use to anybody.
+// One that was cancelled for other requests, or whose results are gone, does not
+// run again: the next generation does. What was cancelled while the request waited
+// for it stays cancelled for that request, and what has failed stays failed.
+func (s *Store) GenerationFor(ctx context.Context, request bench.RequestID, j Job) (int, error) {
+	used, err := usedUp(ctx, s.pool, request, j.Key)
+	if err != nil || !used {
+		return j.Generation, wrap("reading job "+string(j.Key), err)
+	}
+	next, err := value[int](ctx, s.pool, `
+		select max(generation) + 1 from job_queue where artifact_id = (select artifact_id from job_queue where key = $1)`, j.Key)
+	return next, wrap("reading the generations of job "+string(j.Key), err)
+}
+
+// usedUp tells whether a job of this key is there that can be of no use to a
+// request.
+func usedUp(ctx context.Context, q querier, request bench.RequestID, key bench.JobKey) (bool, error) {
+	return value[bool](ctx, q, `
+		select exists (select from job_queue j where j.key = $1 and (
+			(j.status = 'cancelled' and not exists (select from request_job w where w.job_id = j.id and w.request_id = $2))
+			or (j.status = 'success' and exists (select from job_test_case_state t where t.job_id = j.id and not t.done))))`, key, request)
+}
+
+// checkFresh refuses jobs that were made up from what has changed since. With the
+// lock on the project's expansions held, nobody writes jobs meanwhile.
+func checkFresh(ctx context.Context, tx pgx.Tx, request bench.RequestID, e Expansion) error {
+	for _, j := range e.Jobs {
+		used, err := usedUp(ctx, tx, request, j.Key)
+		if err != nil {
+			return err
+		}
+		if used {
+			return fmt.Errorf("%w: job %s has ended", ErrStale, j.Key)
+		}
+		if err := checkUncovered(ctx, tx, j); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkUncovered refuses a new job for what is stored, or part of another job,
+// by now.
+func checkUncovered(ctx context.Context, tx pgx.Tx, j Job) error {
+	_, err := value[int64](ctx, tx, `select id from job_queue where key = $1`, j.Key)
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	place := Place{Pool: bench.Pool{Target: j.Target, SizeClass: j.SizeClass, Name: j.Pool}, SuiteHash: j.SuiteHash}
+	c, err := coverageOf(ctx, tx, j.Project, j.Tag, place)
+	if err != nil {
+		return err
+	}
+	for _, tc := range j.TestCases {
+		if key, open := c.Running[tc]; open {
+			return fmt.Errorf("%w: %s is part of job %s", ErrStale, tc, key)
+		}
+		if c.Stored[tc] {
+			return fmt.Errorf("%w: %s has a result", ErrStale, tc)
+		}
+	}
+	return nil
+}
