@@ -14,7 +14,7 @@ func newQueue() *cobra.Command {
 		Short:   "Show, try out, pause or resume the order of requests",
 		Example: `  benchloom queue show go
   benchloom queue simulate --file state.json --policy upstream`,
-	}, newQueueShow(), newQueueSimulate(), newQueuePause(), newQueueResume())
+	}, newQueueShow(), newQueueSimulate(), newQueueAdmissions(), newQueuePause(), newQueueResume())
 }
 
 func newQueueShow() *cobra.Command {

@@ -23,6 +23,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/devstack"
 	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/queuefile"
+	"github.com/benchloom/benchloom/internal/queueview"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
 	"github.com/benchloom/benchloom/internal/suite"
@@ -176,8 +178,9 @@ func (s *service) started(project, tag string) ([]apiclient.RunPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := func([]store.Request, map[string]bool) (store.Admission, error) {
-		return store.Admission{Next: []bench.RequestID{r.ID}}, nil
+	all := func(open []store.Request, done map[string]bool) (store.Admission, error) {
+		state, err := queuefile.Encode(queueview.Requests(open), done)
+		return store.Admission{Next: []bench.RequestID{r.ID}, Policy: "spec", State: state}, err
 	}
 	if _, err := s.record.Admit(ctx, project, 100, all); err != nil {
 		return nil, err

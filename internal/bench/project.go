@@ -2,6 +2,7 @@ package bench
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -62,8 +63,8 @@ func (s ArtifactSource) For(tag, provider string, parameters map[string]string) 
 // QueuePolicy orders a project's requests.
 type QueuePolicy struct {
 	Policy string `json:"policy,omitempty" yaml:"policy" enum:"spec,upstream" doc:"Order of requests; empty: spec."`
-	// MaxInProgress is how many tracked requests run at once; 0: 1.
-	MaxInProgress int `json:"max_in_progress,omitempty" yaml:"max_in_progress" minimum:"0" maximum:"100" doc:"Tracked requests that run at once; 0: 1."`
+	// MaxInProgress is how many tracked requests run at once; left out: 1.
+	MaxInProgress SlotCount `json:"max_in_progress,omitempty" yaml:"max_in_progress" minimum:"1" maximum:"100" doc:"Tracked requests that run at once; left out: 1."`
 	// Supersede ends a waiting try build when a newer one of its pull request is
 	// asked for.
 	Supersede bool `json:"supersede,omitempty" yaml:"supersede" doc:"A newer try build of a pull request ends those that still wait."`
@@ -77,6 +78,37 @@ func (p QueuePolicy) ArtifactsWithin() time.Duration {
 		return 14 * 24 * time.Hour
 	}
 	return time.Duration(p.ArtifactsHours) * time.Hour
+}
+
+// SlotCount is how many requests may run at once: 1 to 100. The zero value stands
+// for one that was left out; a written 0 would stop the project and is refused.
+type SlotCount int
+
+func (n SlotCount) check() error {
+	if n < 1 || n > 100 {
+		return invalid("max_in_progress", fmt.Sprint(int(n)), "use 1 to 100, or leave it out for 1")
+	}
+	return nil
+}
+
+// UnmarshalYAML reads a written number.
+func (n *SlotCount) UnmarshalYAML(read func(any) error) error {
+	var written int
+	if err := read(&written); err != nil {
+		return err
+	}
+	*n = SlotCount(written)
+	return n.check()
+}
+
+// UnmarshalJSON reads a written number.
+func (n *SlotCount) UnmarshalJSON(text []byte) error {
+	var written *int
+	if err := json.Unmarshal(text, &written); err != nil || written == nil {
+		return err
+	}
+	*n = SlotCount(*written)
+	return n.check()
 }
 
 // SizePolicy decides on which size class a project's jobs run.
@@ -108,8 +140,10 @@ func (c ProjectConfig) Check() error {
 	default:
 		return invalid("queue policy", c.Queue.Policy, "use spec or upstream")
 	}
-	if c.Queue.MaxInProgress < 0 || c.Queue.MaxInProgress > 100 {
-		return invalid("max_in_progress", fmt.Sprint(c.Queue.MaxInProgress), "use 1 to 100, or leave it out for 1")
+	if c.Queue.MaxInProgress != 0 {
+		if err := c.Queue.MaxInProgress.check(); err != nil {
+			return err
+		}
 	}
 	if c.Queue.ArtifactsHours < 0 || c.Queue.ArtifactsHours > 8760 {
 		return invalid("artifacts_hours", fmt.Sprint(c.Queue.ArtifactsHours), "use 1 to 8760, or leave it out for 336")
@@ -132,7 +166,7 @@ func (c ProjectConfig) Check() error {
 }
 
 // Slots is how many tracked requests may run at once.
-func (c ProjectConfig) Slots() int { return max(1, c.Queue.MaxInProgress) }
+func (c ProjectConfig) Slots() int { return max(1, int(c.Queue.MaxInProgress)) }
 
 // Fails is how many attempts a failing job has.
 func (c ProjectConfig) Fails() int {
@@ -149,6 +183,9 @@ func ReadProjectConfig(text []byte) (ProjectConfig, error) {
 		return c, nil
 	}
 	if err := json.Unmarshal(text, &c); err != nil {
+		if errors.Is(err, ErrInvalid) {
+			return c, fmt.Errorf("project configuration: %w", err)
+		}
 		return c, fmt.Errorf("%w: project configuration: %w", ErrInvalid, err)
 	}
 	return c, c.Check()

@@ -49,6 +49,7 @@ func TestAConfigurationThatCannotBeMeantIsRefused(t *testing.T) {
 		`{"targets": ["x86_64-unknown-linux-gnu", "linux"]}`:  `target "linux"`,
 		`{"artifacts": {"tags": {"a/b": {"provider": "x"}}}}`: `tag "a/b"`,
 		`{"queue": {"policy": "fifo"}}`:                       `queue policy "fifo": use spec or upstream`,
+		`{"queue": {"max_in_progress": 0}}`:                   `max_in_progress "0": use 1 to 100, or leave it out for 1`,
 		`{"queue": {"max_in_progress": -1}}`:                  `max_in_progress "-1"`,
 		`{"queue": {"max_in_progress": 101}}`:                 `max_in_progress "101"`,
 		`{"max_job_fails": -1}`:                               `max_job_fails "-1"`,
@@ -69,7 +70,7 @@ func TestAConfigurationThatCannotBeMeantIsRefused(t *testing.T) {
 func TestTheLimitsThemselvesAreAllowed(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		`{"queue": {"policy": "spec", "max_in_progress": 0}}`,
+		`{"queue": {"policy": "spec", "max_in_progress": 1}}`, `{"queue": {"max_in_progress": null}}`,
 		`{"queue": {"policy": "upstream", "max_in_progress": 100}}`,
 		`{"max_job_fails": 1}`, `{"max_job_fails": 20}`,
 		`{"size": {"class": 1}}`, `{"size": {"class": 4096}}`,

@@ -27,7 +27,9 @@ type ProjectFile struct {
 // errors.
 func ReadProjectFile(path string, text []byte) (ProjectFile, error) {
 	var p ProjectFile
-	if err := yaml.UnmarshalWithOptions(text, &p, yaml.Strict()); err != nil {
+	if err := yaml.UnmarshalWithOptions(text, &p, yaml.Strict()); errors.Is(err, bench.ErrInvalid) {
+		return ProjectFile{}, fmt.Errorf("%s: %w", path, err)
+	} else if err != nil {
 		return ProjectFile{}, fmt.Errorf("%w: %s", bench.ErrInvalid, placed(path, err))
 	}
 	if p.Name == "" {

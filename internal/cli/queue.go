@@ -92,3 +92,15 @@ func clock(now, at time.Time) string {
 	}
 	return at.Format(layout) + " (" + away(now, &at) + ")"
 }
+
+// Admissions writes a project's latest admissions.
+func Admissions(w io.Writer, l apiclient.AdmissionList, v View) error {
+	if len(l.Admissions) == 0 {
+		return write(w, "No admission is recorded.\n")
+	}
+	t := NewTable(Column{Heading: "admitted"}, Column{Heading: "request"}, Column{Heading: "order"})
+	for _, a := range l.Admissions {
+		t.Row(Ago(v.Now, a.At), string(a.Request), a.Policy)
+	}
+	return t.Write(w, v.Width)
+}

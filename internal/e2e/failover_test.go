@@ -98,7 +98,7 @@ func TestWaitingJobsMoveToAnotherPool(t *testing.T) {
 		shell.artifact(t, tag, 1)
 	}
 	hold(t, shell, tags[0])
-	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{FailoverAfter: "1s", Queue: bench.QueuePolicy{MaxInProgress: len(tags)}})
+	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{FailoverAfter: "1s", Queue: bench.QueuePolicy{MaxInProgress: bench.SlotCount(len(tags))}})
 
 	ids := make([]bench.RequestID, len(tags))
 	for i, tag := range tags {

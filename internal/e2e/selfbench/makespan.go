@@ -174,7 +174,7 @@ func (m *makespan) prepare(ctx context.Context) error {
 		return fmt.Errorf("uploading the suite: %w", err)
 	}
 	for _, slots := range slotCounts() {
-		config := bench.ProjectConfig{Queue: bench.QueuePolicy{MaxInProgress: slots}}
+		config := bench.ProjectConfig{Queue: bench.QueuePolicy{MaxInProgress: bench.SlotCount(slots)}}
 		if _, err := m.stack.api.ApplyProject(ctx, apiclient.Project{Name: m.project(slots), SuiteHash: bundle.Hash, Config: config}, false); err != nil {
 			return fmt.Errorf("applying project %s: %w", m.project(slots), err)
 		}
