@@ -1,0 +1,103 @@
+package orchestration_test
+
+import (
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/queuefile"
+	"github.com/benchloom/benchloom/internal/queueorder"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// uncomparable selects what of a job $1 that measures a request's own artifact
+// could not be compared with the request's parent: neither has the parent a result
+// there, nor is it recorded why it has none. Reasons are: a job of the parent that
+// failed with a message, one that somebody cancelled under this request ($2), and, for
+// merged commits whose parent nobody has asked for, the request's own note.
+// Optional targets are left out.
+const uncomparable = `
+	select r.id || ' ' || r.tag || ' (parent ' || r.parent || '): ' || tc.benchmark || ' ' || tc.profile
+	from job_queue j
+	join request_job w on w.job_id = j.id and w.stage = 'own' and not w.optional
+	join benchmark_request r on r.id = w.request_id and r.status = 'in_progress' and r.type in ('master', 'try') and r.parent is not null
+	join job_test_case jt on jt.job_id = j.id
+	join test_case tc on tc.id = jt.test_case_id
+	where j.key = $1
+		and not (r.type = 'master' and r.waits_for is distinct from r.parent and r.parent_note <> '')
+		and not exists (
+			select from test_result t join artifact a on a.id = t.artifact_id
+			where a.project = j.project and a.tag = r.parent and t.test_case_id = jt.test_case_id and t.size_class = j.size_class)
+		and not exists (
+			select from job_queue p join job_test_case pt on pt.job_id = p.id
+			where p.project = j.project and p.tag = r.parent and pt.test_case_id = jt.test_case_id and p.message <> ''
+				and (p.status = 'failure' or p.key || ' ' || r.id = any($2)))`
+
+// checkStart checks a run at the moment at which it starts.
+func (h *chronicle) checkStart(plan store.RunPlan) {
+	h.t.Helper()
+	found := h.column(uncomparable, plan.Job.Key, append([]string{}, h.waived...))
+	h.equal([]string{}, append([]string{}, found...), "a job starts whose parent's test cases are neither stored nor recorded as impossible")
+	for _, tc := range plan.Missing {
+		h.equal(false, h.measured[plan.Job.Tag+" "+tc.String()], plan.Job.Tag+" "+tc.String()+" is measured twice")
+	}
+}
+
+func (h *chronicle) column(sql string, args ...any) []string {
+	h.t.Helper()
+	rows, err := h.db.Query(h.ctx, sql, args...)
+	h.ok(err)
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	h.ok(err)
+	return found
+}
+
+// checkSlots checks that no more requests have jobs under way than may.
+func (h *chronicle) checkSlots() {
+	h.t.Helper()
+	running := h.count(`
+		select count(*) from benchmark_request
+		where project = $1 and type <> 'adhoc' and status = 'in_progress' and jobs_done_at is null`, h.project)
+	if running > h.config.Slots() {
+		h.t.Fatalf("%d requests are in progress, %d may be", running, h.config.Slots())
+	}
+}
+
+// checkEnd checks the record of a history that has ended.
+func (h *chronicle) checkEnd() {
+	h.t.Helper()
+	open := h.count(`select count(*) from benchmark_request where project = $1 and status <> 'completed'`, h.project)
+	h.equal(0, open, "every request ends")
+	blocked := h.count(`
+		select count(*) from job_queue j join request_job w on w.job_id = j.id and not w.optional
+		where j.project = $1 and j.status in ('queued', 'handed_out', 'in_progress')`, h.project)
+	h.equal(0, blocked, "every job that somebody waits for ends")
+	given := h.count(`
+		select count(*) from job_queue j join request_job w on w.job_id = j.id and not w.optional and w.stage = 'own'
+		join benchmark_request r on r.id = w.request_id and not (r.outcome = 'cancelled' and r.message like 'cancelled by %')
+		where j.project = $1 and j.status = 'cancelled' and not j.key || ' ' || r.id = any($2)`, h.project, append([]string{}, h.waived...))
+	h.equal(0, given, "what was cancelled for others is measured for those who still want it")
+	twice := h.count(`
+		select count(*) from (select from test_result t join artifact a on a.id = t.artifact_id where a.project = $1 and a.tag not like 'own-%'
+			group by t.artifact_id, t.test_case_id, t.size_class having count(*) > 1) as twice`, h.project)
+	h.equal(0, twice, "nothing is measured twice")
+	h.checkAdmissions()
+}
+
+// checkAdmissions orders the recorded state of every admission again.
+func (h *chronicle) checkAdmissions() {
+	h.t.Helper()
+	admissions, err := h.store.Admissions(h.ctx, h.project)
+	h.ok(err)
+	for _, a := range admissions {
+		requests, done, err := queuefile.Decode(a.State)
+		h.ok(err)
+		var first bench.RequestID
+		for _, p := range queueorder.Order(requests, done, queueorder.Policy(a.Policy)) {
+			if p.Admissible {
+				first = bench.RequestID(p.Request.ID)
+				break
+			}
+		}
+		h.equal(a.RequestID, first, "the first admissible one was admitted")
+	}
+}
