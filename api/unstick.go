@@ -118,6 +118,13 @@ func (s *server) caseOf(ctx context.Context, r store.Request) (unstick.Case, err
 			return c, temporalAway(err)
 		}
 	}
+	pause, err := s.Store.QueuePause(ctx, r.Project)
+	if err != nil {
+		return c, err
+	}
+	if pause != nil {
+		c.Pause = &unstick.Pause{Who: pause.By, Why: pause.Reason, Since: pause.At}
+	}
 	collectors, err := s.Store.Collectors(ctx)
 	if err != nil {
 		return c, err

@@ -62,6 +62,12 @@ type Collector struct {
 	State bench.CollectorState
 }
 
+// Pause is how a project's queue was paused.
+type Pause struct {
+	Who, Why string
+	Since    time.Time
+}
+
 // Case is all that is known of a request.
 type Case struct {
 	Project   string
@@ -76,6 +82,8 @@ type Case struct {
 	Workflow  protocol.WorkflowState
 	// Queue is the project's, of a tracked request.
 	Queue protocol.WorkflowState
+	// Pause says by whom the project's queue was paused, and why; nil: it is not.
+	Pause *Pause
 	// Jobs are those of its jobs that are open.
 	Jobs []Job
 	// Collectors by task queue.
@@ -89,6 +97,12 @@ func Find(c Case) []Finding {
 	}
 	var all []Finding
 	all = append(all, workflow(c.Workflow, RestartRequest, "the request's")...)
+	if c.Pause != nil {
+		all = append(all, Finding{
+			Subject: bench.QueueWorkflowID(c.Project), What: fmt.Sprintf("the project's queue was paused by %s: %s", c.Pause.Who, c.Pause.Why), Since: c.Pause.Since,
+			Stuck: true, Remedy: "benchloom queue resume " + c.Project,
+		})
+	}
 	all = append(all, c.waits()...)
 	pools := make(map[string]bool)
 	for _, j := range c.Jobs {

@@ -56,6 +56,13 @@ func TestEveryReasonIsFoundWithItsRemedy(t *testing.T) {
 			in:   unstick.Case{Status: bench.InProgress, Workflow: protocol.WorkflowState{ID: "request/go/r1", Status: protocol.WorkflowPaused}},
 			what: "the request's workflow is paused", stuck: true, remedy: "temporal workflow unpause --workflow-id request/go/r1",
 		},
+		"paused queue": {
+			in: unstick.Case{
+				Project: "go", Status: bench.ArtifactsReady, Type: bench.Release, Workflow: running, Queue: running,
+				Pause: &unstick.Pause{Who: "ada", Why: "new machines", Since: then},
+			},
+			what: "the project's queue was paused by ada: new machines", stuck: true, remedy: "benchloom queue resume go",
+		},
 		"cannot decide": {
 			in:   unstick.Case{Status: bench.InProgress, Workflow: protocol.WorkflowState{ID: "request/go/r1", Status: protocol.WorkflowRunning, TaskAttempt: 3, TaskFailure: "nondeterminism"}},
 			what: "its workflow task is at attempt 3: nondeterminism", stuck: true, remedy: "--force", repair: unstick.Reset,
