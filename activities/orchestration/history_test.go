@@ -30,7 +30,7 @@ import (
 const (
 	// histories is how many random histories are played; a failing one prints its
 	// seed, and BENCHLOOM_HISTORY=seed plays that one alone.
-	histories = 200
+	histories = 100
 	// players play them side by side.
 	players = 4
 )

@@ -118,8 +118,10 @@ func TestWhatAdoptedProcessesUsedIsAdded(t *testing.T) {
 	inModes(t, func(t *testing.T, disableCgroups bool) {
 		sandbox := newSandbox(t, measure.SandboxConfig{DisableCgroups: disableCgroups})
 		fifo := filepath.Join(sandbox.WorkDir(), "fifo")
-		// The burner loses its parent at once, so that only the collector can wait for it; the shell stays until it has ended.
-		script := fmt.Sprintf(`export GORACE=atexit_sleep_ms=0; mkfifo %s; (%s=burn "$0" 150 >%s &) ; cat %s`, fifo, helperVariable, fifo, fifo)
+		// The burner loses its parent at once, so that only the collector can wait for it; the shell stays until it has ended:
+		// its end of the pipe is closed a moment before.
+		script := fmt.Sprintf(`export GORACE=atexit_sleep_ms=0; mkfifo %[1]s; (%[2]s=burn "$0" 150 >%[1]s & echo $! >%[1]s.pid); cat %[1]s
+			p=/proc/$(cat %[1]s.pid)/status; while [ -e $p ] && ! grep -q '^State:.Z' $p; do :; done`, fifo, helperVariable)
 		exe, err := os.Executable()
 		require.NoError(t, err)
 		sample, err := sandbox.Run(t.Context(), measure.Command{
