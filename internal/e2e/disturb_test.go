@@ -50,6 +50,7 @@ var situations = []situation{
 	{workflow: bench.RequestWorkflow, phase: workflows.PhaseBackfill, hold: failpoint.Measuring, requests: []apiclient.NewRequest{
 		{Type: bench.Try, PR: 2, Tag: ownTag, Parent: parentTag, ArtifactsReady: true},
 	}, besides: 1},
+	{workflow: bench.RequestWorkflow, phase: workflows.PhaseExpanding, hold: failpoint.Expanding},
 	{workflow: bench.RequestWorkflow, phase: workflows.PhaseRunning, hold: failpoint.Measuring},
 	{workflow: bench.RequestWorkflow, phase: workflows.PhaseCompleting, hold: failpoint.Completing},
 	{workflow: bench.JobWorkflow, phase: workflows.PhaseWaiting, hold: failpoint.Measuring, busy: true},
