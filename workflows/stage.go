@@ -30,7 +30,8 @@ func (r *request) runStage(ctx workflow.Context, stage bench.Stage) (failed stri
 		return failed, err
 	}
 	if jobs.Counts.Open == 0 && (stage != bench.StageBuild || jobs.Counts.Failure == 0) {
-		return "", nil
+		// Nothing to wait for; but optional jobs may have been handed out.
+		return "", r.start(ctx, jobs.HandedOut)
 	}
 	r.status.Progress = jobs.Counts
 	if err := r.enter(ctx, stagePhases[stage], jobsText(jobs.Counts)); err != nil {

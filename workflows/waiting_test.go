@@ -258,3 +258,22 @@ func TestOptionalJobsAreStartedAfterTheEnd(t *testing.T) {
 	require.Equal(t, 1, started)
 	require.Equal(t, workflows.PhaseCompleted, phaseOf(t, env))
 }
+
+// Where all that is left of a stage is optional, its jobs are started at once: no
+// silence has to pass before somebody looks.
+func TestOptionalJobsAreStartedAlthoughNobodyWaitsForThem(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.Release, Admitted: true}), nil)
+	env.OnActivity(protocol.Expand, mock.Anything, own).Return(protocol.ExpandResult{HandedOut: []protocol.JobInput{input(jobA)}}, nil).Once()
+	env.OnActivity(protocol.JobsDone, mock.Anything, ref).Return(nil).Once()
+	env.OnActivity(protocol.Complete, mock.Anything, protocol.CompleteInput{Request: ref}).Return(protocol.CompleteResult{Outcome: bench.Success}, nil).Once()
+	started := 0
+	env.OnWorkflow(protocol.JobWorkflow, mock.Anything, mock.Anything).Return(func(workflow.Context, protocol.JobInput) error {
+		started++
+		return nil
+	})
+	env.ExecuteWorkflow(protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: request})
+	require.NoError(t, env.GetWorkflowError())
+	require.Equal(t, 1, started)
+}
