@@ -220,9 +220,7 @@ func nextGeneration(ctx context.Context, tx pgx.Tx, request bench.RequestID, for
 	if j.Build != nil {
 		return nextBuild(ctx, tx, j)
 	}
-	next, err := value[int](ctx, tx, `
-		select max(j.generation) + 1 from job_queue j join job_queue former on former.key = $1
-			and former.artifact_id in (j.artifact_id, j.versus_artifact_id)`, former)
+	next, err := laterGeneration(ctx, tx, former)
 	return ofGeneration(request, j, next), err
 }
 

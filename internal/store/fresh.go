@@ -20,9 +20,16 @@ func (s *Store) GenerationFor(ctx context.Context, request bench.RequestID, j Jo
 	if err != nil || !used {
 		return j.Generation, wrap("reading job "+string(j.Key), err)
 	}
-	next, err := value[int](ctx, s.pool, `
-		select max(generation) + 1 from job_queue where artifact_id = (select artifact_id from job_queue where key = $1)`, j.Key)
+	next, err := laterGeneration(ctx, s.pool, j.Key)
 	return next, wrap("reading the generations of job "+string(j.Key), err)
+}
+
+// laterGeneration is above that of every job which has measured the artifact of a
+// job, also of those that measured it in turns with another one.
+func laterGeneration(ctx context.Context, q querier, former bench.JobKey) (int, error) {
+	return value[int](ctx, q, `
+		select max(j.generation) + 1 from job_queue j join job_queue former on former.key = $1
+			and former.artifact_id in (j.artifact_id, j.versus_artifact_id)`, former)
 }
 
 // usedUp tells whether a job of this key is there that can be of no use to a

@@ -235,3 +235,21 @@ func TestARequestInTurnsIsAdHoc(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrConflict)
 	require.ErrorContains(t, err, "in turns")
 }
+
+func TestWhatIsMeasuredAfterAPairIsNewerForEitherSide(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	for _, tag := range []string{"v1", "v2"} {
+		request, job := r.oneJob(tag, "gin")
+		_, err := r.CancelJob(t.Context(), job.Key, "not for this one")
+		require.NoError(t, err)
+		require.NoError(t, r.CompleteRequest(t.Context(), request.ID, bench.Cancelled, "", nil, ""))
+	}
+	_, pair := r.inTurns("v2", "v1", "gin")
+	require.Equal(t, 1, r.job(pair.Key).Generation)
+	for _, tag := range []string{"v1", "v2"} {
+		generation, err := r.GenerationFor(t.Context(), newID(t), newJob(release(t, tag), "gin"))
+		require.NoError(t, err)
+		require.Equal(t, 2, generation, "of %s", tag)
+	}
+}
