@@ -259,3 +259,30 @@ func show[T any](cmd *cobra.Command, format string, value T, table func(io.Write
 	}
 	return table(cmd.OutOrStdout(), value, view(cmd))
 }
+
+// askOf completes a command that shows what the API answers about one project:
+// its only argument.
+func askOf[T any](cmd *cobra.Command, ask func(ctx context.Context, api *apiclient.Client, project string) (T, error),
+	table func(io.Writer, T, cli.View) error,
+) *cobra.Command {
+	var f serviceFlags
+	var output string
+	cmd.Args = exactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := bench.CheckName("project", args[0]); err != nil {
+			return usage(err)
+		}
+		api, err := f.connect()
+		if err != nil {
+			return err
+		}
+		answer, err := ask(cmd.Context(), api, args[0])
+		if err != nil {
+			return reached(err)
+		}
+		return show(cmd, output, answer, table)
+	}
+	f.add(cmd.Flags())
+	outputFlag(cmd, &output, formatTable, formatJSON)
+	return cmd
+}

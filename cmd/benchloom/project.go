@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
-	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
 	"github.com/benchloom/benchloom/internal/suite"
 )
@@ -161,29 +160,11 @@ func newProjectList() *cobra.Command {
 }
 
 func newProjectShow() *cobra.Command {
-	var f serviceFlags
-	var output string
-	cmd := &cobra.Command{
+	return askOf(&cobra.Command{
 		Use:     "show PROJECT",
 		Short:   "Show a project's configuration",
 		Example: `  benchloom project show go`,
-		Args:    exactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := bench.CheckName("project", args[0]); err != nil {
-				return usage(err)
-			}
-			api, err := f.connect()
-			if err != nil {
-				return err
-			}
-			p, err := api.Project(cmd.Context(), args[0])
-			if err != nil {
-				return reached(err)
-			}
-			return show(cmd, output, p, cli.Project)
-		},
-	}
-	f.add(cmd.Flags())
-	outputFlag(cmd, &output, formatTable, formatJSON)
-	return cmd
+	}, func(ctx context.Context, api *apiclient.Client, project string) (apiclient.Project, error) {
+		return api.Project(ctx, project)
+	}, cli.Project)
 }
