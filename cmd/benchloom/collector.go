@@ -96,7 +96,7 @@ its state directory.`,
 	flags.StringSliceVar(&f.require, "require", nil, "counters without which it exits, such as instructions:u")
 	flags.BoolVar(&f.coLocated, "co-located", false, "others run beside it on this machine: its results compare only with their like")
 	flags.StringToStringVar(&f.labels, "label", nil, "what people want to know of it, such as rack=2, where it was not invited (repeatable)")
-	flags.StringSliceVar(&f.benchmarkSets, "benchmark-set", nil, "benchmark sets that it measures, where it was not invited (default: all)")
+	flags.StringSliceVar(&f.benchmarkSets, "benchmark-set", nil, "benchmark sets for which it is meant, where it was not invited; shown with it, a set is bound by its pool")
 	flags.BoolVar(&f.exitWhenIdle, "exit-when-idle", false, "exit with code 0 as soon as no job waits for it")
 	return cmd
 }

@@ -233,7 +233,7 @@ earlier token void.`,
 	flags.IntVar(&f.class, "size-class", 0, "size class (required)")
 	flags.StringVar(&f.invite.Pool, "pool", "default", "pool of interchangeable collectors")
 	flags.StringToStringVar(&f.invite.Labels, "label", nil, "what people want to know of it, such as rack=2 (repeatable)")
-	flags.StringSliceVar(&f.invite.BenchmarkSets, "benchmark-set", nil, "benchmark sets that it measures (default: all)")
+	flags.StringSliceVar(&f.invite.BenchmarkSets, "benchmark-set", nil, "benchmark sets for which it is meant; shown with it, a set is bound by its pool")
 	flags.StringVar(&f.validity, "valid-for", "24h", "how long the token can be used, at most 720h")
 	flags.BoolVar(&f.invite.Replace, "replace", false, "give the name of an enrolled collector to another machine")
 	outputFlag(cmd, &f.out, formatTable, formatJSON)

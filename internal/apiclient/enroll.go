@@ -18,7 +18,7 @@ type Invite struct {
 	SizeClass     bench.SizeClass   `json:"size_class" minimum:"1" maximum:"4096"`
 	Pool          string            `json:"pool"`
 	Labels        map[string]string `json:"labels,omitempty" doc:"What people want to know of it, such as its rack."`
-	BenchmarkSets []string          `json:"benchmark_sets,omitempty" doc:"Sets that it measures; none: all."`
+	BenchmarkSets []string          `json:"benchmark_sets,omitempty" doc:"Benchmark sets for which it is meant, for people: a project binds its sets to pools."`
 	ValidSeconds  int               `json:"valid_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"How long the token can be used; 0: a day."`
 	Replace       bool              `json:"replace,omitempty" doc:"Give the name of an enrolled collector to another machine."`
 }

@@ -228,7 +228,7 @@ type Collector struct {
 	Unenforced    []Unenforced         `json:"unenforced,omitempty"`
 	Facts         json.RawMessage      `json:"facts,omitempty"`
 	Labels        map[string]string    `json:"labels,omitempty"`
-	BenchmarkSets []string             `json:"benchmark_sets,omitempty" doc:"Sets that it measures; none: all."`
+	BenchmarkSets []string             `json:"benchmark_sets,omitempty" doc:"Benchmark sets for which it is meant, for people: a project binds its sets to pools."`
 	WantedVersion string               `json:"wanted_version,omitempty" doc:"The version that its pool is to run; absent: any."`
 	CurrentRun    bench.RunID          `json:"current_run,omitempty"`
 	RegisteredAt  time.Time            `json:"registered_at"`
@@ -258,7 +258,7 @@ type Registration struct {
 	CoLocated  bool            `json:"co_located"`
 
 	Labels        map[string]string `json:"labels,omitempty"`
-	BenchmarkSets []string          `json:"benchmark_sets,omitempty" doc:"Sets that it measures; none: all."`
+	BenchmarkSets []string          `json:"benchmark_sets,omitempty" doc:"Benchmark sets for which it is meant, for people: a project binds its sets to pools."`
 }
 
 // Registered is the answer to a registration.
