@@ -161,8 +161,12 @@ func (s *server) registerCollector(ctx context.Context, in *registerCollector) (
 	if err != nil {
 		return nil, err
 	}
+	queues, err := s.Store.CollectorTaskQueues(ctx, stored)
+	if err != nil {
+		return nil, err
+	}
 	out, err := collectorOf(stored, s.Now(), s.OfflineAfter)
-	return answer(apiclient.Registered{Collector: out, TaskQueue: pool.TaskQueue(), HeartbeatSeconds: max(1, int(s.HeartbeatEvery.Seconds()))}, err)
+	return answer(apiclient.Registered{Collector: out, TaskQueue: pool.TaskQueue(), TaskQueues: queues, HeartbeatSeconds: max(1, int(s.HeartbeatEvery.Seconds()))}, err)
 }
 
 type heartbeat struct {
@@ -187,7 +191,11 @@ func (s *server) heartbeat(ctx context.Context, in *heartbeat) (*body[apiclient.
 	if err != nil {
 		return nil, err
 	}
-	out := apiclient.HeartbeatAnswer{Active: c.Active, WantedVersion: c.WantedVersion, Now: s.Now()}
+	queues, err := s.Store.CollectorTaskQueues(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	out := apiclient.HeartbeatAnswer{Active: c.Active, WantedVersion: c.WantedVersion, TaskQueues: queues, Now: s.Now()}
 	if in.Body.CountWaiting {
 		pool := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}
 		waiting, err := s.Store.JobsWaiting(ctx, pool.TaskQueue())

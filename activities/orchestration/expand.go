@@ -185,5 +185,6 @@ func (e expansion) job(pool bench.Pool, j store.Job) store.Job {
 	j.Queue, j.Weight, j.Priority = e.queue(), 1, defaultPriority
 	j.Status = bench.JobQueued
 	j.RequestCreated = e.request.CreatedAt
+	j.Submitter, j.Branch, j.Constraints = e.request.Submitter, e.request.Branch, e.request.Constraints
 	return j
 }

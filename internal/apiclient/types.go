@@ -264,8 +264,10 @@ type Registration struct {
 // Registered is the answer to a registration.
 type Registered struct {
 	Collector Collector `json:"collector"`
-	// TaskQueue is where its jobs come from.
+	// TaskQueue is that of its pool.
 	TaskQueue string `json:"task_queue"`
+	// TaskQueues are all from which its jobs come, its pool's first: at most four.
+	TaskQueues []string `json:"task_queues"`
 	// HeartbeatSeconds is how often it has to make itself heard.
 	HeartbeatSeconds int `json:"heartbeat_seconds"`
 }
@@ -286,6 +288,8 @@ type HeartbeatAnswer struct {
 	// WantedVersion is the version that it shall run; empty: any. One of another
 	// version finishes its job and exits.
 	WantedVersion string `json:"wanted_version,omitempty"`
+	// TaskQueues are all from which its jobs come, its pool's first: at most four.
+	TaskQueues []string `json:"task_queues"`
 	// Waiting is how many jobs of its task queue nobody has begun, where that was
 	// asked.
 	Waiting *int `json:"waiting,omitempty"`

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +13,8 @@ import (
 )
 
 const collectorColumns = `c.name, c.target, c.size_class, c.pool, c.machine_id, c.epoch, c.version, c.hardware_id, c.facts,
-	c.unenforced, c.co_located, c.labels, c.benchmark_sets, c.active, c.registered_at, c.last_heartbeat,
+	c.unenforced, c.co_located, c.labels, c.benchmark_sets, c.machine_type, c.machine_group, c.devices,
+	c.memory_bytes, c.cpus, c.cache_dirs, c.host, c.active, c.registered_at, c.last_heartbeat,
 	coalesce(c.current_run, '') as current_run,
 	coalesce((select w.version from wanted_version w where w.pool in (c.pool, '') order by w.pool desc limit 1), '') as wanted_version`
 
@@ -32,9 +34,6 @@ func (s *Store) RegisterCollector(ctx context.Context, c Collector, offlineAfter
 	if c.Labels == nil {
 		c.Labels = map[string]string{}
 	}
-	if c.BenchmarkSets == nil {
-		c.BenchmarkSets = []string{}
-	}
 	var registered Collector
 	err := s.inTx(ctx, "registering collector "+c.Name, func(tx pgx.Tx) error {
 		if err := lock(ctx, tx, "collector "+c.Name); err != nil {
@@ -51,25 +50,37 @@ func (s *Store) RegisterCollector(ctx context.Context, c Collector, offlineAfter
 		}
 		registered, err = one[Collector](ctx, tx, `
 			insert into collector_config as c (name, target, size_class, pool, machine_id, epoch, version, hardware_id, facts,
-				unenforced, co_located, labels, benchmark_sets)
+				unenforced, co_located, labels, benchmark_sets, machine_type, machine_group, devices, memory_bytes, cpus, cache_dirs, host)
 			values (@name, @target, @size_class, @pool, @machine_id, nextval('collector_epoch'), @version, @hardware_id, @facts,
-				@unenforced, @co_located, @labels, @benchmark_sets)
+				@unenforced, @co_located, @labels, @benchmark_sets, @machine_type, @machine_group, @devices, @memory_bytes, @cpus, @cache_dirs, @host)
 			on conflict (name) do update set target = excluded.target, size_class = excluded.size_class, pool = excluded.pool,
 				machine_id = excluded.machine_id, epoch = excluded.epoch, version = excluded.version,
 				hardware_id = excluded.hardware_id, facts = excluded.facts, unenforced = excluded.unenforced,
 				co_located = excluded.co_located, labels = excluded.labels,
-				benchmark_sets = excluded.benchmark_sets, registered_at = now(), last_heartbeat = now(), current_run = null,
+				benchmark_sets = excluded.benchmark_sets, machine_type = excluded.machine_type, machine_group = excluded.machine_group,
+				devices = excluded.devices, memory_bytes = excluded.memory_bytes, cpus = excluded.cpus, cache_dirs = excluded.cache_dirs,
+				host = excluded.host, registered_at = now(), last_heartbeat = now(), current_run = null,
 				available_at = case when c.active then now() else c.available_at end
 			returning `+collectorColumns,
 			pgx.NamedArgs{
 				"name": c.Name, "target": c.Target, "size_class": c.SizeClass, "pool": c.Pool, "machine_id": c.MachineID,
 				"version": c.Version, "hardware_id": c.HardwareID, "facts": document(c.Facts, "{}"),
 				"unenforced": document(c.Unenforced, "[]"), "co_located": c.CoLocated,
-				"labels": c.Labels, "benchmark_sets": c.BenchmarkSets,
+				"labels": c.Labels, "benchmark_sets": list(c.BenchmarkSets),
+				"machine_type": cmp.Or(c.MachineType, "hw"), "machine_group": c.MachineGroup, "devices": list(c.Devices),
+				"memory_bytes": c.MemoryBytes, "cpus": c.CPUs, "cache_dirs": list(c.CacheDirs), "host": c.Host,
 			})
 		return err
 	})
 	return registered, err
+}
+
+// list is a list as stored: none is empty.
+func list(words []string) []string {
+	if words == nil {
+		return []string{}
+	}
+	return words
 }
 
 // Heartbeat records that a collector is alive, and what it is doing: run is empty

@@ -17,6 +17,8 @@ func TestACollectorRegistersAndTakesOver(t *testing.T) {
 	asked := collector("one")
 	asked.CoLocated, asked.Unenforced = true, json.RawMessage(`["memory"]`)
 	asked.Labels, asked.BenchmarkSets = map[string]string{"rack": "2"}, []string{"first", "second"}
+	asked.MachineType, asked.MachineGroup, asked.Devices = "vm", "taishan", []string{"nvme"}
+	asked.MemoryBytes, asked.CPUs, asked.CacheDirs, asked.Host = 8<<30, 4, []string{"go/mod"}, "big"
 	c, err := r.RegisterCollector(t.Context(), asked, offline)
 	require.NoError(t, err)
 	want := asked

@@ -121,10 +121,11 @@ func insertJob(ctx context.Context, tx pgx.Tx, j Job) error {
 	}
 	tag, err := tx.Exec(ctx, `
 		insert into job_queue (project, key, tag, artifact_id, versus, versus_artifact_id, kind, target, backend, profile, suite_hash, test_cases, iterations,
-			command, build, size_class, pool, task_queue, generation, queue, weight, priority, status, request_created)
+			command, build, size_class, pool, task_queue, generation, queue, weight, priority, status, request_created,
+			submitter, branch, constraints, shape)
 		values (@project, @key, nullif(@tag, ''), @artifact_id, nullif(@versus, ''), (@sides::bigint[])[2], @kind, @target, @backend, @profile, nullif(@suite_hash, ''),
 			@test_cases, @iterations, @command, @build, @size_class, @pool, @task_queue, @generation, @queue, @weight, @priority,
-			'queued', @request_created)
+			'queued', @request_created, @submitter, @branch, @constraints, @shape)
 		on conflict (key) do nothing`,
 		pgx.NamedArgs{
 			"project": j.Project, "key": j.Key, "tag": j.Tag, "artifact_id": artifactID,
@@ -133,6 +134,7 @@ func insertJob(ctx context.Context, tx pgx.Tx, j Job) error {
 			"iterations": j.Iterations, "command": j.Command, "build": j.Build, "size_class": j.SizeClass, "pool": j.Pool,
 			"task_queue": j.TaskQueue, "generation": j.Generation, "queue": j.Queue, "weight": j.Weight,
 			"priority": j.Priority, "request_created": j.RequestCreated,
+			"submitter": j.Submitter, "branch": j.Branch, "constraints": j.Constraints, "shape": j.Shape,
 		})
 	if err != nil {
 		return unknownReference(err)

@@ -14,7 +14,7 @@ import (
 
 const requestColumns = `r.id, r.project, r.type, coalesce(r.tag, '') as tag, coalesce(r.parent, '') as parent,
 	coalesce(r.waits_for, '') as waits_for, r.parent_note, coalesce(r.pr, 0) as pr, r.commit_date, r.status, coalesce(r.outcome, '') as outcome, r.completed_at, r.submitter,
-	r.selection, coalesce(r.versus, '') as versus, r.size_class, r.command, coalesce(r.idempotency_key, '') as idempotency_key, r.created_at,
+	r.selection, coalesce(r.versus, '') as versus, r.size_class, r.queue, r.branch, r.constraints, r.deferred, r.command, coalesce(r.idempotency_key, '') as idempotency_key, r.created_at,
 	r.workflow_started_at, r.reopened_at, r.admitted_at, r.expanded_at, r.jobs_done_at, coalesce(r.baseline, '') as baseline,
 	r.summary, r.message`
 
@@ -62,16 +62,17 @@ func createRequest(ctx context.Context, tx pgx.Tx, r Request) (Request, bool, er
 	}
 	stored, err := one[Request](ctx, tx, `
 		insert into benchmark_request as r (id, project, type, tag, parent, waits_for, parent_note, pr, commit_date, status,
-			submitter, selection, versus, size_class, command, idempotency_key, message, created_at)
+			submitter, selection, versus, size_class, queue, branch, constraints, deferred, command, idempotency_key, message, created_at)
 		values (@id, @project, @type, nullif(@tag, ''), nullif(@parent, ''), nullif(@waits_for, ''), @parent_note, nullif(@pr, 0), @commit_date,
-			@status, @submitter, @selection, nullif(@versus, ''), @size_class, @command, nullif(@idempotency_key, ''), @message, clock_timestamp())
+			@status, @submitter, @selection, nullif(@versus, ''), @size_class, @queue, @branch, @constraints, @deferred, @command, nullif(@idempotency_key, ''), @message, clock_timestamp())
 		on conflict do nothing
 		returning `+requestColumns,
 		pgx.NamedArgs{
 			"id": r.ID, "project": r.Project, "type": r.Type, "tag": r.Tag, "parent": r.Parent,
 			"waits_for": r.WaitsFor, "parent_note": cleanText(r.ParentNote), "pr": r.PR,
 			"commit_date": r.CommitDate, "status": r.Status, "submitter": r.Submitter, "selection": r.Selection,
-			"versus": r.Versus, "size_class": r.SizeClass, "command": r.Command, "idempotency_key": r.IdempotencyKey, "message": cleanText(r.Message),
+			"versus": r.Versus, "size_class": r.SizeClass, "queue": r.Queue, "branch": r.Branch, "constraints": r.Constraints,
+			"deferred": r.Deferred, "command": r.Command, "idempotency_key": r.IdempotencyKey, "message": cleanText(r.Message),
 		})
 	if err == nil {
 		if r.Tag != "" && r.Command == nil {
@@ -121,6 +122,12 @@ func difference(stored, asked Request) string {
 		return "artifact to be measured in turns with"
 	case stored.SizeClass != asked.SizeClass:
 		return "size class"
+	case stored.Queue != asked.Queue:
+		return "queue"
+	case stored.Branch != asked.Branch:
+		return "branch"
+	case !sameJSON(stored.Constraints, asked.Constraints):
+		return "set of constraints"
 	case !sameJSON(stored.Selection, asked.Selection):
 		return "selection"
 	case !sameJSON(stored.Command, asked.Command):

@@ -13,7 +13,8 @@ import (
 )
 
 const runColumns = `n.id, j.project, j.key as job, n.number, n.reason, n.size_class, n.pool, n.collector, n.epoch, n.version,
-	n.hardware_id, n.co_located, n.facts, n.outcome, n.message, n.output_tail, n.progress, n.log_size, n.started_at, n.finished_at`
+	n.hardware_id, n.co_located, n.facts, n.outcome, n.message, n.output_tail, n.progress, n.log_size, n.started_at, n.finished_at,
+	n.timeout_seconds, n.probe, n.peak_memory, n.cpu_seconds`
 
 const fromRuns = ` from job_run n join job_queue j on j.id = n.job_id `
 

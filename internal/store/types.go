@@ -83,7 +83,15 @@ type Request struct {
 	// and compares it with; empty: with none.
 	Versus string
 	// SizeClass pins an ad-hoc request's jobs to a class; 0: the project's.
-	SizeClass         bench.SizeClass
+	SizeClass bench.SizeClass
+	// Queue is the one that was named; empty: the default one.
+	Queue  string
+	Branch string
+	// Constraints narrow where its jobs may run; nil: nothing does.
+	Constraints *bench.Constraints
+	// Deferred: its jobs were written with it, and its workflow starts with the
+	// first that is handed out.
+	Deferred          bool
 	Command           *Command
 	IdempotencyKey    string
 	CreatedAt         time.Time
@@ -163,6 +171,20 @@ type Job struct {
 	// there could take it, and MovedAt when; empty for one that has not moved.
 	MovedFrom string
 	MovedAt   *time.Time
+	// Submitter is whose limits count for it.
+	Submitter   string
+	Branch      string
+	Constraints *bench.Constraints // nil: none
+	// Shape is what makes jobs alike whatever their artifact; empty: its size class
+	// is fixed. SelectedAt is when its class was selected, at hand-out.
+	Shape      string
+	SelectedAt *time.Time
+	// Probe: it runs where it runs to learn from it.
+	Probe bool
+	// TimeoutSeconds bounds the whole job, by its size class; 0: nothing does.
+	TimeoutSeconds float64
+	// AffinityUntil is until when it waits for a collector that has its caches.
+	AffinityUntil *time.Time
 	// Done is how many of its test cases have an accepted result; of a job that
 	// measures in turns, those of either side count.
 	Done int
@@ -218,6 +240,12 @@ type Run struct {
 	LogSize    int64
 	StartedAt  time.Time
 	FinishedAt *time.Time
+	// TimeoutSeconds bounded the whole run, by its size class; 0: nothing did.
+	TimeoutSeconds float64
+	Probe          bool
+	// PeakMemory in bytes and CPUSeconds are what it used; 0: not known.
+	PeakMemory int64
+	CPUSeconds float64
 }
 
 // RunStart is what a collector says at the fence.
@@ -314,6 +342,17 @@ type Collector struct {
 	CoLocated     bool
 	Labels        map[string]string
 	BenchmarkSets []string
+	// MachineType is hw, vm or dc.
+	MachineType  string
+	MachineGroup string
+	Devices      []string
+	// MemoryBytes and CPUs are what a job may use; 0: not known.
+	MemoryBytes int64
+	CPUs        int
+	// CacheDirs are those that it last reported.
+	CacheDirs []string
+	// Host is the shared host that it is a slot of; empty: none.
+	Host          string
 	Active        bool
 	RegisteredAt  time.Time
 	LastHeartbeat time.Time
