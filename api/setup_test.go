@@ -321,7 +321,7 @@ func (b *bundle) submit(t *testing.T, tag string) job {
 		SuiteHash: project.SuiteHash, TestCases: cases, SizeClass: 2, Pool: "main", TaskQueue: pool.TaskQueue(),
 		Queue: "project:go", Weight: 1, Priority: 3, RequestCreated: r.CreatedAt,
 	}}}))
-	_, err = b.store.HandOut(t.Context(), pool.TaskQueue(), func(int) int { return 100 })
+	_, err = b.store.HandOut(t.Context(), pool.TaskQueue(), store.Filling{Depth: func(int) int { return 100 }})
 	require.NoError(t, err)
 	return job{request: r, key: identity.Key(), cases: cases}
 }

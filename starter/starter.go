@@ -84,6 +84,18 @@ func (s *Starter) HandOut(ctx context.Context, project string, id bench.RequestI
 	return s.signal(ctx, bench.RequestWorkflowID(project, id), protocol.SignalHandOut, jobs)
 }
 
+// StartWithHandOut gives a request jobs to start, and starts its workflow if it was
+// never started. One that has ended is told nothing: if its row is open, the
+// reconciliation starts it again.
+func (s *Starter) StartWithHandOut(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error {
+	_, err := s.client.SignalWithStartWorkflow(ctx, bench.RequestWorkflowID(project, id), protocol.SignalHandOut, jobs, requestOptions(project, id),
+		protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: id})
+	if err != nil && !alreadyEnded(err) {
+		return fmt.Errorf("giving request %s jobs to start: %w", id, err)
+	}
+	return nil
+}
+
 // JobEnded tells a request that a job which it waits for has ended.
 func (s *Starter) JobEnded(ctx context.Context, project string, id bench.RequestID, job protocol.JobEnded) error {
 	return s.signal(ctx, bench.RequestWorkflowID(project, id), protocol.SignalJobEnded, job)

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/uber-go/tally/v4"
@@ -21,6 +22,7 @@ import (
 	"github.com/benchloom/benchloom/activities/orchestration"
 	"github.com/benchloom/benchloom/internal/commits"
 	"github.com/benchloom/benchloom/internal/failpoint"
+	"github.com/benchloom/benchloom/internal/handout"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suitecache"
@@ -87,13 +89,13 @@ func (o Orchestrator) Run(ctx context.Context) error {
 	if err := start.TriggerReconcile(ctx); err != nil && ctx.Err() == nil {
 		o.Log.WarnContext(ctx, "reconciliation waits for its schedule", "error", err)
 	}
-	kept := make(chan struct{})
+	var kept sync.WaitGroup
 	keeping, stop := context.WithCancel(ctx)
-	defer func() { stop(); <-kept }()
-	go func() {
-		defer close(kept)
+	defer func() { stop(); kept.Wait() }()
+	kept.Go(func() {
 		keepScheduled(keeping, o.Log, start.EnsureReconcile, func(ctx context.Context) error { return activities.EnsureWatches(ctx, true) })
-	}()
+	})
+	kept.Go(func() { keepFilled(keeping, o.Log, handout.Room{Record: o.Store, Workflows: start}.Sweep) })
 	o.OnReady()
 	o.Log.InfoContext(ctx, "orchestrator works", "task_queue", protocol.OrchestratorTaskQueue)
 	select {
@@ -129,6 +131,25 @@ func keepScheduled(ctx context.Context, log *slog.Logger, reconcile func(context
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		}
+	}
+}
+
+// sweepEvery is how often all task queues are filled, whatever was missed.
+const sweepEvery = 10 * time.Second
+
+// keepFilled sweeps for as long as the context lives.
+func keepFilled(ctx context.Context, log *slog.Logger, sweep func(context.Context) error) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := sweep(ctx); err != nil && ctx.Err() == nil {
+			log.WarnContext(ctx, "not everything that waits could be handed out, trying again", "error", err)
 		}
 	}
 }

@@ -217,7 +217,7 @@ func (b *bundle) request(job store.Job, benchmarks ...string) bench.JobKey {
 	job.Queue, job.Weight, job.Priority, job.RequestCreated = "user:ada", 1, 3, r.CreatedAt
 	job.Key = bench.JobIdentity{Request: id, Project: "go", Tag: job.Tag, Target: target, Kind: job.Kind, Suite: job.SuiteHash, TestCases: job.TestCases, SizeClass: pool.SizeClass}.Key()
 	require.NoError(b.t, b.store.ExpandRequest(b.t.Context(), id, store.Expansion{Stage: bench.StageOwn, Jobs: []store.Job{job}}))
-	_, err = b.store.HandOut(b.t.Context(), pool.TaskQueue(), func(int) int { return 100 })
+	_, err = b.store.HandOut(b.t.Context(), pool.TaskQueue(), store.Filling{Depth: func(int) int { return 100 }})
 	require.NoError(b.t, err)
 	return job.Key
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
+	"github.com/benchloom/benchloom/internal/handout"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
@@ -31,7 +32,7 @@ type Workflows interface {
 	// QueueChanged starts the project's queue when it is not running.
 	QueueChanged(ctx context.Context, project string) error
 	Admitted(ctx context.Context, project string, id bench.RequestID) error
-	HandOut(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error
+	handout.Workflows
 	JobEnded(ctx context.Context, project string, id bench.RequestID, job protocol.JobEnded) error
 	ParentCompleted(ctx context.Context, project string, id bench.RequestID) error
 	CancelJob(ctx context.Context, project string, key bench.JobKey) error

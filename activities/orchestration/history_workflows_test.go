@@ -347,7 +347,7 @@ func (h *chronicle) end(j *jobFlow, in protocol.JobEndInput) {
 // handOutTo repeats, as the reconciliation does, what got lost at a hand-out.
 func (h *chronicle) handOutTo(c store.Collector) {
 	queue := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}.TaskQueue()
-	handed, err := h.store.HandOut(h.ctx, queue, func(int) int { return 4 })
+	handed, err := h.store.HandOut(h.ctx, queue, store.Filling{Depth: func(int) int { return 4 }})
 	h.ok(err)
 	for _, out := range handed {
 		h.start([]protocol.JobInput{{
@@ -372,6 +372,10 @@ func (h *chronicle) HandOut(_ context.Context, _ string, id bench.RequestID, out
 		h.start(out.Jobs)
 	}
 	return nil
+}
+
+func (h *chronicle) StartWithHandOut(ctx context.Context, project string, id bench.RequestID, out protocol.HandOut) error {
+	return h.HandOut(ctx, project, id, out)
 }
 
 func (h *chronicle) JobEnded(context.Context, string, bench.RequestID, protocol.JobEnded) error {

@@ -2,12 +2,13 @@ package orchestration
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"strings"
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
+	"github.com/benchloom/benchloom/internal/handout"
 	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/retry"
@@ -22,66 +23,18 @@ func placementPools(counts []store.PoolCount) []placement.Pool {
 	return pools
 }
 
-// inTemporal is how many jobs of one queue stand in Temporal for a task queue
-// with this many live collectors: enough to keep each busy while the next
-// hand-out is under way, and at least two, so that matching sees whom to be fair
-// to. The rest waits as rows, where weights, priorities and cancellations still
-// reach it.
-func inTemporal(liveCollectors int) int { return 2*liveCollectors + 2 }
-
-// handOut fills one task queue and signals the requests whose jobs were handed
-// out, except the one that asked.
-func (a *Activities) handOut(ctx context.Context, taskQueue string, asked bench.RequestID) error {
-	handed, err := a.Store.HandOut(ctx, taskQueue, inTemporal)
-	if err != nil {
-		return fmt.Errorf("handing out jobs to %s: %w", taskQueue, err)
-	}
-	byRequest := make(map[bench.RequestID][]store.HandOut)
-	for _, h := range handed {
-		if h.Request != asked {
-			byRequest[h.Request] = append(byRequest[h.Request], h)
-		}
-	}
-	for id, jobs := range byRequest {
-		inputs, err := a.jobInputs(ctx, jobs)
-		if err != nil {
-			return err
-		}
-		if err := a.Workflows.HandOut(ctx, jobs[0].Project, id, protocol.HandOut{Jobs: inputs}); err != nil {
-			return err
-		}
-	}
-	return nil
+// room is where jobs are handed out.
+func (a *Activities) room() handout.Room {
+	return handout.Room{Record: a.Store, Workflows: a.Workflows}
 }
 
 // jobInputs are the inputs of the workflows of jobs that were handed out.
 func (a *Activities) jobInputs(ctx context.Context, jobs []store.HandOut) ([]protocol.JobInput, error) {
-	inputs := make([]protocol.JobInput, 0, len(jobs))
-	fails := make(map[string]int)
-	users := make(map[bench.RequestID]string)
-	for _, h := range jobs {
-		if _, ok := fails[h.Project]; !ok {
-			_, config, err := a.config(ctx, h.Project)
-			if err != nil {
-				return nil, err
-			}
-			fails[h.Project] = config.Fails()
-		}
-		if _, ok := users[h.Request]; !ok {
-			r, err := a.Store.Request(ctx, h.Request)
-			if err != nil {
-				return nil, found(err, "reading the request")
-			}
-			users[h.Request] = r.Submitter
-		}
-		inputs = append(inputs, protocol.JobInput{
-			Project: h.Project, Key: h.Job, Request: h.Request, Tag: h.Tag, Target: h.Target, User: users[h.Request],
-			Summary: h.Summary, TaskQueue: h.TaskQueue, SizeClass: h.SizeClass,
-			Priority: protocol.Priority{Level: h.Priority, Queue: h.Queue, Weight: h.Weight},
-			Attempts: fails[h.Project],
-		})
+	inputs, err := a.room().Inputs(ctx, jobs)
+	if errors.Is(err, bench.ErrInvalid) {
+		return nil, permanent(err)
 	}
-	return inputs, nil
+	return inputs, found(err, "reading what was handed out")
 }
 
 // AssessJob decides from the record what follows a run that ended without
@@ -129,7 +82,7 @@ func (a *Activities) RecordJobEnd(ctx context.Context, in protocol.JobEndInput) 
 		return protocol.JobEndResult{}, found(err, "recording the job's end")
 	}
 	// The next job first: an idle collector waits for it.
-	if err := a.handOut(ctx, end.TaskQueue, ""); err != nil {
+	if err := a.room().AfterEnd(ctx, end); err != nil {
 		return protocol.JobEndResult{}, err
 	}
 	for _, w := range end.Waiters {

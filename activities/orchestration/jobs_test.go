@@ -25,7 +25,7 @@ func TestAHandOutAnswersWhoAsksAndTellsTheOthers(t *testing.T) {
 	require.Equal(t, protocol.JobInput{
 		Project: project, Key: jobs2[0].Key, Request: two.ID, Tag: "1.2.0", Target: target, User: "ada",
 		Summary: "1.2.0 compiletime build gc: 1 test case on x86_64-unknown-linux-gnu", TaskQueue: pool.TaskQueue(), SizeClass: 2,
-		Priority: protocol.Priority{Level: 3, Queue: "project:go", Weight: 1}, Attempts: 5,
+		Priority: protocol.Priority{Level: 3, Queue: "project:go", Weight: 0.01}, Attempts: 5,
 	}, out.HandedOut[0])
 	require.Equal(t, []string{handOutCall(project, one.ID, jobs1[0].Key, jobs1[1].Key)}, b.workflows.taken())
 

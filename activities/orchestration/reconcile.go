@@ -211,13 +211,7 @@ func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
 	return p.repaired(ctx, j.Project, *state, "started the job's workflow again")
 }
 
-func (p *pass) handOut(ctx context.Context) error {
-	queues, err := p.Store.WaitingTaskQueues(ctx)
-	if err != nil {
-		return err
-	}
-	return each(ctx, queues, func(ctx context.Context, q string) error { return p.Activities.handOut(ctx, q, "") })
-}
+func (p *pass) handOut(ctx context.Context) error { return p.room().Sweep(ctx) }
 
 // strays cancels workflows that run although their rows have ended, because they
 // were not reached then, or although the record has no such row: it was restored

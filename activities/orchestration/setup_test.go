@@ -144,6 +144,10 @@ func (w *workflows) HandOut(_ context.Context, project string, id bench.RequestI
 	return w.call("%s", handOutCall(project, id, keysOf(jobs)...))
 }
 
+func (w *workflows) StartWithHandOut(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error {
+	return w.HandOut(ctx, project, id, jobs)
+}
+
 func (w *workflows) JobEnded(_ context.Context, project string, id bench.RequestID, job protocol.JobEnded) error {
 	return w.call("ended %s/%s %s %s", project, id, job.Key, job.Status)
 }

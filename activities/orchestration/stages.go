@@ -41,7 +41,7 @@ func (a *Activities) Expand(ctx context.Context, in protocol.ExpandInput) (proto
 		}
 	}
 	for _, q := range queues {
-		if err := a.handOut(ctx, q, r.ID); err != nil {
+		if err := a.room().FillFor(ctx, q, r.ID); err != nil {
 			return protocol.ExpandResult{}, err
 		}
 	}

@@ -87,6 +87,10 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 				optional = request_job.optional and excluded.optional`, id, ids, e.Stage, optional); err != nil {
 			return err
 		}
+		// Nobody may have waited for a shared one before.
+		if err := requestHasTurn(ctx, tx, id); err != nil {
+			return err
+		}
 		if e.Stage == bench.StageOwn {
 			_, err = tx.Exec(ctx, `update benchmark_request set expanded_at = coalesce(expanded_at, now()) where id = $1`, id)
 		}

@@ -54,55 +54,6 @@ type handOutRow struct {
 	TestCases int
 }
 
-// HandOut hands out waiting jobs of a task queue: of each queue (fairness key)
-// the oldest, until depth(live collectors) of its jobs are in Temporal. Jobs of
-// requests that ended are handed out again to another one that waits. Jobs that
-// no request waits for in its turn stay, and so do those of projects whose queue
-// is paused.
-func (s *Store) HandOut(ctx context.Context, taskQueue string, depth func(liveCollectors int) int) ([]HandOut, error) {
-	var out []HandOut
-	err := s.inTx(ctx, "handing out jobs of task queue "+taskQueue, func(tx pgx.Tx) error {
-		if err := lock(ctx, tx, "hand-out "+taskQueue); err != nil {
-			return err
-		}
-		live, err := liveCollectors(ctx, tx, taskQueue)
-		if err != nil {
-			return err
-		}
-		// Jobs are locked in the order of their IDs, as everywhere.
-		jobs, err := column[int64](ctx, tx, `
-			with in_temporal as (
-				select queue, count(*) as jobs from job_queue
-				where task_queue = $1 and status in ('handed_out', 'in_progress') group by queue
-			), waiting as (
-				select j.id, j.queue, row_number() over (partition by j.queue order by j.request_created, j.id) as place
-				from job_queue j where j.task_queue = $1 and j.status = 'queued' and exists (`+activeWaiter+`) and `+unpaused+`
-			), chosen as (
-				select w.id from waiting w left join in_temporal t on t.queue = w.queue where w.place <= $2 - coalesce(t.jobs, 0)
-				union all
-				select j.id from job_queue j where j.task_queue = $1 and `+orphaned+` and exists (`+activeWaiter+`) and `+unpaused+`
-			)
-			select id from job_queue where id in (select id from chosen) and status in ('queued', 'handed_out') order by id for update`,
-			taskQueue, depth(live))
-		if err != nil || len(jobs) == 0 {
-			return err
-		}
-		rows, err := all[handOutRow](ctx, tx, `
-			with handed as (
-				update job_queue j set status = 'handed_out', handed_out_at = now(), handed_out_to = (`+firstWaiter+`)
-				where j.id = any($1) and (j.status = 'queued' or `+orphaned+`) and exists (`+activeWaiter+`) and `+unpaused+`
-				returning j.*
-			)
-			select `+handOutColumns("j.handed_out_to")+` from handed j order by j.request_created, j.id`, jobs)
-		out = summaries(rows)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // liveCollectors counts the collectors that take jobs from the task queue now.
 func liveCollectors(ctx context.Context, tx pgx.Tx, taskQueue string) (int, error) {
 	pools, err := livePools(ctx, tx, liveWithin)
@@ -125,15 +76,6 @@ func (s *Store) HandedOutTo(ctx context.Context, request bench.RequestID) ([]Han
 		select `+handOutColumns("j.handed_out_to")+` from job_queue j where j.handed_out_to = $1 and j.status = 'handed_out'
 		order by j.request_created, j.id`, request)
 	return summaries(rows), wrap("listing the jobs handed out to request "+string(request), err)
-}
-
-// WaitingTaskQueues lists the task queues for which jobs wait to be handed out.
-func (s *Store) WaitingTaskQueues(ctx context.Context) ([]string, error) {
-	queues, err := column[string](ctx, s.pool, `
-		select distinct j.task_queue from job_queue j
-		where (j.status = 'queued' or `+orphaned+`) and exists (`+activeWaiter+`) and `+unpaused+`
-		order by j.task_queue`)
-	return queues, wrap("listing the task queues with waiting jobs", err)
 }
 
 func summaries(rows []handOutRow) []HandOut {

@@ -17,7 +17,7 @@ func perCollector(live int) int { return live + 1 }
 
 func (r record) handOut() []store.HandOut {
 	r.t.Helper()
-	out, err := r.HandOut(r.t.Context(), small.TaskQueue(), perCollector)
+	out, err := r.HandOut(r.t.Context(), small.TaskQueue(), store.Filling{Depth: perCollector})
 	require.NoError(r.t, err)
 	return out
 }
@@ -83,17 +83,17 @@ func TestEachQueueGetsItsShareInTemporal(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []bench.JobKey{ada[1].Key, ada[2].Key, bob[1].Key, bob[2].Key}, keys(r.handOut()))
 
-	// A job that runs still counts as there, one that has ended does not.
+	// A job that runs waits no longer: it makes room for the next one.
 	r.start(ada[0], 1, one)
-	require.Empty(t, r.handOut())
 	mine, err = r.HandedOutTo(t.Context(), older.ID)
 	require.NoError(t, err)
 	require.Equal(t, []bench.JobKey{ada[1].Key, ada[2].Key}, keys(mine), "what has begun needs no start")
+	require.Equal(t, []bench.JobKey{ada[3].Key}, keys(r.handOut()))
 	_, err = r.FinishJob(t.Context(), ada[0].Key, "enough")
 	require.NoError(t, err)
-	require.Equal(t, []bench.JobKey{ada[3].Key}, keys(r.handOut()))
+	require.Empty(t, r.handOut())
 
-	other, err := r.HandOut(t.Context(), "bench/other", perCollector)
+	other, err := r.HandOut(t.Context(), "bench/other", store.Filling{Depth: perCollector})
 	require.NoError(t, err)
 	require.Empty(t, other)
 }
@@ -105,7 +105,7 @@ func TestConcurrentHandOutsNeverExceedTheShare(t *testing.T) {
 	r.jobsOf("v2", "user:bob", 12)
 	handed := make(chan int, 8)
 	for _, err := range together(8, func(int) error {
-		out, err := r.HandOut(t.Context(), small.TaskQueue(), func(int) int { return 3 })
+		out, err := r.HandOut(t.Context(), small.TaskQueue(), store.Filling{Depth: func(int) int { return 3 }})
 		handed <- len(out)
 		return err
 	}) {
@@ -125,13 +125,13 @@ func TestTwoHandOutsFollowEachOther(t *testing.T) {
 	_, jobs := r.jobsOf("v1", "user:ada", 3)
 	var second []store.HandOut
 	var wait func()
-	first, err := r.HandOut(t.Context(), small.TaskQueue(), func(int) int {
+	first, err := r.HandOut(t.Context(), small.TaskQueue(), store.Filling{Depth: func(int) int {
 		wait = r.whileWaiting(func() (err error) {
-			second, err = r.HandOut(t.Context(), small.TaskQueue(), func(int) int { return 2 })
+			second, err = r.HandOut(t.Context(), small.TaskQueue(), store.Filling{Depth: func(int) int { return 2 }})
 			return err
 		})
 		return 1
-	})
+	}})
 	require.NoError(t, err)
 	wait()
 	require.Equal(t, []bench.JobKey{jobs[0].Key}, keys(first))
@@ -156,7 +156,7 @@ func TestAJobGoesToAnotherWaiterWhenItsRequestEnds(t *testing.T) {
 	require.Empty(t, r.handOut())
 
 	// Nobody waits any longer for what is still queued: it stays where it is.
-	third, waiting := r.jobsOf("v3", "project:go", 3)
+	third, waiting := r.jobsOf("v3", "user:ada", 3)
 	require.NoError(t, r.CompleteRequest(t.Context(), third.ID, bench.Failure, "", nil, ""))
 	require.Empty(t, r.handOut())
 	require.Equal(t, bench.JobQueued, r.job(waiting[0].Key).Status)

@@ -88,7 +88,7 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, runs bench.RunOutc
 		if err != nil {
 			return err
 		}
-		end = JobEnd{Status: job.Status, Message: job.Message, TaskQueue: job.TaskQueue}
+		end = JobEnd{Status: job.Status, Message: job.Message, TaskQueue: job.TaskQueue, Submitter: job.Submitter}
 		if job.Status.Open() {
 			if end.Status, end.Message, err = decide(tx, job); err != nil {
 				return err

@@ -100,6 +100,9 @@ func admitNext(ctx context.Context, tx pgx.Tx, project string, maxInProgress int
 	if err != nil || tag.RowsAffected() == 0 {
 		return "", err
 	}
+	if err := requestHasTurn(ctx, tx, id); err != nil {
+		return "", err
+	}
 	return id, recordAdmission(ctx, tx, project, id, decision)
 }
 
@@ -128,8 +131,10 @@ func (s *Store) StartAdHoc(ctx context.Context, id bench.RequestID) error {
 		case r.Status != bench.ArtifactsReady:
 			return fmt.Errorf("%w: it is %s", ErrConflict, r.Status)
 		}
-		_, err = tx.Exec(ctx, `update benchmark_request set status = 'in_progress' where id = $1`, id)
-		return err
+		if _, err = tx.Exec(ctx, `update benchmark_request set status = 'in_progress' where id = $1`, id); err != nil {
+			return err
+		}
+		return requestHasTurn(ctx, tx, id)
 	})
 }
 

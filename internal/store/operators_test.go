@@ -84,7 +84,7 @@ func (r record) admit() []bench.RequestID {
 
 func (r record) handedOut() []bench.JobKey {
 	r.t.Helper()
-	handed, err := r.HandOut(r.t.Context(), small.TaskQueue(), func(int) int { return 100 })
+	handed, err := r.HandOut(r.t.Context(), small.TaskQueue(), store.Filling{Depth: func(int) int { return 100 }})
 	require.NoError(r.t, err)
 	var keys []bench.JobKey
 	for _, h := range handed {

@@ -76,7 +76,12 @@ func (s *Store) ResumeQueue(ctx context.Context, project string, act Act) (Opera
 		p, err := one[Pause](ctx, tx, `delete from queue_pause where project = $1 returning `+pauseColumns, project)
 		if errors.Is(err, ErrNotFound) {
 			return OperationResult{Message: "the queue was not paused"}, nil
+		} else if err != nil {
+			return OperationResult{}, err
 		}
-		return OperationResult{Changed: true, Message: "it was " + p.since()}, err
+		if err := takeBack(ctx, tx, `j.held = 'pause' and j.project = $1`, project); err != nil {
+			return OperationResult{}, err
+		}
+		return OperationResult{Changed: true, Message: "it was " + p.since()}, nil
 	})
 }

@@ -24,15 +24,23 @@ type OpenRequest struct {
 	Confirmed bool
 }
 
+// deferredStill holds for a request r that needs no workflow yet: the first of its
+// jobs that is handed out starts it. Not when all of them have ended while they
+// waited, nor when one was handed out and its start got lost ($1 seconds).
+const deferredStill = `(r.deferred and r.workflow_started_at is null
+	and exists (select from request_job w join job_queue j on j.id = w.job_id where w.request_id = r.id and j.status = 'queued')
+	and not exists (select from job_queue h where h.handed_out_to = r.id and h.status = 'handed_out'
+		and h.handed_out_at <= now() - make_interval(secs => $1)))`
+
 // OpenRequests lists every request that is not completed, or is but stays for its
-// optional jobs, the oldest first. One
+// optional jobs, the oldest first; without those that need no workflow yet. One
 // whose workflow's start was not confirmed counts as confirmed after startBound.
 func (s *Store) OpenRequests(ctx context.Context, startBound time.Duration) ([]OpenRequest, error) {
 	rs, err := all[OpenRequest](ctx, s.pool, `
 		select id, project, type, workflow_started_at is not null or created_at <= now() - make_interval(secs => $1) as confirmed
-		from benchmark_request where status <> 'completed'
+		from benchmark_request r where (status <> 'completed' and not `+deferredStill+`)
 			or id in (select w.request_id from job_queue j join request_job w on w.job_id = j.id and w.optional
-				join benchmark_request r on r.id = w.request_id and r.outcome in ('success', 'failure')
+				join benchmark_request o on o.id = w.request_id and o.outcome in ('success', 'failure')
 				where j.status in ('queued', 'handed_out', 'in_progress'))
 		order by created_at, id`, startBound.Seconds())
 	return rs, wrap("listing the open requests", err)

@@ -317,6 +317,8 @@ type JobEnd struct {
 	Message string
 	// TaskQueue is where it was last.
 	TaskQueue string
+	// Submitter is whose limits counted for it.
+	Submitter string
 	// Waiters are the open requests that wait for the job.
 	Waiters []Waiter
 }

@@ -1,0 +1,302 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/queueconfig"
+)
+
+// Filling is how a task queue is filled.
+type Filling struct {
+	// Depth is how many jobs of one queue are to wait in Temporal, by the task
+	// queue's live collectors.
+	Depth func(liveCollectors int) int
+}
+
+// Why a job that waits is put aside (job_queue.held): hand-outs do not look at it
+// again until that has changed.
+const (
+	heldByTurn  = "turn"  // no request that waits for it has its turn
+	heldByPause = "pause" // its project's queue is paused
+	heldByCap   = "cap"   // its submitter has as much under way as the limit allows
+)
+
+// HandOut hands out waiting jobs of a task queue: of each queue (fairness key) what
+// has begun before, then the oldest, until [Filling.Depth] of its jobs wait in
+// Temporal. It reads about as many rows as it hands out, however many wait. Weight,
+// level and limits are those of this moment.
+//
+// Jobs of requests that ended are handed out again to another one that waits. Jobs
+// that no request waits for in its turn stay, and so do those of projects whose
+// queue is paused, and of accounts at their limit.
+func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]HandOut, error) {
+	var out []HandOut
+	err := s.inTx(ctx, "handing out jobs of task queue "+taskQueue, func(tx pgx.Tx) error {
+		if err := lock(ctx, tx, "hand-out "+taskQueue); err != nil {
+			return err
+		}
+		live, err := liveCollectors(ctx, tx, taskQueue)
+		if err != nil {
+			return err
+		}
+		f := filling{tx: tx, taskQueue: taskQueue}
+		taken, err := f.choose(ctx, how.Depth(live))
+		if err != nil || len(taken) == 0 {
+			return err
+		}
+		out, err = f.write(ctx, taken)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// filling is one hand-out under the lock of its task queue.
+type filling struct {
+	tx        pgx.Tx
+	taskQueue string
+	// limits and free are read when a limited account is met first: how many more
+	// jobs it may have under way.
+	limits queueconfig.Limits
+	free   map[string]int
+	capped bool // the lock of capped accounts is held
+}
+
+// room is how many more jobs of a queue are to wait in Temporal.
+type room struct {
+	Queue string
+	Room  int
+}
+
+// candidate is a job that waits, or was handed out to a request that has ended;
+// it is locked.
+type candidate struct {
+	ID        int64
+	Queue     string
+	Submitter string
+	Branch    string
+	Waiting   bool // false: it was handed out before
+	InTurn    bool // a request that waits for it has its turn
+	Paused    bool // its project's queue is
+	weight    float64
+	level     int
+}
+
+// choose locks the jobs that go next. Those that may not go are put aside, and
+// the next ones looked at in their place.
+func (f *filling) choose(ctx context.Context, depth int) ([]candidate, error) {
+	rooms, err := f.rooms(ctx, depth)
+	if err != nil {
+		return nil, err
+	}
+	taken, err := f.orphans(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for look := depth; len(rooms) > 0; look = lookPast {
+		found, err := f.next(ctx, rooms, look, taken)
+		if err != nil {
+			return nil, err
+		}
+		chosen, aside, err := f.sift(ctx, rooms, found)
+		if err != nil {
+			return nil, err
+		}
+		taken = append(taken, chosen...)
+		for i, r := range rooms {
+			rooms[i].Room -= inQueue(chosen, r.Queue)
+		}
+		// Behind those that were put aside there may be others.
+		rooms = slices.DeleteFunc(rooms, func(r room) bool { return r.Room == 0 || inQueue(aside, r.Queue) == 0 })
+	}
+	return taken, f.configure(ctx, taken)
+}
+
+// lookPast is how many jobs of a queue are looked at together when the first ones
+// may not go: they may be thousands, each looked at once.
+const lookPast = 1000
+
+func inQueue(cs []candidate, queue string) int {
+	n := 0
+	for _, c := range cs {
+		if c.Queue == queue {
+			n++
+		}
+	}
+	return n
+}
+
+// rooms are the queues with jobs that wait here, found by going from one to the
+// next in the index, not by reading their jobs.
+func (f *filling) rooms(ctx context.Context, depth int) ([]room, error) {
+	return all[room](ctx, f.tx, `
+		with recursive queues as (
+			(select queue from job_queue where task_queue = $1 and status = 'queued' and held = '' order by queue limit 1)
+			union all
+			select (select j.queue from job_queue j where j.task_queue = $1 and j.status = 'queued' and j.held = '' and j.queue > q.queue
+				order by j.queue limit 1)
+			from queues q where q.queue is not null
+		), rooms as (
+			select q.queue, $2 - (select count(*) from job_queue t where t.task_queue = $1 and t.queue = q.queue and t.status = 'handed_out') as room
+			from queues q where q.queue is not null
+		)
+		select queue, room from rooms where room > 0 order by queue`, f.taskQueue, depth)
+}
+
+// next locks the first jobs of queues, at most so many of each, but those that are
+// taken already.
+func (f *filling) next(ctx context.Context, rooms []room, most int, taken []candidate) ([]candidate, error) {
+	queues, have := make([]string, len(rooms)), make([]int64, len(taken))
+	for i, r := range rooms {
+		queues[i] = r.Queue
+	}
+	for i, c := range taken {
+		have[i] = c.ID
+	}
+	ids, err := column[int64](ctx, f.tx, `
+		select c.id from unnest($2::text[]) as q (queue)
+		cross join lateral (
+			select j.id from job_queue j where j.task_queue = $1 and j.status = 'queued' and j.held = '' and j.queue = q.queue
+				and j.id <> all($4)
+			order by (j.started_at is null), j.request_created, j.id limit $3) c`, f.taskQueue, queues, most, have)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	return f.lock(ctx, ids)
+}
+
+// orphans locks the jobs that were handed out to a request which ended before its
+// workflow was seen to run, and that others wait for.
+func (f *filling) orphans(ctx context.Context) ([]candidate, error) {
+	ids, err := column[int64](ctx, f.tx, `
+		select j.id from job_queue j where j.task_queue = $1 and `+orphaned+` and exists (`+activeWaiter+`) and `+unpaused, f.taskQueue)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	found, err := f.lock(ctx, ids)
+	return slices.DeleteFunc(found, func(c candidate) bool { return c.Waiting || !c.InTurn || c.Paused }), err
+}
+
+// lock keeps jobs from changing, in the order of their IDs as everywhere, and then
+// reads them by a statement of its own: it sees all that was decided before.
+func (f *filling) lock(ctx context.Context, ids []int64) ([]candidate, error) {
+	locked, err := column[int64](ctx, f.tx, `
+		select id from job_queue where id = any($1) and status in ('queued', 'handed_out') order by id for update`, ids)
+	if err != nil {
+		return nil, err
+	}
+	return all[candidate](ctx, f.tx, `
+		select j.id, j.queue, j.submitter, j.branch, j.status = 'queued' as waiting, exists (`+activeWaiter+`) as in_turn, not (`+unpaused+`) as paused
+		from job_queue j where j.id = any($1) and (j.status = 'queued' or `+orphaned+`)
+		order by j.queue, (j.started_at is null), j.request_created, j.id`, locked)
+}
+
+// sift leaves those that may go and for which there is room. Others are put aside,
+// if there may be some behind them that may.
+func (f *filling) sift(ctx context.Context, rooms []room, found []candidate) (chosen, aside []candidate, err error) {
+	if err := f.readLimits(ctx, found); err != nil {
+		return nil, nil, err
+	}
+	space := make(map[string]int)
+	for _, r := range rooms {
+		space[r.Queue] = r.Room
+	}
+	held := make(map[string][]int64)
+	for _, c := range found {
+		why := ""
+		switch {
+		case space[c.Queue] == 0: // looked at for nothing
+			continue
+		case !c.InTurn:
+			why = heldByTurn
+		case c.Paused:
+			why = heldByPause
+		case f.free[c.Submitter] > 0:
+			f.free[c.Submitter]--
+			space[c.Queue]--
+			chosen = append(chosen, c)
+			continue
+		case c.Queue == queueconfig.OfUser(c.Submitter):
+			continue // behind it are more of the same account
+		default:
+			why = heldByCap
+		}
+		held[why] = append(held[why], c.ID)
+		aside = append(aside, c)
+	}
+	for _, why := range []string{heldByTurn, heldByPause, heldByCap} {
+		if len(held[why]) == 0 {
+			continue
+		}
+		if _, err := f.tx.Exec(ctx, `update job_queue set held = $2 where id = any($1)`, held[why], why); err != nil {
+			return nil, nil, err
+		}
+	}
+	return chosen, aside, nil
+}
+
+// write hands the jobs out.
+func (f *filling) write(ctx context.Context, taken []candidate) ([]HandOut, error) {
+	ids, weights, levels := make([]int64, len(taken)), make([]float64, len(taken)), make([]int, len(taken))
+	for i, c := range taken {
+		ids[i], weights[i], levels[i] = c.ID, c.weight, c.level
+	}
+	rows, err := all[handOutRow](ctx, f.tx, `
+		with handed as (
+			update job_queue j set status = 'handed_out', handed_out_at = now(), handed_out_to = (`+firstWaiter+`),
+				weight = t.weight, priority = t.level
+			from unnest($1::bigint[], $2::float8[], $3::int[]) as t (id, weight, level)
+			where j.id = t.id and exists (`+activeWaiter+`)
+			returning j.*
+		)
+		select `+handOutColumns("j.handed_out_to")+` from handed j order by j.request_created, j.id`, ids, weights, levels)
+	return summaries(rows), err
+}
+
+// configure gives the jobs the weight and the level that are in force now.
+func (f *filling) configure(ctx context.Context, taken []candidate) error {
+	if len(taken) == 0 {
+		return nil
+	}
+	queues := make([]string, 0, len(taken))
+	for _, c := range taken {
+		queues = append(queues, c.Queue)
+	}
+	configured, err := queuesByName(ctx, f.tx, queues)
+	if err != nil {
+		return err
+	}
+	if err := f.readLimits(ctx, taken); err != nil { // of those that were handed out before
+		return err
+	}
+	for i, c := range taken {
+		q := configured(c.Queue)
+		taken[i].weight, taken[i].level = q.Weight, f.limits.Level(q, c.Submitter, c.Branch)
+	}
+	slices.SortFunc(taken, func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) })
+	return nil
+}
+
+// WaitingTaskQueues lists the task queues for which jobs wait that may be handed
+// out, or were handed out to a request that has ended.
+func (s *Store) WaitingTaskQueues(ctx context.Context) ([]string, error) {
+	queues, err := column[string](ctx, s.pool, `
+		with recursive queues as (
+			(select task_queue from job_queue where status = 'queued' order by task_queue limit 1)
+			union all
+			select (select j.task_queue from job_queue j where j.status = 'queued' and j.task_queue > q.task_queue order by j.task_queue limit 1)
+			from queues q where q.task_queue is not null
+		)
+		select task_queue from queues q where exists (
+			select from job_queue j where j.task_queue = q.task_queue and j.status = 'queued' and j.held = '')
+		union
+		select j.task_queue from job_queue j where `+orphaned+` and exists (`+activeWaiter+`) and `+unpaused+`
+		order by task_queue`)
+	return queues, wrap("listing the task queues with waiting jobs", err)
+}

@@ -1,0 +1,88 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"github.com/benchloom/benchloom/internal/queueconfig"
+)
+
+const limitColumns = `account, branch, max_running, max_queued, first_level`
+
+// readLimits reads the limits of the submitters of jobs, those that were not read
+// before.
+func (f *filling) readLimits(ctx context.Context, jobs []candidate) error {
+	if f.free == nil {
+		f.free = make(map[string]int)
+	}
+	var unknown []string
+	for _, c := range jobs {
+		if _, known := f.free[c.Submitter]; !known && !slices.Contains(unknown, c.Submitter) {
+			unknown = append(unknown, c.Submitter)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	limits, err := limitsOf(ctx, f.tx, unknown)
+	if err != nil {
+		return err
+	}
+	for _, l := range limits {
+		if !slices.ContainsFunc(f.limits, func(have queueconfig.Limit) bool { return have.Account == l.Account && have.Branch == l.Branch }) {
+			f.limits = append(f.limits, l)
+		}
+	}
+	for _, account := range unknown {
+		if f.free[account], err = f.freeOf(ctx, account); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unlimited is how many jobs an account without a limit may begin.
+const unlimited = int(^uint(0) >> 1)
+
+// freeOf is how many more jobs an account may have under way. What others hand out
+// at the same time waits until this transaction has ended: one lock for all limited
+// accounts, for two locks of two hand-outs could wait for each other.
+func (f *filling) freeOf(ctx context.Context, account string) (int, error) {
+	most := f.limits.Of(account).MaxRunning
+	if most == nil {
+		return unlimited, nil
+	}
+	if !f.capped {
+		if err := lock(ctx, f.tx, "accounts at their limit"); err != nil {
+			return 0, err
+		}
+		f.capped = true
+	}
+	running, err := underWay(ctx, f.tx, account)
+	return max(0, *most-running), err
+}
+
+// underWay counts the jobs of an account that were handed out and have not ended,
+// in all task queues.
+func underWay(ctx context.Context, q querier, account string) (int, error) {
+	return value[int](ctx, q, `select count(*) from job_queue where submitter = $1 and status in ('handed_out', 'in_progress')`, account)
+}
+
+// limitsOf are the limits that concern accounts: their own, and those of all that
+// have none.
+func limitsOf(ctx context.Context, q querier, accounts []string) (queueconfig.Limits, error) {
+	return all[queueconfig.Limit](ctx, q, `
+		select `+limitColumns+` from account_limit where account = any($1) or account = '*' order by account, branch`, accounts)
+}
+
+// queuesByName reads how queues are configured; those that are not have their
+// defaults.
+func queuesByName(ctx context.Context, q querier, names []string) (func(name string) queueconfig.Queue, error) {
+	found, err := all[queueconfig.Queue](ctx, q, `select name, class, weight, level from queue_config where name = any($1)`, names)
+	return func(name string) queueconfig.Queue {
+		if i := slices.IndexFunc(found, func(c queueconfig.Queue) bool { return c.Name == name }); i >= 0 {
+			return found[i]
+		}
+		return queueconfig.Default(name)
+	}, err
+}
