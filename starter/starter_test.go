@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
@@ -159,8 +160,9 @@ func TestAWorkflowThatCannotDecideIsResetToItsBeginning(t *testing.T) {
 	}, bound, 20*time.Millisecond)
 }
 
-// The Schedule may be asked for at any time: there is one.
-func TestTheReconciliationIsScheduledOnce(t *testing.T) {
+// The Schedule may be asked for at any time: there is one. So it is with requests,
+// which the first hand-out starts.
+func TestWhatIsToBeThereIsStartedOnce(t *testing.T) {
 	t.Parallel()
 	c := temporal(t)
 	s := starter.New(c, namespace)
@@ -180,4 +182,36 @@ func TestTheReconciliationIsScheduledOnce(t *testing.T) {
 	require.Error(t, s.TriggerReconcile(t.Context()))
 	require.True(t, ensure())
 	require.NoError(t, s.TriggerReconcile(t.Context()))
+
+	// The first hand-out starts a request; later ones only tell it.
+	request := bench.RequestID("raaaaaaaaaa")
+	id := bench.RequestWorkflowID(project, request)
+	handOut := func() protocol.WorkflowState {
+		t.Helper()
+		require.NoError(t, s.StartWithHandOut(t.Context(), project, request, protocol.HandOut{Jobs: []protocol.JobInput{{Key: "aaaaaaaaaaaaaaaa"}}}))
+		state, err := s.Look(t.Context(), id)
+		require.NoError(t, err)
+		return state
+	}
+	first := handOut()
+	require.Equal(t, protocol.WorkflowRunning, first.Status)
+	require.Equal(t, first.Run, handOut().Run)
+	require.Equal(t, 2, signals(t, c, id))
+	// One that has ended is not started again: its row decides.
+	require.NoError(t, c.TerminateWorkflow(t.Context(), id, "", "a test"))
+	require.Equal(t, protocol.WorkflowTerminated, handOut().Status)
+}
+
+func signals(t *testing.T, c client.Client, workflowID string) int {
+	t.Helper()
+	n := 0
+	events := c.GetWorkflowHistory(t.Context(), workflowID, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		require.NoError(t, err)
+		if e.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED {
+			n++
+		}
+	}
+	return n
 }

@@ -43,6 +43,10 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]H
 		if err != nil {
 			return err
 		}
+		// Plans that were made while little waited must not be used when much does.
+		if _, err := tx.Exec(ctx, `set local plan_cache_mode = force_custom_plan`); err != nil {
+			return err
+		}
 		f := filling{tx: tx, taskQueue: taskQueue}
 		taken, err := f.choose(ctx, how.Depth(live))
 		if err != nil || len(taken) == 0 {
@@ -61,6 +65,7 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]H
 type filling struct {
 	tx        pgx.Tx
 	taskQueue string
+	queues    func(name string) queueconfig.Queue // those with jobs that wait here
 	// limits and free are read when a limited account is met first: how many more
 	// jobs it may have under way.
 	limits queueconfig.Limits
@@ -81,7 +86,8 @@ type candidate struct {
 	Queue     string
 	Submitter string
 	Branch    string
-	Waiting   bool // false: it was handed out before
+	Waiting   bool // as a row
+	Orphaned  bool // it was handed out to a request that has ended
 	InTurn    bool // a request that waits for it has its turn
 	Paused    bool // its project's queue is
 	weight    float64
@@ -97,6 +103,16 @@ func (f *filling) choose(ctx context.Context, depth int) ([]candidate, error) {
 	}
 	taken, err := f.orphans(ctx)
 	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, r := range rooms {
+		names = append(names, r.Queue)
+	}
+	for _, c := range taken {
+		names = append(names, c.Queue)
+	}
+	if f.queues, err = queuesByName(ctx, f.tx, names); err != nil {
 		return nil, err
 	}
 	for look := depth; len(rooms) > 0; look = lookPast {
@@ -175,26 +191,26 @@ func (f *filling) next(ctx context.Context, rooms []room, most int, taken []cand
 // workflow was seen to run, and that others wait for.
 func (f *filling) orphans(ctx context.Context) ([]candidate, error) {
 	ids, err := column[int64](ctx, f.tx, `
-		select j.id from job_queue j where j.task_queue = $1 and `+orphaned+` and exists (`+activeWaiter+`) and `+unpaused, f.taskQueue)
+		select j.id from job_queue j where j.task_queue = $1 and `+orphaned+` and `+mayGo, f.taskQueue)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
 	found, err := f.lock(ctx, ids)
-	return slices.DeleteFunc(found, func(c candidate) bool { return c.Waiting || !c.InTurn || c.Paused }), err
+	return slices.DeleteFunc(found, func(c candidate) bool { return !c.Orphaned || !c.InTurn || c.Paused }), err
 }
 
 // lock keeps jobs from changing, in the order of their IDs as everywhere, and then
 // reads them by a statement of its own: it sees all that was decided before.
 func (f *filling) lock(ctx context.Context, ids []int64) ([]candidate, error) {
-	locked, err := column[int64](ctx, f.tx, `
-		select id from job_queue where id = any($1) and status in ('queued', 'handed_out') order by id for update`, ids)
-	if err != nil {
+	if _, err := f.tx.Exec(ctx, `select from job_queue where id = any($1) order by id for update`, ids); err != nil {
 		return nil, err
 	}
-	return all[candidate](ctx, f.tx, `
-		select j.id, j.queue, j.submitter, j.branch, j.status = 'queued' as waiting, exists (`+activeWaiter+`) as in_turn, not (`+unpaused+`) as paused
-		from job_queue j where j.id = any($1) and (j.status = 'queued' or `+orphaned+`)
-		order by j.queue, (j.started_at is null), j.request_created, j.id`, locked)
+	found, err := all[candidate](ctx, f.tx, `
+		select j.id, j.queue, j.submitter, j.branch, j.status = 'queued' as waiting, `+orphaned+` as orphaned,
+			exists (`+activeWaiter+`) as in_turn, not (`+unpaused+`) as paused
+		from job_queue j where j.id = any($1)
+		order by j.queue, (j.started_at is null), j.request_created, j.id`, ids)
+	return slices.DeleteFunc(found, func(c candidate) bool { return !c.Waiting && !c.Orphaned }), err
 }
 
 // sift leaves those that may go and for which there is room. Others are put aside,
@@ -207,6 +223,8 @@ func (f *filling) sift(ctx context.Context, rooms []room, found []candidate) (ch
 	for _, r := range rooms {
 		space[r.Queue] = r.Room
 	}
+	// What an account may begin at all, it begins in the queue that goes first.
+	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(f.queues(a.Queue).Level, f.queues(b.Queue).Level) })
 	held := make(map[string][]int64)
 	for _, c := range found {
 		why := ""
@@ -261,22 +279,11 @@ func (f *filling) write(ctx context.Context, taken []candidate) ([]HandOut, erro
 
 // configure gives the jobs the weight and the level that are in force now.
 func (f *filling) configure(ctx context.Context, taken []candidate) error {
-	if len(taken) == 0 {
-		return nil
-	}
-	queues := make([]string, 0, len(taken))
-	for _, c := range taken {
-		queues = append(queues, c.Queue)
-	}
-	configured, err := queuesByName(ctx, f.tx, queues)
-	if err != nil {
-		return err
-	}
 	if err := f.readLimits(ctx, taken); err != nil { // of those that were handed out before
 		return err
 	}
 	for i, c := range taken {
-		q := configured(c.Queue)
+		q := f.queues(c.Queue)
 		taken[i].weight, taken[i].level = q.Weight, f.limits.Level(q, c.Submitter, c.Branch)
 	}
 	slices.SortFunc(taken, func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) })
@@ -293,10 +300,10 @@ func (s *Store) WaitingTaskQueues(ctx context.Context) ([]string, error) {
 			select (select j.task_queue from job_queue j where j.status = 'queued' and j.task_queue > q.task_queue order by j.task_queue limit 1)
 			from queues q where q.task_queue is not null
 		)
-		select task_queue from queues q where exists (
-			select from job_queue j where j.task_queue = q.task_queue and j.status = 'queued' and j.held = '')
+		select q.task_queue from queues q cross join lateral (
+			select from job_queue j where j.task_queue = q.task_queue and j.status = 'queued' and j.held = '' order by j.queue limit 1) first
 		union
-		select j.task_queue from job_queue j where `+orphaned+` and exists (`+activeWaiter+`) and `+unpaused+`
+		select j.task_queue from job_queue j where `+orphaned+` and `+mayGo+`
 		order by task_queue`)
 	return queues, wrap("listing the task queues with waiting jobs", err)
 }

@@ -30,6 +30,10 @@ const activeWaiter = `
 	select from request_job w join benchmark_request wr on wr.id = w.request_id
 	where w.job_id = j.id and ` + inItsTurn
 
+// mayGo holds for a job j that may be handed out. It is a count, and no semijoin,
+// because few rows are asked about: the record is not to be joined for them.
+const mayGo = `(select count(*) from (` + activeWaiter + ` limit 1) waiter) > 0 and ` + unpaused
+
 // orphaned holds for a job j that was handed out to a request which ended before
 // its workflow was seen to run.
 const orphaned = `j.status = 'handed_out' and not exists (

@@ -29,7 +29,7 @@ func requestHasTurn(ctx context.Context, tx pgx.Tx, id bench.RequestID) error {
 // now: what the events that should have done it have missed.
 func (s *Store) TakeBack(ctx context.Context) error {
 	err := s.inTx(ctx, "sweeping", func(tx pgx.Tx) error {
-		return takeBack(ctx, tx, `j.held = any($1) and exists (`+activeWaiter+`) and `+unpaused, []string{heldByTurn, heldByPause})
+		return takeBack(ctx, tx, `j.held = any($1) and `+mayGo, []string{heldByTurn, heldByPause})
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,248 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// waiting writes n jobs of a request as rows that wait, without a record of what
+// they measure.
+func (r record) waiting(request store.Request, queue, submitter string, n int) {
+	r.t.Helper()
+	r.execute(`
+		with artifact_of as (insert into artifact (project, tag) values ($1, gen_random_uuid()::text) returning id),
+		written as (
+			insert into job_queue (project, key, artifact_id, kind, target, test_cases, iterations, size_class, pool, task_queue, queue, status, request_created, submitter)
+			select $1, gen_random_uuid()::text, a.id, 'command', $2, '[]', 1, 2, 'small', $3, $4, 'queued', $5, $6 from artifact_of a, generate_series(1, $7::int)
+			returning id)
+		insert into request_job (request_id, job_id, stage) select $8, id, 'own' from written`,
+		project, target, small.TaskQueue(), queue, request.CreatedAt, submitter, n, request.ID)
+}
+
+func depth(n int) store.Filling { return store.Filling{Depth: func(int) int { return n }} }
+
+func (r record) handOutUpTo(n int) []store.HandOut {
+	r.t.Helper()
+	out, err := r.HandOut(r.t.Context(), small.TaskQueue(), depth(n))
+	require.NoError(r.t, err)
+	return out
+}
+
+func perQueue(out []store.HandOut) map[string]int {
+	n := map[string]int{}
+	for _, h := range out {
+		n[h.Queue]++
+	}
+	return n
+}
+
+// reads are how many rows of a table were read so far, by whichever way; the
+// sessions that read must have ended.
+func (r record) reads(table string) int {
+	return r.count(`select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) from pg_stat_user_tables where relname = $1`, table)
+}
+
+func TestAHandOutReadsWhatItHandsOutNotWhatWaits(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	q := r.inProgress(release(t, "v1"))
+	r.waiting(q, "user:ada", "ada", 20_000)
+	r.waiting(q, "user:bob", "bob", 5)
+	r.waiting(q, "user:eve", "eve", 1)
+	// With and without what the database has counted of the table.
+	for _, prepare := range []string{`select 1`, `analyze job_queue`} {
+		r.execute(prepare)
+		before := r.reads("job_queue")
+		other, err := store.Open(t.Context(), r.url)
+		require.NoError(t, err)
+		out, err := other.HandOut(t.Context(), small.TaskQueue(), depth(4))
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"user:ada": 4, "user:bob": 4, "user:eve": 1}, perQueue(out))
+		again, err := other.HandOut(t.Context(), small.TaskQueue(), depth(4))
+		require.NoError(t, err)
+		require.Empty(t, again)
+		queues, err := other.WaitingTaskQueues(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{small.TaskQueue()}, queues)
+		other.Close()
+		// A session tells what it read when it ends, which is soon after.
+		require.Eventually(t, func() bool { return r.reads("job_queue") > before }, 20*time.Second, 20*time.Millisecond)
+		require.Less(t, r.reads("job_queue")-before, 500)
+		r.execute(`update job_queue set status = 'queued' where status = 'handed_out'`)
+	}
+}
+
+func TestWeightAndLevelAreThoseOfTheHandOut(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	q := r.inProgress(release(t, "v1"))
+	for queue, submitter := range map[string]string{"user:ada": "ada", "vip": "ada", "idle": "ada", "single-build": "bob", "user:bob": "bob"} {
+		r.waiting(q, queue, submitter, 1)
+	}
+	r.execute(`insert into queue_config (name, class, weight, level, updated_by) values
+		('single-build', 'strict', 1, 2, 'ops'), ('user:ada', 'weighted', 50, 3, 'ops')`)
+	r.execute(`insert into account_limit (account, first_level, updated_by) values ('bob', 4, 'ops')`)
+	got := map[string][2]float64{}
+	for _, h := range r.handOutUpTo(4) {
+		got[h.Queue] = [2]float64{h.Weight, float64(h.Priority)}
+	}
+	require.Equal(t, map[string][2]float64{
+		"user:ada": {50, 3}, "vip": {1, 1}, "idle": {1, 5}, "single-build": {1, 4}, "user:bob": {1, 4},
+	}, got)
+	require.Equal(t, 5, r.count(`select count(*) from job_queue j where (j.weight, j.priority) in ((50, 3), (1, 1), (1, 5), (1, 4))`), "for whoever asks later")
+}
+
+func TestWhatHasBegunGoesFirst(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	q := r.inProgress(release(t, "v1"))
+	r.waiting(q, "user:ada", "ada", 3)
+	r.execute(`update job_queue set started_at = now() where id = (select max(id) from job_queue)`)
+	out := r.handOutUpTo(1)
+	require.Len(t, out, 1)
+	require.Equal(t, 1, r.count(`select count(*) from job_queue where key = $1 and id = (select max(id) from job_queue)`, out[0].Job))
+}
+
+func TestAnAccountRunsNoMoreThanItsLimit(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	q := r.inProgress(release(t, "v1"))
+	r.waiting(q, "idle", "ada", 5) // the first by name, the last by level
+	r.waiting(q, "user:ada", "ada", 5)
+	r.waiting(q, "single-build", "ada", 5)
+	r.waiting(q, "single-build", "bob", 2)
+	r.execute(`insert into account_limit (account, max_running, updated_by) values ('*', 3, 'ops'), ('bob', null, 'ops')`)
+
+	// Bob, who has no limit, passes what ada has in the same queue.
+	out := r.handOutUpTo(6)
+	require.Len(t, out, 5)
+	require.Equal(t, 3, r.count(`select count(*) from job_queue where submitter = 'ada' and status = 'handed_out'`))
+	require.Equal(t, 2, r.count(`select count(*) from job_queue where submitter = 'bob' and status = 'handed_out'`))
+	require.Zero(t, r.count(`select count(*) from job_queue where queue = 'idle' and status = 'handed_out'`))
+	require.Empty(t, r.handOutUpTo(10))
+
+	// Another task queue changes nothing.
+	r.execute(`update job_queue set task_queue = 'bench/other' where queue = 'user:ada' and status = 'queued'`)
+	other, err := r.HandOut(t.Context(), "bench/other", depth(4))
+	require.NoError(t, err)
+	require.Empty(t, other)
+
+	// A job that ends makes room, wherever the account waits.
+	_, err = r.FinishJob(t.Context(), out[0].Job, "enough")
+	require.NoError(t, err)
+	queues, err := r.Room(t.Context(), "ada")
+	require.NoError(t, err)
+	require.Equal(t, []string{"bench/other", small.TaskQueue()}, queues)
+	require.Len(t, r.handOutUpTo(10), 1)
+	none, err := r.Room(t.Context(), "bob")
+	require.NoError(t, err)
+	require.Empty(t, none, "nothing kept bob from going")
+
+	// Without the limit all go.
+	r.execute(`delete from account_limit`)
+	require.NoError(t, r.TakeBack(t.Context()))
+	require.NotEmpty(t, r.handOutUpTo(10))
+	require.Zero(t, r.count(`select count(*) from job_queue where held <> ''`))
+}
+
+func TestTwoHandOutsTogetherKeepALimit(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	q := r.inProgress(release(t, "v1"))
+	queues := []string{small.TaskQueue(), "bench/b", "bench/c", "bench/d"}
+	for _, taskQueue := range queues {
+		r.waiting(q, "user:ada", "ada", 4)
+		r.execute(`update job_queue set task_queue = $1 where id > (select max(id) - 4 from job_queue)`, taskQueue)
+	}
+	r.execute(`insert into account_limit (account, max_running, updated_by) values ('ada', 5, 'ops')`)
+	for _, err := range together(8, func(i int) error {
+		_, err := r.HandOut(t.Context(), queues[i%len(queues)], depth(4))
+		return err
+	}) {
+		require.NoError(t, err)
+	}
+	require.Equal(t, 5, r.count(`select count(*) from job_queue where status = 'handed_out'`))
+}
+
+func TestWhatMayNotGoIsPutAsideUntilItMay(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	q := r.inProgress(release(t, "v1"))
+	r.waiting(q, "user:ada", "ada", 2500)
+	_, err := r.ApplyProject(t.Context(), store.Project{Name: "other", Config: []byte(`{}`)})
+	require.NoError(t, err)
+	_, err = r.PauseQueue(t.Context(), project, store.Act{Who: "ops", Reason: "for a test"})
+	require.NoError(t, err)
+
+	// Of another project and later, but not paused.
+	late := release(t, "v2")
+	late.Type, late.Project = bench.AdHoc, "other"
+	second := r.inProgress(late)
+	r.waiting(second, "user:ada", "ada", 3)
+	r.execute(`update job_queue set project = 'other' where id > (select max(id) - 3 from job_queue)`)
+	require.Len(t, r.handOutUpTo(2), 2)
+	require.Equal(t, 2500, r.count(`select count(*) from job_queue where held = 'pause'`), "each was looked at once")
+
+	_, err = r.ResumeQueue(t.Context(), project, store.Act{Who: "ops", Reason: "it is over"})
+	require.NoError(t, err)
+	require.Zero(t, r.count(`select count(*) from job_queue where held <> ''`))
+	require.Len(t, r.handOutUpTo(4), 2)
+
+	// Those of a request that waits for its turn again go when it has it.
+	r.execute(`update job_queue set status = 'queued' where status = 'handed_out'`)
+	r.execute(`update benchmark_request set status = 'artifacts_ready' where id = $1`, q.ID)
+	require.Len(t, r.handOutUpTo(4), 3, "only the other's")
+	require.Equal(t, 2500, r.count(`select count(*) from job_queue where held = 'turn'`))
+	require.NoError(t, r.TakeBack(t.Context()))
+	require.Equal(t, 2500, r.count(`select count(*) from job_queue where held = 'turn'`), "it has none yet")
+	admitted, err := r.Admit(t.Context(), project, 1000, func([]store.Request, map[string]bool) (store.Admission, error) {
+		return store.Admission{Next: []bench.RequestID{q.ID}}, nil
+	})
+	require.NoError(t, err)
+	require.Len(t, admitted, 1)
+	require.Len(t, r.handOutUpTo(4), 1)
+
+	// What an event has missed is found by the sweep.
+	r.execute(`update job_queue set held = 'turn' where status = 'queued'`)
+	require.NoError(t, r.TakeBack(t.Context()))
+	require.Zero(t, r.count(`select count(*) from job_queue where held <> ''`))
+}
+
+func TestADeferredRequestNeedsNoWorkflowBeforeItsFirstJobGoes(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	deferred := release(t, "v1")
+	deferred.Type, deferred.Deferred = bench.AdHoc, true
+	q := r.inProgress(deferred)
+	r.waiting(q, "user:ada", "ada", 2)
+	open := func() []bench.RequestID {
+		requests, err := r.OpenRequests(t.Context(), time.Second)
+		require.NoError(t, err)
+		var ids []bench.RequestID
+		for _, o := range requests {
+			ids = append(ids, o.ID)
+		}
+		return ids
+	}
+	require.Empty(t, open())
+	require.Len(t, r.handOutUpTo(1), 1)
+	require.Empty(t, open(), "its start is under way")
+	r.execute(`update job_queue set handed_out_at = now() - interval '1 minute' where status = 'handed_out'`)
+	require.Equal(t, []bench.RequestID{q.ID}, open(), "its start got lost")
+	require.NoError(t, r.MarkWorkflowStarted(t.Context(), q.ID))
+	require.Equal(t, []bench.RequestID{q.ID}, open())
+
+	// Cancelled while they waited: somebody has to complete it.
+	deferred = release(t, "v2")
+	deferred.Type, deferred.Deferred = bench.AdHoc, true
+	second := r.inProgress(deferred)
+	r.waiting(second, "user:ada", "ada", 2)
+	require.Equal(t, []bench.RequestID{q.ID}, open())
+	r.execute(`update job_queue set status = 'cancelled', completed_at = now() where id in (select job_id from request_job where request_id = $1)`, second.ID)
+	require.Equal(t, []bench.RequestID{q.ID, second.ID}, open())
+}
