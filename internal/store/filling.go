@@ -227,7 +227,7 @@ func (f *filling) sift(ctx context.Context, rooms []room, found []candidate) (ch
 	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(f.queues(a.Queue).Level, f.queues(b.Queue).Level) })
 	held := make(map[string][]int64)
 	for _, c := range found {
-		why := ""
+		var why string
 		switch {
 		case space[c.Queue] == 0: // looked at for nothing
 			continue
