@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/benchloom/benchloom/internal/adhoc"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 )
-
-// defaultPriority is Temporal's middle level.
-const defaultPriority = 3
 
 // expansion turns a request into jobs: pure, all that it needs is in it.
 type expansion struct {
@@ -31,7 +29,9 @@ func (e expansion) jobs() ([]store.Job, error) {
 	var jobs []store.Job
 	var err error
 	if e.request.Command != nil {
-		jobs, err = e.command()
+		planner := adhoc.NewPlanner(e.request, e.config, e.pools)
+		jobs = make([]store.Job, 1)
+		jobs[0], err = planner.Job(planner.Only())
 	} else {
 		jobs, err = e.suite(e.loaded)
 	}
@@ -143,31 +143,6 @@ func (e expansion) suite(s *suite.Suite) ([]store.Job, error) {
 	return jobs, nil
 }
 
-// command is the one job of an ad-hoc command.
-func (e expansion) command() ([]store.Job, error) {
-	var target bench.Target
-	switch {
-	case len(e.request.Selection.Targets) > 0:
-		target = e.request.Selection.Targets[0]
-	case len(e.config.Targets) > 0:
-		target = e.config.Targets[0]
-	case len(e.pools) > 0:
-		target = e.pools[0].Target
-	}
-	pool, err := placement.Choose(e.pools, placement.Wish{Target: target, Class: e.class(target)})
-	if err != nil {
-		return nil, err
-	}
-	tc := bench.TestCase{Benchmark: CommandBenchmark, Target: target}
-	return []store.Job{e.job(pool, store.Job{
-		Tag: e.request.Tag, Kind: bench.KindCommand, Target: target, TestCases: []bench.TestCase{tc},
-		Iterations: e.request.Command.Iterations, Command: e.request.Command,
-	})}, nil
-}
-
-// CommandBenchmark names the one test case of an ad-hoc command.
-const CommandBenchmark = "command"
-
 // job fills in what all jobs of the request share.
 func (e expansion) job(pool bench.Pool, j store.Job) store.Job {
 	identity := bench.JobIdentity{
@@ -182,7 +157,7 @@ func (e expansion) job(pool bench.Pool, j store.Job) store.Job {
 	}
 	j.Project, j.Key = e.request.Project, identity.Key()
 	j.SizeClass, j.Pool, j.TaskQueue = pool.SizeClass, pool.Name, pool.TaskQueue()
-	j.Queue, j.Weight, j.Priority = e.queue(), 1, defaultPriority
+	j.Queue, j.Weight, j.Priority = e.queue(), 1, adhoc.DefaultPriority
 	j.Status = bench.JobQueued
 	j.RequestCreated = e.request.CreatedAt
 	j.Submitter, j.Branch, j.Constraints = e.request.Submitter, e.request.Branch, e.request.Constraints

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/benchloom/benchloom/activities/orchestration"
+	"github.com/benchloom/benchloom/internal/adhoc"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
@@ -133,7 +133,7 @@ func TestACommandIsOneJobInItsSubmittersQueue(t *testing.T) {
 	job := b.jobs(one)[0]
 	require.Equal(t, "user:ada", job.Queue)
 	require.Equal(t, 3, job.Iterations)
-	require.Equal(t, []bench.TestCase{{Benchmark: orchestration.CommandBenchmark, Target: target}}, job.TestCases)
+	require.Equal(t, []bench.TestCase{{Benchmark: adhoc.Benchmark, Target: target}}, job.TestCases)
 	require.Equal(t, bench.InProgress, b.request(one).Status, "nobody admits it")
 	require.NotEqual(t, job.Key, b.jobs(two)[0].Key, "equal commands of two requests are two jobs")
 

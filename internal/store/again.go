@@ -238,7 +238,7 @@ func ofGeneration(request bench.RequestID, j Job, generation int) Job {
 	j.Generation = generation
 	j.Key = bench.JobIdentity{
 		Request: request, Project: j.Project, Tag: j.Tag, Versus: j.Versus, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
-		Kind: j.Kind, Suite: j.SuiteHash, TestCases: j.TestCases, SizeClass: j.SizeClass, Generation: j.Generation,
+		Kind: j.Kind, Suite: j.SuiteHash, TestCases: j.TestCases, SizeClass: j.SizeClass, Place: j.Place, Generation: j.Generation,
 	}.Key()
 	return j
 }
@@ -273,7 +273,10 @@ func (o reopening) open(ctx context.Context, act Act) error {
 		message += ": " + act.Reason
 	}
 	status := bench.ArtifactsReady
-	if o.request.Tag == "" && o.request.Command == nil {
+	switch r := o.request; {
+	case r.Deferred:
+		status = bench.InProgress // nobody admits it, and its jobs are written
+	case r.Tag == "" && r.Command == nil:
 		status = bench.WaitingForArtifacts
 	}
 	_, err := o.tx.Exec(ctx, `

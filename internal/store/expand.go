@@ -126,10 +126,10 @@ func insertJob(ctx context.Context, tx pgx.Tx, j Job) error {
 	tag, err := tx.Exec(ctx, `
 		insert into job_queue (project, key, tag, artifact_id, versus, versus_artifact_id, kind, target, backend, profile, suite_hash, test_cases, iterations,
 			command, build, size_class, pool, task_queue, generation, queue, weight, priority, status, request_created,
-			submitter, branch, constraints, shape)
+			submitter, branch, constraints, shape, place, name)
 		values (@project, @key, nullif(@tag, ''), @artifact_id, nullif(@versus, ''), (@sides::bigint[])[2], @kind, @target, @backend, @profile, nullif(@suite_hash, ''),
 			@test_cases, @iterations, @command, @build, @size_class, @pool, @task_queue, @generation, @queue, @weight, @priority,
-			'queued', @request_created, @submitter, @branch, @constraints, @shape)
+			'queued', @request_created, @submitter, @branch, @constraints, @shape, @place, @name)
 		on conflict (key) do nothing`,
 		pgx.NamedArgs{
 			"project": j.Project, "key": j.Key, "tag": j.Tag, "artifact_id": artifactID,
@@ -139,6 +139,7 @@ func insertJob(ctx context.Context, tx pgx.Tx, j Job) error {
 			"task_queue": j.TaskQueue, "generation": j.Generation, "queue": j.Queue, "weight": j.Weight,
 			"priority": j.Priority, "request_created": j.RequestCreated,
 			"submitter": j.Submitter, "branch": j.Branch, "constraints": j.Constraints, "shape": j.Shape,
+			"place": j.Place, "name": j.Name,
 		})
 	if err != nil {
 		return unknownReference(err)
@@ -166,12 +167,7 @@ func insertTestCases(ctx context.Context, tx pgx.Tx, jobID int64, j Job, sides [
 	// Sorted, so that two transactions never wait for each other's test cases.
 	sorted := slices.Clone(j.TestCases)
 	slices.SortFunc(sorted, bytewise)
-	if _, err := tx.Exec(ctx, `
-		insert into test_case (project, benchmark, profile, scenario, backend, target)
-		select $1, benchmark, profile, scenario, backend, target
-		from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) as t (benchmark, profile, scenario, backend, target)
-		on conflict (project, benchmark, profile, scenario, backend, target) do nothing`,
-		append([]any{j.Project}, testCaseColumns(sorted)...)...); err != nil {
+	if err := recordTestCases(ctx, tx, j.Project, sorted); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, `
@@ -185,6 +181,17 @@ func insertTestCases(ctx context.Context, tx pgx.Tx, jobID int64, j Job, sides [
 		order by t.place
 		on conflict (job_id, artifact_id, test_case_id) do nothing`,
 		append(append([]any{j.Project}, testCaseColumns(j.TestCases)...), jobID, sides)...)
+	return err
+}
+
+// recordTestCases writes test cases unless they are there. They come sorted.
+func recordTestCases(ctx context.Context, tx pgx.Tx, project string, sorted []bench.TestCase) error {
+	_, err := tx.Exec(ctx, `
+		insert into test_case (project, benchmark, profile, scenario, backend, target)
+		select $1, benchmark, profile, scenario, backend, target
+		from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) as t (benchmark, profile, scenario, backend, target)
+		on conflict (project, benchmark, profile, scenario, backend, target) do nothing`,
+		append([]any{project}, testCaseColumns(sorted)...)...)
 	return err
 }
 

@@ -128,7 +128,7 @@ func TestTransientErrors(t *testing.T) {
 	require.False(t, store.IsTransient(nil))
 	require.False(t, store.IsTransient(store.ErrNotFound))
 	require.False(t, store.IsTransient(errors.New("anything")))
-	_, err = r.CreateRequests(t.Context(), []store.Request{{ID: "bad", Project: project, Type: "nonsense", Submitter: "ada"}})
+	_, _, err = r.CreateRequest(t.Context(), store.Request{ID: "bad", Project: project, Type: "nonsense", Submitter: "ada"})
 	require.Error(t, err)
 	require.False(t, store.IsTransient(err))
 	_, err = store.Open(t.Context(), "postgres://%zz")

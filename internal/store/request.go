@@ -14,7 +14,7 @@ import (
 
 const requestColumns = `r.id, r.project, r.type, coalesce(r.tag, '') as tag, coalesce(r.parent, '') as parent,
 	coalesce(r.waits_for, '') as waits_for, r.parent_note, coalesce(r.pr, 0) as pr, r.commit_date, r.status, coalesce(r.outcome, '') as outcome, r.completed_at, r.submitter,
-	r.selection, coalesce(r.versus, '') as versus, r.size_class, r.queue, r.branch, r.constraints, r.deferred, r.command, coalesce(r.idempotency_key, '') as idempotency_key, r.created_at,
+	r.selection, coalesce(r.versus, '') as versus, r.size_class, r.queue, r.branch, r.constraints, r.deferred, r.command, r.batch, r.digest, coalesce(r.idempotency_key, '') as idempotency_key, r.created_at,
 	r.workflow_started_at, r.reopened_at, r.admitted_at, r.expanded_at, r.jobs_done_at, coalesce(r.baseline, '') as baseline,
 	r.summary, r.message`
 
@@ -34,37 +34,16 @@ func (s *Store) CreateRequest(ctx context.Context, r Request) (stored Request, c
 	return stored, created && err == nil, err
 }
 
-// CreateRequests records several requests, all or none; those that are there
-// already are returned in their places. Errors are those of [Store.CreateRequest].
-func (s *Store) CreateRequests(ctx context.Context, requests []Request) ([]Request, error) {
-	out := make([]Request, len(requests))
-	err := s.inTx(ctx, fmt.Sprintf("creating %d requests", len(requests)), func(tx pgx.Tx) error {
-		if err := lock(ctx, tx, "creation of requests"); err != nil { // two batches must not wait for each other
-			return err
-		}
-		for i, r := range requests {
-			var err error
-			if out[i], _, err = createRequest(ctx, tx, r); err != nil {
-				return fmt.Errorf("request %s: %w", r.ID, err)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func createRequest(ctx context.Context, tx pgx.Tx, r Request) (Request, bool, error) {
 	if r.Status == "" {
 		r.Status = bench.ArtifactsReady
 	}
 	stored, err := one[Request](ctx, tx, `
 		insert into benchmark_request as r (id, project, type, tag, parent, waits_for, parent_note, pr, commit_date, status,
-			submitter, selection, versus, size_class, queue, branch, constraints, deferred, command, idempotency_key, message, created_at)
+			submitter, selection, versus, size_class, queue, branch, constraints, deferred, command, batch, digest, idempotency_key, message, created_at, expanded_at)
 		values (@id, @project, @type, nullif(@tag, ''), nullif(@parent, ''), nullif(@waits_for, ''), @parent_note, nullif(@pr, 0), @commit_date,
-			@status, @submitter, @selection, nullif(@versus, ''), @size_class, @queue, @branch, @constraints, @deferred, @command, nullif(@idempotency_key, ''), @message, clock_timestamp())
+			@status, @submitter, @selection, nullif(@versus, ''), @size_class, @queue, @branch, @constraints, @deferred, @command, @batch, @digest, nullif(@idempotency_key, ''), @message, clock_timestamp(),
+			case when @deferred then clock_timestamp() end)
 		on conflict do nothing
 		returning `+requestColumns,
 		pgx.NamedArgs{
@@ -72,7 +51,7 @@ func createRequest(ctx context.Context, tx pgx.Tx, r Request) (Request, bool, er
 			"waits_for": r.WaitsFor, "parent_note": cleanText(r.ParentNote), "pr": r.PR,
 			"commit_date": r.CommitDate, "status": r.Status, "submitter": r.Submitter, "selection": r.Selection,
 			"versus": r.Versus, "size_class": r.SizeClass, "queue": r.Queue, "branch": r.Branch, "constraints": r.Constraints,
-			"deferred": r.Deferred, "command": r.Command, "idempotency_key": r.IdempotencyKey, "message": cleanText(r.Message),
+			"deferred": r.Deferred, "command": r.Command, "batch": r.Batch, "digest": r.Digest, "idempotency_key": r.IdempotencyKey, "message": cleanText(r.Message),
 		})
 	if err == nil {
 		if r.Tag != "" && r.Command == nil {
@@ -132,6 +111,8 @@ func difference(stored, asked Request) string {
 		return "selection"
 	case !sameJSON(stored.Command, asked.Command):
 		return "command"
+	case stored.Digest != asked.Digest:
+		return "set of jobs"
 	}
 	return ""
 }

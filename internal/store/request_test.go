@@ -132,25 +132,6 @@ func TestManyCreateTheSameRequestAtOnce(t *testing.T) {
 	require.Equal(t, 1, made)
 }
 
-func TestSeveralRequestsAreCreatedTogetherOrNotAtAll(t *testing.T) {
-	t.Parallel()
-	r := newRecord(t)
-	there := r.create(release(t, "v1"))
-	batch := []store.Request{release(t, "v0"), release(t, "v1"), release(t, "v2")}
-	stored, err := r.CreateRequests(t.Context(), batch)
-	require.NoError(t, err)
-	require.Equal(t, []string{"v0", "v1", "v2"}, []string{stored[0].Tag, stored[1].Tag, stored[2].Tag})
-	require.Equal(t, there, stored[1])
-	require.True(t, stored[0].CreatedAt.Before(stored[2].CreatedAt), "they keep their order")
-
-	conflicting := release(t, "v1")
-	conflicting.Type = bench.Master
-	_, err = r.CreateRequests(t.Context(), []store.Request{release(t, "v3"), conflicting})
-	require.ErrorIs(t, err, store.ErrConflict)
-	_, err = r.RequestByTag(t.Context(), project, "v3")
-	require.ErrorIs(t, err, store.ErrNotFound)
-}
-
 func TestRequestsAreListedNewestFirstPageByPage(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)

@@ -91,8 +91,13 @@ type Request struct {
 	Constraints *bench.Constraints
 	// Deferred: its jobs were written with it, and its workflow starts with the
 	// first that is handed out.
-	Deferred          bool
-	Command           *Command
+	Deferred bool
+	Command  *Command
+	// Batch is how many commands were submitted in one request; 0: it is none.
+	Batch int
+	// Digest is of all that a batch asks for; two with the same key are to agree in
+	// it.
+	Digest            string
 	IdempotencyKey    string
 	CreatedAt         time.Time
 	WorkflowStartedAt *time.Time
@@ -185,6 +190,10 @@ type Job struct {
 	TimeoutSeconds float64
 	// AffinityUntil is until when it waits for a collector that has its caches.
 	AffinityUntil *time.Time
+	// Place within its batch, from 1; 0: it belongs to none.
+	Place int
+	// Name as its submitter calls it; may be empty.
+	Name string
 	// Done is how many of its test cases have an accepted result; of a job that
 	// measures in turns, those of either side count.
 	Done int

@@ -1,0 +1,134 @@
+// Package adhoc turns commands that somebody wants run into jobs: where each runs,
+// in whose queue it waits, and by which key it is known.
+//
+// It is pure: the request, the project's configuration and what is registered come
+// in as data. It must not know how requests arrive, how rows are written, or
+// Temporal.
+package adhoc
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Benchmark names the one test case of a command.
+const Benchmark = "command"
+
+// DefaultPriority is Temporal's middle level.
+const DefaultPriority = 3
+
+// Line is one command: the only one of a request, or one of a batch.
+type Line struct {
+	// Place within its batch, from 1; 0: it is the request's only one. Two equal
+	// lines are two jobs.
+	Place int
+	// Name as its submitter calls it; may be empty.
+	Name    string
+	Command store.Command
+	Target  bench.Target
+	// Class pins it to a size class; 0: the request's, else the project's, else the
+	// one that placement chooses.
+	Class bench.SizeClass
+	// Queue is the one that is named; empty: the request's, else the submitter's.
+	Queue string
+	// Constraints narrow where it may run; nil: the request's.
+	Constraints *bench.Constraints
+}
+
+// Planner plans the jobs of one request. It remembers where it has placed what, as
+// many lines ask for the same.
+type Planner struct {
+	request store.Request
+	config  bench.ProjectConfig
+	pools   []placement.Pool
+	placed  map[string]place
+}
+
+type place struct {
+	pool bench.Pool
+	err  error
+}
+
+// NewPlanner makes a planner for a request that has its ID.
+func NewPlanner(r store.Request, config bench.ProjectConfig, pools []placement.Pool) *Planner {
+	return &Planner{request: r, config: config, pools: pools, placed: make(map[string]place)}
+}
+
+// Only is the line of a request for a single command. The target is the request's,
+// else the project's first, else that of any collector.
+func (p *Planner) Only() Line {
+	line := Line{Command: *p.request.Command}
+	switch targets := p.request.Selection.Targets; {
+	case len(targets) > 0:
+		line.Target = targets[0]
+	case len(p.config.Targets) > 0:
+		line.Target = p.config.Targets[0]
+	case len(p.pools) > 0:
+		line.Target = p.pools[0].Target
+	}
+	return line
+}
+
+// Job is the job of a line. The error is a [placement.Unplaceable] when no
+// registered collector can ever run it. The time of its request is left to the
+// record.
+func (p *Planner) Job(line Line) (store.Job, error) {
+	if line.Class == 0 {
+		line.Class = p.request.SizeClass
+	}
+	if line.Class == 0 {
+		line.Class = p.config.Size.Class
+	}
+	if line.Constraints == nil {
+		line.Constraints = p.request.Constraints
+	}
+	pool, err := p.place(line)
+	if err != nil {
+		return store.Job{}, err
+	}
+	command := line.Command
+	j := store.Job{
+		Project: p.request.Project, Kind: bench.KindCommand, Target: line.Target,
+		TestCases:  []bench.TestCase{{Benchmark: Benchmark, Target: line.Target}},
+		Iterations: command.Iterations, Command: &command,
+		SizeClass: pool.SizeClass, Pool: pool.Name, TaskQueue: pool.TaskQueue(),
+		Queue: p.queue(line), Weight: 1, Priority: DefaultPriority, Status: bench.JobQueued,
+		RequestCreated: p.request.CreatedAt,
+		Submitter:      p.request.Submitter, Branch: p.request.Branch, Constraints: line.Constraints,
+		Place: line.Place, Name: line.Name,
+	}
+	j.Key = bench.JobIdentity{
+		Request: p.request.ID, Project: j.Project, Target: j.Target, Kind: j.Kind, TestCases: j.TestCases, SizeClass: j.SizeClass, Place: line.Place,
+	}.Key()
+	return j, nil
+}
+
+// place chooses once for all lines that ask for the same.
+func (p *Planner) place(line Line) (bench.Pool, error) {
+	constraints, err := json.Marshal(line.Constraints)
+	if err != nil {
+		return bench.Pool{}, fmt.Errorf("reading the constraints: %w", err)
+	}
+	key := fmt.Sprintf("%s %d %s", line.Target, line.Class, constraints)
+	known, ok := p.placed[key]
+	if !ok {
+		known.pool, known.err = placement.Choose(p.pools, placement.Wish{Target: line.Target, Class: line.Class})
+		p.placed[key] = known
+	}
+	return known.pool, known.err
+}
+
+// queue is in whose turn the job runs: the queue that was named, else the
+// submitter's.
+func (p *Planner) queue(line Line) string {
+	for _, named := range []string{line.Queue, p.request.Queue} {
+		if named != "" {
+			return named
+		}
+	}
+	return "user:" + p.request.Submitter
+}

@@ -1,0 +1,187 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// CreateCommands records an ad-hoc request for commands together with their jobs,
+// all or nothing: nobody admits it and nothing of it depends on what is stored, so
+// its jobs wait from the first moment. Its workflow starts with the first job that
+// is handed out. The database sets the times.
+//
+// The jobs are read one after the other within the transaction, so that any number
+// of them needs little memory; they must not call the store. Their keys are new:
+// the ID of their request is part of them. An error that they come with is
+// returned as it is, and nothing is recorded.
+//
+// When the submitter has used the idempotency key before, that request is returned
+// and no job is read; with ErrConflict when it asks for something else. ErrNotFound
+// when there is no such project.
+func (s *Store) CreateCommands(ctx context.Context, r Request, jobs iter.Seq2[Job, error]) (stored Request, created bool, err error) {
+	r.Status, r.Deferred = bench.InProgress, true
+	err = s.inTx(ctx, "creating request "+string(r.ID), func(tx pgx.Tx) error {
+		if stored, created, err = createRequest(ctx, tx, r); err != nil || !created {
+			return err
+		}
+		w := commandWriter{tx: tx, request: stored, cases: make(map[bench.TestCase]bool)}
+		for j, err := range jobs {
+			if err != nil {
+				return err
+			}
+			if err := w.add(ctx, j); err != nil {
+				return err
+			}
+		}
+		return w.flush(ctx)
+	})
+	return stored, created && err == nil, err
+}
+
+// commandsAtOnce is how many jobs one statement writes.
+const commandsAtOnce = 1000
+
+// commandWriter writes the jobs of a request for commands, many with one
+// statement.
+type commandWriter struct {
+	tx      pgx.Tx
+	request Request
+	waiting []Job
+	cases   map[bench.TestCase]bool // that are recorded
+}
+
+func (w *commandWriter) add(ctx context.Context, j Job) error {
+	if j.Kind != bench.KindCommand || j.Command == nil || len(j.TestCases) != 1 || j.Project != w.request.Project {
+		return fmt.Errorf("job %s is no command of project %s with one test case", j.Key, w.request.Project)
+	}
+	if w.waiting = append(w.waiting, j); len(w.waiting) < commandsAtOnce {
+		return nil
+	}
+	return w.flush(ctx)
+}
+
+func (w *commandWriter) flush(ctx context.Context) error {
+	if len(w.waiting) == 0 {
+		return nil
+	}
+	if err := w.recordCases(ctx); err != nil {
+		return err
+	}
+	rows, err := w.columns()
+	if err != nil {
+		return err
+	}
+	tag, err := w.tx.Exec(ctx, `
+		with line as (
+			select * from unnest(@keys::text[], @targets::text[], @commands::jsonb[], @cases::jsonb[], @iterations::integer[], @classes::integer[],
+				@pools::text[], @task_queues::text[], @queues::text[], @weights::real[], @priorities::integer[], @branches::text[], @constraints::jsonb[],
+				@shapes::text[], @places::integer[], @names::text[]) as t (key, target, command, test_cases, iterations, size_class,
+				pool, task_queue, queue, weight, priority, branch, constraints, shape, place, name)
+		), own as (
+			insert into artifact (project, tag) select @project, key from line returning id, tag
+		), job as (
+			insert into job_queue (project, key, artifact_id, kind, target, test_cases, iterations, command, size_class, pool, task_queue,
+				queue, weight, priority, status, request_created, submitter, branch, constraints, shape, place, name)
+			select @project, l.key, own.id, 'command', l.target, l.test_cases, l.iterations, l.command, l.size_class, l.pool, l.task_queue,
+				l.queue, l.weight, l.priority, 'queued', @created, @submitter, l.branch, l.constraints, l.shape, l.place, l.name
+			from line l join own on own.tag = l.key order by l.place
+			returning id, artifact_id, test_cases, target
+		), waits as (
+			insert into request_job (request_id, job_id, stage, optional) select @request, id, 'own', false from job
+		)
+		insert into job_test_case (job_id, artifact_id, test_case_id, place)
+		select j.id, j.artifact_id, tc.id, 1
+		from job j join test_case tc on tc.project = @project and tc.target = j.target and tc.benchmark = j.test_cases #>> '{0,benchmark}'
+			and tc.profile = '' and tc.scenario = '' and tc.backend = ''`, rows)
+	if err != nil {
+		return unknownReference(err)
+	}
+	if tag.RowsAffected() != int64(len(w.waiting)) {
+		return fmt.Errorf("%d of %d jobs were written", tag.RowsAffected(), len(w.waiting))
+	}
+	w.waiting = w.waiting[:0]
+	return nil
+}
+
+// recordCases records the test cases of the jobs that are to be written: one for
+// each target.
+func (w *commandWriter) recordCases(ctx context.Context) error {
+	var missing []bench.TestCase
+	for _, j := range w.waiting {
+		tc := j.TestCases[0]
+		if tc != (bench.TestCase{Benchmark: tc.Benchmark, Target: tc.Target}) {
+			return fmt.Errorf("test case %s of job %s is none of a command", tc, j.Key)
+		}
+		if !w.cases[tc] {
+			w.cases[tc] = true
+			missing = append(missing, tc)
+		}
+	}
+	slices.SortFunc(missing, bytewise) // so that two transactions never wait for each other
+	return recordTestCases(ctx, w.tx, w.request.Project, missing)
+}
+
+// columns are the jobs to be written, as parallel arrays.
+func (w *commandWriter) columns() (pgx.NamedArgs, error) {
+	n := len(w.waiting)
+	texts := make(map[string][]string)
+	numbers := make(map[string][]int)
+	weights := make([]float64, n)
+	documents := map[string][]*string{"commands": make([]*string, n), "cases": make([]*string, n), "constraints": make([]*string, n)}
+	for i, j := range w.waiting {
+		for name, value := range map[string]string{
+			"keys": string(j.Key), "targets": string(j.Target), "pools": j.Pool, "task_queues": j.TaskQueue, "queues": j.Queue,
+			"branches": j.Branch, "shapes": j.Shape, "names": j.Name,
+		} {
+			texts[name] = append(texts[name], value)
+		}
+		for name, value := range map[string]int{
+			"iterations": j.Iterations, "classes": int(j.SizeClass), "priorities": j.Priority, "places": j.Place,
+		} {
+			numbers[name] = append(numbers[name], value)
+		}
+		weights[i] = j.Weight
+		var err error
+		if documents["commands"][i], err = jsonText(j.Command); err != nil {
+			return nil, err
+		}
+		if documents["cases"][i], err = jsonText(j.TestCases); err != nil {
+			return nil, err
+		}
+		if j.Constraints == nil {
+			continue
+		}
+		if documents["constraints"][i], err = jsonText(j.Constraints); err != nil {
+			return nil, err
+		}
+	}
+	out := pgx.NamedArgs{
+		"project": w.request.Project, "request": w.request.ID, "created": w.request.CreatedAt, "submitter": w.request.Submitter, "weights": weights,
+	}
+	for name, values := range texts {
+		out[name] = values
+	}
+	for name, values := range numbers {
+		out[name] = values
+	}
+	for name, values := range documents {
+		out[name] = values
+	}
+	return out, nil
+}
+
+func jsonText(value any) (*string, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a job: %w", err)
+	}
+	out := string(text)
+	return &out, nil
+}

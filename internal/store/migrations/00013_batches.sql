@@ -1,0 +1,16 @@
+-- Batches: thousands of commands in one request.
+
+-- +goose Up
+
+alter table benchmark_request
+    add column batch  integer not null default 0, -- how many jobs were submitted with it; 0: it is no batch
+    add column digest text not null default '';   -- of what a batch asks for: the same key means the same jobs
+
+alter table job_queue
+    add column place integer not null default 0,  -- in its batch, from 1; 0: it belongs to none
+    add column name  text not null default '';    -- as its submitter calls it
+
+-- +goose Down
+alter table job_queue drop column name, drop column place;
+delete from benchmark_request where batch > 0;
+alter table benchmark_request drop column digest, drop column batch;
