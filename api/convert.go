@@ -16,7 +16,7 @@ func requestOf(r store.Request) apiclient.Request {
 	return apiclient.Request{
 		ID: r.ID, Project: r.Project, Type: r.Type, Tag: r.Tag, Parent: r.Parent, PR: r.PR, WaitsFor: r.WaitsFor,
 		ParentNote: r.ParentNote, Status: r.Status, Outcome: r.Outcome,
-		Submitter: r.Submitter, Selection: r.Selection, Versus: r.Versus, Command: commandOf(r.Command), CommitDate: r.CommitDate,
+		Submitter: r.Submitter, Selection: r.Selection, Versus: r.Versus, Command: commandOf(r.Command), Batch: r.Batch, CommitDate: r.CommitDate,
 		CreatedAt: r.CreatedAt, AdmittedAt: r.AdmittedAt, JobsDoneAt: r.JobsDoneAt, EndedAt: r.CompletedAt,
 		Baseline: r.Baseline, Message: r.Message, WorkflowID: bench.RequestWorkflowID(r.Project, r.ID),
 	}
@@ -30,8 +30,12 @@ func commandOf(c *store.Command) *apiclient.Command {
 }
 
 func jobOf(j store.Job) apiclient.Job {
+	var argv []string
+	if j.Command != nil {
+		argv = j.Command.Argv
+	}
 	return apiclient.Job{
-		Key: j.Key, Project: j.Project, Tag: j.Tag, Versus: j.Versus, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
+		Key: j.Key, Name: j.Name, Place: j.Place, Command: argv, Project: j.Project, Tag: j.Tag, Versus: j.Versus, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
 		TestCases: notNil(j.TestCases), Done: j.Done, SizeClass: j.SizeClass, Pool: j.Pool, TaskQueue: j.TaskQueue,
 		Generation: j.Generation, Status: j.Status, Message: j.Message, MovedFrom: j.MovedFrom, MovedAt: j.MovedAt, CreatedAt: j.CreatedAt, StartedAt: j.StartedAt, EndedAt: j.CompletedAt,
 		WorkflowID: bench.JobWorkflowID(j.Project, j.Key),

@@ -210,7 +210,7 @@ func TestThePageShowsWhatGoesOn(t *testing.T) {
 	require.Equal(t, http.StatusOK, page.status)
 	require.Equal(t, "text/html; charset=utf-8", page.header.Get("Content-Type"))
 	require.Contains(t, page.header.Get("Content-Security-Policy"), "default-src 'none'")
-	for _, want := range []string{string(r.ID), "artifacts_ready", "http://127.0.0.1:8233", "/openapi.json", ">go</a>", "echo &lt;script&gt;"} {
+	for _, want := range []string{string(r.ID), "in_progress", "http://127.0.0.1:8233", "/openapi.json", ">go</a>", "echo &lt;script&gt;"} {
 		require.Contains(t, page.body, want)
 	}
 	require.NotContains(t, page.body, "<script>")

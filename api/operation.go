@@ -28,6 +28,8 @@ type operation struct {
 	status int
 	// gzip lets the body be compressed.
 	gzip bool
+	// before reads the body before the framework does; nil: nobody does.
+	before func(ctx huma.Context, next func(huma.Context))
 	// answers documents what the framework cannot know: answers that are not
 	// JSON, or are written by the handler, and further statuses of success.
 	answers []documented
@@ -68,6 +70,9 @@ func handle[In, Out any](s *server, o operation, f func(ctx context.Context, in 
 	if o.gzip {
 		op.Middlewares = huma.Middlewares{s.unzip(o.maxBody)}
 		op.Description += "\n\nThe body may have Content-Encoding gzip."
+	}
+	if o.before != nil {
+		op.Middlewares = append(op.Middlewares, o.before)
 	}
 	schemas := s.huma.OpenAPI().Components.Schemas
 	op.Responses = map[string]*huma.Response{"default": {Description: "Problem", Content: map[string]*huma.MediaType{

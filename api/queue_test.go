@@ -61,10 +61,10 @@ func TestAQueueIsShownInItsOrderWithEstimates(t *testing.T) {
 	require.Equal(t, apiclient.Estimate{}, d.Estimate, "what has ended needs none")
 
 	// Ad-hoc work is in no queue and has its estimate all the same.
-	own, err := b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"true"}}, Target: linux})
+	own, err := b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"true"}}, JobWish: apiclient.JobWish{Target: linux}})
 	require.NoError(t, err)
 	d, err = b.nobody.Request(t.Context(), string(own.ID))
 	require.NoError(t, err)
-	require.Equal(t, "assumed to take ten minutes: its jobs are not written yet", d.EstimateBasis)
+	require.Equal(t, "1 job assumed to take 10 minutes, nothing like it has run", d.EstimateBasis)
 	require.NotNil(t, d.EstimatedEnd)
 }

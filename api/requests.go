@@ -18,12 +18,14 @@ import (
 
 func (s *server) registerRequests() {
 	handle(s, operation{id: "create-request", method: http.MethodPost, path: "/requests", need: toWrite, tag: "requests",
-		summary: "Ask for an artifact to be benchmarked", description: "Answers 201 for a new request and 200 for one that was asked for before: the same release, or the same idempotency key.",
+		summary: "Ask for an artifact to be benchmarked", description: fmt.Sprintf("Answers 201 for a new request and 200 for one that was asked for before: the same release, or the same idempotency key. With the field jobs it may have %d MB; all of them are taken, or none.\n\nThe body may have Content-Encoding gzip.", apiclient.MaxBatchBytes/1_000_000), before: s.spoolJobs,
 		status: http.StatusCreated, answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.Request]()}}}, s.createRequest)
 	handle(s, operation{id: "list-requests", method: http.MethodGet, path: "/requests", need: toRead, tag: "requests",
 		summary: "Requests, newest first"}, s.listRequests)
 	handle(s, operation{id: "get-request", method: http.MethodGet, path: "/requests/{request}", need: toRead, tag: "requests",
 		summary: "One request with its jobs, runs and errors"}, s.getRequest)
+	handle(s, operation{id: "list-request-jobs", method: http.MethodGet, path: "/requests/{request}/jobs", need: toRead, tag: "requests",
+		summary: "The jobs of a request, in the order in which they were written"}, s.listRequestJobs)
 	handle(s, operation{id: "unstick-request", method: http.MethodPost, path: "/requests/{request}/unstick", need: toWrite, tag: "requests",
 		summary: "Find out why a request does not move, and mend it", description: "What is stuck comes first. What is safe is mended unless dry_run is set; with force a workflow that cannot decide is reset to its beginning."}, s.unstickRequest)
 	handle(s, operation{id: "artifacts-ready", method: http.MethodPost, path: "/requests/{request}/artifacts-ready", need: toWrite, tag: "requests",
@@ -112,20 +114,25 @@ func (s *server) request(ctx context.Context, ref string) (store.Request, error)
 	return r, err
 }
 
+// maxShownJobs is how many jobs are shown with their request.
+const maxShownJobs = 100
+
 func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclient.RequestDetail], error) {
 	r, err := s.request(ctx, in.Request)
 	if err != nil {
 		return nil, err
 	}
 	out := apiclient.RequestDetail{Request: requestOf(r), Summary: r.Summary, Jobs: []apiclient.Job{}, Errors: []apiclient.RunError{}}
-	jobs, err := s.Store.RequestJobs(ctx, r.ID)
+	jobs, total, err := s.Store.ShownJobs(ctx, r.ID, maxShownJobs)
 	if err != nil {
 		return nil, err
 	}
-	for _, j := range jobs {
-		out.Jobs = append(out.Jobs, jobOf(j))
+	out.JobsTotal = total
+	ids := make([]int64, len(jobs))
+	for i, j := range jobs {
+		out.Jobs, ids[i] = append(out.Jobs, jobOf(j)), j.ID
 	}
-	runs, err := s.Store.RequestRuns(ctx, r.ID)
+	runs, err := s.Store.RunsOf(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +142,7 @@ func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclie
 	if err := s.explainWaiting(ctx, out.Jobs, out.Runs); err != nil {
 		return nil, err
 	}
-	failed, err := s.Store.RequestErrors(ctx, r.ID)
+	failed, err := s.Store.ErrorsOf(ctx, r.ID, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +158,7 @@ func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclie
 		TestCases: p.TestCases, TestCasesDone: p.TestCasesDone,
 	}
 	if r.Status == bench.InProgress {
-		out.Progress.EstimateSeconds = estimate(jobs, p, s.Now())
+		out.Progress.EstimateSeconds = estimate(p, s.Now())
 	}
 	if out.Estimate, err = s.estimateOf(ctx, r); err != nil {
 		return nil, err
@@ -161,18 +168,12 @@ func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclie
 
 // estimate is how long the rest takes at the pace since the first job started:
 // nil while nothing is done, or nothing is left.
-func estimate(jobs []store.Job, p store.JobProgress, now time.Time) *float64 {
-	var first time.Time
-	for _, j := range jobs {
-		if j.StartedAt != nil && (first.IsZero() || j.StartedAt.Before(first)) {
-			first = *j.StartedAt
-		}
-	}
+func estimate(p store.JobProgress, now time.Time) *float64 {
 	rest := p.TestCases - p.TestCasesDone
-	if first.IsZero() || p.TestCasesDone == 0 || rest <= 0 || p.Open() == 0 {
+	if p.StartedAt == nil || p.TestCasesDone == 0 || rest <= 0 || p.Open() == 0 {
 		return nil
 	}
-	seconds := max(0, now.Sub(first).Seconds()) / float64(p.TestCasesDone) * float64(rest)
+	seconds := max(0, now.Sub(*p.StartedAt).Seconds()) / float64(p.TestCasesDone) * float64(rest)
 	return &seconds
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
@@ -48,13 +49,16 @@ type Tokens interface {
 // Requests is where requests are recorded.
 type Requests interface {
 	intake.Record
+	CreateCommands(ctx context.Context, r store.Request, jobs iter.Seq2[store.Job, error]) (stored store.Request, created bool, err error)
 	CancelRequest(ctx context.Context, id bench.RequestID, who, why string) ([]bench.JobRef, error)
 	Request(ctx context.Context, id bench.RequestID) (store.Request, error)
 	RequestByTag(ctx context.Context, project, tag string) (store.Request, error)
 	Requests(ctx context.Context, filter store.RequestFilter) ([]store.Request, error)
-	RequestJobs(ctx context.Context, id bench.RequestID) ([]store.Job, error)
-	RequestRuns(ctx context.Context, id bench.RequestID) ([]store.Run, error)
-	RequestErrors(ctx context.Context, id bench.RequestID) ([]store.RunError, error)
+	ShownJobs(ctx context.Context, id bench.RequestID, limit int) (jobs []store.Job, total int, err error)
+	RequestJobPage(ctx context.Context, id bench.RequestID, page store.JobPage) ([]store.Job, error)
+	InFlightOf(ctx context.Context, id bench.RequestID) (bool, error)
+	RunsOf(ctx context.Context, jobs []int64) ([]store.Run, error)
+	ErrorsOf(ctx context.Context, id bench.RequestID, jobs []int64) ([]store.RunError, error)
 	JobProgress(ctx context.Context, id bench.RequestID) (store.JobProgress, error)
 	MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error
 	ParentDone(ctx context.Context, id bench.RequestID) (bool, error)

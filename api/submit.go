@@ -26,16 +26,14 @@ type createdRequest struct {
 }
 
 func (s *server) createRequest(ctx context.Context, in *createRequest) (*createdRequest, error) {
-	wanted := in.Body
-	if wanted.Type == "" {
-		wanted.Type = bench.Release
-		if wanted.Command != nil {
-			wanted.Type = bench.AdHoc
-		}
+	wanted, batch := in.Body, spooled(ctx)
+	if len(wanted.Jobs) > 0 {
+		return nil, invalid("the field jobs is there twice, or its name is written with escapes; write it once and plainly")
 	}
-	if wanted.Project == "" && wanted.Command != nil {
-		wanted.Project = apiclient.AdHocProject
+	if wanted.Command != nil || batch != nil {
+		return s.createCommands(ctx, wanted, batch)
 	}
+	orDefault(&wanted.Type, bench.Release)
 	if err := checkRequest(wanted); err != nil {
 		return nil, err
 	}
@@ -43,12 +41,12 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 	if err != nil {
 		return nil, err
 	}
-	if wanted.Selection, err = s.runnable(ctx, wanted, project); err != nil {
+	f, err := s.fitting(ctx, wanted, project)
+	if err != nil {
 		return nil, err
 	}
-	config, err := bench.ReadProjectConfig(project.Config)
-	if err != nil {
-		return nil, fmt.Errorf("project %s: %w; apply a corrected configuration", project.Name, err)
+	if err := s.runnable(ctx, f, wanted, project); err != nil {
+		return nil, err
 	}
 	status := bench.ArtifactsReady
 	if wanted.Type == bench.Try && !wanted.ArtifactsReady {
@@ -57,8 +55,8 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 	taken, err := s.intake().Create(ctx, store.Request{
 		Project: wanted.Project, Type: wanted.Type, Tag: wanted.Tag, Parent: wanted.Parent, PR: wanted.PR, CommitDate: wanted.CommitDate,
 		Standing: bench.Standing{Status: status}, Submitter: caller(ctx).Owner,
-		Selection: wanted.Selection, Versus: wanted.Versus, SizeClass: wanted.SizeClass, Command: storeCommand(wanted.Command), IdempotencyKey: wanted.IdempotencyKey,
-	}, config)
+		Selection: wanted.Selection, Versus: wanted.Versus, SizeClass: wanted.SizeClass, IdempotencyKey: wanted.IdempotencyKey,
+	}, f.config)
 	if errors.Is(err, store.ErrConflict) {
 		return nil, differs(wanted, taken.Request)
 	}
@@ -71,11 +69,15 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 			return s.Starter.CancelRequest(ctx, o.Project, o.ID, nil)
 		})
 	}
-	out := &createdRequest{Status: http.StatusOK, Body: requestOf(taken.Request)}
-	if out.Body.Created = taken.IsNew(); out.Body.Created {
+	return requestCreated(taken.Request, taken.IsNew()), nil
+}
+
+func requestCreated(r store.Request, isNew bool) *createdRequest {
+	out := &createdRequest{Status: http.StatusOK, Body: requestOf(r)}
+	if out.Body.Created = isNew; isNew {
 		out.Status = http.StatusCreated
 	}
-	return out, nil
+	return out
 }
 
 func (s *server) intake() intake.Intake {
@@ -116,6 +118,8 @@ func differs(wanted apiclient.NewRequest, stored store.Request) error {
 		other = "artifact to be measured in turns with"
 	case stored.SizeClass != wanted.SizeClass:
 		other = "size class"
+	case stored.Batch > 0:
+		other = "set of jobs"
 	}
 	return problemf(http.StatusConflict, "conflict", "request %s for %s is there already, and it has another %s; look at it with 'benchloom status %s', or use type adhoc (and another idempotency key) for a measurement of its own", stored.ID, what, other, stored.ID)
 }
@@ -125,15 +129,13 @@ func checkRequest(r apiclient.NewRequest) error {
 	switch {
 	case r.Project == "":
 		return invalid("the request names no project; add one, 'benchloom project list' shows them")
-	case r.Type.Tracked() && r.Command != nil:
-		return invalid("a %s request is measured with its project's suite, not with a command; use type adhoc for a command", r.Type)
 	case r.Type.Tracked() && r.SizeClass != 0:
 		return invalid("a %s request is measured on its project's size class; leave size_class out, or use type adhoc", r.Type)
 	case r.Parent != "" && !r.Type.HasParent():
 		return invalid("a request of type %s has no parent; leave parent out, or use type master or try", r.Type)
 	case r.Parent != "" && r.Parent == r.Tag:
 		return invalid("artifact %q cannot be its own parent; name the commit that it was made from", r.Tag)
-	case r.Versus != "" && (r.Type != bench.AdHoc || r.Command != nil):
+	case r.Versus != "" && r.Type != bench.AdHoc:
 		return invalid("versus is for ad-hoc measurements of an artifact; use type adhoc with a tag, or leave it out")
 	case r.Versus != "" && r.Versus == r.Tag:
 		return invalid("artifact %q cannot be measured in turns with itself; give it a second name ('artifacts.tags' of the project's configuration), so that each has its results", r.Tag)
@@ -143,16 +145,10 @@ func checkRequest(r apiclient.NewRequest) error {
 		return invalid("artifacts_ready is for try builds; the artifacts of other requests are taken to be ready")
 	case r.ArtifactsReady && r.Tag == "":
 		return invalid("the artifacts are said to be ready, but not which; add a tag")
-	case r.Type != bench.Try && r.Command == nil && r.Tag == "":
+	case r.Type != bench.Try && r.Tag == "":
 		return invalid("the request names no artifact; add a tag, such as 1.26.0")
-	case r.Command == nil && r.Target != "":
+	case r.Target != "":
 		return invalid("target is for commands; name the suite's targets in selection.targets")
-	case r.Command != nil && r.Tag != "":
-		return invalid("a command measures no artifact; leave tag out")
-	case r.Command != nil && !emptySelection(r.Selection):
-		return invalid("a command measures nothing of a suite; leave selection out")
-	case strings.ContainsRune(r.IdempotencyKey, 0):
-		return invalid("the idempotency key holds a zero byte; use letters and digits")
 	case r.Selection.Iterations < 0 || r.Selection.Iterations > maxIterations:
 		return invalid("selection.iterations is %d; use 1 to %d, or leave it out for the suite's number", r.Selection.Iterations, maxIterations)
 	}
@@ -164,8 +160,12 @@ func checkRequest(r apiclient.NewRequest) error {
 			return err
 		}
 	}
-	if r.Command != nil {
-		return checkCommand(*r.Command)
+	return checkKey(r.IdempotencyKey)
+}
+
+func checkKey(key string) error {
+	if strings.ContainsRune(key, 0) {
+		return invalid("the idempotency key holds a zero byte; use letters and digits")
 	}
 	return nil
 }
@@ -175,23 +175,6 @@ const maxIterations = 1000
 
 func emptySelection(s suite.Selection) bool {
 	return s.Set == "" && s.Iterations == 0 && len(s.Benchmarks)+len(s.Profiles)+len(s.Scenarios)+len(s.Backends)+len(s.Targets) == 0
-}
-
-func checkCommand(c apiclient.Command) error {
-	if len(c.Argv) == 0 || c.Argv[0] == "" {
-		return invalid("the command names no program; argv begins with one")
-	}
-	for _, word := range c.Argv {
-		if strings.ContainsRune(word, 0) {
-			return invalid("an argument of the command holds a zero byte; no program can be given one")
-		}
-	}
-	for name, value := range c.Env {
-		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return invalid("the command's environment holds %q, which no process can be given; use a name without '=' and no zero bytes", name)
-		}
-	}
-	return nil
 }
 
 const (
@@ -209,37 +192,20 @@ func storeCommand(c *apiclient.Command) *store.Command {
 	return out
 }
 
-// runnable sees to it that some registered collector can run all that is asked
-// for. It gives the selection to record: a command's has its target.
-func (s *server) runnable(ctx context.Context, r apiclient.NewRequest, project store.Project) (suite.Selection, error) {
-	config, err := bench.ReadProjectConfig(project.Config)
-	if err != nil {
-		return r.Selection, fmt.Errorf("project %s: %w; apply a corrected configuration", project.Name, err)
-	}
-	counted, err := s.Store.LivePools(ctx, s.OfflineAfter)
-	if err != nil {
-		return r.Selection, err
-	}
-	f := fitting{config: config, class: r.SizeClass}
-	orDefault(&f.class, config.Size.Class)
-	for _, p := range counted {
-		f.pools = append(f.pools, placement.Pool{Pool: p.Pool, Live: p.Live, Total: p.Total})
-	}
-	if r.Command != nil {
-		target, err := f.commandTarget(r.Target)
-		return suite.Selection{Targets: []bench.Target{target}}, err
-	}
+// runnable sees to it that some registered collector can run all of the suite that
+// is asked for.
+func (s *server) runnable(ctx context.Context, f fitting, r apiclient.NewRequest, project store.Project) error {
 	if project.SuiteHash == "" {
-		return r.Selection, problemf(http.StatusUnprocessableEntity, "no-suite", "project %s has no suite, so there is nothing to measure; apply it with one ('benchloom project apply'), or submit a command", project.Name)
+		return problemf(http.StatusUnprocessableEntity, "no-suite", "project %s has no suite, so there is nothing to measure; apply it with one ('benchloom project apply'), or submit a command", project.Name)
 	}
 	loaded, err := s.suites.Suite(ctx, project.SuiteHash)
 	if err != nil {
-		return r.Selection, fmt.Errorf("reading the suite of project %s: %w", project.Name, err)
+		return fmt.Errorf("reading the suite of project %s: %w", project.Name, err)
 	}
 	if err := f.suite(loaded, r.Selection); err != nil {
-		return r.Selection, fmt.Errorf("project %s, suite %s: %w", project.Name, loaded.Name(), err)
+		return fmt.Errorf("project %s, suite %s: %w", project.Name, loaded.Name(), err)
 	}
-	return r.Selection, nil
+	return nil
 }
 
 // fitting asks whether registered collectors can run something.
@@ -313,5 +279,5 @@ func (f fitting) commandTarget(wished bench.Target) (bench.Target, error) {
 	default:
 		return "", invalid("the command could run on %s; name one as target", strings.Join(registered, " or "))
 	}
-	return target, f.place(target, 0)
+	return target, nil
 }

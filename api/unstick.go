@@ -91,14 +91,11 @@ func (s *server) caseOf(ctx context.Context, r store.Request) (unstick.Case, err
 			return c, err
 		}
 	}
-	jobs, err := s.Store.RequestJobs(ctx, r.ID)
+	jobs, err := s.Store.RequestJobPage(ctx, r.ID, store.JobPage{Open: true, Limit: maxExplained})
 	if err != nil {
 		return c, err
 	}
 	for _, j := range jobs {
-		if !j.Status.Open() || len(c.Jobs) == maxExplained {
-			continue
-		}
 		job := unstick.Job{Key: j.Key, Status: j.Status, TaskQueue: j.TaskQueue, Created: j.CreatedAt}
 		if j.Status != bench.JobQueued {
 			if job.Workflow, err = s.Repairs.Explain(ctx, bench.JobWorkflowID(j.Project, j.Key)); err != nil {
@@ -110,8 +107,16 @@ func (s *server) caseOf(ctx context.Context, r store.Request) (unstick.Case, err
 	if r.Status == bench.Completed && len(c.Jobs) == 0 {
 		return c, nil
 	}
-	if c.Workflow, err = s.Repairs.Explain(ctx, bench.RequestWorkflowID(r.Project, r.ID)); err != nil {
-		return c, temporalAway(err)
+	running := true
+	if r.Deferred && len(c.Jobs) > 0 { // its workflow begins with its first job
+		if running, err = s.Store.InFlightOf(ctx, r.ID); err != nil {
+			return c, err
+		}
+	}
+	if running {
+		if c.Workflow, err = s.Repairs.Explain(ctx, bench.RequestWorkflowID(r.Project, r.ID)); err != nil {
+			return c, temporalAway(err)
+		}
 	}
 	if r.Type.Tracked() {
 		if c.Queue, err = s.Repairs.Explain(ctx, bench.QueueWorkflowID(r.Project)); err != nil {

@@ -22,7 +22,7 @@ type Revisions interface {
 // withBuild puts the stage that builds before the others, for requests whose
 // artifacts come from the provider build.
 func (a *Activities) withBuild(ctx context.Context, r store.Request, config bench.ProjectConfig, stages []bench.Stage) ([]bench.Stage, error) {
-	if r.Command != nil {
+	if r.Command != nil || r.Batch > 0 {
 		return stages, nil
 	}
 	project, err := a.Store.Project(ctx, r.Project)

@@ -212,13 +212,7 @@ func (a *Activities) Progress(ctx context.Context, in protocol.ProgressInput) (p
 
 // failure is the message of the first job of a stage that failed.
 func (a *Activities) failure(ctx context.Context, id bench.RequestID, stage bench.Stage) (string, error) {
-	jobs, err := a.Store.StageJobs(ctx, id, stage)
-	for _, j := range jobs {
-		if j.Status == bench.JobFailure {
-			return j.Message, nil
-		}
-	}
-	return "", err
+	return a.Store.FirstFailure(ctx, id, stage)
 }
 
 // handedOut are the jobs that a request is to start.

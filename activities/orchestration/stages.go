@@ -30,15 +30,9 @@ func (a *Activities) Expand(ctx context.Context, in protocol.ExpandInput) (proto
 			return protocol.ExpandResult{Failed: err.Error()}, nil
 		}
 	}
-	jobs, err := a.Store.StageJobs(ctx, r.ID, in.Stage)
+	queues, err := a.Store.OpenTaskQueues(ctx, r.ID, in.Stage)
 	if err != nil {
 		return protocol.ExpandResult{}, err
-	}
-	var queues []string
-	for _, j := range jobs {
-		if j.Status.Open() && !slices.Contains(queues, j.TaskQueue) {
-			queues = append(queues, j.TaskQueue)
-		}
 	}
 	for _, q := range queues {
 		if err := a.room().FillFor(ctx, q, r.ID); err != nil {
@@ -118,7 +112,7 @@ func (a *Activities) expansion(ctx context.Context, r store.Request) (expansion,
 		return expansion{}, err
 	}
 	e := expansion{request: r, project: project, config: config, pools: placementPools(pools), parentClass: map[bench.Target]bench.SizeClass{}}
-	if r.Command != nil {
+	if r.Command != nil || r.Batch > 0 {
 		return e, nil
 	}
 	if e.loaded, err = a.Suites.Suite(ctx, project.SuiteHash); err != nil {

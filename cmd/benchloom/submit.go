@@ -210,7 +210,7 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 			return apiclient.NewRequest{}, usage(fmt.Errorf("--size-class: %w", err))
 		}
 	}
-	wanted := apiclient.NewRequest{IdempotencyKey: f.key, SizeClass: class}
+	wanted := apiclient.NewRequest{IdempotencyKey: f.key, JobWish: apiclient.JobWish{SizeClass: class}}
 	switch dash := cmd.ArgsLenAtDash(); {
 	case f.versus != "" && (!f.adhoc || dash >= 0):
 		return wanted, usage(errors.New("--vs belongs to the ad-hoc measurement of an artifact: benchloom submit --adhoc PROJECT TAG --vs BASELINE"))

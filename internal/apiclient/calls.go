@@ -101,6 +101,18 @@ func (c *Client) Request(ctx context.Context, ref string) (RequestDetail, error)
 	return get[RequestDetail](ctx, c, v1("requests", ref), nil)
 }
 
+// RequestJobs lists the jobs of a request, which is named by its ID or as
+// project:tag, in the order in which they were written.
+func (c *Client) RequestJobs(ctx context.Context, ref string, q JobQuery) (JobList, error) {
+	query := url.Values{}
+	set(query, "status", string(q.Status))
+	set(query, "after", q.After)
+	if q.Limit > 0 {
+		query.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return get[JobList](ctx, c, v1("requests", ref, "jobs"), query)
+}
+
 // ArtifactsReady says that a request's artifacts are ready; the request is named
 // by its ID or as project:tag.
 func (c *Client) ArtifactsReady(ctx context.Context, ref string, artifact ArtifactsReady) (Notified, error) {

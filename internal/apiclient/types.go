@@ -54,9 +54,16 @@ type NewRequest struct {
 	Selection      suite.Selection   `json:"selection,omitzero" doc:"What of the suite is measured; empty: all defaults."`
 	Versus         string            `json:"versus,omitempty" doc:"For adhoc, with a tag: another artifact, the baseline, that is measured in turns with it, iteration by iteration, and compared with it." example:"1.25.0"`
 	Command        *Command          `json:"command,omitempty" doc:"For adhoc: a command line instead of the suite."`
-	Target         bench.Target      `json:"target,omitempty" doc:"For a command: where it runs; default: the project's first target or the only registered one."`
-	SizeClass      bench.SizeClass   `json:"size_class,omitempty" minimum:"0" maximum:"4096" doc:"For adhoc: the size class; 0: the project's."`
+	Jobs           []NewJob          `json:"jobs,omitempty" minItems:"1" maxItems:"100000" doc:"For adhoc: many command lines, each a job of this one request; all are taken or none. What a job leaves out is the request's."`
 	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"128" doc:"The same key by the same user gives the same request."`
+	JobWish
+}
+
+// JobWish is where and how a command is to run: that of a request, and each of a
+// batch, whose jobs have the request's where they say nothing else.
+type JobWish struct {
+	Target    bench.Target    `json:"target,omitempty" doc:"For a command: where it runs; default: the project's first target or the only registered one."`
+	SizeClass bench.SizeClass `json:"size_class,omitempty" minimum:"0" maximum:"4096" doc:"For adhoc: the size class; 0: the project's."`
 }
 
 // Request is a wish to benchmark one artifact, and where it stands.
@@ -75,6 +82,7 @@ type Request struct {
 	Selection  suite.Selection     `json:"selection,omitzero"`
 	Versus     string              `json:"versus,omitempty" doc:"Tag of the artifact that it is measured in turns with."`
 	Command    *Command            `json:"command,omitempty"`
+	Batch      int                 `json:"batch,omitempty" doc:"How many commands were submitted in it."`
 	CommitDate *time.Time          `json:"commit_date,omitempty"`
 	CreatedAt  time.Time           `json:"created_at"`
 	AdmittedAt *time.Time          `json:"admitted_at,omitempty"`
@@ -116,11 +124,12 @@ type AdmissionList struct {
 type RequestDetail struct {
 	Request
 	Estimate
-	Progress Progress        `json:"progress"`
-	Jobs     []Job           `json:"jobs"`
-	Runs     []Run           `json:"runs"`
-	Errors   []RunError      `json:"errors"`
-	Summary  json.RawMessage `json:"summary,omitempty" doc:"Comparison with the baseline."`
+	Progress  Progress        `json:"progress"`
+	Jobs      []Job           `json:"jobs" doc:"At most 100: those that run, those that failed, then the latest. The others: /requests/{request}/jobs."`
+	JobsTotal int             `json:"jobs_total" doc:"How many jobs it has, with those that others replaced."`
+	Runs      []Run           `json:"runs" doc:"Of these jobs."`
+	Errors    []RunError      `json:"errors" doc:"At most 100: what keeps these jobs from being done."`
+	Summary   json.RawMessage `json:"summary,omitempty" doc:"Comparison with the baseline."`
 }
 
 // Progress counts a request's jobs and test cases.
@@ -137,6 +146,9 @@ type Progress struct {
 // Job is one work item.
 type Job struct {
 	Key        bench.JobKey     `json:"key"`
+	Name       string           `json:"name,omitempty" doc:"As its submitter calls it."`
+	Place      int              `json:"place,omitempty" doc:"In its batch, from 1."`
+	Command    []string         `json:"command,omitempty" doc:"Program and arguments, of a command."`
 	Project    string           `json:"project"`
 	Tag        string           `json:"tag,omitempty"`
 	Versus     string           `json:"versus,omitempty" doc:"Tag of the artifact that is measured in turns with it; its results count as well."`
@@ -174,6 +186,13 @@ func (j Job) Results() int {
 type JobDetail struct {
 	Job
 	Runs []Run `json:"runs"`
+}
+
+// JobList is one page of a request's jobs, in the order in which they were written.
+type JobList struct {
+	Jobs []Job `json:"jobs"`
+	// Next continues the list; empty at its end.
+	Next string `json:"next,omitempty" doc:"What to give as after for the next page; absent on the last one."`
 }
 
 // Run is one attempt at a job.

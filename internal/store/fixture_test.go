@@ -139,6 +139,18 @@ func (r record) oneJob(tag string, benchmarks ...string) (store.Request, store.J
 	return request, job
 }
 
+// jobIDs are those of all jobs of a request.
+func (r record) jobIDs(request bench.RequestID) []int64 {
+	r.t.Helper()
+	jobs, err := r.RequestJobs(r.t.Context(), request)
+	require.NoError(r.t, err)
+	ids := make([]int64, len(jobs))
+	for i, j := range jobs {
+		ids[i] = j.ID
+	}
+	return ids
+}
+
 func (r record) register(name string) store.Collector {
 	r.t.Helper()
 	c, err := r.RegisterCollector(r.t.Context(), collector(name), offline)

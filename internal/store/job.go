@@ -163,16 +163,3 @@ const lastingErrors = `
 		e.kind, e.message, e.output_tail, e.created_at
 	from error e left join test_case tc on tc.id = e.test_case_id
 	where e.id in (select id from last_of_case union all select id from last_of_job)`
-
-// RequestErrors lists what keeps the request's jobs from being done: the last
-// error of each test case that still lacks a result, and what went wrong with the
-// last run of each such job as a whole. Errors that a later run mended are left
-// out.
-func (s *Store) RequestErrors(ctx context.Context, id bench.RequestID) ([]RunError, error) {
-	jobs, err := column[int64](ctx, s.pool, `select job_id from request_job where request_id = $1 and not superseded`, id)
-	if err != nil {
-		return nil, wrap("listing the errors of request "+string(id), err)
-	}
-	errs, err := all[RunError](ctx, s.pool, lastingErrors+` order by e.created_at, e.id`, jobs)
-	return errs, wrap("listing the errors of request "+string(id), err)
-}

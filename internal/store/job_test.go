@@ -179,7 +179,7 @@ func TestProgressCountsWhatIsDone(t *testing.T) {
 		Total: 6, Queued: 1, HandedOut: 1, InProgress: 1, Success: 1, Failure: 1, Cancelled: 1, TestCases: 6, TestCasesDone: 1,
 	}, p)
 	require.Equal(t, 3, p.Open())
-	runs, err := r.RequestRuns(t.Context(), q.ID)
+	runs, err := r.RunsOf(t.Context(), r.jobIDs(q.ID))
 	require.NoError(t, err)
 	require.Equal(t, []bench.RunID{runID(jobs[1], 1), runID(jobs[2], 1)}, []bench.RunID{runs[0].ID, runs[1].ID})
 }
@@ -190,7 +190,7 @@ func TestErrorsThatWereMendedAreNotShown(t *testing.T) {
 	q, job := r.oneJob("v1", "gin", "zip", "tar")
 	c := r.register("one")
 	messages := func() []string {
-		errs, err := r.RequestErrors(t.Context(), q.ID)
+		errs, err := r.ErrorsOf(t.Context(), q.ID, r.jobIDs(q.ID))
 		require.NoError(t, err)
 		out := []string{}
 		for _, e := range errs {

@@ -254,7 +254,7 @@ func TestARetryMeasuresWhatLacksAResult(t *testing.T) {
 	progress, err = r.JobProgress(t.Context(), request.ID)
 	require.NoError(t, err)
 	require.Equal(t, store.JobProgress{Total: 2, Success: 2, TestCases: 3, TestCasesDone: 3}, progress)
-	failed, err := r.RequestErrors(t.Context(), request.ID)
+	failed, err := r.ErrorsOf(t.Context(), request.ID, r.jobIDs(request.ID))
 	require.NoError(t, err)
 	require.Empty(t, failed)
 

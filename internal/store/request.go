@@ -179,32 +179,40 @@ func (s *Store) StageProgress(ctx context.Context, id bench.RequestID, stage ben
 
 func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench.Stage, optional *bool) (JobProgress, error) {
 	p, err := one[JobProgress](ctx, s.pool, `
-		with linked as (
-			select j.id, j.status, j.artifact_id, j.generation, rj.superseded
-			from request_job rj join job_queue j on j.id = rj.job_id
-			where rj.request_id = $1 and ($2 = '' or rj.stage = $2) and ($3::boolean is null or rj.optional = $3)
-		), mine as (
-			select id, status from linked where not superseded
-		), newest as (
-			-- a test case that is measured again counts once, as its newest job has it
-			select distinct on (t.artifact_id, t.test_case_id) t.done
-			from linked l join job_test_case_state t on t.job_id = l.id
-			order by t.artifact_id, t.test_case_id, l.superseded, l.generation desc, l.id desc
-		), cases as (
-			select count(*) as total, count(*) filter (where done) as done from newest
-		)
-		select count(mine.id) as total,
+		select count(*) as total,
 			count(*) filter (where status = 'queued') as queued,
 			count(*) filter (where status = 'handed_out') as handed_out,
 			count(*) filter (where status = 'in_progress') as in_progress,
 			count(*) filter (where status = 'success') as success,
 			count(*) filter (where status = 'failure') as failure,
 			count(*) filter (where status = 'cancelled') as cancelled,
-			(select total from cases) as test_cases,
-			(select done from cases) as test_cases_done
-		from mine`, id, string(stage), optional)
-	return p, wrap("counting the jobs of request "+string(id), err)
+			min(j.started_at) as started_at,
+			count(*) as test_cases, count(*) filter (where status = 'success') as test_cases_done,
+			(select r.deferred from benchmark_request r where r.id = $1) is true as commands
+		from request_job rj join job_queue j on j.id = rj.job_id
+		where rj.request_id = $1 and ($2 = '' or rj.stage = $2) and ($3::boolean is null or rj.optional = $3) and not rj.superseded`,
+		id, string(stage), optional)
+	if err != nil || p.Commands {
+		return p, wrap("counting the jobs of request "+string(id), err)
+	}
+	cases, err := one[caseProgress](ctx, s.pool, `
+		with linked as (
+			select j.id, j.generation, rj.superseded
+			from request_job rj join job_queue j on j.id = rj.job_id
+			where rj.request_id = $1 and ($2 = '' or rj.stage = $2) and ($3::boolean is null or rj.optional = $3)
+		), newest as (
+			-- a test case that is measured again counts once, as its newest job has it
+			select distinct on (t.artifact_id, t.test_case_id) t.done
+			from linked l join job_test_case_state t on t.job_id = l.id
+			order by t.artifact_id, t.test_case_id, l.superseded, l.generation desc, l.id desc
+		)
+		select count(*) as total, count(*) filter (where done) as done from newest`, id, string(stage), optional)
+	p.TestCases, p.TestCasesDone = cases.Total, cases.Done
+	return p, wrap("counting the test cases of request "+string(id), err)
 }
+
+// caseProgress counts test cases.
+type caseProgress struct{ Total, Done int }
 
 // MarkWorkflowStarted records that the start of the request's workflow was
 // confirmed.

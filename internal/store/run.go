@@ -30,15 +30,6 @@ func (s *Store) JobRuns(ctx context.Context, key bench.JobKey) ([]Run, error) {
 	return rs, wrap("listing the runs of job "+string(key), err)
 }
 
-// RequestRuns lists the runs of all jobs that a request waits or waited for, job
-// by job.
-func (s *Store) RequestRuns(ctx context.Context, id bench.RequestID) ([]Run, error) {
-	rs, err := all[Run](ctx, s.pool, `
-		select `+runColumns+fromRuns+`join request_job rj on rj.job_id = j.id
-		where rj.request_id = $1 order by j.id, n.number`, id)
-	return rs, wrap("listing the runs of request "+string(id), err)
-}
-
 // StartRun is the fence: it opens a run of the job that the run's ID names, or
 // refuses with ErrJobClosed, ErrNobodyWaits, or ErrFenced when the collector was
 // registered again since or never. Any other open run of the job is closed as

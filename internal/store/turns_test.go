@@ -162,7 +162,7 @@ func TestWhatAPairLacksCountsForBothSides(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []store.Lacking{{TestCase: gin, Reason: "failed: gin [v2]: exit code 3"}}, lacking)
 	}
-	errs, err := r.RequestErrors(t.Context(), request.ID)
+	errs, err := r.ErrorsOf(t.Context(), request.ID, r.jobIDs(request.ID))
 	require.NoError(t, err)
 	require.Len(t, errs, 1)
 	p, err := r.JobProgress(t.Context(), request.ID)

@@ -1,0 +1,207 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/benchloom/benchloom/internal/adhoc"
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+// shownProblems bounds how many jobs of a batch are named that cannot be taken.
+const shownProblems = 20
+
+// createCommands takes a request for one command or a batch of them: it is written
+// with its jobs, which wait from that moment on.
+func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest, batch *spool) (*createdRequest, error) {
+	if wanted.Project == "" {
+		wanted.Project = apiclient.AdHocProject
+	}
+	if wanted.Type == "" {
+		wanted.Type = bench.AdHoc
+	}
+	if err := checkCommands(wanted, batch != nil); err != nil {
+		return nil, err
+	}
+	project, err := s.project(ctx, wanted.Project, http.StatusUnprocessableEntity)
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.fitting(ctx, wanted, project)
+	if err != nil {
+		return nil, err
+	}
+	r := store.Request{
+		Project: wanted.Project, Type: wanted.Type, Submitter: caller(ctx).Owner, SizeClass: wanted.SizeClass,
+		Command: storeCommand(wanted.Command), IdempotencyKey: wanted.IdempotencyKey,
+	}
+	if r.ID, err = bench.NewRequestID(s.Random); err != nil {
+		return nil, err
+	}
+	c := commands{fitting: f, target: wanted.Target, batch: batch}
+	switch {
+	case batch == nil:
+		if wanted.Target, err = f.commandTarget(wanted.Target); err != nil {
+			return nil, err
+		}
+		r.Selection = suite.Selection{Targets: []bench.Target{wanted.Target}}
+	case wanted.Target != "":
+		r.Selection = suite.Selection{Targets: []bench.Target{wanted.Target}}
+	}
+	c.planner = adhoc.NewPlanner(r, f.config, f.pools)
+	if r.Batch, r.Digest, err = c.check(); err != nil {
+		return nil, err
+	}
+	stored, created, err := s.Store.CreateCommands(ctx, r, c.jobs())
+	if errors.Is(err, store.ErrConflict) {
+		return nil, differs(wanted, stored)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.begin(ctx, []store.Request{stored})
+	return requestCreated(stored, created), nil
+}
+
+// checkCommands refuses what cannot be meant of a request for commands.
+func checkCommands(r apiclient.NewRequest, batch bool) error {
+	what := "a command"
+	if batch {
+		what = "a batch of commands"
+	}
+	switch {
+	case batch && r.Command != nil:
+		return invalid("the request has both a command and jobs; add the command to the jobs")
+	case r.Type.Tracked():
+		return invalid("a %s request is measured with its project's suite, not with a command; use type adhoc for a command", r.Type)
+	case r.Parent != "", r.PR != 0, r.ArtifactsReady, r.CommitDate != nil:
+		return invalid("%s has no parent, pull request, artifacts and date; leave parent, pr, artifacts_ready and commit_date out", what)
+	case r.Versus != "":
+		return invalid("versus is for ad-hoc measurements of an artifact; use type adhoc with a tag, or leave it out")
+	case r.Tag != "":
+		return invalid("%s measures no artifact; leave tag out", what)
+	case !emptySelection(r.Selection):
+		return invalid("%s measures nothing of a suite; leave selection out", what)
+	}
+	if err := checkKey(r.IdempotencyKey); err != nil {
+		return err
+	}
+	if err := r.JobWish.Check(); err != nil {
+		return invalid("%s", plain(err))
+	}
+	if r.Command == nil {
+		return nil
+	}
+	if err := r.Command.Check(); err != nil {
+		return invalid("%s", err)
+	}
+	return nil
+}
+
+// commands are the command lines of a request on their way into the record.
+type commands struct {
+	fitting
+	// target is the request's, for jobs that name none; may be empty.
+	target  bench.Target
+	batch   *spool // nil: the request is for one command
+	planner *adhoc.Planner
+}
+
+// check plans every job of a batch and names all that cannot be taken. The digest
+// is of what is asked for, however it was written.
+func (c commands) check() (count int, digest string, err error) {
+	if c.batch == nil {
+		_, err := c.planner.Job(c.planner.Only())
+		return 0, "", err
+	}
+	sum, wrong := sha256.New(), 0
+	found := invalid("")
+	for place, text := range c.batch.lines() {
+		line, err := c.line(place, text)
+		if err == nil {
+			_, err = c.planner.Job(line)
+		}
+		if err != nil {
+			if wrong++; wrong <= shownProblems {
+				found.Errors = append(found.Errors, &huma.ErrorDetail{Location: fmt.Sprintf("body.jobs[%d]", place-1), Message: plain(err)})
+			}
+			continue
+		}
+		asked, err := json.Marshal(line)
+		if err != nil {
+			return 0, "", fmt.Errorf("reading job %d of the batch: %w", place, err)
+		}
+		sum.Write(asked)
+	}
+	if wrong > 0 {
+		found.Detail = fmt.Sprintf("nothing was submitted: %d of %d jobs cannot be taken; correct what is named below", wrong, c.batch.count)
+		if wrong > shownProblems {
+			found.Detail += fmt.Sprintf(" (the first %d of them)", shownProblems)
+		}
+		return 0, "", found
+	}
+	return c.batch.count, hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// line reads a job of the batch.
+func (c commands) line(place int, text []byte) (adhoc.Line, error) {
+	j, err := apiclient.ReadJob(text)
+	if err != nil {
+		return adhoc.Line{}, err
+	}
+	orDefault(&j.Target, c.target)
+	if j.Target, err = c.commandTarget(j.Target); err != nil {
+		return adhoc.Line{}, err
+	}
+	return adhoc.Line{Place: place, Name: j.Name, Command: *storeCommand(&j.Command), Target: j.Target, Class: j.SizeClass}, nil
+}
+
+// jobs are the jobs of the request, one after the other.
+func (c commands) jobs() iter.Seq2[store.Job, error] {
+	return func(yield func(store.Job, error) bool) {
+		if c.batch == nil {
+			yield(c.planner.Job(c.planner.Only()))
+			return
+		}
+		for place, text := range c.batch.lines() {
+			line, err := c.line(place, text)
+			var j store.Job
+			if err == nil {
+				j, err = c.planner.Job(line)
+			}
+			if !yield(j, err) {
+				return
+			}
+		}
+	}
+}
+
+// fitting asks what registered collectors could run for a request.
+func (s *server) fitting(ctx context.Context, r apiclient.NewRequest, project store.Project) (fitting, error) {
+	config, err := bench.ReadProjectConfig(project.Config)
+	if err != nil {
+		return fitting{}, fmt.Errorf("project %s: %w; apply a corrected configuration", project.Name, err)
+	}
+	counted, err := s.Store.LivePools(ctx, s.OfflineAfter)
+	if err != nil {
+		return fitting{}, err
+	}
+	f := fitting{config: config, class: r.SizeClass}
+	orDefault(&f.class, config.Size.Class)
+	for _, p := range counted {
+		f.pools = append(f.pools, placement.Pool{Pool: p.Pool, Live: p.Live, Total: p.Total, Away: p.Away})
+	}
+	return f, nil
+}

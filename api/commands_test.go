@@ -1,0 +1,179 @@
+package api_test
+
+import (
+	"fmt"
+	"iter"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/api"
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// batch is a number of jobs, each of its own words.
+func batch(n int) iter.Seq[apiclient.NewJob] {
+	return func(yield func(apiclient.NewJob) bool) {
+		for i := range n {
+			j := apiclient.NewJob{Name: fmt.Sprint("job ", i+1), Command: apiclient.Command{Argv: []string{"echo", fmt.Sprint(i)}}}
+			if !yield(j) {
+				return
+			}
+		}
+	}
+}
+
+func TestABatchIsOneRequestWithItsJobs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.register(t, "c1")
+	const n = 1200
+	r, err := b.writer.CreateBatch(t.Context(), apiclient.NewRequest{IdempotencyKey: "nightly"}, batch(n))
+	require.NoError(t, err)
+	require.True(t, r.Created)
+	require.Equal(t, n, r.Batch)
+	require.Equal(t, apiclient.AdHocProject, r.Project)
+	require.Equal(t, bench.InProgress, r.Status)
+
+	d, err := b.nobody.Request(t.Context(), string(r.ID))
+	require.NoError(t, err)
+	require.Equal(t, apiclient.Progress{Jobs: n, TestCases: n}, d.Progress)
+	require.Equal(t, n, d.JobsTotal)
+	require.Len(t, d.Jobs, 100)
+
+	// Page by page, all of them are there in their order.
+	var names []string
+	for query := (apiclient.JobQuery{Limit: 500}); ; {
+		page, err := b.nobody.RequestJobs(t.Context(), string(r.ID), query)
+		require.NoError(t, err)
+		for _, j := range page.Jobs {
+			names = append(names, j.Name)
+			require.Equal(t, []string{"echo", fmt.Sprint(j.Place - 1)}, j.Command)
+		}
+		if query.After = page.Next; query.After == "" {
+			break
+		}
+	}
+	require.Len(t, names, n)
+	require.Equal(t, []string{"job 1", "job 2"}, names[:2])
+	require.Equal(t, fmt.Sprint("job ", n), names[n-1])
+	none, err := b.nobody.RequestJobs(t.Context(), string(r.ID), apiclient.JobQuery{Status: bench.JobFailure})
+	require.NoError(t, err)
+	require.Empty(t, none.Jobs)
+
+	// The same key gives the same request, and never another one.
+	again, err := b.writer.CreateBatch(t.Context(), apiclient.NewRequest{IdempotencyKey: "nightly"}, batch(n))
+	require.NoError(t, err)
+	require.False(t, again.Created)
+	require.Equal(t, r.ID, again.ID)
+	_, err = b.writer.CreateBatch(t.Context(), apiclient.NewRequest{IdempotencyKey: "nightly"}, batch(n-1))
+	require.ErrorContains(t, err, `the idempotency key "nightly" is there already, and it has another set of jobs`)
+	require.Equal(t, http.StatusConflict, problemOf(t, err).Status)
+}
+
+func TestABatchIsCancelledByItsRows(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.register(t, "c1")
+	r, err := b.writer.CreateBatch(t.Context(), apiclient.NewRequest{}, batch(300))
+	require.NoError(t, err)
+	cancelled, err := b.writer.CancelRequest(t.Context(), string(r.ID), apiclient.Act{Reason: "a mistake"})
+	require.NoError(t, err)
+	require.Equal(t, 300, cancelled.Operation.Jobs)
+	d, err := b.nobody.Request(t.Context(), string(r.ID))
+	require.NoError(t, err)
+	require.Equal(t, bench.Cancelled, d.Outcome)
+	require.Equal(t, apiclient.Progress{Jobs: 300, JobsDone: 300, TestCases: 300}, d.Progress)
+}
+
+func TestAJobOfABatchMayWishForItself(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.register(t, "c1")
+	larger := registration("c2")
+	larger.SizeClass, larger.MachineID = 4, "machine-of-c2"
+	_, err := b.collector.RegisterCollector(t.Context(), larger)
+	require.NoError(t, err)
+	jobs := []apiclient.NewJob{
+		{Command: apiclient.Command{Argv: []string{"a"}, Env: map[string]string{"A": "b"}}, Timeout: "90s"},
+		{Command: apiclient.Command{Argv: []string{"a"}}, JobWish: apiclient.JobWish{SizeClass: 4}},
+	}
+	r, err := b.writer.CreateBatch(t.Context(), apiclient.NewRequest{JobWish: apiclient.JobWish{SizeClass: 2}}, slices.Values(jobs))
+	require.NoError(t, err)
+	stored, err := b.store.RequestJobs(t.Context(), r.ID)
+	require.NoError(t, err)
+	require.Equal(t, []bench.SizeClass{2, 4}, []bench.SizeClass{stored[0].SizeClass, stored[1].SizeClass})
+	require.Equal(t, []int{90, 1800}, []int{stored[0].Command.TimeoutSeconds, stored[1].Command.TimeoutSeconds})
+	require.Equal(t, map[string]string{"A": "b"}, stored[0].Command.Env)
+	require.Equal(t, "user:wanda", stored[0].Queue)
+}
+
+func TestABatchThatCannotBeTakenIsRefusedAsAWhole(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.register(t, "c1")
+	const good = `{"argv":["true"]}`
+	for _, c := range []struct {
+		name, body string
+		status     int
+		want       string
+	}{
+		{"no jobs", `{"jobs":[]}`, 422, "jobs is empty"},
+		{"no list", `{"jobs":{"argv":["true"]}}`, 422, "jobs is no list"},
+		{"no object", `{"jobs":[` + good + `,7]}`, 422, `body.jobs[1]: it is a JSON number, not an object: write {"argv": ["program", "argument"]}`},
+		{"no JSON", `{"jobs":[` + good + `,{]}`, 400, "not valid JSON"},
+		{"cut off", `{"jobs":[` + good, 400, "not valid JSON"},
+		{"unknown field", `{"jobs":[{"argv":["true"],"cpu":2}]}`, 422, `body.jobs[0]: there is no field "cpu"; a job has name, argv, env,`},
+		{"no program", `{"jobs":[` + good + `,{"name":"x"}]}`, 422, "body.jobs[1]: the command names no program"},
+		{"wrong type", `{"jobs":[{"argv":"true"}]}`, 422, `argv is a JSON string; write a list of texts`},
+		{"timeout", `{"jobs":[{"argv":["true"],"timeout":"1.5s"}]}`, 422, `timeout "1.5s": use whole seconds from 1s to 24h`},
+		{"two timeouts", `{"jobs":[{"argv":["true"],"timeout":"1s","timeout_seconds":2}]}`, 422, "leave one out"},
+		{"negative", `{"jobs":[{"argv":["true"],"iterations":-1}]}`, 422, "iterations is -1; use 1 to 1000"},
+		{"name", `{"jobs":[{"argv":["true"],"name":"a\nb"}]}`, 422, "holds control characters"},
+		{"target", `{"jobs":[{"argv":["true"],"target":"linux"}]}`, 422, `target "linux": write a target tuple`},
+		{"class", `{"jobs":[{"argv":["true"],"size_class":-3}]}`, 422, "size class"},
+		{"nobody", `{"jobs":[{"argv":["true"],"size_class":64}]}`, 422, "size class 64: registered are"},
+		{"more behind", `{"jobs":[` + good + `]} {}`, 400, "more behind"},
+		{"both", `{"command":` + good + `,"jobs":[` + good + `]}`, 422, "both a command and jobs"},
+		{"twice", `{"jobs":[` + good + `],"jobs":[` + good + `]}`, 422, "the field jobs is there twice"},
+		{"tag", `{"tag":"1.26.0","jobs":[` + good + `]}`, 422, "a batch of commands measures no artifact"},
+		{"release", `{"type":"release","jobs":[` + good + `]}`, 422, "not with a command"},
+		{"head", `{"tagg":"1","jobs":[` + good + `]}`, 422, "body.tagg: unexpected property"},
+		{"project", `{"project":"nobody","jobs":[` + good + `]}`, 422, "there is no project"},
+		{"too many", `{"jobs":[` + strings.Repeat(good+",", 100_000) + good + `]}`, 422, "more than 100000 jobs"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := b.send(t, api.RoleWriter, http.MethodPost, "/api/v1/requests", c.body)
+			require.Equal(t, c.status, r.status, r.body)
+			p := r.problem(t)
+			require.Contains(t, p.Error(), c.want)
+		})
+	}
+	r := b.send(t, api.RoleWriter, http.MethodPost, "/api/v1/requests", `{"jobs":[`+strings.Repeat("{},", 49)+good+`]}`)
+	p := r.problem(t)
+	require.Contains(t, p.Detail, "49 of 50 jobs cannot be taken; correct what is named below (the first 20 of them)")
+	require.Len(t, p.Errors, 20)
+	list, err := b.nobody.Requests(t.Context(), apiclient.RequestQuery{})
+	require.NoError(t, err)
+	require.Empty(t, list.Requests)
+}
+
+func TestABatchIsNotUnpackedWithoutBounds(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	r := b.send(t, api.RoleWriter, http.MethodPost, "/api/v1/requests", `{"jobs":[`, "Content-Encoding", "gzip")
+	require.Equal(t, http.StatusBadRequest, r.status)
+	require.Contains(t, r.problem(t).Detail, "not valid gzip")
+	r = b.send(t, api.RoleWriter, http.MethodPost, "/api/v1/requests", `{"jobs":[`, "Content-Encoding", "br")
+	require.Equal(t, http.StatusUnsupportedMediaType, r.status)
+	r = b.send(t, api.RoleWriter, http.MethodPost, "/api/v1/requests", `{"jobs":[{"argv":["`+strings.Repeat("x", apiclient.MaxBatchBytes)+`"]}]}`)
+	require.Equal(t, http.StatusRequestEntityTooLarge, r.status)
+	require.Contains(t, r.problem(t).Detail, "larger than 64 MB")
+	r = b.send(t, "", http.MethodPost, "/api/v1/requests", `{"jobs":[]}`)
+	require.Equal(t, http.StatusUnauthorized, r.status)
+}

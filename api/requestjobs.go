@@ -1,0 +1,42 @@
+package api
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+type listRequestJobs struct {
+	Request string          `path:"request" doc:"ID of the request, or project:tag for one of an artifact." example:"go:1.26.0"`
+	Status  bench.JobStatus `query:"status" enum:"queued,handed_out,in_progress,success,failure,cancelled" doc:"Only those with this status."`
+	Limit   int             `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	After   string          `query:"after" doc:"What the page before gave as next."`
+}
+
+func (s *server) listRequestJobs(ctx context.Context, in *listRequestJobs) (*body[apiclient.JobList], error) {
+	r, err := s.request(ctx, in.Request)
+	if err != nil {
+		return nil, err
+	}
+	page := store.JobPage{Status: in.Status, Limit: in.Limit}
+	if in.After != "" {
+		if page.After, err = strconv.ParseInt(in.After, 10, 64); err != nil || page.After < 0 {
+			return nil, invalid("after is %.40q; give what the page before named as next, or nothing for the first page", in.After)
+		}
+	}
+	jobs, err := s.Store.RequestJobPage(ctx, r.ID, page)
+	if err != nil {
+		return nil, err
+	}
+	list := apiclient.JobList{Jobs: make([]apiclient.Job, 0, len(jobs))}
+	for _, j := range jobs {
+		list.Jobs = append(list.Jobs, jobOf(j))
+	}
+	if len(jobs) == in.Limit {
+		list.Next = strconv.FormatInt(jobs[len(jobs)-1].ID, 10)
+	}
+	return answer(list, nil)
+}

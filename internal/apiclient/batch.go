@@ -1,0 +1,215 @@
+package apiclient
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// MaxBatch is how many commands one request may hold, and MaxBatchBytes how large
+// the body of that request may be, unpacked: 640 bytes for each.
+const (
+	MaxBatch      = 100_000
+	MaxBatchBytes = 64_000_000
+)
+
+// maxName bounds the name of a job in bytes.
+const maxName = 100
+
+// NewJob is one job of a batch: a command line, and what is wished for it.
+type NewJob struct {
+	Name string `json:"name,omitempty" maxLength:"100" doc:"What people call it; need not be unique."`
+	Command
+	// Timeout is another way to say TimeoutSeconds, which people write.
+	Timeout string `json:"timeout,omitempty" doc:"The same as timeout_seconds, as a duration." example:"5m"`
+	JobWish
+}
+
+// ReadJob reads one job of a batch from JSON and checks it. The error says what is
+// wrong with it and what to write instead.
+func ReadJob(text []byte) (NewJob, error) {
+	var j NewJob
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&j); err != nil {
+		return j, readable(err)
+	}
+	if rest := bytes.TrimSpace(text[decoder.InputOffset():]); len(rest) > 0 {
+		return j, fmt.Errorf("there is more behind the object: %.20q; write one job per line", rest)
+	}
+	if j.Timeout != "" {
+		d, err := time.ParseDuration(j.Timeout)
+		if err != nil || d < time.Second || d%time.Second != 0 || d > maxTimeout {
+			return j, fmt.Errorf("timeout %.40q: use whole seconds from 1s to 24h, such as 90s or 5m", j.Timeout)
+		}
+		if j.TimeoutSeconds != 0 {
+			return j, errors.New("timeout and timeout_seconds say the same: leave one out")
+		}
+		j.Timeout, j.TimeoutSeconds = "", int(d/time.Second)
+	}
+	return j, j.check()
+}
+
+// readable puts what the decoder has to say into the words of a job.
+func readable(err error) error {
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong) && wrong.Field == "":
+		return fmt.Errorf(`it is a JSON %s, not an object: write {"argv": ["program", "argument"]}`, wrong.Value)
+	case errors.As(err, &wrong):
+		return fmt.Errorf("%s is a JSON %s; write %s", wrong.Field, wrong.Value, wanted(wrong.Type))
+	case strings.HasPrefix(err.Error(), "json: unknown field "):
+		return fmt.Errorf("there is no field %s; a job has %s", strings.TrimPrefix(err.Error(), "json: unknown field "), strings.Join(jobFields(reflect.TypeFor[NewJob]()), ", "))
+	}
+	return fmt.Errorf("it is no JSON: %w", err)
+}
+
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Slice:
+		return `a list of texts, such as ["program", "argument"]`
+	case reflect.Map:
+		return `an object of texts, such as {"NAME": "value"}`
+	case reflect.String:
+		return "a text"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	}
+	return "a " + t.Kind().String()
+}
+
+// jobFields are the names by which the fields of a job are known.
+func jobFields(t reflect.Type) []string {
+	var names []string
+	for field := range t.Fields() {
+		if field.Anonymous {
+			names = append(names, jobFields(field.Type)...)
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}
+
+// Bounds of a command.
+const (
+	maxTimeout    = 24 * time.Hour
+	maxIterations = 1000
+	maxWords      = 1000
+)
+
+func (j NewJob) check() error {
+	if err := j.Command.Check(); err != nil {
+		return err
+	}
+	switch {
+	case len(j.Name) > maxName:
+		return fmt.Errorf("the name has %d bytes; use at most %d", len(j.Name), maxName)
+	case strings.ContainsFunc(j.Name, func(r rune) bool { return unicode.IsControl(r) }):
+		return fmt.Errorf("the name %.40q holds control characters; use one line of text", j.Name)
+	}
+	return j.JobWish.Check()
+}
+
+// Check refuses what cannot be meant.
+func (w JobWish) Check() error {
+	if w.Target != "" {
+		if _, err := bench.ParseTarget(string(w.Target)); err != nil {
+			return fmt.Errorf("target: %w", err)
+		}
+	}
+	if w.SizeClass != 0 {
+		if _, err := bench.NewSizeClass(int(w.SizeClass)); err != nil {
+			return fmt.Errorf("size_class: %w", err)
+		}
+	}
+	return nil
+}
+
+// Check refuses a command that no process can be made of.
+func (c Command) Check() error {
+	if len(c.Argv) == 0 || c.Argv[0] == "" {
+		return errors.New("the command names no program; argv begins with one")
+	}
+	if len(c.Argv) > maxWords {
+		return fmt.Errorf("the command has %d words; use at most %d, and a file for more", len(c.Argv), maxWords)
+	}
+	for _, word := range c.Argv {
+		if strings.ContainsRune(word, 0) {
+			return errors.New("an argument of the command holds a zero byte; no program can be given one")
+		}
+	}
+	for name, value := range c.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			return fmt.Errorf("the command's environment holds %.40q, which no process can be given; use a name without '=' and no zero bytes", name)
+		}
+	}
+	if c.TimeoutSeconds < 0 || c.TimeoutSeconds > int(maxTimeout/time.Second) {
+		return fmt.Errorf("timeout_seconds is %d; use 1 to %d, or leave it out for 30 minutes", c.TimeoutSeconds, int(maxTimeout/time.Second))
+	}
+	if c.Iterations < 0 || c.Iterations > maxIterations {
+		return fmt.Errorf("iterations is %d; use 1 to %d, or leave it out for one", c.Iterations, maxIterations)
+	}
+	return nil
+}
+
+// CreateBatch asks for many commands in one request: all are taken or none. The
+// request's Jobs are ignored. They are sent packed.
+func (c *Client) CreateBatch(ctx context.Context, r NewRequest, jobs iter.Seq[NewJob]) (created Request, err error) {
+	r.Jobs = nil
+	head, err := json.Marshal(r)
+	if err != nil {
+		return created, fmt.Errorf("encoding the request: %w", err)
+	}
+	var body bytes.Buffer
+	zipped, err := gzip.NewWriterLevel(&body, gzip.BestSpeed)
+	if err != nil {
+		return created, err
+	}
+	// Written piece by piece: a writer of bytes in memory does not fail.
+	_, _ = zipped.Write(bytes.TrimSuffix(head, []byte("}")))
+	if len(head) > len("{}") {
+		_, _ = zipped.Write([]byte(","))
+	}
+	_, _ = zipped.Write([]byte(`"jobs":[`))
+	first := true
+	for j := range jobs {
+		text, err := json.Marshal(j)
+		if err != nil {
+			return created, fmt.Errorf("encoding job %s: %w", j.Name, err)
+		}
+		if !first {
+			_, _ = zipped.Write([]byte(","))
+		}
+		first = false
+		_, _ = zipped.Write(text)
+	}
+	_, _ = zipped.Write([]byte("]}"))
+	if err := zipped.Close(); err != nil {
+		return created, fmt.Errorf("packing the jobs: %w", err)
+	}
+	_, _, err = c.do(ctx, call{
+		method: http.MethodPost, path: v1("requests"), body: body.Bytes(), contentType: "application/json", encoding: "gzip", out: &created, timeout: transferTimeout,
+	})
+	return created, err
+}
+
+// JobQuery narrows the list of a request's jobs; zero values do not narrow.
+type JobQuery struct {
+	Status bench.JobStatus
+	// After is Next of the page before.
+	After string
+	Limit int
+}

@@ -1,0 +1,99 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// What people and workflows ask about a request's jobs, however many it has.
+
+// ShownJobs are at most limit of a request's jobs, in the order in which they were
+// written: those that run, those that failed, those in Temporal, then the latest to
+// end, then the first that wait. It tells how many there are in all.
+func (s *Store) ShownJobs(ctx context.Context, id bench.RequestID, limit int) (jobs []Job, total int, err error) {
+	jobs, err = all[Job](ctx, s.pool, `
+		select `+jobColumns+` from job_queue j where j.id = any(array(
+			select c.id from request_job rj join job_queue c on c.id = rj.job_id where rj.request_id = $1
+			order by array_position(array['in_progress', 'failure', 'handed_out'], c.status), c.completed_at desc nulls last, c.id limit $2))
+		order by j.id`, id, limit)
+	if err != nil {
+		return nil, 0, wrap("listing jobs of request "+string(id), err)
+	}
+	if total = len(jobs); total == limit {
+		total, err = value[int](ctx, s.pool, `select count(*) from request_job where request_id = $1`, id)
+	}
+	return jobs, total, wrap("counting the jobs of request "+string(id), err)
+}
+
+// JobPage narrows a list of a request's jobs; zero values do not narrow.
+type JobPage struct {
+	// Status of the jobs; all that are open with Open.
+	Status bench.JobStatus
+	Open   bool
+	// After continues a list: only jobs written after the one with this ID.
+	After int64
+	Limit int
+}
+
+// RequestJobPage lists a request's jobs in the order in which they were written.
+func (s *Store) RequestJobPage(ctx context.Context, id bench.RequestID, page JobPage) ([]Job, error) {
+	jobs, err := all[Job](ctx, s.pool, `
+		select `+jobColumns+` from request_job rj join job_queue j on j.id = rj.job_id
+		where rj.request_id = $1 and rj.job_id > $2 and ($3 = '' or j.status = $3) and (not $4 or j.status in ('queued', 'handed_out', 'in_progress'))
+		order by rj.job_id limit $5`, id, page.After, string(page.Status), page.Open, page.Limit)
+	return jobs, wrap("listing jobs of request "+string(id), err)
+}
+
+// OpenTaskQueues are those in which jobs of a stage of a request wait or run.
+func (s *Store) OpenTaskQueues(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]string, error) {
+	queues, err := column[string](ctx, s.pool, `
+		select j.task_queue from request_job rj join job_queue j on j.id = rj.job_id
+		where rj.request_id = $1 and rj.stage = $2 and j.status in ('queued', 'handed_out', 'in_progress')
+		group by j.task_queue order by j.task_queue`, id, string(stage))
+	return queues, wrap("listing the task queues of request "+string(id), err)
+}
+
+// FirstFailure is the message of the first job of a stage that failed; empty when
+// none did.
+func (s *Store) FirstFailure(ctx context.Context, id bench.RequestID, stage bench.Stage) (string, error) {
+	message, err := value[string](ctx, s.pool, `
+		select j.message from request_job rj join job_queue j on j.id = rj.job_id
+		where rj.request_id = $1 and ($2 = '' or rj.stage = $2) and j.status = 'failure' order by rj.job_id limit 1`, id, string(stage))
+	if errors.Is(err, ErrNotFound) {
+		return "", nil
+	}
+	return message, wrap("reading why jobs of request "+string(id)+" failed", err)
+}
+
+// InFlightOf tells whether any job of a request stands in Temporal.
+func (s *Store) InFlightOf(ctx context.Context, id bench.RequestID) (bool, error) {
+	there, err := value[bool](ctx, s.pool, `
+		select exists (select from request_job rj join job_queue j on j.id = rj.job_id
+			where rj.request_id = $1 and j.status in ('handed_out', 'in_progress'))`, id)
+	return there, wrap("looking for jobs of request "+string(id)+" in Temporal", err)
+}
+
+// RunsOf lists the runs of jobs, job by job.
+func (s *Store) RunsOf(ctx context.Context, jobs []int64) ([]Run, error) {
+	rs, err := all[Run](ctx, s.pool, `select `+runColumns+fromRuns+`where j.id = any($1) order by j.id, n.number`, jobs)
+	return rs, wrap("listing the runs of jobs", err)
+}
+
+// maxErrors bounds how many errors are listed.
+const maxErrors = 100
+
+// ErrorsOf lists what keeps a request's jobs, of those that are given, from being
+// done: the last error of each test case that still lacks a result, and what went
+// wrong with the last run of each such job as a whole. Errors that a later run
+// mended are left out, and so are those of jobs that others have replaced. At most
+// 100 are listed, the oldest first.
+func (s *Store) ErrorsOf(ctx context.Context, id bench.RequestID, jobs []int64) ([]RunError, error) {
+	current, err := column[int64](ctx, s.pool, `select job_id from request_job where request_id = $1 and job_id = any($2) and not superseded`, id, jobs)
+	if err != nil {
+		return nil, wrap("listing the errors of request "+string(id), err)
+	}
+	errs, err := all[RunError](ctx, s.pool, lastingErrors+` order by e.created_at, e.id limit $2`, current, maxErrors)
+	return errs, wrap("listing the errors of request "+string(id), err)
+}
