@@ -154,11 +154,15 @@ func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclie
 		return nil, err
 	}
 	out.Progress = apiclient.Progress{
-		Jobs: p.Total, JobsDone: p.Success + p.Failure + p.Cancelled, JobsFailed: p.Failure,
+		Jobs: p.Total, JobsDone: p.Success + p.Failure + p.Cancelled, JobsRunning: p.InProgress, JobsFailed: p.Failure,
 		TestCases: p.TestCases, TestCasesDone: p.TestCasesDone,
 	}
 	if r.Status == bench.InProgress {
-		out.Progress.EstimateSeconds = estimate(p, s.Now())
+		began, err := s.Store.FirstStart(ctx, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		out.Progress.EstimateSeconds = estimate(began, p, s.Now())
 	}
 	if out.Estimate, err = s.estimateOf(ctx, r); err != nil {
 		return nil, err
@@ -168,12 +172,12 @@ func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclie
 
 // estimate is how long the rest takes at the pace since the first job started:
 // nil while nothing is done, or nothing is left.
-func estimate(p store.JobProgress, now time.Time) *float64 {
+func estimate(began *time.Time, p store.JobProgress, now time.Time) *float64 {
 	rest := p.TestCases - p.TestCasesDone
-	if p.StartedAt == nil || p.TestCasesDone == 0 || rest <= 0 || p.Open() == 0 {
+	if began == nil || p.TestCasesDone == 0 || rest <= 0 || p.Open() == 0 {
 		return nil
 	}
-	seconds := max(0, now.Sub(*p.StartedAt).Seconds()) / float64(p.TestCasesDone) * float64(rest)
+	seconds := max(0, now.Sub(*began).Seconds()) / float64(p.TestCasesDone) * float64(rest)
 	return &seconds
 }
 

@@ -56,6 +56,7 @@ type Requests interface {
 	Requests(ctx context.Context, filter store.RequestFilter) ([]store.Request, error)
 	ShownJobs(ctx context.Context, id bench.RequestID, limit int) (jobs []store.Job, total int, err error)
 	RequestJobPage(ctx context.Context, id bench.RequestID, page store.JobPage) ([]store.Job, error)
+	FirstStart(ctx context.Context, id bench.RequestID) (*time.Time, error)
 	InFlightOf(ctx context.Context, id bench.RequestID) (bool, error)
 	RunsOf(ctx context.Context, jobs []int64) ([]store.Run, error)
 	ErrorsOf(ctx context.Context, id bench.RequestID, jobs []int64) ([]store.RunError, error)

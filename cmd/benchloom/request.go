@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
 )
 
@@ -18,7 +21,7 @@ func newRequest() *cobra.Command {
 		Example: `  benchloom request show r7k2m4q9xt2
   benchloom request cancel go:1.26.0 --reason "wrong date"
   benchloom request unstick go:1.26.0 --dry-run`,
-	}, newRequestShow(), newRequestCancel(), newRequestExpire(), newRequestRetry(), newRequestRemeasure(), newRequestUnstick(), newArtifactsReady())
+	}, newRequestShow(), newRequestJobs(), newRequestCancel(), newRequestExpire(), newRequestRetry(), newRequestRemeasure(), newRequestUnstick(), newArtifactsReady())
 }
 
 func newRequestShow() *cobra.Command {
@@ -44,6 +47,72 @@ func newRequestShow() *cobra.Command {
 	f.add(cmd.Flags())
 	outputFlag(cmd, &output, formatTable, formatJSON)
 	return cmd
+}
+
+func newRequestJobs() *cobra.Command {
+	var f serviceFlags
+	var status, output string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "jobs REQUEST",
+		Short: "List the jobs of a request",
+		Long: `Lists the jobs of a request in the order in which they were written, however many
+it has.`,
+		Example: `  benchloom request jobs r7k2m4q9xt2 --status failure
+  benchloom request jobs r7k2m4q9xt2 --limit 0 -o json`,
+		Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, err := requestRef(args[0])
+			if err != nil {
+				return err
+			}
+			if limit < 0 {
+				return usage(fmt.Errorf("--limit %d: use a number above 0, or 0 for all", limit))
+			}
+			api, err := f.connect()
+			if err != nil {
+				return err
+			}
+			list, err := requestJobs(cmd.Context(), api, ref, bench.JobStatus(status), limit)
+			if err != nil {
+				return reached(err)
+			}
+			if output == formatJSON {
+				return cli.WriteJSON(cmd.OutOrStdout(), list)
+			}
+			return cli.Jobs(cmd.OutOrStdout(), list.Jobs, view(cmd))
+		},
+	}
+	f.add(cmd.Flags())
+	statuses := &choice{value: &status, valid: []string{"queued", "handed_out", "in_progress", "success", "failure", "cancelled"}}
+	cmd.Flags().Var(statuses, "status", "only jobs with this status: "+strings.Join(statuses.valid, ", "))
+	statuses.complete(cmd, "status")
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many jobs at most; 0: all")
+	outputFlag(cmd, &output, formatTable, formatJSON)
+	return cmd
+}
+
+// jobsPage is how many jobs are asked for at once.
+const jobsPage = 1000
+
+// requestJobs lists at most limit jobs of a request; 0: all.
+func requestJobs(ctx context.Context, api *apiclient.Client, ref string, status bench.JobStatus, limit int) (apiclient.JobList, error) {
+	out := apiclient.JobList{Jobs: []apiclient.Job{}}
+	query := apiclient.JobQuery{Status: status}
+	for {
+		query.Limit = jobsPage
+		if limit > 0 {
+			query.Limit = min(jobsPage, limit-len(out.Jobs))
+		}
+		page, err := api.RequestJobs(ctx, ref, query)
+		if err != nil {
+			return out, err
+		}
+		out.Jobs, out.Next = append(out.Jobs, page.Jobs...), page.Next
+		if query.After = page.Next; query.After == "" || len(out.Jobs) == limit {
+			return out, nil
+		}
+	}
 }
 
 func newArtifactsReady() *cobra.Command {

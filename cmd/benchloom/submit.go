@@ -55,6 +55,7 @@ type submitFlags struct {
 	serviceFlags
 	selectionFlags
 	adhoc, ready       bool
+	file               string
 	requestType        string
 	parent             string
 	pr                 int
@@ -66,12 +67,17 @@ type submitFlags struct {
 	comparison         comparisonFlags
 	wait, quiet        bool
 	output             string
+
+	// jobs are those of the file, which have what the flags say where they say
+	// nothing themselves.
+	jobs     []apiclient.NewJob
+	defaults apiclient.Command
 }
 
 func newSubmit() *cobra.Command {
 	var f submitFlags
 	cmd := &cobra.Command{
-		Use:     "submit PROJECT [TAG] | --adhoc -- COMMAND [ARG...]",
+		Use:     "submit PROJECT [TAG] | --adhoc -- COMMAND [ARG...] | --file FILE",
 		GroupID: groupUse,
 		Short:   "Ask for an artifact, or a command, to be benchmarked",
 		Long: `Asks for the artifact TAG of a project, usually a release, to be benchmarked,
@@ -87,6 +93,11 @@ With --adhoc the work is your own: it is admitted at once and compared with
 nothing. It is either a command after '--', which runs in an empty directory
 without a shell, or, with PROJECT and TAG, a part of the project's suite.
 
+With --file it is a batch of up to 100000 commands: one JSON object per line, with
+argv and, where wanted, name, env, timeout, iterations, target and size_class. What
+a line leaves out is as the flags say. They become the jobs of one request: all of
+them are taken, or none.
+
 With --vs BASELINE each test case is measured of both artifacts in turns,
 iteration by iteration, on one machine in one run, whatever is stored of them:
 two artifacts that are measured one after the other differ by what else happens
@@ -101,13 +112,16 @@ outcome is not success. Ctrl-C ends the waiting, not the request.`,
   benchloom submit go 5f1c0de --type master --parent 4e0b9cd
   benchloom submit go --type try --pr 1234
   benchloom submit --adhoc go 1.26.0 --vs 1.25.14 --benchmark gin --wait
-  benchloom submit --adhoc --size-class 4 --timeout 5m --env MODE=fast -- ./measure.sh --quick`,
+  benchloom submit --adhoc --size-class 4 --timeout 5m --env MODE=fast -- ./measure.sh --quick
+  benchloom submit --file jobs.jsonl --timeout 5m --key nightly-2026-05-01
+  echo '{"name":"quick","argv":["./x","--quick"]}' | benchloom submit --file -`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	flags := cmd.Flags()
 	f.serviceFlags.add(flags)
 	f.selectionFlags.add(flags)
 	flags.BoolVar(&f.adhoc, "adhoc", false, "your own work, such as a single command after '--'")
+	flags.StringVarP(&f.file, "file", "f", "", "commands of your own, one JSON object per line; '-' is the standard input")
 	flags.StringVar(&f.versus, "vs", "", "with --adhoc, PROJECT and TAG: another artifact, the baseline, that is measured in turns with TAG and compared with it")
 	f.comparison.addFailOn(cmd)
 	flags.StringVar(&f.project, "project", "", "project of a command (default "+apiclient.AdHocProject+")")
@@ -131,11 +145,16 @@ func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if f.file != "" {
+		if f.jobs, err = f.readJobs(cmd.InOrStdin()); err != nil {
+			return err
+		}
+	}
 	api, err := f.connect()
 	if err != nil {
 		return err
 	}
-	created, err := api.CreateRequest(cmd.Context(), wanted)
+	created, err := f.create(cmd, api, wanted)
 	if err != nil {
 		return reached(err)
 	}
@@ -212,10 +231,14 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 	}
 	wanted := apiclient.NewRequest{IdempotencyKey: f.key, JobWish: apiclient.JobWish{SizeClass: class}}
 	switch dash := cmd.ArgsLenAtDash(); {
-	case f.versus != "" && (!f.adhoc || dash >= 0):
+	case f.versus != "" && (!f.adhoc || dash >= 0 || f.file != ""):
 		return wanted, usage(errors.New("--vs belongs to the ad-hoc measurement of an artifact: benchloom submit --adhoc PROJECT TAG --vs BASELINE"))
 	case f.comparison.failOn != "" && (f.versus == "" || !f.wait):
 		return wanted, usage(errors.New("--fail-on needs something to compare with, and to wait for: add --vs BASELINE and --wait"))
+	case f.file != "" && len(args) > 0:
+		return wanted, usage(errors.New("--file holds the commands, so there are no other arguments: benchloom submit --file FILE"))
+	case f.file != "":
+		return f.command(wanted, selection, nil)
 	case f.adhoc && dash == 0 && len(args) > 0:
 		return f.command(wanted, selection, args)
 	case dash >= 0:
@@ -288,19 +311,27 @@ func (f *submitFlags) command(wanted apiclient.NewRequest, selection suite.Selec
 		return wanted, usage(fmt.Errorf("--timeout %s: use whole seconds above zero, such as 90s or 5m", f.timeout))
 	}
 	wanted.Project, wanted.Type = f.project, bench.AdHoc
-	wanted.Command = &apiclient.Command{Argv: argv, TimeoutSeconds: int(f.timeout / time.Second), Iterations: selection.Iterations}
+	command := apiclient.Command{Argv: argv, TimeoutSeconds: int(f.timeout / time.Second), Iterations: selection.Iterations}
 	for _, e := range f.environ {
 		name, value, ok := strings.Cut(e, "=")
 		if !ok || name == "" {
 			return wanted, usage(fmt.Errorf("--env %q: write NAME=value", e))
 		}
-		if wanted.Command.Env == nil {
-			wanted.Command.Env = map[string]string{}
+		if command.Env == nil {
+			command.Env = map[string]string{}
 		}
-		wanted.Command.Env[name] = value
+		command.Env[name] = value
 	}
+	if f.file != "" {
+		f.defaults = command // of each line
+		return wanted, nil
+	}
+	wanted.Command = &command
 	return wanted, nil
 }
+
+// shownFailures bounds how many jobs of a request are named that failed.
+const shownFailures = 20
 
 // outcomes is an error when a request did not succeed.
 func outcomes(ended []apiclient.RequestDetail) error {
@@ -316,10 +347,15 @@ func outcomes(ended []apiclient.RequestDetail) error {
 		if hint := fmt.Sprintf("'benchloom status %s'", d.ID); !strings.Contains(text, hint) {
 			text += "; " + hint + " shows more"
 		}
+		shown := 0
 		for _, j := range d.Jobs {
-			if j.Status == bench.JobFailure && j.Message != "" {
-				text += fmt.Sprintf("\n  job %s: %s", j.Key, cli.Printable(j.Message))
+			if j.Status == bench.JobFailure && j.Message != "" && shown < shownFailures {
+				text += fmt.Sprintf("\n  job %s: %s", strings.TrimSpace(string(j.Key)+" "+cli.Printable(j.Name)), cli.Printable(j.Message))
+				shown++
 			}
+		}
+		if more := d.Progress.JobsFailed - shown; shown == shownFailures && more > 0 {
+			text += fmt.Sprintf("\n  and %d more: 'benchloom request jobs %s --status failure'", more, d.ID)
 		}
 		errs = append(errs, errors.New(text))
 	}

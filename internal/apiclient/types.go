@@ -136,6 +136,7 @@ type RequestDetail struct {
 type Progress struct {
 	Jobs          int `json:"jobs"`
 	JobsDone      int `json:"jobs_done"`
+	JobsRunning   int `json:"jobs_running"`
 	JobsFailed    int `json:"jobs_failed"`
 	TestCases     int `json:"test_cases"`
 	TestCasesDone int `json:"test_cases_done"`

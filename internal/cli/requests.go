@@ -35,6 +35,8 @@ func Subject(r apiclient.Request) string {
 		return r.Project + ": " + strings.Join(r.Command.Argv, " ")
 	}
 	switch {
+	case r.Batch > 0:
+		return r.Project + ": " + Plural(r.Batch, "command")
 	case r.PR != 0 && r.Tag == "":
 		return fmt.Sprintf("%s #%d", r.Project, r.PR)
 	case r.PR != 0:
@@ -54,8 +56,12 @@ func Requests(w io.Writer, list []apiclient.Request, v View) error {
 		Column{Heading: "status"}, Column{Heading: "created"}, Column{Heading: "submitter"}, Column{Heading: "message", Flex: true})
 	for _, r := range list {
 		message := r.Message
-		if r.Command != nil && message == "" {
+		switch {
+		case message != "":
+		case r.Command != nil:
 			message = strings.Join(r.Command.Argv, " ")
+		case r.Batch > 0:
+			message = Plural(r.Batch, "command")
 		}
 		t.Row(string(r.ID), r.Project, r.Tag, string(r.Type), Standing(r), Ago(v.Now, r.CreatedAt), r.Submitter, message)
 	}
@@ -65,8 +71,11 @@ func Requests(w io.Writer, list []apiclient.Request, v View) error {
 // Request writes a request with its jobs, runs and errors.
 func Request(w io.Writer, d apiclient.RequestDetail, v View) error {
 	command := ""
-	if d.Command != nil {
+	switch {
+	case d.Command != nil:
 		command = strings.Join(d.Command.Argv, " ")
+	case d.Batch > 0:
+		command = Plural(d.Batch, "command")
 	}
 	took := ""
 	if d.EndedAt != nil {
@@ -92,7 +101,11 @@ func Request(w io.Writer, d apiclient.RequestDetail, v View) error {
 		return err
 	}
 	if len(d.Jobs) > 0 {
-		if err := section(w, "jobs", jobs(d.Jobs, v), v); err != nil {
+		title := "jobs"
+		if d.JobsTotal > len(d.Jobs) {
+			title = fmt.Sprintf("%d of %d jobs: those that run, failed or ended last; 'benchloom request jobs %s' lists all", len(d.Jobs), d.JobsTotal, d.ID)
+		}
+		if err := section(w, title, jobs(d.Jobs, v), v); err != nil {
 			return err
 		}
 	}
@@ -152,12 +165,20 @@ func Progress(p apiclient.Progress) string {
 	return text
 }
 
+// Jobs writes a list of jobs.
+func Jobs(w io.Writer, list []apiclient.Job, v View) error {
+	if len(list) == 0 {
+		return write(w, "There are no such jobs.\n")
+	}
+	return jobs(list, v).Write(w, v.Width)
+}
+
 func jobs(list []apiclient.Job, v View) *Table {
-	t := NewTable(Column{Heading: "job"}, Column{Heading: "status"}, Column{Heading: "kind"}, Column{Heading: "tag"}, Column{Heading: "target"},
+	t := NewTable(Column{Heading: "job"}, Column{Heading: "name"}, Column{Heading: "status"}, Column{Heading: "kind"}, Column{Heading: "tag"}, Column{Heading: "target"},
 		Column{Heading: "backend"}, Column{Heading: "profile"}, Column{Heading: "class", Right: true}, Column{Heading: "pool"},
 		Column{Heading: "done", Right: true}, Column{Heading: "took", Right: true}, Column{Heading: "message", Flex: true})
 	for _, j := range list {
-		t.Row(string(j.Key), words(j.Status), string(j.Kind), j.Tag, string(j.Target), j.Backend, j.Profile, strconv.Itoa(int(j.SizeClass)), j.Pool,
+		t.Row(string(j.Key), j.Name, words(j.Status), string(j.Kind), j.Tag, string(j.Target), j.Backend, j.Profile, strconv.Itoa(int(j.SizeClass)), j.Pool,
 			fmt.Sprintf("%d/%d", j.Done, j.Results()), took(v.Now, j.StartedAt, j.EndedAt), cmp.Or(j.Message, waitsText(j)))
 	}
 	return t
@@ -249,7 +270,7 @@ func Job(w io.Writer, d apiclient.JobDetail, v View) error {
 		return err
 	}
 	err := Fields(w,
-		[2]string{"project", d.Project}, [2]string{"tag", d.Tag}, [2]string{"in turns with", d.Versus}, [2]string{"kind", string(d.Kind)}, [2]string{"target", string(d.Target)},
+		[2]string{"project", d.Project}, [2]string{"name", d.Name}, [2]string{"command", strings.Join(d.Command, " ")}, [2]string{"tag", d.Tag}, [2]string{"in turns with", d.Versus}, [2]string{"kind", string(d.Kind)}, [2]string{"target", string(d.Target)},
 		[2]string{"backend", d.Backend}, [2]string{"profile", d.Profile}, [2]string{"size class", strconv.Itoa(int(d.SizeClass))},
 		[2]string{"pool", d.Pool}, [2]string{"task queue", d.TaskQueue}, [2]string{"status", words(d.Status)}, [2]string{"message", d.Message},
 		[2]string{"waits", d.Waits}, [2]string{"moved", movedText(d.Job, v)}, [2]string{"done", fmt.Sprintf("%d/%d test cases", d.Done, d.Results())}, [2]string{"created", moment(v.Now, &d.CreatedAt)},

@@ -115,6 +115,9 @@ func liveRequest(d apiclient.RequestDetail, now time.Time) []string {
 			waiting++
 		}
 	}
+	if d.JobsTotal > len(d.Jobs) { // of which only some are shown
+		waiting = d.Progress.Jobs - d.Progress.JobsDone - d.Progress.JobsRunning
+	}
 	if waiting > 0 {
 		lines = append(lines, fmt.Sprintf("    %s waiting for a collector", Plural(waiting, "job")))
 	}
@@ -144,6 +147,9 @@ func liveJob(j apiclient.Job, runs []apiclient.Run, now time.Time) []string {
 }
 
 func jobName(j apiclient.Job) string {
+	if j.Name != "" {
+		return Printable(j.Name)
+	}
 	parts := []string{string(j.Kind)}
 	for _, p := range []string{j.Backend, j.Profile, string(j.Target)} {
 		if p != "" {
@@ -197,13 +203,15 @@ func requestLine(d apiclient.RequestDetail) string {
 
 func jobChanges(old, d apiclient.RequestDetail) []string {
 	var lines []string
+	many := d.JobsTotal > len(d.Jobs)
 	for _, j := range d.Jobs {
 		was := bench.JobStatus("")
 		if i := slices.IndexFunc(old.Jobs, func(b apiclient.Job) bool { return b.Key == j.Key }); i >= 0 {
 			was = old.Jobs[i].Status
 		}
-		begun := j.Status == bench.JobInProgress
-		ended := !j.Status.Open() && old.ID != "" // at the first look it ended long ago
+		// Of very many, those that fail are told one by one; the counts say the rest.
+		begun := j.Status == bench.JobInProgress && !many
+		ended := !j.Status.Open() && old.ID != "" && (!many || j.Status == bench.JobFailure) // at the first look it ended long ago
 		if j.Status == was || !begun && !ended {
 			continue
 		}

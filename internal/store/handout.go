@@ -44,7 +44,7 @@ const orphaned = `j.status = 'handed_out' and not exists (
 // handed out to.
 func handOutColumns(request string) string {
 	return request + ` as request, j.project, j.key as job, coalesce(j.tag, '') as tag, j.target, j.task_queue,
-	j.queue, j.weight, j.priority, j.size_class, '' as summary, coalesce(j.versus, '') as versus, j.kind, j.backend, j.profile, j.command,
+	j.queue, j.weight, j.priority, j.size_class, '' as summary, coalesce(j.versus, '') as versus, j.kind, j.backend, j.profile, j.command, j.name,
 	jsonb_array_length(j.test_cases) as test_cases`
 }
 
@@ -55,6 +55,7 @@ type handOutRow struct {
 	Backend   string
 	Profile   string
 	Command   *Command
+	Name      string
 	TestCases int
 }
 
@@ -98,6 +99,9 @@ const maxSummary = 200
 func (r handOutRow) summary() string {
 	if r.Command != nil {
 		text := strings.ToValidUTF8(strings.Join(r.Command.Argv, " "), "")
+		if r.Name != "" {
+			text = r.Name + ": " + text
+		}
 		if len(text) > maxSummary {
 			text = strings.ToValidUTF8(text[:maxSummary-len("…")], "") + "…"
 		}

@@ -186,7 +186,6 @@ func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench
 			count(*) filter (where status = 'success') as success,
 			count(*) filter (where status = 'failure') as failure,
 			count(*) filter (where status = 'cancelled') as cancelled,
-			min(j.started_at) as started_at,
 			count(*) as test_cases, count(*) filter (where status = 'success') as test_cases_done,
 			(select r.deferred from benchmark_request r where r.id = $1) is true as commands
 		from request_job rj join job_queue j on j.id = rj.job_id

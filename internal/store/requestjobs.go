@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
 )
@@ -65,6 +66,13 @@ func (s *Store) FirstFailure(ctx context.Context, id bench.RequestID, stage benc
 		return "", nil
 	}
 	return message, wrap("reading why jobs of request "+string(id)+" failed", err)
+}
+
+// FirstStart is when the first of a request's jobs began; nil: none has.
+func (s *Store) FirstStart(ctx context.Context, id bench.RequestID) (*time.Time, error) {
+	at, err := value[*time.Time](ctx, s.pool, `
+		select min(j.started_at) from request_job rj join job_queue j on j.id = rj.job_id where rj.request_id = $1`, id)
+	return at, wrap("looking when request "+string(id)+" began", err)
 }
 
 // InFlightOf tells whether any job of a request stands in Temporal.

@@ -136,8 +136,6 @@ type RequestFilter struct {
 type JobProgress struct {
 	Total, Queued, HandedOut, InProgress, Success, Failure, Cancelled int
 	TestCases, TestCasesDone                                          int
-	// StartedAt is when the first of them began; nil: none has.
-	StartedAt *time.Time
 	// Commands: each is one test case, which is done with it.
 	Commands bool
 }
