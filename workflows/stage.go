@@ -95,8 +95,36 @@ func (r *request) awaitJobs(ctx workflow.Context, ask protocol.ProgressInput) (p
 		if err := r.start(ctx, progress.HandedOut); err != nil {
 			return progress, err
 		}
+		if err := r.spare(ctx, progress.Counts); err != nil {
+			return progress, err
+		}
 	}
 }
+
+// spare lets time pass between two counts of very many jobs: each count reads them
+// all, and jobs end by the second. What is handed out meanwhile is started at once.
+func (r *request) spare(ctx workflow.Context, counts protocol.JobCounts) error {
+	pause := countPause(counts)
+	if pause == 0 || workflow.GetVersion(ctx, spareCounts, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return nil
+	}
+	over := workflow.Now(ctx).Add(pause)
+	for {
+		left := over.Sub(workflow.Now(ctx))
+		if left <= 0 {
+			return nil
+		}
+		if err := wait(ctx, "count at most once in this time", left, r.handOut); err != nil {
+			return err
+		}
+		if _, err := r.startSignalled(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// spareCounts names the change by which large requests are counted less often.
+const spareCounts = "spare-counts"
 
 // awaitEnd waits until there is a reason to count: a job has ended, or there was
 // silence. Jobs that are handed out meanwhile are started at once.

@@ -143,6 +143,50 @@ func TestAdHocRequestRunsItsJobs(t *testing.T) {
 	require.Equal(t, workflows.PhaseCompleted, status[protocol.RequestStatus](t, env).Phase)
 }
 
+// Of a request with very many jobs the ends are not counted one by one, but what
+// is handed out to it is started at once.
+func TestALargeRequestIsCountedOnceInASecond(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	const total = 1000
+	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.AdHoc}), nil).Once()
+	env.OnActivity(protocol.Expand, mock.Anything, own).Return(protocol.ExpandResult{Counts: protocol.JobCounts{Total: total, Open: total}}, nil).Once()
+	var started []time.Time
+	env.OnWorkflow(protocol.JobWorkflow, mock.Anything, mock.Anything).Return(func(ctx workflow.Context, _ protocol.JobInput) error {
+		started = append(started, workflow.Now(ctx))
+		return nil
+	})
+	open, counted := total, 0
+	env.OnActivity(protocol.Progress, mock.Anything, mock.Anything).Return(func(context.Context, protocol.ProgressInput) (protocol.ProgressResult, error) {
+		counted++
+		return protocol.ProgressResult{Counts: protocol.JobCounts{Total: total, Open: open, Success: total - open}}, nil
+	})
+	begun := env.Now()
+	for i := range 500 { // one job ends every 10 ms, for five seconds
+		env.RegisterDelayedCallback(func() {
+			open--
+			env.SignalWorkflow(protocol.SignalJobEnded, protocol.JobEnded{Key: jobB, Status: bench.JobSuccess})
+		}, time.Second+time.Duration(i)*10*time.Millisecond)
+	}
+	env.RegisterDelayedCallback(func() {
+		env.SignalWorkflow(protocol.SignalHandOut, protocol.HandOut{Jobs: []protocol.JobInput{input(jobA)}})
+	}, 1505*time.Millisecond)
+	env.RegisterDelayedCallback(func() {
+		require.LessOrEqual(t, counted, 7)
+		open = 0
+		env.SignalWorkflow(protocol.SignalJobEnded, protocol.JobEnded{Key: jobB, Status: bench.JobSuccess})
+	}, 10*time.Second)
+	env.OnActivity(protocol.JobsDone, mock.Anything, ref).Return(nil).Once()
+	env.OnActivity(protocol.Complete, mock.Anything, protocol.CompleteInput{Request: ref}).Return(protocol.CompleteResult{Outcome: bench.Success}, nil).Once()
+
+	env.ExecuteWorkflow(protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: request})
+
+	require.NoError(t, env.GetWorkflowError())
+	require.GreaterOrEqual(t, counted, 6)
+	require.Len(t, started, 1)
+	require.Equal(t, 1505*time.Millisecond, started[0].Sub(begun), "in the middle of a pause")
+}
+
 // A tracked request starts nothing before the record says that it was admitted,
 // whatever signals say.
 func TestTrackedRequestWaitsForAdmission(t *testing.T) {

@@ -167,6 +167,9 @@ func (b *builder) fill(request *estimate.Request, r store.Request) string {
 		bases = append(bases, basis)
 	}
 	switch {
+	case r.ExpandedAt != nil && b.snapshot.LeftOut > 0: // some of its jobs may be among them
+		request.Unforeseeable = fmt.Sprintf("%d jobs wait, more than can be foreseen", len(b.snapshot.Jobs)+b.snapshot.LeftOut)
+		return estimate.Words(bases)
 	case r.ExpandedAt != nil && len(bases) == 0:
 		return "none of its jobs is left, or others wait for the same ones"
 	case r.ExpandedAt != nil:

@@ -70,6 +70,8 @@ type QueueSnapshot struct {
 	// Jobs are those of all projects, as they share collectors, in the order in
 	// which they are handed out.
 	Jobs []OpenJob
+	// LeftOut is how many more there are: of very many only the first are read.
+	LeftOut int
 	// Past are the last jobs of the project, and of others with open jobs.
 	Past []PastJob
 	// Plans are the last requests of the project that wrote their jobs, one for
@@ -79,6 +81,9 @@ type QueueSnapshot struct {
 }
 
 const (
+	// foreseenJobs is how many open jobs estimates look at: what comes after so many
+	// is too far away to be foreseen.
+	foreseenJobs = 5000
 	// pastJobs is how far a project's history is read.
 	pastJobs = 2000
 	// recentPlans is among how many of the last requests plans are looked for.
@@ -94,7 +99,7 @@ func (s *Store) QueueSnapshot(ctx context.Context, project string, offlineAfter 
 		if q.Open, q.Done, err = queueState(ctx, tx, project); err != nil {
 			return err
 		}
-		if q.Jobs, err = openJobs(ctx, tx); err != nil {
+		if q.Jobs, q.LeftOut, err = openJobs(ctx, tx); err != nil {
 			return err
 		}
 		if q.Past, err = pastJobsOf(ctx, tx, projectsOfOpen(project, q.Jobs)); err != nil {
@@ -133,15 +138,19 @@ func queueState(ctx context.Context, q querier, project string) (open []Request,
 	return open, done, nil
 }
 
-func openJobs(ctx context.Context, q querier) ([]OpenJob, error) {
-	jobs, err := all[OpenJob](ctx, q, `
+// openJobs are the first open jobs, and how many more there are.
+func openJobs(ctx context.Context, q querier) (jobs []OpenJob, more int, err error) {
+	jobs, err = all[OpenJob](ctx, q, `
 		select `+shapeColumns+`, j.status,
 			coalesce((select extract(epoch from sum(coalesce(r.finished_at, now()) - r.started_at)) from job_run r
 				where r.job_id = j.id), 0)::float8 as seconds,
 			array(select w.request_id from request_job w where w.job_id = j.id and not w.optional order by w.request_id) as waiters
 		from job_queue j where j.status in ('queued', 'handed_out', 'in_progress')
-		order by j.request_created, j.id`)
-	return jobs, wrap("listing the open jobs", err)
+		order by j.request_created, j.id limit $1`, foreseenJobs)
+	if err == nil && len(jobs) == foreseenJobs {
+		more, err = value[int](ctx, q, `select count(*) - $1::integer from job_queue j where j.status in ('queued', 'handed_out', 'in_progress')`, foreseenJobs)
+	}
+	return jobs, more, wrap("listing the open jobs", err)
 }
 
 func projectsOfOpen(project string, jobs []OpenJob) []string {

@@ -10,7 +10,11 @@ alter table job_queue
     add column place integer not null default 0,  -- in its batch, from 1; 0: it belongs to none
     add column name  text not null default '';    -- as its submitter calls it
 
+-- What is open, in the order in which it is foreseen, however much has ended.
+create index job_queue_open on job_queue (request_created, id) where status in ('queued', 'handed_out', 'in_progress');
+
 -- +goose Down
+drop index job_queue_open;
 alter table job_queue drop column name, drop column place;
 delete from benchmark_request where batch > 0;
 alter table benchmark_request drop column digest, drop column batch;
