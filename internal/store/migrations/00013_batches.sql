@@ -11,10 +11,10 @@ alter table job_queue
     add column name  text not null default '';    -- as its submitter calls it
 
 -- What is open, in the order in which it is foreseen, however much has ended.
-create index job_queue_open on job_queue (request_created, id) where status in ('queued', 'handed_out', 'in_progress');
+create index job_queue_foreseen on job_queue (request_created, id) where status in ('queued', 'handed_out', 'in_progress');
 
 -- +goose Down
-drop index job_queue_open;
+drop index job_queue_foreseen;
 alter table job_queue drop column name, drop column place;
 delete from benchmark_request where batch > 0;
 alter table benchmark_request drop column digest, drop column batch;
