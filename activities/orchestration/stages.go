@@ -30,9 +30,13 @@ func (a *Activities) Expand(ctx context.Context, in protocol.ExpandInput) (proto
 			return protocol.ExpandResult{Failed: err.Error()}, nil
 		}
 	}
-	queues, err := a.Store.OpenTaskQueues(ctx, r.ID, in.Stage)
-	if err != nil {
-		return protocol.ExpandResult{}, err
+	var queues []string
+	// What was written with the request was handed out then, before there was a workflow.
+	if !r.Deferred || r.ReopenedAt != nil {
+		var err error
+		if queues, err = a.Store.OpenTaskQueues(ctx, r.ID, in.Stage); err != nil {
+			return protocol.ExpandResult{}, err
+		}
 	}
 	for _, q := range queues {
 		if err := a.room().FillFor(ctx, q, r.ID); err != nil {

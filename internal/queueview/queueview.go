@@ -91,7 +91,7 @@ func Queue(s store.QueueSnapshot, c bench.ProjectConfig, now time.Time) []Entry 
 	entries := make([]Entry, len(positions))
 	for i, f := range estimate.Forecasts(queue) {
 		r := rows[bench.RequestID(positions[i].Request.ID)]
-		entries[i] = Entry{Request: r, Position: positions[i], Expected: expected(r, f, bases[i])}
+		entries[i] = Entry{Request: r, Position: positions[i], Expected: expected(s, r, f, bases[i])}
 	}
 	return entries
 }
@@ -104,11 +104,14 @@ func AdHoc(s store.QueueSnapshot, r store.Request, now time.Time) Expected {
 	queue := estimate.Queue{
 		Now: now, Collectors: b.live, Requests: []estimate.Request{request}, Others: b.others(map[bench.RequestID]bool{r.ID: true}),
 	}
-	return expected(r, estimate.Forecasts(queue)[0], basis)
+	return expected(s, r, estimate.Forecasts(queue)[0], basis)
 }
 
-func expected(r store.Request, f estimate.Forecast, basis string) Expected {
+func expected(s store.QueueSnapshot, r store.Request, f estimate.Forecast, basis string) Expected {
 	e := Expected{Start: f.Start, End: f.End, Basis: basis}
+	if r.ExpandedAt != nil && s.LeftOut > 0 { // some of its jobs may be among those
+		e = Expected{Basis: fmt.Sprintf("not known: %d jobs are open, more than can be foreseen", len(s.Jobs)+s.LeftOut)}
+	}
 	if r.AdmittedAt != nil {
 		e.Start = *r.AdmittedAt
 	}
@@ -167,9 +170,6 @@ func (b *builder) fill(request *estimate.Request, r store.Request) string {
 		bases = append(bases, basis)
 	}
 	switch {
-	case r.ExpandedAt != nil && b.snapshot.LeftOut > 0: // some of its jobs may be among them
-		request.Unforeseeable = fmt.Sprintf("%d jobs wait, more than can be foreseen", len(b.snapshot.Jobs)+b.snapshot.LeftOut)
-		return estimate.Words(bases)
 	case r.ExpandedAt != nil && len(bases) == 0:
 		return "none of its jobs is left, or others wait for the same ones"
 	case r.ExpandedAt != nil:

@@ -202,3 +202,12 @@ func TestRowsAreOrderedByWhatTheyWaitFor(t *testing.T) {
 	require.Equal(t, queueorder.Spec, queueview.Policy(bench.ProjectConfig{}))
 	require.Equal(t, queueorder.Upstream, queueview.Policy(bench.ProjectConfig{Queue: bench.QueuePolicy{Policy: "upstream"}}))
 }
+
+func TestWhatLiesBehindThousandsOfJobsIsNotForeseen(t *testing.T) {
+	t.Parallel()
+	s := snapshot()
+	s.LeftOut = 95_000
+	own := inProgress("own")
+	own.Type, own.AdmittedAt = bench.AdHoc, nil
+	require.Equal(t, queueview.Expected{Basis: "not known: 95002 jobs are open, more than can be foreseen"}, queueview.AdHoc(s, own, now))
+}

@@ -88,9 +88,9 @@ func (w *commandWriter) flush(ctx context.Context) error {
 			insert into artifact (project, tag) select @project, key from line returning id, tag
 		), job as (
 			insert into job_queue (project, key, artifact_id, kind, target, test_cases, iterations, command, size_class, pool, task_queue,
-				queue, weight, priority, status, request_created, submitter, branch, constraints, shape, place, name)
+				queue, weight, priority, status, request_created, submitter, branch, constraints, shape, place, name, submitted_with)
 			select @project, l.key, own.id, 'command', l.target, l.test_cases, l.iterations, l.command, l.size_class, l.pool, l.task_queue,
-				l.queue, l.weight, l.priority, 'queued', @created, @submitter, l.branch, l.constraints, l.shape, l.place, l.name
+				l.queue, l.weight, l.priority, 'queued', @created, @submitter, l.branch, l.constraints, l.shape, l.place, l.name, @request
 			from line l join own on own.tag = l.key order by l.place
 			returning id, artifact_id, test_cases, target
 		), waits as (

@@ -135,3 +135,90 @@ func TestABatchWithAKeyIsWrittenOnce(t *testing.T) {
 	require.ErrorContains(t, err, "another set of jobs")
 	require.Equal(t, first, stored.ID)
 }
+
+func TestOfAVeryLargeRequestWhatMattersIsShown(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	const n = 500
+	request := batch(t, n)
+	_, _, err := r.CreateCommands(t.Context(), request, lines(request, n))
+	require.NoError(t, err)
+	r.execute(`update job_queue set status = 'success', completed_at = now() + place * interval '1 second' where place <= 300`)
+	r.execute(`update job_queue set status = 'failure', completed_at = now(), message = 'failed ' || place where place in (7, 8)`)
+	r.execute(`update job_queue set status = 'in_progress', completed_at = null where place in (250, 301)`)
+
+	p, err := r.JobProgress(t.Context(), request.ID)
+	require.NoError(t, err)
+	require.Equal(t, store.JobProgress{Total: n, Queued: 199, InProgress: 2, Success: 297, Failure: 2, TestCases: n, TestCasesDone: 297}, p)
+	own, err := r.StageProgress(t.Context(), request.ID, bench.StageOwn, false)
+	require.NoError(t, err)
+	require.Equal(t, p, own)
+	optional, err := r.StageProgress(t.Context(), request.ID, "", true)
+	require.NoError(t, err)
+	require.Zero(t, optional)
+	why, err := r.FirstFailure(t.Context(), request.ID, bench.StageOwn)
+	require.NoError(t, err)
+	require.Equal(t, "failed 7", why)
+
+	shown, total, err := r.ShownJobs(t.Context(), request.ID, 10)
+	require.NoError(t, err)
+	require.Equal(t, n, total)
+	require.Equal(t, []int{7, 8, 250, 295, 296, 297, 298, 299, 300, 301}, places(shown), "those that run and failed, then the last to end")
+	everything, total, err := r.ShownJobs(t.Context(), request.ID, n+1)
+	require.NoError(t, err)
+	require.Equal(t, n, total)
+	require.Len(t, everything, n)
+
+	failed, err := r.RequestJobPage(t.Context(), request.ID, store.JobPage{Status: bench.JobFailure, Limit: 10})
+	require.NoError(t, err)
+	require.Equal(t, []int{7, 8}, places(failed))
+	open, err := r.RequestJobPage(t.Context(), request.ID, store.JobPage{Open: true, Limit: 3})
+	require.NoError(t, err)
+	require.Equal(t, []int{250, 301, 302}, places(open))
+	open, err = r.RequestJobPage(t.Context(), request.ID, store.JobPage{Open: true, Limit: 2, After: open[2].ID})
+	require.NoError(t, err)
+	require.Equal(t, []int{303, 304}, places(open))
+}
+
+func places(jobs []store.Job) []int {
+	out := make([]int, len(jobs))
+	for i, j := range jobs {
+		out[i] = j.Place
+	}
+	return out
+}
+
+func TestWhatFailedOfABatchIsRetriedByItself(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	request := batch(t, 5)
+	_, _, err := r.CreateCommands(t.Context(), request, lines(request, 5))
+	require.NoError(t, err)
+	c := r.register("c1")
+	handed, err := r.HandOut(t.Context(), small.TaskQueue(), func(int) int { return 5 })
+	require.NoError(t, err)
+	for i, h := range handed {
+		plan := r.start(store.Job{Key: h.Job}, 1, c)
+		if i != 1 && i != 3 {
+			result := measured("command", 1)
+			result.TestCase = bench.TestCase{Benchmark: "command", Target: target}
+			r.block(plan.Run.ID, result)
+		}
+		_, err := r.FinishJob(t.Context(), h.Job, "")
+		require.NoError(t, err)
+	}
+	require.NoError(t, r.CompleteRequest(t.Context(), request.ID, bench.Failure, "", nil, "2 of 5 jobs failed"))
+
+	again, err := r.Reopen(t.Context(), request.ID, store.Again{}, store.Act{Who: "ada", Reason: "again"})
+	require.NoError(t, err)
+	require.Equal(t, 2, again.Result.Jobs)
+	require.Equal(t, bench.InProgress, r.request(request.ID).Status, "nobody has to admit it")
+	p, err := r.JobProgress(t.Context(), request.ID)
+	require.NoError(t, err)
+	require.Equal(t, store.JobProgress{Total: 5, Queued: 2, Success: 3, TestCases: 5, TestCasesDone: 3}, p)
+	handed, err = r.HandOut(t.Context(), small.TaskQueue(), func(int) int { return 5 })
+	require.NoError(t, err)
+	require.Len(t, handed, 2)
+	require.Equal(t, "line 2: ./x 2", handed[0].Summary)
+	require.Equal(t, "line 4: ./x 4", handed[1].Summary)
+}

@@ -178,7 +178,11 @@ func (s *Store) StageProgress(ctx context.Context, id bench.RequestID, stage ben
 }
 
 func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench.Stage, optional *bool) (JobProgress, error) {
-	p, err := one[JobProgress](ctx, s.pool, `
+	alone, err := s.alone(ctx, id)
+	if err != nil {
+		return JobProgress{}, err
+	}
+	const counts = `
 		select count(*) as total,
 			count(*) filter (where status = 'queued') as queued,
 			count(*) filter (where status = 'handed_out') as handed_out,
@@ -186,12 +190,21 @@ func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench
 			count(*) filter (where status = 'success') as success,
 			count(*) filter (where status = 'failure') as failure,
 			count(*) filter (where status = 'cancelled') as cancelled,
-			count(*) as test_cases, count(*) filter (where status = 'success') as test_cases_done,
-			(select r.deferred from benchmark_request r where r.id = $1) is true as commands
+			0 as test_cases, 0 as test_cases_done`
+	if alone {
+		// All are commands of its own: each is one test case, which is done with it.
+		if (stage != "" && stage != bench.StageOwn) || (optional != nil && *optional) {
+			return JobProgress{}, nil
+		}
+		p, err := one[JobProgress](ctx, s.pool, counts+` from job_queue where submitted_with = $1`, id)
+		p.TestCases, p.TestCasesDone = p.Total, p.Success
+		return p, wrap("counting the jobs of request "+string(id), err)
+	}
+	p, err := one[JobProgress](ctx, s.pool, counts+`
 		from request_job rj join job_queue j on j.id = rj.job_id
 		where rj.request_id = $1 and ($2 = '' or rj.stage = $2) and ($3::boolean is null or rj.optional = $3) and not rj.superseded`,
 		id, string(stage), optional)
-	if err != nil || p.Commands {
+	if err != nil {
 		return p, wrap("counting the jobs of request "+string(id), err)
 	}
 	cases, err := one[caseProgress](ctx, s.pool, `
@@ -199,6 +212,7 @@ func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench
 			select j.id, j.generation, rj.superseded
 			from request_job rj join job_queue j on j.id = rj.job_id
 			where rj.request_id = $1 and ($2 = '' or rj.stage = $2) and ($3::boolean is null or rj.optional = $3)
+				and not (rj.superseded and j.kind = 'command') -- the next one has results of its own
 		), newest as (
 			-- a test case that is measured again counts once, as its newest job has it
 			select distinct on (t.artifact_id, t.test_case_id) t.done
@@ -208,6 +222,15 @@ func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench
 		select count(*) as total, count(*) filter (where done) as done from newest`, id, string(stage), optional)
 	p.TestCases, p.TestCasesDone = cases.Total, cases.Done
 	return p, wrap("counting the test cases of request "+string(id), err)
+}
+
+// alone tells whether a request has just the jobs that were written with it.
+func (s *Store) alone(ctx context.Context, id bench.RequestID) (bool, error) {
+	alone, err := value[bool](ctx, s.pool, `select deferred and reopened_at is null from benchmark_request where id = $1`, id)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return alone, wrap("reading request "+string(id), err)
 }
 
 // caseProgress counts test cases.

@@ -14,11 +14,26 @@ import (
 // written: those that run, those that failed, those in Temporal, then the latest to
 // end, then the first that wait. It tells how many there are in all.
 func (s *Store) ShownJobs(ctx context.Context, id bench.RequestID, limit int) (jobs []Job, total int, err error) {
-	jobs, err = all[Job](ctx, s.pool, `
-		select `+jobColumns+` from job_queue j where j.id = any(array(
-			select c.id from request_job rj join job_queue c on c.id = rj.job_id where rj.request_id = $1
-			order by array_position(array['in_progress', 'failure', 'handed_out'], c.status), c.completed_at desc nulls last, c.id limit $2))
-		order by j.id`, id, limit)
+	alone, err := s.alone(ctx, id)
+	if err != nil {
+		return nil, 0, err
+	}
+	chosen := `
+		select c.id from request_job rj join job_queue c on c.id = rj.job_id where rj.request_id = $1
+		order by array_position(array['in_progress', 'failure', 'handed_out'], c.status), c.completed_at desc nulls last, c.id limit $2`
+	if alone { // with as many of each status at most, by the index
+		chosen = `
+		select c.id from unnest(array['in_progress', 'failure', 'handed_out', 'success', 'cancelled', 'queued']) with ordinality as s (status, place)
+		cross join lateral (
+			(select j.id, j.completed_at from job_queue j where j.submitted_with = $1 and j.status = s.status and s.status <> 'queued'
+				order by j.completed_at desc, j.id desc limit $2)
+			union all
+			(select j.id, j.completed_at from job_queue j where j.submitted_with = $1 and j.status = s.status and s.status = 'queued'
+				order by j.completed_at, j.id limit $2)
+		) c
+		order by least(s.place, 4), c.completed_at desc nulls last, c.id limit $2`
+	}
+	jobs, err = all[Job](ctx, s.pool, `select `+jobColumns+` from job_queue j where j.id = any(array(`+chosen+`)) order by j.id`, id, limit)
 	if err != nil {
 		return nil, 0, wrap("listing jobs of request "+string(id), err)
 	}

@@ -136,8 +136,6 @@ type RequestFilter struct {
 type JobProgress struct {
 	Total, Queued, HandedOut, InProgress, Success, Failure, Cancelled int
 	TestCases, TestCasesDone                                          int
-	// Commands: each is one test case, which is done with it.
-	Commands bool
 }
 
 // Open tells how many jobs can still run.
