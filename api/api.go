@@ -124,6 +124,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 	s.registerSuites()
 	s.registerRequests()
 	s.registerQueue()
+	s.registerQueues()
 	s.registerOperations()
 	s.registerJobs()
 	s.registerResults()

@@ -46,6 +46,11 @@ type workflows struct {
 	repairErr error
 	notified  []bench.RequestID
 	watches   []string // what was asked of Schedules, in order
+	// handedOut is what was handed out, startedBy the requests that were told, and
+	// levels those that were changed.
+	handedOut []protocol.JobInput
+	startedBy []bench.RequestID
+	levels    map[bench.JobKey]int
 	operators
 }
 
@@ -82,6 +87,30 @@ func (w *workflows) StartRequest(_ context.Context, _ string, id bench.RequestID
 	defer w.mu.Unlock()
 	w.started = append(w.started, id)
 	return w.err
+}
+
+func (w *workflows) HandOut(_ context.Context, _ string, id bench.RequestID, jobs protocol.HandOut) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, j := range jobs.Jobs {
+		w.handedOut = append(w.handedOut, j)
+	}
+	w.startedBy = append(w.startedBy, id)
+	return w.err
+}
+
+func (w *workflows) StartWithHandOut(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error {
+	return w.HandOut(ctx, project, id, jobs)
+}
+
+func (w *workflows) SetLevel(_ context.Context, _ string, key bench.JobKey, level int) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.levels == nil {
+		w.levels = make(map[bench.JobKey]int)
+	}
+	w.levels[key] = level
+	return true, w.err
 }
 
 func (w *workflows) CancelRequest(_ context.Context, _ string, id bench.RequestID, jobs []bench.JobRef) error {

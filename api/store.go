@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/handout"
 	"github.com/benchloom/benchloom/internal/intake"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/results"
@@ -26,6 +27,7 @@ type Store interface {
 	Commits
 	Enrolments
 	Operations
+	Queues
 	results.Record
 	MeasuredTags(ctx context.Context, project string, requestType bench.RequestType) ([]string, error)
 	ExportCollections(ctx context.Context, project string, tags []string, yield func(store.CollectionRow) error) error
@@ -131,6 +133,7 @@ type Starter interface {
 	// RestartRequest starts the workflow of a request that was opened again.
 	RestartRequest(ctx context.Context, project string, id bench.RequestID) error
 	QueueChanged(ctx context.Context, project string) error
+	handout.Workflows
 	// TriggerReconcile has what waits handed out now.
 	TriggerReconcile(ctx context.Context) error
 	RunStarted(ctx context.Context, project string, key bench.JobKey, run protocol.RunStarted) error

@@ -378,6 +378,10 @@ func (h *chronicle) StartWithHandOut(ctx context.Context, project string, id ben
 	return h.HandOut(ctx, project, id, out)
 }
 
+func (h *chronicle) SetLevel(context.Context, string, bench.JobKey, int) (bool, error) {
+	return !h.fault(0.2), nil
+}
+
 func (h *chronicle) JobEnded(context.Context, string, bench.RequestID, protocol.JobEnded) error {
 	return nil
 }

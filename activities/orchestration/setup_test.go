@@ -148,6 +148,10 @@ func (w *workflows) StartWithHandOut(ctx context.Context, project string, id ben
 	return w.HandOut(ctx, project, id, jobs)
 }
 
+func (w *workflows) SetLevel(_ context.Context, project string, key bench.JobKey, level int) (bool, error) {
+	return true, w.call("level %s/%s %d", project, key, level)
+}
+
 func (w *workflows) JobEnded(_ context.Context, project string, id bench.RequestID, job protocol.JobEnded) error {
 	return w.call("ended %s/%s %s %s", project, id, job.Key, job.Status)
 }

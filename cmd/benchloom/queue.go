@@ -13,10 +13,12 @@ func newQueue() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "queue",
 		GroupID: groupUse,
-		Short:   "Show, try out, pause or resume the order of requests",
+		Short:   "Show, configure, try out, pause or resume whose turn it is",
 		Example: `  benchloom queue show go
+  benchloom queue list
+  benchloom queue set-weight user:ada 50
   benchloom queue simulate --file state.json --policy upstream`,
-	}, newQueueShow(), newQueueSimulate(), newQueueAdmissions(), newQueuePause(), newQueueResume())
+	}, newQueueShow(), newQueueList(), newQueueApply(), newQueueSetWeight(), newQueueSimulate(), newQueueAdmissions(), newQueuePause(), newQueueResume())
 }
 
 func newQueueShow() *cobra.Command {

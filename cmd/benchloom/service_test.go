@@ -64,6 +64,15 @@ const (
 type noWorkflows struct{}
 
 func (noWorkflows) StartRequest(context.Context, string, bench.RequestID) error { return nil }
+func (noWorkflows) HandOut(context.Context, string, bench.RequestID, protocol.HandOut) error {
+	return nil
+}
+func (noWorkflows) StartWithHandOut(context.Context, string, bench.RequestID, protocol.HandOut) error {
+	return nil
+}
+func (noWorkflows) SetLevel(context.Context, string, bench.JobKey, int) (bool, error) {
+	return true, nil
+}
 func (noWorkflows) CancelRequest(context.Context, string, bench.RequestID, []bench.JobRef) error {
 	return nil
 }

@@ -28,6 +28,8 @@ type Record interface {
 	Request(ctx context.Context, id bench.RequestID) (store.Request, error)
 	Project(ctx context.Context, name string) (store.Project, error)
 	MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error
+	Relevel(ctx context.Context) ([]store.Relevelled, error)
+	SetLevel(ctx context.Context, key bench.JobKey, level int) error
 }
 
 // Workflows is how requests are told. A workflow that has ended is no error: there
@@ -36,6 +38,9 @@ type Workflows interface {
 	HandOut(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error
 	// StartWithHandOut starts the request's workflow if it was never started.
 	StartWithHandOut(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error
+	// SetLevel gives a job that waits in Temporal another level. done is false when
+	// its workflow has not got that far: it is to be tried again.
+	SetLevel(ctx context.Context, project string, key bench.JobKey, level int) (done bool, err error)
 }
 
 // Room is where jobs are handed out.
@@ -181,16 +186,33 @@ func (r Room) AfterEnd(ctx context.Context, end store.JobEnd) error {
 	return errors.Join(errs...)
 }
 
-// Sweep fills every task queue with waiting jobs: what events have missed, what a
-// pause that has ended holds back, and what a new collector has room for.
+// Sweep fills every task queue with waiting jobs: what events have missed, and what a
+// new collector has room for. What waits in Temporal gets the level that it has now.
 func (r Room) Sweep(ctx context.Context) error {
-	errs := []error{r.Record.TakeBack(ctx)}
+	errs := []error{r.relevel(ctx), r.Record.TakeBack(ctx)}
 	queues, err := r.Record.WaitingTaskQueues(ctx)
 	errs = append(errs, err)
 	for _, q := range queues {
 		errs = append(errs, r.Fill(ctx, q))
 	}
 	return errors.Join(errs...)
+}
+
+// relevel gives what waits in Temporal the level that its queue and its account's
+// limits say now. A new weight is no such thing: it would send what waits there
+// behind everybody, so it reaches what is handed out from now on.
+func (r Room) relevel(ctx context.Context) error {
+	jobs, err := r.Record.Relevel(ctx)
+	if err != nil {
+		return err
+	}
+	return each(jobs, func(j store.Relevelled) error {
+		done, err := r.Workflows.SetLevel(ctx, j.Project, j.Job, j.Level)
+		if err != nil || !done {
+			return err
+		}
+		return r.Record.SetLevel(ctx, j.Job, j.Level)
+	})
 }
 
 // atOnce bounds how many requests are told at a time.

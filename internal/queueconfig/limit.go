@@ -10,8 +10,8 @@ import (
 // branches.
 const Any = "*"
 
-// Limit is what an account may have at once, and how far forward its jobs may go.
-type Limit struct {
+// AccountLimit is what an account may have at once, and how far forward its jobs may go.
+type AccountLimit struct {
 	Account string `json:"account" yaml:"account" doc:"Whom it is for; *: every account without limits of its own."`
 	Branch  string `json:"branch,omitempty" yaml:"branch" doc:"Of which branch's jobs first_level speaks; * or left out: all."`
 	// MaxRunning and MaxQueued count jobs over all task queues; nil: no limit.
@@ -21,7 +21,7 @@ type Limit struct {
 }
 
 // Checked is the limit with its defaults.
-func (l Limit) Checked() (Limit, error) {
+func (l AccountLimit) Checked() (AccountLimit, error) {
 	if l.Branch == "" {
 		l.Branch = Any
 	}
@@ -65,11 +65,11 @@ func CheckBranch(branch string) error {
 }
 
 // Limits are those of some accounts, and of [Any].
-type Limits []Limit
+type Limits []AccountLimit
 
 // Of is the limit that is in force for an account over all branches: its own, else
 // that of [Any].
-func (ls Limits) Of(account string) Limit {
+func (ls Limits) Of(account string) AccountLimit {
 	return ls.at(account, Any)
 }
 
@@ -84,8 +84,8 @@ func (ls Limits) FirstLevel(account, branch string) int {
 }
 
 // at is the account's own limit for exactly this branch, else that of [Any].
-func (ls Limits) at(account, branch string) Limit {
-	found := Limit{Account: account, Branch: branch, FirstLevel: FirstLevel}
+func (ls Limits) at(account, branch string) AccountLimit {
+	found := AccountLimit{Account: account, Branch: branch, FirstLevel: FirstLevel}
 	for _, l := range ls {
 		if l.Branch != branch {
 			continue

@@ -69,8 +69,8 @@ func Default(name string) Queue {
 	return Queue{Name: name, Class: Weighted, Weight: DefaultWeight, Level: SharedLevel}
 }
 
-// Setting is a queue as somebody writes it; what is left out has a default.
-type Setting struct {
+// QueueSetting is a queue as somebody writes it; what is left out has a default.
+type QueueSetting struct {
 	Name   string   `json:"name" yaml:"name" doc:"user:ACCOUNT, project:NAME, or a name of its own."`
 	Class  Class    `json:"class,omitempty" yaml:"class" enum:"weighted,strict" doc:"weighted (default): it shares by weight; strict: it goes before or after the others."`
 	Weight *float64 `json:"weight,omitempty" yaml:"weight" doc:"Share of a weighted queue relative to the others, 0.1 to 1000; left out: 1."`
@@ -78,7 +78,7 @@ type Setting struct {
 }
 
 // Queue is what is written, with its defaults.
-func (s Setting) Queue() (Queue, error) {
+func (s QueueSetting) Queue() (Queue, error) {
 	if err := CheckName(s.Name); err != nil {
 		return Queue{}, err
 	}
@@ -111,7 +111,7 @@ func (s Setting) Queue() (Queue, error) {
 	return q, fmt.Errorf("%w: queue %q has class %q; use weighted or strict", bench.ErrInvalid, s.Name, s.Class)
 }
 
-func (s Setting) likeBuiltin(q Queue) error {
+func (s QueueSetting) likeBuiltin(q Queue) error {
 	if (s.Class != "" && s.Class != Strict) || s.Weight != nil || (s.Level != nil && *s.Level != q.Level) {
 		return fmt.Errorf("%w: queue %q is always strict, of level %d; leave it out, or name a queue of your own", bench.ErrInvalid, s.Name, q.Level)
 	}

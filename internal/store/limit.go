@@ -29,7 +29,7 @@ func (f *filling) readLimits(ctx context.Context, jobs []candidate) error {
 		return err
 	}
 	for _, l := range limits {
-		if !slices.ContainsFunc(f.limits, func(have queueconfig.Limit) bool { return have.Account == l.Account && have.Branch == l.Branch }) {
+		if !slices.ContainsFunc(f.limits, func(have queueconfig.AccountLimit) bool { return have.Account == l.Account && have.Branch == l.Branch }) {
 			f.limits = append(f.limits, l)
 		}
 	}
@@ -71,7 +71,7 @@ func underWay(ctx context.Context, q querier, account string) (int, error) {
 // limitsOf are the limits that concern accounts: their own, and those of all that
 // have none.
 func limitsOf(ctx context.Context, q querier, accounts []string) (queueconfig.Limits, error) {
-	return all[queueconfig.Limit](ctx, q, `
+	return all[queueconfig.AccountLimit](ctx, q, `
 		select `+limitColumns+` from account_limit where account = any($1) or account = '*' order by account, branch`, accounts)
 }
 

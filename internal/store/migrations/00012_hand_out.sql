@@ -9,6 +9,10 @@
 -- finds what that missed.
 alter table job_queue add column held text not null default '' check (held in ('', 'turn', 'pause', 'cap'));
 
+-- Weights as people write them: 0.3 is to be read as 0.3.
+alter table queue_config alter column weight type double precision;
+alter table job_queue alter column weight type double precision;
+
 drop index job_queue_waiting, job_queue_by_submitter;
 create index job_queue_waiting on job_queue (task_queue, held, queue, (started_at is null), request_created, id) where status = 'queued';
 create index job_queue_held on job_queue (held, submitter, task_queue, queue, (started_at is null), request_created, id)
@@ -20,4 +24,6 @@ create index job_queue_by_submitter on job_queue (submitter, status, task_queue)
 drop index job_queue_by_submitter, job_queue_held, job_queue_waiting;
 create index job_queue_waiting on job_queue (task_queue, queue, (started_at is null), request_created, id) where status = 'queued';
 create index job_queue_by_submitter on job_queue (submitter, task_queue) where status in ('queued', 'handed_out', 'in_progress');
+alter table job_queue alter column weight type real;
+alter table queue_config alter column weight type real;
 alter table job_queue drop column held;

@@ -1,0 +1,127 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/handout"
+	"github.com/benchloom/benchloom/internal/queueconfig"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Queues is where queues and limits are recorded, and what is handed out by them.
+type Queues interface {
+	handout.Record
+	Queues(ctx context.Context) ([]store.QueueState, error)
+	Queue(ctx context.Context, name string) (q queueconfig.Queue, known bool, err error)
+	Accounts(ctx context.Context) ([]store.AccountState, error)
+	Limits(ctx context.Context, account string) (queueconfig.Limits, error)
+	Waiting(ctx context.Context, account string) (int, error)
+	ApplyQueues(ctx context.Context, c queueconfig.Config, replace bool, act store.Act) (store.Operation, error)
+	SetWeight(ctx context.Context, name string, weight float64, act store.Act) (store.Operation, error)
+}
+
+func (s *server) registerQueues() {
+	handle(s, operation{id: "list-queues", method: http.MethodGet, path: "/queues", need: toRead, tag: "queues",
+		summary: "The queues in which jobs wait for their turn", description: "In the order in which they go, each with its backlog; and the limits of accounts."}, s.listQueues)
+	handle(s, operation{id: "apply-queues", method: http.MethodPut, path: "/queues", need: toAdmin, tag: "queues",
+		summary: "Configure queues and limits of accounts", description: "All of it is taken or nothing. It holds for all that is not handed out yet; new levels also for what waits for a collector."}, s.applyQueues)
+	handle(s, operation{id: "set-weight", method: http.MethodPut, path: "/queues/{queue}/weight", need: toAdmin, tag: "queues",
+		summary: "Give a weighted queue another weight"}, s.setWeight)
+}
+
+// handOut is where jobs are handed out.
+func (s *server) handOut() handout.Room {
+	return handout.Room{Record: s.Store, Workflows: s.Starter}
+}
+
+func (s *server) listQueues(ctx context.Context, _ *none) (*body[apiclient.FairQueues], error) {
+	states, err := s.Store.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := s.Store.Accounts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]queueconfig.Queue, len(states))
+	for i, q := range states {
+		all[i] = q.Queue
+	}
+	out := apiclient.FairQueues{Queues: make([]apiclient.FairQueue, len(states)), Accounts: make([]apiclient.Account, len(accounts))}
+	for i, q := range states {
+		out.Queues[i] = apiclient.FairQueue{
+			Name: q.Name, Class: q.Class, Weight: q.Weight, Level: q.Level, Queued: q.Queued, HandedOut: q.HandedOut, Running: q.Running,
+			Warning: queueconfig.Warning(q.Queue, all), UpdatedBy: q.By, UpdatedAt: q.At,
+		}
+	}
+	for i, a := range accounts {
+		out.Accounts[i] = apiclient.Account{AccountLimit: a.AccountLimit, Queued: a.Queued, Running: a.Running, UpdatedBy: a.By, UpdatedAt: a.At}
+	}
+	return answer(out, nil)
+}
+
+type applyQueues struct{ Body apiclient.QueueConfig }
+
+func (s *server) applyQueues(ctx context.Context, in *applyQueues) (*body[apiclient.Operation], error) {
+	who, err := act(ctx, in.Body.Act)
+	if err != nil {
+		return nil, err
+	}
+	who.DryRun = in.Body.DryRun
+	file := queueconfig.File{Queues: in.Body.Queues, Accounts: in.Body.Accounts}
+	if file.Empty() && !in.Body.Replace {
+		return nil, invalid("the configuration names no queue and no account; write some under queues or accounts")
+	}
+	config, err := file.Check()
+	if err != nil {
+		return nil, faults(err)
+	}
+	done, err := s.Store.ApplyQueues(ctx, config, in.Body.Replace, who)
+	return s.reconfigured(ctx, done, err)
+}
+
+// faults is a problem that lists everything that is wrong with a configuration.
+func faults(err error) error {
+	var several interface{ Unwrap() []error }
+	if !errors.As(err, &several) || len(several.Unwrap()) == 1 {
+		return err
+	}
+	p := invalid("nothing was changed: the configuration has %s", count(len(several.Unwrap()), "error"))
+	for _, e := range several.Unwrap() {
+		p.Errors = append(p.Errors, &huma.ErrorDetail{Message: plain(e)})
+	}
+	return p
+}
+
+type setWeight struct {
+	Queue string `path:"queue" doc:"Name of the queue." example:"user:ada"`
+	Body  apiclient.QueueWeight
+}
+
+func (s *server) setWeight(ctx context.Context, in *setWeight) (*body[apiclient.Operation], error) {
+	who, err := act(ctx, in.Body.Act)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(queueconfig.CheckName(in.Queue), queueconfig.CheckWeight(in.Queue, in.Body.Weight)); err != nil {
+		return nil, err
+	}
+	done, err := s.Store.SetWeight(ctx, in.Queue, in.Body.Weight, who)
+	if errors.Is(err, store.ErrStrict) {
+		return nil, problemf(http.StatusConflict, "strict-queue", "queue %s is strict: its level decides whose turn it is, not a weight; make it weighted with 'benchloom queue apply'", in.Queue)
+	}
+	return s.reconfigured(ctx, done, err)
+}
+
+// reconfigured lets a change reach what waits.
+func (s *server) reconfigured(ctx context.Context, done store.Operation, err error) (*body[apiclient.Operation], error) {
+	if err == nil && done.Result.Changed && done.ID != 0 {
+		s.reach(ctx, "hand out by the new configuration", "", s.handOut().Sweep)
+	}
+	return answer(operationOf(done), err)
+}

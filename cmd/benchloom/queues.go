@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/cli"
+	"github.com/benchloom/benchloom/internal/queueconfig"
+)
+
+func newQueueApply() *cobra.Command {
+	var f actFlags
+	var file string
+	var replace, dryRun bool
+	cmd := &cobra.Command{
+		Use:   "apply",
+		Short: "Configure queues and limits of accounts as a file says",
+		Long: `Reads queues and limits from a YAML or JSON file and makes them so: all of the
+file, or nothing of it when anything in it is wrong. What the file does not name
+stays as it is; with --replace it goes back to its defaults.
+
+  queues:
+    - {name: "user:ada", weight: 50}          # shares by weight: 0.1 to 1000, default 1
+    - {name: single-build, weight: 30}        # a queue of its own: submit --queue single-build
+    - {name: nightly, class: strict, level: 4} # 1, 2: before all weighted queues; 4, 5: after them
+  accounts:
+    - {account: "*", max_running: 8, max_queued: 20000, first_level: 2}
+    - {account: ada, first_level: 1}          # one's own row replaces that of *
+    - {account: ada, branch: dev, first_level: 3}
+
+The queues vip (before all) and idle (after all) are always there. A change holds
+at once for all that is not handed out to a collector's pool yet; a new level also
+for what is.`,
+		Example: `  benchloom queue apply -f queues.yaml
+  benchloom queue apply -f queues.yaml --replace --dry-run`,
+		Args: exactArgs(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				return usage(errors.New("no file: name the file with -f, or - for standard input"))
+			}
+			wanted, err := readQueues(cmd.InOrStdin(), file)
+			if err != nil {
+				return err
+			}
+			api, err := f.connect()
+			if err != nil {
+				return err
+			}
+			done, err := api.ApplyQueues(cmd.Context(), apiclient.QueueConfig{
+				Act: f.act(), Queues: wanted.Queues, Accounts: wanted.Accounts, Replace: replace, DryRun: dryRun,
+			})
+			if err != nil {
+				return reached(err)
+			}
+			return f.told(cmd, done, "queues are configured")
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVarP(&file, "file", "f", "", "file with queues and accounts; - is standard input")
+	cmd.Flags().BoolVar(&replace, "replace", false, "what the file does not name goes back to its defaults")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only tell what would change")
+	return cmd
+}
+
+// readQueues reads a file of queues and limits.
+func readQueues(in io.Reader, file string) (queueconfig.File, error) {
+	var text []byte
+	var err error
+	if file == "-" {
+		file = "stdin.yaml"
+		text, err = io.ReadAll(in)
+	} else {
+		text, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return queueconfig.File{}, fmt.Errorf("reading the file of queues: %w", err)
+	}
+	return cli.ReadQueueFile(file, text)
+}
+
+func newQueueList() *cobra.Command {
+	var f serviceFlags
+	var output string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the queues in which jobs wait for their turn, and limits of accounts",
+		Long: `Lists the queues in the order in which they go. Weighted queues share what there
+is by their weights; a strict one gets everything before (or after) those of
+another level, and a warning says what it can starve. Jobs are in the queue of
+their submitter (user:ACCOUNT), a project's releases and commits in its own
+(project:NAME), unless a queue is named.`,
+		Example: `  benchloom queue list
+  benchloom queue list -o json`,
+		Args: exactArgs(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			api, err := f.connect()
+			if err != nil {
+				return err
+			}
+			queues, err := api.Queues(cmd.Context())
+			if err != nil {
+				return reached(err)
+			}
+			return show(cmd, output, queues, cli.Queues)
+		},
+	}
+	f.add(cmd.Flags())
+	outputFlag(cmd, &output, formatTable, formatJSON)
+	return cmd
+}
+
+func newQueueSetWeight() *cobra.Command {
+	var f actFlags
+	cmd := &cobra.Command{
+		Use:   "set-weight QUEUE WEIGHT",
+		Short: "Give a weighted queue another weight",
+		Long: `Changes the share of a queue relative to the other weighted ones, from 0.1 to
+1000; a queue that nobody has configured has 1. It holds for every job that is not
+handed out yet, which is all but a few for each collector.`,
+		Example: `  benchloom queue set-weight user:ada 50
+  benchloom queue set-weight project:go 2.5 --reason "the release is near"`,
+		Args: exactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			weight, err := strconv.ParseFloat(args[1], 64)
+			if err != nil {
+				return usage(fmt.Errorf("weight %q is no number; use %g to %g", args[1], queueconfig.MinWeight, queueconfig.MaxWeight))
+			}
+			if err := errors.Join(queueconfig.CheckName(args[0]), queueconfig.CheckWeight(args[0], weight)); err != nil {
+				return usage(err)
+			}
+			api, err := f.connect()
+			if err != nil {
+				return err
+			}
+			done, err := api.SetWeight(cmd.Context(), args[0], apiclient.QueueWeight{Act: f.act(), Weight: weight})
+			if err != nil {
+				return reached(err)
+			}
+			return f.told(cmd, done, fmt.Sprintf("queue %s has weight %g", args[0], weight))
+		},
+	}
+	f.add(cmd)
+	return cmd
+}

@@ -1,0 +1,71 @@
+package apiclient
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/queueconfig"
+)
+
+// QueueConfig configures queues and limits: all of it is taken, or nothing.
+type QueueConfig struct {
+	Act
+	Queues   []queueconfig.QueueSetting `json:"queues,omitempty" maxItems:"10000" doc:"Queues, and how they stand to each other."`
+	Accounts []queueconfig.AccountLimit `json:"accounts,omitempty" maxItems:"10000" doc:"What accounts may have at once."`
+	Replace  bool                       `json:"replace,omitempty" doc:"Queues and limits that are not named go back to their defaults; else they stay."`
+	DryRun   bool                       `json:"dry_run,omitempty" doc:"Only tell what would change."`
+}
+
+// QueueWeight gives a queue another weight.
+type QueueWeight struct {
+	Act
+	Weight float64 `json:"weight" doc:"Share relative to the other weighted queues, 0.1 to 1000."`
+}
+
+// FairQueue is a queue whose jobs wait for their turn, with its backlog.
+type FairQueue struct {
+	Name      string            `json:"name" example:"user:ada"`
+	Class     queueconfig.Class `json:"class" enum:"weighted,strict"`
+	Weight    float64           `json:"weight" doc:"Share relative to the other queues of its level."`
+	Level     int               `json:"level" doc:"1 goes first; a job starts only while none of an earlier level waits at the same collectors."`
+	Queued    int               `json:"queued" doc:"Jobs that wait to be handed out."`
+	HandedOut int               `json:"handed_out" doc:"Jobs that wait for a collector."`
+	Running   int               `json:"running"`
+	Warning   string            `json:"warning,omitempty" doc:"What a strict queue can starve."`
+	UpdatedBy string            `json:"updated_by,omitempty" doc:"Who configured it last; absent: it has its defaults."`
+	UpdatedAt *time.Time        `json:"updated_at,omitempty"`
+}
+
+// Account is what an account may have at once, and what it has.
+type Account struct {
+	queueconfig.AccountLimit
+	Queued    int       `json:"queued" doc:"Jobs that wait to be handed out."`
+	Running   int       `json:"running" doc:"Jobs that were handed out and have not ended."`
+	UpdatedBy string    `json:"updated_by"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// FairQueues are all queues in the order in which they go, and all limits.
+type FairQueues struct {
+	Queues   []FairQueue `json:"queues"`
+	Accounts []Account   `json:"accounts"`
+}
+
+// Queues lists the queues in which jobs wait for their turn, and the limits of
+// accounts.
+func (c *Client) Queues(ctx context.Context) (FairQueues, error) {
+	return get[FairQueues](ctx, c, v1("queues"), nil)
+}
+
+// ApplyQueues configures queues and limits.
+func (c *Client) ApplyQueues(ctx context.Context, config QueueConfig) (done Operation, err error) {
+	_, _, err = c.do(ctx, call{method: http.MethodPut, path: v1("queues"), in: config, out: &done})
+	return done, err
+}
+
+// SetWeight gives a weighted queue another weight.
+func (c *Client) SetWeight(ctx context.Context, queue string, w QueueWeight) (done Operation, err error) {
+	_, _, err = c.do(ctx, call{method: http.MethodPut, path: v1("queues", queue, "weight"), in: w, out: &done})
+	return done, err
+}

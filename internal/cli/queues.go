@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/queueconfig"
+)
+
+// ReadQueueFile reads queues and limits of accounts from YAML or JSON, strictly, and
+// checks all of it. path names the file in errors.
+func ReadQueueFile(path string, text []byte) (queueconfig.File, error) {
+	var f queueconfig.File
+	if err := yaml.UnmarshalWithOptions(text, &f, yaml.Strict()); err != nil && !errors.Is(err, io.EOF) {
+		return f, fmt.Errorf("%w: %s", bench.ErrInvalid, placed(path, err))
+	}
+	if f.Empty() {
+		return f, fmt.Errorf("%w: %s names no queue and no account; write some under 'queues:' or 'accounts:'", bench.ErrInvalid, path)
+	}
+	if _, err := f.Check(); err != nil {
+		return f, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+// Queues writes the queues in which jobs wait for their turn, and the limits of
+// accounts.
+func Queues(w io.Writer, list apiclient.FairQueues, v View) error {
+	t := NewTable(Column{Heading: "queue"}, Column{Heading: "class"}, Column{Heading: "level", Right: true}, Column{Heading: "weight", Right: true},
+		Column{Heading: "waiting", Right: true}, Column{Heading: "handed out", Right: true}, Column{Heading: "running", Right: true},
+		Column{Heading: "warning", Flex: true})
+	for _, q := range list.Queues {
+		weight := strconv.FormatFloat(q.Weight, 'g', -1, 64)
+		if q.Class == queueconfig.Strict {
+			weight = ""
+		}
+		t.Row(q.Name, string(q.Class), strconv.Itoa(q.Level), weight, strconv.Itoa(q.Queued), strconv.Itoa(q.HandedOut), strconv.Itoa(q.Running), q.Warning)
+	}
+	if err := t.Write(w, v.Width); err != nil {
+		return err
+	}
+	if len(list.Accounts) == 0 {
+		return nil
+	}
+	t = NewTable(Column{Heading: "account"}, Column{Heading: "branch"}, Column{Heading: "first level", Right: true}, Column{Heading: "may run", Right: true},
+		Column{Heading: "under way", Right: true}, Column{Heading: "may wait", Right: true}, Column{Heading: "waiting", Right: true})
+	for _, a := range list.Accounts {
+		t.Row(a.Account, a.Branch, strconv.Itoa(a.FirstLevel), most(a.MaxRunning), strconv.Itoa(a.Running), most(a.MaxQueued), strconv.Itoa(a.Queued))
+	}
+	if err := write(w, "\n"); err != nil {
+		return err
+	}
+	return t.Write(w, v.Width)
+}
+
+func most(n *int) string {
+	if n == nil {
+		return "any"
+	}
+	return strconv.Itoa(*n)
+}

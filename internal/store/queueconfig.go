@@ -1,0 +1,275 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/queueconfig"
+)
+
+// QueueState is a queue with its backlog.
+type QueueState struct {
+	queueconfig.Queue
+	// By and At are who configured it last, and when; nobody: it has its defaults.
+	By string
+	At *time.Time
+	// Queued wait as rows, HandedOut in Temporal, Running for their end.
+	Queued, HandedOut, Running int
+}
+
+// AccountState is an account's limit with what there is.
+type AccountState struct {
+	queueconfig.AccountLimit
+	By string
+	At time.Time
+	// Queued wait, Running were handed out and have not ended; of [queueconfig.Any]
+	// and of one branch alone they are 0.
+	Queued, Running int
+}
+
+// Queues lists the queues that are configured, built in, or have open jobs, in the
+// order in which they go.
+func (s *Store) Queues(ctx context.Context) ([]QueueState, error) {
+	type row struct {
+		Name                       string
+		Class                      *queueconfig.Class
+		Weight                     *float64
+		Level                      *int
+		By                         string
+		At                         *time.Time
+		Queued, HandedOut, Running int
+	}
+	rows, err := all[row](ctx, s.pool, `
+		with backlog as (
+			select queue as name, count(*) filter (where status = 'queued') as queued,
+				count(*) filter (where status = 'handed_out') as handed_out, count(*) filter (where status = 'in_progress') as running
+			from job_queue where status in ('queued', 'handed_out', 'in_progress') group by queue
+		), named as (
+			select name from queue_config union select name from backlog union values ($1), ($2)
+		)
+		select n.name, c.class, c.weight, c.level, coalesce(c.updated_by, '') as by, c.updated_at as at,
+			coalesce(b.queued, 0) as queued, coalesce(b.handed_out, 0) as handed_out, coalesce(b.running, 0) as running
+		from named n left join queue_config c on c.name = n.name left join backlog b on b.name = n.name`, queueconfig.VIP, queueconfig.Idle)
+	if err != nil {
+		return nil, wrap("listing the queues", err)
+	}
+	out := make([]QueueState, len(rows))
+	for i, r := range rows {
+		q := QueueState{Queue: queueconfig.Default(r.Name), By: r.By, At: r.At, Queued: r.Queued, HandedOut: r.HandedOut, Running: r.Running}
+		if r.Class != nil {
+			q.Class, q.Weight, q.Level = *r.Class, *r.Weight, *r.Level
+		}
+		out[i] = q
+	}
+	slices.SortFunc(out, func(a, b QueueState) int {
+		if a.Level != b.Level {
+			return a.Level - b.Level
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return out, nil
+}
+
+// Queue reads how a queue is configured. known tells whether jobs may be put into
+// it by its name: it is configured or built in.
+func (s *Store) Queue(ctx context.Context, name string) (q queueconfig.Queue, known bool, err error) {
+	q, err = one[queueconfig.Queue](ctx, s.pool, `select name, class, weight, level from queue_config where name = $1`, name)
+	if errors.Is(err, ErrNotFound) {
+		q = queueconfig.Default(name)
+		return q, q.Class == queueconfig.Strict, nil
+	}
+	return q, err == nil, wrap("reading queue "+name, err)
+}
+
+// Accounts lists the limits of accounts.
+func (s *Store) Accounts(ctx context.Context) ([]AccountState, error) {
+	out, err := all[AccountState](ctx, s.pool, `
+		select `+limitColumns+`, updated_by as by, updated_at as at,
+			case when branch = '*' then (select count(*) from job_queue j where j.submitter = l.account and j.status = 'queued') else 0 end as queued,
+			case when branch = '*' then (select count(*) from job_queue j where j.submitter = l.account and j.status in ('handed_out', 'in_progress')) else 0 end as running
+		from account_limit l order by account, branch`)
+	return out, wrap("listing the limits of accounts", err)
+}
+
+// Limits are those that concern an account: its own, and those of all that have
+// none.
+func (s *Store) Limits(ctx context.Context, account string) (queueconfig.Limits, error) {
+	limits, err := limitsOf(ctx, s.pool, []string{account})
+	return limits, wrap("reading the limits of "+account, err)
+}
+
+// Waiting counts the jobs of an account that wait to be handed out.
+func (s *Store) Waiting(ctx context.Context, account string) (int, error) {
+	n, err := value[int](ctx, s.pool, `select count(*) from job_queue where submitter = $1 and status = 'queued'`, account)
+	return n, wrap("counting what waits of "+account, err)
+}
+
+// ApplyQueues makes queues and limits what a configuration says; with replace,
+// those that it does not name go back to their defaults. All or nothing.
+func (s *Store) ApplyQueues(ctx context.Context, c queueconfig.Config, replace bool, act Act) (Operation, error) {
+	what := Operation{Action: "queue apply", Subject: "queues", Detail: detail(map[string]any{"queues": c.Queues, "accounts": c.Limits, "replace": replace})}
+	return s.audited(ctx, what, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {
+		if err := lock(ctx, tx, "configuration of queues"); err != nil {
+			return OperationResult{}, err
+		}
+		var did []string
+		for _, q := range c.Queues {
+			changed, err := putQueue(ctx, tx, q, act.Who)
+			if err != nil {
+				return OperationResult{}, err
+			}
+			if changed {
+				did = append(did, q.Name)
+			}
+		}
+		for _, l := range c.Limits {
+			changed, err := column[string](ctx, tx, `
+				insert into account_limit as l (account, branch, max_running, max_queued, first_level, updated_by) values ($1, $2, $3, $4, $5, $6)
+				on conflict (account, branch) do update set max_running = excluded.max_running, max_queued = excluded.max_queued,
+					first_level = excluded.first_level, updated_by = excluded.updated_by, updated_at = now()
+				where (l.max_running, l.max_queued, l.first_level) is distinct from (excluded.max_running, excluded.max_queued, excluded.first_level)
+				returning account`, l.Account, l.Branch, l.MaxRunning, l.MaxQueued, l.FirstLevel, act.Who)
+			if err != nil {
+				return OperationResult{}, err
+			}
+			for range changed {
+				did = append(did, limitName(l))
+			}
+		}
+		if replace {
+			gone, err := removeOthers(ctx, tx, c)
+			if err != nil {
+				return OperationResult{}, err
+			}
+			did = append(did, gone...)
+		}
+		if len(did) == 0 {
+			return OperationResult{Message: "everything was so before"}, nil
+		}
+		return OperationResult{Changed: true, Message: "changed: " + strings.Join(did, ", ")}, nil
+	})
+}
+
+func limitName(l queueconfig.AccountLimit) string {
+	if l.Branch == queueconfig.Any {
+		return "the limit of " + l.Account
+	}
+	return fmt.Sprintf("the limit of %s on %s", l.Account, l.Branch)
+}
+
+func putQueue(ctx context.Context, tx pgx.Tx, q queueconfig.Queue, who string) (changed bool, err error) {
+	names, err := column[string](ctx, tx, `
+		insert into queue_config as c (name, class, weight, level, updated_by) values ($1, $2, $3, $4, $5)
+		on conflict (name) do update set class = excluded.class, weight = excluded.weight, level = excluded.level,
+			updated_by = excluded.updated_by, updated_at = now()
+		where (c.class, c.weight, c.level) is distinct from (excluded.class, excluded.weight, excluded.level)
+		returning name`, q.Name, q.Class, q.Weight, q.Level, who)
+	return len(names) > 0, err
+}
+
+// removeOthers removes what a configuration does not name.
+func removeOthers(ctx context.Context, tx pgx.Tx, c queueconfig.Config) ([]string, error) {
+	var names, accounts, branches []string
+	for _, q := range c.Queues {
+		names = append(names, q.Name)
+	}
+	for _, l := range c.Limits {
+		accounts, branches = append(accounts, l.Account), append(branches, l.Branch)
+	}
+	gone, err := column[string](ctx, tx, `delete from queue_config where name <> all(coalesce($1::text[], '{}')) returning name || ' (removed)'`, names)
+	if err != nil {
+		return nil, err
+	}
+	limits, err := column[string](ctx, tx, `
+		delete from account_limit where (account, branch) not in (select account, branch from unnest($1::text[], $2::text[]) as t (account, branch))
+		returning 'the limit of ' || account || case when branch = '*' then '' else ' on ' || branch end || ' (removed)'`, accounts, branches)
+	slices.Sort(gone)
+	slices.Sort(limits)
+	return append(gone, limits...), err
+}
+
+// ErrStrict: a strict queue has no weight.
+var ErrStrict = errors.New("the queue is strict: its level decides, not a weight")
+
+// SetWeight gives a weighted queue another weight; one that nobody has configured
+// is weighted. ErrStrict for another one.
+func (s *Store) SetWeight(ctx context.Context, name string, weight float64, act Act) (Operation, error) {
+	what := Operation{Action: "queue set-weight", Subject: name, Detail: detail(map[string]float64{"weight": weight})}
+	return s.audited(ctx, what, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {
+		if err := lock(ctx, tx, "configuration of queues"); err != nil {
+			return OperationResult{}, err
+		}
+		configured, err := queuesByName(ctx, tx, []string{name})
+		if err != nil {
+			return OperationResult{}, err
+		}
+		q := configured(name)
+		if q.Class == queueconfig.Strict {
+			return OperationResult{}, fmt.Errorf("queue %s: %w", name, ErrStrict)
+		}
+		before := q.Weight
+		q.Weight = weight
+		changed, err := putQueue(ctx, tx, q, act.Who)
+		return OperationResult{Changed: changed && before != weight, Message: fmt.Sprintf("it was %g", before)}, err
+	})
+}
+
+// Relevelled is a job that waits in Temporal with another level than it would be
+// handed out with now.
+type Relevelled struct {
+	Project string
+	Job     bench.JobKey
+	// Level is the one that it is to have.
+	Level int
+}
+
+// Relevel lists the jobs that wait in Temporal and have another level by now: their
+// queue's class has changed, or a limit.
+func (s *Store) Relevel(ctx context.Context) ([]Relevelled, error) {
+	type row struct {
+		Project                  string
+		Job                      bench.JobKey
+		Queue, Submitter, Branch string
+		Priority                 int
+	}
+	rows, err := all[row](ctx, s.pool, `
+		select j.project, j.key as job, j.queue, j.submitter, j.branch, j.priority from job_queue j
+		where j.status in ('handed_out', 'in_progress') and `+unattended+` order by j.id`)
+	if err != nil {
+		return nil, wrap("listing what waits in Temporal", err)
+	}
+	var names, accounts []string
+	for _, r := range rows {
+		names, accounts = append(names, r.Queue), append(accounts, r.Submitter)
+	}
+	slices.Sort(names)
+	slices.Sort(accounts)
+	configured, err := queuesByName(ctx, s.pool, slices.Compact(names))
+	if err != nil {
+		return nil, wrap("reading the configuration of queues", err)
+	}
+	limits, err := limitsOf(ctx, s.pool, slices.Compact(accounts))
+	if err != nil {
+		return nil, wrap("reading the limits of accounts", err)
+	}
+	var out []Relevelled
+	for _, r := range rows {
+		if level := limits.Level(configured(r.Queue), r.Submitter, r.Branch); level != r.Priority {
+			out = append(out, Relevelled{Project: r.Project, Job: r.Job, Level: level})
+		}
+	}
+	return out, nil
+}
+
+// SetLevel records the level that an open job has in Temporal.
+func (s *Store) SetLevel(ctx context.Context, key bench.JobKey, level int) error {
+	_, err := s.pool.Exec(ctx, `update job_queue set priority = $2 where key = $1 and status in ('handed_out', 'in_progress')`, key, level)
+	return wrap("recording the level of job "+string(key), err)
+}
