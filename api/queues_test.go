@@ -1,0 +1,119 @@
+package api_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/queueconfig"
+)
+
+func set[T any](v T) *T { return &v }
+
+func TestQueuesAreConfiguredWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	wrong := apiclient.QueueConfig{
+		Queues:   []queueconfig.QueueSetting{{Name: "single-build", Weight: set(30.0)}, {Name: "bisect", Weight: set(0.0)}},
+		Accounts: []queueconfig.AccountLimit{{Account: "*", MaxRunning: set(0)}},
+	}
+	_, err := b.admin.ApplyQueues(t.Context(), wrong)
+	p := problemOf(t, err)
+	require.Equal(t, http.StatusUnprocessableEntity, p.Status)
+	require.Contains(t, p.Detail, "nothing was changed: the configuration has 2 errors")
+	require.ErrorContains(t, err, `weight 0 of queue "bisect"; use 0.1 to 1000`)
+	require.ErrorContains(t, err, "max_running 0; use 1 to")
+	_, err = b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{})
+	require.ErrorContains(t, err, "names no queue and no account")
+	_, err = b.writer.ApplyQueues(t.Context(), wrong)
+	require.ErrorIs(t, err, apiclient.ErrForbidden)
+	_, err = b.writer.SetWeight(t.Context(), "user:ada", apiclient.QueueWeight{Weight: 2})
+	require.ErrorIs(t, err, apiclient.ErrForbidden)
+
+	list, err := b.nobody.Queues(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list.Queues, 2, "vip and idle")
+	require.Empty(t, list.Accounts)
+
+	right := apiclient.QueueConfig{
+		Queues: []queueconfig.QueueSetting{
+			{Name: "single-build", Weight: set(30.0)}, {Name: "urgent", Class: queueconfig.Strict, Level: set(2)}, {Name: "user:ada", Weight: set(0.3)},
+		},
+		Accounts: []queueconfig.AccountLimit{{Account: "*", MaxRunning: set(4), MaxQueued: set(100), FirstLevel: 2}},
+	}
+	try := right
+	try.DryRun = true
+	done, err := b.admin.ApplyQueues(t.Context(), try)
+	require.NoError(t, err)
+	require.True(t, done.DryRun)
+	require.Equal(t, "changed: single-build, urgent, user:ada, the limit of *", done.Message)
+	done, err = b.admin.ApplyQueues(t.Context(), right)
+	require.NoError(t, err)
+	require.True(t, done.Changed)
+	done, err = b.admin.ApplyQueues(t.Context(), right)
+	require.NoError(t, err)
+	require.False(t, done.Changed)
+
+	list, err = b.nobody.Queues(t.Context())
+	require.NoError(t, err)
+	var names []string
+	for _, q := range list.Queues {
+		names = append(names, q.Name)
+	}
+	require.Equal(t, []string{"vip", "urgent", "single-build", "user:ada", "idle"}, names)
+	require.Equal(t, "while it has work, nothing of idle, single-build, user:ada starts", list.Queues[1].Warning)
+	require.Equal(t, "ada", list.Queues[1].UpdatedBy)
+	require.Equal(t, 0.3, list.Queues[3].Weight)
+	require.Len(t, list.Accounts, 1)
+	require.Equal(t, 4, *list.Accounts[0].MaxRunning)
+
+	// One weight.
+	done, err = b.admin.SetWeight(t.Context(), "user:ada", apiclient.QueueWeight{Weight: 2.5, Act: apiclient.Act{Reason: "the release is near"}})
+	require.NoError(t, err)
+	require.Equal(t, "it was 0.3", done.Message)
+	_, err = b.admin.SetWeight(t.Context(), "user:ada", apiclient.QueueWeight{Weight: 1e9})
+	require.ErrorContains(t, err, "weight 1e+09 of queue")
+	_, err = b.admin.SetWeight(t.Context(), "urgent", apiclient.QueueWeight{Weight: 2})
+	require.Equal(t, "urn:benchloom:strict-queue", problemOf(t, err).Type)
+	audit, err := b.reader.Audit(t.Context(), apiclient.AuditQuery{Subject: "user:ada"})
+	require.NoError(t, err)
+	require.Len(t, audit.Operations, 1)
+	require.Equal(t, "queue set-weight", audit.Operations[0].Action)
+	require.Equal(t, "the release is near", audit.Operations[0].Reason)
+
+	// What is not named stays, unless all of it is replaced.
+	done, err = b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{Queues: []queueconfig.QueueSetting{{Name: "urgent"}}, Replace: true})
+	require.NoError(t, err)
+	require.Equal(t, "changed: urgent, single-build (removed), user:ada (removed), the limit of * (removed)", done.Message)
+	list, err = b.nobody.Queues(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list.Queues, 3)
+	require.Empty(t, list.Accounts)
+}
+
+func TestANewLevelReachesWhatWaitsForACollector(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	b.register(t, "c1")
+	j := b.submit(t, "1.26.0")
+	_, err := b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{Queues: []queueconfig.QueueSetting{{Name: "project:go", Class: queueconfig.Strict, Level: set(2)}}})
+	require.NoError(t, err)
+	require.Equal(t, 2, b.workflows.levels[j.key])
+	stored, err := b.store.Job(t.Context(), j.key)
+	require.NoError(t, err)
+	require.Equal(t, 2, stored.Priority)
+	list, err := b.nobody.Queues(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, apiclient.FairQueue{
+		Name: "project:go", Class: queueconfig.Strict, Weight: 1, Level: 2, HandedOut: 1, Warning: "while it has work, nothing of idle starts",
+		UpdatedBy: "ada", UpdatedAt: list.Queues[1].UpdatedAt,
+	}, list.Queues[1])
+
+	// A limit does the same; it is the later level that counts.
+	_, err = b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{Accounts: []queueconfig.AccountLimit{{Account: "*", FirstLevel: 4}}})
+	require.NoError(t, err)
+	require.Equal(t, 4, b.workflows.levels[j.key])
+}
