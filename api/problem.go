@@ -47,6 +47,7 @@ func (s *server) problemOf(ctx context.Context, err error) error {
 	var ready *huma.ErrorModel
 	var wrong *suite.Error
 	var unplaceable *placement.Unplaceable
+	var full *store.TooManyWaiting
 	switch {
 	case errors.As(err, &ready):
 		if text := err.Error(); text != ready.Detail {
@@ -64,6 +65,8 @@ func (s *server) problemOf(ctx context.Context, err error) error {
 		return p
 	case errors.As(err, &unplaceable):
 		return problemf(http.StatusUnprocessableEntity, "no-collector", "%s", unplaceable)
+	case errors.As(err, &full):
+		return problemf(http.StatusTooManyRequests, "too-many-waiting", "%s", full)
 	case errors.Is(err, store.ErrJobClosed):
 		return conflict(apiclient.ProblemJobClosed, err)
 	case errors.Is(err, store.ErrNobodyWaits):

@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/handout"
 	"github.com/benchloom/benchloom/internal/queueconfig"
 	"github.com/benchloom/benchloom/internal/store"
@@ -20,7 +21,7 @@ type Queues interface {
 	Queue(ctx context.Context, name string) (q queueconfig.Queue, known bool, err error)
 	Accounts(ctx context.Context) ([]store.AccountState, error)
 	Limits(ctx context.Context, account string) (queueconfig.Limits, error)
-	Waiting(ctx context.Context, account string) (int, error)
+	MayWait(ctx context.Context, account string, more int) error
 	ApplyQueues(ctx context.Context, c queueconfig.Config, replace bool, act store.Act) (store.Operation, error)
 	SetWeight(ctx context.Context, name string, weight float64, act store.Act) (store.Operation, error)
 }
@@ -108,7 +109,7 @@ func (s *server) setWeight(ctx context.Context, in *setWeight) (*body[apiclient.
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(queueconfig.CheckName(in.Queue), queueconfig.CheckWeight(in.Queue, in.Body.Weight)); err != nil {
+	if err := errors.Join(bench.CheckQueue(in.Queue), queueconfig.CheckWeight(in.Queue, in.Body.Weight)); err != nil {
 		return nil, err
 	}
 	done, err := s.Store.SetWeight(ctx, in.Queue, in.Body.Weight, who)

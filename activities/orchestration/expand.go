@@ -8,6 +8,7 @@ import (
 	"github.com/benchloom/benchloom/internal/adhoc"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/queueconfig"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 )
@@ -59,13 +60,18 @@ func (e expansion) of(tag string, j store.Job) store.Job {
 	})
 }
 
-// queue is whose turn a job of the request uses: the project's for tracked
-// requests, the submitter's for ad-hoc ones.
+// queue is whose turn a job of the request uses: the one that was named; else the
+// project's for tracked requests, the submitter's for ad-hoc ones.
 func (e expansion) queue() string {
-	if e.request.Type.Tracked() {
-		return "project:" + e.request.Project
+	switch {
+	case e.request.Queue != "":
+		return e.request.Queue
+	case !e.request.Type.Tracked():
+		return queueconfig.OfUser(e.request.Submitter)
+	case e.config.Queue.Queue != "":
+		return e.config.Queue.Queue
 	}
-	return "user:" + e.request.Submitter
+	return queueconfig.OfProject(e.request.Project)
 }
 
 // targets are the request's, else the project's, else those of the suite that

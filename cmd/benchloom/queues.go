@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
 	"github.com/benchloom/benchloom/internal/queueconfig"
 )
@@ -131,7 +132,7 @@ handed out yet, which is all but a few for each collector.`,
 			if err != nil {
 				return usage(fmt.Errorf("weight %q is no number; use %g to %g", args[1], queueconfig.MinWeight, queueconfig.MaxWeight))
 			}
-			if err := errors.Join(queueconfig.CheckName(args[0]), queueconfig.CheckWeight(args[0], weight)); err != nil {
+			if err := errors.Join(bench.CheckQueue(args[0]), queueconfig.CheckWeight(args[0], weight)); err != nil {
 				return usage(err)
 			}
 			api, err := f.connect()

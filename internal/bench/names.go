@@ -34,6 +34,33 @@ func CheckName(kind, s string) error {
 	return nil
 }
 
+// Prefixes of the names of queues that jobs are in by default: their submitter's,
+// and their project's.
+const (
+	UserQueue    = "user:"
+	ProjectQueue = "project:"
+)
+
+// maxQueueName is how many bytes Temporal keeps of a fairness key.
+const maxQueueName = 64
+
+// CheckQueue tells whether s can name a queue in which jobs wait for their turn:
+// user:ACCOUNT, project:NAME, or a name of its own.
+func CheckQueue(s string) error {
+	account, ofUser := strings.CutPrefix(s, UserQueue)
+	switch {
+	case strings.TrimPrefix(account, ProjectQueue) == "":
+		return invalid("queue", s, "use user:ACCOUNT, project:NAME, or a name such as single-build")
+	case len(s) > maxQueueName:
+		return invalid("queue", s, fmt.Sprintf("use at most %d bytes", maxQueueName))
+	case ofUser && strings.ContainsFunc(account, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		return invalid("queue", s, "an account holds no white space and no control characters")
+	case ofUser:
+		return nil
+	}
+	return CheckName("queue", strings.TrimPrefix(s, ProjectQueue))
+}
+
 // CheckTag tells whether s can name an artifact: a version or a commit's SHA.
 func CheckTag(s string) error {
 	if !tagPattern.MatchString(s) {

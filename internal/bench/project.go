@@ -68,6 +68,9 @@ type QueuePolicy struct {
 	// Supersede ends a waiting try build when a newer one of its pull request is
 	// asked for.
 	Supersede bool `json:"supersede,omitempty" yaml:"supersede" doc:"A newer try build of a pull request ends those that still wait."`
+	// Queue is the one that its releases, commits and try builds wait in; empty: its
+	// own, project:NAME.
+	Queue string `json:"queue,omitempty" yaml:"queue" doc:"Queue of its tracked requests' jobs; empty: its own."`
 	// ArtifactsHours is how long a try build waits for its artifacts; 0: two weeks.
 	ArtifactsHours int `json:"artifacts_hours,omitempty" yaml:"artifacts_hours" minimum:"0" maximum:"8760" doc:"Hours after which a try build without artifacts expires; 0: 336."`
 }
@@ -147,6 +150,11 @@ func (c ProjectConfig) Check() error {
 	}
 	if c.Queue.ArtifactsHours < 0 || c.Queue.ArtifactsHours > 8760 {
 		return invalid("artifacts_hours", fmt.Sprint(c.Queue.ArtifactsHours), "use 1 to 8760, or leave it out for 336")
+	}
+	if c.Queue.Queue != "" {
+		if err := CheckQueue(c.Queue.Queue); err != nil {
+			return err
+		}
 	}
 	if c.MaxJobFails < 0 || c.MaxJobFails > 20 {
 		return invalid("max_job_fails", fmt.Sprint(c.MaxJobFails), "use 1 to 20, or leave it out for 3")

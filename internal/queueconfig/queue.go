@@ -1,7 +1,6 @@
 package queueconfig
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -38,17 +37,11 @@ const (
 	Idle = "idle" // after all others
 )
 
-// Prefixes of the queues that jobs are in by default.
-const (
-	userPrefix    = "user:"
-	projectPrefix = "project:"
-)
-
 // OfUser is the queue of an account's own work.
-func OfUser(account string) string { return userPrefix + account }
+func OfUser(account string) string { return bench.UserQueue + account }
 
 // OfProject is the queue of a project's releases, commits and try builds.
-func OfProject(project string) string { return projectPrefix + project }
+func OfProject(project string) string { return bench.ProjectQueue + project }
 
 // Queue is a queue with what is in force for it.
 type Queue struct {
@@ -79,7 +72,7 @@ type QueueSetting struct {
 
 // Queue is what is written, with its defaults.
 func (s QueueSetting) Queue() (Queue, error) {
-	if err := CheckName(s.Name); err != nil {
+	if err := bench.CheckQueue(s.Name); err != nil {
 		return Queue{}, err
 	}
 	q := Default(s.Name)
@@ -130,26 +123,6 @@ func CheckWeight(queue string, weight float64) error {
 	return fmt.Errorf("%w: weight %v of queue %q; use %g to %g: %s", bench.ErrInvalid, weight, queue, MinWeight, MaxWeight, advice)
 }
 
-// maxName is how many bytes Temporal keeps of a fairness key.
-const maxName = 64
-
-// CheckName tells whether a queue can be called so.
-func CheckName(name string) error {
-	own := strings.TrimPrefix(strings.TrimPrefix(name, userPrefix), projectPrefix)
-	switch {
-	case own == "":
-		return fmt.Errorf("%w: a queue without a name; use user:ACCOUNT, project:NAME, or a name such as single-build", bench.ErrInvalid)
-	case len(name) > maxName:
-		return fmt.Errorf("%w: queue %q has %d bytes; use at most %d", bench.ErrInvalid, name, len(name), maxName)
-	case strings.HasPrefix(name, userPrefix):
-		return checkAccount(own)
-	}
-	if err := bench.CheckName("queue", own); err != nil {
-		return fmt.Errorf("%w (or user:ACCOUNT, or project:NAME)", err)
-	}
-	return nil
-}
-
 // checkAccount refuses what no account is called.
 func checkAccount(name string) error {
 	if strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
@@ -157,6 +130,3 @@ func checkAccount(name string) error {
 	}
 	return nil
 }
-
-// ErrNotAllowed: the account may not use the queue.
-var ErrNotAllowed = errors.New("not allowed")

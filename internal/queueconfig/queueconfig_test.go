@@ -43,11 +43,11 @@ func TestQueuesAreMadeOfWhatIsWritten(t *testing.T) {
 		"another class":      {in: queueconfig.QueueSetting{Name: "q", Class: "fast"}, wrong: "use weighted or strict"},
 		"vip made weighted":  {in: queueconfig.QueueSetting{Name: "vip", Class: weighted}, wrong: "always strict, of level 1"},
 		"idle with a weight": {in: queueconfig.QueueSetting{Name: "idle", Weight: set(1.0)}, wrong: "always strict, of level 5"},
-		"no name":            {in: queueconfig.QueueSetting{}, wrong: "without a name"},
-		"nobody's":           {in: queueconfig.QueueSetting{Name: "user:"}, wrong: "without a name"},
+		"no name":            {in: queueconfig.QueueSetting{}, wrong: "user:ACCOUNT, project:NAME"},
+		"nobody's":           {in: queueconfig.QueueSetting{Name: "user:"}, wrong: "user:ACCOUNT, project:NAME"},
 		"a space":            {in: queueconfig.QueueSetting{Name: "user:a b"}, wrong: "white space"},
 		"capitals":           {in: queueconfig.QueueSetting{Name: "Fast"}, wrong: "lower-case"},
-		"too long":           {in: queueconfig.QueueSetting{Name: "user:" + strings.Repeat("a", 60)}, wrong: "65 bytes"},
+		"too long":           {in: queueconfig.QueueSetting{Name: "user:" + strings.Repeat("a", 60)}, wrong: "at most 64 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,7 +2,10 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"slices"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/queueconfig"
 )
@@ -85,4 +88,47 @@ func queuesByName(ctx context.Context, q querier, names []string) (func(name str
 		}
 		return queueconfig.Default(name)
 	}, err
+}
+
+// TooManyWaiting: an account may not have that many jobs waiting.
+type TooManyWaiting struct {
+	Account string
+	// Most is what its limit allows, Waiting what there is, More what was asked for
+	// besides.
+	Most, Waiting, More int
+}
+
+func (e *TooManyWaiting) Error() string {
+	return fmt.Sprintf("%d jobs of %s wait already, and %d at most may (max_queued): there is no room for %d more; wait until some have run, cancel some, or ask an administrator for a larger limit",
+		e.Waiting, e.Account, e.Most, e.More)
+}
+
+// MayWait tells whether more jobs of an account may wait: a [TooManyWaiting] when its
+// limit forbids it.
+func (s *Store) MayWait(ctx context.Context, account string, more int) error {
+	return s.inTx(ctx, "looking at the limits of "+account, func(tx pgx.Tx) error { return mayWait(ctx, tx, account, more, 0) })
+}
+
+// mayWait is asked in the transaction that writes jobs, of which so many are there
+// already. Others who write jobs of the same account wait until it has ended.
+func mayWait(ctx context.Context, tx pgx.Tx, account string, more, written int) error {
+	limits, err := limitsOf(ctx, tx, []string{account})
+	if err != nil {
+		return err
+	}
+	most := limits.Of(account).MaxQueued
+	if most == nil {
+		return nil
+	}
+	if err := lock(ctx, tx, "what waits of "+account); err != nil {
+		return err
+	}
+	waiting, err := value[int](ctx, tx, `select count(*) from job_queue where submitter = $1 and status = 'queued'`, account)
+	if err != nil {
+		return err
+	}
+	if waiting+more > *most {
+		return &TooManyWaiting{Account: account, Most: *most, Waiting: waiting - written, More: more + written}
+	}
+	return nil
 }

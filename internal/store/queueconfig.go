@@ -105,12 +105,6 @@ func (s *Store) Limits(ctx context.Context, account string) (queueconfig.Limits,
 	return limits, wrap("reading the limits of "+account, err)
 }
 
-// Waiting counts the jobs of an account that wait to be handed out.
-func (s *Store) Waiting(ctx context.Context, account string) (int, error) {
-	n, err := value[int](ctx, s.pool, `select count(*) from job_queue where submitter = $1 and status = 'queued'`, account)
-	return n, wrap("counting what waits of "+account, err)
-}
-
 // ApplyQueues makes queues and limits what a configuration says; with replace,
 // those that it does not name go back to their defaults. All or nothing.
 func (s *Store) ApplyQueues(ctx context.Context, c queueconfig.Config, replace bool, act Act) (Operation, error) {
