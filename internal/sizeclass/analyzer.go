@@ -1,0 +1,358 @@
+package sizeclass
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+const (
+	// young is the number of runs during which a class that could be better is
+	// probed at once; afterwards one run in so many is a probe.
+	young    = 10
+	thenOnce = 4
+	// infeasible is how often a class has to run out of memory, or fail, before
+	// that is taken as proven.
+	infeasible = 3
+)
+
+// ErrNoClasses is returned where there is no class to select from.
+var ErrNoClasses = errors.New("no size class")
+
+// Question is what a selection is asked with.
+type Question struct {
+	// Classes that the job may run on, ascending, without duplicates, at least one.
+	Classes []bench.SizeClass
+	// Original is the timeout that the job has anyway.
+	Original time.Duration
+	Now      time.Time
+	// Random is from [0, 1). Two runs of one shape should not have the same.
+	Random float64
+	// Attempt names the attempt for which a class is selected, see [Attempt].
+	Attempt string
+	// Memory of a collector of the class in bytes, where it is known.
+	Memory map[bench.SizeClass]int64
+}
+
+// Check refuses a question that cannot be answered.
+func (q Question) Check() error {
+	if len(q.Classes) == 0 {
+		return ErrNoClasses
+	}
+	for i, c := range q.Classes {
+		if _, err := bench.NewSizeClass(int(c)); err != nil {
+			return err
+		}
+		if i > 0 && q.Classes[i-1] >= c {
+			return fmt.Errorf("size classes %v are not in ascending order", q.Classes)
+		}
+	}
+	if q.Original <= 0 {
+		return fmt.Errorf("the job's own timeout is %s; it has to be above 0", q.Original)
+	}
+	return nil
+}
+
+// Selection is where a run goes.
+type Selection struct {
+	Class bench.SizeClass `json:"class"`
+	// Expected duration: the median of the successes there, else the timeout.
+	Expected time.Duration `json:"expected_ns"`
+	// Timeout after which the attempt is to be ended. On the largest class it is
+	// the job's own.
+	Timeout time.Duration `json:"timeout_ns"`
+	// Probe: the run is to learn; its results are not to be compared.
+	Probe bool `json:"probe"`
+	// Why in a sentence.
+	Why string `json:"why"`
+	// Choices are what is known of each class, ascending.
+	Choices []Choice `json:"choices"`
+}
+
+// Choice is what a selection knows of one class.
+type Choice struct {
+	Class bench.SizeClass `json:"class"`
+	// Probability that a run is sent there; over all classes they are 1.
+	Probability float64       `json:"probability"`
+	Acceptable  time.Duration `json:"acceptable_ns"`
+	Timeout     time.Duration `json:"timeout_ns"`
+	// Median of the successes; 0: none.
+	Median time.Duration `json:"median_ns"`
+	// Succeeded and TooSmall count samples. Others prove nothing.
+	Succeeded int `json:"succeeded"`
+	TooSmall  int `json:"too_small"`
+	// Objective is the expected time × class^exponent, with what is repeated on
+	// the largest class; 0: unknown.
+	Objective float64 `json:"objective"`
+	Verdict   string  `json:"verdict"`
+}
+
+// Analyzer selects size classes and learns. It holds nothing but its policy.
+type Analyzer struct {
+	policy Policy
+}
+
+// New makes an analyzer of a policy, which is refused by [Policy.Check] when it
+// cannot be meant.
+func New(p Policy) (*Analyzer, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	return &Analyzer{policy: p}, nil
+}
+
+// Policy is what the analyzer was made with.
+func (a *Analyzer) Policy() Policy { return a.policy }
+
+// decision is what is to be done before chance has its say.
+type decision struct {
+	known
+	settled int     // index of the class where a run goes unless it is a probe
+	probe   int     // index of the class to probe; -1: none
+	chance  float64 // that a run is the probe
+	why     string  // of the settled class
+	whyNot  skipped // a probe that would be due
+}
+
+type skipped int
+
+const (
+	notSkipped skipped = iota
+	inFlight
+	overBudget
+)
+
+// Select decides where a run starts, and with which timeout. The returned
+// statistics hold the outstanding probe, if it is one: whoever stores them has to
+// make sure that they have not changed since they were read.
+func (a *Analyzer) Select(s Statistics, q Question) (Selection, Statistics, error) {
+	if err := q.Check(); err != nil {
+		return Selection{}, s, fmt.Errorf("selecting a size class: %w", err)
+	}
+	d := a.decide(s, q)
+	s = s.clone()
+	s.Marks = s.live(q.Now)
+	switch {
+	case d.whyNot == inFlight:
+		s.Counts.InFlight++
+	case d.whyNot == overBudget:
+		s.Counts.Budget++
+	}
+	if d.probe >= 0 && q.Random < d.chance {
+		selection := d.selection(d.probe)
+		s.Counts.Probes++
+		s.Marks = append(s.Marks, Mark{
+			ID: q.Attempt, Class: selection.Class, Instead: d.usual(),
+			Expires: q.Now.Add(selection.Timeout + time.Duration(a.policy.ProbeExpiry)),
+		})
+		return selection, s, nil
+	}
+	return d.selection(d.settled), s, nil
+}
+
+// Explain tells what [Analyzer.Select] would do, which it does not do. Its class
+// is the likeliest.
+func (a *Analyzer) Explain(s Statistics, q Question) (Selection, error) {
+	if err := q.Check(); err != nil {
+		return Selection{}, fmt.Errorf("explaining size classes: %w", err)
+	}
+	d := a.decide(s, q)
+	if d.probe >= 0 && d.chance > 0.5 {
+		return d.selection(d.probe), nil
+	}
+	return d.selection(d.settled), nil
+}
+
+// Escalate tells where a run goes that was too small for the class from: to the
+// largest class or, where the policy says so, to the next. False: from is the
+// largest already, and what fails there fails.
+func (a *Analyzer) Escalate(s Statistics, q Question, from bench.SizeClass) (Selection, bool) {
+	if q.Check() != nil {
+		return Selection{}, false
+	}
+	next, ok := Next(q.Classes, from, a.policy.Stepwise)
+	if !ok {
+		return Selection{}, false
+	}
+	d := a.decide(s, q)
+	d.probe, d.chance = -1, 0
+	d.settled, d.why = slices.Index(q.Classes, next), fmt.Sprintf("class %d was too small", from)
+	return d.selection(d.settled), true
+}
+
+// Next is the class after from on the way up; false when there is none.
+func Next(classes []bench.SizeClass, from bench.SizeClass, stepwise bool) (bench.SizeClass, bool) {
+	above := slices.IndexFunc(classes, func(c bench.SizeClass) bool { return c > from })
+	if above < 0 {
+		return 0, false
+	}
+	if stepwise {
+		return classes[above], true
+	}
+	return classes[len(classes)-1], true
+}
+
+// decide weighs the classes.
+func (a *Analyzer) decide(s Statistics, q Question) decision {
+	last := len(q.Classes) - 1
+	d := decision{known: a.policy.know(s, q), settled: last, probe: -1}
+	since := q.Now.Sub(s.FailedOnLargest)
+	switch {
+	case last == 0:
+		d.why = "it is the only class"
+		return d
+	case !s.FailedOnLargest.IsZero() && since <= time.Duration(a.policy.FailureCache):
+		d.why = fmt.Sprintf("a run failed on the largest class at %s, and none has succeeded there since", s.FailedOnLargest.UTC().Format(time.RFC3339))
+		return d
+	case d.best >= 0:
+		d.settled = d.best
+		d.why = "least time × class^" + number(a.policy.Exponent) + " of the classes known"
+		d.propose(s)
+	default:
+		d.why = "no run has succeeded on any class yet"
+		if first := d.classes[0]; len(first.history.Samples) == 0 && d.excluded(0) == "" {
+			d.probe, d.chance = 0, 1
+		}
+	}
+	d.restrain(s)
+	return d
+}
+
+// propose finds the class to probe: of those that could be better than the best
+// one known and have rested long enough, the one that could be best. Else one that
+// nobody has tried for long, because what is believed of it may have changed.
+func (d *decision) propose(s Statistics) {
+	probe, stale := -1, -1
+	for i := range d.classes {
+		if i == d.best || d.dominated(i) {
+			continue
+		}
+		rest := s.Runs - s.Since
+		if e := d.classes[i]; len(e.history.Samples) > 0 {
+			rest = s.Runs - e.history.Tried
+		}
+		switch could := d.classes[i].bound < d.classes[d.best].cost; {
+		case could && rest >= d.pause(i, s) && (probe < 0 || d.classes[i].bound < d.classes[probe].bound):
+			probe = i
+		case rest >= d.policy.Recheck && d.objective(0, d.classes[i].class) < d.classes[d.best].cost &&
+			(stale < 0 || d.classes[i].bound < d.classes[stale].bound):
+			stale = i
+		}
+	}
+	if probe < 0 {
+		probe = stale
+	}
+	if probe < 0 {
+		return
+	}
+	d.probe, d.chance = probe, 1
+	if s.Runs-s.Since >= young {
+		d.chance = 1.0 / thenOnce
+	}
+}
+
+// pause is how many runs have to end between two tries of a class.
+func (d *decision) pause(i int, s Statistics) int {
+	e := &d.classes[i]
+	tooSmall := e.bad - e.good
+	switch {
+	case d.excluded(i) != "" || tooSmall >= infeasible:
+		return d.policy.Recheck
+	case tooSmall == 2:
+		return d.policy.Recheck / 5
+	case tooSmall == 1:
+		return d.policy.Recheck / 25
+	case e.good > 0 && d.own(e) < d.classes[d.best].cost:
+		// Its own samples do not tell it from the best yet.
+		return e.good
+	case e.good > 0:
+		// They do, unless they were exceptions: all the rarer, the more there are.
+		return min(d.policy.Recheck, 4<<min(2*e.good, 20))
+	}
+	// After a class has run out of memory, the next run is none of the larger ones'
+	// probes: it is to succeed.
+	for j := range i {
+		if h := d.classes[j].history; d.classes[j].memory > 0 && s.Runs-h.Tried < 2 {
+			return math.MaxInt
+		}
+	}
+	return 0
+}
+
+// own is the bound of a class by its own samples.
+func (d *decision) own(e *estimate) float64 {
+	return d.objective(d.low(e), e.class)
+}
+
+// excluded tells why a class cannot do, from what is known without trying it.
+// The largest class is never excluded: a measured size must not keep a job from
+// running.
+func (d *decision) excluded(i int) string {
+	e := &d.classes[i]
+	memory := d.question.Memory[e.class]
+	if i < len(d.classes)-1 && memory > 0 && d.peak > memory && e.good == 0 {
+		return fmt.Sprintf("runs needed up to %s, it has %s", inBytes(d.peak), inBytes(memory))
+	}
+	return ""
+}
+
+// dominated tells that a larger class has run out of memory, and never succeeded:
+// then this one has too little as well.
+func (d *decision) dominated(i int) bool {
+	for _, o := range d.classes[i+1:] {
+		if o.memory > 0 && o.good == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// restrain drops the probe while another is outstanding, or the budget is spent.
+func (d *decision) restrain(s Statistics) {
+	if d.probe < 0 {
+		return
+	}
+	switch {
+	case len(s.live(d.question.Now)) > 0:
+		d.whyNot = inFlight
+	case s.Spent.Probes > d.policy.ProbeBudget*s.Spent.Total+allowance*d.onLargest():
+		d.whyNot = overBudget
+	default:
+		return
+	}
+	d.probe, d.chance = -1, 0
+}
+
+// allowance is what probes may cost before there is anything to take a share of,
+// in runs on the largest class.
+const allowance = 2
+
+// onLargest is what a run on the largest class costs at most, in core-seconds.
+func (d *decision) onLargest() float64 {
+	if d.reference < 0 {
+		return 0
+	}
+	return d.classes[d.reference].centre * float64(d.question.Classes[len(d.classes)-1])
+}
+
+// usual is what a run on the settled class costs, in core-seconds; 0: unknown.
+func (d *decision) usual() float64 {
+	e := d.classes[d.settled]
+	return e.centre * float64(e.class)
+}
+
+func (d *decision) selection(i int) Selection {
+	e := d.classes[i]
+	selection := Selection{Class: e.class, Timeout: e.timeout, Expected: e.timeout, Why: d.why, Choices: d.choices()}
+	if e.good > 0 && e.median < e.timeout {
+		selection.Expected = e.median
+	}
+	if d.probe == i {
+		selection.Probe, selection.Why = true, d.whyProbe(i)
+	}
+	return selection
+}

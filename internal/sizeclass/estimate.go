@@ -1,0 +1,247 @@
+package sizeclass
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+const (
+	// spreadPrior is how much times of one job are taken to differ, as a share,
+	// before there are samples to tell; it weighs as much as priorWeight samples.
+	spreadPrior = 0.15
+	priorWeight = 4
+	// doubt is how many standard errors an estimate is doubted by.
+	doubt = 1
+	// cpuTrust is the share of CPU time that is believed to be work: a part of it
+	// may be waiting in loops.
+	cpuTrust = 0.9
+)
+
+// estimate is what the samples of one class say.
+type estimate struct {
+	class   bench.SizeClass
+	history History
+	median  time.Duration // of the successes
+	// good and bad count the samples that succeeded, and that were too small;
+	// memory those of the latter that ran out of memory.
+	good, bad, memory int
+	centre            float64 // seconds, the robust mean of the successes' logarithms
+	wasted            float64 // seconds, the mean of those that were too small
+	censored          float64 // seconds, the longest that it timed out after
+	acceptable        time.Duration
+	timeout           time.Duration
+	// cost is what a run is expected to cost when it starts here: its objective,
+	// with the repetition on the largest class. Infinite without a success.
+	cost float64
+	// bound is the least cost that is still plausible.
+	bound float64
+}
+
+// known is an estimate of every admissible class.
+type known struct {
+	policy    Policy
+	question  Question
+	classes   []estimate
+	reference int // index of the largest class with a success; -1: none
+	best      int // index of the class with the least cost; -1: none
+	spread    float64
+	peak      int64   // bytes, the largest peak seen
+	work      float64 // core-seconds, the least CPU time seen
+}
+
+func (p Policy) know(s Statistics, q Question) known {
+	k := known{policy: p, question: q, reference: -1, best: -1, classes: make([]estimate, len(q.Classes))}
+	logs := make([]float64, 0, p.History)
+	squares, freedom := spreadPrior*spreadPrior*priorWeight, float64(priorWeight)
+	for i, class := range q.Classes {
+		e := &k.classes[i]
+		e.class, e.history = class, s.Of(class)
+		logs = logs[:0]
+		for _, sample := range e.history.Samples {
+			if sample.Outcome != Succeeded {
+				continue
+			}
+			logs = append(logs, math.Log(max(sample.Duration, 1).Seconds()))
+			k.evidence(sample)
+		}
+		if e.good = len(logs); e.good == 0 {
+			continue
+		}
+		k.reference = i
+		slices.Sort(logs)
+		e.centre, e.median = math.Exp(trimmedMean(logs)), medianOf(e.history)
+		middle := trimmedMean(logs)
+		for _, l := range logs {
+			squares += (l - middle) * (l - middle)
+		}
+		freedom += float64(e.good - 1)
+	}
+	k.spread = math.Sqrt(squares / freedom)
+	for i := range k.classes {
+		k.limit(i)
+		k.countTooSmall(i)
+	}
+	k.weigh()
+	return k
+}
+
+func medianOf(h History) time.Duration {
+	var d []time.Duration
+	for _, sample := range h.Samples {
+		if sample.Outcome == Succeeded {
+			d = append(d, sample.Duration)
+		}
+	}
+	return Median(d)
+}
+
+// trimmedMean is the mean of the middle part of sorted values: without a fifth at
+// either end. Outliers do not move it, and unlike the median it is steady when
+// the values have two centres.
+func trimmedMean(sorted []float64) float64 {
+	cut := len(sorted) / 5
+	middle, sum := sorted[cut:len(sorted)-cut], 0.0
+	for _, v := range middle {
+		sum += v
+	}
+	return sum / float64(len(middle))
+}
+
+func (k *known) evidence(sample Sample) {
+	k.peak = max(k.peak, sample.PeakMemory)
+	if work := sample.CPUTime.Seconds(); work > 0 && (k.work == 0 || work < k.work) {
+		k.work = work
+	}
+}
+
+// limit finds acceptable time and timeout of a class.
+//
+// The specification measures them by the median on the largest class. While that
+// has no success, the largest class that has one stands for it; while none has,
+// a run on a small class may take the minimum.
+func (k *known) limit(i int) {
+	e, p, original := &k.classes[i], k.policy, k.question.Original
+	minimum := time.Duration(p.Minimum)
+	switch {
+	case i == len(k.classes)-1:
+		e.acceptable, e.timeout = original, original
+		if e.good > 0 {
+			e.acceptable = min(max(e.median, minimum), original)
+		}
+	case k.reference < 0:
+		e.timeout = min(original, minimum)
+		e.acceptable = e.timeout
+	default:
+		reference := k.classes[k.reference]
+		f := max(1, Factor(reference.class, e.class, p.Exponent))
+		e.acceptable = AcceptableTime(reference.median, f, minimum)
+		e.timeout = Timeout(e.acceptable, p.TimeoutMultiplier, original)
+		e.acceptable = min(e.acceptable, seconds(e.timeout.Seconds()/p.TimeoutMultiplier))
+	}
+}
+
+// countTooSmall classifies the samples that did not succeed. A timeout below the
+// acceptable time of today proves nothing; a failure that is pending neither.
+func (k *known) countTooSmall(i int) {
+	e, sum := &k.classes[i], 0.0
+	for _, sample := range e.history.Samples {
+		switch {
+		case sample.Outcome == Succeeded || sample.Pending:
+			continue
+		case sample.Outcome == TimedOut:
+			e.censored = max(e.censored, sample.Duration.Seconds())
+			if sample.Duration < e.acceptable {
+				continue
+			}
+		case sample.Outcome == OutOfMemory:
+			e.memory++
+		}
+		e.bad++
+		sum += sample.Duration.Seconds()
+	}
+	if e.bad > 0 {
+		e.wasted = sum / float64(e.bad)
+	}
+}
+
+// objective of a time on a class. What is below the minimum counts as the minimum:
+// no class is too slow for it.
+func (k *known) objective(time float64, class bench.SizeClass) float64 {
+	return Objective(max(time, time2s(k.policy.Minimum)), class, k.policy.Exponent)
+}
+
+func time2s(d Duration) float64 { return time.Duration(d).Seconds() }
+
+// weigh finds each class's cost and bound, and the best class.
+func (k *known) weigh() {
+	if k.reference < 0 {
+		for i := range k.classes {
+			k.classes[i].cost, k.classes[i].bound = math.Inf(1), 0
+		}
+		return
+	}
+	largest := k.classes[len(k.classes)-1].class
+	again := k.objective(k.classes[k.reference].centre, largest) // on the largest class
+	for i := range k.classes {
+		e := &k.classes[i]
+		if e.cost = math.Inf(1); e.good > 0 {
+			e.cost = k.mixed(e, e.centre, e.failing(), again)
+			if k.best < 0 || e.cost < k.classes[k.best].cost {
+				k.best = i
+			}
+		}
+		k.bind(i, again)
+	}
+}
+
+// failing is the share of runs that are too small for the class.
+func (e *estimate) failing() float64 { return float64(e.bad) / float64(e.good+e.bad) }
+
+// mixed is the expected objective of a run that takes time on the class unless it
+// is too small for it, which the share failing is: those are repeated.
+func (k *known) mixed(e *estimate, time, failing, again float64) float64 {
+	cost := (1 - failing) * k.objective(time, e.class)
+	if failing > 0 {
+		cost += failing * (Objective(e.wasted, e.class, k.policy.Exponent) + again)
+	}
+	return cost
+}
+
+// low is the least time, in seconds, that samples with this centre still allow.
+func (k *known) low(e *estimate) float64 {
+	return e.centre * math.Exp(-doubt*k.spread/math.Sqrt(float64(e.good)))
+}
+
+// bind finds the least cost that is plausible for a class: from its own samples,
+// and from those of others, because a larger class is never slower, and never
+// more than its size faster.
+func (k *known) bind(i int, again float64) {
+	e := &k.classes[i]
+	least := cpuTrust * k.work / float64(e.class)
+	for j := range k.classes {
+		o := &k.classes[j]
+		scale := 1.0
+		if o.class < e.class {
+			scale = float64(o.class) / float64(e.class)
+		}
+		switch {
+		case j == i:
+		case o.good > 0:
+			least = max(least, k.low(o)*scale)
+		case o.censored > 0 && o.class < e.class:
+			least = max(least, o.censored*math.Exp(-doubt*k.spread)*scale)
+		}
+	}
+	switch {
+	case e.good > 0:
+		n := math.Sqrt(float64(e.good + e.bad))
+		e.bound = k.mixed(e, max(least, k.low(e)), max(0, e.failing()-doubt/(2*n)), again)
+	case e.censored > 0 && e.memory == 0:
+		e.bound = k.objective(max(least, e.censored*math.Exp(-doubt*k.spread)), e.class)
+	default:
+		e.bound = k.objective(least, e.class)
+	}
+}

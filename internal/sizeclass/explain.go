@@ -1,0 +1,76 @@
+package sizeclass
+
+import (
+	"fmt"
+	"math"
+)
+
+// choices are what is known of the classes, with the probability of each.
+func (d *decision) choices() []Choice {
+	choices := make([]Choice, len(d.classes))
+	for i, e := range d.classes {
+		c := Choice{
+			Class: e.class, Acceptable: e.acceptable, Timeout: e.timeout, Median: e.median,
+			Succeeded: e.good, TooSmall: e.bad, Verdict: d.verdict(i),
+		}
+		if !math.IsInf(e.cost, 1) {
+			c.Objective = e.cost
+		}
+		choices[i] = c
+	}
+	choices[d.settled].Probability = 1 - d.chance
+	if d.probe >= 0 {
+		choices[d.probe].Probability = d.chance
+	}
+	return choices
+}
+
+func (d *decision) whyProbe(i int) string {
+	e := d.classes[i]
+	switch {
+	case d.best < 0:
+		return "nothing is known yet: the smallest class is tried for the minimum acceptable time"
+	case len(e.history.Samples) == 0:
+		return fmt.Sprintf("nobody has tried it since the job changed, and it could be better than class %d", d.classes[d.best].class)
+	case e.bound >= d.classes[d.best].cost:
+		return fmt.Sprintf("it has not been tried for %d runs: is class %d still better?", d.policy.Recheck, d.classes[d.best].class)
+	}
+	return fmt.Sprintf("its %d samples do not tell yet whether class %d is better", e.good+e.bad, d.classes[d.best].class)
+}
+
+// verdict says in a few words what is believed of a class.
+func (d *decision) verdict(i int) string {
+	e := d.classes[i]
+	switch excluded := d.excluded(i); {
+	case i == d.best:
+		return "best known"
+	case d.dominated(i):
+		return "too small: a larger class ran out of memory"
+	case e.memory > 0 && e.good == 0:
+		return "too small: out of memory"
+	case excluded != "":
+		return "too small: " + excluded
+	case e.good == 0 && e.bad > 0:
+		return "too small"
+	case d.best < 0:
+		return "unknown"
+	case e.good > 0 && e.cost >= d.classes[d.best].cost && e.centre > e.acceptable.Seconds():
+		return "too slow: above the acceptable time"
+	case e.good > 0:
+		return "not as good as the best"
+	case e.bound < d.classes[d.best].cost:
+		return "could be better, not tried"
+	}
+	return "not tried: it cannot be better"
+}
+
+// inBytes is a size in binary units, as machines have them.
+func inBytes(n int64) string {
+	const unit = 1024
+	f, units := float64(n), []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
+	i := 0
+	for ; f >= unit && i < len(units)-1; i++ {
+		f /= unit
+	}
+	return fmt.Sprintf("%.4g %s", f, units[i])
+}

@@ -1,0 +1,254 @@
+package sizeclass
+
+import (
+	"slices"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// Attempt is how an attempt at a job ended.
+type Attempt struct {
+	// ID is unique to the attempt: learning from it again changes nothing. It is
+	// that of the question which the attempt was selected with.
+	ID string
+	// Job is what the attempts at one job have in common.
+	Job     string
+	Class   bench.SizeClass
+	Outcome Outcome
+	// Duration that it ran, and Timeout that it had.
+	Duration, Timeout time.Duration
+	// At is when it ended.
+	At time.Time
+	// Largest: Class was the largest that the job may run on.
+	Largest bool
+	// Complete: it did all of the job by itself, from the beginning. Others say
+	// nothing about time.
+	Complete bool
+	// PeakMemory in bytes and CPUTime, 0 where they were not measured.
+	PeakMemory int64
+	CPUTime    time.Duration
+}
+
+const (
+	// A class that was good enough is forgotten after so many attempts in a row
+	// that were too small: two that ran out of memory, for memory hardly varies,
+	// three of any other kind.
+	streakMemory = 2
+	streakOther  = 3
+	// A job has changed when as many successes in a row all take more than
+	// changedBy times, or all take less than the changedBy-th part of, the median of
+	// at least settledBy others, and each more, or less, than any of those.
+	changedRuns = 3
+	changedBy   = 1.5
+	settledBy   = 8
+)
+
+// Learn returns the statistics with what an attempt teaches. Each attempt teaches
+// by itself when it has ended, so that nothing is lost with a process that dies
+// between two. An unknown outcome or class teaches nothing.
+func (a *Analyzer) Learn(s Statistics, t Attempt) Statistics {
+	if t.ID != "" && slices.Contains(s.Learned, t.ID) {
+		return s
+	}
+	s = s.clone()
+	if t.ID != "" {
+		s.Learned = append(s.Learned[max(0, len(s.Learned)-keptIDs+1):], t.ID)
+	}
+	mark, probe := s.release(t)
+	if _, err := bench.NewSizeClass(int(t.Class)); err != nil || !t.Outcome.known() {
+		return s
+	}
+	s.spend(t, mark, probe, a.policy.Recheck)
+	switch {
+	case t.Outcome == Succeeded:
+		s.succeed(t, a.policy)
+	case t.Largest:
+		s.FailedOnLargest = t.At
+		s.dropPending(t.Job)
+		s.Runs++
+	default:
+		s.tooSmall(t, a.policy)
+	}
+	return s
+}
+
+// release frees the mark of an attempt.
+func (s *Statistics) release(t Attempt) (Mark, bool) {
+	i := slices.IndexFunc(s.Marks, func(m Mark) bool { return m.ID == t.ID })
+	if i < 0 {
+		return Mark{}, false
+	}
+	mark := s.Marks[i]
+	s.Marks = slices.Delete(s.Marks, i, i+1)
+	return mark, true
+}
+
+// spend accounts for an attempt. Each one lets those before it fade, so that the
+// budget is a share of about as many as window.
+func (s *Statistics) spend(t Attempt, mark Mark, probe bool, window int) {
+	cost := max(0, t.Duration.Seconds()) * float64(t.Class)
+	fade := 1 - 1/float64(window)
+	s.Spent.Total = s.Spent.Total*fade + cost
+	s.Spent.Probes *= fade
+	switch {
+	case !probe:
+	case t.Outcome == Succeeded:
+		s.Spent.Probes += max(0, cost-mark.Instead)
+	default:
+		s.Spent.Probes += cost
+		s.Counts.TooSmall++
+	}
+}
+
+func (s *Statistics) succeed(t Attempt, p Policy) {
+	if t.Largest {
+		s.FailedOnLargest = time.Time{}
+	}
+	s.confirm(t, p)
+	h := s.edit(t.Class)
+	h.Tried, h.Streak, h.StreakSince = s.Runs, 0, time.Time{}
+	s.Runs++
+	if !t.Complete {
+		return
+	}
+	h.add(t.sample(), p.History)
+	if since, changed := h.changed(); changed {
+		s.forget(since)
+	}
+}
+
+// tooSmall learns from an attempt below the largest class that did not succeed.
+func (s *Statistics) tooSmall(t Attempt, p Policy) {
+	h := s.edit(t.Class)
+	h.Tried = s.Runs
+	sample := t.sample()
+	switch t.Outcome {
+	case OutOfMemory:
+	case TimedOut:
+		if !t.Complete {
+			return
+		}
+		if t.Timeout > 0 {
+			sample.Duration = t.Timeout
+		}
+	default:
+		sample.Pending = true
+	}
+	h.add(sample, p.History)
+	if !sample.Pending {
+		s.lengthen(t.Class, sample, t.Duration, p)
+	}
+}
+
+// confirm says what failures of the job on smaller classes were: too small.
+func (s *Statistics) confirm(t Attempt, p Policy) {
+	if t.Job == "" {
+		return
+	}
+	for i := range s.Classes {
+		if s.Classes[i].Class >= t.Class {
+			continue
+		}
+		var last Sample
+		samples := slices.Clone(s.Classes[i].Samples)
+		for j := range samples {
+			if samples[j].Pending && samples[j].Job == t.Job {
+				samples[j].Pending, last = false, samples[j]
+			}
+		}
+		if last.Outcome == Failed {
+			s.Classes[i].Samples = samples
+			s.lengthen(s.Classes[i].Class, last, last.Duration, p)
+		}
+	}
+}
+
+// dropPending says what failures of the job on smaller classes were: its own.
+func (s *Statistics) dropPending(job string) {
+	for i := range s.Classes {
+		s.Classes[i].Samples = slices.DeleteFunc(slices.Clone(s.Classes[i].Samples), func(x Sample) bool { return x.Pending && x.Job == job })
+	}
+}
+
+// lengthen continues a class's streak, and forgets what was before it when it is
+// long enough to say that the job has changed.
+func (s *Statistics) lengthen(class bench.SizeClass, sample Sample, ran time.Duration, p Policy) {
+	h := s.edit(class)
+	if sample.Outcome == TimedOut && sample.Duration < s.acceptable(class, p) {
+		return
+	}
+	if h.Streak++; h.Streak == 1 {
+		h.StreakSince = sample.At.Add(-ran)
+	}
+	enough := streakOther
+	if sample.Outcome == OutOfMemory {
+		enough = streakMemory
+	}
+	since := h.StreakSince
+	good := slices.ContainsFunc(h.Samples, func(x Sample) bool { return x.Outcome == Succeeded && x.At.Before(since) })
+	if h.Streak >= enough && good {
+		s.forget(since)
+	}
+}
+
+// acceptable time of a class as it is now, whatever classes there are.
+func (s *Statistics) acceptable(class bench.SizeClass, p Policy) time.Duration {
+	for i := len(s.Classes) - 1; i >= 0; i-- {
+		if h := s.Classes[i]; slices.ContainsFunc(h.Samples, func(x Sample) bool { return x.Outcome == Succeeded }) {
+			return AcceptableTime(medianOf(h), max(1, Factor(h.Class, class, p.Exponent)), time.Duration(p.Minimum))
+		}
+	}
+	return 0
+}
+
+// forget drops what was learned before the job changed.
+func (s *Statistics) forget(since time.Time) {
+	for i := range s.Classes {
+		h := &s.Classes[i]
+		h.Samples = slices.DeleteFunc(slices.Clone(h.Samples), func(x Sample) bool { return x.At.Before(since) })
+		h.Streak, h.StreakSince = 0, time.Time{}
+	}
+	s.Since, s.Spent = s.Runs, Spent{}
+	s.Counts.Forgotten++
+}
+
+// changed tells that the latest successes are unlike those before, and when the
+// first of them began.
+func (h *History) changed() (time.Time, bool) {
+	var good []Sample
+	for _, x := range h.Samples {
+		if x.Outcome == Succeeded {
+			good = append(good, x)
+		}
+	}
+	if len(good) < changedRuns+settledBy {
+		return time.Time{}, false
+	}
+	before, latest := good[:len(good)-changedRuns], good[len(good)-changedRuns:]
+	var d []time.Duration
+	for _, x := range before {
+		d = append(d, x.Duration)
+	}
+	median := Median(d).Seconds() // sorts
+	slower, faster := true, true
+	for _, x := range latest {
+		now := x.Duration.Seconds()
+		slower = slower && x.Duration > d[len(d)-1] && now > median*changedBy
+		faster = faster && x.Duration < d[0] && now < median/changedBy
+	}
+	return latest[0].At.Add(-latest[0].Duration), slower || faster
+}
+
+// add keeps a sample, and of all the newest.
+func (h *History) add(x Sample, most int) {
+	kept := h.Samples[max(0, len(h.Samples)-most+1):]
+	h.Samples = append(slices.Clone(kept), x)
+}
+
+func (t Attempt) sample() Sample {
+	return Sample{
+		Outcome: t.Outcome, Duration: max(0, t.Duration), At: t.At, Job: t.Job,
+		PeakMemory: max(0, t.PeakMemory), CPUTime: max(0, t.CPUTime),
+	}
+}

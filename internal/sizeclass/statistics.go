@@ -1,0 +1,247 @@
+package sizeclass
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// Format is the version of the statistics' document. A reader refuses later ones.
+const Format = 1
+
+var (
+	// ErrCorrupt is what statistics that cannot be read are refused with.
+	ErrCorrupt = errors.New("size statistics cannot be read")
+	// ErrFormat is what statistics of a later version are refused with.
+	ErrFormat = errors.New("size statistics are of a later version")
+)
+
+// Outcome is how an attempt ended, as far as sizes are concerned.
+type Outcome string
+
+const (
+	Succeeded Outcome = "succeeded"
+	// TimedOut: ended at the timeout that was selected for it.
+	TimedOut Outcome = "timed_out"
+	// OutOfMemory: killed for want of memory.
+	OutOfMemory Outcome = "out_of_memory"
+	// Failed: by itself. Whether it was too small is known once a larger class
+	// has succeeded.
+	Failed Outcome = "failed"
+	// Abandoned: ended by something that says nothing about the job, such as a
+	// lost machine or a cancellation.
+	Abandoned Outcome = "abandoned"
+)
+
+func (o Outcome) known() bool {
+	return o == Succeeded || o == TimedOut || o == OutOfMemory || o == Failed
+}
+
+// Sample is one attempt that is remembered.
+type Sample struct {
+	Outcome Outcome `json:"outcome"`
+	// Duration of the attempt; the timeout that applied where it timed out.
+	Duration time.Duration `json:"duration_ns"`
+	At       time.Time     `json:"at"`
+	// Job is what the attempts of one job have in common.
+	Job string `json:"job,omitempty"`
+	// Pending: a failure of which nobody knows yet whether a larger class would
+	// have helped. It counts for nothing.
+	Pending bool `json:"pending,omitempty"`
+	// PeakMemory in bytes and CPUTime are 0 where they were not measured.
+	PeakMemory int64         `json:"peak_memory,omitempty"`
+	CPUTime    time.Duration `json:"cpu_time_ns,omitempty"`
+}
+
+// History is what is known about one class.
+type History struct {
+	Class bench.SizeClass `json:"class"`
+	// Samples, the newest last.
+	Samples []Sample `json:"samples"`
+	// Tried is the number of the run, see [Statistics.Runs], in which the class
+	// was tried last.
+	Tried int `json:"tried"`
+	// Streak is how many attempts in a row were too small for the class, the
+	// first of them started at StreakSince.
+	Streak      int       `json:"streak,omitempty"`
+	StreakSince time.Time `json:"streak_since,omitzero"`
+}
+
+// Mark is a probe that has been selected and has not ended yet.
+type Mark struct {
+	ID      string          `json:"id"`
+	Class   bench.SizeClass `json:"class"`
+	Expires time.Time       `json:"expires"`
+	// Instead is what the run would have cost on the best class known, in
+	// core-seconds.
+	Instead float64 `json:"instead_core_seconds"`
+}
+
+// Spent is what the latest runs cost, in core-seconds: time × class. Older runs
+// fade.
+type Spent struct {
+	Total float64 `json:"total_core_seconds"`
+	// Probes is what probes cost more than the best class known would have.
+	Probes float64 `json:"probe_core_seconds"`
+}
+
+// Counts tells what became of probes since the statistics began.
+type Counts struct {
+	Probes int `json:"probes"`
+	// TooSmall are the probes that failed, and had to be repeated.
+	TooSmall int `json:"too_small"`
+	// InFlight are the runs that were no probe because another one was.
+	InFlight int `json:"skipped_in_flight"`
+	// Budget are the runs that were no probe because the budget was spent.
+	Budget int `json:"skipped_budget"`
+	// Forgotten is how often the job changed so much that its history was dropped.
+	Forgotten int `json:"forgotten"`
+}
+
+// Statistics are what is known about jobs of one shape. The zero value knows
+// nothing. A value is never changed: who learns returns a new one.
+type Statistics struct {
+	Classes []History `json:"classes,omitempty"` // ascending
+	// Runs is how many runs have ended: with a success, or on the largest class.
+	Runs int `json:"runs"`
+	// Since is the value of Runs when the history was dropped last.
+	Since int `json:"since"`
+	// FailedOnLargest is when a run failed on the largest class; zero when none
+	// has since the last success there.
+	FailedOnLargest time.Time `json:"failed_on_largest,omitzero"`
+	// Marks are the outstanding probes.
+	Marks  []Mark `json:"marks,omitempty"`
+	Spent  Spent  `json:"spent"`
+	Counts Counts `json:"counts"`
+	// Learned are the attempts that were learned from last, so that none
+	// teaches twice.
+	Learned []string `json:"learned,omitempty"`
+}
+
+type document struct {
+	Format int `json:"format"`
+	Statistics
+}
+
+const (
+	// keptIDs is how many attempts are known to have been learned from: more than
+	// one job makes, with room for jobs that run at the same time.
+	keptIDs = 64
+	// mostMarks and mostClasses bound what is read.
+	mostMarks   = 1000
+	mostClasses = 1000
+	mostSamples = 1000
+)
+
+// Read reads stored statistics. Those that are missing, corrupt or of a later
+// version are no reason for a job to fail: the zero value comes with the error,
+// which the caller logs, and sizes are learned anew.
+func Read(text []byte) (Statistics, error) {
+	var d document
+	if err := json.Unmarshal(text, &d); err != nil {
+		return Statistics{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if d.Format > Format {
+		return Statistics{}, fmt.Errorf("%w: %d, this version of Benchloom knows %d; upgrade it", ErrFormat, d.Format, Format)
+	}
+	if err := d.check(); err != nil {
+		return Statistics{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return d.Statistics, nil
+}
+
+// Encode writes what [Read] reads.
+func (s Statistics) Encode() ([]byte, error) {
+	text, err := json.Marshal(document{Format: Format, Statistics: s})
+	if err != nil {
+		return nil, fmt.Errorf("writing size statistics: %w", err)
+	}
+	return text, nil
+}
+
+func (d document) check() error {
+	s := d.Statistics
+	switch {
+	case d.Format < 1:
+		return errors.New("their format is missing")
+	case len(s.Classes) > mostClasses:
+		return fmt.Errorf("%d classes", len(s.Classes))
+	case len(s.Marks) > mostMarks:
+		return fmt.Errorf("%d outstanding probes", len(s.Marks))
+	case s.Runs < 0 || s.Since < 0 || s.Since > s.Runs:
+		return fmt.Errorf("%d runs since run %d", s.Runs, s.Since)
+	case !amount(s.Spent.Total) || !amount(s.Spent.Probes):
+		return errors.New("core-seconds below 0")
+	}
+	for i, h := range s.Classes {
+		if i > 0 && s.Classes[i-1].Class >= h.Class {
+			return errors.New("classes are not in ascending order")
+		}
+		if err := h.check(s.Runs); err != nil {
+			return fmt.Errorf("class %d: %w", h.Class, err)
+		}
+	}
+	for _, m := range s.Marks {
+		if _, err := bench.NewSizeClass(int(m.Class)); err != nil || !amount(m.Instead) {
+			return fmt.Errorf("probe %q of class %d", m.ID, m.Class)
+		}
+	}
+	return nil
+}
+
+func (h History) check(runs int) error {
+	switch _, err := bench.NewSizeClass(int(h.Class)); {
+	case err != nil:
+		return err
+	case len(h.Samples) > mostSamples:
+		return fmt.Errorf("%d samples", len(h.Samples))
+	case h.Tried < 0 || h.Tried > runs || h.Streak < 0:
+		return fmt.Errorf("tried in run %d of %d, too small %d times in a row", h.Tried, runs, h.Streak)
+	}
+	for i, sample := range h.Samples {
+		if !sample.Outcome.known() || sample.Duration < 0 || sample.PeakMemory < 0 || sample.CPUTime < 0 {
+			return fmt.Errorf("sample %d: outcome %q after %s", i, sample.Outcome, sample.Duration)
+		}
+	}
+	return nil
+}
+
+func amount(f float64) bool { return f >= 0 && f <= math.MaxFloat64 }
+
+// Of is what is known about a class.
+func (s Statistics) Of(class bench.SizeClass) History {
+	if i, found := s.index(class); found {
+		return s.Classes[i]
+	}
+	return History{Class: class}
+}
+
+func (s Statistics) index(class bench.SizeClass) (int, bool) {
+	return slices.BinarySearchFunc(s.Classes, class, func(h History, c bench.SizeClass) int { return int(h.Class) - int(c) })
+}
+
+// clone shares nothing with s that is changed in place.
+func (s Statistics) clone() Statistics {
+	s.Classes, s.Marks, s.Learned = slices.Clone(s.Classes), slices.Clone(s.Marks), slices.Clone(s.Learned)
+	return s
+}
+
+// edit is the history of a class of a clone, for changing it. Its samples are
+// still those of the original: they are replaced, never written to.
+func (s *Statistics) edit(class bench.SizeClass) *History {
+	i, found := s.index(class)
+	if !found {
+		s.Classes = slices.Insert(s.Classes, i, History{Class: class})
+	}
+	return &s.Classes[i]
+}
+
+// live are the probes that may still end.
+func (s Statistics) live(now time.Time) []Mark {
+	return slices.DeleteFunc(slices.Clone(s.Marks), func(m Mark) bool { return !m.Expires.After(now) })
+}
