@@ -11,10 +11,14 @@ import (
 )
 
 const (
-	// young is the number of runs during which a class that could be better is
-	// probed at once; afterwards one run in so many is a probe.
-	young    = 10
-	thenOnce = 4
+	// young is the number of runs of a shape, since it changed last, during which a
+	// class that could be better is probed at once or, when samples of it do not
+	// tell yet, in half the runs. Later one run in oncePer is such a probe, and one
+	// in recheckPer goes to a class that has not been tried for long.
+	young      = 10
+	half       = 1.0 / 2
+	oncePer    = 1.0 / 4
+	recheckPer = 1.0 / 8
 	// infeasible is how often a class has to run out of memory, or fail, before
 	// that is taken as proven.
 	infeasible = 3
@@ -65,7 +69,8 @@ type Selection struct {
 	// Timeout after which the attempt is to be ended. On the largest class it is
 	// the job's own.
 	Timeout time.Duration `json:"timeout_ns"`
-	// Probe: the run is to learn; its results are not to be compared.
+	// Probe: another class is the best known, the run is to learn; its results are
+	// not to be compared. The first run of a shape is none.
 	Probe bool `json:"probe"`
 	// Why in a sentence.
 	Why string `json:"why"`
@@ -112,10 +117,16 @@ func (a *Analyzer) Policy() Policy { return a.policy }
 type decision struct {
 	known
 	settled int     // index of the class where a run goes unless it is a probe
-	probe   int     // index of the class to probe; -1: none
-	chance  float64 // that a run is the probe
 	why     string  // of the settled class
-	whyNot  skipped // a probe that would be due
+	probes  []probe // at most two
+	whyNot  skipped // probes that would be due
+}
+
+// probe is a class that a run may be sent to for learning.
+type probe struct {
+	class  int // index
+	chance float64
+	why    string
 }
 
 type skipped int
@@ -142,16 +153,26 @@ func (a *Analyzer) Select(s Statistics, q Question) (Selection, Statistics, erro
 	case d.whyNot == overBudget:
 		s.Counts.Budget++
 	}
-	if d.probe >= 0 && q.Random < d.chance {
-		selection := d.selection(d.probe)
+	i, probed := d.draw(q.Random)
+	selection := d.selection(i, probed)
+	if probed != nil {
 		s.Counts.Probes++
 		s.Marks = append(s.Marks, Mark{
 			ID: q.Attempt, Class: selection.Class, Instead: d.usual(),
 			Expires: q.Now.Add(selection.Timeout + time.Duration(a.policy.ProbeExpiry)),
 		})
-		return selection, s, nil
 	}
-	return d.selection(d.settled), s, nil
+	return selection, s, nil
+}
+
+// draw picks a class, and the probe that leads there.
+func (d *decision) draw(random float64) (int, *probe) {
+	for i, p := range d.probes {
+		if random -= p.chance; random < 0 {
+			return p.class, &d.probes[i]
+		}
+	}
+	return d.settled, nil
 }
 
 // Explain tells what [Analyzer.Select] would do, which it does not do. Its class
@@ -161,10 +182,10 @@ func (a *Analyzer) Explain(s Statistics, q Question) (Selection, error) {
 		return Selection{}, fmt.Errorf("explaining size classes: %w", err)
 	}
 	d := a.decide(s, q)
-	if d.probe >= 0 && d.chance > 0.5 {
-		return d.selection(d.probe), nil
+	if len(d.probes) > 0 && d.probes[0].chance > half {
+		return d.selection(d.probes[0].class, &d.probes[0]), nil
 	}
-	return d.selection(d.settled), nil
+	return d.selection(d.settled, nil), nil
 }
 
 // Escalate tells where a run goes that was too small for the class from: to the
@@ -179,9 +200,9 @@ func (a *Analyzer) Escalate(s Statistics, q Question, from bench.SizeClass) (Sel
 		return Selection{}, false
 	}
 	d := a.decide(s, q)
-	d.probe, d.chance = -1, 0
+	d.probes = nil
 	d.settled, d.why = slices.Index(q.Classes, next), fmt.Sprintf("class %d was too small", from)
-	return d.selection(d.settled), true
+	return d.selection(d.settled, nil), true
 }
 
 // Next is the class after from on the way up; false when there is none.
@@ -199,7 +220,7 @@ func Next(classes []bench.SizeClass, from bench.SizeClass, stepwise bool) (bench
 // decide weighs the classes.
 func (a *Analyzer) decide(s Statistics, q Question) decision {
 	last := len(q.Classes) - 1
-	d := decision{known: a.policy.know(s, q), settled: last, probe: -1}
+	d := decision{known: a.policy.know(s, q), settled: last}
 	since := q.Now.Sub(s.FailedOnLargest)
 	switch {
 	case last == 0:
@@ -215,44 +236,58 @@ func (a *Analyzer) decide(s Statistics, q Question) decision {
 	default:
 		d.why = "no run has succeeded on any class yet"
 		if first := d.classes[0]; len(first.history.Samples) == 0 && d.excluded(0) == "" {
-			d.probe, d.chance = 0, 1
+			d.probes = []probe{{0, 1, "nothing is known yet: the smallest class is tried for the minimum acceptable time"}}
 		}
 	}
 	d.restrain(s)
 	return d
 }
 
-// propose finds the class to probe: of those that could be better than the best
-// one known and have rested long enough, the one that could be best. Else one that
-// nobody has tried for long, because what is believed of it may have changed.
+// propose finds what to probe: of the classes that could be better than the best
+// one known and have rested long enough, the one that could be best; and of those
+// that nobody has tried for long, because what is believed of them may not be true
+// any more, again the one that could be best.
 func (d *decision) propose(s Statistics) {
-	probe, stale := -1, -1
-	for i := range d.classes {
-		if i == d.best || d.dominated(i) {
+	could, stale := -1, -1
+	least := func(i, than int) bool { return than < 0 || d.classes[i].bound < d.classes[than].bound }
+	for i, e := range d.classes {
+		if i == d.best || d.dominated(i) || d.objective(0, e.class) >= d.classes[d.best].cost {
 			continue
 		}
 		rest := s.Runs - s.Since
-		if e := d.classes[i]; len(e.history.Samples) > 0 {
+		if len(e.history.Samples) > 0 {
 			rest = s.Runs - e.history.Tried
 		}
-		switch could := d.classes[i].bound < d.classes[d.best].cost; {
-		case could && rest >= d.pause(i, s) && (probe < 0 || d.classes[i].bound < d.classes[probe].bound):
-			probe = i
-		case rest >= d.policy.Recheck && d.objective(0, d.classes[i].class) < d.classes[d.best].cost &&
-			(stale < 0 || d.classes[i].bound < d.classes[stale].bound):
+		if e.bound < d.classes[d.best].cost && rest >= d.pause(i, s) && least(i, could) {
+			could = i
+		}
+		if rest >= d.policy.Recheck && s.Runs-s.Since >= young && least(i, stale) {
 			stale = i
 		}
 	}
-	if probe < 0 {
-		probe = stale
+	best := d.classes[d.best].class
+	if could >= 0 {
+		d.probes = append(d.probes, d.improving(could, s.Runs-s.Since < young))
 	}
-	if probe < 0 {
-		return
+	if stale >= 0 {
+		d.probes = append(d.probes, probe{stale, recheckPer, fmt.Sprintf("it has not been tried for %d runs: is class %d still better?", d.policy.Recheck, best)})
 	}
-	d.probe, d.chance = probe, 1
-	if s.Runs-s.Since >= young {
-		d.chance = 1.0 / thenOnce
+}
+
+// improving is a probe of a class that could be better.
+func (d *decision) improving(i int, isYoung bool) probe {
+	e, best := d.classes[i], d.classes[d.best].class
+	p := probe{i, oncePer, fmt.Sprintf("its samples, %d so far, do not tell yet whether class %d is better", e.good+e.bad, best)}
+	if e.good+e.bad == 0 {
+		p.why = fmt.Sprintf("no sample tells about it, and it could be better than class %d", best)
 	}
+	switch {
+	case isYoung && e.good == 0:
+		p.chance = 1
+	case isYoung:
+		p.chance = half
+	}
+	return p
 }
 
 // pause is how many runs have to end between two tries of a class.
@@ -313,7 +348,7 @@ func (d *decision) dominated(i int) bool {
 
 // restrain drops the probe while another is outstanding, or the budget is spent.
 func (d *decision) restrain(s Statistics) {
-	if d.probe < 0 {
+	if len(d.probes) == 0 {
 		return
 	}
 	switch {
@@ -324,7 +359,7 @@ func (d *decision) restrain(s Statistics) {
 	default:
 		return
 	}
-	d.probe, d.chance = -1, 0
+	d.probes = nil
 }
 
 // allowance is what probes may cost before there is anything to take a share of,
@@ -345,14 +380,14 @@ func (d *decision) usual() float64 {
 	return e.centre * float64(e.class)
 }
 
-func (d *decision) selection(i int) Selection {
+func (d *decision) selection(i int, probed *probe) Selection {
 	e := d.classes[i]
 	selection := Selection{Class: e.class, Timeout: e.timeout, Expected: e.timeout, Why: d.why, Choices: d.choices()}
 	if e.good > 0 && e.median < e.timeout {
 		selection.Expected = e.median
 	}
-	if d.probe == i {
-		selection.Probe, selection.Why = true, d.whyProbe(i)
+	if probed != nil {
+		selection.Probe, selection.Why = d.best >= 0, probed.why
 	}
 	return selection
 }

@@ -2,7 +2,6 @@ package sizeclass
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
@@ -28,7 +27,7 @@ type estimate struct {
 	// good and bad count the samples that succeeded, and that were too small;
 	// memory those of the latter that ran out of memory.
 	good, bad, memory int
-	centre            float64 // seconds, the robust mean of the successes' logarithms
+	centre            float64 // seconds, what a success takes, see typical
 	wasted            float64 // seconds, the mean of those that were too small
 	censored          float64 // seconds, the longest that it timed out after
 	acceptable        time.Duration
@@ -54,28 +53,27 @@ type known struct {
 
 func (p Policy) know(s Statistics, q Question) known {
 	k := known{policy: p, question: q, reference: -1, best: -1, classes: make([]estimate, len(q.Classes))}
-	logs := make([]float64, 0, p.History)
+	times := make([]time.Duration, 0, p.History)
 	squares, freedom := spreadPrior*spreadPrior*priorWeight, float64(priorWeight)
 	for i, class := range q.Classes {
 		e := &k.classes[i]
 		e.class, e.history = class, s.Of(class)
-		logs = logs[:0]
+		times = times[:0]
 		for _, sample := range e.history.Samples {
-			if sample.Outcome != Succeeded {
-				continue
+			if sample.Outcome == Succeeded {
+				times = append(times, sample.Duration)
+				k.evidence(sample)
 			}
-			logs = append(logs, math.Log(max(sample.Duration, 1).Seconds()))
-			k.evidence(sample)
 		}
-		if e.good = len(logs); e.good == 0 {
+		if e.good = len(times); e.good == 0 {
 			continue
 		}
 		k.reference = i
-		slices.Sort(logs)
-		e.centre, e.median = math.Exp(trimmedMean(logs)), medianOf(e.history)
-		middle := trimmedMean(logs)
-		for _, l := range logs {
-			squares += (l - middle) * (l - middle)
+		e.median = Median(times)
+		e.centre = typical(times, e.median)
+		for _, t := range times {
+			off := capped(t, e.median)/e.centre - 1
+			squares += off * off
 		}
 		freedom += float64(e.good - 1)
 	}
@@ -98,16 +96,23 @@ func medianOf(h History) time.Duration {
 	return Median(d)
 }
 
-// trimmedMean is the mean of the middle part of sorted values: without a fifth at
-// either end. Outliers do not move it, and unlike the median it is steady when
-// the values have two centres.
-func trimmedMean(sorted []float64) float64 {
-	cut := len(sorted) / 5
-	middle, sum := sorted[cut:len(sorted)-cut], 0.0
-	for _, v := range middle {
-		sum += v
+// outlier is how many medians a time counts as at most.
+const outlier = 3
+
+// typical is the mean of times, in seconds, where none counts as more than a few
+// medians: a run in twenty that takes ten times as long must not decide, and runs
+// of two kinds must count by how often they are.
+func typical(times []time.Duration, median time.Duration) float64 {
+	sum := 0.0
+	for _, t := range times {
+		sum += capped(t, median)
 	}
-	return sum / float64(len(middle))
+	return sum / float64(len(times))
+}
+
+// capped is a time in seconds, above 0.
+func capped(t, median time.Duration) float64 {
+	return min(max(t, 1).Seconds(), outlier*max(median, 1).Seconds())
 }
 
 func (k *known) evidence(sample Sample) {
@@ -239,7 +244,7 @@ func (k *known) bind(i int, again float64) {
 	case e.good > 0:
 		n := math.Sqrt(float64(e.good + e.bad))
 		e.bound = k.mixed(e, max(least, k.low(e)), max(0, e.failing()-doubt/(2*n)), again)
-	case e.censored > 0 && e.memory == 0:
+	case e.censored > 0:
 		e.bound = k.objective(max(least, e.censored*math.Exp(-doubt*k.spread)), e.class)
 	default:
 		e.bound = k.objective(least, e.class)

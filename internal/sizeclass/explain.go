@@ -18,24 +18,12 @@ func (d *decision) choices() []Choice {
 		}
 		choices[i] = c
 	}
-	choices[d.settled].Probability = 1 - d.chance
-	if d.probe >= 0 {
-		choices[d.probe].Probability = d.chance
+	choices[d.settled].Probability = 1
+	for _, p := range d.probes {
+		choices[p.class].Probability += p.chance
+		choices[d.settled].Probability -= p.chance
 	}
 	return choices
-}
-
-func (d *decision) whyProbe(i int) string {
-	e := d.classes[i]
-	switch {
-	case d.best < 0:
-		return "nothing is known yet: the smallest class is tried for the minimum acceptable time"
-	case len(e.history.Samples) == 0:
-		return fmt.Sprintf("nobody has tried it since the job changed, and it could be better than class %d", d.classes[d.best].class)
-	case e.bound >= d.classes[d.best].cost:
-		return fmt.Sprintf("it has not been tried for %d runs: is class %d still better?", d.policy.Recheck, d.classes[d.best].class)
-	}
-	return fmt.Sprintf("its %d samples do not tell yet whether class %d is better", e.good+e.bad, d.classes[d.best].class)
 }
 
 // verdict says in a few words what is believed of a class.

@@ -52,12 +52,12 @@ func (a *Analyzer) Learn(s Statistics, t Attempt) Statistics {
 		return s
 	}
 	s = s.clone()
-	if t.ID != "" {
-		s.Learned = append(s.Learned[max(0, len(s.Learned)-keptIDs+1):], t.ID)
-	}
 	mark, probe := s.release(t)
 	if _, err := bench.NewSizeClass(int(t.Class)); err != nil || !t.Outcome.known() {
 		return s
+	}
+	if t.ID != "" {
+		s.Learned = append(s.Learned[max(0, len(s.Learned)-keptIDs+1):], t.ID)
 	}
 	s.spend(t, mark, probe, a.policy.Recheck)
 	switch {
@@ -216,7 +216,7 @@ func (s *Statistics) forget(since time.Time) {
 // changed tells that the latest successes are unlike those before, and when the
 // first of them began.
 func (h *History) changed() (time.Time, bool) {
-	var good []Sample
+	good := make([]Sample, 0, len(h.Samples))
 	for _, x := range h.Samples {
 		if x.Outcome == Succeeded {
 			good = append(good, x)
@@ -226,7 +226,7 @@ func (h *History) changed() (time.Time, bool) {
 		return time.Time{}, false
 	}
 	before, latest := good[:len(good)-changedRuns], good[len(good)-changedRuns:]
-	var d []time.Duration
+	d := make([]time.Duration, 0, len(before))
 	for _, x := range before {
 		d = append(d, x.Duration)
 	}

@@ -13,24 +13,6 @@ import (
 // ErrPolicy is what a policy that cannot be meant is refused with.
 var ErrPolicy = errors.New("size policy")
 
-// Duration is a time.Duration that is written as text, such as "10s".
-type Duration time.Duration
-
-func (d Duration) String() string { return time.Duration(d).String() }
-
-// MarshalText writes the duration as [time.ParseDuration] reads it.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
-
-// UnmarshalText reads what [time.ParseDuration] reads.
-func (d *Duration) UnmarshalText(text []byte) error {
-	read, err := time.ParseDuration(string(text))
-	if err != nil {
-		return fmt.Errorf("%q is no duration; write one such as 10s or 30m", text)
-	}
-	*d = Duration(read)
-	return nil
-}
-
 // Policy is what an operator decides about size classes. Every field has to be
 // set; [Defaults] sets them all.
 type Policy struct {
@@ -133,7 +115,7 @@ func ReadPolicy(text []byte) (Policy, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&p); err != nil {
-		return Policy{}, fmt.Errorf("%w: %w", ErrPolicy, err)
+		return Policy{}, fmt.Errorf("%w: %w", ErrPolicy, NameField(err))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return Policy{}, fmt.Errorf("%w: there is more after it", ErrPolicy)
