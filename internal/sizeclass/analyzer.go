@@ -147,11 +147,12 @@ func (a *Analyzer) Select(s Statistics, q Question) (Selection, Statistics, erro
 	d := a.decide(s, q)
 	s = s.clone()
 	s.Marks = s.live(q.Now)
-	switch {
-	case d.whyNot == inFlight:
+	switch d.whyNot {
+	case inFlight:
 		s.Counts.InFlight++
-	case d.whyNot == overBudget:
+	case overBudget:
 		s.Counts.Budget++
+	case notSkipped:
 	}
 	i, probed := d.draw(q.Random)
 	selection := d.selection(i, probed)
