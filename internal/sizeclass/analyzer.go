@@ -347,32 +347,37 @@ func (d *decision) dominated(i int) bool {
 	return false
 }
 
-// restrain drops the probe while another is outstanding, or the budget is spent.
+// restrain drops probes while another is outstanding, or when they would cost more
+// than the budget has left. The first runs are not held back: there is nothing to
+// take a share of.
 func (d *decision) restrain(s Statistics) {
-	if len(d.probes) == 0 {
+	if len(d.probes) > 0 && len(s.live(d.question.Now)) > 0 {
+		d.probes, d.whyNot = nil, inFlight
+	}
+	if s.Runs-s.Since < young {
 		return
 	}
-	switch {
-	case len(s.live(d.question.Now)) > 0:
-		d.whyNot = inFlight
-	case s.Spent.Probes > d.policy.ProbeBudget*s.Spent.Total+allowance*d.onLargest():
+	d.probes = slices.DeleteFunc(d.probes, func(p probe) bool {
+		if s.Spent.Probes+d.extra(p.class) <= d.policy.ProbeBudget*s.Spent.Total {
+			return false
+		}
 		d.whyNot = overBudget
-	default:
-		return
-	}
-	d.probes = nil
+		return true
+	})
 }
 
-// allowance is what probes may cost before there is anything to take a share of,
-// in runs on the largest class.
-const allowance = 2
-
-// onLargest is what a run on the largest class costs at most, in core-seconds.
-func (d *decision) onLargest() float64 {
-	if d.reference < 0 {
-		return 0
+// extra is what a probe of a class is expected to cost more than a run on the
+// settled class, in core-seconds. One that will probably be too small costs its
+// timeout.
+func (d *decision) extra(i int) float64 {
+	e := d.classes[i]
+	switch {
+	case e.bad > e.good:
+		return e.timeout.Seconds() * float64(e.class)
+	case e.good > 0:
+		return max(0, e.centre*float64(e.class)-d.usual())
 	}
-	return d.classes[d.reference].centre * float64(d.question.Classes[len(d.classes)-1])
+	return max(0, e.least*float64(e.class)-d.usual())
 }
 
 // usual is what a run on the settled class costs, in core-seconds; 0: unknown.

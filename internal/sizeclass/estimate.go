@@ -35,7 +35,9 @@ type estimate struct {
 	// cost is what a run is expected to cost when it starts here: its objective,
 	// with the repetition on the largest class. Infinite without a success.
 	cost float64
-	// bound is the least cost that is still plausible.
+	// least is the shortest time, in seconds, that other classes' samples allow, and
+	// bound the least cost that is still plausible.
+	least float64
 	bound float64
 }
 
@@ -240,6 +242,7 @@ func (k *known) bind(i int, again float64) {
 			least = max(least, o.censored*math.Exp(-doubt*k.spread)*scale)
 		}
 	}
+	e.least = least
 	switch {
 	case e.good > 0:
 		n := math.Sqrt(float64(e.good + e.bad))

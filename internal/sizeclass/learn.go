@@ -59,7 +59,7 @@ func (a *Analyzer) Learn(s Statistics, t Attempt) Statistics {
 	if t.ID != "" {
 		s.Learned = append(s.Learned[max(0, len(s.Learned)-keptIDs+1):], t.ID)
 	}
-	s.spend(t, mark, probe, a.policy.Recheck)
+	s.spend(t, mark, probe)
 	switch {
 	case t.Outcome == Succeeded:
 		s.succeed(t, a.policy)
@@ -84,13 +84,10 @@ func (s *Statistics) release(t Attempt) (Mark, bool) {
 	return mark, true
 }
 
-// spend accounts for an attempt. Each one lets those before it fade, so that the
-// budget is a share of about as many as window.
-func (s *Statistics) spend(t Attempt, mark Mark, probe bool, window int) {
+// spend accounts for an attempt.
+func (s *Statistics) spend(t Attempt, mark Mark, probe bool) {
 	cost := max(0, t.Duration.Seconds()) * float64(t.Class)
-	fade := 1 - 1/float64(window)
-	s.Spent.Total = s.Spent.Total*fade + cost
-	s.Spent.Probes *= fade
+	s.Spent.Total += cost
 	switch {
 	case !probe:
 	case t.Outcome == Succeeded:

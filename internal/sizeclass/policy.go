@@ -37,8 +37,8 @@ type Policy struct {
 	// Stepwise: what was too small for its class goes to the next class, not to
 	// the largest.
 	Stepwise bool `json:"stepwise"`
-	// ProbeBudget is the share of a job's core-seconds that probes may cost,
-	// beyond its first runs. Above 0, at most 1.
+	// ProbeBudget is the share of a job's core-seconds that probes may cost, once
+	// it has had its first ten runs. Above 0, at most 1.
 	ProbeBudget float64 `json:"probe_budget"`
 	// ProbeExpiry: a probe of which nothing is heard for this long after its
 	// timeout blocks others no longer.

@@ -58,6 +58,7 @@ func randomStatistics(r *rand.Rand) sizeclass.Statistics {
 		}
 		s.Classes = append(s.Classes, h)
 	}
+	s.Spent = sizeclass.Spent{Total: base * float64(8*s.Runs), Probes: base * float64(s.Runs) * r.Float64()}
 	if r.IntN(10) == 0 {
 		s.FailedOnLargest = now.Add(-time.Duration(r.IntN(48)) * time.Hour)
 	}
@@ -188,6 +189,8 @@ func TestUnitsDoNotMatter(t *testing.T) {
 		q := question()
 		q.Original *= scale
 		longer := change(s, func(_ bench.SizeClass, x *sizeclass.Sample) { x.Duration *= scale })
+		longer.Spent.Total *= scale
+		longer.Spent.Probes *= scale
 		before, after := explain(t, a, s, question()), explain(t, scaled, longer, q)
 		for i := range before {
 			require.InDelta(t, before[i].Probability, after[i].Probability, 1e-9)
@@ -224,6 +227,8 @@ func TestScaledLabelsDoNotMatter(t *testing.T) {
 			q.Classes = append(q.Classes, scale*c)
 		}
 		relabelled := s
+		relabelled.Spent.Total *= scale
+		relabelled.Spent.Probes *= scale
 		relabelled.Classes = slices.Clone(s.Classes)
 		for i := range relabelled.Classes {
 			relabelled.Classes[i].Class *= scale

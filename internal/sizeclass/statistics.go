@@ -82,8 +82,8 @@ type Mark struct {
 	Instead float64 `json:"instead_core_seconds"`
 }
 
-// Spent is what the latest runs cost, in core-seconds: time × class. Older runs
-// fade.
+// Spent is what the runs since the job changed last cost, in core-seconds: time ×
+// class.
 type Spent struct {
 	Total float64 `json:"total_core_seconds"`
 	// Probes is what probes cost more than the best class known would have.
