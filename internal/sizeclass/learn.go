@@ -87,15 +87,17 @@ func (s *Statistics) release(t Attempt) (Mark, bool) {
 // spend accounts for an attempt.
 func (s *Statistics) spend(t Attempt, mark Mark, probe bool) {
 	cost := max(0, t.Duration.Seconds()) * float64(t.Class)
-	s.Spent.Total += cost
-	switch {
-	case !probe:
-	case t.Outcome == Succeeded:
-		s.Spent.Probes += max(0, cost-mark.Instead)
-	default:
-		s.Spent.Probes += cost
+	s.Spent.Total = min(s.Spent.Total+cost, mostCoreSeconds)
+	if !probe {
+		return
+	}
+	extra := cost
+	if t.Outcome == Succeeded {
+		extra = max(0, cost-mark.Instead)
+	} else {
 		s.Counts.TooSmall++
 	}
+	s.Spent.Probes = min(s.Spent.Probes+extra, mostCoreSeconds)
 }
 
 func (s *Statistics) succeed(t Attempt, p Policy) {
@@ -134,7 +136,7 @@ func (s *Statistics) tooSmall(t Attempt, p Policy) {
 	}
 	h.add(sample, p.History)
 	if !sample.Pending {
-		s.lengthen(t.Class, sample, t.Duration, p)
+		s.lengthen(t.Class, sample, p)
 	}
 }
 
@@ -156,7 +158,7 @@ func (s *Statistics) confirm(t Attempt, p Policy) {
 		}
 		if last.Outcome == Failed {
 			s.Classes[i].Samples = samples
-			s.lengthen(s.Classes[i].Class, last, last.Duration, p)
+			s.lengthen(s.Classes[i].Class, last, p)
 		}
 	}
 }
@@ -170,20 +172,20 @@ func (s *Statistics) dropPending(job string) {
 
 // lengthen continues a class's streak, and forgets what was before it when it is
 // long enough to say that the job has changed.
-func (s *Statistics) lengthen(class bench.SizeClass, sample Sample, ran time.Duration, p Policy) {
+func (s *Statistics) lengthen(class bench.SizeClass, sample Sample, p Policy) {
 	h := s.edit(class)
 	if sample.Outcome == TimedOut && sample.Duration < s.acceptable(class, p) {
 		return
 	}
 	if h.Streak++; h.Streak == 1 {
-		h.StreakSince = sample.At.Add(-ran)
+		h.StreakSince = sample.began()
 	}
 	enough := streakOther
 	if sample.Outcome == OutOfMemory {
 		enough = streakMemory
 	}
 	since := h.StreakSince
-	good := slices.ContainsFunc(h.Samples, func(x Sample) bool { return x.Outcome == Succeeded && x.At.Before(since) })
+	good := slices.ContainsFunc(h.Samples, func(x Sample) bool { return x.Outcome == Succeeded && x.began().Before(since) })
 	if h.Streak >= enough && good {
 		s.forget(since)
 	}
@@ -199,11 +201,11 @@ func (s *Statistics) acceptable(class bench.SizeClass, p Policy) time.Duration {
 	return 0
 }
 
-// forget drops what was learned before the job changed.
+// forget drops what was learned from attempts that began before the job changed.
 func (s *Statistics) forget(since time.Time) {
 	for i := range s.Classes {
 		h := &s.Classes[i]
-		h.Samples = slices.DeleteFunc(slices.Clone(h.Samples), func(x Sample) bool { return x.At.Before(since) })
+		h.Samples = slices.DeleteFunc(slices.Clone(h.Samples), func(x Sample) bool { return x.began().Before(since) })
 		h.Streak, h.StreakSince = 0, time.Time{}
 	}
 	s.Since, s.Spent = s.Runs, Spent{}
@@ -234,13 +236,21 @@ func (h *History) changed() (time.Time, bool) {
 		slower = slower && x.Duration > d[len(d)-1] && now > median*changedBy
 		faster = faster && x.Duration < d[0] && now < median/changedBy
 	}
-	return latest[0].At.Add(-latest[0].Duration), slower || faster
+	return latest[0].began(), slower || faster
 }
 
 // add keeps a sample, and of all the newest.
 func (h *History) add(x Sample, most int) {
 	kept := h.Samples[max(0, len(h.Samples)-most+1):]
 	h.Samples = append(slices.Clone(kept), x)
+}
+
+// began is when the attempt did; no earlier than a time can be written.
+func (x Sample) began() time.Time {
+	if began := x.At.Add(-x.Duration); began.Year() > 0 {
+		return began
+	}
+	return x.At
 }
 
 func (t Attempt) sample() Sample {

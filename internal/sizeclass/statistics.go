@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -136,6 +135,8 @@ const (
 	mostMarks   = 1000
 	mostClasses = 1000
 	mostSamples = 1000
+	// mostCoreSeconds is more than anybody has.
+	mostCoreSeconds = 1e18
 )
 
 // Read reads stored statistics. Those that are missing, corrupt or of a later
@@ -211,7 +212,8 @@ func (h History) check(runs int) error {
 	return nil
 }
 
-func amount(f float64) bool { return f >= 0 && f <= math.MaxFloat64 }
+// amount tells whether f can be core-seconds: so few that sums of them stay finite.
+func amount(f float64) bool { return f >= 0 && f <= mostCoreSeconds }
 
 // Of is what is known about a class.
 func (s Statistics) Of(class bench.SizeClass) History {
