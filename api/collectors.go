@@ -146,6 +146,14 @@ func (s *server) registerCollector(ctx context.Context, in *registerCollector) (
 	if r.Version == "" || r.HardwareID == "" {
 		return nil, invalid("collector %s: its version and hardware_id must not be empty: results are compared by them", r.Name)
 	}
+	if r.SharedHost != "" {
+		if err := bench.CheckName("shared host", r.SharedHost); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkCacheDirs(r.CacheDirs); err != nil {
+		return nil, err
+	}
 	unenforced, err := json.Marshal(notNil(r.Unenforced))
 	if err != nil {
 		return nil, fmt.Errorf("encoding the limits of collector %s: %w", r.Name, err)
@@ -154,6 +162,8 @@ func (s *server) registerCollector(ctx context.Context, in *registerCollector) (
 		Name: r.Name, Target: r.Target, SizeClass: r.SizeClass, Pool: r.Pool, MachineID: r.MachineID, Version: r.Version,
 		HardwareID: r.HardwareID, Facts: r.Facts, Unenforced: unenforced, CoLocated: r.CoLocated,
 		Labels: r.Labels, BenchmarkSets: r.BenchmarkSets,
+		MachineType: r.MachineType, MachineGroup: r.MachineGroup, Devices: r.Devices, MemoryBytes: r.MemoryBytes, CPUs: r.CPUs,
+		CacheDirs: r.CacheDirs, Host: r.SharedHost,
 	}, s.OfflineAfter)
 	if errors.Is(err, store.ErrNameTaken) {
 		return nil, conflict(apiclient.ProblemNameTaken, fmt.Errorf("the name %s is taken: another live machine has registered it; choose another name with --name, or stop that one and wait %s", r.Name, s.OfflineAfter))
@@ -191,18 +201,34 @@ func (s *server) heartbeat(ctx context.Context, in *heartbeat) (*body[apiclient.
 	if err != nil {
 		return nil, err
 	}
+	if dirs := in.Body.CacheDirs; dirs != nil {
+		if err := checkCacheDirs(*dirs); err != nil {
+			return nil, err
+		}
+		if err := s.Store.SetCacheDirs(ctx, in.Collector, in.Body.Epoch, *dirs); err != nil {
+			return nil, err
+		}
+	}
 	queues, err := s.Store.CollectorTaskQueues(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	out := apiclient.HeartbeatAnswer{Active: c.Active, WantedVersion: c.WantedVersion, TaskQueues: queues, Now: s.Now()}
 	if in.Body.CountWaiting {
-		pool := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}
-		waiting, err := s.Store.JobsWaiting(ctx, pool.TaskQueue())
+		waiting, err := s.Store.JobsWaiting(ctx, queues)
 		if err != nil {
 			return nil, err
 		}
 		out.Waiting = &waiting
 	}
 	return answer(out, nil)
+}
+
+func checkCacheDirs(dirs []string) error {
+	for _, d := range dirs {
+		if err := bench.CheckCacheDir(d); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/benchloom/benchloom/internal/adhoc"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 )
@@ -50,6 +49,7 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 	if r.ID, err = bench.NewRequestID(s.Random); err != nil {
 		return nil, err
 	}
+	r.Constraints = f.own
 	c := commands{fitting: f, target: wanted.Target, batch: batch}
 	switch {
 	case batch == nil:
@@ -60,7 +60,7 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 	case wanted.Target != "":
 		r.Selection = suite.Selection{Targets: []bench.Target{wanted.Target}}
 	}
-	c.planner = adhoc.NewPlanner(r, f.config, f.pools)
+	c.planner = adhoc.NewPlanner(r, f.config, f.fleet)
 	if r.Batch, r.Digest, err = c.check(); err != nil {
 		return nil, err
 	}
@@ -72,7 +72,9 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 		return nil, err
 	}
 	s.begin(ctx, []store.Request{stored})
-	return requestCreated(stored, created), nil
+	out := requestCreated(stored, created)
+	out.Body.Warnings = c.planner.Warnings()
+	return out, nil
 }
 
 // checkCommands refuses what cannot be meant of a request for commands.
@@ -112,7 +114,7 @@ func checkCommands(r apiclient.NewRequest, batch bool) error {
 
 // commands are the command lines of a request on their way into the record.
 type commands struct {
-	fitting
+	*fitting
 	// target is the request's, for jobs that name none; may be empty.
 	target  bench.Target
 	batch   *spool // nil: the request is for one command
@@ -165,7 +167,13 @@ func (c commands) line(place int, text []byte) (adhoc.Line, error) {
 	if j.Target, err = c.commandTarget(j.Target); err != nil {
 		return adhoc.Line{}, err
 	}
-	return adhoc.Line{Place: place, Name: j.Name, Command: *storeCommand(&j.Command), Target: j.Target, Class: j.SizeClass}, nil
+	line := adhoc.Line{Place: place, Name: j.Name, Command: *storeCommand(&j.Command), Target: j.Target, Class: j.SizeClass}
+	if j.Constraints.IsZero() {
+		return line, nil
+	}
+	read, err := j.Constraints.Read()
+	line.Constraints = &read
+	return line, err
 }
 
 // jobs are the jobs of the request, one after the other.
@@ -189,19 +197,16 @@ func (c commands) jobs() iter.Seq2[store.Job, error] {
 }
 
 // fitting asks what registered collectors could run for a request.
-func (s *server) fitting(ctx context.Context, r apiclient.NewRequest, project store.Project) (fitting, error) {
+func (s *server) fitting(ctx context.Context, r apiclient.NewRequest, project store.Project) (*fitting, error) {
 	config, err := bench.ReadProjectConfig(project.Config)
 	if err != nil {
-		return fitting{}, fmt.Errorf("project %s: %w; apply a corrected configuration", project.Name, err)
+		return nil, fmt.Errorf("project %s: %w; apply a corrected configuration", project.Name, err)
 	}
-	counted, err := s.Store.LivePools(ctx, s.OfflineAfter)
-	if err != nil {
-		return fitting{}, err
-	}
-	f := fitting{config: config, class: r.SizeClass}
+	f := &fitting{config: config, class: r.SizeClass}
 	orDefault(&f.class, config.Size.Class)
-	for _, p := range counted {
-		f.pools = append(f.pools, placement.Pool{Pool: p.Pool, Live: p.Live, Total: p.Total, Away: p.Away})
+	if f.own, f.constraints, err = constraints(r, config); err != nil {
+		return nil, err
 	}
-	return f, nil
+	f.fleet, err = s.Store.Fleet(ctx, s.OfflineAfter)
+	return f, err
 }

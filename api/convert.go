@@ -19,6 +19,7 @@ func requestOf(r store.Request) apiclient.Request {
 		Submitter: r.Submitter, Selection: r.Selection, Versus: r.Versus, Command: commandOf(r.Command), Batch: r.Batch, CommitDate: r.CommitDate,
 		CreatedAt: r.CreatedAt, AdmittedAt: r.AdmittedAt, JobsDoneAt: r.JobsDoneAt, EndedAt: r.CompletedAt,
 		Baseline: r.Baseline, Message: r.Message, WorkflowID: bench.RequestWorkflowID(r.Project, r.ID),
+		Constraints: constraintsOf(r.Constraints),
 	}
 }
 
@@ -38,8 +39,15 @@ func jobOf(j store.Job) apiclient.Job {
 		Key: j.Key, Name: j.Name, Place: j.Place, Command: argv, Project: j.Project, Tag: j.Tag, Versus: j.Versus, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
 		TestCases: notNil(j.TestCases), Done: j.Done, SizeClass: j.SizeClass, Pool: j.Pool, TaskQueue: j.TaskQueue,
 		Generation: j.Generation, Status: j.Status, Message: j.Message, MovedFrom: j.MovedFrom, MovedAt: j.MovedAt, CreatedAt: j.CreatedAt, StartedAt: j.StartedAt, EndedAt: j.CompletedAt,
-		WorkflowID: bench.JobWorkflowID(j.Project, j.Key),
+		WorkflowID: bench.JobWorkflowID(j.Project, j.Key), Constraints: constraintsOf(j.Constraints),
 	}
+}
+
+func constraintsOf(c *bench.Constraints) bench.ConstraintSpec {
+	if c == nil {
+		return bench.ConstraintSpec{}
+	}
+	return c.Spec()
 }
 
 func runOf(r store.Run) (apiclient.Run, error) {
@@ -78,6 +86,8 @@ func collectorOf(c store.Collector, now time.Time, offlineAfter time.Duration) (
 		Version: c.Version, Epoch: c.Epoch, HardwareID: c.HardwareID, CoLocated: c.CoLocated, Facts: c.Facts,
 		CurrentRun: c.CurrentRun, RegisteredAt: c.RegisteredAt, LastHeartbeat: c.LastHeartbeat,
 		Labels: c.Labels, BenchmarkSets: c.BenchmarkSets, WantedVersion: c.WantedVersion,
+		MachineType: c.MachineType, MachineGroup: c.MachineGroup, Devices: c.Devices, MemoryBytes: c.MemoryBytes, CPUs: c.CPUs,
+		CacheDirs: c.CacheDirs, Host: c.Host,
 	}
 	if len(c.Unenforced) > 0 {
 		if err := json.Unmarshal(c.Unenforced, &out.Unenforced); err != nil {

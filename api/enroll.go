@@ -46,6 +46,9 @@ func (s *server) inviteCollector(ctx context.Context, in *inviteCollector) (*bod
 	if err := checkTraits(i.Labels, i.BenchmarkSets); err != nil {
 		return nil, err
 	}
+	if err := checkMachine(i.MachineType, i.MachineGroup, i.Devices); err != nil {
+		return nil, err
+	}
 	token, err := newToken(s.Random, apiclient.EnrolmentPrefix)
 	if err != nil {
 		return nil, err
@@ -57,6 +60,7 @@ func (s *server) inviteCollector(ctx context.Context, in *inviteCollector) (*bod
 	hash := sha256.Sum256([]byte(token))
 	invited, err := s.Store.InviteCollector(ctx, store.Invitation{
 		Name: i.Name, Target: i.Target, SizeClass: i.SizeClass, Pool: i.Pool, Labels: i.Labels, BenchmarkSets: i.BenchmarkSets, InvitedBy: caller(ctx).Owner,
+		MachineType: i.MachineType, MachineGroup: i.MachineGroup, Devices: i.Devices,
 	}, hash[:], validity, i.Replace)
 	if errors.Is(err, store.ErrEnrolled) {
 		return nil, problemf(http.StatusConflict, "enrolled", "collector %s is enrolled already; choose another name, or give this one to another machine with --replace", i.Name)
@@ -73,11 +77,8 @@ func (s *server) inviteCollector(ctx context.Context, in *inviteCollector) (*bod
 // checkTraits checks labels and benchmark sets of a collector.
 func checkTraits(labels map[string]string, sets []string) error {
 	for key, value := range labels {
-		if err := bench.CheckName("label", key); err != nil {
+		if err := bench.CheckLabel(key, value); err != nil {
 			return err
-		}
-		if len(value) > 128 || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return invalid("label %s: its value is longer than 128 bytes, or holds control characters", key)
 		}
 	}
 	for i, set := range sets {
@@ -91,9 +92,30 @@ func checkTraits(labels map[string]string, sets []string) error {
 	return nil
 }
 
+// checkMachine checks what a collector's machine is said to be.
+func checkMachine(machineType, group string, devices []string) error {
+	if machineType != "" {
+		if err := bench.CheckMachineType(machineType); err != nil {
+			return err
+		}
+	}
+	if group != "" {
+		if err := bench.CheckName("machine group", group); err != nil {
+			return err
+		}
+	}
+	for _, d := range devices {
+		if err := bench.CheckParameter("device", d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func invitationOf(i store.Invitation) apiclient.Invitation {
 	return apiclient.Invitation{
 		Name: i.Name, Target: i.Target, SizeClass: i.SizeClass, Pool: i.Pool, Labels: i.Labels, BenchmarkSets: i.BenchmarkSets,
+		MachineType: i.MachineType, MachineGroup: i.MachineGroup, Devices: i.Devices,
 		InvitedBy: i.InvitedBy, ExpiresAt: i.ExpiresAt,
 	}
 }
@@ -165,7 +187,10 @@ func (s *server) configured(ctx context.Context, r *apiclient.Registration) erro
 	case errors.Is(err, store.ErrNotFound) && s.InvitedOnly:
 		return problemf(http.StatusForbidden, "not-configured", "nothing is configured for collector %s; invite it with 'benchloom collector invite %s', then 'benchloom collector enroll' on its machine", r.Name, r.Name)
 	case errors.Is(err, store.ErrNotFound):
-		return checkTraits(r.Labels, r.BenchmarkSets)
+		if err := checkTraits(r.Labels, r.BenchmarkSets); err != nil {
+			return err
+		}
+		return checkMachine(r.MachineType, r.MachineGroup, r.Devices)
 	case err != nil:
 		return err
 	case caller(ctx).Collector == "":
@@ -185,6 +210,7 @@ func (s *server) configured(ctx context.Context, r *apiclient.Registration) erro
 		}
 	}
 	r.Target, r.SizeClass, r.Pool, r.Labels, r.BenchmarkSets = i.Target, i.SizeClass, i.Pool, i.Labels, i.BenchmarkSets
+	r.MachineType, r.MachineGroup, r.Devices = i.MachineType, i.MachineGroup, i.Devices
 	return nil
 }
 

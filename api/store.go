@@ -9,6 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/handout"
 	"github.com/benchloom/benchloom/internal/intake"
+	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/store"
@@ -107,7 +108,7 @@ type Collectors interface {
 	Collectors(ctx context.Context) ([]store.Collector, error)
 	SetActive(ctx context.Context, name string, active bool) error
 	RemoveCollector(ctx context.Context, name string) error
-	LivePools(ctx context.Context, offlineAfter time.Duration) ([]store.PoolCount, error)
+	Fleet(ctx context.Context, offlineAfter time.Duration) ([]placement.Collector, error)
 }
 
 // Enrolments is where it is recorded which collectors may come, and in which
@@ -119,7 +120,8 @@ type Enrolments interface {
 	EnrollCollector(ctx context.Context, tokenHash, secretHash []byte) (store.Invitation, error)
 	WantVersion(ctx context.Context, pool, version, who string) error
 	WantedVersions(ctx context.Context) ([]store.WantedVersion, error)
-	JobsWaiting(ctx context.Context, taskQueue string) (int, error)
+	JobsWaiting(ctx context.Context, taskQueues []string) (int, error)
+	SetCacheDirs(ctx context.Context, name string, epoch int64, dirs []string) error
 }
 
 // Starter reaches workflows. What it starts or cancels was recorded before, so

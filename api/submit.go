@@ -11,7 +11,6 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/intake"
-	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 )
@@ -56,6 +55,7 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 		Project: wanted.Project, Type: wanted.Type, Tag: wanted.Tag, Parent: wanted.Parent, PR: wanted.PR, CommitDate: wanted.CommitDate,
 		Standing: bench.Standing{Status: status}, Submitter: caller(ctx).Owner,
 		Selection: wanted.Selection, Versus: wanted.Versus, SizeClass: wanted.SizeClass, IdempotencyKey: wanted.IdempotencyKey,
+		Constraints: f.own,
 	}, f.config)
 	if errors.Is(err, store.ErrConflict) {
 		return nil, differs(wanted, taken.Request)
@@ -69,7 +69,9 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 			return s.Starter.CancelRequest(ctx, o.Project, o.ID, nil)
 		})
 	}
-	return requestCreated(taken.Request, taken.IsNew()), nil
+	out := requestCreated(taken.Request, taken.IsNew())
+	out.Body.Warnings = f.warnings
+	return out, nil
 }
 
 func requestCreated(r store.Request, isNew bool) *createdRequest {
@@ -120,6 +122,8 @@ func differs(wanted apiclient.NewRequest, stored store.Request) error {
 		other = "size class"
 	case stored.Batch > 0:
 		other = "set of jobs"
+	case !sameConstraints(stored.Constraints, wanted.Constraints):
+		other = "set of constraints"
 	}
 	return problemf(http.StatusConflict, "conflict", "request %s for %s is there already, and it has another %s; look at it with 'benchloom status %s', or use type adhoc (and another idempotency key) for a measurement of its own", stored.ID, what, other, stored.ID)
 }
@@ -131,6 +135,8 @@ func checkRequest(r apiclient.NewRequest) error {
 		return invalid("the request names no project; add one, 'benchloom project list' shows them")
 	case r.Type.Tracked() && r.SizeClass != 0:
 		return invalid("a %s request is measured on its project's size class; leave size_class out, or use type adhoc", r.Type)
+	case r.Type.Tracked() && !r.Constraints.IsZero():
+		return invalid("a %s request is measured where its project's constraints say; leave constraints out, or use type adhoc", r.Type)
 	case r.Parent != "" && !r.Type.HasParent():
 		return invalid("a request of type %s has no parent; leave parent out, or use type master or try", r.Type)
 	case r.Parent != "" && r.Parent == r.Tag:
@@ -194,7 +200,7 @@ func storeCommand(c *apiclient.Command) *store.Command {
 
 // runnable sees to it that some registered collector can run all of the suite that
 // is asked for.
-func (s *server) runnable(ctx context.Context, f fitting, r apiclient.NewRequest, project store.Project) error {
+func (s *server) runnable(ctx context.Context, f *fitting, r apiclient.NewRequest, project store.Project) error {
 	if project.SuiteHash == "" {
 		return problemf(http.StatusUnprocessableEntity, "no-suite", "project %s has no suite, so there is nothing to measure; apply it with one ('benchloom project apply'), or submit a command", project.Name)
 	}
@@ -208,21 +214,9 @@ func (s *server) runnable(ctx context.Context, f fitting, r apiclient.NewRequest
 	return nil
 }
 
-// fitting asks whether registered collectors can run something.
-type fitting struct {
-	config bench.ProjectConfig
-	class  bench.SizeClass
-	pools  []placement.Pool
-}
-
-func (f fitting) place(target bench.Target, smallest bench.SizeClass) error {
-	_, err := placement.Choose(f.pools, placement.Wish{Target: target, MinSize: smallest, Class: f.class})
-	return err
-}
-
 // suite checks a selection: its names first, then each target that it, else the
 // project, names; else one of the suite's own must have a collector.
-func (f fitting) suite(s *suite.Suite, selection suite.Selection) error {
+func (f *fitting) suite(s *suite.Suite, selection suite.Selection) error {
 	if len(selection.Targets) == 0 {
 		selection.Targets = f.config.Targets
 	}
@@ -256,11 +250,11 @@ func (f fitting) suite(s *suite.Suite, selection suite.Selection) error {
 
 // commandTarget is where a command runs: the wished target, else the project's
 // first, else the only one that is registered.
-func (f fitting) commandTarget(wished bench.Target) (bench.Target, error) {
+func (f *fitting) commandTarget(wished bench.Target) (bench.Target, error) {
 	var registered []string
-	for _, p := range f.pools {
-		if p.Total > 0 && !slices.Contains(registered, string(p.Target)) {
-			registered = append(registered, string(p.Target))
+	for _, c := range f.fleet {
+		if !slices.Contains(registered, string(c.Pool.Target)) {
+			registered = append(registered, string(c.Pool.Target))
 		}
 	}
 	slices.Sort(registered)

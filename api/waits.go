@@ -19,9 +19,13 @@ func (s *server) explainWaiting(ctx context.Context, jobs []apiclient.Job, runs 
 	var keys []bench.JobKey
 	for i := range jobs {
 		if j := &jobs[i]; j.Status.Open() && !running[j.Key] {
-			j.Waits = "an idle collector of pool " + j.TaskQueue
+			where := "pool " + j.TaskQueue
+			if bench.IsSet(j.TaskQueue) {
+				where = "the set of collectors that can run it, " + j.TaskQueue
+			}
+			j.Waits = "an idle collector of " + where
 			if j.Status == bench.JobQueued {
-				j.Waits = "its turn at pool " + j.TaskQueue
+				j.Waits = "its turn at " + where
 			}
 			waiting[j.Key] = j
 			keys = append(keys, j.Key)
@@ -34,16 +38,12 @@ func (s *server) explainWaiting(ctx context.Context, jobs []apiclient.Job, runs 
 	if err != nil || len(stranded) == 0 {
 		return err
 	}
-	counts, err := s.Store.LivePools(ctx, s.OfflineAfter)
+	fleet, err := s.Store.Fleet(ctx, s.OfflineAfter)
 	if err != nil {
 		return err
 	}
-	pools := make([]placement.Pool, len(counts))
-	for i, c := range counts {
-		pools[i] = placement.Pool{Pool: c.Pool, Live: c.Live, Total: c.Total, Away: c.Away}
-	}
 	for _, j := range stranded {
-		words, err := s.strandedWords(ctx, j, pools)
+		words, err := s.strandedWords(ctx, j, fleet)
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func (s *server) explainWaiting(ctx context.Context, jobs []apiclient.Job, runs 
 	return nil
 }
 
-func (s *server) strandedWords(ctx context.Context, j store.WaitingJob, pools []placement.Pool) (string, error) {
+func (s *server) strandedWords(ctx context.Context, j store.WaitingJob, fleet []placement.Collector) (string, error) {
 	p, err := s.Store.Project(ctx, j.Project)
 	if err != nil {
 		return "", err
@@ -63,6 +63,8 @@ func (s *server) strandedWords(ctx context.Context, j store.WaitingJob, pools []
 	if err != nil {
 		config = bench.ProjectConfig{FailoverAfter: bench.NoFailover} // nothing moves until it is corrected
 	}
-	plan := placement.PlanFailover(pools, placement.Waiting{Pool: j.At(), Pinned: j.Pinned || config.Size.Class != 0, After: config.Failover()})
+	plan := placement.PlanFailover(fleet, placement.Waiting{
+		At: j.At(), Pinned: j.Pinned || config.Size.Class != 0, After: config.Failover(), Wish: j.Wish(),
+	})
 	return plan.Words(j.At(), s.Now()), nil
 }

@@ -27,6 +27,8 @@ type Collector struct {
 	Log  *slog.Logger
 	// ExitWhenIdle ends it without an error as soon as no job waits for it.
 	ExitWhenIdle bool
+	// CacheRoot is the directory below which its caches are; empty: it reports none.
+	CacheRoot string
 	// OnReady is called when it has registered and takes jobs.
 	OnReady func()
 }
@@ -212,13 +214,19 @@ func (c Collector) beat(ctx context.Context, log *slog.Logger, registered apicli
 	tick := time.NewTicker(time.Duration(max(1, registered.HeartbeatSeconds)) * time.Second)
 	defer tick.Stop()
 	reachable, skewed := true, false
+	caches := cacheReport{root: c.CacheRoot, reported: registered.Collector.CacheDirs}
 	for {
 		now := c.Jobs.Current()
+		var dirs *[]string
+		if now.Run == "" { // looking would disturb what is measured
+			dirs = caches.changed()
+		}
 		answer, err := c.API.Heartbeat(ctx, c.Registration.Name, apiclient.Heartbeat{
-			Epoch: registered.Collector.Epoch, Run: now.Run, Progress: now.Progress, CountWaiting: c.ExitWhenIdle,
+			Epoch: registered.Collector.Epoch, Run: now.Run, Progress: now.Progress, CountWaiting: c.ExitWhenIdle, CacheDirs: dirs,
 		})
 		switch {
 		case err == nil:
+			caches.delivered(dirs)
 			wanted.set(answer.Active, answer.WantedVersion)
 			if c.ExitWhenIdle && now == (collection.Current{}) && answer.Waiting != nil && (*answer.Waiting == 0 || !answer.Active) {
 				wanted.goIdle()

@@ -95,7 +95,12 @@ func (o Orchestrator) Run(ctx context.Context) error {
 	kept.Go(func() {
 		keepScheduled(keeping, o.Log, start.EnsureReconcile, func(ctx context.Context) error { return activities.EnsureWatches(ctx, true) })
 	})
-	kept.Go(func() { keepFilled(keeping, o.Log, handout.Room{Record: o.Store, Workflows: start}.Sweep) })
+	kept.Go(func() {
+		room := handout.Room{Record: o.Store, Workflows: start}
+		keepFilled(keeping, o.Log, func(ctx context.Context) error {
+			return errors.Join(activities.FollowFleet(ctx), room.Sweep(ctx))
+		})
+	})
 	o.OnReady()
 	o.Log.InfoContext(ctx, "orchestrator works", "task_queue", protocol.OrchestratorTaskQueue)
 	select {

@@ -162,7 +162,10 @@ func (a *Activities) buildJob(ctx context.Context, e expansion, w buildWish) (jo
 	if !errors.Is(err, store.ErrNotFound) {
 		return store.Job{}, false, err // stored, or not known
 	}
-	pool, err := placement.Choose(e.pools, placement.Wish{Target: w.target, Class: e.class(w.target)})
+	e.request.Constraints = nil // a build is for all who need it: only the project's hold
+	wish := e.wish(w.target)
+	wish.Class = e.class(w.target)
+	place, err := placement.Choose(e.fleet, wish)
 	if err != nil {
 		return store.Job{}, false, err
 	}
@@ -170,7 +173,7 @@ func (a *Activities) buildJob(ctx context.Context, e expansion, w buildWish) (jo
 	if err != nil {
 		return store.Job{}, false, err
 	}
-	return e.build(pool, spec, generation), true, nil
+	return e.build(place.Pool, spec, generation), true, nil
 }
 
 // repositoryTries bounds how often a repository that does not answer is asked: an

@@ -18,7 +18,7 @@ type expansion struct {
 	request store.Request
 	project store.Project
 	config  bench.ProjectConfig
-	pools   []placement.Pool
+	fleet   []placement.Collector
 	// loaded is the project's suite; nil for a command.
 	loaded *suite.Suite
 	// parentClass is the size class on which the parent was measured.
@@ -27,10 +27,13 @@ type expansion struct {
 
 // jobs are all jobs of the request, as if nothing was stored yet.
 func (e expansion) jobs() ([]store.Job, error) {
+	if _, err := e.constraints(); err != nil {
+		return nil, permanent(err) // the project's have changed since
+	}
 	var jobs []store.Job
 	var err error
 	if e.request.Command != nil {
-		planner := adhoc.NewPlanner(e.request, e.config, e.pools)
+		planner := adhoc.NewPlanner(e.request, e.config, e.fleet)
 		jobs = make([]store.Job, 1)
 		jobs[0], err = planner.Job(planner.Only())
 	} else {
@@ -86,7 +89,7 @@ func (e expansion) targets(s *suite.Suite) ([]bench.Target, error) {
 	var out []bench.Target
 	var first error
 	for _, t := range s.Targets() {
-		if _, err := placement.Choose(e.pools, placement.Wish{Target: t}); err == nil {
+		if _, err := placement.Choose(e.fleet, e.wish(t)); err == nil {
 			out = append(out, t)
 		} else if first == nil {
 			first = err
@@ -109,7 +112,9 @@ func (e expansion) class(target bench.Target) bench.SizeClass {
 		return e.config.Size.Class
 	}
 	class := e.parentClass[target]
-	if _, err := placement.Choose(e.pools, placement.Wish{Target: target, Class: class}); err != nil {
+	wish := e.wish(target)
+	wish.Class = class
+	if _, err := placement.Choose(e.fleet, wish); err != nil {
 		return 0
 	}
 	return class
@@ -132,13 +137,15 @@ func (e expansion) suite(s *suite.Suite) ([]store.Job, error) {
 	}
 	jobs := make([]store.Job, 0, len(bound))
 	for _, p := range bound {
-		pool, err := placement.Choose(e.pools, placement.Wish{Target: p.Target, MinSize: p.MinSize, Class: e.class(p.Target), Pool: p.pool})
+		wish := e.wish(p.Target)
+		wish.MinSize, wish.Class, wish.Pool = p.MinSize, e.class(p.Target), p.pool
+		place, err := placement.Choose(e.fleet, wish)
 		if err != nil && e.optional()[p.Target] {
 			continue // nobody waits for it
 		} else if err != nil {
 			return nil, err
 		}
-		jobs = append(jobs, e.job(pool, store.Job{
+		jobs = append(jobs, e.job(place.Pool, store.Job{
 			Tag: e.request.Tag, Versus: e.request.Versus, Kind: p.Kind, Target: p.Target, Backend: p.Backend, Profile: p.Profile,
 			SuiteHash: e.project.SuiteHash, TestCases: p.TestCases, Iterations: s.Iterations(selection),
 		}))
@@ -162,10 +169,14 @@ func (e expansion) job(pool bench.Pool, j store.Job) store.Job {
 		identity.Pool = pool.Name
 	}
 	j.Project, j.Key = e.request.Project, identity.Key()
-	j.SizeClass, j.Pool, j.TaskQueue = pool.SizeClass, pool.Name, pool.TaskQueue()
+	place, err := e.narrowed(pool)
+	if err != nil {
+		place.Place = bench.Place{Pool: pool} // checked before; see parentJobs
+	}
+	e.settle(&j, place)
 	j.Queue, j.Weight, j.Priority = e.queue(), 1, adhoc.DefaultPriority
 	j.Status = bench.JobQueued
 	j.RequestCreated = e.request.CreatedAt
-	j.Submitter, j.Branch, j.Constraints = e.request.Submitter, e.request.Branch, e.request.Constraints
+	j.Submitter, j.Branch = e.request.Submitter, e.request.Branch
 	return j
 }

@@ -26,14 +26,19 @@ func (a *Activities) failOver(ctx context.Context) error {
 			return err
 		}
 	}
-	// Asked of the record, not of what was moved above: an earlier pass may have
-	// failed in between, or the job's workflow was only about to start.
+	return a.followMoves(ctx)
+}
+
+// followMoves lets what stands in Temporal go where the rows have it. It asks the
+// record, not what was moved just now: an earlier pass may have failed in between,
+// or a job's workflow was only about to start.
+func (a *Activities) followMoves(ctx context.Context) error {
 	moved, err := a.Store.MovedWaiting(ctx, reconcileBatch)
 	if err != nil {
 		return err
 	}
 	for _, j := range moved {
-		to := protocol.Moved{TaskQueue: j.At().TaskQueue(), SizeClass: j.SizeClass}
+		to := protocol.Moved{TaskQueue: j.TaskQueue, SizeClass: j.SizeClass}
 		if err := a.Workflows.MoveJob(ctx, j.Project, j.Key, to); err != nil {
 			return err
 		}
@@ -62,11 +67,10 @@ func (a *Activities) parentLacks(ctx context.Context, r store.Request) (bool, er
 }
 
 func (a *Activities) moveRows(ctx context.Context, jobs []store.WaitingJob) error {
-	counts, err := a.Store.LivePools(ctx, a.OfflineAfter)
+	fleet, err := a.Store.Fleet(ctx, a.OfflineAfter)
 	if err != nil {
 		return err
 	}
-	pools := placementPools(counts)
 	configs := make(map[string]bench.ProjectConfig)
 	moves := 0
 	for _, j := range jobs {
@@ -77,22 +81,65 @@ func (a *Activities) moveRows(ctx context.Context, jobs []store.WaitingJob) erro
 			}
 			configs[j.Project] = config
 		}
-		plan := placement.PlanFailover(pools, placement.Waiting{Pool: j.At(), Pinned: j.Pinned || config.Size.Class != 0, After: config.Failover()})
+		plan := placement.PlanFailover(fleet, placement.Waiting{
+			At: j.At(), Pinned: j.Pinned || config.Size.Class != 0, After: config.Failover(), Wish: j.Wish(),
+		})
 		if !plan.Due() {
 			continue
 		}
-		moved, err := a.Store.MoveJob(ctx, j.Key, j.At(), *plan.To)
+		moved, err := a.Store.MoveJob(ctx, j.Key, j.TaskQueue, *plan.To)
 		if err != nil {
-			return fmt.Errorf("moving what waits at pool %s: %w", j.At().TaskQueue(), err)
+			return fmt.Errorf("moving what waits in task queue %s: %w", j.TaskQueue, err)
 		}
 		if !moved {
 			continue
 		}
 		a.Log.InfoContext(ctx, "moved a waiting job: its pool has had no live collector for too long",
-			"project", j.Project, "job", j.Key, "from", j.At().TaskQueue(), "to", plan.To.TaskQueue(), "away", plan.Away)
+			"project", j.Project, "job", j.Key, "from", j.TaskQueue, "to", plan.To.TaskQueue(), "away", plan.Away)
 		if moves++; moves == reconcileBatch {
 			return nil
 		}
 	}
 	return nil
+}
+
+// FollowFleet places jobs with constraints anew between two reconciliations: who
+// waits for caches is not to wait half a minute longer than was said, nor a new
+// collector for the jobs that it can run.
+func (a *Activities) FollowFleet(ctx context.Context) error {
+	moved, err := a.placeAnew(ctx)
+	if moved {
+		err = errors.Join(err, a.followMoves(ctx))
+	}
+	return err
+}
+
+// placeAnew places waiting jobs with constraints again where other collectors meet
+// them now than when they were placed: some were registered, have changed or were
+// removed, or a job has waited for caches for long enough. Those that stand in
+// Temporal are moved by [Activities.followMoves]; it tells whether there may be any.
+func (a *Activities) placeAnew(ctx context.Context) (moved bool, err error) {
+	groups, err := a.Store.ConstrainedWaiting(ctx)
+	if err != nil || len(groups) == 0 {
+		return false, err
+	}
+	fleet, err := a.Store.Fleet(ctx, a.OfflineAfter)
+	if err != nil {
+		return false, err
+	}
+	var errs []error
+	for _, g := range groups {
+		place, err := placement.Choose(fleet, g.Wish())
+		if err != nil || place.TaskQueue() == g.TaskQueue && !g.Over {
+			continue // nobody meets them any more: they stay until somebody does, or fail over
+		}
+		n, err := a.Store.Replace(ctx, g, place.Place)
+		errs = append(errs, err)
+		if n > 0 && place.TaskQueue() != g.TaskQueue {
+			moved = true
+			a.Log.InfoContext(ctx, "placed waiting jobs anew: other collectors meet their constraints now",
+				"from", g.TaskQueue, "to", place.TaskQueue(), "jobs", n, "waited_for_caches", g.Over)
+		}
+	}
+	return moved, errors.Join(errs...)
 }

@@ -9,19 +9,10 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/handout"
-	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/retry"
 	"github.com/benchloom/benchloom/internal/store"
 )
-
-func placementPools(counts []store.PoolCount) []placement.Pool {
-	pools := make([]placement.Pool, len(counts))
-	for i, c := range counts {
-		pools[i] = placement.Pool{Pool: c.Pool, Live: c.Live, Total: c.Total, Away: c.Away}
-	}
-	return pools
-}
 
 // room is where jobs are handed out.
 func (a *Activities) room() handout.Room {

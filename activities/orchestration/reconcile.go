@@ -71,7 +71,7 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 		p.running[id] = true
 	}
 	errs := []error{err}
-	for _, step := range []func(context.Context) error{p.requests, p.queues, p.jobs, p.failOver, p.handOut, p.strays, p.watches, p.pruneBuilds} {
+	for _, step := range []func(context.Context) error{p.requests, p.queues, p.jobs, p.replace, p.failOver, p.handOut, p.strays, p.watches, p.pruneBuilds} {
 		if ctx.Err() != nil {
 			break
 		}
@@ -209,6 +209,13 @@ func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
 		return err
 	}
 	return p.repaired(ctx, j.Project, *state, "started the job's workflow again")
+}
+
+// replace places jobs with constraints anew; what stands in Temporal follows when
+// failing over.
+func (p *pass) replace(ctx context.Context) error {
+	_, err := p.placeAnew(ctx)
+	return errors.Join(err, p.Store.PruneSets(ctx))
 }
 
 func (p *pass) handOut(ctx context.Context) error { return p.room().Sweep(ctx) }

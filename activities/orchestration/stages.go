@@ -111,11 +111,11 @@ func (a *Activities) expansion(ctx context.Context, r store.Request) (expansion,
 	if err != nil {
 		return expansion{}, err
 	}
-	pools, err := a.Store.LivePools(ctx, a.OfflineAfter)
+	fleet, err := a.Store.Fleet(ctx, a.OfflineAfter)
 	if err != nil {
 		return expansion{}, err
 	}
-	e := expansion{request: r, project: project, config: config, pools: placementPools(pools), parentClass: map[bench.Target]bench.SizeClass{}}
+	e := expansion{request: r, project: project, config: config, fleet: fleet, parentClass: map[bench.Target]bench.SizeClass{}}
 	if r.Command != nil || r.Batch > 0 {
 		return e, nil
 	}
@@ -125,8 +125,12 @@ func (a *Activities) expansion(ctx context.Context, r store.Request) (expansion,
 	if !r.Type.HasParent() || r.Parent == "" {
 		return e, nil
 	}
-	for _, p := range pools {
-		if e.parentClass[p.Target], err = a.Store.ClassOf(ctx, r.Project, r.Parent, p.Target); err != nil {
+	for _, c := range fleet {
+		target := c.Pool.Target
+		if _, known := e.parentClass[target]; known {
+			continue
+		}
+		if e.parentClass[target], err = a.Store.ClassOf(ctx, r.Project, r.Parent, target); err != nil {
 			return e, err
 		}
 	}
@@ -171,6 +175,11 @@ func (a *Activities) parentJobs(ctx context.Context, e expansion) (store.Expansi
 	}
 	jobs := make([]store.Job, 0, len(base))
 	for _, j := range base {
+		// Where the request's own jobs ran there may be nobody left who meets the
+		// constraints.
+		if _, err := e.narrowed(j.At().Pool); err != nil {
+			return out, err
+		}
 		jobs = append(jobs, e.of(r.Parent, j))
 	}
 	out.Lacking = true

@@ -51,6 +51,8 @@ type collectorFlags struct {
 	labels                    map[string]string
 	benchmarkSets             []string
 	coLocated, exitWhenIdle   bool
+	machine                   machineFlags
+	cacheRoot                 string
 
 	enrolled *enrolment // nil: not enrolled
 	temporal string     // address of Temporal; empty: the environment's
@@ -97,6 +99,8 @@ its state directory.`,
 	flags.BoolVar(&f.coLocated, "co-located", false, "others run beside it on this machine: its results compare only with their like")
 	flags.StringToStringVar(&f.labels, "label", nil, "what people want to know of it, such as rack=2, where it was not invited (repeatable)")
 	flags.StringSliceVar(&f.benchmarkSets, "benchmark-set", nil, "benchmark sets for which it is meant, where it was not invited; shown with it, a set is bound by its pool")
+	f.machine.add(flags, ", where it was not invited")
+	flags.StringVar(&f.cacheRoot, "cache-root", "", "directory whose sub-directories, two levels deep, it reports as caches (default: its own cache below the state directory)")
 	flags.BoolVar(&f.exitWhenIdle, "exit-when-idle", false, "exit with code 0 as soon as no job waits for it")
 	return cmd
 }
@@ -160,7 +164,7 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 		return temporal, nil
 	}
 	return f.end(workers.Collector{
-		Dial: dial, API: api, Registration: registration, Jobs: jobs, Log: log, ExitWhenIdle: f.exitWhenIdle, OnReady: f.isReady,
+		Dial: dial, API: api, Registration: registration, Jobs: jobs, Log: log, ExitWhenIdle: f.exitWhenIdle, CacheRoot: f.cacheRoot, OnReady: f.isReady,
 	}.Run(ctx))
 }
 
@@ -322,6 +326,16 @@ func (f *collectorFlags) registration(machine *workers.Machine) (apiclient.Regis
 		Name: f.name, Target: pool.Target, SizeClass: pool.SizeClass, Pool: pool.Name, Host: bench.Target(hostTarget()), MachineID: id, Version: version,
 		HardwareID: machine.Facts.HardwareID(), Facts: facts, CoLocated: f.coLocated,
 		Labels: f.labels, BenchmarkSets: f.benchmarkSets,
+	}
+	if f.cacheRoot == "" {
+		f.cacheRoot = filepath.Join(f.stateDir, "cache")
+	}
+	limit, err := size("--memory", f.memory)
+	if err != nil {
+		return r, usage(err)
+	}
+	if err := f.machine.describe(&r, machine, limit, f.cacheRoot); err != nil {
+		return r, err
 	}
 	for _, u := range machine.Unenforced {
 		r.Unenforced = append(r.Unenforced, apiclient.Unenforced{Name: string(u.Name), Reason: u.Reason})

@@ -212,6 +212,7 @@ type inviteFlags struct {
 	target        string
 	class         int
 	validity, out string
+	machine       machineFlags
 }
 
 func newCollectorInvite() *cobra.Command {
@@ -234,6 +235,7 @@ earlier token void.`,
 	flags.StringVar(&f.invite.Pool, "pool", "default", "pool of interchangeable collectors")
 	flags.StringToStringVar(&f.invite.Labels, "label", nil, "what people want to know of it, such as rack=2 (repeatable)")
 	flags.StringSliceVar(&f.invite.BenchmarkSets, "benchmark-set", nil, "benchmark sets for which it is meant; shown with it, a set is bound by its pool")
+	f.machine.add(flags, "")
 	flags.StringVar(&f.validity, "valid-for", "24h", "how long the token can be used, at most 720h")
 	flags.BoolVar(&f.invite.Replace, "replace", false, "give the name of an enrolled collector to another machine")
 	outputFlag(cmd, &f.out, formatTable, formatJSON)
@@ -242,13 +244,14 @@ earlier token void.`,
 
 func (f *inviteFlags) run(cmd *cobra.Command, name string) error {
 	pool, err := bench.NewPool(bench.Target(f.target), bench.SizeClass(f.class), f.invite.Pool)
-	if err := errors.Join(bench.CheckName("collector", name), err); err != nil {
+	if err := errors.Join(bench.CheckName("collector", name), err, f.machine.check()); err != nil {
 		return usage(err)
 	}
 	validity, err := span("--valid-for", f.validity)
 	if err != nil {
 		return usage(err)
 	}
+	f.invite.MachineType, f.invite.MachineGroup, f.invite.Devices = f.machine.machineType, f.machine.group, f.machine.devices
 	f.invite.Name, f.invite.Target, f.invite.SizeClass, f.invite.ValidSeconds = name, pool.Target, pool.SizeClass, int(validity.Seconds())
 	client, err := f.connect()
 	if err != nil {

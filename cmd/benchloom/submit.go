@@ -65,6 +65,7 @@ type submitFlags struct {
 	environ            []string
 	versus             string
 	comparison         comparisonFlags
+	where              constraintFlags
 	wait, quiet        bool
 	output             string
 
@@ -112,6 +113,7 @@ outcome is not success. Ctrl-C ends the waiting, not the request.`,
   benchloom submit go 5f1c0de --type master --parent 4e0b9cd
   benchloom submit go --type try --pr 1234
   benchloom submit --adhoc go 1.26.0 --vs 1.25.14 --benchmark gin --wait
+  benchloom submit --adhoc --memory 8g --require-label gpu=a100 -- ./train.sh
   benchloom submit --adhoc --size-class 4 --timeout 5m --env MODE=fast -- ./measure.sh --quick
   benchloom submit --file jobs.jsonl --timeout 5m --key nightly-2026-05-01
   echo '{"name":"quick","argv":["./x","--quick"]}' | benchloom submit --file -`,
@@ -132,6 +134,7 @@ outcome is not success. Ctrl-C ends the waiting, not the request.`,
 	flags.StringVar(&f.date, "date", "", "date of the release or commit, YYYY-MM-DD")
 	flags.StringVar(&f.key, "key", "", "idempotency key: the same key gives the same request")
 	flags.IntVar(&f.sizeClass, "size-class", 0, "size class of ad-hoc work (default: the project's)")
+	f.where.add(flags)
 	flags.DurationVar(&f.timeout, "timeout", 0, "bound of one iteration of a command (default 30m)")
 	flags.StringArrayVar(&f.environ, "env", nil, "NAME=value for a command; may be repeated")
 	flags.BoolVar(&f.wait, "wait", false, "show the progress until it ends")
@@ -159,6 +162,9 @@ func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
 		return reached(err)
 	}
 	out := cmd.OutOrStdout()
+	for _, w := range created.Warnings {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", cli.Printable(w))
+	}
 	switch {
 	case f.quiet:
 		fmt.Fprintln(out, created.ID)
@@ -230,6 +236,15 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 		}
 	}
 	wanted := apiclient.NewRequest{IdempotencyKey: f.key, JobWish: apiclient.JobWish{SizeClass: class}}
+	if f.where.given(cmd.Flags().Changed) && !f.adhoc && f.file == "" {
+		return wanted, usage(errors.New("where something runs is chosen for --adhoc and --file only; for a project's requests it is in its configuration (constraints)"))
+	}
+	if _, err := bench.ParseSizedType(f.requestType); err == nil {
+		return wanted, usage(fmt.Errorf("--type %s: that is a type of machine; name it with --machine-type", f.requestType))
+	}
+	if err := f.where.complete(&wanted, cmd.Flags().Changed); err != nil {
+		return wanted, err
+	}
 	switch dash := cmd.ArgsLenAtDash(); {
 	case f.versus != "" && (!f.adhoc || dash >= 0 || f.file != ""):
 		return wanted, usage(errors.New("--vs belongs to the ad-hoc measurement of an artifact: benchloom submit --adhoc PROJECT TAG --vs BASELINE"))

@@ -9,6 +9,7 @@ package adhoc
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
@@ -35,7 +36,8 @@ type Line struct {
 	Class bench.SizeClass
 	// Queue is the one that is named; empty: the request's, else the submitter's.
 	Queue string
-	// Constraints narrow where it may run; nil: the request's.
+	// Constraints narrow where it may run, together with the project's; nil: the
+	// request's.
 	Constraints *bench.Constraints
 }
 
@@ -44,18 +46,21 @@ type Line struct {
 type Planner struct {
 	request store.Request
 	config  bench.ProjectConfig
-	pools   []placement.Pool
+	fleet   []placement.Collector
 	placed  map[string]place
+	// warnings say of what was placed that it has to wait.
+	warnings []string
 }
 
 type place struct {
-	pool bench.Pool
-	err  error
+	placement.Place
+	constraints bench.Constraints
+	err         error
 }
 
 // NewPlanner makes a planner for a request that has its ID.
-func NewPlanner(r store.Request, config bench.ProjectConfig, pools []placement.Pool) *Planner {
-	return &Planner{request: r, config: config, pools: pools, placed: make(map[string]place)}
+func NewPlanner(r store.Request, config bench.ProjectConfig, fleet []placement.Collector) *Planner {
+	return &Planner{request: r, config: config, fleet: fleet, placed: make(map[string]place)}
 }
 
 // Only is the line of a request for a single command. The target is the request's,
@@ -67,8 +72,8 @@ func (p *Planner) Only() Line {
 		line.Target = targets[0]
 	case len(p.config.Targets) > 0:
 		line.Target = p.config.Targets[0]
-	case len(p.pools) > 0:
-		line.Target = p.pools[0].Target
+	case len(p.fleet) > 0:
+		line.Target = p.fleet[0].Pool.Target
 	}
 	return line
 }
@@ -86,20 +91,26 @@ func (p *Planner) Job(line Line) (store.Job, error) {
 	if line.Constraints == nil {
 		line.Constraints = p.request.Constraints
 	}
-	pool, err := p.place(line)
-	if err != nil {
-		return store.Job{}, err
+	at := p.place(line)
+	if at.err != nil {
+		return store.Job{}, at.err
 	}
 	command := line.Command
 	j := store.Job{
-		Project: p.request.Project, Kind: bench.KindCommand, Target: line.Target,
+		Project: p.request.Project, Kind: bench.KindCommand,
 		TestCases:  []bench.TestCase{{Benchmark: Benchmark, Target: line.Target}},
 		Iterations: command.Iterations, Command: &command,
-		SizeClass: pool.SizeClass, Pool: pool.Name, TaskQueue: pool.TaskQueue(),
 		Queue: p.queue(line), Weight: 1, Priority: DefaultPriority, Status: bench.JobQueued,
 		RequestCreated: p.request.CreatedAt,
-		Submitter:      p.request.Submitter, Branch: p.request.Branch, Constraints: line.Constraints,
+		Submitter:      p.request.Submitter, Branch: p.request.Branch,
 		Place: line.Place, Name: line.Name,
+	}
+	j.PutAt(at.Place.Place)
+	if at.Affine {
+		j.AffinityFor = p.config.Affinity()
+	}
+	if !at.constraints.IsZero() {
+		j.Constraints = &at.constraints
 	}
 	j.Key = bench.JobIdentity{
 		Request: p.request.ID, Project: j.Project, Target: j.Target, Kind: j.Kind, TestCases: j.TestCases, SizeClass: j.SizeClass, Place: line.Place,
@@ -107,19 +118,46 @@ func (p *Planner) Job(line Line) (store.Job, error) {
 	return j, nil
 }
 
+// Warnings say of what was placed so far that it has to wait, and for whom.
+func (p *Planner) Warnings() []string { return p.warnings }
+
 // place chooses once for all lines that ask for the same.
-func (p *Planner) place(line Line) (bench.Pool, error) {
-	constraints, err := json.Marshal(line.Constraints)
+func (p *Planner) place(line Line) place {
+	asked, err := json.Marshal(line.Constraints)
 	if err != nil {
-		return bench.Pool{}, fmt.Errorf("reading the constraints: %w", err)
+		return place{err: fmt.Errorf("reading the constraints: %w", err)}
 	}
-	key := fmt.Sprintf("%s %d %s", line.Target, line.Class, constraints)
+	key := fmt.Sprintf("%s %d %s", line.Target, line.Class, asked)
 	known, ok := p.placed[key]
 	if !ok {
-		known.pool, known.err = placement.Choose(p.pools, placement.Wish{Target: line.Target, Class: line.Class})
+		known = p.choose(line)
 		p.placed[key] = known
 	}
-	return known.pool, known.err
+	return known
+}
+
+func (p *Planner) choose(line Line) place {
+	at := place{}
+	if at.constraints, at.err = p.config.Constraints.Read(); at.err != nil {
+		return at
+	}
+	if line.Constraints != nil {
+		if at.constraints, at.err = at.constraints.And(*line.Constraints); at.err != nil {
+			return at
+		}
+	}
+	if p.config.Affinity() == 0 {
+		at.constraints.CacheDirs = nil
+	}
+	// Commands are compared with nothing: they may go to any pool of their class.
+	wish := placement.Wish{Target: line.Target, Class: line.Class, Constraints: at.constraints, AcrossPools: true}
+	if at.Place, at.err = placement.Choose(p.fleet, wish); at.err != nil {
+		return at
+	}
+	if w := placement.Warning(p.fleet, wish, at.Place); w != "" && !slices.Contains(p.warnings, w) {
+		p.warnings = append(p.warnings, w)
+	}
+	return at
 }
 
 // queue is in whose turn the job runs: the queue that was named, else the

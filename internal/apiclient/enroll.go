@@ -19,6 +19,9 @@ type Invite struct {
 	Pool          string            `json:"pool"`
 	Labels        map[string]string `json:"labels,omitempty" doc:"What people want to know of it, such as its rack."`
 	BenchmarkSets []string          `json:"benchmark_sets,omitempty" doc:"Benchmark sets for which it is meant, for people: a project binds its sets to pools."`
+	MachineType   string            `json:"machine_type,omitempty" doc:"hw, vm or dc; absent: hw."`
+	MachineGroup  string            `json:"machine_group,omitempty" doc:"Machines of one make."`
+	Devices       []string          `json:"devices,omitempty" maxItems:"100"`
 	ValidSeconds  int               `json:"valid_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"How long the token can be used; 0: a day."`
 	Replace       bool              `json:"replace,omitempty" doc:"Give the name of an enrolled collector to another machine."`
 }
@@ -31,6 +34,9 @@ type Invitation struct {
 	Pool          string            `json:"pool"`
 	Labels        map[string]string `json:"labels,omitempty"`
 	BenchmarkSets []string          `json:"benchmark_sets,omitempty"`
+	MachineType   string            `json:"machine_type"`
+	MachineGroup  string            `json:"machine_group,omitempty"`
+	Devices       []string          `json:"devices,omitempty"`
 	InvitedBy     string            `json:"invited_by"`
 	ExpiresAt     time.Time         `json:"expires_at"`
 	// Token enrols it, once; only the answer to its invitation has it.

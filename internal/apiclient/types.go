@@ -64,6 +64,8 @@ type NewRequest struct {
 type JobWish struct {
 	Target    bench.Target    `json:"target,omitempty" doc:"For a command: where it runs; default: the project's first target or the only registered one."`
 	SizeClass bench.SizeClass `json:"size_class,omitempty" minimum:"0" maximum:"4096" doc:"For adhoc: the size class; 0: the project's."`
+	// Constraints hold together with those of the project.
+	Constraints bench.ConstraintSpec `json:"constraints,omitzero" doc:"For adhoc: where it may run."`
 }
 
 // Request is a wish to benchmark one artifact, and where it stands.
@@ -91,7 +93,10 @@ type Request struct {
 	Baseline   string              `json:"baseline,omitempty" doc:"Tag that it was compared with."`
 	Message    string              `json:"message,omitempty" doc:"What it waits for, or why it ended as it did."`
 	WorkflowID string              `json:"workflow_id" doc:"In the Temporal Web UI."`
-	Created    bool                `json:"created,omitempty" doc:"False in the answer to a repeated submission."`
+	// Constraints are the request's own; those of its project hold as well.
+	Constraints bench.ConstraintSpec `json:"constraints,omitzero"`
+	Warnings    []string             `json:"warnings,omitempty" doc:"In the answer to a submission: why it may have to wait."`
+	Created     bool                 `json:"created,omitempty" doc:"False in the answer to a repeated submission."`
 }
 
 // ArtifactsReady says that a request's artifacts are ready.
@@ -146,32 +151,34 @@ type Progress struct {
 
 // Job is one work item.
 type Job struct {
-	Key        bench.JobKey     `json:"key"`
-	Name       string           `json:"name,omitempty" doc:"As its submitter calls it."`
-	Place      int              `json:"place,omitempty" doc:"In its batch, from 1."`
-	Command    []string         `json:"command,omitempty" doc:"Program and arguments, of a command."`
-	Project    string           `json:"project"`
-	Tag        string           `json:"tag,omitempty"`
-	Versus     string           `json:"versus,omitempty" doc:"Tag of the artifact that is measured in turns with it; its results count as well."`
-	Kind       bench.JobKind    `json:"kind"`
-	Target     bench.Target     `json:"target"`
-	Backend    string           `json:"backend,omitempty"`
-	Profile    string           `json:"profile,omitempty"`
-	TestCases  []bench.TestCase `json:"test_cases"`
-	Done       int              `json:"done" doc:"Test cases with a stored result; of a job that measures in turns, those of either side."`
-	SizeClass  bench.SizeClass  `json:"size_class"`
-	Pool       string           `json:"pool"`
-	TaskQueue  string           `json:"task_queue"`
-	Generation int              `json:"generation,omitempty" doc:"Above 0: it took the place of a former job."`
-	Status     bench.JobStatus  `json:"status"`
-	Message    string           `json:"message,omitempty"`
-	Waits      string           `json:"waits,omitempty" doc:"What a job that nobody carries out waits for, in words."`
-	MovedFrom  string           `json:"moved_from,omitempty" doc:"Task queue of the pool that it has left because no collector there lived."`
-	MovedAt    *time.Time       `json:"moved_at,omitempty"`
-	CreatedAt  time.Time        `json:"created_at"`
-	StartedAt  *time.Time       `json:"started_at,omitempty"`
-	EndedAt    *time.Time       `json:"completed_at,omitempty"`
-	WorkflowID string           `json:"workflow_id"`
+	Key       bench.JobKey     `json:"key"`
+	Name      string           `json:"name,omitempty" doc:"As its submitter calls it."`
+	Place     int              `json:"place,omitempty" doc:"In its batch, from 1."`
+	Command   []string         `json:"command,omitempty" doc:"Program and arguments, of a command."`
+	Project   string           `json:"project"`
+	Tag       string           `json:"tag,omitempty"`
+	Versus    string           `json:"versus,omitempty" doc:"Tag of the artifact that is measured in turns with it; its results count as well."`
+	Kind      bench.JobKind    `json:"kind"`
+	Target    bench.Target     `json:"target"`
+	Backend   string           `json:"backend,omitempty"`
+	Profile   string           `json:"profile,omitempty"`
+	TestCases []bench.TestCase `json:"test_cases"`
+	Done      int              `json:"done" doc:"Test cases with a stored result; of a job that measures in turns, those of either side."`
+	SizeClass bench.SizeClass  `json:"size_class"`
+	Pool      string           `json:"pool"`
+	TaskQueue string           `json:"task_queue"`
+	// Constraints narrow who can run it.
+	Constraints bench.ConstraintSpec `json:"constraints,omitzero"`
+	Generation  int                  `json:"generation,omitempty" doc:"Above 0: it took the place of a former job."`
+	Status      bench.JobStatus      `json:"status"`
+	Message     string               `json:"message,omitempty"`
+	Waits       string               `json:"waits,omitempty" doc:"What a job that nobody carries out waits for, in words."`
+	MovedFrom   string               `json:"moved_from,omitempty" doc:"Task queue that it has left because nobody there was live, or because others meet its constraints now."`
+	MovedAt     *time.Time           `json:"moved_at,omitempty"`
+	CreatedAt   time.Time            `json:"created_at"`
+	StartedAt   *time.Time           `json:"started_at,omitempty"`
+	EndedAt     *time.Time           `json:"completed_at,omitempty"`
+	WorkflowID  string               `json:"workflow_id"`
 }
 
 // Results is how many results the job is to yield: one for each test case of each
@@ -249,6 +256,13 @@ type Collector struct {
 	Facts         json.RawMessage      `json:"facts,omitempty"`
 	Labels        map[string]string    `json:"labels,omitempty"`
 	BenchmarkSets []string             `json:"benchmark_sets,omitempty" doc:"Benchmark sets for which it is meant, for people: a project binds its sets to pools."`
+	MachineType   string               `json:"machine_type" doc:"hw, vm or dc."`
+	MachineGroup  string               `json:"machine_group,omitempty"`
+	Devices       []string             `json:"devices,omitempty"`
+	MemoryBytes   int64                `json:"memory_bytes,omitempty" doc:"What a job may use; absent: not known, counted as 4 GiB for each size class."`
+	CPUs          int                  `json:"cpus,omitempty" doc:"What a job may use; absent: not known, counted as its size class."`
+	CacheDirs     []string             `json:"cache_dirs,omitempty" doc:"Cache directories that it has reported."`
+	Host          string               `json:"host,omitempty" doc:"The shared host that it is a slot of."`
 	WantedVersion string               `json:"wanted_version,omitempty" doc:"The version that its pool is to run; absent: any."`
 	CurrentRun    bench.RunID          `json:"current_run,omitempty"`
 	RegisteredAt  time.Time            `json:"registered_at"`
@@ -279,6 +293,14 @@ type Registration struct {
 
 	Labels        map[string]string `json:"labels,omitempty"`
 	BenchmarkSets []string          `json:"benchmark_sets,omitempty" doc:"Benchmark sets for which it is meant, for people: a project binds its sets to pools."`
+
+	MachineType  string   `json:"machine_type,omitempty" doc:"hw, vm or dc; absent: hw."`
+	MachineGroup string   `json:"machine_group,omitempty" doc:"Machines of one make."`
+	Devices      []string `json:"devices,omitempty" maxItems:"100"`
+	MemoryBytes  int64    `json:"memory_bytes,omitempty" minimum:"0" doc:"What a job may use; 0: not known."`
+	CPUs         int      `json:"cpus,omitempty" minimum:"0" doc:"What a job may use; 0: not known."`
+	CacheDirs    []string `json:"cache_dirs,omitempty" maxItems:"1000" doc:"Two levels of directory names below its cache root."`
+	SharedHost   string   `json:"shared_host,omitempty" doc:"The shared host that it is a slot of."`
 }
 
 // Registered is the answer to a registration.
@@ -297,6 +319,8 @@ type Heartbeat struct {
 	Epoch    int64       `json:"epoch"`
 	Run      bench.RunID `json:"run,omitempty"`
 	Progress RunProgress `json:"progress,omitzero"`
+	// CacheDirs replace those that were reported before; absent: nothing has changed.
+	CacheDirs *[]string `json:"cache_dirs,omitempty" maxItems:"1000"`
 	// CountWaiting asks how many jobs wait.
 	CountWaiting bool `json:"count_waiting,omitempty"`
 }
@@ -310,7 +334,7 @@ type HeartbeatAnswer struct {
 	WantedVersion string `json:"wanted_version,omitempty"`
 	// TaskQueues are all from which its jobs come, its pool's first: at most four.
 	TaskQueues []string `json:"task_queues"`
-	// Waiting is how many jobs of its task queue nobody has begun, where that was
+	// Waiting is how many jobs of its task queues nobody has begun, where that was
 	// asked.
 	Waiting *int `json:"waiting,omitempty"`
 	// Now is the API's clock. A collector's own is trusted for nothing but when

@@ -143,6 +143,9 @@ func NewPool(target Target, class SizeClass, name string) (Pool, error) {
 	if err := CheckName("pool", name); err != nil {
 		return Pool{}, err
 	}
+	if setPattern.MatchString(name) {
+		return Pool{}, invalid("pool", name, "such names are those of sets of collectors; choose another")
+	}
 	return Pool{Target: target, SizeClass: class, Name: name}, nil
 }
 

@@ -30,6 +30,10 @@ type ProjectConfig struct {
 	MaxJobFails int `json:"max_job_fails,omitempty" yaml:"max_job_fails" minimum:"0" maximum:"20" doc:"Attempts of a failing job; 0: 3."`
 	// FailoverAfter is read by [ProjectConfig.Failover].
 	FailoverAfter string `json:"failover_after,omitempty" yaml:"failover_after" doc:"How long a pool may be without a live collector before jobs that wait for it move to another, such as 5m, or never; empty: 5m."`
+	// Constraints narrow where its jobs run, builds included.
+	Constraints ConstraintSpec `json:"constraints,omitzero" yaml:"constraints" doc:"Where the project's jobs may run."`
+	// AffinityWait is read by [ProjectConfig.Affinity].
+	AffinityWait string `json:"affinity_wait,omitempty" yaml:"affinity_wait" doc:"How long a job waits for collectors that have its cache directories, such as 30s, or never; empty: 30s."`
 	// BenchmarkSets bind benchmarks to pools; none: all go wherever they can run.
 	BenchmarkSets []BenchmarkSet `json:"benchmark_sets,omitempty" yaml:"benchmark_sets" doc:"Which benchmarks are measured on which pool; empty: all wherever they can run."`
 }
@@ -163,6 +167,9 @@ func (c ProjectConfig) Check() error {
 		return err
 	}
 	if err := c.checkBenchmarkSets(); err != nil {
+		return err
+	}
+	if err := c.checkPlacement(); err != nil {
 		return err
 	}
 	if c.Size.Class != 0 {

@@ -119,6 +119,15 @@ func remarks(c apiclient.Collector) string {
 	if c.CoLocated {
 		list = append(list, "co-located")
 	}
+	if c.MachineType != "" && c.MachineType != "hw" {
+		list = append(list, c.MachineType)
+	}
+	if c.MachineGroup != "" {
+		list = append(list, "group "+c.MachineGroup)
+	}
+	if len(c.Devices) > 0 {
+		list = append(list, strings.Join(c.Devices, " "))
+	}
 	for _, u := range c.Unenforced {
 		list = append(list, "no "+u.Name+" limit")
 	}
@@ -139,6 +148,7 @@ func Collector(w io.Writer, c apiclient.Collector, v View) error {
 		{"run", string(c.CurrentRun)}, {"co-located", coLocated}, {"hardware", c.HardwareID}, {"version", c.Version}, {"epoch", strconv.FormatInt(c.Epoch, 10)},
 		{"registered", moment(v.Now, &c.RegisteredAt)}, {"heard of", moment(v.Now, &c.LastHeartbeat)},
 	}
+	pairs = append(pairs, machine(c)...)
 	if c.WantedVersion != "" && c.WantedVersion != c.Version {
 		pairs = append(pairs, [2]string{"wanted version", c.WantedVersion})
 	}

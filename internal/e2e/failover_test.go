@@ -28,15 +28,15 @@ type lone struct {
 
 // startCollector starts a collector of size class 1 in a pool and waits until it
 // takes jobs.
-func (s *stack) startCollector(t *testing.T, name, pool string) *lone {
+func (s *stack) startCollector(t *testing.T, name, pool string, flags ...string) *lone {
 	t.Helper()
 	log, err := os.Create(filepath.Join(s.dir, "logs", name+".log"))
 	require.NoError(t, err)
 	defer log.Close() // the process has its own
 	c := &lone{name: name, exited: make(chan error, 1)}
-	c.command = exec.Command(s.bin, "collector", "--name", name, "--pool", pool, "--size-class", "1", "--co-located",
+	c.command = exec.Command(s.bin, append([]string{"collector", "--name", name, "--pool", pool, "--size-class", "1", "--co-located",
 		"--state-dir", filepath.Join(filepath.Dir(s.dir), name), "--api", s.up.Addresses[up.AddressAPI],
-		"--token-file", filepath.Join(s.dir, "tokens", up.TokenCollector))
+		"--token-file", filepath.Join(s.dir, "tokens", up.TokenCollector)}, flags...)...)
 	c.command.Stdout, c.command.Stderr = log, log
 	c.command.Env = append(os.Environ(), "TEMPORAL_ADDRESS="+s.up.Addresses[up.AddressTemporal], "TEMPORAL_NAMESPACE=benchloom")
 	c.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -4,31 +4,34 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Waiting is a job that waits for a collector of its pool.
+// Waiting is a job that waits for a collector.
 type Waiting struct {
-	Pool bench.Pool
+	At bench.Place
 	// Pinned: its size class was chosen by a person and stays.
 	Pinned bool
-	// After is how long its pool may be without a live collector; 0: for ever.
+	// After is how long its place may be without a live collector; 0: for ever.
 	After time.Duration
+	// Wish is what it needs; class and pool do not bind it.
+	Wish Wish
 }
 
-// Failover is what becomes of a waiting job whose pool has nobody who could take
-// it. The zero value is that of a pool with a live collector: nothing.
+// Failover is what becomes of a waiting job whose place has nobody who could take
+// it. The zero value is that of one with a live collector: nothing.
 type Failover struct {
-	// Stranded: no collector of the pool lives.
+	// Stranded: no collector of the place lives.
 	Stranded bool
 	// Removed: none is registered either, so nobody is expected back.
 	Removed bool
 	// Away is how long none has lived; unknown, and 0, when all were removed.
 	Away time.Duration
-	// To is where the job goes; nil: no other pool will do, or it never moves.
-	To *bench.Pool
+	// To is where the job goes; nil: no other place will do, or it never moves.
+	To *bench.Place
 	// In is how long it still stays; 0: it moves now. Without To it means nothing.
 	In time.Duration
 	// Never: the project wants its jobs to stay.
@@ -40,53 +43,70 @@ func (f Failover) Due() bool { return f.To != nil && f.In <= 0 }
 
 // PlanFailover says what becomes of a waiting job.
 //
-// It goes to a pool of its target with a live collector: one of its own size
-// class, else of the nearest class above, for what fits on a machine fits on a
-// larger one. Among those the pool with most live collectors is taken, then the
-// name decides. A smaller class is never taken, and no other one at all when the
-// class is pinned.
-func PlanFailover(pools []Pool, job Waiting) Failover {
+// It goes to live collectors that meet its constraints, in a pool of its target:
+// of its own size class, else of the nearest class above, for what fits on a
+// machine fits on a larger one. Among those the pool with most live collectors is
+// taken, then the name decides. A smaller class is never taken, and no other one
+// at all when the class is pinned.
+func PlanFailover(fleet []Collector, job Waiting) Failover {
 	f := Failover{Stranded: true, Removed: true, Never: job.After <= 0}
-	for _, p := range pools {
-		if p.Pool == job.Pool && p.Total > 0 {
-			f.Removed, f.Away = false, p.Away
-			if p.Live > 0 {
-				return Failover{}
-			}
+	for _, c := range fleet {
+		if !at(c, job.At) {
+			continue
 		}
+		if c.Live {
+			return Failover{}
+		}
+		if f.Removed || c.Away < f.Away {
+			f.Away = c.Away
+		}
+		f.Removed = false
 	}
 	if f.Never {
 		return f
 	}
-	var fit []Pool
-	for _, p := range pools {
-		if p.Live > 0 && p.Target == job.Pool.Target &&
-			(p.SizeClass == job.Pool.SizeClass || p.SizeClass > job.Pool.SizeClass && !job.Pinned) {
-			fit = append(fit, p)
-		}
+	wish := job.Wish
+	wish.Target, wish.Class, wish.Pool, wish.MinSize = job.At.Target, 0, "", job.At.SizeClass
+	if job.Pinned {
+		wish.Class = job.At.SizeClass
 	}
+	wish.Constraints.CacheDirs = nil // what helps must not hinder
+	fit := slices.DeleteFunc(fitting(fleet, wish), func(c Collector) bool { return !c.Live })
 	if len(fit) == 0 {
 		return f
 	}
-	best := slices.MinFunc(fit, func(a, b Pool) int {
-		return cmp.Or(cmp.Compare(a.SizeClass, b.SizeClass), -cmp.Compare(a.Live, b.Live), cmp.Compare(a.Name, b.Name))
-	})
-	f.To = &best.Pool
+	nearest := slices.MinFunc(fit, func(a, b Collector) int { return cmp.Compare(a.Pool.SizeClass, b.Pool.SizeClass) }).Pool.SizeClass
+	// Who is not awake is none of the pool's here, but of its task queue.
+	wish.Class = nearest
+	to := within(fleet, fitting(fleet, wish), wish, livest)
+	f.To = &to.Place
 	if !f.Removed {
 		f.In = max(0, job.After-f.Away)
 	}
 	return f
 }
 
-// Words say it to whoever reads a job that waits for the pool; empty for a pool
-// with a live collector.
-func (f Failover) Words(pool bench.Pool, now time.Time) string {
+// at tells whether a collector takes jobs from the task queue of a place.
+func at(c Collector, p bench.Place) bool {
+	if len(p.Set) > 0 {
+		return slices.Contains(p.Set, c.Name)
+	}
+	return c.Pool == p.Pool
+}
+
+// Words say it to whoever reads a job that waits there; empty for a place with a
+// live collector.
+func (f Failover) Words(place bench.Place, now time.Time) string {
 	if !f.Stranded {
 		return ""
 	}
-	text := fmt.Sprintf("pool %s has had no live collector for %s", pool.TaskQueue(), f.Away.Truncate(time.Second))
+	where := "pool " + place.TaskQueue()
+	if len(place.Set) > 0 {
+		where = "the set of " + strings.Join(place.Set, ", ") + ", which alone can run the job,"
+	}
+	text := fmt.Sprintf("%s has had no live collector for %s", where, f.Away.Truncate(time.Second))
 	if f.Removed {
-		text = fmt.Sprintf("pool %s has no registered collector", pool.TaskQueue())
+		text = where + " has no registered collector"
 	}
 	switch {
 	case f.Never:
@@ -94,7 +114,14 @@ func (f Failover) Words(pool bench.Pool, now time.Time) string {
 	case f.To == nil:
 		return text + "; no other pool that could take the job has one either; start a collector with 'benchloom collector'"
 	case f.Due():
-		return text + "; the job moves to pool " + f.To.TaskQueue() + " with the next reconciliation, within 30 s"
+		return text + "; the job moves to " + words(*f.To) + " with the next reconciliation, within 30 s"
 	}
-	return text + "; the job moves to pool " + f.To.TaskQueue() + " at " + now.Add(f.In).UTC().Format("15:04:05 MST")
+	return text + "; the job moves to " + words(*f.To) + " at " + now.Add(f.In).UTC().Format("15:04:05 MST")
+}
+
+func words(p bench.Place) string {
+	if len(p.Set) > 0 {
+		return "collectors " + strings.Join(p.Set, ", ")
+	}
+	return "pool " + p.TaskQueue()
 }

@@ -1,5 +1,5 @@
-// Package placement chooses where a job runs: the pool whose task queue it goes
-// to, among the pools that have registered collectors.
+// Package placement chooses where a job runs: among the registered collectors
+// those that can run it, and the task queue from which they take it.
 //
 // It is pure: what is registered comes in as data, and the same data gives the
 // same choice. It must not know jobs' contents, queues, Temporal or the
@@ -8,22 +8,45 @@ package placement
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Pool is a pool with its registered collectors.
-type Pool struct {
-	bench.Pool
-	// Live of its Total collectors have been heard of lately.
-	Live, Total int
-	// Away is how long none of them has been live; 0 while one is.
+// Collector is a registered collector: a machine or a slot of one.
+type Collector struct {
+	Name string
+	Pool bench.Pool
+	// Type is hw, vm or dc.
+	Type string
+	// Group is the machine group, Host the shared host that it is a slot of; empty:
+	// none.
+	Group, Host string
+	Devices     []string
+	Labels      map[string]string
+	// MemoryBytes and CPUs are what a job may use; 0: not known, see [Collector.Memory].
+	MemoryBytes int64
+	CPUs        int
+	// CacheDirs are the cache directories that it has reported.
+	CacheDirs []string
+	// Live: it is active and was heard of lately. Active: it is not drained.
+	Live, Active bool
+	// Away is how long it has not been live; 0 while it is.
 	Away time.Duration
 }
+
+// memoryPerClass stands for what a size class has where a collector does not say:
+// the specification's example of a machine with 4 GiB for each core.
+const memoryPerClass = 4 << 30
+
+// Memory is how much a job may use there, in bytes.
+func (c Collector) Memory() int64 {
+	return cmp.Or(c.MemoryBytes, int64(c.Pool.SizeClass)*memoryPerClass)
+}
+
+// Cores is how many CPUs a job may use there.
+func (c Collector) Cores() int { return cmp.Or(c.CPUs, int(c.Pool.SizeClass)) }
 
 // Wish is what a job needs.
 type Wish struct {
@@ -34,64 +57,205 @@ type Wish struct {
 	Class bench.SizeClass
 	// Pool binds the job to the pools of this name; empty: any.
 	Pool string
+	// Constraints narrow it further.
+	Constraints bench.Constraints
+	// AcrossPools lets collectors of several pools share the job: its results are
+	// compared with nothing.
+	AcrossPools bool
 }
 
-// Unplaceable says that no registered collector can ever run the job.
-type Unplaceable struct {
-	Wish Wish
-	// Nearest names what is registered.
-	Nearest []Pool
+// Place is where a job goes.
+type Place struct {
+	bench.Place
+	// Affine: these are not all that can run it, but those that have most of its
+	// cache directories. They go first for a while.
+	Affine bool
+	// Live tells whether any of them is; if not, the job waits.
+	Live bool
 }
 
-func (u *Unplaceable) Error() string {
-	want := string(u.Wish.Target)
-	if u.Wish.Class > 0 {
-		want += fmt.Sprintf(" of size class %d", u.Wish.Class)
-	} else if u.Wish.MinSize > 1 {
-		want += fmt.Sprintf(" of size class %d or more", u.Wish.MinSize)
-	}
-	if u.Wish.Pool != "" {
-		want += " in pool " + u.Wish.Pool
-	}
-	if len(u.Nearest) == 0 {
-		return fmt.Sprintf("no collector is registered that can run %s: none is registered at all; start one with 'benchloom collector'", want)
-	}
-	names := make([]string, len(u.Nearest))
-	for i, p := range u.Nearest {
-		names[i] = fmt.Sprintf("%s size %d (pool %s)", p.Target, p.SizeClass, p.Name)
-	}
-	return fmt.Sprintf("no collector is registered that can run %s: registered are %s; choose one of these, or start such a collector", want, strings.Join(names, ", "))
-}
-
-// Choose gives the pool on which a job with this wish runs. Results compare only
-// within one size class, so the class is decided first and by what is registered,
-// not by who is awake: the pinned one, else the largest that will do. Within it
-// a pool with live collectors goes before one without, a larger pool before a
-// smaller one, then the name decides.
+// Choose gives the place where a job with this wish waits.
+//
+// Results compare only within one size class, so the class is decided first and
+// by what is registered, not by who is awake: the pinned one, else the largest
+// that has a collector which meets the constraints. Only a job that is compared
+// with nothing and has constraints goes where somebody is awake, if it can.
+//
+// Within the class a pool of which every collector will do is used as a whole,
+// one with live collectors before one without, a larger one before a smaller
+// one, then by name. Where only some will do, exactly those are a set.
 //
 // The error is an [*Unplaceable].
-func Choose(pools []Pool, wish Wish) (bench.Pool, error) {
-	var fit []Pool
-	for _, p := range pools {
-		if p.Total > 0 && p.Target == wish.Target && p.SizeClass >= wish.MinSize &&
-			(wish.Class == 0 || p.SizeClass == wish.Class) && (wish.Pool == "" || p.Name == wish.Pool) {
-			fit = append(fit, p)
+func Choose(fleet []Collector, wish Wish) (Place, error) {
+	fit := fitting(fleet, wish)
+	if len(fit) == 0 {
+		return Place{}, newUnplaceable(fleet, wish)
+	}
+	awake := wish.AcrossPools && wish.Constraints.Hard()
+	best := slices.MinFunc(fit, func(a, b Collector) int {
+		order := -cmp.Compare(a.Pool.SizeClass, b.Pool.SizeClass)
+		if awake {
+			order = cmp.Or(-compareBool(a.Live, b.Live), order)
+		}
+		return order
+	})
+	fit = slices.DeleteFunc(fit, func(c Collector) bool { return c.Pool.SizeClass != best.Pool.SizeClass })
+	return within(fleet, fit, wish, largestPool), nil
+}
+
+// Classes lists the size classes on which a job with this wish may run, from the
+// smallest to the largest. Where the constraints name memory or CPUs, they decide
+// which is the smallest.
+func Classes(fleet []Collector, wish Wish) []bench.SizeClass {
+	var classes []bench.SizeClass
+	for _, c := range fitting(fleet, wish) {
+		classes = append(classes, c.Pool.SizeClass)
+	}
+	slices.Sort(classes)
+	return slices.Compact(classes)
+}
+
+// Fitting lists, by name, the collectors that meet everything the wish needs.
+func Fitting(fleet []Collector, wish Wish) []Collector { return fitting(fleet, wish) }
+
+func fitting(fleet []Collector, wish Wish) []Collector {
+	rules := rulesOf(wish)
+	var fit []Collector
+	for _, c := range fleet {
+		if !slices.ContainsFunc(rules, func(r rule) bool { return !r.met(c) }) {
+			fit = append(fit, c)
 		}
 	}
-	if len(fit) == 0 {
-		nearest := slices.DeleteFunc(slices.Clone(pools), func(p Pool) bool { return p.Total == 0 })
-		slices.SortFunc(nearest, func(a, b Pool) int {
-			return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.SizeClass, b.SizeClass), cmp.Compare(a.Name, b.Name))
-		})
-		return bench.Pool{}, &Unplaceable{Wish: wish, Nearest: nearest}
+	slices.SortFunc(fit, func(a, b Collector) int { return cmp.Compare(a.Name, b.Name) })
+	return fit
+}
+
+// part are the collectors of one pool that will do.
+type part struct {
+	pool  bench.Pool
+	names []string
+	live  int
+	// whole: the pool has no others.
+	whole bool
+}
+
+// largestPool prefers pools with somebody awake, then larger ones.
+func largestPool(a, b part) int {
+	return cmp.Or(-cmp.Compare(min(a.live, 1), min(b.live, 1)), -cmp.Compare(len(a.names), len(b.names)), cmp.Compare(a.pool.Name, b.pool.Name))
+}
+
+// livest prefers pools with most collectors awake.
+func livest(a, b part) int {
+	return cmp.Or(-cmp.Compare(a.live, b.live), cmp.Compare(a.pool.Name, b.pool.Name))
+}
+
+// within chooses among collectors of one size class that will do.
+func within(fleet, fit []Collector, wish Wish, better func(a, b part) int) Place {
+	parts := partsOf(fleet, fit)
+	best := slices.MinFunc(parts, better)
+	spread := wish.AcrossPools && wish.Constraints.Hard() && len(parts) > 1
+	if spread && len(wish.Constraints.Machines) == 0 {
+		// A pool's own queue is shared out fairly: a set of several pools is only for
+		// what needs it.
+		whole := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return !p.whole || p.live == 0 && best.live > 0 })
+		if len(whole) > 0 {
+			best, spread = slices.MinFunc(whole, better), false
+		}
 	}
-	best := slices.MinFunc(fit, func(a, b Pool) int {
-		return cmp.Or(
-			-cmp.Compare(a.SizeClass, b.SizeClass),
-			-cmp.Compare(min(a.Live, 1), min(b.Live, 1)),
-			-cmp.Compare(a.Total, b.Total),
-			cmp.Compare(a.Name, b.Name),
-		)
-	})
-	return best.Pool, nil
+	place := bench.Place{Pool: best.pool}
+	near := fit // who may have the caches
+	if !spread {
+		fit = slices.DeleteFunc(slices.Clone(fit), func(c Collector) bool { return c.Pool != best.pool })
+	}
+	if spread || !best.whole {
+		place.Set = names(fit)
+	}
+	chosen := Place{Place: place, Live: slices.ContainsFunc(fit, func(c Collector) bool { return c.Live })}
+	if !wish.AcrossPools {
+		near = fit
+	}
+	return affine(fleet, near, wish.Constraints.CacheDirs, chosen)
+}
+
+// affine narrows a place to the live collectors that have most of the wished cache
+// directories, where that leaves live ones out.
+func affine(fleet, fit []Collector, dirs []string, all Place) Place {
+	most, awake := 0, 0
+	var holders []Collector
+	for _, c := range fit {
+		if !c.Live {
+			continue
+		}
+		awake++
+		switch held := holds(c, dirs); {
+		case held > most:
+			most, holders = held, []Collector{c}
+		case held == most && held > 0:
+			holders = append(holders, c)
+		}
+	}
+	if most == 0 || len(holders) == awake {
+		return all
+	}
+	parts := partsOf(fleet, holders)
+	best := slices.MinFunc(parts, livest)
+	narrow := Place{Place: bench.Place{Pool: best.pool}, Affine: true, Live: true}
+	if len(parts) > 1 || !best.whole {
+		narrow.Set = names(holders)
+	}
+	return narrow
+}
+
+func holds(c Collector, dirs []string) int {
+	n := 0
+	for _, d := range dirs {
+		if slices.Contains(c.CacheDirs, d) {
+			n++
+		}
+	}
+	return n
+}
+
+func partsOf(fleet, fit []Collector) []part {
+	registered := make(map[bench.Pool]int)
+	for _, c := range fleet {
+		registered[c.Pool]++
+	}
+	at := make(map[bench.Pool]int)
+	var parts []part
+	for _, c := range fit {
+		i, known := at[c.Pool]
+		if !known {
+			i = len(parts)
+			at[c.Pool] = i
+			parts = append(parts, part{pool: c.Pool})
+		}
+		parts[i].names = append(parts[i].names, c.Name)
+		if c.Live {
+			parts[i].live++
+		}
+	}
+	for i := range parts {
+		parts[i].whole = len(parts[i].names) == registered[parts[i].pool]
+	}
+	return parts
+}
+
+func names(collectors []Collector) []string {
+	out := make([]string, len(collectors))
+	for i, c := range collectors {
+		out[i] = c.Name
+	}
+	slices.Sort(out)
+	return out
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }

@@ -1,7 +1,8 @@
 package placement_test
 
 import (
-	"math/rand/v2"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,19 +16,20 @@ const (
 	arm = bench.Target("aarch64-unknown-linux-gnu")
 )
 
-func pool(target bench.Target, class bench.SizeClass, name string, live, total int) placement.Pool {
-	return placement.Pool{Pool: bench.Pool{Target: target, SizeClass: class, Name: name}, Live: live, Total: total}
+// pool is a pool of so many alike collectors, of which the first are live.
+func pool(target bench.Target, class bench.SizeClass, name string, live, total int) []placement.Collector {
+	var out []placement.Collector
+	for i := range total {
+		out = append(out, placement.Collector{
+			Name: fmt.Sprintf("%s-%d", name, i), Pool: bench.Pool{Target: target, SizeClass: class, Name: name}, Live: i < live, Active: true,
+		})
+	}
+	return out
 }
 
 func TestChoose(t *testing.T) {
 	t.Parallel()
-	pools := []placement.Pool{
-		pool(x86, 1, "small", 2, 2),
-		pool(x86, 4, "asleep", 0, 3),
-		pool(x86, 4, "awake", 1, 1),
-		pool(x86, 8, "removed", 0, 0),
-		pool(arm, 2, "arm", 1, 1),
-	}
+	fleet := slices.Concat(pool(x86, 1, "small", 2, 2), pool(x86, 4, "asleep", 0, 3), pool(x86, 4, "awake", 1, 1), pool(arm, 2, "arm", 1, 1))
 	for name, c := range map[string]struct {
 		wish placement.Wish
 		want string
@@ -38,7 +40,7 @@ func TestChoose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := placement.Choose(pools, c.wish)
+			got, err := placement.Choose(fleet, c.wish)
 			require.NoError(t, err)
 			require.Equal(t, c.want, got.Name)
 		})
@@ -49,7 +51,7 @@ func TestChoose(t *testing.T) {
 // wanted and what there is.
 func TestChooseUnplaceable(t *testing.T) {
 	t.Parallel()
-	_, err := placement.Choose([]placement.Pool{pool(x86, 2, "a", 1, 1)}, placement.Wish{Target: x86, MinSize: 4})
+	_, err := placement.Choose(pool(x86, 2, "a", 1, 1), placement.Wish{Target: x86, MinSize: 4})
 	var unplaceable *placement.Unplaceable
 	require.ErrorAs(t, err, &unplaceable)
 	require.ErrorContains(t, err, "x86_64-unknown-linux-gnu of size class 4 or more")
@@ -57,31 +59,4 @@ func TestChooseUnplaceable(t *testing.T) {
 
 	_, err = placement.Choose(nil, placement.Wish{Target: arm})
 	require.ErrorContains(t, err, "none is registered at all")
-}
-
-// The choice meets every hard constraint and does not depend on the order in
-// which pools are listed.
-func TestChooseProperties(t *testing.T) {
-	t.Parallel()
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
-		var pools []placement.Pool
-		for i := range random.IntN(6) {
-			target := []bench.Target{x86, arm}[random.IntN(2)]
-			total := random.IntN(3)
-			pools = append(pools, pool(target, bench.SizeClass(1+random.IntN(4)), string(rune('a'+i)), random.IntN(total+1), total))
-		}
-		wish := placement.Wish{Target: x86, MinSize: bench.SizeClass(random.IntN(4)), Class: bench.SizeClass(random.IntN(4))}
-		got, err := placement.Choose(pools, wish)
-		random.Shuffle(len(pools), func(i, j int) { pools[i], pools[j] = pools[j], pools[i] })
-		again, errAgain := placement.Choose(pools, wish)
-		require.Equal(t, err == nil, errAgain == nil)
-		require.Equal(t, got, again)
-		if err != nil {
-			continue
-		}
-		require.Equal(t, wish.Target, got.Target)
-		require.GreaterOrEqual(t, got.SizeClass, wish.MinSize)
-		require.True(t, wish.Class == 0 || got.SizeClass == wish.Class)
-	}
 }

@@ -49,7 +49,7 @@ func TestUnreadableStatistics(t *testing.T) {
 		`{"format":1,"classes":[{"class":1,"samples":[{"outcome":"succeeded","at":"yesterday"}]}]}`:         sizeclass.ErrCorrupt,
 		`{"format":1,"marks":[{"id":"a","class":0}]}`:                                                       sizeclass.ErrCorrupt,
 		`{"format":1,"marks":[{"id":"a","class":1,"instead_core_seconds":-1}]}`:                             sizeclass.ErrCorrupt,
-		`{"format":1,"spent":{"total_core_seconds":1.7e308}}`: sizeclass.ErrCorrupt,
+		`{"format":1,"spent":{"total_core_seconds":1.7e308}}`:                                               sizeclass.ErrCorrupt,
 		`{"format":1,"spent":{"total_core_seconds":-1}}`:                                                    sizeclass.ErrCorrupt,
 		`{"format":1,"classes":[{"class":1,"samples":[{"outcome":"succeeded","peak_memory":-1}]}]}`:         sizeclass.ErrCorrupt,
 		`{"format":1,"classes":[{"class":1,"samples":[{"outcome":"succeeded","duration_ns":9.3e18}]}]}`:     sizeclass.ErrCorrupt,

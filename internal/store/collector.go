@@ -104,6 +104,16 @@ func (s *Store) Heartbeat(ctx context.Context, name string, epoch int64, run ben
 	return c, nil
 }
 
+// SetCacheDirs records the cache directories that a collector has. ErrFenced when
+// it was registered again since, or removed.
+func (s *Store) SetCacheDirs(ctx context.Context, name string, epoch int64, dirs []string) error {
+	err := affected(s.pool.Exec(ctx, `update collector_config set cache_dirs = $3 where name = $1 and epoch = $2`, name, epoch, list(dirs)))
+	if errors.Is(err, ErrNotFound) {
+		err = ErrFenced
+	}
+	return wrap("recording the cache directories of collector "+name, err)
+}
+
 // Collectors lists all registered collectors by name.
 func (s *Store) Collectors(ctx context.Context) ([]Collector, error) {
 	cs, err := all[Collector](ctx, s.pool, `select `+collectorColumns+` from collector_config c order by c.name`)

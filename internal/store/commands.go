@@ -31,7 +31,7 @@ func (s *Store) CreateCommands(ctx context.Context, r Request, jobs iter.Seq2[Jo
 		if stored, created, err = createRequest(ctx, tx, r); err != nil || !created {
 			return err
 		}
-		w := commandWriter{tx: tx, request: stored, cases: make(map[bench.TestCase]bool)}
+		w := commandWriter{tx: tx, request: stored, cases: make(map[bench.TestCase]bool), sets: make(map[string]bool)}
 		for j, err := range jobs {
 			if err != nil {
 				return err
@@ -55,11 +55,18 @@ type commandWriter struct {
 	request Request
 	waiting []Job
 	cases   map[bench.TestCase]bool // that are recorded
+	sets    map[string]bool         // task queues of sets that are recorded
 }
 
 func (w *commandWriter) add(ctx context.Context, j Job) error {
 	if j.Kind != bench.KindCommand || j.Command == nil || len(j.TestCases) != 1 || j.Project != w.request.Project {
 		return fmt.Errorf("job %s is no command of project %s with one test case", j.Key, w.request.Project)
+	}
+	if len(j.Set) > 0 && !w.sets[j.TaskQueue] {
+		if err := recordSet(ctx, w.tx, j.At()); err != nil {
+			return err
+		}
+		w.sets[j.TaskQueue] = true
 	}
 	if w.waiting = append(w.waiting, j); len(w.waiting) < commandsAtOnce {
 		return nil
@@ -82,15 +89,16 @@ func (w *commandWriter) flush(ctx context.Context) error {
 		with line as (
 			select * from unnest(@keys::text[], @targets::text[], @commands::jsonb[], @cases::jsonb[], @iterations::integer[], @classes::integer[],
 				@pools::text[], @task_queues::text[], @queues::text[], @weights::real[], @priorities::integer[], @branches::text[], @constraints::jsonb[],
-				@shapes::text[], @places::integer[], @names::text[]) as t (key, target, command, test_cases, iterations, size_class,
-				pool, task_queue, queue, weight, priority, branch, constraints, shape, place, name)
+				@shapes::text[], @places::integer[], @names::text[], @affinities::float8[]) as t (key, target, command, test_cases, iterations, size_class,
+				pool, task_queue, queue, weight, priority, branch, constraints, shape, place, name, affinity)
 		), own as (
 			insert into artifact (project, tag) select @project, key from line returning id, tag
 		), job as (
 			insert into job_queue (project, key, artifact_id, kind, target, test_cases, iterations, command, size_class, pool, task_queue,
-				queue, weight, priority, status, request_created, submitter, branch, constraints, shape, place, name, submitted_with)
+				queue, weight, priority, status, request_created, submitter, branch, constraints, shape, place, name, submitted_with, affinity_until)
 			select @project, l.key, own.id, 'command', l.target, l.test_cases, l.iterations, l.command, l.size_class, l.pool, l.task_queue,
-				l.queue, l.weight, l.priority, 'queued', @created, @submitter, l.branch, l.constraints, l.shape, l.place, l.name, @request
+				l.queue, l.weight, l.priority, 'queued', @created, @submitter, l.branch, l.constraints, l.shape, l.place, l.name, @request,
+				case when l.affinity > 0 then now() + make_interval(secs => l.affinity) end
 			from line l join own on own.tag = l.key order by l.place
 			returning id, artifact_id, test_cases, target
 		), waits as (
@@ -133,7 +141,7 @@ func (w *commandWriter) columns() (pgx.NamedArgs, error) {
 	n := len(w.waiting)
 	texts := make(map[string][]string)
 	numbers := make(map[string][]int)
-	weights := make([]float64, n)
+	weights, affinities := make([]float64, n), make([]float64, n)
 	documents := map[string][]*string{"commands": make([]*string, n), "cases": make([]*string, n), "constraints": make([]*string, n)}
 	for i, j := range w.waiting {
 		for name, value := range map[string]string{
@@ -147,7 +155,7 @@ func (w *commandWriter) columns() (pgx.NamedArgs, error) {
 		} {
 			numbers[name] = append(numbers[name], value)
 		}
-		weights[i] = j.Weight
+		weights[i], affinities[i] = j.Weight, j.AffinityFor.Seconds()
 		var err error
 		if documents["commands"][i], err = jsonText(j.Command); err != nil {
 			return nil, err
@@ -164,6 +172,7 @@ func (w *commandWriter) columns() (pgx.NamedArgs, error) {
 	}
 	out := pgx.NamedArgs{
 		"project": w.request.Project, "request": w.request.ID, "created": w.request.CreatedAt, "submitter": w.request.Submitter, "weights": weights,
+		"affinities": affinities,
 	}
 	for name, values := range texts {
 		out[name] = values

@@ -123,13 +123,17 @@ func insertJob(ctx context.Context, tx pgx.Tx, j Job) error {
 			return err
 		}
 	}
+	if err := recordSet(ctx, tx, j.At()); err != nil {
+		return err
+	}
 	tag, err := tx.Exec(ctx, `
 		insert into job_queue (project, key, tag, artifact_id, versus, versus_artifact_id, kind, target, backend, profile, suite_hash, test_cases, iterations,
 			command, build, size_class, pool, task_queue, generation, queue, weight, priority, status, request_created,
-			submitter, branch, constraints, shape, place, name)
+			submitter, branch, constraints, shape, place, name, affinity_until)
 		values (@project, @key, nullif(@tag, ''), @artifact_id, nullif(@versus, ''), (@sides::bigint[])[2], @kind, @target, @backend, @profile, nullif(@suite_hash, ''),
 			@test_cases, @iterations, @command, @build, @size_class, @pool, @task_queue, @generation, @queue, @weight, @priority,
-			'queued', @request_created, @submitter, @branch, @constraints, @shape, @place, @name)
+			'queued', @request_created, @submitter, @branch, @constraints, @shape, @place, @name,
+			case when @affinity > 0 then now() + make_interval(secs => @affinity) end)
 		on conflict (key) do nothing`,
 		pgx.NamedArgs{
 			"project": j.Project, "key": j.Key, "tag": j.Tag, "artifact_id": artifactID,
@@ -139,7 +143,7 @@ func insertJob(ctx context.Context, tx pgx.Tx, j Job) error {
 			"task_queue": j.TaskQueue, "generation": j.Generation, "queue": j.Queue, "weight": j.Weight,
 			"priority": j.Priority, "request_created": j.RequestCreated,
 			"submitter": j.Submitter, "branch": j.Branch, "constraints": j.Constraints, "shape": j.Shape,
-			"place": j.Place, "name": j.Name,
+			"place": j.Place, "name": j.Name, "affinity": j.AffinityFor.Seconds(),
 		})
 	if err != nil {
 		return unknownReference(err)

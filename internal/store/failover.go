@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
 )
 
 // WaitingJob is a job that nobody is carrying out.
@@ -15,14 +16,30 @@ type WaitingJob struct {
 	Target    bench.Target
 	SizeClass bench.SizeClass
 	Pool      string
+	// TaskQueue is where it waits, and Set who takes jobs from there where those are
+	// not all of the pool.
+	TaskQueue string
+	Set       []string
 	Status    bench.JobStatus
+	Kind      bench.JobKind
+	// Constraints narrow who can run it; nil: nothing does.
+	Constraints *bench.Constraints
 	// Pinned: a request that waits for it has chosen the size class.
 	Pinned bool
 }
 
-// At is the pool at which it waits.
-func (w WaitingJob) At() bench.Pool {
-	return bench.Pool{Target: w.Target, SizeClass: w.SizeClass, Name: w.Pool}
+// At is the place where it waits.
+func (w WaitingJob) At() bench.Place {
+	return bench.Place{Pool: bench.Pool{Target: w.Target, SizeClass: w.SizeClass, Name: w.Pool}, Set: w.Set}
+}
+
+// Wish is what it needs of a collector besides its size class.
+func (w WaitingJob) Wish() placement.Wish {
+	wish := placement.Wish{Target: w.Target, AcrossPools: w.Kind == bench.KindCommand}
+	if w.Constraints != nil {
+		wish.Constraints = *w.Constraints
+	}
+	return wish
 }
 
 // unattended holds for a job j that is open and has no open run: it waits as a
@@ -30,42 +47,47 @@ func (w WaitingJob) At() bench.Pool {
 const unattended = `j.status in ('queued', 'handed_out', 'in_progress')
 	and not exists (select from job_run u where u.job_id = j.id and u.outcome = '')`
 
-const waitingColumns = `j.project, j.key, j.target, j.size_class, j.pool, j.status,
+const waitingColumns = `j.project, j.key, j.target, j.size_class, j.pool, j.task_queue, j.status, j.kind, j.constraints,
+	(select ws.collectors from collector_set ws where ws.task_queue = j.task_queue) as set,
 	exists (select from request_job pw join benchmark_request pr on pr.id = pw.request_id
 		where pw.job_id = j.id and pr.status <> 'completed' and pr.size_class <> 0) as pinned`
 
 // StrandedJobs lists jobs that an open request waits for, that nobody is carrying
-// out, and whose pool has no live collector; the oldest requests' first. With keys only
+// out, and whose task queue has no live collector; the oldest requests' first. With keys only
 // those are looked at.
 func (s *Store) StrandedJobs(ctx context.Context, keys ...bench.JobKey) ([]WaitingJob, error) {
 	jobs, err := all[WaitingJob](ctx, s.pool, `
+		with dead as (
+			select q.task_queue from (select distinct task_queue from job_queue where status in ('queued', 'handed_out', 'in_progress')) q
+			where not exists (select from collector_config c where c.active and c.`+heardOf("$1")+` and `+serves("q.task_queue")+`)
+		)
 		select `+waitingColumns+` from job_queue j
-		where `+unattended+` and exists (`+openWaiter+`) and not exists (
-			select from collector_config c
-			where c.target = j.target and c.size_class = j.size_class and c.pool = j.pool
-				and c.active and c.`+heardOf("$1")+`)
+		where j.task_queue in (select task_queue from dead) and `+unattended+` and exists (`+openWaiter+`)
 			and (cardinality($2::text[]) is null or j.key = any($2))
 		order by j.request_created, j.id`, liveWithin.Seconds(), keys)
 	return jobs, wrap("listing the jobs at pools without a live collector", err)
 }
 
-// MoveJob lets a waiting job wait at another pool. It tells whether it has moved:
+// MoveJob lets a waiting job wait at another place. It tells whether it has moved:
 // one that has begun, has ended or has moved meanwhile stays where it is.
 //
 // The job's key stays what it is. What is done of it is decided anew when the
-// other pool is of another size class, for results compare within one only.
-func (s *Store) MoveJob(ctx context.Context, key bench.JobKey, from, to bench.Pool) (bool, error) {
+// other place is of another size class, for results compare within one only.
+func (s *Store) MoveJob(ctx context.Context, key bench.JobKey, from string, to bench.Place) (bool, error) {
 	moved := false
 	err := s.inTx(ctx, "moving job "+string(key), func(tx pgx.Tx) error {
 		job, err := lockJob(ctx, tx, key)
 		if err != nil {
 			return err
 		}
+		if err := recordSet(ctx, tx, to); err != nil {
+			return err
+		}
 		tag, err := tx.Exec(ctx, `
 			update job_queue j set pool = @pool, size_class = @size_class, task_queue = @task_queue, moved_from = @from, moved_at = now()
 			where j.id = @id and j.task_queue = @from and `+unattended,
 			pgx.NamedArgs{
-				"id": job.ID, "pool": to.Name, "size_class": to.SizeClass, "task_queue": to.TaskQueue(), "from": from.TaskQueue(),
+				"id": job.ID, "pool": to.Name, "size_class": to.SizeClass, "task_queue": to.TaskQueue(), "from": from,
 			})
 		moved = tag.RowsAffected() > 0
 		return err
@@ -87,11 +109,22 @@ func (s *Store) MovedWaiting(ctx context.Context, limit int) ([]WaitingJob, erro
 }
 
 // settle makes a job's row say where its run has begun, when that is not where the
-// row has it: a collector of the pool that it was to leave was quicker.
+// row has it: a collector of the pool that it was to leave was quicker. Of a job
+// in a set's task queue it is the pool of the set's collector that has taken it.
 func settle(ctx context.Context, tx pgx.Tx, job Job, c Collector) error {
 	at := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}
 	if at.TaskQueue() == job.TaskQueue {
 		return nil
+	}
+	if bench.IsSet(job.TaskQueue) {
+		member, err := value[bool](ctx, tx, `select `+serves("$2::text")+` from collector_config c where c.name = $1`, c.Name, job.TaskQueue)
+		if err != nil {
+			return err
+		}
+		if member {
+			_, err := tx.Exec(ctx, `update job_queue set pool = $2, size_class = $3 where id = $1`, job.ID, at.Name, at.SizeClass)
+			return err
+		}
 	}
 	_, err := tx.Exec(ctx, `
 		update job_queue set pool = $2, size_class = $3, task_queue = $4,

@@ -42,7 +42,7 @@ func (r record) stranded() []bench.JobKey {
 
 func (r record) move(key bench.JobKey, from, to bench.Pool) bool {
 	r.t.Helper()
-	moved, err := r.MoveJob(r.t.Context(), key, from, to)
+	moved, err := r.MoveJob(r.t.Context(), key, from.TaskQueue(), bench.Place{Pool: to})
 	require.NoError(r.t, err)
 	return moved
 }
@@ -134,9 +134,9 @@ func TestOnlyJobsThatNobodyCarriesOutAreStranded(t *testing.T) {
 	inTemporal, err := r.MovedWaiting(t.Context(), 100)
 	require.NoError(t, err)
 	require.Len(t, inTemporal, 2, "what is queued is in no task queue")
-	require.Equal(t, large, inTemporal[0].At())
+	require.Equal(t, bench.Place{Pool: large}, inTemporal[0].At())
 
-	_, err = r.MoveJob(t.Context(), "aaaaaaaaaaaaaaaa", small, large)
+	_, err = r.MoveJob(t.Context(), "aaaaaaaaaaaaaaaa", small.TaskQueue(), bench.Place{Pool: large})
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
@@ -193,7 +193,7 @@ func TestAMoveAndTheFenceExcludeEachOther(t *testing.T) {
 	_, job := r.oneJob("v1", "gin")
 	errs := together(2, func(i int) error {
 		if i == 0 {
-			_, err := r.MoveJob(t.Context(), job.Key, small, large)
+			_, err := r.MoveJob(t.Context(), job.Key, small.TaskQueue(), bench.Place{Pool: large})
 			return err
 		}
 		_, err := r.StartRun(t.Context(), store.RunStart{Run: runID(job, 1), Reason: bench.Scheduled, Collector: one.Name, Epoch: one.Epoch})

@@ -61,17 +61,9 @@ type handOutRow struct {
 
 // liveCollectors counts the collectors that take jobs from the task queue now.
 func liveCollectors(ctx context.Context, tx pgx.Tx, taskQueue string) (int, error) {
-	pools, err := livePools(ctx, tx, liveWithin)
-	if err != nil {
-		return 0, err
-	}
-	live := 0
-	for _, p := range pools {
-		if p.TaskQueue() == taskQueue {
-			live += p.Live
-		}
-	}
-	return live, nil
+	return value[int](ctx, tx, `
+		select count(*) from collector_config c where c.active and c.`+heardOf("$2")+` and `+serves("$1::text"),
+		taskQueue, liveWithin.Seconds())
 }
 
 // HandedOutTo lists the jobs that were handed out to a request and have not begun:

@@ -2,8 +2,10 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,14 +31,18 @@ type Invitation struct {
 	Pool          string
 	Labels        map[string]string
 	BenchmarkSets []string
-	InvitedBy     string
-	InvitedAt     time.Time
-	ExpiresAt     time.Time
+	// MachineType is hw, vm or dc.
+	MachineType  string
+	MachineGroup string
+	Devices      []string
+	InvitedBy    string
+	InvitedAt    time.Time
+	ExpiresAt    time.Time
 	// EnrolledAt is when the enrolment token was used; nil: not yet.
 	EnrolledAt *time.Time
 }
 
-const invitationColumns = `i.name, i.target, i.size_class, i.pool, i.labels, i.benchmark_sets, i.invited_by, i.invited_at, i.expires_at, i.enrolled_at`
+const invitationColumns = `i.name, i.target, i.size_class, i.pool, i.labels, i.benchmark_sets, i.machine_type, i.machine_group, i.devices, i.invited_by, i.invited_at, i.expires_at, i.enrolled_at`
 
 // InviteCollector configures a collector under a name and makes the secret with
 // the given SHA-256 the one token that enrols it, for as long as validity. An
@@ -47,19 +53,20 @@ func (s *Store) InviteCollector(ctx context.Context, i Invitation, tokenHash []b
 	if i.Labels == nil {
 		i.Labels = map[string]string{}
 	}
-	if i.BenchmarkSets == nil {
-		i.BenchmarkSets = []string{}
-	}
 	invited, err := one[Invitation](ctx, s.pool, `
-		insert into collector_invitation as i (name, target, size_class, pool, labels, benchmark_sets, token_hash, invited_by, expires_at)
-		values (@name, @target, @size_class, @pool, @labels, @benchmark_sets, @token_hash, @invited_by, now() + make_interval(secs => @validity))
+		insert into collector_invitation as i (name, target, size_class, pool, labels, benchmark_sets, machine_type, machine_group, devices,
+			token_hash, invited_by, expires_at)
+		values (@name, @target, @size_class, @pool, @labels, @benchmark_sets, @machine_type, @machine_group, @devices,
+			@token_hash, @invited_by, now() + make_interval(secs => @validity))
 		on conflict (name) do update set target = excluded.target, size_class = excluded.size_class, pool = excluded.pool,
-			labels = excluded.labels, benchmark_sets = excluded.benchmark_sets, token_hash = excluded.token_hash,
+			labels = excluded.labels, benchmark_sets = excluded.benchmark_sets, machine_type = excluded.machine_type,
+			machine_group = excluded.machine_group, devices = excluded.devices, token_hash = excluded.token_hash,
 			invited_by = excluded.invited_by, invited_at = now(), expires_at = excluded.expires_at, enrolled_at = null
 		where i.enrolled_at is null or @replace
 		returning `+invitationColumns,
 		pgx.NamedArgs{
-			"name": i.Name, "target": i.Target, "size_class": i.SizeClass, "pool": i.Pool, "labels": i.Labels, "benchmark_sets": i.BenchmarkSets,
+			"name": i.Name, "target": i.Target, "size_class": i.SizeClass, "pool": i.Pool, "labels": i.Labels, "benchmark_sets": list(i.BenchmarkSets),
+			"machine_type": cmp.Or(i.MachineType, "hw"), "machine_group": i.MachineGroup, "devices": list(i.Devices),
 			"token_hash": tokenHash, "invited_by": i.InvitedBy, "validity": validity.Seconds(), "replace": replace,
 		})
 	if errors.Is(err, ErrNotFound) {
@@ -152,9 +159,9 @@ func (s *Store) WantedVersions(ctx context.Context) ([]WantedVersion, error) {
 	return versions, wrap("listing the wanted versions", err)
 }
 
-// JobsWaiting counts the jobs of a task queue that no collector has begun.
-func (s *Store) JobsWaiting(ctx context.Context, taskQueue string) (int, error) {
+// JobsWaiting counts the jobs of task queues that no collector has begun.
+func (s *Store) JobsWaiting(ctx context.Context, taskQueues []string) (int, error) {
 	n, err := value[int](ctx, s.pool, `
-		select count(*) from job_queue where task_queue = $1 and status in ('queued', 'handed_out')`, taskQueue)
-	return n, wrap("counting the jobs that wait in "+taskQueue, err)
+		select count(*) from job_queue where task_queue = any($1) and status in ('queued', 'handed_out')`, taskQueues)
+	return n, wrap("counting the jobs that wait in "+strings.Join(taskQueues, ", "), err)
 }

@@ -17,7 +17,7 @@ func hashOf(secret string) []byte {
 
 func invitation(name string) store.Invitation {
 	return store.Invitation{
-		Name: name, Target: target, SizeClass: 4, Pool: "main", Labels: map[string]string{"rack": "2"}, BenchmarkSets: []string{"first"}, InvitedBy: "ada",
+		Name: name, Target: target, SizeClass: 4, Pool: "main", Labels: map[string]string{"rack": "2"}, BenchmarkSets: []string{"first"}, MachineType: "vm", MachineGroup: "taishan", Devices: []string{"gpu"}, InvitedBy: "ada",
 	}
 }
 
@@ -149,7 +149,7 @@ func TestJobsThatNobodyHasBegunAreCounted(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	count := func() int {
-		n, err := r.JobsWaiting(t.Context(), small.TaskQueue())
+		n, err := r.JobsWaiting(t.Context(), []string{small.TaskQueue()})
 		require.NoError(t, err)
 		return n
 	}

@@ -194,6 +194,11 @@ type Job struct {
 	Place int
 	// Name as its submitter calls it; may be empty.
 	Name string
+	// Set is who takes it, where not all of its pool do, and AffinityFor how long it
+	// waits so. Both are for writing: the record has them by its task queue and as
+	// AffinityUntil.
+	Set         []string      `db:"-"`
+	AffinityFor time.Duration `db:"-"`
 	// Done is how many of its test cases have an accepted result; of a job that
 	// measures in turns, those of either side count.
 	Done int
@@ -212,6 +217,16 @@ type HandOut struct {
 	Priority  int
 	SizeClass bench.SizeClass
 	Summary   string // what the job is, in words
+}
+
+// At is where a job that is to be written waits.
+func (j Job) At() bench.Place {
+	return bench.Place{Pool: bench.Pool{Target: j.Target, SizeClass: j.SizeClass, Name: j.Pool}, Set: j.Set}
+}
+
+// PutAt says where a job that is to be written waits.
+func (j *Job) PutAt(p bench.Place) {
+	j.Target, j.SizeClass, j.Pool, j.Set, j.TaskQueue = p.Target, p.SizeClass, p.Name, p.Set, p.TaskQueue()
 }
 
 // PoolCount is a pool with its registered collectors.

@@ -1,0 +1,52 @@
+package orchestration
+
+import (
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// constraints are those of the project and of the request together.
+func (e expansion) constraints() (bench.Constraints, error) {
+	c, err := e.config.Constraints.Read()
+	if err == nil && e.request.Constraints != nil {
+		c, err = c.And(*e.request.Constraints)
+	}
+	if e.config.Affinity() == 0 {
+		c.CacheDirs = nil
+	}
+	return c, err
+}
+
+// wish is what a job of the request for a target needs at least.
+func (e expansion) wish(target bench.Target) placement.Wish {
+	constraints, err := e.constraints()
+	if err != nil { // refused before: the request's were added to the project's
+		constraints, _ = e.config.Constraints.Read()
+	}
+	return placement.Wish{Target: target, Constraints: constraints}
+}
+
+// narrowed is where a job that belongs to a pool waits: with those collectors of
+// the pool that meet its constraints.
+func (e expansion) narrowed(pool bench.Pool) (placement.Place, error) {
+	wish := e.wish(pool.Target)
+	wish.Class, wish.Pool = pool.SizeClass, pool.Name
+	if wish.Constraints.IsZero() {
+		return placement.Place{Place: bench.Place{Pool: pool}}, nil
+	}
+	return placement.Choose(e.fleet, wish)
+}
+
+// settle says where a job waits, for how long only with those that have its
+// caches, and what narrows it.
+func (e expansion) settle(j *store.Job, place placement.Place) {
+	j.PutAt(place.Place)
+	j.AffinityFor = 0
+	if place.Affine {
+		j.AffinityFor = e.config.Affinity()
+	}
+	if c := e.wish(place.Target).Constraints; !c.IsZero() {
+		j.Constraints = &c
+	}
+}

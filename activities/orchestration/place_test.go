@@ -1,0 +1,169 @@
+package orchestration_test
+
+import (
+	"crypto/rand"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// registerAs registers a collector of the pool after a change.
+func (b *bundle) registerAs(name string, change func(*store.Collector)) store.Collector {
+	b.t.Helper()
+	c := store.Collector{
+		Name: name, Target: target, SizeClass: pool.SizeClass, Pool: pool.Name, MachineID: "machine of " + name,
+		Version: "1", HardwareID: "cpu0", Facts: []byte(`{}`),
+	}
+	change(&c)
+	c, err := b.store.RegisterCollector(b.t.Context(), c, offline)
+	require.NoError(b.t, err)
+	return c
+}
+
+// command is an ad-hoc command with its job, which is handed out.
+func (b *bundle) command(c bench.Constraints) (protocol.RequestRef, store.Job) {
+	b.t.Helper()
+	id, err := bench.NewRequestID(rand.Reader)
+	require.NoError(b.t, err)
+	_, _, err = b.store.CreateRequest(b.t.Context(), store.Request{
+		ID: id, Project: project, Type: bench.AdHoc, Submitter: "ada", Command: &store.Command{Argv: []string{"true"}, Iterations: 1, TimeoutSeconds: 60},
+		Constraints: &c, Standing: bench.Standing{Status: bench.ArtifactsReady},
+	})
+	require.NoError(b.t, err)
+	ref := protocol.RequestRef{Project: project, ID: id}
+	out, err := b.Expand(b.t.Context(), own(ref))
+	require.NoError(b.t, err)
+	require.Empty(b.t, out.Failed)
+	return ref, b.jobs(ref)[0]
+}
+
+func (b *bundle) reconcile() []string {
+	b.t.Helper()
+	b.workflows.taken()
+	require.NoError(b.t, b.Reconcile(b.t.Context()))
+	return b.workflows.taken()
+}
+
+func setOf(names ...string) string {
+	return bench.Place{Pool: pool, Set: names}.TaskQueue()
+}
+
+// gpu is a machine with the device gpu.
+func gpu(c *store.Collector) { c.Devices = []string{"gpu"} }
+
+// The story of a job that needs a device: it waits for those that have it, whoever
+// comes and goes, and never for anyone else.
+func TestAConstrainedJobFollowsTheFleet(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{"failover_after": "1m"}`)
+	b.registerAs("plain", func(*store.Collector) {})
+	b.registerAs("card", gpu)
+	needs := bench.Constraints{Devices: []string{"gpu"}}
+	ref, job := b.command(needs)
+	require.Equal(t, setOf("card"), job.TaskQueue)
+	require.Equal(t, bench.JobHandedOut, job.Status)
+	b.workflows.is(bench.JobWorkflowID(project, job.Key), protocol.WorkflowRunning)
+	b.workflows.is(bench.RequestWorkflowID(project, ref.ID), protocol.WorkflowRunning)
+	move := func(to string) string { return "move go/" + string(job.Key) + " " + to }
+	require.NotContains(t, b.reconcile(), move(setOf("card")))
+
+	// Another one comes.
+	b.registerAs("second", gpu)
+	require.Contains(t, b.reconcile(), move(setOf("card", "second")))
+	require.Equal(t, setOf("card", "second"), b.job(job.Key).TaskQueue)
+
+	// One loses it, the other is removed: it stays with nobody rather than with the
+	// wrong one.
+	b.registerAs("second", func(*store.Collector) {})
+	b.reconcile()
+	require.Equal(t, setOf("card"), b.job(job.Key).TaskQueue)
+	require.NoError(t, b.store.RemoveCollector(t.Context(), "card"))
+	b.reconcile()
+	require.Equal(t, setOf("card"), b.job(job.Key).TaskQueue)
+	stranded, err := b.store.StrandedJobs(t.Context())
+	require.NoError(t, err)
+	require.Len(t, stranded, 1)
+
+	// A larger one has it: as all others have been removed, the job goes there at once.
+	b.registerAs("large", func(c *store.Collector) { gpu(c); c.SizeClass = 8 })
+	b.reconcile()
+	now := b.job(job.Key)
+	require.Equal(t, bench.Pool{Target: target, SizeClass: 8, Name: pool.Name}.TaskQueue(), now.TaskQueue, "all of that pool have it")
+	require.EqualValues(t, 8, now.SizeClass)
+
+	// Nobody is left who could ever run another one.
+	require.NoError(t, b.store.RemoveCollector(t.Context(), "large"))
+	id, err := bench.NewRequestID(rand.Reader)
+	require.NoError(t, err)
+	_, _, err = b.store.CreateRequest(t.Context(), store.Request{
+		ID: id, Project: project, Type: bench.AdHoc, Submitter: "ada", Command: &store.Command{Argv: []string{"true"}, Iterations: 1, TimeoutSeconds: 60},
+		Constraints: &needs, Standing: bench.Standing{Status: bench.ArtifactsReady},
+	})
+	require.NoError(t, err)
+	out, err := b.Expand(t.Context(), own(protocol.RequestRef{Project: project, ID: id}))
+	require.NoError(t, err)
+	require.Contains(t, out.Failed, "no collector has device gpu")
+}
+
+// The one with the caches goes first; after a while anyone may.
+func TestAJobWaitsForCachesForAWhile(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{"affinity_wait": "1m"}`)
+	b.registerAs("cold", func(*store.Collector) {})
+	b.registerAs("warm", func(c *store.Collector) { c.CacheDirs = []string{"go", "go/mod"} })
+	_, job := b.command(bench.Constraints{CacheDirs: []string{"go/mod"}})
+	require.Equal(t, setOf("warm"), job.TaskQueue)
+	require.NotNil(t, job.AffinityUntil)
+	b.reconcile()
+	require.Equal(t, setOf("warm"), b.job(job.Key).TaskQueue)
+
+	b.execute(`update job_queue set affinity_until = now()`)
+	b.reconcile()
+	now := b.job(job.Key)
+	require.Equal(t, pool.TaskQueue(), now.TaskQueue)
+	require.Nil(t, now.AffinityUntil)
+
+	// The warm one dies before the time is over.
+	_, job = b.command(bench.Constraints{CacheDirs: []string{"go/mod"}})
+	b.dead("warm", 40)
+	b.reconcile()
+	require.Equal(t, pool.TaskQueue(), b.job(job.Key).TaskQueue)
+
+	b.apply(`{"affinity_wait": "never"}`)
+	b.register("warm")
+	b.execute(`update collector_config set cache_dirs = '{go/mod}' where name = 'warm'`)
+	_, job = b.command(bench.Constraints{CacheDirs: []string{"go/mod"}})
+	require.Equal(t, pool.TaskQueue(), job.TaskQueue)
+}
+
+// A project's constraints hold for all its jobs, within one pool, and for its
+// parent's; results of a set count like any others of their pool.
+func TestAProjectsConstraints(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{"constraints": {"labels": {"quiet": "yes"}}}`)
+	quiet := func(c *store.Collector) { c.Labels = map[string]string{"quiet": "yes"} }
+	b.registerAs("loud", func(*store.Collector) {})
+	c := b.registerAs("silent", quiet)
+	b.registerAs("elsewhere", func(c *store.Collector) { quiet(c); c.Pool = "other" })
+	b.registerAs("loud-too", func(c *store.Collector) { c.Pool = "other" })
+	first := b.running("1.26.0")
+	b.handOut(first)
+	for _, j := range b.jobs(first) {
+		require.Equal(t, setOf("silent"), j.TaskQueue)
+		require.Equal(t, bench.JobHandedOut, j.Status)
+		b.measure(j, c, 1)
+		require.Equal(t, pool.Name, b.job(j.Key).Pool)
+		require.Equal(t, bench.JobSuccess, b.recordEnd(j.Key, "").Status)
+	}
+	b.complete(first, "")
+
+	b.apply(`{"constraints": {"devices": ["fpga"]}}`)
+	ref := b.admitted("1.27.0")
+	out, err := b.Expand(t.Context(), own(ref))
+	require.NoError(t, err)
+	require.Contains(t, out.Failed, "no collector has device fpga")
+}

@@ -1,0 +1,58 @@
+package api
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
+)
+
+// constraints are those that the request names, and together with its project's.
+func constraints(r apiclient.NewRequest, config bench.ProjectConfig) (own *bench.Constraints, all bench.Constraints, err error) {
+	if all, err = config.Constraints.Read(); err != nil || r.Constraints.IsZero() {
+		return nil, all, err
+	}
+	read, err := r.Constraints.Read()
+	if err != nil {
+		return nil, all, err
+	}
+	if all, err = all.And(read); err != nil {
+		return nil, all, fmt.Errorf("project %s and the request: %w", r.Project, err)
+	}
+	return &read, all, nil
+}
+
+func sameConstraints(stored *bench.Constraints, wanted bench.ConstraintSpec) bool {
+	read, err := wanted.Read()
+	if err != nil || stored == nil {
+		return err == nil && read.IsZero()
+	}
+	return reflect.DeepEqual(*stored, read)
+}
+
+// fitting asks whether registered collectors can run something.
+type fitting struct {
+	config bench.ProjectConfig
+	class  bench.SizeClass
+	// own are the request's constraints, without the project's; nil: none.
+	own         *bench.Constraints
+	constraints bench.Constraints
+	fleet       []placement.Collector
+	// warnings say of what was placed that it has to wait.
+	warnings []string
+}
+
+func (f *fitting) place(target bench.Target, smallest bench.SizeClass) error {
+	wish := placement.Wish{Target: target, MinSize: smallest, Class: f.class, Constraints: f.constraints}
+	place, err := placement.Choose(f.fleet, wish)
+	if err != nil {
+		return err
+	}
+	if w := placement.Warning(f.fleet, wish, place); w != "" && !slices.Contains(f.warnings, w) {
+		f.warnings = append(f.warnings, w)
+	}
+	return nil
+}

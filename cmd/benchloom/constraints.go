@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// constraintFlags say where ad-hoc work may run.
+type constraintFlags struct {
+	spec bench.ConstraintSpec
+}
+
+func (f *constraintFlags) add(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.spec.Machines, "machine", nil, "only this collector or shared host; of several, whichever idles first (repeatable)")
+	flags.StringSliceVar(&f.spec.Groups, "group", nil, "only machines of this group; of several, any (repeatable)")
+	flags.StringVar(&f.spec.Type, "machine-type", "", "only hw, vm or dc: bare, virtual, container; also with a size, such as vm-2p8g or dc-8g")
+	flags.StringSliceVar(&f.spec.Devices, "device", nil, "only machines that have this device (repeatable)")
+	flags.StringToStringVar(&f.spec.Labels, "require-label", nil, "only machines with this label, such as rack=2 (repeatable)")
+	flags.StringVar(&f.spec.Memory, "memory", "", "least memory, such as 8g or 512m; a bare number means gigabytes")
+	flags.IntVar(&f.spec.CPUs, "cpus", 0, "least number of CPUs")
+	flags.StringSliceVar(&f.spec.CacheDirs, "cache-dir", nil, "cache directory that a machine had better have, such as go/mod: those with most of them go first for a while (repeatable)")
+}
+
+// given tells whether any of the flags is.
+func (f *constraintFlags) given(changed func(flag string) bool) bool {
+	return changed("memory") || changed("cpus") || changed("machine-type") || !f.spec.IsZero()
+}
+
+// complete writes the constraints into what is asked for.
+func (f *constraintFlags) complete(wanted *apiclient.NewRequest, changed func(flag string) bool) error {
+	if changed("memory") && f.spec.Memory == "" {
+		_, err := bench.ParseMemory("")
+		return usage(fmt.Errorf("--memory: %w", err))
+	}
+	if changed("cpus") && f.spec.CPUs < 1 {
+		return usage(fmt.Errorf("--cpus %d: use a number above 0", f.spec.CPUs))
+	}
+	if _, err := f.spec.Read(); err != nil {
+		return usage(err)
+	}
+	wanted.Constraints = f.spec
+	return nil
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/workers"
+)
+
+// machineFlags say what a collector's machine is, as placement goes by it.
+type machineFlags struct {
+	machineType, group string
+	devices            []string
+}
+
+func (f *machineFlags) add(flags *pflag.FlagSet, where string) {
+	flags.StringVar(&f.machineType, "type", "", "hw, vm or dc: a bare machine, a virtual one, a container"+where+" (default hw)")
+	flags.StringVar(&f.group, "group", "", "machine group: machines of one make"+where)
+	flags.StringSliceVar(&f.devices, "device", nil, "device that jobs may ask for"+where+" (repeatable)")
+}
+
+func (f *machineFlags) check() error {
+	if f.machineType != "" {
+		if err := bench.CheckMachineType(f.machineType); err != nil {
+			return fmt.Errorf("--type: %w", err)
+		}
+	}
+	if f.group != "" {
+		if err := bench.CheckName("machine group", f.group); err != nil {
+			return fmt.Errorf("--group: %w", err)
+		}
+	}
+	for _, d := range f.devices {
+		if err := bench.CheckParameter("device", d); err != nil {
+			return fmt.Errorf("--device: %w", err)
+		}
+	}
+	return nil
+}
+
+// describe completes a registration with what the machine is, and what a job may
+// use of it: the limits of its slot, else all there is. A slot of a shared host is a
+// container unless something else is said.
+func (f *machineFlags) describe(r *apiclient.Registration, machine *workers.Machine, limit int64, cacheRoot string) error {
+	if err := f.check(); err != nil {
+		return usage(err)
+	}
+	r.MachineType, r.MachineGroup, r.Devices = f.machineType, f.group, f.devices
+	r.CPUs, r.MemoryBytes = machine.Jobs.CPUs, machine.Facts.MemoryBytes
+	if limit > 0 {
+		r.MemoryBytes = limit
+	}
+	if r.SharedHost != "" { // its slots share the CPUs by their classes
+		r.CPUs = int(r.SizeClass)
+		r.MachineType = cmp.Or(r.MachineType, "dc")
+	}
+	var err error
+	r.CacheDirs, err = workers.CacheDirs(cacheRoot)
+	return err
+}

@@ -1,0 +1,82 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// heldCommand goes on until the file is removed.
+func heldCommand(file string) *apiclient.Command {
+	return &apiclient.Command{Argv: []string{"sh", "-c", "while [ -e " + file + " ]; do sleep 0.05; done"}}
+}
+
+// runsOn waits until a request's only job has a run, and tells whose it is.
+func (s *stack) runsOn(t *testing.T, id bench.RequestID) string {
+	t.Helper()
+	var runs []apiclient.Run
+	require.Eventually(t, func() bool {
+		d, err := s.api.Request(t.Context(), string(id))
+		require.NoError(t, err)
+		require.NotEqual(t, bench.Failure, d.Outcome, d.Message)
+		runs = d.Runs
+		return len(runs) > 0
+	}, ended, 50*time.Millisecond, "nobody runs request %s", id)
+	require.Len(t, runs, 1)
+	return runs[0].Collector
+}
+
+// The story of commands that only some machines may run: real collectors, in
+// pools of their own, poll the task queues of the sets that they belong to.
+func TestAJobRunsOnlyWhereItMay(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, "--collectors", "1x1", "--share-cores")
+	caches := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(caches, "go", "mod"), 0o755))
+	s.startCollector(t, "a", "left", "--label", "rack=1", "--device", "gpu")
+	s.startCollector(t, "b", "left", "--label", "rack=2", "--cache-root", caches)
+	s.startCollector(t, "c", "right", "--label", "rack=1", "--memory", "3GiB")
+	_, err := s.api.ApplyProject(t.Context(), apiclient.Project{Name: "mine", Config: bench.ProjectConfig{AffinityWait: "1s"}}, false)
+	require.NoError(t, err)
+	submit := func(command *apiclient.Command, where bench.ConstraintSpec) apiclient.Request {
+		t.Helper()
+		return s.submit(t, apiclient.NewRequest{Project: "mine", Type: bench.AdHoc, Command: command, JobWish: apiclient.JobWish{Constraints: where}})
+	}
+	done := &apiclient.Command{Argv: []string{"true"}}
+
+	// A label, a device, and both with a machine: only one will do each time.
+	require.Equal(t, "b", s.runsOn(t, submit(done, bench.ConstraintSpec{Labels: map[string]string{"rack": "2"}}).ID))
+	require.Equal(t, "a", s.runsOn(t, submit(done, bench.ConstraintSpec{Devices: []string{"gpu"}}).ID))
+	require.Equal(t, "c", s.runsOn(t, submit(done, bench.ConstraintSpec{Machines: []string{"b", "c"}, Labels: map[string]string{"rack": "1"}}).ID))
+	_, err = s.api.CreateRequest(t.Context(), apiclient.NewRequest{Project: "mine", Command: done, JobWish: apiclient.JobWish{Constraints: bench.ConstraintSpec{Machines: []string{"c"}, Memory: "4 GB"}}})
+	require.ErrorContains(t, err, "a job may use 3g of memory there, not 4g")
+
+	// Of several machines whichever idles: three jobs for two machines of different
+	// pools. Two run at once, one on each; the third follows where one ends.
+	held := filepath.Join(t.TempDir(), "held")
+	require.NoError(t, os.WriteFile(held, nil, 0o600))
+	either := bench.ConstraintSpec{Machines: []string{"a", "c"}}
+	first, second := submit(heldCommand(held), either), submit(heldCommand(held), either)
+	require.ElementsMatch(t, []string{"a", "c"}, []string{s.runsOn(t, first.ID), s.runsOn(t, second.ID)})
+	third := submit(done, either)
+	require.Equal(t, "b", s.runsOn(t, submit(done, bench.ConstraintSpec{Machines: []string{"a", "b", "c"}}).ID), "the idle one")
+	d, err := s.api.Request(t.Context(), string(third.ID))
+	require.NoError(t, err)
+	require.Empty(t, d.Runs, "both are busy, and no other may")
+	require.NoError(t, os.Remove(held))
+	require.Contains(t, []string{"a", "c"}, s.runsOn(t, third.ID))
+
+	// The one with the cache first, as long as it can; then anyone.
+	warm := bench.ConstraintSpec{CacheDirs: []string{"go/mod"}}
+	require.Equal(t, "b", s.runsOn(t, submit(done, warm).ID))
+	require.NoError(t, os.WriteFile(held, nil, 0o600))
+	require.Equal(t, "b", s.runsOn(t, submit(heldCommand(held), warm).ID))
+	require.NotEqual(t, "b", s.runsOn(t, submit(done, warm).ID))
+	require.NoError(t, os.Remove(held))
+}

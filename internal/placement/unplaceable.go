@@ -1,0 +1,135 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// Unplaceable says that no registered collector can ever run the job.
+type Unplaceable struct {
+	Wish Wish
+	// Registered are the pools with collectors, by target, class and name.
+	Registered []bench.Pool
+	// Unmet says of each constraint that no collector meets, or of those that no
+	// collector meets together, what is the matter.
+	Unmet []string
+	// Nearest is the collector that meets most, and Lacks what it lacks; empty when
+	// the wish has no constraints.
+	Nearest string
+	Lacks   []string
+}
+
+// shownPools bounds how many pools a message names.
+const shownPools = 10
+
+func (u *Unplaceable) Error() string {
+	want := string(u.Wish.Target)
+	if u.Wish.Class > 0 {
+		want += fmt.Sprintf(" of size class %d", u.Wish.Class)
+	} else if u.Wish.MinSize > 1 {
+		want += fmt.Sprintf(" of size class %d or more", u.Wish.MinSize)
+	}
+	if u.Wish.Pool != "" {
+		want += " in pool " + u.Wish.Pool
+	}
+	if len(u.Registered) == 0 {
+		return fmt.Sprintf("no collector is registered that can run %s: none is registered at all; start one with 'benchloom collector'", want)
+	}
+	if u.Nearest != "" {
+		return fmt.Sprintf("no collector is registered that can run %s as it is constrained: %s; nearest is %s: %s; change what it cannot meet, or start such a collector",
+			want, strings.Join(u.Unmet, "; "), u.Nearest, strings.Join(u.Lacks, ", "))
+	}
+	var names []string
+	for _, p := range u.Registered[:min(len(u.Registered), shownPools)] {
+		names = append(names, fmt.Sprintf("%s size %d (pool %s)", p.Target, p.SizeClass, p.Name))
+	}
+	if more := len(u.Registered) - shownPools; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("no collector is registered that can run %s: registered are %s; choose one of these, or start such a collector", want, strings.Join(names, ", "))
+}
+
+func newUnplaceable(fleet []Collector, wish Wish) *Unplaceable {
+	u := &Unplaceable{Wish: wish}
+	for _, c := range fleet {
+		u.Registered = append(u.Registered, c.Pool)
+	}
+	slices.SortFunc(u.Registered, comparePools)
+	u.Registered = slices.Compact(u.Registered)
+	if !wish.Constraints.Hard() || len(fleet) == 0 {
+		return u
+	}
+	rules := rulesOf(wish)
+	u.Unmet = unmet(fleet, rules)
+	nearest := slices.MinFunc(fleet, func(a, b Collector) int {
+		return cmp.Or(
+			cmp.Compare(len(WhyNot(a, wish)), len(WhyNot(b, wish))),
+			-compareBool(a.Pool.Target == wish.Target, b.Pool.Target == wish.Target),
+			-cmp.Compare(a.Memory(), b.Memory()),
+			-compareBool(a.Live, b.Live),
+			cmp.Compare(a.Name, b.Name),
+		)
+	})
+	u.Nearest, u.Lacks = nearest.Name, WhyNot(nearest, wish)
+	return u
+}
+
+func comparePools(a, b bench.Pool) int {
+	return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.SizeClass, b.SizeClass), cmp.Compare(a.Name, b.Name))
+}
+
+// unmet says which rules nobody meets, else which two nobody meets together, else
+// that it is all of them together.
+func unmet(fleet []Collector, rules []rule) []string {
+	anyone := func(met func(Collector) bool) bool { return slices.ContainsFunc(fleet, met) }
+	var words, all []string
+	for _, r := range rules {
+		all = append(all, r.name)
+		if !anyone(r.met) {
+			words = append(words, "no collector has "+r.name)
+		}
+	}
+	if len(words) > 0 {
+		return words
+	}
+	for i, a := range rules {
+		for _, b := range rules[i+1:] {
+			if !anyone(func(c Collector) bool { return a.met(c) && b.met(c) }) {
+				words = append(words, fmt.Sprintf("%s and %s exclude each other: no collector has both", a.name, b.name))
+			}
+		}
+	}
+	if len(words) == 0 {
+		words = []string{"no collector has all of " + strings.Join(all, ", ")}
+	}
+	return words
+}
+
+// Warning says that a job has to wait because nobody who can run it is awake;
+// empty when somebody is.
+func Warning(fleet []Collector, wish Wish, place Place) string {
+	if place.Live {
+		return ""
+	}
+	var who []string
+	for _, c := range Fitting(fleet, wish) {
+		state := "offline"
+		if !c.Active {
+			state = "drained"
+		}
+		if c.Away >= time.Second {
+			state += " for " + c.Away.Truncate(time.Second).String()
+		}
+		who = append(who, c.Name+" ("+state+")")
+	}
+	const shown = 5
+	if more := len(who) - shown; more > 0 {
+		who = append(who[:shown], fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("it waits: no collector that can run it is live now, of those registered: %s", strings.Join(who, ", "))
+}

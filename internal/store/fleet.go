@@ -1,0 +1,82 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
+)
+
+// Fleet lists all registered collectors as placement sees them, by name. Live are
+// those that are active and were heard of within offlineAfter.
+func (s *Store) Fleet(ctx context.Context, offlineAfter time.Duration) ([]placement.Collector, error) {
+	fleet, err := fleet(ctx, s.pool, offlineAfter)
+	return fleet, wrap("listing collectors for placement", err)
+}
+
+func fleet(ctx context.Context, q querier, offlineAfter time.Duration) ([]placement.Collector, error) {
+	type row struct {
+		Name         string
+		Target       bench.Target
+		SizeClass    bench.SizeClass
+		Pool         string
+		MachineType  string
+		MachineGroup string
+		Host         string
+		Devices      []string
+		Labels       map[string]string
+		MemoryBytes  int64
+		CPUs         int
+		CacheDirs    []string
+		Active, Live bool
+		AwaySeconds  float64
+	}
+	rows, err := all[row](ctx, q, `
+		select name, target, size_class, pool, machine_type, machine_group, host, devices, labels, memory_bytes, cpus, cache_dirs,
+			active, active and `+heardOf("$1")+` as live, extract(epoch from now() - available_at)::float8 as away_seconds
+		from collector_config order by name`, offlineAfter.Seconds())
+	out := make([]placement.Collector, len(rows))
+	for i, r := range rows {
+		out[i] = placement.Collector{
+			Name: r.Name, Pool: bench.Pool{Target: r.Target, SizeClass: r.SizeClass, Name: r.Pool},
+			Type: r.MachineType, Group: r.MachineGroup, Host: r.Host, Devices: r.Devices, Labels: r.Labels,
+			MemoryBytes: r.MemoryBytes, CPUs: r.CPUs, CacheDirs: r.CacheDirs, Active: r.Active, Live: r.Live,
+		}
+		if !r.Live {
+			out[i].Away = time.Duration(max(0, r.AwaySeconds) * float64(time.Second))
+		}
+	}
+	return out, err
+}
+
+// recordSet remembers who takes jobs from the task queue of a set. It is kept for
+// as long as it has open jobs, and for a day.
+func recordSet(ctx context.Context, tx pgx.Tx, place bench.Place) error {
+	if len(place.Set) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `
+		insert into collector_set (task_queue, target, size_class, collectors) values ($1, $2, $3, $4)
+		on conflict (task_queue) do update set created_at = now() where collector_set.created_at < now() - interval '1 hour'`,
+		place.TaskQueue(), place.Target, place.SizeClass, place.Set)
+	return err
+}
+
+// PruneSets forgets sets of collectors that have had no open job for a day.
+func (s *Store) PruneSets(ctx context.Context) error {
+	_, err := s.pool.Exec(ctx, `
+		delete from collector_set t where t.created_at < now() - interval '1 day' and not exists (
+			select from job_queue j where j.task_queue = t.task_queue and j.status in ('queued', 'handed_out', 'in_progress'))`)
+	return wrap("forgetting sets of collectors", err)
+}
+
+// serves holds for a collector c that takes jobs from the given task queue: its
+// pool's, or that of a set to which it belongs.
+func serves(taskQueue string) string {
+	return `('bench/' || c.target || '/' || c.size_class || '/' || c.pool = ` + taskQueue + ` or exists (
+		select from collector_set cs where cs.task_queue = ` + taskQueue + ` and c.name = any(cs.collectors)
+			and c.target = cs.target and c.size_class = cs.size_class))`
+}

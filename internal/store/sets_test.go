@@ -1,0 +1,223 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+func set(names ...string) bench.Place { return bench.Place{Pool: small, Set: names} }
+
+// command is a request with one job that has constraints and waits in a place.
+func (r record) command(tag string, at bench.Place, c bench.Constraints, affinity time.Duration) (store.Request, store.Job) {
+	r.t.Helper()
+	request := r.inProgress(release(r.t, tag))
+	job := newJob(request, "gin")
+	job.Kind, job.Constraints, job.AffinityFor = bench.KindCommand, &c, affinity
+	job.SuiteHash, job.Command = "", &store.Command{Argv: []string{"true"}}
+	job.PutAt(at)
+	r.expand(request, job)
+	return request, r.job(job.Key)
+}
+
+func (r record) handOutAt(taskQueue string) (live int, jobs []bench.JobKey) {
+	r.t.Helper()
+	handed, err := r.HandOut(r.t.Context(), taskQueue, store.Filling{Depth: func(n int) int { live = n; return 100 }})
+	require.NoError(r.t, err)
+	for _, h := range handed {
+		jobs = append(jobs, h.Job)
+	}
+	return live, jobs
+}
+
+func (r record) taskQueues(c store.Collector) []string {
+	r.t.Helper()
+	queues, err := r.CollectorTaskQueues(r.t.Context(), c)
+	require.NoError(r.t, err)
+	return queues
+}
+
+// The story of a job that two of three collectors can run.
+func TestAJobOfASet(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	one, two, three := r.register("one"), r.register("two"), r.registerIn("three", bench.Pool{Target: target, SizeClass: 2, Name: "other"}, "zen5")
+	needs := bench.Constraints{Machines: []string{"one", "three"}}
+	ours := set("one", "three")
+	_, job := r.command("v1", ours, needs, 0)
+	require.Equal(t, ours.TaskQueue(), job.TaskQueue)
+	require.Equal(t, &needs, job.Constraints)
+
+	// Exactly its collectors are told of its task queue, after their pool's.
+	require.Equal(t, []string{small.TaskQueue(), ours.TaskQueue()}, r.taskQueues(one))
+	require.Equal(t, []string{small.TaskQueue()}, r.taskQueues(two))
+	require.Equal(t, ours.TaskQueue(), r.taskQueues(three)[1])
+	r.silent("one", time.Minute)
+	live, jobs := r.handOutAt(ours.TaskQueue())
+	require.Equal(t, 1, live)
+	require.Equal(t, []bench.JobKey{job.Key}, jobs)
+	require.Empty(t, r.stranded())
+
+	// The one who takes it gives it its pool; its task queue stays, for the next try.
+	r.start(job, 1, three)
+	taken := r.job(job.Key)
+	require.Equal(t, "other", taken.Pool)
+	require.Equal(t, ours.TaskQueue(), taken.TaskQueue)
+	require.Empty(t, taken.MovedFrom)
+
+	// Both away: it is stranded.
+	require.NoError(t, r.CloseLostRuns(t.Context(), job.Key, "silent"))
+	r.silent("three", time.Minute)
+	require.Equal(t, []bench.JobKey{job.Key}, r.stranded())
+	stranded, err := r.StrandedJobs(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, ours.Set, stranded[0].At().Set)
+	require.Equal(t, placement.Wish{Target: target, Constraints: needs, AcrossPools: true}, stranded[0].Wish())
+	moved, err := r.MoveJob(t.Context(), job.Key, ours.TaskQueue(), bench.Place{Pool: large})
+	require.NoError(t, err)
+	require.True(t, moved)
+
+	// One that nobody of the set has taken says so.
+	require.Equal(t, []string{small.TaskQueue()}, r.taskQueues(one), "nothing is open there")
+	_, late := r.command("v2", ours, needs, 0)
+	r.handOutAt(ours.TaskQueue())
+	r.start(late, 1, two)
+	require.Equal(t, small.TaskQueue(), r.job(late.Key).TaskQueue)
+	require.Equal(t, ours.TaskQueue(), r.job(late.Key).MovedFrom)
+}
+
+// Of many sets a collector serves three: that of the job which it carries out,
+// then those that wait longest, last those where there is nothing to take.
+func TestACollectorServesThreeSets(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	one, two := r.register("one"), r.register("two")
+	var places []bench.Place
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		place := set("one", "two", name)
+		places = append(places, place)
+		_, job := r.command("v"+name, place, bench.Constraints{CPUs: 1}, 0)
+		r.handOutAt(place.TaskQueue())
+		switch name {
+		case "a":
+			r.start(job, 1, two)
+		case "e":
+			r.start(job, 1, one)
+			one.CurrentRun = runID(job, 1)
+		}
+	}
+	require.Equal(t, []string{small.TaskQueue(), places[4].TaskQueue(), places[1].TaskQueue(), places[2].TaskQueue()}, r.taskQueues(one))
+	other := one
+	other.SizeClass = 4
+	require.Len(t, r.taskQueues(other), 1, "it was registered anew as another")
+
+	// What was forgotten is only what nobody needs.
+	r.execute(`update collector_set set created_at = now() - interval '2 days'`)
+	require.NoError(t, r.PruneSets(t.Context()))
+	require.Equal(t, 5, r.count(`select count(*) from collector_set`))
+	r.execute(`update job_queue set status = 'cancelled', completed_at = now()`)
+	require.NoError(t, r.PruneSets(t.Context()))
+	require.Zero(t, r.count(`select count(*) from collector_set`))
+}
+
+// Waiting jobs with constraints are grouped and moved as a group: rows quietly,
+// what stands in Temporal so that it is followed; what runs stays.
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	one := r.register("one")
+	needs := bench.Constraints{Labels: map[string]string{"x": "1"}}
+	home, away := set("one"), set("one", "two")
+	_, handed := r.command("v1", home, needs, 0)
+	_, running := r.command("v2", home, needs, 0)
+	r.handOutAt(home.TaskQueue())
+	r.start(running, 1, one)
+	_, queued := r.command("v3", home, needs, 0)
+	_, other := r.command("v4", home, bench.Constraints{CPUs: 2}, 0)
+	groups, err := r.ConstrainedWaiting(t.Context())
+	require.NoError(t, err)
+	require.Len(t, groups, 2)
+	at := 0
+	if groups[0].Constraints.CPUs > 0 {
+		at = 1
+	}
+	g := groups[at]
+	require.Equal(t, store.ConstrainedJobs{Target: target, SizeClass: 2, TaskQueue: home.TaskQueue(), Constraints: needs, AcrossPools: true, Jobs: 2}, g)
+	for _, want := range []int{2, 0} { // repeated
+		n, err := r.Replace(t.Context(), g, away)
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+	}
+	for _, j := range []store.Job{handed, queued} {
+		require.Equal(t, away.TaskQueue(), r.job(j.Key).TaskQueue)
+	}
+	require.Equal(t, home.TaskQueue(), r.job(running.Key).TaskQueue)
+	require.Equal(t, home.TaskQueue(), r.job(other.Key).TaskQueue)
+	require.Equal(t, home.TaskQueue(), r.job(handed.Key).MovedFrom)
+	require.Nil(t, r.job(queued.Key).MovedAt, "it has been nowhere")
+	moved, err := r.MovedWaiting(t.Context(), 10)
+	require.NoError(t, err)
+	require.Len(t, moved, 1)
+	require.Equal(t, away.TaskQueue(), moved[0].TaskQueue)
+	require.Equal(t, away.Set, moved[0].Set)
+}
+
+// A job waits for caches until its time is over, then for anyone.
+func TestWaitingForCachesEnds(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	r.register("one")
+	needs := bench.Constraints{CacheDirs: []string{"go"}}
+	_, job := r.command("v1", set("one"), needs, time.Hour)
+	require.WithinDuration(t, time.Now().Add(time.Hour), *job.AffinityUntil, 5*time.Minute)
+	group := func() store.ConstrainedJobs {
+		groups, err := r.ConstrainedWaiting(t.Context())
+		require.NoError(t, err)
+		require.Len(t, groups, 1)
+		return groups[0]
+	}
+	require.True(t, group().Affine)
+	require.False(t, group().Over)
+	require.Equal(t, needs.CacheDirs, group().Wish().Constraints.CacheDirs)
+	r.execute(`update job_queue set affinity_until = now()`)
+	require.True(t, group().Over)
+	require.Empty(t, group().Wish().Constraints.CacheDirs)
+	_, err := r.Replace(t.Context(), group(), bench.Place{Pool: small})
+	require.NoError(t, err)
+	require.Nil(t, r.job(job.Key).AffinityUntil)
+	require.Equal(t, small.TaskQueue(), r.job(job.Key).TaskQueue)
+	require.False(t, group().Affine, "it does not wait for caches again")
+	require.Empty(t, group().Wish().Constraints.CacheDirs)
+}
+
+func TestFleet(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	c := collector("one")
+	c.MachineType, c.MachineGroup, c.Devices, c.MemoryBytes, c.CPUs, c.Host = "dc", "taishan", []string{"gpu"}, 8<<30, 4, "big"
+	c.Labels = map[string]string{"rack": "2"}
+	registered, err := r.RegisterCollector(t.Context(), c, offline)
+	require.NoError(t, err)
+	require.NoError(t, r.SetCacheDirs(t.Context(), "one", registered.Epoch, []string{"go", "go/mod"}))
+	require.ErrorIs(t, r.SetCacheDirs(t.Context(), "one", registered.Epoch-1, nil), store.ErrFenced)
+	r.register("two")
+	r.silent("two", time.Minute)
+	r.register("three")
+	require.NoError(t, r.SetActive(t.Context(), "three", false))
+	fleet, err := r.Fleet(t.Context(), offline)
+	require.NoError(t, err)
+	require.Len(t, fleet, 3)
+	require.Equal(t, placement.Collector{
+		Name: "one", Pool: small, Type: "dc", Group: "taishan", Host: "big", Devices: []string{"gpu"}, Labels: map[string]string{"rack": "2"},
+		MemoryBytes: 8 << 30, CPUs: 4, CacheDirs: []string{"go", "go/mod"}, Live: true, Active: true,
+	}, fleet[0])
+	require.False(t, fleet[1].Live || fleet[1].Active, "%+v", fleet[1])
+	require.False(t, fleet[2].Live)
+	require.True(t, fleet[2].Active)
+	require.InDelta(t, time.Minute, fleet[2].Away, float64(30*time.Second))
+}
