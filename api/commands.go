@@ -49,7 +49,6 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 	if r.ID, err = bench.NewRequestID(s.Random); err != nil {
 		return nil, err
 	}
-	r.Constraints = f.own
 	c := commands{fitting: f, target: wanted.Target, batch: batch}
 	switch {
 	case batch == nil:
@@ -60,6 +59,7 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 	case wanted.Target != "":
 		r.Selection = suite.Selection{Targets: []bench.Target{wanted.Target}}
 	}
+	r.Constraints = f.own
 	c.planner = adhoc.NewPlanner(r, f.config, f.fleet)
 	if r.Batch, r.Digest, err = c.check(); err != nil {
 		return nil, err
@@ -72,9 +72,7 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 		return nil, err
 	}
 	s.begin(ctx, []store.Request{stored})
-	out := requestCreated(stored, created)
-	out.Body.Warnings = c.planner.Warnings()
-	return out, nil
+	return requestCreated(stored, created, c.planner.Warnings()), nil
 }
 
 // checkCommands refuses what cannot be meant of a request for commands.
@@ -168,12 +166,14 @@ func (c commands) line(place int, text []byte) (adhoc.Line, error) {
 		return adhoc.Line{}, err
 	}
 	line := adhoc.Line{Place: place, Name: j.Name, Command: *storeCommand(&j.Command), Target: j.Target, Class: j.SizeClass}
-	if j.Constraints.IsZero() {
-		return line, nil
+	if !j.Constraints.IsZero() {
+		constraints, err := j.Constraints.Read()
+		if err != nil {
+			return adhoc.Line{}, err
+		}
+		line.Constraints = &constraints
 	}
-	read, err := j.Constraints.Read()
-	line.Constraints = &read
-	return line, err
+	return line, nil
 }
 
 // jobs are the jobs of the request, one after the other.

@@ -12,17 +12,17 @@ import (
 
 // constraints are those that the request names, and together with its project's.
 func constraints(r apiclient.NewRequest, config bench.ProjectConfig) (own *bench.Constraints, all bench.Constraints, err error) {
-	if all, err = config.Constraints.Read(); err != nil || r.Constraints.IsZero() {
-		return nil, all, err
+	if !r.Constraints.IsZero() {
+		read, err := r.Constraints.Read()
+		if err != nil {
+			return nil, all, err
+		}
+		own = &read
 	}
-	read, err := r.Constraints.Read()
-	if err != nil {
-		return nil, all, err
+	if all, err = config.Narrowed(own); err != nil {
+		return own, all, fmt.Errorf("project %s and the request: %w", r.Project, err)
 	}
-	if all, err = all.And(read); err != nil {
-		return nil, all, fmt.Errorf("project %s and the request: %w", r.Project, err)
-	}
-	return &read, all, nil
+	return own, all, nil
 }
 
 func sameConstraints(stored *bench.Constraints, wanted bench.ConstraintSpec) bool {
@@ -39,7 +39,7 @@ type fitting struct {
 	class  bench.SizeClass
 	// own are the request's constraints, without the project's; nil: none.
 	own         *bench.Constraints
-	constraints bench.Constraints
+	constraints bench.Constraints // all together
 	fleet       []placement.Collector
 	// warnings say of what was placed that it has to wait.
 	warnings []string

@@ -2,12 +2,14 @@ package api_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
 )
 
 // registerAs registers a live collector of size class 2 after a change.
@@ -142,4 +144,41 @@ func TestWhatACollectorIs(t *testing.T) {
 	invite.Name, invite.Devices = "four", []string{"\x00"}
 	_, err = b.admin.InviteCollector(t.Context(), invite)
 	require.Contains(t, problemOf(t, err).Detail, "device")
+}
+
+// Each job of a batch may say where it runs; the request says it for the others.
+func TestConstraintsOfABatch(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.registerAs(t, "plain", func(*apiclient.Registration) {})
+	b.registerAs(t, "card", func(r *apiclient.Registration) { r.Devices, r.CacheDirs = []string{"gpu"}, []string{"go"} })
+	run := apiclient.Command{Argv: []string{"true"}}
+	at := func(c bench.ConstraintSpec) apiclient.NewJob {
+		return apiclient.NewJob{Command: run, JobWish: apiclient.JobWish{Constraints: c}}
+	}
+	all := apiclient.NewRequest{JobWish: apiclient.JobWish{Constraints: bench.ConstraintSpec{Machines: []string{"plain"}}}}
+	created, err := b.writer.CreateBatch(t.Context(), all, slices.Values([]apiclient.NewJob{
+		at(bench.ConstraintSpec{}), at(bench.ConstraintSpec{Devices: []string{"gpu"}}), at(bench.ConstraintSpec{CacheDirs: []string{"go"}}),
+	}))
+	require.NoError(t, err)
+	jobs, err := b.store.RequestJobs(t.Context(), created.ID)
+	require.NoError(t, err)
+	pool := bench.Pool{Target: linux, SizeClass: 2, Name: "main"}
+	for i, want := range [][]string{{"plain"}, {"card"}, {"card"}} {
+		require.Equal(t, bench.Place{Pool: pool, Set: want}.TaskQueue(), jobs[i].TaskQueue)
+		require.Equal(t, i == 2, jobs[i].AffinityUntil != nil)
+	}
+	for name, set := range map[string]string{"plain": jobs[0].TaskQueue, "card": jobs[1].TaskQueue} {
+		queues, err := b.store.CollectorTaskQueues(t.Context(), store.Collector{Name: name, Target: linux, SizeClass: 2, Pool: "main"})
+		require.NoError(t, err)
+		require.Equal(t, []string{pool.TaskQueue(), set}, queues)
+	}
+
+	_, err = b.writer.CreateBatch(t.Context(), all, slices.Values([]apiclient.NewJob{
+		at(bench.ConstraintSpec{Devices: []string{"fpga"}}), at(bench.ConstraintSpec{}), at(bench.ConstraintSpec{Memory: "8x"}),
+	}))
+	p := problemOf(t, err)
+	require.Contains(t, p.Detail, "2 of 3 jobs cannot be taken")
+	require.Contains(t, p.Error(), "no collector has device fpga")
+	require.Contains(t, p.Error(), `memory "8x"`)
 }

@@ -69,13 +69,12 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 			return s.Starter.CancelRequest(ctx, o.Project, o.ID, nil)
 		})
 	}
-	out := requestCreated(taken.Request, taken.IsNew())
-	out.Body.Warnings = f.warnings
-	return out, nil
+	return requestCreated(taken.Request, taken.IsNew(), f.warnings), nil
 }
 
-func requestCreated(r store.Request, isNew bool) *createdRequest {
+func requestCreated(r store.Request, isNew bool, warnings []string) *createdRequest {
 	out := &createdRequest{Status: http.StatusOK, Body: requestOf(r)}
+	out.Body.Warnings = warnings
 	if out.Body.Created = isNew; isNew {
 		out.Status = http.StatusCreated
 	}

@@ -27,7 +27,7 @@ type expansion struct {
 
 // jobs are all jobs of the request, as if nothing was stored yet.
 func (e expansion) jobs() ([]store.Job, error) {
-	if _, err := e.constraints(); err != nil {
+	if _, err := e.config.Narrowed(e.request.Constraints); err != nil {
 		return nil, permanent(err) // the project's have changed since
 	}
 	var jobs []store.Job

@@ -6,23 +6,11 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// constraints are those of the project and of the request together.
-func (e expansion) constraints() (bench.Constraints, error) {
-	c, err := e.config.Constraints.Read()
-	if err == nil && e.request.Constraints != nil {
-		c, err = c.And(*e.request.Constraints)
-	}
-	if e.config.Affinity() == 0 {
-		c.CacheDirs = nil
-	}
-	return c, err
-}
-
 // wish is what a job of the request for a target needs at least.
 func (e expansion) wish(target bench.Target) placement.Wish {
-	constraints, err := e.constraints()
-	if err != nil { // refused before: the request's were added to the project's
-		constraints, _ = e.config.Constraints.Read()
+	constraints, err := e.config.Narrowed(e.request.Constraints)
+	if err != nil { // see jobs
+		constraints, _ = e.config.Narrowed(nil)
 	}
 	return placement.Wish{Target: target, Constraints: constraints}
 }

@@ -237,7 +237,7 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 	}
 	wanted := apiclient.NewRequest{IdempotencyKey: f.key, JobWish: apiclient.JobWish{SizeClass: class}}
 	if f.where.given(cmd.Flags().Changed) && !f.adhoc && f.file == "" {
-		return wanted, usage(errors.New("where something runs is chosen for --adhoc and --file only; for a project's requests it is in its configuration (constraints)"))
+		return wanted, usage(errors.New("where something runs is chosen for --adhoc only; for a project's requests it is in its configuration (constraints)"))
 	}
 	if _, err := bench.ParseSizedType(f.requestType); err == nil {
 		return wanted, usage(fmt.Errorf("--type %s: that is a type of machine; name it with --machine-type", f.requestType))

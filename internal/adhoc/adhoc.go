@@ -36,8 +36,7 @@ type Line struct {
 	Class bench.SizeClass
 	// Queue is the one that is named; empty: the request's, else the submitter's.
 	Queue string
-	// Constraints narrow where it may run, together with the project's; nil: the
-	// request's.
+	// Constraints narrow where it may run; nil: the request's.
 	Constraints *bench.Constraints
 }
 
@@ -97,7 +96,7 @@ func (p *Planner) Job(line Line) (store.Job, error) {
 	}
 	command := line.Command
 	j := store.Job{
-		Project: p.request.Project, Kind: bench.KindCommand,
+		Project: p.request.Project, Kind: bench.KindCommand, Target: line.Target,
 		TestCases:  []bench.TestCase{{Benchmark: Benchmark, Target: line.Target}},
 		Iterations: command.Iterations, Command: &command,
 		Queue: p.queue(line), Weight: 1, Priority: DefaultPriority, Status: bench.JobQueued,
@@ -118,47 +117,39 @@ func (p *Planner) Job(line Line) (store.Job, error) {
 	return j, nil
 }
 
-// Warnings say of what was placed so far that it has to wait, and for whom.
-func (p *Planner) Warnings() []string { return p.warnings }
-
 // place chooses once for all lines that ask for the same.
 func (p *Planner) place(line Line) place {
-	asked, err := json.Marshal(line.Constraints)
+	own, err := json.Marshal(line.Constraints)
 	if err != nil {
 		return place{err: fmt.Errorf("reading the constraints: %w", err)}
 	}
-	key := fmt.Sprintf("%s %d %s", line.Target, line.Class, asked)
-	known, ok := p.placed[key]
-	if !ok {
-		known = p.choose(line)
-		p.placed[key] = known
-	}
-	return known
-}
-
-func (p *Planner) choose(line Line) place {
-	at := place{}
-	if at.constraints, at.err = p.config.Constraints.Read(); at.err != nil {
+	key := fmt.Sprintf("%s %d %s", line.Target, line.Class, own)
+	at, known := p.placed[key]
+	if known {
 		return at
 	}
-	if line.Constraints != nil {
-		if at.constraints, at.err = at.constraints.And(*line.Constraints); at.err != nil {
-			return at
+	if at.constraints, at.err = p.config.Narrowed(line.Constraints); at.err == nil {
+		// The results of commands are compared with nothing, wherever they run.
+		wish := placement.Wish{Target: line.Target, Class: line.Class, Constraints: at.constraints, AcrossPools: true}
+		if at.Place, at.err = placement.Choose(p.fleet, wish); at.err == nil {
+			p.warn(placement.Warning(p.fleet, wish, at.Place))
 		}
 	}
-	if p.config.Affinity() == 0 {
-		at.constraints.CacheDirs = nil
-	}
-	// Commands are compared with nothing: they may go to any pool of their class.
-	wish := placement.Wish{Target: line.Target, Class: line.Class, Constraints: at.constraints, AcrossPools: true}
-	if at.Place, at.err = placement.Choose(p.fleet, wish); at.err != nil {
-		return at
-	}
-	if w := placement.Warning(p.fleet, wish, at.Place); w != "" && !slices.Contains(p.warnings, w) {
-		p.warnings = append(p.warnings, w)
-	}
+	p.placed[key] = at
 	return at
 }
+
+// maxWarnings bounds how many warnings a request has.
+const maxWarnings = 10
+
+func (p *Planner) warn(text string) {
+	if text != "" && len(p.warnings) < maxWarnings && !slices.Contains(p.warnings, text) {
+		p.warnings = append(p.warnings, text)
+	}
+}
+
+// Warnings say of the jobs so far why some have to wait.
+func (p *Planner) Warnings() []string { return p.warnings }
 
 // queue is in whose turn the job runs: the queue that was named, else the
 // submitter's.

@@ -135,6 +135,9 @@ func (w JobWish) Check() error {
 			return fmt.Errorf("size_class: %w", err)
 		}
 	}
+	if _, err := w.Constraints.Read(); err != nil {
+		return fmt.Errorf("constraints: %w", err)
+	}
 	return nil
 }
 

@@ -64,6 +64,7 @@ type NewRequest struct {
 type JobWish struct {
 	Target    bench.Target    `json:"target,omitempty" doc:"For a command: where it runs; default: the project's first target or the only registered one."`
 	SizeClass bench.SizeClass `json:"size_class,omitempty" minimum:"0" maximum:"4096" doc:"For adhoc: the size class; 0: the project's."`
+
 	// Constraints hold together with those of the project.
 	Constraints bench.ConstraintSpec `json:"constraints,omitzero" doc:"For adhoc: where it may run."`
 }
@@ -93,10 +94,11 @@ type Request struct {
 	Baseline   string              `json:"baseline,omitempty" doc:"Tag that it was compared with."`
 	Message    string              `json:"message,omitempty" doc:"What it waits for, or why it ended as it did."`
 	WorkflowID string              `json:"workflow_id" doc:"In the Temporal Web UI."`
+	Created    bool                `json:"created,omitempty" doc:"False in the answer to a repeated submission."`
+
 	// Constraints are the request's own; those of its project hold as well.
 	Constraints bench.ConstraintSpec `json:"constraints,omitzero"`
 	Warnings    []string             `json:"warnings,omitempty" doc:"In the answer to a submission: why it may have to wait."`
-	Created     bool                 `json:"created,omitempty" doc:"False in the answer to a repeated submission."`
 }
 
 // ArtifactsReady says that a request's artifacts are ready.
@@ -151,34 +153,35 @@ type Progress struct {
 
 // Job is one work item.
 type Job struct {
-	Key       bench.JobKey     `json:"key"`
-	Name      string           `json:"name,omitempty" doc:"As its submitter calls it."`
-	Place     int              `json:"place,omitempty" doc:"In its batch, from 1."`
-	Command   []string         `json:"command,omitempty" doc:"Program and arguments, of a command."`
-	Project   string           `json:"project"`
-	Tag       string           `json:"tag,omitempty"`
-	Versus    string           `json:"versus,omitempty" doc:"Tag of the artifact that is measured in turns with it; its results count as well."`
-	Kind      bench.JobKind    `json:"kind"`
-	Target    bench.Target     `json:"target"`
-	Backend   string           `json:"backend,omitempty"`
-	Profile   string           `json:"profile,omitempty"`
-	TestCases []bench.TestCase `json:"test_cases"`
-	Done      int              `json:"done" doc:"Test cases with a stored result; of a job that measures in turns, those of either side."`
-	SizeClass bench.SizeClass  `json:"size_class"`
-	Pool      string           `json:"pool"`
-	TaskQueue string           `json:"task_queue"`
+	Key        bench.JobKey     `json:"key"`
+	Name       string           `json:"name,omitempty" doc:"As its submitter calls it."`
+	Place      int              `json:"place,omitempty" doc:"In its batch, from 1."`
+	Command    []string         `json:"command,omitempty" doc:"Program and arguments, of a command."`
+	Project    string           `json:"project"`
+	Tag        string           `json:"tag,omitempty"`
+	Versus     string           `json:"versus,omitempty" doc:"Tag of the artifact that is measured in turns with it; its results count as well."`
+	Kind       bench.JobKind    `json:"kind"`
+	Target     bench.Target     `json:"target"`
+	Backend    string           `json:"backend,omitempty"`
+	Profile    string           `json:"profile,omitempty"`
+	TestCases  []bench.TestCase `json:"test_cases"`
+	Done       int              `json:"done" doc:"Test cases with a stored result; of a job that measures in turns, those of either side."`
+	SizeClass  bench.SizeClass  `json:"size_class"`
+	Pool       string           `json:"pool"`
+	TaskQueue  string           `json:"task_queue"`
+	Generation int              `json:"generation,omitempty" doc:"Above 0: it took the place of a former job."`
+	Status     bench.JobStatus  `json:"status"`
+	Message    string           `json:"message,omitempty"`
+	Waits      string           `json:"waits,omitempty" doc:"What a job that nobody carries out waits for, in words."`
+	MovedFrom  string           `json:"moved_from,omitempty" doc:"Task queue that it has left because nobody there was live, or because others meet its constraints now."`
+	MovedAt    *time.Time       `json:"moved_at,omitempty"`
+	CreatedAt  time.Time        `json:"created_at"`
+	StartedAt  *time.Time       `json:"started_at,omitempty"`
+	EndedAt    *time.Time       `json:"completed_at,omitempty"`
+	WorkflowID string           `json:"workflow_id"`
+
 	// Constraints narrow who can run it.
 	Constraints bench.ConstraintSpec `json:"constraints,omitzero"`
-	Generation  int                  `json:"generation,omitempty" doc:"Above 0: it took the place of a former job."`
-	Status      bench.JobStatus      `json:"status"`
-	Message     string               `json:"message,omitempty"`
-	Waits       string               `json:"waits,omitempty" doc:"What a job that nobody carries out waits for, in words."`
-	MovedFrom   string               `json:"moved_from,omitempty" doc:"Task queue that it has left because nobody there was live, or because others meet its constraints now."`
-	MovedAt     *time.Time           `json:"moved_at,omitempty"`
-	CreatedAt   time.Time            `json:"created_at"`
-	StartedAt   *time.Time           `json:"started_at,omitempty"`
-	EndedAt     *time.Time           `json:"completed_at,omitempty"`
-	WorkflowID  string               `json:"workflow_id"`
 }
 
 // Results is how many results the job is to yield: one for each test case of each

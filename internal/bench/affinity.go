@@ -31,6 +31,20 @@ func (c ProjectConfig) Affinity() time.Duration {
 	return d
 }
 
+// Narrowed are the constraints of the project's jobs together with those of a
+// request or a job of its own; nil: it has none. Caches are left out where nobody
+// waits for them.
+func (c ProjectConfig) Narrowed(own *Constraints) (Constraints, error) {
+	all, err := c.Constraints.Read()
+	if err == nil && own != nil {
+		all, err = all.And(*own)
+	}
+	if c.Affinity() == 0 {
+		all.CacheDirs = nil
+	}
+	return all, err
+}
+
 func (c ProjectConfig) checkPlacement() error {
 	if _, err := c.Constraints.Read(); err != nil {
 		return fmt.Errorf("constraints: %w", err)

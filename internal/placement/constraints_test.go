@@ -145,6 +145,10 @@ func TestUnplaceableNamesEachConstraintAndTheNearest(t *testing.T) {
 			bench.ConstraintSpec{Type: "vm-64p"},
 			[]string{"no collector has type vm", "no collector has 64 CPUs", "its type is hw, not vm", "a job may use 4 CPUs there, not 64"},
 		},
+		"too little memory on the machine that is named": {
+			bench.ConstraintSpec{Machines: []string{"b"}, Memory: "10g"},
+			[]string{"machine b and memory of 10g exclude each other", "nearest is b: a job may use 8g of memory there, not 10g"},
+		},
 		"no two exclude each other, all three do": {
 			bench.ConstraintSpec{Groups: []string{"epyc", "xeon"}, Memory: "10g", Labels: map[string]string{"rack": "2"}},
 			[]string{"memory of 10g exclude each other", "nearest is a"},

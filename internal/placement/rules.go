@@ -58,9 +58,7 @@ func constraintRules(w bench.Constraints) []rule {
 	if len(w.Machines) > 0 {
 		rules = append(rules, rule{
 			name: "machine " + either(w.Machines),
-			met: func(c Collector) bool {
-				return slices.Contains(w.Machines, c.Name) || c.Host != "" && slices.Contains(w.Machines, c.Host)
-			},
+			met:  func(c Collector) bool { return named(c, Wish{Constraints: w}) },
 			lack: func(c Collector) string { return fmt.Sprintf("it is %s, not %s", c.Name, either(w.Machines)) },
 		})
 	}

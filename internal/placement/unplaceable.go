@@ -70,6 +70,7 @@ func newUnplaceable(fleet []Collector, wish Wish) *Unplaceable {
 		return cmp.Or(
 			cmp.Compare(len(WhyNot(a, wish)), len(WhyNot(b, wish))),
 			-compareBool(a.Pool.Target == wish.Target, b.Pool.Target == wish.Target),
+			-compareBool(named(a, wish), named(b, wish)),
 			-cmp.Compare(a.Memory(), b.Memory()),
 			-compareBool(a.Live, b.Live),
 			cmp.Compare(a.Name, b.Name),
@@ -77,6 +78,11 @@ func newUnplaceable(fleet []Collector, wish Wish) *Unplaceable {
 	})
 	u.Nearest, u.Lacks = nearest.Name, WhyNot(nearest, wish)
 	return u
+}
+
+// named tells whether a collector is one that was asked for by name.
+func named(c Collector, wish Wish) bool {
+	return slices.Contains(wish.Constraints.Machines, c.Name) || c.Host != "" && slices.Contains(wish.Constraints.Machines, c.Host)
 }
 
 func comparePools(a, b bench.Pool) int {

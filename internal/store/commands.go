@@ -31,7 +31,7 @@ func (s *Store) CreateCommands(ctx context.Context, r Request, jobs iter.Seq2[Jo
 		if stored, created, err = createRequest(ctx, tx, r); err != nil || !created {
 			return err
 		}
-		w := commandWriter{tx: tx, request: stored, cases: make(map[bench.TestCase]bool), sets: make(map[string]bool)}
+		w := commandWriter{tx: tx, request: stored, cases: make(map[bench.TestCase]bool)}
 		for j, err := range jobs {
 			if err != nil {
 				return err
@@ -55,18 +55,11 @@ type commandWriter struct {
 	request Request
 	waiting []Job
 	cases   map[bench.TestCase]bool // that are recorded
-	sets    map[string]bool         // task queues of sets that are recorded
 }
 
 func (w *commandWriter) add(ctx context.Context, j Job) error {
 	if j.Kind != bench.KindCommand || j.Command == nil || len(j.TestCases) != 1 || j.Project != w.request.Project {
 		return fmt.Errorf("job %s is no command of project %s with one test case", j.Key, w.request.Project)
-	}
-	if len(j.Set) > 0 && !w.sets[j.TaskQueue] {
-		if err := recordSet(ctx, w.tx, j.At()); err != nil {
-			return err
-		}
-		w.sets[j.TaskQueue] = true
 	}
 	if w.waiting = append(w.waiting, j); len(w.waiting) < commandsAtOnce {
 		return nil
@@ -83,6 +76,9 @@ func (w *commandWriter) flush(ctx context.Context) error {
 	}
 	rows, err := w.columns()
 	if err != nil {
+		return err
+	}
+	if err := w.recordSets(ctx); err != nil {
 		return err
 	}
 	tag, err := w.tx.Exec(ctx, `
@@ -136,6 +132,22 @@ func (w *commandWriter) recordCases(ctx context.Context) error {
 	return recordTestCases(ctx, w.tx, w.request.Project, missing)
 }
 
+// recordSets remembers who takes the jobs that not all of their pool do: many jobs
+// are the same set's.
+func (w *commandWriter) recordSets(ctx context.Context) error {
+	recorded := make(map[string]bool)
+	for _, j := range w.waiting {
+		if recorded[j.TaskQueue] {
+			continue
+		}
+		recorded[j.TaskQueue] = true
+		if err := recordSet(ctx, w.tx, j.At()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // columns are the jobs to be written, as parallel arrays.
 func (w *commandWriter) columns() (pgx.NamedArgs, error) {
 	n := len(w.waiting)
@@ -171,8 +183,7 @@ func (w *commandWriter) columns() (pgx.NamedArgs, error) {
 		}
 	}
 	out := pgx.NamedArgs{
-		"project": w.request.Project, "request": w.request.ID, "created": w.request.CreatedAt, "submitter": w.request.Submitter, "weights": weights,
-		"affinities": affinities,
+		"project": w.request.Project, "request": w.request.ID, "created": w.request.CreatedAt, "submitter": w.request.Submitter, "weights": weights, "affinities": affinities,
 	}
 	for name, values := range texts {
 		out[name] = values

@@ -143,7 +143,8 @@ func insertJob(ctx context.Context, tx pgx.Tx, j Job) error {
 			"task_queue": j.TaskQueue, "generation": j.Generation, "queue": j.Queue, "weight": j.Weight,
 			"priority": j.Priority, "request_created": j.RequestCreated,
 			"submitter": j.Submitter, "branch": j.Branch, "constraints": j.Constraints, "shape": j.Shape,
-			"place": j.Place, "name": j.Name, "affinity": j.AffinityFor.Seconds(),
+			"place": j.Place, "name": j.Name,
+			"affinity": j.AffinityFor.Seconds(),
 		})
 	if err != nil {
 		return unknownReference(err)
