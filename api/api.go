@@ -101,6 +101,7 @@ type server struct {
 	mux    *http.ServeMux
 	suites *suitecache.Cache
 	tokens *tokenCache
+	filler filler
 	// afterwards is what goes on after an answer.
 	afterwards sync.WaitGroup
 }

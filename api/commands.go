@@ -49,7 +49,7 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 	if r.ID, err = bench.NewRequestID(s.Random); err != nil {
 		return nil, err
 	}
-	c := commands{fitting: f, target: wanted.Target, batch: batch}
+	c := commands{fitting: f, target: wanted.Target, batch: batch, taskQueues: make(map[string]bool)}
 	switch {
 	case batch == nil:
 		if wanted.Target, err = f.commandTarget(wanted.Target); err != nil {
@@ -71,7 +71,8 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 	if err != nil {
 		return nil, err
 	}
-	s.begin(ctx, []store.Request{stored})
+	// Also for one that was there: the first call may have ended before this.
+	s.fill(ctx, c.taskQueues)
 	return requestCreated(stored, created, c.planner.Warnings()), nil
 }
 
@@ -117,13 +118,15 @@ type commands struct {
 	target  bench.Target
 	batch   *spool // nil: the request is for one command
 	planner *adhoc.Planner
+	// taskQueues are where its jobs wait.
+	taskQueues map[string]bool
 }
 
 // check plans every job of a batch and names all that cannot be taken. The digest
 // is of what is asked for, however it was written.
 func (c commands) check() (count int, digest string, err error) {
 	if c.batch == nil {
-		_, err := c.planner.Job(c.planner.Only())
+		_, err := c.plan(c.planner.Only())
 		return 0, "", err
 	}
 	sum, wrong := sha256.New(), 0
@@ -131,7 +134,7 @@ func (c commands) check() (count int, digest string, err error) {
 	for place, text := range c.batch.lines() {
 		line, err := c.line(place, text)
 		if err == nil {
-			_, err = c.planner.Job(line)
+			_, err = c.plan(line)
 		}
 		if err != nil {
 			if wrong++; wrong <= shownProblems {
@@ -153,6 +156,15 @@ func (c commands) check() (count int, digest string, err error) {
 		return 0, "", found
 	}
 	return c.batch.count, hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// plan is the job of a line.
+func (c commands) plan(line adhoc.Line) (store.Job, error) {
+	j, err := c.planner.Job(line)
+	if err == nil {
+		c.taskQueues[j.TaskQueue] = true
+	}
+	return j, err
 }
 
 // line reads a job of the batch.
@@ -180,14 +192,14 @@ func (c commands) line(place int, text []byte) (adhoc.Line, error) {
 func (c commands) jobs() iter.Seq2[store.Job, error] {
 	return func(yield func(store.Job, error) bool) {
 		if c.batch == nil {
-			yield(c.planner.Job(c.planner.Only()))
+			yield(c.plan(c.planner.Only()))
 			return
 		}
 		for place, text := range c.batch.lines() {
 			line, err := c.line(place, text)
 			var j store.Job
 			if err == nil {
-				j, err = c.planner.Job(line)
+				j, err = c.plan(line)
 			}
 			if !yield(j, err) {
 				return

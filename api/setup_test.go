@@ -113,6 +113,13 @@ func (w *workflows) SetLevel(_ context.Context, _ string, key bench.JobKey, leve
 	return true, w.err
 }
 
+// given is how many jobs requests were given to start.
+func (w *workflows) given() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.handedOut)
+}
+
 func (w *workflows) CancelRequest(_ context.Context, _ string, id bench.RequestID, jobs []bench.JobRef) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

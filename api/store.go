@@ -30,6 +30,7 @@ type Store interface {
 	Operations
 	Queues
 	results.Record
+	handout.Record
 	MeasuredTags(ctx context.Context, project string, requestType bench.RequestType) ([]string, error)
 	ExportCollections(ctx context.Context, project string, tags []string, yield func(store.CollectionRow) error) error
 }

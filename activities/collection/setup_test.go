@@ -28,6 +28,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/artifact"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/handout"
 	"github.com/benchloom/benchloom/internal/jobrun"
 	"github.com/benchloom/benchloom/internal/measure"
 	"github.com/benchloom/benchloom/internal/protocol"
@@ -57,7 +58,7 @@ benchmarks:
 `
 
 // starter is the API's way to workflows; nobody is there.
-type starter struct{}
+type starter struct{ handout.Workflows }
 
 func (starter) WatchProject(context.Context, string, time.Duration) error { return nil }
 func (starter) UnwatchProject(context.Context, string) error              { return nil }
