@@ -12,9 +12,10 @@ import (
 )
 
 // lockRequest reads a request and keeps it from changing until the transaction
-// ends.
+// ends. Rows that only refer to it are not kept: a hand-out, which has locked the
+// jobs that whoever cancels the request is about to lock, must not wait for it.
 func lockRequest(ctx context.Context, tx pgx.Tx, id bench.RequestID) (Request, error) {
-	return one[Request](ctx, tx, `select `+requestColumns+` from benchmark_request r where r.id = $1 for update`, id)
+	return one[Request](ctx, tx, `select `+requestColumns+` from benchmark_request r where r.id = $1 for no key update`, id)
 }
 
 // Admission is what decides which request is admitted next.
