@@ -1,0 +1,133 @@
+package adhoc_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/adhoc"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+const (
+	linux = bench.Target("x86_64-unknown-linux-gnu")
+	arm   = bench.Target("aarch64-unknown-linux-gnu")
+)
+
+var pools = []placement.Pool{
+	{Pool: bench.Pool{Target: linux, SizeClass: 2, Name: "small"}, Live: 1, Total: 1},
+	{Pool: bench.Pool{Target: linux, SizeClass: 4, Name: "large"}, Live: 1, Total: 1},
+	{Pool: bench.Pool{Target: arm, SizeClass: 1, Name: "board"}, Live: 1, Total: 1},
+}
+
+func request() store.Request {
+	return store.Request{
+		ID: "rabcdefghjk", Project: "adhoc", Type: bench.AdHoc, Submitter: "ada", Branch: "dev",
+		Command: &store.Command{Argv: []string{"./x"}, TimeoutSeconds: 60, Iterations: 3},
+	}
+}
+
+func line(place int) adhoc.Line {
+	return adhoc.Line{Place: place, Name: "quick", Command: store.Command{Argv: []string{"./x"}}, Target: linux}
+}
+
+func TestACommandBecomesAJobOfItsSubmitter(t *testing.T) {
+	t.Parallel()
+	r := request()
+	p := adhoc.NewPlanner(r, bench.ProjectConfig{}, pools)
+	j, err := p.Job(p.Only())
+	require.NoError(t, err)
+	require.Equal(t, store.Job{
+		Project: "adhoc", Key: j.Key, Kind: bench.KindCommand, Target: linux, TestCases: []bench.TestCase{{Benchmark: adhoc.Benchmark, Target: linux}},
+		Iterations: 3, Command: r.Command, SizeClass: 4, Pool: "large", TaskQueue: "bench/x86_64-unknown-linux-gnu/4/large",
+		Queue: "user:ada", Weight: 1, Priority: adhoc.DefaultPriority, Status: bench.JobQueued, Submitter: "ada", Branch: "dev",
+	}, j)
+
+	again, err := p.Job(p.Only())
+	require.NoError(t, err)
+	require.Equal(t, j, again, "planning twice gives the same job")
+	r.ID = "rkjhgfedcba"
+	other, err := adhoc.NewPlanner(r, bench.ProjectConfig{}, pools).Job(p.Only())
+	require.NoError(t, err)
+	require.NotEqual(t, j.Key, other.Key, "two requests for the same command are two jobs")
+}
+
+func TestWhereACommandRuns(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*store.Request, *bench.ProjectConfig, *adhoc.Line)
+		want   string
+	}{
+		"on the largest class":       {func(*store.Request, *bench.ProjectConfig, *adhoc.Line) {}, "large"},
+		"on the project's class":     {func(_ *store.Request, c *bench.ProjectConfig, _ *adhoc.Line) { c.Size.Class = 2 }, "small"},
+		"on the request's before it": {func(r *store.Request, c *bench.ProjectConfig, _ *adhoc.Line) { r.SizeClass, c.Size.Class = 2, 4 }, "small"},
+		"on its own before all":      {func(r *store.Request, _ *bench.ProjectConfig, l *adhoc.Line) { r.SizeClass, l.Class = 4, 2 }, "small"},
+		"on its target":              {func(_ *store.Request, _ *bench.ProjectConfig, l *adhoc.Line) { l.Target = arm }, "board"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, config, l := request(), bench.ProjectConfig{}, line(1)
+			c.change(&r, &config, &l)
+			j, err := adhoc.NewPlanner(r, config, pools).Job(l)
+			require.NoError(t, err)
+			require.Equal(t, c.want, j.Pool)
+		})
+	}
+}
+
+func TestTheOnlyCommandOfARequestHasATarget(t *testing.T) {
+	t.Parallel()
+	r, config := request(), bench.ProjectConfig{}
+	require.Equal(t, linux, adhoc.NewPlanner(r, config, pools).Only().Target, "that of any collector")
+	config.Targets = []bench.Target{arm}
+	require.Equal(t, arm, adhoc.NewPlanner(r, config, pools).Only().Target, "else the project's")
+	r.Selection.Targets = []bench.Target{linux}
+	require.Equal(t, linux, adhoc.NewPlanner(r, config, pools).Only().Target, "else its own")
+	r.Selection.Targets = nil
+	require.Empty(t, adhoc.NewPlanner(r, bench.ProjectConfig{}, nil).Only().Target)
+}
+
+func TestEqualLinesAreTwoJobs(t *testing.T) {
+	t.Parallel()
+	p := adhoc.NewPlanner(request(), bench.ProjectConfig{}, pools)
+	keys := make(map[bench.JobKey]bool)
+	for place := range 1000 {
+		j, err := p.Job(line(place))
+		require.NoError(t, err)
+		require.Equal(t, place, j.Place)
+		require.Equal(t, "quick", j.Name)
+		keys[j.Key] = true
+	}
+	require.Len(t, keys, 1000)
+}
+
+func TestALineMayBeInAQueueAndHaveConstraintsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	r := request()
+	r.Queue, r.Constraints = "bisect", &bench.Constraints{CPUs: 1}
+	p := adhoc.NewPlanner(r, bench.ProjectConfig{}, pools)
+	j, err := p.Job(line(1))
+	require.NoError(t, err)
+	require.Equal(t, "bisect", j.Queue)
+	require.Equal(t, r.Constraints, j.Constraints)
+	l := line(2)
+	l.Queue, l.Constraints = "single-build", &bench.Constraints{CPUs: 2}
+	j, err = p.Job(l)
+	require.NoError(t, err)
+	require.Equal(t, "single-build", j.Queue)
+	require.Equal(t, l.Constraints, j.Constraints)
+}
+
+func TestWhatNobodyCanRunIsNoJob(t *testing.T) {
+	t.Parallel()
+	p := adhoc.NewPlanner(request(), bench.ProjectConfig{}, pools)
+	l := line(1)
+	l.Class = 64
+	for range 2 { // also when it is remembered
+		_, err := p.Job(l)
+		var unplaceable *placement.Unplaceable
+		require.ErrorAs(t, err, &unplaceable)
+	}
+}
