@@ -1,0 +1,62 @@
+package e2e_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// inTemporal is how many jobs of one queue wait in Temporal for one collector.
+const inTemporal = 4
+
+// A batch runs in its order, each of its jobs once; what failed of it is retried by
+// itself; one that is cancelled while it waits has done nothing, and nothing of it
+// is left.
+func TestABatchRunsInItsOrder(t *testing.T) {
+	t.Parallel()
+	s := startStack(t)
+	jobs := make([]apiclient.NewJob, 120)
+	for i := range jobs {
+		jobs[i].Argv = []string{"true"}
+	}
+	jobs[17].Name, jobs[17].Argv = "broken", []string{"false"}
+	r, err := s.api.CreateBatch(t.Context(), apiclient.NewRequest{}, slices.Values(jobs))
+	require.NoError(t, err)
+	behind, err := s.api.CreateBatch(t.Context(), apiclient.NewRequest{}, slices.Values(jobs))
+	require.NoError(t, err)
+	_, err = s.api.CancelRequest(t.Context(), string(behind.ID), apiclient.Act{Reason: "changed my mind"})
+	require.NoError(t, err)
+
+	d := s.await(t, r.ID, 5*time.Minute)
+	require.Equal(t, bench.Failure, d.Outcome)
+	require.Contains(t, d.Message, "1 of 120 jobs failed")
+	require.Equal(t, apiclient.Progress{Jobs: 120, JobsDone: 120, JobsFailed: 1, TestCases: 120, TestCasesDone: 119}, d.Progress)
+	all, err := s.api.RequestJobs(t.Context(), string(r.ID), apiclient.JobQuery{Limit: 1000})
+	require.NoError(t, err)
+	for i, j := range all.Jobs {
+		require.Equal(t, i+1, j.Place)
+	}
+	slices.SortFunc(all.Jobs, func(a, b apiclient.Job) int { return a.StartedAt.Compare(*b.StartedAt) })
+	for i, j := range all.Jobs {
+		require.InDelta(t, i+1, j.Place, inTemporal, "only those few that wait in Temporal may pass each other")
+	}
+	rows, err := s.database(t).Query(t.Context(), `
+		select count(*) from job_run n join job_queue j on j.id = n.job_id where j.submitted_with = $1 and j.name = '' group by j.id having count(*) <> 1`, r.ID)
+	require.NoError(t, err)
+	require.False(t, rows.Next(), "each ran once")
+	rows.Close()
+	cancelled := s.await(t, behind.ID, time.Minute)
+	require.Equal(t, bench.Cancelled, cancelled.Outcome)
+	require.Equal(t, apiclient.Progress{Jobs: 120, JobsDone: 120, TestCases: 120}, cancelled.Progress)
+
+	_, err = s.api.RetryRequest(t.Context(), string(r.ID), apiclient.Act{Reason: "once more"})
+	require.NoError(t, err)
+	d = s.await(t, r.ID, 5*time.Minute)
+	require.Equal(t, bench.Failure, d.Outcome)
+	require.Equal(t, 121, d.JobsTotal, "only what failed ran again")
+}
