@@ -16,10 +16,10 @@ const (
 	arm   = bench.Target("aarch64-unknown-linux-gnu")
 )
 
-var pools = []placement.Pool{
-	{Pool: bench.Pool{Target: linux, SizeClass: 2, Name: "small"}, Live: 1, Total: 1},
-	{Pool: bench.Pool{Target: linux, SizeClass: 4, Name: "large"}, Live: 1, Total: 1},
-	{Pool: bench.Pool{Target: arm, SizeClass: 1, Name: "board"}, Live: 1, Total: 1},
+var fleet = []placement.Collector{
+	{Name: "a", Pool: bench.Pool{Target: linux, SizeClass: 2, Name: "small"}, Live: true, Active: true},
+	{Name: "b", Pool: bench.Pool{Target: linux, SizeClass: 4, Name: "large"}, Live: true, Active: true},
+	{Name: "c", Pool: bench.Pool{Target: arm, SizeClass: 1, Name: "board"}, Live: true, Active: true},
 }
 
 func request() store.Request {
@@ -36,7 +36,7 @@ func line(place int) adhoc.Line {
 func TestACommandBecomesAJobOfItsSubmitter(t *testing.T) {
 	t.Parallel()
 	r := request()
-	p := adhoc.NewPlanner(r, bench.ProjectConfig{}, pools)
+	p := adhoc.NewPlanner(r, bench.ProjectConfig{}, fleet)
 	j, err := p.Job(p.Only())
 	require.NoError(t, err)
 	require.Equal(t, store.Job{
@@ -49,7 +49,7 @@ func TestACommandBecomesAJobOfItsSubmitter(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, j, again, "planning twice gives the same job")
 	r.ID = "rkjhgfedcba"
-	other, err := adhoc.NewPlanner(r, bench.ProjectConfig{}, pools).Job(p.Only())
+	other, err := adhoc.NewPlanner(r, bench.ProjectConfig{}, fleet).Job(p.Only())
 	require.NoError(t, err)
 	require.NotEqual(t, j.Key, other.Key, "two requests for the same command are two jobs")
 }
@@ -70,7 +70,7 @@ func TestWhereACommandRuns(t *testing.T) {
 			t.Parallel()
 			r, config, l := request(), bench.ProjectConfig{}, line(1)
 			c.change(&r, &config, &l)
-			j, err := adhoc.NewPlanner(r, config, pools).Job(l)
+			j, err := adhoc.NewPlanner(r, config, fleet).Job(l)
 			require.NoError(t, err)
 			require.Equal(t, c.want, j.Pool)
 		})
@@ -80,18 +80,18 @@ func TestWhereACommandRuns(t *testing.T) {
 func TestTheOnlyCommandOfARequestHasATarget(t *testing.T) {
 	t.Parallel()
 	r, config := request(), bench.ProjectConfig{}
-	require.Equal(t, linux, adhoc.NewPlanner(r, config, pools).Only().Target, "that of any collector")
+	require.Equal(t, linux, adhoc.NewPlanner(r, config, fleet).Only().Target, "that of any collector")
 	config.Targets = []bench.Target{arm}
-	require.Equal(t, arm, adhoc.NewPlanner(r, config, pools).Only().Target, "else the project's")
+	require.Equal(t, arm, adhoc.NewPlanner(r, config, fleet).Only().Target, "else the project's")
 	r.Selection.Targets = []bench.Target{linux}
-	require.Equal(t, linux, adhoc.NewPlanner(r, config, pools).Only().Target, "else its own")
+	require.Equal(t, linux, adhoc.NewPlanner(r, config, fleet).Only().Target, "else its own")
 	r.Selection.Targets = nil
 	require.Empty(t, adhoc.NewPlanner(r, bench.ProjectConfig{}, nil).Only().Target)
 }
 
 func TestEqualLinesAreTwoJobs(t *testing.T) {
 	t.Parallel()
-	p := adhoc.NewPlanner(request(), bench.ProjectConfig{}, pools)
+	p := adhoc.NewPlanner(request(), bench.ProjectConfig{}, fleet)
 	keys := make(map[bench.JobKey]bool)
 	for place := range 1000 {
 		j, err := p.Job(line(place))
@@ -107,7 +107,7 @@ func TestALineMayBeInAQueueAndHaveConstraintsOfItsOwn(t *testing.T) {
 	t.Parallel()
 	r := request()
 	r.Queue, r.Constraints = "bisect", &bench.Constraints{CPUs: 1}
-	p := adhoc.NewPlanner(r, bench.ProjectConfig{}, pools)
+	p := adhoc.NewPlanner(r, bench.ProjectConfig{}, fleet)
 	j, err := p.Job(line(1))
 	require.NoError(t, err)
 	require.Equal(t, "bisect", j.Queue)
@@ -122,7 +122,7 @@ func TestALineMayBeInAQueueAndHaveConstraintsOfItsOwn(t *testing.T) {
 
 func TestWhatNobodyCanRunIsNoJob(t *testing.T) {
 	t.Parallel()
-	p := adhoc.NewPlanner(request(), bench.ProjectConfig{}, pools)
+	p := adhoc.NewPlanner(request(), bench.ProjectConfig{}, fleet)
 	l := line(1)
 	l.Class = 64
 	for range 2 { // also when it is remembered
