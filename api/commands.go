@@ -42,14 +42,19 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 	if err != nil {
 		return nil, err
 	}
+	if err := s.standing(ctx, wanted); err != nil {
+		return nil, err
+	}
 	r := store.Request{
-		Project: wanted.Project, Type: wanted.Type, Submitter: caller(ctx).Owner, SizeClass: wanted.SizeClass,
+		Project: wanted.Project, Queue: wanted.Queue, Branch: wanted.Branch, Type: wanted.Type, Submitter: caller(ctx).Owner, SizeClass: wanted.SizeClass,
 		Command: storeCommand(wanted.Command), IdempotencyKey: wanted.IdempotencyKey,
 	}
 	if r.ID, err = bench.NewRequestID(s.Random); err != nil {
 		return nil, err
 	}
-	c := commands{fitting: f, target: wanted.Target, batch: batch, taskQueues: make(map[string]bool)}
+	c := commands{
+		fitting: f, target: wanted.Target, batch: batch, taskQueues: make(map[string]bool), mayUse: s.queueGuard(ctx, wanted.Branch),
+	}
 	switch {
 	case batch == nil:
 		if wanted.Target, err = f.commandTarget(wanted.Target); err != nil {
@@ -120,6 +125,8 @@ type commands struct {
 	planner *adhoc.Planner
 	// taskQueues are where its jobs wait.
 	taskQueues map[string]bool
+	// mayUse tells whether a job may wait in a queue by its name.
+	mayUse func(queue string) error
 }
 
 // check plans every job of a batch and names all that cannot be taken. The digest
@@ -177,7 +184,10 @@ func (c commands) line(place int, text []byte) (adhoc.Line, error) {
 	if j.Target, err = c.commandTarget(j.Target); err != nil {
 		return adhoc.Line{}, err
 	}
-	line := adhoc.Line{Place: place, Name: j.Name, Command: *storeCommand(&j.Command), Target: j.Target, Class: j.SizeClass}
+	if err := c.mayUse(j.Queue); err != nil {
+		return adhoc.Line{}, err
+	}
+	line := adhoc.Line{Place: place, Name: j.Name, Command: *storeCommand(&j.Command), Target: j.Target, Class: j.SizeClass, Queue: j.Queue}
 	if !j.Constraints.IsZero() {
 		constraints, err := j.Constraints.Read()
 		if err != nil {

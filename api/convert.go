@@ -16,7 +16,7 @@ func requestOf(r store.Request) apiclient.Request {
 	return apiclient.Request{
 		ID: r.ID, Project: r.Project, Type: r.Type, Tag: r.Tag, Parent: r.Parent, PR: r.PR, WaitsFor: r.WaitsFor,
 		ParentNote: r.ParentNote, Status: r.Status, Outcome: r.Outcome,
-		Submitter: r.Submitter, Selection: r.Selection, Versus: r.Versus, Command: commandOf(r.Command), Batch: r.Batch, CommitDate: r.CommitDate,
+		Submitter: r.Submitter, Queue: r.Queue, Branch: r.Branch, Selection: r.Selection, Versus: r.Versus, Command: commandOf(r.Command), Batch: r.Batch, CommitDate: r.CommitDate,
 		CreatedAt: r.CreatedAt, AdmittedAt: r.AdmittedAt, JobsDoneAt: r.JobsDoneAt, EndedAt: r.CompletedAt,
 		Baseline: r.Baseline, Message: r.Message, WorkflowID: bench.RequestWorkflowID(r.Project, r.ID),
 		Constraints: constraintsOf(r.Constraints),
@@ -37,7 +37,7 @@ func jobOf(j store.Job) apiclient.Job {
 	}
 	return apiclient.Job{
 		Key: j.Key, Name: j.Name, Place: j.Place, Command: argv, Project: j.Project, Tag: j.Tag, Versus: j.Versus, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
-		TestCases: notNil(j.TestCases), Done: j.Done, SizeClass: j.SizeClass, Pool: j.Pool, TaskQueue: j.TaskQueue,
+		TestCases: notNil(j.TestCases), Done: j.Done, SizeClass: j.SizeClass, Pool: j.Pool, TaskQueue: j.TaskQueue, Queue: j.Queue,
 		Generation: j.Generation, Status: j.Status, Message: j.Message, MovedFrom: j.MovedFrom, MovedAt: j.MovedAt, CreatedAt: j.CreatedAt, StartedAt: j.StartedAt, EndedAt: j.CompletedAt,
 		WorkflowID: bench.JobWorkflowID(j.Project, j.Key), Constraints: constraintsOf(j.Constraints),
 	}

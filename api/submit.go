@@ -47,6 +47,12 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 	if err := s.runnable(ctx, f, wanted, project); err != nil {
 		return nil, err
 	}
+	if err := s.standing(ctx, wanted); err != nil {
+		return nil, err
+	}
+	if err := s.Store.MayWait(ctx, caller(ctx).Owner, 1); err != nil {
+		return nil, err
+	}
 	status := bench.ArtifactsReady
 	if wanted.Type == bench.Try && !wanted.ArtifactsReady {
 		status = bench.WaitingForArtifacts
@@ -54,7 +60,7 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 	taken, err := s.intake().Create(ctx, store.Request{
 		Project: wanted.Project, Type: wanted.Type, Tag: wanted.Tag, Parent: wanted.Parent, PR: wanted.PR, CommitDate: wanted.CommitDate,
 		Standing: bench.Standing{Status: status}, Submitter: caller(ctx).Owner,
-		Selection: wanted.Selection, Versus: wanted.Versus, SizeClass: wanted.SizeClass, IdempotencyKey: wanted.IdempotencyKey,
+		Selection: wanted.Selection, Versus: wanted.Versus, SizeClass: wanted.SizeClass, Queue: wanted.Queue, Branch: wanted.Branch, IdempotencyKey: wanted.IdempotencyKey,
 		Constraints: f.own,
 	}, f.config)
 	if errors.Is(err, store.ErrConflict) {
@@ -119,6 +125,10 @@ func differs(wanted apiclient.NewRequest, stored store.Request) error {
 		other = "artifact to be measured in turns with"
 	case stored.SizeClass != wanted.SizeClass:
 		other = "size class"
+	case stored.Queue != wanted.Queue:
+		other = "queue"
+	case stored.Branch != wanted.Branch:
+		other = "branch"
 	case stored.Batch > 0:
 		other = "set of jobs"
 	case !sameConstraints(stored.Constraints, wanted.Constraints):

@@ -149,3 +149,17 @@ handed out yet, which is all but a few for each collector.`,
 	f.add(cmd)
 	return cmd
 }
+
+func (f *submitFlags) checkQueue() error {
+	if f.queue != "" {
+		if err := bench.CheckQueue(f.queue); err != nil {
+			return usage(fmt.Errorf("--queue: %w", err))
+		}
+	}
+	if f.branch != "" {
+		if err := queueconfig.CheckBranch(f.branch); err != nil {
+			return usage(fmt.Errorf("--branch: %w", err))
+		}
+	}
+	return nil
+}

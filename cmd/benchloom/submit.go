@@ -61,6 +61,7 @@ type submitFlags struct {
 	pr                 int
 	project, date, key string
 	sizeClass          int
+	queue, branch      string
 	timeout            time.Duration
 	environ            []string
 	versus             string
@@ -133,6 +134,8 @@ outcome is not success. Ctrl-C ends the waiting, not the request.`,
 	flags.BoolVar(&f.ready, "ready", false, "the artifacts of a try build exist already")
 	flags.StringVar(&f.date, "date", "", "date of the release or commit, YYYY-MM-DD")
 	flags.StringVar(&f.key, "key", "", "idempotency key: the same key gives the same request")
+	flags.StringVar(&f.queue, "queue", "", "queue in which it waits for its turn (default: your own; for releases and commits their project's)")
+	flags.StringVar(&f.branch, "branch", "", "branch that it belongs to, where limits of accounts speak of branches")
 	flags.IntVar(&f.sizeClass, "size-class", 0, "size class of ad-hoc work (default: the project's)")
 	f.where.add(flags)
 	flags.DurationVar(&f.timeout, "timeout", 0, "bound of one iteration of a command (default 30m)")
@@ -235,7 +238,10 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 			return apiclient.NewRequest{}, usage(fmt.Errorf("--size-class: %w", err))
 		}
 	}
-	wanted := apiclient.NewRequest{IdempotencyKey: f.key, JobWish: apiclient.JobWish{SizeClass: class}}
+	if err := f.checkQueue(); err != nil {
+		return apiclient.NewRequest{}, err
+	}
+	wanted := apiclient.NewRequest{IdempotencyKey: f.key, Branch: f.branch, JobWish: apiclient.JobWish{SizeClass: class, Queue: f.queue}}
 	if f.where.given(cmd.Flags().Changed) && !f.adhoc && f.file == "" {
 		return wanted, usage(errors.New("where something runs is chosen for --adhoc only; for a project's requests it is in its configuration (constraints)"))
 	}

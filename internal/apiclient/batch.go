@@ -130,6 +130,11 @@ func (w JobWish) Check() error {
 			return fmt.Errorf("target: %w", err)
 		}
 	}
+	if w.Queue != "" {
+		if err := bench.CheckQueue(w.Queue); err != nil {
+			return err
+		}
+	}
 	if w.SizeClass != 0 {
 		if _, err := bench.NewSizeClass(int(w.SizeClass)); err != nil {
 			return fmt.Errorf("size_class: %w", err)

@@ -55,6 +55,7 @@ type NewRequest struct {
 	Versus         string            `json:"versus,omitempty" doc:"For adhoc, with a tag: another artifact, the baseline, that is measured in turns with it, iteration by iteration, and compared with it." example:"1.25.0"`
 	Command        *Command          `json:"command,omitempty" doc:"For adhoc: a command line instead of the suite."`
 	Jobs           []NewJob          `json:"jobs,omitempty" minItems:"1" maxItems:"100000" doc:"For adhoc: many command lines, each a job of this one request; all are taken or none. What a job leaves out is the request's."`
+	Branch         string            `json:"branch,omitempty" maxLength:"255" doc:"The branch that it belongs to; limits of accounts may speak of it."`
 	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"128" doc:"The same key by the same user gives the same request."`
 	JobWish
 }
@@ -64,6 +65,7 @@ type NewRequest struct {
 type JobWish struct {
 	Target    bench.Target    `json:"target,omitempty" doc:"For a command: where it runs; default: the project's first target or the only registered one."`
 	SizeClass bench.SizeClass `json:"size_class,omitempty" minimum:"0" maximum:"4096" doc:"For adhoc: the size class; 0: the project's."`
+	Queue     string          `json:"queue,omitempty" maxLength:"64" doc:"In which queue it waits for its turn; default: the submitter's own, for releases and commits their project's." example:"single-build"`
 
 	// Constraints hold together with those of the project.
 	Constraints bench.ConstraintSpec `json:"constraints,omitzero" doc:"For adhoc: where it may run."`
@@ -82,6 +84,8 @@ type Request struct {
 	Status     bench.RequestStatus `json:"status"`
 	Outcome    bench.Outcome       `json:"outcome,omitempty"`
 	Submitter  string              `json:"submitter"`
+	Queue      string              `json:"queue,omitempty" doc:"The queue that was named; absent: the default one."`
+	Branch     string              `json:"branch,omitempty"`
 	Selection  suite.Selection     `json:"selection,omitzero"`
 	Versus     string              `json:"versus,omitempty" doc:"Tag of the artifact that it is measured in turns with."`
 	Command    *Command            `json:"command,omitempty"`
@@ -169,6 +173,7 @@ type Job struct {
 	SizeClass  bench.SizeClass  `json:"size_class"`
 	Pool       string           `json:"pool"`
 	TaskQueue  string           `json:"task_queue"`
+	Queue      string           `json:"queue" doc:"In which queue it waits for its turn."`
 	Generation int              `json:"generation,omitempty" doc:"Above 0: it took the place of a former job."`
 	Status     bench.JobStatus  `json:"status"`
 	Message    string           `json:"message,omitempty"`

@@ -272,7 +272,7 @@ func Job(w io.Writer, d apiclient.JobDetail, v View) error {
 	err := Fields(w,
 		[2]string{"project", d.Project}, [2]string{"name", d.Name}, [2]string{"command", strings.Join(d.Command, " ")}, [2]string{"tag", d.Tag}, [2]string{"in turns with", d.Versus}, [2]string{"kind", string(d.Kind)}, [2]string{"target", string(d.Target)},
 		[2]string{"backend", d.Backend}, [2]string{"profile", d.Profile}, [2]string{"size class", strconv.Itoa(int(d.SizeClass))},
-		[2]string{"pool", d.Pool}, [2]string{"task queue", d.TaskQueue}, [2]string{"needs", Constraints(d.Constraints)}, [2]string{"status", words(d.Status)}, [2]string{"message", d.Message},
+		[2]string{"pool", d.Pool}, [2]string{"task queue", d.TaskQueue}, [2]string{"queue", d.Queue}, [2]string{"needs", Constraints(d.Constraints)}, [2]string{"status", words(d.Status)}, [2]string{"message", d.Message},
 		[2]string{"waits", d.Waits}, [2]string{"moved", movedText(d.Job, v)}, [2]string{"done", fmt.Sprintf("%d/%d test cases", d.Done, d.Results())}, [2]string{"created", moment(v.Now, &d.CreatedAt)},
 		[2]string{"started", moment(v.Now, d.StartedAt)}, [2]string{"completed", moment(v.Now, d.EndedAt)}, [2]string{"workflow", d.WorkflowID})
 	if err != nil {

@@ -40,7 +40,10 @@ func (s *Store) CreateCommands(ctx context.Context, r Request, jobs iter.Seq2[Jo
 				return err
 			}
 		}
-		return w.flush(ctx)
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
+		return mayWait(ctx, tx, r.Submitter, 0, w.written)
 	})
 	return stored, created && err == nil, err
 }
@@ -54,6 +57,7 @@ type commandWriter struct {
 	tx      pgx.Tx
 	request Request
 	waiting []Job
+	written int
 	cases   map[bench.TestCase]bool // that are recorded
 }
 
@@ -110,6 +114,7 @@ func (w *commandWriter) flush(ctx context.Context) error {
 	if tag.RowsAffected() != int64(len(w.waiting)) {
 		return fmt.Errorf("%d of %d jobs were written", tag.RowsAffected(), len(w.waiting))
 	}
+	w.written += len(w.waiting)
 	w.waiting = w.waiting[:0]
 	return nil
 }
