@@ -2,6 +2,8 @@ package api_test
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -116,4 +118,82 @@ func TestANewLevelReachesWhatWaitsForACollector(t *testing.T) {
 	_, err = b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{Accounts: []queueconfig.AccountLimit{{Account: "*", FirstLevel: 4}}})
 	require.NoError(t, err)
 	require.Equal(t, 4, b.workflows.levels[j.key])
+}
+
+func TestJobsWaitInTheQueueThatIsNamed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	b.register(t, "c1")
+	_, err := b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{
+		Queues: []queueconfig.QueueSetting{{Name: "single-build"}, {Name: "user:rita"}},
+		Accounts: []queueconfig.AccountLimit{
+			{Account: "*", FirstLevel: 2}, {Account: "wanda", Branch: "dev", FirstLevel: 4}, {Account: "ada", MaxQueued: set(3)},
+		},
+	})
+	require.NoError(t, err)
+	command := &apiclient.Command{Argv: []string{"true"}}
+	submit := func(c *apiclient.Client, queue, branch string) (apiclient.RequestDetail, error) {
+		r, err := c.CreateRequest(t.Context(), apiclient.NewRequest{Command: command, Branch: branch, JobWish: apiclient.JobWish{Queue: queue}})
+		if err != nil {
+			return apiclient.RequestDetail{}, err
+		}
+		return c.Request(t.Context(), string(r.ID))
+	}
+	for queue, want := range map[string]string{"": "user:wanda", "user:wanda": "user:wanda", "single-build": "single-build", "project:go": "project:go", "idle": "idle"} {
+		d, err := submit(b.writer, queue, "")
+		require.NoError(t, err)
+		require.Equal(t, queue, d.Queue)
+		require.Equal(t, want, d.Jobs[0].Queue)
+	}
+	for _, wrong := range []struct{ queue, branch, kind, text string }{
+		{"bisect", "", "unknown-queue", `there is no queue "bisect"; the queues are user:wanda (yours), vip, `},
+		{"user:rita", "", "not-your-queue", "leave the queue out for your own, user:wanda"},
+		{"project:rust", "", "unknown-project", `there is no project "rust"`},
+		{"vip", "", "queue-too-early", "queue vip goes at level 1, and jobs of wanda go at level 2 at the earliest"},
+		{"single-build", "dev", "queue-too-early", "queue single-build goes at level 3, and jobs of wanda on branch dev go at level 4 at the earliest"},
+		{"A B", "", "invalid", "lower-case letters"},
+		{"", "a b", "invalid", `branch "a b"`},
+	} {
+		_, err := submit(b.writer, wrong.queue, wrong.branch)
+		require.Equal(t, "urn:benchloom:"+wrong.kind, problemOf(t, err).Type)
+		require.ErrorContains(t, err, wrong.text)
+	}
+	// One's own queue is no way around: its jobs go later.
+	d, err := submit(b.writer, "", "dev")
+	require.NoError(t, err)
+	require.Equal(t, "dev", d.Branch)
+
+	// A file of commands is taken whole or not at all.
+	batch := func(queues ...string) error {
+		lines := make([]apiclient.NewJob, len(queues))
+		for i, q := range queues {
+			lines[i] = apiclient.NewJob{Command: *command, JobWish: apiclient.JobWish{Queue: q}}
+		}
+		_, err := b.admin.CreateBatch(t.Context(), apiclient.NewRequest{IdempotencyKey: strings.Join(queues, " ")}, slices.Values(lines))
+		return err
+	}
+	require.ErrorContains(t, batch("idle", "user:rita", "bisect"), "2 of 3 jobs cannot be taken")
+
+	// No more may wait than the limit allows. Some of them are handed out at once.
+	err = batch("idle", "idle", "idle", "idle", "idle", "idle", "idle", "idle")
+	full := problemOf(t, err)
+	require.Equal(t, http.StatusTooManyRequests, full.Status)
+	require.Equal(t, "urn:benchloom:too-many-waiting", full.Type)
+	require.Contains(t, full.Detail, "0 jobs of ada wait already, and 3 at most may (max_queued): there is no room for 8 more")
+	require.NoError(t, batch("idle", "idle", "idle"))
+	require.NoError(t, batch("idle", "idle", "idle"), "the same key again")
+	for range 20 {
+		if _, err = submit(b.admin, "", ""); err != nil {
+			break
+		}
+	}
+	require.Equal(t, "urn:benchloom:too-many-waiting", problemOf(t, err).Type)
+	list, err := b.nobody.Queues(t.Context())
+	require.NoError(t, err)
+	for _, a := range list.Accounts {
+		if a.Account == "ada" {
+			require.LessOrEqual(t, a.Queued, 3)
+		}
+	}
 }
