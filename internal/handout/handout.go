@@ -56,6 +56,10 @@ type Room struct {
 // weights, levels and cancellations still reach it.
 func inTemporal(liveCollectors int) int { return 2*liveCollectors + 2 }
 
+// strictInTemporal is the same for a strict queue, which gets every turn while it has
+// work: more of it must be there, for nothing of a later level is to start in between.
+func strictInTemporal(liveCollectors int) int { return 4 * inTemporal(liveCollectors) }
+
 // Fill hands out what a task queue has room for, and tells the requests that are to
 // start it.
 func (r Room) Fill(ctx context.Context, taskQueue string) error {
@@ -65,7 +69,7 @@ func (r Room) Fill(ctx context.Context, taskQueue string) error {
 // FillFor is Fill by a request that reads what was handed out to it by itself, so
 // that it is not told.
 func (r Room) FillFor(ctx context.Context, taskQueue string, asked bench.RequestID) error {
-	handed, err := r.Record.HandOut(ctx, taskQueue, store.Filling{Depth: inTemporal})
+	handed, err := r.Record.HandOut(ctx, taskQueue, store.Filling{Depth: inTemporal, Strict: strictInTemporal})
 	if err != nil {
 		return err
 	}

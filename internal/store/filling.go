@@ -13,8 +13,15 @@ import (
 // Filling is how a task queue is filled.
 type Filling struct {
 	// Depth is how many jobs of one queue are to wait in Temporal, by the task
-	// queue's live collectors.
-	Depth func(liveCollectors int) int
+	// queue's live collectors; Strict the same for a strict queue, nil: as for others.
+	Depth, Strict func(liveCollectors int) int
+}
+
+func (f Filling) depth(class queueconfig.Class, live int) int {
+	if class == queueconfig.Strict && f.Strict != nil {
+		return f.Strict(live)
+	}
+	return f.Depth(live)
 }
 
 // Why a job that waits is put aside (job_queue.held): hand-outs do not look at it
@@ -47,8 +54,8 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]H
 		if _, err := tx.Exec(ctx, `set local plan_cache_mode = force_custom_plan`); err != nil {
 			return err
 		}
-		f := filling{tx: tx, taskQueue: taskQueue}
-		taken, err := f.choose(ctx, how.Depth(live))
+		f := filling{tx: tx, taskQueue: taskQueue, depth: func(class queueconfig.Class) int { return how.depth(class, live) }}
+		taken, err := f.choose(ctx)
 		if err != nil || len(taken) == 0 {
 			return err
 		}
@@ -65,6 +72,7 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]H
 type filling struct {
 	tx        pgx.Tx
 	taskQueue string
+	depth     func(queueconfig.Class) int
 	queues    func(name string) queueconfig.Queue // those with jobs that wait here
 	// limits and free are read when a limited account is met first: how many more
 	// jobs it may have under way.
@@ -73,10 +81,11 @@ type filling struct {
 	capped bool // the lock of capped accounts is held
 }
 
-// room is how many more jobs of a queue are to wait in Temporal.
+// room is how many jobs of a queue wait in Temporal, and how many more are to.
 type room struct {
-	Queue string
-	Room  int
+	Queue      string
+	InTemporal int
+	room       int
 }
 
 // candidate is a job that waits, or was handed out to a request that has ended;
@@ -96,8 +105,8 @@ type candidate struct {
 
 // choose locks the jobs that go next. Those that may not go are put aside, and
 // the next ones looked at in their place.
-func (f *filling) choose(ctx context.Context, depth int) ([]candidate, error) {
-	rooms, err := f.rooms(ctx, depth)
+func (f *filling) choose(ctx context.Context) ([]candidate, error) {
+	rooms, err := f.rooms(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +124,13 @@ func (f *filling) choose(ctx context.Context, depth int) ([]candidate, error) {
 	if f.queues, err = queuesByName(ctx, f.tx, names); err != nil {
 		return nil, err
 	}
-	for look := depth; len(rooms) > 0; look = lookPast {
+	most := 0
+	for i, r := range rooms {
+		rooms[i].room = max(0, f.depth(f.queues(r.Queue).Class)-r.InTemporal)
+		most = max(most, rooms[i].room)
+	}
+	rooms = slices.DeleteFunc(rooms, func(r room) bool { return r.room == 0 })
+	for look := most; len(rooms) > 0; look = lookPast {
 		found, err := f.next(ctx, rooms, look, taken)
 		if err != nil {
 			return nil, err
@@ -126,10 +141,10 @@ func (f *filling) choose(ctx context.Context, depth int) ([]candidate, error) {
 		}
 		taken = append(taken, chosen...)
 		for i, r := range rooms {
-			rooms[i].Room -= inQueue(chosen, r.Queue)
+			rooms[i].room -= inQueue(chosen, r.Queue)
 		}
 		// Behind those that were put aside there may be others.
-		rooms = slices.DeleteFunc(rooms, func(r room) bool { return r.Room == 0 || inQueue(aside, r.Queue) == 0 })
+		rooms = slices.DeleteFunc(rooms, func(r room) bool { return r.room == 0 || inQueue(aside, r.Queue) == 0 })
 	}
 	return taken, f.configure(ctx, taken)
 }
@@ -150,7 +165,7 @@ func inQueue(cs []candidate, queue string) int {
 
 // rooms are the queues with jobs that wait here, found by going from one to the
 // next in the index, not by reading their jobs.
-func (f *filling) rooms(ctx context.Context, depth int) ([]room, error) {
+func (f *filling) rooms(ctx context.Context) ([]room, error) {
 	return all[room](ctx, f.tx, `
 		with recursive queues as (
 			(select queue from job_queue where task_queue = $1 and status = 'queued' and held = '' order by queue limit 1)
@@ -158,11 +173,9 @@ func (f *filling) rooms(ctx context.Context, depth int) ([]room, error) {
 			select (select j.queue from job_queue j where j.task_queue = $1 and j.status = 'queued' and j.held = '' and j.queue > q.queue
 				order by j.queue limit 1)
 			from queues q where q.queue is not null
-		), rooms as (
-			select q.queue, $2 - (select count(*) from job_queue t where t.task_queue = $1 and t.queue = q.queue and t.status = 'handed_out') as room
-			from queues q where q.queue is not null
 		)
-		select queue, room from rooms where room > 0 order by queue`, f.taskQueue, depth)
+		select q.queue, (select count(*) from job_queue t where t.task_queue = $1 and t.queue = q.queue and t.status = 'handed_out') as in_temporal
+		from queues q where q.queue is not null order by q.queue`, f.taskQueue)
 }
 
 // next locks the first jobs of queues, at most so many of each, but those that are
@@ -221,7 +234,7 @@ func (f *filling) sift(ctx context.Context, rooms []room, found []candidate) (ch
 	}
 	space := make(map[string]int)
 	for _, r := range rooms {
-		space[r.Queue] = r.Room
+		space[r.Queue] = r.room
 	}
 	// What an account may begin at all, it begins in the queue that goes first.
 	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(f.queues(a.Queue).Level, f.queues(b.Queue).Level) })

@@ -1,0 +1,123 @@
+package e2e_test
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/failpoint"
+	"github.com/benchloom/benchloom/internal/queueconfig"
+)
+
+// member is one of several people who use the service.
+func (s *stack) member(t *testing.T, db *pgx.Conn, name string) *apiclient.Client {
+	t.Helper()
+	token := "blm_" + rand.Text()
+	hash := sha256.Sum256([]byte(token))
+	_, err := db.Exec(t.Context(), `insert into access_token (hash, kind, owner, role) values ($1, 'user', $2, 'writer')`, hash[:], name)
+	require.NoError(t, err)
+	c, err := apiclient.New(s.api.BaseURL(), token, &http.Client{Timeout: time.Minute})
+	require.NoError(t, err)
+	return c
+}
+
+// begun are the queues of the jobs that began after the first skip ones, in their
+// order; it waits until there are n.
+func begun(t *testing.T, db *pgx.Conn, skip, n int) []string {
+	t.Helper()
+	var queues []string
+	require.Eventually(t, func() bool {
+		rows, err := db.Query(t.Context(), `
+			select j.queue from job_run r join job_queue j on j.id = r.job_id order by r.started_at, r.id offset $1 limit $2`, skip, n)
+		require.NoError(t, err)
+		queues, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		return len(queues) == n
+	}, 3*time.Minute, 50*time.Millisecond, "fewer than %d jobs begin", skip+n)
+	return queues
+}
+
+// Three people share one collector 5 : 3 : 2, then as changed weights say, and then
+// one of them goes first.
+func TestQueuesShareACollectorAsTheyAreConfigured(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, "--collectors", "1x1", "--share-cores")
+	db := s.database(t)
+	apply := func(queue string, weight int) {
+		t.Helper()
+		_, code := s.run(t, "queue", "set-weight", queue, fmt.Sprint(weight))
+		require.Zero(t, code)
+	}
+	release := s.hold(t, failpoint.Measuring)
+	t.Cleanup(release)
+	first := s.submit(t, apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"true"}}})
+	s.reached(t, failpoint.Measuring)
+	clients := make(map[string]*apiclient.Client)
+	for name, weight := range map[string]int{"ada": 50, "bob": 30, "eve": 20} {
+		apply("user:"+name, weight)
+		clients[name] = s.member(t, db, name)
+		jobs := slices.Repeat([]apiclient.NewJob{{Command: apiclient.Command{Argv: []string{"true"}}}}, 300)
+		_, err := clients[name].CreateBatch(t.Context(), apiclient.NewRequest{}, slices.Values(jobs))
+		require.NoError(t, err)
+	}
+	// Few of each stand in Temporal, whatever waits.
+	inTemporal := func(queue string) (n int) {
+		require.NoError(t, db.QueryRow(t.Context(), `select count(*) from job_queue where queue = $1 and status = 'handed_out'`, queue).Scan(&n))
+		return n
+	}
+	for name := range clients {
+		require.Eventually(t, func() bool { return inTemporal("user:"+name) == 4 }, time.Minute, 20*time.Millisecond)
+	}
+	release()
+	s.await(t, first.ID, ended)
+	shares(t, begun(t, db, 1, 40), map[string]int{"user:ada": 50, "user:bob": 30, "user:eve": 20})
+
+	// A new weight shows once those few are through.
+	apply("user:ada", 20)
+	apply("user:eve", 50)
+	var so int
+	require.NoError(t, db.QueryRow(t.Context(), `select count(*) from job_run`).Scan(&so))
+	shares(t, begun(t, db, so+20, 40), map[string]int{"user:ada": 20, "user:bob": 30, "user:eve": 50})
+
+	// What waits in Temporal already goes first once its queue is strict.
+	release = s.hold(t, failpoint.Measuring)
+	t.Cleanup(release)
+	s.reached(t, failpoint.Measuring)
+	_, err := s.api.ApplyQueues(t.Context(), apiclient.QueueConfig{
+		Queues: []queueconfig.QueueSetting{{Name: "user:bob", Class: queueconfig.Strict, Level: new(queueconfig.FirstLevel)}},
+	})
+	require.NoError(t, err)
+	require.NoError(t, db.QueryRow(t.Context(), `select count(*) from job_run`).Scan(&so))
+	release()
+	// Temporal writes their tasks anew, which takes a moment. By fair shares nobody gets
+	// four turns in a row here.
+	require.Contains(t, strings.Join(begun(t, db, so, 24), " "), strings.Join(slices.Repeat([]string{"user:bob"}, 4), " "))
+}
+
+// shares demands that each queue has begun its share of the jobs, within two.
+func shares(t *testing.T, begun []string, weights map[string]int) {
+	t.Helper()
+	total := 0
+	got := make(map[string]int)
+	for queue, w := range weights {
+		total += w
+		got[queue] = 0
+	}
+	for _, queue := range begun {
+		got[queue]++
+	}
+	t.Logf("%d jobs: %v", len(begun), got)
+	for queue, w := range weights {
+		require.InDelta(t, float64(len(begun)*w)/float64(total), got[queue], 2, "%s of %v in %v", queue, got, begun)
+	}
+	require.Len(t, got, len(weights))
+}
