@@ -92,9 +92,7 @@ func (w *workflows) StartRequest(_ context.Context, _ string, id bench.RequestID
 func (w *workflows) HandOut(_ context.Context, _ string, id bench.RequestID, jobs protocol.HandOut) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, j := range jobs.Jobs {
-		w.handedOut = append(w.handedOut, j)
-	}
+	w.handedOut = append(w.handedOut, jobs.Jobs...)
 	w.startedBy = append(w.startedBy, id)
 	return w.err
 }

@@ -90,7 +90,7 @@ func queuesByName(ctx context.Context, q querier, names []string) (func(name str
 	}, err
 }
 
-// TooManyWaiting: an account may not have that many jobs waiting.
+// TooManyWaiting is that an account may not have that many jobs waiting.
 type TooManyWaiting struct {
 	Account string
 	// Most is what its limit allows, Waiting what there is, More what was asked for
