@@ -19,18 +19,24 @@ type baseline struct {
 	history                           int
 
 	classes     []bench.SizeClass
+	factors     []float64            // of acceptable times, by class
 	samples     [][]simulate.Attempt // by class, newest last
+	median      float64              // of those of the largest class, in seconds
 	probability []float64            // of the smaller classes, where the iteration starts
 	lastFailure time.Time
 }
 
 func newBaseline(in simulate.Input) *baseline {
-	return &baseline{
+	b := &baseline{
 		exponent: in.Policy.Exponent, multiplier: in.Policy.TimeoutMultiplier, convergence: 0.002,
 		minimum: time.Duration(in.Policy.Minimum), original: time.Duration(in.OriginalTimeout),
 		failureCache: time.Duration(in.Policy.FailureCache), history: in.Policy.History,
 		classes: in.Classes, samples: make([][]simulate.Attempt, len(in.Classes)), probability: make([]float64, len(in.Classes)),
 	}
+	for _, c := range in.Classes {
+		b.factors = append(b.factors, math.Pow(float64(in.Classes[len(in.Classes)-1])/float64(c), b.exponent))
+	}
+	return b
 }
 
 // strategy is one of the smaller classes with its probability.
@@ -98,19 +104,19 @@ func (b *baseline) onLargest(m *simulate.Machine) simulate.Attempt {
 func (b *baseline) add(i int, a simulate.Attempt) {
 	b.samples[i] = append(b.samples[i], a)
 	b.samples[i] = b.samples[i][max(0, len(b.samples[i])-b.history):]
-}
-
-func (b *baseline) factor(i int) float64 {
-	return math.Pow(float64(b.classes[len(b.classes)-1])/float64(b.classes[i]), b.exponent)
+	if i < len(b.classes)-1 {
+		return
+	}
+	var seconds []float64
+	for _, s := range b.samples[i] {
+		seconds = append(seconds, s.Seconds)
+	}
+	b.median = median(seconds)
 }
 
 // limits are the acceptable time in seconds and the timeout of a class.
 func (b *baseline) limits(i int) (acceptable float64, timeout time.Duration) {
-	var d []float64
-	for _, a := range b.samples[len(b.classes)-1] {
-		d = append(d, a.Seconds)
-	}
-	acceptable = median(d) * b.factor(i)
+	acceptable = b.median * b.factors[i]
 	t := min(max(acceptable*b.multiplier, b.minimum.Seconds()), b.original.Seconds())
 	return min(acceptable, t/b.multiplier), time.Duration(t * float64(time.Second))
 }
@@ -139,7 +145,7 @@ func (b *baseline) ranked(i int) []float64 {
 		switch {
 		case a.Outcome == simulate.Timeout && a.Seconds < acceptable:
 		case a.Outcome == simulate.Success && a.Seconds < acceptable:
-			values = append(values, a.Seconds/b.factor(i))
+			values = append(values, a.Seconds/b.factors[i])
 		default:
 			values = append(values, math.Inf(1))
 		}
