@@ -104,8 +104,9 @@ func TestTheSameSeedGivesTheSameRuns(t *testing.T) {
 		require.NoError(t, err)
 		return result
 	}
-	require.Equal(t, with(1), with(1))
-	require.NotEqual(t, with(1).Runs, with(2).Runs)
+	first, again := with(1), with(1)
+	require.Equal(t, first, again)
+	require.NotEqual(t, first.Runs, with(2).Runs)
 }
 
 func TestStepwiseSimulation(t *testing.T) {
