@@ -221,6 +221,11 @@ func (s *server) heartbeat(ctx context.Context, in *heartbeat) (*body[apiclient.
 		}
 		out.Waiting = &waiting
 	}
+	if in.Body.AskWaits {
+		if out.Waits, err = s.Store.QueueWaits(ctx, queues); err != nil {
+			return nil, err
+		}
+	}
 	return answer(out, nil)
 }
 

@@ -122,6 +122,7 @@ type Enrolments interface {
 	WantVersion(ctx context.Context, pool, version, who string) error
 	WantedVersions(ctx context.Context) ([]store.WantedVersion, error)
 	JobsWaiting(ctx context.Context, taskQueues []string) (int, error)
+	QueueWaits(ctx context.Context, taskQueues []string) (map[string]float64, error)
 	SetCacheDirs(ctx context.Context, name string, epoch int64, dirs []string) error
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/worker"
 
 	"github.com/benchloom/benchloom/activities/collection"
 	"github.com/benchloom/benchloom/internal/apiclient"
@@ -25,6 +24,9 @@ type Collector struct {
 	// Jobs carries out what it takes; its epoch is set from here.
 	Jobs *collection.Collector
 	Log  *slog.Logger
+	// Gate is that of the machine, to which the collector was added as a slot of its
+	// name; nil: it has the machine for itself.
+	Gate *Gate
 	// ExitWhenIdle ends it without an error as soon as no job waits for it.
 	ExitWhenIdle bool
 	// CacheRoot is the directory below which its caches are; empty: it reports none.
@@ -69,13 +71,19 @@ func (c Collector) Run(ctx context.Context) error {
 	log := c.Log.With("collector", c.Registration.Name, "epoch", registered.Collector.Epoch)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	if c.Gate == nil {
+		if c.Gate, err = ownMachine(c.Registration.Name); err != nil {
+			return err
+		}
+	}
 	wanted := newWish(c.Registration.Version)
+	wanted.serve(registered.TaskQueues)
 	wanted.set(registered.Collector.State != bench.CollectorInactive && registered.Collector.State != bench.CollectorDraining,
 		registered.Collector.WantedVersion)
 	c.Jobs.Epoch = func() int64 { return registered.Collector.Epoch }
 	c.Jobs.Fenced = func() { stop(errFenced) }
 	c.Jobs.Unwanted = wanted.ask
-	log.InfoContext(ctx, "registered", "task_queue", registered.TaskQueue, "version", c.Registration.Version)
+	log.InfoContext(ctx, "registered", "task_queues", registered.TaskQueues, "version", c.Registration.Version)
 
 	beats := make(chan struct{})
 	go func() {
@@ -109,7 +117,7 @@ func (c Collector) Run(ctx context.Context) error {
 			}
 			continue
 		}
-		if err := c.work(ctx, log, temporal, registered.TaskQueue, wanted); err != nil {
+		if err := c.work(ctx, log, temporal, wanted); err != nil {
 			return ended(ctx, err)
 		}
 	}
@@ -154,36 +162,30 @@ func left(why error) error {
 	return why
 }
 
-// work takes jobs from the task queue until the collector is to stop, or is idle
+// work takes jobs from the task queues until the collector is to stop, or is idle
 // and shall take no more.
-func (c Collector) work(ctx context.Context, log *slog.Logger, temporal client.Client, taskQueue string, wanted *wish) error {
+func (c Collector) work(ctx context.Context, log *slog.Logger, temporal client.Client, wanted *wish) error {
 	fatal := make(chan error, 1)
-	w := worker.New(temporal, taskQueue, worker.Options{
-		Identity: c.Registration.Name,
-		// One slot, reserved before polling: a busy machine holds no task.
-		MaxConcurrentActivityExecutionSize: 1,
-		MaxConcurrentActivityTaskPollers:   1,
-		DisableWorkflowWorker:              true,
-		WorkerStopTimeout:                  shutdownGrace,
-		// Cancellation travels with heartbeats: they must not be held back.
-		MaxHeartbeatThrottleInterval:     2 * time.Second,
-		DefaultHeartbeatThrottleInterval: 2 * time.Second,
-		DisableRegistrationAliasing:      true,
-		OnFatalError:                     func(err error) { fatal <- err },
-	})
-	c.Jobs.Register(w)
 	c.Jobs.Resume()
-	if err := w.Start(); err != nil {
-		return fmt.Errorf("starting the collector's worker: %w", err)
-	}
-	defer w.Stop()
+	polled := openLanes(c.Registration.Name, c.Gate, temporal, c.Jobs, func(err error) {
+		select {
+		case fatal <- err:
+		default: // the first one is told
+		}
+	})
+	polled.serve(wanted.taskQueues())
+	defer polled.close()
 	c.OnReady()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case err := <-fatal:
-			return fmt.Errorf("the collector's worker failed: %w", err)
+			return err
+		case <-wanted.requeued:
+			queues := wanted.taskQueues()
+			log.InfoContext(ctx, "serves other task queues", "task_queues", queues)
+			polled.serve(queues)
 		case <-wanted.changed:
 			if active, leave := wanted.now(); !active || leave != nil {
 				log.InfoContext(ctx, endsWork(leave))
@@ -222,12 +224,14 @@ func (c Collector) beat(ctx context.Context, log *slog.Logger, registered apicli
 			dirs = caches.changed()
 		}
 		answer, err := c.API.Heartbeat(ctx, c.Registration.Name, apiclient.Heartbeat{
-			Epoch: registered.Collector.Epoch, Run: now.Run, Progress: now.Progress, CountWaiting: c.ExitWhenIdle, CacheDirs: dirs,
+			Epoch: registered.Collector.Epoch, Run: now.Run, Progress: now.Progress, CountWaiting: c.ExitWhenIdle, AskWaits: c.Gate.shared(), CacheDirs: dirs,
 		})
 		switch {
 		case err == nil:
 			caches.delivered(dirs)
 			wanted.set(answer.Active, answer.WantedVersion)
+			wanted.serve(answer.TaskQueues)
+			c.Gate.report(c.Registration.Name, answer.Waits)
 			if c.ExitWhenIdle && now == (collection.Current{}) && answer.Waiting != nil && (*answer.Waiting == 0 || !answer.Active) {
 				wanted.goIdle()
 			}

@@ -1,23 +1,27 @@
 package workers
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // wish is what is wanted of a collector, as far as it knows.
 type wish struct {
 	version string
-	// changed and asked hold one token each: something is new, and somebody wants
-	// to know what is wanted at once.
-	changed, asked chan struct{}
+	// changed, requeued and asked hold one token each: something is new, other task
+	// queues are to be served, and somebody wants to know what is wanted at once.
+	changed, requeued, asked chan struct{}
 
 	mu       sync.Mutex
 	active   bool
 	outdated *OutdatedError
 	idle     bool
+	queues   []string
 }
 
 // newWish is that of a collector of a version, which takes no jobs yet.
 func newWish(version string) *wish {
-	return &wish{version: version, changed: make(chan struct{}, 1), asked: make(chan struct{}, 1)}
+	return &wish{version: version, changed: make(chan struct{}, 1), requeued: make(chan struct{}, 1), asked: make(chan struct{}, 1)}
 }
 
 // now tells whether the collector takes jobs, and why it is to go once it has
@@ -48,6 +52,23 @@ func (w *wish) set(active bool, version string) {
 	if changed {
 		give(w.changed)
 	}
+}
+
+// serve is which task queues the API names; none is an API that knows of none.
+func (w *wish) serve(queues []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(queues) > 0 && !slices.Equal(slices.Sorted(slices.Values(queues)), slices.Sorted(slices.Values(w.queues))) {
+		w.queues = queues
+		give(w.requeued)
+	}
+}
+
+// taskQueues are those that are to be served.
+func (w *wish) taskQueues() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.queues
 }
 
 // goIdle lets it go because no job waits for it.

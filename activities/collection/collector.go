@@ -85,9 +85,24 @@ type Registry interface {
 	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
 }
 
-// Register makes RunJob known under its fixed name.
-func (c *Collector) Register(r Registry) {
-	r.RegisterActivityWithOptions(c.RunJob, activity.RegisterOptions{Name: protocol.RunJob})
+// Admit asks for the machine as a task arrives; it says no when that has to be
+// given back. What it has admitted is released when it has ended.
+type Admit func() (release func(), ok bool)
+
+// Register makes RunJob known under its fixed name; nil admits every task.
+func (c *Collector) Register(r Registry, admit Admit) {
+	if admit == nil {
+		admit = func() (func(), bool) { return func() {}, true }
+	}
+	run := func(ctx context.Context, in protocol.RunJobInput) (protocol.RunJobResult, error) {
+		release, ok := admit()
+		if !ok {
+			return protocol.RunJobResult{}, busy()
+		}
+		defer release()
+		return c.RunJob(ctx, in)
+	}
+	r.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: protocol.RunJob})
 }
 
 // Current is what the collector is at; the zero value when it is idle.
@@ -101,7 +116,15 @@ func (c *Collector) Current() Current {
 var (
 	errShutdown = errors.New("the collector is shutting down")
 	errNotTaken = errors.New("not taken: the collector takes no further job")
+	errBusy     = errors.New("not taken: the machine has taken another job meanwhile")
 )
+
+// busy gives a task back that was on its way when the machine took another one.
+// That is expected now and then: no alarm of this worker.
+func busy() error {
+	return temporal.NewApplicationErrorWithOptions(errBusy.Error(), protocol.ErrTypeInfrastructure,
+		temporal.ApplicationErrorOptions{NonRetryable: true, Category: temporal.ApplicationErrorCategoryBenign})
+}
 
 // RunJob is one attempt at a job. Its errors carry their kind as application
 // error types; what was measured before any of them is safe in the spool.

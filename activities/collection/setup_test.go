@@ -240,7 +240,7 @@ func (b *bundle) run(key bench.JobKey, n int) (protocol.RunJobResult, error) {
 	var tests testsuite.WorkflowTestSuite
 	env := tests.NewTestActivityEnvironment()
 	env.SetWorkerStopChannel(b.stop)
-	b.Register(env)
+	b.Register(env, nil)
 	// The environment numbers activities from 1: each dispatch has its own ID.
 	env.RegisterActivityWithOptions(func(context.Context) error { return nil }, nothing)
 	for range n - 1 {

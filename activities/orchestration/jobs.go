@@ -55,7 +55,12 @@ func (a *Activities) AssessJob(ctx context.Context, in protocol.AssessInput) (pr
 	}
 	d := retry.Decide(retry.Policy{MaxJobFails: config.Fails()}, outcomes, in.Kind)
 	if d.Again {
-		return protocol.Assessment{Again: true, PauseSeconds: int(d.Pause / time.Second), Attempts: d.AttemptsLeft, Reason: bench.Retry, Moved: protocol.Moved{TaskQueue: job.TaskQueue, SizeClass: job.SizeClass}}, nil
+		reason := bench.Retry
+		if len(runs) == 0 {
+			// It was given back: what follows is its first run still.
+			reason = bench.Scheduled
+		}
+		return protocol.Assessment{Again: true, PauseSeconds: int(d.Pause / time.Second), Attempts: d.AttemptsLeft, Reason: reason, Moved: protocol.Moved{TaskQueue: job.TaskQueue, SizeClass: job.SizeClass}}, nil
 	}
 	return protocol.Assessment{GaveUp: strings.TrimSuffix(d.Why+": "+in.Message, ": ")}, nil
 }

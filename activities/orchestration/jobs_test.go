@@ -147,12 +147,14 @@ func TestAssessmentCountsTheRunsOfTheRecord(t *testing.T) {
 	require.True(t, a.Again)
 	require.Zero(t, a.PauseSeconds)
 	require.Equal(t, 2, a.Attempts)
-	require.Equal(t, bench.Retry, a.Reason)
+	require.Equal(t, bench.Scheduled, a.Reason, "the next run is the first one still")
 
 	// Lost runs never count as the job's failures, but pauses grow. What the
 	// collector could not close is closed.
 	run(bench.RunLost)
-	require.Zero(t, assess(bench.FailInfrastructure).PauseSeconds)
+	a = assess(bench.FailInfrastructure)
+	require.Zero(t, a.PauseSeconds)
+	require.Equal(t, bench.Retry, a.Reason)
 	lost := run(bench.RunRunning)
 	a = assess(bench.FailInfrastructure)
 	require.True(t, a.Again)

@@ -157,7 +157,7 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	dial := func(ctx context.Context) (client.Client, error) {
-		temporal, err := starter.Dial(ctx, starter.Connection{Address: f.temporal, Namespace: f.namespace, Identity: f.name, Log: log, Metrics: m.SDK})
+		temporal, err := starter.Dial(ctx, starter.Connection{Address: f.temporal, Namespace: f.namespace, Identity: f.name, Log: workers.Warnings(log), Metrics: m.SDK})
 		if err != nil {
 			return nil, &exitError{exitUnreached, err}
 		}

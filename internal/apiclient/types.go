@@ -331,6 +331,9 @@ type Heartbeat struct {
 	CacheDirs *[]string `json:"cache_dirs,omitempty" maxItems:"1000"`
 	// CountWaiting asks how many jobs wait.
 	CountWaiting bool `json:"count_waiting,omitempty"`
+	// AskWaits asks for how long they have waited, as the slot of a shared host
+	// wants to know.
+	AskWaits bool `json:"ask_waits,omitempty"`
 }
 
 // HeartbeatAnswer tells a collector what is wanted of it.
@@ -345,6 +348,10 @@ type HeartbeatAnswer struct {
 	// Waiting is how many jobs of its task queues nobody has begun, where that was
 	// asked.
 	Waiting *int `json:"waiting,omitempty"`
+	// Waits is, by task queue, for how many seconds the oldest job has waited that
+	// was handed out and that nobody has begun, where that was asked; a queue
+	// without such a job is not named.
+	Waits map[string]float64 `json:"waits,omitempty"`
 	// Now is the API's clock. A collector's own is trusted for nothing but when
 	// collections were made.
 	Now time.Time `json:"now"`

@@ -149,7 +149,7 @@ func TestJobsThatNobodyHasBegunAreCounted(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	count := func() int {
-		n, err := r.JobsWaiting(t.Context(), []string{small.TaskQueue()})
+		n, err := r.JobsWaiting(t.Context(), []string{"bench/elsewhere", small.TaskQueue()})
 		require.NoError(t, err)
 		return n
 	}

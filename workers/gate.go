@@ -1,0 +1,245 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/worker"
+
+	"github.com/benchloom/benchloom/internal/machinegate"
+)
+
+const (
+	// headStart is several times what a poll and its answer take (13 ms at the 99th
+	// percentile), so that queues that both have work take turns; with four queues
+	// all of them are polled within 200 ms.
+	headStart = 40 * time.Millisecond
+	// starvedAfter is how long a large job waits before smaller ones are held back.
+	starvedAfter = time.Minute
+	// holdFor is how long they are when it does not come although it would fit.
+	holdFor = 10 * time.Second
+	// reportFor is how long what the API said of waiting jobs is believed: five
+	// heartbeats.
+	reportFor = 15 * time.Second
+)
+
+// Gate keeps the jobs of all slots of a machine within its budget: it says which
+// polls may be open, and gives back what arrives although there is no room for it.
+// It is shared by the slots of a machine.
+type Gate struct {
+	mu    sync.Mutex
+	gate  *machinegate.Gate
+	slots int
+	polls map[*poll]struct{}
+	// changed is closed, and replaced, when a lane may have become free.
+	changed chan struct{}
+}
+
+// NewGate makes the gate of a machine whose jobs may take budget together, in the
+// unit of their slots' costs.
+func NewGate(budget int64) (*Gate, error) {
+	gate, err := machinegate.New(machinegate.Config{
+		Budget: budget, HeadStart: headStart, StarvedAfter: starvedAfter, HoldFor: holdFor, ReportFor: reportFor,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Gate{gate: gate, polls: map[*poll]struct{}{}, changed: make(chan struct{})}, nil
+}
+
+// ownMachine is the gate of a collector that has its machine for itself.
+func ownMachine(name string) (*Gate, error) {
+	g, err := NewGate(1)
+	if err != nil {
+		return nil, err
+	}
+	return g, g.Add(name, 1)
+}
+
+// Add adds a slot whose jobs take cost each.
+func (g *Gate) Add(slot string, cost int64) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.gate.Add(slot, cost, time.Now()); err != nil {
+		return fmt.Errorf("adding slot %s: %w", slot, err)
+	}
+	g.slots++
+	return nil
+}
+
+// shared tells whether there are several slots, which may be in each other's way.
+func (g *Gate) shared() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.slots > 1
+}
+
+// serve says which queues a slot polls.
+func (g *Gate) serve(slot string, queues []string) {
+	g.change(func(time.Time) { g.gate.Serve(slot, queues) })
+}
+
+// report says for how long the longest waiting job of each queue of a slot has
+// waited, in seconds.
+func (g *Gate) report(slot string, seconds map[string]float64) {
+	if !g.shared() {
+		return
+	}
+	waits := make(map[string]time.Duration, len(seconds))
+	for queue, s := range seconds {
+		waits[queue] = time.Duration(s * float64(time.Second))
+	}
+	g.change(func(now time.Time) { g.gate.Report(slot, waits, now) })
+}
+
+// change changes the gate, closes the polls that may not be open any more, and
+// lets those look again that wait.
+func (g *Gate) change(do func(now time.Time)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	do(now)
+	g.closePolls(now)
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+func (g *Gate) closePolls(now time.Time) {
+	for p := range g.polls {
+		if !p.open {
+			continue
+		}
+		if may, _ := g.gate.MayPoll(p.lane, now); !may {
+			p.close()
+		}
+	}
+}
+
+// poll is the only slot of one SDK worker, which reserves it before it polls. The
+// gate guards its fields.
+type poll struct {
+	gate *Gate
+	lane machinegate.Lane
+	// open: the worker polls. busy: it carries out what that has brought.
+	open, busy bool
+	// closing: it takes nothing any more. closed tells its worker.
+	closing bool
+	closed  chan struct{}
+}
+
+// newPoll makes the slot of a worker that polls a lane. Whoever made it calls
+// forget in the end.
+func (g *Gate) newPoll(lane machinegate.Lane) *poll {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := &poll{gate: g, lane: lane, closed: make(chan struct{})}
+	g.polls[p] = struct{}{}
+	return p
+}
+
+func (p *poll) forget() {
+	p.gate.mu.Lock()
+	defer p.gate.mu.Unlock()
+	delete(p.gate.polls, p)
+}
+
+func (p *poll) close() {
+	if !p.closing {
+		p.closing = true
+		close(p.closed)
+	}
+}
+
+// shut lets it take nothing any more, and waits until it has ended what it carries
+// out, or the context ends.
+func (p *poll) shut(ctx context.Context) {
+	for {
+		p.gate.mu.Lock()
+		p.close()
+		busy, changed := p.busy, p.gate.changed
+		p.gate.mu.Unlock()
+		if !busy {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// admit takes the machine for a task that its worker has got.
+func (p *poll) admit() (release func(), ok bool) {
+	g := p.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	if p.closing || !g.gate.Begin(p.lane, now) {
+		return nil, false
+	}
+	g.closePolls(now)
+	return func() { g.change(func(now time.Time) { g.gate.End(p.lane.Slot, now) }) }, true
+}
+
+// ReserveSlot waits until the lane may be polled; see [worker.SlotSupplier].
+func (p *poll) ReserveSlot(ctx context.Context, _ worker.SlotReservationInfo) (*worker.SlotPermit, error) {
+	for {
+		opened, again, changed := p.tryOpen()
+		if opened {
+			return &worker.SlotPermit{}, nil
+		}
+		if err := waitFor(ctx, again, changed); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (p *poll) tryOpen() (opened bool, again time.Duration, changed <-chan struct{}) {
+	g := p.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if p.closing || p.open || p.busy {
+		return false, 0, g.changed
+	}
+	p.open, again = g.gate.MayPoll(p.lane, time.Now())
+	return p.open, again, g.changed
+}
+
+// waitFor waits for a change, for as long as it says, or for the context's end.
+func waitFor(ctx context.Context, again time.Duration, changed <-chan struct{}) error {
+	var after <-chan time.Time
+	if again > 0 {
+		timer := time.NewTimer(again)
+		defer timer.Stop()
+		after = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-changed:
+	case <-after:
+	}
+	return nil
+}
+
+// TryReserveSlot reserves nothing: eager tasks would come past the queue.
+func (p *poll) TryReserveSlot(worker.SlotReservationInfo) *worker.SlotPermit { return nil }
+
+// MarkSlotUsed says that the poll has brought a task.
+func (p *poll) MarkSlotUsed(worker.SlotMarkUsedInfo) {
+	p.gate.mu.Lock()
+	defer p.gate.mu.Unlock()
+	p.open, p.busy = false, true
+}
+
+// ReleaseSlot says that its worker has done with the task, or that the poll has
+// brought none.
+func (p *poll) ReleaseSlot(worker.SlotReleaseInfo) {
+	p.gate.change(func(time.Time) { p.open, p.busy = false, false })
+}
+
+// MaxSlots is one: a collector runs one job at a time.
+func (p *poll) MaxSlots() int { return 1 }

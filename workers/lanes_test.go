@@ -1,0 +1,318 @@
+package workers_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/benchloom/benchloom/activities/collection"
+	"github.com/benchloom/benchloom/internal/devstack"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/up"
+	"github.com/benchloom/benchloom/workers"
+)
+
+const (
+	namespace = "lanes"
+	// startBound is within what any task has to start (done-when of the service);
+	// it is a bound of a wait, not a measurement.
+	startBound = 2 * time.Second
+)
+
+// farm is an embedded Temporal with a workflow that dispatches a task until a
+// machine has taken it, as the Job workflow does.
+type farm struct {
+	t      *testing.T
+	client client.Client
+	number atomic.Int64
+	// returned counts the tasks that machines gave back.
+	returned atomic.Int64
+
+	mu    sync.Mutex
+	tasks map[string]*task
+}
+
+// task is one task on its way.
+type task struct {
+	began chan string // of the machine that runs it
+	goOn  chan struct{}
+}
+
+const dispatchWorkflow = "dispatch"
+
+func startFarm(t *testing.T) *farm {
+	t.Helper()
+	program := os.Getenv("BENCHLOOM_TEMPORAL_DEV")
+	if program == "" {
+		program = filepath.Join("..", "bin", "temporal-dev")
+	}
+	require.FileExists(t, program, "run make bin/temporal-dev")
+	state, err := devstack.OpenState(filepath.Join(t.TempDir(), "state"))
+	require.NoError(t, err)
+	server, err := devstack.NewTemporal(state, devstack.TemporalConfig{Program: program, Namespace: up.Namespace(namespace)})
+	require.NoError(t, err)
+	discard := slog.New(slog.DiscardHandler)
+	supervisor, err := devstack.NewSupervisor(devstack.Config{State: state, Logger: discard}, server.Process())
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- supervisor.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-ended)
+		require.NoError(t, state.Close())
+	})
+	select {
+	case <-supervisor.Ready():
+	case <-time.After(time.Minute):
+		require.Fail(t, "Temporal is not ready")
+	}
+	c, err := client.DialContext(t.Context(), client.Options{HostPort: server.Address(), Namespace: namespace, Logger: sdklog.NewStructuredLogger(discard)})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	f := &farm{t: t, client: c, tasks: map[string]*task{}}
+	w := worker.New(c, protocol.OrchestratorTaskQueue, worker.Options{})
+	w.RegisterWorkflowWithOptions(dispatch, workflow.RegisterOptions{Name: dispatchWorkflow})
+	require.NoError(t, w.Start())
+	t.Cleanup(w.Stop)
+	return f
+}
+
+func dispatch(ctx workflow.Context, queue, id string) error {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue: queue, StartToCloseTimeout: time.Minute, DisableEagerExecution: true,
+		Priority:    temporal.Priority{PriorityKey: 3, FairnessKey: "user", FairnessWeight: 1},
+		RetryPolicy: &temporal.RetryPolicy{NonRetryableErrorTypes: []string{protocol.ErrTypeInfrastructure}},
+	})
+	for {
+		var taken bool
+		if err := workflow.ExecuteActivity(ctx, protocol.RunJob, id).Get(ctx, &taken); err == nil {
+			return nil
+		} else if ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// submit sends a task to a queue.
+func (f *farm) submit(queue string) *task {
+	id := fmt.Sprintf("task-%d", f.number.Add(1))
+	sent := &task{began: make(chan string, 1), goOn: make(chan struct{})}
+	f.mu.Lock()
+	f.tasks[id] = sent
+	f.mu.Unlock()
+	_, err := f.client.ExecuteWorkflow(f.t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: protocol.OrchestratorTaskQueue}, dispatchWorkflow, queue, id)
+	require.NoError(f.t, err)
+	return sent
+}
+
+// begins waits until a machine runs the task, and names it.
+func (f *farm) begins(sent *task, what any) string {
+	f.t.Helper()
+	select {
+	case name := <-sent.began:
+		return name
+	case <-time.After(startBound):
+		require.FailNow(f.t, "a task does not start", "%v", what)
+		return ""
+	}
+}
+
+// machine is a collector's machine that carries out tasks.
+type machine struct {
+	*workers.Lanes
+	farm *farm
+	name string
+	runs atomic.Int64 // at this moment
+}
+
+func (f *farm) machine(name string, queues ...string) *machine {
+	f.t.Helper()
+	gate, err := workers.NewGate(1)
+	require.NoError(f.t, err)
+	return f.slot(name, gate, 1, queues...)
+}
+
+func (f *farm) slot(name string, gate *workers.Gate, cost int64, queues ...string) *machine {
+	f.t.Helper()
+	require.NoError(f.t, gate.Add(name, cost))
+	m := &machine{farm: f, name: name}
+	m.Lanes = workers.OpenLanes(name, gate, f.client, m, func(err error) { f.t.Error(err) })
+	m.Serve(queues...)
+	f.t.Cleanup(m.Close)
+	return m
+}
+
+// Register makes the machine carry out tasks: each waits until the test lets it go
+// on.
+func (m *machine) Register(r collection.Registry, admit collection.Admit) {
+	r.RegisterActivityWithOptions(func(ctx context.Context, id string) (bool, error) {
+		release, ok := admit()
+		if !ok {
+			m.farm.returned.Add(1)
+			return false, temporal.NewNonRetryableApplicationError("not taken", protocol.ErrTypeInfrastructure, nil)
+		}
+		defer release()
+		if n := m.runs.Add(1); n != 1 {
+			m.farm.t.Errorf("%s runs %d tasks", m.name, n)
+		}
+		defer m.runs.Add(-1)
+		m.farm.mu.Lock()
+		taken := m.farm.tasks[id]
+		m.farm.mu.Unlock()
+		taken.began <- m.name
+		select {
+		case <-taken.goOn:
+			return true, nil
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}, activity.RegisterOptions{Name: protocol.RunJob})
+}
+
+// rounds is how many dispatches race with stops.
+const rounds = 150
+
+// Two machines that both serve two queues, and a task for each at nearly the same
+// moment: the machine that takes one stops polling for the other, which is then on
+// its way to it, or not. Either starts at once, on a machine of its own; none is
+// lost.
+func TestStopsThatRaceWithDispatches(t *testing.T) {
+	t.Parallel()
+	f := startFarm(t)
+	f.machine("x", "pool", "set")
+	f.machine("y", "pool", "set")
+	random := rand.New(rand.NewPCG(1, 2))
+	for round := range rounds {
+		pool := f.submit("pool")
+		time.Sleep(time.Duration(random.IntN(10)) * time.Millisecond) // not a wait: what the race is about
+		set := f.submit("set")
+		on := []string{f.begins(pool, round), f.begins(set, round)}
+		require.ElementsMatch(t, []string{"x", "y"}, on)
+		close(pool.goOn)
+		close(set.goOn)
+	}
+	t.Logf("%d tasks were given back", f.returned.Load())
+}
+
+// One machine, and a task for each of its queues at nearly the same moment: the one
+// that cannot be taken waits, and starts when the other has ended.
+func TestATaskThatSlipsThroughIsNotLost(t *testing.T) {
+	t.Parallel()
+	f := startFarm(t)
+	f.machine("x", "pool", "set")
+	random := rand.New(rand.NewPCG(3, 4))
+	for round := range rounds {
+		sent := []*task{f.submit("pool")}
+		time.Sleep(time.Duration(random.IntN(10)) * time.Millisecond) // not a wait: what the race is about
+		sent = append(sent, f.submit("set"))
+		for _, s := range sent {
+			close(s.goOn)
+		}
+		for _, s := range sent {
+			f.begins(s, round)
+		}
+	}
+	t.Logf("%d tasks were given back", f.returned.Load())
+}
+
+// Bound and pool work take turns when both wait.
+func TestQueuesWithBacklogTakeTurns(t *testing.T) {
+	t.Parallel()
+	f := startFarm(t)
+	m := f.machine("x", "pool")
+	first := f.submit("pool")
+	f.begins(first, "the first one")
+	m.Serve("pool", "set")
+	const backlog = 10
+	order := make(chan string, 2*backlog)
+	var following sync.WaitGroup
+	for _, queue := range []string{"pool", "set"} {
+		for range backlog {
+			sent := f.submit(queue)
+			following.Go(func() {
+				<-sent.began
+				order <- queue
+				close(sent.goOn)
+			})
+		}
+	}
+	close(first.goOn)
+	following.Wait()
+	changes, last := 0, ""
+	for range 2 * backlog {
+		if queue := <-order; queue != last {
+			changes, last = changes+1, queue
+		}
+	}
+	// All of one queue first would be two; a busy machine may miss a turn.
+	require.Greater(t, changes, backlog)
+}
+
+// A queue is polled when it is named, also while a job runs, and left when it is
+// not named any more: after the job that it has brought has ended.
+func TestQueuesComeAndGoWhileJobsRun(t *testing.T) {
+	t.Parallel()
+	f := startFarm(t)
+	m := f.machine("x", "pool")
+	early := f.submit("set")
+	m.Serve("pool", "set")
+	f.begins(early, "what waited for the queue to be served")
+	m.Serve("pool")
+	late, next := f.submit("set"), f.submit("pool")
+	require.Equal(t, int64(1), m.runs.Load(), "the job goes on")
+	close(early.goOn)
+	f.begins(next, "the queue that stays")
+	close(next.goOn)
+	require.Empty(t, late.began, "nobody serves its queue")
+	f.machine("y", "set")
+	require.Equal(t, "y", f.begins(late, "another machine serves it"))
+	close(late.goOn)
+}
+
+// Jobs of a shared host run side by side within its budget: three of 8 GB run two
+// on 20 GB, one of 4 GB behind them starts at once.
+func TestSlotsShareABudget(t *testing.T) {
+	t.Parallel()
+	f := startFarm(t)
+	gate, err := workers.NewGate(20)
+	require.NoError(t, err)
+	for i := range 5 {
+		f.slot(fmt.Sprintf("c1-%d", i), gate, 4, "class 1")
+	}
+	f.slot("c2-1", gate, 8, "class 2")
+	f.slot("c2-2", gate, 8, "class 2")
+	f.slot("c4-1", gate, 16, "class 4")
+	for round := range 5 {
+		eights := []*task{f.submit("class 2"), f.submit("class 2")}
+		for _, e := range eights {
+			f.begins(e, round)
+		}
+		third, large, small := f.submit("class 2"), f.submit("class 4"), f.submit("class 1")
+		f.begins(small, round)
+		require.Empty(t, third.began)
+		require.Empty(t, large.began)
+		close(small.goOn)
+		close(eights[0].goOn)
+		f.begins(third, round)
+		close(third.goOn)
+		close(eights[1].goOn)
+		f.begins(large, round)
+		close(large.goOn)
+	}
+}
