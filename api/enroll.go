@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -39,6 +40,9 @@ func (s *server) inviteCollector(ctx context.Context, in *inviteCollector) (*bod
 	i := in.Body
 	if err := bench.CheckName("collector", i.Name); err != nil {
 		return nil, err
+	}
+	if host := bench.HostOfSlot(i.Name); host != "" {
+		return nil, invalid("collector %s: names that end like this are those of the slots of shared hosts; invite the host, %s, or choose another name", i.Name, host)
 	}
 	if _, err := bench.NewPool(i.Target, i.SizeClass, i.Pool); err != nil {
 		return nil, err
@@ -182,10 +186,18 @@ func (s *server) configured(ctx context.Context, r *apiclient.Registration) erro
 	if err := ownCollector(ctx, r.Name); err != nil {
 		return err
 	}
-	i, err := s.Store.Invitation(ctx, r.Name)
+	if r.SharedHost != "" && r.SharedHost != bench.HostOfSlot(r.Name) {
+		return invalid("collector %s: the slots of shared host %.80s are named after it, such as %.80s-c2-1", r.Name, r.SharedHost, r.SharedHost)
+	}
+	// The slots of a shared host are what it was invited as, but for their classes.
+	name := cmp.Or(r.SharedHost, r.Name)
+	i, err := s.Store.Invitation(ctx, name)
+	if r.SharedHost != "" {
+		i.SizeClass = r.SizeClass
+	}
 	switch {
 	case errors.Is(err, store.ErrNotFound) && s.InvitedOnly:
-		return problemf(http.StatusForbidden, "not-configured", "nothing is configured for collector %s; invite it with 'benchloom collector invite %s', then 'benchloom collector enroll' on its machine", r.Name, r.Name)
+		return problemf(http.StatusForbidden, "not-configured", "nothing is configured for collector %s; invite it with 'benchloom collector invite %s', then 'benchloom collector enroll' on its machine", name, name)
 	case errors.Is(err, store.ErrNotFound):
 		if err := checkTraits(r.Labels, r.BenchmarkSets); err != nil {
 			return err
@@ -194,7 +206,7 @@ func (s *server) configured(ctx context.Context, r *apiclient.Registration) erro
 	case err != nil:
 		return err
 	case caller(ctx).Collector == "":
-		return problemf(http.StatusForbidden, "not-yours", "collector %s has a token of its own; run it where it was enrolled, or choose another name", r.Name)
+		return problemf(http.StatusForbidden, "not-yours", "collector %s has a token of its own; run it where it was enrolled, or choose another name", name)
 	}
 	for _, is := range []struct {
 		what             string
@@ -206,7 +218,7 @@ func (s *server) configured(ctx context.Context, r *apiclient.Registration) erro
 		{"pool", r.Pool != "" && r.Pool != i.Pool, r.Pool, i.Pool},
 	} {
 		if is.differs {
-			return problemf(http.StatusConflict, "not-configured", "collector %s is configured with the %s %v, not %v; leave that out where it is started, or invite it anew with 'benchloom collector invite %s --replace'", r.Name, is.what, is.configured, is.said, r.Name)
+			return problemf(http.StatusConflict, "not-configured", "collector %s is configured with the %s %v, not %v; leave that out where it is started, or invite it anew with 'benchloom collector invite %s --replace'", name, is.what, is.configured, is.said, name)
 		}
 	}
 	r.Target, r.SizeClass, r.Pool, r.Labels, r.BenchmarkSets = i.Target, i.SizeClass, i.Pool, i.Labels, i.BenchmarkSets
@@ -214,9 +226,10 @@ func (s *server) configured(ctx context.Context, r *apiclient.Registration) erro
 	return nil
 }
 
-// ownCollector refuses a token that belongs to another collector.
+// ownCollector refuses a token that belongs to another collector. That of a shared
+// host is its slots'.
 func ownCollector(ctx context.Context, name string) error {
-	if own := caller(ctx).Collector; own != "" && own != name {
+	if own := caller(ctx).Collector; own != "" && own != name && own != bench.HostOfSlot(name) {
 		return problemf(http.StatusForbidden, "not-yours", "this token is that of collector %s, it opens nothing of collector %s; use its own", own, name)
 	}
 	return nil

@@ -76,8 +76,7 @@ func (c Collector) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	wanted := newWish(c.Registration.Version)
-	wanted.serve(registered.TaskQueues)
+	wanted := newWish(c.Registration.Version, registered.TaskQueues)
 	wanted.set(registered.Collector.State != bench.CollectorInactive && registered.Collector.State != bench.CollectorDraining,
 		registered.Collector.WantedVersion)
 	c.Jobs.Epoch = func() int64 { return registered.Collector.Epoch }

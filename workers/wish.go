@@ -19,9 +19,10 @@ type wish struct {
 	queues   []string
 }
 
-// newWish is that of a collector of a version, which takes no jobs yet.
-func newWish(version string) *wish {
-	return &wish{version: version, changed: make(chan struct{}, 1), requeued: make(chan struct{}, 1), asked: make(chan struct{}, 1)}
+// newWish is that of a collector of a version, which takes no jobs yet, and then
+// from these queues.
+func newWish(version string, queues []string) *wish {
+	return &wish{version: version, queues: queues, changed: make(chan struct{}, 1), requeued: make(chan struct{}, 1), asked: make(chan struct{}, 1)}
 }
 
 // now tells whether the collector takes jobs, and why it is to go once it has

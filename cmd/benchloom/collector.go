@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -39,7 +40,7 @@ func newCollectorGroup() *cobra.Command {
 }
 
 type collectorFlags struct {
-	processFlags
+	*processFlags
 	name, target, pool, cpus  string
 	memory, disk              string
 	class                     int
@@ -51,6 +52,7 @@ type collectorFlags struct {
 	labels                    map[string]string
 	benchmarkSets             []string
 	coLocated, exitWhenIdle   bool
+	shared                    sharedFlags
 	machine                   machineFlags
 	cacheRoot                 string
 
@@ -59,7 +61,7 @@ type collectorFlags struct {
 }
 
 func newCollector() *cobra.Command {
-	var f collectorFlags
+	f := collectorFlags{processFlags: new(processFlags)}
 	cmd := &cobra.Command{
 		Use:     "collector",
 		GroupID: groupRun,
@@ -70,10 +72,15 @@ enroll') needs no flags: what it measures is configured at the API. Any other on
 needs TEMPORAL_ADDRESS, the address of the API, a name and a collector's token.
 Benchmarks see none of these.
 
+With --classes it is a shared host: slots NAME-c<class>-<n>, as many of each class
+as fit into --memory, which run jobs side by side within that. Their results are
+co-located: they compare only with their like.
+
 It exits with code 6 when the API refuses it, with the reason, and with code 75
 when it is to be another version, which it writes to the file wanted-version of
 its state directory.`,
 		Example: `  benchloom collector --name bench-1 --size-class 8 --api http://bench.example.com:7480 --token-file /etc/benchloom/token
+  benchloom collector --name big-1 --memory 20g --classes 1,2,4
   benchloom collector list`,
 		Args: exactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -86,7 +93,7 @@ its state directory.`,
 	flags.IntVar(&f.class, "size-class", 0, "size class (default: its number of CPUs)")
 	flags.StringVar(&f.pool, "pool", "default", "pool of interchangeable collectors")
 	flags.StringVar(&f.cpus, "cpus", "", "CPUs that benchmarks may use, such as 2-5,8 (default: all)")
-	flags.StringVar(&f.memory, "memory", "", "memory that a benchmark may use, such as 8GiB (default: no limit)")
+	flags.StringVar(&f.memory, "memory", "", "memory that a benchmark may use, such as 8g; of a shared host: all of its jobs together (default: no limit)")
 	flags.StringVar(&f.disk, "disk", "", "disk that a benchmark may fill, such as 20GiB (default: no limit)")
 	flags.StringVar(&f.stateDir, "state-dir", env("BENCHLOOM_COLLECTOR_DIR", defaultCollectorDir), "where its enrolment, spool, work directory and caches are")
 	flags.StringVar(&f.artifactDir, "artifact-dir", "", "artifact cache, shared by the collectors of a machine (default: below the state directory)")
@@ -99,6 +106,7 @@ its state directory.`,
 	flags.BoolVar(&f.coLocated, "co-located", false, "others run beside it on this machine: its results compare only with their like")
 	flags.StringToStringVar(&f.labels, "label", nil, "what people want to know of it, such as rack=2, where it was not invited (repeatable)")
 	flags.StringSliceVar(&f.benchmarkSets, "benchmark-set", nil, "benchmark sets for which it is meant, where it was not invited; shown with it, a set is bound by its pool")
+	f.shared.add(flags)
 	f.machine.add(flags, ", where it was not invited")
 	flags.StringVar(&f.cacheRoot, "cache-root", "", "directory whose sub-directories, two levels deep, it reports as caches (default: its own cache below the state directory)")
 	flags.BoolVar(&f.exitWhenIdle, "exit-when-idle", false, "exit with code 0 as soon as no job waits for it")
@@ -114,7 +122,7 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 	if err := f.takeEnrolment(cmd.Flags().Changed); err != nil {
 		return err
 	}
-	sandboxConfig, err := f.sandbox()
+	slots, err := f.slots()
 	if err != nil {
 		return usage(err)
 	}
@@ -130,31 +138,76 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 	if err := f.serveMetrics(ctx, m, log); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(f.stateDir, 0o755); err != nil {
-		return fmt.Errorf("state directory %s of collector %s cannot be used: %w; make it writable for this user, or name another with --state-dir", f.stateDir, f.name, err)
-	}
-	// What a killed predecessor left running would disturb every measurement:
-	// nothing starts before it is dead.
-	machine, err := workers.OpenMachine(ctx, workers.MachineConfig{Sandbox: sandboxConfig, Require: counters(f.require), Environ: os.Environ(), Log: log})
-	if _, lacking := errors.AsType[*measure.MissingCountersError](err); lacking {
-		return fmt.Errorf("collector %s cannot count what --require names: %w; mend that, use a machine that has them, or require less", f.name, err)
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, machine.Close()) }()
 	api, err := apiclient.New(f.api, token, &http.Client{})
 	if err != nil {
 		return usage(err)
 	}
+	collectors := make([]workers.Collector, len(slots))
+	for i, slot := range slots {
+		c, machine, err := slot.open(ctx, api, m, log)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, machine.Close()) }()
+		collectors[i] = c
+	}
+	if !f.shared.on() {
+		collectors[0].OnReady = f.isReady
+		return f.end(collectors[0].Run(ctx))
+	}
+	if err := f.shared.share(collectors); err != nil {
+		return usage(err)
+	}
+	return f.end(workers.Host{Slots: collectors, OnReady: f.isReady}.Run(ctx))
+}
+
+// slots are the flags of each collector of this process, checked as far as can be
+// without touching the machine: those of a shared host's slots, else its own.
+func (f *collectorFlags) slots() ([]*collectorFlags, error) {
+	if _, err := f.sandbox(); err != nil {
+		return nil, err
+	}
+	if f.shared.on() {
+		return f.shared.slots(f)
+	}
+	if f.shared.classMemory != "" {
+		return nil, errors.New("--class-memory is for shared hosts: name their size classes with --classes")
+	}
+	return []*collectorFlags{f}, nil
+}
+
+// open takes the slot and makes its collector. The machine is to be closed.
+func (f *collectorFlags) open(ctx context.Context, api *apiclient.Client, m *metrics.Metrics, log *slog.Logger) (_ workers.Collector, _ *workers.Machine, err error) {
+	var c workers.Collector
+	config, err := f.sandbox()
+	if err != nil {
+		return c, nil, usage(err)
+	}
+	if err := os.MkdirAll(f.stateDir, 0o755); err != nil {
+		return c, nil, fmt.Errorf("state directory %s of collector %s cannot be used: %w; make it writable for this user, or name another with --state-dir", f.stateDir, f.name, err)
+	}
+	// What a killed predecessor left running would disturb every measurement:
+	// nothing starts before it is dead.
+	machine, err := workers.OpenMachine(ctx, workers.MachineConfig{Sandbox: config, Require: counters(f.require), Environ: os.Environ(), Log: log})
+	if _, lacking := errors.AsType[*measure.MissingCountersError](err); lacking {
+		return c, nil, fmt.Errorf("collector %s cannot count what --require names: %w; mend that, use a machine that has them, or require less", f.name, err)
+	}
+	if err != nil {
+		return c, nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, machine.Close())
+		}
+	}()
 	jobs, err := f.jobs(machine, api)
 	if err != nil {
-		return err
+		return c, nil, err
 	}
 	jobs.Name, jobs.API, jobs.Log = f.name, api, log
 	registration, err := f.registration(machine)
 	if err != nil {
-		return err
+		return c, nil, err
 	}
 	dial := func(ctx context.Context) (client.Client, error) {
 		temporal, err := starter.Dial(ctx, starter.Connection{Address: f.temporal, Namespace: f.namespace, Identity: f.name, Log: workers.Warnings(log), Metrics: m.SDK})
@@ -163,9 +216,7 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 		}
 		return temporal, nil
 	}
-	return f.end(workers.Collector{
-		Dial: dial, API: api, Registration: registration, Jobs: jobs, Log: log, ExitWhenIdle: f.exitWhenIdle, CacheRoot: f.cacheRoot, OnReady: f.isReady,
-	}.Run(ctx))
+	return workers.Collector{Dial: dial, API: api, Registration: registration, Jobs: jobs, Log: log, ExitWhenIdle: f.exitWhenIdle, CacheRoot: f.cacheRoot}, machine, nil
 }
 
 // takeEnrolment completes the flags with what the state directory's enrolment
@@ -325,7 +376,7 @@ func (f *collectorFlags) registration(machine *workers.Machine) (apiclient.Regis
 	r := apiclient.Registration{
 		Name: f.name, Target: pool.Target, SizeClass: pool.SizeClass, Pool: pool.Name, Host: bench.Target(hostTarget()), MachineID: id, Version: version,
 		HardwareID: machine.Facts.HardwareID(), Facts: facts, CoLocated: f.coLocated,
-		Labels: f.labels, BenchmarkSets: f.benchmarkSets,
+		Labels: f.labels, BenchmarkSets: f.benchmarkSets, SharedHost: f.shared.host,
 	}
 	if f.cacheRoot == "" {
 		f.cacheRoot = filepath.Join(f.stateDir, "cache")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -23,14 +24,14 @@ func collectorClientCommands() []*cobra.Command {
 			text: cli.Collector,
 		}),
 		newCollectorAction(collectorAction{
-			use: "drain", short: "Let a collector finish its job and take no other",
+			use: "drain", short: "Let a collector, or all slots of a shared host, finish their job and take no other",
 			call: (*apiclient.Client).DrainCollector,
-			text: standing("takes no further job"),
+			text: standing("takes no further job"), hosts: true,
 		}),
 		newCollectorAction(collectorAction{
-			use: "activate", short: "Let a drained collector take jobs again",
+			use: "activate", short: "Let a drained collector, or all slots of a shared host, take jobs again",
 			call: (*apiclient.Client).ActivateCollector,
-			text: standing("takes jobs"),
+			text: standing("takes jobs"), hosts: true,
 		}),
 		newCollectorRemove(),
 		newCollectorInvite(),
@@ -81,6 +82,39 @@ type collectorAction struct {
 	use, short string
 	call       func(*apiclient.Client, context.Context, string) (apiclient.Collector, error)
 	text       func(io.Writer, apiclient.Collector, cli.View) error
+	// hosts: the name of a shared host stands for all of its slots.
+	hosts bool
+}
+
+// slots are the collectors of a shared host of that name; none where there is
+// none.
+func slots(ctx context.Context, api *apiclient.Client, host string) ([]apiclient.Collector, error) {
+	all, err := api.Collectors(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(c apiclient.Collector) bool { return c.Host != host }), nil
+}
+
+// onSlots carries it out for each slot of a shared host.
+func (a collectorAction) onSlots(ctx context.Context, api *apiclient.Client, of []apiclient.Collector) ([]apiclient.Collector, error) {
+	done := make([]apiclient.Collector, len(of))
+	for i, c := range of {
+		var err error
+		if done[i], err = a.call(api, ctx, c.Name); err != nil {
+			return nil, err
+		}
+	}
+	return done, nil
+}
+
+func (a collectorAction) texts(w io.Writer, list []apiclient.Collector, v cli.View) error {
+	for _, c := range list {
+		if err := a.text(w, c, v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func newCollectorAction(a collectorAction) *cobra.Command {
@@ -98,6 +132,18 @@ func newCollectorAction(a collectorAction) *cobra.Command {
 			api, err := f.connect()
 			if err != nil {
 				return err
+			}
+			if a.hosts {
+				of, err := slots(cmd.Context(), api, args[0])
+				if err == nil && len(of) > 0 {
+					of, err = a.onSlots(cmd.Context(), api, of)
+				}
+				if err != nil {
+					return reached(err)
+				}
+				if len(of) > 0 {
+					return show(cmd, output, of, a.texts)
+				}
 			}
 			c, err := a.call(api, cmd.Context(), args[0])
 			if err != nil {

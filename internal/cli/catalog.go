@@ -116,6 +116,9 @@ func Collectors(w io.Writer, list []apiclient.Collector, v View) error {
 
 func remarks(c apiclient.Collector) string {
 	var list []string
+	if c.Host != "" {
+		list = append(list, "slot of "+c.Host)
+	}
 	if c.CoLocated {
 		list = append(list, "co-located")
 	}

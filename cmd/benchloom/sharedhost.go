@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/pflag"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/workers"
+)
+
+// sharedFlags make a collector a shared host.
+type sharedFlags struct {
+	classes     []int
+	classMemory string
+
+	// Of the flags of one slot: its host, what jobs of the host may use together,
+	// and what its own may, in bytes.
+	host               string
+	budget, slotMemory int64
+}
+
+// maxSlots bounds the slots of a shared host: each keeps polls and connections
+// open.
+const maxSlots = 64
+
+func (s *sharedFlags) add(flags *pflag.FlagSet) {
+	flags.IntSliceVar(&s.classes, "classes", nil, "size classes of a shared host, such as 1,2,4: it runs jobs of these side by side within --memory")
+	flags.StringVar(&s.classMemory, "class-memory", "", "memory of a shared host's jobs of size class 1, of others as many times that (default: 4g)")
+}
+
+// on tells whether the collector is a shared host.
+func (s *sharedFlags) on() bool { return len(s.classes) > 0 }
+
+// slots are the flags of a shared host's slots: of each class as many as fit.
+func (s *sharedFlags) slots(f *collectorFlags) ([]*collectorFlags, error) {
+	if f.class != 0 {
+		return nil, errors.New("--size-class is one collector's, --classes are a shared host's: leave one of them out")
+	}
+	if f.memory == "" {
+		return nil, errors.New("--classes: how much the jobs of a shared host may use together is missing; name it with --memory, such as --memory 20g")
+	}
+	if s.classMemory == "" {
+		s.classMemory = "4g"
+	}
+	budget, err := size("--memory", f.memory)
+	if err != nil {
+		return nil, err
+	}
+	unit, err := size("--class-memory", s.classMemory)
+	if err != nil {
+		return nil, err
+	}
+	classes := slices.Compact(slices.Sorted(slices.Values(s.classes)))
+	if len(classes) != len(s.classes) {
+		return nil, fmt.Errorf("--classes %v: a size class is named twice", s.classes)
+	}
+	var slots []*collectorFlags
+	for _, c := range classes {
+		class, err := bench.NewSizeClass(c)
+		if err != nil {
+			return nil, fmt.Errorf("--classes: %w", err)
+		}
+		if unit > budget/int64(c) {
+			return nil, fmt.Errorf("--classes: a job of size class %d gets %d times %s (--class-memory), which is more than the %s of --memory; leave the class out, or change one of these", c, c, humanize.IBytes(uint64(unit)), humanize.IBytes(uint64(budget)))
+		}
+		need := unit * int64(c)
+		for n := range int(min(budget/need, maxSlots+1)) {
+			slot := *f
+			slot.name, slot.class, slot.coLocated = bench.SlotName(f.name, class, n+1), c, true
+			if err := bench.CheckName("collector", slot.name); err != nil {
+				return nil, fmt.Errorf("--name: a slot's name is made of it: %w", err)
+			}
+			slot.memory = strconv.FormatInt(need, 10)
+			slot.stateDir = filepath.Join(f.stateDir, "slots", slot.name)
+			if f.artifactDir == "" {
+				slot.artifactDir = filepath.Join(f.stateDir, "artifacts")
+			}
+			slot.shared = sharedFlags{host: f.name, budget: budget, slotMemory: need}
+			slots = append(slots, &slot)
+		}
+	}
+	if len(slots) > maxSlots {
+		return nil, fmt.Errorf("--classes: that makes more than %d slots; leave out small classes, or raise --class-memory", maxSlots)
+	}
+	s.budget = budget
+	return slots, nil
+}
+
+// share gives the slots of a host the gate that keeps them within its memory.
+func (s *sharedFlags) share(slots []workers.Collector) error {
+	gate, err := workers.NewGate(s.budget)
+	if err != nil {
+		return err
+	}
+	for i := range slots {
+		slots[i].Gate = gate
+		if err := gate.Add(slots[i].Registration.Name, slots[i].Registration.MemoryBytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
