@@ -156,6 +156,42 @@ func TestAnothersTokenOpensNothing(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, problemOf(t, err).Status)
 }
 
+// The token of a shared host is its slots', which are what the host was invited as
+// but for their size classes; it opens nothing else.
+func TestTheTokenOfASharedHostIsItsSlots(t *testing.T) {
+	t.Parallel()
+	b := setup(t, invitedOnly)
+	own, others := b.enrol(t, "big"), b.enrol(t, "c2")
+	slot := func(name string, class bench.SizeClass) apiclient.Registration {
+		r := unnamed(name)
+		r.SizeClass, r.SharedHost, r.MemoryBytes = class, "big", int64(class)<<32
+		return r
+	}
+	for name, class := range map[string]bench.SizeClass{"big-c1-1": 1, "big-c4-1": 4} {
+		r, err := own.RegisterCollector(t.Context(), slot(name, class))
+		require.NoError(t, err)
+		require.Equal(t, "big", r.Collector.Host)
+		require.Equal(t, class, r.Collector.SizeClass)
+		require.Equal(t, "main", r.Collector.Pool)
+		answer, err := own.Heartbeat(t.Context(), name, apiclient.Heartbeat{Epoch: r.Collector.Epoch, AskWaits: true})
+		require.NoError(t, err)
+		require.Equal(t, r.TaskQueues, answer.TaskQueues)
+		require.Empty(t, answer.Waits)
+		_, err = others.Heartbeat(t.Context(), name, apiclient.Heartbeat{Epoch: r.Collector.Epoch})
+		require.Equal(t, "urn:benchloom:not-yours", problemOf(t, err).Type)
+	}
+	_, err := others.RegisterCollector(t.Context(), slot("big-c1-1", 1))
+	require.Equal(t, "urn:benchloom:not-yours", problemOf(t, err).Type)
+	_, err = b.collector.RegisterCollector(t.Context(), slot("big-c1-1", 1))
+	require.Equal(t, "urn:benchloom:not-yours", problemOf(t, err).Type)
+	for _, name := range []string{"big", "big-1"} {
+		_, err := own.RegisterCollector(t.Context(), slot(name, 1))
+		require.Error(t, err, name)
+	}
+	_, err = b.admin.InviteCollector(t.Context(), invite("big-c1-1"))
+	require.ErrorContains(t, err, "invite the host, big")
+}
+
 func TestEnrolmentTokensThatAreNoGood(t *testing.T) {
 	t.Parallel()
 	b := setup(t, invitedOnly)
