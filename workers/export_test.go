@@ -10,5 +10,8 @@ func OpenLanes(slot string, gate *Gate, temporal client.Client, jobs jobs, faile
 	return openLanes(slot, gate, temporal, jobs, failed)
 }
 
+// Report says for how many seconds the oldest job of each queue of a slot waits.
+func (g *Gate) Report(slot string, seconds map[string]float64) { g.report(slot, seconds) }
+
 func (l *lanes) Serve(queues ...string) { l.serve(queues) }
 func (l *lanes) Close()                 { l.close() }

@@ -35,7 +35,8 @@ const (
 )
 
 // farm is an embedded Temporal with a workflow that dispatches a task until a
-// machine has taken it, as the Job workflow does.
+// machine has taken it, as the Job workflow does. Each test has task queues of its
+// own.
 type farm struct {
 	t      *testing.T
 	client client.Client
@@ -55,7 +56,29 @@ type task struct {
 
 const dispatchWorkflow = "dispatch"
 
-func startFarm(t *testing.T) *farm {
+// TestLanes runs the tests of this file against one Temporal.
+func TestLanes(t *testing.T) {
+	t.Parallel()
+	c := startTemporal(t)
+	for name, test := range map[string]func(*farm){
+		"stops that race with dispatches":       stopsThatRaceWithDispatches,
+		"a task that slips through is not lost": aTaskThatSlipsThroughIsNotLost,
+		"queues with backlog take turns":        queuesWithBacklogTakeTurns,
+		"queues come and go while jobs run":     queuesComeAndGoWhileJobsRun,
+		"slots share a budget":                  slotsShareABudget,
+		"a large job is let through":            aLargeJobIsLetThrough,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(&farm{t: t, client: c, tasks: map[string]*task{}})
+		})
+	}
+}
+
+// in names a task queue of the test.
+func (f *farm) in(queue string) string { return f.t.Name() + "/" + queue }
+
+func startTemporal(t *testing.T) client.Client {
 	t.Helper()
 	program := os.Getenv("BENCHLOOM_TEMPORAL_DEV")
 	if program == "" {
@@ -85,12 +108,11 @@ func startFarm(t *testing.T) *farm {
 	c, err := client.DialContext(t.Context(), client.Options{HostPort: server.Address(), Namespace: namespace, Logger: sdklog.NewStructuredLogger(discard)})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	f := &farm{t: t, client: c, tasks: map[string]*task{}}
 	w := worker.New(c, protocol.OrchestratorTaskQueue, worker.Options{})
 	w.RegisterWorkflowWithOptions(dispatch, workflow.RegisterOptions{Name: dispatchWorkflow})
 	require.NoError(t, w.Start())
 	t.Cleanup(w.Stop)
-	return f
+	return c
 }
 
 func dispatch(ctx workflow.Context, queue, id string) error {
@@ -111,13 +133,15 @@ func dispatch(ctx workflow.Context, queue, id string) error {
 
 // submit sends a task to a queue.
 func (f *farm) submit(queue string) *task {
-	id := fmt.Sprintf("task-%d", f.number.Add(1))
+	id := fmt.Sprintf("%s/%d", f.t.Name(), f.number.Add(1))
 	sent := &task{began: make(chan string, 1), goOn: make(chan struct{})}
 	f.mu.Lock()
 	f.tasks[id] = sent
 	f.mu.Unlock()
-	_, err := f.client.ExecuteWorkflow(f.t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: protocol.OrchestratorTaskQueue}, dispatchWorkflow, queue, id)
-	require.NoError(f.t, err)
+	_, err := f.client.ExecuteWorkflow(f.t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: protocol.OrchestratorTaskQueue}, dispatchWorkflow, f.in(queue), id)
+	if err != nil {
+		f.t.Errorf("starting %s: %v", id, err)
+	}
 	return sent
 }
 
@@ -153,9 +177,18 @@ func (f *farm) slot(name string, gate *workers.Gate, cost int64, queues ...strin
 	require.NoError(f.t, gate.Add(name, cost))
 	m := &machine{farm: f, name: name}
 	m.Lanes = workers.OpenLanes(name, gate, f.client, m, func(err error) { f.t.Error(err) })
-	m.Serve(queues...)
+	m.serve(queues...)
 	f.t.Cleanup(m.Close)
 	return m
+}
+
+// serve polls these queues of the test from now on.
+func (m *machine) serve(queues ...string) {
+	named := make([]string, len(queues))
+	for i, q := range queues {
+		named[i] = m.farm.in(q)
+	}
+	m.Serve(named...)
 }
 
 // Register makes the machine carry out tasks: each waits until the test lets it go
@@ -188,39 +221,53 @@ func (m *machine) Register(r collection.Registry, admit collection.Admit) {
 // rounds is how many dispatches race with stops.
 const rounds = 150
 
-// Two machines that both serve two queues, and a task for each at nearly the same
-// moment: the machine that takes one stops polling for the other, which is then on
-// its way to it, or not. Either starts at once, on a machine of its own; none is
-// lost.
-func TestStopsThatRaceWithDispatches(t *testing.T) {
-	t.Parallel()
-	f := startFarm(t)
+// Machine x serves two queues, y one of them, and there is a task for each at nearly
+// the same moment. Taking the one that only x can run, x stops polling for the
+// other, which is then on its way to it, or not. Either starts at once: y is idle
+// and has to get the other one, and none is lost.
+func stopsThatRaceWithDispatches(f *farm) {
+	t := f.t
 	f.machine("x", "pool", "set")
-	f.machine("y", "pool", "set")
+	f.machine("y", "set")
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range rounds {
-		pool := f.submit("pool")
-		time.Sleep(time.Duration(random.IntN(10)) * time.Millisecond) // not a wait: what the race is about
-		set := f.submit("set")
-		on := []string{f.begins(pool, round), f.begins(set, round)}
-		require.ElementsMatch(t, []string{"x", "y"}, on)
+		sent := f.submitTogether(random)
+		pool, set := sent[0], sent[1]
+		if f.begins(set, round) == "x" {
+			close(set.goOn) // x had it first: what x alone can run comes after it
+			require.Equal(t, "x", f.begins(pool, round))
+		} else {
+			require.Equal(t, "x", f.begins(pool, round))
+			close(set.goOn)
+		}
 		close(pool.goOn)
-		close(set.goOn)
 	}
 	t.Logf("%d tasks were given back", f.returned.Load())
 }
 
+// submitTogether sends a task to either queue at nearly the same moment: how near is
+// what the race is about.
+func (f *farm) submitTogether(random *rand.Rand) [2]*task {
+	delays := [2]time.Duration{time.Duration(random.IntN(6)) * time.Millisecond, time.Duration(random.IntN(6)) * time.Millisecond}
+	var sent [2]*task
+	var both sync.WaitGroup
+	for i, queue := range []string{"pool", "set"} {
+		both.Go(func() {
+			time.Sleep(delays[i])
+			sent[i] = f.submit(queue)
+		})
+	}
+	both.Wait()
+	return sent
+}
+
 // One machine, and a task for each of its queues at nearly the same moment: the one
 // that cannot be taken waits, and starts when the other has ended.
-func TestATaskThatSlipsThroughIsNotLost(t *testing.T) {
-	t.Parallel()
-	f := startFarm(t)
+func aTaskThatSlipsThroughIsNotLost(f *farm) {
 	f.machine("x", "pool", "set")
 	random := rand.New(rand.NewPCG(3, 4))
 	for round := range rounds {
-		sent := []*task{f.submit("pool")}
-		time.Sleep(time.Duration(random.IntN(10)) * time.Millisecond) // not a wait: what the race is about
-		sent = append(sent, f.submit("set"))
+		sent := f.submitTogether(random)
 		for _, s := range sent {
 			close(s.goOn)
 		}
@@ -228,17 +275,16 @@ func TestATaskThatSlipsThroughIsNotLost(t *testing.T) {
 			f.begins(s, round)
 		}
 	}
-	t.Logf("%d tasks were given back", f.returned.Load())
+	f.t.Logf("%d tasks were given back", f.returned.Load())
 }
 
 // Bound and pool work take turns when both wait.
-func TestQueuesWithBacklogTakeTurns(t *testing.T) {
-	t.Parallel()
-	f := startFarm(t)
+func queuesWithBacklogTakeTurns(f *farm) {
+	t := f.t
 	m := f.machine("x", "pool")
 	first := f.submit("pool")
 	f.begins(first, "the first one")
-	m.Serve("pool", "set")
+	m.serve("pool", "set")
 	const backlog = 10
 	order := make(chan string, 2*backlog)
 	var following sync.WaitGroup
@@ -266,14 +312,13 @@ func TestQueuesWithBacklogTakeTurns(t *testing.T) {
 
 // A queue is polled when it is named, also while a job runs, and left when it is
 // not named any more: after the job that it has brought has ended.
-func TestQueuesComeAndGoWhileJobsRun(t *testing.T) {
-	t.Parallel()
-	f := startFarm(t)
+func queuesComeAndGoWhileJobsRun(f *farm) {
+	t := f.t
 	m := f.machine("x", "pool")
 	early := f.submit("set")
-	m.Serve("pool", "set")
+	m.serve("pool", "set")
 	f.begins(early, "what waited for the queue to be served")
-	m.Serve("pool")
+	m.serve("pool")
 	late, next := f.submit("set"), f.submit("pool")
 	require.Equal(t, int64(1), m.runs.Load(), "the job goes on")
 	close(early.goOn)
@@ -287,9 +332,8 @@ func TestQueuesComeAndGoWhileJobsRun(t *testing.T) {
 
 // Jobs of a shared host run side by side within its budget: three of 8 GB run two
 // on 20 GB, one of 4 GB behind them starts at once.
-func TestSlotsShareABudget(t *testing.T) {
-	t.Parallel()
-	f := startFarm(t)
+func slotsShareABudget(f *farm) {
+	t := f.t
 	gate, err := workers.NewGate(20)
 	require.NoError(t, err)
 	for i := range 5 {
@@ -315,4 +359,29 @@ func TestSlotsShareABudget(t *testing.T) {
 		f.begins(large, round)
 		close(large.goOn)
 	}
+}
+
+// What the API says of waiting jobs keeps room for a large one: a small one that
+// would be in its way does not begin, although it came first and would fit.
+func aLargeJobIsLetThrough(f *farm) {
+	t := f.t
+	gate, err := workers.NewGate(20)
+	require.NoError(t, err)
+	for i := range 5 {
+		f.slot(fmt.Sprintf("c1-%d", i), gate, 4, "class 1")
+	}
+	f.slot("c4-1", gate, 16, "class 4")
+	running := []*task{f.submit("class 1"), f.submit("class 1")}
+	for _, r := range running {
+		f.begins(r, "a small one")
+	}
+	gate.Report("c4-1", map[string]float64{f.in("class 4"): 120})
+	small, large := f.submit("class 1"), f.submit("class 4")
+	close(running[0].goOn)
+	f.begins(large, "the large one")
+	require.Empty(t, small.began)
+	close(running[1].goOn)
+	f.begins(small, "the small one, beside it")
+	close(large.goOn)
+	close(small.goOn)
 }
