@@ -155,8 +155,8 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 		collectors[0].OnReady = f.isReady
 		return f.end(collectors[0].Run(ctx))
 	}
-	if err := f.shared.share(collectors); err != nil {
-		return usage(err)
+	if err := share(collectors, slots); err != nil {
+		return err
 	}
 	return f.end(workers.Host{Slots: collectors, OnReady: f.isReady}.Run(ctx))
 }

@@ -88,19 +88,18 @@ func (s *sharedFlags) slots(f *collectorFlags) ([]*collectorFlags, error) {
 	if len(slots) > maxSlots {
 		return nil, fmt.Errorf("--classes: that makes more than %d slots; leave out small classes, or raise --class-memory", maxSlots)
 	}
-	s.budget = budget
 	return slots, nil
 }
 
-// share gives the slots of a host the gate that keeps them within its memory.
-func (s *sharedFlags) share(slots []workers.Collector) error {
-	gate, err := workers.NewGate(s.budget)
+// share gives the collectors of a host the gate that keeps them within its memory.
+func share(collectors []workers.Collector, slots []*collectorFlags) error {
+	gate, err := workers.NewGate(slots[0].shared.budget)
 	if err != nil {
 		return err
 	}
-	for i := range slots {
-		slots[i].Gate = gate
-		if err := gate.Add(slots[i].Registration.Name, slots[i].Registration.MemoryBytes); err != nil {
+	for i, slot := range slots {
+		collectors[i].Gate = gate
+		if err := gate.Add(slot.name, slot.shared.slotMemory); err != nil {
 			return err
 		}
 	}
