@@ -32,6 +32,8 @@ const (
 	// startBound is within what any task has to start (done-when of the service);
 	// it is a bound of a wait, not a measurement.
 	startBound = 2 * time.Second
+	// controls is how many tasks may come before one that is late.
+	controls = 5
 )
 
 // farm is an embedded Temporal with a workflow that dispatches a task until a
@@ -41,6 +43,9 @@ type farm struct {
 	t      *testing.T
 	client client.Client
 	number atomic.Int64
+	// control starts a machine that shows how long a task takes that nothing
+	// hinders.
+	control sync.Once
 	// returned counts the tasks that machines gave back.
 	returned atomic.Int64
 
@@ -117,7 +122,7 @@ func startTemporal(t *testing.T) client.Client {
 
 func dispatch(ctx workflow.Context, queue, id string) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: queue, StartToCloseTimeout: time.Minute, DisableEagerExecution: true,
+		TaskQueue: queue, StartToCloseTimeout: time.Hour, DisableEagerExecution: true,
 		Priority:    temporal.Priority{PriorityKey: 3, FairnessKey: "user", FairnessWeight: 1},
 		RetryPolicy: &temporal.RetryPolicy{NonRetryableErrorTypes: []string{protocol.ErrTypeInfrastructure}},
 	})
@@ -145,16 +150,31 @@ func (f *farm) submit(queue string) *task {
 	return sent
 }
 
-// begins waits until a machine runs the task, and names it.
+// begins waits until a machine runs the task, and names it: within the bound, or
+// where all of this machine was slow, no later than tasks that were sent after the
+// bound to a machine which had nothing else to do.
 func (f *farm) begins(sent *task, what any) string {
 	f.t.Helper()
-	select {
-	case name := <-sent.began:
-		return name
-	case <-time.After(startBound):
-		require.FailNow(f.t, "a task does not start", "%v", what)
-		return ""
+	bound := time.NewTimer(startBound)
+	defer bound.Stop()
+	for range controls {
+		select {
+		case name := <-sent.began:
+			return name
+		case <-bound.C:
+			bound.Reset(0)
+		}
+		control := f.submit("control")
+		f.control.Do(func() { f.machine("control", "control") })
+		select {
+		case <-control.began:
+		case <-time.After(time.Minute):
+			require.FailNow(f.t, "nothing starts any more", "%v", what)
+		}
+		close(control.goOn)
 	}
+	require.FailNow(f.t, "a task does not start", "%v", what)
+	return ""
 }
 
 // machine is a collector's machine that carries out tasks.
