@@ -18,6 +18,7 @@ import (
 	"github.com/uber-go/tally/v4"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 	"github.com/benchloom/benchloom/internal/suitecache"
@@ -28,6 +29,9 @@ import (
 type Config struct {
 	Store   Store
 	Starter Starter
+	// Sizes selects the size classes of jobs that it hands out; nil: they run where
+	// they wait.
+	Sizes *sizing.Sizes
 	// Repairs looks into workflows and mends them.
 	Repairs Repairer
 	// Now is the clock.

@@ -225,7 +225,7 @@ func (s *server) fitting(ctx context.Context, r apiclient.NewRequest, project st
 		return nil, fmt.Errorf("project %s: %w; apply a corrected configuration", project.Name, err)
 	}
 	f := &fitting{config: config, class: r.SizeClass}
-	orDefault(&f.class, config.Size.Class)
+	orDefault(&f.class, config.Size.Pin())
 	if f.own, f.constraints, err = constraints(r, config); err != nil {
 		return nil, err
 	}

@@ -55,6 +55,7 @@ func runOf(r store.Run) (apiclient.Run, error) {
 		ID: r.ID, Job: r.Job, Number: r.Number, Reason: r.Reason, Collector: r.Collector, Pool: r.Pool, SizeClass: r.SizeClass,
 		CoLocated: r.CoLocated, Outcome: r.Outcome, Message: r.Message, OutputTail: r.OutputTail,
 		StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+		TimeoutSeconds: r.TimeoutSeconds, Probe: r.Probe, Seconds: r.MeasuredSeconds, PeakMemory: r.PeakMemory, CPUSeconds: r.CPUSeconds,
 	}
 	if len(r.Progress) > 0 {
 		if err := json.Unmarshal(r.Progress, &out.Progress); err != nil {

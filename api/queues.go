@@ -38,7 +38,7 @@ func (s *server) registerQueues() {
 
 // handOut is where jobs are handed out.
 func (s *server) handOut() handout.Room {
-	return handout.Room{Record: s.Store, Workflows: s.Starter}
+	return handout.Room{Record: s.Store, Workflows: s.Starter, Sizes: s.Sizes}
 }
 
 func (s *server) listQueues(ctx context.Context, _ *none) (*body[apiclient.FairQueues], error) {

@@ -72,7 +72,8 @@ func (s *server) startRun(ctx context.Context, in *startRun) (*body[apiclient.Ru
 	}
 	out := apiclient.RunPlan{
 		Run: run, Job: jobOf(plan.Job), Project: plan.Job.Project, Missing: notNil(plan.Missing), Iterations: plan.Job.Iterations,
-		SuiteHash: plan.Job.SuiteHash, Command: commandOf(plan.Job.Command), Artifacts: config.Artifacts,
+		TimeoutSeconds: plan.Run.TimeoutSeconds,
+		SuiteHash:      plan.Job.SuiteHash, Command: commandOf(plan.Job.Command), Artifacts: config.Artifacts,
 	}
 	return answer(out, s.addBuild(ctx, plan.Job, config, &out))
 }
@@ -142,7 +143,9 @@ func testCaseResult(r apiclient.TestCaseResult) (store.TestCaseResult, error) {
 	return out, nil
 }
 
-var failureKinds = []bench.FailureKind{bench.FailInfrastructure, bench.FailTooSmall, bench.FailJob, bench.FailPermanent, bench.FailCancelled}
+var failureKinds = []bench.FailureKind{
+	bench.FailInfrastructure, bench.FailTooSmall, bench.FailTimeout, bench.FailOutOfMemory, bench.FailJob, bench.FailPermanent, bench.FailCancelled,
+}
 
 func runError(run bench.RunID, e apiclient.BlockError) (store.RunError, error) {
 	if !slices.Contains(failureKinds, e.Kind) {
@@ -193,7 +196,10 @@ func (s *server) finishRun(ctx context.Context, in *finishRun) (*none, error) {
 	if err := s.ownRun(ctx, id); err != nil {
 		return nil, err
 	}
-	end := store.RunEnd{Outcome: in.Body.Outcome, Message: in.Body.Message, OutputTail: in.Body.OutputTail}
+	end := store.RunEnd{
+		Outcome: in.Body.Outcome, Message: in.Body.Message, OutputTail: in.Body.OutputTail,
+		Seconds: in.Body.Seconds, PeakMemory: in.Body.PeakMemory, CPUSeconds: in.Body.CPUSeconds,
+	}
 	if err := s.Store.FinishRun(ctx, id, end); err != nil {
 		return nil, unknownRun(id, err)
 	}

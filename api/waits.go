@@ -64,7 +64,7 @@ func (s *server) strandedWords(ctx context.Context, j store.WaitingJob, fleet []
 		config = bench.ProjectConfig{FailoverAfter: bench.NoFailover} // nothing moves until it is corrected
 	}
 	plan := placement.PlanFailover(fleet, placement.Waiting{
-		At: j.At(), Pinned: j.Pinned || config.Size.Class != 0, After: config.Failover(), Wish: j.Wish(),
+		At: j.At(), Pinned: j.Pinned || config.Size.Pin() != 0, After: config.Failover(), Wish: j.Wish(),
 	})
 	return plan.Words(j.At(), s.Now()), nil
 }

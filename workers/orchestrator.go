@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/handout"
 	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suitecache"
 	"github.com/benchloom/benchloom/starter"
@@ -75,8 +77,9 @@ func (o Orchestrator) Run(ctx context.Context) error {
 		OnFatalError:                           func(err error) { fatal <- err },
 	})
 	workflows.Register(w)
+	sizes := NewSizes(o.Store, o.Log)
 	activities := &orchestration.Activities{
-		Store: o.Store, Workflows: start, Repairs: start, Suites: suitecache.New(o.Store), Log: o.Log,
+		Store: o.Store, Sizes: *sizes, Workflows: start, Repairs: start, Suites: suitecache.New(o.Store), Log: o.Log,
 		OfflineAfter: OfflineAfter, Points: o.Points, Scope: o.Scope, Revisions: o.Revisions, BuildBudget: o.BuildBudget,
 		Watching: orchestration.Watching{Sources: o.Commits, Random: rand.Reader, Now: time.Now},
 	}
@@ -96,7 +99,7 @@ func (o Orchestrator) Run(ctx context.Context) error {
 		keepScheduled(keeping, o.Log, start.EnsureReconcile, func(ctx context.Context) error { return activities.EnsureWatches(ctx, true) })
 	})
 	kept.Go(func() {
-		room := handout.Room{Record: o.Store, Workflows: start}
+		room := handout.Room{Record: o.Store, Workflows: start, Sizes: sizes}
 		keepFilled(keeping, o.Log, func(ctx context.Context) error {
 			return errors.Join(activities.FollowFleet(ctx), room.Sweep(ctx))
 		})
@@ -109,6 +112,11 @@ func (o Orchestrator) Run(ctx context.Context) error {
 	case err := <-fatal:
 		return fmt.Errorf("the orchestrator's worker failed: %w", err)
 	}
+}
+
+// NewSizes selects size classes in this process, and learns.
+func NewSizes(record *store.Store, log *slog.Logger) *sizing.Sizes {
+	return &sizing.Sizes{Record: record, OfflineAfter: OfflineAfter, Now: time.Now, Random: mathrand.Float64, Log: log}
 }
 
 // ensureEvery is how often an orchestrator looks whether the reconciliation is

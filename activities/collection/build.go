@@ -29,7 +29,7 @@ type BuildsAPI interface {
 const archiveName = ".build.tar.gz"
 
 // build carries a build job out: its archive is stored when it returns.
-func (c *Collector) build(ctx context.Context, plan apiclient.RunPlan, out *runLog) (err error) {
+func (c *Collector) build(ctx context.Context, plan apiclient.RunPlan, s *sink, out *runLog) (err error) {
 	stored, err := c.stored(ctx, plan.Build.Spec.Key)
 	if err != nil {
 		return infrastructure(fmt.Errorf("asking whether %s is built: %w", plan.Build.Spec, err))
@@ -51,8 +51,9 @@ func (c *Collector) build(ctx context.Context, plan apiclient.RunPlan, out *runL
 	machine.Log = out
 	machine.Points = func(point string) { c.phase(ctx, plan.Run.ID, point) }
 	job := jobrun.BuildJob{Spec: plan.Build.Spec, Revisions: c.Revisions, Archive: archive, MaxBytes: plan.Build.MaxBytes}
-	if err := jobrun.Build(ctx, machine, job); err != nil {
-		return c.failed(err)
+	machine.Sampled = s.used.add
+	if err := c.within(ctx, plan, s, func(ctx context.Context) error { return jobrun.Build(ctx, machine, job) }); err != nil {
+		return err
 	}
 	c.phase(ctx, plan.Run.ID, string(jobrun.Uploading))
 	return c.uploadBuild(ctx, plan, archive)

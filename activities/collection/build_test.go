@@ -159,7 +159,7 @@ func TestABuildThatFailsIsTheJobsFailure(t *testing.T) {
 		want            string
 	}{
 		"fails":     {"echo header missing; exit 3", "1m", protocol.ErrTypeJobFailure, true, bench.RunFailure, "exit status 3; see its output; its output ends with: header missing"},
-		"hangs":     {"sleep 1000 & sleep 1000", "1s", protocol.ErrTypeTooSmall, false, bench.RunTooSmall, "killed after its time limit of 1s"},
+		"hangs":     {"sleep 1000 & sleep 1000", "1s", protocol.ErrTypeTooSmall, false, bench.RunTimeout, "killed after its time limit of 1s"},
 		"no output": {"true", "1m", protocol.ErrTypePermanent, false, bench.RunPermanent, "left no out"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -220,7 +220,7 @@ func asApplicationError(ctx context.Context, err error) error {
 		switch kind.kind {
 		case bench.FailPermanent:
 			return temporal.NewNonRetryableApplicationError(err.Error(), protocol.ErrTypePermanent, nil)
-		case bench.FailTooSmall:
+		case bench.FailTooSmall, bench.FailTimeout, bench.FailOutOfMemory:
 			return temporal.NewNonRetryableApplicationError(err.Error(), protocol.ErrTypeTooSmall, nil)
 		case bench.FailJob:
 			// Expected to happen: it is the record's, not an alarm of this worker.

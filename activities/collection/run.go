@@ -47,11 +47,13 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 	shipping, endShipping := context.WithCancel(ctx)
 	shipped := make(chan struct{})
 	go func() { defer close(shipped); out.ship(shipping, logShipEvery) }()
-	s := &sink{collector: c, run: run, started: plan.Run.StartedAt, inTurns: plan.Job.Versus != ""}
+	s := &sink{collector: c, run: run, inTurns: plan.Job.Versus != "", used: usage{now: c.Machine.Now}}
 
 	err = c.measure(ctx, plan, s, out)
-	if err == nil {
-		err = c.flush(ctx, run)
+	if err == nil || overran(err) {
+		if flushed := c.flush(ctx, run); flushed != nil {
+			err = flushed
+		}
 	}
 	endShipping()
 	<-shipped
@@ -62,7 +64,7 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 // it returns.
 func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink, out *runLog) error {
 	if plan.Build != nil {
-		return c.build(ctx, plan, out)
+		return c.build(ctx, plan, s, out)
 	}
 	if len(plan.Missing) == 0 {
 		fmt.Fprintln(out, "== every test case has a result already")
@@ -71,11 +73,12 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 	machine := c.Machine
 	machine.Log = out
 	machine.Points = func(point string) { c.Points.Reach(ctx, point) }
+	machine.Sampled = s.used.add
 	job := jobrun.Job{Kind: plan.Job.Kind, TestCases: plan.Missing, Iterations: plan.Iterations}
 	if plan.Command != nil {
 		c.phase(ctx, plan.Run.ID, string(jobrun.Fetching))
 		job.Command = &jobrun.Command{Argv: plan.Command.Argv, Env: environment(plan.Command.Env), Timeout: time.Duration(plan.Command.TimeoutSeconds) * time.Second}
-		return c.failed(jobrun.Run(ctx, machine, job, s))
+		return c.within(ctx, plan, s, func(ctx context.Context) error { return jobrun.Run(ctx, machine, job, s) })
 	}
 	c.phase(ctx, plan.Run.ID, string(jobrun.Fetching))
 	fetched, err := c.Suites.Get(ctx, c.API, plan.SuiteHash, c.Upload)
@@ -96,7 +99,7 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 	}
 	machine.CacheDir = filepath.Join(c.CacheDir, fetched.Suite.Name())
 	job.Suite, job.SuiteDir = fetched.Suite, fetched.Dir
-	return c.failed(jobrun.Run(ctx, machine, job, s))
+	return c.within(ctx, plan, s, func(ctx context.Context) error { return jobrun.Run(ctx, machine, job, s) })
 }
 
 // subjects are the tags that a job measures: the baseline first, as a local run
@@ -146,6 +149,7 @@ func (c *Collector) finish(ctx context.Context, run bench.RunID, s *sink, out *r
 		err = s.verdict()
 	}
 	finish := apiclient.RunFinish{Outcome: outcomeOf(ctx, err), OutputTail: out.tail()}
+	finish.Seconds, finish.PeakMemory, finish.CPUSeconds = s.used.measured.Seconds(), s.used.peakMemory, s.used.cpu.Seconds()
 	if err != nil {
 		finish.Message = err.Error()
 		fmt.Fprintln(out, "== run ended:", err)
@@ -185,6 +189,10 @@ func outcomeOf(ctx context.Context, err error) bench.RunOutcome {
 			return bench.RunFailure
 		case bench.FailTooSmall:
 			return bench.RunTooSmall
+		case bench.FailTimeout:
+			return bench.RunTimeout
+		case bench.FailOutOfMemory:
+			return bench.RunOutOfMemory
 		case bench.FailPermanent:
 			return bench.RunPermanent
 		}
@@ -205,11 +213,11 @@ func environment(values map[string]string) []string {
 type sink struct {
 	collector *Collector
 	run       bench.RunID
-	started   time.Time
 	// inTurns: results say which of the two artifacts they are of.
 	inTurns  bool
 	failures []jobrun.Result
 	results  int
+	used     usage
 }
 
 func (s *sink) Progress(p jobrun.Progress) {
@@ -270,7 +278,7 @@ func (s *sink) verdict() error {
 		return nil
 	}
 	first := s.failures[0]
-	for _, kind := range []bench.FailureKind{bench.FailJob, bench.FailTooSmall, bench.FailPermanent} {
+	for _, kind := range []bench.FailureKind{bench.FailJob, bench.FailOutOfMemory, bench.FailTimeout, bench.FailTooSmall, bench.FailPermanent} {
 		if at := slices.IndexFunc(s.failures, func(r jobrun.Result) bool { return r.Failure.Kind == kind }); at >= 0 {
 			first = s.failures[at]
 			break

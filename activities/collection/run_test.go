@@ -103,7 +103,7 @@ func TestATimeoutIsTooSmall(t *testing.T) {
 	key := b.job("v1", "slow")
 	_, err := b.run(key, 1)
 	b.fails(err, protocol.ErrTypeTooSmall, false, "slow")
-	require.Equal(t, bench.RunTooSmall, b.runs(key)[0].Outcome)
+	require.Equal(t, bench.RunTimeout, b.runs(key)[0].Outcome)
 }
 
 func TestAnUnknownArtifactIsPermanent(t *testing.T) {

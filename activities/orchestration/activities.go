@@ -21,6 +21,7 @@ import (
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/handout"
 	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 )
@@ -53,6 +54,7 @@ type Activities struct {
 	Workflows Workflows
 	Repairs   Repairs
 	Suites    Suites
+	Sizes     sizing.Sizes
 	Log       *slog.Logger
 	// OfflineAfter is how long a collector may be silent before it counts as
 	// offline.

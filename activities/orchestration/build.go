@@ -164,7 +164,7 @@ func (a *Activities) buildJob(ctx context.Context, e expansion, w buildWish) (jo
 	}
 	e.request.Constraints = nil // a build is for all who need it: only the project's hold
 	wish := e.wish(w.target)
-	wish.Class = e.class(w.target)
+	wish.Class = e.pin()
 	place, err := placement.Choose(e.fleet, wish)
 	if err != nil {
 		return store.Job{}, false, err

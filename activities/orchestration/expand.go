@@ -21,8 +21,10 @@ type expansion struct {
 	fleet   []placement.Collector
 	// loaded is the project's suite; nil for a command.
 	loaded *suite.Suite
-	// parentClass is the size class on which the parent was measured.
-	parentClass map[bench.Target]bench.SizeClass
+	// series tells on which size class the series of a test case lives.
+	series map[bench.Target]map[bench.TestCase]bench.SizeClass
+	// best is the size class that was learned for a shape.
+	best func([]bench.Shape) (map[bench.Shape]bench.SizeClass, error)
 }
 
 // jobs are all jobs of the request, as if nothing was stored yet.
@@ -59,7 +61,7 @@ func (e expansion) optional() map[bench.Target]bool {
 func (e expansion) of(tag string, j store.Job) store.Job {
 	return e.job(bench.Pool{Target: j.Target, SizeClass: j.SizeClass, Name: j.Pool}, store.Job{
 		Tag: tag, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
-		SuiteHash: j.SuiteHash, TestCases: j.TestCases, Iterations: j.Iterations,
+		SuiteHash: j.SuiteHash, TestCases: j.TestCases, Iterations: j.Iterations, Shape: j.Shape, MinClass: j.MinClass,
 	})
 }
 
@@ -101,23 +103,13 @@ func (e expansion) targets(s *suite.Suite) ([]bench.Target, error) {
 	return out, nil
 }
 
-// class is the size class that the request's jobs for a target are pinned to: its
-// own, else the project's, else the one where its parent was measured, if that is
-// still registered; 0 for none.
-func (e expansion) class(target bench.Target) bench.SizeClass {
+// pin is the size class that a person has chosen for the request's jobs: its own,
+// else the project's; 0 for none.
+func (e expansion) pin() bench.SizeClass {
 	if e.request.SizeClass != 0 {
 		return e.request.SizeClass
 	}
-	if e.config.Size.Class != 0 {
-		return e.config.Size.Class
-	}
-	class := e.parentClass[target]
-	wish := e.wish(target)
-	wish.Class = class
-	if _, err := placement.Choose(e.fleet, wish); err != nil {
-		return 0
-	}
-	return class
+	return e.config.Size.Pin()
 }
 
 // suite expands the request's selection of a suite into jobs.
@@ -137,18 +129,22 @@ func (e expansion) suite(s *suite.Suite) ([]store.Job, error) {
 	}
 	jobs := make([]store.Job, 0, len(bound))
 	for _, p := range bound {
-		wish := e.wish(p.Target)
-		wish.MinSize, wish.Class, wish.Pool = p.MinSize, e.class(p.Target), p.pool
-		place, err := placement.Choose(e.fleet, wish)
-		if err != nil && e.optional()[p.Target] {
-			continue // nobody waits for it
-		} else if err != nil {
+		parts, err := e.bySize(s, p, s.Iterations(selection))
+		if err != nil {
 			return nil, err
 		}
-		jobs = append(jobs, e.job(place.Pool, store.Job{
-			Tag: e.request.Tag, Versus: e.request.Versus, Kind: p.Kind, Target: p.Target, Backend: p.Backend, Profile: p.Profile,
-			SuiteHash: e.project.SuiteHash, TestCases: p.TestCases, Iterations: s.Iterations(selection),
-		}))
+		for _, part := range parts {
+			place, err := placement.Choose(e.fleet, e.sizedWish(p, part))
+			if err != nil && e.optional()[p.Target] {
+				continue // nobody waits for it
+			} else if err != nil {
+				return nil, err
+			}
+			jobs = append(jobs, e.job(place.Pool, store.Job{
+				Tag: e.request.Tag, Versus: e.request.Versus, Kind: p.Kind, Target: p.Target, Backend: p.Backend, Profile: p.Profile,
+				SuiteHash: e.project.SuiteHash, TestCases: part.cases, Iterations: s.Iterations(selection), Shape: string(part.shape), MinClass: part.min,
+			}))
+		}
 	}
 	if len(jobs) == 0 {
 		return nil, fmt.Errorf("the selection holds no test case: every benchmark is excluded from it")
@@ -164,6 +160,9 @@ func (e expansion) job(pool bench.Pool, j store.Job) store.Job {
 	}
 	if !e.request.Type.Tracked() || j.Versus != "" {
 		identity.Request = e.request.ID
+	}
+	if j.Shape != "" && j.Command == nil { // of the test cases that are left
+		j.Shape = string(bench.SuiteShape(j.Kind, j.Target, j.TestCases, j.Iterations).Shape())
 	}
 	if e.forOnePool(j) {
 		identity.Pool = pool.Name

@@ -82,7 +82,7 @@ func (a *Activities) moveRows(ctx context.Context, jobs []store.WaitingJob) erro
 			configs[j.Project] = config
 		}
 		plan := placement.PlanFailover(fleet, placement.Waiting{
-			At: j.At(), Pinned: j.Pinned || config.Size.Class != 0, After: config.Failover(), Wish: j.Wish(),
+			At: j.At(), Pinned: j.Pinned || config.Size.Pin() != 0, After: config.Failover(), Wish: j.Wish(),
 		})
 		if !plan.Due() {
 			continue

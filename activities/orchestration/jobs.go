@@ -10,13 +10,12 @@ import (
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/handout"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/internal/retry"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
 // room is where jobs are handed out.
 func (a *Activities) room() handout.Room {
-	return handout.Room{Record: a.Store, Workflows: a.Workflows}
+	return handout.Room{Record: a.Store, Workflows: a.Workflows, Sizes: &a.Sizes}
 }
 
 // jobInputs are the inputs of the workflows of jobs that were handed out.
@@ -45,24 +44,23 @@ func (a *Activities) AssessJob(ctx context.Context, in protocol.AssessInput) (pr
 	if err != nil {
 		return protocol.Assessment{}, err
 	}
-	runs, err := a.Store.JobRuns(ctx, in.Key)
+	a.Sizes.Learn(ctx, in.Key)
+	d, err := a.decide(ctx, config, job, in.Kind)
 	if err != nil {
 		return protocol.Assessment{}, err
 	}
-	outcomes := make([]bench.RunOutcome, len(runs))
-	for i, r := range runs {
-		outcomes[i] = r.Outcome
+	if !d.Again {
+		return protocol.Assessment{GaveUp: strings.TrimSuffix(d.Why+": "+in.Message, ": ")}, nil
 	}
-	d := retry.Decide(retry.Policy{MaxJobFails: config.Fails()}, outcomes, in.Kind)
-	if d.Again {
-		reason := bench.Retry
-		if len(runs) == 0 {
-			// It was given back: what follows is its first run still.
-			reason = bench.Scheduled
+	if d.EscalateTo != 0 {
+		if job, d, err = a.escalate(ctx, config, job, d); err != nil {
+			return protocol.Assessment{}, err
 		}
-		return protocol.Assessment{Again: true, PauseSeconds: int(d.Pause / time.Second), Attempts: d.AttemptsLeft, Reason: reason, Moved: protocol.Moved{TaskQueue: job.TaskQueue, SizeClass: job.SizeClass}}, nil
 	}
-	return protocol.Assessment{GaveUp: strings.TrimSuffix(d.Why+": "+in.Message, ": ")}, nil
+	return protocol.Assessment{
+		Again: true, PauseSeconds: int(d.Pause / time.Second), Attempts: d.AttemptsLeft, Reason: d.Reason,
+		Moved: protocol.Moved{TaskQueue: job.TaskQueue, SizeClass: job.SizeClass},
+	}, nil
 }
 
 // RecordJobEnd closes a job as the record says, tells every request that waits
@@ -81,6 +79,7 @@ func (a *Activities) RecordJobEnd(ctx context.Context, in protocol.JobEndInput) 
 	if err := a.room().AfterEnd(ctx, end); err != nil {
 		return protocol.JobEndResult{}, err
 	}
+	a.Sizes.Learn(ctx, in.Key)
 	for _, w := range end.Waiters {
 		if err := a.Workflows.JobEnded(ctx, w.Project, w.Request, protocol.JobEnded{Key: in.Key, Status: end.Status}); err != nil {
 			return protocol.JobEndResult{}, err

@@ -202,3 +202,58 @@ func TestAJobThatIsTriedAgainWasNotGivenUp(t *testing.T) {
 	require.True(t, out.Again)
 	require.Empty(t, out.GaveUp)
 }
+
+// A failure below the largest class is answered by a larger one and is not
+// counted; there the job has all its attempts.
+func TestAFailureEscalatesToTheLargestClass(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		config string
+		passes []bench.SizeClass
+	}{
+		"straight":        {`{"size": {"class": 0}}`, []bench.SizeClass{8}},
+		"stepwise":        {`{"size": {"stepwise": true}}`, []bench.SizeClass{4, 8}},
+		"a pinned class":  {`{"size": {"class": 2}}`, nil},
+		"a benchmark set": {`{"benchmark_sets": [{"name": "all", "pool": "main", "benchmarks": ["gin", "sort"]}]}`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, c.config)
+			collectors := map[bench.SizeClass]store.Collector{2: b.register("c2")}
+			ref := b.running("1.26.0")
+			b.handOut(ref)
+			for _, class := range []bench.SizeClass{4, 8} {
+				collectors[class] = b.registerAt(bench.Pool{Target: target, SizeClass: class, Name: "large"})
+			}
+			job := b.jobs(ref)[0]
+			attempt := int32(0)
+			fail := func(at bench.SizeClass, outcome bench.RunOutcome) protocol.Assessment {
+				t.Helper()
+				attempt++
+				require.NoError(t, b.store.FinishRun(t.Context(), b.start(job.Key, collectors[at], attempt), store.RunEnd{Outcome: outcome}))
+				ask := protocol.AssessInput{Project: project, Key: job.Key, Kind: bench.FailTooSmall, Message: "why"}
+				a, err := b.AssessJob(t.Context(), ask)
+				require.NoError(t, err)
+				again, err := b.AssessJob(t.Context(), ask)
+				require.NoError(t, err)
+				require.Equal(t, a, again, "repeated")
+				return a
+			}
+			at := bench.SizeClass(2)
+			for i, next := range c.passes {
+				a := fail(at, []bench.RunOutcome{bench.RunOutOfMemory, bench.RunTimeout}[i])
+				require.True(t, a.Again)
+				require.Equal(t, bench.Escalation, a.Reason)
+				require.Equal(t, next, a.Moved.SizeClass)
+				require.Equal(t, bench.Pool{Target: target, SizeClass: next, Name: "large"}.TaskQueue(), a.Moved.TaskQueue)
+				require.Equal(t, map[bool]int{true: 3, false: 1}[next == 8], a.Attempts)
+				at = next
+			}
+			for left := range 3 {
+				a := fail(at, bench.RunFailure)
+				require.Equal(t, left < 2, a.Again)
+				require.NotEqual(t, bench.Escalation, a.Reason)
+			}
+		})
+	}
+}

@@ -14,7 +14,6 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/internal/retry"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -186,11 +185,10 @@ func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
 	if err != nil {
 		return err
 	}
-	outcomes := make([]bench.RunOutcome, len(runs))
-	for i, r := range runs {
-		outcomes[i] = r.Outcome
+	d, err := p.decide(ctx, config, row, bench.FailInfrastructure)
+	if err != nil {
+		return err
 	}
-	d := retry.Decide(retry.Policy{MaxJobFails: config.Fails()}, outcomes, bench.FailInfrastructure)
 	measured := row.Build == nil && row.Done == len(row.TestCases) // a build has no test cases
 	if measured || !d.Again {
 		end := protocol.JobEndInput{Project: j.Project, Key: j.Job, TaskQueue: j.TaskQueue, GaveUp: d.Why}

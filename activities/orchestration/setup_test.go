@@ -20,6 +20,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/commits"
 	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
 	"github.com/benchloom/benchloom/internal/suite"
@@ -211,6 +212,7 @@ func setup(t *testing.T, config string) *bundle {
 	b.apply(config)
 	b.Activities = &orchestration.Activities{
 		Store: b.store, Workflows: b.workflows, Repairs: b.workflows, Suites: suitecache.New(b.store), OfflineAfter: offline, Log: slog.New(slog.DiscardHandler),
+		Sizes: sizing.Sizes{Record: b.store, OfflineAfter: offline, Now: time.Now, Random: func() float64 { return 0.5 }, Log: slog.New(slog.DiscardHandler)},
 		Watching: orchestration.Watching{
 			Sources: commits.Opener{CacheDir: t.TempDir(), Environ: os.Environ()}, Random: rand.Reader, Now: func() time.Time { return today },
 		},
@@ -229,6 +231,16 @@ func (b *bundle) register(name string) store.Collector {
 	c, err := b.store.RegisterCollector(b.t.Context(), store.Collector{
 		Name: name, Target: target, SizeClass: pool.SizeClass, Pool: pool.Name, MachineID: "machine of " + name,
 		Version: "1", HardwareID: "cpu0", Facts: json.RawMessage(`{}`),
+	}, offline)
+	require.NoError(b.t, err)
+	return c
+}
+
+func (b *bundle) registerAt(p bench.Pool) store.Collector {
+	b.t.Helper()
+	c, err := b.store.RegisterCollector(b.t.Context(), store.Collector{
+		Name: fmt.Sprintf("%s-%d", p.Name, p.SizeClass), Target: p.Target, SizeClass: p.SizeClass, Pool: p.Name,
+		MachineID: fmt.Sprintf("machine of %s-%d", p.Name, p.SizeClass), Version: "1", HardwareID: "cpu0", Facts: json.RawMessage(`{}`),
 	}, offline)
 	require.NoError(b.t, err)
 	return c

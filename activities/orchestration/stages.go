@@ -115,22 +115,22 @@ func (a *Activities) expansion(ctx context.Context, r store.Request) (expansion,
 	if err != nil {
 		return expansion{}, err
 	}
-	e := expansion{request: r, project: project, config: config, fleet: fleet, parentClass: map[bench.Target]bench.SizeClass{}}
+	e := expansion{request: r, project: project, config: config, fleet: fleet, series: map[bench.Target]map[bench.TestCase]bench.SizeClass{}}
 	if r.Command != nil || r.Batch > 0 {
 		return e, nil
 	}
 	if e.loaded, err = a.Suites.Suite(ctx, project.SuiteHash); err != nil {
 		return e, found(err, "loading the suite of project "+project.Name)
 	}
-	if !r.Type.HasParent() || r.Parent == "" {
-		return e, nil
+	e.best = func(shapes []bench.Shape) (map[bench.Shape]bench.SizeClass, error) {
+		return a.Store.BestClasses(ctx, r.Project, shapes)
 	}
 	for _, c := range fleet {
 		target := c.Pool.Target
-		if _, known := e.parentClass[target]; known {
+		if _, known := e.series[target]; known {
 			continue
 		}
-		if e.parentClass[target], err = a.Store.ClassOf(ctx, r.Project, r.Parent, target); err != nil {
+		if e.series[target], err = a.Store.SeriesClasses(ctx, r.Project, target); err != nil {
 			return e, err
 		}
 	}
@@ -163,15 +163,9 @@ func (a *Activities) parentJobs(ctx context.Context, e expansion) (store.Expansi
 	if r.Parent == "" || (r.Type == bench.Master && r.WaitsFor != r.Parent) {
 		return out, nil
 	}
-	// Once the request's own jobs are there, they say where it was measured.
-	base, err := a.Store.StageJobs(ctx, r.ID, bench.StageOwn)
+	base, err := a.baseJobs(ctx, e)
 	if err != nil {
 		return out, err
-	}
-	if r.ExpandedAt == nil {
-		if base, err = e.jobs(); err != nil {
-			return out, err
-		}
 	}
 	jobs := make([]store.Job, 0, len(base))
 	for _, j := range base {
@@ -188,6 +182,34 @@ func (a *Activities) parentJobs(ctx context.Context, e expansion) (store.Expansi
 		return c.Stored[tc] || impossible
 	})
 	return out, err
+}
+
+// baseJobs are the jobs after which those of the parent are made: as the request
+// is expected to be measured and, once its own jobs are there, as it was. Where a
+// part of a job has escalated, the parent is measured there as well.
+func (a *Activities) baseJobs(ctx context.Context, e expansion) ([]store.Job, error) {
+	if e.request.ExpandedAt == nil {
+		return e.jobs()
+	}
+	jobs, err := a.Store.StageJobs(ctx, e.request.ID, bench.StageOwn)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := a.Store.MeasuredParts(ctx, e.request.ID, bench.StageOwn)
+	if err != nil {
+		return nil, err
+	}
+	var base []store.Job
+	for _, j := range jobs {
+		for _, p := range parts {
+			if p.Key == j.Key {
+				part := withTestCases(j, p.TestCases)
+				part.SizeClass, part.Pool, part.Shape = p.SizeClass, p.Pool, ""
+				base = append(base, part)
+			}
+		}
+	}
+	return base, nil
 }
 
 // lacking are the jobs without the test cases that are settled where the job

@@ -104,7 +104,7 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	defer temporal.Close()
 	start := starter.New(temporal, f.namespace)
 	handler, err := api.New(ctx, api.Config{
-		Store: records, Starter: start, Repairs: start, Now: time.Now, Log: log, Random: rand.Reader, Version: version,
+		Store: records, Starter: start, Sizes: workers.NewSizes(records, log), Repairs: start, Now: time.Now, Log: log, Random: rand.Reader, Version: version,
 		TemporalUI: f.ui, TemporalAddress: f.announceTemporal, InvitedOnly: !f.openCollectors, Namespace: f.namespace, OpenRead: !f.closedRead, OfflineAfter: workers.OfflineAfter,
 		HeartbeatEvery: 3 * time.Second, TemporalReady: start.Healthy, Metrics: m.Handler, Scope: m.Scope, MaxBuild: maxBuild,
 	})

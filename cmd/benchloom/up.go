@@ -22,7 +22,7 @@ import (
 func newUp() *cobra.Command {
 	var f processFlags
 	var o up.Options
-	var target string
+	var target, memory string
 	cmd := &cobra.Command{
 		Use:     "up",
 		GroupID: groupRun,
@@ -55,8 +55,11 @@ DATABASE_URL set, those are used instead of the embedded parts.`,
 			if o.Cores, err = up.AvailableCores(); err != nil {
 				return err
 			}
-			if facts, err := measure.ReadFacts("/"); err == nil {
-				o.MemoryBytes = facts.MemoryBytes
+			if o.MemoryBytes, err = size("--memory", memory); err != nil {
+				return usage(err)
+			}
+			if facts, err := measure.ReadFacts("/"); err == nil && memory == "" {
+				o.MemoryBytes = facts.MemoryBytes / 10 * 9 // a tenth stays with the system
 			}
 			o.TemporalProgram = up.TemporalProgram(os.Getenv, o.Program)
 			o.TemporalAddress, o.DatabaseURL = os.Getenv("TEMPORAL_ADDRESS"), os.Getenv("DATABASE_URL")
@@ -74,6 +77,7 @@ DATABASE_URL set, those are used instead of the embedded parts.`,
 	flags.StringVar(&o.StateDir, "state-dir", env("BENCHLOOM_STATE_DIR", devstack.DefaultStateDir), "where everything is kept")
 	flags.StringVar(&o.Collectors, "collectors", "", "collectors by size class, such as 2x1,1x4 (default: one with all cores but the services')")
 	flags.BoolVar(&o.ShareCores, "share-cores", false, "allow collectors on shared cores; their results are marked co-located")
+	flags.StringVar(&memory, "memory", "", "memory for benchmarks, such as 8GiB, which collectors share by their size classes (default: nine tenths of the machine's)")
 	flags.StringVar(&target, "target", hostTarget(), "target tuple of this machine")
 	flags.StringVar(&o.Namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
 	flags.IntVar(&o.APIPort, "api-port", 7480, "port of the API; 0 takes a free one")

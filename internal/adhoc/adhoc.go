@@ -85,7 +85,7 @@ func (p *Planner) Job(line Line) (store.Job, error) {
 		line.Class = p.request.SizeClass
 	}
 	if line.Class == 0 {
-		line.Class = p.config.Size.Class
+		line.Class = p.config.Size.Pin()
 	}
 	if line.Constraints == nil {
 		line.Constraints = p.request.Constraints
@@ -94,7 +94,10 @@ func (p *Planner) Job(line Line) (store.Job, error) {
 	if at.err != nil {
 		return store.Job{}, at.err
 	}
-	command := line.Command
+	command, shape := line.Command, bench.Shape("")
+	if line.Class == 0 {
+		shape = bench.CommandShape(line.Target, command.Argv, command.Env, command.Iterations).Shape()
+	}
 	j := store.Job{
 		Project: p.request.Project, Kind: bench.KindCommand, Target: line.Target,
 		TestCases:  []bench.TestCase{{Benchmark: Benchmark, Target: line.Target}},
@@ -102,7 +105,7 @@ func (p *Planner) Job(line Line) (store.Job, error) {
 		Queue: p.queue(line), Weight: 1, Priority: DefaultPriority, Status: bench.JobQueued,
 		RequestCreated: p.request.CreatedAt,
 		Submitter:      p.request.Submitter, Branch: p.request.Branch,
-		Place: line.Place, Name: line.Name,
+		Shape: string(shape), Place: line.Place, Name: line.Name,
 	}
 	j.PutAt(at.Place.Place)
 	if at.Affine {

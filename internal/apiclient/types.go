@@ -227,6 +227,12 @@ type Run struct {
 	Progress   RunProgress      `json:"progress,omitzero"`
 	StartedAt  time.Time        `json:"started_at"`
 	FinishedAt *time.Time       `json:"finished_at,omitempty"`
+	// TimeoutSeconds bounds what it measures, because of its size class.
+	TimeoutSeconds float64 `json:"timeout_seconds,omitempty" doc:"Bound of the whole run, by its size class; absent: none."`
+	Probe          bool    `json:"probe,omitempty" doc:"It runs on its size class to learn; its results enter no comparison."`
+	Seconds        float64 `json:"seconds,omitempty" doc:"How long it measured; absent: not known."`
+	PeakMemory     int64   `json:"peak_memory,omitempty" doc:"Largest resident set of any of its processes, in bytes; absent: not known."`
+	CPUSeconds     float64 `json:"cpu_seconds,omitempty" doc:"CPU time of all that it ran; absent: not known."`
 }
 
 // RunProgress is what a run is at.
@@ -373,8 +379,10 @@ type RunPlan struct {
 	// job that measures in turns. None: nothing to do.
 	Missing    []bench.TestCase `json:"missing"`
 	Iterations int              `json:"iterations" doc:"Override of the suite's; 0: none."`
-	SuiteHash  string           `json:"suite_hash,omitempty"`
-	Command    *Command         `json:"command,omitempty"`
+	// TimeoutSeconds bounds all that the run does once it has what it needs.
+	TimeoutSeconds float64  `json:"timeout_seconds,omitempty" doc:"Bound of the whole run, by its size class; absent: none."`
+	SuiteHash      string   `json:"suite_hash,omitempty"`
+	Command        *Command `json:"command,omitempty"`
 	// Artifacts are the project's overrides of the suite's artifact provider.
 	Artifacts bench.ArtifactSource `json:"artifacts,omitzero"`
 	// Build is what a build job builds.
@@ -423,9 +431,14 @@ type BlockReceipt struct {
 
 // RunFinish closes a run.
 type RunFinish struct {
-	Outcome    bench.RunOutcome `json:"outcome" enum:"success,failure,too_small,permanent,cancelled,lost"`
-	Message    string           `json:"message,omitempty"`
-	OutputTail string           `json:"output_tail,omitempty"`
+	Outcome bench.RunOutcome `json:"outcome" enum:"success,failure,too_small,timeout,oom,permanent,cancelled,lost"`
+	// Seconds is how long it measured, without what came before: fetching.
+	Seconds float64 `json:"seconds,omitempty" minimum:"0" doc:"How long it measured; 0: not known."`
+	// PeakMemory is the largest resident set of any of its processes.
+	PeakMemory int64   `json:"peak_memory,omitempty" minimum:"0" doc:"Bytes; 0: not known."`
+	CPUSeconds float64 `json:"cpu_seconds,omitempty" minimum:"0" doc:"CPU time of all that it ran; 0: not known."`
+	Message    string  `json:"message,omitempty"`
+	OutputTail string  `json:"output_tail,omitempty"`
 }
 
 // Comparison of two artifacts.

@@ -50,15 +50,30 @@ const (
 type RunOutcome string
 
 const (
-	RunRunning   RunOutcome = ""
-	RunSuccess   RunOutcome = "success"
-	RunFailure   RunOutcome = "failure"
-	RunTooSmall  RunOutcome = "too_small"
-	RunPermanent RunOutcome = "permanent"
-	RunCancelled RunOutcome = "cancelled"
+	RunRunning RunOutcome = ""
+	RunSuccess RunOutcome = "success"
+	RunFailure RunOutcome = "failure"
+	// RunTooSmall: the disk limit was reached.
+	RunTooSmall RunOutcome = "too_small"
+	// RunTimeout: killed at a time limit, that of a command or that of the run.
+	RunTimeout RunOutcome = "timeout"
+	// RunOutOfMemory: killed at the memory limit, while its collector lives.
+	RunOutOfMemory RunOutcome = "oom"
+	RunPermanent   RunOutcome = "permanent"
+	RunCancelled   RunOutcome = "cancelled"
 	// RunLost: the collector died, was shut down, or was fenced off.
 	RunLost RunOutcome = "lost"
 )
+
+// Failed tells whether the run ended in a failure that counts: the job's own, or
+// one that says that the machine was too small.
+func (o RunOutcome) Failed() bool {
+	switch o {
+	case RunFailure, RunTooSmall, RunTimeout, RunOutOfMemory:
+		return true
+	}
+	return false
+}
 
 // FailureKind says who has to answer a failure; see the table "What can go
 // wrong, and who answers" in docs/architecture.md.
@@ -68,14 +83,28 @@ const (
 	// Infrastructure: collector died, worker shut down, API or database away.
 	// Tried again on the same size class, never the job's failure.
 	FailInfrastructure FailureKind = "infrastructure"
-	// TooSmall: a timeout or out of memory.
+	// TooSmall: the machine was too small, in that the disk limit was reached, or in
+	// a way that is not known.
 	FailTooSmall FailureKind = "too_small"
+	// FailTimeout and FailOutOfMemory speak about size as well.
+	FailTimeout     FailureKind = "timeout"
+	FailOutOfMemory FailureKind = "out_of_memory"
 	// FailJob: a benchmark exits with an error. Counted.
 	FailJob FailureKind = "job"
 	// FailPermanent: artifact not found, invalid definition. Final at once.
 	FailPermanent FailureKind = "permanent"
 	FailCancelled FailureKind = "cancelled"
 )
+
+// OfRun tells whether a run has failed, which a larger machine, or another try,
+// may mend: not the machinery around it, nor what is final.
+func (k FailureKind) OfRun() bool {
+	switch k {
+	case FailJob, FailTooSmall, FailTimeout, FailOutOfMemory:
+		return true
+	}
+	return false
+}
 
 // MaxJobFails is how many attempts a job has by default (MAX_JOB_FAILS of the
 // request life cycle): the third failure fails it.

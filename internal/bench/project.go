@@ -118,12 +118,6 @@ func (n *SlotCount) UnmarshalJSON(text []byte) error {
 	return n.check()
 }
 
-// SizePolicy decides on which size class a project's jobs run.
-type SizePolicy struct {
-	// Class pins all jobs to a size class; 0: the largest registered one.
-	Class SizeClass `json:"class,omitempty" yaml:"class" minimum:"0" maximum:"4096" doc:"Size class of all jobs; 0: the largest registered."`
-}
-
 // Check refuses a configuration that cannot be meant.
 func (c ProjectConfig) Check() error {
 	for _, t := range slices.Concat(c.Targets, c.OptionalTargets) {
@@ -172,12 +166,7 @@ func (c ProjectConfig) Check() error {
 	if err := c.checkPlacement(); err != nil {
 		return err
 	}
-	if c.Size.Class != 0 {
-		if _, err := NewSizeClass(int(c.Size.Class)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.Size.check()
 }
 
 // Slots is how many tracked requests may run at once.

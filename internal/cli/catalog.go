@@ -37,8 +37,8 @@ func targets(list []bench.Target) string {
 // Project writes a project's configuration.
 func Project(w io.Writer, p apiclient.Project, v View) error {
 	class := ""
-	if p.Config.Size.Class != 0 {
-		class = strconv.Itoa(int(p.Config.Size.Class))
+	if p.Config.Size.Pin() != 0 {
+		class = strconv.Itoa(int(p.Config.Size.Pin()))
 	}
 	policy := p.Config.Queue.Policy
 	if policy == "" {

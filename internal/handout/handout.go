@@ -16,6 +16,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -47,6 +48,9 @@ type Workflows interface {
 type Room struct {
 	Record    Record
 	Workflows Workflows
+	// Sizes selects the size classes of jobs that are next; nil: they run where they
+	// wait.
+	Sizes *sizing.Sizes
 }
 
 // inTemporal is how many jobs of one queue wait in Temporal for a task queue with
@@ -69,7 +73,34 @@ func (r Room) Fill(ctx context.Context, taskQueue string) error {
 // FillFor is Fill by a request that reads what was handed out to it by itself, so
 // that it is not told.
 func (r Room) FillFor(ctx context.Context, taskQueue string, asked bench.RequestID) error {
-	handed, err := r.Record.HandOut(ctx, taskQueue, store.Filling{Depth: inTemporal, Strict: strictInTemporal})
+	sized, elsewhere, err := r.selectSizes(ctx, taskQueue)
+	if err != nil {
+		return err
+	}
+	errs := []error{r.fill(ctx, taskQueue, sized, asked)}
+	for _, q := range elsewhere {
+		errs = append(errs, r.fill(ctx, q, sized, asked))
+	}
+	return errors.Join(errs...)
+}
+
+// selectSizes selects the size classes of the jobs that are next, where there is
+// anything to select: then only those that have one are handed out. Some of them wait
+// in other task queues afterwards.
+func (r Room) selectSizes(ctx context.Context, taskQueue string) (sized bool, elsewhere []string, err error) {
+	if r.Sizes == nil {
+		return false, nil, nil
+	}
+	view, err := r.Sizes.View(ctx)
+	if err != nil || !view.Several() {
+		return false, nil, err
+	}
+	elsewhere, err = view.Select(ctx, taskQueue, inTemporal(view.Live(taskQueue)))
+	return true, elsewhere, err
+}
+
+func (r Room) fill(ctx context.Context, taskQueue string, sized bool, asked bench.RequestID) error {
+	handed, err := r.Record.HandOut(ctx, taskQueue, store.Filling{Depth: inTemporal, Strict: strictInTemporal, Sized: sized})
 	if err != nil {
 		return err
 	}
@@ -143,25 +174,36 @@ func (r Room) Inputs(ctx context.Context, jobs []store.HandOut) ([]protocol.JobI
 }
 
 func (r Room) inputs(ctx context.Context, request store.Request, jobs []store.HandOut) ([]protocol.JobInput, error) {
-	fails := make(map[string]int) // by project: a parent's job is its own project's
+	var view sizing.View
+	if r.Sizes != nil {
+		var err error
+		if view, err = r.Sizes.View(ctx); err != nil {
+			return nil, err
+		}
+	}
+	configs := make(map[string]bench.ProjectConfig) // a parent's job is its own project's
 	inputs := make([]protocol.JobInput, 0, len(jobs))
 	for _, h := range jobs {
-		if _, known := fails[h.Project]; !known {
+		config, known := configs[h.Project]
+		if !known {
 			p, err := r.Record.Project(ctx, h.Project)
 			if err != nil {
 				return nil, err
 			}
-			config, err := bench.ReadProjectConfig(p.Config)
-			if err != nil {
+			if config, err = bench.ReadProjectConfig(p.Config); err != nil {
 				return nil, fmt.Errorf("project %s: %w; apply a corrected configuration with 'benchloom project apply'", h.Project, err)
 			}
-			fails[h.Project] = config.Fails()
+			configs[h.Project] = config
+		}
+		attempts, err := view.Attempts(ctx, config, h.Job)
+		if err != nil {
+			return nil, err
 		}
 		inputs = append(inputs, protocol.JobInput{
 			Project: h.Project, Key: h.Job, Request: h.Request, Tag: h.Tag, Target: h.Target, User: request.Submitter,
 			Summary: h.Summary, TaskQueue: h.TaskQueue, SizeClass: h.SizeClass,
 			Priority: protocol.Priority{Level: h.Priority, Queue: h.Queue, Weight: fairness(h.Weight)},
-			Attempts: fails[h.Project],
+			Attempts: attempts,
 		})
 	}
 	return inputs, nil

@@ -30,6 +30,9 @@ func (r *runner) execute(ctx context.Context, c call) (measure.Sample, *Failure,
 	c.command.Output = io.MultiWriter(&end, r.log)
 	c.command.FreshTemp, r.freshTemp = r.freshTemp, false
 	sample, err := r.m.Sandbox.Run(ctx, c.command)
+	if r.m.Sampled != nil {
+		r.m.Sampled(sample)
+	}
 	if sample.OutputDropped > 0 {
 		fmt.Fprintf(r.log, "\n== %s: %d of %d bytes of output were dropped, only its beginning is kept\n", c.what, sample.OutputDropped, sample.OutputBytes)
 	}
@@ -47,9 +50,9 @@ func (r *runner) execute(ctx context.Context, c call) (measure.Sample, *Failure,
 	}
 	switch sample.Status {
 	case measure.StatusTimedOut:
-		return fail(bench.FailTooSmall, "killed after its time limit of %s; it needs a larger machine or a longer timeout", c.command.Timeout.Round(time.Millisecond))
+		return fail(bench.FailTimeout, "killed after its time limit of %s; it needs a larger machine or a longer timeout", c.command.Timeout.Round(time.Millisecond))
 	case measure.StatusOutOfMemory:
-		return fail(bench.FailTooSmall, "killed at the memory limit; it needs a larger machine")
+		return fail(bench.FailOutOfMemory, "killed at the memory limit; it needs a larger machine")
 	case measure.StatusDiskFull:
 		return fail(bench.FailTooSmall, "killed at the disk limit; it needs a collector with more room")
 	}

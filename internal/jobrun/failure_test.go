@@ -49,7 +49,7 @@ func TestOneFailingTestCaseDoesNotFailItsNeighbours(t *testing.T) {
 			change: func(r *suite.Recipe, p suite.Paths) {
 				r.Timeout, r.Measure = 50*time.Millisecond, sh(p, "sleep 60")
 			},
-			kind: bench.FailTooSmall, message: []string{"time limit of 50ms", "larger machine"},
+			kind: bench.FailTimeout, message: []string{"time limit of 50ms", "larger machine"},
 		},
 		"runs out of memory": {
 			change: func(r *suite.Recipe, p suite.Paths) { r.Measure = sh(p, "exit 9") },
@@ -58,7 +58,7 @@ func TestOneFailingTestCaseDoesNotFailItsNeighbours(t *testing.T) {
 					s.Status = measure.StatusOutOfMemory
 				}
 			},
-			kind: bench.FailTooSmall, message: []string{"memory limit"},
+			kind: bench.FailOutOfMemory, message: []string{"memory limit"},
 		},
 		"fills its disk": {
 			change: func(r *suite.Recipe, p suite.Paths) { r.Measure = sh(p, "exit 9") },
@@ -178,7 +178,7 @@ func TestAFailedPreparationFailsTheVariantAndNothingElse(t *testing.T) {
 			require.NoError(t, b.run(t, b.job(t, s, "bad/full", "bad/patched", "good/full")))
 			kind := b.sink.failure(t, "bad/full").Kind
 			require.Equal(t, kind, b.sink.failure(t, "bad/patched").Kind)
-			require.Equal(t, name == "a timeout", kind == bench.FailTooSmall)
+			require.Equal(t, name == "a timeout", kind == bench.FailTimeout)
 			require.Equal(t, name == "a step", kind == bench.FailJob)
 			require.Len(t, b.sink.results()["good/full A"].Collections, 2)
 		})

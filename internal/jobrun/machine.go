@@ -51,6 +51,9 @@ type Machine struct {
 	// Points, when set, is called at the beginning of each phase, with its
 	// name: the places where failure tests stop or kill a collector.
 	Points func(point string)
+	// Sampled, when set, is called with what each command cost, also one that
+	// failed.
+	Sampled func(measure.Sample)
 }
 
 func (m Machine) check() error {

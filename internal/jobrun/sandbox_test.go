@@ -53,7 +53,7 @@ func TestAJobInTheRealSandbox(t *testing.T) {
 		return suite.Preparation{Steps: []suite.Step{step(p, "echo made >made")}}, nil
 	}}
 	require.NoError(t, b.run(t, b.job(t, s, "gin/full", "gin/slow", "gin/missing")))
-	require.Equal(t, bench.FailTooSmall, b.sink.failure(t, "gin/slow").Kind)
+	require.Equal(t, bench.FailTimeout, b.sink.failure(t, "gin/slow").Kind)
 	require.Equal(t, bench.FailJob, b.sink.failure(t, "gin/missing").Kind)
 	collections := b.sink.results()["gin/full A"].Collections
 	require.Len(t, collections, 2)

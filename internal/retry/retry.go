@@ -23,45 +23,91 @@ type Policy struct {
 // a job that kills each collector that takes it.
 const MaxLosses = 20
 
+// Try is a run of a job that has ended.
+type Try struct {
+	Outcome bench.RunOutcome
+	// Class is where it ran.
+	Class bench.SizeClass
+}
+
+// Standing is where the job stands now.
+type Standing struct {
+	// Class is where it waits by the record.
+	Class bench.SizeClass
+	// Next is the larger class to which a failure there leads; 0: none, for it is
+	// the largest, or pinned.
+	Next bench.SizeClass
+}
+
 // Decision is what follows.
 type Decision struct {
 	Again bool
+	// Reason of the next run.
+	Reason bench.RunReason
+	// EscalateTo is the larger class to which the job has to be moved first; 0: it
+	// stays where it stands.
+	EscalateTo bench.SizeClass
 	// Pause comes before the next try.
 	Pause time.Duration
-	// AttemptsLeft is how many failures of its own the job still has.
+	// AttemptsLeft is how many failures of its own the job still has where it goes;
+	// below the largest class one, for a failure there is answered by a larger one.
+	// Of a class to which it escalates the caller knows whether it is the largest.
 	AttemptsLeft int
 	// Why it is given up, when it is.
 	Why string
 }
 
-// Decide answers the end of a run of the given kind. Outcomes are those of all
-// runs of the job so far, that one included when it passed the fence.
-func Decide(p Policy, outcomes []bench.RunOutcome, kind bench.FailureKind) Decision {
+// Decide answers the end of a run of the given kind. Tries are all runs of the job
+// so far, that one included when it passed the fence.
+//
+// A job fails only where nothing larger is left: below, each failure leads on and
+// is not counted. Asked again after the job was moved, it gives the same answer.
+func Decide(p Policy, tries []Try, at Standing, kind bench.FailureKind) Decision {
 	var failures, losses int
-	for _, o := range outcomes {
-		switch o {
-		case bench.RunFailure, bench.RunTooSmall:
+	for _, t := range tries {
+		switch {
+		case t.Outcome.Failed() && t.Class >= at.Class:
 			failures++
-		case bench.RunLost:
+		case t.Outcome == bench.RunLost:
 			losses++
 		}
 	}
-	left := p.MaxJobFails - failures
+	left := p.AttemptsLeft(failures, at)
+	moved := len(tries) > 0 && tries[len(tries)-1].Class < at.Class
 	switch {
 	case kind == bench.FailPermanent:
 		return Decision{Why: "no repetition can mend it"}
 	case kind == bench.FailCancelled:
 		return Decision{Why: "it was cancelled"}
-	case left <= 0:
-		return Decision{Why: fmt.Sprintf("it failed %d times", failures)}
 	case losses >= MaxLosses:
 		return Decision{Why: fmt.Sprintf("it was tried %d times without reaching its end", losses)}
+	case kind.OfRun() && moved:
+		return Decision{Again: true, Reason: bench.Escalation, AttemptsLeft: max(1, left)}
+	case kind.OfRun() && at.Next != 0:
+		return Decision{Again: true, Reason: bench.Escalation, EscalateTo: at.Next, AttemptsLeft: 1}
+	case left <= 0:
+		return Decision{Why: fmt.Sprintf("it failed %d times", failures)}
 	}
-	d := Decision{Again: true, AttemptsLeft: left}
+	d := Decision{Again: true, Reason: bench.Retry, AttemptsLeft: left}
+	switch {
+	case len(tries) == 0: // it was given back: what follows is its first run still
+		d.Reason = bench.Scheduled
+	case moved:
+		d.Reason = bench.Escalation
+	}
 	if kind == bench.FailInfrastructure {
 		d.Pause = pause(losses)
 	}
 	return d
+}
+
+// AttemptsLeft is how many attempts a job has where it stands, after that many
+// failures there: below the largest class always one.
+func (p Policy) AttemptsLeft(failures int, at Standing) int {
+	if at.Next != 0 {
+		return 1
+	}
+	return p.MaxJobFails - failures
 }
 
 // pause is none after a first loss, for another collector may be idle, then

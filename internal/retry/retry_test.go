@@ -12,13 +12,16 @@ import (
 
 var policy = retry.Policy{MaxJobFails: 3}
 
-func outcomes(failures, losses int) []bench.RunOutcome {
-	var out []bench.RunOutcome
+// largest is where nothing larger is left.
+var largest = retry.Standing{Class: 4}
+
+func outcomes(failures, losses int) []retry.Try {
+	var out []retry.Try
 	for range failures {
-		out = append(out, bench.RunFailure)
+		out = append(out, retry.Try{Outcome: bench.RunFailure, Class: 4})
 	}
 	for range losses {
-		out = append(out, bench.RunLost)
+		out = append(out, retry.Try{Outcome: bench.RunLost, Class: 4})
 	}
 	return out
 }
@@ -27,11 +30,11 @@ func outcomes(failures, losses int) []bench.RunOutcome {
 func TestFailuresAreCountedAndLossesAreNot(t *testing.T) {
 	t.Parallel()
 	for failures := range 3 {
-		d := retry.Decide(policy, outcomes(failures, 10), bench.FailInfrastructure)
+		d := retry.Decide(policy, outcomes(failures, 10), largest, bench.FailInfrastructure)
 		require.True(t, d.Again)
 		require.Equal(t, 3-failures, d.AttemptsLeft)
 	}
-	d := retry.Decide(policy, outcomes(3, 0), bench.FailJob)
+	d := retry.Decide(policy, outcomes(3, 0), largest, bench.FailJob)
 	require.False(t, d.Again)
 	require.Contains(t, d.Why, "failed 3 times")
 }
@@ -39,8 +42,8 @@ func TestFailuresAreCountedAndLossesAreNot(t *testing.T) {
 // Losses have a bound of their own, for a job that kills whatever takes it.
 func TestLossesAreBounded(t *testing.T) {
 	t.Parallel()
-	require.True(t, retry.Decide(policy, outcomes(0, retry.MaxLosses-1), bench.FailInfrastructure).Again)
-	require.False(t, retry.Decide(policy, outcomes(0, retry.MaxLosses), bench.FailInfrastructure).Again)
+	require.True(t, retry.Decide(policy, outcomes(0, retry.MaxLosses-1), largest, bench.FailInfrastructure).Again)
+	require.False(t, retry.Decide(policy, outcomes(0, retry.MaxLosses), largest, bench.FailInfrastructure).Again)
 }
 
 // A first loss is answered at once: another collector may be idle. Then pauses
@@ -49,20 +52,58 @@ func TestPausesGrow(t *testing.T) {
 	t.Parallel()
 	last := time.Duration(-1)
 	for losses := range retry.MaxLosses {
-		d := retry.Decide(policy, outcomes(0, losses), bench.FailInfrastructure)
+		d := retry.Decide(policy, outcomes(0, losses), largest, bench.FailInfrastructure)
 		require.GreaterOrEqual(t, d.Pause, min(last, time.Minute))
 		require.LessOrEqual(t, d.Pause, time.Minute)
 		last = d.Pause
 	}
 	require.Equal(t, time.Minute, last)
-	require.Zero(t, retry.Decide(policy, outcomes(0, 1), bench.FailInfrastructure).Pause)
+	require.Zero(t, retry.Decide(policy, outcomes(0, 1), largest, bench.FailInfrastructure).Pause)
 }
 
 func TestNothingFollowsWhatIsFinal(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []bench.FailureKind{bench.FailPermanent, bench.FailCancelled} {
-		d := retry.Decide(policy, nil, kind)
+		d := retry.Decide(policy, nil, largest, kind)
 		require.False(t, d.Again)
 		require.NotEmpty(t, d.Why)
 	}
+}
+
+// Below the largest class every failure leads to a larger one and is not counted:
+// the job has all its attempts there.
+func TestFailuresBelowTheLargestClassEscalate(t *testing.T) {
+	t.Parallel()
+	small := retry.Standing{Class: 1, Next: 4}
+	for outcome, kind := range map[bench.RunOutcome]bench.FailureKind{
+		bench.RunFailure: bench.FailJob, bench.RunTimeout: bench.FailTooSmall, bench.RunOutOfMemory: bench.FailTooSmall, bench.RunTooSmall: bench.FailTooSmall,
+	} {
+		tries := []retry.Try{{Outcome: outcome, Class: 1}}
+		d := retry.Decide(policy, tries, small, kind)
+		require.Equal(t, retry.Decision{Again: true, Reason: bench.Escalation, EscalateTo: 4, AttemptsLeft: 1}, d, outcome)
+		// Asked again after it was moved.
+		d = retry.Decide(policy, tries, largest, kind)
+		require.Equal(t, retry.Decision{Again: true, Reason: bench.Escalation, AttemptsLeft: 3}, d, outcome)
+	}
+	tries := []retry.Try{{bench.RunFailure, 1}, {bench.RunTimeout, 2}}
+	for failures := range 3 {
+		tries = append(tries, retry.Try{Outcome: []bench.RunOutcome{bench.RunFailure, bench.RunOutOfMemory, bench.RunTimeout}[failures], Class: 4})
+		d := retry.Decide(policy, tries, largest, bench.FailJob)
+		require.Equal(t, failures < 2, d.Again)
+		require.Zero(t, d.EscalateTo)
+	}
+}
+
+// Where the machinery fails a job stays on its class, and what is final stays
+// final.
+func TestOnlyARunsFailureEscalates(t *testing.T) {
+	t.Parallel()
+	small := retry.Standing{Class: 1, Next: 4}
+	d := retry.Decide(policy, []retry.Try{{bench.RunLost, 1}}, small, bench.FailInfrastructure)
+	require.Equal(t, retry.Decision{Again: true, Reason: bench.Retry, AttemptsLeft: 1}, d)
+	for _, kind := range []bench.FailureKind{bench.FailPermanent, bench.FailCancelled} {
+		require.False(t, retry.Decide(policy, []retry.Try{{bench.RunPermanent, 1}}, small, kind).Again)
+	}
+	d = retry.Decide(policy, []retry.Try{{bench.RunFailure, 1}, {bench.RunLost, 4}}, largest, bench.FailInfrastructure)
+	require.Equal(t, retry.Decision{Again: true, Reason: bench.Retry, AttemptsLeft: 3}, d)
 }

@@ -138,8 +138,8 @@ func (b block) storeResults(ctx context.Context, results []TestCaseResult) error
 		spot
 	}
 	accepted, err := all[row](ctx, b.tx, `
-		insert into test_result (artifact_id, test_case_id, size_class, hardware_id, co_located, generation, run_id, status, message)
-		select t.artifact_id, t.test_case_id, n.size_class, n.hardware_id, n.co_located, j.generation, n.id, t.status, t.message
+		insert into test_result (artifact_id, test_case_id, size_class, hardware_id, co_located, generation, probe, run_id, status, message)
+		select t.artifact_id, t.test_case_id, n.size_class, n.hardware_id, n.co_located, j.generation, n.probe, n.id, t.status, t.message
 		from job_run n join job_queue j on j.id = n.job_id,
 			unnest($2::bigint[], $3::text[], $4::text[], $5::bigint[]) as t (test_case_id, status, message, artifact_id)
 		where n.id = $1
@@ -147,7 +147,7 @@ func (b block) storeResults(ctx context.Context, results []TestCaseResult) error
 			and not exists (select from test_result mine
 				where mine.run_id = n.id and mine.test_case_id = t.test_case_id and mine.artifact_id = t.artifact_id)
 		order by t.test_case_id, t.artifact_id -- so that two blocks never wait for each other
-		on conflict (artifact_id, test_case_id, size_class, hardware_id, co_located, generation) where invalid_at is null do nothing
+		on conflict (artifact_id, test_case_id, size_class, hardware_id, co_located, generation, probe) where invalid_at is null do nothing
 		returning id, test_case_id, artifact_id`, b.run.ID, cases, statuses, messages, artifacts)
 	if err != nil {
 		return err

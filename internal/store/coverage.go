@@ -57,11 +57,14 @@ func coverageOf(ctx context.Context, q querier, project, tag string, place Place
 			-- a job that measures in turns is nobody else's: it fails with its other side
 			select 'running', t.test_case_id, j.key, '' from job_queue j join job_test_case t on t.job_id = j.id
 			where j.artifact_id = $1 and j.versus is null and j.target = $2 and j.size_class = $3 and j.pool = $4
-				and j.status in ('queued', 'handed_out', 'in_progress')
+				and t.done_class is null and j.status in ('queued', 'handed_out', 'in_progress')
 			union all
 			select 'impossible', t.test_case_id, '', j.message from job_queue j join job_test_case_state t on t.job_id = j.id and not t.done
 			where t.artifact_id = $1 and (j.artifact_id = $1 or j.versus_artifact_id = $1)
-				and j.target = $2 and j.size_class = $3 and j.pool = $4 and j.status = 'failure' and j.suite_hash = $5
+				and j.target = $2 and j.status = 'failure' and j.suite_hash = $5
+				-- what failed there may have gone on to a larger class, to fail there, too
+				and ((j.size_class = $3 and j.pool = $4) or exists (
+					select from job_run n where n.job_id = j.id and n.size_class = $3 and n.pool = $4 and n.size_class < j.size_class))
 		)
 		select h.state, h.key, h.why, tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target
 		from here h join test_case tc on tc.id = h.test_case_id`,
@@ -80,17 +83,4 @@ func coverageOf(ctx context.Context, q querier, project, tag string, place Place
 		}
 	}
 	return c, nil
-}
-
-// ClassOf is the size class on which an artifact has most of its results on a
-// target; 0 when it has none.
-func (s *Store) ClassOf(ctx context.Context, project, tag string, target bench.Target) (bench.SizeClass, error) {
-	class, err := value[bench.SizeClass](ctx, s.pool, `
-		select r.size_class from test_result r join artifact a on a.id = r.artifact_id join test_case tc on tc.id = r.test_case_id
-		where a.project = $1 and a.tag = $2 and tc.target = $3 and r.status = 'ok' and r.invalid_at is null
-		group by r.size_class order by count(*) desc, r.size_class desc limit 1`, project, tag, target)
-	if errors.Is(err, ErrNotFound) {
-		return 0, nil
-	}
-	return class, wrap("reading the size class of "+tag, err)
 }

@@ -129,10 +129,10 @@ func insertJob(ctx context.Context, tx pgx.Tx, j Job) error {
 	tag, err := tx.Exec(ctx, `
 		insert into job_queue (project, key, tag, artifact_id, versus, versus_artifact_id, kind, target, backend, profile, suite_hash, test_cases, iterations,
 			command, build, size_class, pool, task_queue, generation, queue, weight, priority, status, request_created,
-			submitter, branch, constraints, shape, place, name, affinity_until)
+			submitter, branch, constraints, shape, min_class, place, name, affinity_until)
 		values (@project, @key, nullif(@tag, ''), @artifact_id, nullif(@versus, ''), (@sides::bigint[])[2], @kind, @target, @backend, @profile, nullif(@suite_hash, ''),
 			@test_cases, @iterations, @command, @build, @size_class, @pool, @task_queue, @generation, @queue, @weight, @priority,
-			'queued', @request_created, @submitter, @branch, @constraints, @shape, @place, @name,
+			'queued', @request_created, @submitter, @branch, @constraints, @shape, @min_class, @place, @name,
 			case when @affinity > 0 then now() + make_interval(secs => @affinity) end)
 		on conflict (key) do nothing`,
 		pgx.NamedArgs{
@@ -142,9 +142,8 @@ func insertJob(ctx context.Context, tx pgx.Tx, j Job) error {
 			"iterations": j.Iterations, "command": j.Command, "build": j.Build, "size_class": j.SizeClass, "pool": j.Pool,
 			"task_queue": j.TaskQueue, "generation": j.Generation, "queue": j.Queue, "weight": j.Weight,
 			"priority": j.Priority, "request_created": j.RequestCreated,
-			"submitter": j.Submitter, "branch": j.Branch, "constraints": j.Constraints, "shape": j.Shape,
-			"place": j.Place, "name": j.Name,
-			"affinity": j.AffinityFor.Seconds(),
+			"submitter": j.Submitter, "branch": j.Branch, "constraints": j.Constraints, "shape": j.Shape, "min_class": j.MinClass,
+			"place": j.Place, "name": j.Name, "affinity": j.AffinityFor.Seconds(),
 		})
 	if err != nil {
 		return unknownReference(err)

@@ -15,6 +15,8 @@ type Filling struct {
 	// Depth is how many jobs of one queue are to wait in Temporal, by the task
 	// queue's live collectors; Strict the same for a strict queue, nil: as for others.
 	Depth, Strict func(liveCollectors int) int
+	// Sized: jobs for which a size class is still to be selected stay.
+	Sized bool
 }
 
 func (f Filling) depth(class queueconfig.Class, live int) int {
@@ -54,7 +56,7 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]H
 		if _, err := tx.Exec(ctx, `set local plan_cache_mode = force_custom_plan`); err != nil {
 			return err
 		}
-		f := filling{tx: tx, taskQueue: taskQueue, depth: func(class queueconfig.Class) int { return how.depth(class, live) }}
+		f := filling{tx: tx, taskQueue: taskQueue, sized: how.Sized, depth: func(class queueconfig.Class) int { return how.depth(class, live) }}
 		taken, err := f.choose(ctx)
 		if err != nil || len(taken) == 0 {
 			return err
@@ -73,6 +75,7 @@ type filling struct {
 	tx        pgx.Tx
 	taskQueue string
 	depth     func(queueconfig.Class) int
+	sized     bool
 	queues    func(name string) queueconfig.Queue // those with jobs that wait here
 	// limits and free are read when a limited account is met first: how many more
 	// jobs it may have under way.
@@ -192,8 +195,8 @@ func (f *filling) next(ctx context.Context, rooms []room, most int, taken []cand
 		select c.id from unnest($2::text[]) as q (queue)
 		cross join lateral (
 			select j.id from job_queue j where j.task_queue = $1 and j.status = 'queued' and j.held = '' and j.queue = q.queue
-				and j.id <> all($4)
-			order by (j.started_at is null), j.request_created, j.id limit $3) c`, f.taskQueue, queues, most, have)
+				and j.id <> all($4) and not ($5 and `+unsized+`)
+			order by (j.started_at is null), j.request_created, j.id limit $3) c`, f.taskQueue, queues, most, have, f.sized)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}

@@ -106,7 +106,7 @@ func (s *Store) MeasuredTags(ctx context.Context, project string, requestType be
 	tags, err := column[string](ctx, s.pool, `
 		select r.tag from benchmark_request r join artifact a on a.project = r.project and a.tag = r.tag
 		where r.project = $1 and r.type = $2 and r.status = 'completed' and r.outcome in ('success', 'failure')
-			and exists (select from test_result t where t.artifact_id = a.id and t.status = 'ok' and t.invalid_at is null)
+			and exists (select from test_result t where t.artifact_id = a.id and t.status = 'ok' and t.invalid_at is null and not t.probe)
 		group by r.tag order by max(r.created_at) desc, r.tag`, project, requestType)
 	return tags, wrap("listing the measured artifacts of project "+project, err)
 }

@@ -14,7 +14,7 @@ import (
 
 const runColumns = `n.id, j.project, j.key as job, n.number, n.reason, n.size_class, n.pool, n.collector, n.epoch, n.version,
 	n.hardware_id, n.co_located, n.facts, n.outcome, n.message, n.output_tail, n.progress, n.log_size, n.started_at, n.finished_at,
-	n.timeout_seconds, n.probe, n.peak_memory, n.cpu_seconds`
+	n.timeout_seconds, n.probe, n.measured_seconds, n.peak_memory, n.cpu_seconds`
 
 const fromRuns = ` from job_run n join job_queue j on j.id = n.job_id `
 
@@ -129,13 +129,13 @@ func openRun(ctx context.Context, tx pgx.Tx, job Job, c Collector, start RunStar
 		return Run{}, err
 	}
 	if _, err := tx.Exec(ctx, `
-		insert into job_run (id, job_id, number, reason, size_class, pool, collector, epoch, version, hardware_id, co_located, facts)
+		insert into job_run (id, job_id, number, reason, size_class, pool, collector, epoch, version, hardware_id, co_located, facts, timeout_seconds, probe)
 		values (@id, @job_id, (select coalesce(max(number), 0) + 1 from job_run where job_id = @job_id), @reason, @size_class, @pool,
-			@collector, @epoch, @version, @hardware_id, @co_located, @facts)`,
+			@collector, @epoch, @version, @hardware_id, @co_located, @facts, @timeout_seconds, @probe)`,
 		pgx.NamedArgs{
 			"id": start.Run, "job_id": job.ID, "reason": start.Reason, "size_class": c.SizeClass, "pool": c.Pool,
 			"collector": c.Name, "epoch": c.Epoch, "version": c.Version, "hardware_id": c.HardwareID,
-			"co_located": c.CoLocated, "facts": c.Facts,
+			"co_located": c.CoLocated, "facts": c.Facts, "timeout_seconds": job.timeoutOn(c.SizeClass), "probe": job.Probe && job.SizeClass == c.SizeClass,
 		}); err != nil {
 		return Run{}, err
 	}
@@ -163,7 +163,7 @@ func missing(ctx context.Context, tx pgx.Tx, run Run) ([]bench.TestCase, error) 
 		join job_queue j on j.id = n.job_id
 		join job_test_case jt on jt.job_id = j.id
 		join test_case tc on tc.id = jt.test_case_id
-		where n.id = $1 and not exists (
+		where n.id = $1 and jt.done_class is null and not exists (
 			select from test_result r where r.artifact_id = jt.artifact_id and r.test_case_id = tc.id and r.size_class = n.size_class
 				and r.hardware_id = n.hardware_id and r.co_located = n.co_located and r.generation = j.generation
 				and r.invalid_at is null)
@@ -230,8 +230,10 @@ func (s *Store) FinishRun(ctx context.Context, id bench.RunID, end RunEnd) error
 			return nil
 		}
 		if _, err := tx.Exec(ctx, `
-			update job_run set outcome = $2, message = $3, output_tail = $4, finished_at = now() where id = $1`,
-			id, end.Outcome, cleanText(end.Message), cleanText(end.OutputTail)); err != nil {
+			update job_run set outcome = $2, message = $3, output_tail = $4, finished_at = now(),
+				measured_seconds = $5, peak_memory = $6, cpu_seconds = $7
+			where id = $1`,
+			id, end.Outcome, cleanText(end.Message), cleanText(end.OutputTail), end.Seconds, end.PeakMemory, end.CPUSeconds); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, `update collector_config set current_run = null where current_run = $1`, id)

@@ -65,7 +65,7 @@ const inTurns = `(
 	select r.* from (
 		select distinct on (x.test_case_id, x.size_class, x.hardware_id, x.co_located) x.id as x, y.id as y
 		from test_result x join test_result y on y.run_id = x.run_id and y.test_case_id = x.test_case_id
-		where x.artifact_id = $1 and y.artifact_id = $2 and x.status = 'ok' and y.status = 'ok' and x.invalid_at is null and y.invalid_at is null
+		where x.artifact_id = $1 and y.artifact_id = $2 and x.status = 'ok' and y.status = 'ok' and not x.probe and not y.probe and x.invalid_at is null and y.invalid_at is null
 			and not (exists (` + measuredSince + ` and since.artifact_id = $1) and exists (` + measuredSince + ` and since.artifact_id = $2))
 		order by x.test_case_id, x.size_class, x.hardware_id, x.co_located, x.generation desc
 	) newest join test_result r on r.id in (newest.x, newest.y))`
@@ -73,7 +73,7 @@ const inTurns = `(
 // measuredSince selects results in the place of x of a later generation.
 const measuredSince = `
 	select from test_result since where since.test_case_id = x.test_case_id and since.size_class = x.size_class
-		and since.hardware_id = x.hardware_id and since.co_located = x.co_located and since.status = 'ok' and since.invalid_at is null
+		and since.hardware_id = x.hardware_id and since.co_located = x.co_located and since.status = 'ok' and since.invalid_at is null and not since.probe
 		and since.generation > x.generation`
 
 // SamplesInTurns reads the values of two artifacts that were measured in turns

@@ -184,6 +184,8 @@ type Job struct {
 	// is fixed. SelectedAt is when its class was selected, at hand-out.
 	Shape      string
 	SelectedAt *time.Time
+	// MinClass is the smallest size class that will do; 0: any.
+	MinClass bench.SizeClass
 	// Probe: it runs where it runs to learn from it.
 	Probe bool
 	// TimeoutSeconds bounds the whole job, by its size class; 0: nothing does.
@@ -267,9 +269,11 @@ type Run struct {
 	// TimeoutSeconds bounded the whole run, by its size class; 0: nothing did.
 	TimeoutSeconds float64
 	Probe          bool
-	// PeakMemory in bytes and CPUSeconds are what it used; 0: not known.
-	PeakMemory int64
-	CPUSeconds float64
+	// MeasuredSeconds is how long it measured, PeakMemory in bytes and CPUSeconds
+	// are what it used; 0: not known.
+	MeasuredSeconds float64
+	PeakMemory      int64
+	CPUSeconds      float64
 }
 
 // RunStart is what a collector says at the fence.
@@ -333,6 +337,11 @@ type RunEnd struct {
 	Outcome    bench.RunOutcome
 	Message    string
 	OutputTail string
+	// Seconds is how long it measured, PeakMemory in bytes and CPUSeconds are what
+	// it used; 0: not known.
+	Seconds    float64
+	PeakMemory int64
+	CPUSeconds float64
 }
 
 // JobEnd is what a job's record says at its end.

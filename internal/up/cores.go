@@ -32,8 +32,9 @@ type Layout struct {
 // collectors. Spec says how many of which size class ("2x1,1x4": two of class 1,
 // one of class 4); empty means one collector with all the rest.
 //
-// Cores are never shared unless share allows it. A collector that shares cores,
-// or a machine with another collector, is marked co-located.
+// Cores are never shared unless share allows it; then a collector of a larger class
+// than the machine has cores gets them all. A collector that shares cores, or a
+// machine with another collector, is marked co-located.
 func Plan(cores measure.CPUList, spec string, share bool) (Layout, error) {
 	if len(cores) == 0 {
 		return Layout{}, fmt.Errorf("planning collectors: this machine shows no cores")
@@ -60,11 +61,11 @@ func Plan(cores measure.CPUList, spec string, share bool) (Layout, error) {
 	}
 	next := 0
 	for i, class := range classes {
-		if int(class) > len(cores) {
-			return Layout{}, fmt.Errorf("planning collectors: a collector of size class %d is wanted, this machine has %d cores", class, len(cores))
+		if int(class) > len(cores) && !share {
+			return Layout{}, fmt.Errorf("planning collectors: a collector of size class %d is wanted, this machine has %d cores: ask for a smaller one, or allow sharing with --share-cores (it gets all cores then)", class, len(cores))
 		}
 		var cpus measure.CPUList
-		for range int(class) {
+		for range min(int(class), len(cores)) {
 			// With sharing, the last cores first: the services' own comes last.
 			at := next % len(free)
 			if shared {
@@ -80,6 +81,17 @@ func Plan(cores measure.CPUList, spec string, share bool) (Layout, error) {
 		})
 	}
 	return layout, nil
+}
+
+// MemoryShare is what a collector may use of total bytes of memory: as much as its
+// class's share of the machine's cores or, where a class has more than there are,
+// of the largest class.
+func (l Layout) MemoryShare(slot Slot, total int64, cores int) int64 {
+	whole := cores
+	for _, s := range l.Slots {
+		whole = max(whole, int(s.Class))
+	}
+	return total * int64(slot.Class) / int64(whole)
 }
 
 func parseSpec(spec string) ([]bench.SizeClass, error) {

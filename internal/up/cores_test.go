@@ -37,6 +37,13 @@ func TestPlan(t *testing.T) {
 				{Name: "local-2", Class: 1, CPUs: measure.CPUList{0}, CoLocated: true},
 			},
 		},
+		"a class beyond the cores has them all": {
+			cores: eight[:2], spec: "1x1,1x4", share: true,
+			want: []up.Slot{
+				{Name: "local-1", Class: 1, CPUs: measure.CPUList{1}, CoLocated: true},
+				{Name: "local-2", Class: 4, CPUs: measure.CPUList{0, 1}, CoLocated: true},
+			},
+		},
 		"a single core can only be shared": {
 			cores: eight[:1], share: true,
 			want: []up.Slot{{Name: "local-1", Class: 1, CPUs: measure.CPUList{0}, CoLocated: true}},
@@ -56,6 +63,7 @@ func TestPlanRefuses(t *testing.T) {
 	t.Parallel()
 	two := measure.CPUList{0, 1}
 	for spec, want := range map[string]string{
+		"1x4":   "allow sharing with --share-cores",
 		"2x1":   "allow sharing with --share-cores",
 		"two":   "is not <number>x<size class>",
 		"1x0":   "size class",
@@ -66,6 +74,16 @@ func TestPlanRefuses(t *testing.T) {
 		_, err := up.Plan(two, spec, false)
 		require.ErrorContains(t, err, want, spec)
 	}
-	_, err := up.Plan(two, "1x4", true)
-	require.ErrorContains(t, err, "this machine has 2 cores")
+}
+
+// Memory grows with the size class, also where a class is larger than the machine.
+func TestMemoryShare(t *testing.T) {
+	t.Parallel()
+	for spec, want := range map[string][]int64{"1x1": {500}, "1x1,1x2": {500, 1000}, "1x1,1x2,1x4": {250, 500, 1000}} {
+		layout, err := up.Plan(measure.CPUList{0, 1}, spec, true)
+		require.NoError(t, err)
+		for i, slot := range layout.Slots {
+			require.Equal(t, want[i], layout.MemoryShare(slot, 1000, 2), spec)
+		}
+	}
 }

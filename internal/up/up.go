@@ -41,8 +41,8 @@ type Options struct {
 	Target                   bench.Target
 	// Cores of this machine that may be used.
 	Cores measure.CPUList
-	// MemoryBytes is the machine's memory; 0: not known, then collectors are not
-	// limited.
+	// MemoryBytes is what collectors may use, each its share by its size class; 0:
+	// not known, then they are not limited.
 	MemoryBytes int64
 	// Environ is handed to the processes.
 	Environ []string
@@ -164,7 +164,7 @@ func (s *stack) compose(ctx context.Context) error {
 		argv := []string{s.Program, "collector", "--name", slot.Name, "--target", string(s.Target), "--size-class", strconv.Itoa(int(slot.Class)),
 			"--pool", "local", "--cpus", slot.CPUs.String(), "--state-dir", s.state.Path("collectors", slot.Name),
 			"--artifact-dir", s.state.Path("artifacts"), "--api", s.addresses.API, "--token-file", tokens[TokenCollector], "--metrics", metrics}
-		if share := memoryShare(s.MemoryBytes, int(slot.Class), len(s.Cores)); share > 0 {
+		if share := s.layout.MemoryShare(slot, s.MemoryBytes, len(s.Cores)); share > 0 {
 			argv = append(argv, "--memory", strconv.FormatInt(share, 10))
 		}
 		if slot.CoLocated {
@@ -316,12 +316,6 @@ func ready(address string) func(context.Context) error {
 		}
 		return nil
 	}
-}
-
-// memoryShare is what a collector may use of the machine's memory: as much as its
-// share of the cores, less a tenth that stays with the system.
-func memoryShare(total int64, class, cores int) int64 {
-	return total / 10 * 9 * int64(class) / int64(cores)
 }
 
 // publish writes where the stack is reached, for clients.

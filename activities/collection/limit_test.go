@@ -1,0 +1,39 @@
+package collection_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+)
+
+// The time limit of its size class ends a run as a whole: what it has finished by
+// then stays, what is running dies, and the rest is for a larger class.
+func TestARunIsKilledAtTheLimitOfItsSizeClass(t *testing.T) {
+	b := setup(t)
+	key := b.job("v1", "one", "endless")
+	b.execute(`update job_queue set timeout_seconds = 1.5`)
+	_, err := b.run(key, 1)
+	b.fails(err, protocol.ErrTypeTooSmall, false, "killed after 1.5s, the time limit on size class 2")
+	run := b.runs(key)[0]
+	require.Equal(t, bench.RunTimeout, run.Outcome)
+	require.Equal(t, 1.5, run.TimeoutSeconds)
+	require.GreaterOrEqual(t, run.MeasuredSeconds, 1.5)
+	require.Equal(t, 1, b.done(key), "what was finished counts")
+	require.Empty(t, b.spooled())
+}
+
+// A run that keeps within its limit says what it used.
+func TestARunSaysWhatItUsed(t *testing.T) {
+	b := setup(t)
+	key := b.job("v1", "one")
+	b.execute(`update job_queue set timeout_seconds = 600`)
+	_, err := b.run(key, 1)
+	require.NoError(t, err)
+	run := b.runs(key)[0]
+	require.Equal(t, bench.RunSuccess, run.Outcome)
+	require.Positive(t, run.MeasuredSeconds)
+	require.Positive(t, run.CPUSeconds)
+}

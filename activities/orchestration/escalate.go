@@ -1,0 +1,65 @@
+package orchestration
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/retry"
+	"github.com/benchloom/benchloom/internal/sizing"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+func tries(runs []store.Run) []retry.Try {
+	out := make([]retry.Try, len(runs))
+	for i, r := range runs {
+		out[i] = retry.Try{Outcome: r.Outcome, Class: r.SizeClass}
+	}
+	return out
+}
+
+// decide is what follows a run that ended in this way, by the record.
+func (a *Activities) decide(ctx context.Context, config bench.ProjectConfig, job store.Job, kind bench.FailureKind) (retry.Decision, error) {
+	runs, err := a.Store.JobRuns(ctx, job.Key)
+	if err != nil {
+		return retry.Decision{}, err
+	}
+	view, err := a.Sizes.View(ctx)
+	if err != nil {
+		return retry.Decision{}, err
+	}
+	at, err := view.Standing(ctx, config, job.Key)
+	return retry.Decide(sizing.Attempts(config), tries(runs), at, kind), err
+}
+
+// escalate moves what is left of a job to the larger class that was decided on, and
+// hands out what waits for the collector that it leaves. The job comes back as it
+// stands then, with what follows there.
+func (a *Activities) escalate(ctx context.Context, config bench.ProjectConfig, job store.Job, d retry.Decision) (store.Job, retry.Decision, error) {
+	view, err := a.Sizes.View(ctx)
+	if err != nil {
+		return job, d, err
+	}
+	to, err := view.Larger(ctx, config, job.Key, d.EscalateTo)
+	if err != nil {
+		return job, d, err // its collectors were removed this moment: asked again, it is decided anew
+	}
+	left := job.TaskQueue
+	escalated, err := a.Store.EscalateJob(ctx, job.Key, job.SizeClass, to)
+	if err != nil {
+		return job, d, fmt.Errorf("moving the job to size class %d: %w", d.EscalateTo, err)
+	}
+	if job, err = a.Store.Job(ctx, job.Key); err != nil {
+		return job, d, err
+	}
+	if !escalated { // nothing of it lacks a result any more
+		d.Reason = bench.Retry
+		return job, d, nil
+	}
+	a.Log.InfoContext(ctx, "a job failed on its size class and goes to a larger one",
+		"project", job.Project, "job", job.Key, "from", left, "to", job.TaskQueue)
+	if d.AttemptsLeft, err = view.Attempts(ctx, config, job.Key); err != nil {
+		return job, d, err
+	}
+	return job, d, a.room().Fill(ctx, left)
+}

@@ -1,0 +1,120 @@
+package sizing
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/sizeclass"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Learn lets what is known of a job's shape take notice of its runs that have ended.
+// Asked again it does nothing. Where jobs of the shape go now is where those that
+// still wait for a decision wait from then on. That fails is logged: it is no reason
+// for a job to fail.
+func (s Sizes) Learn(ctx context.Context, key bench.JobKey) {
+	if err := s.learn(ctx, key); err != nil {
+		s.Log.WarnContext(ctx, "nothing was learned from a job's runs; it is tried again with its next one", "job", key, "error", err)
+	}
+}
+
+func (s Sizes) learn(ctx context.Context, key bench.JobKey) error {
+	view, err := s.View(ctx)
+	if err != nil || !view.Several() {
+		return err
+	}
+	fleet := view.fleet
+	var job store.Sizing
+	var config bench.ProjectConfig
+	var before, best bench.SizeClass
+	learned, err := s.Record.LearnSizes(ctx, key, func(j store.Sizing, lessons []store.SizeLesson, known *store.SizeStatistics) error {
+		var analyzer *sizeclass.Analyzer
+		if config, analyzer, err = s.analyzer(j); err != nil {
+			return err
+		}
+		job, before = j, known.Best
+		classes := Classes(fleet, config, j)
+		stats := s.read(ctx, known)
+		for _, attempt := range s.attempts(j, lessons, classes) {
+			stats = analyzer.Learn(stats, attempt)
+		}
+		if len(classes) > 0 {
+			q := sizeclass.Question{Classes: classes, Original: original(j), Now: s.Now()}
+			if selected, err := analyzer.Explain(occupied(stats, q.Now), q); err == nil {
+				best = selected.Class
+			}
+		}
+		return s.write(known, stats, j, best)
+	})
+	if err != nil || !learned || best == 0 || best == before || boundPool(config, job) != "" {
+		return err
+	}
+	return s.replace(ctx, fleet, config, job, best)
+}
+
+// replace lets jobs alike wait where they will probably run.
+func (s Sizes) replace(ctx context.Context, fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing, best bench.SizeClass) error {
+	if j.Constraints != nil { // each of these has its own place
+		return nil
+	}
+	at, err := place(fleet, config, j, best)
+	if err != nil {
+		return err
+	}
+	moved, err := s.Record.PlaceShape(ctx, j.Project, j.Shape, at.Pool)
+	if moved > 0 {
+		s.Log.InfoContext(ctx, "jobs wait for another size class, after what was learned", "project", j.Project, "shape", j.Shape, "size_class", best, "jobs", moved)
+	}
+	return err
+}
+
+// attempts are what runs teach. The first has the name under which its class was
+// selected, so that a probe's mark goes with it.
+func (s Sizes) attempts(j store.Sizing, lessons []store.SizeLesson, classes []bench.SizeClass) []sizeclass.Attempt {
+	if len(lessons) == 0 { // it never ran
+		return []sizeclass.Attempt{{ID: string(j.Key), Job: string(j.Key), Class: j.SizeClass, Outcome: sizeclass.Abandoned, At: s.Now()}}
+	}
+	attempts := make([]sizeclass.Attempt, len(lessons))
+	for i, l := range lessons {
+		id := string(l.Run)
+		if l.Number == 1 {
+			id = string(j.Key)
+		}
+		attempts[i] = sizeclass.Attempt{
+			ID: id, Job: string(j.Key), Class: l.SizeClass, Outcome: outcomeOf(l),
+			Duration: seconds(l.Seconds), Timeout: limitOf(l), At: l.EndedAt,
+			Largest: len(classes) == 0 || l.SizeClass >= slices.Max(classes), Complete: l.Complete,
+			PeakMemory: l.PeakMemory, CPUTime: seconds(l.CPUSeconds),
+		}
+	}
+	return attempts
+}
+
+// outcomeOf is what a run's end says about sizes.
+func outcomeOf(l store.SizeLesson) sizeclass.Outcome {
+	switch l.Outcome {
+	case bench.RunSuccess:
+		return sizeclass.Succeeded
+	case bench.RunTimeout:
+		return sizeclass.TimedOut
+	case bench.RunOutOfMemory:
+		return sizeclass.OutOfMemory
+	case bench.RunFailure, bench.RunTooSmall:
+		return sizeclass.Failed
+	}
+	return sizeclass.Abandoned
+}
+
+// limitOf is the limit that a run had: the one at which it ended, if it did; its own
+// may have been shorter than that of its size class.
+func limitOf(l store.SizeLesson) time.Duration {
+	if l.Outcome == bench.RunTimeout && (l.TimeoutSeconds == 0 || l.Seconds < l.TimeoutSeconds) {
+		return seconds(l.Seconds)
+	}
+	return seconds(l.TimeoutSeconds)
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -1,0 +1,133 @@
+package sizing
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/retry"
+	"github.com/benchloom/benchloom/internal/sizeclass"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Policy is what a project's configuration says about sizes, with the recommended
+// value for what it leaves out. What cannot be meant is refused, naming the field.
+func Policy(p bench.SizePolicy) (sizeclass.Policy, error) {
+	written := map[string]any{"stepwise": p.Stepwise}
+	for name, text := range map[string]string{"minimum": p.Minimum, "failure_cache": p.FailureCache, "probe_expiry": p.ProbeExpiry} {
+		if text != "" {
+			written[name] = text
+		}
+	}
+	for name, number := range map[string]*float64{"exponent": p.Exponent, "timeout_multiplier": p.TimeoutMultiplier, "probe_budget": p.ProbeBudget} {
+		if number != nil {
+			written[name] = *number
+		}
+	}
+	for name, number := range map[string]*int{"history": p.History, "recheck": p.Recheck} {
+		if number != nil {
+			written[name] = *number
+		}
+	}
+	text, err := json.Marshal(written)
+	if err != nil {
+		return sizeclass.Policy{}, fmt.Errorf("%w: size: %w", bench.ErrInvalid, err)
+	}
+	policy, err := sizeclass.ReadPolicy(text)
+	if err != nil {
+		return sizeclass.Policy{}, fmt.Errorf("%w: size: %w", bench.ErrInvalid, err)
+	}
+	return policy, nil
+}
+
+// Classes are the size classes on which a job may run, ascending. Of one whose class
+// a person has chosen it is that one only.
+func Classes(fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing) []bench.SizeClass {
+	if pinned(config, j) {
+		return []bench.SizeClass{j.SizeClass}
+	}
+	return placement.Classes(fleet, wish(config, j))
+}
+
+func pinned(config bench.ProjectConfig, j store.Sizing) bool {
+	return j.Pinned || config.Size.Pin() != 0
+}
+
+// place is where a job waits on a size class.
+func place(fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing, class bench.SizeClass) (bench.Place, error) {
+	w := wish(config, j)
+	w.Class = class
+	chosen, err := placement.Choose(fleet, w)
+	return chosen.Place, err
+}
+
+// wish is what a job needs, whatever its class.
+func wish(config bench.ProjectConfig, j store.Sizing) placement.Wish {
+	w := placement.Wish{Target: j.Target, MinSize: j.MinClass, Pool: boundPool(config, j), AcrossPools: j.Command != nil}
+	if j.Constraints != nil {
+		w.Constraints = *j.Constraints
+	}
+	return w
+}
+
+// boundPool is the pool to which a job's benchmark set is bound; empty: none.
+func boundPool(config bench.ProjectConfig, j store.Sizing) string {
+	if j.Command != nil || len(j.TestCases) == 0 {
+		return ""
+	}
+	for _, set := range config.BenchmarkSetsOf(j.Target) {
+		if slices.Contains(set.Benchmarks, j.TestCases[0].Benchmark) {
+			return set.Pool
+		}
+	}
+	return ""
+}
+
+// Standing is where a job stands, and the larger class to which a failure leads.
+func Standing(fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing) retry.Standing {
+	at := retry.Standing{Class: j.SizeClass}
+	if pinned(config, j) {
+		return at
+	}
+	if next, larger := sizeclass.Next(Classes(fleet, config, j), j.SizeClass, config.Size.Stepwise); larger {
+		at.Next = next
+	}
+	return at
+}
+
+// Attempts is what a project's configuration says about attempts.
+func Attempts(config bench.ProjectConfig) retry.Policy {
+	return retry.Policy{MaxJobFails: config.Fails()}
+}
+
+const (
+	// beyond is what a command's whole run may take beyond its own time limits.
+	beyond = time.Minute
+	// suiteTimeout bounds a suite's job: it has its own limits, and this one is that
+	// of the activity that runs it.
+	suiteTimeout = 24 * time.Hour
+)
+
+// original is the time limit that a job has anyway.
+func original(j store.Sizing) time.Duration {
+	if j.Command == nil || j.Command.TimeoutSeconds <= 0 {
+		return suiteTimeout
+	}
+	return min(suiteTimeout, time.Duration(j.Command.TimeoutSeconds)*time.Second*time.Duration(max(1, j.Command.Iterations))+beyond)
+}
+
+// about says what a shape is, from a job of it.
+func about(j store.Sizing) map[string]any {
+	if j.Command != nil {
+		return map[string]any{"target": j.Target, "command": j.Command.Argv, "iterations": max(1, j.Command.Iterations)}
+	}
+	const shown = 20
+	words := make([]string, 0, shown)
+	for _, tc := range j.TestCases[:min(shown, len(j.TestCases))] {
+		words = append(words, tc.String())
+	}
+	return map[string]any{"target": j.Target, "test_cases": words, "of": len(j.TestCases)}
+}

@@ -1,0 +1,299 @@
+package sizing
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/retry"
+	"github.com/benchloom/benchloom/internal/sizeclass"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Record is what is known of jobs, machines and shapes; a *store.Store is one.
+type Record interface {
+	Fleet(ctx context.Context, offlineAfter time.Duration) ([]placement.Collector, error)
+	Unsized(ctx context.Context, taskQueue string, most int) ([]store.Sizing, error)
+	SelectSizes(ctx context.Context, project string, shape bench.Shape, keys []bench.JobKey,
+		decide func(store.Sizing, *store.SizeStatistics) (store.SizeChoice, error)) ([]string, error)
+	LearnSizes(ctx context.Context, key bench.JobKey, learn func(store.Sizing, []store.SizeLesson, *store.SizeStatistics) error) (bool, error)
+	SizingOf(ctx context.Context, key bench.JobKey) (store.Sizing, error)
+	SizeStatistics(ctx context.Context, project string, shape bench.Shape) (store.SizeStatistics, error)
+	PlaceShape(ctx context.Context, project string, shape bench.Shape, at bench.Pool) (int, error)
+}
+
+// Sizes selects and learns.
+type Sizes struct {
+	Record Record
+	// OfflineAfter is how long a collector may be silent before it counts as offline.
+	OfflineAfter time.Duration
+	Now          func() time.Time
+	// Random is from [0, 1).
+	Random func() float64
+	Log    *slog.Logger
+}
+
+// rounds bounds how often the first jobs of a task queue are looked at: each time
+// those that go elsewhere make room for others. What is left has its turn with the
+// next hand-out.
+const rounds = 20
+
+// View is what is registered, at one moment.
+type View struct {
+	sizes Sizes
+	fleet []placement.Collector
+}
+
+// View reads what is registered.
+func (s Sizes) View(ctx context.Context) (View, error) {
+	fleet, err := s.fleet(ctx)
+	return View{sizes: s, fleet: fleet}, err
+}
+
+// Several tells whether there is anything to select: a target with more than one size
+// class. Else sizes cost nothing.
+func (v View) Several() bool {
+	classes := make(map[bench.Target]bench.SizeClass)
+	for _, c := range v.fleet {
+		if known, ok := classes[c.Pool.Target]; ok && known != c.Pool.SizeClass {
+			return true
+		}
+		classes[c.Pool.Target] = c.Pool.SizeClass
+	}
+	return false
+}
+
+// Live is how many collectors take jobs from a task queue now; of that of a set as many
+// as it may have at most.
+func (v View) Live(taskQueue string) int {
+	live := 0
+	for _, c := range v.fleet {
+		if c.Live && (c.Pool.TaskQueue() == taskQueue || bench.IsSet(taskQueue)) {
+			live++
+		}
+	}
+	return live
+}
+
+// Standing is where a job stands, and the larger class to which a failure leads.
+func (v View) Standing(ctx context.Context, config bench.ProjectConfig, key bench.JobKey) (retry.Standing, error) {
+	j, err := v.sizes.Record.SizingOf(ctx, key)
+	return Standing(v.fleet, config, j), err
+}
+
+// Attempts is how many attempts the own failures of a job that has not begun leave it.
+func (v View) Attempts(ctx context.Context, config bench.ProjectConfig, key bench.JobKey) (int, error) {
+	at := retry.Standing{}
+	if v.Several() {
+		var err error
+		if at, err = v.Standing(ctx, config, key); err != nil {
+			return 0, err
+		}
+	}
+	return Attempts(config).AttemptsLeft(0, at), nil
+}
+
+// Larger is where a job goes that has failed on its size class: its place on another
+// class, and how long it may take there in all; 0: as long as its own limits allow.
+func (v View) Larger(ctx context.Context, config bench.ProjectConfig, key bench.JobKey, class bench.SizeClass) (store.SizeChoice, error) {
+	j, err := v.sizes.Record.SizingOf(ctx, key)
+	if err != nil {
+		return store.SizeChoice{}, err
+	}
+	at, err := place(v.fleet, config, j, class)
+	if err != nil {
+		return store.SizeChoice{}, err
+	}
+	choice := store.SizeChoice{Place: at}
+	classes := Classes(v.fleet, config, j)
+	if j.Shape == "" || class >= slices.Max(classes) {
+		return choice, nil
+	}
+	known, err := v.sizes.Record.SizeStatistics(ctx, j.Project, j.Shape)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return choice, err
+	}
+	_, analyzer, err := v.sizes.analyzer(j)
+	if err != nil {
+		return choice, v.sizes.without(ctx, j, err)
+	}
+	question := sizeclass.Question{Classes: classes, Original: original(j), Now: v.sizes.Now()}
+	if next, larger := analyzer.Escalate(v.sizes.read(ctx, &known), question, j.SizeClass); larger && next.Class == class {
+		choice.TimeoutSeconds = next.Timeout.Seconds()
+	}
+	return choice, nil
+}
+
+// Select selects the size classes of the jobs that are among the next most of their
+// queue to be handed out in a task queue. The other task queues where they wait then
+// come back.
+func (v View) Select(ctx context.Context, taskQueue string, most int) ([]string, error) {
+	s := v.sizes
+	var elsewhere []string
+	for range rounds {
+		jobs, err := s.Record.Unsized(ctx, taskQueue, most)
+		if err != nil || len(jobs) == 0 {
+			return elsewhere, err
+		}
+		for _, alike := range byShape(jobs) {
+			queues, err := s.Record.SelectSizes(ctx, alike[0].Project, alike[0].Shape, keysOf(alike), func(j store.Sizing, known *store.SizeStatistics) (store.SizeChoice, error) {
+				return s.choose(ctx, v.fleet, j, known)
+			})
+			if err != nil {
+				return elsewhere, err
+			}
+			for _, q := range queues {
+				if q != taskQueue && !slices.Contains(elsewhere, q) {
+					elsewhere = append(elsewhere, q)
+				}
+			}
+		}
+	}
+	return elsewhere, nil
+}
+
+func byShape(jobs []store.Sizing) [][]store.Sizing {
+	type key struct {
+		project string
+		shape   bench.Shape
+	}
+	at := make(map[key]int)
+	var groups [][]store.Sizing
+	for _, j := range jobs {
+		k := key{j.Project, j.Shape}
+		i, known := at[k]
+		if !known {
+			i = len(groups)
+			at[k] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], j)
+	}
+	return groups
+}
+
+func keysOf(jobs []store.Sizing) []bench.JobKey {
+	keys := make([]bench.JobKey, len(jobs))
+	for i, j := range jobs {
+		keys[i] = j.Key
+	}
+	return keys
+}
+
+func (s Sizes) fleet(ctx context.Context) ([]placement.Collector, error) {
+	return s.Record.Fleet(ctx, s.OfflineAfter)
+}
+
+// choose selects the size class of one job. With a single one nothing is selected or
+// limited.
+func (s Sizes) choose(ctx context.Context, fleet []placement.Collector, j store.Sizing, known *store.SizeStatistics) (store.SizeChoice, error) {
+	config, analyzer, err := s.analyzer(j)
+	if err != nil {
+		return store.SizeChoice{}, s.without(ctx, j, err)
+	}
+	classes := Classes(fleet, config, j)
+	if len(classes) == 1 {
+		return s.at(ctx, fleet, config, j, sizeclass.Selection{Class: classes[0]})
+	}
+	stats := s.read(ctx, known)
+	question := sizeclass.Question{Classes: classes, Original: original(j), Now: s.Now(), Random: s.Random(), Attempt: string(j.Key)}
+	selected, after, err := analyzer.Select(stats, question)
+	if err == nil && selected.Probe && j.Command == nil && anySuccess(selected) {
+		// Its results are to be compared: it does not run to learn, once anything is known.
+		selected, err = analyzer.Explain(occupied(stats, question.Now), question)
+		after = stats
+	}
+	if err != nil {
+		return store.SizeChoice{}, s.without(ctx, j, err)
+	}
+	choice, err := s.at(ctx, fleet, config, j, selected)
+	if err != nil {
+		return choice, err
+	}
+	if selected.Class < classes[len(classes)-1] {
+		choice.TimeoutSeconds = selected.Timeout.Seconds()
+	}
+	// Where a series begins nothing else is to be compared with: that is no probe.
+	choice.Probe = selected.Probe && j.Command != nil
+	if selected.Probe {
+		return choice, s.write(known, after, j, 0)
+	}
+	return choice, nil
+}
+
+// without tells that a job runs as it stands: what hinders learning hinders no job.
+func (s Sizes) without(ctx context.Context, j store.Sizing, err error) error {
+	s.Log.WarnContext(ctx, "no size class was selected; the job runs on the one where it waits",
+		"project", j.Project, "job", j.Key, "size_class", j.SizeClass, "error", err)
+	return err
+}
+
+func (s Sizes) at(ctx context.Context, fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing, selected sizeclass.Selection) (store.SizeChoice, error) {
+	if selected.Class == j.SizeClass {
+		return store.SizeChoice{Stays: true}, nil
+	}
+	at, err := place(fleet, config, j, selected.Class)
+	if err != nil {
+		return store.SizeChoice{}, s.without(ctx, j, err)
+	}
+	return store.SizeChoice{Place: at}, nil
+}
+
+func (s Sizes) analyzer(j store.Sizing) (bench.ProjectConfig, *sizeclass.Analyzer, error) {
+	config, err := bench.ReadProjectConfig(j.Config)
+	if err != nil {
+		return config, nil, fmt.Errorf("project %s: %w", j.Project, err)
+	}
+	policy, err := Policy(config.Size)
+	if err != nil {
+		return config, nil, fmt.Errorf("project %s: %w", j.Project, err)
+	}
+	analyzer, err := sizeclass.New(policy)
+	return config, analyzer, err
+}
+
+// read takes what is known of a shape. What cannot be read is learned anew.
+func (s Sizes) read(ctx context.Context, known *store.SizeStatistics) sizeclass.Statistics {
+	if len(known.Statistics) == 0 {
+		return sizeclass.Statistics{}
+	}
+	stats, err := sizeclass.Read(known.Statistics)
+	if err != nil {
+		s.Log.WarnContext(ctx, "what was known of a shape is learned anew", "project", known.Project, "shape", known.Shape, "error", err)
+	}
+	return stats
+}
+
+func (s Sizes) write(known *store.SizeStatistics, stats sizeclass.Statistics, j store.Sizing, best bench.SizeClass) error {
+	text, err := stats.Encode()
+	if err != nil {
+		return err
+	}
+	known.Statistics = text
+	if best != 0 {
+		known.Best = best
+	}
+	known.About, err = json.Marshal(about(j))
+	return err
+}
+
+func anySuccess(s sizeclass.Selection) bool {
+	for _, c := range s.Choices {
+		if c.Succeeded > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// occupied are statistics of which a probe is under way, so that there is no other.
+func occupied(s sizeclass.Statistics, now time.Time) sizeclass.Statistics {
+	s.Marks = append(append([]sizeclass.Mark{}, s.Marks...), sizeclass.Mark{ID: "none", Class: 1, Expires: now.Add(time.Hour)})
+	return s
+}

@@ -1,0 +1,93 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// EscalateJob moves what is left of an open job from the size class where its last
+// run failed to a larger one. It tells
+// whether it has: a job that has ended, that is elsewhere by now, or that lacks
+// nothing stays.
+//
+// Test cases that have a result stay done where they were measured; only the others
+// go along. A job that measures in turns goes as a whole.
+func (s *Store) EscalateJob(ctx context.Context, key bench.JobKey, from bench.SizeClass, to SizeChoice) (bool, error) {
+	escalated := false
+	err := s.inTx(ctx, "escalating job "+string(key), func(tx pgx.Tx) error {
+		escalated = false
+		job, err := lockJob(ctx, tx, key)
+		if err != nil || !job.Status.Open() || job.SizeClass != from {
+			return err
+		}
+		if job.Versus == "" && job.Build == nil {
+			if _, err := tx.Exec(ctx, `
+				update job_test_case jt set done_class = $2, done_pool = $3
+				from job_test_case_state s
+				where jt.job_id = $1 and s.job_id = jt.job_id and s.test_case_id = jt.test_case_id and s.artifact_id = jt.artifact_id
+					and s.done and jt.done_class is null`, job.ID, job.SizeClass, job.Pool); err != nil {
+				return err
+			}
+			left, err := value[bool](ctx, tx, `select exists (select from job_test_case where job_id = $1 and done_class is null)`, job.ID)
+			if err != nil || !left {
+				return err
+			}
+		}
+		if err := recordSet(ctx, tx, to.Place); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			update job_queue set size_class = $2, pool = $3, task_queue = $4, timeout_seconds = $5, probe = false, moved_from = null, moved_at = null
+			where id = $1`, job.ID, to.Place.SizeClass, to.Place.Name, to.Place.TaskQueue(), to.TimeoutSeconds)
+		escalated = err == nil
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	return escalated, nil
+}
+
+// timeoutOn is the bound of the whole job on a size class: the one that was
+// decided on for its own, which says nothing of another.
+func (j Job) timeoutOn(class bench.SizeClass) float64 {
+	if class != j.SizeClass {
+		return 0
+	}
+	return j.TimeoutSeconds
+}
+
+// pinned holds for a job j whose size class a person has chosen: that of a command
+// is learned else.
+const pinned = `((j.command is not null and j.shape = '') or exists (select from request_job pw join benchmark_request pr on pr.id = pw.request_id
+	where pw.job_id = j.id and pr.size_class <> 0))`
+
+// MeasuredPart is a part of a job with where it was measured: after an escalation
+// a job has several.
+type MeasuredPart struct {
+	Key       bench.JobKey
+	SizeClass bench.SizeClass
+	Pool      string
+	TestCases []bench.TestCase
+}
+
+// MeasuredParts divides the jobs of a stage of a request by where their test cases
+// run. Of a job that has ended only those that have a result are there, unless it
+// was never on another class: what failed on the larger class, too, has no place.
+func (s *Store) MeasuredParts(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]MeasuredPart, error) {
+	parts, err := all[MeasuredPart](ctx, s.pool, `
+		select j.key, coalesce(t.done_class, j.size_class) as size_class, coalesce(t.done_pool, j.pool) as pool,
+			jsonb_agg(`+testCaseDocument+` order by t.place) as test_cases
+		from request_job rj join job_queue j on j.id = rj.job_id
+		join job_test_case_state t on t.job_id = j.id and t.artifact_id = j.artifact_id
+		join test_case tc on tc.id = t.test_case_id
+		where rj.request_id = $1 and rj.stage = $2
+			and (t.done or j.status in ('queued', 'handed_out', 'in_progress')
+				or not exists (select from job_run n where n.job_id = j.id and n.size_class <> j.size_class))
+		group by j.id, 2, 3
+		order by j.id, 2, 3`, id, string(stage))
+	return parts, wrap("reading where the jobs of request "+string(id)+" were measured", err)
+}

@@ -1,0 +1,301 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// Sizing is a job whose size class is decided on: what of it counts for that, and
+// how it stands.
+type Sizing struct {
+	ID          int64
+	Key         bench.JobKey
+	Project     string
+	Config      json.RawMessage // the project's
+	Shape       bench.Shape
+	Target      bench.Target
+	SizeClass   bench.SizeClass
+	Pool        string
+	TaskQueue   string
+	MinClass    bench.SizeClass // the smallest that will do; 0: any
+	Pinned      bool
+	Command     *Command // nil: it measures a suite, or builds
+	TestCases   []bench.TestCase
+	Iterations  int
+	Constraints *bench.Constraints
+	Status      bench.JobStatus
+	SelectedAt  *time.Time
+}
+
+const sizingColumns = `j.id, j.key, j.project, (select config from project p where p.name = j.project) as config, j.shape, j.target, j.size_class,
+	j.pool, j.task_queue, j.min_class, ` + pinned + ` as pinned, j.command, j.test_cases, j.iterations, j.constraints, j.status, j.selected_at`
+
+// SizingOf reads a job as far as its size class is concerned.
+func (s *Store) SizingOf(ctx context.Context, key bench.JobKey) (Sizing, error) {
+	j, err := one[Sizing](ctx, s.pool, `select `+sizingColumns+` from job_queue j where j.key = $1`, key)
+	return j, wrap("reading job "+string(key), err)
+}
+
+// unsized holds for a job j that waits, and for which no size class has been
+// selected although one is to be.
+const unsized = `j.status = 'queued' and j.shape <> '' and j.selected_at is null`
+
+// Unsized lists the jobs that are among the next most of their queue to be handed
+// out in a task queue, and for which a size class is still to be selected.
+func (s *Store) Unsized(ctx context.Context, taskQueue string, most int) ([]Sizing, error) {
+	jobs, err := all[Sizing](ctx, s.pool, `
+		with recursive queues as (
+			(select queue from job_queue where task_queue = $1 and status = 'queued' and held = '' order by queue limit 1)
+			union all
+			select (select j.queue from job_queue j where j.task_queue = $1 and j.status = 'queued' and j.held = '' and j.queue > q.queue order by j.queue limit 1)
+			from queues q where q.queue is not null
+		)
+		select `+sizingColumns+` from queues q
+		cross join lateral (
+			select j.id from job_queue j where j.task_queue = $1 and j.status = 'queued' and j.held = '' and j.queue = q.queue
+			order by (j.started_at is null), j.request_created, j.id limit $2) first
+		join job_queue j on j.id = first.id
+		where `+unsized+` order by j.request_created, j.id`, taskQueue, most)
+	return jobs, wrap("listing the jobs of task queue "+taskQueue+" without a size class", err)
+}
+
+// SizeChoice is the size class that was selected for a job.
+type SizeChoice struct {
+	// Place is where it waits from then on, unless it stays where it is.
+	Place bench.Place
+	Stays bool
+	// TimeoutSeconds bounds the whole job; 0: nothing does.
+	TimeoutSeconds float64
+	Probe          bool
+}
+
+// SizeStatistics is what is known of the jobs of a shape.
+type SizeStatistics struct {
+	Project string
+	Shape   bench.Shape
+	// Version is raised by each change.
+	Version    int64
+	Statistics json.RawMessage // sizeclass.Statistics; empty: nothing is known
+	About      json.RawMessage // what the shape is, in words
+	// Best is the class where jobs of the shape go; 0: nothing is known.
+	Best      bench.SizeClass
+	UpdatedAt time.Time
+}
+
+// SizeStatistics reads what is known of a shape; ErrNotFound when nothing is.
+func (s *Store) SizeStatistics(ctx context.Context, project string, shape bench.Shape) (SizeStatistics, error) {
+	stats, err := one[SizeStatistics](ctx, s.pool, sizeStatistics+` where project = $1 and shape = $2`, project, shape)
+	return stats, wrap("reading what is known of shape "+string(shape), err)
+}
+
+const sizeStatistics = `select project, shape, version, statistics, about, coalesce(best, 0) as best, updated_at from size_statistics`
+
+// BestClasses are the classes where jobs of a project's shapes go, of those of
+// which anything is known.
+func (s *Store) BestClasses(ctx context.Context, project string, shapes []bench.Shape) (map[bench.Shape]bench.SizeClass, error) {
+	type row struct {
+		Shape bench.Shape
+		Best  bench.SizeClass
+	}
+	rows, err := all[row](ctx, s.pool, `select shape, best from size_statistics where project = $1 and shape = any($2) and best is not null`, project, shapes)
+	best := make(map[bench.Shape]bench.SizeClass, len(rows))
+	for _, r := range rows {
+		best[r.Shape] = r.Best
+	}
+	return best, wrap("reading the size classes of known shapes", err)
+}
+
+// SelectSizes selects the size class of jobs of one shape, each with what was known
+// after the one before, and lets them wait there. Jobs that no longer wait, or have
+// their class, are left alone. Decide must not call the store; an error of it leaves
+// the job as it is, without a limit. The task queues where they wait now come back.
+func (s *Store) SelectSizes(ctx context.Context, project string, shape bench.Shape, keys []bench.JobKey,
+	decide func(Sizing, *SizeStatistics) (SizeChoice, error),
+) ([]string, error) {
+	var queues []string
+	err := s.inTx(ctx, "selecting the size class of jobs of shape "+string(shape), func(tx pgx.Tx) error {
+		queues = nil
+		ids, err := column[int64](ctx, tx, `select j.id from job_queue j where j.key = any($1) and `+unsized+` order by j.id for update`, keys)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		jobs, err := all[Sizing](ctx, tx, `select `+sizingColumns+` from job_queue j where j.id = any($1) and j.shape = $2 order by j.request_created, j.id`, ids, shape)
+		if err != nil {
+			return err
+		}
+		stats, err := lockStatistics(ctx, tx, project, shape)
+		if err != nil {
+			return err
+		}
+		before := slices.Clone(stats.Statistics)
+		for _, j := range jobs {
+			choice, err := decide(j, &stats)
+			if err != nil {
+				choice = SizeChoice{Stays: true}
+			}
+			if !choice.Stays {
+				if err := recordSet(ctx, tx, choice.Place); err != nil {
+					return err
+				}
+				j.SizeClass, j.Pool, j.TaskQueue = choice.Place.SizeClass, choice.Place.Name, choice.Place.TaskQueue()
+			}
+			if _, err := tx.Exec(ctx, `
+				update job_queue set size_class = $2, pool = $3, task_queue = $4, timeout_seconds = $5, probe = $6, selected_at = now() where id = $1`,
+				j.ID, j.SizeClass, j.Pool, j.TaskQueue, choice.TimeoutSeconds, choice.Probe); err != nil {
+				return err
+			}
+			queues = append(queues, j.TaskQueue)
+		}
+		if slices.Equal(before, stats.Statistics) {
+			return nil
+		}
+		return writeStatistics(ctx, tx, stats)
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(queues)
+	return slices.Compact(queues), nil
+}
+
+// lockStatistics reads what is known of a shape and keeps it from changing until the
+// transaction ends. It is the last thing that a transaction locks.
+func lockStatistics(ctx context.Context, tx pgx.Tx, project string, shape bench.Shape) (SizeStatistics, error) {
+	if _, err := tx.Exec(ctx, `
+		insert into size_statistics (project, shape, version, statistics) values ($1, $2, 0, 'null') on conflict (project, shape) do nothing`,
+		project, shape); err != nil {
+		return SizeStatistics{}, err
+	}
+	stats, err := one[SizeStatistics](ctx, tx, sizeStatistics+` where project = $1 and shape = $2 for update`, project, shape)
+	if string(stats.Statistics) == "null" {
+		stats.Statistics = nil
+	}
+	return stats, err
+}
+
+// writeStatistics writes what is known of a shape, if nobody else has since it was
+// read.
+func writeStatistics(ctx context.Context, tx pgx.Tx, s SizeStatistics) error {
+	return affected(tx.Exec(ctx, `
+		update size_statistics set version = version + 1, statistics = $4, about = $5, best = nullif($6, 0), updated_at = now()
+		where project = $1 and shape = $2 and version = $3`,
+		s.Project, s.Shape, s.Version, document(s.Statistics, "null"), document(s.About, "{}"), s.Best))
+}
+
+// SizeLesson is a run that has ended and may teach.
+type SizeLesson struct {
+	Run       bench.RunID
+	Number    int
+	SizeClass bench.SizeClass
+	Outcome   bench.RunOutcome
+	// Seconds is how long it measured, TimeoutSeconds its limit; 0: none.
+	Seconds        float64
+	TimeoutSeconds float64
+	PeakMemory     int64
+	CPUSeconds     float64
+	EndedAt        time.Time
+	// Complete: it has measured all of the job by itself.
+	Complete bool
+}
+
+// LearnSizes lets the statistics of a job's shape take notice of its runs that have
+// ended, each once. Learn must not call the store. It tells whether anything was
+// learned.
+func (s *Store) LearnSizes(ctx context.Context, key bench.JobKey, learn func(Sizing, []SizeLesson, *SizeStatistics) error) (bool, error) {
+	learned := false
+	err := s.inTx(ctx, "learning from the runs of job "+string(key), func(tx pgx.Tx) error {
+		learned = false
+		job, err := one[Sizing](ctx, tx, `select `+sizingColumns+` from job_queue j where j.key = $1`, key)
+		if err != nil || job.Shape == "" {
+			return err
+		}
+		if _, err := column[string](ctx, tx, `
+			select id from job_run where job_id = $1 and outcome <> '' and taught_at is null order by id for update`, job.ID); err != nil {
+			return err
+		}
+		lessons, err := all[SizeLesson](ctx, tx, `
+			select n.id as run, n.number, n.size_class, n.outcome, n.measured_seconds as seconds, n.timeout_seconds, n.peak_memory, n.cpu_seconds,
+				n.finished_at as ended_at,
+				(select count(*) from test_result r where r.run_id = n.id) = (select count(*) from job_test_case t where t.job_id = n.job_id) as complete
+			from job_run n where n.job_id = $1 and n.outcome <> '' and n.taught_at is null order by n.number`, job.ID)
+		if err != nil {
+			return err
+		}
+		// One that never ran has nothing to say but that it is over.
+		if len(lessons) == 0 {
+			ran, err := value[bool](ctx, tx, `select exists (select from job_run where job_id = $1)`, job.ID)
+			if err != nil || ran || job.Status.Open() || job.SelectedAt == nil {
+				return err
+			}
+		}
+		stats, err := lockStatistics(ctx, tx, job.Project, job.Shape)
+		if err != nil {
+			return err
+		}
+		if err := learn(job, lessons, &stats); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `
+			update job_run set taught_at = now() where job_id = $1 and outcome <> '' and taught_at is null`, job.ID); err != nil {
+			return err
+		}
+		learned = true
+		return writeStatistics(ctx, tx, stats)
+	})
+	if err != nil {
+		return false, err
+	}
+	return learned, nil
+}
+
+// PlaceShape lets the jobs of a shape for which no class has been selected wait at a
+// pool: where they will probably run. Those with constraints stay. It tells how many
+// have moved.
+func (s *Store) PlaceShape(ctx context.Context, project string, shape bench.Shape, at bench.Pool) (int, error) {
+	var moved int
+	err := s.inTx(ctx, "placing the jobs of shape "+string(shape), func(tx pgx.Tx) error {
+		ids, err := column[int64](ctx, tx, `
+			select j.id from job_queue j
+			where j.shape = $1 and j.project = $2 and `+unsized+` and j.constraints is null and j.started_at is null
+				and j.target = $3 and j.task_queue <> $4 and j.min_class <= $5
+			order by j.id for update`, shape, project, at.Target, at.TaskQueue(), at.SizeClass)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `
+			update job_queue j set size_class = $2, pool = $3, task_queue = $4 where j.id = any($1) and `+unsized,
+			ids, at.SizeClass, at.Name, at.TaskQueue())
+		moved = int(tag.RowsAffected())
+		return err
+	})
+	return moved, err
+}
+
+// SeriesClasses tells on which size class the series of test cases live: that of
+// their newest result that counts, of a request of the project's own. Test cases
+// without one are absent.
+func (s *Store) SeriesClasses(ctx context.Context, project string, target bench.Target) (map[bench.TestCase]bench.SizeClass, error) {
+	type row struct {
+		bench.TestCase
+		SizeClass bench.SizeClass
+	}
+	rows, err := all[row](ctx, s.pool, `
+		select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, newest.size_class
+		from test_case tc cross join lateral (
+			select r.size_class from test_result r join job_run n on n.id = r.run_id
+			where r.test_case_id = tc.id and r.status = 'ok' and r.invalid_at is null and not r.probe
+				and exists (select from request_job w join benchmark_request q on q.id = w.request_id where w.job_id = n.job_id and q.type <> 'adhoc')
+			order by r.id desc limit 1) newest
+		where tc.project = $1 and tc.target = $2`, project, target)
+	classes := make(map[bench.TestCase]bench.SizeClass, len(rows))
+	for _, r := range rows {
+		classes[r.TestCase] = r.SizeClass
+	}
+	return classes, wrap("reading where the series of project "+project+" live", err)
+}
