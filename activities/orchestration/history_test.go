@@ -21,6 +21,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/intake"
 	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
 	"github.com/benchloom/benchloom/internal/suite"
@@ -74,6 +75,7 @@ func TestRandomHistories(t *testing.T) {
 		h := &chronicle{t: t, ctx: t.Context(), seed: seed, store: record, db: db, suite: packed.Hash}
 		h.Activities = &orchestration.Activities{
 			Store: record, Workflows: h, Suites: suites, Log: slog.New(slog.DiscardHandler), OfflineAfter: time.Hour,
+			Sizes: sizing.Sizes{Record: record, OfflineAfter: time.Hour, Now: time.Now, Random: rand.Float64, Log: slog.New(slog.DiscardHandler)},
 		}
 		h.play()
 	}

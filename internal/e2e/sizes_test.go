@@ -1,0 +1,105 @@
+package e2e_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/measure"
+	"github.com/benchloom/benchloom/internal/protocol"
+)
+
+// runs tells how a request's runs ended and where: "oom@1, success@4".
+func runs(d apiclient.RequestDetail) string {
+	var words []string
+	for _, r := range d.Runs {
+		words = append(words, fmt.Sprintf("%s@%d", r.Outcome, r.SizeClass))
+	}
+	return strings.Join(words, ", ")
+}
+
+// attempts are the most attempts of each RunJob activity of a job, by its history.
+func (s *stack) attempts(t *testing.T, project string, key bench.JobKey) []int32 {
+	t.Helper()
+	var most []int32
+	events := s.temporal(t).GetWorkflowHistory(t.Context(), bench.JobWorkflowID(project, key), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		require.NoError(t, err)
+		if scheduled := e.GetActivityTaskScheduledEventAttributes(); scheduled.GetActivityType().GetName() == protocol.RunJob {
+			most = append(most, scheduled.GetRetryPolicy().GetMaximumAttempts())
+		}
+	}
+	return most
+}
+
+// What is too small for a job is found out by running it, and remembered: nobody
+// says how large a machine it needs.
+func TestJobsFindTheirSizeClass(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, "--collectors", "1x1,1x2,1x4", "--share-cores", "--memory", "800MiB")
+	for _, name := range []string{"local-1", "local-2", "local-3"} {
+		s.awaitCollector(t, name, bench.CollectorWaiting)
+	}
+	for project, stepwise := range map[string]bool{"straight": false, "steps": true} {
+		_, err := s.api.ApplyProject(t.Context(), apiclient.Project{Name: project, Config: bench.ProjectConfig{
+			Size: bench.SizePolicy{Minimum: "4s", Stepwise: stepwise},
+		}}, false)
+		require.NoError(t, err)
+	}
+	run := func(project string, argv ...string) apiclient.RequestDetail {
+		t.Helper()
+		r := s.submit(t, apiclient.NewRequest{Project: project, Type: bench.AdHoc, Command: &apiclient.Command{Argv: argv}})
+		return s.await(t, r.ID, ended)
+	}
+	// 200 MiB are class 1's share, 400 MiB class 2's.
+	large := []string{"dd", "if=/dev/zero", "of=/dev/null", "bs=450M", "count=1"}
+	slow := []string{"sleep", "6"}
+	limited := s.limited(t)
+	for project, want := range map[string][2]string{
+		"straight": {"oom@1, success@4", "timeout@1, success@4"},
+		"steps":    {"oom@1, oom@2, success@4", "timeout@1, timeout@2, success@4"},
+	} {
+		if limited {
+			d := run(project, large...)
+			requireSuccess(t, d.Outcome, d)
+			require.Equal(t, want[0], runs(d))
+			require.Equal(t, bench.Escalation, d.Runs[1].Reason)
+		}
+		d := run(project, slow...)
+		requireSuccess(t, d.Outcome, d)
+		require.Equal(t, want[1], runs(d))
+		require.Equal(t, slices.Concat(slices.Repeat([]int32{1}, len(d.Runs)-1), []int32{3}), s.attempts(t, project, d.Jobs[0].Key))
+	}
+
+	// A job is a failure only after it failed on the largest as often as it may.
+	d := run("straight", "sh", "-c", "exit 3")
+	require.Equal(t, bench.Failure, d.Outcome)
+	require.Equal(t, "failure@1, failure@4, failure@4, failure@4", runs(d))
+	require.Equal(t, []int32{1, 3}, s.attempts(t, "straight", d.Jobs[0].Key))
+
+	// What was learned outlives all processes.
+	s.kill(t, "up")
+	s.start(t)
+	if limited {
+		d = run("straight", large...)
+		requireSuccess(t, d.Outcome, d)
+		require.Equal(t, "success@4", runs(d))
+	}
+}
+
+// limited tells whether the collectors can limit memory on this machine.
+func (s *stack) limited(t *testing.T) bool {
+	t.Helper()
+	all, err := s.api.Collectors(t.Context())
+	require.NoError(t, err)
+	return !slices.ContainsFunc(all, func(c apiclient.Collector) bool {
+		return slices.ContainsFunc(c.Unenforced, func(u apiclient.Unenforced) bool { return u.Name == string(measure.LimitMemory) })
+	})
+}
