@@ -53,7 +53,7 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 		return nil, err
 	}
 	c := commands{
-		fitting: f, target: wanted.Target, batch: batch, taskQueues: make(map[string]bool), mayUse: s.queueGuard(ctx, wanted.Branch),
+		fitting: f, target: wanted.Target, shape: wanted.Shape, batch: batch, taskQueues: make(map[string]bool), mayUse: s.queueGuard(ctx, wanted.Branch),
 	}
 	switch {
 	case batch == nil:
@@ -76,9 +76,31 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 	if err != nil {
 		return nil, err
 	}
+	if created {
+		s.presume(ctx, stored.ID, c.taskQueues)
+	}
 	// Also for one that was there: the first call may have ended before this.
 	s.fill(ctx, c.taskQueues)
 	return requestCreated(stored, created, c.planner.Warnings()), nil
+}
+
+// presume lets new jobs wait where their like went last, and adds the task queues
+// where they do. It is a wish: as they are, they wait where any job would.
+func (s *server) presume(ctx context.Context, id bench.RequestID, taskQueues map[string]bool) {
+	if s.Sizes == nil {
+		return
+	}
+	err := s.Sizes.Presume(ctx, id)
+	if err == nil {
+		var open []string
+		open, err = s.Store.OpenTaskQueues(ctx, id, bench.StageOwn)
+		for _, q := range open {
+			taskQueues[q] = true
+		}
+	}
+	if err != nil {
+		s.Log.WarnContext(ctx, "new jobs wait where any job would", "request", id, "error", err)
+	}
 }
 
 // checkCommands refuses what cannot be meant of a request for commands.
@@ -121,6 +143,7 @@ type commands struct {
 	*fitting
 	// target is the request's, for jobs that name none; may be empty.
 	target  bench.Target
+	shape   string // of jobs that name none; may be empty
 	batch   *spool // nil: the request is for one command
 	planner *adhoc.Planner
 	// taskQueues are where its jobs wait.
@@ -133,7 +156,7 @@ type commands struct {
 // is of what is asked for, however it was written.
 func (c commands) check() (count int, digest string, err error) {
 	if c.batch == nil {
-		_, err := c.plan(c.planner.Only())
+		_, err := c.plan(c.only())
 		return 0, "", err
 	}
 	sum, wrong := sha256.New(), 0
@@ -174,6 +197,13 @@ func (c commands) plan(line adhoc.Line) (store.Job, error) {
 	return j, err
 }
 
+// only is the one command of a request that is for no batch.
+func (c commands) only() adhoc.Line {
+	line := c.planner.Only()
+	line.Shape = c.shape
+	return line
+}
+
 // line reads a job of the batch.
 func (c commands) line(place int, text []byte) (adhoc.Line, error) {
 	j, err := apiclient.ReadJob(text)
@@ -181,13 +211,14 @@ func (c commands) line(place int, text []byte) (adhoc.Line, error) {
 		return adhoc.Line{}, err
 	}
 	orDefault(&j.Target, c.target)
+	orDefault(&j.Shape, c.shape)
 	if j.Target, err = c.commandTarget(j.Target); err != nil {
 		return adhoc.Line{}, err
 	}
 	if err := c.mayUse(j.Queue); err != nil {
 		return adhoc.Line{}, err
 	}
-	line := adhoc.Line{Place: place, Name: j.Name, Command: *storeCommand(&j.Command), Target: j.Target, Class: j.SizeClass, Queue: j.Queue}
+	line := adhoc.Line{Place: place, Name: j.Name, Command: *storeCommand(&j.Command), Target: j.Target, Class: j.SizeClass, Queue: j.Queue, Shape: j.Shape}
 	if !j.Constraints.IsZero() {
 		constraints, err := j.Constraints.Read()
 		if err != nil {
@@ -202,7 +233,7 @@ func (c commands) line(place int, text []byte) (adhoc.Line, error) {
 func (c commands) jobs() iter.Seq2[store.Job, error] {
 	return func(yield func(store.Job, error) bool) {
 		if c.batch == nil {
-			yield(c.plan(c.planner.Only()))
+			yield(c.plan(c.only()))
 			return
 		}
 		for place, text := range c.batch.lines() {

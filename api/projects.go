@@ -12,6 +12,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 )
@@ -105,6 +106,9 @@ func (s *server) applyProject(ctx context.Context, in *applyProject) (*body[apic
 		return nil, invalid("the path names the project %q, the body %q; make them the same", in.Project, wanted.Name)
 	}
 	if err := wanted.Config.Check(); err != nil {
+		return nil, fmt.Errorf("project %s: %w", in.Project, err)
+	}
+	if _, err := sizing.Policy(wanted.Config.Size); err != nil {
 		return nil, fmt.Errorf("project %s: %w", in.Project, err)
 	}
 	if err := s.checkSuiteOf(ctx, wanted); err != nil {

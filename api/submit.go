@@ -142,6 +142,8 @@ func checkRequest(r apiclient.NewRequest) error {
 	switch {
 	case r.Project == "":
 		return invalid("the request names no project; add one, 'benchloom project list' shows them")
+	case r.Shape != "":
+		return invalid("shape belongs to a command; what a suite's jobs share is their test cases")
 	case r.Type.Tracked() && r.SizeClass != 0:
 		return invalid("a %s request is measured on its project's size class; leave size_class out, or use type adhoc", r.Type)
 	case r.Type.Tracked() && !r.Constraints.IsZero():

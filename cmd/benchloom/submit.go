@@ -62,6 +62,7 @@ type submitFlags struct {
 	project, date, key string
 	sizeClass          int
 	queue, branch      string
+	shape              string
 	timeout            time.Duration
 	environ            []string
 	versus             string
@@ -136,6 +137,7 @@ outcome is not success. Ctrl-C ends the waiting, not the request.`,
 	flags.StringVar(&f.key, "key", "", "idempotency key: the same key gives the same request")
 	flags.StringVar(&f.queue, "queue", "", "queue in which it waits for its turn (default: your own; for releases and commits their project's)")
 	flags.StringVar(&f.branch, "branch", "", "branch that it belongs to, where limits of accounts speak of branches")
+	flags.StringVar(&f.shape, "shape", "", "commands of the same shape share what is learned about size classes (default: those with the same command line)")
 	flags.IntVar(&f.sizeClass, "size-class", 0, "size class of ad-hoc work (default: the project's)")
 	f.where.add(flags)
 	flags.DurationVar(&f.timeout, "timeout", 0, "bound of one iteration of a command (default 30m)")
@@ -241,9 +243,11 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 	if err := f.checkQueue(); err != nil {
 		return apiclient.NewRequest{}, err
 	}
-	wanted := apiclient.NewRequest{IdempotencyKey: f.key, Branch: f.branch, JobWish: apiclient.JobWish{SizeClass: class, Queue: f.queue}}
+	wanted := apiclient.NewRequest{
+		IdempotencyKey: f.key, Branch: f.branch, JobWish: apiclient.JobWish{SizeClass: class, Queue: f.queue, Shape: f.shape},
+	}
 	if f.where.given(cmd.Flags().Changed) && !f.adhoc && f.file == "" {
-		return wanted, usage(errors.New("where something runs is chosen for --adhoc only; for a project's requests it is in its configuration (constraints)"))
+		return wanted, usage(errors.New("where something runs is chosen for --adhoc and --file only; for a project's requests it is in its configuration (constraints)"))
 	}
 	if _, err := bench.ParseSizedType(f.requestType); err == nil {
 		return wanted, usage(fmt.Errorf("--type %s: that is a type of machine; name it with --machine-type", f.requestType))
@@ -285,7 +289,7 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 	if err := exactArgs(2)(cmd, args); err != nil {
 		return wanted, err
 	}
-	for flag, given := range map[string]bool{"--project": f.project != "", "--timeout": f.timeout != 0, "--env": len(f.environ) > 0} {
+	for flag, given := range map[string]bool{"--project": f.project != "", "--timeout": f.timeout != 0, "--env": len(f.environ) > 0, "--shape": f.shape != ""} {
 		if given {
 			return wanted, usage(fmt.Errorf("%s belongs to a command: benchloom submit --adhoc -- COMMAND [ARG...]", flag))
 		}

@@ -34,6 +34,9 @@ type Line struct {
 	// Class pins it to a size class; 0: the request's, else the project's, else the
 	// one that placement chooses.
 	Class bench.SizeClass
+	// Shape is shared by commands that are alike; empty: by those with the same command
+	// line.
+	Shape string
 	// Queue is the one that is named; empty: the request's, else the submitter's.
 	Queue string
 	// Constraints narrow where it may run; nil: the request's.
@@ -96,7 +99,9 @@ func (p *Planner) Job(line Line) (store.Job, error) {
 	}
 	command, shape := line.Command, bench.Shape("")
 	if line.Class == 0 {
-		shape = bench.CommandShape(line.Target, command.Argv, command.Env, command.Iterations).Shape()
+		parts := bench.CommandShape(line.Target, command.Argv, command.Env, command.Iterations)
+		parts.Key = line.Shape
+		shape = parts.Shape()
 	}
 	j := store.Job{
 		Project: p.request.Project, Kind: bench.KindCommand, Target: line.Target,

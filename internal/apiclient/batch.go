@@ -143,6 +143,9 @@ func (w JobWish) Check() error {
 	if _, err := w.Constraints.Read(); err != nil {
 		return fmt.Errorf("constraints: %w", err)
 	}
+	if w.Shape != "" {
+		return bench.CheckShapeKey(w.Shape)
+	}
 	return nil
 }
 

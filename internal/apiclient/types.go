@@ -64,9 +64,10 @@ type NewRequest struct {
 // batch, whose jobs have the request's where they say nothing else.
 type JobWish struct {
 	Target    bench.Target    `json:"target,omitempty" doc:"For a command: where it runs; default: the project's first target or the only registered one."`
-	SizeClass bench.SizeClass `json:"size_class,omitempty" minimum:"0" maximum:"4096" doc:"For adhoc: the size class; 0: the project's."`
+	SizeClass bench.SizeClass `json:"size_class,omitempty" minimum:"0" maximum:"4096" doc:"For adhoc: the size class; 0: the project's, or what is learned."`
 	Queue     string          `json:"queue,omitempty" maxLength:"64" doc:"In which queue it waits for its turn; default: the submitter's own, for releases and commits their project's." example:"single-build"`
-
+	// Shape says which commands share what is learned about size classes.
+	Shape string `json:"shape,omitempty" maxLength:"100" doc:"For a command: commands of the same shape share what is learned about size classes; default: those with the same command line, environment and iterations." example:"nightly-index"`
 	// Constraints hold together with those of the project.
 	Constraints bench.ConstraintSpec `json:"constraints,omitzero" doc:"For adhoc: where it may run."`
 }

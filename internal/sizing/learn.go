@@ -2,6 +2,7 @@ package sizing
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -53,6 +54,39 @@ func (s Sizes) learn(ctx context.Context, key bench.JobKey) error {
 		return err
 	}
 	return s.replace(ctx, fleet, config, job, best)
+}
+
+// presumed bounds how many shapes of one request are placed when it is submitted; the
+// others are when they are next.
+const presumed = 100
+
+// Presume lets the jobs of a new request wait where their like went last, so that they
+// stand behind nobody who waits for another class.
+func (s Sizes) Presume(ctx context.Context, id bench.RequestID) error {
+	view, err := s.View(ctx)
+	if err != nil || !view.Several() {
+		return err
+	}
+	jobs, err := s.Record.Misplaced(ctx, id, presumed)
+	if err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		config, err := bench.ReadProjectConfig(j.Config)
+		if err != nil {
+			return fmt.Errorf("project %s: %w", j.Project, err)
+		}
+		known, err := s.Record.SizeStatistics(ctx, j.Project, j.Shape)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(Classes(view.fleet, config, j), known.Best) {
+			if err := s.replace(ctx, view.fleet, config, j, known.Best); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // replace lets jobs alike wait where they will probably run.

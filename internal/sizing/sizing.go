@@ -25,6 +25,7 @@ type Record interface {
 	LearnSizes(ctx context.Context, key bench.JobKey, learn func(store.Sizing, []store.SizeLesson, *store.SizeStatistics) error) (bool, error)
 	SizingOf(ctx context.Context, key bench.JobKey) (store.Sizing, error)
 	SizeStatistics(ctx context.Context, project string, shape bench.Shape) (store.SizeStatistics, error)
+	Misplaced(ctx context.Context, id bench.RequestID, most int) ([]store.Sizing, error)
 	PlaceShape(ctx context.Context, project string, shape bench.Shape, at bench.Pool) (int, error)
 }
 

@@ -277,6 +277,18 @@ func (s *Store) PlaceShape(ctx context.Context, project string, shape bench.Shap
 	return moved, err
 }
 
+// Misplaced is one job for each shape of a request's waiting jobs of which more is
+// known than was when they were placed; at most that many.
+func (s *Store) Misplaced(ctx context.Context, id bench.RequestID, most int) ([]Sizing, error) {
+	jobs, err := all[Sizing](ctx, s.pool, `
+		select `+sizingColumns+` from job_queue j where j.id in (
+			select min(j.id) from request_job w join job_queue j on j.id = w.job_id
+			join size_statistics k on k.project = j.project and k.shape = j.shape
+			where w.request_id = $1 and `+unsized+` and k.best is not null and k.best <> j.size_class
+			group by j.project, j.shape order by min(j.id) limit $2)`, id, most)
+	return jobs, wrap("listing the jobs of request "+string(id)+" whose size class is known", err)
+}
+
 // SeriesClasses tells on which size class the series of test cases live: that of
 // their newest result that counts, of a request of the project's own. Test cases
 // without one are absent.
