@@ -205,8 +205,8 @@ func (s Sizes) choose(ctx context.Context, fleet []placement.Collector, j store.
 	stats := s.read(ctx, known)
 	question := sizeclass.Question{Classes: classes, Original: original(j), Now: s.Now(), Random: s.Random(), Attempt: string(j.Key)}
 	selected, after, err := analyzer.Select(stats, question)
-	if err == nil && selected.Probe && j.Command == nil && anySuccess(selected) {
-		// Its results are to be compared: it does not run to learn, once anything is known.
+	if err == nil && selected.Probe && j.Command == nil {
+		// Its results are to be compared: it does not run to learn.
 		selected, err = analyzer.Explain(occupied(stats, question.Now), question)
 		after = stats
 	}
@@ -220,12 +220,8 @@ func (s Sizes) choose(ctx context.Context, fleet []placement.Collector, j store.
 	if selected.Class < classes[len(classes)-1] {
 		choice.TimeoutSeconds = selected.Timeout.Seconds()
 	}
-	// Where a series begins nothing else is to be compared with: that is no probe.
-	choice.Probe = selected.Probe && j.Command != nil
-	if selected.Probe {
-		return choice, s.write(known, after, j, 0)
-	}
-	return choice, nil
+	choice.Probe = selected.Probe
+	return choice, s.write(known, after, j, 0)
 }
 
 // without tells that a job runs as it stands: what hinders learning hinders no job.
@@ -282,15 +278,6 @@ func (s Sizes) write(known *store.SizeStatistics, stats sizeclass.Statistics, j 
 	}
 	known.About, err = json.Marshal(about(j))
 	return err
-}
-
-func anySuccess(s sizeclass.Selection) bool {
-	for _, c := range s.Choices {
-		if c.Succeeded > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // occupied are statistics of which a probe is under way, so that there is no other.

@@ -157,7 +157,7 @@ func TestOneProbeTeachesTheOthers(t *testing.T) {
 	first, second := b.submit("make"), b.submit("make")
 	require.Equal(t, []string{pool(1).TaskQueue()}, b.place(4))
 	j := b.at(first)
-	require.Equal(t, []any{bench.SizeClass(1), 3.0, true}, []any{j.SizeClass, j.TimeoutSeconds, j.Probe})
+	require.Equal(t, []any{bench.SizeClass(1), 3.0, false}, []any{j.SizeClass, j.TimeoutSeconds, j.Probe})
 	require.Equal(t, pool(1).TaskQueue(), j.TaskQueue)
 	j = b.at(second)
 	require.Equal(t, []any{bench.SizeClass(4), 0.0, false}, []any{j.SizeClass, j.TimeoutSeconds, j.Probe})
@@ -178,9 +178,11 @@ func TestOneProbeTeachesTheOthers(t *testing.T) {
 	b.Learn(t.Context(), first)
 	require.Equal(t, version, b.known(first).Version, "a run teaches once")
 
-	// A probe enters no comparison.
-	require.Zero(t, b.count(`select count(*) from latest_result`))
+	// A probe enters no comparison, although its job is done.
+	require.Equal(t, 1, b.count(`select count(*) from latest_result`))
+	b.execute(`update job_queue set probe = true where key = $1`, third)
 	b.run(third, 1, bench.RunSuccess, 2)
+	require.Equal(t, 1, b.at(third).Done)
 	require.Equal(t, 1, b.count(`select count(*) from latest_result`))
 	require.NotContains(t, b.log.String(), "level=WARN")
 }
@@ -254,7 +256,7 @@ func TestAProbeThatCameToNothingIsFreed(t *testing.T) {
 		b := setup(t, `{}`, 1, 4)
 		first := b.submit("make")
 		b.place(4)
-		require.True(t, b.at(first).Probe)
+		require.Equal(t, bench.SizeClass(1), b.at(first).SizeClass)
 		if ran {
 			b.run(first, 1, bench.RunCancelled, 1)
 		}
@@ -263,7 +265,7 @@ func TestAProbeThatCameToNothingIsFreed(t *testing.T) {
 		b.Learn(t.Context(), first)
 		next := b.submit("make")
 		b.place(4)
-		require.True(t, b.at(next).Probe)
+		require.Equal(t, bench.SizeClass(1), b.at(next).SizeClass)
 	}
 }
 
