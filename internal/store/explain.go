@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// QueuePlace is where a job stands among those of its queue at its task queue, and
+// the queue among the others there.
+type QueuePlace struct {
+	// Class, Weight and Level are its queue's, as configured.
+	Class  string
+	Weight float64
+	Level  int
+	// Entitled is a weighted queue's part of the weights of the weighted queues with
+	// open jobs at the task queue, 0 to 1; nil: its queue is strict.
+	Entitled *float64
+	// Before is how many of its queue's waiting rows there go before it; counted up to
+	// a bound.
+	Before int
+	// Waiting counts its queue's jobs there that are rows, HandedOut those in Temporal
+	// without a run, Running those with one.
+	Waiting, HandedOut, Running int
+	// Earlier are the other queues with open jobs there whose level goes first, Beside
+	// those of the same level; by name, up to a bound.
+	Earlier, Beside []string
+}
+
+const (
+	// placeBound is how far places are counted.
+	placeBound = 100_000
+	// namesBound is how many other queues are named.
+	namesBound = 100
+)
+
+// QueuePlace finds a job's place within its queue.
+func (s *Store) QueuePlace(ctx context.Context, key bench.JobKey) (QueuePlace, error) {
+	p, err := one[QueuePlace](ctx, s.pool, `
+		with job as (
+			select id, task_queue, queue, request_created, started_at from job_queue where key = $1
+		), open as (
+			select j.queue, count(*) filter (where j.status = 'queued') as waiting,
+				count(*) filter (where j.status <> 'queued' and o.id is null) as handed_out, count(o.id) as running
+			from job join job_queue j on j.task_queue = job.task_queue and j.status in ('queued', 'handed_out', 'in_progress')
+			left join job_run o on o.job_id = j.id and o.outcome = '' group by j.queue
+		), here as (
+			select queue, coalesce(waiting, 0) as waiting, coalesce(handed_out, 0) as handed_out, coalesce(running, 0) as running, open.queue is not null as open,
+				`+asConfigured("queue")+`
+			from (select queue from job union select queue from open) names left join open using (queue) left join queue_config q on q.name = queue
+		)
+		select own.class, own.weight, own.level, own.waiting, own.handed_out, own.running,
+			case when own.class = 'weighted' then own.weight / (select sum(weight) from here where class = 'weighted') end as entitled,
+			(
+				select count(*) from (
+					select from job_queue e where e.task_queue = job.task_queue and e.queue = job.queue and e.status = 'queued'
+						and (e.started_at is null, e.request_created, e.id) < (job.started_at is null, job.request_created, job.id)
+					limit $2
+				) earlier
+			) as before,
+			array(select queue from here where open and level < own.level order by queue limit $3) as earlier,
+			array(select queue from here where open and level = own.level and queue <> own.queue order by queue limit $3) as beside
+		from job join here own on own.queue = job.queue`, key, placeBound, namesBound)
+	return p, wrap("finding the place of job "+string(key), err)
+}
+
+// JobWaiter is a request that waits for a job.
+type JobWaiter struct {
+	ID bench.RequestID
+	// InTurn: its turn has come, so that its jobs may run.
+	InTurn bool
+}
+
+// JobWaiters lists the requests that wait for a job, the oldest first.
+func (s *Store) JobWaiters(ctx context.Context, key bench.JobKey) ([]JobWaiter, error) {
+	ws, err := all[JobWaiter](ctx, s.pool, `
+		select wr.id, `+inItsTurn+` as in_turn from job_queue j
+		join request_job w on w.job_id = j.id join benchmark_request wr on wr.id = w.request_id
+		where j.key = $1 and `+stillWaits+` order by wr.created_at, wr.id`, key)
+	return ws, wrap("listing the requests that wait for job "+string(key), err)
+}
+
+// AttendedJob is an open job. Running: a collector carries it out.
+type AttendedJob struct {
+	Job
+	Running bool
+}
+
+// OpenJobsOf lists open jobs of a request: those that run, then those that were
+// handed out, then the others as they are handed out; at most so many.
+func (s *Store) OpenJobsOf(ctx context.Context, id bench.RequestID, limit int) ([]AttendedJob, error) {
+	js, err := all[AttendedJob](ctx, s.pool, `
+		with open as (
+			select j.id, o.id is not null as running, j.status = 'queued' as queued, j.started_at is null as fresh, j.request_created
+			from request_job rj join job_queue j on j.id = rj.job_id and j.status in ('queued', 'handed_out', 'in_progress')
+			left join job_run o on o.job_id = j.id and o.outcome = ''
+			where rj.request_id = $1 order by running desc, queued, fresh, j.request_created, j.id limit $2
+		)
+		select `+jobColumns+`, open.running from open join job_queue j using (id)
+		order by open.running desc, open.queued, open.fresh, open.request_created, j.id`, id, limit)
+	return js, wrap("listing the open jobs of request "+string(id), err)
+}
+
+// SetMembers are the collectors of the set that a task queue belongs to; none when
+// it is a pool's.
+func (s *Store) SetMembers(ctx context.Context, taskQueue string) ([]string, error) {
+	names, err := column[string](ctx, s.pool, `select unnest(collectors) from collector_set where task_queue = $1 order by 1`, taskQueue)
+	return names, wrap("listing the collectors of "+taskQueue, err)
+}
+
+// AccountHold is what an account may have under way at once, and has.
+type AccountHold struct {
+	// MaxRunning is nil where any number may be.
+	MaxRunning *int
+	UnderWay   int
+	// FirstLevel is the level before which no job of the account on the branch goes.
+	FirstLevel int
+}
+
+// AccountHold reads the limits in force for an account and a branch, and how much
+// of the account is under way.
+func (s *Store) AccountHold(ctx context.Context, account, branch string) (AccountHold, error) {
+	limits, err := limitsOf(ctx, s.pool, []string{account})
+	if err != nil {
+		return AccountHold{}, wrap("reading the limits of account "+account, err)
+	}
+	running, err := underWay(ctx, s.pool, account)
+	return AccountHold{
+		MaxRunning: limits.Of(account).MaxRunning, UnderWay: running, FirstLevel: limits.FirstLevel(account, branch),
+	}, wrap("counting the jobs under way of account "+account, err)
+}

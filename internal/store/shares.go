@@ -1,0 +1,166 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/queueconfig"
+)
+
+// ShareBy says of whom shares are asked.
+type ShareBy string
+
+// By queue (fairness key), by the account that submitted, by the host that runs
+// them, or by the task queue.
+const (
+	ByQueue ShareBy = "queue"
+	ByUser  ShareBy = "user"
+	ByHost  ShareBy = "host"
+	ByPool  ShareBy = "pool"
+)
+
+// Share is what a queue, user, host or pool is to have of the collectors and what
+// it has had, with what waits.
+type Share struct {
+	Name string
+	// Class, Weight and Level are a queue's as configured; empty and 0 of all else.
+	Class  string
+	Weight float64
+	Level  int
+	// Entitled is a weighted queue's part of the weights of all weighted queues that
+	// have open jobs, 0 to 1; nil where that is no question.
+	Entitled *float64
+	// Started is how many runs began within the window, Received which part of all
+	// that did, 0 to 1; nil when none did.
+	Started  int
+	Received *float64
+	// Queued jobs are rows, HandedOut ones wait in Temporal, those that Running
+	// counts have an open run. A job that several hosts may take counts for each.
+	Queued, HandedOut, Running int
+	// WaitMedian, Wait90 and WaitMax are seconds from the moment when a job was ready
+	// to run (it was written, or its last run had ended) to its run's start, of the
+	// runs that began within the window; nil when none did.
+	WaitMedian, Wait90, WaitMax *float64
+	// OldestSince is since when the one that has waited longest is ready; nil: none
+	// waits.
+	OldestSince *time.Time
+}
+
+// shareSubject is how a job and a run are said to belong to somebody.
+type shareSubject struct {
+	waiting string // of a job j that waits; more than one row of w: it counts for each
+	from    string // joined to j for that
+	run     string // of a run n of a job j at a collector c, which may be gone
+}
+
+const runTaskQueue = `'bench/' || j.target || '/' || n.size_class || '/' || n.pool`
+
+var shareSubjects = map[ShareBy]shareSubject{
+	ByQueue: {waiting: "j.queue", run: "j.queue"},
+	ByUser:  {waiting: "j.submitter", run: "j.submitter"},
+	ByPool:  {waiting: "j.task_queue", run: runTaskQueue},
+	ByHost: {
+		waiting: "w.host", run: "coalesce(nullif(c.host, ''), n.collector)",
+		from: `join (
+			select distinct coalesce(nullif(c.host, ''), c.name) as host, q.task_queue from collector_config c
+			cross join lateral (
+				select 'bench/' || c.target || '/' || c.size_class || '/' || c.pool as task_queue
+				union all select t.task_queue from collector_set t where c.name = any(t.collectors)
+			) q
+		) w on w.task_queue = j.task_queue`,
+	},
+}
+
+// recentRuns is a recursive query's first part: the runs that began within $1
+// seconds, found by collector, as that is what they are indexed by.
+const recentRuns = `
+	with recursive known (collector) as (
+		(select collector from job_run order by collector limit 1)
+		union all
+		select (select n.collector from job_run n where n.collector > known.collector order by n.collector limit 1)
+		from known where known.collector is not null
+	), recent as materialized (
+		select n.id, n.job_id, n.number, n.size_class, n.pool, n.collector, n.started_at from known
+		cross join lateral (
+			select * from job_run where collector = known.collector and started_at > now() - make_interval(secs => $1)
+		) n
+	)`
+
+// readySince is when a job j became ready for a run with this number: it was
+// written, or the run before had ended.
+func readySince(number string) string {
+	return `coalesce((select max(b.finished_at) from job_run b where b.job_id = j.id and b.number < ` + number + `), j.created_at)`
+}
+
+// Shares lists what each queue, user, host or pool with open jobs, or with runs
+// that began within the window before now, has had and waits for; configured
+// queues also without either. By name.
+func (s *Store) Shares(ctx context.Context, by ShareBy, window time.Duration) ([]Share, error) {
+	subject, known := shareSubjects[by]
+	if !known {
+		return nil, fmt.Errorf("there are no shares by %q", by)
+	}
+	// A job that has never begun is ready since it was written, whatever runs there
+	// are: with a long backlog, nobody looks them up.
+	sql := recentRuns + `, started as (
+		select subject as name, count(*) as runs, percentile_cont(array[0.5, 0.9, 1]) within group (order by wait) as waits
+		from (
+			select ` + subject.run + ` as subject, greatest(0, extract(epoch from n.started_at - ` + readySince("n.number") + `))::float8 as wait
+			from recent n join job_queue j on j.id = n.job_id left join collector_config c on c.name = n.collector
+		) r group by subject
+	), running as (
+		select ` + subject.run + ` as name, count(*) as jobs
+		from job_run n join job_queue j on j.id = n.job_id left join collector_config c on c.name = n.collector
+		where n.outcome = '' group by 1
+	), waiting as (
+		select ` + subject.waiting + ` as name, count(*) filter (where j.status = 'queued') as queued,
+			count(*) filter (where j.status <> 'queued') as handed_out,
+			min(case when j.started_at is null then j.created_at else ` + readySince("1 << 30") + ` end) as since
+		from job_queue j ` + subject.from + `
+		where j.status in ('queued', 'handed_out', 'in_progress') and not exists (select from job_run o where o.job_id = j.id and o.outcome = '')
+		group by 1
+	), subject as (
+		select name from started union select name from running union select name from waiting` + configuredQueues(by) + `
+	), share as (
+		select name, coalesce(started.runs, 0) as started, coalesce(waiting.queued, 0) as queued, coalesce(waiting.handed_out, 0) as handed_out,
+			coalesce(running.jobs, 0) as running, started.waits, waiting.since` + queueColumns(by) + `
+		from subject left join started using (name) left join running using (name) left join waiting using (name)
+		left join queue_config q using (name)
+	)
+	select name, class, weight, level,
+		case when class = 'weighted' and ` + hasWork + ` then weight / sum(weight) filter (where class = 'weighted' and ` + hasWork + `) over () end as entitled,
+		started, started / nullif(sum(started) over (), 0)::float8 as received, queued, handed_out, running,
+		waits[1] as wait_median, waits[2] as wait90, waits[3] as wait_max, since as oldest_since
+	from share order by name`
+	shares, err := all[Share](ctx, s.pool, sql, window.Seconds())
+	return shares, wrap("reading the shares by "+string(by), err)
+}
+
+const hasWork = `queued + handed_out + running > 0`
+
+func configuredQueues(by ShareBy) string {
+	if by == ByQueue {
+		return ` union select name from queue_config`
+	}
+	return ""
+}
+
+// queueColumns are how a queue is configured.
+func queueColumns(by ShareBy) string {
+	if by == ByQueue {
+		return `, ` + asConfigured("name")
+	}
+	return `, '' as class, 0::float8 as weight, 0 as level`
+}
+
+// asConfigured are class, weight and level of a queue with a row q of its
+// configuration, or without: then those of [queueconfig.Default].
+func asConfigured(name string) string {
+	vip, idle := queueconfig.Default(queueconfig.VIP), queueconfig.Default(queueconfig.Idle)
+	other := queueconfig.Default("")
+	return fmt.Sprintf(`coalesce(q.class, case when %[1]s in ('%[2]s', '%[3]s') then '%[4]s' else '%[5]s' end) as class,
+		coalesce(q.weight, %[6]g)::numeric::float8 as weight,
+		coalesce(q.level, case %[1]s when '%[2]s' then %[7]d when '%[3]s' then %[8]d else %[9]d end) as level`,
+		name, vip.Name, idle.Name, queueconfig.Strict, queueconfig.Weighted, other.Weight, vip.Level, idle.Level, other.Level)
+}
