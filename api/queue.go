@@ -36,16 +36,20 @@ func (s *server) getQueue(ctx context.Context, in *queuePath) (*body[apiclient.Q
 		out.Paused = paused.String()
 	}
 	for i, e := range entries {
-		r, p := e.Request, e.Position
-		if r.Status == bench.InProgress {
-			p.Blocked = "" // by nothing: it has started
-		}
-		out.Requests[i] = apiclient.QueueEntry{
-			Position: p.Place + 1, ID: r.ID, Tag: r.Tag, Type: r.Type, Status: r.Status, PR: r.PR, Parent: r.Parent, CreatedAt: r.CreatedAt,
-			Level: p.Level, Reason: p.Reason, Admissible: p.Admissible, Blocked: p.Blocked, Estimate: estimateFrom(e.Expected),
-		}
+		out.Requests[i] = queueEntryOf(e)
 	}
 	return answer(out, nil)
+}
+
+func queueEntryOf(e queueview.Entry) apiclient.QueueEntry {
+	r, p := e.Request, e.Position
+	if r.Status == bench.InProgress {
+		p.Blocked = "" // by nothing: it has started
+	}
+	return apiclient.QueueEntry{
+		Position: p.Place + 1, ID: r.ID, Tag: r.Tag, Type: r.Type, Status: r.Status, PR: r.PR, Parent: r.Parent, CreatedAt: r.CreatedAt,
+		Level: p.Level, Reason: p.Reason, Admissible: p.Admissible, Blocked: p.Blocked, Estimate: estimateFrom(e.Expected),
+	}
 }
 
 func (s *server) queue(ctx context.Context, project string) ([]queueview.Entry, bench.ProjectConfig, error) {

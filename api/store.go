@@ -29,6 +29,7 @@ type Store interface {
 	Enrolments
 	Operations
 	Queues
+	Explanations
 	results.Record
 	handout.Record
 	MeasuredTags(ctx context.Context, project string, requestType bench.RequestType) ([]string, error)
@@ -82,6 +83,18 @@ type Operations interface {
 	QueuePause(ctx context.Context, project string) (*store.Pause, error)
 	ResumeQueue(ctx context.Context, project string, act store.Act) (store.Operation, error)
 	Audit(ctx context.Context, f store.AuditFilter) ([]store.Operation, error)
+}
+
+// Explanations is what decisions are explained from.
+type Explanations interface {
+	Shares(ctx context.Context, by store.ShareBy, window time.Duration) ([]store.Share, error)
+	QueuePlace(ctx context.Context, key bench.JobKey) (store.QueuePlace, error)
+	JobWaiters(ctx context.Context, key bench.JobKey) ([]store.JobWaiter, error)
+	OpenJobsOf(ctx context.Context, id bench.RequestID, limit int) ([]store.AttendedJob, error)
+	SetMembers(ctx context.Context, taskQueue string) ([]string, error)
+	SizeRecords(ctx context.Context, project string, limit int) ([]store.SizeRecord, error)
+	SizeRecordsOf(ctx context.Context, shape string) ([]store.SizeRecord, error)
+	AccountHold(ctx context.Context, account, branch string) (store.AccountHold, error)
 }
 
 // Jobs is where jobs are recorded.

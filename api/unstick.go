@@ -40,10 +40,7 @@ func (s *server) unstickRequest(ctx context.Context, in *unstickRequest) (*body[
 	out := apiclient.Unstuck{Request: requestOf(r), Findings: []apiclient.Finding{}}
 	done := make(map[string]error) // repairs, by what they are and what they mend
 	for _, f := range unstick.Find(c) {
-		found := apiclient.Finding{Subject: f.Subject, What: f.What, Stuck: f.Stuck, Remedy: f.Remedy, Repair: string(f.Repair)}
-		if !f.Since.IsZero() {
-			found.Since = &f.Since
-		}
+		found := findingOf(f)
 		if f.Repair != "" && !in.Body.DryRun && (f.Repair != unstick.Reset || in.Body.Force) {
 			key := string(f.Repair)
 			if f.Repair == unstick.Reset {
@@ -62,6 +59,14 @@ func (s *server) unstickRequest(ctx context.Context, in *unstickRequest) (*body[
 		out.Findings = append(out.Findings, found)
 	}
 	return answer(out, nil)
+}
+
+func findingOf(f unstick.Finding) apiclient.Finding {
+	found := apiclient.Finding{Subject: f.Subject, What: f.What, Stuck: f.Stuck, Remedy: f.Remedy, Repair: string(f.Repair)}
+	if !f.Since.IsZero() {
+		found.Since = &f.Since
+	}
+	return found
 }
 
 func (s *server) repair(ctx context.Context, r store.Request, f unstick.Finding) error {

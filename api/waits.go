@@ -34,24 +34,35 @@ func (s *server) explainWaiting(ctx context.Context, jobs []apiclient.Job, runs 
 	if len(keys) == 0 {
 		return nil
 	}
+	stranded, err := s.stranded(ctx, keys...)
+	for key, words := range stranded {
+		waiting[key].Waits = words
+	}
+	return err
+}
+
+// stranded says of those of the jobs at whose pool nobody lives what becomes of
+// them.
+func (s *server) stranded(ctx context.Context, keys ...bench.JobKey) (map[bench.JobKey]string, error) {
 	stranded, err := s.Store.StrandedJobs(ctx, keys...)
 	if err != nil || len(stranded) == 0 {
-		return err
+		return nil, err
 	}
 	fleet, err := s.Store.Fleet(ctx, s.OfflineAfter)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	all := make(map[bench.JobKey]string, len(stranded))
 	for _, j := range stranded {
 		words, err := s.strandedWords(ctx, j, fleet)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if words != "" {
-			waiting[j.Key].Waits = words
+			all[j.Key] = words
 		}
 	}
-	return nil
+	return all, nil
 }
 
 func (s *server) strandedWords(ctx context.Context, j store.WaitingJob, fleet []placement.Collector) (string, error) {

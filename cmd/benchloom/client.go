@@ -29,7 +29,7 @@ import (
 // need none.
 func newClientCommands() []*cobra.Command {
 	return []*cobra.Command{
-		newSubmit(), newStatus(), newRequest(), newQueue(), newSizeClass(), newJob(), newLogs(), newCompare(), newResults(), newArtifact(), newProject(), newInfo(),
+		newSubmit(), newStatus(), newRequest(), newQueue(), newExplain(), newSizeClass(), newJob(), newLogs(), newCompare(), newResults(), newArtifact(), newProject(), newInfo(),
 		newAudit(),
 		newBench(), newSuite(), newVersion(),
 	}

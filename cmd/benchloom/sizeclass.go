@@ -6,7 +6,7 @@ func newSizeClass() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "sizeclass",
 		GroupID: groupUse,
-		Short:   "Try out how size classes are chosen",
+		Short:   "Show and try out how size classes are chosen",
 		Example: `  benchloom sizeclass simulate --file job.json`,
-	}, newSizeClassSimulate())
+	}, newSizeClassShow(), newSizeClassList(), newSizeClassSimulate())
 }

@@ -1,0 +1,73 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// shareWindow is how far back runs count for the shares received.
+const shareWindow = time.Hour
+
+func (s *server) registerShares() {
+	handle(s, operation{id: "get-shares", method: http.MethodGet, path: "/shares", need: toRead, tag: "queues",
+		summary:     "What queues, users, hosts or pools are to have, have had, and wait for",
+		description: "Shares received and waits are those of the runs that began within the last hour."}, s.getShares)
+}
+
+type getShares struct {
+	By   string `query:"by" enum:"queue,user,host,pool" default:"queue" doc:"Whose shares."`
+	Name string `query:"name" doc:"Only those of this queue, user, host or pool."`
+}
+
+func (s *server) getShares(ctx context.Context, in *getShares) (*body[apiclient.Shares], error) {
+	shares, err := s.Store.Shares(ctx, store.ShareBy(in.By), shareWindow)
+	if err != nil {
+		return nil, err
+	}
+	out := apiclient.Shares{By: in.By, WindowSeconds: shareWindow.Seconds(), Shares: []apiclient.Share{}}
+	for _, one := range shares {
+		if in.Name == "" || one.Name == in.Name {
+			out.Shares = append(out.Shares, shareOf(one))
+		}
+	}
+	if in.Name != "" && len(out.Shares) == 0 {
+		return nil, problemf(http.StatusNotFound, "unknown-share", "nothing is known of %s %q: it has no open job, and none of its began within an hour; %s",
+			in.By, in.Name, knownShares(in.By, shares))
+	}
+	return answer(out, nil)
+}
+
+// shownShares bounds how many names an error lists.
+const shownShares = 10
+
+func knownShares(by string, shares []store.Share) string {
+	if len(shares) == 0 {
+		return "nor has any other " + by
+	}
+	var names []string
+	for _, one := range shares {
+		if one.Name != "" && len(names) < shownShares {
+			names = append(names, one.Name)
+		}
+	}
+	slices.Sort(names)
+	more := ""
+	if len(shares) > shownShares {
+		more = " and others"
+	}
+	return "known are " + strings.Join(names, ", ") + more
+}
+
+func shareOf(s store.Share) apiclient.Share {
+	return apiclient.Share{
+		Name: s.Name, Class: s.Class, Weight: s.Weight, Level: s.Level, Share: s.Entitled, Started: s.Started, Received: s.Received,
+		Queued: s.Queued, HandedOut: s.HandedOut, Running: s.Running, WaitMedian: s.WaitMedian, Wait90: s.Wait90, WaitMax: s.WaitMax,
+		OldestSince: s.OldestSince,
+	}
+}

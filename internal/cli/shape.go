@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/explain"
+)
+
+// Shapes writes of what shapes something is known.
+func Shapes(w io.Writer, l apiclient.ShapeList, v View) error {
+	if len(l.Shapes) == 0 {
+		return write(w, "Nothing is known of the size of any job yet.\n")
+	}
+	t := NewTable(Column{Heading: "shape"}, Column{Heading: "project"}, Column{Heading: "runs", Right: true}, Column{Heading: "next"},
+		Column{Heading: "learned"}, Column{Heading: "what", Flex: true})
+	for _, s := range l.Shapes {
+		t.Row(s.Shape, s.Project, strconv.Itoa(s.Runs), s.Next, Ago(v.Now, s.UpdatedAt), s.About)
+	}
+	return t.Write(w, v.Width)
+}
+
+// Shape writes what is known of how large a machine the jobs of a shape need.
+func Shape(w io.Writer, e explain.ShapeExplanation, v View) error {
+	if err := write(w, "shape "+Printable(e.Shape)+" of "+e.Project+"\n"); err != nil {
+		return err
+	}
+	next := e.Next.Why
+	if e.Next.Class > 0 {
+		next = fmt.Sprintf("class %d, for %s at most: %s", e.Next.Class, Duration(seconds(e.Next.TimeoutSeconds)), e.Next.Why)
+		if e.Next.Probe {
+			next = fmt.Sprintf("class %d to learn, for %s at most: %s", e.Next.Class, Duration(seconds(e.Next.TimeoutSeconds)), e.Next.Why)
+		}
+	}
+	c := e.Counts
+	err := Fields(w,
+		[2]string{"what", e.About}, [2]string{"unread", e.Unread}, [2]string{"next", next},
+		[2]string{"runs", strconv.Itoa(e.Runs)}, [2]string{"learned", moment(v.Now, &e.UpdatedAt)},
+		[2]string{"failed", failedOnLargest(e.FailedOnLargest, v)},
+		[2]string{"core-seconds", fmt.Sprintf("%s lately, %s of them because of probes", coreSeconds(e.CoreSeconds), coreSeconds(e.ProbeCoreSeconds))},
+		[2]string{"probes", fmt.Sprintf("%d made, %d too small; not made: %d while another was under way, %d for want of budget", c.Probes, c.TooSmall, c.InFlight, c.Budget)},
+		[2]string{"forgotten", forgotten(c.Forgotten)}, [2]string{"under way", outstanding(e.Outstanding, v)})
+	if err != nil {
+		return err
+	}
+	if err := section(w, "classes", choices(classChoices(e.Classes)), v); err != nil {
+		return err
+	}
+	t := NewTable(Column{Heading: "ended"}, Column{Heading: "class", Right: true}, Column{Heading: "outcome"}, Column{Heading: "took", Right: true},
+		Column{Heading: "peak memory", Right: true}, Column{Heading: "CPU time", Right: true}, Column{Heading: "job"}, Column{Heading: "says", Flex: true})
+	rows := 0
+	for _, c := range e.Classes {
+		for _, s := range c.Samples {
+			t.Row(Ago(v.Now, s.At), strconv.Itoa(int(c.Class)), words(s.Outcome), Duration(seconds(s.Seconds)), memoryText(s.PeakMemory),
+				known(s.CPUSeconds), string(s.Job), s.Meaning)
+			rows++
+		}
+	}
+	if rows == 0 {
+		return write(w, "\nThere is no sample.\n")
+	}
+	return section(w, "samples", t, v)
+}
+
+func failedOnLargest(at *time.Time, v View) string {
+	if at == nil {
+		return ""
+	}
+	return "on the largest class, " + moment(v.Now, at)
+}
+
+func forgotten(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return Plural(n, "time") + ", because the jobs had changed"
+}
+
+func outstanding(probes []explain.OutstandingProbe, v View) string {
+	texts := make([]string, len(probes))
+	for i, p := range probes {
+		until := "expired"
+		if p.ExpiresAt.After(v.Now) {
+			until = "expires " + away(v.Now, &p.ExpiresAt)
+		}
+		texts[i] = fmt.Sprintf("probe %s on class %d, %s", p.Attempt, p.Class, until)
+	}
+	return strings.Join(texts, "; ")
+}
+
+func classChoices(classes []explain.ClassHistory) []explain.SizeChoice {
+	out := make([]explain.SizeChoice, len(classes))
+	for i, c := range classes {
+		out[i] = c.SizeChoice
+	}
+	return out
+}
+
+// choices is a table of what is known of each class.
+func choices(list []explain.SizeChoice) *Table {
+	t := NewTable(Column{Heading: "class", Right: true}, Column{Heading: "probability", Right: true}, Column{Heading: "acceptable", Right: true},
+		Column{Heading: "timeout", Right: true}, Column{Heading: "median", Right: true}, Column{Heading: "succeeded", Right: true},
+		Column{Heading: "too small", Right: true}, Column{Heading: "objective", Right: true}, Column{Heading: "verdict", Flex: true})
+	for _, c := range list {
+		objective := ""
+		if c.Objective > 0 {
+			objective = fmt.Sprintf("%.4g", c.Objective)
+		}
+		t.Row(strconv.Itoa(int(c.Class)), Percent(&c.Probability), known(c.AcceptableSeconds), known(c.TimeoutSeconds), known(c.MedianSeconds),
+			strconv.Itoa(c.Succeeded), strconv.Itoa(c.TooSmall), objective, c.Verdict)
+	}
+	return t
+}
+
+// known writes a duration in seconds; empty for 0.
+func known(s float64) string {
+	if s == 0 {
+		return ""
+	}
+	return Duration(seconds(s))
+}
+
+func memoryText(bytes int64) string {
+	if bytes == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d MB", bytes>>20)
+}

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+)
+
+// Shares writes what queues, users, hosts or pools are to have and have had.
+func Shares(w io.Writer, s apiclient.Shares, v View) error {
+	if len(s.Shares) == 0 {
+		return write(w, "Nothing waits or runs, and no run has begun within "+Duration(seconds(s.WindowSeconds))+".\n")
+	}
+	right := func(heading string) Column { return Column{Heading: heading, Right: true} }
+	t := NewTable(Column{Heading: s.By}, Column{Heading: "class"}, right("weight"), right("level"), right("share"), right("received"), right("started"),
+		right("queued"), right("handed out"), right("running"), right("wait p50"), right("p90"), right("max"), right("oldest"))
+	for _, one := range s.Shares {
+		weight, level := "", ""
+		if one.Class != "" {
+			level = strconv.Itoa(one.Level)
+		}
+		if one.Class == "weighted" {
+			weight = strconv.FormatFloat(one.Weight, 'g', -1, 64)
+		}
+		oldest := ""
+		if one.OldestSince != nil {
+			oldest = Duration(v.Now.Sub(*one.OldestSince))
+		}
+		t.Row(cmp.Or(one.Name, "(not known)"), one.Class, weight, level, Percent(one.Share), Percent(one.Received), strconv.Itoa(one.Started), strconv.Itoa(one.Queued),
+			strconv.Itoa(one.HandedOut), strconv.Itoa(one.Running), optional(one.WaitMedian), optional(one.Wait90), optional(one.WaitMax), oldest)
+	}
+	return t.Write(w, v.Width)
+}
+
+// Percent writes a part of 1 in percent; empty for none.
+func Percent(part *float64) string {
+	if part == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.1f%%", 100**part)
+}
+
+// optional writes a duration of so many seconds; empty for none.
+func optional(s *float64) string {
+	if s == nil {
+		return ""
+	}
+	return Duration(seconds(*s))
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
