@@ -1,0 +1,94 @@
+package orchestration_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// attempt is one run of a job in which these benchmarks get a result and the others
+// fail.
+func (b *bundle) attempt(job store.Job, c store.Collector, n int32, outcome bench.RunOutcome, benchmarks ...string) {
+	b.t.Helper()
+	run := b.start(job.Key, c, n)
+	var results []store.TestCaseResult
+	for _, tc := range job.TestCases {
+		for _, name := range benchmarks {
+			if tc.Benchmark == name {
+				results = append(results, store.TestCaseResult{TestCase: tc, Collections: []store.Collection{{
+					Iteration: 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Values: map[bench.Metric]float64{bench.WallTime: 1},
+				}}})
+			}
+		}
+	}
+	_, err := b.store.StoreBlock(b.t.Context(), run, results, nil)
+	require.NoError(b.t, err)
+	require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, store.RunEnd{Outcome: outcome}))
+}
+
+// places are the benchmarks of jobs by size class.
+func places(jobs []store.Job) map[bench.SizeClass][]string {
+	out := make(map[bench.SizeClass][]string)
+	for _, j := range jobs {
+		out[j.SizeClass] = append(out[j.SizeClass], benchmarksOf([]store.Job{j})...)
+	}
+	return out
+}
+
+// Test cases are measured where their series live. What fails there goes to the
+// largest class alone; its series moves only if it succeeds there, and then the parent
+// is measured there as well, but for nothing else.
+func TestASeriesMovesOnlyWhereItSucceeds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		largest bench.RunOutcome
+		parent  map[bench.SizeClass][]string
+		next    map[bench.SizeClass][]string
+	}{
+		"it succeeds": {bench.RunSuccess, map[bench.SizeClass][]string{8: {"c1 sort"}}, map[bench.SizeClass][]string{2: {"c3 gin"}, 8: {"c3 sort"}}},
+		"it fails":    {bench.RunFailure, map[bench.SizeClass][]string{}, map[bench.SizeClass][]string{2: {"c3 gin", "c3 sort"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, `{"targets": ["x86_64-unknown-linux-gnu"], "queue": {"max_in_progress": 9}, "max_job_fails": 1}`)
+			small := b.register("c1")
+			b.measured("c1", small, "gin", "sort")
+			large := b.registerAt(bench.Pool{Target: target, SizeClass: 8, Name: "large"})
+
+			ref := b.child(bench.Master, "c2", "c1")
+			jobs := b.write(ref, bench.StageOwn)
+			require.Equal(t, map[bench.SizeClass][]string{2: {"c2 gin", "c2 sort"}}, places(jobs), "where the series live, not on the largest")
+			for _, j := range jobs {
+				if j.TestCases[0].Benchmark == "gin" {
+					b.measure(j, small, 1)
+					b.recordEnd(j.Key, "")
+					continue
+				}
+				b.attempt(j, small, 1, bench.RunTimeout)
+				a, err := b.AssessJob(t.Context(), protocol.AssessInput{Project: project, Key: j.Key, Kind: bench.FailTooSmall, Message: "slow"})
+				require.NoError(t, err)
+				require.Equal(t, bench.SizeClass(8), a.Moved.SizeClass)
+				var done []string
+				if c.largest == bench.RunSuccess {
+					done = []string{"sort"}
+				}
+				b.attempt(j, large, 2, c.largest, done...)
+				b.recordEnd(j.Key, "")
+			}
+			// Now its parent is asked for what it lacks.
+			lacks := b.write(ref, bench.StageParent)
+			require.Equal(t, c.parent, places(lacks))
+			for _, j := range lacks {
+				b.measure(j, large, 1)
+				b.recordEnd(j.Key, "")
+			}
+			b.complete(ref, "")
+			require.Equal(t, c.next, places(b.write(b.child(bench.Master, "c3", "c2"), bench.StageOwn)))
+		})
+	}
+}
