@@ -43,7 +43,9 @@ func TestACommandBecomesAJobOfItsSubmitter(t *testing.T) {
 		Project: "adhoc", Key: j.Key, Kind: bench.KindCommand, Target: linux, TestCases: []bench.TestCase{{Benchmark: adhoc.Benchmark, Target: linux}},
 		Iterations: 3, Command: r.Command, SizeClass: 4, Pool: "large", TaskQueue: "bench/x86_64-unknown-linux-gnu/4/large",
 		Queue: "user:ada", Weight: 1, Priority: adhoc.DefaultPriority, Status: bench.JobQueued, Submitter: "ada", Branch: "dev",
+		Shape: j.Shape,
 	}, j)
+	require.NotEmpty(t, j.Shape)
 
 	again, err := p.Job(p.Only())
 	require.NoError(t, err)
