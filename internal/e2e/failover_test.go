@@ -30,7 +30,16 @@ type lone struct {
 // takes jobs.
 func (s *stack) startCollector(t *testing.T, name, pool string, flags ...string) *lone {
 	t.Helper()
-	log, err := os.Create(filepath.Join(s.dir, "logs", name+".log"))
+	c := s.launchCollector(t, name, pool, flags...)
+	s.awaitCollector(t, name, bench.CollectorWaiting)
+	return c
+}
+
+// launchCollector starts a collector as startCollector does, and waits for
+// nothing.
+func (s *stack) launchCollector(t *testing.T, name, pool string, flags ...string) *lone {
+	t.Helper()
+	log, err := os.OpenFile(filepath.Join(s.dir, "logs", name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	require.NoError(t, err)
 	defer log.Close() // the process has its own
 	c := &lone{name: name, exited: make(chan error, 1)}
@@ -41,7 +50,7 @@ func (s *stack) startCollector(t *testing.T, name, pool string, flags ...string)
 	c.command.Env = append(os.Environ(), "TEMPORAL_ADDRESS="+s.up.Addresses[up.AddressTemporal], "TEMPORAL_NAMESPACE=benchloom")
 	c.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, c.command.Start())
-	go func() { c.exited <- c.command.Wait() }()
+	go func() { c.exited <- c.command.Wait(); close(c.exited) }()
 	t.Cleanup(func() {
 		_ = c.command.Process.Signal(os.Interrupt)
 		select {
@@ -50,7 +59,6 @@ func (s *stack) startCollector(t *testing.T, name, pool string, flags ...string)
 			_ = c.command.Process.Kill()
 		}
 	})
-	s.awaitCollector(t, name, bench.CollectorWaiting)
 	return c
 }
 

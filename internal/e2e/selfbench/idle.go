@@ -146,7 +146,7 @@ func usageOf(proc string, pids map[string]int) (map[string]usage, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the memory of %s: %w", name, err)
 		}
-		rss, err := parseRSS(string(status))
+		rss, err := kibibytes(string(status), "VmRSS:")
 		if err != nil {
 			return nil, fmt.Errorf("reading the memory of %s: %w", name, err)
 		}
@@ -202,18 +202,4 @@ func parseStat(text string) (processStat, error) {
 		stat.cpu += time.Duration(ticks) * clockTick
 	}
 	return stat, nil
-}
-
-// parseRSS finds the resident memory in /proc/PID/status, in bytes.
-func parseRSS(status string) (int64, error) {
-	for line := range strings.Lines(status) {
-		if value, found := strings.CutPrefix(line, "VmRSS:"); found {
-			kibibytes, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
-			if err != nil {
-				return 0, fmt.Errorf("VmRSS: %w", err)
-			}
-			return kibibytes << 10, nil
-		}
-	}
-	return 0, fmt.Errorf("no VmRSS: the process has ended")
 }

@@ -49,7 +49,7 @@ func TestStatAndStatusThatCannotBeRead(t *testing.T) {
 		require.Error(t, err, text)
 	}
 	for _, text := range []string{"", "Name:\ta\n", "VmRSS:\tmuch kB\n"} {
-		_, err := parseRSS(text)
+		_, err := kibibytes(text, "VmRSS:")
 		require.Error(t, err, text)
 	}
 }

@@ -24,6 +24,14 @@ func limits() []limit {
 		all = append(all, limit{partMakespan, makespanName(slots), unitShare, 1})
 	}
 	all = append(all, limit{partMakespan, gapName(), unitP99, 1})
+	all = append(all,
+		limit{partQueues, twoOfEachName(), unitP99, 1},
+		limit{partQueues, acceptName(muchWaiting), unitSeconds, 10},
+		limit{partQueues, waitingGapName(muchWaiting), unitOfFew, 1.5},
+		limit{partQueues, waitingGapName(mostWaiting), unitOfFew, 1.5})
+	for _, process := range []string{"api", "orchestrator", "collector", "temporal", "up"} {
+		all = append(all, limit{partQueues, growthName(process, mostWaiting), unitGrowth, 100e6})
+	}
 	for _, process := range []string{"api", "orchestrator", "collector"} {
 		for _, state := range []string{"fresh", "used"} {
 			all = append(all, limit{partStack, idleName(process, state), unitRSS, 80e6})

@@ -1,11 +1,12 @@
 // Selfbench measures Benchloom itself and prints Go's benchmark format: how long
 // a job takes from submission to its start on a collector, what the wrapper
-// around a benchmark's command adds to it, what the idle processes use, and how
-// long many jobs take on a pool that loses a collector.
+// around a benchmark's command adds to it, what the idle processes use, how
+// long many jobs take on a pool that loses a collector, and what very many waiting
+// jobs cost.
 //
 // With -check it fails when the median of the repetitions breaks one of the
 // limits in limits.go. It uses the service from outside only: the built
-// binaries, the HTTP API, Temporal's histories and /proc. Method and figures
+// binaries, the HTTP API, Temporal's histories, the record and /proc. Method and figures
 // stand in docs/benchmarks.md.
 package main
 
@@ -48,6 +49,7 @@ const (
 	partStack    = "stack"
 	partWrapper  = "wrapper"
 	partMakespan = "makespan"
+	partQueues   = "queues"
 )
 
 type options struct {
@@ -57,6 +59,7 @@ type options struct {
 	submissions int
 	pairs       int
 	makespan    makespanPlan
+	queues      queuesPlan
 	idle        time.Duration
 	program     string
 	temporal    string
@@ -69,12 +72,15 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("selfbench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.check, "check", false, "fail when a median breaks its limit")
-	flags.StringVar(&o.only, "only", "", "measure one part: stack, wrapper or makespan")
+	flags.StringVar(&o.only, "only", "", "measure one part: stack, wrapper, makespan or queues")
 	flags.IntVar(&o.repetitions, "repetitions", 5, "how often everything is measured")
 	flags.IntVar(&o.submissions, "submissions", 300, "jobs in a row, and bare workflows, per repetition")
 	flags.IntVar(&o.pairs, "pairs", 10, "runs of the CPU loop per repetition, each wrapped and bare; of true, twenty times as many")
 	flags.IntVar(&o.makespan.seeds, "seeds", 20, "runs of the makespan with each number of slots, once and not per repetition")
 	flags.DurationVar(&o.makespan.unit, "unit", 200*time.Millisecond, "the shortest job of the makespan; the longest takes ten")
+	o.queues = queuesPlan{gaps: 300, pairs: 100}
+	flags.IntVar(&o.queues.much, "much", muchWaiting, "jobs in a file of the part queues, once and not per repetition")
+	flags.IntVar(&o.queues.most, "most", mostWaiting, "jobs in the largest file of the part queues")
 	flags.DurationVar(&o.idle, "idle", 10*time.Second, "how long the idle stack is watched")
 	flags.StringVar(&o.program, "program", environment("BENCHLOOM_BIN", filepath.Join("bin", "benchloom")), "the benchloom binary")
 	flags.StringVar(&o.temporal, "temporal-program", environment("BENCHLOOM_TEMPORAL_DEV", filepath.Join("bin", "temporal-dev")), "the embedded Temporal")
@@ -88,8 +94,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, errors.New("-repetitions, -submissions and -pairs must be positive, -idle at least 1s")
 	case o.makespan.seeds < 1 || o.makespan.unit < time.Millisecond:
 		return o, errors.New("-seeds must be positive, -unit at least 1ms")
-	case o.only != "" && o.only != partStack && o.only != partWrapper && o.only != partMakespan:
-		return o, fmt.Errorf("-only %q: write stack, wrapper or makespan", o.only)
+	case o.only != "" && o.only != partStack && o.only != partWrapper && o.only != partMakespan && o.only != partQueues:
+		return o, fmt.Errorf("-only %q: write stack, wrapper, makespan or queues", o.only)
+	case o.queues.much <= fewWaiting+o.queues.gaps || o.queues.most < o.queues.much:
+		return o, fmt.Errorf("-much must be more than %d, -most at least as many", fewWaiting+o.queues.gaps)
 	}
 	return o, nil
 }
@@ -137,6 +145,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if o.measures(partMakespan) {
 		if err := measureMakespan(ctx, o, o.makespan, report, progress); err != nil {
+			return err
+		}
+	}
+	if o.measures(partQueues) {
+		if err := measureQueues(ctx, o, o.queues, report, progress); err != nil {
 			return err
 		}
 	}

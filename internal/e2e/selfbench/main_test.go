@@ -21,6 +21,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		"hardly idle":    {"-idle", "10ms"},
 		"no seed":        {"-seeds", "0"},
 		"no unit":        {"-unit", "0s"},
+		"little waits":   {"-much", "100"},
+		"most is less":   {"-most", "9999"},
 		"unknown part":   {"-only", "memory"},
 		"unknown option": {"-fast"},
 	} {

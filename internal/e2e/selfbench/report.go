@@ -50,6 +50,10 @@ const (
 	unitCPU     = "cpu-sec/sec" // CPU time per time: 0.01 is one per cent of a core
 	unitAdded   = "added-sec"
 	unitPercent = "added-%"
+	unitSeconds = "sec"
+	unitOfFew   = "p50-of-few" // 1 is the gap with few jobs waiting
+	unitGrowth  = "growth-B"   // peak of resident memory, less that before
+	unitPSS     = "growth-pss-B"
 )
 
 // addDurations reports the median and the 99th percentile.

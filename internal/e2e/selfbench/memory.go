@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// postgresProcess is many processes that share much of their memory; the others
+// are one each.
+const postgresProcess = "postgres"
+
+// memory is what the stack's processes use at a moment from which their peaks are
+// counted.
+type memory struct {
+	pids map[string]int
+	used map[string]int64 // bytes
+}
+
+// growing is by how much a process has used more.
+type growing struct {
+	process, unit string
+	bytes         int64
+}
+
+// memoryBefore lets the kernel count the peaks (VmHWM) anew and notes what is used
+// now. Writing 5 to clear_refs does that, see proc_pid_clear_refs(5).
+func memoryBefore(pids map[string]int) (memory, error) {
+	m := memory{pids: pids, used: make(map[string]int64)}
+	for name, pid := range pids {
+		if name == postgresProcess {
+			used, err := proportional(pid)
+			if err != nil {
+				return m, err
+			}
+			m.used[name] = used
+			continue
+		}
+		if err := os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "clear_refs"), []byte("5"), 0); err != nil {
+			return m, fmt.Errorf("counting the peak memory of %s anew: %w", name, err)
+		}
+		used, err := statusField(pid, "VmRSS:")
+		if err != nil {
+			return m, fmt.Errorf("reading the memory of %s: %w", name, err)
+		}
+		m.used[name] = used
+	}
+	return m, nil
+}
+
+// growth is, of each process, its peak of resident memory since, less what it used
+// then; of Postgres what all its processes together use now, less what they did.
+func (m memory) growth() ([]growing, error) {
+	var out []growing
+	for _, name := range slices.Sorted(maps.Keys(m.pids)) {
+		if name == postgresProcess {
+			now, err := proportional(m.pids[name])
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, growing{name, unitPSS, now - m.used[name]})
+			continue
+		}
+		peak, err := statusField(m.pids[name], "VmHWM:")
+		if err != nil {
+			return nil, fmt.Errorf("reading the peak memory of %s: %w", name, err)
+		}
+		out = append(out, growing{name, unitGrowth, peak - m.used[name]})
+	}
+	return out, nil
+}
+
+func statusField(pid int, field string) (int64, error) {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		return 0, err
+	}
+	return kibibytes(string(text), field)
+}
+
+// kibibytes finds a line such as "VmRSS:  1234 kB", in bytes.
+func kibibytes(text, field string) (int64, error) {
+	for line := range strings.Lines(text) {
+		if value, found := strings.CutPrefix(line, field); found {
+			n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("%s %w", field, err)
+			}
+			return n << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("no %s the process has ended", field)
+}
+
+// proportional is the proportional set size of a process and its children: pages
+// that they share count once.
+func proportional(pid int) (total int64, err error) {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return 0, err
+	}
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		stat, err := parseStat(string(text))
+		if err != nil || stat.pid != pid && stat.parent != pid {
+			continue
+		}
+		rollup, err := os.ReadFile(filepath.Join(filepath.Dir(path), "smaps_rollup"))
+		if err != nil {
+			continue // as above
+		}
+		used, err := kibibytes(string(rollup), "Pss:")
+		if err != nil {
+			return 0, fmt.Errorf("reading the memory of process %d: %w", stat.pid, err)
+		}
+		total += used
+	}
+	return total, nil
+}

@@ -1,0 +1,287 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+	"golang.org/x/perf/benchfmt"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/up"
+)
+
+// How queues behave when very much waits in them.
+const (
+	// fewWaiting is the backlog that the gaps of larger ones are compared with.
+	fewWaiting  = 10
+	muchWaiting = 10_000
+	mostWaiting = 100_000
+	gapsPerFile = 20 // while at least fewWaiting jobs wait, but not many more
+	// queuesBound is for one step, and generous.
+	queuesBound = 10 * time.Minute
+)
+
+func waitingGapName(waiting int) string { return fmt.Sprintf("Gap/between=jobs/waiting=%d", waiting) }
+func acceptName(jobs int) string        { return fmt.Sprintf("Accept/by=file/jobs=%d", jobs) }
+func twoOfEachName() string {
+	return "TwoOfEach/" + strings.TrimPrefix(dispatchName(fromPost, toFence), "Dispatch/")
+}
+func growthName(process string, waiting int) string {
+	return fmt.Sprintf("Growth/process=%s/waiting=%d", process, waiting)
+}
+
+// toFence is the begin of the transaction that opens the run, by Postgres's clock.
+const toFence = "fence"
+
+// queuesPlan is how much waits.
+type queuesPlan struct {
+	much  int // that are accepted within a bound
+	most  int // the largest backlog
+	gaps  int // measured with each backlog
+	pairs int // submissions to each of two APIs
+}
+
+// measureQueues fills the queue of a stack with one collector.
+func measureQueues(ctx context.Context, o options, plan queuesPlan, report *report, progress func(string, ...any)) (err error) {
+	s, err := startStack(ctx, o.program, o.temporal)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop(err == nil)) }()
+	record, err := pgx.Connect(ctx, s.up.Addresses[up.AddressDatabase])
+	if err != nil {
+		return fmt.Errorf("connecting to the stack's Postgres: %w", err)
+	}
+	defer func() { err = errors.Join(err, record.Close(context.WithoutCancel(ctx))) }()
+	q := &queues{stack: s, program: o.program, record: record, report: report, progress: progress}
+	for _, step := range []func(context.Context, queuesPlan) error{q.twoOfEach, q.few, q.many, q.most} {
+		if err := step(ctx, plan); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type queues struct {
+	stack    *stack
+	program  string
+	record   *pgx.Conn
+	report   *report
+	progress func(string, ...any)
+	fewGap   time.Duration // median
+}
+
+// twoOfEach submits jobs to two APIs in turns, with two orchestrators, while the
+// collector idles.
+func (q *queues) twoOfEach(ctx context.Context, plan queuesPlan) (err error) {
+	others, err := startOthers(ctx, q.stack, q.program)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, others.stop()) }()
+	quiet := sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
+	temporal, err := client.DialContext(ctx, client.Options{HostPort: q.stack.up.Addresses[up.AddressTemporal], Namespace: "benchloom", Logger: quiet})
+	if err != nil {
+		return fmt.Errorf("connecting to the stack's Temporal: %w", err)
+	}
+	defer temporal.Close()
+	var took []time.Duration
+	for n := range 2 * plan.pairs {
+		one, err := submit(ctx, []*apiclient.Client{q.stack.api, others.api}[n%2], temporal)
+		if err != nil {
+			return err
+		}
+		var started time.Time
+		if err := q.record.QueryRow(ctx, `
+			select n.started_at from job_run n join request_job rj on rj.job_id = n.job_id where rj.request_id = $1`, one.request).Scan(&started); err != nil {
+			return fmt.Errorf("reading the start of request %s: %w", one.request, err)
+		}
+		took = append(took, started.Sub(one.posted))
+	}
+	q.progress("two APIs and two orchestrators: p99 %s", percentile(took, 99))
+	return q.report.addDurations(twoOfEachName(), took)
+}
+
+// few takes the gaps with a handful of jobs waiting.
+func (q *queues) few(ctx context.Context, plan queuesPlan) error {
+	var gaps []time.Duration
+	for len(gaps) < plan.gaps {
+		_, found, err := q.fill(ctx, fewWaiting+gapsPerFile, gapsPerFile)
+		if err != nil {
+			return err
+		}
+		gaps = append(gaps, found...)
+	}
+	q.fewGap = percentile(gaps, 50)
+	return q.reportGaps(fewWaiting, gaps)
+}
+
+// many takes the time in which a file is accepted, and the gaps behind it.
+func (q *queues) many(ctx context.Context, plan queuesPlan) error {
+	took, gaps, err := q.fill(ctx, plan.much, plan.gaps)
+	if err != nil {
+		return err
+	}
+	if err := q.report.add(figure{acceptName(plan.much), 1, []benchfmt.Value{{Value: seconds(took), Unit: unitSeconds}}}); err != nil {
+		return err
+	}
+	return q.reportGaps(plan.much, gaps)
+}
+
+// most takes the gaps with the largest backlog, and how much more memory each
+// process has used at its peak than before.
+func (q *queues) most(ctx context.Context, plan queuesPlan) error {
+	pids, err := q.stack.processes()
+	if err != nil {
+		return err
+	}
+	before, err := memoryBefore(pids)
+	if err != nil {
+		return err
+	}
+	took, gaps, err := q.fill(ctx, plan.most, plan.gaps)
+	if err != nil {
+		return err
+	}
+	if err := q.report.add(figure{acceptName(plan.most), 1, []benchfmt.Value{{Value: seconds(took), Unit: unitSeconds}}}); err != nil {
+		return err
+	}
+	growth, err := before.growth()
+	if err != nil {
+		return err
+	}
+	for _, g := range growth {
+		if err := q.report.add(figure{growthName(g.process, plan.most), 1, []benchfmt.Value{{Value: float64(g.bytes), Unit: g.unit}}}); err != nil {
+			return err
+		}
+	}
+	return q.reportGaps(plan.most, gaps)
+}
+
+func (q *queues) reportGaps(waiting int, gaps []time.Duration) error {
+	p50 := percentile(gaps, 50)
+	q.progress("gap between jobs with %d waiting: p50 %s, p99 %s", waiting, p50, percentile(gaps, 99))
+	return q.report.add(figure{waitingGapName(waiting), len(gaps), []benchfmt.Value{
+		{Value: seconds(p50), Unit: unitP50}, {Value: seconds(percentile(gaps, 99)), Unit: unitP99},
+		{Value: rounded(float64(p50)/float64(q.fewGap), 3), Unit: unitOfFew},
+	}})
+}
+
+// fill submits a file of jobs as a person does, takes a number of gaps between
+// them, and cancels the rest. It tells how long the command took.
+func (q *queues) fill(ctx context.Context, jobs, gaps int) (took time.Duration, found []time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, queuesBound)
+	defer cancel()
+	file := filepath.Join(q.stack.dir, "jobs.jsonl")
+	if err := writeJobs(file, jobs); err != nil {
+		return 0, nil, err
+	}
+	var stderr bytes.Buffer
+	command := exec.CommandContext(ctx, q.program, "submit", "--file", file)
+	command.Env = append(os.Environ(), "BENCHLOOM_STATE_DIR="+q.stack.state(), "BENCHLOOM_URL=", "BENCHLOOM_TOKEN=")
+	command.Stderr = &stderr
+	begun := time.Now()
+	out, err := command.Output()
+	if took = time.Since(begun); err != nil {
+		return 0, nil, fmt.Errorf("submitting %d jobs: %w: %s", jobs, err, stderr.String())
+	}
+	q.progress("%d jobs in one file are accepted after %s", jobs, took.Round(time.Millisecond))
+	id, err := q.newest(ctx)
+	if err != nil {
+		return 0, nil, fmt.Errorf("%w, after: %s", err, out)
+	}
+	if found, err = q.gaps(ctx, id, gaps); err != nil {
+		return 0, nil, err
+	}
+	if jobs > 2*gaps { // else it is nearly done
+		if _, err := q.stack.api.CancelRequest(ctx, string(id), apiclient.Act{Reason: "measured"}); err != nil {
+			return 0, nil, fmt.Errorf("cancelling request %s: %w", id, err)
+		}
+	}
+	return took, found, q.await(ctx, id)
+}
+
+func writeJobs(file string, jobs int) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return fmt.Errorf("writing a file of jobs: %w", err)
+	}
+	defer f.Close()
+	w := bufio.NewWriter(f)
+	for range jobs {
+		if _, err := w.WriteString(`{"argv":["true"]}` + "\n"); err != nil {
+			return fmt.Errorf("writing a file of jobs: %w", err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("writing a file of jobs: %w", err)
+	}
+	return f.Close()
+}
+
+// newest is the request that was made last.
+func (q *queues) newest(ctx context.Context) (id bench.RequestID, err error) {
+	if err := q.record.QueryRow(ctx, `select id from benchmark_request order by created_at desc limit 1`).Scan(&id); err != nil {
+		return "", fmt.Errorf("reading the request: %w", err)
+	}
+	return id, nil
+}
+
+// gaps waits until a request's jobs have had as many gaps between the end of one
+// and the begin of the next. There is one collector.
+func (q *queues) gaps(ctx context.Context, id bench.RequestID, n int) ([]time.Duration, error) {
+	for {
+		rows, err := q.record.Query(ctx, `
+			select extract(epoch from begun - ended)::float8 from (
+				select n.started_at as begun, lag(n.finished_at) over (order by n.started_at) as ended
+				from job_run n join request_job rj on rj.job_id = n.job_id where rj.request_id = $1) runs
+			where ended is not null order by begun limit $2`, id, n)
+		if err != nil {
+			return nil, fmt.Errorf("reading the runs of request %s: %w", id, err)
+		}
+		found, err := pgx.CollectRows(rows, pgx.RowTo[float64])
+		if err != nil {
+			return nil, fmt.Errorf("reading the runs of request %s: %w", id, err)
+		}
+		if len(found) == n {
+			gaps := make([]time.Duration, n)
+			for i, s := range found {
+				gaps[i] = time.Duration(s * float64(time.Second))
+			}
+			return gaps, nil
+		}
+		if err := sleep(ctx, lookEvery); err != nil {
+			return nil, fmt.Errorf("waiting for the jobs of request %s: %w", id, err)
+		}
+	}
+}
+
+// await waits until a request has ended and nothing runs.
+func (q *queues) await(ctx context.Context, id bench.RequestID) error {
+	for {
+		var open bool
+		if err := q.record.QueryRow(ctx, `
+			select exists (select from job_run where outcome = '') or exists (select from benchmark_request where id = $1 and status <> 'completed')`, id).Scan(&open); err != nil {
+			return fmt.Errorf("reading request %s: %w", id, err)
+		}
+		if !open {
+			return nil
+		}
+		if err := sleep(ctx, lookEvery); err != nil {
+			return fmt.Errorf("waiting for the end of request %s: %w", id, err)
+		}
+	}
+}
