@@ -43,8 +43,8 @@ test: build postgres ## run all tests: the real Temporal, a real Postgres, real 
 	scripts/test
 
 .PHONY: chaos
-chaos: build postgres ## kill every process at every point: 36 combinations
-	BENCHLOOM_CHAOS=all go test -count=1 -timeout 60m -run TestChaos ./internal/e2e/...
+chaos: build postgres ## kill every process at every point: 36 combinations; and collectors at random times for five minutes
+	BENCHLOOM_CHAOS=all go test -count=1 -timeout 60m -run 'TestChaos|TestTurnsWhileCollectorsDie' ./internal/e2e/...
 
 .PHONY: bench
 bench: build postgres ## measure Benchloom itself, in Go's benchmark format

@@ -26,6 +26,7 @@ func limits() []limit {
 	all = append(all, limit{partMakespan, gapName(), unitP99, 1})
 	all = append(all,
 		limit{partQueues, twoOfEachName(), unitP99, 1},
+		limit{partQueues, overtakenName(muchWaiting), unitMostJobs, 1},
 		limit{partQueues, acceptName(muchWaiting), unitSeconds, 10},
 		limit{partQueues, waitingGapName(muchWaiting), unitOfFew, 1.5},
 		limit{partQueues, waitingGapName(mostWaiting), unitOfFew, 1.5})

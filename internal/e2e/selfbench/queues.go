@@ -4,12 +4,17 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,11 +35,13 @@ const (
 	muchWaiting = 10_000
 	mostWaiting = 100_000
 	gapsPerFile = 20 // while at least fewWaiting jobs wait, but not many more
+	lookSoon    = 100 * time.Millisecond
 	// queuesBound is for one step, and generous.
 	queuesBound = 10 * time.Minute
 )
 
 func waitingGapName(waiting int) string { return fmt.Sprintf("Gap/between=jobs/waiting=%d", waiting) }
+func overtakenName(waiting int) string  { return fmt.Sprintf("Overtaken/waiting=%d", waiting) }
 func acceptName(jobs int) string        { return fmt.Sprintf("Accept/by=file/jobs=%d", jobs) }
 func twoOfEachName() string {
 	return "TwoOfEach/" + strings.TrimPrefix(dispatchName(fromPost, toFence), "Dispatch/")
@@ -51,7 +58,7 @@ type queuesPlan struct {
 	much  int // that are accepted within a bound
 	most  int // the largest backlog
 	gaps  int // measured with each backlog
-	pairs int // submissions to each of two APIs
+	pairs int // submissions to each of two APIs, and by somebody else beside many jobs
 }
 
 // measureQueues fills the queue of a stack with one collector.
@@ -119,7 +126,7 @@ func (q *queues) twoOfEach(ctx context.Context, plan queuesPlan) (err error) {
 func (q *queues) few(ctx context.Context, plan queuesPlan) error {
 	var gaps []time.Duration
 	for len(gaps) < plan.gaps {
-		_, found, err := q.fill(ctx, fewWaiting+gapsPerFile, gapsPerFile)
+		_, found, err := q.fill(ctx, fewWaiting+gapsPerFile, gapsPerFile, nothing)
 		if err != nil {
 			return err
 		}
@@ -129,9 +136,12 @@ func (q *queues) few(ctx context.Context, plan queuesPlan) error {
 	return q.reportGaps(fewWaiting, gaps)
 }
 
-// many takes the time in which a file is accepted, and the gaps behind it.
+func nothing(context.Context) error { return nil }
+
+// many takes the time in which a file is accepted, the gaps behind it, and how long
+// somebody else's job waits beside it.
 func (q *queues) many(ctx context.Context, plan queuesPlan) error {
-	took, gaps, err := q.fill(ctx, plan.much, plan.gaps)
+	took, gaps, err := q.fill(ctx, plan.much, plan.gaps, func(ctx context.Context) error { return q.overtaken(ctx, plan) })
 	if err != nil {
 		return err
 	}
@@ -152,7 +162,7 @@ func (q *queues) most(ctx context.Context, plan queuesPlan) error {
 	if err != nil {
 		return err
 	}
-	took, gaps, err := q.fill(ctx, plan.most, plan.gaps)
+	took, gaps, err := q.fill(ctx, plan.most, plan.gaps, nothing)
 	if err != nil {
 		return err
 	}
@@ -171,6 +181,44 @@ func (q *queues) most(ctx context.Context, plan queuesPlan) error {
 	return q.reportGaps(plan.most, gaps)
 }
 
+// overtaken submits one job after the other by somebody else, and counts how many
+// of the waiting jobs start between the hand-out of each and its start.
+func (q *queues) overtaken(ctx context.Context, plan queuesPlan) error {
+	token := "blm_" + rand.Text()
+	hash := sha256.Sum256([]byte(token))
+	if _, err := q.record.Exec(ctx, `insert into access_token (hash, kind, owner, role) values ($1, 'user', 'somebody-else', 'writer')`, hash[:]); err != nil {
+		return fmt.Errorf("letting somebody else in: %w", err)
+	}
+	other, err := apiclient.New(q.stack.api.BaseURL(), token, &http.Client{Timeout: 30 * time.Second})
+	if err != nil {
+		return err
+	}
+	var waited []time.Duration
+	var overtaken []float64
+	for range plan.pairs {
+		r, err := other.CreateRequest(ctx, apiclient.NewRequest{Command: &apiclient.Command{Argv: jobArgv()}})
+		if err != nil {
+			return fmt.Errorf("submitting a job as somebody else: %w", err)
+		}
+		if err := q.await(ctx, r.ID); err != nil {
+			return err
+		}
+		var wait, others float64
+		if err := q.record.QueryRow(ctx, `
+			select extract(epoch from n.started_at - j.handed_out_at)::float8,
+				(select count(*)::float8 from job_run o where o.job_id <> j.id and o.started_at > j.handed_out_at and o.started_at < n.started_at)
+			from job_run n join job_queue j on j.id = n.job_id join request_job rj on rj.job_id = j.id where rj.request_id = $1`, r.ID).Scan(&wait, &others); err != nil {
+			return fmt.Errorf("reading the start of request %s: %w", r.ID, err)
+		}
+		waited, overtaken = append(waited, time.Duration(wait*float64(time.Second))), append(overtaken, others)
+	}
+	q.progress("beside %d jobs one of somebody else waits %s (p50), overtaken by at most %g", plan.much, percentile(waited, 50), slices.Max(overtaken))
+	return q.report.add(figure{overtakenName(plan.much), len(overtaken), []benchfmt.Value{
+		{Value: seconds(percentile(waited, 50)), Unit: unitP50}, {Value: seconds(percentile(waited, 99)), Unit: unitP99},
+		{Value: percentile(overtaken, 50), Unit: unitP50Jobs}, {Value: slices.Max(overtaken), Unit: unitMostJobs},
+	}})
+}
+
 func (q *queues) reportGaps(waiting int, gaps []time.Duration) error {
 	p50 := percentile(gaps, 50)
 	q.progress("gap between jobs with %d waiting: p50 %s, p99 %s", waiting, p50, percentile(gaps, 99))
@@ -181,8 +229,9 @@ func (q *queues) reportGaps(waiting int, gaps []time.Duration) error {
 }
 
 // fill submits a file of jobs as a person does, takes a number of gaps between
-// them, and cancels the rest. It tells how long the command took.
-func (q *queues) fill(ctx context.Context, jobs, gaps int) (took time.Duration, found []time.Duration, err error) {
+// them, does something while the rest waits, and cancels that. It tells how long
+// the command took.
+func (q *queues) fill(ctx context.Context, jobs, gaps int, meanwhile func(context.Context) error) (took time.Duration, found []time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, queuesBound)
 	defer cancel()
 	file := filepath.Join(q.stack.dir, "jobs.jsonl")
@@ -198,12 +247,17 @@ func (q *queues) fill(ctx context.Context, jobs, gaps int) (took time.Duration, 
 	if took = time.Since(begun); err != nil {
 		return 0, nil, fmt.Errorf("submitting %d jobs: %w: %s", jobs, err, stderr.String())
 	}
-	q.progress("%d jobs in one file are accepted after %s", jobs, took.Round(time.Millisecond))
+	if jobs > 2*gaps {
+		q.progress("%d jobs in one file are accepted after %s", jobs, took.Round(time.Millisecond))
+	}
 	id, err := q.newest(ctx)
 	if err != nil {
 		return 0, nil, fmt.Errorf("%w, after: %s", err, out)
 	}
 	if found, err = q.gaps(ctx, id, gaps); err != nil {
+		return 0, nil, err
+	}
+	if err := meanwhile(ctx); err != nil {
 		return 0, nil, err
 	}
 	if jobs > 2*gaps { // else it is nearly done
@@ -220,9 +274,14 @@ func writeJobs(file string, jobs int) error {
 		return fmt.Errorf("writing a file of jobs: %w", err)
 	}
 	defer f.Close()
+	text, err := json.Marshal(apiclient.Command{Argv: jobArgv()})
+	if err != nil {
+		return err
+	}
+	line := string(text) + "\n"
 	w := bufio.NewWriter(f)
 	for range jobs {
-		if _, err := w.WriteString(`{"argv":["true"]}` + "\n"); err != nil {
+		if _, err := w.WriteString(line); err != nil {
 			return fmt.Errorf("writing a file of jobs: %w", err)
 		}
 	}
@@ -269,18 +328,22 @@ func (q *queues) gaps(ctx context.Context, id bench.RequestID, n int) ([]time.Du
 	}
 }
 
-// await waits until a request has ended and nothing runs.
+// jobArgv is the command of a job that waits: the shortest that the order of
+// starts is promised for.
+func jobArgv() []string { return []string{"sleep", "0.05"} }
+
+// await waits until a request has ended.
 func (q *queues) await(ctx context.Context, id bench.RequestID) error {
 	for {
 		var open bool
 		if err := q.record.QueryRow(ctx, `
-			select exists (select from job_run where outcome = '') or exists (select from benchmark_request where id = $1 and status <> 'completed')`, id).Scan(&open); err != nil {
+			select status <> 'completed' from benchmark_request where id = $1`, id).Scan(&open); err != nil {
 			return fmt.Errorf("reading request %s: %w", id, err)
 		}
 		if !open {
 			return nil
 		}
-		if err := sleep(ctx, lookEvery); err != nil {
+		if err := sleep(ctx, lookSoon); err != nil {
 			return fmt.Errorf("waiting for the end of request %s: %w", id, err)
 		}
 	}

@@ -42,18 +42,20 @@ func (r *report) add(f figure) error {
 
 // Units. Times are in seconds, as the benchmark format wants them.
 const (
-	unitP50     = "p50-sec"
-	unitP90     = "p90-sec"
-	unitP99     = "p99-sec"
-	unitShare   = "p90-of-allowed" // 1 is all that is allowed
-	unitRSS     = "rss-B"
-	unitCPU     = "cpu-sec/sec" // CPU time per time: 0.01 is one per cent of a core
-	unitAdded   = "added-sec"
-	unitPercent = "added-%"
-	unitSeconds = "sec"
-	unitOfFew   = "p50-of-few" // 1 is the gap with few jobs waiting
-	unitGrowth  = "growth-B"   // peak of resident memory, less that before
-	unitPSS     = "growth-pss-B"
+	unitP50      = "p50-sec"
+	unitP90      = "p90-sec"
+	unitP99      = "p99-sec"
+	unitShare    = "p90-of-allowed" // 1 is all that is allowed
+	unitRSS      = "rss-B"
+	unitCPU      = "cpu-sec/sec" // CPU time per time: 0.01 is one per cent of a core
+	unitAdded    = "added-sec"
+	unitPercent  = "added-%"
+	unitSeconds  = "sec"
+	unitOfFew    = "p50-of-few" // 1 is the gap with few jobs waiting
+	unitP50Jobs  = "p50-jobs"
+	unitMostJobs = "most-jobs"
+	unitGrowth   = "growth-B" // peak of resident memory, less that before
+	unitPSS      = "growth-pss-B"
 )
 
 // addDurations reports the median and the 99th percentile.

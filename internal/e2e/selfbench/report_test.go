@@ -131,6 +131,7 @@ func TestLimits(t *testing.T) {
 		"WrapperCPU/command=loop added-%":       0.5,
 		"Makespan/slots=1 p90-of-allowed":       1, "Makespan/slots=2 p90-of-allowed": 1, "Gap/between=requests p99-sec": 1,
 		"TwoOfEach/from=post/to=fence p99-sec":                1,
+		"Overtaken/waiting=10000 most-jobs":                   1,
 		"Accept/by=file/jobs=10000 sec":                       10,
 		"Gap/between=jobs/waiting=10000 p50-of-few":           1.5,
 		"Gap/between=jobs/waiting=100000 p50-of-few":          1.5,
