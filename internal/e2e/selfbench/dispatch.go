@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 
@@ -29,6 +31,10 @@ func dispatchName(from, to string) string { return "Dispatch/from=" + from + "/t
 // blocks is in how many turns the submissions and the bare workflows are
 // interleaved, so that both see the same machine.
 const blocks = 10
+
+// workflowSoon is after what time a workflow that does not run yet is looked for
+// again.
+const workflowSoon = 5 * time.Millisecond
 
 // submissionBound is how long one of them may take.
 const submissionBound = time.Minute
@@ -122,10 +128,20 @@ func submit(ctx context.Context, api *apiclient.Client, temporal client.Client) 
 		return s, fmt.Errorf("submitting a job: %w", err)
 	}
 	s.request = request.ID
-	if err := temporal.GetWorkflow(ctx, request.WorkflowID, "").Get(ctx, nil); err != nil {
-		return s, fmt.Errorf("waiting for request %s: %w", request.ID, err)
+	for {
+		err := temporal.GetWorkflow(ctx, request.WorkflowID, "").Get(ctx, nil)
+		var notYet *serviceerror.NotFound
+		if errors.As(err, &notYet) { // its hand-out starts it, a moment after the answer
+			err = sleep(ctx, workflowSoon)
+			if err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return s, fmt.Errorf("waiting for request %s: %w", request.ID, err)
+		}
+		return s, nil
 	}
-	return s, nil
 }
 
 // commandStarts are the starts of all ad-hoc commands by their job: the time of
