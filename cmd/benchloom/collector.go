@@ -285,7 +285,7 @@ func (f *collectorFlags) sandbox() (measure.SandboxConfig, error) {
 			return config, fmt.Errorf("--cpus: %w", err)
 		}
 	}
-	if config.MemoryBytes, err = size("--memory", f.memory); err != nil {
+	if config.MemoryBytes, err = memory("--memory", f.memory); err != nil {
 		return config, err
 	}
 	config.DiskBytes, err = size("--disk", f.disk)
@@ -302,6 +302,19 @@ func size(flag, text string) (int64, error) {
 		return 0, fmt.Errorf("%s %q: write a size such as 512MiB or 8GiB", flag, text)
 	}
 	return int64(n), nil
+}
+
+// memory reads an amount of memory such as 8g, as all of Benchloom writes it; empty
+// is none.
+func memory(flag, text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	bytes, err := bench.ParseMemory(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", flag, err)
+	}
+	return bytes, nil
 }
 
 func counters(names []string) []measure.Counter {
@@ -381,7 +394,7 @@ func (f *collectorFlags) registration(machine *workers.Machine) (apiclient.Regis
 	if f.cacheRoot == "" {
 		f.cacheRoot = filepath.Join(f.stateDir, "cache")
 	}
-	limit, err := size("--memory", f.memory)
+	limit, err := memory("--memory", f.memory)
 	if err != nil {
 		return r, usage(err)
 	}

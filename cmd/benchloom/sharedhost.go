@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
 
 	"github.com/benchloom/benchloom/internal/bench"
@@ -48,11 +46,11 @@ func (s *sharedFlags) slots(f *collectorFlags) ([]*collectorFlags, error) {
 	if s.classMemory == "" {
 		s.classMemory = "4g"
 	}
-	budget, err := size("--memory", f.memory)
+	budget, err := memory("--memory", f.memory)
 	if err != nil {
 		return nil, err
 	}
-	unit, err := size("--class-memory", s.classMemory)
+	unit, err := memory("--class-memory", s.classMemory)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +65,7 @@ func (s *sharedFlags) slots(f *collectorFlags) ([]*collectorFlags, error) {
 			return nil, fmt.Errorf("--classes: %w", err)
 		}
 		if unit > budget/int64(c) {
-			return nil, fmt.Errorf("--classes: a job of size class %d gets %d times %s (--class-memory), which is more than the %s of --memory; leave the class out, or change one of these", c, c, humanize.IBytes(uint64(unit)), humanize.IBytes(uint64(budget)))
+			return nil, fmt.Errorf("--classes: a job of size class %d gets %d times %s (--class-memory), which is more than the %s of --memory; leave the class out, or change one of these", c, c, bench.MemoryText(unit), bench.MemoryText(budget))
 		}
 		need := unit * int64(c)
 		for n := range int(min(budget/need, maxSlots+1)) {
@@ -76,7 +74,7 @@ func (s *sharedFlags) slots(f *collectorFlags) ([]*collectorFlags, error) {
 			if err := bench.CheckName("collector", slot.name); err != nil {
 				return nil, fmt.Errorf("--name: a slot's name is made of it: %w", err)
 			}
-			slot.memory = strconv.FormatInt(need, 10)
+			slot.memory = bench.MemoryText(need)
 			slot.stateDir = filepath.Join(f.stateDir, "slots", slot.name)
 			if f.artifactDir == "" {
 				slot.artifactDir = filepath.Join(f.stateDir, "artifacts")

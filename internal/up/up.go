@@ -165,7 +165,7 @@ func (s *stack) compose(ctx context.Context) error {
 			"--pool", "local", "--cpus", slot.CPUs.String(), "--state-dir", s.state.Path("collectors", slot.Name),
 			"--artifact-dir", s.state.Path("artifacts"), "--api", s.addresses.API, "--token-file", tokens[TokenCollector], "--metrics", metrics}
 		if share := s.layout.MemoryShare(slot, s.MemoryBytes, len(s.Cores)); share > 0 {
-			argv = append(argv, "--memory", strconv.FormatInt(share, 10))
+			argv = append(argv, "--memory", bench.MemoryText(share))
 		}
 		if slot.CoLocated {
 			argv = append(argv, "--co-located")

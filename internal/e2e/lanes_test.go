@@ -1,0 +1,115 @@
+package e2e_test
+
+import (
+	"cmp"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// A collector serves its pool and the set that it is alone in: its machine runs one
+// job at a time, neither queue waits for the other's backlog, and it counts as idle
+// when both are empty.
+func TestACollectorServesItsPoolAndItsSet(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, "--collectors", "1x1", "--share-cores")
+	g, other := s.enrol(t, "guest"), s.enrol(t, "other")
+	g.start(t, s.bin, "collector", "run")
+	other.start(t, s.bin, "collector", "run")
+	s.awaitState(t, "guest", bench.CollectorWaiting)
+	s.awaitState(t, "other", bench.CollectorWaiting)
+	// The pool is two collectors, of which one takes nothing.
+	_, code := s.run(t, "collector", "drain", "other")
+	require.Zero(t, code)
+
+	submit := func(bound bool) bench.RequestID {
+		wish := apiclient.JobWish{SizeClass: guestClass}
+		if bound {
+			wish.Constraints = bench.ConstraintSpec{Machines: []string{"guest"}}
+		}
+		return s.submit(t, apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"true"}, Iterations: 1}, JobWish: wish}).ID
+	}
+	first := s.gated(t)
+	first.begun(t)
+	var ids []bench.RequestID
+	bound := map[bench.RequestID]bool{}
+	for i := range 12 {
+		id := submit(i%2 == 1)
+		ids, bound[id] = append(ids, id), i%2 == 1
+	}
+	require.Eventually(t, func() bool { return strings.Contains(g.output(t), "serves other task queues") }, time.Minute, 20*time.Millisecond)
+	// Both have work in Temporal when the machine gets free.
+	temporal := s.temporal(t)
+	for _, q := range s.taskQueues(t) {
+		require.Eventually(t, func() bool { return backlog(t, temporal, q) >= 4 }, time.Minute, 20*time.Millisecond, q)
+	}
+	first.letGo(t)
+	s.done(t, first)
+	type run struct {
+		bound      bool
+		begin, end time.Time
+	}
+	var runs []run
+	for _, id := range ids {
+		d := s.await(t, id, ended)
+		requireSuccess(t, d.Outcome, d)
+		of := s.runsOf(t, id)
+		require.Len(t, of, 1, "what was not taken is no run")
+		require.Equal(t, "guest", of[0].Collector)
+		require.Equal(t, bench.Scheduled, of[0].Reason)
+		runs = append(runs, run{bound[id], of[0].StartedAt, *of[0].FinishedAt})
+	}
+	slices.SortFunc(runs, func(a, b run) int { return cmp.Compare(a.begin.UnixNano(), b.begin.UnixNano()) })
+	changes := 0
+	for i := range runs[1:] {
+		require.False(t, runs[i+1].begin.Before(runs[i].end), "one job at a time")
+		if runs[i+1].bound != runs[i].bound {
+			changes++
+		}
+	}
+	require.Greater(t, changes, 1, "neither waits for the other's backlog")
+
+	// Both queues count for --exit-when-idle.
+	require.NoError(t, g.command.Process.Signal(os.Interrupt))
+	require.Zero(t, g.code(t))
+	rest := []bench.RequestID{submit(true), submit(false)}
+	g.start(t, s.bin, "collector", "run", "--exit-when-idle")
+	for _, id := range rest {
+		d := s.await(t, id, ended)
+		requireSuccess(t, d.Outcome, d)
+	}
+	require.Zero(t, g.code(t))
+}
+
+// taskQueues are those of waiting jobs.
+func (s *stack) taskQueues(t *testing.T) []string {
+	t.Helper()
+	rows, err := s.database(t).Query(t.Context(), `select distinct task_queue from job_queue where status in ('queued', 'handed_out')`)
+	require.NoError(t, err)
+	queues, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Len(t, queues, 2)
+	return queues
+}
+
+// backlog is how many jobs wait in Temporal for collectors of a task queue.
+func backlog(t *testing.T, temporal client.Client, queue string) int64 {
+	t.Helper()
+	answer, err := temporal.WorkflowService().DescribeTaskQueue(t.Context(), &workflowservice.DescribeTaskQueueRequest{
+		Namespace: "benchloom", TaskQueue: &taskqueue.TaskQueue{Name: queue}, TaskQueueType: enums.TASK_QUEUE_TYPE_ACTIVITY, ReportStats: true,
+	})
+	require.NoError(t, err)
+	return answer.GetStats().GetApproximateBacklogCount()
+}
