@@ -15,7 +15,7 @@ import (
 	"github.com/benchloom/benchloom/internal/explain"
 	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/queueview"
-	"github.com/benchloom/benchloom/internal/sizeclass"
+	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/unstick"
 )
@@ -79,22 +79,27 @@ func (s *server) addSize(ctx context.Context, j store.Job, c *explain.Case) erro
 	if j.SelectedAt != nil {
 		c.Size.Selected = *j.SelectedAt
 	}
-	if j.Shape == "" {
-		return nil
-	}
-	records, err := s.Store.SizeRecordsOf(ctx, j.Shape)
+	fleet, err := s.Store.Fleet(ctx, s.OfflineAfter)
 	if err != nil {
 		return err
 	}
-	collectors, err := s.Store.Collectors(ctx)
+	job, err := s.Store.SizingOf(ctx, j.Key)
 	if err != nil {
 		return err
 	}
-	var known sizeclass.Statistics
-	if at := slices.IndexFunc(records, func(r store.SizeRecord) bool { return r.Project == j.Project }); at >= 0 {
-		known, _ = readStatistics(records[at]) // what cannot be read is nothing
+	var known store.SizeStatistics
+	if j.Shape != "" {
+		known, err = s.Store.SizeStatistics(ctx, j.Project, bench.Shape(j.Shape))
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
 	}
-	c.Size.Now = s.wouldSelect(known, classesOf(collectors, j.Target))
+	statistics, _ := sizing.ReadStatistics(known.Statistics) // what cannot be read is nothing
+	now, err := sizing.Explain(fleet, job, statistics, s.Now())
+	c.Size.Pinned = now.Pinned
+	if err == nil && j.Shape != "" {
+		c.Size.Now = &now.Selection
+	}
 	return nil
 }
 

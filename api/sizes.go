@@ -8,12 +8,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/explain"
+	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/sizeclass"
+	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -33,23 +34,26 @@ type listShapes struct {
 }
 
 func (s *server) listShapes(ctx context.Context, in *listShapes) (*body[apiclient.ShapeList], error) {
-	records, err := s.Store.SizeRecords(ctx, in.Project, shownShapes)
+	records, err := s.Store.AllSizeStatistics(ctx, in.Project, shownShapes)
 	if err != nil {
 		return nil, err
 	}
-	collectors, err := s.Store.Collectors(ctx)
+	fleet, err := s.Store.Fleet(ctx, s.OfflineAfter)
 	if err != nil {
 		return nil, err
 	}
 	out := apiclient.ShapeList{Shapes: []apiclient.Shape{}}
 	for _, r := range records {
-		e := s.shape(r, collectors)
+		e, err := s.shape(ctx, r, fleet)
+		if err != nil {
+			return nil, err
+		}
 		next := e.Next.Why
 		if e.Next.Class > 0 {
 			next = fmt.Sprintf("class %d", e.Next.Class)
 		}
 		out.Shapes = append(out.Shapes, apiclient.Shape{
-			Project: r.Project, Shape: r.Shape, About: e.About, Runs: e.Runs, Next: next, UpdatedAt: r.UpdatedAt,
+			Project: r.Project, Shape: string(r.Shape), About: e.About, Runs: e.Runs, Next: next, UpdatedAt: r.UpdatedAt,
 		})
 	}
 	return answer(out, nil)
@@ -61,7 +65,7 @@ type getShape struct {
 }
 
 func (s *server) getShape(ctx context.Context, in *getShape) (*body[explain.ShapeExplanation], error) {
-	records, err := s.Store.SizeRecordsOf(ctx, in.Shape)
+	records, err := s.Store.SizeStatisticsOf(ctx, bench.Shape(in.Shape))
 	if err != nil {
 		return nil, err
 	}
@@ -81,15 +85,16 @@ func (s *server) getShape(ctx context.Context, in *getShape) (*body[explain.Shap
 	case at < 0 && len(records) > 1:
 		return nil, invalid("projects %v have shape %s: say which one is meant", projects, in.Shape)
 	}
-	collectors, err := s.Store.Collectors(ctx)
+	fleet, err := s.Store.Fleet(ctx, s.OfflineAfter)
 	if err != nil {
 		return nil, err
 	}
-	return answer(s.shape(records[max(0, at)], collectors), nil)
+	e, err := s.shape(ctx, records[max(0, at)], fleet)
+	return answer(e, err)
 }
 
 // shapeOfJob are the statistics of a job's shape.
-func (s *server) shapeOfJob(ctx context.Context, ref string) ([]store.SizeRecord, error) {
+func (s *server) shapeOfJob(ctx context.Context, ref string) ([]store.SizeStatistics, error) {
 	unknown := problemf(http.StatusNotFound, "unknown-shape", "nothing is known of shape %s, and there is no job of that key; 'benchloom sizeclass list' lists the shapes", ref)
 	key, err := bench.ParseJobKey(ref)
 	if err != nil {
@@ -104,32 +109,56 @@ func (s *server) shapeOfJob(ctx context.Context, ref string) ([]store.SizeRecord
 	case j.Shape == "":
 		return nil, problemf(http.StatusNotFound, "unknown-shape", "the size class of job %s is not learned: it is fixed; 'benchloom explain %s' says why", key, key)
 	}
-	records, err := s.Store.SizeRecordsOf(ctx, j.Shape)
-	records = slices.DeleteFunc(records, func(r store.SizeRecord) bool { return r.Project != j.Project })
+	records, err := s.Store.SizeStatisticsOf(ctx, bench.Shape(j.Shape))
+	records = slices.DeleteFunc(records, func(r store.SizeStatistics) bool { return r.Project != j.Project })
 	if err == nil && len(records) == 0 {
 		return nil, problemf(http.StatusNotFound, "unknown-shape", "nothing is known yet of shape %s, that of job %s: none of its runs has ended", j.Shape, key)
 	}
 	return records, err
 }
 
-// readStatistics reads them; nothing is known while a first selection is under way.
-func readStatistics(r store.SizeRecord) (sizeclass.Statistics, error) {
-	if string(r.Statistics) == "null" {
-		return sizeclass.Statistics{}, nil
-	}
-	return sizeclass.Read(r.Statistics)
-}
-
-// shape puts statistics into words.
-func (s *server) shape(r store.SizeRecord, collectors []store.Collector) explain.ShapeExplanation {
-	known, unread := readStatistics(r)
+// shape puts statistics into words. What the next job would do is asked for the last
+// one that is remembered: others of the shape need the same.
+func (s *server) shape(ctx context.Context, r store.SizeStatistics, fleet []placement.Collector) (explain.ShapeExplanation, error) {
+	known, unread := sizing.ReadStatistics(r.Statistics)
 	about := readAbout(r.About)
-	e := explain.Shape(known, s.wouldSelect(known, classesOf(collectors, about.Target)))
-	e.Project, e.Shape, e.About, e.UpdatedAt = r.Project, r.Shape, about.String(), r.UpdatedAt
+	job, err := s.lastOf(ctx, r, known)
+	if err != nil {
+		return explain.ShapeExplanation{}, err
+	}
+	if job.Target == "" {
+		job.Target = about.Target
+	}
+	var next *sizeclass.Selection
+	if now, err := sizing.Explain(fleet, job, known, s.Now()); err == nil {
+		next = &now.Selection
+	}
+	e := explain.Shape(known, next)
+	e.Project, e.Shape, e.About, e.UpdatedAt = r.Project, string(r.Shape), about.String(), r.UpdatedAt
 	if unread != nil {
 		e.Unread = unread.Error()
 	}
-	return e
+	return e, nil
+}
+
+// lastOf is the last job of a shape that is remembered, or what is known of any.
+func (s *server) lastOf(ctx context.Context, r store.SizeStatistics, known sizeclass.Statistics) (store.Sizing, error) {
+	var last sizeclass.Sample
+	for _, h := range known.Classes {
+		for _, sample := range h.Samples {
+			if sample.Job != "" && !sample.At.Before(last.At) {
+				last = sample
+			}
+		}
+	}
+	if last.Job != "" {
+		job, err := s.Store.SizingOf(ctx, bench.JobKey(last.Job))
+		if !errors.Is(err, store.ErrNotFound) {
+			return job, err
+		}
+	}
+	p, err := s.Store.Project(ctx, r.Project)
+	return store.Sizing{Project: r.Project, Config: p.Config}, err
 }
 
 // about is what a shape is, as it is stored with its statistics: the command line,
@@ -163,30 +192,4 @@ func (a about) String() string {
 		words += " on " + string(a.Target)
 	}
 	return words
-}
-
-// classesOf are the size classes of the collectors of a target, ascending.
-func classesOf(collectors []store.Collector, target bench.Target) []bench.SizeClass {
-	var classes []bench.SizeClass
-	for _, c := range collectors {
-		if c.Target == target || target == "" {
-			classes = append(classes, c.SizeClass)
-		}
-	}
-	slices.Sort(classes)
-	return slices.Compact(classes)
-}
-
-// wouldSelect is what would be selected now; nil where no class is to be had.
-func (s *server) wouldSelect(known sizeclass.Statistics, classes []bench.SizeClass) *sizeclass.Selection {
-	policy := sizeclass.Defaults()
-	analyzer, err := sizeclass.New(policy)
-	if err != nil {
-		return nil
-	}
-	selection, err := analyzer.Explain(known, sizeclass.Question{Classes: classes, Original: time.Duration(policy.DefaultTimeout), Now: s.Now()})
-	if err != nil {
-		return nil
-	}
-	return &selection
 }

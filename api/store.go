@@ -92,8 +92,10 @@ type Explanations interface {
 	JobWaiters(ctx context.Context, key bench.JobKey) ([]store.JobWaiter, error)
 	OpenJobsOf(ctx context.Context, id bench.RequestID, limit int) ([]store.AttendedJob, error)
 	SetMembers(ctx context.Context, taskQueue string) ([]string, error)
-	SizeRecords(ctx context.Context, project string, limit int) ([]store.SizeRecord, error)
-	SizeRecordsOf(ctx context.Context, shape string) ([]store.SizeRecord, error)
+	AllSizeStatistics(ctx context.Context, project string, limit int) ([]store.SizeStatistics, error)
+	SizeStatisticsOf(ctx context.Context, shape bench.Shape) ([]store.SizeStatistics, error)
+	SizeStatistics(ctx context.Context, project string, shape bench.Shape) (store.SizeStatistics, error)
+	SizingOf(ctx context.Context, key bench.JobKey) (store.Sizing, error)
 	AccountHold(ctx context.Context, account, branch string) (store.AccountHold, error)
 }
 
