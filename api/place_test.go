@@ -105,23 +105,23 @@ func TestConstraintsAtSubmission(t *testing.T) {
 func TestWhatACollectorIs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	c := b.registerAs(t, "one", func(r *apiclient.Registration) {
+	c := b.registerAs(t, "big-c2-1", func(r *apiclient.Registration) {
 		r.MachineType, r.MachineGroup, r.Devices, r.MemoryBytes, r.CPUs = "dc", "taishan", []string{"gpu"}, 8<<30, 4
 		r.CacheDirs, r.SharedHost = []string{"go"}, "big"
 	})
-	shown, err := b.nobody.Collector(t.Context(), "one")
+	shown, err := b.nobody.Collector(t.Context(), "big-c2-1")
 	require.NoError(t, err)
 	require.Equal(t, []any{"dc", "taishan", []string{"gpu"}, int64(8 << 30), 4, []string{"go"}, "big"},
 		[]any{shown.MachineType, shown.MachineGroup, shown.Devices, shown.MemoryBytes, shown.CPUs, shown.CacheDirs, shown.Host})
 
-	_, err = b.collector.Heartbeat(t.Context(), "one", apiclient.Heartbeat{Epoch: c.Collector.Epoch, CacheDirs: &[]string{"go", "go/mod"}})
+	_, err = b.collector.Heartbeat(t.Context(), "big-c2-1", apiclient.Heartbeat{Epoch: c.Collector.Epoch, CacheDirs: &[]string{"go", "go/mod"}})
 	require.NoError(t, err)
-	_, err = b.collector.Heartbeat(t.Context(), "one", apiclient.Heartbeat{Epoch: c.Collector.Epoch})
+	_, err = b.collector.Heartbeat(t.Context(), "big-c2-1", apiclient.Heartbeat{Epoch: c.Collector.Epoch})
 	require.NoError(t, err)
-	shown, err = b.nobody.Collector(t.Context(), "one")
+	shown, err = b.nobody.Collector(t.Context(), "big-c2-1")
 	require.NoError(t, err)
 	require.Equal(t, []string{"go", "go/mod"}, shown.CacheDirs)
-	_, err = b.collector.Heartbeat(t.Context(), "one", apiclient.Heartbeat{Epoch: c.Collector.Epoch, CacheDirs: &[]string{"../etc"}})
+	_, err = b.collector.Heartbeat(t.Context(), "big-c2-1", apiclient.Heartbeat{Epoch: c.Collector.Epoch, CacheDirs: &[]string{"../etc"}})
 	require.Contains(t, problemOf(t, err).Detail, "cache directory")
 
 	for want, change := range map[string]func(*apiclient.Registration){
