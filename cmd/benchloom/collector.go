@@ -285,7 +285,7 @@ func (f *collectorFlags) sandbox() (measure.SandboxConfig, error) {
 			return config, fmt.Errorf("--cpus: %w", err)
 		}
 	}
-	if config.MemoryBytes, err = memory("--memory", f.memory); err != nil {
+	if config.MemoryBytes, err = memorySize("--memory", f.memory); err != nil {
 		return config, err
 	}
 	config.DiskBytes, err = size("--disk", f.disk)
@@ -304,9 +304,9 @@ func size(flag, text string) (int64, error) {
 	return int64(n), nil
 }
 
-// memory reads an amount of memory such as 8g, as all of Benchloom writes it; empty
+// memorySize reads an amount of memory such as 8g, as all of Benchloom writes it; empty
 // is none.
-func memory(flag, text string) (int64, error) {
+func memorySize(flag, text string) (int64, error) {
 	if text == "" {
 		return 0, nil
 	}
@@ -394,7 +394,7 @@ func (f *collectorFlags) registration(machine *workers.Machine) (apiclient.Regis
 	if f.cacheRoot == "" {
 		f.cacheRoot = filepath.Join(f.stateDir, "cache")
 	}
-	limit, err := memory("--memory", f.memory)
+	limit, err := memorySize("--memory", f.memory)
 	if err != nil {
 		return r, usage(err)
 	}

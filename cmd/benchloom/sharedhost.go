@@ -46,11 +46,11 @@ func (s *sharedFlags) slots(f *collectorFlags) ([]*collectorFlags, error) {
 	if s.classMemory == "" {
 		s.classMemory = "4g"
 	}
-	budget, err := memory("--memory", f.memory)
+	budget, err := memorySize("--memory", f.memory)
 	if err != nil {
 		return nil, err
 	}
-	unit, err := memory("--class-memory", s.classMemory)
+	unit, err := memorySize("--class-memory", s.classMemory)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ DATABASE_URL set, those are used instead of the embedded parts.`,
 			if o.Cores, err = up.AvailableCores(); err != nil {
 				return err
 			}
-			if o.MemoryBytes, err = size("--memory", memory); err != nil {
+			if o.MemoryBytes, err = memorySize("--memory", memory); err != nil {
 				return usage(err)
 			}
 			if facts, err := measure.ReadFacts("/"); err == nil && memory == "" {
@@ -77,7 +77,7 @@ DATABASE_URL set, those are used instead of the embedded parts.`,
 	flags.StringVar(&o.StateDir, "state-dir", env("BENCHLOOM_STATE_DIR", devstack.DefaultStateDir), "where everything is kept")
 	flags.StringVar(&o.Collectors, "collectors", "", "collectors by size class, such as 2x1,1x4 (default: one with all cores but the services')")
 	flags.BoolVar(&o.ShareCores, "share-cores", false, "allow collectors on shared cores; their results are marked co-located")
-	flags.StringVar(&memory, "memory", "", "memory for benchmarks, such as 8GiB, which collectors share by their size classes (default: nine tenths of the machine's)")
+	flags.StringVar(&memory, "memory", "", "memory for benchmarks, such as 8g, which collectors share by their size classes (default: nine tenths of the machine's)")
 	flags.StringVar(&target, "target", hostTarget(), "target tuple of this machine")
 	flags.StringVar(&o.Namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
 	flags.IntVar(&o.APIPort, "api-port", 7480, "port of the API; 0 takes a free one")

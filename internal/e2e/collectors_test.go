@@ -161,8 +161,9 @@ func TestACollectorComesAndGoes(t *testing.T) {
 	first := s.awaitState(t, "guest", bench.CollectorWaiting)
 
 	// Drained in the middle of a job.
-	running, waiting := s.gated(t), s.gated(t)
+	running := s.gated(t)
 	running.begun(t)
+	waiting := s.gated(t)
 	s.awaitState(t, "guest", bench.CollectorBenchmarking)
 	_, code := s.run(t, "collector", "drain", "guest")
 	require.Zero(t, code)
