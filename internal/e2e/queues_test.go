@@ -1,10 +1,7 @@
 package e2e_test
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -17,18 +14,6 @@ import (
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/queueconfig"
 )
-
-// member is one of several people who use the service.
-func (s *stack) member(t *testing.T, db *pgx.Conn, name string) *apiclient.Client {
-	t.Helper()
-	token := "blm_" + rand.Text()
-	hash := sha256.Sum256([]byte(token))
-	_, err := db.Exec(t.Context(), `insert into access_token (hash, kind, owner, role) values ($1, 'user', $2, 'writer')`, hash[:], name)
-	require.NoError(t, err)
-	c, err := apiclient.New(s.api.BaseURL(), token, &http.Client{Timeout: time.Minute})
-	require.NoError(t, err)
-	return c
-}
 
 // begun are the queues of the jobs that began after the first skip ones, in their
 // order; it waits until there are n.
@@ -64,7 +49,7 @@ func TestQueuesShareACollectorAsTheyAreConfigured(t *testing.T) {
 	clients := make(map[string]*apiclient.Client)
 	for name, weight := range map[string]int{"ada": 50, "bob": 30, "eve": 20} {
 		apply("user:"+name, weight)
-		clients[name] = s.member(t, db, name)
+		clients[name] = s.account(t, name).api
 		jobs := slices.Repeat([]apiclient.NewJob{{Command: apiclient.Command{Argv: []string{"true"}}}}, 300)
 		_, err := clients[name].CreateBatch(t.Context(), apiclient.NewRequest{}, slices.Values(jobs))
 		require.NoError(t, err)

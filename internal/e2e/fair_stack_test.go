@@ -1,0 +1,252 @@
+package e2e_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/failpoint"
+	"github.com/benchloom/benchloom/workflows"
+)
+
+// account is somebody who uses the service, with a token of one's own.
+type account struct {
+	name, token string
+	api         *apiclient.Client
+}
+
+// queue is the account's own.
+func (a account) queue() string { return "user:" + a.name }
+
+// account lets somebody in as a writer.
+func (s *stack) account(t *testing.T, name string) account {
+	t.Helper()
+	token := "blm_" + rand.Text()
+	hash := sha256.Sum256([]byte(token))
+	_, err := s.database(t).Exec(t.Context(), `insert into access_token (hash, kind, owner, role) values ($1, 'user', $2, 'writer')`, hash[:], name)
+	require.NoError(t, err)
+	api, err := apiclient.New(s.api.BaseURL(), token, &http.Client{Timeout: time.Minute})
+	require.NoError(t, err)
+	return account{name: name, token: token, api: api}
+}
+
+// configure applies weights of queues, as an administrator does.
+func (s *stack) configure(t *testing.T, weights map[string]int) {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString("queues:\n")
+	for queue, w := range weights {
+		fmt.Fprintf(&text, "  - {name: %q, weight: %d}\n", queue, w)
+	}
+	file := filepath.Join(t.TempDir(), "queues.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o644))
+	_, code := s.run(t, "queue", "apply", "-f", file)
+	require.Zero(t, code)
+}
+
+// short is a command of 50 ms.
+func short() []string { return []string{"sleep", "0.05"} }
+
+// queueFile queues n equal jobs with one call.
+func (a account) queueFile(t *testing.T, n int, queue string, argv ...string) bench.RequestID {
+	t.Helper()
+	jobs := slices.Repeat([]apiclient.NewJob{{Command: apiclient.Command{Argv: argv}}}, n)
+	r, err := a.api.CreateBatch(t.Context(), apiclient.NewRequest{JobWish: apiclient.JobWish{Queue: queue}}, slices.Values(jobs))
+	require.NoError(t, err)
+	return r.ID
+}
+
+// queueOne queues one job.
+func (a account) queueOne(t *testing.T, queue string, argv ...string) bench.RequestID {
+	t.Helper()
+	r, err := a.api.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: argv}, JobWish: apiclient.JobWish{Queue: queue}})
+	require.NoError(t, err)
+	return r.ID
+}
+
+// queueSingly queues n jobs with a call for each, by several connections.
+func (a account) queueSingly(t *testing.T, n, connections int, argv ...string) {
+	t.Helper()
+	ctx, stop := context.WithCancelCause(t.Context())
+	defer stop(nil)
+	var all sync.WaitGroup
+	for worker := range connections {
+		all.Go(func() {
+			for i := worker; i < n && ctx.Err() == nil; i += connections {
+				if _, err := a.api.CreateRequest(ctx, apiclient.NewRequest{Command: &apiclient.Command{Argv: argv}}); err != nil {
+					stop(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.NoError(t, context.Cause(ctx))
+}
+
+// fairness looks at turns as the record has them.
+type fairness struct {
+	*stack
+	conn *pgx.Conn
+}
+
+func (s *stack) fairness(t *testing.T) fairness {
+	t.Helper()
+	return fairness{s, s.database(t)}
+}
+
+// now is the record's clock.
+func (f fairness) now(t *testing.T) (now time.Time) {
+	t.Helper()
+	require.NoError(t, f.conn.QueryRow(t.Context(), `select clock_timestamp()`).Scan(&now))
+	return now
+}
+
+// busy holds the collector in the middle of the next job that it begins, until it is
+// let go.
+func (f fairness) busy(t *testing.T) (proceed func()) {
+	t.Helper()
+	release := f.hold(t, failpoint.Measuring)
+	t.Cleanup(release)
+	f.reached(t, failpoint.Measuring)
+	return release
+}
+
+// isNext demands that a job which somebody queues while the collector is busy is one
+// of the next two to start.
+func (f fairness) isNext(t *testing.T, who account, queue, what string) {
+	t.Helper()
+	proceed := f.busy(t)
+	id := who.queueOne(t, queue, short()...)
+	if queue == "" {
+		queue = who.queue()
+	}
+	f.waits(t, queue, 1)
+	proceed()
+	require.LessOrEqual(t, f.overtaken(t, id), 1, what)
+}
+
+// starts are the queues of the first n jobs that started after a time, in their
+// order. It waits for them.
+func (f fairness) starts(t *testing.T, after time.Time, n int) []string {
+	t.Helper()
+	var queues []string
+	require.Eventually(t, func() bool {
+		rows, err := f.conn.Query(t.Context(), `
+			select j.queue from job_run n join job_queue j on j.id = n.job_id
+			where n.number = 1 and n.started_at > $1 order by n.started_at, n.id limit $2`, after, n)
+		require.NoError(t, err)
+		queues, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		return len(queues) == n
+	}, 2*time.Minute, 100*time.Millisecond, "fewer than %d jobs start", n)
+	return queues
+}
+
+// counted are the starts of each queue.
+func counted(starts []string) map[string]int {
+	count := make(map[string]int)
+	for _, queue := range starts {
+		count[queue]++
+	}
+	return count
+}
+
+// exact demands shares of n starts by weight, each within a bound.
+func exact(t *testing.T, weights map[string]int, starts []string, within float64) {
+	t.Helper()
+	total := 0
+	for _, w := range weights {
+		total += w
+	}
+	count := counted(starts)
+	t.Logf("%d starts: %v of weights %v", len(starts), count, weights)
+	for queue := range count {
+		require.Contains(t, weights, queue)
+	}
+	for queue, w := range weights {
+		require.InDelta(t, float64(len(starts))*float64(w)/float64(total), count[queue], within, "starts of %s of %d, by weights %v: %v", queue, len(starts), weights, count)
+	}
+}
+
+// waits waits until n jobs of a queue stand in Temporal and wait for a collector.
+func (f fairness) waits(t *testing.T, queue string, n int) {
+	t.Helper()
+	temporal := f.temporal(t)
+	var jobs []string
+	require.Eventually(t, func() bool {
+		rows, err := f.conn.Query(t.Context(), `select key from job_queue where queue = $1 and status = 'handed_out' order by id`, queue)
+		require.NoError(t, err)
+		jobs, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		return len(jobs) >= n
+	}, time.Minute, 20*time.Millisecond, "fewer than %d jobs of %s are handed out", n, queue)
+	for _, key := range jobs {
+		f.awaitPhase(t, temporal, bench.JobWorkflowID(apiclient.AdHocProject, bench.JobKey(key)), workflows.PhaseWaiting)
+	}
+	// A task is on its way for a moment still.
+	var taskQueue string
+	var all int64
+	require.NoError(t, f.conn.QueryRow(t.Context(), `select task_queue, count(*) from job_queue where status = 'handed_out' group by task_queue`).Scan(&taskQueue, &all))
+	require.Eventually(t, func() bool {
+		d, err := temporal.WorkflowService().DescribeTaskQueue(t.Context(), &workflowservice.DescribeTaskQueueRequest{
+			Namespace: "benchloom", TaskQueue: &taskqueuepb.TaskQueue{Name: taskQueue}, TaskQueueType: enumspb.TASK_QUEUE_TYPE_ACTIVITY, ReportStats: true,
+		})
+		return err == nil && d.GetStats().GetApproximateBacklogCount() >= all
+	}, time.Minute, 20*time.Millisecond, "fewer than %d tasks wait in %s", all, taskQueue)
+}
+
+// overtaken counts the jobs of others that started between the hand-out of a
+// request's only job and its start, for which it waits.
+func (f fairness) overtaken(t *testing.T, id bench.RequestID) (others int) {
+	t.Helper()
+	const started = `select j.id, j.handed_out_at, n.started_at from job_queue j
+		join request_job rj on rj.job_id = j.id join job_run n on n.job_id = j.id and n.number = 1 where rj.request_id = $1`
+	require.Eventually(t, func() bool {
+		rows, err := f.conn.Query(t.Context(), started, id)
+		require.NoError(t, err)
+		rows.Close()
+		return rows.CommandTag().RowsAffected() == 1
+	}, 2*time.Minute, 20*time.Millisecond, "the job of request %s does not start", id)
+	require.NoError(t, f.conn.QueryRow(t.Context(), `
+		with mine as (`+started+`)
+		select count(*) from mine, job_run o where o.job_id <> mine.id and o.started_at > mine.handed_out_at and o.started_at < mine.started_at`, id).Scan(&others))
+	if others > 1 {
+		var text string
+		require.NoError(t, f.conn.QueryRow(t.Context(), `
+			with mine as (`+started+`)
+			select string_agg(concat_ws(' ', j.queue, 'handed out', to_char(j.handed_out_at, 'HH24:MI:SS.MS'), 'started', to_char(o.started_at, 'HH24:MI:SS.MS'),
+				'finished', to_char(o.finished_at, 'HH24:MI:SS.MS')), E'\n' order by o.started_at)
+			from mine, job_run o join job_queue j on j.id = o.job_id where o.started_at between mine.handed_out_at - interval '1 s' and mine.started_at`, id).Scan(&text))
+		t.Logf("overtaken by %d:\n%s", others, text)
+	}
+	return others
+}
+
+// cancel ends everything that waits, and waits until nothing runs.
+func (f fairness) cancel(t *testing.T, ids ...bench.RequestID) {
+	t.Helper()
+	for _, id := range ids {
+		_, err := f.api.CancelRequest(t.Context(), string(id), apiclient.Act{Reason: "seen enough"})
+		require.NoError(t, err)
+	}
+	for _, id := range ids {
+		f.await(t, id, ended)
+	}
+}

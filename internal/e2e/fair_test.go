@@ -1,0 +1,115 @@
+package e2e_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// Whose turn it is, with one collector: the order of starts is the record's.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, "--collectors", "1x1", "--share-cores")
+	f := s.fairness(t)
+	_ = t.Run("ten thousand jobs in one file delay nobody", f.manyInOneFile) &&
+		t.Run("shares are those of the weights", f.shares) &&
+		t.Run("strict queues go first", f.strict)
+}
+
+func (f fairness) manyInOneFile(t *testing.T) {
+	many, one, other := f.account(t, "many"), f.account(t, "one"), f.account(t, "other")
+	f.configure(t, map[string]int{"single-build": 1})
+	file := many.queueFile(t, 10_000, "", short()...)
+	f.delaysNobody(t, one)
+	f.isNext(t, many, "single-build", "one's own job in another queue")
+
+	// What is cancelled has used nothing up.
+	rest := other.queueFile(t, 1000, "", short()...)
+	f.cancel(t, file)
+	f.isNext(t, many, "", "the next job of who has cancelled 10,000")
+	f.cancel(t, rest)
+}
+
+// delaysNobody demands that somebody's one job is one of the next two to start,
+// whatever waits: of those that are queued while the collector is busy, each; of
+// those that are queued while jobs of 50 ms come and go, most: on a machine that
+// does much else a job may end while the next one is still on its way to it.
+func (f fairness) delaysNobody(t *testing.T, one account) {
+	t.Helper()
+	for range 3 {
+		f.isNext(t, one, "", "the one job of another")
+	}
+	overtaken := make([]int, 9)
+	for i := range overtaken {
+		overtaken[i] = f.overtaken(t, one.queueOne(t, "", short()...))
+	}
+	slices.Sort(overtaken)
+	t.Logf("overtaken by %v", overtaken)
+	require.LessOrEqual(t, overtaken[len(overtaken)/2], 1, "%v", overtaken)
+}
+
+func (f fairness) shares(t *testing.T) {
+	idle := f.account(t, "idle-until-now")
+	names := []string{"a", "b", "c", "d", "e"}
+	weights := map[string]int{"user:a": 50, "user:b": 30, "user:c": 20, "user:d": 10, "user:e": 10}
+	f.configure(t, weights)
+	f.configure(t, map[string]int{idle.queue(): 30})
+	idle.queueOne(t, "", short()...)
+	proceed := f.busy(t)
+	var requests []bench.RequestID
+	for _, name := range names {
+		requests = append(requests, f.account(t, name).queueFile(t, 300, "", short()...))
+	}
+	for queue := range weights {
+		f.waits(t, queue, 4)
+	}
+	begin := f.now(t)
+	proceed()
+	exact(t, weights, f.starts(t, begin, 120), 2)
+
+	// A queue that was idle has saved nothing up.
+	requests = append(requests, idle.queueFile(t, 300, "", short()...))
+	var handedOut time.Time
+	require.Eventually(t, func() bool {
+		return f.conn.QueryRow(t.Context(), `select handed_out_at from job_queue where queue = $1 and handed_out_at > $2 order by handed_out_at limit 1`,
+			idle.queue(), begin).Scan(&handedOut) == nil
+	}, time.Minute, 20*time.Millisecond, "nothing is handed out")
+	got := counted(f.starts(t, handedOut, 20))[idle.queue()]
+	t.Logf("%d of the first 20 starts", got)
+	require.LessOrEqual(t, got, 20*30/150+1, "starts of what was idle")
+	require.Positive(t, got)
+
+	// A weight changes under way.
+	weights[idle.queue()], weights["user:e"] = 30, 50
+	_, code := f.run(t, "queue", "set-weight", "user:e", "50")
+	require.Zero(t, code)
+	begin = f.now(t)
+	exact(t, weights, f.starts(t, begin, 100)[50:], 2)
+	f.cancel(t, requests...)
+}
+
+func (f fairness) strict(t *testing.T) {
+	many, few := f.account(t, "crowd"), f.account(t, "important")
+	crowd := many.queueFile(t, 1000, "", short()...)
+	proceed := f.busy(t)
+	few.queueFile(t, 5, "vip", short()...)
+	f.waits(t, "vip", 4)
+	begin := f.now(t)
+	proceed()
+	require.Equal(t, []string{"vip", "vip", "vip", "vip", "vip", many.queue()}, f.starts(t, begin, 6))
+	f.cancel(t, crowd)
+}
+
+// As above, but each job with a call of its own.
+func TestTenThousandSingleJobsDelayNobody(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, "--collectors", "1x1", "--share-cores")
+	f := s.fairness(t)
+	many, one := s.account(t, "many"), s.account(t, "one")
+	many.queueSingly(t, 10_000, 8, short()...)
+	f.delaysNobody(t, one)
+}
