@@ -34,8 +34,7 @@ func Explain(fleet []placement.Collector, j store.Sizing, known sizeclass.Statis
 	if err != nil {
 		return e, err
 	}
-	question := sizeclass.Question{Classes: Classes(fleet, config, j), Original: original(j), Now: now}
-	if e.Selection, err = analyzer.Explain(known, question); err != nil {
+	if e.Selection, err = analyzer.Explain(known, ask(fleet, config, j, now)); err != nil {
 		return e, fmt.Errorf("job %s: %w", j.Key, err)
 	}
 	return e, nil

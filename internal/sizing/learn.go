@@ -43,7 +43,7 @@ func (s Sizes) learn(ctx context.Context, key bench.JobKey) error {
 			stats = analyzer.Learn(stats, attempt)
 		}
 		if len(classes) > 0 {
-			q := sizeclass.Question{Classes: classes, Original: original(j), Now: s.Now()}
+			q := ask(fleet, config, j, s.Now())
 			if selected, err := analyzer.Explain(occupied(stats, q.Now), q); err == nil {
 				best = selected.Class
 			}

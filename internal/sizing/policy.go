@@ -52,6 +52,29 @@ func Classes(fleet []placement.Collector, config bench.ProjectConfig, j store.Si
 	return placement.Classes(fleet, wish(config, j))
 }
 
+// ask is the question on which classes of a fleet a job may run, and what they have.
+func ask(fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing, now time.Time) sizeclass.Question {
+	return sizeclass.Question{Classes: Classes(fleet, config, j), Original: original(j), Now: now, Memory: memory(fleet, config, j)}
+}
+
+// memory is how much of it a job may use on the collectors of each class that can run
+// it, in bytes: on the one that has most. A class of which a collector does not say is
+// left out, so that it is tried.
+func memory(fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing) map[bench.SizeClass]int64 {
+	most := make(map[bench.SizeClass]int64)
+	var unknown []bench.SizeClass
+	for _, c := range placement.Fitting(fleet, wish(config, j)) {
+		most[c.Pool.SizeClass] = max(most[c.Pool.SizeClass], c.MemoryBytes)
+		if c.MemoryBytes == 0 {
+			unknown = append(unknown, c.Pool.SizeClass)
+		}
+	}
+	for _, class := range unknown {
+		delete(most, class)
+	}
+	return most
+}
+
 func pinned(config bench.ProjectConfig, j store.Sizing) bool {
 	return j.Pinned || config.Size.Pin() != 0
 }

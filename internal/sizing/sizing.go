@@ -124,8 +124,7 @@ func (v View) Larger(ctx context.Context, config bench.ProjectConfig, key bench.
 	if err != nil {
 		return choice, v.sizes.without(ctx, j, err)
 	}
-	question := sizeclass.Question{Classes: classes, Original: original(j), Now: v.sizes.Now()}
-	if next, larger := analyzer.Escalate(v.sizes.read(ctx, &known), question, j.SizeClass); larger && next.Class == class {
+	if next, larger := analyzer.Escalate(v.sizes.read(ctx, &known), ask(v.fleet, config, j, v.sizes.Now()), j.SizeClass); larger && next.Class == class {
 		choice.TimeoutSeconds = next.Timeout.Seconds()
 	}
 	return choice, nil
@@ -203,7 +202,8 @@ func (s Sizes) choose(ctx context.Context, fleet []placement.Collector, j store.
 		return s.at(ctx, fleet, config, j, sizeclass.Selection{Class: classes[0]})
 	}
 	stats := s.read(ctx, known)
-	question := sizeclass.Question{Classes: classes, Original: original(j), Now: s.Now(), Random: s.Random(), Attempt: string(j.Key)}
+	question := ask(fleet, config, j, s.Now())
+	question.Random, question.Attempt = s.Random(), string(j.Key)
 	selected, after, err := analyzer.Select(stats, question)
 	if err == nil && selected.Probe && j.Command == nil {
 		// Its results are to be compared: it does not run to learn.

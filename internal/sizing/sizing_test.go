@@ -227,6 +227,35 @@ func TestWhatWasTooSmallIsLearned(t *testing.T) {
 	}
 }
 
+// What a run used says which classes cannot do: they are not tried. One of which a
+// collector does not say how much memory it has is.
+func TestAClassWithLessMemoryThanWasUsedIsNotTried(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		memory map[bench.SizeClass]int64
+		want   bench.SizeClass
+	}{
+		"too little on class 1": {map[bench.SizeClass]int64{1: 1 << 30, 2: 4 << 30, 4: 8 << 30}, 2},
+		"class 1 does not say":  {map[bench.SizeClass]int64{2: 4 << 30, 4: 8 << 30}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, `{}`, 1, 2, 4)
+			for class, memory := range c.memory {
+				b.execute(`update collector_config set memory_bytes = $2 where size_class = $1`, class, memory)
+			}
+			first := b.submit("link")
+			b.execute(`update job_queue set selected_at = now() where key = $1`, first) // somebody wanted it there
+			b.run(first, 1, bench.RunSuccess, 60)
+			b.execute(`update job_run set peak_memory = $1`, int64(3<<30))
+			b.end(first)
+			next := b.submit("link")
+			b.place(4)
+			require.Equal(t, c.want, b.at(next).SizeClass)
+		})
+	}
+}
+
 // On the way up a class in between has a limit of its own.
 func TestTheNextClassHasALimit(t *testing.T) {
 	t.Parallel()
