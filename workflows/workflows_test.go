@@ -184,7 +184,9 @@ func TestALargeRequestIsCountedOnceInASecond(t *testing.T) {
 	require.NoError(t, env.GetWorkflowError())
 	require.GreaterOrEqual(t, counted, 6)
 	require.Len(t, started, 1)
-	require.Equal(t, 1505*time.Millisecond, started[0].Sub(begun), "in the middle of a pause")
+	// In the middle of a pause, which ends at two seconds. The test's clock also moves
+	// by what activities take.
+	require.WithinDuration(t, begun.Add(1700*time.Millisecond), started[0], 200*time.Millisecond)
 }
 
 // A tracked request starts nothing before the record says that it was admitted,
