@@ -32,6 +32,12 @@ func TestABatchRunsInItsOrder(t *testing.T) {
 	_, err = s.api.CancelRequest(t.Context(), string(behind.ID), apiclient.Act{Reason: "changed my mind"})
 	require.NoError(t, err)
 
+	require.Eventually(t, func() bool {
+		d, err := s.api.Request(t.Context(), string(r.ID))
+		return err == nil && d.Progress.JobsDone > 5
+	}, ended, 20*time.Millisecond)
+	s.record(t, s.temporal(t), "Request", bench.RequestWorkflowID(r.Project, r.ID), "in_progress_with_many_jobs")
+
 	d := s.await(t, r.ID, 5*time.Minute)
 	require.Equal(t, bench.Failure, d.Outcome)
 	require.Contains(t, d.Message, "1 of 120 jobs failed")

@@ -76,6 +76,7 @@ func TestJobsFindTheirSizeClass(t *testing.T) {
 		requireSuccess(t, d.Outcome, d)
 		require.Equal(t, want[1], runs(d))
 		require.Equal(t, slices.Concat(slices.Repeat([]int32{1}, len(d.Runs)-1), []int32{3}), s.attempts(t, project, d.Jobs[0].Key))
+		s.record(t, s.temporal(t), "Job", bench.JobWorkflowID(project, d.Jobs[0].Key), "success_after_escalation_"+project)
 	}
 
 	// A job is a failure only after it failed on the largest as often as it may.
