@@ -260,23 +260,18 @@ func show[T any](cmd *cobra.Command, format string, value T, table func(io.Write
 	return table(cmd.OutOrStdout(), value, view(cmd))
 }
 
-// askOf completes a command that shows what the API answers about one project:
-// its only argument.
-func askOf[T any](cmd *cobra.Command, ask func(ctx context.Context, api *apiclient.Client, project string) (T, error),
+// answering completes a command that shows what the API answers to its arguments.
+func answering[T any](cmd *cobra.Command, ask func(ctx context.Context, api *apiclient.Client, args []string) (T, error),
 	table func(io.Writer, T, cli.View) error,
 ) *cobra.Command {
 	var f serviceFlags
 	var output string
-	cmd.Args = exactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := bench.CheckName("project", args[0]); err != nil {
-			return usage(err)
-		}
 		api, err := f.connect()
 		if err != nil {
 			return err
 		}
-		answer, err := ask(cmd.Context(), api, args[0])
+		answer, err := ask(cmd.Context(), api, args)
 		if err != nil {
 			return reached(err)
 		}
@@ -285,4 +280,28 @@ func askOf[T any](cmd *cobra.Command, ask func(ctx context.Context, api *apiclie
 	f.add(cmd.Flags())
 	outputFlag(cmd, &output, formatTable, formatJSON)
 	return cmd
+}
+
+// listing is one that takes no argument.
+func listing[T any](cmd *cobra.Command, list func(api *apiclient.Client, ctx context.Context) (T, error), table func(io.Writer, T, cli.View) error) *cobra.Command {
+	cmd.Args = exactArgs(0)
+	return answering(cmd, func(ctx context.Context, api *apiclient.Client, _ []string) (T, error) { return list(api, ctx) }, table)
+}
+
+// askOf is one that asks about one project: its only argument.
+func askOf[T any](cmd *cobra.Command, ask func(ctx context.Context, api *apiclient.Client, project string) (T, error),
+	table func(io.Writer, T, cli.View) error,
+) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if err := exactArgs(1)(cmd, args); err != nil {
+			return err
+		}
+		if err := bench.CheckName("project", args[0]); err != nil {
+			return usage(err)
+		}
+		return nil
+	}
+	return answering(cmd, func(ctx context.Context, api *apiclient.Client, args []string) (T, error) {
+		return ask(ctx, api, args[0])
+	}, table)
 }

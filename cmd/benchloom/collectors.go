@@ -53,28 +53,11 @@ func standing(now string) func(io.Writer, apiclient.Collector, cli.View) error {
 }
 
 func newCollectorList() *cobra.Command {
-	var f serviceFlags
-	var output string
-	cmd := &cobra.Command{
+	return listing(&cobra.Command{
 		Use:     "list",
 		Short:   "List all collectors and what they do",
 		Example: `  benchloom collector list`,
-		Args:    exactArgs(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			api, err := f.connect()
-			if err != nil {
-				return err
-			}
-			list, err := api.Collectors(cmd.Context())
-			if err != nil {
-				return reached(err)
-			}
-			return show(cmd, output, list, cli.Collectors)
-		},
-	}
-	f.add(cmd.Flags())
-	outputFlag(cmd, &output, formatTable, formatJSON)
-	return cmd
+	}, (*apiclient.Client).Collectors, cli.Collectors)
 }
 
 // collectorAction is a call about one collector that answers with it.

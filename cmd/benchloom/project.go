@@ -135,28 +135,11 @@ func apply(ctx context.Context, api *apiclient.Client, wanted apiclient.Project,
 }
 
 func newProjectList() *cobra.Command {
-	var f serviceFlags
-	var output string
-	cmd := &cobra.Command{
+	return listing(&cobra.Command{
 		Use:     "list",
 		Short:   "List all projects",
 		Example: `  benchloom project list`,
-		Args:    exactArgs(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			api, err := f.connect()
-			if err != nil {
-				return err
-			}
-			list, err := api.Projects(cmd.Context())
-			if err != nil {
-				return reached(err)
-			}
-			return show(cmd, output, list, cli.Projects)
-		},
-	}
-	f.add(cmd.Flags())
-	outputFlag(cmd, &output, formatTable, formatJSON)
-	return cmd
+	}, (*apiclient.Client).Projects, cli.Projects)
 }
 
 func newProjectShow() *cobra.Command {

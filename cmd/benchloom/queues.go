@@ -86,9 +86,7 @@ func readQueues(in io.Reader, file string) (queueconfig.File, error) {
 }
 
 func newQueueList() *cobra.Command {
-	var f serviceFlags
-	var output string
-	cmd := &cobra.Command{
+	return listing(&cobra.Command{
 		Use:   "list",
 		Short: "List the queues in which jobs wait for their turn, and limits of accounts",
 		Long: `Lists the queues in the order in which they go. Weighted queues share what there
@@ -98,22 +96,7 @@ their submitter (user:ACCOUNT), a project's releases and commits in its own
 (project:NAME), unless a queue is named.`,
 		Example: `  benchloom queue list
   benchloom queue list -o json`,
-		Args: exactArgs(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			api, err := f.connect()
-			if err != nil {
-				return err
-			}
-			queues, err := api.Queues(cmd.Context())
-			if err != nil {
-				return reached(err)
-			}
-			return show(cmd, output, queues, cli.Queues)
-		},
-	}
-	f.add(cmd.Flags())
-	outputFlag(cmd, &output, formatTable, formatJSON)
-	return cmd
+	}, (*apiclient.Client).Queues, cli.Queues)
 }
 
 func newQueueSetWeight() *cobra.Command {

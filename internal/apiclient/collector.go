@@ -9,9 +9,118 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
 )
+
+// Collector is one benchmark machine or slot.
+type Collector struct {
+	Name          string               `json:"name"`
+	Target        bench.Target         `json:"target"`
+	SizeClass     bench.SizeClass      `json:"size_class"`
+	Pool          string               `json:"pool"`
+	State         bench.CollectorState `json:"state"`
+	Version       string               `json:"version"`
+	Epoch         int64                `json:"epoch"`
+	HardwareID    string               `json:"hardware_id"`
+	CoLocated     bool                 `json:"co_located"`
+	Unenforced    []Unenforced         `json:"unenforced,omitempty"`
+	Facts         json.RawMessage      `json:"facts,omitempty"`
+	Labels        map[string]string    `json:"labels,omitempty"`
+	BenchmarkSets []string             `json:"benchmark_sets,omitempty" doc:"Benchmark sets for which it is meant, for people: a project binds its sets to pools."`
+	MachineType   string               `json:"machine_type" doc:"hw, vm or dc."`
+	MachineGroup  string               `json:"machine_group,omitempty"`
+	Devices       []string             `json:"devices,omitempty"`
+	MemoryBytes   int64                `json:"memory_bytes,omitempty" doc:"What a job may use; absent: not known, counted as 4 GiB for each size class."`
+	CPUs          int                  `json:"cpus,omitempty" doc:"What a job may use; absent: not known, counted as its size class."`
+	CacheDirs     []string             `json:"cache_dirs,omitempty" doc:"Cache directories that it has reported."`
+	Host          string               `json:"host,omitempty" doc:"The shared host that it is a slot of."`
+	WantedVersion string               `json:"wanted_version,omitempty" doc:"The version that its pool is to run; absent: any."`
+	CurrentRun    bench.RunID          `json:"current_run,omitempty"`
+	RegisteredAt  time.Time            `json:"registered_at"`
+	LastHeartbeat time.Time            `json:"last_heartbeat"`
+}
+
+// Unenforced is a limit that a collector could not enforce.
+type Unenforced struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// Registration is how a collector makes itself known.
+type Registration struct {
+	Name string `json:"name"`
+	// Target, SizeClass and Pool may be left out by one that was invited: it gets
+	// what is configured for it.
+	Target     bench.Target    `json:"target"`
+	SizeClass  bench.SizeClass `json:"size_class" minimum:"0" maximum:"4096"`
+	Pool       string          `json:"pool"`
+	Host       bench.Target    `json:"host,omitempty" doc:"The machine's own target; absent: not known."`
+	MachineID  string          `json:"machine_id" minLength:"8" maxLength:"128" doc:"Stays the same when the collector restarts on the same machine and state directory."`
+	Version    string          `json:"version"`
+	HardwareID string          `json:"hardware_id"`
+	Facts      json.RawMessage `json:"facts"`
+	Unenforced []Unenforced    `json:"unenforced,omitempty"`
+	CoLocated  bool            `json:"co_located"`
+
+	Labels        map[string]string `json:"labels,omitempty"`
+	BenchmarkSets []string          `json:"benchmark_sets,omitempty" doc:"Benchmark sets for which it is meant, for people: a project binds its sets to pools."`
+
+	MachineType  string   `json:"machine_type,omitempty" doc:"hw, vm or dc; absent: hw."`
+	MachineGroup string   `json:"machine_group,omitempty" doc:"Machines of one make."`
+	Devices      []string `json:"devices,omitempty" maxItems:"100"`
+	MemoryBytes  int64    `json:"memory_bytes,omitempty" minimum:"0" doc:"What a job may use; 0: not known."`
+	CPUs         int      `json:"cpus,omitempty" minimum:"0" doc:"What a job may use; 0: not known."`
+	CacheDirs    []string `json:"cache_dirs,omitempty" maxItems:"1000" doc:"Two levels of directory names below its cache root."`
+	SharedHost   string   `json:"shared_host,omitempty" doc:"The shared host that it is a slot of."`
+}
+
+// Registered is the answer to a registration.
+type Registered struct {
+	Collector Collector `json:"collector"`
+	// TaskQueue is that of its pool.
+	TaskQueue string `json:"task_queue"`
+	// TaskQueues are all from which its jobs come, its pool's first: at most four.
+	TaskQueues []string `json:"task_queues"`
+	// HeartbeatSeconds is how often it has to make itself heard.
+	HeartbeatSeconds int `json:"heartbeat_seconds"`
+}
+
+// Heartbeat says that a collector lives, and what it is at.
+type Heartbeat struct {
+	Epoch    int64       `json:"epoch"`
+	Run      bench.RunID `json:"run,omitempty"`
+	Progress RunProgress `json:"progress,omitzero"`
+	// CacheDirs replace those that were reported before; absent: nothing has changed.
+	CacheDirs *[]string `json:"cache_dirs,omitempty" maxItems:"1000"`
+	// CountWaiting asks how many jobs wait.
+	CountWaiting bool `json:"count_waiting,omitempty"`
+	// AskWaits asks for how long they have waited, as the slot of a shared host
+	// wants to know.
+	AskWaits bool `json:"ask_waits,omitempty"`
+}
+
+// HeartbeatAnswer tells a collector what is wanted of it.
+type HeartbeatAnswer struct {
+	// Active is false when it shall take no further job.
+	Active bool `json:"active"`
+	// WantedVersion is the version that it shall run; empty: any. One of another
+	// version finishes its job and exits.
+	WantedVersion string `json:"wanted_version,omitempty"`
+	// TaskQueues are all from which its jobs come, its pool's first: at most four.
+	TaskQueues []string `json:"task_queues"`
+	// Waiting is how many jobs of its task queues nobody has begun, where that was
+	// asked.
+	Waiting *int `json:"waiting,omitempty"`
+	// Waits is, by task queue, for how many seconds the oldest job has waited that
+	// was handed out and that nobody has begun, where that was asked; a queue
+	// without such a job is not named.
+	Waits map[string]float64 `json:"waits,omitempty"`
+	// Now is the API's clock. A collector's own is trusted for nothing but when
+	// collections were made.
+	Now time.Time `json:"now"`
+}
 
 // Collectors lists all collectors.
 func (c *Client) Collectors(ctx context.Context) ([]Collector, error) {

@@ -250,9 +250,12 @@ func (a *Analyzer) decide(s Statistics, q Question) decision {
 // any more, again the one that could be best.
 func (d *decision) propose(s Statistics) {
 	could, stale := -1, -1
+	// A job that also fails where it has most makes probes dearer, for those fail as
+	// well: where it is best off on the largest class, what was tried is not tried again.
+	unsteady := d.best == len(d.classes)-1 && !s.LastFailure.IsZero() && d.question.Now.Sub(s.LastFailure) <= time.Duration(d.policy.FailureCache)
 	least := func(i, than int) bool { return than < 0 || d.classes[i].bound < d.classes[than].bound }
 	for i, e := range d.classes {
-		if i == d.best || d.dominated(i) || d.objective(0, e.class) >= d.classes[d.best].cost {
+		if i == d.best || d.dominated(i) || unsteady && len(e.history.Samples) > 0 || d.objective(0, e.class) >= d.classes[d.best].cost {
 			continue
 		}
 		rest := s.Runs - s.Since

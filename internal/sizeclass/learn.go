@@ -64,7 +64,7 @@ func (a *Analyzer) Learn(s Statistics, t Attempt) Statistics {
 	case t.Outcome == Succeeded:
 		s.succeed(t, a.policy)
 	case t.Largest:
-		s.FailedOnLargest = t.At
+		s.FailedOnLargest, s.LastFailure = t.At, t.At
 		s.dropPending(t.Job)
 		s.Runs++
 	default:

@@ -113,6 +113,9 @@ type Statistics struct {
 	// FailedOnLargest is when a run failed on the largest class; zero when none
 	// has since the last success there.
 	FailedOnLargest time.Time `json:"failed_on_largest,omitzero"`
+	// LastFailure is when a run last failed on the largest class, whatever has
+	// succeeded there since.
+	LastFailure time.Time `json:"last_failure,omitzero"`
 	// Marks are the outstanding probes.
 	Marks  []Mark `json:"marks,omitempty"`
 	Spent  Spent  `json:"spent"`
