@@ -90,13 +90,9 @@ func (s *server) presume(ctx context.Context, id bench.RequestID, taskQueues map
 	if s.Sizes == nil {
 		return
 	}
-	err := s.Sizes.Presume(ctx, id)
-	if err == nil {
-		var open []string
-		open, err = s.Store.OpenTaskQueues(ctx, id, bench.StageOwn)
-		for _, q := range open {
-			taskQueues[q] = true
-		}
+	queues, err := s.Sizes.Presume(ctx, id)
+	for _, q := range queues {
+		taskQueues[q] = true
 	}
 	if err != nil {
 		s.Log.WarnContext(ctx, "new jobs wait where any job would", "request", id, "error", err)

@@ -121,7 +121,6 @@ type Collectors interface {
 	RegisterCollector(ctx context.Context, c store.Collector, offlineAfter time.Duration) (store.Collector, error)
 	Heartbeat(ctx context.Context, name string, epoch int64, run bench.RunID, progress json.RawMessage) (store.Collector, error)
 	CollectorTaskQueues(ctx context.Context, c store.Collector) ([]string, error)
-	OpenTaskQueues(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]string, error)
 	Collectors(ctx context.Context) ([]store.Collector, error)
 	SetActive(ctx context.Context, name string, active bool) error
 	RemoveCollector(ctx context.Context, name string) error

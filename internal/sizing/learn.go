@@ -53,7 +53,8 @@ func (s Sizes) learn(ctx context.Context, key bench.JobKey) error {
 	if err != nil || !learned || best == 0 || best == before || boundPool(config, job) != "" {
 		return err
 	}
-	return s.replace(ctx, fleet, config, job, best)
+	_, err = s.replace(ctx, fleet, config, job, best)
+	return err
 }
 
 // presumed bounds how many shapes of one request are placed when it is submitted; the
@@ -61,48 +62,56 @@ func (s Sizes) learn(ctx context.Context, key bench.JobKey) error {
 const presumed = 100
 
 // Presume lets the jobs of a new request wait where their like went last, so that they
-// stand behind nobody who waits for another class.
-func (s Sizes) Presume(ctx context.Context, id bench.RequestID) error {
+// stand behind nobody who waits for another class. The task queues to which some went
+// come back.
+func (s Sizes) Presume(ctx context.Context, id bench.RequestID) ([]string, error) {
 	view, err := s.View(ctx)
 	if err != nil || !view.Several() {
-		return err
+		return nil, err
 	}
 	jobs, err := s.Record.Misplaced(ctx, id, presumed)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var queues []string
 	for _, j := range jobs {
 		config, err := bench.ReadProjectConfig(j.Config)
 		if err != nil {
-			return fmt.Errorf("project %s: %w", j.Project, err)
+			return queues, fmt.Errorf("project %s: %w", j.Project, err)
 		}
 		known, err := s.Record.SizeStatistics(ctx, j.Project, j.Shape)
 		if err != nil {
-			return err
+			return queues, err
 		}
 		if slices.Contains(Classes(view.fleet, config, j), known.Best) {
-			if err := s.replace(ctx, view.fleet, config, j, known.Best); err != nil {
-				return err
+			at, err := s.replace(ctx, view.fleet, config, j, known.Best)
+			if err != nil {
+				return queues, err
+			}
+			if at != "" && !slices.Contains(queues, at) {
+				queues = append(queues, at)
 			}
 		}
 	}
-	return nil
+	return queues, nil
 }
 
-// replace lets jobs alike wait where they will probably run.
-func (s Sizes) replace(ctx context.Context, fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing, best bench.SizeClass) error {
+// replace lets jobs alike wait where they will probably run: in the task queue that
+// comes back; empty: they stay.
+func (s Sizes) replace(ctx context.Context, fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing, best bench.SizeClass) (string, error) {
 	if j.Constraints != nil { // each of these has its own place
-		return nil
+		return "", nil
 	}
 	at, err := place(fleet, config, j, best)
 	if err != nil {
-		return err
+		return "", err
 	}
 	moved, err := s.Record.PlaceShape(ctx, j.Project, j.Shape, at.Pool)
-	if moved > 0 {
-		s.Log.InfoContext(ctx, "jobs wait for another size class, after what was learned", "project", j.Project, "shape", j.Shape, "size_class", best, "jobs", moved)
+	if moved == 0 || err != nil {
+		return "", err
 	}
-	return err
+	s.Log.InfoContext(ctx, "jobs wait for another size class, after what was learned", "project", j.Project, "shape", j.Shape, "size_class", best, "jobs", moved)
+	return at.Pool.TaskQueue(), nil
 }
 
 // attempts are what runs teach. The first has the name under which its class was

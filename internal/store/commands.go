@@ -43,9 +43,22 @@ func (s *Store) CreateCommands(ctx context.Context, r Request, jobs iter.Seq2[Jo
 		if err := w.flush(ctx); err != nil {
 			return err
 		}
+		if err := w.count(ctx); err != nil {
+			return err
+		}
 		return mayWait(ctx, tx, r.Submitter, 0, w.written)
 	})
 	return stored, created && err == nil, err
+}
+
+// count lets Postgres know at once how much waits. It would find out within a minute;
+// until then it plans as if nothing did, and reads all jobs for each job.
+func (w *commandWriter) count(ctx context.Context) error {
+	if w.written < commandsAtOnce {
+		return nil
+	}
+	_, err := w.tx.Exec(ctx, `analyze job_queue (id, project, task_queue, queue, status, submitter, submitted_with, request_created), request_job`)
+	return err
 }
 
 // commandsAtOnce is how many jobs one statement writes.

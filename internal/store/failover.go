@@ -57,8 +57,10 @@ const waitingColumns = `j.project, j.key, j.target, j.size_class, j.pool, j.task
 // those are looked at.
 func (s *Store) StrandedJobs(ctx context.Context, keys ...bench.JobKey) ([]WaitingJob, error) {
 	jobs, err := all[WaitingJob](ctx, s.pool, `
-		with dead as (
-			select q.task_queue from (select distinct task_queue from job_queue where status in ('queued', 'handed_out', 'in_progress')) q
+		with used as materialized (
+			select distinct task_queue from job_queue where status in ('queued', 'handed_out', 'in_progress')
+		), dead as materialized ( -- looked at once, not for each job
+			select q.task_queue from used q
 			where not exists (select from collector_config c where c.active and c.`+heardOf("$1")+` and `+serves("q.task_queue")+`)
 		)
 		select `+waitingColumns+` from job_queue j

@@ -65,9 +65,10 @@ func (s *Store) RequestJobPage(ctx context.Context, id bench.RequestID, page Job
 // OpenTaskQueues are those in which jobs of a stage of a request wait or run.
 func (s *Store) OpenTaskQueues(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]string, error) {
 	queues, err := column[string](ctx, s.pool, `
-		select j.task_queue from request_job rj join job_queue j on j.id = rj.job_id
+		select distinct j.task_queue from request_job rj
+		cross join lateral (select status, task_queue from job_queue where id = rj.job_id offset 0) j -- by its ID, whatever the planner takes the open ones to be
 		where rj.request_id = $1 and rj.stage = $2 and j.status in ('queued', 'handed_out', 'in_progress')
-		group by j.task_queue order by j.task_queue`, id, string(stage))
+		order by j.task_queue`, id, string(stage))
 	return queues, wrap("listing the task queues of request "+string(id), err)
 }
 
