@@ -79,9 +79,11 @@ func (c *Collector) uploadBuild(ctx context.Context, plan apiclient.RunPlan, arc
 	}
 	defer file.Close()
 	hash := sha256.New()
-	piece := make([]byte, plan.Build.ChunkBytes)
 	var size int64
 	for number := 0; ; number++ {
+		// Each has a buffer of its own: a try that was answered early may still be
+		// sending the piece before.
+		piece := make([]byte, plan.Build.ChunkBytes)
 		n, err := io.ReadFull(file, piece)
 		if errors.Is(err, io.EOF) {
 			break
