@@ -1,10 +1,6 @@
 package starter_test
 
 import (
-	"context"
-	"log/slog"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,12 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
-	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/devstack"
+	"github.com/benchloom/benchloom/internal/devstack/devstacktest"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/up"
 	"github.com/benchloom/benchloom/starter"
@@ -31,35 +26,7 @@ const (
 // temporal starts the embedded Temporal for one test.
 func temporal(t *testing.T) client.Client {
 	t.Helper()
-	program := os.Getenv("BENCHLOOM_TEMPORAL_DEV")
-	if program == "" {
-		program = filepath.Join("..", "bin", "temporal-dev")
-	}
-	require.FileExists(t, program, "run make bin/temporal-dev")
-	state, err := devstack.OpenState(filepath.Join(t.TempDir(), "state"))
-	require.NoError(t, err)
-	server, err := devstack.NewTemporal(state, devstack.TemporalConfig{Program: program, Namespace: up.Namespace(namespace)})
-	require.NoError(t, err)
-	discard := slog.New(slog.DiscardHandler)
-	supervisor, err := devstack.NewSupervisor(devstack.Config{State: state, Logger: discard}, server.Process())
-	require.NoError(t, err)
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- supervisor.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		require.NoError(t, <-ended)
-		require.NoError(t, state.Close())
-	})
-	select {
-	case <-supervisor.Ready():
-	case <-time.After(time.Minute):
-		require.Fail(t, "Temporal is not ready")
-	}
-	c, err := client.DialContext(t.Context(), client.Options{HostPort: server.Address(), Namespace: namespace, Logger: sdklog.NewStructuredLogger(discard)})
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	return c
+	return devstacktest.Temporal(t, up.Namespace(namespace))
 }
 
 // orchestrator is a worker whose workflows wait for a signal, and cannot decide

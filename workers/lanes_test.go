@@ -3,10 +3,7 @@ package workers_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,13 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/benchloom/benchloom/activities/collection"
-	"github.com/benchloom/benchloom/internal/devstack"
+	"github.com/benchloom/benchloom/internal/devstack/devstacktest"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/up"
 	"github.com/benchloom/benchloom/workers"
@@ -29,7 +25,7 @@ import (
 
 const (
 	namespace = "lanes"
-	// startBound is within what any task has to start (done-when of the service);
+	// startBound is within what any task has to start beside an idle machine;
 	// it is a bound of a wait, not a measurement.
 	startBound = 2 * time.Second
 	// controls is how many tasks may come before one that is late.
@@ -85,34 +81,7 @@ func (f *farm) in(queue string) string { return f.t.Name() + "/" + queue }
 
 func startTemporal(t *testing.T) client.Client {
 	t.Helper()
-	program := os.Getenv("BENCHLOOM_TEMPORAL_DEV")
-	if program == "" {
-		program = filepath.Join("..", "bin", "temporal-dev")
-	}
-	require.FileExists(t, program, "run make bin/temporal-dev")
-	state, err := devstack.OpenState(filepath.Join(t.TempDir(), "state"))
-	require.NoError(t, err)
-	server, err := devstack.NewTemporal(state, devstack.TemporalConfig{Program: program, Namespace: up.Namespace(namespace)})
-	require.NoError(t, err)
-	discard := slog.New(slog.DiscardHandler)
-	supervisor, err := devstack.NewSupervisor(devstack.Config{State: state, Logger: discard}, server.Process())
-	require.NoError(t, err)
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- supervisor.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		require.NoError(t, <-ended)
-		require.NoError(t, state.Close())
-	})
-	select {
-	case <-supervisor.Ready():
-	case <-time.After(time.Minute):
-		require.Fail(t, "Temporal is not ready")
-	}
-	c, err := client.DialContext(t.Context(), client.Options{HostPort: server.Address(), Namespace: namespace, Logger: sdklog.NewStructuredLogger(discard)})
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	c := devstacktest.Temporal(t, up.Namespace(namespace))
 	w := worker.New(c, protocol.OrchestratorTaskQueue, worker.Options{})
 	w.RegisterWorkflowWithOptions(dispatch, workflow.RegisterOptions{Name: dispatchWorkflow})
 	require.NoError(t, w.Start())

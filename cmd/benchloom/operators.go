@@ -317,35 +317,21 @@ func onQueue(cmd *cobra.Command, f *actFlags, done string, do func(context.Conte
 }
 
 func newAudit() *cobra.Command {
-	var f serviceFlags
 	var q apiclient.AuditQuery
-	var output string
-	cmd := &cobra.Command{
+	cmd := listing(&cobra.Command{
 		Use:     "audit",
 		GroupID: groupUse,
 		Short:   "List what operators did, and why",
 		Long:    "Lists what operators did, the newest first: who, when, why, and what came of it.",
 		Example: `  benchloom audit --project go
   benchloom audit --subject r7k2m4q9xt2 -o json`,
-		Args: exactArgs(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			api, err := f.connect()
-			if err != nil {
-				return err
-			}
-			list, err := api.Audit(cmd.Context(), q)
-			if err != nil {
-				return reached(err)
-			}
-			return show(cmd, output, list, cli.Audit)
-		},
-	}
-	f.add(cmd.Flags())
+	}, func(api *apiclient.Client, ctx context.Context) (apiclient.AuditList, error) {
+		return api.Audit(ctx, q)
+	}, cli.Audit)
 	cmd.Flags().StringVar(&q.Project, "project", "", "only what concerns this project")
 	cmd.Flags().StringVar(&q.Who, "who", "", "only what this user did")
 	cmd.Flags().StringVar(&q.Subject, "subject", "", "only what was done to this: a request's ID, a job's key, a tag")
 	cmd.Flags().IntVar(&q.Limit, "limit", 50, "at most so many, up to 500")
 	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "go on where the page before ended, with what it gave as next")
-	outputFlag(cmd, &output, formatTable, formatJSON)
 	return cmd
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/queueconfig"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -167,5 +168,5 @@ func (p *Planner) queue(line Line) string {
 			return named
 		}
 	}
-	return "user:" + p.request.Submitter
+	return queueconfig.OfUser(p.request.Submitter)
 }

@@ -20,27 +20,8 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/benchloom/benchloom/internal/devstack"
+	"github.com/benchloom/benchloom/internal/devstack/devstacktest"
 )
-
-// temporalDev is the program under test; without it these tests mean nothing.
-func temporalDev(t *testing.T) string {
-	t.Helper()
-	program := os.Getenv("BENCHLOOM_TEMPORAL_DEV")
-	if program == "" {
-		dir, err := os.Getwd()
-		require.NoError(t, err)
-		for {
-			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-				break
-			}
-			require.NotEqual(t, dir, filepath.Dir(dir), "no go.mod above the test")
-			dir = filepath.Dir(dir)
-		}
-		program = filepath.Join(dir, "bin", "temporal-dev")
-	}
-	require.FileExists(t, program, "run make bin/temporal-dev")
-	return program
-}
 
 func namespace(attributes devstack.SearchAttributes) devstack.Namespace {
 	return devstack.Namespace{Name: "bench", Attributes: attributes}
@@ -70,7 +51,7 @@ func retentionOf(t *testing.T, c client.Client, name string) time.Duration {
 
 func TestStackOfPostgresAndTemporal(t *testing.T) {
 	t.Parallel()
-	program := temporalDev(t)
+	program := devstacktest.Program(t)
 	dir := filepath.Join(t.TempDir(), "state")
 	attributes := devstack.SearchAttributes{
 		"Project": enumspb.INDEXED_VALUE_TYPE_KEYWORD,
@@ -132,7 +113,7 @@ func TestStackOfPostgresAndTemporal(t *testing.T) {
 func TestEnsureNamespaceOnACluster(t *testing.T) {
 	t.Parallel()
 	state := openState(t, t.TempDir())
-	temporal, err := devstack.NewTemporal(state, devstack.TemporalConfig{Program: temporalDev(t), Namespace: namespace(nil)})
+	temporal, err := devstack.NewTemporal(state, devstack.TemporalConfig{Program: devstacktest.Program(t), Namespace: namespace(nil)})
 	require.NoError(t, err)
 	r := run(t, devstack.Config{State: state}, temporal.Process())
 	r.awaitReady(t)
@@ -185,7 +166,7 @@ func TestTemporalThatCannotBeStarted(t *testing.T) {
 		"Temporal":          {Port: taken.Port},
 		"Temporal's Web UI": {UIPort: taken.Port},
 	} {
-		config.Program, config.Namespace = temporalDev(t), namespace(nil)
+		config.Program, config.Namespace = devstacktest.Program(t), namespace(nil)
 		temporal, err := devstack.NewTemporal(state, config)
 		require.NoError(t, err)
 		process := temporal.Process()

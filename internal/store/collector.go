@@ -150,13 +150,8 @@ func (s *Store) RemoveCollector(ctx context.Context, name string) error {
 	})
 }
 
-// LivePools counts the collectors of each pool: in Total all that are registered,
+// livePools counts the collectors of each pool: in Total all that are registered,
 // in Live those that are active and were heard of within offlineAfter.
-func (s *Store) LivePools(ctx context.Context, offlineAfter time.Duration) ([]PoolCount, error) {
-	pools, err := livePools(ctx, s.pool, offlineAfter)
-	return pools, wrap("counting the collectors of pools", err)
-}
-
 func livePools(ctx context.Context, q querier, offlineAfter time.Duration) ([]PoolCount, error) {
 	type row struct {
 		Target      bench.Target

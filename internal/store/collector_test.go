@@ -118,8 +118,7 @@ func TestHeartbeatsSayWhatACollectorDoes(t *testing.T) {
 func TestPoolsCountTheirCollectors(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
-	pools, err := r.LivePools(t.Context(), offline)
-	require.NoError(t, err)
+	pools := r.pools(offline)
 	require.Empty(t, pools)
 
 	r.register("one")
@@ -129,21 +128,19 @@ func TestPoolsCountTheirCollectors(t *testing.T) {
 	require.NoError(t, r.SetActive(t.Context(), "inactive", false))
 	odd := collector("odd")
 	odd.HardwareID = "zen5"
-	_, err = r.RegisterCollector(t.Context(), odd, offline)
+	_, err := r.RegisterCollector(t.Context(), odd, offline)
 	require.NoError(t, err)
 	large := collector("large")
 	large.SizeClass, large.Pool = 16, "large"
 	_, err = r.RegisterCollector(t.Context(), large, offline)
 	require.NoError(t, err)
 
-	pools, err = r.LivePools(t.Context(), offline)
-	require.NoError(t, err)
+	pools = r.pools(offline)
 	require.Equal(t, []store.PoolCount{
 		{Pool: small, Live: 2, Total: 4, HardwareIDs: []string{"zen4", "zen5"}},
 		{Pool: bench.Pool{Target: target, SizeClass: 16, Name: "large"}, Live: 1, Total: 1, HardwareIDs: []string{"zen4"}},
 	}, pools)
-	pools, err = r.LivePools(t.Context(), time.Hour)
-	require.NoError(t, err)
+	pools = r.pools(time.Hour)
 	require.Equal(t, 3, pools[0].Live)
 }
 
@@ -170,8 +167,7 @@ func TestAHeartbeatFromTheFutureSaysNothing(t *testing.T) {
 	r := newRecord(t)
 	r.register("one")
 	r.execute(`update collector_config set last_heartbeat = now() + interval '1 hour'`)
-	pools, err := r.LivePools(t.Context(), offline)
-	require.NoError(t, err)
+	pools := r.pools(offline)
 	require.Equal(t, 0, pools[0].Live)
 	other := collector("one")
 	other.MachineID = "another"

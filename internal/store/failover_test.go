@@ -47,10 +47,16 @@ func (r record) move(key bench.JobKey, from, to bench.Pool) bool {
 	return moved
 }
 
+func (r record) pools(offlineAfter time.Duration) []store.PoolCount {
+	r.t.Helper()
+	q, err := r.QueueSnapshot(r.t.Context(), project, offlineAfter)
+	require.NoError(r.t, err)
+	return q.Pools
+}
+
 func (r record) poolOf(p bench.Pool) store.PoolCount {
 	r.t.Helper()
-	pools, err := r.LivePools(r.t.Context(), offline)
-	require.NoError(r.t, err)
+	pools := r.pools(offline)
 	for _, c := range pools {
 		if c.Pool == p {
 			return c
