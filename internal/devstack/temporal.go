@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -93,17 +94,29 @@ func errIsDir(info os.FileInfo) error {
 	return nil
 }
 
+// Ports that are chosen lie below those that systems give to outgoing connections
+// (from 32768 on Linux by default, from 49152 elsewhere): one of those may be taken
+// between the choice and the start of the process that it is for.
+const (
+	firstFreePort = 20_000
+	lastFreePort  = 32_000
+	freePortTries = 100
+)
+
 // FreePort returns a TCP port that nobody listens on at the moment.
 func FreePort(ip string) (int, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
-	if err != nil {
-		return 0, fmt.Errorf("looking for a free port on %s: %w", ip, err)
+	var err error
+	for range freePortTries {
+		port := firstFreePort + rand.N(lastFreePort-firstFreePort)
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", net.JoinHostPort(ip, strconv.Itoa(port))); err != nil {
+			continue
+		}
+		if err = listener.Close(); err == nil {
+			return port, nil
+		}
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	if err := listener.Close(); err != nil {
-		return 0, fmt.Errorf("looking for a free port on %s: %w", ip, err)
-	}
-	return port, nil
+	return 0, fmt.Errorf("looking for a free port on %s, of %d from %d to %d none could be had: %w", ip, freePortTries, firstFreePort, lastFreePort, err)
 }
 
 // Address is the host and port of the frontend, as this machine reaches it.
