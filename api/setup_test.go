@@ -46,11 +46,9 @@ type workflows struct {
 	repairErr error
 	notified  []bench.RequestID
 	watches   []string // what was asked of Schedules, in order
-	// handedOut is what was handed out, startedBy the requests that were told, and
-	// levels those that were changed.
-	handedOut []protocol.JobInput
-	startedBy []bench.RequestID
-	levels    map[bench.JobKey]int
+	// jobs are those that were started, levels those that were changed.
+	jobs   []protocol.JobInput
+	levels map[bench.JobKey]int
 	operators
 }
 
@@ -89,16 +87,11 @@ func (w *workflows) StartRequest(_ context.Context, _ string, id bench.RequestID
 	return w.err
 }
 
-func (w *workflows) HandOut(_ context.Context, _ string, id bench.RequestID, jobs protocol.HandOut) error {
+func (w *workflows) StartJob(_ context.Context, job protocol.JobInput) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.handedOut = append(w.handedOut, jobs.Jobs...)
-	w.startedBy = append(w.startedBy, id)
+	w.jobs = append(w.jobs, job)
 	return w.err
-}
-
-func (w *workflows) StartWithHandOut(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error {
-	return w.HandOut(ctx, project, id, jobs)
 }
 
 func (w *workflows) SetLevel(_ context.Context, _ string, key bench.JobKey, level int) (bool, error) {
@@ -111,11 +104,11 @@ func (w *workflows) SetLevel(_ context.Context, _ string, key bench.JobKey, leve
 	return true, w.err
 }
 
-// given is how many jobs requests were given to start.
-func (w *workflows) given() int {
+// startedJobs is how many jobs were started.
+func (w *workflows) startedJobs() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.handedOut)
+	return len(w.jobs)
 }
 
 func (w *workflows) CancelRequest(_ context.Context, _ string, id bench.RequestID, jobs []bench.JobRef) error {

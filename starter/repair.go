@@ -12,8 +12,6 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
@@ -32,19 +30,11 @@ func (s *Starter) RestartRequest(ctx context.Context, project string, id bench.R
 }
 
 // RestartJob starts the workflow of a job whose row is open although its workflow
-// has ended or was lost. One that runs is left alone. It is no child of a request:
-// the record tells those who wait.
+// has ended or was lost. One that runs is left alone.
 func (s *Starter) RestartJob(ctx context.Context, in protocol.JobInput) error {
-	_, err := s.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID:                       bench.JobWorkflowID(in.Project, in.Key),
-		TaskQueue:                protocol.OrchestratorTaskQueue,
-		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary:            in.Summary,
-		StaticDetails:            "started again: the record had it open and no workflow ran; waits for an orchestrator to take it up",
-		TypedSearchAttributes:    temporal.NewSearchAttributes(protocol.JobAttributes(in)...),
-	}, protocol.JobWorkflow, in)
-	if err != nil {
+	options := jobOptions(in, "started again: the record had it open and no workflow ran; waits for an orchestrator to take it up")
+	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
+	if _, err := s.client.ExecuteWorkflow(ctx, options, protocol.JobWorkflow, in); err != nil {
 		return fmt.Errorf("starting the workflow of job %s again: %w", in.Key, err)
 	}
 	return nil

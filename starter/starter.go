@@ -79,21 +79,29 @@ func (s *Starter) Admitted(ctx context.Context, project string, id bench.Request
 	return s.signal(ctx, bench.RequestWorkflowID(project, id), protocol.SignalAdmitted, nil)
 }
 
-// HandOut gives a request jobs to start.
-func (s *Starter) HandOut(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error {
-	return s.signal(ctx, bench.RequestWorkflowID(project, id), protocol.SignalHandOut, jobs)
-}
-
-// StartWithHandOut gives a request jobs to start, and starts its workflow if it was
-// never started. One that has ended is told nothing: if its row is open, the
-// reconciliation starts it again.
-func (s *Starter) StartWithHandOut(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error {
-	_, err := s.client.SignalWithStartWorkflow(ctx, bench.RequestWorkflowID(project, id), protocol.SignalHandOut, jobs, requestOptions(project, id),
-		protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: id})
-	if err != nil && !alreadyEnded(err) {
-		return fmt.Errorf("giving request %s jobs to start: %w", id, err)
+// StartJob starts the workflow of a job that was handed out. One that runs or has run
+// is success: a job that ended starts again only as another generation, with another
+// key.
+func (s *Starter) StartJob(ctx context.Context, in protocol.JobInput) error {
+	options := jobOptions(in, "handed out for `"+bench.RequestWorkflowID(in.Project, in.Request)+"`; waits for an orchestrator to take it up")
+	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+	_, err := s.client.ExecuteWorkflow(ctx, options, protocol.JobWorkflow, in)
+	var already *serviceerror.WorkflowExecutionAlreadyStarted
+	if err != nil && !errors.As(err, &already) {
+		return fmt.Errorf("starting the workflow of job %s: %w", in.Key, err)
 	}
 	return nil
+}
+
+func jobOptions(in protocol.JobInput, details string) client.StartWorkflowOptions {
+	return client.StartWorkflowOptions{
+		ID:                       bench.JobWorkflowID(in.Project, in.Key),
+		TaskQueue:                protocol.OrchestratorTaskQueue,
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		StaticSummary:            in.Summary,
+		StaticDetails:            details,
+		TypedSearchAttributes:    temporal.NewSearchAttributes(protocol.JobAttributes(in)...),
+	}
 }
 
 // JobEnded tells a request that a job which it waits for has ended.

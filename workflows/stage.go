@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"errors"
-	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -30,8 +29,7 @@ func (r *request) runStage(ctx workflow.Context, stage bench.Stage) (failed stri
 		return failed, err
 	}
 	if jobs.Counts.Open == 0 && (stage != bench.StageBuild || jobs.Counts.Failure == 0) {
-		// Nothing to wait for; but optional jobs may have been handed out.
-		return "", r.start(ctx, jobs.HandedOut)
+		return "", r.start(ctx, jobs.HandedOut) // nothing to wait for
 	}
 	r.status.Progress = jobs.Counts
 	if err := r.enter(ctx, stagePhases[stage], jobsText(jobs.Counts)); err != nil {
@@ -72,8 +70,8 @@ func (r *request) expand(ctx workflow.Context, stage bench.Stage) (jobs protocol
 	return jobs, jobs.Failed, err
 }
 
-// awaitJobs starts jobs as they are handed out and waits for their ends, until
-// none of the stage is open. What it counted before is r.status.Progress.
+// awaitJobs waits for the ends of jobs, until none of the stage is open. What it
+// counted before is r.status.Progress.
 func (r *request) awaitJobs(ctx workflow.Context, ask protocol.ProgressInput) (protocol.ProgressResult, error) {
 	for {
 		if err := r.awaitEnd(ctx); err != nil {
@@ -102,7 +100,7 @@ func (r *request) awaitJobs(ctx workflow.Context, ask protocol.ProgressInput) (p
 }
 
 // spare lets time pass between two counts of very many jobs: each count reads them
-// all, and jobs end by the second. What is handed out meanwhile is started at once.
+// all, and jobs end by the second.
 func (r *request) spare(ctx workflow.Context, counts protocol.JobCounts) error {
 	pause := countPause(counts)
 	if pause == 0 || workflow.GetVersion(ctx, spareCounts, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
@@ -127,7 +125,7 @@ func (r *request) spare(ctx workflow.Context, counts protocol.JobCounts) error {
 const spareCounts = "spare-counts"
 
 // awaitEnd waits until there is a reason to count: a job has ended, or there was
-// silence. Jobs that are handed out meanwhile are started at once.
+// silence.
 func (r *request) awaitEnd(ctx workflow.Context) error {
 	for {
 		if err := r.renew(ctx); err != nil {
@@ -146,8 +144,8 @@ func (r *request) awaitEnd(ctx workflow.Context) error {
 	}
 }
 
-// renew begins a new run when the history has become long. Nothing is lost: jobs
-// that signals have named are started, all else is in the record.
+// renew begins a new run when the history has become long. Nothing is lost: it is in
+// the record.
 func (r *request) renew(ctx workflow.Context) error {
 	if !workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 		return nil
@@ -172,58 +170,4 @@ func (r *request) count(ctx workflow.Context, ask protocol.ProgressInput) (proto
 		r.describe(ctx)
 	}
 	return p, nil
-}
-
-// startSignalled starts every job that hand-out signals have named.
-func (r *request) startSignalled(ctx workflow.Context) (int, error) {
-	n := 0
-	var handOut protocol.HandOut
-	for r.handOut.ReceiveAsync(&handOut) {
-		n += len(handOut.Jobs)
-		if err := r.start(ctx, handOut.Jobs); err != nil {
-			return n, err
-		}
-		handOut = protocol.HandOut{}
-	}
-	return n, nil
-}
-
-// start starts the workflows of jobs. "Already started" is success: a job
-// belongs to every request that waits for it, and to no run of a workflow.
-func (r *request) start(ctx workflow.Context, jobs []protocol.JobInput) error {
-	// Cancelling the request must not cancel jobs that others wait for: which
-	// ones are cancelled is decided over rows.
-	detached, _ := workflow.NewDisconnectedContext(ctx)
-	futures := make([]workflow.ChildWorkflowFuture, 0, len(jobs))
-	for _, job := range jobs {
-		if r.started[job.Key] {
-			continue
-		}
-		r.started[job.Key] = true
-		futures = append(futures, workflow.ExecuteChildWorkflow(workflow.WithChildOptions(detached, jobOptions(job)), protocol.JobWorkflow, job))
-	}
-	for _, f := range futures {
-		err := f.GetChildWorkflowExecution().Get(detached, nil)
-		var already *temporal.ChildWorkflowExecutionAlreadyStartedError
-		if err != nil && !errors.As(err, &already) {
-			return err
-		}
-	}
-	return nil
-}
-
-// jobOptions are the options of a job's workflow as a child of the request that
-// hands it out.
-func jobOptions(job protocol.JobInput) workflow.ChildWorkflowOptions {
-	return workflow.ChildWorkflowOptions{
-		WorkflowID:            bench.JobWorkflowID(job.Project, job.Key),
-		TaskQueue:             protocol.OrchestratorTaskQueue,
-		ParentClosePolicy:     parentClosePolicy,
-		WorkflowIDReusePolicy: jobReusePolicy,
-		StaticSummary:         job.Summary,
-		StaticDetails:         "handed out by `" + bench.RequestWorkflowID(job.Project, job.Request) + "`; waits for an orchestrator to take it up",
-		TypedSearchAttributes: temporal.NewSearchAttributes(protocol.JobAttributes(job)...),
-		// Each run of the workflow is short; only its task may not hang.
-		WorkflowTaskTimeout: 10 * time.Second,
-	}
 }

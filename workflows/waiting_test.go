@@ -227,8 +227,8 @@ func TestABuildThatFailsEndsItsRequest(t *testing.T) {
 }
 
 // Jobs of optional targets, also those of the parent, keep nobody waiting; the
-// workflow stays to start them.
-func TestOptionalJobsAreStartedAfterTheEnd(t *testing.T) {
+// workflow stays until they have ended.
+func TestOptionalJobsEndAfterTheRequest(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	row := protocol.RequestFacts{Type: bench.Release, Admitted: true}
@@ -240,40 +240,13 @@ func TestOptionalJobsAreStartedAfterTheEnd(t *testing.T) {
 	env.OnActivity(protocol.Progress, mock.Anything, protocol.ProgressInput{Request: ref, Optional: true}).Return(func(context.Context, protocol.ProgressInput) (protocol.ProgressResult, error) {
 		return protocol.ProgressResult{Counts: protocol.JobCounts{Total: 1, Open: open}, Cancelled: true}, nil
 	})
-	started := 0
-	env.OnWorkflow(protocol.JobWorkflow, mock.Anything, mock.Anything).Return(func(workflow.Context, protocol.JobInput) error {
-		started++
-		return nil
-	})
 	env.RegisterDelayedCallback(func() {
 		require.Equal(t, workflows.PhaseOptional, phaseOf(t, env))
-		env.SignalWorkflow(protocol.SignalHandOut, protocol.HandOut{Jobs: []protocol.JobInput{input(jobA)}})
-	}, time.Hour)
-	env.RegisterDelayedCallback(func() {
 		open = 0
 		env.SignalWorkflow(protocol.SignalJobEnded, protocol.JobEnded{Key: jobA, Status: bench.JobSuccess})
 	}, 2*time.Hour)
 	run(env)
 	require.NoError(t, env.GetWorkflowError())
-	require.Equal(t, 1, started)
+	require.Zero(t, open)
 	require.Equal(t, workflows.PhaseCompleted, phaseOf(t, env))
-}
-
-// Where all that is left of a stage is optional, its jobs are started at once: no
-// silence has to pass before somebody looks.
-func TestOptionalJobsAreStartedAlthoughNobodyWaitsForThem(t *testing.T) {
-	t.Parallel()
-	env := environment(t)
-	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.Release, Admitted: true}), nil)
-	env.OnActivity(protocol.Expand, mock.Anything, own).Return(protocol.ExpandResult{HandedOut: []protocol.JobInput{input(jobA)}}, nil).Once()
-	env.OnActivity(protocol.JobsDone, mock.Anything, ref).Return(nil).Once()
-	env.OnActivity(protocol.Complete, mock.Anything, protocol.CompleteInput{Request: ref}).Return(protocol.CompleteResult{Outcome: bench.Success}, nil).Once()
-	started := 0
-	env.OnWorkflow(protocol.JobWorkflow, mock.Anything, mock.Anything).Return(func(workflow.Context, protocol.JobInput) error {
-		started++
-		return nil
-	})
-	env.ExecuteWorkflow(protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: request})
-	require.NoError(t, env.GetWorkflowError())
-	require.Equal(t, 1, started)
 }

@@ -64,11 +64,8 @@ func (starter) WatchProject(context.Context, string, time.Duration) error { retu
 func (starter) UnwatchProject(context.Context, string) error              { return nil }
 func (starter) SyncProject(context.Context, string) error                 { return nil }
 
-func (starter) StartRequest(context.Context, string, bench.RequestID) error              { return nil }
-func (starter) HandOut(context.Context, string, bench.RequestID, protocol.HandOut) error { return nil }
-func (starter) StartWithHandOut(context.Context, string, bench.RequestID, protocol.HandOut) error {
-	return nil
-}
+func (starter) StartRequest(context.Context, string, bench.RequestID) error       { return nil }
+func (starter) StartJob(context.Context, protocol.JobInput) error                 { return nil }
 func (starter) SetLevel(context.Context, string, bench.JobKey, int) (bool, error) { return true, nil }
 func (starter) CancelRequest(context.Context, string, bench.RequestID, []bench.JobRef) error {
 	return nil

@@ -29,7 +29,6 @@ import (
 // Workflows is how activities reach workflows. A workflow that has ended is no
 // error: there is nobody to tell.
 type Workflows interface {
-	StartRequest(ctx context.Context, project string, id bench.RequestID) error
 	// QueueChanged starts the project's queue when it is not running.
 	QueueChanged(ctx context.Context, project string) error
 	Admitted(ctx context.Context, project string, id bench.RequestID) error

@@ -24,7 +24,7 @@ func TestExpandingTwiceWritesTheJobsOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, protocol.JobCounts{Total: 2, Open: 2}, first.Counts)
 	jobs := b.jobs(ref)
-	require.Equal(t, []bench.JobKey{jobs[0].Key, jobs[1].Key}, keysOf(protocol.HandOut{Jobs: first.HandedOut}), "there is a collector for them")
+	require.Equal(t, []bench.JobKey{jobs[0].Key, jobs[1].Key}, b.handedOut(ref), "there is a collector for them")
 	require.Len(t, jobs, 2)
 	require.Equal(t, []bench.JobKind{bench.KindCompileTime, bench.KindRuntime}, []bench.JobKind{jobs[0].Kind, jobs[1].Kind})
 	for _, j := range jobs {
@@ -40,11 +40,6 @@ func TestExpandingTwiceWritesTheJobsOnce(t *testing.T) {
 	require.NoError(t, err)
 	again, err := b.Expand(t.Context(), own(ref))
 	require.NoError(t, err)
-	for i := range first.HandedOut {
-		require.Equal(t, 3, first.HandedOut[i].Attempts)
-		require.Equal(t, 1, again.HandedOut[i].Attempts, "now a larger class answers its failure")
-		again.HandedOut[i].Attempts = 3
-	}
 	require.Equal(t, first, again)
 	require.Equal(t, jobs, b.jobs(ref))
 
@@ -54,7 +49,7 @@ func TestExpandingTwiceWritesTheJobsOnce(t *testing.T) {
 	}
 	ended, err := b.Expand(t.Context(), own(ref))
 	require.NoError(t, err)
-	require.Equal(t, protocol.ExpandResult{Counts: protocol.JobCounts{Total: 2, Failure: 2}, HandedOut: []protocol.JobInput{}}, ended)
+	require.Equal(t, protocol.ExpandResult{Counts: protocol.JobCounts{Total: 2, Failure: 2}}, ended)
 }
 
 func TestAnUnplaceableRequestFailsWithTheReason(t *testing.T) {
@@ -143,6 +138,7 @@ func TestACommandIsOneJobInItsSubmittersQueue(t *testing.T) {
 	require.NotEqual(t, job.Key, b.jobs(two)[0].Key, "equal commands of two requests are two jobs")
 
 	// Its end wakes no queue.
+	b.workflows.taken()
 	require.NoError(t, b.JobsDone(t.Context(), one))
 	require.Empty(t, b.workflows.taken())
 }

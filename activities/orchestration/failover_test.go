@@ -191,7 +191,8 @@ func TestTheParentIsMeasuredWhereItsChildsJobsHaveGone(t *testing.T) {
 
 	backfill := b.expand(child, bench.StageParent)
 	require.Equal(t, 2, backfill.Counts.Open)
-	for _, j := range backfill.HandedOut {
+	for _, key := range b.handedOut(child) {
+		j := b.job(key)
 		require.Equal(t, "aaaa", j.Tag)
 		require.Equal(t, refuge.TaskQueue(), j.TaskQueue)
 		require.NotContains(t, keysOfJobs(b.jobs(parent)), j.Key, "the parent's own job has ended elsewhere")

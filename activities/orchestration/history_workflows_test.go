@@ -160,7 +160,6 @@ func (h *chronicle) expand(m *machine) {
 		m.failed, m.phase = out.Failed, completing
 		return
 	}
-	h.start(out.HandedOut)
 	if m.phase = running; out.Counts.Open == 0 {
 		h.nextStage(m)
 	}
@@ -180,7 +179,6 @@ func (h *chronicle) progress(m *machine, ask protocol.ProgressInput) {
 	case out.Cancelled && !ask.Optional:
 		h.cancelled(m)
 	case out.Counts.Open > 0:
-		h.start(out.HandedOut)
 	case ask.Optional:
 		m.phase = over
 	default:
@@ -219,12 +217,10 @@ func (h *chronicle) openJobs() []*jobFlow {
 }
 
 // start starts the workflows of jobs, each once.
-func (h *chronicle) start(jobs []protocol.JobInput) {
-	for _, in := range jobs {
-		if !slices.ContainsFunc(h.jobs, func(j *jobFlow) bool { return j.in.Key == in.Key }) {
-			h.note("job %s of %s is started: %s", in.Key, in.Request, in.Summary)
-			h.jobs = append(h.jobs, &jobFlow{in: in})
-		}
+func (h *chronicle) start(in protocol.JobInput) {
+	if !slices.ContainsFunc(h.jobs, func(j *jobFlow) bool { return j.in.Key == in.Key }) {
+		h.note("job %s of %s is started: %s", in.Key, in.Request, in.Summary)
+		h.jobs = append(h.jobs, &jobFlow{in: in})
 	}
 }
 
@@ -344,15 +340,20 @@ func (h *chronicle) end(j *jobFlow, in protocol.JobEndInput) {
 	h.note("job %s has ended: %s %s", j.in.Key, out.Status, out.Message)
 }
 
-// handOutTo repeats, as the reconciliation does, what got lost at a hand-out.
+// handOutTo hands out, and starts as the reconciliation does what got lost at a
+// hand-out.
 func (h *chronicle) handOutTo(c store.Collector) {
 	queue := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}.TaskQueue()
-	handed, err := h.store.HandOut(h.ctx, queue, store.Filling{Depth: func(int) int { return 4 }})
+	_, err := h.store.HandOut(h.ctx, queue, store.Filling{Depth: func(int) int { return 4 }})
 	h.ok(err)
-	for _, out := range handed {
-		h.start([]protocol.JobInput{{
-			Project: out.Project, Key: out.Job, Request: out.Request, Tag: out.Tag, Target: out.Target, TaskQueue: out.TaskQueue, Summary: out.Summary,
-		}})
+	inFlight, err := h.store.InFlight(h.ctx, 0)
+	h.ok(err)
+	for _, out := range inFlight {
+		if out.Project == h.project && out.Request != "" {
+			h.start(protocol.JobInput{
+				Project: out.Project, Key: out.Job, Request: out.Request, Tag: out.Tag, Target: out.Target, TaskQueue: out.TaskQueue, Summary: out.Summary,
+			})
+		}
 	}
 }
 
@@ -367,15 +368,11 @@ func (h *chronicle) Admitted(_ context.Context, _ string, id bench.RequestID) er
 	return nil
 }
 
-func (h *chronicle) HandOut(_ context.Context, _ string, id bench.RequestID, out protocol.HandOut) error {
-	if h.machine(id).phase != over && !h.fault(0.2) {
-		h.start(out.Jobs)
+func (h *chronicle) StartJob(_ context.Context, in protocol.JobInput) error {
+	if !h.fault(0.2) {
+		h.start(in)
 	}
 	return nil
-}
-
-func (h *chronicle) StartWithHandOut(ctx context.Context, project string, id bench.RequestID, out protocol.HandOut) error {
-	return h.HandOut(ctx, project, id, out)
 }
 
 func (h *chronicle) SetLevel(context.Context, string, bench.JobKey, int) (bool, error) {

@@ -18,13 +18,13 @@ func (a *Activities) room() handout.Room {
 	return handout.Room{Record: a.Store, Workflows: a.Workflows, Sizes: &a.Sizes}
 }
 
-// jobInputs are the inputs of the workflows of jobs that were handed out.
-func (a *Activities) jobInputs(ctx context.Context, jobs []store.HandOut) ([]protocol.JobInput, error) {
-	inputs, err := a.room().Inputs(ctx, jobs)
+// jobInput is the input of the workflow of a job that was handed out.
+func (a *Activities) jobInput(ctx context.Context, job store.HandOut) (protocol.JobInput, error) {
+	in, err := a.room().Input(ctx, job)
 	if errors.Is(err, bench.ErrInvalid) {
-		return nil, permanent(err)
+		return in, permanent(err)
 	}
-	return inputs, found(err, "reading what was handed out")
+	return in, found(err, "reading what was handed out")
 }
 
 // AssessJob decides from the record what follows a run that ended without

@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-func TestAHandOutAnswersWhoAsksAndTellsTheOthers(t *testing.T) {
+func TestAHandOutStartsJobsInTheOrderOfTheirRequests(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{"max_job_fails": 5}`)
 	one, two, three := b.unhanded()
@@ -21,27 +21,26 @@ func TestAHandOutAnswersWhoAsksAndTellsTheOthers(t *testing.T) {
 	// second request asks; the first one's are older and go first.
 	out, err := b.Expand(t.Context(), own(two))
 	require.NoError(t, err)
-	require.Equal(t, []bench.JobKey{jobs2[0].Key, jobs2[1].Key}, keysOf(protocol.HandOut{Jobs: out.HandedOut}))
+	require.Equal(t, protocol.ExpandResult{Counts: protocol.JobCounts{Total: 2, Open: 2}}, out)
+	require.Equal(t, []string{
+		startJob(one.ID, jobs1[0].Key), startJob(one.ID, jobs1[1].Key), startJob(two.ID, jobs2[0].Key), startJob(two.ID, jobs2[1].Key),
+	}, b.workflows.taken())
 	require.Equal(t, protocol.JobInput{
 		Project: project, Key: jobs2[0].Key, Request: two.ID, Tag: "1.2.0", Target: target, User: "ada",
 		Summary: "1.2.0 compiletime build gc: 1 test case on x86_64-unknown-linux-gnu", TaskQueue: pool.TaskQueue(), SizeClass: 2,
 		Priority: protocol.Priority{Level: 3, Queue: "project:go", Weight: 0.01}, Attempts: 5,
-	}, out.HandedOut[0])
-	require.Equal(t, []string{handOutCall(project, one.ID, jobs1[0].Key, jobs1[1].Key)}, b.workflows.taken())
+	}, b.workflows.jobs[jobs2[0].Key])
 
-	// Asked again: the same answer, for the first one may not have arrived; and
-	// nothing new for the others.
-	require.Equal(t, keysOf(protocol.HandOut{Jobs: out.HandedOut}), b.handOut(two))
-	require.Equal(t, []bench.JobKey{jobs1[0].Key, jobs1[1].Key}, b.handOut(one))
-	require.Empty(t, b.handOut(three))
+	// Asked again: nothing new.
+	for _, r := range []protocol.RequestRef{one, two, three} {
+		b.handOut(r)
+	}
 	require.Empty(t, b.workflows.taken())
+	require.Empty(t, b.handedOut(three))
 
-	// A request that missed its signal finds its jobs in its progress.
 	progress, err := b.Progress(t.Context(), protocol.ProgressInput{Request: one, Stage: bench.StageOwn})
 	require.NoError(t, err)
-	require.Equal(t, protocol.JobCounts{Total: 2, Open: 2}, progress.Counts)
-	require.Equal(t, []bench.JobKey{jobs1[0].Key, jobs1[1].Key}, keysOf(protocol.HandOut{Jobs: progress.HandedOut}))
-	require.False(t, progress.Cancelled)
+	require.Equal(t, protocol.ProgressResult{Counts: protocol.JobCounts{Total: 2, Open: 2}}, progress)
 }
 
 // unhanded is three requests with two jobs each, none handed out, and one
@@ -51,6 +50,7 @@ func (b *bundle) unhanded() (one, two, three protocol.RequestRef) {
 	b.register("c1")
 	one, two, three = b.running("1.1.0"), b.running("1.2.0"), b.running("1.3.0")
 	b.execute(`update job_queue set status = 'queued', handed_out_at = null, handed_out_to = null`)
+	b.workflows.taken()
 	return one, two, three
 }
 
@@ -72,7 +72,7 @@ func TestTheEndOfAJobIsToldToEveryWaiterAndHandsTheNextOut(t *testing.T) {
 		"ended go/" + string(one.ID) + " " + string(job.Key) + " failure",
 		"ended go/" + string(two.ID) + " " + string(job.Key) + " failure",
 	}
-	require.Equal(t, append([]string{handOutCall(project, three.ID, next.Key)}, told...), b.workflows.taken(), "an idle collector waits for the next job: it goes first")
+	require.Equal(t, append([]string{startJob(three.ID, next.Key)}, told...), b.workflows.taken(), "an idle collector waits for the next job: it goes first")
 	require.Equal(t, bench.JobHandedOut, b.job(next.Key).Status)
 
 	// Repeated, for its answer was lost: the waiters are told again.

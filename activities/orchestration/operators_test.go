@@ -67,9 +67,9 @@ func TestARetriedRequestIsAdmittedAndMeasuresWhatFailed(t *testing.T) {
 	out, err := b.Expand(t.Context(), own(ref))
 	require.NoError(t, err)
 	require.Equal(t, protocol.JobCounts{Total: 2, Open: 1, Success: 1}, out.Counts)
-	require.Len(t, out.HandedOut, 1)
-	again, err := b.store.Job(t.Context(), out.HandedOut[0].Key)
-	require.NoError(t, err)
+	handedOut := b.handedOut(ref)
+	require.Len(t, handedOut, 1)
+	again := b.job(handedOut[0])
 	require.Equal(t, bad.TestCases, again.TestCases)
 
 	b.measure(again, c, 2)

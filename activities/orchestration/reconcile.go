@@ -197,11 +197,10 @@ func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
 		}
 		return p.repaired(ctx, j.Project, *state, "recorded the job's end")
 	}
-	inputs, err := p.jobInputs(ctx, []store.HandOut{j.HandOut})
+	in, err := p.jobInput(ctx, j.HandOut)
 	if err != nil {
 		return err
 	}
-	in := inputs[0]
 	in.Attempts, in.Dispatches = d.AttemptsLeft, len(runs)
 	if err := p.Repairs.RestartJob(ctx, in); err != nil {
 		return err

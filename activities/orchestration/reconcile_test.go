@@ -54,7 +54,7 @@ func TestReconcilingStartsMissingWorkflowsAndHandsOut(t *testing.T) {
 	require.Equal(t, bench.JobHandedOut, jobs[0].Status)
 	b.execute(`update job_queue set status = 'queued', handed_out_at = null, handed_out_to = null`)
 	require.ElementsMatch(t, []string{
-		"restart " + requestID(missing), "queue " + project, handOutCall(project, one.ID, jobs[0].Key, jobs[1].Key),
+		"restart " + requestID(missing), "queue " + project, startJob(one.ID, jobs[0].Key), startJob(one.ID, jobs[1].Key),
 	}, b.reconciled())
 	require.NotNil(t, b.request(missing).WorkflowStartedAt)
 
@@ -80,6 +80,7 @@ func TestWorkflowsOfOpenRowsAreStartedAgain(t *testing.T) {
 			c := b.register("c1")
 			ref := b.running("1.1.0")
 			b.handOut(ref)
+			b.workflows.is(requestID(ref), protocol.WorkflowRunning)
 			waiting, measuring := b.jobs(ref)[0], b.jobs(ref)[1]
 			run := b.start(measuring.Key, c, 1)
 			require.Equal(t, []string{"queue " + project}, b.reconciled(), "what was handed out just now is being started")

@@ -179,8 +179,7 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 	return state, nil
 }
 
-// Progress counts the jobs of a stage of a request and names those handed out to
-// it whose workflow may be missing.
+// Progress counts the jobs of a stage of a request.
 func (a *Activities) Progress(ctx context.Context, in protocol.ProgressInput) (protocol.ProgressResult, error) {
 	r, err := a.Store.Request(ctx, in.Request.ID)
 	if err != nil {
@@ -206,22 +205,12 @@ func (a *Activities) Progress(ctx context.Context, in protocol.ProgressInput) (p
 			return out, err
 		}
 	}
-	out.HandedOut, err = a.handedOut(ctx, r.ID)
-	return out, err
+	return out, nil
 }
 
 // failure is the message of the first job of a stage that failed.
 func (a *Activities) failure(ctx context.Context, id bench.RequestID, stage bench.Stage) (string, error) {
 	return a.Store.FirstFailure(ctx, id, stage)
-}
-
-// handedOut are the jobs that a request is to start.
-func (a *Activities) handedOut(ctx context.Context, id bench.RequestID) ([]protocol.JobInput, error) {
-	jobs, err := a.Store.HandedOutTo(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return a.jobInputs(ctx, jobs)
 }
 
 func counts(p store.JobProgress) protocol.JobCounts {

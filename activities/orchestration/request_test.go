@@ -54,10 +54,12 @@ func TestRequestsAreAdmittedInOrderAsFarAsThereAreSlots(t *testing.T) {
 	require.Equal(t, tell(first, second), b.workflows.taken())
 	_, err := b.Expand(t.Context(), own(first))
 	require.NoError(t, err)
+	b.workflows.taken()
 	b.admit()
 	require.Equal(t, tell(second), b.workflows.taken())
 	_, err = b.Expand(t.Context(), own(second))
 	require.NoError(t, err)
+	b.workflows.taken()
 	b.admit()
 	require.Empty(t, b.workflows.taken())
 

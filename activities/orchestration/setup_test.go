@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -62,6 +61,8 @@ type workflows struct {
 	err   error // what every call answers
 	// states are those of workflows by ID; what is not in it is missing.
 	states map[string]protocol.WorkflowState
+	// jobs are those that were started.
+	jobs map[bench.JobKey]protocol.JobInput
 	// lagging makes the list of running workflows empty, as one that lags.
 	lagging bool
 }
@@ -83,6 +84,7 @@ func (w *workflows) taken() []string {
 }
 
 func (w *workflows) StartRequest(_ context.Context, project string, id bench.RequestID) error {
+	w.is(bench.RequestWorkflowID(project, id), protocol.WorkflowRunning)
 	return w.call("start %s/%s", project, id)
 }
 
@@ -141,12 +143,14 @@ func (w *workflows) Admitted(_ context.Context, project string, id bench.Request
 	return w.call("admitted %s/%s", project, id)
 }
 
-func (w *workflows) HandOut(_ context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error {
-	return w.call("%s", handOutCall(project, id, keysOf(jobs)...))
-}
-
-func (w *workflows) StartWithHandOut(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error {
-	return w.HandOut(ctx, project, id, jobs)
+func (w *workflows) StartJob(_ context.Context, job protocol.JobInput) error {
+	w.mu.Lock()
+	if w.jobs == nil {
+		w.jobs = make(map[bench.JobKey]protocol.JobInput)
+	}
+	w.jobs[job.Key] = job
+	w.mu.Unlock()
+	return w.call("%s", startJob(job.Request, job.Key))
 }
 
 func (w *workflows) SetLevel(_ context.Context, project string, key bench.JobKey, level int) (bool, error) {
@@ -177,16 +181,9 @@ func (w *workflows) MoveJob(_ context.Context, project string, key bench.JobKey,
 	return w.call("move %s/%s %s", project, key, to.TaskQueue)
 }
 
-func handOutCall(project string, id bench.RequestID, jobs ...bench.JobKey) string {
-	return strings.TrimSpace(fmt.Sprintf("hand out %s/%s %v", project, id, jobs))
-}
-
-func keysOf(out protocol.HandOut) []bench.JobKey {
-	keys := make([]bench.JobKey, len(out.Jobs))
-	for i, j := range out.Jobs {
-		keys[i] = j.Key
-	}
-	return keys
+// startJob is the call that starts a job which was handed out to a request.
+func startJob(request bench.RequestID, key bench.JobKey) string {
+	return fmt.Sprintf("start job %s for %s", key, request)
 }
 
 // bundle is the activities over a record of their own, with one project.
@@ -272,10 +269,11 @@ func (b *bundle) create(requestType bench.RequestType, tag string, day int) prot
 	return protocol.RequestRef{Project: project, ID: id}
 }
 
-// running is an admitted release with its jobs written.
+// running is an admitted release with its jobs written by its workflow.
 func (b *bundle) running(tag string) protocol.RequestRef {
 	b.t.Helper()
 	ref := b.admitted(tag)
+	require.NoError(b.t, b.store.MarkWorkflowStarted(b.t.Context(), ref.ID))
 	out, err := b.Expand(b.t.Context(), own(ref))
 	require.NoError(b.t, err)
 	require.Empty(b.t, out.Failed)
@@ -319,12 +317,26 @@ func (b *bundle) job(key bench.JobKey) store.Job {
 	return j
 }
 
-// handOut is what the request asks for.
+// handOut writes the request's own jobs and hands out what there is room for. It
+// returns those of the request's that wait in Temporal.
 func (b *bundle) handOut(ref protocol.RequestRef) []bench.JobKey {
 	b.t.Helper()
-	out, err := b.Expand(b.t.Context(), own(ref))
+	_, err := b.Expand(b.t.Context(), own(ref))
 	require.NoError(b.t, err)
-	return keysOf(protocol.HandOut{Jobs: out.HandedOut})
+	return b.handedOut(ref)
+}
+
+// handedOut are the jobs of a request that wait in Temporal.
+func (b *bundle) handedOut(ref protocol.RequestRef) []bench.JobKey {
+	b.t.Helper()
+	var keys []bench.JobKey
+	for _, j := range b.jobs(ref) {
+		if j.Status == bench.JobHandedOut {
+			require.Contains(b.t, b.workflows.jobs, j.Key, "what is handed out is started")
+			keys = append(keys, j.Key)
+		}
+	}
+	return keys
 }
 
 // start passes the fence with the job's n-th attempt.

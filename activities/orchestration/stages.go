@@ -39,7 +39,7 @@ func (a *Activities) Expand(ctx context.Context, in protocol.ExpandInput) (proto
 		}
 	}
 	for _, q := range queues {
-		if err := a.room().FillFor(ctx, q, r.ID); err != nil {
+		if err := a.room().Fill(ctx, q); err != nil {
 			return protocol.ExpandResult{}, err
 		}
 	}
@@ -47,11 +47,7 @@ func (a *Activities) Expand(ctx context.Context, in protocol.ExpandInput) (proto
 	if err != nil {
 		return protocol.ExpandResult{}, err
 	}
-	out := protocol.ExpandResult{Counts: counts(p)}
-	// Asked of the record, not of what was handed out above: a repetition of
-	// this activity must name the jobs that the first try handed out.
-	out.HandedOut, err = a.handedOut(ctx, r.ID)
-	return out, err
+	return protocol.ExpandResult{Counts: counts(p)}, nil
 }
 
 func (a *Activities) writeStage(ctx context.Context, r store.Request, stage bench.Stage) error {

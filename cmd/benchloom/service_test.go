@@ -64,12 +64,7 @@ const (
 type noWorkflows struct{}
 
 func (noWorkflows) StartRequest(context.Context, string, bench.RequestID) error { return nil }
-func (noWorkflows) HandOut(context.Context, string, bench.RequestID, protocol.HandOut) error {
-	return nil
-}
-func (noWorkflows) StartWithHandOut(context.Context, string, bench.RequestID, protocol.HandOut) error {
-	return nil
-}
+func (noWorkflows) StartJob(context.Context, protocol.JobInput) error           { return nil }
 func (noWorkflows) SetLevel(context.Context, string, bench.JobKey, int) (bool, error) {
 	return true, nil
 }

@@ -1,5 +1,6 @@
-// Package handout keeps task queues filled: it hands waiting jobs out, and lets the
-// workflows of their requests start them.
+// Package handout keeps task queues filled: it hands waiting jobs out and starts
+// their workflows, and with its first job the workflow of a request that needed none
+// before.
 //
 // It runs wherever something has changed that a waiting job may go for: at a
 // submission, at a job's end, at a change of the queues; and every few seconds, for
@@ -33,12 +34,11 @@ type Record interface {
 	SetLevel(ctx context.Context, key bench.JobKey, level int) error
 }
 
-// Workflows is how requests are told. A workflow that has ended is no error: there
-// is nobody to tell.
+// Workflows is how what was handed out is started. What runs or has run already is
+// success.
 type Workflows interface {
-	HandOut(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error
-	// StartWithHandOut starts the request's workflow if it was never started.
-	StartWithHandOut(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error
+	StartJob(ctx context.Context, job protocol.JobInput) error
+	StartRequest(ctx context.Context, project string, id bench.RequestID) error
 	// SetLevel gives a job that waits in Temporal another level. done is false when
 	// its workflow has not got that far: it is to be tried again.
 	SetLevel(ctx context.Context, project string, key bench.JobKey, level int) (done bool, err error)
@@ -64,59 +64,55 @@ func inTemporal(liveCollectors int) int { return 2*liveCollectors + 2 }
 // work: more of it must be there, for nothing of a later level is to start in between.
 func strictInTemporal(liveCollectors int) int { return 4 * inTemporal(liveCollectors) }
 
-// Fill hands out what a task queue has room for, and tells the requests that are to
-// start it.
+// Fill hands out what a task queue has room for, and starts it.
 func (r Room) Fill(ctx context.Context, taskQueue string) error {
-	return r.FillFor(ctx, taskQueue, "")
-}
-
-// FillFor is Fill by a request that reads what was handed out to it by itself, so
-// that it is not told.
-func (r Room) FillFor(ctx context.Context, taskQueue string, asked bench.RequestID) error {
-	sized, elsewhere, err := r.selectSizes(ctx, taskQueue)
+	view, err := r.view(ctx)
 	if err != nil {
 		return err
 	}
-	errs := []error{r.fill(ctx, taskQueue, sized, asked)}
-	for _, q := range elsewhere {
-		errs = append(errs, r.fill(ctx, q, sized, asked))
+	queues := []string{taskQueue}
+	// Where there is anything to select, only those jobs are handed out that have a
+	// size class. Some of them wait in other task queues afterwards.
+	sized := view.Several()
+	if sized {
+		elsewhere, err := view.Select(ctx, taskQueue, inTemporal(view.Live(taskQueue)))
+		if err != nil {
+			return err
+		}
+		queues = append(queues, elsewhere...)
+	}
+	var errs []error
+	for _, q := range queues {
+		errs = append(errs, r.fill(ctx, view, store.Filling{Depth: inTemporal, Strict: strictInTemporal, Sized: sized}, q))
 	}
 	return errors.Join(errs...)
 }
 
-// selectSizes selects the size classes of the jobs that are next, where there is
-// anything to select: then only those that have one are handed out. Some of them wait
-// in other task queues afterwards.
-func (r Room) selectSizes(ctx context.Context, taskQueue string) (sized bool, elsewhere []string, err error) {
+// view is what is known of sizes now; nothing where they are not selected.
+func (r Room) view(ctx context.Context) (sizing.View, error) {
 	if r.Sizes == nil {
-		return false, nil, nil
+		return sizing.View{}, nil
 	}
-	view, err := r.Sizes.View(ctx)
-	if err != nil || !view.Several() {
-		return false, nil, err
-	}
-	elsewhere, err = view.Select(ctx, taskQueue, inTemporal(view.Live(taskQueue)))
-	return true, elsewhere, err
+	return r.Sizes.View(ctx)
 }
 
-func (r Room) fill(ctx context.Context, taskQueue string, sized bool, asked bench.RequestID) error {
-	handed, err := r.Record.HandOut(ctx, taskQueue, store.Filling{Depth: inTemporal, Strict: strictInTemporal, Sized: sized})
+// fill hands out and starts. Of one queue the jobs start in their order; the queues
+// start beside each other, for Temporal decides between them.
+func (r Room) fill(ctx context.Context, view sizing.View, how store.Filling, taskQueue string) error {
+	handed, err := r.Record.HandOut(ctx, taskQueue, how)
 	if err != nil {
 		return err
 	}
-	byRequest := make(map[bench.RequestID][]store.HandOut)
-	var requests []bench.RequestID // in the order of their jobs
+	byQueue := make(map[string][]store.HandOut)
+	var queues []string
 	for _, h := range handed {
-		if h.Request == asked {
-			continue
+		if byQueue[h.Queue] == nil {
+			queues = append(queues, h.Queue)
 		}
-		if byRequest[h.Request] == nil {
-			requests = append(requests, h.Request)
-		}
-		byRequest[h.Request] = append(byRequest[h.Request], h)
+		byQueue[h.Queue] = append(byQueue[h.Queue], h)
 	}
-	return each(requests, func(id bench.RequestID) error {
-		return wrap("letting request "+string(id)+" start its jobs", r.tell(ctx, id, byRequest[id]))
+	return each(queues, func(queue string) error {
+		return wrap("starting what was handed out of queue "+queue, r.start(ctx, view, byQueue[queue]))
 	})
 }
 
@@ -127,86 +123,97 @@ func wrap(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// tell lets a request start jobs. Its workflow is started for it, unless its row has
-// ended: then it runs, for what optional jobs are open, or nothing is to start.
-func (r Room) tell(ctx context.Context, id bench.RequestID, jobs []store.HandOut) error {
-	request, err := r.Record.Request(ctx, id)
-	if err != nil {
-		return err
-	}
-	inputs, err := r.inputs(ctx, request, jobs)
-	if err != nil {
-		return err
-	}
-	out := protocol.HandOut{Jobs: inputs}
-	if request.Status == bench.Completed {
-		return r.Workflows.HandOut(ctx, request.Project, id, out)
-	}
-	if err := r.Workflows.StartWithHandOut(ctx, request.Project, id, out); err != nil {
-		return err
-	}
-	if request.WorkflowStartedAt != nil {
-		return nil
-	}
-	return r.Record.MarkWorkflowStarted(ctx, id)
-}
-
-// Inputs are the inputs of the workflows of jobs that were handed out.
-func (r Room) Inputs(ctx context.Context, jobs []store.HandOut) ([]protocol.JobInput, error) {
-	inputs := make([]protocol.JobInput, 0, len(jobs))
-	requests := make(map[bench.RequestID]store.Request)
+// start starts the workflows of jobs that were handed out, and then of their requests:
+// one that was written with its jobs had none before. The jobs first: a collector may
+// wait for them, and nothing of theirs waits for the request. One that cannot be
+// started keeps no other from it.
+//
+// What is not started, because this process ends here or Temporal does not answer, the
+// reconciliation starts.
+func (r Room) start(ctx context.Context, view sizing.View, jobs []store.HandOut) error {
+	known := newKnown(r.Record, view)
+	var errs []error
 	for _, h := range jobs {
-		request, known := requests[h.Request]
-		if !known {
-			var err error
-			if request, err = r.Record.Request(ctx, h.Request); err != nil {
-				return nil, err
-			}
-			requests[h.Request] = request
+		in, err := known.input(ctx, h)
+		if err == nil {
+			err = r.Workflows.StartJob(ctx, in)
 		}
-		in, err := r.inputs(ctx, request, []store.HandOut{h})
-		if err != nil {
-			return nil, err
-		}
-		inputs = append(inputs, in...)
+		errs = append(errs, err)
 	}
-	return inputs, nil
+	for _, request := range known.requests {
+		// One that has ended runs already, for what optional jobs are open.
+		if request.Status == bench.Completed || request.WorkflowStartedAt != nil {
+			continue
+		}
+		err := r.Workflows.StartRequest(ctx, request.Project, request.ID)
+		if err == nil {
+			err = r.Record.MarkWorkflowStarted(ctx, request.ID)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
-func (r Room) inputs(ctx context.Context, request store.Request, jobs []store.HandOut) ([]protocol.JobInput, error) {
-	var view sizing.View
-	if r.Sizes != nil {
+// Input is the input of the workflow of a job that was handed out.
+func (r Room) Input(ctx context.Context, job store.HandOut) (protocol.JobInput, error) {
+	view, err := r.view(ctx)
+	if err != nil {
+		return protocol.JobInput{}, err
+	}
+	return newKnown(r.Record, view).input(ctx, job)
+}
+
+// known is what was read to start jobs: for each request and project once.
+type known struct {
+	record   Record
+	view     sizing.View
+	requests map[bench.RequestID]store.Request
+	configs  map[string]bench.ProjectConfig // a parent's job is its own project's
+}
+
+func newKnown(record Record, view sizing.View) known {
+	return known{record: record, view: view, requests: make(map[bench.RequestID]store.Request), configs: make(map[string]bench.ProjectConfig)}
+}
+
+func (k known) input(ctx context.Context, h store.HandOut) (protocol.JobInput, error) {
+	request, ok := k.requests[h.Request]
+	if !ok {
 		var err error
-		if view, err = r.Sizes.View(ctx); err != nil {
-			return nil, err
+		if request, err = k.record.Request(ctx, h.Request); err != nil {
+			return protocol.JobInput{}, err
 		}
+		k.requests[h.Request] = request
 	}
-	configs := make(map[string]bench.ProjectConfig) // a parent's job is its own project's
-	inputs := make([]protocol.JobInput, 0, len(jobs))
-	for _, h := range jobs {
-		config, known := configs[h.Project]
-		if !known {
-			p, err := r.Record.Project(ctx, h.Project)
-			if err != nil {
-				return nil, err
-			}
-			if config, err = bench.ReadProjectConfig(p.Config); err != nil {
-				return nil, fmt.Errorf("project %s: %w; apply a corrected configuration with 'benchloom project apply'", h.Project, err)
-			}
-			configs[h.Project] = config
-		}
-		attempts, err := view.Attempts(ctx, config, h.Job)
-		if err != nil {
-			return nil, err
-		}
-		inputs = append(inputs, protocol.JobInput{
-			Project: h.Project, Key: h.Job, Request: h.Request, Tag: h.Tag, Target: h.Target, User: request.Submitter,
-			Summary: h.Summary, TaskQueue: h.TaskQueue, SizeClass: h.SizeClass,
-			Priority: protocol.Priority{Level: h.Priority, Queue: h.Queue, Weight: fairness(h.Weight)},
-			Attempts: attempts,
-		})
+	config, err := k.config(ctx, h.Project)
+	if err != nil {
+		return protocol.JobInput{}, err
 	}
-	return inputs, nil
+	attempts, err := k.view.Attempts(ctx, config, h.Job)
+	if err != nil {
+		return protocol.JobInput{}, err
+	}
+	return protocol.JobInput{
+		Project: h.Project, Key: h.Job, Request: h.Request, Tag: h.Tag, Target: h.Target, User: request.Submitter,
+		Summary: h.Summary, TaskQueue: h.TaskQueue, SizeClass: h.SizeClass,
+		Priority: protocol.Priority{Level: h.Priority, Queue: h.Queue, Weight: fairness(h.Weight)},
+		Attempts: attempts,
+	}, nil
+}
+
+func (k known) config(ctx context.Context, project string) (bench.ProjectConfig, error) {
+	if config, ok := k.configs[project]; ok {
+		return config, nil
+	}
+	p, err := k.record.Project(ctx, project)
+	if err != nil {
+		return bench.ProjectConfig{}, err
+	}
+	config, err := bench.ReadProjectConfig(p.Config)
+	if err != nil {
+		return config, fmt.Errorf("project %s: %w; apply a corrected configuration with 'benchloom project apply'", project, err)
+	}
+	k.configs[project] = config
+	return config, nil
 }
 
 // fairness is a queue's weight as Temporal gets it. Only ratios count, and Temporal
@@ -261,7 +268,7 @@ func (r Room) relevel(ctx context.Context) error {
 	})
 }
 
-// atOnce bounds how many requests are told at a time.
+// atOnce bounds how much is started at a time.
 const atOnce = 8
 
 // each does something for all, a few at a time. One that fails keeps no other from

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -26,7 +27,7 @@ type world struct {
 	waiting  map[string][]store.HandOut // by task queue
 	room     []string                   // where an account waits that was at its limit
 	relevel  []store.Relevelled
-	broken   bench.RequestID // cannot be told
+	broken   bench.RequestID // its jobs cannot be started
 }
 
 func (w *world) note(format string, args ...any) {
@@ -75,18 +76,16 @@ func (w *world) SetLevel(_ context.Context, key bench.JobKey, level int) error {
 // workflows are those of the world.
 type workflows struct{ *world }
 
-func (w workflows) HandOut(_ context.Context, _ string, id bench.RequestID, jobs protocol.HandOut) error {
-	w.note("signal %s %d", id, len(jobs.Jobs))
+func (w workflows) StartJob(_ context.Context, j protocol.JobInput) error {
+	if j.Request == w.broken {
+		return errors.New("no answer")
+	}
+	w.note("start %s, %d attempts, %v", j.Key, j.Attempts, j.Priority)
 	return nil
 }
 
-func (w workflows) StartWithHandOut(_ context.Context, _ string, id bench.RequestID, jobs protocol.HandOut) error {
-	if id == w.broken {
-		return errors.New("no answer")
-	}
-	for _, j := range jobs.Jobs {
-		w.note("start %s with %s, %d attempts, %v", id, j.Key, j.Attempts, j.Priority)
-	}
+func (w workflows) StartRequest(_ context.Context, _ string, id bench.RequestID) error {
+	w.note("start %s", id)
 	return nil
 }
 
@@ -96,22 +95,33 @@ func (w workflows) SetLevel(_ context.Context, _ string, key bench.JobKey, _ int
 
 func TestWhatIsHandedOutIsStarted(t *testing.T) {
 	t.Parallel()
-	job := func(request bench.RequestID, key bench.JobKey) store.HandOut {
-		return store.HandOut{Request: request, Project: "go", Job: key, Queue: "user:ada", Weight: 30, Priority: 3}
+	job := func(queue string, request bench.RequestID, key bench.JobKey) store.HandOut {
+		return store.HandOut{Request: request, Project: "go", Job: key, Queue: queue, Weight: 30, Priority: 3}
 	}
 	w := &world{
 		requests: map[bench.RequestID]store.Request{
-			"open":  {ID: "open", Project: "go", Standing: bench.Standing{Status: bench.InProgress}},
-			"ended": {ID: "ended", Project: "go", Standing: bench.Standing{Status: bench.Completed}},
+			"new":     {ID: "new", Project: "go", Standing: bench.Standing{Status: bench.InProgress}},
+			"running": {ID: "running", Project: "go", Standing: bench.Standing{Status: bench.InProgress}, WorkflowStartedAt: new(time.Time)},
+			"ended":   {ID: "ended", Project: "go", Standing: bench.Standing{Status: bench.Completed}},
+			"broken":  {ID: "broken", Project: "go", Standing: bench.Standing{Status: bench.InProgress}, WorkflowStartedAt: new(time.Time)},
 		},
-		waiting: map[string][]store.HandOut{"a": {job("open", "one"), job("ended", "two"), job("ended", "three"), job("asked", "four"), job("broken", "five")}},
-		broken:  "broken",
+		waiting: map[string][]store.HandOut{"a": {
+			job("user:ada", "new", "one"), job("user:ada", "broken", "two"), job("user:ada", "ended", "three"),
+			job("user:ada", "running", "four"), job("user:ada", "new", "five"),
+		}},
+		broken: "broken",
 	}
 	room := handout.Room{Record: w, Workflows: workflows{w}}
-	require.ErrorContains(t, room.FillFor(t.Context(), "a", "asked"), "letting request broken start its jobs: no answer")
-	require.ElementsMatch(t, []string{
-		"fill a up to 4, strict 16", "start open with one, 7 attempts, {3 user:ada 0.3}", "mark open", "signal ended 2",
-	}, w.done, "who asked reads by itself; one that is not reached keeps no other")
+	require.ErrorContains(t, room.Fill(t.Context(), "a"), "starting what was handed out of queue user:ada: no answer")
+	started := func(key string) string { return "start " + key + ", 7 attempts, {3 user:ada 0.3}" }
+	require.Equal(t, []string{
+		"fill a up to 4, strict 16", started("one"), started("three"), started("four"), started("five"), "start new", "mark new",
+	}, w.done, "jobs of a queue start in their order, before the request that had no workflow; one that cannot be started keeps no other from it")
+
+	w.done = nil
+	w.waiting["a"] = []store.HandOut{job("user:ada", "running", "six"), job("user:bob", "running", "seven")}
+	require.NoError(t, room.Fill(t.Context(), "a"))
+	require.ElementsMatch(t, []string{"fill a up to 4, strict 16", started("six"), "start seven, 7 attempts, {3 user:bob 0.3}"}, w.done)
 }
 
 func TestAnEndMakesRoomAndASweepFindsTheRest(t *testing.T) {

@@ -42,7 +42,8 @@ const StatusQuery = "status"
 const (
 	// SignalAdmitted tells a request that it may start its jobs.
 	SignalAdmitted = "admitted"
-	// SignalHandOut gives a request jobs to start; payload [HandOut].
+	// SignalHandOut gave a request jobs to start; payload [HandOut]. Nothing sends it
+	// any more: a hand-out starts them by itself.
 	SignalHandOut = "hand-out"
 	// SignalJobEnded tells a request that a job which it waits for has ended;
 	// payload [JobEnded].
@@ -151,7 +152,7 @@ type QueueStatus struct {
 	Queue   QueueState
 }
 
-// HandOut lists jobs that a request is to start.
+// HandOut lists jobs that a request was to start.
 type HandOut struct{ Jobs []JobInput }
 
 // JobEnded names a job that has ended.
@@ -240,8 +241,8 @@ type ProgressInput struct {
 // ExpandResult is what the jobs of a stage are.
 type ExpandResult struct {
 	Counts JobCounts
-	// HandedOut are those of its jobs that the request is to start at once.
-	HandedOut []JobInput
+	// HandedOut is in old histories: jobs that the request was to start.
+	HandedOut []JobInput `json:",omitempty"`
 	// Failed is why the request cannot run at all.
 	Failed string
 }
@@ -251,9 +252,8 @@ type ProgressResult struct {
 	Counts JobCounts
 	// Failure quotes a job that failed.
 	Failure string
-	// HandedOut are jobs handed out to the request whose workflow may be
-	// missing.
-	HandedOut []JobInput
+	// HandedOut is in old histories: jobs that the request was to start.
+	HandedOut []JobInput `json:",omitempty"`
 	Cancelled bool
 	// ParentLacks: the request's own jobs have ended, and its parent has not been
 	// measured everywhere where they ran.

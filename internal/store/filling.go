@@ -39,8 +39,7 @@ const (
 // Temporal. It reads about as many rows as it hands out, however many wait. Weight,
 // level and limits are those of this moment.
 //
-// Jobs of requests that ended are handed out again to another one that waits. Jobs
-// that no request waits for in its turn stay, and so do those of projects whose
+// Jobs that no request waits for in its turn stay, and so do those of projects whose
 // queue is paused, and of accounts at their limit.
 func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]HandOut, error) {
 	var out []HandOut
@@ -91,15 +90,13 @@ type room struct {
 	room       int
 }
 
-// candidate is a job that waits, or was handed out to a request that has ended;
-// it is locked.
+// candidate is a job that waits; it is locked.
 type candidate struct {
 	ID        int64
 	Queue     string
 	Submitter string
 	Branch    string
 	Waiting   bool // as a row
-	Orphaned  bool // it was handed out to a request that has ended
 	InTurn    bool // a request that waits for it has its turn
 	Paused    bool // its project's queue is
 	weight    float64
@@ -113,16 +110,9 @@ func (f *filling) choose(ctx context.Context) ([]candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	taken, err := f.orphans(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, r := range rooms {
-		names = append(names, r.Queue)
-	}
-	for _, c := range taken {
-		names = append(names, c.Queue)
+	names := make([]string, len(rooms))
+	for i, r := range rooms {
+		names[i] = r.Queue
 	}
 	if f.queues, err = queuesByName(ctx, f.tx, names); err != nil {
 		return nil, err
@@ -133,6 +123,7 @@ func (f *filling) choose(ctx context.Context) ([]candidate, error) {
 		most = max(most, rooms[i].room)
 	}
 	rooms = slices.DeleteFunc(rooms, func(r room) bool { return r.room == 0 })
+	var taken []candidate
 	for look := most; len(rooms) > 0; look = lookPast {
 		found, err := f.next(ctx, rooms, look, taken)
 		if err != nil {
@@ -149,7 +140,8 @@ func (f *filling) choose(ctx context.Context) ([]candidate, error) {
 		// Behind those that were put aside there may be others.
 		rooms = slices.DeleteFunc(rooms, func(r room) bool { return r.room == 0 || inQueue(aside, r.Queue) == 0 })
 	}
-	return taken, f.configure(ctx, taken)
+	f.configure(taken)
+	return taken, nil
 }
 
 // lookPast is how many jobs of a queue are looked at together when the first ones
@@ -203,18 +195,6 @@ func (f *filling) next(ctx context.Context, rooms []room, most int, taken []cand
 	return f.lock(ctx, ids)
 }
 
-// orphans locks the jobs that were handed out to a request which ended before its
-// workflow was seen to run, and that others wait for.
-func (f *filling) orphans(ctx context.Context) ([]candidate, error) {
-	ids, err := column[int64](ctx, f.tx, `
-		select j.id from job_queue j where j.task_queue = $1 and `+orphaned+` and `+mayGo, f.taskQueue)
-	if err != nil || len(ids) == 0 {
-		return nil, err
-	}
-	found, err := f.lock(ctx, ids)
-	return slices.DeleteFunc(found, func(c candidate) bool { return !c.Orphaned || !c.InTurn || c.Paused }), err
-}
-
 // lock keeps jobs from changing, in the order of their IDs as everywhere, and then
 // reads them by a statement of its own: it sees all that was decided before.
 func (f *filling) lock(ctx context.Context, ids []int64) ([]candidate, error) {
@@ -222,11 +202,10 @@ func (f *filling) lock(ctx context.Context, ids []int64) ([]candidate, error) {
 		return nil, err
 	}
 	found, err := all[candidate](ctx, f.tx, `
-		select j.id, j.queue, j.submitter, j.branch, j.status = 'queued' as waiting, `+orphaned+` as orphaned,
-			exists (`+activeWaiter+`) as in_turn, not (`+unpaused+`) as paused
+		select j.id, j.queue, j.submitter, j.branch, j.status = 'queued' as waiting, exists (`+activeWaiter+`) as in_turn, not (`+unpaused+`) as paused
 		from job_queue j where j.id = any($1)
 		order by j.queue, (j.started_at is null), j.request_created, j.id`, ids)
-	return slices.DeleteFunc(found, func(c candidate) bool { return !c.Waiting && !c.Orphaned }), err
+	return slices.DeleteFunc(found, func(c candidate) bool { return !c.Waiting }), err
 }
 
 // sift leaves those that may go and for which there is room. Others are put aside,
@@ -283,7 +262,7 @@ func (f *filling) write(ctx context.Context, taken []candidate) ([]HandOut, erro
 	}
 	rows, err := all[handOutRow](ctx, f.tx, `
 		with handed as (
-			update job_queue j set status = 'handed_out', handed_out_at = now(), handed_out_to = (`+firstWaiter+`),
+			update job_queue j set status = 'handed_out', handed_out_at = clock_timestamp(), handed_out_to = (`+firstWaiter+`),
 				weight = t.weight, priority = t.level
 			from unnest($1::bigint[], $2::float8[], $3::int[]) as t (id, weight, level)
 			where j.id = t.id and exists (`+activeWaiter+`)
@@ -294,20 +273,16 @@ func (f *filling) write(ctx context.Context, taken []candidate) ([]HandOut, erro
 }
 
 // configure gives the jobs the weight and the level that are in force now.
-func (f *filling) configure(ctx context.Context, taken []candidate) error {
-	if err := f.readLimits(ctx, taken); err != nil { // of those that were handed out before
-		return err
-	}
+func (f *filling) configure(taken []candidate) {
 	for i, c := range taken {
 		q := f.queues(c.Queue)
 		taken[i].weight, taken[i].level = q.Weight, f.limits.Level(q, c.Submitter, c.Branch)
 	}
 	slices.SortFunc(taken, func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) })
-	return nil
 }
 
 // WaitingTaskQueues lists the task queues for which jobs wait that may be handed
-// out, or were handed out to a request that has ended.
+// out.
 func (s *Store) WaitingTaskQueues(ctx context.Context) ([]string, error) {
 	queues, err := column[string](ctx, s.pool, `
 		with recursive queues as (
@@ -318,8 +293,6 @@ func (s *Store) WaitingTaskQueues(ctx context.Context) ([]string, error) {
 		)
 		select q.task_queue from queues q cross join lateral (
 			select from job_queue j where j.task_queue = q.task_queue and j.status = 'queued' and j.held = '' order by j.queue limit 1) first
-		union
-		select j.task_queue from job_queue j where `+orphaned+` and `+mayGo+`
-		order by task_queue`)
+		order by q.task_queue`)
 	return queues, wrap("listing the task queues with waiting jobs", err)
 }

@@ -34,12 +34,6 @@ const activeWaiter = `
 // because few rows are asked about: the record is not to be joined for them.
 const mayGo = `(select count(*) from (` + activeWaiter + ` limit 1) waiter) > 0 and ` + unpaused
 
-// orphaned holds for a job j that was handed out to a request which ended before
-// its workflow was seen to run.
-const orphaned = `j.status = 'handed_out' and not exists (
-	select from request_job w join benchmark_request wr on wr.id = w.request_id
-	where w.job_id = j.id and w.request_id = j.handed_out_to and ` + stillWaits + `)`
-
 // handOutColumns are a job's, with an expression for the request that it is
 // handed out to.
 func handOutColumns(request string) string {
@@ -64,15 +58,6 @@ func liveCollectors(ctx context.Context, tx pgx.Tx, taskQueue string) (int, erro
 	return value[int](ctx, tx, `
 		select count(*) from collector_config c where c.active and c.`+heardOf("$2")+` and `+serves("$1::text"),
 		taskQueue, liveWithin.Seconds())
-}
-
-// HandedOutTo lists the jobs that were handed out to a request and have not begun:
-// what its workflow is to start, in case it did not hear of it.
-func (s *Store) HandedOutTo(ctx context.Context, request bench.RequestID) ([]HandOut, error) {
-	rows, err := all[handOutRow](ctx, s.pool, `
-		select `+handOutColumns("j.handed_out_to")+` from job_queue j where j.handed_out_to = $1 and j.status = 'handed_out'
-		order by j.request_created, j.id`, request)
-	return summaries(rows), wrap("listing the jobs handed out to request "+string(request), err)
 }
 
 func summaries(rows []handOutRow) []HandOut {
