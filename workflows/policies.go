@@ -77,7 +77,7 @@ func runJobActivity(in protocol.JobInput, attempts int) workflow.ActivityOptions
 		DisableEagerExecution: true, // eager execution would bypass priority and fairness
 		Priority: temporal.Priority{
 			PriorityKey:    in.Priority.Level,
-			FairnessKey:    in.Priority.Queue,
+			FairnessKey:    in.Priority.FairnessKey(),
 			FairnessWeight: float32(in.Priority.Weight),
 		},
 		RetryPolicy: &temporal.RetryPolicy{

@@ -27,10 +27,15 @@ func (f fairness) manyInOneFile(t *testing.T) {
 	f.delaysNobody(t, one)
 	f.isNext(t, many, "single-build", "one's own job in another queue")
 
-	// What is cancelled has used nothing up.
+	// What is cancelled has used nothing up, not even what Temporal had of it.
 	rest := other.queueFile(t, 1000, "", short()...)
+	proceed := f.busy(t)
+	f.waits(t, other.queue(), 4)
 	f.cancel(t, file)
-	f.isNext(t, many, "", "the next job of who has cancelled 10,000")
+	id := many.queueOne(t, "", short()...)
+	f.waits(t, many.queue(), 1)
+	proceed()
+	require.LessOrEqual(t, f.overtaken(t, id), 1, "the next job of who has cancelled 10,000")
 	f.cancel(t, rest)
 }
 

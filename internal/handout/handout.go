@@ -195,7 +195,7 @@ func (k known) input(ctx context.Context, h store.HandOut) (protocol.JobInput, e
 	return protocol.JobInput{
 		Project: h.Project, Key: h.Job, Request: h.Request, Tag: h.Tag, Target: h.Target, User: request.Submitter,
 		Summary: h.Summary, TaskQueue: h.TaskQueue, SizeClass: h.SizeClass,
-		Priority: protocol.Priority{Level: h.Priority, Queue: h.Queue, Weight: fairness(h.Weight)},
+		Priority: protocol.Priority{Level: h.Priority, Queue: h.Queue, Turn: h.Turn, Weight: fairness(h.Weight)},
 		Attempts: attempts,
 	}, nil
 }

@@ -80,7 +80,7 @@ func (w workflows) StartJob(_ context.Context, j protocol.JobInput) error {
 	if j.Request == w.broken {
 		return errors.New("no answer")
 	}
-	w.note("start %s, %d attempts, %v", j.Key, j.Attempts, j.Priority)
+	w.note("start %s, %d attempts, level %d of %s, weight %g", j.Key, j.Attempts, j.Priority.Level, j.Priority.FairnessKey(), j.Priority.Weight)
 	return nil
 }
 
@@ -113,15 +113,17 @@ func TestWhatIsHandedOutIsStarted(t *testing.T) {
 	}
 	room := handout.Room{Record: w, Workflows: workflows{w}}
 	require.ErrorContains(t, room.Fill(t.Context(), "a"), "starting what was handed out of queue user:ada: no answer")
-	started := func(key string) string { return "start " + key + ", 7 attempts, {3 user:ada 0.3}" }
+	started := func(key string) string { return "start " + key + ", 7 attempts, level 3 of user:ada, weight 0.3" }
 	require.Equal(t, []string{
 		"fill a up to 4, strict 16", started("one"), started("three"), started("four"), started("five"), "start new", "mark new",
 	}, w.done, "jobs of a queue start in their order, before the request that had no workflow; one that cannot be started keeps no other from it")
 
 	w.done = nil
-	w.waiting["a"] = []store.HandOut{job("user:ada", "running", "six"), job("user:bob", "running", "seven")}
+	seven := job("user:bob", "running", "seven")
+	seven.Turn = 2
+	w.waiting["a"] = []store.HandOut{job("user:ada", "running", "six"), seven}
 	require.NoError(t, room.Fill(t.Context(), "a"))
-	require.ElementsMatch(t, []string{"fill a up to 4, strict 16", started("six"), "start seven, 7 attempts, {3 user:bob 0.3}"}, w.done)
+	require.ElementsMatch(t, []string{"fill a up to 4, strict 16", started("six"), "start seven, 7 attempts, level 3 of user:bob#2, weight 0.3"}, w.done)
 }
 
 func TestAnEndMakesRoomAndASweepFindsTheRest(t *testing.T) {

@@ -10,6 +10,7 @@ package protocol
 
 import (
 	"errors"
+	"strconv"
 
 	"go.temporal.io/sdk/temporal"
 
@@ -127,7 +128,17 @@ type JobInput struct {
 type Priority struct {
 	Level  int
 	Queue  string
+	Turn   int `json:",omitempty"`
 	Weight float64
+}
+
+// FairnessKey is by what Temporal charges the job's queue: its name, and a number once
+// some of its jobs were cancelled while they waited in Temporal.
+func (p Priority) FairnessKey() string {
+	if p.Turn == 0 {
+		return p.Queue
+	}
+	return p.Queue + "#" + strconv.Itoa(p.Turn)
 }
 
 // JobStatus answers the status query of a Job workflow.

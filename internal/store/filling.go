@@ -83,10 +83,12 @@ type filling struct {
 	capped bool // the lock of capped accounts is held
 }
 
-// room is how many jobs of a queue wait in Temporal, and how many more are to.
+// room is how many jobs of a queue wait in Temporal, by which turn, and how many more
+// are to.
 type room struct {
 	Queue      string
 	InTemporal int
+	Turn       int
 	room       int
 }
 
@@ -101,6 +103,7 @@ type candidate struct {
 	Paused    bool // its project's queue is
 	weight    float64
 	level     int
+	turn      int
 }
 
 // choose locks the jobs that go next. Those that may not go are put aside, and
@@ -117,8 +120,9 @@ func (f *filling) choose(ctx context.Context) ([]candidate, error) {
 	if f.queues, err = queuesByName(ctx, f.tx, names); err != nil {
 		return nil, err
 	}
-	most := 0
+	most, turns := 0, make(map[string]int, len(rooms))
 	for i, r := range rooms {
+		turns[r.Queue] = r.Turn
 		rooms[i].room = max(0, f.depth(f.queues(r.Queue).Class)-r.InTemporal)
 		most = max(most, rooms[i].room)
 	}
@@ -140,7 +144,7 @@ func (f *filling) choose(ctx context.Context) ([]candidate, error) {
 		// Behind those that were put aside there may be others.
 		rooms = slices.DeleteFunc(rooms, func(r room) bool { return r.room == 0 || inQueue(aside, r.Queue) == 0 })
 	}
-	f.configure(taken)
+	f.configure(taken, turns)
 	return taken, nil
 }
 
@@ -160,6 +164,11 @@ func inQueue(cs []candidate, queue string) int {
 
 // rooms are the queues with jobs that wait here, found by going from one to the
 // next in the index, not by reading their jobs.
+//
+// The turn of a queue of which nothing waits in Temporal is how many of its jobs were
+// cancelled while they did. Temporal has charged the queue's fairness key for them, so
+// that key is left behind. While something waits there its key stays, or a queue that
+// cancels all the time would never be charged.
 func (f *filling) rooms(ctx context.Context) ([]room, error) {
 	return all[room](ctx, f.tx, `
 		with recursive queues as (
@@ -169,8 +178,13 @@ func (f *filling) rooms(ctx context.Context) ([]room, error) {
 				order by j.queue limit 1)
 			from queues q where q.queue is not null
 		)
-		select q.queue, (select count(*) from job_queue t where t.task_queue = $1 and t.queue = q.queue and t.status = 'handed_out') as in_temporal
-		from queues q where q.queue is not null order by q.queue`, f.taskQueue)
+		select q.queue, there.jobs as in_temporal, coalesce(there.turn, (
+			select count(*) from job_queue w where w.task_queue = $1 and w.queue = q.queue
+				and w.status = 'cancelled' and w.handed_out_at is not null and w.started_at is null)) as turn
+		from queues q cross join lateral (
+			select count(*) as jobs, max(t.turn) as turn from job_queue t
+			where t.task_queue = $1 and t.queue = q.queue and t.status = 'handed_out') there
+		where q.queue is not null order by q.queue`, f.taskQueue)
 }
 
 // next locks the first jobs of queues, at most so many of each, but those that are
@@ -256,27 +270,28 @@ func (f *filling) sift(ctx context.Context, rooms []room, found []candidate) (ch
 
 // write hands the jobs out.
 func (f *filling) write(ctx context.Context, taken []candidate) ([]HandOut, error) {
-	ids, weights, levels := make([]int64, len(taken)), make([]float64, len(taken)), make([]int, len(taken))
+	n := len(taken)
+	ids, weights, levels, turns := make([]int64, n), make([]float64, n), make([]int, n), make([]int, n)
 	for i, c := range taken {
-		ids[i], weights[i], levels[i] = c.ID, c.weight, c.level
+		ids[i], weights[i], levels[i], turns[i] = c.ID, c.weight, c.level, c.turn
 	}
 	rows, err := all[handOutRow](ctx, f.tx, `
 		with handed as (
 			update job_queue j set status = 'handed_out', handed_out_at = clock_timestamp(), handed_out_to = (`+firstWaiter+`),
-				weight = t.weight, priority = t.level
-			from unnest($1::bigint[], $2::float8[], $3::int[]) as t (id, weight, level)
+				weight = t.weight, priority = t.level, turn = t.turn
+			from unnest($1::bigint[], $2::float8[], $3::int[], $4::int[]) as t (id, weight, level, turn)
 			where j.id = t.id and exists (`+activeWaiter+`)
 			returning j.*
 		)
-		select `+handOutColumns("j.handed_out_to")+` from handed j order by j.request_created, j.id`, ids, weights, levels)
+		select `+handOutColumns("j.handed_out_to")+` from handed j order by j.request_created, j.id`, ids, weights, levels, turns)
 	return summaries(rows), err
 }
 
-// configure gives the jobs the weight and the level that are in force now.
-func (f *filling) configure(taken []candidate) {
+// configure gives the jobs the weight, the level and the turn that are in force now.
+func (f *filling) configure(taken []candidate, turns map[string]int) {
 	for i, c := range taken {
 		q := f.queues(c.Queue)
-		taken[i].weight, taken[i].level = q.Weight, f.limits.Level(q, c.Submitter, c.Branch)
+		taken[i].weight, taken[i].level, taken[i].turn = q.Weight, f.limits.Level(q, c.Submitter, c.Branch), turns[c.Queue]
 	}
 	slices.SortFunc(taken, func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) })
 }

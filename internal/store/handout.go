@@ -38,7 +38,7 @@ const mayGo = `(select count(*) from (` + activeWaiter + ` limit 1) waiter) > 0 
 // handed out to.
 func handOutColumns(request string) string {
 	return request + ` as request, j.project, j.key as job, coalesce(j.tag, '') as tag, j.target, j.task_queue,
-	j.queue, j.weight, j.priority, j.size_class, '' as summary, coalesce(j.versus, '') as versus, j.kind, j.backend, j.profile, j.command, j.name,
+	j.queue, j.turn, j.weight, j.priority, j.size_class, '' as summary, coalesce(j.versus, '') as versus, j.kind, j.backend, j.profile, j.command, j.name,
 	jsonb_array_length(j.test_cases) as test_cases`
 }
 

@@ -132,6 +132,42 @@ func TestTwoHandOutsFollowEachOther(t *testing.T) {
 	require.Equal(t, []bench.JobKey{jobs[1].Key}, keys(second))
 }
 
+// What is cancelled while it waits in Temporal was charged to its queue there: the next
+// job of the queue goes by another fairness key. While something of it waits, the key
+// stays: else who cancels all the time would be charged for nothing.
+func TestWhatIsCancelledInTemporalLeavesNoDebt(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	cancel := func(q store.Request) {
+		t.Helper()
+		_, err := r.CancelRequest(t.Context(), q.ID, "ada", "")
+		require.NoError(t, err)
+	}
+	turns := func(depth int) (turns []int) {
+		t.Helper()
+		out, err := r.HandOut(t.Context(), small.TaskQueue(), store.Filling{Depth: func(int) int { return depth }})
+		require.NoError(t, err)
+		for _, h := range out {
+			turns = append(turns, h.Turn)
+		}
+		return turns
+	}
+	many, _ := r.jobsOf("v1", "user:ada", 5)
+	require.Equal(t, []int{0, 0, 0}, turns(3))
+	cancel(many)
+	one, _ := r.jobsOf("v2", "user:ada", 1)
+	two, _ := r.jobsOf("v3", "user:ada", 2)
+	r.jobsOf("v4", "user:bob", 1)
+	require.Equal(t, []int{3, 3, 0}, turns(2), "three of ada's were cancelled there, none of bob's")
+	cancel(one)
+	require.Equal(t, []int{3}, turns(2), "another one of it waits")
+	cancel(two)
+	_, jobs := r.jobsOf("v5", "user:ada", 2)
+	require.Equal(t, []int{6}, turns(1))
+	r.start(jobs[0], 1, r.register("one"))
+	require.Equal(t, []int{6}, turns(1), "nothing was cancelled since")
+}
+
 func TestAJobStaysWhenTheRequestThatItWasHandedOutToEnds(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)

@@ -215,6 +215,7 @@ type HandOut struct {
 	Target    bench.Target
 	TaskQueue string
 	Queue     string
+	Turn      int // numbers the queue's fairness keys in the task queue
 	Weight    float64
 	Priority  int
 	SizeClass bench.SizeClass
