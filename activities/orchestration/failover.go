@@ -53,7 +53,7 @@ func (a *Activities) parentLacks(ctx context.Context, r store.Request) (bool, er
 	if !r.Type.HasParent() || r.Parent == "" {
 		return false, nil
 	}
-	e, err := a.expansion(ctx, r)
+	e, err := a.expansion(ctx, r, bench.StageParent)
 	var broken *temporal.ApplicationError
 	if errors.As(err, &broken) && broken.NonRetryable() {
 		a.Log.WarnContext(ctx, "the parent is not measured where its child was", "project", r.Project, "request", r.ID, "error", err)

@@ -92,3 +92,40 @@ func TestASeriesMovesOnlyWhereItSucceeds(t *testing.T) {
 		})
 	}
 }
+
+// A result that comes late does not move a series back: what is measured next goes
+// where its parent was measured or, without one, where the newest commit was.
+func TestALateResultDoesNotMoveASeriesBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{"targets": ["x86_64-unknown-linux-gnu"], "queue": {"max_in_progress": 9}, "max_job_fails": 1}`)
+	small := b.register("c1")
+	b.measured("c1", small, "gin", "sort")
+	large := b.registerAt(bench.Pool{Target: target, SizeClass: 8, Name: "large"})
+
+	ref := b.child(bench.Master, "c2", "c1")
+	jobs := b.write(ref, bench.StageOwn)
+	slow := b.child(bench.Try, "t1", "c1")
+	late := b.write(slow, bench.StageOwn) // where c1 was measured, before anything has moved
+	finish := func(job store.Job) {
+		b.measure(job, small, 1)
+		b.recordEnd(job.Key, "")
+	}
+	for _, j := range jobs {
+		if j.TestCases[0].Benchmark == "gin" {
+			finish(j)
+			continue
+		}
+		b.attempt(j, small, 1, bench.RunTimeout)
+		_, err := b.AssessJob(t.Context(), protocol.AssessInput{Project: project, Key: j.Key, Kind: bench.FailTooSmall, Message: "slow"})
+		require.NoError(t, err)
+		b.attempt(j, large, 2, bench.RunSuccess, "sort")
+		b.recordEnd(j.Key, "")
+	}
+	b.complete(ref, "")
+	for _, j := range late {
+		finish(j)
+	}
+	require.Equal(t, map[bench.SizeClass][]string{2: {"c3 gin"}, 8: {"c3 sort"}}, places(b.write(b.child(bench.Master, "c3", "c2"), bench.StageOwn)), "with its parent")
+	require.Equal(t, map[bench.SizeClass][]string{2: {"t2 gin", "t2 sort"}}, places(b.write(b.child(bench.Try, "t2", "c1"), bench.StageOwn)), "with its parent, which has not moved")
+	require.Equal(t, map[bench.SizeClass][]string{2: {"c9 gin"}, 8: {"c9 sort"}}, places(b.write(b.child(bench.Master, "c9", ""), bench.StageOwn)), "with the newest commit")
+}

@@ -54,7 +54,7 @@ func (a *Activities) writeStage(ctx context.Context, r store.Request, stage benc
 	if stage == bench.StageOwn && r.ExpandedAt != nil {
 		return nil
 	}
-	e, err := a.expansion(ctx, r)
+	e, err := a.expansion(ctx, r, stage)
 	if err != nil {
 		return err
 	}
@@ -101,8 +101,8 @@ func (a *Activities) writeJobs(ctx context.Context, e expansion, stage bench.Sta
 	return a.Store.ExpandRequest(ctx, e.request.ID, wanted)
 }
 
-// expansion reads what is needed to turn a request into jobs.
-func (a *Activities) expansion(ctx context.Context, r store.Request) (expansion, error) {
+// expansion reads what is needed to turn a request into the jobs of a stage.
+func (a *Activities) expansion(ctx context.Context, r store.Request, stage bench.Stage) (expansion, error) {
 	project, config, err := a.config(ctx, r.Project)
 	if err != nil {
 		return expansion{}, err
@@ -121,16 +121,35 @@ func (a *Activities) expansion(ctx context.Context, r store.Request) (expansion,
 	e.best = func(shapes []bench.Shape) (map[bench.Shape]bench.SizeClass, error) {
 		return a.Store.BestClasses(ctx, r.Project, shapes)
 	}
+	near, err := a.seriesSeenFrom(ctx, r, stage)
+	if err != nil {
+		return e, err
+	}
 	for _, c := range fleet {
 		target := c.Pool.Target
 		if _, known := e.series[target]; known {
 			continue
 		}
-		if e.series[target], err = a.Store.SeriesClasses(ctx, r.Project, target); err != nil {
+		if e.series[target], err = a.Store.SeriesClasses(ctx, r.Project, target, near); err != nil {
 			return e, err
 		}
 	}
 	return e, nil
+}
+
+// seriesSeenFrom is the tag next to whose results those of a stage belong, so that
+// both compare: that of the parent or baseline; when it is verified what the request
+// itself has measured, its own.
+func (a *Activities) seriesSeenFrom(ctx context.Context, r store.Request, stage bench.Stage) (string, error) {
+	switch {
+	case stage == bench.StageVerify:
+		return r.Tag, nil
+	case r.Versus != "":
+		return r.Versus, nil
+	case r.Type.HasParent():
+		return r.Parent, nil
+	}
+	return a.baseline(ctx, r)
 }
 
 // ownJobs are the request's jobs without what is stored already.

@@ -288,26 +288,3 @@ func (s *Store) Misplaced(ctx context.Context, id bench.RequestID, most int) ([]
 			group by j.project, j.shape order by min(j.id) limit $2)`, id, most)
 	return jobs, wrap("listing the jobs of request "+string(id)+" whose size class is known", err)
 }
-
-// SeriesClasses tells on which size class the series of test cases live: that of
-// their newest result that counts, of a request of the project's own. Test cases
-// without one are absent.
-func (s *Store) SeriesClasses(ctx context.Context, project string, target bench.Target) (map[bench.TestCase]bench.SizeClass, error) {
-	type row struct {
-		bench.TestCase
-		SizeClass bench.SizeClass
-	}
-	rows, err := all[row](ctx, s.pool, `
-		select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, newest.size_class
-		from test_case tc cross join lateral (
-			select r.size_class from test_result r join job_run n on n.id = r.run_id
-			where r.test_case_id = tc.id and r.status = 'ok' and r.invalid_at is null and not r.probe
-				and exists (select from request_job w join benchmark_request q on q.id = w.request_id where w.job_id = n.job_id and q.type <> 'adhoc')
-			order by r.id desc limit 1) newest
-		where tc.project = $1 and tc.target = $2`, project, target)
-	classes := make(map[bench.TestCase]bench.SizeClass, len(rows))
-	for _, r := range rows {
-		classes[r.TestCase] = r.SizeClass
-	}
-	return classes, wrap("reading where the series of project "+project+" live", err)
-}
