@@ -1,7 +1,9 @@
 package collection_test
 
 import (
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,4 +38,26 @@ func TestARunSaysWhatItUsed(t *testing.T) {
 	require.Equal(t, bench.RunSuccess, run.Outcome)
 	require.Positive(t, run.MeasuredSeconds)
 	require.Positive(t, run.CPUSeconds)
+}
+
+// What the API takes to accept results is no time of the job's: neither its limit
+// nor what was measured counts it.
+func TestASlowAPIIsNoTimeOfTheJob(t *testing.T) {
+	b := setup(t)
+	key := b.job("v1", "one")
+	b.execute(`update job_queue set timeout_seconds = 2`)
+	slow := sync.OnceFunc(func() { time.Sleep(3 * time.Second) })
+	b.gate.refuse(func(path string) bool {
+		if uploads(path) {
+			slow()
+		}
+		return false
+	})
+	_, err := b.run(key, 1)
+	require.NoError(t, err)
+	run := b.runs(key)[0]
+	require.Equal(t, bench.RunSuccess, run.Outcome)
+	require.Positive(t, run.MeasuredSeconds)
+	require.Less(t, run.MeasuredSeconds, 2.0)
+	require.Equal(t, 1, b.done(key))
 }

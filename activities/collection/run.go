@@ -218,6 +218,8 @@ type sink struct {
 	failures []jobrun.Result
 	results  int
 	used     usage
+	// clock runs while the machine does the job's work.
+	clock *stopwatch
 }
 
 func (s *sink) Progress(p jobrun.Progress) {
@@ -227,6 +229,8 @@ func (s *sink) Progress(p jobrun.Progress) {
 }
 
 func (s *sink) Block(ctx context.Context, b jobrun.Block) error {
+	s.clock.stop()
+	defer s.clock.start()
 	var block apiclient.Block
 	for _, r := range b.Results {
 		if r.Failure != nil {
