@@ -88,6 +88,37 @@ func TestMemoryBeyondTheLimitEndsTheCommand(t *testing.T) {
 	require.True(t, sample.Succeeded(), "%+v", sample)
 }
 
+// Without a limit of its own, what is around the sandbox has one: a container, or the kernel.
+func TestMemoryBeyondAnOuterLimitIsOutOfMemoryToo(t *testing.T) {
+	t.Parallel()
+	config := measure.SandboxConfig{}
+	fillConfig(t, &config)
+	sandbox, err := measure.NewSandbox(config)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, sandbox.Close()) })
+	limits, err := filepath.Glob("/sys/fs/cgroup/memory" + config.CgroupParent + "/memory.limit_in_bytes")
+	require.NoError(t, err)
+	if len(limits) == 0 {
+		limits, err = filepath.Glob("/sys/fs/cgroup" + config.CgroupParent + "/memory.max")
+		require.NoError(t, err)
+	}
+	if len(limits) == 0 {
+		t.Skip("no memory control group can be made here")
+	}
+	require.NoError(t, os.WriteFile(limits[0], []byte("100663296"), 0o644))
+	for name, most := range map[string]string{"memory.memsw.limit_in_bytes": "100663296", "memory.swap.max": "0"} {
+		_ = os.WriteFile(filepath.Join(filepath.Dir(limits[0]), name), []byte(most), 0o644) // where there is swap
+	}
+
+	sample, err := sandbox.Run(t.Context(), helperCommand(sandbox, "eat", "400"))
+	require.NoError(t, err)
+	require.Equal(t, measure.StatusOutOfMemory, sample.Status)
+
+	sample, err = sandbox.Run(t.Context(), helperCommand(sandbox, "eat", "10"))
+	require.NoError(t, err)
+	require.True(t, sample.Succeeded(), "the next command is not blamed for it: %+v", sample)
+}
+
 func TestPeakMemoryIsMeasured(t *testing.T) {
 	t.Parallel()
 	sandbox := newSandbox(t, measure.SandboxConfig{})

@@ -287,7 +287,7 @@ func (s *Sandbox) judge(ctx context.Context, sample *Sample, oomBefore int64) {
 	if sample.Status == StatusCancelled {
 		return
 	}
-	if s.config.MemoryBytes > 0 && s.groups.oomKills() > oomBefore {
+	if s.groups.oomKills() > oomBefore {
 		sample.Status = StatusOutOfMemory
 		return
 	}

@@ -12,7 +12,8 @@ const (
 	StatusTimedOut Status = "timed_out"
 	// StatusCancelled: killed, or not even started, because the context ended.
 	StatusCancelled Status = "cancelled"
-	// StatusOutOfMemory: a process of the command was killed because the memory limit was reached.
+	// StatusOutOfMemory: the kernel killed a process of the command because a memory limit was reached, the sandbox's own,
+	// one around it, or the machine's.
 	StatusOutOfMemory Status = "out_of_memory"
 	// StatusDiskFull: the work directory grew beyond the disk limit.
 	StatusDiskFull Status = "disk_full"

@@ -17,7 +17,7 @@ const (
 // watch looks after the limits that the kernel does not enforce by itself, until one is exceeded, whose status it returns, or
 // the context ends ("").
 func (s *Sandbox) watch(ctx context.Context, oomBefore int64) Status {
-	memory := s.config.MemoryBytes > 0 && s.groups.memory != ""
+	memory := s.groups.memory != "" // also without a limit of its own: a container, or the machine, has one
 	if !memory && s.config.DiskBytes == 0 {
 		return ""
 	}
