@@ -162,7 +162,7 @@ func (e expansion) job(pool bench.Pool, j store.Job) store.Job {
 		identity.Request = e.request.ID
 	}
 	if j.Shape != "" && j.Command == nil { // of the test cases that are left
-		j.Shape = string(bench.SuiteShape(j.Kind, j.Target, j.TestCases, j.Iterations).Shape())
+		j.Shape = string(j.SuiteShape())
 	}
 	if e.forOnePool(j) {
 		identity.Pool = pool.Name

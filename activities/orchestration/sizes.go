@@ -5,6 +5,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
@@ -42,7 +43,8 @@ func (e expansion) bySize(s *suite.Suite, p boundPlan, iterations int) ([]sizedP
 		part.cases, part.min = append(part.cases, tc), max(part.min, smallest)
 	}
 	if undecided := classes[0]; undecided != nil {
-		undecided.shape = bench.SuiteShape(p.Kind, p.Target, undecided.cases, iterations).Shape()
+		alike := store.Job{Versus: e.request.Versus, Kind: p.Kind, Target: p.Target, TestCases: undecided.cases, Iterations: iterations}
+		undecided.shape = alike.SuiteShape()
 		if err := e.presume(undecided, p); err != nil {
 			return nil, err
 		}

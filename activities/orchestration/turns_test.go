@@ -165,3 +165,26 @@ func TestNothingIsVerifiedThatDoesNotDiffer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []bench.Stage{bench.StageOwn}, adhoc.Stages)
 }
+
+// Two artifacts take twice as long as one: what is learned of jobs that measure in
+// turns says nothing about those that do not.
+func TestJobsInTurnsAreOfAShapeOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	b.register("c1")
+	b.registerAt(bench.Pool{Target: target, SizeClass: 8, Name: "large"})
+	shapes := func(jobs []store.Job) (out []string) {
+		for _, j := range jobs {
+			require.NotEmpty(t, j.Shape)
+			out = append(out, j.Shape)
+		}
+		return out
+	}
+	inTurns := shapes(b.write(b.inTurns("v2", "v1"), bench.StageOwn))
+	alone := b.write(b.create(bench.Release, "v3", 1), bench.StageOwn)
+	require.Len(t, shapes(alone), len(inTurns))
+	for _, j := range alone {
+		require.NotContains(t, inTurns, j.Shape)
+		require.Equal(t, string(bench.SuiteShape(j.Kind, j.Target, j.TestCases, j.Iterations).Shape()), j.Shape)
+	}
+}

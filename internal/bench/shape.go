@@ -29,6 +29,8 @@ type ShapeParts struct {
 	Profile   string   `json:"profile,omitempty"`
 	Backend   string   `json:"backend,omitempty"`
 	TestCases []string `json:"test_cases,omitempty"`
+	// Artifacts is how many are measured in turns; 0: one alone.
+	Artifacts int `json:"artifacts,omitempty"`
 	// Iterations multiply what either of them takes.
 	Iterations int `json:"iterations,omitempty"`
 }
@@ -47,6 +49,13 @@ func SuiteShape(kind JobKind, target Target, cases []TestCase, iterations int) S
 	}
 	slices.Sort(parts.TestCases)
 	return parts
+}
+
+// InTurns is the shape of jobs that measure the same for two artifacts in turns: one
+// takes twice as long.
+func (p ShapeParts) InTurns() ShapeParts {
+	p.Artifacts = 2
+	return p
 }
 
 var shapeKey = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,99}$`)

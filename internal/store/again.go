@@ -193,6 +193,9 @@ func (o reopening) replace(ctx context.Context, former Job, cases []bench.TestCa
 	next := former
 	if len(cases) > 0 || len(former.TestCases) == 0 {
 		next.TestCases = slices.Clone(cases)
+		if former.Shape != "" && former.Command == nil {
+			next.Shape = string(next.SuiteShape())
+		}
 		if o.again.SuiteOf != nil && former.SuiteHash != "" {
 			next.SuiteHash = o.again.SuiteOf(former, cases)
 		}

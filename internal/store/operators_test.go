@@ -263,6 +263,26 @@ func TestARetryMeasuresWhatLacksAResult(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNothingLacks)
 }
 
+// A part of a job is of another shape: what it takes says nothing about the whole.
+func TestARetryOfAPartIsOfTheShapeOfThatPart(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	c := r.register("c1")
+	request := r.inProgress(release(t, "1.1.0"))
+	whole := newJob(request, "kit", "sort")
+	whole.Shape = string(whole.SuiteShape())
+	r.expand(request, whole)
+	r.measure(whole, 1, c, measured("kit", 2))
+	r.complete(request, bench.Failure)
+	_, err := r.Reopen(t.Context(), request.ID, store.Again{}, byAda)
+	require.NoError(t, err)
+	jobs := r.openJobs(request.ID)
+	require.Len(t, jobs, 1)
+	require.Equal(t, testCases("sort"), jobs[0].TestCases)
+	require.NotEqual(t, whole.Shape, jobs[0].Shape)
+	require.Equal(t, string(jobs[0].SuiteShape()), jobs[0].Shape, "that of a job that never had the other test case")
+}
+
 func TestARetryOfARequestWithoutJobsWritesThemInItsTurn(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)

@@ -206,6 +206,15 @@ type Job struct {
 	Done int
 }
 
+// SuiteShape is the shape of a job of a suite with the test cases that it has now.
+func (j Job) SuiteShape() bench.Shape {
+	parts := bench.SuiteShape(j.Kind, j.Target, j.TestCases, j.Iterations)
+	if j.Versus != "" {
+		parts = parts.InTurns()
+	}
+	return parts.Shape()
+}
+
 // HandOut is a job that a request's workflow is to start.
 type HandOut struct {
 	Request   bench.RequestID
