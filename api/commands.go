@@ -8,13 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/benchloom/benchloom/internal/adhoc"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/sizeclass"
+	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 )
@@ -45,15 +49,23 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 	if err := s.standing(ctx, wanted); err != nil {
 		return nil, err
 	}
+	policy, err := sizing.Policy(f.config.Size)
+	if err != nil {
+		return nil, fmt.Errorf("project %s: %w; apply a corrected configuration", project.Name, err)
+	}
+	command, err := limitedCommand(wanted.Command, policy)
+	if err != nil {
+		return nil, err
+	}
 	r := store.Request{
 		Project: wanted.Project, Queue: wanted.Queue, Branch: wanted.Branch, Type: wanted.Type, Submitter: caller(ctx).Owner, SizeClass: wanted.SizeClass,
-		Command: storeCommand(wanted.Command), IdempotencyKey: wanted.IdempotencyKey,
+		Command: command, IdempotencyKey: wanted.IdempotencyKey,
 	}
 	if r.ID, err = bench.NewRequestID(s.Random); err != nil {
 		return nil, err
 	}
 	c := commands{
-		fitting: f, target: wanted.Target, shape: wanted.Shape, batch: batch, taskQueues: make(map[string]bool), mayUse: s.queueGuard(ctx, wanted.Branch),
+		fitting: f, policy: policy, target: wanted.Target, shape: wanted.Shape, batch: batch, taskQueues: make(map[string]bool), mayUse: s.queueGuard(ctx, wanted.Branch),
 	}
 	switch {
 	case batch == nil:
@@ -134,9 +146,25 @@ func checkCommands(r apiclient.NewRequest, batch bool) error {
 	return nil
 }
 
+// limitedCommand gives a command the timeout that a project's policy has for those
+// which ask for none, and refuses one that asks for more than it allows; nil stays nil.
+func limitedCommand(c *apiclient.Command, policy sizeclass.Policy) (*store.Command, error) {
+	out := storeCommand(c)
+	if out == nil {
+		return nil, nil
+	}
+	timeout, err := policy.OriginalTimeout(time.Duration(out.TimeoutSeconds) * time.Second)
+	if err != nil {
+		return nil, invalid("%s, the longest that the project allows for an iteration; ask for less, or raise size.maximum_timeout in its configuration", err)
+	}
+	out.TimeoutSeconds = int(math.Ceil(timeout.Seconds()))
+	return out, nil
+}
+
 // commands are the command lines of a request on their way into the record.
 type commands struct {
 	*fitting
+	policy sizeclass.Policy
 	// target is the request's, for jobs that name none; may be empty.
 	target  bench.Target
 	shape   string // of jobs that name none; may be empty
@@ -214,7 +242,11 @@ func (c commands) line(place int, text []byte) (adhoc.Line, error) {
 	if err := c.mayUse(j.Queue); err != nil {
 		return adhoc.Line{}, err
 	}
-	line := adhoc.Line{Place: place, Name: j.Name, Command: *storeCommand(&j.Command), Target: j.Target, Class: j.SizeClass, Queue: j.Queue, Shape: j.Shape}
+	command, err := limitedCommand(&j.Command, c.policy)
+	if err != nil {
+		return adhoc.Line{}, err
+	}
+	line := adhoc.Line{Place: place, Name: j.Name, Command: *command, Target: j.Target, Class: j.SizeClass, Queue: j.Queue, Shape: j.Shape}
 	if !j.Constraints.IsZero() {
 		constraints, err := j.Constraints.Read()
 		if err != nil {

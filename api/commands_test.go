@@ -114,6 +114,41 @@ func TestAJobOfABatchMayWishForItself(t *testing.T) {
 	require.Equal(t, "user:wanda", stored[0].Queue)
 }
 
+// What a project says about timeouts holds for commands that are submitted to it.
+func TestAProjectBoundsTheTimeoutsOfItsCommands(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.register(t, "c1")
+	submit := func(seconds int) (apiclient.Request, error) {
+		return b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Project: "tools", Command: &apiclient.Command{Argv: []string{"true"}, TimeoutSeconds: seconds}})
+	}
+	for _, c := range []struct {
+		size    bench.SizePolicy
+		longest int
+		usual   int
+		refusal string
+	}{
+		{bench.SizePolicy{}, 7200, 1800, "timeout 2h0m1s: use one above 0 of at most 2h0m0s"},
+		{bench.SizePolicy{MaximumTimeout: "1m", DefaultTimeout: "1500ms", Minimum: "1s"}, 60, 2, "timeout 1m1s: use one above 0 of at most 1m0s"},
+	} {
+		_, err := b.admin.ApplyProject(t.Context(), apiclient.Project{Name: "tools", Config: bench.ProjectConfig{Size: c.size}}, false)
+		require.NoError(t, err)
+		for asked, want := range map[int]int{c.longest: c.longest, 0: c.usual} {
+			r, err := submit(asked)
+			require.NoError(t, err)
+			require.Equal(t, want, r.Command.TimeoutSeconds)
+		}
+		_, err = submit(c.longest + 1)
+		require.ErrorContains(t, err, c.refusal)
+		require.ErrorContains(t, err, "raise size.maximum_timeout")
+		long := []apiclient.NewJob{{Command: apiclient.Command{Argv: []string{"true"}, TimeoutSeconds: c.longest + 1}}}
+		_, err = b.writer.CreateBatch(t.Context(), apiclient.NewRequest{Project: "tools"}, slices.Values(long))
+		require.ErrorContains(t, err, "body.jobs[0]: "+c.refusal)
+	}
+	_, err := b.admin.ApplyProject(t.Context(), apiclient.Project{Name: "tools", Config: bench.ProjectConfig{Size: bench.SizePolicy{MaximumTimeout: "25h"}}}, false)
+	require.ErrorContains(t, err, "maximum_timeout 25h0m0s: use at most 24h0m0s")
+}
+
 func TestABatchThatCannotBeTakenIsRefusedAsAWhole(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

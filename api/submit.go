@@ -194,17 +194,13 @@ func emptySelection(s suite.Selection) bool {
 	return s.Set == "" && s.Iterations == 0 && len(s.Benchmarks)+len(s.Profiles)+len(s.Scenarios)+len(s.Backends)+len(s.Targets) == 0
 }
 
-const (
-	defaultCommandSeconds    = 30 * 60
-	defaultCommandIterations = 1
-)
+const defaultCommandIterations = 1
 
 func storeCommand(c *apiclient.Command) *store.Command {
 	if c == nil {
 		return nil
 	}
 	out := &store.Command{Argv: c.Argv, Env: c.Env, TimeoutSeconds: c.TimeoutSeconds, Iterations: c.Iterations}
-	orDefault(&out.TimeoutSeconds, defaultCommandSeconds)
 	orDefault(&out.Iterations, defaultCommandIterations)
 	return out
 }

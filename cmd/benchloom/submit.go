@@ -140,7 +140,7 @@ outcome is not success. Ctrl-C ends the waiting, not the request.`,
 	flags.StringVar(&f.shape, "shape", "", "commands of the same shape share what is learned about size classes (default: those with the same command line)")
 	flags.IntVar(&f.sizeClass, "size-class", 0, "size class of ad-hoc work (default: the project's)")
 	f.where.add(flags)
-	flags.DurationVar(&f.timeout, "timeout", 0, "bound of one iteration of a command (default 30m)")
+	flags.DurationVar(&f.timeout, "timeout", 0, "bound of one iteration of a command (default: the project's, 30m unless it says otherwise)")
 	flags.StringArrayVar(&f.environ, "env", nil, "NAME=value for a command; may be repeated")
 	flags.BoolVar(&f.wait, "wait", false, "show the progress until it ends")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print only the ID")

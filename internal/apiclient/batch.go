@@ -168,7 +168,7 @@ func (c Command) Check() error {
 		}
 	}
 	if c.TimeoutSeconds < 0 || c.TimeoutSeconds > int(maxTimeout/time.Second) {
-		return fmt.Errorf("timeout_seconds is %d; use 1 to %d, or leave it out for 30 minutes", c.TimeoutSeconds, int(maxTimeout/time.Second))
+		return fmt.Errorf("timeout_seconds is %d; use 1 to %d, or leave it out for the project's default", c.TimeoutSeconds, int(maxTimeout/time.Second))
 	}
 	if c.Iterations < 0 || c.Iterations > maxIterations {
 		return fmt.Errorf("iterations is %d; use 1 to %d, or leave it out for one", c.Iterations, maxIterations)

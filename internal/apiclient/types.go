@@ -38,7 +38,7 @@ type Applied struct {
 type Command struct {
 	Argv           []string          `json:"argv" minItems:"1" maxItems:"1000" doc:"Program and arguments; no shell."`
 	Env            map[string]string `json:"env,omitempty" doc:"Added to the fixed environment."`
-	TimeoutSeconds int               `json:"timeout_seconds,omitempty" minimum:"0" maximum:"86400" doc:"Bound of one iteration; 0: 30 minutes."`
+	TimeoutSeconds int               `json:"timeout_seconds,omitempty" minimum:"0" maximum:"86400" doc:"Bound of one iteration, at most the project's size.maximum_timeout; 0: its size.default_timeout, 30 minutes unless it says otherwise."`
 	Iterations     int               `json:"iterations,omitempty" minimum:"0" maximum:"1000" doc:"How often it is measured; 0: once."`
 }
 

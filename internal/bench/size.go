@@ -24,6 +24,8 @@ type SizePolicy struct {
 	History           *int     `json:"history,omitempty" yaml:"history" doc:"Samples kept per class; left out: 32."`
 	ProbeBudget       *float64 `json:"probe_budget,omitempty" yaml:"probe_budget" doc:"Share of core-seconds that probes of other classes may cost; left out: 0.1."`
 	ProbeExpiry       string   `json:"probe_expiry,omitempty" yaml:"probe_expiry" doc:"After how long, beyond its time limit, a probe of which nothing is heard blocks no other; left out: 1h."`
+	MaximumTimeout    string   `json:"maximum_timeout,omitempty" yaml:"maximum_timeout" doc:"Longest timeout of an iteration that a command may ask for; at most 24h; left out: 2h. Suites say their own."`
+	DefaultTimeout    string   `json:"default_timeout,omitempty" yaml:"default_timeout" doc:"Timeout of an iteration of a command that asks for none; left out: 30m."`
 	Recheck           *int     `json:"recheck,omitempty" yaml:"recheck" doc:"After how many runs a class that was found unsuitable may be tried once more; left out: 200."`
 }
 

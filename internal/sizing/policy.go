@@ -17,7 +17,10 @@ import (
 // value for what it leaves out. What cannot be meant is refused, naming the field.
 func Policy(p bench.SizePolicy) (sizeclass.Policy, error) {
 	written := map[string]any{"stepwise": p.Stepwise}
-	for name, text := range map[string]string{"minimum": p.Minimum, "failure_cache": p.FailureCache, "probe_expiry": p.ProbeExpiry} {
+	for name, text := range map[string]string{
+		"minimum": p.Minimum, "failure_cache": p.FailureCache, "probe_expiry": p.ProbeExpiry,
+		"maximum_timeout": p.MaximumTimeout, "default_timeout": p.DefaultTimeout,
+	} {
 		if text != "" {
 			written[name] = text
 		}
@@ -39,6 +42,9 @@ func Policy(p bench.SizePolicy) (sizeclass.Policy, error) {
 	policy, err := sizeclass.ReadPolicy(text)
 	if err != nil {
 		return sizeclass.Policy{}, fmt.Errorf("%w: size: %w", bench.ErrInvalid, err)
+	}
+	if time.Duration(policy.MaximumTimeout) > suiteTimeout {
+		return sizeclass.Policy{}, fmt.Errorf("%w: size: maximum_timeout %s: use at most %s, for no job runs longer", bench.ErrInvalid, policy.MaximumTimeout, suiteTimeout)
 	}
 	return policy, nil
 }

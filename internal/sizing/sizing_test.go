@@ -384,6 +384,7 @@ func TestPolicy(t *testing.T) {
 	for field, p := range map[string]bench.SizePolicy{
 		"exponent": {Exponent: &zero}, "timeout_multiplier": {TimeoutMultiplier: &zero}, "minimum": {Minimum: "0s"}, "history": {History: &none},
 		"probe_budget": {ProbeBudget: &zero}, "recheck": {Recheck: &none}, "failure_cache": {FailureCache: "soon"}, "probe_expiry": {ProbeExpiry: "-1h"},
+		"maximum_timeout": {MaximumTimeout: "25h"}, "default_timeout": {DefaultTimeout: "3h"},
 	} {
 		_, err := sizing.Policy(p)
 		require.ErrorIs(t, err, bench.ErrInvalid, field)
