@@ -169,6 +169,8 @@ type about struct {
 	TestCases []string     `json:"test_cases"`
 	// Of is how many test cases there are; not all are named.
 	Of int `json:"of"`
+	// InTurns: they are measured for two artifacts in turns.
+	InTurns bool `json:"in_turns"`
 }
 
 // readAbout reads it; what cannot be read says nothing.
@@ -187,6 +189,9 @@ func (a about) String() string {
 		words = fmt.Sprintf("%d test cases, the first of them %s", max(a.Of, len(a.TestCases)), a.TestCases[0])
 	case len(a.TestCases) == 1:
 		words = a.TestCases[0]
+	}
+	if a.InTurns {
+		words += ", of two artifacts in turns"
 	}
 	if a.Target != "" && words != "" {
 		words += " on " + string(a.Target)

@@ -57,12 +57,12 @@ func TestWhatIsKnownOfSizes(t *testing.T) {
 	// Another project has the shape, too; one of the two cannot be read.
 	_, err = b.reader.Shape(t.Context(), shape, "rustc")
 	require.ErrorContains(t, err, "project rustc knows nothing of shape")
-	b.past(t, `insert into size_statistics (project, shape, version, statistics, about) values ('adhoc', '`+shape+`', 1, '{"format": 9}', '{"test_cases": ["gin build", "lo build"], "of": 7}')`)
+	b.past(t, `insert into size_statistics (project, shape, version, statistics, about) values ('adhoc', '`+shape+`', 1, '{"format": 9}', '{"test_cases": ["gin build", "lo build"], "of": 7, "in_turns": true}')`)
 	_, err = b.reader.Shape(t.Context(), shape, "")
 	require.ErrorContains(t, err, "say which one is meant")
 	e, err = b.reader.Shape(t.Context(), shape, "adhoc")
 	require.NoError(t, err)
 	require.Contains(t, e.Unread, "later version")
 	require.Zero(t, e.Runs)
-	require.Equal(t, "7 test cases, the first of them gin build", e.About)
+	require.Equal(t, "7 test cases, the first of them gin build, of two artifacts in turns", e.About)
 }

@@ -158,5 +158,5 @@ func about(j store.Sizing) map[string]any {
 	for _, tc := range j.TestCases[:min(shown, len(j.TestCases))] {
 		words = append(words, tc.String())
 	}
-	return map[string]any{"target": j.Target, "test_cases": words, "of": len(j.TestCases)}
+	return map[string]any{"target": j.Target, "test_cases": words, "of": len(j.TestCases), "in_turns": j.Versus != ""}
 }

@@ -26,6 +26,7 @@ type Sizing struct {
 	MinClass    bench.SizeClass // the smallest that will do; 0: any
 	Pinned      bool
 	Command     *Command // nil: it measures a suite, or builds
+	Versus      string   // tag that it measures in turns with its own; empty: none
 	TestCases   []bench.TestCase
 	Iterations  int
 	Constraints *bench.Constraints
@@ -34,7 +35,7 @@ type Sizing struct {
 }
 
 const sizingColumns = `j.id, j.key, j.project, (select config from project p where p.name = j.project) as config, j.shape, j.target, j.size_class,
-	j.pool, j.task_queue, j.min_class, ` + pinned + ` as pinned, j.command, j.test_cases, j.iterations, j.constraints, j.status, j.selected_at`
+	j.pool, j.task_queue, j.min_class, ` + pinned + ` as pinned, j.command, coalesce(j.versus, '') as versus, j.test_cases, j.iterations, j.constraints, j.status, j.selected_at`
 
 // SizingOf reads a job as far as its size class is concerned.
 func (s *Store) SizingOf(ctx context.Context, key bench.JobKey) (Sizing, error) {
