@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -127,6 +128,9 @@ type chronicle struct {
 
 	machines []*machine // of requests, in the order of their making
 	jobs     []*jobFlow
+	// handedOut are jobs that are to be started.
+	starting  sync.Mutex
+	handedOut []protocol.JobInput
 	// faulty: messages get lost, calls are repeated, collectors die.
 	faulty bool
 	log    []string

@@ -1,6 +1,7 @@
 package orchestration_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -213,6 +214,7 @@ type jobFlow struct {
 }
 
 func (h *chronicle) openJobs() []*jobFlow {
+	h.startHandedOut()
 	return slices.DeleteFunc(slices.Clone(h.jobs), func(j *jobFlow) bool { return j.ended })
 }
 
@@ -368,11 +370,25 @@ func (h *chronicle) Admitted(_ context.Context, _ string, id bench.RequestID) er
 	return nil
 }
 
+// StartJob is called for several queues at a time.
 func (h *chronicle) StartJob(_ context.Context, in protocol.JobInput) error {
-	if !h.fault(0.2) {
-		h.start(in)
-	}
+	h.starting.Lock()
+	defer h.starting.Unlock()
+	h.handedOut = append(h.handedOut, in)
 	return nil
+}
+
+// startHandedOut starts what was handed out, in an order that is the same each time.
+func (h *chronicle) startHandedOut() {
+	slices.SortStableFunc(h.handedOut, func(a, b protocol.JobInput) int {
+		return cmp.Or(cmp.Compare(a.Summary, b.Summary), cmp.Compare(a.TaskQueue, b.TaskQueue))
+	})
+	for _, in := range h.handedOut {
+		if !h.fault(0.2) {
+			h.start(in)
+		}
+	}
+	h.handedOut = nil
 }
 
 func (h *chronicle) SetLevel(context.Context, string, bench.JobKey, int) (bool, error) {
