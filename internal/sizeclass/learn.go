@@ -22,12 +22,26 @@ type Attempt struct {
 	At time.Time
 	// Largest: Class was the largest that the job may run on.
 	Largest bool
-	// Complete: it did all of the job by itself, from the beginning. Others say
-	// nothing about time.
+	// Complete: it says something about time, see [Work.Complete].
 	Complete bool
 	// PeakMemory in bytes and CPUTime, 0 where they were not measured.
 	PeakMemory int64
 	CPUTime    time.Duration
+}
+
+// Work is how much of a job an attempt did.
+type Work struct {
+	// Resumed: it went on with what other attempts had done.
+	Resumed bool
+	// Done is how many of the job's test cases have a result of it, of All.
+	Done, All int
+}
+
+// Complete tells whether an attempt did all of the job by itself, from the beginning:
+// others say nothing about time. One that ran into its timeout never does all of it;
+// what counts there is that it had all of it to do.
+func (w Work) Complete(o Outcome) bool {
+	return !w.Resumed && (o == TimedOut || w.Done == w.All)
 }
 
 const (

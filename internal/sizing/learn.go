@@ -126,10 +126,11 @@ func (s Sizes) attempts(j store.Sizing, lessons []store.SizeLesson, classes []be
 		if l.Number == 1 {
 			id = string(j.Key)
 		}
+		outcome, work := outcomeOf(l), sizeclass.Work{Resumed: l.Resumed, Done: l.Done, All: l.All}
 		attempts[i] = sizeclass.Attempt{
-			ID: id, Job: string(j.Key), Class: l.SizeClass, Outcome: outcomeOf(l),
+			ID: id, Job: string(j.Key), Class: l.SizeClass, Outcome: outcome,
 			Duration: seconds(l.Seconds), Timeout: limitOf(l), At: l.EndedAt,
-			Largest: len(classes) == 0 || l.SizeClass >= slices.Max(classes), Complete: l.Complete,
+			Largest: len(classes) == 0 || l.SizeClass >= slices.Max(classes), Complete: work.Complete(outcome),
 			PeakMemory: l.PeakMemory, CPUTime: seconds(l.CPUSeconds),
 		}
 	}

@@ -36,6 +36,7 @@ type bundle struct {
 	store      *store.Store
 	log        *bytes.Buffer
 	random     float64
+	clock      time.Time // when the last run ended, see ended
 	collectors map[bench.SizeClass]store.Collector
 }
 
@@ -115,22 +116,29 @@ func (b *bundle) at(key bench.JobKey) store.Job {
 // run is one run of a job on its class, which ends so after that many seconds.
 func (b *bundle) run(key bench.JobKey, n int32, outcome bench.RunOutcome, seconds float64) {
 	b.t.Helper()
+	run, missing := b.begin(key, n)
+	if outcome == bench.RunSuccess {
+		var results []store.TestCaseResult
+		for _, tc := range missing {
+			results = append(results, store.TestCaseResult{TestCase: tc, Collections: []store.Collection{{
+				Iteration: 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Values: map[bench.Metric]float64{bench.WallTime: seconds},
+			}}})
+		}
+		_, err := b.store.StoreBlock(b.t.Context(), run, results, nil)
+		require.NoError(b.t, err)
+	}
+	require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, store.RunEnd{Outcome: outcome, Seconds: seconds}))
+}
+
+// begin begins a run of a job on its class, and tells what it has to measure.
+func (b *bundle) begin(key bench.JobKey, n int32) (bench.RunID, []bench.TestCase) {
+	b.t.Helper()
 	c := b.collectors[b.at(key).SizeClass]
 	plan, err := b.store.StartRun(b.t.Context(), store.RunStart{
 		Run: bench.NewRunID(key, "workflow", "activity", n), Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch,
 	})
 	require.NoError(b.t, err)
-	if outcome == bench.RunSuccess {
-		var results []store.TestCaseResult
-		for _, tc := range plan.Missing {
-			results = append(results, store.TestCaseResult{TestCase: tc, Collections: []store.Collection{{
-				Iteration: 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Values: map[bench.Metric]float64{bench.WallTime: seconds},
-			}}})
-		}
-		_, err = b.store.StoreBlock(b.t.Context(), plan.Run.ID, results, nil)
-		require.NoError(b.t, err)
-	}
-	require.NoError(b.t, b.store.FinishRun(b.t.Context(), plan.Run.ID, store.RunEnd{Outcome: outcome, Seconds: seconds}))
+	return plan.Run.ID, plan.Missing
 }
 
 // end is the end of a job, as its workflow records it.

@@ -201,9 +201,21 @@ type SizeLesson struct {
 	PeakMemory     int64
 	CPUSeconds     float64
 	EndedAt        time.Time
-	// Complete: it has measured all of the job by itself.
-	Complete bool
+	// Resumed: test cases of the job had results when it began. Done is how many have
+	// one of it, of All.
+	Resumed   bool
+	Done, All int
 }
+
+// resumed holds for a run n of a job j that began when test cases of it had results,
+// which other runs had stored: of the job itself, or of one that measures the same where
+// n was.
+const resumed = `exists (
+	select from job_test_case t
+	join test_result r on r.artifact_id = t.artifact_id and r.test_case_id = t.test_case_id and r.generation = j.generation and r.invalid_at is null
+	join job_run o on o.id = r.run_id
+	where t.job_id = j.id and o.id <> n.id and o.started_at < n.started_at
+		and (o.job_id = j.id or (r.size_class, r.hardware_id, r.co_located) = (n.size_class, n.hardware_id, n.co_located)))`
 
 // LearnSizes lets the statistics of a job's shape take notice of its runs that have
 // ended, each once. Learn must not call the store. It tells whether anything was
@@ -222,9 +234,11 @@ func (s *Store) LearnSizes(ctx context.Context, key bench.JobKey, learn func(Siz
 		}
 		lessons, err := all[SizeLesson](ctx, tx, `
 			select n.id as run, n.number, n.size_class, n.outcome, n.measured_seconds as seconds, n.timeout_seconds, n.peak_memory, n.cpu_seconds,
-				n.finished_at as ended_at,
-				(select count(*) from test_result r where r.run_id = n.id) = (select count(*) from job_test_case t where t.job_id = n.job_id) as complete
-			from job_run n where n.job_id = $1 and n.outcome <> '' and n.taught_at is null order by n.number`, job.ID)
+				n.finished_at as ended_at, `+resumed+` as resumed,
+				(select count(*) from test_result r where r.run_id = n.id) as done,
+				(select count(*) from job_test_case t where t.job_id = n.job_id) as all
+			from job_run n join job_queue j on j.id = n.job_id
+			where n.job_id = $1 and n.outcome <> '' and n.taught_at is null order by n.number`, job.ID)
 		if err != nil {
 			return err
 		}

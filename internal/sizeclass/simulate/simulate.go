@@ -152,10 +152,16 @@ var outcomes = map[string]sizeclass.Outcome{
 	Success: sizeclass.Succeeded, Timeout: sizeclass.TimedOut, OutOfMemory: sizeclass.OutOfMemory, Failure: sizeclass.Failed,
 }
 
+// learn teaches what the service does: the job is a single test case, which has a result
+// only when an attempt succeeds.
 func (l *learner) learn(m *Machine, id, job string, attempt Attempt, timeout time.Duration) {
+	outcome, work := outcomes[attempt.Outcome], sizeclass.Work{All: 1}
+	if outcome == sizeclass.Succeeded {
+		work.Done = 1
+	}
 	l.statistics = l.analyzer.Learn(l.statistics, sizeclass.Attempt{
-		ID: id, Job: job, Class: attempt.Class, Outcome: outcomes[attempt.Outcome],
+		ID: id, Job: job, Class: attempt.Class, Outcome: outcome,
 		Duration: time.Duration(attempt.Seconds * float64(time.Second)), Timeout: timeout, At: m.Now,
-		Largest: attempt.Class == m.Input.Classes[len(m.Input.Classes)-1], Complete: true,
+		Largest: attempt.Class == m.Input.Classes[len(m.Input.Classes)-1], Complete: work.Complete(outcome),
 	})
 }
