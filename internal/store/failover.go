@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -24,7 +25,7 @@ type WaitingJob struct {
 	Kind      bench.JobKind
 	// Constraints narrow who can run it; nil: nothing does.
 	Constraints *bench.Constraints
-	// Pinned: a request that waits for it has chosen the size class.
+	// Pinned: a person has chosen the size class.
 	Pinned bool
 }
 
@@ -49,8 +50,7 @@ const unattended = `j.status in ('queued', 'handed_out', 'in_progress')
 
 const waitingColumns = `j.project, j.key, j.target, j.size_class, j.pool, j.task_queue, j.status, j.kind, j.constraints,
 	(select ws.collectors from collector_set ws where ws.task_queue = j.task_queue) as set,
-	exists (select from request_job pw join benchmark_request pr on pr.id = pw.request_id
-		where pw.job_id = j.id and pr.status <> 'completed' and pr.size_class <> 0) as pinned`
+	` + pinned + ` as pinned`
 
 // StrandedJobs lists jobs that an open request waits for, that nobody is carrying
 // out, and whose task queue has no live collector; the oldest requests' first. With keys only
@@ -74,7 +74,9 @@ func (s *Store) StrandedJobs(ctx context.Context, keys ...bench.JobKey) ([]Waiti
 // one that has begun, has ended or has moved meanwhile stays where it is.
 //
 // The job's key stays what it is. What is done of it is decided anew when the
-// other place is of another size class, for results compare within one only.
+// other place is of another size class, for results compare within one only; nor does
+// what was selected for its class hold there. A command that has not begun has its class
+// selected anew, of those that live.
 func (s *Store) MoveJob(ctx context.Context, key bench.JobKey, from string, to bench.Place) (bool, error) {
 	moved := false
 	err := s.inTx(ctx, "moving job "+string(key), func(tx pgx.Tx) error {
@@ -86,7 +88,9 @@ func (s *Store) MoveJob(ctx context.Context, key bench.JobKey, from string, to b
 			return err
 		}
 		tag, err := tx.Exec(ctx, `
-			update job_queue j set pool = @pool, size_class = @size_class, task_queue = @task_queue, moved_from = @from, moved_at = now()
+			update job_queue j set pool = @pool, size_class = @size_class, task_queue = @task_queue, moved_from = @from, moved_at = now(),
+				`+selectedFor("@size_class")+`,
+				selected_at = case when j.command is not null and j.status = 'queued' and j.started_at is null and not `+pinned+` then null else j.selected_at end
 			where j.id = @id and j.task_queue = @from and `+unattended,
 			pgx.NamedArgs{
 				"id": job.ID, "pool": to.Name, "size_class": to.SizeClass, "task_queue": to.TaskQueue(), "from": from,
@@ -98,6 +102,12 @@ func (s *Store) MoveJob(ctx context.Context, key bench.JobKey, from string, to b
 		return false, err
 	}
 	return moved, nil
+}
+
+// selectedFor sets, of a job that goes to a size class, what was selected with its own:
+// of another class it says nothing.
+func selectedFor(class string) string {
+	return fmt.Sprintf(`timeout_seconds = case when size_class = %[1]s then timeout_seconds else 0 end, probe = probe and size_class = %[1]s`, class)
 }
 
 // MovedWaiting lists the jobs that have moved, were handed out and wait for a
@@ -124,12 +134,12 @@ func settle(ctx context.Context, tx pgx.Tx, job Job, c Collector) error {
 			return err
 		}
 		if member {
-			_, err := tx.Exec(ctx, `update job_queue set pool = $2, size_class = $3 where id = $1`, job.ID, at.Name, at.SizeClass)
+			_, err := tx.Exec(ctx, `update job_queue set pool = $2, size_class = $3, `+selectedFor("$3")+` where id = $1`, job.ID, at.Name, at.SizeClass)
 			return err
 		}
 	}
 	_, err := tx.Exec(ctx, `
-		update job_queue set pool = $2, size_class = $3, task_queue = $4,
+		update job_queue set pool = $2, size_class = $3, task_queue = $4, `+selectedFor("$3")+`,
 			moved_from = case when moved_from = $4 then null else coalesce(moved_from, task_queue) end,
 			moved_at = case when moved_from = $4 then null else coalesce(moved_at, now()) end
 		where id = $1`, job.ID, at.Name, at.SizeClass, at.TaskQueue())
