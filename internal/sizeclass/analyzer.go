@@ -144,9 +144,10 @@ func (a *Analyzer) Select(s Statistics, q Question) (Selection, Statistics, erro
 	if err := q.Check(); err != nil {
 		return Selection{}, s, fmt.Errorf("selecting a size class: %w", err)
 	}
-	d := a.decide(s, q)
 	s = s.clone()
-	s.Marks = s.live(q.Now)
+	// Asked again for the same attempt, its own probe is none that is under way.
+	s.Marks = slices.DeleteFunc(s.live(q.Now), func(m Mark) bool { return m.ID == q.Attempt })
+	d := a.decide(s, q)
 	switch d.whyNot {
 	case inFlight:
 		s.Counts.InFlight++

@@ -463,3 +463,18 @@ func TestExplainHasNoSideEffects(t *testing.T) {
 	require.Equal(t, "nothing is known yet: the smallest class is tried for the minimum acceptable time", selection.Why)
 	require.Zero(t, s.statistics)
 }
+
+// A probe whose class is selected once more, because it was not started yet, does not
+// stand in its own way, and is marked once.
+func TestAProbeThatIsSelectedAgainIsStillOne(t *testing.T) {
+	t.Parallel()
+	a, err := sizeclass.New(sizeclass.Defaults())
+	require.NoError(t, err)
+	q := sizeclass.Question{Classes: classes, Original: time.Hour, Now: now, Attempt: "job"}
+	first, s, err := a.Select(sizeclass.Statistics{}, q)
+	require.NoError(t, err)
+	again, s, err := a.Select(s, q)
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	require.Len(t, s.Marks, 1)
+}

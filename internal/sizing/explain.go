@@ -34,7 +34,7 @@ func Explain(fleet []placement.Collector, j store.Sizing, known sizeclass.Statis
 	if err != nil {
 		return e, err
 	}
-	if e.Selection, err = analyzer.Explain(known, ask(fleet, config, j, now)); err != nil {
+	if e.Selection, err = analyzer.Explain(known, ask(fleet, config, j, offered(fleet, config, j), now)); err != nil {
 		return e, fmt.Errorf("job %s: %w", j.Key, err)
 	}
 	return e, nil

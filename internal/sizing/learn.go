@@ -43,7 +43,7 @@ func (s Sizes) learn(ctx context.Context, key bench.JobKey) error {
 			stats = analyzer.Learn(stats, attempt)
 		}
 		if len(classes) > 0 {
-			q := ask(fleet, config, j, s.Now())
+			q := ask(fleet, config, j, offered(fleet, config, j), s.Now())
 			if selected, err := analyzer.Explain(occupied(stats, q.Now), q); err == nil {
 				best = selected.Class
 			}
@@ -83,7 +83,7 @@ func (s Sizes) Presume(ctx context.Context, id bench.RequestID) ([]string, error
 		if err != nil {
 			return queues, err
 		}
-		if slices.Contains(Classes(view.fleet, config, j), known.Best) {
+		if slices.Contains(offered(view.fleet, config, j), known.Best) {
 			at, err := s.replace(ctx, view.fleet, config, j, known.Best)
 			if err != nil {
 				return queues, err

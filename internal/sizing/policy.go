@@ -58,9 +58,24 @@ func Classes(fleet []placement.Collector, config bench.ProjectConfig, j store.Si
 	return placement.Classes(fleet, wish(config, j))
 }
 
+// offered are the size classes from which that of a job is selected: where one has a
+// live collector that can run it, those that have. Others would let it wait for
+// nobody. What is too small for them goes to the largest of all the same.
+func offered(fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing) []bench.SizeClass {
+	all := Classes(fleet, config, j)
+	if pinned(config, j) {
+		return all
+	}
+	awake := slices.DeleteFunc(slices.Clone(fleet), func(c placement.Collector) bool { return !c.Live })
+	if live := placement.Classes(awake, wish(config, j)); len(live) > 0 {
+		return live
+	}
+	return all
+}
+
 // ask is the question on which classes of a fleet a job may run, and what they have.
-func ask(fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing, now time.Time) sizeclass.Question {
-	return sizeclass.Question{Classes: Classes(fleet, config, j), Original: original(j), Now: now, Memory: memory(fleet, config, j)}
+func ask(fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing, classes []bench.SizeClass, now time.Time) sizeclass.Question {
+	return sizeclass.Question{Classes: classes, Original: original(j), Now: now, Memory: memory(fleet, config, j)}
 }
 
 // memory is how much of it a job may use on the collectors of each class that can run

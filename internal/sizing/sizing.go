@@ -124,7 +124,7 @@ func (v View) Larger(ctx context.Context, config bench.ProjectConfig, key bench.
 	if err != nil {
 		return choice, v.sizes.without(ctx, j, err)
 	}
-	if next, larger := analyzer.Escalate(v.sizes.read(ctx, &known), ask(v.fleet, config, j, v.sizes.Now()), j.SizeClass); larger && next.Class == class {
+	if next, larger := analyzer.Escalate(v.sizes.read(ctx, &known), ask(v.fleet, config, j, classes, v.sizes.Now()), j.SizeClass); larger && next.Class == class {
 		choice.TimeoutSeconds = next.Timeout.Seconds()
 	}
 	return choice, nil
@@ -197,12 +197,12 @@ func (s Sizes) choose(ctx context.Context, fleet []placement.Collector, j store.
 	if err != nil {
 		return store.SizeChoice{}, s.without(ctx, j, err)
 	}
-	classes := Classes(fleet, config, j)
+	classes := offered(fleet, config, j)
 	if len(classes) == 1 {
 		return s.at(ctx, fleet, config, j, sizeclass.Selection{Class: classes[0]})
 	}
 	stats := s.read(ctx, known)
-	question := ask(fleet, config, j, s.Now())
+	question := ask(fleet, config, j, classes, s.Now())
 	question.Random, question.Attempt = s.Random(), string(j.Key)
 	selected, after, err := analyzer.Select(stats, question)
 	if err == nil && selected.Probe && j.Command == nil {
