@@ -18,10 +18,17 @@ type Policy struct {
 	MaxJobFails int
 }
 
-// MaxLosses is how many runs of a job may be lost to infrastructure before it
-// is given up. Losses never count as the job's failures; this bound only ends
-// a job that kills each collector that takes it.
-const MaxLosses = 20
+// Losses never count as the job's failures. They are bounded for a job that takes each
+// collector down that takes it.
+const (
+	// MaxLosses is how many runs of a job may be lost where nothing larger is left,
+	// before it is given up.
+	MaxLosses = 20
+	// MaxLossesBelow is how many may be lost on a smaller class before the job goes to a
+	// larger one: the collector may have been too small to say so. Machines that are
+	// restarted lose fewer runs of one job in a row.
+	MaxLossesBelow = 5
+)
 
 // Try is a run of a job that has ended.
 type Try struct {
@@ -68,7 +75,7 @@ func Decide(p Policy, tries []Try, at Standing, kind bench.FailureKind) Decision
 		switch {
 		case t.Outcome.Failed() && t.Class >= at.Class:
 			failures++
-		case t.Outcome == bench.RunLost:
+		case t.Outcome == bench.RunLost && t.Class >= at.Class:
 			losses++
 		}
 	}
@@ -79,6 +86,8 @@ func Decide(p Policy, tries []Try, at Standing, kind bench.FailureKind) Decision
 		return Decision{Why: "no repetition can mend it"}
 	case kind == bench.FailCancelled:
 		return Decision{Why: "it was cancelled"}
+	case kind == bench.FailInfrastructure && losses >= MaxLossesBelow && at.Next != 0:
+		return Decision{Again: true, Reason: bench.Escalation, EscalateTo: at.Next, AttemptsLeft: 1}
 	case losses >= MaxLosses:
 		return Decision{Why: fmt.Sprintf("it was tried %d times without reaching its end", losses)}
 	case kind.OfRun() && moved:

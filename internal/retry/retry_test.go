@@ -46,6 +46,33 @@ func TestLossesAreBounded(t *testing.T) {
 	require.False(t, retry.Decide(policy, outcomes(0, retry.MaxLosses), largest, bench.FailInfrastructure).Again)
 }
 
+// A job that takes down each collector of a small class is tried on a larger one, where
+// it has all its tries, before it is given up.
+func TestAJobThatIsLostAgainAndAgainEscalates(t *testing.T) {
+	t.Parallel()
+	small := retry.Standing{Class: 1, Next: 4}
+	var tries []retry.Try
+	for range retry.MaxLossesBelow {
+		d := retry.Decide(policy, tries, small, bench.FailInfrastructure)
+		require.True(t, d.Again)
+		require.Zero(t, d.EscalateTo)
+		tries = append(tries, retry.Try{Outcome: bench.RunLost, Class: 1})
+	}
+	d := retry.Decide(policy, tries, small, bench.FailInfrastructure)
+	require.Equal(t, retry.Decision{Again: true, Reason: bench.Escalation, EscalateTo: 4, AttemptsLeft: 1}, d)
+	// Asked again after it was moved.
+	d = retry.Decide(policy, tries, largest, bench.FailInfrastructure)
+	require.Equal(t, retry.Decision{Again: true, Reason: bench.Escalation, AttemptsLeft: 3}, d)
+	tries = append(tries, outcomes(0, retry.MaxLosses-1)...)
+	require.True(t, retry.Decide(policy, tries, largest, bench.FailInfrastructure).Again)
+	tries = append(tries, outcomes(0, 1)...)
+	require.False(t, retry.Decide(policy, tries, largest, bench.FailInfrastructure).Again)
+
+	// Where its class is pinned it has them all there.
+	d = retry.Decide(policy, tries[:retry.MaxLossesBelow], retry.Standing{Class: 1}, bench.FailInfrastructure)
+	require.Equal(t, bench.Retry, d.Reason)
+}
+
 // A first loss is answered at once: another collector may be idle. Then pauses
 // grow up to a minute.
 func TestPausesGrow(t *testing.T) {
