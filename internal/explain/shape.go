@@ -130,6 +130,8 @@ func meaning(s sizeclass.Sample, acceptable time.Duration) string {
 		return "good enough"
 	case s.Outcome == sizeclass.Succeeded:
 		return "large enough, but slower than acceptable"
+	case s.OwnLimit:
+		return "too small: it reached the job's own limit, and did not on a larger class"
 	case s.Outcome == sizeclass.TimedOut && s.Duration < acceptable:
 		return "nothing: it was stopped within the time that is acceptable today"
 	}

@@ -61,6 +61,7 @@ func TestWhatIsKnownOfAShape(t *testing.T) {
 			{Class: 1, Samples: []sizeclass.Sample{
 				sample(sizeclass.Succeeded, 20, false), sample(sizeclass.Succeeded, 21, false), sample(sizeclass.TimedOut, 19, false),
 				sample(sizeclass.TimedOut, 30, false), sample(sizeclass.OutOfMemory, 1, false), sample(sizeclass.Failed, 1, false), sample(sizeclass.Failed, 1, true),
+				{Outcome: sizeclass.TimedOut, Duration: 9 * time.Second, OwnLimit: true},
 			}},
 			{Class: 3, Samples: []sizeclass.Sample{sample(sizeclass.Succeeded, 1000, false)}},
 			{Class: 8, Samples: []sizeclass.Sample{sample(sizeclass.Succeeded, 500, false)}},
@@ -89,6 +90,7 @@ func TestWhatIsKnownOfAShape(t *testing.T) {
 	require.Equal(t, []string{
 		"good enough", "large enough, but slower than acceptable", "nothing: it was stopped within the time that is acceptable today", "too small",
 		"too small", "too small", "nothing yet: a larger class has to show whether the job fails by itself",
+		"too small: it reached the job's own limit, and did not on a larger class",
 	}, says)
 	require.Empty(t, e.Classes[1].Samples)
 	require.Equal(t, "large enough", e.Classes[2].Samples[0].Meaning)

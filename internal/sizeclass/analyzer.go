@@ -40,6 +40,9 @@ type Question struct {
 	Attempt string
 	// Memory of a collector of the class in bytes, where it is known.
 	Memory map[bench.SizeClass]int64
+	// CPUs that a job may use on a collector of the class, where it is known: a class is
+	// relative, and says how many there are only by comparison.
+	CPUs map[bench.SizeClass]int
 }
 
 // Check refuses a question that cannot be answered.

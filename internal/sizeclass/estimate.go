@@ -151,7 +151,8 @@ func (k *known) limit(i int) {
 }
 
 // countTooSmall classifies the samples that did not succeed. A timeout below the
-// acceptable time of today proves nothing; a failure that is pending neither.
+// acceptable time of today proves nothing, unless the limit was the job's own; a failure
+// that is pending neither.
 func (k *known) countTooSmall(i int) {
 	e, sum := &k.classes[i], 0.0
 	for _, sample := range e.history.Samples {
@@ -160,7 +161,7 @@ func (k *known) countTooSmall(i int) {
 			continue
 		case sample.Outcome == TimedOut:
 			e.censored = max(e.censored, sample.Duration.Seconds())
-			if sample.Duration < e.acceptable {
+			if sample.Duration < e.acceptable && !sample.OwnLimit {
 				continue
 			}
 		case sample.Outcome == OutOfMemory:
@@ -227,7 +228,10 @@ func (k *known) low(e *estimate) float64 {
 // more than its size faster.
 func (k *known) bind(i int, again float64) {
 	e := &k.classes[i]
-	least := cpuTrust * k.work / float64(e.class)
+	least := 0.0
+	if cpus := k.question.CPUs[e.class]; cpus > 0 {
+		least = cpuTrust * k.work / float64(cpus)
+	}
 	for j := range k.classes {
 		o := &k.classes[j]
 		scale := 1.0

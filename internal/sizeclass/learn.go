@@ -18,6 +18,9 @@ type Attempt struct {
 	Outcome Outcome
 	// Duration that it ran, and Timeout that it had.
 	Duration, Timeout time.Duration
+	// OwnLimit: it was ended at a limit of the job's own, which all classes have, and not at
+	// the timeout.
+	OwnLimit bool
 	// At is when it ended.
 	At time.Time
 	// Largest: Class was the largest that the job may run on.
@@ -136,16 +139,16 @@ func (s *Statistics) tooSmall(t Attempt, p Policy) {
 	h := s.edit(t.Class)
 	h.Tried = s.Runs
 	sample := t.sample()
-	switch t.Outcome {
-	case OutOfMemory:
-	case TimedOut:
+	switch {
+	case t.Outcome == OutOfMemory:
+	case t.Outcome == TimedOut && !t.OwnLimit:
 		if !t.Complete {
 			return
 		}
 		if t.Timeout > 0 {
 			sample.Duration = t.Timeout
 		}
-	default:
+	default: // it could be the job's own fault
 		sample.Pending = true
 	}
 	h.add(sample, p.History)
@@ -170,7 +173,7 @@ func (s *Statistics) confirm(t Attempt, p Policy) {
 				samples[j].Pending, last = false, samples[j]
 			}
 		}
-		if last.Outcome == Failed {
+		if last.Outcome != "" {
 			s.Classes[i].Samples = samples
 			s.lengthen(s.Classes[i].Class, last, p)
 		}
@@ -188,7 +191,7 @@ func (s *Statistics) dropPending(job string) {
 // long enough to say that the job has changed.
 func (s *Statistics) lengthen(class bench.SizeClass, sample Sample, p Policy) {
 	h := s.edit(class)
-	if sample.Outcome == TimedOut && sample.Duration < s.acceptable(class, p) {
+	if sample.Outcome == TimedOut && !sample.OwnLimit && sample.Duration < s.acceptable(class, p) {
 		return
 	}
 	if h.Streak++; h.Streak == 1 {
@@ -270,6 +273,6 @@ func (x Sample) began() time.Time {
 func (t Attempt) sample() Sample {
 	return Sample{
 		Outcome: t.Outcome, Duration: max(0, t.Duration), At: t.At, Job: t.Job,
-		PeakMemory: max(0, t.PeakMemory), CPUTime: max(0, t.CPUTime),
+		OwnLimit: t.OwnLimit && t.Outcome == TimedOut, PeakMemory: max(0, t.PeakMemory), CPUTime: max(0, t.CPUTime),
 	}
 }

@@ -218,12 +218,48 @@ func TestCPUTimeThatWasSeenSavesProbes(t *testing.T) {
 	s.end(s.choose().Class, sizeclass.TimedOut, 10*time.Second)
 	s.escalate(1)
 	success := s.attempt(8, sizeclass.Succeeded, time.Minute)
-	success.CPUTime = 8 * time.Minute // all cores were busy all the time
+	success.CPUTime = 8 * time.Minute // eight cores were busy all the time
 	s.learn(success)
-	for _, c := range s.choose().Choices[:3] {
+	s.question.CPUs = map[bench.SizeClass]int{1: 1, 2: 2, 4: 4, 8: 8}
+	for _, c := range explain(t, s.Analyzer, s.statistics, s.question)[:3] {
 		require.Zero(t, c.Probability)
 		require.Equal(t, "not tried: it cannot be better", c.Verdict)
 	}
+
+	// A class is no number of cores: with eight each, or nobody knows how many, the same
+	// work may take no longer.
+	for _, cpus := range []map[bench.SizeClass]int{{1: 8, 2: 8, 4: 8, 8: 8}, nil} {
+		s.question.CPUs = cpus
+		require.Equal(t, "could be better, not tried", explain(t, s.Analyzer, s.statistics, s.question)[0].Verdict)
+	}
+}
+
+// A job with a limit of its own reaches it on class 1, and not on class 8: class 1 is too
+// small, although as long would be acceptable there without that limit.
+func TestAJobThatReachesItsOwnLimitIsTooLargeForTheClass(t *testing.T) {
+	t.Parallel()
+	tooSmall := func(s *shape) int { return explain(t, s.Analyzer, s.statistics, s.question)[0].TooSmall }
+	for _, complete := range []bool{true, false} {
+		s := newShape(t, unchanged)
+		s.choose()
+		attempt := s.attempt(1, sizeclass.TimedOut, 20*time.Second)
+		attempt.OwnLimit, attempt.Complete = true, complete
+		s.learn(attempt)
+		require.Zero(t, tooSmall(s), "nobody knows yet whether it does everywhere")
+		s.escalate(1)
+		s.end(8, sizeclass.Succeeded, 15*time.Second)
+		require.Equal(t, 1, tooSmall(s))
+	}
+
+	// It does everywhere: that says nothing about class 1.
+	s := newShape(t, unchanged)
+	s.choose()
+	attempt := s.attempt(1, sizeclass.TimedOut, 20*time.Second)
+	attempt.OwnLimit = true
+	s.learn(attempt)
+	s.escalate(1)
+	s.end(8, sizeclass.TimedOut, 20*time.Second)
+	require.Empty(t, s.statistics.Of(1).Samples)
 }
 
 func TestAFailureIsUnderstoodWhenTheLargestClassHasSpoken(t *testing.T) {

@@ -25,7 +25,7 @@ type Outcome string
 
 const (
 	Succeeded Outcome = "succeeded"
-	// TimedOut: ended at the timeout that was selected for it.
+	// TimedOut: ended at the timeout that was selected for it, or at the job's own.
 	TimedOut Outcome = "timed_out"
 	// OutOfMemory: killed for want of memory.
 	OutOfMemory Outcome = "out_of_memory"
@@ -52,6 +52,9 @@ type Sample struct {
 	// Pending: a failure of which nobody knows yet whether a larger class would
 	// have helped. It counts for nothing.
 	Pending bool `json:"pending,omitempty"`
+	// OwnLimit: it timed out at a limit of the job's own, which is no longer on a
+	// larger class.
+	OwnLimit bool `json:"own_limit,omitempty"`
 	// PeakMemory in bytes and CPUTime are 0 where they were not measured.
 	PeakMemory int64         `json:"peak_memory,omitempty"`
 	CPUTime    time.Duration `json:"cpu_time_ns,omitempty"`

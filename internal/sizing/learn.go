@@ -129,7 +129,7 @@ func (s Sizes) attempts(j store.Sizing, lessons []store.SizeLesson, classes []be
 		outcome, work := outcomeOf(l), sizeclass.Work{Resumed: l.Resumed, Done: l.Done, All: l.All}
 		attempts[i] = sizeclass.Attempt{
 			ID: id, Job: string(j.Key), Class: l.SizeClass, Outcome: outcome,
-			Duration: seconds(l.Seconds), Timeout: limitOf(l), At: l.EndedAt,
+			Duration: seconds(l.Seconds), Timeout: seconds(l.TimeoutSeconds), OwnLimit: hitOwnLimit(l), At: l.EndedAt,
 			Largest: len(classes) == 0 || l.SizeClass >= slices.Max(classes), Complete: work.Complete(outcome),
 			PeakMemory: l.PeakMemory, CPUTime: seconds(l.CPUSeconds),
 		}
@@ -152,13 +152,11 @@ func outcomeOf(l store.SizeLesson) sizeclass.Outcome {
 	return sizeclass.Abandoned
 }
 
-// limitOf is the limit that a run had: the one at which it ended, if it did; its own
-// may have been shorter than that of its size class.
-func limitOf(l store.SizeLesson) time.Duration {
-	if l.Outcome == bench.RunTimeout && (l.TimeoutSeconds == 0 || l.Seconds < l.TimeoutSeconds) {
-		return seconds(l.Seconds)
-	}
-	return seconds(l.TimeoutSeconds)
+// hitOwnLimit tells that a run timed out before the limit of its size class: at that of
+// its command, or of its suite. The clocks of the two need not agree to the last.
+func hitOwnLimit(l store.SizeLesson) bool {
+	const agree = 0.95
+	return l.Outcome == bench.RunTimeout && (l.TimeoutSeconds == 0 || l.Seconds < agree*l.TimeoutSeconds)
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -75,18 +75,29 @@ func offered(fleet []placement.Collector, config bench.ProjectConfig, j store.Si
 
 // ask is the question on which classes of a fleet a job may run, and what they have.
 func ask(fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing, classes []bench.SizeClass, now time.Time) sizeclass.Question {
-	return sizeclass.Question{Classes: classes, Original: original(j), Now: now, Memory: memory(fleet, config, j)}
+	return sizeclass.Question{Classes: classes, Original: original(j), Now: now, Memory: memory(fleet, config, j), CPUs: cpus(fleet, config, j)}
 }
 
 // memory is how much of it a job may use on the collectors of each class that can run
 // it, in bytes: on the one that has most. A class of which a collector does not say is
 // left out, so that it is tried.
 func memory(fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing) map[bench.SizeClass]int64 {
-	most := make(map[bench.SizeClass]int64)
+	return most(placement.Fitting(fleet, wish(config, j)), func(c placement.Collector) int64 { return c.MemoryBytes })
+}
+
+// cpus is the same of the CPUs that a job may use.
+func cpus(fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing) map[bench.SizeClass]int {
+	return most(placement.Fitting(fleet, wish(config, j)), func(c placement.Collector) int { return c.CPUs })
+}
+
+// most is the most of something that a collector of each class has, without the classes
+// of which one does not say.
+func most[N int | int64](collectors []placement.Collector, has func(placement.Collector) N) map[bench.SizeClass]N {
+	most := make(map[bench.SizeClass]N)
 	var unknown []bench.SizeClass
-	for _, c := range placement.Fitting(fleet, wish(config, j)) {
-		most[c.Pool.SizeClass] = max(most[c.Pool.SizeClass], c.MemoryBytes)
-		if c.MemoryBytes == 0 {
+	for _, c := range collectors {
+		most[c.Pool.SizeClass] = max(most[c.Pool.SizeClass], has(c))
+		if has(c) == 0 {
 			unknown = append(unknown, c.Pool.SizeClass)
 		}
 	}
