@@ -9,10 +9,10 @@ import (
 
 // Attempt is how an attempt at a job ended.
 type Attempt struct {
-	// ID is unique to the attempt: learning from it again changes nothing. It is
-	// that of the question which the attempt was selected with.
+	// ID is unique to the attempt: learning from it again changes nothing.
 	ID string
-	// Job is what the attempts at one job have in common.
+	// Job is what the attempts at one job have in common. A probe was selected with the
+	// name of its job, or of its attempt.
 	Job     string
 	Class   bench.SizeClass
 	Outcome Outcome
@@ -90,15 +90,16 @@ func (a *Analyzer) Learn(s Statistics, t Attempt) Statistics {
 	return s
 }
 
-// release frees the mark of an attempt.
+// release frees the mark of an attempt, and tells whether the attempt was that probe: its
+// job may have ended elsewhere.
 func (s *Statistics) release(t Attempt) (Mark, bool) {
-	i := slices.IndexFunc(s.Marks, func(m Mark) bool { return m.ID == t.ID })
+	i := slices.IndexFunc(s.Marks, func(m Mark) bool { return m.ID == t.ID || t.Job != "" && m.ID == t.Job })
 	if i < 0 {
 		return Mark{}, false
 	}
 	mark := s.Marks[i]
 	s.Marks = slices.Delete(s.Marks, i, i+1)
-	return mark, true
+	return mark, mark.Class == t.Class
 }
 
 // spend accounts for an attempt.

@@ -514,3 +514,16 @@ func TestAProbeThatIsSelectedAgainIsStillOne(t *testing.T) {
 	require.Equal(t, first, again)
 	require.Len(t, s.Marks, 1)
 }
+
+// A probe that moved before it began frees its mark where it ends, and is charged as what
+// it was: no probe.
+func TestAProbeThatEndsOnAnotherClassIsNotCharged(t *testing.T) {
+	t.Parallel()
+	s := newShape(t, unchanged)
+	s.statistics.Marks = []sizeclass.Mark{{ID: "job 1", Class: 1, Expires: now.Add(time.Hour)}}
+	s.runs = 1
+	s.end(8, sizeclass.Succeeded, time.Minute)
+	require.Empty(t, s.statistics.Marks)
+	require.Zero(t, s.statistics.Spent.Probes)
+	require.Equal(t, 480.0, s.statistics.Spent.Total)
+}

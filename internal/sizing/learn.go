@@ -114,21 +114,17 @@ func (s Sizes) replace(ctx context.Context, fleet []placement.Collector, config 
 	return at.Pool.TaskQueue(), nil
 }
 
-// attempts are what runs teach. The first has the name under which its class was
-// selected, so that a probe's mark goes with it.
+// attempts are what runs teach. A probe has the name of its job, and its mark goes with
+// the first of the job's runs that teaches.
 func (s Sizes) attempts(j store.Sizing, lessons []store.SizeLesson, classes []bench.SizeClass) []sizeclass.Attempt {
 	if len(lessons) == 0 { // it never ran
 		return []sizeclass.Attempt{{ID: string(j.Key), Job: string(j.Key), Class: j.SizeClass, Outcome: sizeclass.Abandoned, At: s.Now()}}
 	}
 	attempts := make([]sizeclass.Attempt, len(lessons))
 	for i, l := range lessons {
-		id := string(l.Run)
-		if l.Number == 1 {
-			id = string(j.Key)
-		}
 		outcome, work := outcomeOf(l), sizeclass.Work{Resumed: l.Resumed, Done: l.Done, All: l.All}
 		attempts[i] = sizeclass.Attempt{
-			ID: id, Job: string(j.Key), Class: l.SizeClass, Outcome: outcome,
+			ID: string(l.Run), Job: string(j.Key), Class: l.SizeClass, Outcome: outcome,
 			Duration: seconds(l.Seconds), Timeout: seconds(l.TimeoutSeconds), OwnLimit: hitOwnLimit(l), At: l.EndedAt,
 			Largest: len(classes) == 0 || l.SizeClass >= slices.Max(classes), Complete: work.Complete(outcome),
 			PeakMemory: l.PeakMemory, CPUTime: seconds(l.CPUSeconds),

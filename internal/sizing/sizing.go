@@ -202,6 +202,7 @@ func (s Sizes) choose(ctx context.Context, fleet []placement.Collector, j store.
 		return s.at(ctx, fleet, config, j, sizeclass.Selection{Class: classes[0]})
 	}
 	stats := s.read(ctx, known)
+	stats.Marks = slices.DeleteFunc(stats.Marks, func(m sizeclass.Mark) bool { return slices.Contains(known.Void, bench.JobKey(m.ID)) })
 	question := ask(fleet, config, j, classes, s.Now())
 	question.Random, question.Attempt = s.Random(), string(j.Key)
 	selected, after, err := analyzer.Select(stats, question)

@@ -87,6 +87,9 @@ type SizeStatistics struct {
 	// Best is the class where jobs of the shape go; 0: nothing is known.
 	Best      bench.SizeClass
 	UpdatedAt time.Time
+	// Void are the jobs marked as probes that have ended without a run: nobody learns of
+	// their end. Read where size classes are selected.
+	Void []bench.JobKey `db:"-"`
 }
 
 // SizeStatistics reads what is known of a shape; ErrNotFound when nothing is.
@@ -134,6 +137,9 @@ func (s *Store) SelectSizes(ctx context.Context, project string, shape bench.Sha
 		if err != nil {
 			return err
 		}
+		if stats.Void, err = column[bench.JobKey](ctx, tx, voidProbes, project, shape); err != nil {
+			return err
+		}
 		before := slices.Clone(stats.Statistics)
 		for _, j := range jobs {
 			choice, err := decide(j, &stats)
@@ -164,6 +170,13 @@ func (s *Store) SelectSizes(ctx context.Context, project string, shape bench.Sha
 	slices.Sort(queues)
 	return slices.Compact(queues), nil
 }
+
+// voidProbes selects the jobs marked as probes in what is known of a shape that have ended
+// and never ran, such as those that were cancelled before they were handed out.
+const voidProbes = `select j.key from size_statistics k
+	cross join lateral jsonb_path_query(k.statistics, '$.marks[*].id') m join job_queue j on j.key = m #>> '{}'
+	where k.project = $1 and k.shape = $2 and j.status not in ('queued', 'handed_out', 'in_progress')
+		and not exists (select from job_run n where n.job_id = j.id)`
 
 // lockStatistics reads what is known of a shape and keeps it from changing until the
 // transaction ends. It is the last thing that a transaction locks.
@@ -218,7 +231,8 @@ const resumed = `exists (
 		and (o.job_id = j.id or (r.size_class, r.hardware_id, r.co_located) = (n.size_class, n.hardware_id, n.co_located)))`
 
 // LearnSizes lets the statistics of a job's shape take notice of its runs that have
-// ended, each once. Learn must not call the store. It tells whether anything was
+// ended, each once. Of a job that is still open lost runs are left: it goes on where they
+// were, as the same probe. Learn must not call the store. It tells whether anything was
 // learned.
 func (s *Store) LearnSizes(ctx context.Context, key bench.JobKey, learn func(Sizing, []SizeLesson, *SizeStatistics) error) (bool, error) {
 	learned := false
@@ -228,8 +242,10 @@ func (s *Store) LearnSizes(ctx context.Context, key bench.JobKey, learn func(Siz
 		if err != nil || job.Shape == "" {
 			return err
 		}
-		if _, err := column[string](ctx, tx, `
-			select id from job_run where job_id = $1 and outcome <> '' and taught_at is null order by id for update`, job.ID); err != nil {
+		ids, err := column[bench.RunID](ctx, tx, `
+			select id from job_run where job_id = $1 and outcome <> '' and taught_at is null and (outcome <> 'lost' or not $2) order by id for update`,
+			job.ID, job.Status.Open())
+		if err != nil {
 			return err
 		}
 		lessons, err := all[SizeLesson](ctx, tx, `
@@ -238,7 +254,7 @@ func (s *Store) LearnSizes(ctx context.Context, key bench.JobKey, learn func(Siz
 				(select count(*) from test_result r where r.run_id = n.id) as done,
 				(select count(*) from job_test_case t where t.job_id = n.job_id) as all
 			from job_run n join job_queue j on j.id = n.job_id
-			where n.job_id = $1 and n.outcome <> '' and n.taught_at is null order by n.number`, job.ID)
+			where n.id = any($1) order by n.number`, ids)
 		if err != nil {
 			return err
 		}
@@ -256,8 +272,7 @@ func (s *Store) LearnSizes(ctx context.Context, key bench.JobKey, learn func(Siz
 		if err := learn(job, lessons, &stats); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `
-			update job_run set taught_at = now() where job_id = $1 and outcome <> '' and taught_at is null`, job.ID); err != nil {
+		if _, err := tx.Exec(ctx, `update job_run set taught_at = now() where id = any($1)`, ids); err != nil {
 			return err
 		}
 		learned = true
