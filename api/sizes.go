@@ -129,6 +129,9 @@ func (s *server) shape(ctx context.Context, r store.SizeStatistics, fleet []plac
 	if job.Target == "" {
 		job.Target = about.Target
 	}
+	if job.Command == nil && len(about.Command) > 0 { // it is known by its words only
+		job.Command = &store.Command{Argv: about.Command}
+	}
 	var next *sizeclass.Selection
 	if now, err := sizing.Explain(fleet, job, known, s.Now()); err == nil {
 		next = &now.Selection

@@ -3,6 +3,7 @@ package sizing
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/benchloom/benchloom/internal/placement"
@@ -34,7 +35,13 @@ func Explain(fleet []placement.Collector, j store.Sizing, known sizeclass.Statis
 	if err != nil {
 		return e, err
 	}
-	if e.Selection, err = analyzer.Explain(known, ask(fleet, config, j, offered(fleet, config, j), now)); err != nil {
+	question := ask(fleet, config, j, offered(fleet, config, j), now)
+	e.Selection, err = analyzer.Explain(known, question)
+	if err == nil && j.Command == nil && slices.ContainsFunc(e.Selection.Choices, func(c sizeclass.Choice) bool { return c.Succeeded > 0 }) {
+		// Its results are to be compared: it does not run to learn.
+		e.Selection, err = analyzer.Explain(occupied(known, now), question)
+	}
+	if err != nil {
 		return e, fmt.Errorf("job %s: %w", j.Key, err)
 	}
 	return e, nil

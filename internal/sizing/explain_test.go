@@ -29,6 +29,26 @@ func TestHowASizeClassComesAbout(t *testing.T) {
 	require.Equal(t, bench.SizeClass(1), e.Selection.Class, "the smallest is tried first")
 	require.Len(t, e.Selection.Choices, 3)
 
+	// Where class 4 has succeeded, a command would try class 1; results of a suite are
+	// compared, so that none of its jobs does.
+	analyzer, err := sizeclass.New(sizeclass.Defaults())
+	require.NoError(t, err)
+	known := analyzer.Learn(sizeclass.Statistics{}, sizeclass.Attempt{
+		ID: "1", Job: "1", Class: 4, Outcome: sizeclass.Succeeded, Duration: time.Minute, At: now, Largest: true, Complete: true,
+	})
+	e, err = sizing.Explain(fleet, job, known, now)
+	require.NoError(t, err)
+	require.Equal(t, []any{bench.SizeClass(1), true}, []any{e.Selection.Class, e.Selection.Probe})
+	measuring := job
+	measuring.Command = nil
+	e, err = sizing.Explain(fleet, measuring, known, now)
+	require.NoError(t, err)
+	require.Equal(t, []any{bench.SizeClass(4), false}, []any{e.Selection.Class, e.Selection.Probe})
+	require.Zero(t, e.Selection.Choices[0].Probability)
+	e, err = sizing.Explain(fleet, measuring, sizeclass.Statistics{}, now)
+	require.NoError(t, err)
+	require.Equal(t, bench.SizeClass(1), e.Selection.Class, "the first one founds the series")
+
 	job.Config = json.RawMessage(`{"size": {"class": 4}}`)
 	e, err = sizing.Explain(fleet, job, sizeclass.Statistics{}, now)
 	require.NoError(t, err)
