@@ -68,7 +68,7 @@ func TestACommandThatHasMovedIsSelectedAnew(t *testing.T) {
 	b.registerAt(middle)
 	b.registerAt(bench.Pool{Target: target, SizeClass: 8, Name: "large"})
 	_, job := b.command(bench.Constraints{})
-	b.execute(`update job_queue set status = 'queued', handed_out_at = null where key = $1`, job.Key) // taken back
+	b.execute(`update job_queue set status = 'queued', handed_out_at = null, timeout_seconds = 7 where key = $1`, job.Key) // taken back
 	require.Equal(t, pool.SizeClass, b.job(job.Key).SizeClass)
 	b.dead("c1", 600)
 	stranded, err := b.store.StrandedJobs(t.Context())
