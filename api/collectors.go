@@ -158,6 +158,10 @@ func (s *server) registerCollector(ctx context.Context, in *registerCollector) (
 	if err != nil {
 		return nil, fmt.Errorf("encoding the limits of collector %s: %w", r.Name, err)
 	}
+	before, err := s.Store.Fleet(ctx, s.OfflineAfter)
+	if err != nil {
+		return nil, err
+	}
 	stored, err := s.Store.RegisterCollector(ctx, store.Collector{
 		Name: r.Name, Target: r.Target, SizeClass: r.SizeClass, Pool: r.Pool, MachineID: r.MachineID, Version: r.Version,
 		HardwareID: r.HardwareID, Facts: r.Facts, Unenforced: unenforced, CoLocated: r.CoLocated,
@@ -169,6 +173,9 @@ func (s *server) registerCollector(ctx context.Context, in *registerCollector) (
 		return nil, conflict(apiclient.ProblemNameTaken, fmt.Errorf("the name %s is taken: another live machine has registered it; choose another name with --name, or stop that one and wait %s", r.Name, s.OfflineAfter))
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := s.refit(ctx, before, stored.Name); err != nil {
 		return nil, err
 	}
 	queues, err := s.Store.CollectorTaskQueues(ctx, stored)

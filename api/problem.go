@@ -79,6 +79,8 @@ func (s *server) problemOf(ctx context.Context, err error) error {
 		return conflict(apiclient.ProblemDraining, err)
 	case errors.Is(err, store.ErrOutdated):
 		return conflict(apiclient.ProblemOutdated, err)
+	case errors.Is(err, store.ErrUnfit):
+		return conflict(apiclient.ProblemUnfit, err)
 	case errors.Is(err, store.ErrRunClosed):
 		return conflict(apiclient.ProblemRunClosed, err)
 	case errors.Is(err, store.ErrConflict):

@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -19,7 +20,7 @@ const maxRunLog = 4 << 20
 
 func (s *server) registerRuns() {
 	handle(s, operation{id: "start-run", method: http.MethodPost, path: "/runs/{run}/start", need: toCollect, tag: "collectors",
-		summary: "The fence: may this run begin?", description: "Answers 409 with the type urn:benchloom:job-closed, nobody-waits, fenced, draining or outdated when it may not. Asking again gives the same answer."}, s.startRun)
+		summary: "The fence: may this run begin?", description: "Answers 409 with the type urn:benchloom:job-closed, nobody-waits, fenced, draining, outdated or unfit when it may not. Asking again gives the same answer."}, s.startRun)
 	handle(s, operation{id: "upload-block", method: http.MethodPost, path: "/runs/{run}/blocks/{number}", need: toCollect, tag: "collectors", maxBody: s.MaxBlock, gzip: true,
 		summary: "Deliver a finished block", description: "All collections of its test cases at once. Delivering it again changes nothing."}, s.uploadBlock)
 	handle(s, operation{id: "append-run-log", method: http.MethodPost, path: "/runs/{run}/log", need: toCollect, tag: "collectors",
@@ -48,7 +49,11 @@ func (s *server) startRun(ctx context.Context, in *startRun) (*body[apiclient.Ru
 	if err := ownCollector(ctx, in.Body.Collector); err != nil {
 		return nil, err
 	}
-	plan, err := s.Store.StartRun(ctx, store.RunStart{Run: id, Reason: in.Body.Reason, Collector: in.Body.Collector, Epoch: in.Body.Epoch})
+	plan, err := s.Store.StartRun(ctx, store.RunStart{Run: id, Reason: in.Body.Reason, Collector: in.Body.Collector, Epoch: in.Body.Epoch, Lacks: placement.WhyNot})
+	if errors.Is(err, store.ErrUnfit) {
+		// Before the collector gives it back: then its workflow asks where it waits.
+		s.placeAnew(ctx)
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, problemf(http.StatusNotFound, "unknown-job", "run %s cannot begin: there is no job %s", id, id.Job())
 	}

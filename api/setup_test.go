@@ -46,9 +46,11 @@ type workflows struct {
 	repairErr error
 	notified  []bench.RequestID
 	watches   []string // what was asked of Schedules, in order
-	// jobs are those that were started, levels those that were changed.
+	// jobs are those that were started, levels those that were changed,
+	// moves where they were moved to.
 	jobs   []protocol.JobInput
 	levels map[bench.JobKey]int
+	moves  map[bench.JobKey]string
 	operators
 }
 
@@ -102,6 +104,23 @@ func (w *workflows) SetLevel(_ context.Context, _ string, key bench.JobKey, leve
 	}
 	w.levels[key] = level
 	return true, w.err
+}
+
+func (w *workflows) MoveJob(_ context.Context, _ string, key bench.JobKey, to protocol.Moved) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.moves == nil {
+		w.moves = make(map[bench.JobKey]string)
+	}
+	w.moves[key] = to.TaskQueue
+	return w.err
+}
+
+// movedTo is where a job was last moved to in Temporal.
+func (w *workflows) movedTo(key bench.JobKey) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.moves[key]
 }
 
 // startedJobs is how many jobs were started.

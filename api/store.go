@@ -11,6 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/intake"
 	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/refit"
 	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -32,6 +33,7 @@ type Store interface {
 	Explanations
 	results.Record
 	handout.Record
+	refit.Record
 	MeasuredTags(ctx context.Context, project string, requestType bench.RequestType) ([]string, error)
 	ExportCollections(ctx context.Context, project string, tags []string, yield func(store.CollectionRow) error) error
 }
@@ -153,6 +155,7 @@ type Starter interface {
 	RestartRequest(ctx context.Context, project string, id bench.RequestID) error
 	QueueChanged(ctx context.Context, project string) error
 	handout.Workflows
+	refit.Workflows
 	// TriggerReconcile has what waits handed out now.
 	TriggerReconcile(ctx context.Context) error
 	RunStarted(ctx context.Context, project string, key bench.JobKey, run protocol.RunStarted) error

@@ -117,12 +117,15 @@ var (
 	errShutdown = errors.New("the collector is shutting down")
 	errNotTaken = errors.New("not taken: the collector takes no further job")
 	errBusy     = errors.New("not taken: the machine has taken another job meanwhile")
+	errUnfit    = errors.New("not taken: the job is not for this collector")
 )
 
 // busy gives a task back that was on its way when the machine took another one.
-// That is expected now and then: no alarm of this worker.
-func busy() error {
-	return temporal.NewApplicationErrorWithOptions(errBusy.Error(), protocol.ErrTypeInfrastructure,
+func busy() error { return givenBack(errBusy) }
+
+// givenBack is expected now and then: no alarm of this worker.
+func givenBack(why error) error {
+	return temporal.NewApplicationErrorWithOptions(why.Error(), protocol.ErrTypeInfrastructure,
 		temporal.ApplicationErrorOptions{NonRetryable: true, Category: temporal.ApplicationErrorCategoryBenign})
 }
 
@@ -216,6 +219,8 @@ func asApplicationError(ctx context.Context, err error) error {
 		return err
 	case errors.Is(err, apiclient.ErrJobClosed), errors.Is(err, apiclient.ErrNobodyWaits):
 		return temporal.NewNonRetryableApplicationError(err.Error(), protocol.ErrTypeJobClosed, nil)
+	case errors.Is(err, errUnfit):
+		return givenBack(err)
 	case errors.As(err, &kind):
 		switch kind.kind {
 		case bench.FailPermanent:

@@ -40,6 +40,9 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 		c.Unwanted()
 		return bench.RunLost, infrastructure(fmt.Errorf("%w: %w", errNotTaken, err))
 	}
+	if errors.Is(err, apiclient.ErrUnfit) {
+		return bench.RunLost, infrastructure(fmt.Errorf("%w: %w", errUnfit, err))
+	}
 	if err != nil {
 		return bench.RunLost, err
 	}

@@ -173,6 +173,20 @@ func TestATaskThatSlipsThroughIsGivenBack(t *testing.T) {
 	require.Len(t, b.runs(key), 1)
 }
 
+// A job that the collector must not run is given back, too; the collector takes
+// others.
+func TestAJobThatIsNotForThisCollectorIsGivenBack(t *testing.T) {
+	b := setup(t)
+	key := b.job("v1", "one")
+	b.execute(`update job_queue set constraints = '{"devices": ["gpu"]}'`)
+	_, err := b.run(key, 1)
+	b.fails(err, protocol.ErrTypeInfrastructure, false, "not taken: the job is not for this collector")
+	require.ErrorContains(t, err, "it has no device gpu")
+	require.Zero(t, b.unwanted.Load()+b.fenced.Load())
+	require.Empty(t, b.runs(key))
+	require.Empty(t, b.journal())
+}
+
 func TestABlockThatDoesNotGetThroughAtOnceIsSentAtTheEnd(t *testing.T) {
 	b := setup(t)
 	key := b.job("v1", "one", "two")

@@ -64,8 +64,10 @@ func (starter) WatchProject(context.Context, string, time.Duration) error { retu
 func (starter) UnwatchProject(context.Context, string) error              { return nil }
 func (starter) SyncProject(context.Context, string) error                 { return nil }
 
-func (starter) StartRequest(context.Context, string, bench.RequestID) error       { return nil }
-func (starter) StartJob(context.Context, protocol.JobInput) error                 { return nil }
+func (starter) StartRequest(context.Context, string, bench.RequestID) error         { return nil }
+func (starter) StartJob(context.Context, protocol.JobInput) error                   { return nil }
+func (starter) MoveJob(context.Context, string, bench.JobKey, protocol.Moved) error { return nil }
+
 func (starter) SetLevel(context.Context, string, bench.JobKey, int) (bool, error) { return true, nil }
 func (starter) CancelRequest(context.Context, string, bench.RequestID, []bench.JobRef) error {
 	return nil

@@ -21,6 +21,7 @@ import (
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/handout"
 	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/refit"
 	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
@@ -37,9 +38,7 @@ type Workflows interface {
 	ParentCompleted(ctx context.Context, project string, id bench.RequestID) error
 	CancelJob(ctx context.Context, project string, key bench.JobKey) error
 	Watches
-	// MoveJob lets a job that was handed out wait in another task queue. One that
-	// a collector has taken is left alone.
-	MoveJob(ctx context.Context, project string, key bench.JobKey, to protocol.Moved) error
+	refit.Workflows
 }
 
 // Suites loads suites by their content hash.

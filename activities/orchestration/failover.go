@@ -9,7 +9,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
-	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/refit"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -26,24 +26,12 @@ func (a *Activities) failOver(ctx context.Context) error {
 			return err
 		}
 	}
-	return a.followMoves(ctx)
+	return a.refit().FollowMoves(ctx)
 }
 
-// followMoves lets what stands in Temporal go where the rows have it. It asks the
-// record, not what was moved just now: an earlier pass may have failed in between,
-// or a job's workflow was only about to start.
-func (a *Activities) followMoves(ctx context.Context) error {
-	moved, err := a.Store.MovedWaiting(ctx, reconcileBatch)
-	if err != nil {
-		return err
-	}
-	for _, j := range moved {
-		to := protocol.Moved{TaskQueue: j.TaskQueue, SizeClass: j.SizeClass}
-		if err := a.Workflows.MoveJob(ctx, j.Project, j.Key, to); err != nil {
-			return err
-		}
-	}
-	return nil
+// refit is how waiting jobs follow the fleet.
+func (a *Activities) refit() refit.Refit {
+	return refit.Refit{Record: a.Store, Workflows: a.Workflows, OfflineAfter: a.OfflineAfter, Log: a.Log}
 }
 
 // parentLacks tells whether a request's parent has something to measure where the
@@ -107,39 +95,9 @@ func (a *Activities) moveRows(ctx context.Context, jobs []store.WaitingJob) erro
 // waits for caches is not to wait half a minute longer than was said, nor a new
 // collector for the jobs that it can run.
 func (a *Activities) FollowFleet(ctx context.Context) error {
-	moved, err := a.placeAnew(ctx)
-	if moved {
-		err = errors.Join(err, a.followMoves(ctx))
+	moved, err := a.refit().PlaceAnew(ctx)
+	if len(moved) > 0 {
+		err = errors.Join(err, a.refit().FollowMoves(ctx))
 	}
 	return err
-}
-
-// placeAnew places waiting jobs with constraints again where other collectors meet
-// them now than when they were placed: some were registered, have changed or were
-// removed, or a job has waited for caches for long enough. Those that stand in
-// Temporal are moved by [Activities.followMoves]; it tells whether there may be any.
-func (a *Activities) placeAnew(ctx context.Context) (moved bool, err error) {
-	groups, err := a.Store.ConstrainedWaiting(ctx)
-	if err != nil || len(groups) == 0 {
-		return false, err
-	}
-	fleet, err := a.Store.Fleet(ctx, a.OfflineAfter)
-	if err != nil {
-		return false, err
-	}
-	var errs []error
-	for _, g := range groups {
-		place, err := placement.Choose(fleet, g.Wish())
-		if err != nil || place.TaskQueue() == g.TaskQueue && !g.Over {
-			continue // nobody meets them any more: they stay until somebody does, or fail over
-		}
-		n, err := a.Store.Replace(ctx, g, place.Place)
-		errs = append(errs, err)
-		if n > 0 && place.TaskQueue() != g.TaskQueue {
-			moved = true
-			a.Log.InfoContext(ctx, "placed waiting jobs anew: other collectors meet their constraints now",
-				"from", g.TaskQueue, "to", place.TaskQueue(), "jobs", n, "waited_for_caches", g.Over)
-		}
-	}
-	return moved, errors.Join(errs...)
 }

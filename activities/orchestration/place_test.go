@@ -109,6 +109,33 @@ func TestAConstrainedJobFollowsTheFleet(t *testing.T) {
 	require.Contains(t, out.Failed, "no collector has device gpu")
 }
 
+// A collector changes: jobs that it must not have any more leave its pool's task
+// queue, for nobody at first, and fail over from there like from any other. What it
+// gave back meanwhile is dispatched again where it waits then.
+func TestAJobThatNobodyMayHaveWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{"failover_after": "1m"}`)
+	b.registerAs("card", gpu)
+	_, job := b.command(bench.Constraints{Devices: []string{"gpu"}})
+	require.Equal(t, pool.TaskQueue(), job.TaskQueue)
+	b.registerAs("card", func(*store.Collector) {})
+	require.NoError(t, b.FollowFleet(t.Context()))
+	nobody := bench.WithNobody(pool).TaskQueue()
+	require.Equal(t, nobody, b.job(job.Key).TaskQueue)
+	require.Contains(t, b.workflows.taken(), "move go/"+string(job.Key)+" "+nobody)
+	out, err := b.AssessJob(t.Context(), protocol.AssessInput{Project: project, Key: job.Key, Kind: bench.FailInfrastructure, Message: "not taken"})
+	require.NoError(t, err)
+	require.True(t, out.Again)
+	require.Equal(t, bench.Scheduled, out.Reason)
+	require.Equal(t, nobody, out.Moved.TaskQueue)
+	b.reconcile()
+	require.Equal(t, nobody, b.job(job.Key).TaskQueue)
+
+	b.registerAs("large", func(c *store.Collector) { gpu(c); c.SizeClass = 8 })
+	b.reconcile()
+	require.EqualValues(t, 8, b.job(job.Key).SizeClass)
+}
+
 // The one with the caches goes first; after a while anyone may.
 func TestAJobWaitsForCachesForAWhile(t *testing.T) {
 	t.Parallel()

@@ -211,7 +211,7 @@ func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
 // replace places jobs with constraints anew; what stands in Temporal follows when
 // failing over.
 func (p *pass) replace(ctx context.Context) error {
-	_, err := p.placeAnew(ctx)
+	_, err := p.refit().PlaceAnew(ctx)
 	return errors.Join(err, p.Store.PruneSets(ctx))
 }
 

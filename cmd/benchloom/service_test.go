@@ -65,6 +65,10 @@ type noWorkflows struct{}
 
 func (noWorkflows) StartRequest(context.Context, string, bench.RequestID) error { return nil }
 func (noWorkflows) StartJob(context.Context, protocol.JobInput) error           { return nil }
+func (noWorkflows) MoveJob(context.Context, string, bench.JobKey, protocol.Moved) error {
+	return nil
+}
+
 func (noWorkflows) SetLevel(context.Context, string, bench.JobKey, int) (bool, error) {
 	return true, nil
 }

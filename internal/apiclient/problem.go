@@ -31,6 +31,8 @@ var (
 	ErrDraining = errors.New("the collector is draining")
 	// ErrOutdated: another version of the collector is wanted.
 	ErrOutdated = errors.New("the collector is out of date")
+	// ErrUnfit: the collector does not meet what the job is constrained to.
+	ErrUnfit = errors.New("the collector cannot run the job as it is constrained")
 	// ErrUnauthorized: the token is missing or not known.
 	ErrUnauthorized = errors.New("not authorized")
 	// ErrForbidden: the token does not open this.
@@ -96,6 +98,8 @@ func (p *Problem) Is(target error) bool {
 		return p.Type == ProblemDraining
 	case ErrOutdated:
 		return p.Type == ProblemOutdated
+	case ErrUnfit:
+		return p.Type == ProblemUnfit
 	case ErrUnauthorized:
 		return p.Status == http.StatusUnauthorized
 	case ErrForbidden:

@@ -433,6 +433,7 @@ const (
 	ProblemRunClosed   = "urn:benchloom:run-closed"
 	ProblemDraining    = "urn:benchloom:draining"
 	ProblemOutdated    = "urn:benchloom:outdated"
+	ProblemUnfit       = "urn:benchloom:unfit"
 	// ProblemUnknownSuite: a project names a suite that was not uploaded.
 	ProblemUnknownSuite = "urn:benchloom:unknown-suite"
 )

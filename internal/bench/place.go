@@ -19,6 +19,16 @@ type Place struct {
 	Set []string
 }
 
+// nobody stands for the collectors of a set that has none: it is no collector's
+// name.
+const nobody = "(nobody)"
+
+// WithNobody is where jobs of a pool wait that none of its collectors can run.
+func WithNobody(p Pool) Place { return Place{Pool: p, Set: []string{nobody}} }
+
+// Nobody tells whether it is such a place.
+func (p Place) Nobody() bool { return len(p.Set) == 1 && p.Set[0] == nobody }
+
 // TaskQueue is the Temporal task queue of the place: the pool's, or
 // bench/<target>/<size>/set-<hash of the names>, whose collectors may be of
 // several pools.

@@ -105,7 +105,10 @@ func (f Failover) Words(place bench.Place, now time.Time) string {
 		where = "the set of " + strings.Join(place.Set, ", ") + ", which alone can run the job,"
 	}
 	text := fmt.Sprintf("%s has had no live collector for %s", where, f.Away.Truncate(time.Second))
-	if f.Removed {
+	switch {
+	case place.Nobody():
+		text = "no collector that is registered for pool " + place.Pool.TaskQueue() + " meets the job's constraints any more"
+	case f.Removed:
 		text = where + " has no registered collector"
 	}
 	switch {

@@ -12,9 +12,11 @@ import (
 // ConstrainedJobs are waiting jobs that are alike for placement: of one target and
 // size class, with the same constraints, in the same task queue.
 type ConstrainedJobs struct {
-	Target      bench.Target
-	SizeClass   bench.SizeClass
-	TaskQueue   string
+	Target    bench.Target
+	SizeClass bench.SizeClass
+	TaskQueue string
+	// Set are those who take jobs from there where they are not all of a pool.
+	Set         []string
 	Constraints bench.Constraints
 	// AcrossPools: collectors of several pools may share them.
 	AcrossPools bool
@@ -43,7 +45,7 @@ const constrainedColumns = `j.target, j.size_class, j.task_queue, j.constraints,
 // out, grouped.
 func (s *Store) ConstrainedWaiting(ctx context.Context) ([]ConstrainedJobs, error) {
 	groups, err := all[ConstrainedJobs](ctx, s.pool, `
-		select g.*, count(*) as jobs from (
+		select g.*, count(*) as jobs, (select ws.collectors from collector_set ws where ws.task_queue = g.task_queue) as set from (
 			select `+constrainedColumns+` from job_queue j where j.constraints is not null and `+unattended+`
 		) g group by g.target, g.size_class, g.task_queue, g.constraints, g.across_pools, g.pool, g.affine, g.over
 		order by g.task_queue, g.constraints, g.pool, g.affine, g.over`)

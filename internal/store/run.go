@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
 )
 
 const runColumns = `n.id, j.project, j.key as job, n.number, n.reason, n.size_class, n.pool, n.collector, n.epoch, n.version,
@@ -36,8 +38,9 @@ func (s *Store) JobRuns(ctx context.Context, key bench.JobKey) ([]Run, error) {
 // lost. The same call again gives the same plan; ErrRunClosed when the run has
 // ended meanwhile.
 //
-// A collector that is draining or out of date begins nothing new: ErrDraining,
-// ErrOutdated. What it has begun it may go on with.
+// A collector that is draining or out of date begins nothing new, nor what it
+// lacks something for: ErrDraining, ErrOutdated, ErrUnfit. What it has begun it may
+// go on with.
 func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 	var plan RunPlan
 	err := s.inTx(ctx, "starting run "+string(start.Run), func(tx pgx.Tx) error {
@@ -55,7 +58,7 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 		run, err := one[Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
 		switch {
 		case errors.Is(err, ErrNotFound):
-			if err := mayBegin(collector); err != nil {
+			if err := mayBegin(collector, job, start); err != nil {
 				return err
 			}
 			if run, err = openRun(ctx, tx, job, collector, start); err != nil {
@@ -112,13 +115,22 @@ func fence(ctx context.Context, tx pgx.Tx, job Job, start RunStart) (Collector, 
 	return collectors[at], nil
 }
 
-// mayBegin refuses a collector that is to take no further job.
-func mayBegin(c Collector) error {
+// mayBegin refuses a collector that is to take no further job, or not this one: it
+// came to the job's task queue, or changed, after the job was placed there.
+func mayBegin(c Collector, job Job, start RunStart) error {
 	if !c.Active {
 		return fmt.Errorf("%w: collector %s takes no further job until it is activated", ErrDraining, c.Name)
 	}
 	if c.Outdated() {
 		return fmt.Errorf("%w: collector %s is version %s, version %s is wanted", ErrOutdated, c.Name, c.Version, c.WantedVersion)
+	}
+	if start.Lacks == nil || job.Constraints == nil {
+		return nil
+	}
+	// Neither size class nor pool: where it runs is where it belongs from then on.
+	wish := placement.Wish{Target: job.Target, Constraints: *job.Constraints}
+	if lacks := start.Lacks(c.placed(), wish); len(lacks) > 0 {
+		return fmt.Errorf("%w: of collector %s: %s", ErrUnfit, c.Name, strings.Join(lacks, ", "))
 	}
 	return nil
 }

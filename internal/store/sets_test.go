@@ -147,7 +147,7 @@ func TestReplace(t *testing.T) {
 		at = 1
 	}
 	g := groups[at]
-	require.Equal(t, store.ConstrainedJobs{Target: target, SizeClass: 2, TaskQueue: home.TaskQueue(), Constraints: needs, AcrossPools: true, Jobs: 2}, g)
+	require.Equal(t, store.ConstrainedJobs{Target: target, SizeClass: 2, TaskQueue: home.TaskQueue(), Set: home.Set, Constraints: needs, AcrossPools: true, Jobs: 2}, g)
 	for _, want := range []int{2, 0} { // repeated
 		n, err := r.Replace(t.Context(), g, away)
 		require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
@@ -31,6 +32,8 @@ var (
 	ErrDraining = errors.New("the collector is draining")
 	// ErrOutdated: another version of the collector is wanted.
 	ErrOutdated = errors.New("the collector is out of date")
+	// ErrUnfit: the collector does not meet what the job is constrained to.
+	ErrUnfit = errors.New("the collector cannot run the job as it is constrained")
 )
 
 // Project is what is tracked.
@@ -292,6 +295,8 @@ type RunStart struct {
 	Reason    bench.RunReason
 	Collector string
 	Epoch     int64
+	// Lacks says what a collector lacks that a job needs; nil: nothing ever.
+	Lacks func(placement.Collector, placement.Wish) []string
 }
 
 // RunPlan is the fence's answer: what is to be done in this run.
