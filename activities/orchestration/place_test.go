@@ -136,6 +136,21 @@ func TestAJobThatNobodyMayHaveWaitsForNobody(t *testing.T) {
 	require.EqualValues(t, 8, b.job(job.Key).SizeClass)
 }
 
+// Who belongs to a set was forgotten while jobs of it waited: it is known again.
+func TestAForgottenSetIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	b.registerAs("plain", func(*store.Collector) {})
+	card := b.registerAs("card", gpu)
+	_, job := b.command(bench.Constraints{Devices: []string{"gpu"}})
+	b.execute(`delete from collector_set`)
+	require.NoError(t, b.FollowFleet(t.Context()))
+	queues, err := b.store.CollectorTaskQueues(t.Context(), card)
+	require.NoError(t, err)
+	require.Contains(t, queues, setOf("card"))
+	require.Empty(t, b.job(job.Key).MovedFrom)
+}
+
 // The one with the caches goes first; after a while anyone may.
 func TestAJobWaitsForCachesForAWhile(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,8 @@ import (
 )
 
 // Anew is where a job that waits in a task queue, from which a set of collectors
-// takes it if it is not a pool's, belongs by what is registered now.
+// takes it if it is not a pool's, belongs by what is registered now. Without a set
+// nobody knows any more who that was.
 //
 // Where nobody meets its constraints any more, it must not stay with those who take
 // jobs from there: it waits with nobody, until somebody can run it. It is nil, and
@@ -23,7 +24,7 @@ func Anew(fleet []Collector, wish Wish, taskQueue string, set []string) *bench.P
 		if c.Pool.Target != wish.Target || c.Pool.SizeClass != wish.Class {
 			return false
 		}
-		return c.Pool.TaskQueue() == taskQueue || bench.IsSet(taskQueue) && slices.Contains(set, c.Name)
+		return c.Pool.TaskQueue() == taskQueue || bench.IsSet(taskQueue) && (len(set) == 0 || slices.Contains(set, c.Name))
 	})
 	if at < 0 {
 		return nil

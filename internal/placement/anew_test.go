@@ -28,6 +28,7 @@ func TestAnew(t *testing.T) {
 	require.Nil(t, anew(nobody.TaskQueue(), nobody.Set...), "it waits there already")
 	require.Nil(t, anew(bench.Place{Pool: home, Set: []string{"gone"}}.TaskQueue(), "gone"), "its owner may come back")
 	require.Nil(t, anew(bench.Pool{Target: x86, SizeClass: 2, Name: "gone"}.TaskQueue()))
+	require.Equal(t, &nobody, anew(bench.Place{Pool: home, Set: []string{"gone"}}.TaskQueue()), "who that was is forgotten")
 	elsewhere := wish
 	elsewhere.Pool = "other"
 	require.Equal(t, "other", placement.Anew(fleet, elsewhere, queue, nil).Name, "results stay its pool's")

@@ -66,7 +66,11 @@ func (r Refit) PlaceAnew(ctx context.Context) (movedTo []string, err error) {
 	var errs []error
 	for _, g := range groups {
 		place := placement.Anew(fleet, g.Wish(), g.TaskQueue, g.Set)
-		if place == nil || place.TaskQueue() == g.TaskQueue && !g.Over {
+		if place == nil {
+			continue
+		}
+		forgotten := len(place.Set) > 0 && len(g.Set) == 0 // then nobody takes jobs from there
+		if place.TaskQueue() == g.TaskQueue && !g.Over && !forgotten {
 			continue
 		}
 		n, err := r.Record.Replace(ctx, g, *place)

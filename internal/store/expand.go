@@ -123,6 +123,9 @@ func insertJob(ctx context.Context, tx pgx.Tx, j Job) error {
 			return err
 		}
 	}
+	if j, err = withSet(ctx, tx, j); err != nil {
+		return err
+	}
 	if err := recordSet(ctx, tx, j.At()); err != nil {
 		return err
 	}

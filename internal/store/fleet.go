@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -72,6 +73,22 @@ func recordSet(ctx context.Context, tx pgx.Tx, place bench.Place) error {
 		on conflict (task_queue) do update set created_at = now() where collector_set.created_at < now() - interval '1 hour'`,
 		place.TaskQueue(), place.Target, place.SizeClass, place.Set)
 	return err
+}
+
+// withSet is a job that is to wait in the task queue of a set, as one does that is
+// measured again, with who takes jobs from there. When that was forgotten, nobody
+// does: it waits with all of its pool, until it is placed anew.
+func withSet(ctx context.Context, tx pgx.Tx, j Job) (Job, error) {
+	if len(j.Set) > 0 || !bench.IsSet(j.TaskQueue) {
+		return j, nil
+	}
+	set, err := value[[]string](ctx, tx, `select collectors from collector_set where task_queue = $1 for update`, j.TaskQueue)
+	if errors.Is(err, ErrNotFound) {
+		j.PutAt(j.At())
+		return j, nil
+	}
+	j.Set = set
+	return j, err
 }
 
 // PruneSets forgets sets of collectors that have had no open job for a day.

@@ -58,7 +58,8 @@ const maxReplaced = 20000
 
 // Replace lets a group of waiting jobs wait at another place of its size class, and
 // tells how many have moved. Those that have begun or moved meanwhile stay. Jobs
-// that wait for caches no longer do so when their time is over.
+// that wait for caches no longer do so when their time is over. Of a set that was
+// forgotten it is enough to give the place where they wait already.
 func (s *Store) Replace(ctx context.Context, g ConstrainedJobs, to bench.Place) (int, error) {
 	moved := 0
 	err := s.inTx(ctx, "placing the jobs of task queue "+g.TaskQueue+" anew", func(tx pgx.Tx) error {
@@ -75,8 +76,8 @@ func (s *Store) Replace(ctx context.Context, g ConstrainedJobs, to bench.Place) 
 				order by j.id limit @limit for update of j
 			)
 			update job_queue j set task_queue = @task_queue, pool = @to,
-				moved_from = case when j.status = 'queued' then j.moved_from else @from end,
-				moved_at = case when j.status = 'queued' then j.moved_at else now() end,
+				moved_from = case when j.status = 'queued' or @from = @task_queue then j.moved_from else @from end,
+				moved_at = case when j.status = 'queued' or @from = @task_queue then j.moved_at else now() end,
 				affinity_until = case when @affine and not @over then j.affinity_until end
 			from chosen where j.id = chosen.id and j.task_queue = @from and `+unattended,
 			pgx.NamedArgs{

@@ -125,6 +125,43 @@ func TestACollectorServesThreeSets(t *testing.T) {
 	require.Zero(t, r.count(`select count(*) from collector_set`))
 }
 
+// A job of a set failed. When it is tried again, the set may be known still, and is
+// kept then; else the job waits with its pool, where somebody looks at it.
+func TestAJobOfASetIsTriedAgainLater(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	one := r.register("one")
+	r.register("two")
+	r.register("three")
+	ours := set("one", "two")
+	request, job := r.command("v1", ours, bench.Constraints{Machines: ours.Set}, 0)
+	r.handOutAt(ours.TaskQueue())
+	r.start(job, 1, one)
+	_, err := r.FinishJob(t.Context(), job.Key, "it failed")
+	require.NoError(t, err)
+	tryAgain := func(place bench.Place) {
+		t.Helper()
+		require.NoError(t, r.CompleteRequest(t.Context(), request.ID, bench.Failure, "", nil, "failed"))
+		_, err := r.Reopen(t.Context(), request.ID, store.Again{}, store.Act{Who: "ada"})
+		require.NoError(t, err)
+		r.execute(`update benchmark_request set status = 'in_progress', admitted_at = now() where id = $1`, request.ID)
+		require.NoError(t, r.PruneSets(t.Context()))
+		live, jobs := r.handOutAt(place.TaskQueue())
+		require.Len(t, jobs, 1)
+		require.Positive(t, live)
+		require.Contains(t, r.taskQueues(one), place.TaskQueue())
+		r.start(r.job(jobs[0]), 1, one)
+		_, err = r.FinishJob(t.Context(), jobs[0], "it failed")
+		require.NoError(t, err)
+	}
+	r.execute(`update collector_set set created_at = now() - interval '2 days'`)
+	tryAgain(ours)
+	r.execute(`update collector_set set created_at = now() - interval '2 days'`)
+	require.NoError(t, r.PruneSets(t.Context()))
+	require.Zero(t, r.count(`select count(*) from collector_set`))
+	tryAgain(bench.Place{Pool: small})
+}
+
 // Waiting jobs with constraints are grouped and moved as a group: rows quietly,
 // what stands in Temporal so that it is followed; what runs stays.
 func TestReplace(t *testing.T) {
