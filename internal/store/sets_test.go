@@ -92,7 +92,8 @@ func TestAJobOfASet(t *testing.T) {
 }
 
 // Of many sets a collector serves three: that of the job which it carries out,
-// then those that wait longest, last those where there is nothing to take.
+// then the one that waits longest, then the others in turns; last those where there
+// is nothing to take.
 func TestACollectorServesThreeSets(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
@@ -111,7 +112,10 @@ func TestACollectorServesThreeSets(t *testing.T) {
 			one.CurrentRun = runID(job, 1)
 		}
 	}
-	require.Equal(t, []string{small.TaskQueue(), places[4].TaskQueue(), places[1].TaskQueue(), places[2].TaskQueue()}, r.taskQueues(one))
+	queues := r.taskQueues(one)
+	require.Len(t, queues, 4)
+	require.Equal(t, []string{small.TaskQueue(), places[4].TaskQueue(), places[1].TaskQueue()}, queues[:3])
+	require.Contains(t, []string{places[2].TaskQueue(), places[3].TaskQueue()}, queues[3])
 	other := one
 	other.SizeClass = 4
 	require.Len(t, r.taskQueues(other), 1, "it was registered anew as another")
@@ -123,6 +127,32 @@ func TestACollectorServesThreeSets(t *testing.T) {
 	r.execute(`update job_queue set status = 'cancelled', completed_at = now()`)
 	require.NoError(t, r.PruneSets(t.Context()))
 	require.Zero(t, r.count(`select count(*) from collector_set`))
+}
+
+// Sets whose jobs may not go, or go last, keep no others from being served.
+func TestWhatMayGoIsServedFirst(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	one := r.register("one")
+	r.register("two")
+	place := func(name string) bench.Place { return set("one", "two", name) }
+	queued := func(name, queue string) {
+		_, job := r.command("v"+name, place(name), bench.Constraints{CPUs: 1}, 0)
+		r.execute(`update job_queue set queue = $2 where key = $1`, job.Key, queue)
+		r.handOutAt(place(name).TaskQueue())
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		queued(name, "idle")
+	}
+	queued("d", "vip")
+	require.Equal(t, place("d").TaskQueue(), r.taskQueues(one)[1])
+
+	// All of them are held back, but not a later one.
+	r.execute(`update job_queue set status = 'queued', held = 'pause', handed_out_at = null, handed_out_to = null`)
+	queued("e", "idle")
+	require.Equal(t, place("e").TaskQueue(), r.taskQueues(one)[1])
+	r.execute(`update job_queue set status = 'queued', handed_out_at = null, handed_out_to = null where held = ''`)
+	require.Equal(t, place("e").TaskQueue(), r.taskQueues(one)[1], "it is about to be handed out")
 }
 
 // A job of a set failed. When it is tried again, the set may be known still, and is

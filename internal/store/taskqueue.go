@@ -2,31 +2,67 @@ package store
 
 import (
 	"context"
+	"hash/fnv"
+	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/queueconfig"
 )
 
-// maxSets is how many sets a collector serves besides its pool: each task queue
-// is a poll that it keeps open.
-const maxSets = 3
+const (
+	// maxSets is how many sets a collector serves besides its pool: each task queue
+	// is a poll that it keeps open.
+	maxSets = 3
+	// setTurn is how long a set is served that shares the last place with others:
+	// several heartbeats, and little beside what most jobs take.
+	setTurn = 30 * time.Second
+	// notInTemporal is the level of what is not in Temporal yet: after all others.
+	notInTemporal = queueconfig.LastLevel + 1
+)
 
 // CollectorTaskQueues lists the task queues from which a collector takes jobs: its
 // pool's, then those of the sets that it belongs to and that have open jobs, at
-// most four in all: the one whose job it carries out, then those that have jobs
-// for anyone to take, the one whose oldest job has waited longest first.
+// most four in all; see [placement.Serve].
 func (s *Store) CollectorTaskQueues(ctx context.Context, c Collector) ([]string, error) {
-	pool := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}
-	sets, err := column[string](ctx, s.pool, `
-		select t.task_queue from collector_set t
+	type row struct {
+		placement.SetQueue
+		Seconds float64 // now
+	}
+	// What is held back is not looked at, however much it is.
+	rows, err := all[row](ctx, s.pool, `
+		select t.task_queue, coalesce(r.level, $5) as level, coalesce(r.since, w.since) as since,
+			r.since is not null or exists (select from job_queue j where j.task_queue = t.task_queue and j.status = 'queued' and j.held = '') as ready,
+			exists (select from job_run n join job_queue j on j.id = n.job_id
+				where n.id = $4 and n.outcome = '' and j.task_queue = t.task_queue) as current,
+			extract(epoch from now())::float8 as seconds
+		from collector_set t
 		cross join lateral (
 			select min(j.request_created) as since from job_queue j
 			where j.task_queue = t.task_queue and j.constraints is not null and j.status in ('queued', 'handed_out', 'in_progress')
 		) w
-		where $1 = any(t.collectors) and t.target = $2 and t.size_class = $3 and w.since is not null
-		order by
-			exists (select from job_run n join job_queue j on j.id = n.job_id
-				where n.id = $4 and n.outcome = '' and j.task_queue = t.task_queue) desc,
-			exists (select from job_queue j where j.task_queue = t.task_queue and j.constraints is not null and `+unattended+`) desc,
-			w.since, t.task_queue limit $5`, c.Name, c.Target, c.SizeClass, string(c.CurrentRun), maxSets)
-	return append([]string{pool.TaskQueue()}, sets...), wrap("listing the task queues of collector "+c.Name, err)
+		cross join lateral (
+			select min(j.priority) as level, min(j.request_created) as since from job_queue j
+			where j.task_queue = t.task_queue and j.status in ('handed_out', 'in_progress')
+				and not exists (select from job_run u where u.job_id = j.id and u.outcome = '')
+		) r
+		where $1 = any(t.collectors) and t.target = $2 and t.size_class = $3 and w.since is not null`,
+		c.Name, c.Target, c.SizeClass, string(c.CurrentRun), notInTemporal)
+	if err != nil {
+		return nil, wrap("listing the task queues of collector "+c.Name, err)
+	}
+	pool := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}
+	queues := []string{pool.TaskQueue()}
+	if len(rows) == 0 {
+		return queues, nil
+	}
+	sets := make([]placement.SetQueue, len(rows))
+	for i, r := range rows {
+		sets[i] = r.SetQueue
+	}
+	// Not all collectors turn to the same set at once.
+	name := fnv.New32a()
+	_, _ = name.Write([]byte(c.Name)) // it never fails
+	turn := uint64(max(0, rows[0].Seconds)/setTurn.Seconds()) + uint64(name.Sum32())
+	return append(queues, placement.Serve(sets, maxSets, turn)...), nil
 }
