@@ -69,9 +69,11 @@ func (l *lanes) serve(queues []string) {
 	}
 }
 
-// close ends all workers, and the job that runs.
+// close ends all workers, and the job that runs. From then on nobody of the machine
+// waits for what could come there.
 func (l *lanes) close() {
 	l.stop()
+	l.gate.serve(l.slot, nil)
 	l.running.Wait()
 }
 

@@ -68,6 +68,7 @@ func TestLanes(t *testing.T) {
 		"queues come and go while jobs run":     queuesComeAndGoWhileJobsRun,
 		"slots share a budget":                  slotsShareABudget,
 		"a large job is let through":            aLargeJobIsLetThrough,
+		"a drained slot holds nobody back":      aDrainedSlotHoldsNobodyBack,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -370,5 +371,19 @@ func aLargeJobIsLetThrough(f *farm) {
 	close(running[1].goOn)
 	f.begins(small, "the small one, beside it")
 	close(large.goOn)
+	close(small.goOn)
+}
+
+// A slot that takes no jobs any more keeps no room for what waits there, although
+// its heartbeats go on and tell of it.
+func aDrainedSlotHoldsNobodyBack(f *farm) {
+	gate, err := workers.NewGate(8)
+	require.NoError(f.t, err)
+	large := f.slot("c2-1", gate, 8, "class 2")
+	f.slot("c1-1", gate, 4, "class 1")
+	large.Close()
+	gate.Report("c2-1", map[string]float64{f.in("class 2"): 120})
+	small := f.submit("class 1")
+	f.begins(small, "the small one")
 	close(small.goOn)
 }
