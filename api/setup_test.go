@@ -42,6 +42,7 @@ type workflows struct {
 	runs      []protocol.RunStarted
 	// states of workflows by ID; what was done about them, and how that ends.
 	states    map[string]protocol.WorkflowState
+	looked    func(id string) // called before a state is told; nil: nothing happens
 	repairs   []string
 	repairErr error
 	notified  []bench.RequestID

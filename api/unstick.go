@@ -87,8 +87,8 @@ func (s *server) repair(ctx context.Context, r store.Request, f unstick.Finding)
 // caseOf asks the record and Temporal for all that is known of a request.
 func (s *server) caseOf(ctx context.Context, r store.Request) (unstick.Case, error) {
 	c := unstick.Case{
-		Project: r.Project, ID: r.ID, Type: r.Type, Status: r.Status, Outcome: r.Outcome, Message: r.Message, Created: r.CreatedAt,
-		WaitsFor: r.WaitsFor, Collectors: make(map[string][]unstick.Collector),
+		Now: s.Now(), Project: r.Project, ID: r.ID, Type: r.Type, Status: r.Status, Outcome: r.Outcome, Message: r.Message, Created: r.CreatedAt,
+		WaitsFor: r.WaitsFor, Deferred: r.Deferred, Collectors: make(map[string][]unstick.Collector),
 	}
 	var err error
 	if c.WaitsFor != "" {
@@ -101,13 +101,13 @@ func (s *server) caseOf(ctx context.Context, r store.Request) (unstick.Case, err
 		return c, err
 	}
 	for _, j := range jobs {
-		job := unstick.Job{Key: j.Key, Status: j.Status, TaskQueue: j.TaskQueue, Created: j.CreatedAt}
-		if j.Status != bench.JobQueued {
-			if job.Workflow, err = s.Repairs.Explain(ctx, bench.JobWorkflowID(j.Project, j.Key)); err != nil {
-				return c, temporalAway(err)
-			}
+		job, err := s.unstickJob(ctx, j)
+		if err != nil {
+			return c, err
 		}
-		c.Jobs = append(c.Jobs, job)
+		if job.Status.Open() {
+			c.Jobs = append(c.Jobs, job)
+		}
 	}
 	if r.Status == bench.Completed && len(c.Jobs) == 0 {
 		return c, nil
@@ -121,6 +121,15 @@ func (s *server) caseOf(ctx context.Context, r store.Request) (unstick.Case, err
 	if running {
 		if c.Workflow, err = s.Repairs.Explain(ctx, bench.RequestWorkflowID(r.Project, r.ID)); err != nil {
 			return c, temporalAway(err)
+		}
+		if !c.Workflow.Status.Alive() { // as with jobs: it may have ended meanwhile
+			if r, err = s.Store.Request(ctx, r.ID); err != nil {
+				return c, err
+			}
+			c.Status, c.Outcome, c.Message = r.Status, r.Outcome, r.Message
+			if r.Status == bench.Completed && len(c.Jobs) == 0 {
+				return c, nil
+			}
 		}
 	}
 	if r.Type.Tracked() {
@@ -139,12 +148,35 @@ func (s *server) caseOf(ctx context.Context, r store.Request) (unstick.Case, err
 	if err != nil {
 		return c, err
 	}
-	now := s.Now()
 	for _, one := range collectors {
 		queue := bench.Pool{Target: one.Target, SizeClass: one.SizeClass, Name: one.Pool}.TaskQueue()
-		c.Collectors[queue] = append(c.Collectors[queue], unstick.Collector{Name: one.Name, State: one.State(now, s.OfflineAfter)})
+		c.Collectors[queue] = append(c.Collectors[queue], unstick.Collector{Name: one.Name, State: one.State(c.Now, s.OfflineAfter)})
 	}
 	return c, nil
+}
+
+// unstickJob asks Temporal for what is known of a job. Record and Temporal are read
+// one after the other, and while they are a job may end: one whose workflow does
+// not run is therefore believed only when its row, read again, still says that it
+// should.
+func (s *server) unstickJob(ctx context.Context, j store.Job) (unstick.Job, error) {
+	var workflow protocol.WorkflowState
+	var err error
+	if j.Status != bench.JobQueued {
+		if workflow, err = s.Repairs.Explain(ctx, bench.JobWorkflowID(j.Project, j.Key)); err != nil {
+			return unstick.Job{}, temporalAway(err)
+		}
+		if !workflow.Status.Alive() {
+			if j, err = s.Store.Job(ctx, j.Key); err != nil {
+				return unstick.Job{}, err
+			}
+		}
+	}
+	out := unstick.Job{Key: j.Key, Status: j.Status, TaskQueue: j.TaskQueue, Created: j.CreatedAt, Workflow: workflow}
+	if j.HandedOutAt != nil {
+		out.HandedOut = *j.HandedOutAt
+	}
+	return out, nil
 }
 
 func temporalAway(err error) error {

@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,9 @@ import (
 func (w *workflows) Explain(_ context.Context, id string) (protocol.WorkflowState, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.looked != nil {
+		w.looked(id)
+	}
 	state, ok := w.states[id]
 	if !ok {
 		state.Status = protocol.WorkflowMissing
@@ -92,4 +96,42 @@ func TestUnstickFindsWhatIsMissingAndMendsIt(t *testing.T) {
 	b.workflows.err = errors.New("connection refused")
 	_, err = b.writer.UnstickRequest(t.Context(), string(r.ID), apiclient.Unstick{})
 	require.ErrorContains(t, err, "Temporal cannot be asked: connection refused")
+}
+
+// Record and Temporal are asked one after the other: a job whose workflow starts or
+// ends in between is healthy.
+func TestWhatStartsOrEndsMeanwhileIsNotStuck(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	b.register(t, "c1")
+	j := b.submit(t, "1.26.0")
+	workflow := bench.JobWorkflowID("go", j.key)
+	b.workflows.states = map[string]protocol.WorkflowState{
+		bench.RequestWorkflowID("go", j.request.ID): {Status: protocol.WorkflowRunning}, bench.QueueWorkflowID("go"): {Status: protocol.WorkflowRunning},
+	}
+	about := func() []apiclient.Finding {
+		found, err := b.writer.UnstickRequest(t.Context(), string(j.request.ID), apiclient.Unstick{DryRun: true})
+		require.NoError(t, err)
+		return slices.DeleteFunc(found.Findings, func(f apiclient.Finding) bool { return f.Subject != workflow })
+	}
+
+	// It was handed out just now, and its workflow is not there yet.
+	b.past(t, `update job_queue set handed_out_at = now() - interval '2 seconds'`)
+	starting := about()
+	require.Len(t, starting, 1)
+	require.False(t, starting[0].Stuck)
+	require.Contains(t, starting[0].What, "is being started")
+
+	// Later, that is a workflow that is missing.
+	b.past(t, `update job_queue set handed_out_at = now() - interval '1 minute'`)
+	require.True(t, about()[0].Stuck)
+
+	// It ends between the two.
+	b.workflows.looked = func(id string) {
+		if id == workflow {
+			b.past(t, `update job_queue set status = 'success', completed_at = now()`)
+		}
+	}
+	require.Empty(t, about())
 }

@@ -7,6 +7,7 @@ package unstick
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,6 +53,8 @@ type Job struct {
 	Status    bench.JobStatus
 	TaskQueue string
 	Created   time.Time
+	// HandedOut is when it was handed out last; zero: it was not.
+	HandedOut time.Time
 	// Workflow is zero for a job that was not handed out.
 	Workflow protocol.WorkflowState
 }
@@ -68,8 +71,14 @@ type Pause struct {
 	Since    time.Time
 }
 
+// startTime is how long after the hand-out a job may be without a workflow that
+// runs: rows are handed out by the hundred, and their workflows started one by one.
+const startTime = 15 * time.Second
+
 // Case is all that is known of a request.
 type Case struct {
+	// Now is when all that was read.
+	Now       time.Time
 	Project   string
 	ID        bench.RequestID
 	Type      bench.RequestType
@@ -80,6 +89,8 @@ type Case struct {
 	WaitsFor  string // tag whose jobs have to be done first
 	ParentRun bool   // they are done
 	Workflow  protocol.WorkflowState
+	// Deferred: its workflow starts with its first job.
+	Deferred bool
 	// Queue is the project's, of a tracked request.
 	Queue protocol.WorkflowState
 	// Pause says by whom the project's queue was paused, and why; nil: it is not.
@@ -96,7 +107,11 @@ func Find(c Case) []Finding {
 		return []Finding{{Subject: string(c.ID), What: "it has ended with outcome " + string(c.Outcome)}}
 	}
 	var all []Finding
-	all = append(all, workflow(c.Workflow, RestartRequest, "the request's")...)
+	if c.Deferred && absent(c.Workflow) && slices.ContainsFunc(c.Jobs, func(j Job) bool { return j.starting(c.Now) }) {
+		all = append(all, Finding{Subject: c.Workflow.ID, What: "the request's workflow is being started, with its first job"})
+	} else {
+		all = append(all, workflow(c.Workflow, RestartRequest, "the request's")...)
+	}
 	if c.Pause != nil {
 		all = append(all, Finding{
 			Subject: bench.QueueWorkflowID(c.Project), What: fmt.Sprintf("the project's queue was paused by %s: %s", c.Pause.Who, c.Pause.Why), Since: c.Pause.Since,
@@ -106,7 +121,7 @@ func Find(c Case) []Finding {
 	all = append(all, c.waits()...)
 	pools := make(map[string]bool)
 	for _, j := range c.Jobs {
-		all = append(all, j.findings()...)
+		all = append(all, j.findings(c.Now)...)
 		if !pools[j.TaskQueue] {
 			pools[j.TaskQueue] = true
 			all = append(all, c.pool(j.TaskQueue)...)
@@ -166,12 +181,24 @@ func (c Case) pool(taskQueue string) []Finding {
 	return []Finding{f}
 }
 
-func (j Job) findings() []Finding {
+// absent tells whether a workflow that should run does not.
+func absent(w protocol.WorkflowState) bool { return w.ID != "" && !w.Status.Alive() }
+
+// starting tells whether a job was handed out so lately that its workflow may be
+// about to start.
+func (j Job) starting(now time.Time) bool {
+	return j.Status == bench.JobHandedOut && now.Sub(j.HandedOut) < startTime
+}
+
+func (j Job) findings(now time.Time) []Finding {
 	id := string(j.Key)
 	switch j.Status {
 	case bench.JobQueued:
 		return []Finding{{Subject: id, What: "the job waits to be handed out: older jobs of its queue go first", Since: j.Created, Repair: Reconcile}}
 	case bench.JobHandedOut, bench.JobInProgress:
+		if absent(j.Workflow) && j.starting(now) {
+			return []Finding{{Subject: j.Workflow.ID, What: "the job's workflow is being started", Since: j.HandedOut}}
+		}
 		return workflow(j.Workflow, Reconcile, "the job's")
 	}
 	return nil

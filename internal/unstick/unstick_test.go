@@ -32,6 +32,11 @@ func TestEveryReasonIsFoundWithItsRemedy(t *testing.T) {
 		w.ID = "job/go/k"
 		return []unstick.Job{{Key: "k", Status: status, TaskQueue: queue, Created: then, Workflow: w}}
 	}
+	handedOut := func(status protocol.WorkflowStatus) []unstick.Job {
+		jobs := job(bench.JobHandedOut, protocol.WorkflowState{Status: status})
+		jobs[0].HandedOut = then
+		return jobs
+	}
 	measured := protocol.WorkflowState{Status: protocol.WorkflowRunning, Activities: []protocol.PendingActivity{{Name: protocol.RunJob, Attempt: 1, Started: true, Since: then}}}
 	for name, c := range map[string]struct {
 		in     unstick.Case
@@ -102,6 +107,34 @@ func TestEveryReasonIsFoundWithItsRemedy(t *testing.T) {
 			in: unstick.Case{
 				Status: bench.InProgress, Workflow: running, Collectors: active(bench.CollectorBenchmarking),
 				Jobs: job(bench.JobInProgress, protocol.WorkflowState{Status: protocol.WorkflowMissing}),
+			},
+			what: "the job's workflow does not exist", stuck: true, repair: unstick.Reconcile,
+		},
+		"job whose workflow is being started": {
+			in: unstick.Case{
+				Now: then.Add(14 * time.Second), Status: bench.InProgress, Workflow: running, Collectors: active(bench.CollectorBenchmarking),
+				Jobs: handedOut(protocol.WorkflowMissing),
+			},
+			what: "the job's workflow is being started",
+		},
+		"job whose workflow is being started again": {
+			in: unstick.Case{
+				Now: then.Add(14 * time.Second), Status: bench.InProgress, Workflow: running, Collectors: active(bench.CollectorBenchmarking),
+				Jobs: handedOut(protocol.WorkflowCompleted),
+			},
+			what: "the job's workflow is being started",
+		},
+		"request whose workflow is being started": {
+			in: unstick.Case{
+				Now: then.Add(time.Second), Status: bench.InProgress, Deferred: true, Workflow: protocol.WorkflowState{ID: "request/go/r1", Status: protocol.WorkflowMissing},
+				Collectors: active(bench.CollectorBenchmarking), Jobs: handedOut(protocol.WorkflowRunning),
+			},
+			what: "the request's workflow is being started, with its first job",
+		},
+		"job whose start failed": {
+			in: unstick.Case{
+				Now: then.Add(15 * time.Second), Status: bench.InProgress, Workflow: running, Collectors: active(bench.CollectorBenchmarking),
+				Jobs: handedOut(protocol.WorkflowMissing),
 			},
 			what: "the job's workflow does not exist", stuck: true, repair: unstick.Reconcile,
 		},
