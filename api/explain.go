@@ -75,7 +75,7 @@ func (s *server) addRuns(ctx context.Context, j store.Job, c *explain.Case) erro
 
 // addSize adds how the job's size class came about.
 func (s *server) addSize(ctx context.Context, j store.Job, c *explain.Case) error {
-	c.Size = explain.Size{Class: j.SizeClass, Shape: j.Shape, Probe: j.Probe, Timeout: time.Duration(j.TimeoutSeconds * float64(time.Second))}
+	c.Size = explain.Size{Class: j.SizeClass, Shape: j.Shape, Why: j.SelectedWhy, Probe: j.Probe, Timeout: time.Duration(j.TimeoutSeconds * float64(time.Second))}
 	if j.SelectedAt != nil {
 		c.Size.Selected = *j.SelectedAt
 	}

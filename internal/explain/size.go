@@ -18,8 +18,10 @@ type Size struct {
 	Pinned string
 	// Selected is when the class was selected; zero: not yet, if it has a shape.
 	Selected time.Time
-	Probe    bool
-	Timeout  time.Duration // of the whole job on this class; 0: none
+	// Why it was selected, as was known then; empty: it was not kept.
+	Why     string
+	Probe   bool
+	Timeout time.Duration // of the whole job on this class; 0: none
 	// Now is what would be selected now; nil: nothing would, or it is not known.
 	Now *sizeclass.Selection
 }
@@ -82,10 +84,10 @@ func (c Case) size() SizeReasons {
 		r.Why = "it is selected when the job is handed out"
 	case s.Selected.IsZero():
 		r.Why = fmt.Sprintf("it is selected when the job is handed out, by what is known now class %d: %s", s.Now.Class, s.Now.Why)
+	case s.Why != "":
+		r.Why = "it was selected when the job was handed out: " + s.Why
 	case s.Probe:
 		r.Why = "it was selected to learn whether this class is better than the best known"
-	case s.Now != nil && s.Now.Class == s.Class:
-		r.Why = "it was selected from the history of its shape: " + s.Now.Why
 	default:
 		r.Why = "it was selected from the history of its shape, as it was then"
 	}

@@ -199,7 +199,7 @@ func (s Sizes) choose(ctx context.Context, fleet []placement.Collector, j store.
 	}
 	classes := offered(fleet, config, j)
 	if len(classes) == 1 {
-		return s.at(ctx, fleet, config, j, sizeclass.Selection{Class: classes[0]})
+		return s.at(ctx, fleet, config, j, sizeclass.Selection{Class: classes[0], Why: "it is the only class that can run the job"})
 	}
 	stats := s.read(ctx, known)
 	stats.Marks = slices.DeleteFunc(stats.Marks, func(m sizeclass.Mark) bool { return slices.Contains(known.Void, bench.JobKey(m.ID)) })
@@ -213,6 +213,9 @@ func (s Sizes) choose(ctx context.Context, fleet []placement.Collector, j store.
 	}
 	if err != nil {
 		return store.SizeChoice{}, s.without(ctx, j, err)
+	}
+	if after.Counts.InFlight > stats.Counts.InFlight {
+		selected.Why += "; no other class is tried, for a run that is under way does that already"
 	}
 	choice, err := s.at(ctx, fleet, config, j, selected)
 	if err != nil {
@@ -234,13 +237,13 @@ func (s Sizes) without(ctx context.Context, j store.Sizing, err error) error {
 
 func (s Sizes) at(ctx context.Context, fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing, selected sizeclass.Selection) (store.SizeChoice, error) {
 	if selected.Class == j.SizeClass {
-		return store.SizeChoice{Stays: true}, nil
+		return store.SizeChoice{Stays: true, Why: selected.Why}, nil
 	}
 	at, err := place(fleet, config, j, selected.Class)
 	if err != nil {
 		return store.SizeChoice{}, s.without(ctx, j, err)
 	}
-	return store.SizeChoice{Place: at}, nil
+	return store.SizeChoice{Place: at, Why: selected.Why}, nil
 }
 
 func (s Sizes) analyzer(j store.Sizing) (bench.ProjectConfig, *sizeclass.Analyzer, error) {

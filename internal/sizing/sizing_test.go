@@ -205,6 +205,22 @@ func (b *bundle) count(sql string) int {
 	return n
 }
 
+// The reason for a class is what was known when it was selected: it is kept with it.
+func TestWhyAClassWasSelectedIsKept(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`, 1, 2, 4)
+	first, second := b.submit("sort"), b.submit("sort")
+	b.place(4)
+	require.Equal(t, bench.SizeClass(1), b.at(first).SizeClass)
+	require.Equal(t, "nothing is known yet: the smallest class is tried for the minimum acceptable time", b.at(first).SelectedWhy)
+	require.Equal(t, bench.SizeClass(4), b.at(second).SizeClass)
+	require.Equal(t, "no run has succeeded on any class yet; no other class is tried, for a run that is under way does that already", b.at(second).SelectedWhy)
+	// What is learned afterwards changes nothing about it.
+	b.run(first, 1, bench.RunSuccess, 1)
+	b.end(first)
+	require.Contains(t, b.at(first).SelectedWhy, "nothing is known yet")
+}
+
 // What was too small for its class and succeeds on the largest is not tried there
 // again.
 func TestWhatWasTooSmallIsLearned(t *testing.T) {

@@ -74,6 +74,7 @@ type SizeChoice struct {
 	// TimeoutSeconds bounds the whole job; 0: nothing does.
 	TimeoutSeconds float64
 	Probe          bool
+	Why            string // in a sentence
 }
 
 // SizeStatistics is what is known of the jobs of a shape.
@@ -144,7 +145,7 @@ func (s *Store) SelectSizes(ctx context.Context, project string, shape bench.Sha
 		for _, j := range jobs {
 			choice, err := decide(j, &stats)
 			if err != nil {
-				choice = SizeChoice{Stays: true}
+				choice = SizeChoice{Stays: true, Why: "none could be selected, so that it runs where it waited: " + err.Error()}
 			}
 			if !choice.Stays {
 				if err := recordSet(ctx, tx, choice.Place); err != nil {
@@ -153,8 +154,8 @@ func (s *Store) SelectSizes(ctx context.Context, project string, shape bench.Sha
 				j.SizeClass, j.Pool, j.TaskQueue = choice.Place.SizeClass, choice.Place.Name, choice.Place.TaskQueue()
 			}
 			if _, err := tx.Exec(ctx, `
-				update job_queue set size_class = $2, pool = $3, task_queue = $4, timeout_seconds = $5, probe = $6, selected_at = now() where id = $1`,
-				j.ID, j.SizeClass, j.Pool, j.TaskQueue, choice.TimeoutSeconds, choice.Probe); err != nil {
+				update job_queue set size_class = $2, pool = $3, task_queue = $4, timeout_seconds = $5, probe = $6, selected_at = now(), selected_why = $7 where id = $1`,
+				j.ID, j.SizeClass, j.Pool, j.TaskQueue, choice.TimeoutSeconds, choice.Probe, cleanText(choice.Why)); err != nil {
 				return err
 			}
 			queues = append(queues, j.TaskQueue)

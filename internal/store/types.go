@@ -184,9 +184,11 @@ type Job struct {
 	Branch      string
 	Constraints *bench.Constraints // nil: none
 	// Shape is what makes jobs alike whatever their artifact; empty: its size class
-	// is fixed. SelectedAt is when its class was selected, at hand-out.
-	Shape      string
-	SelectedAt *time.Time
+	// is fixed. SelectedAt is when its class was selected, at hand-out, and SelectedWhy
+	// why, in a sentence.
+	Shape       string
+	SelectedAt  *time.Time
+	SelectedWhy string
 	// MinClass is the smallest size class that will do; 0: any.
 	MinClass bench.SizeClass
 	// Probe: it runs where it runs to learn from it.
