@@ -20,6 +20,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/strictjson"
 	"github.com/benchloom/benchloom/internal/suite"
 	"github.com/benchloom/benchloom/internal/suitecache"
 )
@@ -167,6 +168,17 @@ func (s *server) ensureAdHocProject(ctx context.Context) error {
 	return nil
 }
 
+// strict is JSON that arrives as it was written, or not at all.
+var strict = huma.Format{
+	Marshal: huma.DefaultJSONFormat.Marshal,
+	Unmarshal: func(text []byte, to any) error {
+		if err := strictjson.Check(text); err != nil {
+			return err
+		}
+		return json.Unmarshal(text, to)
+	},
+}
+
 func (s *server) humaConfig() huma.Config {
 	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	return huma.Config{
@@ -183,7 +195,7 @@ func (s *server) humaConfig() huma.Config {
 				},
 			},
 		},
-		Formats:                      map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
+		Formats:                      map[string]huma.Format{"application/json": strict, "json": strict},
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
 		Transformers:                 []huma.Transformer{completeProblem},

@@ -155,6 +155,12 @@ func TestMalformedRequests(t *testing.T) {
 		{"number out of range", "GET", "/api/v1/requests?limit=501", "", nil, 422, "query.limit: expected number <= 500"},
 		{"missing parameter", "GET", "/api/v1/compare?project=go&a=1", "", nil, 422, "query.b: required query parameter is missing"},
 		{"no text", "GET", "/api/v1/requests?tag=%ff", "", nil, 400, "bytes that are no text"},
+		{"a key twice", "POST", "/api/v1/requests", `{"command":{"argv":["true"],"argv":["false"]}}`, nil, 400, `the key "argv" is there twice`},
+		{"a key of a batch twice", "POST", "/api/v1/requests", `{"project":"go","jobs":[{"argv":["true"]}],"project":"adhoc"}`, nil, 422, "the field project is there twice"},
+		{"a key of a job twice", "POST", "/api/v1/requests", `{"jobs":[{"argv":["true"],"argv":["false"]}]}`, nil, 422, `the key "argv" is there twice`},
+		{"no text in a body", "POST", "/api/v1/requests", "{\"command\":{\"argv\":[\"\xff\xfe\"]}}", nil, 400, "the byte 0xff at offset 21 is no UTF-8"},
+		{"no text in a job", "POST", "/api/v1/requests", "{\"jobs\":[{\"argv\":[\"\xff\xfe\"]}]}", nil, 422, "the byte 0xff at offset 10 is no UTF-8"},
+		{"half a character", "POST", "/api/v1/requests", `{"command":{"argv":["\udcff"]}}`, nil, 400, "is half a character"},
 		{"zero byte", "GET", "/api/v1/projects/a%00b", "", nil, 400, "bytes that are no text"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,6 +133,7 @@ func TestWhatCannotRunIsRefusedWithTheReason(t *testing.T) {
 		"can run aarch64-unknown-linux-gnu":                      {Command: command, JobWish: apiclient.JobWish{Target: arm}},
 		"body.command.argv: expected array length >= 1":          {Command: &apiclient.Command{Argv: []string{}}},
 		"the command names no program":                           {Command: &apiclient.Command{Argv: []string{""}}},
+		"use at most 1048576":                                    {Command: &apiclient.Command{Argv: []string{"echo", strings.Repeat("x", 1<<20)}}},
 		"holds a zero byte":                                      {Command: &apiclient.Command{Argv: []string{"a", "b\x00"}}},
 		"a name without '='":                                     {Command: &apiclient.Command{Argv: []string{"a"}, Env: map[string]string{"A=B": "c"}}},
 		"body.command.timeout_seconds: expected number <= 86400": {Command: &apiclient.Command{Argv: []string{"a"}, TimeoutSeconds: 86401}},

@@ -111,7 +111,10 @@ func (s *server) takeJobs(body io.Reader) (head []byte, jobs *spool, err error) 
 			return nil, nil, err
 		}
 		key, _ := name.(string)
-		if key == "jobs" && jobs == nil {
+		if rest[key] != nil || key == "jobs" && jobs != nil {
+			return nil, nil, invalid("the field %.40s is there twice: one of its values would be dropped; leave one out", key)
+		}
+		if key == "jobs" {
 			if jobs, err = readSpool(decoder); err != nil {
 				return nil, nil, err
 			}

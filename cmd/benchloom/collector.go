@@ -104,7 +104,7 @@ its state directory.`,
 	flags.StringVar(&f.namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
 	flags.StringSliceVar(&f.require, "require", nil, "counters without which it exits, such as instructions:u")
 	flags.BoolVar(&f.coLocated, "co-located", false, "others run beside it on this machine: its results compare only with their like")
-	flags.StringToStringVar(&f.labels, "label", nil, "what people want to know of it, such as rack=2, where it was not invited (repeatable)")
+	labelFlag(flags, &f.labels, "label", "what people want to know of it, such as rack=2, where it was not invited (repeatable)")
 	flags.StringSliceVar(&f.benchmarkSets, "benchmark-set", nil, "benchmark sets for which it is meant, where it was not invited; shown with it, a set is bound by its pool")
 	f.shared.add(flags)
 	f.machine.add(flags, ", where it was not invited")

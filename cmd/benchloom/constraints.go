@@ -19,7 +19,7 @@ func (f *constraintFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.spec.Groups, "group", nil, "only machines of this group; of several, any (repeatable)")
 	flags.StringVar(&f.spec.Type, "machine-type", "", "only hw, vm or dc: bare, virtual, container; also with a size, such as vm-2p8g or dc-8g")
 	flags.StringSliceVar(&f.spec.Devices, "device", nil, "only machines that have this device (repeatable)")
-	flags.StringToStringVar(&f.spec.Labels, "require-label", nil, "only machines with this label, such as rack=2 (repeatable)")
+	labelFlag(flags, &f.spec.Labels, "require-label", "only machines with this label, such as rack=2 (repeatable)")
 	flags.StringVar(&f.spec.Memory, "memory", "", "least memory, such as 8g or 512m; a bare number means gigabytes")
 	flags.IntVar(&f.spec.CPUs, "cpus", 0, "least number of CPUs")
 	flags.StringSliceVar(&f.spec.CacheDirs, "cache-dir", nil, "cache directory that a machine had better have, such as go/mod: those with most of them go first for a while (repeatable)")

@@ -233,7 +233,7 @@ earlier token void.`,
 	flags.StringVar(&f.target, "target", hostTarget(), "target tuple that it measures")
 	flags.IntVar(&f.class, "size-class", 0, "size class (required)")
 	flags.StringVar(&f.invite.Pool, "pool", "default", "pool of interchangeable collectors")
-	flags.StringToStringVar(&f.invite.Labels, "label", nil, "what people want to know of it, such as rack=2 (repeatable)")
+	labelFlag(flags, &f.invite.Labels, "label", "what people want to know of it, such as rack=2 (repeatable)")
 	flags.StringSliceVar(&f.invite.BenchmarkSets, "benchmark-set", nil, "benchmark sets for which it is meant; shown with it, a set is bound by its pool")
 	f.machine.add(flags, "")
 	flags.StringVar(&f.validity, "valid-for", "24h", "how long the token can be used, at most 720h")

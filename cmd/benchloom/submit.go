@@ -19,9 +19,12 @@ import (
 type selectionFlags struct {
 	selection suite.Selection
 	targets   []string
+	// changed tells whether a flag is given; nil where there are only names.
+	changed func(flag string) bool
 }
 
 func (f *selectionFlags) add(flags *pflag.FlagSet) {
+	f.changed = flags.Changed
 	flags.StringVar(&f.selection.Set, "set", "", "a set of the suite; the other flags narrow or override it")
 	flags.IntVar(&f.selection.Iterations, "iterations", 0, "measurements of each test case (default: the suite's)")
 	f.addNames(flags)
@@ -38,7 +41,7 @@ func (f *selectionFlags) addNames(flags *pflag.FlagSet) {
 
 func (f *selectionFlags) read() (suite.Selection, error) {
 	s := f.selection
-	if s.Iterations < 0 {
+	if s.Iterations < 0 || s.Iterations == 0 && f.changed != nil && f.changed("iterations") {
 		return s, usage(fmt.Errorf("--iterations %d: use a number above 0", s.Iterations))
 	}
 	for _, name := range f.targets {
@@ -64,6 +67,7 @@ type submitFlags struct {
 	queue, branch      string
 	shape              string
 	timeout            time.Duration
+	timeoutGiven       bool
 	environ            []string
 	versus             string
 	comparison         comparisonFlags
@@ -235,7 +239,7 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 		return apiclient.NewRequest{}, err
 	}
 	class := bench.SizeClass(0)
-	if f.sizeClass != 0 {
+	if cmd.Flags().Changed("size-class") {
 		if class, err = bench.NewSizeClass(f.sizeClass); err != nil {
 			return apiclient.NewRequest{}, usage(fmt.Errorf("--size-class: %w", err))
 		}
@@ -243,6 +247,7 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 	if err := f.checkQueue(); err != nil {
 		return apiclient.NewRequest{}, err
 	}
+	f.timeoutGiven = cmd.Flags().Changed("timeout")
 	wanted := apiclient.NewRequest{
 		IdempotencyKey: f.key, Branch: f.branch, JobWish: apiclient.JobWish{SizeClass: class, Queue: f.queue, Shape: f.shape},
 	}
@@ -332,7 +337,7 @@ func (f *submitFlags) command(wanted apiclient.NewRequest, selection suite.Selec
 	if len(selection.Targets) == 1 {
 		wanted.Target = selection.Targets[0]
 	}
-	if f.timeout < 0 || f.timeout%time.Second != 0 {
+	if f.timeout < 0 || f.timeout%time.Second != 0 || f.timeout == 0 && f.timeoutGiven {
 		return wanted, usage(fmt.Errorf("--timeout %s: use whole seconds above zero, such as 90s or 5m", f.timeout))
 	}
 	wanted.Project, wanted.Type = f.project, bench.AdHoc
@@ -349,9 +354,13 @@ func (f *submitFlags) command(wanted apiclient.NewRequest, selection suite.Selec
 	}
 	if f.file != "" {
 		f.defaults = command // of each line
-		return wanted, nil
+		command.Argv = []string{"any"}
+	} else {
+		wanted.Command = &command
 	}
-	wanted.Command = &command
+	if err := command.Check(); err != nil {
+		return wanted, usage(err)
+	}
 	return wanted, nil
 }
 

@@ -15,9 +15,6 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 )
 
-// maxJobLine bounds one line of a file of jobs, in bytes.
-const maxJobLine = 1 << 20
-
 // shownLines bounds how many lines are named that are wrong.
 const shownLines = 20
 
@@ -54,7 +51,7 @@ func (f *submitFlags) parseJobs(from io.Reader, name string) ([]apiclient.NewJob
 	var errs []error
 	wrong, size := 0, 0
 	lines := bufio.NewScanner(from)
-	lines.Buffer(nil, maxJobLine)
+	lines.Buffer(nil, apiclient.MaxJobBytes)
 	number := 0
 	for lines.Scan() {
 		number++
@@ -77,7 +74,7 @@ func (f *submitFlags) parseJobs(from io.Reader, name string) ([]apiclient.NewJob
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return nil, fmt.Errorf("%s:%d: the line is longer than %d bytes; put long input into a file that the command reads", name, number+1, maxJobLine)
+		return nil, fmt.Errorf("%s:%d: the line is longer than %d bytes; put long input into a file that the command reads", name, number+1, apiclient.MaxJobBytes)
 	case err != nil:
 		return nil, fmt.Errorf("the file of jobs cannot be read: %w; name a file with one JSON object per line, or - for the standard input", err)
 	case wrong > shownLines:

@@ -13,8 +13,10 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/strictjson"
 )
 
 // MaxBatch is how many commands one request may hold, and MaxBatchBytes how large
@@ -23,6 +25,10 @@ const (
 	MaxBatch      = 100_000
 	MaxBatchBytes = 64_000_000
 )
+
+// MaxJobBytes bounds one command with its environment, and a line of a file of them,
+// in bytes.
+const MaxJobBytes = 1 << 20
 
 // maxName bounds the name of a job in bytes.
 const maxName = 100
@@ -40,6 +46,9 @@ type NewJob struct {
 // wrong with it and what to write instead.
 func ReadJob(text []byte) (NewJob, error) {
 	var j NewJob
+	if err := strictjson.Check(text); err != nil {
+		return j, err
+	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&j); err != nil {
@@ -157,15 +166,27 @@ func (c Command) Check() error {
 	if len(c.Argv) > maxWords {
 		return fmt.Errorf("the command has %d words; use at most %d, and a file for more", len(c.Argv), maxWords)
 	}
+	size := 0
 	for _, word := range c.Argv {
+		size += len(word)
+		if !utf8.ValidString(word) {
+			return fmt.Errorf("the argument %.40q of the command is no UTF-8; send text only, and other bytes in a file that the command reads", word)
+		}
 		if strings.ContainsRune(word, 0) {
 			return errors.New("an argument of the command holds a zero byte; no program can be given one")
 		}
 	}
 	for name, value := range c.Env {
+		size += len(name) + len(value)
+		if !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return fmt.Errorf("the variable %.40q of the command's environment is no UTF-8; use text only", name)
+		}
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
 			return fmt.Errorf("the command's environment holds %.40q, which no process can be given; use a name without '=' and no zero bytes", name)
 		}
+	}
+	if size > MaxJobBytes {
+		return fmt.Errorf("the command and its environment have %d bytes; use at most %d, and put long input into a file that the command reads", size, MaxJobBytes)
 	}
 	if c.TimeoutSeconds < 0 || c.TimeoutSeconds > int(maxTimeout/time.Second) {
 		return fmt.Errorf("timeout_seconds is %d; use 1 to %d, or leave it out for the project's default", c.TimeoutSeconds, int(maxTimeout/time.Second))

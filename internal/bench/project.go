@@ -26,8 +26,8 @@ type ProjectConfig struct {
 	// Verify measures test cases that differ significantly from the baseline again,
 	// in turns with it, before a request completes.
 	Verify bool `json:"verify,omitempty" yaml:"verify" doc:"Measure what differs significantly from the baseline again, in turns with it, before a request completes."`
-	// MaxJobFails is how many attempts a failing job has; 0: [MaxJobFails].
-	MaxJobFails int `json:"max_job_fails,omitempty" yaml:"max_job_fails" minimum:"0" maximum:"20" doc:"Attempts of a failing job; 0: 3."`
+	// MaxJobFails is how many attempts a failing job has; left out: [MaxJobFails].
+	MaxJobFails AttemptCount `json:"max_job_fails,omitempty" yaml:"max_job_fails" minimum:"1" maximum:"20" doc:"Attempts of a failing job; left out: 3."`
 	// FailoverAfter is read by [ProjectConfig.Failover].
 	FailoverAfter string `json:"failover_after,omitempty" yaml:"failover_after" doc:"How long a pool may be without a live collector before jobs that wait for it move to another, such as 5m, or never; empty: 5m."`
 	// Constraints narrow where its jobs run, builds included.
@@ -98,6 +98,37 @@ func (n SlotCount) check() error {
 	return nil
 }
 
+// AttemptCount is how many attempts a failing job has: 1 to 20. The zero value stands
+// for one that was left out; a written 0 would not say that, and is refused.
+type AttemptCount int
+
+func (n AttemptCount) check() error {
+	if n < 1 || n > 20 {
+		return invalid("max_job_fails", fmt.Sprint(int(n)), "use 1 to 20, or leave it out for 3")
+	}
+	return nil
+}
+
+// UnmarshalYAML reads a written number.
+func (n *AttemptCount) UnmarshalYAML(read func(any) error) error {
+	var written int
+	if err := read(&written); err != nil {
+		return err
+	}
+	*n = AttemptCount(written)
+	return n.check()
+}
+
+// UnmarshalJSON reads a written number.
+func (n *AttemptCount) UnmarshalJSON(text []byte) error {
+	var written *int
+	if err := json.Unmarshal(text, &written); err != nil || written == nil {
+		return err
+	}
+	*n = AttemptCount(*written)
+	return n.check()
+}
+
 // UnmarshalYAML reads a written number.
 func (n *SlotCount) UnmarshalYAML(read func(any) error) error {
 	var written int
@@ -154,8 +185,10 @@ func (c ProjectConfig) Check() error {
 			return err
 		}
 	}
-	if c.MaxJobFails < 0 || c.MaxJobFails > 20 {
-		return invalid("max_job_fails", fmt.Sprint(c.MaxJobFails), "use 1 to 20, or leave it out for 3")
+	if c.MaxJobFails != 0 {
+		if err := c.MaxJobFails.check(); err != nil {
+			return err
+		}
 	}
 	if err := c.checkFailover(); err != nil {
 		return err
@@ -177,7 +210,7 @@ func (c ProjectConfig) Fails() int {
 	if c.MaxJobFails == 0 {
 		return MaxJobFails
 	}
-	return c.MaxJobFails
+	return int(c.MaxJobFails)
 }
 
 // ReadProjectConfig reads a stored configuration.

@@ -52,6 +52,7 @@ func TestAConfigurationThatCannotBeMeantIsRefused(t *testing.T) {
 		`{"queue": {"max_in_progress": 0}}`:                   `max_in_progress "0": use 1 to 100, or leave it out for 1`,
 		`{"queue": {"max_in_progress": -1}}`:                  `max_in_progress "-1"`,
 		`{"queue": {"max_in_progress": 101}}`:                 `max_in_progress "101"`,
+		`{"max_job_fails": 0}`:                                `max_job_fails "0"`,
 		`{"max_job_fails": -1}`:                               `max_job_fails "-1"`,
 		`{"max_job_fails": 21}`:                               `max_job_fails "21"`,
 		`{"size": {"class": -1}}`:                             `size class "-1"`,

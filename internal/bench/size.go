@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -45,6 +47,11 @@ func (p SizePolicy) Pin() SizeClass {
 }
 
 func (p SizePolicy) check() error {
+	for name, number := range map[string]*float64{"exponent": p.Exponent, "timeout_multiplier": p.TimeoutMultiplier, "probe_budget": p.ProbeBudget} {
+		if number != nil && (math.IsNaN(*number) || math.IsInf(*number, 0)) {
+			return invalid("size "+name, fmt.Sprint(*number), "write a number, or leave it out")
+		}
+	}
 	const rule = "use feedback, or pinned: and a size class, such as pinned:4"
 	switch text, pinned := strings.CutPrefix(p.Policy, sizePinned); {
 	case pinned:

@@ -54,6 +54,8 @@ func TestProjectFileMistakes(t *testing.T) {
 		"name: go\ntargets: [linux]":             "write a target tuple",
 		"name: go\n\tsuite: x":                   "p.yaml:",
 		"name: go\nsize: {class: 5000}":          "from 1 to 4096",
+		"name: go\nmax_job_fails: 0":             "use 1 to 20, or leave it out for 3",
+		"name: go\nsize: {exponent: .nan}":       "size exponent \"NaN\": write a number",
 		"name: go\nfailover_after: 5":            "use a duration",
 		"name: go\nbenchmark_sets: [{name: a}]":  `pool ""`,
 	} {
