@@ -185,8 +185,14 @@ func readAbout(text []byte) about {
 	return a
 }
 
+// shownAbout bounds the words for a shape, in characters: a command may be long.
+const shownAbout = 80
+
 func (a about) String() string {
 	words := strings.Join(a.Command, " ")
+	if runes := []rune(words); len(runes) > shownAbout {
+		words = string(runes[:shownAbout]) + "…"
+	}
 	switch {
 	case len(a.TestCases) > 1:
 		words = fmt.Sprintf("%d test cases, the first of them %s", max(a.Of, len(a.TestCases)), a.TestCases[0])

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,6 +54,12 @@ func TestWhatIsKnownOfSizes(t *testing.T) {
 	require.Equal(t, shape, x.Size.Shape)
 	require.Contains(t, x.Size.Why, "it is selected when the job is handed out, by what is known now class 2: it is the only class")
 	require.Len(t, x.Size.Choices, 1)
+
+	// A long command is known by its beginning.
+	b.past(t, `update size_statistics set about = jsonb_build_object('command', jsonb_build_array('./sort', repeat('x', 100000)))`)
+	list, err = b.reader.Shapes(t.Context(), "go")
+	require.NoError(t, err)
+	require.Equal(t, "./sort "+strings.Repeat("x", 73)+"…", list.Shapes[0].About)
 
 	// Another project has the shape, too; one of the two cannot be read.
 	_, err = b.reader.Shape(t.Context(), shape, "rustc")

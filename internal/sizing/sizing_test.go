@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,6 +204,19 @@ func (b *bundle) count(sql string) int {
 	require.NoError(b.t, conn.QueryRow(b.t.Context(), sql).Scan(&n))
 	require.NoError(b.t, conn.Close(b.t.Context()))
 	return n
+}
+
+// What is told of a shape is as much of its command as people need.
+func TestALongCommandIsKnownByItsBeginning(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`, 1, 2)
+	key := b.submit("./sort", strings.Repeat("ü", 100_000))
+	b.place(4)
+	b.run(key, 1, bench.RunSuccess, 1)
+	b.end(key)
+	known, err := b.store.SizeStatistics(t.Context(), project, bench.Shape(b.at(key).Shape))
+	require.NoError(t, err)
+	require.JSONEq(t, `{"target": "`+string(target)+`", "command": ["./sort", "`+strings.Repeat("ü", 74)+`…"], "iterations": 1}`, string(known.About))
 }
 
 // The reason for a class is what was known when it was selected: it is kept with it.
