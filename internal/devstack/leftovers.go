@@ -26,6 +26,8 @@ type startedProcess struct {
 // records keeps the file of running children.
 type records struct {
 	path string
+	// changed is told of each child that has started or ended (0).
+	changed func(name string, pid int) error
 	mu   sync.Mutex
 	all  map[string]startedProcess
 }
@@ -34,14 +36,14 @@ func (r *records) add(p startedProcess) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all[p.Name] = p
-	return r.write()
+	return errors.Join(r.write(), r.changed(p.Name, p.PID))
 }
 
 func (r *records) remove(name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.all, name)
-	return r.write()
+	return errors.Join(r.write(), r.changed(name, 0))
 }
 
 func (r *records) write() error {

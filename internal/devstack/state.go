@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -59,6 +60,11 @@ type State struct {
 	dir    string
 	lock   *os.File
 	tokens sync.Mutex
+
+	publishing sync.Mutex
+	published  *Up // nil: not yet
+	// running are the processes that a supervisor has started, by name.
+	running map[string]int
 }
 
 // OpenState creates the directory where absent (mode 0700), checks the version
@@ -230,7 +236,40 @@ func (s *State) WriteUp(up Up, now time.Time) error {
 	}
 	up.Started = started
 	up.StartedAt = now.UTC()
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
+	s.published = &up
+	return s.publish()
+}
+
+// publish writes what was published with the processes as they are now.
+func (s *State) publish() error {
+	up := *s.published
+	up.Processes = make(map[string]int)
+	maps.Copy(up.Processes, s.published.Processes)
+	for name, pid := range s.running {
+		if pid == 0 {
+			delete(up.Processes, name)
+		} else {
+			up.Processes[name] = pid
+		}
+	}
 	return writeJSON(s.Path(upFile), up)
+}
+
+// setProcess keeps what is published true when a process is started, or has ended
+// (0).
+func (s *State) setProcess(name string, pid int) error {
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
+	if s.running == nil {
+		s.running = make(map[string]int)
+	}
+	s.running[name] = pid
+	if s.published == nil {
+		return nil
+	}
+	return s.publish()
 }
 
 // ReadUp is for clients: how to reach the stack that runs on the given state

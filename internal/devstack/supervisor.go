@@ -66,7 +66,7 @@ func NewSupervisor(config Config, processes ...Process) (*Supervisor, error) {
 		state:   config.State,
 		log:     config.Logger,
 		restart: config.Restart,
-		records: &records{path: config.State.Path(processesFile), all: map[string]startedProcess{}},
+		records: &records{path: config.State.Path(processesFile), changed: config.State.setProcess, all: map[string]startedProcess{}},
 		starts:  make(chan startRequest),
 		ready:   make(chan struct{}),
 		hurry:   make(chan struct{}),

@@ -67,8 +67,11 @@ func TestProcessThatDiesIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "up")
-	r := run(t, devstack.Config{State: openState(t, filepath.Join(dir, "state")), Restart: quick()}, childProcess("server", "serve", file))
+	state := openState(t, filepath.Join(dir, "state"))
+	r := run(t, devstack.Config{State: state, Restart: quick()}, childProcess("server", "serve", file))
 	r.awaitReady(t)
+	began := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	require.NoError(t, state.WriteUp(devstack.Up{Processes: map[string]int{"server": r.Status()[0].PID, "other": 12}}, began))
 	// More deaths than it would be given without having been ready.
 	for round := range 5 {
 		pid := r.Status()[0].PID
@@ -80,6 +83,11 @@ func TestProcessThatDiesIsStartedAgain(t *testing.T) {
 		s := r.Status()[0]
 		require.Equal(t, round+1, s.Restarts)
 		require.ErrorContains(t, s.LastError, "process server failed: signal: killed")
+		// Clients find the one that runs.
+		up, err := devstack.ReadUp(filepath.Join(dir, "state"))
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"server": s.PID, "other": 12}, up.Processes)
+		require.Equal(t, began, up.StartedAt)
 	}
 	r.stop(t)
 }
