@@ -13,6 +13,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/explain"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -166,6 +167,17 @@ func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclie
 	}
 	if out.Estimate, err = s.estimateOf(ctx, r); err != nil {
 		return nil, err
+	}
+	pause, err := s.Store.QueuePause(ctx, r.Project)
+	if err != nil {
+		return nil, err
+	}
+	if pause != nil && (p.Queued > 0 || p.Total == 0) && r.Status != bench.Completed {
+		// Nobody can tell, until it is resumed.
+		out.Progress.EstimateSeconds, out.EstimatedEnd, out.EstimateBasis = nil, nil, explain.Pause{Who: pause.By, Why: pause.Reason}.Words(r.Project)
+		if r.Status != bench.InProgress {
+			out.EstimatedStart = nil
+		}
 	}
 	return answer(out, nil)
 }

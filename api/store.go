@@ -99,6 +99,7 @@ type Explanations interface {
 	SizeStatistics(ctx context.Context, project string, shape bench.Shape) (store.SizeStatistics, error)
 	SizingOf(ctx context.Context, key bench.JobKey) (store.Sizing, error)
 	AccountHold(ctx context.Context, account, branch string) (store.AccountHold, error)
+	Submitters(ctx context.Context, keys []bench.JobKey) (map[bench.JobKey]string, error)
 }
 
 // Jobs is where jobs are recorded.

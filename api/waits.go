@@ -5,6 +5,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/explain"
 	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -35,10 +36,57 @@ func (s *server) explainWaiting(ctx context.Context, jobs []apiclient.Job, runs 
 		return nil
 	}
 	stranded, err := s.stranded(ctx, keys...)
+	if err != nil {
+		return err
+	}
 	for key, words := range stranded {
 		waiting[key].Waits = words
 	}
-	return err
+	return s.explainHeld(ctx, waiting, stranded)
+}
+
+// explainHeld says of those jobs that are rows and that a pause or a limit holds that
+// it does: in the words of their explanation, and as there before all else or, a
+// limit, behind that nobody at their task queue lives.
+func (s *server) explainHeld(ctx context.Context, waiting map[bench.JobKey]*apiclient.Job, stranded map[bench.JobKey]string) error {
+	keys := make([]bench.JobKey, 0, len(waiting))
+	for key, j := range waiting {
+		if j.Status == bench.JobQueued {
+			keys = append(keys, key)
+		}
+	}
+	submitters, err := s.Store.Submitters(ctx, keys)
+	if err != nil {
+		return err
+	}
+	pauses := make(map[string]*store.Pause)
+	accounts := make(map[string]explain.Account)
+	for key, submitter := range submitters {
+		j := waiting[key]
+		pause, known := pauses[j.Project]
+		if !known {
+			if pause, err = s.Store.QueuePause(ctx, j.Project); err != nil {
+				return err
+			}
+			pauses[j.Project] = pause
+		}
+		account, known := accounts[submitter]
+		if !known {
+			hold, err := s.Store.AccountHold(ctx, submitter, "")
+			if err != nil {
+				return err
+			}
+			account = explain.Account{Name: submitter, MaxRunning: hold.MaxRunning, UnderWay: hold.UnderWay}
+			accounts[submitter] = account
+		}
+		switch {
+		case pause != nil:
+			j.Waits = explain.Pause{Who: pause.By, Why: pause.Reason}.Words(j.Project)
+		case account.Full() && stranded[key] == "":
+			j.Waits = account.Words()
+		}
+	}
+	return nil
 }
 
 // stranded says of those of the jobs at whose pool nobody lives what becomes of

@@ -52,6 +52,11 @@ type Pause struct {
 	Who, Why string
 }
 
+// Words say what holds the jobs of a project whose queue is paused.
+func (p Pause) Words(project string) string {
+	return fmt.Sprintf("the queue of project %s was paused by %s: %s; 'benchloom queue resume %s' ends that", project, p.Who, p.Why, project)
+}
+
 // Queue is the job's queue (fairness key) as it stands at the job's task queue.
 type Queue struct {
 	Name   string
@@ -80,7 +85,13 @@ type Account struct {
 	FirstLevel int
 }
 
-func (a Account) full() bool { return a.MaxRunning != nil && a.UnderWay >= *a.MaxRunning }
+// Full tells whether as many of its jobs are under way as may be.
+func (a Account) Full() bool { return a.MaxRunning != nil && a.UnderWay >= *a.MaxRunning }
+
+// Words say what holds the jobs of an account that is full.
+func (a Account) Words() string {
+	return fmt.Sprintf("account %s has %s under way, as many as its limit max_running %d allows", a.Name, count(a.UnderWay, "job"), *a.MaxRunning)
+}
 
 // Collector is a registered collector as the job sees it.
 type Collector struct {

@@ -23,13 +23,13 @@ func (c Case) waits(now time.Time) []string {
 	}
 	queued := c.Status == bench.JobQueued
 	if c.Pause != nil && queued {
-		add("the queue of project %s was paused by %s: %s; 'benchloom queue resume %s' ends that", c.Project, c.Pause.Who, c.Pause.Why, c.Project)
+		words = append(words, c.Pause.Words(c.Project))
 	}
 	if c.Stranded != "" {
 		words = append(words, c.Stranded)
 	}
-	if queued && c.Account.full() {
-		add("account %s has %s under way, as many as its limit max_running %d allows", c.Account.Name, count(c.Account.UnderWay, "job"), *c.Account.MaxRunning)
+	if queued && c.Account.Full() {
+		words = append(words, c.Account.Words())
 	}
 	if queued {
 		words = append(words, c.before()...)

@@ -80,6 +80,20 @@ func (s *Store) JobWaiters(ctx context.Context, key bench.JobKey) ([]JobWaiter, 
 	return ws, wrap("listing the requests that wait for job "+string(key), err)
 }
 
+// Submitters are the accounts whose limits count for jobs.
+func (s *Store) Submitters(ctx context.Context, keys []bench.JobKey) (map[bench.JobKey]string, error) {
+	type row struct {
+		Key       bench.JobKey
+		Submitter string
+	}
+	rows, err := all[row](ctx, s.pool, `select key, submitter from job_queue where key = any($1)`, keys)
+	submitters := make(map[bench.JobKey]string, len(rows))
+	for _, r := range rows {
+		submitters[r.Key] = r.Submitter
+	}
+	return submitters, wrap("reading the submitters of jobs", err)
+}
+
 // AttendedJob is an open job. Running: a collector carries it out.
 type AttendedJob struct {
 	Job
