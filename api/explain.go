@@ -44,6 +44,9 @@ func (s *server) explanation(ctx context.Context, j store.Job) (explain.JobExpla
 		Key: j.Key, Project: j.Project, Status: j.Status, Message: j.Message, TaskQueue: j.TaskQueue, Target: j.Target, SizeClass: j.SizeClass,
 		Created: j.CreatedAt, HandedOutTo: j.HandedOutTo,
 	}
+	if j.Constraints != nil {
+		c.Needs = j.Constraints.Spec()
+	}
 	if j.HandedOutAt != nil {
 		c.HandedOut = *j.HandedOutAt
 	}
@@ -131,7 +134,7 @@ func (s *server) addQueue(ctx context.Context, j store.Job, c *explain.Case) err
 	}
 	q, err := s.Store.QueuePlace(ctx, j.Key)
 	c.Queue = explain.Queue{
-		Name: j.Queue, Class: q.Class, Weight: q.Weight, Level: max(q.Level, c.Account.FirstLevel), Share: q.Entitled,
+		Name: j.Queue, Class: q.Class, Weight: q.Weight, Level: max(q.Level, c.Account.FirstLevel), OwnLevel: q.Level, Share: q.Entitled,
 		Before: q.Before, Waiting: q.Waiting, HandedOut: q.HandedOut, Running: q.Running, Earlier: q.Earlier, Beside: q.Beside,
 	}
 	return err

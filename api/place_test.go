@@ -182,3 +182,32 @@ func TestConstraintsOfABatch(t *testing.T) {
 	require.Contains(t, p.Error(), "no collector has device fpga")
 	require.Contains(t, p.Error(), `memory "8x"`)
 }
+
+// A job that waits for a machine by its name: with it nothing is stuck, and without it
+// people learn which one to start.
+func TestAJobOfOneMachineNamesIt(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.registerAs(t, "vmx", func(*apiclient.Registration) {})
+	b.registerAs(t, "other", func(*apiclient.Registration) {})
+	r, err := b.writer.CreateRequest(t.Context(), command(bench.ConstraintSpec{Machines: []string{"vmx"}}))
+	require.NoError(t, err)
+	about := func() (string, string) {
+		t.Helper()
+		e, err := b.reader.ExplainRequest(t.Context(), string(r.ID))
+		require.NoError(t, err)
+		require.Equal(t, []string{"vmx"}, e.Next.Needs.Machines)
+		for _, f := range e.Findings {
+			if f.Subject == e.Next.TaskQueue {
+				return f.Remedy, e.Next.Waits[0]
+			}
+		}
+		return "", e.Next.Waits[0]
+	}
+	remedy, _ := about()
+	require.Empty(t, remedy, "it lives")
+	b.past(t, `delete from collector_config where name = 'vmx'`)
+	remedy, waits := about()
+	require.Equal(t, "start one named vmx, which alone can run it, with 'benchloom collector --name vmx'", remedy)
+	require.Contains(t, waits, remedy)
+}

@@ -148,11 +148,38 @@ func (s *server) caseOf(ctx context.Context, r store.Request) (unstick.Case, err
 	if err != nil {
 		return c, err
 	}
+	sets, err := s.setsOf(ctx, c.Jobs)
+	if err != nil {
+		return c, err
+	}
 	for _, one := range collectors {
+		for _, set := range sets[one.Name] {
+			c.Collectors[set] = append(c.Collectors[set], unstick.Collector{Name: one.Name, State: one.State(c.Now, s.OfflineAfter)})
+		}
 		queue := bench.Pool{Target: one.Target, SizeClass: one.SizeClass, Name: one.Pool}.TaskQueue()
 		c.Collectors[queue] = append(c.Collectors[queue], unstick.Collector{Name: one.Name, State: one.State(c.Now, s.OfflineAfter)})
 	}
 	return c, nil
+}
+
+// setsOf are the sets of collectors in which jobs wait, by the collectors in them.
+func (s *server) setsOf(ctx context.Context, jobs []unstick.Job) (map[string][]string, error) {
+	sets := make(map[string][]string)
+	seen := make(map[string]bool)
+	for _, j := range jobs {
+		if seen[j.TaskQueue] || !bench.IsSet(j.TaskQueue) {
+			continue
+		}
+		seen[j.TaskQueue] = true
+		members, err := s.Store.SetMembers(ctx, j.TaskQueue)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range members {
+			sets[name] = append(sets[name], j.TaskQueue)
+		}
+	}
+	return sets, nil
 }
 
 // unstickJob asks Temporal for what is known of a job. Record and Temporal are read
@@ -173,6 +200,9 @@ func (s *server) unstickJob(ctx context.Context, j store.Job) (unstick.Job, erro
 		}
 	}
 	out := unstick.Job{Key: j.Key, Status: j.Status, TaskQueue: j.TaskQueue, Created: j.CreatedAt, Workflow: workflow}
+	if j.Constraints != nil {
+		out.Machines = j.Constraints.Machines
+	}
 	if j.HandedOutAt != nil {
 		out.HandedOut = *j.HandedOutAt
 	}

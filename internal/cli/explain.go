@@ -75,6 +75,9 @@ func JobExplanation(w io.Writer, e explain.JobExplanation, v View) error {
 	for _, also := range e.Waits[min(1, len(e.Waits)):] {
 		b.WriteString("  also: " + Printable(also) + "\n")
 	}
+	if needs := Constraints(e.Needs); needs != "" {
+		b.WriteString("  needs " + Printable(needs) + "\n")
+	}
 	for _, r := range e.Requests {
 		b.WriteString("  request " + string(r) + " waits for it\n")
 	}

@@ -22,9 +22,10 @@ func explained(t *testing.T) explain.JobExplanation {
 	selection := sizeclass.Selection{Class: 4, Why: "least time × class^0.5 of the classes known", Choices: learned(t).choices}
 	return explain.Of(explain.Case{
 		Key: "aaaaaaaaaaaaaaaa", Project: "go", Status: bench.JobQueued, TaskQueue: mainQueue, Target: linux, SizeClass: 4,
+		Needs:   bench.ConstraintSpec{Devices: []string{"gpu"}, Memory: "8g"},
 		Waiters: []explain.Waiter{{ID: "r7k2m4q9xt2", InTurn: true}},
 		Queue: explain.Queue{
-			Name: "user:ada", Class: "weighted", Weight: 5, Level: 3, Share: new(0.625), Before: 1, Waiting: 4, HandedOut: 1, Running: 2,
+			Name: "user:ada", Class: "weighted", Weight: 5, Level: 3, OwnLevel: 3, Share: new(0.625), Before: 1, Waiting: 4, HandedOut: 1, Running: 2,
 			Earlier: []string{"vip"}, Beside: []string{"project:go", "user:eve"},
 		},
 		Account: explain.Account{Name: "ada", MaxRunning: new(3), UnderWay: 3, FirstLevel: 1},

@@ -28,8 +28,8 @@ type records struct {
 	path string
 	// changed is told of each child that has started or ended (0).
 	changed func(name string, pid int) error
-	mu   sync.Mutex
-	all  map[string]startedProcess
+	mu      sync.Mutex
+	all     map[string]startedProcess
 }
 
 func (r *records) add(p startedProcess) error {

@@ -22,6 +22,7 @@ type Case struct {
 	TaskQueue string
 	Target    bench.Target
 	SizeClass bench.SizeClass
+	Needs     bench.ConstraintSpec // that narrow where it runs
 	Created   time.Time
 	// HandedOut is when it was handed out, and to whose workflow; zero: not yet.
 	HandedOut   time.Time
@@ -62,7 +63,9 @@ type Queue struct {
 	Name   string
 	Class  string  // weighted or strict
 	Weight float64 // of a weighted one, relative to the others
-	Level  int     // 1 goes first
+	Level  int     // 1 goes first; the later of the queue's and its account's
+	// OwnLevel is the queue's.
+	OwnLevel int
 	// Share is a weighted queue's part of the weights of those with open jobs at the
 	// task queue, 0 to 1; nil: it is strict.
 	Share *float64
@@ -118,14 +121,16 @@ type JobExplanation struct {
 	Status  bench.JobStatus `json:"status"`
 	Summary string          `json:"summary" doc:"Where it stands, in a sentence."`
 	// Requests are those that wait for it.
-	Requests   []bench.RequestID  `json:"requests" doc:"Those that wait for it."`
-	Waits      []string           `json:"waits" doc:"What it waits for, what holds it most first; empty when it runs or has ended."`
-	TaskQueue  string             `json:"task_queue"`
-	Queue      *QueuePosition     `json:"queue,omitempty" doc:"Absent when it has ended."`
-	Collectors []CollectorVerdict `json:"collectors" doc:"Each registered collector, and why it does not take the job; empty when it has ended."`
-	Size       SizeReasons        `json:"size"`
-	Runs       []RunCost          `json:"runs" doc:"By number."`
-	Cost       Cost               `json:"cost"`
+	Requests  []bench.RequestID `json:"requests" doc:"Those that wait for it."`
+	Waits     []string          `json:"waits" doc:"What it waits for, what holds it most first; empty when it runs or has ended."`
+	TaskQueue string            `json:"task_queue"`
+	// Needs narrow where it runs.
+	Needs      bench.ConstraintSpec `json:"needs,omitzero" doc:"What narrows where it runs."`
+	Queue      *QueuePosition       `json:"queue,omitempty" doc:"Absent when it has ended."`
+	Collectors []CollectorVerdict   `json:"collectors" doc:"Each registered collector, and why it does not take the job; empty when it has ended."`
+	Size       SizeReasons          `json:"size"`
+	Runs       []RunCost            `json:"runs" doc:"By number."`
+	Cost       Cost                 `json:"cost"`
 }
 
 // QueuePosition is where a job stands within its queue, and the queue among others.
@@ -155,7 +160,7 @@ type CollectorVerdict struct {
 // Of explains a job.
 func Of(c Case, now time.Time) JobExplanation {
 	e := JobExplanation{
-		Job: c.Key, Project: c.Project, Status: c.Status, TaskQueue: c.TaskQueue, Waits: []string{}, Requests: []bench.RequestID{},
+		Job: c.Key, Project: c.Project, Status: c.Status, TaskQueue: c.TaskQueue, Needs: c.Needs, Waits: []string{}, Requests: []bench.RequestID{},
 		Collectors: []CollectorVerdict{}, Runs: costs(c.Runs, now), Size: c.size(),
 	}
 	for _, w := range c.Waiters {

@@ -20,7 +20,7 @@ func waiting() explain.Case {
 	return explain.Case{
 		Key: "aaaaaaaaaaaaaaaa", Project: "go", Status: bench.JobQueued, TaskQueue: queue, SizeClass: 2, Created: now.Add(-time.Hour),
 		Waiters: []explain.Waiter{{ID: "raaaaaaaaaa", InTurn: true}},
-		Queue:   explain.Queue{Name: "user:ada", Class: "weighted", Weight: 2, Level: 3, Share: new(0.5), Before: 4, Waiting: 9},
+		Queue:   explain.Queue{Name: "user:ada", Class: "weighted", Weight: 2, Level: 3, OwnLevel: 3, Share: new(0.5), Before: 4, Waiting: 9},
 		Account: explain.Account{Name: "ada", FirstLevel: 1},
 		Size:    explain.Size{Class: 2},
 	}
@@ -100,13 +100,17 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 		},
 		"strict queues, and a level that it is kept at": {
 			changed(func(c *explain.Case) {
-				c.Queue.Earlier, c.Queue.Level, c.Account.FirstLevel = []string{"vip", "single-build"}, 4, 4
+				c.Queue.Earlier, c.Queue.Level, c.Account.FirstLevel = []string{"vip", "single-build"}, 4, 4 // the queue's own is 3
 			}),
 			[]string{
 				"4 jobs of its queue go before it at " + queue,
 				"jobs of single-build, vip go first: strict queues of an earlier level than 4",
 				"no job of account ada gets a level before 4",
 			},
+		},
+		"a level that its queue has anyway": {
+			changed(func(c *explain.Case) { c.Account.FirstLevel = 3 }),
+			[]string{"4 jobs of its queue go before it at " + queue},
 		},
 		"collectors with its caches": {
 			changed(func(c *explain.Case) { c.AffinityUntil = now.Add(20 * time.Second) }),

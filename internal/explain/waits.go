@@ -39,7 +39,7 @@ func (c Case) waits(now time.Time) []string {
 	if len(c.Queue.Earlier) > 0 {
 		add("jobs of %s go first: strict queues of an earlier level than %d", list(c.Queue.Earlier), c.Queue.Level)
 	}
-	if c.Account.FirstLevel > 1 && c.Queue.Level == c.Account.FirstLevel && c.Account.Name != "" {
+	if c.Account.FirstLevel > c.Queue.OwnLevel && c.Account.Name != "" {
 		add("no job of account %s gets a level before %d", c.Account.Name, c.Account.FirstLevel)
 	}
 	if c.AffinityUntil.After(now) {

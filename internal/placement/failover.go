@@ -36,6 +36,8 @@ type Failover struct {
 	In time.Duration
 	// Never: the project wants its jobs to stay.
 	Never bool
+	// Machines are those of which it needs one; none: any will do.
+	Machines []string
 }
 
 // Due tells that the job moves now.
@@ -49,7 +51,7 @@ func (f Failover) Due() bool { return f.To != nil && f.In <= 0 }
 // taken, then the name decides. A smaller class is never taken, and no other one
 // at all when the class is pinned.
 func PlanFailover(fleet []Collector, job Waiting) Failover {
-	f := Failover{Stranded: true, Removed: true, Never: job.After <= 0}
+	f := Failover{Stranded: true, Removed: true, Never: job.After <= 0, Machines: job.Wish.Constraints.Machines}
 	for _, c := range fleet {
 		if !at(c, job.At) {
 			continue
@@ -115,11 +117,20 @@ func (f Failover) Words(place bench.Place, now time.Time) string {
 	case f.Never:
 		return text + "; the job stays until one comes, for the project's failover_after is never"
 	case f.To == nil:
-		return text + "; no other pool that could take the job has one either; start a collector with 'benchloom collector'"
+		return text + "; no other pool that could take the job has one either; start " + StartWords(f.Machines)
 	case f.Due():
 		return text + "; the job moves to " + words(*f.To) + " with the next reconciliation, within 30 s"
 	}
 	return text + "; the job moves to " + words(*f.To) + " at " + now.Add(f.In).UTC().Format("15:04:05 MST")
+}
+
+// StartWords say which collector would take a job that needs one of these machines;
+// with none of them any collector.
+func StartWords(machines []string) string {
+	if len(machines) == 0 {
+		return "a collector with 'benchloom collector'"
+	}
+	return fmt.Sprintf("one named %s, which alone can run it, with 'benchloom collector --name %s'", strings.Join(machines, " or "), machines[0])
 }
 
 func words(p bench.Place) string {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
@@ -55,6 +56,8 @@ type Job struct {
 	Created   time.Time
 	// HandedOut is when it was handed out last; zero: it was not.
 	HandedOut time.Time
+	// Machines are those of which it needs one; none: any will do.
+	Machines []string
 	// Workflow is zero for a job that was not handed out.
 	Workflow protocol.WorkflowState
 }
@@ -124,7 +127,7 @@ func Find(c Case) []Finding {
 		all = append(all, j.findings(c.Now)...)
 		if !pools[j.TaskQueue] {
 			pools[j.TaskQueue] = true
-			all = append(all, c.pool(j.TaskQueue)...)
+			all = append(all, c.pool(j)...)
 		}
 	}
 	var stuck, others []Finding
@@ -164,8 +167,9 @@ func (c Case) waits() []Finding {
 	return nil
 }
 
-// pool is whether somebody takes the jobs of a task queue.
-func (c Case) pool(taskQueue string) []Finding {
+// pool is whether somebody takes the jobs of a job's task queue.
+func (c Case) pool(j Job) []Finding {
+	taskQueue := j.TaskQueue
 	var names []string
 	for _, one := range c.Collectors[taskQueue] {
 		if one.State == bench.CollectorWaiting || one.State == bench.CollectorBenchmarking {
@@ -173,7 +177,7 @@ func (c Case) pool(taskQueue string) []Finding {
 		}
 		names = append(names, fmt.Sprintf("%s is %s", one.Name, one.State))
 	}
-	f := Finding{Subject: taskQueue, What: "no collector takes jobs from this task queue: none is registered", Stuck: true, Remedy: "start one with 'benchloom collector'"}
+	f := Finding{Subject: taskQueue, What: "no collector takes jobs from this task queue: none is registered", Stuck: true, Remedy: "start " + placement.StartWords(j.Machines)}
 	if len(names) > 0 {
 		f.What = "no collector takes jobs from this task queue: " + strings.Join(names, ", ")
 		f.Remedy = "start one that is offline; 'benchloom collector activate NAME' for one that is inactive or draining"

@@ -148,7 +148,13 @@ func TestEveryReasonIsFoundWithItsRemedy(t *testing.T) {
 		},
 		"no collector": {
 			in:   unstick.Case{Status: bench.InProgress, Workflow: running, Jobs: job(bench.JobInProgress, measured)},
-			what: "no collector takes jobs from this task queue: none is registered", stuck: true, remedy: "start one with 'benchloom collector'",
+			what: "no collector takes jobs from this task queue: none is registered", stuck: true, remedy: "start a collector with 'benchloom collector'",
+		},
+		"no collector of its name": {
+			in: unstick.Case{Status: bench.InProgress, Workflow: running, Jobs: []unstick.Job{
+				{Key: "k", Status: bench.JobQueued, TaskQueue: "bench/set/x", Machines: []string{"vmx", "vmy"}},
+			}},
+			what: "none is registered", stuck: true, remedy: "start one named vmx or vmy, which alone can run it, with 'benchloom collector --name vmx'",
 		},
 		"collectors that take nothing": {
 			in: unstick.Case{
