@@ -24,6 +24,7 @@ type Queues interface {
 	Limits(ctx context.Context, account string) (queueconfig.Limits, error)
 	MayWait(ctx context.Context, account string, more int) error
 	ApplyQueues(ctx context.Context, c queueconfig.Config, replace bool, act store.Act) (store.Operation, error)
+	QueueKnown(ctx context.Context, name string) (bool, error)
 	SetWeight(ctx context.Context, name string, weight float64, act store.Act) (store.Operation, error)
 }
 
@@ -112,6 +113,14 @@ func (s *server) setWeight(ctx context.Context, in *setWeight) (*body[apiclient.
 	}
 	if err := errors.Join(bench.CheckQueue(in.Queue), queueconfig.CheckWeight(in.Queue, in.Body.Weight)); err != nil {
 		return nil, err
+	}
+	known, err := s.Store.QueueKnown(ctx, in.Queue)
+	if err != nil {
+		return nil, err
+	}
+	if !known && !in.Body.Create {
+		return nil, problemf(http.StatusUnprocessableEntity, "unknown-queue",
+			"there is no queue %q: nobody has configured it, it is no known account's or project's, and no job was ever in it; correct the name ('benchloom queue list'), or add --create (create: true) for a new one", in.Queue)
 	}
 	done, err := s.Store.SetWeight(ctx, in.Queue, in.Body.Weight, who)
 	if errors.Is(err, store.ErrStrict) {

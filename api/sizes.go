@@ -160,6 +160,9 @@ func (s *server) lastOf(ctx context.Context, r store.SizeStatistics, known sizec
 			return job, err
 		}
 	}
+	if job, err := s.Store.LastOfShape(ctx, r.Project, r.Shape); !errors.Is(err, store.ErrNotFound) {
+		return job, err
+	}
 	p, err := s.Store.Project(ctx, r.Project)
 	return store.Sizing{Project: r.Project, Config: p.Config}, err
 }

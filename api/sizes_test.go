@@ -3,6 +3,7 @@ package api_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -54,6 +55,15 @@ func TestWhatIsKnownOfSizes(t *testing.T) {
 	require.Equal(t, shape, x.Size.Shape)
 	require.Contains(t, x.Size.Why, "it is selected when the job is handed out, by what is known now class 2: it is the only class")
 	require.Len(t, x.Size.Choices, 1)
+
+	// With no sample left its last job says how long its like may take.
+	b.registerAs(t, "large", func(r *apiclient.Registration) { r.SizeClass = 4 })
+	b.past(t, `update job_queue set command = '{"argv": ["./sort"], "timeout_seconds": 1800, "iterations": 1}', kind = 'command'`)
+	b.past(t, `update size_statistics set statistics = jsonb_set(statistics, '{classes}', '[]') || jsonb_build_object('failed_on_largest', now())`)
+	e, err = b.reader.Shape(t.Context(), shape, "go")
+	require.NoError(t, err)
+	require.Equal(t, bench.SizeClass(4), e.Next.Class)
+	require.Equal(t, (31 * time.Minute).Seconds(), e.Next.TimeoutSeconds)
 
 	// A long command is known by its beginning.
 	b.past(t, `update size_statistics set about = jsonb_build_object('command', jsonb_build_array('./sort', repeat('x', 100000)))`)

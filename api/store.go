@@ -98,6 +98,7 @@ type Explanations interface {
 	SizeStatisticsOf(ctx context.Context, shape bench.Shape) ([]store.SizeStatistics, error)
 	SizeStatistics(ctx context.Context, project string, shape bench.Shape) (store.SizeStatistics, error)
 	SizingOf(ctx context.Context, key bench.JobKey) (store.Sizing, error)
+	LastOfShape(ctx context.Context, project string, shape bench.Shape) (store.Sizing, error)
 	AccountHold(ctx context.Context, account, branch string) (store.AccountHold, error)
 	Submitters(ctx context.Context, keys []bench.JobKey) (map[bench.JobKey]string, error)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -145,7 +146,7 @@ func newCollectorRemove() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:     "remove COLLECTOR",
-		Short:   "Forget a collector that is offline; its results stay",
+		Short:   "Forget a collector, or a shared host, that is offline; its results stay",
 		Example: `  benchloom collector remove bench-1`,
 		Args:    exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -156,14 +157,37 @@ func newCollectorRemove() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := api.RemoveCollector(cmd.Context(), args[0], force); err != nil {
+			names := []string{args[0]}
+			of, err := slots(cmd.Context(), api, args[0])
+			if err != nil {
 				return reached(err)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "collector %s is removed\n", args[0])
+			if len(of) > 0 {
+				// Those that live first: without --force nothing is removed when one does.
+				slices.SortStableFunc(of, func(a, b apiclient.Collector) int { return cmp.Compare(away(a), away(b)) })
+				names = names[:0]
+				for _, c := range of {
+					names = append(names, c.Name)
+				}
+			}
+			for _, name := range names {
+				if err := api.RemoveCollector(cmd.Context(), name, force); err != nil {
+					return reached(err)
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "collector %s is removed\n", name)
+			}
 			return nil
 		},
 	}
 	f.add(cmd.Flags())
 	cmd.Flags().BoolVar(&force, "force", false, "also one that lives: its run is lost, and its process exits")
 	return cmd
+}
+
+// away is 1 for a collector that is offline.
+func away(c apiclient.Collector) int {
+	if c.State == bench.CollectorOffline {
+		return 1
+	}
+	return 0
 }

@@ -25,7 +25,8 @@ end. Estimates rest on how long the same jobs took before; -o json and
 
 Without a name, of a queue, or with --by: lists what queues, users, hosts or pools
 are to have and have had. "share" is a weighted queue's part of the weights of all
-weighted queues with open jobs; "received" its part of the runs that began within
+weighted queues with open jobs, wherever these wait: at a task queue it shares only
+with those that have jobs there ('benchloom explain JOB'); "received" its part of the runs that began within
 the last hour, which "started" counts. Waits are from the moment when a job was
 ready to its run's start, of the same runs; "oldest" is how long the job has waited
 that has waited longest. A job that several hosts may take counts for each.

@@ -101,12 +101,16 @@ their submitter (user:ACCOUNT), a project's releases and commits in its own
 
 func newQueueSetWeight() *cobra.Command {
 	var f actFlags
+	var create bool
 	cmd := &cobra.Command{
 		Use:   "set-weight QUEUE WEIGHT",
 		Short: "Give a weighted queue another weight",
 		Long: `Changes the share of a queue relative to the other weighted ones, from 0.1 to
 1000; a queue that nobody has configured has 1. It holds for every job that is not
-handed out yet, which is all but a few for each collector.`,
+handed out yet, which is all but a few for each collector.
+
+A name that is no configured queue, no known account's or project's, and that of no
+job is taken for a mistake, unless --create is given.`,
 		Example: `  benchloom queue set-weight user:ada 50
   benchloom queue set-weight project:go 2.5 --reason "the release is near"`,
 		Args: exactArgs(2),
@@ -122,7 +126,7 @@ handed out yet, which is all but a few for each collector.`,
 			if err != nil {
 				return err
 			}
-			done, err := api.SetWeight(cmd.Context(), args[0], apiclient.QueueWeight{Act: f.act(), Weight: weight})
+			done, err := api.SetWeight(cmd.Context(), args[0], apiclient.QueueWeight{Act: f.act(), Weight: weight, Create: create})
 			if err != nil {
 				return reached(err)
 			}
@@ -130,6 +134,7 @@ handed out yet, which is all but a few for each collector.`,
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().BoolVar(&create, "create", false, "also a queue of which nothing is known yet")
 	return cmd
 }
 

@@ -162,8 +162,21 @@ func (s *service) commands() map[string]func(*testscript.TestScript, bool, []str
 	return commands
 }
 
-// register makes the collector known.
-func (s *service) register([]string) error {
+// register makes the collector known; with names, the slots of a shared host: register
+// HOST SLOT...
+func (s *service) register(names []string) error {
+	for _, name := range names[min(1, len(names)):] {
+		_, err := s.collector.RegisterCollector(s.t.Context(), apiclient.Registration{
+			Name: name, Target: target, SizeClass: 1, Pool: "shared", MachineID: "machine-of-" + name, Version: "v0.1.0", HardwareID: "cpu0",
+			Facts: json.RawMessage(`{}`), SharedHost: names[0], CoLocated: true,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(names) > 0 {
+		return nil
+	}
 	r, err := s.collector.RegisterCollector(s.t.Context(), apiclient.Registration{
 		Name: slot, Target: target, SizeClass: 2, Pool: "main", MachineID: "machine-of-" + slot, Version: "v0.1.0", HardwareID: "cpu0",
 		Facts: json.RawMessage(`{"cpu_model":"some"}`), Unenforced: []apiclient.Unenforced{{Name: "memory", Reason: "no cgroup"}},

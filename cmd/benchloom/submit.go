@@ -101,8 +101,9 @@ nothing. It is either a command after '--', which runs in an empty directory
 without a shell, or, with PROJECT and TAG, a part of the project's suite.
 
 With --file it is a batch of up to 100000 commands: one JSON object per line, with
-argv and, where wanted, name, env, timeout, iterations, target and size_class. What
-a line leaves out is as the flags say. They become the jobs of one request: all of
+argv and, where wanted, name, env, timeout, iterations, target, size_class, queue,
+shape and constraints (machines, groups, type, devices, labels, memory, cpus,
+cache_dirs). What a line leaves out is as the flags say. They become the jobs of one request: all of
 them are taken, or none.
 
 With --vs BASELINE each test case is measured of both artifacts in turns,

@@ -21,6 +21,7 @@ type QueueConfig struct {
 type QueueWeight struct {
 	Act
 	Weight float64 `json:"weight" doc:"Share relative to the other weighted queues, 0.1 to 1000."`
+	Create bool    `json:"create,omitempty" doc:"Also a queue of which nothing is known yet."`
 }
 
 // FairQueue is a queue whose jobs wait for their turn, with its backlog.

@@ -19,7 +19,7 @@ type Share struct {
 	Class       string     `json:"class,omitempty" enum:"weighted,strict" doc:"Of a queue: weighted ones share, strict ones go before or after all of another level."`
 	Weight      float64    `json:"weight,omitempty" doc:"Of a queue, relative to the other weighted ones."`
 	Level       int        `json:"level,omitempty" doc:"Of a queue: 1 goes first, the weighted ones are 3."`
-	Share       *float64   `json:"share,omitempty" doc:"Part of the weights of all weighted queues with open jobs, 0 to 1; absent where that is no question."`
+	Share       *float64   `json:"share,omitempty" doc:"Part of the weights of all weighted queues with open jobs, at whichever task queue, 0 to 1; absent where that is no question."`
 	Started     int        `json:"started" doc:"Runs that began within the window."`
 	Received    *float64   `json:"received,omitempty" doc:"Part of all runs that began within the window, 0 to 1; absent when none did."`
 	Queued      int        `json:"queued" doc:"Jobs that are rows, not yet handed out."`

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -33,7 +34,10 @@ func Shares(w io.Writer, s apiclient.Shares, v View) error {
 		t.Row(cmp.Or(one.Name, "(not known)"), one.Class, weight, level, Percent(one.Share), Percent(one.Received), strconv.Itoa(one.Started), strconv.Itoa(one.Queued),
 			strconv.Itoa(one.HandedOut), strconv.Itoa(one.Running), optional(one.WaitMedian), optional(one.Wait90), optional(one.WaitMax), oldest)
 	}
-	return t.Write(w, v.Width)
+	if err := t.Write(w, v.Width); err != nil || !slices.ContainsFunc(s.Shares, func(one apiclient.Share) bool { return one.Share != nil }) {
+		return err
+	}
+	return write(w, "\nshare: of the weights of all weighted queues with work, wherever it is; at a task queue they share only with\nthose that have work there, as 'benchloom explain JOB' tells.\n")
 }
 
 // Percent writes a part of 1 in percent; empty for none.

@@ -39,7 +39,7 @@ func TestQueuesShareACollectorAsTheyAreConfigured(t *testing.T) {
 	db := s.database(t)
 	apply := func(queue string, weight int) {
 		t.Helper()
-		_, code := s.run(t, "queue", "set-weight", queue, fmt.Sprint(weight))
+		_, code := s.run(t, "queue", "set-weight", queue, fmt.Sprint(weight), "--create")
 		require.Zero(t, code)
 	}
 	release := s.hold(t, failpoint.Measuring)

@@ -192,6 +192,19 @@ func removeOthers(ctx context.Context, tx pgx.Tx, c queueconfig.Config) ([]strin
 // ErrStrict: a strict queue has no weight.
 var ErrStrict = errors.New("the queue is strict: its level decides, not a weight")
 
+// QueueKnown tells whether a queue is more than a name: somebody has configured it,
+// it is that of a known account or project, or a job has been in it.
+func (s *Store) QueueKnown(ctx context.Context, name string) (bool, error) {
+	known, err := value[bool](ctx, s.pool, `
+		select exists (select from queue_config where name = $1)
+			or exists (select from access_token where kind = 'user' and $2 || owner = $1)
+			or exists (select from account_limit where $2 || account = $1)
+			or exists (select from benchmark_request where $2 || submitter = $1)
+			or exists (select from project where $3 || name = $1)
+			or exists (select from job_queue where queue = $1)`, name, bench.UserQueue, bench.ProjectQueue)
+	return known || name == queueconfig.VIP || name == queueconfig.Idle, wrap("looking for queue "+name, err)
+}
+
 // SetWeight gives a weighted queue another weight; one that nobody has configured
 // is weighted. ErrStrict for another one.
 func (s *Store) SetWeight(ctx context.Context, name string, weight float64, act Act) (Operation, error) {

@@ -43,6 +43,12 @@ func (s *Store) SizingOf(ctx context.Context, key bench.JobKey) (Sizing, error) 
 	return j, wrap("reading job "+string(key), err)
 }
 
+// LastOfShape reads the newest job of a shape; ErrNotFound when there is none.
+func (s *Store) LastOfShape(ctx context.Context, project string, shape bench.Shape) (Sizing, error) {
+	j, err := one[Sizing](ctx, s.pool, `select `+sizingColumns+` from job_queue j where j.project = $1 and j.shape = $2 order by j.id desc limit 1`, project, shape)
+	return j, wrap("reading the last job of shape "+string(shape), err)
+}
+
 // unsized holds for a job j that waits, and for which no size class has been
 // selected although one is to be.
 const unsized = `j.status = 'queued' and j.shape <> '' and j.selected_at is null`
