@@ -44,7 +44,9 @@ func (a *Activities) AssessJob(ctx context.Context, in protocol.AssessInput) (pr
 	if err != nil {
 		return protocol.Assessment{}, err
 	}
-	a.Sizes.Learn(ctx, in.Key)
+	if err := a.learn(ctx, in.Key); err != nil {
+		return protocol.Assessment{}, err
+	}
 	d, err := a.decide(ctx, config, job, in.Kind)
 	if err != nil {
 		return protocol.Assessment{}, err
@@ -79,11 +81,23 @@ func (a *Activities) RecordJobEnd(ctx context.Context, in protocol.JobEndInput) 
 	if err := a.room().AfterEnd(ctx, end); err != nil {
 		return protocol.JobEndResult{}, err
 	}
-	a.Sizes.Learn(ctx, in.Key)
+	if err := a.learn(ctx, in.Key); err != nil {
+		return protocol.JobEndResult{}, err
+	}
 	for _, w := range end.Waiters {
 		if err := a.Workflows.JobEnded(ctx, w.Project, w.Request, protocol.JobEnded{Key: in.Key, Status: end.Status}); err != nil {
 			return protocol.JobEndResult{}, err
 		}
 	}
 	return protocol.JobEndResult{Status: end.Status, Message: end.Message}, nil
+}
+
+// learn lets what is known of sizes take notice of a job's runs. What waits for another
+// class from then on is handed out there: collectors that idle wait for it.
+func (a *Activities) learn(ctx context.Context, key bench.JobKey) error {
+	var errs []error
+	for _, queue := range a.Sizes.Learn(ctx, key) {
+		errs = append(errs, a.room().Fill(ctx, queue))
+	}
+	return errors.Join(errs...)
 }

@@ -14,18 +14,24 @@ import (
 
 // Learn lets what is known of a job's shape take notice of its runs that have ended.
 // Asked again it does nothing. Where jobs of the shape go now is where those that
-// still wait for a decision wait from then on. That fails is logged: it is no reason
-// for a job to fail.
-func (s Sizes) Learn(ctx context.Context, key bench.JobKey) {
-	if err := s.learn(ctx, key); err != nil {
+// still wait for a decision wait from then on: the task queues to which some went come
+// back, for there they are to be handed out. That fails is logged: it is no reason for
+// a job to fail.
+func (s Sizes) Learn(ctx context.Context, key bench.JobKey) []string {
+	queue, err := s.learn(ctx, key)
+	if err != nil {
 		s.Log.WarnContext(ctx, "nothing was learned from a job's runs; it is tried again with its next one", "job", key, "error", err)
 	}
+	if queue == "" {
+		return nil
+	}
+	return []string{queue}
 }
 
-func (s Sizes) learn(ctx context.Context, key bench.JobKey) error {
+func (s Sizes) learn(ctx context.Context, key bench.JobKey) (string, error) {
 	view, err := s.View(ctx)
 	if err != nil || !view.Several() {
-		return err
+		return "", err
 	}
 	fleet := view.fleet
 	var job store.Sizing
@@ -51,10 +57,9 @@ func (s Sizes) learn(ctx context.Context, key bench.JobKey) error {
 		return s.write(known, stats, j, best)
 	})
 	if err != nil || !learned || best == 0 || best == before || boundPool(config, job) != "" {
-		return err
+		return "", err
 	}
-	_, err = s.replace(ctx, fleet, config, job, best)
-	return err
+	return s.replace(ctx, fleet, config, job, best)
 }
 
 // presumed bounds how many shapes of one request are placed when it is submitted; the
