@@ -208,7 +208,29 @@ func (s *server) finishRun(ctx context.Context, in *finishRun) (*none, error) {
 	if err := s.Store.FinishRun(ctx, id, end); err != nil {
 		return nil, unknownRun(id, err)
 	}
+	if end.Outcome == bench.RunFailure { // Temporal tries it again by itself
+		if err := s.goFirst(ctx, id); err != nil {
+			return nil, err
+		}
+	}
 	return nil, nil
+}
+
+// goFirst lets the job of a run that has failed go first within its queue. Temporal lets
+// a second pass before it tries again, so the collector need not wait for that.
+func (s *server) goFirst(ctx context.Context, id bench.RunID) error {
+	job, err := s.Store.Job(ctx, id.Job())
+	if err != nil {
+		return unknownRun(id, err)
+	}
+	s.afterwards.Go(func() {
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), reachBound)
+		defer stop()
+		if err := s.Starter.GoFirst(ctx, job.Project, job.Key); err != nil {
+			s.Log.WarnContext(ctx, "a job that failed goes behind its queue when it is tried again", "project", job.Project, "job", job.Key, "error", err)
+		}
+	})
+	return nil
 }
 
 // progressText is a run's progress as it is recorded.

@@ -246,3 +246,19 @@ func TestOutputIsBounded(t *testing.T) {
 	}
 	require.Equal(t, 4<<20, read)
 }
+
+// Temporal tries a job that has failed again by itself: it goes first within its queue
+// then. What ended otherwise is dispatched anew.
+func TestAJobThatFailedGoesFirst(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	c := b.register(t, "c1")
+	j := b.submit(t, "1.26.0")
+	for i, outcome := range []bench.RunOutcome{bench.RunLost, bench.RunFailure} {
+		plan := b.start(t, j, c, int32(i+1))
+		require.NoError(t, b.collector.FinishRun(t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: outcome}))
+	}
+	b.wait()
+	require.Equal(t, []bench.JobKey{j.key}, b.workflows.first)
+}

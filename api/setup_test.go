@@ -40,6 +40,7 @@ type workflows struct {
 	started   []bench.RequestID
 	cancelled map[bench.RequestID][]bench.JobRef
 	runs      []protocol.RunStarted
+	first     []bench.JobKey // those that go first when they are tried again
 	// states of workflows by ID; what was done about them, and how that ends.
 	states    map[string]protocol.WorkflowState
 	looked    func(id string) // called before a state is told; nil: nothing happens
@@ -124,6 +125,13 @@ func (w *workflows) movedTo(key bench.JobKey) string {
 	return w.moves[key]
 }
 
+func (w *workflows) GoFirst(_ context.Context, _ string, key bench.JobKey) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.first = append(w.first, key)
+	return w.err
+}
+
 // startedJobs is how many jobs were started.
 func (w *workflows) startedJobs() int {
 	w.mu.Lock()
@@ -157,6 +165,7 @@ func (w *workflows) RunStarted(_ context.Context, _ string, _ bench.JobKey, run 
 
 // bundle is the API over a record of its own.
 type bundle struct {
+	wait      func() // for what goes on after an answer
 	store     *store.Store
 	url       string // of its database
 	workflows *workflows
@@ -200,6 +209,7 @@ func setup(t *testing.T, change ...func(*api.Config)) *bundle {
 	}
 	handler, err := api.New(t.Context(), config)
 	require.NoError(t, err)
+	b.wait = handler.Wait
 	b.server = httptest.NewServer(handler)
 	t.Cleanup(b.server.Close)
 

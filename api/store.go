@@ -161,5 +161,8 @@ type Starter interface {
 	// TriggerReconcile has what waits handed out now.
 	TriggerReconcile(ctx context.Context) error
 	RunStarted(ctx context.Context, project string, key bench.JobKey, run protocol.RunStarted) error
+	// GoFirst lets a job whose run has failed go first within its queue when it is
+	// tried again.
+	GoFirst(ctx context.Context, project string, key bench.JobKey) error
 	Watcher
 }

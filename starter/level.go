@@ -7,6 +7,7 @@ import (
 	activitypb "go.temporal.io/api/activity/v1"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
@@ -15,37 +16,79 @@ import (
 )
 
 // SetLevel gives a job that waits for a collector another priority level: Temporal
-// writes its task again, in its new place. One that a collector has taken keeps
-// what it has. done is false when there is no task yet, so that it is tried again.
+// writes its task again, in its new place. done is false when there is no task yet, or a
+// collector has taken it but not begun: it may come back with the level that it had, so
+// it is tried again.
 func (s *Starter) SetLevel(ctx context.Context, project string, key bench.JobKey, level int) (done bool, err error) {
 	id := bench.JobWorkflowID(project, key)
+	waits, err := s.dispatch(ctx, id)
+	switch {
+	case err != nil || waits == nil:
+		return false, err // its start is on its way, or it has ended
+	case waits.level() == level:
+		return true, nil
+	case waits.GetState() != enumspb.PENDING_ACTIVITY_STATE_SCHEDULED:
+		return false, nil
+	}
+	return waits.prioritise(ctx, s, &commonpb.Priority{PriorityKey: int32(level)}, "priority.priority_key")
+}
+
+// GoFirst gives a job whose run has failed the fairness key of what was dispatched
+// before: when Temporal tries it again, it goes before the others of its queue that
+// wait. One that is to be tried no more is left alone.
+func (s *Starter) GoFirst(ctx context.Context, project string, key bench.JobKey) error {
+	waits, err := s.dispatch(ctx, bench.JobWorkflowID(project, key))
+	if err != nil || waits == nil {
+		return err
+	}
+	before := waits.GetPriority().GetFairnessKey()
+	first := protocol.FairnessKeyAgain(before)
+	if first == before {
+		return nil
+	}
+	_, err = waits.prioritise(ctx, s, &commonpb.Priority{FairnessKey: first}, "priority.fairness_key")
+	return err
+}
+
+// dispatch is the pending RunJob activity of a job's workflow.
+type dispatch struct {
+	*workflowpb.PendingActivityInfo
+	execution *commonpb.WorkflowExecution
+}
+
+// dispatch looks for the activity that waits for a collector or runs on one; nil: there
+// is none.
+func (s *Starter) dispatch(ctx context.Context, id string) (*dispatch, error) {
 	seen, err := s.client.DescribeWorkflowExecution(ctx, id, "")
 	if gone(err) {
-		return false, nil // its start is on its way, or it has ended
+		return nil, nil //nolint:nilnil // that there is none is an answer
 	}
 	if err != nil {
-		return false, fmt.Errorf("looking where %s waits: %w", id, err)
+		return nil, fmt.Errorf("looking where %s waits: %w", id, err)
 	}
 	for _, a := range seen.GetPendingActivities() {
-		if a.GetActivityType().GetName() != protocol.RunJob {
-			continue
+		if a.GetActivityType().GetName() == protocol.RunJob {
+			return &dispatch{a, &commonpb.WorkflowExecution{WorkflowId: id, RunId: seen.GetWorkflowExecutionInfo().GetExecution().GetRunId()}}, nil
 		}
-		if a.GetState() != enumspb.PENDING_ACTIVITY_STATE_SCHEDULED || int(a.GetPriority().GetPriorityKey()) == level {
-			return true, nil
-		}
-		_, err := s.client.WorkflowService().UpdateActivityOptions(ctx, &workflowservice.UpdateActivityOptionsRequest{
-			Namespace: s.namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: seen.GetWorkflowExecutionInfo().GetExecution().GetRunId()},
-			Activity:        &workflowservice.UpdateActivityOptionsRequest_Id{Id: a.GetActivityId()},
-			ActivityOptions: &activitypb.ActivityOptions{Priority: &commonpb.Priority{PriorityKey: int32(level)}},
-			UpdateMask:      &fieldmaskpb.FieldMask{Paths: []string{"priority.priority_key"}},
-		})
-		if gone(err) {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("giving %s level %d: %w", id, level, err)
-		}
-		return true, nil
 	}
-	return false, nil
+	return nil, nil //nolint:nilnil // as above
+}
+
+func (d *dispatch) level() int { return int(d.GetPriority().GetPriorityKey()) }
+
+// prioritise changes one field of its priority; false: it has ended meanwhile.
+func (d *dispatch) prioritise(ctx context.Context, s *Starter, to *commonpb.Priority, field string) (bool, error) {
+	_, err := s.client.WorkflowService().UpdateActivityOptions(ctx, &workflowservice.UpdateActivityOptionsRequest{
+		Namespace: s.namespace, Execution: d.execution,
+		Activity:        &workflowservice.UpdateActivityOptionsRequest_Id{Id: d.GetActivityId()},
+		ActivityOptions: &activitypb.ActivityOptions{Priority: to},
+		UpdateMask:      &fieldmaskpb.FieldMask{Paths: []string{field}},
+	})
+	if gone(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("changing the %s of %s: %w", field, d.execution.GetWorkflowId(), err)
+	}
+	return true, nil
 }

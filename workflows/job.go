@@ -90,6 +90,7 @@ func (j *job) run(ctx workflow.Context) error {
 func (j *job) dispatch(ctx workflow.Context) error {
 	j.followMoves()
 	j.status.Dispatches++
+	j.in.Priority.Again = j.status.Dispatches > 1 // it goes first within its queue
 	j.status.Run, j.status.Collector = "", ""
 	if err := j.enter(ctx, PhaseWaiting, j.waitsForCollector()); err != nil {
 		return err
@@ -135,6 +136,9 @@ func (j *job) assess(ctx workflow.Context, failure error) (again bool, gaveUp st
 		return false, answer.GaveUp, nil
 	}
 	j.reason, j.in.Attempts = answer.Reason, answer.Attempts
+	if answer.Level != 0 {
+		j.in.Priority.Level = answer.Level
+	}
 	j.follow(answer.Moved)
 	if answer.PauseSeconds > 0 {
 		pause := time.Duration(answer.PauseSeconds) * time.Second

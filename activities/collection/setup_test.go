@@ -69,6 +69,7 @@ func (starter) StartJob(context.Context, protocol.JobInput) error               
 func (starter) MoveJob(context.Context, string, bench.JobKey, protocol.Moved) error { return nil }
 
 func (starter) SetLevel(context.Context, string, bench.JobKey, int) (bool, error) { return true, nil }
+func (starter) GoFirst(context.Context, string, bench.JobKey) error               { return nil }
 func (starter) CancelRequest(context.Context, string, bench.RequestID, []bench.JobRef) error {
 	return nil
 }

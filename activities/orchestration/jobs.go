@@ -59,8 +59,12 @@ func (a *Activities) AssessJob(ctx context.Context, in protocol.AssessInput) (pr
 			return protocol.Assessment{}, err
 		}
 	}
+	level, err := a.Store.RenewLevel(ctx, in.Key)
+	if err != nil {
+		return protocol.Assessment{}, err
+	}
 	return protocol.Assessment{
-		Again: true, PauseSeconds: int(d.Pause / time.Second), Attempts: d.AttemptsLeft, Reason: d.Reason,
+		Level: level, Again: true, PauseSeconds: int(d.Pause / time.Second), Attempts: d.AttemptsLeft, Reason: d.Reason,
 		Moved: protocol.Moved{TaskQueue: job.TaskQueue, SizeClass: job.SizeClass},
 	}, nil
 }

@@ -192,6 +192,28 @@ func TestAssessmentCountsTheRunsOfTheRecord(t *testing.T) {
 	require.Equal(t, "the job has ended: cancelled by ada", a.GaveUp)
 }
 
+// A level that has changed while a job ran is that of its next dispatch, also when it
+// was known before, and the record says so.
+func TestATriedJobHasTheLevelThatIsInForce(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	b.register("c1")
+	key := b.jobs(b.running("1.26.0"))[0].Key
+	assess := func() int {
+		t.Helper()
+		out, err := b.AssessJob(t.Context(), protocol.AssessInput{Project: project, Key: key, Kind: bench.FailInfrastructure, Message: "lost"})
+		require.NoError(t, err)
+		return out.Level
+	}
+	require.Equal(t, 3, assess())
+	b.execute(`insert into account_limit (account, first_level, updated_by) values ('*', 4, 'ops')`)
+	require.Equal(t, 4, assess())
+	require.Equal(t, 4, b.job(key).Priority)
+	require.Equal(t, 4, assess())
+	b.execute(`insert into queue_config (name, class, weight, level, updated_by) values ('project:go', 'strict', 1, 5, 'ops')`)
+	require.Equal(t, 5, assess())
+}
+
 func TestAJobThatIsTriedAgainWasNotGivenUp(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`)

@@ -72,6 +72,7 @@ func (noWorkflows) MoveJob(context.Context, string, bench.JobKey, protocol.Moved
 func (noWorkflows) SetLevel(context.Context, string, bench.JobKey, int) (bool, error) {
 	return true, nil
 }
+func (noWorkflows) GoFirst(context.Context, string, bench.JobKey) error { return nil }
 func (noWorkflows) CancelRequest(context.Context, string, bench.RequestID, []bench.JobRef) error {
 	return nil
 }

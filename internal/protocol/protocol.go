@@ -10,7 +10,6 @@ package protocol
 
 import (
 	"errors"
-	"strconv"
 
 	"go.temporal.io/sdk/temporal"
 
@@ -122,23 +121,6 @@ type JobInput struct {
 	Attempts int
 	// Dispatches counts the RunJob activities of earlier runs of the workflow.
 	Dispatches int
-}
-
-// Priority is a job's place among those that wait in its task queue.
-type Priority struct {
-	Level  int
-	Queue  string
-	Turn   int `json:",omitempty"`
-	Weight float64
-}
-
-// FairnessKey is by what Temporal charges the job's queue: its name, and a number once
-// some of its jobs were cancelled while they waited in Temporal.
-func (p Priority) FairnessKey() string {
-	if p.Turn == 0 {
-		return p.Queue
-	}
-	return p.Queue + "#" + strconv.Itoa(p.Turn)
 }
 
 // JobStatus answers the status query of a Job workflow.
@@ -353,6 +335,8 @@ type Assessment struct {
 	// Attempts is how many attempts are left to the job's own failures.
 	Attempts int
 	Reason   bench.RunReason
+	// Level is the priority level of the next dispatch; 0: as before.
+	Level int `json:",omitempty"`
 	// Moved is where the job is by its row; empty: where it was.
 	Moved Moved
 	// GaveUp says why not, when not.

@@ -280,3 +280,30 @@ func (s *Store) SetLevel(ctx context.Context, key bench.JobKey, level int) error
 	_, err := s.pool.Exec(ctx, `update job_queue set priority = $2 where key = $1 and status in ('handed_out', 'in_progress')`, key, level)
 	return wrap("recording the level of job "+string(key), err)
 }
+
+// RenewLevel gives an open job that is to be dispatched again the level that its queue
+// and its account's limits say now, and returns it.
+func (s *Store) RenewLevel(ctx context.Context, key bench.JobKey) (int, error) {
+	var level int
+	err := s.inTx(ctx, "looking at the level of job "+string(key), func(tx pgx.Tx) error {
+		job, err := lockJob(ctx, tx, key)
+		if err != nil {
+			return err
+		}
+		configured, err := queuesByName(ctx, tx, []string{job.Queue})
+		if err != nil {
+			return err
+		}
+		limits, err := limitsOf(ctx, tx, []string{job.Submitter})
+		if err != nil {
+			return err
+		}
+		level = limits.Level(configured(job.Queue), job.Submitter, job.Branch)
+		if level == job.Priority {
+			return nil
+		}
+		_, err = tx.Exec(ctx, `update job_queue set priority = $2 where id = $1`, job.ID, level)
+		return err
+	})
+	return level, err
+}
