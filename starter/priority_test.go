@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	sdktemporal "go.temporal.io/sdk/temporal"
@@ -91,11 +93,11 @@ func (m *machine) begins() (key bench.JobKey, attempt int32) {
 func (m *machine) waiting(n int64) {
 	m.t.Helper()
 	require.Eventually(m.t, func() bool {
-		d, err := m.client.DescribeTaskQueueEnhanced(m.t.Context(), client.DescribeTaskQueueEnhancedOptions{
-			TaskQueue: lane, TaskQueueTypes: []client.TaskQueueType{client.TaskQueueTypeActivity}, ReportStats: true,
+		d, err := m.client.WorkflowService().DescribeTaskQueue(m.t.Context(), &workflowservice.DescribeTaskQueueRequest{
+			Namespace: namespace, TaskQueue: &taskqueuepb.TaskQueue{Name: lane}, TaskQueueType: enumspb.TASK_QUEUE_TYPE_ACTIVITY, ReportStats: true,
 		})
 		require.NoError(m.t, err)
-		return d.VersionsInfo[""].TypesInfo[client.TaskQueueTypeActivity].Stats.ApproximateBacklogCount == n
+		return d.GetStats().GetApproximateBacklogCount() == n
 	}, bound, 20*time.Millisecond)
 }
 

@@ -47,18 +47,21 @@ func (o *outbound) ExecuteActivity(ctx workflow.Context, name string, args ...an
 }
 
 // What is dispatched again goes first within its queue, with the level that the record
-// says by then.
+// says by then. How many dispatches began no run is kept between them.
 func TestAFurtherDispatchGoesFirst(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	var seen priorities
 	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&seen}})
 	env.OnActivity(protocol.RunJob, mock.Anything, mock.Anything).
-		Return(protocol.RunJobResult{}, temporal.NewNonRetryableApplicationError("gone", protocol.ErrTypeInfrastructure, nil)).Twice()
+		Return(protocol.RunJobResult{}, temporal.NewNonRetryableApplicationError("gone", protocol.ErrTypeNotTaken, nil)).Twice()
 	env.OnActivity(protocol.RunJob, mock.Anything, mock.Anything).Return(protocol.RunJobResult{Outcome: bench.RunSuccess}, nil).Once()
-	env.OnActivity(protocol.AssessJob, mock.Anything, mock.Anything).
-		Return(protocol.Assessment{Again: true, Attempts: 3, Reason: bench.Retry, Level: 4}, nil).Once()
-	env.OnActivity(protocol.AssessJob, mock.Anything, mock.Anything).
+	ask := protocol.AssessInput{Project: project, Key: jobA, Kind: bench.FailNotTaken, Message: "gone"}
+	unbegun := protocol.Unbegun{Dispatches: 1, Runs: 2}
+	env.OnActivity(protocol.AssessJob, mock.Anything, ask).
+		Return(protocol.Assessment{Again: true, Attempts: 3, Reason: bench.Retry, Level: 4, Unbegun: unbegun}, nil).Once()
+	ask.Unbegun = unbegun
+	env.OnActivity(protocol.AssessJob, mock.Anything, ask).
 		Return(protocol.Assessment{Again: true, Attempts: 3, Reason: bench.Retry}, nil).Once() // of an older orchestrator
 	env.OnActivity(protocol.RecordJobEnd, mock.Anything, mock.Anything).Return(protocol.JobEndResult{Status: bench.JobSuccess}, nil).Once()
 	env.ExecuteWorkflow(protocol.JobWorkflow, input(jobA))

@@ -128,14 +128,14 @@ func (j *job) assess(ctx workflow.Context, failure error) (again bool, gaveUp st
 	j.status.LastError = message
 	j.log.Warn("run ended without success", "kind", kind, "error", message)
 	var answer protocol.Assessment
-	ask := protocol.AssessInput{Project: j.in.Project, Key: j.in.Key, Kind: kind, Message: message}
+	ask := protocol.AssessInput{Project: j.in.Project, Key: j.in.Key, Kind: kind, Message: message, Unbegun: j.in.Unbegun}
 	if err := call(ctx, recordActivity("what the record says of the failed run"), protocol.AssessJob, ask, &answer); err != nil {
 		return false, "", err
 	}
 	if !answer.Again {
 		return false, answer.GaveUp, nil
 	}
-	j.reason, j.in.Attempts = answer.Reason, answer.Attempts
+	j.reason, j.in.Attempts, j.in.Unbegun = answer.Reason, answer.Attempts, answer.Unbegun
 	if answer.Level != 0 {
 		j.in.Priority.Level = answer.Level
 	}

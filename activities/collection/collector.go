@@ -73,6 +73,11 @@ type Collector struct {
 	Points failpoint.Points
 	Log    *slog.Logger
 
+	// Later does something after a while; nil: [time.AfterFunc].
+	Later func(after time.Duration, do func())
+
+	// hindered counts the jobs in a row that it could not even begin.
+	hindered atomic.Int32
 	current  atomic.Pointer[Current]
 	draining atomic.Bool
 }
@@ -99,10 +104,28 @@ func (c *Collector) Register(r Registry, admit Admit) {
 		if !ok {
 			return protocol.RunJobResult{}, busy()
 		}
-		defer release()
+		defer func() { c.letGo(ctx, release) }()
 		return c.RunJob(ctx, in)
 	}
 	r.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: protocol.RunJob})
+}
+
+// letGo frees the machine for the next job. What kept the collector itself from
+// beginning the last one will keep it from the next: it rests for longer and longer
+// then, for it would take every job from those that can run it.
+func (c *Collector) letGo(ctx context.Context, release func()) {
+	n := c.hindered.Load()
+	if n == 0 {
+		release()
+		return
+	}
+	rest := min(time.Second<<min(n-1, 5), 30*time.Second)
+	c.Log.WarnContext(ctx, "takes no job for a while: it could not begin the last one", "pause", rest)
+	if c.Later != nil {
+		c.Later(rest, release)
+		return
+	}
+	time.AfterFunc(rest, release)
 }
 
 // Current is what the collector is at; the zero value when it is idle.
@@ -121,11 +144,11 @@ var (
 )
 
 // busy gives a task back that was on its way when the machine took another one.
-func busy() error { return givenBack(errBusy) }
+func busy() error { return givenBack(errBusy, protocol.ErrTypeNotTaken) }
 
 // givenBack is expected now and then: no alarm of this worker.
-func givenBack(why error) error {
-	return temporal.NewApplicationErrorWithOptions(why.Error(), protocol.ErrTypeInfrastructure,
+func givenBack(why error, errorType string) error {
+	return temporal.NewApplicationErrorWithOptions(why.Error(), errorType,
 		temporal.ApplicationErrorOptions{NonRetryable: true, Category: temporal.ApplicationErrorCategoryBenign})
 }
 
@@ -220,7 +243,10 @@ func asApplicationError(ctx context.Context, err error) error {
 	case errors.Is(err, apiclient.ErrJobClosed), errors.Is(err, apiclient.ErrNobodyWaits):
 		return temporal.NewNonRetryableApplicationError(err.Error(), protocol.ErrTypeJobClosed, nil)
 	case errors.Is(err, errUnfit):
-		return givenBack(err)
+		// Until it waits elsewhere it may come back: it pauses like what begins nothing.
+		return givenBack(err, protocol.ErrTypeInfrastructure)
+	case errors.Is(err, errNotTaken):
+		return temporal.NewNonRetryableApplicationError(err.Error(), protocol.ErrTypeNotTaken, nil)
 	case errors.As(err, &kind):
 		switch kind.kind {
 		case bench.FailPermanent:

@@ -6,9 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/testsuite"
 
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
@@ -49,4 +52,56 @@ func TestARunThatFollowsAnOutageMeasuresNothingTwice(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, b.journal(), 2, "two iterations")
 	require.Empty(t, b.spooled())
+}
+
+// A file that somebody has left in the spool keeps no job from being run. A spool that
+// cannot be used does: the collector rests for longer and longer, with its machine taken,
+// and leaves its jobs to others.
+func TestACollectorThatCannotBeginRests(t *testing.T) {
+	b := setup(t)
+	key := b.job("v1", "one")
+	stray := filepath.Join(b.spool, "copy-of-a-block.json.gz")
+	require.NoError(t, os.WriteFile(stray, []byte("?"), 0o600))
+	var rests []time.Duration
+	released := 0
+	b.Later = func(after time.Duration, do func()) {
+		require.Zero(t, released)
+		rests = append(rests, after)
+		do()
+	}
+	take := func() error {
+		var tests testsuite.WorkflowTestSuite
+		env := tests.NewTestActivityEnvironment()
+		env.SetWorkerStopChannel(b.stop)
+		b.Register(env, func() (func(), bool) { return func() { released++ }, true })
+		_, err := env.ExecuteActivity(protocol.RunJob, protocol.RunJobInput{Project: "go", Key: key, Reason: bench.Scheduled})
+		require.Equal(t, 1, released)
+		released = 0
+		return err
+	}
+	away := b.spool + "-away"
+	require.NoError(t, os.Rename(b.spool, away))
+	for range 7 {
+		b.fails(take(), protocol.ErrTypeInfrastructure, false, "reading the spool")
+	}
+	require.Equal(t, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second}, rests)
+	require.Empty(t, b.runs(key))
+
+	require.NoError(t, os.Rename(away, b.spool))
+	require.NoError(t, take())
+	require.Len(t, rests, 7)
+	require.Len(t, b.runs(key), 1)
+	require.FileExists(t, stray+".refused")
+}
+
+// What a machine that is taken gives back is told apart: it is tried again at once.
+func TestABusyMachineGivesBack(t *testing.T) {
+	b := setup(t)
+	var tests testsuite.WorkflowTestSuite
+	env := tests.NewTestActivityEnvironment()
+	b.Register(env, func() (func(), bool) { return nil, false })
+	_, err := env.ExecuteActivity(protocol.RunJob, protocol.RunJobInput{Project: "go", Key: "aaaaaaaaaaaaaaaa"})
+	b.fails(err, protocol.ErrTypeNotTaken, false, "not taken")
+	kind, _ := protocol.FailureOf(err)
+	require.Equal(t, bench.FailNotTaken, kind)
 }

@@ -26,8 +26,12 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 	// What an earlier run of this process could not deliver counts as stored only
 	// once the API has it: before the fence says what is missing.
 	if err := c.FlushSpool(ctx); err != nil {
+		if ctx.Err() == nil {
+			c.hindered.Add(1)
+		}
 		return bench.RunLost, infrastructure(err)
 	}
+	c.hindered.Store(0)
 	var plan apiclient.RunPlan
 	err := apiclient.Retry(ctx, c.Upload, func(ctx context.Context) (err error) {
 		plan, err = c.API.StartRun(ctx, run, apiclient.RunStart{Reason: in.Reason, Collector: c.Name, Epoch: c.Epoch()})

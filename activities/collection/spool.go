@@ -85,7 +85,8 @@ func ignore(err, expected error) error {
 }
 
 // List names what is in the spool, run by run, in the order in which it was
-// measured. Half-written files of a killed collector are removed.
+// measured. Half-written files of a killed collector are removed; what is no block is
+// not listed, see [Spool.PutAside].
 func (s *Spool) List() ([]Spooled, error) {
 	files, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -103,21 +104,52 @@ func (s *Spool) List() ([]Spooled, error) {
 			}
 			continue
 		}
-		id, number, _ := strings.Cut(name, ".")
-		run, err := bench.ParseRunID(id)
-		if err != nil {
-			return nil, fmt.Errorf("the spool holds %s, which is no block: %w; move it away", path, err)
+		if block, err := parseSpooled(name); err == nil {
+			block.path = path
+			out = append(out, block)
 		}
-		n, err := strconv.Atoi(number)
-		if err != nil {
-			return nil, fmt.Errorf("the spool holds %s, which is no block: %w; move it away", path, err)
-		}
-		out = append(out, Spooled{Run: run, Number: n, path: path})
 	}
 	slices.SortFunc(out, func(a, b Spooled) int {
 		return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Number, b.Number))
 	})
 	return out, nil
+}
+
+// parseSpooled reads the name of a block's file.
+func parseSpooled(name string) (Spooled, error) {
+	id, number, _ := strings.Cut(name, ".")
+	run, err := bench.ParseRunID(id)
+	if err != nil {
+		return Spooled{}, err
+	}
+	n, err := strconv.Atoi(number)
+	return Spooled{Run: run, Number: n}, err
+}
+
+// refused ends the names of files that are kept, but not delivered.
+const refused = ".refused"
+
+// PutAside gives files that are named like blocks, and are none, another name: they are
+// nothing that a collector has written. It returns why each is none.
+func (s *Spool) PutAside() (why []error, err error) {
+	files, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the spool: %w", err)
+	}
+	for _, f := range files {
+		name, ok := strings.CutSuffix(f.Name(), spoolSuffix)
+		if !ok {
+			continue
+		}
+		if _, no := parseSpooled(name); no != nil {
+			path := filepath.Join(s.dir, f.Name())
+			if err := os.Rename(path, path+refused); err != nil {
+				return why, fmt.Errorf("putting aside what is no block: %w", err)
+			}
+			why = append(why, fmt.Errorf("the spool held %s, which is no block: %w", path, no))
+		}
+	}
+	return why, nil
 }
 
 // Read gives a spooled block.
@@ -184,6 +216,13 @@ func (c *Collector) flush(ctx context.Context, only bench.RunID) error {
 // block that the API will never take (its run is unknown) is kept aside under
 // another name, so that nothing measured is lost and nothing blocks.
 func (c *Collector) FlushSpool(ctx context.Context) error {
+	strange, err := c.Spool.PutAside()
+	for _, why := range strange {
+		c.Log.ErrorContext(ctx, "a file in the spool is put aside", "error", why)
+	}
+	if err != nil {
+		return err
+	}
 	spooled, err := c.Spool.List()
 	if err != nil {
 		return err
@@ -198,7 +237,7 @@ func (c *Collector) FlushSpool(ctx context.Context) error {
 				return err
 			}
 			c.Log.ErrorContext(ctx, "a spooled block was refused and is kept aside", "run", s.Run, "block", s.Number, "error", err)
-			if err := os.Rename(s.path, s.path+".refused"); err != nil {
+			if err := os.Rename(s.path, s.path+refused); err != nil {
 				return fmt.Errorf("keeping a refused block aside: %w", err)
 			}
 		}

@@ -87,20 +87,34 @@ func TestTheSpoolCleansUpAfterAKilledCollector(t *testing.T) {
 	require.Len(t, files, 2, "writing leaves nothing else behind")
 }
 
-func TestTheSpoolNamesWhatIsNoBlock(t *testing.T) {
+func TestTheSpoolPutsAsideWhatIsNoBlock(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"nonsense.1.json.gz", string(runA) + ".json.gz", string(runA) + ".one.json.gz"} {
-		dir := t.TempDir()
-		spool, err := collection.OpenSpool(dir)
-		require.NoError(t, err)
+	dir := t.TempDir()
+	spool, err := collection.OpenSpool(dir)
+	require.NoError(t, err)
+	require.NoError(t, spool.Put(runA, 1, blockOf("gin", 1)))
+	strange := []string{string(runA) + ".json.gz", string(runA) + ".one.json.gz", "copy-of-a-block.json.gz"}
+	for _, name := range strange {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
-		_, err = spool.List()
-		require.ErrorContains(t, err, "which is no block")
-		require.ErrorContains(t, err, "move it away")
-		require.ErrorContains(t, err, name)
 	}
+	list, err := spool.List()
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	why, err := spool.PutAside()
+	require.NoError(t, err)
+	require.Len(t, why, len(strange))
+	for i, name := range strange {
+		require.ErrorContains(t, why[i], name+", which is no block")
+		require.FileExists(t, filepath.Join(dir, name+".refused"))
+	}
+	why, err = spool.PutAside()
+	require.NoError(t, err)
+	require.Empty(t, why)
+	list, err = spool.List()
+	require.NoError(t, err)
+	require.Len(t, list, 1)
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err := collection.OpenSpool(file)
+	_, err = collection.OpenSpool(file)
 	require.ErrorContains(t, err, "making the spool")
 }

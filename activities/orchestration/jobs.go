@@ -10,6 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/handout"
 	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/retry"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -63,10 +64,32 @@ func (a *Activities) AssessJob(ctx context.Context, in protocol.AssessInput) (pr
 	if err != nil {
 		return protocol.Assessment{}, err
 	}
+	unbegun, err := a.unbegun(ctx, in)
+	if err != nil {
+		return protocol.Assessment{}, err
+	}
 	return protocol.Assessment{
-		Level: level, Again: true, PauseSeconds: int(d.Pause / time.Second), Attempts: d.AttemptsLeft, Reason: d.Reason,
+		Level: level, Unbegun: unbegun,
+		Again: true, PauseSeconds: int(max(d.Pause, retry.Unbegun(unbegun.Dispatches)) / time.Second), Attempts: d.AttemptsLeft, Reason: d.Reason,
 		Moved: protocol.Moved{TaskQueue: job.TaskQueue, SizeClass: job.SizeClass},
 	}, nil
+}
+
+// unbegun counts the dispatch that was assessed, if it began no run. One that was given
+// back says nothing of what will become of the next.
+func (a *Activities) unbegun(ctx context.Context, in protocol.AssessInput) (protocol.Unbegun, error) {
+	runs, err := a.Store.JobRuns(ctx, in.Key)
+	if err != nil {
+		return protocol.Unbegun{}, err
+	}
+	counted := in.Unbegun
+	switch {
+	case len(runs) != counted.Runs:
+		counted = protocol.Unbegun{Runs: len(runs)}
+	case in.Kind != bench.FailNotTaken:
+		counted.Dispatches++
+	}
+	return counted, nil
 }
 
 // RecordJobEnd closes a job as the record says, tells every request that waits

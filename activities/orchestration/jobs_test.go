@@ -192,6 +192,39 @@ func TestAssessmentCountsTheRunsOfTheRecord(t *testing.T) {
 	require.Equal(t, "the job has ended: cancelled by ada", a.GaveUp)
 }
 
+// Dispatches that begin no run leave none to be counted: what the workflow brings along
+// says how many there were in a row. What was given back is none of them.
+func TestDispatchesThatBeginNothingPause(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	c := b.register("c1")
+	key := b.jobs(b.running("1.26.0"))[0].Key
+	var unbegun protocol.Unbegun
+	assess := func(kind bench.FailureKind) int {
+		t.Helper()
+		in := protocol.AssessInput{Project: project, Key: key, Kind: kind, Message: "why", Unbegun: unbegun}
+		out, err := b.AssessJob(t.Context(), in)
+		require.NoError(t, err)
+		repeated, err := b.AssessJob(t.Context(), in)
+		require.NoError(t, err)
+		require.Equal(t, out, repeated)
+		require.True(t, out.Again)
+		unbegun = out.Unbegun
+		return out.PauseSeconds
+	}
+	for range 3 {
+		require.Zero(t, assess(bench.FailNotTaken))
+	}
+	for _, pause := range []int{0, 1, 2, 4, 8, 16, 30, 30} {
+		require.Equal(t, pause, assess(bench.FailInfrastructure))
+	}
+	// A run begins, and is lost. What follows is counted anew.
+	b.start(key, c, 1)
+	require.Zero(t, assess(bench.FailInfrastructure))
+	require.Zero(t, assess(bench.FailInfrastructure))
+	require.Equal(t, 1, assess(bench.FailInfrastructure))
+}
+
 // A level that has changed while a job ran is that of its next dispatch, also when it
 // was known before, and the record says so.
 func TestATriedJobHasTheLevelThatIsInForce(t *testing.T) {

@@ -94,6 +94,9 @@ const (
 	// FailPermanent: artifact not found, invalid definition. Final at once.
 	FailPermanent FailureKind = "permanent"
 	FailCancelled FailureKind = "cancelled"
+	// FailNotTaken: the collector gave the job back, for its machine had taken another
+	// one or takes none any more. Tried again at once.
+	FailNotTaken FailureKind = "not_taken"
 )
 
 // OfRun tells whether a run has failed, which a larger machine, or another try,

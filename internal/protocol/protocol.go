@@ -121,7 +121,12 @@ type JobInput struct {
 	Attempts int
 	// Dispatches counts the RunJob activities of earlier runs of the workflow.
 	Dispatches int
+	Unbegun    Unbegun `json:",omitzero"`
 }
+
+// Unbegun counts the dispatches in a row that began no run, since the record had so
+// many runs of the job. Those that were given back are not counted.
+type Unbegun struct{ Dispatches, Runs int }
 
 // JobStatus answers the status query of a Job workflow.
 type JobStatus struct {
@@ -325,6 +330,8 @@ type AssessInput struct {
 	Key     bench.JobKey
 	Kind    bench.FailureKind
 	Message string
+	// Unbegun is what the last answer said.
+	Unbegun Unbegun `json:",omitzero"`
 }
 
 // Assessment is the answer: again (after a pause), or not.
@@ -339,6 +346,8 @@ type Assessment struct {
 	Level int `json:",omitempty"`
 	// Moved is where the job is by its row; empty: where it was.
 	Moved Moved
+	// Unbegun counts this dispatch, too.
+	Unbegun Unbegun `json:",omitzero"`
 	// GaveUp says why not, when not.
 	GaveUp string
 }
@@ -366,6 +375,7 @@ const (
 	ErrTypeJobFailure     = "JobFailure"
 	ErrTypePermanent      = "Permanent"
 	ErrTypeJobClosed      = "JobClosed"
+	ErrTypeNotTaken       = "NotTaken"
 )
 
 // FailureOf is the kind and the words of a RunJob activity's error.
@@ -385,6 +395,8 @@ func FailureOf(err error) (bench.FailureKind, string) {
 			return bench.FailJob, application.Message()
 		case ErrTypePermanent, ErrTypeJobClosed:
 			return bench.FailPermanent, application.Message()
+		case ErrTypeNotTaken:
+			return bench.FailNotTaken, application.Message()
 		}
 		return bench.FailInfrastructure, application.Message()
 	}

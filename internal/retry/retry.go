@@ -119,6 +119,13 @@ func (p Policy) AttemptsLeft(failures int, at Standing) int {
 	return p.MaxJobFails - failures
 }
 
+// Unbegun is the pause after that many dispatches in a row that began no run: what keeps
+// a collector from it will keep the next try from it, too. None after the first one, for
+// another collector may be idle.
+func Unbegun(dispatches int) time.Duration {
+	return min(pause(dispatches), 30*time.Second)
+}
+
 // pause is none after a first loss, for another collector may be idle, then
 // doubles from 1 s up to 1 min.
 func pause(losses int) time.Duration {

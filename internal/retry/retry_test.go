@@ -134,3 +134,13 @@ func TestOnlyARunsFailureEscalates(t *testing.T) {
 	d = retry.Decide(policy, []retry.Try{{bench.RunFailure, 1}, {bench.RunLost, 4}}, largest, bench.FailInfrastructure)
 	require.Equal(t, retry.Decision{Again: true, Reason: bench.Retry, AttemptsLeft: 3}, d)
 }
+
+// Dispatches that begin no run pause like losses do, but never for long.
+func TestPausesWithoutARunGrow(t *testing.T) {
+	t.Parallel()
+	want := []time.Duration{0, 0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second}
+	for n, pause := range want {
+		require.Equal(t, pause, retry.Unbegun(n))
+	}
+	require.Equal(t, 30*time.Second, retry.Unbegun(1<<40))
+}
