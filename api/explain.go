@@ -124,7 +124,7 @@ func (s *server) addWaiters(ctx context.Context, j store.Job, c *explain.Case) e
 		c.Pause = &explain.Pause{Who: pause.By, Why: pause.Reason}
 	}
 	account, err := s.Store.AccountHold(ctx, j.Submitter, j.Branch)
-	c.Account = explain.Account{Name: j.Submitter, MaxRunning: account.MaxRunning, UnderWay: account.UnderWay, FirstLevel: account.FirstLevel}
+	c.Account = explain.Account{Name: j.Submitter, MaxRunning: account.MaxRunning, UnderWay: account.UnderWay, Stranded: account.Stranded, FirstLevel: account.FirstLevel}
 	return err
 }
 

@@ -76,7 +76,7 @@ func (s *server) explainHeld(ctx context.Context, waiting map[bench.JobKey]*apic
 			if err != nil {
 				return err
 			}
-			account = explain.Account{Name: submitter, MaxRunning: hold.MaxRunning, UnderWay: hold.UnderWay}
+			account = explain.Account{Name: submitter, MaxRunning: hold.MaxRunning, UnderWay: hold.UnderWay, Stranded: hold.Stranded}
 			accounts[submitter] = account
 		}
 		switch {

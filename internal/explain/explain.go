@@ -81,9 +81,10 @@ type Queue struct {
 type Account struct {
 	Name string
 	// MaxRunning is how many of its jobs may be under way at once, UnderWay how many
-	// are; nil: any number.
-	MaxRunning *int
-	UnderWay   int
+	// are; nil: any number. Stranded ones wait where no collector lives, and do not
+	// count.
+	MaxRunning         *int
+	UnderWay, Stranded int
 	// FirstLevel is the level before which none of its jobs goes; 1: it may go first.
 	FirstLevel int
 }
@@ -93,7 +94,11 @@ func (a Account) Full() bool { return a.MaxRunning != nil && a.UnderWay >= *a.Ma
 
 // Words say what holds the jobs of an account that is full.
 func (a Account) Words() string {
-	return fmt.Sprintf("account %s has %s under way, as many as its limit max_running %d allows", a.Name, count(a.UnderWay, "job"), *a.MaxRunning)
+	text := fmt.Sprintf("account %s has %s under way, as many as its limit max_running %d allows", a.Name, count(a.UnderWay, "job"), *a.MaxRunning)
+	if n := a.Stranded; n > 0 {
+		text += fmt.Sprintf("; %s without a live collector besides, which %s not count", count(n, "job waits at a place", "jobs wait at places"), verb(n, "does", "do"))
+	}
+	return text
 }
 
 // Collector is a registered collector as the job sees it.

@@ -94,6 +94,13 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 				"4 jobs of its queue go before it at " + queue,
 			},
 		},
+		"a limit of its account, and jobs that do not count": {
+			changed(func(c *explain.Case) { c.Account.MaxRunning, c.Account.UnderWay, c.Account.Stranded = new(1), 1, 2 }),
+			[]string{
+				"account ada has 1 job under way, as many as its limit max_running 1 allows; 2 jobs wait at places without a live collector besides, which do not count",
+				"4 jobs of its queue go before it at " + queue,
+			},
+		},
 		"a limit that leaves room": {
 			changed(func(c *explain.Case) { c.Account.MaxRunning, c.Account.UnderWay = new(2), 1 }),
 			[]string{"4 jobs of its queue go before it at " + queue},

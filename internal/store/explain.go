@@ -126,7 +126,9 @@ func (s *Store) SetMembers(ctx context.Context, taskQueue string) ([]string, err
 type AccountHold struct {
 	// MaxRunning is nil where any number may be.
 	MaxRunning *int
-	UnderWay   int
+	// UnderWay are the jobs that count for it; Stranded wait at places without a live
+	// collector, and do not.
+	UnderWay, Stranded int
 	// FirstLevel is the level before which no job of the account on the branch goes.
 	FirstLevel int
 }
@@ -138,8 +140,8 @@ func (s *Store) AccountHold(ctx context.Context, account, branch string) (Accoun
 	if err != nil {
 		return AccountHold{}, wrap("reading the limits of account "+account, err)
 	}
-	running, err := underWay(ctx, s.pool, account)
+	load, err := underWay(ctx, s.pool, account)
 	return AccountHold{
-		MaxRunning: limits.Of(account).MaxRunning, UnderWay: running, FirstLevel: limits.FirstLevel(account, branch),
+		MaxRunning: limits.Of(account).MaxRunning, UnderWay: load.Jobs - load.Stranded, Stranded: load.Stranded, FirstLevel: limits.FirstLevel(account, branch),
 	}, wrap("counting the jobs under way of account "+account, err)
 }

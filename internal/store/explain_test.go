@@ -95,6 +95,8 @@ func TestTheLimitsInForceForAnAccount(t *testing.T) {
 	r.oneJob("v1", "gin")
 	r.execute(`update job_queue set submitter = 'ada', status = 'handed_out'`)
 	two, seven := 2, 7
+	require.Equal(t, store.AccountHold{MaxRunning: &two, Stranded: 1, FirstLevel: 1}, state("ada", "main"), "there is nobody who could take it")
+	r.register("c1")
 	require.Equal(t, store.AccountHold{MaxRunning: &two, UnderWay: 1, FirstLevel: 1}, state("ada", "main"))
 	require.Equal(t, store.AccountHold{MaxRunning: &two, UnderWay: 1, FirstLevel: 4}, state("ada", "wip"))
 	require.Equal(t, store.AccountHold{MaxRunning: &seven, FirstLevel: 2}, state("eve", ""))

@@ -55,7 +55,7 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]H
 		if _, err := tx.Exec(ctx, `set local plan_cache_mode = force_custom_plan`); err != nil {
 			return err
 		}
-		f := filling{tx: tx, taskQueue: taskQueue, sized: how.Sized, depth: func(class queueconfig.Class) int { return how.depth(class, live) }}
+		f := filling{tx: tx, taskQueue: taskQueue, live: live, sized: how.Sized, depth: func(class queueconfig.Class) int { return how.depth(class, live) }}
 		taken, err := f.choose(ctx)
 		if err != nil || len(taken) == 0 {
 			return err
@@ -73,6 +73,7 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]H
 type filling struct {
 	tx        pgx.Tx
 	taskQueue string
+	live      int // collectors that take jobs from there now
 	depth     func(queueconfig.Class) int
 	sized     bool
 	queues    func(name string) queueconfig.Queue // those with jobs that wait here

@@ -150,6 +150,50 @@ func TestAnAccountRunsNoMoreThanItsLimit(t *testing.T) {
 	require.Zero(t, r.count(`select count(*) from job_queue where held <> ''`))
 }
 
+// What nobody can take uses up no limit: not at a pool whose machine died, nor in the
+// task queue of a set whose only member was removed.
+func TestWhatNobodyCanTakeKeepsNothingElseFromGoing(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	c := r.register("c1")
+	q := r.inProgress(release(t, "v1"))
+	r.execute(`insert into account_limit (account, max_running, updated_by) values ('ada', 2, 'ops')`)
+	at := func(taskQueue string, n int) {
+		r.waiting(q, "user:ada", "ada", n)
+		r.execute(`update job_queue set task_queue = $1 where id > (select max(id) from job_queue) - $2`, taskQueue, n)
+	}
+	at("bench/dead", 3)
+	at("bench/set", 1)
+	r.execute(`insert into collector_set (task_queue, target, size_class, collectors) values ('bench/set', $1, 2, '{gone}')`, target)
+	handOut := func(taskQueue string) int {
+		out, err := r.HandOut(t.Context(), taskQueue, depth(4))
+		require.NoError(t, err)
+		return len(out)
+	}
+	require.Equal(t, 2, handOut("bench/dead"), "never more than the limit, wherever it is")
+	require.Zero(t, handOut("bench/set"))
+
+	at(small.TaskQueue(), 4)
+	require.Equal(t, 2, handOut(small.TaskQueue()))
+	require.Zero(t, handOut(small.TaskQueue()), "these count")
+	require.Zero(t, handOut("bench/dead"))
+
+	// One that runs there still counts until its run has ended.
+	r.execute(`update job_queue set task_queue = 'bench/dead', status = 'in_progress', started_at = now()
+		where id = (select min(id) from job_queue where task_queue = $1 and status = 'handed_out')`, small.TaskQueue())
+	r.execute(`insert into job_run (id, job_id, number, reason, size_class, pool, collector, epoch, version, hardware_id, co_located, facts)
+		select 'run', id, 1, 'scheduled', 2, 'small', 'gone', 1, '1', 'zen4', false, '{}' from job_queue where status = 'in_progress'`)
+	require.Zero(t, handOut(small.TaskQueue()))
+	r.execute(`update job_run set outcome = 'lost', finished_at = now()`)
+	require.Equal(t, 1, handOut(small.TaskQueue()))
+
+	// What was put aside is looked at again when a machine dies.
+	r.execute(`update job_queue set held = 'cap' where status = 'queued'`)
+	r.execute(`update collector_config set last_heartbeat = now() - interval '1 hour' where name = $1`, c.Name)
+	require.NoError(t, r.TakeBack(t.Context()))
+	require.NotZero(t, r.count(`select count(*) from job_queue where status = 'queued' and held = ''`))
+}
+
 func TestTwoHandOutsTogetherKeepALimit(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)

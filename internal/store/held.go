@@ -85,11 +85,11 @@ func (s *Store) takeBackCapped(ctx context.Context, account string) error {
 		}
 		free := math.MaxInt32
 		if most := limits.Of(account).MaxRunning; most != nil {
-			running, err := underWay(ctx, tx, account)
+			load, err := underWay(ctx, tx, account)
 			if err != nil {
 				return err
 			}
-			free = max(0, *most-running)
+			free = load.free(*most)
 		}
 		ids, err := column[int64](ctx, tx, `
 			with recursive places as (

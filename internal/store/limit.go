@@ -61,14 +61,37 @@ func (f *filling) freeOf(ctx context.Context, account string) (int, error) {
 		}
 		f.capped = true
 	}
-	running, err := underWay(ctx, f.tx, account)
-	return max(0, *most-running), err
+	load, err := underWay(ctx, f.tx, account)
+	if f.live == 0 {
+		// What is handed out here waits too; by the whole count there is never more of
+		// it than the limit.
+		return max(0, *most-load.Jobs), err
+	}
+	return load.free(*most), err
 }
 
-// underWay counts the jobs of an account that were handed out and have not ended,
-// in all task queues.
-func underWay(ctx context.Context, q querier, account string) (int, error) {
-	return value[int](ctx, q, `select count(*) from job_queue where submitter = $1 and status in ('handed_out', 'in_progress')`, account)
+// load is what an account has under way, in all task queues.
+type load struct {
+	// Jobs were handed out and have not ended.
+	Jobs int
+	// Stranded are those of them that nobody carries out, at places without a live
+	// collector: nothing says when they begin, so they keep no other job from it.
+	Stranded int
+}
+
+// free is how many more jobs may begin with this limit.
+func (l load) free(most int) int { return max(0, most-l.Jobs+l.Stranded) }
+
+// underWay counts what an account has under way.
+func underWay(ctx context.Context, q querier, account string) (load, error) {
+	return one[load](ctx, q, `
+		with there as materialized (
+			select j.task_queue, count(*) as jobs, count(*) filter (where `+unattended+`) as waiting
+			from job_queue j where j.submitter = $1 and j.status in ('handed_out', 'in_progress') group by j.task_queue
+		)
+		select coalesce(sum(t.jobs), 0)::bigint as jobs, coalesce(sum(t.waiting) filter (where t.waiting > 0 and not exists (
+			select from collector_config c where c.active and c.`+heardOf("$2")+` and `+serves("t.task_queue")+`)), 0)::bigint as stranded
+		from there t`, account, liveWithin.Seconds())
 }
 
 // limitsOf are the limits that concern accounts: their own, and those of all that
