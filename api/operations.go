@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/queueconfig"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 )
@@ -148,7 +149,7 @@ func (s *server) reopen(ctx context.Context, r store.Request, again store.Again,
 	if err != nil {
 		return nil, err
 	}
-	if again.SuiteOf, err = s.currentSuite(ctx, r.Project); err != nil {
+	if err := s.asOfNow(ctx, r, &again); err != nil {
 		return nil, err
 	}
 	if r.Status == bench.Completed {
@@ -209,25 +210,35 @@ func nothingLacks(r store.Request, again store.Again) error {
 	return problemf(http.StatusConflict, "nothing-lacks", "every test case of it has a result, so there is nothing to retry; 'benchloom request remeasure %s' measures again all the same", r.ID)
 }
 
-// currentSuite names the suite by which a project's jobs are measured again: the
-// present one, where it still has their test cases, else the former.
-func (s *server) currentSuite(ctx context.Context, project string) (func(store.Job, []bench.TestCase) string, error) {
-	p, err := s.project(ctx, project, http.StatusNotFound)
-	if err != nil || p.SuiteHash == "" {
-		return nil, err
+// asOfNow adds what the project's configuration of today says of what is measured
+// again: where jobs wait that are written later, and by which suite: the present one,
+// where it still has their test cases, else the former.
+func (s *server) asOfNow(ctx context.Context, r store.Request, again *store.Again) error {
+	p, err := s.project(ctx, r.Project, http.StatusNotFound)
+	if err != nil {
+		return err
+	}
+	config, err := bench.ReadProjectConfig(p.Config)
+	if err != nil {
+		return fmt.Errorf("project %s: %w; apply a corrected configuration with 'benchloom project apply'", p.Name, err)
+	}
+	again.Queue = queueconfig.OfRequest(r.Queue, r.Submitter, r.Project, r.Type, config)
+	if p.SuiteHash == "" {
+		return nil
 	}
 	current, err := s.suites.Suite(ctx, p.SuiteHash)
 	if err != nil {
-		return nil, fmt.Errorf("reading the suite of project %s: %w", project, err)
+		return fmt.Errorf("reading the suite of project %s: %w", p.Name, err)
 	}
-	return func(j store.Job, cases []bench.TestCase) string {
+	again.SuiteOf = func(j store.Job, cases []bench.TestCase) string {
 		for _, tc := range cases {
 			if !measures(current, tc) {
 				return j.SuiteHash
 			}
 		}
 		return p.SuiteHash
-	}, nil
+	}
+	return nil
 }
 
 // measures tells whether a suite has a test case.

@@ -48,6 +48,7 @@ func (s *server) problemOf(ctx context.Context, err error) error {
 	var wrong *suite.Error
 	var unplaceable *placement.Unplaceable
 	var full *store.TooManyWaiting
+	var early *store.TooEarly
 	switch {
 	case errors.As(err, &ready):
 		if text := err.Error(); text != ready.Detail {
@@ -67,6 +68,8 @@ func (s *server) problemOf(ctx context.Context, err error) error {
 		return problemf(http.StatusUnprocessableEntity, "no-collector", "%s", unplaceable)
 	case errors.As(err, &full):
 		return problemf(http.StatusTooManyRequests, "too-many-waiting", "%s", full)
+	case errors.As(err, &early):
+		return problemf(http.StatusUnprocessableEntity, "queue-too-early", "%s", early)
 	case errors.Is(err, store.ErrJobClosed):
 		return conflict(apiclient.ProblemJobClosed, err)
 	case errors.Is(err, store.ErrNobodyWaits):

@@ -22,7 +22,6 @@ type Queues interface {
 	Queue(ctx context.Context, name string) (q queueconfig.Queue, known bool, err error)
 	Accounts(ctx context.Context) ([]store.AccountState, error)
 	Limits(ctx context.Context, account string) (queueconfig.Limits, error)
-	MayWait(ctx context.Context, account string, more int) error
 	ApplyQueues(ctx context.Context, c queueconfig.Config, replace bool, act store.Act) (store.Operation, error)
 	QueueKnown(ctx context.Context, name string) (bool, error)
 	SetWeight(ctx context.Context, name string, weight float64, act store.Act) (store.Operation, error)

@@ -197,3 +197,49 @@ func TestJobsWaitInTheQueueThatIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// Opening something again is no way around limits of accounts.
+func TestLimitsHoldForWhatIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	_, err := b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{
+		Accounts: []queueconfig.AccountLimit{{Account: "wanda", FirstLevel: 3, MaxQueued: set(1)}},
+	})
+	require.NoError(t, err)
+	b.register(t, "c1")
+	vip := apiclient.NewRequest{Project: "go", Tag: "1.0.0", JobWish: apiclient.JobWish{Queue: "vip"}}
+	ended := func(c *apiclient.Client, r apiclient.NewRequest) string {
+		made, err := c.CreateRequest(t.Context(), r)
+		require.NoError(t, err)
+		_, err = c.CancelRequest(t.Context(), string(made.ID), apiclient.Act{})
+		require.NoError(t, err)
+		return string(made.ID)
+	}
+	of := ended(b.admin, vip)
+	_, err = b.writer.RetryRequest(t.Context(), of, because)
+	p := problemOf(t, err)
+	require.Equal(t, "urn:benchloom:queue-too-early", p.Type)
+	require.Contains(t, p.Detail, "queue vip goes at level 1, and what wanda asks for goes at level 3 at the earliest")
+	_, err = b.admin.RetryRequest(t.Context(), of, because)
+	require.NoError(t, err)
+
+	// One request waits, and is as many as may: the same again is no other one.
+	mine := ended(b.writer, apiclient.NewRequest{Project: "go", Tag: "2.0.0"})
+	second := apiclient.NewRequest{Project: "go", Tag: "3.0.0"}
+	for range 2 {
+		_, err = b.writer.CreateRequest(t.Context(), second)
+		require.NoError(t, err)
+	}
+	for _, asked := range []func() error{
+		func() error { _, err := b.writer.RetryRequest(t.Context(), mine, because); return err },
+		func() error {
+			_, err := b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Project: "go", Tag: "4.0.0"})
+			return err
+		},
+	} {
+		p = problemOf(t, asked())
+		require.Equal(t, "urn:benchloom:too-many-waiting", p.Type)
+		require.Contains(t, p.Detail, "1 jobs of wanda wait already, and 1 at most may (max_queued)")
+	}
+}

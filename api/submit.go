@@ -50,9 +50,6 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 	if err := s.standing(ctx, wanted); err != nil {
 		return nil, err
 	}
-	if err := s.Store.MayWait(ctx, caller(ctx).Owner, 1); err != nil {
-		return nil, err
-	}
 	status := bench.ArtifactsReady
 	if wanted.Type == bench.Try && !wanted.ArtifactsReady {
 		status = bench.WaitingForArtifacts
@@ -61,7 +58,7 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 		Project: wanted.Project, Type: wanted.Type, Tag: wanted.Tag, Parent: wanted.Parent, PR: wanted.PR, CommitDate: wanted.CommitDate,
 		Standing: bench.Standing{Status: status}, Submitter: caller(ctx).Owner,
 		Selection: wanted.Selection, Versus: wanted.Versus, SizeClass: wanted.SizeClass, Queue: wanted.Queue, Branch: wanted.Branch, IdempotencyKey: wanted.IdempotencyKey,
-		Constraints: f.own,
+		Constraints: f.own, Limited: true,
 	}, f.config)
 	if errors.Is(err, store.ErrConflict) {
 		return nil, differs(wanted, taken.Request)

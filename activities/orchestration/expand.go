@@ -65,18 +65,9 @@ func (e expansion) of(tag string, j store.Job) store.Job {
 	})
 }
 
-// queue is whose turn a job of the request uses: the one that was named; else the
-// project's for tracked requests, the submitter's for ad-hoc ones.
+// queue is whose turn a job of the request uses.
 func (e expansion) queue() string {
-	switch {
-	case e.request.Queue != "":
-		return e.request.Queue
-	case !e.request.Type.Tracked():
-		return queueconfig.OfUser(e.request.Submitter)
-	case e.config.Queue.Queue != "":
-		return e.config.Queue.Queue
-	}
-	return queueconfig.OfProject(e.request.Project)
+	return queueconfig.OfRequest(e.request.Queue, e.request.Submitter, e.request.Project, e.request.Type, e.config)
 }
 
 // targets are the request's, else the project's, else those of the suite that

@@ -43,6 +43,20 @@ func OfUser(account string) string { return bench.UserQueue + account }
 // OfProject is the queue of a project's releases, commits and try builds.
 func OfProject(project string) string { return bench.ProjectQueue + project }
 
+// OfRequest is where the jobs of a request of a suite wait: in the queue that it
+// names, else the submitter's own when it is ad hoc, else the project's.
+func OfRequest(named, submitter, project string, kind bench.RequestType, config bench.ProjectConfig) string {
+	switch {
+	case named != "":
+		return named
+	case !kind.Tracked():
+		return OfUser(submitter)
+	case config.Queue.Queue != "":
+		return config.Queue.Queue
+	}
+	return OfProject(project)
+}
+
 // Queue is a queue with what is in force for it.
 type Queue struct {
 	Name   string

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,6 +31,8 @@ type Again struct {
 	// by the same as before. It is called in a transaction and must not call the
 	// store.
 	SuiteOf func(Job, []bench.TestCase) string
+	// Queue is where jobs of the request wait that are written later.
+	Queue string
 }
 
 func (a Again) action() string {
@@ -49,7 +53,8 @@ func (a Again) action() string {
 //
 // ErrConflict when the request, or the job, has not ended; ErrNothingLacks when
 // everything has a result (or, to be measured again, when there is no such
-// benchmark); ErrNotFound when the job is not one of the request's.
+// benchmark); ErrNotFound when the job is not one of the request's; a
+// [TooManyWaiting] or a [TooEarly] when limits of accounts forbid it.
 func (s *Store) Reopen(ctx context.Context, id bench.RequestID, again Again, act Act) (Operation, error) {
 	what, err := s.onRequest(ctx, again.action(), id)
 	if err != nil {
@@ -66,7 +71,7 @@ func (s *Store) Reopen(ctx context.Context, id bench.RequestID, again Again, act
 		if err != nil {
 			return OperationResult{}, err
 		}
-		return reopening{tx: tx, request: r, again: again}.run(ctx, act)
+		return reopening{tx: tx, request: r, again: again, written: make(map[standing]int)}.run(ctx, act)
 	})
 }
 
@@ -88,6 +93,8 @@ type reopening struct {
 	tx      pgx.Tx
 	request Request
 	again   Again
+	// written counts the jobs that were written, by where they wait.
+	written map[standing]int
 }
 
 func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
@@ -104,13 +111,19 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 	}
 	result := OperationResult{Changed: true, Requests: []bench.RequestID{o.request.ID}}
 	open := 0
+	var commands []Job
 	for _, j := range former {
 		if j.Status.Open() {
 			open++ // it waits for a collector still, or for somebody to wait for it
 			continue
 		}
-		if !o.again.Remeasure && j.Status == bench.JobSuccess && j.Command != nil && j.Done == len(j.TestCases) {
-			continue // told apart without a look at each of thousands
+		if j.Kind == bench.KindCommand { // told apart without a look at each of thousands
+			if o.lacks(j) {
+				commands = append(commands, j.Job)
+				continue
+			} else if o.again.Remeasure || j.Superseded || j.Status == bench.JobSuccess {
+				continue
+			}
 		}
 		cases, err := o.cases(ctx, j.Job)
 		if err != nil {
@@ -124,6 +137,10 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 		}
 		result.Jobs, result.TestCases = result.Jobs+1, result.TestCases+len(cases)
 	}
+	if err := o.replaceCommands(ctx, commands); err != nil {
+		return result, err
+	}
+	result.Jobs, result.TestCases = result.Jobs+len(commands), result.TestCases+len(commands)
 	switch {
 	case o.again.Job != "" && open > 0:
 		return result, fmt.Errorf("%w: the job has not ended", ErrConflict)
@@ -133,10 +150,42 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 	if result.Message = fmt.Sprintf("%s, %s", count(result.Jobs, "job"), count(result.TestCases, "test case")); len(former) == 0 {
 		result.Message = "its jobs are written when it is its turn"
 	}
-	if !ended {
-		return result, nil
+	if ended {
+		if err := o.open(ctx, act); err != nil {
+			return result, err
+		}
 	}
-	return result, o.open(ctx, act)
+	return result, o.checkLimits(ctx, act.Who)
+}
+
+// checkLimits refuses what limits of accounts forbid: whoever asks for something
+// again may not reach further than by submitting it.
+func (o reopening) checkLimits(ctx context.Context, who string) error {
+	asked, waiting := make(map[standing]bool), make(map[string]int)
+	for at, n := range o.written {
+		asked[at] = true
+		waiting[at.Submitter] += n
+	}
+	if o.again.Job == "" && !o.request.Deferred { // whose jobs are all written
+		asked[standing{Queue: cmp.Or(o.again.Queue, o.request.Queue), Submitter: o.request.Submitter, Branch: o.request.Branch}] = true
+		if o.request.ExpandedAt == nil {
+			waiting[o.request.Submitter]++
+		}
+	}
+	if err := mayAskFor(ctx, o.tx, who, asked); err != nil {
+		return err
+	}
+	for _, account := range slices.Sorted(maps.Keys(waiting)) { // two of them must not wait for each other
+		if err := mayWait(ctx, o.tx, account, waiting[account]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wrote counts a job that was written.
+func (o reopening) wrote(j Job) {
+	o.written[standing{Queue: j.Queue, Submitter: j.Submitter, Branch: j.Branch}]++
 }
 
 // count writes a number of things.
@@ -206,6 +255,7 @@ func (o reopening) replace(ctx context.Context, former Job, cases []bench.TestCa
 		if err := insertJob(ctx, o.tx, next); err != nil {
 			return fmt.Errorf("job %s in place of %s: %w", next.Key, former.Key, err)
 		}
+		o.wrote(next)
 		if _, err := o.tx.Exec(ctx, `
 			insert into request_job (request_id, job_id, stage, optional)
 			select old.request_id, j.id, old.stage, old.optional

@@ -43,21 +43,22 @@ func (s *Store) CreateCommands(ctx context.Context, r Request, jobs iter.Seq2[Jo
 		if err := w.flush(ctx); err != nil {
 			return err
 		}
-		if err := w.count(ctx); err != nil {
+		if err := countWaiting(ctx, tx, w.written); err != nil {
 			return err
 		}
-		return mayWait(ctx, tx, r.Submitter, 0, w.written)
+		return mayWait(ctx, tx, r.Submitter, w.written)
 	})
 	return stored, created && err == nil, err
 }
 
-// count lets Postgres know at once how much waits. It would find out within a minute;
-// until then it plans as if nothing did, and reads all jobs for each job.
-func (w *commandWriter) count(ctx context.Context) error {
-	if w.written < commandsAtOnce {
+// countWaiting lets Postgres know at once that so many more wait. It would find out
+// within a minute; until then it plans as if nothing did, and reads all jobs for each
+// job.
+func countWaiting(ctx context.Context, tx pgx.Tx, written int) error {
+	if written < commandsAtOnce {
 		return nil
 	}
-	_, err := w.tx.Exec(ctx, `analyze job_queue (id, project, task_queue, queue, status, submitter, submitted_with, request_created), request_job`)
+	_, err := tx.Exec(ctx, `analyze job_queue (id, project, task_queue, queue, status, submitter, submitted_with, request_created), request_job`)
 	return err
 }
 

@@ -126,32 +126,74 @@ func (e *TooManyWaiting) Error() string {
 		e.Waiting, e.Account, e.Most, e.More)
 }
 
-// MayWait tells whether more jobs of an account may wait: a [TooManyWaiting] when its
-// limit forbids it.
-func (s *Store) MayWait(ctx context.Context, account string, more int) error {
-	return s.inTx(ctx, "looking at the limits of "+account, func(tx pgx.Tx) error { return mayWait(ctx, tx, account, more, 0) })
-}
-
-// mayWait is asked in the transaction that writes jobs, of which so many are there
-// already. Others who write jobs of the same account wait until it has ended.
-func mayWait(ctx context.Context, tx pgx.Tx, account string, more, written int) error {
+// mayWait is asked in the transaction that has written so many jobs, or requests: a
+// [TooManyWaiting] when the account's limit forbids it. Others who write jobs of the
+// same account wait until it has ended, so it comes last.
+//
+// A request whose jobs are still to be written counts as one.
+func mayWait(ctx context.Context, tx pgx.Tx, account string, written int) error {
 	limits, err := limitsOf(ctx, tx, []string{account})
 	if err != nil {
 		return err
 	}
 	most := limits.Of(account).MaxQueued
-	if most == nil {
+	if most == nil || written == 0 {
 		return nil
 	}
 	if err := lock(ctx, tx, "what waits of "+account); err != nil {
 		return err
 	}
-	waiting, err := value[int](ctx, tx, `select count(*) from job_queue where submitter = $1 and status = 'queued'`, account)
+	waiting, err := value[int](ctx, tx, `
+		select (select count(*) from job_queue where submitter = $1 and status = 'queued')
+			+ (select count(*) from benchmark_request where submitter = $1 and status <> 'completed' and expanded_at is null)`, account)
 	if err != nil {
 		return err
 	}
-	if waiting+more > *most {
-		return &TooManyWaiting{Account: account, Most: *most, Waiting: waiting - written, More: more + written}
+	if waiting > *most {
+		return &TooManyWaiting{Account: account, Most: *most, Waiting: waiting - written, More: written}
+	}
+	return nil
+}
+
+// TooEarly is that somebody asks for what goes earlier than anything of theirs may.
+type TooEarly struct {
+	Queue, Branch, Account string
+	// Level is the one that the jobs would have, First the first one of the account.
+	Level, First int
+}
+
+func (e *TooEarly) Error() string {
+	of := ""
+	if e.Branch != "" {
+		of = " on branch " + e.Branch
+	}
+	return fmt.Sprintf("what waits in queue %s goes at level %d, and what %s asks for%s goes at level %d at the earliest (first_level of the limits of accounts); let somebody ask for it who may, or submit it anew",
+		e.Queue, e.Level, e.Account, of, e.First)
+}
+
+// standing is where and on whose account jobs wait.
+type standing struct{ Queue, Submitter, Branch string }
+
+// mayAskFor refuses jobs that go earlier than those of whoever asks for them may,
+// with a [TooEarly]: that they are somebody else's is no way around a limit.
+func mayAskFor(ctx context.Context, tx pgx.Tx, who string, jobs map[standing]bool) error {
+	accounts, queues := []string{who}, []string{}
+	for at := range jobs {
+		accounts, queues = append(accounts, at.Submitter), append(queues, at.Queue)
+	}
+	limits, err := limitsOf(ctx, tx, accounts)
+	if err != nil {
+		return err
+	}
+	configured, err := queuesByName(ctx, tx, queues)
+	if err != nil {
+		return err
+	}
+	for at := range jobs {
+		level := limits.Level(configured(at.Queue), at.Submitter, at.Branch)
+		if first := limits.FirstLevel(who, at.Branch); first > level {
+			return &TooEarly{Queue: at.Queue, Branch: at.Branch, Account: who, Level: level, First: first}
+		}
 	}
 	return nil
 }

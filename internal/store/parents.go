@@ -44,7 +44,8 @@ func (l Lineage) requested(r Request) []Ancestor {
 
 // CreateWithAncestors records a request as [Store.CreateRequest] does, together
 // with requests for its missing ancestors, and decides what each of them waits
-// for. created are all that were new, ancestors first.
+// for. created are all that were new, ancestors first. When r is limited, a
+// [TooManyWaiting] if the submitter may not have that many waiting.
 func (s *Store) CreateWithAncestors(ctx context.Context, r Request, lineage Lineage) (stored Request, created []Request, err error) {
 	err = s.inTx(ctx, "creating request "+string(r.ID), func(tx pgx.Tx) error {
 		created = nil
@@ -66,6 +67,9 @@ func (s *Store) CreateWithAncestors(ctx context.Context, r Request, lineage Line
 		}
 		if isNew {
 			created = append(created, stored)
+		}
+		if r.Limited {
+			return mayWait(ctx, tx, r.Submitter, len(created))
 		}
 		return nil
 	})

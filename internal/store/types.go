@@ -112,6 +112,9 @@ type Request struct {
 	Baseline   string
 	Summary    json.RawMessage
 	Message    string
+	// Limited: the submitter may not have more waiting than its limit says. For
+	// writing; what nobody submits is not refused.
+	Limited bool `db:"-"`
 }
 
 // WaitsSince is when it began to wait: when it was made, or opened again.

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// What of a request's commands is carried out again. They may be thousands, and
+// differ from other jobs in that each is alone: it has one test case, an artifact of
+// its own, and no request but its own waits for it.
+
+// lacks tells whether a command that has ended is carried out again.
+func (o reopening) lacks(j linkedJob) bool {
+	switch {
+	case j.Superseded:
+		return false // the one that took its place stands for it
+	case !o.again.Remeasure:
+		return j.Done < len(j.TestCases)
+	}
+	return j.Tag == o.request.Tag && (len(o.again.Benchmarks) == 0 ||
+		slices.ContainsFunc(j.TestCases, func(tc bench.TestCase) bool { return slices.Contains(o.again.Benchmarks, tc.Benchmark) }))
+}
+
+// replaceCommands puts commands of the next generation in the former ones' places,
+// many with one statement. Each is what the former was, in the queue where that was.
+func (o reopening) replaceCommands(ctx context.Context, former []Job) error {
+	for some := range slices.Chunk(former, commandsAtOnce) {
+		ids, keys := make([]int64, len(some)), make([]string, len(some))
+		for i, j := range some {
+			ids[i], keys[i] = j.ID, string(ofGeneration(o.request.ID, j, j.Generation+1).Key)
+		}
+		tag, err := o.tx.Exec(ctx, `
+			with line as (
+				select * from unnest(@ids::bigint[], @keys::text[]) as t (former, key)
+			), own as (
+				insert into artifact (project, tag) select @project, key from line returning id, tag
+			), job as (
+				insert into job_queue (project, key, tag, artifact_id, kind, target, test_cases, iterations, command, size_class, pool, task_queue,
+					generation, queue, weight, priority, status, request_created, submitter, branch, constraints, shape, min_class, place, name)
+				select f.project, l.key, f.tag, own.id, f.kind, f.target, f.test_cases, f.iterations, f.command, f.size_class, f.pool, f.task_queue,
+					f.generation + 1, f.queue, f.weight, f.priority, 'queued', f.request_created, f.submitter, f.branch, f.constraints, f.shape, f.min_class, f.place, f.name
+				from line l join job_queue f on f.id = l.former join own on own.tag = l.key order by f.id
+				returning id, key, artifact_id
+			), next as (
+				select l.former, j.id, j.artifact_id from line l join job j on j.key = l.key
+			), links as (
+				insert into request_job (request_id, job_id, stage, optional)
+				select @request, n.id, w.stage, w.optional from next n join request_job w on w.job_id = n.former and w.request_id = @request
+			), old as (
+				update request_job w set superseded = true from line l where w.job_id = l.former and w.request_id = @request
+			)
+			insert into job_test_case (job_id, artifact_id, test_case_id, place)
+			select n.id, n.artifact_id, t.test_case_id, t.place from next n join job_test_case t on t.job_id = n.former`,
+			pgx.NamedArgs{"ids": ids, "keys": keys, "project": o.request.Project, "request": o.request.ID})
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() != int64(len(some)) {
+			return fmt.Errorf("%d of %d jobs were written", tag.RowsAffected(), len(some))
+		}
+		for _, j := range some {
+			o.wrote(j)
+		}
+	}
+	return countWaiting(ctx, o.tx, len(former))
+}

@@ -1,0 +1,189 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// commands are those of a batch of ada's, all of them cancelled.
+func (r record) commands(n int) store.Request {
+	r.t.Helper()
+	request := batch(r.t, n)
+	stored, _, err := r.CreateCommands(r.t.Context(), request, lines(request, n))
+	require.NoError(r.t, err)
+	_, _, err = r.EndRequest(r.t.Context(), request.ID, cancel, byAda)
+	require.NoError(r.t, err)
+	return stored
+}
+
+func TestThousandsOfCommandsAreRetriedTogether(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	const n = 1100
+	request := batch(t, n)
+	stored, _, err := r.CreateCommands(t.Context(), request, lines(request, n))
+	require.NoError(t, err)
+	first := lineJob(request, 1)
+	r.measure(first, 1, r.register("c1"), store.TestCaseResult{TestCase: first.TestCases[0], Collections: measured("", 1).Collections})
+	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, byAda)
+	require.NoError(t, err)
+
+	done, err := r.Reopen(t.Context(), request.ID, store.Again{}, byAda)
+	require.NoError(t, err)
+	require.Equal(t, "1099 jobs, 1099 test cases", done.Result.Message)
+	require.LessOrEqual(t, r.count(`select count(distinct cmin::text) from job_queue where generation = 1`), 2, "statements that wrote them")
+	progress, err := r.JobProgress(t.Context(), request.ID)
+	require.NoError(t, err)
+	require.Equal(t, store.JobProgress{Total: n, Queued: n - 1, Success: 1, TestCases: n, TestCasesDone: 1}, progress)
+	jobs := r.openJobs(request.ID)
+	for i, j := range jobs {
+		want := lineJob(request, i+2)
+		want.Generation = 1
+		want.ID, want.CreatedAt, want.RequestCreated = j.ID, j.CreatedAt, stored.CreatedAt
+		want.Key = bench.JobIdentity{
+			Request: request.ID, Project: project, Target: target, Kind: want.Kind, TestCases: want.TestCases, SizeClass: want.SizeClass, Place: want.Place, Generation: 1,
+		}.Key()
+		require.Equal(t, want, j, "as it was")
+	}
+
+	// Retried again, each is there once, and has results of its own.
+	r.measure(jobs[0], 1, r.register("c1"), store.TestCaseResult{TestCase: first.TestCases[0], Collections: measured("", 1).Collections})
+	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, byAda)
+	require.NoError(t, err)
+	done, err = r.Reopen(t.Context(), request.ID, store.Again{}, byAda)
+	require.NoError(t, err)
+	require.Equal(t, 1098, done.Result.Jobs)
+	require.Equal(t, 1098, r.count(`select count(distinct t.artifact_id) from job_test_case t join job_queue j on j.id = t.job_id where j.generation = 2`))
+
+	// One alone, and those that have results.
+	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, byAda)
+	require.NoError(t, err)
+	one := r.count(`select min(place) from job_queue where generation = 2`)
+	require.Equal(t, 3, one)
+	of, err := r.RequestJobs(t.Context(), request.ID)
+	require.NoError(t, err)
+	done, err = r.Reopen(t.Context(), request.ID, store.Again{Job: of[len(of)-1].Key}, byAda)
+	require.NoError(t, err)
+	require.Equal(t, 1, done.Result.Jobs)
+	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, byAda)
+	require.NoError(t, err)
+	done, err = r.Reopen(t.Context(), request.ID, store.Again{Remeasure: true, Benchmarks: []string{"command"}}, byAda)
+	require.NoError(t, err)
+	require.Equal(t, n, done.Result.Jobs)
+	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, byAda)
+	require.NoError(t, err)
+	_, err = r.Reopen(t.Context(), request.ID, store.Again{Remeasure: true, Benchmarks: []string{"none"}}, byAda)
+	require.ErrorIs(t, err, store.ErrNothingLacks)
+}
+
+// A limit on what waits holds for every way to let jobs wait.
+func TestNoMoreWaitThanTheLimitHoweverTheyAreAskedFor(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	r.execute(`insert into account_limit (account, max_queued, updated_by) values ('ada', 10, 'ops')`)
+	former := r.commands(9)
+	second := batch(t, 9)
+	_, _, err := r.CreateCommands(t.Context(), second, lines(second, 9))
+	require.NoError(t, err)
+
+	var full *store.TooManyWaiting
+	for _, again := range []store.Again{{}, {Remeasure: true}} {
+		_, err = r.Reopen(t.Context(), former.ID, again, byAda)
+		require.ErrorAs(t, err, &full)
+		require.Equal(t, store.TooManyWaiting{Account: "ada", Most: 10, Waiting: 9, More: 9}, *full)
+	}
+	require.Equal(t, bench.Completed, r.request(former.ID).Status)
+	require.Equal(t, 9, r.count(`select count(*) from job_queue where status = 'queued'`))
+	_, err = r.Reopen(t.Context(), former.ID, store.Again{Job: lineJob(former, 1).Key}, byAda)
+	require.NoError(t, err, "there is room for one")
+	_, err = r.Reopen(t.Context(), former.ID, store.Again{Job: lineJob(former, 2).Key}, byAda)
+	require.ErrorAs(t, err, &full)
+
+	// Whoever asks: it is ada's work that would wait.
+	_, err = r.Reopen(t.Context(), former.ID, store.Again{}, store.Act{Who: "bob"})
+	require.ErrorIs(t, err, store.ErrConflict, "it is open")
+	_, err = r.Reopen(t.Context(), former.ID, store.Again{Job: lineJob(former, 2).Key}, store.Act{Who: "bob"})
+	require.ErrorAs(t, err, &full)
+}
+
+// A request of a suite has no jobs yet when it is taken in: until it has, it counts
+// as one, and what was taken in is never refused later.
+func TestRequestsOfASuiteCountForTheLimitOnWhatWaits(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	r.execute(`insert into account_limit (account, max_queued, updated_by) values ('ada', 2, 'ops')`)
+	asked := func(tag string) store.Request {
+		request := release(t, tag)
+		request.Limited = true
+		return request
+	}
+	create := func(request store.Request) error {
+		_, _, err := r.CreateWithAncestors(t.Context(), request, store.Lineage{})
+		return err
+	}
+	tags := []string{"1.1.0", "1.2.0", "1.3.0", "1.4.0"}
+	var full *store.TooManyWaiting
+	refused := 0
+	for _, err := range together(len(tags), func(i int) error { return create(asked(tags[i])) }) {
+		if errors.As(err, &full) {
+			refused++
+			continue
+		}
+		require.NoError(t, err)
+	}
+	require.Equal(t, 2, refused)
+	require.Equal(t, 2, r.count(`select count(*) from benchmark_request`))
+
+	// What is there already is no more of it, and what is taken in is carried out.
+	there := r.count(`select split_part(max(tag), '.', 2)::int from benchmark_request`)
+	require.NoError(t, create(asked(tags[there-1])))
+	for _, id := range r.admit() {
+		request := r.request(id)
+		for _, job := range []store.Job{newJob(request, "gin"), newJob(request, "kit"), newJob(request, "sort")} {
+			job.Submitter = "ada"
+			r.expand(request, job)
+		}
+	}
+	require.ErrorAs(t, create(asked("2.0.0")), &full)
+	unlimited := release(t, "2.0.0")
+	require.NoError(t, create(unlimited), "nobody has submitted it")
+}
+
+// Nobody gets further forward by having somebody else's work done again.
+func TestNobodyAsksAgainForWhatGoesEarlierThanTheirOwn(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	r.execute(`insert into account_limit (account, branch, first_level, updated_by) values ('eve', '*', 3, 'ops'), ('eve', 'dev', 4, 'ops')`)
+	eve := store.Act{Who: "eve"}
+	former := r.commands(2)
+	var early *store.TooEarly
+	_, err := r.Reopen(t.Context(), former.ID, store.Again{}, eve)
+	require.ErrorAs(t, err, &early)
+	require.Equal(t, store.TooEarly{Queue: "user:ada", Branch: "dev", Account: "eve", Level: 3, First: 4}, *early)
+	r.execute(`delete from account_limit where branch = 'dev'`)
+	r.execute(`update job_queue set queue = 'vip' where place = 1`)
+	for _, again := range []store.Again{{}, {Remeasure: true}, {Job: lineJob(former, 1).Key}} {
+		_, err = r.Reopen(t.Context(), former.ID, again, eve)
+		require.ErrorAs(t, err, &early)
+		require.Equal(t, "vip", early.Queue)
+	}
+	require.Zero(t, r.count(`select count(*) from job_queue where generation > 0`))
+	_, err = r.Reopen(t.Context(), former.ID, store.Again{Job: lineJob(former, 2).Key}, eve)
+	require.NoError(t, err, "it goes no earlier than eve's own")
+
+	// Nor where the jobs are still to be written.
+	vip := release(t, "1.1.0")
+	vip.Queue = "vip"
+	vip = r.create(vip)
+	_, _, err = r.EndRequest(t.Context(), vip.ID, cancel, byAda)
+	require.NoError(t, err)
+	_, err = r.Reopen(t.Context(), vip.ID, store.Again{}, eve)
+	require.ErrorAs(t, err, &early)
+	_, err = r.Reopen(t.Context(), vip.ID, store.Again{}, byAda)
+	require.NoError(t, err)
+}
