@@ -151,6 +151,34 @@ func TestAForgottenSetIsFoundAgain(t *testing.T) {
 	require.Empty(t, b.job(job.Key).MovedFrom)
 }
 
+// A command that anyone may run waits for all pools of its size class, also for one
+// that comes later; a suite's job stays in its pool.
+func TestACommandWaitsForWhoeverIdlesFirst(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	b.register("c1")
+	suite := b.jobs(b.running("1.26.0"))[0]
+	ref, job := b.command(bench.Constraints{})
+	require.Equal(t, pool.TaskQueue(), job.TaskQueue)
+	b.workflows.is(bench.JobWorkflowID(project, job.Key), protocol.WorkflowRunning)
+	b.workflows.is(bench.RequestWorkflowID(project, ref.ID), protocol.WorkflowRunning)
+
+	b.registerIn("r1", refuge)
+	require.Contains(t, b.reconcile(), "move go/"+string(job.Key)+" "+setOf("c1", "r1"))
+	require.Equal(t, setOf("c1", "r1"), b.job(job.Key).TaskQueue)
+	require.Equal(t, pool.TaskQueue(), b.job(suite.Key).TaskQueue)
+	_, late := b.command(bench.Constraints{})
+	require.Equal(t, setOf("c1", "r1"), late.TaskQueue)
+
+	// It is never in the way of a machine that has been away for long.
+	b.dead("r1", 3600)
+	b.reconcile()
+	require.Equal(t, setOf("c1", "r1"), b.job(job.Key).TaskQueue)
+	require.NoError(t, b.store.RemoveCollector(t.Context(), "r1"))
+	b.reconcile()
+	require.Equal(t, pool.TaskQueue(), b.job(job.Key).TaskQueue)
+}
+
 // The one with the caches goes first; after a while anyone may.
 func TestAJobWaitsForCachesForAWhile(t *testing.T) {
 	t.Parallel()

@@ -76,11 +76,11 @@ func TestChooseWithConstraints(t *testing.T) {
 		set  []string // empty: all of the pool
 		pool string
 	}{
-		"nothing: the largest class":             {bench.ConstraintSpec{}, nil, "main"},
+		"nothing: all of the largest class":      {bench.ConstraintSpec{}, []string{"a", "b", "c", "d", "f"}, "main"},
 		"a label some of a pool have":            {bench.ConstraintSpec{Labels: map[string]string{"rack": "1"}}, []string{"a", "c"}, "main"},
 		"a label that all of a pool have":        {bench.ConstraintSpec{Labels: map[string]string{"rack": "3"}}, nil, "spare"},
 		"a label that only an offline one has":   {bench.ConstraintSpec{Labels: map[string]string{"rack": "9"}}, nil, "gone"},
-		"all devices, across pools":              {bench.ConstraintSpec{Devices: []string{"nvme"}}, nil, "spare"},
+		"all devices, across pools":              {bench.ConstraintSpec{Devices: []string{"nvme"}}, []string{"c", "d"}, "main"},
 		"both devices":                           {bench.ConstraintSpec{Devices: []string{"nvme", "gpu"}}, []string{"c"}, "main"},
 		"one machine":                            {bench.ConstraintSpec{Machines: []string{"b"}}, []string{"b"}, "main"},
 		"several machines: whichever idles":      {bench.ConstraintSpec{Machines: []string{"d", "b"}}, []string{"b", "d"}, "main"},
@@ -90,8 +90,8 @@ func TestChooseWithConstraints(t *testing.T) {
 		"a group":                                {bench.ConstraintSpec{Groups: []string{"epyc", "xeon"}}, []string{"a", "b"}, "main"},
 		"a type":                                 {bench.ConstraintSpec{Type: "dc"}, nil, "shared"},
 		"a sized type":                           {bench.ConstraintSpec{Type: "dc-7g"}, []string{"h1", "h2"}, "shared"},
-		"memory that is not known: 4g per class": {bench.ConstraintSpec{Memory: "16g"}, nil, "main"},
-		"CPUs":                                   {bench.ConstraintSpec{CPUs: 3}, nil, "main"},
+		"memory that is not known: 4g per class": {bench.ConstraintSpec{Memory: "16g"}, []string{"a", "b", "c", "d", "f"}, "main"},
+		"CPUs":                                   {bench.ConstraintSpec{CPUs: 3}, []string{"a", "b", "c", "d", "f"}, "main"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -285,7 +285,7 @@ func TestChooseProperties(t *testing.T) {
 		require.GreaterOrEqual(t, got.SizeClass, wish.MinSize)
 		require.True(t, wish.Class == 0 || got.SizeClass == wish.Class)
 		var may []string
-		pools := make(map[bench.Pool]bool)
+		pools, mayPools := make(map[bench.Pool]bool), make(map[bench.Pool]bool)
 		live := false
 		for _, c := range fleet {
 			takes := c.Pool == got.Pool
@@ -300,6 +300,7 @@ func TestChooseProperties(t *testing.T) {
 			}
 			if len(placement.WhyNot(c, wish)) == 0 && c.Pool.SizeClass == got.SizeClass {
 				may = append(may, c.Name)
+				mayPools[c.Pool] = true
 			}
 		}
 		require.Equal(t, live, got.Live)
@@ -312,9 +313,11 @@ func TestChooseProperties(t *testing.T) {
 		case len(got.Set) > 0:
 			sets++
 			slices.Sort(may)
-			if len(pools) > 1 {
-				require.Equal(t, may, got.Set, "exactly those who meet it")
+			if wish.AcrossPools {
+				require.Equal(t, may, got.Set, "exactly those who meet it: none idles while the job waits for another")
 			}
+		case wish.AcrossPools:
+			require.Len(t, mayPools, 1, "whoever may run it takes it")
 		}
 	}
 	require.Greater(t, placed, 2000)

@@ -81,9 +81,11 @@ type Place struct {
 // that has a collector which meets the constraints. Only a job that is compared
 // with nothing and has constraints goes where somebody is awake, if it can.
 //
-// Within the class a pool of which every collector will do is used as a whole,
-// one with live collectors before one without, a larger one before a smaller
-// one, then by name. Where only some will do, exactly those are a set.
+// Within the class one that is compared with nothing goes to all that will do, of
+// whichever pools: none of them idles while it waits for another one. What else
+// there is stays in one pool: one with live collectors before one without, a larger
+// one before a smaller one, then by name. Where only some of a pool will do, exactly
+// those are a set.
 //
 // The error is an [*Unplaceable].
 func Choose(fleet []Collector, wish Wish) (Place, error) {
@@ -153,15 +155,7 @@ func livest(a, b part) int {
 func within(fleet, fit []Collector, wish Wish, better func(a, b part) int) Place {
 	parts := partsOf(fleet, fit)
 	best := slices.MinFunc(parts, better)
-	spread := wish.AcrossPools && wish.Constraints.Hard() && len(parts) > 1
-	if spread && len(wish.Constraints.Machines) == 0 {
-		// A pool's own queue is shared out fairly: a set of several pools is only for
-		// what needs it.
-		whole := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return !p.whole || p.live == 0 && best.live > 0 })
-		if len(whole) > 0 {
-			best, spread = slices.MinFunc(whole, better), false
-		}
-	}
+	spread := wish.AcrossPools && len(parts) > 1
 	place := bench.Place{Pool: best.pool}
 	near := fit // who may have the caches
 	if !spread {

@@ -1,5 +1,5 @@
-// Package refit keeps waiting jobs with constraints where exactly those wait for
-// them who can run them: it places them anew when collectors come, change or go,
+// Package refit keeps waiting jobs with constraints, and commands, where exactly
+// those wait for them who can run them: it places them anew when collectors come, change or go,
 // and lets what stands in Temporal follow.
 //
 // It runs wherever the fleet has changed, and every few seconds for what was
@@ -26,9 +26,9 @@ const followed = 2000
 
 // Record is what is known of waiting jobs and of collectors.
 type Record interface {
-	ConstrainedWaiting(ctx context.Context) ([]store.ConstrainedJobs, error)
+	WaitingAlike(ctx context.Context) ([]store.AlikeJobs, error)
 	Fleet(ctx context.Context, offlineAfter time.Duration) ([]placement.Collector, error)
-	Replace(ctx context.Context, g store.ConstrainedJobs, to bench.Place) (int, error)
+	Replace(ctx context.Context, g store.AlikeJobs, to bench.Place) (int, error)
 	MovedWaiting(ctx context.Context, limit int) ([]store.WaitingJob, error)
 }
 
@@ -49,13 +49,13 @@ type Refit struct {
 	Log          *slog.Logger
 }
 
-// PlaceAnew places waiting jobs with constraints again where other collectors meet
-// them now than when they were placed: some were registered, have changed or were
+// PlaceAnew places waiting jobs with constraints, and commands, again where other
+// collectors may run them now than when they were placed: some were registered, have changed or were
 // removed, or a job has waited for caches for long enough. It gives the task queues
 // to which some have moved; of those, what stands in Temporal is moved by
 // [Refit.FollowMoves].
 func (r Refit) PlaceAnew(ctx context.Context) (movedTo []string, err error) {
-	groups, err := r.Record.ConstrainedWaiting(ctx)
+	groups, err := r.Record.WaitingAlike(ctx)
 	if err != nil || len(groups) == 0 {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (r Refit) PlaceAnew(ctx context.Context) (movedTo []string, err error) {
 		errs = append(errs, err)
 		if n > 0 && place.TaskQueue() != g.TaskQueue {
 			movedTo = append(movedTo, place.TaskQueue())
-			r.Log.InfoContext(ctx, "placed waiting jobs anew: other collectors meet their constraints now",
+			r.Log.InfoContext(ctx, "placed waiting jobs anew: other collectors may run them now",
 				"from", g.TaskQueue, "to", place.TaskQueue(), "jobs", n, "waited_for_caches", g.Over, "nobody_meets_them", place.Nobody())
 		}
 	}

@@ -111,12 +111,12 @@ func (s Sizes) replace(ctx context.Context, fleet []placement.Collector, config 
 	if err != nil {
 		return "", err
 	}
-	moved, err := s.Record.PlaceShape(ctx, j.Project, j.Shape, at.Pool)
+	moved, err := s.Record.PlaceShape(ctx, j.Project, j.Shape, at)
 	if moved == 0 || err != nil {
 		return "", err
 	}
 	s.Log.InfoContext(ctx, "jobs wait for another size class, after what was learned", "project", j.Project, "shape", j.Shape, "size_class", best, "jobs", moved)
-	return at.Pool.TaskQueue(), nil
+	return at.TaskQueue(), nil
 }
 
 // attempts are what runs teach. A probe has the name of its job, and its mark goes with

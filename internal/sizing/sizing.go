@@ -26,7 +26,7 @@ type Record interface {
 	SizingOf(ctx context.Context, key bench.JobKey) (store.Sizing, error)
 	SizeStatistics(ctx context.Context, project string, shape bench.Shape) (store.SizeStatistics, error)
 	Misplaced(ctx context.Context, id bench.RequestID, most int) ([]store.Sizing, error)
-	PlaceShape(ctx context.Context, project string, shape bench.Shape, at bench.Pool) (int, error)
+	PlaceShape(ctx context.Context, project string, shape bench.Shape, at bench.Place) (int, error)
 }
 
 // Sizes selects and learns.

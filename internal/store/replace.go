@@ -9,9 +9,10 @@ import (
 	"github.com/benchloom/benchloom/internal/placement"
 )
 
-// ConstrainedJobs are waiting jobs that are alike for placement: of one target and
-// size class, with the same constraints, in the same task queue.
-type ConstrainedJobs struct {
+// AlikeJobs are waiting jobs that are alike for placement: of one target and
+// size class, with the same constraints, in the same task queue. Without any they are
+// commands: other jobs stay in the pool to which their results belong.
+type AlikeJobs struct {
 	Target    bench.Target
 	SizeClass bench.SizeClass
 	TaskQueue string
@@ -25,11 +26,11 @@ type ConstrainedJobs struct {
 	// Affine: they wait for collectors that have their caches; Over: they have done
 	// so for long enough.
 	Affine, Over bool
-	Jobs         int
+	Jobs         int // 0: not counted
 }
 
 // Wish is what each of them needs.
-func (g ConstrainedJobs) Wish() placement.Wish {
+func (g AlikeJobs) Wish() placement.Wish {
 	w := placement.Wish{Target: g.Target, Class: g.SizeClass, Pool: g.Pool, Constraints: g.Constraints, AcrossPools: g.AcrossPools}
 	if !g.Affine || g.Over {
 		w.Constraints.CacheDirs = nil
@@ -41,15 +42,38 @@ const constrainedColumns = `j.target, j.size_class, j.task_queue, j.constraints,
 	case when j.kind = 'command' then '' else j.pool end as pool,
 	j.affinity_until is not null as affine, coalesce(j.affinity_until <= now(), false) as over`
 
-// ConstrainedWaiting lists the open jobs with constraints that nobody is carrying
-// out, grouped.
-func (s *Store) ConstrainedWaiting(ctx context.Context) ([]ConstrainedJobs, error) {
-	groups, err := all[ConstrainedJobs](ctx, s.pool, `
-		select g.*, count(*) as jobs, (select ws.collectors from collector_set ws where ws.task_queue = g.task_queue) as set from (
+// unconstrained holds for an open job j that is a command which anyone of its target
+// and size class may run.
+const unconstrained = `j.kind = 'command' and j.constraints is null and j.status in ('queued', 'handed_out', 'in_progress')`
+
+// setMembers are those who take jobs from a task queue q that is a set's.
+const setMembers = `(select ws.collectors from collector_set ws where ws.task_queue = q.task_queue)`
+
+// WaitingAlike lists the open jobs that nobody is carrying out and that may wait
+// elsewhere, grouped. Those with constraints are read; of commands without, only one
+// for each task queue.
+func (s *Store) WaitingAlike(ctx context.Context) ([]AlikeJobs, error) {
+	groups, err := all[AlikeJobs](ctx, s.pool, `
+		select q.*, count(*) as jobs, `+setMembers+` as set from (
 			select `+constrainedColumns+` from job_queue j where j.constraints is not null and `+unattended+`
-		) g group by g.target, g.size_class, g.task_queue, g.constraints, g.across_pools, g.pool, g.affine, g.over
-		order by g.task_queue, g.constraints, g.pool, g.affine, g.over`)
-	return groups, wrap("grouping the waiting jobs with constraints", err)
+		) q group by q.target, q.size_class, q.task_queue, q.constraints, q.across_pools, q.pool, q.affine, q.over
+		order by q.task_queue, q.constraints, q.pool, q.affine, q.over`)
+	if err != nil {
+		return nil, wrap("grouping the waiting jobs with constraints", err)
+	}
+	commands, err := all[AlikeJobs](ctx, s.pool, `
+		with recursive queues as (
+			(select j.task_queue from job_queue j where `+unconstrained+` order by j.task_queue limit 1)
+			union all
+			select (select j.task_queue from job_queue j where `+unconstrained+` and j.task_queue > q.task_queue order by j.task_queue limit 1)
+			from queues q where q.task_queue is not null
+		)
+		select q.task_queue, first.target, first.size_class, '{}'::jsonb as constraints, true as across_pools, '' as pool, false as affine, false as over,
+			0 as jobs, `+setMembers+` as set
+		from queues q cross join lateral (
+			select j.target, j.size_class from job_queue j where `+unconstrained+` and j.task_queue = q.task_queue order by j.request_created limit 1) first
+		order by q.task_queue`)
+	return append(groups, commands...), wrap("listing where commands wait", err)
 }
 
 // maxReplaced bounds how many jobs one statement moves: what is left comes with
@@ -60,18 +84,22 @@ const maxReplaced = 20000
 // tells how many have moved. Those that have begun or moved meanwhile stay. Jobs
 // that wait for caches no longer do so when their time is over. Of a set that was
 // forgotten it is enough to give the place where they wait already.
-func (s *Store) Replace(ctx context.Context, g ConstrainedJobs, to bench.Place) (int, error) {
+func (s *Store) Replace(ctx context.Context, g AlikeJobs, to bench.Place) (int, error) {
 	moved := 0
 	err := s.inTx(ctx, "placing the jobs of task queue "+g.TaskQueue+" anew", func(tx pgx.Tx) error {
 		if err := recordSet(ctx, tx, to); err != nil {
 			return err
+		}
+		alike := `j.constraints = @constraints`
+		if g.Constraints.IsZero() {
+			alike = unconstrained
 		}
 		// What only is a row has nowhere been before.
 		tag, err := tx.Exec(ctx, `
 			with chosen as (
 				select j.id from job_queue j
 				cross join lateral (select `+constrainedColumns+`) g
-				where j.task_queue = @from and j.constraints = @constraints and j.target = @target and `+unattended+`
+				where j.task_queue = @from and `+alike+` and j.target = @target and `+unattended+`
 					and g.across_pools = @across_pools and g.pool = @pool and g.affine = @affine and g.over = @over
 				order by j.id limit @limit for update of j
 			)

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -53,10 +54,12 @@ func TestAJobOfASet(t *testing.T) {
 	require.Equal(t, ours.TaskQueue(), job.TaskQueue)
 	require.Equal(t, &needs, job.Constraints)
 
-	// Exactly its collectors are told of its task queue, after their pool's.
-	require.Equal(t, []string{small.TaskQueue(), ours.TaskQueue()}, r.taskQueues(one))
-	require.Equal(t, []string{small.TaskQueue()}, r.taskQueues(two))
-	require.Equal(t, ours.TaskQueue(), r.taskQueues(three)[1])
+	// Exactly its collectors are told of its task queue, after their pool's and that of
+	// all collectors of the size class.
+	everybody := set("one", "two", "three").TaskQueue()
+	require.Equal(t, []string{small.TaskQueue(), everybody, ours.TaskQueue()}, r.taskQueues(one))
+	require.Equal(t, []string{small.TaskQueue(), everybody}, r.taskQueues(two))
+	require.Equal(t, ours.TaskQueue(), r.taskQueues(three)[2])
 	r.silent("one", time.Minute)
 	live, jobs := r.handOutAt(ours.TaskQueue())
 	require.Equal(t, 1, live)
@@ -83,7 +86,7 @@ func TestAJobOfASet(t *testing.T) {
 	require.True(t, moved)
 
 	// One that nobody of the set has taken says so.
-	require.Equal(t, []string{small.TaskQueue()}, r.taskQueues(one), "nothing is open there")
+	require.Equal(t, []string{small.TaskQueue(), everybody}, r.taskQueues(one), "nothing is open there")
 	_, late := r.command("v2", ours, needs, 0)
 	r.handOutAt(ours.TaskQueue())
 	r.start(late, 1, two)
@@ -206,7 +209,7 @@ func TestReplace(t *testing.T) {
 	r.start(running, 1, one)
 	_, queued := r.command("v3", home, needs, 0)
 	_, other := r.command("v4", home, bench.Constraints{CPUs: 2}, 0)
-	groups, err := r.ConstrainedWaiting(t.Context())
+	groups, err := r.WaitingAlike(t.Context())
 	require.NoError(t, err)
 	require.Len(t, groups, 2)
 	at := 0
@@ -214,7 +217,7 @@ func TestReplace(t *testing.T) {
 		at = 1
 	}
 	g := groups[at]
-	require.Equal(t, store.ConstrainedJobs{Target: target, SizeClass: 2, TaskQueue: home.TaskQueue(), Set: home.Set, Constraints: needs, AcrossPools: true, Jobs: 2}, g)
+	require.Equal(t, store.AlikeJobs{Target: target, SizeClass: 2, TaskQueue: home.TaskQueue(), Set: home.Set, Constraints: needs, AcrossPools: true, Jobs: 2}, g)
 	for _, want := range []int{2, 0} { // repeated
 		n, err := r.Replace(t.Context(), g, away)
 		require.NoError(t, err)
@@ -234,6 +237,71 @@ func TestReplace(t *testing.T) {
 	require.Equal(t, away.Set, moved[0].Set)
 }
 
+// Commands without constraints follow the fleet as well, however many wait: whether
+// they are where they belong is found out without reading them.
+func TestCommandsWaitForWhoeverMayRunThem(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	one := r.register("one")
+	const n = 3000
+	request := batch(t, n)
+	_, _, err := r.CreateCommands(t.Context(), request, func(yield func(store.Job, error) bool) {
+		for j := range lines(request, n) {
+			j.Constraints = nil
+			if !yield(j, nil) {
+				return
+			}
+		}
+	})
+	require.NoError(t, err)
+	require.Len(t, r.taskQueues(one), 1)
+	r.handOutUpTo(3)
+	running := lineJob(request, 1)
+	r.start(running, 1, one)
+	suite, _ := r.oneJob("v1", "gin")
+
+	before := r.reads("job_queue")
+	other, err := store.Open(t.Context(), r.url)
+	require.NoError(t, err)
+	groups, err := other.WaitingAlike(t.Context())
+	require.NoError(t, err)
+	other.Close()
+	require.Equal(t, []store.AlikeJobs{{Target: target, SizeClass: 2, TaskQueue: small.TaskQueue(), AcrossPools: true}}, groups)
+	require.Eventually(t, func() bool { return r.reads("job_queue") > before }, 20*time.Second, 20*time.Millisecond)
+	require.Less(t, r.reads("job_queue")-before, 50)
+
+	// Another pool comes: they are both's, but for what runs and what is a pool's own.
+	two := r.registerIn("two", bench.Pool{Target: target, SizeClass: 2, Name: "other"}, "zen5")
+	both := set("one", "two")
+	require.Equal(t, []string{small.TaskQueue(), both.TaskQueue()}, r.taskQueues(one), "before anything waits there")
+	for _, want := range []int{n - 1, 0} { // repeated
+		moved, err := r.Replace(t.Context(), groups[0], both)
+		require.NoError(t, err)
+		require.Equal(t, want, moved)
+	}
+	require.Equal(t, small.TaskQueue(), r.job(running.Key).TaskQueue)
+	require.Equal(t, small.TaskQueue(), r.job(r.openJobs(suite.ID)[0].Key).TaskQueue)
+	live, handed := r.handOutAt(both.TaskQueue())
+	require.Equal(t, 2, live)
+	require.NotEmpty(t, handed)
+	r.start(lineJob(request, 2), 1, two)
+
+	// A third one comes: the former queue is served until it is empty.
+	r.registerIn("three", bench.Pool{Target: target, SizeClass: 2, Name: "other"}, "zen5")
+	require.Equal(t, []string{small.TaskQueue(), set("one", "two", "three").TaskQueue(), both.TaskQueue()}, r.taskQueues(one))
+
+	// Who that was is forgotten, and found again.
+	r.execute(`delete from collector_set`)
+	groups, err = r.WaitingAlike(t.Context())
+	require.NoError(t, err)
+	at := slices.IndexFunc(groups, func(g store.AlikeJobs) bool { return g.TaskQueue == both.TaskQueue() })
+	require.Empty(t, groups[at].Set)
+	_, err = r.Replace(t.Context(), groups[at], both)
+	require.NoError(t, err)
+	live, _ = r.handOutAt(both.TaskQueue())
+	require.Equal(t, 2, live)
+}
+
 // A job waits for caches until its time is over, then for anyone.
 func TestWaitingForCachesEnds(t *testing.T) {
 	t.Parallel()
@@ -242,8 +310,8 @@ func TestWaitingForCachesEnds(t *testing.T) {
 	needs := bench.Constraints{CacheDirs: []string{"go"}}
 	_, job := r.command("v1", set("one"), needs, time.Hour)
 	require.WithinDuration(t, time.Now().Add(time.Hour), *job.AffinityUntil, 5*time.Minute)
-	group := func() store.ConstrainedJobs {
-		groups, err := r.ConstrainedWaiting(t.Context())
+	group := func() store.AlikeJobs {
+		groups, err := r.WaitingAlike(t.Context())
 		require.NoError(t, err)
 		require.Len(t, groups, 1)
 		return groups[0]

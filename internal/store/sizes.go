@@ -292,9 +292,9 @@ func (s *Store) LearnSizes(ctx context.Context, key bench.JobKey, learn func(Siz
 }
 
 // PlaceShape lets the jobs of a shape for which no class has been selected wait at a
-// pool: where they will probably run. Those with constraints stay. It tells how many
+// place: where they will probably run. Those with constraints stay. It tells how many
 // have moved.
-func (s *Store) PlaceShape(ctx context.Context, project string, shape bench.Shape, at bench.Pool) (int, error) {
+func (s *Store) PlaceShape(ctx context.Context, project string, shape bench.Shape, at bench.Place) (int, error) {
 	var moved int
 	err := s.inTx(ctx, "placing the jobs of shape "+string(shape), func(tx pgx.Tx) error {
 		ids, err := column[int64](ctx, tx, `
@@ -303,6 +303,9 @@ func (s *Store) PlaceShape(ctx context.Context, project string, shape bench.Shap
 				and j.target = $3 and j.task_queue <> $4 and j.min_class <= $5
 			order by j.id for update`, shape, project, at.Target, at.TaskQueue(), at.SizeClass)
 		if err != nil || len(ids) == 0 {
+			return err
+		}
+		if err := recordSet(ctx, tx, at); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, `

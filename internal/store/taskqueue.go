@@ -21,10 +21,23 @@ const (
 	notInTemporal = queueconfig.LastLevel + 1
 )
 
-// CollectorTaskQueues lists the task queues from which a collector takes jobs: its
-// pool's, then those of the sets that it belongs to and that have open jobs, at
-// most four in all; see [placement.Serve].
+// CollectorTaskQueues lists the task queues from which a collector takes jobs, at most
+// four: its pool's; where its size class has several pools, that of all their
+// collectors, in which commands wait, so that they start at once where somebody
+// idles; then those of the sets that it belongs to and that have open jobs, see
+// [placement.Serve].
 func (s *Store) CollectorTaskQueues(ctx context.Context, c Collector) ([]string, error) {
+	pool := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}
+	queues := []string{pool.TaskQueue()}
+	everybody, err := column[string](ctx, s.pool, `
+		select name from collector_config where target = $1 and size_class = $2 and (
+			select count(distinct p.pool) from collector_config p where p.target = $1 and p.size_class = $2) > 1`, c.Target, c.SizeClass)
+	if err != nil {
+		return nil, wrap("listing who shares the commands of collector "+c.Name, err)
+	}
+	if len(everybody) > 0 {
+		queues = append(queues, bench.Place{Pool: pool, Set: everybody}.TaskQueue())
+	}
 	type row struct {
 		placement.SetQueue
 		Seconds float64 // now
@@ -38,21 +51,21 @@ func (s *Store) CollectorTaskQueues(ctx context.Context, c Collector) ([]string,
 			extract(epoch from now())::float8 as seconds
 		from collector_set t
 		cross join lateral (
-			select min(j.request_created) as since from job_queue j
-			where j.task_queue = t.task_queue and j.constraints is not null and j.status in ('queued', 'handed_out', 'in_progress')
+			select least(
+				(select min(j.request_created) from job_queue j
+					where j.task_queue = t.task_queue and j.constraints is not null and j.status in ('queued', 'handed_out', 'in_progress')),
+				(select min(j.request_created) from job_queue j where j.task_queue = t.task_queue and `+unconstrained+`)) as since
 		) w
 		cross join lateral (
 			select min(j.priority) as level, min(j.request_created) as since from job_queue j
 			where j.task_queue = t.task_queue and j.status in ('handed_out', 'in_progress')
 				and not exists (select from job_run u where u.job_id = j.id and u.outcome = '')
 		) r
-		where $1 = any(t.collectors) and t.target = $2 and t.size_class = $3 and w.since is not null`,
-		c.Name, c.Target, c.SizeClass, string(c.CurrentRun), notInTemporal)
+		where $1 = any(t.collectors) and t.target = $2 and t.size_class = $3 and w.since is not null and t.task_queue <> all($6)`,
+		c.Name, c.Target, c.SizeClass, string(c.CurrentRun), notInTemporal, queues)
 	if err != nil {
 		return nil, wrap("listing the task queues of collector "+c.Name, err)
 	}
-	pool := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}
-	queues := []string{pool.TaskQueue()}
 	if len(rows) == 0 {
 		return queues, nil
 	}
@@ -64,5 +77,5 @@ func (s *Store) CollectorTaskQueues(ctx context.Context, c Collector) ([]string,
 	name := fnv.New32a()
 	_, _ = name.Write([]byte(c.Name)) // it never fails
 	turn := uint64(max(0, rows[0].Seconds)/setTurn.Seconds()) + uint64(name.Sum32())
-	return append(queues, placement.Serve(sets, maxSets, turn)...), nil
+	return append(queues, placement.Serve(sets, maxSets+1-len(queues), turn)...), nil
 }
