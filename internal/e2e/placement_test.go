@@ -79,4 +79,18 @@ func TestAJobRunsOnlyWhereItMay(t *testing.T) {
 	require.Equal(t, "b", s.runsOn(t, submit(heldCommand(held), warm).ID))
 	require.NotEqual(t, "b", s.runsOn(t, submit(done, warm).ID))
 	require.NoError(t, os.Remove(held))
+
+	// What anyone may run finds every machine that idles, of whichever pool.
+	all := filepath.Join(t.TempDir(), "all")
+	require.NoError(t, os.WriteFile(all, nil, 0o600))
+	var at []bench.RequestID
+	for range 4 {
+		at = append(at, submit(heldCommand(all), bench.ConstraintSpec{}).ID)
+	}
+	var on []string
+	for _, id := range at {
+		on = append(on, s.runsOn(t, id))
+	}
+	require.ElementsMatch(t, []string{"a", "b", "c", "local-1"}, on)
+	require.NoError(t, os.Remove(all))
 }

@@ -81,12 +81,20 @@ type Queue struct {
 type Account struct {
 	Name string
 	// MaxRunning is how many of its jobs may be under way at once, UnderWay how many
-	// are; nil: any number. Stranded ones wait where no collector lives, and do not
-	// count.
+	// are; nil: any number. Stranded ones wait where no collector lives, and count for
+	// jobs that do, too.
 	MaxRunning         *int
 	UnderWay, Stranded int
 	// FirstLevel is the level before which none of its jobs goes; 1: it may go first.
 	FirstLevel int
+}
+
+// counting is the account as it counts for a job.
+func (a Account) counting(stranded bool) Account {
+	if stranded {
+		a.UnderWay, a.Stranded = a.UnderWay+a.Stranded, 0
+	}
+	return a
 }
 
 // Full tells whether as many of its jobs are under way as may be.

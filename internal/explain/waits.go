@@ -28,8 +28,8 @@ func (c Case) waits(now time.Time) []string {
 	if c.Stranded != "" {
 		words = append(words, c.Stranded)
 	}
-	if queued && c.Account.Full() {
-		words = append(words, c.Account.Words())
+	if account := c.Account.counting(c.Stranded != ""); queued && account.Full() {
+		words = append(words, account.Words())
 	}
 	if queued {
 		words = append(words, c.before()...)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
@@ -75,7 +76,9 @@ func (v View) Several() bool {
 func (v View) Live(taskQueue string) int {
 	live := 0
 	for _, c := range v.fleet {
-		if c.Live && (c.Pool.TaskQueue() == taskQueue || bench.IsSet(taskQueue)) {
+		own := c.Pool.TaskQueue()
+		alike := strings.HasPrefix(taskQueue, strings.TrimSuffix(own, c.Pool.Name)) // in target and size class
+		if c.Live && (own == taskQueue || alike && bench.IsSet(taskQueue)) {
 			live++
 		}
 	}
