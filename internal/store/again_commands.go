@@ -29,20 +29,31 @@ func (o reopening) lacks(j linkedJob) bool {
 // replaceCommands puts commands of the next generation in the former ones' places,
 // many with one statement. Each is what the former was, in the queue where that was.
 func (o reopening) replaceCommands(ctx context.Context, former []Job) error {
+	placed := make(map[string]string) // where what waited in a task queue waits now
 	for some := range slices.Chunk(former, commandsAtOnce) {
-		ids, keys := make([]int64, len(some)), make([]string, len(some))
+		ids, keys, taskQueues := make([]int64, len(some)), make([]string, len(some)), make([]string, len(some))
 		for i, j := range some {
-			ids[i], keys[i] = j.ID, string(ofGeneration(o.request.ID, j, j.Generation+1).Key)
+			if placed[j.TaskQueue] == "" {
+				at, err := withSet(ctx, o.tx, j)
+				if err != nil {
+					return err
+				}
+				if err := recordSet(ctx, o.tx, at.At()); err != nil {
+					return err
+				}
+				placed[j.TaskQueue] = at.TaskQueue
+			}
+			ids[i], keys[i], taskQueues[i] = j.ID, string(ofGeneration(o.request.ID, j, j.Generation+1).Key), placed[j.TaskQueue]
 		}
 		tag, err := o.tx.Exec(ctx, `
 			with line as (
-				select * from unnest(@ids::bigint[], @keys::text[]) as t (former, key)
+				select * from unnest(@ids::bigint[], @keys::text[], @task_queues::text[]) as t (former, key, task_queue)
 			), own as (
 				insert into artifact (project, tag) select @project, key from line returning id, tag
 			), job as (
 				insert into job_queue (project, key, tag, artifact_id, kind, target, test_cases, iterations, command, size_class, pool, task_queue,
 					generation, queue, weight, priority, status, request_created, submitter, branch, constraints, shape, min_class, place, name)
-				select f.project, l.key, f.tag, own.id, f.kind, f.target, f.test_cases, f.iterations, f.command, f.size_class, f.pool, f.task_queue,
+				select f.project, l.key, f.tag, own.id, f.kind, f.target, f.test_cases, f.iterations, f.command, f.size_class, f.pool, l.task_queue,
 					f.generation + 1, f.queue, f.weight, f.priority, 'queued', f.request_created, f.submitter, f.branch, f.constraints, f.shape, f.min_class, f.place, f.name
 				from line l join job_queue f on f.id = l.former join own on own.tag = l.key order by f.id
 				returning id, key, artifact_id
@@ -56,7 +67,7 @@ func (o reopening) replaceCommands(ctx context.Context, former []Job) error {
 			)
 			insert into job_test_case (job_id, artifact_id, test_case_id, place)
 			select n.id, n.artifact_id, t.test_case_id, t.place from next n join job_test_case t on t.job_id = n.former`,
-			pgx.NamedArgs{"ids": ids, "keys": keys, "project": o.request.Project, "request": o.request.ID})
+			pgx.NamedArgs{"ids": ids, "keys": keys, "task_queues": taskQueues, "project": o.request.Project, "request": o.request.ID})
 		if err != nil {
 			return err
 		}
