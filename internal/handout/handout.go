@@ -96,13 +96,23 @@ func (r Room) view(ctx context.Context) (sizing.View, error) {
 	return r.Sizes.View(ctx)
 }
 
-// fill hands out and starts. Of one queue the jobs start in their order; the queues
-// start beside each other, for Temporal decides between them.
+// fill hands out and starts: what was handed out does not wait for what is still to
+// be looked at.
 func (r Room) fill(ctx context.Context, view sizing.View, how store.Filling, taskQueue string) error {
-	handed, err := r.Record.HandOut(ctx, taskQueue, how)
-	if err != nil {
-		return err
+	var errs []error
+	for more := true; more; {
+		handed, err := r.Record.HandOut(ctx, taskQueue, how)
+		if more = errors.Is(err, store.ErrMore); err != nil && !more {
+			return errors.Join(append(errs, err)...)
+		}
+		errs = append(errs, r.startAll(ctx, view, handed))
 	}
+	return errors.Join(errs...)
+}
+
+// startAll starts what was handed out. Of one queue the jobs start in their order; the
+// queues start beside each other, for Temporal decides between them.
+func (r Room) startAll(ctx context.Context, view sizing.View, handed []store.HandOut) error {
 	byQueue := make(map[string][]store.HandOut)
 	var queues []string
 	for _, h := range handed {

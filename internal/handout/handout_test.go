@@ -28,6 +28,7 @@ type world struct {
 	room     []string                   // where an account waits that was at its limit
 	relevel  []store.Relevelled
 	broken   bench.RequestID // its jobs cannot be started
+	more     int             // how many hand-outs are not through with what waits
 }
 
 func (w *world) note(format string, args ...any) {
@@ -40,6 +41,10 @@ func (w *world) HandOut(_ context.Context, taskQueue string, how store.Filling) 
 	w.note("fill %s up to %d, strict %d", taskQueue, how.Depth(1), how.Strict(1))
 	out := w.waiting[taskQueue]
 	delete(w.waiting, taskQueue)
+	if w.more > 0 {
+		w.more--
+		return out, store.ErrMore
+	}
 	return out, nil
 }
 
@@ -91,6 +96,18 @@ func (w workflows) StartRequest(_ context.Context, _ string, id bench.RequestID)
 
 func (w workflows) SetLevel(_ context.Context, _ string, key bench.JobKey, _ int) (bool, error) {
 	return key != "early", nil
+}
+
+func TestWhatIsHandedOutStartsBeforeMoreIsLookedAt(t *testing.T) {
+	t.Parallel()
+	w := &world{
+		requests: map[bench.RequestID]store.Request{"running": {ID: "running", Project: "go", WorkflowStartedAt: new(time.Time)}},
+		waiting:  map[string][]store.HandOut{"a": {{Request: "running", Project: "go", Job: "one", Queue: "vip", Weight: 100, Priority: 1}}},
+		more:     2,
+	}
+	require.NoError(t, handout.Room{Record: w, Workflows: workflows{w}}.Fill(t.Context(), "a"))
+	fill := "fill a up to 4, strict 16"
+	require.Equal(t, []string{fill, "start one, 7 attempts, level 1 of vip, weight 1", fill, fill}, w.done)
 }
 
 func TestWhatIsHandedOutIsStarted(t *testing.T) {

@@ -3,7 +3,9 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -34,15 +36,21 @@ const (
 	heldByCap   = "cap"   // its submitter has as much under way as the limit allows
 )
 
+// ErrMore: a hand-out has put many jobs aside and is not through with them. What it
+// handed out comes with it. Called again, it goes on behind them.
+var ErrMore = errors.New("more jobs are to be looked at")
+
 // HandOut hands out waiting jobs of a task queue: of each queue (fairness key) what
 // has begun before, then the oldest, until [Filling.Depth] of its jobs wait in
 // Temporal. It reads about as many rows as it hands out, however many wait. Weight,
 // level and limits are those of this moment.
 //
 // Jobs that no request waits for in its turn stay, and so do those of projects whose
-// queue is paused, and of accounts at their limit.
+// queue is paused, and of accounts at their limit. They may be thousands: [ErrMore]
+// then, so that other hand-outs of the task queue come in between.
 func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]HandOut, error) {
 	var out []HandOut
+	more := false
 	err := s.inTx(ctx, "handing out jobs of task queue "+taskQueue, func(tx pgx.Tx) error {
 		if err := lock(ctx, tx, "hand-out "+taskQueue); err != nil {
 			return err
@@ -57,14 +65,19 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]H
 		}
 		f := filling{tx: tx, taskQueue: taskQueue, live: live, sized: how.Sized, depth: func(class queueconfig.Class) int { return how.depth(class, live) }}
 		taken, err := f.choose(ctx)
-		if err != nil || len(taken) == 0 {
+		if err != nil {
 			return err
 		}
-		out, err = f.write(ctx, taken)
+		if more = f.more; len(taken) > 0 {
+			out, err = f.write(ctx, taken)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, err
+	}
+	if more {
+		return out, ErrMore
 	}
 	return out, nil
 }
@@ -82,6 +95,9 @@ type filling struct {
 	limits queueconfig.Limits
 	free   map[string]int
 	capped bool // the lock of capped accounts is held
+	// foreign are the queues of accounts in which jobs of others wait; nil: not read.
+	foreign map[string]bool
+	more    bool // behind those that were put aside there may be others
 }
 
 // room is how many jobs of a queue wait in Temporal, by which turn, and how many more
@@ -91,6 +107,14 @@ type room struct {
 	InTemporal int
 	Turn       int
 	room       int
+	last       place // how far its jobs were looked at
+}
+
+// place is where a job stands in its queue.
+type place struct {
+	Fresh   bool // it has never begun
+	Created time.Time
+	ID      int64
 }
 
 // candidate is a job that waits; it is locked.
@@ -129,8 +153,11 @@ func (f *filling) choose(ctx context.Context) ([]candidate, error) {
 	}
 	rooms = slices.DeleteFunc(rooms, func(r room) bool { return r.room == 0 })
 	var taken []candidate
-	for look := most; len(rooms) > 0; look = lookPast {
-		found, err := f.next(ctx, rooms, look, taken)
+	for round, look := 0, most; len(rooms) > 0; round, look = round+1, lookPast {
+		if f.more = round == roundsAtOnce; f.more {
+			break
+		}
+		found, err := f.next(ctx, rooms, look, round > 0)
 		if err != nil {
 			return nil, err
 		}
@@ -149,9 +176,14 @@ func (f *filling) choose(ctx context.Context) ([]candidate, error) {
 	return taken, nil
 }
 
-// lookPast is how many jobs of a queue are looked at together when the first ones
-// may not go: they may be thousands, each looked at once.
-const lookPast = 1000
+const (
+	// lookPast is how many jobs of a queue are looked at together when the first ones
+	// may not go: they may be thousands, each looked at once.
+	lookPast = 1000
+	// roundsAtOnce bounds how often that is done in one transaction: for as long as it
+	// lasts, some tenths of a second, nobody else hands out jobs of the task queue.
+	roundsAtOnce = 3
+)
 
 func inQueue(cs []candidate, queue string) int {
 	n := 0
@@ -188,32 +220,53 @@ func (f *filling) rooms(ctx context.Context) ([]room, error) {
 		where q.queue is not null order by q.queue`, f.taskQueue)
 }
 
-// next locks the first jobs of queues, at most so many of each, but those that are
-// taken already.
-func (f *filling) next(ctx context.Context, rooms []room, most int, taken []candidate) ([]candidate, error) {
-	queues, have := make([]string, len(rooms)), make([]int64, len(taken))
+// next locks the next jobs of queues, at most so many of each: those behind the ones
+// that were looked at before. What has no size class yet is passed over.
+func (f *filling) next(ctx context.Context, rooms []room, most int, passLocked bool) ([]candidate, error) {
+	n := len(rooms)
+	queues, fresh, created, ids := make([]string, n), make([]bool, n), make([]time.Time, n), make([]int64, n)
 	for i, r := range rooms {
-		queues[i] = r.Queue
+		queues[i], fresh[i], created[i], ids[i] = r.Queue, r.last.Fresh, r.last.Created, r.last.ID
 	}
-	for i, c := range taken {
-		have[i] = c.ID
+	type row struct {
+		place
+		Queue   string
+		Unsized bool
 	}
-	ids, err := column[int64](ctx, f.tx, `
-		select c.id from unnest($2::text[]) as q (queue)
+	found, err := all[row](ctx, f.tx, `
+		select q.queue, c.* from unnest($2::text[], $4::boolean[], $5::timestamptz[], $6::bigint[]) as q (queue, fresh, created, id)
 		cross join lateral (
-			select j.id from job_queue j where j.task_queue = $1 and j.status = 'queued' and j.held = '' and j.queue = q.queue
-				and j.id <> all($4) and not ($5 and `+unsized+`)
-			order by (j.started_at is null), j.request_created, j.id limit $3) c`, f.taskQueue, queues, most, have, f.sized)
-	if err != nil || len(ids) == 0 {
+			select j.started_at is null as fresh, j.request_created as created, j.id, `+unsized+` as unsized
+			from job_queue j where j.task_queue = $1 and j.status = 'queued' and j.held = '' and j.queue = q.queue
+				and ((j.started_at is null), j.request_created, j.id) > (q.fresh, q.created, q.id)
+			order by (j.started_at is null), j.request_created, j.id limit $3) c`, f.taskQueue, queues, most, fresh, created, ids)
+	if err != nil {
 		return nil, err
 	}
-	return f.lock(ctx, ids)
+	var wanted []int64
+	for _, r := range found {
+		rooms[slices.Index(queues, r.Queue)].last = r.place
+		if !f.sized || !r.Unsized {
+			wanted = append(wanted, r.ID)
+		}
+	}
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	return f.lock(ctx, wanted, passLocked)
 }
 
 // lock keeps jobs from changing, in the order of their IDs as everywhere, and then
-// reads them by a statement of its own: it sees all that was decided before.
-func (f *filling) lock(ctx context.Context, ids []int64) ([]candidate, error) {
-	if _, err := f.tx.Exec(ctx, `select from job_queue where id = any($1) order by id for update`, ids); err != nil {
+// reads them by a statement of its own: it sees all that was decided before. Who has
+// jobs locked already must not wait for those of others, who may wait for these: it
+// passes them over.
+func (f *filling) lock(ctx context.Context, ids []int64, passLocked bool) ([]candidate, error) {
+	how := "for update"
+	if passLocked {
+		how += " skip locked"
+	}
+	ids, err := column[int64](ctx, f.tx, `select id from job_queue where id = any($1) order by id `+how, ids)
+	if err != nil {
 		return nil, err
 	}
 	found, err := all[candidate](ctx, f.tx, `
@@ -227,6 +280,9 @@ func (f *filling) lock(ctx context.Context, ids []int64) ([]candidate, error) {
 // if there may be some behind them that may.
 func (f *filling) sift(ctx context.Context, rooms []room, found []candidate) (chosen, aside []candidate, err error) {
 	if err := f.readLimits(ctx, found); err != nil {
+		return nil, nil, err
+	}
+	if err := f.readForeign(ctx, found); err != nil {
 		return nil, nil, err
 	}
 	space := make(map[string]int)
@@ -250,7 +306,7 @@ func (f *filling) sift(ctx context.Context, rooms []room, found []candidate) (ch
 			space[c.Queue]--
 			chosen = append(chosen, c)
 			continue
-		case c.Queue == queueconfig.OfUser(c.Submitter):
+		case c.Queue == queueconfig.OfUser(c.Submitter) && !f.foreign[c.Queue]:
 			continue // behind it are more of the same account
 		default:
 			why = heldByCap
@@ -267,6 +323,22 @@ func (f *filling) sift(ctx context.Context, rooms []room, found []candidate) (ch
 		}
 	}
 	return chosen, aside, nil
+}
+
+// readForeign finds the queues of accounts in which jobs of others wait, once one of
+// an account at its limit is met.
+func (f *filling) readForeign(ctx context.Context, found []candidate) error {
+	if f.foreign != nil || !slices.ContainsFunc(found, func(c candidate) bool { return f.free[c.Submitter] < unlimited }) {
+		return nil
+	}
+	names, err := column[string](ctx, f.tx, `
+		select distinct queue from job_queue
+		where task_queue = $1 and status = 'queued' and held = '' and queue like 'user:%' and queue <> 'user:' || submitter`, f.taskQueue)
+	f.foreign = make(map[string]bool, len(names))
+	for _, name := range names {
+		f.foreign[name] = true
+	}
+	return err
 }
 
 // write hands the jobs out.

@@ -1,9 +1,13 @@
 package store_test
 
 import (
+	"errors"
+	"net/url"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
@@ -26,11 +30,23 @@ func (r record) waiting(request store.Request, queue, submitter string, n int) {
 
 func depth(n int) store.Filling { return store.Filling{Depth: func(int) int { return n }} }
 
+// handOutUpTo hands out until nothing is left to be looked at.
 func (r record) handOutUpTo(n int) []store.HandOut {
 	r.t.Helper()
-	out, err := r.HandOut(r.t.Context(), small.TaskQueue(), depth(n))
-	require.NoError(r.t, err)
-	return out
+	return handOutAll(r.t, r.Store, n)
+}
+
+func handOutAll(t *testing.T, s *store.Store, n int) []store.HandOut {
+	t.Helper()
+	var all []store.HandOut
+	for {
+		out, err := s.HandOut(t.Context(), small.TaskQueue(), depth(n))
+		all = append(all, out...)
+		if !errors.Is(err, store.ErrMore) {
+			require.NoError(t, err)
+			return all
+		}
+	}
 }
 
 func perQueue(out []store.HandOut) map[string]int {
@@ -45,6 +61,104 @@ func perQueue(out []store.HandOut) map[string]int {
 // sessions that read must have ended.
 func (r record) reads(table string) int {
 	return r.count(`select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) from pg_stat_user_tables where relname = $1`, table)
+}
+
+// counted opens the store for something, and returns when what that has read is
+// counted.
+func (r record) counted(do func(s *store.Store)) {
+	r.t.Helper()
+	at, err := url.Parse(r.url)
+	require.NoError(r.t, err)
+	params := at.Query()
+	params.Set("application_name", "counted")
+	at.RawQuery = params.Encode()
+	other, err := store.Open(r.t.Context(), at.String())
+	require.NoError(r.t, err)
+	do(other)
+	other.Close()
+	// A session tells what it has read before it is gone.
+	require.Eventually(r.t, func() bool {
+		return r.count(`select count(*) from pg_stat_activity where datname = current_database() and application_name = 'counted'`) == 0
+	}, 20*time.Second, 20*time.Millisecond)
+}
+
+func TestPuttingAsideLooksAtEachJobOnce(t *testing.T) {
+	t.Parallel()
+	const backlog = 10_000
+	r := newRecord(t)
+	r.waiting(r.inProgress(release(t, "v1")), "user:ada", "ada", backlog)
+	_, err := r.ApplyProject(t.Context(), store.Project{Name: "other", Config: []byte(`{}`)})
+	require.NoError(t, err)
+	_, err = r.PauseQueue(t.Context(), project, store.Act{Who: "ops", Reason: "for a test"})
+	require.NoError(t, err)
+	late := release(t, "v2")
+	late.Type, late.Project = bench.AdHoc, "other"
+	later := r.inProgress(late)
+	r.waiting(later, "user:ada", "ada", 1)
+	r.waiting(later, "vip", "bob", 1)
+	r.execute(`update job_queue set project = 'other' where id > (select max(id) - 2 from job_queue)`)
+	r.execute(`analyze job_queue`)
+
+	const visited = `select coalesce(idx_tup_read, 0) from pg_stat_user_indexes where indexrelname = 'job_queue_waiting'`
+	before := r.count(visited)
+	r.counted(func(s *store.Store) {
+		out, err := s.HandOut(t.Context(), small.TaskQueue(), depth(4))
+		require.ErrorIs(t, err, store.ErrMore, "others may hand out in between")
+		require.Equal(t, map[string]int{"vip": 1}, perQueue(out), "it does not wait for what is still to be looked at")
+		require.Equal(t, map[string]int{"user:ada": 1}, perQueue(handOutAll(t, s, 4)))
+	})
+	require.Less(t, r.count(visited)-before, 4*backlog)
+	require.Equal(t, backlog, r.count(`select count(*) from job_queue where held = 'pause'`))
+
+	// While they may not go, a sweep does not look at them.
+	before = r.reads("job_queue")
+	r.counted(func(s *store.Store) { require.NoError(t, s.TakeBack(t.Context())) })
+	require.Less(t, r.reads("job_queue")-before, 100)
+
+	// Of those without a turn it looks at some, and goes on behind them the next time.
+	r.execute(`update benchmark_request set status = 'artifacts_ready' where project = $1`, project)
+	r.execute(`update job_queue set held = 'turn', status = 'queued'`)
+	before = r.reads("request_job")
+	r.counted(func(s *store.Store) {
+		require.NoError(t, s.TakeBack(t.Context()))
+		require.NoError(t, s.TakeBack(t.Context()))
+		require.NoError(t, s.TakeBack(t.Context()))
+	})
+	require.Less(t, r.reads("request_job")-before, 2*backlog)
+	require.Equal(t, 2, r.count(`select count(*) from job_queue where held = ''`))
+}
+
+func TestAHandOutWaitsForNobodyWhoWaitsForIt(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	q := r.inProgress(release(t, "v1"))
+	r.waiting(q, "user:ada", "ada", 3)
+	_, err := r.PauseQueue(t.Context(), project, store.Act{Who: "ops", Reason: "for a test"})
+	require.NoError(t, err)
+	ids := r.jobIDs(q.ID)
+	slices.Sort(ids)
+	// The last by age has the first ID.
+	r.execute(`update job_queue set request_created = now() + interval '1 hour' where id = $1`, ids[0])
+
+	conn, err := pgx.Connect(t.Context(), r.url)
+	require.NoError(t, err)
+	defer conn.Close(t.Context()) //nolint:errcheck // the test has ended
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `select from job_queue where id = $1 for update`, ids[0])
+	require.NoError(t, err)
+	handed := make(chan error, 1)
+	go func() {
+		_, err := r.HandOut(t.Context(), small.TaskQueue(), depth(1))
+		handed <- err
+	}()
+	require.Eventually(t, func() bool {
+		return len(handed) > 0 || r.count(`select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`) > 0
+	}, 20*time.Second, 5*time.Millisecond)
+	_, err = tx.Exec(t.Context(), `select from job_queue where id = any($1) order by id for update`, ids[1:])
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit(t.Context()))
+	require.NoError(t, <-handed)
 }
 
 func TestAHandOutReadsWhatItHandsOutNotWhatWaits(t *testing.T) {
@@ -192,6 +306,38 @@ func TestWhatNobodyCanTakeKeepsNothingElseFromGoing(t *testing.T) {
 	r.execute(`update collector_config set last_heartbeat = now() - interval '1 hour' where name = $1`, c.Name)
 	require.NoError(t, r.TakeBack(t.Context()))
 	require.NotZero(t, r.count(`select count(*) from job_queue where status = 'queued' and held = ''`))
+}
+
+func TestAnAccountAtItsLimitHoldsNobodyBackInItsQueue(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	q := r.inProgress(release(t, "v1"))
+	r.waiting(q, "user:ada", "ada", 10)
+	r.waiting(q, "user:ada", "watch", 1) // a project's, whose queue is ada's
+	r.execute(`insert into account_limit (account, max_running, updated_by) values ('ada', 1, 'ops')`)
+	require.Len(t, r.handOutUpTo(4), 2)
+	require.Equal(t, 1, r.count(`select count(*) from job_queue where status = 'handed_out' and submitter = 'watch'`))
+}
+
+func TestACancelledJobThatStillRunsCounts(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	one := r.register("one")
+	r.execute(`insert into account_limit (account, max_running, updated_by) values ('ada', 1, 'ops')`)
+	cancelled, job := r.oneJob("v1", "gin")
+	next := r.inProgress(release(t, "v2"))
+	r.expand(next, newJob(next, "gin"))
+	r.execute(`update job_queue set submitter = 'ada'`)
+	require.Len(t, r.handOutUpTo(4), 1)
+	plan := r.start(job, 1, one)
+	require.Empty(t, r.handOutUpTo(4))
+	_, err := r.CancelRequest(t.Context(), cancelled.ID, "ada", "")
+	require.NoError(t, err)
+	require.NoError(t, r.TakeBack(t.Context()))
+	require.Empty(t, r.handOutUpTo(4), "its machine is still ada's")
+	r.execute(`update job_run set outcome = 'cancelled', finished_at = now() where id = $1`, plan.Run.ID)
+	require.NoError(t, r.TakeBack(t.Context()))
+	require.Len(t, r.handOutUpTo(4), 1)
 }
 
 func TestTwoHandOutsTogetherKeepALimit(t *testing.T) {

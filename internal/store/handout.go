@@ -30,10 +30,6 @@ const activeWaiter = `
 	select from request_job w join benchmark_request wr on wr.id = w.request_id
 	where w.job_id = j.id and ` + inItsTurn
 
-// mayGo holds for a job j that may be handed out. It is a count, and no semijoin,
-// because few rows are asked about: the record is not to be joined for them.
-const mayGo = `(select count(*) from (` + activeWaiter + ` limit 1) waiter) > 0 and ` + unpaused
-
 // handOutColumns are a job's, with an expression for the request that it is
 // handed out to.
 func handOutColumns(request string) string {

@@ -2,7 +2,7 @@ package store
 
 import (
 	"context"
-	"math"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,13 +25,19 @@ func requestHasTurn(ctx context.Context, tx pgx.Tx, id bench.RequestID) error {
 	return takeBack(ctx, tx, `j.held = 'turn' and j.id in (select job_id from request_job where request_id = $1)`, id)
 }
 
-// TakeBack lets hand-outs look again at every job that was put aside and may go by
-// now: what the events that should have done it have missed.
+// takenAtOnce bounds how many jobs a sweep looks at or takes back in one transaction:
+// hand-outs wait for those that it changes.
+const takenAtOnce = 5000
+
+// TakeBack lets hand-outs look again at jobs that were put aside and may go by now:
+// what the events that should have done it have missed. It asks per project and
+// account. Of the jobs that were put aside for want of a turn it looks at so many
+// (5000) and goes on behind them the next time.
 func (s *Store) TakeBack(ctx context.Context) error {
-	err := s.inTx(ctx, "sweeping", func(tx pgx.Tx) error {
-		return takeBack(ctx, tx, `j.held = any($1) and `+mayGo, []string{heldByTurn, heldByPause})
-	})
-	if err != nil {
+	if err := s.takeBackUnpaused(ctx); err != nil {
+		return err
+	}
+	if err := s.takeBackInTurn(ctx); err != nil {
 		return err
 	}
 	accounts, err := column[string](ctx, s.pool, `
@@ -50,6 +56,63 @@ func (s *Store) TakeBack(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// takeBackUnpaused takes back what waits in projects whose queue is not paused.
+func (s *Store) takeBackUnpaused(ctx context.Context) error {
+	projects, err := column[string](ctx, s.pool, `
+		with unpaused as materialized (select p.name from project p where not exists (select from queue_pause qp where qp.project = p.name))
+		select p.name from unpaused p cross join lateral (
+			select from job_queue j where j.project = p.name and j.status = 'queued' and j.held = 'pause' limit 1) waits`)
+	if err != nil {
+		return wrap("listing the projects with jobs that were put aside", err)
+	}
+	for _, project := range projects {
+		for taken := takenAtOnce; taken == takenAtOnce; {
+			err := s.inTx(ctx, "looking again at the jobs of project "+project, func(tx pgx.Tx) error {
+				ids, err := column[int64](ctx, tx, `
+					select j.id from job_queue j where j.project = $1 and j.status = 'queued' and j.held = 'pause' order by j.id limit $2`, project, takenAtOnce)
+				taken = len(ids)
+				return errors.Join(err, takeBack(ctx, tx, `j.held = 'pause' and j.id = any($1)`, ids))
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// takeBackInTurn takes back jobs that have their turn by now.
+func (s *Store) takeBackInTurn(ctx context.Context) error {
+	type row struct {
+		ID     int64
+		InTurn bool
+	}
+	looked, err := all[row](ctx, s.pool, `
+		select j.id, exists (`+activeWaiter+`) as in_turn
+		from (select id from job_queue where status = 'queued' and held = 'turn' and id > $1 order by id limit $2) j order by j.id`,
+		s.swept.Load(), takenAtOnce)
+	if err != nil {
+		return wrap("looking for jobs that have their turn", err)
+	}
+	var ids []int64
+	for _, r := range looked {
+		if r.InTurn {
+			ids = append(ids, r.ID)
+		}
+	}
+	if len(ids) > 0 {
+		if err := s.inTx(ctx, "sweeping", func(tx pgx.Tx) error { return takeBack(ctx, tx, `j.held = 'turn' and j.id = any($1)`, ids) }); err != nil {
+			return err
+		}
+	}
+	next := int64(0)
+	if len(looked) == takenAtOnce {
+		next = looked[len(looked)-1].ID
+	}
+	s.swept.Store(next)
 	return nil
 }
 
@@ -76,38 +139,52 @@ func (s *Store) Room(ctx context.Context, account string) ([]string, error) {
 }
 
 // takeBackCapped takes back as many jobs of an account as it may begin now, of each
-// task queue and queue the first ones.
+// task queue and queue the first ones; without a limit all.
 func (s *Store) takeBackCapped(ctx context.Context, account string) error {
-	return s.inTx(ctx, "looking again at the jobs of "+account, func(tx pgx.Tx) error {
-		limits, err := limitsOf(ctx, tx, []string{account})
-		if err != nil {
-			return err
-		}
-		free := math.MaxInt32
-		if most := limits.Of(account).MaxRunning; most != nil {
-			load, err := underWay(ctx, tx, account)
+	for again := true; again; {
+		err := s.inTx(ctx, "looking again at the jobs of "+account, func(tx pgx.Tx) error {
+			limits, err := limitsOf(ctx, tx, []string{account})
 			if err != nil {
 				return err
 			}
-			free = load.free(*most)
-		}
-		ids, err := column[int64](ctx, tx, `
-			with recursive places as (
-				(select j.task_queue, j.queue from job_queue j where j.status = 'queued' and j.held = 'cap' and j.submitter = $1
-					order by j.task_queue, j.queue limit 1)
-				union all
-				select n.task_queue, n.queue from places p cross join lateral (
-					select j.task_queue, j.queue from job_queue j where j.status = 'queued' and j.held = 'cap' and j.submitter = $1
-						and (j.task_queue, j.queue) > (p.task_queue, p.queue)
-					order by j.task_queue, j.queue limit 1) n
-			)
-			select f.id from places p cross join lateral (
-				select j.id from job_queue j where j.status = 'queued' and j.held = 'cap' and j.submitter = $1
-					and j.task_queue = p.task_queue and j.queue = p.queue
-				order by (j.started_at is null), j.request_created, j.id limit $2) f`, account, free)
-		if err != nil || len(ids) == 0 {
+			free := takenAtOnce
+			most := limits.Of(account).MaxRunning
+			if most != nil {
+				load, err := underWay(ctx, tx, account)
+				if err != nil {
+					return err
+				}
+				free = min(free, load.free(*most))
+			}
+			ids, err := firstCapped(ctx, tx, account, free)
+			again = most == nil && len(ids) > 0
+			if err != nil || len(ids) == 0 {
+				return err
+			}
+			return takeBack(ctx, tx, `j.id = any($1)`, ids)
+		})
+		if err != nil {
 			return err
 		}
-		return takeBack(ctx, tx, `j.id = any($1)`, ids)
-	})
+	}
+	return nil
+}
+
+// firstCapped are the first jobs of an account, of each task queue and queue at most
+// so many, that were put aside because of its limit.
+func firstCapped(ctx context.Context, tx pgx.Tx, account string, most int) ([]int64, error) {
+	return column[int64](ctx, tx, `
+		with recursive places as (
+			(select j.task_queue, j.queue from job_queue j where j.status = 'queued' and j.held = 'cap' and j.submitter = $1
+				order by j.task_queue, j.queue limit 1)
+			union all
+			select n.task_queue, n.queue from places p cross join lateral (
+				select j.task_queue, j.queue from job_queue j where j.status = 'queued' and j.held = 'cap' and j.submitter = $1
+					and (j.task_queue, j.queue) > (p.task_queue, p.queue)
+				order by j.task_queue, j.queue limit 1) n
+		)
+		select f.id from places p cross join lateral (
+			select j.id from job_queue j where j.status = 'queued' and j.held = 'cap' and j.submitter = $1
+				and j.task_queue = p.task_queue and j.queue = p.queue
+			order by (j.started_at is null), j.request_created, j.id limit $2) f`, account, most)
 }

@@ -72,7 +72,7 @@ func (f *filling) freeOf(ctx context.Context, account string) (int, error) {
 
 // load is what an account has under way, in all task queues.
 type load struct {
-	// Jobs were handed out and have not ended.
+	// Jobs were handed out and have not ended, or have, as cancelled, and still run.
 	Jobs int
 	// Stranded are those of them that nobody carries out, at places without a live
 	// collector: nothing says when they begin, so they keep no other job from it.
@@ -89,7 +89,9 @@ func underWay(ctx context.Context, q querier, account string) (load, error) {
 			select j.task_queue, count(*) as jobs, count(*) filter (where `+unattended+`) as waiting
 			from job_queue j where j.submitter = $1 and j.status in ('handed_out', 'in_progress') group by j.task_queue
 		)
-		select coalesce(sum(t.jobs), 0)::bigint as jobs, coalesce(sum(t.waiting) filter (where t.waiting > 0 and not exists (
+		select coalesce(sum(t.jobs), 0)::bigint + (
+			select count(*) from job_run n join job_queue j on j.id = n.job_id
+			where n.outcome = '' and j.submitter = $1 and j.status not in ('handed_out', 'in_progress')) as jobs, coalesce(sum(t.waiting) filter (where t.waiting > 0 and not exists (
 			select from collector_config c where c.active and c.`+heardOf("$2")+` and `+serves("t.task_queue")+`)), 0)::bigint as stranded
 		from there t`, account, liveWithin.Seconds())
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,6 +24,8 @@ const maxConnections = 10
 // Store is the record. It is safe for use by several goroutines.
 type Store struct {
 	pool *pgxpool.Pool
+	// swept is up to which of the jobs without a turn the last sweep has looked.
+	swept atomic.Int64
 }
 
 // Open prepares connections to the database that the URL (or keyword/value
