@@ -46,9 +46,6 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 	if err != nil {
 		return nil, err
 	}
-	if err := s.standing(ctx, wanted); err != nil {
-		return nil, err
-	}
 	policy, err := sizing.Policy(f.config.Size)
 	if err != nil {
 		return nil, fmt.Errorf("project %s: %w; apply a corrected configuration", project.Name, err)
@@ -59,13 +56,26 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 	}
 	r := store.Request{
 		Project: wanted.Project, Queue: wanted.Queue, Branch: wanted.Branch, Type: wanted.Type, Submitter: caller(ctx).Owner, SizeClass: wanted.SizeClass,
-		Command: command, IdempotencyKey: wanted.IdempotencyKey,
-	}
-	if r.ID, err = bench.NewRequestID(s.Random); err != nil {
-		return nil, err
+		Command: command, IdempotencyKey: wanted.IdempotencyKey, Constraints: f.own,
 	}
 	c := commands{
 		fitting: f, policy: policy, target: wanted.Target, shape: wanted.Shape, batch: batch, taskQueues: make(map[string]bool), mayUse: s.queueGuard(ctx, wanted.Branch),
+	}
+	if r.IdempotencyKey != "" {
+		switch stored, err := s.repeated(ctx, r, c); {
+		case err == nil:
+			return requestCreated(stored, false, nil), s.fillAgain(ctx, stored.ID)
+		case errors.Is(err, store.ErrConflict):
+			return nil, differs(wanted, stored)
+		case !errors.Is(err, store.ErrNotFound):
+			return nil, err
+		}
+	}
+	if err := s.standing(ctx, wanted); err != nil {
+		return nil, err
+	}
+	if r.ID, err = bench.NewRequestID(s.Random); err != nil {
+		return nil, err
 	}
 	switch {
 	case batch == nil:
@@ -76,7 +86,6 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 	case wanted.Target != "":
 		r.Selection = suite.Selection{Targets: []bench.Target{wanted.Target}}
 	}
-	r.Constraints = f.own
 	c.planner = adhoc.NewPlanner(r, f.config, f.fleet)
 	if r.Batch, r.Digest, err = c.check(); err != nil {
 		return nil, err
@@ -91,9 +100,44 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 	if created {
 		s.presume(ctx, stored.ID, c.taskQueues)
 	}
-	// Also for one that was there: the first call may have ended before this.
 	s.fill(ctx, c.taskQueues)
 	return requestCreated(stored, created, c.planner.Warnings()), nil
+}
+
+// repeated is the request that the caller was given for the same idempotency key:
+// what was accepted once stays so, whatever the collectors, queues and limits are by
+// now. store.ErrNotFound when there is none; store.ErrConflict, with the request,
+// when it asks for something else.
+func (s *server) repeated(ctx context.Context, r store.Request, c commands) (store.Request, error) {
+	if c.target != "" {
+		r.Selection = suite.Selection{Targets: []bench.Target{c.target}}
+	}
+	stored, err := s.Store.RequestLike(ctx, r)
+	if !errors.Is(err, store.ErrConflict) {
+		return stored, err
+	}
+	// What it did not say was found out then: where it runs, what is in its batch.
+	if c.batch == nil && c.target == "" {
+		r.Selection = stored.Selection
+	}
+	if c.batch != nil {
+		if r.Digest, err = c.digest(); err != nil {
+			return stored, err
+		}
+	}
+	return s.Store.RequestLike(ctx, r)
+}
+
+// fillAgain hands out what waits of a request that was there: the call that has
+// written it may have ended before.
+func (s *server) fillAgain(ctx context.Context, id bench.RequestID) error {
+	open, err := s.Store.OpenTaskQueues(ctx, id, bench.StageOwn)
+	queues := make(map[string]bool, len(open))
+	for _, q := range open {
+		queues[q] = true
+	}
+	s.fill(ctx, queues)
+	return err
 }
 
 // presume lets new jobs wait where their like went last, and adds the task queues
@@ -183,8 +227,7 @@ func (c commands) check() (count int, digest string, err error) {
 		_, err := c.plan(c.only())
 		return 0, "", err
 	}
-	sum, wrong := sha256.New(), 0
-	found := invalid("")
+	wrong, found := 0, invalid("")
 	for place, text := range c.batch.lines() {
 		line, err := c.line(place, text)
 		if err == nil {
@@ -194,13 +237,7 @@ func (c commands) check() (count int, digest string, err error) {
 			if wrong++; wrong <= shownProblems {
 				found.Errors = append(found.Errors, &huma.ErrorDetail{Location: fmt.Sprintf("body.jobs[%d]", place-1), Message: plain(err)})
 			}
-			continue
 		}
-		asked, err := json.Marshal(line)
-		if err != nil {
-			return 0, "", fmt.Errorf("reading job %d of the batch: %w", place, err)
-		}
-		sum.Write(asked)
 	}
 	if wrong > 0 {
 		found.Detail = fmt.Sprintf("nothing was submitted: %d of %d jobs cannot be taken; correct what is named below", wrong, c.batch.count)
@@ -209,7 +246,26 @@ func (c commands) check() (count int, digest string, err error) {
 		}
 		return 0, "", found
 	}
-	return c.batch.count, hex.EncodeToString(sum.Sum(nil)), nil
+	digest, err = c.digest()
+	return c.batch.count, digest, err
+}
+
+// digest is of what a batch asks for, however it was written, and whoever could run
+// it.
+func (c commands) digest() (string, error) {
+	sum := sha256.New()
+	for place, text := range c.batch.lines() {
+		line, err := c.asked(place, text)
+		if err != nil {
+			return "", fmt.Errorf("job %d: %w", place, err)
+		}
+		asked, err := json.Marshal(line)
+		if err != nil {
+			return "", fmt.Errorf("reading job %d of the batch: %w", place, err)
+		}
+		sum.Write(asked)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // plan is the job of a line.
@@ -228,20 +284,26 @@ func (c commands) only() adhoc.Line {
 	return line
 }
 
-// line reads a job of the batch.
+// line reads a job of the batch, and where it runs.
 func (c commands) line(place int, text []byte) (adhoc.Line, error) {
+	line, err := c.asked(place, text)
+	if err != nil {
+		return line, err
+	}
+	if line.Target, err = c.commandTarget(line.Target); err != nil {
+		return line, err
+	}
+	return line, c.mayUse(line.Queue)
+}
+
+// asked reads a job of the batch.
+func (c commands) asked(place int, text []byte) (adhoc.Line, error) {
 	j, err := apiclient.ReadJob(text)
 	if err != nil {
 		return adhoc.Line{}, err
 	}
 	orDefault(&j.Target, c.target)
 	orDefault(&j.Shape, c.shape)
-	if j.Target, err = c.commandTarget(j.Target); err != nil {
-		return adhoc.Line{}, err
-	}
-	if err := c.mayUse(j.Queue); err != nil {
-		return adhoc.Line{}, err
-	}
 	command, err := limitedCommand(&j.Command, c.policy)
 	if err != nil {
 		return adhoc.Line{}, err

@@ -14,6 +14,7 @@ import (
 	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/queueconfig"
 )
 
 // batch is a number of jobs, each of its own words.
@@ -213,4 +214,49 @@ func TestABatchIsNotUnpackedWithoutBounds(t *testing.T) {
 	require.Contains(t, r.problem(t).Detail, "larger than 64 MB")
 	r = b.send(t, "", http.MethodPost, "/api/v1/requests", `{"jobs":[]}`)
 	require.Equal(t, http.StatusUnauthorized, r.status)
+}
+
+func TestWhatWasAcceptedStaysSo(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	b.register(t, "c1")
+	_, err := b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{Accounts: []queueconfig.AccountLimit{{Account: "*", MaxQueued: set(5)}}})
+	require.NoError(t, err)
+	on := func(machine string) apiclient.JobWish {
+		return apiclient.JobWish{Constraints: bench.ConstraintSpec{Machines: []string{machine}}}
+	}
+	echo := apiclient.Command{Argv: []string{"echo"}}
+	calls := map[string]apiclient.NewRequest{
+		"a suite":   {Project: "go", Type: bench.AdHoc, Tag: "1.26.0", IdempotencyKey: "k1"},
+		"a command": {Command: &echo, IdempotencyKey: "k2", JobWish: on("c1")},
+		"a batch":   {IdempotencyKey: "k3", Jobs: []apiclient.NewJob{{Command: echo, JobWish: on("c1")}, {Command: echo}}},
+	}
+	first := map[string]bench.RequestID{}
+	for name, call := range calls {
+		r, err := b.writer.CreateRequest(t.Context(), call)
+		require.NoError(t, err, name)
+		first[name] = r.ID
+	}
+	for range 20 { // some of them are handed out
+		if _, err = b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Command: &echo}); err != nil {
+			break
+		}
+	}
+	require.ErrorContains(t, err, "max_queued", "no more may wait")
+	require.NoError(t, b.store.RemoveCollector(t.Context(), "c1"))
+	for name, call := range calls {
+		again, err := b.writer.CreateRequest(t.Context(), call)
+		require.NoError(t, err, name)
+		require.Equal(t, first[name], again.ID, name)
+		require.False(t, again.Created, name)
+	}
+	other := calls["a batch"]
+	other.Jobs = other.Jobs[:1]
+	_, err = b.writer.CreateRequest(t.Context(), other)
+	require.ErrorContains(t, err, "set of jobs")
+	otherCommand := calls["a command"]
+	otherCommand.Command = &apiclient.Command{Argv: []string{"true"}}
+	_, err = b.writer.CreateRequest(t.Context(), otherCommand)
+	require.ErrorContains(t, err, "is there already")
 }

@@ -56,6 +56,8 @@ type Tokens interface {
 // Requests is where requests are recorded.
 type Requests interface {
 	intake.Record
+	RequestLike(ctx context.Context, r store.Request) (store.Request, error)
+	OpenTaskQueues(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]string, error)
 	CreateCommands(ctx context.Context, r store.Request, jobs iter.Seq2[store.Job, error]) (stored store.Request, created bool, err error)
 	CancelRequest(ctx context.Context, id bench.RequestID, who, why string) ([]bench.JobRef, error)
 	Request(ctx context.Context, id bench.RequestID) (store.Request, error)

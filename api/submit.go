@@ -44,22 +44,28 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 	if err != nil {
 		return nil, err
 	}
-	if err := s.runnable(ctx, f, wanted, project); err != nil {
-		return nil, err
-	}
-	if err := s.standing(ctx, wanted); err != nil {
-		return nil, err
-	}
 	status := bench.ArtifactsReady
 	if wanted.Type == bench.Try && !wanted.ArtifactsReady {
 		status = bench.WaitingForArtifacts
 	}
-	taken, err := s.intake().Create(ctx, store.Request{
+	r := store.Request{
 		Project: wanted.Project, Type: wanted.Type, Tag: wanted.Tag, Parent: wanted.Parent, PR: wanted.PR, CommitDate: wanted.CommitDate,
 		Standing: bench.Standing{Status: status}, Submitter: caller(ctx).Owner,
 		Selection: wanted.Selection, Versus: wanted.Versus, SizeClass: wanted.SizeClass, Queue: wanted.Queue, Branch: wanted.Branch, IdempotencyKey: wanted.IdempotencyKey,
 		Constraints: f.own, Limited: true,
-	}, f.config)
+	}
+	switch stored, err := s.Store.RequestLike(ctx, r); {
+	case errors.Is(err, store.ErrConflict):
+		return nil, differs(wanted, stored)
+	case errors.Is(err, store.ErrNotFound):
+		err = s.acceptable(ctx, f, wanted, project)
+		if err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, err
+	}
+	taken, err := s.intake().Create(ctx, r, f.config)
 	if errors.Is(err, store.ErrConflict) {
 		return nil, differs(wanted, taken.Request)
 	}
@@ -73,6 +79,15 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 		})
 	}
 	return requestCreated(taken.Request, taken.IsNew(), f.warnings), nil
+}
+
+// acceptable refuses a new request that nobody could run, or that is to wait where the
+// caller may not let it. What was accepted once stays so: a repetition is not asked.
+func (s *server) acceptable(ctx context.Context, f *fitting, wanted apiclient.NewRequest, project store.Project) error {
+	if err := s.runnable(ctx, f, wanted, project); err != nil {
+		return err
+	}
+	return s.standing(ctx, wanted)
 }
 
 func requestCreated(r store.Request, isNew bool, warnings []string) *createdRequest {

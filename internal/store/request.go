@@ -68,23 +68,35 @@ func createRequest(ctx context.Context, tx pgx.Tx, r Request) (Request, bool, er
 		return Request{}, false, unknownReference(err)
 	}
 	// Somebody else's row was in the way: it is committed and visible by now.
-	stored, err = one[Request](ctx, tx, `
+	stored, err = requestLike(ctx, tx, r)
+	if errors.Is(err, ErrNotFound) {
+		return Request{}, false, fmt.Errorf("%w: another request has the ID %s", ErrConflict, r.ID)
+	}
+	return stored, false, err
+}
+
+// RequestLike reads the request that [Store.CreateRequest] would return instead of
+// creating this one; ErrNotFound when it would create it.
+func (s *Store) RequestLike(ctx context.Context, r Request) (Request, error) {
+	stored, err := requestLike(ctx, s.pool, r)
+	return stored, wrap("looking for the request", err)
+}
+
+func requestLike(ctx context.Context, q querier, r Request) (Request, error) {
+	stored, err := one[Request](ctx, q, `
 		select `+requestColumns+` from benchmark_request r
 		where (submitter = @submitter and idempotency_key = @key and @key <> '')
 			or (project = @project and tag = @tag and type <> 'adhoc' and @type <> 'adhoc')
 		order by (submitter = @submitter and idempotency_key = @key) desc nulls last
 		limit 1`,
 		pgx.NamedArgs{"submitter": r.Submitter, "key": r.IdempotencyKey, "project": r.Project, "tag": r.Tag, "type": string(r.Type)})
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return Request{}, false, fmt.Errorf("%w: another request has the ID %s", ErrConflict, r.ID)
-	case err != nil:
-		return Request{}, false, err
+	if err != nil {
+		return Request{}, err
 	}
 	if different := difference(stored, r); different != "" {
-		return stored, false, fmt.Errorf("%w: request %s, which is there already, has another %s", ErrConflict, stored.ID, different)
+		return stored, fmt.Errorf("%w: request %s, which is there already, has another %s", ErrConflict, stored.ID, different)
 	}
-	return stored, false, nil
+	return stored, nil
 }
 
 // difference names what keeps a stored request from being the one asked for;
