@@ -111,7 +111,7 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 			}),
 			[]string{
 				"4 jobs of its queue go before it at " + queue,
-				"jobs of single-build, vip go first: strict queues of an earlier level than 4",
+				"jobs of single-build, vip go first: they are of an earlier level than 4",
 				"no job of account ada gets a level before 4",
 			},
 		},
@@ -143,7 +143,7 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 func TestTheEarlierQueuesAreNotAllNamed(t *testing.T) {
 	t.Parallel()
 	e := explain.Of(changed(func(c *explain.Case) { c.Queue.Earlier = []string{"g", "a", "b", "f", "c", "e", "d"} }), now)
-	require.Contains(t, e.Waits, "jobs of a, b, c, d, e, 2 more go first: strict queues of an earlier level than 3")
+	require.Contains(t, e.Waits, "jobs of a, b, c, d, e, 2 more go first: they are of an earlier level than 3")
 }
 
 func TestWhyACollectorDoesNotTakeAJob(t *testing.T) {

@@ -37,7 +37,7 @@ func (c Case) waits(now time.Time) []string {
 		add("its turn in task queue %s, where it waits for an idle collector since %s", c.TaskQueue, clock(c.readySince()))
 	}
 	if len(c.Queue.Earlier) > 0 {
-		add("jobs of %s go first: strict queues of an earlier level than %d", list(c.Queue.Earlier), c.Queue.Level)
+		add("jobs of %s go first: they are of an earlier level than %d", list(c.Queue.Earlier), c.Queue.Level)
 	}
 	if c.Account.FirstLevel > c.Queue.OwnLevel && c.Account.Name != "" {
 		add("no job of account %s gets a level before %d", c.Account.Name, c.Account.FirstLevel)

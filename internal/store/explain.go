@@ -2,19 +2,24 @@ package store
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/queueconfig"
 )
 
 // QueuePlace is where a job stands among those of its queue at its task queue, and
 // the queue among the others there.
 type QueuePlace struct {
-	// Class, Weight and Level are its queue's, as configured.
+	// Class and Weight are its queue's, as configured; Level is the job's: its queue's,
+	// or a later one that a limit of its account says.
 	Class  string
 	Weight float64
 	Level  int
 	// Entitled is a weighted queue's part of the weights of the weighted queues with
-	// open jobs at the task queue, 0 to 1; nil: its queue is strict.
+	// open jobs at the task queue, 0 to 1; nil: its queue is strict, or not all of
+	// those jobs go at one level.
 	Entitled *float64
 	// Before is how many of its queue's waiting rows there go before it; counted up to
 	// a bound.
@@ -22,8 +27,8 @@ type QueuePlace struct {
 	// Waiting counts its queue's jobs there that are rows, HandedOut those in Temporal
 	// without a run, Running those with one.
 	Waiting, HandedOut, Running int
-	// Earlier are the other queues with open jobs there whose level goes first, Beside
-	// those of the same level; by name, up to a bound.
+	// Earlier are the other queues with open jobs there of a level that goes first,
+	// Beside those with jobs of the same level at most; by name, up to a bound.
 	Earlier, Beside []string
 }
 
@@ -36,32 +41,57 @@ const (
 
 // QueuePlace finds a job's place within its queue.
 func (s *Store) QueuePlace(ctx context.Context, key bench.JobKey) (QueuePlace, error) {
-	p, err := one[QueuePlace](ctx, s.pool, `
-		with job as (
-			select id, task_queue, queue, request_created, started_at from job_queue where key = $1
-		), open as (
-			select j.queue, count(*) filter (where j.status = 'queued') as waiting,
-				count(*) filter (where j.status <> 'queued' and o.id is null) as handed_out, count(o.id) as running
-			from job join job_queue j on j.task_queue = job.task_queue and j.status in ('queued', 'handed_out', 'in_progress')
-			left join job_run o on o.job_id = j.id and o.outcome = '' group by j.queue
-		), here as (
-			select queue, coalesce(waiting, 0) as waiting, coalesce(handed_out, 0) as handed_out, coalesce(running, 0) as running, open.queue is not null as open,
-				`+asConfigured("queue")+`
-			from (select queue from job union select queue from open) names left join open using (queue) left join queue_config q on q.name = queue
-		)
-		select own.class, own.weight, own.level, own.waiting, own.handed_out, own.running,
-			case when own.class = 'weighted' then own.weight / (select sum(weight) from here where class = 'weighted') end as entitled,
-			(
-				select count(*) from (
-					select from job_queue e where e.task_queue = job.task_queue and e.queue = job.queue and e.status = 'queued'
-						and (e.started_at is null, e.request_created, e.id) < (job.started_at is null, job.request_created, job.id)
-					limit $2
-				) earlier
-			) as before,
-			array(select queue from here where open and level < own.level order by queue limit $3) as earlier,
-			array(select queue from here where open and level = own.level and queue <> own.queue order by queue limit $3) as beside
-		from job join here own on own.queue = job.queue`, key, placeBound, namesBound)
-	return p, wrap("finding the place of job "+string(key), err)
+	doing := "finding the place of job " + string(key)
+	type row struct {
+		TaskQueue, Queue, Submitter, Branch string
+		Before                              int
+	}
+	job, err := one[row](ctx, s.pool, `
+		select job.task_queue, job.queue, job.submitter, job.branch, (
+			select count(*) from (
+				select from job_queue e where e.task_queue = job.task_queue and e.queue = job.queue and e.status = 'queued'
+					and (e.started_at is null, e.request_created, e.id) < (job.started_at is null, job.request_created, job.id)
+				limit $2
+			) earlier) as before
+		from job_queue job where job.key = $1`, key, placeBound)
+	if err != nil {
+		return QueuePlace{}, wrap(doing, err)
+	}
+	open, err := all[openGroup](ctx, s.pool, `
+		select j.queue, j.submitter, j.branch, count(*) filter (where j.status = 'queued') as waiting,
+			count(*) filter (where j.status <> 'queued' and o.id is null) as handed_out, count(o.id) as running
+		from job_queue j left join job_run o on o.job_id = j.id and o.outcome = ''
+		where j.task_queue = $1 and j.status in ('queued', 'handed_out', 'in_progress')
+		group by j.queue, j.submitter, j.branch order by j.queue`, job.TaskQueue)
+	if err != nil {
+		return QueuePlace{}, wrap(doing, err)
+	}
+	own := openGroup{Queue: job.Queue, Submitter: job.Submitter, Branch: job.Branch}
+	f, err := inForce(ctx, s.pool, append(open, own))
+	if err != nil {
+		return QueuePlace{}, wrap(doing, err)
+	}
+	q := f.queues(job.Queue)
+	p := QueuePlace{Class: string(q.Class), Weight: q.Weight, Level: f.level(own), Before: job.Before, Earlier: []string{}, Beside: []string{}}
+	for _, o := range open {
+		if o.Queue == job.Queue {
+			p.Waiting, p.HandedOut, p.Running = p.Waiting+o.Waiting, p.HandedOut+o.HandedOut, p.Running+o.Running
+		}
+	}
+	if q.Class == queueconfig.Weighted {
+		p.Entitled = f.share(job.Queue, append(open, own))
+	}
+	first := f.earliest(open)
+	for _, name := range slices.Sorted(maps.Keys(first)) {
+		switch {
+		case name == job.Queue:
+		case first[name] < p.Level && len(p.Earlier) < namesBound:
+			p.Earlier = append(p.Earlier, name)
+		case first[name] == p.Level && len(p.Beside) < namesBound:
+			p.Beside = append(p.Beside, name)
+		}
+	}
+	return p, nil
 }
 
 // JobWaiter is a request that waits for a job.

@@ -1,7 +1,9 @@
 package store_test
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -53,6 +55,51 @@ func TestAJobsPlaceInItsQueue(t *testing.T) {
 	require.Greater(t, len(waiting), 30)
 	_, err = r.QueuePlace(t.Context(), "nothing")
 	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+func TestAQueueStandsWhereItsAccountsLimitsPutIt(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	r.register("one")
+	q := r.inProgress(release(t, "v1"))
+	r.waiting(q, "user:ada", "ada", 3)
+	r.waiting(q, "user:bob", "bob", 3)
+	r.execute(`insert into account_limit (account, first_level, updated_by) values ('ada', 4, 'ops')`)
+	standing := func() (levels map[string]int, shares map[string]float64) {
+		levels, shares = map[string]int{}, map[string]float64{}
+		found, err := r.Shares(t.Context(), store.ByQueue, time.Hour)
+		require.NoError(t, err)
+		for _, s := range found {
+			if levels[s.Name] = s.Level; s.Entitled != nil {
+				shares[s.Name] = *s.Entitled
+			}
+		}
+		return levels, shares
+	}
+	levels, shares := standing()
+	handed := map[string]int{}
+	for _, h := range r.handOutUpTo(1) {
+		handed[h.Queue] = h.Priority
+	}
+	require.Equal(t, map[string]int{"user:ada": 4, "user:bob": 3}, handed)
+	require.Equal(t, handed, levels, "as they are handed out")
+	require.Empty(t, shares, "bob's go first, all of them")
+	of := func(queue string) store.QueuePlace {
+		jobs, err := r.RequestJobs(t.Context(), q.ID)
+		require.NoError(t, err)
+		i := slices.IndexFunc(jobs, func(j store.Job) bool { return j.Queue == queue })
+		place, err := r.QueuePlace(t.Context(), jobs[i].Key)
+		require.NoError(t, err)
+		return place
+	}
+	require.Equal(t, store.QueuePlace{Class: "weighted", Weight: 1, Level: 4, Waiting: 2, HandedOut: 1, Earlier: []string{"user:bob"}, Beside: []string{}}, of("user:ada"))
+	require.Equal(t, store.QueuePlace{Class: "weighted", Weight: 1, Level: 3, Waiting: 2, HandedOut: 1, Earlier: []string{}, Beside: []string{}}, of("user:bob"))
+
+	r.execute(`update account_limit set account = '*'`)
+	levels, shares = standing()
+	require.Equal(t, map[string]int{"user:ada": 4, "user:bob": 4}, levels)
+	require.Equal(t, map[string]float64{"user:ada": 0.5, "user:bob": 0.5}, shares)
+	require.Equal(t, []string{"user:bob"}, of("user:ada").Beside)
 }
 
 func TestWhoWaitsForAJob(t *testing.T) {

@@ -24,12 +24,15 @@ const (
 // it has had, with what waits.
 type Share struct {
 	Name string
-	// Class, Weight and Level are a queue's as configured; empty and 0 of all else.
+	// Class, Weight and Level are a queue's as configured; empty and 0 of all else. The
+	// level is that of its open jobs that go first: a limit of their accounts may say a
+	// later one.
 	Class  string
 	Weight float64
 	Level  int
 	// Entitled is a weighted queue's part of the weights of all weighted queues that
-	// have open jobs, 0 to 1; nil where that is no question.
+	// have open jobs, 0 to 1; nil where that is no question, or where those jobs do not
+	// all go at one level.
 	Entitled *float64
 	// Started is how many runs began within the window, Received which part of all
 	// that did, 0 to 1; nil when none did.
@@ -134,6 +137,9 @@ func (s *Store) Shares(ctx context.Context, by ShareBy, window time.Duration) ([
 		waits[1] as wait_median, waits[2] as wait90, waits[3] as wait_max, since as oldest_since
 	from share order by name`
 	shares, err := all[Share](ctx, s.pool, sql, window.Seconds())
+	if err == nil && by == ByQueue {
+		err = s.settleShares(ctx, shares)
+	}
 	return shares, wrap("reading the shares by "+string(by), err)
 }
 
