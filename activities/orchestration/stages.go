@@ -93,6 +93,7 @@ func (a *Activities) writeJobs(ctx context.Context, e expansion, stage bench.Sta
 	if err != nil {
 		return err
 	}
+	wanted.Queue = e.queue()
 	if !e.request.Type.Tracked() {
 		if err := a.Store.StartAdHoc(ctx, e.request.ID); err != nil {
 			return err // also when it was cancelled meanwhile

@@ -230,3 +230,44 @@ func TestManyExpandTheSameJobsAtOnce(t *testing.T) {
 	require.Equal(t, 64, r.count(`select count(*) from request_job`))
 	require.Equal(t, 9, r.count(`select count(*) from test_case`))
 }
+
+func TestASharedJobGoesAtTheEarliestLevelOfThoseWhoWait(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	first := r.inProgress(release(t, "v1"))
+	var jobs []store.Job
+	for _, name := range []string{"gin", "zap", "chi"} {
+		j := newJob(first, name)
+		j.Queue = "idle"
+		jobs = append(jobs, j)
+	}
+	r.expand(first, jobs...)
+	r.execute(`update job_queue set held = 'cap', submitter = 'bob' where key = $1`, jobs[0].Key)
+	r.execute(`update job_queue set status = 'handed_out', handed_out_at = now(), priority = 5 where key = $1`, jobs[1].Key)
+
+	second := r.inProgress(release(t, "v2"))
+	share := func(queue string) {
+		require.NoError(t, r.ExpandRequest(t.Context(), second.ID, store.Expansion{
+			Stage: bench.StageParent, Shared: []bench.JobKey{jobs[0].Key, jobs[1].Key}, Lacking: true, Queue: queue,
+		}))
+	}
+	queueOf := func(j store.Job) string {
+		stored, err := r.Job(t.Context(), j.Key)
+		require.NoError(t, err)
+		return stored.Queue
+	}
+	own := "project:" + project
+	share(own)
+	require.Equal(t, []string{own, own, "idle"}, []string{queueOf(jobs[0]), queueOf(jobs[1]), queueOf(jobs[2])}, "nobody else waits for the third")
+	relevelled, err := r.Relevel(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []store.Relevelled{{Project: project, Job: jobs[1].Key, Level: 3}}, relevelled, "it waits in Temporal")
+	handed := map[bench.JobKey]int{}
+	for _, h := range r.handOutUpTo(4) {
+		handed[h.Job] = h.Priority
+	}
+	require.Equal(t, map[bench.JobKey]int{jobs[0].Key: 3, jobs[2].Key: 5}, handed)
+
+	share("idle")
+	require.Equal(t, own, queueOf(jobs[0]), "never to a later level")
+}

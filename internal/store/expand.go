@@ -21,6 +21,9 @@ type Expansion struct {
 	// Lacking: Jobs are for what nobody has measured or is measuring, and Shared
 	// are open. ErrStale when that is so no longer.
 	Lacking bool
+	// Queue is the one in which the request's jobs wait. Those that are there and
+	// would go at a later level move to it; empty: none does.
+	Queue string
 	// Optional targets block neither the request nor its children.
 	Optional map[bench.Target]bool
 }
@@ -85,6 +88,9 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 			on conflict (request_id, job_id) do update set
 				stage = case when request_job.stage = 'own' then 'own' else excluded.stage end,
 				optional = request_job.optional and excluded.optional`, id, ids, e.Stage, optional); err != nil {
+			return err
+		}
+		if err := advance(ctx, tx, r, e.Queue, ids); err != nil {
 			return err
 		}
 		// Nobody may have waited for a shared one before.

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/benchloom/benchloom/internal/queueconfig"
 )
 
@@ -101,4 +103,46 @@ func (s *Store) settleShares(ctx context.Context, shares []Share) error {
 		}
 	}
 	return nil
+}
+
+// advance lets jobs that a request waits for go in its own queue and for its own
+// account, those that would go at a later level in theirs: a request is not to wait
+// for what others want done last. They are locked. One that runs stays; the level of
+// one that waits in Temporal follows ([Store.Relevel]).
+func advance(ctx context.Context, tx pgx.Tx, r Request, queue string, ids []int64) error {
+	if queue == "" {
+		return nil
+	}
+	type row struct {
+		ID                       int64
+		Queue, Submitter, Branch string
+	}
+	jobs, err := all[row](ctx, tx, `select j.id, j.queue, j.submitter, j.branch from job_queue j where j.id = any($1) and `+unattended, ids)
+	if err != nil {
+		return err
+	}
+	own := openGroup{Queue: queue, Submitter: r.Submitter, Branch: r.Branch}
+	groups := []openGroup{own}
+	for _, j := range jobs {
+		groups = append(groups, openGroup{Queue: j.Queue, Submitter: j.Submitter, Branch: j.Branch})
+	}
+	f, err := inForce(ctx, tx, groups)
+	if err != nil {
+		return err
+	}
+	var later []int64
+	for i, j := range jobs {
+		if f.level(groups[i+1]) > f.level(own) {
+			later = append(later, j.ID)
+		}
+	}
+	if len(later) == 0 {
+		return nil
+	}
+	// What was put aside for another account's limit is not by this one's.
+	_, err = tx.Exec(ctx, `
+		update job_queue j set queue = $2, submitter = $3, branch = $4, held = '', turn = coalesce((
+			select max(t.turn) from job_queue t where t.task_queue = j.task_queue and t.queue = $2 and t.status = 'handed_out'), 0)
+		where j.id = any($1)`, later, own.Queue, own.Submitter, own.Branch)
+	return err
 }
