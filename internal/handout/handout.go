@@ -75,7 +75,8 @@ func (r Room) Fill(ctx context.Context, taskQueue string) error {
 	// size class. Some of them wait in other task queues afterwards.
 	sized := view.Several()
 	if sized {
-		elsewhere, err := view.Select(ctx, taskQueue, inTemporal(view.Live(taskQueue)))
+		live := view.Live(taskQueue)
+		elsewhere, err := view.Select(ctx, taskQueue, inTemporal(live), strictInTemporal(live))
 		if err != nil {
 			return err
 		}

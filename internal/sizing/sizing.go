@@ -20,7 +20,7 @@ import (
 // Record is what is known of jobs, machines and shapes; a *store.Store is one.
 type Record interface {
 	Fleet(ctx context.Context, offlineAfter time.Duration) ([]placement.Collector, error)
-	Unsized(ctx context.Context, taskQueue string, most int) ([]store.Sizing, error)
+	Unsized(ctx context.Context, taskQueue string, most, strict int) ([]store.Sizing, error)
 	SelectSizes(ctx context.Context, project string, shape bench.Shape, keys []bench.JobKey,
 		decide func(store.Sizing, *store.SizeStatistics) (store.SizeChoice, error)) ([]string, error)
 	LearnSizes(ctx context.Context, key bench.JobKey, learn func(store.Sizing, []store.SizeLesson, *store.SizeStatistics) error) (bool, error)
@@ -134,13 +134,13 @@ func (v View) Larger(ctx context.Context, config bench.ProjectConfig, key bench.
 }
 
 // Select selects the size classes of the jobs that are among the next most of their
-// queue to be handed out in a task queue. The other task queues where they wait then
-// come back.
-func (v View) Select(ctx context.Context, taskQueue string, most int) ([]string, error) {
+// queue to be handed out in a task queue, of a strict queue among the next strict. The
+// other task queues where they wait then come back.
+func (v View) Select(ctx context.Context, taskQueue string, most, strict int) ([]string, error) {
 	s := v.sizes
 	var elsewhere []string
 	for range rounds {
-		jobs, err := s.Record.Unsized(ctx, taskQueue, most)
+		jobs, err := s.Record.Unsized(ctx, taskQueue, most, strict)
 		if err != nil || len(jobs) == 0 {
 			return elsewhere, err
 		}

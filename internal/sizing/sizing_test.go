@@ -102,7 +102,7 @@ func (b *bundle) place(at bench.SizeClass) []string {
 	b.t.Helper()
 	view, err := b.View(b.t.Context())
 	require.NoError(b.t, err)
-	elsewhere, err := view.Select(b.t.Context(), pool(at).TaskQueue(), 100)
+	elsewhere, err := view.Select(b.t.Context(), pool(at).TaskQueue(), 100, 100)
 	require.NoError(b.t, err)
 	return elsewhere
 }

@@ -128,6 +128,33 @@ func TestPuttingAsideLooksAtEachJobOnce(t *testing.T) {
 	require.Equal(t, 2, r.count(`select count(*) from job_queue where held = ''`))
 }
 
+func TestWhatHasNoSizeYetIsNotReadThrough(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	q := r.inProgress(release(t, "v1"))
+	r.waiting(q, "idle", "ada", 5000)
+	r.waiting(q, "user:ada", "ada", 50)
+	r.execute(`update job_queue set shape = 's'`)
+	r.execute(`analyze job_queue`)
+	unsized, err := r.Unsized(t.Context(), small.TaskQueue(), 4, 16)
+	require.NoError(t, err)
+	require.Len(t, unsized, 20, "of a strict queue as many as are to wait in Temporal")
+	var keys []bench.JobKey
+	for _, j := range unsized {
+		keys = append(keys, j.Key)
+	}
+	r.execute(`update job_queue set selected_at = now() where key = any($1) and id <> (select min(id) from job_queue)`, keys)
+	before := r.reads("job_queue")
+	r.counted(func(s *store.Store) {
+		how := depth(4)
+		how.Strict, how.Sized = func(int) int { return 16 }, true
+		out, err := s.HandOut(t.Context(), small.TaskQueue(), how)
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"idle": 15, "user:ada": 4}, perQueue(out))
+	})
+	require.Less(t, r.reads("job_queue")-before, 500)
+}
+
 func TestAHandOutWaitsForNobodyWhoWaitsForIt(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)

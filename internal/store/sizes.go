@@ -54,21 +54,24 @@ func (s *Store) LastOfShape(ctx context.Context, project string, shape bench.Sha
 const unsized = `j.status = 'queued' and j.shape <> '' and j.selected_at is null`
 
 // Unsized lists the jobs that are among the next most of their queue to be handed
-// out in a task queue, and for which a size class is still to be selected.
-func (s *Store) Unsized(ctx context.Context, taskQueue string, most int) ([]Sizing, error) {
+// out in a task queue, of a strict queue among the next strict, and for which a size
+// class is still to be selected.
+func (s *Store) Unsized(ctx context.Context, taskQueue string, most, strict int) ([]Sizing, error) {
 	jobs, err := all[Sizing](ctx, s.pool, `
 		with recursive queues as (
 			(select queue from job_queue where task_queue = $1 and status = 'queued' and held = '' order by queue limit 1)
 			union all
 			select (select j.queue from job_queue j where j.task_queue = $1 and j.status = 'queued' and j.held = '' and j.queue > q.queue order by j.queue limit 1)
 			from queues q where q.queue is not null
+		), named as (
+			select n.queue, `+asConfigured("n.queue")+` from queues n left join queue_config q on q.name = n.queue where n.queue is not null
 		)
-		select `+sizingColumns+` from queues q
+		select `+sizingColumns+` from named q
 		cross join lateral (
 			select j.id from job_queue j where j.task_queue = $1 and j.status = 'queued' and j.held = '' and j.queue = q.queue
-			order by (j.started_at is null), j.request_created, j.id limit $2) first
+			order by (j.started_at is null), j.request_created, j.id limit case when q.class = 'strict' then $3::int else $2::int end) first
 		join job_queue j on j.id = first.id
-		where `+unsized+` order by j.request_created, j.id`, taskQueue, most)
+		where `+unsized+` order by j.request_created, j.id`, taskQueue, most, strict)
 	return jobs, wrap("listing the jobs of task queue "+taskQueue+" without a size class", err)
 }
 
