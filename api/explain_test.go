@@ -38,7 +38,8 @@ func TestExplainAJob(t *testing.T) {
 	// Back to a row, behind a limit and a pause, at a pool that nobody serves.
 	b.past(t, `update job_queue set status = 'queued', handed_out_at = null, handed_out_to = null`)
 	b.past(t, `insert into job_queue (project, key, artifact_id, kind, target, test_cases, iterations, size_class, pool, task_queue, queue, submitter, status, request_created)
-		select project, 'zzzzzzzzzzzzzzzz', artifact_id, kind, target, test_cases, iterations, size_class, pool, task_queue, 'vip', submitter, 'handed_out', now() from job_queue`)
+		select project, other.key, artifact_id, kind, target, test_cases, iterations, size_class, pool, task_queue, other.queue, other.submitter, 'handed_out', now()
+		from job_queue cross join (values ('zzzzzzzzzzzzzzzz', 'user:wanda', 'wanda'), ('yyyyyyyyyyyyyyyy', 'vip', 'root')) as other (key, queue, submitter)`)
 	b.past(t, `insert into queue_pause (project, paused_by, reason) values ('go', 'ada', 'new disks')`)
 	require.NoError(t, b.store.SetActive(t.Context(), "bench-1", false))
 	b.past(t, `update collector_config set last_heartbeat = now() - interval '1 hour', available_at = now() - interval '1 hour' where name = 'bench-2'`)

@@ -82,7 +82,7 @@ func (r record) counted(do func(s *store.Store)) {
 	}, 20*time.Second, 20*time.Millisecond)
 }
 
-func TestPuttingAsideLooksAtEachJobOnce(t *testing.T) {
+func TestManyThatMayNotGoAreNoHindrance(t *testing.T) {
 	t.Parallel()
 	const backlog = 10_000
 	r := newRecord(t)
@@ -99,19 +99,15 @@ func TestPuttingAsideLooksAtEachJobOnce(t *testing.T) {
 	r.execute(`update job_queue set project = 'other' where id > (select max(id) - 2 from job_queue)`)
 	r.execute(`analyze job_queue`)
 
-	const visited = `select coalesce(idx_tup_read, 0) from pg_stat_user_indexes where indexrelname = 'job_queue_waiting'`
-	before := r.count(visited)
-	r.counted(func(s *store.Store) {
-		out, err := s.HandOut(t.Context(), small.TaskQueue(), depth(4))
-		require.ErrorIs(t, err, store.ErrMore, "others may hand out in between")
-		require.Equal(t, map[string]int{"vip": 1}, perQueue(out), "it does not wait for what is still to be looked at")
-		require.Equal(t, map[string]int{"user:ada": 1}, perQueue(handOutAll(t, s, 4)))
-	})
-	require.Less(t, r.count(visited)-before, 4*backlog)
+	out, err := r.HandOut(t.Context(), small.TaskQueue(), depth(4))
+	require.ErrorIs(t, err, store.ErrMore, "others may hand out in between")
+	require.Equal(t, map[string]int{"vip": 1}, perQueue(out), "it does not wait for what is still to be looked at")
+	require.LessOrEqual(t, r.count(`select count(*) from job_queue where held <> ''`), backlog/4)
+	require.Equal(t, map[string]int{"user:ada": 1}, perQueue(r.handOutUpTo(4)))
 	require.Equal(t, backlog, r.count(`select count(*) from job_queue where held = 'pause'`))
 
 	// While they may not go, a sweep does not look at them.
-	before = r.reads("job_queue")
+	before := r.reads("job_queue")
 	r.counted(func(s *store.Store) { require.NoError(t, s.TakeBack(t.Context())) })
 	require.Less(t, r.reads("job_queue")-before, 100)
 
@@ -169,7 +165,7 @@ func TestAHandOutWaitsForNobodyWhoWaitsForIt(t *testing.T) {
 
 	conn, err := pgx.Connect(t.Context(), r.url)
 	require.NoError(t, err)
-	defer conn.Close(t.Context()) //nolint:errcheck // the test has ended
+	defer conn.Close(t.Context())
 	tx, err := conn.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `select from job_queue where id = $1 for update`, ids[0])
