@@ -134,7 +134,7 @@ func (s *server) addQueue(ctx context.Context, j store.Job, c *explain.Case) err
 	}
 	q, err := s.Store.QueuePlace(ctx, j.Key)
 	c.Queue = explain.Queue{
-		Name: j.Queue, Class: q.Class, Weight: q.Weight, Level: max(q.Level, c.Account.FirstLevel), OwnLevel: q.Level, Share: q.Entitled,
+		Name: j.Queue, Class: q.Class, Weight: q.Weight, Level: q.Level, OwnLevel: q.OwnLevel, Share: q.Entitled,
 		Before: q.Before, Waiting: q.Waiting, HandedOut: q.HandedOut, Running: q.Running, Earlier: q.Earlier, Beside: q.Beside,
 	}
 	return err

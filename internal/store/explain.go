@@ -12,11 +12,11 @@ import (
 // QueuePlace is where a job stands among those of its queue at its task queue, and
 // the queue among the others there.
 type QueuePlace struct {
-	// Class and Weight are its queue's, as configured; Level is the job's: its queue's,
-	// or a later one that a limit of its account says.
-	Class  string
-	Weight float64
-	Level  int
+	// Class, Weight and OwnLevel are its queue's, as configured; Level is the job's: its
+	// queue's, or a later one that a limit of its account says.
+	Class           string
+	Weight          float64
+	OwnLevel, Level int
 	// Entitled is a weighted queue's part of the weights of the weighted queues with
 	// open jobs at the task queue, 0 to 1; nil: its queue is strict, or not all of
 	// those jobs go at one level.
@@ -72,7 +72,7 @@ func (s *Store) QueuePlace(ctx context.Context, key bench.JobKey) (QueuePlace, e
 		return QueuePlace{}, wrap(doing, err)
 	}
 	q := f.queues(job.Queue)
-	p := QueuePlace{Class: string(q.Class), Weight: q.Weight, Level: f.level(own), Before: job.Before, Earlier: []string{}, Beside: []string{}}
+	p := QueuePlace{Class: string(q.Class), Weight: q.Weight, OwnLevel: q.Level, Level: f.level(own), Before: job.Before, Earlier: []string{}, Beside: []string{}}
 	for _, o := range open {
 		if o.Queue == job.Queue {
 			p.Waiting, p.HandedOut, p.Running = p.Waiting+o.Waiting, p.HandedOut+o.HandedOut, p.Running+o.Running

@@ -92,8 +92,8 @@ func TestAQueueStandsWhereItsAccountsLimitsPutIt(t *testing.T) {
 		require.NoError(t, err)
 		return place
 	}
-	require.Equal(t, store.QueuePlace{Class: "weighted", Weight: 1, Level: 4, Waiting: 2, HandedOut: 1, Earlier: []string{"user:bob"}, Beside: []string{}}, of("user:ada"))
-	require.Equal(t, store.QueuePlace{Class: "weighted", Weight: 1, Level: 3, Waiting: 2, HandedOut: 1, Earlier: []string{}, Beside: []string{}}, of("user:bob"))
+	require.Equal(t, store.QueuePlace{Class: "weighted", Weight: 1, OwnLevel: 3, Level: 4, Waiting: 2, HandedOut: 1, Earlier: []string{"user:bob"}, Beside: []string{}}, of("user:ada"))
+	require.Equal(t, store.QueuePlace{Class: "weighted", Weight: 1, OwnLevel: 3, Level: 3, Waiting: 2, HandedOut: 1, Earlier: []string{}, Beside: []string{}}, of("user:bob"))
 
 	r.execute(`update account_limit set account = '*'`)
 	levels, shares = standing()
