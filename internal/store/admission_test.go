@@ -257,6 +257,8 @@ func TestASharedJobGoesAtTheEarliestLevelOfThoseWhoWait(t *testing.T) {
 		return stored.Queue
 	}
 	own := "project:" + project
+	_, before := r.jobsOf("v0", own, 1)
+	r.execute(`update job_queue set status = 'cancelled', handed_out_at = now(), completed_at = now() where key = $1`, before[0].Key)
 	share(own)
 	require.Equal(t, []string{own, own, "idle"}, []string{queueOf(jobs[0]), queueOf(jobs[1]), queueOf(jobs[2])}, "nobody else waits for the third")
 	relevelled, err := r.Relevel(t.Context())
@@ -265,6 +267,9 @@ func TestASharedJobGoesAtTheEarliestLevelOfThoseWhoWait(t *testing.T) {
 	handed := map[bench.JobKey]int{}
 	for _, h := range r.handOutUpTo(4) {
 		handed[h.Job] = h.Priority
+		if h.Queue == own {
+			require.Equal(t, 1, h.Turn, "one of its queue was cancelled in Temporal")
+		}
 	}
 	require.Equal(t, map[bench.JobKey]int{jobs[0].Key: 3, jobs[2].Key: 5}, handed)
 

@@ -195,6 +195,12 @@ func inQueue(cs []candidate, queue string) int {
 	return n
 }
 
+// wasted counts the jobs of a queue that were cancelled while they waited in Temporal.
+func wasted(taskQueue, queue string) string {
+	return `(select count(*) from job_queue w where w.task_queue = ` + taskQueue + ` and w.queue = ` + queue + `
+		and w.status = 'cancelled' and w.handed_out_at is not null and w.started_at is null)`
+}
+
 // rooms are the queues with jobs that wait here, found by going from one to the
 // next in the index, not by reading their jobs.
 //
@@ -211,9 +217,7 @@ func (f *filling) rooms(ctx context.Context) ([]room, error) {
 				order by j.queue limit 1)
 			from queues q where q.queue is not null
 		)
-		select q.queue, there.jobs as in_temporal, coalesce(there.turn, (
-			select count(*) from job_queue w where w.task_queue = $1 and w.queue = q.queue
-				and w.status = 'cancelled' and w.handed_out_at is not null and w.started_at is null)) as turn
+		select q.queue, there.jobs as in_temporal, coalesce(there.turn, `+wasted("$1", "q.queue")+`) as turn
 		from queues q cross join lateral (
 			select count(*) as jobs, max(t.turn) as turn from job_queue t
 			where t.task_queue = $1 and t.queue = q.queue and t.status = 'handed_out') there

@@ -142,7 +142,7 @@ func advance(ctx context.Context, tx pgx.Tx, r Request, queue string, ids []int6
 	// What was put aside for another account's limit is not by this one's.
 	_, err = tx.Exec(ctx, `
 		update job_queue j set queue = $2, submitter = $3, branch = $4, held = '', turn = coalesce((
-			select max(t.turn) from job_queue t where t.task_queue = j.task_queue and t.queue = $2 and t.status = 'handed_out'), 0)
+			select max(t.turn) from job_queue t where t.task_queue = j.task_queue and t.queue = $2 and t.status = 'handed_out'), `+wasted("j.task_queue", "$2")+`)
 		where j.id = any($1)`, later, own.Queue, own.Submitter, own.Branch)
 	return err
 }
