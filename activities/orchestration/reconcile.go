@@ -37,8 +37,8 @@ const (
 	reconcileAtOnce = 8
 	// startBound is how long whoever wrote a row may take to start its workflow.
 	startBound = 5 * time.Second
-	// handOutBound is how long a request may take to start what was handed out
-	// to it.
+	// handOutBound is how long whoever handed a job out may take to start its
+	// workflow.
 	handOutBound = 10 * time.Second
 	// endBound is how long a workflow may take to end after its row has.
 	endBound = 15 * time.Second

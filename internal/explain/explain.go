@@ -24,7 +24,7 @@ type Case struct {
 	SizeClass bench.SizeClass
 	Needs     bench.ConstraintSpec // that narrow where it runs
 	Created   time.Time
-	// HandedOut is when it was handed out, and to whose workflow; zero: not yet.
+	// HandedOut is when it was handed out, and for which request; zero: not yet.
 	HandedOut   time.Time
 	HandedOutTo bench.RequestID
 	// AffinityUntil is until when it waits for collectors that have its caches.

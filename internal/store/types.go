@@ -223,7 +223,7 @@ func (j Job) SuiteShape() bench.Shape {
 	return parts.Shape()
 }
 
-// HandOut is a job that a request's workflow is to start.
+// HandOut is a job that was handed out: its workflow is to be started.
 type HandOut struct {
 	Request   bench.RequestID
 	Project   string
