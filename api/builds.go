@@ -144,7 +144,7 @@ func (s *server) finishBuild(ctx context.Context, in *finishBuild) (*body[apicli
 }
 
 // addBuild tells a run what it builds, or as what its artifact was built.
-func (s *server) addBuild(ctx context.Context, job store.Job, config bench.ProjectConfig, plan *apiclient.RunPlan) error {
+func (s *server) addBuild(ctx context.Context, job bench.Job, config bench.ProjectConfig, plan *apiclient.RunPlan) error {
 	if job.Build != nil {
 		plan.Build = &apiclient.BuildOrder{Spec: *job.Build, MaxBytes: s.MaxBuild, ChunkBytes: store.BuildChunkBytes}
 		return nil

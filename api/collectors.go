@@ -37,10 +37,10 @@ type collectorPath struct {
 
 // collector reads one collector. An unknown one is a problem that lists those
 // there are.
-func (s *server) collector(ctx context.Context, name string) (store.Collector, error) {
+func (s *server) collector(ctx context.Context, name string) (bench.Collector, error) {
 	all, err := s.Store.Collectors(ctx)
 	if err != nil {
-		return store.Collector{}, err
+		return bench.Collector{}, err
 	}
 	names := make([]string, len(all))
 	for i, c := range all {
@@ -54,7 +54,7 @@ func (s *server) collector(ctx context.Context, name string) (store.Collector, e
 	if len(names) > 0 {
 		registered = "registered are " + strings.Join(names, ", ") + "; name one of these, or start it with 'benchloom collector'"
 	}
-	return store.Collector{}, problemf(http.StatusNotFound, "unknown-collector", "there is no collector %.80q; %s", name, registered)
+	return bench.Collector{}, problemf(http.StatusNotFound, "unknown-collector", "there is no collector %.80q; %s", name, registered)
 }
 
 func (s *server) listCollectors(ctx context.Context, _ *none) (*body[apiclient.CollectorList], error) {
@@ -162,7 +162,7 @@ func (s *server) registerCollector(ctx context.Context, in *registerCollector) (
 	if err != nil {
 		return nil, err
 	}
-	stored, err := s.Store.RegisterCollector(ctx, store.Collector{
+	stored, err := s.Store.RegisterCollector(ctx, bench.Collector{
 		Name: r.Name, Target: r.Target, SizeClass: r.SizeClass, Pool: r.Pool, MachineID: r.MachineID, Version: r.Version,
 		HardwareID: r.HardwareID, Facts: r.Facts, Unenforced: unenforced, CoLocated: r.CoLocated,
 		Labels: r.Labels, BenchmarkSets: r.BenchmarkSets,

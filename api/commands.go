@@ -14,13 +14,12 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/benchloom/benchloom/internal/adhoc"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/sizeclass"
 	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
-	"github.com/benchloom/benchloom/internal/suite"
 )
 
 // shownProblems bounds how many jobs of a batch are named that cannot be taken.
@@ -54,7 +53,7 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 	if err != nil {
 		return nil, err
 	}
-	r := store.Request{
+	r := bench.Request{
 		Project: wanted.Project, Queue: wanted.Queue, Branch: wanted.Branch, Type: wanted.Type, Submitter: caller(ctx).Owner, SizeClass: wanted.SizeClass,
 		Command: command, IdempotencyKey: wanted.IdempotencyKey, Constraints: f.own,
 	}
@@ -82,11 +81,11 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 		if wanted.Target, err = f.commandTarget(wanted.Target); err != nil {
 			return nil, err
 		}
-		r.Selection = suite.Selection{Targets: []bench.Target{wanted.Target}}
+		r.Selection = bench.Selection{Targets: []bench.Target{wanted.Target}}
 	case wanted.Target != "":
-		r.Selection = suite.Selection{Targets: []bench.Target{wanted.Target}}
+		r.Selection = bench.Selection{Targets: []bench.Target{wanted.Target}}
 	}
-	c.planner = adhoc.NewPlanner(r, f.config, f.fleet)
+	c.planner = plan.NewPlanner(r, f.config, f.fleet)
 	if r.Batch, r.Digest, err = c.check(); err != nil {
 		return nil, err
 	}
@@ -108,9 +107,9 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 // what was accepted once stays so, whatever the collectors, queues and limits are by
 // now. store.ErrNotFound when there is none; store.ErrConflict, with the request,
 // when it asks for something else.
-func (s *server) repeated(ctx context.Context, r store.Request, c commands) (store.Request, error) {
+func (s *server) repeated(ctx context.Context, r bench.Request, c commands) (bench.Request, error) {
 	if c.target != "" {
-		r.Selection = suite.Selection{Targets: []bench.Target{c.target}}
+		r.Selection = bench.Selection{Targets: []bench.Target{c.target}}
 	}
 	stored, err := s.Store.RequestLike(ctx, r)
 	if !errors.Is(err, store.ErrConflict) {
@@ -192,7 +191,7 @@ func checkCommands(r apiclient.NewRequest, batch bool) error {
 
 // limitedCommand gives a command the timeout that a project's policy has for those
 // which ask for none, and refuses one that asks for more than it allows; nil stays nil.
-func limitedCommand(c *apiclient.Command, policy sizeclass.Policy) (*store.Command, error) {
+func limitedCommand(c *apiclient.Command, policy sizeclass.Policy) (*bench.Command, error) {
 	out := storeCommand(c)
 	if out == nil {
 		return nil, nil
@@ -213,7 +212,7 @@ type commands struct {
 	target  bench.Target
 	shape   string // of jobs that name none; may be empty
 	batch   *spool // nil: the request is for one command
-	planner *adhoc.Planner
+	planner *plan.Planner
 	// taskQueues are where its jobs wait.
 	taskQueues map[string]bool
 	// mayUse tells whether a job may wait in a queue by its name.
@@ -269,7 +268,7 @@ func (c commands) digest() (string, error) {
 }
 
 // plan is the job of a line.
-func (c commands) plan(line adhoc.Line) (store.Job, error) {
+func (c commands) plan(line plan.Line) (bench.Job, error) {
 	j, err := c.planner.Job(line)
 	if err == nil {
 		c.taskQueues[j.TaskQueue] = true
@@ -278,14 +277,14 @@ func (c commands) plan(line adhoc.Line) (store.Job, error) {
 }
 
 // only is the one command of a request that is for no batch.
-func (c commands) only() adhoc.Line {
+func (c commands) only() plan.Line {
 	line := c.planner.Only()
 	line.Shape = c.shape
 	return line
 }
 
 // line reads a job of the batch, and where it runs.
-func (c commands) line(place int, text []byte) (adhoc.Line, error) {
+func (c commands) line(place int, text []byte) (plan.Line, error) {
 	line, err := c.asked(place, text)
 	if err != nil {
 		return line, err
@@ -297,22 +296,22 @@ func (c commands) line(place int, text []byte) (adhoc.Line, error) {
 }
 
 // asked reads a job of the batch.
-func (c commands) asked(place int, text []byte) (adhoc.Line, error) {
+func (c commands) asked(place int, text []byte) (plan.Line, error) {
 	j, err := apiclient.ReadJob(text)
 	if err != nil {
-		return adhoc.Line{}, err
+		return plan.Line{}, err
 	}
 	orDefault(&j.Target, c.target)
 	orDefault(&j.Shape, c.shape)
 	command, err := limitedCommand(&j.Command, c.policy)
 	if err != nil {
-		return adhoc.Line{}, err
+		return plan.Line{}, err
 	}
-	line := adhoc.Line{Place: place, Name: j.Name, Command: *command, Target: j.Target, Class: j.SizeClass, Queue: j.Queue, Shape: j.Shape}
+	line := plan.Line{Place: place, Name: j.Name, Command: *command, Target: j.Target, Class: j.SizeClass, Queue: j.Queue, Shape: j.Shape}
 	if !j.Constraints.IsZero() {
 		constraints, err := j.Constraints.Read()
 		if err != nil {
-			return adhoc.Line{}, err
+			return plan.Line{}, err
 		}
 		line.Constraints = &constraints
 	}
@@ -320,15 +319,15 @@ func (c commands) asked(place int, text []byte) (adhoc.Line, error) {
 }
 
 // jobs are the jobs of the request, one after the other.
-func (c commands) jobs() iter.Seq2[store.Job, error] {
-	return func(yield func(store.Job, error) bool) {
+func (c commands) jobs() iter.Seq2[bench.Job, error] {
+	return func(yield func(bench.Job, error) bool) {
 		if c.batch == nil {
 			yield(c.plan(c.only()))
 			return
 		}
 		for place, text := range c.batch.lines() {
 			line, err := c.line(place, text)
-			var j store.Job
+			var j bench.Job
 			if err == nil {
 				j, err = c.plan(line)
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/queueconfig"
+	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
 // batch is a number of jobs, each of its own words.
@@ -221,7 +221,7 @@ func TestWhatWasAcceptedStaysSo(t *testing.T) {
 	b := setup(t)
 	b.project(t)
 	b.register(t, "c1")
-	_, err := b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{Accounts: []queueconfig.AccountLimit{{Account: "*", MaxQueued: set(5)}}})
+	_, err := b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{Accounts: []fairshare.AccountLimit{{Account: "*", MaxQueued: set(5)}}})
 	require.NoError(t, err)
 	on := func(machine string) apiclient.JobWish {
 		return apiclient.JobWish{Constraints: bench.ConstraintSpec{Machines: []string{machine}}}

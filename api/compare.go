@@ -14,7 +14,6 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/stats"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 func (s *server) registerResults() {
@@ -119,18 +118,18 @@ type narrowedRecord struct {
 	left []string
 }
 
-func (r *narrowedRecord) SamplesOf(ctx context.Context, project, tag string) ([]store.Samples, error) {
+func (r *narrowedRecord) SamplesOf(ctx context.Context, project, tag string) ([]bench.Samples, error) {
 	samples, err := r.Record.SamplesOf(ctx, project, tag)
 	return r.narrow(samples), err
 }
 
-func (r *narrowedRecord) SamplesInTurns(ctx context.Context, project, a, b string) (ofA, ofB []store.Samples, err error) {
+func (r *narrowedRecord) SamplesInTurns(ctx context.Context, project, a, b string) (ofA, ofB []bench.Samples, err error) {
 	ofA, ofB, err = r.Record.SamplesInTurns(ctx, project, a, b)
 	return r.narrow(ofA), r.narrow(ofB), err
 }
 
-func (r *narrowedRecord) narrow(samples []store.Samples) []store.Samples {
-	return slices.DeleteFunc(samples, func(s store.Samples) bool {
+func (r *narrowedRecord) narrow(samples []bench.Samples) []bench.Samples {
+	return slices.DeleteFunc(samples, func(s bench.Samples) bool {
 		keep := r.in.wants(s.TestCase) && listed(r.in.Metrics, s.Metric)
 		if !keep {
 			r.left = append(r.left, fmt.Sprintf("%s of %s", s.Metric, s.TestCase))
@@ -139,9 +138,9 @@ func (r *narrowedRecord) narrow(samples []store.Samples) []store.Samples {
 	})
 }
 
-func (r *narrowedRecord) LackingOf(ctx context.Context, project, tag string) ([]store.Lacking, error) {
+func (r *narrowedRecord) LackingOf(ctx context.Context, project, tag string) ([]bench.Lacking, error) {
 	lacking, err := r.Record.LackingOf(ctx, project, tag)
-	return slices.DeleteFunc(lacking, func(l store.Lacking) bool { return !r.in.wants(l.TestCase) }), err
+	return slices.DeleteFunc(lacking, func(l bench.Lacking) bool { return !r.in.wants(l.TestCase) }), err
 }
 
 func (in *compare) wants(tc bench.TestCase) bool {

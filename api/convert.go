@@ -7,12 +7,11 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 // From the record's types to those that travel.
 
-func requestOf(r store.Request) apiclient.Request {
+func requestOf(r bench.Request) apiclient.Request {
 	return apiclient.Request{
 		ID: r.ID, Project: r.Project, Type: r.Type, Tag: r.Tag, Parent: r.Parent, PR: r.PR, WaitsFor: r.WaitsFor,
 		ParentNote: r.ParentNote, Status: r.Status, Outcome: r.Outcome,
@@ -23,14 +22,14 @@ func requestOf(r store.Request) apiclient.Request {
 	}
 }
 
-func commandOf(c *store.Command) *apiclient.Command {
+func commandOf(c *bench.Command) *apiclient.Command {
 	if c == nil {
 		return nil
 	}
 	return &apiclient.Command{Argv: c.Argv, Env: c.Env, TimeoutSeconds: c.TimeoutSeconds, Iterations: c.Iterations}
 }
 
-func jobOf(j store.Job) apiclient.Job {
+func jobOf(j bench.Job) apiclient.Job {
 	var argv []string
 	if j.Command != nil {
 		argv = j.Command.Argv
@@ -50,7 +49,7 @@ func constraintsOf(c *bench.Constraints) bench.ConstraintSpec {
 	return c.Spec()
 }
 
-func runOf(r store.Run) (apiclient.Run, error) {
+func runOf(r bench.Run) (apiclient.Run, error) {
 	out := apiclient.Run{
 		ID: r.ID, Job: r.Job, Number: r.Number, Reason: r.Reason, Collector: r.Collector, Pool: r.Pool, SizeClass: r.SizeClass,
 		CoLocated: r.CoLocated, Outcome: r.Outcome, Message: r.Message, OutputTail: r.OutputTail,
@@ -65,7 +64,7 @@ func runOf(r store.Run) (apiclient.Run, error) {
 	return out, nil
 }
 
-func runsOf(runs []store.Run) ([]apiclient.Run, error) {
+func runsOf(runs []bench.Run) ([]apiclient.Run, error) {
 	out := make([]apiclient.Run, 0, len(runs))
 	for _, r := range runs {
 		run, err := runOf(r)
@@ -77,11 +76,11 @@ func runsOf(runs []store.Run) ([]apiclient.Run, error) {
 	return out, nil
 }
 
-func runErrorOf(e store.RunError) apiclient.RunError {
+func runErrorOf(e bench.RunError) apiclient.RunError {
 	return apiclient.RunError{Run: e.Run, TestCase: e.TestCase, Kind: e.Kind, Message: e.Message, OutputTail: e.OutputTail, CreatedAt: e.CreatedAt}
 }
 
-func collectorOf(c store.Collector, now time.Time, offlineAfter time.Duration) (apiclient.Collector, error) {
+func collectorOf(c bench.Collector, now time.Time, offlineAfter time.Duration) (apiclient.Collector, error) {
 	out := apiclient.Collector{
 		Name: c.Name, Target: c.Target, SizeClass: c.SizeClass, Pool: c.Pool, State: c.State(now, offlineAfter),
 		Version: c.Version, Epoch: c.Epoch, HardwareID: c.HardwareID, CoLocated: c.CoLocated, Facts: c.Facts,

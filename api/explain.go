@@ -12,7 +12,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/explain"
+	"github.com/benchloom/benchloom/internal/diagnose"
 	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/queueview"
 	"github.com/benchloom/benchloom/internal/sizing"
@@ -29,7 +29,7 @@ func (s *server) registerExplain() {
 		description: "What it waits for, its place in its project's queue, and the explanation of its next job."}, s.explainRequest)
 }
 
-func (s *server) explainJob(ctx context.Context, in *jobPath) (*body[explain.JobExplanation], error) {
+func (s *server) explainJob(ctx context.Context, in *jobPath) (*body[diagnose.JobExplanation], error) {
 	j, err := s.job(ctx, in.Job)
 	if err != nil {
 		return nil, err
@@ -39,8 +39,8 @@ func (s *server) explainJob(ctx context.Context, in *jobPath) (*body[explain.Job
 }
 
 // explanation asks the record for all that is known of a job.
-func (s *server) explanation(ctx context.Context, j store.Job) (explain.JobExplanation, error) {
-	c := explain.Case{
+func (s *server) explanation(ctx context.Context, j bench.Job) (diagnose.JobExplanation, error) {
+	c := diagnose.Case{
 		Key: j.Key, Project: j.Project, Status: j.Status, Message: j.Message, TaskQueue: j.TaskQueue, Target: j.Target, SizeClass: j.SizeClass,
 		Created: j.CreatedAt, HandedOutTo: j.HandedOutTo,
 	}
@@ -53,18 +53,18 @@ func (s *server) explanation(ctx context.Context, j store.Job) (explain.JobExpla
 	if j.AffinityUntil != nil {
 		c.AffinityUntil = *j.AffinityUntil
 	}
-	for _, add := range []func(context.Context, store.Job, *explain.Case) error{s.addRuns, s.addSize, s.addWaiters, s.addQueue, s.addCollectors} {
+	for _, add := range []func(context.Context, bench.Job, *diagnose.Case) error{s.addRuns, s.addSize, s.addWaiters, s.addQueue, s.addCollectors} {
 		if err := add(ctx, j, &c); err != nil {
-			return explain.JobExplanation{}, err
+			return diagnose.JobExplanation{}, err
 		}
 	}
-	return explain.Of(c, s.Now()), nil
+	return diagnose.Of(c, s.Now()), nil
 }
 
-func (s *server) addRuns(ctx context.Context, j store.Job, c *explain.Case) error {
+func (s *server) addRuns(ctx context.Context, j bench.Job, c *diagnose.Case) error {
 	runs, err := s.Store.JobRuns(ctx, j.Key)
 	for _, r := range runs {
-		run := explain.Run{
+		run := diagnose.Run{
 			ID: r.ID, Number: r.Number, Reason: r.Reason, Collector: r.Collector, SizeClass: r.SizeClass, Outcome: r.Outcome, Message: r.Message,
 			Started: r.StartedAt, Timeout: time.Duration(r.TimeoutSeconds * float64(time.Second)), Probe: r.Probe, PeakMemory: r.PeakMemory,
 		}
@@ -77,8 +77,8 @@ func (s *server) addRuns(ctx context.Context, j store.Job, c *explain.Case) erro
 }
 
 // addSize adds how the job's size class came about.
-func (s *server) addSize(ctx context.Context, j store.Job, c *explain.Case) error {
-	c.Size = explain.Size{Class: j.SizeClass, Shape: j.Shape, Why: j.SelectedWhy, Probe: j.Probe, Timeout: time.Duration(j.TimeoutSeconds * float64(time.Second))}
+func (s *server) addSize(ctx context.Context, j bench.Job, c *diagnose.Case) error {
+	c.Size = diagnose.Size{Class: j.SizeClass, Shape: j.Shape, Why: j.SelectedWhy, Probe: j.Probe, Timeout: time.Duration(j.TimeoutSeconds * float64(time.Second))}
 	if j.SelectedAt != nil {
 		c.Size.Selected = *j.SelectedAt
 	}
@@ -108,32 +108,32 @@ func (s *server) addSize(ctx context.Context, j store.Job, c *explain.Case) erro
 
 // addWaiters adds who waits for an open job, and what holds all of its project or
 // account.
-func (s *server) addWaiters(ctx context.Context, j store.Job, c *explain.Case) error {
+func (s *server) addWaiters(ctx context.Context, j bench.Job, c *diagnose.Case) error {
 	waiters, err := s.Store.JobWaiters(ctx, j.Key)
 	if err != nil {
 		return err
 	}
 	for _, w := range waiters {
-		c.Waiters = append(c.Waiters, explain.Waiter{ID: w.ID, InTurn: w.InTurn})
+		c.Waiters = append(c.Waiters, diagnose.Waiter{ID: w.ID, InTurn: w.InTurn})
 	}
 	pause, err := s.Store.QueuePause(ctx, j.Project)
 	if err != nil {
 		return err
 	}
 	if pause != nil {
-		c.Pause = &explain.Pause{Who: pause.By, Why: pause.Reason}
+		c.Pause = &diagnose.Pause{Who: pause.By, Why: pause.Reason}
 	}
 	account, err := s.Store.AccountHold(ctx, j.Submitter, j.Branch)
-	c.Account = explain.Account{Name: j.Submitter, MaxRunning: account.MaxRunning, UnderWay: account.UnderWay, Stranded: account.Stranded, FirstLevel: account.FirstLevel}
+	c.Account = diagnose.Account{Name: j.Submitter, MaxRunning: account.MaxRunning, UnderWay: account.UnderWay, Stranded: account.Stranded, FirstLevel: account.FirstLevel}
 	return err
 }
 
-func (s *server) addQueue(ctx context.Context, j store.Job, c *explain.Case) error {
+func (s *server) addQueue(ctx context.Context, j bench.Job, c *diagnose.Case) error {
 	if !j.Status.Open() {
 		return nil
 	}
 	q, err := s.Store.QueuePlace(ctx, j.Key)
-	c.Queue = explain.Queue{
+	c.Queue = diagnose.Queue{
 		Name: j.Queue, Class: q.Class, Weight: q.Weight, Level: q.Level, OwnLevel: q.OwnLevel, Share: q.Entitled,
 		Before: q.Before, Waiting: q.Waiting, HandedOut: q.HandedOut, Running: q.Running, Earlier: q.Earlier, Beside: q.Beside,
 	}
@@ -141,7 +141,7 @@ func (s *server) addQueue(ctx context.Context, j store.Job, c *explain.Case) err
 }
 
 // addCollectors adds who there is for an open job.
-func (s *server) addCollectors(ctx context.Context, j store.Job, c *explain.Case) error {
+func (s *server) addCollectors(ctx context.Context, j bench.Job, c *diagnose.Case) error {
 	if !j.Status.Open() {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (s *server) addCollectors(ctx context.Context, j store.Job, c *explain.Case
 				return err
 			}
 		}
-		c.Collectors = append(c.Collectors, explain.Collector{
+		c.Collectors = append(c.Collectors, diagnose.Collector{
 			Name: one.Name, Host: one.Host, State: one.State(now, s.OfflineAfter), Run: one.CurrentRun, LastHeard: one.LastHeartbeat, Version: one.Version,
 			Wanted: one.WantedVersion, TaskQueues: queues, Lacks: lacks[one.Name],
 		})
@@ -176,7 +176,7 @@ func (s *server) addCollectors(ctx context.Context, j store.Job, c *explain.Case
 }
 
 // lacks says by the collectors' names what each does not have that the job needs.
-func (s *server) lacks(ctx context.Context, j store.Job) (map[string][]string, error) {
+func (s *server) lacks(ctx context.Context, j bench.Job) (map[string][]string, error) {
 	fleet, err := s.Store.Fleet(ctx, s.OfflineAfter)
 	if err != nil {
 		return nil, err
@@ -240,7 +240,7 @@ func (s *server) explainRequest(ctx context.Context, in *requestPath) (*body[api
 }
 
 // placeOf is a request's place in its project's queue; nil when it is not in it.
-func (s *server) placeOf(ctx context.Context, r store.Request) (*apiclient.QueueEntry, error) {
+func (s *server) placeOf(ctx context.Context, r bench.Request) (*apiclient.QueueEntry, error) {
 	if !r.Type.Tracked() || r.Status == bench.Completed || r.JobsDoneAt != nil {
 		return nil, nil //nolint:nilnil // no place is an answer
 	}
@@ -255,7 +255,7 @@ func (s *server) placeOf(ctx context.Context, r store.Request) (*apiclient.Queue
 // findings are what a request waits for, without those about jobs that only wait:
 // they are explained by themselves. When Temporal does not answer, that is a
 // finding.
-func (s *server) findings(ctx context.Context, r store.Request) ([]apiclient.Finding, error) {
+func (s *server) findings(ctx context.Context, r bench.Request) ([]apiclient.Finding, error) {
 	c, err := s.caseOf(ctx, r)
 	if problem, away := errors.AsType[*huma.ErrorModel](err); away && problem.Status == http.StatusServiceUnavailable {
 		return []apiclient.Finding{{Subject: "Temporal", What: problem.Detail, Stuck: true}}, nil

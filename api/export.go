@@ -20,7 +20,6 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/results"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 type export struct {
@@ -31,7 +30,7 @@ type export struct {
 
 // rowWriter writes collections in one format.
 type rowWriter interface {
-	row(r store.CollectionRow) error
+	row(r bench.CollectionRow) error
 	end() error
 }
 
@@ -64,7 +63,7 @@ func (s *server) stream(ctx huma.Context, in *export) {
 		}
 		ctx.SetHeader("Content-Type", contentType)
 	}
-	err := s.Store.ExportCollections(ctx.Context(), in.Project, in.Tags, func(r store.CollectionRow) error {
+	err := s.Store.ExportCollections(ctx.Context(), in.Project, in.Tags, func(r bench.CollectionRow) error {
 		if rows == nil {
 			begin()
 		}
@@ -117,7 +116,7 @@ func newBenchfmtRows(out *bufio.Writer, project string) *benchfmtRows {
 	return &benchfmtRows{out: benchfmt.NewWriter(out), project: project, units: make(map[string]bool)}
 }
 
-func (w *benchfmtRows) row(r store.CollectionRow) error {
+func (w *benchfmtRows) row(r bench.CollectionRow) error {
 	result := &benchfmt.Result{Name: results.BenchmarkName(r.TestCase), Iters: 1}
 	for _, c := range [][2]string{
 		{"project", w.project}, {"tag", r.Tag}, {"target", string(r.TestCase.Target)}, {"pool", r.Pool},
@@ -173,7 +172,7 @@ func newCSVRows(out io.Writer) *csvRows {
 	return &csvRows{out: w}
 }
 
-func (w *csvRows) row(r store.CollectionRow) error {
+func (w *csvRows) row(r bench.CollectionRow) error {
 	for _, metric := range slices.Sorted(maps.Keys(r.Values)) {
 		err := w.out.Write([]string{
 			r.Tag, string(r.Kind), r.TestCase.Benchmark, r.TestCase.Profile, r.TestCase.Scenario, r.TestCase.Backend, string(r.TestCase.Target),
@@ -198,7 +197,7 @@ type jsonRows struct {
 	begun bool
 }
 
-func (w *jsonRows) row(r store.CollectionRow) error {
+func (w *jsonRows) row(r bench.CollectionRow) error {
 	separator := ",\n"
 	if !w.begun {
 		w.begun, separator = true, "[\n"

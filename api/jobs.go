@@ -32,10 +32,10 @@ type jobPath struct {
 	Job string `path:"job" doc:"Key of the job."`
 }
 
-func (s *server) job(ctx context.Context, key string) (store.Job, error) {
+func (s *server) job(ctx context.Context, key string) (bench.Job, error) {
 	parsed, err := bench.ParseJobKey(key)
 	if err != nil {
-		return store.Job{}, err
+		return bench.Job{}, err
 	}
 	j, err := s.Store.Job(ctx, parsed)
 	if errors.Is(err, store.ErrNotFound) {
@@ -109,7 +109,7 @@ func (s *server) getJobLog(ctx context.Context, in *getJobLog) (*logPiece, error
 		if in.Run == 0 && len(runs) == 0 {
 			return logState{ended: !j.Status.Open()}, nil
 		}
-		var last store.Run
+		var last bench.Run
 		for _, r := range runs {
 			if r.Number == in.Run || in.Run == 0 && r.Number > last.Number {
 				last = r

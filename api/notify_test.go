@@ -135,7 +135,7 @@ func TestANewerBuildSupersedesWhatWaits(t *testing.T) {
 	require.NoError(t, b.store.CompleteRequest(t.Context(), kept.ID, bench.Success, "", nil, "done"))
 	other := b.try(t, apiclient.NewRequest{PR: 8})
 	running := b.try(t, apiclient.NewRequest{PR: 9, Tag: "t9", ArtifactsReady: true})
-	_, err = b.store.Admit(t.Context(), "go", 1, func([]store.Request, map[string]bool) (store.Admission, error) {
+	_, err = b.store.Admit(t.Context(), "go", 1, func([]bench.Request, map[string]bool) (store.Admission, error) {
 		return store.Admission{Next: []bench.RequestID{running.ID}}, nil
 	})
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/queueconfig"
+	"github.com/benchloom/benchloom/internal/fairshare"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 )
@@ -144,7 +144,7 @@ func (s *server) retryJob(ctx context.Context, in *actOnJob) (*body[apiclient.Re
 	return s.reopen(ctx, r, store.Again{Job: j.Key}, in.Body)
 }
 
-func (s *server) reopen(ctx context.Context, r store.Request, again store.Again, why apiclient.Act) (*body[apiclient.RequestOperation], error) {
+func (s *server) reopen(ctx context.Context, r bench.Request, again store.Again, why apiclient.Act) (*body[apiclient.RequestOperation], error) {
 	who, err := act(ctx, why)
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (s *server) reopen(ctx context.Context, r store.Request, again store.Again,
 
 // settle waits until the workflow of a request that has ended is gone: opened
 // again, it gets another one of the same ID.
-func (s *server) settle(ctx context.Context, r store.Request) error {
+func (s *server) settle(ctx context.Context, r bench.Request) error {
 	bounded, stop := context.WithTimeout(ctx, settleBound)
 	defer stop()
 	err := s.Starter.SettleRequest(bounded, r.Project, r.ID)
@@ -199,7 +199,7 @@ func (s *server) settle(ctx context.Context, r store.Request) error {
 	return unavailable(fmt.Sprintf("the workflow of request %s is still ending, or Temporal does not answer; try again in a moment, and look at %s in the Temporal Web UI if it stays so", r.ID, bench.RequestWorkflowID(r.Project, r.ID)))
 }
 
-func nothingLacks(r store.Request, again store.Again) error {
+func nothingLacks(r bench.Request, again store.Again) error {
 	if again.Remeasure {
 		of := "test cases that were to be measured; retry it instead"
 		if len(again.Benchmarks) > 0 {
@@ -213,7 +213,7 @@ func nothingLacks(r store.Request, again store.Again) error {
 // asOfNow adds what the project's configuration of today says of what is measured
 // again: where jobs wait that are written later, and by which suite: the present one,
 // where it still has their test cases, else the former.
-func (s *server) asOfNow(ctx context.Context, r store.Request, again *store.Again) error {
+func (s *server) asOfNow(ctx context.Context, r bench.Request, again *store.Again) error {
 	p, err := s.project(ctx, r.Project, http.StatusNotFound)
 	if err != nil {
 		return err
@@ -222,7 +222,7 @@ func (s *server) asOfNow(ctx context.Context, r store.Request, again *store.Agai
 	if err != nil {
 		return fmt.Errorf("project %s: %w; apply a corrected configuration with 'benchloom project apply'", p.Name, err)
 	}
-	again.Queue = queueconfig.OfRequest(r.Queue, r.Submitter, r.Project, r.Type, config)
+	again.Queue = fairshare.OfRequest(r.Queue, r.Submitter, r.Project, r.Type, config)
 	if p.SuiteHash == "" {
 		return nil
 	}
@@ -230,7 +230,7 @@ func (s *server) asOfNow(ctx context.Context, r store.Request, again *store.Agai
 	if err != nil {
 		return fmt.Errorf("reading the suite of project %s: %w", p.Name, err)
 	}
-	again.SuiteOf = func(j store.Job, cases []bench.TestCase) string {
+	again.SuiteOf = func(j bench.Job, cases []bench.TestCase) string {
 		for _, tc := range cases {
 			if !measures(current, tc) {
 				return j.SuiteHash
@@ -249,7 +249,7 @@ func measures(s *suite.Suite, tc bench.TestCase) bool {
 		}
 		return []string{name}
 	}
-	plans, err := s.Expand(suite.Selection{
+	plans, err := s.Expand(bench.Selection{
 		Benchmarks: one(tc.Benchmark), Profiles: one(tc.Profile), Scenarios: one(tc.Scenario), Backends: one(tc.Backend), Targets: []bench.Target{tc.Target},
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -30,7 +31,7 @@ type pageData struct {
 func (s *server) page(w http.ResponseWriter, r *http.Request) {
 	data := pageData{Version: s.Version, TemporalUI: s.TemporalUI, Closed: !s.OpenRead}
 	if s.OpenRead {
-		var requests []store.Request
+		var requests []bench.Request
 		var err error
 		if data.Projects, err = s.Store.Projects(r.Context()); err == nil {
 			requests, err = s.Store.Requests(r.Context(), store.RequestFilter{Limit: latest})

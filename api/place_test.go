@@ -9,7 +9,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 // registerAs registers a live collector of size class 2 after a change.
@@ -169,7 +168,7 @@ func TestConstraintsOfABatch(t *testing.T) {
 		require.Equal(t, i == 2, jobs[i].AffinityUntil != nil)
 	}
 	for name, set := range map[string]string{"plain": jobs[0].TaskQueue, "card": jobs[1].TaskQueue} {
-		queues, err := b.store.CollectorTaskQueues(t.Context(), store.Collector{Name: name, Target: linux, SizeClass: 2, Pool: "main"})
+		queues, err := b.store.CollectorTaskQueues(t.Context(), bench.Collector{Name: name, Target: linux, SizeClass: 2, Pool: "main"})
 		require.NoError(t, err)
 		require.Equal(t, []string{pool.TaskQueue(), set}, queues)
 	}

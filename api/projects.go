@@ -181,7 +181,7 @@ func (s *server) checkSuiteOf(ctx context.Context, p apiclient.Project) error {
 	if len(p.Config.Targets) == 0 {
 		return nil
 	}
-	if _, err := loaded.Expand(suite.Selection{Targets: p.Config.Targets}); err != nil {
+	if _, err := loaded.Expand(bench.Selection{Targets: p.Config.Targets}); err != nil {
 		return fmt.Errorf("project %s: %w", p.Name, err)
 	}
 	return nil

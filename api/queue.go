@@ -7,7 +7,6 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/queueview"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 func (s *server) registerQueue() {
@@ -67,7 +66,7 @@ func (s *server) queue(ctx context.Context, project string) ([]queueview.Entry, 
 
 // estimateOf is when a request starts and ends; empty for one whose jobs are
 // done.
-func (s *server) estimateOf(ctx context.Context, r store.Request) (apiclient.Estimate, error) {
+func (s *server) estimateOf(ctx context.Context, r bench.Request) (apiclient.Estimate, error) {
 	switch {
 	case r.Status == bench.Completed || r.JobsDoneAt != nil:
 		return apiclient.Estimate{}, nil

@@ -27,7 +27,7 @@ func TestAQueueIsShownInItsOrderWithEstimates(t *testing.T) {
 	later, err := b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Project: "go", Tag: "1.26.0"})
 	require.NoError(t, err)
 	running := b.submit(t, "1.25.0")
-	_, err = b.store.Admit(t.Context(), "go", 1, func([]store.Request, map[string]bool) (store.Admission, error) {
+	_, err = b.store.Admit(t.Context(), "go", 1, func([]bench.Request, map[string]bool) (store.Admission, error) {
 		return store.Admission{Next: []bench.RequestID{running.request.ID}}, nil
 	})
 	require.NoError(t, err)

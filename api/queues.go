@@ -10,19 +10,19 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/handout"
-	"github.com/benchloom/benchloom/internal/queueconfig"
+	"github.com/benchloom/benchloom/internal/dispatch"
+	"github.com/benchloom/benchloom/internal/fairshare"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
 // Queues is where queues and limits are recorded, and what is handed out by them.
 type Queues interface {
-	handout.Record
+	dispatch.Record
 	Queues(ctx context.Context) ([]store.QueueState, error)
-	Queue(ctx context.Context, name string) (q queueconfig.Queue, known bool, err error)
+	Queue(ctx context.Context, name string) (q fairshare.Queue, known bool, err error)
 	Accounts(ctx context.Context) ([]store.AccountState, error)
-	Limits(ctx context.Context, account string) (queueconfig.Limits, error)
-	ApplyQueues(ctx context.Context, c queueconfig.Config, replace bool, act store.Act) (store.Operation, error)
+	Limits(ctx context.Context, account string) (fairshare.Limits, error)
+	ApplyQueues(ctx context.Context, c fairshare.Config, replace bool, act store.Act) (store.Operation, error)
 	QueueKnown(ctx context.Context, name string) (bool, error)
 	SetWeight(ctx context.Context, name string, weight float64, act store.Act) (store.Operation, error)
 }
@@ -37,8 +37,8 @@ func (s *server) registerQueues() {
 }
 
 // handOut is where jobs are handed out.
-func (s *server) handOut() handout.Room {
-	return handout.Room{Record: s.Store, Workflows: s.Starter, Sizes: s.Sizes}
+func (s *server) handOut() dispatch.Room {
+	return dispatch.Room{Record: s.Store, Workflows: s.Starter, Sizes: s.Sizes}
 }
 
 func (s *server) listQueues(ctx context.Context, _ *none) (*body[apiclient.FairQueues], error) {
@@ -50,7 +50,7 @@ func (s *server) listQueues(ctx context.Context, _ *none) (*body[apiclient.FairQ
 	if err != nil {
 		return nil, err
 	}
-	all := make([]queueconfig.Queue, len(states))
+	all := make([]fairshare.Queue, len(states))
 	for i, q := range states {
 		all[i] = q.Queue
 	}
@@ -58,7 +58,7 @@ func (s *server) listQueues(ctx context.Context, _ *none) (*body[apiclient.FairQ
 	for i, q := range states {
 		out.Queues[i] = apiclient.FairQueue{
 			Name: q.Name, Class: q.Class, Weight: q.Weight, Level: q.Level, Queued: q.Queued, HandedOut: q.HandedOut, Running: q.Running,
-			Warning: queueconfig.Warning(q.Queue, all), UpdatedBy: q.By, UpdatedAt: q.At,
+			Warning: fairshare.Warning(q.Queue, all), UpdatedBy: q.By, UpdatedAt: q.At,
 		}
 	}
 	for i, a := range accounts {
@@ -75,7 +75,7 @@ func (s *server) applyQueues(ctx context.Context, in *applyQueues) (*body[apicli
 		return nil, err
 	}
 	who.DryRun = in.Body.DryRun
-	file := queueconfig.File{Queues: in.Body.Queues, Accounts: in.Body.Accounts}
+	file := fairshare.File{Queues: in.Body.Queues, Accounts: in.Body.Accounts}
 	if file.Empty() && !in.Body.Replace {
 		return nil, invalid("the configuration names no queue and no account; write some under queues or accounts")
 	}
@@ -110,7 +110,7 @@ func (s *server) setWeight(ctx context.Context, in *setWeight) (*body[apiclient.
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(bench.CheckQueue(in.Queue), queueconfig.CheckWeight(in.Queue, in.Body.Weight)); err != nil {
+	if err := errors.Join(bench.CheckQueue(in.Queue), fairshare.CheckWeight(in.Queue, in.Body.Weight)); err != nil {
 		return nil, err
 	}
 	known, err := s.Store.QueueKnown(ctx, in.Queue)
@@ -157,11 +157,11 @@ func (s *server) mayUse(ctx context.Context, name, branch string) error {
 	if err := bench.CheckQueue(name); err != nil {
 		return err
 	}
-	if name == queueconfig.OfUser(account) {
+	if name == fairshare.OfUser(account) {
 		return nil
 	}
 	if strings.HasPrefix(name, bench.UserQueue) {
-		return problemf(http.StatusUnprocessableEntity, "not-your-queue", "queue %s is that of another account; leave the queue out for your own, %s", name, queueconfig.OfUser(account))
+		return problemf(http.StatusUnprocessableEntity, "not-your-queue", "queue %s is that of another account; leave the queue out for your own, %s", name, fairshare.OfUser(account))
 	}
 	q, known, err := s.Store.Queue(ctx, name)
 	if err != nil {
@@ -197,7 +197,7 @@ func (s *server) unknownQueue(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	names := []string{queueconfig.OfUser(caller(ctx).Owner) + " (yours)"}
+	names := []string{fairshare.OfUser(caller(ctx).Owner) + " (yours)"}
 	for _, q := range states {
 		if !strings.HasPrefix(q.Name, bench.UserQueue) {
 			names = append(names, q.Name)
@@ -210,7 +210,7 @@ func (s *server) unknownQueue(ctx context.Context, name string) error {
 // they are.
 func (s *server) standing(ctx context.Context, r apiclient.NewRequest) error {
 	if r.Branch != "" {
-		if err := queueconfig.CheckBranch(r.Branch); err != nil {
+		if err := fairshare.CheckBranch(r.Branch); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
-	"github.com/benchloom/benchloom/internal/queueconfig"
+	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
 func set[T any](v T) *T { return &v }
@@ -18,8 +18,8 @@ func TestQueuesAreConfiguredWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	wrong := apiclient.QueueConfig{
-		Queues:   []queueconfig.QueueSetting{{Name: "single-build", Weight: set(30.0)}, {Name: "bisect", Weight: set(0.0)}},
-		Accounts: []queueconfig.AccountLimit{{Account: "*", MaxRunning: set(0)}},
+		Queues:   []fairshare.QueueSetting{{Name: "single-build", Weight: set(30.0)}, {Name: "bisect", Weight: set(0.0)}},
+		Accounts: []fairshare.AccountLimit{{Account: "*", MaxRunning: set(0)}},
 	}
 	_, err := b.admin.ApplyQueues(t.Context(), wrong)
 	p := problemOf(t, err)
@@ -40,10 +40,10 @@ func TestQueuesAreConfiguredWholeOrNotAtAll(t *testing.T) {
 	require.Empty(t, list.Accounts)
 
 	right := apiclient.QueueConfig{
-		Queues: []queueconfig.QueueSetting{
-			{Name: "single-build", Weight: set(30.0)}, {Name: "urgent", Class: queueconfig.Strict, Level: set(2)}, {Name: "user:ada", Weight: set(0.3)},
+		Queues: []fairshare.QueueSetting{
+			{Name: "single-build", Weight: set(30.0)}, {Name: "urgent", Class: fairshare.Strict, Level: set(2)}, {Name: "user:ada", Weight: set(0.3)},
 		},
-		Accounts: []queueconfig.AccountLimit{{Account: "*", MaxRunning: set(4), MaxQueued: set(100), FirstLevel: 2}},
+		Accounts: []fairshare.AccountLimit{{Account: "*", MaxRunning: set(4), MaxQueued: set(100), FirstLevel: 2}},
 	}
 	try := right
 	try.DryRun = true
@@ -86,7 +86,7 @@ func TestQueuesAreConfiguredWholeOrNotAtAll(t *testing.T) {
 	require.Equal(t, "the release is near", audit.Operations[0].Reason)
 
 	// What is not named stays, unless all of it is replaced.
-	done, err = b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{Queues: []queueconfig.QueueSetting{{Name: "urgent"}}, Replace: true})
+	done, err = b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{Queues: []fairshare.QueueSetting{{Name: "urgent"}}, Replace: true})
 	require.NoError(t, err)
 	require.Equal(t, "changed: urgent, single-build (removed), user:ada (removed), the limit of * (removed)", done.Message)
 	list, err = b.nobody.Queues(t.Context())
@@ -101,7 +101,7 @@ func TestANewLevelReachesWhatWaitsForACollector(t *testing.T) {
 	b.project(t)
 	b.register(t, "c1")
 	j := b.submit(t, "1.26.0")
-	_, err := b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{Queues: []queueconfig.QueueSetting{{Name: "project:go", Class: queueconfig.Strict, Level: set(2)}}})
+	_, err := b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{Queues: []fairshare.QueueSetting{{Name: "project:go", Class: fairshare.Strict, Level: set(2)}}})
 	require.NoError(t, err)
 	require.Equal(t, 2, b.workflows.levels[j.key])
 	stored, err := b.store.Job(t.Context(), j.key)
@@ -110,12 +110,12 @@ func TestANewLevelReachesWhatWaitsForACollector(t *testing.T) {
 	list, err := b.nobody.Queues(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, apiclient.FairQueue{
-		Name: "project:go", Class: queueconfig.Strict, Weight: 1, Level: 2, HandedOut: 1, Warning: "while it has work, nothing of idle starts",
+		Name: "project:go", Class: fairshare.Strict, Weight: 1, Level: 2, HandedOut: 1, Warning: "while it has work, nothing of idle starts",
 		UpdatedBy: "ada", UpdatedAt: list.Queues[1].UpdatedAt,
 	}, list.Queues[1])
 
 	// A limit does the same; it is the later level that counts.
-	_, err = b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{Accounts: []queueconfig.AccountLimit{{Account: "*", FirstLevel: 4}}})
+	_, err = b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{Accounts: []fairshare.AccountLimit{{Account: "*", FirstLevel: 4}}})
 	require.NoError(t, err)
 	require.Equal(t, 4, b.workflows.levels[j.key])
 }
@@ -126,8 +126,8 @@ func TestJobsWaitInTheQueueThatIsNamed(t *testing.T) {
 	b.project(t)
 	b.register(t, "c1")
 	_, err := b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{
-		Queues: []queueconfig.QueueSetting{{Name: "single-build"}, {Name: "user:rita"}},
-		Accounts: []queueconfig.AccountLimit{
+		Queues: []fairshare.QueueSetting{{Name: "single-build"}, {Name: "user:rita"}},
+		Accounts: []fairshare.AccountLimit{
 			{Account: "*", FirstLevel: 2}, {Account: "wanda", Branch: "dev", FirstLevel: 4}, {Account: "ada", MaxQueued: set(3)},
 		},
 	})
@@ -204,7 +204,7 @@ func TestLimitsHoldForWhatIsAskedForAgain(t *testing.T) {
 	b := setup(t)
 	b.project(t)
 	_, err := b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{
-		Accounts: []queueconfig.AccountLimit{{Account: "wanda", FirstLevel: 3, MaxQueued: set(1)}},
+		Accounts: []fairshare.AccountLimit{{Account: "wanda", FirstLevel: 3, MaxQueued: set(1)}},
 	})
 	require.NoError(t, err)
 	b.register(t, "c1")

@@ -14,7 +14,7 @@ import (
 var mainPool = bench.Pool{Target: linux, SizeClass: 2, Name: "main"}
 
 // onlyJob is the job of a command, as it stands now.
-func (b *bundle) onlyJob(t *testing.T, request bench.RequestID) store.Job {
+func (b *bundle) onlyJob(t *testing.T, request bench.RequestID) bench.Job {
 	t.Helper()
 	jobs, err := b.store.RequestJobPage(t.Context(), request, store.JobPage{Limit: 2})
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/explain"
+	"github.com/benchloom/benchloom/internal/diagnose"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -93,10 +93,10 @@ type requestPath struct {
 }
 
 // request reads a request by its ID or as project:tag.
-func (s *server) request(ctx context.Context, ref string) (store.Request, error) {
+func (s *server) request(ctx context.Context, ref string) (bench.Request, error) {
 	if project, tag, ok := strings.Cut(ref, ":"); ok {
 		if _, err := s.project(ctx, project, http.StatusNotFound); err != nil {
-			return store.Request{}, err
+			return bench.Request{}, err
 		}
 		r, err := s.Store.RequestByTag(ctx, project, tag)
 		if errors.Is(err, store.ErrNotFound) {
@@ -106,7 +106,7 @@ func (s *server) request(ctx context.Context, ref string) (store.Request, error)
 	}
 	id, err := bench.ParseRequestID(ref)
 	if err != nil {
-		return store.Request{}, fmt.Errorf("%w; or name it as project:tag", err)
+		return bench.Request{}, fmt.Errorf("%w; or name it as project:tag", err)
 	}
 	r, err := s.Store.Request(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -174,7 +174,7 @@ func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclie
 	}
 	if pause != nil && (p.Queued > 0 || p.Total == 0) && r.Status != bench.Completed {
 		// Nobody can tell, until it is resumed.
-		out.Progress.EstimateSeconds, out.EstimatedEnd, out.EstimateBasis = nil, nil, explain.Pause{Who: pause.By, Why: pause.Reason}.Words(r.Project)
+		out.Progress.EstimateSeconds, out.EstimatedEnd, out.EstimateBasis = nil, nil, diagnose.Pause{Who: pause.By, Why: pause.Reason}.Words(r.Project)
 		if r.Status != bench.InProgress {
 			out.EstimatedStart = nil
 		}
@@ -184,7 +184,7 @@ func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclie
 
 // estimate is how long the rest takes at the pace since the first job started:
 // nil while nothing is done, or nothing is left.
-func estimate(began *time.Time, p store.JobProgress, now time.Time) *float64 {
+func estimate(began *time.Time, p bench.JobProgress, now time.Time) *float64 {
 	rest := p.TestCases - p.TestCasesDone
 	if began == nil || p.TestCasesDone == 0 || rest <= 0 || p.Open() == 0 {
 		return nil

@@ -13,7 +13,6 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
-	"github.com/benchloom/benchloom/internal/suite"
 )
 
 func TestAReleaseIsRequestedOnce(t *testing.T) {
@@ -22,7 +21,7 @@ func TestAReleaseIsRequestedOnce(t *testing.T) {
 	b.project(t)
 	b.register(t, "c1")
 	date := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
-	wanted := apiclient.NewRequest{Project: "go", Tag: "1.26.0", CommitDate: &date, Selection: suite.Selection{Set: "one", Targets: []bench.Target{linux}}}
+	wanted := apiclient.NewRequest{Project: "go", Tag: "1.26.0", CommitDate: &date, Selection: bench.Selection{Set: "one", Targets: []bench.Target{linux}}}
 	r := b.send(t, "writer", http.MethodPost, "/api/v1/requests", `{"project":"go","tag":"1.26.0","commit_date":"2026-02-01T00:00:00Z","selection":{"set":"one","targets":["x86_64-unknown-linux-gnu"]}}`)
 	require.Equal(t, http.StatusCreated, r.status, r.body)
 
@@ -43,7 +42,7 @@ func TestAReleaseIsRequestedOnce(t *testing.T) {
 	require.NotNil(t, stored.WorkflowStartedAt)
 
 	// The same release with something else is another wish.
-	wanted.Selection = suite.Selection{}
+	wanted.Selection = bench.Selection{}
 	_, err = b.admin.CreateRequest(t.Context(), wanted)
 	require.Equal(t, http.StatusConflict, problemOf(t, err).Status)
 	require.ErrorContains(t, err, "benchloom status "+string(again.ID))
@@ -122,13 +121,13 @@ func TestWhatCannotRunIsRefusedWithTheReason(t *testing.T) {
 		"a release request is measured on its project's size class": {Project: "go", Tag: "1", JobWish: apiclient.JobWish{SizeClass: 2}},
 		"target is for commands":                                    {Project: "go", Tag: "1", JobWish: apiclient.JobWish{Target: linux}},
 		"a command measures no artifact":                            {Tag: "1", Command: command},
-		"a command measures nothing of a suite":                     {Command: command, Selection: suite.Selection{Set: "one"}},
-		"unknown benchmark \"jin\"; the suite has gin, kit, sort":   {Project: "go", Tag: "1", Selection: suite.Selection{Benchmarks: []string{"jin"}}},
-		"unknown profile \"debug\"; the suite has build":            {Project: "go", Tag: "1", Selection: suite.Selection{Profiles: []string{"debug"}}},
-		"unknown set \"two\"; the suite has one":                    {Project: "go", Tag: "1", Selection: suite.Selection{Set: "two"}},
-		"can run aarch64-unknown-linux-gnu: registered are x86_64-unknown-linux-gnu size 2 (pool main)": {Project: "go", Tag: "1", Selection: suite.Selection{Targets: []bench.Target{arm}}},
+		"a command measures nothing of a suite":                     {Command: command, Selection: bench.Selection{Set: "one"}},
+		"unknown benchmark \"jin\"; the suite has gin, kit, sort":   {Project: "go", Tag: "1", Selection: bench.Selection{Benchmarks: []string{"jin"}}},
+		"unknown profile \"debug\"; the suite has build":            {Project: "go", Tag: "1", Selection: bench.Selection{Profiles: []string{"debug"}}},
+		"unknown set \"two\"; the suite has one":                    {Project: "go", Tag: "1", Selection: bench.Selection{Set: "two"}},
+		"can run aarch64-unknown-linux-gnu: registered are x86_64-unknown-linux-gnu size 2 (pool main)": {Project: "go", Tag: "1", Selection: bench.Selection{Targets: []bench.Target{arm}}},
 		"of size class 8: registered are x86_64-unknown-linux-gnu size 2":                               {Project: "go", Type: bench.AdHoc, Tag: "1", JobWish: apiclient.JobWish{SizeClass: 8}},
-		"selection.iterations is 5000":                           {Project: "go", Tag: "1", Selection: suite.Selection{Iterations: 5000}},
+		"selection.iterations is 5000":                           {Project: "go", Tag: "1", Selection: bench.Selection{Iterations: 5000}},
 		"target \"linux\": write a target tuple":                 {Command: command, JobWish: apiclient.JobWish{Target: "linux"}},
 		"can run aarch64-unknown-linux-gnu":                      {Command: command, JobWish: apiclient.JobWish{Target: arm}},
 		"body.command.argv: expected array length >= 1":          {Command: &apiclient.Command{Argv: []string{}}},
@@ -223,7 +222,7 @@ func TestARequestIsShownWithAllBelowIt(t *testing.T) {
 	b.project(t)
 	c := b.register(t, "c1")
 	j := b.submit(t, "1.26.0")
-	_, err := b.store.Admit(t.Context(), "go", 1, func([]store.Request, map[string]bool) (store.Admission, error) {
+	_, err := b.store.Admit(t.Context(), "go", 1, func([]bench.Request, map[string]bool) (store.Admission, error) {
 		return store.Admission{Next: []bench.RequestID{j.request.ID}}, nil
 	})
 	require.NoError(t, err)

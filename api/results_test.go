@@ -17,7 +17,6 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/stats"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 // measured has two releases of go; the second takes a fifth longer.
@@ -164,8 +163,8 @@ type broken struct {
 	after int
 }
 
-func (b broken) ExportCollections(ctx context.Context, project string, tags []string, yield func(store.CollectionRow) error) error {
-	return b.Store.ExportCollections(ctx, project, tags, func(r store.CollectionRow) error {
+func (b broken) ExportCollections(ctx context.Context, project string, tags []string, yield func(bench.CollectionRow) error) error {
+	return b.Store.ExportCollections(ctx, project, tags, func(r bench.CollectionRow) error {
 		for range b.after {
 			if err := yield(r); err != nil {
 				return err

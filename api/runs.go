@@ -94,7 +94,7 @@ func (s *server) uploadBlock(ctx context.Context, in *uploadBlock) (*body[apicli
 	if err != nil {
 		return nil, err
 	}
-	results := make([]store.TestCaseResult, 0, len(in.Body.Results))
+	results := make([]bench.TestCaseResult, 0, len(in.Body.Results))
 	for i, r := range in.Body.Results {
 		result, err := testCaseResult(r)
 		if err != nil {
@@ -102,7 +102,7 @@ func (s *server) uploadBlock(ctx context.Context, in *uploadBlock) (*body[apicli
 		}
 		results = append(results, result)
 	}
-	errs := make([]store.RunError, 0, len(in.Body.Errors))
+	errs := make([]bench.RunError, 0, len(in.Body.Errors))
 	for i, e := range in.Body.Errors {
 		failure, err := runError(id, e)
 		if err != nil {
@@ -120,15 +120,15 @@ func (s *server) uploadBlock(ctx context.Context, in *uploadBlock) (*body[apicli
 	return answer(apiclient.BlockReceipt{Accepted: receipt.Accepted, Superseded: receipt.Superseded}, nil)
 }
 
-func testCaseResult(r apiclient.TestCaseResult) (store.TestCaseResult, error) {
+func testCaseResult(r apiclient.TestCaseResult) (bench.TestCaseResult, error) {
 	tc, err := bench.NewTestCase(r.TestCase)
 	if err != nil {
-		return store.TestCaseResult{}, err
+		return bench.TestCaseResult{}, err
 	}
 	if (r.Skipped == "") == (len(r.Collections) == 0) {
-		return store.TestCaseResult{}, invalid("%s has to have either collections or a reason why it was left out", tc)
+		return bench.TestCaseResult{}, invalid("%s has to have either collections or a reason why it was left out", tc)
 	}
-	out := store.TestCaseResult{TestCase: tc, Tag: r.Tag, Skipped: r.Skipped}
+	out := bench.TestCaseResult{TestCase: tc, Tag: r.Tag, Skipped: r.Skipped}
 	seen := make(map[int]bool)
 	for _, c := range r.Collections {
 		if seen[c.Iteration] {
@@ -143,7 +143,7 @@ func testCaseResult(r apiclient.TestCaseResult) (store.TestCaseResult, error) {
 				return out, fmt.Errorf("%s, iteration %d: %w", tc, c.Iteration, err)
 			}
 		}
-		out.Collections = append(out.Collections, store.Collection{Iteration: c.Iteration, CollectedAt: c.CollectedAt, Values: c.Values, Facts: c.Facts})
+		out.Collections = append(out.Collections, bench.Collection{Iteration: c.Iteration, CollectedAt: c.CollectedAt, Values: c.Values, Facts: c.Facts})
 	}
 	return out, nil
 }
@@ -152,11 +152,11 @@ var failureKinds = []bench.FailureKind{
 	bench.FailInfrastructure, bench.FailTooSmall, bench.FailTimeout, bench.FailOutOfMemory, bench.FailJob, bench.FailPermanent, bench.FailCancelled,
 }
 
-func runError(run bench.RunID, e apiclient.BlockError) (store.RunError, error) {
+func runError(run bench.RunID, e apiclient.BlockError) (bench.RunError, error) {
 	if !slices.Contains(failureKinds, e.Kind) {
-		return store.RunError{}, invalid("unknown kind of failure %.40q; use one of %v", e.Kind, failureKinds)
+		return bench.RunError{}, invalid("unknown kind of failure %.40q; use one of %v", e.Kind, failureKinds)
 	}
-	out := store.RunError{Run: run, Kind: e.Kind, Message: e.Message, OutputTail: e.OutputTail}
+	out := bench.RunError{Run: run, Kind: e.Kind, Message: e.Message, OutputTail: e.OutputTail}
 	if e.TestCase != nil {
 		tc, err := bench.NewTestCase(*e.TestCase)
 		if err != nil {
@@ -201,7 +201,7 @@ func (s *server) finishRun(ctx context.Context, in *finishRun) (*none, error) {
 	if err := s.ownRun(ctx, id); err != nil {
 		return nil, err
 	}
-	end := store.RunEnd{
+	end := bench.RunEnd{
 		Outcome: in.Body.Outcome, Message: in.Body.Message, OutputTail: in.Body.OutputTail,
 		Seconds: in.Body.Seconds, PeakMemory: in.Body.PeakMemory, CPUSeconds: in.Body.CPUSeconds,
 	}

@@ -369,11 +369,11 @@ func (b *bundle) submit(t *testing.T, tag string) job {
 	}
 	identity := bench.JobIdentity{Tag: tag, Target: linux, Backend: "gc", Profile: "build", Kind: bench.KindCompileTime, Suite: project.SuiteHash, TestCases: cases, SizeClass: 2}
 	pool := bench.Pool{Target: linux, SizeClass: 2, Name: "main"}
-	_, err = b.store.Admit(t.Context(), "go", 1000, func([]store.Request, map[string]bool) (store.Admission, error) {
+	_, err = b.store.Admit(t.Context(), "go", 1000, func([]bench.Request, map[string]bool) (store.Admission, error) {
 		return store.Admission{Next: []bench.RequestID{r.ID}}, nil
 	})
 	require.NoError(t, err)
-	require.NoError(t, b.store.ExpandRequest(t.Context(), r.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []store.Job{{
+	require.NoError(t, b.store.ExpandRequest(t.Context(), r.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []bench.Job{{
 		Project: "go", Key: identity.Key(), Tag: tag, Kind: bench.KindCompileTime, Target: linux, Backend: "gc", Profile: "build",
 		SuiteHash: project.SuiteHash, TestCases: cases, SizeClass: 2, Pool: "main", TaskQueue: pool.TaskQueue(),
 		Queue: "project:go", Weight: 1, Priority: 3, RequestCreated: r.CreatedAt,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/explain"
+	"github.com/benchloom/benchloom/internal/diagnose"
 	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/sizeclass"
 	"github.com/benchloom/benchloom/internal/sizing"
@@ -64,7 +64,7 @@ type getShape struct {
 	Project string `query:"project" doc:"Which one is meant, where several projects have the shape."`
 }
 
-func (s *server) getShape(ctx context.Context, in *getShape) (*body[explain.ShapeExplanation], error) {
+func (s *server) getShape(ctx context.Context, in *getShape) (*body[diagnose.ShapeExplanation], error) {
 	records, err := s.Store.SizeStatisticsOf(ctx, bench.Shape(in.Shape))
 	if err != nil {
 		return nil, err
@@ -119,24 +119,24 @@ func (s *server) shapeOfJob(ctx context.Context, ref string) ([]store.SizeStatis
 
 // shape puts statistics into words. What the next job would do is asked for the last
 // one that is remembered: others of the shape need the same.
-func (s *server) shape(ctx context.Context, r store.SizeStatistics, fleet []placement.Collector) (explain.ShapeExplanation, error) {
+func (s *server) shape(ctx context.Context, r store.SizeStatistics, fleet []placement.Collector) (diagnose.ShapeExplanation, error) {
 	known, unread := sizing.ReadStatistics(r.Statistics)
 	about := readAbout(r.About)
 	job, err := s.lastOf(ctx, r, known)
 	if err != nil {
-		return explain.ShapeExplanation{}, err
+		return diagnose.ShapeExplanation{}, err
 	}
 	if job.Target == "" {
 		job.Target = about.Target
 	}
 	if job.Command == nil && len(about.Command) > 0 { // it is known by its words only
-		job.Command = &store.Command{Argv: about.Command}
+		job.Command = &bench.Command{Argv: about.Command}
 	}
 	var next *sizeclass.Selection
 	if now, err := sizing.Explain(fleet, job, known, s.Now()); err == nil {
 		next = &now.Selection
 	}
-	e := explain.Shape(known, next)
+	e := diagnose.Shape(known, next)
 	e.Project, e.Shape, e.About, e.UpdatedAt = r.Project, string(r.Shape), about.String(), r.UpdatedAt
 	if unread != nil {
 		e.Unread = unread.Error()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/handout"
+	"github.com/benchloom/benchloom/internal/dispatch"
 	"github.com/benchloom/benchloom/internal/intake"
 	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/protocol"
@@ -32,10 +32,10 @@ type Store interface {
 	Queues
 	Explanations
 	results.Record
-	handout.Record
+	dispatch.Record
 	refit.Record
 	MeasuredTags(ctx context.Context, project string, requestType bench.RequestType) ([]string, error)
-	ExportCollections(ctx context.Context, project string, tags []string, yield func(store.CollectionRow) error) error
+	ExportCollections(ctx context.Context, project string, tags []string, yield func(bench.CollectionRow) error) error
 }
 
 // Projects is where projects and suites are recorded.
@@ -56,20 +56,20 @@ type Tokens interface {
 // Requests is where requests are recorded.
 type Requests interface {
 	intake.Record
-	RequestLike(ctx context.Context, r store.Request) (store.Request, error)
+	RequestLike(ctx context.Context, r bench.Request) (bench.Request, error)
 	OpenTaskQueues(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]string, error)
-	CreateCommands(ctx context.Context, r store.Request, jobs iter.Seq2[store.Job, error]) (stored store.Request, created bool, err error)
+	CreateCommands(ctx context.Context, r bench.Request, jobs iter.Seq2[bench.Job, error]) (stored bench.Request, created bool, err error)
 	CancelRequest(ctx context.Context, id bench.RequestID, who, why string) ([]bench.JobRef, error)
-	Request(ctx context.Context, id bench.RequestID) (store.Request, error)
-	RequestByTag(ctx context.Context, project, tag string) (store.Request, error)
-	Requests(ctx context.Context, filter store.RequestFilter) ([]store.Request, error)
-	ShownJobs(ctx context.Context, id bench.RequestID, limit int) (jobs []store.Job, total int, err error)
-	RequestJobPage(ctx context.Context, id bench.RequestID, page store.JobPage) ([]store.Job, error)
+	Request(ctx context.Context, id bench.RequestID) (bench.Request, error)
+	RequestByTag(ctx context.Context, project, tag string) (bench.Request, error)
+	Requests(ctx context.Context, filter store.RequestFilter) ([]bench.Request, error)
+	ShownJobs(ctx context.Context, id bench.RequestID, limit int) (jobs []bench.Job, total int, err error)
+	RequestJobPage(ctx context.Context, id bench.RequestID, page store.JobPage) ([]bench.Job, error)
 	FirstStart(ctx context.Context, id bench.RequestID) (*time.Time, error)
 	InFlightOf(ctx context.Context, id bench.RequestID) (bool, error)
-	RunsOf(ctx context.Context, jobs []int64) ([]store.Run, error)
-	ErrorsOf(ctx context.Context, id bench.RequestID, jobs []int64) ([]store.RunError, error)
-	JobProgress(ctx context.Context, id bench.RequestID) (store.JobProgress, error)
+	RunsOf(ctx context.Context, jobs []int64) ([]bench.Run, error)
+	ErrorsOf(ctx context.Context, id bench.RequestID, jobs []int64) ([]bench.RunError, error)
+	JobProgress(ctx context.Context, id bench.RequestID) (bench.JobProgress, error)
 	MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error
 	ParentDone(ctx context.Context, id bench.RequestID) (bool, error)
 	Admissions(ctx context.Context, project string) ([]store.AdmissionRecord, error)
@@ -80,7 +80,7 @@ type Requests interface {
 type Operations interface {
 	EndRequest(ctx context.Context, id bench.RequestID, ending store.Ending, act store.Act) (store.Operation, []bench.JobRef, error)
 	Reopen(ctx context.Context, id bench.RequestID, again store.Again, act store.Act) (store.Operation, error)
-	JobRequest(ctx context.Context, key bench.JobKey) (store.Request, error)
+	JobRequest(ctx context.Context, key bench.JobKey) (bench.Request, error)
 	InvalidateResults(ctx context.Context, f store.ResultFilter, act store.Act) (store.Operation, error)
 	PurgeArtifact(ctx context.Context, project, tag string, act store.Act) (store.Operation, error)
 	PauseQueue(ctx context.Context, project string, act store.Act) (store.Operation, error)
@@ -107,27 +107,27 @@ type Explanations interface {
 
 // Jobs is where jobs are recorded.
 type Jobs interface {
-	Job(ctx context.Context, key bench.JobKey) (store.Job, error)
-	JobRuns(ctx context.Context, key bench.JobKey) ([]store.Run, error)
+	Job(ctx context.Context, key bench.JobKey) (bench.Job, error)
+	JobRuns(ctx context.Context, key bench.JobKey) ([]bench.Run, error)
 	StrandedJobs(ctx context.Context, keys ...bench.JobKey) ([]store.WaitingJob, error)
 }
 
 // Runs is where runs, their results and their output are recorded.
 type Runs interface {
-	Run(ctx context.Context, id bench.RunID) (store.Run, error)
+	Run(ctx context.Context, id bench.RunID) (bench.Run, error)
 	StartRun(ctx context.Context, start store.RunStart) (store.RunPlan, error)
-	StoreBlock(ctx context.Context, run bench.RunID, results []store.TestCaseResult, errs []store.RunError) (store.BlockReceipt, error)
+	StoreBlock(ctx context.Context, run bench.RunID, results []bench.TestCaseResult, errs []bench.RunError) (bench.BlockReceipt, error)
 	AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte, limit int64) (next int64, err error)
 	ReadLog(ctx context.Context, run bench.RunID, from int64, most int) (data []byte, next int64, err error)
-	FinishRun(ctx context.Context, run bench.RunID, end store.RunEnd) error
+	FinishRun(ctx context.Context, run bench.RunID, end bench.RunEnd) error
 }
 
 // Collectors is where collectors are recorded.
 type Collectors interface {
-	RegisterCollector(ctx context.Context, c store.Collector, offlineAfter time.Duration) (store.Collector, error)
-	Heartbeat(ctx context.Context, name string, epoch int64, run bench.RunID, progress json.RawMessage) (store.Collector, error)
-	CollectorTaskQueues(ctx context.Context, c store.Collector) ([]string, error)
-	Collectors(ctx context.Context) ([]store.Collector, error)
+	RegisterCollector(ctx context.Context, c bench.Collector, offlineAfter time.Duration) (bench.Collector, error)
+	Heartbeat(ctx context.Context, name string, epoch int64, run bench.RunID, progress json.RawMessage) (bench.Collector, error)
+	CollectorTaskQueues(ctx context.Context, c bench.Collector) ([]string, error)
+	Collectors(ctx context.Context) ([]bench.Collector, error)
 	SetActive(ctx context.Context, name string, active bool) error
 	RemoveCollector(ctx context.Context, name string) error
 	Fleet(ctx context.Context, offlineAfter time.Duration) ([]placement.Collector, error)
@@ -158,7 +158,7 @@ type Starter interface {
 	// RestartRequest starts the workflow of a request that was opened again.
 	RestartRequest(ctx context.Context, project string, id bench.RequestID) error
 	QueueChanged(ctx context.Context, project string) error
-	handout.Workflows
+	dispatch.Workflows
 	refit.Workflows
 	// TriggerReconcile has what waits handed out now.
 	TriggerReconcile(ctx context.Context) error

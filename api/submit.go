@@ -48,7 +48,7 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 	if wanted.Type == bench.Try && !wanted.ArtifactsReady {
 		status = bench.WaitingForArtifacts
 	}
-	r := store.Request{
+	r := bench.Request{
 		Project: wanted.Project, Type: wanted.Type, Tag: wanted.Tag, Parent: wanted.Parent, PR: wanted.PR, CommitDate: wanted.CommitDate,
 		Standing: bench.Standing{Status: status}, Submitter: caller(ctx).Owner,
 		Selection: wanted.Selection, Versus: wanted.Versus, SizeClass: wanted.SizeClass, Queue: wanted.Queue, Branch: wanted.Branch, IdempotencyKey: wanted.IdempotencyKey,
@@ -90,7 +90,7 @@ func (s *server) acceptable(ctx context.Context, f *fitting, wanted apiclient.Ne
 	return s.standing(ctx, wanted)
 }
 
-func requestCreated(r store.Request, isNew bool, warnings []string) *createdRequest {
+func requestCreated(r bench.Request, isNew bool, warnings []string) *createdRequest {
 	out := &createdRequest{Status: http.StatusOK, Body: requestOf(r)}
 	out.Body.Warnings = warnings
 	if out.Body.Created = isNew; isNew {
@@ -104,7 +104,7 @@ func (s *server) intake() intake.Intake {
 }
 
 // begin starts the workflows of requests that have none, each once.
-func (s *server) begin(ctx context.Context, requests []store.Request) {
+func (s *server) begin(ctx context.Context, requests []bench.Request) {
 	begun := make(map[bench.RequestID]bool)
 	for _, r := range requests {
 		if r.WorkflowStartedAt != nil || r.Status == bench.Completed || begun[r.ID] {
@@ -120,7 +120,7 @@ func (s *server) begin(ctx context.Context, requests []store.Request) {
 	}
 }
 
-func differs(wanted apiclient.NewRequest, stored store.Request) error {
+func differs(wanted apiclient.NewRequest, stored bench.Request) error {
 	what := fmt.Sprintf("%s of project %s", wanted.Tag, wanted.Project)
 	if wanted.IdempotencyKey != "" {
 		what = fmt.Sprintf("the idempotency key %q", wanted.IdempotencyKey)
@@ -202,17 +202,17 @@ func checkKey(key string) error {
 // maxIterations bounds how often a test case is measured.
 const maxIterations = 1000
 
-func emptySelection(s suite.Selection) bool {
+func emptySelection(s bench.Selection) bool {
 	return s.Set == "" && s.Iterations == 0 && len(s.Benchmarks)+len(s.Profiles)+len(s.Scenarios)+len(s.Backends)+len(s.Targets) == 0
 }
 
 const defaultCommandIterations = 1
 
-func storeCommand(c *apiclient.Command) *store.Command {
+func storeCommand(c *apiclient.Command) *bench.Command {
 	if c == nil {
 		return nil
 	}
-	out := &store.Command{Argv: c.Argv, Env: c.Env, TimeoutSeconds: c.TimeoutSeconds, Iterations: c.Iterations}
+	out := &bench.Command{Argv: c.Argv, Env: c.Env, TimeoutSeconds: c.TimeoutSeconds, Iterations: c.Iterations}
 	orDefault(&out.Iterations, defaultCommandIterations)
 	return out
 }
@@ -235,7 +235,7 @@ func (s *server) runnable(ctx context.Context, f *fitting, r apiclient.NewReques
 
 // suite checks a selection: its names first, then each target that it, else the
 // project, names; else one of the suite's own must have a collector.
-func (f *fitting) suite(s *suite.Suite, selection suite.Selection) error {
+func (f *fitting) suite(s *suite.Suite, selection bench.Selection) error {
 	if len(selection.Targets) == 0 {
 		selection.Targets = f.config.Targets
 	}

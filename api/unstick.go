@@ -69,7 +69,7 @@ func findingOf(f unstick.Finding) apiclient.Finding {
 	return found
 }
 
-func (s *server) repair(ctx context.Context, r store.Request, f unstick.Finding) error {
+func (s *server) repair(ctx context.Context, r bench.Request, f unstick.Finding) error {
 	s.Log.InfoContext(ctx, "unstick", "project", r.Project, "request", r.ID, "subject", f.Subject, "found", f.What, "repair", f.Repair, "by", caller(ctx).Owner)
 	switch f.Repair {
 	case unstick.RestartRequest:
@@ -85,7 +85,7 @@ func (s *server) repair(ctx context.Context, r store.Request, f unstick.Finding)
 }
 
 // caseOf asks the record and Temporal for all that is known of a request.
-func (s *server) caseOf(ctx context.Context, r store.Request) (unstick.Case, error) {
+func (s *server) caseOf(ctx context.Context, r bench.Request) (unstick.Case, error) {
 	c := unstick.Case{
 		Now: s.Now(), Project: r.Project, ID: r.ID, Type: r.Type, Status: r.Status, Outcome: r.Outcome, Message: r.Message, Created: r.CreatedAt,
 		WaitsFor: r.WaitsFor, Deferred: r.Deferred, Collectors: make(map[string][]unstick.Collector),
@@ -186,7 +186,7 @@ func (s *server) setsOf(ctx context.Context, jobs []unstick.Job) (map[string][]s
 // one after the other, and while they are a job may end: one whose workflow does
 // not run is therefore believed only when its row, read again, still says that it
 // should.
-func (s *server) unstickJob(ctx context.Context, j store.Job) (unstick.Job, error) {
+func (s *server) unstickJob(ctx context.Context, j bench.Job) (unstick.Job, error) {
 	var workflow protocol.WorkflowState
 	var err error
 	if j.Status != bench.JobQueued {

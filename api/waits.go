@@ -5,7 +5,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/explain"
+	"github.com/benchloom/benchloom/internal/diagnose"
 	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -60,7 +60,7 @@ func (s *server) explainHeld(ctx context.Context, waiting map[bench.JobKey]*apic
 		return err
 	}
 	pauses := make(map[string]*store.Pause)
-	accounts := make(map[string]explain.Account)
+	accounts := make(map[string]diagnose.Account)
 	for key, submitter := range submitters {
 		j := waiting[key]
 		pause, known := pauses[j.Project]
@@ -76,12 +76,12 @@ func (s *server) explainHeld(ctx context.Context, waiting map[bench.JobKey]*apic
 			if err != nil {
 				return err
 			}
-			account = explain.Account{Name: submitter, MaxRunning: hold.MaxRunning, UnderWay: hold.UnderWay, Stranded: hold.Stranded}
+			account = diagnose.Account{Name: submitter, MaxRunning: hold.MaxRunning, UnderWay: hold.UnderWay, Stranded: hold.Stranded}
 			accounts[submitter] = account
 		}
 		switch {
 		case pause != nil:
-			j.Waits = explain.Pause{Who: pause.By, Why: pause.Reason}.Words(j.Project)
+			j.Waits = diagnose.Pause{Who: pause.By, Why: pause.Reason}.Words(j.Project)
 		case account.Full() && stranded[key] == "":
 			j.Waits = account.Words()
 		}

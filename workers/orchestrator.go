@@ -22,8 +22,8 @@ import (
 
 	"github.com/benchloom/benchloom/activities/orchestration"
 	"github.com/benchloom/benchloom/internal/commits"
+	"github.com/benchloom/benchloom/internal/dispatch"
 	"github.com/benchloom/benchloom/internal/failpoint"
-	"github.com/benchloom/benchloom/internal/handout"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
@@ -99,7 +99,7 @@ func (o Orchestrator) Run(ctx context.Context) error {
 		keepScheduled(keeping, o.Log, start.EnsureReconcile, func(ctx context.Context) error { return activities.EnsureWatches(ctx, true) })
 	})
 	kept.Go(func() {
-		room := handout.Room{Record: o.Store, Workflows: start, Sizes: sizes}
+		room := dispatch.Room{Record: o.Store, Workflows: start, Sizes: sizes}
 		keepFilled(keeping, o.Log, func(ctx context.Context) error {
 			return errors.Join(activities.FollowFleet(ctx), room.Sweep(ctx))
 		})

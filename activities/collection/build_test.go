@@ -82,11 +82,11 @@ func (s *source) resolve(tag string) bench.BuildSpec {
 func (s *source) buildJob(tag string) (bench.JobKey, bench.BuildSpec) {
 	s.t.Helper()
 	spec := s.resolve(tag)
-	return s.request(store.Job{Tag: tag, Kind: bench.KindBuild, Build: &spec, TestCases: []bench.TestCase{}}), spec
+	return s.request(bench.Job{Tag: tag, Kind: bench.KindBuild, Build: &spec, TestCases: []bench.TestCase{}}), spec
 }
 
 // ends is how the record says that a job has ended.
-func (s *source) ends(key bench.JobKey, gaveUp string) store.JobEnd {
+func (s *source) ends(key bench.JobKey, gaveUp string) bench.JobEnd {
 	s.t.Helper()
 	end, err := s.store.FinishJob(s.t.Context(), key, gaveUp)
 	require.NoError(s.t, err)

@@ -69,9 +69,9 @@ func TestAJobIsMeasuredAndStored(t *testing.T) {
 
 func TestACommandIsMeasured(t *testing.T) {
 	b := setup(t)
-	key := b.request(store.Job{
+	key := b.request(bench.Job{
 		Kind: bench.KindCommand, Iterations: 3,
-		Command: &store.Command{Argv: []string{"sh", "-c", `echo "$NAME" >>` + b.root + "/journal"}, Env: map[string]string{"NAME": "mine"}, TimeoutSeconds: 60, Iterations: 3},
+		Command: &bench.Command{Argv: []string{"sh", "-c", `echo "$NAME" >>` + b.root + "/journal"}, Env: map[string]string{"NAME": "mine"}, TimeoutSeconds: 60, Iterations: 3},
 	}, "command")
 	out, err := b.run(key, 1)
 	require.NoError(t, err)

@@ -28,7 +28,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/artifact"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/handout"
+	"github.com/benchloom/benchloom/internal/dispatch"
 	"github.com/benchloom/benchloom/internal/jobrun"
 	"github.com/benchloom/benchloom/internal/measure"
 	"github.com/benchloom/benchloom/internal/protocol"
@@ -58,7 +58,7 @@ benchmarks:
 `
 
 // starter is the API's way to workflows; nobody is there.
-type starter struct{ handout.Workflows }
+type starter struct{ dispatch.Workflows }
 
 func (starter) WatchProject(context.Context, string, time.Duration) error { return nil }
 func (starter) UnwatchProject(context.Context, string) error              { return nil }
@@ -199,7 +199,7 @@ func (b *bundle) execute(sql string) {
 
 func (b *bundle) register() (epoch int64) {
 	b.t.Helper()
-	c, err := b.store.RegisterCollector(b.t.Context(), store.Collector{
+	c, err := b.store.RegisterCollector(b.t.Context(), bench.Collector{
 		Name: "c1", Target: target, SizeClass: pool.SizeClass, Pool: pool.Name, MachineID: "machine of c1", Version: "1", HardwareID: "cpu0", Facts: json.RawMessage(`{}`),
 	}, time.Minute)
 	require.NoError(b.t, err)
@@ -207,11 +207,11 @@ func (b *bundle) register() (epoch int64) {
 }
 
 // request records an ad-hoc request with one job, which is handed out.
-func (b *bundle) request(job store.Job, benchmarks ...string) bench.JobKey {
+func (b *bundle) request(job bench.Job, benchmarks ...string) bench.JobKey {
 	b.t.Helper()
 	id, err := bench.NewRequestID(rand.Reader)
 	require.NoError(b.t, err)
-	r, _, err := b.store.CreateRequest(b.t.Context(), store.Request{
+	r, _, err := b.store.CreateRequest(b.t.Context(), bench.Request{
 		ID: id, Project: "go", Type: bench.AdHoc, Tag: job.Tag, Submitter: "ada", Standing: bench.Standing{Status: bench.ArtifactsReady}, Command: job.Command,
 	})
 	require.NoError(b.t, err)
@@ -222,7 +222,7 @@ func (b *bundle) request(job store.Job, benchmarks ...string) bench.JobKey {
 	job.Project, job.Target, job.SizeClass, job.Pool, job.TaskQueue = "go", target, pool.SizeClass, pool.Name, pool.TaskQueue()
 	job.Queue, job.Weight, job.Priority, job.RequestCreated = "user:ada", 1, 3, r.CreatedAt
 	job.Key = bench.JobIdentity{Request: id, Project: "go", Tag: job.Tag, Target: target, Kind: job.Kind, Suite: job.SuiteHash, TestCases: job.TestCases, SizeClass: pool.SizeClass}.Key()
-	require.NoError(b.t, b.store.ExpandRequest(b.t.Context(), id, store.Expansion{Stage: bench.StageOwn, Jobs: []store.Job{job}}))
+	require.NoError(b.t, b.store.ExpandRequest(b.t.Context(), id, store.Expansion{Stage: bench.StageOwn, Jobs: []bench.Job{job}}))
 	_, err = b.store.HandOut(b.t.Context(), pool.TaskQueue(), store.Filling{Depth: func(int) int { return 100 }})
 	require.NoError(b.t, err)
 	return job.Key
@@ -231,7 +231,7 @@ func (b *bundle) request(job store.Job, benchmarks ...string) bench.JobKey {
 // job measures benchmarks of the suite on an artifact.
 func (b *bundle) job(tag string, benchmarks ...string) bench.JobKey {
 	b.t.Helper()
-	return b.request(store.Job{Tag: tag, Kind: bench.KindRuntime, SuiteHash: b.hash}, benchmarks...)
+	return b.request(bench.Job{Tag: tag, Kind: bench.KindRuntime, SuiteHash: b.hash}, benchmarks...)
 }
 
 // run is the job's n-th dispatch, as Temporal would carry it out.
@@ -267,7 +267,7 @@ func (b *bundle) fails(err error, errorType string, retryable bool, text string)
 }
 
 // runs are the runs in the record.
-func (b *bundle) runs(key bench.JobKey) []store.Run {
+func (b *bundle) runs(key bench.JobKey) []bench.Run {
 	b.t.Helper()
 	runs, err := b.store.JobRuns(b.t.Context(), key)
 	require.NoError(b.t, err)

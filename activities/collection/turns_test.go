@@ -11,7 +11,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 // second makes an artifact beside v1.
@@ -23,7 +22,7 @@ func (b *bundle) second(tag string) {
 
 func (b *bundle) inTurns(benchmarks ...string) bench.JobKey {
 	b.t.Helper()
-	return b.request(store.Job{Tag: "v2", Versus: "v1", Kind: bench.KindRuntime, SuiteHash: b.hash}, benchmarks...)
+	return b.request(bench.Job{Tag: "v2", Versus: "v1", Kind: bench.KindRuntime, SuiteHash: b.hash}, benchmarks...)
 }
 
 func TestAJobMeasuresTwoArtifactsInTurns(t *testing.T) {

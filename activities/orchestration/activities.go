@@ -18,8 +18,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/dispatch"
 	"github.com/benchloom/benchloom/internal/failpoint"
-	"github.com/benchloom/benchloom/internal/handout"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/refit"
 	"github.com/benchloom/benchloom/internal/sizing"
@@ -33,7 +33,7 @@ type Workflows interface {
 	// QueueChanged starts the project's queue when it is not running.
 	QueueChanged(ctx context.Context, project string) error
 	Admitted(ctx context.Context, project string, id bench.RequestID) error
-	handout.Workflows
+	dispatch.Workflows
 	JobEnded(ctx context.Context, project string, id bench.RequestID, job protocol.JobEnded) error
 	ParentCompleted(ctx context.Context, project string, id bench.RequestID) error
 	CancelJob(ctx context.Context, project string, key bench.JobKey) error

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
@@ -49,6 +48,6 @@ func (e expansion) bind(s *suite.Suite, plans []suite.JobPlan) ([]boundPlan, err
 // forOnePool tells whether a job is meant for its pool in particular: that of a
 // parent, which has to be measured where its child is, or of a benchmark set. The
 // same test cases on another pool are another job then.
-func (e expansion) forOnePool(j store.Job) bool {
+func (e expansion) forOnePool(j bench.Job) bool {
 	return j.Tag != e.request.Tag || len(e.config.BenchmarkSetsOf(j.Target)) > 0 && j.Command == nil
 }

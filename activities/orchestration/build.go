@@ -21,7 +21,7 @@ type Revisions interface {
 
 // withBuild puts the stage that builds before the others, for requests whose
 // artifacts come from the provider build.
-func (a *Activities) withBuild(ctx context.Context, r store.Request, config bench.ProjectConfig, stages []bench.Stage) ([]bench.Stage, error) {
+func (a *Activities) withBuild(ctx context.Context, r bench.Request, config bench.ProjectConfig, stages []bench.Stage) ([]bench.Stage, error) {
 	if r.Command != nil || r.Batch > 0 {
 		return stages, nil
 	}
@@ -47,7 +47,7 @@ func (a *Activities) withBuild(ctx context.Context, r store.Request, config benc
 
 // ownBuildFailures counts the failed builds without which the request itself
 // cannot be measured, alone or in turns; those of its parent only cost the comparison.
-func (a *Activities) ownBuildFailures(ctx context.Context, r store.Request) (int, error) {
+func (a *Activities) ownBuildFailures(ctx context.Context, r bench.Request) (int, error) {
 	jobs, err := a.Store.StageJobs(ctx, r.ID, bench.StageBuild)
 	if err != nil {
 		return 0, err
@@ -104,7 +104,7 @@ func (a *Activities) buildStage(ctx context.Context, e expansion) (store.Expansi
 		return out, err
 	}
 	for _, j := range jobs {
-		if !slices.ContainsFunc(out.Jobs, func(have store.Job) bool { return have.Key == j.Key }) {
+		if !slices.ContainsFunc(out.Jobs, func(have bench.Job) bool { return have.Key == j.Key }) {
 			out.Jobs = append(out.Jobs, j)
 		}
 	}
@@ -117,9 +117,9 @@ func (a *Activities) buildStage(ctx context.Context, e expansion) (store.Expansi
 // requests that need the same build get the same one.
 //
 // Errors that no repetition mends are permanent, or a [*placement.Unplaceable].
-func (a *Activities) buildJobs(ctx context.Context, e expansion, measured []store.Job) ([]store.Job, error) {
+func (a *Activities) buildJobs(ctx context.Context, e expansion, measured []bench.Job) ([]bench.Job, error) {
 	source := e.loaded.Artifact()
-	var jobs []store.Job
+	var jobs []bench.Job
 	asked := make(map[string]bool)
 	for _, m := range measured {
 		provider, parameters := e.config.Artifacts.For(m.Tag, source.Provider, source.Parameters)
@@ -131,7 +131,7 @@ func (a *Activities) buildJobs(ctx context.Context, e expansion, measured []stor
 		if err != nil {
 			return nil, err
 		}
-		if needed && !slices.ContainsFunc(jobs, func(j store.Job) bool { return j.Key == job.Key }) {
+		if needed && !slices.ContainsFunc(jobs, func(j bench.Job) bool { return j.Key == job.Key }) {
 			jobs = append(jobs, job)
 		}
 	}
@@ -146,32 +146,32 @@ type buildWish struct {
 }
 
 // buildJob is the job that builds an artifact, unless it is built already.
-func (a *Activities) buildJob(ctx context.Context, e expansion, w buildWish) (job store.Job, needed bool, err error) {
+func (a *Activities) buildJob(ctx context.Context, e expansion, w buildWish) (job bench.Job, needed bool, err error) {
 	recipe, err := bench.ParseBuildRecipe(w.parameters, w.tag, w.target)
 	if err != nil {
-		return store.Job{}, false, permanent(fmt.Errorf("how %s is built: %w", w.tag, err))
+		return bench.Job{}, false, permanent(fmt.Errorf("how %s is built: %w", w.tag, err))
 	}
 	spec, err := a.buildSpec(ctx, e, recipe, w)
 	if err != nil {
-		return store.Job{}, false, err
+		return bench.Job{}, false, err
 	}
 	if err := a.Store.SetBuildRevision(ctx, e.request.Project, recipe.Hash(w.target), spec); err != nil {
-		return store.Job{}, false, err
+		return bench.Job{}, false, err
 	}
 	_, err = a.Store.Build(ctx, spec.Key)
 	if !errors.Is(err, store.ErrNotFound) {
-		return store.Job{}, false, err // stored, or not known
+		return bench.Job{}, false, err // stored, or not known
 	}
 	e.request.Constraints = nil // a build is for all who need it: only the project's hold
 	wish := e.wish(w.target)
 	wish.Class = e.pin()
 	place, err := placement.Choose(e.fleet, wish)
 	if err != nil {
-		return store.Job{}, false, err
+		return bench.Job{}, false, err
 	}
 	generation, err := a.Store.BuildGeneration(ctx, e.request.ID, e.request.Project, spec.Key)
 	if err != nil {
-		return store.Job{}, false, err
+		return bench.Job{}, false, err
 	}
 	return e.build(place.Pool, spec, generation), true, nil
 }
@@ -204,8 +204,8 @@ func (a *Activities) buildSpec(ctx context.Context, e expansion, recipe bench.Bu
 
 // build is the job of a build. It is nobody's own: its key holds neither tag nor
 // request nor size class, so that all who need the build share it.
-func (e expansion) build(pool bench.Pool, spec bench.BuildSpec, generation int) store.Job {
-	j := e.job(pool, store.Job{
+func (e expansion) build(pool bench.Pool, spec bench.BuildSpec, generation int) bench.Job {
+	j := e.job(pool, bench.Job{
 		Tag: spec.Tag, Kind: bench.KindBuild, Target: spec.Target, TestCases: []bench.TestCase{}, Build: &spec, Generation: generation,
 	})
 	j.Key = bench.BuildJobIdentity(e.request.Project, spec, generation).Key()

@@ -46,7 +46,7 @@ func object(text string) string {
 }
 
 // setupBuilds is a project whose artifacts are built, with one collector.
-func setupBuilds(t *testing.T) (*bundle, *history, store.Collector) {
+func setupBuilds(t *testing.T) (*bundle, *history, bench.Collector) {
 	t.Helper()
 	config, err := json.Marshal(bench.ProjectConfig{Artifacts: bench.ArtifactSource{
 		Provider: bench.BuildProvider, Parameters: map[string]string{"repository": "/srv/repo.git", "command": "make"},
@@ -59,7 +59,7 @@ func setupBuilds(t *testing.T) (*bundle, *history, store.Collector) {
 }
 
 // build expands the stage that builds and returns its jobs.
-func (b *bundle) build(ref protocol.RequestRef) []store.Job {
+func (b *bundle) build(ref protocol.RequestRef) []bench.Job {
 	b.t.Helper()
 	out, err := b.Expand(b.t.Context(), protocol.ExpandInput{Request: ref, Stage: bench.StageBuild})
 	require.NoError(b.t, err)
@@ -70,7 +70,7 @@ func (b *bundle) build(ref protocol.RequestRef) []store.Job {
 }
 
 // deliver is a collector that carries a build job out.
-func (b *bundle) deliver(job store.Job, c store.Collector, attempt int32) bench.RunID {
+func (b *bundle) deliver(job bench.Job, c bench.Collector, attempt int32) bench.RunID {
 	b.t.Helper()
 	run := b.start(job.Key, c, attempt)
 	archive := []byte("archive of " + job.Build.Tree)
@@ -78,7 +78,7 @@ func (b *bundle) deliver(job store.Job, c store.Collector, attempt int32) bench.
 	require.NoError(b.t, b.store.PutBuildChunk(b.t.Context(), run, 0, archive))
 	_, err := b.store.FinishBuild(b.t.Context(), run, int64(len(archive)), hex.EncodeToString(sum[:]))
 	require.NoError(b.t, err)
-	require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, store.RunEnd{Outcome: bench.RunSuccess}))
+	require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, bench.RunEnd{Outcome: bench.RunSuccess}))
 	return run
 }
 
@@ -132,7 +132,7 @@ func TestAFailedBuildFailsItsRequestOnly(t *testing.T) {
 	ref := b.admitted("1.2.0")
 	job := b.build(ref)[0]
 	run := b.start(job.Key, c, 1)
-	require.NoError(t, b.store.FinishRun(t.Context(), run, store.RunEnd{Outcome: bench.RunFailure, Message: "exit status 2"}))
+	require.NoError(t, b.store.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunFailure, Message: "exit status 2"}))
 	end := b.recordEnd(job.Key, "")
 	require.Equal(t, bench.JobFailure, end.Status)
 	require.Contains(t, end.Message, "was not built: exit status 2")

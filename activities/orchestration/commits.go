@@ -182,7 +182,7 @@ func (l *commitLook) found(ctx context.Context) (protocol.WatchResult, error) {
 	}
 	// The oldest first: their times of creation follow the history.
 	for _, c := range slices.Backward(h.Commits[:wanted]) {
-		if err := l.request(ctx, store.Request{Type: bench.Master, Tag: c.SHA, Parent: c.Parent, CommitDate: &c.CommittedAt}); err != nil {
+		if err := l.request(ctx, bench.Request{Type: bench.Master, Tag: c.SHA, Parent: c.Parent, CommitDate: &c.CommittedAt}); err != nil {
 			return l.result, err
 		}
 	}
@@ -261,7 +261,7 @@ func (l *commitLook) releases(ctx context.Context) error {
 		wanted = wanted[max(0, len(wanted)-l.config.Source.FirstRequests()):]
 	}
 	for _, r := range wanted {
-		if err := l.request(ctx, store.Request{Type: bench.Release, Tag: r.Tag, CommitDate: &r.TaggedAt}); err != nil {
+		if err := l.request(ctx, bench.Request{Type: bench.Release, Tag: r.Tag, CommitDate: &r.TaggedAt}); err != nil {
 			return err
 		}
 	}
@@ -279,7 +279,7 @@ func someOf(names []string) string {
 
 // request takes a request in and starts its workflow, and those of ancestors that
 // it brings about; one that is there already stays as it is.
-func (l *commitLook) request(ctx context.Context, r store.Request) error {
+func (l *commitLook) request(ctx context.Context, r bench.Request) error {
 	r.Project, r.Submitter, r.Status = l.project, CommitSubmitter, bench.ArtifactsReady
 	taken, err := intake.Intake{Record: l.Store, Random: l.Watching.Random, Now: l.Watching.Now}.Create(ctx, r, l.config)
 	if errors.Is(err, store.ErrConflict) {

@@ -83,7 +83,7 @@ func (w *watched) state() store.SourceState {
 	return s
 }
 
-func (w *watched) byTag(tag string) store.Request {
+func (w *watched) byTag(tag string) bench.Request {
 	w.t.Helper()
 	r, err := w.store.RequestByTag(w.t.Context(), project, tag)
 	require.NoError(w.t, err)

@@ -7,10 +7,9 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/retry"
 	"github.com/benchloom/benchloom/internal/sizing"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
-func tries(runs []store.Run) []retry.Try {
+func tries(runs []bench.Run) []retry.Try {
 	out := make([]retry.Try, len(runs))
 	for i, r := range runs {
 		out[i] = retry.Try{Outcome: r.Outcome, Class: r.SizeClass}
@@ -19,7 +18,7 @@ func tries(runs []store.Run) []retry.Try {
 }
 
 // decide is what follows a run that ended in this way, by the record.
-func (a *Activities) decide(ctx context.Context, config bench.ProjectConfig, job store.Job, kind bench.FailureKind) (retry.Decision, error) {
+func (a *Activities) decide(ctx context.Context, config bench.ProjectConfig, job bench.Job, kind bench.FailureKind) (retry.Decision, error) {
 	runs, err := a.Store.JobRuns(ctx, job.Key)
 	if err != nil {
 		return retry.Decision{}, err
@@ -35,7 +34,7 @@ func (a *Activities) decide(ctx context.Context, config bench.ProjectConfig, job
 // escalate moves what is left of a job to the larger class that was decided on, and
 // hands out what waits for the collector that it leaves. The job comes back as it
 // stands then, with what follows there.
-func (a *Activities) escalate(ctx context.Context, config bench.ProjectConfig, job store.Job, d retry.Decision) (store.Job, retry.Decision, error) {
+func (a *Activities) escalate(ctx context.Context, config bench.ProjectConfig, job bench.Job, d retry.Decision) (bench.Job, retry.Decision, error) {
 	view, err := a.Sizes.View(ctx)
 	if err != nil {
 		return job, d, err

@@ -5,17 +5,17 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/benchloom/benchloom/internal/adhoc"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/fairshare"
 	"github.com/benchloom/benchloom/internal/placement"
-	"github.com/benchloom/benchloom/internal/queueconfig"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
 // expansion turns a request into jobs: pure, all that it needs is in it.
 type expansion struct {
-	request store.Request
+	request bench.Request
 	project store.Project
 	config  bench.ProjectConfig
 	fleet   []placement.Collector
@@ -28,15 +28,15 @@ type expansion struct {
 }
 
 // jobs are all jobs of the request, as if nothing was stored yet.
-func (e expansion) jobs() ([]store.Job, error) {
+func (e expansion) jobs() ([]bench.Job, error) {
 	if _, err := e.config.Narrowed(e.request.Constraints); err != nil {
 		return nil, permanent(err) // the project's have changed since
 	}
-	var jobs []store.Job
+	var jobs []bench.Job
 	var err error
 	if e.request.Command != nil {
-		planner := adhoc.NewPlanner(e.request, e.config, e.fleet)
-		jobs = make([]store.Job, 1)
+		planner := plan.NewPlanner(e.request, e.config, e.fleet)
+		jobs = make([]bench.Job, 1)
 		jobs[0], err = planner.Job(planner.Only())
 	} else {
 		jobs, err = e.suite(e.loaded)
@@ -58,8 +58,8 @@ func (e expansion) optional() map[bench.Target]bool {
 }
 
 // of is a job for another artifact, otherwise the same.
-func (e expansion) of(tag string, j store.Job) store.Job {
-	return e.job(bench.Pool{Target: j.Target, SizeClass: j.SizeClass, Name: j.Pool}, store.Job{
+func (e expansion) of(tag string, j bench.Job) bench.Job {
+	return e.job(bench.Pool{Target: j.Target, SizeClass: j.SizeClass, Name: j.Pool}, bench.Job{
 		Tag: tag, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
 		SuiteHash: j.SuiteHash, TestCases: j.TestCases, Iterations: j.Iterations, Shape: j.Shape, MinClass: j.MinClass,
 	})
@@ -67,7 +67,7 @@ func (e expansion) of(tag string, j store.Job) store.Job {
 
 // queue is whose turn a job of the request uses.
 func (e expansion) queue() string {
-	return queueconfig.OfRequest(e.request.Queue, e.request.Submitter, e.request.Project, e.request.Type, e.config)
+	return fairshare.OfRequest(e.request.Queue, e.request.Submitter, e.request.Project, e.request.Type, e.config)
 }
 
 // targets are the request's, else the project's, else those of the suite that
@@ -104,7 +104,7 @@ func (e expansion) pin() bench.SizeClass {
 }
 
 // suite expands the request's selection of a suite into jobs.
-func (e expansion) suite(s *suite.Suite) ([]store.Job, error) {
+func (e expansion) suite(s *suite.Suite) ([]bench.Job, error) {
 	selection := e.request.Selection
 	var err error
 	if selection.Targets, err = e.targets(s); err != nil {
@@ -118,7 +118,7 @@ func (e expansion) suite(s *suite.Suite) ([]store.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs := make([]store.Job, 0, len(bound))
+	jobs := make([]bench.Job, 0, len(bound))
 	for _, p := range bound {
 		parts, err := e.bySize(s, p, s.Iterations(selection))
 		if err != nil {
@@ -131,7 +131,7 @@ func (e expansion) suite(s *suite.Suite) ([]store.Job, error) {
 			} else if err != nil {
 				return nil, err
 			}
-			jobs = append(jobs, e.job(place.Pool, store.Job{
+			jobs = append(jobs, e.job(place.Pool, bench.Job{
 				Tag: e.request.Tag, Versus: e.request.Versus, Kind: p.Kind, Target: p.Target, Backend: p.Backend, Profile: p.Profile,
 				SuiteHash: e.project.SuiteHash, TestCases: part.cases, Iterations: s.Iterations(selection), Shape: string(part.shape), MinClass: part.min,
 			}))
@@ -144,7 +144,7 @@ func (e expansion) suite(s *suite.Suite) ([]store.Job, error) {
 }
 
 // job fills in what all jobs of the request share.
-func (e expansion) job(pool bench.Pool, j store.Job) store.Job {
+func (e expansion) job(pool bench.Pool, j bench.Job) bench.Job {
 	identity := bench.JobIdentity{
 		Project: e.request.Project, Tag: j.Tag, Versus: j.Versus, Target: j.Target, Backend: j.Backend, Profile: j.Profile, Kind: j.Kind, Suite: j.SuiteHash,
 		TestCases: j.TestCases, SizeClass: pool.SizeClass, Generation: j.Generation,
@@ -164,7 +164,7 @@ func (e expansion) job(pool bench.Pool, j store.Job) store.Job {
 		place.Place = bench.Place{Pool: pool} // checked before; see parentJobs
 	}
 	e.settle(&j, place)
-	j.Queue, j.Weight, j.Priority = e.queue(), 1, adhoc.DefaultPriority
+	j.Queue, j.Weight, j.Priority = e.queue(), 1, plan.DefaultPriority
 	j.Status = bench.JobQueued
 	j.RequestCreated = e.request.CreatedAt
 	j.Submitter, j.Branch = e.request.Submitter, e.request.Branch

@@ -7,10 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/benchloom/benchloom/internal/adhoc"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 func TestExpandingTwiceWritesTheJobsOnce(t *testing.T) {
@@ -34,7 +33,7 @@ func TestExpandingTwiceWritesTheJobsOnce(t *testing.T) {
 	}
 
 	// Neither a repetition nor other collectors change what is written.
-	_, err = b.store.RegisterCollector(t.Context(), store.Collector{
+	_, err = b.store.RegisterCollector(t.Context(), bench.Collector{
 		Name: "large", Target: target, SizeClass: 8, Pool: "large", MachineID: "machine of large", Version: "1", HardwareID: "cpu1", Facts: []byte(`{}`),
 	}, offline)
 	require.NoError(t, err)
@@ -117,9 +116,9 @@ func TestACommandIsOneJobInItsSubmittersQueue(t *testing.T) {
 	submit := func() protocol.RequestRef {
 		id, err := bench.NewRequestID(rand.Reader)
 		require.NoError(t, err)
-		_, _, err = b.store.CreateRequest(t.Context(), store.Request{
+		_, _, err = b.store.CreateRequest(t.Context(), bench.Request{
 			ID: id, Project: project, Type: bench.AdHoc, Submitter: "ada", Standing: bench.Standing{Status: bench.ArtifactsReady},
-			Command: &store.Command{Argv: []string{"sleep", "1"}, TimeoutSeconds: 10, Iterations: 3},
+			Command: &bench.Command{Argv: []string{"sleep", "1"}, TimeoutSeconds: 10, Iterations: 3},
 		})
 		require.NoError(t, err)
 		return protocol.RequestRef{Project: project, ID: id}
@@ -133,7 +132,7 @@ func TestACommandIsOneJobInItsSubmittersQueue(t *testing.T) {
 	job := b.jobs(one)[0]
 	require.Equal(t, "user:ada", job.Queue)
 	require.Equal(t, 3, job.Iterations)
-	require.Equal(t, []bench.TestCase{{Benchmark: adhoc.Benchmark, Target: target}}, job.TestCases)
+	require.Equal(t, []bench.TestCase{{Benchmark: plan.Benchmark, Target: target}}, job.TestCases)
 	require.Equal(t, bench.InProgress, b.request(one).Status, "nobody admits it")
 	require.NotEqual(t, job.Key, b.jobs(two)[0].Key, "equal commands of two requests are two jobs")
 

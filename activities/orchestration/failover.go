@@ -37,7 +37,7 @@ func (a *Activities) refit() refit.Refit {
 // parentLacks tells whether a request's parent has something to measure where the
 // request's own jobs ran: they may have moved, or have found their parent's pool
 // without a collector.
-func (a *Activities) parentLacks(ctx context.Context, r store.Request) (bool, error) {
+func (a *Activities) parentLacks(ctx context.Context, r bench.Request) (bool, error) {
 	if !r.Type.HasParent() || r.Parent == "" {
 		return false, nil
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 // A command was to be tried on class 2, for a short time. Its collector dies, and it goes to
@@ -39,7 +38,7 @@ func TestTheLimitOfASizeClassIsNotThatOfTheOneThatWasQuicker(t *testing.T) {
 	_, job := b.command(bench.Constraints{})
 	b.execute(`update job_queue set size_class = 8, pool = 'large', task_queue = $2, timeout_seconds = 7 where key = $1`, job.Key, large.TaskQueue())
 	run := b.start(job.Key, small, 1)
-	require.NoError(t, b.store.FinishRun(t.Context(), run, store.RunEnd{Outcome: bench.RunLost}))
+	require.NoError(t, b.store.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunLost}))
 	job = b.job(job.Key)
 	require.Equal(t, []any{pool.SizeClass, 0.0}, []any{job.SizeClass, job.TimeoutSeconds})
 }

@@ -14,9 +14,9 @@ import (
 
 var refuge = bench.Pool{Target: target, SizeClass: pool.SizeClass, Name: "refuge"}
 
-func (b *bundle) registerIn(name string, p bench.Pool) store.Collector {
+func (b *bundle) registerIn(name string, p bench.Pool) bench.Collector {
 	b.t.Helper()
-	c, err := b.store.RegisterCollector(b.t.Context(), store.Collector{
+	c, err := b.store.RegisterCollector(b.t.Context(), bench.Collector{
 		Name: name, Target: p.Target, SizeClass: p.SizeClass, Pool: p.Name, MachineID: "machine of " + name,
 		Version: "1", HardwareID: "cpu of " + p.Name, Facts: []byte(`{}`),
 	}, offline)
@@ -134,11 +134,11 @@ func (b *bundle) commit(requestType bench.RequestType, tag, parent string) proto
 	b.t.Helper()
 	id, err := bench.NewRequestID(rand.Reader)
 	require.NoError(b.t, err)
-	_, _, err = b.store.CreateRequest(b.t.Context(), store.Request{
+	_, _, err = b.store.CreateRequest(b.t.Context(), bench.Request{
 		ID: id, Project: project, Type: requestType, Tag: tag, Parent: parent, Submitter: "ada", Standing: bench.Standing{Status: bench.ArtifactsReady},
 	})
 	require.NoError(b.t, err)
-	_, err = b.store.Admit(b.t.Context(), project, 100, func([]store.Request, map[string]bool) (store.Admission, error) {
+	_, err = b.store.Admit(b.t.Context(), project, 100, func([]bench.Request, map[string]bool) (store.Admission, error) {
 		return store.Admission{Next: []bench.RequestID{id}}, nil
 	})
 	require.NoError(b.t, err)
@@ -161,7 +161,7 @@ func TestTheParentIsMeasuredWhereItsChildsJobsHaveGone(t *testing.T) {
 	c := b.register("c1")
 	parent := b.commit(bench.Master, "aaaa", "")
 	b.expand(parent, bench.StageOwn)
-	ends := func(ref protocol.RequestRef, c store.Collector) {
+	ends := func(ref protocol.RequestRef, c bench.Collector) {
 		t.Helper()
 		for _, j := range b.jobs(ref) {
 			if j.Status.Open() {
@@ -202,7 +202,7 @@ func TestTheParentIsMeasuredWhereItsChildsJobsHaveGone(t *testing.T) {
 	require.Zero(t, b.expand(child, bench.StageParent).Counts.Open, "repeated")
 }
 
-func keysOfJobs(jobs []store.Job) []bench.JobKey {
+func keysOfJobs(jobs []bench.Job) []bench.JobKey {
 	keys := make([]bench.JobKey, len(jobs))
 	for i, j := range jobs {
 		keys[i] = j.Key

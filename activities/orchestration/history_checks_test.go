@@ -3,9 +3,9 @@ package orchestration_test
 import (
 	"github.com/jackc/pgx/v5"
 
+	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/queuefile"
-	"github.com/benchloom/benchloom/internal/queueorder"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -92,7 +92,7 @@ func (h *chronicle) checkAdmissions() {
 		requests, done, err := queuefile.Decode(a.State)
 		h.ok(err)
 		var first bench.RequestID
-		for _, p := range queueorder.Order(requests, done, queueorder.Policy(a.Policy)) {
+		for _, p := range admission.Order(requests, done, admission.Policy(a.Policy)) {
 			if p.Admissible {
 				first = bench.RequestID(p.Request.ID)
 				break

@@ -113,7 +113,7 @@ type chronicle struct {
 	project    string
 	config     bench.ProjectConfig
 	class      bench.SizeClass // its own, so that histories share no collectors
-	collectors []store.Collector
+	collectors []bench.Collector
 	// armDead: the collector of the optional target takes nothing.
 	armDead bool
 	intake  intake.Intake
@@ -212,7 +212,7 @@ func (h *chronicle) commit(i int) {
 }
 
 func (h *chronicle) register(t bench.Target, name string) {
-	c, err := h.store.RegisterCollector(h.ctx, store.Collector{
+	c, err := h.store.RegisterCollector(h.ctx, bench.Collector{
 		Name: fmt.Sprintf("%s-of-%d", name, h.seed), Target: t, SizeClass: h.class, Pool: "main", MachineID: fmt.Sprint(name, h.seed),
 		Version: "1", HardwareID: "cpu", Facts: json.RawMessage(`{}`),
 	}, offline)
@@ -222,7 +222,7 @@ func (h *chronicle) register(t bench.Target, name string) {
 
 // wish asks for something to be benchmarked.
 func (h *chronicle) wish() {
-	r := store.Request{Project: h.project, Submitter: "ada", Standing: bench.Standing{Status: bench.ArtifactsReady}}
+	r := bench.Request{Project: h.project, Submitter: "ada", Standing: bench.Standing{Status: bench.ArtifactsReady}}
 	switch n := h.rand.IntN(20); {
 	case n < 8:
 		r.Type, r.Tag = bench.Master, h.commits[h.rand.IntN(len(h.commits))]
@@ -444,7 +444,7 @@ func (h *chronicle) count(sql string, args ...any) int {
 	return n
 }
 
-func (h *chronicle) request(id bench.RequestID) store.Request {
+func (h *chronicle) request(id bench.RequestID) bench.Request {
 	h.t.Helper()
 	r, err := h.store.Request(h.ctx, id)
 	h.ok(err)

@@ -244,7 +244,7 @@ func (h *chronicle) stepJob() {
 }
 
 func (h *chronicle) take(j *jobFlow) {
-	var free []store.Collector
+	var free []bench.Collector
 	for _, c := range h.collectors {
 		busy := slices.ContainsFunc(h.jobs, func(other *jobFlow) bool { return other.run != "" && other.collector == c.Name })
 		if c.Target == j.in.Target && !busy && (c.Target != arm || !h.armDead) {
@@ -270,7 +270,7 @@ func (h *chronicle) take(j *jobFlow) {
 
 // measure ends a run: well, or not.
 func (h *chronicle) measure(j *jobFlow) {
-	var results []store.TestCaseResult
+	var results []bench.TestCaseResult
 	var failed []bench.TestCase
 	dies := h.fault(0.15)
 	for _, tc := range j.missing {
@@ -279,7 +279,7 @@ func (h *chronicle) measure(j *jobFlow) {
 		case h.isBroken(j.in.Tag, tc):
 			failed = append(failed, tc)
 		default:
-			results = append(results, store.TestCaseResult{TestCase: tc, Collections: []store.Collection{
+			results = append(results, bench.TestCaseResult{TestCase: tc, Collections: []bench.Collection{
 				{Iteration: 1, Values: map[bench.Metric]float64{bench.WallTime: 1}},
 			}})
 		}
@@ -300,10 +300,10 @@ func (h *chronicle) measure(j *jobFlow) {
 	case dies:
 		h.assess(j, bench.FailInfrastructure, "the collector was silent")
 	case len(failed) > 0:
-		h.ok(h.store.FinishRun(h.ctx, run, store.RunEnd{Outcome: bench.RunFailure, Message: fmt.Sprint(failed, " exits with 1")}))
+		h.ok(h.store.FinishRun(h.ctx, run, bench.RunEnd{Outcome: bench.RunFailure, Message: fmt.Sprint(failed, " exits with 1")}))
 		h.assess(j, bench.FailJob, fmt.Sprint(failed, " exits with 1"))
 	default:
-		h.ok(h.store.FinishRun(h.ctx, run, store.RunEnd{Outcome: bench.RunSuccess}))
+		h.ok(h.store.FinishRun(h.ctx, run, bench.RunEnd{Outcome: bench.RunSuccess}))
 		h.end(j, protocol.JobEndInput{})
 	}
 }
@@ -344,7 +344,7 @@ func (h *chronicle) end(j *jobFlow, in protocol.JobEndInput) {
 
 // handOutTo hands out, and starts as the reconciliation does what got lost at a
 // hand-out.
-func (h *chronicle) handOutTo(c store.Collector) {
+func (h *chronicle) handOutTo(c bench.Collector) {
 	queue := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}.TaskQueue()
 	_, err := h.store.HandOut(h.ctx, queue, store.Filling{Depth: func(int) int { return 4 }})
 	h.ok(err)

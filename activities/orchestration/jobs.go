@@ -7,20 +7,19 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/dispatch"
 	"github.com/benchloom/benchloom/internal/failpoint"
-	"github.com/benchloom/benchloom/internal/handout"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/retry"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 // room is where jobs are handed out.
-func (a *Activities) room() handout.Room {
-	return handout.Room{Record: a.Store, Workflows: a.Workflows, Sizes: &a.Sizes}
+func (a *Activities) room() dispatch.Room {
+	return dispatch.Room{Record: a.Store, Workflows: a.Workflows, Sizes: &a.Sizes}
 }
 
 // jobInput is the input of the workflow of a job that was handed out.
-func (a *Activities) jobInput(ctx context.Context, job store.HandOut) (protocol.JobInput, error) {
+func (a *Activities) jobInput(ctx context.Context, job bench.HandOut) (protocol.JobInput, error) {
 	in, err := a.room().Input(ctx, job)
 	if errors.Is(err, bench.ErrInvalid) {
 		return in, permanent(err)

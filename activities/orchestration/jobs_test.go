@@ -62,7 +62,7 @@ func TestTheEndOfAJobIsToldToEveryWaiterAndHandsTheNextOut(t *testing.T) {
 	b.workflows.taken()
 	job, next := b.jobs(one)[0], b.jobs(three)[0]
 	// The second request waits for it as well.
-	require.NoError(t, b.store.ExpandRequest(t.Context(), two.ID, store.Expansion{Stage: bench.StageParent, Jobs: []store.Job{job}}))
+	require.NoError(t, b.store.ExpandRequest(t.Context(), two.ID, store.Expansion{Stage: bench.StageParent, Jobs: []bench.Job{job}}))
 
 	end := protocol.JobEndInput{Project: project, Key: job.Key, TaskQueue: pool.TaskQueue(), GaveUp: "it failed 3 times"}
 	out, err := b.RecordJobEnd(t.Context(), end)
@@ -131,7 +131,7 @@ func TestAssessmentCountsTheRunsOfTheRecord(t *testing.T) {
 		attempt++
 		id := b.start(job.Key, c, attempt)
 		if outcome != bench.RunRunning {
-			require.NoError(t, b.store.FinishRun(t.Context(), id, store.RunEnd{Outcome: outcome}))
+			require.NoError(t, b.store.FinishRun(t.Context(), id, bench.RunEnd{Outcome: outcome}))
 		}
 		return id
 	}
@@ -274,7 +274,7 @@ func TestAFailureEscalatesToTheLargestClass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, c.config)
-			collectors := map[bench.SizeClass]store.Collector{2: b.register("c2")}
+			collectors := map[bench.SizeClass]bench.Collector{2: b.register("c2")}
 			ref := b.running("1.26.0")
 			b.handOut(ref)
 			for _, class := range []bench.SizeClass{4, 8} {
@@ -285,7 +285,7 @@ func TestAFailureEscalatesToTheLargestClass(t *testing.T) {
 			fail := func(at bench.SizeClass, outcome bench.RunOutcome) protocol.Assessment {
 				t.Helper()
 				attempt++
-				require.NoError(t, b.store.FinishRun(t.Context(), b.start(job.Key, collectors[at], attempt), store.RunEnd{Outcome: outcome}))
+				require.NoError(t, b.store.FinishRun(t.Context(), b.start(job.Key, collectors[at], attempt), bench.RunEnd{Outcome: outcome}))
 				ask := protocol.AssessInput{Project: project, Key: job.Key, Kind: bench.FailTooSmall, Message: "why"}
 				a, err := b.AssessJob(t.Context(), ask)
 				require.NoError(t, err)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 // What is learned from a job lets those like it wait for another class: they are handed
@@ -16,7 +15,7 @@ import (
 func TestWhatMovesAfterALessonIsHandedOutAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`)
-	collectors := make(map[bench.SizeClass]store.Collector)
+	collectors := make(map[bench.SizeClass]bench.Collector)
 	for _, class := range []bench.SizeClass{1, 4} {
 		collectors[class] = b.registerAt(bench.Pool{Target: target, SizeClass: class, Name: "sizes"})
 	}
@@ -27,8 +26,8 @@ func TestWhatMovesAfterALessonIsHandedOutAtOnce(t *testing.T) {
 		_, job := b.command(bench.Constraints{})
 		others = append(others, job.Key)
 	}
-	handedOut := func(class bench.SizeClass) []store.Job {
-		var jobs []store.Job
+	handedOut := func(class bench.SizeClass) []bench.Job {
+		var jobs []bench.Job
 		for _, key := range others {
 			if j := b.job(key); j.SizeClass == class && j.Status == bench.JobHandedOut {
 				jobs = append(jobs, j)
@@ -53,7 +52,7 @@ func TestWhatMovesAfterALessonIsHandedOutAtOnce(t *testing.T) {
 			break
 		}
 		key := handedOut(1)[0].Key
-		require.NoError(t, b.store.FinishRun(t.Context(), b.start(key, collectors[1], 1), store.RunEnd{Outcome: bench.RunOutOfMemory}))
+		require.NoError(t, b.store.FinishRun(t.Context(), b.start(key, collectors[1], 1), bench.RunEnd{Outcome: bench.RunOutOfMemory}))
 		_, err := b.AssessJob(t.Context(), protocol.AssessInput{Project: project, Key: key, Kind: bench.FailTooSmall, Message: "out of memory"})
 		require.NoError(t, err)
 	}

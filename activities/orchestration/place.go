@@ -3,7 +3,6 @@ package orchestration
 import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 // wish is what a job of the request for a target needs at least.
@@ -28,7 +27,7 @@ func (e expansion) narrowed(pool bench.Pool) (placement.Place, error) {
 
 // settle says where a job waits, for how long only with those that have its
 // caches, and what narrows it.
-func (e expansion) settle(j *store.Job, place placement.Place) {
+func (e expansion) settle(j *bench.Job, place placement.Place) {
 	j.PutAt(place.Place)
 	j.AffinityFor = 0
 	if place.Affine {

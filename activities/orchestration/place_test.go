@@ -8,13 +8,12 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 // registerAs registers a collector of the pool after a change.
-func (b *bundle) registerAs(name string, change func(*store.Collector)) store.Collector {
+func (b *bundle) registerAs(name string, change func(*bench.Collector)) bench.Collector {
 	b.t.Helper()
-	c := store.Collector{
+	c := bench.Collector{
 		Name: name, Target: target, SizeClass: pool.SizeClass, Pool: pool.Name, MachineID: "machine of " + name,
 		Version: "1", HardwareID: "cpu0", Facts: []byte(`{}`),
 	}
@@ -25,12 +24,12 @@ func (b *bundle) registerAs(name string, change func(*store.Collector)) store.Co
 }
 
 // command is an ad-hoc command with its job, which is handed out.
-func (b *bundle) command(c bench.Constraints) (protocol.RequestRef, store.Job) {
+func (b *bundle) command(c bench.Constraints) (protocol.RequestRef, bench.Job) {
 	b.t.Helper()
 	id, err := bench.NewRequestID(rand.Reader)
 	require.NoError(b.t, err)
-	_, _, err = b.store.CreateRequest(b.t.Context(), store.Request{
-		ID: id, Project: project, Type: bench.AdHoc, Submitter: "ada", Command: &store.Command{Argv: []string{"true"}, Iterations: 1, TimeoutSeconds: 60},
+	_, _, err = b.store.CreateRequest(b.t.Context(), bench.Request{
+		ID: id, Project: project, Type: bench.AdHoc, Submitter: "ada", Command: &bench.Command{Argv: []string{"true"}, Iterations: 1, TimeoutSeconds: 60},
 		Constraints: &c, Standing: bench.Standing{Status: bench.ArtifactsReady},
 	})
 	require.NoError(b.t, err)
@@ -53,14 +52,14 @@ func setOf(names ...string) string {
 }
 
 // gpu is a machine with the device gpu.
-func gpu(c *store.Collector) { c.Devices = []string{"gpu"} }
+func gpu(c *bench.Collector) { c.Devices = []string{"gpu"} }
 
 // The story of a job that needs a device: it waits for those that have it, whoever
 // comes and goes, and never for anyone else.
 func TestAConstrainedJobFollowsTheFleet(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{"failover_after": "1m"}`)
-	b.registerAs("plain", func(*store.Collector) {})
+	b.registerAs("plain", func(*bench.Collector) {})
 	b.registerAs("card", gpu)
 	needs := bench.Constraints{Devices: []string{"gpu"}}
 	ref, job := b.command(needs)
@@ -78,7 +77,7 @@ func TestAConstrainedJobFollowsTheFleet(t *testing.T) {
 
 	// One loses it, the other is removed: it stays with nobody rather than with the
 	// wrong one.
-	b.registerAs("second", func(*store.Collector) {})
+	b.registerAs("second", func(*bench.Collector) {})
 	b.reconcile()
 	require.Equal(t, setOf("card"), b.job(job.Key).TaskQueue)
 	require.NoError(t, b.store.RemoveCollector(t.Context(), "card"))
@@ -89,7 +88,7 @@ func TestAConstrainedJobFollowsTheFleet(t *testing.T) {
 	require.Len(t, stranded, 1)
 
 	// A larger one has it: as all others have been removed, the job goes there at once.
-	b.registerAs("large", func(c *store.Collector) { gpu(c); c.SizeClass = 8 })
+	b.registerAs("large", func(c *bench.Collector) { gpu(c); c.SizeClass = 8 })
 	b.reconcile()
 	now := b.job(job.Key)
 	require.Equal(t, bench.Pool{Target: target, SizeClass: 8, Name: pool.Name}.TaskQueue(), now.TaskQueue, "all of that pool have it")
@@ -99,8 +98,8 @@ func TestAConstrainedJobFollowsTheFleet(t *testing.T) {
 	require.NoError(t, b.store.RemoveCollector(t.Context(), "large"))
 	id, err := bench.NewRequestID(rand.Reader)
 	require.NoError(t, err)
-	_, _, err = b.store.CreateRequest(t.Context(), store.Request{
-		ID: id, Project: project, Type: bench.AdHoc, Submitter: "ada", Command: &store.Command{Argv: []string{"true"}, Iterations: 1, TimeoutSeconds: 60},
+	_, _, err = b.store.CreateRequest(t.Context(), bench.Request{
+		ID: id, Project: project, Type: bench.AdHoc, Submitter: "ada", Command: &bench.Command{Argv: []string{"true"}, Iterations: 1, TimeoutSeconds: 60},
 		Constraints: &needs, Standing: bench.Standing{Status: bench.ArtifactsReady},
 	})
 	require.NoError(t, err)
@@ -118,7 +117,7 @@ func TestAJobThatNobodyMayHaveWaitsForNobody(t *testing.T) {
 	b.registerAs("card", gpu)
 	_, job := b.command(bench.Constraints{Devices: []string{"gpu"}})
 	require.Equal(t, pool.TaskQueue(), job.TaskQueue)
-	b.registerAs("card", func(*store.Collector) {})
+	b.registerAs("card", func(*bench.Collector) {})
 	require.NoError(t, b.FollowFleet(t.Context()))
 	nobody := bench.WithNobody(pool).TaskQueue()
 	require.Equal(t, nobody, b.job(job.Key).TaskQueue)
@@ -131,7 +130,7 @@ func TestAJobThatNobodyMayHaveWaitsForNobody(t *testing.T) {
 	b.reconcile()
 	require.Equal(t, nobody, b.job(job.Key).TaskQueue)
 
-	b.registerAs("large", func(c *store.Collector) { gpu(c); c.SizeClass = 8 })
+	b.registerAs("large", func(c *bench.Collector) { gpu(c); c.SizeClass = 8 })
 	b.reconcile()
 	require.EqualValues(t, 8, b.job(job.Key).SizeClass)
 }
@@ -140,7 +139,7 @@ func TestAJobThatNobodyMayHaveWaitsForNobody(t *testing.T) {
 func TestAForgottenSetIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`)
-	b.registerAs("plain", func(*store.Collector) {})
+	b.registerAs("plain", func(*bench.Collector) {})
 	card := b.registerAs("card", gpu)
 	_, job := b.command(bench.Constraints{Devices: []string{"gpu"}})
 	b.execute(`delete from collector_set`)
@@ -183,8 +182,8 @@ func TestACommandWaitsForWhoeverIdlesFirst(t *testing.T) {
 func TestAJobWaitsForCachesForAWhile(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{"affinity_wait": "1m"}`)
-	b.registerAs("cold", func(*store.Collector) {})
-	b.registerAs("warm", func(c *store.Collector) { c.CacheDirs = []string{"go", "go/mod"} })
+	b.registerAs("cold", func(*bench.Collector) {})
+	b.registerAs("warm", func(c *bench.Collector) { c.CacheDirs = []string{"go", "go/mod"} })
 	_, job := b.command(bench.Constraints{CacheDirs: []string{"go/mod"}})
 	require.Equal(t, setOf("warm"), job.TaskQueue)
 	require.NotNil(t, job.AffinityUntil)
@@ -215,11 +214,11 @@ func TestAJobWaitsForCachesForAWhile(t *testing.T) {
 func TestAProjectsConstraints(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{"constraints": {"labels": {"quiet": "yes"}}}`)
-	quiet := func(c *store.Collector) { c.Labels = map[string]string{"quiet": "yes"} }
-	b.registerAs("loud", func(*store.Collector) {})
+	quiet := func(c *bench.Collector) { c.Labels = map[string]string{"quiet": "yes"} }
+	b.registerAs("loud", func(*bench.Collector) {})
 	c := b.registerAs("silent", quiet)
-	b.registerAs("elsewhere", func(c *store.Collector) { quiet(c); c.Pool = "other" })
-	b.registerAs("loud-too", func(c *store.Collector) { c.Pool = "other" })
+	b.registerAs("elsewhere", func(c *bench.Collector) { quiet(c); c.Pool = "other" })
+	b.registerAs("loud-too", func(c *bench.Collector) { c.Pool = "other" })
 	first := b.running("1.26.0")
 	b.handOut(first)
 	for _, j := range b.jobs(first) {

@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/queuefile"
-	"github.com/benchloom/benchloom/internal/queueorder"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -46,7 +46,7 @@ func firstAdmissible(t *testing.T, a store.AdmissionRecord) string {
 	t.Helper()
 	requests, completed, err := queuefile.Decode(a.State)
 	require.NoError(t, err, "%s", a.State)
-	for _, p := range queueorder.Order(requests, completed, queueorder.Policy(a.Policy)) {
+	for _, p := range admission.Order(requests, completed, admission.Policy(a.Policy)) {
 		if p.Admissible {
 			return p.Request.ID
 		}

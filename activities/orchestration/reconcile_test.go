@@ -11,7 +11,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 // older lets time pass for everything that was written.
@@ -117,11 +116,11 @@ func TestWorkflowsOfOpenRowsAreStartedAgain(t *testing.T) {
 }
 
 // measureAs stores results of a run that began before.
-func (b *bundle) measureAs(run bench.RunID, job store.Job) {
+func (b *bundle) measureAs(run bench.RunID, job bench.Job) {
 	b.t.Helper()
-	var results []store.TestCaseResult
+	var results []bench.TestCaseResult
 	for _, tc := range job.TestCases {
-		results = append(results, store.TestCaseResult{TestCase: tc, Collections: []store.Collection{
+		results = append(results, bench.TestCaseResult{TestCase: tc, Collections: []bench.Collection{
 			{Iteration: 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Values: map[bench.Metric]float64{bench.WallTime: 1}},
 		}})
 	}
@@ -155,7 +154,7 @@ func TestAJobWithoutAttemptsLeftIsEnded(t *testing.T) {
 	ref := b.running("1.1.0")
 	b.handOut(ref)
 	job := b.jobs(ref)[0]
-	require.NoError(t, b.store.FinishRun(t.Context(), b.start(job.Key, c, 1), store.RunEnd{Outcome: bench.RunFailure, Message: "exit 1"}))
+	require.NoError(t, b.store.FinishRun(t.Context(), b.start(job.Key, c, 1), bench.RunEnd{Outcome: bench.RunFailure, Message: "exit 1"}))
 	b.older()
 	for _, id := range []string{requestID(ref), jobID(b.jobs(ref)[1].Key), bench.QueueWorkflowID(project)} {
 		b.workflows.is(id, protocol.WorkflowRunning)

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/queuefile"
-	"github.com/benchloom/benchloom/internal/queueorder"
 	"github.com/benchloom/benchloom/internal/queueview"
 	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/store"
@@ -63,7 +63,7 @@ func (a *Activities) LoadRequest(ctx context.Context, ref protocol.RequestRef) (
 
 // stagesOf are what a request goes through once it is admitted. What differs from
 // the baseline is verified last, when all is there that is compared.
-func stagesOf(r store.Request, config bench.ProjectConfig) []bench.Stage {
+func stagesOf(r bench.Request, config bench.ProjectConfig) []bench.Stage {
 	stages := []bench.Stage{bench.StageOwn}
 	if r.Type.HasParent() {
 		stages = []bench.Stage{bench.StageParent, bench.StageOwn}
@@ -76,7 +76,7 @@ func stagesOf(r store.Request, config bench.ProjectConfig) []bench.Stage {
 
 // optionalOpen counts the optional jobs that a completed request still has, its
 // parent's among them: somebody has to start them.
-func (a *Activities) optionalOpen(ctx context.Context, r store.Request) (int, error) {
+func (a *Activities) optionalOpen(ctx context.Context, r bench.Request) (int, error) {
 	if r.Outcome != bench.Success && r.Outcome != bench.Failure {
 		return 0, nil
 	}
@@ -119,26 +119,26 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 		return protocol.QueueState{}, err
 	}
 	state := protocol.QueueState{Slots: config.Slots()}
-	_, err = a.Store.Admit(ctx, in.Project, config.Slots(), func(open []store.Request, done map[string]bool) (store.Admission, error) {
-		admission := store.Admission{Policy: string(queueview.Policy(config))}
+	_, err = a.Store.Admit(ctx, in.Project, config.Slots(), func(open []bench.Request, done map[string]bool) (store.Admission, error) {
+		decision := store.Admission{Policy: string(queueview.Policy(config))}
 		state.Next = nil
 		requests, running := queueview.Requests(open), 0
-		for _, p := range queueorder.Order(requests, done, queueview.Policy(config)) {
-			if p.Request.Status == queueorder.InProgress {
+		for _, p := range admission.Order(requests, done, queueview.Policy(config)) {
+			if p.Request.Status == admission.InProgress {
 				running++
 				continue
 			}
 			state.Next = append(state.Next, protocol.QueueEntry{ID: bench.RequestID(p.Request.ID), Tag: p.Request.Tag, Reason: p.Reason})
 			if p.Admissible {
-				admission.Next = append(admission.Next, bench.RequestID(p.Request.ID))
+				decision.Next = append(decision.Next, bench.RequestID(p.Request.ID))
 			}
 		}
-		if running >= state.Slots || len(admission.Next) == 0 {
-			return admission, nil // nobody is admitted: there is nothing to record
+		if running >= state.Slots || len(decision.Next) == 0 {
+			return decision, nil // nobody is admitted: there is nothing to record
 		}
 		var err error
-		admission.State, err = queuefile.Encode(requests, done)
-		return admission, err
+		decision.State, err = queuefile.Encode(requests, done)
+		return decision, err
 	})
 	if err != nil {
 		return state, err
@@ -213,7 +213,7 @@ func (a *Activities) failure(ctx context.Context, id bench.RequestID, stage benc
 	return a.Store.FirstFailure(ctx, id, stage)
 }
 
-func counts(p store.JobProgress) protocol.JobCounts {
+func counts(p bench.JobProgress) protocol.JobCounts {
 	return protocol.JobCounts{Total: p.Total, Open: p.Open(), Success: p.Success, Failure: p.Failure, Cancelled: p.Cancelled}
 }
 
@@ -271,7 +271,7 @@ func (a *Activities) Complete(ctx context.Context, in protocol.CompleteInput) (p
 			return protocol.CompleteResult{}, err
 		}
 	}
-	if result.OptionalOpen, err = a.optionalOpen(ctx, store.Request{ID: r.ID, Standing: bench.Standing{Outcome: result.Outcome}}); err != nil {
+	if result.OptionalOpen, err = a.optionalOpen(ctx, bench.Request{ID: r.ID, Standing: bench.Standing{Outcome: result.Outcome}}); err != nil {
 		return protocol.CompleteResult{}, err
 	}
 	err = a.Store.CompleteRequest(ctx, r.ID, result.Outcome, result.Baseline, summary, result.Message)
@@ -282,7 +282,7 @@ func (a *Activities) Complete(ctx context.Context, in protocol.CompleteInput) (p
 	return result, err
 }
 
-func (a *Activities) outcome(ctx context.Context, r store.Request, failed string) (protocol.CompleteResult, error) {
+func (a *Activities) outcome(ctx context.Context, r bench.Request, failed string) (protocol.CompleteResult, error) {
 	if failed != "" {
 		return protocol.CompleteResult{Outcome: bench.Failure, Message: failed}, nil
 	}
@@ -304,7 +304,7 @@ func (a *Activities) outcome(ctx context.Context, r store.Request, failed string
 }
 
 // compare finds a request's baseline and sums the differences up.
-func (a *Activities) compare(ctx context.Context, r store.Request) (baseline string, summary json.RawMessage, err error) {
+func (a *Activities) compare(ctx context.Context, r bench.Request) (baseline string, summary json.RawMessage, err error) {
 	if baseline, err = a.baseline(ctx, r); err != nil || baseline == "" {
 		return "", nil, err
 	}
@@ -320,7 +320,7 @@ func (a *Activities) compare(ctx context.Context, r store.Request) (baseline str
 // baseline is what an artifact is compared with: what it was measured in turns
 // with; its parent, if that has any result; for a release the next lower measured
 // version. Empty: nothing.
-func (a *Activities) baseline(ctx context.Context, r store.Request) (string, error) {
+func (a *Activities) baseline(ctx context.Context, r bench.Request) (string, error) {
 	if r.Versus != "" {
 		samples, _, err := a.Store.SamplesInTurns(ctx, r.Project, r.Versus, r.Tag)
 		if err != nil || len(samples) == 0 {
@@ -341,8 +341,8 @@ func (a *Activities) baseline(ctx context.Context, r store.Request) (string, err
 	}
 	baseline := ""
 	for _, tag := range tags {
-		lower := queueorder.CompareVersions(tag, r.Tag) < 0
-		if lower && (baseline == "" || queueorder.CompareVersions(tag, baseline) > 0) {
+		lower := admission.CompareVersions(tag, r.Tag) < 0
+		if lower && (baseline == "" || admission.CompareVersions(tag, baseline) > 0) {
 			baseline = tag
 		}
 	}

@@ -212,7 +212,7 @@ func TestCancellingARequestCancelsWhatNobodyElseWaitsFor(t *testing.T) {
 	b.handOut(one)
 	b.workflows.taken()
 	jobs := b.jobs(one)
-	require.NoError(t, b.store.ExpandRequest(t.Context(), two.ID, store.Expansion{Stage: bench.StageParent, Jobs: []store.Job{jobs[1]}}))
+	require.NoError(t, b.store.ExpandRequest(t.Context(), two.ID, store.Expansion{Stage: bench.StageParent, Jobs: []bench.Job{jobs[1]}}))
 	cancel := protocol.CancelInput{Request: one, Who: "ada", Why: "not needed"}
 
 	// Temporal is away: the rows are cancelled first, and the repetition cancels

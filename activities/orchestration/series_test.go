@@ -8,19 +8,18 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 // attempt is one run of a job in which these benchmarks get a result and the others
 // fail.
-func (b *bundle) attempt(job store.Job, c store.Collector, n int32, outcome bench.RunOutcome, benchmarks ...string) {
+func (b *bundle) attempt(job bench.Job, c bench.Collector, n int32, outcome bench.RunOutcome, benchmarks ...string) {
 	b.t.Helper()
 	run := b.start(job.Key, c, n)
-	var results []store.TestCaseResult
+	var results []bench.TestCaseResult
 	for _, tc := range job.TestCases {
 		for _, name := range benchmarks {
 			if tc.Benchmark == name {
-				results = append(results, store.TestCaseResult{TestCase: tc, Collections: []store.Collection{{
+				results = append(results, bench.TestCaseResult{TestCase: tc, Collections: []bench.Collection{{
 					Iteration: 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Values: map[bench.Metric]float64{bench.WallTime: 1},
 				}}})
 			}
@@ -28,14 +27,14 @@ func (b *bundle) attempt(job store.Job, c store.Collector, n int32, outcome benc
 	}
 	_, err := b.store.StoreBlock(b.t.Context(), run, results, nil)
 	require.NoError(b.t, err)
-	require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, store.RunEnd{Outcome: outcome}))
+	require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, bench.RunEnd{Outcome: outcome}))
 }
 
 // places are the benchmarks of jobs by size class.
-func places(jobs []store.Job) map[bench.SizeClass][]string {
+func places(jobs []bench.Job) map[bench.SizeClass][]string {
 	out := make(map[bench.SizeClass][]string)
 	for _, j := range jobs {
-		out[j.SizeClass] = append(out[j.SizeClass], benchmarksOf([]store.Job{j})...)
+		out[j.SizeClass] = append(out[j.SizeClass], benchmarksOf([]bench.Job{j})...)
 	}
 	return out
 }
@@ -106,7 +105,7 @@ func TestALateResultDoesNotMoveASeriesBack(t *testing.T) {
 	jobs := b.write(ref, bench.StageOwn)
 	slow := b.child(bench.Try, "t1", "c1")
 	late := b.write(slow, bench.StageOwn) // where c1 was measured, before anything has moved
-	finish := func(job store.Job) {
+	finish := func(job bench.Job) {
 		b.measure(job, small, 1)
 		b.recordEnd(job.Key, "")
 	}

@@ -223,9 +223,9 @@ func (b *bundle) apply(config string) {
 	require.NoError(b.t, err)
 }
 
-func (b *bundle) register(name string) store.Collector {
+func (b *bundle) register(name string) bench.Collector {
 	b.t.Helper()
-	c, err := b.store.RegisterCollector(b.t.Context(), store.Collector{
+	c, err := b.store.RegisterCollector(b.t.Context(), bench.Collector{
 		Name: name, Target: target, SizeClass: pool.SizeClass, Pool: pool.Name, MachineID: "machine of " + name,
 		Version: "1", HardwareID: "cpu0", Facts: json.RawMessage(`{}`),
 	}, offline)
@@ -233,9 +233,9 @@ func (b *bundle) register(name string) store.Collector {
 	return c
 }
 
-func (b *bundle) registerAt(p bench.Pool) store.Collector {
+func (b *bundle) registerAt(p bench.Pool) bench.Collector {
 	b.t.Helper()
-	c, err := b.store.RegisterCollector(b.t.Context(), store.Collector{
+	c, err := b.store.RegisterCollector(b.t.Context(), bench.Collector{
 		Name: fmt.Sprintf("%s-%d", p.Name, p.SizeClass), Target: p.Target, SizeClass: p.SizeClass, Pool: p.Name,
 		MachineID: fmt.Sprintf("machine of %s-%d", p.Name, p.SizeClass), Version: "1", HardwareID: "cpu0", Facts: json.RawMessage(`{}`),
 	}, offline)
@@ -259,7 +259,7 @@ func (b *bundle) create(requestType bench.RequestType, tag string, day int) prot
 	id, err := bench.NewRequestID(rand.Reader)
 	require.NoError(b.t, err)
 	date := time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC)
-	r := store.Request{
+	r := bench.Request{
 		ID: id, Project: project, Type: requestType, Tag: tag, Submitter: "ada", CommitDate: &date,
 		Standing: bench.Standing{Status: bench.ArtifactsReady},
 	}
@@ -288,7 +288,7 @@ func own(ref protocol.RequestRef) protocol.ExpandInput {
 func (b *bundle) admitted(tag string) protocol.RequestRef {
 	b.t.Helper()
 	ref := b.create(bench.Release, tag, 1)
-	admitted, err := b.store.Admit(b.t.Context(), project, 100, func([]store.Request, map[string]bool) (store.Admission, error) {
+	admitted, err := b.store.Admit(b.t.Context(), project, 100, func([]bench.Request, map[string]bool) (store.Admission, error) {
 		return store.Admission{Next: []bench.RequestID{ref.ID}}, nil
 	})
 	require.NoError(b.t, err)
@@ -296,21 +296,21 @@ func (b *bundle) admitted(tag string) protocol.RequestRef {
 	return ref
 }
 
-func (b *bundle) request(ref protocol.RequestRef) store.Request {
+func (b *bundle) request(ref protocol.RequestRef) bench.Request {
 	b.t.Helper()
 	r, err := b.store.Request(b.t.Context(), ref.ID)
 	require.NoError(b.t, err)
 	return r
 }
 
-func (b *bundle) jobs(ref protocol.RequestRef) []store.Job {
+func (b *bundle) jobs(ref protocol.RequestRef) []bench.Job {
 	b.t.Helper()
 	jobs, err := b.store.RequestJobs(b.t.Context(), ref.ID)
 	require.NoError(b.t, err)
 	return jobs
 }
 
-func (b *bundle) job(key bench.JobKey) store.Job {
+func (b *bundle) job(key bench.JobKey) bench.Job {
 	b.t.Helper()
 	j, err := b.store.Job(b.t.Context(), key)
 	require.NoError(b.t, err)
@@ -340,7 +340,7 @@ func (b *bundle) handedOut(ref protocol.RequestRef) []bench.JobKey {
 }
 
 // start passes the fence with the job's n-th attempt.
-func (b *bundle) start(key bench.JobKey, c store.Collector, n int32) bench.RunID {
+func (b *bundle) start(key bench.JobKey, c bench.Collector, n int32) bench.RunID {
 	b.t.Helper()
 	plan, err := b.store.StartRun(b.t.Context(), store.RunStart{
 		Run: bench.NewRunID(key, "workflow", "activity", n), Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch,
@@ -350,14 +350,14 @@ func (b *bundle) start(key bench.JobKey, c store.Collector, n int32) bench.RunID
 }
 
 // measure runs a job to its end, with a wall time for each of its test cases.
-func (b *bundle) measure(job store.Job, c store.Collector, seconds float64) {
+func (b *bundle) measure(job bench.Job, c bench.Collector, seconds float64) {
 	b.t.Helper()
 	run := b.start(job.Key, c, 1)
-	var results []store.TestCaseResult
+	var results []bench.TestCaseResult
 	for _, tc := range job.TestCases {
-		r := store.TestCaseResult{TestCase: tc}
+		r := bench.TestCaseResult{TestCase: tc}
 		for i := range 5 {
-			r.Collections = append(r.Collections, store.Collection{
+			r.Collections = append(r.Collections, bench.Collection{
 				Iteration: i + 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC),
 				Values: map[bench.Metric]float64{bench.WallTime: seconds * (1 + float64(i)/1000)},
 			})
@@ -366,7 +366,7 @@ func (b *bundle) measure(job store.Job, c store.Collector, seconds float64) {
 	}
 	_, err := b.store.StoreBlock(b.t.Context(), run, results, nil)
 	require.NoError(b.t, err)
-	require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, store.RunEnd{Outcome: bench.RunSuccess}))
+	require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, bench.RunEnd{Outcome: bench.RunSuccess}))
 }
 
 // recordEnd ends a job as its workflow does.
@@ -378,7 +378,7 @@ func (b *bundle) recordEnd(key bench.JobKey, gaveUp string) protocol.JobEndResul
 }
 
 // released carries a release out from its submission to its completion.
-func (b *bundle) released(tag string, c store.Collector, seconds float64) protocol.CompleteResult {
+func (b *bundle) released(tag string, c bench.Collector, seconds float64) protocol.CompleteResult {
 	b.t.Helper()
 	ref := b.running(tag)
 	b.handOut(ref)

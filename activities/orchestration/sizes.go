@@ -5,7 +5,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
-	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
@@ -43,7 +42,7 @@ func (e expansion) bySize(s *suite.Suite, p boundPlan, iterations int) ([]sizedP
 		part.cases, part.min = append(part.cases, tc), max(part.min, smallest)
 	}
 	if undecided := classes[0]; undecided != nil {
-		alike := store.Job{Versus: e.request.Versus, Kind: p.Kind, Target: p.Target, TestCases: undecided.cases, Iterations: iterations}
+		alike := bench.Job{Versus: e.request.Versus, Kind: p.Kind, Target: p.Target, TestCases: undecided.cases, Iterations: iterations}
 		undecided.shape = alike.SuiteShape()
 		if err := e.presume(undecided, p); err != nil {
 			return nil, err

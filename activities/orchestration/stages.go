@@ -50,7 +50,7 @@ func (a *Activities) Expand(ctx context.Context, in protocol.ExpandInput) (proto
 	return protocol.ExpandResult{Counts: counts(p)}, nil
 }
 
-func (a *Activities) writeStage(ctx context.Context, r store.Request, stage bench.Stage) error {
+func (a *Activities) writeStage(ctx context.Context, r bench.Request, stage bench.Stage) error {
 	if stage == bench.StageOwn && r.ExpandedAt != nil {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (a *Activities) writeJobs(ctx context.Context, e expansion, stage bench.Sta
 }
 
 // expansion reads what is needed to turn a request into the jobs of a stage.
-func (a *Activities) expansion(ctx context.Context, r store.Request, stage bench.Stage) (expansion, error) {
+func (a *Activities) expansion(ctx context.Context, r bench.Request, stage bench.Stage) (expansion, error) {
 	project, config, err := a.config(ctx, r.Project)
 	if err != nil {
 		return expansion{}, err
@@ -141,7 +141,7 @@ func (a *Activities) expansion(ctx context.Context, r store.Request, stage bench
 // seriesSeenFrom is the tag next to whose results those of a stage belong, so that
 // both compare: that of the parent or baseline; when it is verified what the request
 // itself has measured, its own.
-func (a *Activities) seriesSeenFrom(ctx context.Context, r store.Request, stage bench.Stage) (string, error) {
+func (a *Activities) seriesSeenFrom(ctx context.Context, r bench.Request, stage bench.Stage) (string, error) {
 	switch {
 	case stage == bench.StageVerify:
 		return r.Tag, nil
@@ -183,7 +183,7 @@ func (a *Activities) parentJobs(ctx context.Context, e expansion) (store.Expansi
 	if err != nil {
 		return out, err
 	}
-	jobs := make([]store.Job, 0, len(base))
+	jobs := make([]bench.Job, 0, len(base))
 	for _, j := range base {
 		// Where the request's own jobs ran there may be nobody left who meets the
 		// constraints.
@@ -203,7 +203,7 @@ func (a *Activities) parentJobs(ctx context.Context, e expansion) (store.Expansi
 // baseJobs are the jobs after which those of the parent are made: as the request
 // is expected to be measured and, once its own jobs are there, as it was. Where a
 // part of a job has escalated, the parent is measured there as well.
-func (a *Activities) baseJobs(ctx context.Context, e expansion) ([]store.Job, error) {
+func (a *Activities) baseJobs(ctx context.Context, e expansion) ([]bench.Job, error) {
 	if e.request.ExpandedAt == nil {
 		return e.jobs()
 	}
@@ -215,7 +215,7 @@ func (a *Activities) baseJobs(ctx context.Context, e expansion) ([]store.Job, er
 	if err != nil {
 		return nil, err
 	}
-	var base []store.Job
+	var base []bench.Job
 	for _, j := range jobs {
 		for _, p := range parts {
 			if p.Key == j.Key {
@@ -230,7 +230,7 @@ func (a *Activities) baseJobs(ctx context.Context, e expansion) ([]store.Job, er
 
 // lacking are the jobs without the test cases that are settled where the job
 // runs, and the open jobs that others are part of.
-func (a *Activities) lacking(ctx context.Context, e expansion, jobs []store.Job, settled func(store.Coverage, bench.TestCase) bool) (rest []store.Job, shared []bench.JobKey, err error) {
+func (a *Activities) lacking(ctx context.Context, e expansion, jobs []bench.Job, settled func(store.Coverage, bench.TestCase) bool) (rest []bench.Job, shared []bench.JobKey, err error) {
 	covered := make(map[store.Place]store.Coverage)
 	for _, j := range jobs {
 		place := store.Place{Pool: bench.Pool{Target: j.Target, SizeClass: j.SizeClass, Name: j.Pool}, SuiteHash: j.SuiteHash}
@@ -267,7 +267,7 @@ func (a *Activities) lacking(ctx context.Context, e expansion, jobs []store.Job,
 	return rest, slices.Compact(shared), nil
 }
 
-func withTestCases(j store.Job, cases []bench.TestCase) store.Job {
+func withTestCases(j bench.Job, cases []bench.TestCase) bench.Job {
 	j.TestCases = cases
 	return j
 }

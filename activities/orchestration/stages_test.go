@@ -9,7 +9,6 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
-	"github.com/benchloom/benchloom/internal/suite"
 )
 
 const twoTargets = `{"targets": ["x86_64-unknown-linux-gnu"], "optional_targets": ["aarch64-unknown-linux-gnu"], "queue": {"max_in_progress": 9}}`
@@ -19,12 +18,12 @@ func (b *bundle) child(requestType bench.RequestType, tag, parent string, benchm
 	b.t.Helper()
 	id, err := bench.NewRequestID(rand.Reader)
 	require.NoError(b.t, err)
-	r, _, err := b.store.CreateWithAncestors(b.t.Context(), store.Request{
+	r, _, err := b.store.CreateWithAncestors(b.t.Context(), bench.Request{
 		ID: id, Project: project, Type: requestType, Tag: tag, Parent: parent, Submitter: "ada",
-		Standing: bench.Standing{Status: bench.ArtifactsReady}, Selection: suite.Selection{Benchmarks: benchmarks},
+		Standing: bench.Standing{Status: bench.ArtifactsReady}, Selection: bench.Selection{Benchmarks: benchmarks},
 	}, store.Lineage{})
 	require.NoError(b.t, err)
-	admitted, err := b.store.Admit(b.t.Context(), project, 100, func([]store.Request, map[string]bool) (store.Admission, error) {
+	admitted, err := b.store.Admit(b.t.Context(), project, 100, func([]bench.Request, map[string]bool) (store.Admission, error) {
 		return store.Admission{Next: []bench.RequestID{id}}, nil
 	})
 	require.NoError(b.t, err)
@@ -33,7 +32,7 @@ func (b *bundle) child(requestType bench.RequestType, tag, parent string, benchm
 }
 
 // write writes a stage and gives its jobs.
-func (b *bundle) write(ref protocol.RequestRef, stage bench.Stage) []store.Job {
+func (b *bundle) write(ref protocol.RequestRef, stage bench.Stage) []bench.Job {
 	b.t.Helper()
 	out, err := b.Expand(b.t.Context(), protocol.ExpandInput{Request: ref, Stage: stage})
 	require.NoError(b.t, err)
@@ -44,7 +43,7 @@ func (b *bundle) write(ref protocol.RequestRef, stage bench.Stage) []store.Job {
 }
 
 // measured carries a request of some benchmarks out.
-func (b *bundle) measured(tag string, c store.Collector, benchmarks ...string) protocol.RequestRef {
+func (b *bundle) measured(tag string, c bench.Collector, benchmarks ...string) protocol.RequestRef {
 	b.t.Helper()
 	ref := b.child(bench.Master, tag, "", benchmarks...)
 	for _, j := range b.write(ref, bench.StageOwn) {
@@ -55,7 +54,7 @@ func (b *bundle) measured(tag string, c store.Collector, benchmarks ...string) p
 	return ref
 }
 
-func benchmarksOf(jobs []store.Job) []string {
+func benchmarksOf(jobs []bench.Job) []string {
 	var names []string
 	for _, j := range jobs {
 		for _, tc := range j.TestCases {
@@ -240,7 +239,7 @@ func TestOptionalTargetsBlockNothing(t *testing.T) {
 			per := 1
 			if served {
 				per = 2
-				_, err := b.store.RegisterCollector(t.Context(), store.Collector{
+				_, err := b.store.RegisterCollector(t.Context(), bench.Collector{
 					Name: "arm", Target: arm, SizeClass: 2, Pool: "main", MachineID: "arm", Version: "1", HardwareID: "arm", Facts: []byte(`{}`),
 				}, offline)
 				require.NoError(t, err)
@@ -281,7 +280,7 @@ func TestExpiryWakesTheChildren(t *testing.T) {
 	b.register("c1")
 	id, err := bench.NewRequestID(rand.Reader)
 	require.NoError(t, err)
-	r, _, err := b.store.CreateWithAncestors(t.Context(), store.Request{
+	r, _, err := b.store.CreateWithAncestors(t.Context(), bench.Request{
 		ID: id, Project: project, Type: bench.Try, Tag: "t1", Submitter: "ada", Standing: bench.Standing{Status: bench.WaitingForArtifacts},
 	}, store.Lineage{})
 	require.NoError(t, err)

@@ -10,7 +10,6 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/stats"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 // inTurns asks for tag in turns with versus, and writes its jobs.
@@ -27,15 +26,15 @@ func (b *bundle) inTurns(tag, versus string) protocol.RequestRef {
 }
 
 // measureBoth runs a job to its end: wall times of the baseline and of the other.
-func (b *bundle) measureBoth(job store.Job, c store.Collector, versus, own float64) {
+func (b *bundle) measureBoth(job bench.Job, c bench.Collector, versus, own float64) {
 	b.t.Helper()
 	run := b.start(job.Key, c, 1)
-	var results []store.TestCaseResult
+	var results []bench.TestCaseResult
 	for _, tc := range job.TestCases {
 		for tag, seconds := range map[string]float64{job.Versus: versus, job.Tag: own} {
-			r := store.TestCaseResult{TestCase: tc, Tag: tag}
+			r := bench.TestCaseResult{TestCase: tc, Tag: tag}
 			for i := range 5 {
-				r.Collections = append(r.Collections, store.Collection{
+				r.Collections = append(r.Collections, bench.Collection{
 					Iteration: i + 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC),
 					Values: map[bench.Metric]float64{bench.WallTime: seconds * (1 + float64(i)/1000)},
 				})
@@ -45,7 +44,7 @@ func (b *bundle) measureBoth(job store.Job, c store.Collector, versus, own float
 	}
 	_, err := b.store.StoreBlock(b.t.Context(), run, results, nil)
 	require.NoError(b.t, err)
-	require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, store.RunEnd{Outcome: bench.RunSuccess}))
+	require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, bench.RunEnd{Outcome: bench.RunSuccess}))
 }
 
 // What a request has measured in turns is what it is compared by: everything is
@@ -173,7 +172,7 @@ func TestJobsInTurnsAreOfAShapeOfTheirOwn(t *testing.T) {
 	b := setup(t, `{}`)
 	b.register("c1")
 	b.registerAt(bench.Pool{Target: target, SizeClass: 8, Name: "large"})
-	shapes := func(jobs []store.Job) (out []string) {
+	shapes := func(jobs []bench.Job) (out []string) {
 		for _, j := range jobs {
 			require.NotEmpty(t, j.Shape)
 			out = append(out, j.Shape)

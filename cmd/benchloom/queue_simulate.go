@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/cli"
 	"github.com/benchloom/benchloom/internal/queuefile"
-	"github.com/benchloom/benchloom/internal/queueorder"
 )
 
 // maxQueueFile bounds a queue's state in bytes: some 200,000 requests.
@@ -18,7 +18,7 @@ const maxQueueFile = 64 << 20
 
 func newQueueSimulate() *cobra.Command {
 	var file, output string
-	policy := string(queueorder.Spec)
+	policy := string(admission.Spec)
 	cmd := &cobra.Command{
 		Use:   "simulate --file FILE",
 		Short: "Order the requests of a file as the service would",
@@ -52,12 +52,12 @@ The policy "spec" puts master before try, then the lower pull request number;
 			if err != nil {
 				return fmt.Errorf("%s: %w", file, err)
 			}
-			order := queuefile.NewOrder(queueorder.Order(requests, completed, queueorder.Policy(policy)))
+			order := queuefile.NewOrder(admission.Order(requests, completed, admission.Policy(policy)))
 			return show(cmd, output, order, cli.Order)
 		},
 	}
 	cmd.Flags().StringVar(&file, "file", "", "file with a queue's state; - for standard input")
-	choice := &choice{value: &policy, valid: []string{string(queueorder.Spec), string(queueorder.Upstream)}}
+	choice := &choice{value: &policy, valid: []string{string(admission.Spec), string(admission.Upstream)}}
 	cmd.Flags().Var(choice, "policy", "order of requests: spec, upstream")
 	choice.complete(cmd, "policy")
 	outputFlag(cmd, &output, formatTable, formatJSON)

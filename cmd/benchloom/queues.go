@@ -12,7 +12,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
-	"github.com/benchloom/benchloom/internal/queueconfig"
+	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
 func newQueueApply() *cobra.Command {
@@ -70,7 +70,7 @@ for what is.`,
 }
 
 // readQueues reads a file of queues and limits.
-func readQueues(in io.Reader, file string) (queueconfig.File, error) {
+func readQueues(in io.Reader, file string) (fairshare.File, error) {
 	var text []byte
 	var err error
 	if file == "-" {
@@ -80,7 +80,7 @@ func readQueues(in io.Reader, file string) (queueconfig.File, error) {
 		text, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return queueconfig.File{}, fmt.Errorf("reading the file of queues: %w", err)
+		return fairshare.File{}, fmt.Errorf("reading the file of queues: %w", err)
 	}
 	return cli.ReadQueueFile(file, text)
 }
@@ -117,9 +117,9 @@ job is taken for a mistake, unless --create is given.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			weight, err := strconv.ParseFloat(args[1], 64)
 			if err != nil {
-				return usage(fmt.Errorf("weight %q is no number; use %g to %g", args[1], queueconfig.MinWeight, queueconfig.MaxWeight))
+				return usage(fmt.Errorf("weight %q is no number; use %g to %g", args[1], fairshare.MinWeight, fairshare.MaxWeight))
 			}
-			if err := errors.Join(bench.CheckQueue(args[0]), queueconfig.CheckWeight(args[0], weight)); err != nil {
+			if err := errors.Join(bench.CheckQueue(args[0]), fairshare.CheckWeight(args[0], weight)); err != nil {
 				return usage(err)
 			}
 			api, err := f.connect()
@@ -145,7 +145,7 @@ func (f *submitFlags) checkQueue() error {
 		}
 	}
 	if f.branch != "" {
-		if err := queueconfig.CheckBranch(f.branch); err != nil {
+		if err := fairshare.CheckBranch(f.branch); err != nil {
 			return usage(fmt.Errorf("--branch: %w", err))
 		}
 	}

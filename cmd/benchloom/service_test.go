@@ -200,7 +200,7 @@ func (s *service) started(project, tag string) ([]apiclient.RunPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := func(open []store.Request, done map[string]bool) (store.Admission, error) {
+	all := func(open []bench.Request, done map[string]bool) (store.Admission, error) {
 		state, err := queuefile.Encode(queueview.Requests(open), done)
 		return store.Admission{Next: []bench.RequestID{r.ID}, Policy: "spec", State: state}, err
 	}
@@ -233,7 +233,7 @@ func (s *service) started(project, tag string) ([]apiclient.RunPlan, error) {
 }
 
 // jobs expands a request as the orchestrator does.
-func (s *service) jobs(r store.Request) ([]store.Job, error) {
+func (s *service) jobs(r bench.Request) ([]bench.Job, error) {
 	project, err := s.record.Project(s.t.Context(), r.Project)
 	if err != nil {
 		return nil, err
@@ -257,12 +257,12 @@ func (s *service) jobs(r store.Request) ([]store.Job, error) {
 		return nil, err
 	}
 	pool := bench.Pool{Target: target, SizeClass: 2, Name: "main"}
-	var jobs []store.Job
+	var jobs []bench.Job
 	for _, p := range plans {
 		identity := bench.JobIdentity{
 			Tag: r.Tag, Target: p.Target, Backend: p.Backend, Profile: p.Profile, Kind: p.Kind, Suite: project.SuiteHash, TestCases: p.TestCases, SizeClass: 2,
 		}
-		jobs = append(jobs, store.Job{
+		jobs = append(jobs, bench.Job{
 			Project: r.Project, Key: identity.Key(), Tag: r.Tag, Kind: p.Kind, Target: p.Target, Backend: p.Backend, Profile: p.Profile,
 			SuiteHash: project.SuiteHash, TestCases: p.TestCases, SizeClass: 2, Pool: pool.Name, TaskQueue: pool.TaskQueue(),
 			Queue: "project:" + r.Project, Weight: 1, Priority: 3, RequestCreated: r.CreatedAt,
@@ -344,7 +344,7 @@ func (s *service) commits(args []string) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := s.record.CreateRequest(s.t.Context(), store.Request{ID: id, Project: args[0], Type: bench.Master, Tag: parent, Submitter: "commit-source"}); err != nil {
+	if _, _, err := s.record.CreateRequest(s.t.Context(), bench.Request{ID: id, Project: args[0], Type: bench.Master, Tag: parent, Submitter: "commit-source"}); err != nil {
 		return err
 	}
 	return s.record.SourceLooked(s.t.Context(), store.SourceState{Project: args[0], Repository: args[1], Head: parent})

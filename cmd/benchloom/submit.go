@@ -12,12 +12,11 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
-	"github.com/benchloom/benchloom/internal/suite"
 )
 
 // selectionFlags choose what of a suite is measured.
 type selectionFlags struct {
-	selection suite.Selection
+	selection bench.Selection
 	targets   []string
 	// changed tells whether a flag is given; nil where there are only names.
 	changed func(flag string) bool
@@ -39,7 +38,7 @@ func (f *selectionFlags) addNames(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.targets, "target", nil, "only these targets")
 }
 
-func (f *selectionFlags) read() (suite.Selection, error) {
+func (f *selectionFlags) read() (bench.Selection, error) {
 	s := f.selection
 	if s.Iterations < 0 || s.Iterations == 0 && f.changed != nil && f.changed("iterations") {
 		return s, usage(fmt.Errorf("--iterations %d: use a number above 0", s.Iterations))
@@ -325,7 +324,7 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 }
 
 // command completes the request for a single command.
-func (f *submitFlags) command(wanted apiclient.NewRequest, selection suite.Selection, argv []string) (apiclient.NewRequest, error) {
+func (f *submitFlags) command(wanted apiclient.NewRequest, selection bench.Selection, argv []string) (apiclient.NewRequest, error) {
 	if selection.Set != "" || len(selection.Benchmarks)+len(selection.Profiles)+len(selection.Scenarios)+len(selection.Backends) > 0 || f.date != "" {
 		return wanted, usage(errors.New("a command has no set, benchmarks, profiles, scenarios, backends and date: leave these flags out"))
 	}

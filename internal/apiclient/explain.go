@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/explain"
+	"github.com/benchloom/benchloom/internal/diagnose"
 )
 
 // RequestExplanation is why a request is where it is.
@@ -15,7 +15,7 @@ type RequestExplanation struct {
 	Progress Progress    `json:"progress"`
 	Open     []OpenJob   `json:"open" doc:"Some of its open jobs: those under way first, then in the order in which they are handed out."`
 	// Next is the first that no collector carries out.
-	Next *explain.JobExplanation `json:"next,omitempty" doc:"The first of these that no collector carries out, or the first of all; absent when none is open."`
+	Next *diagnose.JobExplanation `json:"next,omitempty" doc:"The first of these that no collector carries out, or the first of all; absent when none is open."`
 }
 
 // OpenJob is an open job and what it waits for.
@@ -26,8 +26,8 @@ type OpenJob struct {
 }
 
 // ExplainJob says why a job is where it is.
-func (c *Client) ExplainJob(ctx context.Context, key bench.JobKey) (explain.JobExplanation, error) {
-	return get[explain.JobExplanation](ctx, c, v1("jobs", string(key), "explain"), nil)
+func (c *Client) ExplainJob(ctx context.Context, key bench.JobKey) (diagnose.JobExplanation, error) {
+	return get[diagnose.JobExplanation](ctx, c, v1("jobs", string(key), "explain"), nil)
 }
 
 // ExplainRequest says why a request is where it is; the request is named by its

@@ -5,16 +5,16 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/benchloom/benchloom/internal/queueconfig"
+	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
 // QueueConfig configures queues and limits: all of it is taken, or nothing.
 type QueueConfig struct {
 	Act
-	Queues   []queueconfig.QueueSetting `json:"queues,omitempty" maxItems:"10000" doc:"Queues, and how they stand to each other."`
-	Accounts []queueconfig.AccountLimit `json:"accounts,omitempty" maxItems:"10000" doc:"What accounts may have at once."`
-	Replace  bool                       `json:"replace,omitempty" doc:"Queues and limits that are not named go back to their defaults; else they stay."`
-	DryRun   bool                       `json:"dry_run,omitempty" doc:"Only tell what would change."`
+	Queues   []fairshare.QueueSetting `json:"queues,omitempty" maxItems:"10000" doc:"Queues, and how they stand to each other."`
+	Accounts []fairshare.AccountLimit `json:"accounts,omitempty" maxItems:"10000" doc:"What accounts may have at once."`
+	Replace  bool                     `json:"replace,omitempty" doc:"Queues and limits that are not named go back to their defaults; else they stay."`
+	DryRun   bool                     `json:"dry_run,omitempty" doc:"Only tell what would change."`
 }
 
 // QueueWeight gives a queue another weight.
@@ -26,21 +26,21 @@ type QueueWeight struct {
 
 // FairQueue is a queue whose jobs wait for their turn, with its backlog.
 type FairQueue struct {
-	Name      string            `json:"name" example:"user:ada"`
-	Class     queueconfig.Class `json:"class" enum:"weighted,strict"`
-	Weight    float64           `json:"weight" doc:"Share relative to the other queues of its level."`
-	Level     int               `json:"level" doc:"1 goes first; a job starts only while none of an earlier level waits at the same collectors."`
-	Queued    int               `json:"queued" doc:"Jobs that wait to be handed out."`
-	HandedOut int               `json:"handed_out" doc:"Jobs that wait for a collector."`
-	Running   int               `json:"running"`
-	Warning   string            `json:"warning,omitempty" doc:"What a strict queue can starve."`
-	UpdatedBy string            `json:"updated_by,omitempty" doc:"Who configured it last; absent: it has its defaults."`
-	UpdatedAt *time.Time        `json:"updated_at,omitempty"`
+	Name      string          `json:"name" example:"user:ada"`
+	Class     fairshare.Class `json:"class" enum:"weighted,strict"`
+	Weight    float64         `json:"weight" doc:"Share relative to the other queues of its level."`
+	Level     int             `json:"level" doc:"1 goes first; a job starts only while none of an earlier level waits at the same collectors."`
+	Queued    int             `json:"queued" doc:"Jobs that wait to be handed out."`
+	HandedOut int             `json:"handed_out" doc:"Jobs that wait for a collector."`
+	Running   int             `json:"running"`
+	Warning   string          `json:"warning,omitempty" doc:"What a strict queue can starve."`
+	UpdatedBy string          `json:"updated_by,omitempty" doc:"Who configured it last; absent: it has its defaults."`
+	UpdatedAt *time.Time      `json:"updated_at,omitempty"`
 }
 
 // Account is what an account may have at once, and what it has.
 type Account struct {
-	queueconfig.AccountLimit
+	fairshare.AccountLimit
 	Queued    int       `json:"queued" doc:"Jobs that wait to be handed out."`
 	Running   int       `json:"running" doc:"Jobs that were handed out and have not ended."`
 	UpdatedBy string    `json:"updated_by"`

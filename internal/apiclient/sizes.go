@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/benchloom/benchloom/internal/explain"
+	"github.com/benchloom/benchloom/internal/diagnose"
 )
 
 // ShapeList is of what shapes something is known.
@@ -32,8 +32,8 @@ func (c *Client) Shapes(ctx context.Context, project string) (ShapeList, error) 
 
 // Shape reads what is known of a shape, or of that of a job, named by its key. The
 // project decides when several have the shape.
-func (c *Client) Shape(ctx context.Context, ref, project string) (explain.ShapeExplanation, error) {
+func (c *Client) Shape(ctx context.Context, ref, project string) (diagnose.ShapeExplanation, error) {
 	query := url.Values{}
 	set(query, "project", project)
-	return get[explain.ShapeExplanation](ctx, c, v1("sizeclasses", ref), query)
+	return get[diagnose.ShapeExplanation](ctx, c, v1("sizeclasses", ref), query)
 }

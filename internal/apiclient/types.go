@@ -11,7 +11,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/stats"
-	"github.com/benchloom/benchloom/internal/suite"
 )
 
 // Project is what is tracked.
@@ -51,7 +50,7 @@ type NewRequest struct {
 	PR             int               `json:"pr,omitempty" minimum:"0" maximum:"2147483647" doc:"For master and try: number of the pull request."`
 	ArtifactsReady bool              `json:"artifacts_ready,omitempty" doc:"For try: its artifacts exist already; else it waits for a notification."`
 	CommitDate     *time.Time        `json:"commit_date,omitempty" doc:"Date of the release or commit; orders releases."`
-	Selection      suite.Selection   `json:"selection,omitzero" doc:"What of the suite is measured; empty: all defaults."`
+	Selection      bench.Selection   `json:"selection,omitzero" doc:"What of the suite is measured; empty: all defaults."`
 	Versus         string            `json:"versus,omitempty" doc:"For adhoc, with a tag: another artifact, the baseline, that is measured in turns with it, iteration by iteration, and compared with it." example:"1.25.0"`
 	Command        *Command          `json:"command,omitempty" doc:"For adhoc: a command line instead of the suite."`
 	Jobs           []NewJob          `json:"jobs,omitempty" minItems:"1" maxItems:"100000" doc:"For adhoc: many command lines, each a job of this one request; all are taken or none. What a job leaves out is the request's."`
@@ -87,7 +86,7 @@ type Request struct {
 	Submitter  string              `json:"submitter"`
 	Queue      string              `json:"queue,omitempty" doc:"The queue that was named; absent: the default one."`
 	Branch     string              `json:"branch,omitempty"`
-	Selection  suite.Selection     `json:"selection,omitzero"`
+	Selection  bench.Selection     `json:"selection,omitzero"`
 	Versus     string              `json:"versus,omitempty" doc:"Tag of the artifact that it is measured in turns with."`
 	Command    *Command            `json:"command,omitempty"`
 	Batch      int                 `json:"batch,omitempty" doc:"How many commands were submitted in it."`

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 )
@@ -82,4 +83,95 @@ func NewStanding(status RequestStatus, outcome Outcome, completedAt *time.Time) 
 		return Standing{}, invalid("request status", string(status)+"/"+string(outcome), "a completed request, and no other, has an outcome and an end")
 	}
 	return Standing{Status: status, Outcome: outcome, CompletedAt: completedAt}, nil
+}
+
+// Request is a row of benchmark_request.
+type Request struct {
+	ID         RequestID
+	Project    string
+	Type       RequestType
+	Tag        string
+	Parent     string
+	PR         int
+	CommitDate *time.Time
+	Standing
+	// WaitsFor is the tag whose jobs must be done before the request may be
+	// admitted: its parent's, or that of the nearest ancestor with a request.
+	// Empty: it waits for nobody.
+	WaitsFor string
+	// ParentNote says why there is no parent to wait for or to compare with.
+	ParentNote string
+	Submitter  string
+	Selection  Selection
+	// Versus is the tag that an ad-hoc request measures its artifact in turns with,
+	// and compares it with; empty: with none.
+	Versus string
+	// SizeClass pins an ad-hoc request's jobs to a class; 0: the project's.
+	SizeClass SizeClass
+	// Queue is the one that was named; empty: the default one.
+	Queue  string
+	Branch string
+	// Constraints narrow where its jobs may run; nil: nothing does.
+	Constraints *Constraints
+	// Deferred: its jobs were written with it, and its workflow starts with the
+	// first that is handed out.
+	Deferred bool
+	Command  *Command
+	// Batch is how many commands were submitted in one request; 0: it is none.
+	Batch int
+	// Digest is of all that a batch asks for; two with the same key are to agree in
+	// it.
+	Digest            string
+	IdempotencyKey    string
+	CreatedAt         time.Time
+	WorkflowStartedAt *time.Time
+	// ReopenedAt is when it was last opened again after its end.
+	ReopenedAt *time.Time
+	AdmittedAt *time.Time
+	ExpandedAt *time.Time
+	JobsDoneAt *time.Time
+	Baseline   string
+	Summary    json.RawMessage
+	Message    string
+	// Limited: the submitter may not have more waiting than its limit says. For
+	// writing; what nobody submits is not refused.
+	Limited bool `db:"-"`
+}
+
+// WaitsSince is when it began to wait: when it was made, or opened again.
+func (r Request) WaitsSince() time.Time {
+	if r.ReopenedAt != nil {
+		return *r.ReopenedAt
+	}
+	return r.CreatedAt
+}
+
+// JobProgress counts a request's jobs.
+type JobProgress struct {
+	Total, Queued, HandedOut, InProgress, Success, Failure, Cancelled int
+	TestCases, TestCasesDone                                          int
+}
+
+// Open tells how many jobs can still run.
+func (p JobProgress) Open() int { return p.Queued + p.HandedOut + p.InProgress }
+
+// Waiter is a request that waits for a job.
+type Waiter struct {
+	Project string
+	Request RequestID
+}
+
+// Selection narrows what of a suite is measured. Empty lists mean the suite's
+// defaults.
+type Selection struct {
+	// Set is one of the suite's named sets; it is applied first, the other
+	// fields narrow or override it.
+	Set        string   `json:"set,omitempty"`
+	Benchmarks []string `json:"benchmarks,omitempty"`
+	Profiles   []string `json:"profiles,omitempty"`
+	Scenarios  []string `json:"scenarios,omitempty"`
+	Backends   []string `json:"backends,omitempty"`
+	Targets    []Target `json:"targets,omitempty"`
+	// Iterations overrides the suite's, when positive.
+	Iterations int `json:"iterations,omitempty"`
 }

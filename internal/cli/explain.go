@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
-	"github.com/benchloom/benchloom/internal/explain"
+	"github.com/benchloom/benchloom/internal/diagnose"
 )
 
 // RequestExplanation writes why a request is where it is, and its next job.
@@ -69,7 +69,7 @@ func requestFindings(w io.Writer, findings []apiclient.Finding, v View) error {
 }
 
 // JobExplanation writes why a job is where it is.
-func JobExplanation(w io.Writer, e explain.JobExplanation, v View) error {
+func JobExplanation(w io.Writer, e diagnose.JobExplanation, v View) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "job %s of %s: %s\n  %s\n", e.Job, e.Project, words(e.Status), Printable(e.Summary))
 	for _, also := range e.Waits[min(1, len(e.Waits)):] {
@@ -84,7 +84,7 @@ func JobExplanation(w io.Writer, e explain.JobExplanation, v View) error {
 	if err := write(w, b.String()); err != nil {
 		return err
 	}
-	for _, part := range []func(io.Writer, explain.JobExplanation, View) error{queuePosition, sizeReasons, verdicts, runCosts} {
+	for _, part := range []func(io.Writer, diagnose.JobExplanation, View) error{queuePosition, sizeReasons, verdicts, runCosts} {
 		if err := part(w, e, v); err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func JobExplanation(w io.Writer, e explain.JobExplanation, v View) error {
 	return nil
 }
 
-func queuePosition(w io.Writer, e explain.JobExplanation, _ View) error {
+func queuePosition(w io.Writer, e diagnose.JobExplanation, _ View) error {
 	q := e.Queue
 	if q == nil {
 		return nil
@@ -120,7 +120,7 @@ func verbOf(n int, one, many string) string {
 	return many
 }
 
-func sizeReasons(w io.Writer, e explain.JobExplanation, v View) error {
+func sizeReasons(w io.Writer, e diagnose.JobExplanation, v View) error {
 	z := e.Size
 	timeout, probe := "", ""
 	if z.TimeoutSeconds > 0 {
@@ -139,7 +139,7 @@ func sizeReasons(w io.Writer, e explain.JobExplanation, v View) error {
 	return section(w, "what is known of the classes now", choices(z.Choices), v)
 }
 
-func verdicts(w io.Writer, e explain.JobExplanation, v View) error {
+func verdicts(w io.Writer, e diagnose.JobExplanation, v View) error {
 	if len(e.Collectors) == 0 {
 		if e.Queue != nil {
 			return write(w, "\nNo collector is registered.\n")
@@ -153,7 +153,7 @@ func verdicts(w io.Writer, e explain.JobExplanation, v View) error {
 	return section(w, "collectors", t, v)
 }
 
-func runCosts(w io.Writer, e explain.JobExplanation, v View) error {
+func runCosts(w io.Writer, e diagnose.JobExplanation, v View) error {
 	if len(e.Runs) == 0 {
 		return nil
 	}

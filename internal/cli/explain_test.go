@@ -10,34 +10,34 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
-	"github.com/benchloom/benchloom/internal/explain"
+	"github.com/benchloom/benchloom/internal/diagnose"
 	"github.com/benchloom/benchloom/internal/sizeclass"
 )
 
 const mainQueue = "bench/" + string(linux) + "/2/main"
 
 // explained is a job that waits after it was too small for its first class.
-func explained(t *testing.T) explain.JobExplanation {
+func explained(t *testing.T) diagnose.JobExplanation {
 	t.Helper()
 	selection := sizeclass.Selection{Class: 4, Why: "least time × class^0.5 of the classes known", Choices: learned(t).choices}
-	return explain.Of(explain.Case{
+	return diagnose.Of(diagnose.Case{
 		Key: "aaaaaaaaaaaaaaaa", Project: "go", Status: bench.JobQueued, TaskQueue: mainQueue, Target: linux, SizeClass: 4,
 		Needs:   bench.ConstraintSpec{Devices: []string{"gpu"}, Memory: "8g"},
-		Waiters: []explain.Waiter{{ID: "r7k2m4q9xt2", InTurn: true}},
-		Queue: explain.Queue{
+		Waiters: []diagnose.Waiter{{ID: "r7k2m4q9xt2", InTurn: true}},
+		Queue: diagnose.Queue{
 			Name: "user:ada", Class: "weighted", Weight: 5, Level: 3, OwnLevel: 3, Share: new(0.625), Before: 1, Waiting: 4, HandedOut: 1, Running: 2,
 			Earlier: []string{"vip"}, Beside: []string{"project:go", "user:eve"},
 		},
-		Account: explain.Account{Name: "ada", MaxRunning: new(3), UnderWay: 3, FirstLevel: 1},
-		Collectors: []explain.Collector{
+		Account: diagnose.Account{Name: "ada", MaxRunning: new(3), UnderWay: 3, FirstLevel: 1},
+		Collectors: []diagnose.Collector{
 			{Name: "bench-1", State: bench.CollectorBenchmarking, Run: "bbbbbbbbbbbbbbbb-00000001", TaskQueues: []string{mainQueue}, LastHeard: now},
 			{Name: "bench-2", State: bench.CollectorOffline, TaskQueues: []string{"bench/other"}, LastHeard: before(time.Hour), Lacks: []string{"it has no device gpu"}},
 		},
-		Runs: []explain.Run{{
+		Runs: []diagnose.Run{{
 			ID: "aaaaaaaaaaaaaaaa-00000001", Number: 1, Reason: bench.Scheduled, Collector: "bench-3", SizeClass: 1, Outcome: bench.RunTooSmall,
 			Message: "out of memory", Started: before(10 * time.Minute), Finished: before(9 * time.Minute), Timeout: 2 * time.Minute, PeakMemory: 900 << 20,
 		}},
-		Size: explain.Size{Class: 4, Shape: "shapeshapeshapes", Selected: before(11 * time.Minute), Now: &selection},
+		Size: diagnose.Size{Class: 4, Shape: "shapeshapeshapes", Selected: before(11 * time.Minute), Now: &selection},
 	}, now)
 }
 
@@ -71,7 +71,7 @@ func learned(t *testing.T) lessons {
 func TestExplanations(t *testing.T) {
 	t.Parallel()
 	job, known := explained(t), learned(t)
-	shape := explain.Shape(known.statistics, &known.selection)
+	shape := diagnose.Shape(known.statistics, &known.selection)
 	shape.Project, shape.Shape, shape.About, shape.UpdatedAt = "adhoc", "shapeshapeshapes", "./sort --large on "+string(linux), before(8*time.Minute)
 	since := before(time.Minute)
 	for name, f := range map[string]func(*strings.Builder, cli.View) error{

@@ -16,7 +16,6 @@ import (
 	"github.com/benchloom/benchloom/internal/jobrun"
 	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/stats"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 // LocalReport is what a local run has measured, and the comparison when it
@@ -92,11 +91,11 @@ func measuredLocally(list []jobrun.Result) []bench.Metric {
 
 // samples sorts collections into series. All were measured in one surrounding:
 // this machine.
-func samples(list []jobrun.Result, metrics []bench.Metric) []store.Samples {
-	var out []store.Samples
+func samples(list []jobrun.Result, metrics []bench.Metric) []bench.Samples {
+	var out []bench.Samples
 	for _, r := range list {
 		for _, m := range metrics {
-			s := store.Samples{TestCase: r.TestCase, Metric: m}
+			s := bench.Samples{TestCase: r.TestCase, Metric: m}
 			for _, c := range r.Collections {
 				if v, ok := c.Metrics[m]; ok {
 					s.Values = append(s.Values, v)

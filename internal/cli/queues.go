@@ -10,13 +10,13 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/queueconfig"
+	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
 // ReadQueueFile reads queues and limits of accounts from YAML or JSON, strictly, and
 // checks all of it. path names the file in errors.
-func ReadQueueFile(path string, text []byte) (queueconfig.File, error) {
-	var f queueconfig.File
+func ReadQueueFile(path string, text []byte) (fairshare.File, error) {
+	var f fairshare.File
 	if err := yaml.UnmarshalWithOptions(text, &f, yaml.Strict()); err != nil && !errors.Is(err, io.EOF) {
 		return f, fmt.Errorf("%w: %s", bench.ErrInvalid, placed(path, err))
 	}
@@ -37,7 +37,7 @@ func Queues(w io.Writer, list apiclient.FairQueues, v View) error {
 		Column{Heading: "warning", Flex: true})
 	for _, q := range list.Queues {
 		weight := strconv.FormatFloat(q.Weight, 'g', -1, 64)
-		if q.Class == queueconfig.Strict {
+		if q.Class == fairshare.Strict {
 			weight = ""
 		}
 		t.Row(q.Name, string(q.Class), strconv.Itoa(q.Level), weight, strconv.Itoa(q.Queued), strconv.Itoa(q.HandedOut), strconv.Itoa(q.Running), q.Warning)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/suite"
 )
 
 // View says for whom something is written: when, and how wide the terminal is
@@ -125,7 +124,7 @@ func section(w io.Writer, title string, t *Table, v View) error {
 }
 
 // Selection writes what of a suite is measured, in words; empty for everything.
-func Selection(s suite.Selection) string {
+func Selection(s bench.Selection) string {
 	var parts []string
 	add := func(name string, values []string) {
 		if len(values) > 0 {

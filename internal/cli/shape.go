@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
-	"github.com/benchloom/benchloom/internal/explain"
+	"github.com/benchloom/benchloom/internal/diagnose"
 )
 
 // Shapes writes of what shapes something is known.
@@ -25,7 +25,7 @@ func Shapes(w io.Writer, l apiclient.ShapeList, v View) error {
 }
 
 // Shape writes what is known of how large a machine the jobs of a shape need.
-func Shape(w io.Writer, e explain.ShapeExplanation, v View) error {
+func Shape(w io.Writer, e diagnose.ShapeExplanation, v View) error {
 	if err := write(w, "shape "+Printable(e.Shape)+" of "+e.Project+"\n"); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func forgotten(n int) string {
 	return Plural(n, "time") + ", because the jobs had changed"
 }
 
-func outstanding(probes []explain.OutstandingProbe, v View) string {
+func outstanding(probes []diagnose.OutstandingProbe, v View) string {
 	texts := make([]string, len(probes))
 	for i, p := range probes {
 		until := "expired"
@@ -92,8 +92,8 @@ func outstanding(probes []explain.OutstandingProbe, v View) string {
 	return strings.Join(texts, "; ")
 }
 
-func classChoices(classes []explain.ClassHistory) []explain.SizeChoice {
-	out := make([]explain.SizeChoice, len(classes))
+func classChoices(classes []diagnose.ClassHistory) []diagnose.SizeChoice {
+	out := make([]diagnose.SizeChoice, len(classes))
 	for i, c := range classes {
 		out[i] = c.SizeChoice
 	}
@@ -101,7 +101,7 @@ func classChoices(classes []explain.ClassHistory) []explain.SizeChoice {
 }
 
 // choices is a table of what is known of each class.
-func choices(list []explain.SizeChoice) *Table {
+func choices(list []diagnose.SizeChoice) *Table {
 	t := NewTable(Column{Heading: "class", Right: true}, Column{Heading: "probability", Right: true}, Column{Heading: "acceptable", Right: true},
 		Column{Heading: "timeout", Right: true}, Column{Heading: "median", Right: true}, Column{Heading: "succeeded", Right: true},
 		Column{Heading: "too small", Right: true}, Column{Heading: "objective", Right: true}, Column{Heading: "verdict", Flex: true})

@@ -11,7 +11,6 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
-	"github.com/benchloom/benchloom/internal/suite"
 )
 
 const linux = bench.Target("x86_64-unknown-linux-gnu")
@@ -46,7 +45,7 @@ func running() apiclient.RequestDetail {
 	return apiclient.RequestDetail{
 		Request: apiclient.Request{
 			ID: "r7k2m4q9xt2", Project: "go", Type: bench.Release, Tag: "1.26.0", Status: bench.InProgress, Submitter: "ada",
-			Selection:  suite.Selection{Set: "demo", Benchmarks: []string{"gin", "lo"}, Iterations: 3},
+			Selection:  bench.Selection{Set: "demo", Benchmarks: []string{"gin", "lo"}, Iterations: 3},
 			CommitDate: pointer(time.Date(2026, 2, 10, 0, 0, 0, 0, time.UTC)),
 			CreatedAt:  before(10 * time.Minute), AdmittedAt: pointer(before(9 * time.Minute)), WorkflowID: "request/go/r7k2m4q9xt2",
 		},

@@ -8,7 +8,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/suite"
 )
 
 // A try build waits for the word that its artifacts are ready, then for its
@@ -23,7 +22,7 @@ func TestATryBuildIsComparedWithItsParent(t *testing.T) {
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{Queue: bench.QueuePolicy{Supersede: true}})
 
 	// The parent was measured with one benchmark only.
-	parent := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Master, Tag: "c2", Parent: "c1", Selection: suite.Selection{Benchmarks: []string{"count-1"}}})
+	parent := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Master, Tag: "c2", Parent: "c1", Selection: bench.Selection{Benchmarks: []string{"count-1"}}})
 	require.Contains(t, parent.ParentNote, "c1")
 	require.Equal(t, bench.Success, s.await(t, parent.ID, ended).Outcome)
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/failpoint"
-	"github.com/benchloom/benchloom/internal/queueconfig"
+	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
 // begun are the queues of the jobs that began after the first skip ones, in their
@@ -78,7 +78,7 @@ func TestQueuesShareACollectorAsTheyAreConfigured(t *testing.T) {
 	t.Cleanup(release)
 	s.reached(t, failpoint.Measuring)
 	_, err := s.api.ApplyQueues(t.Context(), apiclient.QueueConfig{
-		Queues: []queueconfig.QueueSetting{{Name: "user:bob", Class: queueconfig.Strict, Level: new(queueconfig.FirstLevel)}},
+		Queues: []fairshare.QueueSetting{{Name: "user:bob", Class: fairshare.Strict, Level: new(fairshare.FirstLevel)}},
 	})
 	require.NoError(t, err)
 	require.NoError(t, db.QueryRow(t.Context(), `select count(*) from job_run`).Scan(&so))

@@ -17,7 +17,6 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/stats"
-	"github.com/benchloom/benchloom/internal/suite"
 )
 
 // burner stands in for a go command: it runs the real one beside it, then burns
@@ -146,7 +145,7 @@ func TestRealToolchainThroughTheService(t *testing.T) {
 			"1.0.0": {Provider: "goroot", Parameters: map[string]string{"path": goroot}},
 		}},
 	})
-	r := s.submit(t, apiclient.NewRequest{Project: "go", Type: bench.Release, Tag: "1.0.0", Selection: suite.Selection{
+	r := s.submit(t, apiclient.NewRequest{Project: "go", Type: bench.Release, Tag: "1.0.0", Selection: bench.Selection{
 		Benchmarks: []string{"gojq"}, Profiles: []string{"build"}, Scenarios: []string{"full", "incr-patched"}, Backends: []string{"gc"}, Iterations: 3,
 	}})
 	d := s.await(t, r.ID, 8*time.Minute)

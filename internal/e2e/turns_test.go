@@ -15,7 +15,6 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/stats"
-	"github.com/benchloom/benchloom/internal/suite"
 )
 
 // order is what really ran, as the benchmarks themselves wrote it down.
@@ -113,7 +112,7 @@ func TestADifferenceIsVerifiedInTurns(t *testing.T) {
 	shell.artifact(t, "1.1.0", 200_000)
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{Verify: true})
 	for _, tag := range []string{"1.0.0", "1.1.0"} {
-		r := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: tag, Selection: suite.Selection{Iterations: 5}})
+		r := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: tag, Selection: bench.Selection{Iterations: 5}})
 		d := s.await(t, r.ID, ended)
 		requireSuccess(t, d.Outcome, d)
 	}
@@ -141,7 +140,7 @@ func TestRealToolchainsCompareInTurnsThroughTheService(t *testing.T) {
 	}})
 	compare := func(tag string) []stats.Result {
 		t.Helper()
-		r := s.submit(t, apiclient.NewRequest{Project: "go", Type: bench.AdHoc, Tag: tag, Versus: "real", Selection: suite.Selection{
+		r := s.submit(t, apiclient.NewRequest{Project: "go", Type: bench.AdHoc, Tag: tag, Versus: "real", Selection: bench.Selection{
 			Benchmarks: []string{"go-toml"}, Profiles: []string{"build"}, Scenarios: []string{"full"}, Backends: []string{"gc"}, Iterations: 10,
 		}})
 		d := s.await(t, r.ID, 15*time.Minute)

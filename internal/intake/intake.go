@@ -20,12 +20,12 @@ import (
 
 // Record is where requests and commits are recorded; a *store.Store is one.
 type Record interface {
-	CreateWithAncestors(ctx context.Context, r store.Request, lineage store.Lineage) (stored store.Request, created []store.Request, err error)
+	CreateWithAncestors(ctx context.Context, r bench.Request, lineage store.Lineage) (stored bench.Request, created []bench.Request, err error)
 	NotifyArtifacts(ctx context.Context, id bench.RequestID, notice store.Notice, lineage store.Lineage) (store.NoticeReceipt, error)
 	Commit(ctx context.Context, project, sha string) (store.Commit, error)
 	MissingAncestors(ctx context.Context, project, sha string, most int, since time.Time) ([]store.Commit, error)
-	RequestByTag(ctx context.Context, project, tag string) (store.Request, error)
-	SupersedeBuilds(ctx context.Context, r store.Request) ([]store.Request, error)
+	RequestByTag(ctx context.Context, project, tag string) (bench.Request, error)
+	SupersedeBuilds(ctx context.Context, r bench.Request) ([]bench.Request, error)
 }
 
 // Intake takes requests in.
@@ -38,13 +38,13 @@ type Intake struct {
 
 // Taken is what taking a request in did.
 type Taken struct {
-	Request store.Request
+	Request bench.Request
 	// Created are the requests that are new, this one among them, ancestors
 	// first: their workflows are to be started.
-	Created []store.Request
+	Created []bench.Request
 	// Superseded are older builds that were ended: their workflows are to be
 	// cancelled.
-	Superseded []store.Request
+	Superseded []bench.Request
 }
 
 // IsNew tells whether the request itself was not there before.
@@ -61,7 +61,7 @@ func (t Taken) IsNew() bool {
 // fills in the parent and the date that it does not name. Errors are those of
 // [store.Store.CreateRequest]; with store.ErrConflict the request that is in the
 // way is returned.
-func (i Intake) Create(ctx context.Context, r store.Request, config bench.ProjectConfig) (Taken, error) {
+func (i Intake) Create(ctx context.Context, r bench.Request, config bench.ProjectConfig) (Taken, error) {
 	var err error
 	if r.ID, err = bench.NewRequestID(i.Random); err != nil {
 		return Taken{}, err
@@ -88,7 +88,7 @@ func (i Intake) Create(ctx context.Context, r store.Request, config bench.Projec
 }
 
 // ArtifactsReady takes the notification in that a request's artifacts are ready.
-func (i Intake) ArtifactsReady(ctx context.Context, r store.Request, notice store.Notice, config bench.ProjectConfig) (store.NoticeReceipt, error) {
+func (i Intake) ArtifactsReady(ctx context.Context, r bench.Request, notice store.Notice, config bench.ProjectConfig) (store.NoticeReceipt, error) {
 	asked := r
 	asked.Tag = notice.Tag
 	if notice.Parent != "" {
@@ -107,7 +107,7 @@ func (i Intake) ArtifactsReady(ctx context.Context, r store.Request, notice stor
 }
 
 // fromCommit fills in what the commit source knows.
-func (i Intake) fromCommit(ctx context.Context, r store.Request) (store.Request, error) {
+func (i Intake) fromCommit(ctx context.Context, r bench.Request) (bench.Request, error) {
 	c, err := i.Record.Commit(ctx, r.Project, r.Tag)
 	if errors.Is(err, store.ErrNotFound) {
 		return r, nil
@@ -126,7 +126,7 @@ func (i Intake) fromCommit(ctx context.Context, r store.Request) (store.Request,
 
 // lineage lists the ancestors that are still to be measured, within the project's
 // look-back.
-func (i Intake) lineage(ctx context.Context, r store.Request, config bench.ProjectConfig) (store.Lineage, error) {
+func (i Intake) lineage(ctx context.Context, r bench.Request, config bench.ProjectConfig) (store.Lineage, error) {
 	if !r.Type.HasParent() || r.Parent == "" {
 		return store.Lineage{}, nil
 	}

@@ -68,7 +68,7 @@ func (b *bundle) execute(sql string, args ...any) {
 	require.NoError(b.t, conn.Close(b.t.Context()))
 }
 
-func (b *bundle) create(r store.Request) intake.Taken {
+func (b *bundle) create(r bench.Request) intake.Taken {
 	b.t.Helper()
 	r.Project, r.Submitter = project, "ada"
 	if r.Status == "" {
@@ -81,16 +81,16 @@ func (b *bundle) create(r store.Request) intake.Taken {
 
 func (b *bundle) master(tag string) intake.Taken {
 	b.t.Helper()
-	return b.create(store.Request{Type: bench.Master, Tag: tag})
+	return b.create(bench.Request{Type: bench.Master, Tag: tag})
 }
 
-func (b *bundle) complete(r store.Request, outcome bench.Outcome) {
+func (b *bundle) complete(r bench.Request, outcome bench.Outcome) {
 	b.t.Helper()
 	require.NoError(b.t, b.store.CompleteRequest(b.t.Context(), r.ID, outcome, "", nil, ""))
 }
 
 // wants are the tags of requests, each with what it waits for.
-func wants(requests []store.Request) []string {
+func wants(requests []bench.Request) []string {
 	out := make([]string, len(requests))
 	for i, r := range requests {
 		out[i] = r.Tag + " after " + r.WaitsFor
@@ -145,7 +145,7 @@ func TestAParentThatCannotBeMeasuredIsNoted(t *testing.T) {
 		"c2": {"c1", "before the look-back of the project begins (2026-06-20)"},
 		"x1": {"never-was", "its parent never-was is not measured: nobody has asked for it, and the commit source does not know it"},
 	} {
-		taken := b.create(store.Request{Type: bench.Master, Tag: tag, Parent: c.parent})
+		taken := b.create(bench.Request{Type: bench.Master, Tag: tag, Parent: c.parent})
 		require.Len(t, taken.Created, 1)
 		require.Empty(t, taken.Request.WaitsFor)
 		require.Contains(t, taken.Request.ParentNote, c.says)
@@ -157,7 +157,7 @@ func TestAParentThatCannotBeMeasuredIsNoted(t *testing.T) {
 func TestATryBuildBringsItsGrandparentsIn(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	taken := b.create(store.Request{Type: bench.Try, Tag: "t1", Parent: "c4"})
+	taken := b.create(bench.Request{Type: bench.Try, Tag: "t1", Parent: "c4"})
 	require.Equal(t, []string{"c2 after ", "c3 after c2", "t1 after c3"}, wants(taken.Created))
 	require.Contains(t, taken.Request.ParentNote, "its parent c4 has no request of its own")
 
@@ -168,7 +168,7 @@ func TestATryBuildBringsItsGrandparentsIn(t *testing.T) {
 	require.Equal(t, "c4", r.WaitsFor)
 	require.Empty(t, r.ParentNote)
 
-	unknown := b.create(store.Request{Type: bench.Try, Tag: "t2", Parent: "never-was"})
+	unknown := b.create(bench.Request{Type: bench.Try, Tag: "t2", Parent: "never-was"})
 	require.Empty(t, unknown.Request.WaitsFor)
 	require.Contains(t, unknown.Request.ParentNote, "what is lacking of it is measured together with this one")
 }
@@ -179,15 +179,15 @@ func TestArtifactsReadyFillsInWhatIsKnown(t *testing.T) {
 	b := setup(t)
 	b.config.Source.LookBack.Commits = 1
 	for name, c := range map[string]struct {
-		made   store.Request
+		made   bench.Request
 		notice store.Notice
 		parent string
 		waits  string
 	}{
-		"the notification's": {store.Request{Parent: "c4"}, store.Notice{Tag: "t1", Parent: "c3"}, "c3", ""},
-		"the request's":      {store.Request{Parent: "c4"}, store.Notice{Tag: "t2"}, "c4", ""},
-		"the commit's":       {store.Request{}, store.Notice{Tag: "c5"}, "c4", ""},
-		"nobody's":           {store.Request{}, store.Notice{Tag: "t3"}, "", ""},
+		"the notification's": {bench.Request{Parent: "c4"}, store.Notice{Tag: "t1", Parent: "c3"}, "c3", ""},
+		"the request's":      {bench.Request{Parent: "c4"}, store.Notice{Tag: "t2"}, "c4", ""},
+		"the commit's":       {bench.Request{}, store.Notice{Tag: "c5"}, "c4", ""},
+		"nobody's":           {bench.Request{}, store.Notice{Tag: "t3"}, "", ""},
 	} {
 		c.made.Type, c.made.Status = bench.Try, bench.WaitingForArtifacts
 		made := b.create(c.made).Request
@@ -208,7 +208,7 @@ func TestArtifactsReadyFillsInWhatIsKnown(t *testing.T) {
 func TestArtifactsReadyBringsAncestorsIn(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	made := b.create(store.Request{Type: bench.Try, Standing: bench.Standing{Status: bench.WaitingForArtifacts}, Parent: "c4"}).Request
+	made := b.create(bench.Request{Type: bench.Try, Standing: bench.Standing{Status: bench.WaitingForArtifacts}, Parent: "c4"}).Request
 	receipt, err := b.ArtifactsReady(t.Context(), made, store.Notice{Tag: "t1"}, b.config)
 	require.NoError(t, err)
 	require.Equal(t, []string{"c2 after ", "c3 after c2"}, wants(receipt.Created))
@@ -227,14 +227,14 @@ func TestSupersedingSparesWhatRuns(t *testing.T) {
 	b := setup(t)
 	b.config.Queue.Supersede = true
 	build := func(pr int, tag string) intake.Taken {
-		r := store.Request{Type: bench.Try, PR: pr, Tag: tag}
+		r := bench.Request{Type: bench.Try, PR: pr, Tag: tag}
 		if tag == "" {
 			r.Status = bench.WaitingForArtifacts
 		}
 		return b.create(r)
 	}
 	running := build(7, "t1").Request
-	_, err := b.store.Admit(t.Context(), project, 1, func([]store.Request, map[string]bool) (store.Admission, error) {
+	_, err := b.store.Admit(t.Context(), project, 1, func([]bench.Request, map[string]bool) (store.Admission, error) {
 		return store.Admission{Next: []bench.RequestID{running.ID}}, nil
 	})
 	require.NoError(t, err)

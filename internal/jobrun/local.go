@@ -23,7 +23,7 @@ type Artifacts interface {
 type LocalOptions struct {
 	// SuiteDir is the folder of a suite.
 	SuiteDir  string
-	Selection suite.Selection
+	Selection bench.Selection
 	// Tags are the artifacts: one to be measured, or two or more to be
 	// compared. The same tag twice compares an artifact with itself.
 	Tags []string

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/benchloom/benchloom/internal/queueorder"
+	"github.com/benchloom/benchloom/internal/admission"
 )
 
 // maxReported bounds how many faults of a file are named at once.
@@ -23,7 +23,7 @@ const maxReported = 20
 // Times are RFC 3339. Type, created_at, status and one of id and tag are required; a request without an ID has its tag
 // as ID. An absent field and null are the same. Field names and values are case-sensitive. Of several faults the first 20
 // are named, each with its entry and field.
-func Decode(text []byte) (requests []queueorder.Request, completed map[string]bool, err error) {
+func Decode(text []byte) (requests []admission.Request, completed map[string]bool, err error) {
 	if !utf8.Valid(text) {
 		return nil, nil, errors.New("reading the queue's state: it is not UTF-8 text")
 	}
@@ -50,8 +50,8 @@ func checkSyntax(text []byte) error {
 	return fmt.Errorf("line %d: it is not JSON: %w", bytes.Count(before, []byte("\n"))+1, err)
 }
 
-func decodeState(f *faults, text json.RawMessage) ([]queueorder.Request, map[string]bool) {
-	requests, completed := []queueorder.Request{}, map[string]bool{}
+func decodeState(f *faults, text json.RawMessage) ([]admission.Request, map[string]bool) {
+	requests, completed := []admission.Request{}, map[string]bool{}
 	top := f.object("", text, "requests", "completed")
 	if top == nil {
 		return nil, nil
@@ -93,8 +93,8 @@ func decodeState(f *faults, text json.RawMessage) ([]queueorder.Request, map[str
 
 func entryName(i int) string { return fmt.Sprintf("requests[%d]", i) }
 
-func decodeRequest(f *faults, i int, raw json.RawMessage) queueorder.Request {
-	var r queueorder.Request
+func decodeRequest(f *faults, i int, raw json.RawMessage) admission.Request {
+	var r admission.Request
 	name := entryName(i)
 	fields := f.object(name, raw, "id", "tag", "type", "parent", "pr", "created_at", "commit_date", "status")
 	if fields == nil {
@@ -105,9 +105,9 @@ func decodeRequest(f *faults, i int, raw json.RawMessage) queueorder.Request {
 	if r.ID == "" && r.Tag == "" && isTextOrAbsent(fields["id"]) && isTextOrAbsent(fields["tag"]) {
 		f.add(name, "id", "is missing, and so is the tag; give one of both")
 	}
-	r.Type = queueorder.Type(e.oneOf("type", "release, master or try", string(queueorder.Release), string(queueorder.Master), string(queueorder.Try)))
-	r.Status = queueorder.Status(e.oneOf("status", "waiting_for_artifacts, artifacts_ready, in_progress or completed",
-		string(queueorder.WaitingForArtifacts), string(queueorder.ArtifactsReady), string(queueorder.InProgress), string(queueorder.Completed)))
+	r.Type = admission.Type(e.oneOf("type", "release, master or try", string(admission.Release), string(admission.Master), string(admission.Try)))
+	r.Status = admission.Status(e.oneOf("status", "waiting_for_artifacts, artifacts_ready, in_progress or completed",
+		string(admission.WaitingForArtifacts), string(admission.ArtifactsReady), string(admission.InProgress), string(admission.Completed)))
 	r.PR = e.number("pr")
 	if e.required("created_at") {
 		r.CreatedAt = e.time("created_at")

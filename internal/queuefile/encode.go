@@ -8,24 +8,24 @@ import (
 	"slices"
 	"time"
 
-	"github.com/benchloom/benchloom/internal/queueorder"
+	"github.com/benchloom/benchloom/internal/admission"
 )
 
 // request is an entry as it is written. The order of the fields is that of the format's description.
 type request struct {
-	ID         string            `json:"id,omitempty"`
-	Tag        string            `json:"tag,omitempty"`
-	Type       queueorder.Type   `json:"type"`
-	Parent     string            `json:"parent,omitempty"`
-	PR         int               `json:"pr,omitempty"`
-	CreatedAt  time.Time         `json:"created_at"`
-	CommitDate *time.Time        `json:"commit_date,omitempty"`
-	Status     queueorder.Status `json:"status"`
+	ID         string           `json:"id,omitempty"`
+	Tag        string           `json:"tag,omitempty"`
+	Type       admission.Type   `json:"type"`
+	Parent     string           `json:"parent,omitempty"`
+	PR         int              `json:"pr,omitempty"`
+	CreatedAt  time.Time        `json:"created_at"`
+	CommitDate *time.Time       `json:"commit_date,omitempty"`
+	Status     admission.Status `json:"status"`
 }
 
 // Encode writes a queue's state: the requests in the order given and the tags that are finished (value true), sorted.
 // [Decode] reads it back, with times in UTC. It refuses what the format cannot hold, which is what Decode refuses.
-func Encode(requests []queueorder.Request, completed map[string]bool) ([]byte, error) {
+func Encode(requests []admission.Request, completed map[string]bool) ([]byte, error) {
 	out := struct {
 		Requests  []request `json:"requests"`
 		Completed []string  `json:"completed"`
@@ -64,7 +64,7 @@ type Entry struct {
 	Tag string `json:"tag"`
 	// Position counts from 1.
 	Position int `json:"position"`
-	// Level is [queueorder.Position.Level].
+	// Level is [admission.Position.Level].
 	Level int `json:"level"`
 	// Reason says in words why the request stands there.
 	Reason string `json:"reason"`
@@ -78,7 +78,7 @@ type Order struct {
 }
 
 // NewOrder makes what is written of an order.
-func NewOrder(positions []queueorder.Position) Order {
+func NewOrder(positions []admission.Position) Order {
 	o := Order{Order: make([]Entry, len(positions))}
 	for i, p := range positions {
 		o.Order[i] = Entry{

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/queuefile"
-	"github.com/benchloom/benchloom/internal/queueorder"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -33,8 +33,8 @@ func TestAStateIsReadAndWrittenAsItIs(t *testing.T) {
 	requests, completed, err := queuefile.Decode(text)
 	require.NoError(t, err)
 	require.Equal(t, map[string]bool{"c1": true, "1.9.0": true}, completed)
-	require.Equal(t, queueorder.Request{
-		ID: "r1", Tag: "1.10.0", Type: queueorder.Release, Status: queueorder.ArtifactsReady,
+	require.Equal(t, admission.Request{
+		ID: "r1", Tag: "1.10.0", Type: admission.Release, Status: admission.ArtifactsReady,
 		CreatedAt: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), CommitDate: time.Date(2026, 1, 1, 12, 0, 0, 500_000_000, time.UTC),
 	}, requests[0])
 	require.Equal(t, "c3", requests[1].ID, "a request without an ID goes by its tag")
@@ -51,7 +51,7 @@ func TestTheOrderIsWrittenInWords(t *testing.T) {
 	require.NoError(t, err)
 	requests, completed, err := queuefile.Decode(text)
 	require.NoError(t, err)
-	written, err := json.MarshalIndent(queuefile.NewOrder(queueorder.Order(requests, completed, queueorder.Spec)), "", "  ")
+	written, err := json.MarshalIndent(queuefile.NewOrder(admission.Order(requests, completed, admission.Spec)), "", "  ")
 	require.NoError(t, err)
 	golden(t, "testdata/order.golden", append(written, '\n'))
 
@@ -76,7 +76,7 @@ func TestWhatMayBeLeftOut(t *testing.T) {
 			require.Len(t, requests, 1)
 			require.True(t, requests[0].CreatedAt.Equal(time.Date(2025, 12, 31, 22, 0, 0, 0, time.UTC)))
 			requests[0].CreatedAt = time.Time{}
-			require.Equal(t, queueorder.Request{ID: "a", Tag: "a", Type: queueorder.Try, Status: queueorder.Completed}, requests[0])
+			require.Equal(t, admission.Request{ID: "a", Tag: "a", Type: admission.Try, Status: admission.Completed}, requests[0])
 		})
 	}
 	requests, _, err := queuefile.Decode([]byte(`{"requests":[]}`))
@@ -157,9 +157,9 @@ func TestManyFaultsAreNamedAtOnceButNotAllOfThem(t *testing.T) {
 
 func TestWhatCannotBeReadIsNotWritten(t *testing.T) {
 	t.Parallel()
-	_, err := queuefile.Encode([]queueorder.Request{{ID: "r", Type: "adhoc", Status: queueorder.Completed, CreatedAt: time.Unix(0, 0)}}, nil)
+	_, err := queuefile.Encode([]admission.Request{{ID: "r", Type: "adhoc", Status: admission.Completed, CreatedAt: time.Unix(0, 0)}}, nil)
 	require.ErrorContains(t, err, "writing the queue's state: requests[0].type")
-	_, err = queuefile.Encode([]queueorder.Request{{ID: "r", Type: queueorder.Try, Status: queueorder.Completed}}, nil)
+	_, err = queuefile.Encode([]admission.Request{{ID: "r", Type: admission.Try, Status: admission.Completed}}, nil)
 	require.ErrorContains(t, err, "requests[0].created_at")
 }
 
@@ -184,13 +184,13 @@ func FuzzDecode(f *testing.F) {
 		require.Equal(t, completed, completedAgain)
 		require.Equal(t, inUTC(requests), again)
 		require.Equal(t,
-			queuefile.NewOrder(queueorder.Order(requests, completed, queueorder.Spec)),
-			queuefile.NewOrder(queueorder.Order(again, completedAgain, queueorder.Spec)))
+			queuefile.NewOrder(admission.Order(requests, completed, admission.Spec)),
+			queuefile.NewOrder(admission.Order(again, completedAgain, admission.Spec)))
 	})
 }
 
-func inUTC(requests []queueorder.Request) []queueorder.Request {
-	out := append([]queueorder.Request{}, requests...)
+func inUTC(requests []admission.Request) []admission.Request {
+	out := append([]admission.Request{}, requests...)
 	for i := range out {
 		out[i].CreatedAt, out[i].CommitDate = out[i].CreatedAt.UTC(), out[i].CommitDate.UTC()
 	}

@@ -10,27 +10,27 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/estimate"
-	"github.com/benchloom/benchloom/internal/queueorder"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
 // Policy is the order that a project asks for.
-func Policy(c bench.ProjectConfig) queueorder.Policy {
-	if c.Queue.Policy == string(queueorder.Upstream) {
-		return queueorder.Upstream
+func Policy(c bench.ProjectConfig) admission.Policy {
+	if c.Queue.Policy == string(admission.Upstream) {
+		return admission.Upstream
 	}
-	return queueorder.Spec
+	return admission.Spec
 }
 
 // Requests are rows as the order sees them: with what they wait for as their parent.
-func Requests(open []store.Request) []queueorder.Request {
-	out := make([]queueorder.Request, len(open))
+func Requests(open []bench.Request) []admission.Request {
+	out := make([]admission.Request, len(open))
 	for i, r := range open {
-		out[i] = queueorder.Request{
-			ID: string(r.ID), Tag: r.Tag, Type: queueorder.Type(r.Type), ParentTag: r.WaitsFor, PR: r.PR,
-			CreatedAt: r.CreatedAt, Status: queueorder.Status(r.Status),
+		out[i] = admission.Request{
+			ID: string(r.ID), Tag: r.Tag, Type: admission.Type(r.Type), ParentTag: r.WaitsFor, PR: r.PR,
+			CreatedAt: r.CreatedAt, Status: admission.Status(r.Status),
 		}
 		if r.CommitDate != nil {
 			out[i].CommitDate = *r.CommitDate
@@ -49,8 +49,8 @@ type Expected struct {
 
 // Entry is a request's place in the queue.
 type Entry struct {
-	Request  store.Request
-	Position queueorder.Position
+	Request  bench.Request
+	Position admission.Position
 	Expected Expected
 }
 
@@ -61,8 +61,8 @@ const DefaultRequest = time.Hour
 // Queue is a project's queue in its order.
 func Queue(s store.QueueSnapshot, c bench.ProjectConfig, now time.Time) []Entry {
 	b := newBuilder(s)
-	positions := queueorder.Order(Requests(s.Open), s.Done, Policy(c))
-	rows, holders := make(map[bench.RequestID]store.Request, len(s.Open)), make(map[string]bench.RequestID, len(s.Open))
+	positions := admission.Order(Requests(s.Open), s.Done, Policy(c))
+	rows, holders := make(map[bench.RequestID]bench.Request, len(s.Open)), make(map[string]bench.RequestID, len(s.Open))
 	for _, r := range s.Open {
 		rows[r.ID] = r
 		if r.Tag != "" {
@@ -79,7 +79,7 @@ func Queue(s store.QueueSnapshot, c bench.ProjectConfig, now time.Time) []Entry 
 		parent := holders[r.WaitsFor]
 		switch {
 		case request.Admitted, p.Admissible:
-		case p.Group == queueorder.GroupWaiting, p.InCycle, parent == "":
+		case p.Group == admission.GroupWaiting, p.InCycle, parent == "":
 			request.Unforeseeable = p.Blocked
 		default:
 			request.Parent = string(parent)
@@ -97,7 +97,7 @@ func Queue(s store.QueueSnapshot, c bench.ProjectConfig, now time.Time) []Entry 
 }
 
 // AdHoc is when an ad-hoc request starts and ends, which nobody admits.
-func AdHoc(s store.QueueSnapshot, r store.Request, now time.Time) Expected {
+func AdHoc(s store.QueueSnapshot, r bench.Request, now time.Time) Expected {
 	b := newBuilder(s)
 	request := estimate.Request{ID: string(r.ID), NoSlot: true, Admitted: r.Status == bench.InProgress}
 	basis := b.fill(&request, r)
@@ -107,7 +107,7 @@ func AdHoc(s store.QueueSnapshot, r store.Request, now time.Time) Expected {
 	return expected(s, r, estimate.Forecasts(queue)[0], basis)
 }
 
-func expected(s store.QueueSnapshot, r store.Request, f estimate.Forecast, basis string) Expected {
+func expected(s store.QueueSnapshot, r bench.Request, f estimate.Forecast, basis string) Expected {
 	e := Expected{Start: f.Start, End: f.End, Basis: basis}
 	if r.ExpandedAt != nil && s.LeftOut > 0 { // some of its jobs may be among those
 		e = Expected{Basis: fmt.Sprintf("not known: %d jobs are open, more than can be foreseen", len(s.Jobs)+s.LeftOut)}
@@ -158,7 +158,7 @@ func shapeOf(j store.JobShape) (estimate.Shape, estimate.Place) {
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // fill adds a request's jobs, those it has and those it is to have, and says in words what their durations rest on.
-func (b *builder) fill(request *estimate.Request, r store.Request) string {
+func (b *builder) fill(request *estimate.Request, r bench.Request) string {
 	var bases []estimate.Basis
 	for _, i := range b.open[r.ID] {
 		if b.taken[i] {
@@ -207,7 +207,7 @@ func (b *builder) job(j store.OpenJob) (estimate.Job, estimate.Basis) {
 
 // plan is the request that this one is most like, among the last ones: same selection and type, else same selection, else
 // same type, else any.
-func (b *builder) plan(r store.Request) (store.Plan, bool) {
+func (b *builder) plan(r bench.Request) (store.Plan, bool) {
 	best, score := -1, -1
 	want := selectionOf(r.Selection)
 	for i, p := range b.snapshot.Plans {

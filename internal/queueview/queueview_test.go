@@ -6,11 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/queueorder"
 	"github.com/benchloom/benchloom/internal/queueview"
 	"github.com/benchloom/benchloom/internal/store"
-	"github.com/benchloom/benchloom/internal/suite"
 )
 
 var now = time.Date(2026, 3, 4, 15, 0, 0, 0, time.UTC)
@@ -29,15 +28,15 @@ func past(digest string, minutes float64) store.PastJob {
 	return store.PastJob{JobShape: shape(digest), Seconds: 60 * minutes, CompletedAt: now.Add(-time.Hour)}
 }
 
-func master(id, waitsFor string) store.Request {
-	return store.Request{
+func master(id, waitsFor string) bench.Request {
+	return bench.Request{
 		ID: bench.RequestID(id), Tag: "tag-" + id, Type: bench.Master, Parent: waitsFor, WaitsFor: waitsFor,
 		CreatedAt: now.Add(-time.Hour), Standing: bench.Standing{Status: bench.ArtifactsReady},
 	}
 }
 
 // inProgress is admitted ten minutes ago and has written its jobs.
-func inProgress(id string) store.Request {
+func inProgress(id string) bench.Request {
 	r := master(id, "")
 	at := now.Add(-10 * time.Minute)
 	r.Status, r.AdmittedAt, r.ExpandedAt = bench.InProgress, &at, &at
@@ -49,14 +48,14 @@ func snapshot() store.QueueSnapshot {
 	waiting := master("w", "")
 	waiting.Status, waiting.Type, waiting.Tag = bench.WaitingForArtifacts, bench.Try, ""
 	return store.QueueSnapshot{
-		Open: []store.Request{waiting, master("child", "tag-running"), master("next", ""), master("lost", "gone"), inProgress("running")},
+		Open: []bench.Request{waiting, master("child", "tag-running"), master("next", ""), master("lost", "gone"), inProgress("running")},
 		Jobs: []store.OpenJob{
 			{JobShape: shape("a"), Status: bench.JobInProgress, Seconds: 120, Waiters: []bench.RequestID{"running"}},
 			{JobShape: shape("b"), Status: bench.JobHandedOut, Waiters: []bench.RequestID{"running"}},
 		},
 		Past:  []store.PastJob{past("a", 10), past("b", 5)},
 		Plans: []store.Plan{{Request: "running", Type: bench.Master, Tag: "tag-running", Jobs: []store.JobShape{shape("a"), shape("b")}}},
-		Pools: []store.PoolCount{{Pool: pool, Live: 1, Total: 2}},
+		Pools: []bench.PoolCount{{Pool: pool, Live: 1, Total: 2}},
 	}
 }
 
@@ -112,7 +111,7 @@ func TestAQueueIsForeseen(t *testing.T) {
 func TestWhatThereIsNoHistoryOf(t *testing.T) {
 	t.Parallel()
 	s := snapshot()
-	s.Open = []store.Request{master("next", "")}
+	s.Open = []bench.Request{master("next", "")}
 	s.Jobs, s.Past = nil, nil
 	expect := func(start, end int, basis string) {
 		t.Helper()
@@ -130,7 +129,7 @@ func TestWhatThereIsNoHistoryOf(t *testing.T) {
 
 func TestTheMostSimilarRequestIsTheExample(t *testing.T) {
 	t.Parallel()
-	one := suite.Selection{Benchmarks: []string{"gin"}}
+	one := bench.Selection{Benchmarks: []string{"gin"}}
 	s := snapshot()
 	s.Past = append(s.Past, past("c", 1), past("d", 2), past("e", 3))
 	s.Plans = []store.Plan{
@@ -140,20 +139,20 @@ func TestTheMostSimilarRequestIsTheExample(t *testing.T) {
 	}
 	s.Jobs = nil
 	for name, c := range map[string]struct {
-		change func(r *store.Request)
+		change func(r *bench.Request)
 		end    int
 	}{
-		"type and selection": {func(*store.Request) {}, 3},
-		"selection":          {func(r *store.Request) { r.Selection = one }, 2},
-		"type":               {func(r *store.Request) { r.Selection.Iterations = 7 }, 3},
-		"the latest":         {func(r *store.Request) { r.Type, r.Selection.Iterations = bench.Try, 7 }, 1},
+		"type and selection": {func(*bench.Request) {}, 3},
+		"selection":          {func(r *bench.Request) { r.Selection = one }, 2},
+		"type":               {func(r *bench.Request) { r.Selection.Iterations = 7 }, 3},
+		"the latest":         {func(r *bench.Request) { r.Type, r.Selection.Iterations = bench.Try, 7 }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			own := s
 			r := master("next", "")
 			c.change(&r)
-			own.Open = []store.Request{r}
+			own.Open = []bench.Request{r}
 			require.Equal(t, c.end, view(queueview.Queue(own, bench.ProjectConfig{}, now))[0].end)
 		})
 	}
@@ -162,7 +161,7 @@ func TestTheMostSimilarRequestIsTheExample(t *testing.T) {
 func TestAJobForTwoRequestsIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	s := snapshot()
-	s.Open = []store.Request{inProgress("running"), inProgress("second")}
+	s.Open = []bench.Request{inProgress("running"), inProgress("second")}
 	for i := range s.Jobs {
 		s.Jobs[i].Waiters = []bench.RequestID{"running", "second"}
 	}
@@ -177,7 +176,7 @@ func TestAnAdHocRequestTakesTurnsWithTheQueue(t *testing.T) {
 	s := snapshot()
 	mine := shape("mine")
 	mine.Project, mine.Kind = "adhoc", bench.KindCommand
-	r := store.Request{ID: "mine", Type: bench.AdHoc, Standing: bench.Standing{Status: bench.InProgress}}
+	r := bench.Request{ID: "mine", Type: bench.AdHoc, Standing: bench.Standing{Status: bench.InProgress}}
 	e := queueview.AdHoc(s, r, now)
 	require.Equal(t, seen{"", -1, 10, "assumed to take ten minutes: its jobs are not written yet"}, seen{"", minutes(e.Start), minutes(e.End), e.Basis})
 
@@ -195,12 +194,12 @@ func TestRowsAreOrderedByWhatTheyWaitFor(t *testing.T) {
 	date := now.AddDate(0, 0, -1)
 	r := master("r", "tag-parent")
 	r.Parent, r.PR, r.CommitDate = "older", 7, &date
-	require.Equal(t, []queueorder.Request{{
-		ID: "r", Tag: "tag-r", Type: queueorder.Master, ParentTag: "tag-parent", PR: 7, CreatedAt: r.CreatedAt, CommitDate: date,
-		Status: queueorder.ArtifactsReady,
-	}}, queueview.Requests([]store.Request{r}))
-	require.Equal(t, queueorder.Spec, queueview.Policy(bench.ProjectConfig{}))
-	require.Equal(t, queueorder.Upstream, queueview.Policy(bench.ProjectConfig{Queue: bench.QueuePolicy{Policy: "upstream"}}))
+	require.Equal(t, []admission.Request{{
+		ID: "r", Tag: "tag-r", Type: admission.Master, ParentTag: "tag-parent", PR: 7, CreatedAt: r.CreatedAt, CommitDate: date,
+		Status: admission.ArtifactsReady,
+	}}, queueview.Requests([]bench.Request{r}))
+	require.Equal(t, admission.Spec, queueview.Policy(bench.ProjectConfig{}))
+	require.Equal(t, admission.Upstream, queueview.Policy(bench.ProjectConfig{Queue: bench.QueuePolicy{Policy: "upstream"}}))
 }
 
 func TestWhatLiesBehindThousandsOfJobsIsNotForeseen(t *testing.T) {

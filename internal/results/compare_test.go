@@ -25,9 +25,9 @@ var pair = results.Pair{Project: "go", A: before, B: after}
 // record is a record in memory; its errors are by method and tag.
 type record struct {
 	suiteHash string
-	samples   map[string][]store.Samples
-	inTurns   map[string][]store.Samples
-	lacking   map[string][]store.Lacking
+	samples   map[string][]bench.Samples
+	inTurns   map[string][]bench.Samples
+	lacking   map[string][]bench.Lacking
 	fails     map[string]error
 }
 
@@ -35,15 +35,15 @@ func (r record) Project(_ context.Context, name string) (store.Project, error) {
 	return store.Project{Name: name, SuiteHash: r.suiteHash}, r.fails["project "+name]
 }
 
-func (r record) SamplesOf(_ context.Context, project, tag string) ([]store.Samples, error) {
+func (r record) SamplesOf(_ context.Context, project, tag string) ([]bench.Samples, error) {
 	return r.samples[tag], r.fails["samples "+project+" "+tag]
 }
 
-func (r record) SamplesInTurns(_ context.Context, _, a, b string) (ofA, ofB []store.Samples, err error) {
+func (r record) SamplesInTurns(_ context.Context, _, a, b string) (ofA, ofB []bench.Samples, err error) {
 	return r.inTurns[a], r.inTurns[b], r.fails["in turns"]
 }
 
-func (r record) LackingOf(_ context.Context, project, tag string) ([]store.Lacking, error) {
+func (r record) LackingOf(_ context.Context, project, tag string) ([]bench.Lacking, error) {
 	return r.lacking[tag], r.fails["lacking "+project+" "+tag]
 }
 
@@ -67,7 +67,7 @@ func load(t *testing.T, text string) *suite.Suite {
 }
 
 // times are ten wall times around a middle, a percent apart at most.
-func times(tc bench.TestCase, middle float64) store.Samples {
+func times(tc bench.TestCase, middle float64) bench.Samples {
 	var values []float64
 	for i := range 10 {
 		values = append(values, middle*(1+0.001*float64(i-5)))
@@ -85,7 +85,7 @@ func compare(t *testing.T, r record, s results.Suites) results.Report {
 func TestASlowerArtifactIsARegression(t *testing.T) {
 	t.Parallel()
 	// A project without a suite, as ad-hoc ones are: no suite is asked for.
-	report := compare(t, record{samples: map[string][]store.Samples{
+	report := compare(t, record{samples: map[string][]bench.Samples{
 		before: {times(gin, 1), times(hugo, 2)},
 		after:  {times(gin, 1.2), times(hugo, 2)},
 	}}, nil)
@@ -104,7 +104,7 @@ func TestASlowerArtifactIsARegression(t *testing.T) {
 	require.Empty(t, report.Missing)
 
 	// The other way round it is an improvement: A is the baseline.
-	report = compare(t, record{samples: map[string][]store.Samples{before: {times(gin, 1.2)}, after: {times(gin, 1)}}}, nil)
+	report = compare(t, record{samples: map[string][]bench.Samples{before: {times(gin, 1.2)}, after: {times(gin, 1)}}}, nil)
 	require.Equal(t, stats.Improvement, report.Comparison.Results[0].Verdict)
 }
 
@@ -118,12 +118,12 @@ benchmarks:
   - {name: gin, measure: {run: [x]}}
   - {name: hugo, category: secondary, measure: {run: [x]}}
 `)
-	measured := []store.Samples{
+	measured := []bench.Samples{
 		samples(gin, bench.WallTime, alone(4, "x"), 1, 2, 9),
 		samples(hugo, bench.WallTime, alone(4, "x"), 1, 2, 9),
 		samples(hugo, "MB/s", alone(4, "x"), 1, 2, 9),
 	}
-	report := compare(t, record{suiteHash: "5f2c", samples: map[string][]store.Samples{before: measured, after: measured}},
+	report := compare(t, record{suiteHash: "5f2c", samples: map[string][]bench.Samples{before: measured, after: measured}},
 		suites{"5f2c": said})
 
 	require.Len(t, report.Comparison.Results, 3)
@@ -149,11 +149,11 @@ func TestWhatIsMissingHasTheBestKnownReason(t *testing.T) {
 	caddy := bench.TestCase{Benchmark: "caddy", Target: linux}
 	elsewhere := samples(caddy, bench.WallTime, coLocated(4, "x"), 1)
 	report := compare(t, record{
-		samples: map[string][]store.Samples{
+		samples: map[string][]bench.Samples{
 			before: {times(gin, 1), times(hugo, 1), times(caddy, 1)},
 			after:  {times(gin, 1), elsewhere},
 		},
-		lacking: map[string][]store.Lacking{
+		lacking: map[string][]bench.Lacking{
 			// It failed: that says more than "no result", which is not said besides.
 			after: {{TestCase: hugo, Reason: "failed: exit status 2"}},
 			// Nobody has results of it, and the record knows why.
@@ -178,9 +178,9 @@ func TestWhatIsMissingHasTheBestKnownReason(t *testing.T) {
 func TestWhatTheBaselineLacksIsNamedWithTheBaselinesTag(t *testing.T) {
 	t.Parallel()
 	report := compare(t, record{
-		samples: map[string][]store.Samples{before: {times(gin, 1)}, after: {times(gin, 1), times(hugo, 1)}},
+		samples: map[string][]bench.Samples{before: {times(gin, 1)}, after: {times(gin, 1), times(hugo, 1)}},
 		// That the other side lacks it as well, in another metric say, is another matter.
-		lacking: map[string][]store.Lacking{after: {{TestCase: hugo, Reason: "one of two jobs failed"}}},
+		lacking: map[string][]bench.Lacking{after: {{TestCase: hugo, Reason: "one of two jobs failed"}}},
 	}, nil)
 	require.Equal(t, []results.Missing{
 		{Tag: after, TestCase: hugo, Reason: "one of two jobs failed"},
@@ -229,13 +229,13 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 func TestWhatWasMeasuredInTurnsGoesFirst(t *testing.T) {
 	t.Parallel()
 	gin, lo := bench.TestCase{Benchmark: "gin", Target: "x"}, bench.TestCase{Benchmark: "lo", Target: "x"}
-	turns := func(s store.Samples) []store.Samples {
+	turns := func(s bench.Samples) []bench.Samples {
 		s.InTurns = true
-		return []store.Samples{s}
+		return []bench.Samples{s}
 	}
 	r := record{
-		samples: map[string][]store.Samples{before: {times(gin, 1), times(lo, 1)}, after: {times(gin, 1.2), times(lo, 1)}},
-		inTurns: map[string][]store.Samples{before: turns(times(gin, 3)), after: turns(times(gin, 3))},
+		samples: map[string][]bench.Samples{before: {times(gin, 1), times(lo, 1)}, after: {times(gin, 1.2), times(lo, 1)}},
+		inTurns: map[string][]bench.Samples{before: turns(times(gin, 3)), after: turns(times(gin, 3))},
 	}
 	report := compare(t, r, suites{})
 	require.Len(t, report.Comparison.Results, 2)
@@ -263,14 +263,14 @@ func TestWhatWasMeasuredInTurnsGoesFirst(t *testing.T) {
 func TestASurroundingMeasuredInTurnsGoesFirst(t *testing.T) {
 	t.Parallel()
 	gin := bench.TestCase{Benchmark: "gin", Target: "x"}
-	small := func(middle float64) store.Samples {
+	small := func(middle float64) bench.Samples {
 		s := samples(gin, bench.WallTime, coLocated(2, "y"), middle, middle, middle)
 		s.InTurns = true
 		return s
 	}
 	report := compare(t, record{
-		samples: map[string][]store.Samples{before: {times(gin, 1)}, after: {times(gin, 2)}},
-		inTurns: map[string][]store.Samples{before: {small(5)}, after: {small(5)}},
+		samples: map[string][]bench.Samples{before: {times(gin, 1)}, after: {times(gin, 2)}},
+		inTurns: map[string][]bench.Samples{before: {small(5)}, after: {small(5)}},
 	}, suites{})
 	require.Len(t, report.Comparison.Results, 1)
 	require.True(t, report.Comparison.Results[0].InTurns)

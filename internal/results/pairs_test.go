@@ -12,7 +12,6 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/stats"
-	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
@@ -23,22 +22,22 @@ var (
 	hugo = bench.TestCase{Benchmark: "hugo", Profile: "build", Scenario: "full", Backend: "gc", Target: linux}
 )
 
-func alone(class bench.SizeClass, hardware string) store.Surrounding {
-	return store.Surrounding{SizeClass: class, HardwareID: hardware}
+func alone(class bench.SizeClass, hardware string) bench.Surrounding {
+	return bench.Surrounding{SizeClass: class, HardwareID: hardware}
 }
 
-func coLocated(class bench.SizeClass, hardware string) store.Surrounding {
-	return store.Surrounding{SizeClass: class, HardwareID: hardware, CoLocated: true}
+func coLocated(class bench.SizeClass, hardware string) bench.Surrounding {
+	return bench.Surrounding{SizeClass: class, HardwareID: hardware, CoLocated: true}
 }
 
-func samples(tc bench.TestCase, metric bench.Metric, where store.Surrounding, values ...float64) store.Samples {
-	return store.Samples{TestCase: tc, Metric: metric, Kind: bench.KindCompileTime, Surrounding: where, Values: values}
+func samples(tc bench.TestCase, metric bench.Metric, where bench.Surrounding, values ...float64) bench.Samples {
+	return bench.Samples{TestCase: tc, Metric: metric, Kind: bench.KindCompileTime, Surrounding: where, Values: values}
 }
 
 // measuredIn is one wall-time result in each of the surroundings: in the nth
 // the value is first + n.
-func measuredIn(first float64, where ...store.Surrounding) []store.Samples {
-	var out []store.Samples
+func measuredIn(first float64, where ...bench.Surrounding) []bench.Samples {
+	var out []bench.Samples
 	for i, w := range where {
 		out = append(out, samples(gin, bench.WallTime, w, first+float64(i)))
 	}
@@ -64,26 +63,26 @@ func TestOnlyTheSameSurroundingCompares(t *testing.T) {
 	const noPair = 0
 	tests := []struct {
 		name string
-		a, b []store.Surrounding
+		a, b []bench.Surrounding
 		// The numbers, from 1, of the surroundings that are compared.
 		wantA, wantB int
 	}{
-		{"the same", []store.Surrounding{alone(4, "x")}, []store.Surrounding{alone(4, "x")}, 1, 1},
-		{"co-located both", []store.Surrounding{coLocated(4, "x")}, []store.Surrounding{coLocated(4, "x")}, 1, 1},
-		{"co-located never with alone", []store.Surrounding{alone(4, "x")}, []store.Surrounding{coLocated(4, "x")}, noPair, noPair},
-		{"alone never with co-located", []store.Surrounding{coLocated(4, "x")}, []store.Surrounding{alone(4, "x")}, noPair, noPair},
-		{"another size class", []store.Surrounding{alone(4, "x")}, []store.Surrounding{alone(8, "x")}, noPair, noPair},
-		{"other hardware", []store.Surrounding{alone(4, "x")}, []store.Surrounding{alone(4, "y")}, noPair, noPair},
-		{"the shared one of several", []store.Surrounding{alone(8, "x"), alone(4, "x")}, []store.Surrounding{alone(4, "x"), alone(2, "x")}, 2, 1},
+		{"the same", []bench.Surrounding{alone(4, "x")}, []bench.Surrounding{alone(4, "x")}, 1, 1},
+		{"co-located both", []bench.Surrounding{coLocated(4, "x")}, []bench.Surrounding{coLocated(4, "x")}, 1, 1},
+		{"co-located never with alone", []bench.Surrounding{alone(4, "x")}, []bench.Surrounding{coLocated(4, "x")}, noPair, noPair},
+		{"alone never with co-located", []bench.Surrounding{coLocated(4, "x")}, []bench.Surrounding{alone(4, "x")}, noPair, noPair},
+		{"another size class", []bench.Surrounding{alone(4, "x")}, []bench.Surrounding{alone(8, "x")}, noPair, noPair},
+		{"other hardware", []bench.Surrounding{alone(4, "x")}, []bench.Surrounding{alone(4, "y")}, noPair, noPair},
+		{"the shared one of several", []bench.Surrounding{alone(8, "x"), alone(4, "x")}, []bench.Surrounding{alone(4, "x"), alone(2, "x")}, 2, 1},
 		{"alone before co-located",
-			[]store.Surrounding{coLocated(4, "x"), alone(4, "x")}, []store.Surrounding{alone(4, "x"), coLocated(4, "x")}, 2, 1},
+			[]bench.Surrounding{coLocated(4, "x"), alone(4, "x")}, []bench.Surrounding{alone(4, "x"), coLocated(4, "x")}, 2, 1},
 		{"alone on a small class before co-located on a large one",
-			[]store.Surrounding{coLocated(8, "x"), alone(2, "x")}, []store.Surrounding{coLocated(8, "x"), alone(2, "x")}, 2, 2},
-		{"the larger class", []store.Surrounding{alone(4, "x"), alone(8, "x"), alone(2, "x")}, []store.Surrounding{alone(2, "x"), alone(4, "x"), alone(8, "x")}, 2, 3},
+			[]bench.Surrounding{coLocated(8, "x"), alone(2, "x")}, []bench.Surrounding{coLocated(8, "x"), alone(2, "x")}, 2, 2},
+		{"the larger class", []bench.Surrounding{alone(4, "x"), alone(8, "x"), alone(2, "x")}, []bench.Surrounding{alone(2, "x"), alone(4, "x"), alone(8, "x")}, 2, 3},
 		{"the larger class, both co-located",
-			[]store.Surrounding{coLocated(4, "x"), coLocated(8, "x")}, []store.Surrounding{coLocated(8, "x"), coLocated(4, "x")}, 2, 1},
-		{"the larger class before the first hardware", []store.Surrounding{alone(4, "a"), alone(8, "z")}, []store.Surrounding{alone(4, "a"), alone(8, "z")}, 2, 2},
-		{"always the same hardware of two", []store.Surrounding{alone(4, "y"), alone(4, "x")}, []store.Surrounding{alone(4, "x"), alone(4, "y")}, 2, 1},
+			[]bench.Surrounding{coLocated(4, "x"), coLocated(8, "x")}, []bench.Surrounding{coLocated(8, "x"), coLocated(4, "x")}, 2, 1},
+		{"the larger class before the first hardware", []bench.Surrounding{alone(4, "a"), alone(8, "z")}, []bench.Surrounding{alone(4, "a"), alone(8, "z")}, 2, 2},
+		{"always the same hardware of two", []bench.Surrounding{alone(4, "y"), alone(4, "x")}, []bench.Surrounding{alone(4, "x"), alone(4, "y")}, 2, 1},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -108,21 +107,21 @@ func TestOnlyTheSameSurroundingCompares(t *testing.T) {
 // sides have, none stands before the one that was taken.
 func TestPairingTakesTheBestSharedSurroundingWhicheverSideComesFirst(t *testing.T) {
 	t.Parallel()
-	var all []store.Surrounding
+	var all []bench.Surrounding
 	for _, class := range []bench.SizeClass{2, 4, 8} {
 		for _, hardware := range []string{"x", "y"} {
 			all = append(all, alone(class, hardware), coLocated(class, hardware))
 		}
 	}
 	random := rand.New(rand.NewPCG(21, 22))
-	some := func() []store.Surrounding {
+	some := func() []bench.Surrounding {
 		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		return slices.Clone(all[:1+random.IntN(5)])
 	}
 	pairs, none := 0, 0
 	for range 2000 {
 		a, b := some(), some()
-		var best *store.Surrounding
+		var best *bench.Surrounding
 		for _, s := range a {
 			if slices.Contains(b, s) && (best == nil || rank(s) < rank(*best)) {
 				best = &s
@@ -152,7 +151,7 @@ func TestPairingTakesTheBestSharedSurroundingWhicheverSideComesFirst(t *testing.
 }
 
 // rank is a text that sorts surroundings, the best first.
-func rank(s store.Surrounding) string {
+func rank(s bench.Surrounding) string {
 	return fmt.Sprintf("%t %04d %s", s.CoLocated, bench.MaxSizeClass-s.SizeClass, s.HardwareID)
 }
 
@@ -162,45 +161,45 @@ func TestWhatHasNoCounterpartIsNamedWithItsReason(t *testing.T) {
 	here := alone(4, "x")
 	tests := []struct {
 		name   string
-		a, b   []store.Samples
+		a, b   []bench.Samples
 		series int
 		want   []results.Unpaired
 	}{
 		{name: "nothing on either side"},
 		{
 			name: "B was not measured",
-			a:    []store.Samples{samples(gin, bench.WallTime, here, 1), samples(gin, bench.MaxRSS, here, 1)},
+			a:    []bench.Samples{samples(gin, bench.WallTime, here, 1), samples(gin, bench.MaxRSS, here, 1)},
 			want: []results.Unpaired{{TestCase: gin, B: true, Reason: noResult}},
 		},
 		{
 			name: "A was not measured",
-			b:    []store.Samples{samples(gin, bench.WallTime, here, 1), samples(gin, bench.MaxRSS, here, 1)},
+			b:    []bench.Samples{samples(gin, bench.WallTime, here, 1), samples(gin, bench.MaxRSS, here, 1)},
 			want: []results.Unpaired{{TestCase: gin, Reason: noResult}},
 		},
 		{
 			name:   "each side has a test case of its own, in the order of test cases",
-			a:      []store.Samples{samples(hugo, bench.WallTime, here, 1)},
-			b:      []store.Samples{samples(gin, bench.WallTime, here, 1)},
+			a:      []bench.Samples{samples(hugo, bench.WallTime, here, 1)},
+			b:      []bench.Samples{samples(gin, bench.WallTime, here, 1)},
 			want:   []results.Unpaired{{TestCase: gin, Reason: noResult}, {TestCase: hugo, B: true, Reason: noResult}},
 			series: 0,
 		},
 		{
 			name:   "a single metric more is no missing test case",
-			a:      []store.Samples{samples(gin, bench.WallTime, here, 1), samples(gin, bench.Instructions, here, 1)},
-			b:      []store.Samples{samples(gin, bench.WallTime, here, 1), samples(gin, bench.MaxRSS, here, 1)},
+			a:      []bench.Samples{samples(gin, bench.WallTime, here, 1), samples(gin, bench.Instructions, here, 1)},
+			b:      []bench.Samples{samples(gin, bench.WallTime, here, 1), samples(gin, bench.MaxRSS, here, 1)},
 			series: 1,
 		},
 		{
 			name: "only elsewhere",
-			a:    []store.Samples{samples(gin, bench.WallTime, alone(4, "x"), 1)},
-			b:    []store.Samples{samples(gin, bench.WallTime, coLocated(8, "y"), 1)},
+			a:    []bench.Samples{samples(gin, bench.WallTime, alone(4, "x"), 1)},
+			b:    []bench.Samples{samples(gin, bench.WallTime, coLocated(8, "y"), 1)},
 			want: []results.Unpaired{{TestCase: gin, B: true, Reason: "measured only in another surrounding" +
 				" (size class 8 on hardware y, co-located instead of size class 4 on hardware x), which does not compare"}},
 		},
 		{
 			name: "elsewhere for every metric is said once",
-			a:    []store.Samples{samples(gin, bench.WallTime, here, 1), samples(gin, bench.MaxRSS, here, 1)},
-			b:    []store.Samples{samples(gin, bench.WallTime, alone(2, "x"), 1), samples(gin, bench.MaxRSS, alone(2, "x"), 1)},
+			a:    []bench.Samples{samples(gin, bench.WallTime, here, 1), samples(gin, bench.MaxRSS, here, 1)},
+			b:    []bench.Samples{samples(gin, bench.WallTime, alone(2, "x"), 1), samples(gin, bench.MaxRSS, alone(2, "x"), 1)},
 			want: []results.Unpaired{{TestCase: gin, B: true, Reason: "measured only in another surrounding" +
 				" (size class 2 on hardware x instead of size class 4 on hardware x), which does not compare"}},
 		},
@@ -214,8 +213,8 @@ func TestWhatHasNoCounterpartIsNamedWithItsReason(t *testing.T) {
 		},
 		{
 			name:   "one compares, the other does not",
-			a:      []store.Samples{samples(gin, bench.WallTime, here, 1), samples(hugo, bench.WallTime, here, 1)},
-			b:      []store.Samples{samples(gin, bench.WallTime, here, 2)},
+			a:      []bench.Samples{samples(gin, bench.WallTime, here, 1), samples(hugo, bench.WallTime, here, 1)},
+			b:      []bench.Samples{samples(gin, bench.WallTime, here, 2)},
 			series: 1,
 			want:   []results.Unpaired{{TestCase: hugo, B: true, Reason: noResult}},
 		},
@@ -245,7 +244,7 @@ func TestEveryPartOfATestCaseKeepsSeriesApart(t *testing.T) {
 		other := gin
 		change(&other)
 		series, unpaired := results.Pairs(facts{},
-			[]store.Samples{samples(gin, bench.WallTime, here, 1)}, []store.Samples{samples(other, bench.WallTime, here, 1)})
+			[]bench.Samples{samples(gin, bench.WallTime, here, 1)}, []bench.Samples{samples(other, bench.WallTime, here, 1)})
 		require.Empty(t, series, part)
 		require.ElementsMatch(t, []results.Unpaired{
 			{TestCase: gin, B: true, Reason: "no result"}, {TestCase: other, Reason: "no result"},
@@ -287,7 +286,7 @@ func TestUnitsThresholdsAndDirectionsFollowFromTheMetric(t *testing.T) {
 
 			here := alone(4, "x")
 			series, _ := results.Pairs(facts{},
-				[]store.Samples{samples(gin, test.metric, here, 3, 1, 2)}, []store.Samples{samples(gin, test.metric, here, 5, 4)})
+				[]bench.Samples{samples(gin, test.metric, here, 3, 1, 2)}, []bench.Samples{samples(gin, test.metric, here, 5, 4)})
 			require.Equal(t, []stats.Series{{
 				Key: stats.Key{
 					TestCase: stats.TestCase{Benchmark: "gin", Profile: "build", Scenario: "full", Backend: "gc", Target: string(linux)},
@@ -308,7 +307,7 @@ func TestAggregationAndCategoryAreTheSuites(t *testing.T) {
 		},
 		category: map[string]bench.Category{"gin": bench.Primary, "hugo": bench.Secondary},
 	}
-	var measured []store.Samples
+	var measured []bench.Samples
 	for metric := range said.aggregation {
 		measured = append(measured, samples(gin, metric, alone(4, "x"), 1), samples(hugo, metric, alone(4, "x"), 1))
 	}

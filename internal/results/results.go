@@ -23,10 +23,10 @@ import (
 // Record is where samples are stored; a *store.Store is one.
 type Record interface {
 	Project(ctx context.Context, name string) (store.Project, error)
-	SamplesOf(ctx context.Context, project, tag string) ([]store.Samples, error)
+	SamplesOf(ctx context.Context, project, tag string) ([]bench.Samples, error)
 	// SamplesInTurns are those of the two that were measured in turns with each other.
-	SamplesInTurns(ctx context.Context, project, a, b string) (ofA, ofB []store.Samples, err error)
-	LackingOf(ctx context.Context, project, tag string) ([]store.Lacking, error)
+	SamplesInTurns(ctx context.Context, project, a, b string) (ofA, ofB []bench.Samples, err error)
+	LackingOf(ctx context.Context, project, tag string) ([]bench.Lacking, error)
 }
 
 // Suites loads suites by content hash.
@@ -69,7 +69,7 @@ func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Repo
 		}
 		facts = loaded
 	}
-	sides := [2][]store.Samples{}
+	sides := [2][]bench.Samples{}
 	var missing []Missing
 	for i, tag := range []string{pair.A, pair.B} {
 		if sides[i], err = record.SamplesOf(ctx, pair.Project, tag); err != nil {
@@ -111,10 +111,10 @@ func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Repo
 
 // preferred are the samples of one side with those that were measured in turns in
 // place of others from the same surrounding: what drifts has hit both sides alike.
-func preferred(samples, inTurns []store.Samples) []store.Samples {
+func preferred(samples, inTurns []bench.Samples) []bench.Samples {
 	type place struct {
 		testCase bench.TestCase
-		where    store.Surrounding
+		where    bench.Surrounding
 	}
 	taken := make(map[place]bool)
 	for _, s := range inTurns {
@@ -130,8 +130,8 @@ func preferred(samples, inTurns []store.Samples) []store.Samples {
 }
 
 // measured lists the test cases that each side has results for.
-func measured(a, b []store.Samples) stats.TestCases {
-	list := func(samples []store.Samples) []stats.TestCase {
+func measured(a, b []bench.Samples) stats.TestCases {
+	list := func(samples []bench.Samples) []stats.TestCase {
 		var out []stats.TestCase
 		for _, s := range samples {
 			if tc := statsTestCase(s.TestCase); !slices.Contains(out, tc) {
@@ -180,9 +180,9 @@ type seriesKey struct {
 // test case was measured in several surroundings, the one that both sides share
 // is taken: one where they were measured in turns before others, alone before
 // co-located, a larger size class before a smaller one.
-func Pairs(facts Facts, a, b []store.Samples) ([]stats.Series, []Unpaired) {
-	bySeries := func(samples []store.Samples) map[seriesKey][]store.Samples {
-		out := make(map[seriesKey][]store.Samples)
+func Pairs(facts Facts, a, b []bench.Samples) ([]stats.Series, []Unpaired) {
+	bySeries := func(samples []bench.Samples) map[seriesKey][]bench.Samples {
+		out := make(map[seriesKey][]bench.Samples)
 		for _, s := range samples {
 			k := seriesKey{s.TestCase, s.Metric}
 			out[k] = append(out[k], s)
@@ -237,7 +237,7 @@ func side(b bool) int {
 	return 0
 }
 
-func newSeries(facts Facts, k seriesKey, a, b store.Samples) stats.Series {
+func newSeries(facts Facts, k seriesKey, a, b bench.Samples) stats.Series {
 	s := stats.Series{
 		Key: stats.Key{
 			TestCase: statsTestCase(k.testCase),
@@ -273,7 +273,7 @@ func newSeries(facts Facts, k seriesKey, a, b store.Samples) stats.Series {
 // themselves; Perfherder colours from 2 % on.
 const timeThreshold = 0.02
 
-func shared(a, b []store.Samples) (x, y store.Samples, ok bool) {
+func shared(a, b []bench.Samples) (x, y bench.Samples, ok bool) {
 	for _, p := range a {
 		for _, q := range b {
 			if p.Surrounding == q.Surrounding && (!ok || before(p, x)) {
@@ -284,7 +284,7 @@ func shared(a, b []store.Samples) (x, y store.Samples, ok bool) {
 	return x, y, ok
 }
 
-func before(a, b store.Samples) bool {
+func before(a, b bench.Samples) bool {
 	if a.InTurns != b.InTurns {
 		return a.InTurns
 	}
@@ -294,7 +294,7 @@ func before(a, b store.Samples) bool {
 	return cmp.Or(-cmp.Compare(a.SizeClass, b.SizeClass), cmp.Compare(a.HardwareID, b.HardwareID)) < 0
 }
 
-func surroundings(samples []store.Samples) string {
+func surroundings(samples []bench.Samples) string {
 	var names []string
 	for _, s := range samples {
 		name := fmt.Sprintf("size class %d on hardware %s", s.SizeClass, s.HardwareID)

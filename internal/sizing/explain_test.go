@@ -22,7 +22,7 @@ func TestHowASizeClassComesAbout(t *testing.T) {
 		fleet = append(fleet, placement.Collector{Name: string(rune('a' + class)), Pool: bench.Pool{Target: target, SizeClass: class, Name: "p"}, Live: true, Active: true})
 	}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	job := store.Sizing{Project: "go", Config: json.RawMessage(`{}`), Target: target, SizeClass: 4, Command: &store.Command{Argv: []string{"true"}}}
+	job := store.Sizing{Project: "go", Config: json.RawMessage(`{}`), Target: target, SizeClass: 4, Command: &bench.Command{Argv: []string{"true"}}}
 	e, err := sizing.Explain(fleet, job, sizeclass.Statistics{}, now)
 	require.NoError(t, err)
 	require.Empty(t, e.Pinned)

@@ -38,13 +38,13 @@ type bundle struct {
 	log        *bytes.Buffer
 	random     float64
 	clock      time.Time // when the last run ended, see ended
-	collectors map[bench.SizeClass]store.Collector
+	collectors map[bench.SizeClass]bench.Collector
 }
 
 func setup(t *testing.T, config string, classes ...bench.SizeClass) *bundle {
 	t.Helper()
 	url := storetest.URL(t)
-	b := &bundle{t: t, url: url, store: storetest.Open(t, url), log: &bytes.Buffer{}, collectors: map[bench.SizeClass]store.Collector{}}
+	b := &bundle{t: t, url: url, store: storetest.Open(t, url), log: &bytes.Buffer{}, collectors: map[bench.SizeClass]bench.Collector{}}
 	b.Sizes = sizing.Sizes{
 		Record: b.store, OfflineAfter: offline, Now: time.Now, Random: func() float64 { return b.random },
 		Log: slog.New(slog.NewTextHandler(b.log, nil)),
@@ -53,7 +53,7 @@ func setup(t *testing.T, config string, classes ...bench.SizeClass) *bundle {
 	_, err := b.store.ApplyProject(t.Context(), store.Project{Name: project, Config: json.RawMessage(config), SuiteHash: "f00d"})
 	require.NoError(t, err)
 	for _, class := range classes {
-		b.collectors[class], err = b.store.RegisterCollector(t.Context(), store.Collector{
+		b.collectors[class], err = b.store.RegisterCollector(t.Context(), bench.Collector{
 			Name: fmt.Sprintf("c%d", class), Target: target, SizeClass: class, Pool: "pool", MachineID: fmt.Sprintf("machine of c%d", class),
 			Version: "1", HardwareID: "cpu", Facts: json.RawMessage(`{}`),
 		}, offline)
@@ -74,18 +74,18 @@ func (b *bundle) execute(sql string, args ...any) {
 // submit is a request for a command that waits on the largest class, with its job.
 func (b *bundle) submit(argv ...string) bench.JobKey {
 	b.t.Helper()
-	command := &store.Command{Argv: argv, TimeoutSeconds: 1800, Iterations: 1}
-	return b.job(store.Job{
+	command := &bench.Command{Argv: argv, TimeoutSeconds: 1800, Iterations: 1}
+	return b.job(bench.Job{
 		Kind: bench.KindCommand, Command: command, TestCases: []bench.TestCase{{Benchmark: "command", Target: target}},
 		Shape: string(bench.CommandShape(target, argv, nil, 1).Shape()),
 	})
 }
 
-func (b *bundle) job(job store.Job) bench.JobKey {
+func (b *bundle) job(job bench.Job) bench.JobKey {
 	b.t.Helper()
 	id, err := bench.NewRequestID(rand.Reader)
 	require.NoError(b.t, err)
-	r, _, err := b.store.CreateRequest(b.t.Context(), store.Request{
+	r, _, err := b.store.CreateRequest(b.t.Context(), bench.Request{
 		ID: id, Project: project, Type: bench.AdHoc, Tag: job.Tag, Submitter: "ada", Standing: bench.Standing{Status: bench.ArtifactsReady}, Command: job.Command,
 	})
 	require.NoError(b.t, err)
@@ -93,7 +93,7 @@ func (b *bundle) job(job store.Job) bench.JobKey {
 	job.Project, job.Target, job.SizeClass, job.Pool, job.TaskQueue = project, target, 4, "pool", pool(4).TaskQueue()
 	job.Queue, job.Weight, job.Priority, job.RequestCreated = "user:ada", 1, 3, r.CreatedAt
 	job.Key = bench.JobIdentity{Request: id, Project: project, Target: target, Kind: job.Kind, TestCases: job.TestCases, SizeClass: 4}.Key()
-	require.NoError(b.t, b.store.ExpandRequest(b.t.Context(), id, store.Expansion{Stage: bench.StageOwn, Jobs: []store.Job{job}}))
+	require.NoError(b.t, b.store.ExpandRequest(b.t.Context(), id, store.Expansion{Stage: bench.StageOwn, Jobs: []bench.Job{job}}))
 	return job.Key
 }
 
@@ -107,7 +107,7 @@ func (b *bundle) place(at bench.SizeClass) []string {
 	return elsewhere
 }
 
-func (b *bundle) at(key bench.JobKey) store.Job {
+func (b *bundle) at(key bench.JobKey) bench.Job {
 	b.t.Helper()
 	j, err := b.store.Job(b.t.Context(), key)
 	require.NoError(b.t, err)
@@ -119,16 +119,16 @@ func (b *bundle) run(key bench.JobKey, n int32, outcome bench.RunOutcome, second
 	b.t.Helper()
 	run, missing := b.begin(key, n)
 	if outcome == bench.RunSuccess {
-		var results []store.TestCaseResult
+		var results []bench.TestCaseResult
 		for _, tc := range missing {
-			results = append(results, store.TestCaseResult{TestCase: tc, Collections: []store.Collection{{
+			results = append(results, bench.TestCaseResult{TestCase: tc, Collections: []bench.Collection{{
 				Iteration: 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Values: map[bench.Metric]float64{bench.WallTime: seconds},
 			}}})
 		}
 		_, err := b.store.StoreBlock(b.t.Context(), run, results, nil)
 		require.NoError(b.t, err)
 	}
-	require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, store.RunEnd{Outcome: outcome, Seconds: seconds}))
+	require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, bench.RunEnd{Outcome: outcome, Seconds: seconds}))
 }
 
 // begin begins a run of a job on its class, and tells what it has to measure.
@@ -368,7 +368,7 @@ func TestAJobOfASuiteIsNoProbe(t *testing.T) {
 	b := setup(t, `{}`, 1, 2, 4)
 	suite := func(tag string) bench.JobKey {
 		cases := []bench.TestCase{{Benchmark: "gin", Target: target}}
-		return b.job(store.Job{
+		return b.job(bench.Job{
 			Tag: tag, Kind: bench.KindRuntime, SuiteHash: "f00d", TestCases: cases, Shape: string(bench.SuiteShape(bench.KindRuntime, target, cases, 0).Shape()),
 		})
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 // carryOut carries a job out that takes so many seconds on class 1, and on class 4. It
@@ -96,7 +95,7 @@ func TestATimeoutOfAResumedRunTeachesNothing(t *testing.T) {
 	b := setup(t, `{}`, 1, 4)
 	cases := []bench.TestCase{{Benchmark: "gin", Target: target}, {Benchmark: "sort", Target: target}}
 	for _, resumed := range []bool{true, false} {
-		key := b.job(store.Job{
+		key := b.job(bench.Job{
 			Tag: map[bool]string{true: "v1", false: "v2"}[resumed], Kind: bench.KindRuntime, SuiteHash: "f00d", TestCases: cases,
 			Shape: string(bench.SuiteShape(bench.KindRuntime, target, cases, 0).Shape()),
 		})
@@ -109,11 +108,11 @@ func TestATimeoutOfAResumedRunTeachesNothing(t *testing.T) {
 		n := int32(1)
 		if resumed {
 			run, _ := b.begin(key, n)
-			_, err := b.store.StoreBlock(t.Context(), run, []store.TestCaseResult{{TestCase: cases[0], Collections: []store.Collection{{
+			_, err := b.store.StoreBlock(t.Context(), run, []bench.TestCaseResult{{TestCase: cases[0], Collections: []bench.Collection{{
 				Iteration: 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Values: map[bench.Metric]float64{bench.WallTime: 1},
 			}}}}, nil)
 			require.NoError(t, err)
-			require.NoError(t, b.store.FinishRun(t.Context(), run, store.RunEnd{Outcome: bench.RunLost, Seconds: 1}))
+			require.NoError(t, b.store.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunLost, Seconds: 1}))
 			n++
 		}
 		b.run(key, n, bench.RunTimeout, 10)

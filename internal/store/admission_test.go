@@ -13,7 +13,7 @@ import (
 )
 
 // allInOrder admits whoever waits, the oldest first.
-func allInOrder(open []store.Request, _ map[string]bool) (store.Admission, error) {
+func allInOrder(open []bench.Request, _ map[string]bool) (store.Admission, error) {
 	var next store.Admission
 	for _, q := range open {
 		next.Next = append(next.Next, q.ID)
@@ -28,11 +28,11 @@ func TestAdmissionGivesTheFreeSlotsInOrder(t *testing.T) {
 	waiting := release(t, "v4")
 	waiting.Status = bench.WaitingForArtifacts
 	waits := r.create(waiting)
-	r.create(store.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v1", Submitter: "ada"})
+	r.create(bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v1", Submitter: "ada"})
 
 	// Everything open and tracked is there to decide on; what cannot be admitted is
 	// passed over, wherever it stands.
-	admitted, err := r.Admit(t.Context(), project, 2, func(open []store.Request, completed map[string]bool) (store.Admission, error) {
+	admitted, err := r.Admit(t.Context(), project, 2, func(open []bench.Request, completed map[string]bool) (store.Admission, error) {
 		require.Len(t, open, 4)
 		require.Empty(t, completed)
 		return store.Admission{Next: []bench.RequestID{"rnobody", waits.ID, third.ID, first.ID, second.ID}, Policy: "spec", State: json.RawMessage(`{"requests":[]}`)}, nil
@@ -79,7 +79,7 @@ func TestAdmissionKnowsWhichParentsAreCompleted(t *testing.T) {
 		_, _, err := r.CreateWithAncestors(t.Context(), q, store.Lineage{})
 		require.NoError(t, err)
 	}
-	_, err := r.Admit(t.Context(), project, 1, func(open []store.Request, completed map[string]bool) (store.Admission, error) {
+	_, err := r.Admit(t.Context(), project, 1, func(open []bench.Request, completed map[string]bool) (store.Admission, error) {
 		require.Len(t, open, 4)
 		require.Equal(t, map[string]bool{"done": true}, completed)
 		return store.Admission{}, nil
@@ -117,7 +117,7 @@ func TestTwoAdmissionsFollowEachOther(t *testing.T) {
 	r.create(release(t, "v2"))
 	var second []bench.RequestID
 	var wait func()
-	first, err := r.Admit(t.Context(), project, 1, func(open []store.Request, completed map[string]bool) (store.Admission, error) {
+	first, err := r.Admit(t.Context(), project, 1, func(open []bench.Request, completed map[string]bool) (store.Admission, error) {
 		if wait == nil {
 			wait = r.whileWaiting(func() (err error) {
 				second, err = r.Admit(t.Context(), project, 1, allInOrder)
@@ -135,7 +135,7 @@ func TestTwoAdmissionsFollowEachOther(t *testing.T) {
 func TestAdHocRequestsStartWithoutAdmission(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
-	q := r.create(store.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v1", Submitter: "ada"})
+	q := r.create(bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v1", Submitter: "ada"})
 	twice(t, func() error { return r.StartAdHoc(t.Context(), q.ID) })
 	require.Equal(t, bench.InProgress, r.request(q.ID).Status)
 	running, err := r.InProgressTracked(t.Context(), project)
@@ -152,10 +152,10 @@ func TestExpansionWritesEachJobOnce(t *testing.T) {
 	r := newRecord(t)
 	q := r.inProgress(release(t, "v1"))
 	one, two := newJob(q, "zip", "gin"), newJob(q, "tar")
-	two.Command = &store.Command{Argv: []string{"x"}, Iterations: 1}
+	two.Command = &bench.Command{Argv: []string{"x"}, Iterations: 1}
 	two.Kind = bench.KindCommand
 	twice(t, func() error {
-		return r.ExpandRequest(t.Context(), q.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []store.Job{one, two}})
+		return r.ExpandRequest(t.Context(), q.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []bench.Job{one, two}})
 	})
 	first := r.request(q.ID).ExpandedAt
 	require.NotNil(t, first)
@@ -170,13 +170,13 @@ func TestExpansionWritesEachJobOnce(t *testing.T) {
 	require.Equal(t, jobs[0], r.job(one.Key))
 	p, err := r.JobProgress(t.Context(), q.ID)
 	require.NoError(t, err)
-	require.Equal(t, store.JobProgress{Total: 2, Queued: 2, TestCases: 3}, p)
+	require.Equal(t, bench.JobProgress{Total: 2, Queued: 2, TestCases: 3}, p)
 	require.Equal(t, 2, p.Open())
 	require.Equal(t, 1, r.count(`select count(*) from artifact where tag = $1`, string(two.Key)), "a command is an artifact of its own")
 
 	// What comes later is not expanded anew, and an ended request not at all.
 	require.NoError(t, r.CompleteRequest(t.Context(), q.ID, bench.Expired, "", nil, ""))
-	require.ErrorIs(t, r.ExpandRequest(t.Context(), q.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []store.Job{newJob(q, "new")}}), store.ErrConflict)
+	require.ErrorIs(t, r.ExpandRequest(t.Context(), q.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []bench.Job{newJob(q, "new")}}), store.ErrConflict)
 	_, err = r.Job(t.Context(), newJob(q, "new").Key)
 	require.ErrorIs(t, err, store.ErrNotFound)
 	require.ErrorIs(t, r.ExpandRequest(t.Context(), "rnobody", store.Expansion{Stage: bench.StageOwn, Jobs: nil}), store.ErrNotFound)
@@ -187,7 +187,7 @@ func TestParentJobsAreSharedAndNotOwn(t *testing.T) {
 	r := newRecord(t)
 	_, job := r.oneJob("parent", "gin")
 	child := r.inProgress(release(t, "child"))
-	require.NoError(t, r.ExpandRequest(t.Context(), child.ID, store.Expansion{Stage: bench.StageParent, Jobs: []store.Job{job}}))
+	require.NoError(t, r.ExpandRequest(t.Context(), child.ID, store.Expansion{Stage: bench.StageParent, Jobs: []bench.Job{job}}))
 	require.Nil(t, r.request(child.ID).ExpandedAt, "its own jobs are still to come")
 	jobs, err := r.RequestJobs(t.Context(), child.ID)
 	require.NoError(t, err)
@@ -197,31 +197,31 @@ func TestParentJobsAreSharedAndNotOwn(t *testing.T) {
 	_, err = r.CancelJob(t.Context(), job.Key, "no longer wanted")
 	require.NoError(t, err)
 	other := r.inProgress(release(t, "other"))
-	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: []store.Job{job}}))
+	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: []bench.Job{job}}))
 	require.Equal(t, bench.JobCancelled, r.job(job.Key).Status)
 
 	// A key is one job's, in one project.
 	_, err = r.ApplyProject(t.Context(), store.Project{Name: "fork"})
 	require.NoError(t, err)
 	job.Project = "fork"
-	require.ErrorIs(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: []store.Job{job}}), store.ErrConflict)
+	require.ErrorIs(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: []bench.Job{job}}), store.ErrConflict)
 }
 
 func TestManyExpandTheSameJobsAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	parent := release(t, "parent")
-	var shared []store.Job
+	var shared []bench.Job
 	for _, b := range names(8) {
 		shared = append(shared, newJob(parent, b, "gin"))
 	}
-	var children []store.Request
+	var children []bench.Request
 	for i := range 8 {
 		children = append(children, r.inProgress(release(t, fmt.Sprint("v", i))))
 	}
 	for _, err := range together(len(children), func(i int) error {
 		// Each in another order.
-		jobs := append(append([]store.Job{}, shared[i:]...), shared[:i]...)
+		jobs := append(append([]bench.Job{}, shared[i:]...), shared[:i]...)
 		return r.ExpandRequest(t.Context(), children[i].ID, store.Expansion{Stage: bench.StageParent, Jobs: jobs})
 	}) {
 		require.NoError(t, err)
@@ -235,7 +235,7 @@ func TestASharedJobGoesAtTheEarliestLevelOfThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	first := r.inProgress(release(t, "v1"))
-	var jobs []store.Job
+	var jobs []bench.Job
 	for _, name := range []string{"gin", "zap", "chi"} {
 		j := newJob(first, name)
 		j.Queue = "idle"
@@ -251,7 +251,7 @@ func TestASharedJobGoesAtTheEarliestLevelOfThoseWhoWait(t *testing.T) {
 			Stage: bench.StageParent, Shared: []bench.JobKey{jobs[0].Key, jobs[1].Key}, Lacking: true, Queue: queue,
 		}))
 	}
-	queueOf := func(j store.Job) string {
+	queueOf := func(j bench.Job) string {
 		stored, err := r.Job(t.Context(), j.Key)
 		require.NoError(t, err)
 		return stored.Queue

@@ -30,7 +30,7 @@ type Again struct {
 	// SuiteOf names the suite by which test cases of a job are measured now; nil:
 	// by the same as before. It is called in a transaction and must not call the
 	// store.
-	SuiteOf func(Job, []bench.TestCase) string
+	SuiteOf func(bench.Job, []bench.TestCase) string
 	// Queue is where jobs of the request wait that are written later.
 	Queue string
 }
@@ -79,8 +79,8 @@ func (s *Store) Reopen(ctx context.Context, id bench.RequestID, again Again, act
 // waits for it, else the one whose artifact it measures, else the last that
 // waited. ErrNotFound when there is no such job, or it was replaced in all of its
 // requests.
-func (s *Store) JobRequest(ctx context.Context, key bench.JobKey) (Request, error) {
-	r, err := one[Request](ctx, s.pool, `
+func (s *Store) JobRequest(ctx context.Context, key bench.JobKey) (bench.Request, error) {
+	r, err := one[bench.Request](ctx, s.pool, `
 		select `+requestColumns+` from benchmark_request r
 		join request_job rj on rj.request_id = r.id join job_queue j on j.id = rj.job_id
 		where j.key = $1 and not rj.superseded
@@ -91,7 +91,7 @@ func (s *Store) JobRequest(ctx context.Context, key bench.JobKey) (Request, erro
 // reopening is a request that is being opened again, and locked.
 type reopening struct {
 	tx      pgx.Tx
-	request Request
+	request bench.Request
 	again   Again
 	// written counts the jobs that were written, by where they wait.
 	written map[standing]int
@@ -111,7 +111,7 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 	}
 	result := OperationResult{Changed: true, Requests: []bench.RequestID{o.request.ID}}
 	open := 0
-	var commands []Job
+	var commands []bench.Job
 	for _, j := range former {
 		if j.Status.Open() {
 			open++ // it waits for a collector still, or for somebody to wait for it
@@ -184,7 +184,7 @@ func (o reopening) checkLimits(ctx context.Context, who string) error {
 }
 
 // wrote counts a job that was written.
-func (o reopening) wrote(j Job) {
+func (o reopening) wrote(j bench.Job) {
 	o.written[standing{Queue: j.Queue, Submitter: j.Submitter, Branch: j.Branch}]++
 }
 
@@ -198,7 +198,7 @@ func count(n int, thing string) string {
 
 // linkedJob is a job of a request.
 type linkedJob struct {
-	Job
+	bench.Job
 	// Superseded: it was replaced. It still stands for test cases that no later job
 	// has.
 	Superseded bool
@@ -218,7 +218,7 @@ func (o reopening) jobs(ctx context.Context) ([]linkedJob, error) {
 
 // cases are the test cases of a job that are measured again: those for which it is
 // the request's latest.
-func (o reopening) cases(ctx context.Context, j Job) ([]bench.TestCase, error) {
+func (o reopening) cases(ctx context.Context, j bench.Job) ([]bench.TestCase, error) {
 	if o.again.Remeasure && j.Tag != o.request.Tag {
 		return nil, nil // its parent's: nobody asked for those
 	}
@@ -238,7 +238,7 @@ func (o reopening) cases(ctx context.Context, j Job) ([]bench.TestCase, error) {
 // replace puts a job of the next generation in a former one's place, for all open
 // requests that wait for that. A job that failed although nothing of it lacks a
 // result any more is only taken out.
-func (o reopening) replace(ctx context.Context, former Job, cases []bench.TestCase) error {
+func (o reopening) replace(ctx context.Context, former bench.Job, cases []bench.TestCase) error {
 	next := former
 	if len(cases) > 0 || len(former.TestCases) == 0 {
 		next.TestCases = slices.Clone(cases)
@@ -272,7 +272,7 @@ func (o reopening) replace(ctx context.Context, former Job, cases []bench.TestCa
 }
 
 // nextGeneration is a job that takes the place of a former one of its artifact.
-func nextGeneration(ctx context.Context, tx pgx.Tx, request bench.RequestID, former bench.JobKey, j Job) (Job, error) {
+func nextGeneration(ctx context.Context, tx pgx.Tx, request bench.RequestID, former bench.JobKey, j bench.Job) (bench.Job, error) {
 	if j.Build != nil {
 		return nextBuild(ctx, tx, j)
 	}
@@ -282,7 +282,7 @@ func nextGeneration(ctx context.Context, tx pgx.Tx, request bench.RequestID, for
 
 // nextBuild is the next job of a build, which is nobody's own: its key is that by
 // which every request that needs the build finds it.
-func nextBuild(ctx context.Context, tx pgx.Tx, j Job) (Job, error) {
+func nextBuild(ctx context.Context, tx pgx.Tx, j bench.Job) (bench.Job, error) {
 	var err error
 	j.Generation, err = value[int](ctx, tx, `
 		select max(generation) + 1 from job_queue where kind = 'build' and project = $1 and build ->> 'key' = $2`, j.Project, j.Build.Key)
@@ -290,7 +290,7 @@ func nextBuild(ctx context.Context, tx pgx.Tx, j Job) (Job, error) {
 	return j, err
 }
 
-func ofGeneration(request bench.RequestID, j Job, generation int) Job {
+func ofGeneration(request bench.RequestID, j bench.Job, generation int) bench.Job {
 	j.Generation = generation
 	j.Key = bench.JobIdentity{
 		Request: request, Project: j.Project, Tag: j.Tag, Versus: j.Versus, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
@@ -302,7 +302,7 @@ func ofGeneration(request bench.RequestID, j Job, generation int) Job {
 // renewed is a job as a request needs it: of a later generation when former jobs of
 // its artifact were purged, or when the same one has succeeded before, but results
 // of it were found invalid since.
-func renewed(ctx context.Context, tx pgx.Tx, request bench.RequestID, j Job) (Job, error) {
+func renewed(ctx context.Context, tx pgx.Tx, request bench.RequestID, j bench.Job) (bench.Job, error) {
 	if j.Build != nil {
 		return j, nil
 	}

@@ -28,7 +28,7 @@ func (o reopening) lacks(j linkedJob) bool {
 
 // replaceCommands puts commands of the next generation in the former ones' places,
 // many with one statement. Each is what the former was, in the queue where that was.
-func (o reopening) replaceCommands(ctx context.Context, former []Job) error {
+func (o reopening) replaceCommands(ctx context.Context, former []bench.Job) error {
 	placed := make(map[string]string) // where what waited in a task queue waits now
 	for some := range slices.Chunk(former, commandsAtOnce) {
 		ids, keys, taskQueues := make([]int64, len(some)), make([]string, len(some)), make([]string, len(some))

@@ -11,7 +11,7 @@ import (
 )
 
 // commands are those of a batch of ada's, all of them cancelled.
-func (r record) commands(n int) store.Request {
+func (r record) commands(n int) bench.Request {
 	r.t.Helper()
 	request := batch(r.t, n)
 	stored, _, err := r.CreateCommands(r.t.Context(), request, lines(request, n))
@@ -29,7 +29,7 @@ func TestThousandsOfCommandsAreRetriedTogether(t *testing.T) {
 	stored, _, err := r.CreateCommands(t.Context(), request, lines(request, n))
 	require.NoError(t, err)
 	first := lineJob(request, 1)
-	r.measure(first, 1, r.register("c1"), store.TestCaseResult{TestCase: first.TestCases[0], Collections: measured("", 1).Collections})
+	r.measure(first, 1, r.register("c1"), bench.TestCaseResult{TestCase: first.TestCases[0], Collections: measured("", 1).Collections})
 	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, byAda)
 	require.NoError(t, err)
 
@@ -39,7 +39,7 @@ func TestThousandsOfCommandsAreRetriedTogether(t *testing.T) {
 	require.LessOrEqual(t, r.count(`select count(distinct cmin::text) from job_queue where generation = 1`), 2, "statements that wrote them")
 	progress, err := r.JobProgress(t.Context(), request.ID)
 	require.NoError(t, err)
-	require.Equal(t, store.JobProgress{Total: n, Queued: n - 1, Success: 1, TestCases: n, TestCasesDone: 1}, progress)
+	require.Equal(t, bench.JobProgress{Total: n, Queued: n - 1, Success: 1, TestCases: n, TestCasesDone: 1}, progress)
 	jobs := r.openJobs(request.ID)
 	for i, j := range jobs {
 		want := lineJob(request, i+2)
@@ -52,7 +52,7 @@ func TestThousandsOfCommandsAreRetriedTogether(t *testing.T) {
 	}
 
 	// Retried again, each is there once, and has results of its own.
-	r.measure(jobs[0], 1, r.register("c1"), store.TestCaseResult{TestCase: first.TestCases[0], Collections: measured("", 1).Collections})
+	r.measure(jobs[0], 1, r.register("c1"), bench.TestCaseResult{TestCase: first.TestCases[0], Collections: measured("", 1).Collections})
 	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, byAda)
 	require.NoError(t, err)
 	done, err = r.Reopen(t.Context(), request.ID, store.Again{}, byAda)
@@ -117,12 +117,12 @@ func TestRequestsOfASuiteCountForTheLimitOnWhatWaits(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	r.execute(`insert into account_limit (account, max_queued, updated_by) values ('ada', 2, 'ops')`)
-	asked := func(tag string) store.Request {
+	asked := func(tag string) bench.Request {
 		request := release(t, tag)
 		request.Limited = true
 		return request
 	}
-	create := func(request store.Request) error {
+	create := func(request bench.Request) error {
 		_, _, err := r.CreateWithAncestors(t.Context(), request, store.Lineage{})
 		return err
 	}
@@ -144,7 +144,7 @@ func TestRequestsOfASuiteCountForTheLimitOnWhatWaits(t *testing.T) {
 	require.NoError(t, create(asked(tags[there-1])))
 	for _, id := range r.admit() {
 		request := r.request(id)
-		for _, job := range []store.Job{newJob(request, "gin"), newJob(request, "kit"), newJob(request, "sort")} {
+		for _, job := range []bench.Job{newJob(request, "gin"), newJob(request, "kit"), newJob(request, "sort")} {
 			job.Submitter = "ada"
 			r.expand(request, job)
 		}

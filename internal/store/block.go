@@ -25,8 +25,8 @@ import (
 //
 // ErrConflict when a test case or an artifact is not one of the job's, or has neither
 // collections nor a reason for leaving it out.
-func (s *Store) StoreBlock(ctx context.Context, run bench.RunID, results []TestCaseResult, errs []RunError) (BlockReceipt, error) {
-	var receipt BlockReceipt
+func (s *Store) StoreBlock(ctx context.Context, run bench.RunID, results []bench.TestCaseResult, errs []bench.RunError) (bench.BlockReceipt, error) {
+	var receipt bench.BlockReceipt
 	err := s.inTx(ctx, "storing results of run "+string(run), func(tx pgx.Tx) error {
 		r, job, err := lockRun(ctx, tx, run)
 		if err != nil {
@@ -56,7 +56,7 @@ func (s *Store) StoreBlock(ctx context.Context, run bench.RunID, results []TestC
 		return err
 	})
 	if err != nil {
-		return BlockReceipt{}, err
+		return bench.BlockReceipt{}, err
 	}
 	return receipt, nil
 }
@@ -64,8 +64,8 @@ func (s *Store) StoreBlock(ctx context.Context, run bench.RunID, results []TestC
 // block is an upload under way.
 type block struct {
 	tx  pgx.Tx
-	run Run
-	job Job
+	run bench.Run
+	job bench.Job
 	// ids of the job's test cases.
 	ids map[bench.TestCase]int64
 	// sides are the artifacts that it measures, by the tags of results.
@@ -75,7 +75,7 @@ type block struct {
 // spot is where a result belongs: a test case of an artifact.
 type spot struct{ TestCaseID, ArtifactID int64 }
 
-func (b block) spot(r TestCaseResult) spot { return spot{b.ids[r.TestCase], b.sides[r.Tag]} }
+func (b block) spot(r bench.TestCaseResult) spot { return spot{b.ids[r.TestCase], b.sides[r.Tag]} }
 
 func testCaseIDs(ctx context.Context, tx pgx.Tx, jobID int64) (map[bench.TestCase]int64, error) {
 	type row struct {
@@ -92,7 +92,7 @@ func testCaseIDs(ctx context.Context, tx pgx.Tx, jobID int64) (map[bench.TestCas
 	return ids, err
 }
 
-func (b block) check(results []TestCaseResult, errs []RunError) error {
+func (b block) check(results []bench.TestCaseResult, errs []bench.RunError) error {
 	for _, r := range results {
 		if _, ok := b.ids[r.TestCase]; !ok {
 			return fmt.Errorf("%w: %s is no test case of job %s", ErrConflict, r.TestCase, b.job.Key)
@@ -116,8 +116,8 @@ func (b block) check(results []TestCaseResult, errs []RunError) error {
 }
 
 // storeResults writes the results that are accepted and their collections.
-func (b block) storeResults(ctx context.Context, results []TestCaseResult) error {
-	bySpot := make(map[spot]TestCaseResult, len(results))
+func (b block) storeResults(ctx context.Context, results []bench.TestCaseResult) error {
+	bySpot := make(map[spot]bench.TestCaseResult, len(results))
 	var cases, artifacts []int64
 	var statuses, messages []string
 	for _, r := range b.whole(results) {
@@ -177,7 +177,7 @@ type statistic struct {
 	value      float64
 }
 
-func (c *collections) add(result int64, at spot, found []Collection) {
+func (c *collections) add(result int64, at spot, found []bench.Collection) {
 	for _, f := range found {
 		index := len(c.results)
 		c.results = append(c.results, result)
@@ -278,7 +278,7 @@ func (c *collections) series(ctx context.Context, tx pgx.Tx) (map[seriesKey]int6
 	return ids, err
 }
 
-func (b block) storeErrors(ctx context.Context, errs []RunError) error {
+func (b block) storeErrors(ctx context.Context, errs []bench.RunError) error {
 	for _, e := range errs {
 		var testCase *int64
 		words := "job"
@@ -297,7 +297,7 @@ func (b block) storeErrors(ctx context.Context, errs []RunError) error {
 }
 
 // receipt counts what became of the results, from what is stored.
-func (b block) receipt(ctx context.Context, results []TestCaseResult) (BlockReceipt, error) {
+func (b block) receipt(ctx context.Context, results []bench.TestCaseResult) (bench.BlockReceipt, error) {
 	seen := make(map[spot]bool)
 	var cases, artifacts []int64
 	for _, r := range results {
@@ -310,5 +310,5 @@ func (b block) receipt(ctx context.Context, results []TestCaseResult) (BlockRece
 		select count(*) from test_result r join unnest($2::bigint[], $3::bigint[]) as t (test_case_id, artifact_id)
 			on t.test_case_id = r.test_case_id and t.artifact_id = r.artifact_id
 		where r.run_id = $1`, b.run.ID, cases, artifacts)
-	return BlockReceipt{Accepted: mine, Superseded: len(cases) - mine}, err
+	return bench.BlockReceipt{Accepted: mine, Superseded: len(cases) - mine}, err
 }

@@ -17,17 +17,17 @@ func TestABlockIsStoredOnce(t *testing.T) {
 	r := newRecord(t)
 	_, job := r.oneJob("v1", "gin", "zip", "tar")
 	run := r.start(job, 1, r.register("one")).Run.ID
-	skipped := store.TestCaseResult{TestCase: testCase("tar"), Skipped: "needs\x00 docker"}
-	results := []store.TestCaseResult{measured("gin", 1, 2, 3), measured("zip", 4), skipped, measured("zip", 5)}
+	skipped := bench.TestCaseResult{TestCase: testCase("tar"), Skipped: "needs\x00 docker"}
+	results := []bench.TestCaseResult{measured("gin", 1, 2, 3), measured("zip", 4), skipped, measured("zip", 5)}
 	broken := testCase("zip")
-	errs := []store.RunError{
+	errs := []bench.RunError{
 		{TestCase: &broken, Kind: bench.FailJob, Message: "exit status 1", OutputTail: "boom\x00"},
 		{Kind: bench.FailInfrastructure, Message: "disk full"},
 	}
 	for range 2 {
 		receipt, err := r.StoreBlock(t.Context(), run, results, errs)
 		require.NoError(t, err)
-		require.Equal(t, store.BlockReceipt{Accepted: 3}, receipt, "the same receipt when repeated")
+		require.Equal(t, bench.BlockReceipt{Accepted: 3}, receipt, "the same receipt when repeated")
 		require.Equal(t, 3, r.count(`select count(*) from test_result`))
 		require.Equal(t, 4, r.count(`select count(*) from collection`), "of two results for one test case the first counts")
 		require.Equal(t, 8, r.count(`select count(*) from pstat`))
@@ -38,16 +38,16 @@ func TestABlockIsStoredOnce(t *testing.T) {
 	require.Equal(t, 3, r.job(job.Key).Done)
 
 	// Nothing is stored of what cannot be meant.
-	for name, bad := range map[string]store.TestCaseResult{
+	for name, bad := range map[string]bench.TestCaseResult{
 		"not of this job":        measured("other", 1),
 		"no collections":         {TestCase: testCase("gin")},
 		"skipped, with a result": {TestCase: testCase("gin"), Skipped: "why", Collections: measured("gin", 1).Collections},
 	} {
-		_, err := r.StoreBlock(t.Context(), run, []store.TestCaseResult{bad}, nil)
+		_, err := r.StoreBlock(t.Context(), run, []bench.TestCaseResult{bad}, nil)
 		require.ErrorIs(t, err, store.ErrConflict, name)
 	}
 	other := testCase("other")
-	_, err := r.StoreBlock(t.Context(), run, nil, []store.RunError{{TestCase: &other, Kind: bench.FailJob}})
+	_, err := r.StoreBlock(t.Context(), run, nil, []bench.RunError{{TestCase: &other, Kind: bench.FailJob}})
 	require.ErrorIs(t, err, store.ErrConflict)
 	_, err = r.StoreBlock(t.Context(), runID(job, 9), nil, nil)
 	require.ErrorIs(t, err, store.ErrNotFound)
@@ -84,9 +84,9 @@ func TestALateBlockIsAcceptedWhileItsJobIsOpen(t *testing.T) {
 	now := r.start(job, 2, c).Run.ID
 
 	// The next run has measured one of them already: that result stays.
-	require.Equal(t, store.BlockReceipt{Accepted: 1}, r.block(now, measured("gin", 1)))
-	require.Equal(t, store.BlockReceipt{Accepted: 1, Superseded: 1}, r.block(late, measured("gin", 7), measured("zip", 7)))
-	require.Equal(t, store.BlockReceipt{Superseded: 1}, r.block(now, measured("zip", 1)))
+	require.Equal(t, bench.BlockReceipt{Accepted: 1}, r.block(now, measured("gin", 1)))
+	require.Equal(t, bench.BlockReceipt{Accepted: 1, Superseded: 1}, r.block(late, measured("gin", 7), measured("zip", 7)))
+	require.Equal(t, bench.BlockReceipt{Superseded: 1}, r.block(now, measured("zip", 1)))
 	require.Equal(t, 2, r.count(`select count(*) from collection`))
 	require.Equal(t, 1, r.count(`select count(*) from test_result where run_id = $1`, string(late)))
 
@@ -94,9 +94,9 @@ func TestALateBlockIsAcceptedWhileItsJobIsOpen(t *testing.T) {
 	_, err := r.FinishJob(t.Context(), job.Key, "enough")
 	require.NoError(t, err)
 	tar := testCase("tar")
-	receipt, err := r.StoreBlock(t.Context(), now, []store.TestCaseResult{measured("tar", 1), measured("gin", 1)}, []store.RunError{{TestCase: &tar, Kind: bench.FailJob}})
+	receipt, err := r.StoreBlock(t.Context(), now, []bench.TestCaseResult{measured("tar", 1), measured("gin", 1)}, []bench.RunError{{TestCase: &tar, Kind: bench.FailJob}})
 	require.NoError(t, err)
-	require.Equal(t, store.BlockReceipt{Accepted: 1, Superseded: 1}, receipt)
+	require.Equal(t, bench.BlockReceipt{Accepted: 1, Superseded: 1}, receipt)
 	require.Equal(t, 2, r.count(`select count(*) from test_result`))
 	require.Zero(t, r.count(`select count(*) from error`))
 }
@@ -111,7 +111,7 @@ func TestManyStoreTheSameSeriesAtOnce(t *testing.T) {
 		runs = append(runs, r.start(job, 1, r.register(fmt.Sprint("c", i))).Run.ID)
 	}
 	for _, err := range together(len(runs), func(i int) error {
-		var results []store.TestCaseResult
+		var results []bench.TestCaseResult
 		for at := range all {
 			results = append(results, measured(all[(at+i)%len(all)], 1, 2)) // each in another order
 		}
@@ -140,7 +140,7 @@ func TestRepetitionsNeverDoubleCollections(t *testing.T) {
 		}
 		type upload struct {
 			run     bench.RunID
-			results []store.TestCaseResult
+			results []bench.TestCaseResult
 		}
 		var uploads []upload
 		for range 16 {

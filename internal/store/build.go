@@ -110,15 +110,15 @@ func (s *Store) PutBuildChunk(ctx context.Context, run bench.RunID, number int, 
 }
 
 // buildJob is the open job of a run that builds.
-func buildJob(ctx context.Context, tx pgx.Tx, id bench.RunID) (Job, error) {
+func buildJob(ctx context.Context, tx pgx.Tx, id bench.RunID) (bench.Job, error) {
 	_, job, err := lockRun(ctx, tx, id)
 	switch {
 	case err != nil:
-		return Job{}, err
+		return bench.Job{}, err
 	case job.Build == nil:
-		return Job{}, ErrNoBuild
+		return bench.Job{}, ErrNoBuild
 	case !job.Status.Open():
-		return Job{}, fmt.Errorf("%w as %s", ErrJobClosed, job.Status)
+		return bench.Job{}, fmt.Errorf("%w as %s", ErrJobClosed, job.Status)
 	}
 	return job, nil
 }
@@ -245,7 +245,7 @@ const buildNeeded = `
 	)`
 
 // finishBuild is the end of a build job: success when its build is stored.
-func finishBuild(ctx context.Context, tx pgx.Tx, job Job, gaveUp string) (bench.JobStatus, string, error) {
+func finishBuild(ctx context.Context, tx pgx.Tx, job bench.Job, gaveUp string) (bench.JobStatus, string, error) {
 	stored, err := value[bool](ctx, tx, `select exists (select from build where key = $1)`, job.Build.Key)
 	if err != nil || stored {
 		return bench.JobSuccess, "", err

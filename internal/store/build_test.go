@@ -14,7 +14,7 @@ import (
 )
 
 // buildOf is a request in progress with a job that builds it from a tree.
-func (r record) buildOf(tag, tree string) (store.Request, store.Job) {
+func (r record) buildOf(tag, tree string) (bench.Request, bench.Job) {
 	r.t.Helper()
 	request := r.inProgress(release(r.t, tag))
 	recipe := bench.BuildRecipe{Repository: "/srv/repo", Command: []string{"make"}, Output: ".", TimeoutSeconds: 60}
@@ -24,7 +24,7 @@ func (r record) buildOf(tag, tree string) (store.Request, store.Job) {
 	job := newJob(request)
 	job.Kind, job.SuiteHash, job.Profile, job.Build, job.TestCases = bench.KindBuild, "", "", &spec, []bench.TestCase{}
 	job.Key = bench.JobIdentity{Project: project, Kind: job.Kind, Suite: string(spec.Key)}.Key()
-	require.NoError(r.t, r.ExpandRequest(r.t.Context(), request.ID, store.Expansion{Stage: bench.StageBuild, Jobs: []store.Job{job}}))
+	require.NoError(r.t, r.ExpandRequest(r.t.Context(), request.ID, store.Expansion{Stage: bench.StageBuild, Jobs: []bench.Job{job}}))
 	return request, r.job(job.Key)
 }
 
@@ -152,7 +152,7 @@ func TestBuildsAreRemovedWhenNobodyNeedsThem(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	c := r.register("one")
-	stored := func(tag, tree string) (store.Request, bench.BuildKey) {
+	stored := func(tag, tree string) (bench.Request, bench.BuildKey) {
 		request, job := r.buildOf(tag, tree)
 		run := r.start(job, 1, c).Run.ID
 		r.upload(run, archive)
@@ -161,7 +161,7 @@ func TestBuildsAreRemovedWhenNobodyNeedsThem(t *testing.T) {
 		r.finish(job, "")
 		return request, job.Build.Key
 	}
-	done := func(request store.Request) {
+	done := func(request bench.Request) {
 		require.NoError(t, r.CompleteRequest(t.Context(), request.ID, bench.Success, "", nil, ""))
 	}
 	parent, old := stored("v1", "a")

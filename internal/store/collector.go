@@ -30,11 +30,11 @@ func heardOf(seconds string) string {
 // is another machine's can be taken over once that machine has been silent for
 // offlineAfter, by the database's clock; before, it is ErrNameTaken. Whether the
 // collector is active stays as it was; a new one is active.
-func (s *Store) RegisterCollector(ctx context.Context, c Collector, offlineAfter time.Duration) (Collector, error) {
+func (s *Store) RegisterCollector(ctx context.Context, c bench.Collector, offlineAfter time.Duration) (bench.Collector, error) {
 	if c.Labels == nil {
 		c.Labels = map[string]string{}
 	}
-	var registered Collector
+	var registered bench.Collector
 	err := s.inTx(ctx, "registering collector "+c.Name, func(tx pgx.Tx) error {
 		if err := lock(ctx, tx, "collector "+c.Name); err != nil {
 			return err
@@ -48,7 +48,7 @@ func (s *Store) RegisterCollector(ctx context.Context, c Collector, offlineAfter
 		if taken {
 			return ErrNameTaken
 		}
-		registered, err = one[Collector](ctx, tx, `
+		registered, err = one[bench.Collector](ctx, tx, `
 			insert into collector_config as c (name, target, size_class, pool, machine_id, epoch, version, hardware_id, facts,
 				unenforced, co_located, labels, benchmark_sets, machine_type, machine_group, devices, memory_bytes, cpus, cache_dirs, host)
 			values (@name, @target, @size_class, @pool, @machine_id, nextval('collector_epoch'), @version, @hardware_id, @facts,
@@ -85,8 +85,8 @@ func list(words []string) []string {
 
 // Heartbeat records that a collector is alive, and what it is doing: run is empty
 // when it is idle. ErrFenced when it was registered again since, or removed.
-func (s *Store) Heartbeat(ctx context.Context, name string, epoch int64, run bench.RunID, progress json.RawMessage) (Collector, error) {
-	c, err := one[Collector](ctx, s.pool, `
+func (s *Store) Heartbeat(ctx context.Context, name string, epoch int64, run bench.RunID, progress json.RawMessage) (bench.Collector, error) {
+	c, err := one[bench.Collector](ctx, s.pool, `
 		update collector_config as c set last_heartbeat = now(), current_run = nullif($3, ''),
 			available_at = case when c.active then now() else c.available_at end
 		where c.name = $1 and c.epoch = $2 returning `+collectorColumns, name, epoch, string(run))
@@ -94,11 +94,11 @@ func (s *Store) Heartbeat(ctx context.Context, name string, epoch int64, run ben
 		err = ErrFenced
 	}
 	if err != nil {
-		return Collector{}, wrap("recording the heartbeat of collector "+name, err)
+		return bench.Collector{}, wrap("recording the heartbeat of collector "+name, err)
 	}
 	if run != "" && len(progress) > 0 {
 		if err := s.SetProgress(ctx, run, progress); err != nil && !errors.Is(err, ErrNotFound) { // it may not be past the fence yet
-			return Collector{}, err
+			return bench.Collector{}, err
 		}
 	}
 	return c, nil
@@ -115,8 +115,8 @@ func (s *Store) SetCacheDirs(ctx context.Context, name string, epoch int64, dirs
 }
 
 // Collectors lists all registered collectors by name.
-func (s *Store) Collectors(ctx context.Context) ([]Collector, error) {
-	cs, err := all[Collector](ctx, s.pool, `select `+collectorColumns+` from collector_config c order by c.name`)
+func (s *Store) Collectors(ctx context.Context) ([]bench.Collector, error) {
+	cs, err := all[bench.Collector](ctx, s.pool, `select `+collectorColumns+` from collector_config c order by c.name`)
 	return cs, wrap("listing collectors", err)
 }
 
@@ -152,7 +152,7 @@ func (s *Store) RemoveCollector(ctx context.Context, name string) error {
 
 // livePools counts the collectors of each pool: in Total all that are registered,
 // in Live those that are active and were heard of within offlineAfter.
-func livePools(ctx context.Context, q querier, offlineAfter time.Duration) ([]PoolCount, error) {
+func livePools(ctx context.Context, q querier, offlineAfter time.Duration) ([]bench.PoolCount, error) {
 	type row struct {
 		Target      bench.Target
 		SizeClass   bench.SizeClass
@@ -167,9 +167,9 @@ func livePools(ctx context.Context, q querier, offlineAfter time.Duration) ([]Po
 			count(*) filter (where active and `+heardOf("$1")+`) as live,
 			array_agg(distinct hardware_id order by hardware_id) as hardware_ids
 		from collector_config group by target, size_class, pool order by target, size_class, pool`, offlineAfter.Seconds())
-	pools := make([]PoolCount, len(rows))
+	pools := make([]bench.PoolCount, len(rows))
 	for i, r := range rows {
-		pools[i] = PoolCount{
+		pools[i] = bench.PoolCount{
 			Pool: bench.Pool{Target: r.Target, SizeClass: r.SizeClass, Name: r.Pool},
 			Live: r.Live, Total: r.Total, HardwareIDs: r.HardwareIDs,
 		}

@@ -136,7 +136,7 @@ func TestPoolsCountTheirCollectors(t *testing.T) {
 	require.NoError(t, err)
 
 	pools = r.pools(offline)
-	require.Equal(t, []store.PoolCount{
+	require.Equal(t, []bench.PoolCount{
 		{Pool: small, Live: 2, Total: 4, HardwareIDs: []string{"zen4", "zen5"}},
 		{Pool: bench.Pool{Target: target, SizeClass: 16, Name: "large"}, Live: 1, Total: 1, HardwareIDs: []string{"zen4"}},
 	}, pools)
@@ -147,7 +147,7 @@ func TestPoolsCountTheirCollectors(t *testing.T) {
 func TestStatesOfCollectors(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	for want, c := range map[bench.CollectorState]store.Collector{
+	for want, c := range map[bench.CollectorState]bench.Collector{
 		bench.CollectorOffline:      {LastHeartbeat: now.Add(-time.Minute), Active: true, CurrentRun: "r"},
 		bench.CollectorDraining:     {LastHeartbeat: now, CurrentRun: "r"},
 		bench.CollectorInactive:     {LastHeartbeat: now},
@@ -156,7 +156,7 @@ func TestStatesOfCollectors(t *testing.T) {
 	} {
 		require.Equal(t, want, c.State(now, offline))
 	}
-	ahead := store.Collector{LastHeartbeat: now.Add(time.Hour), Active: true, CurrentRun: "r"}
+	ahead := bench.Collector{LastHeartbeat: now.Add(time.Hour), Active: true, CurrentRun: "r"}
 	require.Equal(t, bench.CollectorOffline, ahead.State(now, offline), "the clock was set back since")
 }
 

@@ -25,7 +25,7 @@ import (
 // When the submitter has used the idempotency key before, that request is returned
 // and no job is read; with ErrConflict when it asks for something else. ErrNotFound
 // when there is no such project.
-func (s *Store) CreateCommands(ctx context.Context, r Request, jobs iter.Seq2[Job, error]) (stored Request, created bool, err error) {
+func (s *Store) CreateCommands(ctx context.Context, r bench.Request, jobs iter.Seq2[bench.Job, error]) (stored bench.Request, created bool, err error) {
 	r.Status, r.Deferred = bench.InProgress, true
 	err = s.inTx(ctx, "creating request "+string(r.ID), func(tx pgx.Tx) error {
 		if stored, created, err = createRequest(ctx, tx, r); err != nil || !created {
@@ -69,13 +69,13 @@ const commandsAtOnce = 1000
 // statement.
 type commandWriter struct {
 	tx      pgx.Tx
-	request Request
-	waiting []Job
+	request bench.Request
+	waiting []bench.Job
 	written int
 	cases   map[bench.TestCase]bool // that are recorded
 }
 
-func (w *commandWriter) add(ctx context.Context, j Job) error {
+func (w *commandWriter) add(ctx context.Context, j bench.Job) error {
 	if j.Kind != bench.KindCommand || j.Command == nil || len(j.TestCases) != 1 || j.Project != w.request.Project {
 		return fmt.Errorf("job %s is no command of project %s with one test case", j.Key, w.request.Project)
 	}

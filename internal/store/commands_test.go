@@ -13,14 +13,14 @@ import (
 )
 
 // batch is an ad-hoc request for many commands.
-func batch(t *testing.T, n int) store.Request {
+func batch(t *testing.T, n int) bench.Request {
 	t.Helper()
-	return store.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Submitter: "ada", Batch: n, Digest: fmt.Sprint("of ", n)}
+	return bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Submitter: "ada", Batch: n, Digest: fmt.Sprint("of ", n)}
 }
 
 // lines are the jobs of a request for commands.
-func lines(request store.Request, n int) iter.Seq2[store.Job, error] {
-	return func(yield func(store.Job, error) bool) {
+func lines(request bench.Request, n int) iter.Seq2[bench.Job, error] {
+	return func(yield func(bench.Job, error) bool) {
 		for i := 1; i <= n; i++ {
 			if !yield(lineJob(request, i), nil) {
 				return
@@ -29,10 +29,10 @@ func lines(request store.Request, n int) iter.Seq2[store.Job, error] {
 	}
 }
 
-func lineJob(request store.Request, place int) store.Job {
-	j := store.Job{
+func lineJob(request bench.Request, place int) bench.Job {
+	j := bench.Job{
 		Project: project, Kind: bench.KindCommand, Target: target, TestCases: []bench.TestCase{{Benchmark: "command", Target: target}},
-		Iterations: 1, Command: &store.Command{Argv: []string{"./x", fmt.Sprint(place)}, Env: map[string]string{"QUOTED": `"a", {b}`}, TimeoutSeconds: 60, Iterations: 1},
+		Iterations: 1, Command: &bench.Command{Argv: []string{"./x", fmt.Sprint(place)}, Env: map[string]string{"QUOTED": `"a", {b}`}, TimeoutSeconds: 60, Iterations: 1},
 		SizeClass: small.SizeClass, Pool: small.Name, TaskQueue: small.TaskQueue(), Queue: "user:ada", Weight: 1, Priority: 3, Status: bench.JobQueued,
 		Submitter: "ada", Branch: "dev", Place: place, Name: fmt.Sprint("line ", place),
 	}
@@ -78,13 +78,13 @@ func TestABatchIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
 	r := newRecord(t)
 	request := batch(t, 1500)
 	unreadable := errors.New("line 1200 is none")
-	_, created, err := r.CreateCommands(t.Context(), request, func(yield func(store.Job, error) bool) {
+	_, created, err := r.CreateCommands(t.Context(), request, func(yield func(bench.Job, error) bool) {
 		for j := range lines(request, 1200) {
 			if !yield(j, nil) {
 				return
 			}
 		}
-		yield(store.Job{}, unreadable)
+		yield(bench.Job{}, unreadable)
 	})
 	require.ErrorIs(t, err, unreadable)
 	require.False(t, created)
@@ -103,7 +103,7 @@ func TestABatchWithAKeyIsWrittenOnce(t *testing.T) {
 	r := newRecord(t)
 	ids := make(chan bench.RequestID, 8)
 	made := make(chan bool, 8)
-	requests := make([]store.Request, 8)
+	requests := make([]bench.Request, 8)
 	for i := range requests {
 		requests[i] = batch(t, 1100)
 		requests[i].IdempotencyKey = "nightly"
@@ -149,7 +149,7 @@ func TestOfAVeryLargeRequestWhatMattersIsShown(t *testing.T) {
 
 	p, err := r.JobProgress(t.Context(), request.ID)
 	require.NoError(t, err)
-	require.Equal(t, store.JobProgress{Total: n, Queued: 199, InProgress: 2, Success: 297, Failure: 2, TestCases: n, TestCasesDone: 297}, p)
+	require.Equal(t, bench.JobProgress{Total: n, Queued: 199, InProgress: 2, Success: 297, Failure: 2, TestCases: n, TestCasesDone: 297}, p)
 	own, err := r.StageProgress(t.Context(), request.ID, bench.StageOwn, false)
 	require.NoError(t, err)
 	require.Equal(t, p, own)
@@ -180,7 +180,7 @@ func TestOfAVeryLargeRequestWhatMattersIsShown(t *testing.T) {
 	require.Equal(t, []int{303, 304}, places(open))
 }
 
-func places(jobs []store.Job) []int {
+func places(jobs []bench.Job) []int {
 	out := make([]int, len(jobs))
 	for i, j := range jobs {
 		out[i] = j.Place
@@ -198,7 +198,7 @@ func TestWhatFailedOfABatchIsRetriedByItself(t *testing.T) {
 	handed, err := r.HandOut(t.Context(), small.TaskQueue(), store.Filling{Depth: func(int) int { return 5 }})
 	require.NoError(t, err)
 	for i, h := range handed {
-		plan := r.start(store.Job{Key: h.Job}, 1, c)
+		plan := r.start(bench.Job{Key: h.Job}, 1, c)
 		if i != 1 && i != 3 {
 			result := measured("command", 1)
 			result.TestCase = bench.TestCase{Benchmark: "command", Target: target}
@@ -215,7 +215,7 @@ func TestWhatFailedOfABatchIsRetriedByItself(t *testing.T) {
 	require.Equal(t, bench.InProgress, r.request(request.ID).Status, "nobody has to admit it")
 	p, err := r.JobProgress(t.Context(), request.ID)
 	require.NoError(t, err)
-	require.Equal(t, store.JobProgress{Total: 5, Queued: 2, Success: 3, TestCases: 5, TestCasesDone: 3}, p)
+	require.Equal(t, bench.JobProgress{Total: 5, Queued: 2, Success: 3, TestCases: 5, TestCasesDone: 3}, p)
 	handed, err = r.HandOut(t.Context(), small.TaskQueue(), store.Filling{Depth: func(int) int { return 5 }})
 	require.NoError(t, err)
 	require.Len(t, handed, 2)

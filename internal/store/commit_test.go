@@ -49,7 +49,7 @@ func (r record) listed() []string {
 	return out
 }
 
-func master(t *testing.T, sha string) store.Request {
+func master(t *testing.T, sha string) bench.Request {
 	t.Helper()
 	r := release(t, sha)
 	r.Type = bench.Master

@@ -51,15 +51,6 @@ func (s *Store) EscalateJob(ctx context.Context, key bench.JobKey, from bench.Si
 	return escalated, nil
 }
 
-// timeoutOn is the bound of the whole job on a size class: the one that was
-// decided on for its own, which says nothing of another.
-func (j Job) timeoutOn(class bench.SizeClass) float64 {
-	if class != j.SizeClass {
-		return 0
-	}
-	return j.TimeoutSeconds
-}
-
 // pinned holds for a job j whose size class a person has chosen: that of a command
 // is learned else.
 const pinned = `((j.command is not null and j.shape = '') or exists (select from request_job pw join benchmark_request pr on pr.id = pw.request_id

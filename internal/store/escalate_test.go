@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-func (r record) escalate(job store.Job) bool {
+func (r record) escalate(job bench.Job) bool {
 	r.t.Helper()
 	escalated, err := r.EscalateJob(r.t.Context(), job.Key, small.SizeClass, store.SizeChoice{Place: bench.Place{Pool: large}})
 	require.NoError(r.t, err)
@@ -25,7 +25,7 @@ func TestWhatFailedEscalatesAlone(t *testing.T) {
 	c, big := r.register("c1"), r.registerIn("c2", large, "epyc")
 	run := r.start(job, 1, c)
 	r.block(run.Run.ID, measured("gin", 1, 2))
-	require.NoError(t, r.FinishRun(t.Context(), run.Run.ID, store.RunEnd{Outcome: bench.RunOutOfMemory, Seconds: 3, PeakMemory: 4 << 30, CPUSeconds: 5}))
+	require.NoError(t, r.FinishRun(t.Context(), run.Run.ID, bench.RunEnd{Outcome: bench.RunOutOfMemory, Seconds: 3, PeakMemory: 4 << 30, CPUSeconds: 5}))
 	ended := r.run(run.Run.ID)
 	require.Equal(t, []any{3.0, int64(4 << 30), 5.0}, []any{ended.MeasuredSeconds, ended.PeakMemory, ended.CPUSeconds})
 
@@ -47,7 +47,7 @@ func TestWhatFailedEscalatesAlone(t *testing.T) {
 	plan := r.start(job, 2, big)
 	require.Equal(t, testCases("zap", "sort"), plan.Missing)
 	r.block(plan.Run.ID, measured("zap", 1, 2))
-	require.NoError(t, r.FinishRun(t.Context(), plan.Run.ID, store.RunEnd{Outcome: bench.RunFailure}))
+	require.NoError(t, r.FinishRun(t.Context(), plan.Run.ID, bench.RunEnd{Outcome: bench.RunFailure}))
 	end, err := r.FinishJob(t.Context(), job.Key, "it failed 3 times")
 	require.NoError(t, err)
 	require.Equal(t, bench.JobFailure, end.Status)
@@ -76,7 +76,7 @@ func TestAnEscalatedJobSucceeds(t *testing.T) {
 	c, big := r.register("c1"), r.registerIn("c2", large, "epyc")
 	run := r.start(job, 1, c)
 	r.block(run.Run.ID, measured("gin", 1, 2))
-	require.NoError(t, r.FinishRun(t.Context(), run.Run.ID, store.RunEnd{Outcome: bench.RunTimeout}))
+	require.NoError(t, r.FinishRun(t.Context(), run.Run.ID, bench.RunEnd{Outcome: bench.RunTimeout}))
 	require.True(t, r.escalate(job))
 	plan := r.start(job, 2, big)
 	r.block(plan.Run.ID, measured("zap", 1, 2))

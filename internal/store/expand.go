@@ -16,7 +16,7 @@ type Expansion struct {
 	Stage bench.Stage
 	// Jobs are written unless they are there; Shared are there already. The
 	// request waits for both.
-	Jobs   []Job
+	Jobs   []bench.Job
 	Shared []bench.JobKey
 	// Lacking: Jobs are for what nobody has measured or is measuring, and Shared
 	// are open. ErrStale when that is so no longer.
@@ -104,7 +104,7 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 	})
 }
 
-func projectsOf(jobs []Job) []string {
+func projectsOf(jobs []bench.Job) []string {
 	var names []string
 	for _, j := range jobs {
 		names = append(names, j.Project)
@@ -114,7 +114,7 @@ func projectsOf(jobs []Job) []string {
 }
 
 // insertJob writes a job with its test cases unless it is there.
-func insertJob(ctx context.Context, tx pgx.Tx, j Job) error {
+func insertJob(ctx context.Context, tx pgx.Tx, j bench.Job) error {
 	artifact := j.Tag
 	if j.Kind == bench.KindCommand {
 		artifact = string(j.Key) // equal labels do not make two commands one
@@ -176,7 +176,7 @@ func insertJob(ctx context.Context, tx pgx.Tx, j Job) error {
 
 // insertTestCases writes the test cases of a job, once for each artifact that it
 // measures.
-func insertTestCases(ctx context.Context, tx pgx.Tx, jobID int64, j Job, sides []int64) error {
+func insertTestCases(ctx context.Context, tx pgx.Tx, jobID int64, j bench.Job, sides []int64) error {
 	// Sorted, so that two transactions never wait for each other's test cases.
 	sorted := slices.Clone(j.TestCases)
 	slices.SortFunc(sorted, bytewise)

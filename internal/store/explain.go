@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/queueconfig"
+	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
 // QueuePlace is where a job stands among those of its queue at its task queue, and
@@ -78,7 +78,7 @@ func (s *Store) QueuePlace(ctx context.Context, key bench.JobKey) (QueuePlace, e
 			p.Waiting, p.HandedOut, p.Running = p.Waiting+o.Waiting, p.HandedOut+o.HandedOut, p.Running+o.Running
 		}
 	}
-	if q.Class == queueconfig.Weighted {
+	if q.Class == fairshare.Weighted {
 		p.Entitled = f.share(job.Queue, append(open, own))
 	}
 	first := f.earliest(open)
@@ -126,7 +126,7 @@ func (s *Store) Submitters(ctx context.Context, keys []bench.JobKey) (map[bench.
 
 // AttendedJob is an open job. Running: a collector carries it out.
 type AttendedJob struct {
-	Job
+	bench.Job
 	Running bool
 }
 

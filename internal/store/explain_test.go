@@ -87,7 +87,7 @@ func TestAQueueStandsWhereItsAccountsLimitsPutIt(t *testing.T) {
 	of := func(queue string) store.QueuePlace {
 		jobs, err := r.RequestJobs(t.Context(), q.ID)
 		require.NoError(t, err)
-		i := slices.IndexFunc(jobs, func(j store.Job) bool { return j.Queue == queue })
+		i := slices.IndexFunc(jobs, func(j bench.Job) bool { return j.Queue == queue })
 		place, err := r.QueuePlace(t.Context(), jobs[i].Key)
 		require.NoError(t, err)
 		return place
@@ -106,7 +106,7 @@ func TestWhoWaitsForAJob(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	first, job := r.oneJob("v1", "gin")
-	second := r.create(store.Request{
+	second := r.create(bench.Request{
 		ID: newID(t), Project: project, Type: bench.Master, Tag: "c2", Parent: "v1", Submitter: "ada", Standing: bench.Standing{Status: bench.ArtifactsReady},
 	})
 	r.execute(`insert into request_job (request_id, job_id, stage) select $1, id, 'parent' from job_queue where key = $2`, second.ID, job.Key)

@@ -123,7 +123,7 @@ func (s *Store) MovedWaiting(ctx context.Context, limit int) ([]WaitingJob, erro
 // settle makes a job's row say where its run has begun, when that is not where the
 // row has it: a collector of the pool that it was to leave was quicker. Of a job
 // in a set's task queue it is the pool of the set's collector that has taken it.
-func settle(ctx context.Context, tx pgx.Tx, job Job, c Collector) error {
+func settle(ctx context.Context, tx pgx.Tx, job bench.Job, c bench.Collector) error {
 	at := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}
 	if at.TaskQueue() == job.TaskQueue {
 		return nil

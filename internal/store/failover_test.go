@@ -13,7 +13,7 @@ import (
 
 var large = bench.Pool{Target: target, SizeClass: 8, Name: "large"}
 
-func (r record) registerIn(name string, pool bench.Pool, hardware string) store.Collector {
+func (r record) registerIn(name string, pool bench.Pool, hardware string) bench.Collector {
 	r.t.Helper()
 	c := collector(name)
 	c.SizeClass, c.Pool, c.HardwareID = pool.SizeClass, pool.Name, hardware
@@ -47,14 +47,14 @@ func (r record) move(key bench.JobKey, from, to bench.Pool) bool {
 	return moved
 }
 
-func (r record) pools(offlineAfter time.Duration) []store.PoolCount {
+func (r record) pools(offlineAfter time.Duration) []bench.PoolCount {
 	r.t.Helper()
 	q, err := r.QueueSnapshot(r.t.Context(), project, offlineAfter)
 	require.NoError(r.t, err)
 	return q.Pools
 }
 
-func (r record) poolOf(p bench.Pool) store.PoolCount {
+func (r record) poolOf(p bench.Pool) bench.PoolCount {
 	r.t.Helper()
 	pools := r.pools(offline)
 	for _, c := range pools {
@@ -63,7 +63,7 @@ func (r record) poolOf(p bench.Pool) store.PoolCount {
 		}
 	}
 	r.t.Fatalf("no pool %v among %v", p, pools)
-	return store.PoolCount{}
+	return bench.PoolCount{}
 }
 
 // How long a pool is away counts from when one of its collectors could last take
@@ -126,7 +126,7 @@ func TestOnlyJobsThatNobodyCarriesOutAreStranded(t *testing.T) {
 	require.False(t, r.move(running.Key, small, large), "it runs")
 	require.False(t, r.move(ended.Key, small, large))
 	require.False(t, r.move(queued.Key, large, small), "it is not there")
-	for _, j := range []store.Job{lost, handedOut, queued} {
+	for _, j := range []bench.Job{lost, handedOut, queued} {
 		require.True(t, r.move(j.Key, small, large))
 		require.False(t, r.move(j.Key, small, large), "repeated")
 		moved := r.job(j.Key)
@@ -165,7 +165,7 @@ func TestAMovedJobIsDoneByWhatItsNewPoolMeasured(t *testing.T) {
 	plan := r.start(job, 2, big)
 	require.Equal(t, testCases("gin", "sort"), plan.Missing)
 	r.block(plan.Run.ID, measured("gin", 1, 2), measured("sort", 1, 2))
-	require.NoError(t, r.FinishRun(t.Context(), plan.Run.ID, store.RunEnd{Outcome: bench.RunSuccess}))
+	require.NoError(t, r.FinishRun(t.Context(), plan.Run.ID, bench.RunEnd{Outcome: bench.RunSuccess}))
 	end, err := r.FinishJob(t.Context(), job.Key, "")
 	require.NoError(t, err)
 	require.Equal(t, bench.JobSuccess, end.Status)

@@ -9,7 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/benchloom/benchloom/internal/queueconfig"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
 // Filling is how a task queue is filled.
@@ -21,8 +22,8 @@ type Filling struct {
 	Sized bool
 }
 
-func (f Filling) depth(class queueconfig.Class, live int) int {
-	if class == queueconfig.Strict && f.Strict != nil {
+func (f Filling) depth(class fairshare.Class, live int) int {
+	if class == fairshare.Strict && f.Strict != nil {
 		return f.Strict(live)
 	}
 	return f.Depth(live)
@@ -48,8 +49,8 @@ var ErrMore = errors.New("more jobs are to be looked at")
 // Jobs that no request waits for in its turn stay, and so do those of projects whose
 // queue is paused, and of accounts at their limit. They may be thousands: [ErrMore]
 // then, so that other hand-outs of the task queue come in between.
-func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]HandOut, error) {
-	var out []HandOut
+func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]bench.HandOut, error) {
+	var out []bench.HandOut
 	more := false
 	err := s.inTx(ctx, "handing out jobs of task queue "+taskQueue, func(tx pgx.Tx) error {
 		if err := lock(ctx, tx, "hand-out "+taskQueue); err != nil {
@@ -63,7 +64,7 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]H
 		if _, err := tx.Exec(ctx, `set local plan_cache_mode = force_custom_plan`); err != nil {
 			return err
 		}
-		f := filling{tx: tx, taskQueue: taskQueue, live: live, sized: how.Sized, depth: func(class queueconfig.Class) int { return how.depth(class, live) }}
+		f := filling{tx: tx, taskQueue: taskQueue, live: live, sized: how.Sized, depth: func(class fairshare.Class) int { return how.depth(class, live) }}
 		taken, err := f.choose(ctx)
 		if err != nil {
 			return err
@@ -87,12 +88,12 @@ type filling struct {
 	tx        pgx.Tx
 	taskQueue string
 	live      int // collectors that take jobs from there now
-	depth     func(queueconfig.Class) int
+	depth     func(fairshare.Class) int
 	sized     bool
-	queues    func(name string) queueconfig.Queue // those with jobs that wait here
+	queues    func(name string) fairshare.Queue // those with jobs that wait here
 	// limits and free are read when a limited account is met first: how many more
 	// jobs it may have under way.
-	limits queueconfig.Limits
+	limits fairshare.Limits
 	free   map[string]int
 	capped bool // the lock of capped accounts is held
 	// foreign are the queues of accounts in which jobs of others wait; nil: not read.
@@ -310,7 +311,7 @@ func (f *filling) sift(ctx context.Context, rooms []room, found []candidate) (ch
 			space[c.Queue]--
 			chosen = append(chosen, c)
 			continue
-		case c.Queue == queueconfig.OfUser(c.Submitter) && !f.foreign[c.Queue]:
+		case c.Queue == fairshare.OfUser(c.Submitter) && !f.foreign[c.Queue]:
 			continue // behind it are more of the same account
 		default:
 			why = heldByCap
@@ -346,7 +347,7 @@ func (f *filling) readForeign(ctx context.Context, found []candidate) error {
 }
 
 // write hands the jobs out.
-func (f *filling) write(ctx context.Context, taken []candidate) ([]HandOut, error) {
+func (f *filling) write(ctx context.Context, taken []candidate) ([]bench.HandOut, error) {
 	n := len(taken)
 	ids, weights, levels, turns := make([]int64, n), make([]float64, n), make([]int, n), make([]int, n)
 	for i, c := range taken {

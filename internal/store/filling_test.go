@@ -16,7 +16,7 @@ import (
 
 // waiting writes n jobs of a request as rows that wait, without a record of what
 // they measure.
-func (r record) waiting(request store.Request, queue, submitter string, n int) {
+func (r record) waiting(request bench.Request, queue, submitter string, n int) {
 	r.t.Helper()
 	r.execute(`
 		with artifact_of as (insert into artifact (project, tag) values ($1, gen_random_uuid()::text) returning id),
@@ -31,14 +31,14 @@ func (r record) waiting(request store.Request, queue, submitter string, n int) {
 func depth(n int) store.Filling { return store.Filling{Depth: func(int) int { return n }} }
 
 // handOutUpTo hands out until nothing is left to be looked at.
-func (r record) handOutUpTo(n int) []store.HandOut {
+func (r record) handOutUpTo(n int) []bench.HandOut {
 	r.t.Helper()
 	return handOutAll(r.t, r.Store, n)
 }
 
-func handOutAll(t *testing.T, s *store.Store, n int) []store.HandOut {
+func handOutAll(t *testing.T, s *store.Store, n int) []bench.HandOut {
 	t.Helper()
-	var all []store.HandOut
+	var all []bench.HandOut
 	for {
 		out, err := s.HandOut(t.Context(), small.TaskQueue(), depth(n))
 		all = append(all, out...)
@@ -49,7 +49,7 @@ func handOutAll(t *testing.T, s *store.Store, n int) []store.HandOut {
 	}
 }
 
-func perQueue(out []store.HandOut) map[string]int {
+func perQueue(out []bench.HandOut) map[string]int {
 	n := map[string]int{}
 	for _, h := range out {
 		n[h.Queue]++
@@ -415,7 +415,7 @@ func TestWhatMayNotGoIsPutAsideUntilItMay(t *testing.T) {
 	require.Equal(t, 2500, r.count(`select count(*) from job_queue where held = 'turn'`))
 	require.NoError(t, r.TakeBack(t.Context()))
 	require.Equal(t, 2500, r.count(`select count(*) from job_queue where held = 'turn'`), "it has none yet")
-	admitted, err := r.Admit(t.Context(), project, 1000, func([]store.Request, map[string]bool) (store.Admission, error) {
+	admitted, err := r.Admit(t.Context(), project, 1000, func([]bench.Request, map[string]bool) (store.Admission, error) {
 		return store.Admission{Next: []bench.RequestID{q.ID}}, nil
 	})
 	require.NoError(t, err)

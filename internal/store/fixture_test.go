@@ -69,15 +69,15 @@ func newID(t *testing.T) bench.RequestID {
 	return id
 }
 
-func release(t *testing.T, tag string) store.Request {
+func release(t *testing.T, tag string) bench.Request {
 	t.Helper()
-	return store.Request{
+	return bench.Request{
 		ID: newID(t), Project: project, Type: bench.Release, Tag: tag, Submitter: "ada",
 		Standing: bench.Standing{Status: bench.ArtifactsReady},
 	}
 }
 
-func (r record) create(request store.Request) store.Request {
+func (r record) create(request bench.Request) bench.Request {
 	r.t.Helper()
 	stored, created, err := r.CreateRequest(r.t.Context(), request)
 	require.NoError(r.t, err)
@@ -86,14 +86,14 @@ func (r record) create(request store.Request) store.Request {
 }
 
 // inProgress is an admitted request.
-func (r record) inProgress(request store.Request) store.Request {
+func (r record) inProgress(request bench.Request) bench.Request {
 	r.t.Helper()
 	stored := r.create(request)
 	if !request.Type.Tracked() {
 		require.NoError(r.t, r.StartAdHoc(r.t.Context(), stored.ID))
 		return stored
 	}
-	admitted, err := r.Admit(r.t.Context(), project, 1000, func([]store.Request, map[string]bool) (store.Admission, error) {
+	admitted, err := r.Admit(r.t.Context(), project, 1000, func([]bench.Request, map[string]bool) (store.Admission, error) {
 		return store.Admission{Next: []bench.RequestID{stored.ID}}, nil
 	})
 	require.NoError(r.t, err)
@@ -114,8 +114,8 @@ func testCases(benchmarks ...string) []bench.TestCase {
 }
 
 // newJob is a job of a request for test cases of these benchmarks.
-func newJob(request store.Request, benchmarks ...string) store.Job {
-	j := store.Job{
+func newJob(request bench.Request, benchmarks ...string) bench.Job {
+	j := bench.Job{
 		Project: project, Tag: request.Tag, Kind: bench.KindCompileTime, Target: target, Profile: "build", SuiteHash: suiteHash,
 		TestCases: testCases(benchmarks...), Iterations: 2, SizeClass: small.SizeClass, Pool: small.Name, TaskQueue: small.TaskQueue(),
 		Queue: "project:" + project, Weight: 1, Priority: 3, Status: bench.JobQueued, RequestCreated: request.CreatedAt,
@@ -125,13 +125,13 @@ func newJob(request store.Request, benchmarks ...string) store.Job {
 	return j
 }
 
-func (r record) expand(request store.Request, jobs ...store.Job) {
+func (r record) expand(request bench.Request, jobs ...bench.Job) {
 	r.t.Helper()
 	require.NoError(r.t, r.ExpandRequest(r.t.Context(), request.ID, store.Expansion{Stage: bench.StageOwn, Jobs: jobs}))
 }
 
 // oneJob is a request in progress with one job.
-func (r record) oneJob(tag string, benchmarks ...string) (store.Request, store.Job) {
+func (r record) oneJob(tag string, benchmarks ...string) (bench.Request, bench.Job) {
 	r.t.Helper()
 	request := r.inProgress(release(r.t, tag))
 	job := newJob(request, benchmarks...)
@@ -151,25 +151,25 @@ func (r record) jobIDs(request bench.RequestID) []int64 {
 	return ids
 }
 
-func (r record) register(name string) store.Collector {
+func (r record) register(name string) bench.Collector {
 	r.t.Helper()
 	c, err := r.RegisterCollector(r.t.Context(), collector(name), offline)
 	require.NoError(r.t, err)
 	return c
 }
 
-func collector(name string) store.Collector {
-	return store.Collector{
+func collector(name string) bench.Collector {
+	return bench.Collector{
 		Name: name, Target: target, SizeClass: small.SizeClass, Pool: small.Name, MachineID: "machine of " + name,
 		Version: "1", HardwareID: "zen4", Facts: json.RawMessage(`{"cpu": "zen4"}`),
 	}
 }
 
-func runID(job store.Job, attempt int) bench.RunID {
+func runID(job bench.Job, attempt int) bench.RunID {
 	return bench.NewRunID(job.Key, "workflow", "activity", int32(attempt))
 }
 
-func (r record) start(job store.Job, attempt int, c store.Collector) store.RunPlan {
+func (r record) start(job bench.Job, attempt int, c bench.Collector) store.RunPlan {
 	r.t.Helper()
 	plan, err := r.StartRun(r.t.Context(), store.RunStart{Run: runID(job, attempt), Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch})
 	require.NoError(r.t, err)
@@ -179,10 +179,10 @@ func (r record) start(job store.Job, attempt int, c store.Collector) store.RunPl
 var measuredAt = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 // measured is a result with a value of wall time per iteration.
-func measured(benchmark string, values ...float64) store.TestCaseResult {
-	r := store.TestCaseResult{TestCase: testCase(benchmark)}
+func measured(benchmark string, values ...float64) bench.TestCaseResult {
+	r := bench.TestCaseResult{TestCase: testCase(benchmark)}
 	for i, v := range values {
-		r.Collections = append(r.Collections, store.Collection{
+		r.Collections = append(r.Collections, bench.Collection{
 			Iteration: i, CollectedAt: measuredAt.Add(time.Duration(i) * time.Second),
 			Values: map[bench.Metric]float64{bench.WallTime: v, bench.MaxRSS: 1000 * v},
 			Facts:  json.RawMessage(`{"load": 0.1}`),
@@ -191,28 +191,28 @@ func measured(benchmark string, values ...float64) store.TestCaseResult {
 	return r
 }
 
-func (r record) block(run bench.RunID, results ...store.TestCaseResult) store.BlockReceipt {
+func (r record) block(run bench.RunID, results ...bench.TestCaseResult) bench.BlockReceipt {
 	r.t.Helper()
 	receipt, err := r.StoreBlock(r.t.Context(), run, results, nil)
 	require.NoError(r.t, err)
 	return receipt
 }
 
-func (r record) job(key bench.JobKey) store.Job {
+func (r record) job(key bench.JobKey) bench.Job {
 	r.t.Helper()
 	j, err := r.Job(r.t.Context(), key)
 	require.NoError(r.t, err)
 	return j
 }
 
-func (r record) run(id bench.RunID) store.Run {
+func (r record) run(id bench.RunID) bench.Run {
 	r.t.Helper()
 	run, err := r.Run(r.t.Context(), id)
 	require.NoError(r.t, err)
 	return run
 }
 
-func (r record) request(id bench.RequestID) store.Request {
+func (r record) request(id bench.RequestID) bench.Request {
 	r.t.Helper()
 	stored, err := r.Request(r.t.Context(), id)
 	require.NoError(r.t, err)

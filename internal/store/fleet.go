@@ -54,7 +54,7 @@ func fleet(ctx context.Context, q querier, offlineAfter time.Duration) ([]placem
 }
 
 // placed is a collector as placement sees it, whether it lives or not.
-func (c Collector) placed() placement.Collector {
+func placed(c bench.Collector) placement.Collector {
 	return placement.Collector{
 		Name: c.Name, Pool: bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool},
 		Type: c.MachineType, Group: c.MachineGroup, Host: c.Host, Devices: c.Devices, Labels: c.Labels,
@@ -78,7 +78,7 @@ func recordSet(ctx context.Context, tx pgx.Tx, place bench.Place) error {
 // withSet is a job that is to wait in the task queue of a set, as one does that is
 // measured again, with who takes jobs from there. When that was forgotten, nobody
 // does: it waits with all of its pool, until it is placed anew.
-func withSet(ctx context.Context, tx pgx.Tx, j Job) (Job, error) {
+func withSet(ctx context.Context, tx pgx.Tx, j bench.Job) (bench.Job, error) {
 	if len(j.Set) > 0 || !bench.IsSet(j.TaskQueue) {
 		return j, nil
 	}

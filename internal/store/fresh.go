@@ -15,7 +15,7 @@ import (
 // One that was cancelled for other requests, or whose results are gone, does not
 // run again: the next generation does. What was cancelled while the request waited
 // for it stays cancelled for that request, and what has failed stays failed.
-func (s *Store) GenerationFor(ctx context.Context, request bench.RequestID, j Job) (int, error) {
+func (s *Store) GenerationFor(ctx context.Context, request bench.RequestID, j bench.Job) (int, error) {
 	used, err := usedUp(ctx, s.pool, request, j.Key)
 	if err != nil || !used {
 		return j.Generation, wrap("reading job "+string(j.Key), err)
@@ -61,7 +61,7 @@ func checkFresh(ctx context.Context, tx pgx.Tx, request bench.RequestID, e Expan
 
 // checkUncovered refuses a new job for what is stored, or part of another job,
 // by now.
-func checkUncovered(ctx context.Context, tx pgx.Tx, j Job) error {
+func checkUncovered(ctx context.Context, tx pgx.Tx, j bench.Job) error {
 	_, err := value[int64](ctx, tx, `select id from job_queue where key = $1`, j.Key)
 	if !errors.Is(err, ErrNotFound) {
 		return err

@@ -39,12 +39,12 @@ func handOutColumns(request string) string {
 }
 
 type handOutRow struct {
-	HandOut
+	bench.HandOut
 	Versus    string
 	Kind      bench.JobKind
 	Backend   string
 	Profile   string
-	Command   *Command
+	Command   *bench.Command
 	Name      string
 	TestCases int
 }
@@ -56,8 +56,8 @@ func liveCollectors(ctx context.Context, tx pgx.Tx, taskQueue string) (int, erro
 		taskQueue, liveWithin.Seconds())
 }
 
-func summaries(rows []handOutRow) []HandOut {
-	out := make([]HandOut, len(rows))
+func summaries(rows []handOutRow) []bench.HandOut {
+	out := make([]bench.HandOut, len(rows))
 	for i, r := range rows {
 		out[i] = r.HandOut
 		out[i].Summary = r.summary()

@@ -15,14 +15,14 @@ import (
 // collectors, and one more.
 func perCollector(live int) int { return live + 1 }
 
-func (r record) handOut() []store.HandOut {
+func (r record) handOut() []bench.HandOut {
 	r.t.Helper()
 	out, err := r.HandOut(r.t.Context(), small.TaskQueue(), store.Filling{Depth: perCollector})
 	require.NoError(r.t, err)
 	return out
 }
 
-func keys(out []store.HandOut) []bench.JobKey {
+func keys(out []bench.HandOut) []bench.JobKey {
 	var ks []bench.JobKey
 	for _, h := range out {
 		ks = append(ks, h.Job)
@@ -31,10 +31,10 @@ func keys(out []store.HandOut) []bench.JobKey {
 }
 
 // jobsOf gives a request in progress n jobs in a queue.
-func (r record) jobsOf(tag, queue string, n int) (store.Request, []store.Job) {
+func (r record) jobsOf(tag, queue string, n int) (bench.Request, []bench.Job) {
 	r.t.Helper()
 	q := r.inProgress(release(r.t, tag))
-	var jobs []store.Job
+	var jobs []bench.Job
 	for _, b := range names(n) {
 		j := newJob(q, b)
 		j.Queue = queue
@@ -57,7 +57,7 @@ func TestEachQueueGetsItsShareInTemporal(t *testing.T) {
 	// No collector lives: one of each queue, in the order of their requests.
 	out := r.handOut()
 	require.Equal(t, []bench.JobKey{ada[0].Key, bob[0].Key}, keys(out))
-	require.Equal(t, store.HandOut{
+	require.Equal(t, bench.HandOut{
 		Request: older.ID, Project: project, Job: ada[0].Key, Tag: "v1", Target: target, TaskQueue: small.TaskQueue(), Queue: "user:ada",
 		Weight: 1, Priority: 3, SizeClass: 2, Summary: "v1 compiletime build: 1 test case on x86_64-unknown-linux-gnu",
 	}, out[0])
@@ -117,7 +117,7 @@ func TestTwoHandOutsFollowEachOther(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	_, jobs := r.jobsOf("v1", "user:ada", 3)
-	var second []store.HandOut
+	var second []bench.HandOut
 	var wait func()
 	first, err := r.HandOut(t.Context(), small.TaskQueue(), store.Filling{Depth: func(int) int {
 		wait = r.whileWaiting(func() (err error) {
@@ -138,7 +138,7 @@ func TestTwoHandOutsFollowEachOther(t *testing.T) {
 func TestWhatIsCancelledInTemporalLeavesNoDebt(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
-	cancel := func(q store.Request) {
+	cancel := func(q bench.Request) {
 		t.Helper()
 		_, err := r.CancelRequest(t.Context(), q.ID, "ada", "")
 		require.NoError(t, err)
@@ -173,7 +173,7 @@ func TestAJobStaysWhenTheRequestThatItWasHandedOutToEnds(t *testing.T) {
 	r := newRecord(t)
 	first, job := r.oneJob("v1", "gin")
 	second := r.inProgress(release(t, "v2"))
-	require.NoError(t, r.ExpandRequest(t.Context(), second.ID, store.Expansion{Stage: bench.StageParent, Jobs: []store.Job{job}}))
+	require.NoError(t, r.ExpandRequest(t.Context(), second.ID, store.Expansion{Stage: bench.StageParent, Jobs: []bench.Job{job}}))
 	require.Equal(t, first.ID, r.handOut()[0].Request, "the oldest one starts it")
 
 	cancelled, err := r.CancelRequest(t.Context(), first.ID, "ada", "")
@@ -200,13 +200,13 @@ func TestAJobStaysWhenTheRequestThatItWasHandedOutToEnds(t *testing.T) {
 func TestCommandsAreSummarizedByTheirArguments(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
-	q := r.inProgress(store.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Submitter: "ada", Command: &store.Command{Argv: []string{"x"}}})
+	q := r.inProgress(bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Submitter: "ada", Command: &bench.Command{Argv: []string{"x"}}})
 	short, long := newJob(q, "command"), newJob(q, "other")
-	for i, j := range []*store.Job{&short, &long} {
+	for i, j := range []*bench.Job{&short, &long} {
 		j.Kind, j.Queue = bench.KindCommand, fmt.Sprint("q", i)
 	}
-	short.Command = &store.Command{Argv: []string{"sleep", "1"}}
-	long.Command = &store.Command{Argv: []string{"echo", strings.Repeat("ä", 500)}}
+	short.Command = &bench.Command{Argv: []string{"sleep", "1"}}
+	long.Command = &bench.Command{Argv: []string{"echo", strings.Repeat("ä", 500)}}
 	r.expand(q, short, long)
 	out := r.handOut()
 	require.Equal(t, "sleep 1", out[0].Summary)
@@ -247,13 +247,13 @@ func TestCancellingARequestSparesWhatOthersWaitFor(t *testing.T) {
 	require.Equal(t, []bench.JobStatus{bench.JobCancelled, bench.JobCancelled, bench.JobCancelled, bench.JobQueued, bench.JobFailure}, statuses)
 	p, err := r.JobProgress(t.Context(), q.ID)
 	require.NoError(t, err)
-	require.Equal(t, store.JobProgress{Total: 5, Queued: 1, Failure: 1, Cancelled: 3, TestCases: 5}, p)
+	require.Equal(t, bench.JobProgress{Total: 5, Queued: 1, Failure: 1, Cancelled: 3, TestCases: 5}, p)
 
 	// Nothing of it starts any more; the run that is going on ends by itself.
 	_, err = r.StartRun(t.Context(), store.RunStart{Run: runID(jobs[0], 2), Reason: bench.Retry, Collector: c.Name, Epoch: c.Epoch})
 	require.ErrorIs(t, err, store.ErrJobClosed)
 	require.Equal(t, bench.RunRunning, r.run(run.ID).Outcome)
-	require.NoError(t, r.FinishRun(t.Context(), run.ID, store.RunEnd{Outcome: bench.RunCancelled}))
+	require.NoError(t, r.FinishRun(t.Context(), run.ID, bench.RunEnd{Outcome: bench.RunCancelled}))
 	require.Equal(t, bench.RunCancelled, r.run(run.ID).Outcome)
 
 	_, err = r.CancelRequest(t.Context(), "rnobody", "ada", "")
@@ -278,7 +278,7 @@ func TestAJobIsCancelledOrSharedNeverBoth(t *testing.T) {
 		// Whoever was first decided it for all three.
 		p, err := r.JobProgress(t.Context(), other.ID)
 		require.NoError(t, err)
-		require.Contains(t, []store.JobProgress{
+		require.Contains(t, []bench.JobProgress{
 			{Total: 3, Queued: 3, TestCases: 3}, {Total: 3, Cancelled: 3, TestCases: 3},
 		}, p)
 	}

@@ -19,28 +19,28 @@ const jobColumns = `j.id, j.project, j.key, coalesce(j.tag, '') as tag, coalesce
 	(select count(*) from job_test_case_state t where t.job_id = j.id and t.done) as done`
 
 // Job reads a job.
-func (s *Store) Job(ctx context.Context, key bench.JobKey) (Job, error) {
-	j, err := one[Job](ctx, s.pool, `select `+jobColumns+` from job_queue j where j.key = $1`, key)
+func (s *Store) Job(ctx context.Context, key bench.JobKey) (bench.Job, error) {
+	j, err := one[bench.Job](ctx, s.pool, `select `+jobColumns+` from job_queue j where j.key = $1`, key)
 	return j, wrap("reading job "+string(key), err)
 }
 
 // RequestJobs lists the jobs that a request waits or waited for, in the order in
 // which they were written.
-func (s *Store) RequestJobs(ctx context.Context, id bench.RequestID) ([]Job, error) {
+func (s *Store) RequestJobs(ctx context.Context, id bench.RequestID) ([]bench.Job, error) {
 	return s.StageJobs(ctx, id, "")
 }
 
 // StageJobs lists those of one stage; all with the empty one.
-func (s *Store) StageJobs(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]Job, error) {
-	js, err := all[Job](ctx, s.pool, `
+func (s *Store) StageJobs(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]bench.Job, error) {
+	js, err := all[bench.Job](ctx, s.pool, `
 		select `+jobColumns+` from request_job rj join job_queue j on j.id = rj.job_id
 		where rj.request_id = $1 and ($2 = '' or rj.stage = $2) order by j.id`, id, string(stage))
 	return js, wrap("listing the jobs of request "+string(id), err)
 }
 
 // lockJob reads a job and keeps it from changing until the transaction ends.
-func lockJob(ctx context.Context, tx pgx.Tx, key bench.JobKey) (Job, error) {
-	return one[Job](ctx, tx, `select `+jobColumns+` from job_queue j where j.key = $1 for update of j`, key)
+func lockJob(ctx context.Context, tx pgx.Tx, key bench.JobKey) (bench.Job, error) {
+	return one[bench.Job](ctx, tx, `select `+jobColumns+` from job_queue j where j.key = $1 for update of j`, key)
 }
 
 // FinishJob ends a job as the record says: as success when every test case has an
@@ -48,8 +48,8 @@ func lockJob(ctx context.Context, tx pgx.Tx, key bench.JobKey) (Job, error) {
 // gaveUp or, when that is empty, of the last errors. A job that has ended stays
 // as it is. Its open runs are closed. The waiters are returned each time, so that
 // a repeated call tells them again.
-func (s *Store) FinishJob(ctx context.Context, key bench.JobKey, gaveUp string) (JobEnd, error) {
-	return s.endJob(ctx, key, bench.RunLost, func(tx pgx.Tx, job Job) (bench.JobStatus, string, error) {
+func (s *Store) FinishJob(ctx context.Context, key bench.JobKey, gaveUp string) (bench.JobEnd, error) {
+	return s.endJob(ctx, key, bench.RunLost, func(tx pgx.Tx, job bench.Job) (bench.JobStatus, string, error) {
 		if job.Build != nil {
 			return finishBuild(ctx, tx, job, gaveUp)
 		}
@@ -68,27 +68,27 @@ func (s *Store) FinishJob(ctx context.Context, key bench.JobKey, gaveUp string) 
 
 // CancelJob ends a job as cancelled, with a message that says by whom and why. It
 // returns what [Store.FinishJob] does.
-func (s *Store) CancelJob(ctx context.Context, key bench.JobKey, message string) (JobEnd, error) {
-	return s.endJob(ctx, key, bench.RunCancelled, func(pgx.Tx, Job) (bench.JobStatus, string, error) {
+func (s *Store) CancelJob(ctx context.Context, key bench.JobKey, message string) (bench.JobEnd, error) {
+	return s.endJob(ctx, key, bench.RunCancelled, func(pgx.Tx, bench.Job) (bench.JobStatus, string, error) {
 		return bench.JobCancelled, message, nil
 	})
 }
 
 func (s *Store) endJob(ctx context.Context, key bench.JobKey, runs bench.RunOutcome,
-	decide func(pgx.Tx, Job) (bench.JobStatus, string, error),
-) (JobEnd, error) {
-	var end JobEnd
+	decide func(pgx.Tx, bench.Job) (bench.JobStatus, string, error),
+) (bench.JobEnd, error) {
+	var end bench.JobEnd
 	err := s.inTx(ctx, "ending job "+string(key), func(tx pgx.Tx) error {
 		if _, err := lockJob(ctx, tx, key); err != nil {
 			return err
 		}
 		// Read again by a statement that begins with the lock held: whoever had it
 		// before may have stored results.
-		job, err := one[Job](ctx, tx, `select `+jobColumns+` from job_queue j where j.key = $1`, key)
+		job, err := one[bench.Job](ctx, tx, `select `+jobColumns+` from job_queue j where j.key = $1`, key)
 		if err != nil {
 			return err
 		}
-		end = JobEnd{Status: job.Status, Message: job.Message, TaskQueue: job.TaskQueue, Submitter: job.Submitter}
+		end = bench.JobEnd{Status: job.Status, Message: job.Message, TaskQueue: job.TaskQueue, Submitter: job.Submitter}
 		if job.Status.Open() {
 			if end.Status, end.Message, err = decide(tx, job); err != nil {
 				return err
@@ -102,13 +102,13 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, runs bench.RunOutc
 		if err := closeRuns(ctx, tx, job.ID, runs, "the job ended as "+string(end.Status)); err != nil {
 			return err
 		}
-		end.Waiters, err = all[Waiter](ctx, tx, `
+		end.Waiters, err = all[bench.Waiter](ctx, tx, `
 			select wr.project, wr.id as request from request_job w join benchmark_request wr on wr.id = w.request_id
 			where w.job_id = $1 and `+stillWaits+` order by wr.created_at, wr.id`, job.ID)
 		return err
 	})
 	if err != nil {
-		return JobEnd{}, err
+		return bench.JobEnd{}, err
 	}
 	return end, nil
 }
@@ -118,7 +118,7 @@ const shownErrors = 3
 
 // lastErrors puts the last errors of a job that were not mended into words.
 func lastErrors(ctx context.Context, tx pgx.Tx, jobID int64) (string, error) {
-	errs, err := all[RunError](ctx, tx, lastingErrors+` order by e.created_at desc, e.id desc`, []int64{jobID})
+	errs, err := all[bench.RunError](ctx, tx, lastingErrors+` order by e.created_at desc, e.id desc`, []int64{jobID})
 	if err != nil {
 		return "", err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-func (r record) finish(job store.Job, gaveUp string) store.JobEnd {
+func (r record) finish(job bench.Job, gaveUp string) bench.JobEnd {
 	r.t.Helper()
 	end, err := r.FinishJob(r.t.Context(), job.Key, gaveUp)
 	require.NoError(r.t, err)
@@ -18,12 +18,12 @@ func (r record) finish(job store.Job, gaveUp string) store.JobEnd {
 
 func (r record) fail(run bench.RunID, benchmark, message string) {
 	r.t.Helper()
-	e := store.RunError{Kind: bench.FailJob, Message: message}
+	e := bench.RunError{Kind: bench.FailJob, Message: message}
 	if benchmark != "" {
 		tc := testCase(benchmark)
 		e.TestCase = &tc
 	}
-	_, err := r.StoreBlock(r.t.Context(), run, nil, []store.RunError{e})
+	_, err := r.StoreBlock(r.t.Context(), run, nil, []bench.RunError{e})
 	require.NoError(r.t, err)
 }
 
@@ -35,9 +35,9 @@ func TestTheStoredResultsDecideHowAJobEnds(t *testing.T) {
 	t.Run("success when all have results, whatever is said", func(t *testing.T) {
 		q, job := r.oneJob("v1", "gin", "zip")
 		run := r.start(job, 1, c).Run.ID
-		r.block(run, measured("gin", 1), store.TestCaseResult{TestCase: testCase("zip"), Skipped: "needs docker"})
+		r.block(run, measured("gin", 1), bench.TestCaseResult{TestCase: testCase("zip"), Skipped: "needs docker"})
 		for range 2 {
-			require.Equal(t, store.JobEnd{Status: bench.JobSuccess, TaskQueue: small.TaskQueue(), Waiters: []store.Waiter{{Project: project, Request: q.ID}}}, r.finish(job, "it looked bad"))
+			require.Equal(t, bench.JobEnd{Status: bench.JobSuccess, TaskQueue: small.TaskQueue(), Waiters: []bench.Waiter{{Project: project, Request: q.ID}}}, r.finish(job, "it looked bad"))
 		}
 		require.Equal(t, bench.RunLost, r.run(run).Outcome, "a run that was still open did not say how it ended")
 		require.NotNil(t, r.job(job.Key).CompletedAt)
@@ -114,18 +114,18 @@ func TestAJobThatHasEndedStaysAndTellsItsWaitersAgain(t *testing.T) {
 	r := newRecord(t)
 	q, job := r.oneJob("v1", "gin")
 	other := r.inProgress(release(t, "v2"))
-	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: []store.Job{job}}))
+	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: []bench.Job{job}}))
 	run := r.start(job, 1, r.register("one")).Run.ID
 
-	waiters := []store.Waiter{{Project: project, Request: q.ID}, {Project: project, Request: other.ID}}
+	waiters := []bench.Waiter{{Project: project, Request: q.ID}, {Project: project, Request: other.ID}}
 	for range 2 {
 		end, err := r.CancelJob(t.Context(), job.Key, "cancelled by ada")
 		require.NoError(t, err)
-		require.Equal(t, store.JobEnd{Status: bench.JobCancelled, Message: "cancelled by ada", TaskQueue: small.TaskQueue(), Waiters: waiters}, end)
+		require.Equal(t, bench.JobEnd{Status: bench.JobCancelled, Message: "cancelled by ada", TaskQueue: small.TaskQueue(), Waiters: waiters}, end)
 	}
 	require.Equal(t, bench.RunCancelled, r.run(run).Outcome)
 	require.NoError(t, r.CompleteRequest(t.Context(), q.ID, bench.Cancelled, "", nil, ""))
-	require.Equal(t, store.JobEnd{Status: bench.JobCancelled, Message: "cancelled by ada", TaskQueue: small.TaskQueue(), Waiters: waiters[1:]}, r.finish(job, "later"))
+	require.Equal(t, bench.JobEnd{Status: bench.JobCancelled, Message: "cancelled by ada", TaskQueue: small.TaskQueue(), Waiters: waiters[1:]}, r.finish(job, "later"))
 
 	_, err := r.FinishJob(t.Context(), "nothing", "")
 	require.ErrorIs(t, err, store.ErrNotFound)
@@ -140,11 +140,11 @@ func TestResultsAndTheEndOfTheirJobAtOnce(t *testing.T) {
 	for _, tag := range names(8) {
 		_, job := r.oneJob(tag, "gin")
 		run := r.start(job, 1, c).Run.ID
-		var receipt store.BlockReceipt
-		var end store.JobEnd
+		var receipt bench.BlockReceipt
+		var end bench.JobEnd
 		for _, err := range together(2, func(who int) (err error) {
 			if who == 0 {
-				receipt, err = r.StoreBlock(t.Context(), run, []store.TestCaseResult{measured("gin", 1)}, nil)
+				receipt, err = r.StoreBlock(t.Context(), run, []bench.TestCaseResult{measured("gin", 1)}, nil)
 			} else {
 				end, err = r.FinishJob(t.Context(), job.Key, "gave up")
 			}
@@ -175,7 +175,7 @@ func TestProgressCountsWhatIsDone(t *testing.T) {
 
 	p, err := r.JobProgress(t.Context(), q.ID)
 	require.NoError(t, err)
-	require.Equal(t, store.JobProgress{
+	require.Equal(t, bench.JobProgress{
 		Total: 6, Queued: 1, HandedOut: 1, InProgress: 1, Success: 1, Failure: 1, Cancelled: 1, TestCases: 6, TestCasesDone: 1,
 	}, p)
 	require.Equal(t, 3, p.Open())

@@ -5,7 +5,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/benchloom/benchloom/internal/queueconfig"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
 // openGroup are the open jobs of an account and a branch in a queue: they go at one
@@ -18,8 +19,8 @@ type openGroup struct {
 // force is what is in force for jobs: how queues are configured, and the limits of
 // accounts.
 type force struct {
-	queues func(name string) queueconfig.Queue
-	limits queueconfig.Limits
+	queues func(name string) fairshare.Queue
+	limits fairshare.Limits
 }
 
 // inForce reads what is in force for these jobs.
@@ -58,7 +59,7 @@ func (f force) share(queue string, jobs []openGroup) *float64 {
 	weights, level := make(map[string]float64), 0
 	for _, j := range jobs {
 		q := f.queues(j.Queue)
-		if q.Class != queueconfig.Weighted {
+		if q.Class != fairshare.Weighted {
 			continue
 		}
 		if own := f.level(j); level == 0 {
@@ -79,7 +80,7 @@ func (f force) share(queue string, jobs []openGroup) *float64 {
 // settleShares gives queues the levels at which their open jobs go, where limits of
 // accounts say later ones than the queues do.
 func (s *Store) settleShares(ctx context.Context, shares []Share) error {
-	limited, err := value[bool](ctx, s.pool, `select exists (select from account_limit where first_level > $1)`, queueconfig.FirstLevel)
+	limited, err := value[bool](ctx, s.pool, `select exists (select from account_limit where first_level > $1)`, fairshare.FirstLevel)
 	if err != nil || !limited {
 		return err
 	}
@@ -109,7 +110,7 @@ func (s *Store) settleShares(ctx context.Context, shares []Share) error {
 // account, those that would go at a later level in theirs: a request is not to wait
 // for what others want done last. They are locked. One that runs stays; the level of
 // one that waits in Temporal follows ([Store.Relevel]).
-func advance(ctx context.Context, tx pgx.Tx, r Request, queue string, ids []int64) error {
+func advance(ctx context.Context, tx pgx.Tx, r bench.Request, queue string, ids []int64) error {
 	if queue == "" {
 		return nil
 	}

@@ -14,8 +14,8 @@ import (
 // lockRequest reads a request and keeps it from changing until the transaction
 // ends. Rows that only refer to it are not kept: a hand-out, which has locked the
 // jobs that whoever cancels the request is about to lock, must not wait for it.
-func lockRequest(ctx context.Context, tx pgx.Tx, id bench.RequestID) (Request, error) {
-	return one[Request](ctx, tx, `select `+requestColumns+` from benchmark_request r where r.id = $1 for no key update`, id)
+func lockRequest(ctx context.Context, tx pgx.Tx, id bench.RequestID) (bench.Request, error) {
+	return one[bench.Request](ctx, tx, `select `+requestColumns+` from benchmark_request r where r.id = $1 for no key update`, id)
 }
 
 // Admission is what decides which request is admitted next.
@@ -38,7 +38,7 @@ type Admission struct {
 // the project's lock, so that two calls never admit too many; it must not call
 // the store.
 func (s *Store) Admit(ctx context.Context, project string, maxInProgress int,
-	decide func(open []Request, done map[string]bool) (Admission, error),
+	decide func(open []bench.Request, done map[string]bool) (Admission, error),
 ) ([]bench.RequestID, error) {
 	var admitted []bench.RequestID
 	err := s.inTx(ctx, "admitting requests of project "+project, func(tx pgx.Tx) error {
@@ -68,7 +68,7 @@ const undone = `
 
 // admitNext admits one request; none when no slot is free or none may start.
 func admitNext(ctx context.Context, tx pgx.Tx, project string, maxInProgress int,
-	decide func(open []Request, done map[string]bool) (Admission, error),
+	decide func(open []bench.Request, done map[string]bool) (Admission, error),
 ) (bench.RequestID, error) {
 	open, done, err := queueState(ctx, tx, project)
 	if err != nil {
@@ -109,8 +109,8 @@ func admitNext(ctx context.Context, tx pgx.Tx, project string, maxInProgress int
 
 // InProgressTracked lists a project's tracked requests that are in progress,
 // also those whose jobs have ended; the first admitted first.
-func (s *Store) InProgressTracked(ctx context.Context, project string) ([]Request, error) {
-	rs, err := all[Request](ctx, s.pool, `
+func (s *Store) InProgressTracked(ctx context.Context, project string) ([]bench.Request, error) {
+	rs, err := all[bench.Request](ctx, s.pool, `
 		select `+requestColumns+` from benchmark_request r
 		where r.project = $1 and r.type <> 'adhoc' and r.status = 'in_progress'
 		order by r.admitted_at, r.created_at, r.id`, project)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/benchloom/benchloom/internal/queueconfig"
+	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
 const limitColumns = `account, branch, max_running, max_queued, first_level`
@@ -32,7 +32,7 @@ func (f *filling) readLimits(ctx context.Context, jobs []candidate) error {
 		return err
 	}
 	for _, l := range limits {
-		if !slices.ContainsFunc(f.limits, func(have queueconfig.AccountLimit) bool { return have.Account == l.Account && have.Branch == l.Branch }) {
+		if !slices.ContainsFunc(f.limits, func(have fairshare.AccountLimit) bool { return have.Account == l.Account && have.Branch == l.Branch }) {
 			f.limits = append(f.limits, l)
 		}
 	}
@@ -98,20 +98,20 @@ func underWay(ctx context.Context, q querier, account string) (load, error) {
 
 // limitsOf are the limits that concern accounts: their own, and those of all that
 // have none.
-func limitsOf(ctx context.Context, q querier, accounts []string) (queueconfig.Limits, error) {
-	return all[queueconfig.AccountLimit](ctx, q, `
+func limitsOf(ctx context.Context, q querier, accounts []string) (fairshare.Limits, error) {
+	return all[fairshare.AccountLimit](ctx, q, `
 		select `+limitColumns+` from account_limit where account = any($1) or account = '*' order by account, branch`, accounts)
 }
 
 // queuesByName reads how queues are configured; those that are not have their
 // defaults.
-func queuesByName(ctx context.Context, q querier, names []string) (func(name string) queueconfig.Queue, error) {
-	found, err := all[queueconfig.Queue](ctx, q, `select name, class, weight, level from queue_config where name = any($1)`, names)
-	return func(name string) queueconfig.Queue {
-		if i := slices.IndexFunc(found, func(c queueconfig.Queue) bool { return c.Name == name }); i >= 0 {
+func queuesByName(ctx context.Context, q querier, names []string) (func(name string) fairshare.Queue, error) {
+	found, err := all[fairshare.Queue](ctx, q, `select name, class, weight, level from queue_config where name = any($1)`, names)
+	return func(name string) fairshare.Queue {
+		if i := slices.IndexFunc(found, func(c fairshare.Queue) bool { return c.Name == name }); i >= 0 {
 			return found[i]
 		}
-		return queueconfig.Default(name)
+		return fairshare.Default(name)
 	}, err
 }
 

@@ -26,17 +26,17 @@ var (
 // key is an act of ada's with an idempotency key.
 func key(k string) store.Act { return store.Act{Who: "ada", Reason: "for a test", Key: k} }
 
-func (r record) complete(request store.Request, outcome bench.Outcome) {
+func (r record) complete(request bench.Request, outcome bench.Outcome) {
 	r.t.Helper()
 	require.NoError(r.t, r.CompleteRequest(r.t.Context(), request.ID, outcome, "", nil, string(outcome)))
 }
 
 // measure carries one run of a job out, in which these results are found.
-func (r record) measure(job store.Job, attempt int, c store.Collector, results ...store.TestCaseResult) {
+func (r record) measure(job bench.Job, attempt int, c bench.Collector, results ...bench.TestCaseResult) {
 	r.t.Helper()
 	plan := r.start(job, attempt, c)
 	r.block(plan.Run.ID, results...)
-	require.NoError(r.t, r.FinishRun(r.t.Context(), plan.Run.ID, store.RunEnd{Outcome: bench.RunSuccess}))
+	require.NoError(r.t, r.FinishRun(r.t.Context(), plan.Run.ID, bench.RunEnd{Outcome: bench.RunSuccess}))
 	_, err := r.FinishJob(r.t.Context(), job.Key, "gave up")
 	require.NoError(r.t, err)
 }
@@ -56,11 +56,11 @@ func (r record) values(tag string) map[string][]float64 {
 }
 
 // openJobs are those of a request that have not ended.
-func (r record) openJobs(id bench.RequestID) []store.Job {
+func (r record) openJobs(id bench.RequestID) []bench.Job {
 	r.t.Helper()
 	jobs, err := r.RequestJobs(r.t.Context(), id)
 	require.NoError(r.t, err)
-	var open []store.Job
+	var open []bench.Job
 	for _, j := range jobs {
 		if j.Status.Open() {
 			open = append(open, j)
@@ -71,7 +71,7 @@ func (r record) openJobs(id bench.RequestID) []store.Job {
 
 func (r record) admit() []bench.RequestID {
 	r.t.Helper()
-	admitted, err := r.Admit(r.t.Context(), project, 1, func(open []store.Request, _ map[string]bool) (store.Admission, error) {
+	admitted, err := r.Admit(r.t.Context(), project, 1, func(open []bench.Request, _ map[string]bool) (store.Admission, error) {
 		var a store.Admission
 		for _, o := range open {
 			a.Next = append(a.Next, o.ID)
@@ -209,7 +209,7 @@ func TestARetryMeasuresWhatLacksAResult(t *testing.T) {
 	r.create(release(t, "1.0.0"))
 
 	done, err := r.Reopen(t.Context(), request.ID, store.Again{
-		SuiteOf: func(j store.Job, cases []bench.TestCase) string {
+		SuiteOf: func(j bench.Job, cases []bench.TestCase) string {
 			require.Equal(t, part.Key, j.Key)
 			require.Equal(t, testCases("sort"), cases)
 			return j.SuiteHash
@@ -247,13 +247,13 @@ func TestARetryMeasuresWhatLacksAResult(t *testing.T) {
 	require.Equal(t, []bench.JobKey{jobs[0].Key}, r.handedOut())
 	progress, err := r.JobProgress(t.Context(), request.ID)
 	require.NoError(t, err)
-	require.Equal(t, store.JobProgress{Total: 2, Success: 1, HandedOut: 1, TestCases: 3, TestCasesDone: 2}, progress)
+	require.Equal(t, bench.JobProgress{Total: 2, Success: 1, HandedOut: 1, TestCases: 3, TestCasesDone: 2}, progress)
 	require.Equal(t, testCases("sort"), r.start(jobs[0], 1, c).Missing)
 	r.measure(jobs[0], 1, c, measured("sort", 3))
 	require.Equal(t, map[string][]float64{"gin": {1}, "kit": {2}, "sort": {3}}, r.values("1.1.0"))
 	progress, err = r.JobProgress(t.Context(), request.ID)
 	require.NoError(t, err)
-	require.Equal(t, store.JobProgress{Total: 2, Success: 2, TestCases: 3, TestCasesDone: 3}, progress)
+	require.Equal(t, bench.JobProgress{Total: 2, Success: 2, TestCases: 3, TestCasesDone: 3}, progress)
 	failed, err := r.ErrorsOf(t.Context(), request.ID, r.jobIDs(request.ID))
 	require.NoError(t, err)
 	require.Empty(t, failed)
@@ -298,7 +298,7 @@ func TestARetryOfARequestWithoutJobsWritesThemInItsTurn(t *testing.T) {
 	require.Nil(t, r.request(request.ID).ExpandedAt)
 
 	// A try build whose artifact never came waits for it again.
-	build := store.Request{ID: newID(t), Project: project, Type: bench.Try, PR: 7, Submitter: "ada", Standing: bench.Standing{Status: bench.WaitingForArtifacts}}
+	build := bench.Request{ID: newID(t), Project: project, Type: bench.Try, PR: 7, Submitter: "ada", Standing: bench.Standing{Status: bench.WaitingForArtifacts}}
 	r.create(build)
 	_, _, err = r.EndRequest(t.Context(), build.ID, expire, byAda)
 	require.NoError(t, err)
@@ -375,7 +375,7 @@ func TestRemeasuringKeepsTheFormerResults(t *testing.T) {
 	require.Equal(t, testCases("kit"), jobs[0].TestCases)
 	progress, err := r.JobProgress(t.Context(), request.ID)
 	require.NoError(t, err)
-	require.Equal(t, store.JobProgress{Total: 1, Queued: 1, TestCases: 2, TestCasesDone: 1}, progress)
+	require.Equal(t, bench.JobProgress{Total: 1, Queued: 1, TestCases: 2, TestCasesDone: 1}, progress)
 
 	r.measure(jobs[0], 1, c, measured("kit", 5))
 	require.Equal(t, map[string][]float64{"gin": {1}, "kit": {5}}, r.values("1.1.0"))
@@ -398,7 +398,7 @@ func TestAJobIsRetried(t *testing.T) {
 	bad, slow := newJob(request, "gin"), newJob(request, "kit")
 	r.expand(request, bad, slow)
 	other := r.inProgress(release(t, "1.2.0"))
-	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []store.Job{bad}}))
+	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []bench.Job{bad}}))
 	again := store.Again{Job: bad.Key}
 
 	_, err := r.JobRequest(t.Context(), "nosuchjobnosuchj")
@@ -456,7 +456,7 @@ func TestInvalidResultsStayAndCountNowhere(t *testing.T) {
 	one, two := newJob(request, "gin"), newJob(request, "kit", "sort")
 	r.expand(request, one, two)
 	r.measure(one, 1, good, measured("gin", 1))
-	r.measure(two, 1, bad, measured("kit", 2), store.TestCaseResult{TestCase: testCase("sort"), Skipped: "too new"})
+	r.measure(two, 1, bad, measured("kit", 2), bench.TestCaseResult{TestCase: testCase("sort"), Skipped: "too new"})
 	r.complete(request, bench.Success)
 	filter := store.ResultFilter{Collector: "c2"}
 
@@ -486,11 +486,11 @@ func TestInvalidResultsStayAndCountNowhere(t *testing.T) {
 	require.Zero(t, r.job(two.Key).Done)
 	lacking, err := r.LackingOf(t.Context(), project, "1.1.0")
 	require.NoError(t, err)
-	require.Equal(t, []store.Lacking{
+	require.Equal(t, []bench.Lacking{
 		{TestCase: testCase("kit"), Reason: "its result is invalid: for a test"}, {TestCase: testCase("sort"), Reason: "its result is invalid: for a test"},
 	}, lacking)
 	var exported []string
-	require.NoError(t, r.ExportCollections(t.Context(), project, nil, func(row store.CollectionRow) error {
+	require.NoError(t, r.ExportCollections(t.Context(), project, nil, func(row bench.CollectionRow) error {
 		exported = append(exported, row.TestCase.Benchmark)
 		return nil
 	}))
@@ -564,7 +564,7 @@ func TestAnOpenJobMeasuresAgainWhatWasFoundInvalid(t *testing.T) {
 	// The next run measures it.
 	next := r.start(job, 2, c)
 	require.Equal(t, testCases("gin", "kit"), next.Missing)
-	require.Equal(t, store.BlockReceipt{Accepted: 2}, r.block(next.Run.ID, measured("gin", 3), measured("kit", 4)))
+	require.Equal(t, bench.BlockReceipt{Accepted: 2}, r.block(next.Run.ID, measured("gin", 3), measured("kit", 4)))
 	end, err := r.FinishJob(t.Context(), job.Key, "")
 	require.NoError(t, err)
 	require.Equal(t, bench.JobSuccess, end.Status)
@@ -577,7 +577,7 @@ func TestAChildHasInvalidResultsOfItsParentMeasuredAgain(t *testing.T) {
 	parent, job := r.oneJob("1.1.0", "gin")
 	r.measure(job, 1, c, measured("gin", 1))
 	r.complete(parent, bench.Success)
-	backfill := store.Expansion{Stage: bench.StageParent, Jobs: []store.Job{job}}
+	backfill := store.Expansion{Stage: bench.StageParent, Jobs: []bench.Job{job}}
 
 	// A job that has succeeded is shared as it is.
 	before := r.inProgress(release(t, "1.2.0"))
@@ -604,7 +604,7 @@ func TestAPurgedArtifactLeavesNothing(t *testing.T) {
 	r.complete(kept, bench.Success)
 	request, job := r.oneJob("1.1.0", "gin")
 	child := r.inProgress(release(t, "1.2.0"))
-	require.NoError(t, r.ExpandRequest(t.Context(), child.ID, store.Expansion{Stage: bench.StageParent, Jobs: []store.Job{job}}))
+	require.NoError(t, r.ExpandRequest(t.Context(), child.ID, store.Expansion{Stage: bench.StageParent, Jobs: []bench.Job{job}}))
 
 	// Not while anything runs or is waited for.
 	_, err := r.PurgeArtifact(t.Context(), project, "1.1.0", byAda)

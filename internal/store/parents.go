@@ -35,7 +35,7 @@ type Lineage struct {
 // requested are those of the missing ancestors that are asked for before r: all
 // for a master request. A try build's parent itself is measured in its slot, so
 // only what lies above it is.
-func (l Lineage) requested(r Request) []Ancestor {
+func (l Lineage) requested(r bench.Request) []Ancestor {
 	if r.Type == bench.Try && len(l.Missing) > 0 && l.Missing[0].Tag == r.Parent {
 		return l.Missing[1:]
 	}
@@ -46,7 +46,7 @@ func (l Lineage) requested(r Request) []Ancestor {
 // with requests for its missing ancestors, and decides what each of them waits
 // for. created are all that were new, ancestors first. When r is limited, a
 // [TooManyWaiting] if the submitter may not have that many waiting.
-func (s *Store) CreateWithAncestors(ctx context.Context, r Request, lineage Lineage) (stored Request, created []Request, err error) {
+func (s *Store) CreateWithAncestors(ctx context.Context, r bench.Request, lineage Lineage) (stored bench.Request, created []bench.Request, err error) {
 	err = s.inTx(ctx, "creating request "+string(r.ID), func(tx pgx.Tx) error {
 		created = nil
 		if err := lock(ctx, tx, "creation of requests"); err != nil { // two lineages must not wait for each other
@@ -80,11 +80,11 @@ func (s *Store) CreateWithAncestors(ctx context.Context, r Request, lineage Line
 }
 
 // requestAncestors makes the requests of the missing ancestors, the oldest first.
-func requestAncestors(ctx context.Context, tx pgx.Tx, r Request, lineage Lineage) ([]Request, error) {
-	var created []Request
+func requestAncestors(ctx context.Context, tx pgx.Tx, r bench.Request, lineage Lineage) ([]bench.Request, error) {
+	var created []bench.Request
 	missing := lineage.requested(r)
 	for i, a := range slices.Backward(missing) {
-		ancestor := Request{
+		ancestor := bench.Request{
 			ID: a.ID, Project: r.Project, Type: bench.Master, Tag: a.Tag, Parent: a.Parent, CommitDate: &a.CommitDate,
 			Standing: bench.Standing{Status: bench.ArtifactsReady}, Submitter: r.Submitter,
 		}
@@ -107,7 +107,7 @@ func requestAncestors(ctx context.Context, tx pgx.Tx, r Request, lineage Lineage
 
 // waitsFor decides what a request with a parent waits for: its parent's request,
 // else that of the nearest ancestor which has one.
-func waitsFor(ctx context.Context, tx pgx.Tx, r Request, lineage Lineage) (tag, note string, err error) {
+func waitsFor(ctx context.Context, tx pgx.Tx, r bench.Request, lineage Lineage) (tag, note string, err error) {
 	if r.Parent == "" {
 		return "", "no parent is known", nil
 	}
@@ -168,13 +168,13 @@ type Notice struct {
 
 // NoticeReceipt tells what a notification did.
 type NoticeReceipt struct {
-	Request Request
+	Request bench.Request
 	// Duplicate: the same was said before.
 	Duplicate bool
 	// Late: the request had ended, nothing was changed.
 	Late bool
 	// Created are the requests of ancestors that it brought about.
-	Created []Request
+	Created []bench.Request
 }
 
 // NotifyArtifacts records that a request's artifacts are ready, and under which
@@ -217,7 +217,7 @@ func (s *Store) NotifyArtifacts(ctx context.Context, id bench.RequestID, notice 
 		if err != nil {
 			return err
 		}
-		receipt.Request, err = one[Request](ctx, tx, `select `+requestColumns+` from benchmark_request r where r.id = $1`, id)
+		receipt.Request, err = one[bench.Request](ctx, tx, `select `+requestColumns+` from benchmark_request r where r.id = $1`, id)
 		return err
 	})
 	if err != nil {
@@ -227,7 +227,7 @@ func (s *Store) NotifyArtifacts(ctx context.Context, id bench.RequestID, notice 
 }
 
 // ready writes that a waiting request has its artifact.
-func ready(ctx context.Context, tx pgx.Tx, r Request, lineage Lineage) ([]Request, error) {
+func ready(ctx context.Context, tx pgx.Tx, r bench.Request, lineage Lineage) ([]bench.Request, error) {
 	taken, err := column[string](ctx, tx, `
 		select id from benchmark_request where project = $1 and tag = $2 and type <> 'adhoc' and id <> $3`, r.Project, r.Tag, r.ID)
 	if err != nil {
@@ -236,7 +236,7 @@ func ready(ctx context.Context, tx pgx.Tx, r Request, lineage Lineage) ([]Reques
 	if len(taken) > 0 {
 		return nil, fmt.Errorf("%w: artifact %s is request %s's", ErrConflict, r.Tag, taken[0])
 	}
-	var created []Request
+	var created []bench.Request
 	if r.Type.HasParent() {
 		if created, err = requestAncestors(ctx, tx, r, lineage); err != nil {
 			return nil, err
@@ -269,8 +269,8 @@ func (s *Store) ExpireArtifacts(ctx context.Context, id bench.RequestID, within 
 
 // SupersedeBuilds ends the try requests of the same pull request that were made
 // before one and have not been admitted, as cancelled, and returns them.
-func (s *Store) SupersedeBuilds(ctx context.Context, r Request) ([]Request, error) {
-	older, err := all[Request](ctx, s.pool, `
+func (s *Store) SupersedeBuilds(ctx context.Context, r bench.Request) ([]bench.Request, error) {
+	older, err := all[bench.Request](ctx, s.pool, `
 		with older as (
 			update benchmark_request set status = 'completed', outcome = 'cancelled', completed_at = now(),
 				jobs_done_at = coalesce(jobs_done_at, now()), message = $5

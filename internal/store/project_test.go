@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
 )
@@ -128,7 +129,7 @@ func TestTransientErrors(t *testing.T) {
 	require.False(t, store.IsTransient(nil))
 	require.False(t, store.IsTransient(store.ErrNotFound))
 	require.False(t, store.IsTransient(errors.New("anything")))
-	_, _, err = r.CreateRequest(t.Context(), store.Request{ID: "bad", Project: project, Type: "nonsense", Submitter: "ada"})
+	_, _, err = r.CreateRequest(t.Context(), bench.Request{ID: "bad", Project: project, Type: "nonsense", Submitter: "ada"})
 	require.Error(t, err)
 	require.False(t, store.IsTransient(err))
 	_, err = store.Open(t.Context(), "postgres://%zz")

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/suite"
 )
 
 // JobShape is what a job is and where it runs, whatever artifact it measures.
@@ -53,7 +52,7 @@ type Plan struct {
 	Request   bench.RequestID
 	Type      bench.RequestType
 	Tag       string
-	Selection suite.Selection
+	Selection bench.Selection
 	// Seconds from its admission to the end of its last job; 0 before that.
 	Seconds float64
 	// Jobs measure the request's own artifact, and block it.
@@ -65,7 +64,7 @@ type Plan struct {
 type QueueSnapshot struct {
 	// Open are the tracked requests whose jobs are not done, Done those of the
 	// tags they wait for that are: what [Store.Admit] decides from.
-	Open []Request
+	Open []bench.Request
 	Done map[string]bool
 	// Jobs are those of all projects, as they share collectors, in the order in
 	// which they are handed out.
@@ -77,7 +76,7 @@ type QueueSnapshot struct {
 	// Plans are the last requests of the project that wrote their jobs, one for
 	// each selection, the latest first.
 	Plans []Plan
-	Pools []PoolCount
+	Pools []bench.PoolCount
 }
 
 const (
@@ -116,8 +115,8 @@ func (s *Store) QueueSnapshot(ctx context.Context, project string, offlineAfter 
 
 // queueState reads the tracked requests whose jobs are not done, and which of the
 // tags that they wait for are.
-func queueState(ctx context.Context, q querier, project string) (open []Request, done map[string]bool, err error) {
-	open, err = all[Request](ctx, q, `
+func queueState(ctx context.Context, q querier, project string) (open []bench.Request, done map[string]bool, err error) {
+	open, err = all[bench.Request](ctx, q, `
 		select `+requestColumns+` from benchmark_request r
 		where r.project = $1 and r.type <> 'adhoc' and r.status <> 'completed' and r.jobs_done_at is null
 		order by r.created_at, r.id`, project)
@@ -180,7 +179,7 @@ func plansOf(ctx context.Context, q querier, project string) ([]Plan, error) {
 		Request   bench.RequestID
 		Type      bench.RequestType
 		Tag       string
-		Selection suite.Selection
+		Selection bench.Selection
 		Seconds   float64
 	}
 	heads, err := all[head](ctx, q, `

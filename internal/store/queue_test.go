@@ -8,7 +8,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
-	"github.com/benchloom/benchloom/internal/suite"
 )
 
 func TestAQueueIsReadWithAllThatEstimatesNeed(t *testing.T) {
@@ -20,10 +19,10 @@ func TestAQueueIsReadWithAllThatEstimatesNeed(t *testing.T) {
 	done, past := r.oneJob("v1", "gin")
 	r.handOut()
 	first := r.start(past, 1, c)
-	require.NoError(t, r.FinishRun(t.Context(), first.Run.ID, store.RunEnd{Outcome: bench.RunLost}))
+	require.NoError(t, r.FinishRun(t.Context(), first.Run.ID, bench.RunEnd{Outcome: bench.RunLost}))
 	second := r.start(past, 2, c)
 	r.block(second.Run.ID, measured("gin", 1))
-	require.NoError(t, r.FinishRun(t.Context(), second.Run.ID, store.RunEnd{Outcome: bench.RunSuccess}))
+	require.NoError(t, r.FinishRun(t.Context(), second.Run.ID, bench.RunEnd{Outcome: bench.RunSuccess}))
 	_, err := r.FinishJob(t.Context(), past.Key, "")
 	require.NoError(t, err)
 	require.NoError(t, r.FinishJobsOf(t.Context(), done.ID))
@@ -34,14 +33,14 @@ func TestAQueueIsReadWithAllThatEstimatesNeed(t *testing.T) {
 	// Under way for two minutes; one job is optional, and so nobody's to wait for.
 	going, running := r.oneJob("v2", "gin")
 	optional := newJob(going, "kit")
-	require.NoError(t, r.ExpandRequest(t.Context(), going.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []store.Job{optional}, Optional: map[bench.Target]bool{target: true}}))
+	require.NoError(t, r.ExpandRequest(t.Context(), going.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []bench.Job{optional}, Optional: map[bench.Target]bool{target: true}}))
 	r.handOut()
 	r.start(running, 1, c)
 	r.execute(`update job_run set started_at = now() - interval '2 minutes' where finished_at is null`)
 
 	// Waiting.
 	waiting := release(t, "v3")
-	waiting.Selection = suite.Selection{Benchmarks: []string{"gin"}}
+	waiting.Selection = bench.Selection{Benchmarks: []string{"gin"}}
 	waiting = r.create(waiting)
 	child := release(t, "c2")
 	child.Type, child.Parent, child.WaitsFor = bench.Master, "v1", "v1"

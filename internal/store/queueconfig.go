@@ -11,12 +11,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/queueconfig"
+	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
 // QueueState is a queue with its backlog.
 type QueueState struct {
-	queueconfig.Queue
+	fairshare.Queue
 	// By and At are who configured it last, and when; nobody: it has its defaults.
 	By string
 	At *time.Time
@@ -26,10 +26,10 @@ type QueueState struct {
 
 // AccountState is an account's limit with what there is.
 type AccountState struct {
-	queueconfig.AccountLimit
+	fairshare.AccountLimit
 	By string
 	At time.Time
-	// Queued wait, Running were handed out and have not ended; of [queueconfig.Any]
+	// Queued wait, Running were handed out and have not ended; of [fairshare.Any]
 	// and of one branch alone they are 0.
 	Queued, Running int
 }
@@ -39,7 +39,7 @@ type AccountState struct {
 func (s *Store) Queues(ctx context.Context) ([]QueueState, error) {
 	type row struct {
 		Name                       string
-		Class                      *queueconfig.Class
+		Class                      *fairshare.Class
 		Weight                     *float64
 		Level                      *int
 		By                         string
@@ -56,13 +56,13 @@ func (s *Store) Queues(ctx context.Context) ([]QueueState, error) {
 		)
 		select n.name, c.class, c.weight, c.level, coalesce(c.updated_by, '') as by, c.updated_at as at,
 			coalesce(b.queued, 0) as queued, coalesce(b.handed_out, 0) as handed_out, coalesce(b.running, 0) as running
-		from named n left join queue_config c on c.name = n.name left join backlog b on b.name = n.name`, queueconfig.VIP, queueconfig.Idle)
+		from named n left join queue_config c on c.name = n.name left join backlog b on b.name = n.name`, fairshare.VIP, fairshare.Idle)
 	if err != nil {
 		return nil, wrap("listing the queues", err)
 	}
 	out := make([]QueueState, len(rows))
 	for i, r := range rows {
-		q := QueueState{Queue: queueconfig.Default(r.Name), By: r.By, At: r.At, Queued: r.Queued, HandedOut: r.HandedOut, Running: r.Running}
+		q := QueueState{Queue: fairshare.Default(r.Name), By: r.By, At: r.At, Queued: r.Queued, HandedOut: r.HandedOut, Running: r.Running}
 		if r.Class != nil {
 			q.Class, q.Weight, q.Level = *r.Class, *r.Weight, *r.Level
 		}
@@ -79,11 +79,11 @@ func (s *Store) Queues(ctx context.Context) ([]QueueState, error) {
 
 // Queue reads how a queue is configured. known tells whether jobs may be put into
 // it by its name: it is configured or built in.
-func (s *Store) Queue(ctx context.Context, name string) (q queueconfig.Queue, known bool, err error) {
-	q, err = one[queueconfig.Queue](ctx, s.pool, `select name, class, weight, level from queue_config where name = $1`, name)
+func (s *Store) Queue(ctx context.Context, name string) (q fairshare.Queue, known bool, err error) {
+	q, err = one[fairshare.Queue](ctx, s.pool, `select name, class, weight, level from queue_config where name = $1`, name)
 	if errors.Is(err, ErrNotFound) {
-		q = queueconfig.Default(name)
-		return q, q.Class == queueconfig.Strict, nil
+		q = fairshare.Default(name)
+		return q, q.Class == fairshare.Strict, nil
 	}
 	return q, err == nil, wrap("reading queue "+name, err)
 }
@@ -100,14 +100,14 @@ func (s *Store) Accounts(ctx context.Context) ([]AccountState, error) {
 
 // Limits are those that concern an account: its own, and those of all that have
 // none.
-func (s *Store) Limits(ctx context.Context, account string) (queueconfig.Limits, error) {
+func (s *Store) Limits(ctx context.Context, account string) (fairshare.Limits, error) {
 	limits, err := limitsOf(ctx, s.pool, []string{account})
 	return limits, wrap("reading the limits of "+account, err)
 }
 
 // ApplyQueues makes queues and limits what a configuration says; with replace,
 // those that it does not name go back to their defaults. All or nothing.
-func (s *Store) ApplyQueues(ctx context.Context, c queueconfig.Config, replace bool, act Act) (Operation, error) {
+func (s *Store) ApplyQueues(ctx context.Context, c fairshare.Config, replace bool, act Act) (Operation, error) {
 	what := Operation{Action: "queue apply", Subject: "queues", Detail: detail(map[string]any{"queues": c.Queues, "accounts": c.Limits, "replace": replace})}
 	return s.audited(ctx, what, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {
 		if err := lock(ctx, tx, "configuration of queues"); err != nil {
@@ -151,14 +151,14 @@ func (s *Store) ApplyQueues(ctx context.Context, c queueconfig.Config, replace b
 	})
 }
 
-func limitName(l queueconfig.AccountLimit) string {
-	if l.Branch == queueconfig.Any {
+func limitName(l fairshare.AccountLimit) string {
+	if l.Branch == fairshare.Any {
 		return "the limit of " + l.Account
 	}
 	return fmt.Sprintf("the limit of %s on %s", l.Account, l.Branch)
 }
 
-func putQueue(ctx context.Context, tx pgx.Tx, q queueconfig.Queue, who string) (changed bool, err error) {
+func putQueue(ctx context.Context, tx pgx.Tx, q fairshare.Queue, who string) (changed bool, err error) {
 	names, err := column[string](ctx, tx, `
 		insert into queue_config as c (name, class, weight, level, updated_by) values ($1, $2, $3, $4, $5)
 		on conflict (name) do update set class = excluded.class, weight = excluded.weight, level = excluded.level,
@@ -169,7 +169,7 @@ func putQueue(ctx context.Context, tx pgx.Tx, q queueconfig.Queue, who string) (
 }
 
 // removeOthers removes what a configuration does not name.
-func removeOthers(ctx context.Context, tx pgx.Tx, c queueconfig.Config) ([]string, error) {
+func removeOthers(ctx context.Context, tx pgx.Tx, c fairshare.Config) ([]string, error) {
 	var names, accounts, branches []string
 	for _, q := range c.Queues {
 		names = append(names, q.Name)
@@ -202,7 +202,7 @@ func (s *Store) QueueKnown(ctx context.Context, name string) (bool, error) {
 			or exists (select from benchmark_request where $2 || submitter = $1)
 			or exists (select from project where $3 || name = $1)
 			or exists (select from job_queue where queue = $1)`, name, bench.UserQueue, bench.ProjectQueue)
-	return known || name == queueconfig.VIP || name == queueconfig.Idle, wrap("looking for queue "+name, err)
+	return known || name == fairshare.VIP || name == fairshare.Idle, wrap("looking for queue "+name, err)
 }
 
 // SetWeight gives a weighted queue another weight; one that nobody has configured
@@ -218,7 +218,7 @@ func (s *Store) SetWeight(ctx context.Context, name string, weight float64, act 
 			return OperationResult{}, err
 		}
 		q := configured(name)
-		if q.Class == queueconfig.Strict {
+		if q.Class == fairshare.Strict {
 			return OperationResult{}, fmt.Errorf("queue %s: %w", name, ErrStrict)
 		}
 		before := q.Weight

@@ -50,7 +50,7 @@ func (s *Store) OpenRequests(ctx context.Context, startBound time.Duration) ([]O
 type InFlightJob struct {
 	// HandOut says how its workflow is started; Request is the open request that
 	// has waited longest for the job, empty when none waits.
-	HandOut
+	bench.HandOut
 	Status bench.JobStatus
 }
 

@@ -26,7 +26,7 @@ const maxListed = 500
 // project has the tag, that one is returned and nothing is created; with
 // ErrConflict when it asks for something else. ErrNotFound when there is no such
 // project. The database sets the time of creation.
-func (s *Store) CreateRequest(ctx context.Context, r Request) (stored Request, created bool, err error) {
+func (s *Store) CreateRequest(ctx context.Context, r bench.Request) (stored bench.Request, created bool, err error) {
 	err = s.inTx(ctx, "creating request "+string(r.ID), func(tx pgx.Tx) error {
 		stored, created, err = createRequest(ctx, tx, r)
 		return err
@@ -34,11 +34,11 @@ func (s *Store) CreateRequest(ctx context.Context, r Request) (stored Request, c
 	return stored, created && err == nil, err
 }
 
-func createRequest(ctx context.Context, tx pgx.Tx, r Request) (Request, bool, error) {
+func createRequest(ctx context.Context, tx pgx.Tx, r bench.Request) (bench.Request, bool, error) {
 	if r.Status == "" {
 		r.Status = bench.ArtifactsReady
 	}
-	stored, err := one[Request](ctx, tx, `
+	stored, err := one[bench.Request](ctx, tx, `
 		insert into benchmark_request as r (id, project, type, tag, parent, waits_for, parent_note, pr, commit_date, status,
 			submitter, selection, versus, size_class, queue, branch, constraints, deferred, command, batch, digest, idempotency_key, message, created_at, expanded_at)
 		values (@id, @project, @type, nullif(@tag, ''), nullif(@parent, ''), nullif(@waits_for, ''), @parent_note, nullif(@pr, 0), @commit_date,
@@ -56,7 +56,7 @@ func createRequest(ctx context.Context, tx pgx.Tx, r Request) (Request, bool, er
 	if err == nil {
 		if r.Tag != "" && r.Command == nil {
 			if _, err := artifactID(ctx, tx, r.Project, r.Tag); err != nil {
-				return Request{}, false, err
+				return bench.Request{}, false, err
 			}
 			if r.Type.Tracked() {
 				err = announce(ctx, tx, r.Project, r.Tag)
@@ -65,25 +65,25 @@ func createRequest(ctx context.Context, tx pgx.Tx, r Request) (Request, bool, er
 		return stored, true, err
 	}
 	if !errors.Is(err, ErrNotFound) {
-		return Request{}, false, unknownReference(err)
+		return bench.Request{}, false, unknownReference(err)
 	}
 	// Somebody else's row was in the way: it is committed and visible by now.
 	stored, err = requestLike(ctx, tx, r)
 	if errors.Is(err, ErrNotFound) {
-		return Request{}, false, fmt.Errorf("%w: another request has the ID %s", ErrConflict, r.ID)
+		return bench.Request{}, false, fmt.Errorf("%w: another request has the ID %s", ErrConflict, r.ID)
 	}
 	return stored, false, err
 }
 
 // RequestLike reads the request that [Store.CreateRequest] would return instead of
 // creating this one; ErrNotFound when it would create it.
-func (s *Store) RequestLike(ctx context.Context, r Request) (Request, error) {
+func (s *Store) RequestLike(ctx context.Context, r bench.Request) (bench.Request, error) {
 	stored, err := requestLike(ctx, s.pool, r)
 	return stored, wrap("looking for the request", err)
 }
 
-func requestLike(ctx context.Context, q querier, r Request) (Request, error) {
-	stored, err := one[Request](ctx, q, `
+func requestLike(ctx context.Context, q querier, r bench.Request) (bench.Request, error) {
+	stored, err := one[bench.Request](ctx, q, `
 		select `+requestColumns+` from benchmark_request r
 		where (submitter = @submitter and idempotency_key = @key and @key <> '')
 			or (project = @project and tag = @tag and type <> 'adhoc' and @type <> 'adhoc')
@@ -91,7 +91,7 @@ func requestLike(ctx context.Context, q querier, r Request) (Request, error) {
 		limit 1`,
 		pgx.NamedArgs{"submitter": r.Submitter, "key": r.IdempotencyKey, "project": r.Project, "tag": r.Tag, "type": string(r.Type)})
 	if err != nil {
-		return Request{}, err
+		return bench.Request{}, err
 	}
 	if different := difference(stored, r); different != "" {
 		return stored, fmt.Errorf("%w: request %s, which is there already, has another %s", ErrConflict, stored.ID, different)
@@ -101,7 +101,7 @@ func requestLike(ctx context.Context, q querier, r Request) (Request, error) {
 
 // difference names what keeps a stored request from being the one asked for;
 // empty when it is the same.
-func difference(stored, asked Request) string {
+func difference(stored, asked bench.Request) string {
 	switch {
 	case stored.Project != asked.Project:
 		return "project"
@@ -146,22 +146,22 @@ func artifactID(ctx context.Context, tx pgx.Tx, project, tag string) (int64, err
 }
 
 // Request reads a request.
-func (s *Store) Request(ctx context.Context, id bench.RequestID) (Request, error) {
-	r, err := one[Request](ctx, s.pool, `select `+requestColumns+` from benchmark_request r where r.id = $1`, id)
+func (s *Store) Request(ctx context.Context, id bench.RequestID) (bench.Request, error) {
+	r, err := one[bench.Request](ctx, s.pool, `select `+requestColumns+` from benchmark_request r where r.id = $1`, id)
 	return r, wrap("reading request "+string(id), err)
 }
 
 // RequestByTag reads the tracked request of an artifact; ad-hoc ones, of which
 // an artifact may have any number, are not found.
-func (s *Store) RequestByTag(ctx context.Context, project, tag string) (Request, error) {
-	r, err := one[Request](ctx, s.pool, `select `+requestColumns+` from benchmark_request r
+func (s *Store) RequestByTag(ctx context.Context, project, tag string) (bench.Request, error) {
+	r, err := one[bench.Request](ctx, s.pool, `select `+requestColumns+` from benchmark_request r
 		where r.project = $1 and r.tag = $2 and r.type <> 'adhoc'`, project, tag)
 	return r, wrap("reading the request for "+tag, err)
 }
 
 // Requests lists requests, the newest first.
-func (s *Store) Requests(ctx context.Context, filter RequestFilter) ([]Request, error) {
-	rs, err := all[Request](ctx, s.pool, `
+func (s *Store) Requests(ctx context.Context, filter RequestFilter) ([]bench.Request, error) {
+	rs, err := all[bench.Request](ctx, s.pool, `
 		select `+requestColumns+` from benchmark_request r
 		where (@project = '' or r.project = @project)
 			and (@type = '' or r.type = @type)
@@ -179,20 +179,20 @@ func (s *Store) Requests(ctx context.Context, filter RequestFilter) ([]Request, 
 
 // JobProgress counts a request's jobs and their test cases, those of all stages;
 // all zero before the jobs are written.
-func (s *Store) JobProgress(ctx context.Context, id bench.RequestID) (JobProgress, error) {
+func (s *Store) JobProgress(ctx context.Context, id bench.RequestID) (bench.JobProgress, error) {
 	return s.jobProgress(ctx, id, "", nil)
 }
 
 // StageProgress counts the jobs of one stage of a request: those that it waits
 // for, or else the optional ones.
-func (s *Store) StageProgress(ctx context.Context, id bench.RequestID, stage bench.Stage, optional bool) (JobProgress, error) {
+func (s *Store) StageProgress(ctx context.Context, id bench.RequestID, stage bench.Stage, optional bool) (bench.JobProgress, error) {
 	return s.jobProgress(ctx, id, stage, &optional)
 }
 
-func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench.Stage, optional *bool) (JobProgress, error) {
+func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench.Stage, optional *bool) (bench.JobProgress, error) {
 	alone, err := s.alone(ctx, id)
 	if err != nil {
-		return JobProgress{}, err
+		return bench.JobProgress{}, err
 	}
 	const counts = `
 		select count(*) as total,
@@ -206,13 +206,13 @@ func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench
 	if alone {
 		// All are commands of its own: each is one test case, which is done with it.
 		if (stage != "" && stage != bench.StageOwn) || (optional != nil && *optional) {
-			return JobProgress{}, nil
+			return bench.JobProgress{}, nil
 		}
-		p, err := one[JobProgress](ctx, s.pool, counts+` from job_queue where submitted_with = $1`, id)
+		p, err := one[bench.JobProgress](ctx, s.pool, counts+` from job_queue where submitted_with = $1`, id)
 		p.TestCases, p.TestCasesDone = p.Total, p.Success
 		return p, wrap("counting the jobs of request "+string(id), err)
 	}
-	p, err := one[JobProgress](ctx, s.pool, counts+`
+	p, err := one[bench.JobProgress](ctx, s.pool, counts+`
 		from request_job rj join job_queue j on j.id = rj.job_id
 		where rj.request_id = $1 and ($2 = '' or rj.stage = $2) and ($3::boolean is null or rj.optional = $3) and not rj.superseded`,
 		id, string(stage), optional)

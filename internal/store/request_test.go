@@ -11,12 +11,11 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
-	"github.com/benchloom/benchloom/internal/suite"
 )
 
 // nil2 admits nobody, and does something meanwhile.
-func nil2(do func()) func([]store.Request, map[string]bool) (store.Admission, error) {
-	return func([]store.Request, map[string]bool) (store.Admission, error) {
+func nil2(do func()) func([]bench.Request, map[string]bool) (store.Admission, error) {
+	return func([]bench.Request, map[string]bool) (store.Admission, error) {
 		do()
 		return store.Admission{}, nil
 	}
@@ -28,7 +27,7 @@ func TestARequestIsStoredAsItWasAsked(t *testing.T) {
 	date := time.Date(2026, 2, 11, 0, 0, 0, 0, time.UTC)
 	asked := release(t, "go1.26")
 	asked.Parent, asked.PR, asked.CommitDate = "go1.25", 7, &date
-	asked.Selection = suite.Selection{Set: "quick", Benchmarks: []string{"gin"}, Targets: []bench.Target{target}, Iterations: 3}
+	asked.Selection = bench.Selection{Set: "quick", Benchmarks: []string{"gin"}, Targets: []bench.Target{target}, Iterations: 3}
 	asked.SizeClass, asked.IdempotencyKey, asked.Message = 4, "key", "waits"
 	stored := r.create(asked)
 
@@ -47,9 +46,9 @@ func TestARequestIsStoredAsItWasAsked(t *testing.T) {
 	_, err = r.RequestByTag(t.Context(), project, "go1.0")
 	require.ErrorIs(t, err, store.ErrNotFound)
 
-	command := store.Request{
+	command := bench.Request{
 		ID: newID(t), Project: project, Type: bench.AdHoc, Submitter: "ada",
-		Command: &store.Command{Argv: []string{"sleep", "1"}, Env: map[string]string{"A": "b"}, TimeoutSeconds: 5, Iterations: 2},
+		Command: &bench.Command{Argv: []string{"sleep", "1"}, Env: map[string]string{"A": "b"}, TimeoutSeconds: 5, Iterations: 2},
 	}
 	stored = r.create(command)
 	require.Equal(t, command.Command, stored.Command)
@@ -76,12 +75,12 @@ func TestTheSameRequestIsCreatedOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, created)
 	require.Equal(t, stored, got)
-	for name, change := range map[string]func(*store.Request){
-		"tag":        func(q *store.Request) { q.Tag = "go1.27" },
-		"type":       func(q *store.Request) { q.Type = bench.Master },
-		"selection":  func(q *store.Request) { q.Selection.Benchmarks = []string{"gin"} },
-		"command":    func(q *store.Request) { q.Type, q.Command = bench.AdHoc, &store.Command{Argv: []string{"true"}} },
-		"size class": func(q *store.Request) { q.SizeClass = 8 },
+	for name, change := range map[string]func(*bench.Request){
+		"tag":        func(q *bench.Request) { q.Tag = "go1.27" },
+		"type":       func(q *bench.Request) { q.Type = bench.Master },
+		"selection":  func(q *bench.Request) { q.Selection.Benchmarks = []string{"gin"} },
+		"command":    func(q *bench.Request) { q.Type, q.Command = bench.AdHoc, &bench.Command{Argv: []string{"true"}} },
+		"size class": func(q *bench.Request) { q.SizeClass = 8 },
 	} {
 		other := first
 		other.ID = newID(t)
@@ -93,7 +92,7 @@ func TestTheSameRequestIsCreatedOnce(t *testing.T) {
 	}
 
 	// Another submitter's key is another key, and ad-hoc requests share tags.
-	other := store.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "go1.26", Submitter: "bob", IdempotencyKey: "k"}
+	other := bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "go1.26", Submitter: "bob", IdempotencyKey: "k"}
 	r.create(other)
 	other.ID, other.IdempotencyKey = newID(t), ""
 	r.create(other)
@@ -147,7 +146,7 @@ func TestRequestsAreListedNewestFirstPageByPage(t *testing.T) {
 	newest := []bench.RequestID{all[0].ID, all[1].ID}
 	require.Equal(t, want[:2], newest)
 
-	var paged []store.Request
+	var paged []bench.Request
 	filter := store.RequestFilter{Project: project, Limit: 2}
 	for {
 		page, err := r.Requests(t.Context(), filter)
@@ -161,7 +160,7 @@ func TestRequestsAreListedNewestFirstPageByPage(t *testing.T) {
 	}
 	require.Equal(t, all, paged, "also where several were created at the same time")
 
-	adhoc := r.create(store.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v3", Submitter: "ada"})
+	adhoc := r.create(bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v3", Submitter: "ada"})
 	require.NoError(t, r.StartAdHoc(t.Context(), adhoc.ID))
 	for name, c := range map[string]struct {
 		filter store.RequestFilter

@@ -13,7 +13,7 @@ import (
 // ShownJobs are at most limit of a request's jobs, in the order in which they were
 // written: those that run, those that failed, those in Temporal, then the latest to
 // end, then the first that wait. It tells how many there are in all.
-func (s *Store) ShownJobs(ctx context.Context, id bench.RequestID, limit int) (jobs []Job, total int, err error) {
+func (s *Store) ShownJobs(ctx context.Context, id bench.RequestID, limit int) (jobs []bench.Job, total int, err error) {
 	alone, err := s.alone(ctx, id)
 	if err != nil {
 		return nil, 0, err
@@ -33,7 +33,7 @@ func (s *Store) ShownJobs(ctx context.Context, id bench.RequestID, limit int) (j
 		) c
 		order by least(s.place, 4), c.completed_at desc nulls last, c.id limit $2`
 	}
-	jobs, err = all[Job](ctx, s.pool, `select `+jobColumns+` from job_queue j where j.id = any(array(`+chosen+`)) order by j.id`, id, limit)
+	jobs, err = all[bench.Job](ctx, s.pool, `select `+jobColumns+` from job_queue j where j.id = any(array(`+chosen+`)) order by j.id`, id, limit)
 	if err != nil {
 		return nil, 0, wrap("listing jobs of request "+string(id), err)
 	}
@@ -54,8 +54,8 @@ type JobPage struct {
 }
 
 // RequestJobPage lists a request's jobs in the order in which they were written.
-func (s *Store) RequestJobPage(ctx context.Context, id bench.RequestID, page JobPage) ([]Job, error) {
-	jobs, err := all[Job](ctx, s.pool, `
+func (s *Store) RequestJobPage(ctx context.Context, id bench.RequestID, page JobPage) ([]bench.Job, error) {
+	jobs, err := all[bench.Job](ctx, s.pool, `
 		select `+jobColumns+` from request_job rj join job_queue j on j.id = rj.job_id
 		where rj.request_id = $1 and rj.job_id > $2 and ($3 = '' or j.status = $3) and (not $4 or j.status in ('queued', 'handed_out', 'in_progress'))
 		order by rj.job_id limit $5`, id, page.After, string(page.Status), page.Open, page.Limit)
@@ -100,8 +100,8 @@ func (s *Store) InFlightOf(ctx context.Context, id bench.RequestID) (bool, error
 }
 
 // RunsOf lists the runs of jobs, job by job.
-func (s *Store) RunsOf(ctx context.Context, jobs []int64) ([]Run, error) {
-	rs, err := all[Run](ctx, s.pool, `select `+runColumns+fromRuns+`where j.id = any($1) order by j.id, n.number`, jobs)
+func (s *Store) RunsOf(ctx context.Context, jobs []int64) ([]bench.Run, error) {
+	rs, err := all[bench.Run](ctx, s.pool, `select `+runColumns+fromRuns+`where j.id = any($1) order by j.id, n.number`, jobs)
 	return rs, wrap("listing the runs of jobs", err)
 }
 
@@ -113,11 +113,11 @@ const maxErrors = 100
 // wrong with the last run of each such job as a whole. Errors that a later run
 // mended are left out, and so are those of jobs that others have replaced. At most
 // 100 are listed, the oldest first.
-func (s *Store) ErrorsOf(ctx context.Context, id bench.RequestID, jobs []int64) ([]RunError, error) {
+func (s *Store) ErrorsOf(ctx context.Context, id bench.RequestID, jobs []int64) ([]bench.RunError, error) {
 	current, err := column[int64](ctx, s.pool, `select job_id from request_job where request_id = $1 and job_id = any($2) and not superseded`, id, jobs)
 	if err != nil {
 		return nil, wrap("listing the errors of request "+string(id), err)
 	}
-	errs, err := all[RunError](ctx, s.pool, lastingErrors+` order by e.created_at, e.id limit $2`, current, maxErrors)
+	errs, err := all[bench.RunError](ctx, s.pool, lastingErrors+` order by e.created_at, e.id limit $2`, current, maxErrors)
 	return errs, wrap("listing the errors of request "+string(id), err)
 }

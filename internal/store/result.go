@@ -22,14 +22,14 @@ func (s *Store) artifact(ctx context.Context, project, tag string) (int64, error
 // SamplesOf reads all values that an artifact has: of each test case, metric and
 // surrounding those of the latest generation, by iteration. Empty when there are
 // none.
-func (s *Store) SamplesOf(ctx context.Context, project, tag string) ([]Samples, error) {
+func (s *Store) SamplesOf(ctx context.Context, project, tag string) ([]bench.Samples, error) {
 	artifact, err := s.artifact(ctx, project, tag)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	} else if err != nil {
 		return nil, wrap("looking artifact "+tag+" up", err)
 	}
-	samples, err := all[Samples](ctx, s.pool, `select false as in_turns, `+samplesFrom(`latest_result`)+`
+	samples, err := all[bench.Samples](ctx, s.pool, `select false as in_turns, `+samplesFrom(`latest_result`)+`
 		where r.artifact_id = $1 and r.status = 'ok' `+samplesEnd, artifact)
 	return samples, wrap("reading the results of "+tag, err)
 }
@@ -55,14 +55,14 @@ const samplesEnd = `
 // have none from the jobs so far: left out, failed, cancelled or invalid,
 // with the reason. One with a result in any surrounding, or in a job that is still open, is
 // not among them.
-func (s *Store) LackingOf(ctx context.Context, project, tag string) ([]Lacking, error) {
+func (s *Store) LackingOf(ctx context.Context, project, tag string) ([]bench.Lacking, error) {
 	artifact, err := s.artifact(ctx, project, tag)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	} else if err != nil {
 		return nil, wrap("looking artifact "+tag+" up", err)
 	}
-	lacking, err := all[Lacking](ctx, s.pool, `
+	lacking, err := all[bench.Lacking](ctx, s.pool, `
 		with invalid as (
 			select distinct on (r.test_case_id) r.test_case_id, 'its result is invalid: ' || r.invalid_reason as reason
 			from test_result r
@@ -115,7 +115,7 @@ func (s *Store) MeasuredTags(ctx context.Context, project string, requestType be
 // generation: in the order of the tags, then by test case, surrounding and
 // iteration. No tags means all of the project. Rows are read as they are asked
 // for; an error of yield ends the export and is returned.
-func (s *Store) ExportCollections(ctx context.Context, project string, tags []string, yield func(CollectionRow) error) error {
+func (s *Store) ExportCollections(ctx context.Context, project string, tags []string, yield func(bench.CollectionRow) error) error {
 	artifacts, err := column[int64](ctx, s.pool, `
 		select id from artifact where project = $1 and (cardinality($2::text[]) = 0 or tag = any($2))
 		order by array_position($2, tag), tag`, project, append([]string{}, tags...))
@@ -130,7 +130,7 @@ func (s *Store) ExportCollections(ctx context.Context, project string, tags []st
 	return nil
 }
 
-func (s *Store) exportArtifact(ctx context.Context, artifact int64, yield func(CollectionRow) error) error {
+func (s *Store) exportArtifact(ctx context.Context, artifact int64, yield func(bench.CollectionRow) error) error {
 	rows, err := s.pool.Query(ctx, `
 		select a.tag, `+testCaseDocument+` as test_case, j.kind, n.collector, n.pool, r.size_class, r.hardware_id, r.co_located,
 			c.iteration, c.collected_at, st.metrics, st.numbers
@@ -153,7 +153,7 @@ func (s *Store) exportArtifact(ctx context.Context, artifact int64, yield func(C
 	defer rows.Close()
 	for rows.Next() {
 		type exported struct {
-			CollectionRow
+			bench.CollectionRow
 			Metrics []bench.Metric
 			Numbers []float64
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 func TestSamplesAreThoseOfTheLatestGenerationPerPlace(t *testing.T) {
@@ -27,15 +26,15 @@ func TestSamplesAreThoseOfTheLatestGenerationPerPlace(t *testing.T) {
 	r.block(r.start(job, 1, c).Run.ID, measured("gin", 3, 1, 2))
 	r.block(r.start(job, 2, co).Run.ID, measured("gin", 30))
 
-	place := store.Surrounding{SizeClass: 2, HardwareID: "zen4"}
+	place := bench.Surrounding{SizeClass: 2, HardwareID: "zen4"}
 	beside := place
 	beside.CoLocated = true
-	sample := func(metric bench.Metric, where store.Surrounding, values ...float64) store.Samples {
-		return store.Samples{TestCase: testCase("gin"), Metric: metric, Kind: bench.KindCompileTime, Surrounding: where, Values: values}
+	sample := func(metric bench.Metric, where bench.Surrounding, values ...float64) bench.Samples {
+		return bench.Samples{TestCase: testCase("gin"), Metric: metric, Kind: bench.KindCompileTime, Surrounding: where, Values: values}
 	}
 	samples, err := r.SamplesOf(t.Context(), project, "v1")
 	require.NoError(t, err)
-	require.Equal(t, []store.Samples{
+	require.Equal(t, []bench.Samples{
 		sample(bench.MaxRSS, place, 3000, 1000, 2000), sample(bench.WallTime, place, 3, 1, 2),
 		sample(bench.MaxRSS, beside, 30000), sample(bench.WallTime, beside, 30),
 	}, samples)
@@ -48,7 +47,7 @@ func TestSamplesAreThoseOfTheLatestGenerationPerPlace(t *testing.T) {
 	r.block(r.start(rerun, 1, c).Run.ID, measured("gin", 9))
 	samples, err = r.SamplesOf(t.Context(), project, "v1")
 	require.NoError(t, err)
-	require.Equal(t, []store.Samples{
+	require.Equal(t, []bench.Samples{
 		sample(bench.MaxRSS, place, 9000), sample(bench.WallTime, place, 9),
 		sample(bench.MaxRSS, beside, 30000), sample(bench.WallTime, beside, 30),
 	}, samples)
@@ -62,7 +61,7 @@ func TestCommandsHaveResultsOfTheirOwn(t *testing.T) {
 	r := newRecord(t)
 	c := r.register("one")
 	for i, tag := range []string{"label", "label"} {
-		q := r.inProgress(store.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: tag, Submitter: "ada", Command: &store.Command{Argv: []string{"x"}}})
+		q := r.inProgress(bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: tag, Submitter: "ada", Command: &bench.Command{Argv: []string{"x"}}})
 		job := newJob(q, "command")
 		job.Kind, job.Key, job.Command, job.SuiteHash = bench.KindCommand, []bench.JobKey{"abcdefghabcdefgh", "ijklmnopijklmnop"}[i], q.Command, ""
 		r.expand(q, job)
@@ -98,7 +97,7 @@ func TestWhatAnArtifactLacksHasItsReason(t *testing.T) {
 		return out
 	}
 	first := r.start(job, 1, c).Run.ID
-	r.block(first, measured("gin", 1), store.TestCaseResult{TestCase: testCase("tar"), Skipped: "needs docker"})
+	r.block(first, measured("gin", 1), bench.TestCaseResult{TestCase: testCase("tar"), Skipped: "needs docker"})
 	r.fail(first, "zip", "first")
 	r.fail(first, "sed", "exit status 1")
 	require.Equal(t, map[string]string{}, lacking(), "while its job is open anything may come")
@@ -137,7 +136,7 @@ func TestMeasuredTagsHaveResultsAndAnEnd(t *testing.T) {
 		}
 	}
 	empty, job := r.oneJob("v5", "gin")
-	r.block(r.start(job, 1, c).Run.ID, store.TestCaseResult{TestCase: testCase("gin"), Skipped: "no"})
+	r.block(r.start(job, 1, c).Run.ID, bench.TestCaseResult{TestCase: testCase("gin"), Skipped: "no"})
 	require.NoError(t, r.CompleteRequest(t.Context(), empty.ID, bench.Success, "", nil, ""))
 	r.execute(`update benchmark_request set created_at = created_at - interval '1 hour' where tag = 'v2'`)
 
@@ -157,23 +156,23 @@ func TestExportYieldsEveryCollection(t *testing.T) {
 		_, job := r.oneJob(tag, "gin", "zip")
 		r.block(r.start(job, 1, c).Run.ID, measured("zip", 5), measured("gin", 1, 2))
 	}
-	export := func(tags ...string) []store.CollectionRow {
-		var rows []store.CollectionRow
-		require.NoError(t, r.ExportCollections(t.Context(), project, tags, func(row store.CollectionRow) error {
+	export := func(tags ...string) []bench.CollectionRow {
+		var rows []bench.CollectionRow
+		require.NoError(t, r.ExportCollections(t.Context(), project, tags, func(row bench.CollectionRow) error {
 			rows = append(rows, row)
 			return nil
 		}))
 		return rows
 	}
-	row := func(tag, benchmark string, iteration int, wall float64) store.CollectionRow {
-		return store.CollectionRow{
+	row := func(tag, benchmark string, iteration int, wall float64) bench.CollectionRow {
+		return bench.CollectionRow{
 			Tag: tag, TestCase: testCase(benchmark), Kind: bench.KindCompileTime, Collector: "one", Pool: "small",
-			Surrounding: store.Surrounding{SizeClass: 2, HardwareID: "zen4"}, Iteration: iteration,
+			Surrounding: bench.Surrounding{SizeClass: 2, HardwareID: "zen4"}, Iteration: iteration,
 			CollectedAt: measuredAt.Add(time.Duration(iteration) * time.Second),
 			Values:      map[bench.Metric]float64{bench.WallTime: wall, bench.MaxRSS: 1000 * wall},
 		}
 	}
-	require.Equal(t, []store.CollectionRow{
+	require.Equal(t, []bench.CollectionRow{
 		row("v2", "gin", 0, 1), row("v2", "gin", 1, 2), row("v2", "zip", 0, 5),
 		row("v1", "gin", 0, 1), row("v1", "gin", 1, 2), row("v1", "zip", 0, 5),
 	}, export("v2", "v1"), "in the order of the tags")
@@ -183,7 +182,7 @@ func TestExportYieldsEveryCollection(t *testing.T) {
 
 	stop := errors.New("enough")
 	n := 0
-	require.ErrorIs(t, r.ExportCollections(t.Context(), project, nil, func(store.CollectionRow) error {
+	require.ErrorIs(t, r.ExportCollections(t.Context(), project, nil, func(bench.CollectionRow) error {
 		n++
 		return stop
 	}), stop)

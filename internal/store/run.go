@@ -21,14 +21,14 @@ const runColumns = `n.id, j.project, j.key as job, n.number, n.reason, n.size_cl
 const fromRuns = ` from job_run n join job_queue j on j.id = n.job_id `
 
 // Run reads a run.
-func (s *Store) Run(ctx context.Context, id bench.RunID) (Run, error) {
-	r, err := one[Run](ctx, s.pool, `select `+runColumns+fromRuns+`where n.id = $1`, id)
+func (s *Store) Run(ctx context.Context, id bench.RunID) (bench.Run, error) {
+	r, err := one[bench.Run](ctx, s.pool, `select `+runColumns+fromRuns+`where n.id = $1`, id)
 	return r, wrap("reading run "+string(id), err)
 }
 
 // JobRuns lists the runs of a job by number.
-func (s *Store) JobRuns(ctx context.Context, key bench.JobKey) ([]Run, error) {
-	rs, err := all[Run](ctx, s.pool, `select `+runColumns+fromRuns+`where j.key = $1 order by n.number`, key)
+func (s *Store) JobRuns(ctx context.Context, key bench.JobKey) ([]bench.Run, error) {
+	rs, err := all[bench.Run](ctx, s.pool, `select `+runColumns+fromRuns+`where j.key = $1 order by n.number`, key)
 	return rs, wrap("listing the runs of job "+string(key), err)
 }
 
@@ -55,7 +55,7 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 		if err != nil {
 			return err
 		}
-		run, err := one[Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
+		run, err := one[bench.Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
 		switch {
 		case errors.Is(err, ErrNotFound):
 			if err := mayBegin(collector, job, start); err != nil {
@@ -72,7 +72,7 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 			return fmt.Errorf("%w as %s", ErrRunClosed, run.Outcome)
 		}
 		plan.Run = run
-		if plan.Job, err = one[Job](ctx, tx, `select `+jobColumns+` from job_queue j where j.id = $1`, job.ID); err != nil {
+		if plan.Job, err = one[bench.Job](ctx, tx, `select `+jobColumns+` from job_queue j where j.id = $1`, job.ID); err != nil {
 			return err
 		}
 		if plan.Config, err = value[json.RawMessage](ctx, tx, `select config from project where name = $1`, job.Project); err != nil {
@@ -89,35 +89,35 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 
 // fence checks that somebody waits for the locked job and that the collector is
 // the one that is registered, and keeps it registered until the transaction ends.
-func fence(ctx context.Context, tx pgx.Tx, job Job, start RunStart) (Collector, error) {
+func fence(ctx context.Context, tx pgx.Tx, job bench.Job, start RunStart) (bench.Collector, error) {
 	waiting, err := value[bool](ctx, tx, `select exists (`+openWaiter+`) from job_queue j where j.id = $1`, job.ID)
 	if err != nil {
-		return Collector{}, err
+		return bench.Collector{}, err
 	}
 	if !waiting {
-		return Collector{}, ErrNobodyWaits
+		return bench.Collector{}, ErrNobodyWaits
 	}
 	// Together with those whose runs will be closed, in the order of names.
-	collectors, err := all[Collector](ctx, tx, `
+	collectors, err := all[bench.Collector](ctx, tx, `
 		select `+collectorColumns+` from collector_config c
 		where c.name = $1 or c.current_run in (select id from job_run where job_id = $2 and outcome = '')
 		order by c.name for update`, start.Collector, job.ID)
 	if err != nil {
-		return Collector{}, err
+		return bench.Collector{}, err
 	}
-	at := slices.IndexFunc(collectors, func(c Collector) bool { return c.Name == start.Collector })
+	at := slices.IndexFunc(collectors, func(c bench.Collector) bool { return c.Name == start.Collector })
 	if at < 0 {
-		return Collector{}, fmt.Errorf("%w: no collector %s is registered", ErrFenced, start.Collector)
+		return bench.Collector{}, fmt.Errorf("%w: no collector %s is registered", ErrFenced, start.Collector)
 	}
 	if collectors[at].Epoch != start.Epoch {
-		return Collector{}, fmt.Errorf("%w: collector %s has epoch %d, not %d", ErrFenced, start.Collector, collectors[at].Epoch, start.Epoch)
+		return bench.Collector{}, fmt.Errorf("%w: collector %s has epoch %d, not %d", ErrFenced, start.Collector, collectors[at].Epoch, start.Epoch)
 	}
 	return collectors[at], nil
 }
 
 // mayBegin refuses a collector that is to take no further job, or not this one: it
 // came to the job's task queue, or changed, after the job was placed there.
-func mayBegin(c Collector, job Job, start RunStart) error {
+func mayBegin(c bench.Collector, job bench.Job, start RunStart) error {
 	if !c.Active {
 		return fmt.Errorf("%w: collector %s takes no further job until it is activated", ErrDraining, c.Name)
 	}
@@ -129,16 +129,16 @@ func mayBegin(c Collector, job Job, start RunStart) error {
 	}
 	// Neither size class nor pool: where it runs is where it belongs from then on.
 	wish := placement.Wish{Target: job.Target, Constraints: *job.Constraints}
-	if lacks := start.Lacks(c.placed(), wish); len(lacks) > 0 {
+	if lacks := start.Lacks(placed(c), wish); len(lacks) > 0 {
 		return fmt.Errorf("%w: of collector %s: %s", ErrUnfit, c.Name, strings.Join(lacks, ", "))
 	}
 	return nil
 }
 
 // openRun writes the run's row and makes it the only open one of the locked job.
-func openRun(ctx context.Context, tx pgx.Tx, job Job, c Collector, start RunStart) (Run, error) {
+func openRun(ctx context.Context, tx pgx.Tx, job bench.Job, c bench.Collector, start RunStart) (bench.Run, error) {
 	if err := closeRuns(ctx, tx, job.ID, bench.RunLost, "replaced by run "+string(start.Run)); err != nil {
-		return Run{}, err
+		return bench.Run{}, err
 	}
 	if _, err := tx.Exec(ctx, `
 		insert into job_run (id, job_id, number, reason, size_class, pool, collector, epoch, version, hardware_id, co_located, facts, timeout_seconds, probe)
@@ -147,28 +147,28 @@ func openRun(ctx context.Context, tx pgx.Tx, job Job, c Collector, start RunStar
 		pgx.NamedArgs{
 			"id": start.Run, "job_id": job.ID, "reason": start.Reason, "size_class": c.SizeClass, "pool": c.Pool,
 			"collector": c.Name, "epoch": c.Epoch, "version": c.Version, "hardware_id": c.HardwareID,
-			"co_located": c.CoLocated, "facts": c.Facts, "timeout_seconds": job.timeoutOn(c.SizeClass), "probe": job.Probe && job.SizeClass == c.SizeClass,
+			"co_located": c.CoLocated, "facts": c.Facts, "timeout_seconds": job.TimeoutOn(c.SizeClass), "probe": job.Probe && job.SizeClass == c.SizeClass,
 		}); err != nil {
-		return Run{}, err
+		return bench.Run{}, err
 	}
 	if _, err := tx.Exec(ctx, `
 		update job_queue set status = 'in_progress', started_at = coalesce(started_at, now()),
 			handed_out_at = coalesce(handed_out_at, now())
 		where id = $1`, job.ID); err != nil {
-		return Run{}, err
+		return bench.Run{}, err
 	}
 	if err := settle(ctx, tx, job, c); err != nil {
-		return Run{}, err
+		return bench.Run{}, err
 	}
 	if _, err := tx.Exec(ctx, `update collector_config set current_run = $2 where name = $1`, c.Name, start.Run); err != nil {
-		return Run{}, err
+		return bench.Run{}, err
 	}
-	return one[Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
+	return one[bench.Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
 }
 
 // missing are the job's test cases without an accepted result where the run is, of
 // any artifact that the job measures.
-func missing(ctx context.Context, tx pgx.Tx, run Run) ([]bench.TestCase, error) {
+func missing(ctx context.Context, tx pgx.Tx, run bench.Run) ([]bench.TestCase, error) {
 	return all[bench.TestCase](ctx, tx, `
 		select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target
 		from job_run n
@@ -209,12 +209,12 @@ func (s *Store) CloseLostRuns(ctx context.Context, key bench.JobKey, message str
 
 // lockRun reads a run and its job and keeps both from changing until the
 // transaction ends.
-func lockRun(ctx context.Context, tx pgx.Tx, id bench.RunID) (Run, Job, error) {
+func lockRun(ctx context.Context, tx pgx.Tx, id bench.RunID) (bench.Run, bench.Job, error) {
 	job, err := lockJob(ctx, tx, id.Job())
 	if err != nil {
-		return Run{}, Job{}, err
+		return bench.Run{}, bench.Job{}, err
 	}
-	run, err := one[Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1 for update of n`, id)
+	run, err := one[bench.Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1 for update of n`, id)
 	return run, job, err
 }
 
@@ -229,7 +229,7 @@ func (s *Store) SetProgress(ctx context.Context, run bench.RunID, progress json.
 
 // FinishRun closes a run. The first end stays, except that a run which was given
 // up as lost ends as its collector says while its job is open.
-func (s *Store) FinishRun(ctx context.Context, id bench.RunID, end RunEnd) error {
+func (s *Store) FinishRun(ctx context.Context, id bench.RunID, end bench.RunEnd) error {
 	return s.inTx(ctx, "finishing run "+string(id), func(tx pgx.Tx) error {
 		if end.Outcome == bench.RunRunning {
 			return errors.New("a run's end needs an outcome")

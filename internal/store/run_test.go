@@ -22,7 +22,7 @@ func TestTheFenceSaysWhatIsToBeDone(t *testing.T) {
 	require.JSONEq(t, `{"targets":[]}`, string(plan.Config))
 	require.Equal(t, bench.JobInProgress, plan.Job.Status)
 	require.NotNil(t, plan.Job.StartedAt)
-	want := store.Run{
+	want := bench.Run{
 		ID: runID(job, 1), Project: project, Job: job.Key, Number: 1, Reason: bench.Scheduled, SizeClass: 2, Pool: "small",
 		Collector: "one", Epoch: c.Epoch, Version: "1", HardwareID: "zen4", Facts: plan.Run.Facts, Progress: json.RawMessage(`{}`),
 		StartedAt: plan.Run.StartedAt,
@@ -63,7 +63,7 @@ func TestTheFenceSaysWhatIsToBeDone(t *testing.T) {
 	require.Equal(t, []int{1, 2, 3}, []int{runs[0].Number, runs[1].Number, runs[2].Number})
 }
 
-func (r record) collector(name string) store.Collector {
+func (r record) collector(name string) bench.Collector {
 	r.t.Helper()
 	cs, err := r.Collectors(r.t.Context())
 	require.NoError(r.t, err)
@@ -73,7 +73,7 @@ func (r record) collector(name string) store.Collector {
 		}
 	}
 	require.FailNow(r.t, "no such collector", name)
-	return store.Collector{}
+	return bench.Collector{}
 }
 
 func TestTheFenceRefuses(t *testing.T) {
@@ -127,7 +127,7 @@ func TestOfManyAtTheFenceOneRuns(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	_, job := r.oneJob("v1", "gin")
-	var cs []store.Collector
+	var cs []bench.Collector
 	for _, n := range names(8) {
 		cs = append(cs, r.register(n))
 	}
@@ -155,9 +155,9 @@ func TestARunEndsOnce(t *testing.T) {
 	c := r.register("one")
 	run := r.start(job, 1, c).Run.ID
 
-	failed := store.RunEnd{Outcome: bench.RunFailure, Message: "exit\x00 status 1", OutputTail: "panic: \xff"}
+	failed := bench.RunEnd{Outcome: bench.RunFailure, Message: "exit\x00 status 1", OutputTail: "panic: \xff"}
 	twice(t, func() error { return r.FinishRun(t.Context(), run, failed) })
-	require.NoError(t, r.FinishRun(t.Context(), run, store.RunEnd{Outcome: bench.RunSuccess}), "the first end stays")
+	require.NoError(t, r.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunSuccess}), "the first end stays")
 	require.NoError(t, r.CloseLostRuns(t.Context(), job.Key, "silent"))
 	ended := r.run(run)
 	require.Equal(t, bench.RunFailure, ended.Outcome)
@@ -171,17 +171,17 @@ func TestARunEndsOnce(t *testing.T) {
 	require.Equal(t, bench.RunLost, r.run(run).Outcome)
 	require.Equal(t, "heartbeat timeout", r.run(run).Message)
 	require.Empty(t, r.collector("one").CurrentRun)
-	require.NoError(t, r.FinishRun(t.Context(), run, store.RunEnd{Outcome: bench.RunTooSmall}))
+	require.NoError(t, r.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunTooSmall}))
 	require.Equal(t, bench.RunTooSmall, r.run(run).Outcome)
 
 	run = r.start(job, 3, c).Run.ID
 	_, err := r.FinishJob(t.Context(), job.Key, "too often")
 	require.NoError(t, err)
 	require.Equal(t, bench.RunLost, r.run(run).Outcome)
-	require.NoError(t, r.FinishRun(t.Context(), run, store.RunEnd{Outcome: bench.RunSuccess}))
+	require.NoError(t, r.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunSuccess}))
 	require.Equal(t, bench.RunLost, r.run(run).Outcome)
 
-	require.Error(t, r.FinishRun(t.Context(), run, store.RunEnd{}))
+	require.Error(t, r.FinishRun(t.Context(), run, bench.RunEnd{}))
 	require.ErrorIs(t, r.FinishRun(t.Context(), runID(job, 9), failed), store.ErrNotFound)
 	require.ErrorIs(t, r.CloseLostRuns(t.Context(), "nothing", ""), store.ErrNotFound)
 	_, err = r.Run(t.Context(), runID(job, 9))
@@ -196,7 +196,7 @@ func TestProgressIsThatOfAnOpenRun(t *testing.T) {
 	// Benchmarks print what they like.
 	require.NoError(t, r.SetProgress(t.Context(), run, json.RawMessage(`{"line": "a\u0000b\ud800", "n": 12345678901234567890, "\u0000": [null]}`)))
 	require.JSONEq(t, `{"line": "a\ufffdb\ufffd", "n": 12345678901234567890, "\ufffd": [null]}`, string(r.run(run).Progress))
-	require.NoError(t, r.FinishRun(t.Context(), run, store.RunEnd{Outcome: bench.RunFailure}))
+	require.NoError(t, r.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunFailure}))
 	require.NoError(t, r.SetProgress(t.Context(), run, json.RawMessage(`{"late": true}`)))
 	require.NotContains(t, string(r.run(run).Progress), "late")
 	require.ErrorIs(t, r.SetProgress(t.Context(), runID(job, 2), nil), store.ErrNotFound)

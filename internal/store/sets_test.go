@@ -15,12 +15,12 @@ import (
 func set(names ...string) bench.Place { return bench.Place{Pool: small, Set: names} }
 
 // command is a request with one job that has constraints and waits in a place.
-func (r record) command(tag string, at bench.Place, c bench.Constraints, affinity time.Duration) (store.Request, store.Job) {
+func (r record) command(tag string, at bench.Place, c bench.Constraints, affinity time.Duration) (bench.Request, bench.Job) {
 	r.t.Helper()
 	request := r.inProgress(release(r.t, tag))
 	job := newJob(request, "gin")
 	job.Kind, job.Constraints, job.AffinityFor = bench.KindCommand, &c, affinity
-	job.SuiteHash, job.Command = "", &store.Command{Argv: []string{"true"}}
+	job.SuiteHash, job.Command = "", &bench.Command{Argv: []string{"true"}}
 	job.PutAt(at)
 	r.expand(request, job)
 	return request, r.job(job.Key)
@@ -36,7 +36,7 @@ func (r record) handOutAt(taskQueue string) (live int, jobs []bench.JobKey) {
 	return live, jobs
 }
 
-func (r record) taskQueues(c store.Collector) []string {
+func (r record) taskQueues(c bench.Collector) []string {
 	r.t.Helper()
 	queues, err := r.CollectorTaskQueues(r.t.Context(), c)
 	require.NoError(r.t, err)
@@ -223,7 +223,7 @@ func TestReplace(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, n)
 	}
-	for _, j := range []store.Job{handed, queued} {
+	for _, j := range []bench.Job{handed, queued} {
 		require.Equal(t, away.TaskQueue(), r.job(j.Key).TaskQueue)
 	}
 	require.Equal(t, home.TaskQueue(), r.job(running.Key).TaskQueue)
@@ -245,7 +245,7 @@ func TestCommandsWaitForWhoeverMayRunThem(t *testing.T) {
 	one := r.register("one")
 	const n = 3000
 	request := batch(t, n)
-	_, _, err := r.CreateCommands(t.Context(), request, func(yield func(store.Job, error) bool) {
+	_, _, err := r.CreateCommands(t.Context(), request, func(yield func(bench.Job, error) bool) {
 		for j := range lines(request, n) {
 			j.Constraints = nil
 			if !yield(j, nil) {

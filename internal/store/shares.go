@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/benchloom/benchloom/internal/queueconfig"
+	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
 // ShareBy says of whom shares are asked.
@@ -161,12 +161,12 @@ func queueColumns(by ShareBy) string {
 }
 
 // asConfigured are class, weight and level of a queue with a row q of its
-// configuration, or without: then those of [queueconfig.Default].
+// configuration, or without: then those of [fairshare.Default].
 func asConfigured(name string) string {
-	vip, idle := queueconfig.Default(queueconfig.VIP), queueconfig.Default(queueconfig.Idle)
-	other := queueconfig.Default("")
+	vip, idle := fairshare.Default(fairshare.VIP), fairshare.Default(fairshare.Idle)
+	other := fairshare.Default("")
 	return fmt.Sprintf(`coalesce(q.class, case when %[1]s in ('%[2]s', '%[3]s') then '%[4]s' else '%[5]s' end) as class,
 		coalesce(q.weight, %[6]g)::numeric::float8 as weight,
 		coalesce(q.level, case %[1]s when '%[2]s' then %[7]d when '%[3]s' then %[8]d else %[9]d end) as level`,
-		name, vip.Name, idle.Name, queueconfig.Strict, queueconfig.Weighted, other.Weight, vip.Level, idle.Level, other.Level)
+		name, vip.Name, idle.Name, fairshare.Strict, fairshare.Weighted, other.Weight, vip.Level, idle.Level, other.Level)
 }

@@ -25,8 +25,8 @@ type Sizing struct {
 	TaskQueue   string
 	MinClass    bench.SizeClass // the smallest that will do; 0: any
 	Pinned      bool
-	Command     *Command // nil: it measures a suite, or builds
-	Versus      string   // tag that it measures in turns with its own; empty: none
+	Command     *bench.Command // nil: it measures a suite, or builds
+	Versus      string         // tag that it measures in turns with its own; empty: none
 	TestCases   []bench.TestCase
 	Iterations  int
 	Constraints *bench.Constraints

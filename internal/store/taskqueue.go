@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/fairshare"
 	"github.com/benchloom/benchloom/internal/placement"
-	"github.com/benchloom/benchloom/internal/queueconfig"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 	// several heartbeats, and little beside what most jobs take.
 	setTurn = 30 * time.Second
 	// notInTemporal is the level of what is not in Temporal yet: after all others.
-	notInTemporal = queueconfig.LastLevel + 1
+	notInTemporal = fairshare.LastLevel + 1
 )
 
 // CollectorTaskQueues lists the task queues from which a collector takes jobs, at most
@@ -26,7 +26,7 @@ const (
 // collectors, in which commands wait, so that they start at once where somebody
 // idles; then those of the sets that it belongs to and that have open jobs, see
 // [placement.Serve].
-func (s *Store) CollectorTaskQueues(ctx context.Context, c Collector) ([]string, error) {
+func (s *Store) CollectorTaskQueues(ctx context.Context, c bench.Collector) ([]string, error) {
 	pool := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}
 	queues := []string{pool.TaskQueue()}
 	everybody, err := column[string](ctx, s.pool, `

@@ -5,12 +5,14 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
 )
 
 // openTurns gives a job that measures in turns its two artifacts and a generation
 // above all that either has: both are measured anew, whatever is stored, and the
 // new results are the latest of both. The caller holds the lock on expansions.
-func openTurns(ctx context.Context, tx pgx.Tx, j Job, own int64) (sides []int64, generation int, err error) {
+func openTurns(ctx context.Context, tx pgx.Tx, j bench.Job, own int64) (sides []int64, generation int, err error) {
 	versus, err := artifactID(ctx, tx, j.Project, j.Versus)
 	if err != nil {
 		return nil, 0, err
@@ -26,7 +28,7 @@ func openTurns(ctx context.Context, tx pgx.Tx, j Job, own int64) (sides []int64,
 
 // sidesOf are the artifacts that a job measures, by the tags that results of it
 // carry; that of its own carry none, or its tag.
-func sidesOf(ctx context.Context, tx pgx.Tx, job Job) (map[string]int64, error) {
+func sidesOf(ctx context.Context, tx pgx.Tx, job bench.Job) (map[string]int64, error) {
 	type row struct{ Own, Versus int64 }
 	ids, err := one[row](ctx, tx, `
 		select artifact_id as own, coalesce(versus_artifact_id, 0) as versus from job_queue where id = $1`, job.ID)
@@ -40,7 +42,7 @@ func sidesOf(ctx context.Context, tx pgx.Tx, job Job) (map[string]int64, error) 
 // whole are the results that may be accepted: of a job that measures in turns
 // those of test cases of which both sides are there. One side alone, whose other
 // side failed or was measured in another run, is worth nothing.
-func (b block) whole(results []TestCaseResult) []TestCaseResult {
+func (b block) whole(results []bench.TestCaseResult) []bench.TestCaseResult {
 	if b.job.Versus == "" {
 		return results
 	}
@@ -48,7 +50,7 @@ func (b block) whole(results []TestCaseResult) []TestCaseResult {
 	for _, r := range results {
 		found[b.spot(r)] = true
 	}
-	var out []TestCaseResult
+	var out []bench.TestCaseResult
 	for _, r := range results {
 		id := b.ids[r.TestCase]
 		if found[spot{id, b.sides[b.job.Tag]}] && found[spot{id, b.sides[b.job.Versus]}] {
@@ -78,7 +80,7 @@ const measuredSince = `
 
 // SamplesInTurns reads the values of two artifacts that were measured in turns
 // with each other. Empty when there are none.
-func (s *Store) SamplesInTurns(ctx context.Context, project, a, b string) (ofA, ofB []Samples, err error) {
+func (s *Store) SamplesInTurns(ctx context.Context, project, a, b string) (ofA, ofB []bench.Samples, err error) {
 	var ids [2]int64
 	for i, tag := range []string{a, b} {
 		ids[i], err = s.artifact(ctx, project, tag)
@@ -88,8 +90,8 @@ func (s *Store) SamplesInTurns(ctx context.Context, project, a, b string) (ofA, 
 			return nil, nil, wrap("looking artifact "+tag+" up", err)
 		}
 	}
-	for i, samples := range []*[]Samples{&ofA, &ofB} {
-		if *samples, err = all[Samples](ctx, s.pool, `select true as in_turns, `+samplesFrom(inTurns)+`
+	for i, samples := range []*[]bench.Samples{&ofA, &ofB} {
+		if *samples, err = all[bench.Samples](ctx, s.pool, `select true as in_turns, `+samplesFrom(inTurns)+`
 			where r.artifact_id = $3 `+samplesEnd, ids[0], ids[1], ids[i]); err != nil {
 			return nil, nil, wrap("reading what was measured of "+a+" and "+b+" in turns", err)
 		}

@@ -10,9 +10,9 @@ import (
 )
 
 // inTurns is an ad-hoc request whose one job measures tag in turns with versus.
-func (r record) inTurns(tag, versus string, benchmarks ...string) (store.Request, store.Job) {
+func (r record) inTurns(tag, versus string, benchmarks ...string) (bench.Request, bench.Job) {
 	r.t.Helper()
-	request := r.inProgress(store.Request{
+	request := r.inProgress(bench.Request{
 		ID: newID(r.t), Project: project, Type: bench.AdHoc, Tag: tag, Versus: versus, Submitter: "ada",
 		Standing: bench.Standing{Status: bench.ArtifactsReady},
 	})
@@ -25,7 +25,7 @@ func (r record) inTurns(tag, versus string, benchmarks ...string) (store.Request
 }
 
 // of is a result of one side.
-func of(tag string, result store.TestCaseResult) store.TestCaseResult {
+func of(tag string, result bench.TestCaseResult) bench.TestCaseResult {
 	result.Tag = tag
 	return result
 }
@@ -58,7 +58,7 @@ func TestBothSidesAreMeasuredWhateverIsStored(t *testing.T) {
 	require.Equal(t, "v1", plan.Job.Versus)
 
 	receipt := r.block(runID(job, 1), of("v1", measured("gin", 10, 11)), of("v2", measured("gin", 20, 21)))
-	require.Equal(t, store.BlockReceipt{Accepted: 2}, receipt)
+	require.Equal(t, bench.BlockReceipt{Accepted: 2}, receipt)
 	again := r.block(runID(job, 1), of("v1", measured("gin", 10, 11)), of("v2", measured("gin", 20, 21)))
 	require.Equal(t, receipt, again)
 	require.Equal(t, 2, r.job(job.Key).Done, "both sides count")
@@ -70,7 +70,7 @@ func TestBothSidesAreMeasuredWhateverIsStored(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, bench.JobSuccess, end.Status)
 
-	walls := func(samples []store.Samples) map[string][]float64 {
+	walls := func(samples []bench.Samples) map[string][]float64 {
 		out := make(map[string][]float64)
 		for _, s := range samples {
 			if s.Metric == bench.WallTime {
@@ -104,22 +104,22 @@ func TestOneSideAloneIsNotAccepted(t *testing.T) {
 	c := r.register("c1")
 	r.start(job, 1, c)
 	gin := testCase("gin")
-	receipt, err := r.StoreBlock(t.Context(), runID(job, 1), []store.TestCaseResult{of("v1", measured("gin", 1))},
-		[]store.RunError{{TestCase: &gin, Kind: bench.FailJob, Message: "gin [v2] 1/2: exit code 3"}})
+	receipt, err := r.StoreBlock(t.Context(), runID(job, 1), []bench.TestCaseResult{of("v1", measured("gin", 1))},
+		[]bench.RunError{{TestCase: &gin, Kind: bench.FailJob, Message: "gin [v2] 1/2: exit code 3"}})
 	require.NoError(t, err)
-	require.Equal(t, store.BlockReceipt{Superseded: 1}, receipt)
-	_, err = r.StoreBlock(t.Context(), runID(job, 1), []store.TestCaseResult{of("v3", measured("gin", 1))}, nil)
+	require.Equal(t, bench.BlockReceipt{Superseded: 1}, receipt)
+	_, err = r.StoreBlock(t.Context(), runID(job, 1), []bench.TestCaseResult{of("v3", measured("gin", 1))}, nil)
 	require.ErrorIs(t, err, store.ErrConflict)
 
 	// The collector dies; the next one measures the whole block on both sides.
 	plan := r.start(job, 2, r.register("c2"))
 	require.Equal(t, testCases("gin", "lo"), plan.Missing)
-	require.Equal(t, store.BlockReceipt{Accepted: 2}, r.block(runID(job, 2), of("v1", measured("gin", 2)), of("v2", measured("gin", 3))))
+	require.Equal(t, bench.BlockReceipt{Accepted: 2}, r.block(runID(job, 2), of("v1", measured("gin", 2)), of("v2", measured("gin", 3))))
 	// What the lost one spooled comes late: nothing of two runs is mixed.
-	require.Equal(t, store.BlockReceipt{Superseded: 2}, r.block(runID(job, 1), of("v1", measured("gin", 8)), of("v2", measured("gin", 9))))
+	require.Equal(t, bench.BlockReceipt{Superseded: 2}, r.block(runID(job, 1), of("v1", measured("gin", 8)), of("v2", measured("gin", 9))))
 
-	skipped := store.TestCaseResult{TestCase: testCase("lo"), Skipped: "no docker", Tag: "v2"}
-	require.Equal(t, store.BlockReceipt{Accepted: 2}, r.block(runID(job, 2), of("v1", measured("lo", 2)), skipped), "left out is a result")
+	skipped := bench.TestCaseResult{TestCase: testCase("lo"), Skipped: "no docker", Tag: "v2"}
+	require.Equal(t, bench.BlockReceipt{Accepted: 2}, r.block(runID(job, 2), of("v1", measured("lo", 2)), skipped), "left out is a result")
 	end, err := r.FinishJob(t.Context(), job.Key, "")
 	require.NoError(t, err)
 	require.Equal(t, bench.JobSuccess, end.Status)
@@ -145,8 +145,8 @@ func TestWhatAPairLacksCountsForBothSides(t *testing.T) {
 	r.start(job, 1, r.register("c1"))
 	gin := testCase("gin")
 	_, err := r.StoreBlock(t.Context(), runID(job, 1),
-		[]store.TestCaseResult{of("v1", measured("lo", 1)), of("v2", measured("lo", 2))},
-		[]store.RunError{{TestCase: &gin, Kind: bench.FailJob, Message: "gin [v2]: exit code 3"}})
+		[]bench.TestCaseResult{of("v1", measured("lo", 1)), of("v2", measured("lo", 2))},
+		[]bench.RunError{{TestCase: &gin, Kind: bench.FailJob, Message: "gin [v2]: exit code 3"}})
 	require.NoError(t, err)
 	end, err := r.FinishJob(t.Context(), job.Key, "")
 	require.NoError(t, err)
@@ -160,7 +160,7 @@ func TestWhatAPairLacksCountsForBothSides(t *testing.T) {
 		require.Len(t, coverage.Impossible, 1)
 		lacking, err := r.LackingOf(t.Context(), project, tag)
 		require.NoError(t, err)
-		require.Equal(t, []store.Lacking{{TestCase: gin, Reason: "failed: gin [v2]: exit code 3"}}, lacking)
+		require.Equal(t, []bench.Lacking{{TestCase: gin, Reason: "failed: gin [v2]: exit code 3"}}, lacking)
 	}
 	errs, err := r.ErrorsOf(t.Context(), request.ID, r.jobIDs(request.ID))
 	require.NoError(t, err)
@@ -225,7 +225,7 @@ func TestARequestInTurnsIsAdHoc(t *testing.T) {
 	_, _, err := r.CreateRequest(t.Context(), wrong)
 	require.ErrorContains(t, err, "benchmark_request_versus_check")
 
-	asked := store.Request{
+	asked := bench.Request{
 		ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v2", Versus: "v1", Submitter: "ada", IdempotencyKey: "once",
 		Standing: bench.Standing{Status: bench.ArtifactsReady},
 	}

@@ -368,7 +368,7 @@ func (c *checker) resolveAll() {
 	paths := examplePaths()
 	for i := range c.doc.Benchmarks {
 		b := &c.doc.Benchmarks[i]
-		backends, profiles := c.suite.axes(c.suite.kind(b), Selection{Backends: c.suite.Backends(), Profiles: c.suite.Profiles()})
+		backends, profiles := c.suite.axes(c.suite.kind(b), bench.Selection{Backends: c.suite.Backends(), Profiles: c.suite.Profiles()})
 		for _, backend := range backends {
 			for _, profile := range profiles {
 				c.resolve(b, bench.TestCase{Benchmark: b.Name.value, Profile: profile, Backend: backend}, paths)
@@ -376,7 +376,7 @@ func (c *checker) resolveAll() {
 		}
 	}
 	for _, e := range c.doc.Sets {
-		if _, err := c.suite.Expand(Selection{Set: e.name}); err != nil {
+		if _, err := c.suite.Expand(bench.Selection{Set: e.name}); err != nil {
 			c.add(e.at, "set %s: no test case is in it; its benchmarks are not measured with its profiles, scenarios, backends and targets", e.name)
 		}
 	}
@@ -453,7 +453,7 @@ func (s *Suite) combinations() int {
 	total := 0
 	for i := range s.doc.Benchmarks {
 		b := &s.doc.Benchmarks[i]
-		backends, profiles := s.axes(s.kind(b), Selection{Backends: s.Backends(), Profiles: s.Profiles()})
+		backends, profiles := s.axes(s.kind(b), bench.Selection{Backends: s.Backends(), Profiles: s.Profiles()})
 		n := len(s.Targets()) * max(1, len(s.scenarios(b)))
 		// Bounded step by step: no product of lists of one document overflows.
 		total += min(n*len(backends), maxTestCases+1) * len(profiles)

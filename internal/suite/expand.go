@@ -15,7 +15,7 @@ const defaultSet = "default"
 // runtime, then target, backend and profile, each in the suite's order; test
 // cases in the order of benchmarks and scenarios. A name that the suite does
 // not have is an error that lists those it has; so is a selection of nothing.
-func (s *Suite) Expand(sel Selection) ([]JobPlan, error) {
+func (s *Suite) Expand(sel bench.Selection) ([]JobPlan, error) {
 	chosen, err := s.choose(sel)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (s *Suite) Expand(sel Selection) ([]JobPlan, error) {
 
 // Iterations is the number that a selection asks for, by itself or by its set;
 // 0 leaves it to the suite. It is the number to give to [Suite.Recipe].
-func (s *Suite) Iterations(sel Selection) int {
+func (s *Suite) Iterations(sel bench.Selection) int {
 	if sel.Iterations > 0 {
 		return sel.Iterations
 	}
@@ -52,7 +52,7 @@ func (s *Suite) Iterations(sel Selection) int {
 	return 0
 }
 
-func (s *Suite) setName(sel Selection) string {
+func (s *Suite) setName(sel bench.Selection) string {
 	if sel.Set != "" {
 		for _, name := range s.Sets() {
 			if name, err := oneOf("set", sel.Set, []string{name}); err == nil {
@@ -66,11 +66,11 @@ func (s *Suite) setName(sel Selection) string {
 
 // choose applies the set, then the selection, and fills in the suite's
 // defaults. All names are the suite's own spelling.
-func (s *Suite) choose(sel Selection) (Selection, error) {
+func (s *Suite) choose(sel bench.Selection) (bench.Selection, error) {
 	set, ok := s.doc.Sets.get(s.setName(sel))
 	if !ok && sel.Set != "" {
 		_, err := oneOf("set", sel.Set, s.Sets())
-		return Selection{}, err
+		return bench.Selection{}, err
 	}
 	var errs []error
 	pick := func(what string, asked []string, fromSet words, all []string) []string {
@@ -92,7 +92,7 @@ func (s *Suite) choose(sel Selection) (Selection, error) {
 		// The suite's order, each once.
 		return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return !slices.Contains(picked, name) })
 	}
-	chosen := Selection{
+	chosen := bench.Selection{
 		Benchmarks: pick("benchmark", sel.Benchmarks, set.Benchmarks, s.Benchmarks()),
 		Profiles:   pick("profile", sel.Profiles, set.Profiles, s.Profiles()),
 		Scenarios:  pick("scenario", sel.Scenarios, set.Scenarios, s.Scenarios()),
@@ -129,7 +129,7 @@ func (s *Suite) selectableTargets(asked []bench.Target) []string {
 
 // axes are the backends and profiles that jobs of a kind have; a single empty
 // name stands for none.
-func (s *Suite) axes(kind bench.JobKind, chosen Selection) (backends, profiles []string) {
+func (s *Suite) axes(kind bench.JobKind, chosen bench.Selection) (backends, profiles []string) {
 	backends, profiles = []string{""}, []string{""}
 	if kind == bench.KindCompileTime {
 		if len(s.doc.Backends) > 0 {
@@ -149,7 +149,7 @@ func (s *Suite) axes(kind bench.JobKind, chosen Selection) (backends, profiles [
 	return backends, profiles
 }
 
-func (s *Suite) plan(kind bench.JobKind, chosen Selection, parameters bench.TestCase) JobPlan {
+func (s *Suite) plan(kind bench.JobKind, chosen bench.Selection, parameters bench.TestCase) JobPlan {
 	plan := JobPlan{Kind: kind, Target: parameters.Target, Backend: parameters.Backend, Profile: parameters.Profile, MinSize: 1}
 	for i := range s.doc.Benchmarks {
 		b := &s.doc.Benchmarks[i]

@@ -51,7 +51,7 @@ func outline(plans []suite.JobPlan) []string {
 func TestEverythingInAFixedOrder(t *testing.T) {
 	t.Parallel()
 	s := load(t, matrix)
-	plans, err := s.Expand(suite.Selection{})
+	plans, err := s.Expand(bench.Selection{})
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		"compiletime x86_64 llvm check: serde/full serde/incr-full serde/incr-patched huge/full huge/incr-full",
@@ -79,39 +79,39 @@ func TestSelectionsNarrow(t *testing.T) {
 	t.Parallel()
 	s := load(t, matrix)
 	for name, test := range map[string]struct {
-		selection suite.Selection
+		selection bench.Selection
 		want      []string
 	}{
 		"a benchmark": {
-			suite.Selection{Benchmarks: []string{"hash"}, Targets: []bench.Target{arm}},
+			bench.Selection{Benchmarks: []string{"hash"}, Targets: []bench.Target{arm}},
 			[]string{"runtime aarch64 llvm : hash/"},
 		},
 		"scenarios, in the suite's order whatever is asked": {
-			suite.Selection{Benchmarks: []string{"serde"}, Scenarios: []string{"incr-patched", "full", "full"}, Profiles: []string{"check"}, Backends: []string{"llvm"}, Targets: []bench.Target{linux}},
+			bench.Selection{Benchmarks: []string{"serde"}, Scenarios: []string{"incr-patched", "full", "full"}, Profiles: []string{"check"}, Backends: []string{"llvm"}, Targets: []bench.Target{linux}},
 			[]string{"compiletime x86_64 llvm check: serde/full serde/incr-patched"},
 		},
 		"case does not matter": {
-			suite.Selection{Benchmarks: []string{"SERDE"}, Profiles: []string{"Doc"}, Backends: []string{"LLVM"}, Targets: []bench.Target{linux}},
+			bench.Selection{Benchmarks: []string{"SERDE"}, Profiles: []string{"Doc"}, Backends: []string{"LLVM"}, Targets: []bench.Target{linux}},
 			[]string{"compiletime x86_64 llvm doc: serde/full"},
 		},
 		"runtime benchmarks have no profile to be left out by": {
-			suite.Selection{Profiles: []string{"doc"}, Targets: []bench.Target{linux}},
+			bench.Selection{Profiles: []string{"doc"}, Targets: []bench.Target{linux}},
 			[]string{"compiletime x86_64 llvm doc: serde/full huge/full", "runtime x86_64 llvm : hash/"},
 		},
 		"runtime benchmarks are left out by a backend that is not theirs": {
-			suite.Selection{Backends: []string{"cranelift"}, Scenarios: []string{"full"}},
+			bench.Selection{Backends: []string{"cranelift"}, Scenarios: []string{"full"}},
 			[]string{"compiletime x86_64 cranelift opt: serde/full huge/full"},
 		},
 		"a set": {
-			suite.Selection{Set: "small", Targets: []bench.Target{linux}},
+			bench.Selection{Set: "small", Targets: []bench.Target{linux}},
 			[]string{"compiletime x86_64 llvm check: serde/full"},
 		},
 		"a set with something else in a place of its own": {
-			suite.Selection{Set: "Small", Profiles: []string{"opt"}, Targets: []bench.Target{linux}},
+			bench.Selection{Set: "Small", Profiles: []string{"opt"}, Targets: []bench.Target{linux}},
 			[]string{"compiletime x86_64 llvm opt: serde/full"},
 		},
 		"a set with targets": {
-			suite.Selection{Set: "fast"},
+			bench.Selection{Set: "fast"},
 			[]string{"runtime x86_64 llvm : hash/"},
 		},
 	} {
@@ -127,7 +127,7 @@ func TestSelectionsNarrow(t *testing.T) {
 func TestUnknownNamesAreErrorsThatListTheValidOnes(t *testing.T) {
 	t.Parallel()
 	s := load(t, matrix)
-	for want, selection := range map[string]suite.Selection{
+	for want, selection := range map[string]bench.Selection{
 		`unknown benchmark "serd"; the suite has serde, huge, hash`:                                                       {Benchmarks: []string{"serd"}},
 		`unknown profile "debug"; the suite has check, opt, doc`:                                                          {Profiles: []string{"check", "debug"}},
 		`unknown scenario "incr"; the suite has full, incr-full, incr-patched`:                                            {Scenarios: []string{"incr"}},
@@ -145,17 +145,17 @@ func TestUnknownNamesAreErrorsThatListTheValidOnes(t *testing.T) {
 func TestASetNamedDefaultIsUsedWhenNothingIsAskedFor(t *testing.T) {
 	t.Parallel()
 	s := load(t, matrix+"  default: {profiles: [opt], iterations: 9}\n")
-	plans, err := s.Expand(suite.Selection{Benchmarks: []string{"serde"}, Targets: []bench.Target{linux}})
+	plans, err := s.Expand(bench.Selection{Benchmarks: []string{"serde"}, Targets: []bench.Target{linux}})
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		"compiletime x86_64 llvm opt: serde/full serde/incr-full serde/incr-patched",
 		"compiletime x86_64 cranelift opt: serde/full serde/incr-full serde/incr-patched",
 	}, outline(plans))
 
-	require.Equal(t, 9, s.Iterations(suite.Selection{}))
-	require.Equal(t, 3, s.Iterations(suite.Selection{Set: "small"}), "the set's own")
-	require.Equal(t, 0, s.Iterations(suite.Selection{Set: "fast"}), "left to the suite")
-	require.Equal(t, 2, s.Iterations(suite.Selection{Set: "small", Iterations: 2}))
+	require.Equal(t, 9, s.Iterations(bench.Selection{}))
+	require.Equal(t, 3, s.Iterations(bench.Selection{Set: "small"}), "the set's own")
+	require.Equal(t, 0, s.Iterations(bench.Selection{Set: "fast"}), "left to the suite")
+	require.Equal(t, 2, s.Iterations(bench.Selection{Set: "small", Iterations: 2}))
 }
 
 func TestWhatIsNotMeasuredHasNoRecipe(t *testing.T) {
@@ -175,7 +175,7 @@ func TestWhatIsNotMeasuredHasNoRecipe(t *testing.T) {
 func TestBenchmarksWithoutParametersHaveOneTestCase(t *testing.T) {
 	t.Parallel()
 	s := load(t, "name: plain\nartifact: {provider: goroot}\ntargets: [x86_64-unknown-linux-gnu]\nprocedures: {compiletime: {measure: {run: [x]}}}\nbenchmarks: [{name: a}]\n")
-	plans, err := s.Expand(suite.Selection{})
+	plans, err := s.Expand(bench.Selection{})
 	require.NoError(t, err)
 	require.Equal(t, []suite.JobPlan{{
 		Kind: bench.KindCompileTime, Target: linux, MinSize: 1,

@@ -81,7 +81,7 @@ benchmarks:
 	require.Empty(t, s.RequiredMetrics())
 
 	// Where the suite lists no targets, any can be asked for.
-	plans, err := s.Expand(suite.Selection{Targets: []bench.Target{"aarch64-apple-darwin"}})
+	plans, err := s.Expand(bench.Selection{Targets: []bench.Target{"aarch64-apple-darwin"}})
 	require.NoError(t, err)
 	tc := bench.TestCase{Benchmark: "parse", Target: "aarch64-apple-darwin"}
 	require.Equal(t, []suite.JobPlan{{Kind: bench.KindRuntime, Target: "aarch64-apple-darwin", MinSize: 1, TestCases: []bench.TestCase{tc}}}, plans)
@@ -136,7 +136,7 @@ func FuzzLoad(f *testing.F) {
 			return
 		}
 		// What was loaded can be run: every test case has a recipe.
-		plans, err := s.Expand(suite.Selection{})
+		plans, err := s.Expand(bench.Selection{})
 		if err != nil {
 			require.ErrorIs(t, err, bench.ErrInvalid) // all is excluded
 			return

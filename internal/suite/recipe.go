@@ -140,21 +140,6 @@ const (
 	OutputBenchfmt OutputFormat = "benchfmt"
 )
 
-// Selection narrows what of a suite is measured. Empty lists mean the suite's
-// defaults.
-type Selection struct {
-	// Set is one of the suite's named sets; it is applied first, the other
-	// fields narrow or override it.
-	Set        string         `json:"set,omitempty"`
-	Benchmarks []string       `json:"benchmarks,omitempty"`
-	Profiles   []string       `json:"profiles,omitempty"`
-	Scenarios  []string       `json:"scenarios,omitempty"`
-	Backends   []string       `json:"backends,omitempty"`
-	Targets    []bench.Target `json:"targets,omitempty"`
-	// Iterations overrides the suite's, when positive.
-	Iterations int `json:"iterations,omitempty"`
-}
-
 // JobPlan is a job that a selection expands to: the test cases of one kind,
 // target, backend and profile.
 type JobPlan struct {

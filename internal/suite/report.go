@@ -59,7 +59,7 @@ func Check(dir string) (Report, error) {
 	report.Name = s.Name()
 	report.Problems = append(report.Problems, s.warnings(dir)...)
 	for _, set := range append([]string{""}, s.Sets()...) {
-		plans, err := s.Expand(Selection{Set: set})
+		plans, err := s.Expand(bench.Selection{Set: set})
 		if err != nil {
 			return report, report.add(err)
 		}
@@ -87,7 +87,7 @@ func (r *Report) add(err error) error {
 
 // everything is all jobs of the suite, whatever its default set says.
 func (s *Suite) everything() []JobPlan {
-	plans, err := s.Expand(Selection{
+	plans, err := s.Expand(bench.Selection{
 		Benchmarks: s.Benchmarks(), Profiles: s.Profiles(), Scenarios: s.Scenarios(), Backends: s.Backends(), Targets: s.Targets(),
 	})
 	if err != nil {

@@ -90,7 +90,7 @@ func TestInitMakesASuiteThatWorks(t *testing.T) {
 	require.Equal(t, "mine", s.Name())
 	require.Equal(t, map[string]string{"path": filepath.Join(dir, "builds", "{tag}")}, s.Artifact().Parameters)
 
-	plans, err := s.Expand(suite.Selection{Targets: []bench.Target{linux}})
+	plans, err := s.Expand(bench.Selection{Targets: []bench.Target{linux}})
 	require.NoError(t, err)
 	require.Len(t, plans, 1)
 	for _, tc := range plans[0].TestCases {

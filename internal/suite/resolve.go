@@ -75,7 +75,7 @@ func (s *Suite) parts(tc bench.TestCase, withScenario bool) (*parts, error) {
 	}
 	kind := s.kind(b)
 	p := &parts{suite: s, tc: tc, procedure: s.procedure(kind), benchmark: b}
-	backends, profiles := s.axes(kind, Selection{Backends: s.Backends(), Profiles: s.Profiles()})
+	backends, profiles := s.axes(kind, bench.Selection{Backends: s.Backends(), Profiles: s.Profiles()})
 	for _, axis := range []struct {
 		what, name string
 		valid      []string

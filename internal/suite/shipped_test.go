@@ -17,7 +17,7 @@ func count(s *suite.Suite, kind bench.JobKind) int {
 }
 
 // resolveEverything resolves all test cases of a selection.
-func resolveEverything(t *testing.T, s *suite.Suite, selection suite.Selection) (cases int) {
+func resolveEverything(t *testing.T, s *suite.Suite, selection bench.Selection) (cases int) {
 	t.Helper()
 	plans, err := s.Expand(selection)
 	require.NoError(t, err)
@@ -54,13 +54,13 @@ func TestTheSuitesThatComeWithBenchloom(t *testing.T) {
 			require.GreaterOrEqual(t, count(s, bench.KindCompileTime), least.compiletime)
 			require.GreaterOrEqual(t, count(s, bench.KindRuntime), least.runtime)
 			require.Contains(t, s.Sets(), "demo")
-			require.Equal(t, 5, s.Iterations(suite.Selection{Set: "demo"}))
+			require.Equal(t, 5, s.Iterations(bench.Selection{Set: "demo"}))
 
-			all := resolveEverything(t, s, suite.Selection{
+			all := resolveEverything(t, s, bench.Selection{
 				Benchmarks: s.Benchmarks(), Profiles: s.Profiles(), Scenarios: s.Scenarios(), Backends: s.Backends(),
 			})
 			for _, set := range append(s.Sets(), "") {
-				require.LessOrEqual(t, resolveEverything(t, s, suite.Selection{Set: set}), all)
+				require.LessOrEqual(t, resolveEverything(t, s, bench.Selection{Set: set}), all)
 			}
 		})
 	}
@@ -72,7 +72,7 @@ func TestTheGoSuiteMeasuresOffline(t *testing.T) {
 	t.Parallel()
 	s, err := suite.LoadDir("../../suites/go")
 	require.NoError(t, err)
-	plans, err := s.Expand(suite.Selection{Targets: []bench.Target{linux}})
+	plans, err := s.Expand(bench.Selection{Targets: []bench.Target{linux}})
 	require.NoError(t, err)
 	for _, plan := range plans {
 		for _, tc := range plan.TestCases {

@@ -1,0 +1,145 @@
+package admission
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Order returns the requests in the order in which they are to be worked on. completed holds the tags that are
+// finished (value true); completed requests among the given ones are left out and their tags count as finished.
+//
+// The groups and the keys within each:
+//
+//  1. in progress: by creation time;
+//  2. releases whose artifacts are ready: by date (an instant, see [Request.CommitDate]), then name (see
+//     [CompareVersions]);
+//  3. other requests whose artifacts are ready: by topological index (see [Position.Level]), then, with the policy
+//     [Spec], master before try, pull request number, creation time; with [Upstream] the number comes before the
+//     type;
+//  4. requests waiting for artifacts, releases included: by pull request number, then creation time.
+//
+// Equal keys are decided by tag, then ID, then the remaining fields, so that the order is total and independent of
+// the order of the input. A running ancestor counts as finished for the index, so that the end of the running
+// request never reorders the others.
+//
+// Parent links may form cycles or lead nowhere; several requests may be in progress or share a tag. Of those that
+// share a tag, the first by ID stands for the tag's parent link. Nothing of this panics. The time needed is
+// n log n, whatever the depth of the links.
+//
+// Source: the request lifecycle specification, queue order.
+func Order(requests []Request, completed map[string]bool, policy Policy) []Position {
+	links := newAncestry(requests, completed)
+	positions := make([]Position, 0, len(requests))
+	for _, r := range requests {
+		if r.Status == Completed {
+			continue
+		}
+		p := Position{Request: r, Group: groupOf(r)}
+		p.Level, p.InCycle = links.level(r)
+		positions = append(positions, p)
+	}
+	sorted := make([]*Position, len(positions)) // a position is large: it moves once
+	for i := range positions {
+		sorted[i] = &positions[i]
+	}
+	slices.SortFunc(sorted, func(a, b *Position) int { return compare(a, b, policy) })
+	out := make([]Position, len(positions))
+	for i := range out {
+		out[i] = *sorted[i]
+		p := &out[i]
+		p.Place = i
+		p.Reason = reason(*p, links)
+		p.Blocked = blocked(*p, links)
+		p.Admissible = p.Blocked == ""
+	}
+	return out
+}
+
+func groupOf(r Request) Group {
+	switch {
+	case r.Status == InProgress:
+		return GroupInProgress
+	case r.Status != ArtifactsReady:
+		return GroupWaiting
+	case r.Type == Release:
+		return GroupReleases
+	default:
+		return GroupReady
+	}
+}
+
+func compare(a, b *Position, policy Policy) int {
+	if c := cmp.Compare(a.Group, b.Group); c != 0 {
+		return c
+	}
+	c := 0
+	switch a.Group {
+	case GroupInProgress:
+		c = a.Request.CreatedAt.Compare(b.Request.CreatedAt)
+	case GroupReleases:
+		c = cmp.Or(
+			releaseDate(a.Request).Compare(releaseDate(b.Request)),
+			CompareVersions(a.Request.Tag, b.Request.Tag),
+		)
+	case GroupReady:
+		c = cmp.Or(cmp.Compare(a.Level, b.Level), compareReady(&a.Request, &b.Request, policy))
+	case GroupWaiting:
+		c = cmp.Or(
+			cmp.Compare(a.Request.PR, b.Request.PR),
+			a.Request.CreatedAt.Compare(b.Request.CreatedAt),
+		)
+	}
+	if c != 0 {
+		return c
+	}
+	return compareIdentity(&a.Request, &b.Request)
+}
+
+func compareReady(a, b *Request, policy Policy) int {
+	byType := cmp.Compare(typeRank(a.Type), typeRank(b.Type))
+	byNumber := cmp.Compare(a.PR, b.PR)
+	byTime := a.CreatedAt.Compare(b.CreatedAt)
+	if policy == Upstream {
+		return cmp.Or(byNumber, byType, byTime)
+	}
+	return cmp.Or(byType, byNumber, byTime)
+}
+
+// compareIdentity is the final tie-break: 0 only for requests that are equal in every field.
+func compareIdentity(a, b *Request) int {
+	return cmp.Or(
+		strings.Compare(a.Tag, b.Tag),
+		strings.Compare(a.ID, b.ID),
+		strings.Compare(a.ParentTag, b.ParentTag),
+		strings.Compare(string(a.Type), string(b.Type)),
+		strings.Compare(string(a.Status), string(b.Status)),
+		cmp.Compare(a.PR, b.PR),
+		a.CreatedAt.Compare(b.CreatedAt),
+		a.CommitDate.Compare(b.CommitDate),
+	)
+}
+
+func typeRank(t Type) int {
+	switch t {
+	case Release:
+		return 0
+	case Master:
+		return 1
+	case Try:
+		return 2
+	default:
+		return 3
+	}
+}
+
+// releaseDate is the instant that orders a release: its own date as it was given, to the last digit. One that was asked
+// for without a date has the calendar day (UTC) of the asking, so that several asked for in a row are ordered by their
+// versions.
+func releaseDate(r Request) time.Time {
+	if r.CommitDate.IsZero() {
+		return r.CreatedAt.UTC().Truncate(24 * time.Hour)
+	}
+	return r.CommitDate
+}

@@ -1,0 +1,233 @@
+// Package diagnose says of a job why it is where it is: what it waits for, its place
+// among the others, why each collector does not take it, why it has its size class,
+// and what its runs have cost.
+//
+// It is pure: the facts are handed in, and the same facts give the same words. It
+// must not know how they are read, nor who asks.
+package diagnose
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// Case is all that is known of a job.
+type Case struct {
+	Key       bench.JobKey
+	Project   string
+	Status    bench.JobStatus
+	Message   string // why it ended as it did
+	TaskQueue string
+	Target    bench.Target
+	SizeClass bench.SizeClass
+	Needs     bench.ConstraintSpec // that narrow where it runs
+	Created   time.Time
+	// HandedOut is when it was handed out, and for which request; zero: not yet.
+	HandedOut   time.Time
+	HandedOutTo bench.RequestID
+	// AffinityUntil is until when it waits for collectors that have its caches.
+	AffinityUntil time.Time
+	// Waiters are the requests that wait for it.
+	Waiters []Waiter
+	Pause   *Pause // of its project's queue; nil: it is not paused
+	Queue   Queue
+	Account Account
+	// Stranded says what becomes of it because nobody at its task queue lives; empty:
+	// somebody does.
+	Stranded   string
+	Collectors []Collector
+	Runs       []Run
+	Size       Size
+}
+
+// Waiter is a request that waits for a job. InTurn: its jobs may run.
+type Waiter struct {
+	ID     bench.RequestID
+	InTurn bool
+}
+
+// Pause is how a project's queue was paused.
+type Pause struct {
+	Who, Why string
+}
+
+// Words say what holds the jobs of a project whose queue is paused.
+func (p Pause) Words(project string) string {
+	return fmt.Sprintf("the queue of project %s was paused by %s: %s; 'benchloom queue resume %s' ends that", project, p.Who, p.Why, project)
+}
+
+// Queue is the job's queue (fairness key) as it stands at the job's task queue.
+type Queue struct {
+	Name   string
+	Class  string  // weighted or strict
+	Weight float64 // of a weighted one, relative to the others
+	Level  int     // 1 goes first; the later of the queue's and its account's
+	// OwnLevel is the queue's.
+	OwnLevel int
+	// Share is a weighted queue's part of the weights of those with open jobs at the
+	// task queue, 0 to 1; nil: it is strict.
+	Share *float64
+	// Before is how many jobs of the queue go before this one, of those that are rows;
+	// Waiting, HandedOut and Running count all of them.
+	Before, Waiting, HandedOut, Running int
+	// Earlier are the queues with jobs there whose level goes first, Beside those of
+	// the same level.
+	Earlier, Beside []string
+}
+
+// Account is whose limits count for the job.
+type Account struct {
+	Name string
+	// MaxRunning is how many of its jobs may be under way at once, UnderWay how many
+	// are; nil: any number. Stranded ones wait where no collector lives, and count for
+	// jobs that do, too.
+	MaxRunning         *int
+	UnderWay, Stranded int
+	// FirstLevel is the level before which none of its jobs goes; 1: it may go first.
+	FirstLevel int
+}
+
+// counting is the account as it counts for a job.
+func (a Account) counting(stranded bool) Account {
+	if stranded {
+		a.UnderWay, a.Stranded = a.UnderWay+a.Stranded, 0
+	}
+	return a
+}
+
+// Full tells whether as many of its jobs are under way as may be.
+func (a Account) Full() bool { return a.MaxRunning != nil && a.UnderWay >= *a.MaxRunning }
+
+// Words say what holds the jobs of an account that is full.
+func (a Account) Words() string {
+	text := fmt.Sprintf("account %s has %s under way, as many as its limit max_running %d allows", a.Name, count(a.UnderWay, "job"), *a.MaxRunning)
+	if n := a.Stranded; n > 0 {
+		text += fmt.Sprintf("; %s without a live collector besides, which %s not count", count(n, "job waits at a place", "jobs wait at places"), verb(n, "does", "do"))
+	}
+	return text
+}
+
+// Collector is a registered collector as the job sees it.
+type Collector struct {
+	Name  string
+	State bench.CollectorState
+	Run   bench.RunID // that it carries out; empty: none
+	// Host is the shared host that it is a slot of; empty: none.
+	Host string
+	// LastHeard is when it was heard of last.
+	LastHeard time.Time
+	Version   string
+	// Wanted is the version that it should have; empty: any will do.
+	Wanted string
+	// TaskQueues are those from which it takes jobs.
+	TaskQueues []string
+	// Lacks says what of the job's constraints it does not meet.
+	Lacks []string
+}
+
+// JobExplanation is why a job is where it is.
+type JobExplanation struct {
+	Job     bench.JobKey    `json:"job"`
+	Project string          `json:"project"`
+	Status  bench.JobStatus `json:"status"`
+	Summary string          `json:"summary" doc:"Where it stands, in a sentence."`
+	// Requests are those that wait for it.
+	Requests  []bench.RequestID `json:"requests" doc:"Those that wait for it."`
+	Waits     []string          `json:"waits" doc:"What it waits for, what holds it most first; empty when it runs or has ended."`
+	TaskQueue string            `json:"task_queue"`
+	// Needs narrow where it runs.
+	Needs      bench.ConstraintSpec `json:"needs,omitzero" doc:"What narrows where it runs."`
+	Queue      *QueuePosition       `json:"queue,omitempty" doc:"Absent when it has ended."`
+	Collectors []CollectorVerdict   `json:"collectors" doc:"Each registered collector, and why it does not take the job; empty when it has ended."`
+	Size       SizeReasons          `json:"size"`
+	Runs       []RunCost            `json:"runs" doc:"By number."`
+	Cost       Cost                 `json:"cost"`
+}
+
+// QueuePosition is where a job stands within its queue, and the queue among others.
+type QueuePosition struct {
+	Name      string   `json:"name"`
+	Class     string   `json:"class" enum:"weighted,strict"`
+	Weight    float64  `json:"weight,omitempty" doc:"Of a weighted queue, relative to the others."`
+	Level     int      `json:"level" doc:"1 goes first."`
+	Share     *float64 `json:"share,omitempty" doc:"Part of the weights of the weighted queues with open jobs at this task queue, 0 to 1."`
+	Position  int      `json:"position,omitempty" doc:"Among the waiting jobs of its queue at this task queue, from 1; absent when it does not wait as a row."`
+	Waiting   int      `json:"waiting" doc:"Jobs of its queue there that are rows."`
+	HandedOut int      `json:"handed_out" doc:"Those that wait in Temporal."`
+	Running   int      `json:"running"`
+	Earlier   []string `json:"earlier" doc:"Queues with jobs there that go first."`
+	Beside    []string `json:"beside" doc:"Queues with jobs there that share with it."`
+}
+
+// CollectorVerdict is why a collector does not take a job.
+type CollectorVerdict struct {
+	Name    string               `json:"name"`
+	State   bench.CollectorState `json:"state"`
+	Able    bool                 `json:"able" doc:"It can run the job, now or later."`
+	WhyNot  []string             `json:"why_not" doc:"Why it does not take it now; empty when it runs it or would take it."`
+	Carries bench.RunID          `json:"carries,omitempty" doc:"The run that it carries out."`
+}
+
+// Of explains a job.
+func Of(c Case, now time.Time) JobExplanation {
+	e := JobExplanation{
+		Job: c.Key, Project: c.Project, Status: c.Status, TaskQueue: c.TaskQueue, Needs: c.Needs, Waits: []string{}, Requests: []bench.RequestID{},
+		Collectors: []CollectorVerdict{}, Runs: costs(c.Runs, now), Size: c.size(),
+	}
+	for _, w := range c.Waiters {
+		e.Requests = append(e.Requests, w.ID)
+	}
+	e.Cost = total(e.Runs)
+	if !c.Status.Open() {
+		e.Summary = ended(c)
+		return e
+	}
+	e.Queue = c.position()
+	run := c.running()
+	for _, one := range c.Collectors {
+		e.Collectors = append(e.Collectors, c.verdict(one, run, now))
+	}
+	if run != nil {
+		e.Summary = fmt.Sprintf("run %s is under way on collector %s since %s", run.ID, run.Collector, clock(run.Started))
+		return e
+	}
+	e.Waits = c.waits(now)
+	e.Summary = "it waits: " + e.Waits[0]
+	return e
+}
+
+func ended(c Case) string {
+	text := "it has ended: " + string(c.Status)
+	if c.Message != "" {
+		text += ", " + c.Message
+	}
+	return text
+}
+
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
+
+func (c Case) running() *Run {
+	for i := range c.Runs {
+		if c.Runs[i].Outcome == bench.RunRunning {
+			return &c.Runs[i]
+		}
+	}
+	return nil
+}
+
+func (c Case) position() *QueuePosition {
+	q := c.Queue
+	p := &QueuePosition{
+		Name: q.Name, Class: q.Class, Level: q.Level, Share: q.Share, Waiting: q.Waiting, HandedOut: q.HandedOut, Running: q.Running,
+		Earlier: append([]string{}, q.Earlier...), Beside: append([]string{}, q.Beside...),
+	}
+	if q.Share != nil {
+		p.Weight = q.Weight
+	}
+	if c.Status == bench.JobQueued {
+		p.Position = q.Before + 1
+	}
+	return p
+}

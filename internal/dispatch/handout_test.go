@@ -1,0 +1,155 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/dispatch"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a record and its workflows: both remember what was done.
+type world struct {
+	mu       sync.Mutex
+	done     []string
+	requests map[bench.RequestID]bench.Request
+	waiting  map[string][]bench.HandOut // by task queue
+	room     []string                   // where an account waits that was at its limit
+	relevel  []store.Relevelled
+	broken   bench.RequestID // its jobs cannot be started
+	more     int             // how many hand-outs are not through with what waits
+}
+
+func (w *world) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.done = append(w.done, fmt.Sprintf(format, args...))
+}
+
+func (w *world) HandOut(_ context.Context, taskQueue string, how store.Filling) ([]bench.HandOut, error) {
+	w.note("fill %s up to %d, strict %d", taskQueue, how.Depth(1), how.Strict(1))
+	out := w.waiting[taskQueue]
+	delete(w.waiting, taskQueue)
+	if w.more > 0 {
+		w.more--
+		return out, store.ErrMore
+	}
+	return out, nil
+}
+
+func (w *world) WaitingTaskQueues(context.Context) ([]string, error) { return []string{"a", "b"}, nil }
+func (w *world) Room(_ context.Context, account string) ([]string, error) {
+	w.note("room of %s", account)
+	return w.room, nil
+}
+
+func (w *world) TakeBack(context.Context) error {
+	w.note("take back")
+	return nil
+}
+
+func (w *world) Request(_ context.Context, id bench.RequestID) (bench.Request, error) {
+	return w.requests[id], nil
+}
+
+func (w *world) Project(context.Context, string) (store.Project, error) {
+	return store.Project{Config: []byte(`{"max_job_fails": 7}`)}, nil
+}
+
+func (w *world) MarkWorkflowStarted(_ context.Context, id bench.RequestID) error {
+	w.note("mark %s", id)
+	return nil
+}
+
+func (w *world) Relevel(context.Context) ([]store.Relevelled, error) { return w.relevel, nil }
+func (w *world) SetLevel(_ context.Context, key bench.JobKey, level int) error {
+	w.note("record %s at %d", key, level)
+	return nil
+}
+
+// workflows are those of the world.
+type workflows struct{ *world }
+
+func (w workflows) StartJob(_ context.Context, j protocol.JobInput) error {
+	if j.Request == w.broken {
+		return errors.New("no answer")
+	}
+	w.note("start %s, %d attempts, level %d of %s, weight %g", j.Key, j.Attempts, j.Priority.Level, j.Priority.FairnessKey(), j.Priority.Weight)
+	return nil
+}
+
+func (w workflows) StartRequest(_ context.Context, _ string, id bench.RequestID) error {
+	w.note("start %s", id)
+	return nil
+}
+
+func (w workflows) SetLevel(_ context.Context, _ string, key bench.JobKey, _ int) (bool, error) {
+	return key != "early", nil
+}
+
+func TestWhatIsHandedOutStartsBeforeMoreIsLookedAt(t *testing.T) {
+	t.Parallel()
+	w := &world{
+		requests: map[bench.RequestID]bench.Request{"running": {ID: "running", Project: "go", WorkflowStartedAt: new(time.Time)}},
+		waiting:  map[string][]bench.HandOut{"a": {{Request: "running", Project: "go", Job: "one", Queue: "vip", Weight: 100, Priority: 1}}},
+		more:     2,
+	}
+	require.NoError(t, dispatch.Room{Record: w, Workflows: workflows{w}}.Fill(t.Context(), "a"))
+	fill := "fill a up to 4, strict 16"
+	require.Equal(t, []string{fill, "start one, 7 attempts, level 1 of vip, weight 1", fill, fill}, w.done)
+}
+
+func TestWhatIsHandedOutIsStarted(t *testing.T) {
+	t.Parallel()
+	job := func(queue string, request bench.RequestID, key bench.JobKey) bench.HandOut {
+		return bench.HandOut{Request: request, Project: "go", Job: key, Queue: queue, Weight: 30, Priority: 3}
+	}
+	w := &world{
+		requests: map[bench.RequestID]bench.Request{
+			"new":     {ID: "new", Project: "go", Standing: bench.Standing{Status: bench.InProgress}},
+			"running": {ID: "running", Project: "go", Standing: bench.Standing{Status: bench.InProgress}, WorkflowStartedAt: new(time.Time)},
+			"ended":   {ID: "ended", Project: "go", Standing: bench.Standing{Status: bench.Completed}},
+			"broken":  {ID: "broken", Project: "go", Standing: bench.Standing{Status: bench.InProgress}, WorkflowStartedAt: new(time.Time)},
+		},
+		waiting: map[string][]bench.HandOut{"a": {
+			job("user:ada", "new", "one"), job("user:ada", "broken", "two"), job("user:ada", "ended", "three"),
+			job("user:ada", "running", "four"), job("user:ada", "new", "five"),
+		}},
+		broken: "broken",
+	}
+	room := dispatch.Room{Record: w, Workflows: workflows{w}}
+	require.ErrorContains(t, room.Fill(t.Context(), "a"), "starting what was handed out of queue user:ada: no answer")
+	started := func(key string) string { return "start " + key + ", 7 attempts, level 3 of user:ada, weight 0.3" }
+	require.Equal(t, []string{
+		"fill a up to 4, strict 16", started("one"), started("three"), started("four"), started("five"), "start new", "mark new",
+	}, w.done, "jobs of a queue start in their order, before the request that had no workflow; one that cannot be started keeps no other from it")
+
+	w.done = nil
+	seven := job("user:bob", "running", "seven")
+	seven.Turn = 2
+	w.waiting["a"] = []bench.HandOut{job("user:ada", "running", "six"), seven}
+	require.NoError(t, room.Fill(t.Context(), "a"))
+	require.ElementsMatch(t, []string{"fill a up to 4, strict 16", started("six"), "start seven, 7 attempts, level 3 of user:bob#2, weight 0.3"}, w.done)
+}
+
+func TestAnEndMakesRoomAndASweepFindsTheRest(t *testing.T) {
+	t.Parallel()
+	w := &world{room: []string{"a", "b"}, relevel: []store.Relevelled{{Job: "late", Level: 2}, {Job: "early", Level: 2}}}
+	room := dispatch.Room{Record: w, Workflows: workflows{w}}
+	require.NoError(t, room.AfterEnd(t.Context(), bench.JobEnd{TaskQueue: "a", Submitter: "ada"}))
+	require.Equal(t, []string{"room of ada", "fill a up to 4, strict 16", "fill b up to 4, strict 16"}, w.done)
+	w.done = nil
+	require.NoError(t, room.Sweep(t.Context()))
+	require.Equal(t, []string{"record late at 2", "take back", "fill a up to 4, strict 16", "fill b up to 4, strict 16"}, w.done, "what is not there yet is tried again")
+}
