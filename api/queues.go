@@ -37,8 +37,8 @@ func (s *server) registerQueues() {
 }
 
 // handOut is where jobs are handed out.
-func (s *server) handOut() dispatch.Room {
-	return dispatch.Room{Record: s.Store, Workflows: s.Starter, Sizes: s.Sizes}
+func (s *server) handOut() *dispatch.Dispatcher {
+	return &dispatch.Dispatcher{Record: s.Store, Workflows: s.Starter, Sizes: s.Sizes}
 }
 
 func (s *server) listQueues(ctx context.Context, _ *none) (*body[apiclient.FairQueues], error) {

@@ -99,9 +99,9 @@ func (o Orchestrator) Run(ctx context.Context) error {
 		keepScheduled(keeping, o.Log, start.EnsureReconcile, func(ctx context.Context) error { return activities.EnsureWatches(ctx, true) })
 	})
 	kept.Go(func() {
-		room := dispatch.Room{Record: o.Store, Workflows: start, Sizes: sizes}
+		dispatcher := &dispatch.Dispatcher{Record: o.Store, Workflows: start, Sizes: sizes}
 		keepFilled(keeping, o.Log, func(ctx context.Context) error {
-			return errors.Join(activities.FollowFleet(ctx), room.Sweep(ctx))
+			return errors.Join(activities.FollowFleet(ctx), dispatcher.Sweep(ctx))
 		})
 	})
 	o.OnReady()

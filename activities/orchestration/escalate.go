@@ -60,5 +60,5 @@ func (a *Activities) escalate(ctx context.Context, config bench.ProjectConfig, j
 	if d.AttemptsLeft, err = view.Attempts(ctx, config, job.Key); err != nil {
 		return job, d, err
 	}
-	return job, d, a.room().Fill(ctx, left)
+	return job, d, a.dispatcher().Fill(ctx, left)
 }

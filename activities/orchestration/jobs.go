@@ -13,14 +13,14 @@ import (
 	"github.com/benchloom/benchloom/internal/retry"
 )
 
-// room is where jobs are handed out.
-func (a *Activities) room() dispatch.Room {
-	return dispatch.Room{Record: a.Store, Workflows: a.Workflows, Sizes: &a.Sizes}
+// dispatcher hands jobs out.
+func (a *Activities) dispatcher() *dispatch.Dispatcher {
+	return &dispatch.Dispatcher{Record: a.Store, Workflows: a.Workflows, Sizes: &a.Sizes}
 }
 
 // jobInput is the input of the workflow of a job that was handed out.
 func (a *Activities) jobInput(ctx context.Context, job bench.HandOut) (protocol.JobInput, error) {
-	in, err := a.room().Input(ctx, job)
+	in, err := a.dispatcher().Input(ctx, job)
 	if errors.Is(err, bench.ErrInvalid) {
 		return in, permanent(err)
 	}
@@ -104,7 +104,7 @@ func (a *Activities) RecordJobEnd(ctx context.Context, in protocol.JobEndInput) 
 		return protocol.JobEndResult{}, found(err, "recording the job's end")
 	}
 	// The next job first: an idle collector waits for it.
-	if err := a.room().AfterEnd(ctx, end); err != nil {
+	if err := a.dispatcher().AfterEnd(ctx, end); err != nil {
 		return protocol.JobEndResult{}, err
 	}
 	if err := a.learn(ctx, in.Key); err != nil {
@@ -123,7 +123,7 @@ func (a *Activities) RecordJobEnd(ctx context.Context, in protocol.JobEndInput) 
 func (a *Activities) learn(ctx context.Context, key bench.JobKey) error {
 	var errs []error
 	for _, queue := range a.Sizes.Learn(ctx, key) {
-		errs = append(errs, a.room().Fill(ctx, queue))
+		errs = append(errs, a.dispatcher().Fill(ctx, queue))
 	}
 	return errors.Join(errs...)
 }

@@ -215,7 +215,7 @@ func (p *pass) replace(ctx context.Context) error {
 	return errors.Join(err, p.Store.PruneSets(ctx))
 }
 
-func (p *pass) handOut(ctx context.Context) error { return p.room().Sweep(ctx) }
+func (p *pass) handOut(ctx context.Context) error { return p.dispatcher().Sweep(ctx) }
 
 // strays cancels workflows that run although their rows have ended, because they
 // were not reached then, or although the record has no such row: it was restored

@@ -39,7 +39,7 @@ func (a *Activities) Expand(ctx context.Context, in protocol.ExpandInput) (proto
 		}
 	}
 	for _, q := range queues {
-		if err := a.room().Fill(ctx, q); err != nil {
+		if err := a.dispatcher().Fill(ctx, q); err != nil {
 			return protocol.ExpandResult{}, err
 		}
 	}

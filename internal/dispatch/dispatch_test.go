@@ -105,7 +105,7 @@ func TestWhatIsHandedOutStartsBeforeMoreIsLookedAt(t *testing.T) {
 		waiting:  map[string][]bench.HandOut{"a": {{Request: "running", Project: "go", Job: "one", Queue: "vip", Weight: 100, Priority: 1}}},
 		more:     2,
 	}
-	require.NoError(t, dispatch.Room{Record: w, Workflows: workflows{w}}.Fill(t.Context(), "a"))
+	require.NoError(t, (&dispatch.Dispatcher{Record: w, Workflows: workflows{w}}).Fill(t.Context(), "a"))
 	fill := "fill a up to 4, strict 16"
 	require.Equal(t, []string{fill, "start one, 7 attempts, level 1 of vip, weight 1", fill, fill}, w.done)
 }
@@ -128,8 +128,8 @@ func TestWhatIsHandedOutIsStarted(t *testing.T) {
 		}},
 		broken: "broken",
 	}
-	room := dispatch.Room{Record: w, Workflows: workflows{w}}
-	require.ErrorContains(t, room.Fill(t.Context(), "a"), "starting what was handed out of queue user:ada: no answer")
+	dispatcher := &dispatch.Dispatcher{Record: w, Workflows: workflows{w}}
+	require.ErrorContains(t, dispatcher.Fill(t.Context(), "a"), "starting what was handed out of queue user:ada: no answer")
 	started := func(key string) string { return "start " + key + ", 7 attempts, level 3 of user:ada, weight 0.3" }
 	require.Equal(t, []string{
 		"fill a up to 4, strict 16", started("one"), started("three"), started("four"), started("five"), "start new", "mark new",
@@ -139,17 +139,17 @@ func TestWhatIsHandedOutIsStarted(t *testing.T) {
 	seven := job("user:bob", "running", "seven")
 	seven.Turn = 2
 	w.waiting["a"] = []bench.HandOut{job("user:ada", "running", "six"), seven}
-	require.NoError(t, room.Fill(t.Context(), "a"))
+	require.NoError(t, dispatcher.Fill(t.Context(), "a"))
 	require.ElementsMatch(t, []string{"fill a up to 4, strict 16", started("six"), "start seven, 7 attempts, level 3 of user:bob#2, weight 0.3"}, w.done)
 }
 
 func TestAnEndMakesRoomAndASweepFindsTheRest(t *testing.T) {
 	t.Parallel()
 	w := &world{room: []string{"a", "b"}, relevel: []store.Relevelled{{Job: "late", Level: 2}, {Job: "early", Level: 2}}}
-	room := dispatch.Room{Record: w, Workflows: workflows{w}}
-	require.NoError(t, room.AfterEnd(t.Context(), bench.JobEnd{TaskQueue: "a", Submitter: "ada"}))
+	dispatcher := &dispatch.Dispatcher{Record: w, Workflows: workflows{w}}
+	require.NoError(t, dispatcher.AfterEnd(t.Context(), bench.JobEnd{TaskQueue: "a", Submitter: "ada"}))
 	require.Equal(t, []string{"room of ada", "fill a up to 4, strict 16", "fill b up to 4, strict 16"}, w.done)
 	w.done = nil
-	require.NoError(t, room.Sweep(t.Context()))
+	require.NoError(t, dispatcher.Sweep(t.Context()))
 	require.Equal(t, []string{"record late at 2", "take back", "fill a up to 4, strict 16", "fill b up to 4, strict 16"}, w.done, "what is not there yet is tried again")
 }
