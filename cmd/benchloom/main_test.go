@@ -32,6 +32,10 @@ func (c checked) Run() int {
 	return code
 }
 
+// quickExit keeps the race detector from making each command wait a second at its
+// end.
+func quickExit(env *testscript.Env) { env.Setenv("GORACE", "atexit_sleep_ms=0") }
+
 // scriptCommands are those of every script.
 func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
@@ -69,6 +73,7 @@ func TestWithoutService(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/offline", Cmds: scriptCommands(), RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
+			quickExit(env)
 			// Nothing of the surroundings, and an address where nobody listens.
 			env.Setenv("BENCHLOOM_URL", "http://127.0.0.1:1")
 			env.Setenv("HOME", env.WorkDir)

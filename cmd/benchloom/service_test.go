@@ -90,6 +90,7 @@ func (noWorkflows) UnwatchProject(context.Context, string) error              { 
 func (noWorkflows) SyncProject(context.Context, string) error                 { return nil }
 
 func (s *service) setup(env *testscript.Env) error {
+	quickExit(env)
 	s.record = storetest.New(s.t)
 	handler, err := api.New(s.t.Context(), api.Config{
 		Store: s.record, Starter: noWorkflows{}, Repairs: noWorkflows{}, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),

@@ -37,7 +37,8 @@ const startBound = time.Minute
 // input ends, which is when the test process has ended, then removes all of $3.
 const guard = `
 "$1" -D "$2" -k "$3" -c listen_addresses= -c unix_socket_permissions=0700 -c fsync=off -c synchronous_commit=off \
-	-c full_page_writes=off -c shared_buffers=32MB -c max_connections=200 -c jit=off -c timezone=UTC &
+	-c full_page_writes=off -c wal_level=minimal -c max_wal_senders=0 -c max_wal_size=128MB -c shared_buffers=32MB \
+	-c max_connections=200 -c jit=off -c timezone=UTC &
 postgres=$!
 while read -r _; do :; done
 kill -QUIT "$postgres"
@@ -52,7 +53,7 @@ func start(ctx context.Context) (func(database string) string, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "pg") // short: a socket's path has at most 103 bytes
+	dir, err := os.MkdirTemp(scratch(), "pg") // short: a socket's path has at most 103 bytes
 	if err != nil {
 		return nil, err
 	}

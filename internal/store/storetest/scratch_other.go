@@ -1,0 +1,5 @@
+//go:build !linux
+
+package storetest
+
+func scratch() string { return "" }
