@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -17,7 +16,6 @@ import (
 	"github.com/benchloom/benchloom/internal/queueview"
 	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
-	"github.com/benchloom/benchloom/internal/unstick"
 )
 
 func (s *server) registerExplain() {
@@ -40,7 +38,7 @@ func (s *server) explainJob(ctx context.Context, in *jobPath) (*body[diagnose.Jo
 
 // explanation asks the record for all that is known of a job.
 func (s *server) explanation(ctx context.Context, j bench.Job) (diagnose.JobExplanation, error) {
-	c := diagnose.Case{
+	c := diagnose.JobCase{
 		Key: j.Key, Project: j.Project, Status: j.Status, Message: j.Message, TaskQueue: j.TaskQueue, Target: j.Target, SizeClass: j.SizeClass,
 		Created: j.CreatedAt, HandedOutTo: j.HandedOutTo,
 	}
@@ -53,15 +51,15 @@ func (s *server) explanation(ctx context.Context, j bench.Job) (diagnose.JobExpl
 	if j.AffinityUntil != nil {
 		c.AffinityUntil = *j.AffinityUntil
 	}
-	for _, add := range []func(context.Context, bench.Job, *diagnose.Case) error{s.addRuns, s.addSize, s.addWaiters, s.addQueue, s.addCollectors} {
+	for _, add := range []func(context.Context, bench.Job, *diagnose.JobCase) error{s.addRuns, s.addSize, s.addWaiters, s.addQueue, s.addCollectors} {
 		if err := add(ctx, j, &c); err != nil {
 			return diagnose.JobExplanation{}, err
 		}
 	}
-	return diagnose.Of(c, s.Now()), nil
+	return diagnose.Job(c, s.Now()), nil
 }
 
-func (s *server) addRuns(ctx context.Context, j bench.Job, c *diagnose.Case) error {
+func (s *server) addRuns(ctx context.Context, j bench.Job, c *diagnose.JobCase) error {
 	runs, err := s.Store.JobRuns(ctx, j.Key)
 	for _, r := range runs {
 		run := diagnose.Run{
@@ -77,7 +75,7 @@ func (s *server) addRuns(ctx context.Context, j bench.Job, c *diagnose.Case) err
 }
 
 // addSize adds how the job's size class came about.
-func (s *server) addSize(ctx context.Context, j bench.Job, c *diagnose.Case) error {
+func (s *server) addSize(ctx context.Context, j bench.Job, c *diagnose.JobCase) error {
 	c.Size = diagnose.Size{Class: j.SizeClass, Shape: j.Shape, Why: j.SelectedWhy, Probe: j.Probe, Timeout: time.Duration(j.TimeoutSeconds * float64(time.Second))}
 	if j.SelectedAt != nil {
 		c.Size.Selected = *j.SelectedAt
@@ -108,7 +106,7 @@ func (s *server) addSize(ctx context.Context, j bench.Job, c *diagnose.Case) err
 
 // addWaiters adds who waits for an open job, and what holds all of its project or
 // account.
-func (s *server) addWaiters(ctx context.Context, j bench.Job, c *diagnose.Case) error {
+func (s *server) addWaiters(ctx context.Context, j bench.Job, c *diagnose.JobCase) error {
 	waiters, err := s.Store.JobWaiters(ctx, j.Key)
 	if err != nil {
 		return err
@@ -128,7 +126,7 @@ func (s *server) addWaiters(ctx context.Context, j bench.Job, c *diagnose.Case) 
 	return err
 }
 
-func (s *server) addQueue(ctx context.Context, j bench.Job, c *diagnose.Case) error {
+func (s *server) addQueue(ctx context.Context, j bench.Job, c *diagnose.JobCase) error {
 	if !j.Status.Open() {
 		return nil
 	}
@@ -141,7 +139,7 @@ func (s *server) addQueue(ctx context.Context, j bench.Job, c *diagnose.Case) er
 }
 
 // addCollectors adds who there is for an open job.
-func (s *server) addCollectors(ctx context.Context, j bench.Job, c *diagnose.Case) error {
+func (s *server) addCollectors(ctx context.Context, j bench.Job, c *diagnose.JobCase) error {
 	if !j.Status.Open() {
 		return nil
 	}
@@ -263,15 +261,10 @@ func (s *server) findings(ctx context.Context, r bench.Request) ([]apiclient.Fin
 		return nil, err
 	}
 	out := []apiclient.Finding{}
-	for _, f := range unstick.Find(c) {
-		about := strings.HasPrefix(f.Subject, "job/")
-		for _, j := range c.Jobs {
-			about = about || f.Subject == string(j.Key)
+	for _, f := range diagnose.Request(c, s.Now()) {
+		if f.Job == "" || f.Stuck {
+			out = append(out, findingOf(f))
 		}
-		if about && !f.Stuck {
-			continue
-		}
-		out = append(out, findingOf(f))
 	}
 	return out, nil
 }

@@ -6,9 +6,9 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/diagnose"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
-	"github.com/benchloom/benchloom/internal/unstick"
 )
 
 // Repairer looks into workflows and mends them.
@@ -39,11 +39,11 @@ func (s *server) unstickRequest(ctx context.Context, in *unstickRequest) (*body[
 	}
 	out := apiclient.Unstuck{Request: requestOf(r), Findings: []apiclient.Finding{}}
 	done := make(map[string]error) // repairs, by what they are and what they mend
-	for _, f := range unstick.Find(c) {
+	for _, f := range diagnose.Request(c, s.Now()) {
 		found := findingOf(f)
-		if f.Repair != "" && !in.Body.DryRun && (f.Repair != unstick.Reset || in.Body.Force) {
+		if f.Repair != "" && !in.Body.DryRun && (f.Repair != diagnose.Reset || in.Body.Force) {
 			key := string(f.Repair)
-			if f.Repair == unstick.Reset {
+			if f.Repair == diagnose.Reset {
 				key += f.Subject
 			}
 			failed, before := done[key]
@@ -61,7 +61,7 @@ func (s *server) unstickRequest(ctx context.Context, in *unstickRequest) (*body[
 	return answer(out, nil)
 }
 
-func findingOf(f unstick.Finding) apiclient.Finding {
+func findingOf(f diagnose.Finding) apiclient.Finding {
 	found := apiclient.Finding{Subject: f.Subject, What: f.What, Stuck: f.Stuck, Remedy: f.Remedy, Repair: string(f.Repair)}
 	if !f.Since.IsZero() {
 		found.Since = &f.Since
@@ -69,26 +69,26 @@ func findingOf(f unstick.Finding) apiclient.Finding {
 	return found
 }
 
-func (s *server) repair(ctx context.Context, r bench.Request, f unstick.Finding) error {
+func (s *server) repair(ctx context.Context, r bench.Request, f diagnose.Finding) error {
 	s.Log.InfoContext(ctx, "unstick", "project", r.Project, "request", r.ID, "subject", f.Subject, "found", f.What, "repair", f.Repair, "by", caller(ctx).Owner)
 	switch f.Repair {
-	case unstick.RestartRequest:
+	case diagnose.RestartRequest:
 		return s.Repairs.RestartRequest(ctx, r.Project, r.ID)
-	case unstick.StartQueue:
+	case diagnose.StartQueue:
 		return s.Repairs.QueueChanged(ctx, r.Project)
-	case unstick.Reset:
+	case diagnose.Reset:
 		return s.Repairs.ResetToStart(ctx, f.Subject, "unstick, asked for by "+caller(ctx).Owner)
-	case unstick.Reconcile:
+	case diagnose.Reconcile:
 		return s.Repairs.TriggerReconcile(ctx)
 	}
 	return fmt.Errorf("there is no repair %s", f.Repair)
 }
 
 // caseOf asks the record and Temporal for all that is known of a request.
-func (s *server) caseOf(ctx context.Context, r bench.Request) (unstick.Case, error) {
-	c := unstick.Case{
-		Now: s.Now(), Project: r.Project, ID: r.ID, Type: r.Type, Status: r.Status, Outcome: r.Outcome, Message: r.Message, Created: r.CreatedAt,
-		WaitsFor: r.WaitsFor, Deferred: r.Deferred, Collectors: make(map[string][]unstick.Collector),
+func (s *server) caseOf(ctx context.Context, r bench.Request) (diagnose.RequestCase, error) {
+	c := diagnose.RequestCase{
+		Project: r.Project, ID: r.ID, Type: r.Type, Status: r.Status, Outcome: r.Outcome, Message: r.Message, Created: r.CreatedAt,
+		WaitsFor: r.WaitsFor, Deferred: r.Deferred, Pollers: make(map[string][]diagnose.Poller),
 	}
 	var err error
 	if c.WaitsFor != "" {
@@ -142,8 +142,9 @@ func (s *server) caseOf(ctx context.Context, r bench.Request) (unstick.Case, err
 		return c, err
 	}
 	if pause != nil {
-		c.Pause = &unstick.Pause{Who: pause.By, Why: pause.Reason, Since: pause.At}
+		c.Pause = &diagnose.Pause{Who: pause.By, Why: pause.Reason, Since: pause.At}
 	}
+	now := s.Now()
 	collectors, err := s.Store.Collectors(ctx)
 	if err != nil {
 		return c, err
@@ -154,16 +155,16 @@ func (s *server) caseOf(ctx context.Context, r bench.Request) (unstick.Case, err
 	}
 	for _, one := range collectors {
 		for _, set := range sets[one.Name] {
-			c.Collectors[set] = append(c.Collectors[set], unstick.Collector{Name: one.Name, State: one.State(c.Now, s.OfflineAfter)})
+			c.Pollers[set] = append(c.Pollers[set], diagnose.Poller{Name: one.Name, State: one.State(now, s.OfflineAfter)})
 		}
 		queue := bench.Pool{Target: one.Target, SizeClass: one.SizeClass, Name: one.Pool}.TaskQueue()
-		c.Collectors[queue] = append(c.Collectors[queue], unstick.Collector{Name: one.Name, State: one.State(c.Now, s.OfflineAfter)})
+		c.Pollers[queue] = append(c.Pollers[queue], diagnose.Poller{Name: one.Name, State: one.State(now, s.OfflineAfter)})
 	}
 	return c, nil
 }
 
 // setsOf are the sets of collectors in which jobs wait, by the collectors in them.
-func (s *server) setsOf(ctx context.Context, jobs []unstick.Job) (map[string][]string, error) {
+func (s *server) setsOf(ctx context.Context, jobs []diagnose.RequestJob) (map[string][]string, error) {
 	sets := make(map[string][]string)
 	seen := make(map[string]bool)
 	for _, j := range jobs {
@@ -186,20 +187,20 @@ func (s *server) setsOf(ctx context.Context, jobs []unstick.Job) (map[string][]s
 // one after the other, and while they are a job may end: one whose workflow does
 // not run is therefore believed only when its row, read again, still says that it
 // should.
-func (s *server) unstickJob(ctx context.Context, j bench.Job) (unstick.Job, error) {
+func (s *server) unstickJob(ctx context.Context, j bench.Job) (diagnose.RequestJob, error) {
 	var workflow protocol.WorkflowState
 	var err error
 	if j.Status != bench.JobQueued {
 		if workflow, err = s.Repairs.Explain(ctx, bench.JobWorkflowID(j.Project, j.Key)); err != nil {
-			return unstick.Job{}, temporalAway(err)
+			return diagnose.RequestJob{}, temporalAway(err)
 		}
 		if !workflow.Status.Alive() {
 			if j, err = s.Store.Job(ctx, j.Key); err != nil {
-				return unstick.Job{}, err
+				return diagnose.RequestJob{}, err
 			}
 		}
 	}
-	out := unstick.Job{Key: j.Key, Status: j.Status, TaskQueue: j.TaskQueue, Created: j.CreatedAt, Workflow: workflow}
+	out := diagnose.RequestJob{Key: j.Key, Status: j.Status, TaskQueue: j.TaskQueue, Created: j.CreatedAt, Workflow: workflow}
 	if j.Constraints != nil {
 		out.Machines = j.Constraints.Machines
 	}

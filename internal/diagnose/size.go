@@ -63,7 +63,7 @@ func choicesOf(s sizeclass.Selection) []SizeChoice {
 
 // size says why a job has its class, from how it was selected and what its runs
 // have shown since.
-func (c Case) size() SizeReasons {
+func (c JobCase) size() SizeReasons {
 	s := c.Size
 	r := SizeReasons{Class: s.Class, Shape: s.Shape, Probe: s.Probe, TimeoutSeconds: s.Timeout.Seconds(), Choices: []SizeChoice{}}
 	if !s.Selected.IsZero() {
@@ -95,7 +95,7 @@ func (c Case) size() SizeReasons {
 }
 
 // smaller is the last run that failed on a class below the job's; nil: none did.
-func (c Case) smaller() *Run {
+func (c JobCase) smaller() *Run {
 	for i := len(c.Runs) - 1; i >= 0; i-- {
 		switch r := c.Runs[i]; {
 		case r.SizeClass >= c.Size.Class, r.Outcome == bench.RunRunning, r.Outcome == bench.RunSuccess, r.Outcome == bench.RunLost, r.Outcome == bench.RunCancelled:

@@ -40,7 +40,7 @@ func TestWhyAJobHasItsSizeClass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := diagnose.Of(changed(func(x *diagnose.Case) { x.Size, x.Runs = c.size, c.runs }), now)
+			e := diagnose.Job(changed(func(x *diagnose.JobCase) { x.Size, x.Runs = c.size, c.runs }), now)
 			require.Equal(t, c.want, e.Size.Why)
 			require.Equal(t, c.size.Class, e.Size.Class)
 			require.Equal(t, !c.size.Selected.IsZero(), e.Size.SelectedAt != nil)

@@ -12,7 +12,7 @@ import (
 
 // waits is what an open job without a run waits for: what keeps all of its kind
 // from running first, then what is before it, then who is to take it.
-func (c Case) waits(now time.Time) []string {
+func (c JobCase) waits(now time.Time) []string {
 	var words []string
 	add := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
 	switch {
@@ -49,7 +49,7 @@ func (c Case) waits(now time.Time) []string {
 }
 
 // before is what stands before a job that is a row.
-func (c Case) before() []string {
+func (c JobCase) before() []string {
 	q := c.Queue
 	switch {
 	case q.Before > 0:
@@ -63,7 +63,7 @@ func (c Case) before() []string {
 
 // readySince is since when it waits for a collector: it was handed out, or its last
 // run has ended.
-func (c Case) readySince() time.Time {
+func (c JobCase) readySince() time.Time {
 	since := c.HandedOut
 	for _, r := range c.Runs {
 		if r.Finished.After(since) {
@@ -74,7 +74,7 @@ func (c Case) readySince() time.Time {
 }
 
 // verdict is why a collector does not take an open job now.
-func (c Case) verdict(one Collector, run *Run, now time.Time) CollectorVerdict {
+func (c JobCase) verdict(one Collector, run *Run, now time.Time) CollectorVerdict {
 	v := CollectorVerdict{Name: one.Name, State: one.State, Carries: one.Run, WhyNot: []string{}}
 	add := func(format string, args ...any) { v.WhyNot = append(v.WhyNot, fmt.Sprintf(format, args...)) }
 	v.WhyNot = append(v.WhyNot, one.Lacks...)
@@ -111,7 +111,7 @@ func (c Case) verdict(one Collector, run *Run, now time.Time) CollectorVerdict {
 }
 
 // beside is how many jobs run in other slots of a collector's host.
-func (c Case) beside(one Collector) int {
+func (c JobCase) beside(one Collector) int {
 	n := 0
 	for _, other := range c.Collectors {
 		if one.Host != "" && other.Host == one.Host && other.Run != "" {

@@ -16,8 +16,8 @@ const queue = "bench/x86_64-unknown-linux-gnu/2/main"
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // waiting is a job that only waits for its turn.
-func waiting() diagnose.Case {
-	return diagnose.Case{
+func waiting() diagnose.JobCase {
+	return diagnose.JobCase{
 		Key: "aaaaaaaaaaaaaaaa", Project: "go", Status: bench.JobQueued, TaskQueue: queue, SizeClass: 2, Created: now.Add(-time.Hour),
 		Waiters: []diagnose.Waiter{{ID: "raaaaaaaaaa", InTurn: true}},
 		Queue:   diagnose.Queue{Name: "user:ada", Class: "weighted", Weight: 2, Level: 3, OwnLevel: 3, Share: new(0.5), Before: 4, Waiting: 9},
@@ -26,7 +26,7 @@ func waiting() diagnose.Case {
 	}
 }
 
-func changed(changes ...func(*diagnose.Case)) diagnose.Case {
+func changed(changes ...func(*diagnose.JobCase)) diagnose.JobCase {
 	c := waiting()
 	for _, change := range changes {
 		change(&c)
@@ -36,77 +36,77 @@ func changed(changes ...func(*diagnose.Case)) diagnose.Case {
 
 func TestWhatAJobWaitsFor(t *testing.T) {
 	t.Parallel()
-	handedOut := func(c *diagnose.Case) {
+	handedOut := func(c *diagnose.JobCase) {
 		c.Status, c.HandedOut, c.HandedOutTo = bench.JobHandedOut, now.Add(-time.Minute), "raaaaaaaaaa"
 	}
 	for name, c := range map[string]struct {
-		job  diagnose.Case
+		job  diagnose.JobCase
 		want []string
 	}{
 		"its turn within its queue": {waiting(), []string{"4 jobs of its queue go before it at " + queue}},
-		"one before it":             {changed(func(c *diagnose.Case) { c.Queue.Before = 1 }), []string{"1 job of its queue goes before it at " + queue}},
-		"the next hand-out":         {changed(func(c *diagnose.Case) { c.Queue.Before = 0 }), []string{"it is the next of its queue to be handed out at " + queue}},
+		"one before it":             {changed(func(c *diagnose.JobCase) { c.Queue.Before = 1 }), []string{"1 job of its queue goes before it at " + queue}},
+		"the next hand-out":         {changed(func(c *diagnose.JobCase) { c.Queue.Before = 0 }), []string{"it is the next of its queue to be handed out at " + queue}},
 		"the next, behind what waits in Temporal": {
-			changed(func(c *diagnose.Case) { c.Queue.Before, c.Queue.HandedOut = 0, 2 }),
+			changed(func(c *diagnose.JobCase) { c.Queue.Before, c.Queue.HandedOut = 0, 2 }),
 			[]string{"it is the next of its queue to be handed out at " + queue + ", where 2 jobs of it already wait for an idle collector"},
 		},
 		"an idle collector": {changed(handedOut), []string{"its turn in task queue " + queue + ", where it waits for an idle collector since 2026-03-01 11:59:00 UTC"}},
 		"an idle collector, again": {
-			changed(handedOut, func(c *diagnose.Case) {
+			changed(handedOut, func(c *diagnose.JobCase) {
 				c.Status = bench.JobInProgress
 				c.Runs = []diagnose.Run{{Outcome: bench.RunLost, Started: now.Add(-50 * time.Second), Finished: now.Add(-10 * time.Second)}}
 			}),
 			[]string{"its turn in task queue " + queue + ", where it waits for an idle collector since 2026-03-01 11:59:50 UTC"},
 		},
 		"nobody wants it": {
-			changed(func(c *diagnose.Case) { c.Waiters = nil }),
+			changed(func(c *diagnose.JobCase) { c.Waiters = nil }),
 			[]string{
 				"no request waits for it any more, so that it is not started; the next reconciliation ends it",
 				"4 jobs of its queue go before it at " + queue,
 			},
 		},
 		"the turn of its request": {
-			changed(func(c *diagnose.Case) { c.Waiters[0].InTurn = false }),
+			changed(func(c *diagnose.JobCase) { c.Waiters[0].InTurn = false }),
 			[]string{
 				"request raaaaaaaaaa has not had its turn; 'benchloom explain raaaaaaaaaa' says what it waits for",
 				"4 jobs of its queue go before it at " + queue,
 			},
 		},
 		"paused": {
-			changed(func(c *diagnose.Case) { c.Pause = &diagnose.Pause{Who: "root", Why: "new disks"} }),
+			changed(func(c *diagnose.JobCase) { c.Pause = &diagnose.Pause{Who: "root", Why: "new disks"} }),
 			[]string{
 				"the queue of project go was paused by root: new disks; 'benchloom queue resume go' ends that",
 				"4 jobs of its queue go before it at " + queue,
 			},
 		},
 		"paused, but handed out before": {
-			changed(handedOut, func(c *diagnose.Case) { c.Pause = &diagnose.Pause{Who: "root", Why: "new disks"} }),
+			changed(handedOut, func(c *diagnose.JobCase) { c.Pause = &diagnose.Pause{Who: "root", Why: "new disks"} }),
 			[]string{"its turn in task queue " + queue + ", where it waits for an idle collector since 2026-03-01 11:59:00 UTC"},
 		},
 		"stranded": {
-			changed(func(c *diagnose.Case) { c.Stranded = "pool x has had no live collector for 1m0s" }),
+			changed(func(c *diagnose.JobCase) { c.Stranded = "pool x has had no live collector for 1m0s" }),
 			[]string{"pool x has had no live collector for 1m0s", "4 jobs of its queue go before it at " + queue},
 		},
 		"a limit of its account": {
-			changed(func(c *diagnose.Case) { c.Account.MaxRunning, c.Account.UnderWay = new(2), 2 }),
+			changed(func(c *diagnose.JobCase) { c.Account.MaxRunning, c.Account.UnderWay = new(2), 2 }),
 			[]string{
 				"account ada has 2 jobs under way, as many as its limit max_running 2 allows",
 				"4 jobs of its queue go before it at " + queue,
 			},
 		},
 		"a limit of its account, and jobs that do not count": {
-			changed(func(c *diagnose.Case) { c.Account.MaxRunning, c.Account.UnderWay, c.Account.Stranded = new(1), 1, 2 }),
+			changed(func(c *diagnose.JobCase) { c.Account.MaxRunning, c.Account.UnderWay, c.Account.Stranded = new(1), 1, 2 }),
 			[]string{
 				"account ada has 1 job under way, as many as its limit max_running 1 allows; 2 jobs wait at places without a live collector besides, which do not count",
 				"4 jobs of its queue go before it at " + queue,
 			},
 		},
 		"a limit that leaves room": {
-			changed(func(c *diagnose.Case) { c.Account.MaxRunning, c.Account.UnderWay = new(2), 1 }),
+			changed(func(c *diagnose.JobCase) { c.Account.MaxRunning, c.Account.UnderWay = new(2), 1 }),
 			[]string{"4 jobs of its queue go before it at " + queue},
 		},
 		"strict queues, and a level that it is kept at": {
-			changed(func(c *diagnose.Case) {
+			changed(func(c *diagnose.JobCase) {
 				c.Queue.Earlier, c.Queue.Level, c.Account.FirstLevel = []string{"vip", "single-build"}, 4, 4 // the queue's own is 3
 			}),
 			[]string{
@@ -116,24 +116,24 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 			},
 		},
 		"a level that its queue has anyway": {
-			changed(func(c *diagnose.Case) { c.Account.FirstLevel = 3 }),
+			changed(func(c *diagnose.JobCase) { c.Account.FirstLevel = 3 }),
 			[]string{"4 jobs of its queue go before it at " + queue},
 		},
 		"collectors with its caches": {
-			changed(func(c *diagnose.Case) { c.AffinityUntil = now.Add(20 * time.Second) }),
+			changed(func(c *diagnose.JobCase) { c.AffinityUntil = now.Add(20 * time.Second) }),
 			[]string{
 				"4 jobs of its queue go before it at " + queue,
 				"collectors that have its cache directories go first until 2026-03-01 12:00:20 UTC; then any other that may run it",
 			},
 		},
 		"caches no longer": {
-			changed(func(c *diagnose.Case) { c.AffinityUntil = now.Add(-time.Second) }),
+			changed(func(c *diagnose.JobCase) { c.AffinityUntil = now.Add(-time.Second) }),
 			[]string{"4 jobs of its queue go before it at " + queue},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := diagnose.Of(c.job, now)
+			e := diagnose.Job(c.job, now)
 			require.Equal(t, c.want, e.Waits)
 			require.Equal(t, "it waits: "+c.want[0], e.Summary)
 		})
@@ -142,7 +142,7 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 
 func TestTheEarlierQueuesAreNotAllNamed(t *testing.T) {
 	t.Parallel()
-	e := diagnose.Of(changed(func(c *diagnose.Case) { c.Queue.Earlier = []string{"g", "a", "b", "f", "c", "e", "d"} }), now)
+	e := diagnose.Job(changed(func(c *diagnose.JobCase) { c.Queue.Earlier = []string{"g", "a", "b", "f", "c", "e", "d"} }), now)
 	require.Contains(t, e.Waits, "jobs of a, b, c, d, e, 2 more go first: they are of an earlier level than 3")
 }
 
@@ -182,7 +182,7 @@ func TestWhyACollectorDoesNotTakeAJob(t *testing.T) {
 			t.Parallel()
 			one := able
 			c.change(&one)
-			e := diagnose.Of(changed(func(x *diagnose.Case) { x.Collectors = []diagnose.Collector{one} }), now)
+			e := diagnose.Job(changed(func(x *diagnose.JobCase) { x.Collectors = []diagnose.Collector{one} }), now)
 			require.Len(t, e.Collectors, 1)
 			require.Equal(t, c.want, e.Collectors[0].WhyNot)
 			require.Equal(t, c.able, e.Collectors[0].Able)
@@ -196,19 +196,21 @@ func TestASlotOfASharedHost(t *testing.T) {
 	slot := diagnose.Collector{Name: "big-c1-1", Host: "big", State: bench.CollectorWaiting, TaskQueues: []string{queue}}
 	busy := diagnose.Collector{Name: "big-c2-1", Host: "big", State: bench.CollectorBenchmarking, Run: "bbbbbbbbbbbbbbbb-00000000", TaskQueues: []string{"bench/other"}}
 	other := diagnose.Collector{Name: "m1", State: bench.CollectorBenchmarking, Run: "cccccccccccccccc-00000000", TaskQueues: []string{queue}}
-	e := diagnose.Of(changed(func(c *diagnose.Case) {
+	e := diagnose.Job(changed(func(c *diagnose.JobCase) {
 		c.Status, c.Collectors = bench.JobHandedOut, []diagnose.Collector{slot, busy, other}
 	}), now)
 	require.Equal(t, []string{"1 job is under way beside it on host big: it takes a job only while that fits the host's memory"}, e.Collectors[0].WhyNot)
 	require.True(t, e.Collectors[0].Able)
-	alone := diagnose.Of(changed(func(c *diagnose.Case) { c.Status, c.Collectors = bench.JobHandedOut, []diagnose.Collector{slot, other} }), now)
+	alone := diagnose.Job(changed(func(c *diagnose.JobCase) {
+		c.Status, c.Collectors = bench.JobHandedOut, []diagnose.Collector{slot, other}
+	}), now)
 	require.Empty(t, alone.Collectors[0].WhyNot)
 }
 
 func TestARunningJob(t *testing.T) {
 	t.Parallel()
 	run := bench.RunID("aaaaaaaaaaaaaaaa-00000002")
-	e := diagnose.Of(changed(func(c *diagnose.Case) {
+	e := diagnose.Job(changed(func(c *diagnose.JobCase) {
 		c.Status, c.HandedOut = bench.JobInProgress, now.Add(-time.Hour)
 		c.Runs = []diagnose.Run{
 			{
@@ -237,7 +239,7 @@ func TestARunningJob(t *testing.T) {
 
 func TestAJobThatHasEnded(t *testing.T) {
 	t.Parallel()
-	e := diagnose.Of(changed(func(c *diagnose.Case) {
+	e := diagnose.Job(changed(func(c *diagnose.JobCase) {
 		c.Status, c.Message = bench.JobFailure, "1 of 2 test cases have no result"
 		c.Collectors = []diagnose.Collector{{Name: "m1"}}
 	}), now)
@@ -257,7 +259,7 @@ func TestNothingWaitsWithoutAReason(t *testing.T) {
 	}
 	for range 3000 {
 		coin := func() bool { return random.IntN(2) == 0 }
-		c := changed(func(c *diagnose.Case) {
+		c := changed(func(c *diagnose.JobCase) {
 			c.Status = []bench.JobStatus{bench.JobQueued, bench.JobHandedOut, bench.JobInProgress}[random.IntN(3)]
 			c.Queue.Before, c.Queue.HandedOut = random.IntN(3), random.IntN(3)
 			c.Waiters = c.Waiters[:random.IntN(2)]
@@ -275,7 +277,7 @@ func TestNothingWaitsWithoutAReason(t *testing.T) {
 			}
 			c.Collectors = append(c.Collectors, one)
 		}
-		e := diagnose.Of(c, now)
+		e := diagnose.Job(c, now)
 		require.NotEmpty(t, e.Waits)
 		require.Len(t, e.Collectors, len(c.Collectors))
 		for i, v := range e.Collectors {

@@ -1,9 +1,3 @@
-// Package diagnose says of a job why it is where it is: what it waits for, its place
-// among the others, why each collector does not take it, why it has its size class,
-// and what its runs have cost.
-//
-// It is pure: the facts are handed in, and the same facts give the same words. It
-// must not know how they are read, nor who asks.
 package diagnose
 
 import (
@@ -13,8 +7,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Case is all that is known of a job.
-type Case struct {
+// JobCase holds all that is known of a job.
+type JobCase struct {
 	Key       bench.JobKey
 	Project   string
 	Status    bench.JobStatus
@@ -48,9 +42,10 @@ type Waiter struct {
 	InTurn bool
 }
 
-// Pause is how a project's queue was paused.
+// Pause of a project's queue.
 type Pause struct {
 	Who, Why string
+	Since    time.Time
 }
 
 // Words say what holds the jobs of a project whose queue is paused.
@@ -170,8 +165,8 @@ type CollectorVerdict struct {
 	Carries bench.RunID          `json:"carries,omitempty" doc:"The run that it carries out."`
 }
 
-// Of explains a job.
-func Of(c Case, now time.Time) JobExplanation {
+// Job explains why a job is where it is.
+func Job(c JobCase, now time.Time) JobExplanation {
 	e := JobExplanation{
 		Job: c.Key, Project: c.Project, Status: c.Status, TaskQueue: c.TaskQueue, Needs: c.Needs, Waits: []string{}, Requests: []bench.RequestID{},
 		Collectors: []CollectorVerdict{}, Runs: costs(c.Runs, now), Size: c.size(),
@@ -198,7 +193,7 @@ func Of(c Case, now time.Time) JobExplanation {
 	return e
 }
 
-func ended(c Case) string {
+func ended(c JobCase) string {
 	text := "it has ended: " + string(c.Status)
 	if c.Message != "" {
 		text += ", " + c.Message
@@ -208,7 +203,7 @@ func ended(c Case) string {
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
 
-func (c Case) running() *Run {
+func (c JobCase) running() *Run {
 	for i := range c.Runs {
 		if c.Runs[i].Outcome == bench.RunRunning {
 			return &c.Runs[i]
@@ -217,7 +212,7 @@ func (c Case) running() *Run {
 	return nil
 }
 
-func (c Case) position() *QueuePosition {
+func (c JobCase) position() *QueuePosition {
 	q := c.Queue
 	p := &QueuePosition{
 		Name: q.Name, Class: q.Class, Level: q.Level, Share: q.Share, Waiting: q.Waiting, HandedOut: q.HandedOut, Running: q.Running,
