@@ -55,7 +55,7 @@ func requestOptions(project string, id bench.RequestID) client.StartWorkflowOpti
 		TypedSearchAttributes: temporal.NewSearchAttributes(
 			protocol.AttrProject.ValueSet(project),
 			protocol.AttrRequest.ValueSet(string(id)),
-			protocol.AttrState.ValueSet(protocol.StateStarting),
+			protocol.AttrState.ValueSet(string(protocol.RequestStarting)),
 		),
 	}
 }

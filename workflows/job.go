@@ -12,14 +12,6 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// Phases of a Job workflow, before it ends as its record says.
-const (
-	PhaseWaiting   = protocol.StateWaiting
-	PhaseBenchmark = "benchmarking"
-	PhasePausing   = "pausing"
-	PhaseRecording = "recording"
-)
-
 // Job runs one job on the collectors of its task queue until the record says
 // that it is done or that nothing more is to be tried.
 //
@@ -45,7 +37,7 @@ type job struct {
 func newJob(ctx workflow.Context, in protocol.JobInput) (*job, error) {
 	j := &job{
 		in:      in,
-		status:  protocol.JobStatus{Project: in.Project, Key: in.Key, Phase: PhaseWaiting, TaskQueue: in.TaskQueue, Dispatches: in.Dispatches},
+		status:  protocol.JobStatus{Project: in.Project, Key: in.Key, Phase: protocol.JobWaitsForCollector, TaskQueue: in.TaskQueue, Dispatches: in.Dispatches},
 		reason:  bench.Scheduled,
 		started: workflow.GetSignalChannel(ctx, protocol.SignalRunStarted),
 		moved:   workflow.GetSignalChannel(ctx, protocol.SignalMoved),
@@ -92,7 +84,7 @@ func (j *job) dispatch(ctx workflow.Context) error {
 	j.status.Dispatches++
 	j.in.Priority.Again = j.status.Dispatches > 1 // it goes first within its queue
 	j.status.Run, j.status.Collector = "", ""
-	if err := j.enter(ctx, PhaseWaiting, j.waitsForCollector()); err != nil {
+	if err := j.enter(ctx, protocol.JobWaitsForCollector, j.waitsForCollector()); err != nil {
 		return err
 	}
 	input := protocol.RunJobInput{Project: j.in.Project, Key: j.in.Key, Reason: j.reason}
@@ -105,11 +97,11 @@ func (j *job) dispatch(ctx workflow.Context) error {
 		var started protocol.RunStarted
 		c.Receive(ctx, &started)
 		j.status.Run, j.status.Collector = started.Run, started.Collector
-		shown = j.enter(ctx, PhaseBenchmark, fmt.Sprintf("run %d (`%s`) is being measured on collector `%s`", started.Number, started.Run, started.Collector))
+		shown = j.enter(ctx, protocol.JobBenchmarking, fmt.Sprintf("run %d (`%s`) is being measured on collector `%s`", started.Number, started.Run, started.Collector))
 	})
 	selector.AddReceive(j.moved, func(workflow.ReceiveChannel, bool) {
-		if j.followMoves() && j.status.Phase == PhaseWaiting {
-			shown = j.enter(ctx, PhaseWaiting, j.waitsForCollector())
+		if j.followMoves() && j.status.Phase == protocol.JobWaitsForCollector {
+			shown = j.enter(ctx, protocol.JobWaitsForCollector, j.waitsForCollector())
 		}
 	})
 	for !done {
@@ -142,7 +134,7 @@ func (j *job) assess(ctx workflow.Context, failure error) (again bool, gaveUp st
 	j.follow(answer.Moved)
 	if answer.PauseSeconds > 0 {
 		pause := time.Duration(answer.PauseSeconds) * time.Second
-		if err := j.enter(ctx, PhasePausing, fmt.Sprintf("pauses %s before the next try", pause)); err != nil {
+		if err := j.enter(ctx, protocol.JobPausing, fmt.Sprintf("pauses %s before the next try", pause)); err != nil {
 			return false, "", err
 		}
 		if err := workflow.NewTimerWithOptions(ctx, pause, workflow.TimerOptions{Summary: "pause before the next try"}).Get(ctx, nil); err != nil {
@@ -153,7 +145,7 @@ func (j *job) assess(ctx workflow.Context, failure error) (again bool, gaveUp st
 }
 
 func (j *job) recordEnd(ctx workflow.Context, end protocol.JobEndInput) error {
-	if err := j.enter(ctx, PhaseRecording, "its end is being recorded"); err != nil {
+	if err := j.enter(ctx, protocol.JobRecording, "its end is being recorded"); err != nil {
 		return err
 	}
 	end.Project, end.Key, end.TaskQueue = j.in.Project, j.in.Key, j.in.TaskQueue
@@ -164,7 +156,7 @@ func (j *job) recordEnd(ctx workflow.Context, end protocol.JobEndInput) error {
 	drain(j.started)
 	drain(j.moved)
 	j.status.LastError = result.Message
-	return j.enter(ctx, string(result.Status), "nothing: it ended with "+string(result.Status))
+	return j.enter(ctx, protocol.JobPhase(result.Status), "nothing: it ended with "+string(result.Status))
 }
 
 // cancelled ends a job whose workflow was cancelled. Its benchmark is dead by
@@ -177,8 +169,8 @@ func (j *job) cancelled(ctx workflow.Context) error {
 	return temporal.NewCanceledError("the job was cancelled")
 }
 
-func (j *job) enter(ctx workflow.Context, phase, waits string) error {
+func (j *job) enter(ctx workflow.Context, phase protocol.JobPhase, waits string) error {
 	j.status.Phase, j.status.Waits = phase, waits
 	workflow.SetCurrentDetails(ctx, jobDetails(j.in, j.status))
-	return workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(phase))
+	return workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(string(phase)))
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/workflows"
 )
 
 const elsewhere = "bench/x86_64-unknown-linux-gnu/2/elsewhere"
@@ -29,7 +28,7 @@ func TestAMovedJobFollows(t *testing.T) {
 	}, time.Second)
 	env.RegisterDelayedCallback(func() {
 		s := status[protocol.JobStatus](t, env)
-		require.Equal(t, workflows.PhaseWaiting, s.Phase)
+		require.Equal(t, protocol.JobWaitsForCollector, s.Phase)
 		require.Equal(t, elsewhere, s.TaskQueue)
 		require.Contains(t, s.Waits, elsewhere)
 	}, 2*time.Second)

@@ -6,14 +6,6 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// Phases of a Queue workflow.
-const (
-	PhaseIdle      = "idle"
-	PhaseAdmitting = "admitting"
-	PhaseFull      = "full"
-	PhasePaused    = "paused"
-)
-
 // Queue admits a project's requests in order. It lives as long as the project
 // and holds nothing: each change makes it ask the record again.
 func Queue(ctx workflow.Context, in protocol.QueueInput) error {
@@ -30,7 +22,6 @@ func Queue(ctx workflow.Context, in protocol.QueueInput) error {
 type queue struct {
 	in      protocol.QueueInput
 	status  protocol.QueueStatus
-	phase   string
 	changed workflow.ReceiveChannel
 }
 
@@ -55,31 +46,19 @@ func (q *queue) admit(ctx workflow.Context) error {
 	if err := call(ctx, recordActivity("admit the next requests"), protocol.Admit, q.in, &q.status.Queue); err != nil {
 		return err
 	}
-	phase := PhaseIdle
+	phase := protocol.QueueIdle
 	switch {
 	case q.status.Queue.Paused != "":
-		phase = PhasePaused
+		phase = protocol.QueuePaused
 	case q.status.Queue.Waiting > 0:
-		phase = PhaseFull
+		phase = protocol.QueueFull
 	case len(q.status.Queue.InProgress) > 0:
-		phase = PhaseAdmitting
+		phase = protocol.QueueAdmitting
 	}
 	workflow.SetCurrentDetails(ctx, queueDetails(q.status))
-	if phase == q.phase {
+	if phase == q.status.Phase {
 		return nil
 	}
-	q.phase = phase
-	return workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(phase))
-}
-
-// Reconcile compares the record with what is in flight and mends the difference:
-// one pass, started by its Schedule.
-func Reconcile(ctx workflow.Context) error {
-	if err := workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(PhaseRunning)); err != nil {
-		return err
-	}
-	if err := call(ctx, reconcileActivity(), protocol.Reconcile, nil, nil); err != nil {
-		return err
-	}
-	return workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(PhaseCompleted))
+	q.status.Phase = phase
+	return workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(string(phase)))
 }

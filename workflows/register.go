@@ -3,7 +3,6 @@ package workflows
 import (
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
@@ -22,20 +21,30 @@ func Register(r Registry) {
 	r.RegisterWorkflowWithOptions(Watch, workflow.RegisterOptions{Name: protocol.WatchWorkflow})
 }
 
-// States lists every value that the State search attribute of a workflow takes, by
-// the workflow's type. Each must have a recorded history that replays.
-func States() map[string][]string {
+// Phases lists every phase that a workflow can be in, which is what its State search
+// attribute shows, by the workflow's type. Each must have a recorded history that
+// replays.
+func Phases() map[string][]string {
 	return map[string][]string{
-		protocol.RequestWorkflow: {
-			PhaseStarting, PhaseArtifacts, PhaseParent, PhaseAdmission, PhaseExpanding, PhaseBuilding, PhaseBackfill,
-			PhaseRunning, PhaseCompleting, PhaseOptional, PhaseCompleted, PhaseCancelled,
-		},
-		protocol.JobWorkflow: {
-			PhaseWaiting, PhaseBenchmark, PhasePausing, PhaseRecording,
-			string(bench.JobSuccess), string(bench.JobFailure), string(bench.JobCancelled),
-		},
-		protocol.QueueWorkflow:     {PhaseIdle, PhaseAdmitting, PhaseFull},
-		protocol.ReconcileWorkflow: {PhaseRunning, PhaseCompleted},
-		protocol.WatchWorkflow:     {PhaseRunning, PhaseCompleted, PhaseFailing},
+		protocol.RequestWorkflow: names(
+			protocol.RequestStarting, protocol.RequestWaitsForArtifacts, protocol.RequestWaitsForParent, protocol.RequestWaitsForAdmission,
+			protocol.RequestExpanding, protocol.RequestBuilding, protocol.RequestBackfilling, protocol.RequestInProgress,
+			protocol.RequestCompleting, protocol.RequestOptionalJobs, protocol.RequestCompleted, protocol.RequestCancelled,
+		),
+		protocol.JobWorkflow: names(
+			protocol.JobWaitsForCollector, protocol.JobBenchmarking, protocol.JobPausing, protocol.JobRecording,
+			protocol.JobSucceeded, protocol.JobFailed, protocol.JobCancelled,
+		),
+		protocol.QueueWorkflow:     names(protocol.QueueIdle, protocol.QueueAdmitting, protocol.QueueFull, protocol.QueuePaused),
+		protocol.ReconcileWorkflow: names(protocol.ReconcileInProgress, protocol.ReconcileCompleted),
+		protocol.WatchWorkflow:     names(protocol.WatchInProgress, protocol.WatchCompleted, protocol.WatchFailing),
 	}
+}
+
+func names[P ~string](phases ...P) []string {
+	out := make([]string, len(phases))
+	for i, p := range phases {
+		out[i] = string(p)
+	}
+	return out
 }

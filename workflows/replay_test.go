@@ -3,6 +3,9 @@ package workflows_test
 import (
 	"crypto/sha256"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -46,17 +49,54 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 	}
 }
 
-// A state without a recorded history fails: it could break unnoticed.
-func TestEveryStateHasARecordedHistory(t *testing.T) {
+// A phase without a recorded history fails: it could break unnoticed.
+func TestEveryPhaseHasARecordedHistory(t *testing.T) {
 	t.Parallel()
-	for workflow, names := range workflows.States() {
-		for _, state := range slices.Concat(names, ways[workflow]) {
-			pattern := filepath.Join(histories, strings.ToLower(workflow)+"-"+state+"-*.json")
+	for workflow, names := range workflows.Phases() {
+		for _, phase := range slices.Concat(names, ways[workflow]) {
+			pattern := filepath.Join(histories, strings.ToLower(workflow)+"-"+phase+"-*.json")
 			files, err := filepath.Glob(pattern)
 			require.NoError(t, err)
 			require.NotEmpty(t, files, "no history %s; record one with 'make histories'", pattern)
 		}
 	}
+}
+
+// A phase that is declared and not listed fails: nothing would ask for its history.
+func TestEveryDeclaredPhaseIsListed(t *testing.T) {
+	t.Parallel()
+	file, err := parser.ParseFile(token.NewFileSet(), "../internal/protocol/phase.go", nil, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	declared := make(map[string]int) // by the workflow's type
+	for _, d := range file.Decls {
+		group, ok := d.(*ast.GenDecl)
+		if !ok || group.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range group.Specs {
+			require.Len(t, spec.(*ast.ValueSpec).Names, 1)
+			declared[phaseOwner(t, spec.(*ast.ValueSpec))]++
+		}
+	}
+	listed := make(map[string]int)
+	for workflow, names := range workflows.Phases() {
+		listed[workflow] = len(names)
+		require.Len(t, slices.Compact(slices.Sorted(slices.Values(names))), len(names), "a phase of %s is listed twice", workflow)
+	}
+	require.Equal(t, declared, listed)
+}
+
+// phaseOwner is the type of the workflow that a phase is declared for: Job for
+// "JobPausing JobPhase" and for "JobFailed = JobPhase(…)".
+func phaseOwner(t *testing.T, phase *ast.ValueSpec) string {
+	t.Helper()
+	kind := phase.Type
+	if kind == nil {
+		kind = phase.Values[0].(*ast.CallExpr).Fun
+	}
+	workflow, ok := strings.CutSuffix(kind.(*ast.Ident).Name, "Phase")
+	require.True(t, ok, "%s is no phase", phase.Names[0])
+	return workflow
 }
 
 // Histories are only ever added: the sums of those that are there stay as they

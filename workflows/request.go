@@ -12,23 +12,6 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// Phases of a Request workflow, as its status query and its State search
-// attribute show them.
-const (
-	PhaseStarting   = protocol.StateStarting
-	PhaseArtifacts  = "waiting_for_artifacts"
-	PhaseParent     = "waiting_for_parent"
-	PhaseAdmission  = "waiting_for_admission"
-	PhaseExpanding  = "expanding"
-	PhaseBuilding   = "building"
-	PhaseBackfill   = "backfilling"
-	PhaseRunning    = "in_progress"
-	PhaseCompleting = "completing"
-	PhaseOptional   = "optional_jobs"
-	PhaseCompleted  = "completed"
-	PhaseCancelled  = "cancelled"
-)
-
 // Request carries one benchmark request from its row to its outcome: it waits
 // for its artifacts, its parent and its turn, goes through its stages (see
 // [bench.Stage]), and completes.
@@ -70,7 +53,7 @@ func newRequest(ctx workflow.Context, in protocol.RequestInput) (*request, error
 	r := &request{
 		in:         in,
 		ref:        protocol.RequestRef(in),
-		status:     protocol.RequestStatus{Project: in.Project, ID: in.ID, Phase: PhaseStarting},
+		status:     protocol.RequestStatus{Project: in.Project, ID: in.ID, Phase: protocol.RequestStarting},
 		started:    make(map[bench.JobKey]bool),
 		parentDone: workflow.GetSignalChannel(ctx, protocol.SignalParentCompleted),
 		admitted:   workflow.GetSignalChannel(ctx, protocol.SignalAdmitted),
@@ -142,7 +125,7 @@ func (r *request) readRow(ctx workflow.Context) error {
 }
 
 func (r *request) complete(ctx workflow.Context, failed string) error {
-	if err := r.enter(ctx, PhaseCompleting, "its jobs have ended; the outcome and the comparison are being recorded"); err != nil {
+	if err := r.enter(ctx, protocol.RequestCompleting, "its jobs have ended; the outcome and the comparison are being recorded"); err != nil {
 		return err
 	}
 	if err := call(ctx, recordActivity("free the slot, wake the queue and the children"), protocol.JobsDone, r.ref, nil); err != nil {
@@ -172,7 +155,7 @@ func (r *request) over(ctx workflow.Context) error {
 // kept nobody waiting, but somebody has to start them.
 func (r *request) optional(ctx workflow.Context, result protocol.CompleteResult) error {
 	r.result = result
-	if err := r.enter(ctx, PhaseOptional, "it has completed with outcome "+string(result.Outcome)+"; jobs of optional targets are still open"); err != nil {
+	if err := r.enter(ctx, protocol.RequestOptionalJobs, "it has completed with outcome "+string(result.Outcome)+"; jobs of optional targets are still open"); err != nil {
 		return err
 	}
 	if _, err := r.awaitJobs(ctx, protocol.ProgressInput{Request: r.ref, Optional: true}); err != nil {
@@ -189,9 +172,9 @@ func (r *request) finished(ctx workflow.Context, result protocol.CompleteResult)
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return err
 	}
-	phase := PhaseCompleted
+	phase := protocol.RequestCompleted
 	if result.Outcome == bench.Cancelled {
-		phase = PhaseCancelled
+		phase = protocol.RequestCancelled
 	}
 	return r.enter(ctx, phase, "nothing: it ended with outcome "+string(result.Outcome))
 }
@@ -211,11 +194,11 @@ func (r *request) cancelled(ctx workflow.Context) error {
 }
 
 // enter moves to a phase and shows it.
-func (r *request) enter(ctx workflow.Context, phase, waits string) error {
+func (r *request) enter(ctx workflow.Context, phase protocol.RequestPhase, waits string) error {
 	r.status.Phase, r.status.Waits = phase, waits
 	r.describe(ctx)
 	r.log.Info("request enters phase", "phase", phase)
-	return workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(phase))
+	return workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(string(phase)))
 }
 
 func (r *request) describe(ctx workflow.Context) {

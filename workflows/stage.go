@@ -10,18 +10,20 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// stagePhases is how each stage is shown.
-var stagePhases = map[bench.Stage]string{
-	bench.StageBuild:  PhaseBuilding,
-	bench.StageParent: PhaseBackfill,
-	bench.StageOwn:    PhaseRunning,
-	bench.StageVerify: PhaseRunning,
+// stagePhases shows each stage.
+//
+//exhaustive:enforce
+var stagePhases = map[bench.Stage]protocol.RequestPhase{
+	bench.StageBuild:  protocol.RequestBuilding,
+	bench.StageParent: protocol.RequestBackfilling,
+	bench.StageOwn:    protocol.RequestInProgress,
+	bench.StageVerify: protocol.RequestInProgress,
 }
 
 // runStage writes the jobs of a stage and waits for their ends. The text that
 // comes back says why the request cannot go on.
 func (r *request) runStage(ctx workflow.Context, stage bench.Stage) (failed string, err error) {
-	if err := r.enter(ctx, PhaseExpanding, "the jobs of its stage '"+string(stage)+"' are being written"); err != nil {
+	if err := r.enter(ctx, protocol.RequestExpanding, "the jobs of its stage '"+string(stage)+"' are being written"); err != nil {
 		return "", err
 	}
 	jobs, failed, err := r.expand(ctx, stage)
@@ -103,7 +105,7 @@ func (r *request) awaitJobs(ctx workflow.Context, ask protocol.ProgressInput) (p
 // all, and jobs end by the second.
 func (r *request) spare(ctx workflow.Context, counts protocol.JobCounts) error {
 	pause := countPause(counts)
-	if pause == 0 || workflow.GetVersion(ctx, spareCounts, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if pause == 0 {
 		return nil
 	}
 	over := workflow.Now(ctx).Add(pause)
@@ -120,9 +122,6 @@ func (r *request) spare(ctx workflow.Context, counts protocol.JobCounts) error {
 		}
 	}
 }
-
-// spareCounts names the change by which large requests are counted less often.
-const spareCounts = "spare-counts"
 
 // awaitEnd waits until there is a reason to count: a job has ended, or there was
 // silence.

@@ -35,7 +35,7 @@ func (r *request) awaitArtifacts(ctx workflow.Context) error {
 	if r.facts.Status != bench.WaitingForArtifacts {
 		return nil
 	}
-	if err := r.enter(ctx, PhaseArtifacts, "waits for a notification that its artifacts are ready: `benchloom request artifacts-ready "+string(r.in.ID)+" --tag TAG`"); err != nil {
+	if err := r.enter(ctx, protocol.RequestWaitsForArtifacts, "waits for a notification that its artifacts are ready: `benchloom request artifacts-ready "+string(r.in.ID)+" --tag TAG`"); err != nil {
 		return err
 	}
 	for seen := 0; r.facts.Status == bench.WaitingForArtifacts; {
@@ -69,7 +69,7 @@ func (r *request) awaitArtifacts(ctx workflow.Context) error {
 func (r *request) awaitParent(ctx workflow.Context) error {
 	for first := true; r.facts.WaitsFor != "" && !r.facts.ParentDone && !r.facts.Admitted; first = false {
 		if first {
-			if err := r.enter(ctx, PhaseParent, fmt.Sprintf("waits for the jobs of `%s`, with which it is to be compared", r.facts.WaitsFor)); err != nil {
+			if err := r.enter(ctx, protocol.RequestWaitsForParent, fmt.Sprintf("waits for the jobs of `%s`, with which it is to be compared", r.facts.WaitsFor)); err != nil {
 				return err
 			}
 		}
@@ -94,7 +94,7 @@ func (r *request) awaitAdmission(ctx workflow.Context) error {
 	if !r.facts.Type.Tracked() || r.facts.Admitted {
 		return nil
 	}
-	if err := r.enter(ctx, PhaseAdmission, "waits for a slot of the queue `"+bench.QueueWorkflowID(r.in.Project)+"`: requests of a project run in order, see that workflow for who is before it"); err != nil {
+	if err := r.enter(ctx, protocol.RequestWaitsForAdmission, "waits for a slot of the queue `"+bench.QueueWorkflowID(r.in.Project)+"`: requests of a project run in order, see that workflow for who is before it"); err != nil {
 		return err
 	}
 	for !r.facts.Admitted {

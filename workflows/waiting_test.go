@@ -12,7 +12,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/workflows"
 )
 
 // reading lets the workflow read what row holds at that moment, and counts.
@@ -37,7 +36,7 @@ func run(env *testsuite.TestWorkflowEnvironment) {
 	env.ExecuteWorkflow(protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: request})
 }
 
-func phaseOf(t *testing.T, env *testsuite.TestWorkflowEnvironment) string {
+func phaseOf(t *testing.T, env *testsuite.TestWorkflowEnvironment) protocol.RequestPhase {
 	t.Helper()
 	return status[protocol.RequestStatus](t, env).Phase
 }
@@ -58,7 +57,7 @@ func TestTryWaitsForItsArtifacts(t *testing.T) {
 	}
 	rejected := false
 	env.RegisterDelayedCallback(func() {
-		require.Equal(t, workflows.PhaseArtifacts, phaseOf(t, env))
+		require.Equal(t, protocol.RequestWaitsForArtifacts, phaseOf(t, env))
 		require.Equal(t, 1, *reads)
 		env.UpdateWorkflow(protocol.UpdateArtifactsReady, "", &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(error) { rejected = true }, OnComplete: func(any, error) {},
@@ -66,7 +65,7 @@ func TestTryWaitsForItsArtifacts(t *testing.T) {
 		say() // too early: the row does not say so
 	}, time.Second)
 	env.RegisterDelayedCallback(func() {
-		require.Equal(t, workflows.PhaseArtifacts, phaseOf(t, env))
+		require.Equal(t, protocol.RequestWaitsForArtifacts, phaseOf(t, env))
 		require.Equal(t, 2, *reads)
 		row.Status, row.Admitted = bench.InProgress, true
 		say()
@@ -75,7 +74,7 @@ func TestTryWaitsForItsArtifacts(t *testing.T) {
 	completes(env)
 	run(env)
 	require.NoError(t, env.GetWorkflowError())
-	require.Equal(t, workflows.PhaseCompleted, phaseOf(t, env))
+	require.Equal(t, protocol.RequestCompleted, phaseOf(t, env))
 	require.LessOrEqual(t, *reads, 4)
 	require.True(t, rejected, "an update that names no artifact")
 }
@@ -127,7 +126,7 @@ func TestABuildWithoutArtifactsExpires(t *testing.T) {
 	run(env)
 	require.NoError(t, env.GetWorkflowError())
 	require.Equal(t, 2, asked)
-	require.Equal(t, workflows.PhaseCompleted, phaseOf(t, env))
+	require.Equal(t, protocol.RequestCompleted, phaseOf(t, env))
 }
 
 // The parent's signal wakes its child; where it was lost, an hourly look does.
@@ -146,13 +145,13 @@ func TestAChildWaitsForItsParent(t *testing.T) {
 				return nil
 			}).Once()
 			env.RegisterDelayedCallback(func() {
-				require.Equal(t, workflows.PhaseParent, phaseOf(t, env))
+				require.Equal(t, protocol.RequestWaitsForParent, phaseOf(t, env))
 				require.Contains(t, status[protocol.RequestStatus](t, env).Waits, "c1")
 				env.SignalWorkflow(protocol.SignalParentCompleted, nil) // of an earlier parent
 				env.SignalWorkflow(protocol.SignalAdmitted, nil)        // meant for a former run
 			}, time.Second)
 			env.RegisterDelayedCallback(func() {
-				require.Equal(t, workflows.PhaseParent, phaseOf(t, env))
+				require.Equal(t, protocol.RequestWaitsForParent, phaseOf(t, env))
 				require.LessOrEqual(t, *reads, 3, "it does not look again and again")
 				row.ParentDone = true
 				if !lost {
@@ -177,18 +176,18 @@ func TestARequestIsCancelledWhileItWaits(t *testing.T) {
 	env.RegisterDelayedCallback(func() { row.Status, row.Outcome = bench.Completed, bench.Cancelled }, time.Second)
 	run(env)
 	require.Error(t, env.GetWorkflowError())
-	require.Equal(t, workflows.PhaseCancelled, phaseOf(t, env))
+	require.Equal(t, protocol.RequestCancelled, phaseOf(t, env))
 }
 
 // However long a request waits, its history stays bounded.
 func TestWaitingContinuesAsNew(t *testing.T) {
 	t.Parallel()
-	for phase, row := range map[string]protocol.RequestFacts{
-		workflows.PhaseArtifacts: {Type: bench.Try, Status: bench.WaitingForArtifacts},
-		workflows.PhaseParent:    {Type: bench.Master, WaitsFor: "c1"},
-		workflows.PhaseAdmission: {Type: bench.Release},
+	for phase, row := range map[protocol.RequestPhase]protocol.RequestFacts{
+		protocol.RequestWaitsForArtifacts: {Type: bench.Try, Status: bench.WaitingForArtifacts},
+		protocol.RequestWaitsForParent:    {Type: bench.Master, WaitsFor: "c1"},
+		protocol.RequestWaitsForAdmission: {Type: bench.Release},
 	} {
-		t.Run(phase, func(t *testing.T) {
+		t.Run(string(phase), func(t *testing.T) {
 			t.Parallel()
 			env := environment(t)
 			reading(env, &row)
@@ -216,7 +215,7 @@ func TestABuildThatFailsEndsItsRequest(t *testing.T) {
 	env.OnActivity(protocol.Progress, mock.Anything, protocol.ProgressInput{Request: ref, Stage: bench.StageBuild}).
 		Return(protocol.ProgressResult{Counts: protocol.JobCounts{Total: 1, Failure: 1}, Failure: "make: exit status 2"}, nil).Once()
 	env.RegisterDelayedCallback(func() {
-		require.Equal(t, workflows.PhaseBuilding, phaseOf(t, env))
+		require.Equal(t, protocol.RequestBuilding, phaseOf(t, env))
 		env.SignalWorkflow(protocol.SignalJobEnded, protocol.JobEnded{Key: jobA, Status: bench.JobFailure})
 	}, time.Second)
 	env.OnActivity(protocol.JobsDone, mock.Anything, ref).Return(nil).Once()
@@ -241,12 +240,12 @@ func TestOptionalJobsEndAfterTheRequest(t *testing.T) {
 		return protocol.ProgressResult{Counts: protocol.JobCounts{Total: 1, Open: open}, Cancelled: true}, nil
 	})
 	env.RegisterDelayedCallback(func() {
-		require.Equal(t, workflows.PhaseOptional, phaseOf(t, env))
+		require.Equal(t, protocol.RequestOptionalJobs, phaseOf(t, env))
 		open = 0
 		env.SignalWorkflow(protocol.SignalJobEnded, protocol.JobEnded{Key: jobA, Status: bench.JobSuccess})
 	}, 2*time.Hour)
 	run(env)
 	require.NoError(t, env.GetWorkflowError())
 	require.Zero(t, open)
-	require.Equal(t, workflows.PhaseCompleted, phaseOf(t, env))
+	require.Equal(t, protocol.RequestCompleted, phaseOf(t, env))
 }

@@ -8,29 +8,26 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// PhaseFailing of a Watch workflow: the commit source could not be read.
-const PhaseFailing = "failing"
-
 // Watch looks once at a project's commits; its Schedule starts the next. A source
 // that cannot be read is a result, not a failure: the record says since when, and
 // nothing waits for it.
 func Watch(ctx workflow.Context, in protocol.WatchInput) (protocol.WatchResult, error) {
-	status := protocol.WatchStatus{Project: in.Project, Phase: PhaseRunning}
+	status := protocol.WatchStatus{Project: in.Project, Phase: protocol.WatchInProgress}
 	if err := workflow.SetQueryHandler(ctx, protocol.StatusQuery, func() (protocol.WatchStatus, error) { return status, nil }); err != nil {
 		return status.Result, err
 	}
-	if err := workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrProject.ValueSet(in.Project), protocol.AttrState.ValueSet(status.Phase)); err != nil {
+	if err := workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrProject.ValueSet(in.Project), protocol.AttrState.ValueSet(string(status.Phase))); err != nil {
 		return status.Result, err
 	}
 	if err := call(ctx, watchActivity(), protocol.WatchCommits, in, &status.Result); err != nil {
 		return status.Result, err
 	}
-	status.Phase = PhaseCompleted
+	status.Phase = protocol.WatchCompleted
 	if status.Result.Failed != "" {
-		status.Phase = PhaseFailing
+		status.Phase = protocol.WatchFailing
 	}
 	workflow.SetCurrentDetails(ctx, watchDetails(status))
-	return status.Result, workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(status.Phase))
+	return status.Result, workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(string(status.Phase)))
 }
 
 func watchDetails(s protocol.WatchStatus) string {

@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/workflows"
 )
 
 func watchEnvironment(t *testing.T) *testsuite.TestWorkflowEnvironment {
@@ -27,11 +26,11 @@ func watchEnvironment(t *testing.T) *testsuite.TestWorkflowEnvironment {
 // not its failure.
 func TestWatchLooksOnce(t *testing.T) {
 	t.Parallel()
-	for phase, found := range map[string]protocol.WatchResult{
-		workflows.PhaseCompleted: {Repository: "/srv/go", Branch: "main", Head: "abc", Recorded: 2, Requested: []string{"abc"}, Requests: 1, Left: 1, Remarks: []string{"shallow"}},
-		workflows.PhaseFailing:   {Repository: "/srv/go", Branch: "main", Failed: "no such directory"},
+	for phase, found := range map[protocol.WatchPhase]protocol.WatchResult{
+		protocol.WatchCompleted: {Repository: "/srv/go", Branch: "main", Head: "abc", Recorded: 2, Requested: []string{"abc"}, Requests: 1, Left: 1, Remarks: []string{"shallow"}},
+		protocol.WatchFailing:   {Repository: "/srv/go", Branch: "main", Failed: "no such directory"},
 	} {
-		t.Run(phase, func(t *testing.T) {
+		t.Run(string(phase), func(t *testing.T) {
 			t.Parallel()
 			env := watchEnvironment(t)
 			env.OnActivity(protocol.WatchCommits, mock.Anything, protocol.WatchInput{Project: project}).Return(found, nil).Once()

@@ -120,7 +120,7 @@ func TestAdHocRequestRunsItsJobs(t *testing.T) {
 	})
 	for i, key := range []bench.JobKey{jobA, jobB} {
 		env.RegisterDelayedCallback(func() {
-			require.Equal(t, workflows.PhaseRunning, status[protocol.RequestStatus](t, env).Phase)
+			require.Equal(t, protocol.RequestInProgress, status[protocol.RequestStatus](t, env).Phase)
 			open--
 			env.SignalWorkflow(protocol.SignalJobEnded, protocol.JobEnded{Key: key, Status: bench.JobSuccess})
 		}, time.Duration(i+1)*time.Second)
@@ -132,7 +132,7 @@ func TestAdHocRequestRunsItsJobs(t *testing.T) {
 
 	require.NoError(t, env.GetWorkflowError())
 	require.Zero(t, open)
-	require.Equal(t, workflows.PhaseCompleted, status[protocol.RequestStatus](t, env).Phase)
+	require.Equal(t, protocol.RequestCompleted, status[protocol.RequestStatus](t, env).Phase)
 }
 
 // Of a request with very many jobs the ends are not counted one by one.
@@ -179,12 +179,12 @@ func TestTrackedRequestWaitsForAdmission(t *testing.T) {
 	env.OnActivity(protocol.AskAdmission, mock.Anything, ref).Return(nil)
 	env.RegisterDelayedCallback(func() {
 		s := status[protocol.RequestStatus](t, env)
-		require.Equal(t, workflows.PhaseAdmission, s.Phase)
+		require.Equal(t, protocol.RequestWaitsForAdmission, s.Phase)
 		require.Contains(t, s.Waits, "queue/go")
 		env.SignalWorkflow(protocol.SignalAdmitted, nil) // the row says otherwise
 	}, time.Second)
 	env.RegisterDelayedCallback(func() {
-		require.Equal(t, workflows.PhaseAdmission, status[protocol.RequestStatus](t, env).Phase)
+		require.Equal(t, protocol.RequestWaitsForAdmission, status[protocol.RequestStatus](t, env).Phase)
 		admitted = true
 		env.SignalWorkflow(protocol.SignalAdmitted, nil)
 	}, time.Minute)
@@ -204,7 +204,7 @@ func TestRequestThatEndedStartsNothing(t *testing.T) {
 	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.Release, Status: bench.Completed, Outcome: bench.Cancelled}), nil).Once()
 	env.ExecuteWorkflow(protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: request})
 	require.NoError(t, env.GetWorkflowError())
-	require.Equal(t, workflows.PhaseCancelled, status[protocol.RequestStatus](t, env).Phase)
+	require.Equal(t, protocol.RequestCancelled, status[protocol.RequestStatus](t, env).Phase)
 }
 
 // A request whose jobs cannot be written fails with the reason.
@@ -241,7 +241,7 @@ func TestCancelledRequestCancelsItsRows(t *testing.T) {
 	env.OnActivity(protocol.CancelRequest, mock.Anything, protocol.CancelInput{Request: ref, Who: "temporal", Why: "its workflow was cancelled"}).Return(nil).Once()
 	env.ExecuteWorkflow(protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: request})
 	require.True(t, temporal.IsCanceledError(errors.Unwrap(env.GetWorkflowError())), "%v", env.GetWorkflowError())
-	require.Equal(t, workflows.PhaseCancelled, status[protocol.RequestStatus](t, env).Phase)
+	require.Equal(t, protocol.RequestCancelled, status[protocol.RequestStatus](t, env).Phase)
 }
 
 // A long request continues as new with nothing but its name.
@@ -266,20 +266,20 @@ func TestJobRunsOnce(t *testing.T) {
 		Return(protocol.RunJobResult{Outcome: bench.RunSuccess}, nil).After(time.Minute).Once()
 	env.RegisterDelayedCallback(func() {
 		s := status[protocol.JobStatus](t, env)
-		require.Equal(t, workflows.PhaseWaiting, s.Phase)
+		require.Equal(t, protocol.JobWaitsForCollector, s.Phase)
 		require.Contains(t, s.Waits, in.TaskQueue)
 		env.SignalWorkflow(protocol.SignalRunStarted, protocol.RunStarted{Run: "aaaaaaaaaaaaaaaa-00000000", Number: 1, Collector: "bench-1"})
 	}, time.Second)
 	env.RegisterDelayedCallback(func() {
 		s := status[protocol.JobStatus](t, env)
-		require.Equal(t, workflows.PhaseBenchmark, s.Phase)
+		require.Equal(t, protocol.JobBenchmarking, s.Phase)
 		require.Contains(t, s.Waits, "bench-1")
 	}, 2*time.Second)
 	env.OnActivity(protocol.RecordJobEnd, mock.Anything, protocol.JobEndInput{Project: project, Key: jobA, TaskQueue: in.TaskQueue}).
 		Return(protocol.JobEndResult{Status: bench.JobSuccess}, nil).Once()
 	env.ExecuteWorkflow(protocol.JobWorkflow, in)
 	require.NoError(t, env.GetWorkflowError())
-	require.Equal(t, string(bench.JobSuccess), status[protocol.JobStatus](t, env).Phase)
+	require.Equal(t, protocol.JobSucceeded, status[protocol.JobStatus](t, env).Phase)
 }
 
 // What follows a failed run is the record's to say: here a lost collector, then
@@ -302,7 +302,7 @@ func TestJobAsksTheRecordAfterAFailure(t *testing.T) {
 	require.NoError(t, env.GetWorkflowError())
 	s := status[protocol.JobStatus](t, env)
 	require.Equal(t, 2, s.Dispatches)
-	require.Equal(t, string(bench.JobFailure), s.Phase)
+	require.Equal(t, protocol.JobFailed, s.Phase)
 }
 
 // A cancelled job is recorded as cancelled once its benchmark is dead.
@@ -320,7 +320,7 @@ func TestCancelledJobIsRecorded(t *testing.T) {
 		Return(protocol.JobEndResult{Status: bench.JobCancelled}, nil).Once()
 	env.ExecuteWorkflow(protocol.JobWorkflow, input(jobA))
 	require.Error(t, env.GetWorkflowError())
-	require.Equal(t, string(bench.JobCancelled), status[protocol.JobStatus](t, env).Phase)
+	require.Equal(t, protocol.JobCancelled, status[protocol.JobStatus](t, env).Phase)
 }
 
 // The queue asks the record again at each signal, and says whom it holds up.
@@ -348,10 +348,35 @@ func TestQueueAdmitsAtEachChange(t *testing.T) {
 	require.Equal(t, 3, calls)
 }
 
+// The phase of a queue follows what the record answered.
+func TestQueueShowsItsPhase(t *testing.T) {
+	t.Parallel()
+	waiting := []protocol.QueueEntry{{ID: request, Tag: "1.26.0"}}
+	for phase, state := range map[protocol.QueuePhase]protocol.QueueState{
+		protocol.QueueIdle:      {Slots: 1},
+		protocol.QueueAdmitting: {Slots: 2, InProgress: waiting},
+		protocol.QueueFull:      {Slots: 1, InProgress: waiting, Waiting: 1, Next: waiting},
+		protocol.QueuePaused:    {Slots: 1, Paused: "paused by ada", Waiting: 1, Next: waiting},
+	} {
+		t.Run(string(phase), func(t *testing.T) {
+			t.Parallel()
+			env := environment(t)
+			env.OnActivity(protocol.Admit, mock.Anything, mock.Anything).Return(state, nil)
+			env.RegisterDelayedCallback(func() {
+				require.Equal(t, protocol.QueueStatus{Project: project, Phase: phase, Queue: state}, status[protocol.QueueStatus](t, env))
+				env.CancelWorkflow()
+			}, time.Second)
+			env.ExecuteWorkflow(protocol.QueueWorkflow, protocol.QueueInput{Project: project})
+			require.Error(t, env.GetWorkflowError())
+		})
+	}
+}
+
 func TestReconcilePassesOnce(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	env.OnActivity(protocol.Reconcile, mock.Anything).Return(nil).Once()
 	env.ExecuteWorkflow(protocol.ReconcileWorkflow)
 	require.NoError(t, env.GetWorkflowError())
+	require.Equal(t, protocol.ReconcileCompleted, status[protocol.ReconcileStatus](t, env).Phase)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/workflows"
 )
 
 // gitRepository is one that a test writes.
@@ -95,7 +94,7 @@ func TestCommitsOfARepositoryAreBenchmarked(t *testing.T) {
 	require.Equal(t, bench.Master, done.Type)
 	require.Contains(t, done.ParentNote, "the project began after it")
 	s.check(t, c, expectation{
-		workflow: "Watch", id: looked(t, c, workflows.PhaseCompleted), state: workflows.PhaseCompleted,
+		workflow: "Watch", id: looked(t, c, string(protocol.WatchCompleted)), state: string(protocol.WatchCompleted),
 		details: []string{"commits of **shell**", repository.dir, first}, attributes: []string{"Project"},
 	})
 
@@ -121,7 +120,7 @@ func TestCommitsOfARepositoryAreBenchmarked(t *testing.T) {
 	_, err = s.api.SyncProject(t.Context(), "shell")
 	require.NoError(t, err)
 	s.check(t, c, expectation{
-		workflow: "Watch", id: looked(t, c, workflows.PhaseFailing), state: workflows.PhaseFailing,
+		workflow: "Watch", id: looked(t, c, string(protocol.WatchFailing)), state: string(protocol.WatchFailing),
 		details: []string{"It cannot be read", "there is no such directory"}, attributes: []string{"Project"},
 	})
 	out, code = s.run(t, "project", "show", "shell")

@@ -16,7 +16,6 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/workflows"
 )
 
 // situation is a workflow in one of its phases, and how a request is brought
@@ -42,22 +41,22 @@ func (a situation) String() string { return string(a.workflow) + " in " + a.phas
 
 // situations are all that the tests below disturb: a new phase needs a line here.
 var situations = []situation{
-	{workflow: bench.RequestWorkflow, phase: workflows.PhaseArtifacts, requests: []apiclient.NewRequest{{Type: bench.Try, PR: 1, Parent: parentTag}}, besides: 1},
-	{workflow: bench.RequestWorkflow, phase: workflows.PhaseParent, hold: failpoint.Measuring, requests: []apiclient.NewRequest{
+	{workflow: bench.RequestWorkflow, phase: string(protocol.RequestWaitsForArtifacts), requests: []apiclient.NewRequest{{Type: bench.Try, PR: 1, Parent: parentTag}}, besides: 1},
+	{workflow: bench.RequestWorkflow, phase: string(protocol.RequestWaitsForParent), hold: failpoint.Measuring, requests: []apiclient.NewRequest{
 		{Type: bench.Master, Tag: parentTag}, {Type: bench.Master, Tag: ownTag, Parent: parentTag},
 	}},
-	{workflow: bench.RequestWorkflow, phase: workflows.PhaseAdmission, hold: failpoint.Measuring, requests: twoReleases},
-	{workflow: bench.RequestWorkflow, phase: workflows.PhaseBackfill, hold: failpoint.Measuring, requests: []apiclient.NewRequest{
+	{workflow: bench.RequestWorkflow, phase: string(protocol.RequestWaitsForAdmission), hold: failpoint.Measuring, requests: twoReleases},
+	{workflow: bench.RequestWorkflow, phase: string(protocol.RequestBackfilling), hold: failpoint.Measuring, requests: []apiclient.NewRequest{
 		{Type: bench.Try, PR: 2, Tag: ownTag, Parent: parentTag, ArtifactsReady: true},
 	}, besides: 1},
-	{workflow: bench.RequestWorkflow, phase: workflows.PhaseExpanding, hold: failpoint.Expanding},
-	{workflow: bench.RequestWorkflow, phase: workflows.PhaseRunning, hold: failpoint.Measuring},
-	{workflow: bench.RequestWorkflow, phase: workflows.PhaseCompleting, hold: failpoint.Completing},
-	{workflow: bench.JobWorkflow, phase: workflows.PhaseWaiting, hold: failpoint.Measuring, busy: true},
-	{workflow: bench.JobWorkflow, phase: workflows.PhaseBenchmark, hold: failpoint.Measuring},
-	{workflow: bench.JobWorkflow, phase: workflows.PhaseRecording, hold: failpoint.Recording, finished: true},
-	{workflow: bench.QueueWorkflow, phase: workflows.PhaseAdmitting, hold: failpoint.Measuring},
-	{workflow: bench.QueueWorkflow, phase: workflows.PhaseFull, hold: failpoint.Measuring, requests: twoReleases},
+	{workflow: bench.RequestWorkflow, phase: string(protocol.RequestExpanding), hold: failpoint.Expanding},
+	{workflow: bench.RequestWorkflow, phase: string(protocol.RequestInProgress), hold: failpoint.Measuring},
+	{workflow: bench.RequestWorkflow, phase: string(protocol.RequestCompleting), hold: failpoint.Completing},
+	{workflow: bench.JobWorkflow, phase: string(protocol.JobWaitsForCollector), hold: failpoint.Measuring, busy: true},
+	{workflow: bench.JobWorkflow, phase: string(protocol.JobBenchmarking), hold: failpoint.Measuring},
+	{workflow: bench.JobWorkflow, phase: string(protocol.JobRecording), hold: failpoint.Recording, finished: true},
+	{workflow: bench.QueueWorkflow, phase: string(protocol.QueueAdmitting), hold: failpoint.Measuring},
+	{workflow: bench.QueueWorkflow, phase: string(protocol.QueueFull), hold: failpoint.Measuring, requests: twoReleases},
 }
 
 // Stand for tags of a situation's own.
@@ -323,7 +322,7 @@ func TestTerminatedWorkflowsAreBackWithinAMinute(t *testing.T) {
 	c := s.temporal(t)
 	shell := newShellSuite(t, 1)
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{})
-	a := situation{workflow: bench.JobWorkflow, phase: workflows.PhaseBenchmark, hold: failpoint.Measuring}
+	a := situation{workflow: bench.JobWorkflow, phase: string(protocol.JobBenchmarking), hold: failpoint.Measuring}
 	now := s.arrange(t, c, shell, a, 1)
 	require.NoError(t, c.ScheduleClient().GetHandle(t.Context(), protocol.ReconcileScheduleID).Delete(t.Context()))
 	all := []string{now.workflow, bench.QueueWorkflowID("shell"), bench.RequestWorkflowID("shell", now.requests[0])}
@@ -346,7 +345,7 @@ func TestUnstick(t *testing.T) {
 	c := s.temporal(t)
 	shell := newShellSuite(t, 1)
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{})
-	now := s.arrange(t, c, shell, situation{workflow: bench.JobWorkflow, phase: workflows.PhaseBenchmark, hold: failpoint.Measuring}, 1)
+	now := s.arrange(t, c, shell, situation{workflow: bench.JobWorkflow, phase: string(protocol.JobBenchmarking), hold: failpoint.Measuring}, 1)
 	id := now.requests[0]
 	request := bench.RequestWorkflowID("shell", id)
 
@@ -370,7 +369,7 @@ func TestUnstick(t *testing.T) {
 	require.Zero(t, code)
 	require.Contains(t, out, "done: restart-request")
 	require.Contains(t, out, "done: reconcile")
-	s.awaitPhase(t, c, now.workflow, workflows.PhaseBenchmark)
+	s.awaitPhase(t, c, now.workflow, string(protocol.JobBenchmarking))
 	now.proceed()
 	d := s.await(t, id, ended)
 	requireSuccess(t, d.Outcome, d)

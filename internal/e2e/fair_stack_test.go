@@ -24,7 +24,6 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/workflows"
 )
 
 // account is somebody who uses the service, with a token of one's own.
@@ -199,7 +198,7 @@ func (f fairness) waits(t *testing.T, queue string, n int) {
 		return len(jobs) >= n
 	}, time.Minute, 20*time.Millisecond, "fewer than %d jobs of %s are handed out", n, queue)
 	for _, key := range jobs {
-		f.awaitPhase(t, temporal, bench.JobWorkflowID(apiclient.AdHocProject, bench.JobKey(key)), workflows.PhaseWaiting)
+		f.awaitPhase(t, temporal, bench.JobWorkflowID(apiclient.AdHocProject, bench.JobKey(key)), string(protocol.JobWaitsForCollector))
 	}
 	// A task is on its way for a moment still.
 	var taskQueue string

@@ -22,7 +22,6 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/workflows"
 )
 
 // seen is what the Temporal Web UI shows of a workflow.
@@ -163,21 +162,26 @@ func TestTemporalRecordSpeaks(t *testing.T) {
 	// The first release is measured, held in the middle.
 	release := s.hold(t, failpoint.Measuring)
 	first := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: "1.0.0"})
-	s.check(t, c, expectation{workflow: "Request", id: requestID(first), state: workflows.PhaseRunning, details: []string{"1 of 1 jobs open", string(first.ID)}, attributes: requestAttributes})
-	s.check(t, c, expectation{workflow: "Job", id: jobID(first), state: workflows.PhaseBenchmark, details: []string{"on collector `local-1`", "bench/"}, attributes: jobAttributes})
-	s.check(t, c, expectation{workflow: "Queue", id: bench.QueueWorkflowID("shell"), state: workflows.PhaseAdmitting, details: []string{string(first.ID), "1 of 1 slots"}, attributes: []string{"Project"}})
+	s.check(t, c, expectation{workflow: "Request", id: requestID(first), state: string(protocol.RequestInProgress), details: []string{"1 of 1 jobs open", string(first.ID)}, attributes: requestAttributes})
+	s.check(t, c, expectation{workflow: "Job", id: jobID(first), state: string(protocol.JobBenchmarking), details: []string{"on collector `local-1`", "bench/"}, attributes: jobAttributes})
+	s.check(t, c, expectation{workflow: "Queue", id: bench.QueueWorkflowID("shell"), state: string(protocol.QueueAdmitting), details: []string{string(first.ID), "1 of 1 slots"}, attributes: []string{"Project"}})
 
 	// The second waits for the first one's slot, and is cancelled there.
 	second := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: "1.1.0"})
-	s.check(t, c, expectation{workflow: "Request", id: requestID(second), state: workflows.PhaseAdmission, details: []string{"waits for a slot of the queue `queue/shell`"}, attributes: requestAttributes})
-	s.check(t, c, expectation{workflow: "Queue", id: bench.QueueWorkflowID("shell"), state: workflows.PhaseFull, details: []string{"waits for a request in progress", string(second.ID)}, attributes: []string{"Project"}})
-	_, err := s.api.CancelRequest(t.Context(), string(second.ID), apiclient.Act{Reason: "changed my mind"})
+	s.check(t, c, expectation{workflow: "Request", id: requestID(second), state: string(protocol.RequestWaitsForAdmission), details: []string{"waits for a slot of the queue `queue/shell`"}, attributes: requestAttributes})
+	s.check(t, c, expectation{workflow: "Queue", id: bench.QueueWorkflowID("shell"), state: string(protocol.QueueFull), details: []string{"waits for a request in progress", string(second.ID)}, attributes: []string{"Project"}})
+	_, err := s.api.PauseQueue(t.Context(), "shell", apiclient.Act{Reason: "maintenance"})
 	require.NoError(t, err)
-	s.check(t, c, expectation{workflow: "Request", id: requestID(second), state: workflows.PhaseCancelled, details: []string{"cancelled"}, attributes: requestAttributes})
+	s.check(t, c, expectation{workflow: "Queue", id: bench.QueueWorkflowID("shell"), state: string(protocol.QueuePaused), details: []string{"maintenance", "benchloom queue resume shell"}, attributes: []string{"Project"}})
+	_, err = s.api.ResumeQueue(t.Context(), "shell", apiclient.Act{})
+	require.NoError(t, err)
+	_, err = s.api.CancelRequest(t.Context(), string(second.ID), apiclient.Act{Reason: "changed my mind"})
+	require.NoError(t, err)
+	s.check(t, c, expectation{workflow: "Request", id: requestID(second), state: string(protocol.RequestCancelled), details: []string{"cancelled"}, attributes: requestAttributes})
 
 	// A person's command waits for the busy collector, and is cancelled too.
 	command := s.submit(t, apiclient.NewRequest{Project: apiclient.AdHocProject, Type: bench.AdHoc, Command: &apiclient.Command{Argv: []string{"true"}}})
-	s.check(t, c, expectation{workflow: "Job", id: jobID(command), state: workflows.PhaseWaiting, details: []string{"waits in task queue", "for an idle collector"}, attributes: []string{"Project", "Request", "User", "Target"}})
+	s.check(t, c, expectation{workflow: "Job", id: jobID(command), state: string(protocol.JobWaitsForCollector), details: []string{"waits in task queue", "for an idle collector"}, attributes: []string{"Project", "Request", "User", "Target"}})
 	waiting := jobID(command)
 	_, err = s.api.CancelRequest(t.Context(), string(command.ID), apiclient.Act{Reason: "not needed"})
 	require.NoError(t, err)
@@ -187,21 +191,21 @@ func TestTemporalRecordSpeaks(t *testing.T) {
 	// Its end, step by step.
 	release = s.hold(t, failpoint.Recording)
 	s.reached(t, failpoint.Recording)
-	s.check(t, c, expectation{workflow: "Job", id: jobID(first), state: workflows.PhaseRecording, details: []string{"end is being recorded"}, attributes: jobAttributes})
+	s.check(t, c, expectation{workflow: "Job", id: jobID(first), state: string(protocol.JobRecording), details: []string{"end is being recorded"}, attributes: jobAttributes})
 	completing := s.hold(t, failpoint.Completing)
 	release()
-	s.check(t, c, expectation{workflow: "Request", id: requestID(first), state: workflows.PhaseCompleting, details: []string{"outcome and the comparison"}, attributes: requestAttributes})
+	s.check(t, c, expectation{workflow: "Request", id: requestID(first), state: string(protocol.RequestCompleting), details: []string{"outcome and the comparison"}, attributes: requestAttributes})
 	completing()
 	require.Equal(t, bench.Success, s.await(t, first.ID, ended).Outcome)
-	s.check(t, c, expectation{workflow: "Request", id: requestID(first), state: workflows.PhaseCompleted, details: []string{"outcome | success"}, attributes: requestAttributes})
+	s.check(t, c, expectation{workflow: "Request", id: requestID(first), state: string(protocol.RequestCompleted), details: []string{"outcome | success"}, attributes: requestAttributes})
 	s.check(t, c, expectation{workflow: "Job", id: jobID(first), state: string(bench.JobSuccess), attributes: jobAttributes})
-	s.check(t, c, expectation{workflow: "Queue", id: bench.QueueWorkflowID("shell"), state: workflows.PhaseIdle, details: []string{"waits for the next request"}, attributes: []string{"Project"}})
+	s.check(t, c, expectation{workflow: "Queue", id: bench.QueueWorkflowID("shell"), state: string(protocol.QueueIdle), details: []string{"waits for the next request"}, attributes: []string{"Project"}})
 
 	// A benchmark that fails three times.
 	failing := s.submit(t, apiclient.NewRequest{Project: apiclient.AdHocProject, Type: bench.AdHoc, Command: &apiclient.Command{Argv: []string{"false"}}})
 	require.Equal(t, bench.Failure, s.await(t, failing.ID, ended).Outcome)
 	s.check(t, c, expectation{workflow: "Job", id: jobID(failing), state: string(bench.JobFailure), details: []string{"it failed 3 times"}, attributes: jobAttributes[:4]})
-	s.check(t, c, expectation{workflow: "Request", id: requestID(failing), state: workflows.PhaseCompleted, recordAs: "completed_with_failure", details: []string{"outcome | failure"}, attributes: requestAttributes[:4]})
+	s.check(t, c, expectation{workflow: "Request", id: requestID(failing), state: string(protocol.RequestCompleted), recordAs: "completed_with_failure", details: []string{"outcome | failure"}, attributes: requestAttributes[:4]})
 
 	// One whose collector dies in the middle runs again.
 	release = s.hold(t, failpoint.Measuring)
@@ -215,12 +219,12 @@ func TestTemporalRecordSpeaks(t *testing.T) {
 	// The Schedule's reconciliation leaves its own trace.
 	var reconcile string
 	require.Eventually(t, func() bool {
-		list, err := c.ListWorkflow(context.Background(), &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf(`WorkflowType="%s" AND State="%s"`, protocol.ReconcileWorkflow, workflows.PhaseCompleted)})
+		list, err := c.ListWorkflow(context.Background(), &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf(`WorkflowType="%s" AND State="%s"`, protocol.ReconcileWorkflow, string(protocol.ReconcileCompleted))})
 		if err != nil || len(list.GetExecutions()) == 0 {
 			return false
 		}
 		reconcile = list.GetExecutions()[0].GetExecution().GetWorkflowId()
 		return true
 	}, time.Minute, 100*time.Millisecond)
-	s.check(t, c, expectation{workflow: "Reconcile", id: reconcile, state: workflows.PhaseCompleted})
+	s.check(t, c, expectation{workflow: "Reconcile", id: reconcile, state: string(protocol.ReconcileCompleted)})
 }

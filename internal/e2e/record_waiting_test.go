@@ -18,7 +18,6 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/workflows"
 )
 
 // otherTarget is measured on the same machines, as a target of its own.
@@ -47,15 +46,15 @@ func TestTemporalRecordSpeaksOfWaiting(t *testing.T) {
 	require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
 
 	// Its jobs are being written, then measured; two others wait for it.
-	s.check(t, c, expectation{workflow: "Request", id: requestID(parent), state: workflows.PhaseExpanding, details: []string{"are being written"}, attributes: requestAttributes})
+	s.check(t, c, expectation{workflow: "Request", id: requestID(parent), state: string(protocol.RequestExpanding), details: []string{"are being written"}, attributes: requestAttributes})
 	measuring := s.hold(t, failpoint.Measuring)
 	expanding()
 	s.reached(t, failpoint.Measuring)
 	child := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Master, Tag: "c", Parent: "p"})
-	s.check(t, c, expectation{workflow: "Request", id: requestID(child), state: workflows.PhaseParent, details: []string{"waits for the jobs of `p`"}, attributes: requestAttributes})
+	s.check(t, c, expectation{workflow: "Request", id: requestID(child), state: string(protocol.RequestWaitsForParent), details: []string{"waits for the jobs of `p`"}, attributes: requestAttributes})
 	try := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Try, PR: 7})
 	s.check(t, c, expectation{
-		workflow: "Request", id: requestID(try), state: workflows.PhaseArtifacts,
+		workflow: "Request", id: requestID(try), state: string(protocol.RequestWaitsForArtifacts),
 		details: []string{"benchloom request artifacts-ready " + string(try.ID)}, attributes: []string{"Project", "Request", "User", "Target", "PR"},
 	})
 	measuring()
@@ -67,7 +66,7 @@ func TestTemporalRecordSpeaksOfWaiting(t *testing.T) {
 	measuring = s.hold(t, failpoint.Measuring)
 	_, err = s.api.ArtifactsReady(t.Context(), string(try.ID), apiclient.ArtifactsReady{Tag: "t", Parent: "o"})
 	require.NoError(t, err)
-	s.check(t, c, expectation{workflow: "Request", id: requestID(try), state: workflows.PhaseBackfill, details: []string{"1 of 1 jobs open"}, attributes: append([]string{"PR"}, requestAttributes...)})
+	s.check(t, c, expectation{workflow: "Request", id: requestID(try), state: string(protocol.RequestBackfilling), details: []string{"1 of 1 jobs open"}, attributes: append([]string{"PR"}, requestAttributes...)})
 
 	// The collector dies twice: before the second retry there is a pause.
 	key := s.firstJob(t, try.ID)
@@ -76,10 +75,10 @@ func TestTemporalRecordSpeaksOfWaiting(t *testing.T) {
 		s.kill(t, "collector-local-1")
 		require.NoError(t, os.RemoveAll(filepath.Join(s.points, "reached-"+failpoint.Measuring)))
 	}
-	s.check(t, c, expectation{workflow: "Job", id: bench.JobWorkflowID("shell", key), state: workflows.PhasePausing, details: []string{"before the next try"}, attributes: jobAttributes})
+	s.check(t, c, expectation{workflow: "Job", id: bench.JobWorkflowID("shell", key), state: string(protocol.JobPausing), details: []string{"before the next try"}, attributes: jobAttributes})
 	measuring()
 	requireSuccess(t, s.await(t, try.ID, ended).Outcome, try)
-	s.check(t, c, expectation{workflow: "Request", id: requestID(try), state: workflows.PhaseCompleted, recordAs: "completed_try", details: []string{"compared with | o"}, attributes: requestAttributes})
+	s.check(t, c, expectation{workflow: "Request", id: requestID(try), state: string(protocol.RequestCompleted), recordAs: "completed_try", details: []string{"compared with | o"}, attributes: requestAttributes})
 
 	// A target that nobody waits for.
 	g := s.enrol(t, "other", "--target", string(otherTarget))
@@ -92,10 +91,10 @@ func TestTemporalRecordSpeaksOfWaiting(t *testing.T) {
 	optional := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: "r"})
 	d := s.await(t, optional.ID, ended)
 	requireSuccess(t, d.Outcome, d)
-	s.check(t, c, expectation{workflow: "Request", id: requestID(optional), state: workflows.PhaseOptional, details: []string{"optional targets are still open"}, attributes: requestAttributes})
+	s.check(t, c, expectation{workflow: "Request", id: requestID(optional), state: string(protocol.RequestOptionalJobs), details: []string{"optional targets are still open"}, attributes: requestAttributes})
 	_, code = s.run(t, "collector", "activate", "other")
 	require.Zero(t, code)
-	s.check(t, c, expectation{workflow: "Request", id: requestID(optional), state: workflows.PhaseCompleted, recordAs: "completed_with_optional_jobs", attributes: requestAttributes})
+	s.check(t, c, expectation{workflow: "Request", id: requestID(optional), state: string(protocol.RequestCompleted), recordAs: "completed_with_optional_jobs", attributes: requestAttributes})
 	require.Equal(t, 3*2, shell.executions(t)["count-1 r"], "both targets were measured")
 }
 
@@ -109,7 +108,7 @@ func TestTemporalRecordSpeaksOfPasses(t *testing.T) {
 	s.applyProject(t, "example", dir, bench.ProjectConfig{})
 	preparing := s.hold(t, failpoint.Fetching)
 	built := s.submit(t, apiclient.NewRequest{Project: "example", Type: bench.Release, Tag: "1.0.0"})
-	s.check(t, c, expectation{workflow: "Request", id: bench.RequestWorkflowID("example", built.ID), state: workflows.PhaseBuilding, details: []string{"1 of 1 jobs open"}, attributes: requestAttributes})
+	s.check(t, c, expectation{workflow: "Request", id: bench.RequestWorkflowID("example", built.ID), state: string(protocol.RequestBuilding), details: []string{"1 of 1 jobs open"}, attributes: requestAttributes})
 	preparing()
 	requireSuccess(t, s.await(t, built.ID, ended).Outcome, built)
 
@@ -117,12 +116,12 @@ func TestTemporalRecordSpeaksOfPasses(t *testing.T) {
 	shell.artifact(t, repository.commit(t, "first"), 1000)
 	looking := s.hold(t, failpoint.Looking)
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{Source: bench.CommitSource{Git: repository.dir, Every: "24h"}})
-	s.check(t, c, expectation{workflow: "Watch", id: running(t, c, protocol.WatchWorkflow), state: workflows.PhaseRunning, attributes: []string{"Project"}})
+	s.check(t, c, expectation{workflow: "Watch", id: running(t, c, protocol.WatchWorkflow), state: string(protocol.WatchInProgress), attributes: []string{"Project"}})
 	looking()
 
 	reconciling := s.hold(t, failpoint.Reconciling)
 	triggerReconcile(t, c)
-	s.check(t, c, expectation{workflow: "Reconcile", id: running(t, c, protocol.ReconcileWorkflow), state: workflows.PhaseRunning})
+	s.check(t, c, expectation{workflow: "Reconcile", id: running(t, c, protocol.ReconcileWorkflow), state: string(protocol.ReconcileInProgress)})
 	reconciling()
 }
 
@@ -132,7 +131,7 @@ func running(t *testing.T, c client.Client, workflow string) string {
 	var id string
 	require.Eventually(t, func() bool {
 		list, err := c.ListWorkflow(context.Background(), &workflowservice.ListWorkflowExecutionsRequest{
-			Query: fmt.Sprintf(`WorkflowType="%s" AND State="%s" AND ExecutionStatus="Running"`, workflow, workflows.PhaseRunning),
+			Query: fmt.Sprintf(`WorkflowType="%s" AND State="%s" AND ExecutionStatus="Running"`, workflow, string(protocol.RequestInProgress)),
 		})
 		if err != nil || len(list.GetExecutions()) == 0 {
 			return false
@@ -157,6 +156,6 @@ func (s *stack) checkStarting(t *testing.T, c client.Client, id string) {
 	require.NoError(t, from(described.GetWorkflowExecutionInfo().GetSearchAttributes().GetIndexedFields()["State"], &state))
 	require.NotEmpty(t, summary)
 	require.Contains(t, details, "waits for an orchestrator")
-	require.Equal(t, workflows.PhaseStarting, state)
-	s.record(t, c, "Request", id, workflows.PhaseStarting)
+	require.Equal(t, string(protocol.RequestStarting), state)
+	s.record(t, c, "Request", id, string(protocol.RequestStarting))
 }

@@ -80,9 +80,6 @@ func SearchAttributes() []temporal.SearchAttributeKey {
 	return []temporal.SearchAttributeKey{AttrProject, AttrTarget, AttrTag, AttrUser, AttrState, AttrRequest, AttrPR}
 }
 
-// StateStarting is the State of a workflow that no orchestrator has taken up yet.
-const StateStarting = "starting"
-
 // RequestInput starts a Request workflow.
 type RequestInput struct {
 	Project string
@@ -96,7 +93,7 @@ type ArtifactsReady struct{ Tag, Parent string }
 type RequestStatus struct {
 	Project string
 	ID      bench.RequestID
-	Phase   string
+	Phase   RequestPhase
 	// Waits says what it waits for, in words.
 	Waits    string
 	Progress JobCounts
@@ -132,7 +129,7 @@ type Unbegun struct{ Dispatches, Runs int }
 type JobStatus struct {
 	Project    string
 	Key        bench.JobKey
-	Phase      string
+	Phase      JobPhase
 	Waits      string
 	TaskQueue  string
 	Run        bench.RunID
@@ -147,8 +144,12 @@ type QueueInput struct{ Project string }
 // QueueStatus answers the status query of a Queue workflow.
 type QueueStatus struct {
 	Project string
+	Phase   QueuePhase
 	Queue   QueueState
 }
+
+// ReconcileStatus answers the status query of a Reconcile workflow.
+type ReconcileStatus struct{ Phase ReconcilePhase }
 
 // HandOut lists jobs that a request was to start.
 type HandOut struct{ Jobs []JobInput }

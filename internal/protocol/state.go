@@ -6,9 +6,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// StateWaiting is the State of a job that no collector has taken up yet.
-const StateWaiting = "waiting_for_collector"
-
 // JobAttributes are the search attributes that a Job workflow is started with.
 func JobAttributes(in JobInput) []temporal.SearchAttributeUpdate {
 	attributes := []temporal.SearchAttributeUpdate{
@@ -16,7 +13,7 @@ func JobAttributes(in JobInput) []temporal.SearchAttributeUpdate {
 		AttrTarget.ValueSet(string(in.Target)),
 		AttrUser.ValueSet(in.User),
 		AttrRequest.ValueSet(string(in.Request)),
-		AttrState.ValueSet(StateWaiting),
+		AttrState.ValueSet(string(JobWaitsForCollector)),
 	}
 	if in.Tag != "" {
 		attributes = append(attributes, AttrTag.ValueSet(in.Tag))

@@ -6,7 +6,7 @@ type WatchInput struct{ Project string }
 // WatchStatus answers the status query of a Watch workflow.
 type WatchStatus struct {
 	Project string
-	Phase   string
+	Phase   WatchPhase
 	Result  WatchResult
 }
 

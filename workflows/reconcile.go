@@ -1,0 +1,24 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/benchloom/benchloom/internal/protocol"
+)
+
+// Reconcile compares the record with what is in flight and mends the difference:
+// one pass, started by its Schedule.
+func Reconcile(ctx workflow.Context) error {
+	status := protocol.ReconcileStatus{Phase: protocol.ReconcileInProgress}
+	if err := workflow.SetQueryHandler(ctx, protocol.StatusQuery, func() (protocol.ReconcileStatus, error) { return status, nil }); err != nil {
+		return err
+	}
+	if err := workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(string(status.Phase))); err != nil {
+		return err
+	}
+	if err := call(ctx, reconcileActivity(), protocol.Reconcile, nil, nil); err != nil {
+		return err
+	}
+	status.Phase = protocol.ReconcileCompleted
+	return workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(string(status.Phase)))
+}
