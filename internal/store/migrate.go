@@ -16,8 +16,17 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// ErrSchemaTooNew: the database was migrated by a newer version of the program.
-var ErrSchemaTooNew = errors.New("the database was migrated by a newer version")
+// Errors of [Migrate] that refuse a database and leave it as it was.
+var (
+	// ErrSchemaTooOld refuses a database of a version before the first release.
+	ErrSchemaTooOld = errors.New("the database was made by a development version of Benchloom, before v0.1.0")
+	// ErrSchemaTooNew refuses a database that a newer version of the program has migrated.
+	ErrSchemaTooNew = errors.New("the database was migrated by a newer version of Benchloom")
+)
+
+// baseline is the number of the first migration. Lower ones belonged to development
+// versions, which no migration brings here; the gap tells their databases apart.
+const baseline = 100
 
 // migrationLock is the advisory lock under which a database is migrated; the
 // number is "benchlom" in ASCII.
@@ -25,10 +34,10 @@ const migrationLock = 0x62656e63686c6f6d
 
 // Migrate brings the database's schema to this program's version. Several
 // processes may do so at once: one migrates, the others wait for it and find it
-// done. A database that a newer program has migrated is left alone, with
+// done. A database of another history is left as it is, with [ErrSchemaTooOld] or
 // [ErrSchemaTooNew].
 func Migrate(ctx context.Context, url string) (err error) {
-	config, err := pgxpool.ParseConfig(url) // takes settings of the pool out
+	config, err := pgxpool.ParseConfig(url) // drops the settings of the pool
 	if err != nil {
 		return fmt.Errorf("reading the database URL: %w", err)
 	}
@@ -38,33 +47,55 @@ func Migrate(ctx context.Context, url string) (err error) {
 	if err != nil {
 		return fmt.Errorf("reading the migrations: %w", err)
 	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, files,
-		goose.WithSessionLocker(sessionLock{}), goose.WithDisableGlobalRegistry(true))
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return fmt.Errorf("reading the migrations: %w", err)
+	}
+	// Not by goose's own locker: goose creates its table before it asks for the lock.
+	locked, err := db.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("connecting to the database: %w", err)
+	}
+	defer func() { err = errors.Join(err, locked.Close()) }()
+	if _, err := locked.ExecContext(ctx, `select pg_advisory_lock($1)`, int64(migrationLock)); err != nil {
+		return fmt.Errorf("locking the database's schema: %w", err)
+	}
+	sources := provider.ListSources() // by version
+	if err := checkSchema(ctx, locked, sources[len(sources)-1].Version); err != nil {
+		return err
 	}
 	if _, err := provider.Up(ctx); err != nil {
 		return fmt.Errorf("migrating the database: %w", err)
 	}
-	has, knows, err := provider.GetVersions(ctx)
-	if err != nil {
-		return fmt.Errorf("reading the database's version: %w", err)
-	}
-	if has > knows {
-		return fmt.Errorf("the database has schema version %d, this program knows up to %d: run the newer program: %w", has, knows, ErrSchemaTooNew)
-	}
 	return nil
 }
 
-// sessionLock waits for the advisory lock, where goose's own one polls.
-type sessionLock struct{}
-
-func (sessionLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, `select pg_advisory_lock($1)`, int64(migrationLock))
-	return err
-}
-
-func (sessionLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, `select pg_advisory_unlock($1)`, int64(migrationLock))
-	return err
+// checkSchema refuses a database that the migrations up to the known version do not
+// continue. It changes nothing.
+func checkSchema(ctx context.Context, conn *sql.Conn, known int64) error {
+	var recorded, filled bool
+	if err := conn.QueryRowContext(ctx, `
+		select to_regclass('goose_db_version') is not null, to_regclass('benchmark_request') is not null`).Scan(&recorded, &filled); err != nil {
+		return fmt.Errorf("looking for the database's schema: %w", err)
+	}
+	if !recorded && !filled {
+		return nil // an empty one
+	}
+	var first, last int64
+	if recorded {
+		if err := conn.QueryRowContext(ctx, `
+			select coalesce(min(version_id), 0), coalesce(max(version_id), 0) from goose_db_version where is_applied and version_id > 0`).Scan(&first, &last); err != nil {
+			return fmt.Errorf("reading the database's schema version: %w", err)
+		}
+	}
+	switch {
+	case first == 0 && filled:
+		return fmt.Errorf("%w, or restored without its schema version: it cannot be migrated; name an empty database, or restore a whole dump", ErrSchemaTooOld)
+	case first > 0 && first < baseline:
+		return fmt.Errorf("%w, and has schema version %d: it cannot be migrated; name an empty database, "+
+			"or a new state directory with 'benchloom up --state-dir'", ErrSchemaTooOld, last)
+	case last > known:
+		return fmt.Errorf("%w: it has schema version %d and this program knows versions up to %d; run the newer program", ErrSchemaTooNew, last, known)
+	}
+	return nil
 }

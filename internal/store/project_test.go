@@ -9,26 +9,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
-	"github.com/benchloom/benchloom/internal/store/storetest"
 )
-
-func TestSeveralProcessesMayMigrateAtOnce(t *testing.T) {
-	t.Parallel()
-	url := storetest.EmptyURL(t)
-	s := storetest.Open(t, url)
-	require.ErrorContains(t, s.Ping(t.Context()), "no schema")
-	for _, err := range together(4, func(int) error { return store.Migrate(t.Context(), url+"&pool_max_conns=2") }) {
-		require.NoError(t, err)
-	}
-	require.NoError(t, s.Ping(t.Context()))
-}
-
-func TestANewerSchemaIsLeftAlone(t *testing.T) {
-	t.Parallel()
-	r := newRecord(t)
-	r.execute(`insert into goose_db_version (version_id, is_applied) values (9999, true)`)
-	require.ErrorIs(t, store.Migrate(t.Context(), r.url), store.ErrSchemaTooNew)
-}
 
 func TestProjectsAreAppliedOnce(t *testing.T) {
 	t.Parallel()

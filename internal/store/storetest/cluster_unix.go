@@ -153,6 +153,21 @@ func major(dir string) int {
 	return n
 }
 
+// dump runs pg_dump on a database of the cluster.
+func dump(ctx context.Context, dsn string) (string, error) {
+	bin, err := programs()
+	if err != nil {
+		return "", err
+	}
+	command := exec.CommandContext(ctx, filepath.Join(bin, "pg_dump"), dsn)
+	command.Env = environment()
+	output, err := command.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("%w: %s", err, exit.Stderr)
+	}
+	return string(output), err
+}
+
 // account is who the cluster runs as, a group of its own: Ctrl-C is for the test
 // process alone. Postgres refuses to run as root, so root switches to another user.
 func account(dir string) (*syscall.SysProcAttr, error) {

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -61,6 +62,20 @@ func EmptyURL(t *testing.T) string {
 	t.Helper()
 	return create(t, "template0")
 }
+
+// Dump returns what pg_dump writes of a database of [URL] or [EmptyURL], without the
+// lines that differ from one dump to the next.
+func Dump(t *testing.T, url string) string {
+	t.Helper()
+	text, err := dump(t.Context(), url)
+	if err != nil {
+		t.Fatalf("dumping the test's database: %v", err)
+	}
+	return restrictions.ReplaceAllString(text, "")
+}
+
+// restrictions are the lines in which pg_dump writes a random key.
+var restrictions = regexp.MustCompile(`(?m)^\\(un)?restrict .*\n`)
 
 func create(t *testing.T, from string) string {
 	t.Helper()
