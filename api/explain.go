@@ -13,6 +13,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/diagnose"
 	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/queueview"
 	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
@@ -179,13 +180,10 @@ func (s *server) lacks(ctx context.Context, j bench.Job) (map[string][]string, e
 	if err != nil {
 		return nil, err
 	}
-	wish := placement.Wish{Target: j.Target, Class: j.SizeClass}
-	if j.Constraints != nil {
-		wish.Constraints = *j.Constraints
-	}
+	needs := plan.NeedsOf(j).Requirements().On(j.SizeClass)
 	words := make(map[string][]string, len(fleet))
 	for _, c := range fleet {
-		words[c.Name] = placement.WhyNot(c, wish)
+		words[c.Name] = placement.WhyNot(c, needs)
 	}
 	return words, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 )
 
 // constraints are those that the request names, and together with its project's.
@@ -40,13 +41,13 @@ type fitting struct {
 	// own are the request's constraints, without the project's; nil: none.
 	own         *bench.Constraints
 	constraints bench.Constraints // all together
-	fleet       []placement.Collector
+	fleet       plan.Fleet
 	// warnings say of what was placed that it has to wait.
 	warnings []string
 }
 
 func (f *fitting) place(target bench.Target, smallest bench.SizeClass) error {
-	wish := placement.Wish{Target: target, MinSize: smallest, Class: f.class, Constraints: f.constraints}
+	wish := plan.Needs{Target: target, MinClass: smallest, Constraints: &f.constraints}.Requirements().On(f.class)
 	place, err := placement.Choose(f.fleet, wish)
 	if err != nil {
 		return err

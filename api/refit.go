@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/refit"
 )
 
@@ -15,7 +16,7 @@ const refitBound = 10 * time.Second
 
 // refit places waiting jobs anew when a collector was not among those before, or is
 // not as it was: what waits in its pool's task queue may not be for it.
-func (s *server) refit(ctx context.Context, before []placement.Collector, name string) error {
+func (s *server) refit(ctx context.Context, before plan.Fleet, name string) error {
 	fleet, err := s.Store.Fleet(ctx, s.OfflineAfter)
 	if err != nil {
 		return err

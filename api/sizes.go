@@ -12,7 +12,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/diagnose"
-	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/sizeclass"
 	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
@@ -119,7 +119,7 @@ func (s *server) shapeOfJob(ctx context.Context, ref string) ([]store.SizeStatis
 
 // shape puts statistics into words. What the next job would do is asked for the last
 // one that is remembered: others of the shape need the same.
-func (s *server) shape(ctx context.Context, r store.SizeStatistics, fleet []placement.Collector) (diagnose.ShapeExplanation, error) {
+func (s *server) shape(ctx context.Context, r store.SizeStatistics, fleet plan.Fleet) (diagnose.ShapeExplanation, error) {
 	known, unread := sizing.ReadStatistics(r.Statistics)
 	about := readAbout(r.About)
 	job, err := s.lastOf(ctx, r, known)

@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/dispatch"
 	"github.com/benchloom/benchloom/internal/intake"
-	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/refit"
 	"github.com/benchloom/benchloom/internal/results"
@@ -130,7 +130,7 @@ type Collectors interface {
 	Collectors(ctx context.Context) ([]bench.Collector, error)
 	SetActive(ctx context.Context, name string, active bool) error
 	RemoveCollector(ctx context.Context, name string) error
-	Fleet(ctx context.Context, offlineAfter time.Duration) ([]placement.Collector, error)
+	Fleet(ctx context.Context, offlineAfter time.Duration) (plan.Fleet, error)
 }
 
 // Enrolments is where it is recorded which collectors may come, and in which

@@ -7,6 +7,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/diagnose"
 	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -113,7 +114,7 @@ func (s *server) stranded(ctx context.Context, keys ...bench.JobKey) (map[bench.
 	return all, nil
 }
 
-func (s *server) strandedWords(ctx context.Context, j store.WaitingJob, fleet []placement.Collector) (string, error) {
+func (s *server) strandedWords(ctx context.Context, j store.WaitingJob, fleet plan.Fleet) (string, error) {
 	p, err := s.Store.Project(ctx, j.Project)
 	if err != nil {
 		return "", err
@@ -123,7 +124,7 @@ func (s *server) strandedWords(ctx context.Context, j store.WaitingJob, fleet []
 		config = bench.ProjectConfig{FailoverAfter: bench.NoFailover} // nothing moves until it is corrected
 	}
 	plan := placement.PlanFailover(fleet, placement.Waiting{
-		At: j.At(), Pinned: j.Pinned || config.Size.Pin() != 0, After: config.Failover(), Wish: j.Wish(),
+		At: j.At(), Pinned: j.Pinned || config.Size.Pin() != 0, After: config.Failover(), Requirements: j.Requirements(),
 	})
 	return plan.Words(j.At(), s.Now()), nil
 }

@@ -18,7 +18,7 @@ type expansion struct {
 	request bench.Request
 	project store.Project
 	config  bench.ProjectConfig
-	fleet   []placement.Collector
+	fleet   plan.Fleet
 	// loaded is the project's suite; nil for a command.
 	loaded *suite.Suite
 	// series tells on which size class the series of a test case lives.

@@ -70,7 +70,7 @@ func (a *Activities) moveRows(ctx context.Context, jobs []store.WaitingJob) erro
 			configs[j.Project] = config
 		}
 		plan := placement.PlanFailover(fleet, placement.Waiting{
-			At: j.At(), Pinned: j.Pinned || config.Size.Pin() != 0, After: config.Failover(), Wish: j.Wish(),
+			At: j.At(), Pinned: j.Pinned || config.Size.Pin() != 0, After: config.Failover(), Requirements: j.Requirements(),
 		})
 		if !plan.Due() {
 			continue

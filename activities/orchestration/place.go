@@ -3,15 +3,16 @@ package orchestration
 import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 )
 
 // wish is what a job of the request for a target needs at least.
-func (e expansion) wish(target bench.Target) placement.Wish {
+func (e expansion) wish(target bench.Target) placement.Requirements {
 	constraints, err := e.config.Narrowed(e.request.Constraints)
 	if err != nil { // see jobs
 		constraints, _ = e.config.Narrowed(nil)
 	}
-	return placement.Wish{Target: target, Constraints: constraints}
+	return plan.Needs{Target: target, Constraints: &constraints}.Requirements()
 }
 
 // narrowed is where a job that belongs to a pool waits: with those collectors of

@@ -59,7 +59,7 @@ func (e expansion) bySize(s *suite.Suite, p boundPlan, iterations int) ([]sizedP
 }
 
 // sizedWish is what a part of a job plan needs.
-func (e expansion) sizedWish(p boundPlan, part sizedPart) placement.Wish {
+func (e expansion) sizedWish(p boundPlan, part sizedPart) placement.Requirements {
 	wish := e.wish(p.Target)
 	wish.MinSize, wish.Class, wish.Pool = part.min, part.class, p.pool
 	return wish

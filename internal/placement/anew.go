@@ -15,13 +15,13 @@ import (
 // Where nobody meets its constraints any more, it must not stay with those who take
 // jobs from there: it waits with nobody, until somebody can run it. It is nil, and
 // the job stays, when all who took jobs from there were removed: they may come back.
-func Anew(fleet []Collector, wish Wish, taskQueue string, set []string) *bench.Place {
-	place, err := Choose(fleet, wish)
+func Anew(fleet []Collector, needs Requirements, taskQueue string, set []string) *bench.Place {
+	place, err := Choose(fleet, needs)
 	if err == nil {
 		return &place.Place
 	}
 	at := slices.IndexFunc(fleet, func(c Collector) bool {
-		if c.Pool.Target != wish.Target || c.Pool.SizeClass != wish.Class {
+		if c.Pool.Target != needs.Target || c.Pool.SizeClass != needs.Class {
 			return false
 		}
 		return c.Pool.TaskQueue() == taskQueue || bench.IsSet(taskQueue) && (len(set) == 0 || slices.Contains(set, c.Name))
@@ -30,7 +30,7 @@ func Anew(fleet []Collector, wish Wish, taskQueue string, set []string) *bench.P
 		return nil
 	}
 	pool := fleet[at].Pool
-	pool.Name = cmp.Or(wish.Pool, pool.Name)
+	pool.Name = cmp.Or(needs.Pool, pool.Name)
 	nobody := bench.WithNobody(pool)
 	return &nobody
 }

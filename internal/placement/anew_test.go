@@ -16,10 +16,10 @@ func TestAnew(t *testing.T) {
 	t.Parallel()
 	fleet := pool(x86, 2, "main", 2, 2)
 	home := fleet[0].Pool
-	wish := placement.Wish{Target: x86, Class: 2, Constraints: bench.Constraints{Devices: []string{"gpu"}}}
+	needs := placement.Requirements{Target: x86, Class: 2, Constraints: bench.Constraints{Devices: []string{"gpu"}}}
 	queue := home.TaskQueue()
 	anew := func(taskQueue string, set ...string) *bench.Place {
-		return placement.Anew(fleet, wish, taskQueue, set)
+		return placement.Anew(fleet, needs, taskQueue, set)
 	}
 	nobody := bench.WithNobody(home)
 
@@ -29,7 +29,7 @@ func TestAnew(t *testing.T) {
 	require.Nil(t, anew(bench.Place{Pool: home, Set: []string{"gone"}}.TaskQueue(), "gone"), "its owner may come back")
 	require.Nil(t, anew(bench.Pool{Target: x86, SizeClass: 2, Name: "gone"}.TaskQueue()))
 	require.Equal(t, &nobody, anew(bench.Place{Pool: home, Set: []string{"gone"}}.TaskQueue()), "who that was is forgotten")
-	elsewhere := wish
+	elsewhere := needs
 	elsewhere.Pool = "other"
 	require.Equal(t, "other", placement.Anew(fleet, elsewhere, queue, nil).Name, "results stay its pool's")
 
@@ -39,7 +39,7 @@ func TestAnew(t *testing.T) {
 	fleet[0].Devices = []string{"gpu"}
 	require.Equal(t, &bench.Place{Pool: home}, anew(nobody.TaskQueue(), nobody.Set...))
 
-	words := placement.PlanFailover(nil, placement.Waiting{At: nobody, After: time.Minute, Wish: wish}).Words(nobody, time.Time{})
+	words := placement.PlanFailover(nil, placement.Waiting{At: nobody, After: time.Minute, Requirements: needs}).Words(nobody, time.Time{})
 	require.Contains(t, words, "meets the job's constraints any more; no other pool")
 	require.Error(t, bench.CheckName("collector", nobody.Set[0]), "no collector can be called so")
 }

@@ -50,12 +50,12 @@ func slotOf(host string) func(*placement.Collector) {
 
 const gib = int64(1) << 30
 
-// needs is a command's wish with constraints as a person writes them.
-func needs(t *testing.T, s bench.ConstraintSpec) placement.Wish {
+// needing gives a command's requirements with constraints as a person writes them.
+func needing(t *testing.T, s bench.ConstraintSpec) placement.Requirements {
 	t.Helper()
 	c, err := s.Read()
 	require.NoError(t, err)
-	return placement.Wish{Target: x86, Constraints: c, AcrossPools: true}
+	return placement.Requirements{Target: x86, Constraints: c, AcrossPools: true}
 }
 
 func TestChooseWithConstraints(t *testing.T) {
@@ -95,7 +95,7 @@ func TestChooseWithConstraints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := placement.Choose(fleet, needs(t, c.spec))
+			got, err := placement.Choose(fleet, needing(t, c.spec))
 			require.NoError(t, err)
 			require.Equal(t, c.set, got.Set)
 			require.Equal(t, c.pool, got.Name)
@@ -105,9 +105,9 @@ func TestChooseWithConstraints(t *testing.T) {
 	}
 
 	// What belongs to a pool is not shared with another one.
-	wish := needs(t, bench.ConstraintSpec{Machines: []string{"b", "d"}})
-	wish.AcrossPools = false
-	got, err := placement.Choose(fleet, wish)
+	needs := needing(t, bench.ConstraintSpec{Machines: []string{"b", "d"}})
+	needs.AcrossPools = false
+	got, err := placement.Choose(fleet, needs)
 	require.NoError(t, err)
 	require.Equal(t, []string{"b"}, got.Set)
 }
@@ -156,7 +156,7 @@ func TestUnplaceableNamesEachConstraintAndTheNearest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := placement.Choose(fleet, needs(t, c.spec))
+			_, err := placement.Choose(fleet, needing(t, c.spec))
 			var unplaceable *placement.Unplaceable
 			require.ErrorAs(t, err, &unplaceable)
 			for _, want := range c.want {
@@ -166,7 +166,7 @@ func TestUnplaceableNamesEachConstraintAndTheNearest(t *testing.T) {
 	}
 	_, err := placement.Choose([]placement.Collector{
 		machine("p", "m", 1, label("x", "1"), devices("d")), machine("q", "m", 1, label("x", "1"), group("g")), machine("r", "m", 1, devices("d"), group("g")),
-	}, needs(t, bench.ConstraintSpec{Labels: map[string]string{"x": "1"}, Devices: []string{"d"}, Groups: []string{"g"}}))
+	}, needing(t, bench.ConstraintSpec{Labels: map[string]string{"x": "1"}, Devices: []string{"d"}, Groups: []string{"g"}}))
 	require.ErrorContains(t, err, "no collector has all of x86_64-unknown-linux-gnu, group g, device d, label x=1; nearest is p: it is of no group")
 }
 
@@ -185,7 +185,7 @@ func TestClasses(t *testing.T) {
 		{bench.ConstraintSpec{Devices: []string{"gpu"}}, []bench.SizeClass{4}},
 		{bench.ConstraintSpec{Memory: "1t"}, nil},
 	} {
-		require.Equal(t, c.want, placement.Classes(fleet, needs(t, c.spec)), "%+v", c.spec)
+		require.Equal(t, c.want, placement.Classes(fleet, needing(t, c.spec)), "%+v", c.spec)
 	}
 }
 
@@ -210,7 +210,7 @@ func TestAffinity(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := placement.Choose(of.fleet, needs(t, bench.ConstraintSpec{CacheDirs: []string{"go", "go/mod", "rust"}}))
+			got, err := placement.Choose(of.fleet, needing(t, bench.ConstraintSpec{CacheDirs: []string{"go", "go/mod", "rust"}}))
 			require.NoError(t, err)
 			require.Equal(t, of.set, got.Set)
 			require.Equal(t, of.soft, got.Affine)
@@ -223,23 +223,23 @@ func TestWarning(t *testing.T) {
 	fleet := []placement.Collector{
 		machine("a", "main", 2, label("x", "1"), offline), machine("b", "main", 2, label("x", "1"), func(c *placement.Collector) { c.Live, c.Active = false, false }), machine("c", "main", 2),
 	}
-	wish := needs(t, bench.ConstraintSpec{Labels: map[string]string{"x": "1"}})
-	place, err := placement.Choose(fleet, wish)
+	needs := needing(t, bench.ConstraintSpec{Labels: map[string]string{"x": "1"}})
+	place, err := placement.Choose(fleet, needs)
 	require.NoError(t, err)
-	require.Equal(t, "it waits: no collector that can run it is live now, of those registered: a (offline for 1m30s), b (drained)", placement.Warning(fleet, wish, place))
-	wish = needs(t, bench.ConstraintSpec{})
-	place, err = placement.Choose(fleet, wish)
+	require.Equal(t, "it waits: no collector that can run it is live now, of those registered: a (offline for 1m30s), b (drained)", placement.Warning(fleet, needs, place))
+	needs = needing(t, bench.ConstraintSpec{})
+	place, err = placement.Choose(fleet, needs)
 	require.NoError(t, err)
-	require.Empty(t, placement.Warning(fleet, wish, place))
+	require.Empty(t, placement.Warning(fleet, needs, place))
 }
 
 // A job of a set fails over to others that meet its constraints, never to any that
 // do not.
 func TestASetFailsOver(t *testing.T) {
 	t.Parallel()
-	gpu := needs(t, bench.ConstraintSpec{Devices: []string{"gpu"}})
+	gpu := needing(t, bench.ConstraintSpec{Devices: []string{"gpu"}})
 	home := bench.Place{Pool: bench.Pool{Target: x86, SizeClass: 2, Name: "main"}, Set: []string{"a"}}
-	waiting := placement.Waiting{At: home, After: time.Minute, Wish: gpu}
+	waiting := placement.Waiting{At: home, After: time.Minute, Requirements: gpu}
 	dead, plain := machine("a", "main", 2, devices("gpu"), offline), machine("b", "main", 2)
 
 	f := placement.PlanFailover([]placement.Collector{dead, plain}, waiting)
@@ -266,24 +266,24 @@ func TestChooseProperties(t *testing.T) {
 	placed, sets, affine := 0, 0, 0
 	for range 6000 {
 		fleet := randomFleet(random)
-		wish := randomWish(random)
-		got, err := placement.Choose(fleet, wish)
+		needs := randomNeeds(random)
+		got, err := placement.Choose(fleet, needs)
 		random.Shuffle(len(fleet), func(i, j int) { fleet[i], fleet[j] = fleet[j], fleet[i] })
-		again, errAgain := placement.Choose(fleet, wish)
+		again, errAgain := placement.Choose(fleet, needs)
 		require.Equal(t, got, again)
 		if err != nil {
 			require.EqualError(t, errAgain, err.Error())
 			for _, c := range fleet {
-				require.NotEmpty(t, placement.WhyNot(c, wish))
+				require.NotEmpty(t, placement.WhyNot(c, needs))
 			}
-			require.Empty(t, placement.Classes(fleet, wish))
+			require.Empty(t, placement.Classes(fleet, needs))
 			continue
 		}
 		placed++
-		require.Contains(t, placement.Classes(fleet, wish), got.SizeClass)
-		require.Equal(t, wish.Target, got.Target)
-		require.GreaterOrEqual(t, got.SizeClass, wish.MinSize)
-		require.True(t, wish.Class == 0 || got.SizeClass == wish.Class)
+		require.Contains(t, placement.Classes(fleet, needs), got.SizeClass)
+		require.Equal(t, needs.Target, got.Target)
+		require.GreaterOrEqual(t, got.SizeClass, needs.MinSize)
+		require.True(t, needs.Class == 0 || got.SizeClass == needs.Class)
 		var may []string
 		pools, mayPools := make(map[bench.Pool]bool), make(map[bench.Pool]bool)
 		live := false
@@ -293,18 +293,18 @@ func TestChooseProperties(t *testing.T) {
 				takes = slices.Contains(got.Set, c.Name)
 			}
 			if takes {
-				require.Empty(t, placement.WhyNot(c, wish), "%s takes jobs of %+v", c.Name, got)
+				require.Empty(t, placement.WhyNot(c, needs), "%s takes jobs of %+v", c.Name, got)
 				require.Equal(t, got.SizeClass, c.Pool.SizeClass)
 				pools[c.Pool] = true
 				live = live || c.Live
 			}
-			if len(placement.WhyNot(c, wish)) == 0 && c.Pool.SizeClass == got.SizeClass {
+			if len(placement.WhyNot(c, needs)) == 0 && c.Pool.SizeClass == got.SizeClass {
 				may = append(may, c.Name)
 				mayPools[c.Pool] = true
 			}
 		}
 		require.Equal(t, live, got.Live)
-		if !wish.AcrossPools {
+		if !needs.AcrossPools {
 			require.Len(t, pools, 1)
 		}
 		switch {
@@ -313,10 +313,10 @@ func TestChooseProperties(t *testing.T) {
 		case len(got.Set) > 0:
 			sets++
 			slices.Sort(may)
-			if wish.AcrossPools {
+			if needs.AcrossPools {
 				require.Equal(t, may, got.Set, "exactly those who meet it: none idles while the job waits for another")
 			}
-		case wish.AcrossPools:
+		case needs.AcrossPools:
 			require.Len(t, mayPools, 1, "whoever may run it takes it")
 		}
 	}
@@ -341,8 +341,8 @@ func randomFleet(random *rand.Rand) []placement.Collector {
 	return fleet
 }
 
-func randomWish(random *rand.Rand) placement.Wish {
-	w := placement.Wish{Target: x86, AcrossPools: random.IntN(2) == 0}
+func randomNeeds(random *rand.Rand) placement.Requirements {
+	w := placement.Requirements{Target: x86, AcrossPools: random.IntN(2) == 0}
 	some := func() bool { return random.IntN(4) == 0 }
 	if some() {
 		w.MinSize = bench.SizeClass(random.IntN(4))

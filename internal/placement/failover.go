@@ -17,8 +17,8 @@ type Waiting struct {
 	Pinned bool
 	// After is how long its place may be without a live collector; 0: for ever.
 	After time.Duration
-	// Wish is what it needs; class and pool do not bind it.
-	Wish Wish
+	// Requirements of the job; its class and its pool do not bind it.
+	Requirements Requirements
 }
 
 // Failover is what becomes of a waiting job whose place has nobody who could take
@@ -51,7 +51,7 @@ func (f Failover) Due() bool { return f.To != nil && f.In <= 0 }
 // taken, then the name decides. A smaller class is never taken, and no other one
 // at all when the class is pinned.
 func PlanFailover(fleet []Collector, job Waiting) Failover {
-	f := Failover{Stranded: true, Removed: true, Never: job.After <= 0, Machines: job.Wish.Constraints.Machines}
+	f := Failover{Stranded: true, Removed: true, Never: job.After <= 0, Machines: job.Requirements.Constraints.Machines}
 	for _, c := range fleet {
 		if !at(c, job.At) {
 			continue
@@ -67,20 +67,20 @@ func PlanFailover(fleet []Collector, job Waiting) Failover {
 	if f.Never {
 		return f
 	}
-	wish := job.Wish
-	wish.Target, wish.Class, wish.Pool, wish.MinSize = job.At.Target, 0, "", job.At.SizeClass
+	needs := job.Requirements
+	needs.Target, needs.Class, needs.Pool, needs.MinSize = job.At.Target, 0, "", job.At.SizeClass
 	if job.Pinned {
-		wish.Class = job.At.SizeClass
+		needs.Class = job.At.SizeClass
 	}
-	wish.Constraints.CacheDirs = nil // what helps must not hinder
-	fit := slices.DeleteFunc(fitting(fleet, wish), func(c Collector) bool { return !c.Live })
+	needs.Constraints.CacheDirs = nil // what helps must not hinder
+	fit := slices.DeleteFunc(fitting(fleet, needs), func(c Collector) bool { return !c.Live })
 	if len(fit) == 0 {
 		return f
 	}
 	nearest := slices.MinFunc(fit, func(a, b Collector) int { return cmp.Compare(a.Pool.SizeClass, b.Pool.SizeClass) }).Pool.SizeClass
 	// Who is not awake is none of the pool's here, but of its task queue.
-	wish.Class = nearest
-	to := within(fleet, fitting(fleet, wish), wish, livest)
+	needs.Class = nearest
+	to := within(fleet, fitting(fleet, needs), needs, livest)
 	f.To = &to.Place
 	if !f.Removed {
 		f.In = max(0, job.After-f.Away)

@@ -111,9 +111,9 @@ func TestPlanFailoverProperties(t *testing.T) {
 func TestChooseABoundPool(t *testing.T) {
 	t.Parallel()
 	fleet := slices.Concat(pool(x86, 4, "a", 1, 1), pool(x86, 2, "b", 0, 1))
-	got, err := placement.Choose(fleet, placement.Wish{Target: x86, Pool: "b"})
+	got, err := placement.Choose(fleet, placement.Requirements{Target: x86, Pool: "b"})
 	require.NoError(t, err)
 	require.Equal(t, "b", got.Name)
-	_, err = placement.Choose(fleet, placement.Wish{Target: x86, Pool: "c"})
+	_, err = placement.Choose(fleet, placement.Requirements{Target: x86, Pool: "c"})
 	require.ErrorContains(t, err, "no collector is registered that can run x86_64-unknown-linux-gnu in pool c")
 }

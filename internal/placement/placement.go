@@ -48,8 +48,9 @@ func (c Collector) Memory() int64 {
 // Cores is how many CPUs a job may use there.
 func (c Collector) Cores() int { return cmp.Or(c.CPUs, int(c.Pool.SizeClass)) }
 
-// Wish is what a job needs.
-type Wish struct {
+// Requirements of a job towards the collectors that may run it. internal/plan makes
+// them; methods narrow or widen them.
+type Requirements struct {
 	Target bench.Target
 	// MinSize is the smallest size class that will do; 0 and 1 mean any.
 	MinSize bench.SizeClass
@@ -64,6 +65,27 @@ type Wish struct {
 	AcrossPools bool
 }
 
+// On pins the requirements to one size class; 0 leaves it open. A class that is large
+// enough says all that the smallest one did.
+func (r Requirements) On(class bench.SizeClass) Requirements {
+	if r.Class = class; class >= r.MinSize && class != 0 {
+		r.MinSize = 0
+	}
+	return r
+}
+
+// In binds the requirements to the pools of a name; an empty one binds them to none.
+func (r Requirements) In(pool string) Requirements {
+	r.Pool = pool
+	return r
+}
+
+// WithoutCaches drops the preference for collectors that have certain caches.
+func (r Requirements) WithoutCaches() Requirements {
+	r.Constraints.CacheDirs = nil
+	return r
+}
+
 // Place is where a job goes.
 type Place struct {
 	bench.Place
@@ -74,7 +96,7 @@ type Place struct {
 	Live bool
 }
 
-// Choose gives the place where a job with this wish waits.
+// Choose gives the place where a job with these requirements waits.
 //
 // Results compare only within one size class, so the class is decided first and
 // by what is registered, not by who is awake: the pinned one, else the largest
@@ -88,12 +110,12 @@ type Place struct {
 // those are a set.
 //
 // The error is an [*Unplaceable].
-func Choose(fleet []Collector, wish Wish) (Place, error) {
-	fit := fitting(fleet, wish)
+func Choose(fleet []Collector, needs Requirements) (Place, error) {
+	fit := fitting(fleet, needs)
 	if len(fit) == 0 {
-		return Place{}, newUnplaceable(fleet, wish)
+		return Place{}, newUnplaceable(fleet, needs)
 	}
-	awake := wish.AcrossPools && wish.Constraints.Hard()
+	awake := needs.AcrossPools && needs.Constraints.Hard()
 	best := slices.MinFunc(fit, func(a, b Collector) int {
 		order := -cmp.Compare(a.Pool.SizeClass, b.Pool.SizeClass)
 		if awake {
@@ -102,26 +124,26 @@ func Choose(fleet []Collector, wish Wish) (Place, error) {
 		return order
 	})
 	fit = slices.DeleteFunc(fit, func(c Collector) bool { return c.Pool.SizeClass != best.Pool.SizeClass })
-	return within(fleet, fit, wish, largestPool), nil
+	return within(fleet, fit, needs, largestPool), nil
 }
 
-// Classes lists the size classes on which a job with this wish may run, from the
+// Classes lists the size classes on which a job with these requirements may run, from the
 // smallest to the largest. Where the constraints name memory or CPUs, they decide
 // which is the smallest.
-func Classes(fleet []Collector, wish Wish) []bench.SizeClass {
+func Classes(fleet []Collector, needs Requirements) []bench.SizeClass {
 	var classes []bench.SizeClass
-	for _, c := range fitting(fleet, wish) {
+	for _, c := range fitting(fleet, needs) {
 		classes = append(classes, c.Pool.SizeClass)
 	}
 	slices.Sort(classes)
 	return slices.Compact(classes)
 }
 
-// Fitting lists, by name, the collectors that meet everything the wish needs.
-func Fitting(fleet []Collector, wish Wish) []Collector { return fitting(fleet, wish) }
+// Fitting lists, by name, the collectors that meet all requirements.
+func Fitting(fleet []Collector, needs Requirements) []Collector { return fitting(fleet, needs) }
 
-func fitting(fleet []Collector, wish Wish) []Collector {
-	rules := rulesOf(wish)
+func fitting(fleet []Collector, needs Requirements) []Collector {
+	rules := rulesOf(needs)
 	var fit []Collector
 	for _, c := range fleet {
 		if !slices.ContainsFunc(rules, func(r rule) bool { return !r.met(c) }) {
@@ -152,10 +174,10 @@ func livest(a, b part) int {
 }
 
 // within chooses among collectors of one size class that will do.
-func within(fleet, fit []Collector, wish Wish, better func(a, b part) int) Place {
+func within(fleet, fit []Collector, needs Requirements, better func(a, b part) int) Place {
 	parts := partsOf(fleet, fit)
 	best := slices.MinFunc(parts, better)
-	spread := wish.AcrossPools && len(parts) > 1
+	spread := needs.AcrossPools && len(parts) > 1
 	place := bench.Place{Pool: best.pool}
 	near := fit // who may have the caches
 	if !spread {
@@ -165,10 +187,10 @@ func within(fleet, fit []Collector, wish Wish, better func(a, b part) int) Place
 		place.Set = names(fit)
 	}
 	chosen := Place{Place: place, Live: slices.ContainsFunc(fit, func(c Collector) bool { return c.Live })}
-	if !wish.AcrossPools {
+	if !needs.AcrossPools {
 		near = fit
 	}
-	return affine(fleet, near, wish.Constraints.CacheDirs, chosen)
+	return affine(fleet, near, needs.Constraints.CacheDirs, chosen)
 }
 
 // affine narrows a place to the live collectors that have most of the wished cache

@@ -18,8 +18,8 @@ type rule struct {
 	lack func(Collector) string
 }
 
-// rulesOf are all rules of a wish: its target first, then what else it needs.
-func rulesOf(w Wish) []rule {
+// rulesOf lists all rules: the target first, then what else is needed.
+func rulesOf(w Requirements) []rule {
 	rules := []rule{{
 		name: string(w.Target),
 		met:  func(c Collector) bool { return c.Pool.Target == w.Target },
@@ -58,7 +58,7 @@ func constraintRules(w bench.Constraints) []rule {
 	if len(w.Machines) > 0 {
 		rules = append(rules, rule{
 			name: "machine " + either(w.Machines),
-			met:  func(c Collector) bool { return named(c, Wish{Constraints: w}) },
+			met:  func(c Collector) bool { return named(c, Requirements{Constraints: w}) },
 			lack: func(c Collector) string { return fmt.Sprintf("it is %s, not %s", c.Name, either(w.Machines)) },
 		})
 	}
@@ -125,11 +125,11 @@ func labelRule(key, value string) rule {
 
 func either(names []string) string { return strings.Join(names, " or ") }
 
-// WhyNot says why a collector cannot run a job with this wish, one reason for each
+// WhyNot says why a collector cannot run a job with these requirements, one reason for each
 // thing that it lacks; none when it can. Whether it is awake does not matter.
-func WhyNot(c Collector, wish Wish) []string {
+func WhyNot(c Collector, needs Requirements) []string {
 	var reasons []string
-	for _, r := range rulesOf(wish) {
+	for _, r := range rulesOf(needs) {
 		if !r.met(c) {
 			reasons = append(reasons, r.lack(c))
 		}

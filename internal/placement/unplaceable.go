@@ -12,14 +12,14 @@ import (
 
 // Unplaceable says that no registered collector can ever run the job.
 type Unplaceable struct {
-	Wish Wish
+	Requirements Requirements
 	// Registered are the pools with collectors, by target, class and name.
 	Registered []bench.Pool
 	// Unmet says of each constraint that no collector meets, or of those that no
 	// collector meets together, what is the matter.
 	Unmet []string
 	// Nearest is the collector that meets most, and Lacks what it lacks; empty when
-	// the wish has no constraints.
+	// there are no constraints.
 	Nearest string
 	Lacks   []string
 }
@@ -28,14 +28,14 @@ type Unplaceable struct {
 const shownPools = 10
 
 func (u *Unplaceable) Error() string {
-	want := string(u.Wish.Target)
-	if u.Wish.Class > 0 {
-		want += fmt.Sprintf(" of size class %d", u.Wish.Class)
-	} else if u.Wish.MinSize > 1 {
-		want += fmt.Sprintf(" of size class %d or more", u.Wish.MinSize)
+	want := string(u.Requirements.Target)
+	if u.Requirements.Class > 0 {
+		want += fmt.Sprintf(" of size class %d", u.Requirements.Class)
+	} else if u.Requirements.MinSize > 1 {
+		want += fmt.Sprintf(" of size class %d or more", u.Requirements.MinSize)
 	}
-	if u.Wish.Pool != "" {
-		want += " in pool " + u.Wish.Pool
+	if u.Requirements.Pool != "" {
+		want += " in pool " + u.Requirements.Pool
 	}
 	if len(u.Registered) == 0 {
 		return fmt.Sprintf("no collector is registered that can run %s: none is registered at all; start one with 'benchloom collector'", want)
@@ -54,35 +54,35 @@ func (u *Unplaceable) Error() string {
 	return fmt.Sprintf("no collector is registered that can run %s: registered are %s; choose one of these, or start such a collector", want, strings.Join(names, ", "))
 }
 
-func newUnplaceable(fleet []Collector, wish Wish) *Unplaceable {
-	u := &Unplaceable{Wish: wish}
+func newUnplaceable(fleet []Collector, needs Requirements) *Unplaceable {
+	u := &Unplaceable{Requirements: needs}
 	for _, c := range fleet {
 		u.Registered = append(u.Registered, c.Pool)
 	}
 	slices.SortFunc(u.Registered, comparePools)
 	u.Registered = slices.Compact(u.Registered)
-	if !wish.Constraints.Hard() || len(fleet) == 0 {
+	if !needs.Constraints.Hard() || len(fleet) == 0 {
 		return u
 	}
-	rules := rulesOf(wish)
+	rules := rulesOf(needs)
 	u.Unmet = unmet(fleet, rules)
 	nearest := slices.MinFunc(fleet, func(a, b Collector) int {
 		return cmp.Or(
-			cmp.Compare(len(WhyNot(a, wish)), len(WhyNot(b, wish))),
-			-compareBool(a.Pool.Target == wish.Target, b.Pool.Target == wish.Target),
-			-compareBool(named(a, wish), named(b, wish)),
+			cmp.Compare(len(WhyNot(a, needs)), len(WhyNot(b, needs))),
+			-compareBool(a.Pool.Target == needs.Target, b.Pool.Target == needs.Target),
+			-compareBool(named(a, needs), named(b, needs)),
 			-cmp.Compare(a.Memory(), b.Memory()),
 			-compareBool(a.Live, b.Live),
 			cmp.Compare(a.Name, b.Name),
 		)
 	})
-	u.Nearest, u.Lacks = nearest.Name, WhyNot(nearest, wish)
+	u.Nearest, u.Lacks = nearest.Name, WhyNot(nearest, needs)
 	return u
 }
 
 // named tells whether a collector is one that was asked for by name.
-func named(c Collector, wish Wish) bool {
-	return slices.Contains(wish.Constraints.Machines, c.Name) || c.Host != "" && slices.Contains(wish.Constraints.Machines, c.Host)
+func named(c Collector, needs Requirements) bool {
+	return slices.Contains(needs.Constraints.Machines, c.Name) || c.Host != "" && slices.Contains(needs.Constraints.Machines, c.Host)
 }
 
 func comparePools(a, b bench.Pool) int {
@@ -118,12 +118,12 @@ func unmet(fleet []Collector, rules []rule) []string {
 
 // Warning says that a job has to wait because nobody who can run it is awake;
 // empty when somebody is.
-func Warning(fleet []Collector, wish Wish, place Place) string {
+func Warning(fleet []Collector, needs Requirements, place Place) string {
 	if place.Live {
 		return ""
 	}
 	var who []string
-	for _, c := range Fitting(fleet, wish) {
+	for _, c := range Fitting(fleet, needs) {
 		state := "offline"
 		if !c.Active {
 			state = "drained"

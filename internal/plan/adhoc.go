@@ -48,7 +48,7 @@ type Line struct {
 type Planner struct {
 	request bench.Request
 	config  bench.ProjectConfig
-	fleet   []placement.Collector
+	fleet   Fleet
 	placed  map[string]place
 	// warnings say of what was placed that it has to wait.
 	warnings []string
@@ -61,7 +61,7 @@ type place struct {
 }
 
 // NewPlanner makes a planner for a request that has its ID.
-func NewPlanner(r bench.Request, config bench.ProjectConfig, fleet []placement.Collector) *Planner {
+func NewPlanner(r bench.Request, config bench.ProjectConfig, fleet Fleet) *Planner {
 	return &Planner{request: r, config: config, fleet: fleet, placed: make(map[string]place)}
 }
 
@@ -137,10 +137,9 @@ func (p *Planner) place(line Line) place {
 		return at
 	}
 	if at.constraints, at.err = p.config.Narrowed(line.Constraints); at.err == nil {
-		// The results of commands are compared with nothing, wherever they run.
-		wish := placement.Wish{Target: line.Target, Class: line.Class, Constraints: at.constraints, AcrossPools: true}
-		if at.Place, at.err = placement.Choose(p.fleet, wish); at.err == nil {
-			p.warn(placement.Warning(p.fleet, wish, at.Place))
+		needs := Needs{Target: line.Target, Command: true, Constraints: &at.constraints}.Requirements().On(line.Class)
+		if at.Place, at.err = placement.Choose(p.fleet, needs); at.err == nil {
+			p.warn(placement.Warning(p.fleet, needs, at.Place))
 		}
 	}
 	p.placed[key] = at

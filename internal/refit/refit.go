@@ -16,6 +16,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -27,7 +28,7 @@ const followed = 2000
 // Record is what is known of waiting jobs and of collectors.
 type Record interface {
 	WaitingAlike(ctx context.Context) ([]store.AlikeJobs, error)
-	Fleet(ctx context.Context, offlineAfter time.Duration) ([]placement.Collector, error)
+	Fleet(ctx context.Context, offlineAfter time.Duration) (plan.Fleet, error)
 	Replace(ctx context.Context, g store.AlikeJobs, to bench.Place) (int, error)
 	MovedWaiting(ctx context.Context, limit int) ([]store.WaitingJob, error)
 }
@@ -65,7 +66,7 @@ func (r Refit) PlaceAnew(ctx context.Context) (movedTo []string, err error) {
 	}
 	var errs []error
 	for _, g := range groups {
-		place := placement.Anew(fleet, g.Wish(), g.TaskQueue, g.Set)
+		place := placement.Anew(fleet, g.Requirements(), g.TaskQueue, g.Set)
 		if place == nil {
 			continue
 		}

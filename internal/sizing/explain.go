@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/sizeclass"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -23,7 +23,7 @@ type Explanation struct {
 // what is known of its shape. Nothing is selected or learned by it. It is an error
 // when the job can run nowhere, or its project's configuration cannot be read; who has
 // chosen its class is told all the same.
-func Explain(fleet []placement.Collector, j store.Sizing, known sizeclass.Statistics, now time.Time) (Explanation, error) {
+func Explain(fleet plan.Fleet, j store.Sizing, known sizeclass.Statistics, now time.Time) (Explanation, error) {
 	config, analyzer, err := Sizes{}.analyzer(j)
 	var e Explanation
 	switch {

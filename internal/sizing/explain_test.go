@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/sizeclass"
 	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
@@ -17,7 +18,7 @@ import (
 func TestHowASizeClassComesAbout(t *testing.T) {
 	t.Parallel()
 	const target = bench.Target("x86_64-unknown-linux-gnu")
-	var fleet []placement.Collector
+	var fleet plan.Fleet
 	for _, class := range []bench.SizeClass{1, 2, 4} {
 		fleet = append(fleet, placement.Collector{Name: string(rune('a' + class)), Pool: bench.Pool{Target: target, SizeClass: class, Name: "p"}, Live: true, Active: true})
 	}

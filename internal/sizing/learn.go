@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/sizeclass"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -103,7 +103,7 @@ func (s Sizes) Presume(ctx context.Context, id bench.RequestID) ([]string, error
 
 // replace lets jobs alike wait where they will probably run: in the task queue that
 // comes back; empty: they stay.
-func (s Sizes) replace(ctx context.Context, fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing, best bench.SizeClass) (string, error) {
+func (s Sizes) replace(ctx context.Context, fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing, best bench.SizeClass) (string, error) {
 	if j.Constraints != nil { // each of these has its own place
 		return "", nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/retry"
 	"github.com/benchloom/benchloom/internal/sizeclass"
 	"github.com/benchloom/benchloom/internal/store"
@@ -51,48 +52,48 @@ func Policy(p bench.SizePolicy) (sizeclass.Policy, error) {
 
 // Classes are the size classes on which a job may run, ascending. Of one whose class
 // a person has chosen it is that one only.
-func Classes(fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing) []bench.SizeClass {
+func Classes(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) []bench.SizeClass {
 	if pinned(config, j) {
 		return []bench.SizeClass{j.SizeClass}
 	}
-	return placement.Classes(fleet, wish(config, j))
+	return placement.Classes(fleet, requirements(config, j))
 }
 
 // offered are the size classes from which that of a job is selected: where one has a
 // live collector that can run it, those that have. Others would let it wait for
 // nobody. What is too small for them goes to the largest of all the same.
-func offered(fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing) []bench.SizeClass {
+func offered(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) []bench.SizeClass {
 	all := Classes(fleet, config, j)
 	if pinned(config, j) {
 		return all
 	}
 	awake := slices.DeleteFunc(slices.Clone(fleet), func(c placement.Collector) bool { return !c.Live })
-	if live := placement.Classes(awake, wish(config, j)); len(live) > 0 {
+	if live := placement.Classes(awake, requirements(config, j)); len(live) > 0 {
 		return live
 	}
 	return all
 }
 
 // ask is the question on which classes of a fleet a job may run, and what they have.
-func ask(fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing, classes []bench.SizeClass, now time.Time) sizeclass.Question {
+func ask(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing, classes []bench.SizeClass, now time.Time) sizeclass.Question {
 	return sizeclass.Question{Classes: classes, Original: original(j), Now: now, Memory: memory(fleet, config, j), CPUs: cpus(fleet, config, j)}
 }
 
 // memory is how much of it a job may use on the collectors of each class that can run
 // it, in bytes: on the one that has most. A class of which a collector does not say is
 // left out, so that it is tried.
-func memory(fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing) map[bench.SizeClass]int64 {
-	return most(placement.Fitting(fleet, wish(config, j)), func(c placement.Collector) int64 { return c.MemoryBytes })
+func memory(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) map[bench.SizeClass]int64 {
+	return most(placement.Fitting(fleet, requirements(config, j)), func(c placement.Collector) int64 { return c.MemoryBytes })
 }
 
 // cpus is the same of the CPUs that a job may use.
-func cpus(fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing) map[bench.SizeClass]int {
-	return most(placement.Fitting(fleet, wish(config, j)), func(c placement.Collector) int { return c.CPUs })
+func cpus(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) map[bench.SizeClass]int {
+	return most(placement.Fitting(fleet, requirements(config, j)), func(c placement.Collector) int { return c.CPUs })
 }
 
 // most is the most of something that a collector of each class has, without the classes
 // of which one does not say.
-func most[N int | int64](collectors []placement.Collector, has func(placement.Collector) N) map[bench.SizeClass]N {
+func most[N int | int64](collectors plan.Fleet, has func(placement.Collector) N) map[bench.SizeClass]N {
 	most := make(map[bench.SizeClass]N)
 	var unknown []bench.SizeClass
 	for _, c := range collectors {
@@ -112,37 +113,26 @@ func pinned(config bench.ProjectConfig, j store.Sizing) bool {
 }
 
 // place is where a job waits on a size class.
-func place(fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing, class bench.SizeClass) (bench.Place, error) {
-	w := wish(config, j)
-	w.Class = class
-	chosen, err := placement.Choose(fleet, w)
+func place(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing, class bench.SizeClass) (bench.Place, error) {
+	chosen, err := placement.Choose(fleet, requirements(config, j).On(class))
 	return chosen.Place, err
 }
 
-// wish is what a job needs, whatever its class.
-func wish(config bench.ProjectConfig, j store.Sizing) placement.Wish {
-	w := placement.Wish{Target: j.Target, MinSize: j.MinClass, Pool: boundPool(config, j), AcrossPools: j.Command != nil}
-	if j.Constraints != nil {
-		w.Constraints = *j.Constraints
-	}
-	return w
+// requirements of a job on any size class: its benchmark set binds it to a pool.
+func requirements(config bench.ProjectConfig, j store.Sizing) placement.Requirements {
+	return j.Requirements().In(boundPool(config, j))
 }
 
 // boundPool is the pool to which a job's benchmark set is bound; empty: none.
 func boundPool(config bench.ProjectConfig, j store.Sizing) string {
-	if j.Command != nil || len(j.TestCases) == 0 {
+	if j.Command != nil {
 		return ""
 	}
-	for _, set := range config.BenchmarkSetsOf(j.Target) {
-		if slices.Contains(set.Benchmarks, j.TestCases[0].Benchmark) {
-			return set.Pool
-		}
-	}
-	return ""
+	return plan.BoundPool(config, j.Target, j.TestCases)
 }
 
 // Standing is where a job stands, and the larger class to which a failure leads.
-func Standing(fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing) retry.Standing {
+func Standing(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) retry.Standing {
 	at := retry.Standing{Class: j.SizeClass}
 	if pinned(config, j) {
 		return at

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/retry"
 	"github.com/benchloom/benchloom/internal/sizeclass"
 	"github.com/benchloom/benchloom/internal/store"
@@ -19,7 +19,7 @@ import (
 
 // Record is what is known of jobs, machines and shapes; a *store.Store is one.
 type Record interface {
-	Fleet(ctx context.Context, offlineAfter time.Duration) ([]placement.Collector, error)
+	Fleet(ctx context.Context, offlineAfter time.Duration) (plan.Fleet, error)
 	Unsized(ctx context.Context, taskQueue string, most, strict int) ([]store.Sizing, error)
 	SelectSizes(ctx context.Context, project string, shape bench.Shape, keys []bench.JobKey,
 		decide func(store.Sizing, *store.SizeStatistics) (store.SizeChoice, error)) ([]string, error)
@@ -49,7 +49,7 @@ const rounds = 20
 // View is what is registered, at one moment.
 type View struct {
 	sizes Sizes
-	fleet []placement.Collector
+	fleet plan.Fleet
 }
 
 // View reads what is registered.
@@ -189,13 +189,13 @@ func keysOf(jobs []store.Sizing) []bench.JobKey {
 	return keys
 }
 
-func (s Sizes) fleet(ctx context.Context) ([]placement.Collector, error) {
+func (s Sizes) fleet(ctx context.Context) (plan.Fleet, error) {
 	return s.Record.Fleet(ctx, s.OfflineAfter)
 }
 
 // choose selects the size class of one job. With a single one nothing is selected or
 // limited.
-func (s Sizes) choose(ctx context.Context, fleet []placement.Collector, j store.Sizing, known *store.SizeStatistics) (store.SizeChoice, error) {
+func (s Sizes) choose(ctx context.Context, fleet plan.Fleet, j store.Sizing, known *store.SizeStatistics) (store.SizeChoice, error) {
 	config, analyzer, err := s.analyzer(j)
 	if err != nil {
 		return store.SizeChoice{}, s.without(ctx, j, err)
@@ -238,7 +238,7 @@ func (s Sizes) without(ctx context.Context, j store.Sizing, err error) error {
 	return err
 }
 
-func (s Sizes) at(ctx context.Context, fleet []placement.Collector, config bench.ProjectConfig, j store.Sizing, selected sizeclass.Selection) (store.SizeChoice, error) {
+func (s Sizes) at(ctx context.Context, fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing, selected sizeclass.Selection) (store.SizeChoice, error) {
 	if selected.Class == j.SizeClass {
 		return store.SizeChoice{Stays: true, Why: selected.Why}, nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 )
 
 // WaitingJob is a job that nobody is carrying out.
@@ -23,6 +24,8 @@ type WaitingJob struct {
 	Set       []string
 	Status    bench.JobStatus
 	Kind      bench.JobKind
+	// MinClass is the smallest size class that will do; 0: any.
+	MinClass bench.SizeClass
 	// Constraints narrow who can run it; nil: nothing does.
 	Constraints *bench.Constraints
 	// Pinned: a person has chosen the size class.
@@ -34,13 +37,9 @@ func (w WaitingJob) At() bench.Place {
 	return bench.Place{Pool: bench.Pool{Target: w.Target, SizeClass: w.SizeClass, Name: w.Pool}, Set: w.Set}
 }
 
-// Wish is what it needs of a collector besides its size class.
-func (w WaitingJob) Wish() placement.Wish {
-	wish := placement.Wish{Target: w.Target, AcrossPools: w.Kind == bench.KindCommand}
-	if w.Constraints != nil {
-		wish.Constraints = *w.Constraints
-	}
-	return wish
+// Requirements of the job towards a collector, its size class and its pool aside.
+func (w WaitingJob) Requirements() placement.Requirements {
+	return plan.Needs{Target: w.Target, Command: w.Kind == bench.KindCommand, MinClass: w.MinClass, Constraints: w.Constraints}.Requirements()
 }
 
 // unattended holds for a job j that is open and has no open run: it waits as a
@@ -48,7 +47,7 @@ func (w WaitingJob) Wish() placement.Wish {
 const unattended = `j.status in ('queued', 'handed_out', 'in_progress')
 	and not exists (select from job_run u where u.job_id = j.id and u.outcome = '')`
 
-const waitingColumns = `j.project, j.key, j.target, j.size_class, j.pool, j.task_queue, j.status, j.kind, j.constraints,
+const waitingColumns = `j.project, j.key, j.target, j.size_class, j.pool, j.task_queue, j.status, j.kind, j.min_class, j.constraints,
 	(select ws.collectors from collector_set ws where ws.task_queue = j.task_queue) as set,
 	` + pinned + ` as pinned`
 

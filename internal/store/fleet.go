@@ -9,16 +9,17 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 )
 
 // Fleet lists all registered collectors as placement sees them, by name. Live are
 // those that are active and were heard of within offlineAfter.
-func (s *Store) Fleet(ctx context.Context, offlineAfter time.Duration) ([]placement.Collector, error) {
+func (s *Store) Fleet(ctx context.Context, offlineAfter time.Duration) (plan.Fleet, error) {
 	fleet, err := fleet(ctx, s.pool, offlineAfter)
 	return fleet, wrap("listing collectors for placement", err)
 }
 
-func fleet(ctx context.Context, q querier, offlineAfter time.Duration) ([]placement.Collector, error) {
+func fleet(ctx context.Context, q querier, offlineAfter time.Duration) (plan.Fleet, error) {
 	type row struct {
 		Name         string
 		Target       bench.Target
@@ -39,7 +40,7 @@ func fleet(ctx context.Context, q querier, offlineAfter time.Duration) ([]placem
 		select name, target, size_class, pool, machine_type, machine_group, host, devices, labels, memory_bytes, cpus, cache_dirs,
 			active, active and `+heardOf("$1")+` as live, extract(epoch from now() - available_at)::float8 as away_seconds
 		from collector_config order by name`, offlineAfter.Seconds())
-	out := make([]placement.Collector, len(rows))
+	out := make(plan.Fleet, len(rows))
 	for i, r := range rows {
 		out[i] = placement.Collector{
 			Name: r.Name, Pool: bench.Pool{Target: r.Target, SizeClass: r.SizeClass, Name: r.Pool},

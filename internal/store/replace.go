@@ -7,6 +7,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 )
 
 // AlikeJobs are waiting jobs that are alike for placement: of one target and
@@ -29,13 +30,14 @@ type AlikeJobs struct {
 	Jobs         int // 0: not counted
 }
 
-// Wish is what each of them needs.
-func (g AlikeJobs) Wish() placement.Wish {
-	w := placement.Wish{Target: g.Target, Class: g.SizeClass, Pool: g.Pool, Constraints: g.Constraints, AcrossPools: g.AcrossPools}
+// Requirements of each of them towards a collector, on their size class and in their
+// pool.
+func (g AlikeJobs) Requirements() placement.Requirements {
+	r := plan.Needs{Target: g.Target, Command: g.AcrossPools, Constraints: &g.Constraints}.Requirements().On(g.SizeClass).In(g.Pool)
 	if !g.Affine || g.Over {
-		w.Constraints.CacheDirs = nil
+		return r.WithoutCaches()
 	}
-	return w
+	return r
 }
 
 const constrainedColumns = `j.target, j.size_class, j.task_queue, j.constraints, j.kind = 'command' as across_pools,

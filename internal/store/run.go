@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 )
 
 const runColumns = `n.id, j.project, j.key as job, n.number, n.reason, n.size_class, n.pool, n.collector, n.epoch, n.version,
@@ -124,12 +124,11 @@ func mayBegin(c bench.Collector, job bench.Job, start RunStart) error {
 	if c.Outdated() {
 		return fmt.Errorf("%w: collector %s is version %s, version %s is wanted", ErrOutdated, c.Name, c.Version, c.WantedVersion)
 	}
-	if start.Lacks == nil || job.Constraints == nil {
+	if start.Lacks == nil {
 		return nil
 	}
 	// Neither size class nor pool: where it runs is where it belongs from then on.
-	wish := placement.Wish{Target: job.Target, Constraints: *job.Constraints}
-	if lacks := start.Lacks(placed(c), wish); len(lacks) > 0 {
+	if lacks := start.Lacks(placed(c), plan.NeedsOf(job).Requirements()); len(lacks) > 0 {
 		return fmt.Errorf("%w: of collector %s: %s", ErrUnfit, c.Name, strings.Join(lacks, ", "))
 	}
 	return nil

@@ -80,7 +80,7 @@ func TestAJobOfASet(t *testing.T) {
 	stranded, err := r.StrandedJobs(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, ours.Set, stranded[0].At().Set)
-	require.Equal(t, placement.Wish{Target: target, Constraints: needs, AcrossPools: true}, stranded[0].Wish())
+	require.Equal(t, placement.Requirements{Target: target, Constraints: needs, AcrossPools: true}, stranded[0].Requirements())
 	moved, err := r.MoveJob(t.Context(), job.Key, ours.TaskQueue(), bench.Place{Pool: large})
 	require.NoError(t, err)
 	require.True(t, moved)
@@ -318,16 +318,16 @@ func TestWaitingForCachesEnds(t *testing.T) {
 	}
 	require.True(t, group().Affine)
 	require.False(t, group().Over)
-	require.Equal(t, needs.CacheDirs, group().Wish().Constraints.CacheDirs)
+	require.Equal(t, needs.CacheDirs, group().Requirements().Constraints.CacheDirs)
 	r.execute(`update job_queue set affinity_until = now()`)
 	require.True(t, group().Over)
-	require.Empty(t, group().Wish().Constraints.CacheDirs)
+	require.Empty(t, group().Requirements().Constraints.CacheDirs)
 	_, err := r.Replace(t.Context(), group(), bench.Place{Pool: small})
 	require.NoError(t, err)
 	require.Nil(t, r.job(job.Key).AffinityUntil)
 	require.Equal(t, small.TaskQueue(), r.job(job.Key).TaskQueue)
 	require.False(t, group().Affine, "it does not wait for caches again")
-	require.Empty(t, group().Wish().Constraints.CacheDirs)
+	require.Empty(t, group().Requirements().Constraints.CacheDirs)
 }
 
 func TestFleet(t *testing.T) {

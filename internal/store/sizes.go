@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 )
 
 // Sizing is a job whose size class is decided on: what of it counts for that, and
@@ -32,6 +34,11 @@ type Sizing struct {
 	Constraints *bench.Constraints
 	Status      bench.JobStatus
 	SelectedAt  *time.Time
+}
+
+// Requirements of the job towards a collector, its size class and its pool aside.
+func (j Sizing) Requirements() placement.Requirements {
+	return plan.Needs{Target: j.Target, Command: j.Command != nil, MinClass: j.MinClass, Constraints: j.Constraints}.Requirements()
 }
 
 const sizingColumns = `j.id, j.key, j.project, (select config from project p where p.name = j.project) as config, j.shape, j.target, j.size_class,

@@ -73,7 +73,7 @@ type RunStart struct {
 	Collector string
 	Epoch     int64
 	// Lacks says what a collector lacks that a job needs; nil: nothing ever.
-	Lacks func(placement.Collector, placement.Wish) []string
+	Lacks func(placement.Collector, placement.Requirements) []string
 }
 
 // RunPlan is the fence's answer: what is to be done in this run.

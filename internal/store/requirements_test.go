@@ -1,0 +1,107 @@
+package store_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Whoever places a job asks the same of collectors: planning, the fence, failover,
+// replacement, sizing and the explanation. Where one of them holds the job to its size
+// class or its pool, it says so.
+func TestEverybodyAsksTheSameOfCollectors(t *testing.T) {
+	t.Parallel()
+	needs := bench.Constraints{Devices: []string{"gpu"}, Labels: map[string]string{"quiet": "yes"}}
+	for name, c := range map[string]struct {
+		change func(*bench.Job)
+		want   placement.Requirements
+		alike  bool // it may wait elsewhere in its pool, or in any
+	}{
+		"a suite's job": {
+			func(*bench.Job) {},
+			placement.Requirements{Target: target}, false,
+		},
+		"one with a smallest class": {
+			func(j *bench.Job) { j.MinClass = small.SizeClass },
+			placement.Requirements{Target: target, MinSize: small.SizeClass}, false,
+		},
+		"one with constraints": {
+			func(j *bench.Job) { j.Constraints = &needs },
+			placement.Requirements{Target: target, Constraints: needs}, true,
+		},
+		"a command": {
+			func(j *bench.Job) {
+				j.Kind, j.Command = bench.KindCommand, &bench.Command{Argv: []string{"true"}, Iterations: 1}
+			},
+			placement.Requirements{Target: target, AcrossPools: true}, true,
+		},
+		"a command with constraints": {
+			func(j *bench.Job) {
+				j.Kind, j.Command, j.Constraints = bench.KindCommand, &bench.Command{Argv: []string{"true"}, Iterations: 1}, &needs
+			},
+			placement.Requirements{Target: target, AcrossPools: true, Constraints: needs}, true,
+		},
+		"a build": {
+			func(j *bench.Job) {
+				j.Kind, j.Build, j.Constraints = bench.KindBuild, &bench.BuildSpec{Tag: j.Tag, Target: target, Key: "b0"}, &needs
+			},
+			placement.Requirements{Target: target, Constraints: needs}, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRecord(t)
+			one := collector("one")
+			one.Devices, one.Labels = needs.Devices, needs.Labels
+			registered, err := r.RegisterCollector(t.Context(), one, offline)
+			require.NoError(t, err)
+			request := r.inProgress(release(t, "v1"))
+			job := newJob(request, "gin")
+			c.change(&job)
+			r.expand(request, job)
+
+			stored := r.job(job.Key)
+			require.Equal(t, c.want, plan.NeedsOf(stored).Requirements(), "planning and the explanation")
+			sized, err := r.SizingOf(t.Context(), job.Key)
+			require.NoError(t, err)
+			require.Equal(t, c.want, sized.Requirements(), "sizing")
+
+			r.silent("one", time.Minute)
+			stranded, err := r.StrandedJobs(t.Context())
+			require.NoError(t, err)
+			require.Len(t, stranded, 1)
+			require.Equal(t, c.want, stranded[0].Requirements(), "failover")
+
+			alike, err := r.WaitingAlike(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, c.alike, len(alike) > 0)
+			pool := small.Name
+			if c.want.AcrossPools {
+				pool = ""
+			}
+			for _, group := range alike {
+				require.Equal(t, c.want.On(small.SizeClass).In(pool), group.Requirements(), "replacement")
+			}
+
+			asked := false
+			_, err = r.StartRun(t.Context(), store.RunStart{
+				Run: runID(job, 1), Reason: bench.Scheduled, Collector: registered.Name, Epoch: registered.Epoch,
+				Lacks: func(at placement.Collector, needs placement.Requirements) []string {
+					asked = true
+					require.Equal(t, c.want, needs, "the fence")
+					require.Equal(t, []string{"one", "gpu"}, slices.Concat([]string{at.Name}, at.Devices))
+					return nil
+				},
+			})
+			require.NoError(t, err)
+			require.True(t, asked)
+		})
+	}
+}
