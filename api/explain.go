@@ -9,12 +9,12 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/diagnose"
 	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/plan"
-	"github.com/benchloom/benchloom/internal/queueview"
 	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -241,7 +241,7 @@ func (s *server) placeOf(ctx context.Context, r bench.Request) (*apiclient.Queue
 		return nil, nil //nolint:nilnil // no place is an answer
 	}
 	entries, _, err := s.queue(ctx, r.Project)
-	if at := slices.IndexFunc(entries, func(e queueview.Entry) bool { return e.Request.ID == r.ID }); at >= 0 {
+	if at := slices.IndexFunc(entries, func(e admission.Entry) bool { return e.Request.ID == r.ID }); at >= 0 {
 		entry := queueEntryOf(entries[at])
 		return &entry, err
 	}

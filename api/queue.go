@@ -4,9 +4,9 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/queueview"
 )
 
 func (s *server) registerQueue() {
@@ -24,7 +24,7 @@ func (s *server) getQueue(ctx context.Context, in *queuePath) (*body[apiclient.Q
 		return nil, err
 	}
 	out := apiclient.Queue{
-		Project: in.Project, Policy: string(queueview.Policy(config)), MaxInProgress: config.Slots(),
+		Project: in.Project, Policy: string(admission.PolicyOf(config)), MaxInProgress: config.Slots(),
 		Requests: make([]apiclient.QueueEntry, len(entries)),
 	}
 	paused, err := s.Store.QueuePause(ctx, in.Project)
@@ -40,18 +40,18 @@ func (s *server) getQueue(ctx context.Context, in *queuePath) (*body[apiclient.Q
 	return answer(out, nil)
 }
 
-func queueEntryOf(e queueview.Entry) apiclient.QueueEntry {
+func queueEntryOf(e admission.Entry) apiclient.QueueEntry {
 	r, p := e.Request, e.Position
 	if r.Status == bench.InProgress {
 		p.Blocked = "" // by nothing: it has started
 	}
 	return apiclient.QueueEntry{
-		Position: p.Place + 1, ID: r.ID, Tag: r.Tag, Type: r.Type, Status: r.Status, PR: r.PR, Parent: r.Parent, CreatedAt: r.CreatedAt,
+		Position: p.Index + 1, ID: r.ID, Tag: r.Tag, Type: r.Type, Status: r.Status, PR: r.PR, Parent: r.Parent, CreatedAt: r.CreatedAt,
 		Level: p.Level, Reason: p.Reason, Admissible: p.Admissible, Blocked: p.Blocked, Estimate: estimateFrom(e.Expected),
 	}
 }
 
-func (s *server) queue(ctx context.Context, project string) ([]queueview.Entry, bench.ProjectConfig, error) {
+func (s *server) queue(ctx context.Context, project string) ([]admission.Entry, bench.ProjectConfig, error) {
 	p, err := s.project(ctx, project, http.StatusNotFound)
 	if err != nil {
 		return nil, bench.ProjectConfig{}, err
@@ -60,8 +60,8 @@ func (s *server) queue(ctx context.Context, project string) ([]queueview.Entry, 
 	if err != nil {
 		return nil, config, err
 	}
-	snapshot, err := s.Store.QueueSnapshot(ctx, project, s.OfflineAfter)
-	return queueview.Queue(snapshot, config, s.Now()), config, err
+	snapshot, err := s.Store.AdmissionSnapshot(ctx, project, s.OfflineAfter)
+	return admission.View(snapshot, config, s.Now()), config, err
 }
 
 // estimateOf is when a request starts and ends; empty for one whose jobs are
@@ -71,8 +71,8 @@ func (s *server) estimateOf(ctx context.Context, r bench.Request) (apiclient.Est
 	case r.Status == bench.Completed || r.JobsDoneAt != nil:
 		return apiclient.Estimate{}, nil
 	case r.Type == bench.AdHoc:
-		snapshot, err := s.Store.QueueSnapshot(ctx, r.Project, s.OfflineAfter)
-		return estimateFrom(queueview.AdHoc(snapshot, r, s.Now())), err
+		snapshot, err := s.Store.AdmissionSnapshot(ctx, r.Project, s.OfflineAfter)
+		return estimateFrom(admission.ExpectAdHoc(snapshot, r, s.Now())), err
 	}
 	entries, _, err := s.queue(ctx, r.Project)
 	for _, e := range entries {
@@ -83,7 +83,7 @@ func (s *server) estimateOf(ctx context.Context, r bench.Request) (apiclient.Est
 	return apiclient.Estimate{}, err // it has ended since it was read
 }
 
-func estimateFrom(e queueview.Expected) apiclient.Estimate {
+func estimateFrom(e admission.Expected) apiclient.Estimate {
 	out := apiclient.Estimate{EstimateBasis: e.Basis}
 	if !e.Start.IsZero() {
 		out.EstimatedStart = &e.Start

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/dispatch"
 	"github.com/benchloom/benchloom/internal/intake"
@@ -73,7 +74,7 @@ type Requests interface {
 	MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error
 	ParentDone(ctx context.Context, id bench.RequestID) (bool, error)
 	Admissions(ctx context.Context, project string) ([]store.AdmissionRecord, error)
-	QueueSnapshot(ctx context.Context, project string, offlineAfter time.Duration) (store.QueueSnapshot, error)
+	AdmissionSnapshot(ctx context.Context, project string, offlineAfter time.Duration) (admission.Snapshot, error)
 }
 
 // Operations is what operators do, and the audit of it.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/queuefile"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -89,12 +88,12 @@ func (h *chronicle) checkAdmissions() {
 	admissions, err := h.store.Admissions(h.ctx, h.project)
 	h.ok(err)
 	for _, a := range admissions {
-		requests, done, err := queuefile.Decode(a.State)
+		requests, done, err := admission.DecodeState(a.State)
 		h.ok(err)
 		var first bench.RequestID
 		for _, p := range admission.Order(requests, done, admission.Policy(a.Policy)) {
 			if p.Admissible {
-				first = bench.RequestID(p.Request.ID)
+				first = p.Request.ID
 				break
 			}
 		}

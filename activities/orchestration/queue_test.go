@@ -7,7 +7,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/queuefile"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -44,11 +43,11 @@ func TestEveryAdmissionCanBeDecidedAgain(t *testing.T) {
 
 func firstAdmissible(t *testing.T, a store.AdmissionRecord) string {
 	t.Helper()
-	requests, completed, err := queuefile.Decode(a.State)
+	requests, completed, err := admission.DecodeState(a.State)
 	require.NoError(t, err, "%s", a.State)
 	for _, p := range admission.Order(requests, completed, admission.Policy(a.Policy)) {
 		if p.Admissible {
-			return p.Request.ID
+			return string(p.Request.ID)
 		}
 	}
 	return ""

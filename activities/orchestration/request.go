@@ -12,8 +12,6 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/internal/queuefile"
-	"github.com/benchloom/benchloom/internal/queueview"
 	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -120,24 +118,24 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 	}
 	state := protocol.QueueState{Slots: config.Slots()}
 	_, err = a.Store.Admit(ctx, in.Project, config.Slots(), func(open []bench.Request, done map[string]bool) (store.Admission, error) {
-		decision := store.Admission{Policy: string(queueview.Policy(config))}
+		decision := store.Admission{Policy: string(admission.PolicyOf(config))}
 		state.Next = nil
-		requests, running := queueview.Requests(open), 0
-		for _, p := range admission.Order(requests, done, queueview.Policy(config)) {
-			if p.Request.Status == admission.InProgress {
+		requests, running := admission.RequestsOf(open), 0
+		for _, p := range admission.Order(requests, done, admission.PolicyOf(config)) {
+			if p.Request.Status == bench.InProgress {
 				running++
 				continue
 			}
-			state.Next = append(state.Next, protocol.QueueEntry{ID: bench.RequestID(p.Request.ID), Tag: p.Request.Tag, Reason: p.Reason})
+			state.Next = append(state.Next, protocol.QueueEntry{ID: p.Request.ID, Tag: p.Request.Tag, Reason: p.Reason})
 			if p.Admissible {
-				decision.Next = append(decision.Next, bench.RequestID(p.Request.ID))
+				decision.Next = append(decision.Next, p.Request.ID)
 			}
 		}
 		if running >= state.Slots || len(decision.Next) == 0 {
 			return decision, nil // nobody is admitted: there is nothing to record
 		}
 		var err error
-		decision.State, err = queuefile.Encode(requests, done)
+		decision.State, err = admission.EncodeState(requests, done)
 		return decision, err
 	})
 	if err != nil {

@@ -34,7 +34,7 @@ has its latest.`,
 				return usage(err)
 			}
 			if state != "" && cmd.Flags().Changed("output") {
-				return usage(errors.New("--state writes a queue's state, which has one format; leave --output out"))
+				return usage(errors.New("--state writes a state file, which has one format; leave --output out"))
 			}
 			api, err := f.connect()
 			if err != nil {
@@ -51,7 +51,7 @@ has its latest.`,
 		},
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().StringVar(&state, "state", "", "write the queue's state from which this `REQUEST` was admitted")
+	cmd.Flags().StringVar(&state, "state", "", "write the state from which this `REQUEST` was admitted")
 	outputFlag(cmd, &output, formatTable, formatJSON)
 	return cmd
 }

@@ -10,11 +10,10 @@ import (
 
 	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/cli"
-	"github.com/benchloom/benchloom/internal/queuefile"
 )
 
-// maxQueueFile bounds a queue's state in bytes: some 200,000 requests.
-const maxQueueFile = 64 << 20
+// maxStateFile bounds a state file in bytes: some 200,000 requests.
+const maxStateFile = 64 << 20
 
 func newQueueSimulate() *cobra.Command {
 	var file, output string
@@ -42,21 +41,21 @@ The policy "spec" puts master before try, then the lower pull request number;
 		Args: exactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
-				return usage(errors.New("--file is missing; name a file with a queue's state, or - for standard input"))
+				return usage(errors.New("--file is missing; name a state file, or - for standard input"))
 			}
-			text, err := readQueueFile(file, cmd.InOrStdin())
+			text, err := readStateFile(file, cmd.InOrStdin())
 			if err != nil {
 				return err
 			}
-			requests, completed, err := queuefile.Decode(text)
+			requests, completed, err := admission.DecodeState(text)
 			if err != nil {
 				return fmt.Errorf("%s: %w", file, err)
 			}
-			order := queuefile.NewOrder(admission.Order(requests, completed, admission.Policy(policy)))
+			order := admission.NewListing(admission.Order(requests, completed, admission.Policy(policy)))
 			return show(cmd, output, order, cli.Order)
 		},
 	}
-	cmd.Flags().StringVar(&file, "file", "", "file with a queue's state; - for standard input")
+	cmd.Flags().StringVar(&file, "file", "", "state file; - for standard input")
 	choice := &choice{value: &policy, valid: []string{string(admission.Spec), string(admission.Upstream)}}
 	cmd.Flags().Var(choice, "policy", "order of requests: spec, upstream")
 	choice.complete(cmd, "policy")
@@ -64,21 +63,21 @@ The policy "spec" puts master before try, then the lower pull request number;
 	return cmd
 }
 
-func readQueueFile(name string, in io.Reader) ([]byte, error) {
+func readStateFile(name string, in io.Reader) ([]byte, error) {
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, fmt.Errorf("reading the queue's state: %w", err)
+			return nil, fmt.Errorf("reading the state file: %w", err)
 		}
 		defer file.Close()
 		in = file
 	}
-	text, err := io.ReadAll(io.LimitReader(in, maxQueueFile+1))
+	text, err := io.ReadAll(io.LimitReader(in, maxStateFile+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("reading the queue's state from %s: %w", name, err)
-	case len(text) > maxQueueFile:
-		return nil, fmt.Errorf("reading the queue's state from %s: it is larger than %d MB", name, maxQueueFile>>20)
+		return nil, fmt.Errorf("reading the state file from %s: %w", name, err)
+	case len(text) > maxStateFile:
+		return nil, fmt.Errorf("reading the state file from %s: it is larger than %d MB", name, maxStateFile>>20)
 	}
 	return text, nil
 }

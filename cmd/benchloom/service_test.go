@@ -19,12 +19,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/api"
+	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/devstack"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/internal/queuefile"
-	"github.com/benchloom/benchloom/internal/queueview"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
 	"github.com/benchloom/benchloom/internal/suite"
@@ -202,7 +201,7 @@ func (s *service) started(project, tag string) ([]apiclient.RunPlan, error) {
 		return nil, err
 	}
 	all := func(open []bench.Request, done map[string]bool) (store.Admission, error) {
-		state, err := queuefile.Encode(queueview.Requests(open), done)
+		state, err := admission.EncodeState(admission.RequestsOf(open), done)
 		return store.Admission{Next: []bench.RequestID{r.ID}, Policy: "spec", State: state}, err
 	}
 	if _, err := s.record.Admit(ctx, project, 100, all); err != nil {

@@ -1,5 +1,7 @@
 package admission
 
+import "github.com/benchloom/benchloom/internal/bench"
+
 // ancestry holds the parent links of the pending requests and, per tag, how many unfinished tags lie on the way up.
 type ancestry struct {
 	finished map[string]bool   // tags finished, as the caller says
@@ -37,9 +39,9 @@ func newAncestry(requests []Request, completed map[string]bool) *ancestry {
 		r := &requests[i]
 		switch {
 		case r.Tag == "":
-		case r.Status == Completed:
+		case r.Status == bench.Completed:
 			a.finished[r.Tag] = true
-		case r.Status == InProgress:
+		case r.Status == bench.InProgress:
 			a.running[r.Tag] = true
 		default:
 			if owner, taken := owners[r.Tag]; !taken || compareIdentity(r, owner) < 0 {
@@ -146,7 +148,7 @@ func (a *ancestry) count(tag string) {
 
 // level returns the request's topological index (0 for a running one) and whether its own link lies on a cycle.
 func (a *ancestry) level(r Request) (index int, inCycle bool) {
-	if r.Status == InProgress || a.settled(r.ParentTag) {
+	if r.Status == bench.InProgress || a.settled(r.ParentTag) {
 		return 0, false
 	}
 	n, pending := a.counts[r.ParentTag]

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/admission"
+	"github.com/benchloom/benchloom/internal/bench"
 )
 
 // The oracle: the order as the rules' text says it, written without looking at the implementation, slow and plain.
@@ -20,7 +21,7 @@ type history struct {
 
 func (h history) running(tag string) bool {
 	for _, r := range h.requests {
-		if r.Tag == tag && r.Status == admission.InProgress {
+		if r.Tag == tag && r.Status == bench.InProgress {
 			return true
 		}
 	}
@@ -29,7 +30,7 @@ func (h history) running(tag string) bool {
 
 func (h history) finished(tag string) bool {
 	for _, r := range h.requests {
-		if r.Tag == tag && r.Status == admission.Completed {
+		if r.Tag == tag && r.Status == bench.Completed {
 			return true
 		}
 	}
@@ -40,7 +41,7 @@ func (h history) finished(tag string) bool {
 func (h history) holder(tag string) *admission.Request {
 	var first *admission.Request
 	for i, r := range h.requests {
-		pending := r.Status == admission.ArtifactsReady || r.Status == admission.WaitingForArtifacts
+		pending := r.Status == bench.ArtifactsReady || r.Status == bench.WaitingForArtifacts
 		if r.Tag == tag && pending && (first == nil || r.ID < first.ID) {
 			first = &h.requests[i]
 		}
@@ -92,13 +93,13 @@ func (h history) linked(r admission.Request) bool {
 }
 
 func (h history) group(r admission.Request) int {
-	if r.Status == admission.InProgress {
+	if r.Status == bench.InProgress {
 		return 1
 	}
-	if r.Status == admission.WaitingForArtifacts {
+	if r.Status == bench.WaitingForArtifacts {
 		return 4
 	}
-	if r.Type == admission.Release {
+	if r.Type == bench.Release {
 		return 2
 	}
 	return 3
@@ -107,10 +108,10 @@ func (h history) group(r admission.Request) int {
 // key writes a request's place as text that sorts as the rules say, for everything but the names of releases.
 func (h history) key(r admission.Request, policy admission.Policy) (beforeName, afterName string) {
 	moment := func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000") }
-	kind := map[admission.Type]string{admission.Release: "0", admission.Master: "1", admission.Try: "2"}[r.Type]
+	kind := map[bench.RequestType]string{bench.Release: "0", bench.Master: "1", bench.Try: "2"}[r.Type]
 	number := fmt.Sprintf("%09d", r.PR)
 	group := fmt.Sprint(h.group(r))
-	identity := "\x00" + r.Tag + "\x00" + r.ID // nothing sorts before the separator
+	identity := "\x00" + r.Tag + "\x00" + string(r.ID) // nothing sorts before the separator
 	switch h.group(r) {
 	case 1:
 		return group + moment(r.CreatedAt) + identity, ""
@@ -139,7 +140,7 @@ func (h history) order(policy admission.Policy) []string {
 	}
 	var pending []entry
 	for _, r := range h.requests {
-		if r.Status != admission.Completed {
+		if r.Status != bench.Completed {
 			key, rest := h.key(r, policy)
 			pending = append(pending, entry{r, h.group(r) == 2, key, rest})
 		}
@@ -161,13 +162,13 @@ func (h history) order(policy admission.Policy) []string {
 				place++
 			}
 		}
-		ids[place] = r.ID
+		ids[place] = string(r.ID)
 	}
 	return ids
 }
 
 func (h history) admissible(r admission.Request) bool {
-	return r.Status == admission.ArtifactsReady && (r.ParentTag == "" || h.finished(r.ParentTag))
+	return r.Status == bench.ArtifactsReady && (r.ParentTag == "" || h.finished(r.ParentTag))
 }
 
 // randomHistory makes up to 14 requests with unique IDs. Tags, times and numbers are drawn from few values, so that
@@ -182,15 +183,15 @@ func randomHistory(random *rand.Rand) history {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i := range random.IntN(15) {
 		r := admission.Request{
-			ID:        fmt.Sprintf("r%02d", i),
+			ID:        bench.RequestID(fmt.Sprintf("r%02d", i)),
 			Tag:       pick(tags),
 			ParentTag: pick(append(tags, "", "", "gone")),
 			PR:        random.IntN(4),
 			CreatedAt: start.Add(time.Duration(random.IntN(3)) * time.Hour),
-			Type:      []admission.Type{admission.Release, admission.Master, admission.Master, admission.Try}[random.IntN(4)],
-			Status: []admission.Status{
-				admission.ArtifactsReady, admission.ArtifactsReady, admission.ArtifactsReady,
-				admission.ArtifactsReady, admission.WaitingForArtifacts, admission.InProgress, admission.Completed,
+			Type:      []bench.RequestType{bench.Release, bench.Master, bench.Master, bench.Try}[random.IntN(4)],
+			Status: []bench.RequestStatus{
+				bench.ArtifactsReady, bench.ArtifactsReady, bench.ArtifactsReady,
+				bench.ArtifactsReady, bench.WaitingForArtifacts, bench.InProgress, bench.Completed,
 			}[random.IntN(7)],
 		}
 		if random.IntN(3) > 0 {
@@ -202,8 +203,8 @@ func randomHistory(random *rand.Rand) history {
 		ring := h.requests[:1+random.IntN(min(n, 4))]
 		for i := range ring {
 			ring[i].Tag = tags[1+i]
-			ring[i].Status = admission.ArtifactsReady
-			ring[i].Type = []admission.Type{admission.Master, admission.Try}[random.IntN(2)]
+			ring[i].Status = bench.ArtifactsReady
+			ring[i].Type = []bench.RequestType{bench.Master, bench.Try}[random.IntN(2)]
 			ring[i].ParentTag = tags[1+(i+1)%len(ring)]
 		}
 	}
@@ -214,7 +215,7 @@ func randomHistory(random *rand.Rand) history {
 func ids(positions []admission.Position) []string {
 	out := make([]string, len(positions))
 	for i, p := range positions {
-		out[i] = p.Request.ID
+		out[i] = string(p.Request.ID)
 	}
 	return out
 }

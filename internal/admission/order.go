@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
 )
 
 // Order returns the requests in the order in which they are to be worked on. completed holds the tags that are
@@ -28,12 +30,12 @@ import (
 // share a tag, the first by ID stands for the tag's parent link. Nothing of this panics. The time needed is
 // n log n, whatever the depth of the links.
 //
-// Source: the request lifecycle specification, queue order.
+// The rules follow rust-lang/rustc-perf, but for releases, which it orders by tag as a plain text.
 func Order(requests []Request, completed map[string]bool, policy Policy) []Position {
 	links := newAncestry(requests, completed)
 	positions := make([]Position, 0, len(requests))
 	for _, r := range requests {
-		if r.Status == Completed {
+		if r.Status == bench.Completed {
 			continue
 		}
 		p := Position{Request: r, Group: groupOf(r)}
@@ -49,7 +51,7 @@ func Order(requests []Request, completed map[string]bool, policy Policy) []Posit
 	for i := range out {
 		out[i] = *sorted[i]
 		p := &out[i]
-		p.Place = i
+		p.Index = i
 		p.Reason = reason(*p, links)
 		p.Blocked = blocked(*p, links)
 		p.Admissible = p.Blocked == ""
@@ -59,11 +61,11 @@ func Order(requests []Request, completed map[string]bool, policy Policy) []Posit
 
 func groupOf(r Request) Group {
 	switch {
-	case r.Status == InProgress:
+	case r.Status == bench.InProgress:
 		return GroupInProgress
-	case r.Status != ArtifactsReady:
+	case r.Status != bench.ArtifactsReady:
 		return GroupWaiting
-	case r.Type == Release:
+	case r.Type == bench.Release:
 		return GroupReleases
 	default:
 		return GroupReady
@@ -111,7 +113,7 @@ func compareReady(a, b *Request, policy Policy) int {
 func compareIdentity(a, b *Request) int {
 	return cmp.Or(
 		strings.Compare(a.Tag, b.Tag),
-		strings.Compare(a.ID, b.ID),
+		cmp.Compare(a.ID, b.ID),
 		strings.Compare(a.ParentTag, b.ParentTag),
 		strings.Compare(string(a.Type), string(b.Type)),
 		strings.Compare(string(a.Status), string(b.Status)),
@@ -121,13 +123,13 @@ func compareIdentity(a, b *Request) int {
 	)
 }
 
-func typeRank(t Type) int {
+func typeRank(t bench.RequestType) int {
 	switch t {
-	case Release:
+	case bench.Release:
 		return 0
-	case Master:
+	case bench.Master:
 		return 1
-	case Try:
+	case bench.Try:
 		return 2
 	default:
 		return 3

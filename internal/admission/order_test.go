@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/admission"
+	"github.com/benchloom/benchloom/internal/bench"
 )
 
 const histories = 10_000
@@ -75,15 +76,15 @@ func TestPositionsAgreeWithTheRulesOnRandomHistories(t *testing.T) {
 	}
 }
 
-// check compares all of a position but its place among the others with the rules, and says what is wrong.
-func (h history) check(p admission.Position, place int) string {
+// check compares all of a position but its index with the rules, and says what is wrong.
+func (h history) check(p admission.Position, index int) string {
 	level, inCycle := len(h.ancestors(p.Request)), h.onCycle(p.Request)
-	if p.Request.Status == admission.InProgress {
+	if p.Request.Status == bench.InProgress {
 		level, inCycle = 0, false
 	}
 	switch {
-	case p.Place != place:
-		return "place"
+	case p.Index != index:
+		return "index"
 	case int(p.Group) != h.group(p.Request):
 		return "group"
 	case p.Level != level:
@@ -112,7 +113,7 @@ func count(present bool) int {
 
 func (h history) hasCycle() bool {
 	return slices.ContainsFunc(h.requests, func(r admission.Request) bool {
-		return r.Status == admission.ArtifactsReady && h.onCycle(r)
+		return r.Status == bench.ArtifactsReady && h.onCycle(r)
 	})
 }
 
@@ -164,13 +165,13 @@ func TestFinishingTheRunningRequestsDoesNotReorderTheRest(t *testing.T) {
 			want := []string{}
 			for _, p := range admission.Order(h.requests, h.completed, policy) {
 				if p.Group != admission.GroupInProgress {
-					want = append(want, p.Request.ID)
+					want = append(want, string(p.Request.ID))
 				}
 			}
 			after := history{requests: slices.Clone(h.requests), completed: h.completed}
 			for i, r := range after.requests {
-				if r.Status == admission.InProgress {
-					after.requests[i].Status = admission.Completed
+				if r.Status == bench.InProgress {
+					after.requests[i].Status = bench.Completed
 					moved++
 				}
 			}
@@ -196,8 +197,8 @@ func chain(n int) []admission.Request {
 	requests := make([]admission.Request, n)
 	for i := range requests {
 		requests[i] = admission.Request{
-			ID: fmt.Sprintf("id%06d", i), Tag: fmt.Sprintf("tag%06d", i), ParentTag: fmt.Sprintf("tag%06d", i-1),
-			Type: admission.Master, Status: admission.ArtifactsReady, PR: n - i, CreatedAt: start.Add(time.Duration(-i) * time.Minute),
+			ID: bench.RequestID(fmt.Sprintf("id%06d", i)), Tag: fmt.Sprintf("tag%06d", i), ParentTag: fmt.Sprintf("tag%06d", i-1),
+			Type: bench.Master, Status: bench.ArtifactsReady, PR: n - i, CreatedAt: start.Add(time.Duration(-i) * time.Minute),
 		}
 	}
 	requests[0].ParentTag = ""
@@ -236,7 +237,7 @@ func BenchmarkOrder(b *testing.B) {
 			mixed[i].ParentTag = "done"
 		}
 		if i%7 == 0 {
-			mixed[i].Status = admission.WaitingForArtifacts
+			mixed[i].Status = bench.WaitingForArtifacts
 		}
 	}
 	rand.New(rand.NewPCG(1, 1)).Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })

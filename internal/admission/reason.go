@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
 )
 
 func reason(p Position, links *ancestry) string {
@@ -78,7 +80,7 @@ func blocked(p Position, links *ancestry) string {
 	}
 }
 
-func typeName(t Type) string {
+func typeName(t bench.RequestType) string {
 	if t == "" {
 		return "no type"
 	}

@@ -1,26 +1,9 @@
 package admission
 
-import "time"
+import (
+	"time"
 
-// Type says what a request benchmarks.
-type Type string
-
-// The request types that are queued. A request of any other type is ordered like a try build, behind all of them.
-const (
-	Release Type = "release"
-	Master  Type = "master"
-	Try     Type = "try"
-)
-
-// Status is where a request stands.
-type Status string
-
-// The statuses of a request. A completed request is never part of an order: its tag counts as finished.
-const (
-	WaitingForArtifacts Status = "waiting_for_artifacts"
-	ArtifactsReady      Status = "artifacts_ready"
-	InProgress          Status = "in_progress"
-	Completed           Status = "completed"
+	"github.com/benchloom/benchloom/internal/bench"
 )
 
 // Policy names the rule for requests of one topological level.
@@ -34,14 +17,14 @@ const (
 	Upstream Policy = "upstream"
 )
 
-// Request is what the order needs to know of a benchmark request.
+// Request holds those fields of a benchmark request that the order depends on. See [RequestsOf].
 type Request struct {
 	// ID identifies the request. It is the last tie-break.
-	ID string
+	ID bench.RequestID
 	// Tag names the artifact: a commit's SHA or a version. Empty while it is unknown.
 	Tag string
-	// Type is the request's type.
-	Type Type
+	// Type is release, master or try. A request of any other type is ordered like a try build, behind all of them.
+	Type bench.RequestType
 	// ParentTag is the tag of the artifact that has to be measured first; empty for none. A caller that has given
 	// up on a parent (too old, never to be measured) either leaves it empty or counts it as finished.
 	ParentTag string
@@ -52,8 +35,8 @@ type Request struct {
 	// CommitDate is the date of the release or commit, compared as the instant that it is. A release without
 	// one has the calendar day (UTC) of CreatedAt, from its first instant.
 	CommitDate time.Time
-	// Status is the request's status.
-	Status Status
+	// Status is the request's status. A completed request has no position: its tag counts as finished.
+	Status bench.RequestStatus
 }
 
 // Group is one of the four parts of the order, in their order.
@@ -83,12 +66,12 @@ func (g Group) String() string {
 	}
 }
 
-// Position is a request's place in the order, with the reasons for it.
+// Position says where a request stands in the order, and why.
 type Position struct {
 	// Request is the request as it was given.
 	Request Request
-	// Place counts from 0, which is the next one (or one that already runs).
-	Place int
+	// Index counts from 0, which is the next one (or one that already runs).
+	Index int
 	// Group is the part of the order that the request is in.
 	Group Group
 	// Level is the topological index: the number of distinct unfinished ancestors along the parent links, up to

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/admission"
+	"github.com/benchloom/benchloom/internal/bench"
 )
 
 // The stories in testdata say in plain lines which requests there are and in which order they stand. A line is
@@ -72,7 +73,7 @@ func (s *story) play(t *testing.T, verb string, words []string) {
 	case "request":
 		s.requests = append(s.requests, s.request(t, words[0], words[1:]))
 	case "finish":
-		at := slices.IndexFunc(s.requests, func(r admission.Request) bool { return r.ID == words[0] })
+		at := slices.IndexFunc(s.requests, func(r admission.Request) bool { return string(r.ID) == words[0] })
 		require.GreaterOrEqual(t, at, 0, s.line)
 		s.completed[s.requests[at].Tag] = true
 		s.requests = slices.Delete(s.requests, at, at+1)
@@ -93,13 +94,13 @@ func (s *story) check(t *testing.T, verb string, words []string) {
 		got := []string{}
 		for _, p := range positions {
 			if p.Admissible {
-				got = append(got, p.Request.ID)
+				got = append(got, string(p.Request.ID))
 			}
 		}
 		require.Equal(t, append([]string{}, words...), got, s.line)
 		return
 	}
-	at := slices.IndexFunc(positions, func(p admission.Position) bool { return p.Request.ID == words[0] })
+	at := slices.IndexFunc(positions, func(p admission.Position) bool { return string(p.Request.ID) == words[0] })
 	require.GreaterOrEqual(t, at, 0, s.line)
 	p, rest := positions[at], strings.Join(words[1:], " ")
 	switch verb {
@@ -117,7 +118,7 @@ func (s *story) check(t *testing.T, verb string, words []string) {
 
 func (s *story) request(t *testing.T, id string, fields []string) admission.Request {
 	t.Helper()
-	r := admission.Request{ID: id, Tag: id, Type: admission.Master, Status: admission.ArtifactsReady}
+	r := admission.Request{ID: bench.RequestID(id), Tag: id, Type: bench.Master, Status: bench.ArtifactsReady}
 	for _, field := range fields {
 		name, value, _ := strings.Cut(field, "=")
 		var err error
@@ -125,7 +126,7 @@ func (s *story) request(t *testing.T, id string, fields []string) admission.Requ
 		case "tag":
 			r.Tag = value
 		case "type":
-			r.Type = admission.Type(value)
+			r.Type = bench.RequestType(value)
 		case "parent":
 			r.ParentTag = value
 		case "pr":
@@ -135,7 +136,7 @@ func (s *story) request(t *testing.T, id string, fields []string) admission.Requ
 		case "date":
 			r.CommitDate, err = instant(value)
 		case "status":
-			r.Status = admission.Status(value)
+			r.Status = bench.RequestStatus(value)
 		default:
 			t.Fatalf("%s: unknown field %s", s.line, name)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/admission"
+	"github.com/benchloom/benchloom/internal/bench"
 )
 
 // parts is an order put together from the comparison of each group. With the right parts it agrees with the oracle; the
@@ -27,7 +28,7 @@ type parts struct {
 type comparison func(a, b admission.Request) int
 
 func (p parts) order(h history, _ admission.Policy) []string {
-	pending := slices.DeleteFunc(slices.Clone(h.requests), func(r admission.Request) bool { return r.Status == admission.Completed })
+	pending := slices.DeleteFunc(slices.Clone(h.requests), func(r admission.Request) bool { return r.Status == bench.Completed })
 	slices.SortStableFunc(pending, func(a, b admission.Request) int {
 		if c := cmp.Compare(p.group(h, a), p.group(h, b)); c != 0 {
 			return c
@@ -47,7 +48,7 @@ func (p parts) order(h history, _ admission.Policy) []string {
 	})
 	out := make([]string, len(pending))
 	for i, r := range pending {
-		out[i] = r.ID
+		out[i] = string(r.ID)
 	}
 	return out
 }
@@ -56,7 +57,7 @@ func byCreation(a, b admission.Request) int { return a.CreatedAt.Compare(b.Creat
 func byNumber(a, b admission.Request) int   { return cmp.Compare(a.PR, b.PR) }
 
 func byType(a, b admission.Request) int {
-	rank := map[admission.Type]int{admission.Release: 0, admission.Master: 1, admission.Try: 2}
+	rank := map[bench.RequestType]int{bench.Release: 0, bench.Master: 1, bench.Try: 2}
 	return cmp.Compare(rank[a.Type], rank[b.Type])
 }
 
@@ -94,7 +95,7 @@ func rightParts() parts {
 		release: then(byReleaseDate, byVersion),
 		ready:   then(byType, byNumber, byCreation),
 		waiting: then(byNumber, byCreation),
-		last:    then(bySpelling, func(a, b admission.Request) int { return strings.Compare(a.ID, b.ID) }),
+		last:    then(bySpelling, func(a, b admission.Request) int { return strings.Compare(string(a.ID), string(b.ID)) }),
 	}
 }
 

@@ -29,16 +29,16 @@ func (s Shape) kin() Shape {
 	return s
 }
 
-// Place is where a job runs.
-type Place struct {
+// Pool names collectors of a target that a job may run on.
+type Pool struct {
 	SizeClass bench.SizeClass
-	Pool      string
+	Name      string
 }
 
 // Past is a job that ended with success.
 type Past struct {
 	Shape Shape
-	Place Place
+	Pool  Pool
 	// Took is how long collectors worked on it in all: its runs, without the time between them.
 	Took time.Duration
 	// Ended orders a history: of more than [Recent] jobs the last ones count.
@@ -99,7 +99,7 @@ type History struct {
 
 type exactKey struct {
 	shape Shape
-	place Place
+	pool  Pool
 }
 
 type classKey struct {
@@ -150,8 +150,8 @@ func NewHistory(past []Past) *History {
 	})
 	for _, p := range past {
 		took := max(0, p.Took)
-		note(h.exact, exactKey{p.Shape, p.Place}, took)
-		note(h.class, classKey{p.Shape, p.Place.SizeClass}, took)
+		note(h.exact, exactKey{p.Shape, p.Pool}, took)
+		note(h.class, classKey{p.Shape, p.Pool.SizeClass}, took)
 		note(h.shape, p.Shape, took)
 		each := took / time.Duration(max(1, p.Shape.CaseCount))
 		note(h.perCase, p.Shape.kin(), each)
@@ -179,7 +179,7 @@ func settle[K comparable](m map[K]*typical) {
 }
 
 // Job is how long a job is expected to take as a whole, and what that rests on.
-func (h *History) Job(s Shape, at Place) (time.Duration, Basis) {
+func (h *History) Job(s Shape, at Pool) (time.Duration, Basis) {
 	if t := h.exact[exactKey{s, at}]; t != nil {
 		return t.median, OwnHistory
 	}

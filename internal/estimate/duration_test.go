@@ -21,9 +21,9 @@ func TestDurationsComeFromTheMostAlike(t *testing.T) {
 	otherCases.Cases, otherCases.CaseCount = "xyz", 2
 	otherProfile.Profile, otherProfile.Cases, otherProfile.CaseCount = "vet", "vvv", 8
 	otherKind.Kind = bench.KindRuntime
-	here, elsewhere, larger := estimate.Place{SizeClass: 4, Pool: "main"}, estimate.Place{SizeClass: 4, Pool: "spare"}, estimate.Place{SizeClass: 8, Pool: "main"}
-	past := func(s estimate.Shape, at estimate.Place, took time.Duration) estimate.Past {
-		return estimate.Past{Shape: s, Place: at, Took: took, Ended: now}
+	here, elsewhere, larger := estimate.Pool{SizeClass: 4, Name: "main"}, estimate.Pool{SizeClass: 4, Name: "spare"}, estimate.Pool{SizeClass: 8, Name: "main"}
+	past := func(s estimate.Shape, at estimate.Pool, took time.Duration) estimate.Past {
+		return estimate.Past{Shape: s, Pool: at, Took: took, Ended: now}
 	}
 	// The least alike first: each further one is preferred to all before it.
 	var history []estimate.Past
@@ -55,14 +55,14 @@ func TestDurationsComeFromTheMostAlike(t *testing.T) {
 
 func TestTheLastJobsCount(t *testing.T) {
 	t.Parallel()
-	job, here := estimate.Shape{Project: "go", Cases: "abc", CaseCount: 1}, estimate.Place{SizeClass: 1, Pool: "main"}
+	job, here := estimate.Shape{Project: "go", Cases: "abc", CaseCount: 1}, estimate.Pool{SizeClass: 1, Name: "main"}
 	var history []estimate.Past
 	for i := range 3 * estimate.Recent {
 		took := time.Hour
 		if i < estimate.Recent {
 			took = time.Minute + time.Duration(i)*time.Second
 		}
-		history = append(history, estimate.Past{Shape: job, Place: here, Took: took, Ended: now.Add(-time.Duration(i) * time.Hour)})
+		history = append(history, estimate.Past{Shape: job, Pool: here, Took: took, Ended: now.Add(-time.Duration(i) * time.Hour)})
 	}
 	history[3].Took = 5 * time.Hour // one that hung
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(history), func(i, j int) { history[i], history[j] = history[j], history[i] })
@@ -75,7 +75,7 @@ func TestDurationsGrowWithTheirHistory(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 2_000 {
 		past := randomPast(random)
-		job, at := randomShape(random), randomPlace(random)
+		job, at := randomShape(random), randomPool(random)
 		before, basis := estimate.NewHistory(past).Job(job, at)
 		require.GreaterOrEqual(t, before, time.Duration(0))
 
@@ -104,15 +104,15 @@ func randomShape(random *rand.Rand) estimate.Shape {
 	}
 }
 
-func randomPlace(random *rand.Rand) estimate.Place {
-	return estimate.Place{SizeClass: bench.SizeClass(1 + random.IntN(2)), Pool: []string{"main", "spare"}[random.IntN(2)]}
+func randomPool(random *rand.Rand) estimate.Pool {
+	return estimate.Pool{SizeClass: bench.SizeClass(1 + random.IntN(2)), Name: []string{"main", "spare"}[random.IntN(2)]}
 }
 
 func randomPast(random *rand.Rand) []estimate.Past {
 	past := make([]estimate.Past, random.IntN(40))
 	for i := range past {
 		past[i] = estimate.Past{
-			Shape: randomShape(random), Place: randomPlace(random), Took: time.Duration(random.IntN(600)) * time.Second,
+			Shape: randomShape(random), Pool: randomPool(random), Took: time.Duration(random.IntN(600)) * time.Second,
 			Ended: now.Add(-time.Duration(i) * time.Minute), // distinct, so that "the last ones" does not depend on durations
 		}
 	}

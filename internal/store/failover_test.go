@@ -49,7 +49,7 @@ func (r record) move(key bench.JobKey, from, to bench.Pool) bool {
 
 func (r record) pools(offlineAfter time.Duration) []bench.PoolCount {
 	r.t.Helper()
-	q, err := r.QueueSnapshot(r.t.Context(), project, offlineAfter)
+	q, err := r.AdmissionSnapshot(r.t.Context(), project, offlineAfter)
 	require.NoError(r.t, err)
 	return q.Pools
 }

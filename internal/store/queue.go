@@ -8,76 +8,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// JobShape is what a job is and where it runs, whatever artifact it measures.
-type JobShape struct {
-	Project string
-	Kind    bench.JobKind
-	Target  bench.Target
-	Backend string
-	Profile string
-	// CasesDigest is equal for jobs with the same test cases, iterated as often.
-	CasesDigest string
-	CaseCount   int
-	SizeClass   bench.SizeClass
-	Pool        string
-	TaskQueue   string
-}
-
 const shapeColumns = `j.project, j.kind, j.target, j.backend, j.profile, j.cases_digest, j.case_count, j.size_class, j.pool, j.task_queue`
-
-// PastJob is a job that ended with success.
-type PastJob struct {
-	JobShape
-	// Seconds that collectors worked on it, in all its runs.
-	Seconds     float64
-	CompletedAt time.Time
-}
-
-// OpenJob is a job that has not ended.
-type OpenJob struct {
-	JobShape
-	Status bench.JobStatus
-	// Seconds that collectors have worked on it so far, by the database's clock.
-	Seconds float64
-	// Waiters are the requests that do not end before it.
-	Waiters []bench.RequestID
-}
-
-// Plan is a request that has written its jobs: an example for those that have
-// not.
-type Plan struct {
-	Request   bench.RequestID
-	Type      bench.RequestType
-	Tag       string
-	Selection bench.Selection
-	// Seconds from its admission to the end of its last job; 0 before that.
-	Seconds float64
-	// Jobs measure the request's own artifact, and block it.
-	Jobs []JobShape
-}
-
-// QueueSnapshot is what a project's queue can be explained and foreseen from, all
-// of one moment.
-type QueueSnapshot struct {
-	// Open are the tracked requests whose jobs are not done, Done those of the
-	// tags they wait for that are: what [Store.Admit] decides from.
-	Open []bench.Request
-	Done map[string]bool
-	// Jobs are those of all projects, as they share collectors, in the order in
-	// which they are handed out.
-	Jobs []OpenJob
-	// LeftOut is how many more there are: of very many only the first are read.
-	LeftOut int
-	// Past are the last jobs of the project, and of others with open jobs.
-	Past []PastJob
-	// Plans are the last requests of the project that wrote their jobs, one for
-	// each selection, the latest first.
-	Plans []Plan
-	Pools []bench.PoolCount
-}
 
 const (
 	// foreseenJobs is how many open jobs estimates look at: what comes after so many
@@ -85,14 +20,14 @@ const (
 	foreseenJobs = 5000
 	// pastJobs is how far a project's history is read.
 	pastJobs = 2000
-	// recentPlans is among how many of the last requests plans are looked for.
-	recentPlans = 20
+	// recentExamples is among how many of the last requests examples are looked for.
+	recentExamples = 20
 )
 
-// QueueSnapshot reads a project's queue with what estimates need. Collectors count
+// AdmissionSnapshot reads what a project's admission is viewed from. Collectors count
 // as live that were heard of within offlineAfter.
-func (s *Store) QueueSnapshot(ctx context.Context, project string, offlineAfter time.Duration) (QueueSnapshot, error) {
-	var q QueueSnapshot
+func (s *Store) AdmissionSnapshot(ctx context.Context, project string, offlineAfter time.Duration) (admission.Snapshot, error) {
+	var q admission.Snapshot
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err := pgx.BeginTxFunc(ctx, s.pool, options, func(tx pgx.Tx) (err error) {
 		if q.Open, q.Done, err = queueState(ctx, tx, project); err != nil {
@@ -104,13 +39,13 @@ func (s *Store) QueueSnapshot(ctx context.Context, project string, offlineAfter 
 		if q.Past, err = pastJobsOf(ctx, tx, projectsOfOpen(project, q.Jobs)); err != nil {
 			return err
 		}
-		if q.Plans, err = plansOf(ctx, tx, project); err != nil {
+		if q.Examples, err = examplesOf(ctx, tx, project); err != nil {
 			return err
 		}
 		q.Pools, err = livePools(ctx, tx, offlineAfter)
 		return err
 	})
-	return q, wrap("reading the queue of project "+project, err)
+	return q, wrap("reading the admission of project "+project, err)
 }
 
 // queueState reads the tracked requests whose jobs are not done, and which of the
@@ -138,8 +73,8 @@ func queueState(ctx context.Context, q querier, project string) (open []bench.Re
 }
 
 // openJobs are the first open jobs, and how many more there are.
-func openJobs(ctx context.Context, q querier) (jobs []OpenJob, more int, err error) {
-	jobs, err = all[OpenJob](ctx, q, `
+func openJobs(ctx context.Context, q querier) (jobs []admission.OpenJob, more int, err error) {
+	jobs, err = all[admission.OpenJob](ctx, q, `
 		select `+shapeColumns+`, j.status,
 			coalesce((select extract(epoch from sum(coalesce(r.finished_at, now()) - r.started_at)) from job_run r
 				where r.job_id = j.id), 0)::float8 as seconds,
@@ -152,7 +87,7 @@ func openJobs(ctx context.Context, q querier) (jobs []OpenJob, more int, err err
 	return jobs, more, wrap("listing the open jobs", err)
 }
 
-func projectsOfOpen(project string, jobs []OpenJob) []string {
+func projectsOfOpen(project string, jobs []admission.OpenJob) []string {
 	names := []string{project}
 	for _, j := range jobs {
 		names = append(names, j.Project)
@@ -161,8 +96,8 @@ func projectsOfOpen(project string, jobs []OpenJob) []string {
 	return slices.Compact(names)
 }
 
-func pastJobsOf(ctx context.Context, q querier, projects []string) ([]PastJob, error) {
-	jobs, err := all[PastJob](ctx, q, `
+func pastJobsOf(ctx context.Context, q querier, projects []string) ([]admission.PastJob, error) {
+	jobs, err := all[admission.PastJob](ctx, q, `
 		select `+shapeColumns+`, j.completed_at,
 			(select extract(epoch from sum(r.finished_at - r.started_at)) from job_run r where r.job_id = j.id)::float8 as seconds
 		from unnest($1::text[]) as p (name)
@@ -174,7 +109,7 @@ func pastJobsOf(ctx context.Context, q querier, projects []string) ([]PastJob, e
 	return jobs, wrap("reading how long jobs took", err)
 }
 
-func plansOf(ctx context.Context, q querier, project string) ([]Plan, error) {
+func examplesOf(ctx context.Context, q querier, project string) ([]admission.Example, error) {
 	type head struct {
 		Request   bench.RequestID
 		Type      bench.RequestType
@@ -192,18 +127,18 @@ func plansOf(ctx context.Context, q querier, project string) ([]Plan, error) {
 		)
 		select id as request, type, coalesce(tag, '') as tag, selection,
 			coalesce(extract(epoch from jobs_done_at - admitted_at), 0)::float8 as seconds
-		from chosen order by expanded_at desc, id`, project, recentPlans)
+		from chosen order by expanded_at desc, id`, project, recentExamples)
 	if err != nil {
 		return nil, fmt.Errorf("reading the last requests: %w", err)
 	}
 	type member struct {
-		JobShape
+		admission.JobShape
 		Request bench.RequestID
 	}
-	plans, at := make([]Plan, len(heads)), make(map[bench.RequestID]int, len(heads))
+	examples, at := make([]admission.Example, len(heads)), make(map[bench.RequestID]int, len(heads))
 	ids := make([]bench.RequestID, len(heads))
 	for i, h := range heads {
-		plans[i] = Plan{Request: h.Request, Type: h.Type, Tag: h.Tag, Selection: h.Selection, Seconds: h.Seconds}
+		examples[i] = admission.Example{Request: h.Request, Type: h.Type, Tag: h.Tag, Selection: h.Selection, Seconds: h.Seconds}
 		ids[i], at[h.Request] = h.Request, i
 	}
 	members, err := all[member](ctx, q, `
@@ -211,7 +146,7 @@ func plansOf(ctx context.Context, q querier, project string) ([]Plan, error) {
 		from request_job w join job_queue j on j.id = w.job_id join benchmark_request r on r.id = w.request_id
 		where w.request_id = any($1) and j.tag = r.tag and not w.optional order by j.id`, ids)
 	for _, m := range members {
-		plans[at[m.Request]].Jobs = append(plans[at[m.Request]].Jobs, m.JobShape)
+		examples[at[m.Request]].Jobs = append(examples[at[m.Request]].Jobs, m.JobShape)
 	}
-	return plans, wrap("reading the jobs of the last requests", err)
+	return examples, wrap("reading the jobs of the last requests", err)
 }

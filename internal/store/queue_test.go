@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -46,7 +47,7 @@ func TestAQueueIsReadWithAllThatEstimatesNeed(t *testing.T) {
 	child.Type, child.Parent, child.WaitsFor = bench.Master, "v1", "v1"
 	child = r.create(child)
 
-	q, err := r.QueueSnapshot(t.Context(), project, offline)
+	q, err := r.AdmissionSnapshot(t.Context(), project, offline)
 	require.NoError(t, err)
 	var open []bench.RequestID
 	for _, request := range q.Open {
@@ -57,7 +58,7 @@ func TestAQueueIsReadWithAllThatEstimatesNeed(t *testing.T) {
 
 	require.Len(t, q.Past, 1)
 	require.InDelta(t, 900, q.Past[0].Seconds, 0.001)
-	shape := store.JobShape{
+	shape := admission.JobShape{
 		Project: project, Kind: bench.KindCompileTime, Target: target, Profile: "build", CasesDigest: q.Past[0].CasesDigest, CaseCount: 1,
 		SizeClass: small.SizeClass, Pool: small.Name, TaskQueue: small.TaskQueue(),
 	}
@@ -73,14 +74,14 @@ func TestAQueueIsReadWithAllThatEstimatesNeed(t *testing.T) {
 	require.Zero(t, q.Jobs[1].Seconds)
 
 	// The latest request of each kind and selection that wrote its jobs is an example.
-	require.Equal(t, []store.Plan{{Request: going.ID, Type: bench.Release, Tag: "v2", Jobs: []store.JobShape{shape}}}, q.Plans)
+	require.Equal(t, []admission.Example{{Request: going.ID, Type: bench.Release, Tag: "v2", Jobs: []admission.JobShape{shape}}}, q.Examples)
 	require.Len(t, q.Pools, 1)
 	require.Equal(t, 1, q.Pools[0].Live)
 
-	other, err := r.QueueSnapshot(t.Context(), "nobody", time.Hour)
+	other, err := r.AdmissionSnapshot(t.Context(), "nobody", time.Hour)
 	require.NoError(t, err)
 	require.Empty(t, other.Open)
-	require.Empty(t, other.Plans)
+	require.Empty(t, other.Examples)
 	require.Len(t, other.Jobs, 2, "all projects share the collectors")
 	require.Len(t, other.Past, 1, "and how long their jobs take is of interest")
 }
@@ -91,9 +92,9 @@ func TestARequestThatHasEndedTellsHowLongItTook(t *testing.T) {
 	done, _ := r.oneJob("v1", "gin")
 	require.NoError(t, r.FinishJobsOf(t.Context(), done.ID))
 	r.execute(`update benchmark_request set admitted_at = jobs_done_at - interval '1 hour' where id = $1`, done.ID)
-	q, err := r.QueueSnapshot(t.Context(), project, offline)
+	q, err := r.AdmissionSnapshot(t.Context(), project, offline)
 	require.NoError(t, err)
-	require.Len(t, q.Plans, 1)
-	require.InDelta(t, 3600, q.Plans[0].Seconds, 0.001)
+	require.Len(t, q.Examples, 1)
+	require.InDelta(t, 3600, q.Examples[0].Seconds, 0.001)
 	require.Empty(t, q.Open)
 }

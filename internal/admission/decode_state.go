@@ -1,4 +1,4 @@
-package queuefile
+package admission
 
 import (
 	"bytes"
@@ -9,13 +9,13 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/benchloom/benchloom/internal/admission"
+	"github.com/benchloom/benchloom/internal/bench"
 )
 
 // maxReported bounds how many faults of a file are named at once.
 const maxReported = 20
 
-// Decode reads a queue's state:
+// DecodeState reads what an order follows from:
 //
 //	{"requests": [{"id", "tag", "type", "parent", "pr", "created_at", "commit_date", "status"}...],
 //	 "completed": ["tag"...]}
@@ -23,17 +23,17 @@ const maxReported = 20
 // Times are RFC 3339. Type, created_at, status and one of id and tag are required; a request without an ID has its tag
 // as ID. An absent field and null are the same. Field names and values are case-sensitive. Of several faults the first 20
 // are named, each with its entry and field.
-func Decode(text []byte) (requests []admission.Request, completed map[string]bool, err error) {
+func DecodeState(text []byte) (requests []Request, completed map[string]bool, err error) {
 	if !utf8.Valid(text) {
-		return nil, nil, errors.New("reading the queue's state: it is not UTF-8 text")
+		return nil, nil, errors.New("reading the state file: it is not UTF-8 text")
 	}
 	if err := checkSyntax(text); err != nil {
-		return nil, nil, fmt.Errorf("reading the queue's state: %w", err)
+		return nil, nil, fmt.Errorf("reading the state file: %w", err)
 	}
 	var f faults
 	requests, completed = decodeState(&f, text)
 	if err := f.err(); err != nil {
-		return nil, nil, fmt.Errorf("reading the queue's state: %w", err)
+		return nil, nil, fmt.Errorf("reading the state file: %w", err)
 	}
 	return requests, completed, nil
 }
@@ -50,8 +50,8 @@ func checkSyntax(text []byte) error {
 	return fmt.Errorf("line %d: it is not JSON: %w", bytes.Count(before, []byte("\n"))+1, err)
 }
 
-func decodeState(f *faults, text json.RawMessage) ([]admission.Request, map[string]bool) {
-	requests, completed := []admission.Request{}, map[string]bool{}
+func decodeState(f *faults, text json.RawMessage) ([]Request, map[string]bool) {
+	requests, completed := []Request{}, map[string]bool{}
 	top := f.object("", text, "requests", "completed")
 	if top == nil {
 		return nil, nil
@@ -60,7 +60,7 @@ func decodeState(f *faults, text json.RawMessage) ([]admission.Request, map[stri
 		f.add("", "requests", "is missing")
 	}
 	entries := f.array("requests", top["requests"])
-	explicit := map[string]int{} // by ID, the first entry that has it
+	explicit := map[bench.RequestID]int{} // by ID, the first entry that has it
 	for i, raw := range entries {
 		r := decodeRequest(f, i, raw)
 		requests = append(requests, r)
@@ -76,7 +76,7 @@ func decodeState(f *faults, text json.RawMessage) ([]admission.Request, map[stri
 	}
 	for i := range requests {
 		if requests[i].ID == "" {
-			requests[i].ID = requests[i].Tag
+			requests[i].ID = bench.RequestID(requests[i].Tag)
 		}
 	}
 	for i, raw := range f.array("completed", top["completed"]) {
@@ -93,21 +93,21 @@ func decodeState(f *faults, text json.RawMessage) ([]admission.Request, map[stri
 
 func entryName(i int) string { return fmt.Sprintf("requests[%d]", i) }
 
-func decodeRequest(f *faults, i int, raw json.RawMessage) admission.Request {
-	var r admission.Request
+func decodeRequest(f *faults, i int, raw json.RawMessage) Request {
+	var r Request
 	name := entryName(i)
 	fields := f.object(name, raw, "id", "tag", "type", "parent", "pr", "created_at", "commit_date", "status")
 	if fields == nil {
 		return r
 	}
 	e := entry{faults: f, name: name, fields: fields}
-	r.ID, r.Tag, r.ParentTag = e.text("id"), e.text("tag"), e.text("parent")
+	r.ID, r.Tag, r.ParentTag = bench.RequestID(e.text("id")), e.text("tag"), e.text("parent")
 	if r.ID == "" && r.Tag == "" && isTextOrAbsent(fields["id"]) && isTextOrAbsent(fields["tag"]) {
 		f.add(name, "id", "is missing, and so is the tag; give one of both")
 	}
-	r.Type = admission.Type(e.oneOf("type", "release, master or try", string(admission.Release), string(admission.Master), string(admission.Try)))
-	r.Status = admission.Status(e.oneOf("status", "waiting_for_artifacts, artifacts_ready, in_progress or completed",
-		string(admission.WaitingForArtifacts), string(admission.ArtifactsReady), string(admission.InProgress), string(admission.Completed)))
+	r.Type = bench.RequestType(e.oneOf("type", "release, master or try", string(bench.Release), string(bench.Master), string(bench.Try)))
+	r.Status = bench.RequestStatus(e.oneOf("status", "waiting_for_artifacts, artifacts_ready, in_progress or completed",
+		string(bench.WaitingForArtifacts), string(bench.ArtifactsReady), string(bench.InProgress), string(bench.Completed)))
 	r.PR = e.number("pr")
 	if e.required("created_at") {
 		r.CreatedAt = e.time("created_at")

@@ -1,4 +1,4 @@
-package queuefile
+package admission
 
 import (
 	"bytes"

@@ -1,36 +1,29 @@
-// Package queueview explains a project's queue from the record: who is next and why, and when each request is expected to
-// start and end.
-//
-// It puts together what the record holds with the order (queueorder) and the estimates (estimate), so that what is shown is
-// what admissions decide from. It is pure; it must not know how the record is read, nor who asks.
-package queueview
+package admission
 
 import (
 	"encoding/json"
 	"fmt"
 	"time"
 
-	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/estimate"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Policy is the order that a project asks for.
-func Policy(c bench.ProjectConfig) admission.Policy {
-	if c.Queue.Policy == string(admission.Upstream) {
-		return admission.Upstream
+// PolicyOf returns the policy that a project's configuration names; [Spec] where it names none.
+func PolicyOf(c bench.ProjectConfig) Policy {
+	if c.Queue.Policy == string(Upstream) {
+		return Upstream
 	}
-	return admission.Spec
+	return Spec
 }
 
-// Requests are rows as the order sees them: with what they wait for as their parent.
-func Requests(open []bench.Request) []admission.Request {
-	out := make([]admission.Request, len(open))
+// RequestsOf returns what the order depends on of each request. The tag that a request waits for takes the role of its
+// parent.
+func RequestsOf(open []bench.Request) []Request {
+	out := make([]Request, len(open))
 	for i, r := range open {
-		out[i] = admission.Request{
-			ID: string(r.ID), Tag: r.Tag, Type: admission.Type(r.Type), ParentTag: r.WaitsFor, PR: r.PR,
-			CreatedAt: r.CreatedAt, Status: admission.Status(r.Status),
+		out[i] = Request{
+			ID: r.ID, Tag: r.Tag, Type: r.Type, ParentTag: r.WaitsFor, PR: r.PR, CreatedAt: r.CreatedAt, Status: r.Status,
 		}
 		if r.CommitDate != nil {
 			out[i].CommitDate = *r.CommitDate
@@ -39,29 +32,29 @@ func Requests(open []bench.Request) []admission.Request {
 	return out
 }
 
-// Expected is when a request starts and ends, as far as one can tell.
+// Expected tells when a request starts and ends, as far as that can be foreseen.
 type Expected struct {
-	// Start and End are zero when they are not known. A request that runs has started when it was admitted.
+	// Start and End are zero when they are not known. A request in progress started when it was admitted.
 	Start, End time.Time
-	// Basis says what they rest on, or why they are not known.
+	// Basis says what Start and End rest on, or why they are not known.
 	Basis string
 }
 
-// Entry is a request's place in the queue.
+// Entry is a request with its position in the order and its estimates.
 type Entry struct {
 	Request  bench.Request
-	Position admission.Position
+	Position Position
 	Expected Expected
 }
 
-// DefaultRequest is assumed for a request when nothing of the project was ever measured. It is what rustc-perf's status
-// page assumes (request life cycle, section 8).
+// DefaultRequest is the duration assumed for a request when nothing of the project was ever measured: that of
+// rustc-perf's status page.
 const DefaultRequest = time.Hour
 
-// Queue is a project's queue in its order.
-func Queue(s store.QueueSnapshot, c bench.ProjectConfig, now time.Time) []Entry {
+// View returns the open requests of a project in their order, each with its estimates.
+func View(s Snapshot, c bench.ProjectConfig, now time.Time) []Entry {
 	b := newBuilder(s)
-	positions := admission.Order(Requests(s.Open), s.Done, Policy(c))
+	positions := Order(RequestsOf(s.Open), s.Done, PolicyOf(c))
 	rows, holders := make(map[bench.RequestID]bench.Request, len(s.Open)), make(map[string]bench.RequestID, len(s.Open))
 	for _, r := range s.Open {
 		rows[r.ID] = r
@@ -69,45 +62,45 @@ func Queue(s store.QueueSnapshot, c bench.ProjectConfig, now time.Time) []Entry 
 			holders[r.Tag] = r.ID
 		}
 	}
-	queue := estimate.Queue{Now: now, Slots: c.Slots(), Collectors: b.live}
+	input := estimate.Input{Now: now, Slots: c.Slots(), Collectors: b.live}
 	ours := make(map[bench.RequestID]bool, len(positions))
 	bases := make([]string, len(positions))
 	for i, p := range positions {
-		r := rows[bench.RequestID(p.Request.ID)]
+		r := rows[p.Request.ID]
 		ours[r.ID] = true
 		request := estimate.Request{ID: string(r.ID), Admitted: r.Status == bench.InProgress}
 		parent := holders[r.WaitsFor]
 		switch {
 		case request.Admitted, p.Admissible:
-		case p.Group == admission.GroupWaiting, p.InCycle, parent == "":
+		case p.Group == GroupWaiting, p.InCycle, parent == "":
 			request.Unforeseeable = p.Blocked
 		default:
 			request.Parent = string(parent)
 		}
 		bases[i] = b.fill(&request, r)
-		queue.Requests = append(queue.Requests, request)
+		input.Requests = append(input.Requests, request)
 	}
-	queue.Others = b.others(ours)
+	input.Others = b.others(ours)
 	entries := make([]Entry, len(positions))
-	for i, f := range estimate.Forecasts(queue) {
-		r := rows[bench.RequestID(positions[i].Request.ID)]
+	for i, f := range estimate.Forecasts(input) {
+		r := rows[positions[i].Request.ID]
 		entries[i] = Entry{Request: r, Position: positions[i], Expected: expected(s, r, f, bases[i])}
 	}
 	return entries
 }
 
-// AdHoc is when an ad-hoc request starts and ends, which nobody admits.
-func AdHoc(s store.QueueSnapshot, r bench.Request, now time.Time) Expected {
+// ExpectAdHoc returns the estimates of an ad-hoc request, which starts without admission.
+func ExpectAdHoc(s Snapshot, r bench.Request, now time.Time) Expected {
 	b := newBuilder(s)
 	request := estimate.Request{ID: string(r.ID), NoSlot: true, Admitted: r.Status == bench.InProgress}
 	basis := b.fill(&request, r)
-	queue := estimate.Queue{
+	input := estimate.Input{
 		Now: now, Collectors: b.live, Requests: []estimate.Request{request}, Others: b.others(map[bench.RequestID]bool{r.ID: true}),
 	}
-	return expected(s, r, estimate.Forecasts(queue)[0], basis)
+	return expected(s, r, estimate.Forecasts(input)[0], basis)
 }
 
-func expected(s store.QueueSnapshot, r bench.Request, f estimate.Forecast, basis string) Expected {
+func expected(s Snapshot, r bench.Request, f estimate.Forecast, basis string) Expected {
 	e := Expected{Start: f.Start, End: f.End, Basis: basis}
 	if r.ExpandedAt != nil && s.LeftOut > 0 { // some of its jobs may be among those
 		e = Expected{Basis: fmt.Sprintf("not known: %d jobs are open, more than can be foreseen", len(s.Jobs)+s.LeftOut)}
@@ -121,21 +114,21 @@ func expected(s store.QueueSnapshot, r bench.Request, f estimate.Forecast, basis
 	return e
 }
 
-// builder makes the input of estimates.
+// builder turns a snapshot into the input of estimates.
 type builder struct {
-	snapshot store.QueueSnapshot
+	snapshot Snapshot
 	history  *estimate.History
 	live     map[string]int // collectors, by task queue
 	open     map[bench.RequestID][]int
 	taken    map[int]bool // jobs that an earlier request waits for, too: it is done once
 }
 
-func newBuilder(s store.QueueSnapshot) *builder {
+func newBuilder(s Snapshot) *builder {
 	b := &builder{snapshot: s, live: make(map[string]int, len(s.Pools)), open: map[bench.RequestID][]int{}, taken: map[int]bool{}}
 	past := make([]estimate.Past, len(s.Past))
 	for i, p := range s.Past {
-		shape, place := shapeOf(p.JobShape)
-		past[i] = estimate.Past{Shape: shape, Place: place, Took: seconds(p.Seconds), Ended: p.CompletedAt}
+		shape, pool := shapeOf(p.JobShape)
+		past[i] = estimate.Past{Shape: shape, Pool: pool, Took: seconds(p.Seconds), Ended: p.CompletedAt}
 	}
 	b.history = estimate.NewHistory(past)
 	for _, p := range s.Pools {
@@ -149,10 +142,10 @@ func newBuilder(s store.QueueSnapshot) *builder {
 	return b
 }
 
-func shapeOf(j store.JobShape) (estimate.Shape, estimate.Place) {
+func shapeOf(j JobShape) (estimate.Shape, estimate.Pool) {
 	return estimate.Shape{
 		Project: j.Project, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile, Cases: j.CasesDigest, CaseCount: j.CaseCount,
-	}, estimate.Place{SizeClass: j.SizeClass, Pool: j.Pool}
+	}, estimate.Pool{SizeClass: j.SizeClass, Name: j.Pool}
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
@@ -178,39 +171,39 @@ func (b *builder) fill(request *estimate.Request, r bench.Request) string {
 		request.Alone = estimate.DefaultJob
 		return "assumed to take ten minutes: its jobs are not written yet"
 	}
-	plan, found := b.plan(r)
+	example, found := b.example(r)
 	if !found {
 		request.Alone = DefaultRequest
 		return "assumed to take an hour: the project has measured nothing yet"
 	}
 	known := false
 	var jobs []estimate.Job
-	for _, shape := range plan.Jobs {
+	for _, shape := range example.Jobs {
 		took, basis := b.history.Job(shapeOf(shape))
-		jobs = append(jobs, estimate.Job{Queue: shape.TaskQueue, Rest: took})
+		jobs = append(jobs, estimate.Job{TaskQueue: shape.TaskQueue, Rest: took})
 		bases = append(bases, basis)
 		known = known || basis != estimate.Assumed
 	}
-	if !known && plan.Seconds > 0 { // its jobs all failed, or it had none
-		request.Alone = seconds(plan.Seconds)
-		return fmt.Sprintf("as long as request %s (%s) took", plan.Request, plan.Tag)
+	if !known && example.Seconds > 0 { // its jobs all failed, or it had none
+		request.Alone = seconds(example.Seconds)
+		return fmt.Sprintf("as long as request %s (%s) took", example.Request, example.Tag)
 	}
 	request.Jobs = append(request.Jobs, jobs...)
-	return fmt.Sprintf("%s; its jobs are taken to be those of request %s (%s)", estimate.Words(bases), plan.Request, plan.Tag)
+	return fmt.Sprintf("%s; its jobs are taken to be those of request %s (%s)", estimate.Words(bases), example.Request, example.Tag)
 }
 
-// job is an open job with the rest of its time.
-func (b *builder) job(j store.OpenJob) (estimate.Job, estimate.Basis) {
+// job returns an open job with the rest of its time.
+func (b *builder) job(j OpenJob) (estimate.Job, estimate.Basis) {
 	took, basis := b.history.Job(shapeOf(j.JobShape))
-	return estimate.Job{Queue: j.TaskQueue, Rest: estimate.Rest(took, seconds(j.Seconds)), Running: j.Status == bench.JobInProgress}, basis
+	return estimate.Job{TaskQueue: j.TaskQueue, Rest: estimate.Rest(took, seconds(j.Seconds)), Running: j.Status == bench.JobInProgress}, basis
 }
 
-// plan is the request that this one is most like, among the last ones: same selection and type, else same selection, else
+// example returns the request most like this one among the last ones: same selection and type, else same selection, else
 // same type, else any.
-func (b *builder) plan(r bench.Request) (store.Plan, bool) {
+func (b *builder) example(r bench.Request) (Example, bool) {
 	best, score := -1, -1
 	want := selectionOf(r.Selection)
-	for i, p := range b.snapshot.Plans {
+	for i, p := range b.snapshot.Examples {
 		n := 0
 		if selectionOf(p.Selection) == want {
 			n += 2
@@ -223,9 +216,9 @@ func (b *builder) plan(r bench.Request) (store.Plan, bool) {
 		}
 	}
 	if best < 0 {
-		return store.Plan{}, false
+		return Example{}, false
 	}
-	return b.snapshot.Plans[best], true
+	return b.snapshot.Examples[best], true
 }
 
 func selectionOf(s any) string {
@@ -236,7 +229,7 @@ func selectionOf(s any) string {
 	return string(text)
 }
 
-// others are the open jobs for which none of the requests waits.
+// others returns the open jobs for which none of the requests waits.
 func (b *builder) others(ours map[bench.RequestID]bool) []estimate.Job {
 	var jobs []estimate.Job
 	for _, j := range b.snapshot.Jobs {

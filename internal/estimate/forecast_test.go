@@ -13,7 +13,7 @@ import (
 )
 
 func waiting(minutes int) estimate.Job {
-	return estimate.Job{Queue: "a", Rest: time.Duration(minutes) * time.Minute}
+	return estimate.Job{TaskQueue: "a", Rest: time.Duration(minutes) * time.Minute}
 }
 
 func runs(minutes int) estimate.Job {
@@ -30,54 +30,54 @@ func TestForecasts(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name  string
-		queue estimate.Queue
+		input estimate.Input
 		want  []when
 	}{
 		{
 			"one after another on one collector",
-			estimate.Queue{Collectors: map[string]int{"a": 1}, Requests: []estimate.Request{
+			estimate.Input{Collectors: map[string]int{"a": 1}, Requests: []estimate.Request{
 				{ID: "1", Jobs: []estimate.Job{waiting(10), waiting(5)}}, {ID: "2", Jobs: []estimate.Job{waiting(3)}},
 			}},
 			[]when{{start: 0, end: 15}, {start: 15, end: 18}},
 		},
 		{
 			"two collectors share the jobs of one request; the next one waits for its last",
-			estimate.Queue{Collectors: map[string]int{"a": 2}, Requests: []estimate.Request{
+			estimate.Input{Collectors: map[string]int{"a": 2}, Requests: []estimate.Request{
 				{ID: "1", Jobs: []estimate.Job{waiting(10), waiting(5), waiting(2)}}, {ID: "2", Jobs: []estimate.Job{waiting(3)}},
 			}},
 			[]when{{start: 0, end: 10}, {start: 10, end: 13}},
 		},
 		{
 			"with two slots the idle collector is used",
-			estimate.Queue{Slots: 2, Collectors: map[string]int{"a": 2}, Requests: []estimate.Request{
+			estimate.Input{Slots: 2, Collectors: map[string]int{"a": 2}, Requests: []estimate.Request{
 				{ID: "1", Jobs: []estimate.Job{waiting(10), waiting(5)}}, {ID: "2", Jobs: []estimate.Job{waiting(3)}}, {ID: "3", Jobs: []estimate.Job{waiting(4)}},
 			}},
 			[]when{{start: 0, end: 10}, {start: 0, end: 8}, {start: 8, end: 12}},
 		},
 		{
 			"running jobs keep their collectors for the rest of their time",
-			estimate.Queue{Collectors: map[string]int{"a": 1}, Requests: []estimate.Request{
+			estimate.Input{Collectors: map[string]int{"a": 1}, Requests: []estimate.Request{
 				{ID: "1", Admitted: true, Jobs: []estimate.Job{waiting(5), runs(2)}}, {ID: "2", Jobs: []estimate.Job{waiting(3)}},
 			}},
 			[]when{{start: -1, end: 7}, {start: 7, end: 10}},
 		},
 		{
 			"pools do not wait for each other",
-			estimate.Queue{Collectors: map[string]int{"a": 1, "b": 1}, Requests: []estimate.Request{
-				{ID: "1", Jobs: []estimate.Job{waiting(5), {Queue: "b", Rest: 2 * time.Minute}}},
+			estimate.Input{Collectors: map[string]int{"a": 1, "b": 1}, Requests: []estimate.Request{
+				{ID: "1", Jobs: []estimate.Job{waiting(5), {TaskQueue: "b", Rest: 2 * time.Minute}}},
 			}},
 			[]when{{start: 0, end: 5}},
 		},
 		{
 			"a child waits for its parent also where a slot is free",
-			estimate.Queue{Slots: 2, Collectors: map[string]int{"a": 2}, Requests: []estimate.Request{
+			estimate.Input{Slots: 2, Collectors: map[string]int{"a": 2}, Requests: []estimate.Request{
 				{ID: "1", Jobs: []estimate.Job{waiting(10)}}, {ID: "2", Parent: "1", Jobs: []estimate.Job{waiting(3)}},
 			}},
 			[]when{{start: 0, end: 10}, {start: 10, end: 13}},
 		},
 		{
 			"who waits for its parent lets others pass",
-			estimate.Queue{Slots: 2, Collectors: map[string]int{"a": 2}, Requests: []estimate.Request{
+			estimate.Input{Slots: 2, Collectors: map[string]int{"a": 2}, Requests: []estimate.Request{
 				{ID: "1", Admitted: true, Jobs: []estimate.Job{runs(10)}}, {ID: "2", Parent: "1", Jobs: []estimate.Job{waiting(3)}},
 				{ID: "3", Jobs: []estimate.Job{waiting(4)}}, {ID: "4", Parent: "2", Jobs: []estimate.Job{waiting(1)}}, {ID: "5", Jobs: []estimate.Job{waiting(20)}},
 			}},
@@ -85,29 +85,29 @@ func TestForecasts(t *testing.T) {
 		},
 		{
 			"what nobody can foresee has no estimate, nor what waits for it",
-			estimate.Queue{Collectors: map[string]int{"a": 1}, Requests: []estimate.Request{
+			estimate.Input{Collectors: map[string]int{"a": 1}, Requests: []estimate.Request{
 				{ID: "1", Unforeseeable: "waits for its artifacts"}, {ID: "2", Parent: "1"}, {ID: "3", Jobs: []estimate.Job{waiting(3)}},
 			}},
 			[]when{{start: -1, end: -1, why: "waits for its artifacts"}, {start: -1, end: -1, why: "waits for request 1, which has no estimate"}, {start: 0, end: 3}},
 		},
 		{
 			"a pool without a live collector",
-			estimate.Queue{Collectors: map[string]int{"a": 0}, Requests: []estimate.Request{{ID: "1", Jobs: []estimate.Job{waiting(3)}}, {ID: "2"}}},
+			estimate.Input{Collectors: map[string]int{"a": 0}, Requests: []estimate.Request{{ID: "1", Jobs: []estimate.Job{waiting(3)}}, {ID: "2"}}},
 			[]when{{start: 0, end: -1, why: "no live collector serves a"}, {start: -1, end: -1, why: "waits for requests whose end is not known"}},
 		},
 		{
 			"a job that runs on a collector that is gone",
-			estimate.Queue{Requests: []estimate.Request{{ID: "1", Admitted: true, Jobs: []estimate.Job{runs(3)}}}},
+			estimate.Input{Requests: []estimate.Request{{ID: "1", Admitted: true, Jobs: []estimate.Job{runs(3)}}}},
 			[]when{{start: -1, end: -1, why: "a job runs where no live collector is"}},
 		},
 		{
 			"jobs that are not known take the request's time and no collector",
-			estimate.Queue{Requests: []estimate.Request{{ID: "1", Alone: time.Hour}, {ID: "2", Alone: time.Hour}}},
+			estimate.Input{Requests: []estimate.Request{{ID: "1", Alone: time.Hour}, {ID: "2", Alone: time.Hour}}},
 			[]when{{start: 0, end: 60}, {start: 60, end: 120}},
 		},
 		{
 			"one that nobody admits starts at once, in turns with what others have",
-			estimate.Queue{
+			estimate.Input{
 				Collectors: map[string]int{"a": 1}, Others: []estimate.Job{runs(2), waiting(10), waiting(10)},
 				Requests: []estimate.Request{{ID: "1", NoSlot: true, Jobs: []estimate.Job{waiting(3)}}},
 			},
@@ -115,7 +115,7 @@ func TestForecasts(t *testing.T) {
 		},
 		{
 			"more in progress than there are slots now",
-			estimate.Queue{Collectors: map[string]int{"a": 3}, Requests: []estimate.Request{
+			estimate.Input{Collectors: map[string]int{"a": 3}, Requests: []estimate.Request{
 				{ID: "1", Admitted: true, Jobs: []estimate.Job{runs(2)}}, {ID: "2", Admitted: true, Jobs: []estimate.Job{runs(9)}}, {ID: "3", Jobs: []estimate.Job{waiting(1)}},
 			}},
 			[]when{{start: -1, end: 2}, {start: -1, end: 9}, {start: 9, end: 10}},
@@ -123,7 +123,7 @@ func TestForecasts(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.queue.Now = now
+			c.input.Now = now
 			got := make([]when, 0, len(c.want))
 			minutes := func(at time.Time) int {
 				if at.IsZero() {
@@ -131,7 +131,7 @@ func TestForecasts(t *testing.T) {
 				}
 				return int(at.Sub(now).Minutes())
 			}
-			for _, f := range estimate.Forecasts(c.queue) {
+			for _, f := range estimate.Forecasts(c.input) {
 				got = append(got, when{minutes(f.Start), minutes(f.End), f.Why})
 			}
 			require.Equal(t, c.want, got)
@@ -145,15 +145,15 @@ func TestNothingBecomesLaterByHelp(t *testing.T) {
 	t.Parallel()
 	for _, help := range []struct {
 		name string
-		with func(random *rand.Rand, q *estimate.Queue)
+		with func(random *rand.Rand, q *estimate.Input)
 	}{
-		{"a collector more", func(random *rand.Rand, q *estimate.Queue) {
+		{"a collector more", func(random *rand.Rand, q *estimate.Input) {
 			name := []string{"a", "b"}[random.IntN(2)]
 			q.Collectors = map[string]int{"a": q.Collectors["a"], "b": q.Collectors["b"]}
 			q.Collectors[name]++
 		}},
-		{"a slot more", func(_ *rand.Rand, q *estimate.Queue) { q.Slots++ }},
-		{"shorter jobs", func(random *rand.Rand, q *estimate.Queue) {
+		{"a slot more", func(_ *rand.Rand, q *estimate.Input) { q.Slots++ }},
+		{"shorter jobs", func(random *rand.Rand, q *estimate.Input) {
 			q.Requests = slices.Clone(q.Requests)
 			for i := range q.Requests {
 				q.Requests[i].Jobs = slices.Clone(q.Requests[i].Jobs)
@@ -162,14 +162,14 @@ func TestNothingBecomesLaterByHelp(t *testing.T) {
 				}
 			}
 		}},
-		{"nobody else", func(_ *rand.Rand, q *estimate.Queue) { q.Others = nil }},
+		{"nobody else", func(_ *rand.Rand, q *estimate.Input) { q.Others = nil }},
 	} {
 		t.Run(help.name, func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(5, 6))
 			sooner := 0
 			for range 5_000 {
-				q := randomQueue(random)
+				q := randomInput(random)
 				q.Collectors["a"]++ // each pool has one
 				if q.Slots > 1 || help.name == "a slot more" {
 					for i := range q.Requests {
@@ -205,7 +205,7 @@ func TestForecastsKeepTheBounds(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 8))
 	for range 5_000 {
-		q := randomQueue(random)
+		q := randomInput(random)
 		forecasts := estimate.Forecasts(q)
 		require.Len(t, forecasts, len(q.Requests))
 		for i, f := range forecasts {
@@ -235,13 +235,13 @@ func TestForecastsKeepTheBounds(t *testing.T) {
 	}
 }
 
-func randomQueue(random *rand.Rand) estimate.Queue {
+func randomInput(random *rand.Rand) estimate.Input {
 	job := func() estimate.Job {
 		return estimate.Job{
-			Queue: []string{"a", "b"}[random.IntN(2)], Rest: time.Duration(random.IntN(20)) * time.Minute, Running: random.IntN(6) == 0,
+			TaskQueue: []string{"a", "b"}[random.IntN(2)], Rest: time.Duration(random.IntN(20)) * time.Minute, Running: random.IntN(6) == 0,
 		}
 	}
-	q := estimate.Queue{Now: now, Slots: 1 + random.IntN(3), Collectors: map[string]int{"a": random.IntN(4), "b": 1 + random.IntN(3)}}
+	q := estimate.Input{Now: now, Slots: 1 + random.IntN(3), Collectors: map[string]int{"a": random.IntN(4), "b": 1 + random.IntN(3)}}
 	admitted := random.IntN(q.Slots + 1)
 	for i := range random.IntN(8) {
 		r := estimate.Request{ID: fmt.Sprint(i), Admitted: i < admitted, NoSlot: random.IntN(12) == 0}

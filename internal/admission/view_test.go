@@ -1,4 +1,4 @@
-package queueview_test
+package admission_test
 
 import (
 	"testing"
@@ -8,8 +8,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/queueview"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 var now = time.Date(2026, 3, 4, 15, 0, 0, 0, time.UTC)
@@ -17,15 +15,15 @@ var now = time.Date(2026, 3, 4, 15, 0, 0, 0, time.UTC)
 var pool = bench.Pool{Target: "x86_64-unknown-linux-gnu", SizeClass: 2, Name: "main"}
 
 // shape is a job for test cases that the digest stands for.
-func shape(digest string) store.JobShape {
-	return store.JobShape{
+func shape(digest string) admission.JobShape {
+	return admission.JobShape{
 		Project: "go", Kind: bench.KindCompileTime, Target: pool.Target, Profile: "build", CasesDigest: digest, CaseCount: 1,
 		SizeClass: pool.SizeClass, Pool: pool.Name, TaskQueue: pool.TaskQueue(),
 	}
 }
 
-func past(digest string, minutes float64) store.PastJob {
-	return store.PastJob{JobShape: shape(digest), Seconds: 60 * minutes, CompletedAt: now.Add(-time.Hour)}
+func past(digest string, minutes float64) admission.PastJob {
+	return admission.PastJob{JobShape: shape(digest), Seconds: 60 * minutes, CompletedAt: now.Add(-time.Hour)}
 }
 
 func master(id, waitsFor string) bench.Request {
@@ -44,18 +42,18 @@ func inProgress(id string) bench.Request {
 }
 
 // snapshot has a request that runs, one that waits for it, and one that waits for its turn.
-func snapshot() store.QueueSnapshot {
+func snapshot() admission.Snapshot {
 	waiting := master("w", "")
 	waiting.Status, waiting.Type, waiting.Tag = bench.WaitingForArtifacts, bench.Try, ""
-	return store.QueueSnapshot{
+	return admission.Snapshot{
 		Open: []bench.Request{waiting, master("child", "tag-running"), master("next", ""), master("lost", "gone"), inProgress("running")},
-		Jobs: []store.OpenJob{
+		Jobs: []admission.OpenJob{
 			{JobShape: shape("a"), Status: bench.JobInProgress, Seconds: 120, Waiters: []bench.RequestID{"running"}},
 			{JobShape: shape("b"), Status: bench.JobHandedOut, Waiters: []bench.RequestID{"running"}},
 		},
-		Past:  []store.PastJob{past("a", 10), past("b", 5)},
-		Plans: []store.Plan{{Request: "running", Type: bench.Master, Tag: "tag-running", Jobs: []store.JobShape{shape("a"), shape("b")}}},
-		Pools: []bench.PoolCount{{Pool: pool, Live: 1, Total: 2}},
+		Past:     []admission.PastJob{past("a", 10), past("b", 5)},
+		Examples: []admission.Example{{Request: "running", Type: bench.Master, Tag: "tag-running", Jobs: []admission.JobShape{shape("a"), shape("b")}}},
+		Pools:    []bench.PoolCount{{Pool: pool, Live: 1, Total: 2}},
 	}
 }
 
@@ -72,7 +70,7 @@ type seen struct {
 	basis      string
 }
 
-func view(entries []queueview.Entry) []seen {
+func view(entries []admission.Entry) []seen {
 	var out []seen
 	for _, e := range entries {
 		out = append(out, seen{string(e.Request.ID), minutes(e.Expected.Start), minutes(e.Expected.End), e.Expected.Basis})
@@ -88,7 +86,7 @@ const (
 
 func TestAQueueIsForeseen(t *testing.T) {
 	t.Parallel()
-	entries := queueview.Queue(snapshot(), bench.ProjectConfig{}, now)
+	entries := admission.View(snapshot(), bench.ProjectConfig{}, now)
 	require.Equal(t, []seen{
 		{"running", -10, 13, own},
 		{"child", 13, 28, plan},
@@ -105,7 +103,7 @@ func TestAQueueIsForeseen(t *testing.T) {
 		{"running", -10, 8, own},
 		{"child", 8, 23, plan},
 		{"next", 0, 15, plan},
-	}, view(queueview.Queue(s, bench.ProjectConfig{Queue: bench.QueuePolicy{MaxInProgress: 2}}, now))[:3])
+	}, view(admission.View(s, bench.ProjectConfig{Queue: bench.QueuePolicy{MaxInProgress: 2}}, now))[:3])
 }
 
 func TestWhatThereIsNoHistoryOf(t *testing.T) {
@@ -115,16 +113,16 @@ func TestWhatThereIsNoHistoryOf(t *testing.T) {
 	s.Jobs, s.Past = nil, nil
 	expect := func(start, end int, basis string) {
 		t.Helper()
-		require.Equal(t, []seen{{"next", start, end, basis}}, view(queueview.Queue(s, bench.ProjectConfig{}, now)))
+		require.Equal(t, []seen{{"next", start, end, basis}}, view(admission.View(s, bench.ProjectConfig{}, now)))
 	}
 	expect(0, 20, "2 jobs assumed to take 10 minutes, nothing like it has run; its jobs are taken to be those of request running (tag-running)")
-	s.Plans[0].Seconds = 1800
+	s.Examples[0].Seconds = 1800
 	expect(0, 30, "as long as request running (tag-running) took")
-	s.Plans = nil
+	s.Examples = nil
 	expect(0, 60, "assumed to take an hour: the project has measured nothing yet")
 	s = snapshot()
 	s.Pools[0].Live = 0
-	require.Equal(t, seen{"running", -10, -1, "not known: no live collector serves " + pool.TaskQueue()}, view(queueview.Queue(s, bench.ProjectConfig{}, now))[0])
+	require.Equal(t, seen{"running", -10, -1, "not known: no live collector serves " + pool.TaskQueue()}, view(admission.View(s, bench.ProjectConfig{}, now))[0])
 }
 
 func TestTheMostSimilarRequestIsTheExample(t *testing.T) {
@@ -132,10 +130,10 @@ func TestTheMostSimilarRequestIsTheExample(t *testing.T) {
 	one := bench.Selection{Benchmarks: []string{"gin"}}
 	s := snapshot()
 	s.Past = append(s.Past, past("c", 1), past("d", 2), past("e", 3))
-	s.Plans = []store.Plan{
-		{Request: "release", Type: bench.Release, Jobs: []store.JobShape{shape("c")}},
-		{Request: "narrow", Type: bench.Release, Selection: one, Jobs: []store.JobShape{shape("d")}},
-		{Request: "same", Type: bench.Master, Jobs: []store.JobShape{shape("e")}},
+	s.Examples = []admission.Example{
+		{Request: "release", Type: bench.Release, Jobs: []admission.JobShape{shape("c")}},
+		{Request: "narrow", Type: bench.Release, Selection: one, Jobs: []admission.JobShape{shape("d")}},
+		{Request: "same", Type: bench.Master, Jobs: []admission.JobShape{shape("e")}},
 	}
 	s.Jobs = nil
 	for name, c := range map[string]struct {
@@ -153,7 +151,7 @@ func TestTheMostSimilarRequestIsTheExample(t *testing.T) {
 			r := master("next", "")
 			c.change(&r)
 			own.Open = []bench.Request{r}
-			require.Equal(t, c.end, view(queueview.Queue(own, bench.ProjectConfig{}, now))[0].end)
+			require.Equal(t, c.end, view(admission.View(own, bench.ProjectConfig{}, now))[0].end)
 		})
 	}
 }
@@ -168,7 +166,7 @@ func TestAJobForTwoRequestsIsDoneOnce(t *testing.T) {
 	require.Equal(t, []seen{
 		{"running", -10, 13, own},
 		{"second", -10, 0, "none of its jobs is left, or others wait for the same ones"},
-	}, view(queueview.Queue(s, bench.ProjectConfig{}, now)))
+	}, view(admission.View(s, bench.ProjectConfig{}, now)))
 }
 
 func TestAnAdHocRequestTakesTurnsWithTheQueue(t *testing.T) {
@@ -177,14 +175,14 @@ func TestAnAdHocRequestTakesTurnsWithTheQueue(t *testing.T) {
 	mine := shape("mine")
 	mine.Project, mine.Kind = "adhoc", bench.KindCommand
 	r := bench.Request{ID: "mine", Type: bench.AdHoc, Standing: bench.Standing{Status: bench.InProgress}}
-	e := queueview.AdHoc(s, r, now)
+	e := admission.ExpectAdHoc(s, r, now)
 	require.Equal(t, seen{"", -1, 10, "assumed to take ten minutes: its jobs are not written yet"}, seen{"", minutes(e.Start), minutes(e.End), e.Basis})
 
 	at := now
 	r.ExpandedAt, r.AdmittedAt = &at, &at
-	s.Jobs = append(s.Jobs, store.OpenJob{JobShape: mine, Status: bench.JobQueued, Waiters: []bench.RequestID{"mine"}})
-	s.Past = append(s.Past, store.PastJob{JobShape: mine, Seconds: 60, CompletedAt: now})
-	e = queueview.AdHoc(s, r, now)
+	s.Jobs = append(s.Jobs, admission.OpenJob{JobShape: mine, Status: bench.JobQueued, Waiters: []bench.RequestID{"mine"}})
+	s.Past = append(s.Past, admission.PastJob{JobShape: mine, Seconds: 60, CompletedAt: now})
+	e = admission.ExpectAdHoc(s, r, now)
 	// Behind the running job's 8 minutes and one of the queue's, 5 minutes.
 	require.Equal(t, seen{"", 0, 14, "1 job by the same job's history in its pool"}, seen{"", minutes(e.Start), minutes(e.End), e.Basis})
 }
@@ -195,11 +193,11 @@ func TestRowsAreOrderedByWhatTheyWaitFor(t *testing.T) {
 	r := master("r", "tag-parent")
 	r.Parent, r.PR, r.CommitDate = "older", 7, &date
 	require.Equal(t, []admission.Request{{
-		ID: "r", Tag: "tag-r", Type: admission.Master, ParentTag: "tag-parent", PR: 7, CreatedAt: r.CreatedAt, CommitDate: date,
-		Status: admission.ArtifactsReady,
-	}}, queueview.Requests([]bench.Request{r}))
-	require.Equal(t, admission.Spec, queueview.Policy(bench.ProjectConfig{}))
-	require.Equal(t, admission.Upstream, queueview.Policy(bench.ProjectConfig{Queue: bench.QueuePolicy{Policy: "upstream"}}))
+		ID: "r", Tag: "tag-r", Type: bench.Master, ParentTag: "tag-parent", PR: 7, CreatedAt: r.CreatedAt, CommitDate: date,
+		Status: bench.ArtifactsReady,
+	}}, admission.RequestsOf([]bench.Request{r}))
+	require.Equal(t, admission.Spec, admission.PolicyOf(bench.ProjectConfig{}))
+	require.Equal(t, admission.Upstream, admission.PolicyOf(bench.ProjectConfig{Queue: bench.QueuePolicy{Policy: "upstream"}}))
 }
 
 func TestWhatLiesBehindThousandsOfJobsIsNotForeseen(t *testing.T) {
@@ -208,5 +206,5 @@ func TestWhatLiesBehindThousandsOfJobsIsNotForeseen(t *testing.T) {
 	s.LeftOut = 95_000
 	own := inProgress("own")
 	own.Type, own.AdmittedAt = bench.AdHoc, nil
-	require.Equal(t, queueview.Expected{Basis: "not known: 95002 jobs are open, more than can be foreseen"}, queueview.AdHoc(s, own, now))
+	require.Equal(t, admission.Expected{Basis: "not known: 95002 jobs are open, more than can be foreseen"}, admission.ExpectAdHoc(s, own, now))
 }

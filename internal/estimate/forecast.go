@@ -9,15 +9,15 @@ import (
 
 // Job is what a request still has to do in one task queue.
 type Job struct {
-	// Queue is the task queue, which the collectors of one pool serve.
-	Queue string
+	// TaskQueue names the queue that the collectors of one pool serve.
+	TaskQueue string
 	// Rest is how long it takes from now if it runs, from its start if not.
 	Rest time.Duration
 	// Running jobs have a collector already.
 	Running bool
 }
 
-// Request is a request of the queue.
+// Request is one that is in progress or waits for admission.
 type Request struct {
 	ID string
 	// Parent is the ID of the request that must have ended before this one is admitted; empty: none.
@@ -34,8 +34,8 @@ type Request struct {
 	Alone time.Duration
 }
 
-// Queue is what estimates are made of.
-type Queue struct {
+// Input is all that forecasts depend on.
+type Input struct {
 	Now time.Time
 	// Slots is how many requests may run at once; below 1 is 1.
 	Slots int
@@ -59,13 +59,13 @@ type Forecast struct {
 // never is when something happens that nobody can foresee, in seconds from now.
 var never = math.Inf(1)
 
-// Forecasts plays the queue through and returns what becomes of each request, in the order of Queue.Requests.
+// Forecasts plays the requests through and returns what becomes of each request, in the order of Input.Requests.
 //
 // Whenever a slot is free, the first request in order is admitted whose parent has ended. Among requests without parents,
 // and with one slot, nobody ever passes another one; then, while every pool has a live collector, no forecast becomes later
 // by more collectors, more slots or shorter jobs. (Where requests pass each other, as they may with several slots, help for
 // one can come at the cost of another, in the forecast as in fact.)
-func Forecasts(q Queue) []Forecast {
+func Forecasts(q Input) []Forecast {
 	s := newSimulation(q)
 	// Those that run have their slots, whatever their number.
 	for i, r := range q.Requests {
@@ -73,7 +73,7 @@ func Forecasts(q Queue) []Forecast {
 			s.play(i, 0)
 		}
 	}
-	s.queue()
+	s.lineUp()
 	for s.admitNext() {
 	}
 	for i, r := range q.Requests {
@@ -91,42 +91,42 @@ func Forecasts(q Queue) []Forecast {
 }
 
 type simulation struct {
-	Queue
-	out      []Forecast
-	pools    map[string]*pool
-	slots    times     // when each is free
-	last     float64   // when the last request was admitted
-	busy     []float64 // by request, when the last of its running jobs ends
-	played   []bool    // by request
-	ends     map[string]float64
-	children map[string][]int // by parent, those that wait for it
-	waits    turns
+	Input
+	out        []Forecast
+	taskQueues map[string]*taskQueue
+	slots      times     // when each is free
+	last       float64   // when the last request was admitted
+	busy       []float64 // by request, when the last of its running jobs ends
+	played     []bool    // by request
+	ends       map[string]float64
+	children   map[string][]int // by parent, those that wait for it
+	waits      turns
 }
 
-func newSimulation(q Queue) *simulation {
+func newSimulation(q Input) *simulation {
 	s := &simulation{
-		Queue: q, out: make([]Forecast, len(q.Requests)), pools: map[string]*pool{}, slots: make(times, max(1, q.Slots)),
+		Input: q, out: make([]Forecast, len(q.Requests)), taskQueues: map[string]*taskQueue{}, slots: make(times, max(1, q.Slots)),
 		busy: make([]float64, len(q.Requests)), played: make([]bool, len(q.Requests)), ends: map[string]float64{}, children: map[string][]int{},
 		waits: turns{seen: map[int]bool{}},
 	}
 	for name, n := range q.Collectors {
-		s.pools[name] = &pool{free: make(times, max(0, n))}
+		s.taskQueues[name] = &taskQueue{free: make(times, max(0, n))}
 	}
 	s.occupy()
 	return s
 }
 
-// pool is a task queue with the times at which its collectors are free.
-type pool struct {
+// taskQueue has the times at which its collectors are free.
+type taskQueue struct {
 	free   times
 	others []float64 // what else waits there, in seconds
 }
 
-func (s *simulation) pool(name string) *pool {
-	if s.pools[name] == nil {
-		s.pools[name] = &pool{}
+func (s *simulation) taskQueue(name string) *taskQueue {
+	if s.taskQueues[name] == nil {
+		s.taskQueues[name] = &taskQueue{}
 	}
-	return s.pools[name]
+	return s.taskQueues[name]
 }
 
 // occupy gives the collectors to the jobs that run. One that runs without a live collector is about to be found lost: it
@@ -134,23 +134,23 @@ func (s *simulation) pool(name string) *pool {
 func (s *simulation) occupy() {
 	for _, j := range s.Others {
 		if j.Running {
-			s.pool(j.Queue).run(0, j.Rest)
+			s.taskQueue(j.TaskQueue).run(0, j.Rest)
 		} else {
-			p := s.pool(j.Queue)
+			p := s.taskQueue(j.TaskQueue)
 			p.others = append(p.others, seconds(j.Rest))
 		}
 	}
 	for i, r := range s.Requests {
 		for _, j := range r.Jobs {
 			if j.Running {
-				s.busy[i] = max(s.busy[i], s.pool(j.Queue).run(0, j.Rest))
+				s.busy[i] = max(s.busy[i], s.taskQueue(j.TaskQueue).run(0, j.Rest))
 			}
 		}
 	}
 }
 
-// queue puts those in line that wait for a slot.
-func (s *simulation) queue() {
+// lineUp puts those in line that wait for a slot.
+func (s *simulation) lineUp() {
 	for i, r := range s.Requests {
 		if s.played[i] || r.Unforeseeable != "" {
 			continue
@@ -195,9 +195,9 @@ func (s *simulation) play(i int, at float64) {
 		if j.Running {
 			continue
 		}
-		jobEnd := s.pool(j.Queue).take(at, j.Rest)
+		jobEnd := s.taskQueue(j.TaskQueue).take(at, j.Rest)
 		if math.IsInf(jobEnd, 1) && stuck == "" {
-			stuck = j.Queue
+			stuck = j.TaskQueue
 		}
 		end = max(end, jobEnd)
 	}
@@ -235,7 +235,7 @@ func (s *simulation) moment(at float64) time.Time {
 }
 
 // take runs a job that waits, after another one's turn.
-func (p *pool) take(at float64, rest time.Duration) (end float64) {
+func (p *taskQueue) take(at float64, rest time.Duration) (end float64) {
 	if len(p.others) > 0 {
 		p.runFor(0, p.others[0])
 		p.others = p.others[1:]
@@ -244,9 +244,11 @@ func (p *pool) take(at float64, rest time.Duration) (end float64) {
 }
 
 // run gives a job to the collector that is free first, not before the time given.
-func (p *pool) run(at float64, rest time.Duration) (end float64) { return p.runFor(at, seconds(rest)) }
+func (p *taskQueue) run(at float64, rest time.Duration) (end float64) {
+	return p.runFor(at, seconds(rest))
+}
 
-func (p *pool) runFor(at, rest float64) (end float64) {
+func (p *taskQueue) runFor(at, rest float64) (end float64) {
 	if len(p.free) == 0 {
 		return never
 	}

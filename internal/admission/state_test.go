@@ -1,4 +1,4 @@
-package queuefile_test
+package admission_test
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/admission"
-	"github.com/benchloom/benchloom/internal/queuefile"
+	"github.com/benchloom/benchloom/internal/bench"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -30,17 +30,17 @@ func TestAStateIsReadAndWrittenAsItIs(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/state.json")
 	require.NoError(t, err)
-	requests, completed, err := queuefile.Decode(text)
+	requests, completed, err := admission.DecodeState(text)
 	require.NoError(t, err)
 	require.Equal(t, map[string]bool{"c1": true, "1.9.0": true}, completed)
 	require.Equal(t, admission.Request{
-		ID: "r1", Tag: "1.10.0", Type: admission.Release, Status: admission.ArtifactsReady,
+		ID: "r1", Tag: "1.10.0", Type: bench.Release, Status: bench.ArtifactsReady,
 		CreatedAt: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), CommitDate: time.Date(2026, 1, 1, 12, 0, 0, 500_000_000, time.UTC),
 	}, requests[0])
-	require.Equal(t, "c3", requests[1].ID, "a request without an ID goes by its tag")
+	require.EqualValues(t, "c3", requests[1].ID, "a request without an ID goes by its tag")
 
 	completed["c9"] = false // not finished after all
-	written, err := queuefile.Encode(requests, completed)
+	written, err := admission.EncodeState(requests, completed)
 	require.NoError(t, err)
 	require.Equal(t, string(text), string(written))
 }
@@ -49,13 +49,13 @@ func TestTheOrderIsWrittenInWords(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/state.json")
 	require.NoError(t, err)
-	requests, completed, err := queuefile.Decode(text)
+	requests, completed, err := admission.DecodeState(text)
 	require.NoError(t, err)
-	written, err := json.MarshalIndent(queuefile.NewOrder(admission.Order(requests, completed, admission.Spec)), "", "  ")
+	written, err := json.MarshalIndent(admission.NewListing(admission.Order(requests, completed, admission.Spec)), "", "  ")
 	require.NoError(t, err)
 	golden(t, "testdata/order.golden", append(written, '\n'))
 
-	written, err = json.Marshal(queuefile.NewOrder(nil))
+	written, err = json.Marshal(admission.NewListing(nil))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"order":[]}`, string(written))
 }
@@ -70,16 +70,16 @@ func TestWhatMayBeLeftOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			requests, completed, err := queuefile.Decode([]byte(text))
+			requests, completed, err := admission.DecodeState([]byte(text))
 			require.NoError(t, err)
 			require.Empty(t, completed)
 			require.Len(t, requests, 1)
 			require.True(t, requests[0].CreatedAt.Equal(time.Date(2025, 12, 31, 22, 0, 0, 0, time.UTC)))
 			requests[0].CreatedAt = time.Time{}
-			require.Equal(t, admission.Request{ID: "a", Tag: "a", Type: admission.Try, Status: admission.Completed}, requests[0])
+			require.Equal(t, admission.Request{ID: "a", Tag: "a", Type: bench.Try, Status: bench.Completed}, requests[0])
 		})
 	}
-	requests, _, err := queuefile.Decode([]byte(`{"requests":[]}`))
+	requests, _, err := admission.DecodeState([]byte(`{"requests":[]}`))
 	require.NoError(t, err)
 	require.Empty(t, requests)
 }
@@ -100,7 +100,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		}
 		return `{"requests":[{` + strings.Join(parts, ",") + `}]}`
 	}
-	_, _, err := queuefile.Decode([]byte(with("pr", "7")))
+	_, _, err := admission.DecodeState([]byte(with("pr", "7")))
 	require.NoError(t, err, "what the faults are made from is itself wrong")
 	for _, c := range []struct{ name, text, says string }{
 		{"unknown field", with("colour", "1"), "requests[0].colour: is an unknown field; use id, tag, type, parent, pr, created_at, commit_date, status"},
@@ -141,7 +141,7 @@ func TestFaultsAreNamed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, _, err := queuefile.Decode([]byte(c.text))
+			_, _, err := admission.DecodeState([]byte(c.text))
 			require.ErrorContains(t, err, c.says, c.text)
 		})
 	}
@@ -149,7 +149,7 @@ func TestFaultsAreNamed(t *testing.T) {
 
 func TestManyFaultsAreNamedAtOnceButNotAllOfThem(t *testing.T) {
 	t.Parallel()
-	_, _, err := queuefile.Decode([]byte(`{"requests":[` + strings.Repeat(`{"tag":"a"},`, 9) + `{"tag":"a"}]}`))
+	_, _, err := admission.DecodeState([]byte(`{"requests":[` + strings.Repeat(`{"tag":"a"},`, 9) + `{"tag":"a"}]}`))
 	require.ErrorContains(t, err, "requests[0].type: is missing")
 	require.ErrorContains(t, err, "requests[5].status: is missing")
 	require.ErrorContains(t, err, "and 10 more")
@@ -157,9 +157,9 @@ func TestManyFaultsAreNamedAtOnceButNotAllOfThem(t *testing.T) {
 
 func TestWhatCannotBeReadIsNotWritten(t *testing.T) {
 	t.Parallel()
-	_, err := queuefile.Encode([]admission.Request{{ID: "r", Type: "adhoc", Status: admission.Completed, CreatedAt: time.Unix(0, 0)}}, nil)
-	require.ErrorContains(t, err, "writing the queue's state: requests[0].type")
-	_, err = queuefile.Encode([]admission.Request{{ID: "r", Type: admission.Try, Status: admission.Completed}}, nil)
+	_, err := admission.EncodeState([]admission.Request{{ID: "r", Type: "adhoc", Status: bench.Completed, CreatedAt: time.Unix(0, 0)}}, nil)
+	require.ErrorContains(t, err, "writing the state file: requests[0].type")
+	_, err = admission.EncodeState([]admission.Request{{ID: "r", Type: bench.Try, Status: bench.Completed}}, nil)
 	require.ErrorContains(t, err, "requests[0].created_at")
 }
 
@@ -172,20 +172,20 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"requests":[{"id":"b","tag":"b","type":"try","created_at":"9999-12-31T23:59:59-02:00","status":"artifacts_ready"}]}`))
 	f.Add([]byte(`{"requests":[{"pr":1e3,"x":{}}],"completed":[null]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		requests, completed, err := queuefile.Decode(text)
+		requests, completed, err := admission.DecodeState(text)
 		if err != nil {
 			require.Nil(t, requests)
 			return
 		}
-		written, err := queuefile.Encode(requests, completed)
+		written, err := admission.EncodeState(requests, completed)
 		require.NoError(t, err)
-		again, completedAgain, err := queuefile.Decode(written)
+		again, completedAgain, err := admission.DecodeState(written)
 		require.NoError(t, err)
 		require.Equal(t, completed, completedAgain)
 		require.Equal(t, inUTC(requests), again)
 		require.Equal(t,
-			queuefile.NewOrder(admission.Order(requests, completed, admission.Spec)),
-			queuefile.NewOrder(admission.Order(again, completedAgain, admission.Spec)))
+			admission.NewListing(admission.Order(requests, completed, admission.Spec)),
+			admission.NewListing(admission.Order(again, completedAgain, admission.Spec)))
 	})
 }
 
