@@ -15,7 +15,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Collector is what a collector process needs.
+// Collector holds the dependencies of a collector process.
 type Collector struct {
 	// Dial connects to Temporal, once the collector may run.
 	Dial         func(ctx context.Context) (client.Client, error)
@@ -24,8 +24,8 @@ type Collector struct {
 	// Jobs carries out what it takes; its epoch is set from here.
 	Jobs *collection.Collector
 	Log  *slog.Logger
-	// Gate is that of the machine, to which the collector was added as a slot of its
-	// name; nil: it has the machine for itself.
+	// Gate is the machine's gate, in which the collector has a slot of its name; nil:
+	// it has the machine for itself.
 	Gate *Gate
 	// ExitWhenIdle ends it without an error as soon as no job waits for it.
 	ExitWhenIdle bool
@@ -55,8 +55,8 @@ var errFenced = &RefusedError{errors.New("this collector was registered again by
 // errIdle ends a collector that is to exit when no job waits.
 var errIdle = errors.New("no job waits")
 
-// shutdownGrace is how long a job may take to notice that its collector stops.
-// A stop that races with a dispatch loses the task without it.
+// shutdownGrace is the time a job has to notice that its collector stops.
+// Without it, a stop that races with a dispatch loses the task.
 const shutdownGrace = 5 * time.Second
 
 // Run registers, delivers what an earlier process left in the spool, then takes
@@ -206,8 +206,8 @@ func endsWork(leave error) string {
 	return "out of date: exits when its job has ended"
 }
 
-// maxSkew is how far a machine's clock may be from the API's without a warning:
-// it says only when collections were made.
+// maxSkew is the difference between a machine's clock and the API's above which a
+// warning is logged. The clock affects only the times of collections.
 const maxSkew = 10 * time.Second
 
 // beat tells the API that the collector lives, and learns what is wanted of it.

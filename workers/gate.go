@@ -16,11 +16,11 @@ const (
 	// percentile), so that queues that both have work take turns; with four queues
 	// all of them are polled within 200 ms.
 	headStart = 40 * time.Millisecond
-	// starvedAfter is how long a large job waits before smaller ones are held back.
+	// starvedAfter is the wait of a large job after which smaller ones are held back.
 	starvedAfter = time.Minute
-	// holdFor is how long they are when it does not come although it would fit.
+	// holdFor bounds that if the large job does not come although it would fit.
 	holdFor = 10 * time.Second
-	// reportFor is how long what the API said of waiting jobs is believed: five
+	// reportFor is the validity of the API's report about waiting jobs: five
 	// heartbeats.
 	reportFor = 15 * time.Second
 )

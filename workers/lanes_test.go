@@ -28,7 +28,7 @@ const (
 	// startBound is within what any task has to start beside an idle machine;
 	// it is a bound of a wait, not a measurement.
 	startBound = 2 * time.Second
-	// controls is how many tasks may come before one that is late.
+	// controls is the number of tasks that may come before a late one.
 	controls = 5
 )
 
@@ -206,7 +206,7 @@ func (m *machine) Register(r collection.Registry, admit collection.Admit) {
 	}, activity.RegisterOptions{Name: protocol.RunJob})
 }
 
-// rounds is how many dispatches race with stops.
+// rounds is the number of dispatches that race with stops.
 const rounds = 150
 
 // Machine x serves two queues, y one of them, and there is a task for each at nearly

@@ -32,7 +32,7 @@ import (
 	"github.com/benchloom/benchloom/workflows"
 )
 
-// Orchestrator is what the orchestrator process needs.
+// Orchestrator holds the dependencies of the orchestrator process.
 type Orchestrator struct {
 	Temporal client.Client
 	// Namespace is the one that Temporal is connected to.
@@ -51,8 +51,7 @@ type Orchestrator struct {
 	OnReady func()
 }
 
-// OfflineAfter is how long a collector may be silent before it counts as
-// offline.
+// OfflineAfter is the silence after which a collector counts as offline.
 const OfflineAfter = 30 * time.Second
 
 // Run works until the context ends.
@@ -119,9 +118,9 @@ func NewSizes(record *store.Store, log *slog.Logger) *sizing.Sizes {
 	return &sizing.Sizes{Record: record, OfflineAfter: OfflineAfter, Now: time.Now, Random: mathrand.Float64, Log: log}
 }
 
-// ensureEvery is how often an orchestrator looks whether the reconciliation is
-// still scheduled: its Schedule is lost with Temporal's database, and an operator
-// may delete it.
+// ensureEvery is the interval at which an orchestrator checks that the
+// reconciliation is scheduled: its Schedule is lost with Temporal's database, and
+// an operator may delete it.
 const ensureEvery = 20 * time.Second
 
 // keepScheduled makes sure of the reconciliation's Schedule for as long as the
@@ -148,7 +147,8 @@ func keepScheduled(ctx context.Context, log *slog.Logger, reconcile func(context
 	}
 }
 
-// sweepEvery is how often all task queues are filled, whatever was missed.
+// sweepEvery is the interval at which all task queues are filled, in case an event
+// was missed.
 const sweepEvery = 10 * time.Second
 
 // keepFilled sweeps for as long as the context lives.

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// wish is what is wanted of a collector, as far as it knows.
+// wish is the collector's latest knowledge of what the API wants of it.
 type wish struct {
 	version string
 	// changed, requeued and asked hold one token each: something is new, other task
@@ -39,8 +39,8 @@ func (w *wish) now() (active bool, leave error) {
 	return w.active, nil
 }
 
-// set is what the API says; an empty version is any. A version that is wanted no
-// longer keeps it from going, if it is still there.
+// set records what the API wants; an empty version means any. A collector whose
+// version is wanted again keeps running.
 func (w *wish) set(active bool, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

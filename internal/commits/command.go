@@ -136,7 +136,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// oneLine is what git has said, without its progress and its advice.
+// oneLine returns git's message without progress and advice.
 func (t *tail) oneLine() string {
 	var out []string
 	for line := range strings.Lines(strings.ToValidUTF8(t.b.String(), "\uFFFD")) {

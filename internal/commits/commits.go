@@ -13,8 +13,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Source is where commits come from. Its methods may be called by several
-// goroutines.
+// Source provides commits. It is safe for concurrent use.
 type Source interface {
 	// Look fetches what is new and reads the branch and the tags. Its errors are
 	// for people: they name the repository, the reason and what to do. They wrap
@@ -25,7 +24,7 @@ type Source interface {
 	OnBranch(ctx context.Context, head string, shas []string) (map[string]bool, error)
 }
 
-// Query is what a look is about.
+// Query selects what a look reads.
 type Query struct {
 	// Known is the branch's head as it was seen last; empty: this is the first
 	// look.
@@ -39,21 +38,21 @@ type Query struct {
 	Releases string
 }
 
-// History is what a look has found.
+// History is the result of a look.
 type History struct {
 	// Head is the branch's newest commit; empty: the repository is empty.
 	Head string
 	// Commits of the branch, the newest first, each followed by its first parent.
 	Commits []Commit
-	// New is how many of Commits Known does not reach; all of them when nothing
-	// is known.
+	// New counts the Commits that are not reachable from Known; all of them if
+	// nothing is known.
 	New int
 	// Rewritten is set when Known is not part of the branch any more, Lost when the
 	// repository does not even hold it.
 	Rewritten, Lost bool
 	// Releases by tag.
 	Releases []Release
-	// Remarks are what a person should know of, in words.
+	// Remarks are notes for people, in words.
 	Remarks []string
 }
 
@@ -72,7 +71,7 @@ type Commit struct {
 type Release struct {
 	Tag string
 	SHA string // the commit that it marks
-	// At is when it was tagged; for a plain tag, when its commit was committed.
+	// At is the time of the tag, or of its commit for a lightweight tag.
 	At time.Time
 }
 
@@ -85,7 +84,7 @@ var ErrNoSource = errors.New("the project has no commit source")
 
 // Opener opens the sources that configurations name.
 type Opener struct {
-	// CacheDir is where repositories that are not on this machine are mirrored.
+	// CacheDir holds mirrors of remote repositories.
 	CacheDir string
 	// Environ is this process's environment. Git is given only what it needs of it.
 	Environ []string

@@ -210,7 +210,7 @@ func (r reader) commits(ctx context.Context, q Query, h *History) error {
 	return r.shallow(h)
 }
 
-// known is what is known of the branch, if the repository still holds it.
+// known returns the last known commit of the branch, if the repository still has it.
 func (r reader) known(ctx context.Context, sha string, h *History) (string, error) {
 	if sha == "" || sha == h.Head {
 		return sha, nil

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// mirror is where a branch of a repository that is elsewhere is kept: a bare
-// repository of its own with that branch, the tags, and no files.
+// mirror returns the path of the mirror of a remote branch: a bare repository
+// with that branch, the tags, and no files.
 func (g *git) mirror() string {
 	sum := sha256.Sum256([]byte(g.repository + "\x00" + g.branch))
 	return filepath.Join(g.mirrors, hex.EncodeToString(sum[:8])+".git")
@@ -69,7 +69,7 @@ func (g *git) fetched(ctx context.Context) (dir, head string, err error) {
 	return dir, head, err
 }
 
-// refs are what a repository elsewhere has.
+// refs are the branches and tags of a remote repository.
 type refs struct {
 	branches []string
 	wanted   map[string]string // the branch and the tags, with what they point at

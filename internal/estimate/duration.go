@@ -10,7 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Shape is what a job is, whatever artifact it measures.
+// Shape identifies jobs that differ only in the artifact they measure.
 type Shape struct {
 	Project string
 	Kind    bench.JobKind
@@ -23,7 +23,7 @@ type Shape struct {
 	CaseCount int
 }
 
-// kin is what jobs that differ in their test cases share.
+// kin returns the shape without what distinguishes test cases.
 func (s Shape) kin() Shape {
 	s.Cases, s.CaseCount = "", 0
 	return s
@@ -39,20 +39,20 @@ type Pool struct {
 type Past struct {
 	Shape Shape
 	Pool  Pool
-	// Took is how long collectors worked on it in all: its runs, without the time between them.
+	// Took is the total duration of its runs, without the time between them.
 	Took time.Duration
 	// Ended orders a history: of more than [Recent] jobs the last ones count.
 	Ended time.Time
 }
 
-// Recent is how many of the last jobs that are alike an estimate rests on: what came before says less of today's suite and
+// Recent is the number of latest comparable jobs that an estimate uses. Older ones say little about today's suite and
 // machines.
 const Recent = 10
 
 // DefaultJob is assumed for a job when nothing like it has ever run.
 const DefaultJob = 10 * time.Minute
 
-// Basis is what an estimated duration rests on, the best first.
+// Basis tells which evidence an estimated duration uses, the best first.
 type Basis int
 
 const (
@@ -178,7 +178,7 @@ func settle[K comparable](m map[K]*typical) {
 	}
 }
 
-// Job is how long a job is expected to take as a whole, and what that rests on.
+// Job returns the expected total duration of a job and its basis.
 func (h *History) Job(s Shape, at Pool) (time.Duration, Basis) {
 	if t := h.exact[exactKey{s, at}]; t != nil {
 		return t.median, OwnHistory
@@ -198,8 +198,8 @@ func (h *History) Job(s Shape, at Pool) (time.Duration, Basis) {
 	return DefaultJob, Assumed
 }
 
-// Rest is how long a job still takes that is expected to take the given time as a whole and has run for elapsed. One that
-// is overdue is given another tenth of what it has taken: the longer it has been late, the later it may become.
+// Rest returns the remaining time of a job that is expected to take the given time in total and has run for elapsed. An
+// overdue job is given another tenth of its elapsed time: the later it is, the later it may become.
 func Rest(expected, elapsed time.Duration) time.Duration {
 	elapsed = max(0, elapsed)
 	return max(expected-elapsed, elapsed/10)

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Job is what a request still has to do in one task queue.
+// Job is a request's remaining work in one task queue.
 type Job struct {
 	// TaskQueue names the queue that the collectors of one pool serve.
 	TaskQueue string
-	// Rest is how long it takes from now if it runs, from its start if not.
+	// Rest is its remaining time, from now if it runs, else from its start.
 	Rest time.Duration
 	// Running jobs have a collector already.
 	Running bool
@@ -30,14 +30,14 @@ type Request struct {
 	Unforeseeable string
 	// Jobs are those that have not ended, in the order in which they are handed out.
 	Jobs []Job
-	// Alone is how long it takes when its jobs are not known; it holds its slot and no collector for that time.
+	// Alone is its duration if its jobs are not known; it then occupies its slot, but no collector.
 	Alone time.Duration
 }
 
 // Input is all that forecasts depend on.
 type Input struct {
 	Now time.Time
-	// Slots is how many requests may run at once; below 1 is 1.
+	// Slots is the number of requests that may run at once; values below 1 mean 1.
 	Slots int
 	// Collectors counts those that are live, by task queue.
 	Collectors map[string]int
@@ -48,7 +48,7 @@ type Input struct {
 	Others []Job
 }
 
-// Forecast is when a request starts and ends.
+// Forecast gives the estimated start and end of a request.
 type Forecast struct {
 	// Start and End are zero when they are not known. Start is zero, too, for an admitted request.
 	Start, End time.Time
@@ -56,7 +56,7 @@ type Forecast struct {
 	Why string
 }
 
-// never is when something happens that nobody can foresee, in seconds from now.
+// never stands for an unpredictable time, in seconds from now.
 var never = math.Inf(1)
 
 // Forecasts plays the requests through and returns what becomes of each request, in the order of Input.Requests.

@@ -41,8 +41,8 @@ func All() []string {
 	return []string{Fetching, Preparing, Measuring, Uploading, Recording, Completing}
 }
 
-// Points is where a process reports that it has reached a point. The zero value
-// does nothing.
+// Points receives the points that a process reaches. The zero value does
+// nothing.
 type Points struct{ dir string }
 
 // FromEnvironment reads [Env] with getenv.

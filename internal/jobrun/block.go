@@ -33,7 +33,7 @@ func (u *unit) fail(f *Failure) {
 	u.result.Failure, u.result.Collections = f, nil
 }
 
-// rounds is how often the unit is run, warm-ups included.
+// rounds returns the number of times the unit runs, warm-ups included.
 func (u *unit) rounds() int {
 	if !u.open() {
 		return 0

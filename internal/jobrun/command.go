@@ -74,12 +74,12 @@ func (r *runner) execute(ctx context.Context, c call) (measure.Sample, *Failure,
 	return fail(bench.FailJob, "exit status %d; see its output", sample.ExitCode)
 }
 
-// maxOutput is how many bytes a command may print: passing them on costs time,
-// also its own.
+// maxOutput bounds the bytes that a command may print: copying them takes time,
+// its own included.
 const maxOutput = 64e6
 
-// leastFree is what a disk must have left for a command's failure to be taken
-// as its own.
+// leastFree is the free disk space, in bytes, below which a command's failure is
+// not considered its own.
 const leastFree = 4 << 20
 
 // commandLine shows a command for people, shortened.
@@ -113,8 +113,8 @@ func (r *runner) until(limit time.Duration) deadline {
 	return deadline{now: r.m.Now, end: r.m.Now().Add(limit)}
 }
 
-// left is what remains, at least a millisecond: a command that gets no more is
-// killed at once and reported as what it is, too slow. 0 is no limit.
+// left returns the remaining time, at least a millisecond, so that an overdue
+// command is killed at once and reported as too slow. 0 means no limit.
 func (d deadline) left() time.Duration {
 	if d.now == nil {
 		return 0

@@ -12,8 +12,8 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// maxRepeats is how often an iteration is repeated when counters did not count
-// all the time.
+// maxRepeats bounds the repetitions of an iteration during which some counter
+// was not counting all the time.
 const maxRepeats = 3
 
 // iterate runs a unit once: fresh copy, steps, measured command. Round n is a

@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// Suite is what a job needs of a suite; a *suite.Suite is one.
+// Suite is the part of a suite that a job needs; *suite.Suite implements it.
 type Suite interface {
 	Preparation(suite.Variant, suite.Paths) (suite.Preparation, error)
 	// Recipe of a test case; iterations overrides the suite's own number when
@@ -32,8 +32,8 @@ type Subject struct {
 // told apart by one digit, so that all paths are equally long.
 const MaxSubjects = 9
 
-// Job is what is to be measured: test cases of a suite on one subject, or on
-// several that are interleaved; or one command.
+// Job describes a measurement: test cases of a suite on one subject, or on
+// several subjects interleaved; or one command.
 type Job struct {
 	Kind bench.JobKind
 	// Subjects are measured in the order ABBA…, each test case with a set of
@@ -90,7 +90,7 @@ type Sink interface {
 	Progress(Progress)
 }
 
-// Phase is what a collector does with a job at the moment.
+// Phase is the step of a job that a collector is carrying out.
 type Phase string
 
 // The phases of a job. This package goes through preparing and measuring, once
@@ -107,8 +107,8 @@ const (
 // Progress tells how far a job is.
 type Progress struct {
 	Phase Phase `json:"phase"`
-	// TestCase is what is being measured; while a whole variant is prepared,
-	// its scenario is empty.
+	// TestCase is the one being measured; while a whole variant is prepared, its
+	// scenario is empty.
 	TestCase bench.TestCase `json:"test_case"`
 	// Subject is the tag of the artifact.
 	Subject string `json:"subject,omitempty"`
@@ -137,7 +137,7 @@ type Result struct {
 	Subject     string         `json:"subject,omitempty"`
 	Collections []Collection   `json:"collections,omitempty"`
 	Failure     *Failure       `json:"failure,omitempty"`
-	// Skipped is what the machine or the artifact lacks for this test case.
+	// Skipped names what the machine or the artifact lacks for this test case.
 	Skipped string `json:"skipped,omitempty"`
 }
 
@@ -178,8 +178,8 @@ type Collection struct {
 	// Metrics: times in seconds, sizes in bytes, the rest are counts. The units
 	// of a benchfmt output are as they were printed ("ns/op").
 	Metrics map[bench.Metric]float64 `json:"metrics"`
-	// Load is what else kept the machine busy during the measured command; nil
-	// where the machine does not tell.
+	// Load describes other activity of the machine during the measured command;
+	// nil where the machine does not report it.
 	Load *measure.Load `json:"load,omitempty"`
 	// LeftBehind counts processes that outlived the command and were killed.
 	LeftBehind int `json:"left_behind,omitempty"`
@@ -187,7 +187,7 @@ type Collection struct {
 	Unenforced []measure.Limit `json:"unenforced,omitempty"`
 }
 
-// Failure is why a test case, or a whole job, has no result.
+// Failure explains the lack of a result, of a test case or of a whole job.
 type Failure struct {
 	Kind bench.FailureKind `json:"kind"`
 	// Message names the thing, the reason and what to do.

@@ -21,17 +21,16 @@ type Sandbox interface {
 	TempDir() string
 }
 
-// Machine is what a collector has to carry out jobs with. It runs one job at a
-// time.
+// Machine carries out jobs, one at a time.
 type Machine struct {
 	Sandbox Sandbox
 	// Counters says which performance counters work. All hardware counters that
 	// do are measured.
 	Counters measure.CounterSupport
-	// CacheDir is where the job's suite keeps what outlives jobs, such as
+	// CacheDir is the suite's directory for files that outlive jobs, such as
 	// downloads.
 	CacheDir string
-	// CPUs is how many CPUs commands may use.
+	// CPUs is the number of CPUs that commands may use.
 	CPUs int
 	// Owner is the user that the sandbox's commands run as; nil is this
 	// process's own.
@@ -39,8 +38,8 @@ type Machine struct {
 	// Environ is the collector's own environment, from which steps may ask for
 	// variables by name.
 	Environ []string
-	// MaxBlock is how long the measuring of a block may take, as its first
-	// round foretells, before its test cases are delivered one by one; 0 is
+	// MaxBlock is the longest predicted duration of a block; beyond it, test cases
+	// are delivered one by one. The first round predicts it. 0 means
 	// [DefaultMaxBlock].
 	MaxBlock time.Duration
 	// Now is the clock.

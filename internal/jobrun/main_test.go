@@ -194,7 +194,7 @@ func testCase(name string) bench.TestCase {
 	return bench.TestCase{Benchmark: benchmark, Profile: "build", Scenario: scenario, Backend: "gc", Target: "x86_64-unknown-linux-gnu"}
 }
 
-// journal is what the commands have written, line by line.
+// journal returns the lines that the commands have written.
 func (b *bundle) journal(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(b.suite, "journal"))

@@ -137,8 +137,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is what was kept, from the beginning of a line where something was
-// dropped, as text that every database takes: valid UTF-8 without NUL.
+// String returns the kept output, starting at a line boundary if anything was
+// dropped, as text that every database accepts: valid UTF-8 without NUL.
 func (t *tail) String() string {
 	text := string(t.kept)
 	if t.dropped {

@@ -25,18 +25,18 @@ type Lane struct{ Slot, Queue string }
 
 // Config bounds a machine.
 type Config struct {
-	// Budget is what all jobs that run at once may take together, in the unit of
-	// the slots' costs; at least 1.
+	// Budget bounds the total cost of jobs that run at once, in the unit of the
+	// slots' costs; at least 1.
 	Budget int64
-	// HeadStart is what each of a slot's queues has before the one that was served
-	// more recently; 0: none.
+	// HeadStart is the lead of each of a slot's queues over the one served more
+	// recently; 0: none.
 	HeadStart time.Duration
-	// StarvedAfter is how long a job may wait at a queue that had no turn here
-	// before smaller ones are held back; 0: for ever.
+	// StarvedAfter is the time a job may wait at a queue that had no turn here
+	// before smaller jobs are held back; 0: for ever.
 	StarvedAfter time.Duration
-	// HoldFor is how long smaller ones are held back at most once it would fit.
+	// HoldFor bounds the time smaller jobs are held back once the large one would fit.
 	HoldFor time.Duration
-	// ReportFor is how long a report of what waits is believed.
+	// ReportFor is the validity of a report about waiting jobs.
 	ReportFor time.Duration
 }
 
@@ -63,10 +63,10 @@ type lane struct {
 	queue string
 	// turn counts the jobs of the machine up to its last one; 0: it had none.
 	turn uint64
-	// oldest is when the longest waiting job began to wait, as reported at
-	// reported; zero: none waits.
+	// oldest is the start of the longest wait, as of the report at reported; zero:
+	// no job waits.
 	oldest, reported time.Time
-	// served is when it last had a turn, or was given one and nothing came.
+	// served is the time of its last turn, used or not.
 	served time.Time
 }
 
@@ -172,7 +172,7 @@ func (g *Gate) heldBack(next *slot, now time.Time) bool {
 	return false
 }
 
-// asLarge is what the jobs that run and take at least cost take together.
+// asLarge returns the total cost of running jobs that cost at least cost each.
 func (g *Gate) asLarge(cost int64) int64 {
 	var used int64
 	for _, s := range g.slots {
@@ -183,8 +183,8 @@ func (g *Gate) asLarge(cost int64) int64 {
 	return used
 }
 
-// recheck is how soon a lane that is held back for a larger job asks again: what
-// was reported is no longer believed some time.
+// recheck is the interval at which a lane held back for a larger job asks again,
+// because reports expire.
 const recheck = time.Second
 
 // MayPoll tells whether a lane's poll may be open now. Where that changes by time
@@ -207,8 +207,8 @@ func (g *Gate) MayPoll(at Lane, now time.Time) (may bool, again time.Duration) {
 	return true, 0
 }
 
-// headStart is what the slot's other queues have before a lane: one for each that
-// was served less recently.
+// headStart returns the lead of the slot's other queues over a lane: one for each
+// that was served less recently.
 func (g *Gate) headStart(s *slot, l *lane) time.Duration {
 	var before time.Duration
 	for _, other := range s.lanes {
@@ -262,7 +262,7 @@ func (g *Gate) settle(now time.Time) {
 	}
 }
 
-// Used is what the jobs that run take together.
+// Used returns the total cost of the running jobs.
 func (g *Gate) Used() int64 { return g.used }
 
 // Running lists the lanes whose jobs run, by slot.

@@ -99,7 +99,7 @@ func (g *slotGroups) freeze(state string) {
 	}
 }
 
-// oomKills is how many processes the kernel has killed so far because a memory limit was reached.
+// oomKills returns the number of processes killed by the kernel at a memory limit so far.
 func (g *slotGroups) oomKills() int64 {
 	if g.memory == "" {
 		return 0

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// DefaultOutputLimit is how many bytes of each output are kept when a command names no limit: 1 MiB.
+// DefaultOutputLimit is the number of bytes kept of each output if a command sets no limit: 1 MiB.
 const DefaultOutputLimit = 1 << 20
 
 // Command is one program call to be measured.
@@ -29,8 +29,8 @@ type Command struct {
 	Output io.Writer
 	// Stdout, when set, receives standard output alone, in addition to Output.
 	Stdout io.Writer
-	// OutputLimit is how many bytes are passed on to Output and to Stdout each; 0 means [DefaultOutputLimit]. What exceeds
-	// it is counted and dropped while the command goes on.
+	// OutputLimit bounds the bytes passed to Output and to Stdout each; 0 means [DefaultOutputLimit]. Further bytes are
+	// counted and dropped while the command continues.
 	OutputLimit int64
 	// Timeout bounds the wall time; 0 means that only the context bounds it.
 	Timeout time.Duration

@@ -34,8 +34,8 @@ type Facts struct {
 	// ASLR is kernel.randomize_va_space: 0 off, 1 without heap, 2 full. Measured commands have it off in any case.
 	ASLR        *int  `json:"aslr,omitempty"`
 	MemoryBytes int64 `json:"memory_bytes"`
-	// Virtualised is whether a hypervisor shows itself: as a flag of the CPU (x86), in the device tree (arm) or in /sys. On
-	// some arm machines none of them does.
+	// Virtualised reports a visible hypervisor: a CPU flag (x86), an entry in the device tree (arm) or in /sys. Some arm
+	// machines show none of them.
 	Virtualised bool `json:"virtualised"`
 }
 

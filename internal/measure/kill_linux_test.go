@@ -14,7 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
-// familyFiles are where the processes of the helper "family" write their IDs.
+// familyFiles are the files into which the processes of the helper "family" write their IDs.
 var familyFiles = []string{"main", "child", "session", "orphan"}
 
 // family waits until all processes of a family run and returns their IDs.

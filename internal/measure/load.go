@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Load is what else the machine did during a run: reasons to distrust it.
+// Load describes other activity of the machine during a run: reasons to distrust it.
 type Load struct {
 	// AverageBegin and AverageEnd are the load average over one minute.
 	AverageBegin float64 `json:"average_begin"`
@@ -17,7 +17,7 @@ type Load struct {
 	// StealTicks is the time that the hypervisor gave to others while a CPU wanted to run, all CPUs together, in units of
 	// 1/100 s (USER_HZ).
 	StealTicks int64 `json:"steal_ticks"`
-	// CPUPressure is how long at least one task of the machine waited for a CPU; nil without pressure information.
+	// CPUPressure is the time during which at least one task waited for a CPU; nil without pressure information.
 	CPUPressure *time.Duration `json:"cpu_pressure_ns,omitempty"`
 }
 

@@ -55,8 +55,8 @@ func (b both) Write(p []byte) (int, error) {
 	return b.second.Write(p)
 }
 
-// drainBound is how long output is read on after all processes of a command are gone. A descriptor that the command handed
-// to a stranger over a socket would keep it open for ever.
+// drainBound bounds the reading of output after all processes of a command are gone. A descriptor that the command passed
+// to another process over a socket would keep it open for ever.
 const drainBound = 2 * time.Second
 
 // outputs carries what a command writes to where its caller wants it.

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// perfGroupSize is how many hardware events count at once on every common CPU, even when the NMI watchdog holds one.
+// perfGroupSize is the number of hardware events that every common CPU counts at once, even if the NMI watchdog uses one.
 const perfGroupSize = 4
 
 type perfEvent struct {

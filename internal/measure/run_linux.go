@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempt is what the launcher's thread does for one run.
+// attempt is one run on the launcher's thread.
 type attempt struct {
 	path     string
 	argv     []string

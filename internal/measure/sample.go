@@ -2,7 +2,7 @@ package measure
 
 import "time"
 
-// Status is how a command ended.
+// Status tells how a command ended.
 type Status string
 
 const (
@@ -21,7 +21,7 @@ const (
 	StatusNotStarted Status = "not_started"
 )
 
-// Sample is what one run of a command cost. Times, faults and context switches cover the command's whole process tree,
+// Sample is the cost of one run of a command. Times, faults and context switches cover the command's whole process tree,
 // including processes that outlived the main one until they were killed.
 type Sample struct {
 	Status Status `json:"status"`
@@ -54,13 +54,13 @@ type Sample struct {
 	// Invalid lists counters that were not counting the whole time; such a sample must not be compared.
 	Invalid []InvalidCounter `json:"invalid,omitempty"`
 
-	// LeftBehind is how many processes were still alive when the main process had exited by itself; they were killed.
+	// LeftBehind counts the processes still alive after the main process exited by itself; they were killed.
 	LeftBehind int `json:"left_behind,omitempty"`
-	// OutputBytes is what the command wrote to standard output and standard error; OutputDropped is the part of it that
-	// was beyond the limit of Output.
+	// OutputBytes counts the bytes written to standard output and standard error; OutputDropped those beyond the limit
+	// of Output.
 	OutputBytes   int64 `json:"output_bytes"`
 	OutputDropped int64 `json:"output_dropped,omitempty"`
-	// Unenforced is what the sandbox could not enforce during this run.
+	// Unenforced lists the limits that the sandbox could not enforce during this run.
 	Unenforced []Unenforced `json:"unenforced,omitempty"`
 }
 

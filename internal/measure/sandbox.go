@@ -20,7 +20,7 @@ var (
 	ErrNotKilled = errors.New("processes survive being killed")
 )
 
-// SandboxConfig is what one slot of a collector owns.
+// SandboxConfig describes the resources of one slot of a collector.
 type SandboxConfig struct {
 	// Name is the slot's name, unique on the machine and the same after a restart: letters, digits, "-", "_", ".".
 	Name string
@@ -72,7 +72,7 @@ func (c SandboxConfig) check() error {
 	return nil
 }
 
-// tempDir is where TMPDIR of a slot is: always the same, and padded to a multiple of 64 bytes, so that slots whose work
+// tempDir returns a slot's TMPDIR: always the same, and padded to a multiple of 64 bytes, so that slots whose work
 // directories differ in length still give their commands an environment of the same size.
 func tempDir(workDir string) string {
 	const step = 64

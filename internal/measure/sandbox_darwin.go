@@ -79,7 +79,7 @@ func (s *Sandbox) Name() string { return s.config.Name }
 // WorkDir is the slot's directory with symbolic links resolved.
 func (s *Sandbox) WorkDir() string { return s.workDir }
 
-// TempDir is what commands get as TMPDIR: inside the work directory and the same for every run.
+// TempDir returns the TMPDIR of commands: inside the work directory and the same for every run.
 func (s *Sandbox) TempDir() string { return tempDir(s.workDir) }
 
 // Unenforced lists what was asked for and cannot be enforced on this system.

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killBound is how long killed processes may take to disappear.
+// killBound bounds the time that killed processes may take to disappear.
 const killBound = 5 * time.Second
 
 // tree is all processes that one command started. The collector is a child subreaper, so that each of them is, at any time,

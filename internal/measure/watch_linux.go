@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// watchInterval is how often a running command's limits are looked at: a few system calls each time.
+	// watchInterval is the interval at which a running command's limits are checked, with a few system calls.
 	watchInterval = 250 * time.Millisecond
 	// walkInterval is the shortest time between two walks through the work directory that nothing suggests.
 	walkInterval = 5 * time.Second

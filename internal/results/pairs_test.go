@@ -44,7 +44,7 @@ func measuredIn(first float64, where ...bench.Surrounding) []bench.Samples {
 	return out
 }
 
-// facts is what a suite says, by metric and benchmark.
+// facts are a suite's statements by metric and benchmark.
 type facts struct {
 	aggregation map[bench.Metric]suite.Aggregation
 	category    map[string]bench.Category

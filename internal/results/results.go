@@ -20,7 +20,7 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// Record is where samples are stored; a *store.Store is one.
+// Record reads stored samples; *store.Store implements it.
 type Record interface {
 	Project(ctx context.Context, name string) (store.Project, error)
 	SamplesOf(ctx context.Context, project, tag string) ([]bench.Samples, error)
@@ -147,7 +147,7 @@ func statsTestCase(tc bench.TestCase) stats.TestCase {
 	return stats.TestCase{Benchmark: tc.Benchmark, Profile: tc.Profile, Scenario: tc.Scenario, Backend: tc.Backend, Target: string(tc.Target)}
 }
 
-// Facts is what a suite says of its benchmarks and metrics; a *suite.Suite does.
+// Facts describes benchmarks and metrics; *suite.Suite implements it.
 type Facts interface {
 	Category(benchmark string) bench.Category
 	Aggregation(metric bench.Metric) suite.Aggregation
@@ -309,8 +309,8 @@ func surroundings(samples []bench.Samples) string {
 	return strings.Join(names, "; ")
 }
 
-// Unit is what a metric's values are measured in, as golang.org/x/perf/benchunit
-// spells units.
+// Unit returns the unit of a metric's values, spelled as in
+// golang.org/x/perf/benchunit.
 func Unit(m bench.Metric) string {
 	switch m {
 	case bench.WallTime, bench.CPUTime, bench.UserTime, bench.SystemTime:

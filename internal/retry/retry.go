@@ -13,40 +13,40 @@ import (
 
 // Policy bounds the tries of one job.
 type Policy struct {
-	// MaxJobFails is how many runs may end in the job's own failure; the last
-	// of them fails the job (MAX_JOB_FAILS of the request life cycle).
+	// MaxJobFails is the number of runs that may end in the job's own failure; the
+	// last of them fails the job (MAX_JOB_FAILS of the request life cycle).
 	MaxJobFails int
 }
 
 // Losses never count as the job's failures. They are bounded for a job that takes each
 // collector down that takes it.
 const (
-	// MaxLosses is how many runs of a job may be lost where nothing larger is left,
-	// before it is given up.
+	// MaxLosses is the number of lost runs on the largest class after which a job is
+	// given up.
 	MaxLosses = 20
-	// MaxLossesBelow is how many may be lost on a smaller class before the job goes to a
-	// larger one: the collector may have been too small to say so. Machines that are
-	// restarted lose fewer runs of one job in a row.
+	// MaxLossesBelow is the number of lost runs on a smaller class after which the
+	// job escalates: the collector may have been too small to report it. Restarted
+	// machines lose fewer runs of one job in a row.
 	MaxLossesBelow = 5
 )
 
 // Try is a run of a job that has ended.
 type Try struct {
 	Outcome bench.RunOutcome
-	// Class is where it ran.
+	// Class is the size class it ran on.
 	Class bench.SizeClass
 }
 
-// Standing is where the job stands now.
+// Standing is the present state of the job.
 type Standing struct {
-	// Class is where it waits by the record.
+	// Class is the size class it waits for according to the record.
 	Class bench.SizeClass
 	// Next is the larger class to which a failure there leads; 0: none, for it is
 	// the largest, or pinned.
 	Next bench.SizeClass
 }
 
-// Decision is what follows.
+// Decision is the next step of a job.
 type Decision struct {
 	Again bool
 	// Reason of the next run.
@@ -56,9 +56,9 @@ type Decision struct {
 	EscalateTo bench.SizeClass
 	// Pause comes before the next try.
 	Pause time.Duration
-	// AttemptsLeft is how many failures of its own the job still has where it goes;
-	// below the largest class one, for a failure there is answered by a larger one.
-	// Of a class to which it escalates the caller knows whether it is the largest.
+	// AttemptsLeft is the number of attempts left on the class it goes to; always one
+	// below the largest class, where a failure escalates. After an escalation the
+	// caller knows whether that class is the largest.
 	AttemptsLeft int
 	// Why it is given up, when it is.
 	Why string
@@ -110,8 +110,8 @@ func Decide(p Policy, tries []Try, at Standing, kind bench.FailureKind) Decision
 	return d
 }
 
-// AttemptsLeft is how many attempts a job has where it stands, after that many
-// failures there: below the largest class always one.
+// AttemptsLeft returns the number of attempts a job has left after the given
+// failures on its present class: always one below the largest class.
 func (p Policy) AttemptsLeft(failures int, at Standing) int {
 	if at.Next != 0 {
 		return 1

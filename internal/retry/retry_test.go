@@ -12,7 +12,7 @@ import (
 
 var policy = retry.Policy{MaxJobFails: 3}
 
-// largest is where nothing larger is left.
+// largest is the standing of a job on the largest class.
 var largest = retry.Standing{Class: 4}
 
 func outcomes(failures, losses int) []retry.Try {

@@ -83,9 +83,8 @@ func Plan(cores measure.CPUList, spec string, share bool) (Layout, error) {
 	return layout, nil
 }
 
-// MemoryShare is what a collector may use of total bytes of memory: as much as its
-// class's share of the machine's cores or, where a class has more than there are,
-// of the largest class.
+// MemoryShare returns a collector's share of total bytes of memory: its class's
+// share of the machine's cores or, if a class exceeds these, of the largest class.
 func (l Layout) MemoryShare(slot Slot, total int64, cores int) int64 {
 	whole := cores
 	for _, s := range l.Slots {

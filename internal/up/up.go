@@ -26,7 +26,7 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// Options are what `benchloom up` can be told.
+// Options are the settings of `benchloom up`.
 type Options struct {
 	StateDir   string
 	Collectors string // see [Plan]
@@ -41,8 +41,8 @@ type Options struct {
 	Target                   bench.Target
 	// Cores of this machine that may be used.
 	Cores measure.CPUList
-	// MemoryBytes is what collectors may use, each its share by its size class; 0:
-	// not known, then they are not limited.
+	// MemoryBytes is the memory for collectors, divided by size class; 0: unknown,
+	// they are not limited.
 	MemoryBytes int64
 	// Environ is handed to the processes.
 	Environ []string
@@ -50,7 +50,7 @@ type Options struct {
 	Now     func() time.Time
 }
 
-// Addresses is where a running stack is reached.
+// Addresses are the addresses of a running stack.
 type Addresses struct {
 	API, Temporal, TemporalUI, Database string
 }
@@ -215,7 +215,7 @@ func (s *stack) addStores(ctx context.Context) error {
 	return nil
 }
 
-// Namespace is what Benchloom needs of its Temporal namespace.
+// Namespace returns the settings that Benchloom needs of its Temporal namespace.
 func Namespace(name string) devstack.Namespace {
 	attributes := make(devstack.SearchAttributes)
 	for _, key := range protocol.SearchAttributes() {
