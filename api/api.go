@@ -25,7 +25,7 @@ import (
 	"github.com/benchloom/benchloom/internal/suitecache"
 )
 
-// Config is what the API is built of. Store, Starter, Repairs, Now, Log and Random
+// Config is what the API is built of. Store, Starter, Inspector, Now, Log and Random
 // must be set.
 type Config struct {
 	Store   Store
@@ -33,8 +33,8 @@ type Config struct {
 	// Sizes selects the size classes of jobs that it hands out; nil: they run where
 	// they wait.
 	Sizes *sizing.Sizes
-	// Repairs looks into workflows and mends them.
-	Repairs Repairer
+	// Inspector explains why requests and jobs are where they are.
+	Inspector Inspector
 	// Now is the clock.
 	Now func() time.Time
 	Log *slog.Logger
@@ -76,8 +76,8 @@ type Config struct {
 
 func (c Config) withDefaults() (Config, error) {
 	switch {
-	case c.Store == nil, c.Starter == nil, c.Repairs == nil, c.Now == nil, c.Log == nil, c.Random == nil:
-		return c, errors.New("building the API: Store, Starter, Repairs, Now, Log and Random must be set")
+	case c.Store == nil, c.Starter == nil, c.Inspector == nil, c.Now == nil, c.Log == nil, c.Random == nil:
+		return c, errors.New("building the API: Store, Starter, Inspector, Now, Log and Random must be set")
 	case c.HeartbeatEvery < 0, c.OfflineAfter < 0, c.MaxBody < 0, c.MaxSuite < 0, c.MaxBlock < 0, c.MaxBuild < 0:
 		return c, errors.New("building the API: durations and bounds must not be negative")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/diagnose/inspect"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -184,8 +185,8 @@ func TestAnAPIIsNotBuiltOfNothing(t *testing.T) {
 	_, err := api.New(t.Context(), api.Config{})
 	require.ErrorContains(t, err, "must be set")
 	b := setup(t)
-	_, err = api.New(t.Context(), api.Config{Store: b.store, Starter: b.workflows, Repairs: b.workflows, Now: time.Now, Log: discard, Random: rand.Reader, MaxBody: -1})
+	_, err = api.New(t.Context(), api.Config{Store: b.store, Starter: b.workflows, Inspector: &inspect.Inspector{}, Now: time.Now, Log: discard, Random: rand.Reader, MaxBody: -1})
 	require.ErrorContains(t, err, "negative")
-	_, err = api.New(t.Context(), api.Config{Store: failing{Store: b.store, err: errors.New("away")}, Starter: b.workflows, Repairs: b.workflows, Now: time.Now, Log: discard, Random: rand.Reader})
+	_, err = api.New(t.Context(), api.Config{Store: failing{Store: b.store, err: errors.New("away")}, Starter: b.workflows, Inspector: &inspect.Inspector{}, Now: time.Now, Log: discard, Random: rand.Reader})
 	require.ErrorContains(t, err, "creating the project of ad-hoc commands")
 }

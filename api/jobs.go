@@ -58,7 +58,7 @@ func (s *server) getJob(ctx context.Context, in *jobPath) (*body[apiclient.JobDe
 		return nil, err
 	}
 	jobs := []apiclient.Job{jobOf(j)}
-	err = s.explainWaiting(ctx, jobs, runs)
+	err = s.explainWaiting(ctx, []bench.Job{j}, runs, jobs)
 	return answer(apiclient.JobDetail{Job: jobs[0], Runs: runs}, err)
 }
 

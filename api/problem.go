@@ -12,6 +12,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/diagnose/inspect"
 	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
@@ -49,6 +50,8 @@ func (s *server) problemOf(ctx context.Context, err error) error {
 	var unplaceable *placement.Unplaceable
 	var full *store.TooManyWaiting
 	var early *store.TooEarly
+	var away *inspect.TemporalError
+	var unknown *inspect.ShapeError
 	switch {
 	case errors.As(err, &ready):
 		if text := err.Error(); text != ready.Detail {
@@ -70,6 +73,10 @@ func (s *server) problemOf(ctx context.Context, err error) error {
 		return problemf(http.StatusTooManyRequests, "too-many-waiting", "%s", full)
 	case errors.As(err, &early):
 		return problemf(http.StatusUnprocessableEntity, "queue-too-early", "%s", early)
+	case errors.As(err, &away):
+		return problemf(http.StatusServiceUnavailable, "temporal-away", "%s", away)
+	case errors.As(err, &unknown):
+		return problemf(http.StatusNotFound, "unknown-shape", "%s", unknown)
 	case errors.Is(err, store.ErrJobClosed):
 		return conflict(apiclient.ProblemJobClosed, err)
 	case errors.Is(err, store.ErrNobodyWaits):

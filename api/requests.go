@@ -140,7 +140,7 @@ func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclie
 	if out.Runs, err = runsOf(runs); err != nil {
 		return nil, err
 	}
-	if err := s.explainWaiting(ctx, out.Jobs, out.Runs); err != nil {
+	if err := s.explainWaiting(ctx, jobs, out.Runs, out.Jobs); err != nil {
 		return nil, err
 	}
 	failed, err := s.Store.ErrorsOf(ctx, r.ID, ids)

@@ -31,7 +31,7 @@ type Store interface {
 	Enrolments
 	Operations
 	Queues
-	Explanations
+	Shares
 	results.Record
 	dispatch.Record
 	refit.Record
@@ -67,12 +67,10 @@ type Requests interface {
 	ShownJobs(ctx context.Context, id bench.RequestID, limit int) (jobs []bench.Job, total int, err error)
 	RequestJobPage(ctx context.Context, id bench.RequestID, page store.JobPage) ([]bench.Job, error)
 	FirstStart(ctx context.Context, id bench.RequestID) (*time.Time, error)
-	InFlightOf(ctx context.Context, id bench.RequestID) (bool, error)
 	RunsOf(ctx context.Context, jobs []int64) ([]bench.Run, error)
 	ErrorsOf(ctx context.Context, id bench.RequestID, jobs []int64) ([]bench.RunError, error)
 	JobProgress(ctx context.Context, id bench.RequestID) (bench.JobProgress, error)
 	MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error
-	ParentDone(ctx context.Context, id bench.RequestID) (bool, error)
 	Admissions(ctx context.Context, project string) ([]store.AdmissionRecord, error)
 	AdmissionSnapshot(ctx context.Context, project string, offlineAfter time.Duration) (admission.Snapshot, error)
 }
@@ -90,27 +88,15 @@ type Operations interface {
 	Audit(ctx context.Context, f store.AuditFilter) ([]store.Operation, error)
 }
 
-// Explanations is what decisions are explained from.
-type Explanations interface {
+// Shares is where it is recorded what queues and others have had.
+type Shares interface {
 	Shares(ctx context.Context, by store.ShareBy, window time.Duration) ([]store.Share, error)
-	QueuePlace(ctx context.Context, key bench.JobKey) (store.QueuePlace, error)
-	JobWaiters(ctx context.Context, key bench.JobKey) ([]store.JobWaiter, error)
-	OpenJobsOf(ctx context.Context, id bench.RequestID, limit int) ([]store.AttendedJob, error)
-	SetMembers(ctx context.Context, taskQueue string) ([]string, error)
-	AllSizeStatistics(ctx context.Context, project string, limit int) ([]store.SizeStatistics, error)
-	SizeStatisticsOf(ctx context.Context, shape bench.Shape) ([]store.SizeStatistics, error)
-	SizeStatistics(ctx context.Context, project string, shape bench.Shape) (store.SizeStatistics, error)
-	SizingOf(ctx context.Context, key bench.JobKey) (store.Sizing, error)
-	LastOfShape(ctx context.Context, project string, shape bench.Shape) (store.Sizing, error)
-	AccountHold(ctx context.Context, account, branch string) (store.AccountHold, error)
-	Submitters(ctx context.Context, keys []bench.JobKey) (map[bench.JobKey]string, error)
 }
 
 // Jobs is where jobs are recorded.
 type Jobs interface {
 	Job(ctx context.Context, key bench.JobKey) (bench.Job, error)
 	JobRuns(ctx context.Context, key bench.JobKey) ([]bench.Run, error)
-	StrandedJobs(ctx context.Context, keys ...bench.JobKey) ([]store.WaitingJob, error)
 }
 
 // Runs is where runs, their results and their output are recorded.

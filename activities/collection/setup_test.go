@@ -28,6 +28,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/artifact"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/diagnose/inspect"
 	"github.com/benchloom/benchloom/internal/dispatch"
 	"github.com/benchloom/benchloom/internal/jobrun"
 	"github.com/benchloom/benchloom/internal/measure"
@@ -81,9 +82,6 @@ func (starter) RunStarted(context.Context, string, bench.JobKey, protocol.RunSta
 	return nil
 }
 
-// nobody repairs anything here.
-type nobody struct{ api.Repairer }
-
 // gate stands before the API and refuses what it is told to, as a proxy does
 // whose API is away.
 type gate struct {
@@ -134,7 +132,7 @@ func setup(t *testing.T) *bundle {
 	url := storetest.URL(t)
 	b := &bundle{t: t, root: root, store: storetest.Open(t, url), url: url, gate: &gate{}, spool: filepath.Join(root, "spool"), stop: make(chan struct{})}
 	handler, err := api.New(t.Context(), api.Config{
-		Store: b.store, Starter: starter{}, Repairs: nobody{}, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler), Version: "v0.1.0", Namespace: "benchloom",
+		Store: b.store, Starter: starter{}, Inspector: &inspect.Inspector{}, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler), Version: "v0.1.0", Namespace: "benchloom",
 	})
 	require.NoError(t, err)
 	server := httptest.NewServer(b.gate.before(handler))

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchloom/benchloom/api"
+	"github.com/benchloom/benchloom/internal/diagnose/inspect"
 	"github.com/benchloom/benchloom/internal/metrics"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/starter"
@@ -103,8 +104,9 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	}
 	defer temporal.Close()
 	start := starter.New(temporal, f.namespace)
+	inspector := &inspect.Inspector{Record: records, Workflows: start, OfflineAfter: workers.OfflineAfter, Now: time.Now, Log: log}
 	handler, err := api.New(ctx, api.Config{
-		Store: records, Starter: start, Sizes: workers.NewSizes(records, log), Repairs: start, Now: time.Now, Log: log, Random: rand.Reader, Version: version,
+		Store: records, Starter: start, Inspector: inspector, Sizes: workers.NewSizes(records, log), Now: time.Now, Log: log, Random: rand.Reader, Version: version,
 		TemporalUI: f.ui, TemporalAddress: f.announceTemporal, InvitedOnly: !f.openCollectors, Namespace: f.namespace, OpenRead: !f.closedRead, OfflineAfter: workers.OfflineAfter,
 		HeartbeatEvery: 3 * time.Second, TemporalReady: start.Healthy, Metrics: m.Handler, Scope: m.Scope, MaxBuild: maxBuild,
 	})

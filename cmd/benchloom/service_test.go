@@ -23,6 +23,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/devstack"
+	"github.com/benchloom/benchloom/internal/diagnose/inspect"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
@@ -91,8 +92,9 @@ func (noWorkflows) SyncProject(context.Context, string) error                 { 
 func (s *service) setup(env *testscript.Env) error {
 	quickExit(env)
 	s.record = storetest.New(s.t)
+	inspector := &inspect.Inspector{Record: s.record, Workflows: noWorkflows{}, OfflineAfter: 30 * time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 	handler, err := api.New(s.t.Context(), api.Config{
-		Store: s.record, Starter: noWorkflows{}, Repairs: noWorkflows{}, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+		Store: s.record, Starter: noWorkflows{}, Inspector: inspector, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 		Version: "v0.1.0", TemporalUI: "http://127.0.0.1:8233", Namespace: "benchloom", OpenRead: true,
 		InvitedOnly: s.invitedOnly, TemporalAddress: "127.0.0.1:1",
 	})

@@ -149,3 +149,16 @@ func list(names []string) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// Turn says in a line what an open job without a run waits for, as far as its status
+// and task queue tell.
+func Turn(status bench.JobStatus, taskQueue string) string {
+	where := "pool " + taskQueue
+	if bench.IsSet(taskQueue) {
+		where = "the set of collectors that can run it, " + taskQueue
+	}
+	if status == bench.JobQueued {
+		return "its turn at " + where
+	}
+	return "an idle collector of " + where
+}

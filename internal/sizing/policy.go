@@ -163,32 +163,3 @@ func original(j store.Sizing) time.Duration {
 	}
 	return min(suiteTimeout, time.Duration(j.Command.TimeoutSeconds)*time.Second*time.Duration(max(1, j.Command.Iterations))+beyond)
 }
-
-// about says what a shape is, from a job of it.
-func about(j store.Sizing) map[string]any {
-	if j.Command != nil {
-		return map[string]any{"target": j.Target, "command": shortened(j.Command.Argv), "iterations": max(1, j.Command.Iterations)}
-	}
-	const shown = 20
-	words := make([]string, 0, shown)
-	for _, tc := range j.TestCases[:min(shown, len(j.TestCases))] {
-		words = append(words, tc.String())
-	}
-	return map[string]any{"target": j.Target, "test_cases": words, "of": len(j.TestCases), "in_turns": j.Versus != ""}
-}
-
-// shortened is a command line as far as people need it to know it again.
-func shortened(argv []string) []string {
-	const most = 80 // characters
-	var words []string
-	left := most
-	for _, word := range argv {
-		runes := []rune(word)
-		if len(runes) > left {
-			return append(words, string(runes[:left])+"…")
-		}
-		words = append(words, word)
-		left -= len(runes)
-	}
-	return words
-}

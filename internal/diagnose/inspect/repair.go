@@ -1,0 +1,72 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/diagnose"
+)
+
+// Repairs says what may be repaired, and for whom.
+type Repairs struct {
+	// By is the account that asked.
+	By string
+	// DryRun repairs nothing.
+	DryRun bool
+	// Force also resets workflows that cannot decide.
+	Force bool
+}
+
+// Repaired is a finding and what was done about it.
+type Repaired struct {
+	diagnose.Finding
+	// Tried marks a repair that was carried out; Err is its failure, nil when it
+	// succeeded.
+	Tried bool
+	Err   error
+}
+
+// Unstick finds out what holds a request and repairs what may be repaired, each repair
+// once. The error is a *TemporalError when Temporal does not answer; then nothing was
+// repaired.
+func (i *Inspector) Unstick(ctx context.Context, r bench.Request, may Repairs) ([]Repaired, error) {
+	findings, err := i.Findings(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Repaired, len(findings))
+	done := make(map[string]error) // by the repair and, of a reset, the workflow
+	for n, f := range findings {
+		out[n].Finding = f
+		if f.Repair == "" || may.DryRun || f.Repair == diagnose.Reset && !may.Force {
+			continue
+		}
+		key := string(f.Repair)
+		if f.Repair == diagnose.Reset {
+			key += f.Subject
+		}
+		failed, before := done[key]
+		if !before {
+			failed = i.repair(ctx, r, f, may.By)
+			done[key] = failed
+		}
+		out[n].Tried, out[n].Err = true, failed
+	}
+	return out, nil
+}
+
+func (i *Inspector) repair(ctx context.Context, r bench.Request, f diagnose.Finding, by string) error {
+	i.Log.InfoContext(ctx, "unstick", "project", r.Project, "request", r.ID, "subject", f.Subject, "found", f.What, "repair", f.Repair, "by", by)
+	switch f.Repair {
+	case diagnose.RestartRequest:
+		return i.Workflows.RestartRequest(ctx, r.Project, r.ID)
+	case diagnose.StartQueue:
+		return i.Workflows.QueueChanged(ctx, r.Project)
+	case diagnose.Reset:
+		return i.Workflows.ResetToStart(ctx, f.Subject, "unstick, asked for by "+by)
+	case diagnose.Reconcile:
+		return i.Workflows.TriggerReconcile(ctx)
+	}
+	return fmt.Errorf("unknown repair %q", f.Repair)
+}
