@@ -57,10 +57,21 @@ func perQueue(out []bench.HandOut) map[string]int {
 	return n
 }
 
-// reads are how many rows of a table were read so far, by whichever way; the
-// sessions that read must have ended.
+// reads returns how many rows of a table were read so far, in any way. What the
+// test itself has read is counted when its sessions have ended, so it waits for them.
 func (r record) reads(table string) int {
-	return r.count(`select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) from pg_stat_user_tables where relname = $1`, table)
+	r.t.Helper()
+	conn := r.connect()
+	query := func(sql string, args ...any) (n int) {
+		require.NoError(r.t, conn.QueryRow(r.t.Context(), sql, args...).Scan(&n))
+		return n
+	}
+	for query(`select count(*) from pg_stat_activity where datname = current_database() and application_name = $1 and pid <> pg_backend_pid()`, aside) > 0 {
+		time.Sleep(5 * time.Millisecond)
+	}
+	n := query(`select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) from pg_stat_user_tables where relname = $1`, table)
+	require.NoError(r.t, conn.Close(r.t.Context()))
+	return n
 }
 
 // counted opens the store for something, and returns when what that has read is

@@ -41,21 +41,33 @@ func newRecord(t *testing.T) record {
 	return r
 }
 
+// aside names the sessions by which tests look behind the store's back.
+const aside = "aside"
+
+// connect opens a session beside the store's; the caller closes it.
+func (r record) connect() *pgx.Conn {
+	r.t.Helper()
+	config, err := pgx.ParseConfig(r.url)
+	require.NoError(r.t, err)
+	config.RuntimeParams["application_name"] = aside
+	conn, err := pgx.ConnectConfig(r.t.Context(), config)
+	require.NoError(r.t, err)
+	return conn
+}
+
 // execute changes the database behind the store's back: time that has passed, for
 // example.
 func (r record) execute(sql string, args ...any) {
 	r.t.Helper()
-	conn, err := pgx.Connect(r.t.Context(), r.url)
-	require.NoError(r.t, err)
-	_, err = conn.Exec(r.t.Context(), sql, args...)
+	conn := r.connect()
+	_, err := conn.Exec(r.t.Context(), sql, args...)
 	require.NoError(r.t, err)
 	require.NoError(r.t, conn.Close(r.t.Context()))
 }
 
 func (r record) count(sql string, args ...any) int {
 	r.t.Helper()
-	conn, err := pgx.Connect(r.t.Context(), r.url)
-	require.NoError(r.t, err)
+	conn := r.connect()
 	var n int
 	require.NoError(r.t, conn.QueryRow(r.t.Context(), sql, args...).Scan(&n))
 	require.NoError(r.t, conn.Close(r.t.Context()))
