@@ -19,8 +19,8 @@ type wish struct {
 	queues   []string
 }
 
-// newWish is that of a collector of a version, which takes no jobs yet, and then
-// from these queues.
+// newWish returns the state of a collector that takes no jobs yet and will serve
+// these task queues.
 func newWish(version string, queues []string) *wish {
 	return &wish{version: version, queues: queues, changed: make(chan struct{}, 1), requeued: make(chan struct{}, 1), asked: make(chan struct{}, 1)}
 }
@@ -55,7 +55,7 @@ func (w *wish) set(active bool, version string) {
 	}
 }
 
-// serve is which task queues the API names; none is an API that knows of none.
+// serve records the task queues named by the API; none if the API names none.
 func (w *wish) serve(queues []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,15 +19,15 @@ const (
 	half       = 1.0 / 2
 	oncePer    = 1.0 / 4
 	recheckPer = 1.0 / 8
-	// infeasible is how often a class has to run out of memory, or fail, before
-	// that is taken as proven.
+	// infeasible is the number of failures, or of runs out of memory, after which a
+	// class counts as too small.
 	infeasible = 3
 )
 
 // ErrNoClasses is returned where there is no class to select from.
 var ErrNoClasses = errors.New("no size class")
 
-// Question is what a selection is asked with.
+// Question is the input of a selection.
 type Question struct {
 	// Classes that the job may run on, ascending, without duplicates, at least one.
 	Classes []bench.SizeClass
@@ -64,7 +64,7 @@ func (q Question) Check() error {
 	return nil
 }
 
-// Selection is where a run goes.
+// Selection is the class a run goes to, with the reasons.
 type Selection struct {
 	Class bench.SizeClass `json:"class"`
 	// Expected duration: the median of the successes there, else the timeout.
@@ -77,11 +77,11 @@ type Selection struct {
 	Probe bool `json:"probe"`
 	// Why in a sentence.
 	Why string `json:"why"`
-	// Choices are what is known of each class, ascending.
+	// Choices describes each class, ascending.
 	Choices []Choice `json:"choices"`
 }
 
-// Choice is what a selection knows of one class.
+// Choice describes one class as a selection sees it.
 type Choice struct {
 	Class bench.SizeClass `json:"class"`
 	// Probability that a run is sent there; over all classes they are 1.
@@ -113,10 +113,10 @@ func New(p Policy) (*Analyzer, error) {
 	return &Analyzer{policy: p}, nil
 }
 
-// Policy is what the analyzer was made with.
+// Policy returns the analyzer's policy.
 func (a *Analyzer) Policy() Policy { return a.policy }
 
-// decision is what is to be done before chance has its say.
+// decision is a selection before random numbers are drawn.
 type decision struct {
 	known
 	settled int     // index of the class where a run goes unless it is a probe
@@ -298,7 +298,7 @@ func (d *decision) improving(i int, isYoung bool) probe {
 	return p
 }
 
-// pause is how many runs have to end between two tries of a class.
+// pause returns the number of runs that must end between two tries of a class.
 func (d *decision) pause(i int, s Statistics) int {
 	e := &d.classes[i]
 	tooSmall := e.bad - e.good
@@ -373,9 +373,8 @@ func (d *decision) restrain(s Statistics) {
 	})
 }
 
-// extra is what a probe of a class is expected to cost more than a run on the
-// settled class, in core-seconds. One that will probably be too small costs its
-// timeout.
+// extra returns the expected additional cost of a probe over a run on the settled
+// class, in core-seconds. A probe that is probably too small costs its timeout.
 func (d *decision) extra(i int) float64 {
 	e := d.classes[i]
 	switch {
@@ -387,7 +386,8 @@ func (d *decision) extra(i int) float64 {
 	return max(0, e.least*float64(e.class)-d.usual())
 }
 
-// usual is what a run on the settled class costs, in core-seconds; 0: unknown.
+// usual returns the cost of a run on the settled class, in core-seconds; 0:
+// unknown.
 func (d *decision) usual() float64 {
 	e := d.classes[d.settled]
 	return e.centre * float64(e.class)

@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// spreadPrior is how much times of one job are taken to differ, as a share,
-	// before there are samples to tell; it weighs as much as priorWeight samples.
+	// spreadPrior is the assumed relative spread of a job's times without samples; it
+	// weighs as much as priorWeight samples.
 	spreadPrior = 0.15
 	priorWeight = 4
-	// doubt is how many standard errors an estimate is doubted by.
+	// doubt is the margin of an estimate, in standard errors.
 	doubt = 1
 	// cpuTrust is the share of CPU time that is believed to be work: a part of it
 	// may be waiting in loops.
 	cpuTrust = 0.9
 )
 
-// estimate is what the samples of one class say.
+// estimate summarises the samples of one class.
 type estimate struct {
 	class   bench.SizeClass
 	history History
@@ -32,8 +32,8 @@ type estimate struct {
 	censored          float64 // seconds, the longest that it timed out after
 	acceptable        time.Duration
 	timeout           time.Duration
-	// cost is what a run is expected to cost when it starts here: its objective,
-	// with the repetition on the largest class. Infinite without a success.
+	// cost is the expected cost of a run that starts here: its objective, including
+	// a repetition on the largest class. Infinite without a success.
 	cost float64
 	// least is the shortest time, in seconds, that other classes' samples allow, and
 	// bound the least cost that is still plausible.
@@ -98,7 +98,7 @@ func medianOf(h History) time.Duration {
 	return Median(d)
 }
 
-// outlier is how many medians a time counts as at most.
+// outlier caps a time, in medians.
 const outlier = 3
 
 // typical is the mean of times, in seconds, where none counts as more than a few

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// choices are what is known of the classes, with the probability of each.
+// choices describes the classes, with the probability of each.
 func (d *decision) choices() []Choice {
 	choices := make([]Choice, len(d.classes))
 	for i, e := range d.classes {

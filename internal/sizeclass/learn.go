@@ -7,12 +7,12 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Attempt is how an attempt at a job ended.
+// Attempt describes the end of an attempt at a job.
 type Attempt struct {
 	// ID is unique to the attempt: learning from it again changes nothing.
 	ID string
-	// Job is what the attempts at one job have in common. A probe was selected with the
-	// name of its job, or of its attempt.
+	// Job is common to the attempts at one job. A probe was selected with the name of
+	// its job, or of its attempt.
 	Job     string
 	Class   bench.SizeClass
 	Outcome Outcome
@@ -21,7 +21,7 @@ type Attempt struct {
 	// OwnLimit: it was ended at a limit of the job's own, which all classes have, and not at
 	// the timeout.
 	OwnLimit bool
-	// At is when it ended.
+	// At is the time of its end.
 	At time.Time
 	// Largest: Class was the largest that the job may run on.
 	Largest bool
@@ -32,11 +32,11 @@ type Attempt struct {
 	CPUTime    time.Duration
 }
 
-// Work is how much of a job an attempt did.
+// Work tells how much of a job an attempt did.
 type Work struct {
 	// Resumed: it went on with what other attempts had done.
 	Resumed bool
-	// Done is how many of the job's test cases have a result of it, of All.
+	// Done counts the test cases with a result from it, of All.
 	Done, All int
 }
 
@@ -263,7 +263,8 @@ func (h *History) add(x Sample, most int) {
 	h.Samples = append(slices.Clone(kept), x)
 }
 
-// began is when the attempt did; no earlier than a time can be written.
+// began returns the start of the attempt, clamped to the earliest representable
+// time.
 func (x Sample) began() time.Time {
 	if began := x.At.Add(-x.Duration); began.Year() > 0 {
 		return began

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// ErrPolicy is what a policy that cannot be meant is refused with.
+// ErrPolicy reports an invalid policy.
 var ErrPolicy = errors.New("size policy")
 
-// Policy is what an operator decides about size classes. Every field has to be
-// set; [Defaults] sets them all.
+// Policy is the operator's configuration of size classes. All fields are required;
+// [Defaults] sets them.
 type Policy struct {
 	// Exponent x weighs speed against cost: a class twice as large has to be
 	// 2^x times as fast. Above 0, at most 1; at 1 only core-seconds count.
@@ -24,15 +24,15 @@ type Policy struct {
 	// Minimum acceptable time: no class is too slow for a job that needs less
 	// than this there. It is also the timeout of the first run on a small class.
 	Minimum Duration `json:"minimum"`
-	// FailureCache is how long jobs go straight to the largest class after a
-	// failure there, unless they succeed there before.
+	// FailureCache is the time during which jobs go straight to the largest class
+	// after a failure there, unless one succeeds there before.
 	FailureCache Duration `json:"failure_cache"`
-	// History is how many samples are kept per class, the newest. 1 to 1000.
+	// History is the number of newest samples kept per class, 1 to 1000.
 	History int `json:"history"`
 	// MaximumTimeout bounds the timeout of a job; one that asks for more is
 	// refused, see [Policy.OriginalTimeout].
 	MaximumTimeout Duration `json:"maximum_timeout"`
-	// DefaultTimeout is that of a job which asks for none.
+	// DefaultTimeout applies to jobs without a timeout of their own.
 	DefaultTimeout Duration `json:"default_timeout"`
 	// Stepwise: what was too small for its class goes to the next class, not to
 	// the largest.

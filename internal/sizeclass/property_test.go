@@ -14,7 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/sizeclass"
 )
 
-// histories is how many random histories each property is held against.
+// histories is the number of random histories each property is checked with.
 const histories = 3000
 
 var classes = []bench.SizeClass{1, 2, 4, 8}

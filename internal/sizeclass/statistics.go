@@ -14,13 +14,13 @@ import (
 const Format = 1
 
 var (
-	// ErrCorrupt is what statistics that cannot be read are refused with.
+	// ErrCorrupt reports unreadable statistics.
 	ErrCorrupt = errors.New("size statistics cannot be read")
-	// ErrFormat is what statistics of a later version are refused with.
+	// ErrFormat reports statistics of a later version.
 	ErrFormat = errors.New("size statistics are of a later version")
 )
 
-// Outcome is how an attempt ended, as far as sizes are concerned.
+// Outcome classifies the end of an attempt, as far as sizes are concerned.
 type Outcome string
 
 const (
@@ -47,7 +47,7 @@ type Sample struct {
 	// Duration of the attempt; the timeout that applied where it timed out.
 	Duration time.Duration `json:"duration_ns"`
 	At       time.Time     `json:"at"`
-	// Job is what the attempts of one job have in common.
+	// Job is common to the attempts at one job.
 	Job string `json:"job,omitempty"`
 	// Pending: a failure of which nobody knows yet whether a larger class would
 	// have helped. It counts for nothing.
@@ -60,7 +60,7 @@ type Sample struct {
 	CPUTime    time.Duration `json:"cpu_time_ns,omitempty"`
 }
 
-// History is what is known about one class.
+// History holds what was learned about one class.
 type History struct {
 	Class bench.SizeClass `json:"class"`
 	// Samples, the newest last.
@@ -68,8 +68,8 @@ type History struct {
 	// Tried is the number of the run, see [Statistics.Runs], in which the class
 	// was tried last.
 	Tried int `json:"tried"`
-	// Streak is how many attempts in a row were too small for the class, the
-	// first of them started at StreakSince.
+	// Streak counts attempts in a row for which the class was too small; the first
+	// of them started at StreakSince.
 	Streak      int       `json:"streak,omitempty"`
 	StreakSince time.Time `json:"streak_since,omitzero"`
 }
@@ -79,16 +79,16 @@ type Mark struct {
 	ID      string          `json:"id"`
 	Class   bench.SizeClass `json:"class"`
 	Expires time.Time       `json:"expires"`
-	// Instead is what the run would have cost on the best class known, in
+	// Instead is the cost the run would have had on the best class known, in
 	// core-seconds.
 	Instead float64 `json:"instead_core_seconds"`
 }
 
-// Spent is what the runs since the job changed last cost, in core-seconds: time ×
-// class.
+// Spent is the cost of the runs since the job last changed, in core-seconds: time
+// × class.
 type Spent struct {
 	Total float64 `json:"total_core_seconds"`
-	// Probes is what probes cost more than the best class known would have.
+	// Probes is the cost of probes beyond that of the best class known.
 	Probes float64 `json:"probe_core_seconds"`
 }
 
@@ -101,23 +101,23 @@ type Counts struct {
 	InFlight int `json:"skipped_in_flight"`
 	// Budget are the runs that were no probe because the budget was spent.
 	Budget int `json:"skipped_budget"`
-	// Forgotten is how often the job changed so much that its history was dropped.
+	// Forgotten counts the changes of the job after which its history was dropped.
 	Forgotten int `json:"forgotten"`
 }
 
-// Statistics are what is known about jobs of one shape. The zero value knows
-// nothing. A value is never changed: who learns returns a new one.
+// Statistics holds what was learned about jobs of one shape. The zero value is
+// empty. Values are immutable: learning returns a new one.
 type Statistics struct {
 	Classes []History `json:"classes,omitempty"` // ascending
-	// Runs is how many runs have ended: with a success, or on the largest class.
+	// Runs counts the runs that ended with a success, or on the largest class.
 	Runs int `json:"runs"`
 	// Since is the value of Runs when the history was dropped last.
 	Since int `json:"since"`
-	// FailedOnLargest is when a run failed on the largest class; zero when none
-	// has since the last success there.
+	// FailedOnLargest is the time of a failure on the largest class; zero if there was
+	// none since the last success there.
 	FailedOnLargest time.Time `json:"failed_on_largest,omitzero"`
-	// LastFailure is when a run last failed on the largest class, whatever has
-	// succeeded there since.
+	// LastFailure is the time of the last failure on the largest class, regardless of
+	// later successes.
 	LastFailure time.Time `json:"last_failure,omitzero"`
 	// Marks are the outstanding probes.
 	Marks  []Mark `json:"marks,omitempty"`
@@ -134,8 +134,8 @@ type document struct {
 }
 
 const (
-	// keptIDs is how many attempts are known to have been learned from: more than
-	// one job makes, with room for jobs that run at the same time.
+	// keptIDs is the number of remembered attempts: more than one job makes, with
+	// spare capacity for jobs that run at the same time.
 	keptIDs = 64
 	// mostMarks and mostClasses bound what is read.
 	mostMarks   = 1000
@@ -221,7 +221,7 @@ func (h History) check(runs int) error {
 // amount tells whether f can be core-seconds: so few that sums of them stay finite.
 func amount(f float64) bool { return f >= 0 && f <= mostCoreSeconds }
 
-// Of is what is known about a class.
+// Of returns the history of a class.
 func (s Statistics) Of(class bench.SizeClass) History {
 	if i, found := s.index(class); found {
 		return s.Classes[i]

@@ -116,8 +116,8 @@ func baseUnit(unit string) (base string, factor float64) {
 	return base, factor
 }
 
-// displayUnit is what stands behind a number in base units: times, sizes and rates have a short sign, the unit of
-// anything else is only in the heading.
+// displayUnit returns the suffix of a number in base units: times, sizes and rates have a short sign, other units appear
+// only in the heading.
 func displayUnit(base string) string {
 	switch base {
 	case "sec":

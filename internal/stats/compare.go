@@ -154,7 +154,7 @@ func adjust(results []Result) int {
 	return len(tested)
 }
 
-// limits are what the changes of a comparison are held against.
+// limits bounds the changes of a comparison that count as noise.
 type limits struct {
 	Options
 	tests     int

@@ -88,7 +88,7 @@ func squaredDeviations(values []float64) float64 {
 	return sum
 }
 
-// clipDistance is how far from its side's median a value may count in the pooled spread, in units of the pooled median
+// clipDistance caps a value's distance from its side's median in the pooled spread, in units of the pooled median
 // absolute deviation: 4 robust standard deviations.
 const clipDistance = 4 * 1.4826
 

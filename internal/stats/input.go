@@ -118,10 +118,10 @@ const (
 	Stable    Category = "stable"
 )
 
-// Series is what is known of one series on both sides of a comparison. A is the baseline, B what is judged.
+// Series holds both sides of one series in a comparison. A is the baseline, B the side under judgement.
 type Series struct {
 	Key
-	// Unit is what the values are measured in, as golang.org/x/perf/benchunit spells units ("sec", "ns", "B").
+	// Unit is the unit of the values, spelled as in golang.org/x/perf/benchunit ("sec", "ns", "B").
 	// It must be the same for all series of a metric, as must Better, Exact, Precise and Aggregation.
 	Unit string
 	// Better says which way the metric improves.
@@ -154,9 +154,9 @@ type Options struct {
 	Alpha float64
 	// Threshold is the relative change below which nothing is significant where history gives no better one.
 	Threshold float64
-	// SessionVariance is how much two sessions of the same thing differ by themselves (another moment, another
-	// placement in memory), which the values within a session cannot show: the variance of that difference in units
-	// of the variance within a session. 0 trusts that there is none, as when A and B were measured in turns.
+	// SessionVariance is the variance between sessions (another moment, another placement in memory), which values within
+	// one session cannot show, in units of the variance within a session. 0 assumes none, as when A and B were measured
+	// in turns.
 	SessionVariance float64
 }
 

@@ -33,7 +33,7 @@ func relativeChange(a, b float64) Change {
 	return Change{Value: change}
 }
 
-// Verdict is what a comparison says of a series.
+// Verdict is the conclusion about a series.
 type Verdict int
 
 const (
@@ -83,7 +83,7 @@ func named[T interface {
 	return first, fmt.Errorf("%q is not the name of a %T", text, first)
 }
 
-// Basis is what a verdict rests on.
+// Basis names the evidence for a verdict.
 type Basis string
 
 const (
@@ -109,7 +109,7 @@ type Result struct {
 	A        Side     `json:"a"`
 	B        Side     `json:"b"`
 
-	// Change is that of the aggregated values, MedianChange that of the medians.
+	// Change compares the aggregated values, MedianChange the medians.
 	Change       Change `json:"change"`
 	MedianChange Change `json:"median_change"`
 	// Shift is the Hodges-Lehmann estimate of the relative change and Interval its confidence interval at 1 - alpha,

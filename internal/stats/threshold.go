@@ -9,7 +9,7 @@ import (
 // DefaultThreshold is the relative change below which nothing counts where history says nothing: 0.2 %.
 const DefaultThreshold = 0.002
 
-// HistoryValues is how many earlier values a threshold is derived from.
+// HistoryValues is the number of earlier values from which a threshold is derived.
 const HistoryValues = 30
 
 // Threshold is the smallest relative change that is taken for more than noise, 0.002 meaning 0.2 %.
@@ -103,7 +103,7 @@ func MagnitudeOf(change, threshold float64, precise bool) Magnitude {
 	return Magnitude((byFactor + byPercent) / 2)
 }
 
-// factorOf is how many times its threshold a change is; 0 if that is not a finite number.
+// factorOf returns a change as a multiple of its threshold; 0 if that is not finite.
 func factorOf(change, threshold float64) float64 {
 	factor := math.Abs(change) / threshold
 	if math.IsNaN(factor) || math.IsInf(factor, 0) {

@@ -26,7 +26,7 @@ func Check(text []byte) error {
 	return twice(text)
 }
 
-// invalid is where the first byte is that is no UTF-8; -1: nowhere.
+// invalid returns the offset of the first byte that is not UTF-8; -1: none.
 func invalid(text []byte) int {
 	if utf8.Valid(text) {
 		return -1
@@ -41,8 +41,8 @@ func invalid(text []byte) int {
 	}
 }
 
-// unpaired is where the first escape is that is one half of a surrogate pair without
-// the other; -1: nowhere. Some languages write bytes that are no text so.
+// unpaired returns the offset of the first escaped surrogate without its other
+// half; -1: none. Some languages encode bytes that are not text this way.
 func unpaired(text []byte) int {
 	unit := func(at int) uint64 {
 		if at+6 > len(text) || text[at] != '\\' || text[at+1] != 'u' {

@@ -117,8 +117,8 @@ func place(t *token.Token) position {
 	return position{t.Position.Line, t.Position.Column}
 }
 
-// nodePlace is where a node begins. The token of a mapping is that of its
-// first colon, which helps nobody.
+// nodePlace returns the start of a node. The token of a mapping is that of its
+// first colon, which does not help a reader.
 func nodePlace(node ast.Node) position {
 	switch n := node.(type) {
 	case *ast.MappingNode:

@@ -64,8 +64,7 @@ type procedures struct {
 	Runtime     *procedure `yaml:"runtime" doc:"The measured command is a compiled program."`
 }
 
-// definition is what a procedure says for all its benchmarks and what a
-// benchmark may say differently.
+// definition holds the settings of a procedure, which its benchmarks may override.
 type definition struct {
 	Files      text            `yaml:"files" doc:"Directory of the suite that ${prepared} begins as a copy of."`
 	Vars       named[values]   `yaml:"vars"`

@@ -35,7 +35,7 @@ sets:
   fast: {benchmarks: [hash], targets: [x86_64-unknown-linux-gnu]}
 `
 
-// outline is what matters of plans, in order.
+// outline returns the essentials of plans, in order.
 func outline(plans []suite.JobPlan) []string {
 	var lines []string
 	for _, p := range plans {

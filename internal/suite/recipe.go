@@ -15,19 +15,19 @@ type Paths struct {
 	Suite string
 	// Artifact is the directory of the artifact under test; read only.
 	Artifact string
-	// Prepared is where a variant is prepared. It begins as a copy of the
-	// benchmark's files.
+	// Prepared is the directory in which a variant is prepared. It starts as a copy of
+	// the benchmark's files.
 	Prepared string
-	// Work is where one iteration runs: a fresh copy of what was prepared. Its
-	// path has the same length for every iteration, artifact and collector.
+	// Work is the directory of one iteration: a fresh copy of Prepared. Its path has
+	// the same length for every iteration, artifact and collector.
 	Work string
 	// Cache outlives jobs and belongs to the suite: downloads go there.
 	Cache string
-	// CPUs is how many the commands may use: the variable ${cpus}.
+	// CPUs is the number of CPUs that commands may use: the variable ${cpus}.
 	CPUs int
 }
 
-// Variant is what is prepared once and then measured under each scenario.
+// Variant is prepared once and then measured under each scenario.
 type Variant struct {
 	Benchmark string
 	Profile   string
@@ -106,7 +106,7 @@ type Recipe struct {
 	// Before runs in each iteration, unmeasured.
 	Before  []Step
 	Measure Measurement
-	// Iterations is how many collections the test case gets.
+	// Iterations is the number of collections the test case gets.
 	Iterations int
 	// Warmups are iterations that are run first and not recorded.
 	Warmups int
@@ -129,7 +129,7 @@ type Measurement struct {
 	Metrics []bench.Metric
 }
 
-// OutputFormat is how a measured command's standard output is read.
+// OutputFormat is the format of a measured command's standard output.
 type OutputFormat string
 
 const (

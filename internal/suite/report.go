@@ -12,7 +12,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Report is what can be said about a suite's folder without running anything.
+// Report holds the findings about a suite's folder, made without running anything.
 type Report struct {
 	// Name and Hash are those of the suite; empty when it cannot be loaded or
 	// packed.
@@ -206,7 +206,7 @@ func (e entry[T]) content() any { return e.value }
 // example path of the suite.
 var suiteReference = regexp.MustCompile(regexp.QuoteMeta(examplePaths().Suite) + `(?:[/\\]([^\s"'*;|&]*))?`)
 
-// documentation is what a folder may have besides what benchmarks use.
+// documentation matches files that no benchmark has to use.
 var documentation = regexp.MustCompile(`(?i)^(readme|license|copying|notice|changelog)(\..*)?$|^\.gitignore$`)
 
 // artifactsIn names the directory in the suite's own folder that its artifacts

@@ -20,7 +20,7 @@ const (
 	defaultMeasureTimeout = 10 * time.Minute
 )
 
-// Preparation is how a variant is made ready.
+// Preparation resolves the preparation of a variant.
 func (s *Suite) Preparation(v Variant, paths Paths) (Preparation, error) {
 	parts, err := s.parts(bench.TestCase{Benchmark: v.Benchmark, Profile: v.Profile, Backend: v.Backend, Target: v.Target}, false)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Suite) Preparation(v Variant, paths Paths) (Preparation, error) {
 	return p, located(err)
 }
 
-// Recipe is how a test case is measured; iterations overrides the suite's
+// Recipe resolves the measurement of a test case; iterations overrides the suite's
 // number when positive.
 func (s *Suite) Recipe(tc bench.TestCase, paths Paths, iterations int) (Recipe, error) {
 	parts, err := s.parts(tc, true)
@@ -406,7 +406,7 @@ func (a site) absolute(file string) string {
 	return filepath.Clean(file)
 }
 
-// directory is where a command runs.
+// directory resolves a command's working directory.
 func (a site) directory(t text) (string, error) {
 	value, err := a.one(t)
 	if err != nil {

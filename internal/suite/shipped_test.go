@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// count is how many benchmarks of a kind a suite has.
+// count returns the number of a suite's benchmarks of a kind.
 func count(s *suite.Suite, kind bench.JobKind) int {
 	return len(slices.DeleteFunc(s.Benchmarks(), func(name string) bool { return s.Kind(name) != kind }))
 }

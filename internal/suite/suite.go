@@ -30,8 +30,7 @@ const (
 	MaxFiles = 10_000
 	// maxTestCases bounds what a suite expands to, over all its targets.
 	maxTestCases = 20_000
-	// defaultIterations is how often a test case is measured where the suite
-	// does not say.
+	// defaultIterations is the number of iterations where the suite sets none.
 	defaultIterations = 5
 )
 
@@ -134,7 +133,7 @@ type Artifact struct {
 // Name of the suite.
 func (s *Suite) Name() string { return s.doc.Name.value }
 
-// Description is what the suite measures, in a sentence; may be empty.
+// Description returns the suite's description, a sentence; may be empty.
 func (s *Suite) Description() string { return s.doc.Description.value }
 
 // Artifact tells where the suite's artifacts come from.
@@ -193,7 +192,7 @@ func (s *Suite) RequiredMetrics() []bench.Metric {
 	return metrics
 }
 
-// Aggregation is how the values of a test case's iterations become one.
+// Aggregation names the function that reduces a test case's values to one.
 type Aggregation string
 
 const (
@@ -286,8 +285,8 @@ func (s *Suite) benchmark(name string) *benchmark {
 	return nil
 }
 
-// kind is what a benchmark says, else that of the only procedure; runtime
-// without any: the program itself is measured.
+// kind returns a benchmark's kind, else that of the only procedure; runtime if
+// there is none: the program itself is measured.
 func (s *Suite) kind(b *benchmark) bench.JobKind {
 	switch p := s.doc.Procedures; {
 	case b.Kind.given():

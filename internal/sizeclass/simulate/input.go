@@ -15,13 +15,13 @@ import (
 	"github.com/benchloom/benchloom/internal/sizeclass"
 )
 
-// ErrInput is what an input that cannot be simulated is refused with.
+// ErrInput reports an input that cannot be simulated.
 var ErrInput = errors.New("simulation input")
 
 // MostRuns bounds a simulation.
 const MostRuns = 1_000_000
 
-// Input is what a simulation needs.
+// Input describes a simulation.
 type Input struct {
 	// Classes there are, ascending.
 	Classes []bench.SizeClass `json:"classes"`
@@ -36,7 +36,7 @@ type Input struct {
 	Shape Shape  `json:"shape"`
 }
 
-// Shape is how the job behaves.
+// Shape describes the job's behaviour.
 type Shape struct {
 	// Durations by class.
 	Durations map[string]sizeclass.Duration `json:"durations"`

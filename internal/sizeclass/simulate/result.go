@@ -8,7 +8,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Result is what a simulation shows.
+// Result is the outcome of a simulation.
 type Result struct {
 	Runs    []Run   `json:"runs"`
 	Summary []Phase `json:"summary"`
@@ -44,7 +44,7 @@ type Phase struct {
 	Ended []Share `json:"ended"`
 }
 
-// Share is how many runs ended on a class.
+// Share counts the runs that ended on a class.
 type Share struct {
 	Class bench.SizeClass `json:"class"`
 	Runs  int             `json:"runs"`

@@ -16,7 +16,7 @@ import (
 	"github.com/benchloom/benchloom/internal/sizeclass"
 )
 
-// Random is where chance comes from.
+// Random is a source of random numbers.
 type Random interface {
 	Float64() float64     // uniform in [0, 1)
 	NormFloat64() float64 // normal, mean 0, standard deviation 1
@@ -46,7 +46,7 @@ type Chooser interface {
 	Run(number int, m *Machine) []Attempt
 }
 
-// Machine is what attempts are made on.
+// Machine carries out attempts.
 type Machine struct {
 	Input  Input
 	Now    time.Time
@@ -66,7 +66,7 @@ func (m *Machine) Try(class bench.SizeClass, timeout time.Duration) Attempt {
 	return Attempt{Class: class, Outcome: outcome, Seconds: seconds}
 }
 
-// draw is how an attempt goes when nobody ends it.
+// draw returns the course of an attempt that is not stopped.
 func (m *Machine) draw(class bench.SizeClass) (seconds float64, outcome string) {
 	shape := m.Input.Shape
 	noise := math.Exp(shape.Noise * m.random.NormFloat64())
@@ -89,7 +89,7 @@ func (m *Machine) exception(e Exception) float64 {
 	return 1
 }
 
-// start is when the first run starts.
+// start is the time of the first run.
 var start = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Simulate makes the runs of an input with the real analyzer.

@@ -41,8 +41,8 @@ func outOfMemory(below bench.SizeClass, after time.Duration) simulate.Shape {
 type workload struct {
 	name  string
 	shape simulate.Shape
-	// baseline is what the baseline algorithm is known to cost in core-seconds, in
-	// the runs 1-10, 11-50 and 51-500.
+	// baseline is the known cost of the baseline algorithm in core-seconds, in the
+	// runs 1-10, 11-50 and 51-500.
 	baseline [3]float64
 }
 
@@ -59,8 +59,8 @@ func input(s simulate.Shape) simulate.Input {
 	return simulate.Input{Classes: classes, Policy: sizeclass.Defaults(), OriginalTimeout: sizeclass.Duration(30 * time.Minute), Runs: runs, Shape: s}
 }
 
-// ideal is what it costs, and takes, to run always on the class that has the least
-// time × class^exponent of those that can run the job.
+// ideal returns cost and latency of always using the class with the least
+// time × class^exponent among those that can run the job.
 func ideal(durations map[string]sizeclass.Duration, s simulate.Shape) (coreSeconds, latency float64) {
 	least := math.Inf(1)
 	for _, c := range classes {
@@ -80,7 +80,7 @@ func (p *phase) add(r simulate.Run, share float64) {
 	p.latency += r.LatencySeconds * share
 }
 
-// trial is what 60 simulations have shown.
+// trial summarises 60 simulations.
 type trial struct {
 	first, second, late, drifted, after phase
 	results                             []simulate.Result
