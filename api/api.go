@@ -18,21 +18,19 @@ import (
 	"github.com/uber-go/tally/v4"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
-	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/strictjson"
 	"github.com/benchloom/benchloom/internal/suite"
 	"github.com/benchloom/benchloom/internal/suitecache"
 )
 
-// Config is what the API is built of. Store, Starter, Inspector, Now, Log and Random
-// must be set.
+// Config is what the API is built of. Store, Starter, Dispatcher, Inspector, Now, Log and
+// Random must be set.
 type Config struct {
 	Store   Store
 	Starter Starter
-	// Sizes selects the size classes of jobs that it hands out; nil: they run where
-	// they wait.
-	Sizes *sizing.Sizes
+	// Dispatcher hands submitted jobs out at once.
+	Dispatcher Dispatcher
 	// Inspector explains why requests and jobs are where they are.
 	Inspector Inspector
 	// Now is the clock.
@@ -76,8 +74,8 @@ type Config struct {
 
 func (c Config) withDefaults() (Config, error) {
 	switch {
-	case c.Store == nil, c.Starter == nil, c.Inspector == nil, c.Now == nil, c.Log == nil, c.Random == nil:
-		return c, errors.New("building the API: Store, Starter, Inspector, Now, Log and Random must be set")
+	case c.Store == nil, c.Starter == nil, c.Dispatcher == nil, c.Inspector == nil, c.Now == nil, c.Log == nil, c.Random == nil:
+		return c, errors.New("building the API: Store, Starter, Dispatcher, Inspector, Now, Log and Random must be set")
 	case c.HeartbeatEvery < 0, c.OfflineAfter < 0, c.MaxBody < 0, c.MaxSuite < 0, c.MaxBlock < 0, c.MaxBuild < 0:
 		return c, errors.New("building the API: durations and bounds must not be negative")
 	}

@@ -158,7 +158,7 @@ func (s *server) registerCollector(ctx context.Context, in *registerCollector) (
 	if err != nil {
 		return nil, fmt.Errorf("encoding the limits of collector %s: %w", r.Name, err)
 	}
-	before, err := s.Store.Fleet(ctx, s.OfflineAfter)
+	known, err := s.Store.Collectors(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -175,9 +175,11 @@ func (s *server) registerCollector(ctx context.Context, in *registerCollector) (
 	if err != nil {
 		return nil, err
 	}
-	if err := s.refit(ctx, before, stored.Name); err != nil {
-		return nil, err
+	var before *bench.Collector
+	if i := slices.IndexFunc(known, func(c bench.Collector) bool { return c.Name == stored.Name }); i >= 0 {
+		before = &known[i]
 	}
+	s.refit(ctx, func(ctx context.Context) ([]string, error) { return s.Dispatcher.RefitFor(ctx, before, stored) })
 	queues, err := s.Store.CollectorTaskQueues(ctx, stored)
 	if err != nil {
 		return nil, err

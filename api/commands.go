@@ -142,10 +142,7 @@ func (s *server) fillAgain(ctx context.Context, id bench.RequestID) error {
 // presume lets new jobs wait where their like went last, and adds the task queues
 // where they do. It is a wish: as they are, they wait where any job would.
 func (s *server) presume(ctx context.Context, id bench.RequestID, taskQueues map[string]bool) {
-	if s.Sizes == nil {
-		return
-	}
-	queues, err := s.Sizes.Presume(ctx, id)
+	queues, err := s.Dispatcher.Presume(ctx, id)
 	for _, q := range queues {
 		taskQueues[q] = true
 	}

@@ -10,14 +10,12 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/dispatch"
 	"github.com/benchloom/benchloom/internal/fairshare"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Queues is where queues and limits are recorded, and what is handed out by them.
+// Queues reads and configures queues and the limits of accounts.
 type Queues interface {
-	dispatch.Record
 	Queues(ctx context.Context) ([]store.QueueState, error)
 	Queue(ctx context.Context, name string) (q fairshare.Queue, known bool, err error)
 	Accounts(ctx context.Context) ([]store.AccountState, error)
@@ -34,11 +32,6 @@ func (s *server) registerQueues() {
 		summary: "Configure queues and limits of accounts", description: "All of it is taken or nothing. It holds for all that is not handed out yet; new levels also for what waits for a collector."}, s.applyQueues)
 	handle(s, operation{id: "set-weight", method: http.MethodPut, path: "/queues/{queue}/weight", need: toAdmin, tag: "queues",
 		summary: "Give a weighted queue another weight"}, s.setWeight)
-}
-
-// handOut is where jobs are handed out.
-func (s *server) handOut() *dispatch.Dispatcher {
-	return &dispatch.Dispatcher{Record: s.Store, Workflows: s.Starter, Sizes: s.Sizes}
 }
 
 func (s *server) listQueues(ctx context.Context, _ *none) (*body[apiclient.FairQueues], error) {
@@ -131,7 +124,7 @@ func (s *server) setWeight(ctx context.Context, in *setWeight) (*body[apiclient.
 // reconfigured lets a change reach what waits.
 func (s *server) reconfigured(ctx context.Context, done store.Operation, err error) (*body[apiclient.Operation], error) {
 	if err == nil && done.Result.Changed && done.ID != 0 {
-		s.reach(ctx, "hand out by the new configuration", "", s.handOut().Sweep)
+		s.reach(ctx, "hand out by the new configuration", "", s.Dispatcher.Sweep)
 	}
 	return answer(operationOf(done), err)
 }

@@ -52,7 +52,7 @@ func (s *server) startRun(ctx context.Context, in *startRun) (*body[apiclient.Ru
 	plan, err := s.Store.StartRun(ctx, store.RunStart{Run: id, Reason: in.Body.Reason, Collector: in.Body.Collector, Epoch: in.Body.Epoch, Lacks: placement.WhyNot})
 	if errors.Is(err, store.ErrUnfit) {
 		// Before the collector gives it back: then its workflow asks where it waits.
-		s.placeAnew(ctx)
+		s.refit(ctx, s.Dispatcher.Refit)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, problemf(http.StatusNotFound, "unknown-job", "run %s cannot begin: there is no job %s", id, id.Job())

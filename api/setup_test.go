@@ -23,6 +23,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/diagnose/inspect"
+	"github.com/benchloom/benchloom/internal/dispatch"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
@@ -201,7 +202,7 @@ func setup(t *testing.T, change ...func(*api.Config)) *bundle {
 	url := storetest.URL(t)
 	b := &bundle{store: storetest.Open(t, url), url: url, workflows: &workflows{}, log: &lockedBuffer{}, tokens: make(map[string]string)}
 	config := api.Config{
-		Store: b.store, Starter: b.workflows, Inspector: b.inspector(), Now: time.Now, Random: rand.Reader,
+		Store: b.store, Starter: b.workflows, Dispatcher: b.dispatcher(), Inspector: b.inspector(), Now: time.Now, Random: rand.Reader,
 		Log:     slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Version: "v0.1.0", TemporalUI: "http://127.0.0.1:8233", Namespace: "benchloom", OpenRead: true,
 	}
@@ -231,6 +232,11 @@ func setup(t *testing.T, change ...func(*api.Config)) *bundle {
 
 func (b *bundle) inspector() *inspect.Inspector {
 	return &inspect.Inspector{Record: b.store, Workflows: b.workflows, OfflineAfter: 30 * time.Second, Now: time.Now, Log: discard}
+}
+
+// dispatcher is the one that the API calls.
+func (b *bundle) dispatcher() *dispatch.Dispatcher {
+	return &dispatch.Dispatcher{Record: b.store, Workflows: b.workflows, OfflineAfter: 30 * time.Second, Log: discard}
 }
 
 // past changes the database behind the store's back: time that has passed.

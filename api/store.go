@@ -8,11 +8,9 @@ import (
 
 	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/dispatch"
 	"github.com/benchloom/benchloom/internal/intake"
 	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/internal/refit"
 	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -33,8 +31,6 @@ type Store interface {
 	Queues
 	Shares
 	results.Record
-	dispatch.Record
-	refit.Record
 	MeasuredTags(ctx context.Context, project string, requestType bench.RequestType) ([]string, error)
 	ExportCollections(ctx context.Context, project string, tags []string, yield func(bench.CollectionRow) error) error
 }
@@ -145,8 +141,6 @@ type Starter interface {
 	// RestartRequest starts the workflow of a request that was opened again.
 	RestartRequest(ctx context.Context, project string, id bench.RequestID) error
 	QueueChanged(ctx context.Context, project string) error
-	dispatch.Workflows
-	refit.Workflows
 	// TriggerReconcile has what waits handed out now.
 	TriggerReconcile(ctx context.Context) error
 	RunStarted(ctx context.Context, project string, key bench.JobKey, run protocol.RunStarted) error

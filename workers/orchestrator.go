@@ -76,9 +76,8 @@ func (o Orchestrator) Run(ctx context.Context) error {
 		OnFatalError:                           func(err error) { fatal <- err },
 	})
 	workflows.Register(w)
-	sizes := NewSizes(o.Store, o.Log)
 	activities := &orchestration.Activities{
-		Store: o.Store, Sizes: *sizes, Workflows: start, Repairs: start, Suites: suitecache.New(o.Store), Log: o.Log,
+		Store: o.Store, Sizes: *newSizes(o.Store, o.Log), Workflows: start, Repairs: start, Suites: suitecache.New(o.Store), Log: o.Log,
 		OfflineAfter: OfflineAfter, Points: o.Points, Scope: o.Scope, Revisions: o.Revisions, BuildBudget: o.BuildBudget,
 		Watching: orchestration.Watching{Sources: o.Commits, Random: rand.Reader, Now: time.Now},
 	}
@@ -98,9 +97,9 @@ func (o Orchestrator) Run(ctx context.Context) error {
 		keepScheduled(keeping, o.Log, start.EnsureReconcile, func(ctx context.Context) error { return activities.EnsureWatches(ctx, true) })
 	})
 	kept.Go(func() {
-		dispatcher := &dispatch.Dispatcher{Record: o.Store, Workflows: start, Sizes: sizes}
+		dispatcher := NewDispatcher(o.Store, start, o.Log)
 		keepFilled(keeping, o.Log, func(ctx context.Context) error {
-			return errors.Join(activities.FollowFleet(ctx), dispatcher.Sweep(ctx))
+			return errors.Join(dispatcher.FollowFleet(ctx), dispatcher.Sweep(ctx))
 		})
 	})
 	o.OnReady()
@@ -113,8 +112,12 @@ func (o Orchestrator) Run(ctx context.Context) error {
 	}
 }
 
-// NewSizes selects size classes in this process, and learns.
-func NewSizes(record *store.Store, log *slog.Logger) *sizing.Sizes {
+// NewDispatcher returns a dispatcher for a process of the service.
+func NewDispatcher(record *store.Store, start *starter.Starter, log *slog.Logger) *dispatch.Dispatcher {
+	return &dispatch.Dispatcher{Record: record, Workflows: start, Sizes: newSizes(record, log), OfflineAfter: OfflineAfter, Log: log}
+}
+
+func newSizes(record *store.Store, log *slog.Logger) *sizing.Sizes {
 	return &sizing.Sizes{Record: record, OfflineAfter: OfflineAfter, Now: time.Now, Random: mathrand.Float64, Log: log}
 }
 

@@ -21,7 +21,6 @@ import (
 	"github.com/benchloom/benchloom/internal/dispatch"
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/internal/refit"
 	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
@@ -38,7 +37,6 @@ type Workflows interface {
 	ParentCompleted(ctx context.Context, project string, id bench.RequestID) error
 	CancelJob(ctx context.Context, project string, key bench.JobKey) error
 	Watches
-	refit.Workflows
 }
 
 // Suites loads suites by their content hash.

@@ -13,18 +13,23 @@ import (
 	"github.com/benchloom/benchloom/internal/retry"
 )
 
-// dispatcher hands jobs out.
+// dispatcher hands jobs out and moves those that wait.
 func (a *Activities) dispatcher() *dispatch.Dispatcher {
-	return &dispatch.Dispatcher{Record: a.Store, Workflows: a.Workflows, Sizes: &a.Sizes}
+	return &dispatch.Dispatcher{Record: a.Store, Workflows: a.Workflows, Sizes: &a.Sizes, OfflineAfter: a.OfflineAfter, Log: a.Log}
 }
 
 // jobInput is the input of the workflow of a job that was handed out.
 func (a *Activities) jobInput(ctx context.Context, job bench.HandOut) (protocol.JobInput, error) {
 	in, err := a.dispatcher().Input(ctx, job)
+	return in, classify(err, "reading what was handed out")
+}
+
+// classify makes an invalid configuration and an unknown row permanent errors.
+func classify(err error, what string) error {
 	if errors.Is(err, bench.ErrInvalid) {
-		return in, permanent(err)
+		return permanent(err)
 	}
-	return in, found(err, "reading what was handed out")
+	return found(err, what)
 }
 
 // AssessJob decides from the record what follows a run that ended without

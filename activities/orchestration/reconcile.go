@@ -70,7 +70,7 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 		p.running[id] = true
 	}
 	errs := []error{err}
-	for _, step := range []func(context.Context) error{p.requests, p.queues, p.jobs, p.replace, p.failOver, p.handOut, p.strays, p.watches, p.pruneBuilds} {
+	for _, step := range []func(context.Context) error{p.requests, p.queues, p.jobs, p.refit, p.failover, p.handOut, p.strays, p.watches, p.pruneBuilds} {
 		if ctx.Err() != nil {
 			break
 		}
@@ -208,11 +208,15 @@ func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
 	return p.repaired(ctx, j.Project, *state, "started the job's workflow again")
 }
 
-// replace places jobs with constraints anew; what stands in Temporal follows when
-// failing over.
-func (p *pass) replace(ctx context.Context) error {
-	_, err := p.refit().PlaceAnew(ctx)
+// refit moves the rows of jobs with constraints; what waits in Temporal follows in
+// the failover.
+func (p *pass) refit(ctx context.Context) error {
+	_, err := p.dispatcher().Refit(ctx)
 	return errors.Join(err, p.Store.PruneSets(ctx))
+}
+
+func (p *pass) failover(ctx context.Context) error {
+	return classify(p.dispatcher().Failover(ctx), "moving jobs from dead pools")
 }
 
 func (p *pass) handOut(ctx context.Context) error { return p.dispatcher().Sweep(ctx) }

@@ -18,6 +18,7 @@ import (
 	"github.com/benchloom/benchloom/activities/orchestration"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/commits"
+	"github.com/benchloom/benchloom/internal/dispatch"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
@@ -215,6 +216,11 @@ func setup(t *testing.T, config string) *bundle {
 		},
 	}
 	return b
+}
+
+// dispatcher is one as the orchestrator runs it beside the activities.
+func (b *bundle) dispatcher() *dispatch.Dispatcher {
+	return &dispatch.Dispatcher{Record: b.store, Workflows: b.workflows, Sizes: &b.Sizes, OfflineAfter: offline, Log: b.Log}
 }
 
 func (b *bundle) apply(config string) {

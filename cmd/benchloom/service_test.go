@@ -24,6 +24,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/devstack"
 	"github.com/benchloom/benchloom/internal/diagnose/inspect"
+	"github.com/benchloom/benchloom/internal/dispatch"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
@@ -94,7 +95,8 @@ func (s *service) setup(env *testscript.Env) error {
 	s.record = storetest.New(s.t)
 	inspector := &inspect.Inspector{Record: s.record, Workflows: noWorkflows{}, OfflineAfter: 30 * time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 	handler, err := api.New(s.t.Context(), api.Config{
-		Store: s.record, Starter: noWorkflows{}, Inspector: inspector, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+		Store: s.record, Starter: noWorkflows{}, Dispatcher: &dispatch.Dispatcher{Record: s.record, Workflows: noWorkflows{}, OfflineAfter: 30 * time.Second, Log: slog.New(slog.DiscardHandler)},
+		Inspector: inspector, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 		Version: "v0.1.0", TemporalUI: "http://127.0.0.1:8233", Namespace: "benchloom", OpenRead: true,
 		InvitedOnly: s.invitedOnly, TemporalAddress: "127.0.0.1:1",
 	})

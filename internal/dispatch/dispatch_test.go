@@ -1,9 +1,11 @@
 package dispatch_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +15,8 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/dispatch"
+	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -29,6 +33,12 @@ type world struct {
 	relevel  []store.Relevelled
 	broken   bench.RequestID // its jobs cannot be started
 	more     int             // how many hand-outs are not through with what waits
+	config   string          // of every project; empty: one with seven attempts
+	fleet    []placement.Collector
+	alike    []store.AlikeJobs
+	stranded []store.WaitingJob
+	moved    []store.WaitingJob // those to move in Temporal
+	began    bench.JobKey       // a job that has begun since it was listed
 }
 
 func (w *world) note(format string, args ...any) {
@@ -64,7 +74,7 @@ func (w *world) Request(_ context.Context, id bench.RequestID) (bench.Request, e
 }
 
 func (w *world) Project(context.Context, string) (store.Project, error) {
-	return store.Project{Config: []byte(`{"max_job_fails": 7}`)}, nil
+	return store.Project{Config: []byte(cmp.Or(w.config, `{"max_job_fails": 7}`))}, nil
 }
 
 func (w *world) MarkWorkflowStarted(_ context.Context, id bench.RequestID) error {
@@ -77,6 +87,26 @@ func (w *world) SetLevel(_ context.Context, key bench.JobKey, level int) error {
 	w.note("record %s at %d", key, level)
 	return nil
 }
+
+func (w *world) Fleet(context.Context, time.Duration) (plan.Fleet, error) {
+	return w.fleet, nil
+}
+func (w *world) WaitingAlike(context.Context) ([]store.AlikeJobs, error) { return w.alike, nil }
+func (w *world) Replace(_ context.Context, g store.AlikeJobs, to bench.Place) (int, error) {
+	w.note("replace %s by %s", g.TaskQueue, to.TaskQueue())
+	return g.Jobs, nil
+}
+
+func (w *world) StrandedJobs(context.Context, ...bench.JobKey) ([]store.WaitingJob, error) {
+	return w.stranded, nil
+}
+
+func (w *world) MoveJob(_ context.Context, key bench.JobKey, from string, to bench.Place) (bool, error) {
+	w.note("row %s from %s to %s", key, from, to.TaskQueue())
+	return key != w.began, nil
+}
+
+func (w *world) MovedWaiting(context.Context, int) ([]store.WaitingJob, error) { return w.moved, nil }
 
 // workflows are those of the world.
 type workflows struct{ *world }
@@ -94,8 +124,17 @@ func (w workflows) StartRequest(_ context.Context, _ string, id bench.RequestID)
 	return nil
 }
 
+func (w workflows) MoveJob(_ context.Context, _ string, key bench.JobKey, to protocol.Moved) error {
+	w.note("move %s to %s", key, to.TaskQueue)
+	return nil
+}
+
 func (w workflows) SetLevel(_ context.Context, _ string, key bench.JobKey, _ int) (bool, error) {
 	return key != "early", nil
+}
+
+func dispatcher(w *world) *dispatch.Dispatcher {
+	return &dispatch.Dispatcher{Record: w, Workflows: workflows{w}, OfflineAfter: time.Minute, Log: slog.New(slog.DiscardHandler)}
 }
 
 func TestWhatIsHandedOutStartsBeforeMoreIsLookedAt(t *testing.T) {
@@ -105,7 +144,7 @@ func TestWhatIsHandedOutStartsBeforeMoreIsLookedAt(t *testing.T) {
 		waiting:  map[string][]bench.HandOut{"a": {{Request: "running", Project: "go", Job: "one", Queue: "vip", Weight: 100, Priority: 1}}},
 		more:     2,
 	}
-	require.NoError(t, (&dispatch.Dispatcher{Record: w, Workflows: workflows{w}}).Fill(t.Context(), "a"))
+	require.NoError(t, dispatcher(w).Fill(t.Context(), "a"))
 	fill := "fill a up to 4, strict 16"
 	require.Equal(t, []string{fill, "start one, 7 attempts, level 1 of vip, weight 1", fill, fill}, w.done)
 }
@@ -128,8 +167,8 @@ func TestWhatIsHandedOutIsStarted(t *testing.T) {
 		}},
 		broken: "broken",
 	}
-	dispatcher := &dispatch.Dispatcher{Record: w, Workflows: workflows{w}}
-	require.ErrorContains(t, dispatcher.Fill(t.Context(), "a"), "starting what was handed out of queue user:ada: no answer")
+	d := dispatcher(w)
+	require.ErrorContains(t, d.Fill(t.Context(), "a"), "starting what was handed out of queue user:ada: no answer")
 	started := func(key string) string { return "start " + key + ", 7 attempts, level 3 of user:ada, weight 0.3" }
 	require.Equal(t, []string{
 		"fill a up to 4, strict 16", started("one"), started("three"), started("four"), started("five"), "start new", "mark new",
@@ -139,17 +178,17 @@ func TestWhatIsHandedOutIsStarted(t *testing.T) {
 	seven := job("user:bob", "running", "seven")
 	seven.Turn = 2
 	w.waiting["a"] = []bench.HandOut{job("user:ada", "running", "six"), seven}
-	require.NoError(t, dispatcher.Fill(t.Context(), "a"))
+	require.NoError(t, d.Fill(t.Context(), "a"))
 	require.ElementsMatch(t, []string{"fill a up to 4, strict 16", started("six"), "start seven, 7 attempts, level 3 of user:bob#2, weight 0.3"}, w.done)
 }
 
 func TestAnEndMakesRoomAndASweepFindsTheRest(t *testing.T) {
 	t.Parallel()
 	w := &world{room: []string{"a", "b"}, relevel: []store.Relevelled{{Job: "late", Level: 2}, {Job: "early", Level: 2}}}
-	dispatcher := &dispatch.Dispatcher{Record: w, Workflows: workflows{w}}
-	require.NoError(t, dispatcher.AfterEnd(t.Context(), bench.JobEnd{TaskQueue: "a", Submitter: "ada"}))
+	d := dispatcher(w)
+	require.NoError(t, d.AfterEnd(t.Context(), bench.JobEnd{TaskQueue: "a", Submitter: "ada"}))
 	require.Equal(t, []string{"room of ada", "fill a up to 4, strict 16", "fill b up to 4, strict 16"}, w.done)
 	w.done = nil
-	require.NoError(t, dispatcher.Sweep(t.Context()))
+	require.NoError(t, d.Sweep(t.Context()))
 	require.Equal(t, []string{"record late at 2", "take back", "fill a up to 4, strict 16", "fill b up to 4, strict 16"}, w.done, "what is not there yet is tried again")
 }

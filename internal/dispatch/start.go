@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/fairshare"
@@ -17,6 +16,22 @@ import (
 type Starts interface {
 	StartJob(ctx context.Context, job protocol.JobInput) error
 	StartRequest(ctx context.Context, project string, id bench.RequestID) error
+}
+
+// startAll starts jobs that were handed out. Those of one queue start in their order;
+// queues start concurrently, for Temporal decides between them.
+func (d *Dispatcher) startAll(ctx context.Context, view sizing.View, handed []bench.HandOut) error {
+	byQueue := make(map[string][]bench.HandOut)
+	var queues []string
+	for _, h := range handed {
+		if byQueue[h.Queue] == nil {
+			queues = append(queues, h.Queue)
+		}
+		byQueue[h.Queue] = append(byQueue[h.Queue], h)
+	}
+	return each(queues, func(queue string) error {
+		return wrap("starting what was handed out of queue "+queue, d.start(ctx, view, byQueue[queue]))
+	})
 }
 
 // start starts the workflows of jobs that were handed out, and then of their requests:
@@ -65,11 +80,11 @@ type inputs struct {
 	record   Record
 	view     sizing.View
 	requests map[bench.RequestID]bench.Request
-	configs  map[string]bench.ProjectConfig // a parent's job is its own project's
+	configs  configs // a parent's job is its own project's
 }
 
 func newInputs(record Record, view sizing.View) inputs {
-	return inputs{record: record, view: view, requests: make(map[bench.RequestID]bench.Request), configs: make(map[string]bench.ProjectConfig)}
+	return inputs{record: record, view: view, requests: make(map[bench.RequestID]bench.Request), configs: newConfigs(record)}
 }
 
 func (in inputs) of(ctx context.Context, h bench.HandOut) (protocol.JobInput, error) {
@@ -81,7 +96,7 @@ func (in inputs) of(ctx context.Context, h bench.HandOut) (protocol.JobInput, er
 		}
 		in.requests[h.Request] = request
 	}
-	config, err := in.config(ctx, h.Project)
+	config, err := in.configs.of(ctx, h.Project)
 	if err != nil {
 		return protocol.JobInput{}, err
 	}
@@ -95,20 +110,4 @@ func (in inputs) of(ctx context.Context, h bench.HandOut) (protocol.JobInput, er
 		Priority: protocol.Priority{Level: h.Priority, Queue: h.Queue, Turn: h.Turn, Weight: fairshare.TemporalWeight(h.Weight)},
 		Attempts: attempts,
 	}, nil
-}
-
-func (in inputs) config(ctx context.Context, project string) (bench.ProjectConfig, error) {
-	if config, ok := in.configs[project]; ok {
-		return config, nil
-	}
-	p, err := in.record.Project(ctx, project)
-	if err != nil {
-		return bench.ProjectConfig{}, err
-	}
-	config, err := bench.ReadProjectConfig(p.Config)
-	if err != nil {
-		return config, fmt.Errorf("project %s: %w; apply a corrected configuration with 'benchloom project apply'", project, err)
-	}
-	in.configs[project] = config
-	return config, nil
 }

@@ -36,6 +36,16 @@ type Collector struct {
 	Away time.Duration
 }
 
+// Of returns a registered collector as placement sees it, whether it lives or not:
+// Live and Away are left out.
+func Of(c bench.Collector) Collector {
+	return Collector{
+		Name: c.Name, Pool: bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool},
+		Type: c.MachineType, Group: c.MachineGroup, Host: c.Host, Devices: c.Devices, Labels: c.Labels,
+		MemoryBytes: c.MemoryBytes, CPUs: c.CPUs, CacheDirs: c.CacheDirs, Active: c.Active,
+	}
+}
+
 // memoryPerClass stands for what a size class has where a collector does not say:
 // the specification's example of a machine with 4 GiB for each core.
 const memoryPerClass = 4 << 30

@@ -54,15 +54,6 @@ func fleet(ctx context.Context, q querier, offlineAfter time.Duration) (plan.Fle
 	return out, err
 }
 
-// placed is a collector as placement sees it, whether it lives or not.
-func placed(c bench.Collector) placement.Collector {
-	return placement.Collector{
-		Name: c.Name, Pool: bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool},
-		Type: c.MachineType, Group: c.MachineGroup, Host: c.Host, Devices: c.Devices, Labels: c.Labels,
-		MemoryBytes: c.MemoryBytes, CPUs: c.CPUs, CacheDirs: c.CacheDirs, Active: c.Active,
-	}
-}
-
 // recordSet remembers who takes jobs from the task queue of a set. It is kept for
 // as long as it has open jobs, and for a day.
 func recordSet(ctx context.Context, tx pgx.Tx, place bench.Place) error {

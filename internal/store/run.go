@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/plan"
 )
 
@@ -128,7 +129,7 @@ func mayBegin(c bench.Collector, job bench.Job, start RunStart) error {
 		return nil
 	}
 	// Neither size class nor pool: where it runs is where it belongs from then on.
-	if lacks := start.Lacks(placed(c), plan.NeedsOf(job).Requirements()); len(lacks) > 0 {
+	if lacks := start.Lacks(placement.Of(c), plan.NeedsOf(job).Requirements()); len(lacks) > 0 {
 		return fmt.Errorf("%w: of collector %s: %s", ErrUnfit, c.Name, strings.Join(lacks, ", "))
 	}
 	return nil

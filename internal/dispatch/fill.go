@@ -1,0 +1,105 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/sizing"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Backlog hands out waiting jobs, each call in transactions of its own.
+type Backlog interface {
+	// HandOut hands out the next jobs of a task queue, under its lock. With
+	// [store.ErrMore] come those that were chosen so far; called again, it goes on.
+	HandOut(ctx context.Context, taskQueue string, how store.Filling) ([]bench.HandOut, error)
+	// WaitingTaskQueues lists the task queues with jobs that may be handed out.
+	WaitingTaskQueues(ctx context.Context) ([]string, error)
+	// Room lists the task queues in which jobs of an account wait that its limit
+	// held back, after one of its jobs has ended; none for an account without a limit.
+	Room(ctx context.Context, account string) ([]string, error)
+	// TakeBack lets hand-outs look again at jobs that were held and may go by now.
+	TakeBack(ctx context.Context) error
+}
+
+// inTemporal is how many jobs of one queue wait in Temporal for a task queue with
+// this many live collectors. Those that run do not count: by fair shares one queue
+// may get several turns in a row, and must not be out of jobs at any of them; with
+// fewer than four, shares of short jobs are not exact. The rest waits as rows, where
+// weights, levels and cancellations still reach it.
+func inTemporal(liveCollectors int) int { return 2*liveCollectors + 2 }
+
+// strictInTemporal is the same for a strict queue, which gets every turn while it has
+// work: more of it must be there, for nothing of a later level is to start in between.
+func strictInTemporal(liveCollectors int) int { return 4 * inTemporal(liveCollectors) }
+
+// Fill hands out the next jobs of a task queue, as many as are to wait in Temporal,
+// and starts them. A job that cannot be started keeps no other from it; the errors are
+// joined.
+func (d *Dispatcher) Fill(ctx context.Context, taskQueue string) error {
+	view, err := d.view(ctx)
+	if err != nil {
+		return err
+	}
+	taskQueues := []string{taskQueue}
+	// Where there is anything to select, only those jobs are handed out that have a
+	// size class. Some of them wait in other task queues afterwards.
+	sized := view.Several()
+	if sized {
+		live := view.Live(taskQueue)
+		elsewhere, err := view.Select(ctx, taskQueue, inTemporal(live), strictInTemporal(live))
+		if err != nil {
+			return err
+		}
+		taskQueues = append(taskQueues, elsewhere...)
+	}
+	var errs []error
+	for _, q := range taskQueues {
+		errs = append(errs, d.fill(ctx, view, store.Filling{Depth: inTemporal, Strict: strictInTemporal, Sized: sized}, q))
+	}
+	return errors.Join(errs...)
+}
+
+// fill hands out and starts: what was handed out does not wait for what is still to
+// be looked at.
+func (d *Dispatcher) fill(ctx context.Context, view sizing.View, how store.Filling, taskQueue string) error {
+	var errs []error
+	for more := true; more; {
+		handed, err := d.Record.HandOut(ctx, taskQueue, how)
+		if more = errors.Is(err, store.ErrMore); err != nil && !more {
+			return errors.Join(append(errs, err)...)
+		}
+		errs = append(errs, d.startAll(ctx, view, handed))
+	}
+	return errors.Join(errs...)
+}
+
+// AfterEnd fills the task queues for whose jobs a job's end has freed a collector or
+// part of a limit: first the one where a collector waits for the next job, then those
+// in which the account has jobs that its limit held back.
+func (d *Dispatcher) AfterEnd(ctx context.Context, end bench.JobEnd) error {
+	taskQueues, err := d.Record.Room(ctx, end.Submitter)
+	if err != nil {
+		return errors.Join(d.Fill(ctx, end.TaskQueue), err)
+	}
+	errs := []error{d.Fill(ctx, end.TaskQueue)}
+	for _, q := range taskQueues {
+		if q != end.TaskQueue {
+			errs = append(errs, d.Fill(ctx, q))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Sweep fills every task queue with waiting jobs: for what events have missed, and for
+// new collectors. What waits in Temporal gets its present level.
+func (d *Dispatcher) Sweep(ctx context.Context) error {
+	errs := []error{d.relevel(ctx), d.Record.TakeBack(ctx)}
+	taskQueues, err := d.Record.WaitingTaskQueues(ctx)
+	errs = append(errs, err)
+	for _, q := range taskQueues {
+		errs = append(errs, d.Fill(ctx, q))
+	}
+	return errors.Join(errs...)
+}
