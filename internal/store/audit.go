@@ -78,8 +78,11 @@ func (s *Store) audited(ctx context.Context, what Operation, act Act, do func(tx
 		}
 		entered, err := one[Operation](ctx, tx, `
 			insert into audit as a (who, action, project, subject, reason, idempotency_key, detail)
-			values ($1, $2, $3, $4, $5, nullif($6, ''), $7) returning `+operationColumns,
-			what.Who, what.Action, what.Project, what.Subject, what.Reason, act.Key, document(what.Detail, "{}"))
+			values (@who, @action, @project, @subject, @reason, nullif(@key, ''), @detail) returning `+operationColumns,
+			pgx.NamedArgs{
+				"who": what.Who, "action": what.Action, "project": what.Project, "subject": what.Subject,
+				"reason": what.Reason, "key": act.Key, "detail": document(what.Detail, "{}"),
+			})
 		if err != nil {
 			return err
 		}

@@ -55,9 +55,9 @@ func (s *Store) Build(ctx context.Context, key bench.BuildKey) (Build, error) {
 // has moved is built anew.
 func (s *Store) SetBuildRevision(ctx context.Context, project, recipe string, spec bench.BuildSpec) error {
 	_, err := s.pool.Exec(ctx, `
-		insert into build_revision (project, tag, target, recipe, build_key) values ($1, $2, $3, $4, $5)
+		insert into build_revision (project, tag, target, recipe, build_key) values (@project, @tag, @target, @recipe, @key)
 		on conflict (project, tag, target, recipe) do update set build_key = excluded.build_key`,
-		project, spec.Tag, spec.Target, recipe, spec.Key)
+		pgx.NamedArgs{"project": project, "tag": spec.Tag, "target": spec.Target, "recipe": recipe, "key": spec.Key})
 	return wrap("recording what "+spec.Tag+" is built as", unknownReference(err))
 }
 
@@ -151,8 +151,12 @@ func (s *Store) FinishBuild(ctx context.Context, run bench.RunID, size int64, sh
 			return err
 		}
 		stored, err = one[Build](ctx, tx, `
-			insert into build as b (key, project, tree, target, size, sha256, run_id) values ($1, $2, $3, $4, $5, $6, $7)
-			returning `+buildColumns, job.Build.Key, job.Project, job.Build.Tree, job.Target, size, sha, run)
+			insert into build as b (key, project, tree, target, size, sha256, run_id) values (@key, @project, @tree, @target, @size, @sha256, @run)
+			returning `+buildColumns,
+			pgx.NamedArgs{
+				"key": job.Build.Key, "project": job.Project, "tree": job.Build.Tree, "target": job.Target,
+				"size": size, "sha256": sha, "run": run,
+			})
 		return err
 	})
 	if err != nil {

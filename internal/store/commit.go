@@ -122,12 +122,16 @@ func insertCommits(ctx context.Context, tx pgx.Tx, project string, history []Com
 	}
 	rows, err := tx.Query(ctx, `
 		insert into commit as old (project, sha, parent, position, committed_at, author, subject, skipped)
-		select $1, w.sha, w.parent, w.position, w.committed_at, w.author, w.subject, w.skipped
-		from unnest($2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[], $7::text[], $8::boolean[])
+		select @project, w.sha, w.parent, w.position, w.committed_at, w.author, w.subject, w.skipped
+		from unnest(@shas::text[], @parents::text[], @positions::bigint[], @dates::timestamptz[], @authors::text[], @subjects::text[], @skipped::boolean[])
 			as w (sha, parent, position, committed_at, author, subject, skipped)
 		on conflict (project, sha) do update set on_branch = true, parent = excluded.parent, position = excluded.position
 		where (old.on_branch, old.parent, old.position) is distinct from (true, excluded.parent, excluded.position)
-		returning sha, (xmax = 0) as added`, project, shas, parents, positions, dates, authors, subjects, skipped)
+		returning sha, (xmax = 0) as added`,
+		pgx.NamedArgs{
+			"project": project, "shas": shas, "parents": parents, "positions": positions, "dates": dates,
+			"authors": authors, "subjects": subjects, "skipped": skipped,
+		})
 	if err != nil {
 		return nil, wrap("inserting commits", err)
 	}
@@ -261,10 +265,13 @@ func (s *Store) SourceState(ctx context.Context, project string) (SourceState, e
 // (empty: none) as its message.
 func (s *Store) SourceLooked(ctx context.Context, state SourceState) error {
 	_, err := s.pool.Exec(ctx, `
-		insert into commit_source (project, repository, releases, head, last_ok_at, message) values ($1, $2, $3, $4, now(), $5)
+		insert into commit_source (project, repository, releases, head, last_ok_at, message) values (@project, @repository, @releases, @head, now(), @message)
 		on conflict (project) do update set repository = excluded.repository, releases = excluded.releases, head = excluded.head,
 			last_ok_at = excluded.last_ok_at, failing_since = null, message = excluded.message`,
-		state.Project, state.Repository, state.Releases, state.Head, cleanText(state.Message))
+		pgx.NamedArgs{
+			"project": state.Project, "repository": state.Repository, "releases": state.Releases, "head": state.Head,
+			"message": cleanText(state.Message),
+		})
 	return wrap("recording a look at the commits of project "+state.Project, unknownReference(err))
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
@@ -51,24 +53,26 @@ func coverageOf(ctx context.Context, q querier, project, tag string, place Place
 		with here as (
 			select 'stored' as state, r.test_case_id, '' as key, '' as why
 			from latest_result r join job_run n on n.id = r.run_id
-			where r.artifact_id = $1 and r.size_class = $3 and (n.pool = $4 or r.hardware_id in (
-				select c.hardware_id from collector_config c where c.target = $2 and c.size_class = $3 and c.pool = $4))
+			where r.artifact_id = @artifact and r.size_class = @size_class and (n.pool = @pool or r.hardware_id in (
+				select c.hardware_id from collector_config c where c.target = @target and c.size_class = @size_class and c.pool = @pool))
 			union all
 			-- a job that measures in turns is nobody else's: it fails with its other side
 			select 'running', t.test_case_id, j.key, '' from job_queue j join job_test_case t on t.job_id = j.id
-			where j.artifact_id = $1 and j.versus is null and j.target = $2 and j.size_class = $3 and j.pool = $4
+			where j.artifact_id = @artifact and j.versus is null and j.target = @target and j.size_class = @size_class and j.pool = @pool
 				and t.done_class is null and j.status in ('queued', 'handed_out', 'in_progress')
 			union all
 			select 'impossible', t.test_case_id, '', j.message from job_queue j join job_test_case_state t on t.job_id = j.id and not t.done
-			where t.artifact_id = $1 and (j.artifact_id = $1 or j.versus_artifact_id = $1)
-				and j.target = $2 and j.status = 'failure' and j.suite_hash = $5
+			where t.artifact_id = @artifact and (j.artifact_id = @artifact or j.versus_artifact_id = @artifact)
+				and j.target = @target and j.status = 'failure' and j.suite_hash = @suite_hash
 				-- what failed there may have gone on to a larger class, to fail there, too
-				and ((j.size_class = $3 and j.pool = $4) or exists (
-					select from job_run n where n.job_id = j.id and n.size_class = $3 and n.pool = $4 and n.size_class < j.size_class))
+				and ((j.size_class = @size_class and j.pool = @pool) or exists (
+					select from job_run n where n.job_id = j.id and n.size_class = @size_class and n.pool = @pool and n.size_class < j.size_class))
 		)
 		select h.state, h.key, h.why, tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target
 		from here h join test_case tc on tc.id = h.test_case_id`,
-		artifact, place.Target, place.SizeClass, place.Name, place.SuiteHash)
+		pgx.NamedArgs{
+			"artifact": artifact, "target": place.Target, "size_class": place.SizeClass, "pool": place.Name, "suite_hash": place.SuiteHash,
+		})
 	if err != nil {
 		return c, err
 	}

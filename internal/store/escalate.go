@@ -40,8 +40,12 @@ func (s *Store) EscalateJob(ctx context.Context, key bench.JobKey, from bench.Si
 			return err
 		}
 		_, err = tx.Exec(ctx, `
-			update job_queue set size_class = $2, pool = $3, task_queue = $4, timeout_seconds = $5, probe = false, moved_from = null, moved_at = null
-			where id = $1`, job.ID, to.Place.SizeClass, to.Place.Name, to.Place.TaskQueue(), to.TimeoutSeconds)
+			update job_queue set size_class = @size_class, pool = @pool, task_queue = @task_queue, timeout_seconds = @timeout, probe = false, moved_from = null, moved_at = null
+			where id = @id`,
+			pgx.NamedArgs{
+				"id": job.ID, "size_class": to.Place.SizeClass, "pool": to.Place.Name, "task_queue": to.Place.TaskQueue(),
+				"timeout": to.TimeoutSeconds,
+			})
 		escalated = err == nil
 		return err
 	})

@@ -183,17 +183,19 @@ func insertTestCases(ctx context.Context, tx pgx.Tx, jobID int64, j bench.Job, s
 	if err := recordTestCases(ctx, tx, j.Project, sorted); err != nil {
 		return err
 	}
+	args := testCaseArgs(j.Project, j.TestCases)
+	args["job"], args["sides"] = jobID, sides
 	_, err := tx.Exec(ctx, `
 		insert into job_test_case (job_id, artifact_id, test_case_id, place)
-		select $7, side.artifact_id, tc.id, t.place
-		from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) with ordinality
+		select @job, side.artifact_id, tc.id, t.place
+		from unnest(@benchmarks::text[], @profiles::text[], @scenarios::text[], @backends::text[], @targets::text[]) with ordinality
 			as t (benchmark, profile, scenario, backend, target, place)
-		join test_case tc on tc.project = $1 and tc.benchmark = t.benchmark and tc.profile = t.profile
+		join test_case tc on tc.project = @project and tc.benchmark = t.benchmark and tc.profile = t.profile
 			and tc.scenario = t.scenario and tc.backend = t.backend and tc.target = t.target
-		cross join unnest($8::bigint[]) as side (artifact_id)
+		cross join unnest(@sides::bigint[]) as side (artifact_id)
 		order by t.place
 		on conflict (job_id, artifact_id, test_case_id) do nothing`,
-		append(append([]any{j.Project}, testCaseColumns(j.TestCases)...), jobID, sides)...)
+		args)
 	return err
 }
 
@@ -201,10 +203,10 @@ func insertTestCases(ctx context.Context, tx pgx.Tx, jobID int64, j bench.Job, s
 func recordTestCases(ctx context.Context, tx pgx.Tx, project string, sorted []bench.TestCase) error {
 	_, err := tx.Exec(ctx, `
 		insert into test_case (project, benchmark, profile, scenario, backend, target)
-		select $1, benchmark, profile, scenario, backend, target
-		from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) as t (benchmark, profile, scenario, backend, target)
+		select @project, benchmark, profile, scenario, backend, target
+		from unnest(@benchmarks::text[], @profiles::text[], @scenarios::text[], @backends::text[], @targets::text[]) as t (benchmark, profile, scenario, backend, target)
 		on conflict (project, benchmark, profile, scenario, backend, target) do nothing`,
-		append([]any{project}, testCaseColumns(sorted)...)...)
+		testCaseArgs(project, sorted))
 	return err
 }
 
@@ -213,18 +215,15 @@ func bytewise(a, b bench.TestCase) int {
 		cmp.Compare(a.Backend, b.Backend), cmp.Compare(a.Target, b.Target))
 }
 
-// testCaseColumns are test cases as parallel arrays: benchmarks, profiles,
-// scenarios, backends, targets.
-func testCaseColumns(cases []bench.TestCase) []any {
-	columns := make([][]string, 5)
-	for _, tc := range cases {
-		for i, part := range []string{tc.Benchmark, tc.Profile, tc.Scenario, tc.Backend, string(tc.Target)} {
-			columns[i] = append(columns[i], part)
-		}
+// testCaseArgs returns the arguments of a statement about test cases of a project:
+// project, and the parallel arrays benchmarks, profiles, scenarios, backends, targets.
+func testCaseArgs(project string, cases []bench.TestCase) pgx.NamedArgs {
+	n := len(cases)
+	benchmarks, profiles, scenarios, backends, targets := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	for i, tc := range cases {
+		benchmarks[i], profiles[i], scenarios[i], backends[i], targets[i] = tc.Benchmark, tc.Profile, tc.Scenario, tc.Backend, string(tc.Target)
 	}
-	out := make([]any, len(columns))
-	for i, c := range columns {
-		out[i] = c
+	return pgx.NamedArgs{
+		"project": project, "benchmarks": benchmarks, "profiles": profiles, "scenarios": scenarios, "backends": backends, "targets": targets,
 	}
-	return out
 }

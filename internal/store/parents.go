@@ -249,9 +249,12 @@ func ready(ctx context.Context, tx pgx.Tx, r bench.Request, lineage Lineage) ([]
 		return nil, err
 	}
 	if _, err := tx.Exec(ctx, `
-		update benchmark_request set tag = $2, parent = nullif($3, ''), waits_for = nullif($4, ''), parent_note = $5,
+		update benchmark_request set tag = @tag, parent = nullif(@parent, ''), waits_for = nullif(@waits_for, ''), parent_note = @note,
 			status = 'artifacts_ready', message = ''
-		where id = $1`, r.ID, r.Tag, r.Parent, r.WaitsFor, cleanText(r.ParentNote)); err != nil {
+		where id = @id`,
+		pgx.NamedArgs{
+			"id": r.ID, "tag": r.Tag, "parent": r.Parent, "waits_for": r.WaitsFor, "note": cleanText(r.ParentNote),
+		}); err != nil {
 		return nil, err
 	}
 	return created, announce(ctx, tx, r.Project, r.Tag)
@@ -273,13 +276,16 @@ func (s *Store) SupersedeBuilds(ctx context.Context, r bench.Request) ([]bench.R
 	older, err := all[bench.Request](ctx, s.pool, `
 		with older as (
 			update benchmark_request set status = 'completed', outcome = 'cancelled', completed_at = now(),
-				jobs_done_at = coalesce(jobs_done_at, now()), message = $5
-			where project = $1 and type = 'try' and pr = $2 and id <> $3 and (created_at, id) < ($4, $3)
+				jobs_done_at = coalesce(jobs_done_at, now()), message = @message
+			where project = @project and type = 'try' and pr = @pr and id <> @id and (created_at, id) < (@created, @id)
 				and status in ('waiting_for_artifacts', 'artifacts_ready')
 			returning *
 		)
-		select `+requestColumns+` from older r order by r.created_at, r.id`, r.Project, r.PR, r.ID, r.CreatedAt,
-		fmt.Sprintf("cancelled by benchloom: superseded by %s, a newer build of #%d", r.ID, r.PR))
+		select `+requestColumns+` from older r order by r.created_at, r.id`,
+		pgx.NamedArgs{
+			"project": r.Project, "pr": r.PR, "id": r.ID, "created": r.CreatedAt,
+			"message": fmt.Sprintf("cancelled by benchloom: superseded by %s, a newer build of #%d", r.ID, r.PR),
+		})
 	return older, wrap("ending older builds of the pull request of request "+string(r.ID), err)
 }
 

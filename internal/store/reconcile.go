@@ -134,9 +134,11 @@ const repairsKept = 30 * 24 * time.Hour
 // RecordRepair remembers a repair; the database sets its time.
 func (s *Store) RecordRepair(ctx context.Context, r Repair) error {
 	_, err := s.pool.Exec(ctx, `
-		with old as (delete from workflow_repair where at < now() - make_interval(secs => $5))
-		insert into workflow_repair (workflow_id, project, found, done) values ($1, $2, $3, $4)`,
-		r.WorkflowID, r.Project, r.Found, cleanText(r.Done), repairsKept.Seconds())
+		with old as (delete from workflow_repair where at < now() - make_interval(secs => @kept))
+		insert into workflow_repair (workflow_id, project, found, done) values (@workflow, @project, @found, @done)`,
+		pgx.NamedArgs{
+			"workflow": r.WorkflowID, "project": r.Project, "found": r.Found, "done": cleanText(r.Done), "kept": repairsKept.Seconds(),
+		})
 	return wrap("recording a repair of "+r.WorkflowID, err)
 }
 

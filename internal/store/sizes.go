@@ -170,8 +170,11 @@ func (s *Store) SelectSizes(ctx context.Context, project string, shape bench.Sha
 				j.SizeClass, j.Pool, j.TaskQueue = choice.Place.SizeClass, choice.Place.Name, choice.Place.TaskQueue()
 			}
 			if _, err := tx.Exec(ctx, `
-				update job_queue set size_class = $2, pool = $3, task_queue = $4, timeout_seconds = $5, probe = $6, selected_at = now(), selected_why = $7 where id = $1`,
-				j.ID, j.SizeClass, j.Pool, j.TaskQueue, choice.TimeoutSeconds, choice.Probe, cleanText(choice.Why)); err != nil {
+				update job_queue set size_class = @size_class, pool = @pool, task_queue = @task_queue, timeout_seconds = @timeout, probe = @probe, selected_at = now(), selected_why = @why where id = @id`,
+				pgx.NamedArgs{
+					"id": j.ID, "size_class": j.SizeClass, "pool": j.Pool, "task_queue": j.TaskQueue,
+					"timeout": choice.TimeoutSeconds, "probe": choice.Probe, "why": cleanText(choice.Why),
+				}); err != nil {
 				return err
 			}
 			queues = append(queues, j.TaskQueue)
@@ -214,9 +217,12 @@ func lockStatistics(ctx context.Context, tx pgx.Tx, project string, shape bench.
 // read.
 func writeStatistics(ctx context.Context, tx pgx.Tx, s SizeStatistics) error {
 	return affected(tx.Exec(ctx, `
-		update size_statistics set version = version + 1, statistics = $4, about = $5, best = nullif($6, 0), updated_at = now()
-		where project = $1 and shape = $2 and version = $3`,
-		s.Project, s.Shape, s.Version, document(s.Statistics, "null"), document(s.About, "{}"), s.Best))
+		update size_statistics set version = version + 1, statistics = @statistics, about = @about, best = nullif(@best, 0), updated_at = now()
+		where project = @project and shape = @shape and version = @version`,
+		pgx.NamedArgs{
+			"project": s.Project, "shape": s.Shape, "version": s.Version,
+			"statistics": document(s.Statistics, "null"), "about": document(s.About, "{}"), "best": s.Best,
+		}))
 }
 
 // SizeLesson is a run that has ended and may teach.
@@ -309,9 +315,12 @@ func (s *Store) PlaceShape(ctx context.Context, project string, shape bench.Shap
 	err := s.inTx(ctx, "placing the jobs of shape "+string(shape), func(tx pgx.Tx) error {
 		ids, err := column[int64](ctx, tx, `
 			select j.id from job_queue j
-			where j.shape = $1 and j.project = $2 and `+unsized+` and j.constraints is null and j.started_at is null
-				and j.target = $3 and j.task_queue <> $4 and j.min_class <= $5
-			order by j.id for update`, shape, project, at.Target, at.TaskQueue(), at.SizeClass)
+			where j.shape = @shape and j.project = @project and `+unsized+` and j.constraints is null and j.started_at is null
+				and j.target = @target and j.task_queue <> @task_queue and j.min_class <= @size_class
+			order by j.id for update`,
+			pgx.NamedArgs{
+				"shape": shape, "project": project, "target": at.Target, "task_queue": at.TaskQueue(), "size_class": at.SizeClass,
+			})
 		if err != nil || len(ids) == 0 {
 			return err
 		}

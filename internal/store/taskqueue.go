@@ -5,6 +5,8 @@ import (
 	"hash/fnv"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/fairshare"
 	"github.com/benchloom/benchloom/internal/placement"
@@ -44,10 +46,10 @@ func (s *Store) CollectorTaskQueues(ctx context.Context, c bench.Collector) ([]s
 	}
 	// What is held back is not looked at, however much it is.
 	rows, err := all[row](ctx, s.pool, `
-		select t.task_queue, coalesce(r.level, $5) as level, coalesce(r.since, w.since) as since,
+		select t.task_queue, coalesce(r.level, @last_level) as level, coalesce(r.since, w.since) as since,
 			r.since is not null or exists (select from job_queue j where j.task_queue = t.task_queue and j.status = 'queued' and j.held = '') as ready,
 			exists (select from job_run n join job_queue j on j.id = n.job_id
-				where n.id = $4 and n.outcome = '' and j.task_queue = t.task_queue) as current,
+				where n.id = @run and n.outcome = '' and j.task_queue = t.task_queue) as current,
 			extract(epoch from now())::float8 as seconds
 		from collector_set t
 		cross join lateral (
@@ -61,8 +63,11 @@ func (s *Store) CollectorTaskQueues(ctx context.Context, c bench.Collector) ([]s
 			where j.task_queue = t.task_queue and j.status in ('handed_out', 'in_progress')
 				and not exists (select from job_run u where u.job_id = j.id and u.outcome = '')
 		) r
-		where $1 = any(t.collectors) and t.target = $2 and t.size_class = $3 and w.since is not null and t.task_queue <> all($6)`,
-		c.Name, c.Target, c.SizeClass, string(c.CurrentRun), notInTemporal, queues)
+		where @name = any(t.collectors) and t.target = @target and t.size_class = @size_class and w.since is not null and t.task_queue <> all(@queues)`,
+		pgx.NamedArgs{
+			"name": c.Name, "target": c.Target, "size_class": c.SizeClass, "run": string(c.CurrentRun),
+			"last_level": notInTemporal, "queues": queues,
+		})
 	if err != nil {
 		return nil, wrap("listing the task queues of collector "+c.Name, err)
 	}
