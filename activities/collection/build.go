@@ -16,7 +16,7 @@ import (
 	"github.com/benchloom/benchloom/internal/jobrun"
 )
 
-// BuildsAPI is what builds need of the HTTP API.
+// BuildsAPI is the part of the HTTP API that builds use.
 type BuildsAPI interface {
 	UploadBuildChunk(ctx context.Context, run bench.RunID, number int, data []byte) error
 	FinishBuild(ctx context.Context, run bench.RunID, finish apiclient.BuildFinish) (apiclient.Build, error)
@@ -24,8 +24,8 @@ type BuildsAPI interface {
 	BuildChunk(ctx context.Context, key bench.BuildKey, number int) ([]byte, error)
 }
 
-// archiveName is where a build is packed before it is uploaded. No suite has this
-// name; a collector builds one thing at a time.
+// archiveName is the file into which a build is packed before its upload. No suite
+// has this name, and a collector builds one thing at a time.
 const archiveName = ".build.tar.gz"
 
 // build carries a build job out: its archive is stored when it returns.
@@ -117,7 +117,7 @@ func undelivered(err error) error {
 	return infrastructure(fmt.Errorf("uploading the build: %w", err))
 }
 
-// artifactRequest is what one of the job's artifacts is acquired by.
+// artifactRequest returns the request that acquires one of the job's artifacts.
 func artifactRequest(plan apiclient.RunPlan, tag, provider string, parameters map[string]string) (artifact.Request, error) {
 	r := artifact.Request{Provider: provider, Tag: tag, Target: string(plan.Job.Target), Parameters: parameters}
 	if provider != bench.BuildProvider {

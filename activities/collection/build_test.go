@@ -85,7 +85,7 @@ func (s *source) buildJob(tag string) (bench.JobKey, bench.BuildSpec) {
 	return s.request(bench.Job{Tag: tag, Kind: bench.KindBuild, Build: &spec, TestCases: []bench.TestCase{}}), spec
 }
 
-// ends is how the record says that a job has ended.
+// ends returns the recorded end of a job.
 func (s *source) ends(key bench.JobKey, gaveUp string) bench.JobEnd {
 	s.t.Helper()
 	end, err := s.store.FinishJob(s.t.Context(), key, gaveUp)

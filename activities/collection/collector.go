@@ -26,7 +26,7 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// API is what a run needs of the HTTP API; an *apiclient.Client is one.
+// API is the part of the HTTP API that a run uses; *apiclient.Client implements it.
 type API interface {
 	StartRun(ctx context.Context, run bench.RunID, start apiclient.RunStart) (apiclient.RunPlan, error)
 	UploadBlock(ctx context.Context, run bench.RunID, number int, block apiclient.Block) (apiclient.BlockReceipt, error)
@@ -41,7 +41,7 @@ type Artifacts interface {
 	Acquire(ctx context.Context, request artifact.Request, progress artifact.ProgressFunc) (*artifact.Handle, error)
 }
 
-// Current is what the collector is at, for its heartbeats to the API.
+// Current describes the collector's present work, for its heartbeats to the API.
 type Current struct {
 	Run      bench.RunID
 	Progress apiclient.RunProgress
@@ -56,12 +56,11 @@ type Collector struct {
 	Spool     *Spool
 	// Revisions exports what build jobs build.
 	Revisions jobrun.Revisions
-	// Machine is what jobs are measured on, but for the cache directory, the
-	// log and the points, which are each job's own.
+	// Machine measures jobs. Cache directory, log and points are set per job.
 	Machine jobrun.Machine
 	// CacheDir holds a directory per suite for what outlives jobs.
 	CacheDir string
-	// Epoch is that of the collector's registration.
+	// Epoch returns the epoch of the collector's registration.
 	Epoch func() int64
 	// Fenced is called when a newer registration of the collector exists.
 	Fenced func()
@@ -85,7 +84,7 @@ type Collector struct {
 // beatEvery is the interval of heartbeats to Temporal: a fifth of their timeout.
 const beatEvery = 3 * time.Second
 
-// Registry is what activities are registered with.
+// Registry accepts activities; a Temporal worker is one.
 type Registry interface {
 	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
 }
@@ -128,7 +127,7 @@ func (c *Collector) letGo(ctx context.Context, release func()) {
 	time.AfterFunc(rest, release)
 }
 
-// Current is what the collector is at; the zero value when it is idle.
+// Current returns the collector's present work; the zero value when it is idle.
 func (c *Collector) Current() Current {
 	if now := c.current.Load(); now != nil {
 		return *now

@@ -12,7 +12,7 @@ import (
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
-// usage is what a run has used so far.
+// usage counts the resources a run has used so far.
 type usage struct {
 	now        func() time.Time
 	measured   time.Duration // without fetching, which depends on what is cached

@@ -15,7 +15,7 @@ import (
 // all that is kept of two commands that print without end.
 const maxPendingLog = 2 * measure.DefaultOutputLimit
 
-// maxTail is how much of the end of the output stands with the run.
+// maxTail bounds the end of the output recorded with the run, in bytes.
 const maxTail = 4 << 10
 
 // runLog takes a run's output and ships it to the API. It never blocks what

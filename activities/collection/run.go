@@ -18,7 +18,7 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// logShipEvery is how often output travels to the API while a run goes on.
+// logShipEvery is the interval at which a run's output is sent to the API.
 const logShipEvery = 2 * time.Second
 
 // run is one attempt, from the fence to its recorded end.

@@ -19,7 +19,7 @@ import (
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
-// collectionFacts are what surrounded one iteration.
+// collectionFacts describe the machine during one iteration.
 type collectionFacts struct {
 	DurationSeconds float64         `json:"duration_seconds"`
 	Load            *measure.Load   `json:"load,omitempty"`

@@ -176,7 +176,7 @@ type artifactSources struct {
 	goroots map[string]string
 }
 
-// Acquire is that of the cache.
+// Acquire acquires from the cache.
 func (s artifactSources) Acquire(ctx context.Context, r artifact.Request, progress artifact.ProgressFunc) (*artifact.Handle, error) {
 	if dir, ok := s.goroots[r.Tag]; ok {
 		r.Provider, r.Parameters = artifact.GOROOT{}.Name(), map[string]string{"path": dir}

@@ -201,7 +201,7 @@ func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// view is how tables are written to the command's output.
+// view returns the format of tables on the command's output.
 func view(cmd *cobra.Command) cli.View {
 	return cli.View{Now: time.Now(), Width: terminalSize(cmd.OutOrStdout()).Width}
 }

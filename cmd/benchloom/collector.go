@@ -27,8 +27,8 @@ import (
 	"github.com/benchloom/benchloom/workers"
 )
 
-// newCollectorGroup is what runs a collector, also by the name of run, with the
-// commands about collectors below it.
+// newCollectorGroup returns the command that runs a collector, also available as
+// its subcommand run, with the commands about collectors below it.
 func newCollectorGroup() *cobra.Command {
 	cmd, run := newCollector(), newCollector()
 	run.Use, run.GroupID, run.Short = "run", "", "Run benchmarks on this machine"

@@ -24,7 +24,7 @@ import (
 	"github.com/benchloom/benchloom/internal/cli"
 )
 
-// defaultCollectorDir is where a collector on its own keeps its state.
+// defaultCollectorDir is the state directory of a stand-alone collector.
 const defaultCollectorDir = ".benchloom-collector"
 
 // Files of a collector's state directory.
@@ -36,8 +36,8 @@ const (
 	wantedFile = "wanted-version"
 )
 
-// enrolment is what an enrolled collector knows of the service. Its token stands
-// in a file of its own.
+// enrolment is an enrolled collector's knowledge of the service. Its token is kept
+// in a separate file.
 type enrolment struct {
 	Name      string `json:"name"`
 	API       string `json:"api"`
@@ -168,7 +168,7 @@ func enrolmentToken(in io.Reader, token string) (string, error) {
 	return token, nil
 }
 
-// temporalFrom is where this machine reaches Temporal.
+// temporalFrom returns the address at which this machine reaches Temporal.
 func (f *enrolFlags) temporalFrom(api string, info apiclient.Info) (string, error) {
 	if f.temporal != "" {
 		return f.temporal, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// whereabouts is where things are, and what the API says of itself.
+// whereabouts holds addresses and paths, and the API's description of itself.
 type whereabouts struct {
 	API  string         `json:"api"`
 	Info apiclient.Info `json:"info"`
@@ -112,7 +112,7 @@ func writeWhereabouts(w io.Writer, where whereabouts, v cli.View) error {
 	return cli.Fields(w, pairs...)
 }
 
-// build is what this binary is.
+// build describes this binary.
 type build struct {
 	Version string `json:"version"`
 	Go      string `json:"go"`

@@ -104,8 +104,8 @@ func newLogs() *cobra.Command {
 	return cmd
 }
 
-// longPoll is how long the API waits for output before it answers with none; it
-// waits for at most 20 s.
+// longPoll is the time the API waits for output before it answers with none; its
+// maximum is 20 s.
 const longPoll = 20 * time.Second
 
 // copyLog copies a log piece by piece.

@@ -86,7 +86,7 @@ commits; a path is one on this machine. That needs the git program.`,
 	return cmd
 }
 
-// cacheDir is where an orchestrator keeps what it can fetch again.
+// cacheDir returns the directory for files that an orchestrator can fetch again.
 func cacheDir() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {

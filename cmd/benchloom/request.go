@@ -92,7 +92,7 @@ it has.`,
 	return cmd
 }
 
-// jobsPage is how many jobs are asked for at once.
+// jobsPage is the number of jobs requested at once.
 const jobsPage = 1000
 
 // requestJobs lists at most limit jobs of a request; 0: all.

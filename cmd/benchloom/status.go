@@ -162,7 +162,7 @@ type watcher struct {
 const (
 	// watchEvery is the pause between two looks.
 	watchEvery = time.Second
-	// watchPatience is how long an API that is gone is waited for.
+	// watchPatience is the time to wait for an API that does not answer.
 	watchPatience = 5 * time.Minute
 )
 

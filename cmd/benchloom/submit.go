@@ -232,7 +232,7 @@ func (f *submitFlags) interrupted(cmd *cobra.Command, r apiclient.Request, err e
 	return fmt.Errorf("no longer waiting for request %s, which goes on; 'benchloom request cancel %s --reason …' ends it", r.ID, r.ID)
 }
 
-// request is what the flags ask for.
+// request returns the request described by the flags.
 func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewRequest, error) {
 	selection, err := f.read()
 	if err != nil {

@@ -58,7 +58,7 @@ func (m *machine) command(args ...string) *exec.Cmd {
 	return c
 }
 
-// output is what the wrapper and its collector have said.
+// output returns the output of the wrapper and its collector.
 func (m *machine) output() string {
 	m.t.Helper()
 	text, err := os.ReadFile(m.path("output"))

@@ -28,7 +28,7 @@ const (
 	// with a server whose schema/sqlite differs. Revision 1: server 1.32.
 	schemaRevision = 1
 
-	// retention is how long closed workflows of a new namespace stay visible.
+	// retention is the time closed workflows of a new namespace stay visible.
 	retention = 30 * 24 * time.Hour
 )
 

@@ -25,8 +25,8 @@ import (
 	"go.temporal.io/server/common/headers"
 )
 
-// stopBound is how long a clean stop may take before the process ends anyway;
-// SQLite's write-ahead log makes that as safe as a crash.
+// stopBound bounds a clean stop; then the process ends anyway, which SQLite's
+// write-ahead log makes as safe as a crash.
 const stopBound = 8 * time.Second
 
 // errVersionPrinted ends the program after --version, as flag.ErrHelp does after

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// loopback is where the server's inner services listen: nothing but the
-// frontend and the Web UI is ever reachable from elsewhere.
+// loopback is the address of the server's internal services: only the frontend and
+// the Web UI are ever reachable from elsewhere.
 const loopback = "127.0.0.1"
 
 // ports are the TCP ports of one server; ui 0 means no Web UI.

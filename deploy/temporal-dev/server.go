@@ -157,7 +157,8 @@ func serverConfig(ip net.IP, ports ports, database *config.SQL) *config.Config {
 	return conf
 }
 
-// uiAddress is where this machine reaches the Web UI; empty without one.
+// uiAddress returns the address at which this machine reaches the Web UI; empty
+// without one.
 func uiAddress(ip net.IP, port int) string {
 	if port == 0 {
 		return ""

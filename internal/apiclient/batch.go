@@ -19,8 +19,8 @@ import (
 	"github.com/benchloom/benchloom/internal/strictjson"
 )
 
-// MaxBatch is how many commands one request may hold, and MaxBatchBytes how large
-// the body of that request may be, unpacked: 640 bytes for each.
+// MaxBatch bounds the commands of one request, and MaxBatchBytes the body of that
+// request, uncompressed: 640 bytes for each.
 const (
 	MaxBatch      = 100_000
 	MaxBatchBytes = 64_000_000

@@ -135,8 +135,8 @@ type LogQuery struct {
 	Run int
 	// From is the offset in bytes.
 	From int64
-	// Wait is how long to wait for output when there is none yet, in whole
-	// seconds up to 20 s.
+	// Wait is the time to wait for output if there is none yet, in whole seconds up
+	// to 20 s.
 	Wait time.Duration
 }
 
@@ -144,7 +144,7 @@ type LogQuery struct {
 type LogPiece struct {
 	Run  bench.RunID
 	Data []byte
-	// Next is where the next piece begins.
+	// Next is the offset of the next piece.
 	Next int64
 	// Complete is true when nothing will follow.
 	Complete bool

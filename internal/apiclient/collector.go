@@ -48,7 +48,7 @@ type Unenforced struct {
 	Reason string `json:"reason"`
 }
 
-// Registration is how a collector makes itself known.
+// Registration announces a collector.
 type Registration struct {
 	Name string `json:"name"`
 	// Target, SizeClass and Pool may be left out by one that was invited: it gets
@@ -79,11 +79,11 @@ type Registration struct {
 // Registered is the answer to a registration.
 type Registered struct {
 	Collector Collector `json:"collector"`
-	// TaskQueue is that of its pool.
+	// TaskQueue is the task queue of its pool.
 	TaskQueue string `json:"task_queue"`
 	// TaskQueues are all from which its jobs come, its pool's first: at most four.
 	TaskQueues []string `json:"task_queues"`
-	// HeartbeatSeconds is how often it has to make itself heard.
+	// HeartbeatSeconds is the interval of its heartbeats.
 	HeartbeatSeconds int `json:"heartbeat_seconds"`
 }
 
@@ -110,8 +110,7 @@ type HeartbeatAnswer struct {
 	WantedVersion string `json:"wanted_version,omitempty"`
 	// TaskQueues are all from which its jobs come, its pool's first: at most four.
 	TaskQueues []string `json:"task_queues"`
-	// Waiting is how many jobs of its task queues nobody has begun, where that was
-	// asked.
+	// Waiting counts the jobs of its task queues that have not begun, if requested.
 	Waiting *int `json:"waiting,omitempty"`
 	// Waits is, by task queue, for how many seconds the oldest job has waited that
 	// was handed out and that nobody has begun, where that was asked; a queue

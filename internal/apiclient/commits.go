@@ -23,21 +23,20 @@ type Commit struct {
 	Request *CommitRequest `json:"request,omitempty" doc:"Absent: nobody has asked for it."`
 }
 
-// CommitRequest is where the request for a commit stands.
+// CommitRequest is the state of the request for a commit.
 type CommitRequest struct {
 	ID      bench.RequestID     `json:"id"`
 	Status  bench.RequestStatus `json:"status"`
 	Outcome bench.Outcome       `json:"outcome,omitempty"`
 }
 
-// SourceState is how the looking at a project's commits goes.
+// SourceState is the state of the looks at a project's commits.
 type SourceState struct {
 	Repository string     `json:"repository"`
 	Branch     string     `json:"branch"`
 	Head       string     `json:"head,omitempty" doc:"Newest commit whose requests are all made."`
 	LastOKAt   *time.Time `json:"last_ok_at,omitempty" doc:"Absent: no look has succeeded yet."`
-	// FailingSince is when the first of the looks began that have failed since the
-	// last success.
+	// FailingSince is the start of the first look that failed since the last success.
 	FailingSince *time.Time `json:"failing_since,omitempty" doc:"Absent: the last look succeeded."`
 	Message      string     `json:"message,omitempty" doc:"Why it fails, or what is remarkable."`
 	WorkflowID   string     `json:"workflow_id" doc:"ID of the Schedule, and beginning of the IDs of its workflows, in the Temporal Web UI."`

@@ -26,7 +26,7 @@ type Invite struct {
 	Replace       bool              `json:"replace,omitempty" doc:"Give the name of an enrolled collector to another machine."`
 }
 
-// Invitation is what is configured for a collector's name.
+// Invitation is the configuration of a collector's name.
 type Invitation struct {
 	Name          string            `json:"name"`
 	Target        bench.Target      `json:"target"`
@@ -54,7 +54,7 @@ type Enrolment struct {
 // Enrolled is the answer to an enrolment.
 type Enrolled struct {
 	Invitation Invitation `json:"invitation"`
-	// Temporal is where it takes jobs.
+	// Temporal is the address at which it takes jobs.
 	Temporal  string `json:"temporal"`
 	Namespace string `json:"namespace"`
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/benchloom/benchloom/internal/diagnose"
 )
 
-// RequestExplanation is why a request is where it is.
+// RequestExplanation explains the state of a request.
 type RequestExplanation struct {
 	Request  Request     `json:"request"`
 	Findings []Finding   `json:"findings" doc:"What it waits for, what is stuck first."`

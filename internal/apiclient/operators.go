@@ -47,7 +47,7 @@ type Purge struct {
 	DryRun  bool   `json:"dry_run,omitempty" doc:"Only tell what would be removed."`
 }
 
-// Operation is what an operator did, as the audit has it.
+// Operation is an operator's action as recorded in the audit.
 type Operation struct {
 	ID             int64           `json:"id,omitempty" doc:"Its entry in the audit; absent for a dry run."`
 	At             time.Time       `json:"at,omitzero"`
@@ -70,7 +70,7 @@ type Operation struct {
 	DryRun    bool              `json:"dry_run,omitempty"`
 }
 
-// RequestOperation is what was done to a request, and where that stands now.
+// RequestOperation is an operation on a request, with the request's state afterwards.
 type RequestOperation struct {
 	Request
 	Operation Operation `json:"operation"`

@@ -52,7 +52,7 @@ type Problem struct {
 	Errors []ProblemDetail `json:"errors,omitempty"`
 	// RequestID names the exchange in the API's log.
 	RequestID string `json:"-"`
-	// RetryAfter is how long the API asks to wait; 0: it does not say.
+	// RetryAfter is the wait requested by the API; 0: none.
 	RetryAfter time.Duration `json:"-"`
 }
 

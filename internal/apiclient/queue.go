@@ -7,7 +7,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Estimate is when an open request starts and ends, as far as one can tell.
+// Estimate gives the estimated start and end of an open request.
 type Estimate struct {
 	EstimatedStart *time.Time `json:"estimated_start,omitempty" doc:"When it is expected to start, or has started; absent when nobody can tell."`
 	EstimatedEnd   *time.Time `json:"estimated_end,omitempty" doc:"When its last job is expected to end; absent when nobody can tell."`

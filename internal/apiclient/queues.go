@@ -38,7 +38,7 @@ type FairQueue struct {
 	UpdatedAt *time.Time      `json:"updated_at,omitempty"`
 }
 
-// Account is what an account may have at once, and what it has.
+// Account describes an account's limits and present use.
 type Account struct {
 	fairshare.AccountLimit
 	Queued    int       `json:"queued" doc:"Jobs that wait to be handed out."`

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Shares are what queues, users, hosts or pools are to have and have had.
+// Shares lists shares due and received, by queue, user, host or pool.
 type Shares struct {
 	By            string  `json:"by" enum:"queue,user,host,pool" doc:"Whose shares these are."`
 	WindowSeconds float64 `json:"window_seconds" doc:"Runs count that began within this time before now."`
 	Shares        []Share `json:"shares" doc:"By name: all with open jobs or recent runs, and all configured queues."`
 }
 
-// Share is what one of them is to have and has had, and what waits.
+// Share is the share due and received of one of them, with its backlog.
 type Share struct {
 	Name        string     `json:"name"`
 	Class       string     `json:"class,omitempty" enum:"weighted,strict" doc:"Of a queue: weighted ones share, strict ones go before or after all of another level."`

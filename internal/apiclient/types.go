@@ -13,7 +13,7 @@ import (
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
-// Project is what is tracked.
+// Project is a tracked project.
 type Project struct {
 	Name      string              `json:"name" doc:"Name, in workflow IDs and commands." example:"go"`
 	Config    bench.ProjectConfig `json:"config"`
@@ -25,7 +25,7 @@ type Project struct {
 	UpdatedAt   time.Time    `json:"updated_at,omitzero" readOnly:"true"`
 }
 
-// Applied is what applying a project did, or would do.
+// Applied is the effect of applying a project, or of doing so without dry run.
 type Applied struct {
 	Project Project  `json:"project"`
 	Changed bool     `json:"changed"`
@@ -59,8 +59,8 @@ type NewRequest struct {
 	JobWish
 }
 
-// JobWish is where and how a command is to run: that of a request, and each of a
-// batch, whose jobs have the request's where they say nothing else.
+// JobWish tells where and how a command is to run: the one of a request, or each of
+// a batch, whose jobs inherit the request's settings.
 type JobWish struct {
 	Target    bench.Target    `json:"target,omitempty" doc:"For a command: where it runs; default: the project's first target or the only registered one."`
 	SizeClass bench.SizeClass `json:"size_class,omitempty" minimum:"0" maximum:"4096" doc:"For adhoc: the size class; 0: the project's, or what is learned."`
@@ -111,7 +111,7 @@ type ArtifactsReady struct {
 	Parent string `json:"parent,omitempty" doc:"Tag of the commit that it was made from; default: what the commit source knows."`
 }
 
-// Notified is what a notification did.
+// Notified is the effect of a notification.
 type Notified struct {
 	Request   Request `json:"request"`
 	Duplicate bool    `json:"duplicate" doc:"The same was said before; nothing changed."`
@@ -151,7 +151,7 @@ type Progress struct {
 	JobsFailed    int `json:"jobs_failed"`
 	TestCases     int `json:"test_cases"`
 	TestCasesDone int `json:"test_cases_done"`
-	// EstimateSeconds is how long the rest takes at the pace so far.
+	// EstimateSeconds is the remaining time at the pace so far.
 	EstimateSeconds *float64 `json:"estimate_seconds,omitempty"`
 }
 
@@ -189,7 +189,7 @@ type Job struct {
 	Constraints bench.ConstraintSpec `json:"constraints,omitzero"`
 }
 
-// Results is how many results the job is to yield: one for each test case of each
+// Results returns the number of results the job yields: one per test case and
 // artifact.
 func (j Job) Results() int {
 	if j.Versus != "" {
@@ -235,7 +235,7 @@ type Run struct {
 	CPUSeconds     float64 `json:"cpu_seconds,omitempty" doc:"CPU time of all that it ran; absent: not known."`
 }
 
-// RunProgress is what a run is at.
+// RunProgress is the present step of a run.
 type RunProgress struct {
 	Phase      string `json:"phase,omitempty" doc:"fetching, building, preparing, measuring, uploading, recording or completing."`
 	TestCase   string `json:"test_case,omitempty"`
@@ -245,7 +245,7 @@ type RunProgress struct {
 	Total      int    `json:"total"`
 }
 
-// RunError is what went wrong in a run.
+// RunError is an error of a run.
 type RunError struct {
 	Run        bench.RunID       `json:"run"`
 	TestCase   *bench.TestCase   `json:"test_case,omitempty" doc:"Absent: the job as a whole."`
@@ -262,7 +262,7 @@ type RunStart struct {
 	Epoch     int64           `json:"epoch"`
 }
 
-// RunPlan is what is to be done in a run.
+// RunPlan tells a collector what to do in a run.
 type RunPlan struct {
 	Run     Run    `json:"run"`
 	Job     Job    `json:"job"`
@@ -277,7 +277,7 @@ type RunPlan struct {
 	Command        *Command `json:"command,omitempty"`
 	// Artifacts are the project's overrides of the suite's artifact provider.
 	Artifacts bench.ArtifactSource `json:"artifacts,omitzero"`
-	// Build is what a build job builds.
+	// Build is the order of a build job.
 	Build *BuildOrder `json:"build,omitempty"`
 	// BuiltAs is the build that the artifact is, where it is one.
 	BuiltAs bench.BuildKey `json:"built_as,omitempty"`
@@ -291,7 +291,7 @@ type Block struct {
 	Errors  []BlockError     `json:"errors,omitempty"`
 }
 
-// TestCaseResult is what a run found for one test case.
+// TestCaseResult is a run's result for one test case.
 type TestCaseResult struct {
 	TestCase    bench.TestCase `json:"test_case"`
 	Tag         string         `json:"tag,omitempty" doc:"Which artifact was measured, of a job that measures in turns; absent: the job's own."`
@@ -324,7 +324,7 @@ type BlockReceipt struct {
 // RunFinish closes a run.
 type RunFinish struct {
 	Outcome bench.RunOutcome `json:"outcome" enum:"success,failure,too_small,timeout,oom,permanent,cancelled,lost"`
-	// Seconds is how long it measured, without what came before: fetching.
+	// Seconds is the duration of measuring, without fetching.
 	Seconds float64 `json:"seconds,omitempty" minimum:"0" doc:"How long it measured; 0: not known."`
 	// PeakMemory is the largest resident set of any of its processes.
 	PeakMemory int64   `json:"peak_memory,omitempty" minimum:"0" doc:"Bytes; 0: not known."`
@@ -350,7 +350,7 @@ type MissingTestCase struct {
 	Reason   string         `json:"reason"`
 }
 
-// Info is what the API says of itself.
+// Info describes the API.
 type Info struct {
 	Version     string `json:"version"`
 	TemporalUI  string `json:"temporal_ui,omitempty" doc:"Address of the Temporal Web UI."`
@@ -392,7 +392,7 @@ type CollectorList struct {
 
 // LogReceipt acknowledges a piece of a run's output.
 type LogReceipt struct {
-	// NextOffset is how many bytes of output the API has; the next piece begins there.
+	// NextOffset counts the bytes of output the API has; the next piece begins there.
 	NextOffset int64 `json:"next_offset"`
 }
 
@@ -413,7 +413,7 @@ type ExportedCollection struct {
 
 // Names of response headers.
 const (
-	// HeaderNextOffset is where the next piece of a log begins.
+	// HeaderNextOffset carries the offset of the next piece of a log.
 	HeaderNextOffset = "X-Next-Offset"
 	// HeaderComplete is true when nothing will follow in a log.
 	HeaderComplete = "X-Complete"

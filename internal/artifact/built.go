@@ -26,7 +26,7 @@ type BuiltSource interface {
 // keys are one artifact, whatever it is called. The identity is "build:" and the
 // key.
 type Built struct {
-	// Source is where archives come from.
+	// Source provides archives.
 	Source BuiltSource
 	// MaxUnpacked bounds the content, in bytes; 0: 16 GiB.
 	MaxUnpacked int64

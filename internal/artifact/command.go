@@ -32,7 +32,7 @@ func (e *commandError) Error() string {
 	return fmt.Sprintf("%s: %v: %s", e.line, e.err, e.output)
 }
 
-// reason is what the program said, or else how it ended.
+// reason returns the program's message, or else how it ended.
 func (e *commandError) reason() string {
 	if e.output != "" {
 		return e.output

@@ -93,7 +93,7 @@ func (g *GoToolchain) Fetch(ctx context.Context, req Request, dir string, progre
 	return module.Sum, nil
 }
 
-// goModule is what "go mod download -json" prints.
+// goModule is the output of "go mod download -json".
 type goModule struct {
 	Dir   string
 	Sum   string

@@ -51,7 +51,7 @@ type Progress struct {
 // ProgressFunc is told the progress of an acquisition. Calls do not overlap.
 type ProgressFunc func(Progress)
 
-// beatInterval is how often an acquisition reports at least, whatever its provider does: progress feeds heartbeats.
+// beatInterval is the longest interval between an acquisition's reports, whatever its provider does: progress feeds heartbeats.
 const beatInterval = 2 * time.Second
 
 // beat wraps progress so that its calls never overlap and the last one is repeated every beatInterval until stop is called.

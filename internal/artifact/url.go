@@ -43,7 +43,7 @@ type URL struct {
 	Client *http.Client // nil: http.DefaultClient
 	// MaxDownload and MaxUnpacked bound the archive and its content, in bytes; 0: 4 GiB and 16 GiB.
 	MaxDownload, MaxUnpacked int64
-	// StallTimeout is how long the server may send nothing, before or after its response begins; 0: one minute.
+	// StallTimeout bounds the time without data from the server, before or after its response begins; 0: one minute.
 	StallTimeout time.Duration
 }
 

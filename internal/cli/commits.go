@@ -58,7 +58,7 @@ func sourceStanding(s apiclient.SourceState, v View) string {
 	return "read " + Ago(v.Now, *s.LastOKAt)
 }
 
-// sourceFields are what is shown of a project's source; none without one.
+// sourceFields returns the displayed fields of a project's source; none without one.
 func sourceFields(p apiclient.Project, v View) [][2]string {
 	if p.SourceState == nil {
 		return nil

@@ -18,8 +18,8 @@ import (
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
-// LocalReport is what a local run has measured, and the comparison when it
-// measured two artifacts.
+// LocalReport holds the results of a local run, and the comparison if it measured
+// two artifacts.
 type LocalReport struct {
 	Suite string `json:"suite"`
 	// Artifacts are in the order of measuring: the baseline first.

@@ -17,8 +17,8 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// measured is what a local run of the artifacts gives: the second takes twice
-// the time and writes larger files.
+// measured returns results of a local run: the second artifact takes twice the
+// time and writes larger files.
 func measured(t *testing.T, tags ...string) *jobrun.LocalResults {
 	t.Helper()
 	loaded, err := suite.Load(fstest.MapFS{suite.FileName: {Data: []byte(`name: small

@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// machine is what placement goes by.
+// machine returns the properties that placement uses.
 func machine(c apiclient.Collector) [][2]string {
 	pairs := [][2]string{{"type", c.MachineType}, {"group", c.MachineGroup}, {"shared host", c.Host}, {"devices", strings.Join(c.Devices, ", ")}}
 	if c.MemoryBytes > 0 {

@@ -60,8 +60,7 @@ func joined(metrics []bench.Metric) string {
 	return strings.Join(names, ", ")
 }
 
-// Verdict is what a comparison says of one series, as far as a command decides
-// on it.
+// Verdict is the conclusion about one series, as far as a command decides on it.
 type Verdict struct {
 	Metric bench.Metric
 	// Regression is set when the series became significantly worse, as package

@@ -58,7 +58,7 @@ func Queue(w io.Writer, q apiclient.Queue, v View) error {
 	return write(w, fmt.Sprintf("\norder %s, %s at a time\n", q.Policy, Plural(q.MaxInProgress, "request")))
 }
 
-// away is when something was or will be; empty when nobody knows.
+// away describes a past or future time relative to now; empty if unknown.
 func away(now time.Time, at *time.Time) string {
 	switch {
 	case at == nil:
@@ -71,7 +71,7 @@ func away(now time.Time, at *time.Time) string {
 	return "in " + Duration(at.Sub(now))
 }
 
-// foreseen is when a request is expected to start, unless it has, and to end; empty when nobody knows.
+// foreseen describes the estimated start, unless past, and end of a request; empty if unknown.
 func foreseen(now time.Time, d apiclient.RequestDetail) string {
 	var parts []string
 	if d.AdmittedAt == nil && d.EstimatedStart != nil {

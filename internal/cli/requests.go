@@ -28,7 +28,7 @@ func Standing(r apiclient.Request) string {
 	return words(r.Status)
 }
 
-// Subject is what a request is about: project and tag, or the command line.
+// Subject names what a request benchmarks: project and tag, or the command line.
 func Subject(r apiclient.Request) string {
 	if r.Command != nil {
 		return r.Project + ": " + strings.Join(r.Command.Argv, " ")
@@ -233,7 +233,7 @@ func outcome(o bench.RunOutcome) string {
 	return words(o)
 }
 
-// runProgress is what a run is at, such as "measuring gin build full gc, 3/5".
+// runProgress describes a run's present step, such as "measuring gin build full gc, 3/5".
 func runProgress(p apiclient.RunProgress) string {
 	text := p.Phase
 	if p.TestCase != "" {

@@ -61,8 +61,7 @@ func (t *Table) Write(w io.Writer, width int) error {
 	return write(w, b.String())
 }
 
-// leastFlex is how narrow a flex column may become: its text should still mean
-// something.
+// leastFlex is the minimum width of a flex column, so that its text stays legible.
 const leastFlex = 12
 
 // widths of the columns; -1 for those that are not shown.

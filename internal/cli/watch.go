@@ -18,7 +18,7 @@ type Watch struct {
 	// Transient tells errors of Fetch that may pass from those that will not.
 	// Nil: none pass.
 	Transient func(error) bool
-	// Patience is how long transient errors are waited out.
+	// Patience bounds the waiting for transient errors to pass.
 	Patience time.Duration
 	// Every is the pause between looks.
 	Every time.Duration
@@ -62,12 +62,12 @@ func (w Watch) Run(ctx context.Context) ([]apiclient.RequestDetail, error) {
 	}
 }
 
-// Size is that of a terminal, in characters.
+// Size is the size of a terminal, in characters.
 type Size struct{ Width, Height int }
 
 const (
 	barWidth = 20
-	// fewestLines is how many lines a display has on the smallest terminal.
+	// fewestLines is the number of lines of a display on the smallest terminal.
 	fewestLines = 4
 )
 

@@ -15,7 +15,7 @@ import (
 
 var errAway = errors.New("away")
 
-// look is what one look at a request gives.
+// look is the result of one look at a request.
 type look struct {
 	status bench.RequestStatus
 	err    error

@@ -17,14 +17,14 @@ const (
 	accountMapped                      // root's, but under another number, in a user namespace
 )
 
-// account is who a child runs as.
+// account is the user a child runs as.
 type account struct {
 	kind     accountKind
 	name     string
 	uid, gid int
 }
 
-// ownerOnDisk is who owns the files that a process of this account creates.
+// ownerOnDisk returns the owner of files that a process of this account creates.
 func (a account) ownerOnDisk() (uid, gid int) {
 	if a.kind == accountSwitched {
 		return a.uid, a.gid

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// startedProcess is what is remembered on disk of a running child.
+// startedProcess describes a running child on disk.
 type startedProcess struct {
 	Name string `json:"name"`
 	PID  int    `json:"pid"`
 	// Started tells it from another process that got the same number.
 	Started string `json:"started"`
-	// Signal is what ends it when nobody watches it any longer.
+	// Signal ends it when it is no longer supervised.
 	Signal int `json:"signal"`
 }
 
@@ -50,7 +50,7 @@ func (r *records) write() error {
 	return writeJSON(r.path, slices.Collect(maps.Values(r.all)))
 }
 
-// leftoverBound is how long a leftover may take to end before it is killed.
+// leftoverBound is the time a leftover has to end before it is killed.
 const leftoverBound = 5 * time.Second
 
 // endLeftovers ends what a supervisor that was killed has left behind. A process

@@ -18,13 +18,13 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// DefaultRetention is how long closed workflows stay visible.
+// DefaultRetention is the time closed workflows stay visible.
 const DefaultRetention = 30 * 24 * time.Hour
 
-// Namespace is what a namespace of a Temporal cluster must be like.
+// Namespace describes a namespace of a Temporal cluster.
 type Namespace struct {
 	Name string
-	// Retention is how long closed workflows stay visible at least; 0 means
+	// Retention is the minimum time closed workflows stay visible; 0 means
 	// DefaultRetention. A namespace that keeps them longer is left alone.
 	Retention time.Duration
 	// Attributes are the search attributes that it must have.
@@ -62,9 +62,9 @@ func (e *AttributeTypeError) Error() string {
 }
 
 const (
-	// visibleBound is how long a cluster may take until what was created can be
-	// used: a cluster's services read namespaces and search attributes through
-	// caches that live for up to a minute.
+	// visibleBound bounds the time until something created in a cluster can be used:
+	// its services read namespaces and search attributes through caches that live
+	// for up to a minute.
 	visibleBound    = 2 * time.Minute
 	visibleInterval = 100 * time.Millisecond
 )

@@ -12,7 +12,7 @@ const (
 	tailWidth = 1000     // bytes of a quoted line
 )
 
-// output is where a process's standard output and error go: a file of bounded
+// output receives a process's standard output and error: in a file of bounded
 // size, and the last lines in memory.
 type output struct {
 	path  string

@@ -83,7 +83,7 @@ func NewPostgres(ctx context.Context, state *State, options PostgresOptions) (*P
 	return p, nil
 }
 
-// DSN is how to connect to the database.
+// DSN returns the connection string of the database.
 func (p *Postgres) DSN() string { return p.dsn(postgresDB) }
 
 func (p *Postgres) dsn(database string) string {

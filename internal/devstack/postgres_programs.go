@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// postgresDirs is where distributions put the programs of Postgres when they are
-// not on PATH: Debian, Fedora's additional versions, Alpine, openSUSE, Homebrew
+// postgresDirs are the directories in which distributions install the programs of
+// Postgres outside PATH: Debian, Fedora's additional versions, Alpine, openSUSE, Homebrew
 // on both kinds of Macs, Postgres.app.
 var postgresDirs = []string{
 	"/usr/lib/postgresql/*/bin",

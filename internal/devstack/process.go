@@ -33,8 +33,8 @@ type Process struct {
 	// returns nil. Without it a process is ready once started, or, if OneShot,
 	// when it has ended.
 	Ready func(ctx context.Context) error
-	// ReadyBound is how long that may take before the process is stopped and
-	// started again; 0 means one minute.
+	// ReadyBound bounds that time; then the process is stopped and started again. 0
+	// means one minute.
 	ReadyBound time.Duration
 
 	// OneShot is for a process that ends with exit status 0 when its work is
@@ -43,7 +43,7 @@ type Process struct {
 
 	// StopSignal asks the process to stop; 0 means SIGTERM.
 	StopSignal syscall.Signal
-	// StopBound is how long stopping may take; 0 means 10 s.
+	// StopBound bounds stopping; 0 means 10 s.
 	StopBound time.Duration
 	// QuitSignal, if set, is sent when StopBound has passed, and when the
 	// supervisor itself dies; SIGKILL follows after two seconds. Without it
@@ -78,7 +78,8 @@ func (p Process) withDefaults() (Process, error) {
 	return p, nil
 }
 
-// deathSignal is what ends the process when nobody watches it any longer.
+// deathSignal returns the signal that ends the process when it is no longer
+// supervised.
 func (p Process) deathSignal() syscall.Signal {
 	if p.QuitSignal != 0 {
 		return p.QuitSignal
@@ -106,7 +107,7 @@ func isPermanent(err error) bool {
 	return ok
 }
 
-// ProcessError is how a process ended that kept the stack from running.
+// ProcessError reports the end of a process without which the stack cannot run.
 type ProcessError struct {
 	Name string
 	// Reason is the exit status, the signal, or what kept it from starting.
@@ -132,14 +133,14 @@ func (e *ProcessError) Error() string {
 
 func (e *ProcessError) Unwrap() error { return e.Reason }
 
-// RestartPolicy is what happens to a process that ends by itself.
+// RestartPolicy tells what happens to a process that ends by itself.
 type RestartPolicy struct {
 	// First is the pause before the first restart; it doubles up to Longest.
 	First, Longest time.Duration
-	// Healthy is how long a process must have been ready for the pause to begin
-	// anew.
+	// Healthy is the time a process must have been ready for the pause to start
+	// over.
 	Healthy time.Duration
-	// GiveUp is how many times in a row a process may end, or fail to start,
+	// GiveUp is the number of times in a row a process may end, or fail to start,
 	// without having been ready.
 	GiveUp int
 }
@@ -150,8 +151,8 @@ func DefaultRestartPolicy() RestartPolicy {
 	return RestartPolicy{First: 200 * time.Millisecond, Longest: 10 * time.Second, Healthy: 30 * time.Second, GiveUp: 6}
 }
 
-// Pause is how long to wait before the restart after the given number of
-// endings in a row (1 for the first).
+// Pause returns the wait before the restart after the given number of endings in a
+// row (1 for the first).
 func (r RestartPolicy) Pause(endings int) time.Duration {
 	pause := r.First
 	for range endings - 1 {

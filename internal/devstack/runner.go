@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Condition is what a supervised process is doing.
+// Condition is the state of a supervised process.
 type Condition string
 
 // The conditions of a process.
@@ -26,7 +26,7 @@ const (
 	Failed     Condition = "failed"     // given up on
 )
 
-// Status is how a process is at one moment.
+// Status describes a process at one moment.
 type Status struct {
 	Name      string
 	Condition Condition

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// DefaultStateDir is where the state of a stand-alone installation lives unless
-// told otherwise, relative to the working directory.
+// DefaultStateDir is the default state directory of a stand-alone installation,
+// relative to the working directory.
 const DefaultStateDir = ".benchloom"
 
 // stateVersion is the version of the layout below the state directory.
@@ -173,7 +173,7 @@ func (s *State) Subdir(name string) (string, error) {
 	return path, nil
 }
 
-// LogFile is where the output of the named process goes.
+// LogFile returns the path of the named process's log.
 func (s *State) LogFile(name string) string { return s.Path(logsDir, name+".log") }
 
 // tokenPrefix makes a token recognisable, for people and for secret scanners.

@@ -13,15 +13,14 @@ import (
 	"time"
 )
 
-// Config is what a supervisor needs besides its processes.
+// Config holds a supervisor's settings.
 type Config struct {
 	State  *State
 	Logger *slog.Logger
 	// Restart is the policy for processes that end by themselves; the zero
 	// value means DefaultRestartPolicy.
 	Restart RestartPolicy
-	// LogLimit is how large a log file gets before it is rotated, in bytes; 0
-	// means 10 MiB.
+	// LogLimit is the size at which a log file is rotated, in bytes; 0 means 10 MiB.
 	LogLimit int64
 }
 

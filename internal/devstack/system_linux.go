@@ -37,7 +37,7 @@ func startIdentity(pid int) (string, error) {
 	return strings.TrimSpace(string(boot)) + "/" + fields[19], nil
 }
 
-// workingDir is where a process works, as far as this one may see it.
+// workingDir returns a process's working directory, if this process may see it.
 func workingDir(pid int) (string, error) {
 	return os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "cwd"))
 }

@@ -38,7 +38,7 @@ type TemporalConfig struct {
 	Port int
 	// UIPort is the Web UI's port; 0 means no Web UI.
 	UIPort int
-	// Namespace is what the namespace must be like before the server counts as
+	// Namespace describes the namespace that must exist before the server counts as
 	// ready.
 	Namespace Namespace
 }

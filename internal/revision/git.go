@@ -52,7 +52,7 @@ func (r *Repositories) git(ctx context.Context, dir string, env []string, args .
 	return stdout.String(), nil
 }
 
-// lastLines is what git said, on one line and not too long.
+// lastLines returns git's message on one line, shortened.
 func lastLines(text string) string {
 	const longest = 500 // bytes
 	text = strings.Join(strings.Fields(text), " ")

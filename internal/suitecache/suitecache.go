@@ -16,7 +16,7 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// Archives is where suites are stored; a *store.Store is one.
+// Archives reads stored suites; *store.Store implements it.
 type Archives interface {
 	SuiteArchive(ctx context.Context, hash string) (name string, archive []byte, err error)
 }

@@ -20,8 +20,7 @@ import (
 	"github.com/benchloom/benchloom/internal/devstack"
 )
 
-// readyWithin is how long the server may take to start, on a machine that does
-// much else.
+// readyWithin bounds the start of the server, on a busy machine.
 const readyWithin = time.Minute
 
 // Program is the embedded Temporal: BENCHLOOM_TEMPORAL_DEV, else the one in bin.

@@ -86,7 +86,7 @@ func TestCasesAndScriptsMatch(t *testing.T) {
 	require.Equal(t, cases, scripts)
 }
 
-// world is what all scripts share: the binaries and one stack.
+// world is shared by all scripts: the binaries and one stack.
 type world struct {
 	t        *testing.T
 	programs string // directory with benchloom

@@ -23,7 +23,7 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// session is what one script has made, and is to be ended with it.
+// session holds what one script created and has to clean up.
 type session struct {
 	world      *world
 	work       string
@@ -38,7 +38,7 @@ type sessionKey struct{}
 
 func of(ts *testscript.TestScript) *session { return ts.Value(sessionKey{}).(*session) }
 
-// commands are what scripts know beyond testscript's own:
+// commands are the scripts' commands beyond those of testscript:
 //
 //	withstack NAME [UP FLAG...]    use the stack of the script by that name, started if need be; "shared" is everybody's
 //	stopstack NAME                 stop it, as Ctrl-C does

@@ -62,7 +62,7 @@ func (b *bareWorker) run(ctx context.Context, n int) (workflowID string, err err
 	return id, nil
 }
 
-// bareTimes is when a bare workflow passed where.
+// bareTimes are the times at which a bare workflow passed each point.
 type bareTimes struct {
 	posted   time.Time // before the client's call, by its clock
 	started  time.Time // event WorkflowExecutionStarted

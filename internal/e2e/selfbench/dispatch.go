@@ -36,7 +36,7 @@ const blocks = 10
 // again.
 const workflowSoon = 5 * time.Millisecond
 
-// submissionBound is how long one of them may take.
+// submissionBound bounds the duration of one of them.
 const submissionBound = time.Minute
 
 // measureDispatch submits jobs whose command is true, one after the other, and

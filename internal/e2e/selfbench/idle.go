@@ -14,7 +14,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// settle is how long a stack is left alone before it counts as idle.
+// settle is the time a stack is left alone before it counts as idle.
 const settle = 10 * time.Second
 
 func idleName(process, state string) string { return "Idle/process=" + process + "/state=" + state }
@@ -106,7 +106,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// usage is what a process takes of the machine.
+// usage is a process's share of the machine.
 type usage struct {
 	cpu time.Duration // with the processes below it
 	rss int64         // bytes, of the process alone

@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// limit is what a figure's median over the repetitions must not exceed.
+// limit bounds the median of a figure over the repetitions.
 type limit struct {
 	part      string // that measures it
 	benchmark string
@@ -77,8 +77,8 @@ func judge(limits []limit, figures []figure) []verdict {
 	return verdicts
 }
 
-// quietEnough is how much of a core the rest of the machine may use before a
-// check says that its figures are not those of an idle machine.
+// quietEnough is the part of a core the rest of the machine may use before a check
+// reports that the machine was not idle.
 const quietEnough = 0.1
 
 // disturbance is the median of what the rest of the machine used while the stack

@@ -55,9 +55,8 @@ func lengths(random *rand.Rand, unit time.Duration) []time.Duration {
 	return all
 }
 
-// atBest is when work is done that equal collectors share without any loss, when
-// one of them is lost at a time: the moment at which the time that they have
-// lived adds up to the work.
+// atBest returns the time at which equal collectors complete the work without
+// loss if one of them dies at lostAt: their lifetimes then add up to the work.
 func atBest(work time.Duration, collectors int, lostAt time.Duration) time.Duration {
 	if before := time.Duration(collectors) * lostAt; before < work {
 		return lostAt + (work-before)/time.Duration(collectors-1)
@@ -65,7 +64,7 @@ func atBest(work time.Duration, collectors int, lostAt time.Duration) time.Durat
 	return work / time.Duration(collectors)
 }
 
-// allowed is how long a run may take.
+// allowed returns the time a run may take.
 func allowed(jobs []time.Duration, lostAt time.Duration) time.Duration {
 	return time.Duration(makespanSlack*float64(atBest(sum(jobs), poolCollectors, lostAt))) + detection + slices.Max(jobs)
 }
@@ -77,7 +76,7 @@ func sum(durations []time.Duration) (total time.Duration) {
 	return total
 }
 
-// makespanPlan is how often what is measured.
+// makespanPlan sets the number of measurements.
 type makespanPlan struct {
 	seeds int
 	unit  time.Duration
@@ -123,8 +122,8 @@ func measureMakespan(ctx context.Context, o options, plan makespanPlan, report *
 	return report.addDurations(gapName(), gaps)
 }
 
-// makespan is what the runs share: a suite of jobs that sleep, and the directory
-// of its artifacts, which say for how long.
+// makespan is shared by the runs: a suite of jobs that sleep, and the directory of
+// its artifacts, which say for how long.
 type makespan struct {
 	stack *stack
 	dir   string
@@ -207,7 +206,7 @@ func (m *makespan) artifact(tag string, jobs []time.Duration) error {
 	return nil
 }
 
-// makespanResult is what one run took.
+// makespanResult holds the durations of one run.
 type makespanResult struct {
 	span, allowed time.Duration
 	// gaps are between the end of a request's last job and the begin of the
@@ -261,8 +260,8 @@ func (m *makespan) run(ctx context.Context, slots, seed int, pool *collectorPool
 	return result, nil
 }
 
-// lookEvery is how often a request is asked for: rarely, it costs what the jobs
-// need.
+// lookEvery is the interval between two looks at a request: long, because looking
+// costs what the jobs need.
 const lookEvery = 500 * time.Millisecond
 
 func (m *makespan) await(ctx context.Context, id bench.RequestID) (apiclient.RequestDetail, error) {

@@ -14,8 +14,8 @@ import (
 // are one each.
 const postgresProcess = "postgres"
 
-// memory is what the stack's processes use at a moment from which their peaks are
-// counted.
+// memory is the use of the stack's processes at the moment from which their peaks
+// are counted.
 type memory struct {
 	pids map[string]int
 	used map[string]int64 // bytes

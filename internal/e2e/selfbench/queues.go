@@ -53,7 +53,7 @@ func growthName(process string, waiting int) string {
 // toFence is the begin of the transaction that opens the run, by Postgres's clock.
 const toFence = "fence"
 
-// queuesPlan is how much waits.
+// queuesPlan sets the number of waiting jobs.
 type queuesPlan struct {
 	much  int // that are accepted within a bound
 	most  int // the largest backlog

@@ -15,7 +15,7 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// timeline is when a job passed where. Times of the client and of the collector
+// timeline holds the times at which a job passed each point. Times of the client and of the collector
 // are by these processes' clocks, those of workflows and activities by the
 // Temporal server's, the fence by Postgres's: all of them the one machine's.
 type timeline struct {
@@ -98,7 +98,7 @@ func readTimeline(ctx context.Context, api *apiclient.Client, temporal client.Cl
 	return t, nil
 }
 
-// history is what a workflow's history says about times, by the server's clock.
+// history holds the times in a workflow's history, by the server's clock.
 type history struct {
 	workflowType   string
 	started, ended time.Time

@@ -33,7 +33,7 @@ type wrapperPlan struct {
 	shortPairs int // of true
 }
 
-// cost is what one run of a command took.
+// cost is the cost of one run of a command.
 type cost struct {
 	wall time.Duration // around everything, by this process's clock
 	cpu  time.Duration // user and system, of the command
