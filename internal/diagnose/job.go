@@ -18,18 +18,18 @@ type JobCase struct {
 	SizeClass bench.SizeClass
 	Needs     bench.ConstraintSpec // that narrow where it runs
 	Created   time.Time
-	// HandedOut is when it was handed out, and for which request; zero: not yet.
+	// HandedOut is the time of its hand-out, for that request; zero: it still is a row.
 	HandedOut   time.Time
 	HandedOutTo bench.RequestID
-	// AffinityUntil is until when it waits for collectors that have its caches.
+	// AffinityUntil ends its wait for collectors that have its caches; zero: it has none.
 	AffinityUntil time.Time
 	// Waiters are the requests that wait for it.
 	Waiters []Waiter
 	Pause   *Pause // of its project's queue; nil: it is not paused
 	Queue   Queue
 	Account Account
-	// Stranded says what becomes of it because nobody at its task queue lives; empty:
-	// somebody does.
+	// Stranded says what becomes of a job whose task queue no live collector serves;
+	// empty: one does.
 	Stranded   string
 	Collectors []Collector
 	Runs       []Run
@@ -48,7 +48,7 @@ type Pause struct {
 	Since    time.Time
 }
 
-// Words say what holds the jobs of a project whose queue is paused.
+// Words say what holds the jobs of a paused project, and what ends it.
 func (p Pause) Words(project string) string {
 	return fmt.Sprintf("the queue of project %s was paused by %s: %s; 'benchloom queue resume %s' ends that", project, p.Who, p.Why, project)
 }
@@ -58,33 +58,32 @@ type Queue struct {
 	Name   string
 	Class  string  // weighted or strict
 	Weight float64 // of a weighted one, relative to the others
-	Level  int     // 1 goes first; the later of the queue's and its account's
-	// OwnLevel is the queue's.
+	Level  int     // 1 goes first; the later of the queue's and the account's
+	// OwnLevel is the queue's as configured.
 	OwnLevel int
 	// Share is a weighted queue's part of the weights of those with open jobs at the
 	// task queue, 0 to 1; nil: it is strict.
 	Share *float64
-	// Before is how many jobs of the queue go before this one, of those that are rows;
-	// Waiting, HandedOut and Running count all of them.
+	// Before counts the waiting rows of the queue that go before this job; Waiting,
+	// HandedOut and Running count all of the queue's jobs there.
 	Before, Waiting, HandedOut, Running int
-	// Earlier are the queues with jobs there whose level goes first, Beside those of
-	// the same level.
+	// Earlier lists the queues with jobs there of an earlier level, Beside those of the
+	// same.
 	Earlier, Beside []string
 }
 
-// Account is whose limits count for the job.
+// Account whose limits hold for the job.
 type Account struct {
 	Name string
-	// MaxRunning is how many of its jobs may be under way at once, UnderWay how many
-	// are; nil: any number. Stranded ones wait where no collector lives, and count for
-	// jobs that do, too.
+	// MaxRunning bounds how many of its jobs are UnderWay at once; nil: nothing does.
+	// Stranded ones wait where no collector lives; they count only for jobs that do, too.
 	MaxRunning         *int
 	UnderWay, Stranded int
-	// FirstLevel is the level before which none of its jobs goes; 1: it may go first.
+	// FirstLevel is the earliest level of its jobs, from 1.
 	FirstLevel int
 }
 
-// counting is the account as it counts for a job.
+// counting returns the account as it counts for a job, stranded or not.
 func (a Account) counting(stranded bool) Account {
 	if stranded {
 		a.UnderWay, a.Stranded = a.UnderWay+a.Stranded, 0
@@ -92,10 +91,10 @@ func (a Account) counting(stranded bool) Account {
 	return a
 }
 
-// Full tells whether as many of its jobs are under way as may be.
+// Full reports whether no further job of the account may start.
 func (a Account) Full() bool { return a.MaxRunning != nil && a.UnderWay >= *a.MaxRunning }
 
-// Words say what holds the jobs of an account that is full.
+// Words say what holds the jobs of a full account.
 func (a Account) Words() string {
 	text := fmt.Sprintf("account %s has %s under way, as many as its limit max_running %d allows", a.Name, count(a.UnderWay, "job"), *a.MaxRunning)
 	if n := a.Stranded; n > 0 {
@@ -104,35 +103,31 @@ func (a Account) Words() string {
 	return text
 }
 
-// Collector is a registered collector as the job sees it.
+// Collector is a registered collector, seen from a job.
 type Collector struct {
 	Name  string
 	State bench.CollectorState
 	Run   bench.RunID // that it carries out; empty: none
-	// Host is the shared host that it is a slot of; empty: none.
-	Host string
-	// LastHeard is when it was heard of last.
-	LastHeard time.Time
+	// Host is the shared host of which it is a slot; empty: none.
+	Host      string
+	LastHeard time.Time // of its last heartbeat
 	Version   string
 	// Wanted is the version that it should have; empty: any will do.
-	Wanted string
-	// TaskQueues are those from which it takes jobs.
-	TaskQueues []string
-	// Lacks says what of the job's constraints it does not meet.
+	Wanted     string
+	TaskQueues []string // that it serves
+	// Lacks lists, in words, the job's constraints that it does not meet.
 	Lacks []string
 }
 
-// JobExplanation is why a job is where it is.
+// JobExplanation says why a job is where it is.
 type JobExplanation struct {
-	Job     bench.JobKey    `json:"job"`
-	Project string          `json:"project"`
-	Status  bench.JobStatus `json:"status"`
-	Summary string          `json:"summary" doc:"Where it stands, in a sentence."`
-	// Requests are those that wait for it.
-	Requests  []bench.RequestID `json:"requests" doc:"Those that wait for it."`
-	Waits     []string          `json:"waits" doc:"What it waits for, what holds it most first; empty when it runs or has ended."`
-	TaskQueue string            `json:"task_queue"`
-	// Needs narrow where it runs.
+	Job        bench.JobKey         `json:"job"`
+	Project    string               `json:"project"`
+	Status     bench.JobStatus      `json:"status"`
+	Summary    string               `json:"summary" doc:"Where it stands, in a sentence."`
+	Requests   []bench.RequestID    `json:"requests" doc:"Those that wait for it."`
+	Waits      []string             `json:"waits" doc:"What it waits for, what holds it most first; empty when it runs or has ended."`
+	TaskQueue  string               `json:"task_queue"`
 	Needs      bench.ConstraintSpec `json:"needs,omitzero" doc:"What narrows where it runs."`
 	Queue      *QueuePosition       `json:"queue,omitempty" doc:"Absent when it has ended."`
 	Collectors []CollectorVerdict   `json:"collectors" doc:"Each registered collector, and why it does not take the job; empty when it has ended."`
@@ -141,7 +136,7 @@ type JobExplanation struct {
 	Cost       Cost                 `json:"cost"`
 }
 
-// QueuePosition is where a job stands within its queue, and the queue among others.
+// QueuePosition gives a job's position in its queue, and the queue's among others.
 type QueuePosition struct {
 	Name      string   `json:"name"`
 	Class     string   `json:"class" enum:"weighted,strict"`
@@ -156,7 +151,7 @@ type QueuePosition struct {
 	Beside    []string `json:"beside" doc:"Queues with jobs there that share with it."`
 }
 
-// CollectorVerdict is why a collector does not take a job.
+// CollectorVerdict says why a collector does not take a job.
 type CollectorVerdict struct {
 	Name    string               `json:"name"`
 	State   bench.CollectorState `json:"state"`

@@ -17,14 +17,14 @@ type Run struct {
 	Message   string
 	Started   time.Time
 	Finished  time.Time // zero: it goes on
-	// Timeout bounded the whole run, by its size class; 0: nothing did.
+	// Timeout of the whole run, by its size class; 0: none.
 	Timeout time.Duration
 	Probe   bool
 	// PeakMemory in bytes; 0: not known.
 	PeakMemory int64
 }
 
-// RunCost is one attempt at a job and what it cost.
+// RunCost is one attempt at a job with its cost.
 type RunCost struct {
 	ID             bench.RunID      `json:"id"`
 	Number         int              `json:"number"`
@@ -41,13 +41,13 @@ type RunCost struct {
 	PeakMemory     int64            `json:"peak_memory,omitempty" doc:"In bytes; absent: not known."`
 }
 
-// Cost is what all attempts at a job cost.
+// Cost of all attempts at a job.
 type Cost struct {
 	CoreSeconds float64 `json:"core_seconds" doc:"Time by size class, of all runs."`
 	Wasted      float64 `json:"wasted_core_seconds" doc:"Of those that have ended otherwise than as success."`
 }
 
-// costs are runs with what each cost.
+// costs adds to each run its cost until now.
 func costs(runs []Run, now time.Time) []RunCost {
 	out := make([]RunCost, len(runs))
 	for i, r := range runs {

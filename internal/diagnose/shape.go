@@ -8,18 +8,17 @@ import (
 	"github.com/benchloom/benchloom/internal/sizeclass"
 )
 
-// ShapeExplanation is what is known of how large a machine the jobs of a shape
-// need.
+// ShapeExplanation says how large a machine the jobs of a shape need, as far as their
+// runs have shown.
 type ShapeExplanation struct {
-	Project   string         `json:"project"`
-	Shape     string         `json:"shape"`
-	About     string         `json:"about" doc:"What the jobs are, in words."`
-	UpdatedAt time.Time      `json:"updated_at"`
-	Unread    string         `json:"unread,omitempty" doc:"Why the statistics cannot be read: then nothing is known, and sizes are learned anew."`
-	Next      NextSize       `json:"next"`
-	Classes   []ClassHistory `json:"classes" doc:"Ascending: those that jobs may run on now, and those with samples."`
-	Runs      int            `json:"runs" doc:"That have ended: with a success, or on the largest class."`
-	// FailedOnLargest is when a run failed on the largest class.
+	Project          string             `json:"project"`
+	Shape            string             `json:"shape"`
+	About            string             `json:"about" doc:"What the jobs are, in words."`
+	UpdatedAt        time.Time          `json:"updated_at"`
+	Unread           string             `json:"unread,omitempty" doc:"Why the statistics cannot be read: then nothing is known, and sizes are learned anew."`
+	Next             NextSize           `json:"next"`
+	Classes          []ClassHistory     `json:"classes" doc:"Ascending: those that jobs may run on now, and those with samples."`
+	Runs             int                `json:"runs" doc:"That have ended: with a success, or on the largest class."`
 	FailedOnLargest  *time.Time         `json:"failed_on_largest,omitempty" doc:"When a run failed on the largest class; absent when none has since the last success there."`
 	Outstanding      []OutstandingProbe `json:"outstanding" doc:"Probes that have not ended."`
 	Counts           sizeclass.Counts   `json:"counts" doc:"What became of probes since the statistics began."`
@@ -27,7 +26,7 @@ type ShapeExplanation struct {
 	ProbeCoreSeconds float64            `json:"probe_core_seconds" doc:"What of them probes cost more than the best class known would have."`
 }
 
-// NextSize is what would be selected now.
+// NextSize is the class that would be selected now.
 type NextSize struct {
 	Class           bench.SizeClass `json:"class,omitempty" doc:"Absent: no collector is registered that could run them."`
 	Probe           bool            `json:"probe,omitempty"`
@@ -36,14 +35,14 @@ type NextSize struct {
 	Why             string          `json:"why"`
 }
 
-// ClassHistory is what is known of one class.
+// ClassHistory holds the samples of one class and what follows from them.
 type ClassHistory struct {
 	SizeChoice
 	Available bool         `json:"available" doc:"A collector of it is registered that may run such jobs."`
 	Samples   []SizeSample `json:"samples" doc:"The oldest first."`
 }
 
-// SizeSample is one attempt that is remembered.
+// SizeSample is a remembered attempt.
 type SizeSample struct {
 	At         time.Time         `json:"at" doc:"When it ended."`
 	Outcome    sizeclass.Outcome `json:"outcome"`
@@ -54,15 +53,15 @@ type SizeSample struct {
 	CPUSeconds float64           `json:"cpu_seconds,omitempty" doc:"Absent: not known."`
 }
 
-// OutstandingProbe is a run that was sent somewhere to learn and has not ended.
+// OutstandingProbe is a probe that has not ended.
 type OutstandingProbe struct {
 	Attempt   string          `json:"attempt" doc:"The job, or the run, that it is made for."`
 	Class     bench.SizeClass `json:"class"`
 	ExpiresAt time.Time       `json:"expires_at" doc:"From then on it blocks no other."`
 }
 
-// Shape says what statistics hold. now is what would be selected; nil when no
-// collector could run such jobs: then only the samples are told.
+// Shape explains statistics. now is the selection that they lead to; nil when no
+// collector could run such jobs, which leaves only the samples.
 func Shape(s sizeclass.Statistics, now *sizeclass.Selection) ShapeExplanation {
 	e := ShapeExplanation{
 		Classes: []ClassHistory{}, Runs: s.Runs, Outstanding: []OutstandingProbe{}, Counts: s.Counts, CoreSeconds: s.Spent.Total,
@@ -107,8 +106,8 @@ func Shape(s sizeclass.Statistics, now *sizeclass.Selection) ShapeExplanation {
 	return e
 }
 
-// samplesOf are the samples of a class with what they say where this time is
-// acceptable; 0: nobody knows what is.
+// samplesOf interprets the samples of a class by the time that is acceptable there; 0:
+// it is not known.
 func samplesOf(h sizeclass.History, acceptable time.Duration) []SizeSample {
 	out := make([]SizeSample, len(h.Samples))
 	for i, s := range h.Samples {

@@ -9,24 +9,24 @@ import (
 	"github.com/benchloom/benchloom/internal/sizeclass"
 )
 
-// Size is how the size class of a job came about.
+// Size holds all that is known of how a job got its size class.
 type Size struct {
 	Class bench.SizeClass
-	// Shape is what its history is kept under; empty: its class is not selected.
+	// Shape under which its history is kept; empty: its class is not selected.
 	Shape string
-	// Pinned says who has fixed the class; empty: nobody.
+	// Pinned names who has chosen the class; empty: nobody.
 	Pinned string
-	// Selected is when the class was selected; zero: not yet, if it has a shape.
+	// Selected is the time of the selection; zero: there was none yet.
 	Selected time.Time
-	// Why it was selected, as was known then; empty: it was not kept.
+	// Why gives the reason that was recorded with the selection; may be empty.
 	Why     string
 	Probe   bool
 	Timeout time.Duration // of the whole job on this class; 0: none
-	// Now is what would be selected now; nil: nothing would, or it is not known.
+	// Now is the selection as it would be now; nil: there would be none.
 	Now *sizeclass.Selection
 }
 
-// SizeReasons is why a job has its size class.
+// SizeReasons says why a job has its size class.
 type SizeReasons struct {
 	Class          bench.SizeClass `json:"class"`
 	Why            string          `json:"why"`
@@ -37,7 +37,7 @@ type SizeReasons struct {
 	Choices        []SizeChoice    `json:"choices" doc:"What is known of each class now, for a job whose class is selected."`
 }
 
-// SizeChoice is what is known of one class for jobs of a shape.
+// SizeChoice weighs one class for jobs of a shape.
 type SizeChoice struct {
 	Class             bench.SizeClass `json:"class"`
 	Probability       float64         `json:"probability" doc:"That the next run is sent there; 1 in all."`
@@ -94,7 +94,7 @@ func (c JobCase) size() SizeReasons {
 	return r
 }
 
-// smaller is the last run that failed on a class below the job's; nil: none did.
+// smaller returns the last run that failed on a class below the job's; nil: none did.
 func (c JobCase) smaller() *Run {
 	for i := len(c.Runs) - 1; i >= 0; i-- {
 		switch r := c.Runs[i]; {

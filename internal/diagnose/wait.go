@@ -10,8 +10,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// waits is what an open job without a run waits for: what keeps all of its kind
-// from running first, then what is before it, then who is to take it.
+// waits lists what holds an open job without a run: first what holds all of its kind,
+// then what is before it, then who is to take it.
 func (c JobCase) waits(now time.Time) []string {
 	var words []string
 	add := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
@@ -48,7 +48,7 @@ func (c JobCase) waits(now time.Time) []string {
 	return words
 }
 
-// before is what stands before a job that is a row.
+// before says what goes before a waiting row.
 func (c JobCase) before() []string {
 	q := c.Queue
 	switch {
@@ -61,8 +61,8 @@ func (c JobCase) before() []string {
 	return []string{fmt.Sprintf("it is the next of its queue to be handed out at %s", c.TaskQueue)}
 }
 
-// readySince is since when it waits for a collector: it was handed out, or its last
-// run has ended.
+// readySince returns the start of its wait for a collector: its hand-out, or the end of
+// its last run.
 func (c JobCase) readySince() time.Time {
 	since := c.HandedOut
 	for _, r := range c.Runs {
@@ -73,7 +73,7 @@ func (c JobCase) readySince() time.Time {
 	return since
 }
 
-// verdict is why a collector does not take an open job now.
+// verdict says why a collector does not take an open job now.
 func (c JobCase) verdict(one Collector, run *Run, now time.Time) CollectorVerdict {
 	v := CollectorVerdict{Name: one.Name, State: one.State, Carries: one.Run, WhyNot: []string{}}
 	add := func(format string, args ...any) { v.WhyNot = append(v.WhyNot, fmt.Sprintf(format, args...)) }
@@ -110,7 +110,7 @@ func (c JobCase) verdict(one Collector, run *Run, now time.Time) CollectorVerdic
 	return v
 }
 
-// beside is how many jobs run in other slots of a collector's host.
+// beside counts the jobs in other slots of a collector's host.
 func (c JobCase) beside(one Collector) int {
 	n := 0
 	for _, other := range c.Collectors {

@@ -68,7 +68,7 @@ type Jobs interface {
 	AccountHold(ctx context.Context, account, branch string) (store.AccountHold, error)
 	// StrandedJobs returns those of the jobs whose task queue no live collector serves.
 	StrandedJobs(ctx context.Context, keys ...bench.JobKey) ([]store.WaitingJob, error)
-	// Project is asked for its configuration.
+	// Project returns store.ErrNotFound for an unknown name; its configuration is read.
 	Project(ctx context.Context, name string) (store.Project, error)
 }
 
