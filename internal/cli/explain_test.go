@@ -21,7 +21,7 @@ func explained(t *testing.T) diagnose.JobExplanation {
 	t.Helper()
 	selection := sizeclass.Selection{Class: 4, Why: "least time × class^0.5 of the classes known", Choices: learned(t).choices}
 	return diagnose.Job(diagnose.JobCase{
-		Key: "aaaaaaaaaaaaaaaa", Project: "go", Status: bench.JobQueued, TaskQueue: mainQueue, Target: linux, SizeClass: 4,
+		Key: "aaaaaaaaaaaaaaaa", Project: "go", Status: bench.JobQueued, TaskQueue: mainQueue, SizeClass: 4,
 		Needs:   bench.ConstraintSpec{Devices: []string{"gpu"}, Memory: "8g"},
 		Waiters: []diagnose.Waiter{{ID: "r7k2m4q9xt2", InTurn: true}},
 		Queue: diagnose.Queue{

@@ -14,13 +14,10 @@ type JobCase struct {
 	Status    bench.JobStatus
 	Message   string // why it ended as it did
 	TaskQueue string
-	Target    bench.Target
 	SizeClass bench.SizeClass
 	Needs     bench.ConstraintSpec // that narrow where it runs
-	Created   time.Time
-	// HandedOut is the time of its hand-out, for that request; zero: it still is a row.
-	HandedOut   time.Time
-	HandedOutTo bench.RequestID
+	// HandedOut is the time of its hand-out; zero: it still is a row.
+	HandedOut time.Time
 	// AffinityUntil ends its wait for collectors that have its caches; zero: it has none.
 	AffinityUntil time.Time
 	// Waiters are the requests that wait for it.

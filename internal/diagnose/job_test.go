@@ -18,7 +18,7 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // waiting is a job that only waits for its turn.
 func waiting() diagnose.JobCase {
 	return diagnose.JobCase{
-		Key: "aaaaaaaaaaaaaaaa", Project: "go", Status: bench.JobQueued, TaskQueue: queue, SizeClass: 2, Created: now.Add(-time.Hour),
+		Key: "aaaaaaaaaaaaaaaa", Project: "go", Status: bench.JobQueued, TaskQueue: queue, SizeClass: 2,
 		Waiters: []diagnose.Waiter{{ID: "raaaaaaaaaa", InTurn: true}},
 		Queue:   diagnose.Queue{Name: "user:ada", Class: "weighted", Weight: 2, Level: 3, OwnLevel: 3, Share: new(0.5), Before: 4, Waiting: 9},
 		Account: diagnose.Account{Name: "ada", FirstLevel: 1},
@@ -37,7 +37,7 @@ func changed(changes ...func(*diagnose.JobCase)) diagnose.JobCase {
 func TestWhatAJobWaitsFor(t *testing.T) {
 	t.Parallel()
 	handedOut := func(c *diagnose.JobCase) {
-		c.Status, c.HandedOut, c.HandedOutTo = bench.JobHandedOut, now.Add(-time.Minute), "raaaaaaaaaa"
+		c.Status, c.HandedOut = bench.JobHandedOut, now.Add(-time.Minute)
 	}
 	for name, c := range map[string]struct {
 		job  diagnose.JobCase

@@ -17,8 +17,8 @@ import (
 // Job explains why a job is where it is.
 func (i *Inspector) Job(ctx context.Context, j bench.Job) (diagnose.JobExplanation, error) {
 	c := diagnose.JobCase{
-		Key: j.Key, Project: j.Project, Status: j.Status, Message: j.Message, TaskQueue: j.TaskQueue, Target: j.Target, SizeClass: j.SizeClass,
-		Created: j.CreatedAt, HandedOutTo: j.HandedOutTo, HandedOut: timeOf(j.HandedOutAt), AffinityUntil: timeOf(j.AffinityUntil),
+		Key: j.Key, Project: j.Project, Status: j.Status, Message: j.Message, TaskQueue: j.TaskQueue, SizeClass: j.SizeClass,
+		HandedOut: timeOf(j.HandedOutAt), AffinityUntil: timeOf(j.AffinityUntil),
 	}
 	if j.Constraints != nil {
 		c.Needs = j.Constraints.Spec()
