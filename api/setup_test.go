@@ -100,6 +100,13 @@ func (w *workflows) StartJob(_ context.Context, job protocol.JobInput) error {
 	return w.err
 }
 
+func (w *workflows) HandOut(_ context.Context, _ string, _ bench.RequestID, jobs protocol.HandOut) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.jobs = append(w.jobs, jobs.Jobs...)
+	return w.err
+}
+
 func (w *workflows) SetLevel(_ context.Context, _ string, key bench.JobKey, level int) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

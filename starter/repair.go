@@ -29,6 +29,18 @@ func (s *Starter) RestartRequest(ctx context.Context, project string, id bench.R
 	return nil
 }
 
+// HandOutAgain gives a request jobs to start as its children, and starts its workflow
+// when it is not running: its row decides what else it does.
+func (s *Starter) HandOutAgain(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error {
+	options := requestOptions(project, id)
+	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
+	_, err := s.client.SignalWithStartWorkflow(ctx, options.ID, protocol.SignalHandOut, jobs, options, protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: id})
+	if err != nil {
+		return fmt.Errorf("giving request %s jobs to start again: %w", id, err)
+	}
+	return nil
+}
+
 // RestartJob starts the workflow of a job whose row is open although its workflow
 // has ended or was lost. One that runs is left alone.
 func (s *Starter) RestartJob(ctx context.Context, in protocol.JobInput) error {

@@ -79,9 +79,15 @@ func (s *Starter) Admitted(ctx context.Context, project string, id bench.Request
 	return s.signal(ctx, bench.RequestWorkflowID(project, id), protocol.SignalAdmitted, nil)
 }
 
-// StartJob starts the workflow of a job that was handed out. One that runs or has run
-// is success: a job that ended starts again only as another generation, with another
-// key.
+// HandOut gives a request jobs to start as its children. One whose workflow does not
+// run is told nothing: if its row is open, the reconciliation starts it again.
+func (s *Starter) HandOut(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error {
+	return s.signal(ctx, bench.RequestWorkflowID(project, id), protocol.SignalHandOut, jobs)
+}
+
+// StartJob starts the workflow of a job that is nobody's child, see
+// [bench.JobKind.ChildOfRequest]. One that runs or has run is success: a job that ended
+// starts again only as another generation, with another key.
 func (s *Starter) StartJob(ctx context.Context, in protocol.JobInput) error {
 	options := jobOptions(in, "handed out for `"+bench.RequestWorkflowID(in.Project, in.Request)+"`; waits for an orchestrator to take it up")
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE

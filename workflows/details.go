@@ -24,7 +24,7 @@ func (p *page) addf(format string, args ...any) {
 
 func (p *page) String() string { return p.text.String() }
 
-func requestDetails(s protocol.RequestStatus, f protocol.RequestFacts, result protocol.CompleteResult) string {
+func requestDetails(namespace string, s protocol.RequestStatus, f protocol.RequestFacts, result protocol.RequestResult) string {
 	var b page
 	what := f.Tag
 	if what == "" {
@@ -44,7 +44,25 @@ func requestDetails(s protocol.RequestStatus, f protocol.RequestFacts, result pr
 	if result.Message != "" {
 		b.addf("\n%s\n", result.Message)
 	}
+	b.add(sharedText(namespace, s.Shared))
 	b.addf("\n`benchloom status %s`\n", s.ID)
+	return b.String()
+}
+
+// sharedText links the jobs that another request has started: they are not among the
+// request's children.
+func sharedText(namespace string, shared protocol.SharedJobs) string {
+	if shared.Total == 0 {
+		return ""
+	}
+	var b page
+	b.addf("\nShared jobs, started by other requests: %d\n\n", shared.Total)
+	for _, id := range shared.Workflows {
+		b.addf("* [%s](/namespaces/%s/workflows/%s)\n", id, namespace, strings.ReplaceAll(id, "/", "%2F"))
+	}
+	if more := shared.Total - len(shared.Workflows); more > 0 {
+		b.addf("* and %d more\n", more)
+	}
 	return b.String()
 }
 

@@ -4,17 +4,9 @@ import (
 	"errors"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
-
-// A job outlives the request that handed it out: others may wait for it too.
-const parentClosePolicy = enumspb.PARENT_CLOSE_POLICY_ABANDON
-
-// A job's workflow ID is used once: a job that ended starts again only as
-// another generation, with another key.
-const jobReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 
 // call runs an activity of the orchestrator and reads its result into out,
 // which may be nil.

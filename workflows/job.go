@@ -17,17 +17,19 @@ import (
 //
 // Each dispatch is one heartbeating RunJob activity. What its error means is the
 // record's to decide (AssessJob); what became of the job, too (RecordJobEnd).
-func Job(ctx workflow.Context, in protocol.JobInput) error {
+func Job(ctx workflow.Context, in protocol.JobInput) (protocol.JobResult, error) {
 	j, err := newJob(ctx, in)
 	if err != nil {
-		return err
+		return protocol.JobResult{}, err
 	}
-	return j.run(ctx)
+	err = j.run(ctx)
+	return j.result, err
 }
 
 type job struct {
 	in      protocol.JobInput
 	status  protocol.JobStatus
+	result  protocol.JobResult
 	reason  bench.RunReason
 	started workflow.ReceiveChannel
 	moved   workflow.ReceiveChannel
@@ -156,6 +158,7 @@ func (j *job) recordEnd(ctx workflow.Context, end protocol.JobEndInput) error {
 	drain(j.started)
 	drain(j.moved)
 	j.status.LastError = result.Message
+	j.result = protocol.JobResult{Status: result.Status, Message: result.Message, Run: j.status.Run, Dispatches: j.status.Dispatches}
 	return j.enter(ctx, protocol.JobPhase(result.Status), "nothing: it ended with "+string(result.Status))
 }
 
@@ -166,7 +169,7 @@ func (j *job) cancelled(ctx workflow.Context) error {
 	if err := j.recordEnd(detached, protocol.JobEndInput{Cancelled: true, GaveUp: "cancelled"}); err != nil {
 		return err
 	}
-	return temporal.NewCanceledError("the job was cancelled")
+	return temporal.NewCanceledError(j.result)
 }
 
 func (j *job) enter(ctx workflow.Context, phase protocol.JobPhase, waits string) error {

@@ -82,7 +82,7 @@ func TestTheParentFollowsItsChild(t *testing.T) {
 		return protocol.ProgressResult{Counts: protocol.JobCounts{Total: 1, Success: 1}, ParentLacks: in.Stage == bench.StageOwn}, nil
 	})
 	env.OnActivity(protocol.JobsDone, mock.Anything, ref).Return(nil).Once()
-	env.OnActivity(protocol.Complete, mock.Anything, mock.Anything).Return(protocol.CompleteResult{Outcome: bench.Success}, nil).Once()
+	env.OnActivity(protocol.Complete, mock.Anything, mock.Anything).Return(protocol.CompleteResult{RequestResult: protocol.RequestResult{Outcome: bench.Success}}, nil).Once()
 	env.ExecuteWorkflow(protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: request})
 	require.NoError(t, env.GetWorkflowError())
 	require.Equal(t, []bench.Stage{bench.StageParent, bench.StageOwn, bench.StageParent}, expanded)

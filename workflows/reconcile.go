@@ -8,17 +8,17 @@ import (
 
 // Reconcile compares the record with what is in flight and mends the difference:
 // one pass, started by its Schedule.
-func Reconcile(ctx workflow.Context) error {
+func Reconcile(ctx workflow.Context) (protocol.ReconcileResult, error) {
 	status := protocol.ReconcileStatus{Phase: protocol.ReconcileInProgress}
 	if err := workflow.SetQueryHandler(ctx, protocol.StatusQuery, func() (protocol.ReconcileStatus, error) { return status, nil }); err != nil {
-		return err
+		return status.Result, err
 	}
 	if err := workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(string(status.Phase))); err != nil {
-		return err
+		return status.Result, err
 	}
-	if err := call(ctx, reconcileActivity(), protocol.Reconcile, nil, nil); err != nil {
-		return err
+	if err := call(ctx, reconcileActivity(), protocol.Reconcile, nil, &status.Result); err != nil {
+		return status.Result, err
 	}
 	status.Phase = protocol.ReconcileCompleted
-	return workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(string(status.Phase)))
+	return status.Result, workflow.UpsertTypedSearchAttributes(ctx, protocol.AttrState.ValueSet(string(status.Phase)))
 }

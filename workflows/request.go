@@ -18,34 +18,35 @@ import (
 //
 // What it knows is read from the record, so any of its runs can begin anywhere:
 // a reset or a continue-as-new carries nothing over but the request's ID.
-func Request(ctx workflow.Context, in protocol.RequestInput) error {
+func Request(ctx workflow.Context, in protocol.RequestInput) (protocol.RequestResult, error) {
 	r, err := newRequest(ctx, in)
 	if err != nil {
-		return err
+		return protocol.RequestResult{}, err
 	}
 	err = r.run(ctx)
 	if errors.Is(err, errEnded) {
 		err = r.over(ctx)
 	}
 	if temporal.IsCanceledError(err) || (err != nil && ctx.Err() != nil) {
-		return r.cancelled(ctx)
+		err = r.cancelled(ctx)
 	}
-	return err
+	return r.result, err
 }
 
 type request struct {
-	in      protocol.RequestInput
-	ref     protocol.RequestRef
-	facts   protocol.RequestFacts
-	status  protocol.RequestStatus
-	result  protocol.CompleteResult
-	started map[bench.JobKey]bool
+	in     protocol.RequestInput
+	ref    protocol.RequestRef
+	facts  protocol.RequestFacts
+	status protocol.RequestStatus
+	result protocol.RequestResult
+	// children counts those that this run has started.
+	children int
 	// notices counts the artifacts-ready updates that have arrived.
 	notices    int
 	parentDone workflow.ReceiveChannel
 	admitted   workflow.ReceiveChannel
 	handOut    workflow.ReceiveChannel
-	ended      workflow.ReceiveChannel
+	jobEnded   workflow.ReceiveChannel
 	log        log.Logger
 }
 
@@ -54,11 +55,10 @@ func newRequest(ctx workflow.Context, in protocol.RequestInput) (*request, error
 		in:         in,
 		ref:        protocol.RequestRef(in),
 		status:     protocol.RequestStatus{Project: in.Project, ID: in.ID, Phase: protocol.RequestStarting},
-		started:    make(map[bench.JobKey]bool),
 		parentDone: workflow.GetSignalChannel(ctx, protocol.SignalParentCompleted),
 		admitted:   workflow.GetSignalChannel(ctx, protocol.SignalAdmitted),
 		handOut:    workflow.GetSignalChannel(ctx, protocol.SignalHandOut),
-		ended:      workflow.GetSignalChannel(ctx, protocol.SignalJobEnded),
+		jobEnded:   workflow.GetSignalChannel(ctx, protocol.SignalJobEnded),
 		log:        log.With(workflow.GetLogger(ctx), "project", in.Project, "request", in.ID),
 	}
 	if err := workflow.SetQueryHandler(ctx, protocol.StatusQuery, func() (protocol.RequestStatus, error) { return r.status, nil }); err != nil {
@@ -73,7 +73,7 @@ func (r *request) run(ctx workflow.Context) error {
 		return err
 	}
 	switch {
-	case r.facts.Status == bench.Completed:
+	case r.facts.End != nil:
 		return r.over(ctx)
 	case r.facts.JobsDone:
 		return r.complete(ctx, "")
@@ -121,7 +121,16 @@ func (r *request) tagAttribute() []temporal.SearchAttributeUpdate {
 }
 
 func (r *request) readRow(ctx workflow.Context) error {
-	return quick(ctx, recordActivity("read the request's row"), protocol.LoadRequest, r.ref, &r.facts)
+	// Into a new value: what the row no longer has must not stay.
+	var facts protocol.RequestFacts
+	if err := quick(ctx, recordActivity("read the request's row"), protocol.LoadRequest, r.ref, &facts); err != nil {
+		return err
+	}
+	r.facts = facts
+	if facts.Shared.Total > 0 {
+		r.status.Shared = facts.Shared
+	}
+	return nil
 }
 
 func (r *request) complete(ctx workflow.Context, failed string) error {
@@ -135,25 +144,23 @@ func (r *request) complete(ctx workflow.Context, failed string) error {
 	if err := call(ctx, recordActivity("outcome and comparison with the baseline"), protocol.Complete, protocol.CompleteInput{Request: r.ref, Failed: failed}, &result); err != nil {
 		return err
 	}
-	if result.OptionalOpen > 0 {
-		return r.optional(ctx, result)
-	}
-	return r.finished(ctx, result)
+	return r.ended(ctx, result)
 }
 
 // over is what is left for a request whose row had ended before its workflow did.
 // The row decides: nothing starts for it but optional jobs that are still open.
-func (r *request) over(ctx workflow.Context) error {
-	result := protocol.CompleteResult{Outcome: r.facts.Outcome}
-	if r.facts.OptionalOpen > 0 {
-		return r.optional(ctx, result)
+func (r *request) over(ctx workflow.Context) error { return r.ended(ctx, *r.facts.End) }
+
+func (r *request) ended(ctx workflow.Context, how protocol.CompleteResult) error {
+	if how.OptionalOpen > 0 {
+		return r.optional(ctx, how.RequestResult)
 	}
-	return r.finished(ctx, result)
+	return r.finished(ctx, how.RequestResult)
 }
 
 // optional stays for the optional jobs of a request that has completed: they
 // kept nobody waiting, but somebody has to start them.
-func (r *request) optional(ctx workflow.Context, result protocol.CompleteResult) error {
+func (r *request) optional(ctx workflow.Context, result protocol.RequestResult) error {
 	r.result = result
 	if err := r.enter(ctx, protocol.RequestOptionalJobs, "it has completed with outcome "+string(result.Outcome)+"; jobs of optional targets are still open"); err != nil {
 		return err
@@ -164,17 +171,18 @@ func (r *request) optional(ctx workflow.Context, result protocol.CompleteResult)
 	return r.finished(ctx, result)
 }
 
-func (r *request) finished(ctx workflow.Context, result protocol.CompleteResult) error {
+func (r *request) finished(ctx workflow.Context, result protocol.RequestResult) error {
 	r.result = result
-	for _, c := range []workflow.ReceiveChannel{r.parentDone, r.admitted, r.ended, r.handOut} {
-		drain(c)
-	}
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return err
 	}
 	phase := protocol.RequestCompleted
 	if result.Outcome == bench.Cancelled {
 		phase = protocol.RequestCancelled
+		drain(r.handOut) // the rows have ended; what others wait for too is handed to one of them
+	}
+	if err := r.readSignals(ctx); err != nil {
+		return err
 	}
 	return r.enter(ctx, phase, "nothing: it ended with outcome "+string(result.Outcome))
 }
@@ -184,13 +192,24 @@ func (r *request) finished(ctx workflow.Context, result protocol.CompleteResult)
 func (r *request) cancelled(ctx workflow.Context) error {
 	detached, _ := workflow.NewDisconnectedContext(ctx)
 	cancel := protocol.CancelInput{Request: r.ref, Who: "temporal", Why: "its workflow was cancelled"}
-	if err := call(detached, recordActivity("cancel the rows, then the jobs"), protocol.CancelRequest, cancel, nil); err != nil {
+	var result protocol.RequestResult
+	if err := call(detached, recordActivity("cancel the rows, then the jobs"), protocol.CancelRequest, cancel, &result); err != nil {
 		return err
 	}
-	if err := r.finished(detached, protocol.CompleteResult{Outcome: bench.Cancelled}); err != nil {
+	if err := r.finished(detached, result); err != nil {
 		return err
 	}
-	return temporal.NewCanceledError("the request was cancelled")
+	return temporal.NewCanceledError(r.result)
+}
+
+// readSignals reads what has arrived before a run of the workflow ends: jobs that were
+// handed out start, the other signals only say that the row has changed.
+func (r *request) readSignals(ctx workflow.Context) error {
+	for _, c := range []workflow.ReceiveChannel{r.parentDone, r.admitted, r.jobEnded} {
+		drain(c)
+	}
+	_, err := r.startSignalled(ctx)
+	return err
 }
 
 // enter moves to a phase and shows it.
@@ -202,7 +221,7 @@ func (r *request) enter(ctx workflow.Context, phase protocol.RequestPhase, waits
 }
 
 func (r *request) describe(ctx workflow.Context) {
-	workflow.SetCurrentDetails(ctx, requestDetails(r.status, r.facts, r.result))
+	workflow.SetCurrentDetails(ctx, requestDetails(workflow.GetInfo(ctx).Namespace, r.status, r.facts, r.result))
 }
 
 func targetsText(targets []bench.Target) string {

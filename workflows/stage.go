@@ -30,14 +30,15 @@ func (r *request) runStage(ctx workflow.Context, stage bench.Stage) (failed stri
 	if err != nil || failed != "" {
 		return failed, err
 	}
+	r.status.Shared = jobs.Shared
 	if jobs.Counts.Open == 0 && (stage != bench.StageBuild || jobs.Counts.Failure == 0) {
-		return "", r.start(ctx, jobs.HandedOut) // nothing to wait for
+		return "", r.startChildren(ctx, jobs.HandedOut) // optional ones: nothing to wait for
 	}
 	r.status.Progress = jobs.Counts
 	if err := r.enter(ctx, stagePhases[stage], jobsText(jobs.Counts)); err != nil {
 		return "", err
 	}
-	if err := r.start(ctx, jobs.HandedOut); err != nil {
+	if err := r.startChildren(ctx, jobs.HandedOut); err != nil {
 		return "", err
 	}
 	// What has failed already sends no signal that could be awaited.
@@ -92,9 +93,6 @@ func (r *request) awaitJobs(ctx workflow.Context, ask protocol.ProgressInput) (p
 		if progress.Counts.Open == 0 {
 			return progress, nil
 		}
-		if err := r.start(ctx, progress.HandedOut); err != nil {
-			return progress, err
-		}
 		if err := r.spare(ctx, progress.Counts); err != nil {
 			return progress, err
 		}
@@ -102,7 +100,7 @@ func (r *request) awaitJobs(ctx workflow.Context, ask protocol.ProgressInput) (p
 }
 
 // spare lets time pass between two counts of very many jobs: each count reads them
-// all, and jobs end by the second.
+// all, and jobs end by the second. What is handed out meanwhile is started at once.
 func (r *request) spare(ctx workflow.Context, counts protocol.JobCounts) error {
 	pause := countPause(counts)
 	if pause == 0 {
@@ -124,36 +122,33 @@ func (r *request) spare(ctx workflow.Context, counts protocol.JobCounts) error {
 }
 
 // awaitEnd waits until there is a reason to count: a job has ended, or there was
-// silence.
+// silence. What is handed out meanwhile is started at once.
 func (r *request) awaitEnd(ctx workflow.Context) error {
 	for {
 		if err := r.renew(ctx); err != nil {
 			return err
 		}
-		if err := wait(ctx, "count again if no signal came", progressRecheck, r.handOut, r.ended); err != nil {
+		if err := wait(ctx, "count again if no signal came", progressRecheck, r.handOut, r.jobEnded); err != nil {
 			return err
 		}
 		handedOut, err := r.startSignalled(ctx)
 		if err != nil {
 			return err
 		}
-		if drain(r.ended) > 0 || handedOut == 0 {
+		if drain(r.jobEnded) > 0 || handedOut == 0 {
 			return nil
 		}
 	}
 }
 
-// renew begins a new run when the history has become long. Nothing is lost: it is in
-// the record.
+// renew begins a new run when the history has become long, or its children many.
+// Nothing is lost: jobs that signals have named are started, all else is in the record.
 func (r *request) renew(ctx workflow.Context) error {
-	if !workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+	if !workflow.GetInfo(ctx).GetContinueAsNewSuggested() && r.children < maxChildren {
 		return nil
 	}
-	if _, err := r.startSignalled(ctx); err != nil {
+	if err := r.readSignals(ctx); err != nil {
 		return err
-	}
-	for _, c := range []workflow.ReceiveChannel{r.parentDone, r.admitted, r.ended} {
-		drain(c)
 	}
 	return workflow.NewContinueAsNewError(ctx, Request, r.in)
 }
@@ -163,8 +158,8 @@ func (r *request) count(ctx workflow.Context, ask protocol.ProgressInput) (proto
 	if err := call(ctx, recordActivity("count the request's jobs"), protocol.Progress, ask, &p); err != nil {
 		return p, err
 	}
-	if p.Counts != r.status.Progress {
-		r.status.Progress = p.Counts
+	if p.Counts != r.status.Progress || p.Shared.Total != r.status.Shared.Total {
+		r.status.Progress, r.status.Shared = p.Counts, p.Shared
 		r.status.Waits = jobsText(p.Counts)
 		r.describe(ctx)
 	}

@@ -125,9 +125,9 @@ func (r *request) rereadRow(ctx workflow.Context) error {
 		return err
 	}
 	switch {
-	case r.facts.Status != bench.Completed:
+	case r.facts.End == nil:
 		return nil
-	case r.facts.Outcome == bench.Cancelled:
+	case r.facts.End.Outcome == bench.Cancelled:
 		return temporal.NewCanceledError("the request was cancelled while it waited")
 	}
 	return errEnded

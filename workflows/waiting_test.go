@@ -28,8 +28,13 @@ func reading(env *testsuite.TestWorkflowEnvironment, row *protocol.RequestFacts)
 // jobs, and to end.
 func completes(env *testsuite.TestWorkflowEnvironment) {
 	env.OnActivity(protocol.Expand, mock.Anything, mock.Anything).Return(protocol.ExpandResult{}, nil)
+	succeeds(env)
+}
+
+// succeeds expects the request to end.
+func succeeds(env *testsuite.TestWorkflowEnvironment) {
 	env.OnActivity(protocol.JobsDone, mock.Anything, ref).Return(nil).Once()
-	env.OnActivity(protocol.Complete, mock.Anything, protocol.CompleteInput{Request: ref}).Return(protocol.CompleteResult{Outcome: bench.Success}, nil).Once()
+	env.OnActivity(protocol.Complete, mock.Anything, protocol.CompleteInput{Request: ref}).Return(protocol.CompleteResult{RequestResult: protocol.RequestResult{Outcome: bench.Success}}, nil).Once()
 }
 
 func run(env *testsuite.TestWorkflowEnvironment) {
@@ -119,7 +124,7 @@ func TestABuildWithoutArtifactsExpires(t *testing.T) {
 		case 1:
 			row.ArtifactsWithin = 1800 // an hour has passed
 		case 2:
-			row.Status, row.Outcome = bench.Completed, bench.Expired
+			row.Status, row.End = bench.Completed, end(bench.Expired)
 		}
 		return nil
 	})
@@ -173,7 +178,7 @@ func TestARequestIsCancelledWhileItWaits(t *testing.T) {
 	env := environment(t)
 	row := protocol.RequestFacts{Type: bench.Master, WaitsFor: "c1"}
 	reading(env, &row)
-	env.RegisterDelayedCallback(func() { row.Status, row.Outcome = bench.Completed, bench.Cancelled }, time.Second)
+	env.RegisterDelayedCallback(func() { row.Status, row.End = bench.Completed, end(bench.Cancelled) }, time.Second)
 	run(env)
 	require.Error(t, env.GetWorkflowError())
 	require.Equal(t, protocol.RequestCancelled, phaseOf(t, env))
@@ -220,32 +225,36 @@ func TestABuildThatFailsEndsItsRequest(t *testing.T) {
 	}, time.Second)
 	env.OnActivity(protocol.JobsDone, mock.Anything, ref).Return(nil).Once()
 	env.OnActivity(protocol.Complete, mock.Anything, protocol.CompleteInput{Request: ref, Failed: "its artifact could not be built: make: exit status 2"}).
-		Return(protocol.CompleteResult{Outcome: bench.Failure}, nil).Once()
+		Return(protocol.CompleteResult{RequestResult: protocol.RequestResult{Outcome: bench.Failure}}, nil).Once()
 	run(env)
 	require.NoError(t, env.GetWorkflowError())
 }
 
 // Jobs of optional targets, also those of the parent, keep nobody waiting; the
-// workflow stays until they have ended.
-func TestOptionalJobsEndAfterTheRequest(t *testing.T) {
+// workflow stays to start them.
+func TestOptionalJobsAreStartedAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	row := protocol.RequestFacts{Type: bench.Release, Admitted: true}
 	reading(env, &row)
 	env.OnActivity(protocol.Expand, mock.Anything, own).Return(protocol.ExpandResult{}, nil)
 	env.OnActivity(protocol.JobsDone, mock.Anything, ref).Return(nil).Once()
-	env.OnActivity(protocol.Complete, mock.Anything, protocol.CompleteInput{Request: ref}).Return(protocol.CompleteResult{Outcome: bench.Success, OptionalOpen: 1}, nil).Once()
+	env.OnActivity(protocol.Complete, mock.Anything, protocol.CompleteInput{Request: ref}).Return(protocol.CompleteResult{RequestResult: protocol.RequestResult{Outcome: bench.Success}, OptionalOpen: 1}, nil).Once()
 	open := 1
 	env.OnActivity(protocol.Progress, mock.Anything, protocol.ProgressInput{Request: ref, Optional: true}).Return(func(context.Context, protocol.ProgressInput) (protocol.ProgressResult, error) {
 		return protocol.ProgressResult{Counts: protocol.JobCounts{Total: 1, Open: open}, Cancelled: true}, nil
 	})
+	started := startedJobs(env)
 	env.RegisterDelayedCallback(func() {
 		require.Equal(t, protocol.RequestOptionalJobs, phaseOf(t, env))
+		env.SignalWorkflow(protocol.SignalHandOut, protocol.HandOut{Jobs: []protocol.JobInput{input(jobA)}})
+	}, time.Hour)
+	env.RegisterDelayedCallback(func() {
 		open = 0
 		env.SignalWorkflow(protocol.SignalJobEnded, protocol.JobEnded{Key: jobA, Status: bench.JobSuccess})
 	}, 2*time.Hour)
 	run(env)
 	require.NoError(t, env.GetWorkflowError())
-	require.Zero(t, open)
+	require.Equal(t, map[bench.JobKey]int{jobA: 1}, started)
 	require.Equal(t, protocol.RequestCompleted, phaseOf(t, env))
 }

@@ -2,7 +2,6 @@ package workflows_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -72,7 +71,9 @@ func environment(t *testing.T) *testsuite.TestWorkflowEnvironment {
 	env.RegisterActivityWithOptions(func(context.Context, protocol.CompleteInput) (protocol.CompleteResult, error) {
 		return protocol.CompleteResult{}, nil
 	}, name(protocol.Complete))
-	env.RegisterActivityWithOptions(func(context.Context, protocol.CancelInput) error { return nil }, name(protocol.CancelRequest))
+	env.RegisterActivityWithOptions(func(context.Context, protocol.CancelInput) (protocol.RequestResult, error) {
+		return protocol.RequestResult{Outcome: bench.Cancelled}, nil
+	}, name(protocol.CancelRequest))
 	env.RegisterActivityWithOptions(func(context.Context, protocol.AssessInput) (protocol.Assessment, error) {
 		return protocol.Assessment{}, nil
 	}, name(protocol.AssessJob))
@@ -82,9 +83,26 @@ func environment(t *testing.T) *testsuite.TestWorkflowEnvironment {
 	env.RegisterActivityWithOptions(func(context.Context, protocol.RunJobInput) (protocol.RunJobResult, error) {
 		return protocol.RunJobResult{}, nil
 	}, name(protocol.RunJob))
-	env.RegisterActivityWithOptions(func(context.Context) error { return nil }, name(protocol.Reconcile))
+	env.RegisterActivityWithOptions(func(context.Context) (protocol.ReconcileResult, error) {
+		return protocol.ReconcileResult{}, nil
+	}, name(protocol.Reconcile))
 	t.Cleanup(func() { env.AssertExpectations(t) })
 	return env
+}
+
+// startedJobs counts how often each job is started as a child; none of them does a thing.
+func startedJobs(env *testsuite.TestWorkflowEnvironment) map[bench.JobKey]int {
+	started := make(map[bench.JobKey]int)
+	env.OnWorkflow(protocol.JobWorkflow, mock.Anything, mock.Anything).Return(func(_ workflow.Context, in protocol.JobInput) (protocol.JobResult, error) {
+		started[in.Key]++
+		return protocol.JobResult{}, nil
+	})
+	return started
+}
+
+// end is what the record says of a request that has ended.
+func end(outcome bench.Outcome) *protocol.CompleteResult {
+	return &protocol.CompleteResult{RequestResult: protocol.RequestResult{Outcome: outcome}}
 }
 
 func status[T any](t *testing.T, env *testsuite.TestWorkflowEnvironment) T {
@@ -107,13 +125,14 @@ func facts(f protocol.RequestFacts) protocol.RequestFacts {
 	return f
 }
 
-// An ad-hoc request needs no admission: its jobs are written, and when the last has
-// ended it completes.
+// An ad-hoc request needs no admission: its jobs are written, those handed out to it
+// are started, and when the last has ended it completes. It returns its outcome.
 func TestAdHocRequestRunsItsJobs(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.AdHoc}), nil).Once()
-	env.OnActivity(protocol.Expand, mock.Anything, own).Return(protocol.ExpandResult{Counts: protocol.JobCounts{Total: 2, Open: 2}}, nil).Once()
+	env.OnActivity(protocol.Expand, mock.Anything, own).Return(protocol.ExpandResult{Counts: protocol.JobCounts{Total: 2, Open: 2}, HandedOut: []protocol.JobInput{input(jobA)}}, nil).Once()
+	started := startedJobs(env)
 	open := 2
 	env.OnActivity(protocol.Progress, mock.Anything, mock.Anything).Return(func(context.Context, protocol.ProgressInput) (protocol.ProgressResult, error) {
 		return protocol.ProgressResult{Counts: protocol.JobCounts{Total: 2, Open: open, Success: 2 - open}}, nil
@@ -121,32 +140,47 @@ func TestAdHocRequestRunsItsJobs(t *testing.T) {
 	for i, key := range []bench.JobKey{jobA, jobB} {
 		env.RegisterDelayedCallback(func() {
 			require.Equal(t, protocol.RequestInProgress, status[protocol.RequestStatus](t, env).Phase)
+			if key == jobA {
+				env.SignalWorkflow(protocol.SignalHandOut, protocol.HandOut{Jobs: []protocol.JobInput{input(jobB)}})
+			}
 			open--
 			env.SignalWorkflow(protocol.SignalJobEnded, protocol.JobEnded{Key: key, Status: bench.JobSuccess})
 		}, time.Duration(i+1)*time.Second)
 	}
 	env.OnActivity(protocol.JobsDone, mock.Anything, ref).Return(nil).Once()
-	env.OnActivity(protocol.Complete, mock.Anything, protocol.CompleteInput{Request: ref}).Return(protocol.CompleteResult{Outcome: bench.Success}, nil).Once()
+	result := protocol.RequestResult{Outcome: bench.Success, Baseline: "1.25.0", Message: "2 of 2 test cases have results", Jobs: protocol.JobCounts{Total: 2, Success: 2}}
+	env.OnActivity(protocol.Complete, mock.Anything, protocol.CompleteInput{Request: ref}).Return(protocol.CompleteResult{RequestResult: result}, nil).Once()
 
 	env.ExecuteWorkflow(protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: request})
 
 	require.NoError(t, env.GetWorkflowError())
+	var returned protocol.RequestResult
+	require.NoError(t, env.GetWorkflowResult(&returned))
+	require.Equal(t, result, returned)
 	require.Zero(t, open)
+	require.Equal(t, map[bench.JobKey]int{jobA: 1, jobB: 1}, started)
 	require.Equal(t, protocol.RequestCompleted, status[protocol.RequestStatus](t, env).Phase)
 }
 
-// Of a request with very many jobs the ends are not counted one by one.
+// Of a request with very many jobs the ends are not counted one by one, but what
+// is handed out to it is started at once.
 func TestALargeRequestIsCountedOnceInASecond(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	const total = 1000
 	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.AdHoc}), nil).Once()
 	env.OnActivity(protocol.Expand, mock.Anything, own).Return(protocol.ExpandResult{Counts: protocol.JobCounts{Total: total, Open: total}}, nil).Once()
+	var started []time.Time
+	env.OnWorkflow(protocol.JobWorkflow, mock.Anything, mock.Anything).Return(func(ctx workflow.Context, _ protocol.JobInput) (protocol.JobResult, error) {
+		started = append(started, workflow.Now(ctx))
+		return protocol.JobResult{}, nil
+	})
 	open, counted := total, 0
 	env.OnActivity(protocol.Progress, mock.Anything, mock.Anything).Return(func(context.Context, protocol.ProgressInput) (protocol.ProgressResult, error) {
 		counted++
 		return protocol.ProgressResult{Counts: protocol.JobCounts{Total: total, Open: open, Success: total - open}}, nil
 	})
+	begun := env.Now()
 	for i := range 500 { // one job ends every 10 ms, for five seconds
 		env.RegisterDelayedCallback(func() {
 			open--
@@ -154,17 +188,24 @@ func TestALargeRequestIsCountedOnceInASecond(t *testing.T) {
 		}, time.Second+time.Duration(i)*10*time.Millisecond)
 	}
 	env.RegisterDelayedCallback(func() {
+		env.SignalWorkflow(protocol.SignalHandOut, protocol.HandOut{Jobs: []protocol.JobInput{input(jobA)}})
+	}, 1505*time.Millisecond)
+	env.RegisterDelayedCallback(func() {
 		require.LessOrEqual(t, counted, 7)
 		open = 0
 		env.SignalWorkflow(protocol.SignalJobEnded, protocol.JobEnded{Key: jobB, Status: bench.JobSuccess})
 	}, 10*time.Second)
 	env.OnActivity(protocol.JobsDone, mock.Anything, ref).Return(nil).Once()
-	env.OnActivity(protocol.Complete, mock.Anything, protocol.CompleteInput{Request: ref}).Return(protocol.CompleteResult{Outcome: bench.Success}, nil).Once()
+	env.OnActivity(protocol.Complete, mock.Anything, protocol.CompleteInput{Request: ref}).Return(protocol.CompleteResult{RequestResult: protocol.RequestResult{Outcome: bench.Success}}, nil).Once()
 
 	env.ExecuteWorkflow(protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: request})
 
 	require.NoError(t, env.GetWorkflowError())
 	require.GreaterOrEqual(t, counted, 6)
+	require.Len(t, started, 1)
+	// In the middle of a pause, which ends at two seconds. The test's clock also moves
+	// by what activities take.
+	require.WithinDuration(t, begun.Add(1700*time.Millisecond), started[0], 200*time.Millisecond)
 }
 
 // A tracked request starts nothing before the record says that it was admitted,
@@ -190,7 +231,7 @@ func TestTrackedRequestWaitsForAdmission(t *testing.T) {
 	}, time.Minute)
 	env.OnActivity(protocol.Expand, mock.Anything, own).Return(protocol.ExpandResult{Counts: protocol.JobCounts{Total: 1}}, nil).Once()
 	env.OnActivity(protocol.JobsDone, mock.Anything, ref).Return(nil).Once()
-	env.OnActivity(protocol.Complete, mock.Anything, protocol.CompleteInput{Request: ref}).Return(protocol.CompleteResult{Outcome: bench.Success, Baseline: "1.25.0"}, nil).Once()
+	env.OnActivity(protocol.Complete, mock.Anything, protocol.CompleteInput{Request: ref}).Return(protocol.CompleteResult{RequestResult: protocol.RequestResult{Outcome: bench.Success, Baseline: "1.25.0"}}, nil).Once()
 
 	env.ExecuteWorkflow(protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: request})
 	require.NoError(t, env.GetWorkflowError())
@@ -201,7 +242,7 @@ func TestTrackedRequestWaitsForAdmission(t *testing.T) {
 func TestRequestThatEndedStartsNothing(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
-	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.Release, Status: bench.Completed, Outcome: bench.Cancelled}), nil).Once()
+	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.Release, Status: bench.Completed, End: end(bench.Cancelled)}), nil).Once()
 	env.ExecuteWorkflow(protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: request})
 	require.NoError(t, env.GetWorkflowError())
 	require.Equal(t, protocol.RequestCancelled, status[protocol.RequestStatus](t, env).Phase)
@@ -223,7 +264,7 @@ func TestRequestThatCannotBeExpandedFails(t *testing.T) {
 			env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.AdHoc}), nil)
 			env.OnActivity(protocol.Expand, mock.Anything, own).Return(answer.result, answer.err).Once()
 			env.OnActivity(protocol.JobsDone, mock.Anything, ref).Return(nil).Once()
-			env.OnActivity(protocol.Complete, mock.Anything, protocol.CompleteInput{Request: ref, Failed: "no collector is registered"}).Return(protocol.CompleteResult{Outcome: bench.Failure}, nil).Once()
+			env.OnActivity(protocol.Complete, mock.Anything, protocol.CompleteInput{Request: ref, Failed: "no collector is registered"}).Return(protocol.CompleteResult{RequestResult: protocol.RequestResult{Outcome: bench.Failure}}, nil).Once()
 			env.ExecuteWorkflow(protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: request})
 			require.NoError(t, env.GetWorkflowError())
 		})
@@ -236,11 +277,23 @@ func TestCancelledRequestCancelsItsRows(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.AdHoc}), nil)
-	env.OnActivity(protocol.Expand, mock.Anything, own).Return(protocol.ExpandResult{Counts: protocol.JobCounts{Total: 1, Open: 1}}, nil)
+	env.OnActivity(protocol.Expand, mock.Anything, own).Return(protocol.ExpandResult{Counts: protocol.JobCounts{Total: 1, Open: 1}, HandedOut: []protocol.JobInput{input(jobA)}}, nil)
+	jobCancelled := false
+	env.OnWorkflow(protocol.JobWorkflow, mock.Anything, mock.Anything).Return(func(ctx workflow.Context, _ protocol.JobInput) (protocol.JobResult, error) {
+		err := workflow.Sleep(ctx, time.Hour)
+		jobCancelled = err != nil
+		return protocol.JobResult{}, err
+	})
 	env.RegisterDelayedCallback(env.CancelWorkflow, time.Second)
-	env.OnActivity(protocol.CancelRequest, mock.Anything, protocol.CancelInput{Request: ref, Who: "temporal", Why: "its workflow was cancelled"}).Return(nil).Once()
+	result := protocol.RequestResult{Outcome: bench.Cancelled, Message: "cancelled by temporal"}
+	env.OnActivity(protocol.CancelRequest, mock.Anything, protocol.CancelInput{Request: ref, Who: "temporal", Why: "its workflow was cancelled"}).Return(result, nil).Once()
 	env.ExecuteWorkflow(protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: request})
-	require.True(t, temporal.IsCanceledError(errors.Unwrap(env.GetWorkflowError())), "%v", env.GetWorkflowError())
+	var cancelled *temporal.CanceledError
+	require.ErrorAs(t, env.GetWorkflowError(), &cancelled)
+	var returned protocol.RequestResult
+	require.NoError(t, cancelled.Details(&returned))
+	require.Equal(t, result, returned)
+	require.False(t, jobCancelled)
 	require.Equal(t, protocol.RequestCancelled, status[protocol.RequestStatus](t, env).Phase)
 }
 
@@ -279,6 +332,9 @@ func TestJobRunsOnce(t *testing.T) {
 		Return(protocol.JobEndResult{Status: bench.JobSuccess}, nil).Once()
 	env.ExecuteWorkflow(protocol.JobWorkflow, in)
 	require.NoError(t, env.GetWorkflowError())
+	var returned protocol.JobResult
+	require.NoError(t, env.GetWorkflowResult(&returned))
+	require.Equal(t, protocol.JobResult{Status: bench.JobSuccess, Run: "aaaaaaaaaaaaaaaa-00000000", Dispatches: 1}, returned)
 	require.Equal(t, protocol.JobSucceeded, status[protocol.JobStatus](t, env).Phase)
 }
 
@@ -375,8 +431,11 @@ func TestQueueShowsItsPhase(t *testing.T) {
 func TestReconcilePassesOnce(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
-	env.OnActivity(protocol.Reconcile, mock.Anything).Return(nil).Once()
+	env.OnActivity(protocol.Reconcile, mock.Anything).Return(protocol.ReconcileResult{Repairs: 2}, nil).Once()
 	env.ExecuteWorkflow(protocol.ReconcileWorkflow)
 	require.NoError(t, env.GetWorkflowError())
+	var returned protocol.ReconcileResult
+	require.NoError(t, env.GetWorkflowResult(&returned))
+	require.Equal(t, protocol.ReconcileResult{Repairs: 2}, returned)
 	require.Equal(t, protocol.ReconcileCompleted, status[protocol.ReconcileStatus](t, env).Phase)
 }

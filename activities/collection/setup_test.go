@@ -69,8 +69,9 @@ func (starter) StartRequest(context.Context, string, bench.RequestID) error     
 func (starter) StartJob(context.Context, protocol.JobInput) error                   { return nil }
 func (starter) MoveJob(context.Context, string, bench.JobKey, protocol.Moved) error { return nil }
 
-func (starter) SetLevel(context.Context, string, bench.JobKey, int) (bool, error) { return true, nil }
-func (starter) GoFirst(context.Context, string, bench.JobKey) error               { return nil }
+func (starter) HandOut(context.Context, string, bench.RequestID, protocol.HandOut) error { return nil }
+func (starter) SetLevel(context.Context, string, bench.JobKey, int) (bool, error)        { return true, nil }
+func (starter) GoFirst(context.Context, string, bench.JobKey) error                      { return nil }
 func (starter) CancelRequest(context.Context, string, bench.RequestID, []bench.JobRef) error {
 	return nil
 }

@@ -85,9 +85,9 @@ func (h *chronicle) step(m *machine) {
 	case loading:
 		h.load(m)
 		switch {
-		case m.facts.Status == bench.Completed && m.facts.OptionalOpen > 0:
+		case m.facts.End != nil && m.facts.End.OptionalOpen > 0:
 			m.phase = optional
-		case m.facts.Status == bench.Completed:
+		case m.facts.End != nil:
 			m.phase = over
 		case m.facts.JobsDone:
 			m.phase = completing
@@ -138,8 +138,8 @@ func (h *chronicle) stepWaiting(m *machine) {
 	}
 	h.load(m)
 	switch {
-	case m.facts.Status != bench.Completed:
-	case m.facts.Outcome == bench.Cancelled:
+	case m.facts.End == nil:
+	case m.facts.End.Outcome == bench.Cancelled:
 		h.cancelled(m)
 	default:
 		m.phase = over
@@ -157,6 +157,7 @@ func (h *chronicle) expand(m *machine) {
 		h.ok(err)
 	}
 	h.note("%s writes its stage %s: %+v %s", m.ref.ID, stage, out.Counts, out.Failed)
+	h.handedOut = append(h.handedOut, out.HandedOut...)
 	if out.Failed != "" {
 		m.failed, m.phase = out.Failed, completing
 		return
@@ -188,9 +189,7 @@ func (h *chronicle) progress(m *machine, ask protocol.ProgressInput) {
 }
 
 func (h *chronicle) cancelled(m *machine) {
-	_, err := twice(h, func(ctx context.Context, in protocol.CancelInput) (struct{}, error) {
-		return struct{}{}, h.CancelRequest(ctx, in)
-	}, protocol.CancelInput{Request: m.ref, Who: "temporal", Why: "its workflow was cancelled"})
+	_, err := twice(h, h.CancelRequest, protocol.CancelInput{Request: m.ref, Who: "temporal", Why: "its workflow was cancelled"})
 	h.ok(err)
 	m.phase = over
 }
@@ -375,6 +374,14 @@ func (h *chronicle) StartJob(_ context.Context, in protocol.JobInput) error {
 	h.starting.Lock()
 	defer h.starting.Unlock()
 	h.handedOut = append(h.handedOut, in)
+	return nil
+}
+
+// HandOut is called for several queues at a time, too.
+func (h *chronicle) HandOut(_ context.Context, _ string, _ bench.RequestID, jobs protocol.HandOut) error {
+	h.starting.Lock()
+	defer h.starting.Unlock()
+	h.handedOut = append(h.handedOut, jobs.Jobs...)
 	return nil
 }
 

@@ -21,7 +21,8 @@ func TestAHandOutStartsJobsInTheOrderOfTheirRequests(t *testing.T) {
 	// second request asks; the first one's are older and go first.
 	out, err := b.Expand(t.Context(), own(two))
 	require.NoError(t, err)
-	require.Equal(t, protocol.ExpandResult{Counts: protocol.JobCounts{Total: 2, Open: 2}}, out)
+	require.Equal(t, protocol.JobCounts{Total: 2, Open: 2}, out.Counts)
+	require.Equal(t, []bench.JobKey{jobs2[0].Key, jobs2[1].Key}, keysOf(out.HandedOut))
 	require.Equal(t, []string{
 		startJob(one.ID, jobs1[0].Key), startJob(one.ID, jobs1[1].Key), startJob(two.ID, jobs2[0].Key), startJob(two.ID, jobs2[1].Key),
 	}, b.workflows.taken())
@@ -51,6 +52,7 @@ func (b *bundle) unhanded() (one, two, three protocol.RequestRef) {
 	one, two, three = b.running("1.1.0"), b.running("1.2.0"), b.running("1.3.0")
 	b.execute(`update job_queue set status = 'queued', handed_out_at = null, handed_out_to = null`)
 	b.workflows.taken()
+	b.workflows.jobs = nil
 	return one, two, three
 }
 

@@ -75,5 +75,5 @@ func TestARetriedRequestIsAdmittedAndMeasuresWhatFailed(t *testing.T) {
 	b.measure(again, c, 2)
 	require.Equal(t, bench.JobSuccess, b.recordEnd(again.Key, "").Status)
 	require.NoError(t, b.JobsDone(t.Context(), ref))
-	require.Equal(t, protocol.CompleteResult{Outcome: bench.Success, Message: "2 of 2 test cases have results"}, b.complete(ref, ""))
+	require.Equal(t, protocol.CompleteResult{RequestResult: protocol.RequestResult{Outcome: bench.Success, Message: "2 of 2 test cases have results", Jobs: protocol.JobCounts{Total: 2, Success: 2}}}, b.complete(ref, ""))
 }

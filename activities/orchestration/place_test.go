@@ -43,7 +43,7 @@ func (b *bundle) command(c bench.Constraints) (protocol.RequestRef, bench.Job) {
 func (b *bundle) reconcile() []string {
 	b.t.Helper()
 	b.workflows.taken()
-	require.NoError(b.t, b.Reconcile(b.t.Context()))
+	b.pass(b.t)
 	return b.workflows.taken()
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/uber-go/tally/v4"
@@ -25,7 +26,12 @@ type Repairs interface {
 	// Look tells what became of a workflow; it does not lag.
 	Look(ctx context.Context, workflowID string) (protocol.WorkflowState, error)
 	RestartRequest(ctx context.Context, project string, id bench.RequestID) error
+	// RestartJob starts the workflow of a job whose last one has ended, or that is
+	// nobody's child.
 	RestartJob(ctx context.Context, in protocol.JobInput) error
+	// HandOutAgain lets a request start jobs as its children; its workflow is started
+	// again when it is not running: the row decides what else it does.
+	HandOutAgain(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error
 	CancelRequestWorkflow(ctx context.Context, project string, id bench.RequestID) error
 }
 
@@ -58,11 +64,11 @@ const (
 // narrows down what has to be looked at.
 //
 // What cannot be mended does not keep the rest from it.
-func (a *Activities) Reconcile(ctx context.Context) error {
+func (a *Activities) Reconcile(ctx context.Context) (protocol.ReconcileResult, error) {
 	stop := beat(ctx)
 	defer stop()
 	a.Points.Reach(ctx, failpoint.Reconciling)
-	p := pass{Activities: a, running: make(map[string]bool), open: make(map[string]bool)}
+	p := &pass{Activities: a, running: make(map[string]bool), open: make(map[string]bool)}
 	// The list comes before the rows: a row is written before its workflow starts,
 	// so what the list has, the rows have too, unless it ended.
 	listed, err := a.Repairs.Running(ctx)
@@ -76,12 +82,13 @@ func (a *Activities) Reconcile(ctx context.Context) error {
 		}
 		errs = append(errs, step(ctx))
 	}
-	return errors.Join(errs...)
+	return protocol.ReconcileResult{Repairs: int(p.repairs.Load())}, errors.Join(errs...)
 }
 
 // pass is one reconciliation.
 type pass struct {
 	*Activities
+	repairs atomic.Int64
 	running map[string]bool // by workflow ID, as listed
 	open    map[string]bool // by workflow ID, of rows
 	tracked []string        // projects with tracked requests that are open
@@ -202,6 +209,14 @@ func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
 		return err
 	}
 	in.Attempts, in.Dispatches = d.AttemptsLeft, len(runs)
+	// One that never had a workflow, or of which Temporal knows nothing any more, is
+	// handed to its request once more.
+	if j.Kind.ChildOfRequest() && state.Status == protocol.WorkflowMissing {
+		if err := p.Repairs.HandOutAgain(ctx, j.Project, j.Request, protocol.HandOut{Jobs: []protocol.JobInput{in}}); err != nil {
+			return err
+		}
+		return p.repaired(ctx, j.Project, *state, "handed the job to its request again")
+	}
 	if err := p.Repairs.RestartJob(ctx, in); err != nil {
 		return err
 	}
@@ -300,6 +315,7 @@ func (p *pass) absent(ctx context.Context, project, workflowID string) (*protoco
 
 // repaired counts a repair, and remembers it where people ask.
 func (p *pass) repaired(ctx context.Context, project string, found protocol.WorkflowState, done string) error {
+	p.repairs.Add(1)
 	p.Log.WarnContext(ctx, "reconciled", "project", project, "workflow", found.ID, "found", found.Status, "done", done)
 	kind, _, _, _ := bench.ParseWorkflowID(found.ID)
 	p.scope().Tagged(map[string]string{"workflow": string(kind), "found": string(found.Status)}).Counter("reconcile_repairs_total").Inc(1)

@@ -24,7 +24,8 @@ func (b *bundle) older() {
 func (b *bundle) reconciled() []string {
 	b.t.Helper()
 	b.workflows.taken()
-	require.NoError(b.t, b.Reconcile(b.t.Context()))
+	_, err := b.Reconcile(b.t.Context())
+	require.NoError(b.t, err)
 	return b.workflows.taken()
 }
 
@@ -45,7 +46,8 @@ func TestReconcilingStartsMissingWorkflowsAndHandsOut(t *testing.T) {
 
 	// Temporal is away: nothing is taken for started, and what can be done is done.
 	b.workflows.err = errors.New("no Temporal")
-	require.ErrorContains(t, b.Reconcile(t.Context()), "no Temporal")
+	_, err := b.Reconcile(t.Context())
+	require.ErrorContains(t, err, "no Temporal")
 	require.Nil(t, b.request(missing).WorkflowStartedAt)
 	b.workflows.err = nil
 
@@ -89,10 +91,14 @@ func TestWorkflowsOfOpenRowsAreStartedAgain(t *testing.T) {
 			}
 			b.workflows.is(bench.QueueWorkflowID(project), protocol.WorkflowRunning)
 			b.execute(`delete from workflow_repair`)
+			again := "restart %s for %s"
+			if status == protocol.WorkflowMissing { // its request is to start it
+				again = "hand %s to %s again"
+			}
 			require.ElementsMatch(t, []string{
 				"restart " + requestID(ref),
-				fmt.Sprintf("restart %s for %s, 0 runs, 3 attempts left", jobID(waiting.Key), ref.ID),
-				fmt.Sprintf("restart %s for %s, 1 runs, 3 attempts left", jobID(measuring.Key), ref.ID),
+				fmt.Sprintf(again+", 0 runs, 3 attempts left", jobID(waiting.Key), ref.ID),
+				fmt.Sprintf(again+", 1 runs, 3 attempts left", jobID(measuring.Key), ref.ID),
 			}, b.reconciled())
 
 			// The run that may still go on is closed; what it uploads late counts.
@@ -245,6 +251,6 @@ func TestABuildWithoutAWorkflowIsStartedAgain(t *testing.T) {
 	b.older()
 	b.workflows.is(requestID(ref), protocol.WorkflowRunning)
 	b.workflows.is(bench.QueueWorkflowID(project), protocol.WorkflowRunning)
-	require.Equal(t, []string{fmt.Sprintf("restart %s for %s, 1 runs, 3 attempts left", jobID(builds[0].Key), ref.ID)}, b.reconciled())
+	require.Equal(t, []string{fmt.Sprintf("hand %s to %s again, 1 runs, 3 attempts left", jobID(builds[0].Key), ref.ID)}, b.reconciled())
 	require.True(t, b.job(builds[0].Key).Status.Open())
 }

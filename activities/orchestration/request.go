@@ -37,7 +37,7 @@ func (a *Activities) LoadRequest(ctx context.Context, ref protocol.RequestRef) (
 	}
 	facts := protocol.RequestFacts{
 		Type: r.Type, Tag: r.Tag, User: r.Submitter, PR: r.PR, Targets: targets,
-		Status: r.Status, Outcome: r.Outcome,
+		Status:   r.Status,
 		Admitted: r.AdmittedAt != nil, JobsDone: r.JobsDoneAt != nil,
 		WaitsFor: r.WaitsFor, Stages: stagesOf(r, config),
 	}
@@ -53,10 +53,43 @@ func (a *Activities) LoadRequest(ctx context.Context, ref protocol.RequestRef) (
 		left := time.Until(r.WaitsSince().Add(config.Queue.ArtifactsWithin()))
 		facts.ArtifactsWithin = max(1, int(left.Seconds())+1)
 	}
-	if r.Status == bench.Completed {
-		facts.OptionalOpen, err = a.optionalOpen(ctx, r)
+	if r.ExpandedAt != nil {
+		if facts.Shared, err = a.shared(ctx, r); err != nil {
+			return facts, err
+		}
 	}
-	return facts, err
+	if r.Status == bench.Completed {
+		end, err := a.ended(ctx, r)
+		facts.End = &end
+		return facts, err
+	}
+	return facts, nil
+}
+
+// ended tells how a completed request ended.
+func (a *Activities) ended(ctx context.Context, r bench.Request) (protocol.CompleteResult, error) {
+	out := protocol.CompleteResult{RequestResult: protocol.RequestResult{Outcome: r.Outcome, Baseline: r.Baseline, Message: r.Message}}
+	jobs, err := a.Store.StageProgress(ctx, r.ID, bench.StageOwn, false)
+	if err != nil {
+		return out, err
+	}
+	out.Jobs = counts(jobs)
+	out.OptionalOpen, err = a.optionalOpen(ctx, r)
+	return out, err
+}
+
+// shared names the jobs of a request that another one has started. Commands are
+// nobody else's.
+func (a *Activities) shared(ctx context.Context, r bench.Request) (protocol.SharedJobs, error) {
+	if r.Deferred {
+		return protocol.SharedJobs{}, nil
+	}
+	jobs, total, err := a.Store.SharedJobs(ctx, r.ID, protocol.ShownShared)
+	out := protocol.SharedJobs{Total: total}
+	for _, j := range jobs {
+		out.Workflows = append(out.Workflows, bench.JobWorkflowID(j.Project, j.Key))
+	}
+	return out, err
 }
 
 // stagesOf are what a request goes through once it is admitted. What differs from
@@ -193,6 +226,9 @@ func (a *Activities) Progress(ctx context.Context, in protocol.ProgressInput) (p
 		}
 	}
 	out := protocol.ProgressResult{Counts: counts(p), Cancelled: r.Status == bench.Completed}
+	if out.Shared, err = a.shared(ctx, r); err != nil {
+		return out, err
+	}
 	if p.Failure > 0 {
 		if out.Failure, err = a.failure(ctx, r.ID, in.Stage); err != nil {
 			return out, err
@@ -254,8 +290,7 @@ func (a *Activities) Complete(ctx context.Context, in protocol.CompleteInput) (p
 		return protocol.CompleteResult{}, found(err, "reading the request")
 	}
 	if r.Status == bench.Completed {
-		open, err := a.optionalOpen(ctx, r)
-		return protocol.CompleteResult{Outcome: r.Outcome, Baseline: r.Baseline, Message: r.Message, OptionalOpen: open}, err
+		return a.ended(ctx, r)
 	}
 	result, err := a.outcome(ctx, r, in.Failed)
 	if err != nil {
@@ -281,24 +316,27 @@ func (a *Activities) Complete(ctx context.Context, in protocol.CompleteInput) (p
 }
 
 func (a *Activities) outcome(ctx context.Context, r bench.Request, failed string) (protocol.CompleteResult, error) {
-	if failed != "" {
-		return protocol.CompleteResult{Outcome: bench.Failure, Message: failed}, nil
-	}
 	// The parent's jobs and optional ones do not decide.
 	jobs, err := a.Store.StageProgress(ctx, r.ID, bench.StageOwn, false)
 	if err != nil {
 		return protocol.CompleteResult{}, err
 	}
+	out := protocol.CompleteResult{RequestResult: protocol.RequestResult{Outcome: bench.Success, Jobs: counts(jobs)}}
 	switch {
+	case failed != "":
+		out.Outcome, out.Message = bench.Failure, failed
 	case jobs.Failure > 0:
 		why, err := a.failure(ctx, r.ID, bench.StageOwn)
-		return protocol.CompleteResult{Outcome: bench.Failure, Message: fmt.Sprintf("%d of %d jobs failed: %s; 'benchloom status %s' has the rest", jobs.Failure, jobs.Total, why, r.ID)}, err
+		out.Outcome, out.Message = bench.Failure, fmt.Sprintf("%d of %d jobs failed: %s; 'benchloom status %s' has the rest", jobs.Failure, jobs.Total, why, r.ID)
+		return out, err
 	case jobs.Total == 0:
-		return protocol.CompleteResult{Outcome: bench.Success, Message: "everything was measured before"}, nil
-	case jobs.Total > 0 && jobs.Cancelled == jobs.Total:
-		return protocol.CompleteResult{Outcome: bench.Cancelled, Message: "all of its jobs were cancelled"}, nil
+		out.Message = "everything was measured before"
+	case jobs.Cancelled == jobs.Total:
+		out.Outcome, out.Message = bench.Cancelled, "all of its jobs were cancelled"
+	default:
+		out.Message = fmt.Sprintf("%d of %d test cases have results", jobs.TestCasesDone, jobs.TestCases)
 	}
-	return protocol.CompleteResult{Outcome: bench.Success, Message: fmt.Sprintf("%d of %d test cases have results", jobs.TestCasesDone, jobs.TestCases)}, nil
+	return out, nil
 }
 
 // compare finds a request's baseline and sums the differences up.
@@ -349,15 +387,23 @@ func (a *Activities) baseline(ctx context.Context, r bench.Request) (string, err
 
 // CancelRequest cancels a request: first its rows, then the workflows of those
 // of its jobs for which nobody else waits, then its slot is free.
-func (a *Activities) CancelRequest(ctx context.Context, in protocol.CancelInput) error {
+func (a *Activities) CancelRequest(ctx context.Context, in protocol.CancelInput) (protocol.RequestResult, error) {
 	jobs, err := a.Store.CancelRequest(ctx, in.Request.ID, in.Who, in.Why)
 	if err != nil {
-		return found(err, "cancelling the request")
+		return protocol.RequestResult{}, found(err, "cancelling the request")
 	}
 	for _, j := range jobs {
 		if err := a.Workflows.CancelJob(ctx, j.Project, j.Key); err != nil {
-			return err
+			return protocol.RequestResult{}, err
 		}
 	}
-	return a.JobsDone(ctx, in.Request)
+	if err := a.JobsDone(ctx, in.Request); err != nil {
+		return protocol.RequestResult{}, err
+	}
+	r, err := a.Store.Request(ctx, in.Request.ID)
+	if err != nil {
+		return protocol.RequestResult{}, found(err, "reading the request")
+	}
+	end, err := a.ended(ctx, r)
+	return end.RequestResult, err
 }

@@ -106,7 +106,7 @@ func TestAReleaseIsComparedWithTheNextLowerMeasuredVersion(t *testing.T) {
 	c := b.register("c1")
 
 	first := b.released("1.9.0", c, 1)
-	require.Equal(t, protocol.CompleteResult{Outcome: bench.Success, Message: "2 of 2 test cases have results"}, first, "there is nothing lower")
+	require.Equal(t, protocol.CompleteResult{RequestResult: protocol.RequestResult{Outcome: bench.Success, Message: "2 of 2 test cases have results", Jobs: protocol.JobCounts{Total: 2, Success: 2}}}, first, "there is nothing lower")
 	require.Equal(t, "1.9.0", b.released("1.11.0", c, 1).Baseline)
 
 	// Neither a higher version, nor a lower one without results, nor one that
@@ -164,7 +164,7 @@ func TestTheJobsDecideTheOutcome(t *testing.T) {
 	require.Equal(t, "all of its jobs were cancelled", out.Message)
 
 	unable := b.running("1.3.0")
-	require.Equal(t, protocol.CompleteResult{Outcome: bench.Failure, Message: "no such machine"}, b.complete(unable, "no such machine"))
+	require.Equal(t, protocol.CompleteResult{RequestResult: protocol.RequestResult{Outcome: bench.Failure, Message: "no such machine", Jobs: protocol.JobCounts{Total: 2, Open: 2}}}, b.complete(unable, "no such machine"))
 }
 
 func TestACancellationDuringCompletionDecides(t *testing.T) {
@@ -218,12 +218,15 @@ func TestCancellingARequestCancelsWhatNobodyElseWaitsFor(t *testing.T) {
 	// Temporal is away: the rows are cancelled first, and the repetition cancels
 	// the workflows.
 	b.workflows.err = errors.New("no Temporal")
-	require.ErrorContains(t, b.CancelRequest(t.Context(), cancel), "no Temporal")
+	_, err := b.CancelRequest(t.Context(), cancel)
+	require.ErrorContains(t, err, "no Temporal")
 	require.Equal(t, bench.Completed, b.request(one).Status)
 	b.workflows.taken()
 	b.workflows.err = nil
 	for range 2 {
-		require.NoError(t, b.CancelRequest(t.Context(), cancel))
+		end, err := b.CancelRequest(t.Context(), cancel)
+		require.NoError(t, err)
+		require.Equal(t, bench.Cancelled, end.Outcome)
 		require.Equal(t, []string{"cancel go/" + string(jobs[0].Key), "queue go"}, b.workflows.taken())
 	}
 	require.Equal(t, bench.Cancelled, b.request(one).Outcome)

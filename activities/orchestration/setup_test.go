@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -154,6 +155,24 @@ func (w *workflows) StartJob(_ context.Context, job protocol.JobInput) error {
 	return w.call("%s", startJob(job.Request, job.Key))
 }
 
+func (w *workflows) HandOut(ctx context.Context, _ string, _ bench.RequestID, jobs protocol.HandOut) error {
+	var err error
+	for _, job := range jobs.Jobs {
+		err = errors.Join(err, w.StartJob(ctx, job))
+	}
+	return err
+}
+
+func (w *workflows) HandOutAgain(_ context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error {
+	w.is(bench.RequestWorkflowID(project, id), protocol.WorkflowRunning)
+	var err error
+	for _, in := range jobs.Jobs {
+		w.is(bench.JobWorkflowID(in.Project, in.Key), protocol.WorkflowRunning)
+		err = errors.Join(err, w.call("hand %s to %s again, %d runs, %d attempts left", bench.JobWorkflowID(in.Project, in.Key), id, in.Dispatches, in.Attempts))
+	}
+	return err
+}
+
 func (w *workflows) SetLevel(_ context.Context, project string, key bench.JobKey, level int) (bool, error) {
 	return true, w.call("level %s/%s %d", project, key, level)
 }
@@ -195,6 +214,32 @@ type bundle struct {
 	store     *store.Store
 	workflows *workflows
 	suite     string // its content hash
+}
+
+// Expand writes jobs and, as the request's workflow does, starts once what the answer
+// names.
+func (b *bundle) Expand(ctx context.Context, in protocol.ExpandInput) (protocol.ExpandResult, error) {
+	out, err := b.Activities.Expand(ctx, in)
+	for _, job := range out.HandedOut {
+		if _, started := b.workflows.jobs[job.Key]; !started {
+			require.NoError(b.t, b.workflows.StartJob(ctx, job))
+		}
+	}
+	return out, err
+}
+
+func keysOf(jobs []protocol.JobInput) []bench.JobKey {
+	keys := make([]bench.JobKey, len(jobs))
+	for i, j := range jobs {
+		keys[i] = j.Key
+	}
+	return keys
+}
+
+func (b *bundle) pass(t *testing.T) {
+	t.Helper()
+	_, err := b.Reconcile(t.Context())
+	require.NoError(t, err)
 }
 
 // setup makes a project with a configuration and no collector.

@@ -30,24 +30,36 @@ func (a *Activities) Expand(ctx context.Context, in protocol.ExpandInput) (proto
 			return protocol.ExpandResult{Failed: err.Error()}, nil
 		}
 	}
-	var queues []string
+	var out protocol.ExpandResult
 	// What was written with the request was handed out then, before there was a workflow.
 	if !r.Deferred || r.ReopenedAt != nil {
-		var err error
-		if queues, err = a.Store.OpenTaskQueues(ctx, r.ID, in.Stage); err != nil {
+		if out.HandedOut, err = a.handOutTo(ctx, r, in.Stage); err != nil {
 			return protocol.ExpandResult{}, err
 		}
 	}
-	for _, q := range queues {
-		if err := a.dispatcher().Fill(ctx, q); err != nil {
-			return protocol.ExpandResult{}, err
-		}
-	}
-	p, err := a.Store.StageProgress(ctx, r.ID, in.Stage, false)
-	if err != nil {
+	if out.Shared, err = a.shared(ctx, r); err != nil {
 		return protocol.ExpandResult{}, err
 	}
-	return protocol.ExpandResult{Counts: counts(p)}, nil
+	p, err := a.Store.StageProgress(ctx, r.ID, in.Stage, false)
+	out.Counts = counts(p)
+	return out, err
+}
+
+// handOutTo hands out where jobs of a stage of a request wait, and makes the inputs of
+// those that the request is to start. They are asked of the record, not of what was
+// handed out now: a repetition must name the jobs that the first try handed out.
+func (a *Activities) handOutTo(ctx context.Context, r bench.Request, stage bench.Stage) ([]protocol.JobInput, error) {
+	queues, err := a.Store.OpenTaskQueues(ctx, r.ID, stage)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range queues {
+		if err := a.dispatcher().FillFor(ctx, q, r.ID); err != nil {
+			return nil, err
+		}
+	}
+	jobs, err := a.dispatcher().HandedOutTo(ctx, r.ID)
+	return jobs, classify(err, "reading what was handed out")
 }
 
 func (a *Activities) writeStage(ctx context.Context, r bench.Request, stage bench.Stage) error {

@@ -135,7 +135,8 @@ func TestChildrenShareTheJobsOfTheirParent(t *testing.T) {
 	require.Equal(t, jobs[0].Key, b.write(second, bench.StageParent)[0].Key)
 
 	cancel := func(ref protocol.RequestRef) {
-		require.NoError(t, b.CancelRequest(t.Context(), protocol.CancelInput{Request: ref, Who: "ada"}))
+		_, err := b.CancelRequest(t.Context(), protocol.CancelInput{Request: ref, Who: "ada"})
+		require.NoError(t, err)
 	}
 	cancel(first)
 	require.True(t, b.job(jobs[0].Key).Status.Open())
@@ -263,7 +264,7 @@ func TestOptionalTargetsBlockNothing(t *testing.T) {
 			require.Equal(t, 2*(per-1), done.OptionalOpen, "the parent's too")
 			facts, err := b.LoadRequest(t.Context(), ref)
 			require.NoError(t, err)
-			require.Equal(t, done.OptionalOpen, facts.OptionalOpen)
+			require.Equal(t, done.OptionalOpen, facts.End.OptionalOpen)
 			out, err := b.Progress(t.Context(), protocol.ProgressInput{Request: ref, Optional: true})
 			require.NoError(t, err)
 			require.Equal(t, done.OptionalOpen, out.Counts.Open)

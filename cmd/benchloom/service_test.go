@@ -70,6 +70,10 @@ func (noWorkflows) MoveJob(context.Context, string, bench.JobKey, protocol.Moved
 	return nil
 }
 
+func (noWorkflows) HandOut(context.Context, string, bench.RequestID, protocol.HandOut) error {
+	return nil
+}
+
 func (noWorkflows) SetLevel(context.Context, string, bench.JobKey, int) (bool, error) {
 	return true, nil
 }

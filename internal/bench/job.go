@@ -229,6 +229,7 @@ type HandOut struct {
 	Request   RequestID
 	Project   string
 	Job       JobKey
+	Kind      JobKind
 	Tag       string
 	Target    Target
 	TaskQueue string

@@ -22,6 +22,15 @@ const (
 	KindBuild       JobKind = "build"
 )
 
+// ChildOfRequest reports whether a job of this kind is a child workflow of the request
+// that it is handed out to.
+//
+// The jobs of suites are: a request fans out into them, and the Temporal Web UI shows
+// them below it. Commands are not. Each of them starts where it is handed out, by a
+// client: a request of 100,000 commands is a queue and no fan-out, and its workflow
+// must not start, nor hear the end of, each of them.
+func (k JobKind) ChildOfRequest() bool { return k != KindCommand }
+
 // ParseJobKind reads a kind; case does not matter.
 func ParseJobKind(s string) (JobKind, error) {
 	switch k := JobKind(strings.ToLower(s)); k {

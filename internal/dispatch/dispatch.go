@@ -1,5 +1,6 @@
 // Package dispatch keeps task queues filled and waiting jobs where they can run: it
-// hands jobs out and starts their workflows, places jobs anew when the fleet changes,
+// hands jobs out, starts the workflows of commands and hands the jobs of suites to the
+// workflows of their requests, places jobs anew when the fleet changes,
 // and moves what waits at a pool that has had no live collector for too long.
 //
 // It runs wherever something has changed that a waiting job may go for: at a

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -64,6 +65,11 @@ func (w *world) Room(_ context.Context, account string) ([]string, error) {
 	return w.room, nil
 }
 
+func (w *world) HandedOutTo(_ context.Context, id bench.RequestID) ([]bench.HandOut, error) {
+	w.note("read what was handed out to %s", id)
+	return w.waiting[string(id)], nil
+}
+
 func (w *world) TakeBack(context.Context) error {
 	w.note("take back")
 	return nil
@@ -119,6 +125,21 @@ func (w workflows) StartJob(_ context.Context, j protocol.JobInput) error {
 	return nil
 }
 
+func (w workflows) HandOut(_ context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error {
+	if id == w.broken {
+		return errors.New("no answer")
+	}
+	keys := make([]string, len(jobs.Jobs))
+	for i, j := range jobs.Jobs {
+		keys[i] = string(j.Key)
+	}
+	if len(keys) > 5 {
+		keys = append(keys[:5], "…")
+	}
+	w.note("hand %d jobs to %s/%s: %s", len(jobs.Jobs), project, id, strings.Join(keys, " "))
+	return nil
+}
+
 func (w workflows) StartRequest(_ context.Context, _ string, id bench.RequestID) error {
 	w.note("start %s", id)
 	return nil
@@ -141,7 +162,7 @@ func TestWhatIsHandedOutStartsBeforeMoreIsLookedAt(t *testing.T) {
 	t.Parallel()
 	w := &world{
 		requests: map[bench.RequestID]bench.Request{"running": {ID: "running", Project: "go", WorkflowStartedAt: new(time.Time)}},
-		waiting:  map[string][]bench.HandOut{"a": {{Request: "running", Project: "go", Job: "one", Queue: "vip", Weight: 100, Priority: 1}}},
+		waiting:  map[string][]bench.HandOut{"a": {{Request: "running", Project: "go", Job: "one", Kind: bench.KindCommand, Queue: "vip", Weight: 100, Priority: 1}}},
 		more:     2,
 	}
 	require.NoError(t, dispatcher(w).Fill(t.Context(), "a"))
@@ -152,7 +173,7 @@ func TestWhatIsHandedOutStartsBeforeMoreIsLookedAt(t *testing.T) {
 func TestWhatIsHandedOutIsStarted(t *testing.T) {
 	t.Parallel()
 	job := func(queue string, request bench.RequestID, key bench.JobKey) bench.HandOut {
-		return bench.HandOut{Request: request, Project: "go", Job: key, Queue: queue, Weight: 30, Priority: 3}
+		return bench.HandOut{Request: request, Project: "go", Job: key, Kind: bench.KindCommand, Queue: queue, Weight: 30, Priority: 3}
 	}
 	w := &world{
 		requests: map[bench.RequestID]bench.Request{
@@ -191,4 +212,47 @@ func TestAnEndMakesRoomAndASweepFindsTheRest(t *testing.T) {
 	w.done = nil
 	require.NoError(t, d.Sweep(t.Context()))
 	require.Equal(t, []string{"record late at 2", "take back", "fill a up to 4, strict 16", "fill b up to 4, strict 16"}, w.done, "what is not there yet is tried again")
+}
+
+// The jobs of suites start through the requests that they were handed out to, except for
+// the one that asks; commands start at once.
+func TestJobsOfSuitesAreHandedToTheirRequests(t *testing.T) {
+	t.Parallel()
+	job := func(request bench.RequestID, key bench.JobKey, kind bench.JobKind) bench.HandOut {
+		return bench.HandOut{Request: request, Project: "go", Job: key, Kind: kind, Queue: "project:go", Weight: 100, Priority: 3}
+	}
+	open := bench.Standing{Status: bench.InProgress}
+	w := &world{
+		requests: map[bench.RequestID]bench.Request{
+			"asks":   {ID: "asks", Project: "go", Standing: open, WorkflowStartedAt: new(time.Time)},
+			"other":  {ID: "other", Project: "go", Standing: open},
+			"broken": {ID: "broken", Project: "go", Standing: open, WorkflowStartedAt: new(time.Time)},
+			"person": {ID: "person", Project: "go", Standing: open, WorkflowStartedAt: new(time.Time)},
+		},
+		waiting: map[string][]bench.HandOut{"a": {
+			job("asks", "one", bench.KindRuntime), job("broken", "two", bench.KindBuild), job("other", "three", bench.KindBuild),
+			job("person", "four", bench.KindCommand), job("other", "five", bench.KindCompileTime),
+		}},
+		broken: "broken",
+	}
+	d := dispatcher(w)
+	require.ErrorContains(t, d.FillFor(t.Context(), "a", "asks"), "no answer")
+	require.Equal(t, []string{
+		"fill a up to 4, strict 16", "start four, 7 attempts, level 3 of project:go, weight 1", "start other", "mark other", "hand 2 jobs to go/other: three five",
+	}, w.done, "a request that never started is started before it is told")
+
+	// The request that asks reads what is its own; what no message could hold, it is told.
+	w.done = nil
+	var many []bench.HandOut
+	for i := range 250 {
+		many = append(many, job("asks", bench.JobKey(fmt.Sprint(i)), bench.KindRuntime))
+	}
+	w.waiting["asks"] = append(many, job("asks", "own", bench.KindCommand))
+	first, err := d.HandedOutTo(t.Context(), "asks")
+	require.NoError(t, err)
+	require.Len(t, first, 100)
+	require.Equal(t, bench.JobKey("99"), first[99].Key)
+	require.Equal(t, []string{
+		"read what was handed out to asks", "hand 100 jobs to go/asks: 100 101 102 103 104 …", "hand 50 jobs to go/asks: 200 201 202 203 204 …",
+	}, w.done)
 }

@@ -14,6 +14,8 @@ type Backlog interface {
 	// HandOut hands out the next jobs of a task queue, under its lock. With
 	// [store.ErrMore] come those that were chosen so far; called again, it goes on.
 	HandOut(ctx context.Context, taskQueue string, how store.Filling) ([]bench.HandOut, error)
+	// HandedOutTo lists the jobs that were handed out to a request and have not begun.
+	HandedOutTo(ctx context.Context, request bench.RequestID) ([]bench.HandOut, error)
 	// WaitingTaskQueues lists the task queues with jobs that may be handed out.
 	WaitingTaskQueues(ctx context.Context) ([]string, error)
 	// Room lists the task queues in which jobs of an account wait that its limit
@@ -38,6 +40,12 @@ func strictInTemporal(liveCollectors int) int { return 4 * inTemporal(liveCollec
 // and starts them. A job that cannot be started keeps no other from it; the errors are
 // joined.
 func (d *Dispatcher) Fill(ctx context.Context, taskQueue string) error {
+	return d.FillFor(ctx, taskQueue, "")
+}
+
+// FillFor is Fill by a request that starts its own children afterwards; see
+// [Dispatcher.HandedOutTo].
+func (d *Dispatcher) FillFor(ctx context.Context, taskQueue string, asks bench.RequestID) error {
 	view, err := d.view(ctx)
 	if err != nil {
 		return err
@@ -56,21 +64,29 @@ func (d *Dispatcher) Fill(ctx context.Context, taskQueue string) error {
 	}
 	var errs []error
 	for _, q := range taskQueues {
-		errs = append(errs, d.fill(ctx, view, store.Filling{Depth: inTemporal, Strict: strictInTemporal, Sized: sized}, q))
+		f := filling{view: view, how: store.Filling{Depth: inTemporal, Strict: strictInTemporal, Sized: sized}, asks: asks}
+		errs = append(errs, d.fill(ctx, f, q))
 	}
 	return errors.Join(errs...)
 }
 
+// filling is one call of [Dispatcher.FillFor].
+type filling struct {
+	view sizing.View
+	how  store.Filling
+	asks bench.RequestID // starts its own children; empty: nobody does
+}
+
 // fill hands out and starts: what was handed out does not wait for what is still to
 // be looked at.
-func (d *Dispatcher) fill(ctx context.Context, view sizing.View, how store.Filling, taskQueue string) error {
+func (d *Dispatcher) fill(ctx context.Context, f filling, taskQueue string) error {
 	var errs []error
 	for more := true; more; {
-		handed, err := d.Record.HandOut(ctx, taskQueue, how)
+		handed, err := d.Record.HandOut(ctx, taskQueue, f.how)
 		if more = errors.Is(err, store.ErrMore); err != nil && !more {
 			return errors.Join(append(errs, err)...)
 		}
-		errs = append(errs, d.startAll(ctx, view, handed))
+		errs = append(errs, d.startAll(ctx, f, handed))
 	}
 	return errors.Join(errs...)
 }

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/fairshare"
@@ -14,13 +15,17 @@ import (
 // What runs or has run already is success. It is called without any lock; several
 // processes may start the same job at once.
 type Starts interface {
+	// StartJob starts the workflow of a job that is nobody's child.
 	StartJob(ctx context.Context, job protocol.JobInput) error
+	// HandOut lets a request's workflow start jobs as its children. One that does not
+	// run is no error: the reconciliation starts it again, and hands out again.
+	HandOut(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error
 	StartRequest(ctx context.Context, project string, id bench.RequestID) error
 }
 
 // startAll starts jobs that were handed out. Those of one queue start in their order;
 // queues start concurrently, for Temporal decides between them.
-func (d *Dispatcher) startAll(ctx context.Context, view sizing.View, handed []bench.HandOut) error {
+func (d *Dispatcher) startAll(ctx context.Context, f filling, handed []bench.HandOut) error {
 	byQueue := make(map[string][]bench.HandOut)
 	var queues []string
 	for _, h := range handed {
@@ -30,23 +35,41 @@ func (d *Dispatcher) startAll(ctx context.Context, view sizing.View, handed []be
 		byQueue[h.Queue] = append(byQueue[h.Queue], h)
 	}
 	return each(queues, func(queue string) error {
-		return wrap("starting what was handed out of queue "+queue, d.start(ctx, view, byQueue[queue]))
+		return wrap("starting what was handed out of queue "+queue, d.start(ctx, f.view, byQueue[queue], f.asks))
 	})
 }
 
-// start starts the workflows of jobs that were handed out, and then of their requests:
-// one that was written with its jobs had none before. The jobs first: a collector may
-// wait for them, and nothing of theirs waits for the request. One that cannot be
-// started keeps no other from it.
+// handOutAtOnce bounds how many jobs one message hands to a request.
+const handOutAtOnce = 100
+
+// start starts what was handed out: commands by itself, the jobs of suites through
+// their requests (see [bench.JobKind.ChildOfRequest]), but not what was handed out to
+// the request that asks, which reads that by itself. Commands start before their
+// request, which had no workflow if it was written with its jobs: a collector may wait
+// for them, and nothing of theirs waits for the request. One that cannot be started
+// keeps no other from it.
 //
 // What is not started, because this process ends here or Temporal does not answer, the
 // reconciliation starts.
-func (d *Dispatcher) start(ctx context.Context, view sizing.View, jobs []bench.HandOut) error {
+func (d *Dispatcher) start(ctx context.Context, view sizing.View, jobs []bench.HandOut, asks bench.RequestID) error {
 	inputs := newInputs(d.Record, view)
 	var errs []error
+	var parents []bench.RequestID // in the order of their jobs
+	children := make(map[bench.RequestID][]protocol.JobInput)
 	for _, h := range jobs {
+		child := h.Kind.ChildOfRequest()
+		if child && h.Request == asks {
+			continue
+		}
 		in, err := inputs.of(ctx, h)
-		if err == nil {
+		switch {
+		case err != nil:
+		case child:
+			if children[h.Request] == nil {
+				parents = append(parents, h.Request)
+			}
+			children[h.Request] = append(children[h.Request], in)
+		default:
 			err = d.Workflows.StartJob(ctx, in)
 		}
 		errs = append(errs, err)
@@ -62,7 +85,39 @@ func (d *Dispatcher) start(ctx context.Context, view sizing.View, jobs []bench.H
 		}
 		errs = append(errs, err)
 	}
+	for _, id := range parents {
+		for part := range slices.Chunk(children[id], handOutAtOnce) {
+			errs = append(errs, d.Workflows.HandOut(ctx, inputs.requests[id].Project, id, protocol.HandOut{Jobs: part}))
+		}
+	}
 	return errors.Join(errs...)
+}
+
+// HandedOutTo makes the inputs of the first jobs that were handed out to a request and
+// have not begun, for its workflow to start. If there are more than one message may
+// hold, the request's workflow is told of them as well.
+func (d *Dispatcher) HandedOutTo(ctx context.Context, id bench.RequestID) ([]protocol.JobInput, error) {
+	jobs, err := d.Record.HandedOutTo(ctx, id)
+	if err != nil || len(jobs) == 0 {
+		return nil, err
+	}
+	jobs = slices.DeleteFunc(jobs, func(h bench.HandOut) bool { return !h.Kind.ChildOfRequest() })
+	view, err := d.view(ctx)
+	if err != nil {
+		return nil, err
+	}
+	first := jobs[:min(len(jobs), handOutAtOnce)]
+	if err := d.start(ctx, view, jobs[len(first):], ""); err != nil {
+		return nil, err
+	}
+	inputs := newInputs(d.Record, view)
+	out := make([]protocol.JobInput, len(first))
+	for i, h := range first {
+		if out[i], err = inputs.of(ctx, h); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // Input makes the input of the workflow of a job that was handed out. The error wraps

@@ -42,8 +42,7 @@ const StatusQuery = "status"
 const (
 	// SignalAdmitted tells a request that it may start its jobs.
 	SignalAdmitted = "admitted"
-	// SignalHandOut gave a request jobs to start; payload [HandOut]. Nothing sends it
-	// any more: a hand-out starts them by itself.
+	// SignalHandOut gives a request jobs to start as its children; payload [HandOut].
 	SignalHandOut = "hand-out"
 	// SignalJobEnded tells a request that a job which it waits for has ended;
 	// payload [JobEnded].
@@ -97,7 +96,29 @@ type RequestStatus struct {
 	// Waits says what it waits for, in words.
 	Waits    string
 	Progress JobCounts
+	Shared   SharedJobs
 }
+
+// RequestResult is what a Request workflow returns; a cancelled one has it as the
+// details of its cancellation.
+type RequestResult struct {
+	Outcome bench.Outcome
+	// Baseline is what the artifact was compared with; empty: with nothing.
+	Baseline string
+	Message  string
+	// Jobs counts those of the request itself, without optional ones.
+	Jobs JobCounts
+}
+
+// SharedJobs are the jobs that a request waits for and another one has started.
+type SharedJobs struct {
+	// Workflows are the IDs of the first of them, at most [ShownShared].
+	Workflows []string
+	Total     int
+}
+
+// ShownShared bounds how many shared jobs a request names.
+const ShownShared = 20
 
 // JobCounts counts a request's jobs.
 type JobCounts struct{ Total, Open, Success, Failure, Cancelled int }
@@ -138,6 +159,17 @@ type JobStatus struct {
 	LastError  string
 }
 
+// JobResult is what a Job workflow returns; a cancelled one has it as the details of
+// its cancellation.
+type JobResult struct {
+	Status  bench.JobStatus
+	Message string
+	// Run is the last one that a collector has begun; empty: none was seen to begin.
+	Run bench.RunID
+	// Dispatches counts how often the job was dispatched to a collector.
+	Dispatches int
+}
+
 // QueueInput starts a Queue workflow.
 type QueueInput struct{ Project string }
 
@@ -149,9 +181,18 @@ type QueueStatus struct {
 }
 
 // ReconcileStatus answers the status query of a Reconcile workflow.
-type ReconcileStatus struct{ Phase ReconcilePhase }
+type ReconcileStatus struct {
+	Phase  ReconcilePhase
+	Result ReconcileResult
+}
 
-// HandOut lists jobs that a request was to start.
+// ReconcileResult is what a pass of the reconciliation has done.
+type ReconcileResult struct {
+	// Repairs counts the workflows that were started again or cancelled.
+	Repairs int
+}
+
+// HandOut lists jobs that a request is to start.
 type HandOut struct{ Jobs []JobInput }
 
 // JobEnded names a job that has ended.
@@ -207,7 +248,6 @@ type RequestFacts struct {
 	PR       int
 	Targets  []bench.Target
 	Status   bench.RequestStatus
-	Outcome  bench.Outcome
 	Admitted bool
 	JobsDone bool
 	// WaitsFor is the tag that has to be done first, ParentDone whether it is.
@@ -218,9 +258,9 @@ type RequestFacts struct {
 	ArtifactsWithin int
 	// Stages are what the request goes through once it is admitted.
 	Stages []bench.Stage
-	// OptionalOpen is how many optional jobs of a request that has ended are
-	// still open.
-	OptionalOpen int
+	Shared SharedJobs
+	// End is how the request ended; nil: it has not.
+	End *CompleteResult
 }
 
 // ExpandInput asks for the jobs of one stage of a request.
@@ -240,8 +280,9 @@ type ProgressInput struct {
 // ExpandResult is what the jobs of a stage are.
 type ExpandResult struct {
 	Counts JobCounts
-	// HandedOut is in old histories: jobs that the request was to start.
-	HandedOut []JobInput `json:",omitempty"`
+	// HandedOut are jobs that the request is to start at once.
+	HandedOut []JobInput
+	Shared    SharedJobs
 	// Failed is why the request cannot run at all.
 	Failed string
 }
@@ -250,9 +291,8 @@ type ExpandResult struct {
 type ProgressResult struct {
 	Counts JobCounts
 	// Failure quotes a job that failed.
-	Failure string
-	// HandedOut is in old histories: jobs that the request was to start.
-	HandedOut []JobInput `json:",omitempty"`
+	Failure   string
+	Shared    SharedJobs
 	Cancelled bool
 	// ParentLacks: the request's own jobs have ended, and its parent has not been
 	// measured everywhere where they ran.
@@ -268,9 +308,7 @@ type CompleteInput struct {
 
 // CompleteResult is how a request ended.
 type CompleteResult struct {
-	Outcome  bench.Outcome
-	Baseline string
-	Message  string
+	RequestResult
 	// OptionalOpen is how many optional jobs are still open.
 	OptionalOpen int
 }

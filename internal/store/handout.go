@@ -41,7 +41,6 @@ func handOutColumns(request string) string {
 type handOutRow struct {
 	bench.HandOut
 	Versus    string
-	Kind      bench.JobKind
 	Backend   string
 	Profile   string
 	Command   *bench.Command
@@ -54,6 +53,32 @@ func liveCollectors(ctx context.Context, tx pgx.Tx, taskQueue string) (int, erro
 	return value[int](ctx, tx, `
 		select count(*) from collector_config c where c.active and c.`+heardOf("$2")+` and `+serves("$1::text"),
 		taskQueue, liveWithin.Seconds())
+}
+
+// HandedOutTo lists the jobs that were handed out to a request and have not begun:
+// what its workflow is to start, in case it did not hear of it.
+func (s *Store) HandedOutTo(ctx context.Context, request bench.RequestID) ([]bench.HandOut, error) {
+	rows, err := all[handOutRow](ctx, s.pool, `
+		select `+handOutColumns("j.handed_out_to")+` from job_queue j where j.handed_out_to = $1 and j.status = 'handed_out'
+		order by j.request_created, j.id`, request)
+	return summaries(rows), wrap("listing the jobs handed out to request "+string(request), err)
+}
+
+// SharedJobs lists the first jobs of a request that were handed out to another one, at
+// most limit of them, and tells how many there are: the request waits for what another
+// one has started.
+func (s *Store) SharedJobs(ctx context.Context, request bench.RequestID, limit int) (jobs []bench.JobRef, total int, err error) {
+	type row struct {
+		bench.JobRef
+		Total int
+	}
+	rows, err := all[row](ctx, s.pool, `
+		select j.project, j.key, count(*) over () as total from request_job rj join job_queue j on j.id = rj.job_id
+		where rj.request_id = $1 and j.handed_out_to <> $1 order by rj.job_id limit $2`, request, limit)
+	for _, r := range rows {
+		jobs, total = append(jobs, r.JobRef), r.Total
+	}
+	return jobs, total, wrap("listing the shared jobs of request "+string(request), err)
 }
 
 func summaries(rows []handOutRow) []bench.HandOut {
