@@ -39,12 +39,20 @@ demo: build postgres ## compare three Go releases on this machine (DEMO=full: ev
 	scripts/demo "$(DEMO)"
 
 .PHONY: test
-test: build postgres ## run all tests: the real Temporal, a real Postgres, real toolchains
-	scripts/test
+test: build postgres ## run the tests before each commit: the real Temporal, a real Postgres, a real toolchain
+	scripts/test quick $(TESTFLAGS)
+
+.PHONY: test-full
+test-full: build postgres ## run the remaining tests, which take long: their names begin with TestLong
+	scripts/test long $(TESTFLAGS)
+
+.PHONY: cover
+cover: build postgres ## run all tests and print how many statements they cover; profiles in bin/cover
+	scripts/cover
 
 .PHONY: chaos
 chaos: build postgres ## kill every process at every point: 36 combinations; and collectors at random times for five minutes
-	BENCHLOOM_CHAOS=all go test -count=1 -timeout 60m -run 'TestChaos|TestTurnsWhileCollectorsDie' ./internal/e2e/...
+	BENCHLOOM_CHAOS=all go test -count=1 -timeout 60m -parallel 4 -run 'TestLongChaos|TestLongTurnsWhileCollectorsDie' ./internal/e2e
 
 .PHONY: bench
 bench: build postgres ## measure Benchloom itself, in Go's benchmark format

@@ -62,13 +62,28 @@ func TestLanes(t *testing.T) {
 	t.Parallel()
 	c := startTemporal(t)
 	for name, test := range map[string]func(*farm){
-		"stops that race with dispatches":       stopsThatRaceWithDispatches,
-		"a task that slips through is not lost": aTaskThatSlipsThroughIsNotLost,
+		"stops that race with dispatches":       stopsThatRaceWithDispatches(someRounds),
+		"a task that slips through is not lost": aTaskThatSlipsThroughIsNotLost(someRounds),
 		"queues with backlog take turns":        queuesWithBacklogTakeTurns,
 		"queues come and go while jobs run":     queuesComeAndGoWhileJobsRun,
 		"slots share a budget":                  slotsShareABudget,
 		"a large job is let through":            aLargeJobIsLetThrough,
 		"a drained slot holds nobody back":      aDrainedSlotHoldsNobodyBack,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(&farm{t: t, client: c, tasks: map[string]*task{}})
+		})
+	}
+}
+
+// TestLongLanes repeats the races often enough to meet every order of events.
+func TestLongLanes(t *testing.T) {
+	t.Parallel()
+	c := startTemporal(t)
+	for name, test := range map[string]func(*farm){
+		"stops that race with dispatches":       stopsThatRaceWithDispatches(manyRounds),
+		"a task that slips through is not lost": aTaskThatSlipsThroughIsNotLost(manyRounds),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -206,31 +221,33 @@ func (m *machine) Register(r collection.Registry, admit collection.Admit) {
 	}, activity.RegisterOptions{Name: protocol.RunJob})
 }
 
-// rounds is the number of dispatches that race with stops.
-const rounds = 150
+// Numbers of dispatches that race with stops.
+const someRounds, manyRounds = 25, 150
 
 // Machine x serves two queues, y one of them, and there is a task for each at nearly
 // the same moment. Taking the one that only x can run, x stops polling for the
 // other, which is then on its way to it, or not. Either starts at once: y is idle
 // and has to get the other one, and none is lost.
-func stopsThatRaceWithDispatches(f *farm) {
-	t := f.t
-	f.machine("x", "pool", "set")
-	f.machine("y", "set")
-	random := rand.New(rand.NewPCG(1, 2))
-	for round := range rounds {
-		sent := f.submitTogether(random)
-		pool, set := sent[0], sent[1]
-		if f.begins(set, round) == "x" {
-			close(set.goOn) // x had it first: what x alone can run comes after it
-			require.Equal(t, "x", f.begins(pool, round))
-		} else {
-			require.Equal(t, "x", f.begins(pool, round))
-			close(set.goOn)
+func stopsThatRaceWithDispatches(rounds int) func(*farm) {
+	return func(f *farm) {
+		t := f.t
+		f.machine("x", "pool", "set")
+		f.machine("y", "set")
+		random := rand.New(rand.NewPCG(1, 2))
+		for round := range rounds {
+			sent := f.submitTogether(random)
+			pool, set := sent[0], sent[1]
+			if f.begins(set, round) == "x" {
+				close(set.goOn) // x had it first: what x alone can run comes after it
+				require.Equal(t, "x", f.begins(pool, round))
+			} else {
+				require.Equal(t, "x", f.begins(pool, round))
+				close(set.goOn)
+			}
+			close(pool.goOn)
 		}
-		close(pool.goOn)
+		t.Logf("%d tasks were given back", f.returned.Load())
 	}
-	t.Logf("%d tasks were given back", f.returned.Load())
 }
 
 // submitTogether sends a task to either queue at nearly the same moment: how near is
@@ -251,19 +268,21 @@ func (f *farm) submitTogether(random *rand.Rand) [2]*task {
 
 // One machine, and a task for each of its queues at nearly the same moment: the one
 // that cannot be taken waits, and starts when the other has ended.
-func aTaskThatSlipsThroughIsNotLost(f *farm) {
-	f.machine("x", "pool", "set")
-	random := rand.New(rand.NewPCG(3, 4))
-	for round := range rounds {
-		sent := f.submitTogether(random)
-		for _, s := range sent {
-			close(s.goOn)
+func aTaskThatSlipsThroughIsNotLost(rounds int) func(*farm) {
+	return func(f *farm) {
+		f.machine("x", "pool", "set")
+		random := rand.New(rand.NewPCG(3, 4))
+		for round := range rounds {
+			sent := f.submitTogether(random)
+			for _, s := range sent {
+				close(s.goOn)
+			}
+			for _, s := range sent {
+				f.begins(s, round)
+			}
 		}
-		for _, s := range sent {
-			f.begins(s, round)
-		}
+		f.t.Logf("%d tasks were given back", f.returned.Load())
 	}
-	f.t.Logf("%d tasks were given back", f.returned.Load())
 }
 
 // Bound and pool work take turns when both wait.

@@ -30,9 +30,9 @@ import (
 )
 
 const (
-	// histories is how many random histories are played; a failing one prints its
-	// seed, and BENCHLOOM_HISTORY=seed plays that one alone.
-	histories = 100
+	// Numbers of random histories that are played; a failing one prints its seed,
+	// and BENCHLOOM_HISTORY=seed plays that one alone.
+	someHistories, allHistories = 20, 100
 	// players play them side by side.
 	players = 4
 )
@@ -58,7 +58,12 @@ benchmarks:
 // recorded why they never will be; nothing is measured twice; there are never more
 // in progress than allowed; every admission follows from its recorded state; and
 // everything ends.
-func TestRandomHistories(t *testing.T) {
+func TestRandomHistories(t *testing.T) { playHistories(t, 0, someHistories) }
+
+func TestLongRandomHistories(t *testing.T) { playHistories(t, someHistories, allHistories) }
+
+func playHistories(t *testing.T, first, end int) {
+	t.Helper()
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, suite.FileName), []byte(historySuite), 0o644))
@@ -90,7 +95,7 @@ func TestRandomHistories(t *testing.T) {
 	for p := range players {
 		t.Run(fmt.Sprint("player ", p), func(t *testing.T) {
 			t.Parallel()
-			for seed := p; seed < histories; seed += players {
+			for seed := first + p; seed < end; seed += players {
 				play(t, seed)
 			}
 		})

@@ -21,7 +21,7 @@ import (
 //
 // About 100 jobs by default; 1,000, which take five minutes, with BENCHLOOM_CHAOS=all
 // ('make chaos'). BENCHLOOM_SEED repeats a run's times.
-func TestTurnsWhileCollectorsDie(t *testing.T) {
+func TestLongTurnsWhileCollectorsDie(t *testing.T) {
 	t.Parallel()
 	perWeight := 8
 	// A kill keeps a queue from a result for fifteen seconds: of few results, that is

@@ -1,7 +1,8 @@
-// Command testreport reads the output of 'go test -json', prints what a person
-// needs of it, and holds the skipped tests against a committed list: a test that
-// is skipped without standing there, or stands there without being skipped, is a
-// failure, so that nothing stops being tested unnoticed.
+// Command testreport reads outputs of 'go test -json' while they are written: the
+// files named as arguments, side by side, or standard input. It prints what a
+// person needs of them, and holds the skipped tests against a committed list: a
+// test that is skipped and not listed, or listed and not skipped, is a failure, so
+// that nothing stops being tested unnoticed.
 package main
 
 import (
@@ -10,20 +11,30 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 )
 
+// The parts of the tests: the names of those that take long begin with TestLong.
+const (
+	partQuick, partLong, partAll = "quick", "long", "all"
+	longPrefix                   = "TestLong"
+)
+
+// event is what 'go test -json' writes, as far as it matters here.
 type event struct {
-	Action, Package, Test, Output string
-	Elapsed                       float64
+	Action, Package, ImportPath, Test, Output string
+	Elapsed                                   float64
 }
 
 func main() {
 	skips := flag.String("skips", "", "file that lists the tests which may be skipped: package test, one a line, # begins a comment")
+	part := flag.String("part", partAll, "which tests the outputs are of, and of which the list is held against them: quick, long or all")
 	flag.Parse()
-	ok, err := report(os.Stdin, os.Stdout, *skips)
+	ok, err := reportFiles(flag.Args(), *skips, *part)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testreport:", err)
 		os.Exit(2)
@@ -33,77 +44,166 @@ func main() {
 	}
 }
 
-func report(in io.Reader, out io.Writer, skipFile string) (ok bool, err error) {
-	var passed, failed int
-	broken := false // a test, or a package that did not build or died
-	var skipped []string
-	output := make(map[string][]string) // of each test and package, until it is known to be good
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var e event
-		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			fmt.Fprintln(out, lines.Text()) // the go command's own words: a package that does not build
-			continue
-		}
-		key := e.Package + " " + e.Test
-		switch e.Action {
-		case "output", "build-output":
-			output[key] = append(output[key], e.Output)
-		case "pass":
-			if e.Test != "" {
-				passed++
-			} else {
-				fmt.Fprintf(out, "ok    %s  %.1fs\n", e.Package, e.Elapsed)
-			}
-			delete(output, key)
-		case "skip":
-			if e.Test != "" {
-				skipped = append(skipped, strings.TrimPrefix(key, "github.com/benchloom/benchloom/"))
-			}
-			delete(output, key)
-		case "fail", "build-fail":
-			if e.Test != "" {
-				failed++
-			}
-			fmt.Fprintf(out, "FAIL  %s\n%s", key, strings.Join(output[key], ""))
-			broken = true
-			delete(output, key)
-		}
+func reportFiles(names []string, skips, part string) (ok bool, err error) {
+	if len(names) == 0 {
+		return report([]io.Reader{os.Stdin}, os.Stdout, skips, part)
 	}
-	if err := lines.Err(); err != nil {
-		return false, fmt.Errorf("reading the test output: %w", err)
-	}
-	// A package that died in the middle of a test has said why in the output
-	// of a test that never ended.
-	for key, text := range output {
-		if strings.Contains(strings.Join(text, ""), "panic:") {
-			fmt.Fprintf(out, "died  %s\n%s", key, strings.Join(text, ""))
+	var inputs []io.Reader
+	for _, name := range names {
+		f, err := os.Open(name)
+		if err != nil {
+			return false, fmt.Errorf("opening the test output: %w", err)
 		}
+		defer f.Close()
+		inputs = append(inputs, f)
 	}
-	expected, err := readSkips(skipFile)
+	return report(inputs, os.Stdout, skips, part)
+}
+
+// summary is what was found in all inputs so far.
+type summary struct {
+	out io.Writer
+
+	mu             sync.Mutex
+	passed, failed int
+	broken         bool // a test, or a package that did not build or died
+	skipped        []string
+}
+
+// report reads all inputs to their ends.
+func report(inputs []io.Reader, out io.Writer, skipFile, part string) (ok bool, err error) {
+	expected, err := readSkips(skipFile, part)
 	if err != nil {
 		return false, err
 	}
-	ok = !broken && passed > 0
-	slices.Sort(skipped)
-	for _, s := range skipped {
-		if !slices.Contains(expected, s) {
-			fmt.Fprintf(out, "SKIPPED without standing in %s: %s\n", skipFile, s)
-			ok = false
+	s := &summary{out: out}
+	errs := make([]error, len(inputs))
+	var all sync.WaitGroup
+	for i, in := range inputs {
+		all.Go(func() { errs[i] = s.read(in) })
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return false, err
 		}
 	}
-	for _, s := range expected {
-		if !slices.Contains(skipped, s) {
-			fmt.Fprintf(out, "STANDS in %s but was not skipped: %s\n", skipFile, s)
-			ok = false
-		}
-	}
-	fmt.Fprintf(out, "%d passed, %d failed, %d skipped\n", passed, failed, len(skipped))
-	return ok, nil
+	return s.conclude(expected, skipFile), nil
 }
 
-func readSkips(file string) ([]string, error) {
+// stream is one input: the output of each test and package until it is known to
+// be good, and the packages that have not ended.
+type stream struct {
+	*summary
+	output map[string][]string
+	open   map[string]bool
+	any    bool // a test has passed
+}
+
+func (s *summary) read(in io.Reader) error {
+	st := stream{summary: s, output: make(map[string][]string), open: make(map[string]bool)}
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadString('\n')
+		if line != "" {
+			s.mu.Lock()
+			st.line(line)
+			s.mu.Unlock()
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("reading the test output: %w", err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.end()
+	return nil
+}
+
+func (s *stream) line(line string) {
+	var e event
+	if json.Unmarshal([]byte(line), &e) != nil {
+		fmt.Fprint(s.out, line) // the go command's own words
+		return
+	}
+	if e.Package == "" {
+		e.Package = e.ImportPath // of what did not build
+	}
+	key := strings.TrimSpace(e.Package + " " + e.Test)
+	switch e.Action {
+	case "start":
+		s.open[e.Package] = true
+	case "output", "build-output":
+		s.output[key] = append(s.output[key], e.Output)
+	case "pass":
+		if e.Test != "" {
+			s.passed++
+			s.any = true
+		} else {
+			fmt.Fprintf(s.out, "ok    %s  %.1fs\n", e.Package, e.Elapsed)
+		}
+	case "skip":
+		if e.Test != "" {
+			s.skipped = append(s.skipped, strings.TrimPrefix(key, "github.com/benchloom/benchloom/"))
+		}
+	case "fail", "build-fail":
+		if e.Test != "" {
+			s.failed++
+		}
+		fmt.Fprintf(s.out, "FAIL  %s\n%s", key, strings.Join(s.output[key], ""))
+		s.broken = true
+	}
+	switch e.Action {
+	case "pass", "skip", "fail", "build-fail":
+		delete(s.output, key)
+		if e.Test == "" {
+			delete(s.open, e.Package)
+		}
+	}
+}
+
+// end shows what broke off: a package that died in the middle of a test has said
+// why in the output of a test that never ended.
+func (s *stream) end() {
+	for _, key := range slices.Sorted(maps.Keys(s.output)) {
+		if text := strings.Join(s.output[key], ""); strings.Contains(text, "panic:") {
+			fmt.Fprintf(s.out, "died  %s\n%s", key, text)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.open)) {
+		fmt.Fprintf(s.out, "FAIL  %s has not ended\n", name)
+		s.broken = true
+	}
+	if !s.any {
+		fmt.Fprintln(s.out, "FAIL  a run without a passed test")
+		s.broken = true
+	}
+}
+
+func (s *summary) conclude(expected []string, skipFile string) (ok bool) {
+	ok = !s.broken
+	slices.Sort(s.skipped)
+	for _, name := range s.skipped {
+		if !slices.Contains(expected, name) {
+			fmt.Fprintf(s.out, "SKIPPED but not listed in %s: %s\n", skipFile, name)
+			ok = false
+		}
+	}
+	for _, name := range expected {
+		if !slices.Contains(s.skipped, name) {
+			fmt.Fprintf(s.out, "LISTED in %s but not skipped: %s\n", skipFile, name)
+			ok = false
+		}
+	}
+	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped\n", s.passed, s.failed, len(s.skipped))
+	return ok
+}
+
+// readSkips reads what the list has of a part of the tests.
+func readSkips(file, part string) ([]string, error) {
 	if file == "" {
 		return nil, nil
 	}
@@ -114,7 +214,11 @@ func readSkips(file string) ([]string, error) {
 	var out []string
 	for line := range strings.Lines(string(text)) {
 		line, _, _ = strings.Cut(line, "#")
-		if line = strings.TrimSpace(line); line != "" {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		_, test, _ := strings.Cut(line, " ")
+		if part == partAll || strings.HasPrefix(test, longPrefix) == (part == partLong) {
 			out = append(out, line)
 		}
 	}

@@ -30,6 +30,12 @@ func limits() []limit {
 		limit{partQueues, acceptName(muchWaiting), unitSeconds, 10},
 		limit{partQueues, waitingGapName(muchWaiting), unitOfFew, 1.5},
 		limit{partQueues, waitingGapName(mostWaiting), unitOfFew, 1.5})
+	for _, by := range []string{byCommand, byService} {
+		all = append(all,
+			limit{partAccuracy, accuracyName(by, tagSame), unitWrong, 0},
+			limit{partAccuracy, accuracyName(by, tagSlow), unitWrong, 0},
+			limit{partAccuracy, accuracyName(by, tagSlow), unitOff, 5})
+	}
 	for _, process := range []string{"api", "orchestrator", "collector", "temporal", "up"} {
 		all = append(all, limit{partQueues, growthName(process, mostWaiting), unitGrowth, 100e6})
 	}

@@ -1,8 +1,8 @@
 // Selfbench measures Benchloom itself and prints Go's benchmark format: how long
 // a job takes from submission to its start on a collector, what the wrapper
 // around a benchmark's command adds to it, what the idle processes use, how
-// long many jobs take on a pool that loses a collector, and what very many waiting
-// jobs cost.
+// long many jobs take on a pool that loses a collector, what very many waiting
+// jobs cost, and how near comparisons come to differences that are known.
 //
 // With -check it fails when the median of the repetitions breaks one of the
 // limits in limits.go. It uses the service from outside only: the built
@@ -20,6 +20,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -50,6 +51,7 @@ const (
 	partWrapper  = "wrapper"
 	partMakespan = "makespan"
 	partQueues   = "queues"
+	partAccuracy = "accuracy"
 )
 
 type options struct {
@@ -60,6 +62,7 @@ type options struct {
 	pairs       int
 	makespan    makespanPlan
 	queues      queuesPlan
+	accuracy    accuracyPlan
 	idle        time.Duration
 	program     string
 	temporal    string
@@ -72,7 +75,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("selfbench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.check, "check", false, "fail when a median breaks its limit")
-	flags.StringVar(&o.only, "only", "", "measure one part: stack, wrapper, makespan or queues")
+	flags.StringVar(&o.only, "only", "", "measure one part: stack, wrapper, makespan, queues or accuracy")
 	flags.IntVar(&o.repetitions, "repetitions", 5, "how often everything is measured")
 	flags.IntVar(&o.submissions, "submissions", 300, "jobs in a row, and bare workflows, per repetition")
 	flags.IntVar(&o.pairs, "pairs", 10, "runs of the CPU loop per repetition, each wrapped and bare; of true, twenty times as many")
@@ -81,6 +84,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	o.queues = queuesPlan{gaps: 300, pairs: 100}
 	flags.IntVar(&o.queues.much, "much", muchWaiting, "jobs in a file of the part queues, once and not per repetition")
 	flags.IntVar(&o.queues.most, "most", mostWaiting, "jobs in the largest file of the part queues")
+	o.accuracy.iterations = 10
+	flags.StringVar(&o.accuracy.suite, "suite", filepath.Join("suites", "go"), "the suite of Go toolchains, for the part accuracy")
+	flags.IntVar(&o.accuracy.comparisons, "comparisons", 3, "comparisons of each pair of toolchains, once and not per repetition")
 	flags.DurationVar(&o.idle, "idle", 10*time.Second, "how long the idle stack is watched")
 	flags.StringVar(&o.program, "program", environment("BENCHLOOM_BIN", filepath.Join("bin", "benchloom")), "the benchloom binary")
 	flags.StringVar(&o.temporal, "temporal-program", environment("BENCHLOOM_TEMPORAL_DEV", filepath.Join("bin", "temporal-dev")), "the embedded Temporal")
@@ -94,8 +100,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, errors.New("-repetitions, -submissions and -pairs must be positive, -idle at least 1s")
 	case o.makespan.seeds < 1 || o.makespan.unit < time.Millisecond:
 		return o, errors.New("-seeds must be positive, -unit at least 1ms")
-	case o.only != "" && o.only != partStack && o.only != partWrapper && o.only != partMakespan && o.only != partQueues:
-		return o, fmt.Errorf("-only %q: write stack, wrapper, makespan or queues", o.only)
+	case o.accuracy.comparisons < 1:
+		return o, errors.New("-comparisons must be positive")
+	case o.only != "" && !slices.Contains([]string{partStack, partWrapper, partMakespan, partQueues, partAccuracy}, o.only):
+		return o, fmt.Errorf("-only %q: write stack, wrapper, makespan, queues or accuracy", o.only)
 	case o.queues.much <= fewWaiting+o.queues.gaps || o.queues.most < o.queues.much:
 		return o, fmt.Errorf("-much must be more than %d, -most at least as many", fewWaiting+o.queues.gaps)
 	}
@@ -150,6 +158,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if o.measures(partQueues) {
 		if err := measureQueues(ctx, o, o.queues, report, progress); err != nil {
+			return err
+		}
+	}
+	if o.measures(partAccuracy) {
+		if err := measureAccuracy(ctx, o, report, progress); err != nil {
 			return err
 		}
 	}

@@ -51,7 +51,10 @@ const (
 	unitAdded    = "added-sec"
 	unitPercent  = "added-%"
 	unitSeconds  = "sec"
-	unitOfFew    = "p50-of-few" // 1 is the gap with few jobs waiting
+	unitChange   = "change-%"       // of the second side from the first
+	unitOff      = "off-%"          // percentage points between the change and the known one
+	unitWrong    = "wrong-verdicts" // 1: a difference that is none, or one that was missed
+	unitOfFew    = "p50-of-few"     // 1 is the gap with few jobs waiting
 	unitP50Jobs  = "p50-jobs"
 	unitMostJobs = "most-jobs"
 	unitGrowth   = "growth-B" // peak of resident memory, less that before

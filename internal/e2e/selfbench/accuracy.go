@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/perf/benchfmt"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/suite"
+)
+
+// The comparisons of part accuracy: a real toolchain under two names, and with one
+// whose go command burns a fifth more CPU time.
+const (
+	tagReal = "real"
+	tagSame = "same"
+	tagSlow = "slow"
+
+	slowdown = 0.20
+
+	byCommand = "command" // 'benchloom bench'
+	byService = "service" // requests, measured in turns
+)
+
+func accuracyName(by, toolchain string) string {
+	return fmt.Sprintf("Accuracy/by=%s/toolchain=%s", by, toolchain)
+}
+
+// burner stands in for a go command: it runs the real one beside it, then burns
+// a fifth of the CPU time that this took.
+const burner = `package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+func cpu(who int) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(who, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func main() {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	real := exec.Command(filepath.Join(filepath.Dir(self), "go.real"), os.Args[1:]...)
+	real.Stdin, real.Stdout, real.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err = real.Run()
+	for until := cpu(syscall.RUSAGE_SELF) + cpu(syscall.RUSAGE_CHILDREN)/5; cpu(syscall.RUSAGE_SELF) < until; {
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		os.Exit(exit.ExitCode())
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+`
+
+// slowToolchain makes a toolchain of a real one below dir whose go command burns
+// more.
+func slowToolchain(ctx context.Context, goroot, dir string) (string, error) {
+	slow := filepath.Join(dir, "goroot")
+	entries, err := os.ReadDir(goroot)
+	if err != nil {
+		return "", err
+	}
+	errs := []error{os.MkdirAll(filepath.Join(slow, "bin"), 0o755)}
+	for _, e := range entries {
+		if e.Name() != "bin" {
+			errs = append(errs, os.Symlink(filepath.Join(goroot, e.Name()), filepath.Join(slow, e.Name())))
+		}
+	}
+	source := filepath.Join(dir, "main.go")
+	errs = append(errs, os.Symlink(filepath.Join(goroot, "bin", "go"), filepath.Join(slow, "bin", "go.real")), os.WriteFile(source, []byte(burner), 0o600))
+	if err := errors.Join(errs...); err != nil {
+		return "", fmt.Errorf("making a slow toolchain: %w", err)
+	}
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(slow, "bin", "go"), source).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building a slow go command: %w: %s", err, out)
+	}
+	return slow, nil
+}
+
+// accuracyPlan says what is compared, and how often.
+type accuracyPlan struct {
+	suite       string // directory of the suite of Go toolchains
+	comparisons int    // of each pair of toolchains
+	iterations  int    // per side of a comparison
+}
+
+// accuracy compares toolchains of which it is known how they differ.
+type accuracy struct {
+	options
+	dir        string
+	toolchains map[string]string // directories by tag
+}
+
+// measureAccuracy compares a toolchain with itself and with a slower one, by the
+// command line and through the service.
+func measureAccuracy(ctx context.Context, o options, report *report, progress func(string, ...any)) (err error) {
+	dir, err := os.MkdirTemp("", "benchloom-selfbench-")
+	if err != nil {
+		return fmt.Errorf("making a work directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
+	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	if err != nil {
+		return fmt.Errorf("finding the Go toolchain: %w", err)
+	}
+	goroot := strings.TrimSpace(string(out))
+	slow, err := slowToolchain(ctx, goroot, dir)
+	if err != nil {
+		return err
+	}
+	a := &accuracy{options: o, dir: dir, toolchains: map[string]string{tagReal: goroot, tagSame: goroot, tagSlow: slow}}
+	s, err := startStack(ctx, o.program, o.temporal)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop(err == nil)) }()
+	if err := a.apply(ctx, s); err != nil {
+		return err
+	}
+	for n := range o.accuracy.comparisons {
+		for _, by := range []string{byCommand, byService} {
+			for _, tag := range []string{tagSame, tagSlow} {
+				progress("accuracy %d of %d: %s, by the %s", n+1, o.accuracy.comparisons, tag, by)
+				compare := a.byCommand
+				if by == byService {
+					compare = func(ctx context.Context, tag string) ([]stats.Result, error) { return a.byService(ctx, s, tag) }
+				}
+				results, err := compare(ctx, tag)
+				if err != nil {
+					return fmt.Errorf("comparing toolchains by the %s: %w", by, err)
+				}
+				f, err := accuracyFigure(by, tag, results)
+				if err != nil {
+					return err
+				}
+				if err := report.add(f); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// accuracyFigure is what a comparison found of CPU time, which has to be the only
+// result.
+func accuracyFigure(by, tag string, results []stats.Result) (figure, error) {
+	results = slices.DeleteFunc(results, func(r stats.Result) bool { return r.Metric != string(bench.CPUTime) })
+	if len(results) != 1 {
+		return figure{}, fmt.Errorf("%d results of CPU time instead of one", len(results))
+	}
+	r := results[0]
+	expected, wrong := 0.0, r.Significant
+	if tag == tagSlow {
+		expected, wrong = slowdown, r.Verdict != stats.Regression
+	}
+	f := figure{name: accuracyName(by, tag), iters: r.B.N, values: []benchfmt.Value{
+		{Value: 100 * r.Change.Value, Unit: unitChange},
+		{Value: 100 * math.Abs(r.Change.Value-expected), Unit: unitOff},
+		{Value: 0, Unit: unitWrong},
+	}}
+	if wrong {
+		f.values[2].Value = 1
+	}
+	return f, nil
+}
+
+func (a *accuracy) byCommand(ctx context.Context, tag string) ([]stats.Result, error) {
+	out, err := exec.CommandContext(ctx, a.program, "bench", a.accuracy.suite, "--artifact", tag, "--vs", tagReal,
+		"--goroot", tag+"="+a.toolchains[tag], "--goroot", tagReal+"="+a.toolchains[tagReal], "--cache-dir", filepath.Join(a.dir, "cache"),
+		"--benchmark", "go-toml", "--profile", "build", "--scenario", "full", "--backend", "gc", "--iterations", fmt.Sprint(a.accuracy.iterations), "-o", "json").Output()
+	if err != nil {
+		return nil, fmt.Errorf("running 'benchloom bench': %w: %s", err, out)
+	}
+	var found struct {
+		Comparison stats.Comparison `json:"comparison"`
+	}
+	if err := json.Unmarshal(out, &found); err != nil {
+		return nil, fmt.Errorf("reading the comparison: %w", err)
+	}
+	return found.Comparison.Results, nil
+}
+
+// apply makes a project of the suite, with the toolchains as artifacts.
+func (a *accuracy) apply(ctx context.Context, s *stack) error {
+	bundle, err := suite.Pack(a.accuracy.suite)
+	if err != nil {
+		return err
+	}
+	if _, err := s.api.PutSuite(ctx, bundle.Hash, bundle.Archive); err != nil {
+		return err
+	}
+	tags := make(map[string]bench.TagSource)
+	for tag, dir := range a.toolchains {
+		tags[tag] = bench.TagSource{Provider: "goroot", Parameters: map[string]string{"path": dir}}
+	}
+	config := bench.ProjectConfig{Artifacts: bench.ArtifactSource{Tags: tags}}
+	_, err = s.api.ApplyProject(ctx, apiclient.Project{Name: "go", SuiteHash: bundle.Hash, Config: config}, false)
+	return err
+}
+
+func (a *accuracy) byService(ctx context.Context, s *stack, tag string) ([]stats.Result, error) {
+	r, err := s.api.CreateRequest(ctx, apiclient.NewRequest{Project: "go", Type: bench.AdHoc, Tag: tag, Versus: tagReal, Selection: bench.Selection{
+		Benchmarks: []string{"go-toml"}, Profiles: []string{"build"}, Scenarios: []string{"full"}, Backends: []string{"gc"}, Iterations: a.accuracy.iterations,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	for {
+		d, err := s.api.Request(ctx, string(r.ID))
+		switch {
+		case err != nil:
+			return nil, err
+		case d.Status == bench.Completed && d.Outcome != bench.Success:
+			return nil, fmt.Errorf("request %s ended with %s: %s", r.ID, d.Outcome, d.Message)
+		case d.Status == bench.Completed:
+			c, err := s.api.Compare(ctx, apiclient.CompareQuery{Project: "go", A: tagReal, B: tag, Metrics: []bench.Metric{bench.CPUTime}, OnlyInTurns: true})
+			return c.Result.Results, err
+		}
+		if err := sleep(ctx, time.Second); err != nil {
+			return nil, err
+		}
+	}
+}
