@@ -67,11 +67,14 @@ func (s *Store) Reopen(ctx context.Context, id bench.RequestID, again Again, act
 		what.Detail = detail(map[string][]string{"benchmarks": again.Benchmarks})
 	}
 	return s.audited(ctx, what, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {
+		if err := lockJobWriting(ctx, tx, what.Project); err != nil {
+			return OperationResult{}, err
+		}
 		r, err := lockRequest(ctx, tx, id)
 		if err != nil {
 			return OperationResult{}, err
 		}
-		return reopening{tx: tx, request: r, again: again, written: make(map[standing]int)}.run(ctx, act)
+		return reopening{tx: tx, request: r, again: again, written: make(map[standing]int), sets: make(placeSets)}.run(ctx, act)
 	})
 }
 
@@ -95,6 +98,7 @@ type reopening struct {
 	again   Again
 	// written counts the jobs that were written, by where they wait.
 	written map[standing]int
+	sets    placeSets // of these jobs
 }
 
 func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
@@ -138,6 +142,12 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 		result.Jobs, result.TestCases = result.Jobs+1, result.TestCases+len(cases)
 	}
 	if err := o.replaceCommands(ctx, commands); err != nil {
+		return result, err
+	}
+	if err := o.sets.record(ctx, o.tx); err != nil {
+		return result, err
+	}
+	if err := countWaiting(ctx, o.tx, len(commands)); err != nil {
 		return result, err
 	}
 	result.Jobs, result.TestCases = result.Jobs+len(commands), result.TestCases+len(commands)
@@ -252,7 +262,7 @@ func (o reopening) replace(ctx context.Context, former bench.Job, cases []bench.
 		if next, err = nextGeneration(ctx, o.tx, o.request.ID, former.Key, next); err != nil {
 			return err
 		}
-		if err := insertJob(ctx, o.tx, next); err != nil {
+		if err := insertJob(ctx, o.tx, next, &o.sets); err != nil {
 			return fmt.Errorf("job %s in place of %s: %w", next.Key, former.Key, err)
 		}
 		o.wrote(next)

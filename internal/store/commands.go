@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -43,6 +42,9 @@ func (s *Store) CreateCommands(ctx context.Context, r bench.Request, jobs iter.S
 		if err := w.flush(ctx); err != nil {
 			return err
 		}
+		if err := w.sets.record(ctx, tx); err != nil {
+			return err
+		}
 		if err := countWaiting(ctx, tx, w.written); err != nil {
 			return err
 		}
@@ -73,12 +75,14 @@ type commandWriter struct {
 	waiting []bench.Job
 	written int
 	cases   map[bench.TestCase]bool // that are recorded
+	sets    placeSets
 }
 
 func (w *commandWriter) add(ctx context.Context, j bench.Job) error {
 	if j.Kind != bench.KindCommand || j.Command == nil || len(j.TestCases) != 1 || j.Project != w.request.Project {
 		return fmt.Errorf("job %s is no command of project %s with one test case", j.Key, w.request.Project)
 	}
+	w.sets.add(j.At())
 	if w.waiting = append(w.waiting, j); len(w.waiting) < commandsAtOnce {
 		return nil
 	}
@@ -94,9 +98,6 @@ func (w *commandWriter) flush(ctx context.Context) error {
 	}
 	rows, err := w.columns()
 	if err != nil {
-		return err
-	}
-	if err := w.recordSets(ctx); err != nil {
 		return err
 	}
 	tag, err := w.tx.Exec(ctx, `
@@ -147,24 +148,7 @@ func (w *commandWriter) recordCases(ctx context.Context) error {
 			missing = append(missing, tc)
 		}
 	}
-	slices.SortFunc(missing, bytewise) // so that two transactions never wait for each other
 	return recordTestCases(ctx, w.tx, w.request.Project, missing)
-}
-
-// recordSets remembers who takes the jobs that not all of their pool do: many jobs
-// are the same set's.
-func (w *commandWriter) recordSets(ctx context.Context) error {
-	recorded := make(map[string]bool)
-	for _, j := range w.waiting {
-		if recorded[j.TaskQueue] {
-			continue
-		}
-		recorded[j.TaskQueue] = true
-		if err := recordSet(ctx, w.tx, j.At()); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // columns are the jobs to be written, as parallel arrays.

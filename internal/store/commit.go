@@ -162,6 +162,12 @@ func (s *Store) CommitsOnBranch(ctx context.Context, project string) ([]string, 
 func (s *Store) LeaveBranch(ctx context.Context, project string, shas []string) ([]bench.RequestID, error) {
 	var open []bench.RequestID
 	err := s.inTx(ctx, "recording a rewritten branch of project "+project, func(tx pgx.Tx) error {
+		if err := lock(ctx, tx, "commits "+project); err != nil {
+			return err
+		}
+		if err := lockRequests(ctx, tx); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, `update commit set on_branch = false where project = $1 and sha = any($2) and on_branch`, project, shas); err != nil {
 			return err
 		}
@@ -238,6 +244,9 @@ func (s *Store) Releases(ctx context.Context, project string) ([]ReleaseTag, err
 // seen: its results belong to that.
 func (s *Store) RecordReleases(ctx context.Context, project string, tags []ReleaseTag) error {
 	return s.inTx(ctx, "recording releases of project "+project, func(tx pgx.Tx) error {
+		if err := lock(ctx, tx, "commits "+project); err != nil {
+			return err
+		}
 		for _, t := range tags {
 			if _, err := tx.Exec(ctx, `
 				insert into release_tag (project, tag, sha, tagged_at) values ($1, $2, $3, $4) on conflict (project, tag) do nothing`,

@@ -36,7 +36,7 @@ type Expansion struct {
 func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansion) error {
 	return s.inTx(ctx, "writing the jobs of request "+string(id), func(tx pgx.Tx) error {
 		for _, project := range projectsOf(e.Jobs) {
-			if err := lock(ctx, tx, "expansion "+project); err != nil { // two expansions must not wait for each other
+			if err := lockJobWriting(ctx, tx, project); err != nil {
 				return err
 			}
 		}
@@ -52,13 +52,23 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 				return err
 			}
 		}
-		keys := slices.Clone(e.Shared)
-		for _, j := range e.Jobs {
-			if j, err = renewed(ctx, tx, id, j); err != nil {
+		keys, wanted := slices.Clone(e.Shared), make([]bench.Job, len(e.Jobs))
+		for i, j := range e.Jobs {
+			if wanted[i], err = renewed(ctx, tx, id, j); err != nil {
 				return err
 			}
-			keys = append(keys, j.Key)
-			if err := insertJob(ctx, tx, j); err != nil {
+			keys = append(keys, wanted[i].Key)
+		}
+		// Artifacts before jobs, the jobs that are there before the new ones.
+		if err := recordArtifacts(ctx, tx, wanted); err != nil {
+			return err
+		}
+		if _, err := column[int64](ctx, tx, `select id from job_queue where key = any($1) order by id for update`, keys); err != nil {
+			return err
+		}
+		var sets placeSets
+		for _, j := range wanted {
+			if err := insertJob(ctx, tx, j, &sets); err != nil {
 				return fmt.Errorf("job %s: %w", j.Key, err)
 			}
 		}
@@ -93,8 +103,12 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 		if err := advance(ctx, tx, r, e.Queue, ids); err != nil {
 			return err
 		}
-		// Nobody may have waited for a shared one before.
-		if err := requestHasTurn(ctx, tx, id); err != nil {
+		// Nobody may have waited for a shared one before. Those of other stages have
+		// been taken back before; they are not locked.
+		if err := takeBack(ctx, tx, `j.held = 'turn' and j.id = any($1)`, ids); err != nil {
+			return err
+		}
+		if err := sets.record(ctx, tx); err != nil {
 			return err
 		}
 		if e.Stage == bench.StageOwn {
@@ -113,13 +127,42 @@ func projectsOf(jobs []bench.Job) []string {
 	return slices.Compact(names)
 }
 
-// insertJob writes a job with its test cases unless it is there.
-func insertJob(ctx context.Context, tx pgx.Tx, j bench.Job) error {
-	artifact := j.Tag
+// lockJobWriting keeps others from writing or purging jobs of suites of a project.
+func lockJobWriting(ctx context.Context, tx pgx.Tx, project string) error {
+	return lock(ctx, tx, "jobs of project "+project)
+}
+
+// artifactOf names the artifact to which a job's results belong.
+func artifactOf(j bench.Job) string {
 	if j.Kind == bench.KindCommand {
-		artifact = string(j.Key) // equal labels do not make two commands one
+		return string(j.Key) // equal labels do not make two commands one
 	}
-	artifactID, err := artifactID(ctx, tx, j.Project, artifact)
+	return j.Tag
+}
+
+// recordArtifacts writes the artifacts of jobs unless they are there, in order.
+func recordArtifacts(ctx context.Context, tx pgx.Tx, jobs []bench.Job) error {
+	type artifact struct{ project, tag string }
+	var wanted []artifact
+	for _, j := range jobs {
+		wanted = append(wanted, artifact{j.Project, artifactOf(j)})
+		if j.Versus != "" {
+			wanted = append(wanted, artifact{j.Project, j.Versus})
+		}
+	}
+	slices.SortFunc(wanted, func(a, b artifact) int { return cmp.Or(cmp.Compare(a.project, b.project), cmp.Compare(a.tag, b.tag)) })
+	for _, a := range slices.Compact(wanted) {
+		if _, err := artifactID(ctx, tx, a.project, a.tag); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insertJob writes a job with its test cases unless it is there. The caller holds
+// [lockJobWriting] and records the sets at the end.
+func insertJob(ctx context.Context, tx pgx.Tx, j bench.Job, sets *placeSets) error {
+	artifactID, err := artifactID(ctx, tx, j.Project, artifactOf(j))
 	if err != nil {
 		return err
 	}
@@ -132,9 +175,7 @@ func insertJob(ctx context.Context, tx pgx.Tx, j bench.Job) error {
 	if j, err = withSet(ctx, tx, j); err != nil {
 		return err
 	}
-	if err := recordSet(ctx, tx, j.At()); err != nil {
-		return err
-	}
+	sets.add(j.At())
 	tag, err := tx.Exec(ctx, `
 		insert into job_queue (project, key, tag, artifact_id, versus, versus_artifact_id, kind, target, backend, profile, suite_hash, test_cases, iterations,
 			command, build, size_class, pool, task_queue, generation, queue, weight, priority, status, request_created,
@@ -177,10 +218,7 @@ func insertJob(ctx context.Context, tx pgx.Tx, j bench.Job) error {
 // insertTestCases writes the test cases of a job, once for each artifact that it
 // measures.
 func insertTestCases(ctx context.Context, tx pgx.Tx, jobID int64, j bench.Job, sides []int64) error {
-	// Sorted, so that two transactions never wait for each other's test cases.
-	sorted := slices.Clone(j.TestCases)
-	slices.SortFunc(sorted, bytewise)
-	if err := recordTestCases(ctx, tx, j.Project, sorted); err != nil {
+	if err := recordTestCases(ctx, tx, j.Project, j.TestCases); err != nil {
 		return err
 	}
 	args := testCaseArgs(j.Project, j.TestCases)
@@ -199,20 +237,28 @@ func insertTestCases(ctx context.Context, tx pgx.Tx, jobID int64, j bench.Job, s
 	return err
 }
 
-// recordTestCases writes test cases unless they are there. They come sorted.
-func recordTestCases(ctx context.Context, tx pgx.Tx, project string, sorted []bench.TestCase) error {
-	_, err := tx.Exec(ctx, `
+// recordTestCases writes test cases unless they are there. Whoever has new ones
+// waits until others have written theirs.
+func recordTestCases(ctx context.Context, tx pgx.Tx, project string, cases []bench.TestCase) error {
+	args := testCaseArgs(project, cases)
+	lacking, err := value[bool](ctx, tx, `
+		select exists (
+			select from unnest(@benchmarks::text[], @profiles::text[], @scenarios::text[], @backends::text[], @targets::text[])
+				as t (benchmark, profile, scenario, backend, target)
+			where not exists (select from test_case tc where tc.project = @project and tc.benchmark = t.benchmark and tc.profile = t.profile
+				and tc.scenario = t.scenario and tc.backend = t.backend and tc.target = t.target))`, args)
+	if err != nil || !lacking {
+		return err
+	}
+	if err := lock(ctx, tx, "test cases of project "+project); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
 		insert into test_case (project, benchmark, profile, scenario, backend, target)
 		select @project, benchmark, profile, scenario, backend, target
 		from unnest(@benchmarks::text[], @profiles::text[], @scenarios::text[], @backends::text[], @targets::text[]) as t (benchmark, profile, scenario, backend, target)
-		on conflict (project, benchmark, profile, scenario, backend, target) do nothing`,
-		testCaseArgs(project, sorted))
+		on conflict (project, benchmark, profile, scenario, backend, target) do nothing`, args)
 	return err
-}
-
-func bytewise(a, b bench.TestCase) int {
-	return cmp.Or(cmp.Compare(a.Benchmark, b.Benchmark), cmp.Compare(a.Profile, b.Profile), cmp.Compare(a.Scenario, b.Scenario),
-		cmp.Compare(a.Backend, b.Backend), cmp.Compare(a.Target, b.Target))
 }
 
 // testCaseArgs returns the arguments of a statement about test cases of a project:

@@ -54,17 +54,49 @@ func fleet(ctx context.Context, q querier, offlineAfter time.Duration) (plan.Fle
 	return out, err
 }
 
-// recordSet remembers who takes jobs from the task queue of a set. It is kept for
-// as long as it has open jobs, and for a day.
+// recordSet remembers who takes jobs from the task queue of a set, after the jobs
+// that go there were locked. It is kept for as long as it has open jobs, and for a
+// day. One that was recorded within the hour is not locked.
 func recordSet(ctx context.Context, tx pgx.Tx, place bench.Place) error {
 	if len(place.Set) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, `
+	fresh, err := value[bool](ctx, tx, `
+		select exists (select from collector_set where task_queue = $1 and created_at > now() - interval '1 hour')`, place.TaskQueue())
+	if err != nil || fresh {
+		return err
+	}
+	if err := lock(ctx, tx, "sets of collectors"); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
 		insert into collector_set (task_queue, target, size_class, collectors) values ($1, $2, $3, $4)
-		on conflict (task_queue) do update set created_at = now() where collector_set.created_at < now() - interval '1 hour'`,
+		on conflict (task_queue) do update set created_at = now()`,
 		place.TaskQueue(), place.Target, place.SizeClass, place.Set)
 	return err
+}
+
+// placeSets are the places of jobs that a transaction writes, whose sets it records
+// when it has locked all else.
+type placeSets map[string]bench.Place
+
+func (s *placeSets) add(place bench.Place) {
+	if len(place.Set) == 0 {
+		return
+	}
+	if *s == nil {
+		*s = make(placeSets)
+	}
+	(*s)[place.TaskQueue()] = place
+}
+
+func (s placeSets) record(ctx context.Context, tx pgx.Tx) error {
+	for _, place := range s {
+		if err := recordSet(ctx, tx, place); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // withSet is a job that is to wait in the task queue of a set, as one does that is
@@ -74,7 +106,7 @@ func withSet(ctx context.Context, tx pgx.Tx, j bench.Job) (bench.Job, error) {
 	if len(j.Set) > 0 || !bench.IsSet(j.TaskQueue) {
 		return j, nil
 	}
-	set, err := value[[]string](ctx, tx, `select collectors from collector_set where task_queue = $1 for update`, j.TaskQueue)
+	set, err := value[[]string](ctx, tx, `select collectors from collector_set where task_queue = $1`, j.TaskQueue)
 	if errors.Is(err, ErrNotFound) {
 		j.PutAt(j.At())
 		return j, nil

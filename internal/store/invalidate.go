@@ -98,8 +98,7 @@ func (s *Store) PurgeArtifact(ctx context.Context, project, tag string, act Act)
 }
 
 func purge(ctx context.Context, tx pgx.Tx, project, tag string) (OperationResult, error) {
-	artifact, err := value[int64](ctx, tx, `select id from artifact where project = $1 and tag = $2 for update`, project, tag)
-	if err != nil {
+	if err := lockJobWriting(ctx, tx, project); err != nil {
 		return OperationResult{}, err
 	}
 	type row struct {
@@ -118,8 +117,21 @@ func purge(ctx context.Context, tx pgx.Tx, project, tag string) (OperationResult
 		}
 		result.Requests = append(result.Requests, r.ID)
 	}
+	artifact, err := value[int64](ctx, tx, `select id from artifact where project = $1 and tag = $2 for update`, project, tag)
+	if err != nil {
+		return OperationResult{}, err
+	}
 	if err := unused(ctx, tx, artifact); err != nil {
 		return result, err
+	}
+	// What is deleted is locked in order first.
+	for _, sql := range []string{
+		`select n.id from job_run n join job_queue j on j.id = n.job_id where $1 in (j.artifact_id, j.versus_artifact_id) and j.kind <> 'build' order by n.id for update of n`,
+		`select r.id::text from test_result r where ` + purged + ` order by r.id for update`,
+	} {
+		if _, err := column[string](ctx, tx, sql, artifact); err != nil {
+			return result, err
+		}
 	}
 	if _, err := tx.Exec(ctx, `
 		update artifact a set first_generation = coalesce((select max(j.generation) + 1 from job_queue j where a.id in (j.artifact_id, j.versus_artifact_id)), a.first_generation)
@@ -131,8 +143,7 @@ func purge(ctx context.Context, tx pgx.Tx, project, tag string) (OperationResult
 		sql   string
 	}{
 		// What was measured in turns with it goes as a pair.
-		{&result.Results, `delete from test_result where artifact_id = $1 or run_id in (
-			select n.id from job_run n join job_queue j on j.id = n.job_id where j.versus is not null and $1 in (j.artifact_id, j.versus_artifact_id))`},
+		{&result.Results, `delete from test_result r where ` + purged},
 		{&result.Runs, `delete from job_run where job_id in (select id from job_queue where $1 in (artifact_id, versus_artifact_id) and kind <> 'build')`},
 		{&result.Jobs, `delete from job_queue where $1 in (artifact_id, versus_artifact_id) and kind <> 'build'`},
 	} {
@@ -154,18 +165,27 @@ func purge(ctx context.Context, tx pgx.Tx, project, tag string) (OperationResult
 	return result, nil
 }
 
-// unused is ErrInUse when a job of the artifact may still run.
+// purged holds for a result r that goes with artifact $1: its own, and what was
+// measured in turns with it.
+const purged = `(r.artifact_id = $1 or r.run_id in (
+	select n.id from job_run n join job_queue j on j.id = n.job_id where j.versus is not null and $1 in (j.artifact_id, j.versus_artifact_id)))`
+
+// unused is ErrInUse when a job of the artifact may still run. It locks all of them.
 func unused(ctx context.Context, tx pgx.Tx, artifact int64) error {
 	type row struct {
 		Key    bench.JobKey
 		Status bench.JobStatus
 		Waits  string
 	}
+	if _, err := column[int64](ctx, tx, `
+		select id from job_queue where $1 in (artifact_id, versus_artifact_id) and kind <> 'build' order by id for update`, artifact); err != nil {
+		return err
+	}
 	open, err := all[row](ctx, tx, `
 		select j.key, j.status, coalesce((
 			select string_agg(r.id, ', ' order by r.id) from request_job rj join benchmark_request r on r.id = rj.request_id
 			where rj.job_id = j.id and r.status <> 'completed'), '') as waits
-		from job_queue j where $1 in (j.artifact_id, j.versus_artifact_id) and j.kind <> 'build' and j.status in ('queued', 'handed_out', 'in_progress') order by j.id for update of j`, artifact)
+		from job_queue j where $1 in (j.artifact_id, j.versus_artifact_id) and j.kind <> 'build' and j.status in ('queued', 'handed_out', 'in_progress') order by j.id`, artifact)
 	if err != nil {
 		return err
 	}

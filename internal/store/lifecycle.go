@@ -18,6 +18,10 @@ func lockRequest(ctx context.Context, tx pgx.Tx, id bench.RequestID) (bench.Requ
 	return one[bench.Request](ctx, tx, `select `+requestColumns+` from benchmark_request r where r.id = $1 for no key update`, id)
 }
 
+// lockRequests allows a transaction to lock several requests, in any order: others
+// that do so wait.
+func lockRequests(ctx context.Context, tx pgx.Tx) error { return lock(ctx, tx, "several requests") }
+
 // Admission is what decides which request is admitted next.
 type Admission struct {
 	// Next are the requests that may be admitted, in order.
@@ -36,28 +40,26 @@ type Admission struct {
 // every one is recorded with what it was decided from. Requests that are not
 // artifacts_ready are passed over. decide is called in a transaction that holds
 // the project's lock, so that two calls never admit too many; it must not call
-// the store.
+// the store. With an error come the requests that were admitted before it.
 func (s *Store) Admit(ctx context.Context, project string, maxInProgress int,
 	decide func(open []bench.Request, done map[string]bool) (Admission, error),
 ) ([]bench.RequestID, error) {
 	var admitted []bench.RequestID
-	err := s.inTx(ctx, "admitting requests of project "+project, func(tx pgx.Tx) error {
-		if err := lock(ctx, tx, "admission "+project); err != nil {
-			return err
-		}
-		admitted = nil
-		for {
-			id, err := admitNext(ctx, tx, project, maxInProgress, decide)
-			if err != nil || id == "" {
+	for {
+		var id bench.RequestID
+		// One transaction each: none locks a second request after jobs of the first.
+		err := s.inTx(ctx, "admitting requests of project "+project, func(tx pgx.Tx) (err error) {
+			if err := lock(ctx, tx, "admission "+project); err != nil {
 				return err
 			}
-			admitted = append(admitted, id)
+			id, err = admitNext(ctx, tx, project, maxInProgress, decide)
+			return err
+		})
+		if err != nil || id == "" {
+			return admitted, err
 		}
-	})
-	if err != nil {
-		return nil, err
+		admitted = append(admitted, id)
 	}
-	return admitted, nil
 }
 
 // undone selects the request that a request r waits for, while its jobs are not

@@ -142,7 +142,7 @@ func mayWait(ctx context.Context, tx pgx.Tx, account string, written int) error 
 	if most == nil || written == 0 {
 		return nil
 	}
-	if err := lock(ctx, tx, "what waits of "+account); err != nil {
+	if err := lock(ctx, tx, "jobs waiting of "+account); err != nil {
 		return err
 	}
 	waiting, err := value[int](ctx, tx, `

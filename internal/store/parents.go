@@ -49,7 +49,7 @@ func (l Lineage) requested(r bench.Request) []Ancestor {
 func (s *Store) CreateWithAncestors(ctx context.Context, r bench.Request, lineage Lineage) (stored bench.Request, created []bench.Request, err error) {
 	err = s.inTx(ctx, "creating request "+string(r.ID), func(tx pgx.Tx) error {
 		created = nil
-		if err := lock(ctx, tx, "creation of requests"); err != nil { // two lineages must not wait for each other
+		if err := lockRequests(ctx, tx); err != nil {
 			return err
 		}
 		if r.Tag != "" && r.Type.HasParent() {
@@ -185,7 +185,7 @@ func (s *Store) NotifyArtifacts(ctx context.Context, id bench.RequestID, notice 
 	var receipt NoticeReceipt
 	err := s.inTx(ctx, "recording the artifacts of request "+string(id), func(tx pgx.Tx) error {
 		receipt = NoticeReceipt{}
-		if err := lock(ctx, tx, "creation of requests"); err != nil {
+		if err := lockRequests(ctx, tx); err != nil {
 			return err
 		}
 		r, err := lockRequest(ctx, tx, id)
@@ -245,9 +245,6 @@ func ready(ctx context.Context, tx pgx.Tx, r bench.Request, lineage Lineage) ([]
 			return nil, err
 		}
 	}
-	if _, err := artifactID(ctx, tx, r.Project, r.Tag); err != nil {
-		return nil, err
-	}
 	if _, err := tx.Exec(ctx, `
 		update benchmark_request set tag = @tag, parent = nullif(@parent, ''), waits_for = nullif(@waits_for, ''), parent_note = @note,
 			status = 'artifacts_ready', message = ''
@@ -257,7 +254,11 @@ func ready(ctx context.Context, tx pgx.Tx, r bench.Request, lineage Lineage) ([]
 		}); err != nil {
 		return nil, err
 	}
-	return created, announce(ctx, tx, r.Project, r.Tag)
+	if err := announce(ctx, tx, r.Project, r.Tag); err != nil {
+		return nil, err
+	}
+	_, err = artifactID(ctx, tx, r.Project, r.Tag)
+	return created, err
 }
 
 // ExpireArtifacts ends a request that has waited for its artifacts longer than
@@ -273,20 +274,28 @@ func (s *Store) ExpireArtifacts(ctx context.Context, id bench.RequestID, within 
 // SupersedeBuilds ends the try requests of the same pull request that were made
 // before one and have not been admitted, as cancelled, and returns them.
 func (s *Store) SupersedeBuilds(ctx context.Context, r bench.Request) ([]bench.Request, error) {
-	older, err := all[bench.Request](ctx, s.pool, `
-		with older as (
-			update benchmark_request set status = 'completed', outcome = 'cancelled', completed_at = now(),
-				jobs_done_at = coalesce(jobs_done_at, now()), message = @message
-			where project = @project and type = 'try' and pr = @pr and id <> @id and (created_at, id) < (@created, @id)
-				and status in ('waiting_for_artifacts', 'artifacts_ready')
-			returning *
-		)
-		select `+requestColumns+` from older r order by r.created_at, r.id`,
-		pgx.NamedArgs{
-			"project": r.Project, "pr": r.PR, "id": r.ID, "created": r.CreatedAt,
-			"message": fmt.Sprintf("cancelled by benchloom: superseded by %s, a newer build of #%d", r.ID, r.PR),
-		})
-	return older, wrap("ending older builds of the pull request of request "+string(r.ID), err)
+	var older []bench.Request
+	err := s.inTx(ctx, "ending older builds of the pull request of request "+string(r.ID), func(tx pgx.Tx) error {
+		if err := lockRequests(ctx, tx); err != nil {
+			return err
+		}
+		var err error
+		older, err = all[bench.Request](ctx, tx, `
+			with older as (
+				update benchmark_request set status = 'completed', outcome = 'cancelled', completed_at = now(),
+					jobs_done_at = coalesce(jobs_done_at, now()), message = @message
+				where project = @project and type = 'try' and pr = @pr and id <> @id and (created_at, id) < (@created, @id)
+					and status in ('waiting_for_artifacts', 'artifacts_ready')
+				returning *
+			)
+			select `+requestColumns+` from older r order by r.created_at, r.id`,
+			pgx.NamedArgs{
+				"project": r.Project, "pr": r.PR, "id": r.ID, "created": r.CreatedAt,
+				"message": fmt.Sprintf("cancelled by benchloom: superseded by %s, a newer build of #%d", r.ID, r.PR),
+			})
+		return err
+	})
+	return older, err
 }
 
 // keptAdmissions is how many admissions of a project are kept.

@@ -89,9 +89,6 @@ const maxReplaced = 20000
 func (s *Store) Replace(ctx context.Context, g AlikeJobs, to bench.Place) (int, error) {
 	moved := 0
 	err := s.inTx(ctx, "placing the jobs of task queue "+g.TaskQueue+" anew", func(tx pgx.Tx) error {
-		if err := recordSet(ctx, tx, to); err != nil {
-			return err
-		}
 		alike := `j.constraints = @constraints`
 		if g.Constraints.IsZero() {
 			alike = unconstrained
@@ -114,8 +111,11 @@ func (s *Store) Replace(ctx context.Context, g AlikeJobs, to bench.Place) (int, 
 				"from": g.TaskQueue, "constraints": g.Constraints, "target": g.Target, "across_pools": g.AcrossPools, "pool": g.Pool,
 				"affine": g.Affine, "over": g.Over, "limit": maxReplaced, "task_queue": to.TaskQueue(), "to": to.Name,
 			})
+		if err != nil {
+			return err
+		}
 		moved = int(tag.RowsAffected())
-		return err
+		return recordSet(ctx, tx, to)
 	})
 	if err != nil {
 		return 0, err

@@ -54,15 +54,18 @@ func createRequest(ctx context.Context, tx pgx.Tx, r bench.Request) (bench.Reque
 			"deferred": r.Deferred, "command": r.Command, "batch": r.Batch, "digest": r.Digest, "idempotency_key": r.IdempotencyKey, "message": cleanText(r.Message),
 		})
 	if err == nil {
-		if r.Tag != "" && r.Command == nil {
-			if _, err := artifactID(ctx, tx, r.Project, r.Tag); err != nil {
+		if r.Tag == "" || r.Command != nil {
+			return stored, true, nil
+		}
+		if r.Type.Tracked() { // other requests are locked before artifacts
+			if err := announce(ctx, tx, r.Project, r.Tag); err != nil {
 				return bench.Request{}, false, err
 			}
-			if r.Type.Tracked() {
-				err = announce(ctx, tx, r.Project, r.Tag)
-			}
 		}
-		return stored, true, err
+		if _, err := artifactID(ctx, tx, r.Project, r.Tag); err != nil {
+			return bench.Request{}, false, err
+		}
+		return stored, true, nil
 	}
 	if !errors.Is(err, ErrNotFound) {
 		return bench.Request{}, false, unknownReference(err)
