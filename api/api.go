@@ -17,15 +17,13 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/uber-go/tally/v4"
 
-	"github.com/benchloom/benchloom/internal/apiclient"
-	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/strictjson"
 	"github.com/benchloom/benchloom/internal/suite"
 	"github.com/benchloom/benchloom/internal/suitecache"
 )
 
-// Config is what the API is built of. Store, Starter, Dispatcher, Inspector, Now, Log and
-// Random must be set.
+// Config of the API. Store, Starter, Dispatcher, Inspector, Now, Log and Random must be
+// set.
 type Config struct {
 	Store   Store
 	Starter Starter
@@ -33,6 +31,11 @@ type Config struct {
 	Dispatcher Dispatcher
 	// Inspector explains why requests and jobs are where they are.
 	Inspector Inspector
+	Settings
+}
+
+// Settings are seen by all handlers.
+type Settings struct {
 	// Now is the clock.
 	Now func() time.Time
 	Log *slog.Logger
@@ -98,73 +101,79 @@ func orDefault[T comparable](value *T, fallback T) {
 	}
 }
 
-type server struct {
-	Config
-	huma   huma.API
-	mux    *http.ServeMux
-	suites *suitecache.Cache
-	tokens *tokenCache
-	filler filler
-	// afterwards is what goes on after an answer.
+// base is shared by all handlers: settings, names, tokens, and the ways to answer.
+type base struct {
+	Settings
+	lookup
+	huma       huma.API
+	mux        *http.ServeMux
+	suites     *suitecache.Cache
+	tokens     *tokenCache
+	dispatcher Dispatcher
+	filler     filler
+	// afterwards is done after an answer.
 	afterwards sync.WaitGroup
 }
 
-// New makes the API's handler. It sees to it that the project of ad-hoc commands
+// New makes the API's handler. It creates the project of ad-hoc commands unless that
 // exists.
 func New(ctx context.Context, c Config) (*Handler, error) {
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	s := &server{Config: c, mux: http.NewServeMux(), suites: suitecache.New(c.Store), tokens: newTokenCache(c.Store, c.Now)}
-	if err := s.ensureAdHocProject(ctx); err != nil {
+	s := &base{
+		Settings: c.Settings, lookup: lookup{c.Store}, mux: http.NewServeMux(), suites: suitecache.New(c.Store), tokens: newTokenCache(c.Store, c.Now),
+		dispatcher: c.Dispatcher,
+	}
+	projects := &projectHandlers{base: s, record: c.Store, watcher: c.Starter}
+	if err := projects.ensureAdHoc(ctx); err != nil {
 		return nil, err
 	}
 	s.huma = humago.New(s.mux, s.humaConfig())
 	s.huma.UseMiddleware(s.authorize)
 	s.registerInfo()
-	s.registerProjects()
-	s.registerCommits()
-	s.registerSuites()
-	s.registerRequests()
-	s.registerQueue()
-	s.registerQueues()
-	s.registerShares()
-	s.registerOperations()
-	s.registerJobs()
-	s.registerExplain()
-	s.registerSizes()
-	s.registerResults()
-	s.registerCollectors()
-	s.registerEnrolment()
-	s.registerRuns()
-	s.registerBuilds()
+	admission := &admissionHandlers{base: s, record: c.Store}
+	enrolment := &enrolmentHandlers{base: s, record: c.Store}
+	for _, group := range []interface{ register() }{
+		projects,
+		&suiteHandlers{base: s, record: c.Store},
+		&server{
+			base: s, queueAccess: queueAccess{names: s.lookup, queues: c.Store}, Store: c.Store, record: c.Store, Starter: c.Starter, Dispatcher: c.Dispatcher,
+			inspector: c.Inspector, admission: admission,
+		},
+		admission,
+		&queueHandlers{base: s, record: c.Store},
+		&shareHandlers{base: s, record: c.Store},
+		&operatorHandlers{base: s, record: c.Store, workflows: c.Starter},
+		&jobHandlers{base: s, record: c.Store, inspector: c.Inspector},
+		&explainHandlers{base: s, record: c.Store, inspector: c.Inspector, admission: admission},
+		&resultHandlers{base: s, record: c.Store},
+		&collectorHandlers{base: s, record: c.Store, enrolment: enrolment},
+		enrolment,
+		&runHandlers{base: s, record: c.Store, workflows: c.Starter},
+		&buildHandlers{base: s, record: c.Store},
+	} {
+		group.register()
+	}
+	page := &pageHandlers{base: s, record: c.Store}
+	s.mux.HandleFunc("GET /{$}", page.page)
+	s.mux.HandleFunc("GET /readyz", s.ready(c.Store.Ping))
 	if err := s.servePlain(); err != nil {
 		return nil, err
 	}
-	return &Handler{Handler: s.observe(s.mux), server: s}, nil
+	return &Handler{Handler: s.observe(s.mux), base: s}, nil
 }
 
 // Handler serves the API.
 type Handler struct {
 	http.Handler
-	server *server
+	base *base
 }
 
-// Wait returns when what answers left to be done has been done. It is called once
-// no request is served any more.
-func (h *Handler) Wait() { h.server.afterwards.Wait() }
-
-func (s *server) ensureAdHocProject(ctx context.Context) error {
-	_, err := s.Store.Project(ctx, apiclient.AdHocProject)
-	if errors.Is(err, store.ErrNotFound) {
-		_, err = s.Store.ApplyProject(ctx, store.Project{Name: apiclient.AdHocProject, Config: json.RawMessage(`{"description":"Single commands; see 'benchloom submit'."}`)})
-	}
-	if err != nil {
-		return fmt.Errorf("creating the project of ad-hoc commands: %w", err)
-	}
-	return nil
-}
+// Wait returns when the work is done that answers have left behind. Call it once no
+// request is served any more.
+func (h *Handler) Wait() { h.base.afterwards.Wait() }
 
 // strict is JSON that arrives as it was written, or not at all.
 var strict = huma.Format{
@@ -177,7 +186,7 @@ var strict = huma.Format{
 	},
 }
 
-func (s *server) humaConfig() huma.Config {
+func (s *base) humaConfig() huma.Config {
 	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
@@ -219,7 +228,7 @@ func schemaName(t reflect.Type, hint string) string {
 }
 
 // servePlain adds what is no part of the OpenAPI document.
-func (s *server) servePlain() error {
+func (s *base) servePlain() error {
 	document, err := json.MarshalIndent(s.huma.OpenAPI(), "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing the OpenAPI document: %w", err)
@@ -231,11 +240,9 @@ func (s *server) servePlain() error {
 	s.mux.HandleFunc("GET /openapi.json", static("application/openapi+json", document))
 	s.mux.HandleFunc("GET /openapi.yaml", static("application/openapi+yaml", inYAML))
 	s.mux.HandleFunc("GET /healthz", static("text/plain; charset=utf-8", []byte("ok\n")))
-	s.mux.HandleFunc("GET /readyz", s.ready)
 	if s.Metrics != nil {
 		s.mux.Handle("GET /metrics", s.Metrics)
 	}
-	s.mux.HandleFunc("GET /{$}", s.page)
 	s.mux.HandleFunc("/", s.noRoute)
 	return nil
 }
@@ -250,20 +257,23 @@ func static(contentType string, body []byte) http.HandlerFunc {
 // readyBound is how long what the API needs may take to answer.
 const readyBound = 3 * time.Second
 
-func (s *server) ready(w http.ResponseWriter, r *http.Request) {
-	ctx, stop := context.WithTimeout(r.Context(), readyBound)
-	defer stop()
-	if err := s.Store.Ping(ctx); err != nil {
-		s.Log.WarnContext(ctx, "not ready: the database does not answer", "error", err)
-		writeProblem(w, problemf(http.StatusServiceUnavailable, "not-ready", "the database does not answer; is Postgres running, and DATABASE_URL right?"))
-		return
-	}
-	if s.TemporalReady != nil {
-		if err := s.TemporalReady(ctx); err != nil {
-			s.Log.WarnContext(ctx, "not ready: Temporal does not answer", "error", err)
-			writeProblem(w, problemf(http.StatusServiceUnavailable, "not-ready", "Temporal does not answer; is it running, and TEMPORAL_ADDRESS right?"))
+// ready answers whether the database and Temporal do.
+func (s *base) ready(ping func(context.Context) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, stop := context.WithTimeout(r.Context(), readyBound)
+		defer stop()
+		if err := ping(ctx); err != nil {
+			s.Log.WarnContext(ctx, "not ready: the database does not answer", "error", err)
+			writeProblem(w, problemf(http.StatusServiceUnavailable, "not-ready", "the database does not answer; is Postgres running, and DATABASE_URL right?"))
 			return
 		}
+		if s.TemporalReady != nil {
+			if err := s.TemporalReady(ctx); err != nil {
+				s.Log.WarnContext(ctx, "not ready: Temporal does not answer", "error", err)
+				writeProblem(w, problemf(http.StatusServiceUnavailable, "not-ready", "Temporal does not answer; is it running, and TEMPORAL_ADDRESS right?"))
+				return
+			}
+		}
+		static("text/plain; charset=utf-8", []byte("ready\n"))(w, r)
 	}
-	static("text/plain; charset=utf-8", []byte("ready\n"))(w, r)
 }

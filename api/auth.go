@@ -84,7 +84,7 @@ func caller(ctx context.Context) store.Principal {
 }
 
 // authorize lets through who may do what the operation does.
-func (s *server) authorize(ctx huma.Context, next func(huma.Context)) {
+func (s *base) authorize(ctx huma.Context, next func(huma.Context)) {
 	need, _ := ctx.Operation().Metadata[accessKey].(access)
 	p, err := s.identify(ctx.Context(), ctx.Header("Authorization"))
 	if err == nil && p == (store.Principal{}) && !need.open(s.OpenRead) {
@@ -101,7 +101,7 @@ func (s *server) authorize(ctx huma.Context, next func(huma.Context)) {
 }
 
 // refuse writes an error before a handler is called.
-func (s *server) refuse(ctx huma.Context, err error) {
+func (s *base) refuse(ctx huma.Context, err error) {
 	var headers huma.HeadersError
 	if errors.As(err, &headers) {
 		for name, values := range headers.GetHeaders() {
@@ -124,7 +124,7 @@ func (s *server) refuse(ctx huma.Context, err error) {
 
 // identify finds whose token an Authorization header holds: nobody's without a
 // header.
-func (s *server) identify(ctx context.Context, header string) (store.Principal, error) {
+func (s *base) identify(ctx context.Context, header string) (store.Principal, error) {
 	if header == "" {
 		return store.Principal{}, nil
 	}
@@ -146,8 +146,15 @@ const tokenTTL = 10 * time.Second
 // maxTokens bounds the cache.
 const maxTokens = 10_000
 
+// TokenRecord keeps tokens by the SHA-256 of their secrets.
+type TokenRecord interface {
+	PutToken(ctx context.Context, secretHash []byte, p store.Principal) error
+	// PrincipalOf returns store.ErrNotFound for an unknown token.
+	PrincipalOf(ctx context.Context, secretHash []byte) (store.Principal, error)
+}
+
 type tokenCache struct {
-	tokens Tokens
+	tokens TokenRecord
 	now    func() time.Time
 
 	mu    sync.Mutex
@@ -159,7 +166,7 @@ type knownToken struct {
 	until     time.Time
 }
 
-func newTokenCache(tokens Tokens, now func() time.Time) *tokenCache {
+func newTokenCache(tokens TokenRecord, now func() time.Time) *tokenCache {
 	return &tokenCache{tokens: tokens, now: now, known: make(map[[sha256.Size]byte]knownToken)}
 }
 
@@ -218,7 +225,7 @@ type TokenFile struct {
 }
 
 // BootstrapTokens records the tokens in files. Only their SHA-256 is stored.
-func BootstrapTokens(ctx context.Context, tokens Tokens, files []TokenFile) error {
+func BootstrapTokens(ctx context.Context, tokens TokenRecord, files []TokenFile) error {
 	for _, f := range files {
 		p := store.Principal{Kind: KindUser, Owner: f.Owner, Role: f.Role}
 		if f.Role == RoleCollector {

@@ -185,8 +185,8 @@ func TestAnAPIIsNotBuiltOfNothing(t *testing.T) {
 	_, err := api.New(t.Context(), api.Config{})
 	require.ErrorContains(t, err, "must be set")
 	b := setup(t)
-	_, err = api.New(t.Context(), api.Config{Store: b.store, Starter: b.workflows, Dispatcher: b.dispatcher(), Inspector: &inspect.Inspector{}, Now: time.Now, Log: discard, Random: rand.Reader, MaxBody: -1})
+	_, err = api.New(t.Context(), api.Config{Store: b.store, Starter: b.workflows, Dispatcher: b.dispatcher(), Inspector: &inspect.Inspector{}, Settings: api.Settings{Now: time.Now, Log: discard, Random: rand.Reader, MaxBody: -1}})
 	require.ErrorContains(t, err, "negative")
-	_, err = api.New(t.Context(), api.Config{Store: failing{Store: b.store, err: errors.New("away")}, Starter: b.workflows, Dispatcher: b.dispatcher(), Inspector: &inspect.Inspector{}, Now: time.Now, Log: discard, Random: rand.Reader})
+	_, err = api.New(t.Context(), api.Config{Store: failing{Store: b.store, err: errors.New("away")}, Starter: b.workflows, Dispatcher: b.dispatcher(), Inspector: &inspect.Inspector{}, Settings: api.Settings{Now: time.Now, Log: discard, Random: rand.Reader}})
 	require.ErrorContains(t, err, "creating the project of ad-hoc commands")
 }

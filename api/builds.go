@@ -10,28 +10,35 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Builds is where artifacts are recorded that were built from revisions.
-type Builds interface {
+// BuildRecord keeps artifacts that were built from revisions.
+type BuildRecord interface {
+	// Build and BuildChunk return store.ErrNotFound for what is not stored any more.
 	Build(ctx context.Context, key bench.BuildKey) (store.Build, error)
-	BuildOf(ctx context.Context, project, tag string, target bench.Target, recipe string) (bench.BuildKey, error)
 	BuildChunk(ctx context.Context, key bench.BuildKey, number int) ([]byte, error)
+	// PutBuildChunk and FinishBuild return store.ErrNoBuild for a run of another kind,
+	// and FinishBuild store.ErrIncomplete when a piece is missing.
 	PutBuildChunk(ctx context.Context, run bench.RunID, number int, data []byte) error
 	FinishBuild(ctx context.Context, run bench.RunID, size int64, sha256 string) (store.Build, error)
+}
+
+type buildHandlers struct {
+	*base
+	record BuildRecord
 }
 
 // DefaultMaxBuild bounds the archive of a build: 1 GiB.
 const DefaultMaxBuild = 1 << 30
 
-func (s *server) registerBuilds() {
-	handle(s, operation{id: "get-build", method: http.MethodGet, path: "/builds/{key}", need: toFetch, tag: "builds",
+func (s *buildHandlers) register() {
+	handle(s.base, operation{id: "get-build", method: http.MethodGet, path: "/builds/{key}", need: toFetch, tag: "builds",
 		summary: "Read what is stored of a build"}, s.getBuild)
-	handle(s, operation{id: "get-build-chunk", method: http.MethodGet, path: "/builds/{key}/chunks/{number}", need: toCollect, tag: "builds",
+	handle(s.base, operation{id: "get-build-chunk", method: http.MethodGet, path: "/builds/{key}/chunks/{number}", need: toCollect, tag: "builds",
 		summary: "Download a piece of a build", description: "All pieces together are a tar.gz with the SHA-256 of the build.",
 		answers: []documented{{status: http.StatusOK, media: []string{octetsType}}}}, s.getBuildChunk)
-	handle(s, operation{id: "upload-build-chunk", method: http.MethodPut, path: "/runs/{run}/build/chunks/{number}", need: toCollect, tag: "collectors",
+	handle(s.base, operation{id: "upload-build-chunk", method: http.MethodPut, path: "/runs/{run}/build/chunks/{number}", need: toCollect, tag: "collectors",
 		status: http.StatusNoContent, maxBody: store.BuildChunkBytes + 1,
 		summary: "Deliver a piece of what a run has built", description: "Pieces are numbered from 0; all but the last have 1 MiB. Delivering one again changes nothing."}, s.putBuildChunk)
-	handle(s, operation{id: "finish-build", method: http.MethodPost, path: "/runs/{run}/build/finish", need: toCollect, tag: "collectors",
+	handle(s.base, operation{id: "finish-build", method: http.MethodPost, path: "/runs/{run}/build/finish", need: toCollect, tag: "collectors",
 		summary: "Make the delivered pieces a build", description: "They are checked against size and SHA-256."}, s.finishBuild)
 }
 
@@ -48,12 +55,12 @@ func unknownBuild(key string, err error) error {
 	return err
 }
 
-func (s *server) getBuild(ctx context.Context, in *buildPath) (*body[apiclient.Build], error) {
+func (s *buildHandlers) getBuild(ctx context.Context, in *buildPath) (*body[apiclient.Build], error) {
 	key, err := bench.ParseBuildKey(in.Key)
 	if err != nil {
 		return nil, err
 	}
-	b, err := s.Store.Build(ctx, key)
+	b, err := s.record.Build(ctx, key)
 	if err != nil {
 		return nil, unknownBuild(in.Key, err)
 	}
@@ -77,12 +84,12 @@ type octets struct {
 	Body        []byte
 }
 
-func (s *server) getBuildChunk(ctx context.Context, in *buildChunkPath) (*octets, error) {
+func (s *buildHandlers) getBuildChunk(ctx context.Context, in *buildChunkPath) (*octets, error) {
 	key, err := bench.ParseBuildKey(in.Key)
 	if err != nil {
 		return nil, err
 	}
-	data, err := s.Store.BuildChunk(ctx, key, in.Number)
+	data, err := s.record.BuildChunk(ctx, key, in.Number)
 	if err != nil {
 		return nil, unknownBuild(in.Key, err)
 	}
@@ -95,7 +102,7 @@ type putBuildChunk struct {
 	RawBody []byte `contentType:"application/octet-stream"`
 }
 
-func (s *server) putBuildChunk(ctx context.Context, in *putBuildChunk) (*none, error) {
+func (s *buildHandlers) putBuildChunk(ctx context.Context, in *putBuildChunk) (*none, error) {
 	id, err := bench.ParseRunID(in.Run)
 	if err != nil {
 		return nil, err
@@ -103,7 +110,7 @@ func (s *server) putBuildChunk(ctx context.Context, in *putBuildChunk) (*none, e
 	if int64(in.Number)*store.BuildChunkBytes+int64(len(in.RawBody)) > s.MaxBuild {
 		return nil, buildTooLarge(id, s.MaxBuild)
 	}
-	if err := s.Store.PutBuildChunk(ctx, id, in.Number, in.RawBody); err != nil {
+	if err := s.record.PutBuildChunk(ctx, id, in.Number, in.RawBody); err != nil {
 		return nil, refusedBuild(id, err)
 	}
 	return nil, nil
@@ -128,7 +135,7 @@ type finishBuild struct {
 	Body apiclient.BuildFinish
 }
 
-func (s *server) finishBuild(ctx context.Context, in *finishBuild) (*body[apiclient.Build], error) {
+func (s *buildHandlers) finishBuild(ctx context.Context, in *finishBuild) (*body[apiclient.Build], error) {
 	id, err := bench.ParseRunID(in.Run)
 	if err != nil {
 		return nil, err
@@ -136,7 +143,7 @@ func (s *server) finishBuild(ctx context.Context, in *finishBuild) (*body[apicli
 	if in.Body.Size > s.MaxBuild {
 		return nil, buildTooLarge(id, s.MaxBuild)
 	}
-	b, err := s.Store.FinishBuild(ctx, id, in.Body.Size, in.Body.SHA256)
+	b, err := s.record.FinishBuild(ctx, id, in.Body.Size, in.Body.SHA256)
 	if err != nil {
 		return nil, refusedBuild(id, err)
 	}
@@ -144,7 +151,7 @@ func (s *server) finishBuild(ctx context.Context, in *finishBuild) (*body[apicli
 }
 
 // addBuild tells a run what it builds, or as what its artifact was built.
-func (s *server) addBuild(ctx context.Context, job bench.Job, config bench.ProjectConfig, plan *apiclient.RunPlan) error {
+func (s *runHandlers) addBuild(ctx context.Context, job bench.Job, config bench.ProjectConfig, plan *apiclient.RunPlan) error {
 	if job.Build != nil {
 		plan.Build = &apiclient.BuildOrder{Spec: *job.Build, MaxBytes: s.MaxBuild, ChunkBytes: store.BuildChunkBytes}
 		return nil
@@ -170,7 +177,7 @@ func (s *server) addBuild(ctx context.Context, job bench.Job, config bench.Proje
 		if err != nil {
 			return err
 		}
-		*key, err = s.Store.BuildOf(ctx, job.Project, tag, job.Target, recipe.Hash(job.Target))
+		*key, err = s.record.BuildOf(ctx, job.Project, tag, job.Target, recipe.Hash(job.Target))
 		if err != nil && !errors.Is(err, store.ErrNotFound) { // of what was not built, the run says so
 			return err
 		}

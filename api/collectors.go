@@ -8,26 +8,53 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-func (s *server) registerCollectors() {
-	handle(s, operation{id: "list-collectors", method: http.MethodGet, path: "/collectors", need: toRead, tag: "collectors",
+// CollectorRecord keeps collectors. A method that takes an epoch returns
+// store.ErrFenced when the collector was registered again since.
+type CollectorRecord interface {
+	// RegisterCollector returns store.ErrNameTaken when another live machine has the name.
+	RegisterCollector(ctx context.Context, c bench.Collector, offlineAfter time.Duration) (bench.Collector, error)
+	// Heartbeat records the run that a collector carries out; empty: none.
+	Heartbeat(ctx context.Context, name string, epoch int64, run bench.RunID, progress json.RawMessage) (bench.Collector, error)
+	SetCacheDirs(ctx context.Context, name string, epoch int64, dirs []string) error
+	// CollectorTaskQueues lists the task queues that a collector is to serve.
+	CollectorTaskQueues(ctx context.Context, c bench.Collector) ([]string, error)
+	// JobsWaiting counts the jobs at task queues that no collector has begun.
+	JobsWaiting(ctx context.Context, taskQueues []string) (int, error)
+	// QueueWaits tells, by task queue, how long the job waits that is next, in seconds.
+	QueueWaits(ctx context.Context, taskQueues []string) (map[string]float64, error)
+	Collectors(ctx context.Context) ([]bench.Collector, error)
+	SetActive(ctx context.Context, name string, active bool) error
+	// RemoveCollector returns store.ErrNotFound for one that was never registered.
+	RemoveCollector(ctx context.Context, name string) error
+}
+
+type collectorHandlers struct {
+	*base
+	record    CollectorRecord
+	enrolment *enrolmentHandlers
+}
+
+func (s *collectorHandlers) register() {
+	handle(s.base, operation{id: "list-collectors", method: http.MethodGet, path: "/collectors", need: toRead, tag: "collectors",
 		summary: "All collectors"}, s.listCollectors)
-	handle(s, operation{id: "get-collector", method: http.MethodGet, path: "/collectors/{collector}", need: toRead, tag: "collectors",
+	handle(s.base, operation{id: "get-collector", method: http.MethodGet, path: "/collectors/{collector}", need: toRead, tag: "collectors",
 		summary: "One collector"}, s.getCollector)
-	handle(s, operation{id: "drain-collector", method: http.MethodPost, path: "/collectors/{collector}/drain", need: toAdmin, tag: "collectors",
+	handle(s.base, operation{id: "drain-collector", method: http.MethodPost, path: "/collectors/{collector}/drain", need: toAdmin, tag: "collectors",
 		summary: "Let a collector finish its job and take no other"}, s.drainCollector)
-	handle(s, operation{id: "activate-collector", method: http.MethodPost, path: "/collectors/{collector}/activate", need: toAdmin, tag: "collectors",
+	handle(s.base, operation{id: "activate-collector", method: http.MethodPost, path: "/collectors/{collector}/activate", need: toAdmin, tag: "collectors",
 		summary: "Let a collector take jobs again"}, s.activateCollector)
-	handle(s, operation{id: "remove-collector", method: http.MethodDelete, path: "/collectors/{collector}", need: toAdmin, tag: "collectors", status: http.StatusNoContent,
+	handle(s.base, operation{id: "remove-collector", method: http.MethodDelete, path: "/collectors/{collector}", need: toAdmin, tag: "collectors", status: http.StatusNoContent,
 		summary: "Forget a collector that is offline", description: "With force also one that lives; its process is refused from then on. What was configured for it and its token go, too."}, s.removeCollector)
-	handle(s, operation{id: "register-collector", method: http.MethodPost, path: "/collectors/register", need: toCollect, tag: "collectors",
+	handle(s.base, operation{id: "register-collector", method: http.MethodPost, path: "/collectors/register", need: toCollect, tag: "collectors",
 		summary: "Make a collector known", description: "Each registration has a new epoch, which fences off earlier ones. Answers 409 with the type urn:benchloom:name-taken when another live machine has the name, or wrong-machine when its architecture is not the target's; 403 with not-configured when nobody has invited it, or not-yours when the token is another collector's."}, s.registerCollector)
-	handle(s, operation{id: "heartbeat", method: http.MethodPost, path: "/collectors/{collector}/heartbeat", need: toCollect, tag: "collectors",
+	handle(s.base, operation{id: "heartbeat", method: http.MethodPost, path: "/collectors/{collector}/heartbeat", need: toCollect, tag: "collectors",
 		summary: "Say that a collector lives", description: "Answers 409 with the type urn:benchloom:fenced when the collector was registered again since."}, s.heartbeat)
 }
 
@@ -37,8 +64,8 @@ type collectorPath struct {
 
 // collector reads one collector. An unknown one is a problem that lists those
 // there are.
-func (s *server) collector(ctx context.Context, name string) (bench.Collector, error) {
-	all, err := s.Store.Collectors(ctx)
+func (s *collectorHandlers) collector(ctx context.Context, name string) (bench.Collector, error) {
+	all, err := s.record.Collectors(ctx)
 	if err != nil {
 		return bench.Collector{}, err
 	}
@@ -57,8 +84,8 @@ func (s *server) collector(ctx context.Context, name string) (bench.Collector, e
 	return bench.Collector{}, problemf(http.StatusNotFound, "unknown-collector", "there is no collector %.80q; %s", name, registered)
 }
 
-func (s *server) listCollectors(ctx context.Context, _ *none) (*body[apiclient.CollectorList], error) {
-	all, err := s.Store.Collectors(ctx)
+func (s *collectorHandlers) listCollectors(ctx context.Context, _ *none) (*body[apiclient.CollectorList], error) {
+	all, err := s.record.Collectors(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +100,7 @@ func (s *server) listCollectors(ctx context.Context, _ *none) (*body[apiclient.C
 	return answer(list, nil)
 }
 
-func (s *server) getCollector(ctx context.Context, in *collectorPath) (*body[apiclient.Collector], error) {
+func (s *collectorHandlers) getCollector(ctx context.Context, in *collectorPath) (*body[apiclient.Collector], error) {
 	c, err := s.collector(ctx, in.Collector)
 	if err != nil {
 		return nil, err
@@ -81,19 +108,19 @@ func (s *server) getCollector(ctx context.Context, in *collectorPath) (*body[api
 	return answer(collectorOf(c, s.Now(), s.OfflineAfter))
 }
 
-func (s *server) drainCollector(ctx context.Context, in *collectorPath) (*body[apiclient.Collector], error) {
+func (s *collectorHandlers) drainCollector(ctx context.Context, in *collectorPath) (*body[apiclient.Collector], error) {
 	return s.setActive(ctx, in, false)
 }
 
-func (s *server) activateCollector(ctx context.Context, in *collectorPath) (*body[apiclient.Collector], error) {
+func (s *collectorHandlers) activateCollector(ctx context.Context, in *collectorPath) (*body[apiclient.Collector], error) {
 	return s.setActive(ctx, in, true)
 }
 
-func (s *server) setActive(ctx context.Context, in *collectorPath, active bool) (*body[apiclient.Collector], error) {
+func (s *collectorHandlers) setActive(ctx context.Context, in *collectorPath, active bool) (*body[apiclient.Collector], error) {
 	if _, err := s.collector(ctx, in.Collector); err != nil {
 		return nil, err
 	}
-	if err := s.Store.SetActive(ctx, in.Collector, active); err != nil {
+	if err := s.record.SetActive(ctx, in.Collector, active); err != nil {
 		return nil, err
 	}
 	s.Log.InfoContext(ctx, "collector changed", "collector", in.Collector, "active", active, "by", caller(ctx).Owner)
@@ -105,18 +132,18 @@ type removeCollector struct {
 	Force     bool   `query:"force" doc:"Also one that lives."`
 }
 
-func (s *server) removeCollector(ctx context.Context, in *removeCollector) (*none, error) {
+func (s *collectorHandlers) removeCollector(ctx context.Context, in *removeCollector) (*none, error) {
 	name := in.Collector
 	c, err := s.collector(ctx, name)
 	if unknown := err; unknown != nil {
 		// One that was invited and never came can be forgotten as well.
-		if _, err := s.Store.Invitation(ctx, name); err != nil {
+		if _, err := s.enrolment.record.Invitation(ctx, name); err != nil {
 			return nil, unknown
 		}
 	} else if state := c.State(s.Now(), s.OfflineAfter); state != bench.CollectorOffline && !in.Force {
 		return nil, problemf(http.StatusConflict, "live-collector", "collector %s is %s: only one that is offline is removed; drain it and stop its process, it counts as offline after %s; or add --force, then its run is lost", name, state, s.OfflineAfter)
 	}
-	if err := s.Store.RemoveCollector(ctx, name); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err := s.record.RemoveCollector(ctx, name); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
 	s.tokens.forget(name)
@@ -128,12 +155,12 @@ type registerCollector struct {
 	Body apiclient.Registration
 }
 
-func (s *server) registerCollector(ctx context.Context, in *registerCollector) (*body[apiclient.Registered], error) {
+func (s *collectorHandlers) registerCollector(ctx context.Context, in *registerCollector) (*body[apiclient.Registered], error) {
 	r := in.Body
 	if err := bench.CheckName("collector", r.Name); err != nil {
 		return nil, err
 	}
-	if err := s.configured(ctx, &r); err != nil {
+	if err := s.enrolment.configured(ctx, &r); err != nil {
 		return nil, err
 	}
 	pool, err := bench.NewPool(r.Target, r.SizeClass, r.Pool)
@@ -158,11 +185,11 @@ func (s *server) registerCollector(ctx context.Context, in *registerCollector) (
 	if err != nil {
 		return nil, fmt.Errorf("encoding the limits of collector %s: %w", r.Name, err)
 	}
-	known, err := s.Store.Collectors(ctx)
+	known, err := s.record.Collectors(ctx)
 	if err != nil {
 		return nil, err
 	}
-	stored, err := s.Store.RegisterCollector(ctx, bench.Collector{
+	stored, err := s.record.RegisterCollector(ctx, bench.Collector{
 		Name: r.Name, Target: r.Target, SizeClass: r.SizeClass, Pool: r.Pool, MachineID: r.MachineID, Version: r.Version,
 		HardwareID: r.HardwareID, Facts: r.Facts, Unenforced: unenforced, CoLocated: r.CoLocated,
 		Labels: r.Labels, BenchmarkSets: r.BenchmarkSets,
@@ -179,8 +206,8 @@ func (s *server) registerCollector(ctx context.Context, in *registerCollector) (
 	if i := slices.IndexFunc(known, func(c bench.Collector) bool { return c.Name == stored.Name }); i >= 0 {
 		before = &known[i]
 	}
-	s.refit(ctx, func(ctx context.Context) ([]string, error) { return s.Dispatcher.RefitFor(ctx, before, stored) })
-	queues, err := s.Store.CollectorTaskQueues(ctx, stored)
+	s.refit(ctx, func(ctx context.Context) ([]string, error) { return s.dispatcher.RefitFor(ctx, before, stored) })
+	queues, err := s.record.CollectorTaskQueues(ctx, stored)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +220,7 @@ type heartbeat struct {
 	Body      apiclient.Heartbeat
 }
 
-func (s *server) heartbeat(ctx context.Context, in *heartbeat) (*body[apiclient.HeartbeatAnswer], error) {
+func (s *collectorHandlers) heartbeat(ctx context.Context, in *heartbeat) (*body[apiclient.HeartbeatAnswer], error) {
 	if in.Body.Run != "" {
 		if _, err := bench.ParseRunID(string(in.Body.Run)); err != nil {
 			return nil, err
@@ -206,7 +233,7 @@ func (s *server) heartbeat(ctx context.Context, in *heartbeat) (*body[apiclient.
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.Store.Heartbeat(ctx, in.Collector, in.Body.Epoch, in.Body.Run, progress)
+	c, err := s.record.Heartbeat(ctx, in.Collector, in.Body.Epoch, in.Body.Run, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -214,24 +241,24 @@ func (s *server) heartbeat(ctx context.Context, in *heartbeat) (*body[apiclient.
 		if err := checkCacheDirs(*dirs); err != nil {
 			return nil, err
 		}
-		if err := s.Store.SetCacheDirs(ctx, in.Collector, in.Body.Epoch, *dirs); err != nil {
+		if err := s.record.SetCacheDirs(ctx, in.Collector, in.Body.Epoch, *dirs); err != nil {
 			return nil, err
 		}
 	}
-	queues, err := s.Store.CollectorTaskQueues(ctx, c)
+	queues, err := s.record.CollectorTaskQueues(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	out := apiclient.HeartbeatAnswer{Active: c.Active, WantedVersion: c.WantedVersion, TaskQueues: queues, Now: s.Now()}
 	if in.Body.CountWaiting {
-		waiting, err := s.Store.JobsWaiting(ctx, queues)
+		waiting, err := s.record.JobsWaiting(ctx, queues)
 		if err != nil {
 			return nil, err
 		}
 		out.Waiting = &waiting
 	}
 	if in.Body.AskWaits {
-		if out.Waits, err = s.Store.QueueWaits(ctx, queues); err != nil {
+		if out.Waits, err = s.record.QueueWaits(ctx, queues); err != nil {
 			return nil, err
 		}
 	}

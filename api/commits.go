@@ -13,12 +13,6 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Commits is where commits and the state of their sources are recorded.
-type Commits interface {
-	RecentCommits(ctx context.Context, project string, limit int) ([]store.CommitRequest, error)
-	SourceState(ctx context.Context, project string) (store.SourceState, error)
-}
-
 // Watcher reaches the Schedules that look at projects' commits.
 type Watcher interface {
 	WatchProject(ctx context.Context, project string, every time.Duration) error
@@ -26,10 +20,10 @@ type Watcher interface {
 	SyncProject(ctx context.Context, project string) error
 }
 
-func (s *server) registerCommits() {
-	handle(s, operation{id: "list-commits", method: http.MethodGet, path: "/projects/{project}/commits", need: toRead, tag: "projects",
+func (s *projectHandlers) registerCommits() {
+	handle(s.base, operation{id: "list-commits", method: http.MethodGet, path: "/projects/{project}/commits", need: toRead, tag: "projects",
 		summary: "Commits of a project, newest first, with their requests"}, s.listCommits)
-	handle(s, operation{id: "sync-project", method: http.MethodPost, path: "/projects/{project}/sync", need: toWrite, tag: "projects",
+	handle(s.base, operation{id: "sync-project", method: http.MethodPost, path: "/projects/{project}/sync", need: toWrite, tag: "projects",
 		summary: "Look at a project's commits now", description: "Answers before the look has ended, with the state of before it: what a push would call."}, s.syncProject)
 }
 
@@ -38,7 +32,7 @@ type listCommits struct {
 	Limit   int    `query:"limit" minimum:"1" maximum:"500" default:"50"`
 }
 
-func (s *server) listCommits(ctx context.Context, in *listCommits) (*body[apiclient.CommitList], error) {
+func (s *projectHandlers) listCommits(ctx context.Context, in *listCommits) (*body[apiclient.CommitList], error) {
 	p, err := s.project(ctx, in.Project, http.StatusNotFound)
 	if err != nil {
 		return nil, err
@@ -51,7 +45,7 @@ func (s *server) listCommits(ctx context.Context, in *listCommits) (*body[apicli
 	if list.Source, err = s.sourceOf(ctx, p.Name, config); err != nil {
 		return nil, err
 	}
-	stored, err := s.Store.RecentCommits(ctx, p.Name, in.Limit)
+	stored, err := s.record.RecentCommits(ctx, p.Name, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +63,11 @@ func (s *server) listCommits(ctx context.Context, in *listCommits) (*body[apicli
 }
 
 // sourceOf is the state of a project's source; nil when it has none.
-func (s *server) sourceOf(ctx context.Context, project string, config bench.ProjectConfig) (*apiclient.SourceState, error) {
+func (s *projectHandlers) sourceOf(ctx context.Context, project string, config bench.ProjectConfig) (*apiclient.SourceState, error) {
 	if !config.Source.Configured() {
 		return nil, nil
 	}
-	state, err := s.Store.SourceState(ctx, project)
+	state, err := s.record.SourceState(ctx, project)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +81,7 @@ func (s *server) sourceOf(ctx context.Context, project string, config bench.Proj
 	return out, nil
 }
 
-func (s *server) syncProject(ctx context.Context, in *projectPath) (*body[apiclient.SourceState], error) {
+func (s *projectHandlers) syncProject(ctx context.Context, in *projectPath) (*body[apiclient.SourceState], error) {
 	p, err := s.project(ctx, in.Project, http.StatusNotFound)
 	if err != nil {
 		return nil, err
@@ -106,8 +100,8 @@ func (s *server) syncProject(ctx context.Context, in *projectPath) (*body[apicli
 	bound, stop := context.WithTimeout(ctx, reachBound)
 	defer stop()
 	// The Schedule may be missing still, or be lost.
-	err = s.Starter.WatchProject(bound, p.Name, config.Source.Interval())
-	if err = errors.Join(err, s.Starter.SyncProject(bound, p.Name)); err != nil {
+	err = s.watcher.WatchProject(bound, p.Name, config.Source.Interval())
+	if err = errors.Join(err, s.watcher.SyncProject(bound, p.Name)); err != nil {
 		s.Log.WarnContext(ctx, "could not look at a project's commits", "project", p.Name, "error", err, "request_id", requestID(ctx))
 		return nil, problemf(http.StatusServiceUnavailable, "not-ready", "Temporal does not answer, so project %s cannot be looked at now; its commits are looked at every %s once it does", p.Name, config.Source.Interval())
 	}
@@ -116,8 +110,8 @@ func (s *server) syncProject(ctx context.Context, in *projectPath) (*body[apicli
 
 // sourceBefore is the commit source of a project that is about to be applied;
 // none for a new project, or one whose configuration is not valid.
-func (s *server) sourceBefore(ctx context.Context, project string) (bench.CommitSource, error) {
-	p, err := s.Store.Project(ctx, project)
+func (s *projectHandlers) sourceBefore(ctx context.Context, project string) (bench.CommitSource, error) {
+	p, err := s.named.Project(ctx, project)
 	if errors.Is(err, store.ErrNotFound) {
 		return bench.CommitSource{}, nil
 	}
@@ -133,17 +127,17 @@ func (s *server) sourceBefore(ctx context.Context, project string) (bench.Commit
 
 // watch brings a project's Schedule in line with its configuration that was
 // applied just now. Where Temporal is away, the reconciliation does so later.
-func (s *server) watch(ctx context.Context, project string, before, now bench.CommitSource) {
+func (s *projectHandlers) watch(ctx context.Context, project string, before, now bench.CommitSource) {
 	if reflect.DeepEqual(before, now) {
 		return
 	}
 	s.reach(ctx, "change the schedule of a project's commits", bench.WatchWorkflowID(project), func(ctx context.Context) error {
 		if !now.Configured() {
-			return s.Starter.UnwatchProject(ctx, project)
+			return s.watcher.UnwatchProject(ctx, project)
 		}
-		if err := s.Starter.WatchProject(ctx, project, now.Interval()); err != nil || !before.Configured() {
+		if err := s.watcher.WatchProject(ctx, project, now.Interval()); err != nil || !before.Configured() {
 			return err // a new Schedule looks at once
 		}
-		return s.Starter.SyncProject(ctx, project)
+		return s.watcher.SyncProject(ctx, project)
 	})
 }

@@ -16,12 +16,27 @@ import (
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
-func (s *server) registerResults() {
-	handle(s, operation{id: "compare", method: http.MethodGet, path: "/compare", need: toRead, tag: "results",
+// ResultRecord reads results.
+type ResultRecord interface {
+	results.Record
+	// MeasuredTags lists the artifacts with results, of requests of a type.
+	MeasuredTags(ctx context.Context, project string, requestType bench.RequestType) ([]string, error)
+	// ExportCollections yields the collections of artifacts, of all when no tag is
+	// given. It ends with the first error of yield.
+	ExportCollections(ctx context.Context, project string, tags []string, yield func(bench.CollectionRow) error) error
+}
+
+type resultHandlers struct {
+	*base
+	record ResultRecord
+}
+
+func (s *resultHandlers) register() {
+	handle(s.base, operation{id: "compare", method: http.MethodGet, path: "/compare", need: toRead, tag: "results",
 		summary:     "Compare two artifacts",
 		description: "Only results of the same target, size class and hardware are compared, and co-located ones only with their like. Where both were measured in turns, these results are taken, unless both were measured again since. What one side lacks is listed with the reason.",
 		answers:     []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.Comparison](), media: []string{"text/plain", "text/markdown"}}}}, s.compare)
-	handle(s, operation{id: "export-results", method: http.MethodGet, path: "/results/export", need: toRead, tag: "results",
+	handle(s.base, operation{id: "export-results", method: http.MethodGet, path: "/results/export", need: toRead, tag: "results",
 		summary: "All collections of artifacts", answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[[]apiclient.ExportedCollection](), media: []string{"text/plain", "text/csv"}}},
 		description: "As Go's benchmark format (read by benchstat -col tag -ignore collector), CSV with one line per value, or a JSON array."}, s.export)
 }
@@ -51,14 +66,14 @@ type written struct {
 	Body        []byte
 }
 
-func (s *server) compare(ctx context.Context, in *compare) (*written, error) {
+func (s *resultHandlers) compare(ctx context.Context, in *compare) (*written, error) {
 	if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
 		return nil, err
 	}
 	if err := s.measured(ctx, in.Project, in.A, in.B); err != nil {
 		return nil, err
 	}
-	narrowed := &narrowedRecord{Record: s.Store, in: in}
+	narrowed := &narrowedRecord{Record: s.record, in: in}
 	report, err := results.Compare(ctx, narrowed, s.suites, results.Pair{Project: in.Project, A: in.A, B: in.B, OnlyInTurns: in.InTurns})
 	if err != nil {
 		return nil, fmt.Errorf("comparing %s with %s: %w", in.B, in.A, err)
@@ -157,10 +172,10 @@ const shownTags = 20
 
 // measured sees to it that there are results of each tag. If not, the problem
 // lists the tags that have some.
-func (s *server) measured(ctx context.Context, project string, tags ...string) error {
+func (s *resultHandlers) measured(ctx context.Context, project string, tags ...string) error {
 	var known []string
 	for _, t := range []bench.RequestType{bench.Release, bench.Master, bench.Try, bench.AdHoc} {
-		of, err := s.Store.MeasuredTags(ctx, project, t)
+		of, err := s.record.MeasuredTags(ctx, project, t)
 		if err != nil {
 			return err
 		}
@@ -173,7 +188,7 @@ func (s *server) measured(ctx context.Context, project string, tags ...string) e
 			continue
 		}
 		// One that is still being measured has results, but is not among them.
-		samples, err := s.Store.SamplesOf(ctx, project, tag)
+		samples, err := s.record.SamplesOf(ctx, project, tag)
 		if err != nil {
 			return err
 		}

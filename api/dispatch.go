@@ -49,7 +49,7 @@ const (
 )
 
 // fill hands out what waits in these task queues, after the answer.
-func (s *server) fill(ctx context.Context, taskQueues map[string]bool) {
+func (s *base) fill(ctx context.Context, taskQueues map[string]bool) {
 	ctx = context.WithoutCancel(ctx)
 	for q := range taskQueues {
 		if s.filler.join(q) {
@@ -63,10 +63,10 @@ func (s *server) fill(ctx context.Context, taskQueues map[string]bool) {
 	}
 }
 
-func (s *server) fillOne(ctx context.Context, taskQueue string) {
+func (s *base) fillOne(ctx context.Context, taskQueue string) {
 	ctx, stop := context.WithTimeout(ctx, fillTimeout)
 	defer stop()
-	if err := s.Dispatcher.Fill(ctx, taskQueue); err != nil {
+	if err := s.dispatcher.Fill(ctx, taskQueue); err != nil {
 		s.Log.WarnContext(ctx, "could not hand out at once what was submitted; the orchestrator repeats it", "task_queue", taskQueue, "error", err, "request_id", requestID(ctx))
 	}
 }
@@ -101,7 +101,7 @@ func (f *filler) leave(taskQueue string) bool {
 // returns the task queues to which jobs have moved. What it could not do, the
 // orchestrator does within seconds; meanwhile the fence keeps jobs from collectors that
 // cannot run them.
-func (s *server) refit(ctx context.Context, refit func(context.Context) ([]string, error)) {
+func (s *base) refit(ctx context.Context, refit func(context.Context) ([]string, error)) {
 	ctx = context.WithoutCancel(ctx)
 	bound, stop := context.WithTimeout(ctx, refitTimeout)
 	defer stop()
@@ -120,7 +120,7 @@ func (s *server) refit(ctx context.Context, refit func(context.Context) ([]strin
 	s.afterwards.Go(func() {
 		bound, stop := context.WithTimeout(ctx, fillTimeout)
 		defer stop()
-		if err := s.Dispatcher.FollowMoves(bound); err != nil {
+		if err := s.dispatcher.FollowMoves(bound); err != nil {
 			s.Log.WarnContext(ctx, "could not move all jobs in Temporal at once; the orchestrator repeats it", "error", err, "request_id", requestID(ctx))
 		}
 	})

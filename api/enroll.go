@@ -17,14 +17,36 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-func (s *server) registerEnrolment() {
-	handle(s, operation{id: "invite-collector", method: http.MethodPost, path: "/collectors/invitations", need: toAdmin, tag: "collectors", status: http.StatusCreated,
+// EnrolmentRecord keeps which collectors may enrol, and the versions that they are to
+// run. Tokens are known by their SHA-256 alone.
+type EnrolmentRecord interface {
+	// InviteCollector returns store.ErrEnrolled when the name's collector is enrolled
+	// and not to be replaced.
+	InviteCollector(ctx context.Context, i store.Invitation, tokenHash []byte, validity time.Duration, replace bool) (store.Invitation, error)
+	// Invitation and InvitationByToken return store.ErrNotFound when there is none.
+	Invitation(ctx context.Context, name string) (store.Invitation, error)
+	InvitationByToken(ctx context.Context, tokenHash []byte) (store.Invitation, error)
+	// EnrollCollector returns store.ErrNotFound, store.ErrEnrolled or
+	// store.ErrInvitationExpired for a token that enrols nobody.
+	EnrollCollector(ctx context.Context, tokenHash, secretHash []byte) (store.Invitation, error)
+	// WantVersion sets the version of a pool, of all when it is empty.
+	WantVersion(ctx context.Context, pool, version, who string) error
+	WantedVersions(ctx context.Context) ([]store.WantedVersion, error)
+}
+
+type enrolmentHandlers struct {
+	*base
+	record EnrolmentRecord
+}
+
+func (s *enrolmentHandlers) register() {
+	handle(s.base, operation{id: "invite-collector", method: http.MethodPost, path: "/collectors/invitations", need: toAdmin, tag: "collectors", status: http.StatusCreated,
 		summary: "Configure a collector and get a token that enrols it", description: "An earlier invitation of the name is void. Answers 409 with the type urn:benchloom:enrolled when the name's collector is enrolled already and replace is not set."}, s.inviteCollector)
-	handle(s, operation{id: "enroll-collector", method: http.MethodPost, path: "/collectors/enroll", need: anyToken, tag: "collectors",
+	handle(s.base, operation{id: "enroll-collector", method: http.MethodPost, path: "/collectors/enroll", need: anyToken, tag: "collectors",
 		summary: "Exchange an enrolment token for the right of a secret", description: "The machine draws the secret, which begins with " + TokenPrefix + ", and tells only its SHA-256. The same exchange again gives the same answer."}, s.enrollCollector)
-	handle(s, operation{id: "list-wanted-versions", method: http.MethodGet, path: "/wanted-versions", need: toRead, tag: "collectors",
+	handle(s.base, operation{id: "list-wanted-versions", method: http.MethodGet, path: "/wanted-versions", need: toRead, tag: "collectors",
 		summary: "The versions that collectors are to run"}, s.listWantedVersions)
-	handle(s, operation{id: "want-version", method: http.MethodPut, path: "/wanted-versions", need: toAdmin, tag: "collectors",
+	handle(s.base, operation{id: "want-version", method: http.MethodPut, path: "/wanted-versions", need: toAdmin, tag: "collectors",
 		summary: "Say which version the collectors of a pool are to run", description: "Those of another version finish their job and exit."}, s.wantVersion)
 }
 
@@ -36,7 +58,7 @@ type inviteCollector struct {
 // otherwise.
 const invitationFor = 24 * time.Hour
 
-func (s *server) inviteCollector(ctx context.Context, in *inviteCollector) (*body[apiclient.Invitation], error) {
+func (s *enrolmentHandlers) inviteCollector(ctx context.Context, in *inviteCollector) (*body[apiclient.Invitation], error) {
 	i := in.Body
 	if err := bench.CheckName("collector", i.Name); err != nil {
 		return nil, err
@@ -62,7 +84,7 @@ func (s *server) inviteCollector(ctx context.Context, in *inviteCollector) (*bod
 		validity = time.Duration(i.ValidSeconds) * time.Second
 	}
 	hash := sha256.Sum256([]byte(token))
-	invited, err := s.Store.InviteCollector(ctx, store.Invitation{
+	invited, err := s.record.InviteCollector(ctx, store.Invitation{
 		Name: i.Name, Target: i.Target, SizeClass: i.SizeClass, Pool: i.Pool, Labels: i.Labels, BenchmarkSets: i.BenchmarkSets, InvitedBy: caller(ctx).Owner,
 		MachineType: i.MachineType, MachineGroup: i.MachineGroup, Devices: i.Devices,
 	}, hash[:], validity, i.Replace)
@@ -128,7 +150,7 @@ type enrollCollector struct {
 	Body apiclient.Enrolment
 }
 
-func (s *server) enrollCollector(ctx context.Context, in *enrollCollector) (*body[apiclient.Enrolled], error) {
+func (s *enrolmentHandlers) enrollCollector(ctx context.Context, in *enrollCollector) (*body[apiclient.Enrolled], error) {
 	if !strings.HasPrefix(in.Body.Token, apiclient.EnrolmentPrefix) {
 		return nil, invalid("this is no enrolment token: those begin with %s and are made with 'benchloom collector invite'", apiclient.EnrolmentPrefix)
 	}
@@ -140,7 +162,7 @@ func (s *server) enrollCollector(ctx context.Context, in *enrollCollector) (*bod
 	if err := s.fits(ctx, hash[:], in.Body.Host); err != nil {
 		return nil, err
 	}
-	enrolled, err := s.Store.EnrollCollector(ctx, hash[:], secret)
+	enrolled, err := s.record.EnrollCollector(ctx, hash[:], secret)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, unknownInvitation()
@@ -160,8 +182,8 @@ func unknownInvitation() error {
 }
 
 // fits refuses a machine before its enrolment token is used up.
-func (s *server) fits(ctx context.Context, tokenHash []byte, host bench.Target) error {
-	i, err := s.Store.InvitationByToken(ctx, tokenHash)
+func (s *enrolmentHandlers) fits(ctx context.Context, tokenHash []byte, host bench.Target) error {
+	i, err := s.record.InvitationByToken(ctx, tokenHash)
 	if errors.Is(err, store.ErrNotFound) {
 		return unknownInvitation()
 	}
@@ -182,7 +204,7 @@ func sameArchitecture(name string, target, host bench.Target) error {
 
 // configured completes a registration with what is configured for its name, and
 // refuses one that it does not fit.
-func (s *server) configured(ctx context.Context, r *apiclient.Registration) error {
+func (s *enrolmentHandlers) configured(ctx context.Context, r *apiclient.Registration) error {
 	if err := ownCollector(ctx, r.Name); err != nil {
 		return err
 	}
@@ -191,7 +213,7 @@ func (s *server) configured(ctx context.Context, r *apiclient.Registration) erro
 	}
 	// The slots of a shared host are what it was invited as, but for their classes.
 	name := cmp.Or(r.SharedHost, r.Name)
-	i, err := s.Store.Invitation(ctx, name)
+	i, err := s.record.Invitation(ctx, name)
 	if r.SharedHost != "" {
 		i.SizeClass = r.SizeClass
 	}
@@ -235,24 +257,8 @@ func ownCollector(ctx context.Context, name string) error {
 	return nil
 }
 
-// ownRun refuses a token that belongs to another collector than the run. A run
-// that is not known is the caller's to answer.
-func (s *server) ownRun(ctx context.Context, id bench.RunID) error {
-	if caller(ctx).Collector == "" {
-		return nil
-	}
-	run, err := s.Store.Run(ctx, id)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return ownCollector(ctx, run.Collector)
-}
-
-func (s *server) listWantedVersions(ctx context.Context, _ *none) (*body[apiclient.WantedVersionList], error) {
-	wanted, err := s.Store.WantedVersions(ctx)
+func (s *enrolmentHandlers) listWantedVersions(ctx context.Context, _ *none) (*body[apiclient.WantedVersionList], error) {
+	wanted, err := s.record.WantedVersions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +276,7 @@ type wantVersion struct {
 // versionPattern is what can be a version: it becomes a word of a command line.
 var versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$`)
 
-func (s *server) wantVersion(ctx context.Context, in *wantVersion) (*body[apiclient.WantedVersionList], error) {
+func (s *enrolmentHandlers) wantVersion(ctx context.Context, in *wantVersion) (*body[apiclient.WantedVersionList], error) {
 	if in.Body.Pool != "" {
 		if err := bench.CheckName("pool", in.Body.Pool); err != nil {
 			return nil, err
@@ -279,7 +285,7 @@ func (s *server) wantVersion(ctx context.Context, in *wantVersion) (*body[apicli
 	if in.Body.Version != "" && !versionPattern.MatchString(in.Body.Version) {
 		return nil, invalid("version %.40q: use 1 to 128 letters, digits, '.', '_', '+' or '-', as 'benchloom version' prints it", in.Body.Version)
 	}
-	if err := s.Store.WantVersion(ctx, in.Body.Pool, in.Body.Version, caller(ctx).Owner); err != nil {
+	if err := s.record.WantVersion(ctx, in.Body.Pool, in.Body.Version, caller(ctx).Owner); err != nil {
 		return nil, err
 	}
 	s.Log.InfoContext(ctx, "wanted version of collectors changed", "pool", in.Body.Pool, "version", in.Body.Version, "by", caller(ctx).Owner)

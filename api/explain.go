@@ -3,9 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
-	"slices"
 
-	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/diagnose"
@@ -28,30 +26,44 @@ type Inspector interface {
 	Shape(ctx context.Context, ref, project string) (diagnose.ShapeExplanation, error)
 }
 
-func (s *server) registerExplain() {
-	handle(s, operation{id: "explain-job", method: http.MethodGet, path: "/jobs/{job}/explain", need: toRead, tag: "jobs",
+// ProgressRecord counts what is done of requests.
+type ProgressRecord interface {
+	JobProgress(ctx context.Context, id bench.RequestID) (bench.JobProgress, error)
+}
+
+// explainHandlers serve the reasons of decisions.
+type explainHandlers struct {
+	*base
+	record    ProgressRecord
+	inspector Inspector
+	admission *admissionHandlers
+}
+
+func (s *explainHandlers) register() {
+	s.registerSizes()
+	handle(s.base, operation{id: "explain-job", method: http.MethodGet, path: "/jobs/{job}/explain", need: toRead, tag: "jobs",
 		summary:     "Why a job is where it is",
 		description: "What it waits for, its place in its queue, why each collector does not take it, why it has its size class, and what its runs cost."}, s.explainJob)
-	handle(s, operation{id: "explain-request", method: http.MethodGet, path: "/requests/{request}/explain", need: toRead, tag: "requests",
+	handle(s.base, operation{id: "explain-request", method: http.MethodGet, path: "/requests/{request}/explain", need: toRead, tag: "requests",
 		summary:     "Why a request is where it is",
 		description: "What it waits for, its place in its project's queue, and the explanation of its next job."}, s.explainRequest)
 }
 
-func (s *server) explainJob(ctx context.Context, in *jobPath) (*body[diagnose.JobExplanation], error) {
+func (s *explainHandlers) explainJob(ctx context.Context, in *jobPath) (*body[diagnose.JobExplanation], error) {
 	j, err := s.job(ctx, in.Job)
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.Inspector.Job(ctx, j)
+	e, err := s.inspector.Job(ctx, j)
 	return answer(e, err)
 }
 
-func (s *server) explainRequest(ctx context.Context, in *requestPath) (*body[apiclient.RequestExplanation], error) {
+func (s *explainHandlers) explainRequest(ctx context.Context, in *requestPath) (*body[apiclient.RequestExplanation], error) {
 	r, err := s.request(ctx, in.Request)
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.Inspector.Request(ctx, r)
+	e, err := s.inspector.Request(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -62,10 +74,10 @@ func (s *server) explainRequest(ctx context.Context, in *requestPath) (*body[api
 	for _, j := range e.Open {
 		out.Open = append(out.Open, apiclient.OpenJob(j))
 	}
-	if out.Place, err = s.placeOf(ctx, r); err != nil {
+	if out.Place, err = s.admission.placeOf(ctx, r); err != nil {
 		return nil, err
 	}
-	progress, err := s.Store.JobProgress(ctx, r.ID)
+	progress, err := s.record.JobProgress(ctx, r.ID)
 	out.Progress = apiclient.Progress{
 		Jobs: progress.Total, JobsDone: progress.Total - progress.Open(), JobsFailed: progress.Failure,
 		TestCases: progress.TestCases, TestCasesDone: progress.TestCasesDone,
@@ -73,29 +85,16 @@ func (s *server) explainRequest(ctx context.Context, in *requestPath) (*body[api
 	return answer(out, err)
 }
 
-// explainWaiting adds to each open job without a run what it waits for. The two lists
-// are of the same jobs.
-func (s *server) explainWaiting(ctx context.Context, stored []bench.Job, runs []apiclient.Run, jobs []apiclient.Job) error {
+// explainWaiting adds to each open job without a run what it waits for. The jobs are
+// those that were stored.
+func explainWaiting(ctx context.Context, inspector Inspector, stored []bench.Job, runs []apiclient.Run, jobs []apiclient.Job) error {
 	running := make(map[bench.JobKey]bool)
 	for _, r := range runs {
 		running[r.Job] = running[r.Job] || r.Outcome == bench.RunRunning
 	}
-	waits, err := s.Inspector.Waits(ctx, stored, running)
+	waits, err := inspector.Waits(ctx, stored, running)
 	for i := range jobs {
 		jobs[i].Waits = waits[jobs[i].Key]
 	}
 	return err
-}
-
-// placeOf is a request's place in its project's queue; nil when it is not in it.
-func (s *server) placeOf(ctx context.Context, r bench.Request) (*apiclient.QueueEntry, error) {
-	if !r.Type.Tracked() || r.Status == bench.Completed || r.JobsDoneAt != nil {
-		return nil, nil //nolint:nilnil // no place is an answer
-	}
-	entries, _, err := s.queue(ctx, r.Project)
-	if at := slices.IndexFunc(entries, func(e admission.Entry) bool { return e.Request.ID == r.ID }); at >= 0 {
-		entry := queueEntryOf(entries[at])
-		return &entry, err
-	}
-	return nil, err
 }

@@ -34,7 +34,7 @@ type rowWriter interface {
 	end() error
 }
 
-func (s *server) export(ctx context.Context, in *export) (*huma.StreamResponse, error) {
+func (s *resultHandlers) export(ctx context.Context, in *export) (*huma.StreamResponse, error) {
 	if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (s *server) export(ctx context.Context, in *export) (*huma.StreamResponse, 
 // stream writes rows as they are read. An error before anything was sent is a
 // problem; one after that breaks the answer off, so that nobody takes a part for
 // the whole.
-func (s *server) stream(ctx huma.Context, in *export) {
+func (s *resultHandlers) stream(ctx huma.Context, in *export) {
 	sent := &firstWrite{ctx: ctx}
 	out := bufio.NewWriterSize(sent, 64<<10)
 	var rows rowWriter
@@ -63,7 +63,7 @@ func (s *server) stream(ctx huma.Context, in *export) {
 		}
 		ctx.SetHeader("Content-Type", contentType)
 	}
-	err := s.Store.ExportCollections(ctx.Context(), in.Project, in.Tags, func(r bench.CollectionRow) error {
+	err := s.record.ExportCollections(ctx.Context(), in.Project, in.Tags, func(r bench.CollectionRow) error {
 		if rows == nil {
 			begin()
 		}

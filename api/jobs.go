@@ -2,24 +2,38 @@ package api
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
 const plainText = "text/plain; charset=utf-8"
 
-func (s *server) registerJobs() {
-	handle(s, operation{id: "get-job", method: http.MethodGet, path: "/jobs/{job}", need: toRead, tag: "jobs",
+// JobRecord reads jobs with their runs and output. Each method returns
+// store.ErrNotFound for what is not known.
+type JobRecord interface {
+	Job(ctx context.Context, key bench.JobKey) (bench.Job, error)
+	JobRuns(ctx context.Context, key bench.JobKey) ([]bench.Run, error)
+	Run(ctx context.Context, id bench.RunID) (bench.Run, error)
+	// ReadLog reads at most so many bytes of a run's output; next follows the last.
+	ReadLog(ctx context.Context, run bench.RunID, from int64, most int) (data []byte, next int64, err error)
+}
+
+type jobHandlers struct {
+	*base
+	record    JobRecord
+	inspector Inspector
+}
+
+func (s *jobHandlers) register() {
+	handle(s.base, operation{id: "get-job", method: http.MethodGet, path: "/jobs/{job}", need: toRead, tag: "jobs",
 		summary: "One job with its runs"}, s.getJob)
-	handle(s, operation{id: "get-job-log", method: http.MethodGet, path: "/jobs/{job}/log", need: toRead, tag: "jobs", answers: logAnswer,
+	handle(s.base, operation{id: "get-job-log", method: http.MethodGet, path: "/jobs/{job}/log", need: toRead, tag: "jobs", answers: logAnswer,
 		summary: "Output of one of a job's runs", description: followDescription}, s.getJobLog)
-	handle(s, operation{id: "get-run-log", method: http.MethodGet, path: "/runs/{run}/log", need: toRead, tag: "jobs", answers: logAnswer,
+	handle(s.base, operation{id: "get-run-log", method: http.MethodGet, path: "/runs/{run}/log", need: toRead, tag: "jobs", answers: logAnswer,
 		summary: "Output of a run", description: followDescription}, s.getRunLog)
 }
 
@@ -32,24 +46,12 @@ type jobPath struct {
 	Job string `path:"job" doc:"Key of the job."`
 }
 
-func (s *server) job(ctx context.Context, key string) (bench.Job, error) {
-	parsed, err := bench.ParseJobKey(key)
-	if err != nil {
-		return bench.Job{}, err
-	}
-	j, err := s.Store.Job(ctx, parsed)
-	if errors.Is(err, store.ErrNotFound) {
-		return j, problemf(http.StatusNotFound, "unknown-job", "there is no job %s; 'benchloom status REQUEST' lists a request's jobs", parsed)
-	}
-	return j, err
-}
-
-func (s *server) getJob(ctx context.Context, in *jobPath) (*body[apiclient.JobDetail], error) {
+func (s *jobHandlers) getJob(ctx context.Context, in *jobPath) (*body[apiclient.JobDetail], error) {
 	j, err := s.job(ctx, in.Job)
 	if err != nil {
 		return nil, err
 	}
-	stored, err := s.Store.JobRuns(ctx, j.Key)
+	stored, err := s.record.JobRuns(ctx, j.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +60,7 @@ func (s *server) getJob(ctx context.Context, in *jobPath) (*body[apiclient.JobDe
 		return nil, err
 	}
 	jobs := []apiclient.Job{jobOf(j)}
-	err = s.explainWaiting(ctx, []bench.Job{j}, runs, jobs)
+	err = explainWaiting(ctx, s.inspector, []bench.Job{j}, runs, jobs)
 	return answer(apiclient.JobDetail{Job: jobs[0], Runs: runs}, err)
 }
 
@@ -92,17 +94,17 @@ type getJobLog struct {
 	Run  int    `query:"run" minimum:"0" doc:"Number of the run; 0: the last one."`
 }
 
-func (s *server) getJobLog(ctx context.Context, in *getJobLog) (*logPiece, error) {
+func (s *jobHandlers) getJobLog(ctx context.Context, in *getJobLog) (*logPiece, error) {
 	if _, err := s.job(ctx, in.Job); err != nil {
 		return nil, err
 	}
 	key := bench.JobKey(in.Job)
 	return s.follow(ctx, wanted{in.From, in.Wait}, func(ctx context.Context) (logState, error) {
-		j, err := s.Store.Job(ctx, key)
+		j, err := s.record.Job(ctx, key)
 		if err != nil {
 			return logState{}, err
 		}
-		runs, err := s.Store.JobRuns(ctx, key)
+		runs, err := s.record.JobRuns(ctx, key)
 		if err != nil {
 			return logState{}, err
 		}
@@ -128,13 +130,13 @@ type getRunLog struct {
 	Wait int    `query:"wait" minimum:"0" maximum:"20" doc:"Seconds to wait for output when there is none yet."`
 }
 
-func (s *server) getRunLog(ctx context.Context, in *getRunLog) (*logPiece, error) {
+func (s *jobHandlers) getRunLog(ctx context.Context, in *getRunLog) (*logPiece, error) {
 	id, err := bench.ParseRunID(in.Run)
 	if err != nil {
 		return nil, err
 	}
 	return s.follow(ctx, wanted{in.From, in.Wait}, func(ctx context.Context) (logState, error) {
-		r, err := s.Store.Run(ctx, id)
+		r, err := s.record.Run(ctx, id)
 		if err != nil {
 			return logState{}, unknownRun(id, err)
 		}
@@ -149,7 +151,7 @@ type logState struct {
 }
 
 // follow reads a piece of output, waiting for one as long as it was asked to.
-func (s *server) follow(ctx context.Context, in wanted, look func(context.Context) (logState, error)) (*logPiece, error) {
+func (s *jobHandlers) follow(ctx context.Context, in wanted, look func(context.Context) (logState, error)) (*logPiece, error) {
 	wait := time.NewTimer(time.Duration(min(in.wait, maxWait)) * time.Second)
 	defer wait.Stop()
 	for again := in.wait > 0; ; {
@@ -160,7 +162,7 @@ func (s *server) follow(ctx context.Context, in wanted, look func(context.Contex
 		}
 		piece := &logPiece{ContentType: plainText, Next: strconv.FormatInt(in.from, 10), Complete: strconv.FormatBool(state.ended), Run: string(state.run)}
 		if state.run != "" {
-			data, next, err := s.Store.ReadLog(ctx, state.run, in.from, maxLogPiece)
+			data, next, err := s.record.ReadLog(ctx, state.run, in.from, maxLogPiece)
 			if err != nil {
 				return nil, err
 			}

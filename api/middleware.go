@@ -30,7 +30,7 @@ func requestID(ctx context.Context) string {
 
 // observe surrounds everything: it names each exchange, counts it, logs it and
 // answers a panic.
-func (s *server) observe(next http.Handler) http.Handler {
+func (s *base) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := s.Now()
 		id := acceptedRequestID(r.Header.Get(apiclient.HeaderRequestID))
@@ -62,7 +62,7 @@ func readable(u *url.URL) bool {
 
 // recovered answers a panic with a problem, or tells that the answer was begun
 // already and has to be broken off.
-func (s *server) recovered(w *statusWriter, r *http.Request, cause any) (aborted bool) {
+func (s *base) recovered(w *statusWriter, r *http.Request, cause any) (aborted bool) {
 	if cause == nil {
 		return false
 	}
@@ -78,7 +78,7 @@ func (s *server) recovered(w *statusWriter, r *http.Request, cause any) (aborted
 }
 
 // account counts and logs an exchange.
-func (s *server) account(w *statusWriter, r *http.Request, took time.Duration) {
+func (s *base) account(w *statusWriter, r *http.Request, took time.Duration) {
 	_, route, _ := strings.Cut(r.Pattern, " ")
 	if route == "" || r.Pattern == "/" {
 		route = "none" // any path that somebody tries would be a series of its own
@@ -135,7 +135,7 @@ func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // unzip reads a body with Content-Encoding gzip, up to a bound, and leaves
 // others as they are. It stands behind authorize: strangers unpack nothing.
-func (s *server) unzip(limit int64) func(ctx huma.Context, next func(huma.Context)) {
+func (s *base) unzip(limit int64) func(ctx huma.Context, next func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		switch encoding := ctx.Header("Content-Encoding"); encoding {
 		case "", "identity":

@@ -69,7 +69,7 @@ func (s *server) listAdmissions(ctx context.Context, in *listAdmissions) (*body[
 	if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
 		return nil, err
 	}
-	stored, err := s.Store.Admissions(ctx, in.Project)
+	stored, err := s.record.Admissions(ctx, in.Project)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (d documented) content(schemas huma.Registry) map[string]*huma.MediaType {
 }
 
 // handle adds an endpoint. Errors of its handler become problems.
-func handle[In, Out any](s *server, o operation, f func(ctx context.Context, in *In) (*Out, error)) {
+func handle[In, Out any](s *base, o operation, f func(ctx context.Context, in *In) (*Out, error)) {
 	if o.maxBody == 0 {
 		o.maxBody = s.MaxBody
 	}
@@ -104,7 +104,7 @@ func answer[T any](value T, err error) (*body[T], error) {
 // none is an operation without input, or without an answer.
 type none struct{}
 
-func (s *server) registerInfo() {
+func (s *base) registerInfo() {
 	handle(s, operation{id: "info", method: http.MethodGet, path: "/info", need: anyToken, tag: "service",
 		summary: "What this is, and whose token is used"},
 		func(ctx context.Context, _ *none) (*body[apiclient.Info], error) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
@@ -15,26 +16,67 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-func (s *server) registerOperations() {
+// OperationRecord keeps what operators do, and the audit of it. An act that was done
+// before under its key changes nothing and returns the first operation.
+type OperationRecord interface {
+	// EndRequest returns store.ErrEnded for a request that has ended otherwise.
+	EndRequest(ctx context.Context, id bench.RequestID, ending store.Ending, act store.Act) (store.Operation, []bench.JobRef, error)
+	// Reopen returns store.ErrNothingLacks when there is nothing to measure.
+	Reopen(ctx context.Context, id bench.RequestID, again store.Again, act store.Act) (store.Operation, error)
+	Request(ctx context.Context, id bench.RequestID) (bench.Request, error)
+	// JobRequest returns store.ErrNotFound for a job that no request has any more.
+	JobRequest(ctx context.Context, key bench.JobKey) (bench.Request, error)
+	MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error
+	InvalidateResults(ctx context.Context, f store.ResultFilter, act store.Act) (store.Operation, error)
+	// PurgeArtifact returns store.ErrNotFound for an unknown artifact, and store.ErrInUse
+	// while a request for it is open.
+	PurgeArtifact(ctx context.Context, project, tag string, act store.Act) (store.Operation, error)
+	PauseQueue(ctx context.Context, project string, act store.Act) (store.Operation, error)
+	ResumeQueue(ctx context.Context, project string, act store.Act) (store.Operation, error)
+	Audit(ctx context.Context, f store.AuditFilter) ([]store.Operation, error)
+}
+
+// OperationWorkflows reaches the workflows that an operation concerns, after it was
+// recorded. Except for SettleRequest, the reconciliation repeats what fails.
+type OperationWorkflows interface {
+	CancelRequest(ctx context.Context, project string, id bench.RequestID, jobs []bench.JobRef) error
+	// SettleRequest waits until no workflow of a request runs that has ended.
+	SettleRequest(ctx context.Context, project string, id bench.RequestID) error
+	// RestartRequest starts the workflow of a request that was opened again.
+	RestartRequest(ctx context.Context, project string, id bench.RequestID) error
+	// QueueChanged makes a project's Queue workflow look again.
+	QueueChanged(ctx context.Context, project string) error
+	// TriggerReconcile hands out now what waits.
+	TriggerReconcile(ctx context.Context) error
+}
+
+// operatorHandlers serve what operators do to requests, jobs, results and queues.
+type operatorHandlers struct {
+	*base
+	record    OperationRecord
+	workflows OperationWorkflows
+}
+
+func (s *operatorHandlers) register() {
 	onRequest := func(name, summary, description string) operation {
 		return operation{id: name + "-request", method: http.MethodPost, path: "/requests/{request}/" + name, need: toWrite, tag: "operators",
 			summary: summary, description: description}
 	}
-	handle(s, onRequest("cancel", "End a request", "Its jobs for which no other request waits are stopped. What was measured stays. Cancelling twice is no error."), s.cancelRequest)
-	handle(s, onRequest("expire", "End a request that has waited too long", "One in progress only with force."), s.expireRequest)
-	handle(s, onRequest("retry", "Open a request that has ended again, for what lacks a result", "Test cases without a valid result are measured by jobs of the next generation, when it is the request's turn again. The rest stays."), s.retryRequest)
-	handle(s, onRequest("remeasure", "Open a request that has ended again, for what has results too", "The former results stay in the record; the newest generation counts."), s.remeasureRequest)
-	handle(s, operation{id: "retry-job", method: http.MethodPost, path: "/jobs/{job}/retry", need: toWrite, tag: "operators",
+	handle(s.base, onRequest("cancel", "End a request", "Its jobs for which no other request waits are stopped. What was measured stays. Cancelling twice is no error."), s.cancelRequest)
+	handle(s.base, onRequest("expire", "End a request that has waited too long", "One in progress only with force."), s.expireRequest)
+	handle(s.base, onRequest("retry", "Open a request that has ended again, for what lacks a result", "Test cases without a valid result are measured by jobs of the next generation, when it is the request's turn again. The rest stays."), s.retryRequest)
+	handle(s.base, onRequest("remeasure", "Open a request that has ended again, for what has results too", "The former results stay in the record; the newest generation counts."), s.remeasureRequest)
+	handle(s.base, operation{id: "retry-job", method: http.MethodPost, path: "/jobs/{job}/retry", need: toWrite, tag: "operators",
 		summary: "Give a job that has ended another go", description: "A job of the next generation takes its place, with the test cases that lack a result. Its request is opened again if it has ended."}, s.retryJob)
-	handle(s, operation{id: "invalidate-results", method: http.MethodPost, path: "/results/invalidate", need: toAdmin, tag: "operators",
+	handle(s.base, operation{id: "invalidate-results", method: http.MethodPost, path: "/results/invalidate", need: toAdmin, tag: "operators",
 		summary: "Make results count no more", description: "They stay in the record, but in no comparison and no export; a retry measures their test cases again."}, s.invalidateResults)
-	handle(s, operation{id: "purge-artifact", method: http.MethodPost, path: "/artifacts/purge", need: toAdmin, tag: "operators",
+	handle(s.base, operation{id: "purge-artifact", method: http.MethodPost, path: "/artifacts/purge", need: toAdmin, tag: "operators",
 		summary: "Remove an artifact with its results, requests and jobs", description: "Not while a request for it is open or a job of it runs. There is no way back."}, s.purgeArtifact)
-	handle(s, operation{id: "pause-queue", method: http.MethodPost, path: "/projects/{project}/queue/pause", need: toAdmin, tag: "operators",
+	handle(s.base, operation{id: "pause-queue", method: http.MethodPost, path: "/projects/{project}/queue/pause", need: toAdmin, tag: "operators",
 		summary: "Admit no request of a project and hand none of its jobs out", description: "What was handed out before goes on."}, s.pauseQueue)
-	handle(s, operation{id: "resume-queue", method: http.MethodPost, path: "/projects/{project}/queue/resume", need: toAdmin, tag: "operators",
+	handle(s.base, operation{id: "resume-queue", method: http.MethodPost, path: "/projects/{project}/queue/resume", need: toAdmin, tag: "operators",
 		summary: "End a pause"}, s.resumeQueue)
-	handle(s, operation{id: "list-audit", method: http.MethodGet, path: "/audit", need: toRead, tag: "operators",
+	handle(s.base, operation{id: "list-audit", method: http.MethodGet, path: "/audit", need: toRead, tag: "operators",
 		summary: "What operators did, newest first"}, s.listAudit)
 }
 
@@ -64,8 +106,8 @@ func operationOf(o store.Operation) apiclient.Operation {
 }
 
 // operated answers with what was done to a request and where that stands now.
-func (s *server) operated(ctx context.Context, id bench.RequestID, o store.Operation) (*body[apiclient.RequestOperation], error) {
-	r, err := s.Store.Request(ctx, id)
+func (s *operatorHandlers) operated(ctx context.Context, id bench.RequestID, o store.Operation) (*body[apiclient.RequestOperation], error) {
+	r, err := s.record.Request(ctx, id)
 	return answer(apiclient.RequestOperation{Request: requestOf(r), Operation: operationOf(o)}, err)
 }
 
@@ -74,15 +116,15 @@ type actOnRequest[T any] struct {
 	Body    T
 }
 
-func (s *server) cancelRequest(ctx context.Context, in *actOnRequest[apiclient.Act]) (*body[apiclient.RequestOperation], error) {
+func (s *operatorHandlers) cancelRequest(ctx context.Context, in *actOnRequest[apiclient.Act]) (*body[apiclient.RequestOperation], error) {
 	return s.endRequest(ctx, in.Request, store.Ending{Outcome: bench.Cancelled}, in.Body)
 }
 
-func (s *server) expireRequest(ctx context.Context, in *actOnRequest[apiclient.Expiry]) (*body[apiclient.RequestOperation], error) {
+func (s *operatorHandlers) expireRequest(ctx context.Context, in *actOnRequest[apiclient.Expiry]) (*body[apiclient.RequestOperation], error) {
 	return s.endRequest(ctx, in.Request, store.Ending{Outcome: bench.Expired, Force: in.Body.Force}, in.Body.Act)
 }
 
-func (s *server) endRequest(ctx context.Context, ref string, ending store.Ending, why apiclient.Act) (*body[apiclient.RequestOperation], error) {
+func (s *operatorHandlers) endRequest(ctx context.Context, ref string, ending store.Ending, why apiclient.Act) (*body[apiclient.RequestOperation], error) {
 	who, err := act(ctx, why)
 	if err != nil {
 		return nil, err
@@ -91,7 +133,7 @@ func (s *server) endRequest(ctx context.Context, ref string, ending store.Ending
 	if err != nil {
 		return nil, err
 	}
-	done, jobs, err := s.Store.EndRequest(ctx, r.ID, ending, who)
+	done, jobs, err := s.record.EndRequest(ctx, r.ID, ending, who)
 	if errors.Is(err, store.ErrEnded) {
 		return nil, problemf(http.StatusConflict, "completed", "request %s has ended with %s; there is nothing left to %s", r.ID, r.Outcome, map[bench.Outcome]string{bench.Cancelled: "cancel", bench.Expired: "expire"}[ending.Outcome])
 	}
@@ -100,15 +142,15 @@ func (s *server) endRequest(ctx context.Context, ref string, ending store.Ending
 	}
 	// Also when nothing has changed: the workflows may not have heard of it. But not
 	// when the request was opened again since.
-	if r, err = s.Store.Request(ctx, r.ID); err == nil && r.Status == bench.Completed {
+	if r, err = s.record.Request(ctx, r.ID); err == nil && r.Status == bench.Completed {
 		s.reach(ctx, "cancel the workflows of a request", bench.RequestWorkflowID(r.Project, r.ID), func(ctx context.Context) error {
-			return s.Starter.CancelRequest(ctx, r.Project, r.ID, jobs)
+			return s.workflows.CancelRequest(ctx, r.Project, r.ID, jobs)
 		})
 	}
 	return s.operated(ctx, r.ID, done)
 }
 
-func (s *server) retryRequest(ctx context.Context, in *actOnRequest[apiclient.Act]) (*body[apiclient.RequestOperation], error) {
+func (s *operatorHandlers) retryRequest(ctx context.Context, in *actOnRequest[apiclient.Act]) (*body[apiclient.RequestOperation], error) {
 	r, err := s.request(ctx, in.Request)
 	if err != nil {
 		return nil, err
@@ -116,7 +158,7 @@ func (s *server) retryRequest(ctx context.Context, in *actOnRequest[apiclient.Ac
 	return s.reopen(ctx, r, store.Again{}, in.Body)
 }
 
-func (s *server) remeasureRequest(ctx context.Context, in *actOnRequest[apiclient.Remeasurement]) (*body[apiclient.RequestOperation], error) {
+func (s *operatorHandlers) remeasureRequest(ctx context.Context, in *actOnRequest[apiclient.Remeasurement]) (*body[apiclient.RequestOperation], error) {
 	r, err := s.request(ctx, in.Request)
 	if err != nil {
 		return nil, err
@@ -129,12 +171,12 @@ type actOnJob struct {
 	Body apiclient.Act
 }
 
-func (s *server) retryJob(ctx context.Context, in *actOnJob) (*body[apiclient.RequestOperation], error) {
+func (s *operatorHandlers) retryJob(ctx context.Context, in *actOnJob) (*body[apiclient.RequestOperation], error) {
 	j, err := s.job(ctx, in.Job)
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.Store.JobRequest(ctx, j.Key)
+	r, err := s.record.JobRequest(ctx, j.Key)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, problemf(http.StatusConflict, "replaced", "job %s was replaced by one of a later generation, or no request has it any more; 'benchloom status REQUEST' lists a request's jobs", j.Key)
 	}
@@ -144,7 +186,7 @@ func (s *server) retryJob(ctx context.Context, in *actOnJob) (*body[apiclient.Re
 	return s.reopen(ctx, r, store.Again{Job: j.Key}, in.Body)
 }
 
-func (s *server) reopen(ctx context.Context, r bench.Request, again store.Again, why apiclient.Act) (*body[apiclient.RequestOperation], error) {
+func (s *operatorHandlers) reopen(ctx context.Context, r bench.Request, again store.Again, why apiclient.Act) (*body[apiclient.RequestOperation], error) {
 	who, err := act(ctx, why)
 	if err != nil {
 		return nil, err
@@ -156,42 +198,46 @@ func (s *server) reopen(ctx context.Context, r bench.Request, again store.Again,
 		// Its workflow is left alone where nothing would come of it.
 		try := who
 		try.DryRun = true
-		if _, err := s.Store.Reopen(ctx, r.ID, again, try); err == nil {
+		if _, err := s.record.Reopen(ctx, r.ID, again, try); err == nil {
 			if err := s.settle(ctx, r); err != nil {
 				return nil, err
 			}
 		}
 	}
-	done, err := s.Store.Reopen(ctx, r.ID, again, who)
+	done, err := s.record.Reopen(ctx, r.ID, again, who)
 	if errors.Is(err, store.ErrNothingLacks) {
 		return nil, nothingLacks(r, again)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if r, err = s.Store.Request(ctx, r.ID); err != nil {
+	if r, err = s.record.Request(ctx, r.ID); err != nil {
 		return nil, err
 	}
 	switch {
 	case r.Status != bench.Completed && r.WorkflowStartedAt == nil:
 		s.reach(ctx, "start the workflow of a request again", bench.RequestWorkflowID(r.Project, r.ID), func(ctx context.Context) error {
-			if err := s.Starter.RestartRequest(ctx, r.Project, r.ID); err != nil {
+			if err := s.workflows.RestartRequest(ctx, r.Project, r.ID); err != nil {
 				return err
 			}
-			return s.Store.MarkWorkflowStarted(ctx, r.ID)
+			return s.record.MarkWorkflowStarted(ctx, r.ID)
 		})
 	case r.Status == bench.InProgress:
-		s.reach(ctx, "hand out what waits", bench.RequestWorkflowID(r.Project, r.ID), s.Starter.TriggerReconcile)
+		s.reach(ctx, "hand out what waits", bench.RequestWorkflowID(r.Project, r.ID), s.workflows.TriggerReconcile)
 	}
 	return s.operated(ctx, r.ID, done)
 }
 
+// settleBound is how long the workflow of a request that has ended may take to end
+// while somebody waits for an answer.
+const settleBound = 5 * time.Second
+
 // settle waits until the workflow of a request that has ended is gone: opened
 // again, it gets another one of the same ID.
-func (s *server) settle(ctx context.Context, r bench.Request) error {
+func (s *operatorHandlers) settle(ctx context.Context, r bench.Request) error {
 	bounded, stop := context.WithTimeout(ctx, settleBound)
 	defer stop()
-	err := s.Starter.SettleRequest(bounded, r.Project, r.ID)
+	err := s.workflows.SettleRequest(bounded, r.Project, r.ID)
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -213,7 +259,7 @@ func nothingLacks(r bench.Request, again store.Again) error {
 // asOfNow adds what the project's configuration of today says of what is measured
 // again: where jobs wait that are written later, and by which suite: the present one,
 // where it still has their test cases, else the former.
-func (s *server) asOfNow(ctx context.Context, r bench.Request, again *store.Again) error {
+func (s *operatorHandlers) asOfNow(ctx context.Context, r bench.Request, again *store.Again) error {
 	p, err := s.project(ctx, r.Project, http.StatusNotFound)
 	if err != nil {
 		return err
@@ -267,7 +313,7 @@ func measures(s *suite.Suite, tc bench.TestCase) bool {
 
 type invalidateResults struct{ Body apiclient.Invalidation }
 
-func (s *server) invalidateResults(ctx context.Context, in *invalidateResults) (*body[apiclient.Operation], error) {
+func (s *operatorHandlers) invalidateResults(ctx context.Context, in *invalidateResults) (*body[apiclient.Operation], error) {
 	who, err := reasoned(ctx, in.Body.Act)
 	if err != nil {
 		return nil, err
@@ -278,7 +324,7 @@ func (s *server) invalidateResults(ctx context.Context, in *invalidateResults) (
 		}
 	}
 	who.DryRun = in.Body.DryRun
-	done, err := s.Store.InvalidateResults(ctx, store.ResultFilter{
+	done, err := s.record.InvalidateResults(ctx, store.ResultFilter{
 		Project: in.Body.Project, Tag: in.Body.Tag, Collector: in.Body.Collector, Since: in.Body.Since, Until: in.Body.Until,
 	}, who)
 	return answer(operationOf(done), err)
@@ -286,7 +332,7 @@ func (s *server) invalidateResults(ctx context.Context, in *invalidateResults) (
 
 type purgeArtifact struct{ Body apiclient.Purge }
 
-func (s *server) purgeArtifact(ctx context.Context, in *purgeArtifact) (*body[apiclient.Operation], error) {
+func (s *operatorHandlers) purgeArtifact(ctx context.Context, in *purgeArtifact) (*body[apiclient.Operation], error) {
 	who, err := reasoned(ctx, in.Body.Act)
 	if err != nil {
 		return nil, err
@@ -295,7 +341,7 @@ func (s *server) purgeArtifact(ctx context.Context, in *purgeArtifact) (*body[ap
 		return nil, err
 	}
 	who.DryRun = in.Body.DryRun
-	done, err := s.Store.PurgeArtifact(ctx, in.Body.Project, in.Body.Tag, who)
+	done, err := s.record.PurgeArtifact(ctx, in.Body.Project, in.Body.Tag, who)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, problemf(http.StatusNotFound, "unknown-artifact", "project %s has no artifact %q; 'benchloom status --project %s' shows what it has", in.Body.Project, in.Body.Tag, in.Body.Project)
@@ -310,24 +356,24 @@ type actOnProject struct {
 	Body    apiclient.Act
 }
 
-func (s *server) pauseQueue(ctx context.Context, in *actOnProject) (*body[apiclient.Operation], error) {
+func (s *operatorHandlers) pauseQueue(ctx context.Context, in *actOnProject) (*body[apiclient.Operation], error) {
 	who, err := reasoned(ctx, in.Body)
 	if err != nil {
 		return nil, err
 	}
-	return s.onQueue(ctx, in.Project, func() (store.Operation, error) { return s.Store.PauseQueue(ctx, in.Project, who) })
+	return s.onQueue(ctx, in.Project, func() (store.Operation, error) { return s.record.PauseQueue(ctx, in.Project, who) })
 }
 
-func (s *server) resumeQueue(ctx context.Context, in *actOnProject) (*body[apiclient.Operation], error) {
+func (s *operatorHandlers) resumeQueue(ctx context.Context, in *actOnProject) (*body[apiclient.Operation], error) {
 	who, err := act(ctx, in.Body)
 	if err != nil {
 		return nil, err
 	}
-	return s.onQueue(ctx, in.Project, func() (store.Operation, error) { return s.Store.ResumeQueue(ctx, in.Project, who) })
+	return s.onQueue(ctx, in.Project, func() (store.Operation, error) { return s.record.ResumeQueue(ctx, in.Project, who) })
 }
 
 // onQueue pauses or resumes, and lets the queue say so, or go on, at once.
-func (s *server) onQueue(ctx context.Context, project string, do func() (store.Operation, error)) (*body[apiclient.Operation], error) {
+func (s *operatorHandlers) onQueue(ctx context.Context, project string, do func() (store.Operation, error)) (*body[apiclient.Operation], error) {
 	if _, err := s.project(ctx, project, http.StatusNotFound); err != nil {
 		return nil, err
 	}
@@ -336,7 +382,7 @@ func (s *server) onQueue(ctx context.Context, project string, do func() (store.O
 		return nil, err
 	}
 	s.reach(ctx, "tell a queue", bench.QueueWorkflowID(project), func(ctx context.Context) error {
-		return errors.Join(s.Starter.QueueChanged(ctx, project), s.Starter.TriggerReconcile(ctx))
+		return errors.Join(s.workflows.QueueChanged(ctx, project), s.workflows.TriggerReconcile(ctx))
 	})
 	return answer(operationOf(done), nil)
 }
@@ -349,7 +395,7 @@ type listAudit struct {
 	Cursor  string `query:"cursor" doc:"What the page before gave as next."`
 }
 
-func (s *server) listAudit(ctx context.Context, in *listAudit) (*body[apiclient.AuditList], error) {
+func (s *operatorHandlers) listAudit(ctx context.Context, in *listAudit) (*body[apiclient.AuditList], error) {
 	filter := store.AuditFilter{Project: in.Project, Who: in.Who, Subject: in.Subject, Limit: in.Limit}
 	if in.Cursor != "" {
 		var err error
@@ -357,7 +403,7 @@ func (s *server) listAudit(ctx context.Context, in *listAudit) (*body[apiclient.
 			return nil, invalid("the cursor %.80q is none: give what the page before named as next, or nothing for the first page", in.Cursor)
 		}
 	}
-	entries, err := s.Store.Audit(ctx, filter)
+	entries, err := s.record.Audit(ctx, filter)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	_ "embed"
 	"html/template"
 	"net/http"
@@ -27,14 +28,26 @@ type pageData struct {
 	Requests []apiclient.Request
 }
 
+// PageRecord lists what the page shows.
+type PageRecord interface {
+	Projects(ctx context.Context) ([]store.Project, error)
+	// Requests lists the newest first.
+	Requests(ctx context.Context, filter store.RequestFilter) ([]bench.Request, error)
+}
+
+type pageHandlers struct {
+	*base
+	record PageRecord
+}
+
 // page shows what goes on, for those who open the API in a browser.
-func (s *server) page(w http.ResponseWriter, r *http.Request) {
+func (s *pageHandlers) page(w http.ResponseWriter, r *http.Request) {
 	data := pageData{Version: s.Version, TemporalUI: s.TemporalUI, Closed: !s.OpenRead}
 	if s.OpenRead {
 		var requests []bench.Request
 		var err error
-		if data.Projects, err = s.Store.Projects(r.Context()); err == nil {
-			requests, err = s.Store.Requests(r.Context(), store.RequestFilter{Limit: latest})
+		if data.Projects, err = s.record.Projects(r.Context()); err == nil {
+			requests, err = s.record.Requests(r.Context(), store.RequestFilter{Limit: latest})
 		}
 		if err != nil {
 			s.writeError(w, r, err)

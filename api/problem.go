@@ -44,7 +44,7 @@ func writeProblem(w http.ResponseWriter, p *huma.ErrorModel) {
 
 // problemOf is the problem that an error of a handler becomes. What is nobody's
 // fault but ours is logged here and named by its request ID only.
-func (s *server) problemOf(ctx context.Context, err error) error {
+func (s *base) problemOf(ctx context.Context, err error) error {
 	var ready *huma.ErrorModel
 	var wrong *suite.Error
 	var unplaceable *placement.Unplaceable
@@ -167,7 +167,7 @@ func completeProblem(_ huma.Context, _ string, v any) (any, error) {
 }
 
 // noRoute answers what nothing else does.
-func (s *server) noRoute(w http.ResponseWriter, r *http.Request) {
+func (s *base) noRoute(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
 		other := r.Clone(r.Context())
@@ -194,7 +194,7 @@ func count(n int, thing string) string {
 
 // writeError answers with the problem that an error becomes, outside the
 // framework.
-func (s *server) writeError(w http.ResponseWriter, r *http.Request, err error) {
+func (s *base) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	err = s.problemOf(r.Context(), err)
 	var headers huma.HeadersError
 	if errors.As(err, &headers) {

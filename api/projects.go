@@ -17,17 +17,35 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-func (s *server) registerProjects() {
-	handle(s, operation{id: "list-projects", method: http.MethodGet, path: "/projects", need: toRead, tag: "projects",
+// ProjectRecord keeps projects, their commits and the state of their sources.
+type ProjectRecord interface {
+	// ApplyProject creates a project or replaces its configuration.
+	ApplyProject(ctx context.Context, p store.Project) (changed bool, err error)
+	// RecentCommits lists at most limit commits, the newest first.
+	RecentCommits(ctx context.Context, project string, limit int) ([]store.CommitRequest, error)
+	// SourceState is zero before the first look at the source.
+	SourceState(ctx context.Context, project string) (store.SourceState, error)
+}
+
+// projectHandlers serve projects and their commits.
+type projectHandlers struct {
+	*base
+	record  ProjectRecord
+	watcher Watcher
+}
+
+func (s *projectHandlers) register() {
+	s.registerCommits()
+	handle(s.base, operation{id: "list-projects", method: http.MethodGet, path: "/projects", need: toRead, tag: "projects",
 		summary: "All projects"}, s.listProjects)
-	handle(s, operation{id: "get-project", method: http.MethodGet, path: "/projects/{project}", need: toRead, tag: "projects",
+	handle(s.base, operation{id: "get-project", method: http.MethodGet, path: "/projects/{project}", need: toRead, tag: "projects",
 		summary: "One project"}, s.getProject)
-	handle(s, operation{id: "apply-project", method: http.MethodPut, path: "/projects/{project}", need: toAdmin, tag: "projects",
+	handle(s.base, operation{id: "apply-project", method: http.MethodPut, path: "/projects/{project}", need: toAdmin, tag: "projects",
 		summary: "Make a project as described", description: "Creates the project or replaces its configuration. With dry_run it only tells what would change."}, s.applyProject)
 }
 
-func (s *server) listProjects(ctx context.Context, _ *none) (*body[apiclient.ProjectList], error) {
-	stored, err := s.Store.Projects(ctx)
+func (s *projectHandlers) listProjects(ctx context.Context, _ *none) (*body[apiclient.ProjectList], error) {
+	stored, err := s.named.Projects(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +64,7 @@ type projectPath struct {
 	Project string `path:"project" doc:"Name of the project." example:"go"`
 }
 
-func (s *server) getProject(ctx context.Context, in *projectPath) (*body[apiclient.Project], error) {
+func (s *projectHandlers) getProject(ctx context.Context, in *projectPath) (*body[apiclient.Project], error) {
 	p, err := s.project(ctx, in.Project, http.StatusNotFound)
 	if err != nil {
 		return nil, err
@@ -54,25 +72,7 @@ func (s *server) getProject(ctx context.Context, in *projectPath) (*body[apiclie
 	return answer(s.projectOf(ctx, p))
 }
 
-// project reads a project. An unknown one is a problem, with the given status,
-// that lists those there are.
-func (s *server) project(ctx context.Context, name string, unknown int) (store.Project, error) {
-	p, err := s.Store.Project(ctx, name)
-	if !errors.Is(err, store.ErrNotFound) {
-		return p, err
-	}
-	all, err := s.Store.Projects(ctx)
-	if err != nil {
-		return p, err
-	}
-	names := make([]string, len(all))
-	for i, known := range all {
-		names[i] = known.Name
-	}
-	return p, problemf(unknown, "unknown-project", "there is no project %q; the projects are %s; 'benchloom project apply' makes one", name, strings.Join(names, ", "))
-}
-
-func (s *server) projectOf(ctx context.Context, p store.Project) (apiclient.Project, error) {
+func (s *projectHandlers) projectOf(ctx context.Context, p store.Project) (apiclient.Project, error) {
 	config, err := bench.ReadProjectConfig(p.Config)
 	if err != nil {
 		return apiclient.Project{}, fmt.Errorf("project %s: %w; apply a corrected configuration", p.Name, err)
@@ -97,7 +97,7 @@ type applyProject struct {
 	Body    apiclient.Project
 }
 
-func (s *server) applyProject(ctx context.Context, in *applyProject) (*body[apiclient.Applied], error) {
+func (s *projectHandlers) applyProject(ctx context.Context, in *applyProject) (*body[apiclient.Applied], error) {
 	wanted := in.Body
 	if err := bench.CheckName("project", in.Project); err != nil {
 		return nil, err
@@ -131,12 +131,12 @@ func (s *server) applyProject(ctx context.Context, in *applyProject) (*body[apic
 		if err != nil {
 			return nil, err
 		}
-		if _, err := s.Store.ApplyProject(ctx, store.Project{Name: in.Project, Config: config, SuiteHash: wanted.SuiteHash}); err != nil {
+		if _, err := s.record.ApplyProject(ctx, store.Project{Name: in.Project, Config: config, SuiteHash: wanted.SuiteHash}); err != nil {
 			return nil, err
 		}
 		s.watch(ctx, in.Project, before, wanted.Config.Source)
 	}
-	stored, err := s.Store.Project(ctx, in.Project)
+	stored, err := s.named.Project(ctx, in.Project)
 	if err != nil {
 		return nil, err
 	}
@@ -145,8 +145,8 @@ func (s *server) applyProject(ctx context.Context, in *applyProject) (*body[apic
 }
 
 // changesOf says in words what applying a project changes.
-func (s *server) changesOf(ctx context.Context, name string, wanted apiclient.Project) ([]string, error) {
-	stored, err := s.Store.Project(ctx, name)
+func (s *projectHandlers) changesOf(ctx context.Context, name string, wanted apiclient.Project) ([]string, error) {
+	stored, err := s.named.Project(ctx, name)
 	if errors.Is(err, store.ErrNotFound) {
 		changes, err := s.changes(ctx, apiclient.Project{}, wanted)
 		return append([]string{"the project is new"}, changes...), err
@@ -164,7 +164,7 @@ func (s *server) changesOf(ctx context.Context, name string, wanted apiclient.Pr
 }
 
 // checkSuiteOf sees to it that a project's suite is stored and has its targets.
-func (s *server) checkSuiteOf(ctx context.Context, p apiclient.Project) error {
+func (s *projectHandlers) checkSuiteOf(ctx context.Context, p apiclient.Project) error {
 	if p.SuiteHash == "" {
 		return nil
 	}
@@ -196,7 +196,7 @@ func targetsOf(c bench.ProjectConfig, s *suite.Suite) []bench.Target {
 }
 
 // changes says what differs, setting by setting.
-func (s *server) changes(ctx context.Context, before, after apiclient.Project) ([]string, error) {
+func (s *projectHandlers) changes(ctx context.Context, before, after apiclient.Project) ([]string, error) {
 	was, err := settings(before.Config)
 	if err != nil {
 		return nil, err
@@ -239,7 +239,7 @@ func (s *server) changes(ctx context.Context, before, after apiclient.Project) (
 	return append(changes, fmt.Sprintf("the suite changes from %s to %s", old, now)), nil
 }
 
-func (s *server) suiteInWords(ctx context.Context, hash string) (string, error) {
+func (s *projectHandlers) suiteInWords(ctx context.Context, hash string) (string, error) {
 	if hash == "" {
 		return "none", nil
 	}
@@ -274,6 +274,18 @@ func flatten(out map[string]string, name string, value json.RawMessage) error {
 		if err := flatten(out, strings.TrimPrefix(name+"."+field, "."), v); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// ensureAdHoc creates the project of ad-hoc commands unless it exists.
+func (s *projectHandlers) ensureAdHoc(ctx context.Context) error {
+	_, err := s.named.Project(ctx, apiclient.AdHocProject)
+	if errors.Is(err, store.ErrNotFound) {
+		_, err = s.record.ApplyProject(ctx, store.Project{Name: apiclient.AdHocProject, Config: json.RawMessage(`{"description":"Single commands; see 'benchloom submit'."}`)})
+	}
+	if err != nil {
+		return fmt.Errorf("creating the project of ad-hoc commands: %w", err)
 	}
 	return nil
 }

@@ -3,14 +3,30 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
 )
 
-func (s *server) registerQueue() {
-	handle(s, operation{id: "get-queue", method: http.MethodGet, path: "/projects/{project}/queue", need: toRead, tag: "requests",
+// AdmissionRecord reads the admission of projects.
+type AdmissionRecord interface {
+	AdmissionSnapshot(ctx context.Context, project string, offlineAfter time.Duration) (admission.Snapshot, error)
+	// QueuePause returns nil for a project whose queue is not paused.
+	QueuePause(ctx context.Context, project string) (*store.Pause, error)
+}
+
+// admissionHandlers serve the order of a project's requests.
+type admissionHandlers struct {
+	*base
+	record AdmissionRecord
+}
+
+func (s *admissionHandlers) register() {
+	handle(s.base, operation{id: "get-queue", method: http.MethodGet, path: "/projects/{project}/queue", need: toRead, tag: "requests",
 		summary: "The order in which a project's requests run", description: "Each place with its reason, and with an estimate of start and end."}, s.getQueue)
 }
 
@@ -18,7 +34,7 @@ type queuePath struct {
 	Project string `path:"project" doc:"Name of the project." example:"go"`
 }
 
-func (s *server) getQueue(ctx context.Context, in *queuePath) (*body[apiclient.Queue], error) {
+func (s *admissionHandlers) getQueue(ctx context.Context, in *queuePath) (*body[apiclient.Queue], error) {
 	entries, config, err := s.queue(ctx, in.Project)
 	if err != nil {
 		return nil, err
@@ -27,7 +43,7 @@ func (s *server) getQueue(ctx context.Context, in *queuePath) (*body[apiclient.Q
 		Project: in.Project, Policy: string(admission.PolicyOf(config)), MaxInProgress: config.Slots(),
 		Requests: make([]apiclient.QueueEntry, len(entries)),
 	}
-	paused, err := s.Store.QueuePause(ctx, in.Project)
+	paused, err := s.record.QueuePause(ctx, in.Project)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +67,7 @@ func queueEntryOf(e admission.Entry) apiclient.QueueEntry {
 	}
 }
 
-func (s *server) queue(ctx context.Context, project string) ([]admission.Entry, bench.ProjectConfig, error) {
+func (s *admissionHandlers) queue(ctx context.Context, project string) ([]admission.Entry, bench.ProjectConfig, error) {
 	p, err := s.project(ctx, project, http.StatusNotFound)
 	if err != nil {
 		return nil, bench.ProjectConfig{}, err
@@ -60,18 +76,18 @@ func (s *server) queue(ctx context.Context, project string) ([]admission.Entry, 
 	if err != nil {
 		return nil, config, err
 	}
-	snapshot, err := s.Store.AdmissionSnapshot(ctx, project, s.OfflineAfter)
+	snapshot, err := s.record.AdmissionSnapshot(ctx, project, s.OfflineAfter)
 	return admission.View(snapshot, config, s.Now()), config, err
 }
 
 // estimateOf is when a request starts and ends; empty for one whose jobs are
 // done.
-func (s *server) estimateOf(ctx context.Context, r bench.Request) (apiclient.Estimate, error) {
+func (s *admissionHandlers) estimateOf(ctx context.Context, r bench.Request) (apiclient.Estimate, error) {
 	switch {
 	case r.Status == bench.Completed || r.JobsDoneAt != nil:
 		return apiclient.Estimate{}, nil
 	case r.Type == bench.AdHoc:
-		snapshot, err := s.Store.AdmissionSnapshot(ctx, r.Project, s.OfflineAfter)
+		snapshot, err := s.record.AdmissionSnapshot(ctx, r.Project, s.OfflineAfter)
 		return estimateFrom(admission.ExpectAdHoc(snapshot, r, s.Now())), err
 	}
 	entries, _, err := s.queue(ctx, r.Project)
@@ -92,4 +108,18 @@ func estimateFrom(e admission.Expected) apiclient.Estimate {
 		out.EstimatedEnd = &e.End
 	}
 	return out
+}
+
+// placeOf returns a request's position in its project's admission; nil when it is not
+// in it.
+func (s *admissionHandlers) placeOf(ctx context.Context, r bench.Request) (*apiclient.QueueEntry, error) {
+	if !r.Type.Tracked() || r.Status == bench.Completed || r.JobsDoneAt != nil {
+		return nil, nil //nolint:nilnil // no place is an answer
+	}
+	entries, _, err := s.queue(ctx, r.Project)
+	if at := slices.IndexFunc(entries, func(e admission.Entry) bool { return e.Request.ID == r.ID }); at >= 0 {
+		entry := queueEntryOf(entries[at])
+		return &entry, err
+	}
+	return nil, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -14,32 +13,41 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Queues reads and configures queues and the limits of accounts.
-type Queues interface {
+// QueueRecord keeps the fair-share queues and the limits of accounts.
+type QueueRecord interface {
 	Queues(ctx context.Context) ([]store.QueueState, error)
-	Queue(ctx context.Context, name string) (q fairshare.Queue, known bool, err error)
 	Accounts(ctx context.Context) ([]store.AccountState, error)
-	Limits(ctx context.Context, account string) (fairshare.Limits, error)
+	// ApplyQueues takes a whole configuration; with replace, what it does not name goes
+	// back to its default.
 	ApplyQueues(ctx context.Context, c fairshare.Config, replace bool, act store.Act) (store.Operation, error)
+	// QueueKnown reports whether a queue is configured, an account's or a project's, or
+	// had a job.
 	QueueKnown(ctx context.Context, name string) (bool, error)
+	// SetWeight returns store.ErrStrict for a strict queue.
 	SetWeight(ctx context.Context, name string, weight float64, act store.Act) (store.Operation, error)
 }
 
-func (s *server) registerQueues() {
-	handle(s, operation{id: "list-queues", method: http.MethodGet, path: "/queues", need: toRead, tag: "queues",
+// queueHandlers serve the fair-share queues.
+type queueHandlers struct {
+	*base
+	record QueueRecord
+}
+
+func (s *queueHandlers) register() {
+	handle(s.base, operation{id: "list-queues", method: http.MethodGet, path: "/queues", need: toRead, tag: "queues",
 		summary: "The queues in which jobs wait for their turn", description: "In the order in which they go, each with its backlog; and the limits of accounts."}, s.listQueues)
-	handle(s, operation{id: "apply-queues", method: http.MethodPut, path: "/queues", need: toAdmin, tag: "queues",
+	handle(s.base, operation{id: "apply-queues", method: http.MethodPut, path: "/queues", need: toAdmin, tag: "queues",
 		summary: "Configure queues and limits of accounts", description: "All of it is taken or nothing. It holds for all that is not handed out yet; new levels also for what waits for a collector."}, s.applyQueues)
-	handle(s, operation{id: "set-weight", method: http.MethodPut, path: "/queues/{queue}/weight", need: toAdmin, tag: "queues",
+	handle(s.base, operation{id: "set-weight", method: http.MethodPut, path: "/queues/{queue}/weight", need: toAdmin, tag: "queues",
 		summary: "Give a weighted queue another weight"}, s.setWeight)
 }
 
-func (s *server) listQueues(ctx context.Context, _ *none) (*body[apiclient.FairQueues], error) {
-	states, err := s.Store.Queues(ctx)
+func (s *queueHandlers) listQueues(ctx context.Context, _ *none) (*body[apiclient.FairQueues], error) {
+	states, err := s.record.Queues(ctx)
 	if err != nil {
 		return nil, err
 	}
-	accounts, err := s.Store.Accounts(ctx)
+	accounts, err := s.record.Accounts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +70,7 @@ func (s *server) listQueues(ctx context.Context, _ *none) (*body[apiclient.FairQ
 
 type applyQueues struct{ Body apiclient.QueueConfig }
 
-func (s *server) applyQueues(ctx context.Context, in *applyQueues) (*body[apiclient.Operation], error) {
+func (s *queueHandlers) applyQueues(ctx context.Context, in *applyQueues) (*body[apiclient.Operation], error) {
 	who, err := act(ctx, in.Body.Act)
 	if err != nil {
 		return nil, err
@@ -76,7 +84,7 @@ func (s *server) applyQueues(ctx context.Context, in *applyQueues) (*body[apicli
 	if err != nil {
 		return nil, faults(err)
 	}
-	done, err := s.Store.ApplyQueues(ctx, config, in.Body.Replace, who)
+	done, err := s.record.ApplyQueues(ctx, config, in.Body.Replace, who)
 	return s.reconfigured(ctx, done, err)
 }
 
@@ -98,7 +106,7 @@ type setWeight struct {
 	Body  apiclient.QueueWeight
 }
 
-func (s *server) setWeight(ctx context.Context, in *setWeight) (*body[apiclient.Operation], error) {
+func (s *queueHandlers) setWeight(ctx context.Context, in *setWeight) (*body[apiclient.Operation], error) {
 	who, err := act(ctx, in.Body.Act)
 	if err != nil {
 		return nil, err
@@ -106,7 +114,7 @@ func (s *server) setWeight(ctx context.Context, in *setWeight) (*body[apiclient.
 	if err := errors.Join(bench.CheckQueue(in.Queue), fairshare.CheckWeight(in.Queue, in.Body.Weight)); err != nil {
 		return nil, err
 	}
-	known, err := s.Store.QueueKnown(ctx, in.Queue)
+	known, err := s.record.QueueKnown(ctx, in.Queue)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +122,7 @@ func (s *server) setWeight(ctx context.Context, in *setWeight) (*body[apiclient.
 		return nil, problemf(http.StatusUnprocessableEntity, "unknown-queue",
 			"there is no queue %q: nobody has configured it, it is no known account's or project's, and no job was ever in it; correct the name ('benchloom queue list'), or add --create (create: true) for a new one", in.Queue)
 	}
-	done, err := s.Store.SetWeight(ctx, in.Queue, in.Body.Weight, who)
+	done, err := s.record.SetWeight(ctx, in.Queue, in.Body.Weight, who)
 	if errors.Is(err, store.ErrStrict) {
 		return nil, problemf(http.StatusConflict, "strict-queue", "queue %s is strict: its level decides whose turn it is, not a weight; make it weighted with 'benchloom queue apply'", in.Queue)
 	}
@@ -122,90 +130,9 @@ func (s *server) setWeight(ctx context.Context, in *setWeight) (*body[apiclient.
 }
 
 // reconfigured lets a change reach what waits.
-func (s *server) reconfigured(ctx context.Context, done store.Operation, err error) (*body[apiclient.Operation], error) {
+func (s *queueHandlers) reconfigured(ctx context.Context, done store.Operation, err error) (*body[apiclient.Operation], error) {
 	if err == nil && done.Result.Changed && done.ID != 0 {
-		s.reach(ctx, "hand out by the new configuration", "", s.Dispatcher.Sweep)
+		s.reach(ctx, "hand out by the new configuration", "", s.dispatcher.Sweep)
 	}
 	return answer(operationOf(done), err)
-}
-
-// queueGuard tells whether the caller may put jobs of a branch into queues by name.
-// Each name is looked up once: thousands of jobs may name the same.
-func (s *server) queueGuard(ctx context.Context, branch string) func(queue string) error {
-	known := make(map[string]error)
-	return func(queue string) error {
-		err, there := known[queue]
-		if !there && queue != "" {
-			err = s.mayUse(ctx, queue, branch)
-			known[queue] = err
-		}
-		return err
-	}
-}
-
-// mayUse refuses a queue that is not there, that is another account's, or that goes
-// before what the caller's limits allow. One's own is always there.
-func (s *server) mayUse(ctx context.Context, name, branch string) error {
-	account := caller(ctx).Owner
-	if err := bench.CheckQueue(name); err != nil {
-		return err
-	}
-	if name == fairshare.OfUser(account) {
-		return nil
-	}
-	if strings.HasPrefix(name, bench.UserQueue) {
-		return problemf(http.StatusUnprocessableEntity, "not-your-queue", "queue %s is that of another account; leave the queue out for your own, %s", name, fairshare.OfUser(account))
-	}
-	q, known, err := s.Store.Queue(ctx, name)
-	if err != nil {
-		return err
-	}
-	if project, ofProject := strings.CutPrefix(name, bench.ProjectQueue); ofProject && !known {
-		if _, err := s.project(ctx, project, http.StatusUnprocessableEntity); err != nil {
-			return err
-		}
-		known = true
-	}
-	if !known {
-		return s.unknownQueue(ctx, name)
-	}
-	limits, err := s.Store.Limits(ctx, account)
-	if err != nil {
-		return err
-	}
-	if first := limits.FirstLevel(account, branch); first > q.Level {
-		of := ""
-		if branch != "" {
-			of = " on branch " + branch
-		}
-		return problemf(http.StatusUnprocessableEntity, "queue-too-early",
-			"queue %s goes at level %d, and jobs of %s%s go at level %d at the earliest (first_level of the limits of accounts); leave the queue out, or name one of level %d or later ('benchloom queue list')",
-			name, q.Level, account, of, first, first)
-	}
-	return nil
-}
-
-func (s *server) unknownQueue(ctx context.Context, name string) error {
-	states, err := s.Store.Queues(ctx)
-	if err != nil {
-		return err
-	}
-	names := []string{fairshare.OfUser(caller(ctx).Owner) + " (yours)"}
-	for _, q := range states {
-		if !strings.HasPrefix(q.Name, bench.UserQueue) {
-			names = append(names, q.Name)
-		}
-	}
-	return problemf(http.StatusUnprocessableEntity, "unknown-queue", "there is no queue %q; the queues are %s; an administrator makes one with 'benchloom queue apply'", name, strings.Join(names, ", "))
-}
-
-// standing checks in which queue a request's jobs are to wait, and of which branch
-// they are.
-func (s *server) standing(ctx context.Context, r apiclient.NewRequest) error {
-	if r.Branch != "" {
-		if err := fairshare.CheckBranch(r.Branch); err != nil {
-			return err
-		}
-	}
-	return s.queueGuard(ctx, r.Branch)(r.Queue)
 }

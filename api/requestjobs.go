@@ -27,7 +27,7 @@ func (s *server) listRequestJobs(ctx context.Context, in *listRequestJobs) (*bod
 			return nil, invalid("after is %.40q; give what the page before named as next, or nothing for the first page", in.After)
 		}
 	}
-	jobs, err := s.Store.RequestJobPage(ctx, r.ID, page)
+	jobs, err := s.record.RequestJobPage(ctx, r.ID, page)
 	if err != nil {
 		return nil, err
 	}

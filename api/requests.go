@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -14,24 +15,81 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/diagnose"
+	"github.com/benchloom/benchloom/internal/intake"
+	"github.com/benchloom/benchloom/internal/plan"
+	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-func (s *server) registerRequests() {
-	handle(s, operation{id: "create-request", method: http.MethodPost, path: "/requests", need: toWrite, tag: "requests",
+// RequestRecord reads requests with their jobs.
+type RequestRecord interface {
+	// Requests lists the newest first.
+	Requests(ctx context.Context, filter store.RequestFilter) ([]bench.Request, error)
+	// ShownJobs lists at most limit jobs of a request, those that matter most first, and
+	// counts all of them.
+	ShownJobs(ctx context.Context, id bench.RequestID, limit int) (jobs []bench.Job, total int, err error)
+	RequestJobPage(ctx context.Context, id bench.RequestID, page store.JobPage) ([]bench.Job, error)
+	JobProgress(ctx context.Context, id bench.RequestID) (bench.JobProgress, error)
+	// FirstStart returns nil before the first run of a request's jobs.
+	FirstStart(ctx context.Context, id bench.RequestID) (*time.Time, error)
+	// RunsOf and ErrorsOf list the runs and errors of jobs by their row IDs.
+	RunsOf(ctx context.Context, jobs []int64) ([]bench.Run, error)
+	ErrorsOf(ctx context.Context, id bench.RequestID, jobs []int64) ([]bench.RunError, error)
+	// Admissions lists a project's latest admissions, the newest first.
+	Admissions(ctx context.Context, project string) ([]store.AdmissionRecord, error)
+}
+
+// SubmitRecord takes requests in.
+type SubmitRecord interface {
+	intake.Record
+	// RequestLike returns the request that was asked for before with the same words.
+	// The error is store.ErrNotFound without one, and store.ErrConflict, with the
+	// request, when it asks for something else.
+	RequestLike(ctx context.Context, r bench.Request) (bench.Request, error)
+	// CreateCommands writes a request with its jobs, all or none. Its errors are those
+	// of RequestLike and of jobs.
+	CreateCommands(ctx context.Context, r bench.Request, jobs iter.Seq2[bench.Job, error]) (stored bench.Request, created bool, err error)
+	// OpenTaskQueues lists the task queues where open jobs of a request's stage are.
+	OpenTaskQueues(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]string, error)
+	// MarkWorkflowStarted records that a request's workflow runs.
+	MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error
+	Fleet(ctx context.Context, offlineAfter time.Duration) (plan.Fleet, error)
+}
+
+// RequestWorkflows reaches the workflows of requests, after the record was written.
+type RequestWorkflows interface {
+	StartRequest(ctx context.Context, project string, id bench.RequestID) error
+	ArtifactsReady(ctx context.Context, project string, id bench.RequestID, artifact protocol.ArtifactsReady) error
+	CancelRequest(ctx context.Context, project string, id bench.RequestID, jobs []bench.JobRef) error
+}
+
+// server serves requests: submits, shows and unsticks them.
+type server struct {
+	*base
+	queueAccess
+	Store      SubmitRecord
+	record     RequestRecord
+	Starter    RequestWorkflows
+	Dispatcher Dispatcher
+	inspector  Inspector
+	admission  *admissionHandlers
+}
+
+func (s *server) register() {
+	handle(s.base, operation{id: "create-request", method: http.MethodPost, path: "/requests", need: toWrite, tag: "requests",
 		summary: "Ask for an artifact to be benchmarked", description: fmt.Sprintf("Answers 201 for a new request and 200 for one that was asked for before: the same release, or the same idempotency key. With the field jobs it may have %d MB; all of them are taken, or none.\n\nThe body may have Content-Encoding gzip.", apiclient.MaxBatchBytes/1_000_000), before: s.spoolJobs,
 		status: http.StatusCreated, answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.Request]()}}}, s.createRequest)
-	handle(s, operation{id: "list-requests", method: http.MethodGet, path: "/requests", need: toRead, tag: "requests",
+	handle(s.base, operation{id: "list-requests", method: http.MethodGet, path: "/requests", need: toRead, tag: "requests",
 		summary: "Requests, newest first"}, s.listRequests)
-	handle(s, operation{id: "get-request", method: http.MethodGet, path: "/requests/{request}", need: toRead, tag: "requests",
+	handle(s.base, operation{id: "get-request", method: http.MethodGet, path: "/requests/{request}", need: toRead, tag: "requests",
 		summary: "One request with its jobs, runs and errors"}, s.getRequest)
-	handle(s, operation{id: "list-request-jobs", method: http.MethodGet, path: "/requests/{request}/jobs", need: toRead, tag: "requests",
+	handle(s.base, operation{id: "list-request-jobs", method: http.MethodGet, path: "/requests/{request}/jobs", need: toRead, tag: "requests",
 		summary: "The jobs of a request, in the order in which they were written"}, s.listRequestJobs)
-	handle(s, operation{id: "unstick-request", method: http.MethodPost, path: "/requests/{request}/unstick", need: toWrite, tag: "requests",
+	handle(s.base, operation{id: "unstick-request", method: http.MethodPost, path: "/requests/{request}/unstick", need: toWrite, tag: "requests",
 		summary: "Find out why a request does not move, and mend it", description: "What is stuck comes first. What is safe is mended unless dry_run is set; with force a workflow that cannot decide is reset to its beginning."}, s.unstickRequest)
-	handle(s, operation{id: "artifacts-ready", method: http.MethodPost, path: "/requests/{request}/artifacts-ready", need: toWrite, tag: "requests",
+	handle(s.base, operation{id: "artifacts-ready", method: http.MethodPost, path: "/requests/{request}/artifacts-ready", need: toWrite, tag: "requests",
 		summary: "Say that a request's artifacts are ready", description: "For the CI system that built them. Saying it again changes nothing; after the request's end it starts nothing."}, s.artifactsReady)
-	handle(s, operation{id: "list-admissions", method: http.MethodGet, path: "/projects/{project}/admissions", need: toRead, tag: "requests",
+	handle(s.base, operation{id: "list-admissions", method: http.MethodGet, path: "/projects/{project}/admissions", need: toRead, tag: "requests",
 		summary: "A project's latest admissions, with what each was decided from"}, s.listAdmissions)
 }
 
@@ -57,7 +115,7 @@ func (s *server) listRequests(ctx context.Context, in *listRequests) (*body[apic
 			return nil, err
 		}
 	}
-	stored, err := s.Store.Requests(ctx, filter)
+	stored, err := s.record.Requests(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -92,29 +150,6 @@ type requestPath struct {
 	Request string `path:"request" doc:"ID of the request, or project:tag for one of an artifact." example:"go:1.26.0"`
 }
 
-// request reads a request by its ID or as project:tag.
-func (s *server) request(ctx context.Context, ref string) (bench.Request, error) {
-	if project, tag, ok := strings.Cut(ref, ":"); ok {
-		if _, err := s.project(ctx, project, http.StatusNotFound); err != nil {
-			return bench.Request{}, err
-		}
-		r, err := s.Store.RequestByTag(ctx, project, tag)
-		if errors.Is(err, store.ErrNotFound) {
-			return r, problemf(http.StatusNotFound, "unknown-request", "project %s has no request for %q; 'benchloom status --project %s' shows those it has", project, tag, project)
-		}
-		return r, err
-	}
-	id, err := bench.ParseRequestID(ref)
-	if err != nil {
-		return bench.Request{}, fmt.Errorf("%w; or name it as project:tag", err)
-	}
-	r, err := s.Store.Request(ctx, id)
-	if errors.Is(err, store.ErrNotFound) {
-		return r, problemf(http.StatusNotFound, "unknown-request", "there is no request %s; 'benchloom status' lists the latest", id)
-	}
-	return r, err
-}
-
 // maxShownJobs is how many jobs are shown with their request.
 const maxShownJobs = 100
 
@@ -124,7 +159,7 @@ func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclie
 		return nil, err
 	}
 	out := apiclient.RequestDetail{Request: requestOf(r), Summary: r.Summary, Jobs: []apiclient.Job{}, Errors: []apiclient.RunError{}}
-	jobs, total, err := s.Store.ShownJobs(ctx, r.ID, maxShownJobs)
+	jobs, total, err := s.record.ShownJobs(ctx, r.ID, maxShownJobs)
 	if err != nil {
 		return nil, err
 	}
@@ -133,24 +168,24 @@ func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclie
 	for i, j := range jobs {
 		out.Jobs, ids[i] = append(out.Jobs, jobOf(j)), j.ID
 	}
-	runs, err := s.Store.RunsOf(ctx, ids)
+	runs, err := s.record.RunsOf(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
 	if out.Runs, err = runsOf(runs); err != nil {
 		return nil, err
 	}
-	if err := s.explainWaiting(ctx, jobs, out.Runs, out.Jobs); err != nil {
+	if err := explainWaiting(ctx, s.inspector, jobs, out.Runs, out.Jobs); err != nil {
 		return nil, err
 	}
-	failed, err := s.Store.ErrorsOf(ctx, r.ID, ids)
+	failed, err := s.record.ErrorsOf(ctx, r.ID, ids)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range failed {
 		out.Errors = append(out.Errors, runErrorOf(e))
 	}
-	p, err := s.Store.JobProgress(ctx, r.ID)
+	p, err := s.record.JobProgress(ctx, r.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -159,16 +194,16 @@ func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclie
 		TestCases: p.TestCases, TestCasesDone: p.TestCasesDone,
 	}
 	if r.Status == bench.InProgress {
-		began, err := s.Store.FirstStart(ctx, r.ID)
+		began, err := s.record.FirstStart(ctx, r.ID)
 		if err != nil {
 			return nil, err
 		}
 		out.Progress.EstimateSeconds = estimate(began, p, s.Now())
 	}
-	if out.Estimate, err = s.estimateOf(ctx, r); err != nil {
+	if out.Estimate, err = s.admission.estimateOf(ctx, r); err != nil {
 		return nil, err
 	}
-	pause, err := s.Store.QueuePause(ctx, r.Project)
+	pause, err := s.admission.record.QueuePause(ctx, r.Project)
 	if err != nil {
 		return nil, err
 	}
@@ -191,22 +226,4 @@ func estimate(began *time.Time, p bench.JobProgress, now time.Time) *float64 {
 	}
 	seconds := max(0, now.Sub(*began).Seconds()) / float64(p.TestCasesDone) * float64(rest)
 	return &seconds
-}
-
-// settleBound is how long the workflow of a request that has ended may take to end
-// while somebody waits for an answer.
-const settleBound = 5 * time.Second
-
-// reachBound is how long a workflow may take to be reached while somebody waits
-// for an answer.
-const reachBound = 2 * time.Second
-
-// reach tries once to reach workflows. The record has what is wanted, so a
-// failure is only logged: the reconciliation repeats it.
-func (s *server) reach(ctx context.Context, what, workflow string, f func(ctx context.Context) error) {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), reachBound)
-	defer stop()
-	if err := f(ctx); err != nil {
-		s.Log.WarnContext(ctx, "could not "+what+" at once; it is repeated", "workflow", workflow, "error", err, "request_id", requestID(ctx))
-	}
 }

@@ -18,14 +18,45 @@ import (
 // maxRunLog bounds the output that is kept of one run, in bytes.
 const maxRunLog = 4 << 20
 
-func (s *server) registerRuns() {
-	handle(s, operation{id: "start-run", method: http.MethodPost, path: "/runs/{run}/start", need: toCollect, tag: "collectors",
+// RunRecord keeps runs, their results and their output. Each method returns
+// store.ErrNotFound for an unknown run or job.
+type RunRecord interface {
+	Run(ctx context.Context, id bench.RunID) (bench.Run, error)
+	Job(ctx context.Context, key bench.JobKey) (bench.Job, error)
+	// StartRun is the fence: its errors say why the run may not begin.
+	StartRun(ctx context.Context, start store.RunStart) (store.RunPlan, error)
+	StoreBlock(ctx context.Context, run bench.RunID, results []bench.TestCaseResult, errs []bench.RunError) (bench.BlockReceipt, error)
+	// AppendLog keeps at most limit bytes of a run's output; next is what it has then.
+	AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte, limit int64) (next int64, err error)
+	FinishRun(ctx context.Context, run bench.RunID, end bench.RunEnd) error
+	// BuildOf returns store.ErrNotFound for an artifact that was not built.
+	BuildOf(ctx context.Context, project, tag string, target bench.Target, recipe string) (bench.BuildKey, error)
+}
+
+// RunWorkflows reaches the workflows of running jobs, after the record was written. A
+// failure delays what they show or do, and loses nothing.
+type RunWorkflows interface {
+	// RunStarted tells a job's workflow of its run.
+	RunStarted(ctx context.Context, project string, key bench.JobKey, run protocol.RunStarted) error
+	// GoFirst lets a job whose run has failed go first within its queue when it is
+	// tried again.
+	GoFirst(ctx context.Context, project string, key bench.JobKey) error
+}
+
+type runHandlers struct {
+	*base
+	record    RunRecord
+	workflows RunWorkflows
+}
+
+func (s *runHandlers) register() {
+	handle(s.base, operation{id: "start-run", method: http.MethodPost, path: "/runs/{run}/start", need: toCollect, tag: "collectors",
 		summary: "The fence: may this run begin?", description: "Answers 409 with the type urn:benchloom:job-closed, nobody-waits, fenced, draining, outdated or unfit when it may not. Asking again gives the same answer."}, s.startRun)
-	handle(s, operation{id: "upload-block", method: http.MethodPost, path: "/runs/{run}/blocks/{number}", need: toCollect, tag: "collectors", maxBody: s.MaxBlock, gzip: true,
+	handle(s.base, operation{id: "upload-block", method: http.MethodPost, path: "/runs/{run}/blocks/{number}", need: toCollect, tag: "collectors", maxBody: s.MaxBlock, gzip: true,
 		summary: "Deliver a finished block", description: "All collections of its test cases at once. Delivering it again changes nothing."}, s.uploadBlock)
-	handle(s, operation{id: "append-run-log", method: http.MethodPost, path: "/runs/{run}/log", need: toCollect, tag: "collectors",
+	handle(s.base, operation{id: "append-run-log", method: http.MethodPost, path: "/runs/{run}/log", need: toCollect, tag: "collectors",
 		summary: "Deliver output of a run", description: "Of one run 4 MB are kept; what follows is counted and dropped."}, s.appendLog)
-	handle(s, operation{id: "finish-run", method: http.MethodPost, path: "/runs/{run}/finish", need: toCollect, tag: "collectors", status: http.StatusNoContent,
+	handle(s.base, operation{id: "finish-run", method: http.MethodPost, path: "/runs/{run}/finish", need: toCollect, tag: "collectors", status: http.StatusNoContent,
 		summary: "Close a run"}, s.finishRun)
 }
 
@@ -41,7 +72,7 @@ type startRun struct {
 	Body apiclient.RunStart
 }
 
-func (s *server) startRun(ctx context.Context, in *startRun) (*body[apiclient.RunPlan], error) {
+func (s *runHandlers) startRun(ctx context.Context, in *startRun) (*body[apiclient.RunPlan], error) {
 	id, err := bench.ParseRunID(in.Run)
 	if err != nil {
 		return nil, err
@@ -49,10 +80,10 @@ func (s *server) startRun(ctx context.Context, in *startRun) (*body[apiclient.Ru
 	if err := ownCollector(ctx, in.Body.Collector); err != nil {
 		return nil, err
 	}
-	plan, err := s.Store.StartRun(ctx, store.RunStart{Run: id, Reason: in.Body.Reason, Collector: in.Body.Collector, Epoch: in.Body.Epoch, Lacks: placement.WhyNot})
+	plan, err := s.record.StartRun(ctx, store.RunStart{Run: id, Reason: in.Body.Reason, Collector: in.Body.Collector, Epoch: in.Body.Epoch, Lacks: placement.WhyNot})
 	if errors.Is(err, store.ErrUnfit) {
 		// Before the collector gives it back: then its workflow asks where it waits.
-		s.refit(ctx, s.Dispatcher.Refit)
+		s.refit(ctx, s.dispatcher.Refit)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, problemf(http.StatusNotFound, "unknown-job", "run %s cannot begin: there is no job %s", id, id.Job())
@@ -68,7 +99,7 @@ func (s *server) startRun(ctx context.Context, in *startRun) (*body[apiclient.Ru
 	// that.
 	s.afterwards.Go(func() {
 		s.reach(ctx, "tell a job of its run", bench.JobWorkflowID(plan.Job.Project, plan.Job.Key), func(ctx context.Context) error {
-			return s.Starter.RunStarted(ctx, plan.Job.Project, plan.Job.Key, protocol.RunStarted{Run: id, Number: plan.Run.Number, Collector: plan.Run.Collector})
+			return s.workflows.RunStarted(ctx, plan.Job.Project, plan.Job.Key, protocol.RunStarted{Run: id, Number: plan.Run.Number, Collector: plan.Run.Collector})
 		})
 	})
 	run, err := runOf(plan.Run)
@@ -89,7 +120,7 @@ type uploadBlock struct {
 	Body   apiclient.Block
 }
 
-func (s *server) uploadBlock(ctx context.Context, in *uploadBlock) (*body[apiclient.BlockReceipt], error) {
+func (s *runHandlers) uploadBlock(ctx context.Context, in *uploadBlock) (*body[apiclient.BlockReceipt], error) {
 	id, err := bench.ParseRunID(in.Run)
 	if err != nil {
 		return nil, err
@@ -113,7 +144,7 @@ func (s *server) uploadBlock(ctx context.Context, in *uploadBlock) (*body[apicli
 	if err := s.ownRun(ctx, id); err != nil {
 		return nil, err
 	}
-	receipt, err := s.Store.StoreBlock(ctx, id, results, errs)
+	receipt, err := s.record.StoreBlock(ctx, id, results, errs)
 	if err != nil {
 		return nil, unknownRun(id, err)
 	}
@@ -173,7 +204,7 @@ type appendLog struct {
 	RawBody []byte `contentType:"application/octet-stream"`
 }
 
-func (s *server) appendLog(ctx context.Context, in *appendLog) (*body[apiclient.LogReceipt], error) {
+func (s *runHandlers) appendLog(ctx context.Context, in *appendLog) (*body[apiclient.LogReceipt], error) {
 	id, err := bench.ParseRunID(in.Run)
 	if err != nil {
 		return nil, err
@@ -181,7 +212,7 @@ func (s *server) appendLog(ctx context.Context, in *appendLog) (*body[apiclient.
 	if err := s.ownRun(ctx, id); err != nil {
 		return nil, err
 	}
-	next, err := s.Store.AppendLog(ctx, id, in.Offset, in.RawBody, maxRunLog)
+	next, err := s.record.AppendLog(ctx, id, in.Offset, in.RawBody, maxRunLog)
 	if err != nil {
 		return nil, unknownRun(id, err)
 	}
@@ -193,7 +224,7 @@ type finishRun struct {
 	Body apiclient.RunFinish
 }
 
-func (s *server) finishRun(ctx context.Context, in *finishRun) (*none, error) {
+func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, error) {
 	id, err := bench.ParseRunID(in.Run)
 	if err != nil {
 		return nil, err
@@ -205,7 +236,7 @@ func (s *server) finishRun(ctx context.Context, in *finishRun) (*none, error) {
 		Outcome: in.Body.Outcome, Message: in.Body.Message, OutputTail: in.Body.OutputTail,
 		Seconds: in.Body.Seconds, PeakMemory: in.Body.PeakMemory, CPUSeconds: in.Body.CPUSeconds,
 	}
-	if err := s.Store.FinishRun(ctx, id, end); err != nil {
+	if err := s.record.FinishRun(ctx, id, end); err != nil {
 		return nil, unknownRun(id, err)
 	}
 	if end.Outcome == bench.RunFailure { // Temporal tries it again by itself
@@ -216,17 +247,33 @@ func (s *server) finishRun(ctx context.Context, in *finishRun) (*none, error) {
 	return nil, nil
 }
 
+// ownRun refuses a token that belongs to another collector than the run. A run
+// that is not known is the caller's to answer.
+func (s *runHandlers) ownRun(ctx context.Context, id bench.RunID) error {
+	if caller(ctx).Collector == "" {
+		return nil
+	}
+	run, err := s.record.Run(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return ownCollector(ctx, run.Collector)
+}
+
 // goFirst lets the job of a run that has failed go first within its queue. Temporal lets
 // a second pass before it tries again, so the collector need not wait for that.
-func (s *server) goFirst(ctx context.Context, id bench.RunID) error {
-	job, err := s.Store.Job(ctx, id.Job())
+func (s *runHandlers) goFirst(ctx context.Context, id bench.RunID) error {
+	job, err := s.record.Job(ctx, id.Job())
 	if err != nil {
 		return unknownRun(id, err)
 	}
 	s.afterwards.Go(func() {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), reachBound)
 		defer stop()
-		if err := s.Starter.GoFirst(ctx, job.Project, job.Key); err != nil {
+		if err := s.workflows.GoFirst(ctx, job.Project, job.Key); err != nil {
 			s.Log.WarnContext(ctx, "a job that failed goes behind its queue when it is tried again", "project", job.Project, "job", job.Key, "error", err)
 		}
 	})

@@ -209,9 +209,12 @@ func setup(t *testing.T, change ...func(*api.Config)) *bundle {
 	url := storetest.URL(t)
 	b := &bundle{store: storetest.Open(t, url), url: url, workflows: &workflows{}, log: &lockedBuffer{}, tokens: make(map[string]string)}
 	config := api.Config{
-		Store: b.store, Starter: b.workflows, Dispatcher: b.dispatcher(), Inspector: b.inspector(), Now: time.Now, Random: rand.Reader,
-		Log:     slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Version: "v0.1.0", TemporalUI: "http://127.0.0.1:8233", Namespace: "benchloom", OpenRead: true,
+		Store: b.store, Starter: b.workflows, Dispatcher: b.dispatcher(), Inspector: b.inspector(),
+		Settings: api.Settings{
+			Now: time.Now, Random: rand.Reader,
+			Log:     slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			Version: "v0.1.0", TemporalUI: "http://127.0.0.1:8233", Namespace: "benchloom", OpenRead: true,
+		},
 	}
 	for _, f := range change {
 		f(&config)

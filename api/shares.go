@@ -11,11 +11,22 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// shareWindow is how far back runs count for the shares received.
+// shareWindow before now counts for the shares received.
 const shareWindow = time.Hour
 
-func (s *server) registerShares() {
-	handle(s, operation{id: "get-shares", method: http.MethodGet, path: "/shares", need: toRead, tag: "queues",
+// ShareRecord tells the shares due and received.
+type ShareRecord interface {
+	// Shares counts the runs that began within the window before now. It lists by name.
+	Shares(ctx context.Context, by store.ShareBy, window time.Duration) ([]store.Share, error)
+}
+
+type shareHandlers struct {
+	*base
+	record ShareRecord
+}
+
+func (s *shareHandlers) register() {
+	handle(s.base, operation{id: "get-shares", method: http.MethodGet, path: "/shares", need: toRead, tag: "queues",
 		summary:     "What queues, users, hosts or pools are to have, have had, and wait for",
 		description: "Shares received and waits are those of the runs that began within the last hour."}, s.getShares)
 }
@@ -25,8 +36,8 @@ type getShares struct {
 	Name string `query:"name" doc:"Only those of this queue, user, host or pool."`
 }
 
-func (s *server) getShares(ctx context.Context, in *getShares) (*body[apiclient.Shares], error) {
-	shares, err := s.Store.Shares(ctx, store.ShareBy(in.By), shareWindow)
+func (s *shareHandlers) getShares(ctx context.Context, in *getShares) (*body[apiclient.Shares], error) {
+	shares, err := s.record.Shares(ctx, store.ShareBy(in.By), shareWindow)
 	if err != nil {
 		return nil, err
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/benchloom/benchloom/internal/diagnose"
 )
 
-func (s *server) registerSizes() {
-	handle(s, operation{id: "list-shapes", method: http.MethodGet, path: "/sizeclasses", need: toRead, tag: "jobs",
+func (s *explainHandlers) registerSizes() {
+	handle(s.base, operation{id: "list-shapes", method: http.MethodGet, path: "/sizeclasses", need: toRead, tag: "jobs",
 		summary: "Shapes of jobs of whose size something is known", description: "At most 500, what was learned of last first."}, s.listShapes)
-	handle(s, operation{id: "get-shape", method: http.MethodGet, path: "/sizeclasses/{shape}", need: toRead, tag: "jobs",
+	handle(s.base, operation{id: "get-shape", method: http.MethodGet, path: "/sizeclasses/{shape}", need: toRead, tag: "jobs",
 		summary:     "What is known of how large a machine the jobs of a shape need",
 		description: "Per class the samples, acceptable time, timeout and probability; named by the shape or by the key of one of its jobs."}, s.getShape)
 }
@@ -21,8 +21,8 @@ type listShapes struct {
 	Project string `query:"project" doc:"Only those of this project."`
 }
 
-func (s *server) listShapes(ctx context.Context, in *listShapes) (*body[apiclient.ShapeList], error) {
-	shapes, err := s.Inspector.Shapes(ctx, in.Project)
+func (s *explainHandlers) listShapes(ctx context.Context, in *listShapes) (*body[apiclient.ShapeList], error) {
+	shapes, err := s.inspector.Shapes(ctx, in.Project)
 	out := apiclient.ShapeList{Shapes: make([]apiclient.Shape, len(shapes))}
 	for i, e := range shapes {
 		next := e.Next.Why
@@ -39,7 +39,7 @@ type getShape struct {
 	Project string `query:"project" doc:"Which one is meant, where several projects have the shape."`
 }
 
-func (s *server) getShape(ctx context.Context, in *getShape) (*body[diagnose.ShapeExplanation], error) {
-	e, err := s.Inspector.Shape(ctx, in.Shape, in.Project)
+func (s *explainHandlers) getShape(ctx context.Context, in *getShape) (*body[diagnose.ShapeExplanation], error) {
+	e, err := s.inspector.Shape(ctx, in.Shape, in.Project)
 	return answer(e, err)
 }

@@ -55,7 +55,7 @@ func spooled(ctx context.Context) *spool {
 // spoolJobs takes the field jobs out of a body and spools it, so that what the
 // framework reads, checks and keeps is small whatever is submitted. A body that is
 // small and has no such field is left as it is.
-func (s *server) spoolJobs(ctx huma.Context, next func(huma.Context)) {
+func (s *base) spoolJobs(ctx huma.Context, next func(huma.Context)) {
 	// The connection's own clock, not ours; a writer without deadlines has no
 	// connection.
 	_ = ctx.SetReadDeadline(time.Now().Add(bodyBound))
@@ -99,7 +99,7 @@ func (s *server) spoolJobs(ctx huma.Context, next func(huma.Context)) {
 }
 
 // takeJobs splits a body into what is in the field jobs and all else.
-func (s *server) takeJobs(body io.Reader) (head []byte, jobs *spool, err error) {
+func (s *base) takeJobs(body io.Reader) (head []byte, jobs *spool, err error) {
 	decoder := json.NewDecoder(body)
 	if t, err := decoder.Token(); err != nil || t != json.Delim('{') {
 		return nil, nil, errors.Join(err, errors.New("it is no object"))

@@ -14,11 +14,23 @@ import (
 
 const gzipType = "application/gzip"
 
-func (s *server) registerSuites() {
-	handle(s, operation{id: "put-suite", method: http.MethodPut, path: "/suites/{hash}", need: toWrite, tag: "suites",
+// SuiteRecord keeps suites by their content hash.
+type SuiteRecord interface {
+	PutSuite(ctx context.Context, hash, name string, archive []byte) error
+	// SuiteArchive returns store.ErrNotFound for an unknown hash.
+	SuiteArchive(ctx context.Context, hash string) (name string, archive []byte, err error)
+}
+
+type suiteHandlers struct {
+	*base
+	record SuiteRecord
+}
+
+func (s *suiteHandlers) register() {
+	handle(s.base, operation{id: "put-suite", method: http.MethodPut, path: "/suites/{hash}", need: toWrite, tag: "suites",
 		summary: "Upload a suite", description: "The archive is unpacked, checked and must have the content hash that the path names. Uploading it again changes nothing.",
 		maxBody: s.MaxSuite}, s.putSuite)
-	handle(s, operation{id: "get-suite", method: http.MethodGet, path: "/suites/{hash}", need: toFetch, tag: "suites",
+	handle(s.base, operation{id: "get-suite", method: http.MethodGet, path: "/suites/{hash}", need: toFetch, tag: "suites",
 		summary: "Download a suite", answers: []documented{{status: http.StatusOK, media: []string{gzipType}}}}, s.getSuite)
 }
 
@@ -38,7 +50,7 @@ type putSuite struct {
 	RawBody []byte `contentType:"application/gzip"`
 }
 
-func (s *server) putSuite(ctx context.Context, in *putSuite) (*body[apiclient.SuiteInfo], error) {
+func (s *suiteHandlers) putSuite(ctx context.Context, in *putSuite) (*body[apiclient.SuiteInfo], error) {
 	if err := checkHash(in.Hash); err != nil {
 		return nil, err
 	}
@@ -50,7 +62,7 @@ func (s *server) putSuite(ctx context.Context, in *putSuite) (*body[apiclient.Su
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Store.PutSuite(ctx, in.Hash, loaded.Name(), in.RawBody); err != nil {
+	if err := s.record.PutSuite(ctx, in.Hash, loaded.Name(), in.RawBody); err != nil {
 		return nil, err
 	}
 	return answer(apiclient.SuiteInfo{
@@ -65,11 +77,11 @@ type suiteArchive struct {
 	Body         []byte
 }
 
-func (s *server) getSuite(ctx context.Context, in *suitePath) (*suiteArchive, error) {
+func (s *suiteHandlers) getSuite(ctx context.Context, in *suitePath) (*suiteArchive, error) {
 	if err := checkHash(in.Hash); err != nil {
 		return nil, err
 	}
-	_, archive, err := s.Store.SuiteArchive(ctx, in.Hash)
+	_, archive, err := s.record.SuiteArchive(ctx, in.Hash)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, problemf(http.StatusNotFound, "unknown-suite", "the suite %.12s is not stored; upload it with PUT /api/v1/suites/%s", in.Hash, in.Hash)
 	}

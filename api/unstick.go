@@ -18,7 +18,7 @@ func (s *server) unstickRequest(ctx context.Context, in *unstickRequest) (*body[
 	if err != nil {
 		return nil, err
 	}
-	repaired, err := s.Inspector.Unstick(ctx, r, inspect.Repairs{By: caller(ctx).Owner, DryRun: in.Body.DryRun, Force: in.Body.Force})
+	repaired, err := s.inspector.Unstick(ctx, r, inspect.Repairs{By: caller(ctx).Owner, DryRun: in.Body.DryRun, Force: in.Body.Force})
 	if err != nil {
 		return nil, err
 	}

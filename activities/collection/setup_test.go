@@ -134,7 +134,8 @@ func setup(t *testing.T) *bundle {
 	b := &bundle{t: t, root: root, store: storetest.Open(t, url), url: url, gate: &gate{}, spool: filepath.Join(root, "spool"), stop: make(chan struct{})}
 	handler, err := api.New(t.Context(), api.Config{
 		Store: b.store, Starter: starter{}, Dispatcher: &dispatch.Dispatcher{Record: b.store, Workflows: starter{}, OfflineAfter: 30 * time.Second, Log: slog.New(slog.DiscardHandler)},
-		Inspector: &inspect.Inspector{}, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler), Version: "v0.1.0", Namespace: "benchloom",
+		Inspector: &inspect.Inspector{},
+		Settings:  api.Settings{Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler), Version: "v0.1.0", Namespace: "benchloom"},
 	})
 	require.NoError(t, err)
 	server := httptest.NewServer(b.gate.before(handler))

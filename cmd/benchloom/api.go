@@ -106,9 +106,12 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	start := starter.New(temporal, f.namespace)
 	inspector := &inspect.Inspector{Record: records, Workflows: start, OfflineAfter: workers.OfflineAfter, Now: time.Now, Log: log}
 	handler, err := api.New(ctx, api.Config{
-		Store: records, Starter: start, Dispatcher: workers.NewDispatcher(records, start, log), Inspector: inspector, Now: time.Now, Log: log, Random: rand.Reader, Version: version,
-		TemporalUI: f.ui, TemporalAddress: f.announceTemporal, InvitedOnly: !f.openCollectors, Namespace: f.namespace, OpenRead: !f.closedRead, OfflineAfter: workers.OfflineAfter,
-		HeartbeatEvery: 3 * time.Second, TemporalReady: start.Healthy, Metrics: m.Handler, Scope: m.Scope, MaxBuild: maxBuild,
+		Store: records, Starter: start, Dispatcher: workers.NewDispatcher(records, start, log), Inspector: inspector,
+		Settings: api.Settings{
+			Now: time.Now, Log: log, Random: rand.Reader, Version: version,
+			TemporalUI: f.ui, TemporalAddress: f.announceTemporal, InvitedOnly: !f.openCollectors, Namespace: f.namespace, OpenRead: !f.closedRead, OfflineAfter: workers.OfflineAfter,
+			HeartbeatEvery: 3 * time.Second, TemporalReady: start.Healthy, Metrics: m.Handler, Scope: m.Scope, MaxBuild: maxBuild,
+		},
 	})
 	if err != nil {
 		return err

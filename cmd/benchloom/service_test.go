@@ -100,9 +100,12 @@ func (s *service) setup(env *testscript.Env) error {
 	inspector := &inspect.Inspector{Record: s.record, Workflows: noWorkflows{}, OfflineAfter: 30 * time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 	handler, err := api.New(s.t.Context(), api.Config{
 		Store: s.record, Starter: noWorkflows{}, Dispatcher: &dispatch.Dispatcher{Record: s.record, Workflows: noWorkflows{}, OfflineAfter: 30 * time.Second, Log: slog.New(slog.DiscardHandler)},
-		Inspector: inspector, Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
-		Version: "v0.1.0", TemporalUI: "http://127.0.0.1:8233", Namespace: "benchloom", OpenRead: true,
-		InvitedOnly: s.invitedOnly, TemporalAddress: "127.0.0.1:1",
+		Inspector: inspector,
+		Settings: api.Settings{
+			Now: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+			Version: "v0.1.0", TemporalUI: "http://127.0.0.1:8233", Namespace: "benchloom", OpenRead: true,
+			InvitedOnly: s.invitedOnly, TemporalAddress: "127.0.0.1:1",
+		},
 	})
 	if err != nil {
 		return err
