@@ -6,7 +6,7 @@ export GOTOOLCHAIN := local
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 GO_FILES := $(shell find cmd workflows activities workers starter api internal suites -name '*.go' -o -name '*.sql' -o -name '*.tmpl' -o -name '*.json' 2>/dev/null)
-TEMPORAL_FILES := $(wildcard deploy/temporal-dev/*.go) deploy/temporal-dev/go.mod deploy/temporal-dev/go.sum
+TEMPORAL_FILES := $(filter-out %_test.go,$(wildcard deploy/temporal-dev/*.go)) deploy/temporal-dev/go.mod deploy/temporal-dev/go.sum scripts/build-temporal
 
 GOLANGCI_LINT_VERSION := v2.14.0
 WORKFLOWCHECK_VERSION := v0.6.0
@@ -24,7 +24,7 @@ bin/benchloom: go.mod go.sum $(GO_FILES)
 	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/benchloom
 
 bin/temporal-dev: $(TEMPORAL_FILES)
-	scripts/build-temporal $@
+	scripts/cached $@ "$$(go version; cat $(TEMPORAL_FILES) | git hash-object --stdin)" scripts/build-temporal $@
 
 .PHONY: postgres
 postgres: ## make sure that Postgres is installed
@@ -95,15 +95,15 @@ fmt: ## format the code
 clean: ## remove what was built (not .benchloom, the state)
 	rm -rf bin
 
+# A tool in a version, built once for all clones on this machine.
+install = GOBIN=$(CURDIR)/$(TOOLS) scripts/cached $@ "$$(go version)" go install $(1) && touch $@
+
 $(TOOLS)/golangci-lint: Makefile
-	@echo "building golangci-lint $(GOLANGCI_LINT_VERSION), once: a few minutes"
-	GOBIN=$(CURDIR)/$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
-	@touch $@
+	@echo "golangci-lint $(GOLANGCI_LINT_VERSION): building it takes a few minutes, once"
+	$(call install,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION))
 
 $(TOOLS)/workflowcheck: Makefile
-	GOBIN=$(CURDIR)/$(TOOLS) go install go.temporal.io/sdk/contrib/tools/workflowcheck@$(WORKFLOWCHECK_VERSION)
-	@touch $@
+	$(call install,go.temporal.io/sdk/contrib/tools/workflowcheck@$(WORKFLOWCHECK_VERSION))
 
 $(TOOLS)/benchstat: Makefile
-	GOBIN=$(CURDIR)/$(TOOLS) go install golang.org/x/perf/cmd/benchstat@$(BENCHSTAT_VERSION)
-	@touch $@
+	$(call install,golang.org/x/perf/cmd/benchstat@$(BENCHSTAT_VERSION))
