@@ -54,8 +54,10 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 		return nil, err
 	}
 	r := bench.Request{
-		Project: wanted.Project, Queue: wanted.Queue, Branch: wanted.Branch, Type: wanted.Type, Submitter: caller(ctx).Owner, SizeClass: wanted.SizeClass,
-		Command: command, IdempotencyKey: wanted.IdempotencyKey, Constraints: f.own,
+		Project: wanted.Project, Type: wanted.Type,
+		Submission: bench.Submission{Queue: wanted.Queue, Branch: wanted.Branch, Submitter: caller(ctx).Owner, IdempotencyKey: wanted.IdempotencyKey},
+		Scope:      bench.Scope{SizeClass: wanted.SizeClass, Constraints: f.own},
+		Commands:   bench.Commands{Command: command},
 	}
 	c := commands{
 		fitting: f, policy: policy, target: wanted.Target, shape: wanted.Shape, batch: batch, taskQueues: make(map[string]bool), mayUse: s.queueGuard(ctx, wanted.Branch),
@@ -265,7 +267,7 @@ func (c commands) digest() (string, error) {
 }
 
 // plan is the job of a line.
-func (c commands) plan(line plan.Line) (bench.Job, error) {
+func (c commands) plan(line plan.Line) (bench.PlannedJob, error) {
 	j, err := c.planner.Job(line)
 	if err == nil {
 		c.taskQueues[j.TaskQueue] = true
@@ -316,15 +318,15 @@ func (c commands) asked(place int, text []byte) (plan.Line, error) {
 }
 
 // jobs are the jobs of the request, one after the other.
-func (c commands) jobs() iter.Seq2[bench.Job, error] {
-	return func(yield func(bench.Job, error) bool) {
+func (c commands) jobs() iter.Seq2[bench.PlannedJob, error] {
+	return func(yield func(bench.PlannedJob, error) bool) {
 		if c.batch == nil {
 			yield(c.plan(c.only()))
 			return
 		}
 		for place, text := range c.batch.lines() {
 			line, err := c.line(place, text)
-			var j bench.Job
+			var j bench.PlannedJob
 			if err == nil {
 				j, err = c.plan(line)
 			}

@@ -35,7 +35,7 @@ func jobOf(j bench.Job) apiclient.Job {
 		argv = j.Command.Argv
 	}
 	return apiclient.Job{
-		Key: j.Key, Name: j.Name, Place: j.Place, Command: argv, Project: j.Project, Tag: j.Tag, Versus: j.Versus, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
+		Key: j.Key, Name: j.Name, Place: j.Line, Command: argv, Project: j.Project, Tag: j.Tag, Versus: j.Versus, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
 		TestCases: notNil(j.TestCases), Done: j.Done, SizeClass: j.SizeClass, Pool: j.Pool, TaskQueue: j.TaskQueue, Queue: j.Queue,
 		Generation: j.Generation, Status: j.Status, Message: j.Message, MovedFrom: j.MovedFrom, MovedAt: j.MovedAt, CreatedAt: j.CreatedAt, StartedAt: j.StartedAt, EndedAt: j.CompletedAt,
 		WorkflowID: bench.JobWorkflowID(j.Project, j.Key), Constraints: constraintsOf(j.Constraints),

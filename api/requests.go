@@ -48,7 +48,7 @@ type SubmitRecord interface {
 	RequestLike(ctx context.Context, r bench.Request) (bench.Request, error)
 	// CreateCommands writes a request with its jobs, all or none. Its errors are those
 	// of RequestLike and of jobs.
-	CreateCommands(ctx context.Context, r bench.Request, jobs iter.Seq2[bench.Job, error]) (stored bench.Request, created bool, err error)
+	CreateCommands(ctx context.Context, r bench.Request, jobs iter.Seq2[bench.PlannedJob, error]) (stored bench.Request, created bool, err error)
 	// OpenTaskQueues lists the task queues where open jobs of a request's stage are.
 	OpenTaskQueues(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]string, error)
 	// MarkWorkflowStarted records that a request's workflow runs.

@@ -233,8 +233,7 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 		return nil, err
 	}
 	end := bench.RunEnd{
-		Outcome: in.Body.Outcome, Message: in.Body.Message, OutputTail: in.Body.OutputTail,
-		Seconds: in.Body.Seconds, PeakMemory: in.Body.PeakMemory, CPUSeconds: in.Body.CPUSeconds,
+		Outcome: in.Body.Outcome, Message: in.Body.Message, OutputTail: in.Body.OutputTail, MeasuredSeconds: in.Body.Seconds, PeakMemory: in.Body.PeakMemory, CPUSeconds: in.Body.CPUSeconds,
 	}
 	if err := s.record.FinishRun(ctx, id, end); err != nil {
 		return nil, unknownRun(id, err)

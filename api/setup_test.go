@@ -394,11 +394,13 @@ func (b *bundle) submit(t *testing.T, tag string) job {
 		return store.Admission{Next: []bench.RequestID{r.ID}}, nil
 	})
 	require.NoError(t, err)
-	require.NoError(t, b.store.ExpandRequest(t.Context(), r.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []bench.Job{{
-		Project: "go", Key: identity.Key(), Tag: tag, Kind: bench.KindCompileTime, Target: linux, Backend: "gc", Profile: "build",
-		SuiteHash: project.SuiteHash, TestCases: cases, SizeClass: 2, Pool: "main", TaskQueue: pool.TaskQueue(),
-		Queue: "project:go", Weight: 1, Priority: 3, RequestCreated: r.CreatedAt,
-	}}}))
+	require.NoError(t, b.store.ExpandRequest(t.Context(), r.ID, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(bench.Job{
+		Project: "go", Key: identity.Key(),
+		Work:     bench.Work{Tag: tag, Kind: bench.KindCompileTime, Target: linux, Backend: "gc", Profile: "build", SuiteHash: project.SuiteHash, TestCases: cases},
+		Location: bench.Location{SizeClass: 2, Pool: "main", TaskQueue: pool.TaskQueue()},
+		Turn:     bench.Turn{Queue: "project:go", Weight: 1, Priority: 3, RequestCreated: r.CreatedAt},
+		JobState: bench.JobState{Status: bench.JobQueued},
+	})}))
 	_, err = b.store.HandOut(t.Context(), pool.TaskQueue(), store.Filling{Depth: func(int) int { return 100 }})
 	require.NoError(t, err)
 	return job{request: r, key: identity.Key(), cases: cases}

@@ -49,10 +49,11 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 		status = bench.WaitingForArtifacts
 	}
 	r := bench.Request{
-		Project: wanted.Project, Type: wanted.Type, Tag: wanted.Tag, Parent: wanted.Parent, PR: wanted.PR, CommitDate: wanted.CommitDate,
-		Standing: bench.Standing{Status: status}, Submitter: caller(ctx).Owner,
-		Selection: wanted.Selection, Versus: wanted.Versus, SizeClass: wanted.SizeClass, Queue: wanted.Queue, Branch: wanted.Branch, IdempotencyKey: wanted.IdempotencyKey,
-		Constraints: f.own, Limited: true,
+		Project: wanted.Project, Type: wanted.Type, Tag: wanted.Tag,
+		Submission: bench.Submission{Submitter: caller(ctx).Owner, Queue: wanted.Queue, Branch: wanted.Branch, IdempotencyKey: wanted.IdempotencyKey},
+		Origin:     bench.Origin{Parent: wanted.Parent, PR: wanted.PR, CommitDate: wanted.CommitDate},
+		Scope:      bench.Scope{Selection: wanted.Selection, Versus: wanted.Versus, SizeClass: wanted.SizeClass, Constraints: f.own},
+		Standing:   bench.Standing{Status: status},
 	}
 	switch stored, err := s.Store.RequestLike(ctx, r); {
 	case errors.Is(err, store.ErrConflict):
@@ -100,7 +101,7 @@ func requestCreated(r bench.Request, isNew bool, warnings []string) *createdRequ
 }
 
 func (s *server) intake() intake.Intake {
-	return intake.Intake{Record: s.Store, Random: s.Random, Now: s.Now}
+	return intake.Intake{Record: s.Store, Random: s.Random, Now: s.Now, Limited: true}
 }
 
 // begin starts the workflows of requests that have none, each once.

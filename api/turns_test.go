@@ -8,6 +8,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
 // Through the API: the request, the fence, both sides of a block, the comparison.
@@ -30,7 +31,7 @@ func TestTwoArtifactsAreMeasuredInTurns(t *testing.T) {
 	job := jobs[0]
 	job.Versus, job.Key = "1.25.0", bench.JobIdentity{Request: r.ID, Versus: "1.25.0"}.Key()
 	require.NoError(t, b.store.StartAdHoc(t.Context(), r.ID))
-	require.NoError(t, b.store.ExpandRequest(t.Context(), r.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []bench.Job{job}}))
+	require.NoError(t, b.store.ExpandRequest(t.Context(), r.ID, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(job)}))
 	run := bench.NewRunID(job.Key, "workflow", "activity", 1)
 	plan, err := b.collector.StartRun(t.Context(), run, apiclient.RunStart{Reason: bench.Scheduled, Collector: c.Collector.Name, Epoch: c.Collector.Epoch})
 	require.NoError(t, err)

@@ -82,7 +82,7 @@ func (s *source) resolve(tag string) bench.BuildSpec {
 func (s *source) buildJob(tag string) (bench.JobKey, bench.BuildSpec) {
 	s.t.Helper()
 	spec := s.resolve(tag)
-	return s.request(bench.Job{Tag: tag, Kind: bench.KindBuild, Build: &spec, TestCases: []bench.TestCase{}}), spec
+	return s.request(bench.Job{Work: bench.Work{Tag: tag, Kind: bench.KindBuild, Build: &spec, TestCases: []bench.TestCase{}}}), spec
 }
 
 // ends returns the recorded end of a job.

@@ -70,8 +70,7 @@ func TestAJobIsMeasuredAndStored(t *testing.T) {
 func TestACommandIsMeasured(t *testing.T) {
 	b := setup(t)
 	key := b.request(bench.Job{
-		Kind: bench.KindCommand, Iterations: 3,
-		Command: &bench.Command{Argv: []string{"sh", "-c", `echo "$NAME" >>` + b.root + "/journal"}, Env: map[string]string{"NAME": "mine"}, TimeoutSeconds: 60, Iterations: 3},
+		Work: bench.Work{Kind: bench.KindCommand, Iterations: 3, Command: &bench.Command{Argv: []string{"sh", "-c", `echo "$NAME" >>` + b.root + "/journal"}, Env: map[string]string{"NAME": "mine"}, TimeoutSeconds: 60, Iterations: 3}},
 	}, "command")
 	out, err := b.run(key, 1)
 	require.NoError(t, err)

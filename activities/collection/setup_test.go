@@ -213,7 +213,10 @@ func (b *bundle) request(job bench.Job, benchmarks ...string) bench.JobKey {
 	id, err := bench.NewRequestID(rand.Reader)
 	require.NoError(b.t, err)
 	r, _, err := b.store.CreateRequest(b.t.Context(), bench.Request{
-		ID: id, Project: "go", Type: bench.AdHoc, Tag: job.Tag, Submitter: "ada", Standing: bench.Standing{Status: bench.ArtifactsReady}, Command: job.Command,
+		ID: id, Project: "go", Type: bench.AdHoc, Tag: job.Tag,
+		Submission: bench.Submission{Submitter: "ada"},
+		Commands:   bench.Commands{Command: job.Command},
+		Standing:   bench.Standing{Status: bench.ArtifactsReady},
 	})
 	require.NoError(b.t, err)
 	require.NoError(b.t, b.store.StartAdHoc(b.t.Context(), id))
@@ -223,7 +226,7 @@ func (b *bundle) request(job bench.Job, benchmarks ...string) bench.JobKey {
 	job.Project, job.Target, job.SizeClass, job.Pool, job.TaskQueue = "go", target, pool.SizeClass, pool.Name, pool.TaskQueue()
 	job.Queue, job.Weight, job.Priority, job.RequestCreated = "user:ada", 1, 3, r.CreatedAt
 	job.Key = bench.JobIdentity{Request: id, Project: "go", Tag: job.Tag, Target: target, Kind: job.Kind, Suite: job.SuiteHash, TestCases: job.TestCases, SizeClass: pool.SizeClass}.Key()
-	require.NoError(b.t, b.store.ExpandRequest(b.t.Context(), id, store.Expansion{Stage: bench.StageOwn, Jobs: []bench.Job{job}}))
+	require.NoError(b.t, b.store.ExpandRequest(b.t.Context(), id, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(job)}))
 	_, err = b.store.HandOut(b.t.Context(), pool.TaskQueue(), store.Filling{Depth: func(int) int { return 100 }})
 	require.NoError(b.t, err)
 	return job.Key
@@ -232,7 +235,7 @@ func (b *bundle) request(job bench.Job, benchmarks ...string) bench.JobKey {
 // job measures benchmarks of the suite on an artifact.
 func (b *bundle) job(tag string, benchmarks ...string) bench.JobKey {
 	b.t.Helper()
-	return b.request(bench.Job{Tag: tag, Kind: bench.KindRuntime, SuiteHash: b.hash}, benchmarks...)
+	return b.request(bench.Job{Work: bench.Work{Tag: tag, Kind: bench.KindRuntime, SuiteHash: b.hash}}, benchmarks...)
 }
 
 // run is the job's n-th dispatch, as Temporal would carry it out.

@@ -22,7 +22,7 @@ func (b *bundle) second(tag string) {
 
 func (b *bundle) inTurns(benchmarks ...string) bench.JobKey {
 	b.t.Helper()
-	return b.request(bench.Job{Tag: "v2", Versus: "v1", Kind: bench.KindRuntime, SuiteHash: b.hash}, benchmarks...)
+	return b.request(bench.Job{Work: bench.Work{Tag: "v2", Versus: "v1", Kind: bench.KindRuntime, SuiteHash: b.hash}}, benchmarks...)
 }
 
 func TestAJobMeasuresTwoArtifactsInTurns(t *testing.T) {

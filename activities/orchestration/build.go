@@ -104,7 +104,7 @@ func (a *Activities) buildStage(ctx context.Context, e expansion) (store.Expansi
 		return out, err
 	}
 	for _, j := range jobs {
-		if !slices.ContainsFunc(out.Jobs, func(have bench.Job) bool { return have.Key == j.Key }) {
+		if !slices.ContainsFunc(out.Jobs, func(have bench.PlannedJob) bool { return have.Key == j.Key }) {
 			out.Jobs = append(out.Jobs, j)
 		}
 	}
@@ -117,9 +117,9 @@ func (a *Activities) buildStage(ctx context.Context, e expansion) (store.Expansi
 // requests that need the same build get the same one.
 //
 // Errors that no repetition mends are permanent, or a [*placement.Unplaceable].
-func (a *Activities) buildJobs(ctx context.Context, e expansion, measured []bench.Job) ([]bench.Job, error) {
+func (a *Activities) buildJobs(ctx context.Context, e expansion, measured []bench.PlannedJob) ([]bench.PlannedJob, error) {
 	source := e.loaded.Artifact()
-	var jobs []bench.Job
+	var jobs []bench.PlannedJob
 	asked := make(map[string]bool)
 	for _, m := range measured {
 		provider, parameters := e.config.Artifacts.For(m.Tag, source.Provider, source.Parameters)
@@ -131,7 +131,7 @@ func (a *Activities) buildJobs(ctx context.Context, e expansion, measured []benc
 		if err != nil {
 			return nil, err
 		}
-		if needed && !slices.ContainsFunc(jobs, func(j bench.Job) bool { return j.Key == job.Key }) {
+		if needed && !slices.ContainsFunc(jobs, func(j bench.PlannedJob) bool { return j.Key == job.Key }) {
 			jobs = append(jobs, job)
 		}
 	}
@@ -146,32 +146,32 @@ type buildWish struct {
 }
 
 // buildJob is the job that builds an artifact, unless it is built already.
-func (a *Activities) buildJob(ctx context.Context, e expansion, w buildWish) (job bench.Job, needed bool, err error) {
+func (a *Activities) buildJob(ctx context.Context, e expansion, w buildWish) (job bench.PlannedJob, needed bool, err error) {
 	recipe, err := bench.ParseBuildRecipe(w.parameters, w.tag, w.target)
 	if err != nil {
-		return bench.Job{}, false, permanent(fmt.Errorf("how %s is built: %w", w.tag, err))
+		return bench.PlannedJob{}, false, permanent(fmt.Errorf("how %s is built: %w", w.tag, err))
 	}
 	spec, err := a.buildSpec(ctx, e, recipe, w)
 	if err != nil {
-		return bench.Job{}, false, err
+		return bench.PlannedJob{}, false, err
 	}
 	if err := a.Store.SetBuildRevision(ctx, e.request.Project, recipe.Hash(w.target), spec); err != nil {
-		return bench.Job{}, false, err
+		return bench.PlannedJob{}, false, err
 	}
 	_, err = a.Store.Build(ctx, spec.Key)
 	if !errors.Is(err, store.ErrNotFound) {
-		return bench.Job{}, false, err // stored, or not known
+		return bench.PlannedJob{}, false, err // stored, or not known
 	}
 	e.request.Constraints = nil // a build is for all who need it: only the project's hold
 	wish := e.wish(w.target)
 	wish.Class = e.pin()
 	place, err := placement.Choose(e.fleet, wish)
 	if err != nil {
-		return bench.Job{}, false, err
+		return bench.PlannedJob{}, false, err
 	}
 	generation, err := a.Store.BuildGeneration(ctx, e.request.ID, e.request.Project, spec.Key)
 	if err != nil {
-		return bench.Job{}, false, err
+		return bench.PlannedJob{}, false, err
 	}
 	return e.build(place.Pool, spec, generation), true, nil
 }
@@ -204,9 +204,10 @@ func (a *Activities) buildSpec(ctx context.Context, e expansion, recipe bench.Bu
 
 // build is the job of a build. It is nobody's own: its key holds neither tag nor
 // request nor size class, so that all who need the build share it.
-func (e expansion) build(pool bench.Pool, spec bench.BuildSpec, generation int) bench.Job {
+func (e expansion) build(pool bench.Pool, spec bench.BuildSpec, generation int) bench.PlannedJob {
 	j := e.job(pool, bench.Job{
-		Tag: spec.Tag, Kind: bench.KindBuild, Target: spec.Target, TestCases: []bench.TestCase{}, Build: &spec, Generation: generation,
+		Generation: generation,
+		Work:       bench.Work{Tag: spec.Tag, Kind: bench.KindBuild, Target: spec.Target, TestCases: []bench.TestCase{}, Build: &spec},
 	})
 	j.Key = bench.BuildJobIdentity(e.request.Project, spec, generation).Key()
 	return j

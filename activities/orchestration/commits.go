@@ -182,7 +182,7 @@ func (l *commitLook) found(ctx context.Context) (protocol.WatchResult, error) {
 	}
 	// The oldest first: their times of creation follow the history.
 	for _, c := range slices.Backward(h.Commits[:wanted]) {
-		if err := l.request(ctx, bench.Request{Type: bench.Master, Tag: c.SHA, Parent: c.Parent, CommitDate: &c.CommittedAt}); err != nil {
+		if err := l.request(ctx, bench.Request{Type: bench.Master, Tag: c.SHA, Origin: bench.Origin{Parent: c.Parent, CommitDate: &c.CommittedAt}}); err != nil {
 			return l.result, err
 		}
 	}
@@ -261,7 +261,7 @@ func (l *commitLook) releases(ctx context.Context) error {
 		wanted = wanted[max(0, len(wanted)-l.config.Source.FirstRequests()):]
 	}
 	for _, r := range wanted {
-		if err := l.request(ctx, bench.Request{Type: bench.Release, Tag: r.Tag, CommitDate: &r.TaggedAt}); err != nil {
+		if err := l.request(ctx, bench.Request{Type: bench.Release, Tag: r.Tag, Origin: bench.Origin{CommitDate: &r.TaggedAt}}); err != nil {
 			return err
 		}
 	}

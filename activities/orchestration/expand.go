@@ -28,15 +28,15 @@ type expansion struct {
 }
 
 // jobs are all jobs of the request, as if nothing was stored yet.
-func (e expansion) jobs() ([]bench.Job, error) {
+func (e expansion) jobs() ([]bench.PlannedJob, error) {
 	if _, err := e.config.Narrowed(e.request.Constraints); err != nil {
 		return nil, permanent(err) // the project's have changed since
 	}
-	var jobs []bench.Job
+	var jobs []bench.PlannedJob
 	var err error
 	if e.request.Command != nil {
 		planner := plan.NewPlanner(e.request, e.config, e.fleet)
-		jobs = make([]bench.Job, 1)
+		jobs = make([]bench.PlannedJob, 1)
 		jobs[0], err = planner.Job(planner.Only())
 	} else {
 		jobs, err = e.suite(e.loaded)
@@ -58,10 +58,10 @@ func (e expansion) optional() map[bench.Target]bool {
 }
 
 // of is a job for another artifact, otherwise the same.
-func (e expansion) of(tag string, j bench.Job) bench.Job {
+func (e expansion) of(tag string, j bench.PlannedJob) bench.PlannedJob {
 	return e.job(bench.Pool{Target: j.Target, SizeClass: j.SizeClass, Name: j.Pool}, bench.Job{
-		Tag: tag, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
-		SuiteHash: j.SuiteHash, TestCases: j.TestCases, Iterations: j.Iterations, Shape: j.Shape, MinClass: j.MinClass,
+		Work:   bench.Work{Tag: tag, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile, SuiteHash: j.SuiteHash, TestCases: j.TestCases, Iterations: j.Iterations},
+		Sizing: bench.Sizing{Shape: j.Shape, MinClass: j.MinClass},
 	})
 }
 
@@ -104,7 +104,7 @@ func (e expansion) pin() bench.SizeClass {
 }
 
 // suite expands the request's selection of a suite into jobs.
-func (e expansion) suite(s *suite.Suite) ([]bench.Job, error) {
+func (e expansion) suite(s *suite.Suite) ([]bench.PlannedJob, error) {
 	selection := e.request.Selection
 	var err error
 	if selection.Targets, err = e.targets(s); err != nil {
@@ -118,7 +118,7 @@ func (e expansion) suite(s *suite.Suite) ([]bench.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs := make([]bench.Job, 0, len(bound))
+	jobs := make([]bench.PlannedJob, 0, len(bound))
 	for _, p := range bound {
 		parts, err := e.bySize(s, p, s.Iterations(selection))
 		if err != nil {
@@ -132,8 +132,8 @@ func (e expansion) suite(s *suite.Suite) ([]bench.Job, error) {
 				return nil, err
 			}
 			jobs = append(jobs, e.job(place.Pool, bench.Job{
-				Tag: e.request.Tag, Versus: e.request.Versus, Kind: p.Kind, Target: p.Target, Backend: p.Backend, Profile: p.Profile,
-				SuiteHash: e.project.SuiteHash, TestCases: part.cases, Iterations: s.Iterations(selection), Shape: string(part.shape), MinClass: part.min,
+				Work:   bench.Work{Tag: e.request.Tag, Versus: e.request.Versus, Kind: p.Kind, Target: p.Target, Backend: p.Backend, Profile: p.Profile, SuiteHash: e.project.SuiteHash, TestCases: part.cases, Iterations: s.Iterations(selection)},
+				Sizing: bench.Sizing{Shape: string(part.shape), MinClass: part.min},
 			}))
 		}
 	}
@@ -144,7 +144,7 @@ func (e expansion) suite(s *suite.Suite) ([]bench.Job, error) {
 }
 
 // job fills in what all jobs of the request share.
-func (e expansion) job(pool bench.Pool, j bench.Job) bench.Job {
+func (e expansion) job(pool bench.Pool, j bench.Job) bench.PlannedJob {
 	identity := bench.JobIdentity{
 		Project: e.request.Project, Tag: j.Tag, Versus: j.Versus, Target: j.Target, Backend: j.Backend, Profile: j.Profile, Kind: j.Kind, Suite: j.SuiteHash,
 		TestCases: j.TestCases, SizeClass: pool.SizeClass, Generation: j.Generation,
@@ -163,10 +163,12 @@ func (e expansion) job(pool bench.Pool, j bench.Job) bench.Job {
 	if err != nil {
 		place.Place = bench.Place{Pool: pool} // checked before; see parentJobs
 	}
-	e.settle(&j, place)
-	j.Queue, j.Weight, j.Priority = e.queue(), 1, plan.DefaultPriority
-	j.Status = bench.JobQueued
-	j.RequestCreated = e.request.CreatedAt
-	j.Submitter, j.Branch = e.request.Submitter, e.request.Branch
-	return j
+	j.Turn = bench.Turn{
+		Queue: e.queue(), Weight: 1, Priority: plan.DefaultPriority,
+		Submitter: e.request.Submitter, Branch: e.request.Branch, RequestCreated: e.request.CreatedAt,
+	}
+	j.JobState = bench.JobState{Status: bench.JobQueued}
+	planned := bench.PlannedJob{Job: j}
+	e.settle(&planned, place)
+	return planned
 }

@@ -118,8 +118,10 @@ func TestACommandIsOneJobInItsSubmittersQueue(t *testing.T) {
 		id, err := bench.NewRequestID(rand.Reader)
 		require.NoError(t, err)
 		_, _, err = b.store.CreateRequest(t.Context(), bench.Request{
-			ID: id, Project: project, Type: bench.AdHoc, Submitter: "ada", Standing: bench.Standing{Status: bench.ArtifactsReady},
-			Command: &bench.Command{Argv: []string{"sleep", "1"}, TimeoutSeconds: 10, Iterations: 3},
+			ID: id, Project: project, Type: bench.AdHoc,
+			Submission: bench.Submission{Submitter: "ada"},
+			Commands:   bench.Commands{Command: &bench.Command{Argv: []string{"sleep", "1"}, TimeoutSeconds: 10, Iterations: 3}},
+			Standing:   bench.Standing{Status: bench.ArtifactsReady},
 		})
 		require.NoError(t, err)
 		return protocol.RequestRef{Project: project, ID: id}

@@ -136,7 +136,10 @@ func (b *bundle) commit(requestType bench.RequestType, tag, parent string) proto
 	id, err := bench.NewRequestID(rand.Reader)
 	require.NoError(b.t, err)
 	_, _, err = b.store.CreateRequest(b.t.Context(), bench.Request{
-		ID: id, Project: project, Type: requestType, Tag: tag, Parent: parent, Submitter: "ada", Standing: bench.Standing{Status: bench.ArtifactsReady},
+		ID: id, Project: project, Type: requestType, Tag: tag,
+		Submission: bench.Submission{Submitter: "ada"},
+		Origin:     bench.Origin{Parent: parent},
+		Standing:   bench.Standing{Status: bench.ArtifactsReady},
 	})
 	require.NoError(b.t, err)
 	_, err = b.store.Admit(b.t.Context(), project, 100, func([]bench.Request, map[string]bool) (store.Admission, error) {

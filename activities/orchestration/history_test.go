@@ -227,7 +227,7 @@ func (h *chronicle) register(t bench.Target, name string) {
 
 // wish asks for something to be benchmarked.
 func (h *chronicle) wish() {
-	r := bench.Request{Project: h.project, Submitter: "ada", Standing: bench.Standing{Status: bench.ArtifactsReady}}
+	r := bench.Request{Project: h.project, Submission: bench.Submission{Submitter: "ada"}, Standing: bench.Standing{Status: bench.ArtifactsReady}}
 	switch n := h.rand.IntN(20); {
 	case n < 8:
 		r.Type, r.Tag = bench.Master, h.commits[h.rand.IntN(len(h.commits))]

@@ -9,6 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
 func TestAHandOutStartsJobsInTheOrderOfTheirRequests(t *testing.T) {
@@ -64,7 +65,7 @@ func TestTheEndOfAJobIsToldToEveryWaiterAndHandsTheNextOut(t *testing.T) {
 	b.workflows.taken()
 	job, next := b.jobs(one)[0], b.jobs(three)[0]
 	// The second request waits for it as well.
-	require.NoError(t, b.store.ExpandRequest(t.Context(), two.ID, store.Expansion{Stage: bench.StageParent, Jobs: []bench.Job{job}}))
+	require.NoError(t, b.store.ExpandRequest(t.Context(), two.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(job)}))
 
 	end := protocol.JobEndInput{Project: project, Key: job.Key, TaskQueue: pool.TaskQueue(), GaveUp: "it failed 3 times"}
 	out, err := b.RecordJobEnd(t.Context(), end)

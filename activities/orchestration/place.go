@@ -28,7 +28,7 @@ func (e expansion) narrowed(pool bench.Pool) (placement.Place, error) {
 
 // settle says where a job waits, for how long only with those that have its
 // caches, and what narrows it.
-func (e expansion) settle(j *bench.Job, place placement.Place) {
+func (e expansion) settle(j *bench.PlannedJob, place placement.Place) {
 	j.PutAt(place.Place)
 	j.AffinityFor = 0
 	if place.Affine {

@@ -29,8 +29,11 @@ func (b *bundle) command(c bench.Constraints) (protocol.RequestRef, bench.Job) {
 	id, err := bench.NewRequestID(rand.Reader)
 	require.NoError(b.t, err)
 	_, _, err = b.store.CreateRequest(b.t.Context(), bench.Request{
-		ID: id, Project: project, Type: bench.AdHoc, Submitter: "ada", Command: &bench.Command{Argv: []string{"true"}, Iterations: 1, TimeoutSeconds: 60},
-		Constraints: &c, Standing: bench.Standing{Status: bench.ArtifactsReady},
+		ID: id, Project: project, Type: bench.AdHoc,
+		Submission: bench.Submission{Submitter: "ada"},
+		Scope:      bench.Scope{Constraints: &c},
+		Commands:   bench.Commands{Command: &bench.Command{Argv: []string{"true"}, Iterations: 1, TimeoutSeconds: 60}},
+		Standing:   bench.Standing{Status: bench.ArtifactsReady},
 	})
 	require.NoError(b.t, err)
 	ref := protocol.RequestRef{Project: project, ID: id}
@@ -99,8 +102,11 @@ func TestAConstrainedJobFollowsTheFleet(t *testing.T) {
 	id, err := bench.NewRequestID(rand.Reader)
 	require.NoError(t, err)
 	_, _, err = b.store.CreateRequest(t.Context(), bench.Request{
-		ID: id, Project: project, Type: bench.AdHoc, Submitter: "ada", Command: &bench.Command{Argv: []string{"true"}, Iterations: 1, TimeoutSeconds: 60},
-		Constraints: &needs, Standing: bench.Standing{Status: bench.ArtifactsReady},
+		ID: id, Project: project, Type: bench.AdHoc,
+		Submission: bench.Submission{Submitter: "ada"},
+		Scope:      bench.Scope{Constraints: &needs},
+		Commands:   bench.Commands{Command: &bench.Command{Argv: []string{"true"}, Iterations: 1, TimeoutSeconds: 60}},
+		Standing:   bench.Standing{Status: bench.ArtifactsReady},
 	})
 	require.NoError(t, err)
 	out, err := b.Expand(t.Context(), own(protocol.RequestRef{Project: project, ID: id}))

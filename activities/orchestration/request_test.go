@@ -14,6 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
 func (b *bundle) admit() protocol.QueueState {
@@ -212,7 +213,7 @@ func TestCancellingARequestCancelsWhatNobodyElseWaitsFor(t *testing.T) {
 	b.handOut(one)
 	b.workflows.taken()
 	jobs := b.jobs(one)
-	require.NoError(t, b.store.ExpandRequest(t.Context(), two.ID, store.Expansion{Stage: bench.StageParent, Jobs: []bench.Job{jobs[1]}}))
+	require.NoError(t, b.store.ExpandRequest(t.Context(), two.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(jobs[1])}))
 	cancel := protocol.CancelInput{Request: one, Who: "ada", Why: "not needed"}
 
 	// Temporal is away: the rows are cancelled first, and the repetition cancels

@@ -311,8 +311,10 @@ func (b *bundle) create(requestType bench.RequestType, tag string, day int) prot
 	require.NoError(b.t, err)
 	date := time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC)
 	r := bench.Request{
-		ID: id, Project: project, Type: requestType, Tag: tag, Submitter: "ada", CommitDate: &date,
-		Standing: bench.Standing{Status: bench.ArtifactsReady},
+		ID: id, Project: project, Type: requestType, Tag: tag,
+		Submission: bench.Submission{Submitter: "ada"},
+		Origin:     bench.Origin{CommitDate: &date},
+		Standing:   bench.Standing{Status: bench.ArtifactsReady},
 	}
 	_, created, err := b.store.CreateRequest(b.t.Context(), r)
 	require.NoError(b.t, err)

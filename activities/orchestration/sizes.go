@@ -42,7 +42,7 @@ func (e expansion) bySize(s *suite.Suite, p boundPlan, iterations int) ([]sizedP
 		part.cases, part.min = append(part.cases, tc), max(part.min, smallest)
 	}
 	if undecided := classes[0]; undecided != nil {
-		alike := bench.Job{Versus: e.request.Versus, Kind: p.Kind, Target: p.Target, TestCases: undecided.cases, Iterations: iterations}
+		alike := bench.Job{Work: bench.Work{Versus: e.request.Versus, Kind: p.Kind, Target: p.Target, TestCases: undecided.cases, Iterations: iterations}}
 		undecided.shape = alike.SuiteShape()
 		if err := e.presume(undecided, p); err != nil {
 			return nil, err

@@ -195,7 +195,7 @@ func (a *Activities) parentJobs(ctx context.Context, e expansion) (store.Expansi
 	if err != nil {
 		return out, err
 	}
-	jobs := make([]bench.Job, 0, len(base))
+	jobs := make([]bench.PlannedJob, 0, len(base))
 	for _, j := range base {
 		// Where the request's own jobs ran there may be nobody left who meets the
 		// constraints.
@@ -215,7 +215,7 @@ func (a *Activities) parentJobs(ctx context.Context, e expansion) (store.Expansi
 // baseJobs are the jobs after which those of the parent are made: as the request
 // is expected to be measured and, once its own jobs are there, as it was. Where a
 // part of a job has escalated, the parent is measured there as well.
-func (a *Activities) baseJobs(ctx context.Context, e expansion) ([]bench.Job, error) {
+func (a *Activities) baseJobs(ctx context.Context, e expansion) ([]bench.PlannedJob, error) {
 	if e.request.ExpandedAt == nil {
 		return e.jobs()
 	}
@@ -227,13 +227,13 @@ func (a *Activities) baseJobs(ctx context.Context, e expansion) ([]bench.Job, er
 	if err != nil {
 		return nil, err
 	}
-	var base []bench.Job
+	var base []bench.PlannedJob
 	for _, j := range jobs {
 		for _, p := range parts {
 			if p.Key == j.Key {
 				part := withTestCases(j, p.TestCases)
 				part.SizeClass, part.Pool, part.Shape = p.SizeClass, p.Pool, ""
-				base = append(base, part)
+				base = append(base, bench.PlannedJob{Job: part})
 			}
 		}
 	}
@@ -242,7 +242,7 @@ func (a *Activities) baseJobs(ctx context.Context, e expansion) ([]bench.Job, er
 
 // lacking are the jobs without the test cases that are settled where the job
 // runs, and the open jobs that others are part of.
-func (a *Activities) lacking(ctx context.Context, e expansion, jobs []bench.Job, settled func(store.Coverage, bench.TestCase) bool) (rest []bench.Job, shared []bench.JobKey, err error) {
+func (a *Activities) lacking(ctx context.Context, e expansion, jobs []bench.PlannedJob, settled func(store.Coverage, bench.TestCase) bool) (rest []bench.PlannedJob, shared []bench.JobKey, err error) {
 	covered := make(map[store.Place]store.Coverage)
 	for _, j := range jobs {
 		place := store.Place{Pool: bench.Pool{Target: j.Target, SizeClass: j.SizeClass, Name: j.Pool}, SuiteHash: j.SuiteHash}
@@ -267,13 +267,13 @@ func (a *Activities) lacking(ctx context.Context, e expansion, jobs []bench.Job,
 		if len(missing) == 0 {
 			continue
 		}
-		next := e.job(place.Pool, withTestCases(j, missing))
+		next := e.job(place.Pool, withTestCases(j.Job, missing))
 		// A job never runs twice: where the same one was cancelled, or has lost
 		// its results since, it is one of the next generation.
-		if next.Generation, err = a.Store.GenerationFor(ctx, e.request.ID, next); err != nil {
+		if next.Generation, err = a.Store.GenerationFor(ctx, e.request.ID, next.Job); err != nil {
 			return nil, nil, err
 		}
-		rest = append(rest, e.job(place.Pool, next))
+		rest = append(rest, e.job(place.Pool, next.Job))
 	}
 	slices.Sort(shared)
 	return rest, slices.Compact(shared), nil

@@ -19,9 +19,12 @@ func (b *bundle) child(requestType bench.RequestType, tag, parent string, benchm
 	id, err := bench.NewRequestID(rand.Reader)
 	require.NoError(b.t, err)
 	r, _, err := b.store.CreateWithAncestors(b.t.Context(), bench.Request{
-		ID: id, Project: project, Type: requestType, Tag: tag, Parent: parent, Submitter: "ada",
-		Standing: bench.Standing{Status: bench.ArtifactsReady}, Selection: bench.Selection{Benchmarks: benchmarks},
-	}, store.Lineage{})
+		ID: id, Project: project, Type: requestType, Tag: tag,
+		Submission: bench.Submission{Submitter: "ada"},
+		Origin:     bench.Origin{Parent: parent},
+		Scope:      bench.Scope{Selection: bench.Selection{Benchmarks: benchmarks}},
+		Standing:   bench.Standing{Status: bench.ArtifactsReady},
+	}, store.Creation{})
 	require.NoError(b.t, err)
 	admitted, err := b.store.Admit(b.t.Context(), project, 100, func([]bench.Request, map[string]bool) (store.Admission, error) {
 		return store.Admission{Next: []bench.RequestID{id}}, nil
@@ -117,7 +120,8 @@ func TestImpossibleTestCasesAreNotTriedAgain(t *testing.T) {
 	require.Empty(t, b.write(b.child(bench.Try, "t2", "c1"), bench.StageParent))
 
 	// By another suite it may be possible.
-	b.execute(`update job_queue set suite_hash = null where key = $1`, string(jobs[0].Key))
+	require.NoError(t, b.store.PutSuite(t.Context(), "another", "go", []byte("files")))
+	b.execute(`update job_queue set suite_hash = 'another' where key = $1`, string(jobs[0].Key))
 	require.Len(t, b.write(b.child(bench.Try, "t3", "c1"), bench.StageParent), 1)
 }
 
@@ -282,8 +286,10 @@ func TestExpiryWakesTheChildren(t *testing.T) {
 	id, err := bench.NewRequestID(rand.Reader)
 	require.NoError(t, err)
 	r, _, err := b.store.CreateWithAncestors(t.Context(), bench.Request{
-		ID: id, Project: project, Type: bench.Try, Tag: "t1", Submitter: "ada", Standing: bench.Standing{Status: bench.WaitingForArtifacts},
-	}, store.Lineage{})
+		ID: id, Project: project, Type: bench.Try, Tag: "t1",
+		Submission: bench.Submission{Submitter: "ada"},
+		Standing:   bench.Standing{Status: bench.WaitingForArtifacts},
+	}, store.Creation{})
 	require.NoError(t, err)
 	ref := protocol.RequestRef{Project: project, ID: id}
 	require.NoError(t, b.ExpireRequest(t.Context(), ref))

@@ -42,9 +42,9 @@ func (a *Activities) verifyJobs(ctx context.Context, e expansion) (store.Expansi
 		if len(cases) == 0 {
 			continue
 		}
-		j = withTestCases(j, cases)
-		j.Versus = baseline
-		out.Jobs = append(out.Jobs, e.job(bench.Pool{Target: j.Target, SizeClass: j.SizeClass, Name: j.Pool}, j))
+		again := withTestCases(j.Job, cases)
+		again.Versus = baseline
+		out.Jobs = append(out.Jobs, e.job(j.At().Pool, again))
 	}
 	return out, nil
 }

@@ -222,7 +222,7 @@ func (s *service) started(project, tag string) ([]apiclient.RunPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.record.ExpandRequest(ctx, r.ID, store.Expansion{Stage: bench.StageOwn, Jobs: jobs}); err != nil {
+	if err := s.record.ExpandRequest(ctx, r.ID, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(jobs...)}); err != nil {
 		return nil, err
 	}
 	var plans []apiclient.RunPlan
@@ -274,9 +274,11 @@ func (s *service) jobs(r bench.Request) ([]bench.Job, error) {
 			Tag: r.Tag, Target: p.Target, Backend: p.Backend, Profile: p.Profile, Kind: p.Kind, Suite: project.SuiteHash, TestCases: p.TestCases, SizeClass: 2,
 		}
 		jobs = append(jobs, bench.Job{
-			Project: r.Project, Key: identity.Key(), Tag: r.Tag, Kind: p.Kind, Target: p.Target, Backend: p.Backend, Profile: p.Profile,
-			SuiteHash: project.SuiteHash, TestCases: p.TestCases, SizeClass: 2, Pool: pool.Name, TaskQueue: pool.TaskQueue(),
-			Queue: "project:" + r.Project, Weight: 1, Priority: 3, RequestCreated: r.CreatedAt,
+			Project: r.Project, Key: identity.Key(),
+			Work:     bench.Work{Tag: r.Tag, Kind: p.Kind, Target: p.Target, Backend: p.Backend, Profile: p.Profile, SuiteHash: project.SuiteHash, TestCases: p.TestCases},
+			Location: bench.Location{SizeClass: 2, Pool: pool.Name, TaskQueue: pool.TaskQueue()},
+			Turn:     bench.Turn{Queue: "project:" + r.Project, Weight: 1, Priority: 3, RequestCreated: r.CreatedAt},
+			JobState: bench.JobState{Status: bench.JobQueued},
 		})
 	}
 	return jobs, nil
@@ -355,7 +357,7 @@ func (s *service) commits(args []string) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := s.record.CreateRequest(s.t.Context(), bench.Request{ID: id, Project: args[0], Type: bench.Master, Tag: parent, Submitter: "commit-source"}); err != nil {
+	if _, _, err := s.record.CreateRequest(s.t.Context(), bench.Request{ID: id, Project: args[0], Type: bench.Master, Tag: parent, Submission: bench.Submission{Submitter: "commit-source"}}); err != nil {
 		return err
 	}
 	return s.record.SourceLooked(s.t.Context(), store.SourceState{Project: args[0], Repository: args[1], Head: parent})

@@ -28,8 +28,10 @@ func past(digest string, minutes float64) admission.PastJob {
 
 func master(id, waitsFor string) bench.Request {
 	return bench.Request{
-		ID: bench.RequestID(id), Tag: "tag-" + id, Type: bench.Master, Parent: waitsFor, WaitsFor: waitsFor,
-		CreatedAt: now.Add(-time.Hour), Standing: bench.Standing{Status: bench.ArtifactsReady},
+		ID: bench.RequestID(id), Tag: "tag-" + id, Type: bench.Master,
+		Origin:   bench.Origin{Parent: waitsFor, WaitsFor: waitsFor},
+		Standing: bench.Standing{Status: bench.ArtifactsReady},
+		Timeline: bench.Timeline{CreatedAt: now.Add(-time.Hour)},
 	}
 }
 

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Collector is a row of collector_config.
+// Collector is one benchmark machine, or one slot of a shared host, as it has
+// registered itself and as operators configure it.
 type Collector struct {
 	Name          string
 	Target        Target

@@ -62,8 +62,8 @@ type JobIdentity struct {
 	// Pool is set for a job that is meant for one pool: a parent's, measured again
 	// where its child's jobs have moved to.
 	Pool string `json:"pool,omitempty"`
-	// Place is set for a job of a batch: two equal lines are two jobs.
-	Place int `json:"place,omitempty"`
+	// Line is set for a job of a batch: two equal lines are two jobs.
+	Line int `json:"line,omitempty"`
 	// Generation is raised by a rerun that must measure again.
 	Generation int `json:"generation"`
 }

@@ -76,7 +76,7 @@ func TestEveryFieldChangesTheKey(t *testing.T) {
 		"TestCases":  func(id *bench.JobIdentity) { id.TestCases = id.TestCases[1:] },
 		"SizeClass":  func(id *bench.JobIdentity) { id.SizeClass = 8 },
 		"Pool":       func(id *bench.JobIdentity) { id.Pool = "two" },
-		"Place":      func(id *bench.JobIdentity) { id.Place = 7 },
+		"Line":       func(id *bench.JobIdentity) { id.Line = 7 },
 		"Generation": func(id *bench.JobIdentity) { id.Generation = 2 },
 	}
 	caseChanges := map[string]func(*bench.TestCase){

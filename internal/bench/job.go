@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 )
 
@@ -8,7 +10,7 @@ import (
 type JobStatus string
 
 const (
-	// JobQueued: a row, not yet in Temporal.
+	// JobQueued: recorded, not yet in Temporal.
 	JobQueued JobStatus = "queued"
 	// JobHandedOut: its workflow waits in a task queue for an idle collector.
 	JobHandedOut JobStatus = "handed_out"
@@ -138,90 +140,296 @@ type Command struct {
 	Iterations     int `json:"iterations"`
 }
 
-// Job is a row of job_queue.
+// Job is the definition of one work item, and where it stands. It is made by
+// [NewSuiteJob], [NewBuildJob] or [NewCommandJob], each of which refuses what that
+// kind of job cannot have; a key, a location and a turn are added before it is
+// recorded.
 type Job struct {
-	ID             int64
-	Project        string
-	Key            JobKey
-	Tag            string
-	Versus         string // tag that it measures in turns with Tag; empty: none
-	Kind           JobKind
-	Target         Target
-	Backend        string
-	Profile        string
-	SuiteHash      string
-	TestCases      []TestCase
-	Iterations     int
-	Command        *Command
-	Build          *BuildSpec // of a build job
-	SizeClass      SizeClass
-	Pool           string
-	TaskQueue      string
-	Generation     int
-	Queue          string
-	Weight         float64
-	Priority       int
-	Status         JobStatus
-	Message        string
-	RequestCreated time.Time
-	CreatedAt      time.Time
-	HandedOutAt    *time.Time
-	HandedOutTo    RequestID
-	StartedAt      *time.Time
-	CompletedAt    *time.Time
-	// MovedFrom is the task queue of the pool that it has left because nobody
+	// ID ascends in the order in which jobs are recorded; 0: not yet.
+	ID      int64
+	Project string
+	Key     JobKey
+	// Generation tells jobs that measure the same again from the first, which is of
+	// generation 0.
+	Generation int
+	Work
+	Location
+	Turn
+	Sizing
+	JobState
+}
+
+// Work is what a job does.
+type Work struct {
+	Kind   JobKind
+	Target Target
+	// Tag names the artifact that is measured or built; empty for a command.
+	Tag string
+	// Versus is the tag that is measured in turns with Tag; empty: none.
+	Versus string
+	// Backend and Profile are what all test cases of a compile-time job share.
+	Backend string
+	Profile string
+	// SuiteHash is the content hash of the suite; empty for commands and builds.
+	SuiteHash  string
+	TestCases  []TestCase
+	Iterations int
+	Command    *Command   // of a command job
+	Build      *BuildSpec // of a build job
+	// Line is the number of the job within its batch, from 1; 0: it belongs to none.
+	Line int
+	// Name is the submitter's own for a command; may be empty.
+	Name string
+}
+
+// Location is where a job waits or runs.
+type Location struct {
+	SizeClass SizeClass
+	Pool      string
+	TaskQueue string
+	// Constraints narrow the collectors that may take the job; nil: nothing does.
+	Constraints *Constraints
+	// AffinityUntil ends the wait for a collector that has the job's caches; nil: it
+	// waits for none.
+	AffinityUntil *time.Time
+	// MovedFrom is the task queue of the pool that the job has left because nobody
 	// there could take it, and MovedAt when; empty for one that has not moved.
 	MovedFrom string
 	MovedAt   *time.Time
-	// Submitter is whose limits count for it.
-	Submitter   string
-	Branch      string
-	Constraints *Constraints // nil: none
-	// Shape is what makes jobs alike whatever their artifact; empty: its size class
-	// is fixed. SelectedAt is when its class was selected, at hand-out, and SelectedWhy
-	// why, in a sentence.
-	Shape       string
-	SelectedAt  *time.Time
-	SelectedWhy string
+}
+
+// Turn decides when a job goes: after the jobs of other queues, and within its
+// queue after those of older requests.
+type Turn struct {
+	// Queue is the fair-share queue.
+	Queue    string
+	Weight   float64
+	Priority int // Temporal's, from 1, which goes first, to 5
+	// Submitter is the account whose limits count for the job, on Branch.
+	Submitter      string
+	Branch         string
+	RequestCreated time.Time
+}
+
+// Sizing is how the size class of a job was chosen.
+type Sizing struct {
+	// Shape makes jobs alike whatever their artifact; empty: the size class is fixed.
+	Shape string
 	// MinClass is the smallest size class that will do; 0: any.
 	MinClass SizeClass
-	// Probe: it runs where it runs to learn from it.
+	// SelectedAt is when the size class was selected, at hand-out, and SelectedWhy
+	// the reason, in a sentence.
+	SelectedAt  *time.Time
+	SelectedWhy string
+	// Probe: the job runs on its size class to learn from it.
 	Probe bool
-	// TimeoutSeconds bounds the whole job, by its size class; 0: nothing does.
+	// TimeoutSeconds bounds the whole job on its size class; 0: nothing does.
 	TimeoutSeconds float64
-	// AffinityUntil is until when it waits for a collector that has its caches.
-	AffinityUntil *time.Time
-	// Place within its batch, from 1; 0: it belongs to none.
-	Place int
-	// Name as its submitter calls it; may be empty.
-	Name string
-	// Set is who takes it, where not all of its pool do, and AffinityFor how long it
-	// waits so. Both are for writing: the record has them by its task queue and as
-	// AffinityUntil.
-	Set         []string      `db:"-"`
-	AffinityFor time.Duration `db:"-"`
-	// Done is how many of its test cases have an accepted result; of a job that
+}
+
+// JobState is where a job stands. Only a job that has ended has CompletedAt.
+type JobState struct {
+	Status      JobStatus
+	Message     string
+	CreatedAt   time.Time
+	HandedOutAt *time.Time
+	// HandedOutTo is the request whose turn it was at the last hand-out.
+	HandedOutTo RequestID
+	StartedAt   *time.Time
+	CompletedAt *time.Time
+	// Done counts the test cases that have an accepted result; of a job that
 	// measures in turns, those of either side count.
 	Done int
 }
 
+// NewSuiteJob makes a job that measures test cases of a suite. It has neither key,
+// location nor turn yet.
+func NewSuiteJob(project string, w Work) (Job, error) {
+	if w.Kind != KindCompileTime && w.Kind != KindRuntime {
+		return Job{}, invalid("job kind", string(w.Kind), "a suite's jobs are of kind compiletime or runtime")
+	}
+	return newJob(Job{Project: project, Work: w})
+}
+
+// NewBuildJob makes a job that builds an artifact. It has neither key, location nor
+// turn yet.
+func NewBuildJob(project string, spec BuildSpec, generation int) (Job, error) {
+	return newJob(Job{Project: project, Generation: generation, Work: Work{
+		Kind: KindBuild, Target: spec.Target, Tag: spec.Tag, TestCases: []TestCase{}, Build: &spec,
+	}})
+}
+
+// CommandBenchmark names the one test case of a command.
+const CommandBenchmark = "command"
+
+// NewCommandJob makes a job that runs a command: a request's only one, of line 0, or
+// one of a batch, whose lines count from 1. The name may be empty. The job has neither
+// key, location nor turn yet.
+func NewCommandJob(project string, c Command, target Target, line int, name string) (Job, error) {
+	return newJob(Job{Project: project, Work: Work{
+		Kind: KindCommand, Target: target, TestCases: []TestCase{{Benchmark: CommandBenchmark, Target: target}},
+		Iterations: c.Iterations, Command: &c, Line: line, Name: name,
+	}})
+}
+
+func newJob(j Job) (Job, error) {
+	j.Status = JobQueued
+	if err := j.checkWork(); err != nil {
+		return Job{}, err
+	}
+	return j, nil
+}
+
+// Validate refuses a job that cannot be meant or that is not ready to be recorded:
+// one that its kind's constructor would not make, or that lacks a key, a location or
+// a turn.
+func (j Job) Validate() error {
+	if err := j.check(); err != nil {
+		return fmt.Errorf("job %s: %w", j.Key, err)
+	}
+	return nil
+}
+
+func (j Job) check() error {
+	if err := j.checkWork(); err != nil {
+		return err
+	}
+	switch j.Status {
+	case JobQueued, JobHandedOut, JobInProgress, JobSuccess, JobFailure, JobCancelled:
+	default:
+		return invalid("job status", string(j.Status), "use queued, handed_out, in_progress, success, failure or cancelled")
+	}
+	switch {
+	case j.Key == "":
+		return invalid("job", "", "it has no key")
+	case j.SizeClass < 1 || j.Pool == "" || j.TaskQueue == "":
+		return invalid("job", string(j.Key), "it has no size class, no pool or no task queue")
+	case j.Queue == "":
+		return invalid("job", string(j.Key), "it is in no queue")
+	case j.Status.Open() != (j.CompletedAt == nil):
+		return invalid("job status", string(j.Status), "a job that has ended, and no other, has an end")
+	}
+	return nil
+}
+
+// checkWork refuses what the kind of job cannot have.
+func (j Job) checkWork() error {
+	switch {
+	case j.Project == "":
+		return invalid("job", string(j.Key), "it belongs to no project")
+	case j.Target == "":
+		return invalid("job", string(j.Key), "it has no target")
+	case j.Iterations < 0:
+		return invalid("iterations", fmt.Sprint(j.Iterations), "use a positive number")
+	case j.Generation < 0:
+		return invalid("generation", fmt.Sprint(j.Generation), "the first is 0")
+	}
+	for _, tc := range j.TestCases {
+		if tc.Benchmark == "" || tc.Target != j.Target {
+			return invalid("test case", tc.String(), "a job's test cases are of its target, "+string(j.Target))
+		}
+	}
+	switch j.Kind {
+	case KindCompileTime, KindRuntime:
+		return j.Work.checkSuite()
+	case KindBuild:
+		return j.Work.checkBuild()
+	case KindCommand:
+		return j.Work.checkCommand()
+	}
+	_, err := ParseJobKind(string(j.Kind))
+	return cmp.Or(err, invalid("job kind", string(j.Kind), "write it in lower case"))
+}
+
+func (w Work) checkSuite() error {
+	switch {
+	case w.Command != nil || w.Build != nil || w.Line != 0 || w.Name != "":
+		return invalid("job kind", string(w.Kind), "it measures a suite: it has no command, build, line or name")
+	case w.Tag == "":
+		return invalid("tag", "", "the job measures no artifact")
+	case w.Versus == w.Tag:
+		return invalid("versus", w.Versus, "an artifact cannot be measured in turns with itself")
+	case w.SuiteHash == "":
+		return invalid("suite", "", "the job measures no suite")
+	case len(w.TestCases) == 0:
+		return invalid("test cases", "", "the job has none")
+	}
+	return nil
+}
+
+func (w Work) checkBuild() error {
+	switch {
+	case w.Build == nil:
+		return invalid("job kind", string(w.Kind), "it does not say what is built")
+	case w.Build.Target != w.Target:
+		return invalid("target", string(w.Build.Target), "the build is for another target than its job")
+	case w.Tag == "":
+		return invalid("tag", "", "the build names no artifact")
+	case w.Command != nil || w.Line != 0 || w.Name != "" || w.Versus != "" || w.SuiteHash != "" || len(w.TestCases) > 0:
+		return invalid("job kind", string(w.Kind), "it builds: it has no command, line, name, suite, test cases, nor anything to measure in turns with")
+	}
+	return nil
+}
+
+func (w Work) checkCommand() error {
+	switch {
+	case w.Command == nil || len(w.Command.Argv) == 0:
+		return invalid("command", "", "the job has no command line")
+	case len(w.TestCases) != 1 || w.TestCases[0] != TestCase{Benchmark: w.TestCases[0].Benchmark, Target: w.Target}:
+		return invalid("test cases", fmt.Sprint(len(w.TestCases)), "a command has one test case, without parameters")
+	case w.Line < 0:
+		return invalid("line", fmt.Sprint(w.Line), "the lines of a batch count from 1")
+	case w.Build != nil || w.Tag != "" || w.Versus != "" || w.SuiteHash != "" || w.Backend != "" || w.Profile != "":
+		return invalid("job kind", string(w.Kind), "it runs a command: it has no build, artifact, suite, backend or profile")
+	}
+	return nil
+}
+
 // SuiteShape is the shape of a job of a suite with the test cases that it has now.
-func (j Job) SuiteShape() Shape {
-	parts := SuiteShape(j.Kind, j.Target, j.TestCases, j.Iterations)
-	if j.Versus != "" {
+func (w Work) SuiteShape() Shape {
+	parts := SuiteShape(w.Kind, w.Target, w.TestCases, w.Iterations)
+	if w.Versus != "" {
 		parts = parts.InTurns()
 	}
 	return parts.Shape()
 }
 
-// At is where a job that is to be written waits.
-func (j Job) At() Place {
+// PlannedJob is a job that is to be recorded, with what its record keeps in another
+// form.
+type PlannedJob struct {
+	Job
+	// Set names the only collectors that may take the job, where not all of its pool
+	// do; the record has them by their task queue. Empty: all of the pool.
+	Set []string
+	// AffinityFor bounds the wait for a collector that has the job's caches, from the
+	// moment of recording; 0: it waits for none. The record has its end,
+	// AffinityUntil.
+	AffinityFor time.Duration
+}
+
+// At is the place where the job is to wait.
+func (j PlannedJob) At() Place {
 	return Place{Pool: Pool{Target: j.Target, SizeClass: j.SizeClass, Name: j.Pool}, Set: j.Set}
 }
 
-// PutAt says where a job that is to be written waits.
-func (j *Job) PutAt(p Place) {
+// PutAt decides the place where the job is to wait.
+func (j *PlannedJob) PutAt(p Place) {
 	j.Target, j.SizeClass, j.Pool, j.Set, j.TaskQueue = p.Target, p.SizeClass, p.Name, p.Set, p.TaskQueue()
+}
+
+// Validate refuses a job that cannot be recorded.
+func (j PlannedJob) Validate() error {
+	switch err := j.Job.Validate(); {
+	case err != nil:
+		return err
+	case j.Status != JobQueued:
+		return invalid("job status", string(j.Status), "a job begins as queued")
+	case j.TaskQueue != j.At().TaskQueue():
+		return invalid("task queue", j.TaskQueue, "it is not that of the job's pool or set of collectors")
+	case j.AffinityFor < 0:
+		return invalid("affinity", j.AffinityFor.String(), "use a positive duration")
+	}
+	return nil
 }
 
 // HandOut is a job that was handed out: its workflow is to be started.
@@ -241,7 +449,7 @@ type HandOut struct {
 	Summary   string // what the job is, in words
 }
 
-// JobEnd is what a job's record says at its end.
+// JobEnd is how a job has ended.
 type JobEnd struct {
 	Status  JobStatus
 	Message string

@@ -161,7 +161,7 @@ func dispatcher(w *world) *dispatch.Dispatcher {
 func TestWhatIsHandedOutStartsBeforeMoreIsLookedAt(t *testing.T) {
 	t.Parallel()
 	w := &world{
-		requests: map[bench.RequestID]bench.Request{"running": {ID: "running", Project: "go", WorkflowStartedAt: new(time.Time)}},
+		requests: map[bench.RequestID]bench.Request{"running": {ID: "running", Project: "go", Timeline: bench.Timeline{WorkflowStartedAt: new(time.Time)}}},
 		waiting:  map[string][]bench.HandOut{"a": {{Request: "running", Project: "go", Job: "one", Kind: bench.KindCommand, Queue: "vip", Weight: 100, Priority: 1}}},
 		more:     2,
 	}
@@ -178,9 +178,9 @@ func TestWhatIsHandedOutIsStarted(t *testing.T) {
 	w := &world{
 		requests: map[bench.RequestID]bench.Request{
 			"new":     {ID: "new", Project: "go", Standing: bench.Standing{Status: bench.InProgress}},
-			"running": {ID: "running", Project: "go", Standing: bench.Standing{Status: bench.InProgress}, WorkflowStartedAt: new(time.Time)},
+			"running": {ID: "running", Project: "go", Standing: bench.Standing{Status: bench.InProgress}, Timeline: bench.Timeline{WorkflowStartedAt: new(time.Time)}},
 			"ended":   {ID: "ended", Project: "go", Standing: bench.Standing{Status: bench.Completed}},
-			"broken":  {ID: "broken", Project: "go", Standing: bench.Standing{Status: bench.InProgress}, WorkflowStartedAt: new(time.Time)},
+			"broken":  {ID: "broken", Project: "go", Standing: bench.Standing{Status: bench.InProgress}, Timeline: bench.Timeline{WorkflowStartedAt: new(time.Time)}},
 		},
 		waiting: map[string][]bench.HandOut{"a": {
 			job("user:ada", "new", "one"), job("user:ada", "broken", "two"), job("user:ada", "ended", "three"),
@@ -224,10 +224,10 @@ func TestJobsOfSuitesAreHandedToTheirRequests(t *testing.T) {
 	open := bench.Standing{Status: bench.InProgress}
 	w := &world{
 		requests: map[bench.RequestID]bench.Request{
-			"asks":   {ID: "asks", Project: "go", Standing: open, WorkflowStartedAt: new(time.Time)},
+			"asks":   {ID: "asks", Project: "go", Standing: open, Timeline: bench.Timeline{WorkflowStartedAt: new(time.Time)}},
 			"other":  {ID: "other", Project: "go", Standing: open},
-			"broken": {ID: "broken", Project: "go", Standing: open, WorkflowStartedAt: new(time.Time)},
-			"person": {ID: "person", Project: "go", Standing: open, WorkflowStartedAt: new(time.Time)},
+			"broken": {ID: "broken", Project: "go", Standing: open, Timeline: bench.Timeline{WorkflowStartedAt: new(time.Time)}},
+			"person": {ID: "person", Project: "go", Standing: open, Timeline: bench.Timeline{WorkflowStartedAt: new(time.Time)}},
 		},
 		waiting: map[string][]bench.HandOut{"a": {
 			job("asks", "one", bench.KindRuntime), job("broken", "two", bench.KindBuild), job("other", "three", bench.KindBuild),

@@ -20,7 +20,7 @@ import (
 
 // Record is where requests and commits are recorded; a *store.Store is one.
 type Record interface {
-	CreateWithAncestors(ctx context.Context, r bench.Request, lineage store.Lineage) (stored bench.Request, created []bench.Request, err error)
+	CreateWithAncestors(ctx context.Context, r bench.Request, c store.Creation) (stored bench.Request, created []bench.Request, err error)
 	NotifyArtifacts(ctx context.Context, id bench.RequestID, notice store.Notice, lineage store.Lineage) (store.NoticeReceipt, error)
 	Commit(ctx context.Context, project, sha string) (store.Commit, error)
 	MissingAncestors(ctx context.Context, project, sha string, most int, since time.Time) ([]store.Commit, error)
@@ -34,6 +34,8 @@ type Intake struct {
 	// Random is where the IDs of new requests come from.
 	Random io.Reader
 	Now    func() time.Time
+	// Limited: requests come from people, whose limits on what waits hold.
+	Limited bool
 }
 
 // Taken is what taking a request in did.
@@ -76,7 +78,7 @@ func (i Intake) Create(ctx context.Context, r bench.Request, config bench.Projec
 		return Taken{}, err
 	}
 	t := Taken{}
-	t.Request, t.Created, err = i.Record.CreateWithAncestors(ctx, r, lineage)
+	t.Request, t.Created, err = i.Record.CreateWithAncestors(ctx, r, store.Creation{Lineage: lineage, Limited: i.Limited})
 	if err != nil {
 		return t, err
 	}

@@ -145,7 +145,7 @@ func TestAParentThatCannotBeMeasuredIsNoted(t *testing.T) {
 		"c2": {"c1", "before the look-back of the project begins (2026-06-20)"},
 		"x1": {"never-was", "its parent never-was is not measured: nobody has asked for it, and the commit source does not know it"},
 	} {
-		taken := b.create(bench.Request{Type: bench.Master, Tag: tag, Parent: c.parent})
+		taken := b.create(bench.Request{Type: bench.Master, Tag: tag, Origin: bench.Origin{Parent: c.parent}})
 		require.Len(t, taken.Created, 1)
 		require.Empty(t, taken.Request.WaitsFor)
 		require.Contains(t, taken.Request.ParentNote, c.says)
@@ -157,7 +157,7 @@ func TestAParentThatCannotBeMeasuredIsNoted(t *testing.T) {
 func TestATryBuildBringsItsGrandparentsIn(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	taken := b.create(bench.Request{Type: bench.Try, Tag: "t1", Parent: "c4"})
+	taken := b.create(bench.Request{Type: bench.Try, Tag: "t1", Origin: bench.Origin{Parent: "c4"}})
 	require.Equal(t, []string{"c2 after ", "c3 after c2", "t1 after c3"}, wants(taken.Created))
 	require.Contains(t, taken.Request.ParentNote, "its parent c4 has no request of its own")
 
@@ -168,7 +168,7 @@ func TestATryBuildBringsItsGrandparentsIn(t *testing.T) {
 	require.Equal(t, "c4", r.WaitsFor)
 	require.Empty(t, r.ParentNote)
 
-	unknown := b.create(bench.Request{Type: bench.Try, Tag: "t2", Parent: "never-was"})
+	unknown := b.create(bench.Request{Type: bench.Try, Tag: "t2", Origin: bench.Origin{Parent: "never-was"}})
 	require.Empty(t, unknown.Request.WaitsFor)
 	require.Contains(t, unknown.Request.ParentNote, "what is lacking of it is measured together with this one")
 }
@@ -184,8 +184,8 @@ func TestArtifactsReadyFillsInWhatIsKnown(t *testing.T) {
 		parent string
 		waits  string
 	}{
-		"the notification's": {bench.Request{Parent: "c4"}, store.Notice{Tag: "t1", Parent: "c3"}, "c3", ""},
-		"the request's":      {bench.Request{Parent: "c4"}, store.Notice{Tag: "t2"}, "c4", ""},
+		"the notification's": {bench.Request{Origin: bench.Origin{Parent: "c4"}}, store.Notice{Tag: "t1", Parent: "c3"}, "c3", ""},
+		"the request's":      {bench.Request{Origin: bench.Origin{Parent: "c4"}}, store.Notice{Tag: "t2"}, "c4", ""},
 		"the commit's":       {bench.Request{}, store.Notice{Tag: "c5"}, "c4", ""},
 		"nobody's":           {bench.Request{}, store.Notice{Tag: "t3"}, "", ""},
 	} {
@@ -208,7 +208,7 @@ func TestArtifactsReadyFillsInWhatIsKnown(t *testing.T) {
 func TestArtifactsReadyBringsAncestorsIn(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	made := b.create(bench.Request{Type: bench.Try, Standing: bench.Standing{Status: bench.WaitingForArtifacts}, Parent: "c4"}).Request
+	made := b.create(bench.Request{Type: bench.Try, Origin: bench.Origin{Parent: "c4"}, Standing: bench.Standing{Status: bench.WaitingForArtifacts}}).Request
 	receipt, err := b.ArtifactsReady(t.Context(), made, store.Notice{Tag: "t1"}, b.config)
 	require.NoError(t, err)
 	require.Equal(t, []string{"c2 after ", "c3 after c2"}, wants(receipt.Created))
@@ -227,7 +227,7 @@ func TestSupersedingSparesWhatRuns(t *testing.T) {
 	b := setup(t)
 	b.config.Queue.Supersede = true
 	build := func(pr int, tag string) intake.Taken {
-		r := bench.Request{Type: bench.Try, PR: pr, Tag: tag}
+		r := bench.Request{Type: bench.Try, Tag: tag, Origin: bench.Origin{PR: pr}}
 		if tag == "" {
 			r.Status = bench.WaitingForArtifacts
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 // Benchmark names the one test case of a command.
-const Benchmark = "command"
+const Benchmark = bench.CommandBenchmark
 
 // DefaultPriority is Temporal's middle level.
 const DefaultPriority = 3
@@ -83,7 +83,7 @@ func (p *Planner) Only() Line {
 // Job is the job of a line. The error is a [placement.Unplaceable] when no
 // registered collector can ever run it. The time of its request is left to the
 // record.
-func (p *Planner) Job(line Line) (bench.Job, error) {
+func (p *Planner) Job(line Line) (bench.PlannedJob, error) {
 	if line.Class == 0 {
 		line.Class = p.request.SizeClass
 	}
@@ -95,7 +95,7 @@ func (p *Planner) Job(line Line) (bench.Job, error) {
 	}
 	at := p.place(line)
 	if at.err != nil {
-		return bench.Job{}, at.err
+		return bench.PlannedJob{}, at.err
 	}
 	command, shape := line.Command, bench.Shape("")
 	if line.Class == 0 {
@@ -103,15 +103,16 @@ func (p *Planner) Job(line Line) (bench.Job, error) {
 		parts.Key = line.Shape
 		shape = parts.Shape()
 	}
-	j := bench.Job{
-		Project: p.request.Project, Kind: bench.KindCommand, Target: line.Target,
-		TestCases:  []bench.TestCase{{Benchmark: Benchmark, Target: line.Target}},
-		Iterations: command.Iterations, Command: &command,
-		Queue: p.queue(line), Weight: 1, Priority: DefaultPriority, Status: bench.JobQueued,
-		RequestCreated: p.request.CreatedAt,
-		Submitter:      p.request.Submitter, Branch: p.request.Branch,
-		Shape: string(shape), Place: line.Place, Name: line.Name,
+	job, err := bench.NewCommandJob(p.request.Project, command, line.Target, line.Place, line.Name)
+	if err != nil {
+		return bench.PlannedJob{}, err
 	}
+	job.Turn = bench.Turn{
+		Queue: p.queue(line), Weight: 1, Priority: DefaultPriority,
+		Submitter: p.request.Submitter, Branch: p.request.Branch, RequestCreated: p.request.CreatedAt,
+	}
+	job.Shape = string(shape)
+	j := bench.PlannedJob{Job: job}
 	j.PutAt(at.Place.Place)
 	if at.Affine {
 		j.AffinityFor = p.config.Affinity()
@@ -120,7 +121,7 @@ func (p *Planner) Job(line Line) (bench.Job, error) {
 		j.Constraints = &at.constraints
 	}
 	j.Key = bench.JobIdentity{
-		Request: p.request.ID, Project: j.Project, Target: j.Target, Kind: j.Kind, TestCases: j.TestCases, SizeClass: j.SizeClass, Place: line.Place,
+		Request: p.request.ID, Project: j.Project, Target: j.Target, Kind: j.Kind, TestCases: j.TestCases, SizeClass: j.SizeClass, Line: line.Place,
 	}.Key()
 	return j, nil
 }

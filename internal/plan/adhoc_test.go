@@ -23,8 +23,9 @@ var fleet = []placement.Collector{
 
 func request() bench.Request {
 	return bench.Request{
-		ID: "rabcdefghjk", Project: "adhoc", Type: bench.AdHoc, Submitter: "ada", Branch: "dev",
-		Command: &bench.Command{Argv: []string{"./x"}, TimeoutSeconds: 60, Iterations: 3},
+		ID: "rabcdefghjk", Project: "adhoc", Type: bench.AdHoc,
+		Submission: bench.Submission{Submitter: "ada", Branch: "dev"},
+		Commands:   bench.Commands{Command: &bench.Command{Argv: []string{"./x"}, TimeoutSeconds: 60, Iterations: 3}},
 	}
 }
 
@@ -39,11 +40,13 @@ func TestACommandBecomesAJobOfItsSubmitter(t *testing.T) {
 	j, err := p.Job(p.Only())
 	require.NoError(t, err)
 	require.Equal(t, bench.Job{
-		Project: "adhoc", Key: j.Key, Kind: bench.KindCommand, Target: linux, TestCases: []bench.TestCase{{Benchmark: plan.Benchmark, Target: linux}},
-		Iterations: 3, Command: r.Command, SizeClass: 4, Pool: "large", TaskQueue: "bench/x86_64-unknown-linux-gnu/4/large",
-		Queue: "user:ada", Weight: 1, Priority: plan.DefaultPriority, Status: bench.JobQueued, Submitter: "ada", Branch: "dev",
-		Shape: j.Shape,
-	}, j)
+		Project: "adhoc", Key: j.Key,
+		Work:     bench.Work{Kind: bench.KindCommand, Target: linux, TestCases: []bench.TestCase{{Benchmark: plan.Benchmark, Target: linux}}, Iterations: 3, Command: r.Command},
+		Location: bench.Location{SizeClass: 4, Pool: "large", TaskQueue: "bench/x86_64-unknown-linux-gnu/4/large"},
+		Turn:     bench.Turn{Queue: "user:ada", Weight: 1, Priority: plan.DefaultPriority, Submitter: "ada", Branch: "dev"},
+		Sizing:   bench.Sizing{Shape: j.Shape},
+		JobState: bench.JobState{Status: bench.JobQueued},
+	}, j.Job)
 	require.NotEmpty(t, j.Shape)
 
 	again, err := p.Job(p.Only())
@@ -97,7 +100,7 @@ func TestEqualLinesAreTwoJobs(t *testing.T) {
 	for place := range 1000 {
 		j, err := p.Job(line(place))
 		require.NoError(t, err)
-		require.Equal(t, place, j.Place)
+		require.Equal(t, place, j.Line)
 		require.Equal(t, "quick", j.Name)
 		keys[j.Key] = true
 	}

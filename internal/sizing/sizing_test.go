@@ -76,8 +76,8 @@ func (b *bundle) submit(argv ...string) bench.JobKey {
 	b.t.Helper()
 	command := &bench.Command{Argv: argv, TimeoutSeconds: 1800, Iterations: 1}
 	return b.job(bench.Job{
-		Kind: bench.KindCommand, Command: command, TestCases: []bench.TestCase{{Benchmark: "command", Target: target}},
-		Shape: string(bench.CommandShape(target, argv, nil, 1).Shape()),
+		Work:   bench.Work{Kind: bench.KindCommand, Command: command, TestCases: []bench.TestCase{{Benchmark: "command", Target: target}}},
+		Sizing: bench.Sizing{Shape: string(bench.CommandShape(target, argv, nil, 1).Shape())},
 	})
 }
 
@@ -86,14 +86,17 @@ func (b *bundle) job(job bench.Job) bench.JobKey {
 	id, err := bench.NewRequestID(rand.Reader)
 	require.NoError(b.t, err)
 	r, _, err := b.store.CreateRequest(b.t.Context(), bench.Request{
-		ID: id, Project: project, Type: bench.AdHoc, Tag: job.Tag, Submitter: "ada", Standing: bench.Standing{Status: bench.ArtifactsReady}, Command: job.Command,
+		ID: id, Project: project, Type: bench.AdHoc, Tag: job.Tag,
+		Submission: bench.Submission{Submitter: "ada"},
+		Commands:   bench.Commands{Command: job.Command},
+		Standing:   bench.Standing{Status: bench.ArtifactsReady},
 	})
 	require.NoError(b.t, err)
 	require.NoError(b.t, b.store.StartAdHoc(b.t.Context(), id))
 	job.Project, job.Target, job.SizeClass, job.Pool, job.TaskQueue = project, target, 4, "pool", pool(4).TaskQueue()
 	job.Queue, job.Weight, job.Priority, job.RequestCreated = "user:ada", 1, 3, r.CreatedAt
 	job.Key = bench.JobIdentity{Request: id, Project: project, Target: target, Kind: job.Kind, TestCases: job.TestCases, SizeClass: 4}.Key()
-	require.NoError(b.t, b.store.ExpandRequest(b.t.Context(), id, store.Expansion{Stage: bench.StageOwn, Jobs: []bench.Job{job}}))
+	require.NoError(b.t, b.store.ExpandRequest(b.t.Context(), id, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(job)}))
 	return job.Key
 }
 
@@ -128,7 +131,7 @@ func (b *bundle) run(key bench.JobKey, n int32, outcome bench.RunOutcome, second
 		_, err := b.store.StoreBlock(b.t.Context(), run, results, nil)
 		require.NoError(b.t, err)
 	}
-	require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, bench.RunEnd{Outcome: outcome, Seconds: seconds}))
+	require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, bench.RunEnd{Outcome: outcome, MeasuredSeconds: seconds}))
 }
 
 // begin begins a run of a job on its class, and tells what it has to measure.
@@ -369,7 +372,8 @@ func TestAJobOfASuiteIsNoProbe(t *testing.T) {
 	suite := func(tag string) bench.JobKey {
 		cases := []bench.TestCase{{Benchmark: "gin", Target: target}}
 		return b.job(bench.Job{
-			Tag: tag, Kind: bench.KindRuntime, SuiteHash: "f00d", TestCases: cases, Shape: string(bench.SuiteShape(bench.KindRuntime, target, cases, 0).Shape()),
+			Work:   bench.Work{Tag: tag, Kind: bench.KindRuntime, SuiteHash: "f00d", TestCases: cases},
+			Sizing: bench.Sizing{Shape: string(bench.SuiteShape(bench.KindRuntime, target, cases, 0).Shape())},
 		})
 	}
 	first := suite("v1")

@@ -96,8 +96,8 @@ func TestATimeoutOfAResumedRunTeachesNothing(t *testing.T) {
 	cases := []bench.TestCase{{Benchmark: "gin", Target: target}, {Benchmark: "sort", Target: target}}
 	for _, resumed := range []bool{true, false} {
 		key := b.job(bench.Job{
-			Tag: map[bool]string{true: "v1", false: "v2"}[resumed], Kind: bench.KindRuntime, SuiteHash: "f00d", TestCases: cases,
-			Shape: string(bench.SuiteShape(bench.KindRuntime, target, cases, 0).Shape()),
+			Work:   bench.Work{Tag: map[bool]string{true: "v1", false: "v2"}[resumed], Kind: bench.KindRuntime, SuiteHash: "f00d", TestCases: cases},
+			Sizing: bench.Sizing{Shape: string(bench.SuiteShape(bench.KindRuntime, target, cases, 0).Shape())},
 		})
 		if resumed {
 			b.place(4)
@@ -112,7 +112,7 @@ func TestATimeoutOfAResumedRunTeachesNothing(t *testing.T) {
 				Iteration: 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Values: map[bench.Metric]float64{bench.WallTime: 1},
 			}}}}, nil)
 			require.NoError(t, err)
-			require.NoError(t, b.store.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunLost, Seconds: 1}))
+			require.NoError(t, b.store.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunLost, MeasuredSeconds: 1}))
 			n++
 		}
 		b.run(key, n, bench.RunTimeout, 10)

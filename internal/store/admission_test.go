@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
 // allInOrder admits whoever waits, the oldest first.
@@ -26,9 +27,9 @@ func TestAdmissionGivesTheFreeSlotsInOrder(t *testing.T) {
 	r := newRecord(t)
 	first, second, third := r.create(release(t, "v1")), r.create(release(t, "v2")), r.create(release(t, "v3"))
 	waiting := release(t, "v4")
-	waiting.Status = bench.WaitingForArtifacts
+	waiting.Type, waiting.Status = bench.Try, bench.WaitingForArtifacts
 	waits := r.create(waiting)
-	r.create(bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v1", Submitter: "ada"})
+	r.create(bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v1", Submission: bench.Submission{Submitter: "ada"}})
 
 	// Everything open and tracked is there to decide on; what cannot be admitted is
 	// passed over, wherever it stands.
@@ -76,7 +77,7 @@ func TestAdmissionKnowsWhichParentsAreCompleted(t *testing.T) {
 	for _, parent := range []string{"done", "open", "unknown"} {
 		q := release(t, "child-of-"+parent)
 		q.Type, q.Parent = bench.Master, parent
-		_, _, err := r.CreateWithAncestors(t.Context(), q, store.Lineage{})
+		_, _, err := r.CreateWithAncestors(t.Context(), q, store.Creation{})
 		require.NoError(t, err)
 	}
 	_, err := r.Admit(t.Context(), project, 1, func(open []bench.Request, completed map[string]bool) (store.Admission, error) {
@@ -135,7 +136,7 @@ func TestTwoAdmissionsFollowEachOther(t *testing.T) {
 func TestAdHocRequestsStartWithoutAdmission(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
-	q := r.create(bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v1", Submitter: "ada"})
+	q := r.create(bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v1", Submission: bench.Submission{Submitter: "ada"}})
 	twice(t, func() error { return r.StartAdHoc(t.Context(), q.ID) })
 	require.Equal(t, bench.InProgress, r.request(q.ID).Status)
 	running, err := r.InProgressTracked(t.Context(), project)
@@ -151,11 +152,9 @@ func TestExpansionWritesEachJobOnce(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	q := r.inProgress(release(t, "v1"))
-	one, two := newJob(q, "zip", "gin"), newJob(q, "tar")
-	two.Command = &bench.Command{Argv: []string{"x"}, Iterations: 1}
-	two.Kind = bench.KindCommand
+	one, two := newJob(q, "zip", "gin"), newCommand(q, 0, "x")
 	twice(t, func() error {
-		return r.ExpandRequest(t.Context(), q.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []bench.Job{one, two}})
+		return r.ExpandRequest(t.Context(), q.ID, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(one, two)})
 	})
 	first := r.request(q.ID).ExpandedAt
 	require.NotNil(t, first)
@@ -176,7 +175,7 @@ func TestExpansionWritesEachJobOnce(t *testing.T) {
 
 	// What comes later is not expanded anew, and an ended request not at all.
 	require.NoError(t, r.CompleteRequest(t.Context(), q.ID, bench.Expired, "", nil, ""))
-	require.ErrorIs(t, r.ExpandRequest(t.Context(), q.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []bench.Job{newJob(q, "new")}}), store.ErrConflict)
+	require.ErrorIs(t, r.ExpandRequest(t.Context(), q.ID, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(newJob(q, "new"))}), store.ErrConflict)
 	_, err = r.Job(t.Context(), newJob(q, "new").Key)
 	require.ErrorIs(t, err, store.ErrNotFound)
 	require.ErrorIs(t, r.ExpandRequest(t.Context(), "rnobody", store.Expansion{Stage: bench.StageOwn, Jobs: nil}), store.ErrNotFound)
@@ -187,7 +186,7 @@ func TestParentJobsAreSharedAndNotOwn(t *testing.T) {
 	r := newRecord(t)
 	_, job := r.oneJob("parent", "gin")
 	child := r.inProgress(release(t, "child"))
-	require.NoError(t, r.ExpandRequest(t.Context(), child.ID, store.Expansion{Stage: bench.StageParent, Jobs: []bench.Job{job}}))
+	require.NoError(t, r.ExpandRequest(t.Context(), child.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(job)}))
 	require.Nil(t, r.request(child.ID).ExpandedAt, "its own jobs are still to come")
 	jobs, err := r.RequestJobs(t.Context(), child.ID)
 	require.NoError(t, err)
@@ -197,14 +196,14 @@ func TestParentJobsAreSharedAndNotOwn(t *testing.T) {
 	_, err = r.CancelJob(t.Context(), job.Key, "no longer wanted")
 	require.NoError(t, err)
 	other := r.inProgress(release(t, "other"))
-	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: []bench.Job{job}}))
+	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(job)}))
 	require.Equal(t, bench.JobCancelled, r.job(job.Key).Status)
 
 	// A key is one job's, in one project.
 	_, err = r.ApplyProject(t.Context(), store.Project{Name: "fork"})
 	require.NoError(t, err)
 	job.Project = "fork"
-	require.ErrorIs(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: []bench.Job{job}}), store.ErrConflict)
+	require.ErrorIs(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(job)}), store.ErrConflict)
 }
 
 func TestManyExpandTheSameJobsAtOnce(t *testing.T) {
@@ -222,7 +221,7 @@ func TestManyExpandTheSameJobsAtOnce(t *testing.T) {
 	for _, err := range together(len(children), func(i int) error {
 		// Each in another order.
 		jobs := append(append([]bench.Job{}, shared[i:]...), shared[:i]...)
-		return r.ExpandRequest(t.Context(), children[i].ID, store.Expansion{Stage: bench.StageParent, Jobs: jobs})
+		return r.ExpandRequest(t.Context(), children[i].ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(jobs...)})
 	}) {
 		require.NoError(t, err)
 	}

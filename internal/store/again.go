@@ -249,7 +249,7 @@ func (o reopening) cases(ctx context.Context, j bench.Job) ([]bench.TestCase, er
 // requests that wait for that. A job that failed although nothing of it lacks a
 // result any more is only taken out.
 func (o reopening) replace(ctx context.Context, former bench.Job, cases []bench.TestCase) error {
-	next := former
+	next := bench.PlannedJob{Job: again(former)}
 	if len(cases) > 0 || len(former.TestCases) == 0 {
 		next.TestCases = slices.Clone(cases)
 		if former.Shape != "" && former.Command == nil {
@@ -259,13 +259,13 @@ func (o reopening) replace(ctx context.Context, former bench.Job, cases []bench.
 			next.SuiteHash = o.again.SuiteOf(former, cases)
 		}
 		var err error
-		if next, err = nextGeneration(ctx, o.tx, o.request.ID, former.Key, next); err != nil {
+		if next.Job, err = nextGeneration(ctx, o.tx, o.request.ID, former.Key, next.Job); err != nil {
 			return err
 		}
 		if err := insertJob(ctx, o.tx, next, &o.sets); err != nil {
 			return fmt.Errorf("job %s in place of %s: %w", next.Key, former.Key, err)
 		}
-		o.wrote(next)
+		o.wrote(next.Job)
 		if _, err := o.tx.Exec(ctx, `
 			insert into request_job (request_id, job_id, stage, optional)
 			select old.request_id, j.id, old.stage, old.optional
@@ -279,6 +279,13 @@ func (o reopening) replace(ctx context.Context, former bench.Job, cases []bench.
 		update request_job old set superseded = true from benchmark_request r
 		where old.job_id = $1 and r.id = old.request_id and (r.id = $2 or r.status <> 'completed')`, former.ID, o.request.ID)
 	return err
+}
+
+// again is a job that has ended, as it was before it was handed out.
+func again(former bench.Job) bench.Job {
+	former.JobState = bench.JobState{Status: bench.JobQueued}
+	former.AffinityUntil, former.MovedFrom, former.MovedAt = nil, "", nil
+	return former
 }
 
 // nextGeneration is a job that takes the place of a former one of its artifact.
@@ -304,7 +311,7 @@ func ofGeneration(request bench.RequestID, j bench.Job, generation int) bench.Jo
 	j.Generation = generation
 	j.Key = bench.JobIdentity{
 		Request: request, Project: j.Project, Tag: j.Tag, Versus: j.Versus, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
-		Kind: j.Kind, Suite: j.SuiteHash, TestCases: j.TestCases, SizeClass: j.SizeClass, Place: j.Place, Generation: j.Generation,
+		Kind: j.Kind, Suite: j.SuiteHash, TestCases: j.TestCases, SizeClass: j.SizeClass, Line: j.Line, Generation: j.Generation,
 	}.Key()
 	return j
 }

@@ -34,7 +34,7 @@ func (o reopening) replaceCommands(ctx context.Context, former []bench.Job) erro
 		ids, keys, taskQueues := make([]int64, len(some)), make([]string, len(some)), make([]string, len(some))
 		for i, j := range some {
 			if placed[j.TaskQueue] == "" {
-				at, err := withSet(ctx, o.tx, j)
+				at, err := withSet(ctx, o.tx, bench.PlannedJob{Job: j})
 				if err != nil {
 					return err
 				}

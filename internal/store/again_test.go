@@ -46,7 +46,7 @@ func TestThousandsOfCommandsAreRetriedTogether(t *testing.T) {
 		want.Generation = 1
 		want.ID, want.CreatedAt, want.RequestCreated = j.ID, j.CreatedAt, stored.CreatedAt
 		want.Key = bench.JobIdentity{
-			Request: request.ID, Project: project, Target: target, Kind: want.Kind, TestCases: want.TestCases, SizeClass: want.SizeClass, Place: want.Place, Generation: 1,
+			Request: request.ID, Project: project, Target: target, Kind: want.Kind, TestCases: want.TestCases, SizeClass: want.SizeClass, Line: want.Line, Generation: 1,
 		}.Key()
 		require.Equal(t, want, j, "as it was")
 	}
@@ -117,19 +117,14 @@ func TestRequestsOfASuiteCountForTheLimitOnWhatWaits(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	r.execute(`insert into account_limit (account, max_queued, updated_by) values ('ada', 2, 'ops')`)
-	asked := func(tag string) bench.Request {
-		request := release(t, tag)
-		request.Limited = true
-		return request
-	}
-	create := func(request bench.Request) error {
-		_, _, err := r.CreateWithAncestors(t.Context(), request, store.Lineage{})
+	create := func(tag string, limited bool) error {
+		_, _, err := r.CreateWithAncestors(t.Context(), release(t, tag), store.Creation{Limited: limited})
 		return err
 	}
 	tags := []string{"1.1.0", "1.2.0", "1.3.0", "1.4.0"}
 	var full *store.TooManyWaiting
 	refused := 0
-	for _, err := range together(len(tags), func(i int) error { return create(asked(tags[i])) }) {
+	for _, err := range together(len(tags), func(i int) error { return create(tags[i], true) }) {
 		if errors.As(err, &full) {
 			refused++
 			continue
@@ -141,7 +136,7 @@ func TestRequestsOfASuiteCountForTheLimitOnWhatWaits(t *testing.T) {
 
 	// What is there already is no more of it, and what is taken in is carried out.
 	there := r.count(`select split_part(max(tag), '.', 2)::int from benchmark_request`)
-	require.NoError(t, create(asked(tags[there-1])))
+	require.NoError(t, create(tags[there-1], true))
 	for _, id := range r.admit() {
 		request := r.request(id)
 		for _, job := range []bench.Job{newJob(request, "gin"), newJob(request, "kit"), newJob(request, "sort")} {
@@ -149,9 +144,8 @@ func TestRequestsOfASuiteCountForTheLimitOnWhatWaits(t *testing.T) {
 			r.expand(request, job)
 		}
 	}
-	require.ErrorAs(t, create(asked("2.0.0")), &full)
-	unlimited := release(t, "2.0.0")
-	require.NoError(t, create(unlimited), "nobody has submitted it")
+	require.ErrorAs(t, create("2.0.0", true), &full)
+	require.NoError(t, create("2.0.0", false), "nobody has submitted it")
 }
 
 // Nobody gets further forward by having somebody else's work done again.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
 // buildOf is a request in progress with a job that builds it from a tree.
@@ -24,7 +25,7 @@ func (r record) buildOf(tag, tree string) (bench.Request, bench.Job) {
 	job := newJob(request)
 	job.Kind, job.SuiteHash, job.Profile, job.Build, job.TestCases = bench.KindBuild, "", "", &spec, []bench.TestCase{}
 	job.Key = bench.JobIdentity{Project: project, Kind: job.Kind, Suite: string(spec.Key)}.Key()
-	require.NoError(r.t, r.ExpandRequest(r.t.Context(), request.ID, store.Expansion{Stage: bench.StageBuild, Jobs: []bench.Job{job}}))
+	require.NoError(r.t, r.ExpandRequest(r.t.Context(), request.ID, store.Expansion{Stage: bench.StageBuild, Jobs: storetest.Planned(job)}))
 	return request, r.job(job.Key)
 }
 
@@ -186,7 +187,7 @@ func TestBuildsAreRemovedWhenNobodyNeedsThem(t *testing.T) {
 
 	// A child that waits for its parent's results may have it measured again.
 	child := release(t, "v9")
-	child.Parent = "v1"
+	child.Type, child.Parent = bench.Master, "v1"
 	child = r.create(child)
 	require.Empty(t, prune(2), "the oldest is needed by a child")
 	done(child)

@@ -24,7 +24,7 @@ import (
 // When the submitter has used the idempotency key before, that request is returned
 // and no job is read; with ErrConflict when it asks for something else. ErrNotFound
 // when there is no such project.
-func (s *Store) CreateCommands(ctx context.Context, r bench.Request, jobs iter.Seq2[bench.Job, error]) (stored bench.Request, created bool, err error) {
+func (s *Store) CreateCommands(ctx context.Context, r bench.Request, jobs iter.Seq2[bench.PlannedJob, error]) (stored bench.Request, created bool, err error) {
 	r.Status, r.Deferred = bench.InProgress, true
 	err = s.inTx(ctx, "creating request "+string(r.ID), func(tx pgx.Tx) error {
 		if stored, created, err = createRequest(ctx, tx, r); err != nil || !created {
@@ -72,15 +72,18 @@ const commandsAtOnce = 1000
 type commandWriter struct {
 	tx      pgx.Tx
 	request bench.Request
-	waiting []bench.Job
+	waiting []bench.PlannedJob
 	written int
 	cases   map[bench.TestCase]bool // that are recorded
 	sets    placeSets
 }
 
-func (w *commandWriter) add(ctx context.Context, j bench.Job) error {
-	if j.Kind != bench.KindCommand || j.Command == nil || len(j.TestCases) != 1 || j.Project != w.request.Project {
-		return fmt.Errorf("job %s is no command of project %s with one test case", j.Key, w.request.Project)
+func (w *commandWriter) add(ctx context.Context, j bench.PlannedJob) error {
+	if err := j.Validate(); err != nil {
+		return fmt.Errorf("job %s: %w", j.Key, err)
+	}
+	if j.Kind != bench.KindCommand || j.Project != w.request.Project {
+		return fmt.Errorf("job %s is no command of project %s", j.Key, w.request.Project)
 	}
 	w.sets.add(j.At())
 	if w.waiting = append(w.waiting, j); len(w.waiting) < commandsAtOnce {
@@ -104,7 +107,7 @@ func (w *commandWriter) flush(ctx context.Context) error {
 		with line as (
 			select * from unnest(@keys::text[], @targets::text[], @commands::jsonb[], @cases::jsonb[], @iterations::integer[], @classes::integer[],
 				@pools::text[], @task_queues::text[], @queues::text[], @weights::real[], @priorities::integer[], @branches::text[], @constraints::jsonb[],
-				@shapes::text[], @places::integer[], @names::text[], @affinities::float8[]) as t (key, target, command, test_cases, iterations, size_class,
+				@shapes::text[], @lines::integer[], @names::text[], @affinities::float8[]) as t (key, target, command, test_cases, iterations, size_class,
 				pool, task_queue, queue, weight, priority, branch, constraints, shape, place, name, affinity)
 		), own as (
 			insert into artifact (project, tag) select @project, key from line returning id, tag
@@ -140,9 +143,6 @@ func (w *commandWriter) recordCases(ctx context.Context) error {
 	var missing []bench.TestCase
 	for _, j := range w.waiting {
 		tc := j.TestCases[0]
-		if tc != (bench.TestCase{Benchmark: tc.Benchmark, Target: tc.Target}) {
-			return fmt.Errorf("test case %s of job %s is none of a command", tc, j.Key)
-		}
 		if !w.cases[tc] {
 			w.cases[tc] = true
 			missing = append(missing, tc)
@@ -166,7 +166,7 @@ func (w *commandWriter) columns() (pgx.NamedArgs, error) {
 			texts[name] = append(texts[name], value)
 		}
 		for name, value := range map[string]int{
-			"iterations": j.Iterations, "classes": int(j.SizeClass), "priorities": j.Priority, "places": j.Place,
+			"iterations": j.Iterations, "classes": int(j.SizeClass), "priorities": j.Priority, "lines": j.Line,
 		} {
 			numbers[name] = append(numbers[name], value)
 		}

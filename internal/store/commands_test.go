@@ -15,14 +15,14 @@ import (
 // batch is an ad-hoc request for many commands.
 func batch(t *testing.T, n int) bench.Request {
 	t.Helper()
-	return bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Submitter: "ada", Batch: n, Digest: fmt.Sprint("of ", n)}
+	return bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Submission: bench.Submission{Submitter: "ada"}, Commands: bench.Commands{Batch: n, Digest: fmt.Sprint("of ", n)}}
 }
 
 // lines are the jobs of a request for commands.
-func lines(request bench.Request, n int) iter.Seq2[bench.Job, error] {
-	return func(yield func(bench.Job, error) bool) {
+func lines(request bench.Request, n int) iter.Seq2[bench.PlannedJob, error] {
+	return func(yield func(bench.PlannedJob, error) bool) {
 		for i := 1; i <= n; i++ {
-			if !yield(lineJob(request, i), nil) {
+			if !yield(bench.PlannedJob{Job: lineJob(request, i)}, nil) {
 				return
 			}
 		}
@@ -31,15 +31,16 @@ func lines(request bench.Request, n int) iter.Seq2[bench.Job, error] {
 
 func lineJob(request bench.Request, place int) bench.Job {
 	j := bench.Job{
-		Project: project, Kind: bench.KindCommand, Target: target, TestCases: []bench.TestCase{{Benchmark: "command", Target: target}},
-		Iterations: 1, Command: &bench.Command{Argv: []string{"./x", fmt.Sprint(place)}, Env: map[string]string{"QUOTED": `"a", {b}`}, TimeoutSeconds: 60, Iterations: 1},
-		SizeClass: small.SizeClass, Pool: small.Name, TaskQueue: small.TaskQueue(), Queue: "user:ada", Weight: 1, Priority: 3, Status: bench.JobQueued,
-		Submitter: "ada", Branch: "dev", Place: place, Name: fmt.Sprint("line ", place),
+		Project:  project,
+		Work:     bench.Work{Kind: bench.KindCommand, Target: target, TestCases: []bench.TestCase{{Benchmark: "command", Target: target}}, Iterations: 1, Command: &bench.Command{Argv: []string{"./x", fmt.Sprint(place)}, Env: map[string]string{"QUOTED": `"a", {b}`}, TimeoutSeconds: 60, Iterations: 1}, Line: place, Name: fmt.Sprint("line ", place)},
+		Location: bench.Location{SizeClass: small.SizeClass, Pool: small.Name, TaskQueue: small.TaskQueue()},
+		Turn:     bench.Turn{Queue: "user:ada", Weight: 1, Priority: 3, Submitter: "ada", Branch: "dev"},
+		JobState: bench.JobState{Status: bench.JobQueued},
 	}
 	if place%2 == 0 {
 		j.Constraints = &bench.Constraints{Devices: []string{"gpu"}}
 	}
-	j.Key = bench.JobIdentity{Request: request.ID, Project: project, Target: target, Kind: j.Kind, TestCases: j.TestCases, SizeClass: j.SizeClass, Place: place}.Key()
+	j.Key = bench.JobIdentity{Request: request.ID, Project: project, Target: target, Kind: j.Kind, TestCases: j.TestCases, SizeClass: j.SizeClass, Line: place}.Key()
 	return j
 }
 
@@ -78,13 +79,13 @@ func TestABatchIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
 	r := newRecord(t)
 	request := batch(t, 1500)
 	unreadable := errors.New("line 1200 is none")
-	_, created, err := r.CreateCommands(t.Context(), request, func(yield func(bench.Job, error) bool) {
+	_, created, err := r.CreateCommands(t.Context(), request, func(yield func(bench.PlannedJob, error) bool) {
 		for j := range lines(request, 1200) {
 			if !yield(j, nil) {
 				return
 			}
 		}
-		yield(bench.Job{}, unreadable)
+		yield(bench.PlannedJob{}, unreadable)
 	})
 	require.ErrorIs(t, err, unreadable)
 	require.False(t, created)
@@ -183,7 +184,7 @@ func TestOfAVeryLargeRequestWhatMattersIsShown(t *testing.T) {
 func places(jobs []bench.Job) []int {
 	out := make([]int, len(jobs))
 	for i, j := range jobs {
-		out[i] = j.Place
+		out[i] = j.Line
 	}
 	return out
 }

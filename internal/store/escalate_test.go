@@ -25,7 +25,7 @@ func TestWhatFailedEscalatesAlone(t *testing.T) {
 	c, big := r.register("c1"), r.registerIn("c2", large, "epyc")
 	run := r.start(job, 1, c)
 	r.block(run.Run.ID, measured("gin", 1, 2))
-	require.NoError(t, r.FinishRun(t.Context(), run.Run.ID, bench.RunEnd{Outcome: bench.RunOutOfMemory, Seconds: 3, PeakMemory: 4 << 30, CPUSeconds: 5}))
+	require.NoError(t, r.FinishRun(t.Context(), run.Run.ID, bench.RunEnd{Outcome: bench.RunOutOfMemory, MeasuredSeconds: 3, PeakMemory: 4 << 30, CPUSeconds: 5}))
 	ended := r.run(run.Run.ID)
 	require.Equal(t, []any{3.0, int64(4 << 30), 5.0}, []any{ended.MeasuredSeconds, ended.PeakMemory, ended.CPUSeconds})
 

@@ -16,7 +16,7 @@ type Expansion struct {
 	Stage bench.Stage
 	// Jobs are written unless they are there; Shared are there already. The
 	// request waits for both.
-	Jobs   []bench.Job
+	Jobs   []bench.PlannedJob
 	Shared []bench.JobKey
 	// Lacking: Jobs are for what nobody has measured or is measuring, and Shared
 	// are open. ErrStale when that is so no longer.
@@ -52,9 +52,9 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 				return err
 			}
 		}
-		keys, wanted := slices.Clone(e.Shared), make([]bench.Job, len(e.Jobs))
-		for i, j := range e.Jobs {
-			if wanted[i], err = renewed(ctx, tx, id, j); err != nil {
+		keys, wanted := slices.Clone(e.Shared), slices.Clone(e.Jobs)
+		for i, j := range wanted {
+			if wanted[i].Job, err = renewed(ctx, tx, id, j.Job); err != nil {
 				return err
 			}
 			keys = append(keys, wanted[i].Key)
@@ -118,7 +118,7 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 	})
 }
 
-func projectsOf(jobs []bench.Job) []string {
+func projectsOf(jobs []bench.PlannedJob) []string {
 	var names []string
 	for _, j := range jobs {
 		names = append(names, j.Project)
@@ -135,17 +135,17 @@ func lockJobWriting(ctx context.Context, tx pgx.Tx, project string) error {
 // artifactOf names the artifact to which a job's results belong.
 func artifactOf(j bench.Job) string {
 	if j.Kind == bench.KindCommand {
-		return string(j.Key) // equal labels do not make two commands one
+		return string(j.Key) // each command has results of its own
 	}
 	return j.Tag
 }
 
 // recordArtifacts writes the artifacts of jobs unless they are there, in order.
-func recordArtifacts(ctx context.Context, tx pgx.Tx, jobs []bench.Job) error {
+func recordArtifacts(ctx context.Context, tx pgx.Tx, jobs []bench.PlannedJob) error {
 	type artifact struct{ project, tag string }
 	var wanted []artifact
 	for _, j := range jobs {
-		wanted = append(wanted, artifact{j.Project, artifactOf(j)})
+		wanted = append(wanted, artifact{j.Project, artifactOf(j.Job)})
 		if j.Versus != "" {
 			wanted = append(wanted, artifact{j.Project, j.Versus})
 		}
@@ -161,18 +161,21 @@ func recordArtifacts(ctx context.Context, tx pgx.Tx, jobs []bench.Job) error {
 
 // insertJob writes a job with its test cases unless it is there. The caller holds
 // [lockJobWriting] and records the sets at the end.
-func insertJob(ctx context.Context, tx pgx.Tx, j bench.Job, sets *placeSets) error {
-	artifactID, err := artifactID(ctx, tx, j.Project, artifactOf(j))
+func insertJob(ctx context.Context, tx pgx.Tx, j bench.PlannedJob, sets *placeSets) error {
+	artifactID, err := artifactID(ctx, tx, j.Project, artifactOf(j.Job))
 	if err != nil {
 		return err
 	}
 	sides := []int64{artifactID}
 	if j.Versus != "" {
-		if sides, j.Generation, err = openTurns(ctx, tx, j, artifactID); err != nil {
+		if sides, j.Generation, err = openTurns(ctx, tx, j.Job, artifactID); err != nil {
 			return err
 		}
 	}
 	if j, err = withSet(ctx, tx, j); err != nil {
+		return err
+	}
+	if err := j.Validate(); err != nil {
 		return err
 	}
 	sets.add(j.At())
@@ -182,7 +185,7 @@ func insertJob(ctx context.Context, tx pgx.Tx, j bench.Job, sets *placeSets) err
 			submitter, branch, constraints, shape, min_class, place, name, affinity_until)
 		values (@project, @key, nullif(@tag, ''), @artifact_id, nullif(@versus, ''), (@sides::bigint[])[2], @kind, @target, @backend, @profile, nullif(@suite_hash, ''),
 			@test_cases, @iterations, @command, @build, @size_class, @pool, @task_queue, @generation, @queue, @weight, @priority,
-			'queued', @request_created, @submitter, @branch, @constraints, @shape, @min_class, @place, @name,
+			'queued', @request_created, @submitter, @branch, @constraints, @shape, @min_class, @line, @name,
 			case when @affinity > 0 then now() + make_interval(secs => @affinity) end)
 		on conflict (key) do nothing`,
 		pgx.NamedArgs{
@@ -193,7 +196,7 @@ func insertJob(ctx context.Context, tx pgx.Tx, j bench.Job, sets *placeSets) err
 			"task_queue": j.TaskQueue, "generation": j.Generation, "queue": j.Queue, "weight": j.Weight,
 			"priority": j.Priority, "request_created": j.RequestCreated,
 			"submitter": j.Submitter, "branch": j.Branch, "constraints": j.Constraints, "shape": j.Shape, "min_class": j.MinClass,
-			"place": j.Place, "name": j.Name, "affinity": j.AffinityFor.Seconds(),
+			"line": j.Line, "name": j.Name, "affinity": j.AffinityFor.Seconds(),
 		})
 	if err != nil {
 		return unknownReference(err)
@@ -212,7 +215,7 @@ func insertJob(ctx context.Context, tx pgx.Tx, j bench.Job, sets *placeSets) err
 	if tag.RowsAffected() == 0 {
 		return nil
 	}
-	return insertTestCases(ctx, tx, stored.ID, j, sides)
+	return insertTestCases(ctx, tx, stored.ID, j.Job, sides)
 }
 
 // insertTestCases writes the test cases of a job, once for each artifact that it

@@ -107,7 +107,10 @@ func TestWhoWaitsForAJob(t *testing.T) {
 	r := newRecord(t)
 	first, job := r.oneJob("v1", "gin")
 	second := r.create(bench.Request{
-		ID: newID(t), Project: project, Type: bench.Master, Tag: "c2", Parent: "v1", Submitter: "ada", Standing: bench.Standing{Status: bench.ArtifactsReady},
+		ID: newID(t), Project: project, Type: bench.Master, Tag: "c2",
+		Submission: bench.Submission{Submitter: "ada"},
+		Origin:     bench.Origin{Parent: "v1"},
+		Standing:   bench.Standing{Status: bench.ArtifactsReady},
 	})
 	r.execute(`insert into request_job (request_id, job_id, stage) select $1, id, 'parent' from job_queue where key = $2`, second.ID, job.Key)
 	waiters, err := r.JobWaiters(t.Context(), job.Key)

@@ -21,8 +21,8 @@ func (r record) waiting(request bench.Request, queue, submitter string, n int) {
 	r.execute(`
 		with artifact_of as (insert into artifact (project, tag) values ($1, gen_random_uuid()::text) returning id),
 		written as (
-			insert into job_queue (project, key, artifact_id, kind, target, test_cases, iterations, size_class, pool, task_queue, queue, status, request_created, submitter)
-			select $1, gen_random_uuid()::text, a.id, 'command', $2, '[]', 1, 2, 'small', $3, $4, 'queued', $5, $6 from artifact_of a, generate_series(1, $7::int)
+			insert into job_queue (project, key, artifact_id, kind, target, test_cases, iterations, size_class, pool, task_queue, queue, status, request_created, submitter, command)
+			select $1, gen_random_uuid()::text, a.id, 'command', $2::text, jsonb_build_array(jsonb_build_object('benchmark', 'command', 'target', $2::text)), 1, 2, 'small', $3, $4, 'queued', $5, $6, '{"argv": ["x"]}' from artifact_of a, generate_series(1, $7::int)
 			returning id)
 		insert into request_job (request_id, job_id, stage) select $8, id, 'own' from written`,
 		project, target, small.TaskQueue(), queue, request.CreatedAt, submitter, n, request.ID)
@@ -442,8 +442,8 @@ func TestWhatMayNotGoIsPutAsideUntilItMay(t *testing.T) {
 func TestADeferredRequestNeedsNoWorkflowBeforeItsFirstJobGoes(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
-	deferred := release(t, "v1")
-	deferred.Type, deferred.Deferred = bench.AdHoc, true
+	deferred := batch(t, 2)
+	deferred.Deferred = true
 	q := r.inProgress(deferred)
 	r.waiting(q, "user:ada", "ada", 2)
 	open := func() []bench.RequestID {
@@ -464,8 +464,8 @@ func TestADeferredRequestNeedsNoWorkflowBeforeItsFirstJobGoes(t *testing.T) {
 	require.Equal(t, []bench.RequestID{q.ID}, open())
 
 	// Cancelled while they waited: somebody has to complete it.
-	deferred = release(t, "v2")
-	deferred.Type, deferred.Deferred = bench.AdHoc, true
+	deferred = batch(t, 2)
+	deferred.Deferred = true
 	second := r.inProgress(deferred)
 	r.waiting(second, "user:ada", "ada", 2)
 	require.Equal(t, []bench.RequestID{q.ID}, open())

@@ -84,8 +84,9 @@ func newID(t *testing.T) bench.RequestID {
 func release(t *testing.T, tag string) bench.Request {
 	t.Helper()
 	return bench.Request{
-		ID: newID(t), Project: project, Type: bench.Release, Tag: tag, Submitter: "ada",
-		Standing: bench.Standing{Status: bench.ArtifactsReady},
+		ID: newID(t), Project: project, Type: bench.Release, Tag: tag,
+		Submission: bench.Submission{Submitter: "ada"},
+		Standing:   bench.Standing{Status: bench.ArtifactsReady},
 	}
 }
 
@@ -128,18 +129,33 @@ func testCases(benchmarks ...string) []bench.TestCase {
 // newJob is a job of a request for test cases of these benchmarks.
 func newJob(request bench.Request, benchmarks ...string) bench.Job {
 	j := bench.Job{
-		Project: project, Tag: request.Tag, Kind: bench.KindCompileTime, Target: target, Profile: "build", SuiteHash: suiteHash,
-		TestCases: testCases(benchmarks...), Iterations: 2, SizeClass: small.SizeClass, Pool: small.Name, TaskQueue: small.TaskQueue(),
-		Queue: "project:" + project, Weight: 1, Priority: 3, Status: bench.JobQueued, RequestCreated: request.CreatedAt,
+		Project:  project,
+		Work:     bench.Work{Tag: request.Tag, Kind: bench.KindCompileTime, Target: target, Profile: "build", SuiteHash: suiteHash, TestCases: testCases(benchmarks...), Iterations: 2},
+		Location: bench.Location{SizeClass: small.SizeClass, Pool: small.Name, TaskQueue: small.TaskQueue()},
+		Turn:     bench.Turn{Queue: "project:" + project, Weight: 1, Priority: 3, RequestCreated: request.CreatedAt},
+		JobState: bench.JobState{Status: bench.JobQueued},
 	}
 	j.Key = bench.JobIdentity{Tag: j.Tag, Target: j.Target, Profile: j.Profile, Kind: j.Kind, Suite: j.SuiteHash,
 		TestCases: j.TestCases, SizeClass: j.SizeClass, Generation: j.Generation}.Key()
 	return j
 }
 
+// newCommand is a job that runs a command.
+func newCommand(request bench.Request, line int, argv ...string) bench.Job {
+	j := newJob(request, "command")
+	j.Work = bench.Work{
+		Kind: bench.KindCommand, Target: target, TestCases: []bench.TestCase{{Benchmark: bench.CommandBenchmark, Target: target}},
+		Iterations: 1, Command: &bench.Command{Argv: argv, Iterations: 1}, Line: line,
+	}
+	j.Key = bench.JobIdentity{
+		Request: request.ID, Project: project, Target: target, Kind: j.Kind, TestCases: j.TestCases, SizeClass: j.SizeClass, Line: line,
+	}.Key()
+	return j
+}
+
 func (r record) expand(request bench.Request, jobs ...bench.Job) {
 	r.t.Helper()
-	require.NoError(r.t, r.ExpandRequest(r.t.Context(), request.ID, store.Expansion{Stage: bench.StageOwn, Jobs: jobs}))
+	require.NoError(r.t, r.ExpandRequest(r.t.Context(), request.ID, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(jobs...)}))
 }
 
 // oneJob is a request in progress with one job.

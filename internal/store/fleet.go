@@ -102,7 +102,7 @@ func (s placeSets) record(ctx context.Context, tx pgx.Tx) error {
 // withSet is a job that is to wait in the task queue of a set, as one does that is
 // measured again, with who takes jobs from there. When that was forgotten, nobody
 // does: it waits with all of its pool, until it is placed anew.
-func withSet(ctx context.Context, tx pgx.Tx, j bench.Job) (bench.Job, error) {
+func withSet(ctx context.Context, tx pgx.Tx, j bench.PlannedJob) (bench.PlannedJob, error) {
 	if len(j.Set) > 0 || !bench.IsSet(j.TaskQueue) {
 		return j, nil
 	}

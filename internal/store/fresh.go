@@ -52,7 +52,7 @@ func checkFresh(ctx context.Context, tx pgx.Tx, request bench.RequestID, e Expan
 		if used {
 			return fmt.Errorf("%w: job %s has ended", ErrStale, j.Key)
 		}
-		if err := checkUncovered(ctx, tx, j); err != nil {
+		if err := checkUncovered(ctx, tx, j.Job); err != nil {
 			return err
 		}
 	}

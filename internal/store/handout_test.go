@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
 // perCollector keeps as many jobs of each queue in Temporal as there are live
@@ -173,7 +174,7 @@ func TestAJobStaysWhenTheRequestThatItWasHandedOutToEnds(t *testing.T) {
 	r := newRecord(t)
 	first, job := r.oneJob("v1", "gin")
 	second := r.inProgress(release(t, "v2"))
-	require.NoError(t, r.ExpandRequest(t.Context(), second.ID, store.Expansion{Stage: bench.StageParent, Jobs: []bench.Job{job}}))
+	require.NoError(t, r.ExpandRequest(t.Context(), second.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(job)}))
 	require.Equal(t, first.ID, r.handOut()[0].Request, "the oldest one starts it")
 
 	cancelled, err := r.CancelRequest(t.Context(), first.ID, "ada", "")
@@ -200,13 +201,11 @@ func TestAJobStaysWhenTheRequestThatItWasHandedOutToEnds(t *testing.T) {
 func TestCommandsAreSummarizedByTheirArguments(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
-	q := r.inProgress(bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Submitter: "ada", Command: &bench.Command{Argv: []string{"x"}}})
-	short, long := newJob(q, "command"), newJob(q, "other")
+	q := r.inProgress(bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Submission: bench.Submission{Submitter: "ada"}, Commands: bench.Commands{Command: &bench.Command{Argv: []string{"x"}}}})
+	short, long := newCommand(q, 1, "sleep", "1"), newCommand(q, 2, "echo", strings.Repeat("ä", 500))
 	for i, j := range []*bench.Job{&short, &long} {
-		j.Kind, j.Queue = bench.KindCommand, fmt.Sprint("q", i)
+		j.Queue = fmt.Sprint("q", i)
 	}
-	short.Command = &bench.Command{Argv: []string{"sleep", "1"}}
-	long.Command = &bench.Command{Argv: []string{"echo", strings.Repeat("ä", 500)}}
 	r.expand(q, short, long)
 	out := r.handOut()
 	require.Equal(t, "sleep 1", out[0].Summary)
@@ -219,7 +218,7 @@ func TestCancellingARequestSparesWhatOthersWaitFor(t *testing.T) {
 	r := newRecord(t)
 	q, jobs := r.jobsOf("v1", "user:ada", 5)
 	other := r.inProgress(release(t, "v2"))
-	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: jobs[3:4]}))
+	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(jobs[3:4]...)}))
 	c := r.register("one")
 	r.handOut()
 	run := r.start(jobs[0], 1, c).Run
@@ -271,7 +270,7 @@ func TestAJobIsCancelledOrSharedNeverBoth(t *testing.T) {
 				_, err := r.CancelRequest(t.Context(), q.ID, "ada", "")
 				return err
 			}
-			return r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: jobs})
+			return r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(jobs...)})
 		}) {
 			require.NoError(t, err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
 func (r record) finish(job bench.Job, gaveUp string) bench.JobEnd {
@@ -81,6 +82,7 @@ func TestTheStoredResultsDecideHowAJobEnds(t *testing.T) {
 		q, job := r.oneJob("v6", "gin")
 		escalated := job
 		escalated.SizeClass, escalated.Key = 8, bench.JobKey("abcdefghabcdefgh")
+		escalated.TaskQueue = bench.Pool{Target: target, SizeClass: 8, Name: small.Name}.TaskQueue()
 		r.expand(q, escalated)
 		large := collector("large")
 		large.SizeClass = 8
@@ -114,7 +116,7 @@ func TestAJobThatHasEndedStaysAndTellsItsWaitersAgain(t *testing.T) {
 	r := newRecord(t)
 	q, job := r.oneJob("v1", "gin")
 	other := r.inProgress(release(t, "v2"))
-	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: []bench.Job{job}}))
+	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(job)}))
 	run := r.start(job, 1, r.register("one")).Run.ID
 
 	waiters := []bench.Waiter{{Project: project, Request: q.ID}, {Project: project, Request: other.ID}}

@@ -298,7 +298,7 @@ func TestARetryOfARequestWithoutJobsWritesThemInItsTurn(t *testing.T) {
 	require.Nil(t, r.request(request.ID).ExpandedAt)
 
 	// A try build whose artifact never came waits for it again.
-	build := bench.Request{ID: newID(t), Project: project, Type: bench.Try, PR: 7, Submitter: "ada", Standing: bench.Standing{Status: bench.WaitingForArtifacts}}
+	build := bench.Request{ID: newID(t), Project: project, Type: bench.Try, Submission: bench.Submission{Submitter: "ada"}, Origin: bench.Origin{PR: 7}, Standing: bench.Standing{Status: bench.WaitingForArtifacts}}
 	r.create(build)
 	_, _, err = r.EndRequest(t.Context(), build.ID, expire, byAda)
 	require.NoError(t, err)
@@ -398,7 +398,7 @@ func TestAJobIsRetried(t *testing.T) {
 	bad, slow := newJob(request, "gin"), newJob(request, "kit")
 	r.expand(request, bad, slow)
 	other := r.inProgress(release(t, "1.2.0"))
-	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []bench.Job{bad}}))
+	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(bad)}))
 	again := store.Again{Job: bad.Key}
 
 	_, err := r.JobRequest(t.Context(), "nosuchjobnosuchj")
@@ -577,7 +577,7 @@ func TestAChildHasInvalidResultsOfItsParentMeasuredAgain(t *testing.T) {
 	parent, job := r.oneJob("1.1.0", "gin")
 	r.measure(job, 1, c, measured("gin", 1))
 	r.complete(parent, bench.Success)
-	backfill := store.Expansion{Stage: bench.StageParent, Jobs: []bench.Job{job}}
+	backfill := store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(job)}
 
 	// A job that has succeeded is shared as it is.
 	before := r.inProgress(release(t, "1.2.0"))
@@ -604,7 +604,7 @@ func TestAPurgedArtifactLeavesNothing(t *testing.T) {
 	r.complete(kept, bench.Success)
 	request, job := r.oneJob("1.1.0", "gin")
 	child := r.inProgress(release(t, "1.2.0"))
-	require.NoError(t, r.ExpandRequest(t.Context(), child.ID, store.Expansion{Stage: bench.StageParent, Jobs: []bench.Job{job}}))
+	require.NoError(t, r.ExpandRequest(t.Context(), child.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(job)}))
 
 	// Not while anything runs or is waited for.
 	_, err := r.PurgeArtifact(t.Context(), project, "1.1.0", byAda)

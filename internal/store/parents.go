@@ -32,6 +32,14 @@ type Lineage struct {
 	Note string
 }
 
+// Creation is what else is known about a new request.
+type Creation struct {
+	Lineage
+	// Limited refuses the request when its submitter has too much waiting already; no
+	// limit holds for requests that nobody submitted.
+	Limited bool
+}
+
 // requested are those of the missing ancestors that are asked for before r: all
 // for a master request. A try build's parent itself is measured in its slot, so
 // only what lies above it is.
@@ -44,19 +52,19 @@ func (l Lineage) requested(r bench.Request) []Ancestor {
 
 // CreateWithAncestors records a request as [Store.CreateRequest] does, together
 // with requests for its missing ancestors, and decides what each of them waits
-// for. created are all that were new, ancestors first. When r is limited, a
-// [TooManyWaiting] if the submitter may not have that many waiting.
-func (s *Store) CreateWithAncestors(ctx context.Context, r bench.Request, lineage Lineage) (stored bench.Request, created []bench.Request, err error) {
+// for. created are all that were new, ancestors first. The error is a
+// [TooManyWaiting] when the submitter may not have that many waiting.
+func (s *Store) CreateWithAncestors(ctx context.Context, r bench.Request, c Creation) (stored bench.Request, created []bench.Request, err error) {
 	err = s.inTx(ctx, "creating request "+string(r.ID), func(tx pgx.Tx) error {
 		created = nil
 		if err := lockRequests(ctx, tx); err != nil {
 			return err
 		}
 		if r.Tag != "" && r.Type.HasParent() {
-			if created, err = requestAncestors(ctx, tx, r, lineage); err != nil {
+			if created, err = requestAncestors(ctx, tx, r, c.Lineage); err != nil {
 				return err
 			}
-			if r.WaitsFor, r.ParentNote, err = waitsFor(ctx, tx, r, lineage); err != nil {
+			if r.WaitsFor, r.ParentNote, err = waitsFor(ctx, tx, r, c.Lineage); err != nil {
 				return err
 			}
 		}
@@ -68,7 +76,7 @@ func (s *Store) CreateWithAncestors(ctx context.Context, r bench.Request, lineag
 		if isNew {
 			created = append(created, stored)
 		}
-		if r.Limited {
+		if c.Limited {
 			return mayWait(ctx, tx, r.Submitter, len(created))
 		}
 		return nil
@@ -85,8 +93,10 @@ func requestAncestors(ctx context.Context, tx pgx.Tx, r bench.Request, lineage L
 	missing := lineage.requested(r)
 	for i, a := range slices.Backward(missing) {
 		ancestor := bench.Request{
-			ID: a.ID, Project: r.Project, Type: bench.Master, Tag: a.Tag, Parent: a.Parent, CommitDate: &a.CommitDate,
-			Standing: bench.Standing{Status: bench.ArtifactsReady}, Submitter: r.Submitter,
+			ID: a.ID, Project: r.Project, Type: bench.Master, Tag: a.Tag,
+			Submission: bench.Submission{Submitter: r.Submitter},
+			Origin:     bench.Origin{Parent: a.Parent, CommitDate: &a.CommitDate},
+			Standing:   bench.Standing{Status: bench.ArtifactsReady},
 		}
 		above := Lineage{Missing: missing[i+1:]}
 		above.Note = fmt.Sprintf("its parent %s is not measured: nobody has asked for it, and the look-back of the project ends here", a.Parent)

@@ -110,7 +110,7 @@ func TestTransientErrors(t *testing.T) {
 	require.False(t, store.IsTransient(nil))
 	require.False(t, store.IsTransient(store.ErrNotFound))
 	require.False(t, store.IsTransient(errors.New("anything")))
-	_, _, err = r.CreateRequest(t.Context(), bench.Request{ID: "bad", Project: project, Type: "nonsense", Submitter: "ada"})
+	_, _, err = r.CreateRequest(t.Context(), bench.Request{ID: "bad", Project: project, Type: "nonsense", Submission: bench.Submission{Submitter: "ada"}})
 	require.Error(t, err)
 	require.False(t, store.IsTransient(err))
 	_, err = store.Open(t.Context(), "postgres://%zz")

@@ -9,6 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
 func TestAQueueIsReadWithAllThatEstimatesNeed(t *testing.T) {
@@ -34,7 +35,7 @@ func TestAQueueIsReadWithAllThatEstimatesNeed(t *testing.T) {
 	// Under way for two minutes; one job is optional, and so nobody's to wait for.
 	going, running := r.oneJob("v2", "gin")
 	optional := newJob(going, "kit")
-	require.NoError(t, r.ExpandRequest(t.Context(), going.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []bench.Job{optional}, Optional: map[bench.Target]bool{target: true}}))
+	require.NoError(t, r.ExpandRequest(t.Context(), going.ID, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(optional), Optional: map[bench.Target]bool{target: true}}))
 	r.handOut()
 	r.start(running, 1, c)
 	r.execute(`update job_run set started_at = now() - interval '2 minutes' where finished_at is null`)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
 func TestJobsInFlightAreThoseHandedOutAndNotEnded(t *testing.T) {
@@ -58,7 +59,7 @@ func TestOptionalJobsKeepARequestOpen(t *testing.T) {
 	request := r.inProgress(release(t, "v1"))
 	job := newJob(request, "gin")
 	require.NoError(t, r.ExpandRequest(t.Context(), request.ID, store.Expansion{
-		Stage: bench.StageOwn, Jobs: []bench.Job{job}, Optional: map[bench.Target]bool{target: true},
+		Stage: bench.StageOwn, Jobs: storetest.Planned(job), Optional: map[bench.Target]bool{target: true},
 	}))
 	require.NoError(t, r.CompleteRequest(t.Context(), request.ID, bench.Success, "", nil, ""))
 	ids := []bench.RequestID{request.ID, "rnobody"}

@@ -38,6 +38,9 @@ func createRequest(ctx context.Context, tx pgx.Tx, r bench.Request) (bench.Reque
 	if r.Status == "" {
 		r.Status = bench.ArtifactsReady
 	}
+	if err := r.Validate(); err != nil {
+		return bench.Request{}, false, err
+	}
 	stored, err := one[bench.Request](ctx, tx, `
 		insert into benchmark_request as r (id, project, type, tag, parent, waits_for, parent_note, pr, commit_date, status,
 			submitter, selection, versus, size_class, queue, branch, constraints, deferred, command, batch, digest, idempotency_key, message, created_at, expanded_at)

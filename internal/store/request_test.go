@@ -26,9 +26,10 @@ func TestARequestIsStoredAsItWasAsked(t *testing.T) {
 	r := newRecord(t)
 	date := time.Date(2026, 2, 11, 0, 0, 0, 0, time.UTC)
 	asked := release(t, "go1.26")
+	asked.Type = bench.Master
 	asked.Parent, asked.PR, asked.CommitDate = "go1.25", 7, &date
 	asked.Selection = bench.Selection{Set: "quick", Benchmarks: []string{"gin"}, Targets: []bench.Target{target}, Iterations: 3}
-	asked.SizeClass, asked.IdempotencyKey, asked.Message = 4, "key", "waits"
+	asked.Queue, asked.Branch, asked.IdempotencyKey, asked.Message = "vip", "dev", "key", "waits"
 	stored := r.create(asked)
 
 	want := asked
@@ -46,9 +47,16 @@ func TestARequestIsStoredAsItWasAsked(t *testing.T) {
 	_, err = r.RequestByTag(t.Context(), project, "go1.0")
 	require.ErrorIs(t, err, store.ErrNotFound)
 
+	own := release(t, "go1.26")
+	own.Type, own.Versus, own.SizeClass, own.Constraints = bench.AdHoc, "go1.25", 4, &bench.Constraints{CPUs: 2}
+	stored = r.create(own)
+	own.CreatedAt = stored.CreatedAt
+	require.Equal(t, own, stored)
+
 	command := bench.Request{
-		ID: newID(t), Project: project, Type: bench.AdHoc, Submitter: "ada",
-		Command: &bench.Command{Argv: []string{"sleep", "1"}, Env: map[string]string{"A": "b"}, TimeoutSeconds: 5, Iterations: 2},
+		ID: newID(t), Project: project, Type: bench.AdHoc,
+		Submission: bench.Submission{Submitter: "ada"},
+		Commands:   bench.Commands{Command: &bench.Command{Argv: []string{"sleep", "1"}, Env: map[string]string{"A": "b"}, TimeoutSeconds: 5, Iterations: 2}},
 	}
 	stored = r.create(command)
 	require.Equal(t, command.Command, stored.Command)
@@ -76,11 +84,13 @@ func TestTheSameRequestIsCreatedOnce(t *testing.T) {
 	require.False(t, created)
 	require.Equal(t, stored, got)
 	for name, change := range map[string]func(*bench.Request){
-		"tag":        func(q *bench.Request) { q.Tag = "go1.27" },
-		"type":       func(q *bench.Request) { q.Type = bench.Master },
-		"selection":  func(q *bench.Request) { q.Selection.Benchmarks = []string{"gin"} },
-		"command":    func(q *bench.Request) { q.Type, q.Command = bench.AdHoc, &bench.Command{Argv: []string{"true"}} },
-		"size class": func(q *bench.Request) { q.SizeClass = 8 },
+		"tag":       func(q *bench.Request) { q.Tag = "go1.27" },
+		"type":      func(q *bench.Request) { q.Type = bench.Master },
+		"selection": func(q *bench.Request) { q.Selection.Benchmarks = []string{"gin"} },
+		"command": func(q *bench.Request) {
+			q.Type, q.Tag, q.Command = bench.AdHoc, "", &bench.Command{Argv: []string{"true"}}
+		},
+		"size class": func(q *bench.Request) { q.Type, q.SizeClass = bench.AdHoc, 8 },
 	} {
 		other := first
 		other.ID = newID(t)
@@ -92,8 +102,13 @@ func TestTheSameRequestIsCreatedOnce(t *testing.T) {
 	}
 
 	// Another submitter's key is another key, and ad-hoc requests share tags.
-	other := bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "go1.26", Submitter: "bob", IdempotencyKey: "k"}
+	other := bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "go1.26", Submission: bench.Submission{Submitter: "bob", IdempotencyKey: "k"}}
 	r.create(other)
+	larger := other
+	larger.ID, larger.SizeClass = newID(t), 8
+	_, _, err = r.CreateRequest(t.Context(), larger)
+	require.ErrorIs(t, err, store.ErrConflict)
+	require.ErrorContains(t, err, "another size class")
 	other.ID, other.IdempotencyKey = newID(t), ""
 	r.create(other)
 
@@ -160,7 +175,7 @@ func TestRequestsAreListedNewestFirstPageByPage(t *testing.T) {
 	}
 	require.Equal(t, all, paged, "also where several were created at the same time")
 
-	adhoc := r.create(bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v3", Submitter: "ada"})
+	adhoc := r.create(bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v3", Submission: bench.Submission{Submitter: "ada"}})
 	require.NoError(t, r.StartAdHoc(t.Context(), adhoc.ID))
 	for name, c := range map[string]struct {
 		filter store.RequestFilter

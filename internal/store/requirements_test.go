@@ -38,19 +38,22 @@ func TestEverybodyAsksTheSameOfCollectors(t *testing.T) {
 		},
 		"a command": {
 			func(j *bench.Job) {
-				j.Kind, j.Command = bench.KindCommand, &bench.Command{Argv: []string{"true"}, Iterations: 1}
+				j.Work = newCommand(bench.Request{}, 0, "true").Work
 			},
 			placement.Requirements{Target: target, AcrossPools: true}, true,
 		},
 		"a command with constraints": {
 			func(j *bench.Job) {
-				j.Kind, j.Command, j.Constraints = bench.KindCommand, &bench.Command{Argv: []string{"true"}, Iterations: 1}, &needs
+				j.Work, j.Constraints = newCommand(bench.Request{}, 0, "true").Work, &needs
 			},
 			placement.Requirements{Target: target, AcrossPools: true, Constraints: needs}, true,
 		},
 		"a build": {
 			func(j *bench.Job) {
-				j.Kind, j.Build, j.Constraints = bench.KindBuild, &bench.BuildSpec{Tag: j.Tag, Target: target, Key: "b0"}, &needs
+				j.Constraints = &needs
+				j.Work = bench.Work{
+					Kind: bench.KindBuild, Tag: j.Tag, Target: target, TestCases: []bench.TestCase{}, Build: &bench.BuildSpec{Tag: j.Tag, Target: target, Key: "b0"},
+				}
 			},
 			placement.Requirements{Target: target, Constraints: needs}, true,
 		},

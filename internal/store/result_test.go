@@ -60,15 +60,15 @@ func TestCommandsHaveResultsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	c := r.register("one")
-	for i, tag := range []string{"label", "label"} {
-		q := r.inProgress(bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: tag, Submitter: "ada", Command: &bench.Command{Argv: []string{"x"}}})
-		job := newJob(q, "command")
-		job.Kind, job.Key, job.Command, job.SuiteHash = bench.KindCommand, []bench.JobKey{"abcdefghabcdefgh", "ijklmnopijklmnop"}[i], q.Command, ""
+	for i := range 2 {
+		q := r.inProgress(bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Submission: bench.Submission{Submitter: "ada"}, Commands: bench.Commands{Command: &bench.Command{Argv: []string{"x"}}}})
+		job := newCommand(q, 0)
+		job.Command = q.Command
 		r.expand(q, job)
 		plan := r.start(job, 1, c)
-		require.Len(t, plan.Missing, 1, "an equal label does not make it done")
+		require.Len(t, plan.Missing, 1, "an equal command does not make it done")
 		require.Equal(t, q.Command, plan.Job.Command)
-		r.block(plan.Run.ID, measured("command", float64(i+1)))
+		r.block(plan.Run.ID, bench.TestCaseResult{TestCase: job.TestCases[0], Collections: measured("", float64(i+1)).Collections})
 		require.Equal(t, bench.JobSuccess, r.finish(job, "").Status)
 		samples, err := r.SamplesOf(t.Context(), project, string(job.Key))
 		require.NoError(t, err)

@@ -140,14 +140,18 @@ func openRun(ctx context.Context, tx pgx.Tx, job bench.Job, c bench.Collector, s
 	if err := closeRuns(ctx, tx, job.ID, bench.RunLost, "replaced by run "+string(start.Run)); err != nil {
 		return bench.Run{}, err
 	}
+	run, err := bench.OpenRun(start.Run, start.Reason, job, c)
+	if err != nil {
+		return bench.Run{}, err
+	}
 	if _, err := tx.Exec(ctx, `
 		insert into job_run (id, job_id, number, reason, size_class, pool, collector, epoch, version, hardware_id, co_located, facts, timeout_seconds, probe)
 		values (@id, @job_id, (select coalesce(max(number), 0) + 1 from job_run where job_id = @job_id), @reason, @size_class, @pool,
 			@collector, @epoch, @version, @hardware_id, @co_located, @facts, @timeout_seconds, @probe)`,
 		pgx.NamedArgs{
-			"id": start.Run, "job_id": job.ID, "reason": start.Reason, "size_class": c.SizeClass, "pool": c.Pool,
-			"collector": c.Name, "epoch": c.Epoch, "version": c.Version, "hardware_id": c.HardwareID,
-			"co_located": c.CoLocated, "facts": c.Facts, "timeout_seconds": job.TimeoutOn(c.SizeClass), "probe": job.Probe && job.SizeClass == c.SizeClass,
+			"id": run.ID, "job_id": job.ID, "reason": run.Reason, "size_class": run.SizeClass, "pool": run.Pool,
+			"collector": run.Collector, "epoch": run.Epoch, "version": run.Version, "hardware_id": run.HardwareID,
+			"co_located": run.CoLocated, "facts": run.Facts, "timeout_seconds": run.TimeoutSeconds, "probe": run.Probe,
 		}); err != nil {
 		return bench.Run{}, err
 	}
@@ -231,8 +235,8 @@ func (s *Store) SetProgress(ctx context.Context, run bench.RunID, progress json.
 // up as lost ends as its collector says while its job is open.
 func (s *Store) FinishRun(ctx context.Context, id bench.RunID, end bench.RunEnd) error {
 	return s.inTx(ctx, "finishing run "+string(id), func(tx pgx.Tx) error {
-		if end.Outcome == bench.RunRunning {
-			return errors.New("a run's end needs an outcome")
+		if err := end.Validate(); err != nil {
+			return err
 		}
 		run, job, err := lockRun(ctx, tx, id)
 		if err != nil {
@@ -245,7 +249,7 @@ func (s *Store) FinishRun(ctx context.Context, id bench.RunID, end bench.RunEnd)
 			update job_run set outcome = $2, message = $3, output_tail = $4, finished_at = now(),
 				measured_seconds = $5, peak_memory = $6, cpu_seconds = $7
 			where id = $1`,
-			id, end.Outcome, cleanText(end.Message), cleanText(end.OutputTail), end.Seconds, end.PeakMemory, end.CPUSeconds); err != nil {
+			id, end.Outcome, cleanText(end.Message), cleanText(end.OutputTail), end.MeasuredSeconds, end.PeakMemory, end.CPUSeconds); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, `update collector_config set current_run = null where current_run = $1`, id)

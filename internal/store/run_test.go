@@ -23,9 +23,8 @@ func TestTheFenceSaysWhatIsToBeDone(t *testing.T) {
 	require.Equal(t, bench.JobInProgress, plan.Job.Status)
 	require.NotNil(t, plan.Job.StartedAt)
 	want := bench.Run{
-		ID: runID(job, 1), Project: project, Job: job.Key, Number: 1, Reason: bench.Scheduled, SizeClass: 2, Pool: "small",
-		Collector: "one", Epoch: c.Epoch, Version: "1", HardwareID: "zen4", Facts: plan.Run.Facts, Progress: json.RawMessage(`{}`),
-		StartedAt: plan.Run.StartedAt,
+		ID: runID(job, 1), Project: project, Job: job.Key, Number: 1, Reason: bench.Scheduled, Progress: json.RawMessage(`{}`), StartedAt: plan.Run.StartedAt,
+		Setting: bench.Setting{SizeClass: 2, Pool: "small", Collector: "one", Epoch: c.Epoch, Version: "1", HardwareID: "zen4", Facts: plan.Run.Facts},
 	}
 	require.Equal(t, want, plan.Run)
 	require.JSONEq(t, `{"cpu":"zen4"}`, string(plan.Run.Facts))

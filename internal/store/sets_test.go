@@ -19,10 +19,12 @@ func (r record) command(tag string, at bench.Place, c bench.Constraints, affinit
 	r.t.Helper()
 	request := r.inProgress(release(r.t, tag))
 	job := newJob(request, "gin")
-	job.Kind, job.Constraints, job.AffinityFor = bench.KindCommand, &c, affinity
-	job.SuiteHash, job.Command = "", &bench.Command{Argv: []string{"true"}}
-	job.PutAt(at)
-	r.expand(request, job)
+	command, err := bench.NewCommandJob(project, bench.Command{Argv: []string{"true"}}, target, 0, "")
+	require.NoError(r.t, err)
+	job.Work, job.Constraints = command.Work, &c
+	planned := bench.PlannedJob{Job: job, AffinityFor: affinity}
+	planned.PutAt(at)
+	require.NoError(r.t, r.ExpandRequest(r.t.Context(), request.ID, store.Expansion{Stage: bench.StageOwn, Jobs: []bench.PlannedJob{planned}}))
 	return request, r.job(job.Key)
 }
 
@@ -245,7 +247,7 @@ func TestCommandsWaitForWhoeverMayRunThem(t *testing.T) {
 	one := r.register("one")
 	const n = 3000
 	request := batch(t, n)
-	_, _, err := r.CreateCommands(t.Context(), request, func(yield func(bench.Job, error) bool) {
+	_, _, err := r.CreateCommands(t.Context(), request, func(yield func(bench.PlannedJob, error) bool) {
 		for j := range lines(request, n) {
 			j.Constraints = nil
 			if !yield(j, nil) {

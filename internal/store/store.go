@@ -96,7 +96,7 @@ func one[T any](ctx context.Context, q querier, sql string, args ...any) (T, err
 	if err != nil {
 		return zero, err
 	}
-	v, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[T])
+	v, err := pgx.CollectExactlyOneRow(rows, valid[T])
 	if errors.Is(err, pgx.ErrNoRows) {
 		return zero, ErrNotFound
 	}
@@ -109,7 +109,22 @@ func all[T any](ctx context.Context, q querier, sql string, args ...any) ([]T, e
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByName[T])
+	return pgx.CollectRows(rows, valid[T])
+}
+
+// valid reads a row by its columns' names. A row that breaks a rule of the type
+// that it is read as is an error that names it: nobody's input is to blame.
+func valid[T any](row pgx.CollectableRow) (T, error) {
+	v, err := pgx.RowToStructByName[T](row)
+	if err != nil {
+		return v, err
+	}
+	if checked, ok := any(v).(interface{ Validate() error }); ok {
+		if err := checked.Validate(); err != nil {
+			return v, errors.New("the database holds what cannot be: " + err.Error())
+		}
+	}
+	return v, nil
 }
 
 // column reads the one column of rows.

@@ -13,8 +13,10 @@ import (
 func (r record) inTurns(tag, versus string, benchmarks ...string) (bench.Request, bench.Job) {
 	r.t.Helper()
 	request := r.inProgress(bench.Request{
-		ID: newID(r.t), Project: project, Type: bench.AdHoc, Tag: tag, Versus: versus, Submitter: "ada",
-		Standing: bench.Standing{Status: bench.ArtifactsReady},
+		ID: newID(r.t), Project: project, Type: bench.AdHoc, Tag: tag,
+		Submission: bench.Submission{Submitter: "ada"},
+		Scope:      bench.Scope{Versus: versus},
+		Standing:   bench.Standing{Status: bench.ArtifactsReady},
 	})
 	require.Equal(r.t, versus, request.Versus)
 	job := newJob(request, benchmarks...)
@@ -223,11 +225,14 @@ func TestARequestInTurnsIsAdHoc(t *testing.T) {
 	wrong := release(t, "v2")
 	wrong.Versus = "v1"
 	_, _, err := r.CreateRequest(t.Context(), wrong)
-	require.ErrorContains(t, err, "benchmark_request_versus_check")
+	require.ErrorIs(t, err, bench.ErrInvalid)
+	require.ErrorContains(t, err, "versus is for ad-hoc measurements")
 
 	asked := bench.Request{
-		ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v2", Versus: "v1", Submitter: "ada", IdempotencyKey: "once",
-		Standing: bench.Standing{Status: bench.ArtifactsReady},
+		ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v2",
+		Submission: bench.Submission{Submitter: "ada", IdempotencyKey: "once"},
+		Scope:      bench.Scope{Versus: "v1"},
+		Standing:   bench.Standing{Status: bench.ArtifactsReady},
 	}
 	r.create(asked)
 	asked.ID, asked.Versus = newID(t), "v0"

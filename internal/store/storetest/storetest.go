@@ -18,6 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -153,4 +154,15 @@ func execute(ctx context.Context, url, statement string) (err error) {
 		return fmt.Errorf("%s: %w", strings.Join(strings.Fields(statement)[:2], " "), err)
 	}
 	return nil
+}
+
+// Planned are jobs that are to be recorded and that all collectors of their pools
+// may take at once.
+func Planned(jobs ...bench.Job) []bench.PlannedJob {
+	planned := make([]bench.PlannedJob, len(jobs))
+	for i, j := range jobs {
+		j.JobState = bench.JobState{Status: bench.JobQueued}
+		planned[i].Job = j
+	}
+	return planned
 }
