@@ -40,7 +40,7 @@ func TestABatchIsOneRequestWithItsJobs(t *testing.T) {
 	require.Equal(t, n, r.Batch)
 	require.Equal(t, apiclient.AdHocProject, r.Project)
 	require.Equal(t, bench.InProgress, r.Status)
-	require.Eventually(t, func() bool { return b.workflows.startedJobs() == 4 }, 20*time.Second, 5*time.Millisecond, "its first jobs are handed out, and start its workflow")
+	require.Eventually(t, func() bool { return b.workflows.startedJobs() == 4 }, 2*time.Minute, 5*time.Millisecond, "its first jobs are handed out, and start its workflow")
 
 	d, err := b.nobody.Request(t.Context(), string(r.ID))
 	require.NoError(t, err)

@@ -35,7 +35,7 @@ func TestAConstraintHoldsForWhoeverJoinsThePool(t *testing.T) {
 	key := b.onlyJob(t, asked.ID).Key
 	waits := func() string { return b.onlyJob(t, asked.ID).TaskQueue }
 	require.Equal(t, mainPool.TaskQueue(), waits())
-	require.Eventually(t, func() bool { return b.workflows.startedJobs() == 1 }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return b.workflows.startedJobs() == 1 }, 2*time.Minute, 5*time.Millisecond)
 	attempt := int32(0)
 	begin := func(c apiclient.Registered) error {
 		attempt++
@@ -49,7 +49,7 @@ func TestAConstraintHoldsForWhoeverJoinsThePool(t *testing.T) {
 	owners := bench.Place{Pool: mainPool, Set: []string{"card"}}
 	require.Equal(t, owners.TaskQueue(), waits())
 	require.NotContains(t, stranger.TaskQueues, owners.TaskQueue())
-	require.Eventually(t, func() bool { return b.workflows.movedTo(key) == owners.TaskQueue() }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return b.workflows.movedTo(key) == owners.TaskQueue() }, 2*time.Minute, 5*time.Millisecond)
 
 	// What is on its way to it all the same is refused, and no run is opened.
 	err = begin(stranger)

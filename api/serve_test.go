@@ -89,7 +89,7 @@ func TestServeLetsAnswersFinish(t *testing.T) {
 			_ = conn.Close()
 		}
 		return err != nil
-	}, 10*time.Second, 5*time.Millisecond)
+	}, 2*time.Minute, 5*time.Millisecond)
 	close(release)
 	require.Equal(t, "finished", <-answers)
 	require.NoError(t, <-stopped)

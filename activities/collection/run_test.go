@@ -245,7 +245,7 @@ func TestAWorkerThatStopsEndsItsRunAsLost(t *testing.T) {
 	require.Eventually(t, func() bool {
 		text, err := os.ReadFile(filepath.Join(b.root, "journal"))
 		return err == nil && strings.Contains(string(text), "endless")
-	}, 20*time.Second, 5*time.Millisecond)
+	}, 2*time.Minute, 5*time.Millisecond)
 	require.Equal(t, "endless "+string(target), b.Current().Progress.TestCase)
 	close(b.stop)
 	b.fails(<-ended, protocol.ErrTypeInfrastructure, false, "the collector is shutting down")

@@ -194,7 +194,7 @@ func TestACancellationDuringCompletionDecides(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := os.Stat(filepath.Join(dir, "reached-"+failpoint.Completing))
 		return err == nil
-	}, 20*time.Second, 5*time.Millisecond)
+	}, 2*time.Minute, 5*time.Millisecond)
 	_, err := b.store.CancelRequest(t.Context(), ref.ID, "ada", "not needed")
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(hold))

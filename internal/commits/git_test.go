@@ -355,7 +355,7 @@ func TestAServerThatHangsIsGivenUp(t *testing.T) {
 			require.Eventually(t, func() bool {
 				status, err := os.ReadFile("/proc/" + pid + "/stat")
 				return err != nil || strings.Contains(string(status), ") Z ") // nobody reaps it in a container
-			}, 10*time.Second, 10*time.Millisecond, "process %s lives", pid)
+			}, 2*time.Minute, 10*time.Millisecond, "process %s lives", pid)
 		}
 		require.NoError(t, os.Remove(pids))
 	}

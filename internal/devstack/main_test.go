@@ -248,7 +248,7 @@ func (r *running) stop(t *testing.T) {
 // eventually waits for a condition that another process brings about.
 func eventually(t *testing.T, condition func() bool, what string) {
 	t.Helper()
-	require.Eventually(t, condition, 20*time.Second, 5*time.Millisecond, what)
+	require.Eventually(t, condition, 2*time.Minute, 5*time.Millisecond, what)
 }
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -38,7 +38,7 @@ func TestABatchRunsInItsOrder(t *testing.T) {
 	}, ended, 20*time.Millisecond)
 	s.record(t, s.temporal(t), "Request", bench.RequestWorkflowID(r.Project, r.ID), "in_progress_with_many_jobs")
 
-	d := s.await(t, r.ID, 5*time.Minute)
+	d := s.await(t, r.ID, patience)
 	require.Equal(t, bench.Failure, d.Outcome)
 	require.Contains(t, d.Message, "1 of 120 jobs failed")
 	require.Equal(t, apiclient.Progress{Jobs: 120, JobsDone: 120, JobsFailed: 1, TestCases: 120, TestCasesDone: 119}, d.Progress)
@@ -56,13 +56,13 @@ func TestABatchRunsInItsOrder(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, rows.Next(), "each ran once")
 	rows.Close()
-	cancelled := s.await(t, behind.ID, time.Minute)
+	cancelled := s.await(t, behind.ID, patience)
 	require.Equal(t, bench.Cancelled, cancelled.Outcome)
 	require.Equal(t, apiclient.Progress{Jobs: 120, JobsDone: 120, TestCases: 120}, cancelled.Progress)
 
 	_, err = s.api.RetryRequest(t.Context(), string(r.ID), apiclient.Act{Reason: "once more"})
 	require.NoError(t, err)
-	d = s.await(t, r.ID, 5*time.Minute)
+	d = s.await(t, r.ID, patience)
 	require.Equal(t, bench.Failure, d.Outcome)
 	require.Equal(t, 121, d.JobsTotal, "only what failed ran again")
 }

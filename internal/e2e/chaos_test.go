@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,7 +67,7 @@ func chaos(t *testing.T, victim, point string) {
 		s.start(t)
 	}
 	for _, id := range ids {
-		d := s.await(t, id, 3*time.Minute)
+		d := s.await(t, id, patience)
 		requireSuccess(t, d.Outcome, d)
 	}
 	s.requireCollections(t, "shell", iterations)

@@ -78,7 +78,7 @@ func (g *guest) code(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-g.exited:
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		require.Fail(t, "the collector does not end", g.output(t))
 	}
 	code := g.command.ProcessState.ExitCode()
@@ -98,7 +98,7 @@ func (s *stack) collector(t *testing.T, name string) apiclient.Collector {
 func (s *stack) awaitState(t *testing.T, name string, state bench.CollectorState) apiclient.Collector {
 	t.Helper()
 	var c apiclient.Collector
-	require.Eventually(t, func() bool { c = s.collector(t, name); return c.State == state }, time.Minute, 20*time.Millisecond, "collector %s does not become %s", name, state)
+	require.Eventually(t, func() bool { c = s.collector(t, name); return c.State == state }, patience, 20*time.Millisecond, "collector %s does not become %s", name, state)
 	return c
 }
 
@@ -119,7 +119,7 @@ func (s *stack) gated(t *testing.T) gatedJob {
 
 func (j gatedJob) begun(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { _, err := os.Stat(j.file + ".begun"); return err == nil }, time.Minute, 10*time.Millisecond, "the job does not begin")
+	require.Eventually(t, func() bool { _, err := os.Stat(j.file + ".begun"); return err == nil }, patience, 10*time.Millisecond, "the job does not begin")
 }
 
 func (j gatedJob) letGo(t *testing.T) {
@@ -171,7 +171,7 @@ func TestACollectorComesAndGoes(t *testing.T) {
 	running.letGo(t)
 	s.done(t, running)
 	s.awaitState(t, "guest", bench.CollectorInactive)
-	require.Eventually(t, func() bool { return strings.Contains(g.output(t), "takes no jobs until it is activated") }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(g.output(t), "takes no jobs until it is activated") }, patience, 20*time.Millisecond)
 	require.Empty(t, s.runsOf(t, waiting.id))
 	require.NoFileExists(t, waiting.file+".begun")
 
@@ -188,7 +188,7 @@ func TestACollectorComesAndGoes(t *testing.T) {
 	_, code = s.run(t, "collector", "drain", "guest")
 	require.Zero(t, code)
 	slipped := s.gated(t)
-	require.Eventually(t, func() bool { return strings.Count(g.output(t), "takes no jobs until it is activated") == 2 }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Count(g.output(t), "takes no jobs until it is activated") == 2 }, patience, 20*time.Millisecond)
 	require.Empty(t, s.runsOf(t, slipped.id))
 	_, code = s.run(t, "collector", "activate", "guest")
 	require.Zero(t, code)
@@ -201,7 +201,7 @@ func TestACollectorComesAndGoes(t *testing.T) {
 	require.NoError(t, g.command.Process.Signal(syscall.SIGKILL))
 	require.Equal(t, -1, g.code(t))
 	g.start(t, s.bin, "collector", "run")
-	require.Eventually(t, func() bool { return s.collector(t, "guest").Epoch > first.Epoch }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return s.collector(t, "guest").Epoch > first.Epoch }, patience, 20*time.Millisecond)
 	_, code = s.run(t, "collector", "invite", "guest", "--size-class", "7")
 	require.Equal(t, 1, code)
 	other := s.enrol(t, "guest", "--replace")
@@ -254,12 +254,12 @@ func TestAnOutdatedCollectorFinishesItsJobAndIsReplaced(t *testing.T) {
 	require.Zero(t, code)
 	next := s.gated(t)
 	// It knows, and goes on all the same.
-	require.Eventually(t, func() bool { return strings.Contains(g.output(t), "out of date: exits when its job has ended") }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(g.output(t), "out of date: exits when its job has ended") }, patience, 20*time.Millisecond)
 	require.Equal(t, bench.CollectorBenchmarking, s.collector(t, "guest").State)
 	require.Equal(t, c.Epoch, s.collector(t, "guest").Epoch)
 	job.letGo(t)
 	s.done(t, job)
-	require.Eventually(t, func() bool { return s.collector(t, "guest").Version == "v2.0.0" }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return s.collector(t, "guest").Version == "v2.0.0" }, patience, 20*time.Millisecond)
 	next.begun(t)
 	next.letGo(t)
 	s.done(t, next)

@@ -54,7 +54,7 @@ func (s *stack) found(t *testing.T, project, tag string) bench.RequestID {
 		r, err := s.api.Request(t.Context(), project+":"+tag)
 		id = r.ID
 		return err == nil
-	}, time.Minute, 50*time.Millisecond, "nobody has requested %s", tag)
+	}, patience, 50*time.Millisecond, "nobody has requested %s", tag)
 	return id
 }
 
@@ -71,7 +71,7 @@ func looked(t *testing.T, c client.Client, state string) string {
 		}
 		id = list.GetExecutions()[0].GetExecution().GetWorkflowId()
 		return true
-	}, time.Minute, 100*time.Millisecond, "no look is %s", state)
+	}, patience, 100*time.Millisecond, "no look is %s", state)
 	return id
 }
 
@@ -136,7 +136,7 @@ func TestCommitsOfARepositoryAreBenchmarked(t *testing.T) {
 	repository.git(t, "reset", "--quiet", "--hard", first)
 	third := repository.commit(t, "another second")
 	shell.artifact(t, third, 1000)
-	require.Eventually(t, func() bool { _, err := s.api.SyncProject(t.Context(), "shell"); return err == nil }, time.Minute, 100*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := s.api.SyncProject(t.Context(), "shell"); return err == nil }, patience, 100*time.Millisecond)
 	requireSuccess(t, s.await(t, s.found(t, "shell", third), ended).Outcome, third)
 	list, err = s.api.Commits(t.Context(), "shell", 0)
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestCommitsOfARepositoryAreBenchmarked(t *testing.T) {
 	require.Eventually(t, func() bool {
 		p, err := s.api.Project(t.Context(), "shell")
 		return err == nil && p.SourceState.FailingSince == nil && p.SourceState.Head == third
-	}, time.Minute, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 
 	// The pause is changed, and a pause of the Schedule by an operator stays.
 	handle := c.ScheduleClient().GetHandle(t.Context(), bench.WatchWorkflowID("shell"))
@@ -158,14 +158,14 @@ func TestCommitsOfARepositoryAreBenchmarked(t *testing.T) {
 	require.Eventually(t, func() bool {
 		described, err := handle.Describe(t.Context())
 		return err == nil && described.Schedule.Spec.Intervals[0].Every == time.Hour && described.Schedule.State.Paused
-	}, time.Minute, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 
 	// Without a source there is no Schedule.
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{})
 	require.Eventually(t, func() bool {
 		_, err := handle.Describe(t.Context())
 		return err != nil && strings.Contains(err.Error(), "not found")
-	}, time.Minute, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 	out, code = s.run(t, "project", "sync", "shell")
 	require.Equal(t, 1, code, out)
 }

@@ -44,7 +44,7 @@ func (s *stack) another(t *testing.T, name, flag string, args ...string) (addres
 		_ = command.Process.Signal(os.Interrupt)
 		select {
 		case <-exited:
-		case <-time.After(stopBound):
+		case <-time.After(patience):
 			_ = command.Process.Kill()
 		}
 	})
@@ -56,7 +56,7 @@ func (s *stack) another(t *testing.T, name, flag string, args ...string) (addres
 		}
 		defer response.Body.Close()
 		return response.StatusCode == http.StatusOK
-	}, startBound, 50*time.Millisecond, "the other %s is not ready", name)
+	}, patience, 50*time.Millisecond, "the other %s is not ready", name)
 	return address
 }
 
@@ -83,7 +83,7 @@ func TestTwoAPIsAndTwoOrchestrators(t *testing.T) {
 			identities[p.GetIdentity()] = true
 		}
 		return err == nil && len(identities) == 2
-	}, startBound, 50*time.Millisecond, "not both orchestrators take part")
+	}, patience, 50*time.Millisecond, "not both orchestrators take part")
 
 	here := s.account(t, "here")
 	there := here.at(t, address)

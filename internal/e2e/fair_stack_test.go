@@ -155,7 +155,7 @@ func (f fairness) starts(t *testing.T, after time.Time, n int) []string {
 		queues, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		require.NoError(t, err)
 		return len(queues) == n
-	}, 2*time.Minute, 100*time.Millisecond, "fewer than %d jobs start", n)
+	}, patience, 100*time.Millisecond, "fewer than %d jobs start", n)
 	return queues
 }
 
@@ -196,7 +196,7 @@ func (f fairness) waits(t *testing.T, queue string, n int) {
 		jobs, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		require.NoError(t, err)
 		return len(jobs) >= n
-	}, time.Minute, 20*time.Millisecond, "fewer than %d jobs of %s are handed out", n, queue)
+	}, patience, 20*time.Millisecond, "fewer than %d jobs of %s are handed out", n, queue)
 	for _, key := range jobs {
 		f.awaitPhase(t, temporal, bench.JobWorkflowID(apiclient.AdHocProject, bench.JobKey(key)), string(protocol.JobWaitsForCollector))
 	}
@@ -209,7 +209,7 @@ func (f fairness) waits(t *testing.T, queue string, n int) {
 			Namespace: "benchloom", TaskQueue: &taskqueuepb.TaskQueue{Name: taskQueue}, TaskQueueType: enumspb.TASK_QUEUE_TYPE_ACTIVITY, ReportStats: true,
 		})
 		return err == nil && d.GetStats().GetApproximateBacklogCount() >= all
-	}, time.Minute, 20*time.Millisecond, "fewer than %d tasks wait in %s", all, taskQueue)
+	}, patience, 20*time.Millisecond, "fewer than %d tasks wait in %s", all, taskQueue)
 }
 
 // overtaken counts the jobs of others that started between the moment at which
@@ -223,7 +223,7 @@ func (f fairness) overtaken(t *testing.T, id bench.RequestID) (others int) {
 		err := f.conn.QueryRow(t.Context(), `select j.key from job_queue j join request_job rj on rj.job_id = j.id
 			join job_run n on n.job_id = j.id and n.number = 1 where rj.request_id = $1`, id).Scan(&key)
 		return err == nil
-	}, 2*time.Minute, 20*time.Millisecond, "the job of request %s does not start", id)
+	}, patience, 20*time.Millisecond, "the job of request %s does not start", id)
 	var scheduled time.Time
 	events := f.temporal(t).GetWorkflowHistory(t.Context(), bench.JobWorkflowID(apiclient.AdHocProject, key), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for scheduled.IsZero() {

@@ -88,7 +88,7 @@ func (f fairness) shares(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return f.conn.QueryRow(t.Context(), `select handed_out_at from job_queue where queue = $1 and handed_out_at > $2 order by handed_out_at limit 1`,
 			idle.queue(), begin).Scan(&handedOut) == nil
-	}, time.Minute, 20*time.Millisecond, "nothing is handed out")
+	}, patience, 20*time.Millisecond, "nothing is handed out")
 	got := counted(f.starts(t, handedOut, 20))[idle.queue()]
 	t.Logf("%d of the first 20 starts", got)
 	require.LessOrEqual(t, got, 20*30/150+1, "starts of what was idle")

@@ -49,11 +49,11 @@ func TestACollectorServesItsPoolAndItsSet(t *testing.T) {
 		id := submit(i%2 == 1)
 		ids, bound[id] = append(ids, id), i%2 == 1
 	}
-	require.Eventually(t, func() bool { return strings.Contains(g.output(t), "serves other task queues") }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(g.output(t), "serves other task queues") }, patience, 20*time.Millisecond)
 	// Both have work in Temporal when the machine gets free.
 	temporal := s.temporal(t)
 	for _, q := range s.taskQueues(t) {
-		require.Eventually(t, func() bool { return backlog(t, temporal, q) >= 4 }, time.Minute, 20*time.Millisecond, q)
+		require.Eventually(t, func() bool { return backlog(t, temporal, q) >= 4 }, patience, 20*time.Millisecond, q)
 	}
 	first.letGo(t)
 	s.done(t, first)

@@ -115,7 +115,7 @@ func begin(t *testing.T, seed uint64, args ...string) *life {
 	require.Eventually(t, func() bool {
 		list, err := l.api.Commits(t.Context(), "history", 0)
 		return err == nil && len(list.Commits) == len(l.commits)
-	}, time.Minute, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 
 	var wishes []apiclient.NewRequest
 	for _, c := range l.commits {
@@ -170,14 +170,14 @@ func (l *life) halfway(t *testing.T, n int) {
 		var ended int
 		err := conn.QueryRow(t.Context(), `select count(*) from benchmark_request where project = 'history' and status = 'completed'`).Scan(&ended)
 		return err == nil && ended >= n
-	}, 3*time.Minute, 20*time.Millisecond)
+	}, patience, 20*time.Millisecond)
 }
 
 // complete waits for the end of everything and demands that it all went well.
 func (l *life) complete(t *testing.T) {
 	t.Helper()
 	for _, id := range l.ids {
-		d := l.await(t, id, 5*time.Minute)
+		d := l.await(t, id, patience)
 		requireSuccess(t, d.Outcome, d)
 		b, isTry := l.tries[id]
 		if !isTry {

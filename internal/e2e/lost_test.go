@@ -48,7 +48,7 @@ func TestLosingTemporalsDatabase(t *testing.T) {
 				ids = append(ids, s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: tag}).ID)
 			}
 			// Some blocks are stored, others are under way, the last request waits.
-			require.Eventually(t, func() bool { return len(s.stored(t)) > 0 }, time.Minute, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return len(s.stored(t)) > 0 }, patience, 5*time.Millisecond)
 			release := s.hold(t, failpoint.Measuring)
 			s.reached(t, failpoint.Measuring)
 			stored := s.stored(t)
@@ -57,7 +57,7 @@ func TestLosingTemporalsDatabase(t *testing.T) {
 			release()
 			ids = append(ids, s.submit(t, apiclient.NewRequest{Project: apiclient.AdHocProject, Type: bench.AdHoc, Command: &apiclient.Command{Argv: []string{"true"}}}).ID)
 			for _, id := range ids {
-				d := s.await(t, id, 3*time.Minute)
+				d := s.await(t, id, patience)
 				requireSuccess(t, d.Outcome, d)
 				require.Empty(t, d.Errors)
 			}
@@ -162,7 +162,7 @@ func TestRestoringAnOlderBackupOfTheRecord(t *testing.T) {
 	require.Equal(t, smallIterations, shell.executions(t)["count-1 1.0.0"], "its results were in the backup")
 
 	for _, id := range []string{bench.RequestWorkflowID("shell", lost), bench.JobWorkflowID("shell", lostJob)} {
-		require.Eventually(t, func() bool { return ends(t, c, id) }, 2*time.Minute, 50*time.Millisecond, "%s still runs", id)
+		require.Eventually(t, func() bool { return ends(t, c, id) }, patience, 50*time.Millisecond, "%s still runs", id)
 		require.ErrorContains(t, failureOf(t, c, id), "the record was restored from an older backup", id)
 	}
 	_, err = s.api.Request(t.Context(), string(lost))
@@ -187,7 +187,7 @@ func (s *stack) awaitReconciled(t *testing.T, c client.Client, id bench.RequestI
 		s.ripen(t)
 		triggerReconcile(t, c)
 		return false
-	}, 3*time.Minute, 500*time.Millisecond, "request %s has not ended", id)
+	}, patience, 500*time.Millisecond, "request %s has not ended", id)
 }
 
 // failureOf is the error that a workflow ended with.

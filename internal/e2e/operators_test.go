@@ -57,7 +57,7 @@ func TestOperatorsRepeatAndPause(t *testing.T) {
 	require.Eventually(t, func() bool {
 		d, err := s.api.Request(t.Context(), string(second.ID))
 		return err == nil && d.Status == bench.ArtifactsReady && len(d.Message) > 0 && d.Message[:len("the queue is paused by ")] == "the queue is paused by "
-	}, time.Minute, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 	_, err = s.api.ResumeQueue(t.Context(), "shell", apiclient.Act{})
 	require.NoError(t, err)
 	require.Equal(t, bench.Success, s.await(t, second.ID, ended).Outcome)

@@ -52,5 +52,5 @@ func TestATryBuildIsComparedWithItsParent(t *testing.T) {
 	report, err := s.api.Compare(t.Context(), apiclient.CompareQuery{Project: "shell", A: "c2", B: "t1"})
 	require.NoError(t, err)
 	require.Empty(t, report.Missing)
-	require.WithinDuration(t, time.Now(), *done.EndedAt, time.Minute)
+	require.WithinDuration(t, time.Now(), *done.EndedAt, patience)
 }

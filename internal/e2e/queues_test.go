@@ -27,7 +27,7 @@ func begun(t *testing.T, db *pgx.Conn, skip, n int) []string {
 		queues, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		require.NoError(t, err)
 		return len(queues) == n
-	}, 3*time.Minute, 50*time.Millisecond, "fewer than %d jobs begin", skip+n)
+	}, patience, 50*time.Millisecond, "fewer than %d jobs begin", skip+n)
 	return queues
 }
 
@@ -60,7 +60,7 @@ func TestQueuesShareACollectorAsTheyAreConfigured(t *testing.T) {
 		return n
 	}
 	for name := range clients {
-		require.Eventually(t, func() bool { return inTemporal("user:"+name) == 4 }, time.Minute, 20*time.Millisecond)
+		require.Eventually(t, func() bool { return inTemporal("user:"+name) == 4 }, patience, 20*time.Millisecond)
 	}
 	release()
 	s.await(t, first.ID, ended)

@@ -54,7 +54,7 @@ func (s *stack) awaitSlots(t *testing.T, state bench.CollectorState, newerThan i
 			}
 		}
 		return len(slots) == 8
-	}, time.Minute, 20*time.Millisecond, "the host's slots are not all %s", state)
+	}, patience, 20*time.Millisecond, "the host's slots are not all %s", state)
 	return slots
 }
 
@@ -91,7 +91,7 @@ func TestASharedHostRunsJobsSideBySide(t *testing.T) {
 		}
 		return running, waiting
 	}
-	require.Eventually(t, func() bool { running, _ := begun(); return len(running) == 2 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { running, _ := begun(); return len(running) == 2 }, patience, 10*time.Millisecond)
 	small, large := s.sized(t, 2), s.sized(t, 8)
 	small.begun(t)
 	running, waiting := begun()

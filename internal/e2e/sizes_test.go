@@ -49,7 +49,7 @@ func TestJobsFindTheirSizeClass(t *testing.T) {
 	}
 	for project, stepwise := range map[string]bool{"straight": false, "steps": true} {
 		_, err := s.api.ApplyProject(t.Context(), apiclient.Project{Name: project, Config: bench.ProjectConfig{
-			Size: bench.SizePolicy{Minimum: "4s", Stepwise: stepwise},
+			Size: bench.SizePolicy{Minimum: "6s", Stepwise: stepwise},
 		}}, false)
 		require.NoError(t, err)
 	}
@@ -60,7 +60,7 @@ func TestJobsFindTheirSizeClass(t *testing.T) {
 	}
 	// 200 MiB are class 1's share, 400 MiB class 2's.
 	large := []string{"dd", "if=/dev/zero", "of=/dev/null", "bs=450M", "count=1"}
-	slow := []string{"sleep", "6"}
+	slow := []string{"sleep", "8"}
 	limited := s.limited(t)
 	for project, want := range map[string][2]string{
 		"straight": {"oom@1, success@4", "timeout@1, success@4"},

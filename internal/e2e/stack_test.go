@@ -27,10 +27,8 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-const (
-	startBound = 60 * time.Second // generous: these machines are shared
-	stopBound  = 60 * time.Second
-)
+// patience bounds every wait for what takes seconds: machines do much else.
+const patience = 5 * time.Minute
 
 // stack is a running `benchloom up` with a state directory of its own.
 type stack struct {
@@ -118,11 +116,11 @@ func (s *stack) start(t *testing.T) {
 		var err error
 		s.up, err = devstack.ReadUp(s.dir)
 		return err == nil || len(s.exited) > 0
-	}, startBound, 20*time.Millisecond, "the stack is not ready")
+	}, patience, 20*time.Millisecond, "the stack is not ready")
 	require.Empty(t, s.exited, "the stack ended: %s", s.output)
 	token, err := devstack.ReadToken(s.dir, up.TokenUser)
 	require.NoError(t, err)
-	s.api, err = apiclient.New(s.up.Addresses[up.AddressAPI], token, &http.Client{Timeout: 30 * time.Second})
+	s.api, err = apiclient.New(s.up.Addresses[up.AddressAPI], token, &http.Client{Timeout: patience})
 	require.NoError(t, err)
 }
 
@@ -140,7 +138,7 @@ func (s *stack) awaitExit(t *testing.T) {
 	t.Helper()
 	select {
 	case <-s.exited:
-	case <-time.After(stopBound):
+	case <-time.After(patience):
 		_ = s.command.Process.Kill()
 		t.Errorf("the stack did not stop:\n%s", s.output)
 	}
@@ -247,7 +245,7 @@ func (s *stack) reached(t *testing.T, point string) {
 	require.Eventually(t, func() bool {
 		_, err := os.Stat(filepath.Join(s.points, "reached-"+point))
 		return err == nil
-	}, 2*time.Minute, 10*time.Millisecond, "nobody has reached %s", point)
+	}, patience, 10*time.Millisecond, "nobody has reached %s", point)
 }
 
 // kill ends one process of the stack with SIGKILL, by its ID.

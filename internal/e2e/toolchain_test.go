@@ -67,7 +67,14 @@ func requireComplete(t *testing.T, results []stats.Result) {
 
 // A real toolchain through the whole service: every series has its collections,
 // and the binary that was measured is the one that a person builds by hand.
-func TestRealToolchainThroughTheService(t *testing.T) {
+func TestRealToolchainThroughTheService(t *testing.T) { throughTheService(t, 2, "full") }
+
+func TestLongRealToolchainIncrementallyThroughTheService(t *testing.T) {
+	throughTheService(t, 3, "full", "incr-patched")
+}
+
+func throughTheService(t *testing.T, iterations int, scenarios ...string) {
+	t.Helper()
 	t.Parallel()
 	goroot := localGoroot(t)
 	s := startStack(t)
@@ -77,11 +84,11 @@ func TestRealToolchainThroughTheService(t *testing.T) {
 		}},
 	})
 	r := s.submit(t, apiclient.NewRequest{Project: "go", Type: bench.Release, Tag: "1.0.0", Selection: bench.Selection{
-		Benchmarks: []string{"gojq"}, Profiles: []string{"build"}, Scenarios: []string{"full", "incr-patched"}, Backends: []string{"gc"}, Iterations: 2,
+		Benchmarks: []string{"gojq"}, Profiles: []string{"build"}, Scenarios: scenarios, Backends: []string{"gc"}, Iterations: iterations,
 	}})
 	d := s.await(t, r.ID, 20*time.Minute)
 	requireSuccess(t, d.Outcome, d)
-	s.requireCollections(t, "go", 2)
+	s.requireCollections(t, "go", iterations)
 	s.requireSizeOfHandBuild(t, goroot)
 }
 

@@ -337,7 +337,7 @@ func TestCancellationEndsTheJobWithItsCauseInEveryPhase(t *testing.T) {
 			require.Eventually(t, func() bool {
 				text, err := os.ReadFile(journal)
 				return err == nil && strings.HasSuffix(string(text), "\n")
-			}, 30*time.Second, 2*time.Millisecond)
+			}, 2*time.Minute, 2*time.Millisecond)
 			cancel(cause)
 			require.ErrorIs(t, <-ended, cause)
 			require.Empty(t, b.sink.blocks, "nothing partial is delivered")

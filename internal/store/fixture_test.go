@@ -291,6 +291,6 @@ func (r record) whileWaiting(do func() error) (wait func()) {
 		return len(ended) > 0 || r.count(`
 			select count(*) from pg_locks where locktype = 'advisory' and not granted
 				and database = (select oid from pg_database where datname = current_database())`) > 0
-	}, 20*time.Second, 5*time.Millisecond)
+	}, 2*time.Minute, 5*time.Millisecond)
 	return func() { require.NoError(r.t, <-ended) }
 }

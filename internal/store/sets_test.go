@@ -269,7 +269,7 @@ func TestCommandsWaitForWhoeverMayRunThem(t *testing.T) {
 	require.NoError(t, err)
 	other.Close()
 	require.Equal(t, []store.AlikeJobs{{Target: target, SizeClass: 2, TaskQueue: small.TaskQueue(), AcrossPools: true}}, groups)
-	require.Eventually(t, func() bool { return r.reads("job_queue") > before }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return r.reads("job_queue") > before }, 2*time.Minute, 20*time.Millisecond)
 	require.Less(t, r.reads("job_queue")-before, 50)
 
 	// Another pool comes: they are both's, but for what runs and what is a pool's own.

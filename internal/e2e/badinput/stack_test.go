@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	patience = time.Minute // these machines are shared
+	patience = 5 * time.Minute // these machines are shared
 	look     = 50 * time.Millisecond
 )
 
