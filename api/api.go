@@ -45,28 +45,26 @@ type Settings struct {
 	Version string
 	// TemporalUI is the address of the Temporal Web UI; empty: unknown.
 	TemporalUI string
-	// TemporalAddress is where collectors on other machines reach Temporal, told
+	// TemporalAddress is the address of Temporal for collectors on other machines, told
 	// to those that enrol; empty: unknown.
 	TemporalAddress string
-	// InvitedOnly refuses collectors that nobody has invited. Without it, they
-	// configure themselves.
+	// InvitedOnly refuses collectors without an invitation. Otherwise they configure
+	// themselves.
 	InvitedOnly bool
 	Namespace   string
 	// OpenRead lets everybody who reaches the API read projects, requests,
 	// results, collectors and logs without a token. Writing always needs one.
 	OpenRead bool
-	// OfflineAfter is how long a collector may be silent before it counts as
-	// offline; 0: 30 s.
+	// OfflineAfter is the silence after which a collector counts as offline; 0: 30 s.
 	OfflineAfter time.Duration
-	// HeartbeatEvery is how often collectors have to make themselves heard; 0:
-	// 5 s.
+	// HeartbeatEvery is the interval of collectors' heartbeats; 0: 5 s.
 	HeartbeatEvery time.Duration
 	// MaxBody, MaxSuite and MaxBlock bound request bodies in bytes, unpacked; 0:
 	// 8 MB, 32 MB (that of a suite's archive) and 16 MB.
 	MaxBody, MaxSuite, MaxBlock int64
 	// MaxBuild bounds the archive of a build in bytes; 0: [DefaultMaxBuild].
 	MaxBuild int64
-	// TemporalReady tells whether Temporal answers; nil: it is not asked.
+	// TemporalReady reports whether Temporal answers; nil: it is not asked.
 	TemporalReady func(ctx context.Context) error
 	// Metrics serves /metrics; nil: there is none.
 	Metrics http.Handler
@@ -175,7 +173,7 @@ type Handler struct {
 // request is served any more.
 func (h *Handler) Wait() { h.base.afterwards.Wait() }
 
-// strict is JSON that arrives as it was written, or not at all.
+// strict refuses JSON that would lose or repeat fields.
 var strict = huma.Format{
 	Marshal: huma.DefaultJSONFormat.Marshal,
 	Unmarshal: func(text []byte, to any) error {
@@ -209,8 +207,7 @@ func (s *base) humaConfig() huma.Config {
 	}
 }
 
-// schemaName keeps apart types of the same name: those of the statistics have
-// their package before the name.
+// schemaName keeps types of the same name apart: those of package stats are prefixed.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	for t.Kind() == reflect.Pointer {
@@ -227,7 +224,7 @@ func schemaName(t reflect.Type, hint string) string {
 	return name
 }
 
-// servePlain adds what is no part of the OpenAPI document.
+// servePlain adds the paths outside the OpenAPI document.
 func (s *base) servePlain() error {
 	document, err := json.MarshalIndent(s.huma.OpenAPI(), "", "  ")
 	if err != nil {
@@ -254,7 +251,7 @@ func static(contentType string, body []byte) http.HandlerFunc {
 	}
 }
 
-// readyBound is how long what the API needs may take to answer.
+// readyBound bounds the answers of what the API needs.
 const readyBound = 3 * time.Second
 
 // ready answers whether the database and Temporal do.

@@ -38,15 +38,15 @@ const (
 	KindCollector = "collector"
 )
 
-// access is what an operation asks of who calls it.
+// access names the role that an operation needs.
 type access string
 
 const (
-	// anyToken: nothing is asked, but a token that is shown must be known.
+	// anyToken: none, but a token that is sent must be known.
 	anyToken access = "anyone"
-	// toRead: a reader, or nobody in particular where reading is open.
+	// toRead: reader; none where reading is open.
 	toRead access = "reader"
-	// toFetch: as toRead, and collectors.
+	// toFetch: as toRead, or collector.
 	toFetch   access = "reader or collector"
 	toWrite   access = "writer"
 	toAdmin   access = "admin"
@@ -55,7 +55,7 @@ const (
 
 var rank = map[string]int{RoleReader: 1, RoleWriter: 2, RoleAdmin: 3}
 
-// permits tells whether a principal may.
+// permits reports whether a principal has the role.
 func (a access) permits(p store.Principal) bool {
 	switch a {
 	case anyToken:
@@ -68,7 +68,7 @@ func (a access) permits(p store.Principal) bool {
 	return rank[p.Role] >= rank[string(a)]
 }
 
-// open tells whether a caller without a token may.
+// open reports whether no token is needed.
 func (a access) open(openRead bool) bool {
 	return a == anyToken || openRead && (a == toRead || a == toFetch)
 }
@@ -77,13 +77,13 @@ const accessKey = "access"
 
 type principalKey struct{}
 
-// caller is who calls; the zero value is nobody in particular.
+// caller returns whose token the request has; zero: it has none.
 func caller(ctx context.Context) store.Principal {
 	p, _ := ctx.Value(principalKey{}).(store.Principal)
 	return p
 }
 
-// authorize lets through who may do what the operation does.
+// authorize refuses callers without the role that the operation needs.
 func (s *base) authorize(ctx huma.Context, next func(huma.Context)) {
 	need, _ := ctx.Operation().Metadata[accessKey].(access)
 	p, err := s.identify(ctx.Context(), ctx.Header("Authorization"))
@@ -122,8 +122,7 @@ func (s *base) refuse(ctx huma.Context, err error) {
 	_ = s.huma.Marshal(ctx.BodyWriter(), "application/json", p) // the client is gone, or has it
 }
 
-// identify finds whose token an Authorization header holds: nobody's without a
-// header.
+// identify returns whose token an Authorization header holds; zero without a header.
 func (s *base) identify(ctx context.Context, header string) (store.Principal, error) {
 	if header == "" {
 		return store.Principal{}, nil
@@ -139,8 +138,8 @@ func (s *base) identify(ctx context.Context, header string) (store.Principal, er
 	return p, err
 }
 
-// tokenTTL is how long a token is known without asking the record again: so long
-// a revoked one still opens.
+// tokenTTL bounds how long a token is known without asking the record again, and so how
+// long a revoked one still opens.
 const tokenTTL = 10 * time.Second
 
 // maxTokens bounds the cache.
@@ -213,10 +212,10 @@ func newToken(random io.Reader, prefix string) (string, error) {
 	return prefix + strings.ToLower(base32.StdEncoding.EncodeToString(raw)), nil
 }
 
-// minToken is the shortest token that is accepted: shorter ones can be guessed.
+// minToken is the least length of a token: shorter ones can be guessed.
 const minToken = len(TokenPrefix) + 24
 
-// TokenFile is a file that holds a token, and whom the token belongs to.
+// TokenFile names a file that holds a token, and the token's owner.
 type TokenFile struct {
 	Path  string
 	Owner string

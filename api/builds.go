@@ -150,7 +150,7 @@ func (s *buildHandlers) finishBuild(ctx context.Context, in *finishBuild) (*body
 	return answer(buildOf(b), nil)
 }
 
-// addBuild tells a run what it builds, or as what its artifact was built.
+// addBuild adds what a run builds, or the key under which its artifact was built.
 func (s *runHandlers) addBuild(ctx context.Context, job bench.Job, config bench.ProjectConfig, plan *apiclient.RunPlan) error {
 	if job.Build != nil {
 		plan.Build = &apiclient.BuildOrder{Spec: *job.Build, MaxBytes: s.MaxBuild, ChunkBytes: store.BuildChunkBytes}

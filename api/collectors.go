@@ -16,7 +16,7 @@ import (
 )
 
 // CollectorRecord keeps collectors. A method that takes an epoch returns
-// store.ErrFenced when the collector was registered again since.
+// store.ErrFenced when the collector was registered again or removed since.
 type CollectorRecord interface {
 	// RegisterCollector returns store.ErrNameTaken when another live machine has the name.
 	RegisterCollector(ctx context.Context, c bench.Collector, offlineAfter time.Duration) (bench.Collector, error)
@@ -27,11 +27,13 @@ type CollectorRecord interface {
 	CollectorTaskQueues(ctx context.Context, c bench.Collector) ([]string, error)
 	// JobsWaiting counts the jobs at task queues that no collector has begun.
 	JobsWaiting(ctx context.Context, taskQueues []string) (int, error)
-	// QueueWaits tells, by task queue, how long the job waits that is next, in seconds.
+	// QueueWaits tells for how many seconds the oldest handed-out job of each task queue
+	// has waited for a collector. A task queue without one is left out.
 	QueueWaits(ctx context.Context, taskQueues []string) (map[string]float64, error)
 	Collectors(ctx context.Context) ([]bench.Collector, error)
 	SetActive(ctx context.Context, name string, active bool) error
-	// RemoveCollector returns store.ErrNotFound for one that was never registered.
+	// RemoveCollector returns store.ErrNotFound for one that is neither registered nor
+	// invited.
 	RemoveCollector(ctx context.Context, name string) error
 }
 
@@ -62,8 +64,7 @@ type collectorPath struct {
 	Collector string `path:"collector" doc:"Name of the collector."`
 }
 
-// collector reads one collector. An unknown one is a problem that lists those
-// there are.
+// collector reads one collector. The problem of an unknown one lists those there are.
 func (s *collectorHandlers) collector(ctx context.Context, name string) (bench.Collector, error) {
 	all, err := s.record.Collectors(ctx)
 	if err != nil {

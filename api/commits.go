@@ -13,7 +13,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Watcher reaches the Schedules that look at projects' commits.
+// Watcher reaches the Schedules that look at projects' commits. The reconciliation
+// repeats the first two where they fail.
 type Watcher interface {
 	WatchProject(ctx context.Context, project string, every time.Duration) error
 	UnwatchProject(ctx context.Context, project string) error
@@ -62,7 +63,7 @@ func (s *projectHandlers) listCommits(ctx context.Context, in *listCommits) (*bo
 	return answer(list, nil)
 }
 
-// sourceOf is the state of a project's source; nil when it has none.
+// sourceOf returns the state of a project's source; nil when it has none.
 func (s *projectHandlers) sourceOf(ctx context.Context, project string, config bench.ProjectConfig) (*apiclient.SourceState, error) {
 	if !config.Source.Configured() {
 		return nil, nil
@@ -108,8 +109,8 @@ func (s *projectHandlers) syncProject(ctx context.Context, in *projectPath) (*bo
 	return answer(*state, nil)
 }
 
-// sourceBefore is the commit source of a project that is about to be applied;
-// none for a new project, or one whose configuration is not valid.
+// sourceBefore returns the commit source of a project before it is applied; zero for a
+// new project, or one with an invalid configuration.
 func (s *projectHandlers) sourceBefore(ctx context.Context, project string) (bench.CommitSource, error) {
 	p, err := s.named.Project(ctx, project)
 	if errors.Is(err, store.ErrNotFound) {

@@ -124,8 +124,8 @@ func writeMissing(out *bytes.Buffer, bullet string, missing []results.Missing) {
 	}
 }
 
-// narrowedRecord leaves out of the record what was not asked for, before
-// anything is tested: the family of tests is what is shown.
+// narrowedRecord leaves out results that were not asked for before anything is tested:
+// the family of tests is what is shown.
 type narrowedRecord struct {
 	results.Record
 	in *compare
@@ -170,8 +170,7 @@ func listed[T comparable](list []T, value T) bool {
 // shownTags bounds how many tags an error lists.
 const shownTags = 20
 
-// measured sees to it that there are results of each tag. If not, the problem
-// lists the tags that have some.
+// measured refuses tags without results. The problem lists tags that have some.
 func (s *resultHandlers) measured(ctx context.Context, project string, tags ...string) error {
 	var known []string
 	for _, t := range []bench.RequestType{bench.Release, bench.Master, bench.Try, bench.AdHoc} {

@@ -29,7 +29,8 @@ type EnrolmentRecord interface {
 	// EnrollCollector returns store.ErrNotFound, store.ErrEnrolled or
 	// store.ErrInvitationExpired for a token that enrols nobody.
 	EnrollCollector(ctx context.Context, tokenHash, secretHash []byte) (store.Invitation, error)
-	// WantVersion sets the version of a pool, of all when it is empty.
+	// WantVersion sets the version of a pool; an empty pool is all without one of their
+	// own, an empty version is any.
 	WantVersion(ctx context.Context, pool, version, who string) error
 	WantedVersions(ctx context.Context) ([]store.WantedVersion, error)
 }
@@ -54,8 +55,7 @@ type inviteCollector struct {
 	Body apiclient.Invite
 }
 
-// invitationFor is how long an enrolment token can be used, unless said
-// otherwise.
+// invitationFor is the default validity of an enrolment token.
 const invitationFor = 24 * time.Hour
 
 func (s *enrolmentHandlers) inviteCollector(ctx context.Context, in *inviteCollector) (*body[apiclient.Invitation], error) {
@@ -118,7 +118,7 @@ func checkTraits(labels map[string]string, sets []string) error {
 	return nil
 }
 
-// checkMachine checks what a collector's machine is said to be.
+// checkMachine checks type, group and devices of a collector's machine.
 func checkMachine(machineType, group string, devices []string) error {
 	if machineType != "" {
 		if err := bench.CheckMachineType(machineType); err != nil {
@@ -193,8 +193,8 @@ func (s *enrolmentHandlers) fits(ctx context.Context, tokenHash []byte, host ben
 	return sameArchitecture(i.Name, i.Target, host)
 }
 
-// sameArchitecture refuses a machine that cannot run what is built for the
-// target. A machine that does not know what it is, is believed.
+// sameArchitecture refuses a machine that cannot run what is built for the target. An
+// empty host, of a machine that does not know, passes.
 func sameArchitecture(name string, target, host bench.Target) error {
 	if host == "" || host.Arch() == target.Arch() {
 		return nil
@@ -202,8 +202,8 @@ func sameArchitecture(name string, target, host bench.Target) error {
 	return problemf(http.StatusConflict, "wrong-machine", "collector %s measures %s, but this machine is %s; run it on a machine of that architecture, or configure it for %s", name, target, host, host)
 }
 
-// configured completes a registration with what is configured for its name, and
-// refuses one that it does not fit.
+// configured completes a registration by the configuration of its name, and refuses one
+// that differs from it.
 func (s *enrolmentHandlers) configured(ctx context.Context, r *apiclient.Registration) error {
 	if err := ownCollector(ctx, r.Name); err != nil {
 		return err
@@ -211,7 +211,7 @@ func (s *enrolmentHandlers) configured(ctx context.Context, r *apiclient.Registr
 	if r.SharedHost != "" && r.SharedHost != bench.HostOfSlot(r.Name) {
 		return invalid("collector %s: the slots of shared host %.80s are named after it, such as %.80s-c2-1", r.Name, r.SharedHost, r.SharedHost)
 	}
-	// The slots of a shared host are what it was invited as, but for their classes.
+	// The slots of a shared host share its invitation, except for their size classes.
 	name := cmp.Or(r.SharedHost, r.Name)
 	i, err := s.record.Invitation(ctx, name)
 	if r.SharedHost != "" {
@@ -248,8 +248,8 @@ func (s *enrolmentHandlers) configured(ctx context.Context, r *apiclient.Registr
 	return nil
 }
 
-// ownCollector refuses a token that belongs to another collector. That of a shared
-// host is its slots'.
+// ownCollector refuses the token of another collector. A shared host's token is that of
+// its slots, too.
 func ownCollector(ctx context.Context, name string) error {
 	if own := caller(ctx).Collector; own != "" && own != name && own != bench.HostOfSlot(name) {
 		return problemf(http.StatusForbidden, "not-yours", "this token is that of collector %s, it opens nothing of collector %s; use its own", own, name)
@@ -273,7 +273,7 @@ type wantVersion struct {
 	Body apiclient.WantVersion
 }
 
-// versionPattern is what can be a version: it becomes a word of a command line.
+// versionPattern matches versions: one becomes a word of a command line.
 var versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$`)
 
 func (s *enrolmentHandlers) wantVersion(ctx context.Context, in *wantVersion) (*body[apiclient.WantedVersionList], error) {

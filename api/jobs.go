@@ -67,13 +67,13 @@ func (s *jobHandlers) getJob(ctx context.Context, in *jobPath) (*body[apiclient.
 const (
 	// maxLogPiece bounds one answer, in bytes.
 	maxLogPiece = 1 << 20
-	// maxWait is how long an answer may be waited for, in seconds.
+	// maxWait bounds how long a client waits for an answer, in seconds.
 	maxWait = 20
-	// lookEvery is how often the record is asked for new output meanwhile.
+	// lookEvery is the interval of looks for new output meanwhile.
 	lookEvery = 500 * time.Millisecond
 )
 
-// wanted is which piece of a log is asked for, and for how many seconds.
+// wanted names a piece of a log, and how many seconds to wait for it.
 type wanted struct {
 	from int64
 	wait int
@@ -144,13 +144,13 @@ func (s *jobHandlers) getRunLog(ctx context.Context, in *getRunLog) (*logPiece, 
 	})
 }
 
-// logState is whose output is read, and whether more can come.
+// logState names the run whose output is read, and whether more can come.
 type logState struct {
 	run   bench.RunID // empty: none has begun
 	ended bool
 }
 
-// follow reads a piece of output, waiting for one as long as it was asked to.
+// follow reads a piece of output, and waits for one as long as was asked.
 func (s *jobHandlers) follow(ctx context.Context, in wanted, look func(context.Context) (logState, error)) (*logPiece, error) {
 	wait := time.NewTimer(time.Duration(min(in.wait, maxWait)) * time.Second)
 	defer wait.Stop()

@@ -53,15 +53,15 @@ func (s *base) observe(next http.Handler) http.Handler {
 	})
 }
 
-// readable tells whether all of an address is text that can be looked up.
+// readable reports whether an address is text throughout.
 func readable(u *url.URL) bool {
 	text := func(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 	query, err := url.QueryUnescape(u.RawQuery)
 	return err == nil && text(u.Path) && text(query)
 }
 
-// recovered answers a panic with a problem, or tells that the answer was begun
-// already and has to be broken off.
+// recovered answers a panic with a problem, or reports that the answer was begun and has
+// to be broken off.
 func (s *base) recovered(w *statusWriter, r *http.Request, cause any) (aborted bool) {
 	if cause == nil {
 		return false
@@ -97,7 +97,7 @@ func (s *base) account(w *statusWriter, r *http.Request, took time.Duration) {
 	log(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "status", status, "took", took, "request_id", requestID(r.Context()))
 }
 
-// acceptedRequestID takes a caller's own ID when it is harmless, else makes one.
+// acceptedRequestID returns the caller's own ID when it is harmless, else a new one.
 func acceptedRequestID(given string) string {
 	harmless := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'

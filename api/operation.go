@@ -12,31 +12,31 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 )
 
-// bodyBound is how long a body may take to arrive.
+// bodyBound bounds the arrival of a body.
 const bodyBound = 3 * time.Minute
 
-// operation is what one endpoint is called, and who may use it.
+// operation describes an endpoint and who may use it.
 type operation struct {
 	id, method, path string
 	need             access
 	summary          string
 	description      string
 	tag              string
-	// maxBody bounds the body in bytes; 0: Config.MaxBody.
+	// maxBody bounds the body in bytes; 0: Settings.MaxBody.
 	maxBody int64
 	// status of success; 0: 200, or 204 without a body.
 	status int
 	// gzip lets the body be compressed.
 	gzip bool
-	// before reads the body before the framework does; nil: nobody does.
+	// before reads the body before the framework does; nil: nothing does.
 	before func(ctx huma.Context, next func(huma.Context))
-	// answers documents what the framework cannot know: answers that are not
-	// JSON, or are written by the handler, and further statuses of success.
+	// answers documents those that the framework cannot know: other than JSON, written
+	// by the handler, or with a further status of success.
 	answers []documented
 }
 
-// documented is an answer as the OpenAPI document describes it: JSON of a type,
-// where there is one, and text or bytes of media types.
+// documented describes an answer in the OpenAPI document: JSON of a type, text or bytes
+// of media types, or both.
 type documented struct {
 	status int
 	json   reflect.Type
@@ -90,10 +90,10 @@ func handle[In, Out any](s *base, o operation, f func(ctx context.Context, in *I
 	})
 }
 
-// body is an answer with a body and nothing else.
+// body is an answer without headers of its own.
 type body[T any] struct{ Body T }
 
-// answer makes the answer of a handler that ends in a value and an error.
+// answer returns the value as a body, or the error.
 func answer[T any](value T, err error) (*body[T], error) {
 	if err != nil {
 		return nil, err

@@ -17,12 +17,12 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// latest is how many requests the page shows.
+// latest bounds how many requests the page shows.
 const latest = 25
 
 type pageData struct {
 	Version, TemporalUI string
-	// Closed is set where reading needs a token: the page then shows nothing.
+	// Closed marks an API where reading needs a token: the page then shows nothing.
 	Closed   bool
 	Projects []store.Project
 	Requests []apiclient.Request
@@ -40,7 +40,7 @@ type pageHandlers struct {
 	record PageRecord
 }
 
-// page shows what goes on, for those who open the API in a browser.
+// page shows projects and the latest requests in a browser.
 func (s *pageHandlers) page(w http.ResponseWriter, r *http.Request) {
 	data := pageData{Version: s.Version, TemporalUI: s.TemporalUI, Closed: !s.OpenRead}
 	if s.OpenRead {

@@ -144,7 +144,7 @@ func (s *projectHandlers) applyProject(ctx context.Context, in *applyProject) (*
 	return answer(applied, err)
 }
 
-// changesOf says in words what applying a project changes.
+// changesOf lists in words what applying a project changes.
 func (s *projectHandlers) changesOf(ctx context.Context, name string, wanted apiclient.Project) ([]string, error) {
 	stored, err := s.named.Project(ctx, name)
 	if errors.Is(err, store.ErrNotFound) {
@@ -163,7 +163,7 @@ func (s *projectHandlers) changesOf(ctx context.Context, name string, wanted api
 	return s.changes(ctx, before, wanted)
 }
 
-// checkSuiteOf sees to it that a project's suite is stored and has its targets.
+// checkSuiteOf refuses a project whose suite is not stored or lacks its targets.
 func (s *projectHandlers) checkSuiteOf(ctx context.Context, p apiclient.Project) error {
 	if p.SuiteHash == "" {
 		return nil
@@ -187,7 +187,7 @@ func (s *projectHandlers) checkSuiteOf(ctx context.Context, p apiclient.Project)
 	return nil
 }
 
-// targetsOf are the targets that a project measures by default.
+// targetsOf returns the targets that a project measures by default.
 func targetsOf(c bench.ProjectConfig, s *suite.Suite) []bench.Target {
 	if len(c.Targets) > 0 {
 		return c.Targets
@@ -195,7 +195,7 @@ func targetsOf(c bench.ProjectConfig, s *suite.Suite) []bench.Target {
 	return s.Targets()
 }
 
-// changes says what differs, setting by setting.
+// changes lists what differs, setting by setting.
 func (s *projectHandlers) changes(ctx context.Context, before, after apiclient.Project) ([]string, error) {
 	was, err := settings(before.Config)
 	if err != nil {

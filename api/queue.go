@@ -80,8 +80,7 @@ func (s *admissionHandlers) queue(ctx context.Context, project string) ([]admiss
 	return admission.View(snapshot, config, s.Now()), config, err
 }
 
-// estimateOf is when a request starts and ends; empty for one whose jobs are
-// done.
+// estimateOf estimates start and end of a request; empty for one whose jobs are done.
 func (s *admissionHandlers) estimateOf(ctx context.Context, r bench.Request) (apiclient.Estimate, error) {
 	switch {
 	case r.Status == bench.Completed || r.JobsDoneAt != nil:

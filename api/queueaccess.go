@@ -13,7 +13,8 @@ import (
 
 // QueueAccessRecord reads the queues that a caller may name, and the caller's limits.
 type QueueAccessRecord interface {
-	// Queue reports known false, without an error, for a queue that nobody has configured.
+	// Queue reports known false, without an error, for a queue that is neither configured
+	// nor built in.
 	Queue(ctx context.Context, name string) (q fairshare.Queue, known bool, err error)
 	Queues(ctx context.Context) ([]store.QueueState, error)
 	Limits(ctx context.Context, account string) (fairshare.Limits, error)
@@ -39,8 +40,8 @@ func (s queueAccess) queueGuard(ctx context.Context, branch string) func(queue s
 	}
 }
 
-// mayUse refuses a queue that is not there, that is another account's, or that goes
-// before what the caller's limits allow. One's own is always there.
+// mayUse refuses an unknown queue, another account's, and one of an earlier level than
+// the caller's limits allow. One's own always exists.
 func (s queueAccess) mayUse(ctx context.Context, name, branch string) error {
 	account := caller(ctx).Owner
 	if err := bench.CheckQueue(name); err != nil {
@@ -95,8 +96,7 @@ func (s queueAccess) unknownQueue(ctx context.Context, name string) error {
 	return problemf(http.StatusUnprocessableEntity, "unknown-queue", "there is no queue %q; the queues are %s; an administrator makes one with 'benchloom queue apply'", name, strings.Join(names, ", "))
 }
 
-// standing checks in which queue a request's jobs are to wait, and of which branch
-// they are.
+// standing checks the queue and the branch that a request names.
 func (s queueAccess) standing(ctx context.Context, r apiclient.NewRequest) error {
 	if r.Branch != "" {
 		if err := fairshare.CheckBranch(r.Branch); err != nil {

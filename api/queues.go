@@ -88,7 +88,7 @@ func (s *queueHandlers) applyQueues(ctx context.Context, in *applyQueues) (*body
 	return s.reconfigured(ctx, done, err)
 }
 
-// faults is a problem that lists everything that is wrong with a configuration.
+// faults makes a problem that lists all errors of a configuration.
 func faults(err error) error {
 	var several interface{ Unwrap() []error }
 	if !errors.As(err, &several) || len(several.Unwrap()) == 1 {
@@ -129,7 +129,7 @@ func (s *queueHandlers) setWeight(ctx context.Context, in *setWeight) (*body[api
 	return s.reconfigured(ctx, done, err)
 }
 
-// reconfigured lets a change reach what waits.
+// reconfigured answers a change, and lets it reach waiting jobs.
 func (s *queueHandlers) reconfigured(ctx context.Context, done store.Operation, err error) (*body[apiclient.Operation], error) {
 	if err == nil && done.Result.Changed && done.ID != 0 {
 		s.reach(ctx, "hand out by the new configuration", "", s.dispatcher.Sweep)

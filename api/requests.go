@@ -25,8 +25,8 @@ import (
 type RequestRecord interface {
 	// Requests lists the newest first.
 	Requests(ctx context.Context, filter store.RequestFilter) ([]bench.Request, error)
-	// ShownJobs lists at most limit jobs of a request, those that matter most first, and
-	// counts all of them.
+	// ShownJobs lists at most limit jobs of a request as they were written, and counts
+	// all. Those that run or failed are preferred, then those in Temporal.
 	ShownJobs(ctx context.Context, id bench.RequestID, limit int) (jobs []bench.Job, total int, err error)
 	RequestJobPage(ctx context.Context, id bench.RequestID, page store.JobPage) ([]bench.Job, error)
 	JobProgress(ctx context.Context, id bench.RequestID) (bench.JobProgress, error)
@@ -42,12 +42,13 @@ type RequestRecord interface {
 // SubmitRecord takes requests in.
 type SubmitRecord interface {
 	intake.Record
-	// RequestLike returns the request that was asked for before with the same words.
-	// The error is store.ErrNotFound without one, and store.ErrConflict, with the
-	// request, when it asks for something else.
+	// RequestLike returns the request that would be returned instead of creating r. The
+	// error is store.ErrNotFound without one, and store.ErrConflict, with the request,
+	// when that asks for something else.
 	RequestLike(ctx context.Context, r bench.Request) (bench.Request, error)
-	// CreateCommands writes a request with its jobs, all or none. Its errors are those
-	// of RequestLike and of jobs.
+	// CreateCommands writes a request with its jobs, all or none; jobs are read within
+	// the transaction and must not call the store. An idempotency key that was used
+	// before returns that request, with store.ErrConflict when it asks for something else.
 	CreateCommands(ctx context.Context, r bench.Request, jobs iter.Seq2[bench.PlannedJob, error]) (stored bench.Request, created bool, err error)
 	// OpenTaskQueues lists the task queues where open jobs of a request's stage are.
 	OpenTaskQueues(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]string, error)
@@ -150,7 +151,7 @@ type requestPath struct {
 	Request string `path:"request" doc:"ID of the request, or project:tag for one of an artifact." example:"go:1.26.0"`
 }
 
-// maxShownJobs is how many jobs are shown with their request.
+// maxShownJobs bounds how many jobs are shown with their request.
 const maxShownJobs = 100
 
 func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclient.RequestDetail], error) {
@@ -217,8 +218,8 @@ func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclie
 	return answer(out, nil)
 }
 
-// estimate is how long the rest takes at the pace since the first job started:
-// nil while nothing is done, or nothing is left.
+// estimate returns the seconds that the rest takes at the pace since the first job
+// started; nil while nothing is done, or nothing is left.
 func estimate(began *time.Time, p bench.JobProgress, now time.Time) *float64 {
 	rest := p.TestCases - p.TestCasesDone
 	if began == nil || p.TestCasesDone == 0 || rest <= 0 || p.Open() == 0 {

@@ -16,15 +16,14 @@ const (
 	headerBound = 10 * time.Second
 	idleBound   = 2 * time.Minute
 	maxHeader   = 64 << 10
-	// stopBound is how long answers under way may take once the API is to stop;
-	// those that wait for output end at once.
+	// stopBound bounds answers under way once the API is to stop; those that wait for
+	// output end at once.
 	stopBound = 10 * time.Second
 )
 
-// Listen opens the address that the API is to be reached at, such as
-// 127.0.0.1:7480; port 0 takes a free one. An address that other machines can
-// reach is refused unless allowRemote says that this is meant: tokens travel in
-// clear there, unless something in front of the API encrypts.
+// Listen opens the API's address, such as 127.0.0.1:7480; port 0 takes a free one. An
+// address that other machines can reach is refused unless allowRemote is set: tokens
+// travel in clear there, unless something in front of the API encrypts.
 func Listen(ctx context.Context, addr string, allowRemote bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -68,8 +67,7 @@ func onlyLoopback(ctx context.Context, addr, host string) error {
 
 type stoppingKey struct{}
 
-// stopping is closed when the server is to stop: answers that only wait end
-// then.
+// stopping is closed when the server is to stop, which ends answers that only wait.
 func stopping(ctx context.Context) <-chan struct{} {
 	done, _ := ctx.Value(stoppingKey{}).(<-chan struct{})
 	return done

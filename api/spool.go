@@ -26,7 +26,7 @@ type spool struct {
 	count  int
 }
 
-// lines gives the jobs as they were sent, with their places from 1.
+// lines yields the jobs as they were sent, numbered from 1.
 func (s *spool) lines() iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		zipped, err := gzip.NewReader(bytes.NewReader(s.packed.Bytes()))
@@ -45,8 +45,7 @@ func (s *spool) lines() iter.Seq2[int, []byte] {
 
 type spoolKey struct{}
 
-// spooled are the jobs of the batch that a request brings; nil for one that brings
-// none.
+// spooled returns the jobs of a request's batch; nil without one.
 func spooled(ctx context.Context) *spool {
 	s, _ := ctx.Value(spoolKey{}).(*spool)
 	return s

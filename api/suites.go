@@ -91,7 +91,7 @@ func (s *suiteHandlers) getSuite(ctx context.Context, in *suitePath) (*suiteArch
 	return &suiteArchive{ContentType: gzipType, CacheControl: "private, max-age=31536000, immutable", Body: archive}, nil
 }
 
-// notNil makes an empty list an empty one in JSON, too.
+// notNil returns an empty list for nil, so that JSON has a list.
 func notNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}

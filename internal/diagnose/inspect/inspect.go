@@ -43,7 +43,8 @@ type Requests interface {
 	Request(ctx context.Context, id bench.RequestID) (bench.Request, error)
 	// ParentDone reports whether the jobs are done that a request waits for.
 	ParentDone(ctx context.Context, id bench.RequestID) (bool, error)
-	// InFlightOf reports whether a job of a request was handed out and has not ended.
+	// InFlightOf reports whether Temporal has a job of a request: it was handed out and
+	// has not ended.
 	InFlightOf(ctx context.Context, id bench.RequestID) (bool, error)
 	// RequestJobPage lists jobs of a request as they were written.
 	RequestJobPage(ctx context.Context, id bench.RequestID, page store.JobPage) ([]bench.Job, error)
