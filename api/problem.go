@@ -13,6 +13,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/diagnose/inspect"
+	"github.com/benchloom/benchloom/internal/fairshare"
 	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
@@ -48,8 +49,8 @@ func (s *base) problemOf(ctx context.Context, err error) error {
 	var ready *huma.ErrorModel
 	var wrong *suite.Error
 	var unplaceable *placement.Unplaceable
-	var full *store.TooManyWaiting
-	var early *store.TooEarly
+	var full *fairshare.TooManyWaiting
+	var early *fairshare.TooEarly
 	var away *inspect.TemporalError
 	var unknown *inspect.ShapeError
 	switch {

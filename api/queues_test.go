@@ -180,7 +180,7 @@ func TestJobsWaitInTheQueueThatIsNamed(t *testing.T) {
 	full := problemOf(t, err)
 	require.Equal(t, http.StatusTooManyRequests, full.Status)
 	require.Equal(t, "urn:benchloom:too-many-waiting", full.Type)
-	require.Contains(t, full.Detail, "0 jobs of ada wait already, and 3 at most may (max_queued): there is no room for 8 more")
+	require.Contains(t, full.Detail, "0 jobs of ada wait already, and at most 3 may (max_queued), so 8 more cannot be added")
 	require.NoError(t, batch("idle", "idle", "idle"))
 	require.NoError(t, batch("idle", "idle", "idle"), "the same key again")
 	for range 20 {
@@ -220,7 +220,7 @@ func TestLimitsHoldForWhatIsAskedForAgain(t *testing.T) {
 	_, err = b.writer.RetryRequest(t.Context(), of, because)
 	p := problemOf(t, err)
 	require.Equal(t, "urn:benchloom:queue-too-early", p.Type)
-	require.Contains(t, p.Detail, "queue vip goes at level 1, and what wanda asks for goes at level 3 at the earliest")
+	require.Contains(t, p.Detail, "jobs in queue vip go at level 1, but jobs of wanda may go at level 3 at the earliest")
 	_, err = b.admin.RetryRequest(t.Context(), of, because)
 	require.NoError(t, err)
 

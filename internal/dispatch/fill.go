@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/fairshare"
 	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -24,17 +25,6 @@ type Backlog interface {
 	// TakeBack lets hand-outs look again at jobs that were held and may go by now.
 	TakeBack(ctx context.Context) error
 }
-
-// inTemporal is how many jobs of one queue wait in Temporal for a task queue with
-// this many live collectors. Those that run do not count: by fair shares one queue
-// may get several turns in a row, and must not be out of jobs at any of them; with
-// fewer than four, shares of short jobs are not exact. The rest waits as rows, where
-// weights, levels and cancellations still reach it.
-func inTemporal(liveCollectors int) int { return 2*liveCollectors + 2 }
-
-// strictInTemporal is the same for a strict queue, which gets every turn while it has
-// work: more of it must be there, for nothing of a later level is to start in between.
-func strictInTemporal(liveCollectors int) int { return 4 * inTemporal(liveCollectors) }
 
 // Fill hands out the next jobs of a task queue, as many as are to wait in Temporal,
 // and starts them. A job that cannot be started keeps no other from it; the errors are
@@ -56,7 +46,7 @@ func (d *Dispatcher) FillFor(ctx context.Context, taskQueue string, asks bench.R
 	sized := view.Several()
 	if sized {
 		live := view.Live(taskQueue)
-		elsewhere, err := view.Select(ctx, taskQueue, inTemporal(live), strictInTemporal(live))
+		elsewhere, err := view.Select(ctx, taskQueue, fairshare.Depth(live), fairshare.StrictDepth(live))
 		if err != nil {
 			return err
 		}
@@ -64,7 +54,7 @@ func (d *Dispatcher) FillFor(ctx context.Context, taskQueue string, asks bench.R
 	}
 	var errs []error
 	for _, q := range taskQueues {
-		f := filling{view: view, how: store.Filling{Depth: inTemporal, Strict: strictInTemporal, Sized: sized}, asks: asks}
+		f := filling{view: view, how: store.Filling{Depth: fairshare.Depth, Strict: fairshare.StrictDepth, Sized: sized}, asks: asks}
 		errs = append(errs, d.fill(ctx, f, q))
 	}
 	return errors.Join(errs...)

@@ -1,7 +1,7 @@
-// Package fairshare is how queues are configured: which share by weight, which
-// are strict, and what an account may have at once.
+// Package fairshare holds the rules of whose turn it is: the configuration of queues
+// and of accounts' limits, and what follows from them for waiting jobs: which of them
+// go next, at which level, by which weight, and which are held.
 //
-// It checks configurations and says what follows from them for one job. It is pure,
-// and must not know where configurations are kept or how Temporal divides a task
-// queue.
+// It is pure, and must not know where configurations and jobs are kept, or how Temporal
+// divides a task queue among the jobs that wait there.
 package fairshare

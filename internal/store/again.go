@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
 // ErrNothingLacks: everything has a result; there is nothing to retry.
@@ -54,7 +55,7 @@ func (a Again) action() string {
 // ErrConflict when the request, or the job, has not ended; ErrNothingLacks when
 // everything has a result (or, to be measured again, when there is no such
 // benchmark); ErrNotFound when the job is not one of the request's; a
-// [TooManyWaiting] or a [TooEarly] when limits of accounts forbid it.
+// [fairshare.TooManyWaiting] or a [fairshare.TooEarly] when limits of accounts forbid it.
 func (s *Store) Reopen(ctx context.Context, id bench.RequestID, again Again, act Act) (Operation, error) {
 	what, err := s.onRequest(ctx, again.action(), id)
 	if err != nil {
@@ -74,7 +75,7 @@ func (s *Store) Reopen(ctx context.Context, id bench.RequestID, again Again, act
 		if err != nil {
 			return OperationResult{}, err
 		}
-		return reopening{tx: tx, request: r, again: again, written: make(map[standing]int), sets: make(placeSets)}.run(ctx, act)
+		return reopening{tx: tx, request: r, again: again, written: make(map[fairshare.Job]int), sets: make(placeSets)}.run(ctx, act)
 	})
 }
 
@@ -97,7 +98,7 @@ type reopening struct {
 	request bench.Request
 	again   Again
 	// written counts the jobs that were written, by where they wait.
-	written map[standing]int
+	written map[fairshare.Job]int
 	sets    placeSets // of these jobs
 }
 
@@ -171,13 +172,12 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 // checkLimits refuses what limits of accounts forbid: whoever asks for something
 // again may not reach further than by submitting it.
 func (o reopening) checkLimits(ctx context.Context, who string) error {
-	asked, waiting := make(map[standing]bool), make(map[string]int)
-	for at, n := range o.written {
-		asked[at] = true
-		waiting[at.Submitter] += n
+	asked, waiting := slices.Collect(maps.Keys(o.written)), make(map[string]int)
+	for job, n := range o.written {
+		waiting[job.Submitter] += n
 	}
 	if o.again.Job == "" && !o.request.Deferred { // whose jobs are all written
-		asked[standing{Queue: cmp.Or(o.again.Queue, o.request.Queue), Submitter: o.request.Submitter, Branch: o.request.Branch}] = true
+		asked = append(asked, fairshare.Job{Queue: cmp.Or(o.again.Queue, o.request.Queue), Submitter: o.request.Submitter, Branch: o.request.Branch})
 		if o.request.ExpandedAt == nil {
 			waiting[o.request.Submitter]++
 		}
@@ -195,7 +195,7 @@ func (o reopening) checkLimits(ctx context.Context, who string) error {
 
 // wrote counts a job that was written.
 func (o reopening) wrote(j bench.Job) {
-	o.written[standing{Queue: j.Queue, Submitter: j.Submitter, Branch: j.Branch}]++
+	o.written[fairshare.Job{Queue: j.Queue, Submitter: j.Submitter, Branch: j.Branch}]++
 }
 
 // count writes a number of things.

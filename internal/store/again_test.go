@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/fairshare"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -91,11 +92,11 @@ func TestNoMoreWaitThanTheLimitHoweverTheyAreAskedFor(t *testing.T) {
 	_, _, err := r.CreateCommands(t.Context(), second, lines(second, 9))
 	require.NoError(t, err)
 
-	var full *store.TooManyWaiting
+	var full *fairshare.TooManyWaiting
 	for _, again := range []store.Again{{}, {Remeasure: true}} {
 		_, err = r.Reopen(t.Context(), former.ID, again, byAda)
 		require.ErrorAs(t, err, &full)
-		require.Equal(t, store.TooManyWaiting{Account: "ada", Most: 10, Waiting: 9, More: 9}, *full)
+		require.Equal(t, fairshare.TooManyWaiting{Account: "ada", Most: 10, Waiting: 9, More: 9}, *full)
 	}
 	require.Equal(t, bench.Completed, r.request(former.ID).Status)
 	require.Equal(t, 9, r.count(`select count(*) from job_queue where status = 'queued'`))
@@ -122,7 +123,7 @@ func TestRequestsOfASuiteCountForTheLimitOnWhatWaits(t *testing.T) {
 		return err
 	}
 	tags := []string{"1.1.0", "1.2.0", "1.3.0", "1.4.0"}
-	var full *store.TooManyWaiting
+	var full *fairshare.TooManyWaiting
 	refused := 0
 	for _, err := range together(len(tags), func(i int) error { return create(tags[i], true) }) {
 		if errors.As(err, &full) {
@@ -155,10 +156,10 @@ func TestNobodyAsksAgainForWhatGoesEarlierThanTheirOwn(t *testing.T) {
 	r.execute(`insert into account_limit (account, branch, first_level, updated_by) values ('eve', '*', 3, 'ops'), ('eve', 'dev', 4, 'ops')`)
 	eve := store.Act{Who: "eve"}
 	former := r.commands(2)
-	var early *store.TooEarly
+	var early *fairshare.TooEarly
 	_, err := r.Reopen(t.Context(), former.ID, store.Again{}, eve)
 	require.ErrorAs(t, err, &early)
-	require.Equal(t, store.TooEarly{Queue: "user:ada", Branch: "dev", Account: "eve", Level: 3, First: 4}, *early)
+	require.Equal(t, fairshare.TooEarly{Queue: "user:ada", Branch: "dev", Account: "eve", Level: 3, First: 4}, *early)
 	r.execute(`delete from account_limit where branch = 'dev'`)
 	r.execute(`update job_queue set queue = 'vip' where place = 1`)
 	for _, again := range []store.Again{{}, {Remeasure: true}, {Job: lineJob(former, 1).Key}} {

@@ -66,22 +66,23 @@ func (s *Store) QueuePlace(ctx context.Context, key bench.JobKey) (QueuePlace, e
 	if err != nil {
 		return QueuePlace{}, wrap(doing, err)
 	}
-	own := openGroup{Queue: job.Queue, Submitter: job.Submitter, Branch: job.Branch}
-	f, err := inForce(ctx, s.pool, append(open, own))
+	own := fairshare.Job{Queue: job.Queue, Submitter: job.Submitter, Branch: job.Branch}
+	jobs := jobsOf(open)
+	rules, err := rulesOf(ctx, s.pool, append(jobs, own))
 	if err != nil {
 		return QueuePlace{}, wrap(doing, err)
 	}
-	q := f.queues(job.Queue)
-	p := QueuePlace{Class: string(q.Class), Weight: q.Weight, OwnLevel: q.Level, Level: f.level(own), Before: job.Before, Earlier: []string{}, Beside: []string{}}
+	q := rules.Queues.Of(job.Queue)
+	p := QueuePlace{Class: string(q.Class), Weight: q.Weight, OwnLevel: q.Level, Level: rules.Level(own), Before: job.Before, Earlier: []string{}, Beside: []string{}}
 	for _, o := range open {
 		if o.Queue == job.Queue {
 			p.Waiting, p.HandedOut, p.Running = p.Waiting+o.Waiting, p.HandedOut+o.HandedOut, p.Running+o.Running
 		}
 	}
 	if q.Class == fairshare.Weighted {
-		p.Entitled = f.share(job.Queue, append(open, own))
+		p.Entitled = rules.Share(job.Queue, append(jobs, own))
 	}
-	first := f.earliest(open)
+	first := rules.Earliest(jobs)
 	for _, name := range slices.Sorted(maps.Keys(first)) {
 		switch {
 		case name == job.Queue:

@@ -1,9 +1,9 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,12 +13,13 @@ import (
 	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
-// Filling is how a task queue is filled.
+// Filling says how far a task queue is filled.
 type Filling struct {
 	// Depth is how many jobs of one queue are to wait in Temporal, by the task
 	// queue's live collectors; Strict the same for a strict queue, nil: as for others.
+	// See [fairshare.Depth].
 	Depth, Strict func(liveCollectors int) int
-	// Sized: jobs for which a size class is still to be selected stay.
+	// Sized keeps jobs back whose size class is still to be selected.
 	Sized bool
 }
 
@@ -29,16 +30,8 @@ func (f Filling) depth(class fairshare.Class, live int) int {
 	return f.Depth(live)
 }
 
-// Why a job that waits is put aside (job_queue.held): hand-outs do not look at it
-// again until that has changed.
-const (
-	heldByTurn  = "turn"  // no request that waits for it has its turn
-	heldByPause = "pause" // its project's queue is paused
-	heldByCap   = "cap"   // its submitter has as much under way as the limit allows
-)
-
-// ErrMore: a hand-out has put many jobs aside and is not through with them. What it
-// handed out comes with it. Called again, it goes on behind them.
+// ErrMore comes with what was handed out when many jobs had to be held: called again,
+// the hand-out goes on behind them.
 var ErrMore = errors.New("more jobs are to be looked at")
 
 // HandOut hands out waiting jobs of a task queue: of each queue (fairness key) what
@@ -46,9 +39,8 @@ var ErrMore = errors.New("more jobs are to be looked at")
 // Temporal. It reads about as many rows as it hands out, however many wait. Weight,
 // level and limits are those of this moment.
 //
-// Jobs that no request waits for in its turn stay, and so do those of projects whose
-// queue is paused, and of accounts at their limit. They may be thousands: [ErrMore]
-// then, so that other hand-outs of the task queue come in between.
+// Jobs that may not go are held, see [fairshare.Held]. They may be thousands: then
+// [ErrMore] lets other hand-outs of the task queue come in between.
 func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]bench.HandOut, error) {
 	var out []bench.HandOut
 	more := false
@@ -64,13 +56,12 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]b
 		if _, err := tx.Exec(ctx, `set local plan_cache_mode = force_custom_plan`); err != nil {
 			return err
 		}
-		f := filling{tx: tx, taskQueue: taskQueue, live: live, sized: how.Sized, depth: func(class fairshare.Class) int { return how.depth(class, live) }}
-		taken, err := f.choose(ctx)
-		if err != nil {
+		f := filling{tx: tx, taskQueue: taskQueue, live: live, sized: how.Sized}
+		if err := f.choose(ctx, func(class fairshare.Class) int { return how.depth(class, live) }); err != nil {
 			return err
 		}
-		if more = f.more; len(taken) > 0 {
-			out, err = f.write(ctx, taken)
+		if more = f.more; len(f.chosen) > 0 {
+			out, err = f.write(ctx)
 		}
 		return err
 	})
@@ -88,93 +79,50 @@ type filling struct {
 	tx        pgx.Tx
 	taskQueue string
 	live      int // collectors that take jobs from there now
-	depth     func(fairshare.Class) int
 	sized     bool
-	queues    func(name string) fairshare.Queue // those with jobs that wait here
-	// limits and free are read when a limited account is met first: how many more
-	// jobs it may have under way.
-	limits fairshare.Limits
-	free   map[string]int
-	capped bool // the lock of capped accounts is held
-	// foreign are the queues of accounts in which jobs of others wait; nil: not read.
-	foreign map[string]bool
-	more    bool // behind those that were put aside there may be others
+	selection *fairshare.Selection
+	looked    map[string]position // by queue: the last job that was looked at
+	limited   bool                // the lock of accounts with limits is held
+	chosen    []fairshare.Candidate
+	more      bool // behind those that are held there may be others
 }
 
-// room is how many jobs of a queue wait in Temporal, by which turn, and how many more
-// are to.
-type room struct {
-	Queue      string
-	InTemporal int
-	Turn       int
-	room       int
-	last       place // how far its jobs were looked at
-}
-
-// place is where a job stands in its queue.
-type place struct {
+// position orders the jobs of a queue: what has begun before goes first, then the
+// oldest request's.
+type position struct {
 	Fresh   bool // it has never begun
 	Created time.Time
 	ID      int64
 }
 
-// candidate is a job that waits; it is locked.
-type candidate struct {
-	ID        int64
-	Queue     string
-	Submitter string
-	Branch    string
-	Waiting   bool // as a row
-	InTurn    bool // a request that waits for it has its turn
-	Paused    bool // its project's queue is
-	weight    float64
-	level     int
-	turn      int
-}
-
-// choose locks the jobs that go next. Those that may not go are put aside, and
-// the next ones looked at in their place.
-func (f *filling) choose(ctx context.Context) ([]candidate, error) {
-	rooms, err := f.rooms(ctx)
+// choose locks the jobs that go next, and holds those that may not go.
+func (f *filling) choose(ctx context.Context, depth func(fairshare.Class) int) error {
+	backlogs, err := f.backlogs(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	names := make([]string, len(rooms))
-	for i, r := range rooms {
-		names[i] = r.Queue
+	names := make([]string, len(backlogs))
+	for i, b := range backlogs {
+		names[i] = b.Queue
 	}
-	if f.queues, err = queuesByName(ctx, f.tx, names); err != nil {
-		return nil, err
+	queues, err := queuesOf(ctx, f.tx, names)
+	if err != nil {
+		return err
 	}
-	most, turns := 0, make(map[string]int, len(rooms))
-	for i, r := range rooms {
-		turns[r.Queue] = r.Turn
-		rooms[i].room = max(0, f.depth(f.queues(r.Queue).Class)-r.InTemporal)
-		most = max(most, rooms[i].room)
-	}
-	rooms = slices.DeleteFunc(rooms, func(r room) bool { return r.room == 0 })
-	var taken []candidate
-	for round, look := 0, most; len(rooms) > 0; round, look = round+1, lookPast {
+	f.selection, f.looked = fairshare.NewSelection(backlogs, queues, depth), make(map[string]position)
+	for round, look := 0, f.selection.Most(); len(f.selection.Open()) > 0; round, look = round+1, lookPast {
 		if f.more = round == roundsAtOnce; f.more {
-			break
+			return nil
 		}
-		found, err := f.next(ctx, rooms, look, round > 0)
+		found, err := f.next(ctx, look, round > 0)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		chosen, aside, err := f.sift(ctx, rooms, found)
-		if err != nil {
-			return nil, err
+		if err := f.sift(ctx, found); err != nil {
+			return err
 		}
-		taken = append(taken, chosen...)
-		for i, r := range rooms {
-			rooms[i].room -= inQueue(chosen, r.Queue)
-		}
-		// Behind those that were put aside there may be others.
-		rooms = slices.DeleteFunc(rooms, func(r room) bool { return r.room == 0 || inQueue(aside, r.Queue) == 0 })
 	}
-	f.configure(taken, turns)
-	return taken, nil
+	return nil
 }
 
 const (
@@ -186,31 +134,21 @@ const (
 	roundsAtOnce = 3
 )
 
-func inQueue(cs []candidate, queue string) int {
-	n := 0
-	for _, c := range cs {
-		if c.Queue == queue {
-			n++
-		}
-	}
-	return n
-}
-
 // wasted counts the jobs of a queue that were cancelled while they waited in Temporal.
 func wasted(taskQueue, queue string) string {
 	return `(select count(*) from job_queue w where w.task_queue = ` + taskQueue + ` and w.queue = ` + queue + `
 		and w.status = 'cancelled' and w.handed_out_at is not null and w.started_at is null)`
 }
 
-// rooms are the queues with jobs that wait here, found by going from one to the
-// next in the index, not by reading their jobs.
+// backlogs lists the queues with jobs that wait here. It goes from one to the next in
+// the index and does not read their jobs.
 //
 // The turn of a queue of which nothing waits in Temporal is how many of its jobs were
 // cancelled while they did. Temporal has charged the queue's fairness key for them, so
 // that key is left behind. While something waits there its key stays, or a queue that
 // cancels all the time would never be charged.
-func (f *filling) rooms(ctx context.Context) ([]room, error) {
-	return all[room](ctx, f.tx, `
+func (f *filling) backlogs(ctx context.Context) ([]fairshare.Backlog, error) {
+	return all[fairshare.Backlog](ctx, f.tx, `
 		with recursive queues as (
 			(select queue from job_queue where task_queue = $1 and status = 'queued' and held = '' order by queue limit 1)
 			union all
@@ -225,16 +163,18 @@ func (f *filling) rooms(ctx context.Context) ([]room, error) {
 		where q.queue is not null order by q.queue`, f.taskQueue)
 }
 
-// next locks the next jobs of queues, at most so many of each: those behind the ones
-// that were looked at before. What has no size class yet is passed over.
-func (f *filling) next(ctx context.Context, rooms []room, most int, passLocked bool) ([]candidate, error) {
-	n := len(rooms)
-	queues, fresh, created, ids := make([]string, n), make([]bool, n), make([]time.Time, n), make([]int64, n)
-	for i, r := range rooms {
-		queues[i], fresh[i], created[i], ids[i] = r.Queue, r.last.Fresh, r.last.Created, r.last.ID
+// next locks the next jobs of the open queues, at most so many of each: those behind
+// the ones that were looked at before. It passes over those without a size class.
+func (f *filling) next(ctx context.Context, most int, passLocked bool) ([]fairshare.Candidate, error) {
+	queues := f.selection.Open()
+	n := len(queues)
+	fresh, created, ids := make([]bool, n), make([]time.Time, n), make([]int64, n)
+	for i, name := range queues {
+		last := f.looked[name]
+		fresh[i], created[i], ids[i] = last.Fresh, last.Created, last.ID
 	}
 	type row struct {
-		place
+		position
 		Queue   string
 		Unsized bool
 	}
@@ -250,7 +190,7 @@ func (f *filling) next(ctx context.Context, rooms []room, most int, passLocked b
 	}
 	var wanted []int64
 	for _, r := range found {
-		rooms[slices.Index(queues, r.Queue)].last = r.place
+		f.looked[r.Queue] = r.position
 		if !f.sized || !r.Unsized {
 			wanted = append(wanted, r.ID)
 		}
@@ -265,7 +205,7 @@ func (f *filling) next(ctx context.Context, rooms []room, most int, passLocked b
 // reads them by a statement of its own: it sees all that was decided before. Who has
 // jobs locked already must not wait for those of others, who may wait for these: it
 // passes them over.
-func (f *filling) lock(ctx context.Context, ids []int64, passLocked bool) ([]candidate, error) {
+func (f *filling) lock(ctx context.Context, ids []int64, passLocked bool) ([]fairshare.Candidate, error) {
 	how := "for update"
 	if passLocked {
 		how += " skip locked"
@@ -274,84 +214,96 @@ func (f *filling) lock(ctx context.Context, ids []int64, passLocked bool) ([]can
 	if err != nil {
 		return nil, err
 	}
-	found, err := all[candidate](ctx, f.tx, `
+	type row struct {
+		fairshare.Candidate
+		Waiting bool // as a row; not asked for by where, which could use an index of all that wait
+	}
+	found, err := all[row](ctx, f.tx, `
 		select j.id, j.queue, j.submitter, j.branch, j.status = 'queued' as waiting, exists (`+activeWaiter+`) as in_turn, not (`+unpaused+`) as paused
 		from job_queue j where j.id = any($1)
 		order by j.queue, (j.started_at is null), j.request_created, j.id`, ids)
-	return slices.DeleteFunc(found, func(c candidate) bool { return !c.Waiting }), err
+	var waiting []fairshare.Candidate
+	for _, r := range found {
+		if r.Waiting {
+			waiting = append(waiting, r.Candidate)
+		}
+	}
+	return waiting, err
 }
 
-// sift leaves those that may go and for which there is room. Others are put aside,
-// if there may be some behind them that may.
-func (f *filling) sift(ctx context.Context, rooms []room, found []candidate) (chosen, aside []candidate, err error) {
-	if err := f.readLimits(ctx, found); err != nil {
-		return nil, nil, err
+// sift chooses from locked jobs those that go, and holds those that may not.
+func (f *filling) sift(ctx context.Context, found []fairshare.Candidate) error {
+	if err := f.readLimits(ctx, f.selection.Unknown(found)); err != nil {
+		return err
 	}
-	if err := f.readForeign(ctx, found); err != nil {
-		return nil, nil, err
-	}
-	space := make(map[string]int)
-	for _, r := range rooms {
-		space[r.Queue] = r.room
-	}
-	// What an account may begin at all, it begins in the queue that goes first.
-	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(f.queues(a.Queue).Level, f.queues(b.Queue).Level) })
-	held := make(map[string][]int64)
-	for _, c := range found {
-		var why string
-		switch {
-		case space[c.Queue] == 0: // looked at for nothing
-			continue
-		case !c.InTurn:
-			why = heldByTurn
-		case c.Paused:
-			why = heldByPause
-		case f.free[c.Submitter] > 0:
-			f.free[c.Submitter]--
-			space[c.Queue]--
-			chosen = append(chosen, c)
-			continue
-		case c.Queue == fairshare.OfUser(c.Submitter) && !f.foreign[c.Queue]:
-			continue // behind it are more of the same account
-		default:
-			why = heldByCap
+	if f.selection.NeedShared(found) {
+		shared, err := f.sharedQueues(ctx)
+		if err != nil {
+			return err
 		}
-		held[why] = append(held[why], c.ID)
-		aside = append(aside, c)
+		f.selection.Shared(shared)
 	}
-	for _, why := range []string{heldByTurn, heldByPause, heldByCap} {
-		if len(held[why]) == 0 {
-			continue
-		}
+	chosen, held := f.selection.Sift(found)
+	f.chosen = append(f.chosen, chosen...)
+	for _, why := range slices.Sorted(maps.Keys(held)) {
 		if _, err := f.tx.Exec(ctx, `update job_queue set held = $2 where id = any($1)`, held[why], why); err != nil {
-			return nil, nil, err
+			return err
 		}
 	}
-	return chosen, aside, nil
+	return nil
 }
 
-// readForeign finds the queues of accounts in which jobs of others wait, once one of
-// an account at its limit is met.
-func (f *filling) readForeign(ctx context.Context, found []candidate) error {
-	if f.foreign != nil || !slices.ContainsFunc(found, func(c candidate) bool { return f.free[c.Submitter] < unlimited }) {
+// readLimits reads the limits of accounts, and how many more jobs each may have under
+// way.
+//
+// What others hand out of a limited account at the same time waits until this
+// transaction has ended. There is one lock for all limited accounts: with a lock for
+// each, two hand-outs could wait for each other.
+func (f *filling) readLimits(ctx context.Context, accounts []string) error {
+	if len(accounts) == 0 {
 		return nil
 	}
-	names, err := column[string](ctx, f.tx, `
-		select distinct queue from job_queue
-		where task_queue = $1 and status = 'queued' and held = '' and queue like 'user:%' and queue <> 'user:' || submitter`, f.taskQueue)
-	f.foreign = make(map[string]bool, len(names))
-	for _, name := range names {
-		f.foreign[name] = true
+	limits, err := limitsOf(ctx, f.tx, accounts)
+	if err != nil {
+		return err
 	}
-	return err
+	rules := &f.selection.Rules
+	rules.Limits = rules.Limits.Add(limits)
+	for _, account := range accounts {
+		limit := rules.Limits.Of(account)
+		if limit.MaxRunning == nil {
+			f.selection.Limit(account, fairshare.Unlimited)
+			continue
+		}
+		if !f.limited {
+			if err := lock(ctx, f.tx, "accounts at their limit"); err != nil {
+				return err
+			}
+			f.limited = true
+		}
+		under, err := underWay(ctx, f.tx, account)
+		if err != nil {
+			return err
+		}
+		f.selection.Limit(account, limit.Free(under, f.live > 0))
+	}
+	return nil
 }
 
-// write hands the jobs out.
-func (f *filling) write(ctx context.Context, taken []candidate) ([]bench.HandOut, error) {
-	n := len(taken)
+// sharedQueues lists the queues of accounts in which jobs of other accounts wait here.
+func (f *filling) sharedQueues(ctx context.Context) ([]string, error) {
+	return column[string](ctx, f.tx, `
+		select distinct queue from job_queue
+		where task_queue = $1 and status = 'queued' and held = '' and queue like 'user:%' and queue <> 'user:' || submitter`, f.taskQueue)
+}
+
+// write hands the chosen jobs out.
+func (f *filling) write(ctx context.Context) ([]bench.HandOut, error) {
+	choices := f.selection.Choices(f.chosen)
+	n := len(choices)
 	ids, weights, levels, turns := make([]int64, n), make([]float64, n), make([]int, n), make([]int, n)
-	for i, c := range taken {
-		ids[i], weights[i], levels[i], turns[i] = c.ID, c.weight, c.level, c.turn
+	for i, c := range choices {
+		ids[i], weights[i], levels[i], turns[i] = c.ID, c.Weight, c.Level, c.Turn
 	}
 	rows, err := all[handOutRow](ctx, f.tx, `
 		with handed as (
@@ -363,15 +315,6 @@ func (f *filling) write(ctx context.Context, taken []candidate) ([]bench.HandOut
 		)
 		select `+handOutColumns("j.handed_out_to")+` from handed j order by j.request_created, j.id`, ids, weights, levels, turns)
 	return summaries(rows), err
-}
-
-// configure gives the jobs the weight, the level and the turn that are in force now.
-func (f *filling) configure(taken []candidate, turns map[string]int) {
-	for i, c := range taken {
-		q := f.queues(c.Queue)
-		taken[i].weight, taken[i].level, taken[i].turn = q.Weight, f.limits.Level(q, c.Submitter, c.Branch), turns[c.Queue]
-	}
-	slices.SortFunc(taken, func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) })
 }
 
 // WaitingTaskQueues lists the task queues for which jobs wait that may be handed

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
 // takeBack lets hand-outs look again at jobs j that were put aside, those for which
@@ -147,17 +148,14 @@ func (s *Store) takeBackCapped(ctx context.Context, account string) error {
 			if err != nil {
 				return err
 			}
-			free := takenAtOnce
-			most := limits.Of(account).MaxRunning
-			if most != nil {
-				load, err := underWay(ctx, tx, account)
-				if err != nil {
+			limit, under := limits.Of(account), fairshare.Load{}
+			if limit.MaxRunning != nil {
+				if under, err = underWay(ctx, tx, account); err != nil {
 					return err
 				}
-				free = min(free, load.free(*most))
 			}
-			ids, err := firstCapped(ctx, tx, account, free)
-			again = most == nil && len(ids) > 0
+			ids, err := firstCapped(ctx, tx, account, min(takenAtOnce, limit.Free(under, true)))
+			again = limit.MaxRunning == nil && len(ids) > 0
 			if err != nil || len(ids) == 0 {
 				return err
 			}

@@ -53,7 +53,7 @@ func (l Lineage) requested(r bench.Request) []Ancestor {
 // CreateWithAncestors records a request as [Store.CreateRequest] does, together
 // with requests for its missing ancestors, and decides what each of them waits
 // for. created are all that were new, ancestors first. The error is a
-// [TooManyWaiting] when the submitter may not have that many waiting.
+// [fairshare.TooManyWaiting] when the submitter may not have that many waiting.
 func (s *Store) CreateWithAncestors(ctx context.Context, r bench.Request, c Creation) (stored bench.Request, created []bench.Request, err error) {
 	err = s.inTx(ctx, "creating request "+string(r.ID), func(tx pgx.Tx) error {
 		created = nil

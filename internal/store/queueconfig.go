@@ -213,11 +213,11 @@ func (s *Store) SetWeight(ctx context.Context, name string, weight float64, act 
 		if err := lock(ctx, tx, "configuration of queues"); err != nil {
 			return OperationResult{}, err
 		}
-		configured, err := queuesByName(ctx, tx, []string{name})
+		configured, err := queuesOf(ctx, tx, []string{name})
 		if err != nil {
 			return OperationResult{}, err
 		}
-		q := configured(name)
+		q := configured.Of(name)
 		if q.Class == fairshare.Strict {
 			return OperationResult{}, fmt.Errorf("queue %s: %w", name, ErrStrict)
 		}
@@ -241,35 +241,29 @@ type Relevelled struct {
 // queue's class has changed, or a limit.
 func (s *Store) Relevel(ctx context.Context) ([]Relevelled, error) {
 	type row struct {
-		Project                  string
-		Job                      bench.JobKey
-		Queue, Submitter, Branch string
-		Priority                 int
+		Project  string
+		Key      bench.JobKey
+		Priority int
+		fairshare.Job
 	}
 	rows, err := all[row](ctx, s.pool, `
-		select j.project, j.key as job, j.queue, j.submitter, j.branch, j.priority from job_queue j
+		select j.project, j.key, j.queue, j.submitter, j.branch, j.priority from job_queue j
 		where j.status in ('handed_out', 'in_progress') and `+unattended+` order by j.id`)
 	if err != nil {
 		return nil, wrap("listing what waits in Temporal", err)
 	}
-	var names, accounts []string
-	for _, r := range rows {
-		names, accounts = append(names, r.Queue), append(accounts, r.Submitter)
+	jobs := make([]fairshare.Job, len(rows))
+	for i, r := range rows {
+		jobs[i] = r.Job
 	}
-	slices.Sort(names)
-	slices.Sort(accounts)
-	configured, err := queuesByName(ctx, s.pool, slices.Compact(names))
+	rules, err := rulesOf(ctx, s.pool, jobs)
 	if err != nil {
-		return nil, wrap("reading the configuration of queues", err)
-	}
-	limits, err := limitsOf(ctx, s.pool, slices.Compact(accounts))
-	if err != nil {
-		return nil, wrap("reading the limits of accounts", err)
+		return nil, wrap("reading queues and limits of accounts", err)
 	}
 	var out []Relevelled
 	for _, r := range rows {
-		if level := limits.Level(configured(r.Queue), r.Submitter, r.Branch); level != r.Priority {
-			out = append(out, Relevelled{Project: r.Project, Job: r.Job, Level: level})
+		if level := rules.Level(r.Job); level != r.Priority {
+			out = append(out, Relevelled{Project: r.Project, Job: r.Key, Level: level})
 		}
 	}
 	return out, nil
@@ -290,15 +284,12 @@ func (s *Store) RenewLevel(ctx context.Context, key bench.JobKey) (int, error) {
 		if err != nil {
 			return err
 		}
-		configured, err := queuesByName(ctx, tx, []string{job.Queue})
+		of := fairshare.Job{Queue: job.Queue, Submitter: job.Submitter, Branch: job.Branch}
+		rules, err := rulesOf(ctx, tx, []fairshare.Job{of})
 		if err != nil {
 			return err
 		}
-		limits, err := limitsOf(ctx, tx, []string{job.Submitter})
-		if err != nil {
-			return err
-		}
-		level = limits.Level(configured(job.Queue), job.Submitter, job.Branch)
+		level = rules.Level(of)
 		if level == job.Priority {
 			return nil
 		}

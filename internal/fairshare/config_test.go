@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func set[T any](v T) *T { return &v }
 
-func TestQueuesAreMadeOfWhatIsWritten(t *testing.T) {
+func TestQueueSettings(t *testing.T) {
 	t.Parallel()
 	const strict, weighted = fairshare.Strict, fairshare.Weighted
 	for name, c := range map[string]struct {
@@ -73,8 +73,8 @@ func TestAFileIsCheckedToItsEnd(t *testing.T) {
 		},
 	}.Check()
 	for _, text := range []string{
-		"weight 0", `queue "b" is there twice`, "a limit without an account", "max_running 0", "max_queued -1", "first_level 6", "which count over all branches",
-		`limit of account "bob" on branch "*" is there twice`, `branch "a b"`, `account "a b" holds white space`,
+		"weight 0", `queue "b" is configured twice`, "a limit without an account", "max_running 0", "max_queued -1", "first_level 6", "which count over all branches",
+		`limit of account "bob" on branch "*" is configured twice`, `branch "a b"`, `account "a b" holds white space`,
 	} {
 		require.ErrorContains(t, err, text)
 	}
@@ -84,58 +84,6 @@ func TestAFileIsCheckedToItsEnd(t *testing.T) {
 		Queues: []fairshare.Queue{{Name: "a", Class: fairshare.Weighted, Weight: 1, Level: 3}},
 		Limits: fairshare.Limits{{Account: "*", Branch: "*", MaxQueued: set(3), FirstLevel: 1}},
 	}, c)
-}
-
-func TestNoJobGoesBeforeWhatItsAccountAndBranchAllow(t *testing.T) {
-	t.Parallel()
-	limits := fairshare.Limits{
-		{Account: "*", Branch: "*", FirstLevel: 2}, {Account: "*", Branch: "dev", FirstLevel: 4},
-		{Account: "ops", Branch: "*", FirstLevel: 1}, {Account: "ops", Branch: "dev", FirstLevel: 2},
-		{Account: "eve", Branch: "*", FirstLevel: 5},
-	}
-	vip, shared, idle := fairshare.Default("vip"), fairshare.Default("user:x"), fairshare.Default("idle")
-	for _, c := range []struct {
-		account, branch string
-		q               fairshare.Queue
-		want            int
-	}{
-		{"ops", "", vip, 1},
-		{"ops", "main", vip, 1},
-		{"ops", "dev", vip, 2},
-		{"ada", "", vip, 2},
-		{"ada", "main", vip, 2},
-		{"ada", "dev", vip, 4},
-		{"ada", "dev", shared, 4},
-		{"ada", "", shared, 3},
-		{"ada", "dev", idle, 5},
-		{"eve", "", vip, 5},
-		{"eve", "dev", vip, 5},
-	} {
-		require.Equal(t, c.want, limits.Level(c.q, c.account, c.branch), "%s on %q in %s", c.account, c.branch, c.q.Name)
-	}
-	require.Equal(t, 1, fairshare.Limits(nil).Level(vip, "ada", "dev"))
-}
-
-func TestOnesOwnLimitReplacesThatOfAll(t *testing.T) {
-	t.Parallel()
-	limits := fairshare.Limits{{Account: "ada", Branch: "*", MaxRunning: set(9), FirstLevel: 1}, {Account: "*", Branch: "*", MaxRunning: set(2), MaxQueued: set(5), FirstLevel: 1}}
-	require.Equal(t, 2, *limits.Of("bob").MaxRunning)
-	require.Equal(t, 9, *limits.Of("ada").MaxRunning)
-	require.Nil(t, limits.Of("ada").MaxQueued)
-	require.Nil(t, fairshare.Limits(nil).Of("ada").MaxRunning)
-}
-
-func TestAStrictQueueIsKnownForWhatItCanStarve(t *testing.T) {
-	t.Parallel()
-	all := []fairshare.Queue{fairshare.Default("vip"), {Name: "late", Class: fairshare.Strict, Level: 4}, fairshare.Default("user:ada"), fairshare.Default("idle")}
-	require.Equal(t, "while it has work, nothing of idle, late, user:ada starts", fairshare.Warning(all[0], all))
-	require.Equal(t, "while it has work, nothing of idle starts", fairshare.Warning(all[1], all))
-	require.Empty(t, fairshare.Warning(all[2], all))
-	require.Empty(t, fairshare.Warning(all[3], all))
-	for range 9 {
-		all = append(all, fairshare.Default("user:x"))
-	}
-	require.Contains(t, fairshare.Warning(all[0], all), " and 7 more starts")
 }
 
 // Whatever is written: what is taken can be given to Temporal, what is not is
