@@ -59,7 +59,7 @@ func TestEachQueueGetsItsShareInTemporal(t *testing.T) {
 	out := r.handOut()
 	require.Equal(t, []bench.JobKey{ada[0].Key, bob[0].Key}, keys(out))
 	require.Equal(t, bench.HandOut{
-		Request: older.ID, Project: project, Job: ada[0].Key, Tag: "v1", Target: target, TaskQueue: small.TaskQueue(), Queue: "user:ada",
+		Request: older.ID, Project: project, Job: ada[0].Key, Kind: bench.KindCompileTime, Tag: "v1", Target: target, TaskQueue: small.TaskQueue(), Queue: "user:ada",
 		Weight: 1, Priority: 3, SizeClass: 2, Summary: "v1 compiletime build: 1 test case on x86_64-unknown-linux-gnu",
 	}, out[0])
 	require.Equal(t, bench.JobHandedOut, r.job(ada[0].Key).Status)

@@ -3,13 +3,9 @@ package store_test
 import (
 	"encoding/json"
 	"errors"
-	"os"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
@@ -703,20 +699,4 @@ func TestAPausedQueueAdmitsAndHandsOutNothing(t *testing.T) {
 	require.False(t, done.Result.Changed)
 	require.Equal(t, []bench.JobKey{second.Key}, r.handedOut())
 	require.Equal(t, []bench.RequestID{waiting.ID}, r.admit())
-}
-
-func TestTheSchemaOfOperatorsGoesBackAndForth(t *testing.T) {
-	t.Parallel()
-	config, err := pgx.ParseConfig(storetest.EmptyURL(t))
-	require.NoError(t, err)
-	db := stdlib.OpenDB(*config)
-	defer func() { require.NoError(t, db.Close()) }()
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, os.DirFS("migrations"), goose.WithDisableGlobalRegistry(true))
-	require.NoError(t, err)
-	for range 2 {
-		_, err = provider.UpTo(t.Context(), 5)
-		require.NoError(t, err)
-		_, err = provider.DownTo(t.Context(), 4)
-		require.NoError(t, err)
-	}
 }
