@@ -13,7 +13,6 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/fairshare"
 	"github.com/benchloom/benchloom/internal/store"
-	"github.com/benchloom/benchloom/internal/suite"
 )
 
 // OperationRecord keeps what operators do, and the audit of it. An act that was done
@@ -80,7 +79,7 @@ func (s *operatorHandlers) register() {
 		summary: "What operators did, newest first"}, s.listAudit)
 }
 
-// act is who calls, and why.
+// act names who calls, and why.
 func act(ctx context.Context, in apiclient.Act) (store.Act, error) {
 	if strings.ContainsRune(in.IdempotencyKey, 0) {
 		return store.Act{}, invalid("the idempotency key holds a zero byte; use letters and digits")
@@ -228,8 +227,8 @@ func (s *operatorHandlers) reopen(ctx context.Context, r bench.Request, again st
 	return s.operated(ctx, r.ID, done)
 }
 
-// settleBound is how long the workflow of a request that has ended may take to end
-// while somebody waits for an answer.
+// settleBound bounds the wait for the workflow of a request that has ended, while a
+// client waits for its answer.
 const settleBound = 5 * time.Second
 
 // settle waits until the workflow of a request that has ended is gone: opened
@@ -278,37 +277,13 @@ func (s *operatorHandlers) asOfNow(ctx context.Context, r bench.Request, again *
 	}
 	again.SuiteOf = func(j bench.Job, cases []bench.TestCase) string {
 		for _, tc := range cases {
-			if !measures(current, tc) {
+			if !current.Has(tc) {
 				return j.SuiteHash
 			}
 		}
 		return p.SuiteHash
 	}
 	return nil
-}
-
-// measures tells whether a suite has a test case.
-func measures(s *suite.Suite, tc bench.TestCase) bool {
-	one := func(name string) []string {
-		if name == "" {
-			return nil
-		}
-		return []string{name}
-	}
-	plans, err := s.Expand(bench.Selection{
-		Benchmarks: one(tc.Benchmark), Profiles: one(tc.Profile), Scenarios: one(tc.Scenario), Backends: one(tc.Backend), Targets: []bench.Target{tc.Target},
-	})
-	if err != nil {
-		return false
-	}
-	for _, p := range plans {
-		for _, has := range p.TestCases {
-			if has == tc {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 type invalidateResults struct{ Body apiclient.Invalidation }

@@ -40,6 +40,20 @@ func (s *Suite) Expand(sel bench.Selection) ([]JobPlan, error) {
 	return plans, nil
 }
 
+// Has reports whether the suite measures a test case.
+func (s *Suite) Has(tc bench.TestCase) bool {
+	one := func(name string) []string {
+		if name == "" {
+			return nil
+		}
+		return []string{name}
+	}
+	plans, err := s.Expand(bench.Selection{
+		Benchmarks: one(tc.Benchmark), Profiles: one(tc.Profile), Scenarios: one(tc.Scenario), Backends: one(tc.Backend), Targets: []bench.Target{tc.Target},
+	})
+	return err == nil && slices.ContainsFunc(plans, func(p JobPlan) bool { return slices.Contains(p.TestCases, tc) })
+}
+
 // Iterations is the number that a selection asks for, by itself or by its set;
 // 0 leaves it to the suite. It is the number to give to [Suite.Recipe].
 func (s *Suite) Iterations(sel bench.Selection) int {

@@ -48,6 +48,29 @@ func outline(plans []suite.JobPlan) []string {
 	return lines
 }
 
+func TestHasKnowsExactlyWhatIsMeasured(t *testing.T) {
+	t.Parallel()
+	s := load(t, matrix)
+	plans, err := s.Expand(bench.Selection{})
+	require.NoError(t, err)
+	for _, p := range plans {
+		for _, tc := range p.TestCases {
+			require.True(t, s.Has(tc), "%s", tc)
+		}
+	}
+	for _, change := range []func(*bench.TestCase){
+		func(tc *bench.TestCase) { tc.Benchmark = "gone" },
+		func(tc *bench.TestCase) { tc.Profile, tc.Scenario = "doc", "incr-full" }, // excluded
+		func(tc *bench.TestCase) { tc.Backend, tc.Profile = "cranelift", "check" },
+		func(tc *bench.TestCase) { tc.Scenario = "" },
+		func(tc *bench.TestCase) { tc.Target = "riscv64gc-unknown-linux-gnu" },
+	} {
+		tc := plans[0].TestCases[0]
+		change(&tc)
+		require.False(t, s.Has(tc), "%s", tc)
+	}
+}
+
 func TestEverythingInAFixedOrder(t *testing.T) {
 	t.Parallel()
 	s := load(t, matrix)
