@@ -182,7 +182,12 @@ func (l *commitLook) found(ctx context.Context) (protocol.WatchResult, error) {
 	}
 	// The oldest first: their times of creation follow the history.
 	for _, c := range slices.Backward(h.Commits[:wanted]) {
-		if err := l.request(ctx, bench.Request{Type: bench.Master, Tag: c.SHA, Origin: bench.Origin{Parent: c.Parent, CommitDate: &c.CommittedAt}}); err != nil {
+		from := bench.Origin{Parent: c.Parent, CommitDate: &c.CommittedAt}
+		r, err := bench.NewMasterCommit(l.project, c.SHA, from, bench.Selection{}, byCommitSource)
+		if err != nil {
+			return l.result, err
+		}
+		if err := l.request(ctx, r); err != nil {
 			return l.result, err
 		}
 	}
@@ -261,7 +266,11 @@ func (l *commitLook) releases(ctx context.Context) error {
 		wanted = wanted[max(0, len(wanted)-l.config.Source.FirstRequests()):]
 	}
 	for _, r := range wanted {
-		if err := l.request(ctx, bench.Request{Type: bench.Release, Tag: r.Tag, Origin: bench.Origin{CommitDate: &r.TaggedAt}}); err != nil {
+		asked, err := bench.NewRelease(l.project, r.Tag, &r.TaggedAt, bench.Selection{}, byCommitSource)
+		if err != nil {
+			return err
+		}
+		if err := l.request(ctx, asked); err != nil {
 			return err
 		}
 	}
@@ -277,10 +286,11 @@ func someOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+var byCommitSource = bench.Submission{Submitter: CommitSubmitter}
+
 // request takes a request in and starts its workflow, and those of ancestors that
 // it brings about; one that is there already stays as it is.
 func (l *commitLook) request(ctx context.Context, r bench.Request) error {
-	r.Project, r.Submitter, r.Status = l.project, CommitSubmitter, bench.ArtifactsReady
 	taken, err := intake.Intake{Record: l.Store, Random: l.Watching.Random, Now: l.Watching.Now}.Create(ctx, r, l.config)
 	if errors.Is(err, store.ErrConflict) {
 		l.Log.InfoContext(ctx, "a commit or tag was asked for before, in another way", "project", l.project, "tag", r.Tag, "request", taken.Request.ID)

@@ -92,15 +92,14 @@ func requestAncestors(ctx context.Context, tx pgx.Tx, r bench.Request, lineage L
 	var created []bench.Request
 	missing := lineage.requested(r)
 	for i, a := range slices.Backward(missing) {
-		ancestor := bench.Request{
-			ID: a.ID, Project: r.Project, Type: bench.Master, Tag: a.Tag,
-			Submission: bench.Submission{Submitter: r.Submitter},
-			Origin:     bench.Origin{Parent: a.Parent, CommitDate: &a.CommitDate},
-			Standing:   bench.Standing{Status: bench.ArtifactsReady},
+		from := bench.Origin{Parent: a.Parent, CommitDate: &a.CommitDate}
+		ancestor, err := bench.NewMasterCommit(r.Project, a.Tag, from, bench.Selection{}, bench.Submission{Submitter: r.Submitter})
+		if err != nil {
+			return nil, fmt.Errorf("requesting ancestor %s: %w", a.Tag, err)
 		}
+		ancestor.ID = a.ID
 		above := Lineage{Missing: missing[i+1:]}
 		above.Note = fmt.Sprintf("its parent %s is not measured: nobody has asked for it, and the look-back of the project ends here", a.Parent)
-		var err error
 		if ancestor.WaitsFor, ancestor.ParentNote, err = waitsFor(ctx, tx, ancestor, above); err != nil {
 			return nil, err
 		}
