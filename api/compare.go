@@ -23,7 +23,7 @@ type ResultRecord interface {
 	MeasuredTags(ctx context.Context, project string, requestType bench.RequestType) ([]string, error)
 	// ExportCollections yields the collections of artifacts, of all when no tag is
 	// given. It ends with the first error of yield.
-	ExportCollections(ctx context.Context, project string, tags []string, yield func(bench.CollectionRow) error) error
+	ExportCollections(ctx context.Context, project string, tags []string, yield func(bench.ExportedCollection) error) error
 }
 
 type resultHandlers struct {

@@ -30,7 +30,7 @@ type export struct {
 
 // rowWriter writes collections in one format.
 type rowWriter interface {
-	row(r bench.CollectionRow) error
+	row(r bench.ExportedCollection) error
 	end() error
 }
 
@@ -63,7 +63,7 @@ func (s *resultHandlers) stream(ctx huma.Context, in *export) {
 		}
 		ctx.SetHeader("Content-Type", contentType)
 	}
-	err := s.record.ExportCollections(ctx.Context(), in.Project, in.Tags, func(r bench.CollectionRow) error {
+	err := s.record.ExportCollections(ctx.Context(), in.Project, in.Tags, func(r bench.ExportedCollection) error {
 		if rows == nil {
 			begin()
 		}
@@ -116,7 +116,7 @@ func newBenchfmtRows(out *bufio.Writer, project string) *benchfmtRows {
 	return &benchfmtRows{out: benchfmt.NewWriter(out), project: project, units: make(map[string]bool)}
 }
 
-func (w *benchfmtRows) row(r bench.CollectionRow) error {
+func (w *benchfmtRows) row(r bench.ExportedCollection) error {
 	result := &benchfmt.Result{Name: results.BenchmarkName(r.TestCase), Iters: 1}
 	for _, c := range [][2]string{
 		{"project", w.project}, {"tag", r.Tag}, {"target", string(r.TestCase.Target)}, {"pool", r.Pool},
@@ -172,7 +172,7 @@ func newCSVRows(out io.Writer) *csvRows {
 	return &csvRows{out: w}
 }
 
-func (w *csvRows) row(r bench.CollectionRow) error {
+func (w *csvRows) row(r bench.ExportedCollection) error {
 	for _, metric := range slices.Sorted(maps.Keys(r.Values)) {
 		err := w.out.Write([]string{
 			r.Tag, string(r.Kind), r.TestCase.Benchmark, r.TestCase.Profile, r.TestCase.Scenario, r.TestCase.Backend, string(r.TestCase.Target),
@@ -197,7 +197,7 @@ type jsonRows struct {
 	begun bool
 }
 
-func (w *jsonRows) row(r bench.CollectionRow) error {
+func (w *jsonRows) row(r bench.ExportedCollection) error {
 	separator := ",\n"
 	if !w.begun {
 		w.begun, separator = true, "[\n"

@@ -163,8 +163,8 @@ type broken struct {
 	after int
 }
 
-func (b broken) ExportCollections(ctx context.Context, project string, tags []string, yield func(bench.CollectionRow) error) error {
-	return b.Store.ExportCollections(ctx, project, tags, func(r bench.CollectionRow) error {
+func (b broken) ExportCollections(ctx context.Context, project string, tags []string, yield func(bench.ExportedCollection) error) error {
+	return b.Store.ExportCollections(ctx, project, tags, func(r bench.ExportedCollection) error {
 		for range b.after {
 			if err := yield(r); err != nil {
 				return err

@@ -43,6 +43,17 @@ type Collector struct {
 // Outdated tells whether another version than the collector's is wanted.
 func (c Collector) Outdated() bool { return c.WantedVersion != "" && c.WantedVersion != c.Version }
 
+// CollectorState is what a collector is seen to do.
+type CollectorState string
+
+const (
+	CollectorInactive     CollectorState = "inactive"
+	CollectorWaiting      CollectorState = "waiting"
+	CollectorBenchmarking CollectorState = "benchmarking"
+	CollectorDraining     CollectorState = "draining"
+	CollectorOffline      CollectorState = "offline"
+)
+
 // State is what the collector is seen to do at now. One that has been silent
 // for offlineAfter is offline; so is one whose last heartbeat is as far in the
 // future, for then a clock was set back and nothing is known of it.

@@ -113,7 +113,7 @@ func (t Target) String() string { return string(t) }
 // target: a positive integer. On one machine it is its number of cores.
 type SizeClass int
 
-// MaxSizeClass bounds size classes, so that one fits every column and name.
+// MaxSizeClass bounds size classes, so that every record and name can hold one.
 const MaxSizeClass = 4096
 
 // NewSizeClass refuses anything below 1 and above [MaxSizeClass].

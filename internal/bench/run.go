@@ -6,6 +6,46 @@ import (
 	"time"
 )
 
+// RunReason tells why an attempt at a job was made.
+type RunReason string
+
+const (
+	Scheduled  RunReason = "scheduled"
+	Retry      RunReason = "retry"
+	Escalation RunReason = "escalation"
+	Rerun      RunReason = "rerun"
+)
+
+// RunOutcome is how one attempt at a job ended. The empty outcome is that of a
+// run which is still going on.
+type RunOutcome string
+
+const (
+	RunRunning RunOutcome = ""
+	RunSuccess RunOutcome = "success"
+	RunFailure RunOutcome = "failure"
+	// RunTooSmall: the disk limit was reached.
+	RunTooSmall RunOutcome = "too_small"
+	// RunTimeout: killed at a time limit, that of a command or that of the run.
+	RunTimeout RunOutcome = "timeout"
+	// RunOutOfMemory: killed at the memory limit, while its collector lives.
+	RunOutOfMemory RunOutcome = "oom"
+	RunPermanent   RunOutcome = "permanent"
+	RunCancelled   RunOutcome = "cancelled"
+	// RunLost: the collector died, was shut down, or was fenced off.
+	RunLost RunOutcome = "lost"
+)
+
+// Failed tells whether the run ended in a failure that counts: the job's own, or
+// one that says that the machine was too small.
+func (o RunOutcome) Failed() bool {
+	switch o {
+	case RunFailure, RunTooSmall, RunTimeout, RunOutOfMemory:
+		return true
+	}
+	return false
+}
+
 // Run is one attempt at a job, begun by [OpenRun]. It is open until it has an end.
 type Run struct {
 	ID      RunID
@@ -129,31 +169,4 @@ type RunError struct {
 	Message    string
 	OutputTail string
 	CreatedAt  time.Time
-}
-
-// TestCaseResult is what a run found for one test case.
-type TestCaseResult struct {
-	TestCase TestCase
-	// Tag says which of the two artifacts was measured, when the job measures in
-	// turns; empty is the job's own.
-	Tag string
-	// Skipped is why it was left out; then it has no collections.
-	Skipped     string
-	Collections []Collection
-}
-
-// Collection is all statistics of one iteration.
-type Collection struct {
-	Iteration   int
-	CollectedAt time.Time
-	Values      map[Metric]float64
-	Facts       json.RawMessage
-}
-
-// BlockReceipt tells what became of an uploaded block.
-//
-// A block that is sent again gets the same receipt.
-type BlockReceipt struct {
-	Accepted   int // test cases whose accepted result is this run's
-	Superseded int // test cases that had another one's already, or whose job has ended
 }

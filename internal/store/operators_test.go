@@ -486,7 +486,7 @@ func TestInvalidResultsStayAndCountNowhere(t *testing.T) {
 		{TestCase: testCase("kit"), Reason: "its result is invalid: for a test"}, {TestCase: testCase("sort"), Reason: "its result is invalid: for a test"},
 	}, lacking)
 	var exported []string
-	require.NoError(t, r.ExportCollections(t.Context(), project, nil, func(row bench.CollectionRow) error {
+	require.NoError(t, r.ExportCollections(t.Context(), project, nil, func(row bench.ExportedCollection) error {
 		exported = append(exported, row.TestCase.Benchmark)
 		return nil
 	}))

@@ -115,7 +115,7 @@ func (s *Store) MeasuredTags(ctx context.Context, project string, requestType be
 // generation: in the order of the tags, then by test case, surrounding and
 // iteration. No tags means all of the project. Rows are read as they are asked
 // for; an error of yield ends the export and is returned.
-func (s *Store) ExportCollections(ctx context.Context, project string, tags []string, yield func(bench.CollectionRow) error) error {
+func (s *Store) ExportCollections(ctx context.Context, project string, tags []string, yield func(bench.ExportedCollection) error) error {
 	artifacts, err := column[int64](ctx, s.pool, `
 		select id from artifact where project = $1 and (cardinality($2::text[]) = 0 or tag = any($2))
 		order by array_position($2, tag), tag`, project, append([]string{}, tags...))
@@ -130,7 +130,7 @@ func (s *Store) ExportCollections(ctx context.Context, project string, tags []st
 	return nil
 }
 
-func (s *Store) exportArtifact(ctx context.Context, artifact int64, yield func(bench.CollectionRow) error) error {
+func (s *Store) exportArtifact(ctx context.Context, artifact int64, yield func(bench.ExportedCollection) error) error {
 	rows, err := s.pool.Query(ctx, `
 		select a.tag, `+testCaseDocument+` as test_case, j.kind, n.collector, n.pool, r.size_class, r.hardware_id, r.co_located,
 			c.iteration, c.collected_at, st.metrics, st.numbers
@@ -153,7 +153,7 @@ func (s *Store) exportArtifact(ctx context.Context, artifact int64, yield func(b
 	defer rows.Close()
 	for rows.Next() {
 		type exported struct {
-			bench.CollectionRow
+			bench.ExportedCollection
 			Metrics []bench.Metric
 			Numbers []float64
 		}
@@ -165,7 +165,7 @@ func (s *Store) exportArtifact(ctx context.Context, artifact int64, yield func(b
 		for i, m := range row.Metrics {
 			row.Values[m] = row.Numbers[i]
 		}
-		if err := yield(row.CollectionRow); err != nil {
+		if err := yield(row.ExportedCollection); err != nil {
 			return err
 		}
 	}

@@ -156,23 +156,23 @@ func TestExportYieldsEveryCollection(t *testing.T) {
 		_, job := r.oneJob(tag, "gin", "zip")
 		r.block(r.start(job, 1, c).Run.ID, measured("zip", 5), measured("gin", 1, 2))
 	}
-	export := func(tags ...string) []bench.CollectionRow {
-		var rows []bench.CollectionRow
-		require.NoError(t, r.ExportCollections(t.Context(), project, tags, func(row bench.CollectionRow) error {
+	export := func(tags ...string) []bench.ExportedCollection {
+		var rows []bench.ExportedCollection
+		require.NoError(t, r.ExportCollections(t.Context(), project, tags, func(row bench.ExportedCollection) error {
 			rows = append(rows, row)
 			return nil
 		}))
 		return rows
 	}
-	row := func(tag, benchmark string, iteration int, wall float64) bench.CollectionRow {
-		return bench.CollectionRow{
+	row := func(tag, benchmark string, iteration int, wall float64) bench.ExportedCollection {
+		return bench.ExportedCollection{
 			Tag: tag, TestCase: testCase(benchmark), Kind: bench.KindCompileTime, Collector: "one", Pool: "small",
 			Surrounding: bench.Surrounding{SizeClass: 2, HardwareID: "zen4"}, Iteration: iteration,
 			CollectedAt: measuredAt.Add(time.Duration(iteration) * time.Second),
 			Values:      map[bench.Metric]float64{bench.WallTime: wall, bench.MaxRSS: 1000 * wall},
 		}
 	}
-	require.Equal(t, []bench.CollectionRow{
+	require.Equal(t, []bench.ExportedCollection{
 		row("v2", "gin", 0, 1), row("v2", "gin", 1, 2), row("v2", "zip", 0, 5),
 		row("v1", "gin", 0, 1), row("v1", "gin", 1, 2), row("v1", "zip", 0, 5),
 	}, export("v2", "v1"), "in the order of the tags")
@@ -182,7 +182,7 @@ func TestExportYieldsEveryCollection(t *testing.T) {
 
 	stop := errors.New("enough")
 	n := 0
-	require.ErrorIs(t, r.ExportCollections(t.Context(), project, nil, func(bench.CollectionRow) error {
+	require.ErrorIs(t, r.ExportCollections(t.Context(), project, nil, func(bench.ExportedCollection) error {
 		n++
 		return stop
 	}), stop)

@@ -218,8 +218,10 @@ func (s *Suite) Aggregation(metric bench.Metric) Aggregation {
 
 // Category of a benchmark; primary for one that the suite does not have.
 func (s *Suite) Category(benchmark string) bench.Category {
-	if b := s.benchmark(benchmark); b != nil && b.Category.value == string(bench.Secondary) {
-		return bench.Secondary
+	if b := s.benchmark(benchmark); b != nil {
+		if c, err := bench.ParseCategory(b.Category.value); err == nil { // checked when the suite was read
+			return c
+		}
 	}
 	return bench.Primary
 }

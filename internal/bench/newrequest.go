@@ -1,0 +1,198 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+)
+
+// NewRelease asks for a published version to be measured. The date, which may be
+// nil, is that of its tag.
+func NewRelease(project, tag string, date *time.Time, selection Selection, by Submission) (Request, error) {
+	return newRequest(Request{
+		Project: project, Type: Release, Tag: tag, Submission: by,
+		Origin: Origin{CommitDate: date}, Scope: Scope{Selection: selection}, Standing: Standing{Status: ArtifactsReady},
+	})
+}
+
+// NewMasterCommit asks for a merged commit to be measured.
+func NewMasterCommit(project, tag string, from Origin, selection Selection, by Submission) (Request, error) {
+	return newRequest(Request{
+		Project: project, Type: Master, Tag: tag, Submission: by,
+		Origin: from, Scope: Scope{Selection: selection}, Standing: Standing{Status: ArtifactsReady},
+	})
+}
+
+// NewTryBuild asks for proposed changes to be measured, once their artifacts are
+// ready; see [Request.Ready]. The tag may be empty until then.
+func NewTryBuild(project, tag string, from Origin, selection Selection, by Submission) (Request, error) {
+	return newRequest(Request{
+		Project: project, Type: Try, Tag: tag, Submission: by,
+		Origin: from, Scope: Scope{Selection: selection}, Standing: Standing{Status: WaitingForArtifacts},
+	})
+}
+
+// Ready returns the try build with its artifacts ready from the start.
+func (r Request) Ready() (Request, error) {
+	r.Status = ArtifactsReady
+	return newRequest(r)
+}
+
+// NewMeasurement asks for an artifact to be measured ad hoc, alone or in turns with
+// another one. The date may be nil.
+func NewMeasurement(project, tag string, date *time.Time, scope Scope, by Submission) (Request, error) {
+	return newRequest(Request{
+		Project: project, Type: AdHoc, Tag: tag, Submission: by,
+		Origin: Origin{CommitDate: date}, Scope: scope, Standing: Standing{Status: ArtifactsReady},
+	})
+}
+
+// NewCommandRequest asks for one command to be run.
+func NewCommandRequest(project string, c Command, scope Scope, by Submission) (Request, error) {
+	return newRequest(Request{
+		Project: project, Type: AdHoc, Submission: by, Scope: scope,
+		Commands: Commands{Command: &c, Deferred: true}, Standing: Standing{Status: InProgress},
+	})
+}
+
+// NewBatchRequest asks for many commands to be run, each of which is a job of its
+// own. The digest is a hash of all of them.
+func NewBatchRequest(project string, commands int, digest string, scope Scope, by Submission) (Request, error) {
+	r := Request{
+		Project: project, Type: AdHoc, Submission: by, Scope: scope,
+		Commands: Commands{Batch: commands, Digest: digest, Deferred: true}, Standing: Standing{Status: InProgress},
+	}
+	if commands < 1 {
+		return Request{}, invalid("batch", fmt.Sprint(commands), "a batch holds at least one command")
+	}
+	return newRequest(r)
+}
+
+func newRequest(r Request) (Request, error) {
+	if err := r.check(); err != nil {
+		return Request{}, err
+	}
+	return r, nil
+}
+
+// Validate refuses a request that cannot be meant: one that its kind's constructor
+// would not make, or that no event of its life leads to.
+func (r Request) Validate() error {
+	if err := r.check(); err != nil {
+		return fmt.Errorf("request %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+func (r Request) check() error {
+	if err := CheckName("project", r.Project); err != nil {
+		return err
+	}
+	if r.Submitter == "" {
+		return invalid("submitter", "", "name the account that asks")
+	}
+	if _, err := NewStanding(r.Status, r.Outcome, r.CompletedAt); err != nil {
+		return err
+	}
+	for _, tag := range []string{r.Tag, r.Parent, r.Versus} {
+		if tag == "" {
+			continue
+		}
+		if err := CheckTag(tag); err != nil {
+			return err
+		}
+	}
+	if err := r.checkOrigin(); err != nil {
+		return err
+	}
+	if r.OfCommands() {
+		return r.checkCommands()
+	}
+	return r.checkMeasurement()
+}
+
+func (r Request) checkOrigin() error {
+	switch {
+	case r.PR < 0:
+		return invalid("pull request", fmt.Sprint(r.PR), "use its number, or leave it out")
+	case r.Type.HasParent() && r.Parent != "" && r.Parent == r.Tag:
+		return invalid("parent", r.Parent, "an artifact cannot be its own parent; name the commit that it was made from")
+	case r.Type.HasParent():
+		return nil
+	case r.Parent != "":
+		return invalid("parent", r.Parent, fmt.Sprintf("a request of type %s has no parent; leave parent out, or use type master or try", r.Type))
+	case r.PR != 0:
+		return invalid("pull request", fmt.Sprint(r.PR), fmt.Sprintf("a request of type %s belongs to no pull request; leave pr out, or use type master or try", r.Type))
+	case r.WaitsFor != "" || r.ParentNote != "":
+		return invalid("request type", string(r.Type), "it has no parent to wait for")
+	}
+	return nil
+}
+
+// checkMeasurement refuses what the measurement of an artifact cannot have.
+func (r Request) checkMeasurement() error {
+	if t, err := ParseRequestType(string(r.Type)); err != nil || t != r.Type {
+		return invalid("request type", string(r.Type), "use release, master, try or adhoc")
+	}
+	switch {
+	case r.Status == WaitingForArtifacts && r.Type != Try:
+		return invalid("request status", string(r.Status), "only a try build waits for artifacts")
+	case r.Tag == "" && r.Type != Try:
+		return invalid("tag", "", "the request names no artifact; add a tag, such as 1.26.0")
+	case r.Tag == "" && r.Status != WaitingForArtifacts && r.Status != Completed:
+		return invalid("tag", "", "the artifacts are said to be ready, but not which; add a tag")
+	case r.Deferred:
+		return invalid("request type", string(r.Type), "only the jobs of commands are planned at submission")
+	case r.Digest != "":
+		return invalid("digest", r.Digest, "only a batch has one")
+	case r.Selection.Iterations < 0:
+		return invalid("selection.iterations", fmt.Sprint(r.Selection.Iterations), "use a positive number, or leave it out for the suite's")
+	case r.SizeClass < 0:
+		return invalid("size class", fmt.Sprint(int(r.SizeClass)), "use a positive number, or leave it out for the project's")
+	case r.Type == AdHoc && r.Versus != "" && r.Versus == r.Tag:
+		return invalid("versus", r.Versus, "an artifact cannot be measured in turns with itself")
+	case r.Type == AdHoc:
+		return nil
+	case r.Versus != "":
+		return invalid("versus", r.Versus, "versus is for ad-hoc measurements of an artifact; use type adhoc with a tag, or leave it out")
+	case r.SizeClass != 0:
+		return invalid("size class", fmt.Sprint(int(r.SizeClass)), fmt.Sprintf("a %s request is measured on its project's size class; leave size_class out, or use type adhoc", r.Type))
+	case r.Constraints != nil:
+		return invalid("request type", string(r.Type), fmt.Sprintf("a %s request is measured where its project's constraints say; leave constraints out, or use type adhoc", r.Type))
+	}
+	return nil
+}
+
+// checkCommands refuses what commands cannot have.
+func (r Request) checkCommands() error {
+	what := "a command"
+	if r.Batch != 0 {
+		what = "a batch of commands"
+	}
+	switch {
+	case r.Type != AdHoc:
+		return invalid("request type", string(r.Type), fmt.Sprintf("a %s request is measured with its project's suite, not with a command; use type adhoc for a command", r.Type))
+	case r.Command != nil && r.Batch != 0:
+		return invalid("batch", fmt.Sprint(r.Batch), "the request has both a command and jobs; add the command to the jobs")
+	case r.Batch < 0:
+		return invalid("batch", fmt.Sprint(r.Batch), "a batch holds at least one command")
+	case r.Batch > 0 && r.Digest == "":
+		return invalid("digest", "", "a batch has a digest of what it asks for")
+	case r.Batch == 0 && r.Digest != "":
+		return invalid("digest", r.Digest, "only a batch has one")
+	case r.Batch > 0 && !r.Deferred:
+		return invalid("batch", fmt.Sprint(r.Batch), "its jobs are planned at submission")
+	case r.Tag != "":
+		return invalid("tag", r.Tag, what+" measures no artifact; leave tag out")
+	case r.Versus != "":
+		return invalid("versus", r.Versus, "versus is for ad-hoc measurements of an artifact; use type adhoc with a tag, or leave it out")
+	case r.CommitDate != nil:
+		return invalid("commit date", r.CommitDate.String(), what+" is made from no commit; leave commit_date out")
+	case !r.Selection.ofOneTarget():
+		return invalid("request type", string(r.Type), what+" measures nothing of a suite; leave selection out")
+	case r.SizeClass < 0:
+		return invalid("size class", fmt.Sprint(int(r.SizeClass)), "use a positive number, or leave it out for the project's")
+	case r.Status == WaitingForArtifacts:
+		return invalid("request status", string(r.Status), "only a try build waits for artifacts")
+	}
+	return nil
+}
