@@ -6,36 +6,41 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // fileLock is an advisory lock on a file, between processes as well as within one. It ends with the process.
-type fileLock struct{ file *os.File }
+type fileLock struct{ *flock.Flock }
 
 // tryLock takes the lock at path, creating the file when needed. It returns nil when somebody else's lock is in the way.
 func tryLock(path string, exclusive bool) (*fileLock, error) {
 	for {
-		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
-			return nil, fmt.Errorf("opening lock: %w", err)
+		l := fileLock{flock.New(path, flock.SetFlag(os.O_RDWR|os.O_CREATE))}
+		take := l.TryRLock
+		if exclusive {
+			take = l.TryLock
 		}
-		ok, err := tryLockFile(file, exclusive)
-		if err != nil || !ok {
-			file.Close()
-			if err != nil {
-				return nil, fmt.Errorf("locking %s: %w", path, err)
-			}
+		ok, err := take()
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("locking %s: %w", path, err)
+		case !ok:
 			return nil, nil
 		}
 		// Lock files are removed together with what they guard. A lock on a file that is no longer at its path guards nothing.
-		held, err := file.Stat()
+		held, err := l.Stat()
 		if err == nil {
 			var current fs.FileInfo
 			if current, err = os.Stat(path); err == nil && os.SameFile(held, current) {
-				return &fileLock{file}, nil
+				return &l, nil
 			}
 		}
-		file.Close()
+		_ = l.unlock()
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("checking lock: %w", err)
 		}
@@ -64,11 +69,11 @@ func lock(ctx context.Context, path string, exclusive bool, waiting func()) (*fi
 	}
 }
 
-func (l *fileLock) unlock() error { return l.file.Close() }
+func (l *fileLock) unlock() error { return l.Unlock() }
 
 // unlockAndRemove removes the lock file as well. The lock has to be exclusive.
 func (l *fileLock) unlockAndRemove() error {
 	// Systems that do not remove open files keep an empty file, which does no harm.
-	_ = os.Remove(l.file.Name())
-	return l.file.Close()
+	_ = os.Remove(l.Path())
+	return l.Unlock()
 }

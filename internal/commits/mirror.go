@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/gofrs/flock"
 )
 
 // mirror returns the path of the mirror of a remote branch: a bare repository
@@ -37,12 +39,12 @@ func (g *git) fetched(ctx context.Context) (dir, head string, err error) {
 		return "", "", fmt.Errorf("making the directory of mirrors: %w", err)
 	}
 	dir = g.mirror()
-	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return "", "", fmt.Errorf("locking its mirror: %w", err)
-	}
+	lock := flock.New(dir + ".lock")
 	defer lock.Close()
-	if !tryLock(lock) {
+	switch locked, err := lock.TryLock(); {
+	case err != nil:
+		return "", "", fmt.Errorf("locking its mirror: %w", err)
+	case !locked:
 		return "", "", errors.New("its mirror is being fetched by another orchestrator or project; the next look finds it done")
 	}
 	if g.upToDate(ctx, dir, there.wanted) {

@@ -3,7 +3,6 @@
 package commits
 
 import (
-	"os"
 	"os/exec"
 	"syscall"
 
@@ -16,6 +15,3 @@ func own(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 }
-
-// tryLock holds the file against other processes as long as it is open.
-func tryLock(file *os.File) bool { return unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil }

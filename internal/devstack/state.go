@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // DefaultStateDir is the default state directory of a stand-alone installation,
@@ -58,7 +60,7 @@ func (e *AlreadyRunningError) Error() string {
 // State is a state directory held by this process.
 type State struct {
 	dir    string
-	lock   *os.File
+	lock   *flock.Flock
 	tokens sync.Mutex
 
 	publishing sync.Mutex
@@ -79,22 +81,18 @@ func OpenState(dir string) (*State, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, notWritable(dir, err)
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, notWritable(dir, err)
-	}
-	s := &State{dir: dir, lock: lock}
+	s := &State{dir: dir, lock: flock.New(filepath.Join(dir, lockFile), flock.SetFlag(os.O_RDWR|os.O_CREATE))}
 	if err := s.hold(); err != nil {
-		_ = lock.Close()
+		_ = s.lock.Close()
 		return nil, err
 	}
 	if err := s.checkVersion(); err != nil {
-		_ = lock.Close()
+		_ = s.lock.Close()
 		return nil, err
 	}
 	for _, name := range []string{tokensDir, logsDir} {
 		if _, err := s.Subdir(name); err != nil {
-			_ = lock.Close()
+			_ = s.lock.Close()
 			return nil, err
 		}
 	}
@@ -105,20 +103,24 @@ func notWritable(dir string, err error) error {
 	return fmt.Errorf("state directory %s cannot be used: %w: make it writable for this user (uid %d) or use another state directory", dir, err, os.Getuid())
 }
 
+// hold takes the lock and writes this process's ID into its file, for the error of
+// those who find it held.
 func (s *State) hold() error {
-	held, err := tryLock(s.lock)
-	if err != nil {
+	if err := supported(); err != nil {
 		return fmt.Errorf("locking state directory %s: %w", s.dir, err)
 	}
-	if !held {
-		text, _ := os.ReadFile(s.lock.Name())
+	held, err := s.lock.TryLock()
+	switch {
+	case errors.As(err, new(*fs.PathError)):
+		return notWritable(s.dir, err)
+	case err != nil:
+		return fmt.Errorf("locking state directory %s: %w", s.dir, err)
+	case !held:
+		text, _ := os.ReadFile(s.lock.Path())
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 		return &AlreadyRunningError{Dir: s.dir, PID: pid}
 	}
-	if err := s.lock.Truncate(0); err != nil {
-		return notWritable(s.dir, err)
-	}
-	if _, err := s.lock.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {
+	if err := os.WriteFile(s.lock.Path(), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
 		return notWritable(s.dir, err)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 
 var errNotSupported = fmt.Errorf("running a stand-alone installation: %w on this system, only on Linux and macOS", errors.ErrUnsupported)
 
-func tryLock(*os.File) (bool, error)          { return false, errNotSupported }
+func supported() error                        { return errNotSupported }
 func signalProcess(int, syscall.Signal) error { return errNotSupported }
 func killGroup(int)                           {}
 func ownerOf(os.FileInfo) (uid, gid int)      { return -1, -1 }

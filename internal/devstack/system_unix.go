@@ -3,22 +3,15 @@
 package devstack
 
 import (
-	"errors"
 	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// tryLock holds the file against other processes as long as it is open; false
-// means that another one holds it.
-func tryLock(file *os.File) (bool, error) {
-	err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return false, nil
-	}
-	return err == nil, err
-}
+// supported tells why this system cannot run a stand-alone installation; nil: it
+// can.
+func supported() error { return nil }
 
 // signalProcess sends a signal to one process.
 func signalProcess(pid int, sig syscall.Signal) error { return unix.Kill(pid, sig) }
