@@ -10,10 +10,10 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/jellydator/ttlcache/v3"
 
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -142,7 +142,8 @@ func (s *base) identify(ctx context.Context, header string) (store.Principal, er
 // long a revoked one still opens.
 const tokenTTL = 10 * time.Second
 
-// maxTokens bounds the cache.
+// maxTokens bounds the cache: of more, those that were not used for longest are
+// asked for again.
 const maxTokens = 10_000
 
 // TokenRecord keeps tokens by the SHA-256 of their secrets.
@@ -152,12 +153,12 @@ type TokenRecord interface {
 	PrincipalOf(ctx context.Context, secretHash []byte) (store.Principal, error)
 }
 
+// tokenCache answers whose token it is. Nothing of it runs in the background. It
+// tells by its own clock what is outdated, as the library knows only the real one.
 type tokenCache struct {
 	tokens TokenRecord
 	now    func() time.Time
-
-	mu    sync.Mutex
-	known map[[sha256.Size]byte]knownToken
+	known  *ttlcache.Cache[[sha256.Size]byte, knownToken]
 }
 
 type knownToken struct {
@@ -166,37 +167,27 @@ type knownToken struct {
 }
 
 func newTokenCache(tokens TokenRecord, now func() time.Time) *tokenCache {
-	return &tokenCache{tokens: tokens, now: now, known: make(map[[sha256.Size]byte]knownToken)}
+	return &tokenCache{tokens: tokens, now: now, known: ttlcache.New(ttlcache.WithCapacity[[sha256.Size]byte, knownToken](maxTokens))}
 }
 
 func (c *tokenCache) principal(ctx context.Context, secret string) (store.Principal, error) {
 	hash := sha256.Sum256([]byte(secret))
-	c.mu.Lock()
-	entry, ok := c.known[hash]
-	c.mu.Unlock()
-	if ok && c.now().Before(entry.until) {
-		return entry.principal, nil
+	if item := c.known.Get(hash); item != nil && c.now().Before(item.Value().until) {
+		return item.Value().principal, nil
 	}
 	p, err := c.tokens.PrincipalOf(ctx, hash[:])
 	if err != nil {
 		return p, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.known) >= maxTokens {
-		clear(c.known)
-	}
-	c.known[hash] = knownToken{principal: p, until: c.now().Add(tokenTTL)}
+	c.known.Set(hash, knownToken{principal: p, until: c.now().Add(tokenTTL)}, ttlcache.NoTTL)
 	return p, nil
 }
 
 // forget asks the record again for the tokens of a collector.
 func (c *tokenCache) forget(collector string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for hash, entry := range c.known {
-		if entry.principal.Collector == collector {
-			delete(c.known, hash)
+	for hash, item := range c.known.Items() {
+		if item.Value().principal.Collector == collector {
+			c.known.Delete(hash)
 		}
 	}
 }

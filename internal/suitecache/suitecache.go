@@ -11,41 +11,41 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
+
+	"github.com/jellydator/ttlcache/v3"
 
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// Archives reads stored suites; *store.Store implements it.
+// Archives reads stored suites; *store.Store implements it. A cache calls it from any number of
+// goroutines, under no lock, so that several may ask for the same suite at once. It
+// must not be nil.
 type Archives interface {
+	// SuiteArchive returns the archive of the suite with a content hash, or the
+	// store's error for one that is not stored.
 	SuiteArchive(ctx context.Context, hash string) (name string, archive []byte, err error)
 }
 
 // Cache holds loaded suites.
 type Cache struct {
 	archives Archives
-
-	mu     sync.Mutex
-	suites map[string]*suite.Suite
-	order  []string // oldest first
+	suites   *ttlcache.Cache[string, *suite.Suite]
 }
 
-// kept bounds how many suites are held: projects have few, and few versions of
-// them matter at once.
+// kept bounds how many suites are held, those that were used last: projects have
+// few, and few versions of them matter at once.
 const kept = 32
 
-// New makes an empty cache.
+// New makes an empty cache. It has nothing to close: nothing of it runs in the
+// background.
 func New(archives Archives) *Cache {
-	return &Cache{archives: archives, suites: make(map[string]*suite.Suite)}
+	return &Cache{archives: archives, suites: ttlcache.New(ttlcache.WithCapacity[string, *suite.Suite](kept))}
 }
 
-// Suite gives the suite with a content hash.
+// Suite returns the suite with a content hash.
 func (c *Cache) Suite(ctx context.Context, hash string) (*suite.Suite, error) {
-	c.mu.Lock()
-	known := c.suites[hash]
-	c.mu.Unlock()
-	if known != nil {
-		return known, nil
+	if known := c.suites.Get(hash); known != nil {
+		return known.Value(), nil
 	}
 	_, archive, err := c.archives.SuiteArchive(ctx, hash)
 	if err != nil {
@@ -55,16 +55,7 @@ func (c *Cache) Suite(ctx context.Context, hash string) (*suite.Suite, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.suites[hash] == nil {
-		c.suites[hash] = loaded
-		c.order = append(c.order, hash)
-	}
-	if len(c.order) > kept {
-		delete(c.suites, c.order[0])
-		c.order = c.order[1:]
-	}
+	c.suites.Set(hash, loaded, ttlcache.NoTTL)
 	return loaded, nil
 }
 
