@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/uber-go/tally/v4"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
@@ -335,32 +336,24 @@ const shownFailures = 5
 // each does something for all items, a few at a time and not for more than one
 // pass can bear. One that fails keeps no other from being done.
 func each[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
-	if len(items) == 0 {
-		return nil
-	}
 	var mu sync.Mutex
 	var errs []error
-	next := make(chan T)
-	var workers sync.WaitGroup
-	for range min(reconcileAtOnce, len(items)) {
-		workers.Go(func() {
-			for item := range next {
-				if err := do(ctx, item); err != nil {
-					mu.Lock()
-					errs = append(errs, err)
-					mu.Unlock()
-				}
-			}
-		})
-	}
+	var group errgroup.Group
+	group.SetLimit(reconcileAtOnce)
 	for _, item := range items[:min(len(items), reconcileBatch)] {
 		if ctx.Err() != nil {
 			break
 		}
-		next <- item
+		group.Go(func() error {
+			if err := do(ctx, item); err != nil {
+				mu.Lock()
+				errs = append(errs, err)
+				mu.Unlock()
+			}
+			return nil
+		})
 	}
-	close(next)
-	workers.Wait()
+	_ = group.Wait() // the errors are in errs: all of them count
 	if more := len(errs) - shownFailures; more > 0 {
 		errs = append(errs[:shownFailures], fmt.Errorf("and %d more", more))
 	}
