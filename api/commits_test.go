@@ -83,8 +83,8 @@ func TestCommitsAreListedWithTheirRequests(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = b.store.CreateRequest(t.Context(), bench.Request{ID: id, Project: "go", Type: bench.Master, Tag: "bbb", Submission: bench.Submission{Submitter: "commit-source"}})
 	require.NoError(t, err)
-	require.NoError(t, b.store.SourceLooked(t.Context(), store.SourceState{Project: "go", Repository: "/srv/go", Head: "bbb"}))
-	_, err = b.store.SourceFailed(t.Context(), "go", "it is gone")
+	require.NoError(t, b.store.RecordPoll(t.Context(), store.SourceState{Project: "go", Repository: "/srv/go", Head: "bbb"}))
+	_, err = b.store.RecordFailedPoll(t.Context(), "go", "it is gone")
 	require.NoError(t, err)
 
 	list, err = b.nobody.Commits(t.Context(), "go", 0)

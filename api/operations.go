@@ -19,9 +19,9 @@ import (
 // before under its key changes nothing and returns the first operation.
 type OperationRecord interface {
 	// EndRequest returns store.ErrEnded for a request that has ended otherwise.
-	EndRequest(ctx context.Context, id bench.RequestID, ending store.Ending, act store.Act) (store.Operation, []bench.JobRef, error)
-	// Reopen returns store.ErrNothingLacks when there is nothing to measure.
-	Reopen(ctx context.Context, id bench.RequestID, again store.Again, act store.Act) (store.Operation, error)
+	EndRequest(ctx context.Context, id bench.RequestID, ending store.EndOptions, act store.Act) (store.Operation, []bench.JobRef, error)
+	// Reopen returns store.ErrNothingToMeasure when there is nothing to measure.
+	Reopen(ctx context.Context, id bench.RequestID, again store.ReopenOptions, act store.Act) (store.Operation, error)
 	Request(ctx context.Context, id bench.RequestID) (bench.Request, error)
 	// JobRequest returns store.ErrNotFound for a job that no request has any more.
 	JobRequest(ctx context.Context, key bench.JobKey) (bench.Request, error)
@@ -116,14 +116,14 @@ type actOnRequest[T any] struct {
 }
 
 func (s *operatorHandlers) cancelRequest(ctx context.Context, in *actOnRequest[apiclient.Act]) (*body[apiclient.RequestOperation], error) {
-	return s.endRequest(ctx, in.Request, store.Ending{Outcome: bench.Cancelled}, in.Body)
+	return s.endRequest(ctx, in.Request, store.EndOptions{Outcome: bench.Cancelled}, in.Body)
 }
 
 func (s *operatorHandlers) expireRequest(ctx context.Context, in *actOnRequest[apiclient.Expiry]) (*body[apiclient.RequestOperation], error) {
-	return s.endRequest(ctx, in.Request, store.Ending{Outcome: bench.Expired, Force: in.Body.Force}, in.Body.Act)
+	return s.endRequest(ctx, in.Request, store.EndOptions{Outcome: bench.Expired, Force: in.Body.Force}, in.Body.Act)
 }
 
-func (s *operatorHandlers) endRequest(ctx context.Context, ref string, ending store.Ending, why apiclient.Act) (*body[apiclient.RequestOperation], error) {
+func (s *operatorHandlers) endRequest(ctx context.Context, ref string, ending store.EndOptions, why apiclient.Act) (*body[apiclient.RequestOperation], error) {
 	who, err := act(ctx, why)
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (s *operatorHandlers) retryRequest(ctx context.Context, in *actOnRequest[ap
 	if err != nil {
 		return nil, err
 	}
-	return s.reopen(ctx, r, store.Again{}, in.Body)
+	return s.reopen(ctx, r, store.ReopenOptions{}, in.Body)
 }
 
 func (s *operatorHandlers) remeasureRequest(ctx context.Context, in *actOnRequest[apiclient.Remeasurement]) (*body[apiclient.RequestOperation], error) {
@@ -162,7 +162,7 @@ func (s *operatorHandlers) remeasureRequest(ctx context.Context, in *actOnReques
 	if err != nil {
 		return nil, err
 	}
-	return s.reopen(ctx, r, store.Again{Remeasure: true, Benchmarks: in.Body.Benchmarks}, in.Body.Act)
+	return s.reopen(ctx, r, store.ReopenOptions{Remeasure: true, Benchmarks: in.Body.Benchmarks}, in.Body.Act)
 }
 
 type actOnJob struct {
@@ -182,10 +182,10 @@ func (s *operatorHandlers) retryJob(ctx context.Context, in *actOnJob) (*body[ap
 	if err != nil {
 		return nil, err
 	}
-	return s.reopen(ctx, r, store.Again{Job: j.Key}, in.Body)
+	return s.reopen(ctx, r, store.ReopenOptions{Job: j.Key}, in.Body)
 }
 
-func (s *operatorHandlers) reopen(ctx context.Context, r bench.Request, again store.Again, why apiclient.Act) (*body[apiclient.RequestOperation], error) {
+func (s *operatorHandlers) reopen(ctx context.Context, r bench.Request, again store.ReopenOptions, why apiclient.Act) (*body[apiclient.RequestOperation], error) {
 	who, err := act(ctx, why)
 	if err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func (s *operatorHandlers) reopen(ctx context.Context, r bench.Request, again st
 		}
 	}
 	done, err := s.record.Reopen(ctx, r.ID, again, who)
-	if errors.Is(err, store.ErrNothingLacks) {
+	if errors.Is(err, store.ErrNothingToMeasure) {
 		return nil, nothingLacks(r, again)
 	}
 	if err != nil {
@@ -244,7 +244,7 @@ func (s *operatorHandlers) settle(ctx context.Context, r bench.Request) error {
 	return unavailable(fmt.Sprintf("the workflow of request %s is still ending, or Temporal does not answer; try again in a moment, and look at %s in the Temporal Web UI if it stays so", r.ID, bench.RequestWorkflowID(r.Project, r.ID)))
 }
 
-func nothingLacks(r bench.Request, again store.Again) error {
+func nothingLacks(r bench.Request, again store.ReopenOptions) error {
 	if again.Remeasure {
 		of := "test cases that were to be measured; retry it instead"
 		if len(again.Benchmarks) > 0 {
@@ -258,7 +258,7 @@ func nothingLacks(r bench.Request, again store.Again) error {
 // asOfNow adds what the project's configuration of today says of what is measured
 // again: where jobs wait that are written later, and by which suite: the present one,
 // where it still has their test cases, else the former.
-func (s *operatorHandlers) asOfNow(ctx context.Context, r bench.Request, again *store.Again) error {
+func (s *operatorHandlers) asOfNow(ctx context.Context, r bench.Request, again *store.ReopenOptions) error {
 	p, err := s.project(ctx, r.Project, http.StatusNotFound)
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@ func (a *Activities) WatchCommits(ctx context.Context, in protocol.WatchInput) (
 		if err := a.Workflows.UnwatchProject(ctx, in.Project); err != nil {
 			return protocol.WatchResult{}, err
 		}
-		return protocol.WatchResult{}, a.Store.SourceScheduled(ctx, in.Project, 0)
+		return protocol.WatchResult{}, a.Store.RecordPollInterval(ctx, in.Project, 0)
 	}
 	stop := beat(ctx)
 	defer stop()
@@ -144,7 +144,7 @@ func (l *commitLook) query() commits.Query {
 
 // failed records that the source cannot be read.
 func (l *commitLook) failed(ctx context.Context, reason error) (protocol.WatchResult, error) {
-	state, err := l.Store.SourceFailed(ctx, l.project, reason.Error())
+	state, err := l.Store.RecordFailedPoll(ctx, l.project, reason.Error())
 	if err != nil {
 		return l.result, err
 	}
@@ -194,7 +194,7 @@ func (l *commitLook) found(ctx context.Context) (protocol.WatchResult, error) {
 	if err := l.releases(ctx); err != nil {
 		return l.result, err
 	}
-	return l.result, l.Store.SourceLooked(ctx, store.SourceState{
+	return l.result, l.Store.RecordPoll(ctx, store.SourceState{
 		Project: l.project, Repository: l.config.Source.Git, Releases: l.config.Source.Releases, Head: h.Head, Message: strings.Join(l.result.Remarks, "; "),
 	})
 }
@@ -362,5 +362,5 @@ func (a *Activities) ensureWatch(ctx context.Context, p store.Project, again boo
 	if err != nil || confirmed {
 		return err
 	}
-	return a.Store.SourceScheduled(ctx, p.Name, every)
+	return a.Store.RecordPollInterval(ctx, p.Name, every)
 }

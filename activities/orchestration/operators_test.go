@@ -51,7 +51,7 @@ func TestARetriedRequestIsAdmittedAndMeasuresWhatFailed(t *testing.T) {
 	require.NoError(t, b.JobsDone(t.Context(), ref))
 	require.Equal(t, bench.Failure, b.complete(ref, "").Outcome)
 	b.workflows.taken()
-	_, err := b.store.Reopen(t.Context(), ref.ID, store.Again{}, byAda)
+	_, err := b.store.Reopen(t.Context(), ref.ID, store.ReopenOptions{}, byAda)
 	require.NoError(t, err)
 
 	// Its new workflow finds that it is not its turn yet; it hears when it is, and

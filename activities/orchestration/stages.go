@@ -176,7 +176,7 @@ func (a *Activities) ownJobs(ctx context.Context, e expansion) (store.Expansion,
 		out.Jobs = jobs
 		return out, nil
 	}
-	out.Lacking = true
+	out.OnlyMissing = true
 	out.Jobs, out.Shared, err = a.lacking(ctx, e, jobs, func(c store.Coverage, tc bench.TestCase) bool { return c.Stored[tc] })
 	return out, err
 }
@@ -204,7 +204,7 @@ func (a *Activities) parentJobs(ctx context.Context, e expansion) (store.Expansi
 		}
 		jobs = append(jobs, e.of(r.Parent, j))
 	}
-	out.Lacking = true
+	out.OnlyMissing = true
 	out.Jobs, out.Shared, err = a.lacking(ctx, e, jobs, func(c store.Coverage, tc bench.TestCase) bool {
 		_, impossible := c.Impossible[tc]
 		return c.Stored[tc] || impossible

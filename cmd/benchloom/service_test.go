@@ -360,12 +360,12 @@ func (s *service) commits(args []string) error {
 	if _, _, err := s.record.CreateRequest(s.t.Context(), bench.Request{ID: id, Project: args[0], Type: bench.Master, Tag: parent, Submission: bench.Submission{Submitter: "commit-source"}}); err != nil {
 		return err
 	}
-	return s.record.SourceLooked(s.t.Context(), store.SourceState{Project: args[0], Repository: args[1], Head: parent})
+	return s.record.RecordPoll(s.t.Context(), store.SourceState{Project: args[0], Repository: args[1], Head: parent})
 }
 
 // gone PROJECT REASON records that a project's repository cannot be read.
 func (s *service) gone(args []string) error {
-	_, err := s.record.SourceFailed(s.t.Context(), args[0], args[1])
+	_, err := s.record.RecordFailedPoll(s.t.Context(), args[0], args[1])
 	return err
 }
 

@@ -20,7 +20,7 @@ func TestAProbeThatWasCancelledBeforeItsHandOutIsFreed(t *testing.T) {
 	require.Equal(t, bench.SizeClass(1), b.at(first).SizeClass)
 	r, err := b.store.JobRequest(t.Context(), first)
 	require.NoError(t, err)
-	_, jobs, err := b.store.EndRequest(t.Context(), r.ID, store.Ending{Outcome: bench.Cancelled}, store.Act{Who: "ada"})
+	_, jobs, err := b.store.EndRequest(t.Context(), r.ID, store.EndOptions{Outcome: bench.Cancelled}, store.Act{Who: "ada"})
 	require.NoError(t, err)
 	require.Empty(t, jobs)
 	next, other := b.submit("make"), b.submit("make")

@@ -247,7 +247,7 @@ func TestASharedJobGoesAtTheEarliestLevelOfThoseWhoWait(t *testing.T) {
 	second := r.inProgress(release(t, "v2"))
 	share := func(queue string) {
 		require.NoError(t, r.ExpandRequest(t.Context(), second.ID, store.Expansion{
-			Stage: bench.StageParent, Shared: []bench.JobKey{jobs[0].Key, jobs[1].Key}, Lacking: true, Queue: queue,
+			Stage: bench.StageParent, Shared: []bench.JobKey{jobs[0].Key, jobs[1].Key}, OnlyMissing: true, Queue: queue,
 		}))
 	}
 	queueOf := func(j bench.Job) string {

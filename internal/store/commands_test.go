@@ -210,7 +210,7 @@ func TestWhatFailedOfABatchIsRetriedByItself(t *testing.T) {
 	}
 	require.NoError(t, r.CompleteRequest(t.Context(), request.ID, bench.Failure, "", nil, "2 of 5 jobs failed"))
 
-	again, err := r.Reopen(t.Context(), request.ID, store.Again{}, store.Act{Who: "ada", Reason: "again"})
+	again, err := r.Reopen(t.Context(), request.ID, store.ReopenOptions{}, store.Act{Who: "ada", Reason: "again"})
 	require.NoError(t, err)
 	require.Equal(t, 2, again.Result.Jobs)
 	require.Equal(t, bench.InProgress, r.request(request.ID).Status, "nobody has to admit it")

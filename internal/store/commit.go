@@ -270,9 +270,9 @@ func (s *Store) SourceState(ctx context.Context, project string) (SourceState, e
 	return state, wrap("reading the state of the commit source of project "+project, err)
 }
 
-// SourceLooked records a look that succeeded: what it has seen, and a remark
+// RecordPoll records a look that succeeded: what it has seen, and a remark
 // (empty: none) as its message.
-func (s *Store) SourceLooked(ctx context.Context, state SourceState) error {
+func (s *Store) RecordPoll(ctx context.Context, state SourceState) error {
 	_, err := s.pool.Exec(ctx, `
 		insert into commit_source (project, repository, releases, head, last_ok_at, message) values (@project, @repository, @releases, @head, now(), @message)
 		on conflict (project) do update set repository = excluded.repository, releases = excluded.releases, head = excluded.head,
@@ -284,9 +284,9 @@ func (s *Store) SourceLooked(ctx context.Context, state SourceState) error {
 	return wrap("recording a look at the commits of project "+state.Project, unknownReference(err))
 }
 
-// SourceFailed records a look that failed, and why. The state it returns tells
+// RecordFailedPoll records a look that failed, and why. The state it returns tells
 // since when.
-func (s *Store) SourceFailed(ctx context.Context, project, reason string) (SourceState, error) {
+func (s *Store) RecordFailedPoll(ctx context.Context, project, reason string) (SourceState, error) {
 	state, err := one[SourceState](ctx, s.pool, `
 		insert into commit_source (project, failing_since, message) values ($1, now(), $2)
 		on conflict (project) do update set failing_since = coalesce(commit_source.failing_since, now()), message = excluded.message
@@ -294,9 +294,9 @@ func (s *Store) SourceFailed(ctx context.Context, project, reason string) (Sourc
 	return state, wrap("recording a failed look at the commits of project "+project, unknownReference(err))
 }
 
-// SourceScheduled records that a project's Schedule has this pause; 0: that it
+// RecordPollInterval records that a project's Schedule has this pause; 0: that it
 // has none.
-func (s *Store) SourceScheduled(ctx context.Context, project string, every time.Duration) error {
+func (s *Store) RecordPollInterval(ctx context.Context, project string, every time.Duration) error {
 	_, err := s.pool.Exec(ctx, `
 		insert into commit_source (project, every_seconds) values ($1, $2)
 		on conflict (project) do update set every_seconds = excluded.every_seconds`, project, int(every.Seconds()))

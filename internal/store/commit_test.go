@@ -215,17 +215,17 @@ func TestASourceFailsSinceItsFirstFailure(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, store.SourceState{Project: project}, state)
 
-	first, err := r.SourceFailed(t.Context(), project, "gone")
+	first, err := r.RecordFailedPoll(t.Context(), project, "gone")
 	require.NoError(t, err)
 	require.NotNil(t, first.FailingSince)
 	require.Nil(t, first.LastOKAt)
-	second, err := r.SourceFailed(t.Context(), project, "still gone")
+	second, err := r.RecordFailedPoll(t.Context(), project, "still gone")
 	require.NoError(t, err)
 	require.Equal(t, first.FailingSince, second.FailingSince)
 	require.Equal(t, "still gone", second.Message)
 
-	require.NoError(t, r.SourceScheduled(t.Context(), project, time.Minute))
-	require.NoError(t, r.SourceLooked(t.Context(), store.SourceState{Project: project, Repository: "/srv", Releases: "v*", Head: "c", Message: "remark"}))
+	require.NoError(t, r.RecordPollInterval(t.Context(), project, time.Minute))
+	require.NoError(t, r.RecordPoll(t.Context(), store.SourceState{Project: project, Repository: "/srv", Releases: "v*", Head: "c", Message: "remark"}))
 	state, err = r.SourceState(t.Context(), project)
 	require.NoError(t, err)
 	require.Nil(t, state.FailingSince)
@@ -234,11 +234,11 @@ func TestASourceFailsSinceItsFirstFailure(t *testing.T) {
 	require.Equal(t, store.SourceState{Project: project, Repository: "/srv", Releases: "v*", Head: "c", Message: "remark", EverySeconds: 60}, state)
 
 	// A failure keeps what was seen.
-	state, err = r.SourceFailed(t.Context(), project, "gone")
+	state, err = r.RecordFailedPoll(t.Context(), project, "gone")
 	require.NoError(t, err)
 	require.Equal(t, "c", state.Head)
 	require.NotNil(t, state.LastOKAt)
-	_, err = r.SourceFailed(t.Context(), "unknown", "gone")
+	_, err = r.RecordFailedPoll(t.Context(), "unknown", "gone")
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 

@@ -18,9 +18,9 @@ type Expansion struct {
 	// request waits for both.
 	Jobs   []bench.PlannedJob
 	Shared []bench.JobKey
-	// Lacking: Jobs are for what nobody has measured or is measuring, and Shared
+	// OnlyMissing: Jobs are for what nobody has measured or is measuring, and Shared
 	// are open. ErrStale when that is so no longer.
-	Lacking bool
+	OnlyMissing bool
 	// Queue is the one in which the request's jobs wait. Those that are there and
 	// would go at a later level move to it; empty: none does.
 	Queue string
@@ -47,7 +47,7 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 		if r.Status == bench.Completed {
 			return fmt.Errorf("%w: it has ended as %s", ErrConflict, r.Outcome)
 		}
-		if e.Lacking {
+		if e.OnlyMissing {
 			if err := checkFresh(ctx, tx, id, e); err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 		}
 		ids, optional := make([]int64, len(jobs)), make([]bool, len(jobs))
 		for i, j := range jobs {
-			if e.Lacking && !j.Status.Open() && slices.Contains(e.Shared, j.Key) {
+			if e.OnlyMissing && !j.Status.Open() && slices.Contains(e.Shared, j.Key) {
 				return fmt.Errorf("%w: job %s has ended", ErrStale, j.Key) // perhaps as cancelled
 			}
 			ids[i], optional[i] = j.ID, e.Optional[j.Target]

@@ -9,9 +9,9 @@ import (
 	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
-// QueuePlace is where a job stands among those of its queue at its task queue, and
+// QueuePosition is where a job stands among those of its queue at its task queue, and
 // the queue among the others there.
-type QueuePlace struct {
+type QueuePosition struct {
 	// Class, Weight and OwnLevel are its queue's, as configured; Level is the job's: its
 	// queue's, or a later one that a limit of its account says.
 	Class           string
@@ -39,8 +39,8 @@ const (
 	namesBound = 100
 )
 
-// QueuePlace finds a job's place within its queue.
-func (s *Store) QueuePlace(ctx context.Context, key bench.JobKey) (QueuePlace, error) {
+// QueuePosition finds a job's place within its queue.
+func (s *Store) QueuePosition(ctx context.Context, key bench.JobKey) (QueuePosition, error) {
 	doing := "finding the place of job " + string(key)
 	type row struct {
 		TaskQueue, Queue, Submitter, Branch string
@@ -55,7 +55,7 @@ func (s *Store) QueuePlace(ctx context.Context, key bench.JobKey) (QueuePlace, e
 			) earlier) as before
 		from job_queue job where job.key = $1`, key, placeBound)
 	if err != nil {
-		return QueuePlace{}, wrap(doing, err)
+		return QueuePosition{}, wrap(doing, err)
 	}
 	open, err := all[openGroup](ctx, s.pool, `
 		select j.queue, j.submitter, j.branch, count(*) filter (where j.status = 'queued') as waiting,
@@ -64,16 +64,16 @@ func (s *Store) QueuePlace(ctx context.Context, key bench.JobKey) (QueuePlace, e
 		where j.task_queue = $1 and j.status in ('queued', 'handed_out', 'in_progress')
 		group by j.queue, j.submitter, j.branch order by j.queue`, job.TaskQueue)
 	if err != nil {
-		return QueuePlace{}, wrap(doing, err)
+		return QueuePosition{}, wrap(doing, err)
 	}
 	own := fairshare.Job{Queue: job.Queue, Submitter: job.Submitter, Branch: job.Branch}
 	jobs := jobsOf(open)
 	rules, err := rulesOf(ctx, s.pool, append(jobs, own))
 	if err != nil {
-		return QueuePlace{}, wrap(doing, err)
+		return QueuePosition{}, wrap(doing, err)
 	}
 	q := rules.Queues.Of(job.Queue)
-	p := QueuePlace{Class: string(q.Class), Weight: q.Weight, OwnLevel: q.Level, Level: rules.Level(own), Before: job.Before, Earlier: []string{}, Beside: []string{}}
+	p := QueuePosition{Class: string(q.Class), Weight: q.Weight, OwnLevel: q.Level, Level: rules.Level(own), Before: job.Before, Earlier: []string{}, Beside: []string{}}
 	for _, o := range open {
 		if o.Queue == job.Queue {
 			p.Waiting, p.HandedOut, p.Running = p.Waiting+o.Waiting, p.HandedOut+o.HandedOut, p.Running+o.Running
@@ -125,16 +125,16 @@ func (s *Store) Submitters(ctx context.Context, keys []bench.JobKey) (map[bench.
 	return submitters, wrap("reading the submitters of jobs", err)
 }
 
-// AttendedJob is an open job. Running: a collector carries it out.
-type AttendedJob struct {
+// OpenJob is an open job. Running: a collector carries it out.
+type OpenJob struct {
 	bench.Job
 	Running bool
 }
 
 // OpenJobsOf lists open jobs of a request: those that run, then those that were
 // handed out, then the others as they are handed out; at most so many.
-func (s *Store) OpenJobsOf(ctx context.Context, id bench.RequestID, limit int) ([]AttendedJob, error) {
-	js, err := all[AttendedJob](ctx, s.pool, `
+func (s *Store) OpenJobsOf(ctx context.Context, id bench.RequestID, limit int) ([]OpenJob, error) {
+	js, err := all[OpenJob](ctx, s.pool, `
 		with open as (
 			select j.id, o.id is not null as running, j.status = 'queued' as queued, j.started_at is null as fresh, j.request_created
 			from request_job rj join job_queue j on j.id = rj.job_id and j.status in ('queued', 'handed_out', 'in_progress')

@@ -36,7 +36,7 @@ func TestAJobsPlaceInItsQueue(t *testing.T) {
 	seen := make(map[row]int)
 	for _, w := range waiting {
 		where := row{TaskQueue: w.TaskQueue, Queue: w.Queue}
-		place, err := r.QueuePlace(t.Context(), w.Key)
+		place, err := r.QueuePosition(t.Context(), w.Key)
 		require.NoError(t, err)
 		require.Equal(t, seen[where], place.Before, w.Key)
 		require.Equal(t, count[where], place.Waiting, w.Key)
@@ -53,7 +53,7 @@ func TestAJobsPlaceInItsQueue(t *testing.T) {
 		seen[where]++
 	}
 	require.Greater(t, len(waiting), 30)
-	_, err = r.QueuePlace(t.Context(), "nothing")
+	_, err = r.QueuePosition(t.Context(), "nothing")
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
@@ -84,16 +84,16 @@ func TestAQueueStandsWhereItsAccountsLimitsPutIt(t *testing.T) {
 	require.Equal(t, map[string]int{"user:ada": 4, "user:bob": 3}, handed)
 	require.Equal(t, handed, levels, "as they are handed out")
 	require.Empty(t, shares, "bob's go first, all of them")
-	of := func(queue string) store.QueuePlace {
+	of := func(queue string) store.QueuePosition {
 		jobs, err := r.RequestJobs(t.Context(), q.ID)
 		require.NoError(t, err)
 		i := slices.IndexFunc(jobs, func(j bench.Job) bool { return j.Queue == queue })
-		place, err := r.QueuePlace(t.Context(), jobs[i].Key)
+		place, err := r.QueuePosition(t.Context(), jobs[i].Key)
 		require.NoError(t, err)
 		return place
 	}
-	require.Equal(t, store.QueuePlace{Class: "weighted", Weight: 1, OwnLevel: 3, Level: 4, Waiting: 2, HandedOut: 1, Earlier: []string{"user:bob"}, Beside: []string{}}, of("user:ada"))
-	require.Equal(t, store.QueuePlace{Class: "weighted", Weight: 1, OwnLevel: 3, Level: 3, Waiting: 2, HandedOut: 1, Earlier: []string{}, Beside: []string{}}, of("user:bob"))
+	require.Equal(t, store.QueuePosition{Class: "weighted", Weight: 1, OwnLevel: 3, Level: 4, Waiting: 2, HandedOut: 1, Earlier: []string{"user:bob"}, Beside: []string{}}, of("user:ada"))
+	require.Equal(t, store.QueuePosition{Class: "weighted", Weight: 1, OwnLevel: 3, Level: 3, Waiting: 2, HandedOut: 1, Earlier: []string{}, Beside: []string{}}, of("user:bob"))
 
 	r.execute(`update account_limit set account = '*'`)
 	levels, shares = standing()

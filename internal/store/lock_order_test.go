@@ -49,11 +49,11 @@ func TestConcurrentOperationsNeverDeadlock(t *testing.T) {
 			return r.ExpandRequest(t.Context(), ids[random.IntN(requests)], store.Expansion{Stage: bench.StageParent, Jobs: jobs})
 		},
 		"cancel": func(random *rand.Rand) error {
-			_, _, err := r.EndRequest(t.Context(), ids[random.IntN(requests)], store.Ending{Outcome: bench.Cancelled}, act)
+			_, _, err := r.EndRequest(t.Context(), ids[random.IntN(requests)], store.EndOptions{Outcome: bench.Cancelled}, act)
 			return err
 		},
 		"reopen": func(random *rand.Rand) error {
-			_, err := r.Reopen(t.Context(), ids[random.IntN(requests)], store.Again{Queue: "project:go"}, act)
+			_, err := r.Reopen(t.Context(), ids[random.IntN(requests)], store.ReopenOptions{Queue: "project:go"}, act)
 			return err
 		},
 		"admit": func(*rand.Rand) error {

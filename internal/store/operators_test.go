@@ -15,8 +15,8 @@ import (
 
 var (
 	byAda  = store.Act{Who: "ada", Reason: "for a test"}
-	cancel = store.Ending{Outcome: bench.Cancelled}
-	expire = store.Ending{Outcome: bench.Expired}
+	cancel = store.EndOptions{Outcome: bench.Cancelled}
+	expire = store.EndOptions{Outcome: bench.Expired}
 )
 
 // key is an act of ada's with an idempotency key.
@@ -179,7 +179,7 @@ func TestRequestsAreEndedByOperators(t *testing.T) {
 	_, _, err = r.EndRequest(t.Context(), running.ID, expire, byAda)
 	require.ErrorIs(t, err, store.ErrConflict)
 	require.ErrorContains(t, err, "--force")
-	force := store.Ending{Outcome: bench.Expired, Force: true}
+	force := store.EndOptions{Outcome: bench.Expired, Force: true}
 	for range 2 {
 		done, jobs, err := r.EndRequest(t.Context(), running.ID, force, key("force"))
 		require.NoError(t, err)
@@ -196,7 +196,7 @@ func TestARetryMeasuresWhatLacksAResult(t *testing.T) {
 	request := r.inProgress(release(t, "1.1.0"))
 	whole, part := newJob(request, "gin"), newJob(request, "kit", "sort")
 	r.expand(request, whole, part)
-	_, err := r.Reopen(t.Context(), request.ID, store.Again{}, byAda)
+	_, err := r.Reopen(t.Context(), request.ID, store.ReopenOptions{}, byAda)
 	require.ErrorIs(t, err, store.ErrConflict, "it has not ended")
 	r.measure(whole, 1, c, measured("gin", 1))
 	r.measure(part, 1, c, measured("kit", 2))
@@ -204,7 +204,7 @@ func TestARetryMeasuresWhatLacksAResult(t *testing.T) {
 	r.complete(request, bench.Failure)
 	r.create(release(t, "1.0.0"))
 
-	done, err := r.Reopen(t.Context(), request.ID, store.Again{
+	done, err := r.Reopen(t.Context(), request.ID, store.ReopenOptions{
 		SuiteOf: func(j bench.Job, cases []bench.TestCase) string {
 			require.Equal(t, part.Key, j.Key)
 			require.Equal(t, testCases("sort"), cases)
@@ -216,7 +216,7 @@ func TestARetryMeasuresWhatLacksAResult(t *testing.T) {
 	require.Equal(t, store.OperationResult{
 		Changed: true, Message: "1 job, 1 test case", Requests: []bench.RequestID{request.ID}, Jobs: 1, TestCases: 1,
 	}, done.Result)
-	again, err := r.Reopen(t.Context(), request.ID, store.Again{}, key("again"))
+	again, err := r.Reopen(t.Context(), request.ID, store.ReopenOptions{}, key("again"))
 	require.NoError(t, err)
 	require.True(t, again.Repeated)
 
@@ -255,8 +255,8 @@ func TestARetryMeasuresWhatLacksAResult(t *testing.T) {
 	require.Empty(t, failed)
 
 	r.complete(request, bench.Success)
-	_, err = r.Reopen(t.Context(), request.ID, store.Again{}, byAda)
-	require.ErrorIs(t, err, store.ErrNothingLacks)
+	_, err = r.Reopen(t.Context(), request.ID, store.ReopenOptions{}, byAda)
+	require.ErrorIs(t, err, store.ErrNothingToMeasure)
 }
 
 // A part of a job is of another shape: what it takes says nothing about the whole.
@@ -270,7 +270,7 @@ func TestARetryOfAPartIsOfTheShapeOfThatPart(t *testing.T) {
 	r.expand(request, whole)
 	r.measure(whole, 1, c, measured("kit", 2))
 	r.complete(request, bench.Failure)
-	_, err := r.Reopen(t.Context(), request.ID, store.Again{}, byAda)
+	_, err := r.Reopen(t.Context(), request.ID, store.ReopenOptions{}, byAda)
 	require.NoError(t, err)
 	jobs := r.openJobs(request.ID)
 	require.Len(t, jobs, 1)
@@ -285,9 +285,9 @@ func TestARetryOfARequestWithoutJobsWritesThemInItsTurn(t *testing.T) {
 	request := r.create(release(t, "1.1.0"))
 	_, _, err := r.EndRequest(t.Context(), request.ID, expire, byAda)
 	require.NoError(t, err)
-	_, err = r.Reopen(t.Context(), request.ID, store.Again{Remeasure: true}, byAda)
-	require.ErrorIs(t, err, store.ErrNothingLacks)
-	done, err := r.Reopen(t.Context(), request.ID, store.Again{}, byAda)
+	_, err = r.Reopen(t.Context(), request.ID, store.ReopenOptions{Remeasure: true}, byAda)
+	require.ErrorIs(t, err, store.ErrNothingToMeasure)
+	done, err := r.Reopen(t.Context(), request.ID, store.ReopenOptions{}, byAda)
 	require.NoError(t, err)
 	require.Equal(t, "its jobs are written when it is its turn", done.Result.Message)
 	require.Equal(t, []bench.RequestID{request.ID}, r.admit())
@@ -298,7 +298,7 @@ func TestARetryOfARequestWithoutJobsWritesThemInItsTurn(t *testing.T) {
 	r.create(build)
 	_, _, err = r.EndRequest(t.Context(), build.ID, expire, byAda)
 	require.NoError(t, err)
-	_, err = r.Reopen(t.Context(), build.ID, store.Again{}, byAda)
+	_, err = r.Reopen(t.Context(), build.ID, store.ReopenOptions{}, byAda)
 	require.NoError(t, err)
 	require.Equal(t, bench.WaitingForArtifacts, r.request(build.ID).Status)
 	r.execute(`update benchmark_request set created_at = created_at - interval '1 day'`)
@@ -314,7 +314,7 @@ func TestACancelledRequestIsRetriedWithAllItsJobs(t *testing.T) {
 	_, _, err := r.EndRequest(t.Context(), request.ID, cancel, byAda)
 	require.NoError(t, err)
 	for generation := 1; generation < 3; generation++ {
-		_, err = r.Reopen(t.Context(), request.ID, store.Again{}, byAda)
+		_, err = r.Reopen(t.Context(), request.ID, store.ReopenOptions{}, byAda)
 		require.NoError(t, err)
 		jobs := r.openJobs(request.ID)
 		require.Len(t, jobs, 1)
@@ -333,7 +333,7 @@ func TestABuildIsRetriedAsTheJobThatAllWhoNeedItFind(t *testing.T) {
 	_, err := r.FinishJob(t.Context(), job.Key, "the compiler failed")
 	require.NoError(t, err)
 	r.complete(request, bench.Failure)
-	done, err := r.Reopen(t.Context(), request.ID, store.Again{}, byAda)
+	done, err := r.Reopen(t.Context(), request.ID, store.ReopenOptions{}, byAda)
 	require.NoError(t, err)
 	require.Equal(t, 1, done.Result.Jobs)
 	jobs := r.openJobs(request.ID)
@@ -359,9 +359,9 @@ func TestRemeasuringKeepsTheFormerResults(t *testing.T) {
 	r.measure(job, 1, c, measured("gin", 1), measured("kit", 2))
 	r.complete(request, bench.Success)
 
-	_, err := r.Reopen(t.Context(), request.ID, store.Again{Remeasure: true, Benchmarks: []string{"none"}}, byAda)
-	require.ErrorIs(t, err, store.ErrNothingLacks)
-	done, err := r.Reopen(t.Context(), request.ID, store.Again{Remeasure: true, Benchmarks: []string{"kit"}}, byAda)
+	_, err := r.Reopen(t.Context(), request.ID, store.ReopenOptions{Remeasure: true, Benchmarks: []string{"none"}}, byAda)
+	require.ErrorIs(t, err, store.ErrNothingToMeasure)
+	done, err := r.Reopen(t.Context(), request.ID, store.ReopenOptions{Remeasure: true, Benchmarks: []string{"kit"}}, byAda)
 	require.NoError(t, err)
 	require.Equal(t, "request remeasure", done.Action)
 	require.JSONEq(t, `{"benchmarks": ["kit"]}`, string(done.Detail))
@@ -381,7 +381,7 @@ func TestRemeasuringKeepsTheFormerResults(t *testing.T) {
 	r.complete(request, bench.Success)
 	_, err = r.InvalidateResults(t.Context(), store.ResultFilter{Project: project}, byAda)
 	require.NoError(t, err)
-	done, err = r.Reopen(t.Context(), request.ID, store.Again{}, byAda)
+	done, err = r.Reopen(t.Context(), request.ID, store.ReopenOptions{}, byAda)
 	require.NoError(t, err)
 	require.Equal(t, "2 jobs, 2 test cases", done.Result.Message)
 }
@@ -395,7 +395,7 @@ func TestAJobIsRetried(t *testing.T) {
 	r.expand(request, bad, slow)
 	other := r.inProgress(release(t, "1.2.0"))
 	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(bad)}))
-	again := store.Again{Job: bad.Key}
+	again := store.ReopenOptions{Job: bad.Key}
 
 	_, err := r.JobRequest(t.Context(), "nosuchjobnosuchj")
 	require.ErrorIs(t, err, store.ErrNotFound)
@@ -428,20 +428,20 @@ func TestAJobIsRetried(t *testing.T) {
 	_, err = r.FinishJob(t.Context(), next.Key, "broken again")
 	require.NoError(t, err)
 	require.NoError(t, r.FinishJobsOf(t.Context(), request.ID))
-	_, err = r.Reopen(t.Context(), request.ID, store.Again{Job: next.Key}, byAda)
+	_, err = r.Reopen(t.Context(), request.ID, store.ReopenOptions{Job: next.Key}, byAda)
 	require.ErrorIs(t, err, store.ErrConflict)
 
 	// After its end the request is opened again. A job that waits still is kept.
 	r.complete(request, bench.Failure)
-	_, err = r.Reopen(t.Context(), request.ID, store.Again{Job: next.Key}, byAda)
+	_, err = r.Reopen(t.Context(), request.ID, store.ReopenOptions{Job: next.Key}, byAda)
 	require.NoError(t, err)
 	require.Equal(t, bench.ArtifactsReady, r.request(request.ID).Status)
 	require.Len(t, r.openJobs(request.ID), 2)
 
 	// One that has all its results is measured again by a remeasurement only.
 	r.measure(slow, 1, c, measured("kit", 1))
-	_, err = r.Reopen(t.Context(), request.ID, store.Again{Job: slow.Key}, byAda)
-	require.ErrorIs(t, err, store.ErrNothingLacks)
+	_, err = r.Reopen(t.Context(), request.ID, store.ReopenOptions{Job: slow.Key}, byAda)
+	require.ErrorIs(t, err, store.ErrNothingToMeasure)
 }
 
 func TestInvalidResultsStayAndCountNowhere(t *testing.T) {
@@ -498,7 +498,7 @@ func TestInvalidResultsStayAndCountNowhere(t *testing.T) {
 	require.False(t, done.Result.Changed)
 
 	// A retry measures them again.
-	_, err = r.Reopen(t.Context(), request.ID, store.Again{}, byAda)
+	_, err = r.Reopen(t.Context(), request.ID, store.ReopenOptions{}, byAda)
 	require.NoError(t, err)
 	r.admit()
 	jobs := r.openJobs(request.ID)

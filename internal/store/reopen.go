@@ -15,57 +15,56 @@ import (
 	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
-// ErrNothingLacks: everything has a result; there is nothing to retry.
-var ErrNothingLacks = errors.New("nothing of it lacks a result")
+// ErrNothingToMeasure refuses to reopen what has all of its results.
+var ErrNothingToMeasure = errors.New("nothing of it lacks a result")
 
-// Again says what of a request is measured again. Jobs never change and never run
-// twice: what is measured again becomes jobs of the next generation, which take
-// the place of the former ones in the request. Former results stay.
-type Again struct {
+// ReopenOptions choose the part of a request that is measured again. Jobs never
+// change and never run twice: what is measured again becomes jobs of the next
+// generation, which take the place of the former ones in the request. Former results
+// stay.
+type ReopenOptions struct {
 	// Job narrows it to one job; empty: all of the request's.
 	Job bench.JobKey
-	// Remeasure measures also what has results, of these benchmarks or, without
-	// any, of all; else only what lacks one.
+	// Remeasure includes test cases that have results, of these benchmarks or,
+	// without any, of all; else only those without one.
 	Remeasure  bool
 	Benchmarks []string
 	// SuiteOf names the suite by which test cases of a job are measured now; nil:
-	// by the same as before. It is called in a transaction and must not call the
-	// store.
+	// the same as before. It is called in a transaction and must not call the store.
 	SuiteOf func(bench.Job, []bench.TestCase) string
-	// Queue is where jobs of the request wait that are written later.
+	// Queue is that of jobs of the request that are written later.
 	Queue string
 }
 
-func (a Again) action() string {
+func (o ReopenOptions) action() string {
 	switch {
-	case a.Remeasure:
+	case o.Remeasure:
 		return "request remeasure"
-	case a.Job != "":
+	case o.Job != "":
 		return "job retry"
 	}
 	return "request retry"
 }
 
-// Reopen opens a request that has ended again, so that it takes its turn once
-// more, and writes the jobs of what is measured again. One that never had any
-// jobs has them written when it is its turn. A single job may also be retried
-// while its request is open. The caller starts the request's workflow, after
-// the former one has ended.
+// Reopen opens a request that has ended, so that it is admitted once more, and
+// writes the jobs of what is measured again. One that never had any jobs has them
+// written after its admission. A single job may also be retried while its request is
+// open. The caller starts the request's workflow, after the former one has ended.
 //
-// ErrConflict when the request, or the job, has not ended; ErrNothingLacks when
+// ErrConflict when the request, or the job, has not ended; ErrNothingToMeasure when
 // everything has a result (or, to be measured again, when there is no such
 // benchmark); ErrNotFound when the job is not one of the request's; a
 // [fairshare.TooManyWaiting] or a [fairshare.TooEarly] when limits of accounts forbid it.
-func (s *Store) Reopen(ctx context.Context, id bench.RequestID, again Again, act Act) (Operation, error) {
-	what, err := s.onRequest(ctx, again.action(), id)
+func (s *Store) Reopen(ctx context.Context, id bench.RequestID, options ReopenOptions, act Act) (Operation, error) {
+	what, err := s.onRequest(ctx, options.action(), id)
 	if err != nil {
 		return Operation{}, err
 	}
-	if again.Job != "" {
-		what.Subject = string(again.Job)
+	if options.Job != "" {
+		what.Subject = string(options.Job)
 	}
-	if len(again.Benchmarks) > 0 {
-		what.Detail = detail(map[string][]string{"benchmarks": again.Benchmarks})
+	if len(options.Benchmarks) > 0 {
+		what.Detail = detail(map[string][]string{"benchmarks": options.Benchmarks})
 	}
 	return s.audited(ctx, what, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {
 		if err := lockJobWriting(ctx, tx, what.Project); err != nil {
@@ -75,7 +74,7 @@ func (s *Store) Reopen(ctx context.Context, id bench.RequestID, again Again, act
 		if err != nil {
 			return OperationResult{}, err
 		}
-		return reopening{tx: tx, request: r, again: again, written: make(map[fairshare.Job]int), sets: make(placeSets)}.run(ctx, act)
+		return reopening{tx: tx, request: r, options: options, written: make(map[fairshare.Job]int), sets: make(placeSets)}.run(ctx, act)
 	})
 }
 
@@ -92,11 +91,11 @@ func (s *Store) JobRequest(ctx context.Context, key bench.JobKey) (bench.Request
 	return r, wrap("looking the request of job "+string(key)+" up", err)
 }
 
-// reopening is a request that is being opened again, and locked.
+// reopening is a locked request on its way back to the queue.
 type reopening struct {
 	tx      pgx.Tx
 	request bench.Request
-	again   Again
+	options ReopenOptions
 	// written counts the jobs that were written, by where they wait.
 	written map[fairshare.Job]int
 	sets    placeSets // of these jobs
@@ -105,7 +104,7 @@ type reopening struct {
 func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 	ended := o.request.Status == bench.Completed
 	switch {
-	case !ended && o.again.Job == "":
+	case !ended && o.options.Job == "":
 		return OperationResult{}, fmt.Errorf("%w: it has not ended: it is %s", ErrConflict, o.request.Status)
 	case !ended && o.request.JobsDoneAt != nil:
 		return OperationResult{}, fmt.Errorf("%w: the jobs of request %s have ended and it is being completed; try again in a moment", ErrConflict, o.request.ID)
@@ -126,7 +125,7 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 			if o.lacks(j) {
 				commands = append(commands, j.Job)
 				continue
-			} else if o.again.Remeasure || j.Superseded || j.Status == bench.JobSuccess {
+			} else if o.options.Remeasure || j.Superseded || j.Status == bench.JobSuccess {
 				continue
 			}
 		}
@@ -134,7 +133,7 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 		if err != nil {
 			return result, err
 		}
-		if len(cases) == 0 && (o.again.Remeasure || j.Superseded || j.Status == bench.JobSuccess) {
+		if len(cases) == 0 && (o.options.Remeasure || j.Superseded || j.Status == bench.JobSuccess) {
 			continue
 		}
 		if err := o.replace(ctx, j.Job, cases); err != nil {
@@ -153,10 +152,10 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 	}
 	result.Jobs, result.TestCases = result.Jobs+len(commands), result.TestCases+len(commands)
 	switch {
-	case o.again.Job != "" && open > 0:
+	case o.options.Job != "" && open > 0:
 		return result, fmt.Errorf("%w: the job has not ended", ErrConflict)
-	case result.Jobs+open == 0 && (o.again.Remeasure || o.again.Job != "" || o.request.ExpandedAt != nil):
-		return result, ErrNothingLacks
+	case result.Jobs+open == 0 && (o.options.Remeasure || o.options.Job != "" || o.request.ExpandedAt != nil):
+		return result, ErrNothingToMeasure
 	}
 	if result.Message = fmt.Sprintf("%s, %s", count(result.Jobs, "job"), count(result.TestCases, "test case")); len(former) == 0 {
 		result.Message = "its jobs are written when it is its turn"
@@ -169,15 +168,15 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 	return result, o.checkLimits(ctx, act.Who)
 }
 
-// checkLimits refuses what limits of accounts forbid: whoever asks for something
-// again may not reach further than by submitting it.
+// checkLimits refuses what limits of accounts forbid: a retry reaches no further than
+// a submission.
 func (o reopening) checkLimits(ctx context.Context, who string) error {
 	asked, waiting := slices.Collect(maps.Keys(o.written)), make(map[string]int)
 	for job, n := range o.written {
 		waiting[job.Submitter] += n
 	}
-	if o.again.Job == "" && !o.request.Deferred { // whose jobs are all written
-		asked = append(asked, fairshare.Job{Queue: cmp.Or(o.again.Queue, o.request.Queue), Submitter: o.request.Submitter, Branch: o.request.Branch})
+	if o.options.Job == "" && !o.request.Deferred { // whose jobs are all written
+		asked = append(asked, fairshare.Job{Queue: cmp.Or(o.options.Queue, o.request.Queue), Submitter: o.request.Submitter, Branch: o.request.Branch})
 		if o.request.ExpandedAt == nil {
 			waiting[o.request.Submitter]++
 		}
@@ -219,17 +218,17 @@ func (o reopening) jobs(ctx context.Context) ([]linkedJob, error) {
 	jobs, err := all[linkedJob](ctx, o.tx, `
 		select `+jobColumns+`, rj.superseded from job_queue j join request_job rj on rj.job_id = j.id
 		where rj.request_id = $1 and ($2 = '' or (j.key = $2 and not rj.superseded))
-		order by j.id for update of j`, o.request.ID, string(o.again.Job))
-	if err == nil && len(jobs) == 0 && o.again.Job != "" {
-		return nil, fmt.Errorf("%w: job %s is none of request %s, or was replaced by a later one", ErrNotFound, o.again.Job, o.request.ID)
+		order by j.id for update of j`, o.request.ID, string(o.options.Job))
+	if err == nil && len(jobs) == 0 && o.options.Job != "" {
+		return nil, fmt.Errorf("%w: job %s is none of request %s, or was replaced by a later one", ErrNotFound, o.options.Job, o.request.ID)
 	}
 	return jobs, err
 }
 
-// cases are the test cases of a job that are measured again: those for which it is
+// cases returns the test cases of a job that are measured again: those for which it is
 // the request's latest.
 func (o reopening) cases(ctx context.Context, j bench.Job) ([]bench.TestCase, error) {
-	if o.again.Remeasure && j.Tag != o.request.Tag {
+	if o.options.Remeasure && j.Tag != o.request.Tag {
 		return nil, nil // its parent's: nobody asked for those
 	}
 	return all[bench.TestCase](ctx, o.tx, `
@@ -242,21 +241,21 @@ func (o reopening) cases(ctx context.Context, j bench.Job) ([]bench.TestCase, er
 				join job_test_case lt on lt.job_id = l.id and lt.test_case_id = t.test_case_id
 				where rj.request_id = $4 order by rj.superseded, l.generation desc, l.id desc limit 1)
 		group by tc.id, t.place -- once, though a job that measures in turns has them for both sides
-		order by t.place`, j.ID, o.again.Remeasure, append([]string{}, o.again.Benchmarks...), o.request.ID)
+		order by t.place`, j.ID, o.options.Remeasure, append([]string{}, o.options.Benchmarks...), o.request.ID)
 }
 
 // replace puts a job of the next generation in a former one's place, for all open
 // requests that wait for that. A job that failed although nothing of it lacks a
 // result any more is only taken out.
 func (o reopening) replace(ctx context.Context, former bench.Job, cases []bench.TestCase) error {
-	next := bench.PlannedJob{Job: again(former)}
+	next := bench.PlannedJob{Job: unstarted(former)}
 	if len(cases) > 0 || len(former.TestCases) == 0 {
 		next.TestCases = slices.Clone(cases)
 		if former.Shape != "" && former.Command == nil {
 			next.Shape = string(next.SuiteShape())
 		}
-		if o.again.SuiteOf != nil && former.SuiteHash != "" {
-			next.SuiteHash = o.again.SuiteOf(former, cases)
+		if o.options.SuiteOf != nil && former.SuiteHash != "" {
+			next.SuiteHash = o.options.SuiteOf(former, cases)
 		}
 		var err error
 		if next.Job, err = nextGeneration(ctx, o.tx, o.request.ID, former.Key, next.Job); err != nil {
@@ -281,8 +280,8 @@ func (o reopening) replace(ctx context.Context, former bench.Job, cases []bench.
 	return err
 }
 
-// again is a job that has ended, as it was before it was handed out.
-func again(former bench.Job) bench.Job {
+// unstarted returns a job that has ended as it was before it was handed out.
+func unstarted(former bench.Job) bench.Job {
 	former.JobState = bench.JobState{Status: bench.JobQueued}
 	former.AffinityUntil, former.MovedFrom, former.MovedAt = nil, "", nil
 	return former
@@ -339,7 +338,7 @@ func renewed(ctx context.Context, tx pgx.Tx, request bench.RequestID, j bench.Jo
 	return nextGeneration(ctx, tx, request, j.Key, j)
 }
 
-// open lets the request begin again.
+// open sets the request back to its beginning.
 func (o reopening) open(ctx context.Context, act Act) error {
 	message := fmt.Sprintf("opened again by %s", act.Who)
 	if act.Reason != "" {

@@ -10,20 +10,20 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// What of a request's commands is carried out again. They may be thousands, and
+// Commands of a request that run again. They may be thousands, and
 // differ from other jobs in that each is alone: it has one test case, an artifact of
 // its own, and no request but its own waits for it.
 
-// lacks tells whether a command that has ended is carried out again.
+// lacks reports whether a command that has ended runs again.
 func (o reopening) lacks(j linkedJob) bool {
 	switch {
 	case j.Superseded:
 		return false // the one that took its place stands for it
-	case !o.again.Remeasure:
+	case !o.options.Remeasure:
 		return j.Done < len(j.TestCases)
 	}
-	return j.Tag == o.request.Tag && (len(o.again.Benchmarks) == 0 ||
-		slices.ContainsFunc(j.TestCases, func(tc bench.TestCase) bool { return slices.Contains(o.again.Benchmarks, tc.Benchmark) }))
+	return j.Tag == o.request.Tag && (len(o.options.Benchmarks) == 0 ||
+		slices.ContainsFunc(j.TestCases, func(tc bench.TestCase) bool { return slices.Contains(o.options.Benchmarks, tc.Benchmark) }))
 }
 
 // replaceCommands puts commands of the next generation in the former ones' places,

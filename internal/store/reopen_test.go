@@ -34,7 +34,7 @@ func TestThousandsOfCommandsAreRetriedTogether(t *testing.T) {
 	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, byAda)
 	require.NoError(t, err)
 
-	done, err := r.Reopen(t.Context(), request.ID, store.Again{}, byAda)
+	done, err := r.Reopen(t.Context(), request.ID, store.ReopenOptions{}, byAda)
 	require.NoError(t, err)
 	require.Equal(t, "1099 jobs, 1099 test cases", done.Result.Message)
 	require.LessOrEqual(t, r.count(`select count(distinct cmin::text) from job_queue where generation = 1`), 2, "statements that wrote them")
@@ -56,7 +56,7 @@ func TestThousandsOfCommandsAreRetriedTogether(t *testing.T) {
 	r.measure(jobs[0], 1, r.register("c1"), bench.TestCaseResult{TestCase: first.TestCases[0], Collections: measured("", 1).Collections})
 	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, byAda)
 	require.NoError(t, err)
-	done, err = r.Reopen(t.Context(), request.ID, store.Again{}, byAda)
+	done, err = r.Reopen(t.Context(), request.ID, store.ReopenOptions{}, byAda)
 	require.NoError(t, err)
 	require.Equal(t, 1098, done.Result.Jobs)
 	require.Equal(t, 1098, r.count(`select count(distinct t.artifact_id) from job_test_case t join job_queue j on j.id = t.job_id where j.generation = 2`))
@@ -68,18 +68,18 @@ func TestThousandsOfCommandsAreRetriedTogether(t *testing.T) {
 	require.Equal(t, 3, one)
 	of, err := r.RequestJobs(t.Context(), request.ID)
 	require.NoError(t, err)
-	done, err = r.Reopen(t.Context(), request.ID, store.Again{Job: of[len(of)-1].Key}, byAda)
+	done, err = r.Reopen(t.Context(), request.ID, store.ReopenOptions{Job: of[len(of)-1].Key}, byAda)
 	require.NoError(t, err)
 	require.Equal(t, 1, done.Result.Jobs)
 	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, byAda)
 	require.NoError(t, err)
-	done, err = r.Reopen(t.Context(), request.ID, store.Again{Remeasure: true, Benchmarks: []string{"command"}}, byAda)
+	done, err = r.Reopen(t.Context(), request.ID, store.ReopenOptions{Remeasure: true, Benchmarks: []string{"command"}}, byAda)
 	require.NoError(t, err)
 	require.Equal(t, n, done.Result.Jobs)
 	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, byAda)
 	require.NoError(t, err)
-	_, err = r.Reopen(t.Context(), request.ID, store.Again{Remeasure: true, Benchmarks: []string{"none"}}, byAda)
-	require.ErrorIs(t, err, store.ErrNothingLacks)
+	_, err = r.Reopen(t.Context(), request.ID, store.ReopenOptions{Remeasure: true, Benchmarks: []string{"none"}}, byAda)
+	require.ErrorIs(t, err, store.ErrNothingToMeasure)
 }
 
 // A limit on what waits holds for every way to let jobs wait.
@@ -93,22 +93,22 @@ func TestNoMoreWaitThanTheLimitHoweverTheyAreAskedFor(t *testing.T) {
 	require.NoError(t, err)
 
 	var full *fairshare.TooManyWaiting
-	for _, again := range []store.Again{{}, {Remeasure: true}} {
+	for _, again := range []store.ReopenOptions{{}, {Remeasure: true}} {
 		_, err = r.Reopen(t.Context(), former.ID, again, byAda)
 		require.ErrorAs(t, err, &full)
 		require.Equal(t, fairshare.TooManyWaiting{Account: "ada", Most: 10, Waiting: 9, More: 9}, *full)
 	}
 	require.Equal(t, bench.Completed, r.request(former.ID).Status)
 	require.Equal(t, 9, r.count(`select count(*) from job_queue where status = 'queued'`))
-	_, err = r.Reopen(t.Context(), former.ID, store.Again{Job: lineJob(former, 1).Key}, byAda)
+	_, err = r.Reopen(t.Context(), former.ID, store.ReopenOptions{Job: lineJob(former, 1).Key}, byAda)
 	require.NoError(t, err, "there is room for one")
-	_, err = r.Reopen(t.Context(), former.ID, store.Again{Job: lineJob(former, 2).Key}, byAda)
+	_, err = r.Reopen(t.Context(), former.ID, store.ReopenOptions{Job: lineJob(former, 2).Key}, byAda)
 	require.ErrorAs(t, err, &full)
 
 	// Whoever asks: it is ada's work that would wait.
-	_, err = r.Reopen(t.Context(), former.ID, store.Again{}, store.Act{Who: "bob"})
+	_, err = r.Reopen(t.Context(), former.ID, store.ReopenOptions{}, store.Act{Who: "bob"})
 	require.ErrorIs(t, err, store.ErrConflict, "it is open")
-	_, err = r.Reopen(t.Context(), former.ID, store.Again{Job: lineJob(former, 2).Key}, store.Act{Who: "bob"})
+	_, err = r.Reopen(t.Context(), former.ID, store.ReopenOptions{Job: lineJob(former, 2).Key}, store.Act{Who: "bob"})
 	require.ErrorAs(t, err, &full)
 }
 
@@ -157,18 +157,18 @@ func TestNobodyAsksAgainForWhatGoesEarlierThanTheirOwn(t *testing.T) {
 	eve := store.Act{Who: "eve"}
 	former := r.commands(2)
 	var early *fairshare.TooEarly
-	_, err := r.Reopen(t.Context(), former.ID, store.Again{}, eve)
+	_, err := r.Reopen(t.Context(), former.ID, store.ReopenOptions{}, eve)
 	require.ErrorAs(t, err, &early)
 	require.Equal(t, fairshare.TooEarly{Queue: "user:ada", Branch: "dev", Account: "eve", Level: 3, First: 4}, *early)
 	r.execute(`delete from account_limit where branch = 'dev'`)
 	r.execute(`update job_queue set queue = 'vip' where place = 1`)
-	for _, again := range []store.Again{{}, {Remeasure: true}, {Job: lineJob(former, 1).Key}} {
+	for _, again := range []store.ReopenOptions{{}, {Remeasure: true}, {Job: lineJob(former, 1).Key}} {
 		_, err = r.Reopen(t.Context(), former.ID, again, eve)
 		require.ErrorAs(t, err, &early)
 		require.Equal(t, "vip", early.Queue)
 	}
 	require.Zero(t, r.count(`select count(*) from job_queue where generation > 0`))
-	_, err = r.Reopen(t.Context(), former.ID, store.Again{Job: lineJob(former, 2).Key}, eve)
+	_, err = r.Reopen(t.Context(), former.ID, store.ReopenOptions{Job: lineJob(former, 2).Key}, eve)
 	require.NoError(t, err, "it goes no earlier than eve's own")
 
 	// Nor where the jobs are still to be written.
@@ -177,8 +177,8 @@ func TestNobodyAsksAgainForWhatGoesEarlierThanTheirOwn(t *testing.T) {
 	vip = r.create(vip)
 	_, _, err = r.EndRequest(t.Context(), vip.ID, cancel, byAda)
 	require.NoError(t, err)
-	_, err = r.Reopen(t.Context(), vip.ID, store.Again{}, eve)
+	_, err = r.Reopen(t.Context(), vip.ID, store.ReopenOptions{}, eve)
 	require.ErrorAs(t, err, &early)
-	_, err = r.Reopen(t.Context(), vip.ID, store.Again{}, byAda)
+	_, err = r.Reopen(t.Context(), vip.ID, store.ReopenOptions{}, byAda)
 	require.NoError(t, err)
 }

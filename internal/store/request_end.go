@@ -14,8 +14,8 @@ import (
 // ErrEnded: the request has ended otherwise.
 var ErrEnded = errors.New("the request has ended")
 
-// Ending is how an operator ends a request.
-type Ending struct {
+// EndOptions tell EndRequest which end a request takes.
+type EndOptions struct {
 	// Outcome is [bench.Cancelled], or [bench.Expired] for one that has waited too
 	// long.
 	Outcome bench.Outcome
@@ -30,16 +30,16 @@ type Ending struct {
 // One that has ended with the same outcome is left alone, which is no error;
 // ErrEnded when it has ended with another one. ErrConflict when it is to expire,
 // but is in progress and no force is used.
-func (s *Store) EndRequest(ctx context.Context, id bench.RequestID, ending Ending, act Act) (Operation, []bench.JobRef, error) {
-	what, err := s.onRequest(ctx, map[bench.Outcome]string{bench.Cancelled: "request cancel", bench.Expired: "request expire"}[ending.Outcome], id)
+func (s *Store) EndRequest(ctx context.Context, id bench.RequestID, options EndOptions, act Act) (Operation, []bench.JobRef, error) {
+	what, err := s.onRequest(ctx, map[bench.Outcome]string{bench.Cancelled: "request cancel", bench.Expired: "request expire"}[options.Outcome], id)
 	if err != nil {
 		return Operation{}, nil, err
 	}
-	if ending.Force {
+	if options.Force {
 		what.Detail = detail(map[string]bool{"force": true})
 	}
 	done, err := s.audited(ctx, what, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {
-		return endRequest(ctx, tx, id, ending, act)
+		return endRequest(ctx, tx, id, options, act)
 	})
 	if err != nil {
 		return Operation{}, nil, err
@@ -58,21 +58,21 @@ func (s *Store) onRequest(ctx context.Context, action string, id bench.RequestID
 	return Operation{Action: action, Project: r.Project, Subject: string(id)}, err
 }
 
-func endRequest(ctx context.Context, tx pgx.Tx, id bench.RequestID, ending Ending, act Act) (OperationResult, error) {
+func endRequest(ctx context.Context, tx pgx.Tx, id bench.RequestID, options EndOptions, act Act) (OperationResult, error) {
 	r, err := lockRequest(ctx, tx, id)
 	about := OperationResult{Requests: []bench.RequestID{id}}
 	switch {
 	case err != nil:
 		return about, err
-	case r.Status == bench.Completed && r.Outcome == ending.Outcome:
+	case r.Status == bench.Completed && r.Outcome == options.Outcome:
 		about.Message = "it had ended before: " + r.Message
 		return about, nil
 	case r.Status == bench.Completed:
 		return about, fmt.Errorf("%w as %s: %s", ErrEnded, r.Outcome, r.Message)
-	case ending.Outcome == bench.Expired && r.Status == bench.InProgress && !ending.Force:
+	case options.Outcome == bench.Expired && r.Status == bench.InProgress && !options.Force:
 		return about, fmt.Errorf("%w: it is in progress, so it waits no longer; use --force to end it all the same, or cancel it", ErrConflict)
 	}
-	if err := endOpen(ctx, tx, id, ending.Outcome, endMessage(ending.Outcome, act.Who, act.Reason)); err != nil {
+	if err := endOpen(ctx, tx, id, options.Outcome, endMessage(options.Outcome, act.Who, act.Reason)); err != nil {
 		return about, err
 	}
 	about.Changed, about.Message = true, "it was "+strings.ReplaceAll(string(r.Status), "_", " ")

@@ -177,7 +177,7 @@ func TestAJobOfASetIsTriedAgainLater(t *testing.T) {
 	tryAgain := func(place bench.Place) {
 		t.Helper()
 		require.NoError(t, r.CompleteRequest(t.Context(), request.ID, bench.Failure, "", nil, "failed"))
-		_, err := r.Reopen(t.Context(), request.ID, store.Again{}, store.Act{Who: "ada"})
+		_, err := r.Reopen(t.Context(), request.ID, store.ReopenOptions{}, store.Act{Who: "ada"})
 		require.NoError(t, err)
 		r.execute(`update benchmark_request set status = 'in_progress', admitted_at = now() where id = $1`, request.ID)
 		require.NoError(t, r.PruneSets(t.Context()))

@@ -50,7 +50,7 @@ type Requests interface {
 	RequestJobPage(ctx context.Context, id bench.RequestID, page store.JobPage) ([]bench.Job, error)
 	// OpenJobsOf lists at most limit open jobs of a request: those that run first,
 	// then in the order in which they are handed out.
-	OpenJobsOf(ctx context.Context, id bench.RequestID, limit int) ([]store.AttendedJob, error)
+	OpenJobsOf(ctx context.Context, id bench.RequestID, limit int) ([]store.OpenJob, error)
 	// QueuePause returns nil for a project whose queue is not paused.
 	QueuePause(ctx context.Context, project string) (*store.Pause, error)
 }
@@ -61,7 +61,7 @@ type Jobs interface {
 	Job(ctx context.Context, key bench.JobKey) (bench.Job, error)
 	JobRuns(ctx context.Context, key bench.JobKey) ([]bench.Run, error)
 	JobWaiters(ctx context.Context, key bench.JobKey) ([]store.JobWaiter, error)
-	QueuePlace(ctx context.Context, key bench.JobKey) (store.QueuePlace, error)
+	QueuePosition(ctx context.Context, key bench.JobKey) (store.QueuePosition, error)
 	// Submitters returns the account of each job.
 	Submitters(ctx context.Context, keys []bench.JobKey) (map[bench.JobKey]string, error)
 	// AccountHold returns the limits of an account on a branch; an empty branch is

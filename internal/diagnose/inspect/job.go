@@ -120,7 +120,7 @@ func (i *Inspector) account(ctx context.Context, name, branch string) (diagnose.
 }
 
 func (i *Inspector) addQueue(ctx context.Context, j bench.Job, c *diagnose.JobCase) error {
-	q, err := i.Record.QueuePlace(ctx, j.Key)
+	q, err := i.Record.QueuePosition(ctx, j.Key)
 	c.Queue = diagnose.Queue{
 		Name: j.Queue, Class: q.Class, Weight: q.Weight, Level: q.Level, OwnLevel: q.OwnLevel, Share: q.Entitled,
 		Before: q.Before, Waiting: q.Waiting, HandedOut: q.HandedOut, Running: q.Running, Earlier: q.Earlier, Beside: q.Beside,

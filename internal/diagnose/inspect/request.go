@@ -63,7 +63,7 @@ func (i *Inspector) Request(ctx context.Context, r bench.Request) (RequestExplan
 	for _, j := range jobs {
 		e.Open = append(e.Open, OpenJob{Key: j.Key, Status: j.Status, Waits: waits[j.Key]})
 	}
-	next := max(0, slices.IndexFunc(open, func(j store.AttendedJob) bool { return !j.Running }))
+	next := max(0, slices.IndexFunc(open, func(j store.OpenJob) bool { return !j.Running }))
 	explained, err := i.Job(ctx, jobs[next])
 	e.Next = &explained
 	return e, err
