@@ -9,6 +9,7 @@ GO_FILES := $(shell find cmd workflows activities workers starter api internal s
 TEMPORAL_FILES := $(filter-out %_test.go,$(wildcard deploy/temporal-dev/*.go)) deploy/temporal-dev/go.mod deploy/temporal-dev/go.sum scripts/build-temporal
 
 GOLANGCI_LINT_VERSION := v2.14.0
+GOVULNCHECK_VERSION := v1.8.0
 WORKFLOWCHECK_VERSION := v0.6.0
 BENCHSTAT_VERSION := v0.0.0-20260908200009-22c9c6c9d4da
 TOOLS := bin/tools
@@ -71,6 +72,14 @@ lint: $(TOOLS)/golangci-lint ## vet and lint
 workflowcheck: $(TOOLS)/workflowcheck ## check that workflow code is deterministic
 	$(TOOLS)/workflowcheck ./workflows/...
 
+.PHONY: vulncheck
+vulncheck: $(TOOLS)/govulncheck ## look for known vulnerabilities (VULNCHECK=required: fail without the database)
+	@scripts/vulncheck $(CURDIR)/$(TOOLS)/govulncheck
+
+.PHONY: hooks
+hooks: ## have git check commit messages in this clone
+	git config core.hooksPath .githooks
+
 .PHONY: cross
 cross: ## compile client and collector for other systems
 	@for t in linux/arm64 darwin/arm64 windows/amd64; do \
@@ -104,6 +113,9 @@ $(TOOLS)/golangci-lint: Makefile
 
 $(TOOLS)/workflowcheck: Makefile
 	$(call install,go.temporal.io/sdk/contrib/tools/workflowcheck@$(WORKFLOWCHECK_VERSION))
+
+$(TOOLS)/govulncheck: Makefile
+	$(call install,golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION))
 
 $(TOOLS)/benchstat: Makefile
 	$(call install,golang.org/x/perf/cmd/benchstat@$(BENCHSTAT_VERSION))
