@@ -36,6 +36,10 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 	if err := checkRequest(wanted); err != nil {
 		return nil, err
 	}
+	r, err := asked(wanted, caller(ctx).Owner)
+	if err != nil {
+		return nil, err
+	}
 	project, err := s.project(ctx, wanted.Project, http.StatusUnprocessableEntity)
 	if err != nil {
 		return nil, err
@@ -44,17 +48,7 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 	if err != nil {
 		return nil, err
 	}
-	status := bench.ArtifactsReady
-	if wanted.Type == bench.Try && !wanted.ArtifactsReady {
-		status = bench.WaitingForArtifacts
-	}
-	r := bench.Request{
-		Project: wanted.Project, Type: wanted.Type, Tag: wanted.Tag,
-		Submission: bench.Submission{Submitter: caller(ctx).Owner, Queue: wanted.Queue, Branch: wanted.Branch, IdempotencyKey: wanted.IdempotencyKey},
-		Origin:     bench.Origin{Parent: wanted.Parent, PR: wanted.PR, CommitDate: wanted.CommitDate},
-		Scope:      bench.Scope{Selection: wanted.Selection, Versus: wanted.Versus, SizeClass: wanted.SizeClass, Constraints: f.own},
-		Standing:   bench.Standing{Status: status},
-	}
+	r.Constraints = f.own
 	switch stored, err := s.Store.RequestLike(ctx, r); {
 	case errors.Is(err, store.ErrConflict):
 		return nil, differs(wanted, stored)
@@ -150,47 +144,53 @@ func differs(wanted apiclient.NewRequest, stored bench.Request) error {
 	return problemf(http.StatusConflict, "conflict", "request %s for %s is there already, and it has another %s; look at it with 'benchloom status %s', or use type adhoc (and another idempotency key) for a measurement of its own", stored.ID, what, other, stored.ID)
 }
 
-// checkRequest refuses what cannot be meant, before anything is looked up.
+// checkRequest refuses what is no part of such a request, before anything is looked
+// up; [asked] refuses what its type cannot have.
 func checkRequest(r apiclient.NewRequest) error {
 	switch {
 	case r.Project == "":
 		return invalid("the request names no project; add one, 'benchloom project list' shows them")
 	case r.Shape != "":
 		return invalid("shape belongs to a command; what a suite's jobs share is their test cases")
-	case r.Type.Tracked() && r.SizeClass != 0:
-		return invalid("a %s request is measured on its project's size class; leave size_class out, or use type adhoc", r.Type)
 	case r.Type.Tracked() && !r.Constraints.IsZero():
 		return invalid("a %s request is measured where its project's constraints say; leave constraints out, or use type adhoc", r.Type)
-	case r.Parent != "" && !r.Type.HasParent():
-		return invalid("a request of type %s has no parent; leave parent out, or use type master or try", r.Type)
-	case r.Parent != "" && r.Parent == r.Tag:
-		return invalid("artifact %q cannot be its own parent; name the commit that it was made from", r.Tag)
-	case r.Versus != "" && r.Type != bench.AdHoc:
-		return invalid("versus is for ad-hoc measurements of an artifact; use type adhoc with a tag, or leave it out")
-	case r.Versus != "" && r.Versus == r.Tag:
-		return invalid("artifact %q cannot be measured in turns with itself; give it a second name ('artifacts.tags' of the project's configuration), so that each has its results", r.Tag)
-	case r.PR != 0 && !r.Type.HasParent():
-		return invalid("a request of type %s belongs to no pull request; leave pr out, or use type master or try", r.Type)
 	case r.ArtifactsReady && r.Type != bench.Try:
 		return invalid("artifacts_ready is for try builds; the artifacts of other requests are taken to be ready")
-	case r.ArtifactsReady && r.Tag == "":
-		return invalid("the artifacts are said to be ready, but not which; add a tag")
-	case r.Type != bench.Try && r.Tag == "":
-		return invalid("the request names no artifact; add a tag, such as 1.26.0")
 	case r.Target != "":
 		return invalid("target is for commands; name the suite's targets in selection.targets")
 	case r.Selection.Iterations < 0 || r.Selection.Iterations > maxIterations:
 		return invalid("selection.iterations is %d; use 1 to %d, or leave it out for the suite's number", r.Selection.Iterations, maxIterations)
 	}
-	for _, tag := range []string{r.Tag, r.Parent, r.Versus} {
-		if tag == "" {
-			continue
-		}
-		if err := bench.CheckTag(tag); err != nil {
-			return err
-		}
-	}
 	return checkKey(r.IdempotencyKey)
+}
+
+// asked is the request of an account for an artifact, without constraints.
+func asked(wanted apiclient.NewRequest, account string) (bench.Request, error) {
+	by := bench.Submission{Submitter: account, Queue: wanted.Queue, Branch: wanted.Branch, IdempotencyKey: wanted.IdempotencyKey}
+	from := bench.Origin{Parent: wanted.Parent, PR: wanted.PR, CommitDate: wanted.CommitDate}
+	scope := bench.Scope{Selection: wanted.Selection, Versus: wanted.Versus, SizeClass: wanted.SizeClass}
+	var r bench.Request
+	var err error
+	switch wanted.Type {
+	case bench.Release:
+		r, err = bench.NewRelease(wanted.Project, wanted.Tag, wanted.CommitDate, wanted.Selection, by)
+	case bench.Master:
+		r, err = bench.NewMasterCommit(wanted.Project, wanted.Tag, from, wanted.Selection, by)
+	case bench.Try:
+		r, err = bench.NewTryBuild(wanted.Project, wanted.Tag, from, wanted.Selection, by)
+		if err == nil && wanted.ArtifactsReady {
+			r, err = r.Ready()
+		}
+	case bench.AdHoc:
+		r, err = bench.NewMeasurement(wanted.Project, wanted.Tag, wanted.CommitDate, scope, by)
+	default:
+		err = invalid("a request of type %q is not known; use release, master, try or adhoc", wanted.Type)
+	}
+	if err != nil {
+		return bench.Request{}, err
+	}
+	r.Origin, r.Scope = from, scope // also what its type cannot have, which is refused
+	return r, r.Validate()
 }
 
 func checkKey(key string) error {

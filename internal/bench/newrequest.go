@@ -77,10 +77,11 @@ func newRequest(r Request) (Request, error) {
 // Validate refuses a request that cannot be meant: one that its kind's constructor
 // would not make, or that no event of its life leads to.
 func (r Request) Validate() error {
-	if err := r.check(); err != nil {
+	err := r.check()
+	if err != nil && r.ID != "" {
 		return fmt.Errorf("request %s: %w", r.ID, err)
 	}
-	return nil
+	return err
 }
 
 func (r Request) check() error {
