@@ -11,10 +11,10 @@ import (
 
 func (s *explainHandlers) registerSizes() {
 	handle(s.base, operation{id: "list-shapes", method: http.MethodGet, path: "/sizeclasses", need: toRead, tag: "jobs",
-		summary: "Shapes of jobs of whose size something is known", description: "At most 500, what was learned of last first."}, s.listShapes)
+		summary: "List job shapes with learned sizes", description: "At most 500, the latest learned first."}, s.listShapes)
 	handle(s.base, operation{id: "get-shape", method: http.MethodGet, path: "/sizeclasses/{shape}", need: toRead, tag: "jobs",
-		summary:     "What is known of how large a machine the jobs of a shape need",
-		description: "Per class the samples, acceptable time, timeout and probability; named by the shape or by the key of one of its jobs."}, s.getShape)
+		summary:     "Show what was learned of a job shape's size",
+		description: "Per class its samples, acceptable time, timeout and probability. The shape is named by itself or by the key of one of its jobs."}, s.getShape)
 }
 
 type listShapes struct {

@@ -57,7 +57,7 @@ func TestAWaitingJobSaysWhatItWaitsFor(t *testing.T) {
 		select project, 'zzzzzzzzzzzzzzzz', artifact_id, kind, target, test_cases, iterations, size_class, pool, task_queue, queue, submitter, 'in_progress', now() from job_queue`)
 	require.Equal(t, "account wanda has 1 job under way, as many as its limit max_running 1 allows", same())
 	b.past(t, `insert into queue_pause (project, paused_by, reason) values ('go', 'ada', 'new disks')`)
-	require.Equal(t, "the queue of project go was paused by ada: new disks; 'benchloom queue resume go' ends that", same())
+	require.Equal(t, "project go was paused by ada: new disks; 'benchloom queue resume go' resumes it", same())
 	require.Nil(t, estimated(), "nobody can tell")
 	b.past(t, `delete from queue_pause; delete from account_limit; delete from job_queue where key = 'zzzzzzzzzzzzzzzz'; update job_queue set status = 'handed_out', handed_out_at = now()`)
 	b.start(t, j, c, 1)

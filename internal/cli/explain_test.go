@@ -80,7 +80,7 @@ func TestExplanations(t *testing.T) {
 			return cli.RequestExplanation(b, apiclient.RequestExplanation{
 				Request: apiclient.Request{ID: "r7k2m4q9xt2", Project: "go", Tag: "1.26.0", Status: bench.ArtifactsReady},
 				Findings: []apiclient.Finding{
-					{Subject: "queue/go", What: "the project's queue was paused by root: new disks", Since: &since, Stuck: true, Remedy: "benchloom queue resume go"},
+					{Subject: "queue/go", What: "the project was paused by root: new disks", Since: &since, Stuck: true, Remedy: "benchloom queue resume go"},
 				},
 				Place:    &apiclient.QueueEntry{Position: 2, Reason: "release of 2026-02-10, before all commits", Blocked: "a free slot"},
 				Progress: apiclient.Progress{Jobs: 1, TestCases: 3},

@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/diagnose"
 )
 
-// Shapes writes of what shapes something is known.
+// Shapes lists job shapes with learned sizes.
 func Shapes(w io.Writer, l apiclient.ShapeList, v View) error {
 	if len(l.Shapes) == 0 {
 		return write(w, "Nothing is known of the size of any job yet.\n")
@@ -24,7 +24,7 @@ func Shapes(w io.Writer, l apiclient.ShapeList, v View) error {
 	return t.Write(w, v.Width)
 }
 
-// Shape writes what is known of how large a machine the jobs of a shape need.
+// Shape shows what was learned of a job shape's size.
 func Shape(w io.Writer, e diagnose.ShapeExplanation, v View) error {
 	if err := write(w, "shape "+Printable(e.Shape)+" of "+e.Project+"\n"); err != nil {
 		return err
@@ -100,7 +100,7 @@ func classChoices(classes []diagnose.ClassHistory) []diagnose.SizeChoice {
 	return out
 }
 
-// choices is a table of what is known of each class.
+// choices tabulates what is known of each class.
 func choices(list []diagnose.SizeChoice) *Table {
 	t := NewTable(Column{Heading: "class", Right: true}, Column{Heading: "probability", Right: true}, Column{Heading: "acceptable", Right: true},
 		Column{Heading: "timeout", Right: true}, Column{Heading: "median", Right: true}, Column{Heading: "succeeded", Right: true},

@@ -47,7 +47,7 @@ type Pause struct {
 
 // Words say what holds the jobs of a paused project, and what ends it.
 func (p Pause) Words(project string) string {
-	return fmt.Sprintf("the queue of project %s was paused by %s: %s; 'benchloom queue resume %s' ends that", project, p.Who, p.Why, project)
+	return fmt.Sprintf("project %s was paused by %s: %s; 'benchloom queue resume %s' resumes it", project, p.Who, p.Why, project)
 }
 
 // Queue is the job's queue (fairness key) as it stands at the job's task queue.
@@ -95,7 +95,7 @@ func (a Account) Full() bool { return a.MaxRunning != nil && a.UnderWay >= *a.Ma
 func (a Account) Words() string {
 	text := fmt.Sprintf("account %s has %s under way, as many as its limit max_running %d allows", a.Name, count(a.UnderWay, "job"), *a.MaxRunning)
 	if n := a.Stranded; n > 0 {
-		text += fmt.Sprintf("; %s without a live collector besides, which %s not count", count(n, "job waits at a place", "jobs wait at places"), verb(n, "does", "do"))
+		text += fmt.Sprintf("; %s in task queues without a live collector %s not count", count(n, "waiting job"), verb(n, "does", "do"))
 	}
 	return text
 }

@@ -75,7 +75,7 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 		"paused": {
 			changed(func(c *diagnose.JobCase) { c.Pause = &diagnose.Pause{Who: "root", Why: "new disks"} }),
 			[]string{
-				"the queue of project go was paused by root: new disks; 'benchloom queue resume go' ends that",
+				"project go was paused by root: new disks; 'benchloom queue resume go' resumes it",
 				"4 jobs of its queue go before it at " + queue,
 			},
 		},
@@ -97,7 +97,7 @@ func TestWhatAJobWaitsFor(t *testing.T) {
 		"a limit of its account, and jobs that do not count": {
 			changed(func(c *diagnose.JobCase) { c.Account.MaxRunning, c.Account.UnderWay, c.Account.Stranded = new(1), 1, 2 }),
 			[]string{
-				"account ada has 1 job under way, as many as its limit max_running 1 allows; 2 jobs wait at places without a live collector besides, which do not count",
+				"account ada has 1 job under way, as many as its limit max_running 1 allows; 2 waiting jobs in task queues without a live collector do not count",
 				"4 jobs of its queue go before it at " + queue,
 			},
 		},

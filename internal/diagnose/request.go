@@ -107,7 +107,7 @@ func Request(c RequestCase, now time.Time) []Finding {
 	}
 	if c.Pause != nil {
 		all = append(all, Finding{
-			Subject: bench.QueueWorkflowID(c.Project), What: fmt.Sprintf("the project's queue was paused by %s: %s", c.Pause.Who, c.Pause.Why), Since: c.Pause.Since,
+			Subject: bench.QueueWorkflowID(c.Project), What: fmt.Sprintf("the project was paused by %s: %s", c.Pause.Who, c.Pause.Why), Since: c.Pause.Since,
 			Stuck: true, Remedy: "benchloom queue resume " + c.Project,
 		})
 	}
@@ -151,7 +151,7 @@ func (c RequestCase) waits() []Finding {
 			what += ": " + c.Message
 		}
 		turn := Finding{Subject: bench.QueueWorkflowID(c.Project), What: what, Since: c.Created, Remedy: "benchloom status --project " + c.Project}
-		return append(workflow(c.Queue, StartQueue, "the project's queue's"), turn)
+		return append(workflow(c.Queue, StartQueue, "the project's Queue"), turn)
 	case c.Status == bench.InProgress && len(c.Jobs) == 0:
 		return []Finding{{Subject: string(c.ID), What: "none of its jobs is open; its workflow writes the next ones, or the outcome", Remedy: "benchloom status " + string(c.ID)}}
 	}

@@ -67,7 +67,7 @@ func TestEveryReasonIsFoundWithItsRemedy(t *testing.T) {
 				Project: "go", Status: bench.ArtifactsReady, Type: bench.Release, Workflow: running, Queue: running,
 				Pause: &diagnose.Pause{Who: "ada", Why: "new machines", Since: then},
 			},
-			what: "the project's queue was paused by ada: new machines", stuck: true, remedy: "benchloom queue resume go",
+			what: "the project was paused by ada: new machines", stuck: true, remedy: "benchloom queue resume go",
 		},
 		"cannot decide": {
 			in:   diagnose.RequestCase{Status: bench.InProgress, Workflow: protocol.WorkflowState{ID: "request/go/r1", Status: protocol.WorkflowRunning, TaskAttempt: 3, TaskFailure: "nondeterminism"}},
@@ -102,7 +102,7 @@ func TestEveryReasonIsFoundWithItsRemedy(t *testing.T) {
 				Project: "go", Status: bench.ArtifactsReady, Type: bench.Release, Workflow: running,
 				Queue: protocol.WorkflowState{ID: "queue/go", Status: protocol.WorkflowTerminated},
 			},
-			what: "the project's queue's workflow is terminated", stuck: true, repair: diagnose.StartQueue,
+			what: "the project's Queue workflow is terminated", stuck: true, repair: diagnose.StartQueue,
 		},
 		"job without a workflow": {
 			in: diagnose.RequestCase{

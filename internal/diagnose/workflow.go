@@ -9,8 +9,8 @@ import (
 // absent reports a workflow that should run and does not.
 func absent(w protocol.WorkflowState) bool { return w.ID != "" && !w.Status.Alive() }
 
-// workflow lists what keeps a workflow that should run from going on; whose names its
-// owner in the genitive.
+// workflow lists what keeps a workflow that should run from going on; whose is "the
+// request's" or the like.
 func workflow(w protocol.WorkflowState, restart Repair, whose string) []Finding {
 	switch {
 	case w.ID == "":
