@@ -58,13 +58,18 @@ benchmarks:
 // recorded why they never will be; nothing is measured twice; there are never more
 // in progress than allowed; every admission follows from its recorded state; and
 // everything ends.
-func TestRandomHistories(t *testing.T) { playHistories(t, 0, someHistories) }
+func TestRandomHistories(t *testing.T) {
+	t.Parallel()
+	playHistories(t, 0, someHistories)
+}
 
-func TestLongRandomHistories(t *testing.T) { playHistories(t, someHistories, allHistories) }
+func TestLongRandomHistories(t *testing.T) {
+	t.Parallel()
+	playHistories(t, someHistories, allHistories)
+}
 
 func playHistories(t *testing.T, first, end int) {
 	t.Helper()
-	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, suite.FileName), []byte(historySuite), 0o644))
 	packed, err := suite.Pack(dir)

@@ -116,13 +116,18 @@ func (f fairness) strict(t *testing.T) {
 }
 
 // As above, but each job with a call of its own.
-func TestManySingleJobsDelayNobody(t *testing.T) { manySingleJobs(t, 500) }
+func TestManySingleJobsDelayNobody(t *testing.T) {
+	t.Parallel()
+	manySingleJobs(t, 500)
+}
 
-func TestLongTenThousandSingleJobsDelayNobody(t *testing.T) { manySingleJobs(t, 10_000) }
+func TestLongTenThousandSingleJobsDelayNobody(t *testing.T) {
+	t.Parallel()
+	manySingleJobs(t, 10_000)
+}
 
 func manySingleJobs(t *testing.T, n int) {
 	t.Helper()
-	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
 	f := s.fairness(t)
 	many, one := s.account(t, "many"), s.account(t, "one")

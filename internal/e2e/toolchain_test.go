@@ -67,15 +67,18 @@ func requireComplete(t *testing.T, results []stats.Result) {
 
 // A real toolchain through the whole service: every series has its collections,
 // and the binary that was measured is the one that a person builds by hand.
-func TestRealToolchainThroughTheService(t *testing.T) { throughTheService(t, 2, "full") }
+func TestRealToolchainThroughTheService(t *testing.T) {
+	t.Parallel()
+	throughTheService(t, 2, "full")
+}
 
 func TestLongRealToolchainIncrementallyThroughTheService(t *testing.T) {
+	t.Parallel()
 	throughTheService(t, 3, "full", "incr-patched")
 }
 
 func throughTheService(t *testing.T, iterations int, scenarios ...string) {
 	t.Helper()
-	t.Parallel()
 	goroot := localGoroot(t)
 	s := startStack(t)
 	s.applyProject(t, "go", filepath.Join(repository(t), "suites", "go"), bench.ProjectConfig{
