@@ -178,7 +178,7 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 	if err != nil {
 		return state, err
 	}
-	state.Paused = paused.queue
+	state.Paused = paused.admission
 	running, err := a.Store.InProgressTracked(ctx, in.Project)
 	if err != nil {
 		return state, err

@@ -58,7 +58,7 @@ type Dispatcher struct {
 	// Sizes selects the size classes of jobs that are next; nil: jobs run on the class
 	// where they wait.
 	Sizes *sizing.Sizes
-	// OfflineAfter is how long a collector may be silent before it counts as offline.
+	// OfflineAfter bounds the silence of a collector that counts as live.
 	OfflineAfter time.Duration
 	Log          *slog.Logger
 }

@@ -30,7 +30,7 @@ type world struct {
 	done     []string
 	requests map[bench.RequestID]bench.Request
 	waiting  map[string][]bench.HandOut // by task queue
-	room     []string                   // where an account waits that was at its limit
+	released []string                   // task queues in which an account waits that was at its limit
 	relevel  []store.Relevelled
 	broken   bench.RequestID // its jobs cannot be started
 	more     int             // how many hand-outs are not through with what waits
@@ -60,9 +60,9 @@ func (w *world) HandOut(_ context.Context, taskQueue string, how store.Filling) 
 }
 
 func (w *world) WaitingTaskQueues(context.Context) ([]string, error) { return []string{"a", "b"}, nil }
-func (w *world) Room(_ context.Context, account string) ([]string, error) {
-	w.note("room of %s", account)
-	return w.room, nil
+func (w *world) ReleaseLimited(_ context.Context, account string) ([]string, error) {
+	w.note("release limited %s", account)
+	return w.released, nil
 }
 
 func (w *world) HandedOutTo(_ context.Context, id bench.RequestID) ([]bench.HandOut, error) {
@@ -70,8 +70,8 @@ func (w *world) HandedOutTo(_ context.Context, id bench.RequestID) ([]bench.Hand
 	return w.waiting[string(id)], nil
 }
 
-func (w *world) TakeBack(context.Context) error {
-	w.note("take back")
+func (w *world) ReleaseHeld(context.Context) error {
+	w.note("release held")
 	return nil
 }
 
@@ -203,15 +203,15 @@ func TestWhatIsHandedOutIsStarted(t *testing.T) {
 	require.ElementsMatch(t, []string{"fill a up to 4, strict 16", started("six"), "start seven, 7 attempts, level 3 of user:bob#2, weight 0.3"}, w.done)
 }
 
-func TestAnEndMakesRoomAndASweepFindsTheRest(t *testing.T) {
+func TestAnEndFillsWhatItFreesAndASweepTheRest(t *testing.T) {
 	t.Parallel()
-	w := &world{room: []string{"a", "b"}, relevel: []store.Relevelled{{Job: "late", Level: 2}, {Job: "early", Level: 2}}}
+	w := &world{released: []string{"a", "b"}, relevel: []store.Relevelled{{Job: "late", Level: 2}, {Job: "early", Level: 2}}}
 	d := dispatcher(w)
 	require.NoError(t, d.AfterEnd(t.Context(), bench.JobEnd{TaskQueue: "a", Submitter: "ada"}))
-	require.Equal(t, []string{"room of ada", "fill a up to 4, strict 16", "fill b up to 4, strict 16"}, w.done)
+	require.Equal(t, []string{"release limited ada", "fill a up to 4, strict 16", "fill b up to 4, strict 16"}, w.done)
 	w.done = nil
 	require.NoError(t, d.Sweep(t.Context()))
-	require.Equal(t, []string{"record late at 2", "take back", "fill a up to 4, strict 16", "fill b up to 4, strict 16"}, w.done, "what is not there yet is tried again")
+	require.Equal(t, []string{"record late at 2", "release held", "fill a up to 4, strict 16", "fill b up to 4, strict 16"}, w.done, "what is not there yet is tried again")
 }
 
 // The jobs of suites start through the requests that they were handed out to, except for

@@ -19,11 +19,12 @@ type Backlog interface {
 	HandedOutTo(ctx context.Context, request bench.RequestID) ([]bench.HandOut, error)
 	// WaitingTaskQueues lists the task queues with jobs that may be handed out.
 	WaitingTaskQueues(ctx context.Context) ([]string, error)
-	// Room lists the task queues in which jobs of an account wait that its limit
-	// held back, after one of its jobs has ended; none for an account without a limit.
-	Room(ctx context.Context, account string) ([]string, error)
-	// TakeBack lets hand-outs look again at jobs that were held and may go by now.
-	TakeBack(ctx context.Context) error
+	// ReleaseLimited releases jobs of an account that its limit holds, after one of its
+	// jobs has ended, and lists the task queues in which it has jobs; none for an
+	// account without a limit.
+	ReleaseLimited(ctx context.Context, account string) ([]string, error)
+	// ReleaseHeld releases held jobs that may go by now and that no event has released.
+	ReleaseHeld(ctx context.Context) error
 }
 
 // Fill hands out the next jobs of a task queue, as many as are to wait in Temporal,
@@ -83,9 +84,9 @@ func (d *Dispatcher) fill(ctx context.Context, f filling, taskQueue string) erro
 
 // AfterEnd fills the task queues for whose jobs a job's end has freed a collector or
 // part of a limit: first the one where a collector waits for the next job, then those
-// in which the account has jobs that its limit held back.
+// in which the account has jobs that its limit held.
 func (d *Dispatcher) AfterEnd(ctx context.Context, end bench.JobEnd) error {
-	taskQueues, err := d.Record.Room(ctx, end.Submitter)
+	taskQueues, err := d.Record.ReleaseLimited(ctx, end.Submitter)
 	if err != nil {
 		return errors.Join(d.Fill(ctx, end.TaskQueue), err)
 	}
@@ -101,7 +102,7 @@ func (d *Dispatcher) AfterEnd(ctx context.Context, end bench.JobEnd) error {
 // Sweep fills every task queue with waiting jobs: for what events have missed, and for
 // new collectors. What waits in Temporal gets its present level.
 func (d *Dispatcher) Sweep(ctx context.Context) error {
-	errs := []error{d.relevel(ctx), d.Record.TakeBack(ctx)}
+	errs := []error{d.relevel(ctx), d.Record.ReleaseHeld(ctx)}
 	taskQueues, err := d.Record.WaitingTaskQueues(ctx)
 	errs = append(errs, err)
 	for _, q := range taskQueues {

@@ -13,8 +13,7 @@ const (
 	LastLevel   = 5
 )
 
-// Job is what the rules ask of a job: where, on whose account and for which branch it
-// waits. Jobs that agree in these go at one level.
+// Job holds a job's queue, account and branch. Jobs that agree in these go at one level.
 type Job struct{ Queue, Submitter, Branch string }
 
 // Rules are the queues and limits in force.

@@ -112,7 +112,7 @@ func (ls Limits) Add(more Limits) Limits {
 	return ls
 }
 
-// Unlimited is how many more jobs an account without a limit may have under way.
+// Unlimited stands for any number of jobs: there is no limit.
 const Unlimited = math.MaxInt
 
 // Load counts the jobs that an account has under way, over all task queues.

@@ -11,18 +11,17 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Explanation is how the size class of a job comes about.
+// Explanation gives the reasons for the size class of a job.
 type Explanation struct {
-	// Pinned says who has chosen it; empty: nobody.
+	// Pinned names the source of a class that a person has chosen; empty: nobody has.
 	Pinned string
-	// Selection is what would be selected now.
+	// Selection would be made now.
 	Selection sizeclass.Selection
 }
 
-// Explain tells how the size class of a job comes about, from what is registered and
-// what is known of its shape. Nothing is selected or learned by it. It is an error
-// when the job can run nowhere, or its project's configuration cannot be read; who has
-// chosen its class is told all the same.
+// Explain explains the size class of a job from the fleet and the statistics of its
+// shape; it neither selects nor learns. It fails when the job can run nowhere or its
+// project's configuration cannot be read; Pinned is set all the same.
 func Explain(fleet plan.Fleet, j store.Sizing, known sizeclass.Statistics, now time.Time) (Explanation, error) {
 	config, analyzer, err := Sizes{}.analyzer(j)
 	var e Explanation
@@ -47,9 +46,8 @@ func Explain(fleet plan.Fleet, j store.Sizing, known sizeclass.Statistics, now t
 	return e, nil
 }
 
-// ReadStatistics reads what is stored of a shape; of one of which nothing is known
-// yet it is the zero value. What cannot be read comes with an error, and is learned
-// anew.
+// ReadStatistics decodes the stored statistics of a shape; the zero value where nothing
+// is stored. Statistics that cannot be read are an error, and are learned anew.
 func ReadStatistics(text json.RawMessage) (sizeclass.Statistics, error) {
 	if len(text) == 0 || string(text) == "null" {
 		return sizeclass.Statistics{}, nil

@@ -12,11 +12,10 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Learn lets what is known of a job's shape take notice of its runs that have ended.
-// Asked again it does nothing. Where jobs of the shape go now is where those that
-// still wait for a decision wait from then on: the task queues to which some went come
-// back, for there they are to be handed out. That fails is logged: it is no reason for
-// a job to fail.
+// Learn adds a job's ended runs to the statistics of its shape; calling it again does
+// nothing. Jobs of the shape that wait for a decision move to where the shape goes now:
+// Learn returns the task queues to which some have moved, for there they are to be
+// handed out. Errors are logged, not returned: they are no reason for a job to fail.
 func (s Sizes) Learn(ctx context.Context, key bench.JobKey) []string {
 	queue, err := s.learn(ctx, key)
 	if err != nil {
@@ -63,12 +62,12 @@ func (s Sizes) learn(ctx context.Context, key bench.JobKey) (string, error) {
 }
 
 // presumed bounds how many shapes of one request are placed when it is submitted; the
-// others are when they are next.
+// others are placed when their jobs are next.
 const presumed = 100
 
-// Presume lets the jobs of a new request wait where their like went last, so that they
-// stand behind nobody who waits for another class. The task queues to which some went
-// come back.
+// Presume lets the jobs of a new request wait where jobs of their shape went last, so
+// that they do not queue behind jobs of another class. It returns the task queues to
+// which some have moved.
 func (s Sizes) Presume(ctx context.Context, id bench.RequestID) ([]string, error) {
 	view, err := s.View(ctx)
 	if err != nil || !view.Several() {
@@ -101,8 +100,8 @@ func (s Sizes) Presume(ctx context.Context, id bench.RequestID) ([]string, error
 	return queues, nil
 }
 
-// replace lets jobs alike wait where they will probably run: in the task queue that
-// comes back; empty: they stay.
+// replace lets jobs of one shape wait where they will probably run, and returns that
+// task queue; empty: they stay.
 func (s Sizes) replace(ctx context.Context, fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing, best bench.SizeClass) (string, error) {
 	if j.Constraints != nil { // each of these has its own place
 		return "", nil
@@ -119,8 +118,8 @@ func (s Sizes) replace(ctx context.Context, fleet plan.Fleet, config bench.Proje
 	return at.TaskQueue(), nil
 }
 
-// attempts are what runs teach. A probe has the name of its job, and its mark goes with
-// the first of the job's runs that teaches.
+// attempts converts runs to lessons. A probe has the name of its job, and its mark goes
+// with the first of the job's runs that teaches.
 func (s Sizes) attempts(j store.Sizing, lessons []store.SizeLesson, classes []bench.SizeClass) []sizeclass.Attempt {
 	if len(lessons) == 0 { // it never ran
 		return []sizeclass.Attempt{{ID: string(j.Key), Job: string(j.Key), Class: j.SizeClass, Outcome: sizeclass.Abandoned, At: s.Now()}}
@@ -138,7 +137,7 @@ func (s Sizes) attempts(j store.Sizing, lessons []store.SizeLesson, classes []be
 	return attempts
 }
 
-// outcomeOf is what a run's end says about sizes.
+// outcomeOf converts a run's end to an outcome of its size class.
 func outcomeOf(l store.SizeLesson) sizeclass.Outcome {
 	switch l.Outcome {
 	case bench.RunSuccess:
@@ -153,8 +152,8 @@ func outcomeOf(l store.SizeLesson) sizeclass.Outcome {
 	return sizeclass.Abandoned
 }
 
-// hitOwnLimit tells that a run timed out before the limit of its size class: at that of
-// its command, or of its suite. The clocks of the two need not agree to the last.
+// hitOwnLimit reports that a run timed out before the limit of its size class: at that of
+// its command or suite. It allows for clocks that differ a little.
 func hitOwnLimit(l store.SizeLesson) bool {
 	const agree = 0.95
 	return l.Outcome == bench.RunTimeout && (l.TimeoutSeconds == 0 || l.Seconds < agree*l.TimeoutSeconds)

@@ -14,8 +14,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Policy is what a project's configuration says about sizes, with the recommended
-// value for what it leaves out. What cannot be meant is refused, naming the field.
+// Policy returns a project's policy of sizes, with the recommended value for each field
+// left out. The error names the invalid field.
 func Policy(p bench.SizePolicy) (sizeclass.Policy, error) {
 	written := map[string]any{"stepwise": p.Stepwise}
 	for name, text := range map[string]string{
@@ -50,8 +50,8 @@ func Policy(p bench.SizePolicy) (sizeclass.Policy, error) {
 	return policy, nil
 }
 
-// Classes are the size classes on which a job may run, ascending. Of one whose class
-// a person has chosen it is that one only.
+// Classes lists the size classes on which a job may run, ascending; only the chosen one
+// when a person has chosen it.
 func Classes(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) []bench.SizeClass {
 	if pinned(config, j) {
 		return []bench.SizeClass{j.SizeClass}
@@ -59,9 +59,9 @@ func Classes(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) []ben
 	return placement.Classes(fleet, requirements(config, j))
 }
 
-// offered are the size classes from which that of a job is selected: where one has a
-// live collector that can run it, those that have. Others would let it wait for
-// nobody. What is too small for them goes to the largest of all the same.
+// offered lists the size classes from which a job's is selected: those with a live
+// collector that can run it, or all when none has one. On others the job could wait for
+// ever. A job for which these are too small still escalates to the largest class of all.
 func offered(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) []bench.SizeClass {
 	all := Classes(fleet, config, j)
 	if pinned(config, j) {
@@ -74,25 +74,26 @@ func offered(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) []ben
 	return all
 }
 
-// ask is the question on which classes of a fleet a job may run, and what they have.
+// ask makes the question to the selector: the classes on which a job may run, and their
+// memory and CPUs.
 func ask(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing, classes []bench.SizeClass, now time.Time) sizeclass.Question {
 	return sizeclass.Question{Classes: classes, Original: original(j), Now: now, Memory: memory(fleet, config, j), CPUs: cpus(fleet, config, j)}
 }
 
-// memory is how much of it a job may use on the collectors of each class that can run
-// it, in bytes: on the one that has most. A class of which a collector does not say is
-// left out, so that it is tried.
+// memory returns how much memory a job may use on each class, in bytes: on the collector
+// that can run it and has most. A class with a collector that does not say is left out,
+// so that it is tried.
 func memory(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) map[bench.SizeClass]int64 {
 	return most(placement.Fitting(fleet, requirements(config, j)), func(c placement.Collector) int64 { return c.MemoryBytes })
 }
 
-// cpus is the same of the CPUs that a job may use.
+// cpus returns the same for CPUs.
 func cpus(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) map[bench.SizeClass]int {
 	return most(placement.Fitting(fleet, requirements(config, j)), func(c placement.Collector) int { return c.CPUs })
 }
 
-// most is the most of something that a collector of each class has, without the classes
-// of which one does not say.
+// most returns the most of a resource that a collector of each class has, without the
+// classes with a collector that does not say.
 func most[N int | int64](collectors plan.Fleet, has func(placement.Collector) N) map[bench.SizeClass]N {
 	most := make(map[bench.SizeClass]N)
 	var unknown []bench.SizeClass
@@ -112,7 +113,7 @@ func pinned(config bench.ProjectConfig, j store.Sizing) bool {
 	return j.Pinned || config.Size.Pin() != 0
 }
 
-// place is where a job waits on a size class.
+// place returns where a job waits on a size class.
 func place(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing, class bench.SizeClass) (bench.Place, error) {
 	chosen, err := placement.Choose(fleet, requirements(config, j).On(class))
 	return chosen.Place, err
@@ -123,7 +124,7 @@ func requirements(config bench.ProjectConfig, j store.Sizing) placement.Requirem
 	return j.Requirements().In(boundPool(config, j))
 }
 
-// boundPool is the pool to which a job's benchmark set is bound; empty: none.
+// boundPool names the pool to which a job's benchmark set is bound; empty: none.
 func boundPool(config bench.ProjectConfig, j store.Sizing) string {
 	if j.Command != nil {
 		return ""
@@ -131,7 +132,7 @@ func boundPool(config bench.ProjectConfig, j store.Sizing) string {
 	return plan.BoundPool(config, j.Target, j.TestCases)
 }
 
-// Standing is where a job stands, and the larger class to which a failure leads.
+// Standing returns a job's size class and the larger one to which a failure leads.
 func Standing(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) retry.Standing {
 	at := retry.Standing{Class: j.SizeClass}
 	if pinned(config, j) {
@@ -143,20 +144,20 @@ func Standing(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) retr
 	return at
 }
 
-// Attempts is what a project's configuration says about attempts.
+// Attempts returns a project's policy of attempts.
 func Attempts(config bench.ProjectConfig) retry.Policy {
 	return retry.Policy{MaxJobFails: config.Fails()}
 }
 
 const (
-	// beyond is what a command's whole run may take beyond its own time limits.
+	// beyond is added to a command's own time limits for its whole run.
 	beyond = time.Minute
 	// suiteTimeout bounds a suite's job: it has its own limits, and this one is that
 	// of the activity that runs it.
 	suiteTimeout = 24 * time.Hour
 )
 
-// original is the time limit that a job has anyway.
+// original returns the time limit that a job has whatever its size class.
 func original(j store.Sizing) time.Duration {
 	if j.Command == nil || j.Command.TimeoutSeconds <= 0 {
 		return suiteTimeout

@@ -17,7 +17,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Record is what is known of jobs, machines and shapes; a *store.Store is one.
+// Record reads and writes sizes, jobs and the fleet; a *store.Store is one. Each call is
+// a transaction of its own; decide and learn are called under the lock of the shape.
 type Record interface {
 	Fleet(ctx context.Context, offlineAfter time.Duration) (plan.Fleet, error)
 	Unsized(ctx context.Context, taskQueue string, most, strict int) ([]store.Sizing, error)
@@ -30,10 +31,10 @@ type Record interface {
 	PlaceShape(ctx context.Context, project string, shape bench.Shape, at bench.Place) (int, error)
 }
 
-// Sizes selects and learns.
+// Sizes selects size classes and learns from runs. It keeps no state of its own.
 type Sizes struct {
 	Record Record
-	// OfflineAfter is how long a collector may be silent before it counts as offline.
+	// OfflineAfter bounds the silence of a collector that counts as live.
 	OfflineAfter time.Duration
 	Now          func() time.Time
 	// Random is from [0, 1).
@@ -41,25 +42,24 @@ type Sizes struct {
 	Log    *slog.Logger
 }
 
-// rounds bounds how often the first jobs of a task queue are looked at: each time
-// those that go elsewhere make room for others. What is left has its turn with the
-// next hand-out.
+// rounds bounds how often the first jobs of a task queue are looked at: when some go
+// elsewhere, others become the first. The next hand-out looks at the rest.
 const rounds = 20
 
-// View is what is registered, at one moment.
+// View is a snapshot of the fleet.
 type View struct {
 	sizes Sizes
 	fleet plan.Fleet
 }
 
-// View reads what is registered.
+// View reads the fleet.
 func (s Sizes) View(ctx context.Context) (View, error) {
 	fleet, err := s.fleet(ctx)
 	return View{sizes: s, fleet: fleet}, err
 }
 
-// Several tells whether there is anything to select: a target with more than one size
-// class. Else sizes cost nothing.
+// Several reports whether there is anything to select: a target with more than one size
+// class. Otherwise sizes cost nothing.
 func (v View) Several() bool {
 	classes := make(map[bench.Target]bench.SizeClass)
 	for _, c := range v.fleet {
@@ -71,8 +71,8 @@ func (v View) Several() bool {
 	return false
 }
 
-// Live is how many collectors take jobs from a task queue now; of that of a set as many
-// as it may have at most.
+// Live counts the live collectors that take jobs from a task queue; for a set's, all that
+// it may have at most.
 func (v View) Live(taskQueue string) int {
 	live := 0
 	for _, c := range v.fleet {
@@ -85,13 +85,14 @@ func (v View) Live(taskQueue string) int {
 	return live
 }
 
-// Standing is where a job stands, and the larger class to which a failure leads.
+// Standing returns a job's size class and the larger one to which a failure leads.
 func (v View) Standing(ctx context.Context, config bench.ProjectConfig, key bench.JobKey) (retry.Standing, error) {
 	j, err := v.sizes.Record.SizingOf(ctx, key)
 	return Standing(v.fleet, config, j), err
 }
 
-// Attempts is how many attempts the own failures of a job that has not begun leave it.
+// Attempts returns how many attempts a job that has not begun has, counting only its own
+// failures.
 func (v View) Attempts(ctx context.Context, config bench.ProjectConfig, key bench.JobKey) (int, error) {
 	at := retry.Standing{}
 	if v.Several() {
@@ -103,8 +104,8 @@ func (v View) Attempts(ctx context.Context, config bench.ProjectConfig, key benc
 	return Attempts(config).AttemptsLeft(0, at), nil
 }
 
-// Larger is where a job goes that has failed on its size class: its place on another
-// class, and how long it may take there in all; 0: as long as its own limits allow.
+// Larger returns where a job goes that has failed on its size class: its place on a
+// larger class, and how long it may take there; 0: as long as its own limits allow.
 func (v View) Larger(ctx context.Context, config bench.ProjectConfig, key bench.JobKey, class bench.SizeClass) (store.SizeChoice, error) {
 	j, err := v.sizes.Record.SizingOf(ctx, key)
 	if err != nil {
@@ -133,9 +134,9 @@ func (v View) Larger(ctx context.Context, config bench.ProjectConfig, key bench.
 	return choice, nil
 }
 
-// Select selects the size classes of the jobs that are among the next most of their
-// queue to be handed out in a task queue, of a strict queue among the next strict. The
-// other task queues where they wait then come back.
+// Select selects size classes for the jobs of a task queue that are handed out next: the
+// first most of each weighted queue, the first strict of each strict one. It returns the
+// other task queues to which some of them have moved.
 func (v View) Select(ctx context.Context, taskQueue string, most, strict int) ([]string, error) {
 	s := v.sizes
 	var elsewhere []string
@@ -193,7 +194,7 @@ func (s Sizes) fleet(ctx context.Context) (plan.Fleet, error) {
 	return s.Record.Fleet(ctx, s.OfflineAfter)
 }
 
-// choose selects the size class of one job. With a single one nothing is selected or
+// choose selects the size class of one job. A single class is neither selected nor
 // limited.
 func (s Sizes) choose(ctx context.Context, fleet plan.Fleet, j store.Sizing, known *store.SizeStatistics) (store.SizeChoice, error) {
 	config, analyzer, err := s.analyzer(j)
@@ -231,7 +232,8 @@ func (s Sizes) choose(ctx context.Context, fleet plan.Fleet, j store.Sizing, kno
 	return choice, s.write(known, after, j, 0)
 }
 
-// without tells that a job runs as it stands: what hinders learning hinders no job.
+// without logs that a job runs on the class where it waits: an error of sizing keeps no
+// job from running.
 func (s Sizes) without(ctx context.Context, j store.Sizing, err error) error {
 	s.Log.WarnContext(ctx, "no size class was selected; the job runs on the one where it waits",
 		"project", j.Project, "job", j.Key, "size_class", j.SizeClass, "error", err)
@@ -262,7 +264,8 @@ func (s Sizes) analyzer(j store.Sizing) (bench.ProjectConfig, *sizeclass.Analyze
 	return config, analyzer, err
 }
 
-// read takes what is known of a shape. What cannot be read is learned anew.
+// read decodes the statistics of a shape. Statistics that cannot be read are learned
+// anew.
 func (s Sizes) read(ctx context.Context, known *store.SizeStatistics) sizeclass.Statistics {
 	if len(known.Statistics) == 0 {
 		return sizeclass.Statistics{}
@@ -287,7 +290,7 @@ func (s Sizes) write(known *store.SizeStatistics, stats sizeclass.Statistics, j 
 	return err
 }
 
-// occupied are statistics of which a probe is under way, so that there is no other.
+// occupied marks statistics as having a probe under way, so that no other begins.
 func occupied(s sizeclass.Statistics, now time.Time) sizeclass.Statistics {
 	s.Marks = append(append([]sizeclass.Mark{}, s.Marks...), sizeclass.Mark{ID: "none", Class: 1, Expires: now.Add(time.Hour)})
 	return s

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// maxSets is how many sets a collector serves besides its pool: each task queue
-	// is a poll that it keeps open.
+	// maxSets bounds the sets that a collector serves besides its pool: each task queue
+	// costs an open poll.
 	maxSets = 3
-	// setTurn is how long a set is served that shares the last place with others:
-	// several heartbeats, and little beside what most jobs take.
+	// setTurn is the time for which one of several sets that take turns is served:
+	// several heartbeats, and little beside most jobs.
 	setTurn = 30 * time.Second
-	// notInTemporal is the level of what is not in Temporal yet: after all others.
+	// notInTemporal stands for the level of jobs that only wait as rows: after all
+	// others.
 	notInTemporal = fairshare.LastLevel + 1
 )
 
 // CollectorTaskQueues lists the task queues from which a collector takes jobs, at most
-// four: its pool's; where its size class has several pools, that of all their
-// collectors, in which commands wait, so that they start at once where somebody
-// idles; then those of the sets that it belongs to and that have open jobs, see
-// [placement.Serve].
+// four: its pool's; where its size class has several pools, the one that all their
+// collectors share, in which commands wait, so that they start wherever a collector is
+// idle; then those of its sets with open jobs, see [placement.Serve].
 func (s *Store) CollectorTaskQueues(ctx context.Context, c bench.Collector) ([]string, error) {
 	pool := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}
 	queues := []string{pool.TaskQueue()}
@@ -44,7 +44,7 @@ func (s *Store) CollectorTaskQueues(ctx context.Context, c bench.Collector) ([]s
 		placement.SetQueue
 		Seconds float64 // now
 	}
-	// What is held back is not looked at, however much it is.
+	// Held jobs are not looked at, however many they are.
 	rows, err := all[row](ctx, s.pool, `
 		select t.task_queue, coalesce(r.level, @last_level) as level, coalesce(r.since, w.since) as since,
 			r.since is not null or exists (select from job_queue j where j.task_queue = t.task_queue and j.status = 'queued' and j.held = '') as ready,

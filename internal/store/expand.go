@@ -105,7 +105,7 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 		}
 		// Nobody may have waited for a shared one before. Those of other stages have
 		// been taken back before; they are not locked.
-		if err := takeBack(ctx, tx, `j.held = 'turn' and j.id = any($1)`, ids); err != nil {
+		if err := releaseHeld(ctx, tx, `j.held = 'turn' and j.id = any($1)`, ids); err != nil {
 			return err
 		}
 		if err := sets.record(ctx, tx); err != nil {

@@ -11,28 +11,28 @@ import (
 	"github.com/benchloom/benchloom/internal/plan"
 )
 
-// WaitingJob is a job that nobody is carrying out.
+// WaitingJob is an open job without an open run.
 type WaitingJob struct {
 	Project   string
 	Key       bench.JobKey
 	Target    bench.Target
 	SizeClass bench.SizeClass
 	Pool      string
-	// TaskQueue is where it waits, and Set who takes jobs from there where those are
-	// not all of the pool.
+	// TaskQueue names the task queue in which it waits. Set lists the collectors that
+	// take jobs from there; empty: all of the pool.
 	TaskQueue string
 	Set       []string
 	Status    bench.JobStatus
 	Kind      bench.JobKind
 	// MinClass is the smallest size class that will do; 0: any.
 	MinClass bench.SizeClass
-	// Constraints narrow who can run it; nil: nothing does.
+	// Constraints narrow the collectors that can run it; nil: none do.
 	Constraints *bench.Constraints
-	// Pinned: a person has chosen the size class.
+	// Pinned reports that a person has chosen the size class.
 	Pinned bool
 }
 
-// At is the place where it waits.
+// At returns where the job waits.
 func (w WaitingJob) At() bench.Place {
 	return bench.Place{Pool: bench.Pool{Target: w.Target, SizeClass: w.SizeClass, Name: w.Pool}, Set: w.Set}
 }
@@ -51,9 +51,8 @@ const waitingColumns = `j.project, j.key, j.target, j.size_class, j.pool, j.task
 	(select ws.collectors from collector_set ws where ws.task_queue = j.task_queue) as set,
 	` + pinned + ` as pinned`
 
-// StrandedJobs lists jobs that an open request waits for, that nobody is carrying
-// out, and whose task queue has no live collector; the oldest requests' first. With keys only
-// those are looked at.
+// StrandedJobs lists waiting jobs of open requests whose task queue has no live
+// collector, those of the oldest requests first. With keys it looks only at those.
 func (s *Store) StrandedJobs(ctx context.Context, keys ...bench.JobKey) ([]WaitingJob, error) {
 	jobs, err := all[WaitingJob](ctx, s.pool, `
 		with used as materialized (
@@ -69,13 +68,12 @@ func (s *Store) StrandedJobs(ctx context.Context, keys ...bench.JobKey) ([]Waiti
 	return jobs, wrap("listing the jobs at pools without a live collector", err)
 }
 
-// MoveJob lets a waiting job wait at another place. It tells whether it has moved:
+// MoveJob moves a waiting job to another task queue, and reports whether it has moved:
 // one that has begun, has ended or has moved meanwhile stays where it is.
 //
-// The job's key stays what it is. What is done of it is decided anew when the
-// other place is of another size class, for results compare within one only; nor does
-// what was selected for its class hold there. A command that has not begun has its class
-// selected anew, of those that live.
+// The job keeps its key. On another size class its progress is decided anew, for
+// results compare within one only, and what was selected for its former class is
+// dropped. A command that has not begun has its class selected anew, from the live ones.
 func (s *Store) MoveJob(ctx context.Context, key bench.JobKey, from string, to bench.Place) (bool, error) {
 	moved := false
 	err := s.inTx(ctx, "moving job "+string(key), func(tx pgx.Tx) error {
@@ -103,8 +101,8 @@ func (s *Store) MoveJob(ctx context.Context, key bench.JobKey, from string, to b
 	return moved, nil
 }
 
-// selectedFor sets, of a job that goes to a size class, what was selected with its own:
-// of another class it says nothing.
+// selectedFor drops what was selected with a job's size class when the job goes to
+// another one.
 func selectedFor(class string) string {
 	return fmt.Sprintf(`timeout_seconds = case when size_class = %[1]s then timeout_seconds else 0 end, probe = probe and size_class = %[1]s`, class)
 }
@@ -119,9 +117,9 @@ func (s *Store) MovedWaiting(ctx context.Context, limit int) ([]WaitingJob, erro
 	return jobs, wrap("listing the jobs that have moved", err)
 }
 
-// settle makes a job's row say where its run has begun, when that is not where the
-// row has it: a collector of the pool that it was to leave was quicker. Of a job
-// in a set's task queue it is the pool of the set's collector that has taken it.
+// settle records where a job's run has begun when that differs from its row: a collector
+// of the pool that the job was to leave was quicker. A job of a set's task queue settles
+// in the pool of the collector that has taken it.
 func settle(ctx context.Context, tx pgx.Tx, job bench.Job, c bench.Collector) error {
 	at := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}
 	if at.TaskQueue() == job.TaskQueue {

@@ -15,7 +15,7 @@ import (
 
 // Filling says how far a task queue is filled.
 type Filling struct {
-	// Depth is how many jobs of one queue are to wait in Temporal, by the task
+	// Depth gives the number of jobs of one queue that are to wait in Temporal, by the task
 	// queue's live collectors; Strict the same for a strict queue, nil: as for others.
 	// See [fairshare.Depth].
 	Depth, Strict func(liveCollectors int) int
@@ -126,7 +126,7 @@ func (f *filling) choose(ctx context.Context, depth func(fairshare.Class) int) e
 }
 
 const (
-	// lookPast is how many jobs of a queue are looked at together when the first ones
+	// lookPast bounds how many jobs of a queue are looked at together when the first ones
 	// may not go: they may be thousands, each looked at once.
 	lookPast = 1000
 	// roundsAtOnce bounds how often that is done in one transaction: for as long as it

@@ -121,7 +121,7 @@ func TestManyThatMayNotGoAreNoHindrance(t *testing.T) {
 
 	// While they may not go, a sweep does not look at them.
 	before := r.reads("job_queue")
-	r.counted(func(s *store.Store) { require.NoError(t, s.TakeBack(t.Context())) })
+	r.counted(func(s *store.Store) { require.NoError(t, s.ReleaseHeld(t.Context())) })
 	require.Less(t, r.reads("job_queue")-before, 100)
 
 	// Of those without a turn it looks at some, and goes on behind them the next time.
@@ -129,9 +129,9 @@ func TestManyThatMayNotGoAreNoHindrance(t *testing.T) {
 	r.execute(`update job_queue set held = 'turn', status = 'queued'`)
 	before = r.reads("request_job")
 	r.counted(func(s *store.Store) {
-		require.NoError(t, s.TakeBack(t.Context()))
-		require.NoError(t, s.TakeBack(t.Context()))
-		require.NoError(t, s.TakeBack(t.Context()))
+		require.NoError(t, s.ReleaseHeld(t.Context()))
+		require.NoError(t, s.ReleaseHeld(t.Context()))
+		require.NoError(t, s.ReleaseHeld(t.Context()))
 	})
 	require.Less(t, r.reads("request_job")-before, 2*backlog)
 	require.Equal(t, 2, r.count(`select count(*) from job_queue where held = ''`))
@@ -282,20 +282,20 @@ func TestAnAccountRunsNoMoreThanItsLimit(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, other)
 
-	// A job that ends makes room, wherever the account waits.
+	// A job that ends lets another one go, wherever the account waits.
 	_, err = r.FinishJob(t.Context(), out[0].Job, "enough")
 	require.NoError(t, err)
-	queues, err := r.Room(t.Context(), "ada")
+	queues, err := r.ReleaseLimited(t.Context(), "ada")
 	require.NoError(t, err)
 	require.Equal(t, []string{"bench/other", small.TaskQueue()}, queues)
 	require.Len(t, r.handOutUpTo(10), 1)
-	none, err := r.Room(t.Context(), "bob")
+	none, err := r.ReleaseLimited(t.Context(), "bob")
 	require.NoError(t, err)
 	require.Empty(t, none, "nothing kept bob from going")
 
 	// Without the limit all go.
 	r.execute(`delete from account_limit`)
-	require.NoError(t, r.TakeBack(t.Context()))
+	require.NoError(t, r.ReleaseHeld(t.Context()))
 	require.NotEmpty(t, r.handOutUpTo(10))
 	require.Zero(t, r.count(`select count(*) from job_queue where held <> ''`))
 }
@@ -337,10 +337,10 @@ func TestWhatNobodyCanTakeKeepsNothingElseFromGoing(t *testing.T) {
 	r.execute(`update job_run set outcome = 'lost', finished_at = now()`)
 	require.Equal(t, 1, handOut(small.TaskQueue()))
 
-	// What was put aside is looked at again when a machine dies.
+	// Held jobs are released when a machine dies.
 	r.execute(`update job_queue set held = 'cap' where status = 'queued'`)
 	r.execute(`update collector_config set last_heartbeat = now() - interval '1 hour' where name = $1`, c.Name)
-	require.NoError(t, r.TakeBack(t.Context()))
+	require.NoError(t, r.ReleaseHeld(t.Context()))
 	require.NotZero(t, r.count(`select count(*) from job_queue where status = 'queued' and held = ''`))
 }
 
@@ -369,10 +369,10 @@ func TestACancelledJobThatStillRunsCounts(t *testing.T) {
 	require.Empty(t, r.handOutUpTo(4))
 	_, err := r.CancelRequest(t.Context(), cancelled.ID, "ada", "")
 	require.NoError(t, err)
-	require.NoError(t, r.TakeBack(t.Context()))
+	require.NoError(t, r.ReleaseHeld(t.Context()))
 	require.Empty(t, r.handOutUpTo(4), "its machine is still ada's")
 	r.execute(`update job_run set outcome = 'cancelled', finished_at = now() where id = $1`, plan.Run.ID)
-	require.NoError(t, r.TakeBack(t.Context()))
+	require.NoError(t, r.ReleaseHeld(t.Context()))
 	require.Len(t, r.handOutUpTo(4), 1)
 }
 
@@ -424,7 +424,7 @@ func TestWhatMayNotGoIsPutAsideUntilItMay(t *testing.T) {
 	r.execute(`update benchmark_request set status = 'artifacts_ready' where id = $1`, q.ID)
 	require.Len(t, r.handOutUpTo(4), 3, "only the other's")
 	require.Equal(t, 2500, r.count(`select count(*) from job_queue where held = 'turn'`))
-	require.NoError(t, r.TakeBack(t.Context()))
+	require.NoError(t, r.ReleaseHeld(t.Context()))
 	require.Equal(t, 2500, r.count(`select count(*) from job_queue where held = 'turn'`), "it has none yet")
 	admitted, err := r.Admit(t.Context(), project, 1000, func([]bench.Request, map[string]bool) (store.Admission, error) {
 		return store.Admission{Next: []bench.RequestID{q.ID}}, nil
@@ -435,7 +435,7 @@ func TestWhatMayNotGoIsPutAsideUntilItMay(t *testing.T) {
 
 	// What an event has missed is found by the sweep.
 	r.execute(`update job_queue set held = 'turn' where status = 'queued'`)
-	require.NoError(t, r.TakeBack(t.Context()))
+	require.NoError(t, r.ReleaseHeld(t.Context()))
 	require.Zero(t, r.count(`select count(*) from job_queue where held <> ''`))
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// liveWithin is how recent a collector's heartbeat must be for it to count at
+// liveWithin bounds the age of the last heartbeat of a collector that counts as live at
 // hand-out: ten beats of 3 s.
 const liveWithin = 30 * time.Second
 
@@ -30,8 +30,8 @@ const activeWaiter = `
 	select from request_job w join benchmark_request wr on wr.id = w.request_id
 	where w.job_id = j.id and ` + inItsTurn
 
-// handOutColumns are a job's, with an expression for the request that it is
-// handed out to.
+// handOutColumns selects the columns of a [handOutRow] from job j; request is the
+// expression for the request that it is handed out to.
 func handOutColumns(request string) string {
 	return request + ` as request, j.project, j.key as job, coalesce(j.tag, '') as tag, j.target, j.task_queue,
 	j.queue, j.turn, j.weight, j.priority, j.size_class, '' as summary, coalesce(j.versus, '') as versus, j.kind, j.backend, j.profile, j.command, j.name,
@@ -93,7 +93,7 @@ func summaries(rows []handOutRow) []bench.HandOut {
 // maxSummary bounds a summary in bytes: Temporal keeps at most 400.
 const maxSummary = 200
 
-// summary is what the job is, in words.
+// summary describes the job in a few words.
 func (r handOutRow) summary() string {
 	if r.Command != nil {
 		text := strings.ToValidUTF8(strings.Join(r.Command.Argv, " "), "")

@@ -81,7 +81,7 @@ func TestEachQueueGetsItsShareInTemporal(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []bench.JobKey{ada[1].Key, ada[2].Key, bob[1].Key, bob[2].Key}, keys(r.handOut()))
 
-	// A job that runs waits no longer: it makes room for the next one.
+	// A job that runs waits no longer: the next one is handed out.
 	r.start(ada[0], 1, one)
 	require.Equal(t, []bench.JobKey{ada[3].Key}, keys(r.handOut()))
 	_, err = r.FinishJob(t.Context(), ada[0].Key, "enough")

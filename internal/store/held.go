@@ -10,35 +10,33 @@ import (
 	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
-// takeBack lets hand-outs look again at jobs j that were put aside, those for which
-// the condition holds; $1 is its argument. They are locked in the order of their
-// IDs, as everywhere.
-func takeBack(ctx context.Context, tx pgx.Tx, condition string, argument any) error {
+// releaseHeld releases held jobs j for which the condition holds, so that hand-outs look
+// at them again; $1 is its argument. Jobs are locked in the order of their IDs, as
+// everywhere. See [fairshare.Held].
+func releaseHeld(ctx context.Context, tx pgx.Tx, condition string, argument any) error {
 	_, err := tx.Exec(ctx, `
 		update job_queue set held = '' where id in (
 			select j.id from job_queue j where j.status = 'queued' and `+condition+` order by j.id for update)`, argument)
-	return wrap("looking again at jobs that were put aside", err)
+	return wrap("releasing held jobs", err)
 }
 
-// requestHasTurn takes back the jobs of a request that could not go because no
-// request that waited for them had its turn.
-func requestHasTurn(ctx context.Context, tx pgx.Tx, id bench.RequestID) error {
-	return takeBack(ctx, tx, `j.held = 'turn' and j.id in (select job_id from request_job where request_id = $1)`, id)
+// releaseJobsOf releases the jobs of a request that has its turn now.
+func releaseJobsOf(ctx context.Context, tx pgx.Tx, id bench.RequestID) error {
+	return releaseHeld(ctx, tx, `j.held = 'turn' and j.id in (select job_id from request_job where request_id = $1)`, id)
 }
 
-// takenAtOnce bounds how many jobs a sweep looks at or takes back in one transaction:
+// releasedAtOnce bounds how many jobs a sweep looks at or releases in one transaction:
 // hand-outs wait for those that it changes.
-const takenAtOnce = 5000
+const releasedAtOnce = 5000
 
-// TakeBack lets hand-outs look again at jobs that were put aside and may go by now:
-// what the events that should have done it have missed. It asks per project and
-// account. Of the jobs that were put aside for want of a turn it looks at so many
-// (5000) and goes on behind them the next time.
-func (s *Store) TakeBack(ctx context.Context) error {
-	if err := s.takeBackUnpaused(ctx); err != nil {
+// ReleaseHeld releases held jobs that may go by now, although the event that should have
+// released them was missed. It asks for each project and account. Of the jobs without a
+// turn it looks at 5000, and goes on behind them the next time.
+func (s *Store) ReleaseHeld(ctx context.Context) error {
+	if err := s.releaseUnpaused(ctx); err != nil {
 		return err
 	}
-	if err := s.takeBackInTurn(ctx); err != nil {
+	if err := s.releaseInTurn(ctx); err != nil {
 		return err
 	}
 	accounts, err := column[string](ctx, s.pool, `
@@ -50,32 +48,32 @@ func (s *Store) TakeBack(ctx context.Context) error {
 		)
 		select submitter from accounts where submitter is not null`)
 	if err != nil {
-		return wrap("listing the accounts at their limit", err)
+		return wrap("listing the accounts whose limits hold jobs", err)
 	}
 	for _, account := range accounts {
-		if err := s.takeBackCapped(ctx, account); err != nil {
+		if err := s.releaseLimited(ctx, account); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// takeBackUnpaused takes back what waits in projects whose queue is not paused.
-func (s *Store) takeBackUnpaused(ctx context.Context) error {
+// releaseUnpaused releases the jobs of projects whose admission is not paused.
+func (s *Store) releaseUnpaused(ctx context.Context) error {
 	projects, err := column[string](ctx, s.pool, `
 		with unpaused as materialized (select p.name from project p where not exists (select from queue_pause qp where qp.project = p.name))
 		select p.name from unpaused p cross join lateral (
 			select from job_queue j where j.project = p.name and j.status = 'queued' and j.held = 'pause' limit 1) waits`)
 	if err != nil {
-		return wrap("listing the projects with jobs that were put aside", err)
+		return wrap("listing the projects with held jobs", err)
 	}
 	for _, project := range projects {
-		for taken := takenAtOnce; taken == takenAtOnce; {
-			err := s.inTx(ctx, "looking again at the jobs of project "+project, func(tx pgx.Tx) error {
+		for taken := releasedAtOnce; taken == releasedAtOnce; {
+			err := s.inTx(ctx, "releasing the jobs of project "+project, func(tx pgx.Tx) error {
 				ids, err := column[int64](ctx, tx, `
-					select j.id from job_queue j where j.project = $1 and j.status = 'queued' and j.held = 'pause' order by j.id limit $2`, project, takenAtOnce)
+					select j.id from job_queue j where j.project = $1 and j.status = 'queued' and j.held = 'pause' order by j.id limit $2`, project, releasedAtOnce)
 				taken = len(ids)
-				return errors.Join(err, takeBack(ctx, tx, `j.held = 'pause' and j.id = any($1)`, ids))
+				return errors.Join(err, releaseHeld(ctx, tx, `j.held = 'pause' and j.id = any($1)`, ids))
 			})
 			if err != nil {
 				return err
@@ -85,8 +83,8 @@ func (s *Store) takeBackUnpaused(ctx context.Context) error {
 	return nil
 }
 
-// takeBackInTurn takes back jobs that have their turn by now.
-func (s *Store) takeBackInTurn(ctx context.Context) error {
+// releaseInTurn releases jobs that have their turn by now.
+func (s *Store) releaseInTurn(ctx context.Context) error {
 	type row struct {
 		ID     int64
 		InTurn bool
@@ -94,7 +92,7 @@ func (s *Store) takeBackInTurn(ctx context.Context) error {
 	looked, err := all[row](ctx, s.pool, `
 		select j.id, exists (`+activeWaiter+`) as in_turn
 		from (select id from job_queue where status = 'queued' and held = 'turn' and id > $1 order by id limit $2) j order by j.id`,
-		s.swept.Load(), takenAtOnce)
+		s.swept.Load(), releasedAtOnce)
 	if err != nil {
 		return wrap("looking for jobs that have their turn", err)
 	}
@@ -105,26 +103,27 @@ func (s *Store) takeBackInTurn(ctx context.Context) error {
 		}
 	}
 	if len(ids) > 0 {
-		if err := s.inTx(ctx, "sweeping", func(tx pgx.Tx) error { return takeBack(ctx, tx, `j.held = 'turn' and j.id = any($1)`, ids) }); err != nil {
+		if err := s.inTx(ctx, "releasing jobs in their turn", func(tx pgx.Tx) error { return releaseHeld(ctx, tx, `j.held = 'turn' and j.id = any($1)`, ids) }); err != nil {
 			return err
 		}
 	}
 	next := int64(0)
-	if len(looked) == takenAtOnce {
+	if len(looked) == releasedAtOnce {
 		next = looked[len(looked)-1].ID
 	}
 	s.swept.Store(next)
 	return nil
 }
 
-// Room lists the task queues in which jobs of an account wait, when a limit kept
-// them from going and one of its jobs has ended; none for an account without one.
-func (s *Store) Room(ctx context.Context, account string) ([]string, error) {
+// ReleaseLimited releases jobs of an account that its limit holds, after one of its jobs
+// has ended, and lists the task queues in which jobs of the account wait; none for an
+// account without a limit.
+func (s *Store) ReleaseLimited(ctx context.Context, account string) ([]string, error) {
 	limits, err := limitsOf(ctx, s.pool, []string{account})
 	if err != nil || limits.Of(account).MaxRunning == nil {
 		return nil, wrap("reading the limits of "+account, err)
 	}
-	if err := s.takeBackCapped(ctx, account); err != nil {
+	if err := s.releaseLimited(ctx, account); err != nil {
 		return nil, err
 	}
 	queues, err := column[string](ctx, s.pool, `
@@ -139,11 +138,11 @@ func (s *Store) Room(ctx context.Context, account string) ([]string, error) {
 	return queues, wrap("listing where jobs of "+account+" wait", err)
 }
 
-// takeBackCapped takes back as many jobs of an account as it may begin now, of each
-// task queue and queue the first ones; without a limit all.
-func (s *Store) takeBackCapped(ctx context.Context, account string) error {
+// releaseLimited releases as many jobs of an account as it may begin now, of each task
+// queue and queue the first ones; without a limit all.
+func (s *Store) releaseLimited(ctx context.Context, account string) error {
 	for again := true; again; {
-		err := s.inTx(ctx, "looking again at the jobs of "+account, func(tx pgx.Tx) error {
+		err := s.inTx(ctx, "releasing the jobs of "+account, func(tx pgx.Tx) error {
 			limits, err := limitsOf(ctx, tx, []string{account})
 			if err != nil {
 				return err
@@ -154,12 +153,12 @@ func (s *Store) takeBackCapped(ctx context.Context, account string) error {
 					return err
 				}
 			}
-			ids, err := firstCapped(ctx, tx, account, min(takenAtOnce, limit.Free(under, true)))
+			ids, err := firstHeldByLimit(ctx, tx, account, min(releasedAtOnce, limit.Free(under, true)))
 			again = limit.MaxRunning == nil && len(ids) > 0
 			if err != nil || len(ids) == 0 {
 				return err
 			}
-			return takeBack(ctx, tx, `j.id = any($1)`, ids)
+			return releaseHeld(ctx, tx, `j.id = any($1)`, ids)
 		})
 		if err != nil {
 			return err
@@ -168,9 +167,9 @@ func (s *Store) takeBackCapped(ctx context.Context, account string) error {
 	return nil
 }
 
-// firstCapped are the first jobs of an account, of each task queue and queue at most
-// so many, that were put aside because of its limit.
-func firstCapped(ctx context.Context, tx pgx.Tx, account string, most int) ([]int64, error) {
+// firstHeldByLimit lists the first jobs of an account that its limit holds, at most so
+// many of each task queue and queue.
+func firstHeldByLimit(ctx context.Context, tx pgx.Tx, account string, most int) ([]int64, error) {
 	return column[int64](ctx, tx, `
 		with recursive places as (
 			(select j.task_queue, j.queue from job_queue j where j.status = 'queued' and j.held = 'cap' and j.submitter = $1

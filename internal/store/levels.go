@@ -53,10 +53,10 @@ func (s *Store) settleShares(ctx context.Context, shares []Share) error {
 	return nil
 }
 
-// advance lets jobs that a request waits for go in its own queue and for its own
-// account, those that would go at a later level in theirs: a request is not to wait
-// for what others want done last. They are locked. One that runs stays; the level of
-// one that waits in Temporal follows ([Store.Relevel]).
+// advance moves jobs that a request shares with others to its own queue and account,
+// where they go at an earlier level there: a request is not to wait for what others want
+// done last. The jobs are locked. One that runs stays; the level of one that waits in
+// Temporal follows, see [Store.Relevel].
 func advance(ctx context.Context, tx pgx.Tx, r bench.Request, queue string, ids []int64) error {
 	if queue == "" {
 		return nil

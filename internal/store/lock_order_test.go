@@ -64,7 +64,7 @@ func TestConcurrentOperationsNeverDeadlock(t *testing.T) {
 			_, err := r.HandOut(t.Context(), places[random.IntN(len(places))].TaskQueue(), store.Filling{Depth: func(int) int { return 3 }})
 			return err
 		},
-		"take back": func(*rand.Rand) error { return r.TakeBack(t.Context()) },
+		"take back": func(*rand.Rand) error { return r.ReleaseHeld(t.Context()) },
 		"purge": func(random *rand.Rand) error {
 			_, err := r.PurgeArtifact(t.Context(), project, tags[random.IntN(requests)], store.Act{Who: "ops", DryRun: true})
 			return err

@@ -79,7 +79,7 @@ func (s *Store) ResumeQueue(ctx context.Context, project string, act Act) (Opera
 		} else if err != nil {
 			return OperationResult{}, err
 		}
-		if err := takeBack(ctx, tx, `j.held = 'pause' and j.project = $1`, project); err != nil {
+		if err := releaseHeld(ctx, tx, `j.held = 'pause' and j.project = $1`, project); err != nil {
 			return OperationResult{}, err
 		}
 		return OperationResult{Changed: true, Message: "it was " + p.since()}, nil

@@ -17,20 +17,21 @@ import (
 // QueueState is a queue with its backlog.
 type QueueState struct {
 	fairshare.Queue
-	// By and At are who configured it last, and when; nobody: it has its defaults.
+	// By configured it last, At that time; empty: it has its defaults.
 	By string
 	At *time.Time
-	// Queued wait as rows, HandedOut in Temporal, Running for their end.
+	// Queued counts jobs that wait as rows, HandedOut those in Temporal, Running those
+	// that have begun.
 	Queued, HandedOut, Running int
 }
 
-// AccountState is an account's limit with what there is.
+// AccountState is an account's limit with its use.
 type AccountState struct {
 	fairshare.AccountLimit
 	By string
 	At time.Time
-	// Queued wait, Running were handed out and have not ended; of [fairshare.Any]
-	// and of one branch alone they are 0.
+	// Queued counts jobs that wait as rows, Running those that were handed out and have
+	// not ended; both are 0 for [fairshare.Any] and for a single branch.
 	Queued, Running int
 }
 
@@ -77,8 +78,8 @@ func (s *Store) Queues(ctx context.Context) ([]QueueState, error) {
 	return out, nil
 }
 
-// Queue reads how a queue is configured. known tells whether jobs may be put into
-// it by its name: it is configured or built in.
+// Queue reads the configuration of a queue. known reports whether jobs may name it: it
+// is configured or built in.
 func (s *Store) Queue(ctx context.Context, name string) (q fairshare.Queue, known bool, err error) {
 	q, err = one[fairshare.Queue](ctx, s.pool, `select name, class, weight, level from queue_config where name = $1`, name)
 	if errors.Is(err, ErrNotFound) {
@@ -98,15 +99,15 @@ func (s *Store) Accounts(ctx context.Context) ([]AccountState, error) {
 	return out, wrap("listing the limits of accounts", err)
 }
 
-// Limits are those that concern an account: its own, and those of all that have
-// none.
+// Limits reads the limits that concern an account: its own, and those of accounts
+// without any.
 func (s *Store) Limits(ctx context.Context, account string) (fairshare.Limits, error) {
 	limits, err := limitsOf(ctx, s.pool, []string{account})
 	return limits, wrap("reading the limits of "+account, err)
 }
 
-// ApplyQueues makes queues and limits what a configuration says; with replace,
-// those that it does not name go back to their defaults. All or nothing.
+// ApplyQueues applies a configuration of queues and limits, all of it or nothing. With
+// replace, those that it does not name return to their defaults.
 func (s *Store) ApplyQueues(ctx context.Context, c fairshare.Config, replace bool, act Act) (Operation, error) {
 	what := Operation{Action: "queue apply", Subject: "queues", Detail: detail(map[string]any{"queues": c.Queues, "accounts": c.Limits, "replace": replace})}
 	return s.audited(ctx, what, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {
@@ -145,7 +146,7 @@ func (s *Store) ApplyQueues(ctx context.Context, c fairshare.Config, replace boo
 			did = append(did, gone...)
 		}
 		if len(did) == 0 {
-			return OperationResult{Message: "everything was so before"}, nil
+			return OperationResult{Message: "queues and limits have these values already"}, nil
 		}
 		return OperationResult{Changed: true, Message: "changed: " + strings.Join(did, ", ")}, nil
 	})
@@ -189,11 +190,11 @@ func removeOthers(ctx context.Context, tx pgx.Tx, c fairshare.Config) ([]string,
 	return append(gone, limits...), err
 }
 
-// ErrStrict: a strict queue has no weight.
+// ErrStrict reports that a strict queue has no weight.
 var ErrStrict = errors.New("the queue is strict: its level decides, not a weight")
 
-// QueueKnown tells whether a queue is more than a name: somebody has configured it,
-// it is that of a known account or project, or a job has been in it.
+// QueueKnown reports whether a queue is more than a name: it is configured, belongs to a
+// known account or project, or has had a job.
 func (s *Store) QueueKnown(ctx context.Context, name string) (bool, error) {
 	known, err := value[bool](ctx, s.pool, `
 		select exists (select from queue_config where name = $1)
@@ -205,8 +206,8 @@ func (s *Store) QueueKnown(ctx context.Context, name string) (bool, error) {
 	return known || name == fairshare.VIP || name == fairshare.Idle, wrap("looking for queue "+name, err)
 }
 
-// SetWeight gives a weighted queue another weight; one that nobody has configured
-// is weighted. ErrStrict for another one.
+// SetWeight sets the weight of a weighted queue; one that nobody has configured is
+// weighted. [ErrStrict] for a strict one.
 func (s *Store) SetWeight(ctx context.Context, name string, weight float64, act Act) (Operation, error) {
 	what := Operation{Action: "queue set-weight", Subject: name, Detail: detail(map[string]float64{"weight": weight})}
 	return s.audited(ctx, what, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {
@@ -228,17 +229,17 @@ func (s *Store) SetWeight(ctx context.Context, name string, weight float64, act 
 	})
 }
 
-// Relevelled is a job that waits in Temporal with another level than it would be
-// handed out with now.
+// Relevelled is a job that waits in Temporal at another level than the rules in force
+// say.
 type Relevelled struct {
 	Project string
 	Job     bench.JobKey
-	// Level is the one that it is to have.
+	// Level is its level by the rules in force.
 	Level int
 }
 
-// Relevel lists the jobs that wait in Temporal and have another level by now: their
-// queue's class has changed, or a limit.
+// Relevel lists the jobs that wait in Temporal and whose level has changed since, with
+// their queue's configuration or a limit.
 func (s *Store) Relevel(ctx context.Context) ([]Relevelled, error) {
 	type row struct {
 		Project  string
@@ -275,11 +276,11 @@ func (s *Store) SetLevel(ctx context.Context, key bench.JobKey, level int) error
 	return wrap("recording the level of job "+string(key), err)
 }
 
-// RenewLevel gives an open job that is to be dispatched again the level that its queue
-// and its account's limits say now, and returns it.
+// RenewLevel records and returns the level in force for an open job that is to be
+// dispatched again.
 func (s *Store) RenewLevel(ctx context.Context, key bench.JobKey) (int, error) {
 	var level int
-	err := s.inTx(ctx, "looking at the level of job "+string(key), func(tx pgx.Tx) error {
+	err := s.inTx(ctx, "renewing the level of job "+string(key), func(tx pgx.Tx) error {
 		job, err := lockJob(ctx, tx, key)
 		if err != nil {
 			return err

@@ -10,22 +10,22 @@ import (
 	"github.com/benchloom/benchloom/internal/plan"
 )
 
-// AlikeJobs are waiting jobs that are alike for placement: of one target and
-// size class, with the same constraints, in the same task queue. Without any they are
+// AlikeJobs are waiting jobs that placement treats alike: of one target and size class,
+// with the same constraints, in the same task queue. Those without constraints are
 // commands: other jobs stay in the pool to which their results belong.
 type AlikeJobs struct {
 	Target    bench.Target
 	SizeClass bench.SizeClass
 	TaskQueue string
-	// Set are those who take jobs from there where they are not all of a pool.
+	// Set lists the collectors that take jobs from there; empty: all of the pool.
 	Set         []string
 	Constraints bench.Constraints
-	// AcrossPools: collectors of several pools may share them.
+	// AcrossPools lets collectors of several pools share them.
 	AcrossPools bool
-	// Pool is that to which their results belong; empty with AcrossPools.
+	// Pool names the pool to which their results belong; empty with AcrossPools.
 	Pool string
-	// Affine: they wait for collectors that have their caches; Over: they have done
-	// so for long enough.
+	// Affine jobs wait for collectors that have their caches; Over says that they have
+	// done so for long enough.
 	Affine, Over bool
 	Jobs         int // 0: not counted
 }
@@ -44,16 +44,15 @@ const constrainedColumns = `j.target, j.size_class, j.task_queue, j.constraints,
 	case when j.kind = 'command' then '' else j.pool end as pool,
 	j.affinity_until is not null as affine, coalesce(j.affinity_until <= now(), false) as over`
 
-// unconstrained holds for an open job j that is a command which anyone of its target
-// and size class may run.
+// unconstrained holds for an open job j that is a command which any collector of its
+// target and size class may run.
 const unconstrained = `j.kind = 'command' and j.constraints is null and j.status in ('queued', 'handed_out', 'in_progress')`
 
-// setMembers are those who take jobs from a task queue q that is a set's.
+// setMembers selects the collectors of the set that task queue q belongs to.
 const setMembers = `(select ws.collectors from collector_set ws where ws.task_queue = q.task_queue)`
 
-// WaitingAlike lists the open jobs that nobody is carrying out and that may wait
-// elsewhere, grouped. Those with constraints are read; of commands without, only one
-// for each task queue.
+// WaitingAlike groups the waiting jobs that may belong elsewhere. It reads all jobs with
+// constraints; of commands without, only one for each task queue.
 func (s *Store) WaitingAlike(ctx context.Context) ([]AlikeJobs, error) {
 	groups, err := all[AlikeJobs](ctx, s.pool, `
 		select q.*, count(*) as jobs, `+setMembers+` as set from (
@@ -78,17 +77,16 @@ func (s *Store) WaitingAlike(ctx context.Context) ([]AlikeJobs, error) {
 	return append(groups, commands...), wrap("listing where commands wait", err)
 }
 
-// maxReplaced bounds how many jobs one statement moves: what is left comes with
-// the next reconciliation.
+// maxReplaced bounds how many jobs one statement moves; the next pass moves the rest.
 const maxReplaced = 20000
 
-// Replace lets a group of waiting jobs wait at another place of its size class, and
-// tells how many have moved. Those that have begun or moved meanwhile stay. Jobs
-// that wait for caches no longer do so when their time is over. Of a set that was
-// forgotten it is enough to give the place where they wait already.
+// Replace moves a group of waiting jobs to another task queue of its size class, and
+// returns how many have moved. Those that have begun or moved meanwhile stay. Jobs whose
+// time to wait for caches is over no longer wait for them. Moving jobs to where they
+// wait already records their set again, when it was forgotten.
 func (s *Store) Replace(ctx context.Context, g AlikeJobs, to bench.Place) (int, error) {
 	moved := 0
-	err := s.inTx(ctx, "placing the jobs of task queue "+g.TaskQueue+" anew", func(tx pgx.Tx) error {
+	err := s.inTx(ctx, "moving the jobs of task queue "+g.TaskQueue, func(tx pgx.Tx) error {
 		alike := `j.constraints = @constraints`
 		if g.Constraints.IsZero() {
 			alike = unconstrained

@@ -103,7 +103,7 @@ func admitNext(ctx context.Context, tx pgx.Tx, project string, maxInProgress int
 	if err != nil || tag.RowsAffected() == 0 {
 		return "", err
 	}
-	if err := requestHasTurn(ctx, tx, id); err != nil {
+	if err := releaseJobsOf(ctx, tx, id); err != nil {
 		return "", err
 	}
 	return id, recordAdmission(ctx, tx, project, id, decision)
@@ -137,7 +137,7 @@ func (s *Store) StartAdHoc(ctx context.Context, id bench.RequestID) error {
 		if _, err = tx.Exec(ctx, `update benchmark_request set status = 'in_progress' where id = $1`, id); err != nil {
 			return err
 		}
-		return requestHasTurn(ctx, tx, id)
+		return releaseJobsOf(ctx, tx, id)
 	})
 }
 

@@ -8,11 +8,11 @@ import (
 	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
-// ShareBy says of whom shares are asked.
+// ShareBy names the kind of subject whose shares are listed.
 type ShareBy string
 
-// By queue (fairness key), by the account that submitted, by the host that runs
-// them, or by the task queue.
+// Subjects: queue (fairness key), submitting account, host that runs jobs, and task
+// queue.
 const (
 	ByQueue ShareBy = "queue"
 	ByUser  ShareBy = "user"
@@ -20,37 +20,37 @@ const (
 	ByPool  ShareBy = "pool"
 )
 
-// Share is what a queue, user, host or pool is to have of the collectors and what
-// it has had, with what waits.
+// Share compares what a queue, user, host or pool is entitled to with what it received,
+// and counts its backlog.
 type Share struct {
 	Name string
-	// Class, Weight and Level are a queue's as configured; empty and 0 of all else. The
-	// level is that of its open jobs that go first: a limit of their accounts may say a
-	// later one.
+	// Class, Weight and Level are the configuration of a queue; empty and 0 for other
+	// subjects. Level is that of its open jobs that go first: limits of their accounts
+	// may demand a later one than configured.
 	Class  string
 	Weight float64
 	Level  int
-	// Entitled is a weighted queue's part of the weights of all weighted queues that
-	// have open jobs, 0 to 1; nil where that is no question, or where those jobs do not
-	// all go at one level.
+	// Entitled is a weighted queue's part of the weights of all weighted queues with
+	// open jobs, 0 to 1; nil for all else, and when those jobs do not all go at one
+	// level.
 	Entitled *float64
-	// Started is how many runs began within the window, Received which part of all
-	// that did, 0 to 1; nil when none did.
+	// Started counts the runs that began within the window; Received is their part of
+	// all that did, 0 to 1; nil when none did.
 	Started  int
 	Received *float64
-	// Queued jobs are rows, HandedOut ones wait in Temporal, those that Running
-	// counts have an open run. A job that several hosts may take counts for each.
+	// Queued counts jobs that wait as rows, HandedOut those that wait in Temporal,
+	// Running those with an open run. A job that several hosts may take counts for each.
 	Queued, HandedOut, Running int
 	// WaitMedian, Wait90 and WaitMax are seconds from the moment when a job was ready
 	// to run (it was written, or its last run had ended) to its run's start, of the
 	// runs that began within the window; nil when none did.
 	WaitMedian, Wait90, WaitMax *float64
-	// OldestSince is since when the one that has waited longest is ready; nil: none
+	// OldestSince is the time since which the longest-waiting job is ready; nil: none
 	// waits.
 	OldestSince *time.Time
 }
 
-// shareSubject is how a job and a run are said to belong to somebody.
+// shareSubject holds the expressions by which jobs and runs belong to a subject.
 type shareSubject struct {
 	waiting string // of a job j that waits; more than one row of w: it counts for each
 	from    string // joined to j for that
@@ -102,7 +102,7 @@ func readySince(number string) string {
 func (s *Store) Shares(ctx context.Context, by ShareBy, window time.Duration) ([]Share, error) {
 	subject, known := shareSubjects[by]
 	if !known {
-		return nil, fmt.Errorf("there are no shares by %q", by)
+		return nil, fmt.Errorf("no shares by %q; use queue, user, host or pool", by)
 	}
 	// A job that has never begun is ready since it was written, whatever runs there
 	// are: with a long backlog, nobody looks them up.
@@ -152,7 +152,7 @@ func configuredQueues(by ShareBy) string {
 	return ""
 }
 
-// queueColumns are how a queue is configured.
+// queueColumns selects the configuration of a queue.
 func queueColumns(by ShareBy) string {
 	if by == ByQueue {
 		return `, ` + asConfigured("name")
@@ -160,8 +160,8 @@ func queueColumns(by ShareBy) string {
 	return `, '' as class, 0::float8 as weight, 0 as level`
 }
 
-// asConfigured are class, weight and level of a queue with a row q of its
-// configuration, or without: then those of [fairshare.Default].
+// asConfigured selects class, weight and level from row q of a queue's configuration;
+// without one, those of [fairshare.Default].
 func asConfigured(name string) string {
 	vip, idle := fairshare.Default(fairshare.VIP), fairshare.Default(fairshare.Idle)
 	other := fairshare.Default("")
