@@ -34,8 +34,9 @@ type lanes struct {
 	running sync.WaitGroup
 }
 
-// jobs carries out what a poll brings, as far as it is admitted; a
-// *collection.Collector does.
+// jobs carries out what a poll brings, as far as it is admitted;
+// *collection.Collector implements it. Each lane calls Register once, before its
+// worker starts, under no lock. It must not be nil.
 type jobs interface {
 	Register(r collection.Registry, admit collection.Admit)
 }

@@ -16,7 +16,9 @@ import (
 	"github.com/benchloom/benchloom/internal/jobrun"
 )
 
-// BuildsAPI is the part of the HTTP API that builds use.
+// BuildsAPI is the part of the HTTP API that builds use: those who make them and
+// those who fetch them. It is called under no lock, and what fails with a transient
+// error is repeated. It must not be nil.
 type BuildsAPI interface {
 	UploadBuildChunk(ctx context.Context, run bench.RunID, number int, data []byte) error
 	FinishBuild(ctx context.Context, run bench.RunID, finish apiclient.BuildFinish) (apiclient.Build, error)

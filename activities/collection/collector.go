@@ -27,6 +27,8 @@ import (
 )
 
 // API is the part of the HTTP API that a run uses; *apiclient.Client implements it.
+// Runs and the deliveries of their spools call it under no lock, and repeat what
+// fails with a transient error. It must not be nil.
 type API interface {
 	StartRun(ctx context.Context, run bench.RunID, start apiclient.RunStart) (apiclient.RunPlan, error)
 	UploadBlock(ctx context.Context, run bench.RunID, number int, block apiclient.Block) (apiclient.BlockReceipt, error)
@@ -36,7 +38,8 @@ type API interface {
 	BuildsAPI
 }
 
-// Artifacts fetches artifacts; an *artifact.Cache does.
+// Artifacts fetches artifacts; *artifact.Cache implements it. A run calls it under
+// no lock, one artifact after the other. It must not be nil.
 type Artifacts interface {
 	Acquire(ctx context.Context, request artifact.Request, progress artifact.ProgressFunc) (*artifact.Handle, error)
 }
@@ -84,7 +87,8 @@ type Collector struct {
 // beatEvery is the interval of heartbeats to Temporal: a fifth of their timeout.
 const beatEvery = 3 * time.Second
 
-// Registry accepts activities; a Temporal worker is one.
+// Registry accepts activities; a Temporal worker implements it. It is called before
+// the worker starts.
 type Registry interface {
 	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
 }

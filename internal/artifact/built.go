@@ -11,7 +11,8 @@ import (
 	"path/filepath"
 )
 
-// BuiltSource hands out the archives of builds.
+// BuiltSource hands out the archives of builds. A [Cache] calls it through [Built], with the exclusive lock of the
+// build's entry held, so that a machine fetches each build once; different builds at the same time. It must not be nil.
 type BuiltSource interface {
 	// FetchBuild writes the archive of a build, as [Pack] makes it, to w and
 	// returns its SHA-256 in hexadecimal as it should be. Whatever the caller

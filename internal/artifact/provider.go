@@ -7,7 +7,7 @@ import (
 )
 
 // Provider is one kind of source of artifacts. Every provider is also a [Fetcher] or a [Locator], not both.
-// Providers are safe for concurrent use.
+// Providers are safe for concurrent use: a [Cache] calls them from any number of goroutines, Resolve under no lock.
 type Provider interface {
 	// Name is the word by which a suite names the provider. It never changes and holds only letters, digits and "-".
 	Name() string
@@ -17,13 +17,14 @@ type Provider interface {
 	Resolve(Request) (Request, error)
 }
 
-// Fetcher is a provider whose artifacts are downloaded into the cache.
+// Fetcher is a provider whose artifacts are downloaded into the cache. The cache calls Fetch with the exclusive lock of
+// the artifact's entry held, which other processes on the machine respect as well.
 type Fetcher interface {
 	Provider
 	// Fetch puts the artifact of a resolved request into dir, an empty directory on the cache's file system, and returns
 	// the identity of its content: a string that is the same wherever and whenever the same content is fetched. On
 	// return dir holds the artifact and nothing else; after an error its content does not matter. No process and no
-	// goroutine outlives the call, and progress is not called after it.
+	// goroutine outlives the call, and progress, which is never nil, is not called after it.
 	Fetch(ctx context.Context, req Request, dir string, progress ProgressFunc) (identity string, err error)
 }
 

@@ -18,7 +18,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Record is where requests and commits are recorded; a *store.Store is one.
+// Record keeps requests and commits; *store.Store implements it. It is called under no lock: each method is a transaction
+// of its own, and repeating one changes nothing. It must not be nil.
 type Record interface {
 	CreateWithAncestors(ctx context.Context, r bench.Request, c store.Creation) (stored bench.Request, created []bench.Request, err error)
 	NotifyArtifacts(ctx context.Context, id bench.RequestID, notice store.Notice, lineage store.Lineage) (store.NoticeReceipt, error)

@@ -18,7 +18,8 @@ import (
 	"github.com/benchloom/benchloom/internal/revision"
 )
 
-// Revisions exports trees; a *revision.Repositories does.
+// Revisions exports the trees of revisions; *revision.Repositories implements it. A build calls Export, a local run
+// Resolve before; both under no lock, and the implementation locks its mirrors. It must not be nil.
 type Revisions interface {
 	Resolve(ctx context.Context, repository, tag string) (revision.Revision, error)
 	Export(ctx context.Context, repository string, want revision.Revision, dir string) error

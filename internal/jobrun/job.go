@@ -11,7 +11,8 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// Suite is the part of a suite that a job needs; *suite.Suite implements it.
+// Suite is the part of a suite that a job needs; *suite.Suite implements it. The goroutine that runs the job calls it,
+// under no lock. It must not be nil.
 type Suite interface {
 	Preparation(suite.Variant, suite.Paths) (suite.Preparation, error)
 	// Recipe of a test case; iterations overrides the suite's own number when
@@ -82,7 +83,7 @@ func (j Job) Check() error {
 }
 
 // Sink receives what a job yields. Its methods are called from the goroutine
-// that runs the job, one at a time.
+// that runs the job, one at a time and under no lock. It must not be nil.
 type Sink interface {
 	// Block takes a finished block. An error ends the job.
 	Block(context.Context, Block) error

@@ -13,7 +13,8 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// Artifacts hands out artifacts; an *artifact.Cache does.
+// Artifacts hands out artifacts; *artifact.Cache implements it. Acquire is called under no lock and locks the artifact
+// until the handle is released. It must not be nil.
 type Artifacts interface {
 	Acquire(context.Context, artifact.Request, artifact.ProgressFunc) (*artifact.Handle, error)
 }

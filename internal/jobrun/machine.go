@@ -12,7 +12,8 @@ import (
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
-// Sandbox runs one command at a time and counts it; a *measure.Sandbox does.
+// Sandbox runs one command at a time and counts it; *measure.Sandbox implements it. Only the goroutine that runs the job
+// calls it: the slot is the lock. It must not be nil.
 type Sandbox interface {
 	Run(context.Context, measure.Command) (measure.Sample, error)
 	// WorkDir is the slot's directory. Everything is prepared and measured in it.

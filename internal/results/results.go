@@ -20,7 +20,8 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// Record reads stored samples; *store.Store implements it.
+// Record reads stored samples; *store.Store implements it. It is called under no lock, each method on its own: what is
+// stored between two calls may be seen by the second alone. It must not be nil.
 type Record interface {
 	Project(ctx context.Context, name string) (store.Project, error)
 	SamplesOf(ctx context.Context, project, tag string) ([]bench.Samples, error)
@@ -29,7 +30,8 @@ type Record interface {
 	LackingOf(ctx context.Context, project, tag string) ([]bench.Lacking, error)
 }
 
-// Suites loads suites by content hash.
+// Suites loads suites by content hash; *suitecache.Cache implements it. It is called under no lock, from any number of
+// goroutines, and must not be nil. Suites are shared: nobody changes them.
 type Suites interface {
 	Suite(ctx context.Context, hash string) (*suite.Suite, error)
 }
@@ -147,7 +149,8 @@ func statsTestCase(tc bench.TestCase) stats.TestCase {
 	return stats.TestCase{Benchmark: tc.Benchmark, Profile: tc.Profile, Scenario: tc.Scenario, Backend: tc.Backend, Target: string(tc.Target)}
 }
 
-// Facts describes benchmarks and metrics; *suite.Suite implements it.
+// Facts describes benchmarks and metrics; *suite.Suite implements it. It must not be nil: where the suite is unknown,
+// [Compare] uses facts of its own, by which every benchmark is primary.
 type Facts interface {
 	Category(benchmark string) bench.Category
 	Aggregation(metric bench.Metric) suite.Aggregation
