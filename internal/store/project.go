@@ -3,7 +3,26 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"time"
 )
+
+// Project is a tracked project with its configuration, as JSON, and its suite.
+type Project struct {
+	Name      string
+	Config    json.RawMessage
+	SuiteHash string // empty: none yet
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// Principal is the account or collector to which a token belongs.
+type Principal struct {
+	Kind  string // user or collector
+	Owner string
+	Role  string // reader, writer, admin or collector
+	// Collector is the only one that the token opens anything for; empty: any.
+	Collector string
+}
 
 const projectColumns = `name, config, coalesce(suite_hash, '') as suite_hash, created_at, updated_at`
 

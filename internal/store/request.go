@@ -6,11 +6,25 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/bench"
 )
+
+// RequestFilter narrows a list of requests; zero values do not narrow.
+type RequestFilter struct {
+	Project string
+	Type    bench.RequestType
+	Status  bench.RequestStatus
+	Tag     string
+	// Before continues a list: only requests created before this one's (time,
+	// ID) are listed.
+	BeforeTime *time.Time
+	BeforeID   bench.RequestID
+	Limit      int // 1 to 500
+}
 
 const requestColumns = `r.id, r.project, r.type, coalesce(r.tag, '') as tag, coalesce(r.parent, '') as parent,
 	coalesce(r.waits_for, '') as waits_for, r.parent_note, coalesce(r.pr, 0) as pr, r.commit_date, r.status, coalesce(r.outcome, '') as outcome, r.completed_at, r.submitter,

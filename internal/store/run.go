@@ -15,6 +15,27 @@ import (
 	"github.com/benchloom/benchloom/internal/plan"
 )
 
+// RunStart is what a collector says at the fence.
+type RunStart struct {
+	Run       bench.RunID
+	Reason    bench.RunReason
+	Collector string
+	Epoch     int64
+	// Lacks says what a collector lacks that a job needs; nil: nothing ever.
+	Lacks func(placement.Collector, placement.Requirements) []string
+}
+
+// RunPlan is the fence's answer: what is to be done in this run.
+type RunPlan struct {
+	Run    bench.Run
+	Job    bench.Job
+	Config json.RawMessage // the project's
+	// Missing are the job's test cases without an accepted result on this
+	// collector's size class and hardware. When it measures in turns, those of
+	// which either side has none: they are measured anew on both.
+	Missing []bench.TestCase
+}
+
 const runColumns = `n.id, j.project, j.key as job, n.number, n.reason, n.size_class, n.pool, n.collector, n.epoch, n.version,
 	n.hardware_id, n.co_located, n.facts, n.outcome, n.message, n.output_tail, n.progress, n.log_size, n.started_at, n.finished_at,
 	n.timeout_seconds, n.probe, n.measured_seconds, n.peak_memory, n.cpu_seconds`
