@@ -17,7 +17,7 @@ func requestOf(r bench.Request) apiclient.Request {
 		ParentNote: r.ParentNote, Status: r.Status, Outcome: r.Outcome,
 		Submitter: r.Submitter, Queue: r.Queue, Branch: r.Branch, Selection: r.Selection, Versus: r.Versus, Command: commandOf(r.Command), Batch: r.Batch, CommitDate: r.CommitDate,
 		CreatedAt: r.CreatedAt, AdmittedAt: r.AdmittedAt, JobsDoneAt: r.JobsDoneAt, EndedAt: r.CompletedAt,
-		Baseline: r.Baseline, Message: r.Message, WorkflowID: bench.RequestWorkflowID(r.Project, r.ID),
+		Baseline: r.Baseline, Message: r.Message, WorkflowID: r.Ref().WorkflowID(),
 		Constraints: constraintsOf(r.Constraints),
 	}
 }
@@ -38,7 +38,7 @@ func jobOf(j bench.Job) apiclient.Job {
 		Key: j.Key, Name: j.Name, Place: j.Line, Command: argv, Project: j.Project, Tag: j.Tag, Versus: j.Versus, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
 		TestCases: notNil(j.TestCases), Done: j.Done, SizeClass: j.SizeClass, Pool: j.Pool, TaskQueue: j.TaskQueue, Queue: j.Queue,
 		Generation: j.Generation, Status: j.Status, Message: j.Message, MovedFrom: j.MovedFrom, MovedAt: j.MovedAt, CreatedAt: j.CreatedAt, StartedAt: j.StartedAt, EndedAt: j.CompletedAt,
-		WorkflowID: bench.JobWorkflowID(j.Project, j.Key), Constraints: constraintsOf(j.Constraints),
+		WorkflowID: j.Ref().WorkflowID(), Constraints: constraintsOf(j.Constraints),
 	}
 }
 

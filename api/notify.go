@@ -54,8 +54,8 @@ func (s *server) artifactsReady(ctx context.Context, in *artifactsReady) (*body[
 	s.begin(ctx, receipt.Created)
 	// Also of a repeated delivery: the first may not have reached the workflow.
 	if now := receipt.Request; now.Status != bench.Completed && now.AdmittedAt == nil {
-		s.reach(ctx, "tell a request that its artifacts are ready", bench.RequestWorkflowID(now.Project, now.ID), func(ctx context.Context) error {
-			return s.Starter.ArtifactsReady(ctx, now.Project, now.ID, protocol.ArtifactsReady{Tag: now.Tag, Parent: now.Parent})
+		s.reach(ctx, "tell a request that its artifacts are ready", now.Ref().WorkflowID(), func(ctx context.Context) error {
+			return s.Starter.ArtifactsReady(ctx, now.Ref(), protocol.ArtifactsReady{Tag: now.Tag, Parent: now.Parent})
 		})
 	}
 	return answer(apiclient.Notified{Request: requestOf(receipt.Request), Duplicate: receipt.Duplicate, Late: receipt.Late}, nil)

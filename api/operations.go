@@ -38,11 +38,11 @@ type OperationRecord interface {
 // OperationWorkflows reaches the workflows that an operation concerns, after it was
 // recorded. Except for SettleRequest, the reconciliation repeats what fails.
 type OperationWorkflows interface {
-	CancelRequest(ctx context.Context, project string, id bench.RequestID, jobs []bench.JobRef) error
+	CancelRequest(ctx context.Context, request bench.RequestRef, jobs []bench.JobRef) error
 	// SettleRequest waits until no workflow of a request runs that has ended.
-	SettleRequest(ctx context.Context, project string, id bench.RequestID) error
+	SettleRequest(ctx context.Context, request bench.RequestRef) error
 	// RestartRequest starts the workflow of a request that was opened again.
-	RestartRequest(ctx context.Context, project string, id bench.RequestID) error
+	RestartRequest(ctx context.Context, request bench.RequestRef) error
 	// QueueChanged makes a project's Queue workflow look again.
 	QueueChanged(ctx context.Context, project string) error
 	// TriggerReconcile hands out now what waits.
@@ -142,8 +142,8 @@ func (s *operatorHandlers) endRequest(ctx context.Context, ref string, ending st
 	// Also when nothing has changed: the workflows may not have heard of it. But not
 	// when the request was opened again since.
 	if r, err = s.record.Request(ctx, r.ID); err == nil && r.Status == bench.Completed {
-		s.reach(ctx, "cancel the workflows of a request", bench.RequestWorkflowID(r.Project, r.ID), func(ctx context.Context) error {
-			return s.workflows.CancelRequest(ctx, r.Project, r.ID, jobs)
+		s.reach(ctx, "cancel the workflows of a request", r.Ref().WorkflowID(), func(ctx context.Context) error {
+			return s.workflows.CancelRequest(ctx, r.Ref(), jobs)
 		})
 	}
 	return s.operated(ctx, r.ID, done)
@@ -215,14 +215,14 @@ func (s *operatorHandlers) reopen(ctx context.Context, r bench.Request, again st
 	}
 	switch {
 	case r.Status != bench.Completed && r.WorkflowStartedAt == nil:
-		s.reach(ctx, "start the workflow of a request again", bench.RequestWorkflowID(r.Project, r.ID), func(ctx context.Context) error {
-			if err := s.workflows.RestartRequest(ctx, r.Project, r.ID); err != nil {
+		s.reach(ctx, "start the workflow of a request again", r.Ref().WorkflowID(), func(ctx context.Context) error {
+			if err := s.workflows.RestartRequest(ctx, r.Ref()); err != nil {
 				return err
 			}
 			return s.record.MarkWorkflowStarted(ctx, r.ID)
 		})
 	case r.Status == bench.InProgress:
-		s.reach(ctx, "hand out what waits", bench.RequestWorkflowID(r.Project, r.ID), s.workflows.TriggerReconcile)
+		s.reach(ctx, "hand out what waits", r.Ref().WorkflowID(), s.workflows.TriggerReconcile)
 	}
 	return s.operated(ctx, r.ID, done)
 }
@@ -236,12 +236,12 @@ const settleBound = 5 * time.Second
 func (s *operatorHandlers) settle(ctx context.Context, r bench.Request) error {
 	bounded, stop := context.WithTimeout(ctx, settleBound)
 	defer stop()
-	err := s.workflows.SettleRequest(bounded, r.Project, r.ID)
+	err := s.workflows.SettleRequest(bounded, r.Ref())
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
-	s.Log.WarnContext(ctx, "the workflow of a request that has ended does not end", "workflow", bench.RequestWorkflowID(r.Project, r.ID), "error", err, "request_id", requestID(ctx))
-	return unavailable(fmt.Sprintf("the workflow of request %s is still ending, or Temporal does not answer; try again in a moment, and look at %s in the Temporal Web UI if it stays so", r.ID, bench.RequestWorkflowID(r.Project, r.ID)))
+	s.Log.WarnContext(ctx, "the workflow of a request that has ended does not end", "workflow", r.Ref().WorkflowID(), "error", err, "request_id", requestID(ctx))
+	return unavailable(fmt.Sprintf("the workflow of request %s is still ending, or Temporal does not answer; try again in a moment, and look at %s in the Temporal Web UI if it stays so", r.ID, r.Ref().WorkflowID()))
 }
 
 func nothingLacks(r bench.Request, again store.ReopenOptions) error {

@@ -39,7 +39,7 @@ func TestEndingARequestTwiceSaysSo(t *testing.T) {
 	require.True(t, done.Operation.Changed)
 	require.Equal(t, "wanda", done.Operation.Who)
 	require.Equal(t, "request cancel", done.Operation.Action)
-	require.Equal(t, []bench.JobRef{{Project: "go", Key: j.key}}, b.workflows.cancelled[j.request.ID])
+	require.Equal(t, []bench.JobRef{b.jobRef(t, j.key)}, b.workflows.cancelled[j.request.ID])
 
 	again, err := b.writer.CancelRequest(t.Context(), ref, apiclient.Act{})
 	require.NoError(t, err)
@@ -80,7 +80,7 @@ func TestARetriedRequestGetsAWorkflowAfterTheFormerOne(t *testing.T) {
 	_, err := b.writer.RetryRequest(t.Context(), ref, because)
 	p := problemOf(t, err)
 	require.Equal(t, http.StatusServiceUnavailable, p.Status)
-	require.Contains(t, p.Detail, "request/go/"+ref)
+	require.Contains(t, p.Detail, "request/go/1.0.0/"+ref)
 	require.Empty(t, b.workflows.restarted)
 	b.workflows.unsettled = nil
 

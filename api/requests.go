@@ -59,9 +59,9 @@ type SubmitRecord interface {
 
 // RequestWorkflows reaches the workflows of requests, after the record was written.
 type RequestWorkflows interface {
-	StartRequest(ctx context.Context, project string, id bench.RequestID) error
-	ArtifactsReady(ctx context.Context, project string, id bench.RequestID, artifact protocol.ArtifactsReady) error
-	CancelRequest(ctx context.Context, project string, id bench.RequestID, jobs []bench.JobRef) error
+	StartRequest(ctx context.Context, request bench.RequestRef) error
+	ArtifactsReady(ctx context.Context, request bench.RequestRef, artifact protocol.ArtifactsReady) error
+	CancelRequest(ctx context.Context, request bench.RequestRef, jobs []bench.JobRef) error
 }
 
 // server serves requests: submits, shows and unsticks them.

@@ -33,7 +33,7 @@ func TestAReleaseIsRequestedOnce(t *testing.T) {
 	require.Equal(t, "wanda", again.Submitter)
 	require.Equal(t, wanted.Selection, again.Selection)
 	require.Equal(t, &date, again.CommitDate)
-	require.Equal(t, "request/go/"+string(again.ID), again.WorkflowID)
+	require.Equal(t, "request/go/1.26.0/"+string(again.ID), again.WorkflowID)
 
 	// Its workflow was started once, and that is known.
 	require.Equal(t, []bench.RequestID{again.ID}, b.workflows.started)
@@ -279,7 +279,7 @@ func TestARequestIsCancelled(t *testing.T) {
 	require.Equal(t, bench.Cancelled, r.Outcome)
 	require.Contains(t, r.Message, "wanda")
 	require.Contains(t, r.Message, "wrong version")
-	require.Equal(t, map[bench.RequestID][]bench.JobRef{r.ID: {{Project: "go", Key: j.key}}}, b.workflows.cancelled)
+	require.Equal(t, map[bench.RequestID][]bench.JobRef{r.ID: {b.jobRef(t, j.key)}}, b.workflows.cancelled)
 
 	// Again, now that Temporal is away: nobody is bothered.
 	b.workflows.err = errors.New("no route to Temporal")

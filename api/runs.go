@@ -37,10 +37,10 @@ type RunRecord interface {
 // failure delays what they show or do, and loses nothing.
 type RunWorkflows interface {
 	// RunStarted tells a job's workflow of its run.
-	RunStarted(ctx context.Context, project string, key bench.JobKey, run protocol.RunStarted) error
+	RunStarted(ctx context.Context, job bench.JobRef, run protocol.RunStarted) error
 	// GoFirst lets a job whose run has failed go first within its queue when it is
 	// tried again.
-	GoFirst(ctx context.Context, project string, key bench.JobKey) error
+	GoFirst(ctx context.Context, job bench.JobRef) error
 }
 
 type runHandlers struct {
@@ -98,8 +98,8 @@ func (s *runHandlers) startRun(ctx context.Context, in *startRun) (*body[apiclie
 	// The job's workflow shows who measures it. The collector need not wait for
 	// that.
 	s.afterwards.Go(func() {
-		s.reach(ctx, "tell a job of its run", bench.JobWorkflowID(plan.Job.Project, plan.Job.Key), func(ctx context.Context) error {
-			return s.workflows.RunStarted(ctx, plan.Job.Project, plan.Job.Key, protocol.RunStarted{Run: id, Number: plan.Run.Number, Collector: plan.Run.Collector})
+		s.reach(ctx, "tell a job of its run", plan.Job.Ref().WorkflowID(), func(ctx context.Context) error {
+			return s.workflows.RunStarted(ctx, plan.Job.Ref(), protocol.RunStarted{Run: id, Number: plan.Run.Number, Collector: plan.Run.Collector})
 		})
 	})
 	run, err := runOf(plan.Run)
@@ -272,7 +272,7 @@ func (s *runHandlers) goFirst(ctx context.Context, id bench.RunID) error {
 	s.afterwards.Go(func() {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), reachBound)
 		defer stop()
-		if err := s.workflows.GoFirst(ctx, job.Project, job.Key); err != nil {
+		if err := s.workflows.GoFirst(ctx, job.Ref()); err != nil {
 			s.Log.WarnContext(ctx, "a job that failed goes behind its queue when it is tried again", "project", job.Project, "job", job.Key, "error", err)
 		}
 	})

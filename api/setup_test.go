@@ -86,10 +86,10 @@ func (w *workflows) watched() []string {
 	return watches
 }
 
-func (w *workflows) StartRequest(_ context.Context, _ string, id bench.RequestID) error {
+func (w *workflows) StartRequest(_ context.Context, request bench.RequestRef) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.started = append(w.started, id)
+	w.started = append(w.started, request.ID)
 	return w.err
 }
 
@@ -100,30 +100,30 @@ func (w *workflows) StartJob(_ context.Context, job protocol.JobInput) error {
 	return w.err
 }
 
-func (w *workflows) HandOut(_ context.Context, _ string, _ bench.RequestID, jobs protocol.HandOut) error {
+func (w *workflows) HandOut(_ context.Context, _ bench.RequestRef, jobs protocol.HandOut) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.jobs = append(w.jobs, jobs.Jobs...)
 	return w.err
 }
 
-func (w *workflows) SetLevel(_ context.Context, _ string, key bench.JobKey, level int) (bool, error) {
+func (w *workflows) SetLevel(_ context.Context, job bench.JobRef, level int) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.levels == nil {
 		w.levels = make(map[bench.JobKey]int)
 	}
-	w.levels[key] = level
+	w.levels[job.Key] = level
 	return true, w.err
 }
 
-func (w *workflows) MoveJob(_ context.Context, _ string, key bench.JobKey, to protocol.Moved) error {
+func (w *workflows) MoveJob(_ context.Context, job bench.JobRef, to protocol.Moved) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.moves == nil {
 		w.moves = make(map[bench.JobKey]string)
 	}
-	w.moves[key] = to.TaskQueue
+	w.moves[job.Key] = to.TaskQueue
 	return w.err
 }
 
@@ -134,10 +134,10 @@ func (w *workflows) movedTo(key bench.JobKey) string {
 	return w.moves[key]
 }
 
-func (w *workflows) GoFirst(_ context.Context, _ string, key bench.JobKey) error {
+func (w *workflows) GoFirst(_ context.Context, job bench.JobRef) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.first = append(w.first, key)
+	w.first = append(w.first, job.Key)
 	return w.err
 }
 
@@ -148,24 +148,24 @@ func (w *workflows) startedJobs() int {
 	return len(w.jobs)
 }
 
-func (w *workflows) CancelRequest(_ context.Context, _ string, id bench.RequestID, jobs []bench.JobRef) error {
+func (w *workflows) CancelRequest(_ context.Context, request bench.RequestRef, jobs []bench.JobRef) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.cancelled == nil {
 		w.cancelled = make(map[bench.RequestID][]bench.JobRef)
 	}
-	w.cancelled[id] = jobs
+	w.cancelled[request.ID] = jobs
 	return w.err
 }
 
-func (w *workflows) ArtifactsReady(_ context.Context, _ string, id bench.RequestID, _ protocol.ArtifactsReady) error {
+func (w *workflows) ArtifactsReady(_ context.Context, request bench.RequestRef, _ protocol.ArtifactsReady) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.notified = append(w.notified, id)
+	w.notified = append(w.notified, request.ID)
 	return w.err
 }
 
-func (w *workflows) RunStarted(_ context.Context, _ string, _ bench.JobKey, run protocol.RunStarted) error {
+func (w *workflows) RunStarted(_ context.Context, _ bench.JobRef, run protocol.RunStarted) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.runs = append(w.runs, run)

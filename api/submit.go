@@ -69,8 +69,8 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 	}
 	s.begin(ctx, append(taken.Created, taken.Request))
 	for _, o := range taken.Superseded {
-		s.reach(ctx, "cancel the workflow of a superseded request", bench.RequestWorkflowID(o.Project, o.ID), func(ctx context.Context) error {
-			return s.Starter.CancelRequest(ctx, o.Project, o.ID, nil)
+		s.reach(ctx, "cancel the workflow of a superseded request", o.Ref().WorkflowID(), func(ctx context.Context) error {
+			return s.Starter.CancelRequest(ctx, o.Ref(), nil)
 		})
 	}
 	return requestCreated(taken.Request, taken.IsNew(), f.warnings), nil
@@ -106,8 +106,8 @@ func (s *server) begin(ctx context.Context, requests []bench.Request) {
 			continue
 		}
 		begun[r.ID] = true
-		s.reach(ctx, "start the workflow of a request", bench.RequestWorkflowID(r.Project, r.ID), func(ctx context.Context) error {
-			if err := s.Starter.StartRequest(ctx, r.Project, r.ID); err != nil {
+		s.reach(ctx, "start the workflow of a request", r.Ref().WorkflowID(), func(ctx context.Context) error {
+			if err := s.Starter.StartRequest(ctx, r.Ref()); err != nil {
 				return err
 			}
 			return s.Store.MarkWorkflowStarted(ctx, r.ID)

@@ -54,7 +54,7 @@ func TestUnstickFindsWhatIsMissingAndMendsIt(t *testing.T) {
 	b.register(t, "c1")
 	r, err := b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Project: "go", Type: bench.Release, Tag: "1.26.0"})
 	require.NoError(t, err)
-	request, queue := bench.RequestWorkflowID("go", r.ID), bench.QueueWorkflowID("go")
+	request, queue := r.WorkflowID, bench.QueueWorkflowID("go")
 
 	_, err = b.reader.UnstickRequest(t.Context(), string(r.ID), apiclient.Unstick{})
 	require.Error(t, err, "who only reads mends nothing")
@@ -106,9 +106,9 @@ func TestWhatStartsOrEndsMeanwhileIsNotStuck(t *testing.T) {
 	b.project(t)
 	b.register(t, "c1")
 	j := b.submit(t, "1.26.0")
-	workflow := bench.JobWorkflowID("go", j.key)
+	workflow := b.jobRef(t, j.key).WorkflowID()
 	b.workflows.states = map[string]protocol.WorkflowState{
-		bench.RequestWorkflowID("go", j.request.ID): {Status: protocol.WorkflowRunning}, bench.QueueWorkflowID("go"): {Status: protocol.WorkflowRunning},
+		j.request.WorkflowID: {Status: protocol.WorkflowRunning}, bench.QueueWorkflowID("go"): {Status: protocol.WorkflowRunning},
 	}
 	about := func() []apiclient.Finding {
 		found, err := b.writer.UnstickRequest(t.Context(), string(j.request.ID), apiclient.Unstick{DryRun: true})

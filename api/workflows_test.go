@@ -3,24 +3,27 @@ package api_test
 import (
 	"context"
 	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
 // What operators ask of workflows.
 
-func (w *workflows) SettleRequest(context.Context, string, bench.RequestID) error {
+func (w *workflows) SettleRequest(context.Context, bench.RequestRef) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.settled++
 	return w.unsettled
 }
 
-func (w *workflows) RestartRequest(_ context.Context, project string, id bench.RequestID) error {
+func (w *workflows) RestartRequest(_ context.Context, request bench.RequestRef) error {
 	w.mu.Lock()
-	w.restarted = append(w.restarted, id)
+	w.restarted = append(w.restarted, request.ID)
 	w.mu.Unlock()
-	return errors.Join(w.repair("restart "+bench.RequestWorkflowID(project, id)), w.err)
+	return errors.Join(w.repair("restart "+request.WorkflowID()), w.err)
 }
 
 func (w *workflows) QueueChanged(_ context.Context, project string) error {
@@ -43,4 +46,12 @@ type operators struct {
 	unsettled           error // what settling answers
 	restarted           []bench.RequestID
 	queues              []string
+}
+
+// jobRef names a job as the record does.
+func (b *bundle) jobRef(t *testing.T, key bench.JobKey) bench.JobRef {
+	t.Helper()
+	j, err := b.store.Job(t.Context(), key)
+	require.NoError(t, err)
+	return j.Ref()
 }

@@ -19,8 +19,8 @@ import (
 // writes its task again, in its new place. done is false when there is no task yet, or a
 // collector has taken it but not begun: it may come back with the level that it had, so
 // it is tried again.
-func (s *Starter) SetLevel(ctx context.Context, project string, key bench.JobKey, level int) (done bool, err error) {
-	id := bench.JobWorkflowID(project, key)
+func (s *Starter) SetLevel(ctx context.Context, job bench.JobRef, level int) (done bool, err error) {
+	id := job.WorkflowID()
 	waits, err := s.dispatch(ctx, id)
 	switch {
 	case err != nil || waits == nil:
@@ -36,8 +36,8 @@ func (s *Starter) SetLevel(ctx context.Context, project string, key bench.JobKey
 // GoFirst gives a job whose run has failed the fairness key of what was dispatched
 // before: when Temporal tries it again, it goes before the others of its queue that
 // wait. One that is to be tried no more is left alone.
-func (s *Starter) GoFirst(ctx context.Context, project string, key bench.JobKey) error {
-	waits, err := s.dispatch(ctx, bench.JobWorkflowID(project, key))
+func (s *Starter) GoFirst(ctx context.Context, job bench.JobRef) error {
+	waits, err := s.dispatch(ctx, job.WorkflowID())
 	if err != nil || waits == nil {
 		return err
 	}

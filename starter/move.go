@@ -21,8 +21,8 @@ import (
 //
 // A schedule-to-start timeout would do that, too, but to every job that waits long
 // at a busy pool: each timeout sends it behind all others of its queue.
-func (s *Starter) MoveJob(ctx context.Context, project string, key bench.JobKey, to protocol.Moved) error {
-	id := bench.JobWorkflowID(project, key)
+func (s *Starter) MoveJob(ctx context.Context, job bench.JobRef, to protocol.Moved) error {
+	id := job.WorkflowID()
 	seen, err := s.client.DescribeWorkflowExecution(ctx, id, "")
 	if gone(err) {
 		return nil // its start is on its way, or it has ended

@@ -57,16 +57,21 @@ func newMachine(t *testing.T) (m *machine, start func()) {
 	}
 }
 
+// commandRef names a job as a command.
+func commandRef(key bench.JobKey) bench.JobRef {
+	return bench.JobRef{Project: project, Key: key, Kind: bench.KindCommand, Program: "/bin/true"}
+}
+
 // submit starts a job and waits until Temporal has it.
 func (m *machine) submit(s *starter.Starter, key bench.JobKey) {
 	m.t.Helper()
-	require.NoError(m.t, s.StartJob(m.t.Context(), protocol.JobInput{Project: project, Key: key, Request: "raaaaaaaaaa", Priority: protocol.Priority{Level: 3, Queue: "user:ada"}}))
+	require.NoError(m.t, s.StartJob(m.t.Context(), protocol.JobInput{Project: project, Key: key, Workflow: commandRef(key).WorkflowID(), Request: "raaaaaaaaaa", Priority: protocol.Priority{Level: 3, Queue: "user:ada"}}))
 	require.Eventually(m.t, func() bool { return m.pending(key) != nil }, bound, 10*time.Millisecond)
 }
 
 func (m *machine) pending(key bench.JobKey) *workflowpb.PendingActivityInfo {
 	m.t.Helper()
-	d, err := m.client.DescribeWorkflowExecution(m.t.Context(), bench.JobWorkflowID(project, key), "")
+	d, err := m.client.DescribeWorkflowExecution(m.t.Context(), commandRef(key).WorkflowID(), "")
 	require.NoError(m.t, err)
 	if len(d.GetPendingActivities()) == 0 {
 		return nil
@@ -113,8 +118,8 @@ func TestAJobThatFailsGoesFirstWithinItsQueue(t *testing.T) {
 	start()
 	failed, attempt := m.begins()
 	require.EqualValues(t, 1, attempt)
-	require.NoError(t, s.GoFirst(t.Context(), project, failed))
-	require.NoError(t, s.GoFirst(t.Context(), project, failed)) // asked again
+	require.NoError(t, s.GoFirst(t.Context(), commandRef(failed)))
+	require.NoError(t, s.GoFirst(t.Context(), commandRef(failed))) // asked again
 	m.ends <- sdktemporal.NewApplicationError("it failed", protocol.ErrTypeJobFailure)
 	other, _ := m.begins() // nothing idles meanwhile
 	require.NotEqual(t, failed, other)
@@ -127,8 +132,8 @@ func TestAJobThatFailsGoesFirstWithinItsQueue(t *testing.T) {
 	require.EqualValues(t, 3, m.pending(failed).GetPriority().GetPriorityKey())
 	m.ends <- nil
 	require.Eventually(t, func() bool { return m.pending(failed) == nil }, bound, 10*time.Millisecond)
-	require.NoError(t, s.GoFirst(t.Context(), project, failed), "nothing of it is left to be tried")
-	require.NoError(t, s.GoFirst(t.Context(), project, "ffffffffffffffff"), "it has no workflow")
+	require.NoError(t, s.GoFirst(t.Context(), commandRef(failed)), "nothing of it is left to be tried")
+	require.NoError(t, s.GoFirst(t.Context(), commandRef("ffffffffffffffff")), "it has no workflow")
 }
 
 // A new level is given to what waits. What a collector has taken may come back with the
@@ -140,7 +145,7 @@ func TestANewLevelIsGivenToWhatWaitsAlone(t *testing.T) {
 	const key = bench.JobKey("aaaaaaaaaaaaaaaa")
 	set := func(level int) bool {
 		t.Helper()
-		done, err := s.SetLevel(t.Context(), project, key, level)
+		done, err := s.SetLevel(t.Context(), commandRef(key), level)
 		require.NoError(t, err)
 		return done
 	}

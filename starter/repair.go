@@ -19,24 +19,24 @@ import (
 
 // RestartRequest starts the workflow of a request whose row is open although its
 // workflow has ended or was lost. One that runs is left alone.
-func (s *Starter) RestartRequest(ctx context.Context, project string, id bench.RequestID) error {
-	options := requestOptions(project, id)
+func (s *Starter) RestartRequest(ctx context.Context, request bench.RequestRef) error {
+	options := requestOptions(request)
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
 	options.WorkflowExecutionErrorWhenAlreadyStarted = false
-	if _, err := s.client.ExecuteWorkflow(ctx, options, protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: id}); err != nil {
-		return fmt.Errorf("starting the workflow of request %s again: %w", id, err)
+	if _, err := s.client.ExecuteWorkflow(ctx, options, protocol.RequestWorkflow, protocol.RequestInput{Project: request.Project, ID: request.ID}); err != nil {
+		return fmt.Errorf("starting the workflow of request %s again: %w", request.ID, err)
 	}
 	return nil
 }
 
 // HandOutAgain gives a request jobs to start as its children, and starts its workflow
 // when it is not running: its row decides what else it does.
-func (s *Starter) HandOutAgain(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error {
-	options := requestOptions(project, id)
+func (s *Starter) HandOutAgain(ctx context.Context, request bench.RequestRef, jobs protocol.HandOut) error {
+	options := requestOptions(request)
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
-	_, err := s.client.SignalWithStartWorkflow(ctx, options.ID, protocol.SignalHandOut, jobs, options, protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: id})
+	_, err := s.client.SignalWithStartWorkflow(ctx, options.ID, protocol.SignalHandOut, jobs, options, protocol.RequestWorkflow, protocol.RequestInput{Project: request.Project, ID: request.ID})
 	if err != nil {
-		return fmt.Errorf("giving request %s jobs to start again: %w", id, err)
+		return fmt.Errorf("giving request %s jobs to start again: %w", request.ID, err)
 	}
 	return nil
 }
@@ -52,10 +52,9 @@ func (s *Starter) RestartJob(ctx context.Context, in protocol.JobInput) error {
 	return nil
 }
 
-// CancelRequestWorkflow cancels a request's workflow and nothing else: its row
-// has ended, or is gone.
-func (s *Starter) CancelRequestWorkflow(ctx context.Context, project string, id bench.RequestID) error {
-	return s.cancel(ctx, bench.RequestWorkflowID(project, id))
+// CancelWorkflow cancels a workflow and nothing else: its row has ended, or is gone.
+func (s *Starter) CancelWorkflow(ctx context.Context, workflowID string) error {
+	return s.cancel(ctx, workflowID)
 }
 
 // runningQuery lists what the record can be compared with.

@@ -13,8 +13,8 @@ import (
 // SettleRequest sees to it that no workflow of a request runs that has ended in
 // the record: one that still does is cancelled, and its end is waited for as long
 // as the context lasts.
-func (s *Starter) SettleRequest(ctx context.Context, project string, id bench.RequestID) error {
-	workflow := bench.RequestWorkflowID(project, id)
+func (s *Starter) SettleRequest(ctx context.Context, request bench.RequestRef) error {
+	workflow := request.WorkflowID()
 	if err := s.cancel(ctx, workflow); err != nil {
 		return err
 	}

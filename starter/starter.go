@@ -34,27 +34,27 @@ func New(c client.Client, namespace string) *Starter {
 
 // StartRequest starts a request's workflow. One that runs or has run is success:
 // the row decides what it does.
-func (s *Starter) StartRequest(ctx context.Context, project string, id bench.RequestID) error {
-	_, err := s.client.ExecuteWorkflow(ctx, requestOptions(project, id), protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: id})
+func (s *Starter) StartRequest(ctx context.Context, request bench.RequestRef) error {
+	_, err := s.client.ExecuteWorkflow(ctx, requestOptions(request), protocol.RequestWorkflow, protocol.RequestInput{Project: request.Project, ID: request.ID})
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
 	if err != nil && !errors.As(err, &already) {
-		return fmt.Errorf("starting the workflow of request %s: %w", id, err)
+		return fmt.Errorf("starting the workflow of request %s: %w", request.ID, err)
 	}
 	return nil
 }
 
-func requestOptions(project string, id bench.RequestID) client.StartWorkflowOptions {
+func requestOptions(request bench.RequestRef) client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{
-		ID:                                       bench.RequestWorkflowID(project, id),
+		ID:                                       request.WorkflowID(),
 		TaskQueue:                                protocol.OrchestratorTaskQueue,
 		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		StaticSummary:                            fmt.Sprintf("request %s of %s", id, project),
+		StaticSummary:                            fmt.Sprintf("request %s of %s", request.ID, request.Project),
 		StaticDetails:                            "waits for an orchestrator to take it up",
 		TypedSearchAttributes: temporal.NewSearchAttributes(
-			protocol.AttrProject.ValueSet(project),
-			protocol.AttrRequest.ValueSet(string(id)),
+			protocol.AttrProject.ValueSet(request.Project),
+			protocol.AttrRequest.ValueSet(string(request.ID)),
 			protocol.AttrState.ValueSet(string(protocol.RequestStarting)),
 		),
 	}
@@ -75,21 +75,21 @@ func (s *Starter) QueueChanged(ctx context.Context, project string) error {
 }
 
 // Admitted tells a request that it may start its jobs.
-func (s *Starter) Admitted(ctx context.Context, project string, id bench.RequestID) error {
-	return s.signal(ctx, bench.RequestWorkflowID(project, id), protocol.SignalAdmitted, nil)
+func (s *Starter) Admitted(ctx context.Context, request bench.RequestRef) error {
+	return s.signal(ctx, request.WorkflowID(), protocol.SignalAdmitted, nil)
 }
 
 // HandOut gives a request jobs to start as its children. One whose workflow does not
 // run is told nothing: if its row is open, the reconciliation starts it again.
-func (s *Starter) HandOut(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error {
-	return s.signal(ctx, bench.RequestWorkflowID(project, id), protocol.SignalHandOut, jobs)
+func (s *Starter) HandOut(ctx context.Context, request bench.RequestRef, jobs protocol.HandOut) error {
+	return s.signal(ctx, request.WorkflowID(), protocol.SignalHandOut, jobs)
 }
 
 // StartJob starts the workflow of a job that is nobody's child, see
 // [bench.JobKind.ChildOfRequest]. One that runs or has run is success: a job that ended
 // starts again only as another generation, with another key.
 func (s *Starter) StartJob(ctx context.Context, in protocol.JobInput) error {
-	options := jobOptions(in, "handed out for `"+bench.RequestWorkflowID(in.Project, in.Request)+"`; waits for an orchestrator to take it up")
+	options := jobOptions(in, "handed out for `"+in.RequestWorkflow+"`; waits for an orchestrator to take it up")
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	_, err := s.client.ExecuteWorkflow(ctx, options, protocol.JobWorkflow, in)
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
@@ -101,7 +101,7 @@ func (s *Starter) StartJob(ctx context.Context, in protocol.JobInput) error {
 
 func jobOptions(in protocol.JobInput, details string) client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{
-		ID:                       bench.JobWorkflowID(in.Project, in.Key),
+		ID:                       in.Workflow,
 		TaskQueue:                protocol.OrchestratorTaskQueue,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            in.Summary,
@@ -111,23 +111,23 @@ func jobOptions(in protocol.JobInput, details string) client.StartWorkflowOption
 }
 
 // JobEnded tells a request that a job which it waits for has ended.
-func (s *Starter) JobEnded(ctx context.Context, project string, id bench.RequestID, job protocol.JobEnded) error {
-	return s.signal(ctx, bench.RequestWorkflowID(project, id), protocol.SignalJobEnded, job)
+func (s *Starter) JobEnded(ctx context.Context, request bench.RequestRef, job protocol.JobEnded) error {
+	return s.signal(ctx, request.WorkflowID(), protocol.SignalJobEnded, job)
 }
 
 // ParentCompleted tells a request that the jobs of what it waits for are done.
-func (s *Starter) ParentCompleted(ctx context.Context, project string, id bench.RequestID) error {
-	return s.signal(ctx, bench.RequestWorkflowID(project, id), protocol.SignalParentCompleted, nil)
+func (s *Starter) ParentCompleted(ctx context.Context, request bench.RequestRef) error {
+	return s.signal(ctx, request.WorkflowID(), protocol.SignalParentCompleted, nil)
 }
 
 // ArtifactsReady tells a request that its artifacts are ready, and starts its
 // workflow if the row's creation did not get that far. One that has ended is told
 // nothing: the row decided before this call.
-func (s *Starter) ArtifactsReady(ctx context.Context, project string, id bench.RequestID, artifact protocol.ArtifactsReady) error {
-	options := requestOptions(project, id)
+func (s *Starter) ArtifactsReady(ctx context.Context, request bench.RequestRef, artifact protocol.ArtifactsReady) error {
+	options := requestOptions(request)
 	options.WorkflowExecutionErrorWhenAlreadyStarted = false
 	handle, err := s.client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
-		StartWorkflowOperation: s.client.NewWithStartWorkflowOperation(options, protocol.RequestWorkflow, protocol.RequestInput{Project: project, ID: id}),
+		StartWorkflowOperation: s.client.NewWithStartWorkflowOperation(options, protocol.RequestWorkflow, protocol.RequestInput{Project: request.Project, ID: request.ID}),
 		UpdateOptions: client.UpdateWorkflowOptions{
 			// A repeated delivery is the same update.
 			UpdateID:     artifact.Tag + "/" + artifact.Parent,
@@ -140,7 +140,7 @@ func (s *Starter) ArtifactsReady(ctx context.Context, project string, id bench.R
 		err = handle.Get(ctx, nil)
 	}
 	if err != nil && !alreadyEnded(err) {
-		return fmt.Errorf("telling request %s that its artifacts are ready: %w", id, err)
+		return fmt.Errorf("telling request %s that its artifacts are ready: %w", request.ID, err)
 	}
 	return nil
 }
@@ -153,21 +153,21 @@ func alreadyEnded(err error) bool {
 }
 
 // RunStarted tells a job that a collector has begun.
-func (s *Starter) RunStarted(ctx context.Context, project string, key bench.JobKey, run protocol.RunStarted) error {
-	return s.signal(ctx, bench.JobWorkflowID(project, key), protocol.SignalRunStarted, run)
+func (s *Starter) RunStarted(ctx context.Context, job bench.JobRef, run protocol.RunStarted) error {
+	return s.signal(ctx, job.WorkflowID(), protocol.SignalRunStarted, run)
 }
 
 // CancelJob cancels a job's workflow; its benchmark is killed.
-func (s *Starter) CancelJob(ctx context.Context, project string, key bench.JobKey) error {
-	return s.cancel(ctx, bench.JobWorkflowID(project, key))
+func (s *Starter) CancelJob(ctx context.Context, job bench.JobRef) error {
+	return s.cancel(ctx, job.WorkflowID())
 }
 
 // CancelRequest cancels the workflows of a request and of jobs. Their rows were
 // cancelled before, so one that is not reached finds that out by itself.
-func (s *Starter) CancelRequest(ctx context.Context, project string, id bench.RequestID, jobs []bench.JobRef) error {
-	errs := []error{s.cancel(ctx, bench.RequestWorkflowID(project, id))}
+func (s *Starter) CancelRequest(ctx context.Context, request bench.RequestRef, jobs []bench.JobRef) error {
+	errs := []error{s.cancel(ctx, request.WorkflowID())}
 	for _, j := range jobs {
-		errs = append(errs, s.CancelJob(ctx, j.Project, j.Key))
+		errs = append(errs, s.CancelJob(ctx, j))
 	}
 	return errors.Join(errs...)
 }

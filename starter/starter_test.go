@@ -51,16 +51,20 @@ func orchestrator(t *testing.T, c client.Client, broken *atomic.Bool) {
 
 const bound = time.Minute
 
+var (
+	request = bench.RequestRef{Project: project, ID: "raaaaaaaaaa", Type: bench.Release, Tag: "1.26.0"}
+	aJob    = bench.JobRef{Project: project, Key: "aaaaaaaaaaaaaaaa", Kind: bench.KindRuntime, Tag: "1.26.0", TestCases: 2}
+)
+
 func TestAWorkflowThatEndedIsStartedAgainAndOneThatRunsIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	c := temporal(t)
 	s := starter.New(c, namespace)
 	orchestrator(t, c, new(atomic.Bool))
-	request := bench.RequestID("raaaaaaaaaa")
-	job := protocol.JobInput{Project: project, Key: "aaaaaaaaaaaaaaaa", Request: request, User: "ada", Target: "x86_64-unknown-linux-gnu", Summary: "a job"}
+	job := protocol.JobInput{Project: project, Key: "aaaaaaaaaaaaaaaa", Workflow: aJob.WorkflowID(), Request: request.ID, RequestWorkflow: request.WorkflowID(), User: "ada", Target: "x86_64-unknown-linux-gnu", Summary: "a job"}
 	for id, restart := range map[string]func() error{
-		bench.RequestWorkflowID(project, request): func() error { return s.RestartRequest(t.Context(), project, request) },
-		bench.JobWorkflowID(project, job.Key):     func() error { return s.RestartJob(t.Context(), job) },
+		request.WorkflowID(): func() error { return s.RestartRequest(t.Context(), request) },
+		job.Workflow:         func() error { return s.RestartJob(t.Context(), job) },
 	} {
 		look := func() protocol.WorkflowState {
 			t.Helper()
@@ -104,9 +108,8 @@ func TestAWorkflowThatCannotDecideIsResetToItsBeginning(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
 	orchestrator(t, c, &broken)
-	request := bench.RequestID("raaaaaaaaaa")
-	id := bench.RequestWorkflowID(project, request)
-	require.NoError(t, s.StartRequest(t.Context(), project, request))
+	id := request.WorkflowID()
+	require.NoError(t, s.StartRequest(t.Context(), request))
 	var state protocol.WorkflowState
 	require.Eventually(t, func() bool {
 		var err error
@@ -151,8 +154,8 @@ func TestWhatIsToBeThereIsStartedOnce(t *testing.T) {
 
 	// A job is started once, however often it is handed out: also when its workflow
 	// has ended, for then the record decides.
-	job := protocol.JobInput{Project: project, Key: "aaaaaaaaaaaaaaaa", Request: "raaaaaaaaaa"}
-	id := bench.JobWorkflowID(project, job.Key)
+	job := protocol.JobInput{Project: project, Key: "aaaaaaaaaaaaaaaa", Workflow: aJob.WorkflowID(), Request: "raaaaaaaaaa"}
+	id := job.Workflow
 	started := func() protocol.WorkflowState {
 		t.Helper()
 		require.NoError(t, s.StartJob(t.Context(), job))

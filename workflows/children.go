@@ -8,7 +8,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
@@ -69,12 +68,12 @@ func (r *request) startChildren(ctx workflow.Context, jobs []protocol.JobInput) 
 
 func childOptions(job protocol.JobInput) workflow.ChildWorkflowOptions {
 	return workflow.ChildWorkflowOptions{
-		WorkflowID:            bench.JobWorkflowID(job.Project, job.Key),
+		WorkflowID:            job.Workflow,
 		TaskQueue:             protocol.OrchestratorTaskQueue,
 		ParentClosePolicy:     jobParentClose,
 		WorkflowIDReusePolicy: jobReuse,
 		StaticSummary:         job.Summary,
-		StaticDetails:         "handed out to `" + bench.RequestWorkflowID(job.Project, job.Request) + "`; waits for an orchestrator to take it up",
+		StaticDetails:         "handed out to `" + job.RequestWorkflow + "`; waits for an orchestrator to take it up",
 		TypedSearchAttributes: temporal.NewSearchAttributes(protocol.JobAttributes(job)...),
 		// Each of its workflow tasks is short, so a lost one is soon tried again.
 		WorkflowTaskTimeout: 10 * time.Second,

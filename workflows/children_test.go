@@ -107,7 +107,7 @@ func TestSharedJobsAreLinked(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.Release, Admitted: true}), nil)
-	shared := protocol.SharedJobs{Workflows: []string{bench.JobWorkflowID(project, jobB)}, Total: 1}
+	shared := protocol.SharedJobs{Workflows: []string{input(jobB).Workflow}, Total: 1}
 	env.OnActivity(protocol.Expand, mock.Anything, own).Return(protocol.ExpandResult{Counts: protocol.JobCounts{Total: 3, Open: 3}, Shared: shared}, nil).Once()
 	open, more := 3, protocol.SharedJobs{Workflows: shared.Workflows, Total: 3}
 	env.OnActivity(protocol.Progress, mock.Anything, mock.Anything).Return(func(context.Context, protocol.ProgressInput) (protocol.ProgressResult, error) {
@@ -116,7 +116,7 @@ func TestSharedJobsAreLinked(t *testing.T) {
 	details := func() string { return currentDetails(t, env) }
 	env.RegisterDelayedCallback(func() {
 		require.Equal(t, shared, status[protocol.RequestStatus](t, env).Shared)
-		require.Contains(t, details(), "started by other requests: 1\n\n* [job/go/bbbbbbbbbbbbbbbb](/namespaces/default-test-namespace/workflows/job%2Fgo%2Fbbbbbbbbbbbbbbbb)\n")
+		require.Contains(t, details(), "started by other requests: 1\n\n* [job/go/1.26.0/2-test-cases/bbbbbbbbbbbbbbbb](/namespaces/default-test-namespace/workflows/job%2Fgo%2F1.26.0%2F2-test-cases%2Fbbbbbbbbbbbbbbbb)\n")
 		env.SignalWorkflow(protocol.SignalJobEnded, protocol.JobEnded{Key: jobB, Status: bench.JobSuccess})
 	}, time.Second)
 	env.RegisterDelayedCallback(func() {

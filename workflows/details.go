@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
@@ -83,7 +82,7 @@ func jobDetails(in protocol.JobInput, s protocol.JobStatus) string {
 	var b page
 	b.addf("**%s**\n\n", in.Summary)
 	b.addf("| state | %s |\n|---|---|\n| waits | %s |\n| task queue | `%s` |\n| size class | %d |\n| handed out by | `%s` |\n| dispatches | %d |\n",
-		s.Phase, s.Waits, s.TaskQueue, in.SizeClass, bench.RequestWorkflowID(in.Project, in.Request), s.Dispatches)
+		s.Phase, s.Waits, s.TaskQueue, in.SizeClass, in.RequestWorkflow, s.Dispatches)
 	if s.Collector != "" {
 		b.addf("| collector | `%s` |\n| run | `%s` |\n", s.Collector, s.Run)
 	}

@@ -39,7 +39,8 @@ var own = protocol.ExpandInput{Request: ref, Stage: bench.StageOwn}
 
 func input(key bench.JobKey) protocol.JobInput {
 	return protocol.JobInput{
-		Project: project, Key: key, Request: request, Tag: "1.26.0", Target: "x86_64-unknown-linux-gnu", User: "ada",
+		Project: project, Key: key, Request: request, RequestWorkflow: "request/go/1.26.0/" + string(request),
+		Workflow: bench.JobRef{Project: project, Key: key, Kind: bench.KindRuntime, Tag: "1.26.0", TestCases: 2}.WorkflowID(), Tag: "1.26.0", Target: "x86_64-unknown-linux-gnu", User: "ada",
 		Summary: "1.26.0: 2 test cases", TaskQueue: "bench/x86_64-unknown-linux-gnu/1/local", SizeClass: 1,
 		Priority: protocol.Priority{Level: 3, Queue: "project:go", Weight: 1}, Attempts: 3,
 	}

@@ -65,21 +65,21 @@ func (starter) WatchProject(context.Context, string, time.Duration) error { retu
 func (starter) UnwatchProject(context.Context, string) error              { return nil }
 func (starter) SyncProject(context.Context, string) error                 { return nil }
 
-func (starter) StartRequest(context.Context, string, bench.RequestID) error         { return nil }
-func (starter) StartJob(context.Context, protocol.JobInput) error                   { return nil }
-func (starter) MoveJob(context.Context, string, bench.JobKey, protocol.Moved) error { return nil }
+func (starter) StartRequest(context.Context, bench.RequestRef) error        { return nil }
+func (starter) StartJob(context.Context, protocol.JobInput) error           { return nil }
+func (starter) MoveJob(context.Context, bench.JobRef, protocol.Moved) error { return nil }
 
-func (starter) HandOut(context.Context, string, bench.RequestID, protocol.HandOut) error { return nil }
-func (starter) SetLevel(context.Context, string, bench.JobKey, int) (bool, error)        { return true, nil }
-func (starter) GoFirst(context.Context, string, bench.JobKey) error                      { return nil }
-func (starter) CancelRequest(context.Context, string, bench.RequestID, []bench.JobRef) error {
+func (starter) HandOut(context.Context, bench.RequestRef, protocol.HandOut) error { return nil }
+func (starter) SetLevel(context.Context, bench.JobRef, int) (bool, error)         { return true, nil }
+func (starter) GoFirst(context.Context, bench.JobRef) error                       { return nil }
+func (starter) CancelRequest(context.Context, bench.RequestRef, []bench.JobRef) error {
 	return nil
 }
-func (starter) ArtifactsReady(context.Context, string, bench.RequestID, protocol.ArtifactsReady) error {
+func (starter) ArtifactsReady(context.Context, bench.RequestRef, protocol.ArtifactsReady) error {
 	return nil
 }
 
-func (starter) RunStarted(context.Context, string, bench.JobKey, protocol.RunStarted) error {
+func (starter) RunStarted(context.Context, bench.JobRef, protocol.RunStarted) error {
 	return nil
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-func (starter) SettleRequest(context.Context, string, bench.RequestID) error  { return nil }
-func (starter) RestartRequest(context.Context, string, bench.RequestID) error { return nil }
-func (starter) QueueChanged(context.Context, string) error                    { return nil }
-func (starter) TriggerReconcile(context.Context) error                        { return nil }
+func (starter) SettleRequest(context.Context, bench.RequestRef) error  { return nil }
+func (starter) RestartRequest(context.Context, bench.RequestRef) error { return nil }
+func (starter) QueueChanged(context.Context, string) error             { return nil }
+func (starter) TriggerReconcile(context.Context) error                 { return nil }

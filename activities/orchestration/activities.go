@@ -31,11 +31,11 @@ import (
 type Workflows interface {
 	// QueueChanged starts the project's queue when it is not running.
 	QueueChanged(ctx context.Context, project string) error
-	Admitted(ctx context.Context, project string, id bench.RequestID) error
+	Admitted(ctx context.Context, request bench.RequestRef) error
 	dispatch.Workflows
-	JobEnded(ctx context.Context, project string, id bench.RequestID, job protocol.JobEnded) error
-	ParentCompleted(ctx context.Context, project string, id bench.RequestID) error
-	CancelJob(ctx context.Context, project string, key bench.JobKey) error
+	JobEnded(ctx context.Context, request bench.RequestRef, job protocol.JobEnded) error
+	ParentCompleted(ctx context.Context, request bench.RequestRef) error
+	CancelJob(ctx context.Context, job bench.JobRef) error
 	Watches
 }
 

@@ -310,7 +310,7 @@ func (l *commitLook) request(ctx context.Context, r bench.Request) error {
 		unstarted = append(unstarted, taken.Request)
 	}
 	for _, request := range unstarted {
-		if err := l.Workflows.StartRequest(ctx, l.project, request.ID); err != nil {
+		if err := l.Workflows.StartRequest(ctx, request.Ref()); err != nil {
 			return err
 		}
 		if err := l.Store.MarkWorkflowStarted(ctx, request.ID); err != nil {

@@ -360,12 +360,12 @@ func (h *chronicle) handOutTo(c bench.Collector) {
 
 // What activities tell workflows. What is lost is read from the record later.
 
-func (h *chronicle) StartRequest(context.Context, string, bench.RequestID) error { return nil }
+func (h *chronicle) StartRequest(context.Context, bench.RequestRef) error { return nil }
 
 func (h *chronicle) QueueChanged(context.Context, string) error { return nil }
 
-func (h *chronicle) Admitted(_ context.Context, _ string, id bench.RequestID) error {
-	h.nudge(id)
+func (h *chronicle) Admitted(_ context.Context, request bench.RequestRef) error {
+	h.nudge(request.ID)
 	return nil
 }
 
@@ -378,7 +378,7 @@ func (h *chronicle) StartJob(_ context.Context, in protocol.JobInput) error {
 }
 
 // HandOut is called for several queues at a time, too.
-func (h *chronicle) HandOut(_ context.Context, _ string, _ bench.RequestID, jobs protocol.HandOut) error {
+func (h *chronicle) HandOut(_ context.Context, _ bench.RequestRef, jobs protocol.HandOut) error {
 	h.starting.Lock()
 	defer h.starting.Unlock()
 	h.handedOut = append(h.handedOut, jobs.Jobs...)
@@ -398,22 +398,22 @@ func (h *chronicle) startHandedOut() {
 	h.handedOut = nil
 }
 
-func (h *chronicle) SetLevel(context.Context, string, bench.JobKey, int) (bool, error) {
+func (h *chronicle) SetLevel(context.Context, bench.JobRef, int) (bool, error) {
 	return !h.fault(0.2), nil
 }
 
-func (h *chronicle) JobEnded(context.Context, string, bench.RequestID, protocol.JobEnded) error {
+func (h *chronicle) JobEnded(context.Context, bench.RequestRef, protocol.JobEnded) error {
 	return nil
 }
 
-func (h *chronicle) ParentCompleted(_ context.Context, _ string, id bench.RequestID) error {
-	h.nudge(id)
+func (h *chronicle) ParentCompleted(_ context.Context, request bench.RequestRef) error {
+	h.nudge(request.ID)
 	return nil
 }
 
-func (h *chronicle) CancelJob(_ context.Context, _ string, key bench.JobKey) error {
+func (h *chronicle) CancelJob(_ context.Context, job bench.JobRef) error {
 	for _, j := range h.jobs {
-		if j.in.Key == key && !h.fault(0.2) {
+		if j.in.Key == job.Key && !h.fault(0.2) {
 			j.cancelled = true
 		}
 	}

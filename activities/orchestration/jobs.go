@@ -116,7 +116,7 @@ func (a *Activities) RecordJobEnd(ctx context.Context, in protocol.JobEndInput) 
 		return protocol.JobEndResult{}, err
 	}
 	for _, w := range end.Waiters {
-		if err := a.Workflows.JobEnded(ctx, w.Project, w.Request, protocol.JobEnded{Key: in.Key, Status: end.Status}); err != nil {
+		if err := a.Workflows.JobEnded(ctx, w, protocol.JobEnded{Key: in.Key, Status: end.Status}); err != nil {
 			return protocol.JobEndResult{}, err
 		}
 	}

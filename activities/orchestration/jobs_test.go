@@ -28,7 +28,7 @@ func TestAHandOutStartsJobsInTheOrderOfTheirRequests(t *testing.T) {
 		startJob(one.ID, jobs1[0].Key), startJob(one.ID, jobs1[1].Key), startJob(two.ID, jobs2[0].Key), startJob(two.ID, jobs2[1].Key),
 	}, b.workflows.taken())
 	require.Equal(t, protocol.JobInput{
-		Project: project, Key: jobs2[0].Key, Request: two.ID, Tag: "1.2.0", Target: target, User: "ada",
+		Project: project, Key: jobs2[0].Key, Workflow: jobs2[0].Ref().WorkflowID(), Request: two.ID, RequestWorkflow: b.requestID(two), Tag: "1.2.0", Target: target, User: "ada",
 		Summary: "1.2.0 compiletime build gc: 1 test case on x86_64-unknown-linux-gnu", TaskQueue: pool.TaskQueue(), SizeClass: 2,
 		Priority: protocol.Priority{Level: 3, Queue: "project:go", Weight: 0.01}, Attempts: 5,
 	}, b.workflows.jobs[jobs2[0].Key])

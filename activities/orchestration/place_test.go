@@ -68,8 +68,8 @@ func TestAConstrainedJobFollowsTheFleet(t *testing.T) {
 	ref, job := b.command(needs)
 	require.Equal(t, setOf("card"), job.TaskQueue)
 	require.Equal(t, bench.JobHandedOut, job.Status)
-	b.workflows.is(bench.JobWorkflowID(project, job.Key), protocol.WorkflowRunning)
-	b.workflows.is(bench.RequestWorkflowID(project, ref.ID), protocol.WorkflowRunning)
+	b.workflows.is(job.Ref().WorkflowID(), protocol.WorkflowRunning)
+	b.workflows.is(b.requestID(ref), protocol.WorkflowRunning)
 	move := func(to string) string { return "move go/" + string(job.Key) + " " + to }
 	require.NotContains(t, b.reconcile(), move(setOf("card")))
 
@@ -165,8 +165,8 @@ func TestACommandWaitsForWhoeverIdlesFirst(t *testing.T) {
 	suite := b.jobs(b.running("1.26.0"))[0]
 	ref, job := b.command(bench.Constraints{})
 	require.Equal(t, pool.TaskQueue(), job.TaskQueue)
-	b.workflows.is(bench.JobWorkflowID(project, job.Key), protocol.WorkflowRunning)
-	b.workflows.is(bench.RequestWorkflowID(project, ref.ID), protocol.WorkflowRunning)
+	b.workflows.is(job.Ref().WorkflowID(), protocol.WorkflowRunning)
+	b.workflows.is(b.requestID(ref), protocol.WorkflowRunning)
 
 	b.registerIn("r1", refuge)
 	require.Contains(t, b.reconcile(), "move go/"+string(job.Key)+" "+setOf("c1", "r1"))

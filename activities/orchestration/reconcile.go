@@ -26,14 +26,15 @@ type Repairs interface {
 	Running(ctx context.Context) ([]string, error)
 	// Look tells what became of a workflow; it does not lag.
 	Look(ctx context.Context, workflowID string) (protocol.WorkflowState, error)
-	RestartRequest(ctx context.Context, project string, id bench.RequestID) error
+	RestartRequest(ctx context.Context, request bench.RequestRef) error
 	// RestartJob starts the workflow of a job whose last one has ended, or that is
 	// nobody's child.
 	RestartJob(ctx context.Context, in protocol.JobInput) error
 	// HandOutAgain lets a request start jobs as its children; its workflow is started
 	// again when it is not running: the row decides what else it does.
-	HandOutAgain(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error
-	CancelRequestWorkflow(ctx context.Context, project string, id bench.RequestID) error
+	HandOutAgain(ctx context.Context, request bench.RequestRef, jobs protocol.HandOut) error
+	// CancelWorkflow cancels a workflow whose row has ended, or is gone.
+	CancelWorkflow(ctx context.Context, workflowID string) error
 }
 
 const (
@@ -102,7 +103,7 @@ func (p *pass) requests(ctx context.Context) error {
 	}
 	var unseen []store.OpenRequest
 	for _, r := range open {
-		id := bench.RequestWorkflowID(r.Project, r.ID)
+		id := r.WorkflowID()
 		p.open[id] = true
 		if r.Type.Tracked() && !slices.Contains(p.tracked, r.Project) {
 			p.tracked = append(p.tracked, r.Project)
@@ -115,7 +116,7 @@ func (p *pass) requests(ctx context.Context) error {
 }
 
 func (p *pass) request(ctx context.Context, r store.OpenRequest) error {
-	state, err := p.absent(ctx, r.Project, bench.RequestWorkflowID(r.Project, r.ID))
+	state, err := p.absent(ctx, r.Project, r.WorkflowID())
 	if err != nil || state == nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func (p *pass) request(ctx context.Context, r store.OpenRequest) error {
 	if err != nil || len(ended) > 0 {
 		return err
 	}
-	if err := p.Repairs.RestartRequest(ctx, r.Project, r.ID); err != nil {
+	if err := p.Repairs.RestartRequest(ctx, r.RequestRef); err != nil {
 		return err
 	}
 	if err := p.Store.MarkWorkflowStarted(ctx, r.ID); err != nil {
@@ -157,7 +158,7 @@ func (p *pass) jobs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	unseen := slices.DeleteFunc(inFlight, func(j store.InFlightJob) bool { return p.running[bench.JobWorkflowID(j.Project, j.Job)] })
+	unseen := slices.DeleteFunc(inFlight, func(j store.InFlightJob) bool { return p.running[j.Ref.WorkflowID()] })
 	return each(ctx, unseen, p.job)
 }
 
@@ -165,7 +166,7 @@ func (p *pass) jobs(ctx context.Context) error {
 // uploaded stays and is not measured again; a run that still goes on somewhere is
 // closed, and the next one that passes the fence replaces it.
 func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
-	state, err := p.absent(ctx, j.Project, bench.JobWorkflowID(j.Project, j.Job))
+	state, err := p.absent(ctx, j.Project, j.Ref.WorkflowID())
 	if err != nil || state == nil {
 		return err
 	}
@@ -213,7 +214,11 @@ func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
 	// One that never had a workflow, or of which Temporal knows nothing any more, is
 	// handed to its request once more.
 	if j.Kind.ChildOfRequest() && state.Status == protocol.WorkflowMissing {
-		if err := p.Repairs.HandOutAgain(ctx, j.Project, j.Request, protocol.HandOut{Jobs: []protocol.JobInput{in}}); err != nil {
+		request, err := p.Store.Request(ctx, j.Request)
+		if err != nil {
+			return err
+		}
+		if err := p.Repairs.HandOutAgain(ctx, request.Ref(), protocol.HandOut{Jobs: []protocol.JobInput{in}}); err != nil {
 			return err
 		}
 		return p.repaired(ctx, j.Project, *state, "handed the job to its request again")
@@ -241,11 +246,11 @@ func (p *pass) handOut(ctx context.Context) error { return p.dispatcher().Sweep(
 // were not reached then, or although the record has no such row: it was restored
 // from an older backup.
 func (p *pass) strays(ctx context.Context) error {
-	projects := make(map[string]string) // of what a workflow is for
+	workflows := make(map[string]string) // by what they are for
 	var requests []bench.RequestID
 	var jobs []bench.JobKey
 	for id := range p.running {
-		kind, project, name, ours := bench.ParseWorkflowID(id)
+		kind, _, name, ours := bench.ParseWorkflowID(id)
 		switch {
 		case !ours || p.open[id]:
 			continue
@@ -254,7 +259,7 @@ func (p *pass) strays(ctx context.Context) error {
 		case kind == bench.JobWorkflow:
 			jobs = append(jobs, bench.JobKey(name))
 		}
-		projects[name] = project
+		workflows[name] = id
 	}
 	ended, err := p.Store.EndedRequests(ctx, requests, endBound)
 	if err != nil {
@@ -265,28 +270,23 @@ func (p *pass) strays(ctx context.Context) error {
 		return err
 	}
 	return errors.Join(
-		each(ctx, ended, func(ctx context.Context, id bench.RequestID) error {
-			project := projects[string(id)]
-			return p.stray(ctx, project, bench.RequestWorkflowID(project, id), func() error { return p.Repairs.CancelRequestWorkflow(ctx, project, id) })
-		}),
-		each(ctx, endedJobs, func(ctx context.Context, key bench.JobKey) error {
-			project := projects[string(key)]
-			return p.stray(ctx, project, bench.JobWorkflowID(project, key), func() error { return p.Workflows.CancelJob(ctx, project, key) })
-		}),
+		each(ctx, ended, func(ctx context.Context, id bench.RequestID) error { return p.stray(ctx, workflows[string(id)]) }),
+		each(ctx, endedJobs, func(ctx context.Context, key bench.JobKey) error { return p.stray(ctx, workflows[string(key)]) }),
 	)
 }
 
 // watches makes sure of the Schedules that are not confirmed.
 func (p *pass) watches(ctx context.Context) error { return p.EnsureWatches(ctx, false) }
 
-func (p *pass) stray(ctx context.Context, project, workflowID string, cancel func() error) error {
+func (p *pass) stray(ctx context.Context, workflowID string) error {
 	state, err := p.Repairs.Look(ctx, workflowID)
 	if err != nil || !state.Status.Alive() {
 		return err
 	}
-	if err := cancel(); err != nil {
+	if err := p.Repairs.CancelWorkflow(ctx, workflowID); err != nil {
 		return err
 	}
+	_, project, _, _ := bench.ParseWorkflowID(workflowID)
 	return p.repaired(ctx, project, state, "cancelled the workflow: the record has no open row for it")
 }
 

@@ -29,8 +29,8 @@ func (b *bundle) reconciled() []string {
 	return b.workflows.taken()
 }
 
-func requestID(ref protocol.RequestRef) string { return bench.RequestWorkflowID(ref.Project, ref.ID) }
-func jobID(key bench.JobKey) string            { return bench.JobWorkflowID(project, key) }
+func (b *bundle) requestID(ref protocol.RequestRef) string { return b.request(ref).Ref().WorkflowID() }
+func (b *bundle) jobID(key bench.JobKey) string            { return b.job(key).Ref().WorkflowID() }
 
 func TestReconcilingStartsMissingWorkflowsAndHandsOut(t *testing.T) {
 	t.Parallel()
@@ -38,8 +38,8 @@ func TestReconcilingStartsMissingWorkflowsAndHandsOut(t *testing.T) {
 	b.register("c1")
 	one := b.running("1.1.0")
 	missing, started, ended := b.create(bench.Release, "1.2.0", 1), b.create(bench.Release, "1.3.0", 1), b.create(bench.Release, "1.4.0", 1)
-	b.workflows.is(requestID(one), protocol.WorkflowRunning)
-	b.workflows.is(requestID(started), protocol.WorkflowPaused)
+	b.workflows.is(b.requestID(one), protocol.WorkflowRunning)
+	b.workflows.is(b.requestID(started), protocol.WorkflowPaused)
 	require.NoError(t, b.store.CompleteRequest(t.Context(), ended.ID, bench.Cancelled, "", nil, ""))
 	b.older()
 	b.create(bench.Release, "1.5.0", 1) // just created: its workflow is on its way
@@ -55,7 +55,7 @@ func TestReconcilingStartsMissingWorkflowsAndHandsOut(t *testing.T) {
 	require.Equal(t, bench.JobHandedOut, jobs[0].Status)
 	b.execute(`update job_queue set status = 'queued', handed_out_at = null, handed_out_to = null`)
 	require.ElementsMatch(t, []string{
-		"restart " + requestID(missing), "queue " + project, startJob(one.ID, jobs[0].Key), startJob(one.ID, jobs[1].Key),
+		"restart " + b.requestID(missing), "queue " + project, startJob(one.ID, jobs[0].Key), startJob(one.ID, jobs[1].Key),
 	}, b.reconciled())
 	require.NotNil(t, b.request(missing).WorkflowStartedAt)
 
@@ -81,12 +81,12 @@ func TestWorkflowsOfOpenRowsAreStartedAgain(t *testing.T) {
 			c := b.register("c1")
 			ref := b.running("1.1.0")
 			b.handOut(ref)
-			b.workflows.is(requestID(ref), protocol.WorkflowRunning)
+			b.workflows.is(b.requestID(ref), protocol.WorkflowRunning)
 			waiting, measuring := b.jobs(ref)[0], b.jobs(ref)[1]
 			run := b.start(measuring.Key, c, 1)
 			require.Equal(t, []string{"queue " + project}, b.reconciled(), "what was handed out just now is being started")
 			b.older()
-			for _, id := range []string{requestID(ref), jobID(waiting.Key), jobID(measuring.Key)} {
+			for _, id := range []string{b.requestID(ref), b.jobID(waiting.Key), b.jobID(measuring.Key)} {
 				b.workflows.is(id, status)
 			}
 			b.workflows.is(bench.QueueWorkflowID(project), protocol.WorkflowRunning)
@@ -96,9 +96,9 @@ func TestWorkflowsOfOpenRowsAreStartedAgain(t *testing.T) {
 				again = "hand %s to %s again"
 			}
 			require.ElementsMatch(t, []string{
-				"restart " + requestID(ref),
-				fmt.Sprintf(again+", 0 runs, 3 attempts left", jobID(waiting.Key), ref.ID),
-				fmt.Sprintf(again+", 1 runs, 3 attempts left", jobID(measuring.Key), ref.ID),
+				"restart " + b.requestID(ref),
+				fmt.Sprintf(again+", 0 runs, 3 attempts left", b.jobID(waiting.Key), ref.ID),
+				fmt.Sprintf(again+", 1 runs, 3 attempts left", b.jobID(measuring.Key), ref.ID),
 			}, b.reconciled())
 
 			// The run that may still go on is closed; what it uploads late counts.
@@ -109,7 +109,7 @@ func TestWorkflowsOfOpenRowsAreStartedAgain(t *testing.T) {
 			b.measureAs(run, measuring)
 			require.Equal(t, len(measuring.TestCases), b.job(measuring.Key).Done)
 
-			repairs, err := b.store.Repairs(t.Context(), requestID(ref), time.Hour)
+			repairs, err := b.store.Repairs(t.Context(), b.requestID(ref), time.Hour)
 			require.NoError(t, err)
 			require.Len(t, repairs, 1)
 			require.Equal(t, string(status), repairs[0].Found)
@@ -144,7 +144,7 @@ func TestAJobThatLacksOnlyItsEndIsEnded(t *testing.T) {
 	job := b.jobs(ref)[0]
 	b.measureAs(b.start(job.Key, c, 1), job)
 	b.older()
-	for _, id := range []string{requestID(ref), jobID(b.jobs(ref)[1].Key), bench.QueueWorkflowID(project)} {
+	for _, id := range []string{b.requestID(ref), b.jobID(b.jobs(ref)[1].Key), bench.QueueWorkflowID(project)} {
 		b.workflows.is(id, protocol.WorkflowRunning)
 	}
 	require.Equal(t, []string{fmt.Sprintf("ended %s/%s %s success", project, ref.ID, job.Key)}, b.reconciled())
@@ -162,7 +162,7 @@ func TestAJobWithoutAttemptsLeftIsEnded(t *testing.T) {
 	job := b.jobs(ref)[0]
 	require.NoError(t, b.store.FinishRun(t.Context(), b.start(job.Key, c, 1), bench.RunEnd{Outcome: bench.RunFailure, Message: "exit 1"}))
 	b.older()
-	for _, id := range []string{requestID(ref), jobID(b.jobs(ref)[1].Key), bench.QueueWorkflowID(project)} {
+	for _, id := range []string{b.requestID(ref), b.jobID(b.jobs(ref)[1].Key), bench.QueueWorkflowID(project)} {
 		b.workflows.is(id, protocol.WorkflowRunning)
 	}
 	require.Equal(t, []string{fmt.Sprintf("ended %s/%s %s failure", project, ref.ID, job.Key)}, b.reconciled())
@@ -195,8 +195,8 @@ func TestAWorkflowThatFailsAgainIsStartedLater(t *testing.T) {
 	ref := b.create(bench.Release, "1.1.0", 1)
 	b.workflows.is(bench.QueueWorkflowID(project), protocol.WorkflowRunning)
 	b.older()
-	restart := []string{"restart " + requestID(ref)}
-	fails := func() { b.workflows.is(requestID(ref), protocol.WorkflowFailed) }
+	restart := []string{"restart " + b.requestID(ref)}
+	fails := func() { b.workflows.is(b.requestID(ref), protocol.WorkflowFailed) }
 	passes := func(span string) { b.execute(`update workflow_repair set at = at - $1::interval`, span) }
 	fails()
 	require.Equal(t, restart, b.reconciled(), "at once, the first time")
@@ -211,7 +211,7 @@ func TestAWorkflowThatFailsAgainIsStartedLater(t *testing.T) {
 	require.Equal(t, restart, b.reconciled())
 
 	// Somebody who terminates it is not punished for that.
-	b.workflows.is(requestID(ref), protocol.WorkflowTerminated)
+	b.workflows.is(b.requestID(ref), protocol.WorkflowTerminated)
 	require.Equal(t, restart, b.reconciled())
 }
 
@@ -224,15 +224,17 @@ func TestWorkflowsWithoutAnOpenRowAreCancelled(t *testing.T) {
 	b.handOut(ref)
 	jobs := b.jobs(ref)
 	unknown := protocol.RequestRef{Project: project, ID: "raaaaaaaaaa"}
-	for _, id := range []string{requestID(ref), jobID(jobs[0].Key), requestID(unknown), jobID("aaaaaaaaaaaaaaaa"), bench.QueueWorkflowID("other"), "somebody's own"} {
+	lostRequest := bench.RequestRef{Project: project, ID: unknown.ID, Type: bench.Release, Tag: "0.9"}.WorkflowID()
+	lostJob := bench.JobRef{Project: project, Key: "aaaaaaaaaaaaaaaa", Kind: bench.KindRuntime, Tag: "0.9", TestCases: 2}.WorkflowID()
+	for _, id := range []string{b.requestID(ref), b.jobID(jobs[0].Key), lostRequest, lostJob, bench.QueueWorkflowID("other"), "somebody's own"} {
 		b.workflows.is(id, protocol.WorkflowRunning)
 	}
 	_, err := b.store.CancelRequest(t.Context(), ref.ID, "ada", "")
 	require.NoError(t, err)
-	lost := []string{"cancel " + requestID(unknown), "cancel " + project + "/aaaaaaaaaaaaaaaa"}
+	lost := []string{"cancel " + lostRequest, "cancel " + lostJob}
 	require.ElementsMatch(t, lost, b.reconciled(), "what ended just now ends by itself")
 	b.older()
-	require.ElementsMatch(t, append(lost, "cancel "+requestID(ref), "cancel "+project+"/"+string(jobs[0].Key)), b.reconciled())
+	require.ElementsMatch(t, append(lost, "cancel "+b.requestID(ref), "cancel "+b.jobID(jobs[0].Key)), b.reconciled())
 
 	_, err = b.LoadRequest(t.Context(), unknown)
 	require.ErrorContains(t, err, "reading request raaaaaaaaaa: not found; rows are written before workflows start, so the record was restored from an older backup")
@@ -249,8 +251,8 @@ func TestABuildWithoutAWorkflowIsStartedAgain(t *testing.T) {
 	require.Len(t, builds, 1)
 	b.start(builds[0].Key, c, 1)
 	b.older()
-	b.workflows.is(requestID(ref), protocol.WorkflowRunning)
+	b.workflows.is(b.requestID(ref), protocol.WorkflowRunning)
 	b.workflows.is(bench.QueueWorkflowID(project), protocol.WorkflowRunning)
-	require.Equal(t, []string{fmt.Sprintf("hand %s to %s again, 1 runs, 3 attempts left", jobID(builds[0].Key), ref.ID)}, b.reconciled())
+	require.Equal(t, []string{fmt.Sprintf("hand %s to %s again, 1 runs, 3 attempts left", b.jobID(builds[0].Key), ref.ID)}, b.reconciled())
 	require.True(t, b.job(builds[0].Key).Status.Open())
 }

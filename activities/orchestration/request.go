@@ -87,7 +87,7 @@ func (a *Activities) shared(ctx context.Context, r bench.Request) (protocol.Shar
 	jobs, total, err := a.Store.SharedJobs(ctx, r.ID, protocol.ShownShared)
 	out := protocol.SharedJobs{Total: total}
 	for _, j := range jobs {
-		out.Workflows = append(out.Workflows, bench.JobWorkflowID(j.Project, j.Key))
+		out.Workflows = append(out.Workflows, j.WorkflowID())
 	}
 	return out, err
 }
@@ -185,7 +185,7 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 	}
 	for _, r := range running {
 		if r.ExpandedAt == nil || r.ReopenedAt != nil { // one that was opened again has jobs before it is admitted
-			if err := a.Workflows.Admitted(ctx, r.Project, r.ID); err != nil {
+			if err := a.Workflows.Admitted(ctx, r.Ref()); err != nil {
 				return state, err
 			}
 		}
@@ -275,7 +275,7 @@ func (a *Activities) JobsDone(ctx context.Context, ref protocol.RequestRef) erro
 		return err
 	}
 	for _, child := range children {
-		if err := a.Workflows.ParentCompleted(ctx, r.Project, child); err != nil {
+		if err := a.Workflows.ParentCompleted(ctx, child); err != nil {
 			return err
 		}
 	}
@@ -393,7 +393,7 @@ func (a *Activities) CancelRequest(ctx context.Context, in protocol.CancelInput)
 		return protocol.RequestResult{}, found(err, "cancelling the request")
 	}
 	for _, j := range jobs {
-		if err := a.Workflows.CancelJob(ctx, j.Project, j.Key); err != nil {
+		if err := a.Workflows.CancelJob(ctx, j); err != nil {
 			return protocol.RequestResult{}, err
 		}
 	}

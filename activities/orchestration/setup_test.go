@@ -85,9 +85,9 @@ func (w *workflows) taken() []string {
 	return calls
 }
 
-func (w *workflows) StartRequest(_ context.Context, project string, id bench.RequestID) error {
-	w.is(bench.RequestWorkflowID(project, id), protocol.WorkflowRunning)
-	return w.call("start %s/%s", project, id)
+func (w *workflows) StartRequest(_ context.Context, request bench.RequestRef) error {
+	w.is(request.WorkflowID(), protocol.WorkflowRunning)
+	return w.call("start %s/%s", request.Project, request.ID)
 }
 
 func (w *workflows) Running(context.Context) ([]string, error) {
@@ -123,26 +123,26 @@ func (w *workflows) is(workflowID string, status protocol.WorkflowStatus) {
 	w.states[workflowID] = protocol.WorkflowState{Status: status}
 }
 
-func (w *workflows) RestartRequest(_ context.Context, project string, id bench.RequestID) error {
-	w.is(bench.RequestWorkflowID(project, id), protocol.WorkflowRunning)
-	return w.call("restart %s", bench.RequestWorkflowID(project, id))
+func (w *workflows) RestartRequest(_ context.Context, request bench.RequestRef) error {
+	w.is(request.WorkflowID(), protocol.WorkflowRunning)
+	return w.call("restart %s", request.WorkflowID())
 }
 
 func (w *workflows) RestartJob(_ context.Context, in protocol.JobInput) error {
-	w.is(bench.JobWorkflowID(in.Project, in.Key), protocol.WorkflowRunning)
-	return w.call("restart %s for %s, %d runs, %d attempts left", bench.JobWorkflowID(in.Project, in.Key), in.Request, in.Dispatches, in.Attempts)
+	w.is(in.Workflow, protocol.WorkflowRunning)
+	return w.call("restart %s for %s, %d runs, %d attempts left", in.Workflow, in.Request, in.Dispatches, in.Attempts)
 }
 
-func (w *workflows) CancelRequestWorkflow(_ context.Context, project string, id bench.RequestID) error {
-	return w.call("cancel %s", bench.RequestWorkflowID(project, id))
+func (w *workflows) CancelWorkflow(_ context.Context, id string) error {
+	return w.call("cancel %s", id)
 }
 
 func (w *workflows) QueueChanged(_ context.Context, project string) error {
 	return w.call("queue %s", project)
 }
 
-func (w *workflows) Admitted(_ context.Context, project string, id bench.RequestID) error {
-	return w.call("admitted %s/%s", project, id)
+func (w *workflows) Admitted(_ context.Context, request bench.RequestRef) error {
+	return w.call("admitted %s/%s", request.Project, request.ID)
 }
 
 func (w *workflows) StartJob(_ context.Context, job protocol.JobInput) error {
@@ -155,7 +155,7 @@ func (w *workflows) StartJob(_ context.Context, job protocol.JobInput) error {
 	return w.call("%s", startJob(job.Request, job.Key))
 }
 
-func (w *workflows) HandOut(ctx context.Context, _ string, _ bench.RequestID, jobs protocol.HandOut) error {
+func (w *workflows) HandOut(ctx context.Context, _ bench.RequestRef, jobs protocol.HandOut) error {
 	var err error
 	for _, job := range jobs.Jobs {
 		err = errors.Join(err, w.StartJob(ctx, job))
@@ -163,30 +163,30 @@ func (w *workflows) HandOut(ctx context.Context, _ string, _ bench.RequestID, jo
 	return err
 }
 
-func (w *workflows) HandOutAgain(_ context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error {
-	w.is(bench.RequestWorkflowID(project, id), protocol.WorkflowRunning)
+func (w *workflows) HandOutAgain(_ context.Context, request bench.RequestRef, jobs protocol.HandOut) error {
+	w.is(request.WorkflowID(), protocol.WorkflowRunning)
 	var err error
 	for _, in := range jobs.Jobs {
-		w.is(bench.JobWorkflowID(in.Project, in.Key), protocol.WorkflowRunning)
-		err = errors.Join(err, w.call("hand %s to %s again, %d runs, %d attempts left", bench.JobWorkflowID(in.Project, in.Key), id, in.Dispatches, in.Attempts))
+		w.is(in.Workflow, protocol.WorkflowRunning)
+		err = errors.Join(err, w.call("hand %s to %s again, %d runs, %d attempts left", in.Workflow, request.ID, in.Dispatches, in.Attempts))
 	}
 	return err
 }
 
-func (w *workflows) SetLevel(_ context.Context, project string, key bench.JobKey, level int) (bool, error) {
-	return true, w.call("level %s/%s %d", project, key, level)
+func (w *workflows) SetLevel(_ context.Context, job bench.JobRef, level int) (bool, error) {
+	return true, w.call("level %s/%s %d", job.Project, job.Key, level)
 }
 
-func (w *workflows) JobEnded(_ context.Context, project string, id bench.RequestID, job protocol.JobEnded) error {
-	return w.call("ended %s/%s %s %s", project, id, job.Key, job.Status)
+func (w *workflows) JobEnded(_ context.Context, request bench.RequestRef, job protocol.JobEnded) error {
+	return w.call("ended %s/%s %s %s", request.Project, request.ID, job.Key, job.Status)
 }
 
-func (w *workflows) ParentCompleted(_ context.Context, project string, id bench.RequestID) error {
-	return w.call("parent of %s/%s", project, id)
+func (w *workflows) ParentCompleted(_ context.Context, request bench.RequestRef) error {
+	return w.call("parent of %s/%s", request.Project, request.ID)
 }
 
-func (w *workflows) CancelJob(_ context.Context, project string, key bench.JobKey) error {
-	return w.call("cancel %s/%s", project, key)
+func (w *workflows) CancelJob(_ context.Context, job bench.JobRef) error {
+	return w.call("cancel %s/%s", job.Project, job.Key)
 }
 
 func (w *workflows) WatchProject(_ context.Context, project string, every time.Duration) error {
@@ -197,8 +197,8 @@ func (w *workflows) UnwatchProject(_ context.Context, project string) error {
 	return w.call("unwatch %s", project)
 }
 
-func (w *workflows) MoveJob(_ context.Context, project string, key bench.JobKey, to protocol.Moved) error {
-	return w.call("move %s/%s %s", project, key, to.TaskQueue)
+func (w *workflows) MoveJob(_ context.Context, job bench.JobRef, to protocol.Moved) error {
+	return w.call("move %s/%s %s", job.Project, job.Key, to.TaskQueue)
 }
 
 // startJob is the call that starts a job which was handed out to a request.

@@ -6,4 +6,4 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-func (noWorkflows) SettleRequest(context.Context, string, bench.RequestID) error { return nil }
+func (noWorkflows) SettleRequest(context.Context, bench.RequestRef) error { return nil }

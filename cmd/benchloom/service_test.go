@@ -64,29 +64,29 @@ const (
 // noWorkflows is a starter that starts nothing.
 type noWorkflows struct{}
 
-func (noWorkflows) StartRequest(context.Context, string, bench.RequestID) error { return nil }
-func (noWorkflows) StartJob(context.Context, protocol.JobInput) error           { return nil }
-func (noWorkflows) MoveJob(context.Context, string, bench.JobKey, protocol.Moved) error {
+func (noWorkflows) StartRequest(context.Context, bench.RequestRef) error { return nil }
+func (noWorkflows) StartJob(context.Context, protocol.JobInput) error    { return nil }
+func (noWorkflows) MoveJob(context.Context, bench.JobRef, protocol.Moved) error {
 	return nil
 }
 
-func (noWorkflows) HandOut(context.Context, string, bench.RequestID, protocol.HandOut) error {
+func (noWorkflows) HandOut(context.Context, bench.RequestRef, protocol.HandOut) error {
 	return nil
 }
 
-func (noWorkflows) SetLevel(context.Context, string, bench.JobKey, int) (bool, error) {
+func (noWorkflows) SetLevel(context.Context, bench.JobRef, int) (bool, error) {
 	return true, nil
 }
-func (noWorkflows) GoFirst(context.Context, string, bench.JobKey) error { return nil }
-func (noWorkflows) CancelRequest(context.Context, string, bench.RequestID, []bench.JobRef) error {
+func (noWorkflows) GoFirst(context.Context, bench.JobRef) error { return nil }
+func (noWorkflows) CancelRequest(context.Context, bench.RequestRef, []bench.JobRef) error {
 	return nil
 }
 
-func (noWorkflows) ArtifactsReady(context.Context, string, bench.RequestID, protocol.ArtifactsReady) error {
+func (noWorkflows) ArtifactsReady(context.Context, bench.RequestRef, protocol.ArtifactsReady) error {
 	return nil
 }
 
-func (noWorkflows) RunStarted(context.Context, string, bench.JobKey, protocol.RunStarted) error {
+func (noWorkflows) RunStarted(context.Context, bench.JobRef, protocol.RunStarted) error {
 	return nil
 }
 
@@ -403,7 +403,7 @@ func collections(cases []bench.TestCase, seconds float64) apiclient.Block {
 func (noWorkflows) Explain(_ context.Context, id string) (protocol.WorkflowState, error) {
 	return protocol.WorkflowState{ID: id, Status: protocol.WorkflowMissing}, nil
 }
-func (noWorkflows) RestartRequest(context.Context, string, bench.RequestID) error { return nil }
-func (noWorkflows) QueueChanged(context.Context, string) error                    { return nil }
-func (noWorkflows) ResetToStart(context.Context, string, string) error            { return nil }
-func (noWorkflows) TriggerReconcile(context.Context) error                        { return nil }
+func (noWorkflows) RestartRequest(context.Context, bench.RequestRef) error { return nil }
+func (noWorkflows) QueueChanged(context.Context, string) error             { return nil }
+func (noWorkflows) ResetToStart(context.Context, string, string) error     { return nil }
+func (noWorkflows) TriggerReconcile(context.Context) error                 { return nil }

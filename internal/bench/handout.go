@@ -16,4 +16,5 @@ type HandOut struct {
 	Priority  int
 	SizeClass SizeClass
 	Summary   string // what the job is, in words
+	Ref       JobRef `db:"-"`
 }

@@ -87,12 +87,6 @@ func (id JobIdentity) Key() JobKey {
 	return JobKey(strings.ToLower(base32.StdEncoding.EncodeToString(sum[:10])))
 }
 
-// JobRef names a job within all projects.
-type JobRef struct {
-	Project string
-	Key     JobKey
-}
-
 // ParseJobKey reads a job's key.
 func ParseJobKey(s string) (JobKey, error) {
 	if len(s) != 16 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz234567") != "" {
@@ -125,53 +119,4 @@ func ParseRunID(s string) (RunID, error) {
 func (id RunID) Job() JobKey {
 	key, _, _ := strings.Cut(string(id), "-")
 	return JobKey(key)
-}
-
-// Workflow IDs, as an operator finds them in the Temporal Web UI. They are made
-// here and nowhere else.
-
-// RequestWorkflowID is request/<project>/<request ID>.
-func RequestWorkflowID(project string, id RequestID) string {
-	return "request/" + project + "/" + string(id)
-}
-
-// JobWorkflowID is job/<project>/<job key>.
-func JobWorkflowID(project string, key JobKey) string {
-	return "job/" + project + "/" + string(key)
-}
-
-// QueueWorkflowID is queue/<project>.
-func QueueWorkflowID(project string) string { return "queue/" + project }
-
-// WatchWorkflowID is commits/<project>: the Schedule that watches a project's
-// commits, and, with the time behind it, each of its looks.
-func WatchWorkflowID(project string) string { return "commits/" + project }
-
-// WorkflowKind is what the workflow with an ID is for.
-type WorkflowKind string
-
-// Kinds of workflows whose IDs name something of the record.
-const (
-	RequestWorkflow WorkflowKind = "request"
-	JobWorkflow     WorkflowKind = "job"
-	QueueWorkflow   WorkflowKind = "queue"
-)
-
-// ParseWorkflowID takes the ID of a workflow apart: its kind, its project, and
-// the request's ID or the job's key, which a queue has not. Any other ID is not
-// ours.
-func ParseWorkflowID(id string) (kind WorkflowKind, project, name string, ours bool) {
-	first, rest, _ := strings.Cut(id, "/")
-	project, name, named := strings.Cut(rest, "/")
-	kind = WorkflowKind(first)
-	switch kind {
-	case RequestWorkflow, JobWorkflow:
-		ours = named && name != ""
-	case QueueWorkflow:
-		ours = !named
-	}
-	if !ours || project == "" {
-		return "", "", "", false
-	}
-	return kind, project, name, true
 }

@@ -235,28 +235,3 @@ func TestWhatIsNoRunIDIsRefused(t *testing.T) {
 		require.ErrorContains(t, err, "run ID")
 	}
 }
-
-// Operators look workflows up by these IDs, and running ones are found by them.
-func TestWorkflowIDs(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "request/go/rabcdefghjk", bench.RequestWorkflowID("go", "rabcdefghjk"))
-	require.Equal(t, "job/go/"+string(identity().Key()), bench.JobWorkflowID("go", identity().Key()))
-	require.Equal(t, "queue/go", bench.QueueWorkflowID("go"))
-}
-
-func TestWorkflowIDsAreTakenApart(t *testing.T) {
-	t.Parallel()
-	for id, want := range map[string][]string{
-		bench.RequestWorkflowID("go", "r23456789ab"):  {"request", "go", "r23456789ab"},
-		bench.JobWorkflowID("go", "aaaaaaaaaaaaaaaa"): {"job", "go", "aaaaaaaaaaaaaaaa"},
-		bench.QueueWorkflowID("go"):                   {"queue", "go", ""},
-	} {
-		kind, project, name, ours := bench.ParseWorkflowID(id)
-		require.True(t, ours, id)
-		require.Equal(t, want, []string{string(kind), project, name})
-	}
-	for _, id := range []string{"", "request", "request/go", "request/go/", "request//r1", "queue/", "queue/go/x", "reconcile", "commits/go"} {
-		_, _, _, ours := bench.ParseWorkflowID(id)
-		require.False(t, ours, id)
-	}
-}

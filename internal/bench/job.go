@@ -169,7 +169,7 @@ type JobEnd struct {
 	// Submitter is whose limits counted for it.
 	Submitter string
 	// Waiters are the open requests that wait for the job.
-	Waiters []Waiter
+	Waiters []RequestRef
 }
 
 // TimeoutOn is the time limit of the whole job on a size class: the one selected

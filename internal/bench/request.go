@@ -208,12 +208,6 @@ type JobProgress struct {
 // Open tells how many jobs can still run.
 func (p JobProgress) Open() int { return p.Queued + p.HandedOut + p.InProgress }
 
-// Waiter is a request that waits for a job.
-type Waiter struct {
-	Project string
-	Request RequestID
-}
-
 // Selection narrows what of a suite is measured. Empty lists mean the suite's
 // defaults.
 type Selection struct {

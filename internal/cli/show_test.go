@@ -47,7 +47,7 @@ func running() apiclient.RequestDetail {
 			ID: "r7k2m4q9xt2", Project: "go", Type: bench.Release, Tag: "1.26.0", Status: bench.InProgress, Submitter: "ada",
 			Selection:  bench.Selection{Set: "demo", Benchmarks: []string{"gin", "lo"}, Iterations: 3},
 			CommitDate: pointer(time.Date(2026, 2, 10, 0, 0, 0, 0, time.UTC)),
-			CreatedAt:  before(10 * time.Minute), AdmittedAt: pointer(before(9 * time.Minute)), WorkflowID: "request/go/r7k2m4q9xt2",
+			CreatedAt:  before(10 * time.Minute), AdmittedAt: pointer(before(9 * time.Minute)), WorkflowID: "request/go/1.26.0/r7k2m4q9xt2",
 		},
 		Progress: apiclient.Progress{Jobs: 4, JobsDone: 2, JobsFailed: 1, TestCases: 16, TestCasesDone: 8, EstimateSeconds: pointer(540.0)},
 		Jobs:     []apiclient.Job{done, going, failed, waiting},

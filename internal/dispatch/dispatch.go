@@ -44,10 +44,10 @@ type Workflows interface {
 	Starts
 	// SetLevel gives a job that waits in Temporal another level. done is false when
 	// its workflow has not got that far: it is to be tried again.
-	SetLevel(ctx context.Context, project string, key bench.JobKey, level int) (done bool, err error)
+	SetLevel(ctx context.Context, job bench.JobRef, level int) (done bool, err error)
 	// MoveJob lets a job that was handed out wait in another task queue. One that
 	// a collector has taken stays where it is.
-	MoveJob(ctx context.Context, project string, key bench.JobKey, to protocol.Moved) error
+	MoveJob(ctx context.Context, job bench.JobRef, to protocol.Moved) error
 }
 
 // A Dispatcher hands jobs out and places them anew. It keeps no state of its own: any

@@ -125,8 +125,8 @@ func (w workflows) StartJob(_ context.Context, j protocol.JobInput) error {
 	return nil
 }
 
-func (w workflows) HandOut(_ context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error {
-	if id == w.broken {
+func (w workflows) HandOut(_ context.Context, request bench.RequestRef, jobs protocol.HandOut) error {
+	if request.ID == w.broken {
 		return errors.New("no answer")
 	}
 	keys := make([]string, len(jobs.Jobs))
@@ -136,22 +136,22 @@ func (w workflows) HandOut(_ context.Context, project string, id bench.RequestID
 	if len(keys) > 5 {
 		keys = append(keys[:5], "…")
 	}
-	w.note("hand %d jobs to %s/%s: %s", len(jobs.Jobs), project, id, strings.Join(keys, " "))
+	w.note("hand %d jobs to %s/%s: %s", len(jobs.Jobs), request.Project, request.ID, strings.Join(keys, " "))
 	return nil
 }
 
-func (w workflows) StartRequest(_ context.Context, _ string, id bench.RequestID) error {
-	w.note("start %s", id)
+func (w workflows) StartRequest(_ context.Context, request bench.RequestRef) error {
+	w.note("start %s", request.ID)
 	return nil
 }
 
-func (w workflows) MoveJob(_ context.Context, _ string, key bench.JobKey, to protocol.Moved) error {
-	w.note("move %s to %s", key, to.TaskQueue)
+func (w workflows) MoveJob(_ context.Context, job bench.JobRef, to protocol.Moved) error {
+	w.note("move %s to %s", job.Key, to.TaskQueue)
 	return nil
 }
 
-func (w workflows) SetLevel(_ context.Context, _ string, key bench.JobKey, _ int) (bool, error) {
-	return key != "early", nil
+func (w workflows) SetLevel(_ context.Context, job bench.JobRef, _ int) (bool, error) {
+	return job.Key != "early", nil
 }
 
 func dispatcher(w *world) *dispatch.Dispatcher {
@@ -205,7 +205,7 @@ func TestWhatIsHandedOutIsStarted(t *testing.T) {
 
 func TestAnEndFillsWhatItFreesAndASweepTheRest(t *testing.T) {
 	t.Parallel()
-	w := &world{released: []string{"a", "b"}, relevel: []store.Relevelled{{Job: "late", Level: 2}, {Job: "early", Level: 2}}}
+	w := &world{released: []string{"a", "b"}, relevel: []store.Relevelled{{JobRef: bench.JobRef{Key: "late"}, Level: 2}, {JobRef: bench.JobRef{Key: "early"}, Level: 2}}}
 	d := dispatcher(w)
 	require.NoError(t, d.AfterEnd(t.Context(), bench.JobEnd{TaskQueue: "a", Submitter: "ada"}))
 	require.Equal(t, []string{"release limited ada", "fill a up to 4, strict 16", "fill b up to 4, strict 16"}, w.done)

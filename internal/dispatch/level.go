@@ -24,10 +24,10 @@ func (d *Dispatcher) relevel(ctx context.Context) error {
 		return err
 	}
 	return each(jobs, func(j store.Relevelled) error {
-		done, err := d.Workflows.SetLevel(ctx, j.Project, j.Job, j.Level)
+		done, err := d.Workflows.SetLevel(ctx, j.JobRef, j.Level)
 		if err != nil || !done {
 			return err
 		}
-		return d.Record.SetLevel(ctx, j.Job, j.Level)
+		return d.Record.SetLevel(ctx, j.Key, j.Level)
 	})
 }

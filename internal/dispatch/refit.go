@@ -90,7 +90,7 @@ func (d *Dispatcher) FollowMoves(ctx context.Context) error {
 	}
 	for _, j := range moved {
 		to := protocol.Moved{TaskQueue: j.TaskQueue, SizeClass: j.SizeClass}
-		if err := d.Workflows.MoveJob(ctx, j.Project, j.Key, to); err != nil {
+		if err := d.Workflows.MoveJob(ctx, j.JobRef, to); err != nil {
 			return err
 		}
 	}

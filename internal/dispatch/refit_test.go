@@ -34,7 +34,7 @@ func TestJobsFollowTheFleet(t *testing.T) {
 	one, two := collector("c1", "main"), collector("c2", "other")
 	w := &world{
 		fleet: []placement.Collector{live(one)}, alike: []store.AlikeJobs{commands},
-		moved: []store.WaitingJob{{Key: "earlier", TaskQueue: "there"}},
+		moved: []store.WaitingJob{{JobRef: bench.JobRef{Key: "earlier"}, TaskQueue: "there"}},
 	}
 	d := dispatcher(w)
 	require.NoError(t, d.FollowFleet(t.Context()))
@@ -65,12 +65,12 @@ func TestJobsLeaveADeadPool(t *testing.T) {
 	dead := placement.Of(collector("c1", "main"))
 	dead.Away = 11 * time.Minute
 	waiting := func(key bench.JobKey) store.WaitingJob {
-		return store.WaitingJob{Project: "go", Key: key, Target: target, SizeClass: 2, Pool: "main", TaskQueue: pool("main").TaskQueue(), Status: bench.JobQueued}
+		return store.WaitingJob{JobRef: bench.JobRef{Project: "go", Key: key}, Target: target, SizeClass: 2, Pool: "main", TaskQueue: pool("main").TaskQueue(), Status: bench.JobQueued}
 	}
 	w := &world{
 		config: `{"failover_after": "10m"}`, fleet: []placement.Collector{dead, live(collector("r1", "refuge"))},
 		stranded: []store.WaitingJob{waiting("one"), waiting("two")}, began: "one",
-		moved: []store.WaitingJob{{Key: "two", TaskQueue: pool("refuge").TaskQueue()}},
+		moved: []store.WaitingJob{{JobRef: bench.JobRef{Key: "two"}, TaskQueue: pool("refuge").TaskQueue()}},
 	}
 	d := dispatcher(w)
 	row := func(key string) string {

@@ -19,8 +19,8 @@ type Starts interface {
 	StartJob(ctx context.Context, job protocol.JobInput) error
 	// HandOut lets a request's workflow start jobs as its children. One that does not
 	// run is no error: the reconciliation starts it again, and hands out again.
-	HandOut(ctx context.Context, project string, id bench.RequestID, jobs protocol.HandOut) error
-	StartRequest(ctx context.Context, project string, id bench.RequestID) error
+	HandOut(ctx context.Context, request bench.RequestRef, jobs protocol.HandOut) error
+	StartRequest(ctx context.Context, request bench.RequestRef) error
 }
 
 // startAll starts jobs that were handed out. Those of one queue start in their order;
@@ -79,7 +79,7 @@ func (d *Dispatcher) start(ctx context.Context, view sizing.View, jobs []bench.H
 		if request.Status == bench.Completed || request.WorkflowStartedAt != nil {
 			continue
 		}
-		err := d.Workflows.StartRequest(ctx, request.Project, request.ID)
+		err := d.Workflows.StartRequest(ctx, request.Ref())
 		if err == nil {
 			err = d.Record.MarkWorkflowStarted(ctx, request.ID)
 		}
@@ -87,7 +87,7 @@ func (d *Dispatcher) start(ctx context.Context, view sizing.View, jobs []bench.H
 	}
 	for _, id := range parents {
 		for part := range slices.Chunk(children[id], handOutAtOnce) {
-			errs = append(errs, d.Workflows.HandOut(ctx, inputs.requests[id].Project, id, protocol.HandOut{Jobs: part}))
+			errs = append(errs, d.Workflows.HandOut(ctx, inputs.requests[id].Ref(), protocol.HandOut{Jobs: part}))
 		}
 	}
 	return errors.Join(errs...)
@@ -160,7 +160,7 @@ func (in inputs) of(ctx context.Context, h bench.HandOut) (protocol.JobInput, er
 		return protocol.JobInput{}, err
 	}
 	return protocol.JobInput{
-		Project: h.Project, Key: h.Job, Request: h.Request, Tag: h.Tag, Target: h.Target, User: request.Submitter,
+		Project: h.Project, Key: h.Job, Workflow: h.Ref.WorkflowID(), Request: h.Request, RequestWorkflow: request.Ref().WorkflowID(), Tag: h.Tag, Target: h.Target, User: request.Submitter,
 		Summary: h.Summary, TaskQueue: h.TaskQueue, SizeClass: h.SizeClass,
 		Priority: protocol.Priority{Level: h.Priority, Queue: h.Queue, Turn: h.Turn, Weight: fairshare.TemporalWeight(h.Weight)},
 		Attempts: attempts,

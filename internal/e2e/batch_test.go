@@ -36,7 +36,7 @@ func TestABatchRunsInItsOrder(t *testing.T) {
 		d, err := s.api.Request(t.Context(), string(r.ID))
 		return err == nil && d.Progress.JobsDone > 5
 	}, ended, 20*time.Millisecond)
-	s.record(t, s.temporal(t), "Request", bench.RequestWorkflowID(r.Project, r.ID), "in_progress_with_many_jobs")
+	s.record(t, s.temporal(t), "Request", r.WorkflowID, "in_progress_with_many_jobs")
 
 	d := s.await(t, r.ID, patience)
 	require.Equal(t, bench.Failure, d.Outcome)

@@ -112,9 +112,9 @@ func (s *stack) arrange(t *testing.T, c client.Client, shell shellSuite, a situa
 	last := out.requests[len(out.requests)-1]
 	switch a.workflow {
 	case bench.RequestWorkflow:
-		out.workflow = bench.RequestWorkflowID("shell", last)
+		out.workflow = s.requestWorkflow(t, last)
 	case bench.JobWorkflow:
-		out.workflow = bench.JobWorkflowID("shell", s.firstJob(t, last))
+		out.workflow = s.jobWorkflow(t, s.firstJob(t, last))
 	case bench.QueueWorkflow:
 		out.workflow = bench.QueueWorkflowID("shell")
 	}
@@ -134,6 +134,21 @@ func (s *stack) firstJob(t *testing.T, id bench.RequestID) bench.JobKey {
 		return true
 	}, patience, 20*time.Millisecond, "request %s has no job", id)
 	return key
+}
+
+// requestWorkflow and jobWorkflow are the IDs of workflows, as people find them.
+func (s *stack) requestWorkflow(t *testing.T, id bench.RequestID) string {
+	t.Helper()
+	d, err := s.api.Request(t.Context(), string(id))
+	require.NoError(t, err)
+	return d.WorkflowID
+}
+
+func (s *stack) jobWorkflow(t *testing.T, key bench.JobKey) string {
+	t.Helper()
+	d, err := s.api.Job(t.Context(), key)
+	require.NoError(t, err)
+	return d.WorkflowID
 }
 
 // awaitPhase waits until the running workflow of an ID shows a state.
@@ -273,7 +288,7 @@ func TestResetsOfEndedWorkflowsChangeNothing(t *testing.T) {
 	requireSuccess(t, before.Outcome, before)
 	executions := shell.executions(t)
 
-	for _, workflowID := range []string{bench.RequestWorkflowID("shell", id), bench.JobWorkflowID("shell", before.Jobs[0].Key)} {
+	for _, workflowID := range []string{before.WorkflowID, before.Jobs[0].WorkflowID} {
 		require.Eventually(t, func() bool { return ends(t, c, workflowID) }, patience, 20*time.Millisecond)
 		run, events := decisions(t, c, workflowID)
 		require.Greater(t, len(events), 2)
@@ -325,7 +340,7 @@ func TestTerminatedWorkflowsComeBackByThemselves(t *testing.T) {
 	a := situation{workflow: bench.JobWorkflow, phase: string(protocol.JobBenchmarking), hold: failpoint.Measuring}
 	now := s.arrange(t, c, shell, a, 1)
 	require.NoError(t, c.ScheduleClient().GetHandle(t.Context(), protocol.ReconcileScheduleID).Delete(t.Context()))
-	all := []string{now.workflow, bench.QueueWorkflowID("shell"), bench.RequestWorkflowID("shell", now.requests[0])}
+	all := []string{now.workflow, bench.QueueWorkflowID("shell"), s.requestWorkflow(t, now.requests[0])}
 	for _, id := range all {
 		require.NoError(t, c.TerminateWorkflow(t.Context(), id, "", "a test"))
 	}
@@ -347,7 +362,7 @@ func TestUnstick(t *testing.T) {
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{})
 	now := s.arrange(t, c, shell, situation{workflow: bench.JobWorkflow, phase: string(protocol.JobBenchmarking), hold: failpoint.Measuring}, 1)
 	id := now.requests[0]
-	request := bench.RequestWorkflowID("shell", id)
+	request := s.requestWorkflow(t, id)
 
 	out, code := s.run(t, "request", "unstick", string(id), "--dry-run")
 	require.Zero(t, code)

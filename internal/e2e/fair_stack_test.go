@@ -198,7 +198,7 @@ func (f fairness) waits(t *testing.T, queue string, n int) {
 		return len(jobs) >= n
 	}, patience, 20*time.Millisecond, "fewer than %d jobs of %s are handed out", n, queue)
 	for _, key := range jobs {
-		f.awaitPhase(t, temporal, bench.JobWorkflowID(apiclient.AdHocProject, bench.JobKey(key)), string(protocol.JobWaitsForCollector))
+		f.awaitPhase(t, temporal, f.jobWorkflow(t, bench.JobKey(key)), string(protocol.JobWaitsForCollector))
 	}
 	// A task is on its way for a moment still.
 	var taskQueue string
@@ -225,7 +225,7 @@ func (f fairness) overtaken(t *testing.T, id bench.RequestID) (others int) {
 		return err == nil
 	}, patience, 20*time.Millisecond, "the job of request %s does not start", id)
 	var scheduled time.Time
-	events := f.temporal(t).GetWorkflowHistory(t.Context(), bench.JobWorkflowID(apiclient.AdHocProject, key), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := f.temporal(t).GetWorkflowHistory(t.Context(), f.jobWorkflow(t, key), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for scheduled.IsZero() {
 		require.True(t, events.HasNext(), "the job's workflow has scheduled nothing")
 		e, err := events.Next()

@@ -147,7 +147,7 @@ func TestRestoringAnOlderBackupOfTheRecord(t *testing.T) {
 	release = s.hold(t, failpoint.Measuring)
 	lost := submit("1.4.0")
 	s.reached(t, failpoint.Measuring)
-	lostJob := s.firstJob(t, lost)
+	workflows := []string{s.requestWorkflow(t, lost), s.jobWorkflow(t, s.firstJob(t, lost))}
 
 	text, err = exec.Command(postgresProgram(t, "psql"), "--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", "--single-transaction", "--file", dump, database()).CombinedOutput()
 	require.NoError(t, err, string(text))
@@ -161,7 +161,7 @@ func TestRestoringAnOlderBackupOfTheRecord(t *testing.T) {
 	}
 	require.Equal(t, smallIterations, shell.executions(t)["count-1 1.0.0"], "its results were in the backup")
 
-	for _, id := range []string{bench.RequestWorkflowID("shell", lost), bench.JobWorkflowID("shell", lostJob)} {
+	for _, id := range workflows {
 		require.Eventually(t, func() bool { return ends(t, c, id) }, patience, 50*time.Millisecond, "%s still runs", id)
 		require.ErrorContains(t, failureOf(t, c, id), "the record was restored from an older backup", id)
 	}

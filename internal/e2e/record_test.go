@@ -144,7 +144,7 @@ func TestTemporalRecordSpeaks(t *testing.T) {
 		shell.artifact(t, tag, 1000)
 	}
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{})
-	requestID := func(r apiclient.Request) string { return bench.RequestWorkflowID(r.Project, r.ID) }
+	requestID := func(r apiclient.Request) string { return r.WorkflowID }
 	jobID := func(r apiclient.Request) string {
 		t.Helper()
 		var key bench.JobKey
@@ -156,7 +156,7 @@ func TestTemporalRecordSpeaks(t *testing.T) {
 			key = d.Jobs[0].Key
 			return true
 		}, time.Minute, 20*time.Millisecond)
-		return bench.JobWorkflowID(r.Project, key)
+		return s.jobWorkflow(t, key)
 	}
 
 	// The first release is measured, held in the middle.

@@ -34,7 +34,7 @@ func TestTemporalRecordSpeaksOfWaiting(t *testing.T) {
 		shell.artifact(t, tag, 1000)
 	}
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{})
-	requestID := func(r apiclient.Request) string { return bench.RequestWorkflowID(r.Project, r.ID) }
+	requestID := func(r apiclient.Request) string { return r.WorkflowID }
 
 	// No orchestrator is there to take it up.
 	pid, err := s.pid("orchestrator")
@@ -75,7 +75,7 @@ func TestTemporalRecordSpeaksOfWaiting(t *testing.T) {
 		s.kill(t, "collector-local-1")
 		require.NoError(t, os.RemoveAll(filepath.Join(s.points, "reached-"+failpoint.Measuring)))
 	}
-	s.check(t, c, expectation{workflow: "Job", id: bench.JobWorkflowID("shell", key), state: string(protocol.JobPausing), details: []string{"before the next try"}, attributes: jobAttributes})
+	s.check(t, c, expectation{workflow: "Job", id: s.jobWorkflow(t, key), state: string(protocol.JobPausing), details: []string{"before the next try"}, attributes: jobAttributes})
 	measuring()
 	requireSuccess(t, s.await(t, try.ID, ended).Outcome, try)
 	s.check(t, c, expectation{workflow: "Request", id: requestID(try), state: string(protocol.RequestCompleted), recordAs: "completed_try", details: []string{"compared with | o"}, attributes: requestAttributes})
@@ -108,7 +108,7 @@ func TestTemporalRecordSpeaksOfPasses(t *testing.T) {
 	s.applyProject(t, "example", dir, bench.ProjectConfig{})
 	preparing := s.hold(t, failpoint.Fetching)
 	built := s.submit(t, apiclient.NewRequest{Project: "example", Type: bench.Release, Tag: "1.0.0"})
-	s.check(t, c, expectation{workflow: "Request", id: bench.RequestWorkflowID("example", built.ID), state: string(protocol.RequestBuilding), details: []string{"1 of 1 jobs open"}, attributes: requestAttributes})
+	s.check(t, c, expectation{workflow: "Request", id: built.WorkflowID, state: string(protocol.RequestBuilding), details: []string{"1 of 1 jobs open"}, attributes: requestAttributes})
 	preparing()
 	requireSuccess(t, s.await(t, built.ID, ended).Outcome, built)
 

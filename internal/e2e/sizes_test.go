@@ -28,7 +28,7 @@ func runs(d apiclient.RequestDetail) string {
 func (s *stack) attempts(t *testing.T, project string, key bench.JobKey) []int32 {
 	t.Helper()
 	var most []int32
-	events := s.temporal(t).GetWorkflowHistory(t.Context(), bench.JobWorkflowID(project, key), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := s.temporal(t).GetWorkflowHistory(t.Context(), s.jobWorkflow(t, key), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
 		require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestJobsFindTheirSizeClass(t *testing.T) {
 		requireSuccess(t, d.Outcome, d)
 		require.Equal(t, want[1], runs(d))
 		require.Equal(t, slices.Concat(slices.Repeat([]int32{1}, len(d.Runs)-1), []int32{3}), s.attempts(t, project, d.Jobs[0].Key))
-		s.record(t, s.temporal(t), "Job", bench.JobWorkflowID(project, d.Jobs[0].Key), "success_after_escalation_"+project)
+		s.record(t, s.temporal(t), "Job", d.Jobs[0].WorkflowID, "success_after_escalation_"+project)
 	}
 
 	// A job is a failure only after it failed on the largest as often as it may.

@@ -125,16 +125,20 @@ type JobCounts struct{ Total, Open, Success, Failure, Cancelled int }
 
 // JobInput starts a Job workflow.
 type JobInput struct {
-	Project   string
-	Key       bench.JobKey
-	Request   bench.RequestID
-	Tag       string
-	Target    bench.Target
-	User      string
-	Summary   string
-	TaskQueue string
-	SizeClass bench.SizeClass
-	Priority  Priority
+	Project string
+	Key     bench.JobKey
+	// Workflow is the job's workflow ID, RequestWorkflow that of the request that it
+	// was handed out to.
+	Workflow        string
+	Request         bench.RequestID
+	RequestWorkflow string
+	Tag             string
+	Target          bench.Target
+	User            string
+	Summary         string
+	TaskQueue       string
+	SizeClass       bench.SizeClass
+	Priority        Priority
 	// Attempts is how many attempts the job's own failures leave it.
 	Attempts int
 	// Dispatches counts the RunJob activities of earlier runs of the workflow.

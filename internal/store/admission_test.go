@@ -262,7 +262,7 @@ func TestASharedJobGoesAtTheEarliestLevelOfThoseWhoWait(t *testing.T) {
 	require.Equal(t, []string{own, own, "idle"}, []string{queueOf(jobs[0]), queueOf(jobs[1]), queueOf(jobs[2])}, "nobody else waits for the third")
 	relevelled, err := r.Relevel(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []store.Relevelled{{Project: project, Job: jobs[1].Key, Level: 3}}, relevelled, "it waits in Temporal")
+	require.Equal(t, []store.Relevelled{{JobRef: jobs[1].Ref(), Level: 3}}, relevelled, "it waits in Temporal")
 	handed := map[bench.JobKey]int{}
 	for _, h := range r.handOutUpTo(4) {
 		handed[h.Job] = h.Priority

@@ -13,8 +13,7 @@ import (
 
 // WaitingJob is an open job without an open run.
 type WaitingJob struct {
-	Project   string
-	Key       bench.JobKey
+	bench.JobRef
 	Target    bench.Target
 	SizeClass bench.SizeClass
 	Pool      string
@@ -23,7 +22,6 @@ type WaitingJob struct {
 	TaskQueue string
 	Set       []string
 	Status    bench.JobStatus
-	Kind      bench.JobKind
 	// MinClass is the smallest size class that will do; 0: any.
 	MinClass bench.SizeClass
 	// Constraints narrow the collectors that can run it; nil: none do.
@@ -47,7 +45,7 @@ func (w WaitingJob) Requirements() placement.Requirements {
 const unattended = `j.status in ('queued', 'handed_out', 'in_progress')
 	and not exists (select from job_run u where u.job_id = j.id and u.outcome = '')`
 
-const waitingColumns = `j.project, j.key, j.target, j.size_class, j.pool, j.task_queue, j.status, j.kind, j.min_class, j.constraints,
+const waitingColumns = jobRefColumns + `, j.target, j.size_class, j.pool, j.task_queue, j.status, j.min_class, j.constraints,
 	(select ws.collectors from collector_set ws where ws.task_queue = j.task_queue) as set,
 	` + pinned + ` as pinned`
 

@@ -35,7 +35,7 @@ const activeWaiter = `
 func handOutColumns(request string) string {
 	return request + ` as request, j.project, j.key as job, coalesce(j.tag, '') as tag, j.target, j.task_queue,
 	j.queue, j.turn, j.weight, j.priority, j.size_class, '' as summary, coalesce(j.versus, '') as versus, j.kind, j.backend, j.profile, j.command, j.name,
-	jsonb_array_length(j.test_cases) as test_cases`
+	coalesce(j.test_cases->0->>'benchmark', '') as benchmark, jsonb_array_length(j.test_cases) as test_cases`
 }
 
 type handOutRow struct {
@@ -45,6 +45,7 @@ type handOutRow struct {
 	Profile   string
 	Command   *bench.Command
 	Name      string
+	Benchmark string
 	TestCases int
 }
 
@@ -73,7 +74,7 @@ func (s *Store) SharedJobs(ctx context.Context, request bench.RequestID, limit i
 		Total int
 	}
 	rows, err := all[row](ctx, s.pool, `
-		select j.project, j.key, count(*) over () as total from request_job rj join job_queue j on j.id = rj.job_id
+		select `+jobRefColumns+`, count(*) over () as total from request_job rj join job_queue j on j.id = rj.job_id
 		where rj.request_id = $1 and j.handed_out_to <> $1 order by rj.job_id limit $2`, request, limit)
 	for _, r := range rows {
 		jobs, total = append(jobs, r.JobRef), r.Total
@@ -84,10 +85,31 @@ func (s *Store) SharedJobs(ctx context.Context, request bench.RequestID, limit i
 func summaries(rows []handOutRow) []bench.HandOut {
 	out := make([]bench.HandOut, len(rows))
 	for i, r := range rows {
-		out[i] = r.HandOut
-		out[i].Summary = r.summary()
+		out[i] = r.described()
 	}
 	return out
+}
+
+func (r handOutRow) described() bench.HandOut {
+	h := r.HandOut
+	h.Summary = r.summary()
+	h.Ref = bench.JobRef{
+		Project: h.Project, Key: h.Job, Kind: h.Kind, Tag: h.Tag, Versus: r.Versus, Backend: r.Backend, Profile: r.Profile,
+		Name: r.Name, Benchmark: r.Benchmark, TestCases: r.TestCases,
+	}
+	if r.Command != nil && len(r.Command.Argv) > 0 {
+		h.Ref.Program = r.Command.Argv[0]
+	}
+	return h
+}
+
+// jobRefColumns are those of a [bench.JobRef] to job j.
+const jobRefColumns = `j.project, j.key, j.kind, coalesce(j.tag, '') as tag, coalesce(j.versus, '') as versus, j.backend, j.profile, j.name,
+	coalesce(j.command->'argv'->>0, '') as program, coalesce(j.test_cases->0->>'benchmark', '') as benchmark, jsonb_array_length(j.test_cases) as test_cases`
+
+// requestRefColumns are those of a [bench.RequestRef] to the request with this alias.
+func requestRefColumns(r string) string {
+	return strings.ReplaceAll(`r.project, r.id, r.type, coalesce(r.tag, '') as tag, coalesce(r.pr, 0) as pr, r.command is not null as command, r.batch`, "r.", r+".")
 }
 
 // maxSummary bounds a summary in bytes: Temporal keeps at most 400.

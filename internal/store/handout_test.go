@@ -228,7 +228,7 @@ func TestCancellingARequestSparesWhatOthersWaitFor(t *testing.T) {
 
 	// Handed out and running: the first two. Queued: the third. Shared: the
 	// fourth. Ended: the fifth.
-	want := []bench.JobRef{{Project: project, Key: jobs[0].Key}, {Project: project, Key: jobs[1].Key}}
+	want := []bench.JobRef{jobs[0].Ref(), jobs[1].Ref()}
 	for range 2 { // the second time is a repetition, and names the same workflows
 		cancelled, err := r.CancelRequest(t.Context(), q.ID, "ada", "wrong tag")
 		require.NoError(t, err)

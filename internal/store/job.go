@@ -102,8 +102,8 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, runs bench.RunOutc
 		if err := closeRuns(ctx, tx, job.ID, runs, "the job ended as "+string(end.Status)); err != nil {
 			return err
 		}
-		end.Waiters, err = all[bench.Waiter](ctx, tx, `
-			select wr.project, wr.id as request from request_job w join benchmark_request wr on wr.id = w.request_id
+		end.Waiters, err = all[bench.RequestRef](ctx, tx, `
+			select `+requestRefColumns("wr")+` from request_job w join benchmark_request wr on wr.id = w.request_id
 			where w.job_id = $1 and `+stillWaits+` order by wr.created_at, wr.id`, job.ID)
 		return err
 	})

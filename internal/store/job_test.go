@@ -38,7 +38,7 @@ func TestTheStoredResultsDecideHowAJobEnds(t *testing.T) {
 		run := r.start(job, 1, c).Run.ID
 		r.block(run, measured("gin", 1), bench.TestCaseResult{TestCase: testCase("zip"), Skipped: "needs docker"})
 		for range 2 {
-			require.Equal(t, bench.JobEnd{Status: bench.JobSuccess, TaskQueue: small.TaskQueue(), Waiters: []bench.Waiter{{Project: project, Request: q.ID}}}, r.finish(job, "it looked bad"))
+			require.Equal(t, bench.JobEnd{Status: bench.JobSuccess, TaskQueue: small.TaskQueue(), Waiters: []bench.RequestRef{q.Ref()}}, r.finish(job, "it looked bad"))
 		}
 		require.Equal(t, bench.RunLost, r.run(run).Outcome, "a run that was still open did not say how it ended")
 		require.NotNil(t, r.job(job.Key).CompletedAt)
@@ -119,7 +119,7 @@ func TestAJobThatHasEndedStaysAndTellsItsWaitersAgain(t *testing.T) {
 	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(job)}))
 	run := r.start(job, 1, r.register("one")).Run.ID
 
-	waiters := []bench.Waiter{{Project: project, Request: q.ID}, {Project: project, Request: other.ID}}
+	waiters := []bench.RequestRef{q.Ref(), other.Ref()}
 	for range 2 {
 		end, err := r.CancelJob(t.Context(), job.Key, "cancelled by ada")
 		require.NoError(t, err)

@@ -184,7 +184,7 @@ func TestRequestsAreEndedByOperators(t *testing.T) {
 		done, jobs, err := r.EndRequest(t.Context(), running.ID, force, key("force"))
 		require.NoError(t, err)
 		require.Equal(t, 1, done.Result.Jobs)
-		require.Equal(t, []bench.JobRef{{Project: project, Key: job.Key}}, jobs, "a repetition cancels their workflows again")
+		require.Equal(t, []bench.JobRef{job.Ref()}, jobs, "a repetition cancels their workflows again")
 	}
 	require.Equal(t, bench.JobCancelled, r.job(job.Key).Status)
 }
@@ -231,7 +231,7 @@ func TestARetryMeasuresWhatLacksAResult(t *testing.T) {
 	require.Equal(t, "opened again by ada: for a test", opened.Message)
 	open, err := r.OpenRequests(t.Context(), time.Hour)
 	require.NoError(t, err)
-	require.Contains(t, open, store.OpenRequest{ID: request.ID, Project: project, Type: bench.Release}, "its workflow is not confirmed any more")
+	require.Contains(t, open, store.OpenRequest{RequestRef: request.Ref()}, "its workflow is not confirmed any more")
 	jobs := r.openJobs(request.ID)
 	require.Len(t, jobs, 1)
 	require.Equal(t, testCases("sort"), jobs[0].TestCases)

@@ -155,10 +155,10 @@ func announce(ctx context.Context, tx pgx.Tx, project, tag string) error {
 }
 
 // ChildrenOf lists the open requests that wait for a tag.
-func (s *Store) ChildrenOf(ctx context.Context, project, tag string) ([]bench.RequestID, error) {
-	ids, err := column[bench.RequestID](ctx, s.pool, `
-		select id from benchmark_request where project = $1 and waits_for = $2 and status <> 'completed' order by created_at, id`, project, tag)
-	return ids, wrap("listing the children of "+tag, err)
+func (s *Store) ChildrenOf(ctx context.Context, project, tag string) ([]bench.RequestRef, error) {
+	children, err := all[bench.RequestRef](ctx, s.pool, `
+		select `+requestRefColumns("r")+` from benchmark_request r where project = $1 and waits_for = $2 and status <> 'completed' order by created_at, id`, project, tag)
+	return children, wrap("listing the children of "+tag, err)
 }
 
 // ParentDone tells whether what a request waits for is done, so that it may be

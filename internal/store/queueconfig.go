@@ -232,8 +232,7 @@ func (s *Store) SetWeight(ctx context.Context, name string, weight float64, act 
 // Relevelled is a job that waits in Temporal at another level than the rules in force
 // say.
 type Relevelled struct {
-	Project string
-	Job     bench.JobKey
+	bench.JobRef
 	// Level is its level by the rules in force.
 	Level int
 }
@@ -242,13 +241,12 @@ type Relevelled struct {
 // their queue's configuration or a limit.
 func (s *Store) Relevel(ctx context.Context) ([]Relevelled, error) {
 	type row struct {
-		Project  string
-		Key      bench.JobKey
+		bench.JobRef
 		Priority int
 		fairshare.Job
 	}
 	rows, err := all[row](ctx, s.pool, `
-		select j.project, j.key, j.queue, j.submitter, j.branch, j.priority from job_queue j
+		select `+jobRefColumns+`, j.queue, j.submitter, j.branch, j.priority from job_queue j
 		where j.status in ('handed_out', 'in_progress') and `+unattended+` order by j.id`)
 	if err != nil {
 		return nil, wrap("listing what waits in Temporal", err)
@@ -264,7 +262,7 @@ func (s *Store) Relevel(ctx context.Context) ([]Relevelled, error) {
 	var out []Relevelled
 	for _, r := range rows {
 		if level := rules.Level(r.Job); level != r.Priority {
-			out = append(out, Relevelled{Project: r.Project, Job: r.Key, Level: level})
+			out = append(out, Relevelled{JobRef: r.JobRef, Level: level})
 		}
 	}
 	return out, nil

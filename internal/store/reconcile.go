@@ -17,9 +17,7 @@ const hasOptional = `r.outcome in ('success', 'failure') and exists (
 // OpenRequest is a request whose workflow has something left to do, as the
 // reconciliation needs it.
 type OpenRequest struct {
-	ID      bench.RequestID
-	Project string
-	Type    bench.RequestType
+	bench.RequestRef
 	// Confirmed: its workflow was seen to start, or was to have started long ago.
 	Confirmed bool
 }
@@ -37,7 +35,7 @@ const deferredStill = `(r.deferred and r.workflow_started_at is null
 // whose workflow's start was not confirmed counts as confirmed after startBound.
 func (s *Store) OpenRequests(ctx context.Context, startBound time.Duration) ([]OpenRequest, error) {
 	rs, err := all[OpenRequest](ctx, s.pool, `
-		select id, project, type, workflow_started_at is not null or created_at <= now() - make_interval(secs => $1) as confirmed
+		select `+requestRefColumns("r")+`, workflow_started_at is not null or created_at <= now() - make_interval(secs => $1) as confirmed
 		from benchmark_request r where (status <> 'completed' and not `+deferredStill+`)
 			or id in (select w.request_id from job_queue j join request_job w on w.job_id = j.id and w.optional
 				join benchmark_request o on o.id = w.request_id and o.outcome in ('success', 'failure')
@@ -67,8 +65,7 @@ func (s *Store) InFlight(ctx context.Context, olderThan time.Duration) ([]InFlig
 		order by j.request_created, j.id`, olderThan.Seconds())
 	out := make([]InFlightJob, len(rows))
 	for i, r := range rows {
-		out[i] = InFlightJob{HandOut: r.HandOut, Status: r.Status}
-		out[i].Summary = r.summary()
+		out[i] = InFlightJob{HandOut: r.described(), Status: r.Status}
 	}
 	return out, wrap("listing the jobs in flight", err)
 }

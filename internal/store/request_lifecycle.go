@@ -202,7 +202,7 @@ func (s *Store) CancelRequest(ctx context.Context, id bench.RequestID, who, why 
 // cancelledJobs are the cancelled jobs of a request that were handed out.
 func cancelledJobs(ctx context.Context, tx pgx.Tx, id bench.RequestID) ([]bench.JobRef, error) {
 	return all[bench.JobRef](ctx, tx, `
-		select j.project, j.key from request_job rj join job_queue j on j.id = rj.job_id
+		select `+jobRefColumns+` from request_job rj join job_queue j on j.id = rj.job_id
 		where rj.request_id = $1 and j.status = 'cancelled' and j.handed_out_at is not null
 		order by j.id`, id)
 }

@@ -103,7 +103,7 @@ type Workflows interface {
 	// an error means that Temporal did not answer.
 	Explain(ctx context.Context, workflowID string) (protocol.WorkflowState, error)
 	// RestartRequest starts a request's workflow unless it runs.
-	RestartRequest(ctx context.Context, project string, id bench.RequestID) error
+	RestartRequest(ctx context.Context, request bench.RequestRef) error
 	// QueueChanged wakes a project's Queue workflow, and starts it where it does not run.
 	QueueChanged(ctx context.Context, project string) error
 	// ResetToStart takes a workflow back to its first decision.

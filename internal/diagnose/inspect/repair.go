@@ -60,7 +60,7 @@ func (i *Inspector) repair(ctx context.Context, r bench.Request, f diagnose.Find
 	i.Log.InfoContext(ctx, "unstick", "project", r.Project, "request", r.ID, "subject", f.Subject, "found", f.What, "repair", f.Repair, "by", by)
 	switch f.Repair {
 	case diagnose.RestartRequest:
-		return i.Workflows.RestartRequest(ctx, r.Project, r.ID)
+		return i.Workflows.RestartRequest(ctx, r.Ref())
 	case diagnose.StartQueue:
 		return i.Workflows.QueueChanged(ctx, r.Project)
 	case diagnose.Reset:

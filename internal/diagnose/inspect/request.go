@@ -97,7 +97,7 @@ func (i *Inspector) requestCase(ctx context.Context, r bench.Request) (diagnose.
 	if c.Status == bench.Completed && len(c.Jobs) == 0 {
 		return c, nil
 	}
-	if err := i.addWorkflow(ctx, &c); err != nil {
+	if err := i.addWorkflow(ctx, r.Ref(), &c); err != nil {
 		return c, err
 	}
 	if c.Status == bench.Completed && len(c.Jobs) == 0 {
@@ -117,7 +117,7 @@ func (i *Inspector) requestCase(ctx context.Context, r bench.Request) (diagnose.
 
 // addWorkflow adds a request's workflow. As with jobs, one that does not run is
 // believed only when the request, read again, still says that it should.
-func (i *Inspector) addWorkflow(ctx context.Context, c *diagnose.RequestCase) error {
+func (i *Inspector) addWorkflow(ctx context.Context, request bench.RequestRef, c *diagnose.RequestCase) error {
 	var err error
 	if c.Deferred && len(c.Jobs) > 0 { // its workflow begins with its first job
 		running, err := i.Record.InFlightOf(ctx, c.ID)
@@ -125,7 +125,7 @@ func (i *Inspector) addWorkflow(ctx context.Context, c *diagnose.RequestCase) er
 			return err
 		}
 	}
-	if c.Workflow, err = i.workflow(ctx, bench.RequestWorkflowID(c.Project, c.ID)); err != nil {
+	if c.Workflow, err = i.workflow(ctx, request.WorkflowID()); err != nil {
 		return err
 	}
 	if c.Workflow.Status.Alive() {
@@ -164,7 +164,7 @@ func (i *Inspector) requestJob(ctx context.Context, j bench.Job) (diagnose.Reque
 	var out diagnose.RequestJob
 	if j.Status != bench.JobQueued {
 		var err error
-		if out.Workflow, err = i.workflow(ctx, bench.JobWorkflowID(j.Project, j.Key)); err != nil {
+		if out.Workflow, err = i.workflow(ctx, j.Ref().WorkflowID()); err != nil {
 			return out, err
 		}
 		if !out.Workflow.Status.Alive() {
