@@ -15,12 +15,12 @@ import (
 const shapeColumns = `j.project, j.kind, j.target, j.backend, j.profile, j.cases_digest, j.case_count, j.size_class, j.pool, j.task_queue`
 
 const (
-	// foreseenJobs is how many open jobs estimates look at: what comes after so many
-	// is too far away to be foreseen.
+	// foreseenJobs bounds the open jobs that estimates look at: later ones are too far
+	// away to be foreseen.
 	foreseenJobs = 5000
-	// pastJobs is how far a project's history is read.
+	// pastJobs bounds the history that is read of a project.
 	pastJobs = 2000
-	// recentExamples is among how many of the last requests examples are looked for.
+	// recentExamples bounds the last requests among which examples are looked for.
 	recentExamples = 20
 )
 

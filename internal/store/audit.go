@@ -33,14 +33,14 @@ type Operation struct {
 	Who, Action, Project, Subject string
 	Reason                        string
 	IdempotencyKey                string
-	// Detail is what was asked for besides.
+	// Detail holds further arguments of the command.
 	Detail json.RawMessage
 	Result OperationResult
 	// Repeated: the key was used before; this is the answer of then.
 	Repeated bool
 }
 
-// OperationResult is what an operation did, or would do.
+// OperationResult reports the effect of an operation, or of a dry run.
 type OperationResult struct {
 	// Changed is false when there was nothing to do.
 	Changed bool   `json:"changed"`
@@ -133,7 +133,7 @@ func sameDocument(a, b json.RawMessage) bool {
 	return errX == nil && errY == nil && bytes.Equal(textX, textY)
 }
 
-// detail is what was asked for, as a document.
+// detail encodes arguments of a command.
 func detail(v any) json.RawMessage {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -141,14 +141,15 @@ func (b block) storeResults(ctx context.Context, results []bench.TestCaseResult)
 		insert into test_result (artifact_id, test_case_id, size_class, hardware_id, co_located, generation, probe, run_id, status, message)
 		select t.artifact_id, t.test_case_id, n.size_class, n.hardware_id, n.co_located, j.generation, n.probe, n.id, t.status, t.message
 		from job_run n join job_queue j on j.id = n.job_id,
-			unnest($2::bigint[], $3::text[], $4::text[], $5::bigint[]) as t (test_case_id, status, message, artifact_id)
-		where n.id = $1
+			unnest(@cases::bigint[], @statuses::text[], @messages::text[], @artifacts::bigint[]) as t (test_case_id, status, message, artifact_id)
+		where n.id = @run
 			-- one that was found invalid does not come back
 			and not exists (select from test_result mine
 				where mine.run_id = n.id and mine.test_case_id = t.test_case_id and mine.artifact_id = t.artifact_id)
 		order by t.test_case_id, t.artifact_id -- so that two blocks never wait for each other
 		on conflict (artifact_id, test_case_id, size_class, hardware_id, co_located, generation, probe) where invalid_at is null do nothing
-		returning id, test_case_id, artifact_id`, b.run.ID, cases, statuses, messages, artifacts)
+		returning id, test_case_id, artifact_id`,
+		pgx.NamedArgs{"run": b.run.ID, "cases": cases, "statuses": statuses, "messages": messages, "artifacts": artifacts})
 	if err != nil {
 		return err
 	}
@@ -287,9 +288,11 @@ func (b block) storeErrors(ctx context.Context, errs []bench.RunError) error {
 			testCase, words = &id, e.TestCase.String()
 		}
 		if _, err := b.tx.Exec(ctx, `
-			insert into error (run_id, test_case_id, context, kind, message, output_tail) values ($1, $2, $3, $4, $5, $6)
+			insert into error (run_id, test_case_id, context, kind, message, output_tail) values (@run, @case, @words, @kind, @message, @tail)
 			on conflict (run_id, coalesce(test_case_id, 0)) do nothing`,
-			b.run.ID, testCase, words, e.Kind, cleanText(e.Message), cleanText(e.OutputTail)); err != nil {
+			pgx.NamedArgs{
+				"run": b.run.ID, "case": testCase, "words": words, "kind": e.Kind, "message": cleanText(e.Message), "tail": cleanText(e.OutputTail),
+			}); err != nil {
 			return err
 		}
 	}

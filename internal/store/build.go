@@ -37,7 +37,7 @@ type Build struct {
 	LastUsed  time.Time
 }
 
-// Chunks is how many pieces the archive has.
+// Chunks returns the number of pieces of the archive.
 func (b Build) Chunks() int { return chunks(b.Size) }
 
 func chunks(size int64) int { return int((size + BuildChunkBytes - 1) / BuildChunkBytes) }
@@ -77,7 +77,7 @@ func (s *Store) IsBuiltAs(ctx context.Context, project, tag string, key bench.Bu
 	return is, wrap("looking for the builds of "+tag, err)
 }
 
-// BuildGeneration is that of the job by which a request gets a build: of the one
+// BuildGeneration returns the generation of the job by which a request gets a build: of the one
 // that it waits or waited for already, so that asking again changes nothing; of
 // one that is open, so that several requests share it; else of a new one: what an
 // earlier one has made is gone, or it did not succeed for somebody else.

@@ -64,7 +64,7 @@ func countWaiting(ctx context.Context, tx pgx.Tx, written int) error {
 	return err
 }
 
-// commandsAtOnce is how many jobs one statement writes.
+// commandsAtOnce is the number of jobs that one statement writes.
 const commandsAtOnce = 1000
 
 // commandWriter writes the jobs of a request for commands, many with one

@@ -39,7 +39,7 @@ type ReleaseTag struct {
 	TaggedAt time.Time
 }
 
-// SourceState is how the looking for a project's commits goes.
+// SourceState is the progress and health of polling a project's repository.
 type SourceState struct {
 	Project string
 	// Repository and Releases are the configuration that Head and the recorded
@@ -51,7 +51,7 @@ type SourceState struct {
 	LastOKAt *time.Time
 	// FailingSince is nil when the last look succeeded.
 	FailingSince *time.Time
-	// Message is why it fails, or what is remarkable.
+	// Message explains a failure, or has a remark.
 	Message string
 	// EverySeconds is the pause of the Schedule as it was last confirmed; 0: there
 	// is none.
@@ -181,8 +181,8 @@ func (s *Store) LeaveBranch(ctx context.Context, project string, shas []string) 
 	return open, err
 }
 
-// leftBranch is what the message of a request r ends with while its commit is not
-// on the branch any more, beginning with leftBranchMark; empty for all others.
+// leftBranch ends the message of a request r whose commit has left the branch,
+// beginning with leftBranchMark; empty for all others.
 const (
 	leftBranchMark = `; the branch was rewritten`
 	leftBranch     = `coalesce((select '` + leftBranchMark + ` and no longer holds this commit, which is measured all the same; ' ||

@@ -9,8 +9,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Coverage is what there is of an artifact in one place, by test case. One that
-// has none of the three is still to be measured.
+// Coverage sorts the test cases of an artifact in one place. One in none of the three
+// maps is still to be measured.
 type Coverage struct {
 	// Stored test cases have an accepted result, with or without a job row.
 	Stored map[bench.TestCase]bool
@@ -21,7 +21,7 @@ type Coverage struct {
 	Impossible map[bench.TestCase]string
 }
 
-// Place is where results are comparable: a pool on its size class.
+// Place is a pool on its size class, within which results are comparable.
 type Place struct {
 	bench.Pool
 	// SuiteHash is the suite by whose definition a failure counts.

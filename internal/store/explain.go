@@ -9,8 +9,8 @@ import (
 	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
-// QueuePosition is where a job stands among those of its queue at its task queue, and
-// the queue among the others there.
+// QueuePosition is the position of a job among those of its queue at its task queue,
+// and of the queue among the others there.
 type QueuePosition struct {
 	// Class, Weight and OwnLevel are its queue's, as configured; Level is the job's: its
 	// queue's, or a later one that a limit of its account says.
@@ -21,8 +21,7 @@ type QueuePosition struct {
 	// open jobs at the task queue, 0 to 1; nil: its queue is strict, or not all of
 	// those jobs go at one level.
 	Entitled *float64
-	// Before is how many of its queue's waiting rows there go before it; counted up to
-	// a bound.
+	// Before counts the queue's waiting rows there that go before it, up to a bound.
 	Before int
 	// Waiting counts its queue's jobs there that are rows, HandedOut those in Temporal
 	// without a run, Running those with one.
@@ -33,9 +32,9 @@ type QueuePosition struct {
 }
 
 const (
-	// placeBound is how far places are counted.
+	// placeBound bounds the counting of positions.
 	placeBound = 100_000
-	// namesBound is how many other queues are named.
+	// namesBound bounds the other queues that are named.
 	namesBound = 100
 )
 
@@ -153,7 +152,7 @@ func (s *Store) SetMembers(ctx context.Context, taskQueue string) ([]string, err
 	return names, wrap("listing the collectors of "+taskQueue, err)
 }
 
-// AccountHold is what an account may have under way at once, and has.
+// AccountHold compares what an account has under way with its limit.
 type AccountHold struct {
 	// MaxRunning is nil where any number may be.
 	MaxRunning *int

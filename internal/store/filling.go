@@ -179,12 +179,13 @@ func (f *filling) next(ctx context.Context, most int, passLocked bool) ([]fairsh
 		Unsized bool
 	}
 	found, err := all[row](ctx, f.tx, `
-		select q.queue, c.* from unnest($2::text[], $4::boolean[], $5::timestamptz[], $6::bigint[]) as q (queue, fresh, created, id)
+		select q.queue, c.* from unnest(@queues::text[], @fresh::boolean[], @created::timestamptz[], @ids::bigint[]) as q (queue, fresh, created, id)
 		cross join lateral (
 			select j.started_at is null as fresh, j.request_created as created, j.id, `+unsized+` as unsized
-			from job_queue j where j.task_queue = $1 and j.status = 'queued' and j.held = '' and j.queue = q.queue
+			from job_queue j where j.task_queue = @task_queue and j.status = 'queued' and j.held = '' and j.queue = q.queue
 				and ((j.started_at is null), j.request_created, j.id) > (q.fresh, q.created, q.id)
-			order by (j.started_at is null), j.request_created, j.id limit $3) c`, f.taskQueue, queues, most, fresh, created, ids)
+			order by (j.started_at is null), j.request_created, j.id limit @most) c`,
+		pgx.NamedArgs{"task_queue": f.taskQueue, "queues": queues, "most": most, "fresh": fresh, "created": created, "ids": ids})
 	if err != nil {
 		return nil, err
 	}

@@ -16,14 +16,14 @@ import (
 // Ancestor is a commit from which a request's artifact was made, directly or over
 // others, and which nobody has asked for yet.
 type Ancestor struct {
-	// ID is what its request will be called, if one is made.
+	// ID is that of its request, if one is made.
 	ID         bench.RequestID
 	Tag        string
 	Parent     string
 	CommitDate time.Time
 }
 
-// Lineage is what is known of where an artifact comes from.
+// Lineage is the known ancestry of an artifact.
 type Lineage struct {
 	// Missing are the ancestors without a request, the nearest first, up to the
 	// first that has one or to the end of the look-back.
@@ -32,7 +32,7 @@ type Lineage struct {
 	Note string
 }
 
-// Creation is what else is known about a new request.
+// Creation has what the creation of a request needs besides the request.
 type Creation struct {
 	Lineage
 	// Limited refuses the request when its submitter has too much waiting already; no
@@ -307,7 +307,7 @@ func (s *Store) SupersedeBuilds(ctx context.Context, r bench.Request) ([]bench.R
 	return older, err
 }
 
-// keptAdmissions is how many admissions of a project are kept.
+// keptAdmissions bounds the admissions that are kept of a project.
 const keptAdmissions = 200
 
 func recordAdmission(ctx context.Context, tx pgx.Tx, project string, id bench.RequestID, a Admission) error {

@@ -126,11 +126,15 @@ func (s *Store) ApplyQueues(ctx context.Context, c fairshare.Config, replace boo
 		}
 		for _, l := range c.Limits {
 			changed, err := column[string](ctx, tx, `
-				insert into account_limit as l (account, branch, max_running, max_queued, first_level, updated_by) values ($1, $2, $3, $4, $5, $6)
+				insert into account_limit as l (account, branch, max_running, max_queued, first_level, updated_by) values (@account, @branch, @max_running, @max_queued, @first_level, @who)
 				on conflict (account, branch) do update set max_running = excluded.max_running, max_queued = excluded.max_queued,
 					first_level = excluded.first_level, updated_by = excluded.updated_by, updated_at = now()
 				where (l.max_running, l.max_queued, l.first_level) is distinct from (excluded.max_running, excluded.max_queued, excluded.first_level)
-				returning account`, l.Account, l.Branch, l.MaxRunning, l.MaxQueued, l.FirstLevel, act.Who)
+				returning account`,
+				pgx.NamedArgs{
+					"account": l.Account, "branch": l.Branch, "max_running": l.MaxRunning, "max_queued": l.MaxQueued,
+					"first_level": l.FirstLevel, "who": act.Who,
+				})
 			if err != nil {
 				return OperationResult{}, err
 			}
@@ -161,11 +165,12 @@ func limitName(l fairshare.AccountLimit) string {
 
 func putQueue(ctx context.Context, tx pgx.Tx, q fairshare.Queue, who string) (changed bool, err error) {
 	names, err := column[string](ctx, tx, `
-		insert into queue_config as c (name, class, weight, level, updated_by) values ($1, $2, $3, $4, $5)
+		insert into queue_config as c (name, class, weight, level, updated_by) values (@name, @class, @weight, @level, @who)
 		on conflict (name) do update set class = excluded.class, weight = excluded.weight, level = excluded.level,
 			updated_by = excluded.updated_by, updated_at = now()
 		where (c.class, c.weight, c.level) is distinct from (excluded.class, excluded.weight, excluded.level)
-		returning name`, q.Name, q.Class, q.Weight, q.Level, who)
+		returning name`,
+		pgx.NamedArgs{"name": q.Name, "class": q.Class, "weight": q.Weight, "level": q.Level, "who": who})
 	return len(names) > 0, err
 }
 

@@ -112,16 +112,16 @@ func (s *Store) EndedJobs(ctx context.Context, keys []bench.JobKey, olderThan ti
 	return ended, wrap("looking for jobs that have ended", err)
 }
 
-// Repair is what the reconciliation did about a workflow.
+// Repair records that the reconciliation started a workflow again.
 type Repair struct {
 	WorkflowID string
 	Project    string
-	// Found is what was there in its place: a protocol.WorkflowStatus.
+	// Found is the protocol.WorkflowStatus found in its place.
 	Found string
-	// Done is what was done about it, in words.
+	// Done describes the repair in words.
 	Done string
 	At   time.Time
-	// Ago is how long ago it was when it was read, by the database's clock.
+	// Ago is its age when it was read, by the database's clock.
 	Ago time.Duration
 }
 

@@ -32,7 +32,7 @@ type ReopenOptions struct {
 	// SuiteOf names the suite by which test cases of a job are measured now; nil:
 	// the same as before. It is called in a transaction and must not call the store.
 	SuiteOf func(bench.Job, []bench.TestCase) string
-	// Queue is that of jobs of the request that are written later.
+	// Queue takes the jobs of the request that are written later.
 	Queue string
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
@@ -57,8 +59,9 @@ type JobPage struct {
 func (s *Store) RequestJobPage(ctx context.Context, id bench.RequestID, page JobPage) ([]bench.Job, error) {
 	jobs, err := all[bench.Job](ctx, s.pool, `
 		select `+jobColumns+` from request_job rj join job_queue j on j.id = rj.job_id
-		where rj.request_id = $1 and rj.job_id > $2 and ($3 = '' or j.status = $3) and (not $4 or j.status in ('queued', 'handed_out', 'in_progress'))
-		order by rj.job_id limit $5`, id, page.After, string(page.Status), page.Open, page.Limit)
+		where rj.request_id = @request and rj.job_id > @after and (@status = '' or j.status = @status) and (not @open or j.status in ('queued', 'handed_out', 'in_progress'))
+		order by rj.job_id limit @limit`,
+		pgx.NamedArgs{"request": id, "after": page.After, "status": string(page.Status), "open": page.Open, "limit": page.Limit})
 	return jobs, wrap("listing jobs of request "+string(id), err)
 }
 
@@ -84,7 +87,7 @@ func (s *Store) FirstFailure(ctx context.Context, id bench.RequestID, stage benc
 	return message, wrap("reading why jobs of request "+string(id)+" failed", err)
 }
 
-// FirstStart is when the first of a request's jobs began; nil: none has.
+// FirstStart returns the time at which the first of a request's jobs began; nil: none has.
 func (s *Store) FirstStart(ctx context.Context, id bench.RequestID) (*time.Time, error) {
 	at, err := value[*time.Time](ctx, s.pool, `
 		select min(j.started_at) from request_job rj join job_queue j on j.id = rj.job_id where rj.request_id = $1`, id)

@@ -22,7 +22,7 @@ func lockRequest(ctx context.Context, tx pgx.Tx, id bench.RequestID) (bench.Requ
 // that do so wait.
 func lockRequests(ctx context.Context, tx pgx.Tx) error { return lock(ctx, tx, "several requests") }
 
-// Admission is what decides which request is admitted next.
+// Admission is a decision about the request that is admitted next.
 type Admission struct {
 	// Next are the requests that may be admitted, in order.
 	Next []bench.RequestID

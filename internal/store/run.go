@@ -267,10 +267,13 @@ func (s *Store) FinishRun(ctx context.Context, id bench.RunID, end bench.RunEnd)
 			return nil
 		}
 		if _, err := tx.Exec(ctx, `
-			update job_run set outcome = $2, message = $3, output_tail = $4, finished_at = now(),
-				measured_seconds = $5, peak_memory = $6, cpu_seconds = $7
-			where id = $1`,
-			id, end.Outcome, cleanText(end.Message), cleanText(end.OutputTail), end.MeasuredSeconds, end.PeakMemory, end.CPUSeconds); err != nil {
+			update job_run set outcome = @outcome, message = @message, output_tail = @tail, finished_at = now(),
+				measured_seconds = @seconds, peak_memory = @memory, cpu_seconds = @cpu
+			where id = @id`,
+			pgx.NamedArgs{
+				"id": id, "outcome": end.Outcome, "message": cleanText(end.Message), "tail": cleanText(end.OutputTail),
+				"seconds": end.MeasuredSeconds, "memory": end.PeakMemory, "cpu": end.CPUSeconds,
+			}); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, `update collector_config set current_run = null where current_run = $1`, id)

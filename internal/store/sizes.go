@@ -84,7 +84,7 @@ func (s *Store) Unsized(ctx context.Context, taskQueue string, most, strict int)
 
 // SizeChoice is the size class that was selected for a job.
 type SizeChoice struct {
-	// Place is where it waits from then on, unless it stays where it is.
+	// Place takes the job from then on, unless it stays.
 	Place bench.Place
 	Stays bool
 	// TimeoutSeconds bounds the whole job; 0: nothing does.
@@ -93,7 +93,7 @@ type SizeChoice struct {
 	Why            string // in a sentence
 }
 
-// SizeStatistics is what is known of the jobs of a shape.
+// SizeStatistics is the knowledge about the jobs of a shape.
 type SizeStatistics struct {
 	Project string
 	Shape   bench.Shape
@@ -231,7 +231,7 @@ type SizeLesson struct {
 	Number    int
 	SizeClass bench.SizeClass
 	Outcome   bench.RunOutcome
-	// Seconds is how long it measured, TimeoutSeconds its limit; 0: none.
+	// Seconds is the time that it measured, TimeoutSeconds its limit; 0: none.
 	Seconds        float64
 	TimeoutSeconds float64
 	PeakMemory     int64

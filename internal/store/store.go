@@ -17,14 +17,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// maxConnections is how many connections a process holds at most, unless its
-// URL says otherwise (pool_max_conns): several processes share a small server.
+// maxConnections bounds the connections of a process, unless its URL says otherwise
+// (pool_max_conns): several processes share a small server.
 const maxConnections = 10
 
 // Store is the record. It is safe for use by several goroutines.
 type Store struct {
 	pool *pgxpool.Pool
-	// swept is up to which of the jobs without a turn the last sweep has looked.
+	// swept is the last job without a turn that the last sweep has looked at.
 	swept atomic.Int64
 }
 
@@ -70,7 +70,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// querier is what runs a statement: the pool or a transaction.
+// querier runs a statement: the pool or a transaction.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
@@ -169,8 +169,8 @@ func unknownReference(err error) error {
 	return err
 }
 
-// IsTransient tells whether the same call may succeed later: the database cannot
-// be reached, is shutting down or has no room for a connection, or the call lost
+// IsTransient reports whether the same call may succeed later: the database cannot
+// be reached, is shutting down or has no connection left, or the call lost
 // against another one.
 func IsTransient(err error) bool {
 	if err == nil {

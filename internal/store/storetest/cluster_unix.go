@@ -20,8 +20,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// programDirs is where distributions put the programs of Postgres when they are
-// not on PATH.
+// programDirs are the directories in which distributions put the programs of Postgres
+// that are not on PATH.
 var programDirs = []string{
 	"/usr/lib/postgresql/*/bin",
 	"/usr/pgsql-*/bin",
@@ -30,7 +30,7 @@ var programDirs = []string{
 	"/usr/local/opt/postgresql@*/bin",
 }
 
-// startBound is how long the cluster may take to answer.
+// startBound is the time in which the cluster must answer.
 const startBound = time.Minute
 
 // guard runs Postgres ($1, on data directory $2, socket in $3) until its standard
@@ -168,8 +168,8 @@ func dump(ctx context.Context, dsn string) (string, error) {
 	return string(output), err
 }
 
-// account is who the cluster runs as, a group of its own: Ctrl-C is for the test
-// process alone. Postgres refuses to run as root, so root switches to another user.
+// account is the user that runs the cluster, in a process group of its own: Ctrl-C is
+// for the test process alone. Postgres refuses to run as root, so root switches to another user.
 func account(dir string) (*syscall.SysProcAttr, error) {
 	attributes := &syscall.SysProcAttr{Setpgid: true}
 	if os.Geteuid() != 0 {
