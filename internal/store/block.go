@@ -72,7 +72,7 @@ type block struct {
 	sides map[string]int64
 }
 
-// spot is where a result belongs: a test case of an artifact.
+// spot identifies a result within a run: a test case of an artifact.
 type spot struct{ TestCaseID, ArtifactID int64 }
 
 func (b block) spot(r bench.TestCaseResult) spot { return spot{b.ids[r.TestCase], b.sides[r.Tag]} }

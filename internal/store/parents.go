@@ -16,7 +16,7 @@ import (
 // Ancestor is a commit from which a request's artifact was made, directly or over
 // others, and which nobody has asked for yet.
 type Ancestor struct {
-	// ID is that of its request, if one is made.
+	// ID names its request, if one is made.
 	ID         bench.RequestID
 	Tag        string
 	Parent     string
