@@ -15,13 +15,14 @@ import (
 	"github.com/benchloom/benchloom/internal/plan"
 )
 
-// RunStart is what a collector says at the fence.
+// RunStart is a collector's request to begin a run, checked by the fence.
 type RunStart struct {
 	Run       bench.RunID
 	Reason    bench.RunReason
 	Collector string
 	Epoch     int64
-	// Lacks says what a collector lacks that a job needs; nil: nothing ever.
+	// Lacks names what a collector lacks of a job's requirements; nil: nothing ever. It
+	// is called with the job locked and must not call the store.
 	Lacks func(placement.Collector, placement.Requirements) []string
 }
 
