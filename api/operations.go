@@ -11,7 +11,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/fairshare"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -267,7 +266,7 @@ func (s *operatorHandlers) asOfNow(ctx context.Context, r bench.Request, again *
 	if err != nil {
 		return fmt.Errorf("project %s: %w; apply a corrected configuration with 'benchloom project apply'", p.Name, err)
 	}
-	again.Queue = fairshare.OfRequest(r.Queue, r.Submitter, r.Project, r.Type, config)
+	again.Queue = queueOf(r, config)
 	if p.SuiteHash == "" {
 		return nil
 	}

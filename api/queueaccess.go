@@ -105,3 +105,8 @@ func (s queueAccess) standing(ctx context.Context, r apiclient.NewRequest) error
 	}
 	return s.queueGuard(ctx, r.Branch)(r.Queue)
 }
+
+// queueOf names the queue in which jobs of a request wait that name none themselves.
+func queueOf(r bench.Request, config bench.ProjectConfig) string {
+	return fairshare.OfRequest(r.Queue, r.Submitter, r.Project, r.Type, config)
+}
