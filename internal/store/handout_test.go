@@ -61,6 +61,7 @@ func TestEachQueueGetsItsShareInTemporal(t *testing.T) {
 	require.Equal(t, bench.HandOut{
 		Request: older.ID, Project: project, Job: ada[0].Key, Kind: bench.KindCompileTime, Tag: "v1", Target: target, TaskQueue: small.TaskQueue(), Queue: "user:ada",
 		Weight: 1, Priority: 3, SizeClass: 2, Summary: "v1 compiletime build: 1 test case on x86_64-unknown-linux-gnu",
+		Ref: bench.JobRef{Project: project, Key: ada[0].Key, Kind: bench.KindCompileTime, Tag: "v1", Profile: "build", Benchmark: "bench0", TestCases: 1},
 	}, out[0])
 	require.Equal(t, bench.JobHandedOut, r.job(ada[0].Key).Status)
 	require.Equal(t, older.ID, r.job(ada[0].Key).HandedOutTo)
