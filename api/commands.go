@@ -8,17 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"net/http"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/plan"
-	"github.com/benchloom/benchloom/internal/sizeclass"
-	"github.com/benchloom/benchloom/internal/sizing"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -41,26 +37,32 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.fitting(ctx, wanted, project)
-	if err != nil {
-		return nil, err
-	}
-	policy, err := sizing.Policy(f.config.Size)
-	if err != nil {
-		return nil, fmt.Errorf("project %s: %w; apply a corrected configuration", project.Name, err)
-	}
-	command, err := limitedCommand(wanted.Command, policy)
+	own, err := readConstraints(wanted.Constraints)
 	if err != nil {
 		return nil, err
 	}
 	r := bench.Request{
 		Project: wanted.Project, Type: wanted.Type,
 		Submission: bench.Submission{Queue: wanted.Queue, Branch: wanted.Branch, Submitter: caller(ctx).Owner, IdempotencyKey: wanted.IdempotencyKey},
-		Scope:      bench.Scope{SizeClass: wanted.SizeClass, Constraints: f.own},
-		Commands:   bench.Commands{Command: command},
+		Scope:      bench.Scope{SizeClass: wanted.SizeClass, Constraints: own},
+	}
+	f, err := s.facts(ctx, r, project)
+	if err != nil {
+		return nil, err
+	}
+	timeouts, err := plan.NewTimeouts(f.Config.Size)
+	if err != nil {
+		return nil, fmt.Errorf("project %s: %w; apply a corrected configuration", project.Name, err)
+	}
+	if wanted.Command != nil {
+		command, err := timeouts.Limit(storeCommand(*wanted.Command))
+		if err != nil {
+			return nil, err
+		}
+		r.Command = &command
 	}
 	c := commands{
-		fitting: f, policy: policy, target: wanted.Target, shape: wanted.Shape, batch: batch, taskQueues: make(map[string]bool), mayUse: s.queueGuard(ctx, wanted.Branch),
+		facts: f, timeouts: timeouts, target: wanted.Target, shape: wanted.Shape, batch: batch, taskQueues: make(map[string]bool), mayUse: s.queueGuard(ctx, wanted.Branch),
 	}
 	if r.IdempotencyKey != "" {
 		switch stored, err := s.repeated(ctx, r, c); {
@@ -80,14 +82,15 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 	}
 	switch {
 	case batch == nil:
-		if wanted.Target, err = f.commandTarget(wanted.Target); err != nil {
+		if wanted.Target, err = f.CommandTarget(wanted.Target); err != nil {
 			return nil, err
 		}
 		r.Selection = bench.Selection{Targets: []bench.Target{wanted.Target}}
 	case wanted.Target != "":
 		r.Selection = bench.Selection{Targets: []bench.Target{wanted.Target}}
 	}
-	c.planner = plan.NewPlanner(r, f.config, f.fleet)
+	f.Request = r
+	c.planner = plan.NewCommands(f)
 	if r.Batch, r.Digest, err = c.check(); err != nil {
 		return nil, err
 	}
@@ -188,30 +191,15 @@ func checkCommands(r apiclient.NewRequest, batch bool) error {
 	return nil
 }
 
-// limitedCommand gives a command the timeout that a project's policy has for those
-// which ask for none, and refuses one that asks for more than it allows; nil stays nil.
-func limitedCommand(c *apiclient.Command, policy sizeclass.Policy) (*bench.Command, error) {
-	out := storeCommand(c)
-	if out == nil {
-		return nil, nil
-	}
-	timeout, err := policy.OriginalTimeout(time.Duration(out.TimeoutSeconds) * time.Second)
-	if err != nil {
-		return nil, invalid("%s, the longest that the project allows for an iteration; ask for less, or raise size.maximum_timeout in its configuration", err)
-	}
-	out.TimeoutSeconds = int(math.Ceil(timeout.Seconds()))
-	return out, nil
-}
-
 // commands are the command lines of a request on their way into the record.
 type commands struct {
-	*fitting
-	policy sizeclass.Policy
+	facts    plan.Facts
+	timeouts plan.Timeouts
 	// target is the request's, for jobs that name none; may be empty.
 	target  bench.Target
 	shape   string // of jobs that name none; may be empty
 	batch   *spool // nil: the request is for one command
-	planner *plan.Planner
+	planner *plan.Commands
 	// taskQueues are where its jobs wait.
 	taskQueues map[string]bool
 	// mayUse tells whether a job may wait in a queue by its name.
@@ -288,7 +276,7 @@ func (c commands) line(place int, text []byte) (plan.Line, error) {
 	if err != nil {
 		return line, err
 	}
-	if line.Target, err = c.commandTarget(line.Target); err != nil {
+	if line.Target, err = c.facts.CommandTarget(line.Target); err != nil {
 		return line, err
 	}
 	return line, c.mayUse(line.Queue)
@@ -302,19 +290,17 @@ func (c commands) asked(place int, text []byte) (plan.Line, error) {
 	}
 	orDefault(&j.Target, c.target)
 	orDefault(&j.Shape, c.shape)
-	command, err := limitedCommand(&j.Command, c.policy)
+	command, err := c.timeouts.Limit(storeCommand(j.Command))
 	if err != nil {
 		return plan.Line{}, err
 	}
-	line := plan.Line{Place: place, Name: j.Name, Command: *command, Target: j.Target, Class: j.SizeClass, Queue: j.Queue, Shape: j.Shape}
-	if !j.Constraints.IsZero() {
-		constraints, err := j.Constraints.Read()
-		if err != nil {
-			return plan.Line{}, err
-		}
-		line.Constraints = &constraints
+	constraints, err := readConstraints(j.Constraints)
+	if err != nil {
+		return plan.Line{}, err
 	}
-	return line, nil
+	return plan.Line{
+		Number: place, Name: j.Name, Command: command, Target: j.Target, Class: j.SizeClass, Queue: j.Queue, Shape: j.Shape, Constraints: constraints,
+	}, nil
 }
 
 // jobs are the jobs of the request, one after the other.
@@ -335,19 +321,4 @@ func (c commands) jobs() iter.Seq2[bench.PlannedJob, error] {
 			}
 		}
 	}
-}
-
-// fitting asks what registered collectors could run for a request.
-func (s *server) fitting(ctx context.Context, r apiclient.NewRequest, project store.Project) (*fitting, error) {
-	config, err := bench.ReadProjectConfig(project.Config)
-	if err != nil {
-		return nil, fmt.Errorf("project %s: %w; apply a corrected configuration", project.Name, err)
-	}
-	f := &fitting{config: config, class: r.SizeClass}
-	orDefault(&f.class, config.Size.Pin())
-	if f.own, f.constraints, err = constraints(r, config); err != nil {
-		return nil, err
-	}
-	f.fleet, err = s.Store.Fleet(ctx, s.OfflineAfter)
-	return f, err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/diagnose/inspect"
 	"github.com/benchloom/benchloom/internal/fairshare"
-	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 )
@@ -48,7 +48,7 @@ func writeProblem(w http.ResponseWriter, p *huma.ErrorModel) {
 func (s *base) problemOf(ctx context.Context, err error) error {
 	var ready *huma.ErrorModel
 	var wrong *suite.Error
-	var unplaceable *placement.Unplaceable
+	unplaceable := plan.Unplaceable(err)
 	var full *fairshare.TooManyWaiting
 	var early *fairshare.TooEarly
 	var away *inspect.TemporalError
@@ -68,8 +68,10 @@ func (s *base) problemOf(ctx context.Context, err error) error {
 			p.Errors = append(p.Errors, &huma.ErrorDetail{Location: location, Message: w.Message})
 		}
 		return p
-	case errors.As(err, &unplaceable):
+	case unplaceable != nil:
 		return problemf(http.StatusUnprocessableEntity, "no-collector", "%s", unplaceable)
+	case errors.Is(err, plan.ErrNoCollector):
+		return problemf(http.StatusUnprocessableEntity, "no-collector", "%s", err)
 	case errors.As(err, &full):
 		return problemf(http.StatusTooManyRequests, "too-many-waiting", "%s", full)
 	case errors.As(err, &early):

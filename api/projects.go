@@ -12,7 +12,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/sizing"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 )
@@ -108,7 +108,7 @@ func (s *projectHandlers) applyProject(ctx context.Context, in *applyProject) (*
 	if err := wanted.Config.Check(); err != nil {
 		return nil, fmt.Errorf("project %s: %w", in.Project, err)
 	}
-	if _, err := sizing.Policy(wanted.Config.Size); err != nil {
+	if _, err := plan.SizePolicy(wanted.Config.Size); err != nil {
 		return nil, fmt.Errorf("project %s: %w", in.Project, err)
 	}
 	if err := s.checkSuiteOf(ctx, wanted); err != nil {

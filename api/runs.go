@@ -10,7 +10,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -80,7 +79,7 @@ func (s *runHandlers) startRun(ctx context.Context, in *startRun) (*body[apiclie
 	if err := ownCollector(ctx, in.Body.Collector); err != nil {
 		return nil, err
 	}
-	plan, err := s.record.StartRun(ctx, store.RunStart{Run: id, Reason: in.Body.Reason, Collector: in.Body.Collector, Epoch: in.Body.Epoch, Lacks: placement.WhyNot})
+	plan, err := s.record.StartRun(ctx, store.RunStart{Run: id, Reason: in.Body.Reason, Collector: in.Body.Collector, Epoch: in.Body.Epoch})
 	if errors.Is(err, store.ErrUnfit) {
 		// Before the collector gives it back: then its workflow asks where it waits.
 		s.refit(ctx, s.dispatcher.Refit)

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/intake"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/store"
-	"github.com/benchloom/benchloom/internal/suite"
 )
 
 type createRequest struct {
@@ -44,23 +43,25 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.fitting(ctx, wanted, project)
+	if r.Constraints, err = readConstraints(wanted.Constraints); err != nil {
+		return nil, err
+	}
+	f, err := s.facts(ctx, r, project)
 	if err != nil {
 		return nil, err
 	}
-	r.Constraints = f.own
+	var warnings []string
 	switch stored, err := s.Store.RequestLike(ctx, r); {
 	case errors.Is(err, store.ErrConflict):
 		return nil, differs(wanted, stored)
 	case errors.Is(err, store.ErrNotFound):
-		err = s.acceptable(ctx, f, wanted, project)
-		if err != nil {
+		if warnings, err = s.acceptable(ctx, f, wanted, project); err != nil {
 			return nil, err
 		}
 	case err != nil:
 		return nil, err
 	}
-	taken, err := s.intake().Create(ctx, r, f.config)
+	taken, err := s.intake().Create(ctx, r, f.Config)
 	if errors.Is(err, store.ErrConflict) {
 		return nil, differs(wanted, taken.Request)
 	}
@@ -73,16 +74,18 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 			return s.Starter.CancelRequest(ctx, o.Ref(), nil)
 		})
 	}
-	return requestCreated(taken.Request, taken.IsNew(), f.warnings), nil
+	return requestCreated(taken.Request, taken.IsNew(), warnings), nil
 }
 
 // acceptable refuses a new request that nobody could run, or that is to wait where the
 // caller may not let it. What was accepted once stays so: a repetition is not asked.
-func (s *server) acceptable(ctx context.Context, f *fitting, wanted apiclient.NewRequest, project store.Project) error {
-	if err := s.runnable(ctx, f, wanted, project); err != nil {
-		return err
+// Warnings say why what can be run has to wait.
+func (s *server) acceptable(ctx context.Context, f plan.Facts, wanted apiclient.NewRequest, project store.Project) ([]string, error) {
+	warnings, err := s.runnable(ctx, f, project)
+	if err != nil {
+		return nil, err
 	}
-	return s.standing(ctx, wanted)
+	return warnings, s.standing(ctx, wanted)
 }
 
 func requestCreated(r bench.Request, isNew bool, warnings []string) *createdRequest {
@@ -209,89 +212,25 @@ func emptySelection(s bench.Selection) bool {
 
 const defaultCommandIterations = 1
 
-func storeCommand(c *apiclient.Command) *bench.Command {
-	if c == nil {
-		return nil
-	}
-	out := &bench.Command{Argv: c.Argv, Env: c.Env, TimeoutSeconds: c.TimeoutSeconds, Iterations: c.Iterations}
+func storeCommand(c apiclient.Command) bench.Command {
+	out := bench.Command{Argv: c.Argv, Env: c.Env, TimeoutSeconds: c.TimeoutSeconds, Iterations: c.Iterations}
 	orDefault(&out.Iterations, defaultCommandIterations)
 	return out
 }
 
 // runnable sees to it that some registered collector can run all of the suite that
 // is asked for.
-func (s *server) runnable(ctx context.Context, f *fitting, r apiclient.NewRequest, project store.Project) error {
+func (s *server) runnable(ctx context.Context, f plan.Facts, project store.Project) ([]string, error) {
 	if project.SuiteHash == "" {
-		return problemf(http.StatusUnprocessableEntity, "no-suite", "project %s has no suite, so there is nothing to measure; apply it with one ('benchloom project apply'), or submit a command", project.Name)
+		return nil, problemf(http.StatusUnprocessableEntity, "no-suite", "project %s has no suite, so there is nothing to measure; apply it with one ('benchloom project apply'), or submit a command", project.Name)
 	}
-	loaded, err := s.suites.Suite(ctx, project.SuiteHash)
+	var err error
+	if f.Suite, err = s.suites.Suite(ctx, project.SuiteHash); err != nil {
+		return nil, fmt.Errorf("reading the suite of project %s: %w", project.Name, err)
+	}
+	warnings, err := f.Check()
 	if err != nil {
-		return fmt.Errorf("reading the suite of project %s: %w", project.Name, err)
+		return nil, fmt.Errorf("project %s, suite %s: %w", project.Name, f.Suite.Name(), err)
 	}
-	if err := f.suite(loaded, r.Selection); err != nil {
-		return fmt.Errorf("project %s, suite %s: %w", project.Name, loaded.Name(), err)
-	}
-	return nil
-}
-
-// suite checks a selection: its names first, then each target that it, else the
-// project, names; else one of the suite's own must have a collector.
-func (f *fitting) suite(s *suite.Suite, selection bench.Selection) error {
-	if len(selection.Targets) == 0 {
-		selection.Targets = f.config.Targets
-	}
-	if len(selection.Targets) == 0 {
-		if _, err := s.Expand(selection); err != nil {
-			return err
-		}
-		var first error
-		for _, t := range s.Targets() {
-			if err := f.place(t, 0); err == nil {
-				selection.Targets = append(selection.Targets, t)
-			} else if first == nil {
-				first = err
-			}
-		}
-		if len(selection.Targets) == 0 {
-			return first
-		}
-	}
-	plans, err := s.Expand(selection)
-	if err != nil {
-		return err
-	}
-	for _, p := range plans {
-		if err := f.place(p.Target, p.MinSize); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// commandTarget is where a command runs: the wished target, else the project's
-// first, else the only one that is registered.
-func (f *fitting) commandTarget(wished bench.Target) (bench.Target, error) {
-	var registered []string
-	for _, c := range f.fleet {
-		if !slices.Contains(registered, string(c.Pool.Target)) {
-			registered = append(registered, string(c.Pool.Target))
-		}
-	}
-	slices.Sort(registered)
-	target := wished
-	switch {
-	case wished != "":
-		if _, err := bench.ParseTarget(string(wished)); err != nil {
-			return "", err
-		}
-	case len(f.config.Targets) > 0:
-		target = f.config.Targets[0]
-	case len(registered) == 1:
-		target = bench.Target(registered[0])
-	case len(registered) == 0:
-		return "", problemf(http.StatusUnprocessableEntity, "no-collector", "no collector is registered, so nothing can run the command; start one with 'benchloom collector'")
-	default:
-		return "", invalid("the command could run on %s; name one as target", strings.Join(registered, " or "))
-	}
-	return target, nil
+	return warnings, nil
 }

@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/revision"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -17,32 +17,6 @@ import (
 // Revisions finds revisions; a *revision.Repositories does.
 type Revisions interface {
 	Resolve(ctx context.Context, repository, tag string) (revision.Revision, error)
-}
-
-// withBuild puts the stage that builds before the others, for requests whose
-// artifacts come from the provider build.
-func (a *Activities) withBuild(ctx context.Context, r bench.Request, config bench.ProjectConfig, stages []bench.Stage) ([]bench.Stage, error) {
-	if r.Command != nil || r.Batch > 0 {
-		return stages, nil
-	}
-	project, err := a.Store.Project(ctx, r.Project)
-	if err != nil {
-		return stages, found(err, "reading project "+r.Project)
-	}
-	loaded, err := a.Suites.Suite(ctx, project.SuiteHash)
-	if errors.Is(err, store.ErrNotFound) {
-		return stages, nil // writing its jobs says so
-	}
-	if err != nil {
-		return stages, err
-	}
-	source := loaded.Artifact()
-	for _, tag := range []string{r.Tag, r.Parent, r.Versus} {
-		if provider, _ := config.Artifacts.For(tag, source.Provider, source.Parameters); provider == bench.BuildProvider {
-			return append([]bench.Stage{bench.StageBuild}, stages...), nil
-		}
-	}
-	return stages, nil
 }
 
 // ownBuildFailures counts the failed builds without which the request itself
@@ -73,33 +47,24 @@ func (a *Activities) ownBuildFailures(ctx context.Context, r bench.Request) (int
 
 // buildStage is what has to be built before the request and its parent can be
 // measured. A parent that cannot be built is no failure of its child.
-func (a *Activities) buildStage(ctx context.Context, e expansion) (store.Expansion, error) {
-	out := store.Expansion{Stage: bench.StageBuild, Optional: e.optional()}
-	if e.loaded == nil {
-		return out, nil
-	}
-	parent, err := a.parentJobs(ctx, e)
+func (a *Activities) buildStage(ctx context.Context, f plan.Facts) (store.Expansion, error) {
+	out := store.Expansion{Stage: bench.StageBuild, Optional: f.Optional()}
+	parent, err := a.parentJobs(ctx, f)
 	if err == nil {
-		out.Jobs, err = a.buildJobs(ctx, e, parent.Jobs)
+		out.Jobs, err = a.buildJobs(ctx, f, parent.Jobs)
 	}
 	if err != nil {
 		if store.IsTransient(err) || ctx.Err() != nil {
 			return out, err
 		}
 		out.Jobs = nil
-		a.Log.WarnContext(ctx, "the parent is not built", "project", e.request.Project, "request", e.request.ID, "parent", e.request.Parent, "error", err)
+		a.Log.WarnContext(ctx, "the parent is not built", "project", f.Request.Project, "request", f.Request.ID, "parent", f.Request.Parent, "error", err)
 	}
-	own, err := a.ownJobs(ctx, e)
+	own, err := a.ownJobs(ctx, f)
 	if err != nil {
 		return out, err
 	}
-	measured := own.Jobs
-	for _, j := range own.Jobs {
-		if j.Versus != "" {
-			measured = append(measured, e.of(j.Versus, j))
-		}
-	}
-	jobs, err := a.buildJobs(ctx, e, measured)
+	jobs, err := a.buildJobs(ctx, f, own.Jobs)
 	if err != nil {
 		return out, err
 	}
@@ -116,18 +81,15 @@ func (a *Activities) buildStage(ctx context.Context, e expansion) (store.Expansi
 // tag is built as, so that collectors find it. Asking again gives the same jobs;
 // requests that need the same build get the same one.
 //
-// Errors that no repetition mends are permanent, or a [*placement.Unplaceable].
-func (a *Activities) buildJobs(ctx context.Context, e expansion, measured []bench.PlannedJob) ([]bench.PlannedJob, error) {
-	source := e.loaded.Artifact()
+// Errors that no repetition mends are permanent, or a placement.Unplaceable.
+func (a *Activities) buildJobs(ctx context.Context, f plan.Facts, measuring []bench.PlannedJob) ([]bench.PlannedJob, error) {
+	artifacts, err := f.Artifacts(measuring)
+	if err != nil {
+		return nil, permanent(err)
+	}
 	var jobs []bench.PlannedJob
-	asked := make(map[string]bool)
-	for _, m := range measured {
-		provider, parameters := e.config.Artifacts.For(m.Tag, source.Provider, source.Parameters)
-		if provider != bench.BuildProvider || asked[m.Tag+" "+string(m.Target)] {
-			continue
-		}
-		asked[m.Tag+" "+string(m.Target)] = true
-		job, needed, err := a.buildJob(ctx, e, buildWish{m.Tag, m.Target, parameters})
+	for _, artifact := range artifacts {
+		job, needed, err := a.buildJob(ctx, f, artifact)
 		if err != nil {
 			return nil, err
 		}
@@ -138,42 +100,25 @@ func (a *Activities) buildJobs(ctx context.Context, e expansion, measured []benc
 	return jobs, nil
 }
 
-// buildWish is an artifact that may have to be built.
-type buildWish struct {
-	tag        string
-	target     bench.Target
-	parameters map[string]string
-}
-
 // buildJob is the job that builds an artifact, unless it is built already.
-func (a *Activities) buildJob(ctx context.Context, e expansion, w buildWish) (job bench.PlannedJob, needed bool, err error) {
-	recipe, err := bench.ParseBuildRecipe(w.parameters, w.tag, w.target)
-	if err != nil {
-		return bench.PlannedJob{}, false, permanent(fmt.Errorf("how %s is built: %w", w.tag, err))
-	}
-	spec, err := a.buildSpec(ctx, e, recipe, w)
+func (a *Activities) buildJob(ctx context.Context, f plan.Facts, artifact plan.Artifact) (job bench.PlannedJob, needed bool, err error) {
+	spec, err := a.buildSpec(ctx, f.Request.Project, artifact)
 	if err != nil {
 		return bench.PlannedJob{}, false, err
 	}
-	if err := a.Store.SetBuildRevision(ctx, e.request.Project, recipe.Hash(w.target), spec); err != nil {
+	if err := a.Store.SetBuildRevision(ctx, f.Request.Project, artifact.Recipe.Hash(artifact.Target), spec); err != nil {
 		return bench.PlannedJob{}, false, err
 	}
 	_, err = a.Store.Build(ctx, spec.Key)
 	if !errors.Is(err, store.ErrNotFound) {
 		return bench.PlannedJob{}, false, err // stored, or not known
 	}
-	e.request.Constraints = nil // a build is for all who need it: only the project's hold
-	wish := e.wish(w.target)
-	wish.Class = e.pin()
-	place, err := placement.Choose(e.fleet, wish)
+	generation, err := a.Store.BuildGeneration(ctx, f.Request.ID, f.Request.Project, spec.Key)
 	if err != nil {
 		return bench.PlannedJob{}, false, err
 	}
-	generation, err := a.Store.BuildGeneration(ctx, e.request.ID, e.request.Project, spec.Key)
-	if err != nil {
-		return bench.PlannedJob{}, false, err
-	}
-	return e.build(place.Pool, spec, generation), true, nil
+	job, err = f.Build(spec, generation)
+	return job, true, planned(err)
 }
 
 // repositoryTries bounds how often a repository that does not answer is asked: an
@@ -182,11 +127,11 @@ func (a *Activities) buildJob(ctx context.Context, e expansion, w buildWish) (jo
 const repositoryTries = 8
 
 // buildSpec looks the tag up in its repository.
-func (a *Activities) buildSpec(ctx context.Context, e expansion, recipe bench.BuildRecipe, w buildWish) (bench.BuildSpec, error) {
+func (a *Activities) buildSpec(ctx context.Context, project string, artifact plan.Artifact) (bench.BuildSpec, error) {
 	if a.Revisions == nil {
 		return bench.BuildSpec{}, permanent(errors.New("this orchestrator reads no repositories"))
 	}
-	rev, err := a.Revisions.Resolve(ctx, recipe.Repository, w.tag)
+	rev, err := a.Revisions.Resolve(ctx, artifact.Recipe.Repository, artifact.Tag)
 	switch {
 	case errors.Is(err, revision.ErrNoRepository), errors.Is(err, revision.ErrNoRevision), errors.Is(err, revision.ErrNoGit):
 		return bench.BuildSpec{}, permanent(err)
@@ -195,22 +140,11 @@ func (a *Activities) buildSpec(ctx context.Context, e expansion, recipe bench.Bu
 	case err != nil:
 		return bench.BuildSpec{}, err
 	}
-	spec, err := recipe.Spec(e.request.Project, w.tag, w.target, rev.Commit, rev.Tree)
+	spec, err := artifact.Recipe.Spec(project, artifact.Tag, artifact.Target, rev.Commit, rev.Tree)
 	if err != nil {
 		return bench.BuildSpec{}, permanent(err)
 	}
 	return spec, nil
-}
-
-// build is the job of a build. It is nobody's own: its key holds neither tag nor
-// request nor size class, so that all who need the build share it.
-func (e expansion) build(pool bench.Pool, spec bench.BuildSpec, generation int) bench.PlannedJob {
-	j := e.job(pool, bench.Job{
-		Generation: generation,
-		Work:       bench.Work{Tag: spec.Tag, Kind: bench.KindBuild, Target: spec.Target, TestCases: []bench.TestCase{}, Build: &spec},
-	})
-	j.Key = bench.BuildJobIdentity(e.request.Project, spec, generation).Key()
-	return j
 }
 
 // pruneBuilds keeps the stored builds within their budget. Part of each

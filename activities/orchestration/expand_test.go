@@ -8,7 +8,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
@@ -135,7 +134,7 @@ func TestACommandIsOneJobInItsSubmittersQueue(t *testing.T) {
 	job := b.jobs(one)[0]
 	require.Equal(t, "user:ada", job.Queue)
 	require.Equal(t, 3, job.Iterations)
-	require.Equal(t, []bench.TestCase{{Benchmark: plan.Benchmark, Target: target}}, job.TestCases)
+	require.Equal(t, []bench.TestCase{{Benchmark: bench.CommandBenchmark, Target: target}}, job.TestCases)
 	require.Equal(t, bench.InProgress, b.request(one).Status, "nobody admits it")
 	require.NotEqual(t, job.Key, b.jobs(two)[0].Key, "equal commands of two requests are two jobs")
 

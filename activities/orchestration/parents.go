@@ -16,7 +16,7 @@ func (a *Activities) parentLacks(ctx context.Context, r bench.Request) (bool, er
 	if !r.Type.HasParent() || r.Parent == "" {
 		return false, nil
 	}
-	e, err := a.expansion(ctx, r, bench.StageParent)
+	f, err := a.facts(ctx, r, bench.StageParent)
 	var broken *temporal.ApplicationError
 	if errors.As(err, &broken) && broken.NonRetryable() {
 		a.Log.WarnContext(ctx, "the parent is not measured where its child was", "project", r.Project, "request", r.ID, "error", err)
@@ -25,6 +25,6 @@ func (a *Activities) parentLacks(ctx context.Context, r bench.Request) (bool, er
 	if err != nil {
 		return false, err
 	}
-	wanted, err := a.parentJobs(ctx, e)
+	wanted, err := a.parentJobs(ctx, f)
 	return len(wanted.Jobs)+len(wanted.Shared) > 0, err
 }

@@ -27,7 +27,7 @@ func (a *Activities) LoadRequest(ctx context.Context, ref protocol.RequestRef) (
 			return protocol.RequestFacts{}, err
 		}
 	}
-	_, config, err := a.config(ctx, r.Project)
+	project, config, err := a.config(ctx, r.Project)
 	if err != nil {
 		return protocol.RequestFacts{}, err
 	}
@@ -39,9 +39,9 @@ func (a *Activities) LoadRequest(ctx context.Context, ref protocol.RequestRef) (
 		Type: r.Type, Tag: r.Tag, User: r.Submitter, PR: r.PR, Targets: targets,
 		Status:   r.Status,
 		Admitted: r.AdmittedAt != nil, JobsDone: r.JobsDoneAt != nil,
-		WaitsFor: r.WaitsFor, Stages: stagesOf(r, config),
+		WaitsFor: r.WaitsFor,
 	}
-	if facts.Stages, err = a.withBuild(ctx, r, config, facts.Stages); err != nil {
+	if facts.Stages, err = a.stages(ctx, r, project, config); err != nil {
 		return facts, err
 	}
 	if r.WaitsFor != "" {
@@ -90,19 +90,6 @@ func (a *Activities) shared(ctx context.Context, r bench.Request) (protocol.Shar
 		out.Workflows = append(out.Workflows, j.WorkflowID())
 	}
 	return out, err
-}
-
-// stagesOf are what a request goes through once it is admitted. What differs from
-// the baseline is verified last, when all is there that is compared.
-func stagesOf(r bench.Request, config bench.ProjectConfig) []bench.Stage {
-	stages := []bench.Stage{bench.StageOwn}
-	if r.Type.HasParent() {
-		stages = []bench.Stage{bench.StageParent, bench.StageOwn}
-	}
-	if config.Verify && r.Type.Tracked() {
-		stages = append(stages, bench.StageVerify)
-	}
-	return stages
 }
 
 // optionalOpen counts the optional jobs that a completed request still has, its

@@ -3,12 +3,12 @@ package orchestration
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
-	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -21,9 +21,8 @@ func (a *Activities) Expand(ctx context.Context, in protocol.ExpandInput) (proto
 	}
 	a.Points.Reach(ctx, failpoint.Expanding)
 	if err := a.writeStage(ctx, r, in.Stage); err != nil {
-		var unplaceable *placement.Unplaceable
 		switch {
-		case !errors.As(err, &unplaceable):
+		case plan.Unplaceable(err) == nil:
 			return protocol.ExpandResult{}, err
 		case in.Stage == bench.StageVerify: // what differs stands as it was measured
 		case in.Stage != bench.StageParent: // a parent that cannot be measured is no failure of its child
@@ -66,12 +65,12 @@ func (a *Activities) writeStage(ctx context.Context, r bench.Request, stage benc
 	if stage == bench.StageOwn && r.ExpandedAt != nil {
 		return nil
 	}
-	e, err := a.expansion(ctx, r, stage)
+	f, err := a.facts(ctx, r, stage)
 	if err != nil {
 		return err
 	}
 	for range rewrites {
-		err = a.writeJobs(ctx, e, stage)
+		err = a.writeJobs(ctx, f, stage)
 		if !errors.Is(err, store.ErrStale) {
 			break
 		}
@@ -87,199 +86,125 @@ func (a *Activities) writeStage(ctx context.Context, r bench.Request, stage benc
 // is tried again, later.
 const rewrites = 5
 
-func (a *Activities) writeJobs(ctx context.Context, e expansion, stage bench.Stage) error {
+func (a *Activities) writeJobs(ctx context.Context, f plan.Facts, stage bench.Stage) error {
 	var wanted store.Expansion
 	var err error
 	switch stage {
 	case bench.StageBuild:
-		wanted, err = a.buildStage(ctx, e)
+		wanted, err = a.buildStage(ctx, f)
 	case bench.StageParent:
-		wanted, err = a.parentJobs(ctx, e)
+		wanted, err = a.parentJobs(ctx, f)
 	case bench.StageOwn:
-		wanted, err = a.ownJobs(ctx, e)
+		wanted, err = a.ownJobs(ctx, f)
 	case bench.StageVerify:
-		wanted, err = a.verifyJobs(ctx, e)
+		wanted, err = a.verifyJobs(ctx, f)
 	default:
 		return permanent(errors.New("there is no stage " + string(stage)))
 	}
 	if err != nil {
 		return err
 	}
-	wanted.Queue = e.queue()
-	if !e.request.Type.Tracked() {
-		if err := a.Store.StartAdHoc(ctx, e.request.ID); err != nil {
+	wanted.Queue = f.Queue()
+	if !f.Request.Type.Tracked() {
+		if err := a.Store.StartAdHoc(ctx, f.Request.ID); err != nil {
 			return err // also when it was cancelled meanwhile
 		}
 	}
-	return a.Store.ExpandRequest(ctx, e.request.ID, wanted)
-}
-
-// expansion reads what is needed to turn a request into the jobs of a stage.
-func (a *Activities) expansion(ctx context.Context, r bench.Request, stage bench.Stage) (expansion, error) {
-	project, config, err := a.config(ctx, r.Project)
-	if err != nil {
-		return expansion{}, err
-	}
-	fleet, err := a.Store.Fleet(ctx, a.OfflineAfter)
-	if err != nil {
-		return expansion{}, err
-	}
-	e := expansion{request: r, project: project, config: config, fleet: fleet, series: map[bench.Target]map[bench.TestCase]bench.SizeClass{}}
-	if r.Command != nil || r.Batch > 0 {
-		return e, nil
-	}
-	if e.loaded, err = a.Suites.Suite(ctx, project.SuiteHash); err != nil {
-		return e, found(err, "loading the suite of project "+project.Name)
-	}
-	e.best = func(shapes []bench.Shape) (map[bench.Shape]bench.SizeClass, error) {
-		return a.Store.BestClasses(ctx, r.Project, shapes)
-	}
-	near, err := a.seriesSeenFrom(ctx, r, stage)
-	if err != nil {
-		return e, err
-	}
-	for _, c := range fleet {
-		target := c.Pool.Target
-		if _, known := e.series[target]; known {
-			continue
-		}
-		if e.series[target], err = a.Store.SeriesClasses(ctx, r.Project, target, near); err != nil {
-			return e, err
-		}
-	}
-	return e, nil
-}
-
-// seriesSeenFrom is the tag next to whose results those of a stage belong, so that
-// both compare: that of the parent or baseline; when it is verified what the request
-// itself has measured, its own.
-func (a *Activities) seriesSeenFrom(ctx context.Context, r bench.Request, stage bench.Stage) (string, error) {
-	switch {
-	case stage == bench.StageVerify:
-		return r.Tag, nil
-	case r.Versus != "":
-		return r.Versus, nil
-	case r.Type.HasParent():
-		return r.Parent, nil
-	}
-	return a.baseline(ctx, r)
+	return a.Store.ExpandRequest(ctx, f.Request.ID, wanted)
 }
 
 // ownJobs are the request's jobs without what is stored already.
-func (a *Activities) ownJobs(ctx context.Context, e expansion) (store.Expansion, error) {
-	jobs, err := e.jobs()
+func (a *Activities) ownJobs(ctx context.Context, f plan.Facts) (store.Expansion, error) {
+	out := store.Expansion{Stage: bench.StageOwn, Optional: f.Optional()}
+	jobs, err := f.Own()
 	if err != nil {
-		return store.Expansion{}, err
+		return out, planned(err)
 	}
-	out := store.Expansion{Stage: bench.StageOwn, Optional: e.optional()}
-	if !e.request.Type.Tracked() { // a person asks for a measurement of one's own
+	if !f.Request.Type.Tracked() { // a person asks for a measurement of one's own
 		out.Jobs = jobs
 		return out, nil
 	}
-	out.OnlyMissing = true
-	out.Jobs, out.Shared, err = a.lacking(ctx, e, jobs, func(c store.Coverage, tc bench.TestCase) bool { return c.Stored[tc] })
-	return out, err
+	return a.lacking(ctx, f, out, jobs)
 }
 
 // parentJobs are jobs of the parent's artifact for what it lacks of what the
-// request measures, where the request measures it. What was tried and failed is
-// not tried for each child again. The parent of a merged commit that nobody has
-// asked for, such as one before the look-back, stays unmeasured.
-func (a *Activities) parentJobs(ctx context.Context, e expansion) (store.Expansion, error) {
-	out := store.Expansion{Stage: bench.StageParent, Optional: e.optional()}
-	r := e.request
-	if r.Parent == "" || (r.Type == bench.Master && r.WaitsFor != r.Parent) {
+// request measures, where the request measures it.
+func (a *Activities) parentJobs(ctx context.Context, f plan.Facts) (store.Expansion, error) {
+	out := store.Expansion{Stage: bench.StageParent, Optional: f.Optional()}
+	if !f.Backfills() {
 		return out, nil
 	}
-	base, err := a.baseJobs(ctx, e)
+	own, err := a.measuredJobs(ctx, f)
 	if err != nil {
 		return out, err
 	}
-	jobs := make([]bench.PlannedJob, 0, len(base))
-	for _, j := range base {
-		// Where the request's own jobs ran there may be nobody left who meets the
-		// constraints.
-		if _, err := e.narrowed(j.At().Pool); err != nil {
-			return out, err
-		}
-		jobs = append(jobs, e.of(r.Parent, j))
+	jobs, err := f.Parent(own)
+	if err != nil {
+		return out, planned(err)
 	}
-	out.OnlyMissing = true
-	out.Jobs, out.Shared, err = a.lacking(ctx, e, jobs, func(c store.Coverage, tc bench.TestCase) bool {
-		_, impossible := c.Impossible[tc]
-		return c.Stored[tc] || impossible
-	})
-	return out, err
+	return a.lacking(ctx, f, out, jobs)
 }
 
-// baseJobs are the jobs after which those of the parent are made: as the request
-// is expected to be measured and, once its own jobs are there, as it was. Where a
-// part of a job has escalated, the parent is measured there as well.
-func (a *Activities) baseJobs(ctx context.Context, e expansion) ([]bench.PlannedJob, error) {
-	if e.request.ExpandedAt == nil {
-		return e.jobs()
+// measuredJobs are the request's own jobs as they were measured or, before they are
+// written, as they are expected to be.
+func (a *Activities) measuredJobs(ctx context.Context, f plan.Facts) ([]bench.PlannedJob, error) {
+	if f.Request.ExpandedAt == nil {
+		jobs, err := f.Own()
+		return jobs, planned(err)
 	}
-	jobs, err := a.Store.StageJobs(ctx, e.request.ID, bench.StageOwn)
+	jobs, err := a.Store.StageJobs(ctx, f.Request.ID, bench.StageOwn)
 	if err != nil {
 		return nil, err
 	}
-	parts, err := a.Store.MeasuredParts(ctx, e.request.ID, bench.StageOwn)
-	if err != nil {
-		return nil, err
-	}
-	var base []bench.PlannedJob
-	for _, j := range jobs {
-		for _, p := range parts {
-			if p.Key == j.Key {
-				part := withTestCases(j, p.TestCases)
-				part.SizeClass, part.Pool, part.Shape = p.SizeClass, p.Pool, ""
-				base = append(base, bench.PlannedJob{Job: part})
-			}
-		}
-	}
-	return base, nil
+	parts, err := a.Store.MeasuredParts(ctx, f.Request.ID, bench.StageOwn)
+	return plan.AsMeasured(jobs, parts), err
 }
 
-// lacking are the jobs without the test cases that are settled where the job
-// runs, and the open jobs that others are part of.
-func (a *Activities) lacking(ctx context.Context, e expansion, jobs []bench.PlannedJob, settled func(store.Coverage, bench.TestCase) bool) (rest []bench.PlannedJob, shared []bench.JobKey, err error) {
-	covered := make(map[store.Place]store.Coverage)
+// lacking completes a stage with what of its jobs nobody has measured, and with the open
+// jobs that measure the rest.
+func (a *Activities) lacking(ctx context.Context, f plan.Facts, out store.Expansion, jobs []bench.PlannedJob) (store.Expansion, error) {
+	covered := make(map[plan.CoverageQuery]plan.Coverage)
+	var err error
 	for _, j := range jobs {
-		place := store.Place{Pool: bench.Pool{Target: j.Target, SizeClass: j.SizeClass, Name: j.Pool}, SuiteHash: j.SuiteHash}
-		c, known := covered[place]
-		if !known {
-			if c, err = a.Store.CoverageOf(ctx, j.Project, j.Tag, place); err != nil {
-				return nil, nil, err
-			}
-			covered[place] = c
-		}
-		var missing []bench.TestCase
-		for _, tc := range j.TestCases {
-			running, open := c.Running[tc]
-			switch {
-			case settled(c, tc):
-			case open:
-				shared = append(shared, running)
-			default:
-				missing = append(missing, tc)
-			}
-		}
-		if len(missing) == 0 {
+		of := plan.QueryOf(j.Job)
+		if _, known := covered[of]; known {
 			continue
 		}
-		next := e.job(place.Pool, withTestCases(j.Job, missing))
-		// A job never runs twice: where the same one was cancelled, or has lost
-		// its results since, it is one of the next generation.
-		if next.Generation, err = a.Store.GenerationFor(ctx, e.request.ID, next.Job); err != nil {
-			return nil, nil, err
+		if covered[of], err = a.Store.CoverageOf(ctx, f.Request.Project, of); err != nil {
+			return out, err
 		}
-		rest = append(rest, e.job(place.Pool, next.Job))
 	}
-	slices.Sort(shared)
-	return rest, slices.Compact(shared), nil
+	out.OnlyMissing = true
+	out.Jobs, out.Shared = f.Lacking(out.Stage, jobs, covered)
+	for i, j := range out.Jobs {
+		// A job never runs twice: where the same one was cancelled, or has lost its
+		// results since, it is one of the next generation.
+		generation, err := a.Store.GenerationFor(ctx, f.Request.ID, j.Job)
+		if err != nil {
+			return out, err
+		}
+		out.Jobs[i] = f.Generation(j, generation)
+	}
+	return out, nil
 }
 
-func withTestCases(j bench.Job, cases []bench.TestCase) bench.Job {
-	j.TestCases = cases
-	return j
+// verifyJobs measure again, in turns with the baseline, what differs from it. They are
+// decided on once.
+func (a *Activities) verifyJobs(ctx context.Context, f plan.Facts) (store.Expansion, error) {
+	out := store.Expansion{Stage: bench.StageVerify}
+	r := f.Request
+	before, err := a.Store.StageJobs(ctx, r.ID, bench.StageVerify)
+	if err != nil || len(before) > 0 {
+		return out, err
+	}
+	baseline, err := a.baseline(ctx, r)
+	if err != nil || baseline == "" {
+		return out, err
+	}
+	differ, err := a.differing(ctx, results.Pair{Project: r.Project, A: baseline, B: r.Tag})
+	if err != nil || len(differ) == 0 {
+		return out, err
+	}
+	out.Jobs, err = f.Verify(baseline, differ)
+	return out, planned(err)
 }

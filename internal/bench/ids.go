@@ -42,11 +42,11 @@ func ParseRequestID(s string) (RequestID, error) {
 // job, so that expanding a request twice gives the same jobs.
 type JobKey string
 
-// JobIdentity is what a [JobKey] is a hash of.
+// JobIdentity holds what a [JobKey] is a hash of. internal/plan fills it in.
 type JobIdentity struct {
 	// Request is set for ad-hoc jobs, for two people's equal commands are two jobs,
-	// and for those that measure in turns. Other tracked jobs are shared by all
-	// requests that need them.
+	// for those that measure in turns, and for later generations. All others are shared by
+	// the requests that need them.
 	Request RequestID `json:"request,omitempty"`
 	Project string    `json:"project"`
 	Tag     string    `json:"tag"`
@@ -56,22 +56,16 @@ type JobIdentity struct {
 	Backend   string     `json:"backend"`
 	Profile   string     `json:"profile"`
 	Kind      JobKind    `json:"kind"`
-	Suite     string     `json:"suite"` // content hash
+	Suite     string     `json:"suite"` // content hash; of a build its key
 	TestCases []TestCase `json:"test_cases"`
 	SizeClass SizeClass  `json:"size_class"`
-	// Pool is set for a job that is meant for one pool: a parent's, measured again
-	// where its child's jobs have moved to.
+	// Pool is set for a job that is meant for one pool: a parent's, that of a benchmark
+	// set, one of a later generation.
 	Pool string `json:"pool,omitempty"`
 	// Line is set for a job of a batch: two equal lines are two jobs.
 	Line int `json:"line,omitempty"`
 	// Generation is raised by a rerun that must measure again.
 	Generation int `json:"generation"`
-}
-
-// BuildJobIdentity is that of a job which builds. It is nobody's own: it holds
-// neither tag nor request nor size class, so that all who need the build share it.
-func BuildJobIdentity(project string, spec BuildSpec, generation int) JobIdentity {
-	return JobIdentity{Project: project, Target: spec.Target, Kind: KindBuild, Suite: string(spec.Key), Generation: generation}
 }
 
 // Key of the job: 16 lower-case letters and digits. The order of the test

@@ -58,7 +58,7 @@ func constraintRules(w bench.Constraints) []rule {
 	if len(w.Machines) > 0 {
 		rules = append(rules, rule{
 			name: "machine " + either(w.Machines),
-			met:  func(c Collector) bool { return named(c, Requirements{Constraints: w}) },
+			met:  func(c Collector) bool { return named(c, w.Machines) },
 			lack: func(c Collector) string { return fmt.Sprintf("it is %s, not %s", c.Name, either(w.Machines)) },
 		})
 	}

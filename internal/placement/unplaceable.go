@@ -70,7 +70,7 @@ func newUnplaceable(fleet []Collector, needs Requirements) *Unplaceable {
 		return cmp.Or(
 			cmp.Compare(len(WhyNot(a, needs)), len(WhyNot(b, needs))),
 			-compareBool(a.Pool.Target == needs.Target, b.Pool.Target == needs.Target),
-			-compareBool(named(a, needs), named(b, needs)),
+			-compareBool(named(a, needs.Constraints.Machines), named(b, needs.Constraints.Machines)),
 			-cmp.Compare(a.Memory(), b.Memory()),
 			-compareBool(a.Live, b.Live),
 			cmp.Compare(a.Name, b.Name),
@@ -80,9 +80,9 @@ func newUnplaceable(fleet []Collector, needs Requirements) *Unplaceable {
 	return u
 }
 
-// named tells whether a collector is one that was asked for by name.
-func named(c Collector, needs Requirements) bool {
-	return slices.Contains(needs.Constraints.Machines, c.Name) || c.Host != "" && slices.Contains(needs.Constraints.Machines, c.Host)
+// named tells whether a collector, or its host, is one of these machines.
+func named(c Collector, machines []string) bool {
+	return slices.Contains(machines, c.Name) || c.Host != "" && slices.Contains(machines, c.Host)
 }
 
 func comparePools(a, b bench.Pool) int {

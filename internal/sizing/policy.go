@@ -1,8 +1,6 @@
 package sizing
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -13,42 +11,6 @@ import (
 	"github.com/benchloom/benchloom/internal/sizeclass"
 	"github.com/benchloom/benchloom/internal/store"
 )
-
-// Policy returns a project's policy of sizes, with the recommended value for each field
-// left out. The error names the invalid field.
-func Policy(p bench.SizePolicy) (sizeclass.Policy, error) {
-	written := map[string]any{"stepwise": p.Stepwise}
-	for name, text := range map[string]string{
-		"minimum": p.Minimum, "failure_cache": p.FailureCache, "probe_expiry": p.ProbeExpiry,
-		"maximum_timeout": p.MaximumTimeout, "default_timeout": p.DefaultTimeout,
-	} {
-		if text != "" {
-			written[name] = text
-		}
-	}
-	for name, number := range map[string]*float64{"exponent": p.Exponent, "timeout_multiplier": p.TimeoutMultiplier, "probe_budget": p.ProbeBudget} {
-		if number != nil {
-			written[name] = *number
-		}
-	}
-	for name, number := range map[string]*int{"history": p.History, "recheck": p.Recheck} {
-		if number != nil {
-			written[name] = *number
-		}
-	}
-	text, err := json.Marshal(written)
-	if err != nil {
-		return sizeclass.Policy{}, fmt.Errorf("%w: size: %w", bench.ErrInvalid, err)
-	}
-	policy, err := sizeclass.ReadPolicy(text)
-	if err != nil {
-		return sizeclass.Policy{}, fmt.Errorf("%w: size: %w", bench.ErrInvalid, err)
-	}
-	if time.Duration(policy.MaximumTimeout) > suiteTimeout {
-		return sizeclass.Policy{}, fmt.Errorf("%w: size: maximum_timeout %s: use at most %s, for no job runs longer", bench.ErrInvalid, policy.MaximumTimeout, suiteTimeout)
-	}
-	return policy, nil
-}
 
 // Classes lists the size classes on which a job may run, ascending; only the chosen one
 // when a person has chosen it.
@@ -152,9 +114,8 @@ func Attempts(config bench.ProjectConfig) retry.Policy {
 const (
 	// beyond is added to a command's own time limits for its whole run.
 	beyond = time.Minute
-	// suiteTimeout bounds a suite's job: it has its own limits, and this one is that
-	// of the activity that runs it.
-	suiteTimeout = 24 * time.Hour
+	// suiteTimeout bounds a suite's job, which has its own limits.
+	suiteTimeout = plan.MaxJobTime
 )
 
 // original returns the time limit that a job has whatever its size class.

@@ -256,7 +256,7 @@ func (s Sizes) analyzer(j store.Sizing) (bench.ProjectConfig, *sizeclass.Analyze
 	if err != nil {
 		return config, nil, fmt.Errorf("project %s: %w", j.Project, err)
 	}
-	policy, err := Policy(config.Size)
+	policy, err := plan.SizePolicy(config.Size)
 	if err != nil {
 		return config, nil, fmt.Errorf("project %s: %w", j.Project, err)
 	}

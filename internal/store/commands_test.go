@@ -195,7 +195,7 @@ func TestWhatFailedOfABatchIsRetriedByItself(t *testing.T) {
 	request := batch(t, 5)
 	_, _, err := r.CreateCommands(t.Context(), request, lines(request, 5))
 	require.NoError(t, err)
-	c := r.register("c1")
+	c := r.registerCard("c1")
 	handed, err := r.HandOut(t.Context(), small.TaskQueue(), store.Filling{Depth: func(int) int { return 5 }})
 	require.NoError(t, err)
 	for i, h := range handed {

@@ -7,37 +7,19 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/plan"
 )
 
-// Coverage sorts the test cases of an artifact in one place. One in none of the three
-// maps is still to be measured.
-type Coverage struct {
-	// Stored test cases have an accepted result, with or without a job row.
-	Stored map[bench.TestCase]bool
-	// Running names the open job that a test case is part of.
-	Running map[bench.TestCase]bench.JobKey
-	// Impossible says why a test case has no result and will have none: the job
-	// that was to measure it, from the same suite, has failed.
-	Impossible map[bench.TestCase]string
+// CoverageOf reads what there is of an artifact in a pool. Everything is empty for an
+// artifact that nobody has asked for.
+func (s *Store) CoverageOf(ctx context.Context, project string, of plan.CoverageQuery) (plan.Coverage, error) {
+	c, err := coverageOf(ctx, s.pool, project, of)
+	return c, wrap("reading what there is of "+of.Tag, err)
 }
 
-// Place is a pool on its size class, within which results are comparable.
-type Place struct {
-	bench.Pool
-	// SuiteHash is the suite by whose definition a failure counts.
-	SuiteHash string
-}
-
-// CoverageOf reads what there is of an artifact in a place. Everything is empty
-// for an artifact that nobody has asked for.
-func (s *Store) CoverageOf(ctx context.Context, project, tag string, place Place) (Coverage, error) {
-	c, err := coverageOf(ctx, s.pool, project, tag, place)
-	return c, wrap("reading what there is of "+tag, err)
-}
-
-func coverageOf(ctx context.Context, q querier, project, tag string, place Place) (Coverage, error) {
-	c := Coverage{Stored: map[bench.TestCase]bool{}, Running: map[bench.TestCase]bench.JobKey{}, Impossible: map[bench.TestCase]string{}}
-	artifact, err := value[int64](ctx, q, `select id from artifact where project = $1 and tag = $2`, project, tag)
+func coverageOf(ctx context.Context, q querier, project string, of plan.CoverageQuery) (plan.Coverage, error) {
+	c := plan.Coverage{Stored: map[bench.TestCase]bool{}, Running: map[bench.TestCase]bench.JobKey{}, Impossible: map[bench.TestCase]string{}}
+	artifact, err := value[int64](ctx, q, `select id from artifact where project = $1 and tag = $2`, project, of.Tag)
 	if errors.Is(err, ErrNotFound) {
 		return c, nil
 	} else if err != nil {
@@ -71,7 +53,7 @@ func coverageOf(ctx context.Context, q querier, project, tag string, place Place
 		select h.state, h.key, h.why, tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target
 		from here h join test_case tc on tc.id = h.test_case_id`,
 		pgx.NamedArgs{
-			"artifact": artifact, "target": place.Target, "size_class": place.SizeClass, "pool": place.Name, "suite_hash": place.SuiteHash,
+			"artifact": artifact, "target": of.Target, "size_class": of.SizeClass, "pool": of.Name, "suite_hash": of.SuiteHash,
 		})
 	if err != nil {
 		return c, err

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/plan"
 )
 
 // EscalateJob moves what is left of an open job from the size class where its last
@@ -60,20 +61,11 @@ func (s *Store) EscalateJob(ctx context.Context, key bench.JobKey, from bench.Si
 const pinned = `((j.command is not null and j.shape = '') or exists (select from request_job pw join benchmark_request pr on pr.id = pw.request_id
 	where pw.job_id = j.id and pr.size_class <> 0))`
 
-// MeasuredPart is a part of a job with where it was measured: after an escalation
-// a job has several.
-type MeasuredPart struct {
-	Key       bench.JobKey
-	SizeClass bench.SizeClass
-	Pool      string
-	TestCases []bench.TestCase
-}
-
 // MeasuredParts divides the jobs of a stage of a request by where their test cases
 // run. Of a job that has ended only those that have a result are there, unless it
 // was never on another class: what failed on the larger class, too, has no place.
-func (s *Store) MeasuredParts(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]MeasuredPart, error) {
-	parts, err := all[MeasuredPart](ctx, s.pool, `
+func (s *Store) MeasuredParts(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]plan.MeasuredPart, error) {
+	parts, err := all[plan.MeasuredPart](ctx, s.pool, `
 		select j.key, coalesce(t.done_class, j.size_class) as size_class, coalesce(t.done_pool, j.pool) as pool,
 			jsonb_agg(`+testCaseDocument+` order by t.place) as test_cases
 		from request_job rj join job_queue j on j.id = rj.job_id

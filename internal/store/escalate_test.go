@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -36,18 +37,18 @@ func TestWhatFailedEscalatesAlone(t *testing.T) {
 	require.Empty(t, moved.MovedFrom, "nobody was missing")
 
 	// Whoever needs what is left finds the job on the larger class only.
-	coverage, err := r.CoverageOf(t.Context(), project, "v1", store.Place{Pool: small, SuiteHash: suiteHash})
+	coverage, err := r.CoverageOf(t.Context(), project, plan.CoverageQuery{Tag: "v1", Pool: small, SuiteHash: suiteHash})
 	require.NoError(t, err)
 	require.Equal(t, map[bench.TestCase]bool{testCase("gin"): true}, coverage.Stored)
 	require.Empty(t, coverage.Running)
-	coverage, err = r.CoverageOf(t.Context(), project, "v1", store.Place{Pool: large, SuiteHash: suiteHash})
+	coverage, err = r.CoverageOf(t.Context(), project, plan.CoverageQuery{Tag: "v1", Pool: large, SuiteHash: suiteHash})
 	require.NoError(t, err)
 	require.Equal(t, map[bench.TestCase]bench.JobKey{testCase("zap"): job.Key, testCase("sort"): job.Key}, coverage.Running)
 
-	plan := r.start(job, 2, big)
-	require.Equal(t, testCases("zap", "sort"), plan.Missing)
-	r.block(plan.Run.ID, measured("zap", 1, 2))
-	require.NoError(t, r.FinishRun(t.Context(), plan.Run.ID, bench.RunEnd{Outcome: bench.RunFailure}))
+	began := r.start(job, 2, big)
+	require.Equal(t, testCases("zap", "sort"), began.Missing)
+	r.block(began.Run.ID, measured("zap", 1, 2))
+	require.NoError(t, r.FinishRun(t.Context(), began.Run.ID, bench.RunEnd{Outcome: bench.RunFailure}))
 	end, err := r.FinishJob(t.Context(), job.Key, "it failed 3 times")
 	require.NoError(t, err)
 	require.Equal(t, bench.JobFailure, end.Status)
@@ -55,14 +56,14 @@ func TestWhatFailedEscalatesAlone(t *testing.T) {
 
 	parts, err := r.MeasuredParts(t.Context(), request.ID, bench.StageOwn)
 	require.NoError(t, err)
-	require.Equal(t, []store.MeasuredPart{
+	require.Equal(t, []plan.MeasuredPart{
 		{Key: job.Key, SizeClass: small.SizeClass, Pool: small.Name, TestCases: testCases("gin")},
 		{Key: job.Key, SizeClass: large.SizeClass, Pool: large.Name, TestCases: testCases("zap")},
 	}, parts, "what failed on the larger class as well has no place")
 
 	// It is known of both classes that it cannot be measured.
 	for _, pool := range []bench.Pool{small, large} {
-		coverage, err = r.CoverageOf(t.Context(), project, "v1", store.Place{Pool: pool, SuiteHash: suiteHash})
+		coverage, err = r.CoverageOf(t.Context(), project, plan.CoverageQuery{Tag: "v1", Pool: pool, SuiteHash: suiteHash})
 		require.NoError(t, err)
 		require.Contains(t, coverage.Impossible, testCase("sort"))
 	}
@@ -78,8 +79,8 @@ func TestAnEscalatedJobSucceeds(t *testing.T) {
 	r.block(run.Run.ID, measured("gin", 1, 2))
 	require.NoError(t, r.FinishRun(t.Context(), run.Run.ID, bench.RunEnd{Outcome: bench.RunTimeout}))
 	require.True(t, r.escalate(job))
-	plan := r.start(job, 2, big)
-	r.block(plan.Run.ID, measured("zap", 1, 2))
+	began := r.start(job, 2, big)
+	r.block(began.Run.ID, measured("zap", 1, 2))
 	end, err := r.FinishJob(t.Context(), job.Key, "")
 	require.NoError(t, err)
 	require.Equal(t, bench.JobSuccess, end.Status)
@@ -94,14 +95,14 @@ func TestTheLimitOfASizeClassStaysThere(t *testing.T) {
 	_, job := r.oneJob("v1", "gin")
 	c, big := r.register("c1"), r.registerIn("c2", large, "epyc")
 	r.execute(`update job_queue set timeout_seconds = 12, probe = true`)
-	plan := r.start(job, 1, c)
-	require.Equal(t, 12.0, plan.Run.TimeoutSeconds)
-	require.True(t, plan.Run.Probe)
+	began := r.start(job, 1, c)
+	require.Equal(t, 12.0, began.Run.TimeoutSeconds)
+	require.True(t, began.Run.Probe)
 	require.True(t, r.escalate(job))
-	plan = r.start(job, 2, big)
-	require.Zero(t, plan.Run.TimeoutSeconds)
-	require.False(t, plan.Run.Probe)
-	r.block(plan.Run.ID, measured("gin", 1, 2))
+	began = r.start(job, 2, big)
+	require.Zero(t, began.Run.TimeoutSeconds)
+	require.False(t, began.Run.Probe)
+	r.block(began.Run.ID, measured("gin", 1, 2))
 	escalated, err := r.EscalateJob(t.Context(), job.Key, large.SizeClass, store.SizeChoice{Place: bench.Place{Pool: small}})
 	require.NoError(t, err)
 	require.False(t, escalated)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/plan"
 )
 
 // GenerationFor is the generation in which a request gets a job that it lacks: the
@@ -66,8 +67,7 @@ func checkUncovered(ctx context.Context, tx pgx.Tx, j bench.Job) error {
 	if !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	place := Place{Pool: bench.Pool{Target: j.Target, SizeClass: j.SizeClass, Name: j.Pool}, SuiteHash: j.SuiteHash}
-	c, err := coverageOf(ctx, tx, j.Project, j.Tag, place)
+	c, err := coverageOf(ctx, tx, j.Project, plan.QueryOf(j))
 	if err != nil {
 		return err
 	}

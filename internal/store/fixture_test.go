@@ -186,6 +186,16 @@ func (r record) register(name string) bench.Collector {
 	return c
 }
 
+// registerCard registers a collector with the device gpu.
+func (r record) registerCard(name string) bench.Collector {
+	r.t.Helper()
+	c := collector(name)
+	c.Devices = []string{"gpu"}
+	c, err := r.RegisterCollector(r.t.Context(), c, offline)
+	require.NoError(r.t, err)
+	return c
+}
+
 func collector(name string) bench.Collector {
 	return bench.Collector{
 		Name: name, Target: target, SizeClass: small.SizeClass, Pool: small.Name, MachineID: "machine of " + name,

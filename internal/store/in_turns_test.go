@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -135,9 +136,8 @@ func TestWhatAPairLacksCountsForBothSides(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	request, job := r.inTurns("v2", "v1", "gin", "lo")
-	place := store.Place{Pool: small, SuiteHash: suiteHash}
 	for _, tag := range []string{"v1", "v2"} {
-		coverage, err := r.CoverageOf(t.Context(), project, tag, place)
+		coverage, err := r.CoverageOf(t.Context(), project, plan.CoverageQuery{Tag: tag, Pool: small, SuiteHash: suiteHash})
 		require.NoError(t, err)
 		require.Empty(t, coverage.Running, "nobody else waits for a job that measures in turns")
 		lacking, err := r.LackingOf(t.Context(), project, tag)
@@ -155,7 +155,7 @@ func TestWhatAPairLacksCountsForBothSides(t *testing.T) {
 	require.Equal(t, bench.JobFailure, end.Status)
 	require.Contains(t, end.Message, "2 of 4 test cases have no result")
 	for _, tag := range []string{"v1", "v2"} {
-		coverage, err := r.CoverageOf(t.Context(), project, tag, place)
+		coverage, err := r.CoverageOf(t.Context(), project, plan.CoverageQuery{Tag: tag, Pool: small, SuiteHash: suiteHash})
 		require.NoError(t, err)
 		require.Equal(t, map[bench.TestCase]bool{testCase("lo"): true}, coverage.Stored)
 		require.Contains(t, coverage.Impossible, gin)

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/placement"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
 )
@@ -119,10 +118,7 @@ func TestConcurrentOperationsNeverDeadlock(t *testing.T) {
 				return err
 			}
 			c, id := collectors[random.IntN(len(collectors))], runID(job.Job, random.IntN(50))
-			if _, err := r.StartRun(t.Context(), store.RunStart{
-				Run: id, Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch,
-				Lacks: func(placement.Collector, placement.Requirements) []string { return nil },
-			}); err != nil {
+			if _, err := r.StartRun(t.Context(), store.RunStart{Run: id, Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch}); err != nil {
 				return err
 			}
 			if _, err := r.StoreBlock(t.Context(), id, []bench.TestCaseResult{measured(job.TestCases[0].Benchmark, 1, 2)}, nil); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
 )
@@ -341,7 +342,7 @@ func TestABuildIsRetriedAsTheJobThatAllWhoNeedItFind(t *testing.T) {
 	require.Equal(t, job.Build, jobs[0].Build)
 	generation, err := r.BuildGeneration(t.Context(), request.ID, project, job.Build.Key)
 	require.NoError(t, err)
-	require.Equal(t, bench.BuildJobIdentity(project, *job.Build, generation).Key(), jobs[0].Key)
+	require.Equal(t, plan.Later(job, newID(t), generation).Key, jobs[0].Key)
 
 	// It belongs to all artifacts of the same tree: a purge leaves it alone.
 	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, byAda)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/fairshare"
+	"github.com/benchloom/benchloom/internal/plan"
 )
 
 // ErrNothingToMeasure refuses to reopen what has all of its results.
@@ -287,32 +288,18 @@ func unstarted(former bench.Job) bench.Job {
 	return former
 }
 
-// nextGeneration is a job that takes the place of a former one of its artifact.
+// nextGeneration is a job that takes the place of a former one of its artifact. Of a
+// build, which is nobody's own, it is the one that every request which needs it finds.
 func nextGeneration(ctx context.Context, tx pgx.Tx, request bench.RequestID, former bench.JobKey, j bench.Job) (bench.Job, error) {
-	if j.Build != nil {
-		return nextBuild(ctx, tx, j)
-	}
-	next, err := laterGeneration(ctx, tx, former)
-	return ofGeneration(request, j, next), err
-}
-
-// nextBuild is the next job of a build, which is nobody's own: its key is that by
-// which every request that needs the build finds it.
-func nextBuild(ctx context.Context, tx pgx.Tx, j bench.Job) (bench.Job, error) {
+	var next int
 	var err error
-	j.Generation, err = value[int](ctx, tx, `
-		select max(generation) + 1 from job_queue where kind = 'build' and project = $1 and build ->> 'key' = $2`, j.Project, j.Build.Key)
-	j.Key = bench.BuildJobIdentity(j.Project, *j.Build, j.Generation).Key()
-	return j, err
-}
-
-func ofGeneration(request bench.RequestID, j bench.Job, generation int) bench.Job {
-	j.Generation = generation
-	j.Key = bench.JobIdentity{
-		Request: request, Project: j.Project, Tag: j.Tag, Versus: j.Versus, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
-		Kind: j.Kind, Suite: j.SuiteHash, TestCases: j.TestCases, SizeClass: j.SizeClass, Line: j.Line, Generation: j.Generation,
-	}.Key()
-	return j
+	if j.Build != nil {
+		next, err = value[int](ctx, tx, `
+			select max(generation) + 1 from job_queue where kind = 'build' and project = $1 and build ->> 'key' = $2`, j.Project, j.Build.Key)
+	} else {
+		next, err = laterGeneration(ctx, tx, former)
+	}
+	return plan.Later(j, request, next), err
 }
 
 // renewed is a job as a request needs it: of a later generation when former jobs of
@@ -324,7 +311,7 @@ func renewed(ctx context.Context, tx pgx.Tx, request bench.RequestID, j bench.Jo
 	}
 	first, err := value[int](ctx, tx, `select first_generation from artifact where project = $1 and tag = $2`, j.Project, j.Tag)
 	if err == nil && j.Generation < first && j.Kind != bench.KindCommand {
-		return ofGeneration(request, j, first), nil
+		return plan.Later(j, request, first), nil
 	} else if err != nil && !errors.Is(err, ErrNotFound) {
 		return j, err
 	}

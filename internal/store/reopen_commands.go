@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/plan"
 )
 
 // Commands of a request that run again. They may be thousands, and
@@ -41,7 +42,7 @@ func (o reopening) replaceCommands(ctx context.Context, former []bench.Job) erro
 				o.sets.add(at.At())
 				placed[j.TaskQueue] = at.TaskQueue
 			}
-			ids[i], keys[i], taskQueues[i] = j.ID, string(ofGeneration(o.request.ID, j, j.Generation+1).Key), placed[j.TaskQueue]
+			ids[i], keys[i], taskQueues[i] = j.ID, string(plan.Later(j, o.request.ID, j.Generation+1).Key), placed[j.TaskQueue]
 		}
 		tag, err := o.tx.Exec(ctx, `
 			with line as (

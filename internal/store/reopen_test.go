@@ -30,7 +30,7 @@ func TestThousandsOfCommandsAreRetriedTogether(t *testing.T) {
 	stored, _, err := r.CreateCommands(t.Context(), request, lines(request, n))
 	require.NoError(t, err)
 	first := lineJob(request, 1)
-	r.measure(first, 1, r.register("c1"), bench.TestCaseResult{TestCase: first.TestCases[0], Collections: measured("", 1).Collections})
+	r.measure(first, 1, r.registerCard("c1"), bench.TestCaseResult{TestCase: first.TestCases[0], Collections: measured("", 1).Collections})
 	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, byAda)
 	require.NoError(t, err)
 
@@ -53,7 +53,7 @@ func TestThousandsOfCommandsAreRetriedTogether(t *testing.T) {
 	}
 
 	// Retried again, each is there once, and has results of its own.
-	r.measure(jobs[0], 1, r.register("c1"), bench.TestCaseResult{TestCase: first.TestCases[0], Collections: measured("", 1).Collections})
+	r.measure(jobs[0], 1, r.registerCard("c1"), bench.TestCaseResult{TestCase: first.TestCases[0], Collections: measured("", 1).Collections})
 	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, byAda)
 	require.NoError(t, err)
 	done, err = r.Reopen(t.Context(), request.ID, store.ReopenOptions{}, byAda)

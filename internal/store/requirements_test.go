@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -63,7 +62,7 @@ func TestEverybodyAsksTheSameOfCollectors(t *testing.T) {
 			r := newRecord(t)
 			one := collector("one")
 			one.Devices, one.Labels = needs.Devices, needs.Labels
-			registered, err := r.RegisterCollector(t.Context(), one, offline)
+			one, err := r.RegisterCollector(t.Context(), one, offline)
 			require.NoError(t, err)
 			request := r.inProgress(release(t, "v1"))
 			job := newJob(request, "gin")
@@ -93,18 +92,18 @@ func TestEverybodyAsksTheSameOfCollectors(t *testing.T) {
 				require.Equal(t, c.want.On(small.SizeClass).In(pool), group.Requirements(), "replacement")
 			}
 
-			asked := false
-			_, err = r.StartRun(t.Context(), store.RunStart{
-				Run: runID(job, 1), Reason: bench.Scheduled, Collector: registered.Name, Epoch: registered.Epoch,
-				Lacks: func(at placement.Collector, needs placement.Requirements) []string {
-					asked = true
-					require.Equal(t, c.want, needs, "the fence")
-					require.Equal(t, []string{"one", "gpu"}, slices.Concat([]string{at.Name}, at.Devices))
-					return nil
-				},
-			})
+			// Nobody else may begin it; whoever meets all of that may.
+			two, err := r.RegisterCollector(t.Context(), collector("two"), offline)
 			require.NoError(t, err)
-			require.True(t, asked)
+			start := store.RunStart{Run: runID(job, 1), Reason: bench.Scheduled, Collector: two.Name, Epoch: two.Epoch}
+			if c.want.Constraints.Hard() {
+				_, err = r.StartRun(t.Context(), start)
+				require.ErrorIs(t, err, store.ErrUnfit, "the fence")
+				require.ErrorContains(t, err, "it has no device gpu, it has no label quiet")
+				start.Collector, start.Epoch = one.Name, one.Epoch
+			}
+			_, err = r.StartRun(t.Context(), start)
+			require.NoError(t, err)
 		})
 	}
 }

@@ -21,9 +21,6 @@ type RunStart struct {
 	Reason    bench.RunReason
 	Collector string
 	Epoch     int64
-	// Lacks names what a collector lacks of a job's requirements; nil: nothing ever. It
-	// is called with the job locked and must not call the store.
-	Lacks func(placement.Collector, placement.Requirements) []string
 }
 
 // RunPlan is the fence's answer: what is to be done in this run.
@@ -81,7 +78,7 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 		run, err := one[bench.Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
 		switch {
 		case errors.Is(err, ErrNotFound):
-			if err := mayBegin(collector, job, start); err != nil {
+			if err := mayBegin(collector, job); err != nil {
 				return err
 			}
 			if run, err = openRun(ctx, tx, job, collector, start); err != nil {
@@ -140,18 +137,15 @@ func fence(ctx context.Context, tx pgx.Tx, job bench.Job, start RunStart) (bench
 
 // mayBegin refuses a collector that is to take no further job, or not this one: it
 // came to the job's task queue, or changed, after the job was placed there.
-func mayBegin(c bench.Collector, job bench.Job, start RunStart) error {
+func mayBegin(c bench.Collector, job bench.Job) error {
 	if !c.Active {
 		return fmt.Errorf("%w: collector %s takes no further job until it is activated", ErrDraining, c.Name)
 	}
 	if c.Outdated() {
 		return fmt.Errorf("%w: collector %s is version %s, version %s is wanted", ErrOutdated, c.Name, c.Version, c.WantedVersion)
 	}
-	if start.Lacks == nil {
-		return nil
-	}
 	// Neither size class nor pool: where it runs is where it belongs from then on.
-	if lacks := start.Lacks(placement.Of(c), plan.NeedsOf(job).Requirements()); len(lacks) > 0 {
+	if lacks := placement.WhyNot(placement.Of(c), plan.NeedsOf(job).Requirements()); len(lacks) > 0 {
 		return fmt.Errorf("%w: of collector %s: %s", ErrUnfit, c.Name, strings.Join(lacks, ", "))
 	}
 	return nil

@@ -89,7 +89,7 @@ func TestAJobOfASet(t *testing.T) {
 
 	// One that nobody of the set has taken says so.
 	require.Equal(t, []string{small.TaskQueue(), everybody}, r.taskQueues(one), "nothing is open there")
-	_, late := r.command("v2", ours, needs, 0)
+	_, late := r.command("v2", ours, bench.Constraints{Machines: []string{"one", "two", "three"}}, 0)
 	r.handOutAt(ours.TaskQueue())
 	r.start(late, 1, two)
 	require.Equal(t, small.TaskQueue(), r.job(late.Key).TaskQueue)

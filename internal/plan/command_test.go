@@ -29,19 +29,21 @@ func request() bench.Request {
 	}
 }
 
-func line(place int) plan.Line {
-	return plan.Line{Place: place, Name: "quick", Command: bench.Command{Argv: []string{"./x"}}, Target: linux}
+func facts(r bench.Request) plan.Facts { return plan.Facts{Request: r, Fleet: fleet} }
+
+func line(number int) plan.Line {
+	return plan.Line{Number: number, Name: "quick", Command: bench.Command{Argv: []string{"./x"}}, Target: linux}
 }
 
 func TestACommandBecomesAJobOfItsSubmitter(t *testing.T) {
 	t.Parallel()
 	r := request()
-	p := plan.NewPlanner(r, bench.ProjectConfig{}, fleet)
+	p := plan.NewCommands(facts(r))
 	j, err := p.Job(p.Only())
 	require.NoError(t, err)
 	require.Equal(t, bench.Job{
 		Project: "adhoc", Key: j.Key,
-		Work:     bench.Work{Kind: bench.KindCommand, Target: linux, TestCases: []bench.TestCase{{Benchmark: plan.Benchmark, Target: linux}}, Iterations: 3, Command: r.Command},
+		Work:     bench.Work{Kind: bench.KindCommand, Target: linux, TestCases: []bench.TestCase{{Benchmark: bench.CommandBenchmark, Target: linux}}, Iterations: 3, Command: r.Command},
 		Location: bench.Location{SizeClass: 4, Pool: "large", TaskQueue: "bench/x86_64-unknown-linux-gnu/4/large"},
 		Turn:     bench.Turn{Queue: "user:ada", Weight: 1, Priority: plan.DefaultPriority, Submitter: "ada", Branch: "dev"},
 		Sizing:   bench.Sizing{Shape: j.Shape},
@@ -53,7 +55,7 @@ func TestACommandBecomesAJobOfItsSubmitter(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, j, again, "planning twice gives the same job")
 	r.ID = "rkjhgfedcba"
-	other, err := plan.NewPlanner(r, bench.ProjectConfig{}, fleet).Job(p.Only())
+	other, err := plan.NewCommands(facts(r)).Job(p.Only())
 	require.NoError(t, err)
 	require.NotEqual(t, j.Key, other.Key, "two requests for the same command are two jobs")
 }
@@ -74,7 +76,7 @@ func TestWhereACommandRuns(t *testing.T) {
 			t.Parallel()
 			r, config, l := request(), bench.ProjectConfig{}, line(1)
 			c.change(&r, &config, &l)
-			j, err := plan.NewPlanner(r, config, fleet).Job(l)
+			j, err := plan.NewCommands(plan.Facts{Request: r, Config: config, Fleet: fleet}).Job(l)
 			require.NoError(t, err)
 			require.Equal(t, c.want, j.Pool)
 		})
@@ -84,23 +86,23 @@ func TestWhereACommandRuns(t *testing.T) {
 func TestTheOnlyCommandOfARequestHasATarget(t *testing.T) {
 	t.Parallel()
 	r, config := request(), bench.ProjectConfig{}
-	require.Equal(t, linux, plan.NewPlanner(r, config, fleet).Only().Target, "that of any collector")
+	require.Equal(t, linux, plan.NewCommands(plan.Facts{Request: r, Config: config, Fleet: fleet}).Only().Target, "that of any collector")
 	config.Targets = []bench.Target{arm}
-	require.Equal(t, arm, plan.NewPlanner(r, config, fleet).Only().Target, "else the project's")
+	require.Equal(t, arm, plan.NewCommands(plan.Facts{Request: r, Config: config, Fleet: fleet}).Only().Target, "else the project's")
 	r.Selection.Targets = []bench.Target{linux}
-	require.Equal(t, linux, plan.NewPlanner(r, config, fleet).Only().Target, "else its own")
+	require.Equal(t, linux, plan.NewCommands(plan.Facts{Request: r, Config: config, Fleet: fleet}).Only().Target, "else its own")
 	r.Selection.Targets = nil
-	require.Empty(t, plan.NewPlanner(r, bench.ProjectConfig{}, nil).Only().Target)
+	require.Empty(t, plan.NewCommands(plan.Facts{Request: r}).Only().Target)
 }
 
 func TestEqualLinesAreTwoJobs(t *testing.T) {
 	t.Parallel()
-	p := plan.NewPlanner(request(), bench.ProjectConfig{}, fleet)
+	p := plan.NewCommands(facts(request()))
 	keys := make(map[bench.JobKey]bool)
-	for place := range 1000 {
-		j, err := p.Job(line(place))
+	for number := range 1000 {
+		j, err := p.Job(line(number))
 		require.NoError(t, err)
-		require.Equal(t, place, j.Line)
+		require.Equal(t, number, j.Line)
 		require.Equal(t, "quick", j.Name)
 		keys[j.Key] = true
 	}
@@ -111,7 +113,7 @@ func TestALineMayBeInAQueueAndHaveConstraintsOfItsOwn(t *testing.T) {
 	t.Parallel()
 	r := request()
 	r.Queue, r.Constraints = "bisect", &bench.Constraints{CPUs: 1}
-	p := plan.NewPlanner(r, bench.ProjectConfig{}, fleet)
+	p := plan.NewCommands(facts(r))
 	j, err := p.Job(line(1))
 	require.NoError(t, err)
 	require.Equal(t, "bisect", j.Queue)
@@ -126,7 +128,7 @@ func TestALineMayBeInAQueueAndHaveConstraintsOfItsOwn(t *testing.T) {
 
 func TestWhatNobodyCanRunIsNoJob(t *testing.T) {
 	t.Parallel()
-	p := plan.NewPlanner(request(), bench.ProjectConfig{}, fleet)
+	p := plan.NewCommands(facts(request()))
 	l := line(1)
 	l.Class = 64
 	for range 2 { // also when it is remembered

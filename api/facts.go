@@ -1,0 +1,41 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/plan"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// facts reads what the commands of a request are planned from, or whether collectors
+// could run it at all.
+func (s *server) facts(ctx context.Context, r bench.Request, project store.Project) (plan.Facts, error) {
+	f := plan.Facts{Request: r}
+	var err error
+	if f.Config, err = bench.ReadProjectConfig(project.Config); err != nil {
+		return f, fmt.Errorf("project %s: %w; apply a corrected configuration", project.Name, err)
+	}
+	f.Fleet, err = s.Store.Fleet(ctx, s.OfflineAfter)
+	return f, err
+}
+
+// readConstraints reads the constraints that a request names, without its project's; nil:
+// none.
+func readConstraints(spec bench.ConstraintSpec) (*bench.Constraints, error) {
+	if spec.IsZero() {
+		return nil, nil //nolint:nilnil // no constraints are an answer
+	}
+	read, err := spec.Read()
+	return &read, err
+}
+
+func sameConstraints(stored *bench.Constraints, wanted bench.ConstraintSpec) bool {
+	read, err := wanted.Read()
+	if err != nil || stored == nil {
+		return err == nil && read.IsZero()
+	}
+	return reflect.DeepEqual(*stored, read)
+}
