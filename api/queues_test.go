@@ -240,6 +240,6 @@ func TestLimitsHoldForWhatIsAskedForAgain(t *testing.T) {
 	} {
 		p = problemOf(t, asked())
 		require.Equal(t, "urn:benchloom:too-many-waiting", p.Type)
-		require.Contains(t, p.Detail, "1 jobs of wanda wait already, and 1 at most may (max_queued)")
+		require.Contains(t, p.Detail, "1 jobs of wanda wait already, and at most 1 may (max_queued)")
 	}
 }
