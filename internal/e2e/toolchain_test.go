@@ -32,7 +32,7 @@ func TestLongRealToolchainsAreCompared(t *testing.T) {
 	goroot := localGoroot(t)
 	command := exec.Command(binary(t, "BENCHLOOM_BIN", "benchloom"), "bench", filepath.Join(repository(t), "suites", "go"),
 		"--artifact", "same", "--vs", "real", "--goroot", "same="+goroot, "--goroot", "real="+goroot, "--cache-dir", t.TempDir(),
-		"--benchmark", "go-toml", "--profile", "build", "--scenario", "full", "--backend", "gc", "--iterations", fmt.Sprint(perSide), "-o", "json")
+		"--benchmark", "gojq", "--profile", "build", "--scenario", "full", "--backend", "gc", "--iterations", fmt.Sprint(perSide), "-o", "json")
 	out, err := command.Output()
 	require.NoError(t, err, "%s", out)
 	var report struct {

@@ -133,7 +133,7 @@ func TestLongRealToolchainsCompareInTurnsThroughTheService(t *testing.T) {
 		Tags: map[string]bench.TagSource{"real": source, "same": source},
 	}})
 	r := s.submit(t, apiclient.NewRequest{Project: "go", Type: bench.AdHoc, Tag: "same", Versus: "real", Selection: bench.Selection{
-		Benchmarks: []string{"go-toml"}, Profiles: []string{"build"}, Scenarios: []string{"full"}, Backends: []string{"gc"}, Iterations: perSide,
+		Benchmarks: []string{"gojq"}, Profiles: []string{"build"}, Scenarios: []string{"full"}, Backends: []string{"gc"}, Iterations: perSide,
 	}})
 	d := s.await(t, r.ID, 20*time.Minute)
 	requireSuccess(t, d.Outcome, d)
