@@ -136,9 +136,8 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 	for _, group := range []interface{ register() }{
 		projects,
 		&suiteHandlers{base: s, record: c.Store},
-		&server{
-			base: s, queueAccess: queueAccess{names: s.lookup, queues: c.Store}, Store: c.Store, record: c.Store, Starter: c.Starter, Dispatcher: c.Dispatcher,
-			inspector: c.Inspector, admission: admission,
+		&requestHandlers{
+			base: s, queueAccess: queueAccess{names: s.lookup, queues: c.Store}, record: c.Store, workflows: c.Starter, inspector: c.Inspector, admission: admission,
 		},
 		admission,
 		&queueHandlers{base: s, record: c.Store},

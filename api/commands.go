@@ -23,7 +23,7 @@ const shownProblems = 20
 
 // createCommands takes a request for one command or a batch of them: it is written
 // with its jobs, which wait from that moment on.
-func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest, batch *spool) (*createdRequest, error) {
+func (s *requestHandlers) createCommands(ctx context.Context, wanted apiclient.NewRequest, batch *spool) (*createdRequest, error) {
 	if wanted.Project == "" {
 		wanted.Project = apiclient.AdHocProject
 	}
@@ -94,7 +94,7 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 	if r.Batch, r.Digest, err = c.check(); err != nil {
 		return nil, err
 	}
-	stored, created, err := s.Store.CreateCommands(ctx, r, c.jobs())
+	stored, created, err := s.record.CreateCommands(ctx, r, c.jobs())
 	if errors.Is(err, store.ErrConflict) {
 		return nil, differs(wanted, stored)
 	}
@@ -112,11 +112,11 @@ func (s *server) createCommands(ctx context.Context, wanted apiclient.NewRequest
 // what was accepted once stays so, whatever the collectors, queues and limits are by
 // now. store.ErrNotFound when there is none; store.ErrConflict, with the request,
 // when it asks for something else.
-func (s *server) repeated(ctx context.Context, r bench.Request, c commands) (bench.Request, error) {
+func (s *requestHandlers) repeated(ctx context.Context, r bench.Request, c commands) (bench.Request, error) {
 	if c.target != "" {
 		r.Selection = bench.Selection{Targets: []bench.Target{c.target}}
 	}
-	stored, err := s.Store.RequestLike(ctx, r)
+	stored, err := s.record.RequestLike(ctx, r)
 	if !errors.Is(err, store.ErrConflict) {
 		return stored, err
 	}
@@ -129,13 +129,13 @@ func (s *server) repeated(ctx context.Context, r bench.Request, c commands) (ben
 			return stored, err
 		}
 	}
-	return s.Store.RequestLike(ctx, r)
+	return s.record.RequestLike(ctx, r)
 }
 
 // fillAgain hands out what waits of a request that was there: the call that has
 // written it may have ended before.
-func (s *server) fillAgain(ctx context.Context, id bench.RequestID) error {
-	open, err := s.Store.OpenTaskQueues(ctx, id, bench.StageOwn)
+func (s *requestHandlers) fillAgain(ctx context.Context, id bench.RequestID) error {
+	open, err := s.record.OpenTaskQueues(ctx, id, bench.StageOwn)
 	queues := make(map[string]bool, len(open))
 	for _, q := range open {
 		queues[q] = true
@@ -146,8 +146,8 @@ func (s *server) fillAgain(ctx context.Context, id bench.RequestID) error {
 
 // presume lets new jobs wait where their like went last, and adds the task queues
 // where they do. It is a wish: as they are, they wait where any job would.
-func (s *server) presume(ctx context.Context, id bench.RequestID, taskQueues map[string]bool) {
-	queues, err := s.Dispatcher.Presume(ctx, id)
+func (s *requestHandlers) presume(ctx context.Context, id bench.RequestID, taskQueues map[string]bool) {
+	queues, err := s.dispatcher.Presume(ctx, id)
 	for _, q := range queues {
 		taskQueues[q] = true
 	}

@@ -12,13 +12,13 @@ import (
 
 // facts reads what the commands of a request are planned from, or whether collectors
 // could run it at all.
-func (s *server) facts(ctx context.Context, r bench.Request, project store.Project) (plan.Facts, error) {
+func (s *requestHandlers) facts(ctx context.Context, r bench.Request, project store.Project) (plan.Facts, error) {
 	f := plan.Facts{Request: r}
 	var err error
 	if f.Config, err = bench.ReadProjectConfig(project.Config); err != nil {
 		return f, fmt.Errorf("project %s: %w; apply a corrected configuration", project.Name, err)
 	}
-	f.Fleet, err = s.Store.Fleet(ctx, s.OfflineAfter)
+	f.Fleet, err = s.record.Fleet(ctx, s.OfflineAfter)
 	return f, err
 }
 

@@ -17,7 +17,7 @@ type artifactsReady struct {
 	Body    apiclient.ArtifactsReady
 }
 
-func (s *server) artifactsReady(ctx context.Context, in *artifactsReady) (*body[apiclient.Notified], error) {
+func (s *requestHandlers) artifactsReady(ctx context.Context, in *artifactsReady) (*body[apiclient.Notified], error) {
 	if err := bench.CheckTag(in.Body.Tag); err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (s *server) artifactsReady(ctx context.Context, in *artifactsReady) (*body[
 	// Also of a repeated delivery: the first may not have reached the workflow.
 	if now := receipt.Request; now.Status != bench.Completed && now.AdmittedAt == nil {
 		s.reach(ctx, "tell a request that its artifacts are ready", now.Ref().WorkflowID(), func(ctx context.Context) error {
-			return s.Starter.ArtifactsReady(ctx, now.Ref(), protocol.ArtifactsReady{Tag: now.Tag, Parent: now.Parent})
+			return s.workflows.ArtifactsReady(ctx, now.Ref(), protocol.ArtifactsReady{Tag: now.Tag, Parent: now.Parent})
 		})
 	}
 	return answer(apiclient.Notified{Request: requestOf(receipt.Request), Duplicate: receipt.Duplicate, Late: receipt.Late}, nil)
@@ -65,7 +65,7 @@ type listAdmissions struct {
 	Project string `path:"project" example:"go"`
 }
 
-func (s *server) listAdmissions(ctx context.Context, in *listAdmissions) (*body[apiclient.AdmissionList], error) {
+func (s *requestHandlers) listAdmissions(ctx context.Context, in *listAdmissions) (*body[apiclient.AdmissionList], error) {
 	if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
 		return nil, err
 	}

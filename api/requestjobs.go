@@ -16,7 +16,7 @@ type listRequestJobs struct {
 	After   string          `query:"after" doc:"What the page before gave as next."`
 }
 
-func (s *server) listRequestJobs(ctx context.Context, in *listRequestJobs) (*body[apiclient.JobList], error) {
+func (s *requestHandlers) listRequestJobs(ctx context.Context, in *listRequestJobs) (*body[apiclient.JobList], error) {
 	r, err := s.request(ctx, in.Request)
 	if err != nil {
 		return nil, err

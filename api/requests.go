@@ -21,8 +21,9 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// RequestRecord reads requests with their jobs.
+// RequestRecord takes requests in and reads them with their jobs.
 type RequestRecord interface {
+	SubmitRecord
 	// Requests lists the newest first.
 	Requests(ctx context.Context, filter store.RequestFilter) ([]bench.Request, error)
 	// ShownJobs lists at most limit jobs of a request as they were written, and counts
@@ -64,19 +65,17 @@ type RequestWorkflows interface {
 	CancelRequest(ctx context.Context, request bench.RequestRef, jobs []bench.JobRef) error
 }
 
-// server serves requests: submits, shows and unsticks them.
-type server struct {
+// requestHandlers serve requests: they submit, show and unstick them.
+type requestHandlers struct {
 	*base
 	queueAccess
-	Store      SubmitRecord
-	record     RequestRecord
-	Starter    RequestWorkflows
-	Dispatcher Dispatcher
-	inspector  Inspector
-	admission  *admissionHandlers
+	record    RequestRecord
+	workflows RequestWorkflows
+	inspector Inspector
+	admission *admissionHandlers
 }
 
-func (s *server) register() {
+func (s *requestHandlers) register() {
 	handle(s.base, operation{id: "create-request", method: http.MethodPost, path: "/requests", need: toWrite, tag: "requests",
 		summary: "Ask for an artifact to be benchmarked", description: fmt.Sprintf("Answers 201 for a new request and 200 for one that was asked for before: the same release, or the same idempotency key. With the field jobs it may have %d MB; all of them are taken, or none.\n\nThe body may have Content-Encoding gzip.", apiclient.MaxBatchBytes/1_000_000), before: s.spoolJobs,
 		status: http.StatusCreated, answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.Request]()}}}, s.createRequest)
@@ -103,7 +102,7 @@ type listRequests struct {
 	Cursor  string              `query:"cursor" doc:"What the page before gave as next."`
 }
 
-func (s *server) listRequests(ctx context.Context, in *listRequests) (*body[apiclient.RequestList], error) {
+func (s *requestHandlers) listRequests(ctx context.Context, in *listRequests) (*body[apiclient.RequestList], error) {
 	if in.Project != "" {
 		if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
 			return nil, err
@@ -154,7 +153,7 @@ type requestPath struct {
 // maxShownJobs bounds how many jobs are shown with their request.
 const maxShownJobs = 100
 
-func (s *server) getRequest(ctx context.Context, in *requestPath) (*body[apiclient.RequestDetail], error) {
+func (s *requestHandlers) getRequest(ctx context.Context, in *requestPath) (*body[apiclient.RequestDetail], error) {
 	r, err := s.request(ctx, in.Request)
 	if err != nil {
 		return nil, err

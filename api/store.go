@@ -12,7 +12,6 @@ type Store interface {
 	PageRecord
 	ProjectRecord
 	SuiteRecord
-	SubmitRecord
 	RequestRecord
 	AdmissionRecord
 	QueueRecord

@@ -23,7 +23,7 @@ type createdRequest struct {
 	Body   apiclient.Request
 }
 
-func (s *server) createRequest(ctx context.Context, in *createRequest) (*createdRequest, error) {
+func (s *requestHandlers) createRequest(ctx context.Context, in *createRequest) (*createdRequest, error) {
 	wanted, batch := in.Body, spooled(ctx)
 	if len(wanted.Jobs) > 0 {
 		return nil, invalid("the field jobs is there twice, or its name is written with escapes; write it once and plainly")
@@ -51,7 +51,7 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 		return nil, err
 	}
 	var warnings []string
-	switch stored, err := s.Store.RequestLike(ctx, r); {
+	switch stored, err := s.record.RequestLike(ctx, r); {
 	case errors.Is(err, store.ErrConflict):
 		return nil, differs(wanted, stored)
 	case errors.Is(err, store.ErrNotFound):
@@ -71,7 +71,7 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 	s.begin(ctx, append(taken.Created, taken.Request))
 	for _, o := range taken.Superseded {
 		s.reach(ctx, "cancel the workflow of a superseded request", o.Ref().WorkflowID(), func(ctx context.Context) error {
-			return s.Starter.CancelRequest(ctx, o.Ref(), nil)
+			return s.workflows.CancelRequest(ctx, o.Ref(), nil)
 		})
 	}
 	return requestCreated(taken.Request, taken.IsNew(), warnings), nil
@@ -80,7 +80,7 @@ func (s *server) createRequest(ctx context.Context, in *createRequest) (*created
 // acceptable refuses a new request that nobody could run, or that is to wait where the
 // caller may not let it. What was accepted once stays so: a repetition is not asked.
 // Warnings say why what can be run has to wait.
-func (s *server) acceptable(ctx context.Context, f plan.Facts, wanted apiclient.NewRequest, project store.Project) ([]string, error) {
+func (s *requestHandlers) acceptable(ctx context.Context, f plan.Facts, wanted apiclient.NewRequest, project store.Project) ([]string, error) {
 	warnings, err := s.runnable(ctx, f, project)
 	if err != nil {
 		return nil, err
@@ -97,12 +97,12 @@ func requestCreated(r bench.Request, isNew bool, warnings []string) *createdRequ
 	return out
 }
 
-func (s *server) intake() intake.Intake {
-	return intake.Intake{Record: s.Store, Random: s.Random, Now: s.Now, Limited: true}
+func (s *requestHandlers) intake() intake.Intake {
+	return intake.Intake{Record: s.record, Random: s.Random, Now: s.Now, Limited: true}
 }
 
 // begin starts the workflows of requests that have none, each once.
-func (s *server) begin(ctx context.Context, requests []bench.Request) {
+func (s *requestHandlers) begin(ctx context.Context, requests []bench.Request) {
 	begun := make(map[bench.RequestID]bool)
 	for _, r := range requests {
 		if r.WorkflowStartedAt != nil || r.Status == bench.Completed || begun[r.ID] {
@@ -110,10 +110,10 @@ func (s *server) begin(ctx context.Context, requests []bench.Request) {
 		}
 		begun[r.ID] = true
 		s.reach(ctx, "start the workflow of a request", r.Ref().WorkflowID(), func(ctx context.Context) error {
-			if err := s.Starter.StartRequest(ctx, r.Ref()); err != nil {
+			if err := s.workflows.StartRequest(ctx, r.Ref()); err != nil {
 				return err
 			}
-			return s.Store.MarkWorkflowStarted(ctx, r.ID)
+			return s.record.MarkWorkflowStarted(ctx, r.ID)
 		})
 	}
 }
@@ -220,7 +220,7 @@ func storeCommand(c apiclient.Command) bench.Command {
 
 // runnable sees to it that some registered collector can run all of the suite that
 // is asked for.
-func (s *server) runnable(ctx context.Context, f plan.Facts, project store.Project) ([]string, error) {
+func (s *requestHandlers) runnable(ctx context.Context, f plan.Facts, project store.Project) ([]string, error) {
 	if project.SuiteHash == "" {
 		return nil, problemf(http.StatusUnprocessableEntity, "no-suite", "project %s has no suite, so there is nothing to measure; apply it with one ('benchloom project apply'), or submit a command", project.Name)
 	}

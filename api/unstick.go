@@ -13,7 +13,7 @@ type unstickRequest struct {
 	Body    apiclient.Unstick
 }
 
-func (s *server) unstickRequest(ctx context.Context, in *unstickRequest) (*body[apiclient.Unstuck], error) {
+func (s *requestHandlers) unstickRequest(ctx context.Context, in *unstickRequest) (*body[apiclient.Unstuck], error) {
 	r, err := s.request(ctx, in.Request)
 	if err != nil {
 		return nil, err
