@@ -1,10 +1,13 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -128,9 +131,26 @@ func (s *stack) record(t *testing.T, c client.Client, workflow, id, state string
 		return
 	}
 	require.NoError(t, err)
-	_, err = f.Write(text)
+	_, err = f.Write(neutral(t, text))
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
+}
+
+var payloadData = regexp.MustCompile(`"data":( +)"([A-Za-z0-9+/=]+)"`)
+
+// neutral takes the name and the temporary directory of this machine out of a history.
+func neutral(t *testing.T, history []byte) []byte {
+	t.Helper()
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	history = bytes.ReplaceAll(history, []byte("@"+host+"/"), []byte("@host/"))
+	return payloadData.ReplaceAllFunc(history, func(field []byte) []byte {
+		parts := payloadData.FindSubmatch(field)
+		data, err := base64.StdEncoding.DecodeString(string(parts[2]))
+		require.NoError(t, err)
+		data = bytes.ReplaceAll(data, []byte(os.TempDir()+"/"), []byte("/srv/"))
+		return []byte(`"data":` + string(parts[1]) + `"` + base64.StdEncoding.EncodeToString(data) + `"`)
+	})
 }
 
 // The Temporal record alone tells an operator what happens and why something
