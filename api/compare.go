@@ -153,9 +153,9 @@ func (r *narrowedRecord) narrow(samples []bench.Samples) []bench.Samples {
 	})
 }
 
-func (r *narrowedRecord) LackingOf(ctx context.Context, project, tag string) ([]bench.Lacking, error) {
-	lacking, err := r.Record.LackingOf(ctx, project, tag)
-	return slices.DeleteFunc(lacking, func(l bench.Lacking) bool { return !r.in.wants(l.TestCase) }), err
+func (r *narrowedRecord) MissingResults(ctx context.Context, project, tag string) ([]bench.MissingResult, error) {
+	missing, err := r.Record.MissingResults(ctx, project, tag)
+	return slices.DeleteFunc(missing, func(m bench.MissingResult) bool { return !r.in.wants(m.TestCase) }), err
 }
 
 func (in *compare) wants(tc bench.TestCase) bool {

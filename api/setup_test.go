@@ -401,7 +401,7 @@ func (b *bundle) submit(t *testing.T, tag string) job {
 		Turn:     bench.Turn{Queue: "project:go", Weight: 1, Priority: 3, RequestCreated: r.CreatedAt},
 		JobState: bench.JobState{Status: bench.JobQueued},
 	})}))
-	_, err = b.store.HandOut(t.Context(), pool.TaskQueue(), store.Filling{Depth: func(int) int { return 100 }})
+	_, err = b.store.HandOut(t.Context(), pool.TaskQueue(), store.HandOutOptions{Depth: func(int) int { return 100 }})
 	require.NoError(t, err)
 	return job{request: r, key: identity.Key(), cases: cases}
 }

@@ -227,7 +227,7 @@ func (b *bundle) request(job bench.Job, benchmarks ...string) bench.JobKey {
 	job.Queue, job.Weight, job.Priority, job.RequestCreated = "user:ada", 1, 3, r.CreatedAt
 	job.Key = bench.JobIdentity{Request: id, Project: "go", Tag: job.Tag, Target: target, Kind: job.Kind, Suite: job.SuiteHash, TestCases: job.TestCases, SizeClass: pool.SizeClass}.Key()
 	require.NoError(b.t, b.store.ExpandRequest(b.t.Context(), id, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(job)}))
-	_, err = b.store.HandOut(b.t.Context(), pool.TaskQueue(), store.Filling{Depth: func(int) int { return 100 }})
+	_, err = b.store.HandOut(b.t.Context(), pool.TaskQueue(), store.HandOutOptions{Depth: func(int) int { return 100 }})
 	require.NoError(b.t, err)
 	return job.Key
 }

@@ -345,7 +345,7 @@ func (h *chronicle) end(j *jobFlow, in protocol.JobEndInput) {
 // hand-out.
 func (h *chronicle) handOutTo(c bench.Collector) {
 	queue := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}.TaskQueue()
-	_, err := h.store.HandOut(h.ctx, queue, store.Filling{Depth: func(int) int { return 4 }})
+	_, err := h.store.HandOut(h.ctx, queue, store.HandOutOptions{Depth: func(int) int { return 4 }})
 	h.ok(err)
 	inFlight, err := h.store.InFlight(h.ctx, 0)
 	h.ok(err)

@@ -227,7 +227,7 @@ func (s *service) started(project, tag string) ([]apiclient.RunPlan, error) {
 	}
 	var plans []apiclient.RunPlan
 	for _, j := range jobs {
-		if _, err := s.record.HandOut(ctx, j.TaskQueue, store.Filling{Depth: func(int) int { return 100 }}); err != nil {
+		if _, err := s.record.HandOut(ctx, j.TaskQueue, store.HandOutOptions{Depth: func(int) int { return 100 }}); err != nil {
 			return nil, err
 		}
 		run := bench.NewRunID(j.Key, "workflow", "activity", 1)

@@ -64,10 +64,10 @@ type ExportedCollection struct {
 	Values      map[Metric]float64
 }
 
-// Lacking is a test case of an artifact that has no result and will have none
+// MissingResult is a test case of an artifact that has no result and will get none
 // from the jobs so far.
-type Lacking struct {
+type MissingResult struct {
 	TestCase TestCase
-	// Reason: it was left out, or it failed, and why.
+	// Reason says that the test case was left out or has failed, and why.
 	Reason string
 }

@@ -36,7 +36,7 @@ type world struct {
 	more     int             // how many hand-outs are not through with what waits
 	config   string          // of every project; empty: one with seven attempts
 	fleet    []placement.Collector
-	alike    []store.AlikeJobs
+	groups   []store.JobGroup
 	stranded []store.WaitingJob
 	moved    []store.WaitingJob // those to move in Temporal
 	began    bench.JobKey       // a job that has begun since it was listed
@@ -48,8 +48,8 @@ func (w *world) note(format string, args ...any) {
 	w.done = append(w.done, fmt.Sprintf(format, args...))
 }
 
-func (w *world) HandOut(_ context.Context, taskQueue string, how store.Filling) ([]bench.HandOut, error) {
-	w.note("fill %s up to %d, strict %d", taskQueue, how.Depth(1), how.Strict(1))
+func (w *world) HandOut(_ context.Context, taskQueue string, opts store.HandOutOptions) ([]bench.HandOut, error) {
+	w.note("fill %s up to %d, strict %d", taskQueue, opts.Depth(1), opts.Strict(1))
 	out := w.waiting[taskQueue]
 	delete(w.waiting, taskQueue)
 	if w.more > 0 {
@@ -97,8 +97,8 @@ func (w *world) SetLevel(_ context.Context, key bench.JobKey, level int) error {
 func (w *world) Fleet(context.Context, time.Duration) (plan.Fleet, error) {
 	return w.fleet, nil
 }
-func (w *world) WaitingAlike(context.Context) ([]store.AlikeJobs, error) { return w.alike, nil }
-func (w *world) Replace(_ context.Context, g store.AlikeJobs, to bench.Place) (int, error) {
+func (w *world) WaitingGroups(context.Context) ([]store.JobGroup, error) { return w.groups, nil }
+func (w *world) Replace(_ context.Context, g store.JobGroup, to bench.Place) (int, error) {
 	w.note("replace %s by %s", g.TaskQueue, to.TaskQueue())
 	return g.Jobs, nil
 }

@@ -14,7 +14,7 @@ import (
 type Backlog interface {
 	// HandOut hands out the next jobs of a task queue, under its lock. With
 	// [store.ErrMore] come those that were chosen so far; called again, it goes on.
-	HandOut(ctx context.Context, taskQueue string, how store.Filling) ([]bench.HandOut, error)
+	HandOut(ctx context.Context, taskQueue string, opts store.HandOutOptions) ([]bench.HandOut, error)
 	// HandedOutTo lists the jobs that were handed out to a request and have not begun.
 	HandedOutTo(ctx context.Context, request bench.RequestID) ([]bench.HandOut, error)
 	// WaitingTaskQueues lists the task queues with jobs that may be handed out.
@@ -55,7 +55,7 @@ func (d *Dispatcher) FillFor(ctx context.Context, taskQueue string, asks bench.R
 	}
 	var errs []error
 	for _, q := range taskQueues {
-		f := filling{view: view, how: store.Filling{Depth: fairshare.Depth, Strict: fairshare.StrictDepth, Sized: sized}, asks: asks}
+		f := filling{view: view, opts: store.HandOutOptions{Depth: fairshare.Depth, Strict: fairshare.StrictDepth, Sized: sized}, asks: asks}
 		errs = append(errs, d.fill(ctx, f, q))
 	}
 	return errors.Join(errs...)
@@ -64,7 +64,7 @@ func (d *Dispatcher) FillFor(ctx context.Context, taskQueue string, asks bench.R
 // filling is one call of [Dispatcher.FillFor].
 type filling struct {
 	view sizing.View
-	how  store.Filling
+	opts store.HandOutOptions
 	asks bench.RequestID // starts its own children; empty: nobody does
 }
 
@@ -73,7 +73,7 @@ type filling struct {
 func (d *Dispatcher) fill(ctx context.Context, f filling, taskQueue string) error {
 	var errs []error
 	for more := true; more; {
-		handed, err := d.Record.HandOut(ctx, taskQueue, f.how)
+		handed, err := d.Record.HandOut(ctx, taskQueue, f.opts)
 		if more = errors.Is(err, store.ErrMore); err != nil && !more {
 			return errors.Join(append(errs, err)...)
 		}

@@ -16,11 +16,11 @@ import (
 // Moves reads where waiting jobs and collectors are, and moves jobs.
 type Moves interface {
 	Fleet(ctx context.Context, offlineAfter time.Duration) (plan.Fleet, error)
-	// WaitingAlike groups the waiting jobs that may belong elsewhere.
-	WaitingAlike(ctx context.Context) ([]store.AlikeJobs, error)
+	// WaitingGroups groups the waiting jobs that may belong elsewhere.
+	WaitingGroups(ctx context.Context) ([]store.JobGroup, error)
 	// Replace moves a group to another task queue of its size class. It returns how
 	// many have moved: those that have begun or moved meanwhile stay.
-	Replace(ctx context.Context, g store.AlikeJobs, to bench.Place) (int, error)
+	Replace(ctx context.Context, g store.JobGroup, to bench.Place) (int, error)
 	// StrandedJobs lists waiting jobs whose task queue has no live collector; with
 	// keys only those among them.
 	StrandedJobs(ctx context.Context, keys ...bench.JobKey) ([]store.WaitingJob, error)
@@ -40,7 +40,7 @@ const maxMoves = 2000
 // returns the task queues to which jobs have moved, sorted. What waits in Temporal
 // follows by [Dispatcher.FollowMoves].
 func (d *Dispatcher) Refit(ctx context.Context) (taskQueues []string, err error) {
-	groups, err := d.Record.WaitingAlike(ctx)
+	groups, err := d.Record.WaitingGroups(ctx)
 	if err != nil || len(groups) == 0 {
 		return nil, err
 	}

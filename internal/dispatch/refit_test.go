@@ -30,10 +30,10 @@ func live(c bench.Collector) placement.Collector {
 func TestJobsFollowTheFleet(t *testing.T) {
 	t.Parallel()
 	from := pool("main").TaskQueue()
-	commands := store.AlikeJobs{Target: target, SizeClass: 2, TaskQueue: from, AcrossPools: true, Jobs: 3}
+	commands := store.JobGroup{Target: target, SizeClass: 2, TaskQueue: from, AcrossPools: true, Jobs: 3}
 	one, two := collector("c1", "main"), collector("c2", "other")
 	w := &world{
-		fleet: []placement.Collector{live(one)}, alike: []store.AlikeJobs{commands},
+		fleet: []placement.Collector{live(one)}, groups: []store.JobGroup{commands},
 		moved: []store.WaitingJob{{JobRef: bench.JobRef{Key: "earlier"}, TaskQueue: "there"}},
 	}
 	d := dispatcher(w)

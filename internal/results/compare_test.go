@@ -27,7 +27,7 @@ type record struct {
 	suiteHash string
 	samples   map[string][]bench.Samples
 	inTurns   map[string][]bench.Samples
-	lacking   map[string][]bench.Lacking
+	lacking   map[string][]bench.MissingResult
 	fails     map[string]error
 }
 
@@ -43,7 +43,7 @@ func (r record) SamplesInTurns(_ context.Context, _, a, b string) (ofA, ofB []be
 	return r.inTurns[a], r.inTurns[b], r.fails["in turns"]
 }
 
-func (r record) LackingOf(_ context.Context, project, tag string) ([]bench.Lacking, error) {
+func (r record) MissingResults(_ context.Context, project, tag string) ([]bench.MissingResult, error) {
 	return r.lacking[tag], r.fails["lacking "+project+" "+tag]
 }
 
@@ -153,7 +153,7 @@ func TestWhatIsMissingHasTheBestKnownReason(t *testing.T) {
 			before: {times(gin, 1), times(hugo, 1), times(caddy, 1)},
 			after:  {times(gin, 1), elsewhere},
 		},
-		lacking: map[string][]bench.Lacking{
+		lacking: map[string][]bench.MissingResult{
 			// It failed: that says more than "no result", which is not said besides.
 			after: {{TestCase: hugo, Reason: "failed: exit status 2"}},
 			// Nobody has results of it, and the record knows why.
@@ -180,7 +180,7 @@ func TestWhatTheBaselineLacksIsNamedWithTheBaselinesTag(t *testing.T) {
 	report := compare(t, record{
 		samples: map[string][]bench.Samples{before: {times(gin, 1)}, after: {times(gin, 1), times(hugo, 1)}},
 		// That the other side lacks it as well, in another metric say, is another matter.
-		lacking: map[string][]bench.Lacking{after: {{TestCase: hugo, Reason: "one of two jobs failed"}}},
+		lacking: map[string][]bench.MissingResult{after: {{TestCase: hugo, Reason: "one of two jobs failed"}}},
 	}, nil)
 	require.Equal(t, []results.Missing{
 		{Tag: after, TestCase: hugo, Reason: "one of two jobs failed"},
@@ -205,8 +205,8 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		{"project go", "reading project go: connection refused"},
 		{"samples go " + before, "reading the results of 1.26.0: connection refused"},
 		{"samples go " + after, "reading the results of 1.26.1: connection refused"},
-		{"lacking go " + before, "reading what 1.26.0 lacks: connection refused"},
-		{"lacking go " + after, "reading what 1.26.1 lacks: connection refused"},
+		{"lacking go " + before, "listing the missing results of 1.26.0: connection refused"},
+		{"lacking go " + after, "listing the missing results of 1.26.1: connection refused"},
 	} {
 		t.Run(test.call, func(t *testing.T) {
 			t.Parallel()

@@ -27,7 +27,7 @@ type Record interface {
 	SamplesOf(ctx context.Context, project, tag string) ([]bench.Samples, error)
 	// SamplesInTurns are those of the two that were measured in turns with each other.
 	SamplesInTurns(ctx context.Context, project, a, b string) (ofA, ofB []bench.Samples, err error)
-	LackingOf(ctx context.Context, project, tag string) ([]bench.Lacking, error)
+	MissingResults(ctx context.Context, project, tag string) ([]bench.MissingResult, error)
 }
 
 // Suites loads suites by content hash; *suitecache.Cache implements it. It is called under no lock, from any number of
@@ -80,12 +80,12 @@ func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Repo
 		if pair.OnlyInTurns {
 			sides[i] = nil
 		}
-		lacking, err := record.LackingOf(ctx, pair.Project, tag)
+		without, err := record.MissingResults(ctx, pair.Project, tag)
 		if err != nil {
-			return Report{}, fmt.Errorf("reading what %s lacks: %w", tag, err)
+			return Report{}, fmt.Errorf("listing the missing results of %s: %w", tag, err)
 		}
-		for _, l := range lacking {
-			missing = append(missing, Missing{Tag: tag, TestCase: l.TestCase, Reason: l.Reason})
+		for _, m := range without {
+			missing = append(missing, Missing{Tag: tag, TestCase: m.TestCase, Reason: m.Reason})
 		}
 	}
 	ofA, ofB, err := record.SamplesInTurns(ctx, pair.Project, pair.A, pair.B)

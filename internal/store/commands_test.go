@@ -69,7 +69,7 @@ func TestThousandsOfCommandsAreWrittenWithTheirRequest(t *testing.T) {
 	require.Equal(t, n, r.count(`select count(distinct artifact_id) from job_test_case`), "each has results of its own")
 
 	r.register("c1")
-	handed, err := r.HandOut(t.Context(), small.TaskQueue(), store.Filling{Depth: func(int) int { return 3 }})
+	handed, err := r.HandOut(t.Context(), small.TaskQueue(), store.HandOutOptions{Depth: func(int) int { return 3 }})
 	require.NoError(t, err)
 	require.Equal(t, []bench.JobKey{jobs[0].Key, jobs[1].Key, jobs[2].Key}, []bench.JobKey{handed[0].Job, handed[1].Job, handed[2].Job}, "in the order of the batch")
 }
@@ -196,7 +196,7 @@ func TestWhatFailedOfABatchIsRetriedByItself(t *testing.T) {
 	_, _, err := r.CreateCommands(t.Context(), request, lines(request, 5))
 	require.NoError(t, err)
 	c := r.registerCard("c1")
-	handed, err := r.HandOut(t.Context(), small.TaskQueue(), store.Filling{Depth: func(int) int { return 5 }})
+	handed, err := r.HandOut(t.Context(), small.TaskQueue(), store.HandOutOptions{Depth: func(int) int { return 5 }})
 	require.NoError(t, err)
 	for i, h := range handed {
 		plan := r.start(bench.Job{Key: h.Job}, 1, c)
@@ -217,7 +217,7 @@ func TestWhatFailedOfABatchIsRetriedByItself(t *testing.T) {
 	p, err := r.JobProgress(t.Context(), request.ID)
 	require.NoError(t, err)
 	require.Equal(t, bench.JobProgress{Total: 5, Queued: 2, Success: 3, TestCases: 5, TestCasesDone: 3}, p)
-	handed, err = r.HandOut(t.Context(), small.TaskQueue(), store.Filling{Depth: func(int) int { return 5 }})
+	handed, err = r.HandOut(t.Context(), small.TaskQueue(), store.HandOutOptions{Depth: func(int) int { return 5 }})
 	require.NoError(t, err)
 	require.Len(t, handed, 2)
 	require.Equal(t, "line 2: ./x 2", handed[0].Summary)

@@ -13,21 +13,21 @@ import (
 	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
-// Filling says how far a task queue is filled.
-type Filling struct {
-	// Depth gives the number of jobs of one queue that are to wait in Temporal, by the task
-	// queue's live collectors; Strict the same for a strict queue, nil: as for others.
-	// See [fairshare.Depth].
+// HandOutOptions bounds a hand-out.
+type HandOutOptions struct {
+	// Depth returns how many jobs of one weighted queue should wait in Temporal, given the
+	// number of the task queue's live collectors. Strict does the same for a strict queue;
+	// nil: Depth is used. See [fairshare.Depth].
 	Depth, Strict func(liveCollectors int) int
-	// Sized keeps jobs back whose size class is still to be selected.
+	// Sized skips jobs whose size class has not been selected yet.
 	Sized bool
 }
 
-func (f Filling) depth(class fairshare.Class, live int) int {
-	if class == fairshare.Strict && f.Strict != nil {
-		return f.Strict(live)
+func (o HandOutOptions) depth(class fairshare.Class, live int) int {
+	if class == fairshare.Strict && o.Strict != nil {
+		return o.Strict(live)
 	}
-	return f.Depth(live)
+	return o.Depth(live)
 }
 
 // ErrMore comes with what was handed out when many jobs had to be held: called again,
@@ -35,13 +35,13 @@ func (f Filling) depth(class fairshare.Class, live int) int {
 var ErrMore = errors.New("more jobs are to be looked at")
 
 // HandOut hands out waiting jobs of a task queue: of each queue (fairness key) what
-// has begun before, then the oldest, until [Filling.Depth] of its jobs wait in
+// has begun before, then the oldest, until [HandOutOptions.Depth] of its jobs wait in
 // Temporal. It reads about as many rows as it hands out, however many wait. Weight,
 // level and limits are those of this moment.
 //
 // Jobs that may not go are held, see [fairshare.Held]. They may be thousands: then
 // [ErrMore] lets other hand-outs of the task queue come in between.
-func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]bench.HandOut, error) {
+func (s *Store) HandOut(ctx context.Context, taskQueue string, opts HandOutOptions) ([]bench.HandOut, error) {
 	var out []bench.HandOut
 	more := false
 	err := s.inTx(ctx, "handing out jobs of task queue "+taskQueue, func(tx pgx.Tx) error {
@@ -56,12 +56,12 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]b
 		if _, err := tx.Exec(ctx, `set local plan_cache_mode = force_custom_plan`); err != nil {
 			return err
 		}
-		f := filling{tx: tx, taskQueue: taskQueue, live: live, sized: how.Sized}
-		if err := f.choose(ctx, func(class fairshare.Class) int { return how.depth(class, live) }); err != nil {
+		h := handOut{tx: tx, taskQueue: taskQueue, live: live, sized: opts.Sized}
+		if err := h.choose(ctx, func(class fairshare.Class) int { return opts.depth(class, live) }); err != nil {
 			return err
 		}
-		if more = f.more; len(f.chosen) > 0 {
-			out, err = f.write(ctx)
+		if more = h.more; len(h.chosen) > 0 {
+			out, err = h.write(ctx)
 		}
 		return err
 	})
@@ -74,8 +74,8 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, how Filling) ([]b
 	return out, nil
 }
 
-// filling is one hand-out under the lock of its task queue.
-type filling struct {
+// handOut is one hand-out, under the lock of its task queue.
+type handOut struct {
 	tx        pgx.Tx
 	taskQueue string
 	live      int // collectors that take jobs from there now
@@ -96,8 +96,8 @@ type position struct {
 }
 
 // choose locks the jobs that go next, and holds those that may not go.
-func (f *filling) choose(ctx context.Context, depth func(fairshare.Class) int) error {
-	backlogs, err := f.backlogs(ctx)
+func (h *handOut) choose(ctx context.Context, depth func(fairshare.Class) int) error {
+	backlogs, err := h.backlogs(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,20 +105,20 @@ func (f *filling) choose(ctx context.Context, depth func(fairshare.Class) int) e
 	for i, b := range backlogs {
 		names[i] = b.Queue
 	}
-	queues, err := queuesOf(ctx, f.tx, names)
+	queues, err := queuesOf(ctx, h.tx, names)
 	if err != nil {
 		return err
 	}
-	f.selection, f.looked = fairshare.NewSelection(backlogs, queues, depth), make(map[string]position)
-	for round, look := 0, f.selection.Most(); len(f.selection.Open()) > 0; round, look = round+1, lookPast {
-		if f.more = round == roundsAtOnce; f.more {
+	h.selection, h.looked = fairshare.NewSelection(backlogs, queues, depth), make(map[string]position)
+	for round, look := 0, h.selection.Most(); len(h.selection.Open()) > 0; round, look = round+1, lookPast {
+		if h.more = round == roundsAtOnce; h.more {
 			return nil
 		}
-		found, err := f.next(ctx, look, round > 0)
+		found, err := h.next(ctx, look, round > 0)
 		if err != nil {
 			return err
 		}
-		if err := f.sift(ctx, found); err != nil {
+		if err := h.sift(ctx, found); err != nil {
 			return err
 		}
 	}
@@ -147,8 +147,8 @@ func wasted(taskQueue, queue string) string {
 // cancelled while they did. Temporal has charged the queue's fairness key for them, so
 // that key is left behind. While something waits there its key stays, or a queue that
 // cancels all the time would never be charged.
-func (f *filling) backlogs(ctx context.Context) ([]fairshare.Backlog, error) {
-	return all[fairshare.Backlog](ctx, f.tx, `
+func (h *handOut) backlogs(ctx context.Context) ([]fairshare.Backlog, error) {
+	return all[fairshare.Backlog](ctx, h.tx, `
 		with recursive queues as (
 			(select queue from job_queue where task_queue = $1 and status = 'queued' and held = '' order by queue limit 1)
 			union all
@@ -160,17 +160,17 @@ func (f *filling) backlogs(ctx context.Context) ([]fairshare.Backlog, error) {
 		from queues q cross join lateral (
 			select count(*) as jobs, max(t.turn) as turn from job_queue t
 			where t.task_queue = $1 and t.queue = q.queue and t.status = 'handed_out') there
-		where q.queue is not null order by q.queue`, f.taskQueue)
+		where q.queue is not null order by q.queue`, h.taskQueue)
 }
 
 // next locks the next jobs of the open queues, at most so many of each: those behind
 // the ones that were looked at before. It passes over those without a size class.
-func (f *filling) next(ctx context.Context, most int, passLocked bool) ([]fairshare.Candidate, error) {
-	queues := f.selection.Open()
+func (h *handOut) next(ctx context.Context, most int, passLocked bool) ([]fairshare.Candidate, error) {
+	queues := h.selection.Open()
 	n := len(queues)
 	fresh, created, ids := make([]bool, n), make([]time.Time, n), make([]int64, n)
 	for i, name := range queues {
-		last := f.looked[name]
+		last := h.looked[name]
 		fresh[i], created[i], ids[i] = last.Fresh, last.Created, last.ID
 	}
 	type row struct {
@@ -178,40 +178,40 @@ func (f *filling) next(ctx context.Context, most int, passLocked bool) ([]fairsh
 		Queue   string
 		Unsized bool
 	}
-	found, err := all[row](ctx, f.tx, `
+	found, err := all[row](ctx, h.tx, `
 		select q.queue, c.* from unnest(@queues::text[], @fresh::boolean[], @created::timestamptz[], @ids::bigint[]) as q (queue, fresh, created, id)
 		cross join lateral (
 			select j.started_at is null as fresh, j.request_created as created, j.id, `+unsized+` as unsized
 			from job_queue j where j.task_queue = @task_queue and j.status = 'queued' and j.held = '' and j.queue = q.queue
 				and ((j.started_at is null), j.request_created, j.id) > (q.fresh, q.created, q.id)
 			order by (j.started_at is null), j.request_created, j.id limit @most) c`,
-		pgx.NamedArgs{"task_queue": f.taskQueue, "queues": queues, "most": most, "fresh": fresh, "created": created, "ids": ids})
+		pgx.NamedArgs{"task_queue": h.taskQueue, "queues": queues, "most": most, "fresh": fresh, "created": created, "ids": ids})
 	if err != nil {
 		return nil, err
 	}
 	var wanted []int64
 	for _, r := range found {
-		f.looked[r.Queue] = r.position
-		if !f.sized || !r.Unsized {
+		h.looked[r.Queue] = r.position
+		if !h.sized || !r.Unsized {
 			wanted = append(wanted, r.ID)
 		}
 	}
 	if len(wanted) == 0 {
 		return nil, nil
 	}
-	return f.lock(ctx, wanted, passLocked)
+	return h.lock(ctx, wanted, passLocked)
 }
 
 // lock keeps jobs from changing, in the order of their IDs as everywhere, and then
 // reads them by a statement of its own: it sees all that was decided before. Who has
 // jobs locked already must not wait for those of others, who may wait for these: it
 // passes them over.
-func (f *filling) lock(ctx context.Context, ids []int64, passLocked bool) ([]fairshare.Candidate, error) {
+func (h *handOut) lock(ctx context.Context, ids []int64, passLocked bool) ([]fairshare.Candidate, error) {
 	how := "for update"
 	if passLocked {
 		how += " skip locked"
 	}
-	ids, err := column[int64](ctx, f.tx, `select id from job_queue where id = any($1) order by id `+how, ids)
+	ids, err := column[int64](ctx, h.tx, `select id from job_queue where id = any($1) order by id `+how, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (f *filling) lock(ctx context.Context, ids []int64, passLocked bool) ([]fai
 		fairshare.Candidate
 		Waiting bool // as a row; not asked for by where, which could use an index of all that wait
 	}
-	found, err := all[row](ctx, f.tx, `
+	found, err := all[row](ctx, h.tx, `
 		select j.id, j.queue, j.submitter, j.branch, j.status = 'queued' as waiting, exists (`+activeWaiter+`) as in_turn, not (`+unpaused+`) as paused
 		from job_queue j where j.id = any($1)
 		order by j.queue, (j.started_at is null), j.request_created, j.id`, ids)
@@ -233,21 +233,21 @@ func (f *filling) lock(ctx context.Context, ids []int64, passLocked bool) ([]fai
 }
 
 // sift chooses from locked jobs those that go, and holds those that may not.
-func (f *filling) sift(ctx context.Context, found []fairshare.Candidate) error {
-	if err := f.readLimits(ctx, f.selection.Unknown(found)); err != nil {
+func (h *handOut) sift(ctx context.Context, found []fairshare.Candidate) error {
+	if err := h.readLimits(ctx, h.selection.Unknown(found)); err != nil {
 		return err
 	}
-	if f.selection.NeedShared(found) {
-		shared, err := f.sharedQueues(ctx)
+	if h.selection.NeedShared(found) {
+		shared, err := h.sharedQueues(ctx)
 		if err != nil {
 			return err
 		}
-		f.selection.Shared(shared)
+		h.selection.Shared(shared)
 	}
-	chosen, held := f.selection.Sift(found)
-	f.chosen = append(f.chosen, chosen...)
+	chosen, held := h.selection.Sift(found)
+	h.chosen = append(h.chosen, chosen...)
 	for _, why := range slices.Sorted(maps.Keys(held)) {
-		if _, err := f.tx.Exec(ctx, `update job_queue set held = $2 where id = any($1)`, held[why], why); err != nil {
+		if _, err := h.tx.Exec(ctx, `update job_queue set held = $2 where id = any($1)`, held[why], why); err != nil {
 			return err
 		}
 	}
@@ -260,53 +260,53 @@ func (f *filling) sift(ctx context.Context, found []fairshare.Candidate) error {
 // What others hand out of a limited account at the same time waits until this
 // transaction has ended. There is one lock for all limited accounts: with a lock for
 // each, two hand-outs could wait for each other.
-func (f *filling) readLimits(ctx context.Context, accounts []string) error {
+func (h *handOut) readLimits(ctx context.Context, accounts []string) error {
 	if len(accounts) == 0 {
 		return nil
 	}
-	limits, err := limitsOf(ctx, f.tx, accounts)
+	limits, err := limitsOf(ctx, h.tx, accounts)
 	if err != nil {
 		return err
 	}
-	rules := &f.selection.Rules
+	rules := &h.selection.Rules
 	rules.Limits = rules.Limits.Add(limits)
 	for _, account := range accounts {
 		limit := rules.Limits.Of(account)
 		if limit.MaxRunning == nil {
-			f.selection.Limit(account, fairshare.Unlimited)
+			h.selection.Limit(account, fairshare.Unlimited)
 			continue
 		}
-		if !f.limited {
-			if err := lock(ctx, f.tx, "accounts at their limit"); err != nil {
+		if !h.limited {
+			if err := lock(ctx, h.tx, "accounts at their limit"); err != nil {
 				return err
 			}
-			f.limited = true
+			h.limited = true
 		}
-		under, err := underWay(ctx, f.tx, account)
+		under, err := underWay(ctx, h.tx, account)
 		if err != nil {
 			return err
 		}
-		f.selection.Limit(account, limit.Free(under, f.live > 0))
+		h.selection.Limit(account, limit.Free(under, h.live > 0))
 	}
 	return nil
 }
 
 // sharedQueues lists the queues of accounts in which jobs of other accounts wait here.
-func (f *filling) sharedQueues(ctx context.Context) ([]string, error) {
-	return column[string](ctx, f.tx, `
+func (h *handOut) sharedQueues(ctx context.Context) ([]string, error) {
+	return column[string](ctx, h.tx, `
 		select distinct queue from job_queue
-		where task_queue = $1 and status = 'queued' and held = '' and queue like 'user:%' and queue <> 'user:' || submitter`, f.taskQueue)
+		where task_queue = $1 and status = 'queued' and held = '' and queue like 'user:%' and queue <> 'user:' || submitter`, h.taskQueue)
 }
 
 // write hands the chosen jobs out.
-func (f *filling) write(ctx context.Context) ([]bench.HandOut, error) {
-	choices := f.selection.Choices(f.chosen)
+func (h *handOut) write(ctx context.Context) ([]bench.HandOut, error) {
+	choices := h.selection.Choices(h.chosen)
 	n := len(choices)
 	ids, weights, levels, turns := make([]int64, n), make([]float64, n), make([]int, n), make([]int, n)
 	for i, c := range choices {
 		ids[i], weights[i], levels[i], turns[i] = c.ID, c.Weight, c.Level, c.Turn
 	}
-	rows, err := all[handOutRow](ctx, f.tx, `
+	rows, err := all[handOutRow](ctx, h.tx, `
 		with handed as (
 			update job_queue j set status = 'handed_out', handed_out_at = clock_timestamp(), handed_out_to = (`+firstWaiter+`),
 				weight = t.weight, priority = t.level, turn = t.turn

@@ -28,7 +28,9 @@ func (r record) waiting(request bench.Request, queue, submitter string, n int) {
 		project, target, small.TaskQueue(), queue, request.CreatedAt, submitter, n, request.ID)
 }
 
-func depth(n int) store.Filling { return store.Filling{Depth: func(int) int { return n }} }
+func depth(n int) store.HandOutOptions {
+	return store.HandOutOptions{Depth: func(int) int { return n }}
+}
 
 // handOutUpTo hands out until nothing is left to be looked at.
 func (r record) handOutUpTo(n int) []bench.HandOut {

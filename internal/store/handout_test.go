@@ -18,7 +18,7 @@ func perCollector(live int) int { return live + 1 }
 
 func (r record) handOut() []bench.HandOut {
 	r.t.Helper()
-	out, err := r.HandOut(r.t.Context(), small.TaskQueue(), store.Filling{Depth: perCollector})
+	out, err := r.HandOut(r.t.Context(), small.TaskQueue(), store.HandOutOptions{Depth: perCollector})
 	require.NoError(r.t, err)
 	return out
 }
@@ -89,7 +89,7 @@ func TestEachQueueGetsItsShareInTemporal(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, r.handOut())
 
-	other, err := r.HandOut(t.Context(), "bench/other", store.Filling{Depth: perCollector})
+	other, err := r.HandOut(t.Context(), "bench/other", store.HandOutOptions{Depth: perCollector})
 	require.NoError(t, err)
 	require.Empty(t, other)
 }
@@ -101,7 +101,7 @@ func TestConcurrentHandOutsNeverExceedTheShare(t *testing.T) {
 	r.jobsOf("v2", "user:bob", 12)
 	handed := make(chan int, 8)
 	for _, err := range together(8, func(int) error {
-		out, err := r.HandOut(t.Context(), small.TaskQueue(), store.Filling{Depth: func(int) int { return 3 }})
+		out, err := r.HandOut(t.Context(), small.TaskQueue(), store.HandOutOptions{Depth: func(int) int { return 3 }})
 		handed <- len(out)
 		return err
 	}) {
@@ -121,9 +121,9 @@ func TestTwoHandOutsFollowEachOther(t *testing.T) {
 	_, jobs := r.jobsOf("v1", "user:ada", 3)
 	var second []bench.HandOut
 	var wait func()
-	first, err := r.HandOut(t.Context(), small.TaskQueue(), store.Filling{Depth: func(int) int {
+	first, err := r.HandOut(t.Context(), small.TaskQueue(), store.HandOutOptions{Depth: func(int) int {
 		wait = r.whileWaiting(func() (err error) {
-			second, err = r.HandOut(t.Context(), small.TaskQueue(), store.Filling{Depth: func(int) int { return 2 }})
+			second, err = r.HandOut(t.Context(), small.TaskQueue(), store.HandOutOptions{Depth: func(int) int { return 2 }})
 			return err
 		})
 		return 1
@@ -147,7 +147,7 @@ func TestWhatIsCancelledInTemporalLeavesNoDebt(t *testing.T) {
 	}
 	turns := func(depth int) (turns []int) {
 		t.Helper()
-		out, err := r.HandOut(t.Context(), small.TaskQueue(), store.Filling{Depth: func(int) int { return depth }})
+		out, err := r.HandOut(t.Context(), small.TaskQueue(), store.HandOutOptions{Depth: func(int) int { return depth }})
 		require.NoError(t, err)
 		for _, h := range out {
 			turns = append(turns, h.Turn)

@@ -140,7 +140,7 @@ func TestWhatAPairLacksCountsForBothSides(t *testing.T) {
 		coverage, err := r.CoverageOf(t.Context(), project, plan.CoverageQuery{Tag: tag, Pool: small, SuiteHash: suiteHash})
 		require.NoError(t, err)
 		require.Empty(t, coverage.Running, "nobody else waits for a job that measures in turns")
-		lacking, err := r.LackingOf(t.Context(), project, tag)
+		lacking, err := r.MissingResults(t.Context(), project, tag)
 		require.NoError(t, err)
 		require.Empty(t, lacking, "it may still come")
 	}
@@ -160,9 +160,9 @@ func TestWhatAPairLacksCountsForBothSides(t *testing.T) {
 		require.Equal(t, map[bench.TestCase]bool{testCase("lo"): true}, coverage.Stored)
 		require.Contains(t, coverage.Impossible, gin)
 		require.Len(t, coverage.Impossible, 1)
-		lacking, err := r.LackingOf(t.Context(), project, tag)
+		lacking, err := r.MissingResults(t.Context(), project, tag)
 		require.NoError(t, err)
-		require.Equal(t, []bench.Lacking{{TestCase: gin, Reason: "failed: gin [v2]: exit code 3"}}, lacking)
+		require.Equal(t, []bench.MissingResult{{TestCase: gin, Reason: "failed: gin [v2]: exit code 3"}}, lacking)
 	}
 	errs, err := r.ErrorsOf(t.Context(), request.ID, r.jobIDs(request.ID))
 	require.NoError(t, err)

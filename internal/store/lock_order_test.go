@@ -60,7 +60,7 @@ func TestConcurrentOperationsNeverDeadlock(t *testing.T) {
 			return err
 		},
 		"hand out": func(random *rand.Rand) error {
-			_, err := r.HandOut(t.Context(), places[random.IntN(len(places))].TaskQueue(), store.Filling{Depth: func(int) int { return 3 }})
+			_, err := r.HandOut(t.Context(), places[random.IntN(len(places))].TaskQueue(), store.HandOutOptions{Depth: func(int) int { return 3 }})
 			return err
 		},
 		"take back": func(*rand.Rand) error { return r.ReleaseHeld(t.Context()) },
@@ -69,7 +69,7 @@ func TestConcurrentOperationsNeverDeadlock(t *testing.T) {
 			return err
 		},
 		"replace": func(random *rand.Rand) error {
-			_, err := r.Replace(t.Context(), store.AlikeJobs{
+			_, err := r.Replace(t.Context(), store.JobGroup{
 				Target: target, SizeClass: small.SizeClass, TaskQueue: places[random.IntN(3)].TaskQueue(), Constraints: bench.Constraints{Devices: []string{"gpu"}},
 				AcrossPools: true,
 			}, places[random.IntN(len(places))])

@@ -81,7 +81,7 @@ func (r record) admit() []bench.RequestID {
 
 func (r record) handedOut() []bench.JobKey {
 	r.t.Helper()
-	handed, err := r.HandOut(r.t.Context(), small.TaskQueue(), store.Filling{Depth: func(int) int { return 100 }})
+	handed, err := r.HandOut(r.t.Context(), small.TaskQueue(), store.HandOutOptions{Depth: func(int) int { return 100 }})
 	require.NoError(r.t, err)
 	var keys []bench.JobKey
 	for _, h := range handed {
@@ -481,9 +481,9 @@ func TestInvalidResultsStayAndCountNowhere(t *testing.T) {
 	require.Equal(t, 3, r.count(`select count(*) from test_result`))
 	require.Equal(t, 2, r.count(`select count(*) from test_result where invalid_reason = 'for a test'`))
 	require.Zero(t, r.job(two.Key).Done)
-	lacking, err := r.LackingOf(t.Context(), project, "1.1.0")
+	lacking, err := r.MissingResults(t.Context(), project, "1.1.0")
 	require.NoError(t, err)
-	require.Equal(t, []bench.Lacking{
+	require.Equal(t, []bench.MissingResult{
 		{TestCase: testCase("kit"), Reason: "its result is invalid: for a test"}, {TestCase: testCase("sort"), Reason: "its result is invalid: for a test"},
 	}, lacking)
 	var exported []string
@@ -507,7 +507,7 @@ func TestInvalidResultsStayAndCountNowhere(t *testing.T) {
 	require.Equal(t, testCases("kit", "sort"), jobs[0].TestCases)
 	r.measure(jobs[0], 1, good, measured("kit", 7), measured("sort", 8))
 	require.Equal(t, map[string][]float64{"gin": {1}, "kit": {7}, "sort": {8}}, r.values("1.1.0"))
-	lacking, err = r.LackingOf(t.Context(), project, "1.1.0")
+	lacking, err = r.MissingResults(t.Context(), project, "1.1.0")
 	require.NoError(t, err)
 	require.Empty(t, lacking)
 }

@@ -10,29 +10,29 @@ import (
 	"github.com/benchloom/benchloom/internal/plan"
 )
 
-// AlikeJobs are waiting jobs that placement treats alike: of one target and size class,
-// with the same constraints, in the same task queue. Those without constraints are
-// commands: other jobs stay in the pool to which their results belong.
-type AlikeJobs struct {
+// JobGroup describes waiting jobs that placement treats alike: they share target, size
+// class, constraints and task queue. Groups without constraints consist of commands:
+// other jobs stay in the pool to which their results belong.
+type JobGroup struct {
 	Target    bench.Target
 	SizeClass bench.SizeClass
 	TaskQueue string
-	// Set lists the collectors that take jobs from there; empty: all of the pool.
+	// Set lists the collectors that poll the task queue; empty: all of the pool.
 	Set         []string
 	Constraints bench.Constraints
-	// AcrossPools lets collectors of several pools share them.
+	// AcrossPools reports that collectors of several pools may run the jobs.
 	AcrossPools bool
-	// Pool names the pool to which their results belong; empty with AcrossPools.
+	// Pool names the pool to which the results belong; empty with AcrossPools.
 	Pool string
-	// Affine jobs wait for collectors that have their caches; Over says that they have
-	// done so for long enough.
+	// Affine reports that the jobs wait for collectors with their caches, Over that this
+	// wait has ended.
 	Affine, Over bool
-	Jobs         int // 0: not counted
+	Jobs         int // number of jobs; 0: not counted
 }
 
-// Requirements of each of them towards a collector, on their size class and in their
+// Requirements returns what each job demands of a collector, within its size class and
 // pool.
-func (g AlikeJobs) Requirements() placement.Requirements {
+func (g JobGroup) Requirements() placement.Requirements {
 	r := plan.Needs{Target: g.Target, Command: g.AcrossPools, Constraints: &g.Constraints}.Requirements().On(g.SizeClass).In(g.Pool)
 	if !g.Affine || g.Over {
 		return r.WithoutCaches()
@@ -51,10 +51,10 @@ const unconstrained = `j.kind = 'command' and j.constraints is null and j.status
 // setMembers selects the collectors of the set that task queue q belongs to.
 const setMembers = `(select ws.collectors from collector_set ws where ws.task_queue = q.task_queue)`
 
-// WaitingAlike groups the waiting jobs that may belong elsewhere. It reads all jobs with
-// constraints; of commands without, only one for each task queue.
-func (s *Store) WaitingAlike(ctx context.Context) ([]AlikeJobs, error) {
-	groups, err := all[AlikeJobs](ctx, s.pool, `
+// WaitingGroups groups the waiting jobs that may belong elsewhere. It reads all jobs with
+// constraints, and one command without constraints of each task queue.
+func (s *Store) WaitingGroups(ctx context.Context) ([]JobGroup, error) {
+	groups, err := all[JobGroup](ctx, s.pool, `
 		select q.*, count(*) as jobs, `+setMembers+` as set from (
 			select `+constrainedColumns+` from job_queue j where j.constraints is not null and `+unattended+`
 		) q group by q.target, q.size_class, q.task_queue, q.constraints, q.across_pools, q.pool, q.affine, q.over
@@ -62,7 +62,7 @@ func (s *Store) WaitingAlike(ctx context.Context) ([]AlikeJobs, error) {
 	if err != nil {
 		return nil, wrap("grouping the waiting jobs with constraints", err)
 	}
-	commands, err := all[AlikeJobs](ctx, s.pool, `
+	commands, err := all[JobGroup](ctx, s.pool, `
 		with recursive queues as (
 			(select j.task_queue from job_queue j where `+unconstrained+` order by j.task_queue limit 1)
 			union all
@@ -84,19 +84,19 @@ const maxReplaced = 20000
 // returns how many have moved. Those that have begun or moved meanwhile stay. Jobs whose
 // time to wait for caches is over no longer wait for them. Moving jobs to where they
 // wait already records their set again, when it was forgotten.
-func (s *Store) Replace(ctx context.Context, g AlikeJobs, to bench.Place) (int, error) {
+func (s *Store) Replace(ctx context.Context, g JobGroup, to bench.Place) (int, error) {
 	moved := 0
 	err := s.inTx(ctx, "moving the jobs of task queue "+g.TaskQueue, func(tx pgx.Tx) error {
-		alike := `j.constraints = @constraints`
+		filter := `j.constraints = @constraints`
 		if g.Constraints.IsZero() {
-			alike = unconstrained
+			filter = unconstrained
 		}
 		// What only is a row has nowhere been before.
 		tag, err := tx.Exec(ctx, `
 			with chosen as (
 				select j.id from job_queue j
 				cross join lateral (select `+constrainedColumns+`) g
-				where j.task_queue = @from and `+alike+` and j.target = @target and `+unattended+`
+				where j.task_queue = @from and `+filter+` and j.target = @target and `+unattended+`
 					and g.across_pools = @across_pools and g.pool = @pool and g.affine = @affine and g.over = @over
 				order by j.id limit @limit for update of j
 			)

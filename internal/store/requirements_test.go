@@ -81,7 +81,7 @@ func TestEverybodyAsksTheSameOfCollectors(t *testing.T) {
 			require.Len(t, stranded, 1)
 			require.Equal(t, c.want, stranded[0].Requirements(), "failover")
 
-			alike, err := r.WaitingAlike(t.Context())
+			alike, err := r.WaitingGroups(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, c.alike, len(alike) > 0)
 			pool := small.Name

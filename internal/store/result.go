@@ -51,18 +51,17 @@ const samplesEnd = `
 	group by r.id, r.size_class, r.hardware_id, r.co_located, j.kind, tc.id, se.metric
 	order by tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, r.size_class, r.hardware_id, r.co_located, se.metric`
 
-// LackingOf lists the test cases of an artifact that have no result, and will
-// have none from the jobs so far: left out, failed, cancelled or invalid,
-// with the reason. One with a result in any surrounding, or in a job that is still open, is
-// not among them.
-func (s *Store) LackingOf(ctx context.Context, project, tag string) ([]bench.Lacking, error) {
+// MissingResults lists the test cases of an artifact that have no result and will get none
+// from the jobs so far, each with the reason: left out, failed, cancelled or invalid. A
+// test case with a result in any surrounding, or in an open job, is not listed.
+func (s *Store) MissingResults(ctx context.Context, project, tag string) ([]bench.MissingResult, error) {
 	artifact, err := s.artifact(ctx, project, tag)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	} else if err != nil {
 		return nil, wrap("looking artifact "+tag+" up", err)
 	}
-	lacking, err := all[bench.Lacking](ctx, s.pool, `
+	missing, err := all[bench.MissingResult](ctx, s.pool, `
 		with invalid as (
 			select distinct on (r.test_case_id) r.test_case_id, 'its result is invalid: ' || r.invalid_reason as reason
 			from test_result r
@@ -97,7 +96,7 @@ func (s *Store) LackingOf(ctx context.Context, project, tag string) ([]bench.Lac
 				where jt.artifact_id = $1 and (j.artifact_id = $1 or j.versus_artifact_id = $1)
 					and jt.test_case_id = x.test_case_id and j.status in ('queued', 'handed_out', 'in_progress'))
 		order by tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target`, artifact)
-	return lacking, wrap("reading what "+tag+" lacks", err)
+	return missing, wrap("listing the missing results of "+tag, err)
 }
 
 // MeasuredTags lists the artifacts whose requests of a type have completed with

@@ -86,7 +86,7 @@ func TestWhatAnArtifactLacksHasItsReason(t *testing.T) {
 	r.expand(q, job, open, unwanted)
 	c := r.register("one")
 	lacking := func() map[string]string {
-		ls, err := r.LackingOf(t.Context(), project, "v1")
+		ls, err := r.MissingResults(t.Context(), project, "v1")
 		require.NoError(t, err)
 		out := map[string]string{}
 		for _, l := range ls {

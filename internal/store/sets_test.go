@@ -30,7 +30,7 @@ func (r record) command(tag string, at bench.Place, c bench.Constraints, affinit
 
 func (r record) handOutAt(taskQueue string) (live int, jobs []bench.JobKey) {
 	r.t.Helper()
-	handed, err := r.HandOut(r.t.Context(), taskQueue, store.Filling{Depth: func(n int) int { live = n; return 100 }})
+	handed, err := r.HandOut(r.t.Context(), taskQueue, store.HandOutOptions{Depth: func(n int) int { live = n; return 100 }})
 	require.NoError(r.t, err)
 	for _, h := range handed {
 		jobs = append(jobs, h.Job)
@@ -211,7 +211,7 @@ func TestReplace(t *testing.T) {
 	r.start(running, 1, one)
 	_, queued := r.command("v3", home, needs, 0)
 	_, other := r.command("v4", home, bench.Constraints{CPUs: 2}, 0)
-	groups, err := r.WaitingAlike(t.Context())
+	groups, err := r.WaitingGroups(t.Context())
 	require.NoError(t, err)
 	require.Len(t, groups, 2)
 	at := 0
@@ -219,7 +219,7 @@ func TestReplace(t *testing.T) {
 		at = 1
 	}
 	g := groups[at]
-	require.Equal(t, store.AlikeJobs{Target: target, SizeClass: 2, TaskQueue: home.TaskQueue(), Set: home.Set, Constraints: needs, AcrossPools: true, Jobs: 2}, g)
+	require.Equal(t, store.JobGroup{Target: target, SizeClass: 2, TaskQueue: home.TaskQueue(), Set: home.Set, Constraints: needs, AcrossPools: true, Jobs: 2}, g)
 	for _, want := range []int{2, 0} { // repeated
 		n, err := r.Replace(t.Context(), g, away)
 		require.NoError(t, err)
@@ -265,10 +265,10 @@ func TestCommandsWaitForWhoeverMayRunThem(t *testing.T) {
 	before := r.reads("job_queue")
 	other, err := store.Open(t.Context(), r.url)
 	require.NoError(t, err)
-	groups, err := other.WaitingAlike(t.Context())
+	groups, err := other.WaitingGroups(t.Context())
 	require.NoError(t, err)
 	other.Close()
-	require.Equal(t, []store.AlikeJobs{{Target: target, SizeClass: 2, TaskQueue: small.TaskQueue(), AcrossPools: true}}, groups)
+	require.Equal(t, []store.JobGroup{{Target: target, SizeClass: 2, TaskQueue: small.TaskQueue(), AcrossPools: true}}, groups)
 	require.Eventually(t, func() bool { return r.reads("job_queue") > before }, 2*time.Minute, 20*time.Millisecond)
 	require.Less(t, r.reads("job_queue")-before, 50)
 
@@ -294,9 +294,9 @@ func TestCommandsWaitForWhoeverMayRunThem(t *testing.T) {
 
 	// Who that was is forgotten, and found again.
 	r.execute(`delete from collector_set`)
-	groups, err = r.WaitingAlike(t.Context())
+	groups, err = r.WaitingGroups(t.Context())
 	require.NoError(t, err)
-	at := slices.IndexFunc(groups, func(g store.AlikeJobs) bool { return g.TaskQueue == both.TaskQueue() })
+	at := slices.IndexFunc(groups, func(g store.JobGroup) bool { return g.TaskQueue == both.TaskQueue() })
 	require.Empty(t, groups[at].Set)
 	_, err = r.Replace(t.Context(), groups[at], both)
 	require.NoError(t, err)
@@ -312,8 +312,8 @@ func TestWaitingForCachesEnds(t *testing.T) {
 	needs := bench.Constraints{CacheDirs: []string{"go"}}
 	_, job := r.command("v1", set("one"), needs, time.Hour)
 	require.WithinDuration(t, time.Now().Add(time.Hour), *job.AffinityUntil, 5*time.Minute)
-	group := func() store.AlikeJobs {
-		groups, err := r.WaitingAlike(t.Context())
+	group := func() store.JobGroup {
+		groups, err := r.WaitingGroups(t.Context())
 		require.NoError(t, err)
 		require.Len(t, groups, 1)
 		return groups[0]
