@@ -11,12 +11,11 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// unit is one test case on one subject: what is measured in a series of
-// iterations.
+// unit is one test case on one subject, measured in a series of iterations.
 type unit struct {
 	places places
 	recipe suite.Recipe
-	// source is the directory that each iteration begins with a copy of; empty
+	// source is the directory that each iteration starts from a copy of; empty
 	// for none.
 	source string
 	// link are directories of source, relative, whose files may be linked.
@@ -24,11 +23,11 @@ type unit struct {
 	result Result
 }
 
-// open tells whether the unit is still to be measured.
+// open reports whether the unit still has to be measured.
 func (u *unit) open() bool { return u.result.Failure == nil && u.result.Skipped == "" }
 
-// fail records a failure. What was collected so far goes: a result is whole or
-// none.
+// fail records a failure and drops earlier collections: a result is complete or
+// absent.
 func (u *unit) fail(f *Failure) {
 	u.result.Failure, u.result.Collections = f, nil
 }
@@ -41,7 +40,7 @@ func (u *unit) rounds() int {
 	return u.recipe.Warmups + u.recipe.Iterations
 }
 
-// testCase is the units of one test case, one per subject.
+// testCase holds the units of one test case, one per subject.
 type testCase []*unit
 
 func (c testCase) rounds() int {
@@ -102,9 +101,9 @@ func (r *runner) runVariant(ctx context.Context, testCases []bench.TestCase) err
 }
 
 // measure takes all iterations of the test cases of one block, interleaved, and
-// delivers them. When the first round foretells that this takes too long, the
-// rest is done test case by test case, each a block of its own: less is lost
-// with a collector that dies.
+// delivers them. If the first round predicts that this takes too long, each
+// remaining test case becomes a separate block, so that a dying collector loses
+// less.
 func (r *runner) measure(ctx context.Context, cases []testCase) error {
 	var expected time.Duration
 	for _, c := range cases {
@@ -126,7 +125,7 @@ func (r *runner) measure(ctx context.Context, cases []testCase) error {
 	return nil
 }
 
-// remaining takes all rounds but the first, and delivers.
+// remaining runs all rounds but the first and delivers the block.
 func (r *runner) remaining(ctx context.Context, cases []testCase) error {
 	rounds := 0
 	for _, c := range cases {
@@ -160,8 +159,8 @@ func (r *runner) round(ctx context.Context, c testCase, n int) error {
 	return nil
 }
 
-// label names a unit in the log: benchmark, scenario, and the artifact when
-// there are several.
+// label returns a unit's name for the log: benchmark, scenario, and the
+// artifact when there are several.
 func (r *runner) label(tc bench.TestCase, subject string) string {
 	parts := []string{tc.Benchmark}
 	for _, p := range []string{tc.Profile, tc.Scenario} {

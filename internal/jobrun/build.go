@@ -18,26 +18,25 @@ import (
 	"github.com/benchloom/benchloom/internal/revision"
 )
 
-// Revisions exports the trees of revisions; *revision.Repositories implements it. A build calls Export, a local run
-// Resolve before; both under no lock, and the implementation locks its mirrors. It must not be nil.
+// Revisions exports the trees of revisions; *revision.Repositories implements it. A build calls Export; a local run calls
+// Resolve first. Neither holds a lock: the implementation locks its mirrors. It must not be nil.
 type Revisions interface {
 	Resolve(ctx context.Context, repository, tag string) (revision.Revision, error)
 	Export(ctx context.Context, repository string, want revision.Revision, dir string) error
 }
 
-// BuildJob is an artifact to be built.
+// BuildJob describes an artifact to build.
 type BuildJob struct {
 	Spec      bench.BuildSpec
 	Revisions Revisions
-	// Archive is the file that the output is written to, as [artifact.Pack] makes
-	// it. MaxBytes bounds it; 0: no bound.
+	// Archive is the file that receives the output, in the format of [artifact.Pack]. MaxBytes limits its size; 0 means no
+	// limit.
 	Archive  string
 	MaxBytes int64
 }
 
-// Build carries out a build on a machine that measures nothing meanwhile: it
-// exports the tree, runs the command in it as benchmarks are run, and packs the
-// output. Errors are as those of [Run]: a *[Failure] is the build's own.
+// Build exports the tree, runs the build command in it the way benchmarks are run, and packs the output. The machine must
+// not measure anything meanwhile. Errors are those of [Run]: a *[Failure] is the build's own.
 func Build(ctx context.Context, machine Machine, job BuildJob) (err error) {
 	if err := machine.check(); err != nil {
 		return err
@@ -89,8 +88,7 @@ func (r *runner) build(ctx context.Context, job BuildJob) error {
 	return r.pack(ctx, what, dir, job)
 }
 
-// revisionFailure gives what is wrong with a repository its kind: what another
-// try or another machine may mend is the machine's.
+// revisionFailure classifies an error of a repository: if a retry or another machine may help, it is the machine's error.
 func revisionFailure(what string, err error) error {
 	if errors.Is(err, revision.ErrNoRepository) || errors.Is(err, revision.ErrNoRevision) {
 		return &Failure{Kind: bench.FailPermanent, Message: fmt.Sprintf("%s: %v", what, err)}
@@ -98,7 +96,7 @@ func revisionFailure(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// giveTree gives everything below a directory to the account of commands.
+// giveTree changes the owner of everything below a directory to the account that commands run as.
 func (r *runner) giveTree(dir string) error {
 	if r.m.Owner == nil {
 		return nil
@@ -112,7 +110,7 @@ func (r *runner) giveTree(dir string) error {
 	})
 }
 
-// lastLines is the end of an output on one line, for a message.
+// lastLines returns the end of an output on one line, for a message.
 func lastLines(output string) string {
 	const most = 6 // lines
 	lines := strings.Split(strings.TrimSpace(output), "\n")
@@ -150,7 +148,7 @@ func (r *runner) pack(ctx context.Context, what, dir string, job BuildJob) (err 
 	return nil
 }
 
-// outputOf resolves the output without leaving the tree.
+// outputOf resolves the path of the output, which must lie within the tree.
 func outputOf(dir, output string) (string, error) {
 	root, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -165,7 +163,7 @@ func outputOf(dir, output string) (string, error) {
 
 var errTooLarge = errors.New("larger than allowed")
 
-// bounded writes no more than limit bytes; 0 is no limit.
+// bounded is a writer that accepts at most limit bytes; 0 means no limit.
 type bounded struct {
 	w     io.Writer
 	limit int64

@@ -22,7 +22,7 @@ import (
 
 const buildTarget = bench.Target("x86_64-unknown-linux-gnu")
 
-// gitRepository makes a repository with one commit of these files and returns
+// gitRepository creates a repository with these files in one commit and returns
 // its directory.
 func gitRepository(t *testing.T, files map[string]string) string {
 	t.Helper()
@@ -50,7 +50,7 @@ func git(t *testing.T, dir string, args ...string) {
 	require.NoError(t, err, string(out))
 }
 
-// builder is the local builds on a machine of real processes.
+// builder makes local builds on a machine that runs real processes.
 type builder struct {
 	*jobrun.LocalBuilds
 	t       *testing.T

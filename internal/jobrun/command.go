@@ -14,9 +14,9 @@ import (
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
-// call is one command with what is said about it.
+// call is a command with its name for messages.
 type call struct {
-	// what begins the header in the log and every message: "gin full 3/5".
+	// what begins the log header and every message: "gin full 3/5".
 	what    string
 	command measure.Command
 }
@@ -74,15 +74,15 @@ func (r *runner) execute(ctx context.Context, c call) (measure.Sample, *Failure,
 	return fail(bench.FailJob, "exit status %d; see its output", sample.ExitCode)
 }
 
-// maxOutput bounds the bytes that a command may print: copying them takes time,
-// its own included.
+// maxOutput limits the bytes that a command may print: copying them takes time,
+// some of it the command's own.
 const maxOutput = 64e6
 
-// leastFree is the free disk space, in bytes, below which a command's failure is
-// not considered its own.
+// leastFree is the free disk space, in bytes, below which a failure is
+// attributed to the machine rather than to the command.
 const leastFree = 4 << 20
 
-// commandLine shows a command for people, shortened.
+// commandLine formats a command for people, shortened.
 func commandLine(argv []string) string {
 	const most = 200
 	words := make([]string, len(argv))
@@ -99,13 +99,13 @@ func commandLine(argv []string) string {
 	return line
 }
 
-// deadline counts down a time limit that several steps share.
+// deadline is a time limit shared by several steps.
 type deadline struct {
 	now func() time.Time
 	end time.Time
 }
 
-// until is a deadline after limit; 0 is none.
+// until returns a deadline after limit; 0 means none.
 func (r *runner) until(limit time.Duration) deadline {
 	if limit <= 0 {
 		return deadline{}

@@ -29,7 +29,7 @@ func TestOneFailingTestCaseDoesNotFailItsNeighbours(t *testing.T) {
 		change recipeFunc
 		report func(measure.Command, *measure.Sample)
 		kind   bench.FailureKind
-		// message must hold these words.
+		// message lists words that the message must contain.
 		message []string
 		output  string
 	}{
@@ -235,7 +235,7 @@ func TestTestCasesWithoutWhatTheyRequireAreSkippedWithTheReason(t *testing.T) {
 func TestIterationsWithInvalidCountersAreRepeated(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]struct {
-		invalid int // so many first attempts
+		invalid int // number of attempts with invalid counters
 		runs    int
 		failed  bool
 	}{

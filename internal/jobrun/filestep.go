@@ -14,12 +14,12 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// errRecipe is a file step that asks for what is not there: the suite is wrong.
+// errRecipe reports a file step that cannot succeed because the suite is wrong.
 var errRecipe = errors.New("the suite's step cannot be carried out")
 
-// fileStep carries out a step that is no command. Files are made anew rather
-// than changed in place, so that the original of a hard-linked copy stays as it
-// is.
+// fileStep carries out a step that is not a command. It replaces files instead
+// of changing them in place, so that the original of a hard-linked copy stays
+// as it is.
 func (p places) fileStep(ctx context.Context, step suite.Step, owner *Owner) error {
 	c := copier{owner: owner}
 	switch {
@@ -53,10 +53,10 @@ func (p places) fileStep(ctx context.Context, step suite.Step, owner *Owner) err
 		}
 		return removeTree(path)
 	}
-	return fmt.Errorf("a step says nothing that can be done: %w", errRecipe)
+	return fmt.Errorf("a step has no action: %w", errRecipe)
 }
 
-// rewrite replaces a file by what edit makes of its contents.
+// rewrite replaces a file's contents with the result of edit.
 func (p places) rewrite(c copier, file string, edit func(old []byte, exists bool) ([]byte, error)) error {
 	path, err := p.writable(file)
 	if err != nil {
@@ -127,7 +127,7 @@ func (p places) copyStep(ctx context.Context, c copier, step suite.FileCopy) err
 	return c.file(from, to, false)
 }
 
-// makeDirs makes a directory with its parents.
+// makeDirs creates a directory and its parents.
 func (c copier) makeDirs(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil

@@ -4,7 +4,7 @@ package jobrun
 
 import "golang.org/x/sys/unix"
 
-// freeBytes is the room left on a directory's file system.
+// freeBytes returns the free space of a directory's file system.
 func freeBytes(dir string) (bytes uint64, known bool) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(dir, &stat); err != nil {

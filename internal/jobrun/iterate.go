@@ -12,12 +12,12 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// maxRepeats bounds the repetitions of an iteration during which some counter
-// was not counting all the time.
+// maxRepeats limits how often an iteration is repeated because some counter did
+// not count all the time.
 const maxRepeats = 3
 
 // iterate runs a unit once: fresh copy, steps, measured command. Round n is a
-// warm-up or gives a collection.
+// warm-up or yields a collection.
 func (r *runner) iterate(ctx context.Context, u *unit, n int) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -68,8 +68,8 @@ func (r *runner) empty(u *unit) error {
 	return nil
 }
 
-// attempt is one try at an iteration. When counters are invalid the collection
-// must not be used.
+// attempt tries an iteration once. If counters are invalid, the collection must
+// not be used.
 func (r *runner) attempt(ctx context.Context, u *unit, what string) (*Collection, []measure.InvalidCounter, *Failure, error) {
 	if err := r.fresh(ctx, u); err != nil {
 		return nil, nil, nil, fmt.Errorf("%s: %w", what, err)
@@ -120,7 +120,7 @@ func (r *runner) attempt(ctx context.Context, u *unit, what string) (*Collection
 	return collection, nil, nil, nil
 }
 
-// processMetrics are the metrics of the process itself; what is not known is
+// processMetrics returns the metrics of the process itself; unknown ones are
 // absent.
 func processMetrics(s measure.Sample) map[bench.Metric]float64 {
 	metrics := map[bench.Metric]float64{
@@ -142,7 +142,8 @@ func processMetrics(s measure.Sample) map[bench.Metric]float64 {
 	return metrics
 }
 
-// outputMetrics adds what the command has printed and written.
+// outputMetrics adds the metrics that the command has printed and the sizes of
+// its files.
 func (r *runner) outputMetrics(u *unit, stdout []byte, metrics map[bench.Metric]float64) error {
 	m := u.recipe.Measure
 	for metric, pattern := range m.Sizes {
@@ -161,7 +162,7 @@ func (r *runner) outputMetrics(u *unit, stdout []byte, metrics map[bench.Metric]
 	}
 	for metric, value := range values {
 		if _, taken := metrics[metric]; taken {
-			return fmt.Errorf("the output's unit %s is the name of a metric that is measured already", metric)
+			return fmt.Errorf("the output's unit %s is also the name of a built-in metric", metric)
 		}
 		metrics[metric] = value
 	}

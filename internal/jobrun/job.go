@@ -15,8 +15,7 @@ import (
 // under no lock. It must not be nil.
 type Suite interface {
 	Preparation(suite.Variant, suite.Paths) (suite.Preparation, error)
-	// Recipe of a test case; iterations overrides the suite's own number when
-	// positive.
+	// Recipe returns a test case's recipe; a positive iterations overrides the suite's own number.
 	Recipe(tc bench.TestCase, paths suite.Paths, iterations int) (suite.Recipe, error)
 	RequiredMetrics() []bench.Metric
 }
@@ -25,29 +24,27 @@ type Suite interface {
 type Subject struct {
 	// Tag names the artifact in logs and results.
 	Tag string `json:"tag"`
-	// Artifact is its directory; only read.
+	// Artifact is its directory. It is only read.
 	Artifact string `json:"artifact"`
 }
 
-// MaxSubjects bounds how many artifacts a job compares: their directories are
-// told apart by one digit, so that all paths are equally long.
+// MaxSubjects limits the number of artifacts that a job compares: their directories differ in one digit, so that all paths
+// are equally long.
 const MaxSubjects = 9
 
 // Job describes a measurement: test cases of a suite on one subject, or on
 // several subjects interleaved; or one command.
 type Job struct {
 	Kind bench.JobKind
-	// Subjects are measured in the order ABBA…, each test case with a set of
-	// results for each. A command has none.
+	// Subjects are measured in the order ABBA…, with one result per test case and subject. A command has none.
 	Subjects []Subject
 	// Suite and SuiteDir, the directory of its files, belong to the kinds
 	// compiletime and runtime.
 	Suite    Suite
 	SuiteDir string
-	// TestCases are those that still lack a result, in the order in which they
-	// are to be measured. A command has exactly one.
+	// TestCases are the test cases without a result, in the order of measurement. A command has exactly one.
 	TestCases []bench.TestCase
-	// Iterations overrides the suite's number of iterations, when positive.
+	// Iterations overrides the suite's number of iterations if positive.
 	Iterations int
 	// Command belongs to the kind command.
 	Command *Command
@@ -58,11 +55,11 @@ type Command struct {
 	Argv []string
 	// Env is added to the short fixed environment, as NAME=value.
 	Env []string
-	// Timeout bounds one iteration; 0 is no bound.
+	// Timeout limits one iteration; 0 means no limit.
 	Timeout time.Duration
 }
 
-// Check refuses a job that does not say what its kind needs.
+// Check returns an error if the job lacks what its kind needs.
 func (j Job) Check() error {
 	if len(j.TestCases) == 0 {
 		return fmt.Errorf("%w: job: it has no test cases", bench.ErrInvalid)
@@ -91,25 +88,24 @@ type Sink interface {
 	Progress(Progress)
 }
 
-// Phase is the step of a job that a collector is carrying out.
+// Phase is a step of a running job.
 type Phase string
 
-// The phases of a job. This package goes through preparing and measuring, once
-// per block; fetching and uploading belong to its callers.
+// The phases of a job. This package reports preparing and measuring, once per block; its callers report fetching and
+// uploading.
 const (
 	Fetching  Phase = "fetching"
 	Preparing Phase = "preparing"
 	Measuring Phase = "measuring"
 	Uploading Phase = "uploading"
-	// Building is the one phase of this package in [Build].
+	// Building is the only phase of [Build].
 	Building Phase = "building"
 )
 
-// Progress tells how far a job is.
+// Progress describes how far a job is.
 type Progress struct {
 	Phase Phase `json:"phase"`
-	// TestCase is the one being measured; while a whole variant is prepared, its
-	// scenario is empty.
+	// TestCase is being measured; while a whole variant is prepared, its scenario is empty.
 	TestCase bench.TestCase `json:"test_case"`
 	// Subject is the tag of the artifact.
 	Subject string `json:"subject,omitempty"`
@@ -117,14 +113,13 @@ type Progress struct {
 	// preparing and for warm-ups.
 	Iteration  int `json:"iteration"`
 	Iterations int `json:"iterations"`
-	// Done and Total count test cases of the job; Done ones are delivered.
+	// Done and Total count test cases of the job: those delivered, and all.
 	Done  int `json:"done"`
 	Total int `json:"total"`
 }
 
-// Block is the outcome of the test cases of one variant, or of a part of them
-// when all would take too long. It is whole: each of its test cases has all of
-// its collections, or a failure, or a reason for being left out.
+// Block is the outcome of the test cases of one variant, or of some of them when all would take too long. It is complete:
+// each test case has all of its collections, a failure, or the reason why it was skipped.
 type Block struct {
 	// Number counts the blocks of a job from 1.
 	Number  int      `json:"number"`
@@ -142,10 +137,9 @@ type Result struct {
 	Skipped string `json:"skipped,omitempty"`
 }
 
-// keepWhole removes metrics that some iterations lack, and names them: a series
-// has a value for each collection or for none, so that fewer values never mean
-// that a collection is missing. (The peak memory of a small program is known
-// only in those iterations in which it exceeds the collector's own.)
+// keepWhole removes metrics that some iterations lack and returns their names: a series has a value for each collection or
+// for none, so that fewer values never mean that a collection is missing. (The peak memory of a small program is known only
+// in those iterations in which it exceeds the collector's own.)
 func (r *Result) keepWhole() []bench.Metric {
 	count := make(map[bench.Metric]int)
 	for _, c := range r.Collections {
@@ -173,35 +167,32 @@ type Collection struct {
 	// Iteration counts from 1.
 	Iteration int       `json:"iteration"`
 	StartedAt time.Time `json:"started_at"`
-	// Duration of the iteration with all that was done around the measured
-	// command: fresh copy, steps before it, repetitions.
+	// Duration covers the whole iteration: fresh copy, steps, repetitions and the measured command.
 	Duration time.Duration `json:"duration_ns"`
-	// Metrics: times in seconds, sizes in bytes, the rest are counts. The units
-	// of a benchfmt output are as they were printed ("ns/op").
+	// Metrics holds times in seconds, sizes in bytes, and counts. Units of a benchfmt output stay as printed ("ns/op").
 	Metrics map[bench.Metric]float64 `json:"metrics"`
 	// Load describes other activity of the machine during the measured command;
 	// nil where the machine does not report it.
 	Load *measure.Load `json:"load,omitempty"`
 	// LeftBehind counts processes that outlived the command and were killed.
 	LeftBehind int `json:"left_behind,omitempty"`
-	// Unenforced names what the sandbox could not enforce; it knows the reasons.
+	// Unenforced names the limits that the sandbox could not enforce; its Unenforced method has the reasons.
 	Unenforced []measure.Limit `json:"unenforced,omitempty"`
 }
 
-// Failure explains the lack of a result, of a test case or of a whole job.
+// Failure explains why a test case or a whole job has no result.
 type Failure struct {
 	Kind bench.FailureKind `json:"kind"`
-	// Message names the thing, the reason and what to do.
+	// Message names the thing, the reason and the remedy.
 	Message string `json:"message"`
-	// Output is the end of what the failing command printed, at most
-	// [MaxOutputTail] bytes.
+	// Output is the end of the failing command's output, at most [MaxOutputTail] bytes.
 	Output string `json:"output,omitempty"`
 }
 
 func (f *Failure) Error() string { return f.Message }
 
-// MaxOutputTail bounds a failure's output.
+// MaxOutputTail limits a failure's output, in bytes.
 const MaxOutputTail = 4 << 10
 
-// DefaultMaxBlock bounds what is lost when a collector dies.
+// DefaultMaxBlock limits the work that is lost when a collector dies.
 const DefaultMaxBlock = 5 * time.Minute

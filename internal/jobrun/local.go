@@ -13,65 +13,59 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// Artifacts hands out artifacts; *artifact.Cache implements it. Acquire is called under no lock and locks the artifact
-// until the handle is released. It must not be nil.
+// Artifacts provides artifacts; *artifact.Cache implements it. Acquire is called under no lock and locks the artifact until
+// the handle is released. It must not be nil.
 type Artifacts interface {
 	Acquire(context.Context, artifact.Request, artifact.ProgressFunc) (*artifact.Handle, error)
 }
 
-// LocalOptions says what to measure on this machine, without a service around
-// it.
+// LocalOptions describes a measurement on this machine without a service.
 type LocalOptions struct {
 	// SuiteDir is the folder of a suite.
 	SuiteDir  string
 	Selection bench.Selection
-	// Tags are the artifacts: one to be measured, or two or more to be
-	// compared. The same tag twice compares an artifact with itself.
+	// Tags are the artifacts: one to measure, or several to compare. The same tag twice compares an artifact with itself.
 	Tags []string
-	// Provider, with its Parameters, replaces the suite's artifact source, when
-	// not empty.
+	// Provider, with its Parameters, replaces the suite's artifact source if not empty.
 	Provider   string
 	Parameters map[string]string
-	// Target is this machine's; empty is what [bench.HostTarget] says. It is what is
-	// measured when the selection names no targets.
+	// Target is this machine's target, used when the selection names none; empty means that of [bench.HostTarget].
 	Target bench.Target
-	// Artifacts is usually a cache that is shared by all uses of the machine.
+	// Artifacts is usually a cache shared by all users of the machine.
 	Artifacts Artifacts
-	// Machine's CacheDir holds a directory for each suite, by its name.
+	// Machine.CacheDir contains a directory per suite, named after it.
 	Machine Machine
 	// Progress may be nil.
 	Progress func(Progress)
-	// Fetching is told how far the artifacts are; it may be nil.
+	// Fetching receives the progress of fetching artifacts; it may be nil.
 	Fetching func(artifact.Progress)
-	// Finished, when set, gets each block as soon as it is done.
+	// Finished, if set, receives each block as soon as it is done.
 	Finished func(Block)
 }
 
-// LocalResults is all that a local run has measured.
+// LocalResults holds the results of a local run.
 type LocalResults struct {
 	Suite    *suite.Suite
 	Subjects []LocalSubject
-	// Results of subject i carry its name. A run that was cancelled has those of
-	// the blocks that were finished.
+	// Results carry the name of their subject. A cancelled run has those of the finished blocks.
 	Results []Result
 }
 
-// LocalSubject is an artifact as it was measured.
+// LocalSubject is an artifact of a local run.
 type LocalSubject struct {
-	// Name tells subjects apart in results: the tag; with "#2" and so on after
-	// it when the same tag is measured several times.
+	// Name identifies the subject in results: the tag, followed by "#2" and so on when the same tag is measured several
+	// times.
 	Name     string
 	Identity string
 }
 
-// Of are the results of one subject, in the order in which they were measured.
+// Of returns the results of one subject in the order of measurement.
 func (r *LocalResults) Of(subject string) []Result {
 	return slices.DeleteFunc(slices.Clone(r.Results), func(result Result) bool { return result.Subject != subject })
 }
 
-// Local loads a suite, acquires the artifacts and runs the jobs of a selection
-// on this machine, each with all artifacts interleaved. The results that it
-// returns beside an error are those of finished blocks.
+// Local loads a suite, acquires the artifacts and runs the jobs of a selection on this machine, each with all artifacts
+// interleaved. Results returned with an error are those of finished blocks.
 func Local(ctx context.Context, o LocalOptions) (*LocalResults, error) {
 	dir, err := filepath.Abs(o.SuiteDir)
 	if err != nil {
@@ -104,17 +98,17 @@ func Local(ctx context.Context, o LocalOptions) (*LocalResults, error) {
 	return local.out, local.run(ctx, dir, plans)
 }
 
-// local is a local run under way, and the sink of its jobs.
+// local is a running local run and the sink of its jobs.
 type local struct {
 	options LocalOptions
 	out     *LocalResults
-	// done counts test cases of the jobs that have ended, total those of all.
+	// done counts the test cases of ended jobs, total those of all jobs.
 	done, total int
 }
 
 func (l *local) run(ctx context.Context, dir string, plans []suite.JobPlan) error {
 	if len(l.options.Tags) == 0 {
-		return fmt.Errorf("%w: no artifact was named; name one, such as a version", bench.ErrInvalid)
+		return fmt.Errorf("%w: no artifact named; name one, such as a version", bench.ErrInvalid)
 	}
 	var target bench.Target
 	var subjects []Subject
@@ -143,7 +137,7 @@ func (l *local) run(ctx context.Context, dir string, plans []suite.JobPlan) erro
 	return release()
 }
 
-// acquire gets all artifacts for a target. release gives them back.
+// acquire acquires all artifacts for a target; release releases them.
 func (l *local) acquire(ctx context.Context, target bench.Target) (subjects []Subject, release func() error, err error) {
 	l.Progress(Progress{Phase: Fetching})
 	var handles []*artifact.Handle
@@ -176,7 +170,7 @@ func (l *local) request(tag string, target bench.Target) artifact.Request {
 	return artifact.Request{Provider: source.Provider, Tag: tag, Target: string(target), Parameters: source.Parameters}
 }
 
-// name is the tag, numbered when a subject has it already.
+// name returns the tag, numbered if a subject already has it.
 func (l *local) name(tag string) string {
 	name := tag
 	for n := 2; slices.ContainsFunc(l.out.Subjects, func(s LocalSubject) bool { return s.Name == name }); n++ {
@@ -185,7 +179,7 @@ func (l *local) name(tag string) string {
 	return name
 }
 
-// Block keeps a block's results.
+// Block collects a block's results.
 func (l *local) Block(_ context.Context, b Block) error {
 	l.out.Results = append(l.out.Results, b.Results...)
 	if l.options.Finished != nil {

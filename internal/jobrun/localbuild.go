@@ -16,13 +16,13 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// LocalBuilds makes artifacts of the provider build on this machine, for those
-// who measure without a service around it. It stands before a cache that has it
-// as the source of an [artifact.Built]: what was built once is not built again.
+// LocalBuilds builds artifacts of the provider build on this machine, without a
+// service. It wraps a cache whose [artifact.Built] fetches from it, so that
+// nothing is built twice.
 type LocalBuilds struct {
 	Revisions Revisions
-	// Cache and Machine are set before the first use. Machine measures nothing
-	// while an artifact is acquired.
+	// Cache and Machine are set before the first use. Machine must not measure
+	// while an artifact is being acquired.
 	Cache   Artifacts
 	Machine Machine
 
@@ -30,11 +30,11 @@ type LocalBuilds struct {
 	specs map[string]bench.BuildSpec // by key
 }
 
-// localProject stands for the project in the keys of local builds.
+// localProject takes the place of the project in the keys of local builds.
 const localProject = "local"
 
-// Acquire resolves a revision and acquires its build; requests for other
-// providers go to the cache as they are.
+// Acquire resolves a revision and acquires its build; it passes requests for
+// other providers on to the cache.
 func (b *LocalBuilds) Acquire(ctx context.Context, request artifact.Request, progress artifact.ProgressFunc) (*artifact.Handle, error) {
 	if request.Provider != bench.BuildProvider {
 		return b.Cache.Acquire(ctx, request, progress)
@@ -65,13 +65,13 @@ func (b *LocalBuilds) Acquire(ctx context.Context, request artifact.Request, pro
 	return b.Cache.Acquire(ctx, request, progress)
 }
 
-// FetchBuild builds what Acquire has resolved.
+// FetchBuild builds a revision that Acquire has resolved.
 func (b *LocalBuilds) FetchBuild(ctx context.Context, key string, w io.Writer, progress artifact.ProgressFunc) (sum string, err error) {
 	b.mu.Lock()
 	spec, ok := b.specs[key]
 	b.mu.Unlock()
 	if !ok {
-		return "", fmt.Errorf("build %.12s was not asked for", key)
+		return "", fmt.Errorf("build %.12s was not requested", key)
 	}
 	scratch, err := os.MkdirTemp("", "benchloom-build-*")
 	if err != nil {

@@ -13,55 +13,51 @@ import (
 )
 
 // Sandbox runs one command at a time and counts it; *measure.Sandbox implements it. Only the goroutine that runs the job
-// calls it: the slot is the lock. It must not be nil.
+// calls it, holding the slot. It must not be nil.
 type Sandbox interface {
 	Run(context.Context, measure.Command) (measure.Sample, error)
-	// WorkDir is the slot's directory. Everything is prepared and measured in it.
+	// WorkDir returns the slot's directory, in which everything is prepared and measured.
 	WorkDir() string
-	// TempDir is the TMPDIR and HOME of every command.
+	// TempDir returns the TMPDIR and HOME of every command.
 	TempDir() string
 }
 
-// Machine carries out jobs, one at a time.
+// Machine describes the machine that jobs run on, one at a time.
 type Machine struct {
 	Sandbox Sandbox
-	// Counters says which performance counters work. All hardware counters that
-	// do are measured.
+	// Counters tells which performance counters work. All working hardware counters are measured.
 	Counters measure.CounterSupport
 	// CacheDir is the suite's directory for files that outlive jobs, such as
 	// downloads.
 	CacheDir string
 	// CPUs is the number of CPUs that commands may use.
 	CPUs int
-	// Owner is the user that the sandbox's commands run as; nil is this
-	// process's own.
+	// Owner is the user that the sandbox's commands run as; nil means the user of this process.
 	Owner *Owner
 	// Environ is the collector's own environment, from which steps may ask for
 	// variables by name.
 	Environ []string
-	// MaxBlock is the longest predicted duration of a block; beyond it, test cases
-	// are delivered one by one. The first round predicts it. 0 means
-	// [DefaultMaxBlock].
+	// MaxBlock limits the duration of a block as predicted by its first round; above it, test cases are delivered one by
+	// one. 0 means [DefaultMaxBlock].
 	MaxBlock time.Duration
 	// Now is the clock.
 	Now func() time.Time
-	// Log receives what steps and commands print, under a header each; nil
-	// discards it. It bounds itself; its errors are of no consequence.
+	// Log receives the output of steps and commands, each under a header; nil discards it. The writer must limit itself; its
+	// errors are ignored.
 	Log io.Writer
-	// Points, when set, is called at the beginning of each phase, with its
-	// name: the places where failure tests stop or kill a collector.
+	// Points, if set, is called at the start of each phase with its name, for failure tests that stop or kill a collector
+	// there.
 	Points func(point string)
-	// Sampled, when set, is called with what each command cost, also one that
-	// failed.
+	// Sampled, if set, is called with the sample of each command, including failed ones.
 	Sampled func(measure.Sample)
 }
 
 func (m Machine) check() error {
 	switch {
 	case m.Sandbox == nil || m.Now == nil:
-		return errors.New("machine: it needs a sandbox and a clock")
+		return errors.New("machine: a sandbox and a clock are required")
 	case m.CPUs < 1:
-		return fmt.Errorf("machine: %d CPUs; it needs at least one", m.CPUs)
+		return fmt.Errorf("machine: %d CPUs; at least one is required", m.CPUs)
 	case m.CacheDir != "" && !filepath.IsAbs(m.CacheDir):
 		return fmt.Errorf("machine: the cache directory %s must be absolute", m.CacheDir)
 	}
@@ -75,24 +71,23 @@ func (m Machine) maxBlock() time.Duration {
 	return DefaultMaxBlock
 }
 
-// place is a directory in the sandbox's own, of a path length that is a
-// multiple of 64: lengths shift stacks and thereby results, and collectors have
-// names of different lengths.
+// place returns a directory below the sandbox's, padded to a path length that is a multiple of 64: lengths shift stacks and
+// thereby results, and collectors have names of different lengths.
 func (m Machine) place(name string) string {
 	const step = 64
 	dir := filepath.Join(m.Sandbox.WorkDir(), name)
 	return dir + strings.Repeat("_", (step-len(dir)%step)%step)
 }
 
-// baseEnv is the environment below that of a suite.
+// baseEnv returns the environment that a suite's own variables are added to.
 func (m Machine) baseEnv() []string {
 	return measure.BaseEnv(m.Sandbox.TempDir(), m.Sandbox.TempDir())
 }
 
-// ownSecrets begin the names of variables that no benchmark ever sees.
+// ownSecrets lists the prefixes of variables that no benchmark ever sees.
 var ownSecrets = []string{"BENCHLOOM_", "TEMPORAL_", "DATABASE_", "PG"}
 
-// passed picks variables of the collector's own environment.
+// passed selects variables of the collector's own environment.
 func (m Machine) passed(names []string) ([]string, error) {
 	var env []string
 	for _, name := range names {
@@ -110,9 +105,8 @@ func (m Machine) passed(names []string) ([]string, error) {
 	return env, nil
 }
 
-// mergeEnv lays environments over each other: the last value of a name counts.
-// The order is that of first appearance, so that equal recipes give equal
-// environments.
+// mergeEnv merges environments: the last value of a name wins. Names keep the order of their first appearance, so that equal
+// recipes give equal environments.
 func mergeEnv(layers ...[]string) []string {
 	var merged []string
 	at := map[string]int{}

@@ -31,9 +31,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // them. The real one has a test of its own in sandbox_test.go.
 type processes struct {
 	dir string
-	// change, when set, alters what a command that has ended is reported as.
+	// change, if set, alters the sample of a command that has ended.
 	change func(measure.Command, *measure.Sample)
-	// started, when set, is told of each command before it runs.
+	// started, if set, is called with each command before it runs.
 	started func(measure.Command)
 }
 
@@ -85,7 +85,7 @@ func (p *processes) Run(ctx context.Context, c measure.Command) (measure.Sample,
 	return sample, nil
 }
 
-// locked lets two goroutines write.
+// locked is a writer for two goroutines.
 type locked struct {
 	mu      sync.Mutex
 	w, also interface{ Write([]byte) (int, error) }
@@ -124,23 +124,22 @@ func (s shellSuite) Recipe(tc bench.TestCase, p suite.Paths, iterations int) (su
 
 func (s shellSuite) RequiredMetrics() []bench.Metric { return s.required }
 
-// sh is a measured shell command in ${work}.
+// sh returns a measured shell command in ${work}.
 func sh(p suite.Paths, script string) suite.Measurement {
 	return suite.Measurement{Run: []string{"sh", "-c", script}, Dir: p.Work, Env: environment(p)}
 }
 
-// step is a shell command in ${prepared}.
+// step returns a shell command in ${prepared}.
 func step(p suite.Paths, script string) suite.Step {
 	return suite.Step{Run: []string{"sh", "-c", script}, Dir: p.Prepared, Env: environment(p)}
 }
 
-// workStep is a shell command in ${work}.
+// workStep returns a shell command in ${work}.
 func workStep(p suite.Paths, script string) suite.Step {
 	return suite.Step{Run: []string{"sh", "-c", script}, Dir: p.Work, Env: environment(p)}
 }
 
-// environment gives scripts the paths, and JOURNAL, a file that outlives all of
-// them.
+// environment passes scripts the paths, and JOURNAL, a file that outlives them.
 func environment(p suite.Paths) []string {
 	return []string{
 		"ARTIFACT=" + p.Artifact, "PREPARED=" + p.Prepared, "WORK=" + p.Work, "CACHE=" + p.Cache,
@@ -170,7 +169,7 @@ func newBundle(t *testing.T) *bundle {
 	return b
 }
 
-// artifact makes an artifact directory with one file in it, "tag".
+// artifact creates an artifact directory with one file, "tag".
 func (b *bundle) artifact(t *testing.T, tag string) jobrun.Subject {
 	t.Helper()
 	dir := filepath.Join(filepath.Dir(b.suite), "artifact-"+tag)
@@ -179,7 +178,7 @@ func (b *bundle) artifact(t *testing.T, tag string) jobrun.Subject {
 	return jobrun.Subject{Tag: tag, Artifact: dir}
 }
 
-// job of test cases named "benchmark/scenario", on artifact A.
+// job returns a job of test cases named "benchmark/scenario", on artifact A.
 func (b *bundle) job(t *testing.T, s shellSuite, testCases ...string) jobrun.Job {
 	t.Helper()
 	job := jobrun.Job{Kind: bench.KindCompileTime, Subjects: []jobrun.Subject{b.artifact(t, "A")}, Suite: s, SuiteDir: b.suite}
@@ -194,7 +193,7 @@ func testCase(name string) bench.TestCase {
 	return bench.TestCase{Benchmark: benchmark, Profile: "build", Scenario: scenario, Backend: "gc", Target: "x86_64-unknown-linux-gnu"}
 }
 
-// journal returns the lines that the commands have written.
+// journal returns the lines that the commands wrote.
 func (b *bundle) journal(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(b.suite, "journal"))
@@ -207,7 +206,7 @@ func (b *bundle) run(t *testing.T, job jobrun.Job) error {
 	return jobrun.Run(t.Context(), b.machine, job, b.sink)
 }
 
-// sink keeps what it gets.
+// sink collects blocks and progress.
 type sink struct {
 	blocks   []jobrun.Block
 	progress []jobrun.Progress
@@ -226,7 +225,7 @@ func (s *sink) Block(_ context.Context, b jobrun.Block) error {
 
 func (s *sink) Progress(p jobrun.Progress) { s.progress = append(s.progress, p) }
 
-// results are all results by "benchmark/scenario subject".
+// results returns all results by "benchmark/scenario subject".
 func (s *sink) results() map[string]jobrun.Result {
 	all := map[string]jobrun.Result{}
 	for _, b := range s.blocks {
@@ -237,7 +236,7 @@ func (s *sink) results() map[string]jobrun.Result {
 	return all
 }
 
-// failure of a test case on artifact A.
+// failure returns the failure of a test case on artifact A.
 func (s *sink) failure(t *testing.T, name string) *jobrun.Failure {
 	t.Helper()
 	r, ok := s.results()[name+" A"]

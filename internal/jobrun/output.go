@@ -16,10 +16,10 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// parseBenchfmt reads the one result line of an output in Go's benchmark
-// format (https://go.dev/design/14313-benchmark-format). Values keep the units
-// that were printed. Of wanted, each must be there; when it is empty, all units
-// are taken.
+// parseBenchfmt reads the one result line of an output in Go's benchmark format
+// (https://go.dev/design/14313-benchmark-format). Values keep the units that
+// were printed. Each wanted metric must be present; if wanted is empty, all
+// units are returned.
 func parseBenchfmt(output []byte, wanted []bench.Metric) (map[bench.Metric]float64, error) {
 	reader := benchfmt.NewReader(bytes.NewReader(output), "standard output")
 	var values map[bench.Metric]float64
@@ -74,7 +74,7 @@ func resultValues(result *benchfmt.Result) (map[bench.Metric]float64, error) {
 			return nil, fmt.Errorf("the result line has the unit %s twice", unit)
 		}
 		if math.IsNaN(value) || math.IsInf(value, 0) {
-			return nil, fmt.Errorf("the result line's %s is %v, which is no measurement", unit, value)
+			return nil, fmt.Errorf("the result line's %s is %v, which is not a measurement", unit, value)
 		}
 		values[metric] = value
 	}
@@ -90,7 +90,8 @@ func unitList(values map[bench.Metric]float64) string {
 	return strings.Join(units, ", ")
 }
 
-// fileSize adds up the regular files below ${work} that match a pattern.
+// fileSize returns the total size of the regular files below ${work} that match
+// a pattern.
 func (p places) fileSize(pattern string) (float64, error) {
 	names, err := filepath.Glob(pattern)
 	if err != nil {
@@ -99,7 +100,7 @@ func (p places) fileSize(pattern string) (float64, error) {
 	var total int64
 	found := false
 	for _, name := range names {
-		// What a benchmark's own symbolic link leads to is not its output.
+		// The target of a benchmark's own symbolic link is not its output.
 		real, err := p.inside(name, "outputs lie below ${work}", p.paths.Work)
 		if err != nil {
 			return 0, err
@@ -122,7 +123,7 @@ func (p places) fileSize(pattern string) (float64, error) {
 	return float64(total), nil
 }
 
-// tail is a writer that keeps the end of what is written.
+// tail is a writer that keeps the end of its input.
 type tail struct {
 	kept    []byte
 	dropped bool

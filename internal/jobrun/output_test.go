@@ -26,7 +26,7 @@ func TestParseBenchfmt(t *testing.T) {
 		"nothing":        {"PASS\n", nil, nil, "no result line"},
 		"torn line":      {"BenchmarkX log output here\n", nil, nil, "no result line"},
 		"missing unit":   {line, []bench.Metric{"MB/s"}, nil, "has no MB/s; it has ns/op, widgets"},
-		"not a number":   {"BenchmarkX 1 NaN ns/op\n", nil, nil, "no measurement"},
+		"not a number":   {"BenchmarkX 1 NaN ns/op\n", nil, nil, "not a measurement"},
 		"unit twice":     {"BenchmarkX 1 5 ns/op 6 ns/op\n", nil, nil, "twice"},
 		"endless line":   {"BenchmarkX 1 5 " + strings.Repeat("x", 1<<17), nil, nil, "token too long"},
 		"unusable units": {"BenchmarkX 1 5 " + strings.Repeat("x", 100), nil, nil, "1 to 64 printable characters"},

@@ -11,16 +11,17 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// errOutside is a path that a suite's own step may not touch.
-var errOutside = errors.New("outside of what the step may use")
+// errOutside reports a path that a suite's own step must not touch.
+var errOutside = errors.New("outside the directories that a step may use")
 
-// places are the directories of one subject while its block is measured. File
-// steps are carried out by this process, which may be more powerful than the
-// commands that ran before; so every path is resolved first, and what it really
-// leads to must lie below one of these as they were before any command ran.
+// places holds the directories of one subject while its block is measured. This
+// process carries out file steps and may have more privileges than the commands
+// that ran before; so every path is resolved first and must lie below one of
+// these directories as they were before any command ran.
 type places struct {
 	paths suite.Paths
-	// real are the directories without symbolic links, by their names in paths.
+	// real holds the directories with symbolic links resolved, by their names
+	// in paths.
 	real map[string]string
 }
 
@@ -79,8 +80,8 @@ func (p places) inside(path, rule string, roots ...string) (string, error) {
 	return "", fmt.Errorf("%s is %w; %s", path, errOutside, rule)
 }
 
-// within tells whether path is root or below it. Both are absolute; an empty
-// root holds nothing.
+// within reports whether path is root or below it. Both are absolute; nothing
+// is within an empty root.
 func within(path, root string) bool {
 	if root == "" || !filepath.IsAbs(path) {
 		return false
@@ -89,8 +90,8 @@ func within(path, root string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// resolveParent follows all symbolic links of a path but one in its last
-// element. Directories that do not exist yet are taken as they are written.
+// resolveParent resolves all symbolic links of a path except in its last
+// element. Directories that do not exist yet are left as written.
 func resolveParent(path string) (string, error) {
 	missing := []string{filepath.Base(path)}
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {

@@ -16,11 +16,10 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// requirementTimeout bounds the command that checks a requirement.
+// requirementTimeout limits the command that checks a requirement.
 const requirementTimeout = time.Minute
 
-// prepared is a variant made ready for one subject; or the reason why it is
-// not.
+// prepared is a variant prepared for one subject, or the reason why it is not.
 type prepared struct {
 	places  places
 	link    []string
@@ -29,7 +28,7 @@ type prepared struct {
 	skipped string
 }
 
-// prepare makes a variant ready in the subject's ${prepared}.
+// prepare prepares a variant in the subject's ${prepared}.
 func (r *runner) prepare(ctx context.Context, subject Subject, number int, variant suite.Variant) (*prepared, error) {
 	tc := bench.TestCase{Benchmark: variant.Benchmark, Profile: variant.Profile, Backend: variant.Backend, Target: variant.Target}
 	r.report(tc, subject.Tag)
@@ -80,7 +79,7 @@ func (r *runner) prepare(ctx context.Context, subject Subject, number int, varia
 	return p, err
 }
 
-// copyFiles begins ${prepared} with the benchmark's files from the bundle.
+// copyFiles copies the benchmark's files from the bundle to ${prepared}.
 func (r *runner) copyFiles(ctx context.Context, p places, what, files string) (*Failure, error) {
 	if !filepath.IsAbs(files) {
 		files = filepath.Join(p.paths.Suite, files)
@@ -101,7 +100,7 @@ func (r *runner) copyFiles(ctx context.Context, p places, what, files string) (*
 	return nil, nil
 }
 
-// unmet is the reason of the first requirement that is not met.
+// unmet returns the reason of the first requirement that is not met.
 func (r *runner) unmet(ctx context.Context, p places, what string, requirements []suite.Requirement) (string, error) {
 	for _, req := range requirements {
 		met := true
@@ -132,9 +131,9 @@ func (r *runner) unmet(ctx context.Context, p places, what string, requirements 
 	return "", nil
 }
 
-// prepareScenario resolves a unit's recipe and carries out its own steps, at
-// ${work}: what they make must be found at the same path in each iteration.
-// The outcome is then set aside.
+// prepareScenario resolves a unit's recipe and carries out its own steps in
+// ${work}, because each iteration must find their files at the same path. It
+// then moves the outcome aside.
 func (r *runner) prepareScenario(ctx context.Context, u *unit, p *prepared, outcome string) error {
 	tc := u.result.TestCase
 	r.report(tc, u.result.Subject)
@@ -177,15 +176,15 @@ func checkRecipe(recipe suite.Recipe) error {
 	case len(m.Run) == 0:
 		return errors.New("it names no command to measure")
 	case recipe.Iterations < 1 || recipe.Warmups < 0:
-		return fmt.Errorf("it wants %d iterations and %d warm-ups", recipe.Iterations, recipe.Warmups)
+		return fmt.Errorf("it has %d iterations and %d warm-ups", recipe.Iterations, recipe.Warmups)
 	case m.Output != suite.OutputIgnored && m.Output != suite.OutputBenchfmt:
 		return fmt.Errorf("unknown output format %q", m.Output)
 	}
 	return nil
 }
 
-// fresh makes ${work} a copy of the unit's source, and the temporary directory
-// empty.
+// fresh makes ${work} a copy of the unit's source and empties the temporary
+// directory.
 func (r *runner) fresh(ctx context.Context, u *unit) error {
 	work := u.places.paths.Work
 	if err := removeTree(work); err != nil {
@@ -202,7 +201,7 @@ func (r *runner) fresh(ctx context.Context, u *unit) error {
 	return nil
 }
 
-// steps carries out steps one after another within one time limit.
+// steps carries out steps in sequence within one time limit.
 func (r *runner) steps(ctx context.Context, p places, what string, steps []suite.Step, limit deadline) (*Failure, error) {
 	for _, step := range steps {
 		if ctx.Err() != nil {
@@ -236,9 +235,9 @@ func (r *runner) steps(ctx context.Context, p places, what string, steps []suite
 	return nil, nil
 }
 
-// fileFailure sorts the errors of file steps: what is wrong with the disk or
-// this process ends the job; a step that cannot be carried out as it is written
-// is the suite's failure; anything else may be the artifact's.
+// fileFailure classifies the errors of file steps: a problem of the disk or of
+// this process ends the job; a step that cannot be carried out as written is
+// the suite's failure; anything else may be the artifact's.
 func fileFailure(what string, err error) (*Failure, error) {
 	if err == nil {
 		return nil, nil
@@ -258,8 +257,8 @@ func fileFailure(what string, err error) (*Failure, error) {
 	return &Failure{Kind: kind, Message: fmt.Sprintf("%s: %v; correct the suite", what, err)}, nil
 }
 
-// stillThere fails what has removed or replaced one of the job's own
-// directories.
+// stillThere returns a failure if one of the job's own directories was removed
+// or replaced.
 func stillThere(what, dir string) *Failure {
 	if info, err := os.Lstat(dir); err == nil && info.IsDir() {
 		return nil
@@ -267,8 +266,8 @@ func stillThere(what, dir string) *Failure {
 	return &Failure{Kind: bench.FailPermanent, Message: fmt.Sprintf("%s: its commands removed or replaced %s; correct the suite", what, dir)}
 }
 
-// relative turns the directories of a preparation that may be linked into paths
-// relative to ${prepared}.
+// relative converts the linkable directories of a preparation to paths relative
+// to ${prepared}.
 func relative(dirs []string, base string) ([]string, error) {
 	var rels []string
 	for _, dir := range dirs {
@@ -287,7 +286,7 @@ func relative(dirs []string, base string) ([]string, error) {
 	return slices.Compact(rels), nil
 }
 
-// onPath tells whether a command can be found on the PATH of an environment.
+// onPath reports whether a command is on the PATH of an environment.
 func onPath(name string, env []string) bool {
 	if filepath.IsAbs(name) {
 		return executable(name)

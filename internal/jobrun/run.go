@@ -16,13 +16,13 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// Run carries out a job and hands its finished blocks to the sink. A test case
-// that fails is a result like any other; Run returns nil when every test case
+// Run carries out a job and hands its finished blocks to the sink. A failed
+// test case is a result like any other; Run returns nil once every test case
 // has been delivered, failed or not.
 //
-// A returned *[Failure] says that the job as a whole cannot run, here or
-// anywhere. Every other error is the machine's, the sink's or the context's
-// (its cause); what was delivered before stays valid.
+// A returned *[Failure] means that the job as a whole cannot run, here or
+// anywhere. Every other error comes from the machine, the sink or the context
+// (its cause); blocks delivered before stay valid.
 func Run(ctx context.Context, machine Machine, job Job, sink Sink) error {
 	if err := machine.check(); err != nil {
 		return err
@@ -41,7 +41,7 @@ func Run(ctx context.Context, machine Machine, job Job, sink Sink) error {
 	return nil
 }
 
-// runner is the state of one job under way.
+// runner is the state of a running job.
 type runner struct {
 	m        Machine
 	job      Job
@@ -50,7 +50,7 @@ type runner struct {
 	progress Progress
 	blocks   int
 	counters []measure.Counter
-	// freshTemp makes the next command begin with an empty temporary directory.
+	// freshTemp makes the next command start with an empty temporary directory.
 	freshTemp bool
 }
 
@@ -76,7 +76,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// requireMetrics refuses a job whose suite insists on counters that the machine
+// requireMetrics refuses a job whose suite requires counters that the machine
 // lacks.
 func (r *runner) requireMetrics() error {
 	r.counters = slices.DeleteFunc(measure.HardwareCounters(), func(c measure.Counter) bool {
@@ -93,13 +93,12 @@ func (r *runner) requireMetrics() error {
 	}
 	if err := r.m.Counters.Require(required...); err != nil {
 		return &Failure{Kind: bench.FailPermanent, Message: fmt.Sprintf(
-			"the suite requires metrics that this machine cannot measure: %v; run it on another machine or take them off the suite's required metrics", err)}
+			"the suite requires metrics that this machine cannot measure: %v; run it on another machine or remove them from the suite's required metrics", err)}
 	}
 	return nil
 }
 
-// byVariant groups test cases by what they share a preparation with, keeping
-// their order.
+// byVariant groups test cases that share a preparation, keeping their order.
 func byVariant(testCases []bench.TestCase) [][]bench.TestCase {
 	var groups [][]bench.TestCase
 	at := map[suite.Variant]int{}
@@ -116,8 +115,8 @@ func byVariant(testCases []bench.TestCase) [][]bench.TestCase {
 	return groups
 }
 
-// clean removes what this package has made in the sandbox's directory, or an
-// earlier process that was killed.
+// clean removes the directories that this package, or an earlier process that
+// was killed, created in the sandbox's directory.
 func (r *runner) clean() error {
 	entries, err := os.ReadDir(r.m.Sandbox.WorkDir())
 	if err != nil {
@@ -134,7 +133,7 @@ func (r *runner) clean() error {
 	return nil
 }
 
-// Directories in the sandbox's own.
+// Directories below the sandbox's.
 const (
 	workName     = "work"     // ${work}
 	preparedName = "prepared" // ${prepared}, with the subject's number
@@ -142,11 +141,11 @@ const (
 	buildName    = "build"    // the tree that is built
 )
 
-// ownDirectory matches these names as [Machine.place] makes them, and nothing
+// ownDirectory matches these names as padded by [Machine.place], and nothing
 // that a person may have put beside them.
 var ownDirectory = regexp.MustCompile(`^(work|build|prepared\d|outcome\d-\d+)_*$`)
 
-// phase enters a phase, tells the failure tests, and reports.
+// phase enters a phase, calls Points and reports progress.
 func (r *runner) phase(phase Phase) {
 	r.progress.Phase = phase
 	r.progress.Iteration, r.progress.Iterations = 0, 0
@@ -191,10 +190,10 @@ func (r *runner) explain(err error) error {
 	return err
 }
 
-// errNoSpace is a command that failed while there was no room left on the disk.
+// errNoSpace reports a command that failed while the disk was full.
 var errNoSpace = errors.New("no space left on device")
 
-// quiet passes writes on and ignores how they end: a log that cannot be written
+// quiet forwards writes and ignores their errors: a log that cannot be written
 // is no reason to stop measuring.
 type quiet struct{ w io.Writer }
 

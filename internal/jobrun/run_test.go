@@ -18,7 +18,7 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// measuring is a suite whose test cases all run one script.
+// measuring returns a suite whose test cases all run one script.
 func measuring(script string) shellSuite {
 	return shellSuite{recipe: func(_ bench.TestCase, p suite.Paths) (suite.Recipe, error) {
 		return suite.Recipe{Measure: sh(p, script)}, nil
@@ -298,7 +298,7 @@ func TestACommandIsMeasuredInAnEmptyDirectory(t *testing.T) {
 	require.Contains(t, result.Collections[0].Metrics, bench.CPUTime)
 	require.Equal(t, 2, strings.Count(b.log.String(), "\n0\nhello\n"), b.log.String())
 
-	// Once, when nothing else is said.
+	// Once by default.
 	job.Iterations = 0
 	require.NoError(t, b.run(t, job))
 	require.Len(t, b.sink.results()["command/ "].Collections, 1)

@@ -20,8 +20,8 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// realSandbox is a slot of this machine, below a directory that every user may
-// pass through.
+// realSandbox returns a slot of this machine, below a directory that every user
+// may enter.
 func realSandbox(t *testing.T, user *measure.User) (*measure.Sandbox, string) {
 	t.Helper()
 	root, err := os.MkdirTemp("", "jobrun")

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// Owner is the user that commands run as, and so the owner of everything that
-// they may change.
+// Owner is the user that commands run as and that owns everything they may
+// change.
 type Owner struct{ UID, GID int }
 
-// copier copies directory trees. What it makes is writable for its owner, even
-// when the original is not, and keeps modification times: build tools decide by
-// them what is out of date. Links stay links; sockets, pipes and devices are
-// left out.
+// copier copies directory trees. Copies are writable for their owner, even if
+// the original is not, and keep modification times, by which build tools decide
+// what is out of date. Symbolic links stay links; sockets, pipes and devices
+// are left out.
 type copier struct {
 	owner *Owner
 	// link lists directories, relative to the tree's root, whose files are hard
@@ -27,9 +27,9 @@ type copier struct {
 	link []string
 }
 
-// tree copies the directory from to the directory to. Files that to holds
-// already are replaced, never written through, so that neither a link nor a
-// hard-linked original is touched.
+// tree copies the directory from to the directory to. Files that exist in to
+// are replaced, never written through, so that neither a link's target nor a
+// hard-linked original changes.
 func (c copier) tree(ctx context.Context, from, to string) error {
 	return c.dir(ctx, from, to, ".")
 }
@@ -72,7 +72,7 @@ func (c copier) linked(rel string) bool {
 	})
 }
 
-// file copies or links one thing that is not a directory.
+// file copies or links one entry that is not a directory.
 func (c copier) file(from, to string, link bool) error {
 	info, err := os.Lstat(from)
 	if err != nil {
@@ -121,8 +121,8 @@ func (c copier) give(path string) error {
 	return os.Lchown(path, c.owner.UID, c.owner.GID)
 }
 
-// copyContents shares the blocks of the original where the file system can:
-// copying from file to file is left to the kernel.
+// copyContents leaves copying to the kernel, so that blocks are shared where
+// the file system can.
 func copyContents(from, to string) error {
 	source, err := os.Open(from)
 	if err != nil {
@@ -139,8 +139,8 @@ func copyContents(from, to string) error {
 	return target.Close()
 }
 
-// replacing calls create, which must refuse to touch what exists, after
-// removing what stands in its place.
+// replacing removes what exists at path and calls create, which must refuse to
+// touch anything that exists.
 func replacing(path string, create func() error) error {
 	err := create()
 	if !errors.Is(err, fs.ErrExist) {
@@ -152,8 +152,7 @@ func replacing(path string, create func() error) error {
 	return create()
 }
 
-// makeDir makes a directory where there is none, in place of anything else but
-// a directory.
+// makeDir creates a directory unless there is one, replacing anything else.
 func makeDir(path string) error {
 	err := os.Mkdir(path, 0o700)
 	if !errors.Is(err, fs.ErrExist) {
@@ -168,15 +167,15 @@ func makeDir(path string) error {
 	return os.Mkdir(path, 0o700)
 }
 
-// removeTree deletes a file or directory, also one with read-only directories
-// in it, as Go's module cache has them. Absent is fine.
+// removeTree deletes a file or directory, including read-only directories such
+// as those of Go's module cache. It succeeds if there is nothing to delete.
 func removeTree(path string) error {
 	err := os.RemoveAll(path)
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	walkErr := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
-		// A directory comes here before it is read.
+		// This is called before the directory is read.
 		if entry != nil && entry.IsDir() && err == nil {
 			return os.Chmod(name, 0o700)
 		}

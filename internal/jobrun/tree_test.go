@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asNobody runs the calling test again as a user without privileges when this
-// process is root, to whom no directory is read-only. It returns false in the
-// process whose work is done by the other.
+// asNobody runs the calling test again as an unprivileged user if this process
+// is root, for whom no directory is read-only. It returns false in the process
+// that must do nothing.
 func asNobody(t *testing.T) bool {
 	t.Helper()
 	if os.Geteuid() != 0 {

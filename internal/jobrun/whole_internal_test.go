@@ -8,7 +8,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// A metric that one iteration lacks goes from all of them; the others stay.
+// A metric that one iteration lacks is dropped from all of them; the others
+// stay.
 func TestPartialMetricsAreDropped(t *testing.T) {
 	t.Parallel()
 	r := Result{Collections: []Collection{

@@ -12,13 +12,13 @@ import (
 // hierarchies and no pids controller.
 var wantedControllers = []string{"cpuset", "memory", "pids", "freezer"}
 
-// hierarchy is one mounted control-group tree and where the calling process is in it.
+// hierarchy is a mounted control-group tree with the calling process's position in it.
 type hierarchy struct {
 	// controllers are those of wantedControllers that a version 1 hierarchy has; nil for version 2.
 	controllers []string
 	unified     bool
 	mount       string
-	// own is the calling process's control group, relative to the mount; outside says why it is not below it.
+	// own is the calling process's control group, relative to the mount; outside is the reason if it is not below the mount.
 	own     string
 	outside string
 }
@@ -58,7 +58,7 @@ func findHierarchies(root string) ([]hierarchy, error) {
 	return found, nil
 }
 
-// parseCgroupMount reads one line of mountinfo and returns the root of the mount within its tree, too.
+// parseCgroupMount reads one line of mountinfo and also returns the root of the mount within its tree.
 func parseCgroupMount(line string) (h hierarchy, mountRoot string, ok bool) {
 	left, right, cut := strings.Cut(line, " - ")
 	fields, super := strings.Fields(left), strings.Fields(right)

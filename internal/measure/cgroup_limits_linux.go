@@ -26,7 +26,7 @@ func (g *slotGroups) limitMemory(limit int64, dir string, lack lackFunc) {
 		memory = writeControl(dir, "memory.max", value)
 		if limit > 0 {
 			swap = writeControl(dir, "memory.swap.max", "0")
-			// All processes at once: half a command is of no use to anybody. Needs Linux 4.19; the watch does it without.
+			// Kill all processes at once: half a command is of no use. Needs Linux 4.19; the watch does it without.
 			_ = writeControl(dir, "memory.oom.group", "1")
 		}
 	} else {
@@ -49,7 +49,7 @@ func (g *slotGroups) limitMemory(limit int64, dir string, lack lackFunc) {
 	}
 }
 
-// swapConfigured reports whether the machine has any swap at all: without, its absence from the limits is no loss.
+// swapConfigured reports whether the machine has any swap; if not, a missing swap limit does not matter.
 func swapConfigured() bool {
 	var info unix.Sysinfo_t
 	return unix.Sysinfo(&info) != nil || info.Totalswap > 0
@@ -74,10 +74,11 @@ func (g *slotGroups) limitPIDs(limit int, dir string, lack lackFunc) {
 	}
 }
 
-// strike keeps the members from multiplying while they are killed one by one; calm lets the next command run.
+// strike keeps the members from starting processes while they are killed one by one; calm lets the next command run.
 //
-// Why not cgroup.kill: Linux 6.14 and some before (found with 6.18) compare the count of kills of the group that a process
-// starts in by CLONE_INTO_CGROUP with that of its parent's group, and so kill every later process of a group killed once.
+// It does not use cgroup.kill: Linux 6.14 and some earlier versions (found with 6.18) compare the kill count of the group
+// that a process starts in by CLONE_INTO_CGROUP with its parent's group's, and so kill every later process of a group killed
+// once.
 func (g *slotGroups) strike() {
 	g.freeze("1")
 	if g.pidsMax != "" {
@@ -121,7 +122,7 @@ func (g *slotGroups) oomKills() int64 {
 	return 0
 }
 
-// resetPeak starts a new measurement of the memory peak and returns how to read it, in bytes; 0 = not known.
+// resetPeak starts a new measurement of the memory peak and returns a function that reads it, in bytes; 0 means unknown.
 func (g *slotGroups) resetPeak() (peak func() int64) {
 	unknown := func() int64 { return 0 }
 	switch {

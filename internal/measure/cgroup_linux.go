@@ -17,24 +17,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slotGroups are the control groups of one slot, one per hierarchy in use. They are made once and serve all its runs.
+// slotGroups are the control groups of one slot, one per hierarchy in use. They are created once and used for all its runs.
 //
 // A process has to be in its groups before it executes anything. In version 2 the kernel starts it there (clone3 with
-// CLONE_INTO_CGROUP). In version 1 it inherits the groups of the thread that starts it, so that the launcher's thread, and it
-// alone, lives in them; the collector's process ID is therefore listed in cgroup.procs and must never be killed.
+// CLONE_INTO_CGROUP). In version 1 it inherits the groups of the thread that starts it, so that only the launcher's thread
+// is in them; the collector's process ID is therefore listed in cgroup.procs and must never be killed.
 type slotGroups struct {
-	// unified is the group in the version 2 hierarchy, nil without.
+	// unified is the group in the version 2 hierarchy; nil if there is none.
 	unified *os.File
 	legacy  []legacyGroup
 	// tree is the directory whose cgroup.procs lists the members.
 	tree string
-	// pidsMax limits processes; empty without the controller. restingPIDs is the value to write there.
+	// pidsMax is the control file that limits processes; empty without the controller. restingPIDs is the value to write to
+	// it.
 	pidsMax     string
 	restingPIDs string
 	// memory is the directory with the memory controller's files, empty without.
 	memory        string
 	memoryUnified bool
-	// dirs are all directories of the slot, also those that turned out to be of no use.
+	// dirs lists all directories of the slot, including unusable ones.
 	dirs []string
 }
 
@@ -44,7 +45,7 @@ type legacyGroup struct {
 	origin string // the group that the collector itself is in
 }
 
-// newSlotGroups creates the groups of a slot as far as the machine allows and says what it does not.
+// newSlotGroups creates the groups of a slot as far as the machine allows and returns the limits that it does not.
 func newSlotGroups(config SandboxConfig, hierarchies []hierarchy) (*slotGroups, []Unenforced) {
 	g := &slotGroups{}
 	have := map[string]string{} // controller -> directory
@@ -96,7 +97,7 @@ func newSlotGroups(config SandboxConfig, hierarchies []hierarchy) (*slotGroups, 
 	return g, lacking
 }
 
-// lackFunc records a limit that cannot be enforced. Without err the reason is why there is no such controller.
+// lackFunc records a limit that cannot be enforced. If err is nil, the reason is why there is no such controller.
 type lackFunc func(limit Limit, consequence, controller string, err error)
 
 func (g *slotGroups) inUnified(dir string) bool { return g.unified != nil && g.unified.Name() == dir }
@@ -113,14 +114,14 @@ func (g *slotGroups) addUnified(config SandboxConfig, h hierarchy, have, refused
 		return
 	}
 	dir := filepath.Join(base, groupName(config))
-	// A group that an earlier collector left may have been frozen or killed: begin with a new one, unless it holds processes.
+	// A group left by an earlier collector may have been frozen or killed: create a new one, unless it has processes.
 	_ = os.Remove(dir)
 	if err := makeGroup(dir, false); err != nil {
 		refuse(err)
 		return
 	}
 	g.dirs = append(g.dirs, dir)
-	// Controllers come from the group above, which must not hold processes itself unless it is the root.
+	// Controllers come from the group above, which must not have processes itself unless it is the root.
 	for _, controller := range []string{"cpuset", "memory", "pids"} {
 		if err := enableController(base, h.mount, controller, config.CgroupParent != ""); err != nil {
 			refused[controller] = err.Error()
@@ -178,7 +179,7 @@ func groupName(config SandboxConfig) string {
 	return "benchloom." + config.Name + "." + hex.EncodeToString(dir[:4])
 }
 
-// baseGroup is the directory of the group below which the slot's group is made.
+// baseGroup returns the directory of the group below which the slot's group is created.
 func baseGroup(config SandboxConfig, h hierarchy) (string, error) {
 	if config.CgroupParent != "" {
 		return filepath.Join(h.mount, config.CgroupParent), nil
@@ -188,8 +189,8 @@ func baseGroup(config SandboxConfig, h hierarchy) (string, error) {
 	}
 	base := filepath.Join(h.mount, h.own)
 	if h.unified && base != h.mount {
-		// A service with DelegateSubgroup= runs one level below the group that it was given; systemd marks that one. It can
-		// have controllers below it as it holds no process itself.
+		// A service with DelegateSubgroup= runs one level below the group delegated to it, which systemd marks. That group
+		// can have controllers below it because it has no process itself.
 		if above := filepath.Dir(base); isDelegated(above) {
 			return above, nil
 		}
@@ -197,7 +198,7 @@ func baseGroup(config SandboxConfig, h hierarchy) (string, error) {
 	return base, nil
 }
 
-// isDelegated reports whether systemd has handed a group over: see "Delegation" in systemd's CGROUP_DELEGATION document.
+// isDelegated reports whether systemd has delegated a group: see "Delegation" in systemd's CGROUP_DELEGATION document.
 func isDelegated(dir string) bool {
 	var value [8]byte
 	for _, name := range []string{"trusted.delegate", "user.delegate"} {
@@ -208,7 +209,7 @@ func isDelegated(dir string) bool {
 	return false
 }
 
-// enableController makes a controller available below dir, where above is allowed also below its ancestors.
+// enableController makes a controller available below dir and, if above is set, below its ancestors.
 func enableController(dir, mount, controller string, above bool) error {
 	if slices.Contains(wordsIn(dir, "cgroup.subtree_control"), controller) {
 		return nil
@@ -229,7 +230,7 @@ func enableController(dir, mount, controller string, above bool) error {
 	return err
 }
 
-// wordsIn reads a control file that lists words; none when it cannot be read.
+// wordsIn returns the words of a control file; none if it cannot be read.
 func wordsIn(dir, file string) []string {
 	text, err := os.ReadFile(filepath.Join(dir, file))
 	if err != nil {
@@ -238,7 +239,7 @@ func wordsIn(dir, file string) []string {
 	return strings.Fields(string(text))
 }
 
-// tryCloneInto finds out whether the kernel starts processes in a group, without starting a program.
+// tryCloneInto checks that the kernel starts processes in a group, without starting a program.
 func tryCloneInto(group *os.File) error {
 	missing := filepath.Join(group.Name(), "no-such-program")
 	pid, err := syscall.ForkExec(missing, []string{missing}, &syscall.ProcAttr{
@@ -255,8 +256,8 @@ func tryCloneInto(group *os.File) error {
 	return err
 }
 
-// makeGroup creates a group and those above it, unless they exist. A cpuset of version 1 takes no process before it has CPUs
-// and memory nodes, so that it gets those of the group above.
+// makeGroup creates a group and its ancestors unless they exist. A version 1 cpuset accepts no process until it has CPUs and
+// memory nodes, so it gets those of the group above.
 func makeGroup(dir string, cpuset bool) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		if err := makeGroup(filepath.Dir(dir), cpuset); err != nil {
@@ -288,7 +289,7 @@ func makeGroup(dir string, cpuset bool) error {
 
 func writeControl(dir, file, value string) error {
 	path := filepath.Join(dir, file)
-	// No os.WriteFile: it would create the file in a directory that is no control group.
+	// No os.WriteFile: it would create the file in a directory that is not a control group.
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -300,7 +301,7 @@ func writeControl(dir, file, value string) error {
 	return nil
 }
 
-// enter moves the calling thread, which must be locked, into the version 1 groups. A group that refuses it is given up.
+// enter moves the calling thread, which must be locked, into the version 1 groups. A group that refuses it is dropped.
 func (g *slotGroups) enter() error {
 	tid := strconv.Itoa(unix.Gettid())
 	for _, group := range g.legacy {
@@ -321,7 +322,7 @@ func (g *slotGroups) leave() {
 	}
 }
 
-// members are the living processes in the groups, without the collector. Groups that a program made below its own count, too.
+// members returns the living processes in the groups and in groups that a program created below them, without the collector.
 func (g *slotGroups) members() ([]int, error) {
 	var pids []int
 	self := os.Getpid()
@@ -349,7 +350,7 @@ func (g *slotGroups) members() ([]int, error) {
 	return pids, nil
 }
 
-// contains reports whether /proc/<pid>/cgroup names a group of the slot. In version 1 it does not for a dead process.
+// contains reports whether /proc/<pid>/cgroup names a group of the slot. In version 1 it does not do so for a dead process.
 func (g *slotGroups) contains(pid int) bool {
 	if g.tree == "" {
 		return false
@@ -368,7 +369,7 @@ func (g *slotGroups) contains(pid int) bool {
 	return false
 }
 
-// remove deletes the slot's groups, which must be empty. A parent group that was named stays: other slots may share it.
+// remove deletes the slot's groups, which must be empty. A configured parent group stays: other slots may share it.
 func (g *slotGroups) remove() error {
 	if g.unified != nil {
 		g.unified.Close()
@@ -380,7 +381,7 @@ func (g *slotGroups) remove() error {
 	return failed
 }
 
-// removeGroup removes a group with those below it. The last thread of a group leaves it slightly after it ended, until when
+// removeGroup removes a group and its descendants. The last thread of a group leaves it slightly after it ended; until then
 // the group is busy.
 func removeGroup(dir string) error {
 	entries, err := os.ReadDir(dir)

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// DefaultOutputLimit is the number of bytes kept of each output if a command sets no limit: 1 MiB.
+// DefaultOutputLimit is the number of bytes kept of each output if a command sets no limit.
 const DefaultOutputLimit = 1 << 20
 
-// Command is one program call to be measured.
+// Command is a program call to measure.
 type Command struct {
 	// Argv is the program and its arguments. A program without a slash is looked up in PATH of Env, one with a slash is
 	// relative to Dir.
@@ -25,16 +25,16 @@ type Command struct {
 	// whatever Env says, because leftovers of a killed collector are recognised by it. See [BaseEnv].
 	Env []string
 	// Output receives standard output and standard error as they arrive; nil discards both. Its Write must not block for
-	// long, as the command waits for it.
+	// long: the command waits for it.
 	Output io.Writer
 	// Stdout, when set, receives standard output alone, in addition to Output.
 	Stdout io.Writer
-	// OutputLimit bounds the bytes passed to Output and to Stdout each; 0 means [DefaultOutputLimit]. Further bytes are
+	// OutputLimit limits the bytes passed to each of Output and Stdout; 0 means [DefaultOutputLimit]. Further bytes are
 	// counted and dropped while the command continues.
 	OutputLimit int64
-	// Timeout bounds the wall time; 0 means that only the context bounds it.
+	// Timeout limits the wall time; 0 means that only the context does.
 	Timeout time.Duration
-	// Counters are the performance counters wanted; those that the machine lacks are absent from the sample.
+	// Counters are the performance counters to read; those that the machine lacks are absent from the sample.
 	Counters []Counter
 	// Nice is the scheduling priority, -20 (highest) to 19; 0 leaves the collector's own.
 	Nice int
@@ -42,7 +42,7 @@ type Command struct {
 	FreshTemp bool
 }
 
-// StartError says that a command could not be started; nothing was measured.
+// StartError reports a command that could not be started; nothing was measured.
 type StartError struct {
 	// Program is the first argument of the command.
 	Program string
@@ -54,8 +54,8 @@ func (e *StartError) Error() string { return fmt.Sprintf("starting command %q: %
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-// BaseEnv is the short, fixed environment for a command: the same on every machine, as the size of the environment shifts
-// the stack and thereby moves results.
+// BaseEnv returns the short, fixed environment of a command: the same on every machine, because the size of the environment
+// shifts the stack and thereby results.
 func BaseEnv(tmpdir, home string) []string {
 	return []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -103,7 +103,7 @@ func (c Command) program(dir string) (string, error) {
 	found := fmt.Errorf("%w in PATH (%s)", fs.ErrNotExist, search)
 	for folder := range strings.SplitSeq(search, ":") {
 		if folder == "" {
-			continue // no program comes from the working directory by accident
+			continue // never find a program in the working directory by accident
 		}
 		if !filepath.IsAbs(folder) {
 			folder = filepath.Join(dir, folder)
@@ -131,7 +131,7 @@ func executable(path string) error {
 	return nil
 }
 
-// lookupEnv returns the last value of a variable, as the last one wins where a list names it twice.
+// lookupEnv returns the last value of a variable.
 func lookupEnv(env []string, name string) string {
 	value := ""
 	for _, entry := range env {

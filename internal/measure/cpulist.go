@@ -26,7 +26,7 @@ func NewCPUList(cpus ...int) (CPUList, error) {
 }
 
 // ParseCPUList reads the kernel's list format: numbers and ascending ranges, separated by commas. White space around the
-// whole list is ignored, as files of the kernel end with a newline; an empty text is the empty set.
+// list is ignored, because kernel files end with a newline; empty text is the empty set.
 func ParseCPUList(text string) (CPUList, error) {
 	trimmed := strings.TrimSpace(text)
 	if trimmed == "" {
@@ -52,7 +52,7 @@ func ParseCPUList(text string) (CPUList, error) {
 			cpus = append(cpus, cpu)
 		}
 		if len(cpus) > 2*maxCPU {
-			// Only overlapping ranges get here; drop the repetitions before they cost memory.
+			// Only overlapping ranges get here; drop repetitions before they cost memory.
 			slices.Sort(cpus)
 			cpus = slices.Compact(cpus)
 		}
@@ -69,7 +69,7 @@ func parseCPU(text string) (int, error) {
 	return int(cpu), nil
 }
 
-// String is the shortest text in the kernel's list format; ParseCPUList reads it back.
+// String returns the shortest text in the kernel's list format; ParseCPUList reads it back.
 func (l CPUList) String() string {
 	var text strings.Builder
 	for i := 0; i < len(l); {
@@ -90,7 +90,7 @@ func (l CPUList) String() string {
 	return text.String()
 }
 
-// MarshalText gives the list format, so that a CPU list is a string in JSON and configuration files.
+// MarshalText returns the list format, so that a CPU list is a string in JSON and configuration files.
 func (l CPUList) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 // UnmarshalText reads the list format.

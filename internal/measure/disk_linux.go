@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskUsage is the space that the files below a directory occupy, in bytes: allocated blocks, each file once however many
-// names it has, other file systems mounted below left out. Files that vanish during the walk do not count.
+// diskUsage returns the space that the files below a directory occupy, in bytes: allocated blocks, each hard-linked file
+// once, without other file systems mounted below. Files that vanish during the walk do not count.
 func diskUsage(ctx context.Context, dir string) (int64, error) {
 	type inode struct{ device, number uint64 }
 	linked := map[inode]bool{}
@@ -57,7 +57,7 @@ func diskUsage(ctx context.Context, dir string) (int64, error) {
 	return total, nil
 }
 
-// diskFree is the free space of the file system that holds a directory, in bytes.
+// diskFree returns the free space of a directory's file system, in bytes.
 func diskFree(dir string) (int64, error) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(dir, &stat); err != nil {

@@ -10,12 +10,12 @@ var (
 // IsDead exposes process.dead.
 func (p process) IsDead() bool { return p.dead() }
 
-// Identity exposes what a line of /proc/<pid>/stat says.
+// Identity exposes the fields parsed from a line of /proc/<pid>/stat.
 func (p process) Identity() (pid, parent, session int, start uint64) {
 	return p.pid, p.parent, p.session, p.start
 }
 
-// ExplainHardware and ExplainMigrations are what people read when a counter cannot be opened.
+// ExplainHardware and ExplainMigrations expose the messages for a counter that cannot be opened.
 func ExplainHardware(err error, root string) error {
 	return explainPerf(err, perfEvents[CounterInstructions], root)
 }
@@ -24,7 +24,8 @@ func ExplainMigrations(err error, root string) error {
 	return explainPerf(err, perfEvents[CounterMigrations], root)
 }
 
-// Hierarchies lists what findHierarchies finds: controllers (none for version 2), mount and own group, or why there is none.
+// Hierarchies lists the hierarchies found by findHierarchies: controllers (none for version 2), mount and own group, or why
+// there is none.
 func Hierarchies(root string) ([][]string, error) {
 	found, err := findHierarchies(root)
 	var lines [][]string

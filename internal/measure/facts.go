@@ -13,29 +13,29 @@ import (
 	"strings"
 )
 
-// Facts describe the machine as far as results depend on it. A fact that the system does not tell is empty or nil. They
-// name neither the machine nor its network addresses.
+// Facts describes the machine as far as results depend on it. A fact that the system does not reveal is empty or nil. It
+// names neither the machine nor its network addresses.
 type Facts struct {
 	Architecture string `json:"architecture"`
 	CPUVendor    string `json:"cpu_vendor,omitempty"`
 	CPUModel     string `json:"cpu_model,omitempty"`
 	// CPUSignature is family, model and stepping (x86) or part, variant and revision (arm).
 	CPUSignature string `json:"cpu_signature,omitempty"`
-	// LogicalCPUs are online, PresentCPUs also those that are offline.
+	// LogicalCPUs counts online CPUs; PresentCPUs includes offline ones.
 	LogicalCPUs int    `json:"logical_cpus"`
 	PresentCPUs int    `json:"present_cpus"`
 	Microcode   string `json:"microcode,omitempty"`
 	Kernel      string `json:"kernel"`
 	// Governor is the frequency governor, several separated by commas when CPUs differ.
 	Governor string `json:"governor,omitempty"`
-	// SMT is the kernel's word: on, off, forceoff, notsupported, notimplemented.
+	// SMT is on, off, forceoff, notsupported or notimplemented, as the kernel says.
 	SMT   string `json:"smt,omitempty"`
 	Turbo *bool  `json:"turbo,omitempty"`
 	// ASLR is kernel.randomize_va_space: 0 off, 1 without heap, 2 full. Measured commands have it off in any case.
 	ASLR        *int  `json:"aslr,omitempty"`
 	MemoryBytes int64 `json:"memory_bytes"`
 	// Virtualised reports a visible hypervisor: a CPU flag (x86), an entry in the device tree (arm) or in /sys. Some arm
-	// machines show none of them.
+	// machines have none of them.
 	Virtualised bool `json:"virtualised"`
 }
 
@@ -74,9 +74,9 @@ func ReadFacts(root string) (Facts, error) {
 	return facts, nil
 }
 
-// HardwareID is a short, stable name for the hardware: results of machines with different ones are never compared. It
-// covers CPU model, number of CPUs, memory to the nearest GiB (the kernel keeps a varying part of it) and virtualisation;
-// settings, which a person can change, and versions of software do not count.
+// HardwareID returns a short, stable ID of the hardware: results of machines with different IDs are never compared. It
+// covers CPU model, number of CPUs, memory to the nearest GiB (the kernel reserves a varying part of it) and virtualisation,
+// but neither settings, which a person can change, nor software versions.
 func (f Facts) HardwareID() string {
 	const gib = 1 << 30
 	text := fmt.Sprintf("%s|%s|%s|%s|%d|%d|%t", f.Architecture, f.CPUVendor, f.CPUModel, f.CPUSignature, f.PresentCPUs,
@@ -124,7 +124,7 @@ type factReader struct{ root string }
 
 func (r factReader) path(name string) string { return filepath.Join(r.root, name) }
 
-// text is a file's content without white space around it; empty when it cannot be read.
+// text returns a file's trimmed content; empty if it cannot be read.
 func (r factReader) text(name string) string {
 	content, err := os.ReadFile(r.path(name))
 	if err != nil {
@@ -147,7 +147,7 @@ func (r factReader) governors() string {
 	return strings.Join(distinct, ",")
 }
 
-// turbo knows Intel's driver, which says when it is off, and the others', which say when boost is on.
+// turbo reads Intel's driver, which says when turbo is off, or another driver, which says when boost is on.
 func (r factReader) turbo() *bool {
 	var on bool
 	switch noTurbo, boost := r.text("sys/devices/system/cpu/intel_pstate/no_turbo"), r.text("sys/devices/system/cpu/cpufreq/boost"); {

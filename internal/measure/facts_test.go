@@ -68,7 +68,7 @@ func TestTheHardwareIDTellsHardwareApartAndNothingElse(t *testing.T) {
 	t.Parallel()
 	facts, err := measure.ReadFacts("testdata/intel")
 	require.NoError(t, err)
-	// Stored results hold it: it must not change from version to version.
+	// Stored results contain it: it must not change from version to version.
 	facts.Architecture = "amd64"
 	require.Equal(t, "7f6d9dda4784", facts.HardwareID())
 
@@ -111,7 +111,8 @@ func TestTheLoadDuringARunIsADifference(t *testing.T) {
 		AverageBegin: 0.52, AverageEnd: 1.75, StealTicks: 12, CPUPressure: pointer(500 * time.Millisecond),
 	}, load)
 
-	// Moved to another host: steal begins again. Pressure information may be missing.
+	// Moved to another host: steal restarts at zero. Pressure information may
+	// be missing.
 	write("stat", "cpu  1000 0 1300 120000 91 0 33 3 0 0\n")
 	require.NoError(t, os.Remove(filepath.Join(root, "proc/pressure/cpu")))
 	load, err = sampler.End()

@@ -20,7 +20,7 @@ import (
 
 func newSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// cpuTime is the calling thread's.
+// cpuTime returns the calling thread's CPU time.
 func cpuTime() time.Duration {
 	var usage unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_THREAD, &usage); err != nil {
@@ -29,7 +29,7 @@ func cpuTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// printFacts prints what a process sees of its surroundings, one "name value" each.
+// printFacts prints a process's view of its surroundings, one "name value" per line.
 func printFacts() error {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -56,7 +56,7 @@ func printFacts() error {
 	return nil
 }
 
-// platformHelper is a collector: it runs a family of sleepers in the slot's work directory and waits to be killed.
+// platformHelper acts as a collector: it runs a family of sleepers in the slot's work directory and waits to be killed.
 func platformHelper(name string, args []string) error {
 	if name != "collector" {
 		return fmt.Errorf("unknown helper %q", name)
@@ -81,10 +81,10 @@ func helperCommand(sandbox *measure.Sandbox, name string, args ...string) measur
 	}
 }
 
-// modes are the two ways to keep hold of processes. Where control groups cannot be written, both are the same.
+// modes lists the two ways to track processes. Where control groups cannot be written, both are the same.
 var modes = map[string]bool{"with control groups": false, "without control groups": true}
 
-// inModes runs a story in both ways.
+// inModes runs a test in both modes.
 func inModes(t *testing.T, story func(t *testing.T, disableCgroups bool)) {
 	for name, disabled := range modes {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func inModes(t *testing.T, story func(t *testing.T, disableCgroups bool)) {
 	}
 }
 
-// newSandbox makes a sandbox that is closed at the end of the test and leaves no control group behind.
+// newSandbox returns a sandbox that is closed at the end of the test and must leave no control group behind.
 func newSandbox(t *testing.T, config measure.SandboxConfig) *measure.Sandbox {
 	t.Helper()
 	fillConfig(t, &config)
@@ -107,7 +107,7 @@ func newSandbox(t *testing.T, config measure.SandboxConfig) *measure.Sandbox {
 // slots counts the sandboxes of this process, to name them.
 var slots atomic.Int64
 
-// fillConfig gives a sandbox a name, a directory and control groups of its own.
+// fillConfig sets a name, a directory and control groups for a sandbox.
 func fillConfig(t *testing.T, config *measure.SandboxConfig) {
 	t.Helper()
 	dir := t.TempDir()

@@ -78,7 +78,7 @@ func TestATimeoutKillsTheWholeFamily(t *testing.T) {
 	inModes(t, func(t *testing.T, disableCgroups bool) {
 		sandbox := newSandbox(t, measure.SandboxConfig{DisableCgroups: disableCgroups})
 		command := helperCommand(sandbox, "family", sandbox.WorkDir())
-		// The processes need some time to start; the ones that did until then have to be dead.
+		// The processes need some time to start; those that did must be dead.
 		command.Timeout = 1500 * time.Millisecond
 		sample, err := sandbox.Run(t.Context(), command)
 		require.NoError(t, err)
@@ -181,7 +181,7 @@ func TestASweepKillsWhatAKilledCollectorLeft(t *testing.T) {
 		}
 		require.Equal(t, 3, survivors, "all but the main process, which dies with the collector")
 
-		// Its neighbour touches none of them.
+		// A sweep of the neighbouring slot touches none of them.
 		killed, err := neighbour.Sweep(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, killed)

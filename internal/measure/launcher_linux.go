@@ -11,9 +11,9 @@ import (
 // addrNoRandomize is ADDR_NO_RANDOMIZE of personality(2).
 const addrNoRandomize = 0x0040000
 
-// launcher is one operating-system thread from which all commands of a sandbox start. They inherit what only a thread can
-// have: version 1 control groups, CPU affinity, personality, priority and performance counters. So no helper program is
-// needed between collector and command. The thread is never given back to the Go runtime, it ends with the launcher.
+// launcher is one operating-system thread from which all commands of a sandbox start. They inherit its attributes: version 1
+// control groups, CPU affinity, personality, priority and performance counters. So no helper program is needed between
+// collector and command. The thread never returns to the Go runtime; it ends with the launcher.
 type launcher struct {
 	work chan func()
 	gone chan struct{}
@@ -33,8 +33,8 @@ func startLauncher(cpus CPUList, groups *slotGroups) (*launcher, []Unenforced, e
 	live = func() {
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() {
-			// Not the main thread: it stands for the whole process in a control group, and it must not end. While this
-			// goroutine holds it, the next one gets another.
+			// Do not use the main thread: it represents the whole process in a control group and must not end. While this
+			// goroutine is locked to it, the next one gets another.
 			done := make(chan struct{})
 			go func() { defer close(done); live() }()
 			<-done
@@ -95,13 +95,13 @@ func (l *launcher) prepare(cpus CPUList, groups *slotGroups) ([]Unenforced, erro
 	return lacking, nil
 }
 
-// groupError says that the thread could not enter the control groups.
+// groupError reports that the thread could not enter the control groups.
 type groupError struct{ err error }
 
 func (e *groupError) Error() string { return "entering the control groups: " + e.err.Error() }
 func (e *groupError) Unwrap() error { return e.err }
 
-// disableASLR turns address space randomisation off for programs started by the calling thread.
+// disableASLR turns off address space randomisation for programs started by the calling thread.
 func disableASLR() error {
 	const query = 0xffffffff
 	persona, _, errno := unix.Syscall(unix.SYS_PERSONALITY, query, 0, 0)
@@ -114,7 +114,7 @@ func disableASLR() error {
 	return nil
 }
 
-// currentNice is the calling thread's priority. The system call gives 20-nice, so that it is never negative.
+// currentNice returns the calling thread's priority. The system call returns 20-nice, which is never negative.
 func currentNice() (int, error) {
 	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err != nil {
@@ -135,7 +135,7 @@ func (l *launcher) renice(nice int) error {
 	return nil
 }
 
-// close ends the thread and returns when it has left its groups.
+// close ends the thread and returns once it has left its groups.
 func (l *launcher) close() {
 	close(l.work)
 	<-l.gone

@@ -51,7 +51,7 @@ func TestWhatCannotBeEnforcedIsSaidOnceAndWithEachSample(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, sandbox.Unenforced(), sample.Unenforced)
 
-	// What was not asked for is not missed.
+	// Limits that were not requested are not reported.
 	sandbox = newSandbox(t, measure.SandboxConfig{DisableCgroups: true})
 	for _, limit := range sandbox.Unenforced() {
 		require.Contains(t, []measure.Limit{measure.LimitTree, measure.LimitASLR}, limit.Name)
@@ -73,7 +73,7 @@ func TestMemoryBeyondTheLimitEndsTheCommand(t *testing.T) {
 	require.Equal(t, "SIGKILL", sample.Signal)
 	require.False(t, sample.Succeeded())
 
-	// Also when it is a descendant that eats and the main process takes no notice.
+	// Also if a descendant uses the memory and the main process takes no notice.
 	command := helperCommand(sandbox, "eat", "400")
 	exe, err := os.Executable()
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func TestMemoryBeyondTheLimitEndsTheCommand(t *testing.T) {
 	require.True(t, sample.Succeeded(), "%+v", sample)
 }
 
-// Without a limit of its own, what is around the sandbox has one: a container, or the kernel.
+// A sandbox without a limit is still limited by its surroundings: a container, or the kernel.
 func TestMemoryBeyondAnOuterLimitIsOutOfMemoryToo(t *testing.T) {
 	t.Parallel()
 	config := measure.SandboxConfig{}
@@ -145,7 +145,7 @@ func TestTheNumberOfProcessesIsLimited(t *testing.T) {
 	}
 	var output bytes.Buffer
 	command := measure.Command{
-		// The shell and two more.
+		// The shell and two more processes.
 		Argv: []string{"/bin/sh", "-c", "sleep 600 & sleep 600 & echo started; sleep 600 & echo not reached"},
 		Env:  measure.BaseEnv(sandbox.TempDir(), "/"), Output: &output,
 	}

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// Load describes other activity of the machine during a run: reasons to distrust it.
+// Load describes other activity of the machine during a run, a reason to distrust its results.
 type Load struct {
 	// AverageBegin and AverageEnd are the load average over one minute.
 	AverageBegin float64 `json:"average_begin"`
 	AverageEnd   float64 `json:"average_end"`
-	// StealTicks is the time that the hypervisor gave to others while a CPU wanted to run, all CPUs together, in units of
-	// 1/100 s (USER_HZ).
+	// StealTicks is the time that the hypervisor gave to others while a CPU was ready to run, summed over all CPUs, in units
+	// of 1/100 s (USER_HZ).
 	StealTicks int64 `json:"steal_ticks"`
 	// CPUPressure is the time during which at least one task waited for a CPU; nil without pressure information.
 	CPUPressure *time.Duration `json:"cpu_pressure_ns,omitempty"`
 }
 
-// LoadSampler measures a Load from its start to each End.
+// LoadSampler measures the load from its start to each call of End.
 type LoadSampler struct {
 	root  string
 	begin loadReading
@@ -33,7 +33,7 @@ type loadReading struct {
 	pressure *time.Duration
 }
 
-// StartLoad begins a measurement, reading /proc below root, "/" outside tests.
+// StartLoad starts a measurement, reading /proc below root, "/" outside tests.
 func StartLoad(root string) (*LoadSampler, error) {
 	begin, err := readLoad(root)
 	if err != nil {
@@ -78,17 +78,17 @@ func readLoad(root string) (loadReading, error) {
 	return reading, nil
 }
 
-// steal is the eighth value of the first line of /proc/stat; see proc_stat(5).
+// steal returns the eighth value of the first line of /proc/stat; see proc_stat(5).
 func (r factReader) steal() (int64, error) {
 	first, _, _ := strings.Cut(r.text("proc/stat"), "\n")
 	fields := strings.Fields(first)
 	if len(fields) < 9 || fields[0] != "cpu" {
-		return 0, errors.New("no line of all CPUs with steal time")
+		return 0, errors.New("no line with the steal time of all CPUs")
 	}
 	return strconv.ParseInt(fields[8], 10, 64)
 }
 
-// pressure is the total of the "some" line, in microseconds; see Documentation/accounting/psi.rst of Linux.
+// pressure returns the total of the "some" line, given in microseconds; see Documentation/accounting/psi.rst of Linux.
 func (r factReader) pressure() (*time.Duration, error) {
 	content, err := os.ReadFile(r.path("proc/pressure/cpu"))
 	if err != nil {
@@ -104,5 +104,5 @@ func (r factReader) pressure() (*time.Duration, error) {
 			return &waited, nil
 		}
 	}
-	return nil, errors.New("no line of some tasks")
+	return nil, errors.New(`no line "some"`)
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// capture passes at most limit bytes on to w and counts all. It never fails a write, so that a program whose output is not
-// wanted any more runs on undisturbed.
+// capture is a writer that passes at most limit bytes on to w and counts all. Writes never fail, so that a program continues
+// undisturbed when its output is no longer wanted.
 type capture struct {
 	w     io.Writer
 	limit int64
@@ -47,7 +47,7 @@ func (c *capture) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// both writes to two captures; neither ever fails.
+// both is a writer to two captures.
 type both struct{ first, second *capture }
 
 func (b both) Write(p []byte) (int, error) {
@@ -55,11 +55,11 @@ func (b both) Write(p []byte) (int, error) {
 	return b.second.Write(p)
 }
 
-// drainBound bounds the reading of output after all processes of a command are gone. A descriptor that the command passed
-// to another process over a socket would keep it open for ever.
+// drainBound limits the time spent reading output after all processes of a command have ended. A descriptor that the command
+// passed to another process over a socket would keep the pipe open for ever.
 const drainBound = 2 * time.Second
 
-// outputs carries what a command writes to where its caller wants it.
+// outputs copies a command's output to the caller's writers.
 type outputs struct {
 	// stdout and stderr are the files for the command.
 	stdout, stderr *os.File
@@ -70,7 +70,7 @@ type outputs struct {
 	copying         sync.WaitGroup
 }
 
-// openOutputs makes the pipes; what nobody wants goes to null.
+// openOutputs creates the pipes; output without a writer goes to null.
 func openOutputs(command Command, null *os.File) (*outputs, error) {
 	o := &outputs{stdout: null, stderr: null, combined: newCapture(command.Output, command.OutputLimit)}
 	if command.Output == nil && command.Stdout == nil {
@@ -92,7 +92,7 @@ func openOutputs(command Command, null *os.File) (*outputs, error) {
 	return o, nil
 }
 
-// pipe returns a file for the command; what is written to it is copied to w until all its writers are gone.
+// pipe returns a file for the command; its input is copied to w until all writers have closed it.
 func (o *outputs) pipe(w io.Writer) (*os.File, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -107,7 +107,7 @@ func (o *outputs) pipe(w io.Writer) (*os.File, error) {
 	return write, nil
 }
 
-// started gives up the command's ends of the pipes, so that its death ends them.
+// started closes this process's copies of the command's ends of the pipes, so that they end with the command.
 func (o *outputs) started() {
 	for _, file := range o.writeEnds {
 		file.Close()
@@ -115,8 +115,7 @@ func (o *outputs) started() {
 	o.writeEnds = nil
 }
 
-// finish reads what is left in the pipes and adds what is known about the output to the sample. The error is that of a
-// writer.
+// finish reads the rest of the pipes and adds the byte counts to the sample. It returns the error of a writer.
 func (o *outputs) finish(sample *Sample) error {
 	o.drain()
 	sample.OutputBytes = o.combined.total
@@ -135,7 +134,7 @@ func (o *outputs) drain() {
 	o.copying.Wait()
 }
 
-// close gives everything back; more than once is fine.
+// close closes all files. It may be called more than once.
 func (o *outputs) close() {
 	o.drain()
 	for _, file := range o.readEnds {

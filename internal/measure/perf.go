@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Counter is a performance counter. Its name is the one that perf(1) uses and is also the metric's name.
+// Counter is a performance counter, by its name in perf(1), which is also the metric's name.
 type Counter string
 
 const (
@@ -20,20 +20,20 @@ const (
 	CounterCacheMisses Counter = "cache-misses"
 	// CounterTaskClock is CPU time in nanoseconds as the scheduler counts it; every machine has it.
 	CounterTaskClock Counter = "task-clock"
-	// CounterMigrations counts moves from one CPU to another. They happen in the kernel, so that reading them needs
+	// CounterMigrations counts moves from one CPU to another. They happen in the kernel, so reading them needs
 	// perf_event_paranoid <= 1 or root.
 	CounterMigrations Counter = "cpu-migrations"
 )
 
-// HardwareCounters are the counters of the CPU itself: one group, few enough to count all at once.
+// HardwareCounters returns the counters of the CPU itself: one group, few enough to count all at once.
 func HardwareCounters() []Counter {
 	return []Counter{CounterInstructions, CounterCycles, CounterBranchMisses, CounterCacheMisses}
 }
 
-// AllCounters are all that this package knows.
+// AllCounters returns all counters that this package knows.
 func AllCounters() []Counter { return append(HardwareCounters(), CounterTaskClock, CounterMigrations) }
 
-// CounterSupport says for every known counter why this machine cannot count it; nil means that it can.
+// CounterSupport maps every known counter to the reason why this machine cannot count it; nil means that it can.
 type CounterSupport map[Counter]error
 
 // Available lists the counters that work, in the order of [AllCounters].
@@ -44,7 +44,7 @@ func (s CounterSupport) Available() []Counter {
 	})
 }
 
-// Require returns a [*MissingCountersError] when one of the counters does not work here.
+// Require returns a [*MissingCountersError] if any of the counters does not work here.
 func (s CounterSupport) Require(counters ...Counter) error {
 	missing := map[Counter]error{}
 	for _, counter := range counters {
@@ -60,13 +60,13 @@ func (s CounterSupport) Require(counters ...Counter) error {
 	return &MissingCountersError{Missing: missing}
 }
 
-// MissingCountersError says which required counters this machine lacks and why.
+// MissingCountersError lists the required counters that this machine lacks, with the reasons.
 type MissingCountersError struct {
 	Missing map[Counter]error
 }
 
 func (e *MissingCountersError) Error() string {
-	// Counters usually lack for one common reason: say it once.
+	// Counters are usually missing for one common reason: say it once.
 	counters := map[string][]string{}
 	for counter, err := range e.Missing {
 		counters[err.Error()] = append(counters[err.Error()], string(counter))

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// perfGroupSize is the number of hardware events that every common CPU counts at once, even if the NMI watchdog uses one.
+// perfGroupSize is the number of hardware events that every common CPU counts at once, even if the NMI watchdog uses a
+// counter.
 const perfGroupSize = 4
 
 type perfEvent struct {
@@ -25,7 +26,7 @@ type perfEvent struct {
 }
 
 // perfEvents are the events of perf_event_open(2). Hardware events exclude the kernel: perf_event_paranoid = 2, the default
-// of the kernel, allows that to everybody. Excluding it would stop a count of migrations, which happen there.
+// of the kernel, allows that to all users. Excluding it would stop a count of migrations, which happen there.
 var perfEvents = map[Counter]perfEvent{
 	CounterInstructions: {unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_INSTRUCTIONS, true},
 	CounterCycles:       {unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES, true},
@@ -50,7 +51,7 @@ func ProbeCounters() CounterSupport {
 	return support
 }
 
-// explainPerf turns an error of perf_event_open into what a person has to do. root is where /proc is found.
+// explainPerf adds the remedy to an error of perf_event_open. It reads /proc below root.
 func explainPerf(err error, event perfEvent, root string) error {
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
@@ -105,9 +106,9 @@ type perfCounters struct {
 	fds   []int
 }
 
-// openPerfCounters opens those of the counters that this machine has. The calling goroutine must be locked to the thread
-// that starts the command. Hardware events form a group, which the CPU counts together or not at all; they are read one by
-// one, as most kernels refuse PERF_FORMAT_GROUP for inherited events.
+// openPerfCounters opens the given counters, leaving out those that this machine lacks. The calling goroutine must be locked
+// to the thread that starts the command. Hardware events form a group, which the CPU counts together or not at all; they are
+// read one by one, as most kernels refuse PERF_FORMAT_GROUP for inherited events.
 func openPerfCounters(counters []Counter) *perfCounters {
 	open := &perfCounters{}
 	leader, members := -1, 0
@@ -123,7 +124,8 @@ func openPerfCounters(counters []Counter) *perfCounters {
 		}
 		fd, err := openPerf(event, group)
 		if err != nil && group >= 0 {
-			// The CPU cannot count the whole group at once: count this event apart and see whether it got its full time.
+			// The CPU cannot count the whole group at once: count this event separately and see whether it got its full
+			// time.
 			group, grouped = -1, false
 			fd, err = openPerf(event, group)
 		}
@@ -142,7 +144,7 @@ func openPerfCounters(counters []Counter) *perfCounters {
 	return open
 }
 
-// read returns the values, summed over all processes that inherited the events, and those events that did not count all the
+// read returns the values, summed over all processes that inherited the events, and the events that did not count all the
 // time. An event that was enabled but never ran has no value.
 func (p *perfCounters) read() (map[Counter]uint64, []InvalidCounter, error) {
 	if len(p.fds) == 0 {
@@ -166,7 +168,7 @@ func (p *perfCounters) read() (map[Counter]uint64, []InvalidCounter, error) {
 	return values, invalid, nil
 }
 
-// decodePerf reads the record that read(2) gives for TOTAL_TIME_ENABLED and TOTAL_TIME_RUNNING.
+// decodePerf decodes the record that read(2) returns for TOTAL_TIME_ENABLED and TOTAL_TIME_RUNNING.
 func decodePerf(record [24]byte) (value uint64, enabled, running time.Duration) {
 	return binary.NativeEndian.Uint64(record[0:]),
 		time.Duration(binary.NativeEndian.Uint64(record[8:])),

@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// ProbeCounters says that this system has no performance counters that this package can read.
+// ProbeCounters reports every counter as unsupported on this system.
 func ProbeCounters() CounterSupport {
 	support := CounterSupport{}
 	for _, counter := range AllCounters() {

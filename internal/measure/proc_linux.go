@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is a line of /proc/<pid>/stat; see proc_pid_stat(5). A process is told from a later one with the same ID by its
-// start time, in clock ticks since boot.
+// process holds fields of /proc/<pid>/stat; see proc_pid_stat(5). The start time, in clock ticks since boot, distinguishes a
+// process from a later one with the same ID.
 type process struct {
 	pid, parent, session int
 	state                byte
@@ -21,11 +21,11 @@ type process struct {
 	start                uint64
 }
 
-// dead reports whether the process has ended; its parent may not have waited for it yet. A process whose main thread alone
-// has ended looks like a zombie, too, but has other threads.
+// dead reports whether the process has ended; its parent may not have waited for it yet. A process of which only the main
+// thread has ended also looks like a zombie, but has other threads.
 func (p process) dead() bool { return (p.state == 'Z' || p.state == 'X') && p.threads <= 1 }
 
-// readProcess returns false when there is no such process.
+// readProcess reads a process's fields; false means that there is no such process.
 func readProcess(pid int) (process, bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -96,7 +96,7 @@ func hasMark(pid int, workDir string) bool {
 	return false
 }
 
-// kill sends SIGKILL, but never to another process that got the ID meanwhile.
+// kill sends SIGKILL, but never to another process that has the same ID by now.
 func (p process) kill() {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -116,7 +116,7 @@ func (p process) kill() {
 	}
 }
 
-// peakRSS is the calling process's own largest resident set since the last reset, in bytes; 0 = unknown.
+// peakRSS returns the calling process's own largest resident set since the last reset, in bytes; 0 means unknown.
 func peakRSS() int64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -131,8 +131,8 @@ func peakRSS() int64 {
 	return 0
 }
 
-// resetPeakRSS lets the calling process's largest resident set start anew from the present one; see clear_refs in
-// proc_pid_clear_refs(5). Failing only makes small peaks of commands unknown.
+// resetPeakRSS resets the calling process's largest resident set to the present one; see proc_pid_clear_refs(5). If it
+// fails, only small peaks of commands are unknown.
 func resetPeakRSS() {
 	_ = writeControl("/proc/self", "clear_refs", "5")
 }

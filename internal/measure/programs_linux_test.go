@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// runHelper is one program: its name, then its arguments.
+// runHelper runs the named program.
 func runHelper(name string, args []string) error {
 	switch name {
 	case "exit":
@@ -81,7 +81,7 @@ func runHelper(name string, args []string) error {
 	return nil
 }
 
-// sleep ignores everything that can be ignored, for a time that no test waits for.
+// sleep ignores all signals that can be ignored and outlasts every test.
 func sleep() {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	time.Sleep(10 * time.Minute)
@@ -154,8 +154,8 @@ func fill(file, mebibytes string) error {
 	return nil
 }
 
-// startSleeper starts a sleeper and returns when it runs: as an ordinary child, in a session of its own, or as an orphan in
-// a session of its own.
+// startSleeper starts a sleeper as an ordinary child, in its own session, or as an orphan in its own session, and returns
+// once it runs.
 func startSleeper(way, file string) error {
 	helper := "sleeper"
 	if way == "orphan" {
@@ -182,7 +182,7 @@ func startSleeper(way, file string) error {
 	}
 }
 
-// waitFor waits until a condition holds; the test's own time limit bounds it.
+// waitFor waits until a condition is true, at most until the test's own time limit.
 func waitFor(ctx context.Context, t *testing.T, condition func() bool) {
 	t.Helper()
 	for !condition() {

@@ -21,7 +21,7 @@ type attempt struct {
 	counters []Counter
 	fileSize int64 // largest file, in bytes; 0 = no limit
 
-	// begun is closed when pid or err is set, ended when the main process has ended but is not reaped yet.
+	// begun is closed once pid or err is set, ended once the main process has ended but is not reaped yet.
 	begun, ended chan struct{}
 	pid          int
 	err          error
@@ -31,8 +31,8 @@ type attempt struct {
 	floor        int64 // the collector's own peak memory before the fork, in bytes
 }
 
-// launch starts the command and waits for its end. It runs on the launcher's thread, which has to live as long as the main
-// process: that is killed when the thread that started it ends (PR_SET_PDEATHSIG).
+// launch starts the command and waits for its end. It runs on the launcher's thread, which must live as long as the main
+// process: the kernel kills that when the thread that started it ends (PR_SET_PDEATHSIG).
 func (a *attempt) launch(l *launcher) {
 	a.niceErr = l.renice(a.nice)
 	a.perf = openPerfCounters(a.counters)
@@ -41,8 +41,8 @@ func (a *attempt) launch(l *launcher) {
 	for wait := time.Millisecond; ; wait *= 2 {
 		a.start = time.Now()
 		a.pid, a.err = syscall.ForkExec(a.path, a.argv, a.attr)
-		// A program that this process has just written is busy while a child forked meanwhile, by whomever, still holds
-		// the descriptor (https://go.dev/issue/22315).
+		// A program that this process has just written is busy while any child forked meanwhile still has the descriptor
+		// (https://go.dev/issue/22315).
 		if !errors.Is(a.err, unix.ETXTBSY) || wait > 200*time.Millisecond {
 			break
 		}
@@ -52,15 +52,15 @@ func (a *attempt) launch(l *launcher) {
 		close(a.begun)
 		return
 	}
-	// Limits of files belong to a process, not to a thread, so that they cannot be inherited from here. What the program
-	// writes in the microseconds before is seen by the watch, as is everything when the limit cannot be set.
+	// File limits belong to a process, not to a thread, so they cannot be inherited from here. The watch sees what the
+	// program writes in the microseconds before, or all of it if the limit cannot be set.
 	_ = unix.Prlimit(a.pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
 	if a.fileSize > 0 {
 		limit := uint64(a.fileSize)
 		_ = unix.Prlimit(a.pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: limit, Max: limit}, nil)
 	}
 	close(a.begun)
-	// Errors other than EINTR cannot happen for a child that nobody else waits for.
+	// Only EINTR can happen: nothing else waits for this child.
 	_ = ignoringEINTR(func() error {
 		return unix.Waitid(unix.P_PID, a.pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 	})
@@ -71,8 +71,8 @@ func (a *attempt) launch(l *launcher) {
 // Run runs one command once and returns what it cost. When the context or the timeout ends, all processes of the command
 // are killed and Run returns after they are gone.
 //
-// The error is nil whenever the command ran, however it ended: that is the sample's Status. Errors are [*StartError],
-// [ErrRunning], [ErrNotKilled] when processes survive for more than 5 s, a failed write to Output or Stdout, an illegal
+// The error is nil whenever the command ran, however it ended: the sample's Status tells. Errors are [*StartError],
+// [ErrRunning], [ErrNotKilled] when processes survive for more than 5 s, a failed write to Output or Stdout, an invalid
 // command, or a failure of the machine; with the last four the sample is incomplete.
 func (s *Sandbox) Run(ctx context.Context, command Command) (Sample, error) {
 	if !s.running.TryLock() {
@@ -131,7 +131,7 @@ func (s *Sandbox) newRun(command Command) (*run, error) {
 		Dir:   command.Dir,
 		Env:   setEnv(command.Env, "TMPDIR", s.TempDir()),
 		Files: []uintptr{s.null.Fd(), outputs.stdout.Fd(), outputs.stderr.Fd()},
-		// A session of its own: no terminal, no signals from the collector's.
+		// A separate session: no terminal, no signals from the collector's.
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
 	if s.groups.unified != nil {
@@ -169,7 +169,7 @@ func (r *run) execute(ctx context.Context, sample Sample) (Sample, error) {
 	if a.err != nil {
 		return sample, &StartError{Program: r.command.Argv[0], Err: a.err}
 	}
-	// Read once more: memory grows, and another sandbox of this process may start the peak anew.
+	// Read it again: memory grows, and another sandbox of this process may reset the peak.
 	floor := max(a.floor, peakRSS())
 	t := &tree{groups: s.groups, workDir: s.workDir, main: a.pid, seen: map[int]process{}}
 
@@ -188,7 +188,7 @@ func (r *run) execute(ctx context.Context, sample Sample) (Sample, error) {
 	return sample, r.outputs.finish(&sample)
 }
 
-// freshLauncher replaces the launching thread when its priority was lowered and the collector may not raise it again.
+// freshLauncher replaces the launching thread if its priority was lowered and the collector may not raise it again.
 func (s *Sandbox) freshLauncher(nice int) error {
 	if nice >= s.launcher.nice || unix.Geteuid() == 0 {
 		return nil
@@ -239,7 +239,7 @@ func (r *run) supervise(ctx context.Context, t *tree, oomBefore int64) (Status, 
 	return status, nil
 }
 
-// collect reaps the main process, kills what outlives it and sums up what all of them used.
+// collect reaps the main process, kills processes that outlive it and sums up the usage of all.
 func (r *run) collect(sample *Sample, t *tree, floor int64) error {
 	var usage unix.Rusage
 	got, err := wait4(t.main, 0, &usage)
@@ -253,7 +253,7 @@ func (r *run) collect(sample *Sample, t *tree, floor int64) error {
 		sample.Signal = unix.SignalName(got.status.Signal())
 	}
 
-	// Without control groups looking for survivors means reading all of /proc: spare that when there can be none.
+	// Without control groups, looking for survivors means reading all of /proc: skip it when there can be none.
 	if t.groups.tree != "" || hasChild() {
 		left, err := t.living()
 		if err != nil {
@@ -273,7 +273,7 @@ func (r *run) collect(sample *Sample, t *tree, floor int64) error {
 	if err != nil {
 		return err
 	}
-	// The kernel may be some pages off between the two readings.
+	// The two readings may differ by some pages.
 	const margin = 1 << 20
 	if sample.MaxRSSBytes <= floor+margin {
 		sample.MaxRSSBytes = 0
@@ -282,7 +282,7 @@ func (r *run) collect(sample *Sample, t *tree, floor int64) error {
 	return err
 }
 
-// judge looks for exceeded limits behind an ordinary-looking end.
+// judge checks whether an apparently normal exit was caused by an exceeded limit.
 func (s *Sandbox) judge(ctx context.Context, sample *Sample, oomBefore int64) {
 	if sample.Status == StatusCancelled {
 		return
@@ -294,14 +294,14 @@ func (s *Sandbox) judge(ctx context.Context, sample *Sample, oomBefore int64) {
 	if s.config.DiskBytes == 0 || sample.Status != StatusExited || sample.Succeeded() {
 		return
 	}
-	// A file that reached the limit ends its writer by SIGXFSZ, or with an error if it ignores the signal.
+	// A file that reaches the limit ends its writer by SIGXFSZ, or with an error if it ignores the signal.
 	used, err := diskUsage(ctx, s.workDir)
 	if sample.Signal == "SIGXFSZ" || err == nil && used >= s.config.DiskBytes {
 		sample.Status = StatusDiskFull
 	}
 }
 
-// addUsage adds what a reaped process and its own reaped children used; see getrusage(2).
+// addUsage adds the usage of a reaped process and its own reaped children; see getrusage(2).
 func addUsage(sample *Sample, usage *unix.Rusage) {
 	sample.UserCPU += time.Duration(usage.Utime.Nano())
 	sample.SystemCPU += time.Duration(usage.Stime.Nano())

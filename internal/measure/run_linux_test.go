@@ -179,7 +179,7 @@ func TestACommandSeesOnlyWhatItIsGiven(t *testing.T) {
 	}
 }
 
-// firstCPU is one CPU that the test may use.
+// firstCPU returns one CPU that the test may use.
 func firstCPU(t *testing.T) measure.CPUList {
 	var set unix.CPUSet
 	require.NoError(t, unix.SchedGetaffinity(0, &set))
@@ -249,7 +249,7 @@ func TestOutputIsKeptUpToItsLimitAndCountedBeyond(t *testing.T) {
 	require.Equal(t, 1000, stdout.Len())
 	require.Equal(t, output.String(), stdout.String())
 
-	// Standard output apart, both together.
+	// Standard output alone, both together.
 	output.Reset()
 	stdout.Reset()
 	sample, err = sandbox.Run(t.Context(), measure.Command{
@@ -294,7 +294,7 @@ func TestTheTemporaryDirectoryIsFreshWhenAsked(t *testing.T) {
 		require.Equal(t, c.code, sample.ExitCode)
 	}
 
-	// A command cannot have the collector empty a directory elsewhere.
+	// A command cannot make the collector empty a directory elsewhere.
 	elsewhere := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(elsewhere, "precious"), nil, 0o644))
 	sample, err := sandbox.Run(t.Context(), measure.Command{
@@ -325,7 +325,7 @@ func TestOneCommandRunsAtATime(t *testing.T) {
 	cancel()
 	require.Equal(t, measure.StatusCancelled, (<-ended).Status)
 
-	// With a context that has ended nothing starts.
+	// Nothing starts once the context has ended.
 	sample, err := sandbox.Run(ctx, measure.Command{Argv: []string{"/bin/sh", "-c", "touch started"}})
 	require.NoError(t, err)
 	require.Equal(t, measure.StatusCancelled, sample.Status)

@@ -2,7 +2,7 @@ package measure
 
 import "time"
 
-// Status tells how a command ended.
+// Status describes how a command ended.
 type Status string
 
 const (
@@ -12,12 +12,12 @@ const (
 	StatusTimedOut Status = "timed_out"
 	// StatusCancelled: killed, or not even started, because the context ended.
 	StatusCancelled Status = "cancelled"
-	// StatusOutOfMemory: the kernel killed a process of the command because a memory limit was reached, the sandbox's own,
-	// one around it, or the machine's.
+	// StatusOutOfMemory: the kernel killed a process of the command because a memory limit was reached: the sandbox's, an
+	// enclosing one, or the machine's.
 	StatusOutOfMemory Status = "out_of_memory"
 	// StatusDiskFull: the work directory grew beyond the disk limit.
 	StatusDiskFull Status = "disk_full"
-	// StatusNotStarted: the program could not be started; Run returns a [*StartError] beside it.
+	// StatusNotStarted: the program could not be started; Run also returns a [*StartError].
 	StatusNotStarted Status = "not_started"
 )
 
@@ -35,13 +35,13 @@ type Sample struct {
 	// UserCPU and SystemCPU are CPU time.
 	UserCPU   time.Duration `json:"user_cpu_ns"`
 	SystemCPU time.Duration `json:"system_cpu_ns"`
-	// MaxRSSBytes is the largest resident set of any single process, in bytes; 0 = not known, because it was not above
+	// MaxRSSBytes is the largest resident set of any single process, in bytes; 0 means unknown, because it was not above
 	// MaxRSSFloorBytes.
 	MaxRSSBytes int64 `json:"max_rss_bytes,omitempty"`
 	// MaxRSSFloorBytes is the resident set of the collector at the fork. Linux counts it into the started process
 	// (exec_mmap in fs/exec.c keeps the larger of both), so smaller peaks cannot be told apart.
 	MaxRSSFloorBytes int64 `json:"max_rss_floor_bytes,omitempty"`
-	// MemoryPeakBytes is the control group's peak: all processes at once, with page cache. 0 = not known.
+	// MemoryPeakBytes is the control group's peak: all processes together, with page cache; 0 means unknown.
 	MemoryPeakBytes int64 `json:"memory_peak_bytes,omitempty"`
 	MinorFaults     int64 `json:"minor_faults"`
 	MajorFaults     int64 `json:"major_faults"`
@@ -56,8 +56,8 @@ type Sample struct {
 
 	// LeftBehind counts the processes still alive after the main process exited by itself; they were killed.
 	LeftBehind int `json:"left_behind,omitempty"`
-	// OutputBytes counts the bytes written to standard output and standard error; OutputDropped those beyond the limit
-	// of Output.
+	// OutputBytes counts the bytes written to standard output and standard error, OutputDropped those beyond the limit of
+	// Output.
 	OutputBytes   int64 `json:"output_bytes"`
 	OutputDropped int64 `json:"output_dropped,omitempty"`
 	// Unenforced lists the limits that the sandbox could not enforce during this run.
@@ -67,18 +67,18 @@ type Sample struct {
 // Succeeded reports whether the command ended by itself with exit code 0.
 func (s Sample) Succeeded() bool { return s.Status == StatusExited && s.ExitCode == 0 }
 
-// InvalidCounter is a counter that the kernel had to take turns with: its value covers a part of the time only.
+// InvalidCounter is a counter that the kernel multiplexed: its value covers only part of the time.
 type InvalidCounter struct {
 	Counter Counter       `json:"counter"`
 	Enabled time.Duration `json:"enabled_ns"`
 	Running time.Duration `json:"running_ns"`
 }
 
-// Unenforced is a limit or a setting that was asked for and that this machine does not let the collector apply.
+// Unenforced is a configured limit or setting that the collector cannot apply on this machine.
 type Unenforced struct {
 	// Name is one of the Limit constants.
 	Name Limit `json:"name"`
-	// Reason is for people: what was refused, and where it helps what to change.
+	// Reason tells people what was refused and, where possible, what to change.
 	Reason string `json:"reason"`
 }
 
@@ -90,13 +90,13 @@ const (
 	LimitCPUs Limit = "cpus"
 	// LimitMemory: memory of all processes together.
 	LimitMemory Limit = "memory"
-	// LimitSwap: no swap beside the memory limit.
+	// LimitSwap: no swap in addition to the memory limit.
 	LimitSwap Limit = "swap"
 	// LimitPIDs: number of processes and threads.
 	LimitPIDs Limit = "pids"
 	// LimitDisk: size of the work directory.
 	LimitDisk Limit = "disk"
-	// LimitTree: every process of a command is known and can be killed, whatever it does to get away.
+	// LimitTree: every process of a command is known and can be killed, even if it tries to escape.
 	LimitTree Limit = "process_tree"
 	// LimitASLR: address space randomisation is off.
 	LimitASLR Limit = "aslr"

@@ -15,8 +15,8 @@ var (
 	ErrSlotBusy = errors.New("the work directory is in use by another running collector")
 	// ErrRunning: the sandbox is running a command already; it runs one at a time.
 	ErrRunning = errors.New("the sandbox is running another command")
-	// ErrNotKilled: processes survived being killed, as a rule because they hang in the kernel; the sandbox is of no further
-	// use.
+	// ErrNotKilled: processes survived being killed, usually because they hang in the kernel; the sandbox cannot be used any
+	// more.
 	ErrNotKilled = errors.New("processes survive being killed")
 )
 
@@ -25,11 +25,11 @@ type SandboxConfig struct {
 	// Name is the slot's name, unique on the machine and the same after a restart: letters, digits, "-", "_", ".".
 	Name string
 	// WorkDir is the slot's directory, created if missing. Commands run in it by default and it holds their temporary
-	// directory. Only one living sandbox may have it.
+	// directory. Only one open sandbox may use it.
 	WorkDir string
 	// CPUs are the logical CPUs that commands may use; empty means all.
 	CPUs CPUList
-	// MemoryBytes limits the memory of a command's processes together, page cache included; there is no swap beside it.
+	// MemoryBytes limits the memory of a command's processes together, page cache included; no swap is allowed in addition.
 	// 0 means no limit.
 	MemoryBytes int64
 	// DiskBytes limits the size of WorkDir. It is checked about four times a second, so that a fast writer overshoots; a
@@ -43,7 +43,7 @@ type SandboxConfig struct {
 	// ("/benchmarks"). Empty means the collector's own control group, which is right for a systemd service with Delegate=yes
 	// and DelegateSubgroup=.
 	CgroupParent string
-	// DisableCgroups does without control groups, for machines whose administrator wants none touched.
+	// DisableCgroups turns off the use of control groups, for machines where they must not be touched.
 	DisableCgroups bool
 }
 
@@ -72,8 +72,8 @@ func (c SandboxConfig) check() error {
 	return nil
 }
 
-// tempDir returns a slot's TMPDIR: always the same, and padded to a multiple of 64 bytes, so that slots whose work
-// directories differ in length still give their commands an environment of the same size.
+// tempDir returns a slot's TMPDIR: always the same, and padded to a multiple of 64 bytes, so that commands have an
+// environment of the same size even if the work directories of slots differ in length.
 func tempDir(workDir string) string {
 	const step = 64
 	dir := filepath.Join(workDir, "tmp")
@@ -95,9 +95,8 @@ func prepareDirs(config SandboxConfig) (string, error) {
 	return workDir, makeTempDir(workDir, config.User, false)
 }
 
-// makeTempDir makes sure that the temporary directory exists, empty when fresh is wanted. The commands own the directory
-// above it and may have put anything in its place, so that whatever is not a directory goes: root must not follow a symbolic
-// link from there.
+// makeTempDir ensures that the temporary directory exists, and empties it if fresh is set. Commands own the directory above
+// it and may have replaced it; anything but a directory is removed, because root must not follow a symbolic link from there.
 func makeTempDir(workDir string, user *User, fresh bool) error {
 	dir := tempDir(workDir)
 	info, err := os.Lstat(dir)
@@ -117,7 +116,7 @@ func makeTempDir(workDir string, user *User, fresh bool) error {
 	return own(dir, user)
 }
 
-// own gives a directory to the account that commands run as.
+// own changes the owner of a directory to the account that commands run as.
 func own(dir string, user *User) error {
 	if user == nil {
 		return nil

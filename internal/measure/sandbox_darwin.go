@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sandbox is one slot of a collector: it runs one command at a time. On macOS it limits nothing but the time.
+// Sandbox is one slot of a collector: it runs one command at a time. On macOS it limits only the time.
 type Sandbox struct {
 	config  SandboxConfig
 	workDir string
@@ -24,8 +24,8 @@ type Sandbox struct {
 	closed  bool
 }
 
-// NewSandbox prepares a slot's directories. It fails when the configuration is illegal, and with [ErrSlotBusy] when another
-// living sandbox has the work directory.
+// NewSandbox prepares a slot's directories. It fails if the configuration is invalid, and with [ErrSlotBusy] if another open
+// sandbox uses the work directory.
 func NewSandbox(config SandboxConfig) (*Sandbox, error) {
 	if err := config.check(); err != nil {
 		return nil, err
@@ -73,22 +73,22 @@ func darwinLacks(config SandboxConfig) []Unenforced {
 	return lacking
 }
 
-// Name is the slot's name.
+// Name returns the slot's name.
 func (s *Sandbox) Name() string { return s.config.Name }
 
-// WorkDir is the slot's directory with symbolic links resolved.
+// WorkDir returns the slot's directory with symbolic links resolved.
 func (s *Sandbox) WorkDir() string { return s.workDir }
 
 // TempDir returns the TMPDIR of commands: inside the work directory and the same for every run.
 func (s *Sandbox) TempDir() string { return tempDir(s.workDir) }
 
-// Unenforced lists what was asked for and cannot be enforced on this system.
+// Unenforced returns the configured limits that cannot be enforced on this system.
 func (s *Sandbox) Unenforced() []Unenforced { return slices.Clone(s.lacking) }
 
 // Sweep cannot find leftovers of an earlier collector on this system and reports none.
 func (s *Sandbox) Sweep(context.Context) (int, error) { return 0, nil }
 
-// Close gives the slot back. It waits for a running command.
+// Close releases the slot. It waits for a running command.
 func (s *Sandbox) Close() error {
 	s.running.Lock()
 	defer s.running.Unlock()
@@ -101,7 +101,7 @@ func (s *Sandbox) Close() error {
 
 // Run runs one command once and returns what it cost. When the context or the timeout ends, the command's process group is
 // killed. The error is nil whenever the command ran; else it is [*StartError], [ErrRunning], a failed write to Output or
-// Stdout, or an illegal command.
+// Stdout, or an invalid command.
 func (s *Sandbox) Run(ctx context.Context, command Command) (Sample, error) {
 	sample := Sample{Status: StatusNotStarted, ExitCode: -1, Unenforced: s.Unenforced()}
 	if !s.running.TryLock() {
@@ -166,7 +166,7 @@ func (s *Sandbox) Run(ctx context.Context, command Command) (Sample, error) {
 	return sample, outputs.finish(&sample)
 }
 
-// wait waits for the main process, kills its group when it has to, and fills in what the process used.
+// wait waits for the main process, kills its group if necessary, and records the process's usage.
 func wait(ctx context.Context, process *os.Process, timeout time.Duration, sample *Sample) error {
 	sample.Status = StatusExited
 	ended := make(chan struct{})

@@ -21,7 +21,7 @@ type Sandbox struct {
 	baseNice int
 	lacking  []Unenforced
 
-	// running is held while a command runs; it guards what follows.
+	// running is held while a command runs; it guards the fields below.
 	running  sync.Mutex
 	launcher *launcher
 	// stuck is set when processes could not be killed: the launcher still waits for one.
@@ -30,9 +30,9 @@ type Sandbox struct {
 }
 
 // NewSandbox prepares a slot: directories, control groups as far as the machine allows (see [Sandbox.Unenforced]) and the
-// thread that commands start from. It fails when the configuration is illegal, when a CPU does not exist, and with
-// [ErrSlotBusy] when another living sandbox has the work directory. It makes the calling process a child subreaper, so that
-// it adopts processes whose parent ends before them (prctl(2), PR_SET_CHILD_SUBREAPER).
+// thread that commands start from. It fails if the configuration is invalid or a CPU does not exist, and with [ErrSlotBusy]
+// if another open sandbox uses the work directory. It makes the calling process a child subreaper, so that it adopts
+// processes that outlive their parents (prctl(2), PR_SET_CHILD_SUBREAPER).
 func NewSandbox(config SandboxConfig) (*Sandbox, error) {
 	if err := config.check(); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func NewSandbox(config SandboxConfig) (*Sandbox, error) {
 	return s, nil
 }
 
-// lockDir takes the work directory for this sandbox. The lock goes with its holder, however that ends.
+// lockDir locks the work directory for this sandbox. The lock ends with the process, however that ends.
 func lockDir(dir string) (*os.File, error) {
 	lock, err := os.Open(dir)
 	if err != nil {
@@ -82,14 +82,14 @@ func (s *Sandbox) open() error {
 	}
 	var hierarchies []hierarchy
 	if !s.config.DisableCgroups {
-		// Without a list there are no groups, and the limits say so.
+		// Without a list there are no groups, and Unenforced says so.
 		hierarchies, _ = findHierarchies("/")
 	}
 	groups, lacking := newSlotGroups(s.config, hierarchies)
 	launch, more, err := startLauncher(s.config.CPUs, groups)
 	var refused *groupError
 	if errors.As(err, &refused) {
-		// The groups exist but do not take processes: do without all of them.
+		// The groups exist but accept no processes: continue without all of them.
 		reason := refused.Error()
 		_ = groups.remove()
 		groups, lacking = newSlotGroups(s.config, nil)
@@ -107,20 +107,20 @@ func (s *Sandbox) open() error {
 	return nil
 }
 
-// Name is the slot's name.
+// Name returns the slot's name.
 func (s *Sandbox) Name() string { return s.config.Name }
 
-// WorkDir is the slot's directory with symbolic links resolved.
+// WorkDir returns the slot's directory with symbolic links resolved.
 func (s *Sandbox) WorkDir() string { return s.workDir }
 
 // TempDir returns the TMPDIR of commands: inside the work directory and the same for every run.
 func (s *Sandbox) TempDir() string { return tempDir(s.workDir) }
 
-// Unenforced lists what was asked for and cannot be enforced on this machine; found out once, when the sandbox was made.
+// Unenforced returns the configured limits that cannot be enforced on this machine, determined when the sandbox was created.
 func (s *Sandbox) Unenforced() []Unenforced { return slices.Clone(s.lacking) }
 
-// Close gives the slot back: it kills what is left of it, ends the launching thread and removes the control groups. The work
-// directory stays. It waits for a running command; end that by its context first.
+// Close releases the slot: it kills remaining processes, ends the launching thread and removes the control groups. The work
+// directory stays. It waits for a running command; cancel its context first.
 func (s *Sandbox) Close() error {
 	s.running.Lock()
 	defer s.running.Unlock()

@@ -12,20 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killBound bounds the time that killed processes may take to disappear.
+// killBound limits the time that killed processes may take to disappear.
 const killBound = 5 * time.Second
 
-// tree is all processes that one command started. The collector is a child subreaper, so that each of them is, at any time,
-// a descendant of the command's main process or of a process that the collector has adopted.
+// tree tracks all processes that one command started. The collector is a child subreaper, so each of them is always a
+// descendant of the command's main process or of a process that the collector has adopted.
 type tree struct {
 	groups  *slotGroups
 	workDir string
 	main    int
-	// seen are all members ever listed.
+	// seen holds all members ever listed.
 	seen map[int]process
 }
 
-// living lists the members that have not ended.
+// living returns the members that have not ended.
 func (t *tree) living() ([]process, error) {
 	var found []process
 	if t.groups.tree != "" {
@@ -51,7 +51,7 @@ func (t *tree) living() ([]process, error) {
 	return found, nil
 }
 
-// descendants picks the members by their parents.
+// descendants finds the members by their parents.
 func (t *tree) descendants(all map[int]process) []process {
 	self := os.Getpid()
 	children := map[int][]int{}
@@ -78,7 +78,7 @@ func (t *tree) wasSeen(p process) bool {
 	return ok && earlier.start == p.start
 }
 
-// kill ends all members and returns when none is alive, or [ErrNotKilled].
+// kill kills all members and returns once none is alive, or [ErrNotKilled].
 func (t *tree) kill() error {
 	deadline := time.Now().Add(killBound)
 	if _, err := t.living(); err != nil { // remember them, to reap what is adopted
@@ -115,8 +115,8 @@ func anyAlive(processes map[int]process) bool {
 	return false
 }
 
-// reap waits for the dead members that the collector has adopted and passes what they used on to add. Children that other
-// parts of the collector started are left to them.
+// reap waits for the dead members that the collector has adopted and passes their usage to add. Children that other parts of
+// the collector started are left to them.
 func (t *tree) reap(add func(process, *unix.Rusage)) error {
 	if !hasDeadChild() {
 		return nil
@@ -142,7 +142,7 @@ func (t *tree) reap(add func(process, *unix.Rusage)) error {
 	return nil
 }
 
-// hasDeadChild peeks for any dead child of the calling process without reaping it.
+// hasDeadChild reports whether the calling process has a dead child, without reaping it.
 func hasDeadChild() bool {
 	var info unix.Siginfo
 	err := ignoringEINTR(func() error {
@@ -181,9 +181,9 @@ func ignoringEINTR(call func() error) error {
 	}
 }
 
-// Sweep kills what an earlier collector that was killed itself has left in this slot: all processes in the slot's control
-// groups, and those whose TMPDIR is in the slot's work directory. It touches nothing else, waits until they are dead and
-// returns how many there were. ErrNotKilled or the context's error says that some survive.
+// Sweep kills processes that an earlier, killed collector left in this slot: those in the slot's control groups, and those
+// whose TMPDIR is in the slot's work directory. It touches nothing else, waits until they are dead and returns their number.
+// It returns ErrNotKilled or the context's error if some survive.
 func (s *Sandbox) Sweep(ctx context.Context) (int, error) {
 	if !s.running.TryLock() {
 		return 0, ErrRunning
@@ -239,7 +239,7 @@ func (s *Sandbox) sweep(ctx context.Context) (int, error) {
 	}
 }
 
-// marked lists the living processes that carry the slot's mark, except the collector and those that started it.
+// marked returns the living processes that carry the slot's mark, except the collector and its ancestors.
 func (s *Sandbox) marked() ([]process, error) {
 	all, err := listProcesses()
 	if err != nil {

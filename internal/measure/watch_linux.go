@@ -8,14 +8,14 @@ import (
 const (
 	// watchInterval is the interval at which a running command's limits are checked, with a few system calls.
 	watchInterval = 250 * time.Millisecond
-	// walkInterval is the shortest time between two walks through the work directory that nothing suggests.
+	// walkInterval is the shortest time between two routine walks through the work directory.
 	walkInterval = 5 * time.Second
-	// walkShare bounds what walks cost: 1/walkShare of the time.
+	// walkShare limits the cost of walks to 1/walkShare of the time.
 	walkShare = 50
 )
 
-// watch looks after the limits that the kernel does not enforce by itself, until one is exceeded, whose status it returns, or
-// the context ends ("").
+// watch checks the limits that the kernel does not enforce by itself until one is exceeded, and returns its status, or ""
+// when the context ends.
 func (s *Sandbox) watch(ctx context.Context, oomBefore int64) Status {
 	memory := s.groups.memory != "" // also without a limit of its own: a container, or the machine, has one
 	if !memory && s.config.DiskBytes == 0 {
@@ -39,9 +39,9 @@ func (s *Sandbox) watch(ctx context.Context, oomBefore int64) Status {
 	}
 }
 
-// diskWatch finds out whether a directory exceeds its limit, without walking through it each time: while the file system
-// has lost less space than was left below the limit at the last walk, the directory cannot have exceeded it, unless others
-// gave space back; for that a walk is due now and then.
+// diskWatch detects that a directory exceeds its limit without walking through it each time: while the file system has lost
+// less space than was left below the limit at the last walk, the directory cannot have exceeded it, unless others freed
+// space; routine walks cover that.
 type diskWatch struct {
 	dir   string
 	limit int64

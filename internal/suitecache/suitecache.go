@@ -1,8 +1,6 @@
-// Package suitecache keeps suites loaded by their content hash: for those who
-// expand requests and compare results.
+// Package suitecache caches loaded suites by content hash, for expanding requests and comparing results.
 //
-// A suite never changes under its hash, so nothing here is ever stale. It must
-// not know projects or requests.
+// A suite never changes under its hash, so no entry is ever stale. The package must not know projects or requests.
 package suitecache
 
 import (
@@ -21,23 +19,20 @@ import (
 // goroutines, under no lock, so that several may ask for the same suite at once. It
 // must not be nil.
 type Archives interface {
-	// SuiteArchive returns the archive of the suite with a content hash, or the
-	// store's error for one that is not stored.
+	// SuiteArchive returns the archive of the suite with a content hash, or the store's error if there is none.
 	SuiteArchive(ctx context.Context, hash string) (name string, archive []byte, err error)
 }
 
-// Cache holds loaded suites.
+// Cache is a cache of loaded suites.
 type Cache struct {
 	archives Archives
 	suites   *ttlcache.Cache[string, *suite.Suite]
 }
 
-// kept bounds how many suites are held, those that were used last: projects have
-// few, and few versions of them matter at once.
+// kept is the number of most recently used suites in the cache: projects have few, and few versions of them matter at once.
 const kept = 32
 
-// New makes an empty cache. It has nothing to close: nothing of it runs in the
-// background.
+// New returns an empty cache. It needs no closing: nothing runs in the background.
 func New(archives Archives) *Cache {
 	return &Cache{archives: archives, suites: ttlcache.New(ttlcache.WithCapacity[string, *suite.Suite](kept))}
 }
