@@ -43,15 +43,15 @@ environment configuration). The OpenAPI document is at /openapi.json, metrics at
 	flags := cmd.Flags()
 	f.add(flags)
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:7480", "address to serve on")
-	flags.BoolVar(&f.allowRemote, "allow-remote", false, "allow an address that other machines reach; put TLS in front of it")
-	flags.BoolVar(&f.closedRead, "closed-read", false, "reading needs a token too")
+	flags.BoolVar(&f.allowRemote, "allow-remote", false, "allow an address that other machines can reach; put TLS in front of it")
+	flags.BoolVar(&f.closedRead, "closed-read", false, "require a token for reading, too")
 	flags.StringVar(&f.database, "database-url", os.Getenv("DATABASE_URL"), "Postgres (default $DATABASE_URL)")
 	flags.StringVar(&f.namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
-	flags.StringVar(&f.maxBuild, "max-build-size", "1GiB", "largest archive of an artifact that is built from a revision")
+	flags.StringVar(&f.maxBuild, "max-build-size", "1GiB", "maximum size of the archive of a build")
 	flags.StringVar(&f.ui, "temporal-ui", "", "address of Temporal's Web UI, for links")
-	flags.StringVar(&f.userToken, "user-token-file", "", "file with a token that is let in as the user admin")
-	flags.StringVar(&f.collectorToken, "collector-token-file", "", "file with a token that collectors are let in with")
-	flags.BoolVar(&f.openCollectors, "open-collectors", false, "collectors need not be invited: with the token of --collector-token-file they configure themselves")
+	flags.StringVar(&f.userToken, "user-token-file", "", "file with the token of the administrator admin")
+	flags.StringVar(&f.collectorToken, "collector-token-file", "", "file with a token for collectors")
+	flags.BoolVar(&f.openCollectors, "open-collectors", false, "let collectors register without an invitation, with the token of --collector-token-file and a configuration of their own")
 	flags.StringVar(&f.announceTemporal, "announce-temporal", os.Getenv("TEMPORAL_ADDRESS"), "address at which collectors on other machines reach Temporal (default $TEMPORAL_ADDRESS)")
 	return cmd
 }
@@ -69,7 +69,7 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return usage(err)
 	}
-	// The address first: a port that is taken is found before anything is changed.
+	// Listen first, so that a port in use is reported before anything changes.
 	listener, err := api.Listen(ctx, f.listen, f.allowRemote)
 	if err != nil {
 		return err

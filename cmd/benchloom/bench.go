@@ -41,11 +41,11 @@ func newBench() *cobra.Command {
 		Short:   "Measure or compare artifacts on this machine, without any service",
 		Long: `Measures an artifact with the suite in the directory SUITE and prints median,
 minimum and spread of each metric. With --vs it compares the artifact NEW with the
-baseline OLD: both are measured in turns, so that what drifts hits both alike.
+baseline OLD: both are measured in turns, so that drift affects both alike.
 
-Artifacts are kept below the cache directory. Only one 'benchloom bench' at a time
-measures with a cache directory: two would disturb each other. Progress goes to
-standard error. The exit code is 1 when test cases failed.
+Artifacts are kept below the cache directory. Only one 'benchloom bench' may use a
+cache directory at a time: two would disturb each other. Progress goes to standard
+error. The exit code is 1 if test cases fail.
 
 ` + comparisonHelp,
 		Example: `  benchloom bench suites/go --artifact 1.26.11 --vs 1.25.14 --set demo
@@ -56,16 +56,16 @@ standard error. The exit code is 1 when test cases failed.
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.artifact, "artifact", "", "the artifact, such as a version (required)")
-	flags.StringVar(&f.vs, "vs", "", "the artifact that it is compared with, the baseline")
+	flags.StringVar(&f.artifact, "artifact", "", "artifact to measure, such as a version (required)")
+	flags.StringVar(&f.vs, "vs", "", "baseline to compare with")
 	f.selectionFlags.add(flags)
 	f.comparisonFlags.add(cmd)
-	flags.StringVar(&f.provider, "provider", "", "where artifacts come from, instead of the suite's provider")
-	flags.StringArrayVar(&f.parameters, "param", nil, "NAME=value for the provider; may be repeated")
-	flags.StringArrayVar(&f.goroots, "goroot", nil, "TAG=DIR: the artifact TAG is the Go toolchain in DIR; may be repeated")
-	flags.StringVar(&f.cacheDir, "cache-dir", "", "where artifacts and downloads are kept (default: below the user's cache directory)")
+	flags.StringVar(&f.provider, "provider", "", "artifact provider, instead of the suite's")
+	flags.StringArrayVar(&f.parameters, "param", nil, "NAME=value for the provider (repeatable)")
+	flags.StringArrayVar(&f.goroots, "goroot", nil, "TAG=DIR: use the Go toolchain in DIR as artifact TAG (repeatable)")
+	flags.StringVar(&f.cacheDir, "cache-dir", "", "directory for artifacts and downloads (default: below the user's cache directory)")
 	flags.StringVar(&f.cpus, "cpus", "", "CPUs to measure on, such as 2-3 (default: all)")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show what commands print")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show the output of commands")
 	outputFlag(cmd, &f.output, formatTable, formatJSON, formatBenchfmt, formatMarkdown)
 	return cmd
 }
@@ -111,7 +111,7 @@ func (f *benchFlags) options(cmd *cobra.Command) (jobrun.LocalOptions, error) {
 		return options, usage(errors.New("no artifact: name one with --artifact, such as a version"))
 	}
 	if f.failOn != "" && f.vs == "" {
-		return options, usage(errors.New("--fail-on compares: name the baseline with --vs"))
+		return options, usage(errors.New("--fail-on needs a comparison: name the baseline with --vs"))
 	}
 	for _, p := range f.parameters {
 		name, value, ok := strings.Cut(p, "=")
@@ -136,7 +136,7 @@ func (f *benchFlags) options(cmd *cobra.Command) (jobrun.LocalOptions, error) {
 	return options, nil
 }
 
-// openCache makes the cache directory and the source of artifacts in it.
+// openCache opens the artifact cache and makes it the options' artifact source.
 func (f *benchFlags) openCache(options *jobrun.LocalOptions) (builds *jobrun.LocalBuilds, dir string, err error) {
 	dir = f.cacheDir
 	if dir == "" {
@@ -170,13 +170,13 @@ func (f *benchFlags) openCache(options *jobrun.LocalOptions) (builds *jobrun.Loc
 // maxCached bounds the artifacts that are kept, of some 250 MB each.
 const maxCached = 40
 
-// artifactSources takes single artifacts from elsewhere.
+// artifactSources is an artifact cache in which goroots replace some artifacts.
 type artifactSources struct {
 	cache   jobrun.Artifacts
 	goroots map[string]string
 }
 
-// Acquire acquires from the cache.
+// Acquire returns an artifact, from the cache or from a directory of --goroot.
 func (s artifactSources) Acquire(ctx context.Context, r artifact.Request, progress artifact.ProgressFunc) (*artifact.Handle, error) {
 	if dir, ok := s.goroots[r.Tag]; ok {
 		r.Provider, r.Parameters = artifact.GOROOT{}.Name(), map[string]string{"path": dir}
@@ -184,7 +184,7 @@ func (s artifactSources) Acquire(ctx context.Context, r artifact.Request, progre
 	return s.cache.Acquire(ctx, r, progress)
 }
 
-// machine is this one, with what it can measure.
+// machine returns this machine and the sandbox in which it measures.
 func (f *benchFlags) machine(cmd *cobra.Command, cacheDir string) (jobrun.Machine, *measure.Sandbox, error) {
 	config := measure.SandboxConfig{Name: "bench", WorkDir: filepath.Join(cacheDir, "work")}
 	cpus := runtime.NumCPU()
@@ -203,7 +203,7 @@ func (f *benchFlags) machine(cmd *cobra.Command, cacheDir string) (jobrun.Machin
 		return jobrun.Machine{}, nil, err
 	}
 	if _, err := sandbox.Sweep(cmd.Context()); err != nil {
-		return jobrun.Machine{}, nil, errors.Join(fmt.Errorf("ending what an earlier run left running: %w", err), sandbox.Close())
+		return jobrun.Machine{}, nil, errors.Join(fmt.Errorf("stopping processes of an earlier run: %w", err), sandbox.Close())
 	}
 	m := jobrun.Machine{
 		Sandbox: sandbox, Counters: measure.ProbeCounters(), CPUs: cpus, CacheDir: filepath.Join(cacheDir, "suites"),
@@ -250,8 +250,8 @@ func (f *benchFlags) write(out io.Writer, report cli.LocalReport) error {
 	return report.WriteText(out, f.tableOptions(out))
 }
 
-// benchProgress shows what a local run is at: one line that is redrawn on a
-// terminal, elsewhere a line for each finished test case.
+// benchProgress shows the progress of a local run: on a terminal one line, redrawn
+// in place; elsewhere a line for each finished test case.
 type benchProgress struct {
 	w      io.Writer
 	screen *cli.Screen
@@ -294,8 +294,8 @@ func (p *benchProgress) measuring(m jobrun.Progress) {
 	p.line(line)
 }
 
-// line writes a line that differs from the last. Progress that cannot be written
-// is no reason to stop measuring.
+// line writes text unless it repeats the last line. Write errors are ignored: they
+// are no reason to stop measuring.
 func (p *benchProgress) line(text string) {
 	text = cli.Printable(text)
 	if text == p.last {
@@ -312,7 +312,7 @@ func (p *benchProgress) line(text string) {
 	_ = p.screen.Draw([]string{text})
 }
 
-// end takes the line away.
+// end clears the line.
 func (p *benchProgress) end() {
 	if p.screen != nil {
 		_ = p.screen.Draw(nil)

@@ -25,8 +25,7 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// newClientCommands are the commands that use a running service, and those that
-// need none.
+// newClientCommands returns the commands for users, with and without a service.
 func newClientCommands() []*cobra.Command {
 	return []*cobra.Command{
 		newSubmit(), newStatus(), newRequest(), newQueue(), newExplain(), newSizeClass(), newJob(), newLogs(), newCompare(), newResults(), newArtifact(), newProject(), newInfo(),
@@ -35,7 +34,7 @@ func newClientCommands() []*cobra.Command {
 	}
 }
 
-// serviceFlags are those of every command that uses the API.
+// serviceFlags are the flags of every command that uses the API.
 type serviceFlags struct {
 	api, tokenFile, stateDir string
 }
@@ -52,7 +51,7 @@ func (f *serviceFlags) addStateDir(flags *pflag.FlagSet) {
 
 const defaultAPI = "http://127.0.0.1:7480"
 
-// connect finds the API and a token for it.
+// connect returns a client of the API.
 func (f *serviceFlags) connect() (*apiclient.Client, error) {
 	address, err := f.address()
 	if err != nil {
@@ -88,8 +87,8 @@ func (f *serviceFlags) address() (string, error) {
 	return running.Addresses[up.AddressAPI], nil
 }
 
-// token of the state directory opens only what runs on this machine: it is sent
-// nowhere else.
+// token returns the token for the API at address. The state directory's token is
+// valid only on this machine, so it is sent nowhere else.
 func (f *serviceFlags) token(address string) (string, error) {
 	token, err := secret(f.tokenFile, "BENCHLOOM_TOKEN")
 	if token != "" || err != nil || f.tokenFile != "" || !onLoopback(address) {
@@ -114,7 +113,7 @@ func onLoopback(address string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// reached gives errors of the API their exit code.
+// reached gives err the exit code exitUnreached if the API cannot be reached.
 func reached(err error) error {
 	var problem *apiclient.Problem
 	switch {
@@ -137,11 +136,11 @@ const (
 	formatCSV      = "csv"
 )
 
-// outputFlag adds -o with its formats, the first being the default.
+// outputFlag adds -o. The first format is the default.
 func outputFlag(cmd *cobra.Command, into *string, formats ...string) {
 	choice := &choice{value: into, valid: formats}
 	*into = formats[0]
-	cmd.Flags().VarP(choice, "output", "o", "format: "+strings.Join(formats, ", "))
+	cmd.Flags().VarP(choice, "output", "o", "output format: "+strings.Join(formats, ", "))
 	choice.complete(cmd, "output")
 }
 
@@ -162,14 +161,15 @@ func (c *choice) Set(s string) error {
 }
 
 func (c *choice) complete(cmd *cobra.Command, flag string) {
-	// It fails only for a flag that does not exist.
+	// It fails only if there is no such flag.
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(c.valid, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// exactArgs checks the number of arguments, which the command's usage line names.
+// exactArgs requires n arguments.
 func exactArgs(n int) cobra.PositionalArgs { return rangeArgs(n, n) }
 
-// rangeArgs is exactArgs with a range; without an upper end when most is below 0.
+// rangeArgs requires least to most arguments; if most is negative, there is no
+// upper bound.
 func rangeArgs(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -182,7 +182,7 @@ func rangeArgs(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// group makes a command that only has subcommands.
+// group makes cmd a command that has only subcommands.
 func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -206,7 +206,7 @@ func view(cmd *cobra.Command) cli.View {
 	return cli.View{Now: time.Now(), Width: terminalSize(cmd.OutOrStdout()).Width}
 }
 
-// terminalSize is zero for what is no terminal.
+// terminalSize returns the size of a terminal; zero if w is not one.
 func terminalSize(w io.Writer) cli.Size {
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -219,12 +219,12 @@ func terminalSize(w io.Writer) cli.Size {
 	return cli.Size{Width: width, Height: height}
 }
 
-// colorful tells whether colours are of use: see https://no-color.org.
+// colorful reports whether to write colours; see https://no-color.org.
 func colorful(w io.Writer) bool {
 	return terminalSize(w).Width > 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// requestRef reads a request's ID, or project:tag.
+// requestRef checks a request's ID or project:tag.
 func requestRef(s string) (string, error) {
 	project, tag, named := strings.Cut(s, ":")
 	if !named {
@@ -252,7 +252,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// show writes one thing in the chosen format.
+// show writes value in the chosen format.
 func show[T any](cmd *cobra.Command, format string, value T, table func(io.Writer, T, cli.View) error) error {
 	if format == formatJSON {
 		return cli.WriteJSON(cmd.OutOrStdout(), value)
@@ -260,7 +260,7 @@ func show[T any](cmd *cobra.Command, format string, value T, table func(io.Write
 	return table(cmd.OutOrStdout(), value, view(cmd))
 }
 
-// answering completes a command that shows what the API answers to its arguments.
+// answering completes a command that shows an answer of the API.
 func answering[T any](cmd *cobra.Command, ask func(ctx context.Context, api *apiclient.Client, args []string) (T, error),
 	table func(io.Writer, T, cli.View) error,
 ) *cobra.Command {
@@ -282,13 +282,13 @@ func answering[T any](cmd *cobra.Command, ask func(ctx context.Context, api *api
 	return cmd
 }
 
-// listing is one that takes no argument.
+// listing is [answering] for a command without arguments.
 func listing[T any](cmd *cobra.Command, list func(api *apiclient.Client, ctx context.Context) (T, error), table func(io.Writer, T, cli.View) error) *cobra.Command {
 	cmd.Args = exactArgs(0)
 	return answering(cmd, func(ctx context.Context, api *apiclient.Client, _ []string) (T, error) { return list(api, ctx) }, table)
 }
 
-// askOf is one that asks about one project: its only argument.
+// askOf is [answering] for a command whose only argument is a project.
 func askOf[T any](cmd *cobra.Command, ask func(ctx context.Context, api *apiclient.Client, project string) (T, error),
 	table func(io.Writer, T, cli.View) error,
 ) *cobra.Command {

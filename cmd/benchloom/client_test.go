@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The token of the state directory opens what runs on this machine; a service
-// elsewhere must not get it.
+// The state directory's token is never sent to another machine.
 func TestLocalTokenStaysHere(t *testing.T) {
 	t.Setenv("BENCHLOOM_TOKEN", "")
 	dir := t.TempDir()

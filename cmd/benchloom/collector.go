@@ -56,8 +56,8 @@ type collectorFlags struct {
 	machine                   machineFlags
 	cacheRoot                 string
 
-	enrolled *enrolment // nil: not enrolled
-	temporal string     // address of Temporal; empty: the environment's
+	enrolled *enrolment // nil if not enrolled
+	temporal string     // address of Temporal; if empty, the environment's
 }
 
 func newCollector() *cobra.Command {
@@ -65,20 +65,21 @@ func newCollector() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "collector",
 		GroupID: groupRun,
-		Short:   "Run benchmarks on this machine, or list collectors",
+		Short:   "Run a collector on this machine, or manage collectors",
 		Long: `Registers this machine, or a slot of it, as a collector and takes jobs from its
-pool's task queue, one at a time. A machine that was enrolled ('benchloom collector
-enroll') needs no flags: what it measures is configured at the API. Any other one
-needs TEMPORAL_ADDRESS, the address of the API, a name and a collector's token.
-Benchmarks see none of these.
+pool's task queue, one at a time. An enrolled machine ('benchloom collector
+enroll') needs no flags: it is configured at the API. Any other machine needs
+TEMPORAL_ADDRESS, the address of the API, a name and a collector's token. None of
+these is visible to benchmarks.
 
-With --classes it is a shared host: slots NAME-c<class>-<n>, as many of each class
-as fit into --memory, which run jobs side by side within that. Their results are
-co-located: they compare only with their like.
+With --classes, the machine is a shared host with slots NAME-c<class>-<n>, as many
+of each class as fit into --memory. The slots run jobs side by side within that
+memory. Their results are co-located: they are compared only with other co-located
+results.
 
-It exits with code 6 when the API refuses it, with the reason, and with code 75
-when it is to be another version, which it writes to the file wanted-version of
-its state directory.`,
+The exit code is 6 if the API refuses the collector, and 75 if the collector must
+run another version, which is then named in the file wanted-version of the state
+directory.`,
 		Example: `  benchloom collector --name bench-1 --size-class 8 --api http://bench.example.com:7480 --token-file /etc/benchloom/token
   benchloom collector --name big-1 --memory 20g --classes 1,2,4
   benchloom collector list`,
@@ -88,28 +89,28 @@ its state directory.`,
 	flags := cmd.Flags()
 	f.add(flags)
 	f.addMetrics(flags)
-	flags.StringVar(&f.name, "name", "", "name, unique among all collectors (default: the one that it was enrolled with)")
-	flags.StringVar(&f.target, "target", hostTarget(), "target tuple that it measures")
-	flags.IntVar(&f.class, "size-class", 0, "size class (default: its number of CPUs)")
+	flags.StringVar(&f.name, "name", "", "name, unique among all collectors (default: the enrolled name)")
+	flags.StringVar(&f.target, "target", hostTarget(), "target tuple to measure")
+	flags.IntVar(&f.class, "size-class", 0, "size class (default: number of CPUs)")
 	flags.StringVar(&f.pool, "pool", "default", "pool of interchangeable collectors")
-	flags.StringVar(&f.cpus, "cpus", "", "CPUs that benchmarks may use, such as 2-5,8 (default: all)")
-	flags.StringVar(&f.memory, "memory", "", "memory that a benchmark may use, such as 8g; of a shared host: all of its jobs together (default: no limit)")
-	flags.StringVar(&f.disk, "disk", "", "disk that a benchmark may fill, such as 20GiB (default: no limit)")
-	flags.StringVar(&f.stateDir, "state-dir", env("BENCHLOOM_COLLECTOR_DIR", defaultCollectorDir), "where its enrolment, spool, work directory and caches are")
+	flags.StringVar(&f.cpus, "cpus", "", "CPUs for benchmarks, such as 2-5,8 (default: all)")
+	flags.StringVar(&f.memory, "memory", "", "memory limit of a benchmark, such as 8g; on a shared host, of all jobs together (default: no limit)")
+	flags.StringVar(&f.disk, "disk", "", "disk limit of a benchmark, such as 20GiB (default: no limit)")
+	flags.StringVar(&f.stateDir, "state-dir", env("BENCHLOOM_COLLECTOR_DIR", defaultCollectorDir), "directory for enrolment, spool, work files and caches")
 	flags.StringVar(&f.artifactDir, "artifact-dir", "", "artifact cache, shared by the collectors of a machine (default: below the state directory)")
-	flags.StringVar(&f.artifactSize, "artifact-cache-size", "50GiB", "bound of the artifact cache")
-	flags.IntVar(&f.artifactCount, "artifact-cache-count", 100, "bound of the number of cached artifacts")
+	flags.StringVar(&f.artifactSize, "artifact-cache-size", "50GiB", "maximum size of the artifact cache")
+	flags.IntVar(&f.artifactCount, "artifact-cache-count", 100, "maximum number of cached artifacts")
 	flags.StringVar(&f.api, "api", env("BENCHLOOM_URL", "http://127.0.0.1:7480"), "address of the API")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the collector's token (default: $BENCHLOOM_TOKEN)")
 	flags.StringVar(&f.namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
-	flags.StringSliceVar(&f.require, "require", nil, "counters without which it exits, such as instructions:u")
-	flags.BoolVar(&f.coLocated, "co-located", false, "others run beside it on this machine: its results compare only with their like")
-	labelFlag(flags, &f.labels, "label", "what people want to know of it, such as rack=2, where it was not invited (repeatable)")
-	flags.StringSliceVar(&f.benchmarkSets, "benchmark-set", nil, "benchmark sets for which it is meant, where it was not invited; shown with it, a set is bound by its pool")
+	flags.StringSliceVar(&f.require, "require", nil, "counters that the machine must have, such as instructions:u")
+	flags.BoolVar(&f.coLocated, "co-located", false, "other work runs on this machine: results are compared only with co-located ones")
+	labelFlag(flags, &f.labels, "label", "label of the machine, such as rack=2, unless invited (repeatable)")
+	flags.StringSliceVar(&f.benchmarkSets, "benchmark-set", nil, "benchmark sets that the machine is meant for, unless invited; for display only: projects bind sets to pools")
 	f.shared.add(flags)
-	f.machine.add(flags, ", where it was not invited")
-	flags.StringVar(&f.cacheRoot, "cache-root", "", "directory whose sub-directories, two levels deep, it reports as caches (default: its own cache below the state directory)")
-	flags.BoolVar(&f.exitWhenIdle, "exit-when-idle", false, "exit with code 0 as soon as no job waits for it")
+	f.machine.add(flags, ", unless invited")
+	flags.StringVar(&f.cacheRoot, "cache-root", "", "directory whose subdirectories, two levels deep, are reported as caches (default: the cache below the state directory)")
+	flags.BoolVar(&f.exitWhenIdle, "exit-when-idle", false, "exit with code 0 once no job is waiting")
 	return cmd
 }
 
@@ -161,8 +162,8 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 	return f.end(workers.Host{Slots: collectors, OnReady: f.isReady}.Run(ctx))
 }
 
-// slots are the flags of each collector of this process, checked as far as can be
-// without touching the machine: those of a shared host's slots, else its own.
+// slots returns the flags of each collector of this process: one per slot of a
+// shared host, else f itself. It checks them without touching the machine.
 func (f *collectorFlags) slots() ([]*collectorFlags, error) {
 	if _, err := f.sandbox(); err != nil {
 		return nil, err
@@ -176,7 +177,7 @@ func (f *collectorFlags) slots() ([]*collectorFlags, error) {
 	return []*collectorFlags{f}, nil
 }
 
-// open takes the slot and makes its collector. The machine is to be closed.
+// open locks the slot and returns its collector. The caller closes the machine.
 func (f *collectorFlags) open(ctx context.Context, api *apiclient.Client, m *metrics.Metrics, log *slog.Logger) (_ workers.Collector, _ *workers.Machine, err error) {
 	var c workers.Collector
 	config, err := f.sandbox()
@@ -186,11 +187,11 @@ func (f *collectorFlags) open(ctx context.Context, api *apiclient.Client, m *met
 	if err := os.MkdirAll(f.stateDir, 0o755); err != nil {
 		return c, nil, fmt.Errorf("state directory %s of collector %s cannot be used: %w; make it writable for this user, or name another with --state-dir", f.stateDir, f.name, err)
 	}
-	// What a killed predecessor left running would disturb every measurement:
-	// nothing starts before it is dead.
+	// Processes left by a killed predecessor would disturb every measurement:
+	// nothing starts before they are dead.
 	machine, err := workers.OpenMachine(ctx, workers.MachineConfig{Sandbox: config, Require: counters(f.require), Environ: os.Environ(), Log: log})
 	if _, lacking := errors.AsType[*measure.MissingCountersError](err); lacking {
-		return c, nil, fmt.Errorf("collector %s cannot count what --require names: %w; mend that, use a machine that has them, or require less", f.name, err)
+		return c, nil, fmt.Errorf("collector %s lacks counters that --require names: %w; make them available, use a machine that has them, or require fewer", f.name, err)
 	}
 	if err != nil {
 		return c, nil, err
@@ -219,8 +220,8 @@ func (f *collectorFlags) open(ctx context.Context, api *apiclient.Client, m *met
 	return workers.Collector{Dial: dial, API: api, Registration: registration, Jobs: jobs, Log: log, ExitWhenIdle: f.exitWhenIdle, CacheRoot: f.cacheRoot}, machine, nil
 }
 
-// takeEnrolment completes the flags with what the state directory's enrolment
-// says. Flags that were given go before it.
+// takeEnrolment fills in flags from the state directory's enrolment. Flags that
+// were given take precedence.
 func (f *collectorFlags) takeEnrolment(given func(flag string) bool) error {
 	e, err := readEnrolment(f.stateDir)
 	if e == nil || err != nil {
@@ -232,7 +233,7 @@ func (f *collectorFlags) takeEnrolment(given func(flag string) bool) error {
 		is    string
 	}{
 		"name": {&f.name, e.Name}, "api": {&f.api, e.API}, "token-file": {&f.tokenFile, filepath.Join(f.stateDir, ownTokenFile)},
-		// What is configured at the API, unless a flag insists.
+		// Configured at the API, unless a flag is given.
 		"target": {&f.target, ""}, "pool": {&f.pool, ""},
 	} {
 		if !given(flag) {
@@ -248,8 +249,8 @@ func (f *collectorFlags) takeEnrolment(given func(flag string) bool) error {
 	return nil
 }
 
-// end gives the end of a collector its exit code, and tells the wrapper which
-// version is wanted.
+// end returns err with its exit code. It records the wanted version for the
+// wrapper.
 func (f *collectorFlags) end(err error) error {
 	if outdated, ok := errors.AsType[*workers.OutdatedError](err); ok {
 		if err := replaceFile(filepath.Join(f.stateDir, wantedFile), []byte(outdated.Wanted+"\n")); err != nil {
@@ -263,7 +264,7 @@ func (f *collectorFlags) end(err error) error {
 	return err
 }
 
-// sandbox checks the flags that say what the slot owns.
+// sandbox checks the flags for the slot and returns the sandbox's configuration.
 func (f *collectorFlags) sandbox() (measure.SandboxConfig, error) {
 	if f.name == "" {
 		return measure.SandboxConfig{}, fmt.Errorf("this collector has no name: %s is not enrolled; enrol this machine with 'benchloom collector enroll', or name it with --name", f.stateDir)
@@ -292,7 +293,7 @@ func (f *collectorFlags) sandbox() (measure.SandboxConfig, error) {
 	return config, err
 }
 
-// size reads a number of bytes such as 8GiB; empty is none.
+// size parses a number of bytes, such as 8GiB; 0 if text is empty.
 func size(flag, text string) (int64, error) {
 	if text == "" {
 		return 0, nil
@@ -304,8 +305,7 @@ func size(flag, text string) (int64, error) {
 	return int64(n), nil
 }
 
-// memorySize reads an amount of memory such as 8g, as all of Benchloom writes it; empty
-// is none.
+// memorySize parses an amount of memory, such as 8g; 0 if text is empty.
 func memorySize(flag, text string) (int64, error) {
 	if text == "" {
 		return 0, nil
@@ -325,7 +325,7 @@ func counters(names []string) []measure.Counter {
 	return out
 }
 
-// jobs makes what carries jobs out, with all its directories.
+// jobs returns the part of a collector that runs jobs, and creates its directories.
 func (f *collectorFlags) jobs(machine *workers.Machine, api *apiclient.Client) (*collection.Collector, error) {
 	if f.artifactDir == "" {
 		f.artifactDir = filepath.Join(f.stateDir, "artifacts")
@@ -354,8 +354,8 @@ func (f *collectorFlags) jobs(machine *workers.Machine, api *apiclient.Client) (
 	}, nil
 }
 
-// asked is the pool that flags ask for. What an enrolled collector's flags do not
-// name is left to the API.
+// asked returns the pool that the flags name. For an enrolled collector, the API
+// supplies the rest.
 func (f *collectorFlags) asked(machine *workers.Machine) (bench.Pool, error) {
 	pool := bench.Pool{Target: bench.Target(f.target), SizeClass: bench.SizeClass(f.class), Name: f.pool}
 	if f.class == 0 && f.enrolled == nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/cli"
 )
 
-// collectorClientCommands ask the API about collectors, below the command that
-// runs one.
+// collectorClientCommands returns the subcommands of collector that use the API.
 func collectorClientCommands() []*cobra.Command {
 	return []*cobra.Command{
 		newCollectorList(),
@@ -25,12 +24,12 @@ func collectorClientCommands() []*cobra.Command {
 			text: cli.Collector,
 		}),
 		newCollectorAction(collectorAction{
-			use: "drain", short: "Let a collector, or all slots of a shared host, finish their job and take no other",
+			use: "drain", short: "Let a collector or shared host finish its jobs and take no more",
 			call: (*apiclient.Client).DrainCollector,
 			text: standing("takes no further job"), hosts: true,
 		}),
 		newCollectorAction(collectorAction{
-			use: "activate", short: "Let a drained collector, or all slots of a shared host, take jobs again",
+			use: "activate", short: "Let a drained collector or shared host take jobs again",
 			call: (*apiclient.Client).ActivateCollector,
 			text: standing("takes jobs"), hosts: true,
 		}),
@@ -41,12 +40,12 @@ func collectorClientCommands() []*cobra.Command {
 	}
 }
 
-// standing writes that a collector is now as it was asked to be.
+// standing returns a function that writes a collector's new state.
 func standing(now string) func(io.Writer, apiclient.Collector, cli.View) error {
 	return func(w io.Writer, c apiclient.Collector, _ cli.View) error {
 		text := fmt.Sprintf("collector %s %s; it is %s", c.Name, now, c.State)
 		if c.CurrentRun != "" {
-			text += " and carries out run " + string(c.CurrentRun)
+			text += ", with run " + string(c.CurrentRun) + " in progress"
 		}
 		_, err := fmt.Fprintln(w, text)
 		return err
@@ -56,22 +55,21 @@ func standing(now string) func(io.Writer, apiclient.Collector, cli.View) error {
 func newCollectorList() *cobra.Command {
 	return listing(&cobra.Command{
 		Use:     "list",
-		Short:   "List all collectors and what they do",
+		Short:   "List collectors and their runs",
 		Example: `  benchloom collector list`,
 	}, (*apiclient.Client).Collectors, cli.Collectors)
 }
 
-// collectorAction is a call about one collector that answers with it.
+// collectorAction describes a command that calls the API for one collector.
 type collectorAction struct {
 	use, short string
 	call       func(*apiclient.Client, context.Context, string) (apiclient.Collector, error)
 	text       func(io.Writer, apiclient.Collector, cli.View) error
-	// hosts: the name of a shared host stands for all of its slots.
+	// hosts allows the name of a shared host, which stands for all of its slots.
 	hosts bool
 }
 
-// slots are the collectors of a shared host of that name; none where there is
-// none.
+// slots returns the collectors of a shared host; none if there is no such host.
 func slots(ctx context.Context, api *apiclient.Client, host string) ([]apiclient.Collector, error) {
 	all, err := api.Collectors(ctx)
 	if err != nil {
@@ -80,7 +78,7 @@ func slots(ctx context.Context, api *apiclient.Client, host string) ([]apiclient
 	return slices.DeleteFunc(all, func(c apiclient.Collector) bool { return c.Host != host }), nil
 }
 
-// onSlots carries it out for each slot of a shared host.
+// onSlots makes the call for each slot of a shared host.
 func (a collectorAction) onSlots(ctx context.Context, api *apiclient.Client, of []apiclient.Collector) ([]apiclient.Collector, error) {
 	done := make([]apiclient.Collector, len(of))
 	for i, c := range of {
@@ -146,7 +144,7 @@ func newCollectorRemove() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:     "remove COLLECTOR",
-		Short:   "Forget a collector, or a shared host, that is offline; its results stay",
+		Short:   "Remove an offline collector or shared host; its results stay",
 		Example: `  benchloom collector remove bench-1`,
 		Args:    exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -163,7 +161,7 @@ func newCollectorRemove() *cobra.Command {
 				return reached(err)
 			}
 			if len(of) > 0 {
-				// Those that live first: without --force nothing is removed when one does.
+				// Live ones first: without --force, nothing is removed if there is one.
 				slices.SortStableFunc(of, func(a, b apiclient.Collector) int { return cmp.Compare(away(a), away(b)) })
 				names = names[:0]
 				for _, c := range of {
@@ -180,11 +178,11 @@ func newCollectorRemove() *cobra.Command {
 		},
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().BoolVar(&force, "force", false, "also one that lives: its run is lost, and its process exits")
+	cmd.Flags().BoolVar(&force, "force", false, "also remove a live collector: its run is lost and its process exits")
 	return cmd
 }
 
-// away is 1 for a collector that is offline.
+// away returns 1 for an offline collector, else 0, for sorting.
 func away(c apiclient.Collector) int {
 	if c.State == bench.CollectorOffline {
 		return 1

@@ -16,26 +16,24 @@ func newProjectCommits() *cobra.Command {
 		Use:   "commits PROJECT",
 		Short: "List a project's commits and the requests for them",
 		Long: `Lists the commits of the branch that the project follows, newest first, with the
-request for each. Skipped ones are older than what was to be requested when they
-were first seen; 'benchloom submit PROJECT SHA --type master' has
-one measured all the same.`,
+request for each. Skipped commits were too old to be requested when first seen;
+'benchloom submit PROJECT SHA --type master' measures one all the same.`,
 		Example: `  benchloom project commits go
   benchloom project commits go --limit 10 -o json`,
 	}, func(ctx context.Context, api *apiclient.Client, project string) (apiclient.CommitList, error) {
 		return api.Commits(ctx, project, limit)
 	}, cli.Commits)
-	cmd.Flags().IntVar(&limit, "limit", 50, "at most so many, 1 to 500")
+	cmd.Flags().IntVar(&limit, "limit", 50, "maximum number of commits, 1 to 500")
 	return cmd
 }
 
 func newProjectSync() *cobra.Command {
-	var synced string // the project's name: the answer does not repeat it
+	var synced string // the project's name, which the answer lacks
 	return askOf(&cobra.Command{
 		Use:   "sync PROJECT",
-		Short: "Look at a project's commits now",
-		Long: `Runs the project's Schedule now instead of at its next time, and does not wait
-for the end of it. A hook of the repository may do the same with
-POST /api/v1/projects/PROJECT/sync.`,
+		Short: "Look for new commits of a project now",
+		Long: `Triggers the project's Schedule now and does not wait for it to finish. A
+repository hook can do the same with POST /api/v1/projects/PROJECT/sync.`,
 		Example: `  benchloom project sync go`,
 	}, func(ctx context.Context, api *apiclient.Client, project string) (apiclient.SourceState, error) {
 		synced = project

@@ -16,7 +16,7 @@ import (
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
-// comparisonFlags say what of a comparison is shown, and what makes it fail.
+// comparisonFlags select the rows of a comparison and the condition for failure.
 type comparisonFlags struct {
 	metrics []string
 	all     bool
@@ -27,37 +27,37 @@ type comparisonFlags struct {
 
 func (f *comparisonFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.metrics, "metric", nil, "compare these metrics; size:* stands for all sizes")
-	flags.BoolVar(&f.all, "all", false, "compare all metrics, and show rows without a significant difference, too")
-	flags.BoolVar(&f.reasons, "reasons", false, "say of every row why it was decided so")
+	flags.StringSliceVar(&f.metrics, "metric", nil, "metrics to compare; size:* stands for all sizes")
+	flags.BoolVar(&f.all, "all", false, "compare all metrics, and show rows without a significant difference")
+	flags.BoolVar(&f.reasons, "reasons", false, "show the reason for each row's verdict")
 	f.sort = "name"
 	sorting := &choice{value: &f.sort, valid: []string{"name", "size", "certainty"}}
-	flags.Var(sorting, "sort", "order of the rows: name, size, certainty")
+	flags.Var(sorting, "sort", "order of rows: name, size, certainty")
 	sorting.complete(cmd, "sort")
 	f.addFailOn(cmd)
 }
 
-// addFailOn adds the flag that decides on the exit code.
+// addFailOn adds --fail-on.
 func (f *comparisonFlags) addFailOn(cmd *cobra.Command) {
 	failing := &choice{value: &f.failOn, valid: []string{failOnRegression}}
-	cmd.Flags().Var(failing, "fail-on", "regression: exit with code 3 when there is one")
+	cmd.Flags().Var(failing, "fail-on", "regression: exit with code 3 if there is one")
 	failing.complete(cmd, "fail-on")
 }
 
 const failOnRegression = "regression"
 
-// comparisonHelp explains the flags that are common to compare and bench.
-const comparisonHelp = `Without --metric and --all these metrics are compared: cpu-time, wall-time,
+// comparisonHelp explains the flags common to compare and bench.
+const comparisonHelp = `Without --metric or --all, these metrics are compared: cpu-time, wall-time,
 max-rss, instructions:u, sizes, and the units of benchmark outputs such as ns/op.
 
-With --fail-on regression the exit code is 3 when at least one series among the
+With --fail-on regression, the exit code is 3 if at least one series of the
 compared metrics is a significant regression: a rank test over the values of both
 sides gives p < 0.05, the change is at least 0.2 % (or the series' own threshold)
-and stands out of the noise by a margin that allows for the number of series. Of
-exact metrics (sizes) any growth counts. Undecided series and missing test cases
-are shown, but do not count.`
+and exceeds the noise by a margin that allows for the number of series. For exact
+metrics (sizes), any growth counts. Undecided series and missing test cases are
+shown but do not count.`
 
-// check tells what cannot be meant.
+// check rejects contradictory flags.
 func (f *comparisonFlags) check(flags *pflag.FlagSet) error {
 	if f.all && len(f.metrics) > 0 {
 		return usage(errors.New("--all compares all metrics; leave --metric out"))
@@ -73,7 +73,7 @@ func (f *comparisonFlags) check(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// tableOptions are those of a local table.
+// tableOptions returns the options for writing a table to w.
 func (f *comparisonFlags) tableOptions(w io.Writer) stats.TableOptions {
 	sorting := map[string]stats.Sorting{"name": stats.ByName, "size": stats.BySize, "certainty": stats.ByCertainty}
 	return stats.TableOptions{
@@ -81,8 +81,7 @@ func (f *comparisonFlags) tableOptions(w io.Writer) stats.TableOptions {
 	}
 }
 
-// verdict is an error with its exit code when the comparison has what it is to
-// fail on.
+// verdict returns an error with exitRegression if the condition of --fail-on holds.
 func (f *comparisonFlags) verdict(list []cli.Verdict) error {
 	n := cli.Regressions(list)
 	if f.failOn == "" || n == 0 {
@@ -105,8 +104,8 @@ func newCompare() *cobra.Command {
 difference and a summary. Test cases that cannot be compared are listed with the
 reason.
 
-Where both were measured in turns ('benchloom submit --adhoc PROJECT B --vs A'),
-these results are compared, and a note says so; with --in-turns no others are.
+If both were measured in turns ('benchloom submit --adhoc PROJECT B --vs A'), those
+results are compared, and a note says so. With --in-turns, no others are compared.
 
 ` + comparisonHelp,
 		Example: `  benchloom compare go 1.25.14 1.26.11
@@ -139,14 +138,14 @@ these results are compared, and a note says so; with --in-turns no others are.
 	f.add(cmd.Flags())
 	c.add(cmd)
 	narrow.addNames(cmd.Flags())
-	cmd.Flags().BoolVar(&inTurns, "in-turns", false, "compare only what was measured in turns")
+	cmd.Flags().BoolVar(&inTurns, "in-turns", false, "compare only results measured in turns")
 	outputFlag(cmd, &output, formatTable, formatJSON, formatMarkdown)
 	return cmd
 }
 
-// runCompare asks three times: which metrics there are, what the chosen ones
-// say, and how that is written. The chosen metrics are the family that the
-// significance of each series allows for.
+// runCompare calls the API three times: for the measured metrics, for the verdicts
+// on the chosen ones, and for the text. The chosen metrics are the family to which
+// corrections apply.
 func runCompare(cmd *cobra.Command, api *apiclient.Client, query apiclient.CompareQuery, f *comparisonFlags, output string) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	text, verdicts, err := compareJSON(ctx, api, query)
@@ -183,7 +182,7 @@ func runCompare(cmd *cobra.Command, api *apiclient.Client, query apiclient.Compa
 	return f.verdict(verdicts)
 }
 
-// silentCompare compares the metrics that [runCompare] does, only to decide.
+// silentCompare compares as [runCompare] does but writes nothing.
 func silentCompare(ctx context.Context, api *apiclient.Client, query apiclient.CompareQuery, f *comparisonFlags) error {
 	_, verdicts, err := compareJSON(ctx, api, query)
 	if err != nil {
@@ -200,7 +199,7 @@ func silentCompare(ctx context.Context, api *apiclient.Client, query apiclient.C
 	return f.verdict(verdicts)
 }
 
-// compareJSON is a comparison as JSON, and what it says.
+// compareJSON returns a comparison as JSON, and its verdicts.
 func compareJSON(ctx context.Context, api *apiclient.Client, query apiclient.CompareQuery) (string, []cli.Verdict, error) {
 	text, err := api.CompareText(ctx, query, formatJSON)
 	if err != nil {

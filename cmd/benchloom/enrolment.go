@@ -31,13 +31,13 @@ const defaultCollectorDir = ".benchloom-collector"
 const (
 	enrolmentFile = "collector.json"
 	ownTokenFile  = "token"
-	// wantedFile holds the version that a collector was told to be before it
+	// wantedFile holds the version that a collector was told to run before it
 	// exited with [exitOutdated].
 	wantedFile = "wanted-version"
 )
 
-// enrolment is an enrolled collector's knowledge of the service. Its token is kept
-// in a separate file.
+// enrolment holds the addresses that an enrolled collector uses. Its token is in a
+// separate file.
 type enrolment struct {
 	Name      string `json:"name"`
 	API       string `json:"api"`
@@ -45,14 +45,14 @@ type enrolment struct {
 	Namespace string `json:"namespace"`
 }
 
-// readEnrolment reads that of a state directory; nil: it is not enrolled.
+// readEnrolment reads the enrolment in a state directory; nil if there is none.
 func readEnrolment(dir string) (*enrolment, error) {
 	text, err := os.ReadFile(filepath.Join(dir, enrolmentFile))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading whose the state directory is: %w", err)
+		return nil, fmt.Errorf("reading the enrolment: %w", err)
 	}
 	var e enrolment
 	if err := json.Unmarshal(text, &e); err != nil {
@@ -61,7 +61,7 @@ func readEnrolment(dir string) (*enrolment, error) {
 	return &e, nil
 }
 
-// save writes it so that it is there as a whole or not at all.
+// save writes the enrolment atomically.
 func (e enrolment) save(dir string) error {
 	text, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {
@@ -70,7 +70,7 @@ func (e enrolment) save(dir string) error {
 	return replaceFile(filepath.Join(dir, enrolmentFile), append(text, '\n'))
 }
 
-// replaceFile writes a file that only its owner may read, in one step.
+// replaceFile atomically writes a file that only its owner may read.
 func replaceFile(path string, text []byte) error {
 	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
@@ -89,19 +89,19 @@ func newCollectorEnroll() *cobra.Command {
 	var f enrolFlags
 	cmd := &cobra.Command{
 		Use:   "enroll URL TOKEN",
-		Short: "Make this machine the collector that it was invited to be",
-		Long: `Exchanges an enrolment token, which 'benchloom collector invite' has printed, for
-a token of the collector's own, and keeps that in the state directory with
-everything else that 'benchloom collector run' needs. A token enrols one machine,
-once. The collector's own token never leaves the machine; the API knows its hash
-only. With - instead of TOKEN it is read from standard input.`,
+		Short: "Enrol this machine as an invited collector",
+		Long: `Exchanges an enrolment token, printed by 'benchloom collector invite', for the
+collector's own token, and stores it in the state directory with everything else
+that 'benchloom collector run' needs. An enrolment token enrols one machine, once.
+The collector's own token never leaves the machine: the API knows only its hash.
+With - instead of TOKEN, the token is read from standard input.`,
 		Example: `  benchloom collector enroll https://bench.example.com ble_…
   benchloom collector run`,
 		Args: exactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0], args[1]) },
 	}
 	cmd.Flags().StringVar(&f.stateDir, "state-dir", env("BENCHLOOM_COLLECTOR_DIR", defaultCollectorDir), "state directory of the collector")
-	cmd.Flags().StringVar(&f.temporal, "temporal", "", "address of Temporal as seen from here (default: as the API says)")
+	cmd.Flags().StringVar(&f.temporal, "temporal", "", "address of Temporal as seen from here (default: announced by the API)")
 	return cmd
 }
 
@@ -127,7 +127,7 @@ func (f *enrolFlags) run(cmd *cobra.Command, address, token string) error {
 	if err != nil {
 		return usage(err)
 	}
-	// First what can be wrong without using the token up.
+	// Check whatever can fail before the token is used up.
 	info, err := client.Info(ctx)
 	if err != nil {
 		return reached(err)
@@ -146,14 +146,14 @@ func (f *enrolFlags) run(cmd *cobra.Command, address, token string) error {
 	}
 	is := enrolled.Invitation
 	if err := (enrolment{Name: is.Name, API: client.BaseURL(), Temporal: temporal, Namespace: enrolled.Namespace}).save(dir); err != nil {
-		return fmt.Errorf("%w; mend that and give the same command again", err)
+		return fmt.Errorf("%w; fix that and run the same command again", err)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "enrolled as collector %s: target %s, size class %d, pool %s\nstart it with: benchloom collector run --state-dir %s\n",
 		is.Name, is.Target, is.SizeClass, is.Pool, f.stateDir)
 	return nil
 }
 
-// enrolmentToken reads the token from where it was given.
+// enrolmentToken returns the token, read from in if it is "-".
 func enrolmentToken(in io.Reader, token string) (string, error) {
 	if token == "-" {
 		text, err := io.ReadAll(io.LimitReader(in, 1024))
@@ -163,7 +163,7 @@ func enrolmentToken(in io.Reader, token string) (string, error) {
 		token = strings.TrimSpace(string(text))
 	}
 	if !strings.HasPrefix(token, apiclient.EnrolmentPrefix) {
-		return "", usage(fmt.Errorf("this is no enrolment token: those begin with %s; 'benchloom collector invite' prints one", apiclient.EnrolmentPrefix))
+		return "", usage(fmt.Errorf("not an enrolment token: it must begin with %s; 'benchloom collector invite' prints one", apiclient.EnrolmentPrefix))
 	}
 	return token, nil
 }
@@ -186,8 +186,8 @@ func (f *enrolFlags) temporalFrom(api string, info apiclient.Info) (string, erro
 	return info.Temporal, nil
 }
 
-// ownSecret draws the collector's own token, or takes the one that an enrolment
-// left which was interrupted, and gives its hash.
+// ownSecret generates the collector's own token, or reuses that of an interrupted
+// enrolment, and returns its hash.
 func ownSecret(dir string) (hash string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("state directory %s cannot be used: %w; name another with --state-dir", dir, err)
@@ -219,10 +219,10 @@ func newCollectorInvite() *cobra.Command {
 	var f inviteFlags
 	cmd := &cobra.Command{
 		Use:   "invite NAME",
-		Short: "Configure a collector and print a token that enrols its machine",
-		Long: `Configures a collector: what it measures, and in which pool. The token that it
-prints is shown once, and enrols one machine. Inviting a name again makes the
-earlier token void.`,
+		Short: "Configure a collector and print its enrolment token",
+		Long: `Configures a collector's target, size class and pool, and prints a token that
+enrols one machine. The token is shown only once. Inviting the same name again
+invalidates the earlier token.`,
 		Example: `  benchloom collector invite bench-2 --size-class 8 --pool main
   benchloom collector invite bench-2 --size-class 8 --pool main --replace`,
 		Args: exactArgs(1),
@@ -230,14 +230,14 @@ earlier token void.`,
 	}
 	flags := cmd.Flags()
 	f.add(flags)
-	flags.StringVar(&f.target, "target", hostTarget(), "target tuple that it measures")
+	flags.StringVar(&f.target, "target", hostTarget(), "target tuple to measure")
 	flags.IntVar(&f.class, "size-class", 0, "size class (required)")
 	flags.StringVar(&f.invite.Pool, "pool", "default", "pool of interchangeable collectors")
-	labelFlag(flags, &f.invite.Labels, "label", "what people want to know of it, such as rack=2 (repeatable)")
-	flags.StringSliceVar(&f.invite.BenchmarkSets, "benchmark-set", nil, "benchmark sets for which it is meant; shown with it, a set is bound by its pool")
+	labelFlag(flags, &f.invite.Labels, "label", "label of the machine, such as rack=2 (repeatable)")
+	flags.StringSliceVar(&f.invite.BenchmarkSets, "benchmark-set", nil, "benchmark sets that the machine is meant for; for display only: projects bind sets to pools")
 	f.machine.add(flags, "")
-	flags.StringVar(&f.validity, "valid-for", "24h", "how long the token can be used, at most 720h")
-	flags.BoolVar(&f.invite.Replace, "replace", false, "give the name of an enrolled collector to another machine")
+	flags.StringVar(&f.validity, "valid-for", "24h", "validity of the token, at most 720h")
+	flags.BoolVar(&f.invite.Replace, "replace", false, "give the name of an enrolled collector to a new machine")
 	outputFlag(cmd, &f.out, formatTable, formatJSON)
 	return cmd
 }

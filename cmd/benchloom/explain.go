@@ -15,14 +15,14 @@ func newExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "explain JOB|REQUEST",
 		GroupID: groupUse,
-		Short:   "Explain why a job or a request is where it is",
-		Long: `Explains a job, named by its key: what it waits for, its place in its queue and
+		Short:   "Explain what a job or request is waiting for",
+		Long: `Explains a job, named by its key: what it waits for, its position in its queue and
 that queue's share, why each collector does not take it, why it has its size
 class, and what its runs have cost. The ID of a run stands for its job.
 
-A request is named by its ID or as project:tag. Of it, what it waits for is shown
-and its place in its project's queue, some of its open jobs, and the explanation
-of the next of them.`,
+Explains a request, named by its ID or as project:tag: what it waits for, its
+position in its project's order of requests, and some of its open jobs, the next
+one in detail.`,
 		Example: `  benchloom explain 5kq2n7x3b4m6p2aa
   benchloom explain r7k2m4q9xt2
   benchloom explain go:1.26.0 -o json`,
@@ -56,7 +56,7 @@ of the next of them.`,
 	return cmd
 }
 
-// jobNamed is the job that a key or the ID of a run names.
+// jobNamed returns the job named by a key or by the ID of a run.
 func jobNamed(s string) (bench.JobKey, bool) {
 	if run, err := bench.ParseRunID(s); err == nil {
 		return run.Job(), true

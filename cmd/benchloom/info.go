@@ -18,12 +18,12 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// whereabouts holds addresses and paths, and the API's description of itself.
+// whereabouts holds addresses, paths and the API's description of itself.
 type whereabouts struct {
 	API  string         `json:"api"`
 	Info apiclient.Info `json:"info"`
-	// StateDir and Stack are those of the stack on this machine, when one runs
-	// on the state directory.
+	// StateDir and Stack describe the stack that runs on the state directory, if
+	// any.
 	StateDir string       `json:"state_dir,omitempty"`
 	Stack    *devstack.Up `json:"stack,omitempty"`
 }
@@ -35,12 +35,12 @@ func newInfo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "info",
 		GroupID: groupUse,
-		Short:   "Show what the service is and where things are",
-		Long: `Shows the addresses of the API and of Temporal's Web UI, the version, whose token
-is used, and where the stack on this machine keeps its state and logs.
+		Short:   "Show the service's addresses, version and directories",
+		Long: `Shows the addresses of the API and of Temporal's Web UI, the version, the owner of
+the token in use, and where the stack on this machine keeps its state and logs.
 
---here asks only for the stack that runs on the state directory, whatever else
-answers; without one the exit code is 5.`,
+--here considers only the stack that runs on the state directory; if there is none,
+the exit code is 5.`,
 		Example: `  benchloom info
   benchloom info --here --state-dir /var/lib/benchloom`,
 		Args: exactArgs(0),
@@ -87,7 +87,7 @@ func (f *serviceFlags) whereabouts(needed bool) (whereabouts, error) {
 }
 
 func writeWhereabouts(w io.Writer, where whereabouts, v cli.View) error {
-	principal := "nobody: no token was found"
+	principal := "anonymous: no token was found"
 	if where.Info.Principal != "" {
 		principal = fmt.Sprintf("%s (%s)", where.Info.Principal, where.Info.Role)
 	}

@@ -60,9 +60,9 @@ func newLogs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "logs JOB|RUN",
 		GroupID: groupUse,
-		Short:   "Print what a run's commands have printed",
+		Short:   "Print the output of a run",
 		Long: `Prints the output of a run, named by its ID, or of a job's last run. With
---follow it goes on until the run has ended.`,
+--follow, output is printed until the run ends.`,
 		Example: `  benchloom logs 5kq2n7x3b4m6p2aa -f
   benchloom logs 5kq2n7x3b4m6p2aa --run 1
   benchloom logs 5kq2n7x3b4m6p2aa-0f3c9a1e`,
@@ -100,11 +100,11 @@ func newLogs() *cobra.Command {
 	}
 	f.add(cmd.Flags())
 	cmd.Flags().IntVar(&number, "run", 0, "number of the job's run (default: the last)")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run has ended")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print output until the run ends")
 	return cmd
 }
 
-// longPoll is the time the API waits for output before it answers with none; its
+// longPoll is how long the API waits for output before it answers without any. Its
 // maximum is 20 s.
 const longPoll = 20 * time.Second
 

@@ -11,16 +11,16 @@ import (
 	"github.com/benchloom/benchloom/workers"
 )
 
-// machineFlags say what a collector's machine is, as placement goes by it.
+// machineFlags describe a collector's machine for placement.
 type machineFlags struct {
 	machineType, group string
 	devices            []string
 }
 
 func (f *machineFlags) add(flags *pflag.FlagSet, where string) {
-	flags.StringVar(&f.machineType, "type", "", "hw, vm or dc: a bare machine, a virtual one, a container"+where+" (default hw)")
-	flags.StringVar(&f.group, "group", "", "machine group: machines of one make"+where)
-	flags.StringSliceVar(&f.devices, "device", nil, "device that jobs may ask for"+where+" (repeatable)")
+	flags.StringVar(&f.machineType, "type", "", "machine type: hw (bare), vm (virtual) or dc (container)"+where+" (default hw)")
+	flags.StringVar(&f.group, "group", "", "machine group, such as machines of one make"+where)
+	flags.StringSliceVar(&f.devices, "device", nil, "device that jobs can require"+where+" (repeatable)")
 }
 
 func (f *machineFlags) check() error {
@@ -42,9 +42,9 @@ func (f *machineFlags) check() error {
 	return nil
 }
 
-// describe completes a registration with what the machine is, and what a job may
-// use of it: the limits of its slot, else all there is. A slot of a shared host is a
-// container unless something else is said.
+// describe adds the machine's properties to a registration, with the resources that
+// a job may use: the slot's limits, else the whole machine. A slot of a shared host
+// is a container by default.
 func (f *machineFlags) describe(r *apiclient.Registration, machine *workers.Machine, limit int64, cacheRoot string) error {
 	if err := f.check(); err != nil {
 		return usage(err)

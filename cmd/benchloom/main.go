@@ -15,18 +15,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set when released: -ldflags "-X main.version=…".
+// version is set in releases: -ldflags "-X main.version=…".
 var version = "dev"
 
 // Exit codes, for scripts.
 const (
-	exitFailed     = 1 // what was asked for failed
+	exitFailed     = 1 // the command failed
 	exitUsage      = 2 // the command line is wrong
-	exitRegression = 3 // compare --fail-on found what it was to fail on
-	exitOutcome    = 4 // a request that was waited for did not succeed
+	exitRegression = 3 // compare --fail-on found a regression
+	exitOutcome    = 4 // an awaited request did not succeed
 	exitUnreached  = 5 // the API, Temporal or the database cannot be reached
 	exitRefused    = 6 // the API refuses this collector
-	// exitOutdated: another version of this collector is wanted (EX_TEMPFAIL of
+	// exitOutdated: this collector must run another version (EX_TEMPFAIL of
 	// sysexits.h: try again later).
 	exitOutdated = 75
 )
@@ -42,7 +42,7 @@ func (e *exitError) Unwrap() error { return e.err }
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// run is main without the process around it.
+// run runs a command line and returns the exit code.
 func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -69,16 +69,16 @@ func newRoot() *cobra.Command {
 		Use:   "benchloom",
 		Short: "Continuous benchmarking on your own machines",
 		Long: `Benchloom benchmarks every release, commit and try build of a project on
-dedicated machines, each after its parent, and compares what it measured.
+dedicated machines, each after its parent, and compares the results.
 
 Start everything on this machine with 'benchloom up'; then submit with
 'benchloom submit', watch with 'benchloom status --watch', compare with
 'benchloom compare'. Measure without any service with 'benchloom bench'.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 regression found
-(compare --fail-on), 4 a request that was waited for did not succeed,
-5 the service cannot be reached, 6 the API refuses this collector, 75 another
-version of this collector is wanted.`,
+(compare --fail-on), 4 an awaited request did not succeed, 5 the service cannot
+be reached, 6 the API refuses this collector, 75 this collector must run another
+version.`,
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// checked are tests after which no goroutine may be left.
+// checked runs tests and fails if a goroutine is left.
 type checked struct{ m *testing.M }
 
 func (c checked) Run() int {
@@ -32,18 +32,18 @@ func (c checked) Run() int {
 	return code
 }
 
-// quickExit keeps the race detector from making each command wait a second at its
-// end.
+// quickExit keeps the race detector from delaying the exit of each command by a
+// second.
 func quickExit(env *testscript.Env) { env.Setenv("GORACE", "atexit_sleep_ms=0") }
 
-// scriptCommands are those of every script.
+// scriptCommands returns the commands of every script.
 func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"exits": exits, "keep": keep,
 	}
 }
 
-// exits CODE COMMAND... runs a command that has to end with the exit code.
+// exits CODE COMMAND... runs a command that must end with the exit code.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -63,7 +63,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// keep NAME puts what the last command printed into a variable.
+// keep NAME stores the output of the last command in a variable.
 func keep(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
 }
@@ -74,7 +74,7 @@ func TestWithoutService(t *testing.T) {
 		Dir: "testdata/offline", Cmds: scriptCommands(), RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			quickExit(env)
-			// Nothing of the surroundings, and an address where nobody listens.
+			// Isolated from the environment, with an address where nothing listens.
 			env.Setenv("BENCHLOOM_URL", "http://127.0.0.1:1")
 			env.Setenv("HOME", env.WorkDir)
 			examples, err := filepath.Abs("../../suites/example")

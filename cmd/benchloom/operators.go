@@ -14,7 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/cli"
 )
 
-// actFlags are those of every command that the audit keeps.
+// actFlags are the flags of every command that the audit records.
 type actFlags struct {
 	serviceFlags
 	reason, key, output string
@@ -22,8 +22,8 @@ type actFlags struct {
 
 func (f *actFlags) add(cmd *cobra.Command) {
 	f.serviceFlags.add(cmd.Flags())
-	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for those who wonder")
-	cmd.Flags().StringVar(&f.key, "key", "", "the same key again is answered as the first time, and nothing is done")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "reason, recorded in the audit")
+	cmd.Flags().StringVar(&f.key, "key", "", "idempotency key: repeating it does nothing and gives the first answer again")
 	outputFlag(cmd, &f.output, formatTable, formatJSON)
 }
 
@@ -31,15 +31,15 @@ func (f *actFlags) act() apiclient.Act {
 	return apiclient.Act{Reason: f.reason, IdempotencyKey: f.key}
 }
 
-// reasoned is act for what needs a reason.
+// reasoned is act for commands that require a reason.
 func (f *actFlags) reasoned() (apiclient.Act, error) {
 	if strings.TrimSpace(f.reason) == "" {
-		return apiclient.Act{}, usage(errors.New("a reason is needed, for those who wonder later: add --reason"))
+		return apiclient.Act{}, usage(errors.New("a reason is needed for the audit: add --reason"))
 	}
 	return f.act(), nil
 }
 
-// told writes what was done.
+// told writes the result of an operation.
 func (f *actFlags) told(cmd *cobra.Command, o apiclient.Operation, text string) error {
 	if f.output == formatJSON {
 		return cli.WriteJSON(cmd.OutOrStdout(), o)
@@ -47,7 +47,7 @@ func (f *actFlags) told(cmd *cobra.Command, o apiclient.Operation, text string) 
 	return cli.Operation(cmd.OutOrStdout(), o, text)
 }
 
-// toldOf writes what was done to a request.
+// toldOf writes the result of an operation on a request.
 func (f *actFlags) toldOf(cmd *cobra.Command, r apiclient.RequestOperation, text string) error {
 	if f.output == formatJSON {
 		return cli.WriteJSON(cmd.OutOrStdout(), r)
@@ -55,7 +55,7 @@ func (f *actFlags) toldOf(cmd *cobra.Command, r apiclient.RequestOperation, text
 	return cli.Operation(cmd.OutOrStdout(), r.Operation, fmt.Sprintf("request %s (%s) %s", r.ID, cli.Subject(r.Request), text))
 }
 
-// onRequest makes a command that does something to a request.
+// onRequest completes a command that acts on a request.
 func onRequest(cmd *cobra.Command, f *actFlags, done string, do func(context.Context, *apiclient.Client, string) (apiclient.RequestOperation, error)) *cobra.Command {
 	cmd.Args = exactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -81,9 +81,10 @@ func newRequestCancel() *cobra.Command {
 	var f actFlags
 	return onRequest(&cobra.Command{
 		Use:   "cancel REQUEST",
-		Short: "End a request; its running jobs are stopped",
-		Long: `Ends a request. Jobs for which no other open request waits are stopped at once;
-what was measured stays. Cancelling a request that was cancelled changes nothing.`,
+		Short: "Cancel a request and stop its jobs",
+		Long: `Ends a request with the outcome cancelled. Jobs that no other open request waits
+for are stopped at once; results measured so far stay. Cancelling a cancelled
+request changes nothing.`,
 		Example: `  benchloom request cancel r7k2m4q9xt2 --reason "wrong date"`,
 	}, &f, "is cancelled", func(ctx context.Context, api *apiclient.Client, ref string) (apiclient.RequestOperation, error) {
 		return api.CancelRequest(ctx, ref, f.act())
@@ -95,14 +96,14 @@ func newRequestExpire() *cobra.Command {
 	var force bool
 	cmd := onRequest(&cobra.Command{
 		Use:   "expire REQUEST",
-		Short: "End a request that has waited too long",
-		Long: `Ends a request that waits for its artifacts or for its turn, with the outcome
-expired. With --force also one that is in progress.`,
+		Short: "Expire a request that has waited too long",
+		Long: `Ends a request that waits for its artifacts or for admission, with the outcome
+expired. With --force, it also ends a request in progress.`,
 		Example: `  benchloom request expire r7k2m4q9xt2 --reason "the build will never come"`,
 	}, &f, "has expired", func(ctx context.Context, api *apiclient.Client, ref string) (apiclient.RequestOperation, error) {
 		return api.ExpireRequest(ctx, ref, apiclient.Expiry{Act: f.act(), Force: force})
 	})
-	cmd.Flags().BoolVar(&force, "force", false, "also when it is in progress; its running jobs are stopped")
+	cmd.Flags().BoolVar(&force, "force", false, "also expire a request in progress; its running jobs are stopped")
 	return cmd
 }
 
@@ -110,10 +111,10 @@ func newRequestRetry() *cobra.Command {
 	var f actFlags
 	return onRequest(&cobra.Command{
 		Use:   "retry REQUEST",
-		Short: "Open a request that has ended again, for what lacks a result",
-		Long: `Opens a request that has ended again. It takes its turn in the queue once more;
-then only test cases without a valid result are measured, by new jobs and by the
-project's present suite. What has a result stays.`,
+		Short: "Reopen a request to measure what lacks a result",
+		Long: `Reopens a request that has ended. It awaits admission once more; then only test
+cases without a valid result are measured, by new jobs and with the project's
+present suite. Existing results stay.`,
 		Example: `  benchloom request retry go:1.26.0 --reason "the disk was full"`,
 	}, &f, "is open again", func(ctx context.Context, api *apiclient.Client, ref string) (apiclient.RequestOperation, error) {
 		return api.RetryRequest(ctx, ref, f.act())
@@ -125,14 +126,14 @@ func newRequestRemeasure() *cobra.Command {
 	var benchmarks []string
 	cmd := onRequest(&cobra.Command{
 		Use:   "remeasure REQUEST",
-		Short: "Open a request that has ended again, for what has results too",
-		Long: `Opens a request that has ended again and measures what it has results of once
-more. The new results count from then on; the former stay in the record.`,
+		Short: "Reopen a request to measure again what has results",
+		Long: `Reopens a request that has ended and measures again the test cases that have
+results. The new results count from then on; the old ones stay in the record.`,
 		Example: `  benchloom request remeasure go:1.26.0 --benchmark gin --reason "looks odd"`,
 	}, &f, "is open again", func(ctx context.Context, api *apiclient.Client, ref string) (apiclient.RequestOperation, error) {
 		return api.RemeasureRequest(ctx, ref, apiclient.Remeasurement{Act: f.act(), Benchmarks: benchmarks})
 	})
-	cmd.Flags().StringSliceVar(&benchmarks, "benchmark", nil, "only this benchmark; may be repeated")
+	cmd.Flags().StringSliceVar(&benchmarks, "benchmark", nil, "only this benchmark (repeatable)")
 	return cmd
 }
 
@@ -140,9 +141,9 @@ func newJobRetry() *cobra.Command {
 	var f actFlags
 	cmd := &cobra.Command{
 		Use:   "retry JOB",
-		Short: "Give a job that has ended another go",
-		Long: `Puts a new job in the place of one that has ended, for its test cases that lack
-a result. Its request is opened again when it has ended.`,
+		Short: "Retry a job that has ended",
+		Long: `Replaces a job that has ended by a new one for its test cases that lack a result.
+If its request has ended, it is reopened.`,
 		Example: `  benchloom job retry 5kq2n7x3b4m6p2aa --reason "the disk was full"`,
 		Args:    exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -158,7 +159,7 @@ a result. Its request is opened again when it has ended.`,
 			if err != nil {
 				return reached(err)
 			}
-			return f.toldOf(cmd, r, "has job "+string(key)+" tried again")
+			return f.toldOf(cmd, r, "retries job "+string(key))
 		},
 	}
 	f.add(cmd)
@@ -171,10 +172,10 @@ func newResultsInvalidate() *cobra.Command {
 	var since, until string
 	cmd := &cobra.Command{
 		Use:   "invalidate",
-		Short: "Make results count no more",
-		Long: `Marks the results that were measured by a collector, in a time, or for an
-artifact or project as invalid. They stay in the record, but in no comparison and
-no export. 'benchloom request retry' measures their test cases again.`,
+		Short: "Invalidate results",
+		Long: `Marks results as invalid: those of a collector, a period, a project or an artifact.
+They stay in the record but enter no comparison and no export. 'benchloom request
+retry' measures their test cases again.`,
 		Example: `  benchloom results invalidate --collector bench-3 --since 2026-05-01T08:00:00Z --reason "a fan was dead" --dry-run
   benchloom results invalidate --project go --tag 1.26.0 --reason "the wrong build"`,
 		Args: exactArgs(0),
@@ -201,16 +202,16 @@ no export. 'benchloom request retry' measures their test cases again.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&in.Project, "project", "", "only those of this project")
-	cmd.Flags().StringVar(&in.Tag, "tag", "", "only those of this artifact of the project")
-	cmd.Flags().StringVar(&in.Collector, "collector", "", "only those that it measured")
-	cmd.Flags().StringVar(&since, "since", "", "only those measured then or later: 2026-05-01T08:00:00Z, or a date")
-	cmd.Flags().StringVar(&until, "until", "", "only those measured before")
-	cmd.Flags().BoolVar(&in.DryRun, "dry-run", false, "only tell which these are")
+	cmd.Flags().StringVar(&in.Project, "project", "", "only results of this project")
+	cmd.Flags().StringVar(&in.Tag, "tag", "", "only results of this artifact of the project")
+	cmd.Flags().StringVar(&in.Collector, "collector", "", "only results measured by this collector")
+	cmd.Flags().StringVar(&since, "since", "", "only results measured at this time or later: 2026-05-01T08:00:00Z, or a date")
+	cmd.Flags().StringVar(&until, "until", "", "only results measured before this time")
+	cmd.Flags().BoolVar(&in.DryRun, "dry-run", false, "only show which results these are")
 	return cmd
 }
 
-// instant reads a point in time; nil for none. A date is its first moment in UTC.
+// instant parses a point in time; nil if text is empty. A date means midnight UTC.
 func instant(flag, text string) (*time.Time, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // no time is an answer
@@ -220,7 +221,7 @@ func instant(flag, text string) (*time.Time, error) {
 			return &at, nil
 		}
 	}
-	return nil, usage(fmt.Errorf("%s %q is no time; write 2026-05-01T08:00:00Z, or 2026-05-01", flag, text))
+	return nil, usage(fmt.Errorf("%s %q is not a time; write 2026-05-01T08:00:00Z, or 2026-05-01", flag, text))
 }
 
 func newArtifact() *cobra.Command {
@@ -238,9 +239,9 @@ func newArtifactPurge() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purge PROJECT TAG",
 		Short: "Remove an artifact with its results, requests and jobs",
-		Long: `Removes an artifact with all that was measured of it, its requests and their
-jobs. There is no way back; 'benchloom results invalidate' keeps what it takes out.
-It is refused while a request for the artifact is open.`,
+		Long: `Removes an artifact with its results, requests and jobs. This cannot be undone;
+'benchloom results invalidate' keeps the results in the record. An artifact with an
+open request is not removed.`,
 		Example: `  benchloom artifact purge go 1.26.0 --reason "withdrawn" --dry-run`,
 		Args:    exactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -263,7 +264,7 @@ It is refused while a request for the artifact is open.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only tell what would be removed")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be removed")
 	return cmd
 }
 
@@ -271,9 +272,9 @@ func newQueuePause() *cobra.Command {
 	var f actFlags
 	return onQueue(&cobra.Command{
 		Use:   "pause PROJECT",
-		Short: "Admit no request of a project and hand none of its jobs out",
-		Long: `Pauses a project's queue: no request is admitted and no job is handed out until
-'benchloom queue resume'. What was handed out before goes on.`,
+		Short: "Pause a project",
+		Long: `Pauses a project: none of its requests is admitted and none of its jobs is handed
+out until 'benchloom queue resume'. Jobs that were handed out before continue.`,
 		Example: `  benchloom queue pause go --reason "the machines are moved"`,
 	}, &f, "is paused", func(ctx context.Context, api *apiclient.Client, project string) (apiclient.Operation, error) {
 		act, err := f.reasoned()
@@ -288,14 +289,14 @@ func newQueueResume() *cobra.Command {
 	var f actFlags
 	return onQueue(&cobra.Command{
 		Use:     "resume PROJECT",
-		Short:   "End the pause of a project's queue",
+		Short:   "Resume a paused project",
 		Example: `  benchloom queue resume go`,
-	}, &f, "goes on", func(ctx context.Context, api *apiclient.Client, project string) (apiclient.Operation, error) {
+	}, &f, "is resumed", func(ctx context.Context, api *apiclient.Client, project string) (apiclient.Operation, error) {
 		return api.ResumeQueue(ctx, project, f.act())
 	})
 }
 
-// onQueue makes a command that does something to a project's queue.
+// onQueue completes a command that pauses or resumes a project.
 func onQueue(cmd *cobra.Command, f *actFlags, done string, do func(context.Context, *apiclient.Client, string) (apiclient.Operation, error)) *cobra.Command {
 	cmd.Args = exactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -310,7 +311,7 @@ func onQueue(cmd *cobra.Command, f *actFlags, done string, do func(context.Conte
 		if err != nil {
 			return reached(err)
 		}
-		return f.told(cmd, o, "the queue of "+args[0]+" "+done)
+		return f.told(cmd, o, "project "+args[0]+" "+done)
 	}
 	f.add(cmd)
 	return cmd
@@ -321,17 +322,17 @@ func newAudit() *cobra.Command {
 	cmd := listing(&cobra.Command{
 		Use:     "audit",
 		GroupID: groupUse,
-		Short:   "List what operators did, and why",
-		Long:    "Lists what operators did, the newest first: who, when, why, and what came of it.",
+		Short:   "List the actions of operators",
+		Long:    "Lists the actions of operators, newest first: who, when, why, and the result.",
 		Example: `  benchloom audit --project go
   benchloom audit --subject r7k2m4q9xt2 -o json`,
 	}, func(api *apiclient.Client, ctx context.Context) (apiclient.AuditList, error) {
 		return api.Audit(ctx, q)
 	}, cli.Audit)
-	cmd.Flags().StringVar(&q.Project, "project", "", "only what concerns this project")
-	cmd.Flags().StringVar(&q.Who, "who", "", "only what this user did")
-	cmd.Flags().StringVar(&q.Subject, "subject", "", "only what was done to this: a request's ID, a job's key, a tag")
-	cmd.Flags().IntVar(&q.Limit, "limit", 50, "at most so many, up to 500")
-	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "go on where the page before ended, with what it gave as next")
+	cmd.Flags().StringVar(&q.Project, "project", "", "only actions on this project")
+	cmd.Flags().StringVar(&q.Who, "who", "", "only actions by this user")
+	cmd.Flags().StringVar(&q.Subject, "subject", "", "only actions on this request ID, job key or tag")
+	cmd.Flags().IntVar(&q.Limit, "limit", 50, "maximum number of entries, up to 500")
+	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "start after the previous page, with the cursor that it gave")
 	return cmd
 }

@@ -28,10 +28,10 @@ func newOrchestrator() *cobra.Command {
 		Short:   "Run workflows and the activities around them",
 		Long: `Runs the Temporal worker for workflows. Any number of orchestrators may run.
 It needs TEMPORAL_ADDRESS (or Temporal's other environment configuration) and
-DATABASE_URL, and makes sure of the namespace and its search attributes.
+DATABASE_URL, and creates the namespace and its search attributes if necessary.
 
-It also looks at the git repositories that projects name as the source of their
-commits; a path is one on this machine. That needs the git program.`,
+It also reads the git repositories that projects name as commit sources, which
+needs the git program. Paths of repositories refer to this machine.`,
 		Example: `  TEMPORAL_ADDRESS=127.0.0.1:7233 DATABASE_URL=postgres:///benchloom benchloom orchestrator`,
 		Args:    exactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -81,8 +81,8 @@ commits; a path is one on this machine. That needs the git program.`,
 	f.addMetrics(cmd.Flags())
 	cmd.Flags().StringVar(&database, "database-url", os.Getenv("DATABASE_URL"), "Postgres (default $DATABASE_URL)")
 	cmd.Flags().StringVar(&namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
-	cmd.Flags().StringVar(&cache, "cache-dir", cacheDir(), "directory for copies of the repositories that projects name by URL; may be deleted")
-	cmd.Flags().StringVar(&builds, "build-store-size", "20GiB", "what stored builds may take together; those that an open request needs stay beyond it")
+	cmd.Flags().StringVar(&cache, "cache-dir", cacheDir(), "directory for copies of repositories that projects name by URL; may be deleted")
+	cmd.Flags().StringVar(&builds, "build-store-size", "20GiB", "maximum size of all stored builds; builds that an open request needs are kept beyond it")
 	return cmd
 }
 

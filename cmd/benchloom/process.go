@@ -20,7 +20,7 @@ import (
 	"github.com/benchloom/benchloom/internal/metrics"
 )
 
-// processFlags are those of every long-running process.
+// processFlags are the flags of every long-running process.
 type processFlags struct {
 	logFormat, logLevel string
 	metrics             string
@@ -28,15 +28,15 @@ type processFlags struct {
 }
 
 func (f *processFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	flags.StringVar(&f.logFormat, "log-format", "text", "log format: text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 }
 
 func (f *processFlags) addMetrics(flags *pflag.FlagSet) {
-	flags.StringVar(&f.metrics, "metrics", "", "serve /metrics for Prometheus, and /readyz, on this address, such as 127.0.0.1:7481 (default off)")
+	flags.StringVar(&f.metrics, "metrics", "", "address for Prometheus metrics (/metrics) and /readyz, such as 127.0.0.1:7481 (default: off)")
 }
 
-// logger writes to standard error.
+// logger returns a logger that writes to standard error.
 func (f *processFlags) logger(cmd *cobra.Command) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
@@ -52,7 +52,7 @@ func (f *processFlags) logger(cmd *cobra.Command) (*slog.Logger, error) {
 	return nil, usage(fmt.Errorf("--log-format %q: use text or json", f.logFormat))
 }
 
-// isReady makes /readyz say so.
+// isReady makes /readyz succeed.
 func (f *processFlags) isReady() { f.ready.Store(true) }
 
 // serveMetrics serves a process's metrics, and whether it is ready, until the
@@ -79,7 +79,7 @@ func (f *processFlags) serveMetrics(ctx context.Context, m *metrics.Metrics, log
 	}()
 	go func() {
 		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			log.Error("metrics are no longer served", "error", err)
+			log.Error("serving metrics failed", "error", err)
 		}
 	}()
 	return nil
@@ -98,7 +98,7 @@ func secret(file, variable string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// hostTarget is this machine's target tuple; empty when it has no known one.
+// hostTarget returns this machine's target tuple; empty if it is not known.
 func hostTarget() string {
 	target, err := bench.HostTarget(runtime.GOOS, runtime.GOARCH)
 	if err != nil {
@@ -107,7 +107,7 @@ func hostTarget() string {
 	return string(target)
 }
 
-// env is a flag's default from the environment.
+// env returns an environment variable, or otherwise if it is empty.
 func env(name, otherwise string) string {
 	if v := os.Getenv(name); v != "" {
 		return v

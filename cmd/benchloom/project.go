@@ -30,11 +30,11 @@ func newProjectApply() *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "apply",
-		Short: "Create a project or change it as a file says",
-		Long: `Reads a project from a YAML file, uploads its suite where the service lacks it,
-and makes the project as described. What has changed is printed.
+		Short: "Create or change a project from a file",
+		Long: `Reads a project from a YAML file, uploads its suite if the service lacks it, and
+creates or changes the project. Prints the changes.
 
-The file is strict: an unknown key is an error with its place. Keys: name, suite
+An unknown key is an error that names its line and column. Keys: name, suite
 (the suite's directory, relative to the file), description, targets, artifacts
 (provider, parameters, tags), source (git, branch, look_back, releases, every,
 backfill), queue (policy, max_in_progress), size (class) and max_job_fails.
@@ -42,10 +42,10 @@ backfill), queue (policy, max_in_progress), size (class) and max_job_fails.
 source.git names the repository whose commits are benchmarked: an absolute path on
 the orchestrator's machine, or a URL that git can fetch. Each commit of the branch
 (default main) gets a request; look_back (commits 100, days 29) bounds how far back.
-releases is a pattern of tags, such as v*. The first look requests the newest
-commit and the newest release only; backfill: 10 makes that ten.
+releases is a pattern of tags, such as v*. The first look requests only the newest
+commit and the newest release; backfill: 10 makes that ten.
 
---dry-run changes no project. It uploads the suite all the same, which has no
+--dry-run changes no project. The suite is uploaded all the same, which has no
 effect by itself.`,
 		Example: `  benchloom project apply -f project.yaml
   benchloom project apply -f project.yaml --suite ./suite --dry-run`,
@@ -76,14 +76,14 @@ effect by itself.`,
 		},
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().StringVarP(&file, "file", "f", "", "the project's file; - is standard input")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "project file; - for standard input")
 	cmd.Flags().StringVar(&folder, "suite", "", "directory of the suite, instead of the file's")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only tell what would change")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would change")
 	outputFlag(cmd, &output, formatTable, formatJSON)
 	return cmd
 }
 
-// readProject reads a project's file and tells where its suite is.
+// readProject reads a project file. It returns the project and its suite's directory.
 func readProject(in io.Reader, file string) (apiclient.Project, string, error) {
 	var text []byte
 	var err error
@@ -103,11 +103,11 @@ func readProject(in io.Reader, file string) (apiclient.Project, string, error) {
 	return apiclient.Project{Name: p.Name, Config: p.ProjectConfig}, p.Suite, nil
 }
 
-// problemUnknownSuite is the type of the problem that a project names a suite
-// which was not uploaded.
+// problemUnknownSuite is the type of the problem of a project whose suite was not
+// uploaded.
 const problemUnknownSuite = "urn:benchloom:unknown-suite"
 
-// apply uploads the suite only when the service lacks it.
+// apply applies a project and uploads its suite if the service lacks it.
 func apply(ctx context.Context, api *apiclient.Client, wanted apiclient.Project, folder string, dryRun bool) (apiclient.Applied, error) {
 	if folder == "" {
 		return api.ApplyProject(ctx, wanted, dryRun)

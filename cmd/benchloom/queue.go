@@ -6,7 +6,7 @@ func newQueue() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "queue",
 		GroupID: groupUse,
-		Short:   "Show, configure, try out, pause or resume whose turn it is",
+		Short:   "Manage queues",
 		Example: `  benchloom queue show go
   benchloom queue list
   benchloom queue set-weight user:ada 50

@@ -19,12 +19,11 @@ func newQueueAdmissions() *cobra.Command {
 	var output, state string
 	cmd := &cobra.Command{
 		Use:   "admissions PROJECT",
-		Short: "Show who was admitted when, and from what that followed",
-		Long: `Lists the latest admissions of a project, the oldest first. Each is recorded with
-what the queue looked like at that moment: --state REQUEST writes that as
-'benchloom queue simulate' reads it, which then names the request that was
-admitted as the first that may start. A request that was admitted more than once
-has its latest.`,
+		Short: "List a project's admissions",
+		Long: `Lists the latest admissions of a project, oldest first. Each is recorded with the
+state that decided it. --state REQUEST writes that state for 'benchloom queue
+simulate', which then lists the admitted request as the first that may start. If a
+request was admitted more than once, its last admission counts.`,
 		Example: `  benchloom queue admissions go
   benchloom queue admissions go --state r7k2m4q9xt2 > state.json
   benchloom queue simulate --file state.json`,
@@ -51,12 +50,12 @@ has its latest.`,
 		},
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().StringVar(&state, "state", "", "write the state from which this `REQUEST` was admitted")
+	cmd.Flags().StringVar(&state, "state", "", "write the state that decided the admission of `REQUEST`")
 	outputFlag(cmd, &output, formatTable, formatJSON)
 	return cmd
 }
 
-// writeState writes what the latest admission of a request was decided from.
+// writeState writes the state that decided a request's latest admission.
 func writeState(w io.Writer, list apiclient.AdmissionList, project string, id bench.RequestID) error {
 	for i := len(list.Admissions) - 1; i >= 0; i-- {
 		a := list.Admissions[i]
@@ -65,11 +64,11 @@ func writeState(w io.Writer, list apiclient.AdmissionList, project string, id be
 		}
 		var text bytes.Buffer
 		if err := json.Indent(&text, a.State, "", "  "); err != nil {
-			return fmt.Errorf("reading the state from which %s was admitted: %w", id, err)
+			return fmt.Errorf("reading the state that decided the admission of %s: %w", id, err)
 		}
 		text.WriteByte('\n')
 		_, err := w.Write(text.Bytes())
 		return err
 	}
-	return fmt.Errorf("no admission of request %s is recorded in project %s: 'benchloom queue admissions %s' lists those that are", id, project, project)
+	return fmt.Errorf("no admission of request %s is recorded in project %s: 'benchloom queue admissions %s' lists those recorded", id, project, project)
 }

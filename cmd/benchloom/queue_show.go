@@ -17,21 +17,25 @@ func newQueueShow() *cobra.Command {
 	var output, by string
 	cmd := &cobra.Command{
 		Use:   "show [PROJECT|QUEUE] [--by queue|user|host|pool]",
-		Short: "Show whose turn it is, why, and when; and who has had which share",
-		Long: `Of a project: lists its open requests in the order in which they run, each with
-the reason for its place, what it waits for, and when it is expected to start and
-end. Estimates rest on how long the same jobs took before; -o json and
-'benchloom request show' say on what exactly.
+		Short: "Show a project's order of requests, or the shares of queues",
+		Long: `For a project, lists its open requests in the order in which they run, each with
+the reason for its position, what it waits for, and its expected start and end.
+Estimates rest on how long the same jobs took before; -o json and 'benchloom
+request show' name the basis.
 
-Without a name, of a queue, or with --by: lists what queues, users, hosts or pools
-are to have and have had. "share" is a weighted queue's part of the weights of all
-weighted queues with open jobs, wherever these wait: at a task queue it shares only
-with those that have jobs there ('benchloom explain JOB'); "received" its part of the runs that began within
-the last hour, which "started" counts. Waits are from the moment when a job was
-ready to its run's start, of the same runs; "oldest" is how long the job has waited
-that has waited longest. A job that several hosts may take counts for each.
+For a queue, without a name, or with --by, lists the shares of queues, users, hosts
+or pools:
 
-A name with a colon is a queue's; any other a project's, else a queue's.`,
+  share     a weighted queue's part of the weights of all weighted queues with open
+            jobs; at a task queue it shares only with queues that have jobs there
+            ('benchloom explain JOB')
+  started   runs that began within the last hour
+  received  part of these runs
+  wait      time from when a job was ready to when its run began, of these runs
+  oldest    longest present wait of a job
+
+A job that several hosts may take counts for each. A name with a colon is a queue;
+any other is a project or, if there is none, a queue.`,
 		Example: `  benchloom queue show
   benchloom queue show go
   benchloom queue show user:ada
@@ -64,14 +68,14 @@ A name with a colon is a queue's; any other a project's, else a queue's.`,
 	}
 	f.add(cmd.Flags())
 	choice := &choice{value: &by, valid: []string{"queue", "user", "host", "pool"}}
-	cmd.Flags().Var(choice, "by", "whose shares: queue, user, host, pool")
+	cmd.Flags().Var(choice, "by", "list shares by queue, user, host or pool")
 	choice.complete(cmd, "by")
 	outputFlag(cmd, &output, formatTable, formatJSON)
 	return cmd
 }
 
-// sharesWanted is which shares are asked for, and how they are written. unknown is
-// why the name is no project's, where it might have been.
+// sharesWanted selects shares and their output format. unknown is the error of
+// looking the name up as a project; nil if that was not tried.
 type sharesWanted struct {
 	by, name, output string
 	unknown          error
@@ -80,7 +84,7 @@ type sharesWanted struct {
 func showShares(cmd *cobra.Command, api *apiclient.Client, w sharesWanted) error {
 	shares, err := api.Shares(cmd.Context(), w.by, w.name)
 	if w.unknown != nil && errors.Is(err, apiclient.ErrNotFound) {
-		return fmt.Errorf("%w; nor is there a queue of that name with work: 'benchloom queue show' lists those that have", w.unknown)
+		return fmt.Errorf("%w; nor is there a queue of that name with work: 'benchloom queue show' lists queues with work", w.unknown)
 	} else if err != nil {
 		return reached(err)
 	}

@@ -21,8 +21,8 @@ func newQueueSimulate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate --file FILE",
 		Short: "Order the requests of a file as the service would",
-		Long: `Orders the requests of a file by the rules of the service, which need not run, and
-says why each stands where it stands. The file, or standard input for "-", is
+		Long: `Orders the requests of a file by the rules of the service and gives the reason for
+each position. No service needs to run. The file, or standard input for "-", is
 
   {"requests": [{"id": "r1", "tag": "c2", "type": "master", "parent": "c1", "pr": 7,
                  "created_at": "2026-01-31T12:00:00Z", "commit_date": null,
@@ -31,11 +31,10 @@ says why each stands where it stands. The file, or standard input for "-", is
 
 Types are release, master and try; statuses waiting_for_artifacts,
 artifacts_ready, in_progress and completed; times are RFC 3339. Required are
-type, created_at, status, and one of id and tag. Whatever the command does not
-know is an error that names it.
+type, created_at, status, and one of id and tag. Unknown fields are errors.
 
-The policy "spec" puts master before try, then the lower pull request number;
-"upstream" the number before the type.`,
+The policy "spec" orders by type (master before try), then by pull request number;
+"upstream" by number, then by type.`,
 		Example: `  benchloom queue simulate --file state.json
   benchloom queue simulate --file - -o json --policy upstream < state.json`,
 		Args: exactArgs(0),

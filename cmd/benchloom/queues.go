@@ -21,10 +21,10 @@ func newQueueApply() *cobra.Command {
 	var replace, dryRun bool
 	cmd := &cobra.Command{
 		Use:   "apply",
-		Short: "Configure queues and limits of accounts as a file says",
-		Long: `Reads queues and limits from a YAML or JSON file and makes them so: all of the
-file, or nothing of it when anything in it is wrong. What the file does not name
-stays as it is; with --replace it goes back to its defaults.
+		Short: "Configure queues and account limits from a file",
+		Long: `Reads queues and account limits from a YAML or JSON file and applies them: all of
+them, or none if any is invalid. What the file does not name stays as it is; with
+--replace, it returns to its defaults.
 
   queues:
     - {name: "user:ada", weight: 50}          # shares by weight: 0.1 to 1000, default 1
@@ -32,12 +32,12 @@ stays as it is; with --replace it goes back to its defaults.
     - {name: nightly, class: strict, level: 4} # 1, 2: before all weighted queues; 4, 5: after them
   accounts:
     - {account: "*", max_running: 8, max_queued: 20000, first_level: 2}
-    - {account: ada, first_level: 1}          # one's own row replaces that of *
+    - {account: ada, first_level: 1}          # an account's own row replaces that of *
     - {account: ada, branch: dev, first_level: 3}
 
-The queues vip (before all) and idle (after all) are always there. A change holds
-at once for all that is not handed out to a collector's pool yet; a new level also
-for what is.`,
+The queues vip (before all others) and idle (after all others) always exist. A
+change applies at once to jobs that are not handed out yet; a new level also to
+those that are.`,
 		Example: `  benchloom queue apply -f queues.yaml
   benchloom queue apply -f queues.yaml --replace --dry-run`,
 		Args: exactArgs(0),
@@ -63,13 +63,13 @@ for what is.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVarP(&file, "file", "f", "", "file with queues and accounts; - is standard input")
-	cmd.Flags().BoolVar(&replace, "replace", false, "what the file does not name goes back to its defaults")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only tell what would change")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "file with queues and accounts; - for standard input")
+	cmd.Flags().BoolVar(&replace, "replace", false, "reset what the file does not name to its defaults")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would change")
 	return cmd
 }
 
-// readQueues reads a file of queues and limits.
+// readQueues reads a file of queues and account limits.
 func readQueues(in io.Reader, file string) (fairshare.File, error) {
 	var text []byte
 	var err error
@@ -80,7 +80,7 @@ func readQueues(in io.Reader, file string) (fairshare.File, error) {
 		text, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return fairshare.File{}, fmt.Errorf("reading the file of queues: %w", err)
+		return fairshare.File{}, fmt.Errorf("reading the queue file: %w", err)
 	}
 	return cli.ReadQueueFile(file, text)
 }
@@ -88,12 +88,12 @@ func readQueues(in io.Reader, file string) (fairshare.File, error) {
 func newQueueList() *cobra.Command {
 	return listing(&cobra.Command{
 		Use:   "list",
-		Short: "List the queues in which jobs wait for their turn, and limits of accounts",
-		Long: `Lists the queues in the order in which they go. Weighted queues share what there
-is by their weights; a strict one gets everything before (or after) those of
-another level, and a warning says what it can starve. Jobs are in the queue of
-their submitter (user:ACCOUNT), a project's releases and commits in its own
-(project:NAME), unless a queue is named.`,
+		Short: "List queues and account limits",
+		Long: `Lists queues in the order in which they are served. Weighted queues share by their
+weights; a strict queue goes before (or after) all queues of another level, and a
+warning names those that it can starve. Jobs are in the queue of their submitter
+(user:ACCOUNT), a project's releases and commits in the project's (project:NAME),
+unless another queue is named.`,
 		Example: `  benchloom queue list
   benchloom queue list -o json`,
 	}, (*apiclient.Client).Queues, cli.Queues)
@@ -104,20 +104,20 @@ func newQueueSetWeight() *cobra.Command {
 	var create bool
 	cmd := &cobra.Command{
 		Use:   "set-weight QUEUE WEIGHT",
-		Short: "Give a weighted queue another weight",
-		Long: `Changes the share of a queue relative to the other weighted ones, from 0.1 to
-1000; a queue that nobody has configured has 1. It holds for every job that is not
-handed out yet, which is all but a few for each collector.
+		Short: "Set the weight of a queue",
+		Long: `Sets a weighted queue's share relative to the others, from 0.1 to 1000. The default
+is 1. The weight applies to all jobs that are not handed out yet, which is all but
+a few for each collector.
 
-A name that is no configured queue, no known account's or project's, and that of no
-job is taken for a mistake, unless --create is given.`,
+Without --create, the queue must be configured, belong to a known account or
+project, or have jobs; any other name is taken for a mistake.`,
 		Example: `  benchloom queue set-weight user:ada 50
   benchloom queue set-weight project:go 2.5 --reason "the release is near"`,
 		Args: exactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			weight, err := strconv.ParseFloat(args[1], 64)
 			if err != nil {
-				return usage(fmt.Errorf("weight %q is no number; use %g to %g", args[1], fairshare.MinWeight, fairshare.MaxWeight))
+				return usage(fmt.Errorf("weight %q is not a number; use %g to %g", args[1], fairshare.MinWeight, fairshare.MaxWeight))
 			}
 			if err := errors.Join(bench.CheckQueue(args[0]), fairshare.CheckWeight(args[0], weight)); err != nil {
 				return usage(err)
@@ -134,7 +134,7 @@ job is taken for a mistake, unless --create is given.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVar(&create, "create", false, "also a queue of which nothing is known yet")
+	cmd.Flags().BoolVar(&create, "create", false, "also accept an unknown queue")
 	return cmd
 }
 

@@ -17,7 +17,7 @@ func newRequest() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "request",
 		GroupID: groupUse,
-		Short:   "Show a request, or act on it",
+		Short:   "Show and manage requests",
 		Example: `  benchloom request show r7k2m4q9xt2
   benchloom request cancel go:1.26.0 --reason "wrong date"
   benchloom request unstick go:1.26.0 --dry-run`,
@@ -56,8 +56,7 @@ func newRequestJobs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "jobs REQUEST",
 		Short: "List the jobs of a request",
-		Long: `Lists the jobs of a request in the order in which they were written, however many
-it has.`,
+		Long:  "Lists the jobs of a request, in order of creation.",
 		Example: `  benchloom request jobs r7k2m4q9xt2 --status failure
   benchloom request jobs r7k2m4q9xt2 --limit 0 -o json`,
 		Args: exactArgs(1),
@@ -87,7 +86,7 @@ it has.`,
 	statuses := &choice{value: &status, valid: []string{"queued", "handed_out", "in_progress", "success", "failure", "cancelled"}}
 	cmd.Flags().Var(statuses, "status", "only jobs with this status: "+strings.Join(statuses.valid, ", "))
 	statuses.complete(cmd, "status")
-	cmd.Flags().IntVar(&limit, "limit", 100, "how many jobs at most; 0: all")
+	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of jobs; 0 for all")
 	outputFlag(cmd, &output, formatTable, formatJSON)
 	return cmd
 }
@@ -95,7 +94,7 @@ it has.`,
 // jobsPage is the number of jobs requested at once.
 const jobsPage = 1000
 
-// requestJobs lists at most limit jobs of a request; 0: all.
+// requestJobs lists at most limit jobs of a request; if limit is 0, all.
 func requestJobs(ctx context.Context, api *apiclient.Client, ref string, status bench.JobStatus, limit int) (apiclient.JobList, error) {
 	out := apiclient.JobList{Jobs: []apiclient.Job{}}
 	query := apiclient.JobQuery{Status: status}
@@ -121,10 +120,10 @@ func newArtifactsReady() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "artifacts-ready REQUEST --tag TAG",
-		Short: "Say that a request's artifacts are ready",
-		Long: `Says that the artifact TAG of a try build can be fetched now; what a CI system
-calls once it has built it. Saying it again changes nothing, and nothing is
-started for a request that has ended.`,
+		Short: "Report that a request's artifacts are ready",
+		Long: `Reports that the artifact TAG of a try build can be fetched. A CI system calls it
+after the build. Repeating it changes nothing, and a request that has ended is not
+started again.`,
 		Example: `  benchloom request artifacts-ready r7k2m4q9xt2 --tag 5f1c0de --parent 4e0b9cd`,
 		Args:    exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -151,15 +150,15 @@ started for a request that has ended.`,
 			case n.Late:
 				what = "it had ended before: " + cli.Standing(n.Request)
 			case n.Duplicate:
-				what = "that was known; it is " + cli.Standing(n.Request)
+				what = "its artifacts were ready before; it is " + cli.Standing(n.Request)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "request %s (%s): %s\n", n.Request.ID, cli.Printable(cli.Subject(n.Request)), what)
 			return nil
 		},
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().StringVar(&artifact.Tag, "tag", "", "the artifact")
-	cmd.Flags().StringVar(&artifact.Parent, "parent", "", "tag of the commit that it was made from (default: what the commit source knows)")
+	cmd.Flags().StringVar(&artifact.Tag, "tag", "", "tag of the artifact")
+	cmd.Flags().StringVar(&artifact.Parent, "parent", "", "tag of the commit that it was built from (default: from the commit source)")
 	outputFlag(cmd, &output, formatTable, formatJSON)
 	return cmd
 }

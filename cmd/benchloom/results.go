@@ -23,10 +23,9 @@ func newResultsExport() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "export PROJECT",
-		Short: "Write all collections to standard output",
-		Long: `Writes the collections of the artifacts with the given tags, or of all, as they
-are read: in Go's benchmark format, as CSV with one line for each value, or as a
-JSON array.`,
+		Short: "Export results to standard output",
+		Long: `Writes the collections of the artifacts with the given tags, or of all artifacts,
+in Go's benchmark format, as CSV with one line for each value, or as a JSON array.`,
 		Example: `  benchloom results export go --tag 1.25.14 --tag 1.26.11 >results.txt
   benchstat -col tag -ignore collector results.txt
   benchloom results export go -o csv`,
@@ -47,7 +46,7 @@ JSON array.`,
 		},
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().StringSliceVar(&tags, "tag", nil, "only this artifact; may be repeated")
+	cmd.Flags().StringSliceVar(&tags, "tag", nil, "only this artifact (repeatable)")
 	outputFlag(cmd, &output, formatBenchfmt, formatCSV, formatJSON)
 	return cmd
 }

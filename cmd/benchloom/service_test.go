@@ -32,8 +32,8 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// Each script has an API and a record of its own. What the orchestrator and a
-// collector would do, its commands do by themselves.
+// Each script has its own API and record. Its commands stand in for the orchestrator
+// and the collectors.
 func TestWithService(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob("testdata/service/*.txtar")
@@ -45,14 +45,14 @@ func TestWithService(t *testing.T) {
 	}
 }
 
-// service is the API as one script sees it.
+// service is the API of one script.
 type service struct {
 	t         *testing.T
 	record    *store.Store
 	collector *apiclient.Client
 	secret    string // the collectors' token
 	epoch     int64
-	// invitedOnly: collectors have to be invited, as in production.
+	// invitedOnly requires collectors to be invited, as in production.
 	invitedOnly bool
 }
 
@@ -118,7 +118,7 @@ func (s *service) setup(env *testscript.Env) error {
 	return s.publish(env, server)
 }
 
-// tokens makes a token of each role.
+// tokens creates a token of each role.
 func (s *service) tokens(env *testscript.Env) error {
 	var files []api.TokenFile
 	for _, role := range []string{api.RoleAdmin, api.RoleReader, api.RoleCollector} {
@@ -141,8 +141,8 @@ func (s *service) tokens(env *testscript.Env) error {
 	return api.BootstrapTokens(s.t.Context(), s.record, files)
 }
 
-// publish tells clients where the API is: by the environment, and by a state
-// directory with a token of its own.
+// publish announces the API in the environment, and in a state directory with a
+// token of its own.
 func (s *service) publish(env *testscript.Env, server *httptest.Server) error {
 	env.Setenv("BENCHLOOM_URL", server.URL)
 	env.Setenv("HOME", env.WorkDir)
@@ -174,8 +174,8 @@ func (s *service) commands() map[string]func(*testscript.TestScript, bool, []str
 	return commands
 }
 
-// register makes the collector known; with names, the slots of a shared host: register
-// HOST SLOT...
+// register registers the collector or, with names, the slots of a shared host:
+// register HOST SLOT...
 func (s *service) register(names []string) error {
 	for _, name := range names[min(1, len(names)):] {
 		_, err := s.collector.RegisterCollector(s.t.Context(), apiclient.Registration{
@@ -204,7 +204,7 @@ func (s *service) begin(args []string) error {
 	return err
 }
 
-// started are the plans of the runs that were begun.
+// started does what begin does and returns the plans of the runs.
 func (s *service) started(project, tag string) ([]apiclient.RunPlan, error) {
 	ctx := s.t.Context()
 	r, err := s.record.RequestByTag(ctx, project, tag)
@@ -284,8 +284,8 @@ func (s *service) jobs(r bench.Request) ([]bench.Job, error) {
 	return jobs, nil
 }
 
-// measure PROJECT TAG SECONDS carries a request out: each test case takes about
-// so long.
+// measure PROJECT TAG SECONDS runs a request in which each test case takes about
+// that long.
 func (s *service) measure(args []string) error {
 	seconds, err := strconv.ParseFloat(args[2], 64)
 	if err != nil {
@@ -306,7 +306,7 @@ func (s *service) measure(args []string) error {
 	return s.close(args[0], args[1], plans, bench.Success)
 }
 
-// fail PROJECT TAG MESSAGE carries a request out whose test cases all fail.
+// fail PROJECT TAG MESSAGE runs a request whose test cases all fail.
 func (s *service) fail(args []string) error {
 	plans, err := s.started(args[0], args[1])
 	if err != nil {
@@ -340,8 +340,8 @@ func (s *service) finish(args []string) error {
 	return s.collector.FinishRun(s.t.Context(), run, apiclient.RunFinish{Outcome: bench.RunFailure})
 }
 
-// commits PROJECT REPOSITORY SHA... records commits, the oldest first, as a look
-// does; the last one is requested.
+// commits PROJECT REPOSITORY SHA... records commits, oldest first, as a look does,
+// and requests the last one.
 func (s *service) commits(args []string) error {
 	var history []store.Commit
 	parent := ""
@@ -383,7 +383,7 @@ func (s *service) close(project, tag string, plans []apiclient.RunPlan, outcome 
 	return s.record.CompleteRequest(ctx, r.ID, outcome, "", nil, fmt.Sprintf("%s of %s", outcome, tag))
 }
 
-// collections are five of each test case, with times around seconds.
+// collections returns five collections of each test case, with times around seconds.
 func collections(cases []bench.TestCase, seconds float64) apiclient.Block {
 	var out apiclient.Block
 	for _, tc := range cases {

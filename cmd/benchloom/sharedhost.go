@@ -17,8 +17,8 @@ type sharedFlags struct {
 	classes     []int
 	classMemory string
 
-	// Of the flags of one slot: its host, what jobs of the host may use together,
-	// and what its own may, in bytes.
+	// Set in the flags of a slot: its host, and the memory of all jobs of the host
+	// and of the slot's own, in bytes.
 	host               string
 	budget, slotMemory int64
 }
@@ -28,20 +28,20 @@ type sharedFlags struct {
 const maxSlots = 64
 
 func (s *sharedFlags) add(flags *pflag.FlagSet) {
-	flags.IntSliceVar(&s.classes, "classes", nil, "size classes of a shared host, such as 1,2,4: it runs jobs of these side by side within --memory")
-	flags.StringVar(&s.classMemory, "class-memory", "", "memory of a shared host's jobs of size class 1, of others as many times that (default: 4g)")
+	flags.IntSliceVar(&s.classes, "classes", nil, "size classes of a shared host, such as 1,2,4, whose jobs run side by side within --memory")
+	flags.StringVar(&s.classMemory, "class-memory", "", "memory of a job of size class 1 on a shared host; size class N gets N times as much (default: 4g)")
 }
 
-// on tells whether the collector is a shared host.
+// on reports whether the collector is a shared host.
 func (s *sharedFlags) on() bool { return len(s.classes) > 0 }
 
-// slots are the flags of a shared host's slots: of each class as many as fit.
+// slots returns the flags of a shared host's slots: as many of each class as fit.
 func (s *sharedFlags) slots(f *collectorFlags) ([]*collectorFlags, error) {
 	if f.class != 0 {
 		return nil, errors.New("--size-class is one collector's, --classes are a shared host's: leave one of them out")
 	}
 	if f.memory == "" {
-		return nil, errors.New("--classes: how much the jobs of a shared host may use together is missing; name it with --memory, such as --memory 20g")
+		return nil, errors.New("--classes: the memory of the shared host is missing; name it with --memory, such as --memory 20g")
 	}
 	if s.classMemory == "" {
 		s.classMemory = "4g"
@@ -89,7 +89,8 @@ func (s *sharedFlags) slots(f *collectorFlags) ([]*collectorFlags, error) {
 	return slots, nil
 }
 
-// share gives the collectors of a host the gate that keeps them within its memory.
+// share gives the collectors of a host a common gate, which keeps their jobs within
+// its memory.
 func share(collectors []workers.Collector, slots []*collectorFlags) error {
 	gate, err := workers.NewGate(slots[0].shared.budget)
 	if err != nil {

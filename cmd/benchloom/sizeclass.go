@@ -6,7 +6,7 @@ func newSizeClass() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "sizeclass",
 		GroupID: groupUse,
-		Short:   "Show and try out how size classes are chosen",
+		Short:   "Show and simulate the choice of size classes",
 		Example: `  benchloom sizeclass simulate --file job.json`,
 	}, newSizeClassShow(), newSizeClassList(), newSizeClassSimulate())
 }

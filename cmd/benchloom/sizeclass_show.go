@@ -14,18 +14,18 @@ func newSizeClassShow() *cobra.Command {
 	var output, project string
 	cmd := &cobra.Command{
 		Use:   "show SHAPE|JOB",
-		Short: "Show what is known of how large a machine jobs need",
-		Long: `Shows what was learned of the jobs of a shape, named by it or by the key of one of
-them: on which class the next one runs and why; of each class its probability, the
-acceptable time, the timeout and the median; every attempt that is remembered and
-what it says today; the last failure on the largest class; probes.`,
+		Short: "Show the learned sizes of a job shape",
+		Long: `Shows what was learned about the jobs of a shape, named by the shape or by the key
+of one of its jobs: the class of the next job and the reason; for each class its
+probability, acceptable time, timeout and median; every remembered attempt and its
+present meaning; the last failure on the largest class; probes.`,
 		Example: `  benchloom sizeclass list
   benchloom sizeclass show 5kq2n7x3b4m6p2aa
   benchloom sizeclass show 5kq2n7x3b4m6p2aa -o json`,
 		Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] == "" {
-				return usage(errors.New("the shape is empty; name one as 'benchloom sizeclass list' lists them, or a job"))
+				return usage(errors.New("the shape is empty; name one that 'benchloom sizeclass list' lists, or a job's key"))
 			}
 			api, err := f.connect()
 			if err != nil {
@@ -39,7 +39,7 @@ what it says today; the last failure on the largest class; probes.`,
 		},
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().StringVar(&project, "project", "", "which one is meant, where several projects have the shape")
+	cmd.Flags().StringVar(&project, "project", "", "project of the shape, if several projects have it")
 	outputFlag(cmd, &output, formatTable, formatJSON)
 	return cmd
 }
@@ -49,9 +49,10 @@ func newSizeClassList() *cobra.Command {
 	var output, project string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the shapes of jobs of whose size something is known",
-		Long: `Lists of what shapes something is known, what was learned of last first. A shape is
-what makes jobs alike whatever their artifact: the command line, or the test cases.`,
+		Short: "List job shapes with learned sizes",
+		Long: `Lists job shapes with learned sizes, the latest learned first. Jobs have the same
+shape if they differ only in their artifact: they have the same command line, or
+the same test cases.`,
 		Example: `  benchloom sizeclass list
   benchloom sizeclass list --project go -o json`,
 		Args: exactArgs(0),
@@ -73,7 +74,7 @@ what makes jobs alike whatever their artifact: the command line, or the test cas
 		},
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().StringVar(&project, "project", "", "only those of this project")
+	cmd.Flags().StringVar(&project, "project", "", "only shapes of this project")
 	outputFlag(cmd, &output, formatTable, formatJSON)
 	return cmd
 }

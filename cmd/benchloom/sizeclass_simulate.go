@@ -20,10 +20,10 @@ func newSizeClassSimulate() *cobra.Command {
 	var file, output string
 	cmd := &cobra.Command{
 		Use:   "simulate --file FILE",
-		Short: "Show which size classes the service would choose for a job",
-		Long: `Runs a modelled job again and again, each time on the size class that the service
-would choose for it, and shows what that costs. No service needs to run. The file,
-or standard input for "-", is
+		Short: "Simulate the choice of size classes for a job",
+		Long: `Runs a modelled job repeatedly, each time on the size class that the service would
+choose for it, and shows the cost. No service needs to run. The file, or standard
+input for "-", is
 
   {"classes": [1, 2, 4, 8],
    "policy": {"exponent": 0.5, "timeout_multiplier": 1.5, "minimum": "10s", "history": 32},
@@ -32,19 +32,19 @@ or standard input for "-", is
              "fails_below": 0, "fails_after": "5s",
              "drift_at": 0, "durations_after": {}}}
 
-A duration is multiplied by a log-normal factor, whose logarithm has the standard
-deviation "noise". Below the class "fails_below" the job runs out of memory after
-"fails_after". From the run "drift_at" on it takes "durations_after".
+Durations are multiplied by a log-normal factor whose logarithm has the standard
+deviation "noise". Below class "fails_below", the job runs out of memory after
+"fails_after". From run "drift_at" on, it takes "durations_after".
 
 Optional in "policy" are failure_cache, maximum_timeout, default_timeout, stepwise,
 probe_budget, probe_expiry and recheck; optional in "shape" are "tail" and
 "bimodal", {"probability": 0.05, "factor": 10} each, which make some attempts
-longer, and "failure_rate", the share of attempts that fail on any class. What is
-left out of "policy" has its default.
+longer, and "failure_rate", the share of attempts that fail on any class. Omitted
+fields of "policy" have their defaults.
 
-Latency and core-seconds (time × class) of a run count every attempt at it; its
-class and outcome (success, timeout, oom or failure) are those of the last one.
-Means are of the runs 1-10, 11-50 and all others.`,
+Latency and core-seconds (time × class) of a run include all its attempts; its
+class and outcome (success, timeout, oom or failure) are those of the last attempt.
+Means are taken over runs 1-10, 11-50 and all later ones.`,
 		Example: `  benchloom sizeclass simulate --file job.json
   benchloom sizeclass simulate --file - -o json < job.json`,
 		Args: exactArgs(0),

@@ -22,13 +22,13 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "status [REQUEST...]",
 		GroupID: groupUse,
-		Short:   "Show requests and how far they are",
+		Short:   "Show requests and their progress",
 		Long: `Without arguments, lists the latest requests. With a request, named by its ID or
-as project:tag, shows where it stands, its jobs, their runs and what went wrong.
+as project:tag, shows its status, jobs, runs and errors.
 
---watch follows the named requests, or all open ones, until they have ended; with
-exit code 4 when a named one did not succeed. On a terminal it draws progress in
-place, elsewhere it prints a line whenever something changes.`,
+--watch follows the named requests, or all open ones, until they have ended; the
+exit code is 4 if a named one did not succeed. On a terminal it draws progress in
+place; elsewhere it prints a line for each change.`,
 		Example: `  benchloom status
   benchloom status r7k2m4q9xt2
   benchloom status go:1.26.0
@@ -46,10 +46,10 @@ place, elsewhere it prints a line whenever something changes.`,
 				return usage(fmt.Errorf("--limit %d: use a number above 0", limit))
 			}
 			if watch && output == formatJSON {
-				return usage(errors.New("--watch has no JSON; ask repeatedly without it"))
+				return usage(errors.New("--watch has no JSON; repeat the command without it"))
 			}
 			if project != "" && len(refs) > 0 {
-				return usage(errors.New("--project belongs to the list of requests; leave it out"))
+				return usage(errors.New("--project applies to the list of requests only; leave it out"))
 			}
 			api, err := f.connect()
 			if err != nil {
@@ -72,7 +72,7 @@ place, elsewhere it prints a line whenever something changes.`,
 	f.add(cmd.Flags())
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "follow until all have ended")
 	cmd.Flags().StringVar(&project, "project", "", "only requests of this project")
-	cmd.Flags().IntVar(&limit, "limit", 20, "how many requests at most")
+	cmd.Flags().IntVar(&limit, "limit", 20, "maximum number of requests")
 	outputFlag(cmd, &output, formatTable, formatJSON)
 	return cmd
 }
@@ -117,7 +117,7 @@ func watchRequests(cmd *cobra.Command, api *apiclient.Client, refs []string, que
 	ended, err := w.run(cmd.Context())
 	switch {
 	case cmd.Context().Err() != nil:
-		fmt.Fprintln(cmd.ErrOrStderr(), "no longer watching; the requests go on")
+		fmt.Fprintln(cmd.ErrOrStderr(), "stopped watching; the requests continue")
 		return nil //nolint:nilerr // Ctrl-C is how watching ends
 	case err != nil:
 		return reached(err)
@@ -127,7 +127,7 @@ func watchRequests(cmd *cobra.Command, api *apiclient.Client, refs []string, que
 	return nil
 }
 
-// openRequests are the IDs of the requests that have not ended, oldest first.
+// openRequests returns the IDs of requests that have not ended, oldest first.
 func openRequests(ctx context.Context, api *apiclient.Client, query apiclient.RequestQuery) ([]string, error) {
 	var refs []string
 	for {
@@ -150,7 +150,7 @@ func openRequests(ctx context.Context, api *apiclient.Client, query apiclient.Re
 type watcher struct {
 	api  *apiclient.Client
 	refs []string
-	// quiet shows nothing.
+	// quiet suppresses output.
 	quiet bool
 	out   io.Writer
 
@@ -160,7 +160,7 @@ type watcher struct {
 }
 
 const (
-	// watchEvery is the pause between two looks.
+	// watchEvery is the pause between two reads.
 	watchEvery = time.Second
 	// watchPatience is the time to wait for an API that does not answer.
 	watchPatience = 5 * time.Minute
@@ -176,7 +176,7 @@ func (w *watcher) run(ctx context.Context) ([]apiclient.RequestDetail, error) {
 	}.Run(ctx)
 }
 
-// fetch reads what may have changed: a request that ended stays as it is.
+// fetch reads the requests. A request that has ended is not read again.
 func (w *watcher) fetch(ctx context.Context) ([]apiclient.RequestDetail, error) {
 	list := make([]apiclient.RequestDetail, len(w.refs))
 	for i, ref := range w.refs {
@@ -205,7 +205,7 @@ func (w *watcher) show(list []apiclient.RequestDetail, away error) error {
 	size.Height-- // for the line below
 	lines := cli.LiveLines(list, time.Now(), size)
 	if away != nil {
-		lines = append(lines, "the API does not answer, trying again")
+		lines = append(lines, "the API does not answer; retrying")
 	}
 	return w.screen.Draw(lines)
 }
@@ -215,7 +215,7 @@ func (w *watcher) lines(before, list []apiclient.RequestDetail, away error) erro
 	if now := away != nil; now != w.away {
 		w.away = now
 		if now {
-			lines = append(lines, fmt.Sprintf("trying again: %v", away))
+			lines = append(lines, fmt.Sprintf("retrying: %v", away))
 		} else {
 			lines = append(lines, "the API answers again")
 		}

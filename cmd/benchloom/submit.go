@@ -14,18 +14,18 @@ import (
 	"github.com/benchloom/benchloom/internal/cli"
 )
 
-// selectionFlags choose what of a suite is measured.
+// selectionFlags select a part of a suite.
 type selectionFlags struct {
 	selection bench.Selection
 	targets   []string
-	// changed tells whether a flag is given; nil where there are only names.
+	// changed reports whether a flag is given; nil if only addNames was called.
 	changed func(flag string) bool
 }
 
 func (f *selectionFlags) add(flags *pflag.FlagSet) {
 	f.changed = flags.Changed
-	flags.StringVar(&f.selection.Set, "set", "", "a set of the suite; the other flags narrow or override it")
-	flags.IntVar(&f.selection.Iterations, "iterations", 0, "measurements of each test case (default: the suite's)")
+	flags.StringVar(&f.selection.Set, "set", "", "named set of the suite; the other flags narrow or override it")
+	flags.IntVar(&f.selection.Iterations, "iterations", 0, "iterations of each test case (default: the suite's)")
 	f.addNames(flags)
 }
 
@@ -74,8 +74,7 @@ type submitFlags struct {
 	wait, quiet        bool
 	output             string
 
-	// jobs are those of the file, which have what the flags say where they say
-	// nothing themselves.
+	// jobs are the jobs of the file, completed by defaults.
 	jobs     []apiclient.NewJob
 	defaults apiclient.Command
 }
@@ -85,34 +84,34 @@ func newSubmit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "submit PROJECT [TAG] | --adhoc -- COMMAND [ARG...] | --file FILE",
 		GroupID: groupUse,
-		Short:   "Ask for an artifact, or a command, to be benchmarked",
-		Long: `Asks for the artifact TAG of a project, usually a release, to be benchmarked,
-and prints the ID of the request. Asking again for the same artifact gives the
-same request.
+		Short:   "Submit an artifact or a command to be benchmarked",
+		Long: `Requests that the artifact TAG of a project, usually a release, be benchmarked, and
+prints the ID of the request. Submitting the same artifact again returns the same
+request.
 
---type master asks for a merged commit, which is measured after its parent, and
---type try for a build of proposed changes. A try build waits until its CI system
-says that its artifacts are ready ('benchloom request artifacts-ready'), and may
-have no TAG before; with --ready they are taken to be there.
+--type master submits a merged commit, which is measured after its parent, and
+--type try a build of proposed changes. A try build waits until its CI system
+reports that its artifacts are ready ('benchloom request artifacts-ready') and may
+have no TAG before; with --ready, they exist already.
 
-With --adhoc the work is your own: it is admitted at once and compared with
+With --adhoc, the work is your own: it needs no admission and is compared with
 nothing. It is either a command after '--', which runs in an empty directory
 without a shell, or, with PROJECT and TAG, a part of the project's suite.
 
-With --file it is a batch of up to 100000 commands: one JSON object per line, with
-argv and, where wanted, name, env, timeout, iterations, target, size_class, queue,
+With --file, it is a batch of up to 100000 commands: one JSON object per line, with
+argv and optionally name, env, timeout, iterations, target, size_class, queue,
 shape and constraints (machines, groups, type, devices, labels, memory, cpus,
-cache_dirs). What a line leaves out is as the flags say. They become the jobs of one request: all of
-them are taken, or none.
+cache_dirs). Flags supply what a line omits. The commands become the jobs of one
+request: all of them are accepted, or none.
 
-With --vs BASELINE each test case is measured of both artifacts in turns,
-iteration by iteration, on one machine in one run, whatever is stored of them:
-two artifacts that are measured one after the other differ by what else happens
-on a shared machine. With --wait, too, the comparison is shown at the end;
---fail-on regression exits with code 3 when there is one.
+With --vs BASELINE, each test case of both artifacts is measured in turns,
+iteration by iteration, on one machine in one run, even if results are stored:
+artifacts measured one after the other also differ by what else happens on a
+shared machine. With --wait, the comparison is shown at the end, and --fail-on
+regression exits with code 3 if there is one.
 
---wait shows the progress and ends with the request: with exit code 4 when its
-outcome is not success. Ctrl-C ends the waiting, not the request.`,
+--wait shows progress until the request ends; the exit code is 4 if its outcome is
+not success. Ctrl-C stops the waiting, not the request.`,
 		Example: `  benchloom submit go 1.26.0
   benchloom submit go 1.26.0 --set demo --wait
   benchloom submit go 1.26.0 --benchmark gin,lo --profile build --iterations 10
@@ -129,24 +128,24 @@ outcome is not success. Ctrl-C ends the waiting, not the request.`,
 	f.serviceFlags.add(flags)
 	f.selectionFlags.add(flags)
 	flags.BoolVar(&f.adhoc, "adhoc", false, "your own work, such as a single command after '--'")
-	flags.StringVarP(&f.file, "file", "f", "", "commands of your own, one JSON object per line; '-' is the standard input")
-	flags.StringVar(&f.versus, "vs", "", "with --adhoc, PROJECT and TAG: another artifact, the baseline, that is measured in turns with TAG and compared with it")
+	flags.StringVarP(&f.file, "file", "f", "", "file of commands, one JSON object per line; - for standard input")
+	flags.StringVar(&f.versus, "vs", "", "with --adhoc, PROJECT and TAG: baseline to measure in turns with TAG and compare with it")
 	f.comparison.addFailOn(cmd)
 	flags.StringVar(&f.project, "project", "", "project of a command (default "+apiclient.AdHocProject+")")
-	flags.StringVar(&f.requestType, "type", "", "release (default), master or try")
-	flags.StringVar(&f.parent, "parent", "", "tag of the commit that a master or try artifact was made from (default: what the commit source knows)")
-	flags.IntVar(&f.pr, "pr", 0, "number of the pull request of a master or try artifact")
+	flags.StringVar(&f.requestType, "type", "", "type of request: release (default), master or try")
+	flags.StringVar(&f.parent, "parent", "", "tag of the commit that a master or try artifact was built from (default: from the commit source)")
+	flags.IntVar(&f.pr, "pr", 0, "pull request of a master or try artifact")
 	flags.BoolVar(&f.ready, "ready", false, "the artifacts of a try build exist already")
 	flags.StringVar(&f.date, "date", "", "date of the release or commit, YYYY-MM-DD")
 	flags.StringVar(&f.key, "key", "", "idempotency key: the same key gives the same request")
-	flags.StringVar(&f.queue, "queue", "", "queue in which it waits for its turn (default: your own; for releases and commits their project's)")
-	flags.StringVar(&f.branch, "branch", "", "branch that it belongs to, where limits of accounts speak of branches")
-	flags.StringVar(&f.shape, "shape", "", "commands of the same shape share what is learned about size classes (default: those with the same command line)")
+	flags.StringVar(&f.queue, "queue", "", "queue for the jobs (default: your own; for releases and commits, their project's)")
+	flags.StringVar(&f.branch, "branch", "", "branch that the work belongs to, for account limits by branch")
+	flags.StringVar(&f.shape, "shape", "", "shape; commands of one shape share learned sizes (default: those with the same command line)")
 	flags.IntVar(&f.sizeClass, "size-class", 0, "size class of ad-hoc work (default: the project's)")
 	f.where.add(flags)
-	flags.DurationVar(&f.timeout, "timeout", 0, "bound of one iteration of a command (default: the project's, 30m unless it says otherwise)")
-	flags.StringArrayVar(&f.environ, "env", nil, "NAME=value for a command; may be repeated")
-	flags.BoolVar(&f.wait, "wait", false, "show the progress until it ends")
+	flags.DurationVar(&f.timeout, "timeout", 0, "time limit of one iteration of a command (default: the project's, 30m unless configured)")
+	flags.StringArrayVar(&f.environ, "env", nil, "NAME=value for a command (repeatable)")
+	flags.BoolVar(&f.wait, "wait", false, "wait until the request ends and show progress")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print only the ID")
 	outputFlag(cmd, &f.output, formatTable, formatJSON)
 	return cmd
@@ -183,7 +182,7 @@ func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
 	case created.Created:
 		fmt.Fprintf(out, "request %s: %s\n", created.ID, cli.Printable(cli.Subject(created)))
 	default:
-		fmt.Fprintf(out, "request %s: %s was asked for before, it is %s\n", created.ID, cli.Printable(cli.Subject(created)), cli.Standing(created))
+		fmt.Fprintf(out, "request %s: %s was submitted before; it is %s\n", created.ID, cli.Printable(cli.Subject(created)), cli.Standing(created))
 	}
 	if !f.wait {
 		if !f.quiet {
@@ -207,8 +206,8 @@ func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
 	return errors.Join(outcomes(ended), f.compare(cmd, api, ended[0]))
 }
 
-// compare shows what came of measuring in turns. One that ended before anything
-// was measured has no baseline, and nothing to show.
+// compare shows the comparison of artifacts measured in turns. A request that ended
+// before anything was measured has no baseline and nothing to show.
 func (f *submitFlags) compare(cmd *cobra.Command, api *apiclient.Client, d apiclient.RequestDetail) error {
 	if d.Baseline == "" {
 		return nil
@@ -217,19 +216,19 @@ func (f *submitFlags) compare(cmd *cobra.Command, api *apiclient.Client, d apicl
 		Project: d.Project, A: d.Baseline, B: d.Tag, OnlyInTurns: true, OnlySignificant: true, Benchmarks: d.Selection.Benchmarks,
 		Profiles: d.Selection.Profiles, Scenarios: d.Selection.Scenarios, Backends: d.Selection.Backends, Targets: d.Selection.Targets,
 	}
-	if f.output == formatJSON || f.quiet { // of which only the verdict is wanted
+	if f.output == formatJSON || f.quiet { // only the verdict matters
 		return silentCompare(cmd.Context(), api, query, &f.comparison)
 	}
 	fmt.Fprintln(cmd.OutOrStdout())
 	return runCompare(cmd, api, query, &f.comparison, formatTable)
 }
 
-// interrupted says that a request goes on although nobody waits any longer.
+// interrupted returns the error of a wait that ended before the request.
 func (f *submitFlags) interrupted(cmd *cobra.Command, r apiclient.Request, err error) error {
 	if cmd.Context().Err() == nil {
 		return reached(err)
 	}
-	return fmt.Errorf("no longer waiting for request %s, which goes on; 'benchloom request cancel %s --reason …' ends it", r.ID, r.ID)
+	return fmt.Errorf("stopped waiting for request %s, which continues; 'benchloom request cancel %s --reason …' ends it", r.ID, r.ID)
 }
 
 // request returns the request described by the flags.
@@ -252,10 +251,10 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 		IdempotencyKey: f.key, Branch: f.branch, JobWish: apiclient.JobWish{SizeClass: class, Queue: f.queue, Shape: f.shape},
 	}
 	if f.where.given(cmd.Flags().Changed) && !f.adhoc && f.file == "" {
-		return wanted, usage(errors.New("where something runs is chosen for --adhoc and --file only; for a project's requests it is in its configuration (constraints)"))
+		return wanted, usage(errors.New("constraints apply to --adhoc and --file only; those of a project's requests are in its configuration"))
 	}
 	if _, err := bench.ParseSizedType(f.requestType); err == nil {
-		return wanted, usage(fmt.Errorf("--type %s: that is a type of machine; name it with --machine-type", f.requestType))
+		return wanted, usage(fmt.Errorf("--type %s: this is a machine type; name it with --machine-type", f.requestType))
 	}
 	if err := f.where.complete(&wanted, cmd.Flags().Changed); err != nil {
 		return wanted, err
@@ -264,7 +263,7 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 	case f.versus != "" && (!f.adhoc || dash >= 0 || f.file != ""):
 		return wanted, usage(errors.New("--vs belongs to the ad-hoc measurement of an artifact: benchloom submit --adhoc PROJECT TAG --vs BASELINE"))
 	case f.comparison.failOn != "" && (f.versus == "" || !f.wait):
-		return wanted, usage(errors.New("--fail-on needs something to compare with, and to wait for: add --vs BASELINE and --wait"))
+		return wanted, usage(errors.New("--fail-on needs a comparison: add --vs BASELINE and --wait"))
 	case f.file != "" && len(args) > 0:
 		return wanted, usage(errors.New("--file holds the commands, so there are no other arguments: benchloom submit --file FILE"))
 	case f.file != "":
@@ -284,7 +283,7 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 	}
 	if f.adhoc {
 		if f.requestType != "" && wanted.Type != bench.AdHoc {
-			return wanted, usage(fmt.Errorf("--adhoc and --type %s exclude each other", f.requestType))
+			return wanted, usage(fmt.Errorf("--adhoc and --type %s exclude each other: leave one of them out", f.requestType))
 		}
 		wanted.Type = bench.AdHoc
 	}
@@ -323,13 +322,13 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 	return wanted, nil
 }
 
-// command completes the request for a single command.
+// command completes the request for a command or a file of commands.
 func (f *submitFlags) command(wanted apiclient.NewRequest, selection bench.Selection, argv []string) (apiclient.NewRequest, error) {
 	if selection.Set != "" || len(selection.Benchmarks)+len(selection.Profiles)+len(selection.Scenarios)+len(selection.Backends) > 0 || f.date != "" {
-		return wanted, usage(errors.New("a command has no set, benchmarks, profiles, scenarios, backends and date: leave these flags out"))
+		return wanted, usage(errors.New("a command has no set, benchmarks, profiles, scenarios, backends or date: leave these flags out"))
 	}
 	if f.requestType != "" || f.parent != "" || f.pr != 0 || f.ready {
-		return wanted, usage(errors.New("a command has no type, parent, pull request and artifacts: leave these flags out"))
+		return wanted, usage(errors.New("a command has no type, parent, pull request or artifacts: leave these flags out"))
 	}
 	if len(selection.Targets) > 1 {
 		return wanted, usage(errors.New("a command runs on one target: name one"))
@@ -353,7 +352,7 @@ func (f *submitFlags) command(wanted apiclient.NewRequest, selection bench.Selec
 		command.Env[name] = value
 	}
 	if f.file != "" {
-		f.defaults = command // of each line
+		f.defaults = command // for each line
 		command.Argv = []string{"any"}
 	} else {
 		wanted.Command = &command
@@ -364,10 +363,10 @@ func (f *submitFlags) command(wanted apiclient.NewRequest, selection bench.Selec
 	return wanted, nil
 }
 
-// shownFailures bounds how many jobs of a request are named that failed.
+// shownFailures bounds the failed jobs that are named.
 const shownFailures = 20
 
-// outcomes is an error when a request did not succeed.
+// outcomes returns an error if a request did not succeed.
 func outcomes(ended []apiclient.RequestDetail) error {
 	var errs []error
 	for _, d := range ended {

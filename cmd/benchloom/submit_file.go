@@ -15,10 +15,10 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 )
 
-// shownLines bounds how many lines are named that are wrong.
+// shownLines bounds the invalid lines that are named.
 const shownLines = 20
 
-// create asks for what the flags say: for the jobs of a file with one call.
+// create submits the request; the jobs of a file go with it in one call.
 func (f *submitFlags) create(cmd *cobra.Command, api *apiclient.Client, wanted apiclient.NewRequest) (apiclient.Request, error) {
 	if f.file == "" {
 		return api.CreateRequest(cmd.Context(), wanted)
@@ -26,7 +26,7 @@ func (f *submitFlags) create(cmd *cobra.Command, api *apiclient.Client, wanted a
 	return api.CreateBatch(cmd.Context(), wanted, slices.Values(f.jobs))
 }
 
-// readJobs reads and checks all of the file of jobs before anything is sent.
+// readJobs reads and checks the whole file of jobs before anything is sent.
 func (f *submitFlags) readJobs(stdin io.Reader) ([]apiclient.NewJob, error) {
 	name, from := f.file, stdin
 	if name == "-" {
@@ -34,7 +34,7 @@ func (f *submitFlags) readJobs(stdin io.Reader) ([]apiclient.NewJob, error) {
 	} else {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, usage(fmt.Errorf("the file of jobs cannot be read: %w; name a file with one JSON object per line, or - for the standard input", err))
+			return nil, usage(fmt.Errorf("the file of jobs cannot be read: %w; name a file with one JSON object per line, or - for standard input", err))
 		}
 		defer file.Close()
 		from = file
@@ -76,13 +76,13 @@ func (f *submitFlags) parseJobs(from io.Reader, name string) ([]apiclient.NewJob
 	case errors.Is(err, bufio.ErrTooLong):
 		return nil, fmt.Errorf("%s:%d: the line is longer than %d bytes; put long input into a file that the command reads", name, number+1, apiclient.MaxJobBytes)
 	case err != nil:
-		return nil, fmt.Errorf("the file of jobs cannot be read: %w; name a file with one JSON object per line, or - for the standard input", err)
+		return nil, fmt.Errorf("the file of jobs cannot be read: %w; name a file with one JSON object per line, or - for standard input", err)
 	case wrong > shownLines:
 		errs = append(errs, fmt.Errorf("and %d more lines", wrong-shownLines))
 	}
 	switch {
 	case wrong > 0:
-		return nil, fmt.Errorf("nothing was submitted, correct these lines first:\n%w", errors.Join(errs...))
+		return nil, fmt.Errorf("nothing was submitted; correct these lines first:\n%w", errors.Join(errs...))
 	case len(jobs) == 0:
 		return nil, fmt.Errorf(`%s holds no job; write one JSON object per line, such as {"argv": ["./x", "--quick"]}`, name)
 	case size > apiclient.MaxBatchBytes:
@@ -91,7 +91,7 @@ func (f *submitFlags) parseJobs(from io.Reader, name string) ([]apiclient.NewJob
 	return jobs, nil
 }
 
-// withDefaults is a job with what the flags say where it says nothing itself.
+// withDefaults fills in a job's missing fields from the flags.
 func (f *submitFlags) withDefaults(j apiclient.NewJob) apiclient.NewJob {
 	if j.TimeoutSeconds == 0 {
 		j.TimeoutSeconds = f.defaults.TimeoutSeconds

@@ -18,15 +18,14 @@ func newSuite() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "suite",
 		GroupID: groupLocal,
-		Short:   "Make and check suites",
+		Short:   "Create and check suites",
 		Example: `  benchloom suite init my-suite
   benchloom suite check my-suite`,
 	}, newSuiteInit(), newSuiteCheck(), newSuiteList(), newSuiteSchema())
 }
 
-// suiteProblems names the directory before each problem of a suite, so that
-// editors find the file. A selection of what the suite does not have is an error
-// of the command line.
+// suiteProblems adds the directory to each problem of a suite, so that editors find
+// the file. Selecting something that the suite lacks is a usage error.
 func suiteProblems(dir string, err error) error {
 	var wrong *suite.Error
 	if !errors.As(err, &wrong) {
@@ -47,7 +46,7 @@ func newSuiteInit() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "init DIR",
-		Short: "Make a small suite that works, to start from",
+		Short: "Create a small working suite",
 		Example: `  benchloom suite init my-suite
   benchloom suite check my-suite`,
 		Args: exactArgs(1),
@@ -62,11 +61,11 @@ func newSuiteInit() *cobra.Command {
 			if err := suite.Init(args[0], name); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "made the suite %s in %s; look at it, then run 'benchloom suite check %s'\n", name, args[0], args[0])
+			fmt.Fprintf(cmd.OutOrStdout(), "created suite %s in %s; edit it, then run 'benchloom suite check %s'\n", name, args[0], args[0])
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "", "name of the suite (default: that of the directory)")
+	cmd.Flags().StringVar(&name, "name", "", "name of the suite (default: the directory's)")
 	return cmd
 }
 
@@ -74,9 +73,10 @@ func newSuiteCheck() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "check [DIR]",
-		Short: "Find everything that is wrong with a suite",
-		Long: `Checks the suite in a directory, the current one by default: all problems with
-file, line and column, warnings, how much it expands to, and its content hash.`,
+		Short: "Check a suite",
+		Long: `Checks the suite in a directory, the current one by default. Prints all problems
+and warnings with file, line and column, the numbers of jobs and test cases, and
+the content hash.`,
 		Example: `  benchloom suite check suites/go`,
 		Args:    rangeArgs(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -104,7 +104,7 @@ file, line and column, warnings, how much it expands to, and its content hash.`,
 	return cmd
 }
 
-// suiteDir is the folder that is named, else the current one.
+// suiteDir returns the named directory, else the current one.
 func suiteDir(args []string) (string, error) {
 	dir := "."
 	if len(args) > 0 {
@@ -115,7 +115,7 @@ func suiteDir(args []string) (string, error) {
 		err = errors.New("not a directory")
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s is no suite: %w; name a folder with a %s", dir, err, suite.FileName)
+		return "", fmt.Errorf("%s is not a suite: %w; name a directory with a %s", dir, err, suite.FileName)
 	}
 	return dir, nil
 }
@@ -125,7 +125,7 @@ func newSuiteList() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:     "list [DIR]",
-		Short:   "List the test cases that a selection of a suite expands to",
+		Short:   "List the test cases of a suite or a selection of it",
 		Example: `  benchloom suite list suites/go --set demo`,
 		Args:    rangeArgs(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -9,16 +9,16 @@ import (
 
 func newRequestUnstick() *cobra.Command {
 	var f serviceFlags
-	var wish apiclient.Unstick
+	var options apiclient.Unstick
 	var output string
 	cmd := &cobra.Command{
 		Use:   "unstick REQUEST",
-		Short: "Find out why a request does not move, and mend it",
-		Long: `Asks the record and Temporal what a request waits for and since when, and
-prints it with the remedy: what is stuck first. What is safe is mended at once:
-workflows that are missing are started again, and a reconciliation runs, which
-hands out what waits. With --force a workflow whose tasks keep failing is set back
-to its first decision; it reads the record again and goes on from there.`,
+		Short: "Find out why a request is stuck, and repair it",
+		Long: `Asks the record and Temporal what a request waits for and since when, and prints
+the findings with their remedies, stuck ones first. Safe repairs are made at once:
+missing workflows are started again, and a reconciliation hands out waiting jobs.
+With --force, a workflow whose tasks keep failing is reset to its first decision;
+it reads the record again and continues from there.`,
 		Example: `  benchloom request unstick r7k2m4q9xt2 --dry-run
   benchloom request unstick go:1.26.0 --force`,
 		Args: exactArgs(1),
@@ -31,7 +31,7 @@ to its first decision; it reads the record again and goes on from there.`,
 			if err != nil {
 				return err
 			}
-			u, err := api.UnstickRequest(cmd.Context(), ref, wish)
+			u, err := api.UnstickRequest(cmd.Context(), ref, options)
 			if err != nil {
 				return reached(err)
 			}
@@ -39,8 +39,8 @@ to its first decision; it reads the record again and goes on from there.`,
 		},
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().BoolVar(&wish.DryRun, "dry-run", false, "only look, mend nothing")
-	cmd.Flags().BoolVar(&wish.Force, "force", false, "also reset workflows whose tasks keep failing")
+	cmd.Flags().BoolVar(&options.DryRun, "dry-run", false, "only look, repair nothing")
+	cmd.Flags().BoolVar(&options.Force, "force", false, "also reset workflows whose tasks keep failing")
 	outputFlag(cmd, &output, formatTable, formatJSON)
 	return cmd
 }

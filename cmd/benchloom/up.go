@@ -29,11 +29,11 @@ func newUp() *cobra.Command {
 		Short:   "Start everything on this machine",
 		Long: `Starts a private Postgres, the embedded Temporal server with its Web UI, the
 API, an orchestrator and collectors, all on loopback, with all state below one
-directory. Ctrl-C stops all of it; the next 'benchloom up' continues where it was.
+directory. Ctrl-C stops everything; the next 'benchloom up' continues from there.
 
-The services keep one core, the rest is one collector, with its share of the
-machine's memory. With TEMPORAL_ADDRESS or
-DATABASE_URL set, those are used instead of the embedded parts.`,
+The services keep one core; the other cores form one collector, with its share of
+the machine's memory. If TEMPORAL_ADDRESS or DATABASE_URL is set, it is used
+instead of the embedded server.`,
 		Example: `  benchloom up
   benchloom up --collectors 2x1,1x4
   benchloom up --state-dir /var/lib/benchloom`,
@@ -67,35 +67,35 @@ DATABASE_URL set, those are used instead of the embedded parts.`,
 			err = up.Run(cmd.Context(), o, func(a up.Addresses) { announce(cmd.ErrOrStderr(), o, a) }, secondInterrupt(cmd))
 			var running *devstack.AlreadyRunningError
 			if errors.As(err, &running) {
-				return fmt.Errorf("%w; 'benchloom status' talks to the one that runs", err)
+				return fmt.Errorf("%w; 'benchloom status' uses the running one", err)
 			}
 			return err
 		},
 	}
 	flags := cmd.Flags()
 	f.add(flags)
-	flags.StringVar(&o.StateDir, "state-dir", env("BENCHLOOM_STATE_DIR", devstack.DefaultStateDir), "where everything is kept")
+	flags.StringVar(&o.StateDir, "state-dir", env("BENCHLOOM_STATE_DIR", devstack.DefaultStateDir), "directory for all state")
 	flags.StringVar(&o.Collectors, "collectors", "", "collectors by size class, such as 2x1,1x4 (default: one with all cores but the services')")
 	flags.BoolVar(&o.ShareCores, "share-cores", false, "allow collectors on shared cores; their results are marked co-located")
-	flags.StringVar(&memory, "memory", "", "memory for benchmarks, such as 8g, which collectors share by their size classes (default: nine tenths of the machine's)")
+	flags.StringVar(&memory, "memory", "", "memory for benchmarks, such as 8g, divided among collectors by size class (default: nine tenths of the machine's)")
 	flags.StringVar(&target, "target", hostTarget(), "target tuple of this machine")
 	flags.StringVar(&o.Namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
-	flags.IntVar(&o.APIPort, "api-port", 7480, "port of the API; 0 takes a free one")
-	flags.IntVar(&o.MetricsPort, "metrics-port", 7481, "first port for the metrics of orchestrator and collectors; 0 takes free ones")
-	flags.IntVar(&o.TemporalPort, "temporal-port", 7233, "port of the embedded Temporal; 0 takes a free one")
-	flags.IntVar(&o.TemporalUIPort, "temporal-ui-port", 8233, "port of Temporal's Web UI; 0 takes a free one")
+	flags.IntVar(&o.APIPort, "api-port", 7480, "port of the API; 0 for a free one")
+	flags.IntVar(&o.MetricsPort, "metrics-port", 7481, "first port for the metrics of orchestrator and collectors; 0 for free ones")
+	flags.IntVar(&o.TemporalPort, "temporal-port", 7233, "port of the embedded Temporal; 0 for a free one")
+	flags.IntVar(&o.TemporalUIPort, "temporal-ui-port", 8233, "port of Temporal's Web UI; 0 for a free one")
 	return cmd
 }
 
-// secondInterrupt is closed by the second Ctrl-C: the first stops everything,
-// the second hurries.
+// secondInterrupt returns a channel that the second Ctrl-C closes. The first one
+// stops everything in order, the second at once.
 func secondInterrupt(cmd *cobra.Command) <-chan struct{} {
 	hurry := make(chan struct{})
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
-		fmt.Fprintln(cmd.ErrOrStderr(), "stopping; once more to hurry")
+		fmt.Fprintln(cmd.ErrOrStderr(), "stopping; press Ctrl-C again to stop at once")
 		<-signals
 		close(hurry)
 	}()

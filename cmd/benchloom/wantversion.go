@@ -13,7 +13,7 @@ import (
 	"github.com/benchloom/benchloom/internal/cli"
 )
 
-// span reads a duration of a second to thirty days.
+// span parses a duration from one second to thirty days.
 func span(flag, text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < time.Second || d > 30*24*time.Hour {
@@ -28,10 +28,11 @@ func newCollectorWantVersion() *cobra.Command {
 	var all, anyVersion bool
 	cmd := &cobra.Command{
 		Use:   "want-version [POOL] [VERSION]",
-		Short: "Say which version the collectors of a pool are to run",
+		Short: "Set the version that the collectors of a pool must run",
 		Long: `Collectors of another version finish their job and exit with code 75; the wrapper
-of deploy/systemd then installs the wanted one and starts it. A pool's own version
-goes before that of all. Without arguments it lists what is wanted.`,
+in deploy/systemd then installs the wanted version and starts it. A pool's own
+version takes precedence over that for all pools. Without arguments, lists the
+wanted versions.`,
 		Example: `  benchloom collector want-version main v1.4.0
   benchloom collector want-version --all v1.4.0
   benchloom collector want-version main --any
@@ -59,13 +60,13 @@ goes before that of all. Without arguments it lists what is wanted.`,
 		},
 	}
 	f.add(cmd.Flags())
-	cmd.Flags().BoolVar(&all, "all", false, "all pools that name no version of their own")
-	cmd.Flags().BoolVar(&anyVersion, "any", false, "no version is wanted any more")
+	cmd.Flags().BoolVar(&all, "all", false, "all pools without a version of their own")
+	cmd.Flags().BoolVar(&anyVersion, "any", false, "allow any version again")
 	outputFlag(cmd, &output, formatTable, formatJSON)
 	return cmd
 }
 
-// wantedOf reads what is to be wanted; change is false when nothing is.
+// wantedOf parses the arguments. change is false if they only ask for a list.
 func wantedOf(args []string, all, anyVersion bool) (want apiclient.WantVersion, change bool, err error) {
 	if len(args) == 0 && !all && !anyVersion {
 		return want, false, nil
@@ -92,7 +93,7 @@ func wantedOf(args []string, all, anyVersion bool) (want apiclient.WantVersion, 
 
 func wantedVersions(w io.Writer, list []apiclient.WantedVersion, v cli.View) error {
 	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "No version is wanted: collectors run whatever they have.")
+		_, err := fmt.Fprintln(w, "No version is wanted: collectors may run any version.")
 		return err
 	}
 	t := cli.NewTable(cli.Column{Heading: "pool"}, cli.Column{Heading: "version"}, cli.Column{Heading: "set by"}, cli.Column{Heading: "set"})
