@@ -11,12 +11,11 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// inTemporal is how many jobs of one queue wait in Temporal for one collector.
+// inTemporal is the number of jobs of one queue that wait in Temporal for one collector.
 const inTemporal = 4
 
-// A batch runs in its order, each of its jobs once; what failed of it is retried by
-// itself; one that is cancelled while it waits has done nothing, and nothing of it
-// is left.
+// A batch runs in order, each job once. Its failed jobs can be retried alone. A batch
+// cancelled while it waits runs nothing and leaves nothing behind.
 func TestABatchRunsInItsOrder(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// exampleSuite makes the example repositories and a suite whose artifacts are
-// built from one of them.
+// exampleSuite makes the example repositories and a suite that builds its
+// artifacts from one of them.
 func exampleSuite(t *testing.T, name string) (suiteDir, repositories string) {
 	t.Helper()
 	examples := filepath.Join(repository(t), "suites", "example")
@@ -29,9 +29,8 @@ func exampleSuite(t *testing.T, name string) (suiteDir, repositories string) {
 	return suiteDir, repositories
 }
 
-// Artifacts that nobody has published: each tree is built once, by a job of its
-// own, and measured under all its names; what cannot be built says why and holds
-// nobody up.
+// Each tree of an unpublished artifact is built once, by a build job, and measured
+// under all its names. A failing build gives its reason and delays no other request.
 func TestRevisionsAreBuiltOnceAndMeasured(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
@@ -60,8 +59,8 @@ func TestRevisionsAreBuiltOnceAndMeasured(t *testing.T) {
 	require.Equal(t, 2, builds)
 	require.Equal(t, 2, jobs)
 
-	// The repository vanishes: what is built can still be measured, for what is
-	// not the reason is named.
+	// The repository vanishes: built artifacts can still be measured, the others
+	// fail with the reason.
 	require.NoError(t, os.Rename(repositories, repositories+".away"))
 	gone := s.submit(t, apiclient.NewRequest{Project: "example", Type: bench.Release, Tag: "1.2.0"})
 	d = s.await(t, gone.ID, ended)

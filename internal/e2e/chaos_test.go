@@ -15,19 +15,19 @@ import (
 	"github.com/benchloom/benchloom/internal/failpoint"
 )
 
-// victims are the processes that are killed.
+// victims lists the processes to kill.
 var victims = []string{"collector", "orchestrator", "api", "temporal", "postgres", "up"}
 
-// A process that is killed in the middle of a job's life changes nothing: the
-// requests complete all the same, every series has exactly its collections, and at
-// most one block per kill is measured twice.
+// Killing a process in the middle of a job changes nothing: the requests complete,
+// every series has exactly its collections, and at most one block per kill is
+// measured twice.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	chaos(t, "collector", failpoint.Measuring)
 }
 
-// TestLongChaos kills each process, each at another point of a job's life, as
-// TestChaos does. BENCHLOOM_CHAOS=all ('make chaos') runs all 36 combinations.
+// TestLongChaos kills each process as TestChaos does, at different points of a job.
+// BENCHLOOM_CHAOS=all ('make chaos') runs all 36 combinations.
 func TestLongChaos(t *testing.T) {
 	t.Parallel()
 	for i, victim := range victims {
@@ -84,8 +84,8 @@ func chaos(t *testing.T, victim, point string) {
 	}
 }
 
-// victim is the process's name in the stack: of the two collectors, the one that
-// has reached the point.
+// victim returns a process's name in the stack: of the two collectors, the one that
+// has reached the failure point.
 func (s *stack) victim(t *testing.T, victim, point string) string {
 	t.Helper()
 	if victim != "collector" {
@@ -98,11 +98,11 @@ func (s *stack) victim(t *testing.T, victim, point string) string {
 			return "collector-" + c.Name
 		}
 	}
-	// At recording and completing the run is over: any will do.
+	// When recording and completing, the run is over: either will do.
 	return "collector-local-1"
 }
 
-// benchmarkProcesses are those that execute the suite's script right now.
+// benchmarkProcesses lists the processes that are executing the suite's script.
 func benchmarkProcesses(t *testing.T, shell shellSuite) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")

@@ -15,7 +15,7 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// childrenOf lists the workflows that Temporal shows below a workflow, over all runs of
+// childrenOf lists the children that Temporal shows for a workflow, over all runs of
 // its ID.
 func childrenOf(t *testing.T, c client.Client, workflowID string) []string {
 	t.Helper()
@@ -29,7 +29,7 @@ func childrenOf(t *testing.T, c client.Client, workflowID string) []string {
 	return slices.Compact(ids)
 }
 
-// requireChildren waits until Temporal's lists show exactly these children.
+// requireChildren waits until Temporal lists exactly these children.
 func requireChildren(t *testing.T, c client.Client, workflowID string, want ...string) {
 	t.Helper()
 	slices.Sort(want)
@@ -48,8 +48,8 @@ func workflowsOf(d apiclient.RequestDetail) []string {
 	return ids
 }
 
-// The jobs that a request starts are its children, whatever happens to it on the way;
-// commands are nobody's.
+// The suite jobs that a request starts are its children, even after a reset, a
+// termination or a continue-as-new. Commands have no parent.
 func TestJobsOfSuitesAreChildrenOfTheirRequests(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
@@ -59,7 +59,7 @@ func TestJobsOfSuitesAreChildrenOfTheirRequests(t *testing.T) {
 		shell.artifact(t, tag, 1000)
 	}
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{})
-	// disturbed is a release that something happens to while its job is measured.
+	// disturbed submits a release and disturbs it while its job is measured.
 	disturbed := func(tag string, disturb func(workflowID string)) apiclient.RequestDetail {
 		t.Helper()
 		release := s.hold(t, failpoint.Measuring)
@@ -82,20 +82,20 @@ func TestJobsOfSuitesAreChildrenOfTheirRequests(t *testing.T) {
 	require.Equal(t, "request/shell/1.0.0/"+string(d.ID), d.WorkflowID)
 	require.Equal(t, "job/shell/1.0.0/count-1/"+string(d.Jobs[0].Key), d.Jobs[0].WorkflowID)
 
-	// A reset finds the job that it has started before.
+	// After a reset it finds the job that it started before.
 	disturbed("1.1.0", func(id string) {
 		run, events := decisions(t, c, id)
 		reset(t, c, id, run, events[0])
 	})
 
-	// Terminated, it leaves its job alone, and goes on when it is started again.
+	// A terminated request leaves its job running, and continues once it is restarted.
 	disturbed("1.2.0", func(id string) {
 		require.NoError(t, c.TerminateWorkflow(t.Context(), id, "", "a test"))
 		s.ripen(t)
 		triggerReconcile(t, c)
 	})
 
-	// A history that has become long continues as new.
+	// A long history continues as new.
 	disturbed("1.3.0", func(id string) {
 		first, _ := decisions(t, c, id)
 		require.Eventually(t, func() bool {
@@ -108,14 +108,14 @@ func TestJobsOfSuitesAreChildrenOfTheirRequests(t *testing.T) {
 		}, patience, time.Millisecond, "it does not continue as new")
 	})
 
-	// A command starts where it is handed out.
+	// A command is started by its hand-out.
 	command := s.submit(t, apiclient.NewRequest{Project: apiclient.AdHocProject, Type: bench.AdHoc, Command: &apiclient.Command{Argv: []string{"true"}}})
 	requireSuccess(t, s.await(t, command.ID, ended).Outcome, command)
 	require.Empty(t, childrenOf(t, c, command.WorkflowID))
 }
 
-// A job that two requests wait for is the child of the one that has started it; the
-// other links it. Cancelling the first one leaves it to the second.
+// A job that two requests wait for is the child of the one that started it; the other
+// links it. When the first is cancelled, the job continues for the second.
 func TestASharedJobIsTheChildOfOneRequest(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
@@ -133,7 +133,7 @@ func TestASharedJobIsTheChildOfOneRequest(t *testing.T) {
 		return r
 	}
 
-	// Both lack the results of their parent.
+	// Both need results of the same parent.
 	release := s.hold(t, failpoint.Measuring)
 	one := try(1, "one")
 	s.reached(t, failpoint.Measuring)
@@ -144,7 +144,7 @@ func TestASharedJobIsTheChildOfOneRequest(t *testing.T) {
 	require.Contains(t, look(t, c, two.WorkflowID).details, "started by other requests: 1\n\n* ["+shared+"](/namespaces/benchloom/workflows/job%2Fshell%2F")
 	require.NotContains(t, look(t, c, one.WorkflowID).details, "other requests")
 
-	// The first one is cancelled; its job runs on.
+	// The first one is cancelled; the job keeps running.
 	_, err := s.api.CancelRequest(t.Context(), string(one.ID), apiclient.Act{Reason: "not needed"})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return ends(t, c, one.WorkflowID) }, patience, 20*time.Millisecond)

@@ -17,8 +17,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// guest is a collector of a stack that is no child of 'up': invited, enrolled,
-// in a pool and size class of its own.
+// guest is an enrolled collector that 'up' does not start, with its own pool and
+// size class.
 type guest struct {
 	s        *stack
 	dir, log string
@@ -28,7 +28,7 @@ type guest struct {
 
 const guestClass = 7
 
-// enrol invites a machine and enrols it, as docs/operations.md says.
+// enrol invites a machine and enrols it, as in docs/operations.md.
 func (s *stack) enrol(t *testing.T, name string, flags ...string) *guest {
 	t.Helper()
 	out, code := s.run(t, append([]string{"collector", "invite", name, "--size-class", fmt.Sprint(guestClass), "--pool", "guests", "-o", "json"}, flags...)...)
@@ -50,7 +50,7 @@ func (s *stack) enrol(t *testing.T, name string, flags ...string) *guest {
 	return g
 }
 
-// start runs the collector by a program, with nothing but its state directory.
+// start runs the collector with a program, given only its state directory.
 func (g *guest) start(t *testing.T, argv ...string) {
 	t.Helper()
 	log, err := os.OpenFile(g.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -73,7 +73,7 @@ func (g *guest) output(t *testing.T) string {
 	return string(text)
 }
 
-// code waits for the end of the process.
+// code waits for the process to end and returns its exit code.
 func (g *guest) code(t *testing.T) int {
 	t.Helper()
 	select {
@@ -102,8 +102,8 @@ func (s *stack) awaitState(t *testing.T, name string, state bench.CollectorState
 	return c
 }
 
-// gatedJob is a command for a guest's size class that says when it has begun and
-// waits until it is let go.
+// gatedJob is a command for a guest's size class that reports its start and waits
+// until it is released.
 type gatedJob struct {
 	id   bench.RequestID
 	file string
@@ -127,7 +127,7 @@ func (j gatedJob) letGo(t *testing.T) {
 	require.NoError(t, os.WriteFile(j.file+".go", nil, 0o644))
 }
 
-// runsOf are the runs of a request's jobs.
+// runsOf returns the runs of a request's jobs.
 func (s *stack) runsOf(t *testing.T, id bench.RequestID) []apiclient.Run {
 	t.Helper()
 	detail, err := s.api.Request(t.Context(), string(id))
@@ -141,8 +141,8 @@ func (s *stack) runsOf(t *testing.T, id bench.RequestID) []apiclient.Run {
 	return runs
 }
 
-// done demands that a request succeeded with one run: what was not taken is
-// none.
+// done requires that a request succeeded with one run: a job that was given back
+// does not count as one.
 func (s *stack) done(t *testing.T, j gatedJob) {
 	t.Helper()
 	d := s.await(t, j.id, ended)
@@ -150,9 +150,9 @@ func (s *stack) done(t *testing.T, j gatedJob) {
 	require.Len(t, s.runsOf(t, j.id), 1)
 }
 
-// A collector is drained while a job runs and others wait: that job ends, no
-// other starts there, until it is activated. It is killed and started again, told
-// to be another version, and removed.
+// A collector drained while a job runs and others wait finishes that job and starts no
+// other until it is activated. It is then killed and restarted, replaced by another
+// machine, told to exit when idle, and removed.
 func TestACollectorComesAndGoes(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
@@ -160,7 +160,7 @@ func TestACollectorComesAndGoes(t *testing.T) {
 	g.start(t, s.bin, "collector", "run")
 	first := s.awaitState(t, "guest", bench.CollectorWaiting)
 
-	// Drained in the middle of a job.
+	// Drain it in the middle of a job.
 	running := s.gated(t)
 	running.begun(t)
 	waiting := s.gated(t)
@@ -175,7 +175,7 @@ func TestACollectorComesAndGoes(t *testing.T) {
 	require.Empty(t, s.runsOf(t, waiting.id))
 	require.NoFileExists(t, waiting.file+".begun")
 
-	// Back without a restart.
+	// Activate it without a restart.
 	_, code = s.run(t, "collector", "activate", "guest")
 	require.Zero(t, code)
 	waiting.begun(t)
@@ -183,8 +183,8 @@ func TestACollectorComesAndGoes(t *testing.T) {
 	s.done(t, waiting)
 	require.Equal(t, first.Epoch, s.collector(t, "guest").Epoch)
 
-	// Drained while it is idle, its worker still polls: what it takes is given
-	// back, and is no run.
+	// Drained while idle, its worker still polls: a task that it takes is given back
+	// and does not count as a run.
 	_, code = s.run(t, "collector", "drain", "guest")
 	require.Zero(t, code)
 	slipped := s.gated(t)
@@ -196,8 +196,8 @@ func TestACollectorComesAndGoes(t *testing.T) {
 	slipped.letGo(t)
 	s.done(t, slipped)
 
-	// Killed, the same machine takes over at once; another one does not get the
-	// name, and says why.
+	// After a kill the same machine takes over at once. Another machine is refused
+	// the name, with the reason.
 	require.NoError(t, g.command.Process.Signal(syscall.SIGKILL))
 	require.Equal(t, -1, g.code(t))
 	g.start(t, s.bin, "collector", "run")
@@ -208,11 +208,11 @@ func TestACollectorComesAndGoes(t *testing.T) {
 	other.start(t, s.bin, "collector", "run")
 	require.Equal(t, 6, other.code(t))
 	require.Contains(t, other.output(t), "the name guest is taken: another live machine has registered it")
-	// Its token went to the other machine.
+	// The other machine now has its token.
 	require.Equal(t, 6, g.code(t))
 	require.Contains(t, g.output(t), "the API lets collector guest in no longer")
 
-	// Another machine in its place. Jobs wait for it meanwhile.
+	// Another machine replaces it. Jobs wait for it meanwhile.
 	one, two := s.gated(t), s.gated(t)
 	one.letGo(t)
 	two.letGo(t)
@@ -220,15 +220,15 @@ func TestACollectorComesAndGoes(t *testing.T) {
 	require.Zero(t, code)
 	g = s.enrol(t, "guest")
 
-	// The specification's loop: the jobs that wait, then the end.
+	// --exit-when-idle, as specified: run the waiting jobs, then exit.
 	g.start(t, s.bin, "collector", "run", "--exit-when-idle")
 	s.done(t, one)
 	s.done(t, two)
 	require.Zero(t, g.code(t))
 }
 
-// An outdated collector finishes its job; the wrapper gets the wanted version and
-// starts that one.
+// An outdated collector finishes its job and exits; the wrapper fetches the wanted
+// version and starts it.
 func TestAnOutdatedCollectorFinishesItsJobAndIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
@@ -253,7 +253,7 @@ func TestAnOutdatedCollectorFinishesItsJobAndIsReplaced(t *testing.T) {
 	_, code := s.run(t, "collector", "want-version", "guests", "v2.0.0")
 	require.Zero(t, code)
 	next := s.gated(t)
-	// It knows, and goes on all the same.
+	// It knows that it is outdated, and finishes its job.
 	require.Eventually(t, func() bool { return strings.Contains(g.output(t), "out of date: exits when its job has ended") }, patience, 20*time.Millisecond)
 	require.Equal(t, bench.CollectorBenchmarking, s.collector(t, "guest").State)
 	require.Equal(t, c.Epoch, s.collector(t, "guest").Epoch)

@@ -18,7 +18,7 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// gitRepository is one that a test writes.
+// gitRepository is a repository that a test writes to.
 type gitRepository struct{ dir string }
 
 func newGitRepository(t *testing.T) gitRepository {
@@ -46,7 +46,7 @@ func (r gitRepository) commit(t *testing.T, subject string) string {
 	return r.git(t, "rev-parse", "HEAD")
 }
 
-// found waits until the tracked request of an artifact is there.
+// found waits until an artifact has a tracked request.
 func (s *stack) found(t *testing.T, project, tag string) bench.RequestID {
 	t.Helper()
 	var id bench.RequestID
@@ -58,8 +58,7 @@ func (s *stack) found(t *testing.T, project, tag string) bench.RequestID {
 	return id
 }
 
-// looked waits until a look has ended that shows the state, and gives its
-// workflow's ID.
+// looked waits until a look has ended in the state, and returns its workflow's ID.
 func looked(t *testing.T, c client.Client, state string) string {
 	t.Helper()
 	var id string
@@ -75,8 +74,8 @@ func looked(t *testing.T, c client.Client, state string) string {
 	return id
 }
 
-// A project's commits and releases are benchmarked as they come. Its repository
-// vanishes and comes back rewritten; nothing but the looking waits for it.
+// A project's commits and releases are benchmarked as they appear. The repository
+// vanishes and returns rewritten; only the looks for commits wait for it.
 func TestCommitsOfARepositoryAreBenchmarked(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
@@ -85,7 +84,7 @@ func TestCommitsOfARepositoryAreBenchmarked(t *testing.T) {
 	repository.commit(t, "before the project began")
 	first := repository.commit(t, "first")
 	shell.artifact(t, first, 1000)
-	// It is looked at when it is applied, and when somebody says so.
+	// A look follows applying the project, and a person's request.
 	newest := 1
 	source := bench.CommitSource{Git: repository.dir, Releases: "v*", Every: "24h", Backfill: &newest}
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{Source: source})
@@ -130,7 +129,7 @@ func TestCommitsOfARepositoryAreBenchmarked(t *testing.T) {
 	other := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: "1.0"})
 	requireSuccess(t, s.await(t, other.ID, ended).Outcome, "a release that does not come from the repository")
 
-	// It comes back, rewritten. Its Schedule is gone as well by then.
+	// It returns rewritten, when its Schedule has been deleted too.
 	require.NoError(t, c.ScheduleClient().GetHandle(t.Context(), bench.WatchWorkflowID("shell")).Delete(t.Context()))
 	require.NoError(t, os.Rename(repository.dir+".away", repository.dir))
 	repository.git(t, "reset", "--quiet", "--hard", first)
@@ -150,7 +149,7 @@ func TestCommitsOfARepositoryAreBenchmarked(t *testing.T) {
 		return err == nil && p.SourceState.FailingSince == nil && p.SourceState.Head == third
 	}, patience, 50*time.Millisecond)
 
-	// The pause is changed, and a pause of the Schedule by an operator stays.
+	// The interval changes; the Schedule stays paused as an operator left it.
 	handle := c.ScheduleClient().GetHandle(t.Context(), bench.WatchWorkflowID("shell"))
 	require.NoError(t, handle.Pause(t.Context(), client.SchedulePauseOptions{Note: "maintenance"}))
 	source.Every = "1h"
@@ -160,7 +159,7 @@ func TestCommitsOfARepositoryAreBenchmarked(t *testing.T) {
 		return err == nil && described.Schedule.Spec.Intervals[0].Every == time.Hour && described.Schedule.State.Paused
 	}, patience, 50*time.Millisecond)
 
-	// Without a source there is no Schedule.
+	// A project without a source has no Schedule.
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{})
 	require.Eventually(t, func() bool {
 		_, err := handle.Describe(t.Context())

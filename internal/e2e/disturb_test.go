@@ -18,28 +18,27 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// situation is a workflow in one of its phases, and how a request is brought
-// there.
+// situation describes a workflow in one of its phases and how to bring it there.
 type situation struct {
 	workflow bench.WorkflowKind
 	phase    string
-	// hold is the failure point at which the first request is held; empty: none.
+	// hold is the failure point that stops the first request; empty: none.
 	hold string
-	// requests are what is asked for; the last one gets to the phase. TAG and
+	// requests are submitted in order; the last one reaches the phase. TAG and
 	// PARENT stand for new tags. Default: a release.
 	requests []apiclient.NewRequest
-	// besides is how many more artifacts are measured.
+	// besides is the number of further artifacts that are measured.
 	besides int
-	// busy: a person's command is held there on the only collector.
+	// busy holds an ad-hoc command there on the only collector.
 	busy bool
-	// finished: all that is left is the end, which the reconciliation records
-	// itself instead of starting the workflow again.
+	// finished says that only the end is missing, which the reconciliation records
+	// itself instead of restarting the workflow.
 	finished bool
 }
 
 func (a situation) String() string { return string(a.workflow) + " in " + a.phase }
 
-// situations are all that the tests below disturb: a new phase needs a line here.
+// situations lists everything that the tests below disturb. A new phase needs a line here.
 var situations = []situation{
 	{workflow: bench.RequestWorkflow, phase: string(protocol.RequestWaitsForArtifacts), requests: []apiclient.NewRequest{{Type: bench.Try, PR: 1, Parent: parentTag}}, besides: 1},
 	{workflow: bench.RequestWorkflow, phase: string(protocol.RequestWaitsForParent), hold: failpoint.Measuring, requests: []apiclient.NewRequest{
@@ -59,7 +58,7 @@ var situations = []situation{
 	{workflow: bench.QueueWorkflow, phase: string(protocol.QueueFull), hold: failpoint.Measuring, requests: twoReleases},
 }
 
-// Stand for tags of a situation's own.
+// Placeholders for tags that a situation makes up.
 const (
 	parentTag = "PARENT"
 	ownTag    = "TAG"
@@ -67,15 +66,15 @@ const (
 
 var twoReleases = []apiclient.NewRequest{{Type: bench.Release, Tag: parentTag}, {Type: bench.Release, Tag: ownTag}}
 
-// arranged is a situation that has come about.
+// arranged is a situation that a stack is in.
 type arranged struct {
 	requests []bench.RequestID
-	others   []bench.RequestID // what keeps them waiting
-	workflow string            // ID of the one to disturb
+	others   []bench.RequestID // they wait for these
+	workflow string            // ID of the workflow to disturb
 	proceed  func()
 }
 
-// arrange brings new releases into the situation.
+// arrange submits requests with new tags and brings them into the situation.
 func (s *stack) arrange(t *testing.T, c client.Client, shell shellSuite, a situation, number int) arranged {
 	t.Helper()
 	out := arranged{proceed: func() {}}
@@ -136,7 +135,7 @@ func (s *stack) firstJob(t *testing.T, id bench.RequestID) bench.JobKey {
 	return key
 }
 
-// requestWorkflow and jobWorkflow are the IDs of workflows, as people find them.
+// requestWorkflow and jobWorkflow return the IDs of workflows as people find them.
 func (s *stack) requestWorkflow(t *testing.T, id bench.RequestID) string {
 	t.Helper()
 	d, err := s.api.Request(t.Context(), string(id))
@@ -175,8 +174,8 @@ func (s *stack) awaitPhase(t *testing.T, c client.Client, workflowID, state stri
 	}, patience, 20*time.Millisecond, "%s does not get to %s", workflowID, state)
 }
 
-// decisions are the events of a workflow's newest run that it can be reset to; it
-// waits until there is one.
+// decisions returns the events that a workflow's newest run can be reset to. It waits
+// until there is one.
 func decisions(t *testing.T, c client.Client, workflowID string) (run string, events []int64) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -196,7 +195,7 @@ func decisions(t *testing.T, c client.Client, workflowID string) (run string, ev
 	return run, events
 }
 
-// reset does what the Web UI's button does.
+// reset resets a workflow, like the button in the Web UI.
 func reset(t *testing.T, c client.Client, workflowID, run string, event int64) {
 	t.Helper()
 	_, err := c.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
@@ -206,7 +205,7 @@ func reset(t *testing.T, c client.Client, workflowID, run string, event int64) {
 	require.NoError(t, err, "resetting %s to event %d", workflowID, event)
 }
 
-// triggerReconcile runs the Schedule now.
+// triggerReconcile triggers the reconciliation's Schedule.
 func triggerReconcile(t *testing.T, c client.Client) {
 	t.Helper()
 	require.NoError(t, c.ScheduleClient().GetHandle(t.Context(), protocol.ReconcileScheduleID).
@@ -226,8 +225,8 @@ func (s shellSuite) executed(t *testing.T) int {
 const smallIterations = 3 // of newShellSuite
 
 // Every workflow is reset in every phase, to its first, a middle and its last
-// decision, and terminated there. All requests end well, and nothing that was
-// stored is measured again.
+// workflow task, and terminated there. All requests succeed, and no stored result is
+// measured again.
 func TestWorkflowsSurviveResetAndTerminationInEveryPhase(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
@@ -258,14 +257,14 @@ func TestWorkflowsSurviveResetAndTerminationInEveryPhase(t *testing.T) {
 		planned := (len(now.requests) + a.besides) * smallIterations
 		again := shell.executed(t) - before - planned
 		require.GreaterOrEqual(t, again, 0, "%s", a)
-		// Only what was under way is begun anew: one block for each of the three
-		// resets and the termination.
+		// Only unfinished blocks are repeated: one for each of the three resets and
+		// the termination.
 		require.LessOrEqual(t, again, 4*smallIterations, "%s", a)
 	}
 	s.requireCollections(t, "shell", smallIterations)
 }
 
-// ripen lets what was handed out just now count as handed out long ago.
+// ripen makes all hand-outs a minute older.
 func (s *stack) ripen(t *testing.T) {
 	t.Helper()
 	conn := s.database(t)
@@ -274,9 +273,9 @@ func (s *stack) ripen(t *testing.T) {
 	require.NoError(t, conn.Close(t.Context()))
 }
 
-// A workflow that has ended is reset to each of its decisions. It ends again as
-// it did, the record stays as it is, and nothing is measured.
-func TestResetsOfEndedWorkflowsChangeNothing(t *testing.T) {
+// A closed workflow that is reset to any of its workflow tasks closes again as before,
+// without measuring anything or changing the record.
+func TestResettingClosedWorkflowsChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
 	c := s.temporal(t)
@@ -298,7 +297,7 @@ func TestResetsOfEndedWorkflowsChangeNothing(t *testing.T) {
 			require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, statusOf(t, c, workflowID), "%s, reset to %d", workflowID, event)
 		}
 	}
-	// The queue never ends; after any reset it admits the next.
+	// The Queue workflow never closes; after any reset it admits the next request.
 	_, events := decisions(t, c, bench.QueueWorkflowID("shell"))
 	for i := range events {
 		run, now := decisions(t, c, bench.QueueWorkflowID("shell"))
@@ -329,9 +328,9 @@ func ends(t *testing.T, c client.Client, workflowID string) bool {
 	return statusOf(t, c, workflowID) != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
-// Nobody triggers anything: the Schedule finds by itself all that was
-// terminated, and that the Schedule itself was deleted.
-func TestTerminatedWorkflowsComeBackByThemselves(t *testing.T) {
+// Terminated workflows, and even a deleted reconciliation Schedule, come back without
+// anyone triggering it.
+func TestTerminatedWorkflowsAreRestarted(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
 	c := s.temporal(t)
@@ -345,7 +344,7 @@ func TestTerminatedWorkflowsComeBackByThemselves(t *testing.T) {
 		require.NoError(t, c.TerminateWorkflow(t.Context(), id, "", "a test"))
 	}
 	for _, id := range all {
-		require.Eventually(t, func() bool { return !ends(t, c, id) }, patience, 50*time.Millisecond, "%s is not back", id)
+		require.Eventually(t, func() bool { return !ends(t, c, id) }, patience, 50*time.Millisecond, "%s was not restarted", id)
 	}
 	now.proceed()
 	d := s.await(t, now.requests[0], ended)
@@ -353,7 +352,7 @@ func TestTerminatedWorkflowsComeBackByThemselves(t *testing.T) {
 	s.requireCollections(t, "shell", smallIterations)
 }
 
-// A person asks why a request does not move, and has it mended.
+// 'request unstick' explains why a request makes no progress, and repairs it.
 func TestUnstick(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
@@ -369,7 +368,7 @@ func TestUnstick(t *testing.T) {
 	require.Contains(t, out, "RunJob runs")
 	require.NotContains(t, out, "stuck")
 
-	// Nothing is found before somebody asks: the Schedule pauses.
+	// The Schedule is paused, so that only unstick can find the fault.
 	require.NoError(t, c.ScheduleClient().GetHandle(t.Context(), protocol.ReconcileScheduleID).Pause(t.Context(), client.SchedulePauseOptions{}))
 	require.NoError(t, c.TerminateWorkflow(t.Context(), request, "", "a mistake"))
 	require.NoError(t, c.TerminateWorkflow(t.Context(), now.workflow, "", "a mistake"))

@@ -19,7 +19,7 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// lone is a collector process that nobody restarts.
+// lone is a collector process without a supervisor.
 type lone struct {
 	name    string
 	command *exec.Cmd
@@ -35,8 +35,7 @@ func (s *stack) startCollector(t *testing.T, name, pool string, flags ...string)
 	return c
 }
 
-// launchCollector starts a collector as startCollector does, and waits for
-// nothing.
+// launchCollector starts a collector as startCollector does, without waiting.
 func (s *stack) launchCollector(t *testing.T, name, pool string, flags ...string) *lone {
 	t.Helper()
 	log, err := os.OpenFile(filepath.Join(s.dir, "logs", name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -70,12 +69,12 @@ func (s *stack) awaitCollector(t *testing.T, name string, state bench.CollectorS
 	}, patience, 50*time.Millisecond, "collector %s is not %s", name, state)
 }
 
-// reconcile runs the reconciliation now, not in half a minute.
+// reconcile runs the reconciliation without waiting for its Schedule.
 func reconcile(ctx context.Context, temporal client.Client) error {
 	return temporal.ScheduleClient().GetHandle(ctx, protocol.ReconcileScheduleID).Trigger(ctx, client.ScheduleTriggerOptions{})
 }
 
-// heldSuite is a shell suite whose benchmarks go on until a file is removed.
+// heldSuite makes a shell suite whose benchmarks run until a file is removed.
 func heldSuite(t *testing.T) (shell shellSuite, release func()) {
 	t.Helper()
 	shell = newShellSuite(t, 1)
@@ -92,9 +91,8 @@ func hold(t *testing.T, shell shellSuite, tag string) {
 	require.NoError(t, os.WriteFile(filepath.Join(shell.artifacts, tag, "held"), nil, 0o644))
 }
 
-// The only collector of a pool takes no more jobs. What waits for it, as a row or
-// in Temporal, moves to the other pool; what it is measuring stays; and nothing
-// moves back.
+// The only collector of a pool takes no more jobs. Its waiting jobs, rows as well as
+// tasks in Temporal, move to the other pool and never back; its running job stays.
 func TestWaitingJobsMoveToAnotherPool(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
@@ -135,10 +133,10 @@ func TestWaitingJobsMoveToAnotherPool(t *testing.T) {
 				handedOut++
 			}
 		}
-		return queued > 0 && handedOut == inTemporal // what is being measured does not count
-	}, patience, 50*time.Millisecond, "jobs have to wait as rows and in Temporal")
+		return queued > 0 && handedOut == inTemporal // the running job does not count
+	}, patience, 50*time.Millisecond, "jobs must wait as rows and in Temporal")
 
-	// Nobody could take them: they stay, and say so.
+	// No other pool can take them: they stay, with this reason.
 	_, code := s.run(t, "collector", "drain", "local-1")
 	require.Zero(t, code)
 	require.Contains(t, job(1).Waits, "no other pool that could take the job has one either")
@@ -155,7 +153,7 @@ func TestWaitingJobsMoveToAnotherPool(t *testing.T) {
 		require.Len(t, d.Runs, 1, "a move is no run")
 		require.Equal(t, "spare-1", d.Runs[0].Collector)
 	}
-	require.Empty(t, job(0).MovedFrom, "what has begun stays")
+	require.Empty(t, job(0).MovedFrom, "a running job stays")
 	_, code = s.run(t, "collector", "activate", "local-1")
 	require.Zero(t, code)
 	release()
@@ -166,9 +164,9 @@ func TestWaitingJobsMoveToAnotherPool(t *testing.T) {
 	s.requireCollections(t, "shell", 3)
 }
 
-// A collector dies while it measures. The other one of its pool takes the job up
-// without anybody's help.
-func TestAJobOfADeadCollectorGoesOnElsewhere(t *testing.T) {
+// When a collector dies while it measures, the other one of its pool runs the job
+// again without anyone's help.
+func TestAJobOfADeadCollectorIsRetriedElsewhere(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
 	shell, release := heldSuite(t)
@@ -178,7 +176,7 @@ func TestAJobOfADeadCollectorGoesOnElsewhere(t *testing.T) {
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{})
 	pair := map[string]*lone{"pair-1": s.startCollector(t, "pair-1", "pair"), "pair-2": s.startCollector(t, "pair-2", "pair")}
 
-	// Two collectors go before one.
+	// A pool with two collectors is chosen before a pool with one.
 	id := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: "1.0.0"}).ID
 	require.Eventually(t, func() bool { return shell.executions(t)["count-1 1.0.0"] == 1 }, ended, 20*time.Millisecond, "nothing is measured")
 	d, err := s.api.Request(t.Context(), string(id))

@@ -15,17 +15,17 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Two collectors are killed and started again at random times, under the jobs of
-// five accounts with weights. Each job has exactly one accepted result, and the
-// shares of results stay those of the weights while all have jobs that wait.
+// Two collectors are killed and restarted at random times while they run the jobs of
+// five weighted accounts. Each job has exactly one accepted result, and the shares of
+// results follow the weights as long as every account has waiting jobs.
 //
-// About 100 jobs by default; 1,000, which take five minutes, with BENCHLOOM_CHAOS=all
-// ('make chaos'). BENCHLOOM_SEED repeats a run's times.
+// There are about 100 jobs by default, and 1,000, which take five minutes, with
+// BENCHLOOM_CHAOS=all ('make chaos'). BENCHLOOM_SEED repeats the times of a run.
 func TestLongTurnsWhileCollectorsDie(t *testing.T) {
 	t.Parallel()
 	perWeight := 8
-	// A kill keeps a queue from a result for fifteen seconds: of few results, that is
-	// much.
+	// A kill delays a queue's result by fifteen seconds, which matters when there are
+	// few results.
 	within := func(float64) float64 { return 0.1 }
 	if os.Getenv("BENCHLOOM_CHAOS") == "all" {
 		perWeight, within = 84, func(share float64) float64 { return 0.05 * share }
@@ -77,7 +77,7 @@ func TestLongTurnsWhileCollectorsDie(t *testing.T) {
 	f.sharesOfResults(t, weights, within)
 }
 
-// seeded is a source of chance that the log tells how to repeat.
+// seeded returns a random source and logs the seed that repeats it.
 func seeded(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -97,8 +97,8 @@ func (f fairness) open(t *testing.T, ids []bench.RequestID) (n int) {
 	return n
 }
 
-// accepted counts the jobs of each queue that have one result, with one
-// collection, that counts.
+// accepted counts, per queue, the jobs with exactly one accepted result of one
+// collection.
 func (f fairness) accepted(t *testing.T) map[string]int {
 	t.Helper()
 	rows, err := f.conn.Query(t.Context(), `
@@ -120,11 +120,11 @@ func collect(t *testing.T, rows pgx.Rows) map[string]int {
 	return out
 }
 
-// sharesOfResults holds the results that were accepted while all queues had jobs
-// that had not begun against the weights.
+// sharesOfResults compares with the weights the results accepted while every queue had
+// jobs that had not started.
 func (f fairness) sharesOfResults(t *testing.T, weights map[string]int, within func(share float64) float64) {
 	t.Helper()
-	var until time.Time // the first queue's last start
+	var until time.Time // the earliest last start of a queue
 	require.NoError(t, f.conn.QueryRow(t.Context(), `
 		select min(last) from (select max(n.started_at) as last from job_run n join job_queue j on j.id = n.job_id
 			where n.number = 1 group by j.queue) ends`).Scan(&until))

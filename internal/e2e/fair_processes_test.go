@@ -22,8 +22,8 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// another starts one more API or orchestrator on the stack's Temporal and
-// Postgres, and waits until it is ready. The flag says where it listens.
+// another starts one more API or orchestrator on the stack's Temporal and Postgres and
+// waits until it is ready. The flag sets its listen address.
 func (s *stack) another(t *testing.T, name, flag string, args ...string) (address string) {
 	t.Helper()
 	port, err := devstack.FreePort("127.0.0.1")
@@ -60,7 +60,7 @@ func (s *stack) another(t *testing.T, name, flag string, args ...string) (addres
 	return address
 }
 
-// at is the account at another API.
+// at returns the account as a client of another API.
 func (a account) at(t *testing.T, address string) account {
 	t.Helper()
 	api, err := apiclient.New(address, a.token, &http.Client{Timeout: time.Minute})
@@ -68,8 +68,8 @@ func (a account) at(t *testing.T, address string) account {
 	return account{name: a.name, token: a.token, api: api}
 }
 
-// Two APIs and two orchestrators share one Temporal and one Postgres. Whatever is
-// submitted at one starts, once, and is seen, listed and cancelled at the other.
+// Two APIs and two orchestrators share one Temporal and one Postgres. A request to one
+// API starts exactly once, and can be read, listed and cancelled through the other.
 func TestTwoAPIsAndTwoOrchestrators(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")

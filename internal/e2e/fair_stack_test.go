@@ -26,16 +26,16 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// account is somebody who uses the service, with a token of one's own.
+// account is an account of the service with its own token.
 type account struct {
 	name, token string
 	api         *apiclient.Client
 }
 
-// queue is the account's own.
+// queue returns the name of the account's own queue.
 func (a account) queue() string { return "user:" + a.name }
 
-// account lets somebody in as a writer.
+// account creates an account with the role writer.
 func (s *stack) account(t *testing.T, name string) account {
 	t.Helper()
 	token := "blm_" + rand.Text()
@@ -47,7 +47,7 @@ func (s *stack) account(t *testing.T, name string) account {
 	return account{name: name, token: token, api: api}
 }
 
-// configure applies weights of queues, as an administrator does.
+// configure sets the weights of queues as an administrator.
 func (s *stack) configure(t *testing.T, weights map[string]int) {
 	t.Helper()
 	var text strings.Builder
@@ -61,10 +61,10 @@ func (s *stack) configure(t *testing.T, weights map[string]int) {
 	require.Zero(t, code)
 }
 
-// short is a command of 50 ms.
+// short returns a command that takes 50 ms.
 func short() []string { return []string{"sleep", "0.05"} }
 
-// queueFile queues n equal jobs with one call.
+// queueFile submits n equal jobs with one call.
 func (a account) queueFile(t *testing.T, n int, queue string, argv ...string) bench.RequestID {
 	t.Helper()
 	jobs := slices.Repeat([]apiclient.NewJob{{Command: apiclient.Command{Argv: argv}}}, n)
@@ -73,7 +73,7 @@ func (a account) queueFile(t *testing.T, n int, queue string, argv ...string) be
 	return r.ID
 }
 
-// queueOne queues one job.
+// queueOne submits one job.
 func (a account) queueOne(t *testing.T, queue string, argv ...string) bench.RequestID {
 	t.Helper()
 	r, err := a.api.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: argv}, JobWish: apiclient.JobWish{Queue: queue}})
@@ -81,7 +81,7 @@ func (a account) queueOne(t *testing.T, queue string, argv ...string) bench.Requ
 	return r.ID
 }
 
-// queueSingly queues n jobs with a call for each, by several connections.
+// queueSingly submits n jobs with one call each, over several connections.
 func (a account) queueSingly(t *testing.T, n, connections int, argv ...string) {
 	t.Helper()
 	ctx, stop := context.WithCancelCause(t.Context())
@@ -100,7 +100,7 @@ func (a account) queueSingly(t *testing.T, n, connections int, argv ...string) {
 	require.NoError(t, context.Cause(ctx))
 }
 
-// fairness looks at turns as the record has them.
+// fairness reads from the record in which order jobs start.
 type fairness struct {
 	*stack
 	conn *pgx.Conn
@@ -111,15 +111,15 @@ func (s *stack) fairness(t *testing.T) fairness {
 	return fairness{s, s.database(t)}
 }
 
-// now is the record's clock.
+// now returns the time by the record's clock.
 func (f fairness) now(t *testing.T) (now time.Time) {
 	t.Helper()
 	require.NoError(t, f.conn.QueryRow(t.Context(), `select clock_timestamp()`).Scan(&now))
 	return now
 }
 
-// busy holds the collector in the middle of the next job that it begins, until it is
-// let go.
+// busy stops the collector in the middle of the next job that it starts, until proceed
+// is called.
 func (f fairness) busy(t *testing.T) (proceed func()) {
 	t.Helper()
 	release := f.hold(t, failpoint.Measuring)
@@ -128,8 +128,8 @@ func (f fairness) busy(t *testing.T) (proceed func()) {
 	return release
 }
 
-// isNext demands that a job which somebody queues while the collector is busy is one
-// of the next two to start.
+// isNext requires that a job submitted while the collector is busy is one of the next
+// two to start.
 func (f fairness) isNext(t *testing.T, who account, queue, what string) {
 	t.Helper()
 	proceed := f.busy(t)
@@ -142,8 +142,8 @@ func (f fairness) isNext(t *testing.T, who account, queue, what string) {
 	require.LessOrEqual(t, f.overtaken(t, id), 1, what)
 }
 
-// starts are the queues of the first n jobs that started after a time, in their
-// order. It waits for them.
+// starts waits for the first n jobs to start after a time and returns their queues, in
+// order.
 func (f fairness) starts(t *testing.T, after time.Time, n int) []string {
 	t.Helper()
 	var queues []string
@@ -159,7 +159,7 @@ func (f fairness) starts(t *testing.T, after time.Time, n int) []string {
 	return queues
 }
 
-// counted are the starts of each queue.
+// counted counts the starts of each queue.
 func counted(starts []string) map[string]int {
 	count := make(map[string]int)
 	for _, queue := range starts {
@@ -168,7 +168,7 @@ func counted(starts []string) map[string]int {
 	return count
 }
 
-// exact demands shares of n starts by weight, each within a bound.
+// exact requires that each queue's number of starts follows its weight, within a bound.
 func exact(t *testing.T, weights map[string]int, starts []string, within float64) {
 	t.Helper()
 	total := 0
@@ -185,7 +185,7 @@ func exact(t *testing.T, weights map[string]int, starts []string, within float64
 	}
 }
 
-// waits waits until n jobs of a queue stand in Temporal and wait for a collector.
+// waits waits until n jobs of a queue wait in Temporal for a collector.
 func (f fairness) waits(t *testing.T, queue string, n int) {
 	t.Helper()
 	temporal := f.temporal(t)
@@ -200,7 +200,7 @@ func (f fairness) waits(t *testing.T, queue string, n int) {
 	for _, key := range jobs {
 		f.awaitPhase(t, temporal, f.jobWorkflow(t, bench.JobKey(key)), string(protocol.JobWaitsForCollector))
 	}
-	// A task is on its way for a moment still.
+	// A task takes a moment to arrive.
 	var taskQueue string
 	var all int64
 	require.NoError(t, f.conn.QueryRow(t.Context(), `select task_queue, count(*) from job_queue where status = 'handed_out' group by task_queue`).Scan(&taskQueue, &all))
@@ -212,10 +212,9 @@ func (f fairness) waits(t *testing.T, queue string, n int) {
 	}, patience, 20*time.Millisecond, "fewer than %d tasks wait in %s", all, taskQueue)
 }
 
-// overtaken counts the jobs of others that started between the moment at which
-// Temporal had the task of a request's only job and its start, for which it waits.
-// What leads to that moment takes time as well, more on a machine that does much else;
-// 'make bench' counts from the row's hand-out.
+// overtaken waits for a request's only job to start, and counts the other jobs that
+// started after Temporal had its task. The way from the row's hand-out to that moment
+// takes time too, more on a busy machine; 'make bench' counts from the hand-out.
 func (f fairness) overtaken(t *testing.T, id bench.RequestID) (others int) {
 	t.Helper()
 	var key bench.JobKey
@@ -240,7 +239,7 @@ func (f fairness) overtaken(t *testing.T, id bench.RequestID) (others int) {
 	return others
 }
 
-// cancel ends everything that waits, and waits until nothing runs.
+// cancel cancels requests and waits until they have ended.
 func (f fairness) cancel(t *testing.T, ids ...bench.RequestID) {
 	t.Helper()
 	for _, id := range ids {

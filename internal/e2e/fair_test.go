@@ -10,7 +10,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Whose turn it is, with one collector: the order of starts is the record's.
+// With one collector, jobs start in the order that queues, weights and levels demand.
+// The order is read from the record.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
@@ -31,9 +32,9 @@ func (f fairness) manyInOneFile(t *testing.T, n int) {
 	f.configure(t, map[string]int{"single-build": 1})
 	file := many.queueFile(t, n, "", short()...)
 	f.delaysNobody(t, one)
-	f.isNext(t, many, "single-build", "one's own job in another queue")
+	f.isNext(t, many, "single-build", "an account's job in another queue than its backlog")
 
-	// What is cancelled has used nothing up, not even what Temporal had of it.
+	// Cancelled jobs cost their queue nothing, not even those already in Temporal.
 	rest := other.queueFile(t, 1000, "", short()...)
 	proceed := f.busy(t)
 	f.waits(t, other.queue(), 4)
@@ -41,18 +42,18 @@ func (f fairness) manyInOneFile(t *testing.T, n int) {
 	id := many.queueOne(t, "", short()...)
 	f.waits(t, many.queue(), 1)
 	proceed()
-	require.LessOrEqual(t, f.overtaken(t, id), 1, "the next job of who has cancelled many")
+	require.LessOrEqual(t, f.overtaken(t, id), 1, "the next job of an account that has cancelled many")
 	f.cancel(t, rest)
 }
 
-// delaysNobody demands that somebody's one job is one of the next two to start,
-// whatever waits: of those that are queued while the collector is busy, each; of
-// those that are queued while jobs of 50 ms come and go, most: on a machine that
-// does much else a job may end while the next one is still on its way to it.
+// delaysNobody requires that an account's single job is one of the next two to start,
+// however many others wait: always when it is submitted while the collector is busy,
+// and mostly when it is submitted while jobs of 50 ms come and go. On a busy machine,
+// a job may end while the next one is still on its way to the collector.
 func (f fairness) delaysNobody(t *testing.T, one account) {
 	t.Helper()
 	for range 3 {
-		f.isNext(t, one, "", "the one job of another")
+		f.isNext(t, one, "", "another account's single job")
 	}
 	overtaken := make([]int, 9)
 	for i := range overtaken {
@@ -82,7 +83,7 @@ func (f fairness) shares(t *testing.T) {
 	proceed()
 	exact(t, weights, f.starts(t, begin, 120), 2)
 
-	// A queue that was idle has saved nothing up.
+	// A queue that was idle has earned no credit.
 	requests = append(requests, idle.queueFile(t, 300, "", short()...))
 	var handedOut time.Time
 	require.Eventually(t, func() bool {
@@ -91,10 +92,10 @@ func (f fairness) shares(t *testing.T) {
 	}, patience, 20*time.Millisecond, "nothing is handed out")
 	got := counted(f.starts(t, handedOut, 20))[idle.queue()]
 	t.Logf("%d of the first 20 starts", got)
-	require.LessOrEqual(t, got, 20*30/150+1, "starts of what was idle")
+	require.LessOrEqual(t, got, 20*30/150+1, "starts of the queue that was idle")
 	require.Positive(t, got)
 
-	// A weight changes under way.
+	// A weight changes while jobs wait.
 	weights[idle.queue()], weights["user:e"] = 30, 50
 	_, code := f.run(t, "queue", "set-weight", "user:e", "50")
 	require.Zero(t, code)
@@ -115,7 +116,7 @@ func (f fairness) strict(t *testing.T) {
 	f.cancel(t, crowd)
 }
 
-// As above, but each job with a call of its own.
+// The same with each job submitted by its own call.
 func TestManySingleJobsDelayNobody(t *testing.T) {
 	t.Parallel()
 	manySingleJobs(t, 500)

@@ -12,9 +12,9 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// shellSuite is a suite of shell scripts: real processes, quick to measure. Its
-// artifacts are directories with a file "work", the number of loops. Each
-// execution appends a line to a log, so that tests can count what really ran.
+// shellSuite is a suite of shell scripts: real processes that are quick to measure.
+// Its artifacts are directories with a file "work", the number of loops. Each
+// execution appends a line to a log, so that tests can count executions.
 type shellSuite struct {
 	dir       string // of the suite
 	artifacts string // parent of the artifacts' directories
@@ -38,7 +38,7 @@ i=0
 while [ "$i" -lt "$n" ]; do i=$((i + 1)); done
 `
 
-// newShellSuite makes a suite with that many benchmarks.
+// newShellSuite makes a suite with a number of benchmarks.
 func newShellSuite(t *testing.T, benchmarks int) shellSuite {
 	t.Helper()
 	root := t.TempDir()
@@ -60,7 +60,7 @@ func (s shellSuite) write(t *testing.T, name, text string) {
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o644))
 }
 
-// artifact makes an artifact whose benchmarks count that far.
+// artifact makes an artifact whose benchmarks run a number of loops.
 func (s shellSuite) artifact(t *testing.T, tag string, work int) {
 	t.Helper()
 	dir := filepath.Join(s.artifacts, tag)
@@ -68,7 +68,7 @@ func (s shellSuite) artifact(t *testing.T, tag string, work int) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "work"), []byte(fmt.Sprint(work)), 0o644))
 }
 
-// executions counts what really ran, by "benchmark tag".
+// executions counts executions by "benchmark tag".
 func (s shellSuite) executions(t *testing.T) map[string]int {
 	t.Helper()
 	text, err := os.ReadFile(s.log)
@@ -105,7 +105,7 @@ func (s *stack) collections(t *testing.T, project string) map[string]int {
 	return out
 }
 
-// requireCollections demands that every series × artifact has exactly n.
+// requireCollections requires exactly n collections for every series and artifact.
 func (s *stack) requireCollections(t *testing.T, project string, n int) {
 	t.Helper()
 	all := s.collections(t, project)
@@ -120,5 +120,5 @@ func requireSuccess(t *testing.T, outcome bench.Outcome, detail any) {
 	require.Equal(t, bench.Success, outcome, "%+v", detail)
 }
 
-// ended bounds the time that a small request may take here.
+// ended is the longest that a small request may take here.
 const ended = patience

@@ -19,9 +19,9 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// A collector serves its pool and the set that it is alone in: its machine runs one
-// job at a time, neither queue waits for the other's backlog, and it counts as idle
-// when both are empty.
+// A collector serves its pool and a set of which it is the only member. It runs one job
+// at a time, neither task queue waits for the other's backlog, and it counts as idle when
+// both are empty.
 func TestACollectorServesItsPoolAndItsSet(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
@@ -30,7 +30,7 @@ func TestACollectorServesItsPoolAndItsSet(t *testing.T) {
 	other.start(t, s.bin, "collector", "run")
 	s.awaitState(t, "guest", bench.CollectorWaiting)
 	s.awaitState(t, "other", bench.CollectorWaiting)
-	// The pool is two collectors, of which one takes nothing.
+	// The pool has two collectors, one of them drained.
 	_, code := s.run(t, "collector", "drain", "other")
 	require.Zero(t, code)
 
@@ -50,7 +50,7 @@ func TestACollectorServesItsPoolAndItsSet(t *testing.T) {
 		ids, bound[id] = append(ids, id), i%2 == 1
 	}
 	require.Eventually(t, func() bool { return strings.Contains(g.output(t), "serves other task queues") }, patience, 20*time.Millisecond)
-	// Both have work in Temporal when the machine gets free.
+	// Both task queues have a backlog in Temporal when the machine becomes idle.
 	temporal := s.temporal(t)
 	for _, q := range s.taskQueues(t) {
 		require.Eventually(t, func() bool { return backlog(t, temporal, q) >= 4 }, patience, 20*time.Millisecond, q)
@@ -66,7 +66,7 @@ func TestACollectorServesItsPoolAndItsSet(t *testing.T) {
 		d := s.await(t, id, ended)
 		requireSuccess(t, d.Outcome, d)
 		of := s.runsOf(t, id)
-		require.Len(t, of, 1, "what was not taken is no run")
+		require.Len(t, of, 1, "a job that was given back does not count as a run")
 		require.Equal(t, "guest", of[0].Collector)
 		require.Equal(t, bench.Scheduled, of[0].Reason)
 		runs = append(runs, run{bound[id], of[0].StartedAt, *of[0].FinishedAt})
@@ -81,7 +81,7 @@ func TestACollectorServesItsPoolAndItsSet(t *testing.T) {
 	}
 	require.Greater(t, changes, 1, "neither waits for the other's backlog")
 
-	// Both queues count for --exit-when-idle.
+	// --exit-when-idle considers both task queues.
 	require.NoError(t, g.command.Process.Signal(os.Interrupt))
 	require.Zero(t, g.code(t))
 	rest := []bench.RequestID{submit(true), submit(false)}
@@ -93,7 +93,7 @@ func TestACollectorServesItsPoolAndItsSet(t *testing.T) {
 	require.Zero(t, g.code(t))
 }
 
-// taskQueues are those of waiting jobs.
+// taskQueues returns the task queues of waiting jobs.
 func (s *stack) taskQueues(t *testing.T) []string {
 	t.Helper()
 	rows, err := s.database(t).Query(t.Context(), `select distinct task_queue from job_queue where status in ('queued', 'handed_out')`)
@@ -104,7 +104,7 @@ func (s *stack) taskQueues(t *testing.T) []string {
 	return queues
 }
 
-// backlog is how many jobs wait in Temporal for collectors of a task queue.
+// backlog returns the number of jobs that wait in Temporal in a task queue.
 func backlog(t *testing.T, temporal client.Client, queue string) int64 {
 	t.Helper()
 	answer, err := temporal.WorkflowService().DescribeTaskQueue(t.Context(), &workflowservice.DescribeTaskQueueRequest{

@@ -19,12 +19,12 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// history is a repository with twelve commits on its main branch, one of them a
-// merge, two releases, and three builds of proposed changes.
+// history is a repository with twelve commits on its main branch, one of them a merge,
+// two releases, and three builds of proposed changes.
 type history struct {
 	gitRepository
 	log     string   // of executions: "commit" for each
-	commits []string // the oldest first
+	commits []string // oldest first
 	tries   []tryBuild
 	suite   string
 }
@@ -80,7 +80,7 @@ func newHistory(t *testing.T) *history {
 	return h
 }
 
-// executions counts what was measured, by "commit's text, benchmark".
+// executions counts measurements by "commit's text, benchmark".
 func (h *history) executions(t *testing.T) map[string]int {
 	t.Helper()
 	text, err := os.ReadFile(h.log)
@@ -92,8 +92,8 @@ func (h *history) executions(t *testing.T) map[string]int {
 	return out
 }
 
-// life is a service with that history, everything of which was asked for in
-// random order.
+// life is a service on which everything of a history has been requested, in random
+// order.
 type life struct {
 	*stack
 	*history
@@ -102,8 +102,8 @@ type life struct {
 	said  sync.WaitGroup
 }
 
-// begin asks for all of it, and lets the CI system say of each try build several
-// times, too late and in disorder, that its artifacts are ready.
+// begin submits all requests. A simulated CI system announces the artifacts of each try
+// build several times, late and out of order.
 func begin(t *testing.T, seed uint64, args ...string) *life {
 	t.Helper()
 	l := &life{stack: startStack(t, args...), history: newHistory(t), tries: make(map[bench.RequestID]tryBuild)}
@@ -148,7 +148,7 @@ func begin(t *testing.T, seed uint64, args ...string) *life {
 		delay := time.Duration(random.IntN(4000)) * time.Millisecond
 		l.said.Go(func() {
 			time.Sleep(delay) // a CI system takes its time
-			for range 100 {   // and repeats itself until it is heard
+			for range 100 {   // and repeats its message until it is accepted
 				if _, err := l.api.ArtifactsReady(t.Context(), string(n.id), apiclient.ArtifactsReady{Tag: n.build.tag, Parent: n.build.parent}); err == nil || t.Context().Err() != nil {
 					return
 				}
@@ -159,10 +159,10 @@ func begin(t *testing.T, seed uint64, args ...string) *life {
 	return l
 }
 
-// dir0 is the repository's directory; the stack has one as well.
+// dir0 returns the repository's directory; the stack has a dir too.
 func (l *life) dir0() string { return l.history.dir }
 
-// halfway waits until some requests have ended and others have not.
+// halfway waits until n requests have ended.
 func (l *life) halfway(t *testing.T, n int) {
 	t.Helper()
 	conn := l.database(t)
@@ -173,7 +173,7 @@ func (l *life) halfway(t *testing.T, n int) {
 	}, patience, 20*time.Millisecond)
 }
 
-// complete waits for the end of everything and demands that it all went well.
+// complete waits for all requests to end and requires their success.
 func (l *life) complete(t *testing.T) {
 	t.Helper()
 	for _, id := range l.ids {
@@ -193,8 +193,8 @@ func (l *life) complete(t *testing.T) {
 	l.requireCollections(t, "history", 2)
 }
 
-// admissions demands that each admission's recorded state, given to 'queue
-// simulate', has the request that was admitted as the first admissible one.
+// admissions requires that 'queue simulate', given the recorded state of each
+// admission, names the admitted request as the first admissible one.
 func (l *life) admissions(t *testing.T) {
 	t.Helper()
 	list, err := l.api.Admissions(t.Context(), "history")
@@ -223,16 +223,16 @@ func (l *life) admissions(t *testing.T) {
 	}
 }
 
-// A project's life: twelve commits, three proposed changes and two releases are
-// built and measured, whatever order they were asked for in, while one collector
-// is killed and the other one drained and replaced.
-func TestALifeOfCommitsTriesAndReleases(t *testing.T) {
+// Twelve commits, three proposed changes and two releases of a project are built and
+// measured, in whatever order they were requested, while one collector is killed and the
+// other one is drained and replaced.
+func TestLifeOfAProject(t *testing.T) {
 	t.Parallel()
 	l := begin(t, 1, "--collectors", "2x1", "--share-cores")
 	l.halfway(t, 3)
-	l.kill(t, "collector-local-1") // it is started again
+	l.kill(t, "collector-local-1") // up restarts it
 
-	// Somebody's own command need not wait for the project's queue.
+	// An ad-hoc command needs no admission by the project.
 	conn := l.database(t)
 	var before time.Time
 	require.NoError(t, conn.QueryRow(t.Context(), `select clock_timestamp()`).Scan(&before))
@@ -244,7 +244,7 @@ func TestALifeOfCommitsTriesAndReleases(t *testing.T) {
 		where rj.request_id = $1 and other.id <> mine.id and other.started_at > greatest($2, mine.handed_out_at) and other.started_at < mine.started_at`, adhoc.ID, before).Scan(&earlier))
 	require.LessOrEqual(t, earlier, 1, "it is one of the next two to start")
 
-	// The other collector leaves, and a new machine takes its place.
+	// The other collector is removed, and a new machine replaces it.
 	_, code := l.run(t, "collector", "drain", "local-2")
 	require.Zero(t, code)
 	var drained time.Time
@@ -261,8 +261,8 @@ func TestALifeOfCommitsTriesAndReleases(t *testing.T) {
 	require.Positive(t, replaced)
 }
 
-// storedTests lists what has a stored result, as executions does, but for the two
-// commits that are measured once more, as releases.
+// storedTests lists what has a stored result, keyed like executions, except for the two
+// commits that are measured again as releases.
 func (l *life) storedTests(t *testing.T) []string {
 	t.Helper()
 	conn := l.database(t)
@@ -283,9 +283,9 @@ func (l *life) storedTests(t *testing.T) []string {
 	return out
 }
 
-// Temporal's database is lost in the middle of such a life. What is stored is not
+// Temporal's database is lost in the middle of a project's life. Stored results are not
 // measured again.
-func TestALifeWithoutTemporalsDatabase(t *testing.T) {
+func TestLifeOfAProjectAfterLosingTemporalsDatabase(t *testing.T) {
 	t.Parallel()
 	l := begin(t, 2, "--collectors", "2x1", "--share-cores")
 	l.halfway(t, 5)

@@ -16,9 +16,9 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// Temporal's database is deleted while several requests are under way: under the
-// running service, and while it is stopped. They resume from the record, and
-// nothing that is stored is measured again.
+// Temporal's database is deleted while several requests are in progress, once under the
+// running service and once while it is stopped. They resume from the record, and no
+// stored result is measured again.
 func TestLosingTemporalsDatabase(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -47,7 +47,7 @@ func TestLosingTemporalsDatabase(t *testing.T) {
 				shell.artifact(t, tag, 100_000)
 				ids = append(ids, s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: tag}).ID)
 			}
-			// Some blocks are stored, others are under way, the last request waits.
+			// Some blocks are stored, others are in progress, the last request waits.
 			require.Eventually(t, func() bool { return len(s.stored(t)) > 0 }, patience, 5*time.Millisecond)
 			release := s.hold(t, failpoint.Measuring)
 			s.reached(t, failpoint.Measuring)
@@ -73,7 +73,7 @@ func TestLosingTemporalsDatabase(t *testing.T) {
 	}
 }
 
-// stored lists the tests of which a result is stored, as "benchmark tag".
+// stored lists the test cases with a stored result, as "benchmark tag".
 func (s *stack) stored(t *testing.T) []string {
 	t.Helper()
 	conn := s.database(t)
@@ -93,7 +93,7 @@ func (s *stack) stored(t *testing.T) []string {
 	return out
 }
 
-// deleteTemporal loses Temporal's database, as 'rm' does.
+// deleteTemporal deletes the files of Temporal's database.
 func (s *stack) deleteTemporal(t *testing.T) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "temporal", "*"))
@@ -116,9 +116,9 @@ func postgresProgram(t *testing.T, name string) string {
 	return found[len(found)-1]
 }
 
-// Postgres is restored from an older backup. What the backup has goes on and is
-// measured again where its results are gone; what it has not ends, and says so; it
-// can be asked for again.
+// Postgres is restored from an older backup. Requests in the backup continue, and lost
+// results are measured again. Workflows of requests missing from it end with an error
+// that says so; these can be submitted again.
 func TestRestoringAnOlderBackupOfTheRecord(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
@@ -139,7 +139,7 @@ func TestRestoringAnOlderBackupOfTheRecord(t *testing.T) {
 	text, err := exec.Command(postgresProgram(t, "pg_dump"), "--clean", "--if-exists", "--file", dump, database()).CombinedOutput()
 	require.NoError(t, err, string(text))
 
-	// The backup knows nothing of what happens from here on.
+	// Nothing from here on is in the backup.
 	release()
 	for _, id := range []bench.RequestID{running, waiting, submit("1.3.0")} {
 		requireSuccess(t, s.await(t, id, ended).Outcome, id)
@@ -167,15 +167,15 @@ func TestRestoringAnOlderBackupOfTheRecord(t *testing.T) {
 	}
 	_, err = s.api.Request(t.Context(), string(lost))
 	require.ErrorContains(t, err, "there is no request")
-	// Its jobs' workflows have ended before; they start again all the same.
+	// The workflows of its jobs had ended; they are started again.
 	for _, tag := range []string{"1.3.0", "1.4.0"} {
 		s.awaitReconciled(t, c, submit(tag))
 	}
 	s.requireCollections(t, "shell", smallIterations)
 }
 
-// awaitReconciled waits for a request's success and does not wait for the Schedule:
-// what was handed out counts as handed out long ago, and passes run all the time.
+// awaitReconciled waits for a request's success without waiting for the Schedule: it
+// makes hand-outs older and runs the reconciliation again and again.
 func (s *stack) awaitReconciled(t *testing.T, c client.Client, id bench.RequestID) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -190,7 +190,7 @@ func (s *stack) awaitReconciled(t *testing.T, c client.Client, id bench.RequestI
 	}, patience, 500*time.Millisecond, "request %s has not ended", id)
 }
 
-// failureOf is the error that a workflow ended with.
+// failureOf returns the error that a workflow ended with.
 func failureOf(t *testing.T, c client.Client, workflowID string) error {
 	t.Helper()
 	err := c.GetWorkflow(t.Context(), workflowID, "").Get(t.Context(), nil)

@@ -11,7 +11,8 @@ import (
 	"github.com/benchloom/benchloom/internal/failpoint"
 )
 
-func TestOperatorsRepeatAndPause(t *testing.T) {
+// What operators do with requests: retry, remeasure, invalidate, pause, cancel and purge.
+func TestOperatorActions(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
 	shell := newShellSuite(t, 2)
@@ -24,7 +25,7 @@ func TestOperatorsRepeatAndPause(t *testing.T) {
 		return map[string]int{"count-1 " + tag: one, "count-2 " + tag: two}
 	}
 
-	// An artifact that is not there, and then is: the same request, retried.
+	// An artifact is missing, then appears: the same request is retried.
 	first := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: "1.0.0"})
 	require.Equal(t, bench.Failure, s.await(t, first.ID, ended).Outcome)
 	shell.artifact(t, "1.0.0", 10)
@@ -35,13 +36,13 @@ func TestOperatorsRepeatAndPause(t *testing.T) {
 	_, err = s.api.RetryRequest(t.Context(), string(first.ID), because)
 	require.ErrorContains(t, err, "nothing to retry")
 
-	// What has results is measured again only when that is asked for.
+	// Existing results are measured again only on request.
 	_, err = s.api.RemeasureRequest(t.Context(), string(first.ID), apiclient.Remeasurement{Act: because, Benchmarks: []string{"count-2"}})
 	require.NoError(t, err)
 	require.Equal(t, bench.Success, s.await(t, first.ID, ended).Outcome)
 	require.Equal(t, times("1.0.0", 3, 6), measured("1.0.0"))
 
-	// Results that count no more are measured again by a retry.
+	// A retry measures invalidated results again.
 	_, err = s.api.InvalidateResults(t.Context(), apiclient.Invalidation{Act: because, Project: "shell", Tag: "1.0.0"})
 	require.NoError(t, err)
 	_, err = s.api.RetryRequest(t.Context(), string(first.ID), because)
@@ -49,7 +50,7 @@ func TestOperatorsRepeatAndPause(t *testing.T) {
 	require.Equal(t, bench.Success, s.await(t, first.ID, ended).Outcome)
 	require.Equal(t, times("1.0.0", 6, 9), measured("1.0.0"))
 
-	// A paused queue lets nobody in, and says by whom and why.
+	// A paused project admits no request, and says who paused it and why.
 	_, err = s.api.PauseQueue(t.Context(), "shell", because)
 	require.NoError(t, err)
 	shell.artifact(t, "1.1.0", 10)
@@ -62,8 +63,8 @@ func TestOperatorsRepeatAndPause(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, bench.Success, s.await(t, second.ID, ended).Outcome)
 
-	// Cancelled in the middle, and retried at once: the former workflow's end is
-	// waited for, and the benchmark's too.
+	// Cancelled in the middle and retried at once: the retry waits for the end of the
+	// former workflow and of its benchmark.
 	shell.artifact(t, "1.2.0", 10)
 	release := s.hold(t, failpoint.Measuring)
 	third := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: "1.2.0"})
@@ -75,7 +76,7 @@ func TestOperatorsRepeatAndPause(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, bench.Success, s.await(t, third.ID, ended).Outcome)
 
-	// What was purged is as if it had never been.
+	// After a purge, the same submission makes a new request.
 	_, err = s.api.PurgeArtifact(t.Context(), apiclient.Purge{Act: because, Project: "shell", Tag: "1.2.0"})
 	require.NoError(t, err)
 	again := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: "1.2.0"})

@@ -10,8 +10,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// A try build waits for the word that its artifacts are ready, then for its
-// parent, then for its turn; what its parent lacks is measured first.
+// A try build waits for its artifacts, then for its parent, then for admission. Results
+// missing from its parent are measured first.
 func TestATryBuildIsComparedWithItsParent(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
@@ -21,7 +21,7 @@ func TestATryBuildIsComparedWithItsParent(t *testing.T) {
 	}
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{Queue: bench.QueuePolicy{Supersede: true}})
 
-	// The parent was measured with one benchmark only.
+	// The parent was measured with only one benchmark.
 	parent := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Master, Tag: "c2", Parent: "c1", Selection: bench.Selection{Benchmarks: []string{"count-1"}}})
 	require.Contains(t, parent.ParentNote, "c1")
 	require.Equal(t, bench.Success, s.await(t, parent.ID, ended).Outcome)
@@ -33,7 +33,7 @@ func TestATryBuildIsComparedWithItsParent(t *testing.T) {
 	require.Contains(t, superseded.Message, string(try.ID))
 	require.Equal(t, bench.WaitingForArtifacts, try.Status)
 
-	// Its CI system says so three times.
+	// Its CI system announces the artifacts three times.
 	said := apiclient.ArtifactsReady{Tag: "t1", Parent: "c2"}
 	for i := range 3 {
 		n, err := s.api.ArtifactsReady(t.Context(), string(try.ID), said)
@@ -45,7 +45,7 @@ func TestATryBuildIsComparedWithItsParent(t *testing.T) {
 	require.Equal(t, "c2", done.Baseline)
 	require.Equal(t, map[string]int{"count-1 c2": 3, "count-2 c2": 3, "count-1 t1": 3, "count-2 t1": 3}, shell.executions(t), "the parent is measured for what it lacked, and nothing twice")
 
-	// Late, after its end: nothing starts.
+	// An announcement after the end starts nothing.
 	n, err := s.api.ArtifactsReady(t.Context(), "shell:t1", said)
 	require.NoError(t, err)
 	require.True(t, n.Late)

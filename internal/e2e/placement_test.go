@@ -12,12 +12,12 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// heldCommand goes on until the file is removed.
+// heldCommand returns a command that runs until the file is removed.
 func heldCommand(file string) *apiclient.Command {
 	return &apiclient.Command{Argv: []string{"sh", "-c", "while [ -e " + file + " ]; do sleep 0.05; done"}}
 }
 
-// runsOn waits until a request's only job has a run, and tells whose it is.
+// runsOn waits until a request's only job has a run, and returns its collector.
 func (s *stack) runsOn(t *testing.T, id bench.RequestID) string {
 	t.Helper()
 	var runs []apiclient.Run
@@ -32,8 +32,8 @@ func (s *stack) runsOn(t *testing.T, id bench.RequestID) string {
 	return runs[0].Collector
 }
 
-// The story of commands that only some machines may run: real collectors, in
-// pools of their own, poll the task queues of the sets that they belong to.
+// Commands run only on machines that meet their constraints: real collectors, each in
+// its own pool, poll the task queues of the sets that they belong to.
 func TestAJobRunsOnlyWhereItMay(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
@@ -50,15 +50,15 @@ func TestAJobRunsOnlyWhereItMay(t *testing.T) {
 	}
 	done := &apiclient.Command{Argv: []string{"true"}}
 
-	// A label, a device, and both with a machine: only one will do each time.
+	// A label, a device, and both with a machine: one collector fits each time.
 	require.Equal(t, "b", s.runsOn(t, submit(done, bench.ConstraintSpec{Labels: map[string]string{"rack": "2"}}).ID))
 	require.Equal(t, "a", s.runsOn(t, submit(done, bench.ConstraintSpec{Devices: []string{"gpu"}}).ID))
 	require.Equal(t, "c", s.runsOn(t, submit(done, bench.ConstraintSpec{Machines: []string{"b", "c"}, Labels: map[string]string{"rack": "1"}}).ID))
 	_, err = s.api.CreateRequest(t.Context(), apiclient.NewRequest{Project: "mine", Command: done, JobWish: apiclient.JobWish{Constraints: bench.ConstraintSpec{Machines: []string{"c"}, Memory: "4 GB"}}})
 	require.ErrorContains(t, err, "a job may use 3g of memory there, not 4g")
 
-	// Of several machines whichever idles: three jobs for two machines of different
-	// pools. Two run at once, one on each; the third follows where one ends.
+	// Any idle machine of several: three jobs for two machines of different pools. Two
+	// run at once, one on each; the third follows on the first that becomes idle.
 	held := filepath.Join(t.TempDir(), "held")
 	require.NoError(t, os.WriteFile(held, nil, 0o600))
 	either := bench.ConstraintSpec{Machines: []string{"a", "c"}}
@@ -72,7 +72,7 @@ func TestAJobRunsOnlyWhereItMay(t *testing.T) {
 	require.NoError(t, os.Remove(held))
 	require.Contains(t, []string{"a", "c"}, s.runsOn(t, third.ID))
 
-	// The one with the cache first, as long as it can; then anyone.
+	// The collector with the cache comes first while it is available; then any.
 	warm := bench.ConstraintSpec{CacheDirs: []string{"go/mod"}}
 	require.Equal(t, "b", s.runsOn(t, submit(done, warm).ID))
 	require.NoError(t, os.WriteFile(held, nil, 0o600))
@@ -80,7 +80,7 @@ func TestAJobRunsOnlyWhereItMay(t *testing.T) {
 	require.NotEqual(t, "b", s.runsOn(t, submit(done, warm).ID))
 	require.NoError(t, os.Remove(held))
 
-	// What anyone may run finds every machine that idles, of whichever pool.
+	// An unconstrained command finds every idle machine, of whatever pool.
 	all := filepath.Join(t.TempDir(), "all")
 	require.NoError(t, os.WriteFile(all, nil, 0o600))
 	var at []bench.RequestID

@@ -15,8 +15,8 @@ import (
 	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
-// begun are the queues of the jobs that began after the first skip ones, in their
-// order; it waits until there are n.
+// begun waits until n jobs have started after the first skip ones, and returns their
+// queues in order.
 func begun(t *testing.T, db *pgx.Conn, skip, n int) []string {
 	t.Helper()
 	var queues []string
@@ -31,8 +31,8 @@ func begun(t *testing.T, db *pgx.Conn, skip, n int) []string {
 	return queues
 }
 
-// Three people share one collector 5 : 3 : 2, then as changed weights say, and then
-// one of them goes first.
+// Three accounts share one collector 5 : 3 : 2, then by changed weights; then the queue
+// of one of them becomes strict and goes first.
 func TestQueuesShareACollectorAsTheyAreConfigured(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
@@ -54,7 +54,7 @@ func TestQueuesShareACollectorAsTheyAreConfigured(t *testing.T) {
 		_, err := clients[name].CreateBatch(t.Context(), apiclient.NewRequest{}, slices.Values(jobs))
 		require.NoError(t, err)
 	}
-	// Few of each stand in Temporal, whatever waits.
+	// Few jobs of each queue are in Temporal, however many wait.
 	inTemporal := func(queue string) (n int) {
 		require.NoError(t, db.QueryRow(t.Context(), `select count(*) from job_queue where queue = $1 and status = 'handed_out'`, queue).Scan(&n))
 		return n
@@ -66,14 +66,14 @@ func TestQueuesShareACollectorAsTheyAreConfigured(t *testing.T) {
 	s.await(t, first.ID, ended)
 	shares(t, begun(t, db, 1, 40), map[string]int{"user:ada": 50, "user:bob": 30, "user:eve": 20})
 
-	// A new weight shows once those few are through.
+	// A new weight takes effect once those few have started.
 	apply("user:ada", 20)
 	apply("user:eve", 50)
 	var so int
 	require.NoError(t, db.QueryRow(t.Context(), `select count(*) from job_run`).Scan(&so))
 	shares(t, begun(t, db, so+20, 40), map[string]int{"user:ada": 20, "user:bob": 30, "user:eve": 50})
 
-	// What waits in Temporal already goes first once its queue is strict.
+	// Jobs already in Temporal go first once their queue is strict.
 	release = s.hold(t, failpoint.Measuring)
 	t.Cleanup(release)
 	s.reached(t, failpoint.Measuring)
@@ -83,12 +83,12 @@ func TestQueuesShareACollectorAsTheyAreConfigured(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, db.QueryRow(t.Context(), `select count(*) from job_run`).Scan(&so))
 	release()
-	// Temporal writes their tasks anew, which takes a moment. By fair shares nobody gets
+	// Temporal rewrites their tasks, which takes a moment. With fair shares no queue gets
 	// four turns in a row here.
 	require.Contains(t, strings.Join(begun(t, db, so, 24), " "), strings.Join(slices.Repeat([]string{"user:bob"}, 4), " "))
 }
 
-// shares demands that each queue has begun its share of the jobs, within two.
+// shares requires that each queue has started its share of the jobs, within two.
 func shares(t *testing.T, begun []string, weights map[string]int) {
 	t.Helper()
 	total := 0

@@ -11,9 +11,9 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Three releases are requested at once. They run in the order of their versions,
-// each compared with the one below; a repeated submission changes nothing; what
-// is stored is what ran.
+// Three releases requested at once run in the order of their versions, each compared
+// with the next lower one. A repeated submission changes nothing, and the stored results
+// match the executions.
 func TestReleasesAreMeasuredInOrderAndCompared(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)

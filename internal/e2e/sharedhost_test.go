@@ -15,7 +15,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// sized is a gated job of a size class.
+// sized submits a gated job for a size class.
 func (s *stack) sized(t *testing.T, class bench.SizeClass) gatedJob {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "gate")
@@ -29,7 +29,7 @@ func (j gatedJob) hasBegun() bool {
 	return err == nil
 }
 
-// slots are the collectors of a shared host by name.
+// slots returns the collectors of a shared host by name.
 func (s *stack) slots(t *testing.T, host string) map[string]apiclient.Collector {
 	t.Helper()
 	all, err := s.api.Collectors(t.Context())
@@ -58,9 +58,9 @@ func (s *stack) awaitSlots(t *testing.T, state bench.CollectorState, newerThan i
 	return slots
 }
 
-// A shared host of 20 GB with slots for 4, 8 and 16 GB: jobs run side by side
-// within its memory, and no further one starts. Killed in the middle and started
-// again it runs them again; drained, all of its slots are.
+// A shared host of 20 GB has slots for 4, 8 and 16 GB. Jobs run side by side within its
+// memory, and no further one starts. Killed in the middle and restarted, it runs them
+// again; draining it drains all of its slots.
 func TestASharedHostRunsJobsSideBySide(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
@@ -100,14 +100,13 @@ func TestASharedHostRunsJobsSideBySide(t *testing.T) {
 	small.letGo(t)
 	s.done(t, small)
 
-	// The end of one lets the third begin.
+	// The third starts when one of them ends.
 	running[0].letGo(t)
 	s.done(t, running[0])
 	waiting[0].begun(t)
 	require.False(t, large.hasBegun())
 
-	// Killed in the middle, and started again: what ran is tried again, what had
-	// ended is not.
+	// Killed in the middle and restarted: running jobs are retried, ended ones are not.
 	require.NoError(t, g.command.Process.Signal(syscall.SIGKILL))
 	require.Equal(t, -1, g.code(t))
 	for _, j := range []gatedJob{running[1], waiting[0]} {
@@ -115,7 +114,7 @@ func TestASharedHostRunsJobsSideBySide(t *testing.T) {
 	}
 	g.start(t, run...)
 	s.awaitSlots(t, "", newest)
-	// Until they are missed there is room for the large one.
+	// Until the loss of their runs is noticed, there is enough memory for the large one.
 	large.begun(t)
 	large.letGo(t)
 	s.done(t, large)
@@ -126,7 +125,7 @@ func TestASharedHostRunsJobsSideBySide(t *testing.T) {
 		require.Len(t, s.runsOf(t, j.id), 2)
 	}
 
-	// Drained and activated as a whole.
+	// The host is drained and activated as a whole.
 	last := s.sized(t, 8)
 	last.begun(t)
 	out, code := s.run(t, "collector", "drain", "big")
@@ -148,7 +147,7 @@ func TestASharedHostRunsJobsSideBySide(t *testing.T) {
 		}
 	}
 
-	// Ctrl-C ends all of it.
+	// Ctrl-C ends all slots.
 	require.NoError(t, g.command.Process.Signal(os.Interrupt))
 	require.Zero(t, g.code(t))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// runs tells how a request's runs ended and where: "oom@1, success@4".
+// runs lists the outcomes and size classes of a request's runs: "oom@1, success@4".
 func runs(d apiclient.RequestDetail) string {
 	var words []string
 	for _, r := range d.Runs {
@@ -24,7 +24,7 @@ func runs(d apiclient.RequestDetail) string {
 	return strings.Join(words, ", ")
 }
 
-// attempts are the most attempts of each RunJob activity of a job, by its history.
+// attempts returns the maximum attempts of each RunJob activity in a job's history.
 func (s *stack) attempts(t *testing.T, project string, key bench.JobKey) []int32 {
 	t.Helper()
 	var most []int32
@@ -39,8 +39,8 @@ func (s *stack) attempts(t *testing.T, project string, key bench.JobKey) []int32
 	return most
 }
 
-// What is too small for a job is found out by running it, and remembered: nobody
-// says how large a machine it needs.
+// Benchloom learns by running a job which size classes are too small for it, and
+// remembers it: nobody has to say how large a machine the job needs.
 func TestJobsFindTheirSizeClass(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1,1x2,1x4", "--share-cores", "--memory", "800MiB")
@@ -58,7 +58,7 @@ func TestJobsFindTheirSizeClass(t *testing.T) {
 		r := s.submit(t, apiclient.NewRequest{Project: project, Type: bench.AdHoc, Command: &apiclient.Command{Argv: argv}})
 		return s.await(t, r.ID, ended)
 	}
-	// 200 MiB are class 1's share, 400 MiB class 2's.
+	// The share of class 1 is 200 MiB, that of class 2 is 400 MiB.
 	large := []string{"dd", "if=/dev/zero", "of=/dev/null", "bs=450M", "count=1"}
 	slow := []string{"sleep", "8"}
 	limited := s.limited(t)
@@ -79,13 +79,13 @@ func TestJobsFindTheirSizeClass(t *testing.T) {
 		s.record(t, s.temporal(t), "Job", d.Jobs[0].WorkflowID, "success_after_escalation_"+project)
 	}
 
-	// A job is a failure only after it failed on the largest as often as it may.
+	// A job fails only after using up its attempts on the largest class.
 	d := run("straight", "sh", "-c", "exit 3")
 	require.Equal(t, bench.Failure, d.Outcome)
 	require.Equal(t, "failure@1, failure@4, failure@4, failure@4", runs(d))
 	require.Equal(t, []int32{1, 3}, s.attempts(t, "straight", d.Jobs[0].Key))
 
-	// What was learned outlives all processes.
+	// Learned sizes survive a restart of all processes.
 	s.kill(t, "up")
 	s.start(t)
 	if limited {
@@ -95,7 +95,7 @@ func TestJobsFindTheirSizeClass(t *testing.T) {
 	}
 }
 
-// limited tells whether the collectors can limit memory on this machine.
+// limited reports whether collectors can limit memory on this machine.
 func (s *stack) limited(t *testing.T) bool {
 	t.Helper()
 	all, err := s.api.Collectors(t.Context())

@@ -27,10 +27,10 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// patience bounds every wait for what takes seconds: machines do much else.
+// patience bounds every wait for something that takes seconds: the machine may be busy.
 const patience = 5 * time.Minute
 
-// stack is a running `benchloom up` with a state directory of its own.
+// stack is a running `benchloom up` with its own state directory.
 type stack struct {
 	dir, bin string
 	args     []string
@@ -59,7 +59,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// binary finds a program that 'make build' makes.
+// binary finds a program built by 'make build'.
 func binary(t *testing.T, variable, name string) string {
 	t.Helper()
 	path := os.Getenv(variable)
@@ -71,7 +71,7 @@ func binary(t *testing.T, variable, name string) string {
 	return path
 }
 
-// repository is the checkout's root.
+// repository returns the root of the checkout.
 func repository(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -124,7 +124,7 @@ func (s *stack) start(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// stop is Ctrl-C.
+// stop stops the stack as Ctrl-C does.
 func (s *stack) stop(t *testing.T) {
 	t.Helper()
 	if s.command == nil {
@@ -145,7 +145,7 @@ func (s *stack) awaitExit(t *testing.T) {
 	s.command = nil
 }
 
-// dump prints what the processes logged.
+// dump prints the logs of the processes.
 func (s *stack) dump(t *testing.T) {
 	t.Logf("up:\n%s", s.output)
 	logs, _ := filepath.Glob(filepath.Join(s.dir, "logs", "*.log"))
@@ -193,7 +193,7 @@ func (s *stack) temporal(t *testing.T) client.Client {
 	return c
 }
 
-// applyProject uploads a suite and makes a project of it.
+// applyProject uploads a suite and applies a project with it.
 func (s *stack) applyProject(t *testing.T, name, suiteDir string, config bench.ProjectConfig) {
 	t.Helper()
 	bundle, err := suite.Pack(suiteDir)
@@ -204,7 +204,7 @@ func (s *stack) applyProject(t *testing.T, name, suiteDir string, config bench.P
 	require.NoError(t, err)
 }
 
-// submit asks for an artifact.
+// submit submits a request.
 func (s *stack) submit(t *testing.T, r apiclient.NewRequest) apiclient.Request {
 	t.Helper()
 	request, err := s.api.CreateRequest(t.Context(), r)
@@ -230,7 +230,7 @@ func (s *stack) await(t *testing.T, id bench.RequestID, bound time.Duration) api
 	}
 }
 
-// hold makes every process wait that reaches a failure point, until release.
+// hold makes every process that reaches a failure point wait until release.
 func (s *stack) hold(t *testing.T, point string) (release func()) {
 	t.Helper()
 	file := filepath.Join(s.points, "hold-"+point)
@@ -262,8 +262,8 @@ func (s *stack) kill(t *testing.T, name string) {
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 }
 
-// pid is the process ID of a process of the stack. It may have been restarted
-// since up.json was written, so the supervisor's own record is read.
+// pid returns the ID of a process of the stack. The process may have been restarted
+// since up.json was written, so the supervisor's own file is read.
 func (s *stack) pid(name string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(s.dir, "processes.json"))
 	if err != nil {

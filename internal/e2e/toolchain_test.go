@@ -24,9 +24,9 @@ func localGoroot(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
-// One real toolchain under two names, compared by the real binary: both sides are
-// complete, and what is exact is equal. How near times come to each other is for
-// 'make bench' to say, on a quiet machine.
+// One real toolchain is compared with itself under another name by the real binary:
+// both sides are complete, and exact metrics are equal. 'make bench' checks times, on a
+// quiet machine.
 func TestLongRealToolchainsAreCompared(t *testing.T) {
 	t.Parallel()
 	goroot := localGoroot(t)
@@ -42,12 +42,12 @@ func TestLongRealToolchainsAreCompared(t *testing.T) {
 	requireComplete(t, report.Comparison.Results)
 }
 
-// perSide is how often each side of a comparison of toolchains is measured: enough
-// for a verdict.
+// perSide is the number of iterations per side of a comparison of toolchains: enough for
+// a verdict.
 const perSide = 4
 
-// requireComplete demands of a comparison of a toolchain with itself what holds on
-// any machine.
+// requireComplete checks a comparison of a toolchain with itself, as far as the result
+// does not depend on the machine.
 func requireComplete(t *testing.T, results []stats.Result) {
 	t.Helper()
 	found := make(map[string]stats.Result)
@@ -65,8 +65,8 @@ func requireComplete(t *testing.T, results []stats.Result) {
 	require.Equal(t, stats.NoDifference, size.Verdict)
 }
 
-// A real toolchain through the whole service: every series has its collections,
-// and the binary that was measured is the one that a person builds by hand.
+// A real toolchain is measured by the whole service: every series has its collections,
+// and the measured binary has the size of one built by hand.
 func TestRealToolchainThroughTheService(t *testing.T) {
 	t.Parallel()
 	throughTheService(t, 2, "full")
@@ -95,8 +95,8 @@ func throughTheService(t *testing.T, iterations int, scenarios ...string) {
 	s.requireSizeOfHandBuild(t, goroot)
 }
 
-// requireSizeOfHandBuild builds gojq by hand, as the suite's README would have a
-// person do it, and compares the size of the binary with the stored one.
+// requireSizeOfHandBuild builds gojq by hand, following the suite's README, and compares
+// the size of the binary with the stored one.
 func (s *stack) requireSizeOfHandBuild(t *testing.T, goroot string) {
 	t.Helper()
 	const module = "github.com/itchyny/gojq@v0.12.17"

@@ -15,7 +15,7 @@ import (
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
-// order is what really ran, as the benchmarks themselves wrote it down.
+// order returns the executions in the order in which the benchmarks logged them.
 func (s shellSuite) order(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(s.log)
@@ -23,8 +23,8 @@ func (s shellSuite) order(t *testing.T) []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// One job measures both artifacts, iteration by iteration; both have a new result,
-// whatever was stored; the request compares them.
+// One job measures both artifacts in turns, iteration by iteration. Both get a new
+// result even where one was stored, and the request compares them.
 func TestTwoArtifactsAreMeasuredInTurns(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
@@ -62,7 +62,7 @@ func TestTwoArtifactsAreMeasuredInTurns(t *testing.T) {
 	require.Contains(t, out, "in turns with")
 	require.Contains(t, out, "2/2")
 
-	// The newest of count-1 are the pair's; count-2 has no counterpart.
+	// The newest results of count-1 are the pair's; count-2 has no counterpart.
 	c, err := s.api.Compare(t.Context(), apiclient.CompareQuery{Project: "shell", A: "old", B: "new"})
 	require.NoError(t, err)
 	for _, r := range c.Result.Results {
@@ -77,8 +77,8 @@ func TestTwoArtifactsAreMeasuredInTurns(t *testing.T) {
 	require.Len(t, shell.order(t), 2*3+8+2*2*3, "asked for again is measured again")
 }
 
-// A collector that dies in the middle takes the whole block along, of both
-// artifacts: no series is a mixture of two runs.
+// A collector that dies in the middle loses the whole block of both artifacts, so that no
+// series mixes two runs.
 func TestAPairIsMeasuredInOneRun(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
@@ -100,8 +100,8 @@ func TestAPairIsMeasuredInOneRun(t *testing.T) {
 	require.Zero(t, mixed)
 }
 
-// A project with 'verify' measures what differs from the baseline again before the
-// release completes, in turns with it.
+// A project with 'verify' measures differences from the baseline again, in turns with it,
+// before the release completes.
 func TestADifferenceIsVerifiedInTurns(t *testing.T) {
 	t.Parallel()
 	s := startStack(t)
