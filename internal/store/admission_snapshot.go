@@ -15,17 +15,18 @@ import (
 const shapeColumns = `j.project, j.kind, j.target, j.backend, j.profile, j.cases_digest, j.case_count, j.size_class, j.pool, j.task_queue`
 
 const (
-	// foreseenJobs bounds the open jobs that estimates look at: later ones are too far
-	// away to be foreseen.
+	// foreseenJobs bounds the open jobs that estimates consider; later ones are too far
+	// away to predict.
 	foreseenJobs = 5000
-	// pastJobs bounds the history that is read of a project.
+	// pastJobs bounds how many finished jobs are read for each project.
 	pastJobs = 2000
-	// recentExamples bounds the last requests among which examples are looked for.
+	// recentExamples bounds how many recent requests are searched for examples.
 	recentExamples = 20
 )
 
-// AdmissionSnapshot reads what a project's admission is viewed from. Collectors count
-// as live that were heard of within offlineAfter.
+// AdmissionSnapshot reads the state from which a project's admission is explained and
+// estimated. A collector counts as live if its last heartbeat is at most offlineAfter
+// old.
 func (s *Store) AdmissionSnapshot(ctx context.Context, project string, offlineAfter time.Duration) (admission.Snapshot, error) {
 	var q admission.Snapshot
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
@@ -48,8 +49,8 @@ func (s *Store) AdmissionSnapshot(ctx context.Context, project string, offlineAf
 	return q, wrap("reading the admission of project "+project, err)
 }
 
-// queueState reads the tracked requests whose jobs are not done, and which of the
-// tags that they wait for are.
+// queueState reads the tracked requests with unfinished jobs, and which of the tags that
+// they wait for are done.
 func queueState(ctx context.Context, q querier, project string) (open []bench.Request, done map[string]bool, err error) {
 	open, err = all[bench.Request](ctx, q, `
 		select `+requestColumns+` from benchmark_request r
@@ -72,7 +73,7 @@ func queueState(ctx context.Context, q querier, project string) (open []bench.Re
 	return open, done, nil
 }
 
-// openJobs are the first open jobs, and how many more there are.
+// openJobs lists the first open jobs and counts the rest.
 func openJobs(ctx context.Context, q querier) (jobs []admission.OpenJob, more int, err error) {
 	jobs, err = all[admission.OpenJob](ctx, q, `
 		select `+shapeColumns+`, j.status,

@@ -13,40 +13,40 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Act says who does something, and why.
+// Act says who runs an operation, and why.
 type Act struct {
 	Who    string
 	Reason string
-	// Key makes a repetition known: the same person's same key is answered as it
-	// was the first time, and nothing is done. Empty: every call is one of its own.
+	// Key makes the operation idempotent: repeated by the same person, it returns the
+	// first answer and does nothing. Empty: no repetition is recognised.
 	Key string
-	// DryRun only tells what would be done; it leaves no trace.
+	// DryRun reports what would be done, and leaves no trace.
 	DryRun bool
 }
 
-// Operation is an entry of the audit: what an operator did, and what came of it.
+// Operation is an audit entry: an operator's command and its result.
 type Operation struct {
 	ID int64 // 0: nothing was done, it was a dry run
 	At time.Time
-	// Who did it, by the command Action, to Subject: a request's ID, a job's key, an
-	// artifact's tag, a project. Project is empty when it is about several.
+	// Who ran the command Action on Subject: a request's ID, a job's key, an artifact's
+	// tag or a project. Project is empty if several are affected.
 	Who, Action, Project, Subject string
 	Reason                        string
 	IdempotencyKey                string
-	// Detail holds further arguments of the command.
+	// Detail holds the command's other arguments.
 	Detail json.RawMessage
 	Result OperationResult
-	// Repeated: the key was used before; this is the answer of then.
+	// Repeated reports that the key was used before; this is the answer given then.
 	Repeated bool
 }
 
 // OperationResult reports the effect of an operation, or of a dry run.
 type OperationResult struct {
-	// Changed is false when there was nothing to do.
+	// Changed is false if there was nothing to do.
 	Changed bool   `json:"changed"`
 	Message string `json:"message"`
-	// What it was done to: requests that it is about (at most [shownRequests] of
-	// them), and numbers of jobs, test cases, runs and results.
+	// The objects affected: requests (at most [shownRequests] are named), and the numbers
+	// of jobs, test cases, runs and results.
 	Requests  []bench.RequestID `json:"requests,omitempty"`
 	Jobs      int               `json:"jobs,omitempty"`
 	TestCases int               `json:"test_cases,omitempty"`
@@ -63,9 +63,9 @@ const operationColumns = `a.id, a.at, a.who, a.action, a.project, a.subject, a.r
 // errDryRun rolls a dry run back.
 var errDryRun = errors.New("dry run")
 
-// audited does something and enters it in the audit, both or neither. With a key
-// that was used before nothing is done: the same operation is answered with its
-// entry, another one with ErrConflict.
+// audited runs an operation and writes its audit entry, both or neither. If the key was
+// used before, nothing is done: the same operation returns its entry, a different one
+// ErrConflict.
 func (s *Store) audited(ctx context.Context, what Operation, act Act, do func(tx pgx.Tx, entry int64) (OperationResult, error)) (Operation, error) {
 	what.Who, what.Reason, what.IdempotencyKey = act.Who, cleanText(act.Reason), act.Key
 	var done Operation
@@ -104,8 +104,8 @@ func (s *Store) audited(ctx context.Context, what Operation, act Act, do func(tx
 	return done, nil
 }
 
-// repeated finds the entry of an operation with the same key. The key is locked,
-// so that two calls at once are one after the other.
+// repeated finds the entry of an operation with the same key. It locks the key, so that
+// concurrent calls run one after the other.
 func repeated(ctx context.Context, tx pgx.Tx, what Operation) (Operation, error) {
 	if err := lock(ctx, tx, "idempotency key "+what.Who+" "+what.IdempotencyKey); err != nil {
 		return Operation{}, err
@@ -123,7 +123,7 @@ func repeated(ctx context.Context, tx pgx.Tx, what Operation) (Operation, error)
 	return before, nil
 }
 
-// sameDocument compares JSON documents; none is an empty one.
+// sameDocument compares JSON documents; a missing one equals an empty one.
 func sameDocument(a, b json.RawMessage) bool {
 	var x, y any
 	errX := json.Unmarshal([]byte(document(a, "{}")), &x)
@@ -133,7 +133,7 @@ func sameDocument(a, b json.RawMessage) bool {
 	return errX == nil && errY == nil && bytes.Equal(textX, textY)
 }
 
-// detail encodes arguments of a command.
+// detail encodes a command's arguments.
 func detail(v any) json.RawMessage {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -145,12 +145,12 @@ func detail(v any) json.RawMessage {
 // AuditFilter narrows a list of operations; zero values do not narrow.
 type AuditFilter struct {
 	Project, Who, Subject string
-	// Before continues a list: only entries before this one.
+	// Before continues a list: it returns only entries older than this one.
 	Before int64
 	Limit  int // 1 to 500
 }
 
-// Audit lists what operators did, the newest first.
+// Audit lists operations, the newest first.
 func (s *Store) Audit(ctx context.Context, f AuditFilter) ([]Operation, error) {
 	entries, err := all[Operation](ctx, s.pool, `
 		select `+operationColumns+` from audit a

@@ -13,18 +13,17 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// StoreBlock records what a run found for some test cases, all or nothing. A
-// result is accepted when its test case has none in the run's place (artifact,
-// size class, hardware, co-location, generation), also late, from a run that was
-// given up as lost; else it is superseded. Of a job that has ended everything is
-// superseded. Sending a block again changes nothing and gets the same receipt.
+// StoreBlock records a run's results for some test cases, all or nothing. A result is
+// accepted if its test case has none yet for the same artifact, size class, hardware,
+// co-location and generation; this includes late results of runs given up as lost.
+// Otherwise it is superseded, as is every result of a job that has ended. Sending a block
+// again changes nothing and returns the same receipt.
 //
-// Of a job that measures in turns, a test case is accepted with both sides or not
-// at all: one that lacks the other side's result in the same block counts as
-// superseded, and is measured anew on both.
+// A job that measures in turns needs both sides of a test case in the same block. With
+// one side only, the result counts as superseded and both sides are measured again.
 //
-// ErrConflict when a test case or an artifact is not one of the job's, or has neither
-// collections nor a reason for leaving it out.
+// StoreBlock returns ErrConflict if a test case or an artifact does not belong to the
+// job, or a test case has neither collections nor a reason for leaving it out.
 func (s *Store) StoreBlock(ctx context.Context, run bench.RunID, results []bench.TestCaseResult, errs []bench.RunError) (bench.BlockReceipt, error) {
 	var receipt bench.BlockReceipt
 	err := s.inTx(ctx, "storing results of run "+string(run), func(tx pgx.Tx) error {
@@ -61,18 +60,18 @@ func (s *Store) StoreBlock(ctx context.Context, run bench.RunID, results []bench
 	return receipt, nil
 }
 
-// block is an upload under way.
+// block is an upload in progress.
 type block struct {
 	tx  pgx.Tx
 	run bench.Run
 	job bench.Job
-	// ids of the job's test cases.
+	// ids maps the job's test cases to their IDs.
 	ids map[bench.TestCase]int64
-	// sides are the artifacts that it measures, by the tags of results.
+	// sides maps the tags that results carry to the IDs of the artifacts measured.
 	sides map[string]int64
 }
 
-// spot identifies a result within a run: a test case of an artifact.
+// spot identifies a result within a run by test case and artifact.
 type spot struct{ TestCaseID, ArtifactID int64 }
 
 func (b block) spot(r bench.TestCaseResult) spot { return spot{b.ids[r.TestCase], b.sides[r.Tag]} }
@@ -115,7 +114,7 @@ func (b block) check(results []bench.TestCaseResult, errs []bench.RunError) erro
 	return nil
 }
 
-// storeResults writes the results that are accepted and their collections.
+// storeResults writes the accepted results and their collections.
 func (b block) storeResults(ctx context.Context, results []bench.TestCaseResult) error {
 	bySpot := make(map[spot]bench.TestCaseResult, len(results))
 	var cases, artifacts []int64
@@ -160,7 +159,7 @@ func (b block) storeResults(ctx context.Context, results []bench.TestCaseResult)
 	return taken.store(ctx, b)
 }
 
-// collections gathers collections and their statistics as parallel arrays.
+// collections holds collections and their statistics as parallel arrays.
 type collections struct {
 	results     []int64
 	iterations  []int
@@ -299,7 +298,7 @@ func (b block) storeErrors(ctx context.Context, errs []bench.RunError) error {
 	return nil
 }
 
-// receipt counts what became of the results, from what is stored.
+// receipt counts the accepted and superseded results, by what is stored.
 func (b block) receipt(ctx context.Context, results []bench.TestCaseResult) (bench.BlockReceipt, error) {
 	seen := make(map[spot]bool)
 	var cases, artifacts []int64

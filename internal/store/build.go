@@ -13,14 +13,14 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// BuildChunkBytes is the size of every piece of a build's archive but the last.
+// BuildChunkBytes is the size of each piece of a build's archive except the last.
 const BuildChunkBytes = 1 << 20
 
 // Errors of builds that callers decide on.
 var (
-	// ErrNoBuild: the job of the run builds nothing.
+	// ErrNoBuild reports that the run's job does not build anything.
 	ErrNoBuild = errors.New("the run's job is no build")
-	// ErrIncomplete: what was uploaded is not what it is said to be.
+	// ErrIncomplete reports that an upload does not match its announced size or checksum.
 	ErrIncomplete = errors.New("the upload is not complete")
 )
 
@@ -44,15 +44,15 @@ func chunks(size int64) int { return int((size + BuildChunkBytes - 1) / BuildChu
 
 const buildColumns = `b.key, b.project, b.tree, b.target, b.size, b.sha256, b.run_id, b.created_at, b.last_used`
 
-// Build reads what is stored of a build; ErrNotFound when it is not, or not any
-// more.
+// Build reads the description of a stored build. It returns ErrNotFound if the build was
+// never stored or has been removed.
 func (s *Store) Build(ctx context.Context, key bench.BuildKey) (Build, error) {
 	b, err := one[Build](ctx, s.pool, `select `+buildColumns+` from build b where b.key = $1`, key)
 	return b, wrap("reading build "+string(key), err)
 }
 
-// SetBuildRevision records what an artifact of a project is built as. A tag that
-// has moved is built anew.
+// SetBuildRevision records which build an artifact of a project comes from. A tag that
+// has moved is built again.
 func (s *Store) SetBuildRevision(ctx context.Context, project, recipe string, spec bench.BuildSpec) error {
 	_, err := s.pool.Exec(ctx, `
 		insert into build_revision (project, tag, target, recipe, build_key) values (@project, @tag, @target, @recipe, @key)
@@ -61,26 +61,25 @@ func (s *Store) SetBuildRevision(ctx context.Context, project, recipe string, sp
 	return wrap("recording what "+spec.Tag+" is built as", unknownReference(err))
 }
 
-// BuildOf is the key of what an artifact is built as; ErrNotFound when nobody
-// has asked for it to be built with that recipe.
+// BuildOf returns the key of an artifact's build with a recipe. It returns ErrNotFound if
+// no such build was ever requested.
 func (s *Store) BuildOf(ctx context.Context, project, tag string, target bench.Target, recipe string) (bench.BuildKey, error) {
 	key, err := value[bench.BuildKey](ctx, s.pool, `
 		select build_key from build_revision where project = $1 and tag = $2 and target = $3 and recipe = $4`, project, tag, target, recipe)
 	return key, wrap("looking for the build of "+tag, err)
 }
 
-// IsBuiltAs tells whether an artifact is built as the build, for any target and
-// with any recipe.
+// IsBuiltAs reports whether an artifact comes from the build, for any target and recipe.
 func (s *Store) IsBuiltAs(ctx context.Context, project, tag string, key bench.BuildKey) (bool, error) {
 	is, err := value[bool](ctx, s.pool, `
 		select exists (select from build_revision where project = $1 and tag = $2 and build_key = $3)`, project, tag, key)
 	return is, wrap("looking for the builds of "+tag, err)
 }
 
-// BuildGeneration returns the generation of the job by which a request gets a build: of the one
-// that it waits or waited for already, so that asking again changes nothing; of
-// one that is open, so that several requests share it; else of a new one: what an
-// earlier one has made is gone, or it did not succeed for somebody else.
+// BuildGeneration returns the generation of the job that makes a build for a request:
+// that of a job the request waits or waited for, so that asking again changes nothing;
+// else that of an open job, so that requests share it; else a new one, as the result of
+// an earlier job is gone or it failed for another request.
 func (s *Store) BuildGeneration(ctx context.Context, request bench.RequestID, project string, key bench.BuildKey) (int, error) {
 	generation, err := value[int](ctx, s.pool, `
 		select coalesce(
@@ -92,10 +91,10 @@ func (s *Store) BuildGeneration(ctx context.Context, request bench.RequestID, pr
 	return generation, wrap("looking for jobs of build "+string(key), err)
 }
 
-// PutBuildChunk stores a piece of the archive that a run has built; again changes
-// nothing. Pieces are numbered from 0, and all but the last one have
-// [BuildChunkBytes]. What comes late counts while the job is open: ErrJobClosed
-// when it is not. ErrNoBuild when the job builds nothing.
+// PutBuildChunk stores a piece of the archive that a run has built; repeating the call
+// changes nothing. Pieces are numbered from 0, and all but the last have
+// [BuildChunkBytes]. Late pieces count while the job is open, afterwards they fail with
+// ErrJobClosed. ErrNoBuild reports that the job builds nothing.
 func (s *Store) PutBuildChunk(ctx context.Context, run bench.RunID, number int, data []byte) error {
 	return s.inTx(ctx, fmt.Sprintf("storing piece %d of the build of run %s", number, run), func(tx pgx.Tx) error {
 		if len(data) == 0 || len(data) > BuildChunkBytes {
@@ -109,7 +108,7 @@ func (s *Store) PutBuildChunk(ctx context.Context, run bench.RunID, number int, 
 	})
 }
 
-// buildJob is the open job of a run that builds.
+// buildJob returns the open build job of a run.
 func buildJob(ctx context.Context, tx pgx.Tx, id bench.RunID) (bench.Job, error) {
 	_, job, err := lockRun(ctx, tx, id)
 	switch {
@@ -123,10 +122,10 @@ func buildJob(ctx context.Context, tx pgx.Tx, id bench.RunID) (bench.Job, error)
 	return job, nil
 }
 
-// FinishBuild makes the pieces that a run has uploaded the build of its job, when
-// they are complete and have the size and sum that they should: else
-// ErrIncomplete. Where the build is stored already, that one stays and the pieces
-// are thrown away. Again changes nothing.
+// FinishBuild turns the pieces that a run has uploaded into the build of its job. It
+// returns ErrIncomplete if pieces are missing, or size or checksum differ. If the build
+// is stored already, that one stays and the pieces are deleted. Repeating the call
+// changes nothing.
 func (s *Store) FinishBuild(ctx context.Context, run bench.RunID, size int64, sha string) (Build, error) {
 	var stored Build
 	err := s.inTx(ctx, "storing the build of run "+string(run), func(tx pgx.Tx) error {
@@ -165,7 +164,8 @@ func (s *Store) FinishBuild(ctx context.Context, run bench.RunID, size int64, sh
 	return stored, nil
 }
 
-// verifyBuild reads the pieces one after the other: they may be large together.
+// verifyBuild reads the pieces one after the other, as together they may not fit into
+// memory.
 func verifyBuild(ctx context.Context, tx pgx.Tx, run bench.RunID, size int64, sha string) error {
 	sum := sha256.New()
 	var got int64
@@ -186,8 +186,8 @@ func verifyBuild(ctx context.Context, tx pgx.Tx, run bench.RunID, size int64, sh
 	return nil
 }
 
-// BuildChunk reads a piece of a stored build; ErrNotFound when there is none.
-// Reading the first piece counts as a use.
+// BuildChunk reads a piece of a stored build; ErrNotFound if there is none. Reading the
+// first piece counts as a use.
 func (s *Store) BuildChunk(ctx context.Context, key bench.BuildKey, number int) ([]byte, error) {
 	if number == 0 {
 		if _, err := s.pool.Exec(ctx, `update build set last_used = now() where key = $1`, key); err != nil {
@@ -199,10 +199,9 @@ func (s *Store) BuildChunk(ctx context.Context, key bench.BuildKey, number int) 
 	return data, wrap(fmt.Sprintf("reading piece %d of build %s", number, key), err)
 }
 
-// PruneBuilds removes the least recently used builds until the rest fits into
-// budget bytes, except those that an open request or job may still need, which
-// may exceed it; and what uploads that never ended have left. It returns the
-// removed ones.
+// PruneBuilds removes the least recently used builds until the rest fits into budget
+// bytes, and the remains of abandoned uploads. Builds that an open request or job may
+// still need stay, even above the budget. It returns the removed builds.
 func (s *Store) PruneBuilds(ctx context.Context, budget int64) ([]Build, error) {
 	var removed []Build
 	err := s.inTx(ctx, "removing builds", func(tx pgx.Tx) error {
@@ -210,7 +209,7 @@ func (s *Store) PruneBuilds(ctx context.Context, budget int64) ([]Build, error) 
 			return err
 		}
 		var err error
-		// Newer ones fill the budget first; what is needed counts, but stays.
+		// Newer builds use up the budget first. Needed ones count towards it, but stay.
 		if removed, err = all[Build](ctx, tx, `
 			with used as (
 				select b.key, sum(b.size) over (order by b.last_used desc, b.key) as together from build b
@@ -234,8 +233,8 @@ func (s *Store) PruneBuilds(ctx context.Context, budget int64) ([]Build, error) 
 	return removed, nil
 }
 
-// buildNeeded tells whether an open request or job may still fetch build b: one
-// for a tag that is built as b, one whose parent's is, or one that waits for it.
+// buildNeeded reports whether an open request or job may still fetch build b: its tag or
+// its parent's comes from b, or it waits for b.
 const buildNeeded = `
 	exists (
 		select from build_revision v join benchmark_request r on r.project = v.project and v.tag in (r.tag, r.parent)
@@ -248,7 +247,7 @@ const buildNeeded = `
 		where j.kind = 'build' and j.build ->> 'key' = b.key and r.status <> 'completed'
 	)`
 
-// finishBuild is the end of a build job: success when its build is stored.
+// finishBuild returns the final status of a build job: success if its build is stored.
 func finishBuild(ctx context.Context, tx pgx.Tx, job bench.Job, gaveUp string) (bench.JobStatus, string, error) {
 	stored, err := value[bool](ctx, tx, `select exists (select from build where key = $1)`, job.Build.Key)
 	if err != nil || stored {

@@ -18,18 +18,18 @@ const collectorColumns = `c.name, c.target, c.size_class, c.pool, c.machine_id, 
 	coalesce(c.current_run, '') as current_run,
 	coalesce((select w.version from wanted_version w where w.pool in (c.pool, '') order by w.pool desc limit 1), '') as wanted_version`
 
-// heardOf is true of collectors that were heard of within that many seconds. A
-// time that is further ahead was written before the database's clock was set
-// back: it says nothing.
+// heardOf matches collectors whose last heartbeat is at most that many seconds old. One
+// further in the future was written before the database's clock was set back, and is
+// ignored.
 func heardOf(seconds string) string {
 	return `last_heartbeat between now() - make_interval(secs => ` + seconds + `) and now() + make_interval(secs => ` + seconds + `)`
 }
 
-// RegisterCollector registers a collector and returns it with its new epoch, by
-// which what runs under an older registration is refused from now on. A name that
-// is another machine's can be taken over once that machine has been silent for
-// offlineAfter, by the database's clock; before, it is ErrNameTaken. Whether the
-// collector is active stays as it was; a new one is active.
+// RegisterCollector registers a collector and returns it with its new epoch. Runs under
+// an older registration are refused from then on. Another machine may take over the name
+// once its owner has been silent for offlineAfter, by the database's clock; before,
+// RegisterCollector returns ErrNameTaken. A new collector is active; a known one stays
+// active or drained.
 func (s *Store) RegisterCollector(ctx context.Context, c bench.Collector, offlineAfter time.Duration) (bench.Collector, error) {
 	if c.Labels == nil {
 		c.Labels = map[string]string{}
@@ -75,7 +75,7 @@ func (s *Store) RegisterCollector(ctx context.Context, c bench.Collector, offlin
 	return registered, err
 }
 
-// list is a list as stored: none is empty.
+// list returns words as stored: an empty list instead of nil.
 func list(words []string) []string {
 	if words == nil {
 		return []string{}
@@ -83,8 +83,8 @@ func list(words []string) []string {
 	return words
 }
 
-// Heartbeat records that a collector is alive, and what it is doing: run is empty
-// when it is idle. ErrFenced when it was registered again since, or removed.
+// Heartbeat records that a collector is alive, and its current run; run is empty if it is
+// idle. It returns ErrFenced if the collector was registered again since, or removed.
 func (s *Store) Heartbeat(ctx context.Context, name string, epoch int64, run bench.RunID, progress json.RawMessage) (bench.Collector, error) {
 	c, err := one[bench.Collector](ctx, s.pool, `
 		update collector_config as c set last_heartbeat = now(), current_run = nullif($3, ''),
@@ -97,15 +97,15 @@ func (s *Store) Heartbeat(ctx context.Context, name string, epoch int64, run ben
 		return bench.Collector{}, wrap("recording the heartbeat of collector "+name, err)
 	}
 	if run != "" && len(progress) > 0 {
-		if err := s.SetProgress(ctx, run, progress); err != nil && !errors.Is(err, ErrNotFound) { // it may not be past the fence yet
+		if err := s.SetProgress(ctx, run, progress); err != nil && !errors.Is(err, ErrNotFound) { // the run may not have passed the fence yet
 			return bench.Collector{}, err
 		}
 	}
 	return c, nil
 }
 
-// SetCacheDirs records the cache directories that a collector has. ErrFenced when
-// it was registered again since, or removed.
+// SetCacheDirs records a collector's cache directories. It returns ErrFenced if the
+// collector was registered again since, or removed.
 func (s *Store) SetCacheDirs(ctx context.Context, name string, epoch int64, dirs []string) error {
 	err := affected(s.pool.Exec(ctx, `update collector_config set cache_dirs = $3 where name = $1 and epoch = $2`, name, epoch, list(dirs)))
 	if errors.Is(err, ErrNotFound) {
@@ -120,15 +120,15 @@ func (s *Store) Collectors(ctx context.Context) ([]bench.Collector, error) {
 	return cs, wrap("listing collectors", err)
 }
 
-// SetActive lets a collector take jobs, or drains it.
+// SetActive activates or drains a collector.
 func (s *Store) SetActive(ctx context.Context, name string, active bool) error {
 	err := affected(s.pool.Exec(ctx, `update collector_config set active = $2 where name = $1`, name, active))
 	return wrap("changing collector "+name, err)
 }
 
-// RemoveCollector forgets a collector, what is configured for it, and its token.
-// Its runs stay; a process that is still there under its name is refused from now
-// on. ErrNotFound when it is neither registered nor invited.
+// RemoveCollector removes a collector, its configuration and its token. Its runs stay; a
+// process still running under its name is refused from then on. It returns ErrNotFound if
+// the collector is neither registered nor invited.
 func (s *Store) RemoveCollector(ctx context.Context, name string) error {
 	return s.inTx(ctx, "removing collector "+name, func(tx pgx.Tx) error {
 		known := false
@@ -150,8 +150,8 @@ func (s *Store) RemoveCollector(ctx context.Context, name string) error {
 	})
 }
 
-// livePools counts the collectors of each pool: in Total all that are registered,
-// in Live those that are active and were heard of within offlineAfter.
+// livePools counts the collectors of each pool: all registered ones in Total, and in Live
+// those that are active and had a heartbeat within offlineAfter.
 func livePools(ctx context.Context, q querier, offlineAfter time.Duration) ([]bench.PoolCount, error) {
 	type row struct {
 		Target      bench.Target

@@ -16,18 +16,17 @@ const (
 	// maxSets bounds the sets that a collector serves besides its pool: each task queue
 	// costs an open poll.
 	maxSets = 3
-	// setTurn is the time for which one of several sets that take turns is served:
-	// several heartbeats, and little beside most jobs.
+	// setTurn is how long each of several sets is served in turn: several heartbeats, but
+	// short compared with most jobs.
 	setTurn = 30 * time.Second
-	// notInTemporal stands for the level of jobs that only wait as rows: after all
-	// others.
+	// notInTemporal is the level given to jobs that only wait as rows: after all others.
 	notInTemporal = fairshare.LastLevel + 1
 )
 
 // CollectorTaskQueues lists the task queues from which a collector takes jobs, at most
-// four: its pool's; where its size class has several pools, the one that all their
-// collectors share, in which commands wait, so that they start wherever a collector is
-// idle; then those of its sets with open jobs, see [placement.Serve].
+// four: first its pool's; then, if its size class has several pools, the one shared by
+// all their collectors, where commands wait for the first idle one; then those of its
+// sets with open jobs, see [placement.Serve].
 func (s *Store) CollectorTaskQueues(ctx context.Context, c bench.Collector) ([]string, error) {
 	pool := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}
 	queues := []string{pool.TaskQueue()}
@@ -44,7 +43,7 @@ func (s *Store) CollectorTaskQueues(ctx context.Context, c bench.Collector) ([]s
 		placement.SetQueue
 		Seconds float64 // now
 	}
-	// Held jobs are not looked at, however many they are.
+	// Held jobs are not read, however many there are.
 	rows, err := all[row](ctx, s.pool, `
 		select t.task_queue, coalesce(r.level, @last_level) as level, coalesce(r.since, w.since) as since,
 			r.since is not null or exists (select from job_queue j where j.task_queue = t.task_queue and j.status = 'queued' and j.held = '') as ready,
@@ -78,7 +77,7 @@ func (s *Store) CollectorTaskQueues(ctx context.Context, c bench.Collector) ([]s
 	for i, r := range rows {
 		sets[i] = r.SetQueue
 	}
-	// Not all collectors turn to the same set at once.
+	// Collectors turn to a set at different times.
 	name := fnv.New32a()
 	_, _ = name.Write([]byte(c.Name)) // it never fails
 	turn := uint64(max(0, rows[0].Seconds)/setTurn.Seconds()) + uint64(name.Sum32())

@@ -11,19 +11,19 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// CreateCommands records an ad-hoc request for commands together with their jobs,
-// all or nothing: nobody admits it and nothing of it depends on what is stored, so
-// its jobs wait from the first moment. Its workflow starts with the first job that
-// is handed out. The database sets the times.
+// CreateCommands records an ad-hoc request for commands together with its jobs, all or
+// nothing. The request needs no admission and depends on nothing stored, so its jobs are
+// waiting at once. Its workflow starts with the first job handed out. The database sets
+// the times.
 //
-// The jobs are read one after the other within the transaction, so that any number
-// of them needs little memory; they must not call the store. Their keys are new:
-// the ID of their request is part of them. An error that they come with is
-// returned as it is, and nothing is recorded.
+// Jobs are read one by one within the transaction, so that memory use does not grow with
+// their number; the iterator must not call the store. Their keys are new, as they contain
+// the request's ID. An error from the iterator is returned unchanged, and nothing is
+// recorded.
 //
-// When the submitter has used the idempotency key before, that request is returned
-// and no job is read; with ErrConflict when it asks for something else. ErrNotFound
-// when there is no such project.
+// If the submitter has used the idempotency key before, that request is returned and no
+// job is read; if it differs, the error is ErrConflict. ErrNotFound reports an unknown
+// project.
 func (s *Store) CreateCommands(ctx context.Context, r bench.Request, jobs iter.Seq2[bench.PlannedJob, error]) (stored bench.Request, created bool, err error) {
 	r.Status, r.Deferred = bench.InProgress, true
 	err = s.inTx(ctx, "creating request "+string(r.ID), func(tx pgx.Tx) error {
@@ -53,9 +53,8 @@ func (s *Store) CreateCommands(ctx context.Context, r bench.Request, jobs iter.S
 	return stored, created && err == nil, err
 }
 
-// countWaiting lets Postgres know at once that so many more wait. It would find out
-// within a minute; until then it plans as if nothing did, and reads all jobs for each
-// job.
+// countWaiting updates Postgres's statistics after many jobs were written. Left alone,
+// Postgres would notice within a minute, and until then read all jobs for each job.
 func countWaiting(ctx context.Context, tx pgx.Tx, written int) error {
 	if written < commandsAtOnce {
 		return nil
@@ -64,17 +63,16 @@ func countWaiting(ctx context.Context, tx pgx.Tx, written int) error {
 	return err
 }
 
-// commandsAtOnce is the number of jobs that one statement writes.
+// commandsAtOnce is the number of jobs written by one statement.
 const commandsAtOnce = 1000
 
-// commandWriter writes the jobs of a request for commands, many with one
-// statement.
+// commandWriter writes the jobs of a request for commands, many per statement.
 type commandWriter struct {
 	tx      pgx.Tx
 	request bench.Request
 	waiting []bench.PlannedJob
 	written int
-	cases   map[bench.TestCase]bool // that are recorded
+	cases   map[bench.TestCase]bool // recorded already
 	sets    placeSets
 }
 
@@ -137,8 +135,7 @@ func (w *commandWriter) flush(ctx context.Context) error {
 	return nil
 }
 
-// recordCases records the test cases of the jobs that are to be written: one for
-// each target.
+// recordCases records the test cases of the jobs to be written, one per target.
 func (w *commandWriter) recordCases(ctx context.Context) error {
 	var missing []bench.TestCase
 	for _, j := range w.waiting {
@@ -151,7 +148,7 @@ func (w *commandWriter) recordCases(ctx context.Context) error {
 	return recordTestCases(ctx, w.tx, w.request.Project, missing)
 }
 
-// columns are the jobs to be written, as parallel arrays.
+// columns returns the jobs to be written as parallel arrays.
 func (w *commandWriter) columns() (pgx.NamedArgs, error) {
 	n := len(w.waiting)
 	texts := make(map[string][]string)

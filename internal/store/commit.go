@@ -11,28 +11,27 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Commit is a commit of a project's branch as its source told it.
+// Commit is a commit of a project's branch, as its source reported it.
 type Commit struct {
 	Project string
 	SHA     string
-	// Parent is the first parent; empty: it has none, or none is known.
+	// Parent is the first parent; empty if there is none, or none is known.
 	Parent string
-	// Position is the place along the history: a commit's is its parent's plus 1.
-	// The store decides it.
+	// Position orders commits along the history: a commit's is its parent's plus 1. The
+	// store assigns it.
 	Position    int64
 	CommittedAt time.Time
 	Author      string
 	Subject     string
-	// OnBranch is false when the branch was rewritten since and no longer holds
-	// the commit.
+	// OnBranch is false if the branch was rewritten and no longer contains the commit.
 	OnBranch bool
-	// Skipped is set for one that was older than what was to be requested when it
-	// was first seen. It stays so.
+	// Skipped reports that the commit was too old to be requested when it was first seen.
+	// It never changes.
 	Skipped     bool
 	FirstSeenAt time.Time
 }
 
-// ReleaseTag is a tag that is a release.
+// ReleaseTag is a tag of a release.
 type ReleaseTag struct {
 	Tag      string
 	SHA      string
@@ -42,23 +41,22 @@ type ReleaseTag struct {
 // SourceState is the progress and health of polling a project's repository.
 type SourceState struct {
 	Project string
-	// Repository and Releases are the configuration that Head and the recorded
-	// releases belong to.
+	// Repository and Releases are the configuration to which Head and the recorded
+	// releases belong.
 	Repository string
 	Releases   string
-	// Head is the newest commit whose requests are all made; empty: none yet.
+	// Head is the newest commit up to which all requests are made; empty: none yet.
 	Head     string
 	LastOKAt *time.Time
-	// FailingSince is nil when the last look succeeded.
+	// FailingSince is nil if the last poll succeeded.
 	FailingSince *time.Time
-	// Message explains a failure, or has a remark.
+	// Message explains a failure, or holds a remark.
 	Message string
-	// EverySeconds is the pause of the Schedule as it was last confirmed; 0: there
-	// is none.
+	// EverySeconds is the Schedule's last confirmed interval; 0: there is no Schedule.
 	EverySeconds int
 }
 
-// CommitRequest is a commit with the request for it, where there is one.
+// CommitRequest is a commit with its request, if any.
 type CommitRequest struct {
 	Commit
 	RequestID     bench.RequestID // empty: none
@@ -68,10 +66,10 @@ type CommitRequest struct {
 
 const commitColumns = `c.project, c.sha, c.parent, c.position, c.committed_at, c.author, c.subject, c.on_branch, c.skipped, c.first_seen_at`
 
-// RecordCommits records a stretch of a branch's first-parent history, the newest
-// commit first, each the child of the one after it. What is recorded already
-// keeps the time when it was first seen, and is on the branch (again). It returns
-// the SHAs that are new to the record, the oldest first.
+// RecordCommits records part of a branch's first-parent history, the newest commit first,
+// each the child of the next. A known commit keeps the time at which it was first seen,
+// and is marked as on the branch again. RecordCommits returns the SHAs that are new, the
+// oldest first.
 func (s *Store) RecordCommits(ctx context.Context, project string, history []Commit) (added []string, err error) {
 	if len(history) == 0 {
 		return nil, nil
@@ -90,8 +88,8 @@ func (s *Store) RecordCommits(ctx context.Context, project string, history []Com
 	return added, err
 }
 
-// firstPosition is the position of the newest commit: from any of the history
-// that has one, else from the parent of its oldest.
+// firstPosition returns the position of the newest commit, derived from any known commit
+// of the history, else from the parent of its oldest.
 func firstPosition(ctx context.Context, tx pgx.Tx, project string, history []Commit) (int64, error) {
 	shas := make([]string, len(history), len(history)+1)
 	for i, c := range history {
@@ -149,16 +147,16 @@ func insertCommits(ctx context.Context, tx pgx.Tx, project string, history []Com
 	return added, wrap("inserting commits", unknownReference(err))
 }
 
-// CommitsOnBranch lists the SHAs of a project's recorded commits that were last
-// seen on its branch, the newest first.
+// CommitsOnBranch lists the SHAs of a project's recorded commits that are on its branch,
+// the newest first.
 func (s *Store) CommitsOnBranch(ctx context.Context, project string) ([]string, error) {
 	shas, err := column[string](ctx, s.pool, `select sha from commit where project = $1 and on_branch order by position desc, sha`, project)
 	return shas, wrap("listing commits of project "+project, err)
 }
 
-// LeaveBranch records that a rewritten branch no longer holds commits. Nothing is
-// deleted or cancelled: requests for them that are not completed say so in their
-// message from now on, and a person decides. It returns those requests.
+// LeaveBranch records that a rewritten branch no longer contains commits. Nothing is
+// deleted or cancelled: the message of their open requests says so, and a person decides.
+// It returns those requests.
 func (s *Store) LeaveBranch(ctx context.Context, project string, shas []string) ([]bench.RequestID, error) {
 	var open []bench.RequestID
 	err := s.inTx(ctx, "recording a rewritten branch of project "+project, func(tx pgx.Tx) error {
@@ -196,8 +194,8 @@ func (s *Store) Commit(ctx context.Context, project, sha string) (Commit, error)
 	return c, wrap("reading commit "+sha, err)
 }
 
-// RecentCommits lists a project's commits with their requests, the newest
-// position first, at most limit (1 to 500).
+// RecentCommits lists a project's commits with their requests, by descending position, at
+// most limit (1 to 500).
 func (s *Store) RecentCommits(ctx context.Context, project string, limit int) ([]CommitRequest, error) {
 	cs, err := all[CommitRequest](ctx, s.pool, `
 		select `+commitColumns+`, coalesce(r.id, '') as request_id, coalesce(r.status, '') as request_status, coalesce(r.outcome, '') as outcome
@@ -207,12 +205,11 @@ func (s *Store) RecentCommits(ctx context.Context, project string, limit int) ([
 	return cs, wrap("listing commits of project "+project, err)
 }
 
-// MissingAncestors lists the first-parent ancestors of a commit, the nearest
-// first, that have no completed tracked request (whatever its outcome): until the
-// first that has one, at most so many, and none that was committed before since.
-// The list also ends where commits begin that were skipped and that nobody has
-// asked for: they are older than what the project wants. A commit that is not
-// recorded has no known ancestors.
+// MissingAncestors lists the first-parent ancestors of a commit that have no completed
+// tracked request (whatever its outcome), the nearest first. The list ends before the
+// first ancestor that has one, after most entries, and before commits older than since.
+// It also ends before skipped commits without a request, as they are older than the
+// project wants. The ancestors of an unrecorded commit are unknown.
 func (s *Store) MissingAncestors(ctx context.Context, project, sha string, most int, since time.Time) ([]Commit, error) {
 	const missing = `c.committed_at >= @since and not exists (
 			select from benchmark_request r
@@ -240,8 +237,8 @@ func (s *Store) Releases(ctx context.Context, project string) ([]ReleaseTag, err
 	return tags, wrap("listing releases of project "+project, err)
 }
 
-// RecordReleases records releases. One that is recorded stays as it was first
-// seen: its results belong to that.
+// RecordReleases records releases. A recorded release never changes, as results belong to
+// it.
 func (s *Store) RecordReleases(ctx context.Context, project string, tags []ReleaseTag) error {
 	return s.inTx(ctx, "recording releases of project "+project, func(tx pgx.Tx) error {
 		if err := lock(ctx, tx, "commits "+project); err != nil {
@@ -260,8 +257,8 @@ func (s *Store) RecordReleases(ctx context.Context, project string, tags []Relea
 
 const sourceColumns = `project, repository, releases, head, last_ok_at, failing_since, message, every_seconds`
 
-// SourceState reads how the looking for a project's commits goes; all zero but
-// the project when nobody has looked yet.
+// SourceState reads the state of polling a project's repository; only the project is set
+// before the first poll.
 func (s *Store) SourceState(ctx context.Context, project string) (SourceState, error) {
 	state, err := one[SourceState](ctx, s.pool, `select `+sourceColumns+` from commit_source where project = $1`, project)
 	if errors.Is(err, ErrNotFound) {
@@ -270,8 +267,8 @@ func (s *Store) SourceState(ctx context.Context, project string) (SourceState, e
 	return state, wrap("reading the state of the commit source of project "+project, err)
 }
 
-// RecordPoll records a look that succeeded: what it has seen, and a remark
-// (empty: none) as its message.
+// RecordPoll records a successful poll and its findings. Its message is a remark; empty:
+// none.
 func (s *Store) RecordPoll(ctx context.Context, state SourceState) error {
 	_, err := s.pool.Exec(ctx, `
 		insert into commit_source (project, repository, releases, head, last_ok_at, message) values (@project, @repository, @releases, @head, now(), @message)
@@ -284,8 +281,8 @@ func (s *Store) RecordPoll(ctx context.Context, state SourceState) error {
 	return wrap("recording a look at the commits of project "+state.Project, unknownReference(err))
 }
 
-// RecordFailedPoll records a look that failed, and why. The state it returns tells
-// since when.
+// RecordFailedPoll records a failed poll and its reason. The returned state says since
+// when polls have failed.
 func (s *Store) RecordFailedPoll(ctx context.Context, project, reason string) (SourceState, error) {
 	state, err := one[SourceState](ctx, s.pool, `
 		insert into commit_source (project, failing_since, message) values ($1, now(), $2)
@@ -294,8 +291,7 @@ func (s *Store) RecordFailedPoll(ctx context.Context, project, reason string) (S
 	return state, wrap("recording a failed look at the commits of project "+project, unknownReference(err))
 }
 
-// RecordPollInterval records that a project's Schedule has this pause; 0: that it
-// has none.
+// RecordPollInterval records the interval of a project's Schedule; 0: it has no Schedule.
 func (s *Store) RecordPollInterval(ctx context.Context, project string, every time.Duration) error {
 	_, err := s.pool.Exec(ctx, `
 		insert into commit_source (project, every_seconds) values ($1, $2)

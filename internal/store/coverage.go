@@ -10,8 +10,8 @@ import (
 	"github.com/benchloom/benchloom/internal/plan"
 )
 
-// CoverageOf reads what there is of an artifact in a pool. Everything is empty for an
-// artifact that nobody has asked for.
+// CoverageOf reads the results and open jobs of an artifact in a pool. All maps are empty
+// for an artifact without requests.
 func (s *Store) CoverageOf(ctx context.Context, project string, of plan.CoverageQuery) (plan.Coverage, error) {
 	c, err := coverageOf(ctx, s.pool, project, of)
 	return c, wrap("reading what there is of "+of.Tag, err)

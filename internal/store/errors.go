@@ -2,28 +2,29 @@ package store
 
 import "errors"
 
-// Errors that callers decide on.
+// Errors that callers handle.
 var (
-	// ErrNotFound: there is no such row.
+	// ErrNotFound reports that there is no such row.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict: the row exists already and differs.
+	// ErrConflict reports that the row exists already and differs.
 	ErrConflict = errors.New("conflict")
-	// ErrStale: it was decided from what has changed since; decide again.
+	// ErrStale reports that a decision was based on data that has changed since; decide
+	// again.
 	ErrStale = errors.New("the record has changed since it was read")
-	// ErrJobClosed: the job has ended; nothing of it may start.
+	// ErrJobClosed reports that the job has ended, so that no run of it may start.
 	ErrJobClosed = errors.New("the job has ended")
-	// ErrNobodyWaits: no open request waits for the job.
+	// ErrNobodyWaits reports that no open request waits for the job.
 	ErrNobodyWaits = errors.New("no open request waits for the job")
-	// ErrFenced: a newer registration of the collector exists, or it is unknown.
+	// ErrFenced reports that the collector is unknown, or has a newer registration.
 	ErrFenced = errors.New("the collector was registered again since")
-	// ErrRunClosed: the run has ended.
+	// ErrRunClosed reports that the run has ended.
 	ErrRunClosed = errors.New("the run has ended")
-	// ErrNameTaken: another live machine has registered the collector's name.
+	// ErrNameTaken reports that another live machine has registered the collector's name.
 	ErrNameTaken = errors.New("another live machine has this collector name")
-	// ErrDraining: the collector is to take no further job.
+	// ErrDraining reports that the collector is drained and takes no further jobs.
 	ErrDraining = errors.New("the collector is draining")
-	// ErrOutdated: another version of the collector is wanted.
+	// ErrOutdated reports that the collector should run another version.
 	ErrOutdated = errors.New("the collector is out of date")
-	// ErrUnfit: the collector does not meet what the job is constrained to.
+	// ErrUnfit reports that the collector does not meet the job's constraints.
 	ErrUnfit = errors.New("the collector cannot run the job as it is constrained")
 )

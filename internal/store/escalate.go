@@ -9,13 +9,12 @@ import (
 	"github.com/benchloom/benchloom/internal/plan"
 )
 
-// EscalateJob moves what is left of an open job from the size class where its last
-// run failed to a larger one. It tells
-// whether it has: a job that has ended, that is elsewhere by now, or that lacks
-// nothing stays.
+// EscalateJob moves the unfinished part of an open job from the size class on which its
+// last run failed to a larger one, and reports whether it did. A job that has ended, has
+// moved, or lacks no result stays.
 //
-// Test cases that have a result stay done where they were measured; only the others
-// go along. A job that measures in turns goes as a whole.
+// Test cases with a result stay done where they were measured; only the others move. A
+// job that measures in turns moves as a whole.
 func (s *Store) EscalateJob(ctx context.Context, key bench.JobKey, from bench.SizeClass, to SizeChoice) (bool, error) {
 	escalated := false
 	err := s.inTx(ctx, "escalating job "+string(key), func(tx pgx.Tx) error {
@@ -56,14 +55,14 @@ func (s *Store) EscalateJob(ctx context.Context, key bench.JobKey, from bench.Si
 	return escalated, nil
 }
 
-// pinned holds for a job j whose size class a person has chosen: that of a command
-// is learned else.
+// pinned matches a job j whose size class was chosen by a person; otherwise that of a
+// command is learned.
 const pinned = `((j.command is not null and j.shape = '') or exists (select from request_job pw join benchmark_request pr on pr.id = pw.request_id
 	where pw.job_id = j.id and pr.size_class <> 0))`
 
-// MeasuredParts divides the jobs of a stage of a request by where their test cases
-// run. Of a job that has ended only those that have a result are there, unless it
-// was never on another class: what failed on the larger class, too, has no place.
+// MeasuredParts divides a stage's jobs by where their test cases run. Of a job that has
+// ended, only test cases with a result are included, unless it never changed its class: a
+// test case that failed on the larger class as well runs nowhere.
 func (s *Store) MeasuredParts(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]plan.MeasuredPart, error) {
 	parts, err := all[plan.MeasuredPart](ctx, s.pool, `
 		select j.key, coalesce(t.done_class, j.size_class) as size_class, coalesce(t.done_pool, j.pool) as pool,

@@ -11,28 +11,28 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Expansion is the jobs of one stage of a request.
+// Expansion holds the jobs of one stage of a request.
 type Expansion struct {
 	Stage bench.Stage
-	// Jobs are written unless they are there; Shared are there already. The
-	// request waits for both.
+	// Jobs are written unless they exist; Shared exist already. The request waits for
+	// both.
 	Jobs   []bench.PlannedJob
 	Shared []bench.JobKey
-	// OnlyMissing: Jobs are for what nobody has measured or is measuring, and Shared
-	// are open. ErrStale when that is so no longer.
+	// OnlyMissing requires that Jobs cover only test cases that are neither measured nor
+	// being measured, and that Shared are open; otherwise the expansion fails with
+	// ErrStale.
 	OnlyMissing bool
-	// Queue is the one in which the request's jobs wait. Those that are there and
-	// would go at a later level move to it; empty: none does.
+	// Queue is the queue of the request's jobs. Existing jobs at a later level move to
+	// it; empty: none moves.
 	Queue string
 	// Optional targets block neither the request nor its children.
 	Optional map[bench.Target]bool
 }
 
-// ExpandRequest writes the jobs of a stage of a request and lets it wait for them.
-// A job that is there already is shared, in whatever status it is: one that has
-// ended is not run again. With the stage [bench.StageOwn] the request counts as
-// expanded from then on. ErrConflict when the request is completed, or when
-// another project has a job of the same key.
+// ExpandRequest writes the jobs of a request's stage and links the request to them. An
+// existing job is shared whatever its status: a job that has ended does not run again.
+// The stage [bench.StageOwn] marks the request as expanded. ErrConflict reports that the
+// request is completed, or that another project has a job with the same key.
 func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansion) error {
 	return s.inTx(ctx, "writing the jobs of request "+string(id), func(tx pgx.Tx) error {
 		for _, project := range projectsOf(e.Jobs) {
@@ -59,7 +59,7 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 			}
 			keys = append(keys, wanted[i].Key)
 		}
-		// Artifacts before jobs, the jobs that are there before the new ones.
+		// Artifacts before jobs, existing jobs before new ones.
 		if err := recordArtifacts(ctx, tx, wanted); err != nil {
 			return err
 		}
@@ -72,8 +72,8 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 				return fmt.Errorf("job %s: %w", j.Key, err)
 			}
 		}
-		// Locked before they are linked: whoever ends one of them at this moment
-		// either sees the waiter or is seen to have ended it.
+		// Locked before they are linked: a transaction that ends one of them either sees
+		// the new waiter, or has ended the job visibly.
 		type locked struct {
 			ID     int64
 			Key    bench.JobKey
@@ -127,12 +127,12 @@ func projectsOf(jobs []bench.PlannedJob) []string {
 	return slices.Compact(names)
 }
 
-// lockJobWriting keeps others from writing or purging jobs of suites of a project.
+// lockJobWriting prevents concurrent writes and purges of a project's suite jobs.
 func lockJobWriting(ctx context.Context, tx pgx.Tx, project string) error {
 	return lock(ctx, tx, "jobs of project "+project)
 }
 
-// artifactOf names the artifact to which a job's results belong.
+// artifactOf returns the tag of the artifact to which a job's results belong.
 func artifactOf(j bench.Job) string {
 	if j.Kind == bench.KindCommand {
 		return string(j.Key) // each command has results of its own
@@ -140,7 +140,7 @@ func artifactOf(j bench.Job) string {
 	return j.Tag
 }
 
-// recordArtifacts writes the artifacts of jobs unless they are there, in order.
+// recordArtifacts writes the artifacts of jobs unless they exist, in order.
 func recordArtifacts(ctx context.Context, tx pgx.Tx, jobs []bench.PlannedJob) error {
 	type artifact struct{ project, tag string }
 	var wanted []artifact
@@ -159,7 +159,7 @@ func recordArtifacts(ctx context.Context, tx pgx.Tx, jobs []bench.PlannedJob) er
 	return nil
 }
 
-// insertJob writes a job with its test cases unless it is there. The caller holds
+// insertJob writes a job with its test cases unless it exists. The caller holds
 // [lockJobWriting] and records the sets at the end.
 func insertJob(ctx context.Context, tx pgx.Tx, j bench.PlannedJob, sets *placeSets) error {
 	artifactID, err := artifactID(ctx, tx, j.Project, artifactOf(j.Job))
@@ -218,8 +218,7 @@ func insertJob(ctx context.Context, tx pgx.Tx, j bench.PlannedJob, sets *placeSe
 	return insertTestCases(ctx, tx, stored.ID, j.Job, sides)
 }
 
-// insertTestCases writes the test cases of a job, once for each artifact that it
-// measures.
+// insertTestCases writes the test cases of a job, once for each artifact measured.
 func insertTestCases(ctx context.Context, tx pgx.Tx, jobID int64, j bench.Job, sides []int64) error {
 	if err := recordTestCases(ctx, tx, j.Project, j.TestCases); err != nil {
 		return err
@@ -240,8 +239,8 @@ func insertTestCases(ctx context.Context, tx pgx.Tx, jobID int64, j bench.Job, s
 	return err
 }
 
-// recordTestCases writes test cases unless they are there. Whoever has new ones
-// waits until others have written theirs.
+// recordTestCases writes test cases unless they exist. New ones wait until concurrent
+// transactions have written theirs.
 func recordTestCases(ctx context.Context, tx pgx.Tx, project string, cases []bench.TestCase) error {
 	args := testCaseArgs(project, cases)
 	lacking, err := value[bool](ctx, tx, `

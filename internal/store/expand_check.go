@@ -11,11 +11,11 @@ import (
 	"github.com/benchloom/benchloom/internal/plan"
 )
 
-// GenerationFor is the generation in which a request gets a job that it lacks: the
-// job's own, unless a job of that key has ended without being of use to anybody.
-// One that was cancelled for other requests, or whose results are gone, does not
-// run again: the next generation does. What was cancelled while the request waited
-// for it stays cancelled for that request, and what has failed stays failed.
+// GenerationFor returns the generation in which a request gets a missing job: the job's
+// own, unless a job with that key has ended and is of no use to the request. A job that
+// was cancelled for other requests, or whose results are gone, does not run again; the
+// next generation does. A job that was cancelled while the request waited for it stays
+// cancelled for that request, and a failed job stays failed.
 func (s *Store) GenerationFor(ctx context.Context, request bench.RequestID, j bench.Job) (int, error) {
 	used, err := usedUp(ctx, s.pool, request, j.Key)
 	if err != nil || !used {
@@ -25,16 +25,15 @@ func (s *Store) GenerationFor(ctx context.Context, request bench.RequestID, j be
 	return next, wrap("reading the generations of job "+string(j.Key), err)
 }
 
-// laterGeneration is above that of every job which has measured the artifact of a
-// job, also of those that measured it in turns with another one.
+// laterGeneration returns a generation above that of every job that has measured the
+// artifact, alone or in turns with another.
 func laterGeneration(ctx context.Context, q querier, former bench.JobKey) (int, error) {
 	return value[int](ctx, q, `
 		select max(j.generation) + 1 from job_queue j join job_queue former on former.key = $1
 			and former.artifact_id in (j.artifact_id, j.versus_artifact_id)`, former)
 }
 
-// usedUp tells whether a job of this key is there that can be of no use to a
-// request.
+// usedUp reports whether a job with this key exists that is of no use to a request.
 func usedUp(ctx context.Context, q querier, request bench.RequestID, key bench.JobKey) (bool, error) {
 	return value[bool](ctx, q, `
 		select exists (select from job_queue j where j.key = $1 and (
@@ -42,8 +41,8 @@ func usedUp(ctx context.Context, q querier, request bench.RequestID, key bench.J
 			or (j.status = 'success' and exists (select from job_test_case_state t where t.job_id = j.id and not t.done))))`, key, request)
 }
 
-// checkFresh refuses jobs that were made up from what has changed since. With the
-// lock on the project's expansions held, nobody writes jobs meanwhile.
+// checkFresh refuses jobs planned from data that has changed since. The lock on the
+// project's expansions keeps others from writing jobs meanwhile.
 func checkFresh(ctx context.Context, tx pgx.Tx, request bench.RequestID, e Expansion) error {
 	for _, j := range e.Jobs {
 		used, err := usedUp(ctx, tx, request, j.Key)
@@ -60,8 +59,8 @@ func checkFresh(ctx context.Context, tx pgx.Tx, request bench.RequestID, e Expan
 	return nil
 }
 
-// checkUncovered refuses a new job for what is stored, or part of another job,
-// by now.
+// checkUncovered refuses a new job for test cases that by now have a result or belong to
+// another job.
 func checkUncovered(ctx context.Context, tx pgx.Tx, j bench.Job) error {
 	_, err := value[int64](ctx, tx, `select id from job_queue where key = $1`, j.Key)
 	if !errors.Is(err, ErrNotFound) {
