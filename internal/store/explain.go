@@ -9,36 +9,36 @@ import (
 	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
-// QueuePosition is the position of a job among those of its queue at its task queue,
-// and of the queue among the others there.
+// QueuePosition locates a job within its queue at its task queue, and the queue among the
+// others there.
 type QueuePosition struct {
-	// Class, Weight and OwnLevel are its queue's, as configured; Level is the job's: its
-	// queue's, or a later one that a limit of its account says.
+	// Class, Weight and OwnLevel are the queue's, as configured. Level is the job's: its
+	// queue's, or a later one set by a limit of its account.
 	Class           string
 	Weight          float64
 	OwnLevel, Level int
-	// Entitled is a weighted queue's part of the weights of the weighted queues with
-	// open jobs at the task queue, 0 to 1; nil: its queue is strict, or not all of
-	// those jobs go at one level.
+	// Entitled is a weighted queue's share of the weights of the weighted queues with
+	// open jobs at the task queue, 0 to 1. It is nil if the queue is strict, or if those
+	// jobs have several levels.
 	Entitled *float64
-	// Before counts the queue's waiting rows there that go before it, up to a bound.
+	// Before counts the queue's waiting rows ahead of the job, up to a bound.
 	Before int
-	// Waiting counts its queue's jobs there that are rows, HandedOut those in Temporal
-	// without a run, Running those with one.
+	// Waiting counts the queue's jobs there that wait as rows, HandedOut those in
+	// Temporal without a run, Running those with one.
 	Waiting, HandedOut, Running int
-	// Earlier are the other queues with open jobs there of a level that goes first,
-	// Beside those with jobs of the same level at most; by name, up to a bound.
+	// Earlier lists the other queues with open jobs there at an earlier level, Beside
+	// those at the same level but none earlier; by name, up to a bound.
 	Earlier, Beside []string
 }
 
 const (
-	// placeBound bounds the counting of positions.
+	// placeBound bounds how many rows are counted for a position.
 	placeBound = 100_000
-	// namesBound bounds the other queues that are named.
+	// namesBound bounds how many other queues are named.
 	namesBound = 100
 )
 
-// QueuePosition finds a job's place within its queue.
+// QueuePosition returns a job's position within its queue.
 func (s *Store) QueuePosition(ctx context.Context, key bench.JobKey) (QueuePosition, error) {
 	doing := "finding the place of job " + string(key)
 	type row struct {
@@ -97,7 +97,7 @@ func (s *Store) QueuePosition(ctx context.Context, key bench.JobKey) (QueuePosit
 // JobWaiter is a request that waits for a job.
 type JobWaiter struct {
 	ID bench.RequestID
-	// InTurn: its turn has come, so that its jobs may run.
+	// InTurn reports that the request's jobs may run.
 	InTurn bool
 }
 
@@ -110,7 +110,7 @@ func (s *Store) JobWaiters(ctx context.Context, key bench.JobKey) ([]JobWaiter, 
 	return ws, wrap("listing the requests that wait for job "+string(key), err)
 }
 
-// Submitters are the accounts whose limits count for jobs.
+// Submitters maps jobs to the accounts whose limits apply to them.
 func (s *Store) Submitters(ctx context.Context, keys []bench.JobKey) (map[bench.JobKey]string, error) {
 	type row struct {
 		Key       bench.JobKey
@@ -124,14 +124,14 @@ func (s *Store) Submitters(ctx context.Context, keys []bench.JobKey) (map[bench.
 	return submitters, wrap("reading the submitters of jobs", err)
 }
 
-// OpenJob is an open job. Running: a collector carries it out.
+// OpenJob is an open job. Running reports that a collector is running it.
 type OpenJob struct {
 	bench.Job
 	Running bool
 }
 
-// OpenJobsOf lists open jobs of a request: those that run, then those that were
-// handed out, then the others as they are handed out; at most so many.
+// OpenJobsOf lists a request's open jobs, at most limit: running ones first, then those
+// handed out, then the waiting ones in hand-out order.
 func (s *Store) OpenJobsOf(ctx context.Context, id bench.RequestID, limit int) ([]OpenJob, error) {
 	js, err := all[OpenJob](ctx, s.pool, `
 		with open as (
@@ -145,26 +145,26 @@ func (s *Store) OpenJobsOf(ctx context.Context, id bench.RequestID, limit int) (
 	return js, wrap("listing the open jobs of request "+string(id), err)
 }
 
-// SetMembers are the collectors of the set that a task queue belongs to; none when
-// it is a pool's.
+// SetMembers lists the collectors of the set to which a task queue belongs; none if it is
+// a pool's.
 func (s *Store) SetMembers(ctx context.Context, taskQueue string) ([]string, error) {
 	names, err := column[string](ctx, s.pool, `select unnest(collectors) from collector_set where task_queue = $1 order by 1`, taskQueue)
 	return names, wrap("listing the collectors of "+taskQueue, err)
 }
 
-// AccountHold compares what an account has under way with its limit.
+// AccountHold compares an account's jobs in progress with its limits.
 type AccountHold struct {
-	// MaxRunning is nil where any number may be.
+	// MaxRunning is nil if the account has no such limit.
 	MaxRunning *int
-	// UnderWay are the jobs that count for it; Stranded wait at places without a live
-	// collector, and do not.
+	// UnderWay counts the jobs that count towards the limit. Stranded ones do not: no
+	// live collector takes jobs from their task queues.
 	UnderWay, Stranded int
-	// FirstLevel is the level before which no job of the account on the branch goes.
+	// FirstLevel is the earliest level allowed to the account's jobs on the branch.
 	FirstLevel int
 }
 
-// AccountHold reads the limits in force for an account and a branch, and how much
-// of the account is under way.
+// AccountHold reads the limits in force for an account and a branch, and counts the
+// account's jobs in progress.
 func (s *Store) AccountHold(ctx context.Context, account, branch string) (AccountHold, error) {
 	limits, err := limitsOf(ctx, s.pool, []string{account})
 	if err != nil {

@@ -17,14 +17,14 @@ type WaitingJob struct {
 	Target    bench.Target
 	SizeClass bench.SizeClass
 	Pool      string
-	// TaskQueue names the task queue in which it waits. Set lists the collectors that
-	// take jobs from there; empty: all of the pool.
+	// TaskQueue names the task queue in which the job waits. Set lists the collectors
+	// that take jobs from it; empty: all of the pool.
 	TaskQueue string
 	Set       []string
 	Status    bench.JobStatus
-	// MinClass is the smallest size class that will do; 0: any.
+	// MinClass is the smallest size class allowed; 0: any.
 	MinClass bench.SizeClass
-	// Constraints narrow the collectors that can run it; nil: none do.
+	// Constraints narrow the collectors that can run the job; nil: none.
 	Constraints *bench.Constraints
 	// Pinned reports that a person has chosen the size class.
 	Pinned bool
@@ -35,13 +35,14 @@ func (w WaitingJob) At() bench.Place {
 	return bench.Place{Pool: bench.Pool{Target: w.Target, SizeClass: w.SizeClass, Name: w.Pool}, Set: w.Set}
 }
 
-// Requirements of the job towards a collector, its size class and its pool aside.
+// Requirements returns what the job demands of a collector, apart from size class and
+// pool.
 func (w WaitingJob) Requirements() placement.Requirements {
 	return plan.Needs{Target: w.Target, Command: w.Kind == bench.KindCommand, MinClass: w.MinClass, Constraints: w.Constraints}.Requirements()
 }
 
-// unattended holds for a job j that is open and has no open run: it waits as a
-// row, in its task queue, or for its next try.
+// unattended matches an open job j without an open run: it waits as a row, in its task
+// queue, or for its next attempt.
 const unattended = `j.status in ('queued', 'handed_out', 'in_progress')
 	and not exists (select from job_run u where u.job_id = j.id and u.outcome = '')`
 
@@ -50,7 +51,7 @@ const waitingColumns = jobRefColumns + `, j.target, j.size_class, j.pool, j.task
 	` + pinned + ` as pinned`
 
 // StrandedJobs lists waiting jobs of open requests whose task queue has no live
-// collector, those of the oldest requests first. With keys it looks only at those.
+// collector, those of the oldest requests first. Keys restrict the list to those jobs.
 func (s *Store) StrandedJobs(ctx context.Context, keys ...bench.JobKey) ([]WaitingJob, error) {
 	jobs, err := all[WaitingJob](ctx, s.pool, `
 		with used as materialized (
@@ -66,12 +67,12 @@ func (s *Store) StrandedJobs(ctx context.Context, keys ...bench.JobKey) ([]Waiti
 	return jobs, wrap("listing the jobs at pools without a live collector", err)
 }
 
-// MoveJob moves a waiting job to another task queue, and reports whether it has moved:
-// one that has begun, has ended or has moved meanwhile stays where it is.
+// MoveJob moves a waiting job to another task queue, and reports whether it did. A job
+// that has begun, ended or moved meanwhile stays.
 //
-// The job keeps its key. On another size class its progress is decided anew, for
-// results compare within one only, and what was selected for its former class is
-// dropped. A command that has not begun has its class selected anew, from the live ones.
+// The job keeps its key. On another size class its progress is determined again, as only
+// results of the same class compare, and selections made for the former class are
+// dropped. A command that has not begun gets a new class selected from the live ones.
 func (s *Store) MoveJob(ctx context.Context, key bench.JobKey, from string, to bench.Place) (bool, error) {
 	moved := false
 	err := s.inTx(ctx, "moving job "+string(key), func(tx pgx.Tx) error {
@@ -99,14 +100,13 @@ func (s *Store) MoveJob(ctx context.Context, key bench.JobKey, from string, to b
 	return moved, nil
 }
 
-// selectedFor drops what was selected with a job's size class when the job goes to
-// another one.
+// selectedFor drops selections made for a job's size class when the job moves to another.
 func selectedFor(class string) string {
 	return fmt.Sprintf(`timeout_seconds = case when size_class = %[1]s then timeout_seconds else 0 end, probe = probe and size_class = %[1]s`, class)
 }
 
-// MovedWaiting lists the jobs that have moved, were handed out and wait for a
-// collector: Temporal has to have them in the task queue of their row.
+// MovedWaiting lists the handed-out jobs that have moved and wait for a collector. In
+// Temporal they must move to the task queue of their row.
 func (s *Store) MovedWaiting(ctx context.Context, limit int) ([]WaitingJob, error) {
 	jobs, err := all[WaitingJob](ctx, s.pool, `
 		select `+waitingColumns+` from job_queue j
@@ -115,9 +115,9 @@ func (s *Store) MovedWaiting(ctx context.Context, limit int) ([]WaitingJob, erro
 	return jobs, wrap("listing the jobs that have moved", err)
 }
 
-// settle records where a job's run has begun when that differs from its row: a collector
-// of the pool that the job was to leave was quicker. A job of a set's task queue settles
-// in the pool of the collector that has taken it.
+// settle updates the row of a job whose run began elsewhere: a collector of the pool that
+// the job was leaving took it first. A job of a set's task queue settles in the pool of
+// the collector that took it.
 func settle(ctx context.Context, tx pgx.Tx, job bench.Job, c bench.Collector) error {
 	at := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}
 	if at.TaskQueue() == job.TaskQueue {

@@ -12,8 +12,8 @@ import (
 	"github.com/benchloom/benchloom/internal/plan"
 )
 
-// Fleet lists all registered collectors as placement sees them, by name. Live are
-// those that are active and were heard of within offlineAfter.
+// Fleet lists all registered collectors as placement needs them, by name. Live are those
+// that are active and had a heartbeat within offlineAfter.
 func (s *Store) Fleet(ctx context.Context, offlineAfter time.Duration) (plan.Fleet, error) {
 	fleet, err := fleet(ctx, s.pool, offlineAfter)
 	return fleet, wrap("listing collectors for placement", err)
@@ -54,9 +54,9 @@ func fleet(ctx context.Context, q querier, offlineAfter time.Duration) (plan.Fle
 	return out, err
 }
 
-// recordSet remembers who takes jobs from the task queue of a set, after the jobs
-// that go there were locked. It is kept for as long as it has open jobs, and for a
-// day. One that was recorded within the hour is not locked.
+// recordSet records which collectors take jobs from a set's task queue. It must follow
+// the locking of the jobs that go there. A set is kept while it has open jobs, and for a
+// day. One that was recorded within the last hour is not locked.
 func recordSet(ctx context.Context, tx pgx.Tx, place bench.Place) error {
 	if len(place.Set) == 0 {
 		return nil
@@ -76,8 +76,8 @@ func recordSet(ctx context.Context, tx pgx.Tx, place bench.Place) error {
 	return err
 }
 
-// placeSets are the places of jobs that a transaction writes, whose sets it records
-// when it has locked all else.
+// placeSets collects the places of jobs that a transaction writes. Their sets are
+// recorded after all else is locked.
 type placeSets map[string]bench.Place
 
 func (s *placeSets) add(place bench.Place) {
@@ -99,9 +99,9 @@ func (s placeSets) record(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// withSet is a job that is to wait in the task queue of a set, as one does that is
-// measured again, with who takes jobs from there. When that was forgotten, nobody
-// does: it waits with all of its pool, until it is placed anew.
+// withSet completes a job bound for a set's task queue, such as one measured again, with
+// the set's collectors. If the set was removed, the job waits for any collector of its
+// pool until it is placed again.
 func withSet(ctx context.Context, tx pgx.Tx, j bench.PlannedJob) (bench.PlannedJob, error) {
 	if len(j.Set) > 0 || !bench.IsSet(j.TaskQueue) {
 		return j, nil
@@ -115,7 +115,7 @@ func withSet(ctx context.Context, tx pgx.Tx, j bench.PlannedJob) (bench.PlannedJ
 	return j, err
 }
 
-// PruneSets forgets sets of collectors that have had no open job for a day.
+// PruneSets removes sets of collectors without an open job for a day.
 func (s *Store) PruneSets(ctx context.Context) error {
 	_, err := s.pool.Exec(ctx, `
 		delete from collector_set t where t.created_at < now() - interval '1 day' and not exists (
@@ -123,8 +123,8 @@ func (s *Store) PruneSets(ctx context.Context) error {
 	return wrap("forgetting sets of collectors", err)
 }
 
-// serves holds for a collector c that takes jobs from the given task queue: its
-// pool's, or that of a set to which it belongs.
+// serves matches a collector c that takes jobs from the given task queue: its pool's, or
+// that of a set to which it belongs.
 func serves(taskQueue string) string {
 	return `('bench/' || c.target || '/' || c.size_class || '/' || c.pool = ` + taskQueue + ` or exists (
 		select from collector_set cs where cs.task_queue = ` + taskQueue + ` and c.name = any(cs.collectors)

@@ -11,8 +11,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// liveWithin bounds the age of the last heartbeat of a collector that counts as live at
-// hand-out: ten beats of 3 s.
+// liveWithin bounds the age of a live collector's last heartbeat at hand-out: ten
+// heartbeats of 3 s.
 const liveWithin = 30 * time.Second
 
 // firstWaiter selects the request that has waited longest for job j.
@@ -21,17 +21,17 @@ const firstWaiter = `
 	where w.job_id = j.id and ` + inItsTurn + `
 	order by wr.created_at, wr.id limit 1`
 
-// inItsTurn narrows [stillWaits] to requests whose turn has come: one that was
-// opened again has jobs before.
+// inItsTurn narrows [stillWaits] to requests whose jobs may run: a reopened request has
+// jobs before its admission.
 const inItsTurn = `wr.status in ('in_progress', 'completed') and ` + stillWaits
 
-// activeWaiter selects the requests whose turn has come and that wait for job j.
+// activeWaiter selects the requests that wait for job j and whose jobs may run.
 const activeWaiter = `
 	select from request_job w join benchmark_request wr on wr.id = w.request_id
 	where w.job_id = j.id and ` + inItsTurn
 
 // handOutColumns selects the columns of a [handOutRow] from job j; request is the
-// expression for the request that it is handed out to.
+// expression for the request that receives the job.
 func handOutColumns(request string) string {
 	return request + ` as request, j.project, j.key as job, coalesce(j.tag, '') as tag, j.target, j.task_queue,
 	j.queue, j.turn, j.weight, j.priority, j.size_class, '' as summary, coalesce(j.versus, '') as versus, j.kind, j.backend, j.profile, j.command, j.name,
@@ -49,15 +49,15 @@ type handOutRow struct {
 	TestCases int
 }
 
-// liveCollectors counts the collectors that take jobs from the task queue now.
+// liveCollectors counts the live collectors that take jobs from the task queue.
 func liveCollectors(ctx context.Context, tx pgx.Tx, taskQueue string) (int, error) {
 	return value[int](ctx, tx, `
 		select count(*) from collector_config c where c.active and c.`+heardOf("$2")+` and `+serves("$1::text"),
 		taskQueue, liveWithin.Seconds())
 }
 
-// HandedOutTo lists the jobs that were handed out to a request and have not begun:
-// what its workflow is to start, in case it did not hear of it.
+// HandedOutTo lists the jobs that were handed out to a request and have not begun, in
+// case its workflow missed the message to start them.
 func (s *Store) HandedOutTo(ctx context.Context, request bench.RequestID) ([]bench.HandOut, error) {
 	rows, err := all[handOutRow](ctx, s.pool, `
 		select `+handOutColumns("j.handed_out_to")+` from job_queue j where j.handed_out_to = $1 and j.status = 'handed_out'
@@ -66,8 +66,7 @@ func (s *Store) HandedOutTo(ctx context.Context, request bench.RequestID) ([]ben
 }
 
 // SharedJobs lists the first jobs of a request that were handed out to another one, at
-// most limit of them, and tells how many there are: the request waits for what another
-// one has started.
+// most limit of them, and returns their total number: another request has started them.
 func (s *Store) SharedJobs(ctx context.Context, request bench.RequestID, limit int) (jobs []bench.JobRef, total int, err error) {
 	type row struct {
 		bench.JobRef
@@ -103,11 +102,12 @@ func (r handOutRow) described() bench.HandOut {
 	return h
 }
 
-// jobRefColumns are those of a [bench.JobRef] to job j.
+// jobRefColumns selects the columns of a [bench.JobRef] from job j.
 const jobRefColumns = `j.project, j.key, j.kind, coalesce(j.tag, '') as tag, coalesce(j.versus, '') as versus, j.backend, j.profile, j.name,
 	coalesce(j.command->'argv'->>0, '') as program, coalesce(j.test_cases->0->>'benchmark', '') as benchmark, jsonb_array_length(j.test_cases) as test_cases`
 
-// requestRefColumns are those of a [bench.RequestRef] to the request with this alias.
+// requestRefColumns selects the columns of a [bench.RequestRef] from the request with
+// this alias.
 func requestRefColumns(r string) string {
 	return strings.ReplaceAll(`r.project, r.id, r.type, coalesce(r.tag, '') as tag, coalesce(r.pr, 0) as pr, r.command is not null as command, r.batch`, "r.", r+".")
 }

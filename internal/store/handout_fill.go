@@ -30,17 +30,17 @@ func (o HandOutOptions) depth(class fairshare.Class, live int) int {
 	return o.Depth(live)
 }
 
-// ErrMore comes with what was handed out when many jobs had to be held: called again,
-// the hand-out goes on behind them.
-var ErrMore = errors.New("more jobs are to be looked at")
+// ErrMore accompanies the jobs handed out so far after many jobs had to be held. The next
+// call continues behind them.
+var ErrMore = errors.New("more jobs remain to be handed out")
 
-// HandOut hands out waiting jobs of a task queue: of each queue (fairness key) what
-// has begun before, then the oldest, until [HandOutOptions.Depth] of its jobs wait in
-// Temporal. It reads about as many rows as it hands out, however many wait. Weight,
-// level and limits are those of this moment.
+// HandOut hands out waiting jobs of a task queue. From each queue (fairness key) it takes
+// jobs that have begun before, then the oldest, until [HandOutOptions.Depth] of its jobs
+// wait in Temporal. It reads about as many rows as it hands out, however many wait.
+// Weight, level and limits are those in force at the time of the call.
 //
-// Jobs that may not go are held, see [fairshare.Held]. They may be thousands: then
-// [ErrMore] lets other hand-outs of the task queue come in between.
+// Jobs that may not run yet are held, see [fairshare.Held]. If there are thousands,
+// HandOut returns [ErrMore], so that other hand-outs of the task queue get their turn.
 func (s *Store) HandOut(ctx context.Context, taskQueue string, opts HandOutOptions) ([]bench.HandOut, error) {
 	var out []bench.HandOut
 	more := false
@@ -52,7 +52,7 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, opts HandOutOptio
 		if err != nil {
 			return err
 		}
-		// Plans that were made while little waited must not be used when much does.
+		// Plans cached while few jobs waited are too slow when many do.
 		if _, err := tx.Exec(ctx, `set local plan_cache_mode = force_custom_plan`); err != nil {
 			return err
 		}
@@ -78,24 +78,24 @@ func (s *Store) HandOut(ctx context.Context, taskQueue string, opts HandOutOptio
 type handOut struct {
 	tx        pgx.Tx
 	taskQueue string
-	live      int // collectors that take jobs from there now
+	live      int // number of live collectors of the task queue
 	sized     bool
 	selection *fairshare.Selection
-	looked    map[string]position // by queue: the last job that was looked at
-	limited   bool                // the lock of accounts with limits is held
+	looked    map[string]position // by queue: the last job read
+	limited   bool                // the lock on accounts with limits is held
 	chosen    []fairshare.Candidate
-	more      bool // behind those that are held there may be others
+	more      bool // unread jobs may follow the held ones
 }
 
-// position orders the jobs of a queue: what has begun before goes first, then the
-// oldest request's.
+// position orders the jobs of a queue: jobs that have begun before go first, then those
+// of the oldest request.
 type position struct {
 	Fresh   bool // it has never begun
 	Created time.Time
 	ID      int64
 }
 
-// choose locks the jobs that go next, and holds those that may not go.
+// choose locks the next jobs, and holds those that may not run yet.
 func (h *handOut) choose(ctx context.Context, depth func(fairshare.Class) int) error {
 	backlogs, err := h.backlogs(ctx)
 	if err != nil {
@@ -126,11 +126,11 @@ func (h *handOut) choose(ctx context.Context, depth func(fairshare.Class) int) e
 }
 
 const (
-	// lookPast bounds how many jobs of a queue are looked at together when the first ones
-	// may not go: they may be thousands, each looked at once.
+	// lookPast bounds how many jobs of a queue are read together after the first ones had
+	// to be held: thousands may have to be, each read once.
 	lookPast = 1000
-	// roundsAtOnce bounds how often that is done in one transaction: for as long as it
-	// lasts, some tenths of a second, nobody else hands out jobs of the task queue.
+	// roundsAtOnce bounds the rounds of one transaction: it blocks other hand-outs of the
+	// task queue for some tenths of a second.
 	roundsAtOnce = 3
 )
 
@@ -140,13 +140,13 @@ func wasted(taskQueue, queue string) string {
 		and w.status = 'cancelled' and w.handed_out_at is not null and w.started_at is null)`
 }
 
-// backlogs lists the queues with jobs that wait here. It goes from one to the next in
-// the index and does not read their jobs.
+// backlogs lists the queues with jobs waiting in the task queue. It skips from one to the
+// next in the index and does not read their jobs.
 //
-// The turn of a queue of which nothing waits in Temporal is how many of its jobs were
-// cancelled while they did. Temporal has charged the queue's fairness key for them, so
-// that key is left behind. While something waits there its key stays, or a queue that
-// cancels all the time would never be charged.
+// While no job of a queue waits in Temporal, the queue's turn is the number of its jobs
+// that were cancelled there. Temporal has charged the queue's fairness key for them, so a
+// new key is used. While jobs wait there the key stays; otherwise a queue that keeps
+// cancelling would never be charged.
 func (h *handOut) backlogs(ctx context.Context) ([]fairshare.Backlog, error) {
 	return all[fairshare.Backlog](ctx, h.tx, `
 		with recursive queues as (
@@ -163,8 +163,8 @@ func (h *handOut) backlogs(ctx context.Context) ([]fairshare.Backlog, error) {
 		where q.queue is not null order by q.queue`, h.taskQueue)
 }
 
-// next locks the next jobs of the open queues, at most so many of each: those behind
-// the ones that were looked at before. It passes over those without a size class.
+// next locks the next jobs of the open queues, at most most of each, after those read
+// before. It skips jobs without a size class.
 func (h *handOut) next(ctx context.Context, most int, passLocked bool) ([]fairshare.Candidate, error) {
 	queues := h.selection.Open()
 	n := len(queues)
@@ -202,10 +202,9 @@ func (h *handOut) next(ctx context.Context, most int, passLocked bool) ([]fairsh
 	return h.lock(ctx, wanted, passLocked)
 }
 
-// lock keeps jobs from changing, in the order of their IDs as everywhere, and then
-// reads them by a statement of its own: it sees all that was decided before. Who has
-// jobs locked already must not wait for those of others, who may wait for these: it
-// passes them over.
+// lock locks jobs in the order of their IDs, as everywhere, and then reads them by a
+// separate statement that sees all earlier decisions. A transaction that has locked jobs
+// already must not wait for more, as their holders may be waiting for it: it skips them.
 func (h *handOut) lock(ctx context.Context, ids []int64, passLocked bool) ([]fairshare.Candidate, error) {
 	how := "for update"
 	if passLocked {
@@ -217,7 +216,7 @@ func (h *handOut) lock(ctx context.Context, ids []int64, passLocked bool) ([]fai
 	}
 	type row struct {
 		fairshare.Candidate
-		Waiting bool // as a row; not asked for by where, which could use an index of all that wait
+		Waiting bool // as a row; not part of where, which could use the index of all waiting jobs
 	}
 	found, err := all[row](ctx, h.tx, `
 		select j.id, j.queue, j.submitter, j.branch, j.status = 'queued' as waiting, exists (`+activeWaiter+`) as in_turn, not (`+unpaused+`) as paused
@@ -232,7 +231,7 @@ func (h *handOut) lock(ctx context.Context, ids []int64, passLocked bool) ([]fai
 	return waiting, err
 }
 
-// sift chooses from locked jobs those that go, and holds those that may not.
+// sift chooses among locked jobs those that may run, and holds the others.
 func (h *handOut) sift(ctx context.Context, found []fairshare.Candidate) error {
 	if err := h.readLimits(ctx, h.selection.Unknown(found)); err != nil {
 		return err
@@ -254,12 +253,12 @@ func (h *handOut) sift(ctx context.Context, found []fairshare.Candidate) error {
 	return nil
 }
 
-// readLimits reads the limits of accounts, and how many more jobs each may have under
-// way.
+// readLimits reads the limits of accounts, and how many more jobs each may have in
+// progress.
 //
-// What others hand out of a limited account at the same time waits until this
-// transaction has ended. There is one lock for all limited accounts: with a lock for
-// each, two hand-outs could wait for each other.
+// Concurrent hand-outs of a limited account's jobs wait until this transaction has ended.
+// One lock covers all limited accounts: with a lock for each, two hand-outs could wait
+// for each other.
 func (h *handOut) readLimits(ctx context.Context, accounts []string) error {
 	if len(accounts) == 0 {
 		return nil
@@ -291,7 +290,8 @@ func (h *handOut) readLimits(ctx context.Context, accounts []string) error {
 	return nil
 }
 
-// sharedQueues lists the queues of accounts in which jobs of other accounts wait here.
+// sharedQueues lists the accounts' queues in which jobs of other accounts wait in this
+// task queue.
 func (h *handOut) sharedQueues(ctx context.Context) ([]string, error) {
 	return column[string](ctx, h.tx, `
 		select distinct queue from job_queue
@@ -318,8 +318,7 @@ func (h *handOut) write(ctx context.Context) ([]bench.HandOut, error) {
 	return summaries(rows), err
 }
 
-// WaitingTaskQueues lists the task queues for which jobs wait that may be handed
-// out.
+// WaitingTaskQueues lists the task queues with jobs that may be handed out.
 func (s *Store) WaitingTaskQueues(ctx context.Context) ([]string, error) {
 	queues, err := column[string](ctx, s.pool, `
 		with recursive queues as (

@@ -10,8 +10,8 @@ import (
 	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
-// releaseHeld releases held jobs j for which the condition holds, so that hand-outs look
-// at them again; $1 is its argument. Jobs are locked in the order of their IDs, as
+// releaseHeld releases held jobs j that match the condition, whose argument is $1, so
+// that hand-outs consider them again. Jobs are locked in the order of their IDs, as
 // everywhere. See [fairshare.Held].
 func releaseHeld(ctx context.Context, tx pgx.Tx, condition string, argument any) error {
 	_, err := tx.Exec(ctx, `
@@ -20,18 +20,18 @@ func releaseHeld(ctx context.Context, tx pgx.Tx, condition string, argument any)
 	return wrap("releasing held jobs", err)
 }
 
-// releaseJobsOf releases the jobs of a request that has its turn now.
+// releaseJobsOf releases the jobs of a request that has just started.
 func releaseJobsOf(ctx context.Context, tx pgx.Tx, id bench.RequestID) error {
 	return releaseHeld(ctx, tx, `j.held = 'turn' and j.id in (select job_id from request_job where request_id = $1)`, id)
 }
 
-// releasedAtOnce bounds how many jobs a sweep looks at or releases in one transaction:
+// releasedAtOnce bounds how many jobs a sweep reads or releases in one transaction:
 // hand-outs wait for those that it changes.
 const releasedAtOnce = 5000
 
-// ReleaseHeld releases held jobs that may go by now, although the event that should have
-// released them was missed. It asks for each project and account. Of the jobs without a
-// turn it looks at 5000, and goes on behind them the next time.
+// ReleaseHeld releases jobs that are still held because an event was missed. It checks
+// each project and account. Of the jobs held until their request starts it reads 5000 per
+// call, and continues behind them in the next.
 func (s *Store) ReleaseHeld(ctx context.Context) error {
 	if err := s.releaseUnpaused(ctx); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (s *Store) releaseUnpaused(ctx context.Context) error {
 	return nil
 }
 
-// releaseInTurn releases jobs that have their turn by now.
+// releaseInTurn releases jobs whose requests have started by now.
 func (s *Store) releaseInTurn(ctx context.Context) error {
 	type row struct {
 		ID     int64
@@ -115,9 +115,9 @@ func (s *Store) releaseInTurn(ctx context.Context) error {
 	return nil
 }
 
-// ReleaseLimited releases jobs of an account that its limit holds, after one of its jobs
-// has ended, and lists the task queues in which jobs of the account wait; none for an
-// account without a limit.
+// ReleaseLimited releases jobs of an account held by its limit, after one of its jobs has
+// ended. It lists the task queues in which jobs of the account wait; none for an account
+// without a limit.
 func (s *Store) ReleaseLimited(ctx context.Context, account string) ([]string, error) {
 	limits, err := limitsOf(ctx, s.pool, []string{account})
 	if err != nil || limits.Of(account).MaxRunning == nil {
@@ -138,8 +138,8 @@ func (s *Store) ReleaseLimited(ctx context.Context, account string) ([]string, e
 	return queues, wrap("listing where jobs of "+account+" wait", err)
 }
 
-// releaseLimited releases as many jobs of an account as it may begin now, of each task
-// queue and queue the first ones; without a limit all.
+// releaseLimited releases the first jobs of an account in each task queue and queue, as
+// many as its limit allows; all if it has no limit.
 func (s *Store) releaseLimited(ctx context.Context, account string) error {
 	for again := true; again; {
 		err := s.inTx(ctx, "releasing the jobs of "+account, func(tx pgx.Tx) error {
@@ -167,8 +167,8 @@ func (s *Store) releaseLimited(ctx context.Context, account string) error {
 	return nil
 }
 
-// firstHeldByLimit lists the first jobs of an account that its limit holds, at most so
-// many of each task queue and queue.
+// firstHeldByLimit lists the first jobs of an account held by its limit, at most most of
+// each task queue and queue.
 func firstHeldByLimit(ctx context.Context, tx pgx.Tx, account string, most int) ([]int64, error) {
 	return column[int64](ctx, tx, `
 		with recursive places as (

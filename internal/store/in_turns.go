@@ -9,9 +9,9 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// openTurns gives a job that measures in turns its two artifacts and a generation
-// above all that either has: both are measured anew, whatever is stored, and the
-// new results are the latest of both. The caller holds the lock on expansions.
+// openTurns returns the two artifacts of a job that measures in turns, and a generation
+// above all that either has: both are measured again, and the new results become the
+// latest of both. The caller holds the lock on expansions.
 func openTurns(ctx context.Context, tx pgx.Tx, j bench.Job, own int64) (sides []int64, generation int, err error) {
 	versus, err := artifactID(ctx, tx, j.Project, j.Versus)
 	if err != nil {
@@ -26,8 +26,8 @@ func openTurns(ctx context.Context, tx pgx.Tx, j bench.Job, own int64) (sides []
 	return sides, max(j.Generation, newest+1), err
 }
 
-// sidesOf are the artifacts that a job measures, by the tags that results of it
-// carry; that of its own carry none, or its tag.
+// sidesOf maps the tags in a job's results to the IDs of the artifacts that it measures.
+// Results of its own artifact have no tag, or its tag.
 func sidesOf(ctx context.Context, tx pgx.Tx, job bench.Job) (map[string]int64, error) {
 	type row struct{ Own, Versus int64 }
 	ids, err := one[row](ctx, tx, `
@@ -39,9 +39,9 @@ func sidesOf(ctx context.Context, tx pgx.Tx, job bench.Job) (map[string]int64, e
 	return sides, err
 }
 
-// whole are the results that may be accepted: of a job that measures in turns
-// those of test cases of which both sides are there. One side alone, whose other
-// side failed or was measured in another run, is worth nothing.
+// whole returns the results that may be accepted. For a job that measures in turns these
+// are the test cases with both sides: one side is useless if the other failed or was
+// measured in another run.
 func (b block) whole(results []bench.TestCaseResult) []bench.TestCaseResult {
 	if b.job.Versus == "" {
 		return results
@@ -60,9 +60,8 @@ func (b block) whole(results []bench.TestCaseResult) []bench.TestCaseResult {
 	return out
 }
 
-// inTurns selects the results $1 and $2 have of the newest run that measured both
-// in turns, per test case and surrounding: unless both were measured again since,
-// when these are the results that count.
+// inTurns selects the results of artifacts $1 and $2 from the newest run that measured
+// both in turns, per test case and surrounding; none if both have later results.
 const inTurns = `(
 	select r.* from (
 		select distinct on (x.test_case_id, x.size_class, x.hardware_id, x.co_located) x.id as x, y.id as y
@@ -72,14 +71,15 @@ const inTurns = `(
 		order by x.test_case_id, x.size_class, x.hardware_id, x.co_located, x.generation desc
 	) newest join test_result r on r.id in (newest.x, newest.y))`
 
-// measuredSince selects results in the place of x of a later generation.
+// measuredSince selects results of a later generation than x, with its artifact, test
+// case and surrounding.
 const measuredSince = `
 	select from test_result since where since.test_case_id = x.test_case_id and since.size_class = x.size_class
 		and since.hardware_id = x.hardware_id and since.co_located = x.co_located and since.status = 'ok' and since.invalid_at is null and not since.probe
 		and since.generation > x.generation`
 
-// SamplesInTurns reads the values of two artifacts that were measured in turns
-// with each other. Empty when there are none.
+// SamplesInTurns reads the values of two artifacts that were measured in turns with each
+// other; none if there are none.
 func (s *Store) SamplesInTurns(ctx context.Context, project, a, b string) (ofA, ofB []bench.Samples, err error) {
 	var ids [2]int64
 	for i, tag := range []string{a, b} {

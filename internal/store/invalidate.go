@@ -11,7 +11,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// ResultFilter chooses results; zero values do not narrow, but something must.
+// ResultFilter selects results. Zero values do not narrow, but at least one condition is
+// required.
 type ResultFilter struct {
 	Project   string     `json:"project,omitempty"`
 	Tag       string     `json:"tag,omitempty"` // needs a project
@@ -20,7 +21,7 @@ type ResultFilter struct {
 	Until     *time.Time `json:"until,omitempty"` // measured before
 }
 
-// Check refuses a filter that chooses everything, or nothing.
+// Check refuses a filter that selects everything, or nothing.
 func (f ResultFilter) Check() error {
 	switch {
 	case f.Project == "" && f.Collector == "" && f.Since == nil && f.Until == nil:
@@ -33,9 +34,9 @@ func (f ResultFilter) Check() error {
 	return nil
 }
 
-// InvalidateResults marks results as invalid: they stay, but count nowhere, and
-// their test cases lack a result. Those that are invalid already stay as they are.
-// It names the requests that can be retried to measure them again.
+// InvalidateResults marks results as invalid: they stay, but no longer count, and their
+// test cases have no result. Results already invalid do not change. The answer names the
+// requests that can be retried to measure them again.
 func (s *Store) InvalidateResults(ctx context.Context, f ResultFilter, act Act) (Operation, error) {
 	if err := f.Check(); err != nil {
 		return Operation{}, err
@@ -83,13 +84,13 @@ func invalidate(ctx context.Context, tx pgx.Tx, f ResultFilter, entry int64) (Op
 	return result, err
 }
 
-// ErrInUse: something of the artifact runs, or waits to.
+// ErrInUse reports that jobs of the artifact run or wait.
 var ErrInUse = errors.New("it is in use")
 
-// PurgeArtifact removes all results of an artifact, its requests and their jobs
-// (section 4 of the request life cycle); that there was one stays, and so do builds, which other artifacts
-// may be made of as well. ErrInUse while a request for it is open or
-// a job of it has not ended; ErrNotFound when there is no such artifact.
+// PurgeArtifact removes an artifact's results, its requests and their jobs (section 4 of
+// the request life cycle). The artifact's row stays, as do builds, from which other
+// artifacts may come. It returns ErrInUse if a request for the artifact is open or a job
+// of it has not ended, and ErrNotFound if there is no such artifact.
 func (s *Store) PurgeArtifact(ctx context.Context, project, tag string, act Act) (Operation, error) {
 	what := Operation{Action: "artifact purge", Project: project, Subject: tag}
 	return s.audited(ctx, what, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {
@@ -124,7 +125,7 @@ func purge(ctx context.Context, tx pgx.Tx, project, tag string) (OperationResult
 	if err := unused(ctx, tx, artifact); err != nil {
 		return result, err
 	}
-	// What is deleted is locked in order first.
+	// Rows are locked in order before they are deleted.
 	for _, sql := range []string{
 		`select n.id from job_run n join job_queue j on j.id = n.job_id where $1 in (j.artifact_id, j.versus_artifact_id) and j.kind <> 'build' order by n.id for update of n`,
 		`select r.id::text from test_result r where ` + purged + ` order by r.id for update`,
@@ -142,7 +143,7 @@ func purge(ctx context.Context, tx pgx.Tx, project, tag string) (OperationResult
 		count *int
 		sql   string
 	}{
-		// What was measured in turns with it goes as a pair.
+		// Results measured in turns are removed as a pair.
 		{&result.Results, `delete from test_result r where ` + purged},
 		{&result.Runs, `delete from job_run where job_id in (select id from job_queue where $1 in (artifact_id, versus_artifact_id) and kind <> 'build')`},
 		{&result.Jobs, `delete from job_queue where $1 in (artifact_id, versus_artifact_id) and kind <> 'build'`},
@@ -165,12 +166,12 @@ func purge(ctx context.Context, tx pgx.Tx, project, tag string) (OperationResult
 	return result, nil
 }
 
-// purged holds for a result r that goes with artifact $1: its own, and what was
-// measured in turns with it.
+// purged matches a result r that is removed with artifact $1: its own, and those measured
+// in turns with it.
 const purged = `(r.artifact_id = $1 or r.run_id in (
 	select n.id from job_run n join job_queue j on j.id = n.job_id where j.versus is not null and $1 in (j.artifact_id, j.versus_artifact_id)))`
 
-// unused is ErrInUse when a job of the artifact may still run. It locks all of them.
+// unused returns ErrInUse if a job of the artifact may still run. It locks all its jobs.
 func unused(ctx context.Context, tx pgx.Tx, artifact int64) error {
 	type row struct {
 		Key    bench.JobKey

@@ -13,17 +13,16 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Why an enrolment token is refused.
+// Reasons for refusing an enrolment token.
 var (
-	// ErrEnrolled: the name's collector is enrolled already, or the token was
-	// used by another machine.
+	// ErrEnrolled reports that the name's collector is enrolled already, or that another
+	// machine has used the token.
 	ErrEnrolled = errors.New("enrolled already")
-	// ErrInvitationExpired: the token was not used in time.
+	// ErrInvitationExpired reports that the token was not used in time.
 	ErrInvitationExpired = errors.New("the invitation has expired")
 )
 
-// Invitation is a row of collector_invitation: what is configured for a
-// collector's name.
+// Invitation is a row of collector_invitation: the configuration for a collector's name.
 type Invitation struct {
 	Name          string
 	Target        bench.Target
@@ -38,17 +37,17 @@ type Invitation struct {
 	InvitedBy    string
 	InvitedAt    time.Time
 	ExpiresAt    time.Time
-	// EnrolledAt is the time at which the enrolment token was used; nil: not yet.
+	// EnrolledAt is when the enrolment token was used; nil: not yet.
 	EnrolledAt *time.Time
 }
 
 const invitationColumns = `i.name, i.target, i.size_class, i.pool, i.labels, i.benchmark_sets, i.machine_type, i.machine_group, i.devices, i.invited_by, i.invited_at, i.expires_at, i.enrolled_at`
 
-// InviteCollector configures a collector under a name and makes the secret with
-// the given SHA-256 the one token that enrols it, for as long as validity. An
-// earlier invitation of the name is void. Of a collector that is enrolled the
-// name is given to another machine only with replace, else it is ErrEnrolled;
-// its present token opens until the new machine has enrolled.
+// InviteCollector configures a collector by name and makes the secret with the given
+// SHA-256 the only token that enrols it, for as long as validity. Earlier invitations of
+// the name become void. The name of an enrolled collector goes to another machine only
+// with replace, otherwise the error is ErrEnrolled; the collector's present token works
+// until the new machine has enrolled.
 func (s *Store) InviteCollector(ctx context.Context, i Invitation, tokenHash []byte, validity time.Duration, replace bool) (Invitation, error) {
 	if i.Labels == nil {
 		i.Labels = map[string]string{}
@@ -75,24 +74,24 @@ func (s *Store) InviteCollector(ctx context.Context, i Invitation, tokenHash []b
 	return invited, wrap("inviting collector "+i.Name, err)
 }
 
-// Invitation reads what is configured for a collector's name; ErrNotFound:
-// nothing is.
+// Invitation reads the configuration for a collector's name; ErrNotFound if there is
+// none.
 func (s *Store) Invitation(ctx context.Context, name string) (Invitation, error) {
 	i, err := one[Invitation](ctx, s.pool, `select `+invitationColumns+` from collector_invitation i where i.name = $1`, name)
 	return i, wrap("reading what is configured for collector "+name, err)
 }
 
 // InvitationByToken reads the invitation whose enrolment token has this SHA-256;
-// ErrNotFound: none has.
+// ErrNotFound if there is none.
 func (s *Store) InvitationByToken(ctx context.Context, tokenHash []byte) (Invitation, error) {
 	i, err := one[Invitation](ctx, s.pool, `select `+invitationColumns+` from collector_invitation i where i.token_hash = $1`, tokenHash)
 	return i, wrap("reading an invitation", err)
 }
 
-// EnrollCollector exchanges an enrolment token for the collector's own one: the
-// secret with the given SHA-256, which replaces any earlier one of the name. The
-// same exchange again changes nothing. ErrNotFound: no invitation has this token;
-// ErrEnrolled: it was used for another secret; ErrInvitationExpired.
+// EnrollCollector exchanges an enrolment token for the collector's own token: the secret
+// with the given SHA-256, which replaces any earlier one of the name. Repeating the
+// exchange changes nothing. It returns ErrNotFound if no invitation has this token,
+// ErrEnrolled if it was used for another secret, and ErrInvitationExpired.
 func (s *Store) EnrollCollector(ctx context.Context, tokenHash, secretHash []byte) (Invitation, error) {
 	var enrolled Invitation
 	err := s.inTx(ctx, "enrolling a collector", func(tx pgx.Tx) error {
@@ -131,15 +130,15 @@ func (s *Store) EnrollCollector(ctx context.Context, tokenHash, secretHash []byt
 
 // WantedVersion is a row of wanted_version.
 type WantedVersion struct {
-	// Pool is empty for all pools that name no version of their own.
+	// Pool is empty for all pools without a version of their own.
 	Pool    string
 	Version string
 	SetBy   string
 	SetAt   time.Time
 }
 
-// WantVersion says which version the collectors of a pool are to run; an empty
-// pool is all that name none of their own, an empty version is any.
+// WantVersion sets the version that the collectors of a pool should run. An empty pool
+// means all pools without a version of their own; an empty version means any.
 func (s *Store) WantVersion(ctx context.Context, pool, version, who string) error {
 	var err error
 	if version == "" {
@@ -153,13 +152,13 @@ func (s *Store) WantVersion(ctx context.Context, pool, version, who string) erro
 	return wrap("recording the wanted version of pool "+pool, err)
 }
 
-// WantedVersions lists the wanted versions by pool, that of all pools first.
+// WantedVersions lists the wanted versions by pool, the one for all pools first.
 func (s *Store) WantedVersions(ctx context.Context) ([]WantedVersion, error) {
 	versions, err := all[WantedVersion](ctx, s.pool, `select pool, version, set_by, set_at from wanted_version order by pool`)
 	return versions, wrap("listing the wanted versions", err)
 }
 
-// JobsWaiting counts the jobs of task queues that no collector has begun.
+// JobsWaiting counts the open jobs of task queues that no collector has begun.
 func (s *Store) JobsWaiting(ctx context.Context, taskQueues []string) (int, error) {
 	n, err := value[int](ctx, s.pool, `
 		select count(*) from job_queue where task_queue = any($1) and status in ('queued', 'handed_out')`, taskQueues)

@@ -24,13 +24,13 @@ func (s *Store) Job(ctx context.Context, key bench.JobKey) (bench.Job, error) {
 	return j, wrap("reading job "+string(key), err)
 }
 
-// RequestJobs lists the jobs that a request waits or waited for, in the order in
-// which they were written.
+// RequestJobs lists the jobs that a request waits or waited for, in the order in which
+// they were written.
 func (s *Store) RequestJobs(ctx context.Context, id bench.RequestID) ([]bench.Job, error) {
 	return s.StageJobs(ctx, id, "")
 }
 
-// StageJobs lists those of one stage; all with the empty one.
+// StageJobs lists a request's jobs of one stage; of all stages if it is empty.
 func (s *Store) StageJobs(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]bench.Job, error) {
 	js, err := all[bench.Job](ctx, s.pool, `
 		select `+jobColumns+` from request_job rj join job_queue j on j.id = rj.job_id
@@ -38,16 +38,16 @@ func (s *Store) StageJobs(ctx context.Context, id bench.RequestID, stage bench.S
 	return js, wrap("listing the jobs of request "+string(id), err)
 }
 
-// lockJob reads a job and keeps it from changing until the transaction ends.
+// lockJob reads a job and locks it until the transaction ends.
 func lockJob(ctx context.Context, tx pgx.Tx, key bench.JobKey) (bench.Job, error) {
 	return one[bench.Job](ctx, tx, `select `+jobColumns+` from job_queue j where j.key = $1 for update of j`, key)
 }
 
-// FinishJob ends a job as the record says: as success when every test case has an
-// accepted result, or when what it builds is stored, whatever gaveUp says; else as failure, because of
-// gaveUp or, when that is empty, of the last errors. A job that has ended stays
-// as it is. Its open runs are closed. The waiters are returned each time, so that
-// a repeated call tells them again.
+// FinishJob ends a job as its stored results require. It is a success if every test case
+// has an accepted result, or its build is stored, whatever gaveUp says; otherwise a
+// failure, with the message gaveUp or, if that is empty, the last errors. A job that has
+// ended does not change. Open runs are closed. Every call returns the waiters, so that a
+// repetition notifies them again.
 func (s *Store) FinishJob(ctx context.Context, key bench.JobKey, gaveUp string) (bench.JobEnd, error) {
 	return s.endJob(ctx, key, bench.RunLost, func(tx pgx.Tx, job bench.Job) (bench.JobStatus, string, error) {
 		if job.Build != nil {
@@ -66,8 +66,8 @@ func (s *Store) FinishJob(ctx context.Context, key bench.JobKey, gaveUp string) 
 	})
 }
 
-// CancelJob ends a job as cancelled, with a message that says by whom and why. It
-// returns what [Store.FinishJob] does.
+// CancelJob ends a job as cancelled, with a message that says by whom and why. It returns
+// the same as [Store.FinishJob].
 func (s *Store) CancelJob(ctx context.Context, key bench.JobKey, message string) (bench.JobEnd, error) {
 	return s.endJob(ctx, key, bench.RunCancelled, func(pgx.Tx, bench.Job) (bench.JobStatus, string, error) {
 		return bench.JobCancelled, message, nil
@@ -82,8 +82,8 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, runs bench.RunOutc
 		if _, err := lockJob(ctx, tx, key); err != nil {
 			return err
 		}
-		// Read again by a statement that begins with the lock held: whoever had it
-		// before may have stored results.
+		// Read again by a statement that starts with the lock held: its former holder may
+		// have stored results.
 		job, err := one[bench.Job](ctx, tx, `select `+jobColumns+` from job_queue j where j.key = $1`, key)
 		if err != nil {
 			return err
@@ -116,7 +116,7 @@ func (s *Store) endJob(ctx context.Context, key bench.JobKey, runs bench.RunOutc
 // shownErrors bounds how many errors a job's message quotes.
 const shownErrors = 3
 
-// lastErrors puts the last errors of a job that were not mended into words.
+// lastErrors describes the last errors of a job that no later run has resolved.
 func lastErrors(ctx context.Context, tx pgx.Tx, jobID int64) (string, error) {
 	errs, err := all[bench.RunError](ctx, tx, lastingErrors+` order by e.created_at desc, e.id desc`, []int64{jobID})
 	if err != nil {
@@ -139,12 +139,12 @@ func lastErrors(ctx context.Context, tx pgx.Tx, jobID int64) (string, error) {
 	return strings.Join(words, "; "), nil
 }
 
-// testCaseDocument is a test case tc as bench.TestCase reads it from JSON.
+// testCaseDocument selects a test case tc in the JSON form of bench.TestCase.
 const testCaseDocument = `jsonb_build_object('benchmark', tc.benchmark, 'profile', tc.profile, 'scenario', tc.scenario,
 	'backend', tc.backend, 'target', tc.target)`
 
-// lastingErrors selects, of the jobs $1, the last error of each test case that
-// still lacks a result, and the error of the last run of each job that lacks any.
+// lastingErrors selects, for the jobs $1, the last error of each test case without a
+// result, and the error of the last run of each job with such a test case.
 const lastingErrors = `
 	with lacking as (
 		select distinct job_id, test_case_id from job_test_case_state where job_id = any($1) and not done

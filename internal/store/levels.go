@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
-// openGroup counts the open jobs that the rules treat alike.
+// openGroup counts open jobs to which the same rules apply.
 type openGroup struct {
 	fairshare.Job
 	Waiting, HandedOut, Running int
@@ -23,8 +23,8 @@ func jobsOf(groups []openGroup) []fairshare.Job {
 	return jobs
 }
 
-// settleShares gives queues the levels at which their open jobs go, where limits of
-// accounts demand later ones than the queues do.
+// settleShares sets the levels of queues whose open jobs go later than configured because
+// of account limits.
 func (s *Store) settleShares(ctx context.Context, shares []Share) error {
 	limited, err := value[bool](ctx, s.pool, `select exists (select from account_limit where first_level > $1)`, fairshare.FirstLevel)
 	if err != nil || !limited {
@@ -53,10 +53,10 @@ func (s *Store) settleShares(ctx context.Context, shares []Share) error {
 	return nil
 }
 
-// advance moves jobs that a request shares with others to its own queue and account,
-// where they go at an earlier level there: a request is not to wait for what others want
-// done last. The jobs are locked. One that runs stays; the level of one that waits in
-// Temporal follows, see [Store.Relevel].
+// advance moves shared jobs to the queue and account of a request if that gives them an
+// earlier level, so that the request does not wait for work that others want done last.
+// The jobs are locked. A running job stays; the level of one that waits in Temporal
+// follows, see [Store.Relevel].
 func advance(ctx context.Context, tx pgx.Tx, r bench.Request, queue string, ids []int64) error {
 	if queue == "" {
 		return nil
@@ -87,7 +87,7 @@ func advance(ctx context.Context, tx pgx.Tx, r bench.Request, queue string, ids 
 	if len(later) == 0 {
 		return nil
 	}
-	// What another account's limit held is released.
+	// Jobs held by another account's limit are released.
 	_, err = tx.Exec(ctx, `
 		update job_queue j set queue = $2, submitter = $3, branch = $4, held = '', turn = coalesce((
 			select max(t.turn) from job_queue t where t.task_queue = j.task_queue and t.queue = $2 and t.status = 'handed_out'), `+wasted("j.task_queue", "$2")+`)

@@ -11,14 +11,14 @@ import (
 
 const limitColumns = `account, branch, max_running, max_queued, first_level`
 
-// limitsOf reads the limits that concern accounts: their own, and those of all that
-// have none.
+// limitsOf reads the limits that apply to accounts: their own, and the default for
+// accounts without any.
 func limitsOf(ctx context.Context, q querier, accounts []string) (fairshare.Limits, error) {
 	return all[fairshare.AccountLimit](ctx, q, `
 		select `+limitColumns+` from account_limit where account = any($1) or account = '*' order by account, branch`, accounts)
 }
 
-// queuesOf reads the configured ones of these queues.
+// queuesOf reads the configured queues among those named.
 func queuesOf(ctx context.Context, q querier, names []string) (fairshare.Queues, error) {
 	found, err := all[fairshare.Queue](ctx, q, `select name, class, weight, level from queue_config where name = any($1)`, names)
 	queues := make(fairshare.Queues, len(found))
@@ -28,7 +28,7 @@ func queuesOf(ctx context.Context, q querier, names []string) (fairshare.Queues,
 	return queues, err
 }
 
-// rulesOf reads the rules in force for these jobs, and for accounts besides theirs.
+// rulesOf reads the rules in force for these jobs, and for further accounts.
 func rulesOf(ctx context.Context, q querier, jobs []fairshare.Job, accounts ...string) (fairshare.Rules, error) {
 	names := make([]string, len(jobs))
 	for i, j := range jobs {
@@ -48,7 +48,7 @@ func unique(names []string) []string {
 	return slices.Compact(names)
 }
 
-// underWay counts what an account has under way.
+// underWay counts an account's jobs in progress.
 func underWay(ctx context.Context, q querier, account string) (fairshare.Load, error) {
 	return one[fairshare.Load](ctx, q, `
 		with there as materialized (
@@ -62,11 +62,11 @@ func underWay(ctx context.Context, q querier, account string) (fairshare.Load, e
 		from there t`, account, liveWithin.Seconds())
 }
 
-// mayWait reports as a [fairshare.TooManyWaiting] that an account has too many jobs
-// waiting. The transaction that has written so many jobs, or requests, calls it last:
-// others who write jobs of the same account wait until it has ended.
+// mayWait returns a [fairshare.TooManyWaiting] if an account has too many waiting jobs. A
+// transaction calls it last, after writing that many jobs or requests: others that write
+// jobs of the same account wait until it has ended.
 //
-// A request whose jobs are still to be written counts as one.
+// A request whose jobs are not written yet counts as one.
 func mayWait(ctx context.Context, tx pgx.Tx, account string, written int) error {
 	limits, err := limitsOf(ctx, tx, []string{account})
 	if err != nil {
@@ -88,8 +88,8 @@ func mayWait(ctx context.Context, tx pgx.Tx, account string, written int) error 
 	return limit.MayWait(account, waiting, written)
 }
 
-// mayAskFor reports as a [fairshare.TooEarly] that one of these jobs goes earlier than
-// those of the account that asks for it may.
+// mayAskFor returns a [fairshare.TooEarly] if one of the jobs goes earlier than the
+// requesting account's own jobs may.
 func mayAskFor(ctx context.Context, tx pgx.Tx, account string, jobs []fairshare.Job) error {
 	rules, err := rulesOf(ctx, tx, jobs, account)
 	if err != nil {

@@ -16,26 +16,26 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Errors of [Migrate] that refuse a database and leave it as it was.
+// Errors of [Migrate]. They leave the database unchanged.
 var (
-	// ErrSchemaTooOld refuses a database of a version before the first release.
+	// ErrSchemaTooOld reports a database from before the first release.
 	ErrSchemaTooOld = errors.New("the database was made by a development version of Benchloom, before v0.1.0")
-	// ErrSchemaTooNew refuses a database that a newer version of the program has migrated.
+	// ErrSchemaTooNew reports a database that a newer version of the program has
+	// migrated.
 	ErrSchemaTooNew = errors.New("the database was migrated by a newer version of Benchloom")
 )
 
-// baseline is the number of the first migration. Lower ones belonged to development
-// versions, which no migration brings here; the gap tells their databases apart.
+// baseline is the number of the first migration. Lower numbers belonged to development
+// versions, which cannot be migrated; the gap makes their databases recognisable.
 const baseline = 100
 
-// migrationLock is the advisory lock under which a database is migrated; the
-// number is "benchlom" in ASCII.
+// migrationLock is the advisory lock held during migration; the number is "benchlom" in
+// ASCII.
 const migrationLock = 0x62656e63686c6f6d
 
-// Migrate brings the database's schema to this program's version. Several
-// processes may do so at once: one migrates, the others wait for it and find it
-// done. A database of another history is left as it is, with [ErrSchemaTooOld] or
-// [ErrSchemaTooNew].
+// Migrate brings the database's schema to this program's version. Concurrent processes
+// wait for the one that migrates. A database with another history is left unchanged, with
+// [ErrSchemaTooOld] or [ErrSchemaTooNew].
 func Migrate(ctx context.Context, url string) (err error) {
 	config, err := pgxpool.ParseConfig(url) // drops the settings of the pool
 	if err != nil {
@@ -51,7 +51,7 @@ func Migrate(ctx context.Context, url string) (err error) {
 	if err != nil {
 		return fmt.Errorf("reading the migrations: %w", err)
 	}
-	// Not by goose's own locker: goose creates its table before it asks for the lock.
+	// goose's own locker is no use: goose creates its table before it takes the lock.
 	locked, err := db.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("connecting to the database: %w", err)
@@ -70,8 +70,8 @@ func Migrate(ctx context.Context, url string) (err error) {
 	return nil
 }
 
-// checkSchema refuses a database that the migrations up to the known version do not
-// continue. It changes nothing.
+// checkSchema refuses a database whose history does not match the known migrations. It
+// changes nothing.
 func checkSchema(ctx context.Context, conn *sql.Conn, known int64) error {
 	var recorded, filled bool
 	if err := conn.QueryRowContext(ctx, `
