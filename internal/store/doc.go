@@ -1,21 +1,21 @@
-// Package store is the record in Postgres: what was asked, what ran, and every
-// result. It holds the migrations and all SQL of the project.
+// Package store keeps the record in Postgres: requests, jobs, runs and every result. It
+// holds the migrations and all SQL of the project.
 //
-// Every method that writes is idempotent: a caller that does not know whether
-// its call arrived repeats it. Each is one transaction, unless its comment says
-// otherwise, under the locks that make it safe for any number of processes at once.
-// Times are those of the database (SQL now(); for requests clock_timestamp(), so that
-// those of one transaction keep their order), never a caller's: collectors and
-// processes need no common clock. Only the time of a collection is the collector's.
+// Methods that write are idempotent: a caller that does not know whether its call arrived
+// repeats it. Each is one transaction, unless its comment says otherwise, with locks that
+// make it safe for any number of concurrent processes. Times come from the database (SQL
+// now(); for requests clock_timestamp(), so that those of one transaction keep their
+// order), never from callers: collectors and processes need no common clock. Only the time
+// of a collection is the collector's.
 //
-// The package must not know Temporal, HTTP, how anything is measured, or in
-// which order requests are admitted: orders and depths come in as functions.
+// The package must not know Temporal, HTTP, measuring or the order of admission: orders
+// and depths are passed as functions.
 //
 // # Lock order
 //
-// A transaction takes locks from top to bottom of this list, and several of one line
-// in the order that the line names, so that no two wait for each other. Quoted ones
-// are advisory ([lock]), held until the transaction ends; the others are rows.
+// A transaction takes locks from top to bottom of this list, and several of one line in
+// the order that the line names, so that no two transactions wait for each other. Quoted
+// names are advisory locks ([lock]), held until the transaction ends; the others are rows.
 //
 //	"idempotency key …"        audited operations that carry a key
 //	"commits P"                recording commits and releases, leaving a branch
@@ -25,16 +25,16 @@
 //	"collector N"              registration
 //	"removal of builds"        pruning builds
 //	"hand-out Q"               hand-out of task queue Q
-//	"several requests"         whoever locks more than one request: creation with ancestors,
+//	"several requests"         transactions that lock several requests: creation with ancestors,
 //	                           notifications of artifacts, superseded builds, rewritten branches
-//	"jobs of project P"        whoever writes or purges jobs of suites: expansion, reopening,
+//	"jobs of project P"        writing or purging jobs of suites: expansion, reopening,
 //	                           purge; several projects by name
 //	benchmark_request          for no key update: rows that refer to it are not blocked. A purge
 //	                           locks those of its tag, by ID
 //	artifact                   several by project and tag
 //	job_queue                  several by ID
-//	"accounts at their limit"  hand-out, once it meets a limited account. Jobs that it locks
-//	                           afterwards it takes only when nobody else has them
+//	"accounts at their limit"  hand-out, once it meets a limited account. Afterwards it skips
+//	                           jobs that others have locked
 //	collector_config           several by name; registration, fence, end of a run
 //	job_run                    under its job's lock; alone, appending output and learning
 //	                           sizes, several by ID. The end of a run locks the collector
@@ -42,12 +42,11 @@
 //	"build K"                  end of a build
 //	test_result, pstat_series  several by test case; invalidation and purge by ID
 //	size_statistics            selecting and learning sizes
-//	"test cases of project P"  whoever writes a test case that is new
-//	"sets of collectors"       whoever records a set that is new, or older than an hour
+//	"test cases of project P"  writing new test cases
+//	"sets of collectors"       recording a set that is new, or older than an hour
 //	job_queue, request_job     as tables: statistics for the planner, after thousands of jobs
 //	"jobs waiting of A"        limit of waiting jobs of account A; several by name
 //
-// Outside of it stand rows that a transaction locks alone or after nothing else:
-// projects, tokens, invitations, wanted versions, source states. Migrations have a
-// lock of their session ([Migrate]).
+// Rows that a transaction locks alone are not listed: projects, tokens, invitations,
+// wanted versions, source states. Migrations take a lock for their session ([Migrate]).
 package store

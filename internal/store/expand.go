@@ -103,7 +103,7 @@ func (s *Store) ExpandRequest(ctx context.Context, id bench.RequestID, e Expansi
 		if err := advance(ctx, tx, r, e.Queue, ids); err != nil {
 			return err
 		}
-		// Nobody may have waited for a shared one before. Those of other stages have
+		// A shared job may have had no waiter before. Those of other stages have
 		// been taken back before; they are not locked.
 		if err := releaseHeld(ctx, tx, `j.held = 'turn' and j.id = any($1)`, ids); err != nil {
 			return err

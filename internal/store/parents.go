@@ -13,10 +13,10 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Ancestor is a commit from which a request's artifact was made, directly or over
-// others, and which nobody has asked for yet.
+// Ancestor is a direct or indirect ancestor of a request's artifact, without a request of
+// its own yet.
 type Ancestor struct {
-	// ID names its request, if one is made.
+	// ID is for its request, if one is created.
 	ID         bench.RequestID
 	Tag        string
 	Parent     string
@@ -25,24 +25,24 @@ type Ancestor struct {
 
 // Lineage is the known ancestry of an artifact.
 type Lineage struct {
-	// Missing are the ancestors without a request, the nearest first, up to the
-	// first that has one or to the end of the look-back.
+	// Missing lists the ancestors without a request, the nearest first, up to the first
+	// that has one or to the end of the look-back.
 	Missing []Ancestor
-	// Note says why there is no parent to wait for, should there be none.
+	// Note says why there is no parent to wait for, if there is none.
 	Note string
 }
 
-// Creation has what the creation of a request needs besides the request.
+// Creation holds what the creation of a request needs besides the request.
 type Creation struct {
 	Lineage
-	// Limited refuses the request when its submitter has too much waiting already; no
-	// limit holds for requests that nobody submitted.
+	// Limited applies the submitter's limit on waiting work; requests without a submitter
+	// have no limit.
 	Limited bool
 }
 
-// requested are those of the missing ancestors that are asked for before r: all
-// for a master request. A try build's parent itself is measured in its slot, so
-// only what lies above it is.
+// requested returns the missing ancestors that are requested before r: all for a master
+// request. The parent of a try build is measured as part of it, so only the ancestors
+// above the parent are.
 func (l Lineage) requested(r bench.Request) []Ancestor {
 	if r.Type == bench.Try && len(l.Missing) > 0 && l.Missing[0].Tag == r.Parent {
 		return l.Missing[1:]
@@ -50,10 +50,10 @@ func (l Lineage) requested(r bench.Request) []Ancestor {
 	return l.Missing
 }
 
-// CreateWithAncestors records a request as [Store.CreateRequest] does, together
-// with requests for its missing ancestors, and decides what each of them waits
-// for. created are all that were new, ancestors first. The error is a
-// [fairshare.TooManyWaiting] when the submitter may not have that many waiting.
+// CreateWithAncestors records a request as [Store.CreateRequest] does, together with
+// requests for its missing ancestors, and decides what each of them waits for. It returns
+// the new requests in created, ancestors first. The error is a [fairshare.TooManyWaiting]
+// if the submitter may not have that many waiting.
 func (s *Store) CreateWithAncestors(ctx context.Context, r bench.Request, c Creation) (stored bench.Request, created []bench.Request, err error) {
 	err = s.inTx(ctx, "creating request "+string(r.ID), func(tx pgx.Tx) error {
 		created = nil
@@ -87,7 +87,7 @@ func (s *Store) CreateWithAncestors(ctx context.Context, r bench.Request, c Crea
 	return stored, created, nil
 }
 
-// requestAncestors makes the requests of the missing ancestors, the oldest first.
+// requestAncestors creates the requests of the missing ancestors, the oldest first.
 func requestAncestors(ctx context.Context, tx pgx.Tx, r bench.Request, lineage Lineage) ([]bench.Request, error) {
 	var created []bench.Request
 	missing := lineage.requested(r)
@@ -114,8 +114,8 @@ func requestAncestors(ctx context.Context, tx pgx.Tx, r bench.Request, lineage L
 	return created, nil
 }
 
-// waitsFor decides what a request with a parent waits for: its parent's request,
-// else that of the nearest ancestor which has one.
+// waitsFor decides what a request with a parent waits for: its parent's request, else
+// that of the nearest requested ancestor.
 func waitsFor(ctx context.Context, tx pgx.Tx, r bench.Request, lineage Lineage) (tag, note string, err error) {
 	if r.Parent == "" {
 		return "", "no parent is known", nil
@@ -144,8 +144,8 @@ func waitsFor(ctx context.Context, tx pgx.Tx, r bench.Request, lineage Lineage) 
 	return tag, "", nil
 }
 
-// announce lets those wait for a tag that were made from it before anybody had
-// asked for it.
+// announce makes requests wait for a tag if their artifacts were made from it before it
+// was requested.
 func announce(ctx context.Context, tx pgx.Tx, project, tag string) error {
 	_, err := tx.Exec(ctx, `
 		update benchmark_request set waits_for = $2, parent_note = ''
@@ -161,8 +161,8 @@ func (s *Store) ChildrenOf(ctx context.Context, project, tag string) ([]bench.Re
 	return children, wrap("listing the children of "+tag, err)
 }
 
-// ParentDone tells whether what a request waits for is done, so that it may be
-// admitted as far as that is concerned.
+// ParentDone reports whether a request need not wait for its parent: it has none, or the
+// parent's jobs have ended.
 func (s *Store) ParentDone(ctx context.Context, id bench.RequestID) (bool, error) {
 	done, err := value[bool](ctx, s.pool, `
 		select r.waits_for is null or not exists (`+undone+`) from benchmark_request r where r.id = $1`, id)
@@ -175,21 +175,20 @@ type Notice struct {
 	Parent string // empty: none is known
 }
 
-// NoticeReceipt tells what a notification did.
+// NoticeReceipt describes the effect of a notification.
 type NoticeReceipt struct {
 	Request bench.Request
-	// Duplicate: the same was said before.
+	// Duplicate reports a repeated notification.
 	Duplicate bool
-	// Late: the request had ended, nothing was changed.
+	// Late reports that the request had ended, so that nothing was changed.
 	Late bool
-	// Created are the requests of ancestors that it brought about.
+	// Created lists the ancestors' requests that were created.
 	Created []bench.Request
 }
 
-// NotifyArtifacts records that a request's artifacts are ready, and under which
-// tag. The same notification again changes nothing, nor does any after the
-// request's end. ErrConflict when the request has, or another request has, the
-// artifact of another name.
+// NotifyArtifacts records that a request's artifacts are ready, and under which tag.
+// Repeated notifications and those after the request's end change nothing. It returns
+// ErrConflict if the request has another artifact, or another request has this one.
 func (s *Store) NotifyArtifacts(ctx context.Context, id bench.RequestID, notice Notice, lineage Lineage) (NoticeReceipt, error) {
 	var receipt NoticeReceipt
 	err := s.inTx(ctx, "recording the artifacts of request "+string(id), func(tx pgx.Tx) error {
@@ -235,7 +234,7 @@ func (s *Store) NotifyArtifacts(ctx context.Context, id bench.RequestID, notice 
 	return receipt, nil
 }
 
-// ready writes that a waiting request has its artifact.
+// ready records the artifact of a waiting request.
 func ready(ctx context.Context, tx pgx.Tx, r bench.Request, lineage Lineage) ([]bench.Request, error) {
 	taken, err := column[string](ctx, tx, `
 		select id from benchmark_request where project = $1 and tag = $2 and type <> 'adhoc' and id <> $3`, r.Project, r.Tag, r.ID)
@@ -270,8 +269,8 @@ func ready(ctx context.Context, tx pgx.Tx, r bench.Request, lineage Lineage) ([]
 	return created, err
 }
 
-// ExpireArtifacts ends a request that has waited for its artifacts longer than
-// within, by the database's clock; expired tells whether it did.
+// ExpireArtifacts ends a request that has waited for its artifacts longer than within, by
+// the database's clock, and reports whether it did.
 func (s *Store) ExpireArtifacts(ctx context.Context, id bench.RequestID, within time.Duration) (expired bool, err error) {
 	tag, err := s.pool.Exec(ctx, `
 		update benchmark_request set status = 'completed', outcome = 'expired', completed_at = now(), jobs_done_at = now(), message = $3
@@ -280,8 +279,8 @@ func (s *Store) ExpireArtifacts(ctx context.Context, id bench.RequestID, within 
 	return tag.RowsAffected() > 0, wrap("expiring request "+string(id), err)
 }
 
-// SupersedeBuilds ends the try requests of the same pull request that were made
-// before one and have not been admitted, as cancelled, and returns them.
+// SupersedeBuilds cancels the earlier try requests of the same pull request that have not
+// been admitted, and returns them.
 func (s *Store) SupersedeBuilds(ctx context.Context, r bench.Request) ([]bench.Request, error) {
 	var older []bench.Request
 	err := s.inTx(ctx, "ending older builds of the pull request of request "+string(r.ID), func(tx pgx.Tx) error {
@@ -307,7 +306,7 @@ func (s *Store) SupersedeBuilds(ctx context.Context, r bench.Request) ([]bench.R
 	return older, err
 }
 
-// keptAdmissions bounds the admissions that are kept of a project.
+// keptAdmissions bounds how many admissions are kept for each project.
 const keptAdmissions = 200
 
 func recordAdmission(ctx context.Context, tx pgx.Tx, project string, id bench.RequestID, a Admission) error {
@@ -321,7 +320,7 @@ func recordAdmission(ctx context.Context, tx pgx.Tx, project string, id bench.Re
 	return err
 }
 
-// AdmissionRecord is one admission, with what it was decided from.
+// AdmissionRecord is an admission with the state that it was based on.
 type AdmissionRecord struct {
 	ID        int64
 	Project   string
@@ -331,7 +330,7 @@ type AdmissionRecord struct {
 	At        time.Time
 }
 
-// Admissions lists the admissions of a project that are kept, the oldest first.
+// Admissions lists the admissions kept for a project, the oldest first.
 func (s *Store) Admissions(ctx context.Context, project string) ([]AdmissionRecord, error) {
 	as, err := all[AdmissionRecord](ctx, s.pool, `
 		select id, project, request_id, policy, state, at from admission where project = $1 order by id`, project)

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Pause is a queue that admits nothing and hands nothing out. What was handed out
-// before goes on.
+// Pause describes the pause of a project's admission: nothing is admitted or handed out,
+// and jobs handed out before go on.
 type Pause struct {
 	Project string
 	By      string
@@ -18,24 +18,24 @@ type Pause struct {
 	Reason  string
 }
 
-// String says so in words.
+// String returns the pause as a sentence.
 func (p Pause) String() string { return "the queue is " + p.since() }
 
 func (p Pause) since() string {
 	return fmt.Sprintf("paused by %s since %s: %s", p.By, p.At.UTC().Format("2006-01-02 15:04:05 MST"), p.Reason)
 }
 
-// unpaused holds for a job j of a project whose queue is not paused.
+// unpaused matches a job j of a project whose admission is not paused.
 const unpaused = `not exists (select from queue_pause qp where qp.project = j.project)`
 
 const pauseColumns = `project, paused_by as by, paused_at as at, reason`
 
-// queuePaused tells whether a project's queue is paused.
+// queuePaused reports whether a project's admission is paused.
 func queuePaused(ctx context.Context, q querier, project string) (bool, error) {
 	return value[bool](ctx, q, `select exists (select from queue_pause where project = $1)`, project)
 }
 
-// QueuePause reads by whom a project's queue was paused; nil: it is not paused.
+// QueuePause reads the pause of a project's admission; nil if it is not paused.
 func (s *Store) QueuePause(ctx context.Context, project string) (*Pause, error) {
 	p, err := one[Pause](ctx, s.pool, `select `+pauseColumns+` from queue_pause where project = $1`, project)
 	if errors.Is(err, ErrNotFound) {
@@ -46,9 +46,8 @@ func (s *Store) QueuePause(ctx context.Context, project string) (*Pause, error) 
 	return &p, nil
 }
 
-// PauseQueue keeps a project from admitting requests and handing jobs out. One
-// that is paused already stays as it is, which is no error. ErrNotFound when there
-// is no such project.
+// PauseQueue stops a project from admitting requests and handing out jobs. Pausing again
+// changes nothing and is no error. ErrNotFound reports an unknown project.
 func (s *Store) PauseQueue(ctx context.Context, project string, act Act) (Operation, error) {
 	return s.audited(ctx, Operation{Action: "queue pause", Project: project, Subject: project}, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {
 		// Under the lock of admission: after the answer nothing is admitted.
@@ -66,8 +65,8 @@ func (s *Store) PauseQueue(ctx context.Context, project string, act Act) (Operat
 	})
 }
 
-// ResumeQueue ends a pause. A queue that is not paused stays as it is, which is no
-// error. ErrNotFound when there is no such project.
+// ResumeQueue ends a pause. Resuming a project that is not paused changes nothing and is
+// no error. ErrNotFound reports an unknown project.
 func (s *Store) ResumeQueue(ctx context.Context, project string, act Act) (Operation, error) {
 	return s.audited(ctx, Operation{Action: "queue resume", Project: project, Subject: project}, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {
 		if err := affected(tx.Exec(ctx, `select from project where name = $1`, project)); err != nil {

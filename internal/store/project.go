@@ -20,14 +20,14 @@ type Principal struct {
 	Kind  string // user or collector
 	Owner string
 	Role  string // reader, writer, admin or collector
-	// Collector is the only one that the token opens anything for; empty: any.
+	// Collector is the only collector for which the token is valid; empty: any.
 	Collector string
 }
 
 const projectColumns = `name, config, coalesce(suite_hash, '') as suite_hash, created_at, updated_at`
 
-// ApplyProject creates a project or changes it to what is given. ErrNotFound
-// when its suite was not put before.
+// ApplyProject creates or changes a project, and reports whether anything changed. It
+// returns ErrNotFound if the project's suite is not stored.
 func (s *Store) ApplyProject(ctx context.Context, p Project) (changed bool, err error) {
 	tag, err := s.pool.Exec(ctx, `
 		insert into project as old (name, config, suite_hash) values ($1, $2, nullif($3, ''))
@@ -37,7 +37,7 @@ func (s *Store) ApplyProject(ctx context.Context, p Project) (changed bool, err 
 	return tag.RowsAffected() > 0, wrap("applying project "+p.Name, unknownReference(err))
 }
 
-// Project reads a project; ErrNotFound when there is none of that name.
+// Project reads a project; ErrNotFound if there is none with that name.
 func (s *Store) Project(ctx context.Context, name string) (Project, error) {
 	p, err := one[Project](ctx, s.pool, `select `+projectColumns+` from project where name = $1`, name)
 	return p, wrap("reading project "+name, err)
@@ -49,16 +49,16 @@ func (s *Store) Projects(ctx context.Context) ([]Project, error) {
 	return ps, wrap("reading projects", err)
 }
 
-// PutSuite keeps a suite's files under their content hash. What is there already
-// is the same and stays.
+// PutSuite stores a suite's files under their content hash. A stored suite does not
+// change.
 func (s *Store) PutSuite(ctx context.Context, hash, name string, archive []byte) error {
 	_, err := s.pool.Exec(ctx, `insert into suite_bundle (hash, name, archive) values ($1, $2, $3) on conflict (hash) do nothing`,
 		hash, name, archive)
 	return wrap("storing suite "+name, err)
 }
 
-// SuiteArchive reads a suite's files as they were put; ErrNotFound when no suite
-// has the hash.
+// SuiteArchive reads a suite's files as they were stored; ErrNotFound if no suite has the
+// hash.
 func (s *Store) SuiteArchive(ctx context.Context, hash string) (name string, archive []byte, err error) {
 	type bundle struct {
 		Name    string
@@ -68,8 +68,8 @@ func (s *Store) SuiteArchive(ctx context.Context, hash string) (name string, arc
 	return b.Name, b.Archive, wrap("reading suite "+hash, err)
 }
 
-// PutToken makes the secret with this SHA-256 the principal's; a token that is
-// there already becomes the principal's.
+// PutToken gives the token whose secret has this SHA-256 to the principal, also if it
+// belonged to another.
 func (s *Store) PutToken(ctx context.Context, secretHash []byte, p Principal) error {
 	_, err := s.pool.Exec(ctx, `
 		insert into access_token (hash, kind, owner, role) values ($1, $2, $3, $4)
@@ -78,13 +78,14 @@ func (s *Store) PutToken(ctx context.Context, secretHash []byte, p Principal) er
 	return wrap("storing the token of "+p.Owner, err)
 }
 
-// PrincipalOf tells whose secret has this SHA-256; ErrNotFound: nobody's.
+// PrincipalOf returns the owner of the secret with this SHA-256; ErrNotFound if there is
+// none.
 func (s *Store) PrincipalOf(ctx context.Context, secretHash []byte) (Principal, error) {
 	p, err := one[Principal](ctx, s.pool, `select kind, owner, role, coalesce(collector, '') as collector from access_token where hash = $1`, secretHash)
 	return p, wrap("looking a token up", err)
 }
 
-// document is a JSON document as a parameter; absent when there is none.
+// document returns a JSON document as a parameter; absent if there is none.
 func document(raw json.RawMessage, absent string) string {
 	if len(raw) == 0 {
 		return absent

@@ -17,7 +17,7 @@ import (
 // QueueState is a queue with its backlog.
 type QueueState struct {
 	fairshare.Queue
-	// By configured it last, At that time; empty: it has its defaults.
+	// By configured the queue last, at the time At; empty if it has its defaults.
 	By string
 	At *time.Time
 	// Queued counts jobs that wait as rows, HandedOut those in Temporal, Running those
@@ -30,13 +30,13 @@ type AccountState struct {
 	fairshare.AccountLimit
 	By string
 	At time.Time
-	// Queued counts jobs that wait as rows, Running those that were handed out and have
-	// not ended; both are 0 for [fairshare.Any] and for a single branch.
+	// Queued counts jobs that wait as rows, Running those handed out and not ended. Both
+	// are 0 for [fairshare.Any] and for a single branch.
 	Queued, Running int
 }
 
-// Queues lists the queues that are configured, built in, or have open jobs, in the
-// order in which they go.
+// Queues lists the queues that are configured, built in or have open jobs, by level and
+// name.
 func (s *Store) Queues(ctx context.Context) ([]QueueState, error) {
 	type row struct {
 		Name                       string
@@ -78,8 +78,8 @@ func (s *Store) Queues(ctx context.Context) ([]QueueState, error) {
 	return out, nil
 }
 
-// Queue reads the configuration of a queue. known reports whether jobs may name it: it
-// is configured or built in.
+// Queue reads the configuration of a queue. known reports whether jobs may name it: it is
+// configured or built in.
 func (s *Store) Queue(ctx context.Context, name string) (q fairshare.Queue, known bool, err error) {
 	q, err = one[fairshare.Queue](ctx, s.pool, `select name, class, weight, level from queue_config where name = $1`, name)
 	if errors.Is(err, ErrNotFound) {
@@ -99,15 +99,15 @@ func (s *Store) Accounts(ctx context.Context) ([]AccountState, error) {
 	return out, wrap("listing the limits of accounts", err)
 }
 
-// Limits reads the limits that concern an account: its own, and those of accounts
+// Limits reads the limits that apply to an account: its own, and the default for accounts
 // without any.
 func (s *Store) Limits(ctx context.Context, account string) (fairshare.Limits, error) {
 	limits, err := limitsOf(ctx, s.pool, []string{account})
 	return limits, wrap("reading the limits of "+account, err)
 }
 
-// ApplyQueues applies a configuration of queues and limits, all of it or nothing. With
-// replace, those that it does not name return to their defaults.
+// ApplyQueues applies a configuration of queues and limits, all or nothing. With replace,
+// queues and accounts that it does not name return to their defaults.
 func (s *Store) ApplyQueues(ctx context.Context, c fairshare.Config, replace bool, act Act) (Operation, error) {
 	what := Operation{Action: "queue apply", Subject: "queues", Detail: detail(map[string]any{"queues": c.Queues, "accounts": c.Limits, "replace": replace})}
 	return s.audited(ctx, what, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {
@@ -174,7 +174,7 @@ func putQueue(ctx context.Context, tx pgx.Tx, q fairshare.Queue, who string) (ch
 	return len(names) > 0, err
 }
 
-// removeOthers removes what a configuration does not name.
+// removeOthers removes the queues and limits that a configuration does not name.
 func removeOthers(ctx context.Context, tx pgx.Tx, c fairshare.Config) ([]string, error) {
 	var names, accounts, branches []string
 	for _, q := range c.Queues {
@@ -211,8 +211,8 @@ func (s *Store) QueueKnown(ctx context.Context, name string) (bool, error) {
 	return known || name == fairshare.VIP || name == fairshare.Idle, wrap("looking for queue "+name, err)
 }
 
-// SetWeight sets the weight of a weighted queue; one that nobody has configured is
-// weighted. [ErrStrict] for a strict one.
+// SetWeight sets the weight of a weighted queue; an unconfigured one is weighted. It
+// returns [ErrStrict] for a strict queue.
 func (s *Store) SetWeight(ctx context.Context, name string, weight float64, act Act) (Operation, error) {
 	what := Operation{Action: "queue set-weight", Subject: name, Detail: detail(map[string]float64{"weight": weight})}
 	return s.audited(ctx, what, act, func(tx pgx.Tx, _ int64) (OperationResult, error) {
@@ -234,16 +234,15 @@ func (s *Store) SetWeight(ctx context.Context, name string, weight float64, act 
 	})
 }
 
-// Relevelled is a job that waits in Temporal at another level than the rules in force
-// say.
+// Relevelled is a job that waits in Temporal at an outdated level.
 type Relevelled struct {
 	bench.JobRef
-	// Level is its level by the rules in force.
+	// Level is the job's level by the rules in force.
 	Level int
 }
 
-// Relevel lists the jobs that wait in Temporal and whose level has changed since, with
-// their queue's configuration or a limit.
+// Relevel lists the jobs waiting in Temporal whose level has changed with their queue's
+// configuration or a limit.
 func (s *Store) Relevel(ctx context.Context) ([]Relevelled, error) {
 	type row struct {
 		bench.JobRef
@@ -279,7 +278,7 @@ func (s *Store) SetLevel(ctx context.Context, key bench.JobKey, level int) error
 	return wrap("recording the level of job "+string(key), err)
 }
 
-// RenewLevel records and returns the level in force for an open job that is to be
+// RenewLevel records and returns the level in force for an open job before it is
 // dispatched again.
 func (s *Store) RenewLevel(ctx context.Context, key bench.JobKey) (int, error) {
 	var level int

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// QueueWaits tells for how many seconds the oldest handed-out job of each task
-// queue has waited for a collector. A queue without one is not named.
+// QueueWaits returns how many seconds the oldest handed-out job of each task queue has
+// waited for a collector. Task queues without such a job are absent.
 func (s *Store) QueueWaits(ctx context.Context, taskQueues []string) (map[string]float64, error) {
 	type row struct {
 		TaskQueue string

@@ -9,30 +9,30 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// hasOptional holds for a completed request r that stays for its optional jobs.
+// hasOptional matches a completed request r with open optional jobs.
 const hasOptional = `r.outcome in ('success', 'failure') and exists (
 	select from request_job w join job_queue j on j.id = w.job_id
 	where w.request_id = r.id and w.optional and j.status in ('queued', 'handed_out', 'in_progress'))`
 
-// OpenRequest is a request whose workflow has something left to do, as the
-// reconciliation needs it.
+// OpenRequest is a request whose workflow has work left, as the reconciliation needs it.
 type OpenRequest struct {
 	bench.RequestRef
-	// Confirmed: its workflow was seen to start, or was to have started long ago.
+	// Confirmed reports that the workflow was seen to start, or should have started long
+	// ago.
 	Confirmed bool
 }
 
-// deferredStill holds for a request r that needs no workflow yet: the first of its
-// jobs that is handed out starts it. Not when all of them have ended while they
-// waited, nor when one was handed out and its start got lost ($1 seconds).
+// deferredStill matches a request r that needs no workflow yet, as its first handed-out
+// job starts one. It does not match once all jobs have ended while waiting, or if a job
+// was handed out more than $1 seconds ago without a start.
 const deferredStill = `(r.deferred and r.workflow_started_at is null
 	and exists (select from request_job w join job_queue j on j.id = w.job_id where w.request_id = r.id and j.status = 'queued')
 	and not exists (select from job_queue h where h.handed_out_to = r.id and h.status = 'handed_out'
 		and h.handed_out_at <= now() - make_interval(secs => $1)))`
 
-// OpenRequests lists every request that is not completed, or is but stays for its
-// optional jobs, the oldest first; without those that need no workflow yet. One
-// whose workflow's start was not confirmed counts as confirmed after startBound.
+// OpenRequests lists the requests that are not completed or have open optional jobs, the
+// oldest first, without those that need no workflow yet. A request whose workflow's start
+// was not confirmed counts as confirmed after startBound.
 func (s *Store) OpenRequests(ctx context.Context, startBound time.Duration) ([]OpenRequest, error) {
 	rs, err := all[OpenRequest](ctx, s.pool, `
 		select `+requestRefColumns("r")+`, workflow_started_at is not null or created_at <= now() - make_interval(secs => $1) as confirmed
@@ -46,14 +46,14 @@ func (s *Store) OpenRequests(ctx context.Context, startBound time.Duration) ([]O
 
 // InFlightJob is a job that was handed out and has not ended.
 type InFlightJob struct {
-	// HandOut says how its workflow is started; Request is the open request that
-	// has waited longest for the job, empty when none waits.
+	// HandOut says how to start the job's workflow. Its Request is the open request that
+	// has waited longest for the job; empty if none waits.
 	bench.HandOut
 	Status bench.JobStatus
 }
 
-// InFlight lists the jobs that were handed out longer than olderThan ago and have
-// not ended, the oldest first: each has a workflow that runs.
+// InFlight lists the jobs that were handed out longer than olderThan ago and have not
+// ended, the oldest first. Each should have a running workflow.
 func (s *Store) InFlight(ctx context.Context, olderThan time.Duration) ([]InFlightJob, error) {
 	type row struct {
 		handOutRow
@@ -70,10 +70,9 @@ func (s *Store) InFlight(ctx context.Context, olderThan time.Duration) ([]InFlig
 	return out, wrap("listing the jobs in flight", err)
 }
 
-// Requeue takes a job back that was handed out, so that it no longer counts as in
-// Temporal: no open request waits for it and it has no workflow. Its open runs
-// are closed as lost. One that somebody waits for meanwhile, or that has ended,
-// stays as it is.
+// Requeue takes back a handed-out job without a workflow for which no open request waits,
+// so that it no longer counts as in Temporal. Its open runs are closed as lost. A job
+// that has a waiter by now, or has ended, does not change.
 func (s *Store) Requeue(ctx context.Context, key bench.JobKey, message string) error {
 	return s.inTx(ctx, "taking job "+string(key)+" back", func(tx pgx.Tx) error {
 		job, err := lockJob(ctx, tx, key)
@@ -90,8 +89,8 @@ func (s *Store) Requeue(ctx context.Context, key bench.JobKey, message string) e
 	})
 }
 
-// EndedRequests are those of the given requests that ended longer than olderThan
-// ago, with all of their optional jobs, or are not in the record at all.
+// EndedRequests returns those of the given requests that ended, with their optional jobs,
+// longer than olderThan ago, or are not in the record.
 func (s *Store) EndedRequests(ctx context.Context, ids []bench.RequestID, olderThan time.Duration) ([]bench.RequestID, error) {
 	ended, err := column[bench.RequestID](ctx, s.pool, `
 		select id from unnest($1::text[]) as id
@@ -101,8 +100,8 @@ func (s *Store) EndedRequests(ctx context.Context, ids []bench.RequestID, olderT
 	return ended, wrap("looking for requests that have ended", err)
 }
 
-// EndedJobs are those of the given jobs that ended longer than olderThan ago or
-// are not in the record at all.
+// EndedJobs returns those of the given jobs that ended longer than olderThan ago, or are
+// not in the record.
 func (s *Store) EndedJobs(ctx context.Context, keys []bench.JobKey, olderThan time.Duration) ([]bench.JobKey, error) {
 	ended, err := column[bench.JobKey](ctx, s.pool, `
 		select key from unnest($1::text[]) as key
@@ -116,19 +115,19 @@ func (s *Store) EndedJobs(ctx context.Context, keys []bench.JobKey, olderThan ti
 type Repair struct {
 	WorkflowID string
 	Project    string
-	// Found is the protocol.WorkflowStatus found in its place.
+	// Found is the protocol.WorkflowStatus found instead.
 	Found string
 	// Done describes the repair in words.
 	Done string
 	At   time.Time
-	// Ago is its age when it was read, by the database's clock.
+	// Ago is the repair's age when it was read, by the database's clock.
 	Ago time.Duration
 }
 
-// repairsKept is for how long repairs are remembered.
+// repairsKept is how long repairs are kept.
 const repairsKept = 30 * 24 * time.Hour
 
-// RecordRepair remembers a repair; the database sets its time.
+// RecordRepair records a repair; the database sets its time.
 func (s *Store) RecordRepair(ctx context.Context, r Repair) error {
 	_, err := s.pool.Exec(ctx, `
 		with old as (delete from workflow_repair where at < now() - make_interval(secs => @kept))
@@ -139,8 +138,8 @@ func (s *Store) RecordRepair(ctx context.Context, r Repair) error {
 	return wrap("recording a repair of "+r.WorkflowID, err)
 }
 
-// Repairs lists what was done about a workflow within the given time, the newest
-// first, at most 100.
+// Repairs lists the repairs of a workflow within the given time, the newest first, at
+// most 100.
 func (s *Store) Repairs(ctx context.Context, workflowID string, within time.Duration) ([]Repair, error) {
 	rs, err := all[Repair](ctx, s.pool, `
 		select workflow_id, project, found, done, at, (extract(epoch from now() - at) * 1e9)::bigint as ago from workflow_repair

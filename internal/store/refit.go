@@ -44,8 +44,8 @@ const constrainedColumns = `j.target, j.size_class, j.task_queue, j.constraints,
 	case when j.kind = 'command' then '' else j.pool end as pool,
 	j.affinity_until is not null as affine, coalesce(j.affinity_until <= now(), false) as over`
 
-// unconstrained holds for an open job j that is a command which any collector of its
-// target and size class may run.
+// unconstrained matches an open command j that any collector of its target and size class
+// may run.
 const unconstrained = `j.kind = 'command' and j.constraints is null and j.status in ('queued', 'handed_out', 'in_progress')`
 
 // setMembers selects the collectors of the set that task queue q belongs to.
@@ -81,9 +81,9 @@ func (s *Store) WaitingGroups(ctx context.Context) ([]JobGroup, error) {
 const maxReplaced = 20000
 
 // Replace moves a group of waiting jobs to another task queue of its size class, and
-// returns how many have moved. Those that have begun or moved meanwhile stay. Jobs whose
-// time to wait for caches is over no longer wait for them. Moving jobs to where they
-// wait already records their set again, when it was forgotten.
+// returns how many have moved. Jobs that have begun or moved meanwhile stay. Jobs whose
+// wait for caches is over stop waiting for them. Moving jobs to the task queue where they
+// wait already records a removed set again.
 func (s *Store) Replace(ctx context.Context, g JobGroup, to bench.Place) (int, error) {
 	moved := 0
 	err := s.inTx(ctx, "moving the jobs of task queue "+g.TaskQueue, func(tx pgx.Tx) error {
@@ -91,7 +91,7 @@ func (s *Store) Replace(ctx context.Context, g JobGroup, to bench.Place) (int, e
 		if g.Constraints.IsZero() {
 			filter = unconstrained
 		}
-		// What only is a row has nowhere been before.
+		// A row that was never handed out needs no move in Temporal.
 		tag, err := tx.Exec(ctx, `
 			with chosen as (
 				select j.id from job_queue j

@@ -16,24 +16,24 @@ import (
 	"github.com/benchloom/benchloom/internal/plan"
 )
 
-// ErrNothingToMeasure refuses to reopen what has all of its results.
+// ErrNothingToMeasure reports that everything to be measured again has its results.
 var ErrNothingToMeasure = errors.New("nothing of it lacks a result")
 
-// ReopenOptions choose the part of a request that is measured again. Jobs never
-// change and never run twice: what is measured again becomes jobs of the next
-// generation, which take the place of the former ones in the request. Former results
-// stay.
+// ReopenOptions selects the part of a request that is measured again. Jobs never change
+// and never run twice: new jobs of the next generation replace the former ones in the
+// request. Former results stay.
 type ReopenOptions struct {
-	// Job narrows it to one job; empty: all of the request's.
+	// Job selects one job; empty: all of the request's.
 	Job bench.JobKey
-	// Remeasure includes test cases that have results, of these benchmarks or,
-	// without any, of all; else only those without one.
+	// Remeasure includes test cases that have results, of these benchmarks or, if none
+	// are given, of all; otherwise only test cases without a result are measured.
 	Remeasure  bool
 	Benchmarks []string
-	// SuiteOf names the suite by which test cases of a job are measured now; nil:
-	// the same as before. It is called in a transaction and must not call the store.
+	// SuiteOf returns the hash of the suite with which test cases of a job are measured
+	// now; nil: the same as before. It is called in a transaction and must not call the
+	// store.
 	SuiteOf func(bench.Job, []bench.TestCase) string
-	// Queue takes the jobs of the request that are written later.
+	// Queue takes the request's jobs that are written later.
 	Queue string
 }
 
@@ -47,15 +47,15 @@ func (o ReopenOptions) action() string {
 	return "request retry"
 }
 
-// Reopen opens a request that has ended, so that it is admitted once more, and
-// writes the jobs of what is measured again. One that never had any jobs has them
-// written after its admission. A single job may also be retried while its request is
-// open. The caller starts the request's workflow, after the former one has ended.
+// Reopen opens a request that has ended, so that it is admitted once more, and writes the
+// jobs to be measured again. If it never had any jobs, they are written after its
+// admission. A single job may also be retried while its request is open. The caller
+// starts the request's workflow after the former one has ended.
 //
-// ErrConflict when the request, or the job, has not ended; ErrNothingToMeasure when
-// everything has a result (or, to be measured again, when there is no such
-// benchmark); ErrNotFound when the job is not one of the request's; a
-// [fairshare.TooManyWaiting] or a [fairshare.TooEarly] when limits of accounts forbid it.
+// It returns ErrConflict if the request or the job has not ended; ErrNothingToMeasure if
+// everything has a result, or no test case has the named benchmarks; ErrNotFound if the
+// job does not belong to the request; a [fairshare.TooManyWaiting] or
+// [fairshare.TooEarly] if account limits forbid it.
 func (s *Store) Reopen(ctx context.Context, id bench.RequestID, options ReopenOptions, act Act) (Operation, error) {
 	what, err := s.onRequest(ctx, options.action(), id)
 	if err != nil {
@@ -79,10 +79,9 @@ func (s *Store) Reopen(ctx context.Context, id bench.RequestID, options ReopenOp
 	})
 }
 
-// JobRequest is the request to which a retry of a job belongs: an open one that
-// waits for it, else the one whose artifact it measures, else the last that
-// waited. ErrNotFound when there is no such job, or it was replaced in all of its
-// requests.
+// JobRequest returns the request to which a retry of a job belongs: an open one that
+// waits for it, else the one whose artifact it measures, else the last one that waited.
+// It returns ErrNotFound if there is no such job, or it was replaced in all its requests.
 func (s *Store) JobRequest(ctx context.Context, key bench.JobKey) (bench.Request, error) {
 	r, err := one[bench.Request](ctx, s.pool, `
 		select `+requestColumns+` from benchmark_request r
@@ -92,12 +91,12 @@ func (s *Store) JobRequest(ctx context.Context, key bench.JobKey) (bench.Request
 	return r, wrap("looking the request of job "+string(key)+" up", err)
 }
 
-// reopening is a locked request on its way back to the queue.
+// reopening is a locked request that is being reopened.
 type reopening struct {
 	tx      pgx.Tx
 	request bench.Request
 	options ReopenOptions
-	// written counts the jobs that were written, by where they wait.
+	// written counts the written jobs by queue, submitter and branch.
 	written map[fairshare.Job]int
 	sets    placeSets // of these jobs
 }
@@ -119,10 +118,10 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 	var commands []bench.Job
 	for _, j := range former {
 		if j.Status.Open() {
-			open++ // it waits for a collector still, or for somebody to wait for it
+			open++ // it still waits, for a collector or for a request
 			continue
 		}
-		if j.Kind == bench.KindCommand { // told apart without a look at each of thousands
+		if j.Kind == bench.KindCommand { // decided without a query for each of thousands
 			if o.lacks(j) {
 				commands = append(commands, j.Job)
 				continue
@@ -169,8 +168,7 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 	return result, o.checkLimits(ctx, act.Who)
 }
 
-// checkLimits refuses what limits of accounts forbid: a retry reaches no further than
-// a submission.
+// checkLimits applies the limits of accounts: a retry may do no more than a submission.
 func (o reopening) checkLimits(ctx context.Context, who string) error {
 	asked, waiting := slices.Collect(maps.Keys(o.written)), make(map[string]int)
 	for job, n := range o.written {
@@ -185,7 +183,7 @@ func (o reopening) checkLimits(ctx context.Context, who string) error {
 	if err := mayAskFor(ctx, o.tx, who, asked); err != nil {
 		return err
 	}
-	for _, account := range slices.Sorted(maps.Keys(waiting)) { // two of them must not wait for each other
+	for _, account := range slices.Sorted(maps.Keys(waiting)) { // sorted, so that two never wait for each other
 		if err := mayWait(ctx, o.tx, account, waiting[account]); err != nil {
 			return err
 		}
@@ -193,12 +191,12 @@ func (o reopening) checkLimits(ctx context.Context, who string) error {
 	return nil
 }
 
-// wrote counts a job that was written.
+// wrote counts a written job.
 func (o reopening) wrote(j bench.Job) {
 	o.written[fairshare.Job{Queue: j.Queue, Submitter: j.Submitter, Branch: j.Branch}]++
 }
 
-// count writes a number of things.
+// count returns a number with its noun.
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -209,12 +207,12 @@ func count(n int, thing string) string {
 // linkedJob is a job of a request.
 type linkedJob struct {
 	bench.Job
-	// Superseded: it was replaced. It still stands for test cases that no later job
-	// has.
+	// Superseded reports that the job was replaced. It still counts for test cases that
+	// no later job has.
 	Superseded bool
 }
 
-// jobs are those of the request, locked in the order of their IDs, as everywhere.
+// jobs lists the request's jobs, locked in the order of their IDs, as everywhere.
 func (o reopening) jobs(ctx context.Context) ([]linkedJob, error) {
 	jobs, err := all[linkedJob](ctx, o.tx, `
 		select `+jobColumns+`, rj.superseded from job_queue j join request_job rj on rj.job_id = j.id
@@ -226,11 +224,11 @@ func (o reopening) jobs(ctx context.Context) ([]linkedJob, error) {
 	return jobs, err
 }
 
-// cases returns the test cases of a job that are measured again: those for which it is
-// the request's latest.
+// cases returns the test cases that are measured again in place of a job: those for which
+// it is the request's latest job.
 func (o reopening) cases(ctx context.Context, j bench.Job) ([]bench.TestCase, error) {
 	if o.options.Remeasure && j.Tag != o.request.Tag {
-		return nil, nil // its parent's: nobody asked for those
+		return nil, nil // its parent's: not part of the request's own results
 	}
 	return all[bench.TestCase](ctx, o.tx, `
 		select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target
@@ -246,8 +244,8 @@ func (o reopening) cases(ctx context.Context, j bench.Job) ([]bench.TestCase, er
 }
 
 // replace puts a job of the next generation in a former one's place, for all open
-// requests that wait for that. A job that failed although nothing of it lacks a
-// result any more is only taken out.
+// requests that wait for it. A failed job whose test cases all have results by now is
+// only removed.
 func (o reopening) replace(ctx context.Context, former bench.Job, cases []bench.TestCase) error {
 	next := bench.PlannedJob{Job: unstarted(former)}
 	if len(cases) > 0 || len(former.TestCases) == 0 {
@@ -281,15 +279,15 @@ func (o reopening) replace(ctx context.Context, former bench.Job, cases []bench.
 	return err
 }
 
-// unstarted returns a job that has ended as it was before it was handed out.
+// unstarted returns a job that has ended in its state before hand-out.
 func unstarted(former bench.Job) bench.Job {
 	former.JobState = bench.JobState{Status: bench.JobQueued}
 	former.AffinityUntil, former.MovedFrom, former.MovedAt = nil, "", nil
 	return former
 }
 
-// nextGeneration is a job that takes the place of a former one of its artifact. Of a
-// build, which is nobody's own, it is the one that every request which needs it finds.
+// nextGeneration returns the job that replaces a former one of its artifact. A build,
+// which belongs to no single request, gets the generation that all requests for it find.
 func nextGeneration(ctx context.Context, tx pgx.Tx, request bench.RequestID, former bench.JobKey, j bench.Job) (bench.Job, error) {
 	var next int
 	var err error
@@ -302,9 +300,9 @@ func nextGeneration(ctx context.Context, tx pgx.Tx, request bench.RequestID, for
 	return plan.Later(j, request, next), err
 }
 
-// renewed is a job as a request needs it: of a later generation when former jobs of
-// its artifact were purged, or when the same one has succeeded before, but results
-// of it were found invalid since.
+// renewed returns a job in the generation that a request needs: a later one if jobs of
+// its artifact were purged, or if the same job has succeeded but results of it were found
+// invalid since.
 func renewed(ctx context.Context, tx pgx.Tx, request bench.RequestID, j bench.Job) (bench.Job, error) {
 	if j.Build != nil {
 		return j, nil
@@ -325,7 +323,7 @@ func renewed(ctx context.Context, tx pgx.Tx, request bench.RequestID, j bench.Jo
 	return nextGeneration(ctx, tx, request, j.Key, j)
 }
 
-// open sets the request back to its beginning.
+// open returns the request to its initial status.
 func (o reopening) open(ctx context.Context, act Act) error {
 	message := fmt.Sprintf("opened again by %s", act.Who)
 	if act.Reason != "" {
@@ -334,7 +332,7 @@ func (o reopening) open(ctx context.Context, act Act) error {
 	status := bench.ArtifactsReady
 	switch r := o.request; {
 	case r.Deferred:
-		status = bench.InProgress // nobody admits it, and its jobs are written
+		status = bench.InProgress // it needs no admission, and its jobs are written
 	case r.Tag == "" && r.Command == nil:
 		status = bench.WaitingForArtifacts
 	}

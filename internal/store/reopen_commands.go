@@ -11,15 +11,14 @@ import (
 	"github.com/benchloom/benchloom/internal/plan"
 )
 
-// Commands of a request that run again. They may be thousands, and
-// differ from other jobs in that each is alone: it has one test case, an artifact of
-// its own, and no request but its own waits for it.
+// Retries of a request's commands, of which there may be thousands. Unlike other jobs, each
+// command has one test case and its own artifact, and only its request waits for it.
 
 // lacks reports whether a command that has ended runs again.
 func (o reopening) lacks(j linkedJob) bool {
 	switch {
 	case j.Superseded:
-		return false // the one that took its place stands for it
+		return false // its successor counts instead
 	case !o.options.Remeasure:
 		return j.Done < len(j.TestCases)
 	}
@@ -27,10 +26,10 @@ func (o reopening) lacks(j linkedJob) bool {
 		slices.ContainsFunc(j.TestCases, func(tc bench.TestCase) bool { return slices.Contains(o.options.Benchmarks, tc.Benchmark) }))
 }
 
-// replaceCommands puts commands of the next generation in the former ones' places,
-// many with one statement. Each is what the former was, in the queue where that was.
+// replaceCommands replaces commands by those of the next generation, many per statement,
+// each in the queue of the former one.
 func (o reopening) replaceCommands(ctx context.Context, former []bench.Job) error {
-	placed := make(map[string]string) // where what waited in a task queue waits now
+	placed := make(map[string]string) // former task queue to present one
 	for some := range slices.Chunk(former, commandsAtOnce) {
 		ids, keys, taskQueues := make([]int64, len(some)), make([]string, len(some)), make([]string, len(some))
 		for i, j := range some {

@@ -19,8 +19,8 @@ type RequestFilter struct {
 	Type    bench.RequestType
 	Status  bench.RequestStatus
 	Tag     string
-	// Before continues a list: only requests created before this one's (time,
-	// ID) are listed.
+	// Before continues a list: only requests created before this one (time, ID) are
+	// listed.
 	BeforeTime *time.Time
 	BeforeID   bench.RequestID
 	Limit      int // 1 to 500
@@ -32,14 +32,13 @@ const requestColumns = `r.id, r.project, r.type, coalesce(r.tag, '') as tag, coa
 	r.workflow_started_at, r.reopened_at, r.admitted_at, r.expanded_at, r.jobs_done_at, coalesce(r.baseline, '') as baseline,
 	r.summary, r.message`
 
-// maxListed bounds every list of requests.
+// maxListed bounds each list of requests.
 const maxListed = 500
 
-// CreateRequest records a request, and the artifact that its tag names. When the
-// submitter has used the idempotency key before, or a tracked request of the
-// project has the tag, that one is returned and nothing is created; with
-// ErrConflict when it asks for something else. ErrNotFound when there is no such
-// project. The database sets the time of creation.
+// CreateRequest records a request and the artifact named by its tag. If the submitter has
+// used the idempotency key before, or a tracked request of the project has the tag, that
+// request is returned and nothing is created; if it differs, the error is ErrConflict.
+// ErrNotFound reports an unknown project. The database sets the time of creation.
 func (s *Store) CreateRequest(ctx context.Context, r bench.Request) (stored bench.Request, created bool, err error) {
 	err = s.inTx(ctx, "creating request "+string(r.ID), func(tx pgx.Tx) error {
 		stored, created, err = createRequest(ctx, tx, r)
@@ -87,7 +86,7 @@ func createRequest(ctx context.Context, tx pgx.Tx, r bench.Request) (bench.Reque
 	if !errors.Is(err, ErrNotFound) {
 		return bench.Request{}, false, unknownReference(err)
 	}
-	// Somebody else's row was in the way: it is committed and visible by now.
+	// A concurrent request was first: it is committed and visible by now.
 	stored, err = requestLike(ctx, tx, r)
 	if errors.Is(err, ErrNotFound) {
 		return bench.Request{}, false, fmt.Errorf("%w: another request has the ID %s", ErrConflict, r.ID)
@@ -96,7 +95,7 @@ func createRequest(ctx context.Context, tx pgx.Tx, r bench.Request) (bench.Reque
 }
 
 // RequestLike reads the request that [Store.CreateRequest] would return instead of
-// creating this one; ErrNotFound when it would create it.
+// creating this one; ErrNotFound if it would create it.
 func (s *Store) RequestLike(ctx context.Context, r bench.Request) (bench.Request, error) {
 	stored, err := requestLike(ctx, s.pool, r)
 	return stored, wrap("looking for the request", err)
@@ -119,8 +118,8 @@ func requestLike(ctx context.Context, q querier, r bench.Request) (bench.Request
 	return stored, nil
 }
 
-// difference names what keeps a stored request from being the one asked for;
-// empty when it is the same.
+// difference names the first field in which a stored request differs from the one asked
+// for; empty if they are the same.
 func difference(stored, asked bench.Request) string {
 	switch {
 	case stored.Project != asked.Project:
@@ -149,7 +148,7 @@ func difference(stored, asked bench.Request) string {
 	return ""
 }
 
-// sameJSON compares as stored: an empty list is no list.
+// sameJSON compares values in their stored form, in which an empty list equals none.
 func sameJSON(a, b any) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
@@ -171,8 +170,8 @@ func (s *Store) Request(ctx context.Context, id bench.RequestID) (bench.Request,
 	return r, wrap("reading request "+string(id), err)
 }
 
-// RequestByTag reads the tracked request of an artifact; ad-hoc ones, of which
-// an artifact may have any number, are not found.
+// RequestByTag reads the tracked request of an artifact. It ignores ad-hoc requests, of
+// which an artifact may have several.
 func (s *Store) RequestByTag(ctx context.Context, project, tag string) (bench.Request, error) {
 	r, err := one[bench.Request](ctx, s.pool, `select `+requestColumns+` from benchmark_request r
 		where r.project = $1 and r.tag = $2 and r.type <> 'adhoc'`, project, tag)
@@ -197,14 +196,14 @@ func (s *Store) Requests(ctx context.Context, filter RequestFilter) ([]bench.Req
 	return rs, wrap("listing requests", err)
 }
 
-// JobProgress counts a request's jobs and their test cases, those of all stages;
-// all zero before the jobs are written.
+// JobProgress counts a request's jobs and their test cases in all stages; all counts are
+// zero before the jobs are written.
 func (s *Store) JobProgress(ctx context.Context, id bench.RequestID) (bench.JobProgress, error) {
 	return s.jobProgress(ctx, id, "", nil)
 }
 
-// StageProgress counts the jobs of one stage of a request: those that it waits
-// for, or else the optional ones.
+// StageProgress counts the jobs of a request's stage: the required ones, or the optional
+// ones.
 func (s *Store) StageProgress(ctx context.Context, id bench.RequestID, stage bench.Stage, optional bool) (bench.JobProgress, error) {
 	return s.jobProgress(ctx, id, stage, &optional)
 }
@@ -256,7 +255,7 @@ func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench
 	return p, wrap("counting the test cases of request "+string(id), err)
 }
 
-// alone tells whether a request has just the jobs that were written with it.
+// alone reports whether a request has only the jobs that were written with it.
 func (s *Store) alone(ctx context.Context, id bench.RequestID) (bool, error) {
 	alone, err := value[bool](ctx, s.pool, `select deferred and reopened_at is null from benchmark_request where id = $1`, id)
 	if errors.Is(err, ErrNotFound) {
@@ -268,16 +267,14 @@ func (s *Store) alone(ctx context.Context, id bench.RequestID) (bool, error) {
 // caseProgress counts test cases.
 type caseProgress struct{ Total, Done int }
 
-// MarkWorkflowStarted records that the start of the request's workflow was
-// confirmed.
+// MarkWorkflowStarted records that the start of the request's workflow was confirmed.
 func (s *Store) MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error {
 	err := affected(s.pool.Exec(ctx, `update benchmark_request set workflow_started_at = coalesce(workflow_started_at, now()) where id = $1`, id))
 	return wrap("marking the workflow of request "+string(id)+" as started", err)
 }
 
-// SetRequestMessage records what a request waits for. A completed one keeps the
-// message that it ended with; one whose commit has left the branch goes on saying
-// so.
+// SetRequestMessage records what a request waits for. A completed request keeps its final
+// message; the note that its commit has left the branch stays, too.
 func (s *Store) SetRequestMessage(ctx context.Context, id bench.RequestID, message string) error {
 	err := affected(s.pool.Exec(ctx, `
 		update benchmark_request r set message = case when status = 'completed' then message else ltrim($2 || `+leftBranch+`, '; ') end where id = $1`, id, cleanText(message)))

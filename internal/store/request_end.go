@@ -11,25 +11,25 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// ErrEnded: the request has ended otherwise.
+// ErrEnded reports that the request has ended with another outcome.
 var ErrEnded = errors.New("the request has ended")
 
-// EndOptions tell EndRequest which end a request takes.
+// EndOptions says how EndRequest ends a request.
 type EndOptions struct {
-	// Outcome is [bench.Cancelled], or [bench.Expired] for one that has waited too
+	// Outcome is [bench.Cancelled], or [bench.Expired] for a request that has waited too
 	// long.
 	Outcome bench.Outcome
-	// Force lets a request expire that is in progress.
+	// Force allows a request in progress to expire.
 	Force bool
 }
 
-// EndRequest ends an open request, together with those of its jobs for which no
-// other open request waits. It returns the cancelled jobs that were handed out,
-// whose workflows the caller cancels; a repetition returns them again.
+// EndRequest ends an open request, together with its jobs for which no other open request
+// waits. It returns the cancelled jobs that were handed out, whose workflows the caller
+// cancels; a repetition returns them again.
 //
-// One that has ended with the same outcome is left alone, which is no error;
-// ErrEnded when it has ended with another one. ErrConflict when it is to expire,
-// but is in progress and no force is used.
+// A request that has ended with the same outcome does not change, which is no error; with
+// another outcome the error is ErrEnded. ErrConflict reports that a request in progress
+// may expire only with Force.
 func (s *Store) EndRequest(ctx context.Context, id bench.RequestID, options EndOptions, act Act) (Operation, []bench.JobRef, error) {
 	what, err := s.onRequest(ctx, map[bench.Outcome]string{bench.Cancelled: "request cancel", bench.Expired: "request expire"}[options.Outcome], id)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Store) EndRequest(ctx context.Context, id bench.RequestID, options EndO
 	return done, jobs, err
 }
 
-// onRequest is an operation about a request.
+// onRequest returns an operation on a request.
 func (s *Store) onRequest(ctx context.Context, action string, id bench.RequestID) (Operation, error) {
 	r, err := s.Request(ctx, id)
 	return Operation{Action: action, Project: r.Project, Subject: string(id)}, err

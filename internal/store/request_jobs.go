@@ -10,11 +10,11 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// What people and workflows ask about a request's jobs, however many it has.
+// Queries about a request's jobs, of which there may be thousands.
 
-// ShownJobs are at most limit of a request's jobs, in the order in which they were
-// written: those that run, those that failed, those in Temporal, then the latest to
-// end, then the first that wait. It tells how many there are in all.
+// ShownJobs selects at most limit of a request's jobs: running ones first, then those
+// that failed, those in Temporal, the latest to end and the first that wait. It returns
+// them in the order in which they were written, with the total number of jobs.
 func (s *Store) ShownJobs(ctx context.Context, id bench.RequestID, limit int) (jobs []bench.Job, total int, err error) {
 	alone, err := s.alone(ctx, id)
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Store) ShownJobs(ctx context.Context, id bench.RequestID, limit int) (j
 	chosen := `
 		select c.id from request_job rj join job_queue c on c.id = rj.job_id where rj.request_id = $1
 		order by array_position(array['in_progress', 'failure', 'handed_out'], c.status), c.completed_at desc nulls last, c.id limit $2`
-	if alone { // with as many of each status at most, by the index
+	if alone { // reads at most limit jobs of each status, by the index
 		chosen = `
 		select c.id from unnest(array['in_progress', 'failure', 'handed_out', 'success', 'cancelled', 'queued']) with ordinality as s (status, place)
 		cross join lateral (
@@ -47,10 +47,10 @@ func (s *Store) ShownJobs(ctx context.Context, id bench.RequestID, limit int) (j
 
 // JobPage narrows a list of a request's jobs; zero values do not narrow.
 type JobPage struct {
-	// Status of the jobs; all that are open with Open.
+	// Status selects jobs of one status, Open all open ones.
 	Status bench.JobStatus
 	Open   bool
-	// After continues a list: only jobs written after the one with this ID.
+	// After continues a list: only jobs with a higher ID are listed.
 	After int64
 	Limit int
 }
@@ -65,7 +65,7 @@ func (s *Store) RequestJobPage(ctx context.Context, id bench.RequestID, page Job
 	return jobs, wrap("listing jobs of request "+string(id), err)
 }
 
-// OpenTaskQueues are those in which jobs of a stage of a request wait or run.
+// OpenTaskQueues lists the task queues of a stage's open jobs.
 func (s *Store) OpenTaskQueues(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]string, error) {
 	queues, err := column[string](ctx, s.pool, `
 		select distinct j.task_queue from request_job rj
@@ -75,8 +75,7 @@ func (s *Store) OpenTaskQueues(ctx context.Context, id bench.RequestID, stage be
 	return queues, wrap("listing the task queues of request "+string(id), err)
 }
 
-// FirstFailure is the message of the first job of a stage that failed; empty when
-// none did.
+// FirstFailure returns the message of a stage's first failed job; empty if there is none.
 func (s *Store) FirstFailure(ctx context.Context, id bench.RequestID, stage bench.Stage) (string, error) {
 	message, err := value[string](ctx, s.pool, `
 		select j.message from request_job rj join job_queue j on j.id = rj.job_id
@@ -87,14 +86,14 @@ func (s *Store) FirstFailure(ctx context.Context, id bench.RequestID, stage benc
 	return message, wrap("reading why jobs of request "+string(id)+" failed", err)
 }
 
-// FirstStart returns the time at which the first of a request's jobs began; nil: none has.
+// FirstStart returns when the first of a request's jobs began; nil: none has.
 func (s *Store) FirstStart(ctx context.Context, id bench.RequestID) (*time.Time, error) {
 	at, err := value[*time.Time](ctx, s.pool, `
 		select min(j.started_at) from request_job rj join job_queue j on j.id = rj.job_id where rj.request_id = $1`, id)
 	return at, wrap("looking when request "+string(id)+" began", err)
 }
 
-// InFlightOf tells whether any job of a request stands in Temporal.
+// InFlightOf reports whether any job of a request is in Temporal.
 func (s *Store) InFlightOf(ctx context.Context, id bench.RequestID) (bool, error) {
 	there, err := value[bool](ctx, s.pool, `
 		select exists (select from request_job rj join job_queue j on j.id = rj.job_id
@@ -108,14 +107,13 @@ func (s *Store) RunsOf(ctx context.Context, jobs []int64) ([]bench.Run, error) {
 	return rs, wrap("listing the runs of jobs", err)
 }
 
-// maxErrors bounds how many errors are listed.
+// maxErrors bounds the listed errors.
 const maxErrors = 100
 
-// ErrorsOf lists what keeps a request's jobs, of those that are given, from being
-// done: the last error of each test case that still lacks a result, and what went
-// wrong with the last run of each such job as a whole. Errors that a later run
-// mended are left out, and so are those of jobs that others have replaced. At most
-// 100 are listed, the oldest first.
+// ErrorsOf lists the errors that keep the given jobs of a request from being done: the
+// last error of each test case without a result, and the error of the last run of each
+// such job. Errors resolved by a later run and those of replaced jobs are left out. At
+// most 100 are listed, the oldest first.
 func (s *Store) ErrorsOf(ctx context.Context, id bench.RequestID, jobs []int64) ([]bench.RunError, error) {
 	current, err := column[int64](ctx, s.pool, `select job_id from request_job where request_id = $1 and job_id = any($2) and not superseded`, id, jobs)
 	if err != nil {

@@ -11,36 +11,36 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// lockRequest reads a request and keeps it from changing until the transaction
-// ends. Rows that only refer to it are not kept: a hand-out, which has locked the
-// jobs that whoever cancels the request is about to lock, must not wait for it.
+// lockRequest reads a request and locks it until the transaction ends. Rows that only
+// refer to it are not blocked: a hand-out that has locked jobs must not wait for a
+// cancellation that is about to lock them.
 func lockRequest(ctx context.Context, tx pgx.Tx, id bench.RequestID) (bench.Request, error) {
 	return one[bench.Request](ctx, tx, `select `+requestColumns+` from benchmark_request r where r.id = $1 for no key update`, id)
 }
 
-// lockRequests allows a transaction to lock several requests, in any order: others
-// that do so wait.
+// lockRequests allows a transaction to lock several requests in any order: it excludes
+// others that do so.
 func lockRequests(ctx context.Context, tx pgx.Tx) error { return lock(ctx, tx, "several requests") }
 
-// Admission is a decision about the request that is admitted next.
+// Admission is a decision about the next requests to admit.
 type Admission struct {
-	// Next are the requests that may be admitted, in order.
+	// Next lists the requests that may be admitted, in order.
 	Next []bench.RequestID
-	// Policy and State are recorded with the admission: by which rule, and from
-	// what the order was made.
+	// Policy and State are recorded with the admission: the rule, and the state on which
+	// it was based.
 	Policy string
 	State  json.RawMessage
 }
 
-// Admit sets the next requests of a project to in_progress, so that at most
-// maxInProgress tracked ones have jobs under way, and returns those admitted now.
+// Admit sets the next requests of a project to in_progress, so that at most maxInProgress
+// tracked ones have unfinished jobs, and returns those admitted now.
 //
-// decide is given all tracked requests whose jobs are not done, and which of
-// the tags that they wait for are; it is asked anew after each admission, so that
-// every one is recorded with what it was decided from. Requests that are not
-// artifacts_ready are passed over. decide is called in a transaction that holds
-// the project's lock, so that two calls never admit too many; it must not call
-// the store. With an error come the requests that were admitted before it.
+// decide receives all tracked requests with unfinished jobs, and which of the tags that
+// they wait for are done. It is called again after each admission, so that every
+// admission is recorded with the state it was based on. Requests that are not
+// artifacts_ready are skipped. decide runs in a transaction that holds the project's
+// lock, so that concurrent calls never admit too many; it must not call the store.
+// Together with an error, Admit returns the requests admitted before it.
 func (s *Store) Admit(ctx context.Context, project string, maxInProgress int,
 	decide func(open []bench.Request, done map[string]bool) (Admission, error),
 ) ([]bench.RequestID, error) {
@@ -62,13 +62,13 @@ func (s *Store) Admit(ctx context.Context, project string, maxInProgress int,
 	}
 }
 
-// undone selects the request that a request r waits for, while its jobs are not
-// done. One that was removed is waited for by nobody.
+// undone selects the request that a request r waits for, while its jobs are unfinished. A
+// removed request keeps none waiting.
 const undone = `
 	select from benchmark_request p
 	where p.project = r.project and p.tag = r.waits_for and p.type <> 'adhoc' and p.jobs_done_at is null`
 
-// admitNext admits one request; none when no slot is free or none may start.
+// admitNext admits one request; none if no slot is free or no request may start.
 func admitNext(ctx context.Context, tx pgx.Tx, project string, maxInProgress int,
 	decide func(open []bench.Request, done map[string]bool) (Admission, error),
 ) (bench.RequestID, error) {
@@ -96,8 +96,8 @@ func admitNext(ctx context.Context, tx pgx.Tx, project string, maxInProgress int
 		return "", err
 	}
 	id := decision.Next[next]
-	// One that was cancelled meanwhile stays cancelled: nothing is changed, and
-	// decide is asked again without it.
+	// A request cancelled meanwhile stays cancelled: nothing is changed, and decide is
+	// called again without it.
 	tag, err := tx.Exec(ctx, `
 		update benchmark_request set status = 'in_progress', admitted_at = now() where id = $1 and status = 'artifacts_ready'`, id)
 	if err != nil || tag.RowsAffected() == 0 {
@@ -109,8 +109,8 @@ func admitNext(ctx context.Context, tx pgx.Tx, project string, maxInProgress int
 	return id, recordAdmission(ctx, tx, project, id, decision)
 }
 
-// InProgressTracked lists a project's tracked requests that are in progress,
-// also those whose jobs have ended; the first admitted first.
+// InProgressTracked lists a project's tracked requests in progress, including those whose
+// jobs have ended, in order of admission.
 func (s *Store) InProgressTracked(ctx context.Context, project string) ([]bench.Request, error) {
 	rs, err := all[bench.Request](ctx, s.pool, `
 		select `+requestColumns+` from benchmark_request r
@@ -119,8 +119,8 @@ func (s *Store) InProgressTracked(ctx context.Context, project string) ([]bench.
 	return rs, wrap("listing the requests in progress of project "+project, err)
 }
 
-// StartAdHoc sets an ad-hoc request, which nobody admits, to in_progress.
-// ErrConflict when it is completed, lacks its artifacts, or is not ad hoc.
+// StartAdHoc sets an ad-hoc request, which needs no admission, to in_progress. It returns
+// ErrConflict if the request is completed, has no artifacts yet, or is not ad hoc.
 func (s *Store) StartAdHoc(ctx context.Context, id bench.RequestID) error {
 	return s.inTx(ctx, "starting request "+string(id), func(tx pgx.Tx) error {
 		r, err := lockRequest(ctx, tx, id)
@@ -147,8 +147,8 @@ func (s *Store) FinishJobsOf(ctx context.Context, id bench.RequestID) error {
 	return wrap("recording the end of the jobs of request "+string(id), err)
 }
 
-// CompleteRequest ends a request. The first completion stays: ErrConflict when
-// one with another outcome is there.
+// CompleteRequest ends a request. The first completion counts: ErrConflict reports an
+// earlier one with another outcome.
 func (s *Store) CompleteRequest(ctx context.Context, id bench.RequestID, outcome bench.Outcome,
 	baseline string, summary json.RawMessage, message string,
 ) error {
@@ -174,10 +174,10 @@ func (s *Store) CompleteRequest(ctx context.Context, id bench.RequestID, outcome
 	})
 }
 
-// CancelRequest ends a request as cancelled, together with those of its jobs for
-// which no other open request waits. It returns the cancelled jobs that were
-// handed out, whose workflows the caller cancels; called again it returns them
-// again. A request that has ended otherwise is left alone.
+// CancelRequest cancels a request, together with its jobs for which no other open request
+// waits. It returns the cancelled jobs that were handed out, whose workflows the caller
+// cancels; a repetition returns them again. A request that has ended otherwise does not
+// change.
 func (s *Store) CancelRequest(ctx context.Context, id bench.RequestID, who, why string) ([]bench.JobRef, error) {
 	var cancelled []bench.JobRef
 	err := s.inTx(ctx, "cancelling request "+string(id), func(tx pgx.Tx) error {
@@ -199,7 +199,7 @@ func (s *Store) CancelRequest(ctx context.Context, id bench.RequestID, who, why 
 	return cancelled, err
 }
 
-// cancelledJobs are the cancelled jobs of a request that were handed out.
+// cancelledJobs lists the cancelled jobs of a request that were handed out.
 func cancelledJobs(ctx context.Context, tx pgx.Tx, id bench.RequestID) ([]bench.JobRef, error) {
 	return all[bench.JobRef](ctx, tx, `
 		select `+jobRefColumns+` from request_job rj join job_queue j on j.id = rj.job_id
@@ -216,8 +216,8 @@ func endMessage(outcome bench.Outcome, who, why string) string {
 	return cleanText(text)
 }
 
-// endOpen ends an open request that is locked before its jobs have ended, and
-// cancels those for which nobody else waits.
+// endOpen ends a locked open request before its jobs have ended, and cancels those for
+// which no other request waits.
 func endOpen(ctx context.Context, tx pgx.Tx, id bench.RequestID, outcome bench.Outcome, message string) error {
 	if _, err := tx.Exec(ctx, `
 		update benchmark_request set status = 'completed', outcome = $2, completed_at = now(),
@@ -225,8 +225,8 @@ func endOpen(ctx context.Context, tx pgx.Tx, id bench.RequestID, outcome bench.O
 		where id = $1`, id, string(outcome), message); err != nil {
 		return err
 	}
-	// Locked first, by a statement of its own: the next one then sees every
-	// waiter that was linked before.
+	// Locked first, by a separate statement: the next one then sees every waiter that was
+	// linked before.
 	jobs, err := column[int64](ctx, tx, `
 		select j.id from job_queue j join request_job rj on rj.job_id = j.id
 		where rj.request_id = $1 and j.status in ('queued', 'handed_out', 'in_progress')
@@ -240,9 +240,8 @@ func endOpen(ctx context.Context, tx pgx.Tx, id bench.RequestID, outcome bench.O
 	return err
 }
 
-// stillWaits holds for a request wr that waits for a job by the link w: until it is
-// completed, and for optional jobs, which did not keep it from completing, also
-// afterwards.
+// stillWaits matches a request wr that waits for a job by the link w: until the request
+// is completed, or also afterwards if the job is optional.
 const stillWaits = `(wr.status <> 'completed' or (w.optional and wr.outcome in ('success', 'failure')))`
 
 // openWaiter selects the requests that wait for job j.

@@ -9,19 +9,18 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// statistics are those of all kinds of jobs.
+// statistics selects the statistics of jobs of all kinds.
 const statistics = `(select series_id, collection_id, value from pstat
 	union all select series_id, collection_id, value from pstat_runtime)`
 
-// artifact is an artifact's ID. Results are asked for by it, as a constant: only
-// then does the planner look at this artifact alone in latest_result.
+// artifact returns an artifact's ID. Queries pass it as a constant: only then does the
+// planner restrict latest_result to this artifact.
 func (s *Store) artifact(ctx context.Context, project, tag string) (int64, error) {
 	return value[int64](ctx, s.pool, `select id from artifact where project = $1 and tag = $2`, project, tag)
 }
 
-// SamplesOf reads all values that an artifact has: of each test case, metric and
-// surrounding those of the latest generation, by iteration. Empty when there are
-// none.
+// SamplesOf reads all values of an artifact: those of the latest generation of each test
+// case, metric and surrounding, by iteration. It returns none if there are none.
 func (s *Store) SamplesOf(ctx context.Context, project, tag string) ([]bench.Samples, error) {
 	artifact, err := s.artifact(ctx, project, tag)
 	if errors.Is(err, ErrNotFound) {
@@ -99,8 +98,8 @@ func (s *Store) MissingResults(ctx context.Context, project, tag string) ([]benc
 	return missing, wrap("listing the missing results of "+tag, err)
 }
 
-// MeasuredTags lists the artifacts whose requests of a type have completed with
-// success or failure and that have at least one result; the newest request first.
+// MeasuredTags lists the artifacts with at least one result whose requests of a type have
+// completed with success or failure, by request, the newest first.
 func (s *Store) MeasuredTags(ctx context.Context, project string, requestType bench.RequestType) ([]string, error) {
 	tags, err := column[string](ctx, s.pool, `
 		select r.tag from benchmark_request r join artifact a on a.project = r.project and a.tag = r.tag
@@ -110,10 +109,9 @@ func (s *Store) MeasuredTags(ctx context.Context, project string, requestType be
 	return tags, wrap("listing the measured artifacts of project "+project, err)
 }
 
-// ExportCollections yields every collection that the artifacts have, of the latest
-// generation: in the order of the tags, then by test case, surrounding and
-// iteration. No tags means all of the project. Rows are read as they are asked
-// for; an error of yield ends the export and is returned.
+// ExportCollections yields every collection of the artifacts' latest generation, in the
+// order of the tags, then by test case, surrounding and iteration. No tags means all of
+// the project. Rows are streamed; an error of yield ends the export and is returned.
 func (s *Store) ExportCollections(ctx context.Context, project string, tags []string, yield func(bench.ExportedCollection) error) error {
 	artifacts, err := column[int64](ctx, s.pool, `
 		select id from artifact where project = $1 and (cardinality($2::text[]) = 0 or tag = any($2))

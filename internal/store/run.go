@@ -23,14 +23,14 @@ type RunStart struct {
 	Epoch     int64
 }
 
-// RunPlan is the fence's answer: what is to be done in this run.
+// RunPlan is the fence's answer: the work of this run.
 type RunPlan struct {
 	Run    bench.Run
 	Job    bench.Job
 	Config json.RawMessage // the project's
-	// Missing are the job's test cases without an accepted result on this
-	// collector's size class and hardware. When it measures in turns, those of
-	// which either side has none: they are measured anew on both.
+	// Missing lists the job's test cases without an accepted result on this collector's
+	// size class and hardware. For a job that measures in turns these are the test cases
+	// that lack either side; both are measured again.
 	Missing []bench.TestCase
 }
 
@@ -52,15 +52,14 @@ func (s *Store) JobRuns(ctx context.Context, key bench.JobKey) ([]bench.Run, err
 	return rs, wrap("listing the runs of job "+string(key), err)
 }
 
-// StartRun is the fence: it opens a run of the job that the run's ID names, or
-// refuses with ErrJobClosed, ErrNobodyWaits, or ErrFenced when the collector was
-// registered again since or never. Any other open run of the job is closed as
-// lost. The same call again gives the same plan; ErrRunClosed when the run has
-// ended meanwhile.
+// StartRun is the fence: it opens a run of the job named by the run's ID, or refuses with
+// ErrJobClosed, ErrNobodyWaits, or ErrFenced if the collector is unknown or was
+// registered again since. Any other open run of the job is closed as lost. Repeating the
+// call returns the same plan, or ErrRunClosed once the run has ended.
 //
-// A collector that is draining or out of date begins nothing new, nor what it
-// lacks something for: ErrDraining, ErrOutdated, ErrUnfit. What it has begun it may
-// go on with.
+// A collector that is draining, is out of date or does not meet the job's constraints
+// begins no new run: ErrDraining, ErrOutdated, ErrUnfit. It may continue a run that it
+// has begun.
 func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 	var plan RunPlan
 	err := s.inTx(ctx, "starting run "+string(start.Run), func(tx pgx.Tx) error {
@@ -107,8 +106,8 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 	return plan, nil
 }
 
-// fence checks that somebody waits for the locked job and that the collector is
-// the one that is registered, and keeps it registered until the transaction ends.
+// fence checks that a request waits for the locked job and that the collector's
+// registration is the newest, and locks the registration until the transaction ends.
 func fence(ctx context.Context, tx pgx.Tx, job bench.Job, start RunStart) (bench.Collector, error) {
 	waiting, err := value[bool](ctx, tx, `select exists (`+openWaiter+`) from job_queue j where j.id = $1`, job.ID)
 	if err != nil {
@@ -117,7 +116,7 @@ func fence(ctx context.Context, tx pgx.Tx, job bench.Job, start RunStart) (bench
 	if !waiting {
 		return bench.Collector{}, ErrNobodyWaits
 	}
-	// Together with those whose runs will be closed, in the order of names.
+	// Together with the collectors whose runs will be closed, in the order of names.
 	collectors, err := all[bench.Collector](ctx, tx, `
 		select `+collectorColumns+` from collector_config c
 		where c.name = $1 or c.current_run in (select id from job_run where job_id = $2 and outcome = '')
@@ -135,8 +134,8 @@ func fence(ctx context.Context, tx pgx.Tx, job bench.Job, start RunStart) (bench
 	return collectors[at], nil
 }
 
-// mayBegin refuses a collector that is to take no further job, or not this one: it
-// came to the job's task queue, or changed, after the job was placed there.
+// mayBegin refuses a collector that may take no further job, or not this one: it joined
+// the job's task queue, or changed, after the job was placed there.
 func mayBegin(c bench.Collector, job bench.Job) error {
 	if !c.Active {
 		return fmt.Errorf("%w: collector %s takes no further job until it is activated", ErrDraining, c.Name)
@@ -144,14 +143,14 @@ func mayBegin(c bench.Collector, job bench.Job) error {
 	if c.Outdated() {
 		return fmt.Errorf("%w: collector %s is version %s, version %s is wanted", ErrOutdated, c.Name, c.Version, c.WantedVersion)
 	}
-	// Neither size class nor pool: where it runs is where it belongs from then on.
+	// Size class and pool do not matter: from now on the job belongs where it runs.
 	if lacks := placement.WhyNot(placement.Of(c), plan.NeedsOf(job).Requirements()); len(lacks) > 0 {
 		return fmt.Errorf("%w: of collector %s: %s", ErrUnfit, c.Name, strings.Join(lacks, ", "))
 	}
 	return nil
 }
 
-// openRun writes the run's row and makes it the only open one of the locked job.
+// openRun writes the run's row and makes it the only open run of the locked job.
 func openRun(ctx context.Context, tx pgx.Tx, job bench.Job, c bench.Collector, start RunStart) (bench.Run, error) {
 	if err := closeRuns(ctx, tx, job.ID, bench.RunLost, "replaced by run "+string(start.Run)); err != nil {
 		return bench.Run{}, err
@@ -186,8 +185,8 @@ func openRun(ctx context.Context, tx pgx.Tx, job bench.Job, c bench.Collector, s
 	return one[bench.Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
 }
 
-// missing are the job's test cases without an accepted result where the run is, of
-// any artifact that the job measures.
+// missing lists the job's test cases without an accepted result in the run's
+// surroundings, for any artifact that the job measures.
 func missing(ctx context.Context, tx pgx.Tx, run bench.Run) ([]bench.TestCase, error) {
 	return all[bench.TestCase](ctx, tx, `
 		select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target
@@ -215,8 +214,8 @@ func closeRuns(ctx context.Context, tx pgx.Tx, jobID int64, outcome bench.RunOut
 	return err
 }
 
-// CloseLostRuns closes the open runs of a job as lost: its collector died, was
-// shut down, or could not tell.
+// CloseLostRuns closes the open runs of a job as lost: the collector died, was shut down
+// or could not report.
 func (s *Store) CloseLostRuns(ctx context.Context, key bench.JobKey, message string) error {
 	return s.inTx(ctx, "closing the lost runs of job "+string(key), func(tx pgx.Tx) error {
 		job, err := lockJob(ctx, tx, key)
@@ -227,8 +226,7 @@ func (s *Store) CloseLostRuns(ctx context.Context, key bench.JobKey, message str
 	})
 }
 
-// lockRun reads a run and its job and keeps both from changing until the
-// transaction ends.
+// lockRun reads a run and its job and locks both until the transaction ends.
 func lockRun(ctx context.Context, tx pgx.Tx, id bench.RunID) (bench.Run, bench.Job, error) {
 	job, err := lockJob(ctx, tx, id.Job())
 	if err != nil {
@@ -238,8 +236,8 @@ func lockRun(ctx context.Context, tx pgx.Tx, id bench.RunID) (bench.Run, bench.J
 	return run, job, err
 }
 
-// SetProgress records what an open run is doing now; of one that has ended
-// nothing changes.
+// SetProgress records the current activity of an open run. The progress of a run that has
+// ended does not change.
 func (s *Store) SetProgress(ctx context.Context, run bench.RunID, progress json.RawMessage) error {
 	err := affected(s.pool.Exec(ctx, `
 		update job_run set progress = case when outcome = '' then $2::jsonb else progress end where id = $1`,
@@ -247,8 +245,8 @@ func (s *Store) SetProgress(ctx context.Context, run bench.RunID, progress json.
 	return wrap("recording the progress of run "+string(run), err)
 }
 
-// FinishRun closes a run. The first end stays, except that a run which was given
-// up as lost ends as its collector says while its job is open.
+// FinishRun closes a run. The first end counts, except that a collector may correct the
+// end of a run given up as lost while its job is open.
 func (s *Store) FinishRun(ctx context.Context, id bench.RunID, end bench.RunEnd) error {
 	return s.inTx(ctx, "finishing run "+string(id), func(tx pgx.Tx) error {
 		if err := end.Validate(); err != nil {

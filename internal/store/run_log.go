@@ -9,10 +9,9 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// AppendLog records output of a run that begins at offset and returns the offset
-// at which the next piece begins. What is there already stays; a piece that
-// begins later than expected is not taken, and the returned offset says from
-// where on to send. Bytes beyond limit are counted, but not kept.
+// AppendLog records output of a run from offset on, and returns the offset at which the
+// next piece begins. Known output stays. A piece that would leave a gap is refused: the
+// returned offset says from where to send. Bytes beyond limit are counted, but not kept.
 func (s *Store) AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte, limit int64) (next int64, err error) {
 	err = s.inTx(ctx, "recording output of run "+string(run), func(tx pgx.Tx) error {
 		if offset < 0 {
@@ -42,9 +41,9 @@ func (s *Store) AppendLog(ctx context.Context, run bench.RunID, offset int64, da
 	return next, nil
 }
 
-// ReadLog reads at most most bytes of a run's output from an offset on, and
-// returns the offset at which to go on. No data with a later offset means that
-// what lies between was not kept. ErrNotFound when there is no such run.
+// ReadLog reads at most most bytes of a run's output from an offset on, and returns the
+// offset at which to continue. If there is no data and the offset is later, the output in
+// between was not kept. ErrNotFound reports an unknown run.
 func (s *Store) ReadLog(ctx context.Context, run bench.RunID, from int64, most int) (data []byte, next int64, err error) {
 	type piece struct {
 		AtOffset int64
@@ -56,7 +55,7 @@ func (s *Store) ReadLog(ctx context.Context, run bench.RunID, from int64, most i
 			return err
 		}
 		from = max(0, from)
-		// Each piece says how long it is, so pieces that lie before are not read.
+		// Pieces have known lengths, so that earlier ones are not read.
 		pieces, err := all[piece](ctx, tx, `
 			select at_offset, data from run_log
 			where run_id = $1 and at_offset + octet_length(data) > $2 and at_offset < $2 + $3 and at_offset < $4

@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// cleanText makes text of a benchmark fit for Postgres, whose texts are UTF-8
-// without NUL.
+// cleanText makes a benchmark's text valid for Postgres: UTF-8 without NUL.
 func cleanText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// cleanJSON does so for a JSON document, where these hide behind escapes: NUL and
-// lone surrogates, which jsonb refuses. Anything that is no JSON stays as it is
-// and is refused by the database.
+// cleanJSON does the same for a JSON document, in which NUL and lone surrogates, which
+// jsonb refuses, hide behind escapes. Text that is not JSON stays as it is; the database
+// refuses it.
 func cleanJSON(raw json.RawMessage) string {
 	text := strings.ToValidUTF8(string(raw), "\uFFFD")
 	if !strings.Contains(text, `\u`) {

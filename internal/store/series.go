@@ -6,20 +6,20 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// SeriesClasses tells on which size class the series of test cases live, as seen from
-// the artifact of a tag, such as a request's parent: where that was measured, for the
-// sake of merged commits and releases if there is such a result, on the largest class
-// if there are several. What it lacks lives where the newest commit or release was
-// measured, whenever its results came, and whatever try builds did; tag may be empty.
-// Results of people's own requests and of probes do not count. Test cases without any
-// result are absent.
+// SeriesClasses returns the size class on which the series of each test case continues,
+// as seen from the artifact of a tag, such as a request's parent. It is the class where
+// that artifact was measured: for merged commits and releases if there is such a result,
+// and the largest if there are several. Test cases that the artifact lacks continue where
+// the newest commit or release was measured, by its own date rather than that of its
+// results; try builds come last. Results of ad-hoc requests and probes never count. Test
+// cases without any result are absent. tag may be empty.
 func (s *Store) SeriesClasses(ctx context.Context, project string, target bench.Target, tag string) (map[bench.TestCase]bench.SizeClass, error) {
 	type row struct {
 		bench.TestCase
 		SizeClass bench.SizeClass
 	}
-	// Of a long series only its newest rows are looked at: a late result is among
-	// them, and with it the one that it must not stand for.
+	// Only the newest rows of a long series are read: they include late results, and the
+	// newer ones that take precedence.
 	rows, err := all[row](ctx, s.pool, `
 		select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, coalesce(near.size_class, newest.size_class) as size_class
 		from test_case tc
@@ -49,5 +49,5 @@ func (s *Store) SeriesClasses(ctx context.Context, project string, target bench.
 	return classes, wrap("reading where the series of project "+project+" live", err)
 }
 
-// countingResult holds for a result r that stands for its artifact.
+// countingResult matches a result r that represents its artifact.
 const countingResult = `r.status = 'ok' and r.invalid_at is null and not r.probe`

@@ -20,37 +20,36 @@ const (
 	ByPool  ShareBy = "pool"
 )
 
-// Share compares what a queue, user, host or pool is entitled to with what it received,
+// Share compares the entitlement of a queue, user, host or pool with what it received,
 // and counts its backlog.
 type Share struct {
 	Name string
-	// Class, Weight and Level are the configuration of a queue; empty and 0 for other
-	// subjects. Level is that of its open jobs that go first: limits of their accounts
-	// may demand a later one than configured.
+	// Class, Weight and Level are a queue's configuration; empty and 0 for other
+	// subjects. Level is that of its earliest open jobs, which account limits may make
+	// later than configured.
 	Class  string
 	Weight float64
 	Level  int
-	// Entitled is a weighted queue's part of the weights of all weighted queues with
-	// open jobs, 0 to 1; nil for all else, and when those jobs do not all go at one
-	// level.
+	// Entitled is a weighted queue's share of the weights of all weighted queues with
+	// open jobs, 0 to 1. It is nil for other subjects, and if those jobs have several
+	// levels.
 	Entitled *float64
-	// Started counts the runs that began within the window; Received is their part of
-	// all that did, 0 to 1; nil when none did.
+	// Started counts the runs that began within the window. Received is their share of
+	// all runs that did, 0 to 1; nil if none did.
 	Started  int
 	Received *float64
 	// Queued counts jobs that wait as rows, HandedOut those that wait in Temporal,
 	// Running those with an open run. A job that several hosts may take counts for each.
 	Queued, HandedOut, Running int
-	// WaitMedian, Wait90 and WaitMax are seconds from the moment when a job was ready
-	// to run (it was written, or its last run had ended) to its run's start, of the
-	// runs that began within the window; nil when none did.
+	// WaitMedian, Wait90 and WaitMax are the seconds that jobs waited for runs begun
+	// within the window, from being ready (written, or the previous run ended) to the
+	// run's start; nil if no run began.
 	WaitMedian, Wait90, WaitMax *float64
-	// OldestSince is the time since which the longest-waiting job is ready; nil: none
-	// waits.
+	// OldestSince is when the longest-waiting job became ready; nil if none waits.
 	OldestSince *time.Time
 }
 
-// shareSubject holds the expressions by which jobs and runs belong to a subject.
+// shareSubject holds the SQL expressions that assign jobs and runs to a subject.
 type shareSubject struct {
 	waiting string // of a job j that waits; more than one row of w: it counts for each
 	from    string // joined to j for that
@@ -75,8 +74,8 @@ var shareSubjects = map[ShareBy]shareSubject{
 	},
 }
 
-// recentRuns is a recursive query's first part: the runs that began within $1
-// seconds, found by collector, as that is what they are indexed by.
+// recentRuns begins a recursive query with the runs that began within $1 seconds. It
+// searches by collector, as the index does.
 const recentRuns = `
 	with recursive known (collector) as (
 		(select collector from job_run order by collector limit 1)
@@ -90,22 +89,21 @@ const recentRuns = `
 		) n
 	)`
 
-// readySince is when a job j became ready for a run with this number: it was
-// written, or the run before had ended.
+// readySince is the expression for when a job j became ready for the run with this
+// number: it was written, or the previous run ended.
 func readySince(number string) string {
 	return `coalesce((select max(b.finished_at) from job_run b where b.job_id = j.id and b.number < ` + number + `), j.created_at)`
 }
 
-// Shares lists what each queue, user, host or pool with open jobs, or with runs
-// that began within the window before now, has had and waits for; configured
-// queues also without either. By name.
+// Shares lists the shares of all subjects of a kind that have open jobs, or runs that
+// began within the window before now, and of configured queues; by name.
 func (s *Store) Shares(ctx context.Context, by ShareBy, window time.Duration) ([]Share, error) {
 	subject, known := shareSubjects[by]
 	if !known {
 		return nil, fmt.Errorf("no shares by %q; use queue, user, host or pool", by)
 	}
-	// A job that has never begun is ready since it was written, whatever runs there
-	// are: with a long backlog, nobody looks them up.
+	// A job that has never begun is ready since it was written, whatever runs exist: with
+	// a long backlog, they are not looked up.
 	sql := recentRuns + `, started as (
 		select subject as name, count(*) as runs, percentile_cont(array[0.5, 0.9, 1]) within group (order by wait) as waits
 		from (

@@ -6,14 +6,14 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// AllSizeStatistics lists what is known of a project's shapes, of all projects when
-// it is empty: what was learned of last first.
+// AllSizeStatistics lists the statistics of a project's shapes, or of all projects if it
+// is empty, the most recently changed first.
 func (s *Store) AllSizeStatistics(ctx context.Context, project string, limit int) ([]SizeStatistics, error) {
 	all, err := all[SizeStatistics](ctx, s.pool, sizeStatistics+` where $1 in (project, '') order by updated_at desc, project, shape limit $2`, project, limit)
 	return all, wrap("listing what is known of shapes", err)
 }
 
-// SizeStatisticsOf lists what is known of a shape, for each project that has it.
+// SizeStatisticsOf lists the statistics of a shape for each project that has it.
 func (s *Store) SizeStatisticsOf(ctx context.Context, shape bench.Shape) ([]SizeStatistics, error) {
 	all, err := all[SizeStatistics](ctx, s.pool, sizeStatistics+` where shape = $1 order by project`, shape)
 	return all, wrap("reading what is known of shape "+string(shape), err)

@@ -13,8 +13,7 @@ import (
 	"github.com/benchloom/benchloom/internal/plan"
 )
 
-// Sizing is a job whose size class is decided on: what of it counts for that, and
-// how it stands.
+// Sizing holds the properties and state of a job that decide on its size class.
 type Sizing struct {
 	ID          int64
 	Key         bench.JobKey
@@ -25,10 +24,10 @@ type Sizing struct {
 	SizeClass   bench.SizeClass
 	Pool        string
 	TaskQueue   string
-	MinClass    bench.SizeClass // the smallest that will do; 0: any
+	MinClass    bench.SizeClass // the smallest allowed; 0: any
 	Pinned      bool
-	Command     *bench.Command // nil: it measures a suite, or builds
-	Versus      string         // tag that it measures in turns with its own; empty: none
+	Command     *bench.Command // nil: the job measures a suite, or builds
+	Versus      string         // tag measured in turns with the job's own; empty: none
 	TestCases   []bench.TestCase
 	Iterations  int
 	Constraints *bench.Constraints
@@ -36,7 +35,8 @@ type Sizing struct {
 	SelectedAt  *time.Time
 }
 
-// Requirements of the job towards a collector, its size class and its pool aside.
+// Requirements returns what the job demands of a collector, apart from size class and
+// pool.
 func (j Sizing) Requirements() placement.Requirements {
 	return plan.Needs{Target: j.Target, Command: j.Command != nil, MinClass: j.MinClass, Constraints: j.Constraints}.Requirements()
 }
@@ -44,25 +44,23 @@ func (j Sizing) Requirements() placement.Requirements {
 const sizingColumns = `j.id, j.key, j.project, (select config from project p where p.name = j.project) as config, j.shape, j.target, j.size_class,
 	j.pool, j.task_queue, j.min_class, ` + pinned + ` as pinned, j.command, coalesce(j.versus, '') as versus, j.test_cases, j.iterations, j.constraints, j.status, j.selected_at`
 
-// SizingOf reads a job as far as its size class is concerned.
+// SizingOf reads the properties of a job that decide on its size class.
 func (s *Store) SizingOf(ctx context.Context, key bench.JobKey) (Sizing, error) {
 	j, err := one[Sizing](ctx, s.pool, `select `+sizingColumns+` from job_queue j where j.key = $1`, key)
 	return j, wrap("reading job "+string(key), err)
 }
 
-// LastOfShape reads the newest job of a shape; ErrNotFound when there is none.
+// LastOfShape reads the newest job of a shape; ErrNotFound if there is none.
 func (s *Store) LastOfShape(ctx context.Context, project string, shape bench.Shape) (Sizing, error) {
 	j, err := one[Sizing](ctx, s.pool, `select `+sizingColumns+` from job_queue j where j.project = $1 and j.shape = $2 order by j.id desc limit 1`, project, shape)
 	return j, wrap("reading the last job of shape "+string(shape), err)
 }
 
-// unsized holds for a job j that waits, and for which no size class has been
-// selected although one is to be.
+// unsized matches a waiting job j that needs a size class and has none selected yet.
 const unsized = `j.status = 'queued' and j.shape <> '' and j.selected_at is null`
 
-// Unsized lists the jobs that are among the next most of their queue to be handed
-// out in a task queue, of a strict queue among the next strict, and for which a size
-// class is still to be selected.
+// Unsized lists jobs without a selected size class among those to be handed out next in a
+// task queue: the first most of each weighted queue, the first strict of each strict one.
 func (s *Store) Unsized(ctx context.Context, taskQueue string, most, strict int) ([]Sizing, error) {
 	jobs, err := all[Sizing](ctx, s.pool, `
 		with recursive queues as (
@@ -82,34 +80,34 @@ func (s *Store) Unsized(ctx context.Context, taskQueue string, most, strict int)
 	return jobs, wrap("listing the jobs of task queue "+taskQueue+" without a size class", err)
 }
 
-// SizeChoice is the size class that was selected for a job.
+// SizeChoice is the size class selected for a job.
 type SizeChoice struct {
-	// Place takes the job from then on, unless it stays.
+	// Place takes the job from then on, unless the job stays.
 	Place bench.Place
 	Stays bool
-	// TimeoutSeconds bounds the whole job; 0: nothing does.
+	// TimeoutSeconds bounds the whole job; 0: no limit.
 	TimeoutSeconds float64
 	Probe          bool
-	Why            string // in a sentence
+	Why            string // as a sentence
 }
 
-// SizeStatistics is the knowledge about the jobs of a shape.
+// SizeStatistics holds what was learned about the jobs of a shape.
 type SizeStatistics struct {
 	Project string
 	Shape   bench.Shape
-	// Version is raised by each change.
+	// Version increases with each change.
 	Version    int64
-	Statistics json.RawMessage // sizeclass.Statistics; empty: nothing is known
-	About      json.RawMessage // what the shape is, in words
-	// Best is the class where jobs of the shape go; 0: nothing is known.
+	Statistics json.RawMessage // sizeclass.Statistics; empty: nothing learned
+	About      json.RawMessage // description of the shape
+	// Best is the class for jobs of the shape; 0: unknown.
 	Best      bench.SizeClass
 	UpdatedAt time.Time
-	// Void are the jobs marked as probes that have ended without a run: nobody learns of
-	// their end. Read where size classes are selected.
+	// Void lists the jobs marked as probes that have ended without a run, so that no run
+	// reports their end. It is read where size classes are selected.
 	Void []bench.JobKey `db:"-"`
 }
 
-// SizeStatistics reads what is known of a shape; ErrNotFound when nothing is.
+// SizeStatistics reads the statistics of a shape; ErrNotFound if there are none.
 func (s *Store) SizeStatistics(ctx context.Context, project string, shape bench.Shape) (SizeStatistics, error) {
 	stats, err := one[SizeStatistics](ctx, s.pool, sizeStatistics+` where project = $1 and shape = $2`, project, shape)
 	return stats, wrap("reading what is known of shape "+string(shape), err)
@@ -117,8 +115,8 @@ func (s *Store) SizeStatistics(ctx context.Context, project string, shape bench.
 
 const sizeStatistics = `select project, shape, version, statistics, about, coalesce(best, 0) as best, updated_at from size_statistics`
 
-// BestClasses are the classes where jobs of a project's shapes go, of those of
-// which anything is known.
+// BestClasses returns the best classes of those of a project's shapes for which one is
+// known.
 func (s *Store) BestClasses(ctx context.Context, project string, shapes []bench.Shape) (map[bench.Shape]bench.SizeClass, error) {
 	type row struct {
 		Shape bench.Shape
@@ -132,10 +130,10 @@ func (s *Store) BestClasses(ctx context.Context, project string, shapes []bench.
 	return best, wrap("reading the size classes of known shapes", err)
 }
 
-// SelectSizes selects the size class of jobs of one shape, each with what was known
-// after the one before, and lets them wait there. Jobs that no longer wait, or have
-// their class, are left alone. Decide must not call the store; an error of it leaves
-// the job as it is, without a limit. The task queues where they wait now come back.
+// SelectSizes selects the size classes of jobs of one shape, one after the other with
+// updated statistics, and places the jobs there. Jobs that no longer wait, or have their
+// class, do not change. decide must not call the store; if it fails, the job stays as it
+// is, without a limit. SelectSizes returns the task queues in which the jobs wait now.
 func (s *Store) SelectSizes(ctx context.Context, project string, shape bench.Shape, keys []bench.JobKey,
 	decide func(Sizing, *SizeStatistics) (SizeChoice, error),
 ) ([]string, error) {
@@ -191,15 +189,15 @@ func (s *Store) SelectSizes(ctx context.Context, project string, shape bench.Sha
 	return slices.Compact(queues), nil
 }
 
-// voidProbes selects the jobs marked as probes in what is known of a shape that have ended
-// and never ran, such as those that were cancelled before they were handed out.
+// voidProbes selects the jobs marked as probes in a shape's statistics that have ended
+// without a run, such as those cancelled before hand-out.
 const voidProbes = `select j.key from size_statistics k
 	cross join lateral jsonb_path_query(k.statistics, '$.marks[*].id') m join job_queue j on j.key = m #>> '{}'
 	where k.project = $1 and k.shape = $2 and j.status not in ('queued', 'handed_out', 'in_progress')
 		and not exists (select from job_run n where n.job_id = j.id)`
 
-// lockStatistics reads what is known of a shape and keeps it from changing until the
-// transaction ends. It is the last thing that a transaction locks.
+// lockStatistics reads the statistics of a shape and locks them until the transaction
+// ends. A transaction locks them last.
 func lockStatistics(ctx context.Context, tx pgx.Tx, project string, shape bench.Shape) (SizeStatistics, error) {
 	if _, err := tx.Exec(ctx, `
 		insert into size_statistics (project, shape, version, statistics) values ($1, $2, 0, 'null') on conflict (project, shape) do nothing`,
@@ -213,8 +211,8 @@ func lockStatistics(ctx context.Context, tx pgx.Tx, project string, shape bench.
 	return stats, err
 }
 
-// writeStatistics writes what is known of a shape, if nobody else has since it was
-// read.
+// writeStatistics writes the statistics of a shape unless they have changed since they
+// were read.
 func writeStatistics(ctx context.Context, tx pgx.Tx, s SizeStatistics) error {
 	return affected(tx.Exec(ctx, `
 		update size_statistics set version = version + 1, statistics = @statistics, about = @about, best = nullif(@best, 0), updated_at = now()
@@ -225,27 +223,27 @@ func writeStatistics(ctx context.Context, tx pgx.Tx, s SizeStatistics) error {
 		}))
 }
 
-// SizeLesson is a run that has ended and may teach.
+// SizeLesson is a run that has ended and may be learned from.
 type SizeLesson struct {
 	Run       bench.RunID
 	Number    int
 	SizeClass bench.SizeClass
 	Outcome   bench.RunOutcome
-	// Seconds is the time that it measured, TimeoutSeconds its limit; 0: none.
+	// Seconds is the time measured by the run, TimeoutSeconds its limit; 0: none.
 	Seconds        float64
 	TimeoutSeconds float64
 	PeakMemory     int64
 	CPUSeconds     float64
 	EndedAt        time.Time
-	// Resumed: test cases of the job had results when it began. Done is how many have
-	// one of it, of All.
+	// Resumed reports that test cases of the job had results when the run began. Done
+	// counts those that have one from this run, of All.
 	Resumed   bool
 	Done, All int
 }
 
-// resumed holds for a run n of a job j that began when test cases of it had results,
-// which other runs had stored: of the job itself, or of one that measures the same where
-// n was.
+// resumed matches a run n of a job j that began when other runs had stored results for
+// its test cases: runs of the job, or of another that measures the same in the
+// surroundings of n.
 const resumed = `exists (
 	select from job_test_case t
 	join test_result r on r.artifact_id = t.artifact_id and r.test_case_id = t.test_case_id and r.generation = j.generation and r.invalid_at is null
@@ -253,10 +251,9 @@ const resumed = `exists (
 	where t.job_id = j.id and o.id <> n.id and o.started_at < n.started_at
 		and (o.job_id = j.id or (r.size_class, r.hardware_id, r.co_located) = (n.size_class, n.hardware_id, n.co_located)))`
 
-// LearnSizes lets the statistics of a job's shape take notice of its runs that have
-// ended, each once. Of a job that is still open lost runs are left: it goes on where they
-// were, as the same probe. Learn must not call the store. It tells whether anything was
-// learned.
+// LearnSizes updates the statistics of a job's shape with its runs that have ended, each
+// once, and reports whether anything was learned. Lost runs of an open job are skipped:
+// it continues where they were, as the same probe. learn must not call the store.
 func (s *Store) LearnSizes(ctx context.Context, key bench.JobKey, learn func(Sizing, []SizeLesson, *SizeStatistics) error) (bool, error) {
 	learned := false
 	err := s.inTx(ctx, "learning from the runs of job "+string(key), func(tx pgx.Tx) error {
@@ -281,7 +278,7 @@ func (s *Store) LearnSizes(ctx context.Context, key bench.JobKey, learn func(Siz
 		if err != nil {
 			return err
 		}
-		// One that never ran has nothing to say but that it is over.
+		// A job that never ran teaches only that it is over.
 		if len(lessons) == 0 {
 			ran, err := value[bool](ctx, tx, `select exists (select from job_run where job_id = $1)`, job.ID)
 			if err != nil || ran || job.Status.Open() || job.SelectedAt == nil {
@@ -307,9 +304,8 @@ func (s *Store) LearnSizes(ctx context.Context, key bench.JobKey, learn func(Siz
 	return learned, nil
 }
 
-// PlaceShape lets the jobs of a shape for which no class has been selected wait at a
-// place: where they will probably run. Those with constraints stay. It tells how many
-// have moved.
+// PlaceShape places a shape's jobs without a selected class where they will probably run,
+// and returns how many have moved. Jobs with constraints stay.
 func (s *Store) PlaceShape(ctx context.Context, project string, shape bench.Shape, at bench.Place) (int, error) {
 	var moved int
 	err := s.inTx(ctx, "placing the jobs of shape "+string(shape), func(tx pgx.Tx) error {
@@ -336,8 +332,8 @@ func (s *Store) PlaceShape(ctx context.Context, project string, shape bench.Shap
 	return moved, err
 }
 
-// Misplaced is one job for each shape of a request's waiting jobs of which more is
-// known than was when they were placed; at most that many.
+// Misplaced returns one job for each shape whose best class differs from where the
+// request's jobs of that shape wait, at most most of them.
 func (s *Store) Misplaced(ctx context.Context, id bench.RequestID, most int) ([]Sizing, error) {
 	jobs, err := all[Sizing](ctx, s.pool, `
 		select `+sizingColumns+` from job_queue j where j.id in (

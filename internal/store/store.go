@@ -17,20 +17,20 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// maxConnections bounds the connections of a process, unless its URL says otherwise
-// (pool_max_conns): several processes share a small server.
+// maxConnections bounds the connections of a process, unless its URL sets pool_max_conns:
+// several processes share a small server.
 const maxConnections = 10
 
-// Store is the record. It is safe for use by several goroutines.
+// Store gives access to the record. It is safe for concurrent use.
 type Store struct {
 	pool *pgxpool.Pool
-	// swept is the last job without a turn that the last sweep has looked at.
+	// swept is the ID of the last job read by the previous sweep of jobs held until their
+	// request starts.
 	swept atomic.Int64
 }
 
-// Open prepares connections to the database that the URL (or keyword/value
-// string) names. It does not connect yet; see [Store.Ping]. The schema must be
-// that of [Migrate].
+// Open prepares connections to the database named by the URL or keyword/value string. It
+// does not connect yet; see [Store.Ping]. The schema must be that of [Migrate].
 func Open(ctx context.Context, url string) (*Store, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -55,10 +55,10 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	return &Store{pool: pool}, nil
 }
 
-// Close closes all connections and waits for calls under way.
+// Close closes all connections and waits for calls in progress.
 func (s *Store) Close() { s.pool.Close() }
 
-// Ping returns nil when the database answers and holds the schema.
+// Ping returns nil if the database answers and has the schema.
 func (s *Store) Ping(ctx context.Context) error {
 	var there bool
 	if err := s.pool.QueryRow(ctx, `select to_regclass('benchmark_request') is not null`).Scan(&there); err != nil {
@@ -70,18 +70,18 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// querier runs a statement: the pool or a transaction.
+// querier runs a statement. The pool and transactions implement it.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// inTx runs f in one transaction. The error says what was being done.
+// inTx runs f in one transaction. Its error begins with what was being done.
 func (s *Store) inTx(ctx context.Context, doing string, f func(tx pgx.Tx) error) error {
 	return wrap(doing, pgx.BeginFunc(ctx, s.pool, f))
 }
 
-// wrap says what was being done; nil stays nil.
+// wrap prefixes an error with what was being done; nil stays nil.
 func wrap(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -89,7 +89,7 @@ func wrap(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// one reads exactly one row by its columns' names; ErrNotFound when there is none.
+// one reads exactly one row by column names; ErrNotFound if there is none.
 func one[T any](ctx context.Context, q querier, sql string, args ...any) (T, error) {
 	var zero T
 	rows, err := q.Query(ctx, sql, args...)
@@ -103,7 +103,7 @@ func one[T any](ctx context.Context, q querier, sql string, args ...any) (T, err
 	return v, err
 }
 
-// all reads rows by their columns' names.
+// all reads rows by column names.
 func all[T any](ctx context.Context, q querier, sql string, args ...any) ([]T, error) {
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
@@ -112,8 +112,8 @@ func all[T any](ctx context.Context, q querier, sql string, args ...any) ([]T, e
 	return pgx.CollectRows(rows, valid[T])
 }
 
-// valid reads a row by its columns' names. A row that breaks a rule of the type
-// that it is read as is an error that names it: nobody's input is to blame.
+// valid reads a row by column names. A row that violates the rules of its type is an
+// internal error: it does not wrap the input error of Validate.
 func valid[T any](row pgx.CollectableRow) (T, error) {
 	v, err := pgx.RowToStructByName[T](row)
 	if err != nil {
@@ -121,13 +121,13 @@ func valid[T any](row pgx.CollectableRow) (T, error) {
 	}
 	if checked, ok := any(v).(interface{ Validate() error }); ok {
 		if err := checked.Validate(); err != nil {
-			return v, errors.New("the database holds what cannot be: " + err.Error())
+			return v, errors.New("the database holds an invalid row: " + err.Error())
 		}
 	}
 	return v, nil
 }
 
-// column reads the one column of rows.
+// column reads the only column of rows.
 func column[T any](ctx context.Context, q querier, sql string, args ...any) ([]T, error) {
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
@@ -136,7 +136,7 @@ func column[T any](ctx context.Context, q querier, sql string, args ...any) ([]T
 	return pgx.CollectRows(rows, pgx.RowTo[T])
 }
 
-// value reads the one column of the one row; ErrNotFound when there is none.
+// value reads the only column of the only row; ErrNotFound if there is none.
 func value[T any](ctx context.Context, q querier, sql string, args ...any) (T, error) {
 	var v T
 	err := q.QueryRow(ctx, sql, args...).Scan(&v)
@@ -146,13 +146,13 @@ func value[T any](ctx context.Context, q querier, sql string, args ...any) (T, e
 	return v, err
 }
 
-// lock takes a transaction's advisory lock on something by name.
+// lock takes a named advisory lock until the transaction ends.
 func lock(ctx context.Context, tx pgx.Tx, name string) error {
 	_, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('benchloom ' || $1, 0))`, name)
 	return wrap("locking "+name, err)
 }
 
-// affected is ErrNotFound when a statement changed no row.
+// affected returns ErrNotFound if a statement changed no row.
 func affected(tag pgconn.CommandTag, err error) error {
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrNotFound
@@ -160,8 +160,8 @@ func affected(tag pgconn.CommandTag, err error) error {
 	return err
 }
 
-// unknownReference makes a violated foreign key ErrNotFound: a row names
-// something that is not there.
+// unknownReference turns a violated foreign key into ErrNotFound: a row refers to a
+// missing one.
 func unknownReference(err error) error {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "23503" {
 		return fmt.Errorf("%w: %s", ErrNotFound, e.Detail)
@@ -169,9 +169,9 @@ func unknownReference(err error) error {
 	return err
 }
 
-// IsTransient reports whether the same call may succeed later: the database cannot
-// be reached, is shutting down or has no connection left, or the call lost
-// against another one.
+// IsTransient reports whether the same call may succeed later: the database is
+// unreachable, is shutting down or has no free connection, or the call conflicted with
+// another one.
 func IsTransient(err error) bool {
 	if err == nil {
 		return false

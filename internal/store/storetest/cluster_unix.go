@@ -20,8 +20,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// programDirs are the directories in which distributions put the programs of Postgres
-// that are not on PATH.
+// programDirs lists the directories where distributions install Postgres programs that
+// are not on PATH.
 var programDirs = []string{
 	"/usr/lib/postgresql/*/bin",
 	"/usr/pgsql-*/bin",
@@ -30,11 +30,11 @@ var programDirs = []string{
 	"/usr/local/opt/postgresql@*/bin",
 }
 
-// startBound is the time in which the cluster must answer.
+// startBound is how long the cluster may take to answer.
 const startBound = time.Minute
 
-// guard runs Postgres ($1, on data directory $2, socket in $3) until its standard
-// input ends, which is when the test process has ended, then removes all of $3.
+// guard runs Postgres ($1, on data directory $2, socket in $3) until its standard input
+// ends, that is until the test process has ended, and then removes $3.
 const guard = `
 "$1" -D "$2" -k "$3" -c listen_addresses= -c unix_socket_permissions=0700 -c fsync=off -c synchronous_commit=off \
 	-c full_page_writes=off -c wal_level=minimal -c max_wal_senders=0 -c max_wal_size=128MB -c shared_buffers=32MB \
@@ -45,9 +45,9 @@ kill -QUIT "$postgres"
 wait "$postgres"
 rm -rf "$3"`
 
-// start creates a cluster in a directory of its own and starts it under a guard.
-// There is no goroutine and nothing to stop: the guard holds the other end of a
-// pipe that the kernel closes with this process.
+// start creates a cluster in a directory of its own and starts it under a guard. It needs
+// no goroutine and nobody has to stop it: the guard reads from a pipe that the kernel
+// closes with this process.
 func start(ctx context.Context) (func(database string) string, error) {
 	bin, err := programs()
 	if err != nil {
@@ -91,8 +91,7 @@ func start(ctx context.Context) (func(database string) string, error) {
 	return dsn, await(ctx, dsn("postgres"), logFile.Name())
 }
 
-// held is the end of the pipe that tells the guard of this process's end; here so
-// that it is never collected.
+// held is the write end of the guard's pipe. The variable keeps it from being collected.
 var held *os.File //nolint:unused // it only keeps the file open
 
 func await(ctx context.Context, dsn, logFile string) error {
@@ -114,11 +113,11 @@ func await(ctx context.Context, dsn, logFile string) error {
 	}
 }
 
-// environment is free of the variables with which Postgres is led elsewhere.
+// environment leaves out the variables that redirect Postgres programs.
 func environment() []string { return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"} }
 
-// programs finds the directory with the programs of Postgres: on PATH, else the
-// newest version.
+// programs finds the directory of the Postgres programs: on PATH, else the newest version
+// installed.
 func programs() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if path, err = filepath.EvalSymlinks(path); err == nil {
@@ -143,7 +142,7 @@ func programs() (string, error) {
 	return slices.MaxFunc(found, func(a, b string) int { return major(a) - major(b) }), nil
 }
 
-// major is the version number in a directory's name, 0 if there is none.
+// major returns the version number in a directory's name, 0 if there is none.
 func major(dir string) int {
 	digits := strings.FieldsFunc(dir, func(r rune) bool { return r < '0' || r > '9' })
 	if len(digits) == 0 {
@@ -168,8 +167,9 @@ func dump(ctx context.Context, dsn string) (string, error) {
 	return string(output), err
 }
 
-// account is the user that runs the cluster, in a process group of its own: Ctrl-C is
-// for the test process alone. Postgres refuses to run as root, so root switches to another user.
+// account returns the user that runs the cluster, in a process group of its own so that
+// Ctrl-C reaches only the test process. Postgres refuses to run as root, so root switches
+// to another user.
 func account(dir string) (*syscall.SysProcAttr, error) {
 	attributes := &syscall.SysProcAttr{Setpgid: true}
 	if os.Geteuid() != 0 {

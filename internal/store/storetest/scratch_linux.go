@@ -5,12 +5,12 @@ import (
 	"syscall"
 )
 
-// memoryDir is Linux's directory for files in memory. Creating a database there
-// takes half the CPU time that it takes on a disk.
+// memoryDir is Linux's directory for files in memory. Creating a database there takes
+// half the CPU time that it takes on a disk.
 const memoryDir = "/dev/shm"
 
-// scratch names the parent of the cluster's directory: memory where there is
-// plenty and TMPDIR names nothing else, otherwise the default.
+// scratch returns the parent of the cluster's directory: memory if there is enough and
+// TMPDIR is not set, otherwise the default.
 func scratch() string {
 	const plenty = 2 << 30 // a cluster has at most a few hundred megabytes
 	var fs syscall.Statfs_t

@@ -1,10 +1,9 @@
-// Package storetest gives tests a record of their own in a real Postgres.
+// Package storetest gives each test an empty record in a real Postgres.
 //
-// The first test of a process that asks starts a private cluster; each gets a
-// database of its own, created from a migrated template. Nothing has to be set up
-// or stopped by the tests: a small guard process stops the cluster and removes it
-// when the test process ends, however it ends. The package must not know what a
-// test does with its record.
+// The first test of a process that needs one starts a private cluster; each test gets its
+// own database, copied from a migrated template. Tests set up and stop nothing: a small
+// guard process stops and removes the cluster when the test process ends, however it
+// ends. The package must not know what a test does with its record.
 package storetest
 
 import (
@@ -22,26 +21,25 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// template is the migrated database that those of tests are copies of.
+// template is the migrated database that is copied for each test.
 const template = "template_record"
 
-// cluster is the process's own Postgres; started on first use.
+// cluster is the process's Postgres, started on first use.
 var cluster struct {
 	sync.Mutex
 	dsn   func(database string) string // nil: not started
-	copy  string                       // option of "create database" with which copying a template costs least
+	copy  string                       // option of "create database" for the cheapest copy
 	err   error                        // why it could not be started
 	tests int                          // databases so far
 }
 
-// New gives the test an empty record. Without an installed Postgres the test
-// fails.
+// New returns an empty record for the test, which fails if Postgres is not installed.
 func New(t *testing.T) *store.Store {
 	t.Helper()
 	return Open(t, URL(t))
 }
 
-// Open opens the record at a URL of [URL] for as long as the test runs.
+// Open opens the record at a URL from [URL] until the test ends.
 func Open(t *testing.T, url string) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), url)
@@ -52,20 +50,20 @@ func Open(t *testing.T, url string) *store.Store {
 	return s
 }
 
-// URL gives the test an empty, migrated database and how to connect to it.
+// URL returns the URL of an empty, migrated database for the test.
 func URL(t *testing.T) string {
 	t.Helper()
 	return create(t, template)
 }
 
-// EmptyURL gives the test a database without any schema.
+// EmptyURL returns the URL of a database without a schema.
 func EmptyURL(t *testing.T) string {
 	t.Helper()
 	return create(t, "template0")
 }
 
-// Dump returns what pg_dump writes of a database of [URL] or [EmptyURL], without the
-// lines that differ from one dump to the next.
+// Dump returns the output of pg_dump for a database from [URL] or [EmptyURL], without the
+// lines that differ between dumps.
 func Dump(t *testing.T, url string) string {
 	t.Helper()
 	text, err := dump(t.Context(), url)
@@ -75,7 +73,7 @@ func Dump(t *testing.T, url string) string {
 	return restrictions.ReplaceAllString(text, "")
 }
 
-// restrictions are the lines in which pg_dump writes a random key.
+// restrictions matches the lines with pg_dump's random key.
 var restrictions = regexp.MustCompile(`(?m)^\\(un)?restrict .*\n`)
 
 func create(t *testing.T, from string) string {
@@ -93,8 +91,7 @@ func create(t *testing.T, from string) string {
 	return url
 }
 
-// reserve names a database that no other test has, in the cluster, which it
-// starts for the first one.
+// reserve returns an unused database name, and starts the cluster if it is the first.
 func reserve(t *testing.T) (name string) {
 	t.Helper()
 	cluster.Lock()
@@ -109,7 +106,7 @@ func reserve(t *testing.T) (name string) {
 	return fmt.Sprintf("test_%d", cluster.tests)
 }
 
-// begin starts the cluster and makes the template.
+// begin starts the cluster and creates the template.
 func begin() error {
 	ctx := context.Background() // it outlives the test that asks first
 	dsn, err := start(ctx)
@@ -122,8 +119,8 @@ func begin() error {
 	if err := store.Migrate(ctx, dsn(template)); err != nil {
 		return err
 	}
-	// Since version 15 files are copied only on request; without a disk to wait for
-	// that takes half the CPU time of copying by way of the log.
+	// Since version 15 files are copied only on request. Without a disk to wait for, that
+	// takes half the CPU time of copying through the log.
 	if cluster.copy, err = query(ctx, dsn("postgres"),
 		"select case when current_setting('server_version_num')::int >= 150000 then ' strategy file_copy' else '' end"); err != nil {
 		return err
@@ -156,8 +153,7 @@ func execute(ctx context.Context, url, statement string) (err error) {
 	return nil
 }
 
-// Planned are jobs that are to be recorded and that all collectors of their pools
-// may take at once.
+// Planned returns queued jobs that all collectors of their pools may take.
 func Planned(jobs ...bench.Job) []bench.PlannedJob {
 	planned := make([]bench.PlannedJob, len(jobs))
 	for i, j := range jobs {
