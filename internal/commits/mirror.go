@@ -40,7 +40,7 @@ func (g *git) fetched(ctx context.Context) (dir, head string, err error) {
 	}
 	dir = g.mirror()
 	lock := flock.New(dir + ".lock")
-	defer lock.Close()
+	defer func() { _ = lock.Unlock() }() // ends with the descriptor anyway
 	switch locked, err := lock.TryLock(); {
 	case err != nil:
 		return "", "", fmt.Errorf("locking its mirror: %w", err)

@@ -42,8 +42,12 @@ func TestAJobRunsOnlyWhereItMay(t *testing.T) {
 	s.startCollector(t, "a", "left", "--label", "rack=1", "--device", "gpu")
 	s.startCollector(t, "b", "left", "--label", "rack=2", "--cache-root", caches)
 	s.startCollector(t, "c", "right", "--label", "rack=1", "--memory", "3GiB")
-	_, err := s.api.ApplyProject(t.Context(), apiclient.Project{Name: "mine", Config: bench.ProjectConfig{AffinityWait: "1s"}}, false)
-	require.NoError(t, err)
+	waitForCaches := func(atMost string) {
+		t.Helper()
+		_, err := s.api.ApplyProject(t.Context(), apiclient.Project{Name: "mine", Config: bench.ProjectConfig{AffinityWait: atMost}}, false)
+		require.NoError(t, err)
+	}
+	waitForCaches("1h") // longer than a busy machine takes to start a job
 	submit := func(command *apiclient.Command, where bench.ConstraintSpec) apiclient.Request {
 		t.Helper()
 		return s.submit(t, apiclient.NewRequest{Project: "mine", Type: bench.AdHoc, Command: command, JobWish: apiclient.JobWish{Constraints: where}})
@@ -54,7 +58,7 @@ func TestAJobRunsOnlyWhereItMay(t *testing.T) {
 	require.Equal(t, "b", s.runsOn(t, submit(done, bench.ConstraintSpec{Labels: map[string]string{"rack": "2"}}).ID))
 	require.Equal(t, "a", s.runsOn(t, submit(done, bench.ConstraintSpec{Devices: []string{"gpu"}}).ID))
 	require.Equal(t, "c", s.runsOn(t, submit(done, bench.ConstraintSpec{Machines: []string{"b", "c"}, Labels: map[string]string{"rack": "1"}}).ID))
-	_, err = s.api.CreateRequest(t.Context(), apiclient.NewRequest{Project: "mine", Command: done, JobWish: apiclient.JobWish{Constraints: bench.ConstraintSpec{Machines: []string{"c"}, Memory: "4 GB"}}})
+	_, err := s.api.CreateRequest(t.Context(), apiclient.NewRequest{Project: "mine", Command: done, JobWish: apiclient.JobWish{Constraints: bench.ConstraintSpec{Machines: []string{"c"}, Memory: "4 GB"}}})
 	require.ErrorContains(t, err, "a job may use 3g of memory there, not 4g")
 
 	// Any idle machine of several: three jobs for two machines of different pools. Two
@@ -77,6 +81,7 @@ func TestAJobRunsOnlyWhereItMay(t *testing.T) {
 	require.Equal(t, "b", s.runsOn(t, submit(done, warm).ID))
 	require.NoError(t, os.WriteFile(held, nil, 0o600))
 	require.Equal(t, "b", s.runsOn(t, submit(heldCommand(held), warm).ID))
+	waitForCaches("1s")
 	require.NotEqual(t, "b", s.runsOn(t, submit(done, warm).ID))
 	require.NoError(t, os.Remove(held))
 

@@ -20,7 +20,11 @@ func ExampleSandbox_Run() {
 	if err != nil {
 		panic(err)
 	}
-	defer sandbox.Close()
+	defer func() {
+		if err := sandbox.Close(); err != nil {
+			panic(err)
+		}
+	}()
 	sample, err := sandbox.Run(context.Background(), measure.Command{
 		Argv: []string{"/bin/sh", "-c", "echo measured; exit 3"}, Output: os.Stdout,
 	})
