@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// AffinityWait is for how long a job waits for collectors that have its caches,
-// where a project does not say: what fetching a cache costs at most, roughly.
+// AffinityWait is the default time that a job waits for collectors with its caches:
+// roughly the longest time that fetching a cache takes.
 const AffinityWait = 30 * time.Second
 
-// NoAffinity is how a project says that its jobs wait for no caches.
+// NoAffinity, as a project's affinity_wait, means that its jobs wait for no caches.
 const NoAffinity = "never"
 
-// maxAffinityWait bounds the wait: who wants longer means machines.
+// maxAffinityWait bounds the wait: a longer one should be a constraint on machines.
 const maxAffinityWait = 24 * time.Hour
 
-// Affinity is for how long the project's jobs wait for collectors that have their
+// Affinity returns how long the project's jobs wait for collectors that have their
 // caches; 0: not at all.
 func (c ProjectConfig) Affinity() time.Duration {
 	switch c.AffinityWait {
@@ -31,9 +31,8 @@ func (c ProjectConfig) Affinity() time.Duration {
 	return d
 }
 
-// Narrowed are the constraints of the project's jobs together with those of a
-// request or a job of its own; nil: it has none. Caches are left out where nobody
-// waits for them.
+// Narrowed returns the project's constraints combined with those of a request or a
+// job; own may be nil. Caches are left out if the project's jobs do not wait for them.
 func (c ProjectConfig) Narrowed(own *Constraints) (Constraints, error) {
 	all, err := c.Constraints.Read()
 	if err == nil && own != nil {

@@ -24,7 +24,7 @@ const DefaultBuildTimeout = 30 * time.Minute
 // maxBuildTimeout is below the bound of a whole job, 24 hours.
 const maxBuildTimeout = 12 * time.Hour
 
-// BuildKey identifies a build by what it is made of: 64 hexadecimal digits.
+// BuildKey identifies a build: a hash of its inputs, 64 hexadecimal digits.
 type BuildKey string
 
 // ParseBuildKey reads a build's key.
@@ -35,12 +35,12 @@ func ParseBuildKey(s string) (BuildKey, error) {
 	return BuildKey(s), nil
 }
 
-// BuildRecipe is how artifacts are built: what the parameters of the provider
-// build say.
+// BuildRecipe describes how artifacts are built. It is read from the parameters of
+// the provider build.
 type BuildRecipe struct {
 	// Repository is an absolute path or a URL of a git repository.
 	Repository string `json:"repository"`
-	// Command is run in an export of the revision's tree; no shell.
+	// Command is run in an export of the revision's tree, without a shell.
 	Command []string `json:"command"`
 	// Env is added to the short, fixed environment of every command, as
 	// NAME=value, sorted.
@@ -55,7 +55,7 @@ type BuildRecipe struct {
 	TimeoutSeconds int `json:"timeout_seconds"`
 }
 
-// BuildSpec is one build: a recipe and the tree that it is applied to.
+// BuildSpec describes one build: a recipe and the tree it is applied to.
 type BuildSpec struct {
 	Key    BuildKey `json:"key"`
 	Tag    string   `json:"tag"`
@@ -74,9 +74,9 @@ var (
 
 // ParseBuildRecipe reads the parameters of the provider build: repository and
 // command are required; output, timeout, pass_env and env.NAME may be given.
-// {tag} and {target} stand for the artifact's in the repository only: what is
-// built of equal trees is to be equal. Command is a JSON array of arguments, or
-// words between spaces; it is never given to a shell.
+// {tag} and {target} are replaced in repository only, so that equal trees give equal
+// builds. Command is a JSON array of arguments or words separated by spaces; it is
+// never given to a shell.
 func ParseBuildRecipe(parameters map[string]string, tag string, target Target) (BuildRecipe, error) {
 	r := BuildRecipe{Output: ".", TimeoutSeconds: int(DefaultBuildTimeout / time.Second)}
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
@@ -127,8 +127,8 @@ func (r BuildRecipe) check() error {
 	return nil
 }
 
-// remoteRepository tells whether git reaches the repository over a network:
-// https://host/path, or host:path for ssh. The transport ext would run commands.
+// remoteRepository reports whether s is a URL or, for ssh, host:path. The transport
+// ext is excluded because it runs commands.
 func remoteRepository(s string) bool {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if ok {
@@ -138,10 +138,10 @@ func remoteRepository(s string) bool {
 	return ok && host != "" && file != "" && !strings.ContainsAny(host, "/") && !strings.HasPrefix(file, ":")
 }
 
-// plainText tells whether every database and process takes a value as it is.
+// plainText reports whether every database and process accepts s unchanged.
 func plainText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
-// words reads a JSON array of strings, or words between spaces.
+// words reads a JSON array of strings, or words separated by spaces.
 func words(what, value string) ([]string, error) {
 	value = strings.TrimSpace(value)
 	if strings.HasPrefix(value, "[") {
@@ -195,16 +195,16 @@ func passEnv(value string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// Hash identifies what the recipe does for a target, whatever the revision.
+// Hash identifies the recipe applied to a target, independent of the revision.
 func (r BuildRecipe) Hash(target Target) string { return hashOf(r, target) }
 
-// Spec is the recipe applied to a revision of a project. Equal trees give equal
-// keys, whatever repository, tag or commit they come from. The error is
-// [ErrInvalid]: commit and tree are to be whole hashes.
+// Spec returns the recipe applied to a revision of a project. Equal trees give equal
+// keys, whatever repository, tag or commit they come from. The error wraps
+// [ErrInvalid] unless commit and tree are full hashes.
 func (r BuildRecipe) Spec(project, tag string, target Target, commit, tree string) (BuildSpec, error) {
 	for _, name := range []string{commit, tree} {
 		if !objectName.MatchString(name) {
-			return BuildSpec{}, invalid("git object", name, "a commit or tree is named by its whole hash")
+			return BuildSpec{}, invalid("git object", name, "a commit or tree is named by its full hash")
 		}
 	}
 	identity := r
@@ -214,7 +214,7 @@ func (r BuildRecipe) Spec(project, tag string, target Target, commit, tree strin
 	}, nil
 }
 
-// checkBuild refuses parameters of the provider build that cannot be meant.
+// checkBuild refuses invalid parameters of the provider build.
 func (s ArtifactSource) checkBuild() error {
 	sources := []TagSource{{Provider: s.Provider, Parameters: s.Parameters}}
 	for _, tag := range slices.Sorted(maps.Keys(s.Tags)) {
@@ -231,7 +231,7 @@ func (s ArtifactSource) checkBuild() error {
 	return nil
 }
 
-// Timeout bounds the command.
+// Timeout returns the time limit of the command.
 func (r BuildRecipe) Timeout() time.Duration { return time.Duration(r.TimeoutSeconds) * time.Second }
 
 // String names the build for people.
@@ -239,7 +239,7 @@ func (s BuildSpec) String() string {
 	return fmt.Sprintf("%s (commit %.12s) for %s", s.Tag, s.Commit, s.Target)
 }
 
-// hashOf is the SHA-256 of values as JSON.
+// hashOf returns the SHA-256 of values as JSON, in hexadecimal.
 func hashOf(values ...any) string {
 	text, err := json.Marshal(values)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Collector is one benchmark machine, or one slot of a shared host, as it has
-// registered itself and as operators configure it.
+// Collector is one benchmark machine, or one slot of a shared host, as it registered
+// and as operators have configured it.
 type Collector struct {
 	Name          string
 	Target        Target
@@ -25,25 +25,25 @@ type Collector struct {
 	MachineType  string
 	MachineGroup string
 	Devices      []string
-	// MemoryBytes and CPUs are what a job may use; 0: not known.
+	// MemoryBytes and CPUs are available to a job; 0: not known.
 	MemoryBytes int64
 	CPUs        int
-	// CacheDirs are those that it last reported.
+	// CacheDirs lists the cache directories it last reported.
 	CacheDirs []string
-	// Host is the shared host that it is a slot of; empty: none.
+	// Host is the shared host of a slot; empty: not a slot.
 	Host          string
 	Active        bool
 	RegisteredAt  time.Time
 	LastHeartbeat time.Time
 	CurrentRun    RunID
-	// WantedVersion is that of its pool; empty: any.
+	// WantedVersion is the version wanted for its pool; empty: any.
 	WantedVersion string
 }
 
-// Outdated tells whether another version than the collector's is wanted.
+// Outdated reports whether the collector's version differs from the wanted one.
 func (c Collector) Outdated() bool { return c.WantedVersion != "" && c.WantedVersion != c.Version }
 
-// CollectorState is what a collector is seen to do.
+// CollectorState is the observed state of a collector.
 type CollectorState string
 
 const (
@@ -54,9 +54,9 @@ const (
 	CollectorOffline      CollectorState = "offline"
 )
 
-// State is what the collector is seen to do at now. One that has been silent
-// for offlineAfter is offline; so is one whose last heartbeat is as far in the
-// future, for then a clock was set back and nothing is known of it.
+// State returns the collector's observed state at now. It is offline after
+// offlineAfter without a heartbeat. It is also offline if its last heartbeat is as far
+// in the future: a clock was set back, and its state is not known.
 func (c Collector) State(now time.Time, offlineAfter time.Duration) CollectorState {
 	switch {
 	case now.Sub(c.LastHeartbeat).Abs() > offlineAfter:
@@ -71,13 +71,13 @@ func (c Collector) State(now time.Time, offlineAfter time.Duration) CollectorSta
 	return CollectorWaiting
 }
 
-// PoolCount is a pool with its registered collectors.
+// PoolCount is a pool with the number of its collectors.
 type PoolCount struct {
 	Pool
 	Live, Total int
-	// Away is how long none of them could take a job; 0 while one can.
+	// Away is the time for which none of them could take a job; 0 while one can.
 	Away time.Duration
-	// HardwareIDs of its collectors; more than one means that they are not
-	// interchangeable.
+	// HardwareIDs lists those of its collectors. More than one means that the
+	// collectors are not interchangeable.
 	HardwareIDs []string
 }

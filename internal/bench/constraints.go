@@ -8,38 +8,38 @@ import (
 	"strings"
 )
 
-// Constraints narrow where a job may run, beyond its target and size class. The
-// zero value narrows nothing.
+// Constraints limit where a job may run, beyond its target and size class. The zero
+// value excludes nothing.
 type Constraints struct {
-	// Machines names collectors (or shared hosts); whichever idles first takes it.
+	// Machines names collectors or shared hosts; the first idle one takes the job.
 	Machines []string `json:"machines,omitempty"`
-	// Groups names machine groups: machines of one make, for performance, not for
-	// hardware compatibility, as cards may differ within one.
+	// Groups names machine groups. Machines of a group perform alike; their devices
+	// may differ.
 	Groups []string `json:"groups,omitempty"`
-	// Type is hw, vm or dc (a bare machine, a virtual one, a container); empty: any.
+	// Type is hw (bare machine), vm (virtual machine) or dc (container); empty: any.
 	Type string `json:"type,omitempty"`
-	// Devices must all be there.
+	// Devices must all be present.
 	Devices []string `json:"devices,omitempty"`
-	// Labels must all be there with these values.
+	// Labels must all be present with these values.
 	Labels map[string]string `json:"labels,omitempty"`
-	// MemoryBytes and CPUs are the least that the job needs; 0: any.
+	// MemoryBytes and CPUs are minimums; 0: any.
 	MemoryBytes int64 `json:"memory_bytes,omitempty"`
 	CPUs        int   `json:"cpus,omitempty"`
-	// CacheDirs are wished for, not needed: collectors that have most of them go
-	// first for a while.
+	// CacheDirs are a preference: for a while only collectors with most of them may
+	// take the job.
 	CacheDirs []string `json:"cache_dirs,omitempty"`
 }
 
-// IsZero tells whether they narrow nothing and wish for nothing.
+// IsZero reports whether there are neither constraints nor preferences.
 func (c Constraints) IsZero() bool { return !c.Hard() && len(c.CacheDirs) == 0 }
 
-// Hard tells whether they exclude any machine.
+// Hard reports whether the constraints exclude any machine.
 func (c Constraints) Hard() bool {
 	return c.Type != "" || c.MemoryBytes > 0 || c.CPUs > 0 || len(c.Machines)+len(c.Groups)+len(c.Devices)+len(c.Labels) > 0
 }
 
-// And gives constraints that are met where both are. An error says what of the two
-// excludes each other whatever machines there are.
+// And returns the constraints that are met where both are. The error names two that
+// no machine can meet together.
 func (c Constraints) And(other Constraints) (Constraints, error) {
 	out := Constraints{
 		Type: cmp.Or(c.Type, other.Type), MemoryBytes: max(c.MemoryBytes, other.MemoryBytes), CPUs: max(c.CPUs, other.CPUs),
@@ -79,8 +79,9 @@ func union(a, b []string) []string {
 	return slices.Compact(out)
 }
 
-// common are the names in both lists, where an empty one has all.
-func common(a, b []string) ([]string, bool) {
+// common returns the names in both lists; an empty list stands for all names. ok is
+// false if they have none in common.
+func common(a, b []string) (names []string, ok bool) {
 	if len(a) == 0 || len(b) == 0 {
 		return union(a, b), true
 	}
@@ -88,7 +89,7 @@ func common(a, b []string) ([]string, bool) {
 	return both, len(both) > 0
 }
 
-// ConstraintSpec is [Constraints] as people write them.
+// ConstraintSpec holds [Constraints] as people write them.
 type ConstraintSpec struct {
 	Machines  []string          `json:"machines,omitempty" yaml:"machines" maxItems:"100" doc:"Collectors or shared hosts; whichever idles first takes the job."`
 	Groups    []string          `json:"groups,omitempty" yaml:"groups" maxItems:"100" doc:"Machine groups, of which one will do."`
@@ -100,13 +101,13 @@ type ConstraintSpec struct {
 	CacheDirs []string          `json:"cache_dirs,omitempty" yaml:"cache_dirs" maxItems:"100" doc:"Cache directories that are wished for: collectors that have most of them go first, for a while."`
 }
 
-// IsZero tells whether nothing is written.
+// IsZero reports whether the spec is empty.
 func (s ConstraintSpec) IsZero() bool {
 	return s.Type == "" && s.Memory == "" && s.CPUs == 0 && len(s.Machines)+len(s.Groups)+len(s.Devices)+len(s.Labels)+len(s.CacheDirs) == 0
 }
 
-// Read gives the constraints that are meant. Of the sizes that a type's name and
-// the other fields say the largest counts.
+// Read returns the constraints. If the type's name and other fields both give a size,
+// the larger one counts.
 func (s ConstraintSpec) Read() (Constraints, error) {
 	c := Constraints{
 		Machines: union(s.Machines, nil), Groups: union(s.Groups, nil), Devices: union(s.Devices, nil),
@@ -134,7 +135,7 @@ func (s ConstraintSpec) Read() (Constraints, error) {
 	return c, c.check()
 }
 
-// Spec is how a person would write them.
+// Spec returns the constraints as a person would write them.
 func (c Constraints) Spec() ConstraintSpec {
 	s := ConstraintSpec{
 		Machines: c.Machines, Groups: c.Groups, Type: c.Type, Devices: c.Devices, Labels: c.Labels, CPUs: c.CPUs, CacheDirs: c.CacheDirs,
@@ -171,7 +172,7 @@ func (c Constraints) check() error {
 	return nil
 }
 
-// CheckLabel tells whether a collector can have a label of this key and value.
+// CheckLabel refuses an invalid label of a collector.
 func CheckLabel(key, value string) error {
 	if err := CheckName("label", key); err != nil {
 		return err
@@ -184,8 +185,8 @@ func CheckLabel(key, value string) error {
 
 func control(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }
 
-// CheckCacheDir tells whether s can name a cache directory: one or two levels of
-// directory names below a collector's cache root.
+// CheckCacheDir refuses an invalid cache directory. Valid ones are one or two levels
+// of directory names below a collector's cache root.
 func CheckCacheDir(s string) error {
 	parts := strings.Split(s, "/")
 	bad := func(p string) bool { return p == "" || p == "." || p == ".." }

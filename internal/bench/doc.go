@@ -1,9 +1,9 @@
-// Package bench holds the words of the domain: targets, size classes, test
-// cases, requests, jobs, runs, collectors and the IDs that tie them together.
+// Package bench defines the types of the domain: targets, size classes, test cases,
+// requests, jobs, runs, collectors and their IDs.
 //
-// Everything here is a value. Names and IDs are parsed by functions that refuse what
-// cannot be one. Requests, jobs and runs are made by a constructor for each kind;
-// their fields stand in embedded groups by meaning, and Validate holds the rules.
-// Every refusal wraps [ErrInvalid]. The package must not know how anything is
-// recorded, scheduled, measured or sent; it imports nothing of this project.
+// Everything here is a value. Parsers of names and IDs refuse invalid ones. Requests,
+// jobs and runs have one constructor for each kind; Validate enforces the rules, and
+// fields that belong together are embedded as a group. Every such error wraps
+// [ErrInvalid]. The package must not know how anything is stored, scheduled, measured
+// or sent; it imports no other package of this project.
 package bench

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// FailoverAfter is how long a pool may be without a live collector before the
-// jobs that wait for it move to another pool, where a project does not say.
-// Shorter than a reboot would move work for nothing.
+// FailoverAfter is the default time that a pool may be without a live collector
+// before its waiting jobs move to another pool. It is longer than a reboot, which
+// should not move any.
 const FailoverAfter = 5 * time.Minute
 
-// NoFailover is how a project says that its waiting jobs stay at their pool.
+// NoFailover, as a project's failover_after, keeps waiting jobs at their pool.
 const NoFailover = "never"
 
-// maxFailoverAfter bounds the wait: who wants longer means never.
+// maxFailoverAfter bounds the wait: a longer one should be "never".
 const maxFailoverAfter = 30 * 24 * time.Hour
 
-// Failover is how long a pool may be without a live collector before the
-// project's jobs that wait for it move; 0: they stay.
+// Failover returns how long a pool may be without a live collector before the
+// project's waiting jobs leave it; 0: they stay.
 func (c ProjectConfig) Failover() time.Duration {
 	switch c.FailoverAfter {
 	case "":
@@ -47,31 +47,31 @@ func (c ProjectConfig) checkFailover() error {
 	return nil
 }
 
-// BenchmarkSet binds benchmarks to a pool: they are measured there and nowhere
-// else, so that the noise of each is always that of the same machines.
+// BenchmarkSet binds benchmarks to a pool, so that each is always measured on the
+// same machines, with the same noise.
 //
-// The sets of a target share no benchmark and together have all of the suite's.
-// A named selection of a suite, which the suite calls a set, is something else.
+// The sets of a target are disjoint and together contain all benchmarks of the suite.
+// A suite's own sets are something else: named selections.
 type BenchmarkSet struct {
 	Name string `json:"name" yaml:"name" doc:"Name of the benchmark set."`
-	// Pool of any size class; see [SizePolicy] for which.
+	// Pool may be of any size class; [SizePolicy] selects it.
 	Pool       string   `json:"pool" yaml:"pool" doc:"Pool on which its benchmarks are measured."`
 	Benchmarks []string `json:"benchmarks" yaml:"benchmarks" doc:"Benchmarks of the suite."`
-	// Targets for which it holds; empty: all.
+	// Targets that the set applies to; empty: all.
 	Targets []Target `json:"targets,omitempty" yaml:"targets" doc:"Targets for which it holds; empty: all."`
 }
 
-func (s BenchmarkSet) holdsFor(t Target) bool {
+func (s BenchmarkSet) appliesTo(t Target) bool {
 	return len(s.Targets) == 0 || slices.Contains(s.Targets, t)
 }
 
-// BenchmarkSetsOf are the benchmark sets of a target; none: its benchmarks are
-// bound to no pool.
+// BenchmarkSetsOf returns the benchmark sets of a target; without any its benchmarks
+// are bound to no pool.
 func (c ProjectConfig) BenchmarkSetsOf(t Target) []BenchmarkSet {
-	return slices.DeleteFunc(slices.Clone(c.BenchmarkSets), func(s BenchmarkSet) bool { return !s.holdsFor(t) })
+	return slices.DeleteFunc(slices.Clone(c.BenchmarkSets), func(s BenchmarkSet) bool { return !s.appliesTo(t) })
 }
 
-// checkBenchmarkSets refuses what is wrong with the sets whatever the suite is.
+// checkBenchmarkSets refuses sets that are invalid for every suite.
 func (c ProjectConfig) checkBenchmarkSets() error {
 	names := make(map[string]bool)
 	targets := map[Target]bool{"": true} // "": targets that no set names
@@ -120,8 +120,8 @@ func disjoint(sets []BenchmarkSet) error {
 	return nil
 }
 
-// CheckBenchmarkSets holds the benchmark sets of the targets against the suite's
-// benchmarks: each of them has to be in one, and nothing else.
+// CheckBenchmarkSets compares the benchmark sets of each target with the suite's
+// benchmarks: every benchmark must be in one set, and no others may be.
 func (c ProjectConfig) CheckBenchmarkSets(targets []Target, benchmarks []string) error {
 	for _, t := range targets {
 		sets := c.BenchmarkSetsOf(t)

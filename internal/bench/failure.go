@@ -1,31 +1,32 @@
 package bench
 
-// FailureKind says who has to answer a failure; see the table "What can go
-// wrong, and who answers" in docs/architecture.md.
+// FailureKind decides how a failure is handled; see the table "What can go wrong, and
+// who answers" in docs/architecture.md.
 type FailureKind string
 
 const (
-	// Infrastructure: collector died, worker shut down, API or database away.
-	// Tried again on the same size class, never the job's failure.
+	// FailInfrastructure: a collector died, a worker shut down, or the API or database
+	// could not be reached. The job is retried on the same size class, and the failure
+	// does not count.
 	FailInfrastructure FailureKind = "infrastructure"
-	// TooSmall: the machine was too small, in that the disk limit was reached, or in
-	// a way that is not known.
+	// FailTooSmall: the machine was too small: the disk limit was reached, or the cause
+	// is not known.
 	FailTooSmall FailureKind = "too_small"
-	// FailTimeout and FailOutOfMemory speak about size as well.
+	// FailTimeout and FailOutOfMemory also suggest a larger machine.
 	FailTimeout     FailureKind = "timeout"
 	FailOutOfMemory FailureKind = "out_of_memory"
-	// FailJob: a benchmark exits with an error. Counted.
+	// FailJob: a benchmark exited with an error. It counts as an attempt.
 	FailJob FailureKind = "job"
-	// FailPermanent: artifact not found, invalid definition. Final at once.
+	// FailPermanent: an artifact was not found or a definition is invalid. It is final.
 	FailPermanent FailureKind = "permanent"
 	FailCancelled FailureKind = "cancelled"
-	// FailNotTaken: the collector gave the job back, for its machine had taken another
-	// one or takes none any more. Tried again at once.
+	// FailNotTaken: the collector returned the job because its machine had taken another
+	// one or no longer takes any. The job is retried at once.
 	FailNotTaken FailureKind = "not_taken"
 )
 
-// OfRun tells whether a run has failed, which a larger machine, or another try,
-// may mend: not the machinery around it, nor what is final.
+// OfRun reports whether the run itself failed in a way that a larger machine or a
+// retry may cure. Infrastructure and permanent failures are not of this sort.
 func (k FailureKind) OfRun() bool {
 	switch k {
 	case FailJob, FailTooSmall, FailTimeout, FailOutOfMemory:
@@ -34,6 +35,6 @@ func (k FailureKind) OfRun() bool {
 	return false
 }
 
-// MaxJobFails is how many attempts a job has by default (MAX_JOB_FAILS of the
-// request life cycle): the third failure fails it.
+// MaxJobFails is the default number of attempts of a job (MAX_JOB_FAILS of the
+// request life cycle): the third failure is final.
 const MaxJobFails = 3

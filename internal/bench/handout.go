@@ -1,7 +1,7 @@
 package bench
 
-// HandOut is a job that was handed out: its workflow is to be started. Its turn in
-// the task queue is that of its fairness key.
+// HandOut is a job that was handed out and whose workflow must be started. Its
+// fairness key decides its turn in the task queue.
 type HandOut struct {
 	Request   RequestID
 	Project   string
@@ -15,6 +15,6 @@ type HandOut struct {
 	Weight    float64
 	Priority  int
 	SizeClass SizeClass
-	Summary   string // what the job is, in words
+	Summary   string // the job in words
 	Ref       JobRef `db:"-"`
 }

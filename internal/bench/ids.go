@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// RequestID is the short ID of a request, for example "r7k2m4q9xt": pasteable
-// into every command that takes a request.
+// RequestID is the short ID of a request, for example "r7k2m4q9xt2". Every command
+// that takes a request accepts it.
 type RequestID string
 
 const requestIDLetters = "abcdefghjkmnpqrstuvwxyz23456789" // no letters that look like digits
@@ -30,7 +30,7 @@ func NewRequestID(random io.Reader) (RequestID, error) {
 	return RequestID(id), nil
 }
 
-// ParseRequestID reads a request's ID.
+// ParseRequestID parses a request's ID.
 func ParseRequestID(s string) (RequestID, error) {
 	if len(s) != 11 || s[0] != 'r' || strings.Trim(s[1:], requestIDLetters) != "" {
 		return "", invalid("request ID", s, "a request ID is r and ten letters or digits, as printed when it was created")
@@ -38,15 +38,16 @@ func ParseRequestID(s string) (RequestID, error) {
 	return RequestID(s), nil
 }
 
-// JobKey identifies a job within its project: a hash of what makes it this
-// job, so that expanding a request twice gives the same jobs.
+// JobKey identifies a job within its project: a hash of its [JobIdentity], so that
+// expanding a request twice gives the same jobs.
 type JobKey string
 
-// JobIdentity holds what a [JobKey] is a hash of. internal/plan fills it in.
+// JobIdentity holds everything that tells a job from others. A [JobKey] is its hash.
+// internal/plan fills it in.
 type JobIdentity struct {
-	// Request is set for ad-hoc jobs, for two people's equal commands are two jobs,
-	// for those that measure in turns, and for later generations. All others are shared by
-	// the requests that need them.
+	// Request is set for ad-hoc jobs, since equal commands of two people are two jobs,
+	// for jobs that measure in turns, and for later generations. Other jobs are shared by
+	// all requests that need them.
 	Request RequestID `json:"request,omitempty"`
 	Project string    `json:"project"`
 	Tag     string    `json:"tag"`
@@ -56,19 +57,19 @@ type JobIdentity struct {
 	Backend   string     `json:"backend"`
 	Profile   string     `json:"profile"`
 	Kind      JobKind    `json:"kind"`
-	Suite     string     `json:"suite"` // content hash; of a build its key
+	Suite     string     `json:"suite"` // content hash; for a build, its key
 	TestCases []TestCase `json:"test_cases"`
 	SizeClass SizeClass  `json:"size_class"`
-	// Pool is set for a job that is meant for one pool: a parent's, that of a benchmark
-	// set, one of a later generation.
+	// Pool is set for a job that must run on one pool: a parent's job, a job of a
+	// benchmark set, or one of a later generation.
 	Pool string `json:"pool,omitempty"`
-	// Line is set for a job of a batch: two equal lines are two jobs.
+	// Line is set for a job of a batch, since two equal lines are two jobs.
 	Line int `json:"line,omitempty"`
 	// Generation is raised by a rerun that must measure again.
 	Generation int `json:"generation"`
 }
 
-// Key of the job: 16 lower-case letters and digits. The order of the test
+// Key returns the job's key: 16 lower-case letters and digits. The order of the test
 // cases does not matter.
 func (id JobIdentity) Key() JobKey {
 	id.TestCases = slices.Clone(id.TestCases)
@@ -81,7 +82,7 @@ func (id JobIdentity) Key() JobKey {
 	return JobKey(strings.ToLower(base32.StdEncoding.EncodeToString(sum[:10])))
 }
 
-// ParseJobKey reads a job's key.
+// ParseJobKey parses a job's key.
 func ParseJobKey(s string) (JobKey, error) {
 	if len(s) != 16 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz234567") != "" {
 		return "", invalid("job", s, "a job's key is 16 letters and digits, as printed by 'benchloom status REQUEST'")
@@ -93,14 +94,14 @@ func ParseJobKey(s string) (JobKey, error) {
 // hexadecimal digits.
 type RunID string
 
-// NewRunID derives the ID from what makes the attempt unique in Temporal, so
-// that an attempt which asks twice for its start is known the second time.
+// NewRunID derives a run's ID from Temporal's identifiers of the attempt, so that an
+// attempt that requests its start twice gets the same run.
 func NewRunID(job JobKey, workflowRun, activity string, attempt int32) RunID {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", workflowRun, activity, attempt))
 	return RunID(string(job) + "-" + hex.EncodeToString(sum[:4]))
 }
 
-// ParseRunID reads a run's ID.
+// ParseRunID parses a run's ID.
 func ParseRunID(s string) (RunID, error) {
 	key, suffix, ok := strings.Cut(s, "-")
 	if _, err := ParseJobKey(key); err != nil || !ok || len(suffix) != 8 || strings.Trim(suffix, "0123456789abcdef") != "" {
@@ -109,7 +110,7 @@ func ParseRunID(s string) (RunID, error) {
 	return RunID(s), nil
 }
 
-// Job is the key of the run's job.
+// Job returns the key of the run's job.
 func (id RunID) Job() JobKey {
 	key, _, _ := strings.Cut(string(id), "-")
 	return JobKey(key)

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// JobStatus is where a job stands.
+// JobStatus is the status of a job.
 type JobStatus string
 
 const (
@@ -19,23 +19,24 @@ const (
 	JobCancelled  JobStatus = "cancelled"
 )
 
-// Open tells whether the job can still run.
+// Open reports whether the job can still run.
 func (s JobStatus) Open() bool {
 	return s == JobQueued || s == JobHandedOut || s == JobInProgress
 }
 
-// Stage is the part of a request that a job belongs to. A request goes through its
-// stages in this order, each after the jobs of the one before have ended.
+// Stage is the part of a request that a job belongs to. A stage begins when all jobs
+// of the one before have ended.
 type Stage string
 
 const (
-	// StageBuild makes the artifacts that are built from a revision.
+	// StageBuild builds artifacts from a revision.
 	StageBuild Stage = "build"
-	// StageParent measures what the parent lacks: backfill.
+	// StageParent measures the parent's missing test cases (backfill).
 	StageParent Stage = "parent"
 	// StageOwn measures the request's own artifact.
 	StageOwn Stage = "own"
-	// StageVerify measures again what differs from the baseline, in turns with it.
+	// StageVerify measures test cases that differ from the baseline again, in turns
+	// with it.
 	StageVerify Stage = "verify"
 )
 
@@ -49,17 +50,15 @@ type Command struct {
 	Iterations     int `json:"iterations"`
 }
 
-// Job is the definition of one work item, and where it stands. It is made by
-// [NewSuiteJob], [NewBuildJob] or [NewCommandJob], each of which refuses what that
-// kind of job cannot have; a key, a location and a turn are added before it is
-// recorded.
+// Job is the definition of one work item, with its state. Its constructors
+// [NewSuiteJob], [NewBuildJob] and [NewCommandJob] refuse fields that their kind of
+// job cannot have. A key, a location and a turn are added before it is recorded.
 type Job struct {
-	// ID ascends in the order in which jobs are recorded; 0: not yet.
+	// ID ascends in the order in which jobs are recorded; 0: not recorded yet.
 	ID      int64
 	Project string
 	Key     JobKey
-	// Generation tells jobs that measure the same again from the first, which is of
-	// generation 0.
+	// Generation counts the reruns that measure the same again; the first job has 0.
 	Generation int
 	Work
 	Location
@@ -68,7 +67,7 @@ type Job struct {
 	JobState
 }
 
-// Work is what a job does.
+// Work describes the work of a job.
 type Work struct {
 	Kind   JobKind
 	Target Target
@@ -76,7 +75,7 @@ type Work struct {
 	Tag string
 	// Versus is the tag that is measured in turns with Tag; empty: none.
 	Versus string
-	// Backend and Profile are what all test cases of a compile-time job share.
+	// Backend and Profile are common to all test cases of a compile-time job.
 	Backend string
 	Profile string
 	// SuiteHash is the content hash of the suite; empty for commands and builds.
@@ -85,73 +84,73 @@ type Work struct {
 	Iterations int
 	Command    *Command   // of a command job
 	Build      *BuildSpec // of a build job
-	// Line is the number of the job within its batch, from 1; 0: it belongs to none.
+	// Line is the number of the job within its batch, from 1; 0: no batch.
 	Line int
-	// Name is the submitter's own for a command; may be empty.
+	// Name is the submitter's name for a command; may be empty.
 	Name string
 }
 
-// Location is where a job waits or runs.
+// Location holds the pool and task queue in which a job waits or runs.
 type Location struct {
 	SizeClass SizeClass
 	Pool      string
 	TaskQueue string
-	// Constraints narrow the collectors that may take the job; nil: nothing does.
+	// Constraints limit the collectors that may take the job; nil: none.
 	Constraints *Constraints
-	// AffinityUntil ends the wait for a collector that has the job's caches; nil: it
-	// waits for none.
+	// AffinityUntil ends the wait for a collector with the job's caches; nil: no wait.
 	AffinityUntil *time.Time
-	// MovedFrom is the task queue of the pool that the job has left because nobody
-	// there could take it, and MovedAt when; empty for one that has not moved.
+	// MovedFrom is the task queue that the job left because no collector there could
+	// take it; empty: the job has not moved. MovedAt is the time of the move.
 	MovedFrom string
 	MovedAt   *time.Time
 }
 
-// Turn decides when a job goes: after the jobs of other queues, and within its
-// queue after those of older requests.
+// Turn decides when a job starts: relative to the jobs of other queues, and within
+// its queue after those of older requests.
 type Turn struct {
 	// Queue is the fair-share queue.
 	Queue    string
 	Weight   float64
-	Priority int // Temporal's, from 1, which goes first, to 5
-	// Submitter is the account whose limits count for the job, on Branch.
+	Priority int // Temporal's, 1 (first) to 5
+	// Submitter is the account whose limits apply to the job, on Branch.
 	Submitter      string
 	Branch         string
 	RequestCreated time.Time
 }
 
-// Sizing is how the size class of a job was chosen.
+// Sizing records how the size class of a job was chosen.
 type Sizing struct {
-	// Shape makes jobs alike whatever their artifact; empty: the size class is fixed.
+	// Shape is common to jobs that differ only in their artifact; empty: the size class
+	// is fixed.
 	Shape string
-	// MinClass is the smallest size class that will do; 0: any.
+	// MinClass is the smallest size class that can run the job; 0: any.
 	MinClass SizeClass
-	// SelectedAt is when the size class was selected, at hand-out, and SelectedWhy
-	// the reason, in a sentence.
+	// SelectedAt is the time at which the size class was selected, at hand-out, and
+	// SelectedWhy the reason, in a sentence.
 	SelectedAt  *time.Time
 	SelectedWhy string
-	// Probe: the job runs on its size class to learn from it.
+	// Probe marks a job that runs on its size class to learn about it.
 	Probe bool
-	// TimeoutSeconds bounds the whole job on its size class; 0: nothing does.
+	// TimeoutSeconds bounds the whole job on its size class; 0: no limit.
 	TimeoutSeconds float64
 }
 
-// JobState is where a job stands. Only a job that has ended has CompletedAt.
+// JobState is the state of a job. CompletedAt is set only when the job has ended.
 type JobState struct {
 	Status      JobStatus
 	Message     string
 	CreatedAt   time.Time
 	HandedOutAt *time.Time
-	// HandedOutTo is the request whose turn it was at the last hand-out.
+	// HandedOutTo is the request for which the job was last handed out.
 	HandedOutTo RequestID
 	StartedAt   *time.Time
 	CompletedAt *time.Time
-	// Done counts the test cases that have an accepted result; of a job that
-	// measures in turns, those of either side count.
+	// Done counts the test cases that have an accepted result. Both sides of a job
+	// that measures in turns count.
 	Done int
 }
 
-// SuiteShape is the shape of a job of a suite with the test cases that it has now.
+// SuiteShape returns the shape of a suite's job with its present test cases.
 func (w Work) SuiteShape() Shape {
 	parts := SuiteShape(w.Kind, w.Target, w.TestCases, w.Iterations)
 	if w.Versus != "" {
@@ -160,20 +159,20 @@ func (w Work) SuiteShape() Shape {
 	return parts.Shape()
 }
 
-// JobEnd is how a job has ended.
+// JobEnd describes a job that has ended.
 type JobEnd struct {
 	Status  JobStatus
 	Message string
-	// TaskQueue is where it was last.
+	// TaskQueue is the job's last task queue.
 	TaskQueue string
-	// Submitter is whose limits counted for it.
+	// Submitter is the account whose limits applied to it.
 	Submitter string
-	// Waiters are the open requests that wait for the job.
+	// Waiters lists the open requests that wait for the job.
 	Waiters []RequestRef
 }
 
-// TimeoutOn is the time limit of the whole job on a size class: the one selected
-// for its own class, which says nothing about another. 0: unlimited.
+// TimeoutOn returns the time limit of the whole job on a size class, in seconds; 0:
+// no limit. The limit was selected for the job's own class and applies to no other.
 func (j Job) TimeoutOn(class SizeClass) float64 {
 	if class != j.SizeClass {
 		return 0

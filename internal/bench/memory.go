@@ -17,9 +17,9 @@ var memoryShift = map[string]int{"k": 10, "m": 20, "": 30, "g": 30, "t": 40}
 // MaxMemory bounds amounts of memory, in bytes: 1 EiB.
 const MaxMemory = int64(1) << 60
 
-// ParseMemory reads an amount of memory as people write it, in bytes. A bare
-// number means gigabytes; k, m, g and t are understood in either case, with b or
-// ib behind them or not. Units are binary.
+// ParseMemory reads an amount of memory as people write it and returns bytes. A bare
+// number means gigabytes. The units k, m, g and t may be upper or lower case and may
+// be followed by b or ib; they are binary.
 func ParseMemory(s string) (int64, error) {
 	parts := memoryPattern.FindStringSubmatch(strings.ToLower(strings.TrimSpace(s)))
 	if parts == nil {
@@ -36,9 +36,8 @@ func ParseMemory(s string) (int64, error) {
 	return n << shift, nil
 }
 
-// MemoryText writes an amount of memory so that [ParseMemory] reads the same
-// again: with the largest unit of which it is a whole number. Fractions of a
-// kibibyte are left out.
+// MemoryText returns an amount of memory as [ParseMemory] reads it, in the largest
+// unit that gives a whole number. Fractions of a kibibyte are cut off.
 func MemoryText(bytes int64) string {
 	for _, unit := range []string{"t", "g", "m"} {
 		if shift := memoryShift[unit]; bytes>>shift > 0 && bytes%(1<<shift) == 0 {
@@ -48,8 +47,8 @@ func MemoryText(bytes int64) string {
 	return strconv.FormatInt(bytes>>10, 10) + "k"
 }
 
-// MemoryWords writes an amount of memory for people: exactly where that is short,
-// else rounded down to a tenth of a gigabyte.
+// MemoryWords returns an amount of memory for people: exact if that is short, else
+// rounded down to a tenth of a gigabyte.
 func MemoryWords(bytes int64) string {
 	if text := MemoryText(bytes); len(text) <= len("1024m") {
 		return text
@@ -57,15 +56,15 @@ func MemoryWords(bytes int64) string {
 	return fmt.Sprintf("%.1fg", math.Floor(float64(bytes)/(1<<30)*10)/10)
 }
 
-// MachineTypes are what a machine can be: bare hardware, a virtual machine, a
+// MachineTypes returns the types of machines: bare hardware, virtual machine,
 // container.
 func MachineTypes() []string { return []string{"hw", "vm", "dc"} }
 
-// SizedType is a type of machine with the size that its name may say.
+// SizedType is a type of machine, with the size if its name has one.
 type SizedType struct {
 	Type        string // hw, vm or dc
-	CPUs        int    // 0: not said
-	MemoryBytes int64  // 0: not said
+	CPUs        int    // 0: not given
+	MemoryBytes int64  // 0: not given
 }
 
 var sizedPattern = regexp.MustCompile(`^(hw|vm|dc)(?:-(?:([0-9]{1,4})p)?(?:([0-9]{1,7})g)?)?$`)
@@ -95,7 +94,7 @@ func ParseSizedType(s string) (SizedType, error) {
 	return out, nil
 }
 
-// CheckMachineType tells whether s is hw, vm or dc.
+// CheckMachineType refuses anything but hw, vm and dc.
 func CheckMachineType(s string) error {
 	if t, err := ParseSizedType(s); err != nil || t.Type != s {
 		return invalid("type of machine", s, "use "+strings.Join(MachineTypes(), ", "))

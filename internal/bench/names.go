@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// ErrInvalid is what every constructor and parser of this package wraps when
-// it refuses a value.
+// ErrInvalid is wrapped by every error about a value that this package refuses.
 var ErrInvalid = errors.New("invalid value")
 
 func invalid(kind, value, rule string) error {
@@ -24,9 +23,9 @@ var (
 
 const nameRule = "use 1 to 64 lower-case letters, digits, '.', '_' or '-', beginning and ending with a letter or digit"
 
-// CheckName tells whether s can name a project, a pool, a collector, a suite,
-// a benchmark set or a queue. These names stand in workflow IDs and task queue
-// names, so they hold no slash and no white space.
+// CheckName refuses an invalid name of a project, pool, collector, suite, benchmark
+// set or queue. These names are parts of workflow IDs and task queue names, so they
+// contain neither slashes nor white space.
 func CheckName(kind, s string) error {
 	if !namePattern.MatchString(s) {
 		return invalid(kind, s, nameRule)
@@ -34,18 +33,17 @@ func CheckName(kind, s string) error {
 	return nil
 }
 
-// Prefixes of the names of queues that jobs are in by default: their submitter's,
-// and their project's.
+// Prefixes of the names of default queues: a submitter's and a project's.
 const (
 	UserQueue    = "user:"
 	ProjectQueue = "project:"
 )
 
-// maxQueueName is how many bytes Temporal keeps of a fairness key.
+// maxQueueName is the length of a fairness key in Temporal, in bytes.
 const maxQueueName = 64
 
-// CheckQueue tells whether s can name a queue in which jobs wait for their turn:
-// user:ACCOUNT, project:NAME, or a name of its own.
+// CheckQueue refuses an invalid name of a queue. Valid ones are user:ACCOUNT,
+// project:NAME, and any name that [CheckName] accepts.
 func CheckQueue(s string) error {
 	account, ofUser := strings.CutPrefix(s, UserQueue)
 	switch {
@@ -61,7 +59,7 @@ func CheckQueue(s string) error {
 	return CheckName("queue", strings.TrimPrefix(s, ProjectQueue))
 }
 
-// CheckTag tells whether s can name an artifact: a version or a commit's SHA.
+// CheckTag refuses an invalid tag of an artifact, a version or a commit's SHA.
 func CheckTag(s string) error {
 	if !tagPattern.MatchString(s) {
 		return invalid("tag", s, "use 1 to 128 letters, digits, '.', '_', '+' or '-', beginning with a letter or digit")
@@ -69,8 +67,8 @@ func CheckTag(s string) error {
 	return nil
 }
 
-// CheckParameter tells whether s can be a benchmark's name or one of its
-// parameters (profile, scenario, backend).
+// CheckParameter refuses an invalid name of a benchmark or one of its parameters
+// (profile, scenario, backend).
 func CheckParameter(kind, s string) error {
 	if !casePattern.MatchString(s) {
 		return invalid(kind, s, "use 1 to 128 letters, digits, spaces or any of . _ : + / -, beginning with a letter or digit")
@@ -78,11 +76,11 @@ func CheckParameter(kind, s string) error {
 	return nil
 }
 
-// Target is a target tuple as compilers write it, for example
-// x86_64-unknown-linux-gnu: what an artifact runs on.
+// Target is the platform that an artifact runs on, as a target tuple of compilers such
+// as x86_64-unknown-linux-gnu.
 type Target string
 
-// ParseTarget reads a target tuple of two to four parts.
+// ParseTarget parses a target tuple of two to four parts.
 func ParseTarget(s string) (Target, error) {
 	if len(s) > 64 || !targetPattern.MatchString(s) {
 		return "", invalid("target", s, "write a target tuple such as x86_64-unknown-linux-gnu")
@@ -90,8 +88,8 @@ func ParseTarget(s string) (Target, error) {
 	return Target(s), nil
 }
 
-// HostTarget is the target tuple of a machine with Go's names for its
-// operating system and architecture, for example ("linux", "amd64").
+// HostTarget returns the target tuple for Go's names of an operating system and an
+// architecture, for example ("linux", "amd64").
 func HostTarget(goos, goarch string) (Target, error) {
 	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64", "386": "i686", "riscv64": "riscv64gc", "ppc64le": "powerpc64le", "s390x": "s390x"}[goarch]
 	system := map[string]string{"linux": "unknown-linux-gnu", "darwin": "apple-darwin", "windows": "pc-windows-msvc"}[goos]
@@ -101,7 +99,7 @@ func HostTarget(goos, goarch string) (Target, error) {
 	return Target(arch + "-" + system), nil
 }
 
-// Arch is the first part of the tuple, for example x86_64.
+// Arch returns the first part of the tuple, for example x86_64.
 func (t Target) Arch() string {
 	arch, _, _ := strings.Cut(string(t), "-")
 	return arch
@@ -109,8 +107,8 @@ func (t Target) Arch() string {
 
 func (t Target) String() string { return string(t) }
 
-// SizeClass tells how large a collector is relative to the others of its
-// target: a positive integer. On one machine it is its number of cores.
+// SizeClass is the size of a collector relative to the others of its target: a
+// positive integer. On one machine it is the number of cores.
 type SizeClass int
 
 // MaxSizeClass bounds size classes, so that every record and name can hold one.
@@ -144,13 +142,13 @@ func NewPool(target Target, class SizeClass, name string) (Pool, error) {
 		return Pool{}, err
 	}
 	if setPattern.MatchString(name) {
-		return Pool{}, invalid("pool", name, "such names are those of sets of collectors; choose another")
+		return Pool{}, invalid("pool", name, "names of this form are reserved for sets of collectors; choose another")
 	}
 	return Pool{Target: target, SizeClass: class, Name: name}, nil
 }
 
-// TaskQueue is the Temporal task queue from which the pool's collectors take
-// their jobs: bench/<target>/<size>/<pool>.
+// TaskQueue returns the Temporal task queue from which the pool's collectors take
+// jobs: bench/<target>/<size>/<pool>.
 func (p Pool) TaskQueue() string {
 	return fmt.Sprintf("bench/%s/%d/%s", p.Target, p.SizeClass, p.Name)
 }

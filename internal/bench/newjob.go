@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// NewSuiteJob makes a job that measures test cases of a suite. It has neither key,
-// location nor turn yet.
+// NewSuiteJob returns a job that measures test cases of a suite. It has no key,
+// location or turn yet.
 func NewSuiteJob(project string, w Work) (Job, error) {
 	if w.Kind != KindCompileTime && w.Kind != KindRuntime {
 		return Job{}, invalid("job kind", string(w.Kind), "a suite's jobs are of kind compiletime or runtime")
@@ -15,20 +15,20 @@ func NewSuiteJob(project string, w Work) (Job, error) {
 	return newJob(Job{Project: project, Work: w})
 }
 
-// NewBuildJob makes a job that builds an artifact. It has neither key, location nor
-// turn yet.
+// NewBuildJob returns a job that builds an artifact. It has no key, location or turn
+// yet.
 func NewBuildJob(project string, spec BuildSpec, generation int) (Job, error) {
 	return newJob(Job{Project: project, Generation: generation, Work: Work{
 		Kind: KindBuild, Target: spec.Target, Tag: spec.Tag, TestCases: []TestCase{}, Build: &spec,
 	}})
 }
 
-// CommandBenchmark names the one test case of a command.
+// CommandBenchmark is the benchmark name of a command's single test case.
 const CommandBenchmark = "command"
 
-// NewCommandJob makes a job that runs a command: a request's only one, of line 0, or
-// one of a batch, whose lines count from 1. The name may be empty. The job has neither
-// key, location nor turn yet.
+// NewCommandJob returns a job that runs a command. Its line is 0 for a request's only
+// command and counts from 1 in a batch. The name may be empty. The job has no key,
+// location or turn yet.
 func NewCommandJob(project string, c Command, target Target, line int, name string) (Job, error) {
 	return newJob(Job{Project: project, Work: Work{
 		Kind: KindCommand, Target: target, TestCases: []TestCase{{Benchmark: CommandBenchmark, Target: target}},
@@ -44,9 +44,8 @@ func newJob(j Job) (Job, error) {
 	return j, nil
 }
 
-// Validate refuses a job that cannot be meant or that is not ready to be recorded:
-// one that its kind's constructor would not make, or that lacks a key, a location or
-// a turn.
+// Validate refuses a job that its kind's constructor would refuse, or that is not
+// ready to be recorded because it lacks a key, a location or a turn.
 func (j Job) Validate() error {
 	if err := j.check(); err != nil {
 		return fmt.Errorf("job %s: %w", j.Key, err)
@@ -71,12 +70,12 @@ func (j Job) check() error {
 	case j.Queue == "":
 		return invalid("job", string(j.Key), "it is in no queue")
 	case j.Status.Open() != (j.CompletedAt == nil):
-		return invalid("job status", string(j.Status), "a job that has ended, and no other, has an end")
+		return invalid("job status", string(j.Status), "a job has an end time if and only if it has ended")
 	}
 	return nil
 }
 
-// checkWork refuses what the kind of job cannot have.
+// checkWork refuses fields that the kind of job cannot have.
 func (j Job) checkWork() error {
 	switch {
 	case j.Project == "":
@@ -130,7 +129,7 @@ func (w Work) checkBuild() error {
 	case w.Tag == "":
 		return invalid("tag", "", "the build names no artifact")
 	case w.Command != nil || w.Line != 0 || w.Name != "" || w.Versus != "" || w.SuiteHash != "" || len(w.TestCases) > 0:
-		return invalid("job kind", string(w.Kind), "it builds: it has no command, line, name, suite, test cases, nor anything to measure in turns with")
+		return invalid("job kind", string(w.Kind), "it builds: it has no command, line, name, suite, test cases or versus")
 	}
 	return nil
 }
@@ -149,25 +148,24 @@ func (w Work) checkCommand() error {
 	return nil
 }
 
-// PlannedJob is a job that is to be recorded, with what its record keeps in another
+// PlannedJob is a job to be recorded, with fields that the record keeps in another
 // form.
 type PlannedJob struct {
 	Job
-	// Set names the only collectors that may take the job, where not all of its pool
-	// do; the record has them by their task queue. Empty: all of the pool.
+	// Set names the collectors that may take the job; empty: all of its pool. The
+	// record keeps the set by its task queue.
 	Set []string
-	// AffinityFor bounds the wait for a collector that has the job's caches, from the
-	// moment of recording; 0: it waits for none. The record has its end,
-	// AffinityUntil.
+	// AffinityFor bounds the wait for a collector with the job's caches, from the
+	// moment of recording; 0: no wait. The record keeps its end, AffinityUntil.
 	AffinityFor time.Duration
 }
 
-// At is the place where the job is to wait.
+// At returns the place where the job will wait.
 func (j PlannedJob) At() Place {
 	return Place{Pool: Pool{Target: j.Target, SizeClass: j.SizeClass, Name: j.Pool}, Set: j.Set}
 }
 
-// PutAt decides the place where the job is to wait.
+// PutAt sets the place where the job will wait.
 func (j *PlannedJob) PutAt(p Place) {
 	j.Target, j.SizeClass, j.Pool, j.Set, j.TaskQueue = p.Target, p.SizeClass, p.Name, p.Set, p.TaskQueue()
 }
@@ -180,7 +178,7 @@ func (j PlannedJob) Validate() error {
 	case j.Status != JobQueued:
 		return invalid("job status", string(j.Status), "a job begins as queued")
 	case j.TaskQueue != j.At().TaskQueue():
-		return invalid("task queue", j.TaskQueue, "it is not that of the job's pool or set of collectors")
+		return invalid("task queue", j.TaskQueue, "it does not belong to the job's pool or set of collectors")
 	case j.AffinityFor < 0:
 		return invalid("affinity", j.AffinityFor.String(), "use a positive duration")
 	}

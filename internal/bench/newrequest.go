@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// NewRelease asks for a published version to be measured. The date, which may be
-// nil, is that of its tag.
+// NewRelease returns a request to measure a published version. The date is that of
+// its tag and may be nil.
 func NewRelease(project, tag string, date *time.Time, selection Selection, by Submission) (Request, error) {
 	return newRequest(Request{
 		Project: project, Type: Release, Tag: tag, Submission: by,
@@ -14,7 +14,7 @@ func NewRelease(project, tag string, date *time.Time, selection Selection, by Su
 	})
 }
 
-// NewMasterCommit asks for a merged commit to be measured.
+// NewMasterCommit returns a request to measure a merged commit.
 func NewMasterCommit(project, tag string, from Origin, selection Selection, by Submission) (Request, error) {
 	return newRequest(Request{
 		Project: project, Type: Master, Tag: tag, Submission: by,
@@ -22,8 +22,8 @@ func NewMasterCommit(project, tag string, from Origin, selection Selection, by S
 	})
 }
 
-// NewTryBuild asks for proposed changes to be measured, once their artifacts are
-// ready; see [Request.Ready]. The tag may be empty until then.
+// NewTryBuild returns a request to measure proposed changes. It waits for its
+// artifacts, and the tag may be empty until then; see [Request.Ready].
 func NewTryBuild(project, tag string, from Origin, selection Selection, by Submission) (Request, error) {
 	return newRequest(Request{
 		Project: project, Type: Try, Tag: tag, Submission: by,
@@ -31,14 +31,14 @@ func NewTryBuild(project, tag string, from Origin, selection Selection, by Submi
 	})
 }
 
-// Ready returns the try build with its artifacts ready from the start.
+// Ready returns the try build with its artifacts ready.
 func (r Request) Ready() (Request, error) {
 	r.Status = ArtifactsReady
 	return newRequest(r)
 }
 
-// NewMeasurement asks for an artifact to be measured ad hoc, alone or in turns with
-// another one. The date may be nil.
+// NewMeasurement returns an ad-hoc request to measure an artifact, alone or in turns
+// with another one. The date may be nil.
 func NewMeasurement(project, tag string, date *time.Time, scope Scope, by Submission) (Request, error) {
 	return newRequest(Request{
 		Project: project, Type: AdHoc, Tag: tag, Submission: by,
@@ -46,7 +46,7 @@ func NewMeasurement(project, tag string, date *time.Time, scope Scope, by Submis
 	})
 }
 
-// NewCommandRequest asks for one command to be run.
+// NewCommandRequest returns a request to run one command.
 func NewCommandRequest(project string, c Command, scope Scope, by Submission) (Request, error) {
 	return newRequest(Request{
 		Project: project, Type: AdHoc, Submission: by, Scope: scope,
@@ -54,8 +54,8 @@ func NewCommandRequest(project string, c Command, scope Scope, by Submission) (R
 	})
 }
 
-// NewBatchRequest asks for many commands to be run, each of which is a job of its
-// own. The digest is a hash of all of them.
+// NewBatchRequest returns a request to run many commands, each as a separate job. The
+// digest is a hash of all of them.
 func NewBatchRequest(project string, commands int, digest string, scope Scope, by Submission) (Request, error) {
 	r := Request{
 		Project: project, Type: AdHoc, Submission: by, Scope: scope,
@@ -74,8 +74,8 @@ func newRequest(r Request) (Request, error) {
 	return r, nil
 }
 
-// Validate refuses a request that cannot be meant: one that its kind's constructor
-// would not make, or that no event of its life leads to.
+// Validate refuses a request that its kind's constructor would refuse, or that no
+// later event can lead to.
 func (r Request) Validate() error {
 	err := r.check()
 	if err != nil && r.ID != "" {
@@ -89,7 +89,7 @@ func (r Request) check() error {
 		return err
 	}
 	if r.Submitter == "" {
-		return invalid("submitter", "", "name the account that asks")
+		return invalid("submitter", "", "name the account that submits the request")
 	}
 	if _, err := NewStanding(r.Status, r.Outcome, r.CompletedAt); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (r Request) checkOrigin() error {
 	return nil
 }
 
-// checkMeasurement refuses what the measurement of an artifact cannot have.
+// checkMeasurement refuses fields that the measurement of an artifact cannot have.
 func (r Request) checkMeasurement() error {
 	if t, err := ParseRequestType(string(r.Type)); err != nil || t != r.Type {
 		return invalid("request type", string(r.Type), "use release, master, try or adhoc")
@@ -163,7 +163,7 @@ func (r Request) checkMeasurement() error {
 	return nil
 }
 
-// checkCommands refuses what commands cannot have.
+// checkCommands refuses fields that commands cannot have.
 func (r Request) checkCommands() error {
 	what := "a command"
 	if r.Batch != 0 {

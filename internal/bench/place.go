@@ -9,28 +9,26 @@ import (
 	"strings"
 )
 
-// Place is where a job waits: in the task queue of a pool, or of a set of
-// collectors, for a job that only some can run.
+// Place is the pool whose task queue a job waits in, or a set of collectors if only
+// some can run the job.
 type Place struct {
-	// Pool is the pool; for a set, that of those of its collectors which is the
-	// largest.
+	// Pool is the pool; for a set, the largest of its collectors' pools.
 	Pool
-	// Set are the names of the collectors, sorted; empty: all of the pool.
+	// Set names the collectors, sorted; empty: all of the pool.
 	Set []string
 }
 
-// nobody stands for the collectors of a set that has none: it is no collector's
-// name.
+// nobody is the only member of an empty set. It cannot be a collector's name.
 const nobody = "(nobody)"
 
-// WithNobody is where jobs of a pool wait that none of its collectors can run.
+// WithNobody returns the place where jobs of a pool wait if no collector can run them.
 func WithNobody(p Pool) Place { return Place{Pool: p, Set: []string{nobody}} }
 
-// Nobody tells whether it is such a place.
+// Nobody reports whether the place was made by [WithNobody].
 func (p Place) Nobody() bool { return len(p.Set) == 1 && p.Set[0] == nobody }
 
-// TaskQueue is the Temporal task queue of the place: the pool's, or
-// bench/<target>/<size>/set-<hash of the names>, whose collectors may be of
+// TaskQueue returns the Temporal task queue of the place: the pool's, or for a set
+// bench/<target>/<size>/set-<hash of the names>. The collectors of a set may belong to
 // several pools.
 func (p Place) TaskQueue() string {
 	if len(p.Set) == 0 {
@@ -41,10 +39,10 @@ func (p Place) TaskQueue() string {
 	return fmt.Sprintf("bench/%s/%d/set-%s", p.Target, p.SizeClass, strings.ToLower(base32.StdEncoding.EncodeToString(sum[:10])))
 }
 
-// setPattern is the last part of a set's task queue: no pool may be called so.
+// setPattern matches the last part of a set's task queue. No pool may have such a name.
 var setPattern = regexp.MustCompile(`^set-[a-z2-7]{16}$`)
 
-// IsSet tells whether a task queue is that of a set of collectors.
+// IsSet reports whether a task queue belongs to a set of collectors.
 func IsSet(taskQueue string) bool {
 	return setPattern.MatchString(taskQueue[strings.LastIndexByte(taskQueue, '/')+1:])
 }

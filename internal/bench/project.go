@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// ProjectConfig is what an operator decides about a project.
+// ProjectConfig is the configuration of a project, as operators apply it.
 type ProjectConfig struct {
 	Description string `json:"description,omitempty" yaml:"description" doc:"What the project is, in a sentence."`
-	// Targets are measured by default. Empty: those of the suite for which a
-	// collector is registered.
+	// Targets are measured by default; empty: the suite's targets that have a registered
+	// collector.
 	Targets []Target `json:"targets,omitempty" yaml:"targets" doc:"Targets measured by default; empty: those of the suite that have a collector."`
-	// Artifacts tells where artifacts come from, where that differs from what
-	// the suite says.
+	// Artifacts overrides the suite's source of artifacts.
 	Artifacts ArtifactSource `json:"artifacts,omitzero" yaml:"artifacts"`
-	// Source is where its commits come from.
+	// Source is the source of its commits.
 	Source CommitSource `json:"source,omitzero" yaml:"source"`
 	Queue  QueuePolicy  `json:"queue,omitzero" yaml:"queue"`
 	Size   SizePolicy   `json:"size,omitzero" yaml:"size"`
-	// OptionalTargets block nothing: neither a request nor its children.
+	// OptionalTargets are measured, but neither a request nor its descendants wait for
+	// them.
 	OptionalTargets []Target `json:"optional_targets,omitempty" yaml:"optional_targets" doc:"Targets that are measured too, but that no request waits for."`
 	// Verify measures test cases that differ significantly from the baseline again,
 	// in turns with it, before a request completes.
 	Verify bool `json:"verify,omitempty" yaml:"verify" doc:"Measure what differs significantly from the baseline again, in turns with it, before a request completes."`
-	// MaxJobFails is how many attempts a failing job has; left out: [MaxJobFails].
+	// MaxJobFails is the number of attempts of a failing job; left out: [MaxJobFails].
 	MaxJobFails AttemptCount `json:"max_job_fails,omitempty" yaml:"max_job_fails" minimum:"1" maximum:"20" doc:"Attempts of a failing job; left out: 3."`
 	// FailoverAfter is read by [ProjectConfig.Failover].
 	FailoverAfter string `json:"failover_after,omitempty" yaml:"failover_after" doc:"How long a pool may be without a live collector before jobs that wait for it move to another, such as 5m, or never; empty: 5m."`
@@ -34,7 +34,7 @@ type ProjectConfig struct {
 	Constraints ConstraintSpec `json:"constraints,omitzero" yaml:"constraints" doc:"Where the project's jobs may run."`
 	// AffinityWait is read by [ProjectConfig.Affinity].
 	AffinityWait string `json:"affinity_wait,omitempty" yaml:"affinity_wait" doc:"How long a job waits for collectors that have its cache directories, such as 30s, or never; empty: 30s."`
-	// BenchmarkSets bind benchmarks to pools; none: all go wherever they can run.
+	// BenchmarkSets bind benchmarks to pools; empty: all may run on any suitable pool.
 	BenchmarkSets []BenchmarkSet `json:"benchmark_sets,omitempty" yaml:"benchmark_sets" doc:"Which benchmarks are measured on which pool; empty: all wherever they can run."`
 }
 
@@ -46,14 +46,14 @@ type ArtifactSource struct {
 	Tags map[string]TagSource `json:"tags,omitempty" yaml:"tags" doc:"Where single artifacts come from, by tag."`
 }
 
-// TagSource tells where one artifact comes from.
+// TagSource is the source of a single artifact.
 type TagSource struct {
 	Provider   string            `json:"provider" yaml:"provider"`
 	Parameters map[string]string `json:"parameters,omitempty" yaml:"parameters"`
 }
 
-// For is the provider and parameters for a tag, where those of the suite are
-// provider and parameters.
+// For returns the provider and parameters for a tag: its own, else the project's, else
+// the suite's, which are passed in.
 func (s ArtifactSource) For(tag, provider string, parameters map[string]string) (string, map[string]string) {
 	if own, ok := s.Tags[tag]; ok {
 		return own.Provider, own.Parameters
@@ -64,22 +64,21 @@ func (s ArtifactSource) For(tag, provider string, parameters map[string]string) 
 	return provider, parameters
 }
 
-// QueuePolicy orders a project's requests.
+// QueuePolicy configures a project's admission and its queue.
 type QueuePolicy struct {
 	Policy string `json:"policy,omitempty" yaml:"policy" enum:"spec,upstream" doc:"Order of requests; empty: spec."`
-	// MaxInProgress is how many tracked requests run at once; left out: 1.
+	// MaxInProgress is the number of tracked requests that run at once; left out: 1.
 	MaxInProgress SlotCount `json:"max_in_progress,omitempty" yaml:"max_in_progress" minimum:"1" maximum:"100" doc:"Tracked requests that run at once; left out: 1."`
 	// Supersede ends a waiting try build when a newer one of its pull request is
-	// asked for.
+	// submitted.
 	Supersede bool `json:"supersede,omitempty" yaml:"supersede" doc:"A newer try build of a pull request ends those that still wait."`
-	// Queue is the one that its releases, commits and try builds wait in; empty: its
-	// own, project:NAME.
+	// Queue is the queue of its releases, commits and try builds; empty: project:NAME.
 	Queue string `json:"queue,omitempty" yaml:"queue" doc:"Queue of its tracked requests' jobs; empty: its own."`
-	// ArtifactsHours is how long a try build waits for its artifacts; 0: two weeks.
+	// ArtifactsHours bounds a try build's wait for its artifacts; 0: two weeks.
 	ArtifactsHours int `json:"artifacts_hours,omitempty" yaml:"artifacts_hours" minimum:"0" maximum:"8760" doc:"Hours after which a try build without artifacts expires; 0: 336."`
 }
 
-// ArtifactsWithin is how long a request waits for its artifacts before it expires.
+// ArtifactsWithin returns how long a request waits for its artifacts before it expires.
 func (p QueuePolicy) ArtifactsWithin() time.Duration {
 	if p.ArtifactsHours == 0 {
 		return 14 * 24 * time.Hour
@@ -87,8 +86,8 @@ func (p QueuePolicy) ArtifactsWithin() time.Duration {
 	return time.Duration(p.ArtifactsHours) * time.Hour
 }
 
-// SlotCount is how many requests may run at once: 1 to 100. The zero value stands
-// for one that was left out; a written 0 would stop the project and is refused.
+// SlotCount is a number of requests that may run at once, 1 to 100. The zero value
+// means that it was left out. An explicit 0 is refused: it would stop the project.
 type SlotCount int
 
 func (n SlotCount) check() error {
@@ -98,8 +97,8 @@ func (n SlotCount) check() error {
 	return nil
 }
 
-// AttemptCount is how many attempts a failing job has: 1 to 20. The zero value stands
-// for one that was left out; a written 0 would not say that, and is refused.
+// AttemptCount is the number of attempts of a failing job, 1 to 20. The zero value
+// means that it was left out. An explicit 0 is refused.
 type AttemptCount int
 
 func (n AttemptCount) check() error {
@@ -149,7 +148,7 @@ func (n *SlotCount) UnmarshalJSON(text []byte) error {
 	return n.check()
 }
 
-// Check refuses a configuration that cannot be meant.
+// Check refuses an invalid configuration.
 func (c ProjectConfig) Check() error {
 	for _, t := range slices.Concat(c.Targets, c.OptionalTargets) {
 		if _, err := ParseTarget(string(t)); err != nil {
@@ -202,10 +201,10 @@ func (c ProjectConfig) Check() error {
 	return c.Size.check()
 }
 
-// Slots is how many tracked requests may run at once.
+// Slots returns the number of tracked requests that may run at once.
 func (c ProjectConfig) Slots() int { return max(1, int(c.Queue.MaxInProgress)) }
 
-// Fails is how many attempts a failing job has.
+// Fails returns the number of attempts of a failing job.
 func (c ProjectConfig) Fails() int {
 	if c.MaxJobFails == 0 {
 		return MaxJobFails

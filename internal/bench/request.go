@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// RequestType tells why something is to be benchmarked.
+// RequestType is the reason for a request.
 type RequestType string
 
 const (
@@ -16,12 +16,12 @@ const (
 	Master RequestType = "master"
 	// Try: a build of proposed changes, compared with its parent.
 	Try RequestType = "try"
-	// AdHoc: a person's own work: no parents, no admission, straight to the
-	// queues.
+	// AdHoc: a person's own work, without parents and admission: its jobs go straight
+	// to their queue.
 	AdHoc RequestType = "adhoc"
 )
 
-// ParseRequestType reads a request type; case does not matter.
+// ParseRequestType parses a request type; case does not matter.
 func ParseRequestType(s string) (RequestType, error) {
 	switch t := RequestType(strings.ToLower(s)); t {
 	case Release, Master, Try, AdHoc:
@@ -30,15 +30,14 @@ func ParseRequestType(s string) (RequestType, error) {
 	return "", invalid("request type", s, "use release, master, try or adhoc")
 }
 
-// Tracked tells whether requests of this type are admitted one after another;
-// ad-hoc ones are not.
+// Tracked reports whether requests of this type need admission; ad-hoc ones do not.
 func (t RequestType) Tracked() bool { return t != AdHoc }
 
-// HasParent tells whether requests of this type are compared with the commit that
-// they were made from. A release is compared with another release.
+// HasParent reports whether requests of this type are compared with their parent
+// commit. A release is compared with another release.
 func (t RequestType) HasParent() bool { return t == Master || t == Try }
 
-// RequestStatus is where a request stands. There are exactly four.
+// RequestStatus is the status of a request, one of four.
 type RequestStatus string
 
 const (
@@ -48,7 +47,7 @@ const (
 	Completed           RequestStatus = "completed"
 )
 
-// ParseRequestStatus reads a status.
+// ParseRequestStatus parses a status.
 func ParseRequestStatus(s string) (RequestStatus, error) {
 	switch st := RequestStatus(s); st {
 	case WaitingForArtifacts, ArtifactsReady, InProgress, Completed:
@@ -57,7 +56,7 @@ func ParseRequestStatus(s string) (RequestStatus, error) {
 	return "", invalid("request status", s, "use waiting_for_artifacts, artifacts_ready, in_progress or completed")
 }
 
-// Outcome is how a completed request ended.
+// Outcome is the outcome of a completed request.
 type Outcome string
 
 const (
@@ -67,8 +66,7 @@ const (
 	Expired   Outcome = "expired"
 )
 
-// Standing is a request's status with what that status carries: only a
-// completed request has an outcome and an end.
+// Standing is a request's status, with its outcome and end once it is completed.
 type Standing struct {
 	Status      RequestStatus `json:"status"`
 	Outcome     Outcome       `json:"outcome,omitempty"`
@@ -83,17 +81,17 @@ func NewStanding(status RequestStatus, outcome Outcome, completedAt *time.Time) 
 	}
 	done := status == Completed
 	if done != (outcome != "") || done != (completedAt != nil) {
-		return Standing{}, invalid("request status", string(status)+"/"+string(outcome), "a completed request, and no other, has an outcome and an end")
+		return Standing{}, invalid("request status", string(status)+"/"+string(outcome), "a request has an outcome and an end time if and only if it is completed")
 	}
 	return Standing{Status: status, Outcome: outcome, CompletedAt: completedAt}, nil
 }
 
-// Request asks for an artifact, or for commands, to be benchmarked. It is made by
+// Request is a request to benchmark an artifact or to run commands. Its constructors
 // [NewRelease], [NewMasterCommit], [NewTryBuild], [NewMeasurement],
-// [NewCommandRequest] or [NewBatchRequest], each of which refuses what that kind
-// of request cannot have.
+// [NewCommandRequest] and [NewBatchRequest] refuse fields that their kind of request
+// cannot have.
 type Request struct {
-	// ID is empty until the request is taken in.
+	// ID is empty until the request is recorded.
 	ID      RequestID
 	Project string
 	Type    RequestType
@@ -107,65 +105,63 @@ type Request struct {
 	Standing
 	Timeline
 	Findings
-	// Message tells people what the request waits for or, once it has completed,
-	// how it ended.
+	// Message says what the request waits for or, once it is completed, how it ended.
 	Message string
 }
 
-// Submission tells who asked, and how the jobs take their turn.
+// Submission holds the submitter of a request and the queue of its jobs.
 type Submission struct {
 	// Submitter is the account whose limits apply.
 	Submitter string
-	// Queue is the fair-share queue that was named; empty: the default one.
+	// Queue is the requested queue; empty: the default one.
 	Queue string
 	// Branch is the submitter's, for limits by branch; may be empty.
 	Branch string
-	// IdempotencyKey is unique among a submitter's requests: asking twice with the
+	// IdempotencyKey is unique among a submitter's requests: submitting twice with the
 	// same key gives the same request. Empty: none.
 	IdempotencyKey string
 }
 
-// Origin tells what a commit or a build was made from. Of requests without a
-// parent, only the date may be known.
+// Origin describes the origin of a commit or a build. A request without a parent may
+// have only the date.
 type Origin struct {
 	// Parent is the tag that the artifact is compared with; empty: not known.
 	Parent string
 	// PR is the number of the pull request; 0: none.
 	PR int
-	// CommitDate is when the artifact's commit was made; nil: not known.
+	// CommitDate is the date of the artifact's commit; nil: not known.
 	CommitDate *time.Time
 	// WaitsFor is the tag whose jobs must be done before the request may be
-	// admitted: its parent's, or that of the nearest ancestor with a request.
-	// Empty: it waits for nobody.
+	// admitted: its parent, or the nearest ancestor with a request. Empty: none.
 	WaitsFor string
-	// ParentNote tells why there is no parent to wait for or to compare with.
+	// ParentNote says why there is no parent to wait for or to compare with.
 	ParentNote string
 }
 
-// Scope narrows what is measured and where.
+// Scope limits what is measured and where.
 type Scope struct {
 	// Selection is part of the suite. For commands it holds at most one target.
 	Selection Selection
-	// Versus is the tag that an ad-hoc request measures its artifact in turns with,
-	// and compares it with; empty: none.
+	// Versus is the tag that an ad-hoc request measures in turns with its artifact and
+	// compares with it; empty: none.
 	Versus string
 	// SizeClass pins an ad-hoc request's jobs to a class; 0: the project's.
 	SizeClass SizeClass
-	// Constraints narrow where an ad-hoc request's jobs may run; nil: nothing does.
+	// Constraints limit where an ad-hoc request's jobs may run; nil: none.
 	Constraints *Constraints
 }
 
-// Commands are what an ad-hoc request runs instead of a suite: one command, or a
-// batch, whose commands are known to its jobs alone.
+// Commands holds the command that an ad-hoc request runs instead of a suite, or
+// describes its batch. The commands of a batch are stored only in its jobs.
 type Commands struct {
 	Command *Command
 	// Batch counts the commands that were submitted together; 0: no batch.
 	Batch int
-	// Digest is a hash of all that a batch asks for: two requests with the same
-	// idempotency key must agree in it.
+	// Digest is a hash of a batch's content. Two requests with the same idempotency key
+	// must have the same digest.
 	Digest string
-	// Deferred: the jobs were planned when the request was submitted, and its
-	// workflow starts with the first of them that is handed out.
+	// Deferred is set when the jobs were planned at submission; the request's workflow
+	// then starts when the first of them is handed out.
 	Deferred bool
 }
 
@@ -173,14 +169,14 @@ type Commands struct {
 type Timeline struct {
 	CreatedAt         time.Time
 	WorkflowStartedAt *time.Time
-	// ReopenedAt is when the request was last opened again after its end.
+	// ReopenedAt is the last time the request was reopened after its end.
 	ReopenedAt *time.Time
 	AdmittedAt *time.Time
 	ExpandedAt *time.Time
 	JobsDoneAt *time.Time
 }
 
-// Findings are the result of a completed request.
+// Findings holds the result of a completed request.
 type Findings struct {
 	// Baseline is the tag that the artifact was compared with; empty: none.
 	Baseline string
@@ -188,10 +184,11 @@ type Findings struct {
 	Summary json.RawMessage
 }
 
-// OfCommands tells whether the request runs commands and measures no artifact.
+// OfCommands reports whether the request runs commands instead of measuring an
+// artifact.
 func (r Request) OfCommands() bool { return r.Command != nil || r.Batch != 0 }
 
-// WaitsSince is when it began to wait: when it was made, or opened again.
+// WaitsSince returns the time at which the request was created or last reopened.
 func (r Request) WaitsSince() time.Time {
 	if r.ReopenedAt != nil {
 		return *r.ReopenedAt
@@ -205,10 +202,10 @@ type JobProgress struct {
 	TestCases, TestCasesDone                                          int
 }
 
-// Open tells how many jobs can still run.
+// Open returns the number of jobs that can still run.
 func (p JobProgress) Open() int { return p.Queued + p.HandedOut + p.InProgress }
 
-// Selection narrows what of a suite is measured. Empty lists mean the suite's
+// Selection limits what part of a suite is measured. Empty lists mean the suite's
 // defaults.
 type Selection struct {
 	// Set is one of the suite's named sets; it is applied first, the other
@@ -219,14 +216,14 @@ type Selection struct {
 	Scenarios  []string `json:"scenarios,omitempty"`
 	Backends   []string `json:"backends,omitempty"`
 	Targets    []Target `json:"targets,omitempty"`
-	// Iterations overrides the suite's, when positive.
+	// Iterations overrides the suite's number if positive.
 	Iterations int `json:"iterations,omitempty"`
 }
 
-// IsZero tells whether nothing is selected: the suite's defaults hold.
+// IsZero reports whether nothing is selected, so that the suite's defaults apply.
 func (s Selection) IsZero() bool { return s.ofOneTarget() && len(s.Targets) == 0 }
 
-// ofOneTarget tells whether nothing but a target is selected, if that.
+// ofOneTarget reports whether at most one target, and nothing else, is selected.
 func (s Selection) ofOneTarget() bool {
 	return s.Set == "" && s.Iterations == 0 && len(s.Benchmarks)+len(s.Profiles)+len(s.Scenarios)+len(s.Backends) == 0 && len(s.Targets) <= 1
 }

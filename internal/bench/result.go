@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// TestCaseResult is what a run found for one test case.
+// TestCaseResult is the result of one run for one test case.
 type TestCaseResult struct {
 	TestCase TestCase
-	// Tag says which of the two artifacts was measured, when the job measures in
-	// turns; empty is the job's own.
+	// Tag names the measured artifact of a job that measures in turns; empty: the job's
+	// own.
 	Tag string
-	// Skipped is why it was left out; then it has no collections.
+	// Skipped is the reason for leaving the test case out; it then has no collections.
 	Skipped     string
 	Collections []Collection
 }
 
-// Collection is all statistics of one iteration.
+// Collection holds all statistics of one iteration.
 type Collection struct {
 	Iteration   int
 	CollectedAt time.Time
@@ -24,15 +24,14 @@ type Collection struct {
 	Facts       json.RawMessage
 }
 
-// BlockReceipt tells what became of an uploaded block.
-//
-// A block that is sent again gets the same receipt.
+// BlockReceipt is the answer to an uploaded block. A block that is sent again gets the
+// same receipt.
 type BlockReceipt struct {
 	Accepted   int // test cases whose accepted result is this run's
-	Superseded int // test cases that had another one's already, or whose job has ended
+	Superseded int // test cases that already had another run's result, or whose job has ended
 }
 
-// Samples are all values of one metric of one test case of one artifact, by
+// Samples holds all values of one metric of one test case of one artifact, by
 // iteration, measured in one surrounding.
 type Samples struct {
 	TestCase TestCase
@@ -40,18 +39,20 @@ type Samples struct {
 	Kind     JobKind
 	Surrounding
 	Values []float64
-	// InTurns: measured in turns with what it was asked for together with.
+	// InTurns is set when the artifact was measured in turns with the one it is compared
+	// with.
 	InTurns bool
 }
 
-// Surrounding is what two results must share to be comparable.
+// Surrounding holds the conditions of a measurement. Results are comparable only if
+// theirs are equal.
 type Surrounding struct {
 	SizeClass  SizeClass
 	HardwareID string
 	CoLocated  bool
 }
 
-// ExportedCollection is one collection with all that an export tells of it.
+// ExportedCollection is one collection with all fields of an export.
 type ExportedCollection struct {
 	Tag       string
 	TestCase  TestCase
@@ -65,9 +66,9 @@ type ExportedCollection struct {
 }
 
 // MissingResult is a test case of an artifact that has no result and will get none
-// from the jobs so far.
+// from the present jobs.
 type MissingResult struct {
 	TestCase TestCase
-	// Reason says that the test case was left out or has failed, and why.
+	// Reason says why it was left out or why it failed.
 	Reason string
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// RunReason tells why an attempt at a job was made.
+// RunReason is the reason for an attempt at a job.
 type RunReason string
 
 const (
@@ -16,8 +16,7 @@ const (
 	Rerun      RunReason = "rerun"
 )
 
-// RunOutcome is how one attempt at a job ended. The empty outcome is that of a
-// run which is still going on.
+// RunOutcome is the outcome of one attempt at a job; empty while the run is open.
 type RunOutcome string
 
 const (
@@ -26,9 +25,9 @@ const (
 	RunFailure RunOutcome = "failure"
 	// RunTooSmall: the disk limit was reached.
 	RunTooSmall RunOutcome = "too_small"
-	// RunTimeout: killed at a time limit, that of a command or that of the run.
+	// RunTimeout: killed at the time limit of a command or of the run.
 	RunTimeout RunOutcome = "timeout"
-	// RunOutOfMemory: killed at the memory limit, while its collector lives.
+	// RunOutOfMemory: killed at the memory limit while its collector went on.
 	RunOutOfMemory RunOutcome = "oom"
 	RunPermanent   RunOutcome = "permanent"
 	RunCancelled   RunOutcome = "cancelled"
@@ -36,8 +35,8 @@ const (
 	RunLost RunOutcome = "lost"
 )
 
-// Failed tells whether the run ended in a failure that counts: the job's own, or
-// one that says that the machine was too small.
+// Failed reports whether the run ended in a failure that counts: the job's own, or
+// because the machine was too small.
 func (o RunOutcome) Failed() bool {
 	switch o {
 	case RunFailure, RunTooSmall, RunTimeout, RunOutOfMemory:
@@ -46,7 +45,7 @@ func (o RunOutcome) Failed() bool {
 	return false
 }
 
-// Run is one attempt at a job, begun by [OpenRun]. It is open until it has an end.
+// Run is one attempt at a job, begun by [OpenRun] and open until it ends.
 type Run struct {
 	ID      RunID
 	Project string
@@ -55,19 +54,18 @@ type Run struct {
 	Number int
 	Reason RunReason
 	Setting
-	// RunEnd is zero, apart from what was reported so far, while the run is open.
+	// RunEnd is zero while the run is open, except for what was reported so far.
 	RunEnd
-	// Progress is what the run is doing, as its collector last said, as JSON.
+	// Progress is the progress last reported by the collector, as JSON.
 	Progress json.RawMessage
-	// LogSize is how many bytes of output there are, also those beyond the limit
-	// up to which output is kept.
+	// LogSize is the size of the whole output in bytes, including what was not kept.
 	LogSize    int64
 	StartedAt  time.Time
 	FinishedAt *time.Time // nil: the run is open
 }
 
-// Setting is the collector that carries out a run, as it was at the run's start,
-// and what the run may use of it.
+// Setting describes the collector of a run at the run's start, and the run's limits on
+// it.
 type Setting struct {
 	SizeClass  SizeClass
 	Pool       string
@@ -77,33 +75,33 @@ type Setting struct {
 	HardwareID string
 	CoLocated  bool
 	Facts      json.RawMessage
-	// TimeoutSeconds bounds the whole run, by its size class; 0: nothing does.
+	// TimeoutSeconds bounds the whole run, by its size class; 0: no limit.
 	TimeoutSeconds float64
-	// Probe: the run is on its size class to learn from it.
+	// Probe marks a run that is on its size class to learn about it.
 	Probe bool
 }
 
-// RunEnd is how a run ended.
+// RunEnd describes the end of a run.
 type RunEnd struct {
 	Outcome    RunOutcome
 	Message    string
 	OutputTail string
-	// MeasuredSeconds is how long the run measured, PeakMemory in bytes and
-	// CPUSeconds are what it used; 0: not known.
+	// MeasuredSeconds is the time spent measuring, PeakMemory the memory used in bytes,
+	// CPUSeconds the CPU time used; 0: not known.
 	MeasuredSeconds float64
 	PeakMemory      int64
 	CPUSeconds      float64
 }
 
-// OpenRun begins a run of a job on a collector. A time limit, and that the job is a
-// probe, hold on the size class for which they were decided and on no other. The
-// record adds number and start.
+// OpenRun begins a run of a job on a collector. The job's time limit and its mark as a
+// probe apply only on the size class for which they were decided. The record adds the
+// number and the start time.
 func OpenRun(id RunID, reason RunReason, j Job, on Collector) (Run, error) {
 	if id.Job() != j.Key {
-		return Run{}, invalid("run ID", string(id), "it is no run of job "+string(j.Key))
+		return Run{}, invalid("run ID", string(id), "it does not belong to job "+string(j.Key))
 	}
 	if !j.Status.Open() {
-		return Run{}, invalid("job status", string(j.Status), "a job that has ended is not run")
+		return Run{}, invalid("job status", string(j.Status), "a job that has ended cannot be run")
 	}
 	return Run{
 		ID: id, Project: j.Project, Job: j.Key, Reason: reason,
@@ -115,11 +113,11 @@ func OpenRun(id RunID, reason RunReason, j Job, on Collector) (Run, error) {
 	}, nil
 }
 
-// Open tells whether the run has not ended.
+// Open reports whether the run has not ended.
 func (r Run) Open() bool { return r.Outcome == RunRunning }
 
-// Validate refuses a run that cannot be meant: without a collector, or with an end
-// in part.
+// Validate refuses an invalid run, for example one without a collector or with only
+// part of an end.
 func (r Run) Validate() error {
 	if err := r.check(); err != nil {
 		return fmt.Errorf("run %s: %w", r.ID, err)
@@ -139,7 +137,7 @@ func (r Run) check() error {
 	case r.Number < 1:
 		return invalid("number", fmt.Sprint(r.Number), "the first run is 1")
 	case r.Open() != (r.FinishedAt == nil):
-		return invalid("outcome", string(r.Outcome), "a run that has ended, and no other, has an outcome and an end")
+		return invalid("outcome", string(r.Outcome), "a run has an outcome and an end time if and only if it has ended")
 	case r.Open():
 		return nil
 	}
@@ -161,7 +159,7 @@ func (e RunEnd) Validate() error {
 	return nil
 }
 
-// RunError is what went wrong in a run.
+// RunError is an error of a run.
 type RunError struct {
 	Run        RunID
 	TestCase   *TestCase // nil: the job as a whole

@@ -10,37 +10,37 @@ import (
 	"strings"
 )
 
-// Shape names what makes jobs alike as far as their need of a machine goes,
-// whatever their artifact: jobs of one shape share what is learned about size
-// classes. Sources, artifacts and timeouts are not part of it, so that a changed
-// program under test keeps its history.
+// Shape identifies jobs that are expected to need the same resources, whatever their
+// artifact. Jobs of one shape share a history of size classes. Sources, artifacts and
+// timeouts are not part of it, so that a changed program under test keeps its history.
 type Shape string
 
-// ShapeParts is what a [Shape] is a hash of, and what it is in words.
+// ShapeParts holds the parts of a [Shape], which is their hash.
 type ShapeParts struct {
 	Target Target `json:"target"`
-	// Key was given by its submitter; then nothing below counts.
+	// Key was chosen by the submitter; if it is set, the fields below are ignored.
 	Key string `json:"key,omitempty"`
-	// Of a command.
+	// Argv and Env are set for a command.
 	Argv []string          `json:"argv,omitempty"`
 	Env  map[string]string `json:"env,omitempty"`
-	// Of a job of a suite.
+	// Kind, Profile, Backend and TestCases are set for a suite's job.
 	Kind      JobKind  `json:"kind,omitempty"`
 	Profile   string   `json:"profile,omitempty"`
 	Backend   string   `json:"backend,omitempty"`
 	TestCases []string `json:"test_cases,omitempty"`
-	// Artifacts is how many are measured in turns; 0: one alone.
+	// Artifacts is the number of artifacts measured in turns; 0: one alone.
 	Artifacts int `json:"artifacts,omitempty"`
-	// Iterations multiply what either of them takes.
+	// Iterations is the number of iterations; a suite's job may have 0, the suite's own.
 	Iterations int `json:"iterations,omitempty"`
 }
 
-// CommandShape is the shape of an ad-hoc command.
+// CommandShape returns the shape of an ad-hoc command.
 func CommandShape(target Target, argv []string, env map[string]string, iterations int) ShapeParts {
 	return ShapeParts{Target: target, Argv: argv, Env: env, Iterations: max(1, iterations)}
 }
 
-// SuiteShape is the shape of a job of a suite: of its test cases, in any order.
+// SuiteShape returns the shape of a suite's job. The order of the test cases does not
+// matter.
 func SuiteShape(kind JobKind, target Target, cases []TestCase, iterations int) ShapeParts {
 	parts := ShapeParts{Target: target, Kind: kind, Iterations: iterations}
 	for _, tc := range cases {
@@ -51,8 +51,8 @@ func SuiteShape(kind JobKind, target Target, cases []TestCase, iterations int) S
 	return parts
 }
 
-// InTurns is the shape of jobs that measure the same for two artifacts in turns: one
-// takes twice as long.
+// InTurns returns the shape of jobs that measure the same for two artifacts in turns,
+// which takes twice as long.
 func (p ShapeParts) InTurns() ShapeParts {
 	p.Artifacts = 2
 	return p
@@ -68,7 +68,7 @@ func CheckShapeKey(key string) error {
 	return nil
 }
 
-// Shape is the hash: 16 lower-case letters and digits.
+// Shape returns the hash: 16 lower-case letters and digits.
 func (p ShapeParts) Shape() Shape {
 	if p.Key != "" {
 		p = ShapeParts{Target: p.Target, Key: p.Key}

@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// SizePolicy decides on which size class a project's jobs run. What is left out of
-// the numbers has the value that package sizeclass recommends; it also says what
-// they mean and within which ranges they are.
+// SizePolicy decides on which size class a project's jobs run. Package sizeclass
+// documents the numbers, with their ranges and the defaults for those left out.
 type SizePolicy struct {
 	// Policy is feedback (the default) or pinned:CLASS.
 	Policy string `json:"policy,omitempty" yaml:"policy" doc:"feedback: the smallest size class that is good enough is learned; pinned:CLASS: all jobs run on that class. Empty: feedback." example:"pinned:4"`
-	// Class is another way to pin.
+	// Class pins the jobs as pinned:CLASS does.
 	Class SizeClass `json:"class,omitempty" yaml:"class" minimum:"0" maximum:"4096" doc:"The same as pinned:CLASS; 0: not pinned."`
-	// Stepwise lets what fails on a size class go to the next larger one, instead of
-	// the largest.
+	// Stepwise lets a job that fails on a size class go to the next larger one instead
+	// of the largest.
 	Stepwise bool `json:"stepwise,omitempty" yaml:"stepwise" doc:"What fails on a size class goes to the next larger one; else straight to the largest."`
 
 	Exponent          *float64 `json:"exponent,omitempty" yaml:"exponent" doc:"How much slower a smaller class may be: (largest/class)^exponent times the time on the largest; left out: 0.5."`
@@ -36,7 +35,7 @@ const (
 	sizePinned   = "pinned:"
 )
 
-// Pin is the size class to which all jobs are pinned; 0: none.
+// Pin returns the size class to which all jobs are pinned; 0: none.
 func (p SizePolicy) Pin() SizeClass {
 	if text, pinned := strings.CutPrefix(p.Policy, sizePinned); pinned {
 		if n, err := strconv.Atoi(text); err == nil {
@@ -63,7 +62,7 @@ func (p SizePolicy) check() error {
 			return err
 		}
 		if p.Class != 0 && int(p.Class) != n {
-			return invalid("size policy", p.Policy, "it says another class than 'class'; keep one of them")
+			return invalid("size policy", p.Policy, "it differs from 'class'; keep one of them")
 		}
 	case p.Policy == sizeFeedback && p.Class != 0:
 		return invalid("size policy", p.Policy, "it is pinned by 'class' as well; keep one of them")

@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// CommitSource is where a project's commits and releases come from. Without a
-// repository there is none, and requests come from people and CI alone.
+// CommitSource is the source of a project's commits and releases. Without a
+// repository there is none, and only people and CI make requests.
 type CommitSource struct {
 	Git    string `json:"git,omitempty" yaml:"git" doc:"Repository: an absolute path on the orchestrator's machine, or a URL that git can fetch."`
 	Branch string `json:"branch,omitempty" yaml:"branch" doc:"Branch whose first-parent history is followed; empty: main."`
 	// LookBack bounds how far back commits are recorded and requested.
 	LookBack LookBack `json:"look_back,omitzero" yaml:"look_back"`
-	// Releases is a pattern in which * stands for anything but a slash.
+	// Releases is a pattern in which * matches anything but a slash.
 	Releases string `json:"releases,omitempty" yaml:"releases" doc:"Pattern of the tags that are releases, such as v*; empty: no tag is."`
 	Every    string `json:"every,omitempty" yaml:"every" doc:"Pause between two looks, such as 30s or 5m; empty: 1m."`
-	// Backfill is how many of the newest commits, and of the newest releases, the
-	// first look requests; later looks request all that are new.
+	// Backfill is the number of newest commits, and of newest releases, that the first
+	// look requests; later looks request all new ones.
 	Backfill *int `json:"backfill,omitempty" yaml:"backfill" minimum:"0" maximum:"10000" doc:"Newest commits, and newest releases, that the first look requests, within look_back; unset: all in look_back."`
 }
 
-// LookBack is how far back a branch's history counts.
+// LookBack bounds the part of a branch's history that counts.
 type LookBack struct {
 	Commits int `json:"commits,omitempty" yaml:"commits" minimum:"0" maximum:"10000" doc:"Commits, the newest included; 0: 100."`
 	Days    int `json:"days,omitempty" yaml:"days" minimum:"0" maximum:"36500" doc:"Age in days, by the date of the commit; 0: 29."`
 }
 
-// What counts where a source says nothing: the look-back in days and the pause
-// are those of the request lifecycle that Benchloom follows.
+// Defaults and limits. The look-back in days and the pause are those of the request
+// life cycle that Benchloom follows.
 const (
 	defaultBranch          = "main"
 	defaultLookBackCommits = 100
@@ -41,10 +41,10 @@ const (
 	minEvery, maxEvery = 5 * time.Second, 24 * time.Hour
 )
 
-// Configured tells whether there is a source.
+// Configured reports whether there is a source.
 func (s CommitSource) Configured() bool { return s.Git != "" }
 
-// BranchName is the branch that is followed.
+// BranchName returns the branch that is followed.
 func (s CommitSource) BranchName() string {
 	if s.Branch == "" {
 		return defaultBranch
@@ -52,7 +52,7 @@ func (s CommitSource) BranchName() string {
 	return s.Branch
 }
 
-// Interval is the pause between two looks.
+// Interval returns the pause between two looks.
 func (s CommitSource) Interval() time.Duration {
 	d, err := time.ParseDuration(s.Every)
 	if err != nil || d <= 0 {
@@ -61,8 +61,8 @@ func (s CommitSource) Interval() time.Duration {
 	return d
 }
 
-// FirstRequests is how many of the newest commits the first look requests: all
-// within the look-back, unless the source says otherwise.
+// FirstRequests returns the number of newest commits that the first look requests: by
+// default all within the look-back.
 func (s CommitSource) FirstRequests() int {
 	if s.Backfill == nil {
 		return s.LookBack.Limit()
@@ -70,7 +70,7 @@ func (s CommitSource) FirstRequests() int {
 	return *s.Backfill
 }
 
-// Limit is how many commits count, the newest included.
+// Limit returns the number of commits that count, the newest included.
 func (l LookBack) Limit() int {
 	if l.Commits == 0 {
 		return defaultLookBackCommits
@@ -78,7 +78,7 @@ func (l LookBack) Limit() int {
 	return l.Commits
 }
 
-// Since is the date before which commits do not count.
+// Since returns the date before which commits do not count.
 func (l LookBack) Since(now time.Time) time.Time {
 	days := l.Days
 	if days == 0 {
@@ -87,7 +87,7 @@ func (l LookBack) Since(now time.Time) time.Time {
 	return now.AddDate(0, 0, -days)
 }
 
-// Check refuses a source that cannot be meant.
+// Check refuses an invalid source.
 func (s CommitSource) Check() error {
 	if !s.Configured() {
 		if s != (CommitSource{}) {
@@ -125,10 +125,9 @@ func (s CommitSource) Check() error {
 	return nil
 }
 
-// checkRepository accepts absolute paths, URLs of the protocols that git fetches
-// without running programs of the repository's choice, and host:path as ssh
-// understands it. Whoever may read a project reads its configuration: a password
-// has no place in it.
+// checkRepository accepts absolute paths, host:path for ssh, and URLs of protocols
+// that git fetches without running programs of the repository's choice. It refuses
+// passwords, since everybody who may read a project may read its configuration.
 func checkRepository(s string) error {
 	const kind = "source.git"
 	if strings.ContainsAny(s, "\x00\r\n") || strings.HasPrefix(s, "-") || strings.Contains(s, "::") {
@@ -164,13 +163,13 @@ func checkRepository(s string) error {
 		return invalid(kind, shown, "use https, http, ssh, git or file")
 	}
 	if strings.Contains(user, ":") {
-		return invalid(kind, scheme+"://…@"+host, "the URL holds a password, which everybody would read who may read the project; use an SSH key, or git's credential helper of the orchestrator's user")
+		return invalid(kind, scheme+"://…@"+host, "the URL holds a password, which everybody with access to the project could read; use an SSH key, or git's credential helper of the orchestrator's user")
 	}
 	return nil
 }
 
-// branchLike keeps to git's rules for names of references, as far as they matter
-// where a name becomes an argument.
+// branchLike reports whether s follows git's rules for names of references, as far as
+// they matter when the name becomes an argument.
 func branchLike(s string) bool {
 	if len(s) > 200 || strings.HasPrefix(s, "-") || strings.HasPrefix(s, "/") || strings.HasSuffix(s, "/") || strings.HasSuffix(s, ".") || s == "@" {
 		return false

@@ -8,13 +8,11 @@ import (
 	"unicode"
 )
 
-// JobKind is the kind of work in a job. It decides how the collector prepares
-// and measures it.
+// JobKind is the kind of a job. It decides how the collector prepares and measures it.
 type JobKind string
 
-// The kinds of the request life cycle (compiletime, runtime); command, the kind of
-// an ad-hoc job: one command line, measured once; and build, which measures
-// nothing: it builds an artifact from a revision.
+// Kinds of jobs. The first two measure benchmarks of a suite, a command job runs one
+// command line, and a build job builds an artifact from a revision.
 const (
 	KindCompileTime JobKind = "compiletime"
 	KindRuntime     JobKind = "runtime"
@@ -26,12 +24,12 @@ const (
 // that it is handed out to.
 //
 // The jobs of suites are: a request fans out into them, and the Temporal Web UI shows
-// them below it. Commands are not. Each of them starts where it is handed out, by a
-// client: a request of 100,000 commands is a queue and no fan-out, and its workflow
-// must not start, nor hear the end of, each of them.
+// them below it. Commands are not: a client starts each of them when it is handed out.
+// A request of 100,000 commands is a queue rather than a fan-out, and its workflow
+// could not start each of them and wait for its end.
 func (k JobKind) ChildOfRequest() bool { return k != KindCommand }
 
-// ParseJobKind reads a kind; case does not matter.
+// ParseJobKind parses a kind; case does not matter.
 func ParseJobKind(s string) (JobKind, error) {
 	switch k := JobKind(strings.ToLower(s)); k {
 	case KindCompileTime, KindRuntime, KindCommand, KindBuild:
@@ -40,7 +38,7 @@ func ParseJobKind(s string) (JobKind, error) {
 	return "", invalid("job kind", s, "use compiletime, runtime, command or build")
 }
 
-// Category sorts benchmarks by how much a change in them matters.
+// Category says how much a change in a benchmark matters.
 type Category string
 
 const (
@@ -48,7 +46,7 @@ const (
 	Secondary Category = "secondary"
 )
 
-// ParseCategory reads a category; the empty string is primary.
+// ParseCategory parses a category; the empty string means primary.
 func ParseCategory(s string) (Category, error) {
 	switch c := Category(strings.ToLower(s)); c {
 	case "":
@@ -59,9 +57,8 @@ func ParseCategory(s string) (Category, error) {
 	return "", invalid("category", s, "use primary or secondary")
 }
 
-// TestCase is a benchmark with its parameters: what has one time series per
-// metric. Profile, scenario and backend are empty for runtime benchmarks
-// without them.
+// TestCase is a benchmark with its parameters. It has one time series per metric.
+// Profile, scenario and backend are empty for runtime benchmarks without them.
 type TestCase struct {
 	Benchmark string `json:"benchmark"`
 	Profile   string `json:"profile,omitempty"`
@@ -70,8 +67,8 @@ type TestCase struct {
 	Target    Target `json:"target"`
 }
 
-// NewTestCase checks every part of a test case. Profile, scenario and backend
-// may be empty.
+// NewTestCase returns the test case after checking each of its parts. Profile,
+// scenario and backend may be empty.
 func NewTestCase(tc TestCase) (TestCase, error) {
 	if err := CheckParameter("benchmark", tc.Benchmark); err != nil {
 		return TestCase{}, err
@@ -103,7 +100,7 @@ func (tc TestCase) String() string {
 }
 
 // CompareTestCases orders test cases by benchmark, profile, scenario, backend,
-// target. Scenarios stand in the order in which they are shown.
+// target. Scenarios are in the order of [CompareScenarios].
 func CompareTestCases(a, b TestCase) int {
 	return cmp.Or(
 		cmp.Compare(a.Benchmark, b.Benchmark),
@@ -114,9 +111,8 @@ func CompareTestCases(a, b TestCase) int {
 	)
 }
 
-// CompareScenarios orders scenarios as they are shown: full, incr-full,
-// incr-unchanged, incr-patched; among patches println first, then by name;
-// unknown ones last, by name.
+// CompareScenarios orders scenarios for display: full, incr-full, incr-unchanged,
+// incr-patched (println first, other patches by name), then unknown ones by name.
 func CompareScenarios(a, b string) int {
 	rank := func(s string) (int, string) {
 		name, patch, _ := strings.Cut(s, ":")
@@ -135,13 +131,12 @@ func CompareScenarios(a, b string) int {
 	return cmp.Or(cmp.Compare(ra, rb), cmp.Compare(pa, pb), cmp.Compare(a, b))
 }
 
-// Metric names what a statistic counts, for example "wall-time" or "max-rss".
+// Metric names a measured quantity, for example "wall-time" or "max-rss".
 type Metric string
 
-// The metrics that every measured command has, then those that only machines
-// with hardware counters have. Times are in seconds, sizes in bytes, the rest
-// are counts. Runtime benchmarks add the units of their own output, such as
-// "ns/op".
+// Metrics of every measured command, then those that need hardware counters
+// (instructions and below). Times are in seconds, sizes in bytes; the rest are counts.
+// Runtime benchmarks add the units of their own output, such as "ns/op".
 const (
 	WallTime            Metric = "wall-time"
 	CPUTime             Metric = "cpu-time"
@@ -158,12 +153,11 @@ const (
 	CacheMisses         Metric = "cache-misses"
 )
 
-// SizePrefix begins the name of every metric that is the size of a file which
-// the measured command has written: "size:binary", "size:object". Sizes are
-// exact: any change of them counts.
+// SizePrefix begins the names of metrics that are sizes of files written by the
+// measured command, such as "size:binary". Sizes are exact: any change counts.
 const SizePrefix = "size:"
 
-// Direction tells which way a metric improves.
+// Direction is the direction in which a metric improves.
 type Direction string
 
 const (
@@ -171,12 +165,12 @@ const (
 	HigherIsBetter Direction = "higher"
 )
 
-// Exact tells whether repeated measurements of the metric give the same value,
-// so that a single one is enough.
+// Exact reports whether repeated measurements of the metric give the same value, so
+// that one is enough.
 func (m Metric) Exact() bool { return strings.HasPrefix(string(m), SizePrefix) }
 
-// Direction of the metric: throughput units ("MB/s", "…/s") improve upwards,
-// everything else downwards.
+// Direction returns the metric's direction: higher is better for throughput ("MB/s",
+// "…/s"), lower for everything else.
 func (m Metric) Direction() Direction {
 	if strings.HasSuffix(string(m), "/s") {
 		return HigherIsBetter
@@ -184,7 +178,7 @@ func (m Metric) Direction() Direction {
 	return LowerIsBetter
 }
 
-// CheckMetric tells whether s can name a metric.
+// CheckMetric refuses an invalid name of a metric.
 func CheckMetric(s string) error {
 	odd := func(r rune) bool {
 		return !unicode.IsPrint(r) || r == unicode.ReplacementChar || strings.ContainsRune(" \"'\\", r)
@@ -195,11 +189,11 @@ func CheckMetric(s string) error {
 	return nil
 }
 
-// explaining metrics explain a change rather than being one.
+// explaining lists the metrics that explain a change in another one.
 var explaining = []Metric{
 	UserTime, SystemTime, MinorFaults, MajorFaults, VoluntarySwitches, InvoluntarySwitches, Cycles, BranchMisses, CacheMisses,
 }
 
-// Explains tells whether a metric explains changes rather than being what counts.
-// Such metrics are compared when somebody asks for them.
+// Explains reports whether a metric only explains changes in others. Such metrics are
+// compared on request.
 func (m Metric) Explains() bool { return slices.Contains(explaining, m) }

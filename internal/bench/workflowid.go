@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Workflow IDs, as an operator finds them in the Temporal Web UI: request and job, tag
-// and test cases can be told apart in its list. They are made here and nowhere else, of
-// what never changes in a row. Their last part alone identifies the row.
+// Workflow IDs let operators tell requests and jobs, tags and test cases apart in the
+// Temporal Web UI's list. They are made only here, from fields of a row that never
+// change. Their last part alone identifies the row.
 
-// RequestRef names a request and holds what the ID of its workflow is made of.
+// RequestRef names a request and holds the parts of its workflow's ID.
 type RequestRef struct {
 	Project string
 	ID      RequestID
@@ -18,16 +18,17 @@ type RequestRef struct {
 	Tag     string
 	PR      int
 	Command bool // it runs a command
-	Batch   int  // commands in the batch that it is; 0: it is none
+	Batch   int  // number of commands in the batch; 0: not a batch
 }
 
-// Ref names the request.
+// Ref returns the request's reference.
 func (r Request) Ref() RequestRef {
 	return RequestRef{Project: r.Project, ID: r.ID, Type: r.Type, Tag: r.Tag, PR: r.PR, Command: r.Command != nil, Batch: r.Batch}
 }
 
-// WorkflowID is request/<project>/<what>/<request ID>. What is the tag; of a try, whose
-// tag may be attached later, pr-<number> or "try"; else "command", "batch" or "adhoc".
+// WorkflowID returns request/<project>/<what>/<request ID>. What is the tag; for a try
+// build, whose tag may be attached later, pr-<number> or "try"; else "command", "batch"
+// or "adhoc".
 func (r RequestRef) WorkflowID() string {
 	return "request/" + r.Project + "/" + r.what() + "/" + string(r.ID)
 }
@@ -46,8 +47,7 @@ func (r RequestRef) what() string {
 	return idPart(r.Tag, "adhoc")
 }
 
-// JobRef names a job within all projects and holds what the ID of its workflow is made
-// of.
+// JobRef names a job among all projects and holds the parts of its workflow's ID.
 type JobRef struct {
 	Project string
 	Key     JobKey
@@ -56,14 +56,14 @@ type JobRef struct {
 	Versus  string // tag that it measures in turns with Tag; empty: none
 	Backend string
 	Profile string
-	Name    string // of a command, as its submitter calls it
-	Program string // that a command runs
-	// Benchmark is that of the first test case, TestCases their number.
+	Name    string // the submitter's name for a command
+	Program string // program that a command runs
+	// Benchmark is the benchmark of the first test case, TestCases the number of cases.
 	Benchmark string
 	TestCases int
 }
 
-// Ref names the job.
+// Ref returns the job's reference.
 func (j Job) Ref() JobRef {
 	r := JobRef{
 		Project: j.Project, Key: j.Key, Kind: j.Kind, Tag: j.Tag, Versus: j.Versus, Backend: j.Backend, Profile: j.Profile,
@@ -78,9 +78,9 @@ func (j Job) Ref() JobRef {
 	return r
 }
 
-// WorkflowID is job/<project>/<what>/<work>/<job key>. What is the tag, or the name of
-// a command, else "command". Work is a command's program; "build"; or the benchmark, of
-// several test cases their number, with profile and backend.
+// WorkflowID returns job/<project>/<what>/<work>/<job key>. What is the tag, or a
+// command's name, else "command". Work is a command's program, "build", or the
+// benchmark with profile and backend; several test cases are given by their number.
 func (r JobRef) WorkflowID() string {
 	what, work := r.labels()
 	return "job/" + r.Project + "/" + what + "/" + work + "/" + string(r.Key)
@@ -108,12 +108,12 @@ func (r JobRef) labels() (what, work string) {
 	return idPart(what, string(r.Kind)), idPart(work, string(r.Kind))
 }
 
-// maxIDPart bounds a part of a workflow's ID in bytes, so that the longest one has less
-// than 200: a project's name has at most 64.
+// maxIDPart bounds a part of a workflow's ID, in bytes. With a project's name of at
+// most 64 bytes, the longest ID has less than 200.
 const maxIDPart = 52
 
-// idPart makes a text part of a workflow's ID: no slash, and nothing that a shell or a
-// URL would have to quote. One that is too long is cut and ends in "~".
+// idPart turns a text into a part of a workflow's ID, without slashes and anything that
+// must be quoted in a shell or a URL. A text that is too long is cut and ends in "~".
 func idPart(text, otherwise string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {
@@ -131,26 +131,25 @@ func idPart(text, otherwise string) string {
 	return clean
 }
 
-// QueueWorkflowID is queue/<project>.
+// QueueWorkflowID returns queue/<project>.
 func QueueWorkflowID(project string) string { return "queue/" + project }
 
-// WatchWorkflowID is commits/<project>: the Schedule that watches a project's
-// commits, and, with the time behind it, each of its looks.
+// WatchWorkflowID returns commits/<project>, the ID of the Schedule that watches a
+// project's commits. Each of its workflows has this ID followed by the time.
 func WatchWorkflowID(project string) string { return "commits/" + project }
 
-// WorkflowKind tells what the workflow with an ID is for.
+// WorkflowKind is the kind of a workflow, as its ID says.
 type WorkflowKind string
 
-// Kinds of workflows whose IDs name something of the record.
+// Kinds of workflows whose IDs name a row of the record.
 const (
 	RequestWorkflow WorkflowKind = "request"
 	JobWorkflow     WorkflowKind = "job"
 	QueueWorkflow   WorkflowKind = "queue"
 )
 
-// ParseWorkflowID takes the ID of a workflow apart: its kind, its project, and
-// the request's ID or the job's key, which a queue has not. Any other ID is not
-// ours.
+// ParseWorkflowID splits the ID of a workflow into its kind, its project and, as name,
+// the request's ID or the job's key; a queue has none. ours is false for any other ID.
 func ParseWorkflowID(id string) (kind WorkflowKind, project, name string, ours bool) {
 	parts := strings.Split(id, "/")
 	kind = WorkflowKind(parts[0])
