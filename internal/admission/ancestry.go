@@ -12,8 +12,8 @@ type ancestry struct {
 	rings    map[string]ring   // for a tag on a cycle of links, whatever the statuses
 }
 
-// ring is a cycle of parent links. One on which something is finished or running holds nobody up; the links are
-// wrong all the same.
+// ring is a cycle of parent links. A cycle with a finished or running tag blocks no request, but its links are still
+// wrong.
 type ring struct {
 	members int
 	parent  string // of the tag that the ring is looked up by
@@ -34,7 +34,7 @@ func newAncestry(requests []Request, completed map[string]bool) *ancestry {
 			a.finished[tag] = true
 		}
 	}
-	owners := make(map[string]*Request, len(requests)) // whose parent link stands for a tag
+	owners := make(map[string]*Request, len(requests)) // the request whose parent link counts for a tag
 	for i := range requests {
 		r := &requests[i]
 		switch {
@@ -59,7 +59,7 @@ func newAncestry(requests []Request, completed map[string]bool) *ancestry {
 
 // findRings follows the links of all requests, finished and running ones included, from each tag once.
 func (a *ancestry) findRings(requests []Request) {
-	links := make(map[string]*Request, len(requests)) // the first request by ID stands for its tag
+	links := make(map[string]*Request, len(requests)) // by tag, the first request by ID
 	for i := range requests {
 		r := &requests[i]
 		if other, taken := links[r.Tag]; r.Tag != "" && (!taken || compareIdentity(r, other) < 0) {
@@ -104,8 +104,8 @@ func (a *ancestry) ring(r Request) (ring, bool) {
 	return on, found && r.Tag != "" && on.parent == r.ParentTag
 }
 
-// settled reports whether a link to the tag holds nobody back in the order: there is no such parent, or it is
-// finished or running.
+// settled reports whether a parent with this tag does not delay its children in the order: the tag is empty, finished
+// or running.
 func (a *ancestry) settled(tag string) bool {
 	return tag == "" || a.finished[tag] || a.running[tag]
 }
@@ -114,7 +114,7 @@ func (a *ancestry) settled(tag string) bool {
 // visits each tag once, since histories may be ten thousand commits deep.
 func (a *ancestry) count(tag string) {
 	var path []string
-	place := map[string]int{} // where on the path a tag is
+	place := map[string]int{} // index of a tag on the path
 	below := 0                // unfinished tags above the end of the path
 	for !a.settled(tag) {
 		if n, known := a.counts[tag]; known {
@@ -132,7 +132,7 @@ func (a *ancestry) count(tag string) {
 			break
 		}
 		parent, pending := a.parents[tag]
-		if !pending { // neither requested nor finished: one ancestor that nothing is known of
+		if !pending { // neither requested nor finished: one unknown ancestor
 			below = 1
 			break
 		}
@@ -159,8 +159,8 @@ func (a *ancestry) level(r Request) (index int, inCycle bool) {
 	return n, tagOnCycle && a.parents[r.Tag] == r.ParentTag
 }
 
-// parentOnCycle reports whether the direct parent is part of a cycle: of all that lies above, the parent is
-// what a person can act on.
+// parentOnCycle reports whether the direct parent is part of a cycle. Of all ancestors, the parent is the one that a
+// person can act on.
 func (a *ancestry) parentOnCycle(r Request) bool {
 	return a.cycles[r.ParentTag] > 0
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// maxReported bounds how many faults of a file are named at once.
+// maxReported bounds the number of faults reported for a file.
 const maxReported = 20
 
-// DecodeState reads what an order follows from:
+// DecodeState reads the state that an order depends on:
 //
 //	{"requests": [{"id", "tag", "type", "parent", "pr", "created_at", "commit_date", "status"}...],
 //	 "completed": ["tag"...]}
 //
 // Times are RFC 3339. Type, created_at, status and one of id and tag are required; a request without an ID has its tag
-// as ID. An absent field and null are the same. Field names and values are case-sensitive. Of several faults the first 20
-// are named, each with its entry and field.
+// as ID. An absent field and null are the same. Field names and values are case-sensitive. The error names the first 20
+// faults, each with its entry and field.
 func DecodeState(text []byte) (requests []Request, completed map[string]bool, err error) {
 	if !utf8.Valid(text) {
 		return nil, nil, errors.New("reading the state file: it is not UTF-8 text")
@@ -38,7 +38,7 @@ func DecodeState(text []byte) (requests []Request, completed map[string]bool, er
 	return requests, completed, nil
 }
 
-// checkSyntax tells where text stops being JSON.
+// checkSyntax reports the line at which text stops being JSON.
 func checkSyntax(text []byte) error {
 	var whole json.RawMessage
 	err := json.Unmarshal(text, &whole)
@@ -60,7 +60,7 @@ func decodeState(f *faults, text json.RawMessage) ([]Request, map[string]bool) {
 		f.add("", "requests", "is missing")
 	}
 	entries := f.array("requests", top["requests"])
-	explicit := map[bench.RequestID]int{} // by ID, the first entry that has it
+	explicit := map[bench.RequestID]int{} // by ID, the first entry with it
 	for i, raw := range entries {
 		r := decodeRequest(f, i, raw)
 		requests = append(requests, r)
@@ -116,7 +116,7 @@ func decodeRequest(f *faults, i int, raw json.RawMessage) Request {
 	return r
 }
 
-// entry is one request while it is read.
+// entry is a request being read.
 type entry struct {
 	faults *faults
 	name   string
@@ -192,7 +192,7 @@ func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "
 
 func isTextOrAbsent(raw json.RawMessage) bool { return isNull(raw) || raw[0] == '"' }
 
-// shown is a value as an error quotes it.
+// shown returns a value as an error quotes it, shortened.
 func shown(raw json.RawMessage) string {
 	const most = 60
 	text := []rune(string(raw))

@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// request is an entry as it is written. The order of the fields is that of the format's description.
+// request is an entry as it is written, with the fields in the order of the format's description.
 type request struct {
 	ID         bench.RequestID     `json:"id,omitempty"`
 	Tag        string              `json:"tag,omitempty"`
@@ -23,8 +23,9 @@ type request struct {
 	Status     bench.RequestStatus `json:"status"`
 }
 
-// EncodeState writes what an order follows from: the requests in the order given and the tags that are finished (value true), sorted.
-// [DecodeState] reads it back, with times in UTC. It refuses what the format cannot hold, which is what DecodeState refuses.
+// EncodeState writes the state that an order depends on: the requests in the order given, and the finished tags (value
+// true), sorted. [DecodeState] reads it back, with times in UTC. EncodeState refuses everything that DecodeState
+// refuses.
 func EncodeState(requests []Request, completed map[string]bool) ([]byte, error) {
 	out := struct {
 		Requests  []request `json:"requests"`

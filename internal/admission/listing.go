@@ -2,21 +2,21 @@ package admission
 
 import "github.com/benchloom/benchloom/internal/bench"
 
-// Listing is an order in the form in which `benchloom queue simulate` writes it.
+// Listing is an order in the format of `benchloom queue simulate`.
 type Listing struct {
 	Order []ListedRequest `json:"order"`
 }
 
 // ListedRequest is a request's position in a [Listing].
 type ListedRequest struct {
-	// ID falls back to the tag where none was given.
+	// ID is the request's ID, or its tag if it has none.
 	ID  bench.RequestID `json:"id"`
 	Tag string          `json:"tag"`
 	// Position counts from 1.
 	Position int `json:"position"`
 	// Level has the meaning of [Position.Level].
 	Level int `json:"level"`
-	// Reason says in words why the request stands there.
+	// Reason explains the position in words.
 	Reason string `json:"reason"`
 	// Admissible is set when the request may start once there is a free slot.
 	Admissible bool `json:"admissible"`

@@ -9,8 +9,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Order returns the requests in the order in which they are to be worked on. completed holds the tags that are
-// finished (value true); completed requests among the given ones are left out and their tags count as finished.
+// Order returns the requests in the order in which they will be admitted. completed holds the finished tags (value
+// true). Completed requests among the given ones are left out, and their tags count as finished.
 //
 // The groups and the keys within each:
 //
@@ -22,15 +22,14 @@ import (
 //     type;
 //  4. requests waiting for artifacts, releases included: by pull request number, then creation time.
 //
-// Equal keys are decided by tag, then ID, then the remaining fields, so that the order is total and independent of
-// the order of the input. A running ancestor counts as finished for the index, so that the end of the running
-// request never reorders the others.
+// Ties are broken by tag, then ID, then the remaining fields, so that the order is total and independent of the order
+// of the input. A running ancestor counts as finished for the index, so that the end of the running request never
+// reorders the others.
 //
-// Parent links may form cycles or lead nowhere; several requests may be in progress or share a tag. Of those that
-// share a tag, the first by ID stands for the tag's parent link. Nothing of this panics. The time needed is
-// n log n, whatever the depth of the links.
+// Parent links may form cycles or lead nowhere, and several requests may be in progress or share a tag. If requests
+// share a tag, the parent link of the first by ID counts. Order takes O(n log n) time, whatever the depth of the links.
 //
-// The rules follow rust-lang/rustc-perf, but for releases, which it orders by tag as a plain text.
+// The rules follow rust-lang/rustc-perf, except for releases, which it orders by tag as plain text.
 func Order(requests []Request, completed map[string]bool, policy Policy) []Position {
 	links := newAncestry(requests, completed)
 	positions := make([]Position, 0, len(requests))
@@ -136,9 +135,8 @@ func typeRank(t bench.RequestType) int {
 	}
 }
 
-// releaseDate is the instant that orders a release: its own date as it was given, to the last digit. One that was asked
-// for without a date has the calendar day (UTC) of the asking, so that several asked for in a row are ordered by their
-// versions.
+// releaseDate returns the instant that orders a release: its date in full precision. A release submitted without a date
+// gets the start of the calendar day (UTC) of its submission, so that several submitted in a row are ordered by version.
 func releaseDate(r Request) time.Time {
 	if r.CommitDate.IsZero() {
 		return r.CreatedAt.UTC().Truncate(24 * time.Hour)

@@ -35,7 +35,7 @@ func reason(p Position, links *ancestry) string {
 	return b.String()
 }
 
-// ringNote tells a member of a cycle of links that it is one, where its place does not come from that.
+// ringNote notes that the request is part of a cycle of links, for a request whose position does not follow from it.
 func ringNote(p Position, links *ancestry) string {
 	on, member := links.ring(p.Request)
 	switch {
@@ -94,7 +94,7 @@ func number(r Request) string {
 	return fmt.Sprintf("pull request %d", r.PR)
 }
 
-// date is the day, with the time where one was given.
+// date returns the day, with the time unless it is midnight.
 func date(t time.Time) string {
 	t = t.UTC()
 	switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Policy names the rule for requests of one topological level.
+// Policy selects the rule for requests of one topological level.
 type Policy string
 
 const (
@@ -17,29 +17,29 @@ const (
 	Upstream Policy = "upstream"
 )
 
-// Request holds those fields of a benchmark request that the order depends on. See [RequestsOf].
+// Request holds the fields of a request that the order depends on. See [RequestsOf].
 type Request struct {
 	// ID identifies the request. It is the last tie-break.
 	ID bench.RequestID
 	// Tag names the artifact: a commit's SHA or a version. Empty while it is unknown.
 	Tag string
-	// Type is release, master or try. A request of any other type is ordered like a try build, behind all of them.
+	// Type is release, master or try. A request of any other type is ordered like a try build, after all of them.
 	Type bench.RequestType
-	// ParentTag is the tag of the artifact that has to be measured first; empty for none. A caller that has given
-	// up on a parent (too old, never to be measured) either leaves it empty or counts it as finished.
+	// ParentTag is the tag of the artifact that must be measured first; empty for none. A caller that has given up
+	// on a parent, for example because it is too old, leaves it empty or counts it as finished.
 	ParentTag string
-	// PR is the pull request's number; 0 for none, which stands before all numbers.
+	// PR is the pull request's number; 0 for none, which comes before all numbers.
 	PR int
-	// CreatedAt is when the request was made.
+	// CreatedAt is the time of the request's submission.
 	CreatedAt time.Time
-	// CommitDate is the date of the release or commit, compared as the instant that it is. A release without
-	// one has the calendar day (UTC) of CreatedAt, from its first instant.
+	// CommitDate is the date of the release or commit, compared as an instant. A release without one gets the start
+	// of the calendar day (UTC) of CreatedAt.
 	CommitDate time.Time
 	// Status is the request's status. A completed request has no position: its tag counts as finished.
 	Status bench.RequestStatus
 }
 
-// Group is one of the four parts of the order, in their order.
+// Group is one of the four parts of the order; lower groups come first.
 type Group int
 
 // The groups, first to last.
@@ -50,7 +50,7 @@ const (
 	GroupWaiting
 )
 
-// String names the group as it is shown to people.
+// String returns the group's name for people.
 func (g Group) String() string {
 	switch g {
 	case GroupInProgress:
@@ -66,13 +66,13 @@ func (g Group) String() string {
 	}
 }
 
-// Position says where a request stands in the order, and why.
+// Position is a request's position in the order, with the reason.
 type Position struct {
 	// Request is the request as it was given.
 	Request Request
-	// Index counts from 0, which is the next one (or one that already runs).
+	// Index counts from 0, the request that is next or already runs.
 	Index int
-	// Group is the part of the order that the request is in.
+	// Group is the request's part of the order.
 	Group Group
 	// Level is the topological index: the number of distinct unfinished ancestors along the parent links, up to
 	// the first finished or running one. A parent that is neither requested nor finished counts as one. On a
@@ -80,12 +80,12 @@ type Position struct {
 	Level int
 	// InCycle is set when the request is its own ancestor.
 	InCycle bool
-	// Reason says in words why the request stands where it stands.
+	// Reason explains the position in words.
 	Reason string
-	// Admissible is set when the request may start now, as far as it alone is concerned: its artifacts are ready
-	// and its parent is finished (a running parent is not), for a try build as for a commit. How many may run at
-	// once is the caller's decision.
+	// Admissible is set when the request itself is ready to start: its artifacts are ready and its parent is
+	// finished, not just running. This applies to try builds and commits alike. The caller decides how many may run
+	// at once.
 	Admissible bool
-	// Blocked says in words why the request is not admissible; empty if it is.
+	// Blocked explains in words why the request is not admissible; empty if it is.
 	Blocked string
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// faults collects what is wrong with a file.
+// faults collects the faults of a file.
 type faults struct {
 	list []error
 	more int
@@ -37,7 +37,7 @@ func (f *faults) err() error {
 	return errors.Join(f.list...)
 }
 
-// object reads a JSON object's fields; nil when it is none. Fields that are unknown or given twice are faults.
+// object reads a JSON object's fields; nil for any other value. Fields that are unknown or given twice are faults.
 func (f *faults) object(entry string, raw json.RawMessage, known ...string) map[string]json.RawMessage {
 	what := entry
 	if what == "" {
@@ -54,7 +54,7 @@ func (f *faults) object(entry string, raw json.RawMessage, known ...string) map[
 		name, isName := token.(string)
 		var value json.RawMessage
 		if err != nil || !isName || decoder.Decode(&value) != nil {
-			f.add(what, "", "is no object") // not for text whose syntax was checked
+			f.add(what, "", "is no object") // cannot happen if the syntax was checked
 			return nil
 		}
 		switch _, twice := fields[name]; {

@@ -9,12 +9,12 @@ import (
 // CompareVersions compares the names of two releases as versions: -1 if a comes before b, +1 if after, 0 only if
 // they are the same string. It takes any string and is a total order.
 //
-// A name is a prefix without digits (`nightly-`, `go`, `v`, or nothing), numbers separated by dots, and what follows:
-// a pre-release, which comes before its release. So 1.9.0 < 1.10.0, go1.25rc1 < go1.25rc2 < go1.25,
+// A name has a prefix without digits (`nightly-`, `go`, `v`, or nothing), numbers separated by dots, and optionally a
+// pre-release, which comes before its release. So 1.9.0 < 1.10.0, go1.25rc1 < go1.25rc2 < go1.25,
 // v2.0.0-alpha.9 < v2.0.0-alpha.10, nightly-2025-12-31 < nightly-2026-01-01. Missing numbers are zero (1.9 and 1.9.0
-// are neighbours), `v` and `go` before a digit carry no meaning, letter case neither, and everything after a `+` is
-// build metadata. Other prefixes keep their releases together, in alphabetical order. Names that agree in all this
-// are compared as strings.
+// are neighbours). A `v` or `go` before a digit, letter case, and everything after a `+` (build metadata) are ignored.
+// Other prefixes keep their releases together, in alphabetical order. Names that agree in all this are compared as
+// strings.
 //
 // The precedence of pre-releases follows Semantic Versioning 2.0.0 item 11, except that digits inside an identifier
 // count as a number (rc9 < rc10), as in the names of Go's releases.
@@ -82,12 +82,12 @@ func parseVersion(name string) version {
 	return v
 }
 
-// separators stand between identifiers and mean nothing themselves.
+// separators separate identifiers and have no meaning themselves.
 const separators = ".-_ "
 
 func isDigit(r rune) bool { return '0' <= r && r <= '9' }
 
-// cutNumber returns the digits at the start of s without leading zeros (empty for zero), and what follows them.
+// cutNumber returns the digits at the start of s without leading zeros (empty for zero), and the rest of s.
 func cutNumber(s string) (digits, rest string) {
 	rest = strings.TrimLeft(s, "0123456789")
 	return strings.TrimLeft(s[:len(s)-len(rest)], "0"), rest
@@ -99,7 +99,7 @@ func compareNumbers(a, b string) int {
 
 func comparePreReleases(a, b []string) int {
 	if len(a) == 0 || len(b) == 0 {
-		return cmp.Compare(len(b), len(a)) // the one without a pre-release is the release, the later one
+		return cmp.Compare(len(b), len(a)) // the release comes after its pre-releases
 	}
 	return slices.CompareFunc(a, b, func(x, y string) int {
 		numberX, numberY := isDigit(rune(x[0])), isDigit(rune(y[0]))

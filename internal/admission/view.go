@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/estimate"
 )
 
-// PolicyOf returns the policy that a project's configuration names; [Spec] where it names none.
+// PolicyOf returns the policy of a project's configuration, by default [Spec].
 func PolicyOf(c bench.ProjectConfig) Policy {
 	if c.Queue.Policy == string(Upstream) {
 		return Upstream
@@ -17,7 +17,7 @@ func PolicyOf(c bench.ProjectConfig) Policy {
 	return Spec
 }
 
-// RequestsOf returns what the order depends on of each request. The tag that a request waits for takes the role of its
+// RequestsOf returns the fields of each request that the order depends on. The tag that a request waits for becomes its
 // parent.
 func RequestsOf(open []bench.Request) []Request {
 	out := make([]Request, len(open))
@@ -32,11 +32,11 @@ func RequestsOf(open []bench.Request) []Request {
 	return out
 }
 
-// Expected tells when a request starts and ends, as far as that can be foreseen.
+// Expected holds the estimated start and end of a request.
 type Expected struct {
-	// Start and End are zero when they are not known. A request in progress started when it was admitted.
+	// Start and End are zero if they are not known. For a request in progress, Start is its admission.
 	Start, End time.Time
-	// Basis says what Start and End rest on, or why they are not known.
+	// Basis names the basis of Start and End, or says why they are not known.
 	Basis string
 }
 
@@ -47,8 +47,8 @@ type Entry struct {
 	Expected Expected
 }
 
-// DefaultRequest is the duration assumed for a request when nothing of the project was ever measured: that of
-// rustc-perf's status page.
+// DefaultRequest is the assumed duration of a request in a project that has measured nothing yet. It is the duration
+// that rustc-perf's status page assumes.
 const DefaultRequest = time.Hour
 
 // View returns the open requests of a project in their order, each with its estimates.
@@ -120,7 +120,7 @@ type builder struct {
 	history  *estimate.History
 	live     map[string]int // collectors, by task queue
 	open     map[bench.RequestID][]int
-	taken    map[int]bool // jobs that an earlier request waits for, too: it is done once
+	taken    map[int]bool // jobs already counted for an earlier request
 }
 
 func newBuilder(s Snapshot) *builder {
@@ -150,7 +150,7 @@ func shapeOf(j JobShape) (estimate.Shape, estimate.Pool) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// fill adds a request's jobs, those it has and those it is to have, and says in words what their durations rest on.
+// fill adds a request's present and expected jobs, and returns the basis of their durations in words.
 func (b *builder) fill(request *estimate.Request, r bench.Request) string {
 	var bases []estimate.Basis
 	for _, i := range b.open[r.ID] {
@@ -192,14 +192,14 @@ func (b *builder) fill(request *estimate.Request, r bench.Request) string {
 	return fmt.Sprintf("%s; its jobs are taken to be those of request %s (%s)", estimate.Words(bases), example.Request, example.Tag)
 }
 
-// job returns an open job with the rest of its time.
+// job returns an open job with its remaining time.
 func (b *builder) job(j OpenJob) (estimate.Job, estimate.Basis) {
 	took, basis := b.history.Job(shapeOf(j.JobShape))
 	return estimate.Job{TaskQueue: j.TaskQueue, Rest: estimate.Rest(took, seconds(j.Seconds)), Running: j.Status == bench.JobInProgress}, basis
 }
 
-// example returns the request most like this one among the last ones: same selection and type, else same selection, else
-// same type, else any.
+// example returns the most similar of the last requests: same selection and type, else same selection, else same type,
+// else any.
 func (b *builder) example(r bench.Request) (Example, bool) {
 	best, score := -1, -1
 	want := selectionOf(r.Selection)
@@ -223,13 +223,13 @@ func (b *builder) example(r bench.Request) (Example, bool) {
 
 func selectionOf(s any) string {
 	text, err := json.Marshal(s)
-	if err != nil { // a selection is texts and numbers
+	if err != nil { // cannot happen: strings and numbers
 		return ""
 	}
 	return string(text)
 }
 
-// others returns the open jobs for which none of the requests waits.
+// others returns the open jobs that none of the requests waits for.
 func (b *builder) others(ours map[bench.RequestID]bool) []estimate.Job {
 	var jobs []estimate.Job
 	for _, j := range b.snapshot.Jobs {

@@ -8,7 +8,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// File is a configuration as people write it: any number of queues and limits.
+// File is a configuration as people write it, with any number of queues and limits.
 type File struct {
 	Queues   []QueueSetting `json:"queues,omitempty" yaml:"queues" doc:"Queues: their classes, weights and levels."`
 	Accounts []AccountLimit `json:"accounts,omitempty" yaml:"accounts" doc:"Limits of accounts."`
@@ -53,7 +53,8 @@ func (f File) Check() (Config, error) {
 // Empty reports whether the file configures nothing.
 func (f File) Empty() bool { return len(f.Queues)+len(f.Accounts) == 0 }
 
-// QueueSetting configures a queue as people write it; fields left out have defaults.
+// QueueSetting is the configuration of a queue as people write it; fields left out get
+// defaults.
 type QueueSetting struct {
 	Name   string   `json:"name" yaml:"name" doc:"user:ACCOUNT, project:NAME, or a name of its own."`
 	Class  Class    `json:"class,omitempty" yaml:"class" enum:"weighted,strict" doc:"weighted (default): shares by weight; strict: goes before or after the weighted queues."`
@@ -61,7 +62,7 @@ type QueueSetting struct {
 	Level  *int     `json:"level,omitempty" yaml:"level" doc:"Level of a strict queue: 1 and 2 go before the weighted queues, 4 and 5 after them."`
 }
 
-// Queue returns the setting with its defaults. The error wraps [bench.ErrInvalid].
+// Queue returns the queue, with defaults filled in. The error wraps [bench.ErrInvalid].
 func (s QueueSetting) Queue() (Queue, error) {
 	if err := bench.CheckQueue(s.Name); err != nil {
 		return Queue{}, err
@@ -103,7 +104,7 @@ func (s QueueSetting) likeBuiltin(q Queue) error {
 	return nil
 }
 
-// CheckWeight reports a weight that is out of range or not a number; the error wraps
+// CheckWeight refuses a weight that is out of range or not a number. The error wraps
 // [bench.ErrInvalid].
 func CheckWeight(queue string, weight float64) error {
 	if weight >= MinWeight && weight <= MaxWeight { // false for NaN

@@ -1,7 +1,7 @@
-// Package fairshare holds the rules of whose turn it is: the configuration of queues
-// and of accounts' limits, and what follows from them for waiting jobs: which of them
-// go next, at which level, by which weight, and which are held.
+// Package fairshare decides the order of waiting jobs. From the configuration of queues
+// and the limits of accounts it derives which jobs are next, at which level and weight,
+// and which are held.
 //
-// It is pure, and must not know where configurations and jobs are kept, or how Temporal
-// divides a task queue among the jobs that wait there.
+// It is pure, and must not know where configurations and jobs are stored, or how
+// Temporal divides a task queue among its waiting jobs.
 package fairshare

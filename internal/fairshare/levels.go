@@ -13,7 +13,7 @@ const (
 	LastLevel   = 5
 )
 
-// Job holds a job's queue, account and branch. Jobs that agree in these go at one level.
+// Job holds the fields of a job that decide its level.
 type Job struct{ Queue, Submitter, Branch string }
 
 // Rules are the queues and limits in force.
@@ -22,13 +22,13 @@ type Rules struct {
 	Limits Limits
 }
 
-// Level returns the level of a job: its queue's, or a later one that a limit of its
-// account demands.
+// Level returns the level of a job: its queue's, or a later one if a limit of its
+// account requires it.
 func (r Rules) Level(j Job) int {
 	return max(r.Queues.Of(j.Queue).Level, r.Limits.FirstLevel(j.Submitter, j.Branch))
 }
 
-// Earliest returns, for each queue of these jobs, the level of those that go first.
+// Earliest returns the earliest level of the jobs in each queue.
 func (r Rules) Earliest(jobs []Job) map[string]int {
 	levels := make(map[string]int)
 	for _, j := range jobs {
@@ -40,9 +40,9 @@ func (r Rules) Earliest(jobs []Job) map[string]int {
 	return levels
 }
 
-// Share returns a weighted queue's part of the weights of all weighted queues with
-// these jobs, 0 to 1. It is nil when the jobs of weighted queues do not all go at one
-// level, for then the earlier ones get everything, and when none is the queue's.
+// Share returns a weighted queue's share, 0 to 1, of the weights of all weighted queues
+// that these jobs are in. It is nil if none of the jobs is in the queue, or if jobs of
+// weighted queues have different levels: the earlier ones then get everything.
 func (r Rules) Share(queue string, jobs []Job) *float64 {
 	weights, level := make(map[string]float64), 0
 	for _, j := range jobs {
@@ -69,9 +69,9 @@ func (r Rules) Share(queue string, jobs []Job) *float64 {
 	return &share
 }
 
-// MayAsk reports as a [TooEarly] that an account asks for a job which goes earlier than
-// the account's own jobs of that branch may: that the job is somebody else's is no way
-// around a limit.
+// MayAsk returns a [TooEarly] if the job has an earlier level than the account's own
+// jobs of that branch may have. It keeps an account from passing its limit by asking
+// for another account's job.
 func (r Rules) MayAsk(account string, j Job) error {
 	level := r.Level(j)
 	if first := r.Limits.FirstLevel(account, j.Branch); first > level {
@@ -83,7 +83,7 @@ func (r Rules) MayAsk(account string, j Job) error {
 // TooEarly reports a priority above the account's cap.
 type TooEarly struct {
 	Queue, Branch, Account string
-	// Level is the one that the jobs would have, First the earliest one that the
+	// Level is the level that the jobs would have, First the earliest level that the
 	// account's limits allow.
 	Level, First int
 }
@@ -97,8 +97,9 @@ func (e *TooEarly) Error() string {
 		e.Queue, e.Level, e.Account, of, e.First)
 }
 
-// Starves names the queues that get nothing while q has work: those of a later level,
-// sorted. A weighted queue starves none: its level is in the middle by design.
+// Starves returns the names of the queues that get nothing while q has work, sorted:
+// those of later levels. It returns none for a weighted queue, which is in the middle
+// by design.
 func Starves(q Queue, all []Queue) []string {
 	if q.Class != Strict {
 		return nil
@@ -113,10 +114,10 @@ func Starves(q Queue, all []Queue) []string {
 	return names
 }
 
-// shownNames bounds how many names a sentence lists.
+// shownNames bounds the number of names in a sentence.
 const shownNames = 5
 
-// Warning describes what a queue can starve; empty: nothing.
+// Warning says which queues a queue can starve; empty: none.
 func Warning(q Queue, all []Queue) string {
 	names := Starves(q, all)
 	if len(names) == 0 {

@@ -9,10 +9,12 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Any stands for every account without limits of its own, and for all branches.
+// Any, as an account, means every account without its own limits, and as a branch all
+// branches.
 const Any = "*"
 
-// AccountLimit bounds how many jobs an account may have at once, and their level.
+// AccountLimit bounds the number of jobs that an account may have at once, and their
+// level.
 type AccountLimit struct {
 	Account string `json:"account" yaml:"account" doc:"Account; *: every account without limits of its own."`
 	Branch  string `json:"branch,omitempty" yaml:"branch" doc:"Branch whose jobs first_level bounds; * or left out: all."`
@@ -22,7 +24,8 @@ type AccountLimit struct {
 	FirstLevel int  `json:"first_level,omitempty" yaml:"first_level" doc:"No job gets a level before this one, 1 to 5; left out: 1."`
 }
 
-// Checked returns the limit with its defaults. The error wraps [bench.ErrInvalid].
+// Checked returns the limit with defaults filled in. The error wraps
+// [bench.ErrInvalid].
 func (l AccountLimit) Checked() (AccountLimit, error) {
 	if l.Branch == "" {
 		l.Branch = Any
@@ -58,7 +61,7 @@ func (l AccountLimit) Checked() (AccountLimit, error) {
 // maxJobs bounds limits that are numbers of jobs.
 const maxJobs = 10_000_000
 
-// CheckBranch reports a name that no branch has; the error wraps [bench.ErrInvalid].
+// CheckBranch refuses an invalid name of a branch. The error wraps [bench.ErrInvalid].
 func CheckBranch(branch string) error {
 	if len(branch) > 255 || branch == Any || checkAccount(branch) != nil {
 		return fmt.Errorf("%w: branch %q; use the branch's name, of at most 255 bytes without white space", bench.ErrInvalid, branch)
@@ -66,11 +69,10 @@ func CheckBranch(branch string) error {
 	return nil
 }
 
-// Limits are the limits of some accounts, and those of [Any].
+// Limits holds the limits of some accounts, and those of [Any].
 type Limits []AccountLimit
 
-// Of returns the limit in force for an account over all branches: its own, else that of
-// [Any].
+// Of returns an account's limit over all branches: its own, else that of [Any].
 func (ls Limits) Of(account string) AccountLimit {
 	return ls.at(account, Any)
 }
@@ -102,7 +104,7 @@ func (ls Limits) at(account, branch string) AccountLimit {
 	return found
 }
 
-// Add adds limits of accounts; those that are known already stay.
+// Add returns the limits with those of more that have no equivalent yet.
 func (ls Limits) Add(more Limits) Limits {
 	for _, l := range more {
 		if !slices.ContainsFunc(ls, func(have AccountLimit) bool { return have.Account == l.Account && have.Branch == l.Branch }) {
@@ -112,21 +114,22 @@ func (ls Limits) Add(more Limits) Limits {
 	return ls
 }
 
-// Unlimited stands for any number of jobs: there is no limit.
+// Unlimited means that any number of jobs is allowed.
 const Unlimited = math.MaxInt
 
 // Load counts the jobs that an account has under way, over all task queues.
 type Load struct {
-	// Jobs were handed out and have not ended, or were cancelled and still run.
+	// Jobs counts the jobs that were handed out and have not ended, or were cancelled
+	// and still run.
 	Jobs int
-	// Stranded are those among them that wait in a task queue without a live collector.
-	// Nobody knows when they begin, so they keep no other job from it.
+	// Stranded counts those of them that wait in a task queue without a live collector.
+	// They may wait for long, so they do not count against jobs elsewhere.
 	Stranded int
 }
 
-// Free returns how many more jobs the account may have under way in a task queue;
-// served: it has a live collector. In one that has none everything counts, or ever
-// more would wait there than the limit allows.
+// Free returns how many more jobs the account may have under way in a task queue.
+// served reports whether the task queue has a live collector; without one, stranded
+// jobs count too, so that no more jobs gather there than the limit allows.
 func (l AccountLimit) Free(under Load, served bool) int {
 	switch {
 	case l.MaxRunning == nil:
@@ -137,8 +140,8 @@ func (l AccountLimit) Free(under Load, served bool) int {
 	return max(0, *l.MaxRunning-under.Jobs)
 }
 
-// MayWait reports as a [TooManyWaiting] that an account has too many jobs waiting;
-// waiting counts all of them, written those that are new.
+// MayWait returns a [TooManyWaiting] if an account has too many jobs waiting. waiting
+// counts all of them, written those just added.
 func (l AccountLimit) MayWait(account string, waiting, written int) error {
 	if l.MaxQueued == nil || waiting <= *l.MaxQueued {
 		return nil
@@ -149,7 +152,8 @@ func (l AccountLimit) MayWait(account string, waiting, written int) error {
 // TooManyWaiting reports more waiting jobs than the account's limit allows.
 type TooManyWaiting struct {
 	Account string
-	// Most is the limit, Waiting what waits already, More what was asked for besides.
+	// Most is the limit, Waiting the number of jobs already waiting, More the number to
+	// be added.
 	Most, Waiting, More int
 }
 
@@ -158,7 +162,7 @@ func (e *TooManyWaiting) Error() string {
 		e.Waiting, e.Account, e.Most, e.More)
 }
 
-// checkAccount reports a name that no account has.
+// checkAccount refuses an invalid name of an account.
 func checkAccount(name string) error {
 	if strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return fmt.Errorf("%w: account %q holds white space or a control character", bench.ErrInvalid, name)

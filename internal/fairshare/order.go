@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// Depth returns how many jobs of a weighted queue are to wait in Temporal for a task
-// queue with this many live collectors; jobs that run do not count. By fair shares
-// one queue may get several turns in a row, and must not be out of jobs at any of
-// them; with fewer than four, shares of short jobs are not exact. The rest waits as
-// rows, where weights, levels and cancellations still reach it.
+// Depth returns how many jobs of a weighted queue should wait in Temporal for a task
+// queue with this many live collectors, not counting running jobs. Fair sharing may
+// give one queue several turns in a row, and it must have a job for each; with fewer
+// than four, shares of short jobs are not exact. The other jobs wait as rows, where
+// changed weights and levels and cancellations still take effect.
 func Depth(liveCollectors int) int { return 2*liveCollectors + 2 }
 
 // StrictDepth is [Depth] for a strict queue. Such a queue gets every turn while it has
-// work: more of it must be in Temporal, for nothing of a later level is to start in
+// work, so more of it must be in Temporal to keep jobs of later levels from starting in
 // between.
 func StrictDepth(liveCollectors int) int { return 4 * Depth(liveCollectors) }
 
-// Held says why a waiting job is held: hand-outs pass it over until it is released.
-// A job is held when it could not go while jobs behind it could, so that thousands of
-// them are looked at once and not by every hand-out.
+// Held is the reason for holding a waiting job: hand-outs skip it until it is released.
+// A job is held if it may not go but jobs behind it may. Without holding, every hand-out
+// might have to look at thousands of such jobs again.
 type Held string
 
 const (
 	NotHeld     Held = ""
-	HeldForTurn Held = "turn"  // no request that waits for it has its turn
+	HeldForTurn Held = "turn"  // no request that waits for it is in its turn
 	HeldByPause Held = "pause" // its project's admission is paused
 	HeldByLimit Held = "cap"   // its account has as much under way as its limit allows
 )
@@ -33,9 +33,9 @@ const (
 // Backlog is a queue with jobs that wait for a task queue.
 type Backlog struct {
 	Queue string
-	// InTemporal counts those of its jobs that wait in Temporal.
+	// InTemporal counts its jobs that wait in Temporal.
 	InTemporal int
-	// Turn numbers the fairness key of what it hands out next.
+	// Turn numbers the fairness key of the next jobs handed out.
 	Turn int
 }
 
@@ -43,11 +43,11 @@ type Backlog struct {
 type Candidate struct {
 	ID int64
 	Job
-	InTurn bool // a request that waits for it has its turn
-	Paused bool // its project's admission is
+	InTurn bool // a request that waits for it is in its turn
+	Paused bool // its project's admission is paused
 }
 
-// Choice is a job that goes next, with what it is handed out with.
+// Choice is a job to hand out next, with its weight, level and turn.
 type Choice struct {
 	Candidate
 	Weight float64
@@ -55,26 +55,26 @@ type Choice struct {
 	Turn   int
 }
 
-// A Selection chooses the jobs of one task queue that go next. It sees them in rounds:
-// as long as [Selection.Open] names queues, the caller gives the next jobs of each of
-// those, in the order in which they wait, to [Selection.Sift]. What may not go is held,
-// and the jobs behind it are looked at in its place.
+// A Selection chooses the next jobs of one task queue, in rounds: as long as
+// [Selection.Open] names queues, the caller passes the next jobs of each, in the order
+// in which they wait, to [Selection.Sift]. Jobs that may not go are held, and the next
+// round looks at the jobs behind them.
 //
 // A Selection lives as long as one hand-out, under the lock of the task queue; it is
 // not safe for concurrent use.
 type Selection struct {
-	// Rules are in force; their limits grow by [Selection.Limit].
+	// Rules are the rules in force.
 	Rules Rules
 
 	backlogs []Backlog       // with queues still open
 	turns    map[string]int  // by queue
-	lacks    map[string]int  // by queue: how many more of its jobs are to wait in Temporal
+	lacks    map[string]int  // by queue: how many more of its jobs should wait in Temporal
 	free     map[string]int  // by account: how many more of its jobs may be under way
-	shared   map[string]bool // queues of accounts with jobs of others
+	shared   map[string]bool // account queues that contain jobs of other accounts
 }
 
-// NewSelection begins a selection of what these queues lack: depth tells how many jobs
-// of a queue of a class are to wait in Temporal.
+// NewSelection begins a selection that fills these queues. depth returns how many jobs
+// of a queue of the class should wait in Temporal.
 func NewSelection(backlogs []Backlog, queues Queues, depth func(Class) int) *Selection {
 	s := &Selection{Rules: Rules{Queues: queues}, turns: make(map[string]int), lacks: make(map[string]int), free: make(map[string]int)}
 	for _, b := range backlogs {
@@ -87,7 +87,7 @@ func NewSelection(backlogs []Backlog, queues Queues, depth func(Class) int) *Sel
 	return s
 }
 
-// Open lists the queues of which more jobs are to be looked at; none: the selection is
+// Open lists the queues whose next jobs must be looked at; none: the selection is
 // complete.
 func (s *Selection) Open() []string {
 	names := make([]string, len(s.backlogs))
@@ -97,7 +97,7 @@ func (s *Selection) Open() []string {
 	return names
 }
 
-// Most returns how many jobs the queue lacks that lacks most.
+// Most returns the largest number of jobs that any queue lacks.
 func (s *Selection) Most() int {
 	most := 0
 	for _, lacks := range s.lacks {
@@ -106,7 +106,7 @@ func (s *Selection) Most() int {
 	return most
 }
 
-// Unknown lists the accounts of jobs whose limits were not given to [Selection.Limit].
+// Unknown lists the accounts of these jobs whose limits [Selection.Limit] has not set.
 func (s *Selection) Unknown(found []Candidate) []string {
 	accounts := make(map[string]bool)
 	for _, c := range found {
@@ -117,18 +117,18 @@ func (s *Selection) Unknown(found []Candidate) []string {
 	return slices.Sorted(maps.Keys(accounts))
 }
 
-// Limit says how many more jobs of an account may be under way: [Unlimited], or
-// [Load.Free].
+// Limit sets how many more jobs of an account may be under way: [Unlimited] or the
+// result of [AccountLimit.Free].
 func (s *Selection) Limit(account string, free int) { s.free[account] = free }
 
-// NeedShared reports whether [Selection.Shared] must be called before these are sifted:
-// one of their accounts has a limit.
+// NeedShared reports whether [Selection.Shared] must be called before these jobs are
+// sifted, because one of their accounts has a limit.
 func (s *Selection) NeedShared(found []Candidate) bool {
 	return s.shared == nil && slices.ContainsFunc(found, func(c Candidate) bool { return s.free[c.Submitter] < Unlimited })
 }
 
-// Shared names the queues of accounts in which jobs of other accounts wait. In all
-// other queues of accounts one job at its limit tells that nothing behind it may go.
+// Shared sets the account queues in which jobs of other accounts wait too. In any other
+// account queue, one job at its limit means that no job behind it may go.
 func (s *Selection) Shared(queues []string) {
 	s.shared = make(map[string]bool, len(queues))
 	for _, q := range queues {
@@ -136,19 +136,19 @@ func (s *Selection) Shared(queues []string) {
 	}
 }
 
-// Sift chooses from the next jobs of the open queues those that go, and returns the IDs
-// of those to be held. Nothing becomes of the others.
+// Sift chooses jobs to hand out from the next jobs of the open queues, and returns the
+// IDs of those to be held by reason. The other jobs stay as they are.
 func (s *Selection) Sift(found []Candidate) (chosen []Candidate, held map[Held][]int64) {
 	held = make(map[Held][]int64)
-	passed := make(map[string]bool) // queues of which jobs are held
-	// What an account may begin at all, it begins in the queue that goes first.
+	passed := make(map[string]bool) // queues with held jobs
+	// An account's limit is used up in the queue that goes first.
 	slices.SortStableFunc(found, func(a, b Candidate) int {
 		return cmp.Compare(s.Rules.Queues.Of(a.Queue).Level, s.Rules.Queues.Of(b.Queue).Level)
 	})
 	for _, c := range found {
 		var why Held
 		switch {
-		case s.lacks[c.Queue] == 0: // looked at for nothing
+		case s.lacks[c.Queue] == 0: // the queue has enough already
 			continue
 		case !c.InTurn:
 			why = HeldForTurn
@@ -160,19 +160,20 @@ func (s *Selection) Sift(found []Candidate) (chosen []Candidate, held map[Held][
 			chosen = append(chosen, c)
 			continue
 		case c.Queue == OfUser(c.Submitter) && !s.shared[c.Queue]:
-			continue // behind it are more of the same account
+			continue // the jobs behind it are of the same account
 		default:
 			why = HeldByLimit
 		}
 		held[why] = append(held[why], c.ID)
 		passed[c.Queue] = true
 	}
-	// Only behind jobs that are held may there be others that go.
+	// Another round is useful only where jobs were held.
 	s.backlogs = slices.DeleteFunc(s.backlogs, func(b Backlog) bool { return s.lacks[b.Queue] == 0 || !passed[b.Queue] })
 	return chosen, held
 }
 
-// Choices gives chosen jobs the weight, level and turn that are in force, sorted by ID.
+// Choices returns the chosen jobs with the weight, level and turn in force, sorted by
+// ID.
 func (s *Selection) Choices(chosen []Candidate) []Choice {
 	out := make([]Choice, len(chosen))
 	for i, c := range chosen {

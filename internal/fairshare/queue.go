@@ -2,7 +2,7 @@ package fairshare
 
 import "github.com/benchloom/benchloom/internal/bench"
 
-// Class says how a queue competes with the others.
+// Class decides how a queue competes with the others.
 type Class string
 
 const (
@@ -25,14 +25,15 @@ const (
 	Idle = "idle" // after all others
 )
 
-// OfUser names the queue of an account's own work.
+// OfUser returns the name of the queue for an account's own work.
 func OfUser(account string) string { return bench.UserQueue + account }
 
-// OfProject names the queue of a project's releases, commits and try builds.
+// OfProject returns the name of the queue for a project's releases, commits and try
+// builds.
 func OfProject(project string) string { return bench.ProjectQueue + project }
 
-// OfRequest names the queue of a suite request's jobs: the one that the request names,
-// else the submitter's own when it is ad hoc, else the project's.
+// OfRequest returns the name of the queue for a suite request's jobs: the one that the
+// request names, else the submitter's if it is ad hoc, else the project's.
 func OfRequest(named, submitter, project string, kind bench.RequestType, config bench.ProjectConfig) string {
 	switch {
 	case named != "":
@@ -50,10 +51,10 @@ type Queue struct {
 	Name   string
 	Class  Class
 	Weight float64 // relative to the other queues of its level
-	Level  int     // 1 goes first, see [FirstLevel]
+	Level  int     // FirstLevel to LastLevel
 }
 
-// Default returns the configuration of a queue that nobody has configured.
+// Default returns the configuration of a queue that is not configured.
 func Default(name string) Queue {
 	switch name {
 	case VIP:
