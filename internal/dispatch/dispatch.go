@@ -1,14 +1,14 @@
-// Package dispatch keeps task queues filled and waiting jobs where they can run: it
-// hands jobs out, starts the workflows of commands and hands the jobs of suites to the
-// workflows of their requests, places jobs anew when the fleet changes,
-// and moves what waits at a pool that has had no live collector for too long.
+// Package dispatch keeps task queues filled and waiting jobs where they can run. It
+// hands out jobs, starts the workflows of commands, hands the jobs of suites to the
+// workflows of their requests, places jobs again when the fleet changes, and moves jobs
+// away from pools that have had no live collector for too long.
 //
-// It runs wherever something has changed that a waiting job may go for: at a
-// submission, at a job's end, at a change of queues or collectors; and every few
-// seconds, for what was missed. Doing it twice, or in several processes at once, does
-// no harm: each task queue is filled under a lock of the record. The package must not
-// know which job goes next (the record and package fairshare decide) nor where a job
-// belongs (package placement does).
+// It runs after every change that may let a waiting job go: a submission, the end of a
+// job, a change of queues or collectors. It also runs every few seconds to catch missed
+// changes. Running it twice, or in several processes at once, does no harm: each task
+// queue is filled under a lock of the record. The package must not know which job is
+// next (the record and package fairshare decide) or where a job belongs (package
+// placement decides).
 package dispatch
 
 import (
@@ -26,8 +26,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Record reads and writes the rows of waiting jobs; a *store.Store is one. It takes
-// its locks itself: a [Dispatcher] holds none when it calls, and may be cut off
+// Record reads and writes the rows of waiting jobs; *store.Store implements it. It
+// takes its own locks: a [Dispatcher] holds none when it calls, and may be killed
 // between any two calls.
 type Record interface {
 	Backlog
@@ -38,34 +38,34 @@ type Record interface {
 	MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error
 }
 
-// Workflows reaches workflows in Temporal. It is called after the record was written,
-// without any lock; a call that fails is repeated by the next pass.
+// Workflows calls workflows in Temporal. It is called after the record was written,
+// without any lock. The next pass retries a call that fails.
 type Workflows interface {
 	Starts
-	// SetLevel gives a job that waits in Temporal another level. done is false when
-	// its workflow has not got that far: it is to be tried again.
+	// SetLevel changes the level of a job that waits in Temporal. done is false if its
+	// workflow has not got that far; the call must then be retried.
 	SetLevel(ctx context.Context, job bench.JobRef, level int) (done bool, err error)
-	// MoveJob lets a job that was handed out wait in another task queue. One that
-	// a collector has taken stays where it is.
+	// MoveJob moves a job that was handed out to another task queue. A job that a
+	// collector has taken stays where it is.
 	MoveJob(ctx context.Context, job bench.JobRef, to protocol.Moved) error
 }
 
-// A Dispatcher hands jobs out and places them anew. It keeps no state of its own: any
-// number of them, in any number of processes, may work on one record.
+// A Dispatcher hands out jobs and places them again. It has no state: any number of
+// them, in any number of processes, may work on one record.
 type Dispatcher struct {
 	Record    Record
 	Workflows Workflows
-	// Sizes selects the size classes of jobs that are next; nil: jobs run on the class
-	// where they wait.
+	// Sizes selects the size classes of the next jobs; nil: jobs run on the class where
+	// they wait.
 	Sizes *sizing.Sizes
-	// OfflineAfter bounds the silence of a collector that counts as live.
+	// OfflineAfter is the time after which a silent collector no longer counts as live.
 	OfflineAfter time.Duration
 	Log          *slog.Logger
 }
 
-// Presume lets the new jobs of a request wait where jobs of their shape went last, and
-// returns the task queues to which some have moved. A failure is harmless: as they
-// are, the jobs wait where any job would.
+// Presume moves the new jobs of a request to where jobs of their shape went last, and
+// returns the task queues to which some have moved. A failure is harmless: the jobs then
+// wait in their default task queues.
 func (d *Dispatcher) Presume(ctx context.Context, id bench.RequestID) (taskQueues []string, err error) {
 	if d.Sizes == nil {
 		return nil, nil
@@ -73,8 +73,7 @@ func (d *Dispatcher) Presume(ctx context.Context, id bench.RequestID) (taskQueue
 	return d.Sizes.Presume(ctx, id)
 }
 
-// view reads the fleet for the selection of sizes; the zero view where none are
-// selected.
+// view reads the fleet for the selection of sizes; the zero view if none are selected.
 func (d *Dispatcher) view(ctx context.Context) (sizing.View, error) {
 	if d.Sizes == nil {
 		return sizing.View{}, nil
@@ -110,12 +109,12 @@ func (c configs) of(ctx context.Context, project string) (bench.ProjectConfig, e
 	return config, nil
 }
 
-// concurrency bounds the calls to Temporal that are under way at a time.
+// concurrency bounds the number of concurrent calls to Temporal.
 const concurrency = 8
 
-// each calls do for all items, a few at a time, and joins the errors. It does not stop
-// at the first one, as an errgroup with a context would: an item that fails must not
-// keep the others from their turn.
+// each calls do for all items, a few at a time, and joins the errors. Unlike an errgroup
+// with a context it does not stop at the first error: an item that fails must not delay
+// the others.
 func each[T any](items []T, do func(T) error) error {
 	errs := make([]error, len(items))
 	var group errgroup.Group

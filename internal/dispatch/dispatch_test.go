@@ -189,7 +189,7 @@ func TestWhatIsHandedOutIsStarted(t *testing.T) {
 		broken: "broken",
 	}
 	d := dispatcher(w)
-	require.ErrorContains(t, d.Fill(t.Context(), "a"), "starting what was handed out of queue user:ada: no answer")
+	require.ErrorContains(t, d.Fill(t.Context(), "a"), "starting jobs of queue user:ada: no answer")
 	started := func(key string) string { return "start " + key + ", 7 attempts, level 3 of user:ada, weight 0.3" }
 	require.Equal(t, []string{
 		"fill a up to 4, strict 16", started("one"), started("three"), started("four"), started("five"), "start new", "mark new",

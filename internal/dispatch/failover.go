@@ -8,10 +8,10 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Failover moves jobs that wait at a pool which has had no live collector for too
-// long: the rows first, then what waits in Temporal. What has begun stays where it is,
-// and what has moved does not return when its pool does. The error wraps
-// [bench.ErrInvalid] when a project's configuration cannot be read.
+// Failover moves waiting jobs away from pools that have had no live collector for too
+// long: their rows first, then the jobs that wait in Temporal. Jobs that have begun stay,
+// and moved jobs do not return when their pool does. The error wraps [bench.ErrInvalid]
+// if a project's configuration cannot be read.
 func (d *Dispatcher) Failover(ctx context.Context) error {
 	stranded, err := d.Record.StrandedJobs(ctx)
 	if err != nil {
@@ -25,7 +25,7 @@ func (d *Dispatcher) Failover(ctx context.Context) error {
 	return d.FollowMoves(ctx)
 }
 
-// moveStranded moves the rows of those jobs whose time has come, at most [maxMoves].
+// moveStranded moves the rows of the jobs that are due, at most [maxMoves].
 func (d *Dispatcher) moveStranded(ctx context.Context, jobs []store.WaitingJob) error {
 	fleet, err := d.Record.Fleet(ctx, d.OfflineAfter)
 	if err != nil {
@@ -46,7 +46,7 @@ func (d *Dispatcher) moveStranded(ctx context.Context, jobs []store.WaitingJob) 
 		}
 		moved, err := d.Record.MoveJob(ctx, j.Key, j.TaskQueue, *plan.To)
 		if err != nil {
-			return fmt.Errorf("moving what waits in task queue %s: %w", j.TaskQueue, err)
+			return fmt.Errorf("moving a waiting job from task queue %s: %w", j.TaskQueue, err)
 		}
 		if !moved {
 			continue

@@ -10,31 +10,31 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Backlog hands out waiting jobs, each call in transactions of its own.
+// Backlog hands out waiting jobs. Each call uses its own transactions.
 type Backlog interface {
 	// HandOut hands out the next jobs of a task queue, under its lock. With
-	// [store.ErrMore] come those that were chosen so far; called again, it goes on.
+	// [store.ErrMore] it returns the jobs chosen so far; call it again to go on.
 	HandOut(ctx context.Context, taskQueue string, opts store.HandOutOptions) ([]bench.HandOut, error)
 	// HandedOutTo lists the jobs that were handed out to a request and have not begun.
 	HandedOutTo(ctx context.Context, request bench.RequestID) ([]bench.HandOut, error)
 	// WaitingTaskQueues lists the task queues with jobs that may be handed out.
 	WaitingTaskQueues(ctx context.Context) ([]string, error)
-	// ReleaseLimited releases jobs of an account that its limit holds, after one of its
-	// jobs has ended, and lists the task queues in which it has jobs; none for an
-	// account without a limit.
+	// ReleaseLimited releases jobs of an account that are held by its limit, after one
+	// of its jobs has ended. It lists the task queues in which the account has jobs; none
+	// for an account without a limit.
 	ReleaseLimited(ctx context.Context, account string) ([]string, error)
-	// ReleaseHeld releases held jobs that may go by now and that no event has released.
+	// ReleaseHeld releases held jobs that may go now and that no event has released.
 	ReleaseHeld(ctx context.Context) error
 }
 
-// Fill hands out the next jobs of a task queue, as many as are to wait in Temporal,
-// and starts them. A job that cannot be started keeps no other from it; the errors are
+// Fill hands out jobs and starts them until the task queue has enough waiting in
+// Temporal. A job that cannot be started does not stop the others; the errors are
 // joined.
 func (d *Dispatcher) Fill(ctx context.Context, taskQueue string) error {
 	return d.FillFor(ctx, taskQueue, "")
 }
 
-// FillFor is Fill by a request that starts its own children afterwards; see
+// FillFor is Fill on behalf of a request that starts its own children afterwards; see
 // [Dispatcher.HandedOutTo].
 func (d *Dispatcher) FillFor(ctx context.Context, taskQueue string, asks bench.RequestID) error {
 	view, err := d.view(ctx)
@@ -42,8 +42,8 @@ func (d *Dispatcher) FillFor(ctx context.Context, taskQueue string, asks bench.R
 		return err
 	}
 	taskQueues := []string{taskQueue}
-	// Where there is anything to select, only those jobs are handed out that have a
-	// size class. Some of them wait in other task queues afterwards.
+	// If there is a choice, only jobs with a selected size class are handed out. The
+	// selection moves some of them to other task queues.
 	sized := view.Several()
 	if sized {
 		live := view.Live(taskQueue)
@@ -65,11 +65,11 @@ func (d *Dispatcher) FillFor(ctx context.Context, taskQueue string, asks bench.R
 type filling struct {
 	view sizing.View
 	opts store.HandOutOptions
-	asks bench.RequestID // starts its own children; empty: nobody does
+	asks bench.RequestID // request that starts its own children; empty: none
 }
 
-// fill hands out and starts: what was handed out does not wait for what is still to
-// be looked at.
+// fill hands out jobs and starts them in parts, so that the first do not wait for the
+// rest of a long hand-out.
 func (d *Dispatcher) fill(ctx context.Context, f filling, taskQueue string) error {
 	var errs []error
 	for more := true; more; {
@@ -82,9 +82,8 @@ func (d *Dispatcher) fill(ctx context.Context, f filling, taskQueue string) erro
 	return errors.Join(errs...)
 }
 
-// AfterEnd fills the task queues for whose jobs a job's end has freed a collector or
-// part of a limit: first the one where a collector waits for the next job, then those
-// in which the account has jobs that its limit held.
+// AfterEnd fills the task queues that profit from a job's end: first the one whose
+// collector became free, then those with jobs that the account's limit held.
 func (d *Dispatcher) AfterEnd(ctx context.Context, end bench.JobEnd) error {
 	taskQueues, err := d.Record.ReleaseLimited(ctx, end.Submitter)
 	if err != nil {
@@ -99,8 +98,8 @@ func (d *Dispatcher) AfterEnd(ctx context.Context, end bench.JobEnd) error {
 	return errors.Join(errs...)
 }
 
-// Sweep fills every task queue with waiting jobs: for what events have missed, and for
-// new collectors. What waits in Temporal gets its present level.
+// Sweep fills every task queue that has waiting jobs, to catch missed events and new
+// collectors. It also updates the levels of jobs that wait in Temporal.
 func (d *Dispatcher) Sweep(ctx context.Context) error {
 	errs := []error{d.relevel(ctx), d.Record.ReleaseHeld(ctx)}
 	taskQueues, err := d.Record.WaitingTaskQueues(ctx)

@@ -13,32 +13,31 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Moves reads where waiting jobs and collectors are, and moves jobs.
+// Moves reads the waiting jobs and the fleet, and moves jobs.
 type Moves interface {
 	Fleet(ctx context.Context, offlineAfter time.Duration) (plan.Fleet, error)
 	// WaitingGroups groups the waiting jobs that may belong elsewhere.
 	WaitingGroups(ctx context.Context) ([]store.JobGroup, error)
-	// Replace moves a group to another task queue of its size class. It returns how
-	// many have moved: those that have begun or moved meanwhile stay.
+	// Replace moves a group to another task queue of its size class and returns the
+	// number of moved jobs. Jobs that have begun or moved meanwhile stay.
 	Replace(ctx context.Context, g store.JobGroup, to bench.Place) (int, error)
-	// StrandedJobs lists waiting jobs whose task queue has no live collector; with
-	// keys only those among them.
+	// StrandedJobs lists waiting jobs whose task queue has no live collector; if keys
+	// are given, only those.
 	StrandedJobs(ctx context.Context, keys ...bench.JobKey) ([]store.WaitingJob, error)
-	// MoveJob moves a job; moved is false when it has begun or moved meanwhile.
+	// MoveJob moves a job; moved is false if it has begun or moved meanwhile.
 	MoveJob(ctx context.Context, key bench.JobKey, from string, to bench.Place) (moved bool, err error)
 	// MovedWaiting lists at most limit jobs that have moved and wait in Temporal.
 	MovedWaiting(ctx context.Context, limit int) ([]store.WaitingJob, error)
 }
 
-// maxMoves bounds how many jobs one pass moves one by one: what is left is for the
-// next pass.
+// maxMoves bounds the number of jobs that one pass moves one by one; the next pass
+// moves the rest.
 const maxMoves = 2000
 
-// Refit moves the rows of waiting jobs with constraints, and of commands, whose
-// collectors are no longer those for which they were placed: some were registered,
-// have changed or were removed, or a job has waited for caches for long enough. It
-// returns the task queues to which jobs have moved, sorted. What waits in Temporal
-// follows by [Dispatcher.FollowMoves].
+// Refit places waiting commands and jobs with constraints again after collectors were
+// registered, changed or removed, or after a job's wait for caches has ended. It moves
+// rows only; [Dispatcher.FollowMoves] moves the jobs that wait in Temporal. It returns
+// the task queues to which jobs have moved, sorted.
 func (d *Dispatcher) Refit(ctx context.Context) (taskQueues []string, err error) {
 	groups, err := d.Record.WaitingGroups(ctx)
 	if err != nil || len(groups) == 0 {
@@ -54,7 +53,7 @@ func (d *Dispatcher) Refit(ctx context.Context) (taskQueues []string, err error)
 		if to == nil {
 			continue
 		}
-		forgotten := len(to.Set) > 0 && len(g.Set) == 0 // then nobody takes jobs from there
+		forgotten := len(to.Set) > 0 && len(g.Set) == 0 // then no collector polls its task queue
 		if to.TaskQueue() == g.TaskQueue && !g.Over && !forgotten {
 			continue
 		}
@@ -70,9 +69,9 @@ func (d *Dispatcher) Refit(ctx context.Context) (taskQueues []string, err error)
 	return slices.Compact(taskQueues), errors.Join(errs...)
 }
 
-// RefitFor is [Dispatcher.Refit] for a collector that was registered: it does nothing
-// when the constraints of jobs see the same in it as before. before is nil for one that
-// was not registered then.
+// RefitFor is [Dispatcher.Refit] after the registration of a collector. It does nothing
+// if no constraint can tell the collector from its earlier registration, before, which
+// is nil for a new collector.
 func (d *Dispatcher) RefitFor(ctx context.Context, before *bench.Collector, now bench.Collector) (taskQueues []string, err error) {
 	if before != nil && placement.Alike(placement.Of(*before), placement.Of(now)) {
 		return nil, nil
@@ -80,9 +79,9 @@ func (d *Dispatcher) RefitFor(ctx context.Context, before *bench.Collector, now 
 	return d.Refit(ctx)
 }
 
-// FollowMoves moves what waits in Temporal to the task queues of the rows. It asks the
-// record, not what was moved just now: an earlier pass may have failed in between,
-// or a job's workflow was only about to start.
+// FollowMoves moves jobs that wait in Temporal to the task queues of their rows. It
+// reads all moved jobs from the record, not just the latest: an earlier pass may have
+// failed halfway, or a job's workflow was only about to start.
 func (d *Dispatcher) FollowMoves(ctx context.Context) error {
 	moved, err := d.Record.MovedWaiting(ctx, maxMoves)
 	if err != nil {
@@ -97,9 +96,9 @@ func (d *Dispatcher) FollowMoves(ctx context.Context) error {
 	return nil
 }
 
-// FollowFleet is [Dispatcher.Refit] with [Dispatcher.FollowMoves] where anything has
-// moved. It runs between two reconciliations: neither a job that waits for caches nor
-// a new collector is to wait for the next one.
+// FollowFleet is [Dispatcher.Refit] followed, if anything has moved, by
+// [Dispatcher.FollowMoves]. It runs between two reconciliations so that jobs waiting for
+// caches and new collectors do not have to wait for the next one.
 func (d *Dispatcher) FollowFleet(ctx context.Context) error {
 	moved, err := d.Refit(ctx)
 	if len(moved) > 0 {

@@ -12,19 +12,19 @@ import (
 )
 
 // Starts starts the workflows of jobs that were handed out, and of their requests.
-// What runs or has run already is success. It is called without any lock; several
-// processes may start the same job at once.
+// Starting a workflow that runs or has run already succeeds. It is called without any
+// lock; several processes may start the same job at once.
 type Starts interface {
-	// StartJob starts the workflow of a job that is nobody's child.
+	// StartJob starts the workflow of a job that is not a child workflow.
 	StartJob(ctx context.Context, job protocol.JobInput) error
-	// HandOut lets a request's workflow start jobs as its children. One that does not
-	// run is no error: the reconciliation starts it again, and hands out again.
+	// HandOut lets a request's workflow start jobs as its children. It is no error if
+	// that workflow does not run: the reconciliation restarts it and hands out again.
 	HandOut(ctx context.Context, request bench.RequestRef, jobs protocol.HandOut) error
 	StartRequest(ctx context.Context, request bench.RequestRef) error
 }
 
-// startAll starts jobs that were handed out. Those of one queue start in their order;
-// queues start concurrently, for Temporal decides between them.
+// startAll starts jobs that were handed out. Jobs of one queue start in order. Queues
+// start concurrently, since Temporal decides between them.
 func (d *Dispatcher) startAll(ctx context.Context, f filling, handed []bench.HandOut) error {
 	byQueue := make(map[string][]bench.HandOut)
 	var queues []string
@@ -35,22 +35,21 @@ func (d *Dispatcher) startAll(ctx context.Context, f filling, handed []bench.Han
 		byQueue[h.Queue] = append(byQueue[h.Queue], h)
 	}
 	return each(queues, func(queue string) error {
-		return wrap("starting what was handed out of queue "+queue, d.start(ctx, f.view, byQueue[queue], f.asks))
+		return wrap("starting jobs of queue "+queue, d.start(ctx, f.view, byQueue[queue], f.asks))
 	})
 }
 
-// handOutAtOnce bounds how many jobs one message hands to a request.
+// handOutAtOnce bounds the number of jobs in one message to a request.
 const handOutAtOnce = 100
 
-// start starts what was handed out: commands by itself, the jobs of suites through
-// their requests (see [bench.JobKind.ChildOfRequest]), but not what was handed out to
-// the request that asks, which reads that by itself. Commands start before their
-// request, which had no workflow if it was written with its jobs: a collector may wait
-// for them, and nothing of theirs waits for the request. One that cannot be started
-// keeps no other from it.
+// start starts jobs that were handed out: commands directly, the jobs of suites through
+// their requests (see [bench.JobKind.ChildOfRequest]). It skips the children of the
+// request asks, which reads them itself. Commands start before the workflow of their
+// request, since a collector may be waiting for them and they do not need it. A job that
+// cannot be started does not stop the others.
 //
-// What is not started, because this process ends here or Temporal does not answer, the
-// reconciliation starts.
+// The reconciliation starts the jobs that are not started here because this process ends
+// or Temporal does not answer.
 func (d *Dispatcher) start(ctx context.Context, view sizing.View, jobs []bench.HandOut, asks bench.RequestID) error {
 	inputs := newInputs(d.Record, view)
 	var errs []error
@@ -75,7 +74,7 @@ func (d *Dispatcher) start(ctx context.Context, view sizing.View, jobs []bench.H
 		errs = append(errs, err)
 	}
 	for _, request := range inputs.requests {
-		// One that has ended runs already, for what optional jobs are open.
+		// The workflow of a completed request runs already, for its open optional jobs.
 		if request.Status == bench.Completed || request.WorkflowStartedAt != nil {
 			continue
 		}
@@ -93,9 +92,9 @@ func (d *Dispatcher) start(ctx context.Context, view sizing.View, jobs []bench.H
 	return errors.Join(errs...)
 }
 
-// HandedOutTo makes the inputs of the first jobs that were handed out to a request and
-// have not begun, for its workflow to start. If there are more than one message may
-// hold, the request's workflow is told of them as well.
+// HandedOutTo returns the inputs of jobs that were handed out to a request and have not
+// begun, for its workflow to start. It returns at most as many as fit into one message
+// and sends the others to the workflow.
 func (d *Dispatcher) HandedOutTo(ctx context.Context, id bench.RequestID) ([]protocol.JobInput, error) {
 	jobs, err := d.Record.HandedOutTo(ctx, id)
 	if err != nil || len(jobs) == 0 {
@@ -120,7 +119,7 @@ func (d *Dispatcher) HandedOutTo(ctx context.Context, id bench.RequestID) ([]pro
 	return out, nil
 }
 
-// Input makes the input of the workflow of a job that was handed out. The error wraps
+// Input returns the input of the workflow of a job that was handed out. The error wraps
 // [bench.ErrInvalid] when the project's configuration is invalid.
 func (d *Dispatcher) Input(ctx context.Context, job bench.HandOut) (protocol.JobInput, error) {
 	view, err := d.view(ctx)
@@ -130,12 +129,12 @@ func (d *Dispatcher) Input(ctx context.Context, job bench.HandOut) (protocol.Job
 	return newInputs(d.Record, view).of(ctx, job)
 }
 
-// inputs makes the inputs of jobs' workflows. It reads each request and project once.
+// inputs builds the inputs of jobs' workflows. It reads each request and project once.
 type inputs struct {
 	record   Record
 	view     sizing.View
 	requests map[bench.RequestID]bench.Request
-	configs  configs // a parent's job is its own project's
+	configs  configs
 }
 
 func newInputs(record Record, view sizing.View) inputs {

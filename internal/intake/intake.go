@@ -1,10 +1,9 @@
-// Package intake takes wishes in: it writes the row of a request together with
-// what it brings about, the requests of ancestors that nobody has asked for yet
-// and the end of older builds that it replaces.
+// Package intake records new requests. With a request it records the requests of its
+// missing ancestors, and it ends the older builds that the request supersedes.
 //
-// Whoever makes requests (the API, the commit source's watcher) goes through it.
-// The package must not know workflows: it says whose are to be started and
-// cancelled, and the caller, or later the reconciliation, does that.
+// Everything that makes requests (the API, the watcher of commit sources) uses it. The
+// package must not know workflows: it returns which to start and cancel, and the caller,
+// or later the reconciliation, does so.
 package intake
 
 import (
@@ -18,8 +17,9 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Record keeps requests and commits; *store.Store implements it. It is called under no lock: each method is a transaction
-// of its own, and repeating one changes nothing. It must not be nil.
+// Record stores requests and commits; *store.Store implements it. It is called without
+// any lock. Each method is a transaction, and repeating a call changes nothing. It must
+// not be nil.
 type Record interface {
 	CreateWithAncestors(ctx context.Context, r bench.Request, c store.Creation) (stored bench.Request, created []bench.Request, err error)
 	NotifyArtifacts(ctx context.Context, id bench.RequestID, notice store.Notice, lineage store.Lineage) (store.NoticeReceipt, error)
@@ -29,28 +29,29 @@ type Record interface {
 	SupersedeBuilds(ctx context.Context, r bench.Request) ([]bench.Request, error)
 }
 
-// Intake takes requests in.
+// Intake records requests.
 type Intake struct {
 	Record Record
-	// Random is where the IDs of new requests come from.
+	// Random is the source of the IDs of new requests.
 	Random io.Reader
 	Now    func() time.Time
-	// Limited: requests come from people, whose limits on what waits hold.
+	// Limited is set if the requests come from people: their accounts' limits on
+	// waiting jobs apply.
 	Limited bool
 }
 
-// Taken is what taking a request in did.
+// Taken is the result of recording a request.
 type Taken struct {
 	Request bench.Request
-	// Created are the requests that are new, this one among them, ancestors
-	// first: their workflows are to be started.
+	// Created lists the new requests, ancestors first, including Request if it is new.
+	// The caller must start their workflows.
 	Created []bench.Request
-	// Superseded are older builds that were ended: their workflows are to be
-	// cancelled.
+	// Superseded lists the older builds that were ended. The caller must cancel their
+	// workflows.
 	Superseded []bench.Request
 }
 
-// IsNew tells whether the request itself was not there before.
+// IsNew reports whether the request itself is new.
 func (t Taken) IsNew() bool {
 	for _, r := range t.Created {
 		if r.ID == t.Request.ID {
@@ -60,10 +61,9 @@ func (t Taken) IsNew() bool {
 	return false
 }
 
-// Create takes a request in; r's ID is drawn here. What is known of its commit
-// fills in the parent and the date that it does not name. Errors are those of
-// [store.Store.CreateRequest]; with store.ErrConflict the request that is in the
-// way is returned.
+// Create records a request under a new ID. A missing parent and date are filled in from
+// the commit source. Errors are those of [store.Store.CreateRequest]; with
+// store.ErrConflict the conflicting request is returned.
 func (i Intake) Create(ctx context.Context, r bench.Request, config bench.ProjectConfig) (Taken, error) {
 	var err error
 	if r.ID, err = bench.NewRequestID(i.Random); err != nil {
@@ -83,14 +83,14 @@ func (i Intake) Create(ctx context.Context, r bench.Request, config bench.Projec
 	if err != nil {
 		return t, err
 	}
-	// Also for one that was there: its first creation may have ended before this.
+	// Also for an existing request: its creation may have been cut off before this.
 	if t.Request.Type == bench.Try && t.Request.PR != 0 && config.Queue.Supersede && t.Request.Status != bench.Completed {
 		t.Superseded, err = i.Record.SupersedeBuilds(ctx, t.Request)
 	}
 	return t, err
 }
 
-// ArtifactsReady takes the notification in that a request's artifacts are ready.
+// ArtifactsReady records that a request's artifacts are ready.
 func (i Intake) ArtifactsReady(ctx context.Context, r bench.Request, notice store.Notice, config bench.ProjectConfig) (store.NoticeReceipt, error) {
 	asked := r
 	asked.Tag = notice.Tag
@@ -109,7 +109,7 @@ func (i Intake) ArtifactsReady(ctx context.Context, r bench.Request, notice stor
 	return i.Record.NotifyArtifacts(ctx, r.ID, notice, lineage)
 }
 
-// fromCommit fills in what the commit source knows.
+// fromCommit fills in parent and date from the commit source.
 func (i Intake) fromCommit(ctx context.Context, r bench.Request) (bench.Request, error) {
 	c, err := i.Record.Commit(ctx, r.Project, r.Tag)
 	if errors.Is(err, store.ErrNotFound) {
@@ -133,7 +133,7 @@ func (i Intake) lineage(ctx context.Context, r bench.Request, config bench.Proje
 	if !r.Type.HasParent() || r.Parent == "" {
 		return store.Lineage{}, nil
 	}
-	// Of one that has ended everything was asked for then, or never will be.
+	// The ancestors of a completed parent were requested before, or never will be.
 	switch parent, err := i.Record.RequestByTag(ctx, r.Project, r.Parent); {
 	case err == nil && parent.Status == bench.Completed:
 		return store.Lineage{}, nil

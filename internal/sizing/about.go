@@ -9,17 +9,17 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// About describes the jobs of a shape to people; it is stored with the shape's
+// About describes the jobs of a shape to people. It is stored with the shape's
 // statistics.
 type About struct {
 	Target bench.Target `json:"target"`
 	// Command is the beginning of the command line; empty: the jobs measure a suite.
 	Command    []string `json:"command,omitempty"`
 	Iterations int      `json:"iterations,omitempty"`
-	// TestCases are the first of so many, in words.
+	// TestCases lists the first test cases, in words; Of is the number of all.
 	TestCases []string `json:"test_cases,omitempty"`
 	Of        int      `json:"of,omitempty"`
-	// InTurns: they are measured for two artifacts in turns.
+	// InTurns is set if the jobs measure two artifacts in turns.
 	InTurns bool `json:"in_turns,omitempty"`
 }
 
@@ -33,13 +33,13 @@ func ReadAbout(text json.RawMessage) About {
 }
 
 const (
-	// shownTestCases bounds how many test cases a description names.
+	// shownTestCases bounds the number of test cases in a description.
 	shownTestCases = 20
 	// shownCommand bounds a command line, in characters.
 	shownCommand = 80
 )
 
-// about describes a shape by one of its jobs.
+// about returns the description of a shape, from one of its jobs.
 func about(j store.Sizing) About {
 	if j.Command != nil {
 		return About{Target: j.Target, Command: shortened(j.Command.Argv), Iterations: max(1, j.Command.Iterations)}
@@ -51,7 +51,7 @@ func about(j store.Sizing) About {
 	return a
 }
 
-// shortened is as much of a command line as tells it from others.
+// shortened returns the beginning of a command line, in at most shownCommand characters.
 func shortened(argv []string) []string {
 	var words []string
 	left := shownCommand
@@ -66,7 +66,7 @@ func shortened(argv []string) []string {
 	return words
 }
 
-// String describes the shape in a line; empty when nothing is known.
+// String describes the shape in one line; empty if nothing is known.
 func (a About) String() string {
 	words := strings.Join(a.Command, " ")
 	if runes := []rune(words); len(runes) > shownCommand {

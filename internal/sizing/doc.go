@@ -2,7 +2,8 @@
 // jobs of its shape need.
 //
 // It combines the rules of package sizeclass with the fleet, the project's configuration
-// and the stored statistics. It decides as late as possible, when a job is among the
-// next to be handed out, so that it knows most. It must not know how jobs are handed out
-// or run, and keeps none from running: without an answer, a job runs where it waits.
+// and the stored statistics. It decides as late as possible, when a job is about to be
+// handed out, to use all that was learned until then. It must not know how jobs are
+// handed out or run. It never keeps a job from running: if it cannot decide, the job
+// runs where it waits.
 package sizing

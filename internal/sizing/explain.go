@@ -11,17 +11,17 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Explanation gives the reasons for the size class of a job.
+// Explanation explains the size class of a job.
 type Explanation struct {
-	// Pinned names the source of a class that a person has chosen; empty: nobody has.
+	// Pinned names the source of a class that was chosen by a person; empty: none was.
 	Pinned string
-	// Selection would be made now.
+	// Selection is the selection that would be made now.
 	Selection sizeclass.Selection
 }
 
 // Explain explains the size class of a job from the fleet and the statistics of its
-// shape; it neither selects nor learns. It fails when the job can run nowhere or its
-// project's configuration cannot be read; Pinned is set all the same.
+// shape; it neither selects nor learns. It fails if no collector can run the job or its
+// project's configuration cannot be read, but sets Pinned even then.
 func Explain(fleet plan.Fleet, j store.Sizing, known sizeclass.Statistics, now time.Time) (Explanation, error) {
 	config, analyzer, err := Sizes{}.analyzer(j)
 	var e Explanation
@@ -37,7 +37,7 @@ func Explain(fleet plan.Fleet, j store.Sizing, known sizeclass.Statistics, now t
 	question := ask(fleet, config, j, offered(fleet, config, j), now)
 	e.Selection, err = analyzer.Explain(known, question)
 	if err == nil && j.Command == nil && slices.ContainsFunc(e.Selection.Choices, func(c sizeclass.Choice) bool { return c.Succeeded > 0 }) {
-		// Its results are to be compared: it does not run to learn.
+		// Results that will be compared must not come from a probe.
 		e.Selection, err = analyzer.Explain(occupied(known, now), question)
 	}
 	if err != nil {
@@ -46,8 +46,8 @@ func Explain(fleet plan.Fleet, j store.Sizing, known sizeclass.Statistics, now t
 	return e, nil
 }
 
-// ReadStatistics decodes the stored statistics of a shape; the zero value where nothing
-// is stored. Statistics that cannot be read are an error, and are learned anew.
+// ReadStatistics decodes the stored statistics of a shape; the zero value if none are
+// stored. Unreadable statistics are an error and will be learned anew.
 func ReadStatistics(text json.RawMessage) (sizeclass.Statistics, error) {
 	if len(text) == 0 || string(text) == "null" {
 		return sizeclass.Statistics{}, nil

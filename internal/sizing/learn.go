@@ -13,9 +13,9 @@ import (
 )
 
 // Learn adds a job's ended runs to the statistics of its shape; calling it again does
-// nothing. Jobs of the shape that wait for a decision move to where the shape goes now:
-// Learn returns the task queues to which some have moved, for there they are to be
-// handed out. Errors are logged, not returned: they are no reason for a job to fail.
+// nothing. If the shape's best class has changed, its undecided waiting jobs move there,
+// and Learn returns the task queues to which some have moved, which the caller should
+// fill. Errors are logged, not returned: they must not fail a job.
 func (s Sizes) Learn(ctx context.Context, key bench.JobKey) []string {
 	queue, err := s.learn(ctx, key)
 	if err != nil {
@@ -61,12 +61,12 @@ func (s Sizes) learn(ctx context.Context, key bench.JobKey) (string, error) {
 	return s.replace(ctx, fleet, config, job, best)
 }
 
-// presumed bounds how many shapes of one request are placed when it is submitted; the
+// presumed bounds the number of shapes of a request that are placed at submission; the
 // others are placed when their jobs are next.
 const presumed = 100
 
-// Presume lets the jobs of a new request wait where jobs of their shape went last, so
-// that they do not queue behind jobs of another class. It returns the task queues to
+// Presume moves the jobs of a new request to where jobs of their shape went last, so
+// that they do not wait behind jobs of another class. It returns the task queues to
 // which some have moved.
 func (s Sizes) Presume(ctx context.Context, id bench.RequestID) ([]string, error) {
 	view, err := s.View(ctx)
@@ -100,10 +100,10 @@ func (s Sizes) Presume(ctx context.Context, id bench.RequestID) ([]string, error
 	return queues, nil
 }
 
-// replace lets jobs of one shape wait where they will probably run, and returns that
-// task queue; empty: they stay.
+// replace moves the waiting jobs of a shape to where they will probably run, and
+// returns that task queue; empty: they stay.
 func (s Sizes) replace(ctx context.Context, fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing, best bench.SizeClass) (string, error) {
-	if j.Constraints != nil { // each of these has its own place
+	if j.Constraints != nil { // such jobs are placed one by one
 		return "", nil
 	}
 	at, err := place(fleet, config, j, best)
@@ -118,8 +118,8 @@ func (s Sizes) replace(ctx context.Context, fleet plan.Fleet, config bench.Proje
 	return at.TaskQueue(), nil
 }
 
-// attempts converts runs to lessons. A probe has the name of its job, and its mark goes
-// with the first of the job's runs that teaches.
+// attempts converts a job's runs to attempts of its shape. A probe is marked with the
+// key of its job, and the first run with a lesson removes the mark.
 func (s Sizes) attempts(j store.Sizing, lessons []store.SizeLesson, classes []bench.SizeClass) []sizeclass.Attempt {
 	if len(lessons) == 0 { // it never ran
 		return []sizeclass.Attempt{{ID: string(j.Key), Job: string(j.Key), Class: j.SizeClass, Outcome: sizeclass.Abandoned, At: s.Now()}}
@@ -152,8 +152,8 @@ func outcomeOf(l store.SizeLesson) sizeclass.Outcome {
 	return sizeclass.Abandoned
 }
 
-// hitOwnLimit reports that a run timed out before the limit of its size class: at that of
-// its command or suite. It allows for clocks that differ a little.
+// hitOwnLimit reports whether a run reached the time limit of its command or suite
+// rather than the limit of its size class. It tolerates small differences of clocks.
 func hitOwnLimit(l store.SizeLesson) bool {
 	const agree = 0.95
 	return l.Outcome == bench.RunTimeout && (l.TimeoutSeconds == 0 || l.Seconds < agree*l.TimeoutSeconds)

@@ -12,8 +12,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Classes lists the size classes on which a job may run, ascending; only the chosen one
-// when a person has chosen it.
+// Classes lists the size classes on which a job may run, ascending; only the pinned one
+// if the job is pinned.
 func Classes(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) []bench.SizeClass {
 	if pinned(config, j) {
 		return []bench.SizeClass{j.SizeClass}
@@ -21,9 +21,9 @@ func Classes(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) []ben
 	return placement.Classes(fleet, requirements(config, j))
 }
 
-// offered lists the size classes from which a job's is selected: those with a live
-// collector that can run it, or all when none has one. On others the job could wait for
-// ever. A job for which these are too small still escalates to the largest class of all.
+// offered lists the size classes to select from: those with a live collector that can
+// run the job, since it might wait forever on others, or all if no such collector is
+// live. A job that is too large for them still escalates to the largest class of all.
 func offered(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) []bench.SizeClass {
 	all := Classes(fleet, config, j)
 	if pinned(config, j) {
@@ -36,26 +36,26 @@ func offered(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) []ben
 	return all
 }
 
-// ask makes the question to the selector: the classes on which a job may run, and their
-// memory and CPUs.
+// ask returns the question to the analyzer: the classes on which a job may run, and
+// their memory and CPUs.
 func ask(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing, classes []bench.SizeClass, now time.Time) sizeclass.Question {
 	return sizeclass.Question{Classes: classes, Original: original(j), Now: now, Memory: memory(fleet, config, j), CPUs: cpus(fleet, config, j)}
 }
 
-// memory returns how much memory a job may use on each class, in bytes: on the collector
-// that can run it and has most. A class with a collector that does not say is left out,
-// so that it is tried.
+// memory returns the memory available to a job on each class, in bytes: that of the
+// largest collector that can run it. A class with a collector of unknown memory is left
+// out, so that it is tried.
 func memory(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) map[bench.SizeClass]int64 {
 	return most(placement.Fitting(fleet, requirements(config, j)), func(c placement.Collector) int64 { return c.MemoryBytes })
 }
 
-// cpus returns the same for CPUs.
+// cpus is like memory, for the number of CPUs.
 func cpus(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) map[bench.SizeClass]int {
 	return most(placement.Fitting(fleet, requirements(config, j)), func(c placement.Collector) int { return c.CPUs })
 }
 
-// most returns the most of a resource that a collector of each class has, without the
-// classes with a collector that does not say.
+// most returns the largest amount of a resource among the collectors of each class. It
+// leaves out classes with a collector whose amount is unknown (0).
 func most[N int | int64](collectors plan.Fleet, has func(placement.Collector) N) map[bench.SizeClass]N {
 	most := make(map[bench.SizeClass]N)
 	var unknown []bench.SizeClass
@@ -75,13 +75,14 @@ func pinned(config bench.ProjectConfig, j store.Sizing) bool {
 	return j.Pinned || config.Size.Pin() != 0
 }
 
-// place returns where a job waits on a size class.
+// place returns the place where a job waits on a size class.
 func place(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing, class bench.SizeClass) (bench.Place, error) {
 	chosen, err := placement.Choose(fleet, requirements(config, j).On(class))
 	return chosen.Place, err
 }
 
-// requirements of a job on any size class: its benchmark set binds it to a pool.
+// requirements returns a job's requirements on any size class, including the pool that
+// its benchmark set binds it to.
 func requirements(config bench.ProjectConfig, j store.Sizing) placement.Requirements {
 	return j.Requirements().In(boundPool(config, j))
 }
@@ -94,7 +95,7 @@ func boundPool(config bench.ProjectConfig, j store.Sizing) string {
 	return plan.BoundPool(config, j.Target, j.TestCases)
 }
 
-// Standing returns a job's size class and the larger one to which a failure leads.
+// Standing returns a job's size class and the next larger one after a failure.
 func Standing(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) retry.Standing {
 	at := retry.Standing{Class: j.SizeClass}
 	if pinned(config, j) {
@@ -106,7 +107,7 @@ func Standing(fleet plan.Fleet, config bench.ProjectConfig, j store.Sizing) retr
 	return at
 }
 
-// Attempts returns a project's policy of attempts.
+// Attempts returns a project's retry policy.
 func Attempts(config bench.ProjectConfig) retry.Policy {
 	return retry.Policy{MaxJobFails: config.Fails()}
 }
@@ -114,11 +115,11 @@ func Attempts(config bench.ProjectConfig) retry.Policy {
 const (
 	// beyond is added to a command's own time limits for its whole run.
 	beyond = time.Minute
-	// suiteTimeout bounds a suite's job, which has its own limits.
+	// suiteTimeout bounds a suite's job, which also has its own limits.
 	suiteTimeout = plan.MaxJobTime
 )
 
-// original returns the time limit that a job has whatever its size class.
+// original returns a job's time limit independent of its size class.
 func original(j store.Sizing) time.Duration {
 	if j.Command == nil || j.Command.TimeoutSeconds <= 0 {
 		return suiteTimeout

@@ -17,8 +17,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Record reads and writes sizes, jobs and the fleet; a *store.Store is one. Each call is
-// a transaction of its own; decide and learn are called under the lock of the shape.
+// Record reads and writes sizes, jobs and the fleet; *store.Store implements it. Each
+// call is a transaction; decide and learn are called under the lock of the shape.
 type Record interface {
 	Fleet(ctx context.Context, offlineAfter time.Duration) (plan.Fleet, error)
 	Unsized(ctx context.Context, taskQueue string, most, strict int) ([]store.Sizing, error)
@@ -31,18 +31,18 @@ type Record interface {
 	PlaceShape(ctx context.Context, project string, shape bench.Shape, at bench.Place) (int, error)
 }
 
-// Sizes selects size classes and learns from runs. It keeps no state of its own.
+// Sizes selects size classes and learns from runs. It has no state.
 type Sizes struct {
 	Record Record
-	// OfflineAfter bounds the silence of a collector that counts as live.
+	// OfflineAfter is the time after which a silent collector no longer counts as live.
 	OfflineAfter time.Duration
 	Now          func() time.Time
-	// Random is from [0, 1).
+	// Random returns a number in [0, 1).
 	Random func() float64
 	Log    *slog.Logger
 }
 
-// rounds bounds how often the first jobs of a task queue are looked at: when some go
+// rounds bounds how often the first jobs of a task queue are looked at: when some move
 // elsewhere, others become the first. The next hand-out looks at the rest.
 const rounds = 20
 
@@ -58,8 +58,8 @@ func (s Sizes) View(ctx context.Context) (View, error) {
 	return View{sizes: s, fleet: fleet}, err
 }
 
-// Several reports whether there is anything to select: a target with more than one size
-// class. Otherwise sizes cost nothing.
+// Several reports whether there is a choice: a target with more than one size class.
+// Without one, sizing costs nothing.
 func (v View) Several() bool {
 	classes := make(map[bench.Target]bench.SizeClass)
 	for _, c := range v.fleet {
@@ -71,8 +71,8 @@ func (v View) Several() bool {
 	return false
 }
 
-// Live counts the live collectors that take jobs from a task queue; for a set's, all that
-// it may have at most.
+// Live returns the number of live collectors that take jobs from a task queue; for the
+// task queue of a set, an upper bound.
 func (v View) Live(taskQueue string) int {
 	live := 0
 	for _, c := range v.fleet {
@@ -85,14 +85,14 @@ func (v View) Live(taskQueue string) int {
 	return live
 }
 
-// Standing returns a job's size class and the larger one to which a failure leads.
+// Standing returns a job's size class and the next larger one after a failure.
 func (v View) Standing(ctx context.Context, config bench.ProjectConfig, key bench.JobKey) (retry.Standing, error) {
 	j, err := v.sizes.Record.SizingOf(ctx, key)
 	return Standing(v.fleet, config, j), err
 }
 
-// Attempts returns how many attempts a job that has not begun has, counting only its own
-// failures.
+// Attempts returns the number of attempts of a job that has not begun. Only the job's own
+// failures use them up.
 func (v View) Attempts(ctx context.Context, config bench.ProjectConfig, key bench.JobKey) (int, error) {
 	at := retry.Standing{}
 	if v.Several() {
@@ -104,8 +104,8 @@ func (v View) Attempts(ctx context.Context, config bench.ProjectConfig, key benc
 	return Attempts(config).AttemptsLeft(0, at), nil
 }
 
-// Larger returns where a job goes that has failed on its size class: its place on a
-// larger class, and how long it may take there; 0: as long as its own limits allow.
+// Larger returns the place on a larger class for a job that has failed on its own, and
+// its time limit there; 0: only the job's own limits apply.
 func (v View) Larger(ctx context.Context, config bench.ProjectConfig, key bench.JobKey, class bench.SizeClass) (store.SizeChoice, error) {
 	j, err := v.sizes.Record.SizingOf(ctx, key)
 	if err != nil {
@@ -134,8 +134,8 @@ func (v View) Larger(ctx context.Context, config bench.ProjectConfig, key bench.
 	return choice, nil
 }
 
-// Select selects size classes for the jobs of a task queue that are handed out next: the
-// first most of each weighted queue, the first strict of each strict one. It returns the
+// Select selects size classes for the next jobs of a task queue: the first jobs of each
+// weighted queue, up to most, and of each strict queue, up to strict. It returns the
 // other task queues to which some of them have moved.
 func (v View) Select(ctx context.Context, taskQueue string, most, strict int) ([]string, error) {
 	s := v.sizes
@@ -194,8 +194,8 @@ func (s Sizes) fleet(ctx context.Context) (plan.Fleet, error) {
 	return s.Record.Fleet(ctx, s.OfflineAfter)
 }
 
-// choose selects the size class of one job. A single class is neither selected nor
-// limited.
+// choose selects the size class of one job. If only one class can run it, nothing is
+// selected and no time limit set.
 func (s Sizes) choose(ctx context.Context, fleet plan.Fleet, j store.Sizing, known *store.SizeStatistics) (store.SizeChoice, error) {
 	config, analyzer, err := s.analyzer(j)
 	if err != nil {
@@ -211,7 +211,7 @@ func (s Sizes) choose(ctx context.Context, fleet plan.Fleet, j store.Sizing, kno
 	question.Random, question.Attempt = s.Random(), string(j.Key)
 	selected, after, err := analyzer.Select(stats, question)
 	if err == nil && selected.Probe && j.Command == nil {
-		// Its results are to be compared: it does not run to learn.
+		// Results that will be compared must not come from a probe.
 		selected, err = analyzer.Explain(occupied(stats, question.Now), question)
 		after = stats
 	}
@@ -232,8 +232,8 @@ func (s Sizes) choose(ctx context.Context, fleet plan.Fleet, j store.Sizing, kno
 	return choice, s.write(known, after, j, 0)
 }
 
-// without logs that a job runs on the class where it waits: an error of sizing keeps no
-// job from running.
+// without logs that a job runs on the class where it waits. An error of sizing must not
+// keep a job from running.
 func (s Sizes) without(ctx context.Context, j store.Sizing, err error) error {
 	s.Log.WarnContext(ctx, "no size class was selected; the job runs on the one where it waits",
 		"project", j.Project, "job", j.Key, "size_class", j.SizeClass, "error", err)
@@ -264,8 +264,7 @@ func (s Sizes) analyzer(j store.Sizing) (bench.ProjectConfig, *sizeclass.Analyze
 	return config, analyzer, err
 }
 
-// read decodes the statistics of a shape. Statistics that cannot be read are learned
-// anew.
+// read decodes the statistics of a shape. Unreadable statistics are learned anew.
 func (s Sizes) read(ctx context.Context, known *store.SizeStatistics) sizeclass.Statistics {
 	if len(known.Statistics) == 0 {
 		return sizeclass.Statistics{}
@@ -290,7 +289,7 @@ func (s Sizes) write(known *store.SizeStatistics, stats sizeclass.Statistics, j 
 	return err
 }
 
-// occupied marks statistics as having a probe under way, so that no other begins.
+// occupied marks statistics as if a probe were under way, so that no other begins.
 func occupied(s sizeclass.Statistics, now time.Time) sizeclass.Statistics {
 	s.Marks = append(append([]sizeclass.Mark{}, s.Marks...), sizeclass.Mark{ID: "none", Class: 1, Expires: now.Add(time.Hour)})
 	return s

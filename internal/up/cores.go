@@ -17,24 +17,23 @@ type Slot struct {
 	Name  string
 	Class bench.SizeClass
 	CPUs  measure.CPUList
-	// CoLocated slots run beside another one, or on cores that they do not
-	// have for themselves.
+	// CoLocated is set for a slot that runs beside another one or shares its cores.
 	CoLocated bool
 }
 
-// Layout is which cores belong to whom.
+// Layout assigns the cores of a machine to the services and the slots.
 type Layout struct {
 	Services measure.CPUList
 	Slots    []Slot
 }
 
 // Plan divides this machine's cores: one for the services, the rest for
-// collectors. Spec says how many of which size class ("2x1,1x4": two of class 1,
-// one of class 4); empty means one collector with all the rest.
+// collectors. Spec lists collectors by size class ("2x1,1x4": two of class 1, one of
+// class 4); empty means one collector with all remaining cores.
 //
-// Cores are never shared unless share allows it; then a collector of a larger class
-// than the machine has cores gets them all. A collector that shares cores, or a
-// machine with another collector, is marked co-located.
+// Cores are shared only if share is set. Then a collector whose class exceeds the
+// number of cores gets all of them. A collector that shares cores, or the machine with
+// another collector, is marked co-located.
 func Plan(cores measure.CPUList, spec string, share bool) (Layout, error) {
 	if len(cores) == 0 {
 		return Layout{}, fmt.Errorf("planning collectors: this machine shows no cores")
@@ -66,7 +65,7 @@ func Plan(cores measure.CPUList, spec string, share bool) (Layout, error) {
 		}
 		var cpus measure.CPUList
 		for range min(int(class), len(cores)) {
-			// With sharing, the last cores first: the services' own comes last.
+			// With sharing, the last cores are used first, and the services' core last.
 			at := next % len(free)
 			if shared {
 				at = len(free) - 1 - at
@@ -83,8 +82,8 @@ func Plan(cores measure.CPUList, spec string, share bool) (Layout, error) {
 	return layout, nil
 }
 
-// MemoryShare returns a collector's share of total bytes of memory: its class's
-// share of the machine's cores or, if a class exceeds these, of the largest class.
+// MemoryShare returns a collector's share of total bytes of memory: its class relative
+// to the number of cores or, if a class exceeds that, to the largest class.
 func (l Layout) MemoryShare(slot Slot, total int64, cores int) int64 {
 	whole := cores
 	for _, s := range l.Slots {
@@ -116,8 +115,8 @@ func parseSpec(spec string) ([]bench.SizeClass, error) {
 	return classes, nil
 }
 
-// AvailableCores are those that this process may use: as the kernel says, else
-// all that the Go runtime counts.
+// AvailableCores returns the cores that this process may use, according to the kernel or
+// else the Go runtime.
 func AvailableCores() (measure.CPUList, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err == nil {

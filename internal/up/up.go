@@ -1,9 +1,8 @@
-// Package up composes the whole service on one machine: a private Postgres, the
-// embedded Temporal, the API, an orchestrator and collectors, each its own
-// process.
+// Package up runs the whole service on one machine: a private Postgres, the embedded
+// Temporal, the API, an orchestrator and collectors, each as a process.
 //
-// It decides which processes run with which arguments on which cores; package
-// devstack starts and watches them. It must not know what they do.
+// It decides which processes run, with which arguments and on which cores. Package
+// devstack starts and watches them. Package up must not know what they do.
 package up
 
 import (
@@ -31,26 +30,26 @@ type Options struct {
 	StateDir   string
 	Collectors string // see [Plan]
 	ShareCores bool
-	// Ports on loopback. Metrics are served from MetricsPort on: the
-	// orchestrator's, then each collector's; 0 means free ones.
+	// Ports on loopback; 0 means a free one. The orchestrator serves metrics on
+	// MetricsPort, the collectors on the ports after it.
 	APIPort, TemporalPort, TemporalUIPort, MetricsPort int
-	// TemporalAddress and DatabaseURL replace the embedded parts.
+	// TemporalAddress and DatabaseURL, if set, replace the embedded servers.
 	TemporalAddress, Namespace, DatabaseURL string
 	// Program is the benchloom binary, TemporalProgram the embedded Temporal.
 	Program, TemporalProgram string
 	Target                   bench.Target
-	// Cores of this machine that may be used.
+	// Cores are the cores of this machine that may be used.
 	Cores measure.CPUList
-	// MemoryBytes is the memory for collectors, divided by size class; 0: unknown,
-	// they are not limited.
+	// MemoryBytes is the memory for all collectors, divided by size class; 0: not known,
+	// and they are not limited.
 	MemoryBytes int64
-	// Environ is handed to the processes.
+	// Environ is the environment of the processes.
 	Environ []string
 	Log     *slog.Logger
 	Now     func() time.Time
 }
 
-// Addresses are the addresses of a running stack.
+// Addresses holds the addresses of a running stack.
 type Addresses struct {
 	API, Temporal, TemporalUI, Database string
 }
@@ -67,15 +66,15 @@ const (
 
 const loopback = "127.0.0.1"
 
-// Groups of processes, in the order of starting.
+// Groups of processes, in starting order.
 const (
 	groupStores = iota
 	groupAPI
 	groupWorkers
 )
 
-// Run starts everything, calls onReady when it serves, and stops everything when
-// the context ends. Hurry, when it is closed, makes the stop quick.
+// Run starts everything, calls onReady when everything is ready, and stops everything
+// when the context ends. Closing hurry makes the stop quick.
 func Run(ctx context.Context, o Options, onReady func(Addresses), hurry <-chan struct{}) (err error) {
 	layout, err := Plan(o.Cores, o.Collectors, o.ShareCores)
 	if err != nil {
@@ -107,7 +106,7 @@ func Run(ctx context.Context, o Options, onReady func(Addresses), hurry <-chan s
 		select {
 		case <-supervisor.Ready():
 			if err := s.publish(supervisor); err != nil {
-				o.Log.Error("clients will not find the stack", "error", err)
+				o.Log.Error("publishing the stack's addresses failed; clients will not find it", "error", err)
 			}
 			onReady(s.addresses)
 		case <-done:
@@ -178,7 +177,7 @@ func (s *stack) compose(ctx context.Context) error {
 	return nil
 }
 
-// addStores adds Postgres and Temporal, where no others are to be used.
+// addStores adds Postgres and Temporal, unless others are configured.
 func (s *stack) addStores(ctx context.Context) error {
 	s.addresses.Database, s.addresses.Temporal = s.DatabaseURL, s.TemporalAddress
 	if s.DatabaseURL == "" {
@@ -224,12 +223,12 @@ func Namespace(name string) devstack.Namespace {
 	return devstack.Namespace{Name: name, Attributes: attributes}
 }
 
-// add adds one of the service's own processes. Only those that need the database
-// know where it is.
+// add adds one of the service's own processes. Only processes that need the database
+// get its address.
 func (s *stack) add(p devstack.Process, database bool) {
 	p.Env = append(withoutService(s.Environ),
 		"TEMPORAL_ADDRESS="+s.addresses.Temporal, "TEMPORAL_NAMESPACE="+s.Namespace,
-		// Small heaps: what the services do not use, benchmarks can.
+		// Small heaps leave more memory to benchmarks.
 		"GOMEMLIMIT=64MiB")
 	if database {
 		p.Env = append(p.Env, "DATABASE_URL="+s.addresses.Database)
@@ -237,7 +236,7 @@ func (s *stack) add(p devstack.Process, database bool) {
 	s.processes = append(s.processes, p)
 }
 
-// withoutService removes the variables that are set for each process.
+// withoutService removes the variables that add sets for each process.
 func withoutService(environ []string) []string {
 	var out []string
 	for _, e := range environ {
@@ -250,7 +249,7 @@ func withoutService(environ []string) []string {
 	return out
 }
 
-// port is a given port, or a free one for 0.
+// port returns the given port, or a free one for 0.
 func (s *stack) port(given int) (int, error) {
 	if given != 0 {
 		return given, nil
@@ -269,10 +268,9 @@ func (s *stack) metricsAddress() (string, error) {
 	return net.JoinHostPort(loopback, strconv.Itoa(port)), nil
 }
 
-// portFree keeps a process from being started on a port that another one
-// listens on, which would answer in its place. What an earlier run left behind
-// has been ended by then. Once the port was free, its process is restarted as
-// any other.
+// portFree refuses to start a process on a port that another process listens on, which
+// would answer for it. Leftovers of an earlier run have been ended by then. Once the
+// port was free, a later conflict is retried like any other failure.
 func portFree(what, address, flag string) func(context.Context) error {
 	begun := false
 	return func(ctx context.Context) error {
@@ -291,7 +289,7 @@ func portFree(what, address, flag string) func(context.Context) error {
 	}
 }
 
-// withFlag names the flag that chooses another port.
+// withFlag adds the flag that chooses another port to the error.
 func withFlag(err error, flag string) error {
 	if taken, ok := errors.AsType[*devstack.PortTakenError](err); ok && taken != nil {
 		return fmt.Errorf("%w with %s", err, flag)
@@ -299,7 +297,7 @@ func withFlag(err error, flag string) error {
 	return err
 }
 
-// ready asks a process whether it is.
+// ready returns a check of a process's /readyz.
 func ready(address string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/readyz", nil)
@@ -318,7 +316,7 @@ func ready(address string) func(context.Context) error {
 	}
 }
 
-// publish writes where the stack is reached, for clients.
+// publish writes the addresses of the stack for clients.
 func (s *stack) publish(supervisor *devstack.Supervisor) error {
 	pids := make(map[string]int)
 	for _, p := range supervisor.Status() {
@@ -330,8 +328,8 @@ func (s *stack) publish(supervisor *devstack.Supervisor) error {
 	}}, s.Now())
 }
 
-// TemporalProgram finds the embedded Temporal: where the environment says,
-// beside the given binary, or in a bin directory below the working directory.
+// TemporalProgram returns the path of the embedded Temporal: BENCHLOOM_TEMPORAL_DEV if
+// set, else beside the given binary, else in bin below the working directory.
 func TemporalProgram(getenv func(string) string, program string) string {
 	if path := getenv("BENCHLOOM_TEMPORAL_DEV"); path != "" {
 		return path
