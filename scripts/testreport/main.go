@@ -1,8 +1,8 @@
-// Command testreport reads outputs of 'go test -json' while they are written: the
-// files named as arguments, side by side, or standard input. It prints what a
-// person needs of them, and holds the skipped tests against a committed list: a
-// test that is skipped and not listed, or listed and not skipped, is a failure, so
-// that nothing stops being tested unnoticed.
+// Command testreport summarises the output of 'go test -json' while it is written: the
+// files named as arguments, in parallel, or standard input. It prints failures and one
+// line per package, and compares the skipped tests with a committed list. A test that
+// is skipped but not listed, or listed but not skipped, is a failure, so that no test
+// disappears unnoticed.
 package main
 
 import (
@@ -18,21 +18,21 @@ import (
 	"sync"
 )
 
-// The parts of the tests: the names of those that take long begin with TestLong.
+// The parts of the tests: the names of long tests begin with TestLong.
 const (
 	partQuick, partLong, partAll = "quick", "long", "all"
 	longPrefix                   = "TestLong"
 )
 
-// event is what 'go test -json' writes, as far as it matters here.
+// event holds the fields of an event of 'go test -json' that are used here.
 type event struct {
 	Action, Package, ImportPath, Test, Output string
 	Elapsed                                   float64
 }
 
 func main() {
-	skips := flag.String("skips", "", "file that lists the tests which may be skipped: package test, one a line, # begins a comment")
-	part := flag.String("part", partAll, "which tests the outputs are of, and of which the list is held against them: quick, long or all")
+	skips := flag.String("skips", "", "file with the tests that may be skipped: package and test, one per line, # begins a comment")
+	part := flag.String("part", partAll, "part of the tests in the output, and of the list to compare: quick, long or all")
 	flag.Parse()
 	ok, err := reportFiles(flag.Args(), *skips, *part)
 	if err != nil {
@@ -60,17 +60,17 @@ func reportFiles(names []string, skips, part string) (ok bool, err error) {
 	return report(inputs, os.Stdout, skips, part)
 }
 
-// summary is what was found in all inputs so far.
+// summary holds the results from all inputs so far.
 type summary struct {
 	out io.Writer
 
 	mu             sync.Mutex
 	passed, failed int
-	broken         bool // a test, or a package that did not build or died
+	broken         bool // a test failed, or a package did not build or died
 	skipped        []string
 }
 
-// report reads all inputs to their ends.
+// report reads all inputs to their ends and reports whether all is well.
 func report(inputs []io.Reader, out io.Writer, skipFile, part string) (ok bool, err error) {
 	expected, err := readSkips(skipFile, part)
 	if err != nil {
@@ -91,8 +91,8 @@ func report(inputs []io.Reader, out io.Writer, skipFile, part string) (ok bool, 
 	return s.conclude(expected, skipFile), nil
 }
 
-// stream is one input: the output of each test and package until it is known to
-// be good, and the packages that have not ended.
+// stream is one input: the output of each test and package that may still fail, and the
+// packages that have not ended.
 type stream struct {
 	*summary
 	output map[string][]string
@@ -126,11 +126,11 @@ func (s *summary) read(in io.Reader) error {
 func (s *stream) line(line string) {
 	var e event
 	if json.Unmarshal([]byte(line), &e) != nil {
-		fmt.Fprint(s.out, line) // the go command's own words
+		fmt.Fprint(s.out, line) // a message of the go command
 		return
 	}
 	if e.Package == "" {
-		e.Package = e.ImportPath // of what did not build
+		e.Package = e.ImportPath // the build failed
 	}
 	key := strings.TrimSpace(e.Package + " " + e.Test)
 	switch e.Action {
@@ -165,8 +165,8 @@ func (s *stream) line(line string) {
 	}
 }
 
-// end shows what broke off: a package that died in the middle of a test has said
-// why in the output of a test that never ended.
+// end reports packages that died. When one dies in the middle of a test, the reason is
+// in the output of a test that never ended.
 func (s *stream) end() {
 	for _, key := range slices.Sorted(maps.Keys(s.output)) {
 		if text := strings.Join(s.output[key], ""); strings.Contains(text, "panic:") {
@@ -178,7 +178,7 @@ func (s *stream) end() {
 		s.broken = true
 	}
 	if !s.any {
-		fmt.Fprintln(s.out, "FAIL  a run without a passed test")
+		fmt.Fprintln(s.out, "FAIL  no test passed in this run")
 		s.broken = true
 	}
 }
@@ -202,7 +202,7 @@ func (s *summary) conclude(expected []string, skipFile string) (ok bool) {
 	return ok
 }
 
-// readSkips reads what the list has of a part of the tests.
+// readSkips reads the list's entries for a part of the tests.
 func readSkips(file, part string) ([]string, error) {
 	if file == "" {
 		return nil, nil

@@ -59,7 +59,7 @@ func TestReport(t *testing.T) {
 `},
 			want: []string{"died  p TestB\npanic: oh\n", "FAIL  p has not ended\n"},
 		},
-		"runs nothing": {inputs: []string{good, "flag provided but not defined\n"}, want: []string{"flag provided but not defined\n", "without a passed test"}},
+		"runs nothing": {inputs: []string{good, "flag provided but not defined\n"}, want: []string{"flag provided but not defined\n", "no test passed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,11 +1,11 @@
-// Package badinput_test meets the whole service with bad input and bad
-// surroundings: each case of testdata/cases.txt is one script against the real
-// binaries. Each ends in an error that names the thing, the reason and what to
-// do, and a good job runs right afterwards.
+// Package badinput_test tests the whole service with bad input in bad surroundings.
+// Each case of testdata/cases.txt is one script that runs the real binaries. It must
+// end in an error that names the thing, the reason and the remedy, and a good job must
+// run right afterwards.
 //
-// It needs the binaries that 'make build' makes, or those named by
-// BENCHLOOM_BIN and BENCHLOOM_TEMPORAL_DEV. It must not reach into the service:
-// what a person reads, types and sends is all that the scripts know.
+// It needs the binaries that 'make build' makes, or those named by BENCHLOOM_BIN and
+// BENCHLOOM_TEMPORAL_DEV. The scripts must not reach into the service: they know only
+// what a person reads, types and sends.
 package badinput_test
 
 import (
@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bound ends everything that hangs; a good run takes a small part of it.
+// bound ends everything that hangs; a good run takes a fraction of it.
 const bound = 20 * time.Minute
 
 func TestBadInput(t *testing.T) {
@@ -38,7 +38,7 @@ func TestBadInput(t *testing.T) {
 	t.Cleanup(func() {
 		left, err := processesOf(root)
 		require.NoError(t, err)
-		require.Empty(t, left, "processes were left behind")
+		require.Empty(t, left, "no process is left behind")
 	})
 	w := newWorld(t, root)
 	files, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
@@ -49,9 +49,8 @@ func TestBadInput(t *testing.T) {
 	})
 }
 
-// Every case has its script and every script is a listed case. No script may
-// leave out what all cases are about: an error that explains itself, and a good
-// job as the last thing.
+// Every case has a script, and every script is listed. Each script must check an error
+// that explains itself, and end with a good job.
 func TestCasesAndScriptsMatch(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("testdata", "cases.txt"))
@@ -119,7 +118,7 @@ func newWorld(t *testing.T, root string) *world {
 
 func (w *world) benchloom() string { return filepath.Join(w.programs, "benchloom") }
 
-// binary finds a program that 'make build' makes.
+// binary finds a program built by 'make build'.
 func binary(t *testing.T, variable, name string) string {
 	t.Helper()
 	path := os.Getenv(variable)
@@ -133,7 +132,7 @@ func binary(t *testing.T, variable, name string) string {
 	return path
 }
 
-// environ is the whole environment of a service: nothing of the developer's own.
+// environ returns the whole environment of a service, with nothing of the developer's.
 func (w *world) environ(home, temporary string) []string {
 	return []string{
 		"PATH=" + w.programs + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + temporary,
@@ -158,7 +157,8 @@ func (w *world) setup(env *testscript.Env) error {
 	return nil
 }
 
-// condition knows what a machine can do; scripts must be meaningful without.
+// condition reports whether the machine has an ability that some scripts use. Scripts
+// must make sense without it.
 func (w *world) condition(name string) (bool, error) {
 	switch name {
 	case "root":
@@ -185,7 +185,7 @@ func (w *world) enforces(config measure.SandboxConfig, limit measure.Limit) (yes
 	return !slices.ContainsFunc(sandbox.Unenforced(), func(u measure.Unenforced) bool { return u.Name == limit }), nil
 }
 
-// dump shows the ends of all logs below the root, for a failed test.
+// dump prints the ends of all logs below the root after a failed test.
 func (w *world) dump() {
 	for _, pattern := range []string{"../shared/logs/*.log", "../shared/up.log", "*/*.log", "*/*/logs/*.log", "*/*/up.log"} {
 		files, _ := filepath.Glob(filepath.Join(w.scripts, filepath.FromSlash(pattern)))
@@ -199,14 +199,14 @@ func (w *world) dump() {
 	}
 }
 
-// processesOf are the processes whose command line or working directory names
-// the directory.
+// processesOf finds the processes whose command line or working directory names the
+// directory.
 func processesOf(root string) ([]string, error) {
 	return processes(func(line, dir string) bool { return strings.Contains(line, root) || strings.HasPrefix(dir, root) })
 }
 
-// processes finds processes other than this one by command line and working
-// directory. Where there is no /proc, there are none.
+// processes finds processes other than this one by command line and working directory.
+// It finds none where there is no /proc.
 func processes(match func(line, dir string) bool) ([]string, error) {
 	if runtime.GOOS != "linux" {
 		return nil, nil

@@ -23,7 +23,7 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// session holds what one script created and has to clean up.
+// session holds everything that one script created and must clean up.
 type session struct {
 	world      *world
 	work       string
@@ -38,21 +38,21 @@ type sessionKey struct{}
 
 func of(ts *testscript.TestScript) *session { return ts.Value(sessionKey{}).(*session) }
 
-// commands are the scripts' commands beyond those of testscript:
+// commands returns the scripts' commands beyond those of testscript:
 //
-//	withstack NAME [UP FLAG...]    use the stack of the script by that name, started if need be; "shared" is everybody's
+//	withstack NAME [UP FLAG...]    use this stack of the script, started if necessary; "shared" is shared by all scripts
 //	stopstack NAME                 stop it, as Ctrl-C does
-//	withcollector NAME CLASS [K=V...] [FLAG...]  one more collector, of a size class of its own
-//	goodjob [CLASS]                a good job runs and succeeds
-//	exits CODE PROGRAM [ARG...]    as exec, with that exit code
-//	explains FILE THING REASON REMEDY  stdout, stderr or a file matches all three
-//	http METHOD PATH [BODY] [TOKEN]    prints status and body; "-" is none, the token is the administrator's by default
-//	upload DIR                     pack a suite as it is and send it
-//	waitfor PATTERN PROGRAM [ARG...]   run it until its standard output matches
-//	capture VAR                    keep the last standard output
+//	withcollector NAME CLASS [K=V...] [FLAG...]  start one more collector, with its own size class
+//	goodjob [CLASS]                run a good job, which must succeed
+//	exits CODE PROGRAM [ARG...]    like exec, and require this exit code
+//	explains FILE THING REASON REMEDY  require that stdout, stderr or a file matches all three
+//	http METHOD PATH [BODY] [TOKEN]    print status and body; "-" means none, the default token is the administrator's
+//	upload DIR                     pack a suite unchecked and send it
+//	waitfor PATTERN PROGRAM [ARG...]   run a program until its standard output matches
+//	capture VAR                    store the last standard output
 //	fill FILE BYTES                make a file of spaces
 //	taken VAR, free VAR            listen on a loopback port; stop it
-//	gone PATTERN                   no process has such a command line
+//	gone PATTERN                   require that no process has a matching command line
 func (w *world) commands() map[string]func(*testscript.TestScript, bool, []string) {
 	all := map[string]struct {
 		least int
@@ -75,7 +75,8 @@ func (w *world) commands() map[string]func(*testscript.TestScript, bool, []strin
 	return commands
 }
 
-// close ends what the script started, the last first.
+// close stops everything that the script started: its collectors, latest first, then
+// its stacks.
 func (s *session) close() error {
 	var errs []error
 	for _, p := range slices.Backward(s.collectors) {
@@ -140,8 +141,8 @@ func (s *session) withCollector(ts *testscript.TestScript, args []string) error 
 	return s.stack.awaitCollector(s.world.t.Context(), name, p)
 }
 
-// goodJob runs on the stack's own collector, which has size class 1, unless
-// another class is named.
+// goodJob runs a job on the stack's own collector, which has size class 1, unless
+// another class is given.
 func (s *session) goodJob(ts *testscript.TestScript, args []string) error {
 	class := "1"
 	if len(args) > 0 {
@@ -152,7 +153,7 @@ func (s *session) goodJob(ts *testscript.TestScript, args []string) error {
 		ts.Setenv(name, "")
 	}
 	if err := ts.Exec("benchloom", "submit", "--adhoc", "--size-class", class, "--wait", "--", "sh", "-c", "echo fine"); err != nil {
-		return fmt.Errorf("a good job does not run: %w", err)
+		return fmt.Errorf("running a good job: %w", err)
 	}
 	return matches(ts.ReadFile("stderr"), `completed, success, 1/1 jobs, 1/1 test cases`)
 }
@@ -229,7 +230,7 @@ func (s *session) http(ts *testscript.TestScript, args []string) error {
 	return err
 }
 
-// upload prints what the API says to it.
+// upload prints the API's answer.
 func (s *session) upload(ts *testscript.TestScript, args []string) error {
 	bundle, err := suite.Pack(ts.MkAbs(args[0]))
 	if err != nil {
@@ -280,8 +281,8 @@ func (s *session) take(ts *testscript.TestScript, args []string) error {
 	return nil
 }
 
-// listen takes a port below those that systems hand out by themselves, so that
-// nobody has it once it is free again.
+// listen takes a port below the ephemeral ones, so that no other process takes it once
+// it is free again.
 func listen(ctx context.Context) (l net.Listener, err error) {
 	for range 100 {
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20_000+rand.IntN(10_000)))
@@ -295,7 +296,7 @@ func listen(ctx context.Context) (l net.Listener, err error) {
 func (s *session) free(_ *testscript.TestScript, args []string) error {
 	l, ok := s.taken[args[0]]
 	if !ok {
-		return fmt.Errorf("%s is not taken, but %v", args[0], slices.Collect(maps.Keys(s.taken)))
+		return fmt.Errorf("port %s is not taken; taken are %v", args[0], slices.Collect(maps.Keys(s.taken)))
 	}
 	delete(s.taken, args[0])
 	return l.Close()
@@ -308,7 +309,7 @@ func (s *session) gone(_ *testscript.TestScript, args []string) error {
 	}
 	left, err := processes(func(line, _ string) bool { return expression.MatchString(line) })
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("still there: %v", left)
+		err = fmt.Errorf("still running: %v", left)
 	}
 	return err
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the life of a request must bear: each of the inputs that are listed has its
-// test, here or where it can be asked more directly.
-func TestWhatTheLifeOfARequestMustBear(t *testing.T) {
+// Each case in testdata/life.txt has a test, here or in the package where it can be
+// tested more directly.
+func TestLifeCasesHaveTests(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("testdata", "life.txt"))
 	require.NoError(t, err)

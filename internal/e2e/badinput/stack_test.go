@@ -21,7 +21,7 @@ const (
 	look     = 50 * time.Millisecond
 )
 
-// process is one that a test has started, and ends by its ID.
+// process is a process that a test has started and stops by its ID.
 type process struct {
 	command *exec.Cmd
 	exited  chan struct{}
@@ -51,7 +51,7 @@ func start(log string, environ []string, argv ...string) (*process, error) {
 	return p, nil
 }
 
-// stop asks the process to stop and makes sure that it does.
+// stop asks the process to stop, and kills it if it does not.
 func (p *process) stop() error {
 	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -62,7 +62,7 @@ func (p *process) stop() error {
 	case <-time.After(patience):
 		_ = p.command.Process.Kill()
 		<-p.exited
-		return fmt.Errorf("process %d did not stop within %s of being asked", p.command.Process.Pid, patience)
+		return fmt.Errorf("process %d did not stop within %s", p.command.Process.Pid, patience)
 	}
 }
 
@@ -76,8 +76,8 @@ type stack struct {
 	api       *apiclient.Client
 }
 
-// startStack starts the service on a state directory and waits until it serves.
-// Ports are free ones unless args, which come last, name others.
+// startStack starts the service on a state directory and waits until it is ready. Ports
+// are free ones unless args, which come last, set others.
 func startStack(program, dir string, environ, args []string) (*stack, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func startStack(program, dir string, environ, args []string) (*stack, error) {
 		s.admin, err = devstack.ReadToken(dir, up.TokenUser)
 	}
 	if err == nil {
-		// No connection outlives its exchange: goroutines would.
+		// No connection outlives its exchange: its goroutines would leak.
 		s.transport = &http.Transport{DisableKeepAlives: true}
 		s.api, err = apiclient.New(s.addresses[up.AddressAPI], s.admin, &http.Client{Transport: s.transport, Timeout: patience})
 	}
@@ -120,7 +120,7 @@ func (s *stack) stop() error {
 	return nil
 }
 
-// awaitCollector waits until a collector by that name can be given jobs.
+// awaitCollector waits until a collector takes jobs.
 func (s *stack) awaitCollector(ctx context.Context, name string, p *process) error {
 	return await(func() (bool, error) {
 		select {
@@ -141,7 +141,7 @@ func (s *stack) awaitCollector(ctx context.Context, name string, p *process) err
 	})
 }
 
-// await asks until it is so, something goes wrong, or patience ends.
+// await polls a condition until it is met, fails, or patience runs out.
 func await(so func() (bool, error)) error {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -154,7 +154,7 @@ func await(so func() (bool, error)) error {
 		select {
 		case <-tick.C:
 		case <-late.C:
-			return fmt.Errorf("not so after %s", patience)
+			return fmt.Errorf("not met after %s", patience)
 		}
 	}
 }

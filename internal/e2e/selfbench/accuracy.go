@@ -21,8 +21,8 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// The comparisons of part accuracy: a real toolchain under two names, and with one
-// whose go command burns a fifth more CPU time.
+// The part accuracy compares a real toolchain with itself under another name, and with
+// one whose go command burns a fifth more CPU time.
 const (
 	tagReal = "real"
 	tagSame = "same"
@@ -38,8 +38,8 @@ func accuracyName(by, toolchain string) string {
 	return fmt.Sprintf("Accuracy/by=%s/toolchain=%s", by, toolchain)
 }
 
-// burner stands in for a go command: it runs the real one beside it, then burns
-// a fifth of the CPU time that this took.
+// burner replaces a go command: it runs the real one, go.real, then burns a fifth of
+// the CPU time that this took.
 const burner = `package main
 
 import (
@@ -79,8 +79,7 @@ func main() {
 }
 `
 
-// slowToolchain makes a toolchain of a real one below dir whose go command burns
-// more.
+// slowToolchain makes, below dir, a copy of a real toolchain with a slower go command.
 func slowToolchain(ctx context.Context, goroot, dir string) (string, error) {
 	slow := filepath.Join(dir, "goroot")
 	entries, err := os.ReadDir(goroot)
@@ -104,21 +103,21 @@ func slowToolchain(ctx context.Context, goroot, dir string) (string, error) {
 	return slow, nil
 }
 
-// accuracyPlan says what is compared, and how often.
+// accuracyPlan sets the suite and the number of comparisons.
 type accuracyPlan struct {
 	suite       string // directory of the suite of Go toolchains
 	comparisons int    // of each pair of toolchains
 	iterations  int    // per side of a comparison
 }
 
-// accuracy compares toolchains of which it is known how they differ.
+// accuracy compares toolchains with a known difference.
 type accuracy struct {
 	options
 	dir        string
 	toolchains map[string]string // directories by tag
 }
 
-// measureAccuracy compares a toolchain with itself and with a slower one, by the
+// measureAccuracy compares a toolchain with itself and with a slower one, on the
 // command line and through the service.
 func measureAccuracy(ctx context.Context, o options, report *report, progress func(string, ...any)) (err error) {
 	dir, err := os.MkdirTemp("", "benchloom-selfbench-")
@@ -172,12 +171,12 @@ func measureAccuracy(ctx context.Context, o options, report *report, progress fu
 	return nil
 }
 
-// accuracyFigure is what a comparison found of CPU time, which has to be the only
-// result.
+// accuracyFigure returns what a comparison found for CPU time, of which it must have
+// exactly one result.
 func accuracyFigure(by, tag string, results []stats.Result) (figure, error) {
 	results = slices.DeleteFunc(results, func(r stats.Result) bool { return r.Metric != string(bench.CPUTime) })
 	if len(results) != 1 {
-		return figure{}, fmt.Errorf("%d results of CPU time instead of one", len(results))
+		return figure{}, fmt.Errorf("the comparison has %d results for CPU time instead of one", len(results))
 	}
 	r := results[0]
 	expected, wrong := 0.0, r.Significant
@@ -211,7 +210,7 @@ func (a *accuracy) byCommand(ctx context.Context, tag string) ([]stats.Result, e
 	return found.Comparison.Results, nil
 }
 
-// apply makes a project of the suite, with the toolchains as artifacts.
+// apply applies a project with the suite and the toolchains as artifacts.
 func (a *accuracy) apply(ctx context.Context, s *stack) error {
 	bundle, err := suite.Pack(a.accuracy.suite)
 	if err != nil {

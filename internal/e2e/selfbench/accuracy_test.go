@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
-func TestAccuracyComparesWithWhatIsKnown(t *testing.T) {
+func TestAccuracyFigure(t *testing.T) {
 	t.Parallel()
 	result := func(change float64, significant bool, verdict stats.Verdict) []stats.Result {
 		cpu := stats.Result{Significant: significant, Verdict: verdict}
@@ -35,5 +35,5 @@ func TestAccuracyComparesWithWhatIsKnown(t *testing.T) {
 		require.Equal(t, c.wrong, f.values[2].Value)
 	}
 	_, err := accuracyFigure(byCommand, tagSame, nil)
-	require.ErrorContains(t, err, "0 results of CPU time instead of one")
+	require.ErrorContains(t, err, "0 results for CPU time instead of one")
 }

@@ -11,9 +11,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// The bare workflow is the least that Temporal can do to run something: one
-// workflow with one activity, on a task queue of its own, with a worker in this
-// process.
+// The bare workflow is the minimum that runs something in Temporal: one workflow with
+// one activity, on its own task queue, with a worker in this process.
 const (
 	bareTaskQueue = "selfbench/bare"
 	bareWorkflow  = "Bare"
@@ -27,7 +26,7 @@ type bareWorker struct {
 
 func startBare(temporal client.Client) (*bareWorker, error) {
 	w := worker.New(temporal, bareTaskQueue, worker.Options{
-		// A benchmark's activity goes through matching as well.
+		// A benchmark's activity goes through matching too.
 		DisableEagerActivities:             true,
 		MaxConcurrentActivityExecutionSize: 1,
 		MaxConcurrentActivityTaskPollers:   1,
@@ -47,7 +46,7 @@ func startBare(temporal client.Client) (*bareWorker, error) {
 
 func (b *bareWorker) stop() { b.worker.Stop() }
 
-// run runs one bare workflow to its end.
+// run runs one bare workflow until it has ended.
 func (b *bareWorker) run(ctx context.Context, n int) (workflowID string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, submissionBound)
 	defer cancel()
@@ -62,7 +61,7 @@ func (b *bareWorker) run(ctx context.Context, n int) (workflowID string, err err
 	return id, nil
 }
 
-// bareTimes are the times at which a bare workflow passed each point.
+// bareTimes holds the times at which a bare workflow passed each point.
 type bareTimes struct {
 	posted   time.Time // before the client's call, by its clock
 	started  time.Time // event WorkflowExecutionStarted

@@ -18,7 +18,7 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// Ends of the way of a job.
+// Start and end points of the figures.
 const (
 	fromPost   = "post"     // before the client's call, by its clock
 	fromJob    = "job"      // event WorkflowExecutionStarted of the Job workflow
@@ -28,21 +28,20 @@ const (
 
 func dispatchName(from, to string) string { return "Dispatch/from=" + from + "/to=" + to }
 
-// blocks is in how many turns the submissions and the bare workflows are
-// interleaved, so that both see the same machine.
+// blocks is the number of blocks in which submissions and bare workflows alternate, so
+// that both see the same machine.
 const blocks = 10
 
-// workflowSoon is after what time a workflow that does not run yet is looked for
-// again.
+// workflowSoon is the interval between two looks for a workflow that does not run yet.
 const workflowSoon = 5 * time.Millisecond
 
-// submissionBound bounds the duration of one of them.
+// submissionBound bounds the duration of a submission.
 const submissionBound = time.Minute
 
-// measureDispatch submits jobs whose command is true, one after the other, and
-// in turns with them a bare Temporal workflow with one activity.
+// measureDispatch submits jobs with the command true, one after the other, in
+// alternation with bare Temporal workflows.
 func measureDispatch(ctx context.Context, s *stack, submissions int, report *report) error {
-	// The SDK reports polls that end with the stack; there is nobody to read it.
+	// The SDK logs polls that end with the stack, which is of no use here.
 	quiet := sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
 	temporal, err := client.DialContext(ctx, client.Options{HostPort: s.up.Addresses[up.AddressTemporal], Namespace: "benchloom", Logger: quiet})
 	if err != nil {
@@ -76,7 +75,7 @@ func measureDispatch(ctx context.Context, s *stack, submissions int, report *rep
 			}
 			ids = append(ids, id)
 		}
-		// Reading histories is work for the server: after the block.
+		// Reading histories loads the server, so it happens after the block.
 		for _, one := range submitted {
 			t, err := readTimeline(ctx, s.api, temporal, one)
 			if err != nil {
@@ -110,14 +109,14 @@ func measureDispatch(ctx context.Context, s *stack, submissions int, report *rep
 	return reportBare(bares, report)
 }
 
-// submission is one job, by the client's clock.
+// submission is the submission of one job, with times by the client's clock.
 type submission struct {
 	request          bench.RequestID
 	posted, answered time.Time
 }
 
-// submit asks for one job and waits until its request's workflow has ended: by
-// a long poll, which disturbs nobody.
+// submit submits one job and waits until its request's workflow has closed, by a long
+// poll that costs the stack next to nothing.
 func submit(ctx context.Context, api *apiclient.Client, temporal client.Client) (submission, error) {
 	ctx, cancel := context.WithTimeout(ctx, submissionBound)
 	defer cancel()
@@ -131,7 +130,7 @@ func submit(ctx context.Context, api *apiclient.Client, temporal client.Client) 
 	for {
 		err := temporal.GetWorkflow(ctx, request.WorkflowID, "").Get(ctx, nil)
 		var notYet *serviceerror.NotFound
-		if errors.As(err, &notYet) { // its hand-out starts it, a moment after the answer
+		if errors.As(err, &notYet) { // the hand-out starts it shortly after the answer
 			err = sleep(ctx, workflowSoon)
 			if err == nil {
 				continue
@@ -144,9 +143,9 @@ func submit(ctx context.Context, api *apiclient.Client, temporal client.Client) 
 	}
 }
 
-// commandStarts are the starts of all ad-hoc commands by their job: the time of
-// each collection is the collector's clock right before the command's start. A
-// command's results stand under its job's key as their tag.
+// commandStarts returns the starts of all ad-hoc commands by job: the time of a
+// collection is the collector's, taken right before the command starts. The results of
+// a command have its job's key as their tag.
 func commandStarts(ctx context.Context, api *apiclient.Client) (map[bench.JobKey]time.Time, error) {
 	var text bytes.Buffer
 	if err := api.Export(ctx, &text, apiclient.AdHocProject, "json"); err != nil {
@@ -163,7 +162,7 @@ func commandStarts(ctx context.Context, api *apiclient.Client) (map[bench.JobKey
 	return starts, nil
 }
 
-// reportDispatch reports the ways as a whole, then their steps.
+// reportDispatch reports the total times, then the steps.
 func reportDispatch(timelines []timeline, report *report) error {
 	ends := []struct {
 		from, to string

@@ -14,18 +14,18 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// settle is the time a stack is left alone before it counts as idle.
+// settle is how long a stack is left alone before it counts as idle.
 const settle = 10 * time.Second
 
 func idleName(process, state string) string { return "Idle/process=" + process + "/state=" + state }
 
-// othersProcess is everything on the machine that does not belong to the stack.
+// othersProcess stands for everything on the machine outside the stack.
 const othersProcess = "others"
 
-// measureIdle watches the idle stack and reports, per process, its resident
-// memory at the end (VmRSS: RssAnon + RssFile + RssShmem) and the CPU time that
-// it and the processes below it used meanwhile; and what the rest of the machine
-// used, which tells how far the other figures can be trusted.
+// measureIdle watches the idle stack. It reports, per process, the resident memory at
+// the end (VmRSS: RssAnon + RssFile + RssShmem) and the CPU time used by it and its
+// descendants, and the CPU time of the rest of the machine, which tells how far the
+// other figures can be trusted.
 func measureIdle(ctx context.Context, s *stack, state string, watch time.Duration, report *report) error {
 	if err := sleep(ctx, settle); err != nil {
 		return err
@@ -70,9 +70,9 @@ func measureIdle(ctx context.Context, s *stack, state string, watch time.Duratio
 	return report.add(figure{idleName(othersProcess, state), 1, []benchfmt.Value{{Value: rounded(others.Seconds()/took, 4), Unit: unitCPU}}})
 }
 
-// machineBusy is the CPU time that all CPUs together have not been idle, from
-// the first line of /proc/stat (proc_stat(5)): what a hypervisor took away
-// counts, what guests used is in user time already.
+// machineBusy returns the time that all CPUs together were not idle, from the first
+// line of /proc/stat (proc_stat(5)). Time taken by a hypervisor counts; the time of
+// guests is already in user time.
 func machineBusy(path string) (time.Duration, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -106,9 +106,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// usage is a process's share of the machine.
+// usage is the CPU time and memory used by a process.
 type usage struct {
-	cpu time.Duration // with the processes below it
+	cpu time.Duration // including its descendants
 	rss int64         // bytes, of the process alone
 }
 
@@ -116,8 +116,8 @@ func (u usage) figure(name string, took float64) figure {
 	return figure{name, 1, []benchfmt.Value{{Value: float64(u.rss), Unit: unitRSS}, {Value: rounded(u.cpu.Seconds()/took, 4), Unit: unitCPU}}}
 }
 
-// usageOf reads the use of the named processes. One that stands below another
-// named one counts for itself only.
+// usageOf reads the usage of the named processes. A descendant that is named itself
+// does not count for its ancestor.
 func usageOf(proc string, pids map[string]int) (map[string]usage, error) {
 	stats, err := filepath.Glob(filepath.Join(proc, "[0-9]*", "stat"))
 	if err != nil {
@@ -140,7 +140,7 @@ func usageOf(proc string, pids map[string]int) (map[string]usage, error) {
 	used := make(map[string]usage)
 	for name, pid := range pids {
 		if _, alive := all[pid]; !alive {
-			return nil, fmt.Errorf("process %s (%d) of the stack is gone; its log says why", name, pid)
+			return nil, fmt.Errorf("process %s (%d) of the stack has ended; see its log", name, pid)
 		}
 		status, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "status"))
 		if err != nil {
@@ -165,10 +165,10 @@ func usageOf(proc string, pids map[string]int) (map[string]usage, error) {
 	return used, nil
 }
 
-// processStat is a part of /proc/PID/stat, see proc_pid_stat(5).
+// processStat holds part of /proc/PID/stat, see proc_pid_stat(5).
 type processStat struct {
 	pid, parent int
-	cpu         time.Duration // user and system, with that of children that have ended
+	cpu         time.Duration // user and system, including ended children
 }
 
 // clockTick is the unit of times in /proc: USER_HZ is 100 on all architectures
@@ -176,7 +176,7 @@ type processStat struct {
 const clockTick = 10 * time.Millisecond
 
 func parseStat(text string) (processStat, error) {
-	// The program's name, in parentheses, may hold anything.
+	// The program's name, in parentheses, may contain anything.
 	open, end := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
 	if open < 0 || end < open {
 		return processStat{}, fmt.Errorf("no program name in %q", text)

@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// process writes what /proc has of one process, with CPU times in ticks.
+// process writes the /proc files of one process, with CPU times in ticks.
 func process(t *testing.T, proc string, pid, parent, user, system int) {
 	t.Helper()
 	dir := filepath.Join(proc, fmt.Sprint(pid))
 	require.NoError(t, os.MkdirAll(dir, 0o755))
-	// A name may hold spaces and parentheses.
+	// A name may contain spaces and parentheses.
 	stat := fmt.Sprintf("%d (a (b) c) S %d 1 1 0 -1 4194560 100 0 0 0 %d %d 3 4 20 0 5 0 1000 1000000 500\n", pid, parent, user, system)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "stat"), []byte(stat), 0o644))
 	status := fmt.Sprintf("Name:\ta\nVmHWM:\t  99999 kB\nVmRSS:\t   %d kB\nRssAnon:\t 1 kB\n", pid)
@@ -29,10 +29,10 @@ func TestUsageCountsChildrenWithTheirNamedAncestor(t *testing.T) {
 	process(t, proc, 100, 1, 1, 1)     // up
 	process(t, proc, 200, 100, 10, 20) // postgres, a child of up
 	process(t, proc, 201, 200, 30, 40) // a backend of postgres
-	process(t, proc, 900, 1, 999, 999) // somebody else
+	process(t, proc, 900, 1, 999, 999) // not of the stack
 	got, err := usageOf(proc, map[string]int{"up": 100, "postgres": 200})
 	require.NoError(t, err)
-	// Each has 3 and 4 ticks more, of children that have ended.
+	// Each has 3 and 4 more ticks from ended children.
 	require.Equal(t, map[string]usage{
 		"up":       {cpu: 90 * time.Millisecond, rss: 100 << 10},
 		"postgres": {cpu: (10 + 20 + 7 + 30 + 40 + 7) * clockTick, rss: 200 << 10},
@@ -42,7 +42,7 @@ func TestUsageCountsChildrenWithTheirNamedAncestor(t *testing.T) {
 	require.ErrorContains(t, err, "api (300)")
 }
 
-func TestStatAndStatusThatCannotBeRead(t *testing.T) {
+func TestMalformedStatAndStatus(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "1 2 3", "x (a) S 1", "7 (a) S 1 2 3", ") 7 ("} {
 		_, err := parseStat(text)

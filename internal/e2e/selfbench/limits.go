@@ -4,14 +4,14 @@ import "fmt"
 
 // limit bounds the median of a figure over the repetitions.
 type limit struct {
-	part      string // that measures it
+	part      string // the part that measures it
 	benchmark string
 	unit      string
-	most      float64 // in the unit
+	most      float64 // maximum, in the unit
 }
 
-// limits are those of docs/benchmarks.md. A start is that of the command: later
-// than that of the activity.
+// limits returns the limits of docs/benchmarks.md. A start is the start of the command,
+// which is later than the start of the activity.
 func limits() []limit {
 	all := []limit{
 		{partStack, dispatchName(fromJob, toCommand), unitP99, 0.100},
@@ -47,10 +47,10 @@ func limits() []limit {
 	return all
 }
 
-// verdict is a limit and what was found.
+// verdict is a limit with the measured median.
 type verdict struct {
 	limit
-	found  int // repetitions
+	found  int // number of repetitions
 	median float64
 }
 
@@ -66,7 +66,7 @@ func (v verdict) String() string {
 	return fmt.Sprintf("ok    %s: median of %d is %.6g %s, the limit is %.6g", v.benchmark, v.found, v.median, v.unit, v.most)
 }
 
-// judge holds the figures of all repetitions against the limits.
+// judge compares the figures of all repetitions with the limits.
 func judge(limits []limit, figures []figure) []verdict {
 	verdicts := make([]verdict, 0, len(limits))
 	for _, l := range limits {
@@ -83,12 +83,12 @@ func judge(limits []limit, figures []figure) []verdict {
 	return verdicts
 }
 
-// quietEnough is the part of a core the rest of the machine may use before a check
+// quietEnough is the number of cores that the rest of the machine may use before a check
 // reports that the machine was not idle.
 const quietEnough = 0.1
 
-// disturbance is the median of what the rest of the machine used while the stack
-// was idle, in cores.
+// disturbance returns the median of the cores used by the rest of the machine while the
+// stack was idle.
 func disturbance(figures []figure) float64 {
 	var used []float64
 	for _, f := range figures {

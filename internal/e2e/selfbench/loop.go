@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// loopCommand makes this program burn CPU time: a fixed number of rounds, so
-// that the same work is done wrapped and bare.
+// loopCommand makes this program burn CPU time in a fixed number of rounds, the same
+// work wrapped and bare.
 const loopCommand = "loop"
 
-// loop runs that many rounds of Marsaglia's xorshift64, which keeps to registers.
+// loop runs a number of rounds of Marsaglia's xorshift64, which uses registers only.
 func loop(rounds string) error {
 	n, err := strconv.ParseUint(rounds, 10, 62)
 	if err != nil {
-		return fmt.Errorf("rounds of the loop: %w", err)
+		return fmt.Errorf("reading the rounds of the loop: %w", err)
 	}
 	x := uint64(88172645463325252)
 	for range n {
@@ -26,7 +26,7 @@ func loop(rounds string) error {
 		x ^= x >> 7
 		x ^= x << 17
 	}
-	if x == 0 { // it never is; but the compiler does not know
+	if x == 0 { // never, but the compiler does not know that
 		return errors.New("the loop ended with 0")
 	}
 	return nil
@@ -50,7 +50,7 @@ func calibrate(ctx context.Context) (int, error) {
 		}
 	}
 	if best < 10*time.Millisecond {
-		return 0, fmt.Errorf("calibrating the loop: %d rounds took %s of CPU time: too little to be true", tried, best)
+		return 0, fmt.Errorf("calibrating the loop: %d rounds took %s of CPU time, which is implausibly little", tried, best)
 	}
 	return int(float64(tried) * float64(time.Second) / float64(best)), nil
 }

@@ -1,13 +1,12 @@
-// Selfbench measures Benchloom itself and prints Go's benchmark format: how long
-// a job takes from submission to its start on a collector, what the wrapper
-// around a benchmark's command adds to it, what the idle processes use, how
-// long many jobs take on a pool that loses a collector, what very many waiting
-// jobs cost, and how near comparisons come to differences that are known.
+// Selfbench measures Benchloom's own overhead and prints Go's benchmark format: the time
+// from submitting a job to its start on a collector, the overhead of the wrapper around a
+// benchmark's command, the resources of idle processes, the makespan of a pool that loses
+// a collector, the cost of very many waiting jobs, and the accuracy of comparisons with
+// known differences.
 //
-// With -check it fails when the median of the repetitions breaks one of the
-// limits in limits.go. It uses the service from outside only: the built
-// binaries, the HTTP API, Temporal's histories, the record and /proc. Method and figures
-// stand in docs/benchmarks.md.
+// With -check it fails when the median of the repetitions exceeds a limit in limits.go.
+// It uses the service from outside only: the built binaries, the HTTP API, Temporal's
+// histories, the record and /proc. See docs/benchmarks.md for method and figures.
 package main
 
 import (
@@ -74,22 +73,22 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("selfbench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.BoolVar(&o.check, "check", false, "fail when a median breaks its limit")
-	flags.StringVar(&o.only, "only", "", "measure one part: stack, wrapper, makespan, queues or accuracy")
-	flags.IntVar(&o.repetitions, "repetitions", 5, "how often everything is measured")
-	flags.IntVar(&o.submissions, "submissions", 300, "jobs in a row, and bare workflows, per repetition")
-	flags.IntVar(&o.pairs, "pairs", 10, "runs of the CPU loop per repetition, each wrapped and bare; of true, twenty times as many")
-	flags.IntVar(&o.makespan.seeds, "seeds", 20, "runs of the makespan with each number of slots, once and not per repetition")
-	flags.DurationVar(&o.makespan.unit, "unit", 200*time.Millisecond, "the shortest job of the makespan; the longest takes ten")
+	flags.BoolVar(&o.check, "check", false, "fail when a median exceeds its limit")
+	flags.StringVar(&o.only, "only", "", "measure only this part: stack, wrapper, makespan, queues or accuracy")
+	flags.IntVar(&o.repetitions, "repetitions", 5, "repetitions of the parts stack and wrapper")
+	flags.IntVar(&o.submissions, "submissions", 300, "jobs and bare workflows per repetition")
+	flags.IntVar(&o.pairs, "pairs", 10, "pairs of a wrapped and a bare CPU loop per repetition; twenty times as many pairs of true")
+	flags.IntVar(&o.makespan.seeds, "seeds", 20, "makespans for each number of slots, once and not per repetition")
+	flags.DurationVar(&o.makespan.unit, "unit", 200*time.Millisecond, "shortest job of the makespan; the longest takes ten times as long")
 	o.queues = queuesPlan{gaps: 300, pairs: 100}
-	flags.IntVar(&o.queues.much, "much", muchWaiting, "jobs in a file of the part queues, once and not per repetition")
+	flags.IntVar(&o.queues.much, "much", muchWaiting, "jobs in the smaller of the two large files of the part queues, once and not per repetition")
 	flags.IntVar(&o.queues.most, "most", mostWaiting, "jobs in the largest file of the part queues")
 	o.accuracy.iterations = 10
-	flags.StringVar(&o.accuracy.suite, "suite", filepath.Join("suites", "go"), "the suite of Go toolchains, for the part accuracy")
+	flags.StringVar(&o.accuracy.suite, "suite", filepath.Join("suites", "go"), "directory of the suite of Go toolchains, for the part accuracy")
 	flags.IntVar(&o.accuracy.comparisons, "comparisons", 3, "comparisons of each pair of toolchains, once and not per repetition")
-	flags.DurationVar(&o.idle, "idle", 10*time.Second, "how long the idle stack is watched")
-	flags.StringVar(&o.program, "program", environment("BENCHLOOM_BIN", filepath.Join("bin", "benchloom")), "the benchloom binary")
-	flags.StringVar(&o.temporal, "temporal-program", environment("BENCHLOOM_TEMPORAL_DEV", filepath.Join("bin", "temporal-dev")), "the embedded Temporal")
+	flags.DurationVar(&o.idle, "idle", 10*time.Second, "time for which the idle stack is watched")
+	flags.StringVar(&o.program, "program", environment("BENCHLOOM_BIN", filepath.Join("bin", "benchloom")), "path of the benchloom binary")
+	flags.StringVar(&o.temporal, "temporal-program", environment("BENCHLOOM_TEMPORAL_DEV", filepath.Join("bin", "temporal-dev")), "path of the embedded Temporal")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -117,7 +116,7 @@ func environment(name, otherwise string) string {
 	return otherwise
 }
 
-// run measures everything as often as the options say.
+// run measures the parts that the options select.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 2 && args[0] == loopCommand {
 		return loop(args[1])
@@ -170,7 +169,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return nil
 	}
 	if cores := disturbance(report.figures); cores > quietEnough {
-		fmt.Fprintf(stderr, "note  other programs used %.2g cores meanwhile: these are not the figures of an idle machine\n", cores)
+		fmt.Fprintf(stderr, "note  other programs used %.2g cores meanwhile, so these are not the figures of an idle machine\n", cores)
 	}
 	broken := 0
 	for _, v := range judge(limits(), report.figures) {
@@ -188,8 +187,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// measureStack measures a fresh stack: its use of the machine when idle, the
-// dispatch of jobs, and the idle stack after these.
+// measureStack measures a fresh stack: its resources when idle, the dispatch of jobs,
+// and its resources when idle again.
 func measureStack(ctx context.Context, o options, report *report) (err error) {
 	s, err := startStack(ctx, o.program, o.temporal)
 	if err != nil {
@@ -205,7 +204,7 @@ func measureStack(ctx context.Context, o options, report *report) (err error) {
 	return measureIdle(ctx, s, "used", o.idle, report)
 }
 
-// machine describes where it was measured, as keys of the benchmark format.
+// machine describes this machine as keys of the benchmark format.
 func machine() [][2]string {
 	config := [][2]string{
 		{"goos", runtime.GOOS}, {"goarch", runtime.GOARCH},

@@ -20,33 +20,32 @@ import (
 )
 
 // The makespan of requests on a pool of equal collectors, one of which is killed
-// half-way, held against what the collectors that lived could have done.
+// halfway, is compared with what the surviving collectors could have achieved.
 const (
 	poolCollectors = 3
 	poolName       = "makespan"
-	// A request has a job for each backend and profile: twenty. More requests would
-	// measure how long collectors idle at the end of each, which is what one slot
-	// means.
+	// A request has a job for each backend and profile: twenty. With more requests, the
+	// idle time at the end of each, inherent to one slot, would dominate.
 	makespanRequests = 2
 	makespanBackends = 2
 	makespanProfiles = 10
 	makespanJobs     = makespanRequests * makespanBackends * makespanProfiles
-	// Lengths of jobs are spread evenly from one to this many units.
+	// Lengths of jobs are distributed evenly from one unit to this number of units.
 	longestJob = 10
-	// How long a dead collector may be unnoticed: the heartbeat timeout.
+	// The heartbeat timeout, after which a dead collector is noticed.
 	detection = 15 * time.Second
-	// What scheduling may add to the work.
+	// The factor allowed for scheduling.
 	makespanSlack = 1.25
 	makespanBound = 10 * time.Minute
 )
 
-// slotCounts are the values of max_in_progress that are measured.
+// slotCounts returns the values of max_in_progress to measure.
 func slotCounts() []int { return []int{1, 2} }
 
 func makespanName(slots int) string { return fmt.Sprintf("Makespan/slots=%d", slots) }
 func gapName() string               { return "Gap/between=requests" }
 
-// lengths are those of a run's jobs, request by request.
+// lengths returns the lengths of a run's jobs, request by request.
 func lengths(random *rand.Rand, unit time.Duration) []time.Duration {
 	all := make([]time.Duration, makespanJobs)
 	for i := range all {
@@ -108,7 +107,7 @@ func measureMakespan(ctx context.Context, o options, plan makespanPlan, report *
 			}
 			progress("makespan, %d slots, seed %d: %s of %s allowed, gaps %v", slots, seed, r.span.Round(time.Millisecond), r.allowed.Round(time.Millisecond), r.gaps)
 			spans, shares = append(spans, r.span.Seconds()), append(shares, r.span.Seconds()/r.allowed.Seconds())
-			if slots == 1 { // with more, the next request has begun by then
+			if slots == 1 { // with more, the next request has already started
 				gaps = append(gaps, r.gaps...)
 			}
 		}
@@ -122,8 +121,8 @@ func measureMakespan(ctx context.Context, o options, plan makespanPlan, report *
 	return report.addDurations(gapName(), gaps)
 }
 
-// makespan is shared by the runs: a suite of jobs that sleep, and the directory of
-// its artifacts, which say for how long.
+// makespan is shared by the runs: a suite of jobs that sleep, and the directory of its
+// artifacts, which hold the durations.
 type makespan struct {
 	stack *stack
 	dir   string
@@ -154,7 +153,7 @@ func names(prefix string, n int) []string {
 
 func (m *makespan) project(slots int) string { return fmt.Sprintf("slots-%d", slots) }
 
-// prepare makes a project for each number of slots.
+// prepare applies a project for each number of slots.
 func (m *makespan) prepare(ctx context.Context) error {
 	suiteDir := filepath.Join(m.dir, "suite")
 	if err := os.MkdirAll(suiteDir, 0o755); err != nil {
@@ -178,7 +177,7 @@ func (m *makespan) prepare(ctx context.Context) error {
 			return fmt.Errorf("applying project %s: %w", m.project(slots), err)
 		}
 	}
-	// The stack's own collector is none of the pool.
+	// The stack's own collector does not belong to the pool.
 	if _, err := m.stack.api.DrainCollector(ctx, "local-1"); err != nil {
 		return fmt.Errorf("draining the stack's collector: %w", err)
 	}
@@ -187,7 +186,7 @@ func (m *makespan) prepare(ctx context.Context) error {
 
 func (m *makespan) artifacts() string { return filepath.Join(m.dir, "artifacts") }
 
-// artifact writes how long the jobs of a request sleep.
+// artifact writes the durations of a request's jobs.
 func (m *makespan) artifact(tag string, jobs []time.Duration) error {
 	dir := filepath.Join(m.artifacts(), tag)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -209,13 +208,13 @@ func (m *makespan) artifact(tag string, jobs []time.Duration) error {
 // makespanResult holds the durations of one run.
 type makespanResult struct {
 	span, allowed time.Duration
-	// gaps are between the end of a request's last job and the begin of the
-	// first one of the next.
+	// gaps lie between the end of a request's last job and the start of the next
+	// request's first job.
 	gaps []time.Duration
 }
 
-// run submits a seed's requests, kills a collector half-way, and waits for the
-// last one. Times are the record's.
+// run submits a seed's requests, kills a collector halfway, and waits for the last
+// request. Times are the record's.
 func (m *makespan) run(ctx context.Context, slots, seed int, pool *collectorPool) (makespanResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, makespanBound)
 	defer cancel()
@@ -244,7 +243,7 @@ func (m *makespan) run(ctx context.Context, slots, seed int, pool *collectorPool
 		ids = append(ids, r.ID)
 	}
 	result := makespanResult{allowed: allowed(jobs, lostAt)}
-	var ended time.Time // of the request before
+	var ended time.Time // end of the previous request
 	for i, id := range ids {
 		detail, err := m.await(ctx, id)
 		if err != nil {
@@ -260,8 +259,8 @@ func (m *makespan) run(ctx context.Context, slots, seed int, pool *collectorPool
 	return result, nil
 }
 
-// lookEvery is the interval between two looks at a request: long, because looking
-// costs what the jobs need.
+// lookEvery is the interval between two looks at a request. It is long because looking
+// takes CPU time from the jobs.
 const lookEvery = 500 * time.Millisecond
 
 func (m *makespan) await(ctx context.Context, id bench.RequestID) (apiclient.RequestDetail, error) {
@@ -285,7 +284,7 @@ func (m *makespan) await(ctx context.Context, id bench.RequestID) (apiclient.Req
 	}
 }
 
-// extent is from the begin of the first run to the end of the last one.
+// extent returns the start of the first run and the end of the last one.
 func extent(runs []apiclient.Run) (first, last time.Time) {
 	for _, r := range runs {
 		if first.IsZero() || r.StartedAt.Before(first) {

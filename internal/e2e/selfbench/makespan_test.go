@@ -10,12 +10,12 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 )
 
-func TestAtBestIsWhenTheTimeLivedAddsUpToTheWork(t *testing.T) {
+func TestAtBest(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ work, lostAt, want time.Duration }{
 		{60, 10, 25}, // 3 × 10, then 2 × 15
-		{60, 0, 30},  // two from the start
-		{60, 20, 20}, // lost when all is done
+		{60, 0, 30},  // two collectors from the start
+		{60, 20, 20}, // lost when all work is done
 		{60, 50, 20}, // lost later
 	} {
 		require.Equal(t, c.want, atBest(c.work, 3, c.lostAt), "%+v", c)
@@ -42,13 +42,13 @@ func TestLengthsAreSpreadFromOneToTenUnits(t *testing.T) {
 	require.Positive(t, long)
 }
 
-func TestTheLimitOfARun(t *testing.T) {
+func TestAllowed(t *testing.T) {
 	t.Parallel()
 	jobs := []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second}
 	require.Equal(t, 1250*25*time.Millisecond+15*time.Second+30*time.Second, allowed(jobs, 10*time.Second))
 }
 
-func TestExtentIsFromTheFirstBeginToTheLastEnd(t *testing.T) {
+func TestExtent(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Date(2026, 1, 2, 3, 4, s, 0, time.UTC) }
 	end := func(s int) *time.Time { e := at(s); return &e }

@@ -10,25 +10,25 @@ import (
 	"strings"
 )
 
-// postgresProcess is many processes that share much of their memory; the others
-// are one each.
+// postgresProcess has many processes, which share much of their memory. All others are
+// single processes.
 const postgresProcess = "postgres"
 
-// memory is the use of the stack's processes at the moment from which their peaks
-// are counted.
+// memory holds the memory of the stack's processes at the moment at which their peaks
+// were reset.
 type memory struct {
 	pids map[string]int
 	used map[string]int64 // bytes
 }
 
-// growing is by how much a process has used more.
+// growing is the memory growth of a process.
 type growing struct {
 	process, unit string
 	bytes         int64
 }
 
-// memoryBefore lets the kernel count the peaks (VmHWM) anew and notes what is used
-// now. Writing 5 to clear_refs does that, see proc_pid_clear_refs(5).
+// memoryBefore resets the peaks (VmHWM), by writing 5 to clear_refs
+// (proc_pid_clear_refs(5)), and returns the present use of memory.
 func memoryBefore(pids map[string]int) (memory, error) {
 	m := memory{pids: pids, used: make(map[string]int64)}
 	for name, pid := range pids {
@@ -41,7 +41,7 @@ func memoryBefore(pids map[string]int) (memory, error) {
 			continue
 		}
 		if err := os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "clear_refs"), []byte("5"), 0); err != nil {
-			return m, fmt.Errorf("counting the peak memory of %s anew: %w", name, err)
+			return m, fmt.Errorf("resetting the peak memory of %s: %w", name, err)
 		}
 		used, err := statusField(pid, "VmRSS:")
 		if err != nil {
@@ -52,8 +52,8 @@ func memoryBefore(pids map[string]int) (memory, error) {
 	return m, nil
 }
 
-// growth is, of each process, its peak of resident memory since, less what it used
-// then; of Postgres what all its processes together use now, less what they did.
+// growth returns, for each process, its peak resident memory since then minus its use
+// then; for Postgres, the present use of all its processes minus their use then.
 func (m memory) growth() ([]growing, error) {
 	var out []growing
 	for _, name := range slices.Sorted(maps.Keys(m.pids)) {
@@ -82,7 +82,7 @@ func statusField(pid int, field string) (int64, error) {
 	return kibibytes(string(text), field)
 }
 
-// kibibytes finds a line such as "VmRSS:  1234 kB", in bytes.
+// kibibytes returns the value of a line such as "VmRSS:  1234 kB" in bytes.
 func kibibytes(text, field string) (int64, error) {
 	for line := range strings.Lines(text) {
 		if value, found := strings.CutPrefix(line, field); found {
@@ -96,8 +96,8 @@ func kibibytes(text, field string) (int64, error) {
 	return 0, fmt.Errorf("no %s the process has ended", field)
 }
 
-// proportional is the proportional set size of a process and its children: pages
-// that they share count once.
+// proportional returns the proportional set size of a process and its children, in
+// which shared pages count once.
 func proportional(pid int) (total int64, err error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestGrowthIsThePeakSinceThen(t *testing.T) {
+func TestGrowthCountsThePeak(t *testing.T) {
 	t.Parallel()
 	const size = 64 << 20
 	m, err := memoryBefore(map[string]int{"self": os.Getpid(), postgresProcess: os.Getpid()})
 	require.NoError(t, err)
 	much := make([]byte, size)
 	for i := range much {
-		much[i] = 1 // a page counts when it is written
+		much[i] = 1 // a page counts once it is written
 	}
 	growth, err := m.growth()
 	require.NoError(t, err)

@@ -17,8 +17,7 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// others are one more API and one more orchestrator on a stack's Temporal and
-// Postgres.
+// others is a second API and a second orchestrator on a stack's Temporal and Postgres.
 type others struct {
 	api       *apiclient.Client
 	processes []*exec.Cmd
@@ -47,7 +46,7 @@ func startOthers(ctx context.Context, s *stack, program string) (_ *others, err 
 	return o, err
 }
 
-// start starts a process that listens where its last flag says.
+// start starts a process whose last flag is its listen address.
 func (o *others) start(ctx context.Context, s *stack, program string, args ...string) (address string, err error) {
 	name := args[0]
 	port, err := devstack.FreePort("127.0.0.1")
@@ -98,7 +97,7 @@ func answers(ctx context.Context, url string) error {
 	return nil
 }
 
-// stop ends them as an operator does.
+// stop stops both as an operator would.
 func (o *others) stop() error {
 	var failures []error
 	for i, command := range o.processes {

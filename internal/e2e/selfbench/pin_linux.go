@@ -9,12 +9,12 @@ import (
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
-// onCPUs calls f on a thread that may use these CPUs only; programs that f starts
-// inherit that.
+// onCPUs calls f on a thread bound to the CPUs; programs that f starts inherit the
+// binding.
 func onCPUs(cpus measure.CPUList, f func() error) error {
 	ended := make(chan error)
 	go func() {
-		// The thread is not given back: it ends with this goroutine.
+		// Not unlocked: the thread ends with this goroutine.
 		runtime.LockOSThread()
 		var set unix.CPUSet
 		for _, cpu := range cpus {

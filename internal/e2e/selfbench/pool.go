@@ -16,7 +16,7 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// collectorPool is equal collectors that nobody but this program starts again.
+// collectorPool is a pool of equal collectors that only this program restarts.
 type collectorPool struct {
 	stack   *stack
 	program string
@@ -29,7 +29,7 @@ type collectorPool struct {
 
 func collectorName(i int) string { return fmt.Sprintf("%s-%d", poolName, i+1) }
 
-// start starts those that do not run and waits until all of them take jobs.
+// start starts the collectors that do not run and waits until all take jobs.
 func (p *collectorPool) start(ctx context.Context) error {
 	for i := range poolCollectors {
 		if err := p.startOne(i); err != nil {
@@ -93,19 +93,19 @@ func (p *collectorPool) startOne(i int) error {
 	return nil
 }
 
-// kill ends a collector as a power cut does, in the middle of its job.
+// kill ends a collector in the middle of its job, like a power cut.
 func (p *collectorPool) kill(i int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.processes[i] == nil {
 		return
 	}
-	_ = p.processes[i].Process.Kill() // one that has ended is as dead as it shall be
+	_ = p.processes[i].Process.Kill() // it may have ended already
 	<-p.exited[i]
 	p.processes[i] = nil
 }
 
-// stop ends all collectors as an operator does.
+// stop stops all collectors as an operator would.
 func (p *collectorPool) stop() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

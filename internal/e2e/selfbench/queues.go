@@ -28,15 +28,15 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// How queues behave when very much waits in them.
+// The behaviour of queues with very many waiting jobs.
 const (
-	// fewWaiting is the backlog that the gaps of larger ones are compared with.
+	// fewWaiting is the backlog whose gaps are the reference for larger backlogs.
 	fewWaiting  = 10
 	muchWaiting = 10_000
 	mostWaiting = 100_000
 	gapsPerFile = 20 // while at least fewWaiting jobs wait, but not many more
 	lookSoon    = 100 * time.Millisecond
-	// queuesBound is for one step, and generous.
+	// queuesBound is a generous bound for one step.
 	queuesBound = 10 * time.Minute
 )
 
@@ -50,18 +50,18 @@ func growthName(process string, waiting int) string {
 	return fmt.Sprintf("Growth/process=%s/waiting=%d", process, waiting)
 }
 
-// toFence is the begin of the transaction that opens the run, by Postgres's clock.
+// toFence is the start of the transaction that opens the run, by Postgres's clock.
 const toFence = "fence"
 
 // queuesPlan sets the number of waiting jobs.
 type queuesPlan struct {
-	much  int // that are accepted within a bound
+	much  int // jobs in the file whose acceptance has a limit
 	most  int // the largest backlog
-	gaps  int // measured with each backlog
-	pairs int // submissions to each of two APIs, and by somebody else beside many jobs
+	gaps  int // number measured with each backlog
+	pairs int // submissions to each of two APIs, and by another account beside many jobs
 }
 
-// measureQueues fills the queue of a stack with one collector.
+// measureQueues fills a queue of a stack with one collector.
 func measureQueues(ctx context.Context, o options, plan queuesPlan, report *report, progress func(string, ...any)) (err error) {
 	s, err := startStack(ctx, o.program, o.temporal)
 	if err != nil {
@@ -91,8 +91,8 @@ type queues struct {
 	fewGap   time.Duration // median
 }
 
-// twoOfEach submits jobs to two APIs in turns, with two orchestrators, while the
-// collector idles.
+// twoOfEach submits jobs to two APIs alternately, with two orchestrators and an idle
+// collector.
 func (q *queues) twoOfEach(ctx context.Context, plan queuesPlan) (err error) {
 	others, err := startOthers(ctx, q.stack, q.program)
 	if err != nil {
@@ -122,7 +122,7 @@ func (q *queues) twoOfEach(ctx context.Context, plan queuesPlan) (err error) {
 	return q.report.addDurations(twoOfEachName(), took)
 }
 
-// few takes the gaps with a handful of jobs waiting.
+// few measures the gaps with a handful of jobs waiting.
 func (q *queues) few(ctx context.Context, plan queuesPlan) error {
 	var gaps []time.Duration
 	for len(gaps) < plan.gaps {
@@ -138,8 +138,8 @@ func (q *queues) few(ctx context.Context, plan queuesPlan) error {
 
 func nothing(context.Context) error { return nil }
 
-// many takes the time in which a file is accepted, the gaps behind it, and how long
-// somebody else's job waits beside it.
+// many measures how long it takes to accept a file, the gaps between its jobs, and how
+// long another account's job waits beside them.
 func (q *queues) many(ctx context.Context, plan queuesPlan) error {
 	took, gaps, err := q.fill(ctx, plan.much, plan.gaps, func(ctx context.Context) error { return q.overtaken(ctx, plan) })
 	if err != nil {
@@ -151,8 +151,8 @@ func (q *queues) many(ctx context.Context, plan queuesPlan) error {
 	return q.reportGaps(plan.much, gaps)
 }
 
-// most takes the gaps with the largest backlog, and how much more memory each
-// process has used at its peak than before.
+// most measures the gaps with the largest backlog and the peak memory growth of each
+// process.
 func (q *queues) most(ctx context.Context, plan queuesPlan) error {
 	pids, err := q.stack.processes()
 	if err != nil {
@@ -181,13 +181,13 @@ func (q *queues) most(ctx context.Context, plan queuesPlan) error {
 	return q.reportGaps(plan.most, gaps)
 }
 
-// overtaken submits one job after the other by somebody else, and counts how many
-// of the waiting jobs start between the hand-out of each and its start.
+// overtaken submits jobs one after the other from another account, and counts how many of
+// the waiting jobs start between the hand-out of each and its start.
 func (q *queues) overtaken(ctx context.Context, plan queuesPlan) error {
 	token := "blm_" + rand.Text()
 	hash := sha256.Sum256([]byte(token))
 	if _, err := q.record.Exec(ctx, `insert into access_token (hash, kind, owner, role) values ($1, 'user', 'somebody-else', 'writer')`, hash[:]); err != nil {
-		return fmt.Errorf("letting somebody else in: %w", err)
+		return fmt.Errorf("creating another account: %w", err)
 	}
 	other, err := apiclient.New(q.stack.api.BaseURL(), token, &http.Client{Timeout: 30 * time.Second})
 	if err != nil {
@@ -198,7 +198,7 @@ func (q *queues) overtaken(ctx context.Context, plan queuesPlan) error {
 	for range plan.pairs {
 		r, err := other.CreateRequest(ctx, apiclient.NewRequest{Command: &apiclient.Command{Argv: jobArgv()}})
 		if err != nil {
-			return fmt.Errorf("submitting a job as somebody else: %w", err)
+			return fmt.Errorf("submitting a job from another account: %w", err)
 		}
 		if err := q.await(ctx, r.ID); err != nil {
 			return err
@@ -212,7 +212,7 @@ func (q *queues) overtaken(ctx context.Context, plan queuesPlan) error {
 		}
 		waited, overtaken = append(waited, time.Duration(wait*float64(time.Second))), append(overtaken, others)
 	}
-	q.progress("beside %d jobs one of somebody else waits %s (p50), overtaken by at most %g", plan.much, percentile(waited, 50), slices.Max(overtaken))
+	q.progress("beside %d jobs another account's job waits %s (p50), overtaken by at most %g", plan.much, percentile(waited, 50), slices.Max(overtaken))
 	return q.report.add(figure{overtakenName(plan.much), len(overtaken), []benchfmt.Value{
 		{Value: seconds(percentile(waited, 50)), Unit: unitP50}, {Value: seconds(percentile(waited, 99)), Unit: unitP99},
 		{Value: percentile(overtaken, 50), Unit: unitP50Jobs}, {Value: slices.Max(overtaken), Unit: unitMostJobs},
@@ -228,8 +228,8 @@ func (q *queues) reportGaps(waiting int, gaps []time.Duration) error {
 	}})
 }
 
-// fill submits a file of jobs as a person does, takes a number of gaps between
-// them, does something while the rest waits, and cancels that. It tells how long
+// fill submits a file of jobs on the command line, measures a number of gaps between
+// them, calls meanwhile while the rest waits, and cancels the rest. It returns how long
 // the command took.
 func (q *queues) fill(ctx context.Context, jobs, gaps int, meanwhile func(context.Context) error) (took time.Duration, found []time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, queuesBound)
@@ -260,7 +260,7 @@ func (q *queues) fill(ctx context.Context, jobs, gaps int, meanwhile func(contex
 	if err := meanwhile(ctx); err != nil {
 		return 0, nil, err
 	}
-	if jobs > 2*gaps { // else it is nearly done
+	if jobs > 2*gaps { // otherwise it is nearly done
 		if _, err := q.stack.api.CancelRequest(ctx, string(id), apiclient.Act{Reason: "measured"}); err != nil {
 			return 0, nil, fmt.Errorf("cancelling request %s: %w", id, err)
 		}
@@ -291,7 +291,7 @@ func writeJobs(file string, jobs int) error {
 	return f.Close()
 }
 
-// newest is the request that was made last.
+// newest returns the newest request.
 func (q *queues) newest(ctx context.Context) (id bench.RequestID, err error) {
 	if err := q.record.QueryRow(ctx, `select id from benchmark_request order by created_at desc limit 1`).Scan(&id); err != nil {
 		return "", fmt.Errorf("reading the request: %w", err)
@@ -299,8 +299,8 @@ func (q *queues) newest(ctx context.Context) (id bench.RequestID, err error) {
 	return id, nil
 }
 
-// gaps waits until a request's jobs have had as many gaps between the end of one
-// and the begin of the next. There is one collector.
+// gaps waits for a number of gaps between the end of one of a request's jobs and the
+// start of the next, on the only collector.
 func (q *queues) gaps(ctx context.Context, id bench.RequestID, n int) ([]time.Duration, error) {
 	for {
 		rows, err := q.record.Query(ctx, `
@@ -328,8 +328,8 @@ func (q *queues) gaps(ctx context.Context, id bench.RequestID, n int) ([]time.Du
 	}
 }
 
-// jobArgv is the command of a job that waits: the shortest that the order of
-// starts is promised for.
+// jobArgv returns the command of a waiting job: the shortest for which the order of
+// starts is guaranteed.
 func jobArgv() []string { return []string{"sleep", "0.05"} }
 
 // await waits until a request has ended.

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// figure is one line of the output: what one repetition found.
+// figure is one line of the output: the result of one repetition.
 type figure struct {
 	name   string
 	iters  int
 	values []benchfmt.Value
 }
 
-// report writes figures as they are found, and keeps them.
+// report writes figures as they arrive, and keeps them.
 type report struct {
 	out     *benchfmt.Writer
 	config  []benchfmt.Config
@@ -40,24 +40,24 @@ func (r *report) add(f figure) error {
 	return nil
 }
 
-// Units. Times are in seconds, as the benchmark format wants them.
+// Units. The benchmark format wants times in seconds.
 const (
 	unitP50      = "p50-sec"
 	unitP90      = "p90-sec"
 	unitP99      = "p99-sec"
-	unitShare    = "p90-of-allowed" // 1 is all that is allowed
+	unitShare    = "p90-of-allowed" // 1 is the whole allowance
 	unitRSS      = "rss-B"
 	unitCPU      = "cpu-sec/sec" // CPU time per time: 0.01 is one per cent of a core
 	unitAdded    = "added-sec"
 	unitPercent  = "added-%"
 	unitSeconds  = "sec"
-	unitChange   = "change-%"       // of the second side from the first
+	unitChange   = "change-%"       // of the second side relative to the first
 	unitOff      = "off-%"          // percentage points between the change and the known one
-	unitWrong    = "wrong-verdicts" // 1: a difference that is none, or one that was missed
+	unitWrong    = "wrong-verdicts" // 1: a false or a missed difference
 	unitOfFew    = "p50-of-few"     // 1 is the gap with few jobs waiting
 	unitP50Jobs  = "p50-jobs"
 	unitMostJobs = "most-jobs"
-	unitGrowth   = "growth-B" // peak of resident memory, less that before
+	unitGrowth   = "growth-B" // peak resident memory minus that before
 	unitPSS      = "growth-pss-B"
 )
 
@@ -68,17 +68,17 @@ func (r *report) addDurations(name string, durations []time.Duration) error {
 	}})
 }
 
-// seconds are rounded to microseconds, the resolution of the record's times.
+// seconds rounds to microseconds, the resolution of the record's times.
 func seconds(d time.Duration) float64 { return float64(d.Round(time.Microsecond).Microseconds()) / 1e6 }
 
-// rounded keeps as many digits as the figure is worth.
+// rounded rounds a value to a number of decimal places.
 func rounded(value float64, digits int) float64 {
 	scale := math.Pow10(digits)
 	return math.Round(value*scale) / scale
 }
 
-// percentile is the smallest value that at least p per cent of the values do not
-// exceed (nearest rank); of none, it is 0.
+// percentile returns the smallest value that at least p per cent of the values do not
+// exceed (nearest rank), or 0 without values.
 func percentile[T ~int64 | ~float64](values []T, p float64) T {
 	if len(values) == 0 {
 		return 0
@@ -88,7 +88,8 @@ func percentile[T ~int64 | ~float64](values []T, p float64) T {
 	return sorted[max(0, rank-1)]
 }
 
-// median of an even number of values is the mean of the middle two.
+// median returns the middle value; of an even number of values, the mean of the middle
+// two.
 func median[T ~int64 | ~float64](values []T) T {
 	if len(values) == 0 {
 		return 0

@@ -77,7 +77,7 @@ func TestReportIsReadableAsBenchmarkFormat(t *testing.T) {
 	require.Equal(t, 0.1, cpu)
 }
 
-func TestJudgeHoldsTheMedianAgainstTheLimit(t *testing.T) {
+func TestJudgeComparesTheMedianWithTheLimit(t *testing.T) {
 	t.Parallel()
 	most := limit{partStack, "Dispatch", unitP99, 0.1}
 	figures := func(values ...float64) (all []figure) {
@@ -107,7 +107,7 @@ func TestJudgeHoldsTheMedianAgainstTheLimit(t *testing.T) {
 	}
 }
 
-func TestDisturbanceIsWhatOthersUsed(t *testing.T) {
+func TestDisturbanceIsTheMedianOfOthers(t *testing.T) {
 	t.Parallel()
 	idle := func(process, state string, cores float64) figure {
 		return figure{idleName(process, state), 1, []benchfmt.Value{{Value: cores, Unit: unitCPU}}}
@@ -116,7 +116,7 @@ func TestDisturbanceIsWhatOthersUsed(t *testing.T) {
 	require.Equal(t, 0.3, disturbance([]figure{idle("api", "used", 9), idle(othersProcess, "fresh", 0.1), idle(othersProcess, "used", 0.5), idle(othersProcess, "fresh", 0.3)}))
 }
 
-// The limits are promises: a change of one is a decision, not an accident.
+// The limits are promises: changing one is a decision, not an accident.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	got := map[string]float64{}

@@ -17,13 +17,13 @@ import (
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// How long a stack may take; generous, as nothing is measured meanwhile.
+// Generous bounds for starting and stopping a stack: nothing is measured meanwhile.
 const (
 	startBound = time.Minute
 	stopBound  = time.Minute
 )
 
-// stack is a running `benchloom up` with a state directory of its own.
+// stack is a running `benchloom up` with its own state directory.
 type stack struct {
 	dir     string // holds the state directory and the log of `up`
 	command *exec.Cmd
@@ -33,7 +33,7 @@ type stack struct {
 }
 
 // startStack starts the whole service with an empty record and waits until it is
-// ready. Ports are free ones, so that it can run beside another.
+// ready. It takes free ports, so that it can run beside another.
 func startStack(ctx context.Context, program, temporal string, args ...string) (_ *stack, err error) {
 	for _, path := range []*string{&program, &temporal} {
 		if _, err := os.Stat(*path); err != nil {
@@ -47,7 +47,7 @@ func startStack(ctx context.Context, program, temporal string, args ...string) (
 	if err != nil {
 		return nil, fmt.Errorf("making a state directory: %w", err)
 	}
-	// Postgres does not run as root: its account has to get through here.
+	// Postgres does not run as root: its account must be able to pass through here.
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (s *stack) awaitReady(ctx context.Context) error {
 	return err
 }
 
-// stop stops the stack as Ctrl-C does. The state is removed when all went well.
+// stop stops the stack as Ctrl-C does. The state is removed if all went well.
 func (s *stack) stop(remove bool) error {
 	var failure error
 	if err := s.command.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -121,8 +121,8 @@ func (s *stack) stop(remove bool) error {
 	return errors.Join(failure, fmt.Errorf("the stack's state and logs are kept in %s", s.dir))
 }
 
-// processes are the process IDs of the stack by name, with `up` itself. A
-// collector's name is just that, whatever it is called as a process.
+// processes returns the process IDs of the stack by name, including `up` itself. The
+// only collector is named "collector", whatever its process is called.
 func (s *stack) processes() (map[string]int, error) {
 	text, err := os.ReadFile(filepath.Join(s.state(), "processes.json"))
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// timeline holds the times at which a job passed each point. Times of the client and of the collector
-// are by these processes' clocks, those of workflows and activities by the
-// Temporal server's, the fence by Postgres's: all of them the one machine's.
+// timeline holds the times at which a job passed each point, by the clocks of the client,
+// the collector, the Temporal server (workflows and activities) and Postgres (the fence),
+// all on one machine.
 type timeline struct {
 	submission
 	job             bench.JobKey
@@ -30,13 +30,13 @@ type timeline struct {
 	completed       time.Time // the Request workflow
 }
 
-// step is a point on the way, in order.
+// step is a point that a job passes.
 type step struct {
 	name string
 	at   time.Time
 }
 
-// all are the points from the submission to the command's start.
+// all returns the points from the submission to the command's start, in order.
 func (t timeline) all() []step {
 	steps := append([]step{{"post", t.posted}}, t.steps...)
 	return append(steps,
@@ -44,8 +44,8 @@ func (t timeline) all() []step {
 		step{"fence", t.fence}, step{"command", t.command})
 }
 
-// stepDurations are the times between neighbouring points, by the later one's
-// name, and these names in order.
+// stepDurations returns the times between neighbouring points by the name of the later
+// one, and these names in order.
 func stepDurations(timelines []timeline) (names []string, durations map[string][]time.Duration) {
 	durations = make(map[string][]time.Duration)
 	for _, t := range timelines {
@@ -72,7 +72,7 @@ func readTimeline(ctx context.Context, api *apiclient.Client, temporal client.Cl
 		return fail(err)
 	}
 	if detail.Outcome != bench.Success || len(detail.Jobs) != 1 || len(detail.Runs) != 1 {
-		return fail(fmt.Errorf("it should have succeeded with one run of one job: outcome %q, %s, runs %+v", detail.Outcome, detail.Message, detail.Runs))
+		return fail(fmt.Errorf("expected success with one run of one job: outcome %q, %s, runs %+v", detail.Outcome, detail.Message, detail.Runs))
 	}
 	t.job, t.fence = detail.Jobs[0].Key, detail.Runs[0].StartedAt
 	request, err := readHistory(ctx, temporal, detail.WorkflowID)
@@ -102,7 +102,7 @@ func readTimeline(ctx context.Context, api *apiclient.Client, temporal client.Cl
 type history struct {
 	workflowType   string
 	started, ended time.Time
-	activities     []activityTimes // in the order in which they were scheduled
+	activities     []activityTimes // in the order of their scheduling
 }
 
 type activityTimes struct {
@@ -144,8 +144,8 @@ func newHistory(events []*historypb.HistoryEvent) history {
 	return h
 }
 
-// activitySteps are the start of the workflow and the three times of each of its
-// activities, in the order in which these were scheduled.
+// activitySteps returns the start of the workflow and the three times of each of its
+// activities, in the order of their scheduling.
 func (h history) activitySteps() []step {
 	steps := []step{{h.workflowType + "-started", h.started}}
 	for _, a := range h.activities {

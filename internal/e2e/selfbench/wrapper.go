@@ -26,7 +26,7 @@ const (
 func wrapperName(program string) string    { return "Wrapper/command=" + program }
 func wrapperCPUName(program string) string { return "WrapperCPU/command=" + program }
 
-// wrapperPlan says how often.
+// wrapperPlan sets the numbers of rounds and pairs.
 type wrapperPlan struct {
 	loops      int // rounds of the CPU loop
 	pairs      int // of the CPU loop, wrapped and bare
@@ -39,8 +39,8 @@ type cost struct {
 	cpu  time.Duration // user and system, of the command
 }
 
-// measureWrapper runs commands in a sandbox as a collector does, with every
-// limit switched on, and bare by os/exec, in turns.
+// measureWrapper runs commands alternately in a sandbox as a collector does, with every
+// limit switched on, and bare through os/exec.
 func measureWrapper(ctx context.Context, plan wrapperPlan, report *report) (err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -80,8 +80,8 @@ func measureWrapper(ctx context.Context, plan wrapperPlan, report *report) (err 
 	return nil
 }
 
-// added is the median of the differences within pairs, as time and in per cent
-// of the bare median.
+// added returns the median of the differences within pairs, as time and in per cent of
+// the bare median.
 func added(name string, wrapped, bare []cost, of func(cost) time.Duration) figure {
 	var differences, all, plain []time.Duration
 	for i := range bare {
@@ -106,7 +106,7 @@ type wrapper struct {
 	counters []measure.Counter
 }
 
-// openWrapper makes a sandbox on the cores that a collector of this machine has.
+// openWrapper makes a sandbox on the cores of a collector of this machine.
 func openWrapper(dir string) (*wrapper, error) {
 	cores, err := up.AvailableCores()
 	if err != nil {
@@ -127,7 +127,7 @@ func openWrapper(dir string) (*wrapper, error) {
 	return &wrapper{sandbox, cpus, measure.BaseEnv(sandbox.TempDir(), dir), measure.ProbeCounters().Available()}, nil
 }
 
-// pairs runs a command wrapped and bare, the order changing with each pair.
+// pairs runs a command wrapped and bare, changing the order with each pair.
 func (w *wrapper) pairs(ctx context.Context, argv []string, n int) (wrapped, bare []cost, err error) {
 	wrapped, bare = make([]cost, n), make([]cost, n)
 	for i := range n {
@@ -160,8 +160,8 @@ func (w *wrapper) wrapped(ctx context.Context, argv []string) (cost, error) {
 	return cost{wall, sample.UserCPU + sample.SystemCPU}, nil
 }
 
-// bare runs a command on the sandbox's CPUs, so that what else runs on these
-// meets both alike.
+// bare runs a command on the sandbox's CPUs, so that other load on these affects both
+// alike.
 func (w *wrapper) bare(ctx context.Context, argv []string) (c cost, err error) {
 	err = onCPUs(w.cpus, func() error {
 		begun := time.Now()
