@@ -11,12 +11,12 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 )
 
-// DefaultNamespace is used where the environment names none.
+// DefaultNamespace is used when the environment names none.
 const DefaultNamespace = "benchloom"
 
-// Connection says how a process presents itself to Temporal.
+// Connection describes how a process connects to Temporal.
 type Connection struct {
-	// Address, where not empty, goes before the environment's.
+	// Address overrides the environment's unless it is empty.
 	Address   string
 	Namespace string
 	Identity  string

@@ -15,10 +15,10 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// SetLevel gives a job that waits for a collector another priority level: Temporal
-// writes its task again, in its new place. done is false when there is no task yet, or a
-// collector has taken it but not begun: it may come back with the level that it had, so
-// it is tried again.
+// SetLevel changes the priority level of a job that waits for a collector: Temporal
+// queues its task anew. done is false when there is no task yet, or when a collector has
+// taken it but not begun. Such a task may return with its old level, so the caller
+// tries again.
 func (s *Starter) SetLevel(ctx context.Context, job bench.JobRef, level int) (done bool, err error) {
 	id := job.WorkflowID()
 	waits, err := s.dispatch(ctx, id)
@@ -33,9 +33,9 @@ func (s *Starter) SetLevel(ctx context.Context, job bench.JobRef, level int) (do
 	return waits.prioritise(ctx, s, &commonpb.Priority{PriorityKey: int32(level)}, "priority.priority_key")
 }
 
-// GoFirst gives a job whose run has failed the fairness key of what was dispatched
-// before: when Temporal tries it again, it goes before the others of its queue that
-// wait. One that is to be tried no more is left alone.
+// GoFirst gives a job whose run has failed the fairness key of jobs dispatched before:
+// when Temporal retries it, it goes before the other waiting jobs of its queue. A job
+// without a retry is left alone.
 func (s *Starter) GoFirst(ctx context.Context, job bench.JobRef) error {
 	waits, err := s.dispatch(ctx, job.WorkflowID())
 	if err != nil || waits == nil {
@@ -50,14 +50,14 @@ func (s *Starter) GoFirst(ctx context.Context, job bench.JobRef) error {
 	return err
 }
 
-// dispatch is the pending RunJob activity of a job's workflow.
+// dispatch describes the pending RunJob activity of a job's workflow.
 type dispatch struct {
 	*workflowpb.PendingActivityInfo
 	execution *commonpb.WorkflowExecution
 }
 
-// dispatch looks for the activity that waits for a collector or runs on one; nil: there
-// is none.
+// dispatch returns the activity that waits for a collector or runs on one; nil without
+// one.
 func (s *Starter) dispatch(ctx context.Context, id string) (*dispatch, error) {
 	seen, err := s.client.DescribeWorkflowExecution(ctx, id, "")
 	if gone(err) {
@@ -76,7 +76,8 @@ func (s *Starter) dispatch(ctx context.Context, id string) (*dispatch, error) {
 
 func (d *dispatch) level() int { return int(d.GetPriority().GetPriorityKey()) }
 
-// prioritise changes one field of its priority; false: it has ended meanwhile.
+// prioritise changes one field of the activity's priority. It returns false when the
+// activity has ended meanwhile.
 func (d *dispatch) prioritise(ctx context.Context, s *Starter, to *commonpb.Priority, field string) (bool, error) {
 	_, err := s.client.WorkflowService().UpdateActivityOptions(ctx, &workflowservice.UpdateActivityOptionsRequest{
 		Namespace: s.namespace, Execution: d.execution,

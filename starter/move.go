@@ -15,12 +15,12 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// MoveJob lets a job wait in another task queue: the activity that waits is moved
-// by Temporal itself, which spares one that a collector has taken meanwhile, and
-// the workflow is told. Called again it does nothing.
+// MoveJob moves a waiting job to another task queue: Temporal moves the activity,
+// unless a collector has taken it meanwhile, and the workflow is told. Called again it
+// does nothing.
 //
-// A schedule-to-start timeout would do that, too, but to every job that waits long
-// at a busy pool: each timeout sends it behind all others of its queue.
+// A schedule-to-start timeout would also do it, but to every job that waits long at a
+// busy pool: each timeout sends the job behind all others of its queue.
 func (s *Starter) MoveJob(ctx context.Context, job bench.JobRef, to protocol.Moved) error {
 	id := job.WorkflowID()
 	seen, err := s.client.DescribeWorkflowExecution(ctx, id, "")

@@ -18,7 +18,7 @@ import (
 )
 
 // RestartRequest starts the workflow of a request whose row is open although its
-// workflow has ended or was lost. One that runs is left alone.
+// workflow has ended or was lost. A running workflow is left alone.
 func (s *Starter) RestartRequest(ctx context.Context, request bench.RequestRef) error {
 	options := requestOptions(request)
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
@@ -30,7 +30,7 @@ func (s *Starter) RestartRequest(ctx context.Context, request bench.RequestRef) 
 }
 
 // HandOutAgain gives a request jobs to start as its children, and starts its workflow
-// when it is not running: its row decides what else it does.
+// unless it runs: the row decides what else it does.
 func (s *Starter) HandOutAgain(ctx context.Context, request bench.RequestRef, jobs protocol.HandOut) error {
 	options := requestOptions(request)
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
@@ -42,7 +42,7 @@ func (s *Starter) HandOutAgain(ctx context.Context, request bench.RequestRef, jo
 }
 
 // RestartJob starts the workflow of a job whose row is open although its workflow
-// has ended or was lost. One that runs is left alone.
+// has ended or was lost. A running workflow is left alone.
 func (s *Starter) RestartJob(ctx context.Context, in protocol.JobInput) error {
 	options := jobOptions(in, "started again: the record had it open and no workflow ran; waits for an orchestrator to take it up")
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
@@ -52,20 +52,21 @@ func (s *Starter) RestartJob(ctx context.Context, in protocol.JobInput) error {
 	return nil
 }
 
-// CancelWorkflow cancels a workflow and nothing else: its row has ended, or is gone.
+// CancelWorkflow cancels a workflow whose row has ended or is gone. It changes nothing
+// else.
 func (s *Starter) CancelWorkflow(ctx context.Context, workflowID string) error {
 	return s.cancel(ctx, workflowID)
 }
 
-// runningQuery lists what the record can be compared with.
+// runningQuery lists the workflows that the record can be compared with.
 const runningQuery = `ExecutionStatus = "Running" AND WorkflowType IN ("` + protocol.RequestWorkflow + `", "` + protocol.JobWorkflow + `", "` + protocol.QueueWorkflow + `")`
 
-// listPage is how many workflows one call lists; Temporal gives at most 1000.
+// listPage is the number of workflows listed per call; Temporal allows 1000.
 const listPage = 1000
 
-// Running lists the IDs of the Request, Job and Queue workflows that run, as far
-// as Temporal's lists know: what started or ended just now may be missing or
-// there still. Ask [Starter.Look] before acting on it.
+// Running lists the IDs of running Request, Job and Queue workflows, as far as
+// Temporal's lists know: they may lack workflows that have just started and contain
+// some that have just ended. Ask [Starter.Look] before acting on one.
 func (s *Starter) Running(ctx context.Context) ([]string, error) {
 	var ids []string
 	var page []byte
@@ -83,8 +84,8 @@ func (s *Starter) Running(ctx context.Context) ([]string, error) {
 	}
 }
 
-// Look tells what became of the newest run of a workflow, and what it is busy
-// with.
+// Look describes the newest run of a workflow and its pending work. Unlike Temporal's
+// lists it does not lag.
 func (s *Starter) Look(ctx context.Context, workflowID string) (protocol.WorkflowState, error) {
 	state := protocol.WorkflowState{ID: workflowID, Status: protocol.WorkflowMissing}
 	d, err := s.client.DescribeWorkflowExecution(ctx, workflowID, "")
@@ -109,8 +110,8 @@ func (s *Starter) Look(ctx context.Context, workflowID string) (protocol.Workflo
 	return state, nil
 }
 
-// Explain is [Starter.Look] with the reasons that only the history knows: how the
-// workflow task that is tried again failed, and why a closed workflow ended.
+// Explain is [Starter.Look] with the reasons that only the history has: how a retried
+// workflow task failed, and why a closed workflow ended.
 func (s *Starter) Explain(ctx context.Context, workflowID string) (protocol.WorkflowState, error) {
 	state, err := s.Look(ctx, workflowID)
 	if err != nil || state.Status == protocol.WorkflowMissing || (state.Status.Alive() && state.TaskAttempt <= 1) {
@@ -138,13 +139,13 @@ func (s *Starter) Explain(ctx context.Context, workflowID string) (protocol.Work
 	return state, nil
 }
 
-// ErrNothingToReset: the workflow has not completed a workflow task yet, so there
-// is nothing to go back to.
+// ErrNothingToReset reports that the workflow has not completed a workflow task yet,
+// so there is nothing to reset to.
 var ErrNothingToReset = errors.New("the workflow has not decided anything yet, there is nothing to go back to; terminate it, it is started again within a minute")
 
-// ResetToStart sets a workflow back to its first decision. Workflows carry
-// nothing that the record does not hold, so its beginning is the one point from
-// which all of them go on, whatever of their history cannot be replayed.
+// ResetToStart resets a workflow to its first decision. Workflows carry nothing that
+// the record does not hold, so each can continue from its beginning, whatever part of
+// its history cannot be replayed.
 func (s *Starter) ResetToStart(ctx context.Context, workflowID, reason string) error {
 	state, err := s.Look(ctx, workflowID)
 	if err != nil {
@@ -156,7 +157,7 @@ func (s *Starter) ResetToStart(ctx context.Context, workflowID, reason string) e
 		if err != nil {
 			return fmt.Errorf("reading the history of %s: %w", workflowID, err)
 		}
-		// A task that failed is as good a point as one that was completed.
+		// A failed task is as good a point as a completed one.
 		if e.GetEventType() != enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED && e.GetEventType() != enumspb.EVENT_TYPE_WORKFLOW_TASK_FAILED {
 			continue
 		}
@@ -191,7 +192,7 @@ func statusOf(s enumspb.WorkflowExecutionStatus) protocol.WorkflowStatus {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED:
 		return protocol.WorkflowPaused
 	}
-	return protocol.WorkflowRunning // also one that is just continued as new
+	return protocol.WorkflowRunning // also while continuing as new
 }
 
 func pendingActivity(a *workflowpb.PendingActivityInfo) protocol.PendingActivity {
@@ -209,7 +210,7 @@ func pendingActivity(a *workflowpb.PendingActivityInfo) protocol.PendingActivity
 	return out
 }
 
-// words are a failure's and those of what caused it.
+// words returns the messages of a failure and its causes.
 func words(f *failurepb.Failure) string {
 	if f == nil {
 		return ""
@@ -220,7 +221,7 @@ func words(f *failurepb.Failure) string {
 	return f.GetMessage()
 }
 
-// ended says how a workflow ended, from its last event.
+// ended describes the end of a workflow by its last event.
 func ended(e *historypb.HistoryEvent) string {
 	if a := e.GetWorkflowExecutionTerminatedEventAttributes(); a != nil {
 		return "terminated by " + a.GetIdentity() + reasonText(a.GetReason())
@@ -238,7 +239,7 @@ func reasonText(reason string) string {
 	return ": " + reason
 }
 
-// gone tells that a workflow has ended or never was: there is nobody to tell.
+// gone reports that a workflow has ended or never existed.
 func gone(err error) bool {
 	var notFound *serviceerror.NotFound
 	return errors.As(err, &notFound)

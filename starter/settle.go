@@ -10,9 +10,9 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// SettleRequest sees to it that no workflow of a request runs that has ended in
-// the record: one that still does is cancelled, and its end is waited for as long
-// as the context lasts.
+// SettleRequest makes sure that a request that has ended in the record has no running
+// workflow: it cancels one that still runs, and waits for its end as long as the
+// context lasts.
 func (s *Starter) SettleRequest(ctx context.Context, request bench.RequestRef) error {
 	workflow := request.WorkflowID()
 	if err := s.cancel(ctx, workflow); err != nil {

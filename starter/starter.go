@@ -1,8 +1,8 @@
-// Package starter is the client side of every workflow: starting, signalling,
-// cancelling, asking. The API, the orchestrator's activities and the command
-// line use it; nothing else talks to Temporal as a client.
+// Package starter is the client side of every workflow: it starts, signals, cancels
+// and queries. The API, the orchestrator's activities and the command line use it;
+// nothing else talks to Temporal as a client.
 //
-// It must not know the database: what is to be started was written before.
+// It must not know the database: callers write the record first.
 package starter
 
 import (
@@ -26,14 +26,14 @@ type Starter struct {
 	namespace string
 }
 
-// New uses a connected client, and the namespace that it is connected to; closing
-// it stays the caller's duty.
+// New returns a starter for a connected client and its namespace. The caller closes
+// the client.
 func New(c client.Client, namespace string) *Starter {
 	return &Starter{client: c, namespace: namespace}
 }
 
-// StartRequest starts a request's workflow. One that runs or has run is success:
-// the row decides what it does.
+// StartRequest starts a request's workflow. A workflow that runs or has run counts as
+// success: the row decides what it does.
 func (s *Starter) StartRequest(ctx context.Context, request bench.RequestRef) error {
 	_, err := s.client.ExecuteWorkflow(ctx, requestOptions(request), protocol.RequestWorkflow, protocol.RequestInput{Project: request.Project, ID: request.ID})
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
@@ -60,8 +60,8 @@ func requestOptions(request bench.RequestRef) client.StartWorkflowOptions {
 	}
 }
 
-// QueueChanged makes a project's queue look again; it is started when it is not
-// running.
+// QueueChanged makes a project's Queue workflow read the record again, and starts it
+// unless it runs.
 func (s *Starter) QueueChanged(ctx context.Context, project string) error {
 	_, err := s.client.SignalWithStartWorkflow(ctx, bench.QueueWorkflowID(project), protocol.SignalQueueChanged, nil, client.StartWorkflowOptions{
 		TaskQueue:             protocol.OrchestratorTaskQueue,
@@ -79,15 +79,15 @@ func (s *Starter) Admitted(ctx context.Context, request bench.RequestRef) error 
 	return s.signal(ctx, request.WorkflowID(), protocol.SignalAdmitted, nil)
 }
 
-// HandOut gives a request jobs to start as its children. One whose workflow does not
-// run is told nothing: if its row is open, the reconciliation starts it again.
+// HandOut gives a request jobs to start as its children. If its workflow does not run,
+// nothing happens: the reconciliation restarts it if its row is open.
 func (s *Starter) HandOut(ctx context.Context, request bench.RequestRef, jobs protocol.HandOut) error {
 	return s.signal(ctx, request.WorkflowID(), protocol.SignalHandOut, jobs)
 }
 
-// StartJob starts the workflow of a job that is nobody's child, see
-// [bench.JobKind.ChildOfRequest]. One that runs or has run is success: a job that ended
-// starts again only as another generation, with another key.
+// StartJob starts the workflow of a job without a parent workflow, see
+// [bench.JobKind.ChildOfRequest]. A workflow that runs or has run counts as success: a
+// job that ended starts again only in a later generation, with another key.
 func (s *Starter) StartJob(ctx context.Context, in protocol.JobInput) error {
 	options := jobOptions(in, "handed out for `"+in.RequestWorkflow+"`; waits for an orchestrator to take it up")
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
@@ -110,19 +110,19 @@ func jobOptions(in protocol.JobInput, details string) client.StartWorkflowOption
 	}
 }
 
-// JobEnded tells a request that a job which it waits for has ended.
+// JobEnded tells a request that one of the jobs it waits for has ended.
 func (s *Starter) JobEnded(ctx context.Context, request bench.RequestRef, job protocol.JobEnded) error {
 	return s.signal(ctx, request.WorkflowID(), protocol.SignalJobEnded, job)
 }
 
-// ParentCompleted tells a request that the jobs of what it waits for are done.
+// ParentCompleted tells a request that the jobs of its parent are done.
 func (s *Starter) ParentCompleted(ctx context.Context, request bench.RequestRef) error {
 	return s.signal(ctx, request.WorkflowID(), protocol.SignalParentCompleted, nil)
 }
 
 // ArtifactsReady tells a request that its artifacts are ready, and starts its
-// workflow if the row's creation did not get that far. One that has ended is told
-// nothing: the row decided before this call.
+// workflow if the row's creation did not get that far. If the workflow has ended,
+// nothing happens: the row decided before this call.
 func (s *Starter) ArtifactsReady(ctx context.Context, request bench.RequestRef, artifact protocol.ArtifactsReady) error {
 	options := requestOptions(request)
 	options.WorkflowExecutionErrorWhenAlreadyStarted = false
@@ -145,8 +145,7 @@ func (s *Starter) ArtifactsReady(ctx context.Context, request bench.RequestRef, 
 	return nil
 }
 
-// alreadyEnded tells that a workflow ran to its end before: it is not started
-// again.
+// alreadyEnded reports that a workflow has ended, so it was not started.
 func alreadyEnded(err error) bool {
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
 	return errors.As(err, &already) || gone(err)
@@ -163,7 +162,7 @@ func (s *Starter) CancelJob(ctx context.Context, job bench.JobRef) error {
 }
 
 // CancelRequest cancels the workflows of a request and of jobs. Their rows were
-// cancelled before, so one that is not reached finds that out by itself.
+// cancelled before, so a workflow that this does not reach finds out by itself.
 func (s *Starter) CancelRequest(ctx context.Context, request bench.RequestRef, jobs []bench.JobRef) error {
 	errs := []error{s.cancel(ctx, request.WorkflowID())}
 	for _, j := range jobs {
@@ -172,15 +171,15 @@ func (s *Starter) CancelRequest(ctx context.Context, request bench.RequestRef, j
 	return errors.Join(errs...)
 }
 
-// EnsureReconcile makes the Schedule of the reconciliation where there is none,
-// and runs the first one at once. It tells whether it had to.
+// EnsureReconcile creates the Schedule of the reconciliation unless it exists, and runs
+// the first pass at once. It reports whether it created the Schedule.
 func (s *Starter) EnsureReconcile(ctx context.Context) (made bool, err error) {
 	_, err = s.client.ScheduleClient().Create(ctx, client.ScheduleOptions{
 		ID:            protocol.ReconcileScheduleID,
 		Spec:          client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: 30 * time.Second}}},
 		Overlap:       enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
 		CatchupWindow: time.Minute,
-		// Where there was none, Temporal's database may have been lost.
+		// Without a Schedule, Temporal's database may have been lost.
 		TriggerImmediately: true,
 		Note:               "compares the record with what is in flight and mends the difference",
 		Action: &client.ScheduleWorkflowAction{
@@ -204,7 +203,7 @@ func (s *Starter) TriggerReconcile(ctx context.Context) error {
 	return s.client.ScheduleClient().GetHandle(ctx, protocol.ReconcileScheduleID).Trigger(ctx, client.ScheduleTriggerOptions{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP})
 }
 
-// Healthy tells whether Temporal answers.
+// Healthy returns an error unless Temporal answers.
 func (s *Starter) Healthy(ctx context.Context) error {
 	_, err := s.client.CheckHealth(ctx, &client.CheckHealthRequest{})
 	return err

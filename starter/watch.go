@@ -14,16 +14,16 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// WatchProject sees to it that a project's commits are looked at by a Schedule
-// with this pause. A Schedule that is new or has changed looks at once; one that
-// an operator has paused stays paused.
+// WatchProject creates or updates the Schedule that looks at a project's commits, with
+// this pause. A new or changed Schedule looks at once; one that an operator has paused
+// stays paused.
 func (s *Starter) WatchProject(ctx context.Context, project string, every time.Duration) error {
 	id := bench.WatchWorkflowID(project)
 	spec := client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: every}}}
 	_, err := s.client.ScheduleClient().Create(ctx, client.ScheduleOptions{
 		ID:   id,
 		Spec: spec,
-		// A look that takes longer than the pause is not overtaken.
+		// A look that takes longer than the pause skips the next one.
 		Overlap:               enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
 		CatchupWindow:         time.Minute,
 		TriggerImmediately:    true,
@@ -74,8 +74,8 @@ func (s *Starter) UnwatchProject(ctx context.Context, project string) error {
 	return nil
 }
 
-// SyncProject looks at a project's commits now; when a look is under way, again
-// after it.
+// SyncProject looks at a project's commits now, or again after a look that is under
+// way.
 func (s *Starter) SyncProject(ctx context.Context, project string) error {
 	id := bench.WatchWorkflowID(project)
 	err := s.client.ScheduleClient().GetHandle(ctx, id).Trigger(ctx, client.ScheduleTriggerOptions{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE})

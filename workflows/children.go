@@ -11,27 +11,27 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// The jobs of suites are children of the request that they were handed out to; see
-// [bench.JobKind.ChildOfRequest] for which jobs that are. A request starts what
-// hand-out signals and the result of Expand name, and never waits for the end of a
-// child: it counts rows, so a child that was started before a reset or by an earlier
-// run, and a job that another request has started, are nothing special.
+// Suite jobs (see [bench.JobKind.ChildOfRequest]) are children of the request that
+// they were handed out to. A request starts the jobs named by hand-out signals and by
+// the result of Expand, and never waits for the end of a child: it counts rows, so
+// children from before a reset or from an earlier run, and jobs that another request
+// has started, need no special treatment.
 
-// jobParentClose lets a job outlive the request that has started it: others may wait
-// for it too.
+// jobParentClose lets a job outlive the request that started it: other requests may
+// wait for it too.
 const jobParentClose = enumspb.PARENT_CLOSE_POLICY_ABANDON
 
-// jobReuse lets a job's workflow ID be used once: a job that ended starts again only as
-// another generation, with another key.
+// jobReuse allows each job's workflow ID once: a job that ended starts again only in
+// a later generation, with another key.
 const jobReuse = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 
-// maxChildren is after how many children a run of a Request workflow continues as new.
+// maxChildren is the number of children after which a Request workflow continues as new.
 // Temporal bounds the open children of one run by 2,000; a new run has none of the
 // earlier ones.
 const maxChildren = 500
 
-// startSignalled starts every job that hand-out signals have named, and tells how many
-// there were.
+// startSignalled starts every job that hand-out signals have named, and returns their
+// number.
 func (r *request) startSignalled(ctx workflow.Context) (int, error) {
 	n := 0
 	var handOut protocol.HandOut
@@ -45,11 +45,11 @@ func (r *request) startSignalled(ctx workflow.Context) (int, error) {
 	return n, nil
 }
 
-// startChildren starts the workflows of jobs and waits until they have started. One
-// that was started before is success.
+// startChildren starts the workflows of jobs and waits until they have started. A
+// workflow that was started before counts as success.
 func (r *request) startChildren(ctx workflow.Context, jobs []protocol.JobInput) error {
-	// Cancelling the request must not cancel jobs that others wait for: which ones are
-	// cancelled is decided over rows.
+	// Cancelling the request must not cancel jobs that others wait for: the rows decide
+	// which jobs are cancelled.
 	detached, _ := workflow.NewDisconnectedContext(ctx)
 	futures := make([]workflow.ChildWorkflowFuture, len(jobs))
 	for i, job := range jobs {
@@ -75,7 +75,7 @@ func childOptions(job protocol.JobInput) workflow.ChildWorkflowOptions {
 		StaticSummary:         job.Summary,
 		StaticDetails:         "handed out to `" + job.RequestWorkflow + "`; waits for an orchestrator to take it up",
 		TypedSearchAttributes: temporal.NewSearchAttributes(protocol.JobAttributes(job)...),
-		// Each of its workflow tasks is short, so a lost one is soon tried again.
+		// Its workflow tasks are short, so a lost one is soon retried.
 		WorkflowTaskTimeout: 10 * time.Second,
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// What an operator reads in the Temporal Web UI: current details in Markdown.
-// They change when the state changes, never on a clock.
+// Current details for the Temporal Web UI, in Markdown. They change with the state,
+// never by the clock.
 
-// page is text that grows. It formats with Sprintf only: writing through
-// interfaces is more than the determinism checker can follow.
+// page builds text. It formats with Sprintf only: the determinism checker cannot
+// follow writes through interfaces.
 type page struct{ text strings.Builder }
 
 func (p *page) add(text string) { p.text.WriteString(text) }
@@ -48,7 +48,7 @@ func requestDetails(namespace string, s protocol.RequestStatus, f protocol.Reque
 	return b.String()
 }
 
-// sharedText links the jobs that another request has started: they are not among the
+// sharedText links jobs that another request has started, which are not among the
 // request's children.
 func sharedText(namespace string, shared protocol.SharedJobs) string {
 	if shared.Total == 0 {

@@ -18,9 +18,9 @@ func call(ctx workflow.Context, options workflow.ActivityOptions, name string, i
 	return workflow.ExecuteActivity(ctx, name, in).Get(ctx, out)
 }
 
-// quick does the same within the workflow's own task, which saves what the way to
-// an activity's task queue and back takes. It tries once; when the record does not
-// answer at once, the durable activity waits for it.
+// quick does the same as a local activity, which saves the round trip through a task
+// queue. It tries once; when the record does not answer at once, the durable activity
+// waits for it.
 func quick(ctx workflow.Context, options workflow.ActivityOptions, name string, in, out any) error {
 	err := workflow.ExecuteLocalActivity(workflow.WithLocalActivityOptions(ctx, quickActivity(options.Summary)), name, in).Get(ctx, out)
 	var application *temporal.ApplicationError
@@ -30,8 +30,8 @@ func quick(ctx workflow.Context, options workflow.ActivityOptions, name string, 
 	return call(ctx, options, name, in, out)
 }
 
-// wait blocks until one of the channels has a message (which it leaves there),
-// the time has passed, or the workflow is cancelled, which is its only error.
+// wait blocks until one of the channels has a message, which it leaves there, or the
+// time has passed. Its only error is the workflow's cancellation.
 func wait(ctx workflow.Context, summary string, atMost time.Duration, channels ...workflow.ReceiveChannel) error {
 	has := func() bool {
 		for _, c := range channels {
@@ -45,7 +45,7 @@ func wait(ctx workflow.Context, summary string, atMost time.Duration, channels .
 	return err
 }
 
-// drain takes every message that has arrived and tells how many there were.
+// drain takes every message that has arrived and returns their number.
 func drain(c workflow.ReceiveChannel) int {
 	n := 0
 	for c.ReceiveAsync(nil) {

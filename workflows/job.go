@@ -13,10 +13,10 @@ import (
 )
 
 // Job runs one job on the collectors of its task queue until the record says
-// that it is done or that nothing more is to be tried.
+// that it is done or has no attempt left.
 //
-// Each dispatch is one heartbeating RunJob activity. What its error means is the
-// record's to decide (AssessJob); what became of the job, too (RecordJobEnd).
+// Each dispatch is one heartbeating RunJob activity. The record decides what its
+// error means (AssessJob) and how the job has ended (RecordJobEnd).
 func Job(ctx workflow.Context, in protocol.JobInput) (protocol.JobResult, error) {
 	j, err := newJob(ctx, in)
 	if err != nil {
@@ -79,12 +79,12 @@ func (j *job) run(ctx workflow.Context) error {
 	}
 }
 
-// dispatch hands the job to the collectors of its task queue and waits until one
-// of them has ended its run.
+// dispatch gives the job to the collectors of its task queue and waits for the end of
+// its run.
 func (j *job) dispatch(ctx workflow.Context) error {
 	j.followMoves()
 	j.status.Dispatches++
-	j.in.Priority.Again = j.status.Dispatches > 1 // it goes first within its queue
+	j.in.Priority.Again = j.status.Dispatches > 1 // goes first within its queue
 	j.status.Run, j.status.Collector = "", ""
 	if err := j.enter(ctx, protocol.JobWaitsForCollector, j.waitsForCollector()); err != nil {
 		return err
@@ -115,8 +115,7 @@ func (j *job) dispatch(ctx workflow.Context) error {
 	return run.Get(ctx, nil)
 }
 
-// assess asks the record what to do about a failed dispatch, and pauses when it
-// says so.
+// assess asks the record what to do about a failed dispatch, and pauses if told to.
 func (j *job) assess(ctx workflow.Context, failure error) (again bool, gaveUp string, err error) {
 	kind, message := protocol.FailureOf(failure)
 	j.status.LastError = message
@@ -163,7 +162,7 @@ func (j *job) recordEnd(ctx workflow.Context, end protocol.JobEndInput) error {
 }
 
 // cancelled ends a job whose workflow was cancelled. Its benchmark is dead by
-// now: the activity was waited for.
+// now: the workflow has waited for the activity.
 func (j *job) cancelled(ctx workflow.Context) error {
 	detached, _ := workflow.NewDisconnectedContext(ctx)
 	if err := j.recordEnd(detached, protocol.JobEndInput{Cancelled: true, GaveUp: "cancelled"}); err != nil {

@@ -6,11 +6,11 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// A job that waits at a pool without a live collector is moved from outside: its
-// row first, then the task queue of the activity that waits. The workflow only
-// follows, so that its next dispatch goes to the same place.
+// A job that waits at a pool without a live collector is moved from outside: first
+// its row, then the task queue of the waiting activity. The workflow only follows, so
+// that its next dispatch uses the same task queue.
 
-// followMoves takes in every move that it was told of.
+// followMoves applies all moves that were signalled.
 func (j *job) followMoves() bool {
 	followed := false
 	var moved protocol.Moved

@@ -11,9 +11,9 @@ import (
 
 // Every timeout, retry policy and interval of the workflows, with its reason.
 
-// recordActivity reads or writes the record and signals workflows. An outage of
-// the database is waited out for as long as it lasts: the work is durable, and
-// the next try is never more than ten seconds away.
+// recordActivity reads or writes the record and signals workflows. It waits out an
+// outage of the database however long: the work is durable, and the next attempt is
+// never more than ten seconds away.
 func recordActivity(summary string) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		StartToCloseTimeout: 30 * time.Second,
@@ -27,9 +27,9 @@ func recordActivity(summary string) workflow.ActivityOptions {
 	}
 }
 
-// reconcileActivity compares the whole record with what is in flight: after
-// Temporal's database was lost, thousands of workflows are started. It beats, so
-// that one whose orchestrator died is soon tried by another; the next pass is 30 s
+// reconcileActivity compares the whole record with Temporal: after the loss of
+// Temporal's database it starts thousands of workflows. It heartbeats, so that
+// another orchestrator soon retries it when its own dies; the next pass is 30 s
 // away, so it need not outlive an outage.
 func reconcileActivity() workflow.ActivityOptions {
 	return workflow.ActivityOptions{
@@ -47,8 +47,8 @@ func expandActivity() workflow.ActivityOptions {
 	return o
 }
 
-// quickActivity runs in the workflow's own task, whose timeout is ten seconds: one
-// try, short enough that a record that does not answer delays nothing else.
+// quickActivity runs within the workflow task, whose timeout is ten seconds: one
+// attempt, short enough to delay nothing else when the record does not answer.
 func quickActivity(summary string) workflow.LocalActivityOptions {
 	return workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 3 * time.Second,
@@ -59,17 +59,17 @@ func quickActivity(summary string) workflow.LocalActivityOptions {
 
 // runJobActivity is one dispatch of a job to the collectors of its task queue.
 //
-// The policy retries the job's own failures only, as often as the job has
-// attempts left. Lost collectors, shutdowns and timeouts come back to the
-// workflow, which answers them without touching that number.
+// The policy retries only the job's own failures, within the job's remaining
+// attempts. Lost collectors, shutdowns and timeouts return to the workflow, which
+// handles them without using up an attempt.
 func runJobActivity(in protocol.JobInput, attempts int) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		TaskQueue: in.TaskQueue,
 		Summary:   in.Summary,
-		// The suite's own timeouts bound what runs; this one only ends what
+		// The suite's own timeouts bound the run; this one only ends what
 		// escaped them.
 		StartToCloseTimeout: 24 * time.Hour,
-		// Collectors beat every 3 s, so a dead one is noticed within 15 s.
+		// Collectors heartbeat every 3 s, so a dead one is noticed within 15 s.
 		HeartbeatTimeout: 15 * time.Second,
 		// The benchmark's processes are dead and its machine is free before the
 		// workflow goes on.
@@ -93,15 +93,15 @@ func runJobActivity(in protocol.JobInput, attempts int) workflow.ActivityOptions
 	}
 }
 
-// watchActivity looks at a repository that may be anywhere and of any size. The
-// next look follows by its Schedule: this one need not outlive an outage.
+// watchActivity looks at a repository that may be anywhere and of any size. Its
+// Schedule starts the next look, so this one need not outlive an outage.
 func watchActivity() workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		Summary: "fetch, record commits, request what is new",
 		// The first fetch of a large repository takes minutes; the source itself
 		// gives up after ten.
 		StartToCloseTimeout: 20 * time.Minute,
-		// It beats every 3 s, so a dead orchestrator is noticed within 15 s.
+		// It heartbeats every 3 s, so a dead orchestrator is noticed within 15 s.
 		HeartbeatTimeout:    15 * time.Second,
 		WaitForCancellation: true, // git is dead before the workflow ends
 		RetryPolicy: &temporal.RetryPolicy{
@@ -111,8 +111,7 @@ func watchActivity() workflow.ActivityOptions {
 	}
 }
 
-// Signals do the waking; these intervals only bound how long a lost signal can
-// hold something up.
+// Signals wake workflows; these intervals only bound the delay when one is lost.
 const (
 	artifactsRecheck = time.Hour
 	parentRecheck    = time.Hour
@@ -121,9 +120,9 @@ const (
 	queueRecheck     = 10 * time.Minute
 )
 
-// countPause is how long a request lets pass between two counts of its jobs. A
-// count reads some 100,000 jobs in a tenth of a second, so it takes a hundredth of
-// the time; the end of the last hundred is seen at once.
+// countPause is a request's pause between two counts of its jobs. A count reads
+// 100,000 jobs in about 0.1 s, so counting takes a hundredth of the time; the end of
+// the last hundred is seen at once.
 func countPause(jobs protocol.JobCounts) time.Duration {
 	if jobs.Open <= 100 {
 		return 0
@@ -131,6 +130,6 @@ func countPause(jobs protocol.JobCounts) time.Duration {
 	return max(time.Second, time.Duration(jobs.Total)*100*time.Microsecond)
 }
 
-// maxDispatches is after how many dispatches a Job workflow continues as new:
-// each leaves a dozen events.
+// maxDispatches is the number of dispatches after which a Job workflow continues as
+// new: each adds a dozen events.
 const maxDispatches = 200

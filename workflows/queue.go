@@ -7,7 +7,7 @@ import (
 )
 
 // Queue admits a project's requests in order. It lives as long as the project
-// and holds nothing: each change makes it ask the record again.
+// and holds no state: each change makes it read the record again.
 func Queue(ctx workflow.Context, in protocol.QueueInput) error {
 	q := &queue{in: in, status: protocol.QueueStatus{Project: in.Project}, changed: workflow.GetSignalChannel(ctx, protocol.SignalQueueChanged)}
 	if err := workflow.SetQueryHandler(ctx, protocol.StatusQuery, func() (protocol.QueueStatus, error) { return q.status, nil }); err != nil {
@@ -31,8 +31,7 @@ func (q *queue) run(ctx workflow.Context) error {
 		if err := q.admit(ctx); err != nil {
 			return err
 		}
-		// Nothing is pending here, and a signal that comes from now on reaches
-		// the next run.
+		// Nothing is pending here, and a later signal reaches the next run.
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && q.changed.Len() == 0 {
 			return workflow.NewContinueAsNewError(ctx, Queue, q.in)
 		}

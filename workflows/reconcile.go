@@ -6,8 +6,8 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// Reconcile compares the record with what is in flight and mends the difference:
-// one pass, started by its Schedule.
+// Reconcile compares the record with Temporal and repairs the difference: one
+// pass, started by its Schedule.
 func Reconcile(ctx workflow.Context) (protocol.ReconcileResult, error) {
 	status := protocol.ReconcileStatus{Phase: protocol.ReconcileInProgress}
 	if err := workflow.SetQueryHandler(ctx, protocol.StatusQuery, func() (protocol.ReconcileStatus, error) { return status, nil }); err != nil {

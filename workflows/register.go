@@ -6,13 +6,12 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// Registry is what workflows are registered with: a worker, a test environment
-// or a replayer.
+// Registry registers workflows: a worker, a test environment or a replayer.
 type Registry interface {
 	RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions)
 }
 
-// Register makes every workflow known under its fixed name.
+// Register registers every workflow under its fixed name.
 func Register(r Registry) {
 	r.RegisterWorkflowWithOptions(Request, workflow.RegisterOptions{Name: protocol.RequestWorkflow})
 	r.RegisterWorkflowWithOptions(Job, workflow.RegisterOptions{Name: protocol.JobWorkflow})
@@ -21,9 +20,8 @@ func Register(r Registry) {
 	r.RegisterWorkflowWithOptions(Watch, workflow.RegisterOptions{Name: protocol.WatchWorkflow})
 }
 
-// Phases lists every phase that a workflow can be in, which is what its State search
-// attribute shows, by the workflow's type. Each must have a recorded history that
-// replays.
+// Phases lists, by workflow type, every phase that the State search attribute can
+// show. Each must have a recorded history that replays.
 func Phases() map[string][]string {
 	return map[string][]string{
 		protocol.RequestWorkflow: names(

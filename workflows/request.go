@@ -13,11 +13,11 @@ import (
 )
 
 // Request carries one benchmark request from its row to its outcome: it waits
-// for its artifacts, its parent and its turn, goes through its stages (see
+// for its artifacts, its parent and admission, goes through its stages (see
 // [bench.Stage]), and completes.
 //
-// What it knows is read from the record, so any of its runs can begin anywhere:
-// a reset or a continue-as-new carries nothing over but the request's ID.
+// It reads its state from the record, so any run can begin anywhere: a reset or a
+// continue-as-new carries over nothing but the request's ID.
 func Request(ctx workflow.Context, in protocol.RequestInput) (protocol.RequestResult, error) {
 	r, err := newRequest(ctx, in)
 	if err != nil {
@@ -39,7 +39,7 @@ type request struct {
 	facts  protocol.RequestFacts
 	status protocol.RequestStatus
 	result protocol.RequestResult
-	// children counts those that this run has started.
+	// children counts the children that this run has started.
 	children int
 	// notices counts the artifacts-ready updates that have arrived.
 	notices    int
@@ -112,7 +112,7 @@ func (r *request) load(ctx workflow.Context) error {
 	return workflow.UpsertTypedSearchAttributes(ctx, append(attributes, r.tagAttribute()...)...)
 }
 
-// tagAttribute is the tag, once there is one.
+// tagAttribute sets the tag, once there is one.
 func (r *request) tagAttribute() []temporal.SearchAttributeUpdate {
 	if r.facts.Tag == "" {
 		return nil
@@ -121,7 +121,7 @@ func (r *request) tagAttribute() []temporal.SearchAttributeUpdate {
 }
 
 func (r *request) readRow(ctx workflow.Context) error {
-	// Into a new value: what the row no longer has must not stay.
+	// Into a new value: fields that the row no longer has must not stay.
 	var facts protocol.RequestFacts
 	if err := quick(ctx, recordActivity("read the request's row"), protocol.LoadRequest, r.ref, &facts); err != nil {
 		return err
@@ -147,8 +147,8 @@ func (r *request) complete(ctx workflow.Context, failed string) error {
 	return r.ended(ctx, result)
 }
 
-// over is what is left for a request whose row had ended before its workflow did.
-// The row decides: nothing starts for it but optional jobs that are still open.
+// over ends a request whose row ended before its workflow. The row decides: only
+// optional jobs that are still open are started.
 func (r *request) over(ctx workflow.Context) error { return r.ended(ctx, *r.facts.End) }
 
 func (r *request) ended(ctx workflow.Context, how protocol.CompleteResult) error {
@@ -158,8 +158,8 @@ func (r *request) ended(ctx workflow.Context, how protocol.CompleteResult) error
 	return r.finished(ctx, how.RequestResult)
 }
 
-// optional stays for the optional jobs of a request that has completed: they
-// kept nobody waiting, but somebody has to start them.
+// optional waits for the optional jobs of a completed request: no request waits for
+// them, but one has to start them.
 func (r *request) optional(ctx workflow.Context, result protocol.RequestResult) error {
 	r.result = result
 	if err := r.enter(ctx, protocol.RequestOptionalJobs, "it has completed with outcome "+string(result.Outcome)+"; jobs of optional targets are still open"); err != nil {
@@ -179,7 +179,7 @@ func (r *request) finished(ctx workflow.Context, result protocol.RequestResult) 
 	phase := protocol.RequestCompleted
 	if result.Outcome == bench.Cancelled {
 		phase = protocol.RequestCancelled
-		drain(r.handOut) // the rows have ended; what others wait for too is handed to one of them
+		drain(r.handOut) // the rows have ended; jobs that others wait for are handed to one of those
 	}
 	if err := r.readSignals(ctx); err != nil {
 		return err
@@ -187,8 +187,8 @@ func (r *request) finished(ctx workflow.Context, result protocol.RequestResult) 
 	return r.enter(ctx, phase, "nothing: it ended with outcome "+string(result.Outcome))
 }
 
-// cancelled ends a request whose workflow was cancelled: first the rows, then
-// those of its jobs that nobody else waits for.
+// cancelled ends a request whose workflow was cancelled: first its rows, then its
+// jobs that no other request waits for.
 func (r *request) cancelled(ctx workflow.Context) error {
 	detached, _ := workflow.NewDisconnectedContext(ctx)
 	cancel := protocol.CancelInput{Request: r.ref, Who: "temporal", Why: "its workflow was cancelled"}
@@ -202,8 +202,8 @@ func (r *request) cancelled(ctx workflow.Context) error {
 	return temporal.NewCanceledError(r.result)
 }
 
-// readSignals reads what has arrived before a run of the workflow ends: jobs that were
-// handed out start, the other signals only say that the row has changed.
+// readSignals reads the signals that have arrived before a run of the workflow ends:
+// jobs that were handed out start; the others only say that the row has changed.
 func (r *request) readSignals(ctx workflow.Context) error {
 	for _, c := range []workflow.ReceiveChannel{r.parentDone, r.admitted, r.jobEnded} {
 		drain(c)

@@ -10,7 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// stagePhases shows each stage.
+// stagePhases maps each stage to the phase that shows it.
 //
 //exhaustive:enforce
 var stagePhases = map[bench.Stage]protocol.RequestPhase{
@@ -20,8 +20,8 @@ var stagePhases = map[bench.Stage]protocol.RequestPhase{
 	bench.StageVerify: protocol.RequestInProgress,
 }
 
-// runStage writes the jobs of a stage and waits for their ends. The text that
-// comes back says why the request cannot go on.
+// runStage writes the jobs of a stage and waits for their end. It returns the reason
+// why the request cannot continue; empty: it can.
 func (r *request) runStage(ctx workflow.Context, stage bench.Stage) (failed string, err error) {
 	if err := r.enter(ctx, protocol.RequestExpanding, "the jobs of its stage '"+string(stage)+"' are being written"); err != nil {
 		return "", err
@@ -41,7 +41,7 @@ func (r *request) runStage(ctx workflow.Context, stage bench.Stage) (failed stri
 	if err := r.startChildren(ctx, jobs.HandedOut); err != nil {
 		return "", err
 	}
-	// What has failed already sends no signal that could be awaited.
+	// A job that has already failed sends no further signal.
 	await := r.awaitJobs
 	if jobs.Counts.Open == 0 {
 		await = r.count
@@ -53,7 +53,7 @@ func (r *request) runStage(ctx workflow.Context, stage bench.Stage) (failed stri
 	if stage == bench.StageBuild && end.Counts.Failure > 0 {
 		return "its artifact could not be built: " + end.Failure, nil
 	}
-	if end.ParentLacks { // it was measured where its own jobs were expected to run
+	if end.ParentLacks { // it was measured where the request's jobs were expected to run
 		return r.runStage(ctx, bench.StageParent)
 	}
 	return "", nil
@@ -73,8 +73,8 @@ func (r *request) expand(ctx workflow.Context, stage bench.Stage) (jobs protocol
 	return jobs, jobs.Failed, err
 }
 
-// awaitJobs waits for the ends of jobs, until none of the stage is open. What it
-// counted before is r.status.Progress.
+// awaitJobs waits until no job of the stage is open. The counts are in
+// r.status.Progress.
 func (r *request) awaitJobs(ctx workflow.Context, ask protocol.ProgressInput) (protocol.ProgressResult, error) {
 	for {
 		if err := r.awaitEnd(ctx); err != nil {
@@ -85,7 +85,7 @@ func (r *request) awaitJobs(ctx workflow.Context, ask protocol.ProgressInput) (p
 			return progress, err
 		}
 		if progress.Cancelled && !ask.Optional {
-			// Somebody ended it: a person, or its own workflow before it was reset.
+			// A person ended it, or its own workflow before a reset.
 			if err := r.rereadRow(ctx); err != nil {
 				return progress, err
 			}
@@ -99,8 +99,8 @@ func (r *request) awaitJobs(ctx workflow.Context, ask protocol.ProgressInput) (p
 	}
 }
 
-// spare lets time pass between two counts of very many jobs: each count reads them
-// all, and jobs end by the second. What is handed out meanwhile is started at once.
+// spare pauses between two counts of very many jobs: each count reads them all, and
+// jobs end every second. Jobs handed out meanwhile start at once.
 func (r *request) spare(ctx workflow.Context, counts protocol.JobCounts) error {
 	pause := countPause(counts)
 	if pause == 0 {
@@ -121,8 +121,8 @@ func (r *request) spare(ctx workflow.Context, counts protocol.JobCounts) error {
 	}
 }
 
-// awaitEnd waits until there is a reason to count: a job has ended, or there was
-// silence. What is handed out meanwhile is started at once.
+// awaitEnd waits for a reason to count: the end of a job, or silence. Jobs handed out
+// meanwhile start at once.
 func (r *request) awaitEnd(ctx workflow.Context) error {
 	for {
 		if err := r.renew(ctx); err != nil {
@@ -141,8 +141,8 @@ func (r *request) awaitEnd(ctx workflow.Context) error {
 	}
 }
 
-// renew begins a new run when the history has become long, or its children many.
-// Nothing is lost: jobs that signals have named are started, all else is in the record.
+// renew continues as new when the history has become long or the children many.
+// Nothing is lost: jobs named by signals are started, all else is in the record.
 func (r *request) renew(ctx workflow.Context) error {
 	if !workflow.GetInfo(ctx).GetContinueAsNewSuggested() && r.children < maxChildren {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// What a request waits for before its jobs are written. Each of these asks the
-// row, waits for a nudge, and asks again; a lost nudge costs one recheck.
+// The waits of a request before its jobs are written. Each reads the row, waits for a
+// nudge, and reads again; a lost nudge costs one recheck.
 
 // validArtifacts refuses an update that names no artifact.
 func validArtifacts(in protocol.ArtifactsReady) error {
@@ -23,8 +23,8 @@ func validArtifacts(in protocol.ArtifactsReady) error {
 	return nil
 }
 
-// artifactsReady handles the update: the row was written before, so all there is
-// to do is to read it again.
+// artifactsReady handles the update: the row was written first, so it only has to be
+// read again.
 func (r *request) artifactsReady(_ workflow.Context, _ protocol.ArtifactsReady) error {
 	r.notices++
 	return nil
@@ -51,7 +51,7 @@ func (r *request) awaitArtifacts(ctx workflow.Context) error {
 		if err != nil {
 			return err
 		}
-		seen = r.notices // what comes while the row is read is looked at once more
+		seen = r.notices // notices that arrive during the read lead to another
 		if !notified {
 			if err := call(ctx, recordActivity("give up if its artifacts are overdue"), protocol.ExpireRequest, r.ref, nil); err != nil {
 				return err
@@ -64,8 +64,8 @@ func (r *request) awaitArtifacts(ctx workflow.Context) error {
 	return workflow.UpsertTypedSearchAttributes(ctx, r.tagAttribute()...)
 }
 
-// awaitParent waits until the jobs of the parent, or of whichever ancestor it
-// waits for, are done.
+// awaitParent waits until the jobs of the parent, or of another ancestor that the
+// request waits for, are done.
 func (r *request) awaitParent(ctx workflow.Context) error {
 	for first := true; r.facts.WaitsFor != "" && !r.facts.ParentDone && !r.facts.Admitted; first = false {
 		if first {
@@ -115,10 +115,10 @@ func (r *request) awaitAdmission(ctx workflow.Context) error {
 	return nil
 }
 
-// errEnded says that the row was completed by somebody else: nothing is left to do.
+// errEnded reports that the row was completed elsewhere: nothing is left to do.
 var errEnded = errors.New("the request has ended")
 
-// rereadRow reads the row while the request waits: it may have been cancelled, or
+// rereadRow reads the row while the request waits: it may have been cancelled or may
 // have expired.
 func (r *request) rereadRow(ctx workflow.Context) error {
 	if err := r.readRow(ctx); err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// Watch looks once at a project's commits; its Schedule starts the next. A source
-// that cannot be read is a result, not a failure: the record says since when, and
-// nothing waits for it.
+// Watch looks once at a project's commits; its Schedule starts the next look. A
+// source that cannot be read is a result, not a failure: the record says since when,
+// and nothing waits for it.
 func Watch(ctx workflow.Context, in protocol.WatchInput) (protocol.WatchResult, error) {
 	status := protocol.WatchStatus{Project: in.Project, Phase: protocol.WatchInProgress}
 	if err := workflow.SetQueryHandler(ctx, protocol.StatusQuery, func() (protocol.WatchStatus, error) { return status, nil }); err != nil {

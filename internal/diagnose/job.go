@@ -7,7 +7,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// JobCase holds all that is known of a job.
+// JobCase holds the facts about a job.
 type JobCase struct {
 	Key       bench.JobKey
 	Project   string
@@ -15,17 +15,18 @@ type JobCase struct {
 	Message   string // why it ended as it did
 	TaskQueue string
 	SizeClass bench.SizeClass
-	Needs     bench.ConstraintSpec // that narrow where it runs
-	// HandedOut is the time of its hand-out; zero: it still is a row.
+	Needs     bench.ConstraintSpec // constraints on its collectors
+	// HandedOut is the time of its hand-out; zero: it still waits in the record.
 	HandedOut time.Time
-	// AffinityUntil ends its wait for collectors that have its caches; zero: it has none.
+	// AffinityUntil ends its wait for collectors with its caches; zero: it does not wait
+	// for them.
 	AffinityUntil time.Time
-	// Waiters are the requests that wait for it.
+	// Waiters lists the requests that wait for it.
 	Waiters []Waiter
 	Pause   *Pause // of its project's queue; nil: it is not paused
 	Queue   Queue
 	Account Account
-	// Stranded says what becomes of a job whose task queue no live collector serves;
+	// Stranded describes the failover when no live collector serves its task queue;
 	// empty: one does.
 	Stranded   string
 	Collectors []Collector
@@ -33,7 +34,7 @@ type JobCase struct {
 	Size       Size
 }
 
-// Waiter is a request that waits for a job. InTurn: its jobs may run.
+// Waiter is a request that waits for a job. InTurn is set when its jobs may run.
 type Waiter struct {
 	ID     bench.RequestID
 	InTurn bool
@@ -45,7 +46,7 @@ type Pause struct {
 	Since    time.Time
 }
 
-// Words say what holds the jobs of a paused project, and what ends it.
+// Words says why the jobs of a paused project are held, and what ends the pause.
 func (p Pause) Words(project string) string {
 	return fmt.Sprintf("project %s was paused by %s: %s; 'benchloom queue resume %s' resumes it", project, p.Who, p.Why, project)
 }
@@ -54,26 +55,26 @@ func (p Pause) Words(project string) string {
 type Queue struct {
 	Name   string
 	Class  string  // weighted or strict
-	Weight float64 // of a weighted one, relative to the others
+	Weight float64 // of a weighted queue, relative to the others
 	Level  int     // 1 goes first; the later of the queue's and the account's
-	// OwnLevel is the queue's as configured.
+	// OwnLevel is the queue's configured level.
 	OwnLevel int
-	// Share is a weighted queue's part of the weights of those with open jobs at the
-	// task queue, 0 to 1; nil: it is strict.
+	// Share is a weighted queue's part of the weights of all queues with open jobs at
+	// the task queue, 0 to 1; nil: the queue is strict.
 	Share *float64
-	// Before counts the waiting rows of the queue that go before this job; Waiting,
-	// HandedOut and Running count all of the queue's jobs there.
+	// Before counts the queue's waiting jobs that go before this one; Waiting, HandedOut
+	// and Running count all jobs of the queue at the task queue.
 	Before, Waiting, HandedOut, Running int
-	// Earlier lists the queues with jobs there of an earlier level, Beside those of the
-	// same.
+	// Earlier lists the queues with jobs of an earlier level at the task queue, Beside
+	// those with jobs of the same level.
 	Earlier, Beside []string
 }
 
-// Account whose limits hold for the job.
+// Account whose limits apply to the job.
 type Account struct {
 	Name string
-	// MaxRunning bounds how many of its jobs are UnderWay at once; nil: nothing does.
-	// Stranded ones wait where no collector lives; they count only for jobs that do, too.
+	// MaxRunning bounds the number of its jobs UnderWay at once; nil: unlimited. Stranded
+	// jobs wait where no collector lives; they count only for other stranded jobs.
 	MaxRunning         *int
 	UnderWay, Stranded int
 	// FirstLevel is the earliest level of its jobs, from 1.
@@ -91,7 +92,7 @@ func (a Account) counting(stranded bool) Account {
 // Full reports whether no further job of the account may start.
 func (a Account) Full() bool { return a.MaxRunning != nil && a.UnderWay >= *a.MaxRunning }
 
-// Words say what holds the jobs of a full account.
+// Words says why the jobs of a full account are held.
 func (a Account) Words() string {
 	text := fmt.Sprintf("account %s has %s under way, as many as its limit max_running %d allows", a.Name, count(a.UnderWay, "job"), *a.MaxRunning)
 	if n := a.Stranded; n > 0 {
@@ -104,19 +105,19 @@ func (a Account) Words() string {
 type Collector struct {
 	Name  string
 	State bench.CollectorState
-	Run   bench.RunID // that it carries out; empty: none
-	// Host is the shared host of which it is a slot; empty: none.
+	Run   bench.RunID // under way; empty: none
+	// Host is the shared host of a slot; empty: none.
 	Host      string
 	LastHeard time.Time // of its last heartbeat
 	Version   string
-	// Wanted is the version that it should have; empty: any will do.
+	// Wanted is the version that it should run; empty: any.
 	Wanted     string
-	TaskQueues []string // that it serves
-	// Lacks lists, in words, the job's constraints that it does not meet.
+	TaskQueues []string // served by it
+	// Lacks lists in words the job's constraints that it does not meet.
 	Lacks []string
 }
 
-// JobExplanation says why a job is where it is.
+// JobExplanation explains the state of a job.
 type JobExplanation struct {
 	Job        bench.JobKey         `json:"job"`
 	Project    string               `json:"project"`
@@ -157,7 +158,7 @@ type CollectorVerdict struct {
 	Carries bench.RunID          `json:"carries,omitempty" doc:"The run that it carries out."`
 }
 
-// Job explains why a job is where it is.
+// Job explains the state of a job.
 func Job(c JobCase, now time.Time) JobExplanation {
 	e := JobExplanation{
 		Job: c.Key, Project: c.Project, Status: c.Status, TaskQueue: c.TaskQueue, Needs: c.Needs, Waits: []string{}, Requests: []bench.RequestID{},

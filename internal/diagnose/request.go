@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// RequestCase holds all that is known of a request.
+// RequestCase holds the facts about a request.
 type RequestCase struct {
 	Project   string
 	ID        bench.RequestID
@@ -20,16 +20,16 @@ type RequestCase struct {
 	Outcome   bench.Outcome
 	Message   string
 	Created   time.Time
-	WaitsFor  string // tag whose jobs have to be done first; empty: none
-	ParentRun bool   // they are done
-	// Workflow is zero when it is not looked into.
+	WaitsFor  string // tag of the artifact to be measured first; empty: none
+	ParentRun bool   // the jobs of WaitsFor are done
+	// Workflow is zero when it is not examined.
 	Workflow protocol.WorkflowState
-	// Deferred marks a request whose workflow starts with its first job.
+	// Deferred is set for a request whose workflow starts with its first job.
 	Deferred bool
 	// Queue is the project's Queue workflow; zero for an ad-hoc request.
 	Queue protocol.WorkflowState
 	Pause *Pause // of the project's queue; nil: it is not paused
-	// Jobs are those of its jobs that are open.
+	// Jobs lists its open jobs.
 	Jobs []RequestJob
 	// Pollers by task queue.
 	Pollers map[string][]Poller
@@ -43,9 +43,9 @@ type RequestJob struct {
 	Created   time.Time
 	// HandedOut is the time of its last hand-out; zero: there was none.
 	HandedOut time.Time
-	// Machines are those of which it needs one; none: any will do.
+	// Machines lists the machines that it accepts; empty: any.
 	Machines []string
-	// Workflow is zero for a job that was not handed out.
+	// Workflow is zero for a job that has not been handed out.
 	Workflow protocol.WorkflowState
 }
 
@@ -55,46 +55,47 @@ type Poller struct {
 	State bench.CollectorState
 }
 
-// Finding is one reason why a request is where it is.
+// Finding is one reason for the state of a request.
 type Finding struct {
 	// Subject is a workflow's ID, a job's key, a task queue or the request's ID.
 	Subject string
-	// Job that it is about; empty: it is about something else.
+	// Job that the finding concerns; empty: it concerns something else.
 	Job bench.JobKey
-	// What is the case, in words.
+	// What describes the finding in words.
 	What string
 	// Since when; zero: not known.
 	Since time.Time
-	// Stuck marks what does not go on by itself; the rest is only what comes next.
+	// Stuck is set when the request does not continue by itself; otherwise the finding
+	// only names the next step.
 	Stuck bool
-	// Remedy says what a person can do; empty: nothing is to be done.
+	// Remedy says what a person can do; empty: nothing is needed.
 	Remedy string
-	// Repair is what Benchloom can do; empty: nothing.
+	// Repair is the repair that Benchloom can carry out; empty: none.
 	Repair Repair
 }
 
-// Repair names what Benchloom can do about a finding.
+// Repair names a repair that Benchloom can carry out for a finding.
 type Repair string
 
 // Repairs.
 const (
-	// RestartRequest starts the request's workflow again.
+	// RestartRequest restarts the request's workflow.
 	RestartRequest Repair = "restart-request"
-	// StartQueue starts the project's Queue workflow again.
+	// StartQueue restarts the project's Queue workflow.
 	StartQueue Repair = "start-queue"
-	// Reconcile runs the reconciliation, which starts the workflows of jobs again
-	// and hands out waiting jobs.
+	// Reconcile runs the reconciliation, which restarts the workflows of jobs and hands
+	// out waiting jobs.
 	Reconcile Repair = "reconcile"
-	// Reset takes a workflow back to its first decision. All that it has decided since
-	// is lost, so it is done only on demand.
+	// Reset resets a workflow to its first decision. All later decisions are lost, so it
+	// is done only on demand.
 	Reset Repair = "reset"
 )
 
-// startTime is how long after its hand-out a job may lack a running workflow: rows
-// are handed out by the hundred, and their workflows started one by one.
+// startTime is the time after hand-out during which a job may lack a running workflow:
+// rows are handed out by the hundred, and their workflows started one by one.
 const startTime = 15 * time.Second
 
-// Request lists what a request waits for, what is stuck first.
+// Request lists what a request waits for, stuck things first.
 func Request(c RequestCase, now time.Time) []Finding {
 	if c.Status == bench.Completed && len(c.Jobs) == 0 {
 		return []Finding{{Subject: string(c.ID), What: "it has ended with outcome " + string(c.Outcome)}}
@@ -124,7 +125,7 @@ func Request(c RequestCase, now time.Time) []Finding {
 	return all
 }
 
-// rank puts what is stuck first.
+// rank sorts stuck things first.
 func rank(f Finding) int {
 	if f.Stuck {
 		return 0
@@ -132,7 +133,7 @@ func rank(f Finding) int {
 	return 1
 }
 
-// waits lists what holds a request that has no jobs yet.
+// waits lists the reasons that hold a request without jobs.
 func (c RequestCase) waits() []Finding {
 	switch {
 	case c.Status == bench.WaitingForArtifacts:
@@ -175,8 +176,8 @@ func (c RequestCase) unserved(j RequestJob) []Finding {
 	return []Finding{f}
 }
 
-// starting reports whether the hand-out was so recent that the job's workflow may
-// still have to start.
+// starting reports whether the hand-out was so recent that the job's workflow may not
+// have started yet.
 func (j RequestJob) starting(now time.Time) bool {
 	return j.Status == bench.JobHandedOut && now.Sub(j.HandedOut) < startTime
 }

@@ -16,7 +16,7 @@ type Run struct {
 	Outcome   bench.RunOutcome
 	Message   string
 	Started   time.Time
-	Finished  time.Time // zero: it goes on
+	Finished  time.Time // zero: it still runs
 	// Timeout of the whole run, by its size class; 0: none.
 	Timeout time.Duration
 	Probe   bool
@@ -47,7 +47,7 @@ type Cost struct {
 	Wasted      float64 `json:"wasted_core_seconds" doc:"Of those that have ended otherwise than as success."`
 }
 
-// costs adds to each run its cost until now.
+// costs returns the cost of each run until now.
 func costs(runs []Run, now time.Time) []RunCost {
 	out := make([]RunCost, len(runs))
 	for i, r := range runs {

@@ -8,8 +8,7 @@ import (
 	"github.com/benchloom/benchloom/internal/sizeclass"
 )
 
-// ShapeExplanation says how large a machine the jobs of a shape need, as far as their
-// runs have shown.
+// ShapeExplanation says which size class the jobs of a shape need, judged by their runs.
 type ShapeExplanation struct {
 	Project          string             `json:"project"`
 	Shape            string             `json:"shape"`
@@ -26,7 +25,7 @@ type ShapeExplanation struct {
 	ProbeCoreSeconds float64            `json:"probe_core_seconds" doc:"What of them probes cost more than the best class known would have."`
 }
 
-// NextSize is the class that would be selected now.
+// NextSize is the size class that would be selected now.
 type NextSize struct {
 	Class           bench.SizeClass `json:"class,omitempty" doc:"Absent: no collector is registered that could run them."`
 	Probe           bool            `json:"probe,omitempty"`
@@ -35,14 +34,14 @@ type NextSize struct {
 	Why             string          `json:"why"`
 }
 
-// ClassHistory holds the samples of one class and what follows from them.
+// ClassHistory holds the samples of one size class and the conclusions from them.
 type ClassHistory struct {
 	SizeChoice
 	Available bool         `json:"available" doc:"A collector of it is registered that may run such jobs."`
 	Samples   []SizeSample `json:"samples" doc:"The oldest first."`
 }
 
-// SizeSample is a remembered attempt.
+// SizeSample is a recorded attempt.
 type SizeSample struct {
 	At         time.Time         `json:"at" doc:"When it ended."`
 	Outcome    sizeclass.Outcome `json:"outcome"`
@@ -60,8 +59,8 @@ type OutstandingProbe struct {
 	ExpiresAt time.Time       `json:"expires_at" doc:"From then on it blocks no other."`
 }
 
-// Shape explains statistics. now is the selection that they lead to; nil when no
-// collector could run such jobs, which leaves only the samples.
+// Shape explains statistics. now is the resulting selection; nil when no collector could
+// run such jobs, which leaves only the samples.
 func Shape(s sizeclass.Statistics, now *sizeclass.Selection) ShapeExplanation {
 	e := ShapeExplanation{
 		Classes: []ClassHistory{}, Runs: s.Runs, Outstanding: []OutstandingProbe{}, Counts: s.Counts, CoreSeconds: s.Spent.Total,
@@ -106,8 +105,7 @@ func Shape(s sizeclass.Statistics, now *sizeclass.Selection) ShapeExplanation {
 	return e
 }
 
-// samplesOf interprets the samples of a class by the time that is acceptable there; 0:
-// it is not known.
+// samplesOf interprets the samples of a class by its acceptable time; 0: not known.
 func samplesOf(h sizeclass.History, acceptable time.Duration) []SizeSample {
 	out := make([]SizeSample, len(h.Samples))
 	for i, s := range h.Samples {

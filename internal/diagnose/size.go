@@ -9,24 +9,24 @@ import (
 	"github.com/benchloom/benchloom/internal/sizeclass"
 )
 
-// Size holds all that is known of how a job got its size class.
+// Size holds the facts about a job's size class.
 type Size struct {
 	Class bench.SizeClass
-	// Shape under which its history is kept; empty: its class is not selected.
+	// Shape that its history is kept under; empty: its class is not selected.
 	Shape string
-	// Pinned names who has chosen the class; empty: nobody.
+	// Pinned names who chose the class; empty: it was selected.
 	Pinned string
-	// Selected is the time of the selection; zero: there was none yet.
+	// Selected is the time of the selection; zero: none yet.
 	Selected time.Time
-	// Why gives the reason that was recorded with the selection; may be empty.
+	// Why is the reason recorded with the selection; may be empty.
 	Why     string
 	Probe   bool
 	Timeout time.Duration // of the whole job on this class; 0: none
-	// Now is the selection as it would be now; nil: there would be none.
+	// Now is the selection that would be made now; nil: none.
 	Now *sizeclass.Selection
 }
 
-// SizeReasons says why a job has its size class.
+// SizeReasons explains a job's size class.
 type SizeReasons struct {
 	Class          bench.SizeClass `json:"class"`
 	Why            string          `json:"why"`
@@ -61,8 +61,7 @@ func choicesOf(s sizeclass.Selection) []SizeChoice {
 	return out
 }
 
-// size says why a job has its class, from how it was selected and what its runs
-// have shown since.
+// size explains a job's class by its selection and its runs since.
 func (c JobCase) size() SizeReasons {
 	s := c.Size
 	r := SizeReasons{Class: s.Class, Shape: s.Shape, Probe: s.Probe, TimeoutSeconds: s.Timeout.Seconds(), Choices: []SizeChoice{}}

@@ -10,8 +10,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// waits lists what holds an open job without a run: first what holds all of its kind,
-// then what is before it, then who is to take it.
+// waits lists the reasons that hold an open job without a run: first those that hold all
+// such jobs, then the jobs before it, then its collectors.
 func (c JobCase) waits(now time.Time) []string {
 	var words []string
 	add := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
@@ -48,7 +48,7 @@ func (c JobCase) waits(now time.Time) []string {
 	return words
 }
 
-// before says what goes before a waiting row.
+// before says which jobs go before a waiting one.
 func (c JobCase) before() []string {
 	q := c.Queue
 	switch {
@@ -61,8 +61,8 @@ func (c JobCase) before() []string {
 	return []string{fmt.Sprintf("it is the next of its queue to be handed out at %s", c.TaskQueue)}
 }
 
-// readySince returns the start of its wait for a collector: its hand-out, or the end of
-// its last run.
+// readySince returns the time since which the job waits for a collector: its hand-out, or
+// the end of its last run.
 func (c JobCase) readySince() time.Time {
 	since := c.HandedOut
 	for _, r := range c.Runs {
@@ -139,7 +139,7 @@ func verb(n int, one, many string) string {
 	return many
 }
 
-// shownNames bounds how many names a sentence lists.
+// shownNames bounds the number of names in a sentence.
 const shownNames = 5
 
 func list(names []string) string {
@@ -150,8 +150,8 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Turn says in a line what an open job without a run waits for, as far as its status
-// and task queue tell.
+// Turn says in one line what an open job without a run waits for, judged by its status and
+// task queue.
 func Turn(status bench.JobStatus, taskQueue string) string {
 	where := "pool " + taskQueue
 	if bench.IsSet(taskQueue) {

@@ -6,11 +6,11 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// absent reports a workflow that should run and does not.
+// absent reports a workflow that should run but does not.
 func absent(w protocol.WorkflowState) bool { return w.ID != "" && !w.Status.Alive() }
 
-// workflow lists what keeps a workflow that should run from going on; whose is "the
-// request's" or the like.
+// workflow lists what keeps a running workflow from continuing; whose is "the request's"
+// or similar.
 func workflow(w protocol.WorkflowState, restart Repair, whose string) []Finding {
 	switch {
 	case w.ID == "":

@@ -8,13 +8,14 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Anew is where a job that waits in a task queue, from which a set of collectors
-// takes it if it is not a pool's, belongs by what is registered now. Without a set
-// nobody knows any more who that was.
+// Anew places a waiting job by the collectors registered now. The job waits in a task
+// queue, served by a set of collectors if it is not a pool's. Without a set its members
+// are no longer known.
 //
-// Where nobody meets its constraints any more, it must not stay with those who take
-// jobs from there: it waits with nobody, until somebody can run it. It is nil, and
-// the job stays, when all who took jobs from there were removed: they may come back.
+// If no collector meets the constraints any more, the job must leave those that serve
+// the task queue: it waits where no collector takes it, until one can run it. Anew
+// returns nil, and the job stays, when all collectors that served the task queue were
+// removed: they may come back.
 func Anew(fleet []Collector, needs Requirements, taskQueue string, set []string) *bench.Place {
 	place, err := Choose(fleet, needs)
 	if err == nil {
@@ -35,8 +36,9 @@ func Anew(fleet []Collector, needs Requirements, taskQueue string, set []string)
 	return &nobody
 }
 
-// Alike tells whether the constraints of jobs see the same in both: then none is to
-// be placed anew for it. Who is awake and what is cached changes all the time.
+// Alike reports whether constraints see no difference between two collectors, so that
+// no job has to be placed anew. Liveness and caches are ignored: they change all the
+// time.
 func Alike(a, b Collector) bool {
 	for _, c := range []*Collector{&a, &b} {
 		c.CacheDirs, c.Live, c.Active, c.Away = nil, false, false, 0

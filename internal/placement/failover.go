@@ -13,43 +13,44 @@ import (
 // Waiting is a job that waits for a collector.
 type Waiting struct {
 	At bench.Place
-	// Pinned: its size class was chosen by a person and stays.
+	// Pinned is set when a person chose the size class, which then stays.
 	Pinned bool
-	// After is how long its place may be without a live collector; 0: for ever.
+	// After is the time that the job's task queue may be without a live collector; 0:
+	// unlimited.
 	After time.Duration
-	// Requirements of the job; its class and its pool do not bind it.
+	// Requirements of the job; its class and pool do not bind it here.
 	Requirements Requirements
 }
 
-// Failover is what becomes of a waiting job whose place has nobody who could take
-// it. The zero value is that of one with a live collector: nothing.
+// Failover decides about a waiting job whose task queue has no live collector. The zero
+// value means that one lives, and nothing happens.
 type Failover struct {
-	// Stranded: no collector of the place lives.
+	// Stranded is set when no collector of the task queue lives.
 	Stranded bool
-	// Removed: none is registered either, so nobody is expected back.
+	// Removed is set when none is registered either, so none is expected back.
 	Removed bool
-	// Away is how long none has lived; unknown, and 0, when all were removed.
+	// Away is the time since one lived; unknown, and 0, when all were removed.
 	Away time.Duration
-	// To is where the job goes; nil: no other place will do, or it never moves.
+	// To is the job's new location; nil: there is none, or the job never moves.
 	To *bench.Place
-	// In is how long it still stays; 0: it moves now. Without To it means nothing.
+	// In is the time until the job moves; 0: now. It means nothing without To.
 	In time.Duration
-	// Never: the project wants its jobs to stay.
+	// Never is set when the project wants its jobs to stay.
 	Never bool
-	// Machines are those of which it needs one; none: any will do.
+	// Machines lists the machines that the job accepts; empty: any.
 	Machines []string
 }
 
-// Due tells that the job moves now.
+// Due reports whether the job moves now.
 func (f Failover) Due() bool { return f.To != nil && f.In <= 0 }
 
-// PlanFailover says what becomes of a waiting job.
+// PlanFailover decides whether, when and where a waiting job moves.
 //
-// It goes to live collectors that meet its constraints, in a pool of its target:
-// of its own size class, else of the nearest class above, for what fits on a
-// machine fits on a larger one. Among those the pool with most live collectors is
-// taken, then the name decides. A smaller class is never taken, and no other one
-// at all when the class is pinned.
+// It moves to live collectors that meet its constraints, in a pool of its target:
+// of its own size class, else of the nearest class above, for a job that fits on a
+// machine fits on a larger one. Among those it takes the pool with most live
+// collectors, then the first by name. It never takes a smaller class, and no other
+// class at all when the class is pinned.
 func PlanFailover(fleet []Collector, job Waiting) Failover {
 	f := Failover{Stranded: true, Removed: true, Never: job.After <= 0, Machines: job.Requirements.Constraints.Machines}
 	for _, c := range fleet {
@@ -78,7 +79,7 @@ func PlanFailover(fleet []Collector, job Waiting) Failover {
 		return f
 	}
 	nearest := slices.MinFunc(fit, func(a, b Collector) int { return cmp.Compare(a.Pool.SizeClass, b.Pool.SizeClass) }).Pool.SizeClass
-	// Who is not awake is none of the pool's here, but of its task queue.
+	// Collectors that are not live do not count for the pool, but for its task queue.
 	needs.Class = nearest
 	to := within(fleet, fitting(fleet, needs), needs, livest)
 	f.To = &to.Place
@@ -88,7 +89,7 @@ func PlanFailover(fleet []Collector, job Waiting) Failover {
 	return f
 }
 
-// at tells whether a collector takes jobs from the task queue of a place.
+// at reports whether a collector serves the task queue of a place.
 func at(c Collector, p bench.Place) bool {
 	if len(p.Set) > 0 {
 		return slices.Contains(p.Set, c.Name)
@@ -96,8 +97,8 @@ func at(c Collector, p bench.Place) bool {
 	return c.Pool == p.Pool
 }
 
-// Words say it to whoever reads a job that waits there; empty for a place with a
-// live collector.
+// Words describes the failover to people who look at the job; empty when a collector
+// lives.
 func (f Failover) Words(place bench.Place, now time.Time) string {
 	if !f.Stranded {
 		return ""
@@ -124,8 +125,8 @@ func (f Failover) Words(place bench.Place, now time.Time) string {
 	return text + "; the job moves to " + words(*f.To) + " at " + now.Add(f.In).UTC().Format("15:04:05 MST")
 }
 
-// StartWords say which collector would take a job that needs one of these machines;
-// with none of them any collector.
+// StartWords names the collectors to start for a job that accepts these machines; any
+// collector when there are none.
 func StartWords(machines []string) string {
 	if len(machines) == 0 {
 		return "a collector with 'benchloom collector'"

@@ -1,8 +1,8 @@
-// Package placement chooses where a job runs: among the registered collectors
-// those that can run it, and the task queue from which they take it.
+// Package placement chooses where a job runs: which registered collectors can run it,
+// and the task queue from which they take it.
 //
-// It is pure: what is registered comes in as data, and the same data gives the
-// same choice. It must not know jobs' contents, queues, Temporal or the
+// It is pure: registered collectors are passed in as data, and the same data gives the
+// same choice. It must not know the contents of jobs, queues, Temporal or the
 // database.
 package placement
 
@@ -20,24 +20,23 @@ type Collector struct {
 	Pool bench.Pool
 	// Type is hw, vm or dc.
 	Type string
-	// Group is the machine group, Host the shared host that it is a slot of; empty:
-	// none.
+	// Group is the machine group, Host the shared host of a slot; empty: none.
 	Group, Host string
 	Devices     []string
 	Labels      map[string]string
-	// MemoryBytes and CPUs are what a job may use; 0: not known, see [Collector.Memory].
+	// MemoryBytes and CPUs are available to a job; 0: not known, see [Collector.Memory].
 	MemoryBytes int64
 	CPUs        int
 	// CacheDirs are the cache directories that it has reported.
 	CacheDirs []string
-	// Live: it is active and was heard of lately. Active: it is not drained.
+	// Live is set when it is active and its last heartbeat is recent; Active when it is
+	// not drained.
 	Live, Active bool
-	// Away is how long it has not been live; 0 while it is.
+	// Away is the time since it was live; 0 while it is.
 	Away time.Duration
 }
 
-// Of returns a registered collector as placement sees it, whether it lives or not:
-// Live and Away are left out.
+// Of returns a registered collector as placement sees it, without Live and Away.
 func Of(c bench.Collector) Collector {
 	return Collector{
 		Name: c.Name, Pool: bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool},
@@ -46,23 +45,23 @@ func Of(c bench.Collector) Collector {
 	}
 }
 
-// memoryPerClass stands for what a size class has where a collector does not say:
-// the specification's example of a machine with 4 GiB for each core.
+// memoryPerClass is the memory assumed per size class when a collector does not report
+// any: 4 GiB for each core.
 const memoryPerClass = 4 << 30
 
-// Memory is how much a job may use there, in bytes.
+// Memory returns the memory available to a job, in bytes.
 func (c Collector) Memory() int64 {
 	return cmp.Or(c.MemoryBytes, int64(c.Pool.SizeClass)*memoryPerClass)
 }
 
-// Cores is how many CPUs a job may use there.
+// Cores returns the number of CPUs available to a job.
 func (c Collector) Cores() int { return cmp.Or(c.CPUs, int(c.Pool.SizeClass)) }
 
-// Requirements of a job towards the collectors that may run it. internal/plan makes
-// them; methods narrow or widen them.
+// Requirements of a job for the collectors that may run it. internal/plan makes them;
+// methods narrow or widen them.
 type Requirements struct {
 	Target bench.Target
-	// MinSize is the smallest size class that will do; 0 and 1 mean any.
+	// MinSize is the smallest sufficient size class; 0 and 1 mean any.
 	MinSize bench.SizeClass
 	// Class pins the job to one size class; 0: the largest registered one.
 	Class bench.SizeClass
@@ -70,13 +69,13 @@ type Requirements struct {
 	Pool string
 	// Constraints narrow it further.
 	Constraints bench.Constraints
-	// AcrossPools lets collectors of several pools share the job: its results are
-	// compared with nothing.
+	// AcrossPools lets collectors of several pools take the job, because its results are
+	// not compared with any others.
 	AcrossPools bool
 }
 
 // On pins the requirements to one size class; 0 leaves it open. A class that is large
-// enough says all that the smallest one did.
+// enough makes the minimum redundant and drops it.
 func (r Requirements) On(class bench.SizeClass) Requirements {
 	if r.Class = class; class >= r.MinSize && class != 0 {
 		r.MinSize = 0
@@ -84,40 +83,40 @@ func (r Requirements) On(class bench.SizeClass) Requirements {
 	return r
 }
 
-// In binds the requirements to the pools of a name; an empty one binds them to none.
+// In binds the requirements to the pools of a name; an empty name binds them to none.
 func (r Requirements) In(pool string) Requirements {
 	r.Pool = pool
 	return r
 }
 
-// WithoutCaches drops the preference for collectors that have certain caches.
+// WithoutCaches drops the preference for collectors with certain caches.
 func (r Requirements) WithoutCaches() Requirements {
 	r.Constraints.CacheDirs = nil
 	return r
 }
 
-// Place is where a job goes.
+// Place is a task queue and the collectors that serve it.
 type Place struct {
 	bench.Place
-	// Affine: these are not all that can run it, but those that have most of its
-	// cache directories. They go first for a while.
+	// Affine is set when these are only the collectors with most of the job's cache
+	// directories, not all that can run it. They go first for a while.
 	Affine bool
-	// Live tells whether any of them is; if not, the job waits.
+	// Live is set when one of them is live; if not, the job waits.
 	Live bool
 }
 
-// Choose gives the place where a job with these requirements waits.
+// Choose returns the place where a job with these requirements waits.
 //
-// Results compare only within one size class, so the class is decided first and
-// by what is registered, not by who is awake: the pinned one, else the largest
-// that has a collector which meets the constraints. Only a job that is compared
-// with nothing and has constraints goes where somebody is awake, if it can.
+// Results compare only within one size class, so the class is decided first, by the
+// registered collectors whether live or not: the pinned class, else the largest with
+// a collector that meets the constraints. Only a job that has constraints and whose
+// results are not compared prefers a class with a live collector.
 //
-// Within the class one that is compared with nothing goes to all that will do, of
-// whichever pools: none of them idles while it waits for another one. What else
-// there is stays in one pool: one with live collectors before one without, a larger
-// one before a smaller one, then by name. Where only some of a pool will do, exactly
-// those are a set.
+// Within the class, a job whose results are not compared goes to all suitable
+// collectors of all pools, so that none idles while it waits for another. Every other
+// job stays in one pool: a pool with live collectors before one without, a larger
+// before a smaller one, then by name. If only some collectors of a pool are suitable,
+// exactly those form a set.
 //
 // The error is an [*Unplaceable].
 func Choose(fleet []Collector, needs Requirements) (Place, error) {
@@ -137,9 +136,8 @@ func Choose(fleet []Collector, needs Requirements) (Place, error) {
 	return within(fleet, fit, needs, largestPool), nil
 }
 
-// Classes lists the size classes on which a job with these requirements may run, from the
-// smallest to the largest. Where the constraints name memory or CPUs, they decide
-// which is the smallest.
+// Classes lists the size classes on which a job with these requirements may run, in
+// ascending order. Constraints on memory or CPUs decide the smallest.
 func Classes(fleet []Collector, needs Requirements) []bench.SizeClass {
 	var classes []bench.SizeClass
 	for _, c := range fitting(fleet, needs) {
@@ -164,32 +162,32 @@ func fitting(fleet []Collector, needs Requirements) []Collector {
 	return fit
 }
 
-// part are the collectors of one pool that will do.
+// part holds the suitable collectors of one pool.
 type part struct {
 	pool  bench.Pool
 	names []string
 	live  int
-	// whole: the pool has no others.
+	// whole is set when all collectors of the pool are suitable.
 	whole bool
 }
 
-// largestPool prefers pools with somebody awake, then larger ones.
+// largestPool prefers pools with a live collector, then larger pools.
 func largestPool(a, b part) int {
 	return cmp.Or(-cmp.Compare(min(a.live, 1), min(b.live, 1)), -cmp.Compare(len(a.names), len(b.names)), cmp.Compare(a.pool.Name, b.pool.Name))
 }
 
-// livest prefers pools with most collectors awake.
+// livest prefers pools with most live collectors.
 func livest(a, b part) int {
 	return cmp.Or(-cmp.Compare(a.live, b.live), cmp.Compare(a.pool.Name, b.pool.Name))
 }
 
-// within chooses among collectors of one size class that will do.
+// within chooses among the suitable collectors of one size class.
 func within(fleet, fit []Collector, needs Requirements, better func(a, b part) int) Place {
 	parts := partsOf(fleet, fit)
 	best := slices.MinFunc(parts, better)
 	spread := needs.AcrossPools && len(parts) > 1
 	place := bench.Place{Pool: best.pool}
-	near := fit // who may have the caches
+	near := fit // may have the caches
 	if !spread {
 		fit = slices.DeleteFunc(slices.Clone(fit), func(c Collector) bool { return c.Pool != best.pool })
 	}
@@ -203,8 +201,8 @@ func within(fleet, fit []Collector, needs Requirements, better func(a, b part) i
 	return affine(fleet, near, needs.Constraints.CacheDirs, chosen)
 }
 
-// affine narrows a place to the live collectors that have most of the wished cache
-// directories, where that leaves live ones out.
+// affine narrows a place to the live collectors with most of the requested cache
+// directories, if that leaves out live ones.
 func affine(fleet, fit []Collector, dirs []string, all Place) Place {
 	most, awake := 0, 0
 	var holders []Collector

@@ -9,16 +9,16 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// rule is one thing that a collector must be or have.
+// rule is one requirement for a collector.
 type rule struct {
-	// name says it shortly, such as "device gpu".
+	// name is short, such as "device gpu".
 	name string
 	met  func(Collector) bool
-	// lack says how a collector does not meet it.
+	// lack says how a collector fails the rule; it is called only for one that does.
 	lack func(Collector) string
 }
 
-// rulesOf lists all rules: the target first, then what else is needed.
+// rulesOf lists all rules, the target first.
 func rulesOf(w Requirements) []rule {
 	rules := []rule{{
 		name: string(w.Target),
@@ -125,8 +125,9 @@ func labelRule(key, value string) rule {
 
 func either(names []string) string { return strings.Join(names, " or ") }
 
-// WhyNot says why a collector cannot run a job with these requirements, one reason for each
-// thing that it lacks; none when it can. Whether it is awake does not matter.
+// WhyNot lists the reasons why a collector cannot run a job with these requirements, one
+// for each thing it lacks; none when it can. Whether the collector is live does not
+// matter.
 func WhyNot(c Collector, needs Requirements) []string {
 	var reasons []string
 	for _, r := range rulesOf(needs) {

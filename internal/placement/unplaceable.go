@@ -10,21 +10,21 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Unplaceable says that no registered collector can ever run the job.
+// Unplaceable reports that no registered collector can ever run a job.
 type Unplaceable struct {
 	Requirements Requirements
-	// Registered are the pools with collectors, by target, class and name.
+	// Registered lists the pools with collectors, by target, class and name.
 	Registered []bench.Pool
-	// Unmet says of each constraint that no collector meets, or of those that no
-	// collector meets together, what is the matter.
+	// Unmet explains each constraint that no collector meets, or those that no collector
+	// meets together.
 	Unmet []string
-	// Nearest is the collector that meets most, and Lacks what it lacks; empty when
-	// there are no constraints.
+	// Nearest is the collector that meets most constraints, Lacks those it does not meet;
+	// both are empty without constraints.
 	Nearest string
 	Lacks   []string
 }
 
-// shownPools bounds how many pools a message names.
+// shownPools bounds the number of pools that a message names.
 const shownPools = 10
 
 func (u *Unplaceable) Error() string {
@@ -80,7 +80,7 @@ func newUnplaceable(fleet []Collector, needs Requirements) *Unplaceable {
 	return u
 }
 
-// named tells whether a collector, or its host, is one of these machines.
+// named reports whether a collector, or its host, is one of these machines.
 func named(c Collector, machines []string) bool {
 	return slices.Contains(machines, c.Name) || c.Host != "" && slices.Contains(machines, c.Host)
 }
@@ -89,8 +89,8 @@ func comparePools(a, b bench.Pool) int {
 	return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.SizeClass, b.SizeClass), cmp.Compare(a.Name, b.Name))
 }
 
-// unmet says which rules nobody meets, else which two nobody meets together, else
-// that it is all of them together.
+// unmet names the rules that no collector meets, else two that none meets together,
+// else all of them together.
 func unmet(fleet []Collector, rules []rule) []string {
 	anyone := func(met func(Collector) bool) bool { return slices.ContainsFunc(fleet, met) }
 	var words, all []string
@@ -116,8 +116,8 @@ func unmet(fleet []Collector, rules []rule) []string {
 	return words
 }
 
-// Warning says that a job has to wait because nobody who can run it is awake;
-// empty when somebody is.
+// Warning says that a job has to wait because no collector that can run it is live;
+// empty when one is.
 func Warning(fleet []Collector, needs Requirements, place Place) string {
 	if place.Live {
 		return ""

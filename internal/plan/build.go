@@ -7,15 +7,15 @@ import (
 	"github.com/benchloom/benchloom/internal/placement"
 )
 
-// Artifact is one that comes from the provider build.
+// Artifact is an artifact of the provider build.
 type Artifact struct {
 	Tag    string
 	Target bench.Target
 	Recipe bench.BuildRecipe
 }
 
-// Artifacts lists, each once, the artifacts that measuring jobs need and that come from
-// the provider build; none for a command.
+// Artifacts lists, each once, the artifacts of the provider build that measuring jobs
+// need; none for a command.
 func (f Facts) Artifacts(measuring []bench.PlannedJob) ([]Artifact, error) {
 	if f.Suite == nil {
 		return nil, nil
@@ -44,8 +44,8 @@ func (f Facts) Artifacts(measuring []bench.PlannedJob) ([]Artifact, error) {
 	return artifacts, nil
 }
 
-// Build plans the job that builds an artifact. It is for all who need the build: only the
-// project's constraints hold, not the request's. The error is a [placement.Unplaceable].
+// Build plans the job that builds an artifact. All requests that need the build share it,
+// so only the project's constraints apply. The error is a [placement.Unplaceable].
 func (f Facts) Build(spec bench.BuildSpec, generation int) (bench.PlannedJob, error) {
 	constraints, err := f.narrowed(nil)
 	if err != nil {

@@ -7,10 +7,9 @@ import (
 	"github.com/benchloom/benchloom/internal/placement"
 )
 
-// Check tells whether registered collectors could ever run what a request selects of its
-// suite. Warnings say of what they could why it has to wait. The error is a
-// [placement.Unplaceable], or says which name the suite does not have. Optional targets
-// may have no collector.
+// Check returns an error if no registered collector can ever run some part of the request's
+// selection: a [placement.Unplaceable], or an error that names what the suite lacks.
+// Warnings explain why other parts have to wait. Optional targets may lack a collector.
 func (f Facts) Check() ([]string, error) {
 	if _, err := f.constraints(); err != nil {
 		return nil, err
@@ -24,7 +23,7 @@ func (f Facts) Check() ([]string, error) {
 	for _, p := range parts {
 		at, err := f.choose(p)
 		switch {
-		case optional[p.Target]: // nobody waits for it
+		case optional[p.Target]: // no request waits for it
 		case err != nil:
 			return nil, err
 		default:
@@ -34,14 +33,13 @@ func (f Facts) Check() ([]string, error) {
 	return found, nil
 }
 
-// Unplaceable finds the one in an error that says that no registered collector can ever
-// run a job; nil when there is none.
+// Unplaceable returns the [placement.Unplaceable] in an error; nil when there is none.
 func Unplaceable(err error) *placement.Unplaceable {
 	unplaceable, _ := errors.AsType[*placement.Unplaceable](err)
 	return unplaceable
 }
 
-// maxWarnings bounds how many warnings a request has.
+// maxWarnings bounds the number of warnings of a request.
 const maxWarnings = 10
 
 type warnings []string

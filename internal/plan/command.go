@@ -15,29 +15,28 @@ import (
 	"github.com/benchloom/benchloom/internal/sizeclass"
 )
 
-// Line is one command: the only one of a request, or one of a batch.
+// Line is one command: a request's only one, or one of a batch.
 type Line struct {
-	// Number within its batch, from 1; 0: it is the request's only one. Two equal
-	// lines are two jobs.
+	// Number in its batch, from 1; 0: the request's only command. Two equal lines are
+	// two jobs.
 	Number int
-	// Name as its submitter calls it; may be empty.
+	// Name given by the submitter; may be empty.
 	Name    string
 	Command bench.Command
 	Target  bench.Target
-	// Class pins it to a size class; 0: the request's, else the project's, else the
-	// one that placement chooses.
+	// Class pins it to a size class; 0: the request's, else the project's, else one
+	// chosen by placement.
 	Class bench.SizeClass
-	// Shape is shared by commands that are alike; empty: by those with the same command
-	// line.
+	// Shape groups similar commands; empty: those with the same command line.
 	Shape string
-	// Queue is the one that is named; empty: the request's, else the submitter's.
+	// Queue names a queue; empty: the request's, else the submitter's.
 	Queue string
-	// Constraints narrow where it may run; nil: the request's.
+	// Constraints on the collectors; nil: the request's.
 	Constraints *bench.Constraints
 }
 
-// Commands plans the jobs of a request for a command or for a batch of them. It remembers
-// where it has placed what, as many lines ask for the same.
+// Commands plans the jobs of a request for a command or a batch. It caches placements,
+// because many lines need the same one.
 type Commands struct {
 	facts    Facts
 	placed   map[string]placed
@@ -49,14 +48,14 @@ type placed struct {
 	err error
 }
 
-// NewCommands plans the commands of a request. Of the facts the suite, and what was
-// learned and measured with it, play no part.
+// NewCommands returns a planner for the commands of a request. It ignores the facts
+// about suites, learned sizes and series.
 func NewCommands(f Facts) *Commands {
 	return &Commands{facts: f, placed: make(map[string]placed)}
 }
 
-// Only is the line of a request for a single command. The target is the request's,
-// else the project's first, else that of any collector.
+// Only returns the line of a request for a single command. Its target is the request's
+// first, else the project's first, else any collector's.
 func (c *Commands) Only() Line {
 	f := c.facts
 	line := Line{Command: *f.Request.Command}
@@ -72,8 +71,7 @@ func (c *Commands) Only() Line {
 }
 
 // Job plans the job of a line. The error is a [placement.Unplaceable] when no
-// registered collector can ever run it. The time of its request is left to the
-// record.
+// registered collector can ever run it. The record fills in the request's time.
 func (c *Commands) Job(line Line) (bench.PlannedJob, error) {
 	line.Class = cmp.Or(line.Class, c.facts.pin())
 	if line.Constraints == nil {
@@ -97,10 +95,10 @@ func (c *Commands) Job(line Line) (bench.PlannedJob, error) {
 	return c.facts.job(j, at.site), nil
 }
 
-// Warnings say of the jobs so far why some have to wait.
+// Warnings explains why some of the jobs planned so far have to wait.
 func (c *Commands) Warnings() []string { return c.warnings }
 
-// place chooses once for all lines that ask for the same.
+// place chooses once for all lines with the same requirements.
 func (c *Commands) place(line Line) placed {
 	own, err := json.Marshal(line.Constraints)
 	if err != nil {
@@ -121,12 +119,12 @@ func (c *Commands) place(line Line) placed {
 	return at
 }
 
-// ErrNoCollector: a command names no target, and no collector has one.
+// ErrNoCollector reports that no target is named and no collector is registered.
 var ErrNoCollector = errors.New("no collector is registered, so nothing can run the command; start one with 'benchloom collector'")
 
-// CommandTarget is where a command runs: the target that was asked for, else the
-// project's first, else the only one that is registered. The error is [ErrNoCollector], or
-// a [bench.ErrInvalid] that lists the targets to choose from.
+// CommandTarget returns the target of a command: the requested one, else the project's
+// first, else the only one registered. The error is [ErrNoCollector], or a
+// [bench.ErrInvalid] that lists the targets to choose from.
 func (f Facts) CommandTarget(asked bench.Target) (bench.Target, error) {
 	switch {
 	case asked != "":
@@ -152,14 +150,14 @@ func (f Facts) CommandTarget(asked bench.Target) (bench.Target, error) {
 // Timeouts limits how long commands of a project may take.
 type Timeouts struct{ policy sizeclass.Policy }
 
-// NewTimeouts reads the limits of a project's configuration; see [SizePolicy].
+// NewTimeouts reads the limits from a project's configuration; see [SizePolicy].
 func NewTimeouts(config bench.SizePolicy) (Timeouts, error) {
 	policy, err := SizePolicy(config)
 	return Timeouts{policy}, err
 }
 
-// Limit gives a command the project's timeout when it asks for none, and refuses one
-// that asks for more than the project allows.
+// Limit sets the project's timeout for a command without one, and refuses a timeout
+// above the project's limit.
 func (t Timeouts) Limit(c bench.Command) (bench.Command, error) {
 	timeout, err := t.policy.OriginalTimeout(time.Duration(c.TimeoutSeconds) * time.Second)
 	if err != nil {

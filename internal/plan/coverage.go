@@ -6,37 +6,37 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// CoverageQuery asks what there is of an artifact where its results are comparable: in a
-// pool on its size class. A failure counts by the definition of the suite.
+// CoverageQuery asks for the coverage of an artifact where its results are comparable: in
+// one pool and size class. A failure counts only for the suite it happened with.
 type CoverageQuery struct {
 	Tag string
 	bench.Pool
 	SuiteHash string
 }
 
-// QueryOf asks what there is already of what a job is to measure.
+// QueryOf returns the query for the test cases of a job.
 func QueryOf(j bench.Job) CoverageQuery {
 	return CoverageQuery{Tag: j.Tag, Pool: bench.Pool{Target: j.Target, SizeClass: j.SizeClass, Name: j.Pool}, SuiteHash: j.SuiteHash}
 }
 
-// Coverage sorts the test cases of an artifact on a pool. One in none of the three maps is
-// still to be measured.
+// Coverage sorts the test cases of an artifact on a pool. Those in none of the three maps
+// remain to be measured.
 type Coverage struct {
 	// Stored test cases have an accepted result, with or without a job row.
 	Stored map[bench.TestCase]bool
-	// Running names the open job that a test case is part of.
+	// Running maps test cases to the open job that measures them.
 	Running map[bench.TestCase]bench.JobKey
-	// Impossible says why a test case has no result and will have none: the job that was
-	// to measure it, from the same suite, has failed.
+	// Impossible gives the reason why a test case will have no result: its job, with the
+	// same suite, has failed.
 	Impossible map[bench.TestCase]string
 }
 
-// Lacking divides planned jobs of a stage by what is known where they would run. The rest
-// is what nobody has measured or is measuring; shared are the open jobs that others of
-// their test cases are part of.
+// Lacking divides the planned jobs of a stage by the coverage where they would run. rest
+// holds the part that is neither measured nor being measured, shared the open jobs that
+// measure other parts.
 //
-// What a parent was measured for and failed is not tried for each child again. A request's
-// own artifact is measured for all that has no result.
+// A parent's failed test cases are not tried again for each child. For a request's own
+// artifact every test case without a result is measured.
 func (f Facts) Lacking(stage bench.Stage, jobs []bench.PlannedJob, covered map[CoverageQuery]Coverage) (rest []bench.PlannedJob, shared []bench.JobKey) {
 	for _, j := range jobs {
 		c := covered[QueryOf(j.Job)]

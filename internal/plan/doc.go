@@ -1,24 +1,24 @@
 // Package plan turns a request into jobs.
 //
-// Whoever plans reads the facts first: the request, its project's configuration and
-// suite, the registered collectors, where series live and what was learned. [Facts]
-// holds them, and each stage of a request is planned from them alone:
+// Callers read the facts first: the request, its project's configuration and suite, the
+// registered collectors, the size classes of series, and learned sizes. [Facts] holds
+// them, and each stage of a request is planned from them alone:
 //
-//	Stages                     which stages the request goes through
-//	Facts.Own                  jobs for all that the request measures
-//	Facts.Parent               the same for its parent, where the request is measured
-//	Facts.Verify               what differs from the baseline, again and in turns with it
-//	Facts.Lacking              of those the part that nobody has measured or is measuring
-//	Facts.Artifacts, .Build    jobs that build what they measure
-//	Commands                   jobs of a command, or of a batch of them
-//	Facts.Check                whether collectors could ever run a request, at submission
+//	Stages                     lists the stages of the request
+//	Facts.Own                  plans jobs for the request's own artifact
+//	Facts.Parent               plans jobs for its parent, where the request is measured
+//	Facts.Verify               measures differences again, in turns with the baseline
+//	Facts.Lacking              keeps the part that is not measured yet
+//	Facts.Artifacts, .Build    plan the jobs that build artifacts
+//	Commands                   plans the jobs of a command or a batch
+//	Facts.Check                refuses a request that no collector can run, at submission
 //
-// Two facts depend on an answer of this package and are read in between: what was learned
-// of [Facts.Shapes], and the [Coverage] that [QueryOf] each planned job asks for.
+// Two facts depend on an answer of this package and are read in between: the learned
+// sizes of [Facts.Shapes], and the [Coverage] for the [QueryOf] of each planned job.
 //
-// A job's key is made here and nowhere else, and so are its requirements towards
-// collectors: whoever places a job later asks [NeedsOf] or [Needs.Requirements], and
-// whoever puts another job in its place asks [Later].
+// A job's key and its requirements for collectors are made only here: code that places a
+// job later uses [NeedsOf] or [Needs.Requirements], and code that replaces one by
+// another uses [Later].
 //
 // The package is pure: the same facts give the same jobs. It must not know how requests
 // arrive, how rows are read and written, or Temporal.

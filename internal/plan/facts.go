@@ -12,7 +12,7 @@ import (
 // Fleet lists the registered collectors, by name.
 type Fleet []placement.Collector
 
-// Facts are what was read before a request is planned.
+// Facts holds the inputs of planning a request.
 type Facts struct {
 	Request bench.Request // with its ID
 	Config  bench.ProjectConfig
@@ -20,15 +20,15 @@ type Facts struct {
 	// Suite of the project and its content hash; nil for commands.
 	Suite     *suite.Suite
 	SuiteHash string
-	// Series tells on which size class the series of a test case lives. One without a
-	// series is absent.
+	// Series maps test cases to the size class of their series. A test case without one
+	// is absent.
 	Series map[bench.TestCase]bench.SizeClass
-	// Learned tells on which size class jobs of a shape went last, as far as
-	// [Facts.Shapes] asks. One of which nothing is known is absent.
+	// Learned maps the shapes of [Facts.Shapes] to the size class of their latest job. An
+	// unknown shape is absent.
 	Learned map[bench.Shape]bench.SizeClass
 }
 
-// Optional tells which targets block neither the request nor its children.
+// Optional returns the targets that block neither the request nor its children.
 func (f Facts) Optional() map[bench.Target]bool {
 	out := make(map[bench.Target]bool)
 	for _, t := range f.Config.OptionalTargets {
@@ -37,7 +37,7 @@ func (f Facts) Optional() map[bench.Target]bool {
 	return out
 }
 
-// Queue names the queue in which jobs of the request wait that name none themselves.
+// Queue names the queue of the request's jobs that name none themselves.
 func (f Facts) Queue() string { return f.queue("") }
 
 func (f Facts) queue(named string) string {
@@ -48,8 +48,8 @@ func (f Facts) queue(named string) string {
 	return fairshare.OfRequest(named, r.Submitter, r.Project, r.Type, f.Config)
 }
 
-// pin is the size class that a person has chosen for the request's jobs: its own, else
-// the project's; 0: none.
+// pin returns the size class chosen by a person for the request's jobs: the request's,
+// else the project's; 0: none.
 func (f Facts) pin() bench.SizeClass {
 	if f.Request.SizeClass != 0 {
 		return f.Request.SizeClass
@@ -57,8 +57,8 @@ func (f Facts) pin() bench.SizeClass {
 	return f.Config.Size.Pin()
 }
 
-// constraints of the request's jobs. The error says that its own and its project's, which
-// may have changed since, exclude each other; the project's come with it.
+// constraints of the request's jobs. On error, the request's and the project's exclude
+// each other, for the project may have changed since; then the project's are returned.
 func (f Facts) constraints() (bench.Constraints, error) {
 	all, err := f.narrowed(f.Request.Constraints)
 	if err != nil {
@@ -79,13 +79,13 @@ func (f Facts) narrowed(own *bench.Constraints) (bench.Constraints, error) {
 // DefaultPriority is Temporal's middle level.
 const DefaultPriority = 3
 
-// site is where a job goes, and the constraints that led there.
+// site is a job's location, and the constraints that led to it.
 type site struct {
 	placement.Place
 	constraints bench.Constraints
 }
 
-// job completes a job of the request with its turn, its location and its key.
+// job completes a job of the request with its priority, location and key.
 func (f Facts) job(made bench.Job, at site) bench.PlannedJob {
 	r := f.Request
 	made.Turn = bench.Turn{

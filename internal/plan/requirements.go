@@ -7,14 +7,14 @@ import (
 	"github.com/benchloom/benchloom/internal/placement"
 )
 
-// Needs are the parts of a job that decide where it may run. Every view of a job, from
-// its submission to the fence, has them.
+// Needs holds the parts of a job that decide where it may run. Every view of a job, from
+// submission to the fence, has them.
 type Needs struct {
 	Target bench.Target
-	// Command: the job carries out a command line, whose results are compared with
-	// nothing. All other jobs stay within one pool.
+	// Command is set for a job that runs a command line; its results are not compared.
+	// All other jobs stay within one pool.
 	Command bool
-	// MinClass is the smallest size class that will do; 0: any.
+	// MinClass is the smallest sufficient size class; 0: any.
 	MinClass bench.SizeClass
 	// Constraints of the job, its project's included; nil: none.
 	Constraints *bench.Constraints
@@ -25,9 +25,9 @@ func NeedsOf(j bench.Job) Needs {
 	return Needs{Target: j.Target, Command: j.Kind == bench.KindCommand, MinClass: j.MinClass, Constraints: j.Constraints}
 }
 
-// Requirements turns the needs of a job into requirements towards collectors. They are
-// made here and nowhere else; who has a job at a place narrows them with
-// [placement.Requirements.On] and [placement.Requirements.In].
+// Requirements turns the needs of a job into requirements for collectors. They are made
+// only here; callers narrow them to a job's location with [placement.Requirements.On] and
+// [placement.Requirements.In].
 func (n Needs) Requirements() placement.Requirements {
 	r := placement.Requirements{Target: n.Target, MinSize: n.MinClass, AcrossPools: n.Command}
 	if n.Constraints != nil {
@@ -36,8 +36,8 @@ func (n Needs) Requirements() placement.Requirements {
 	return r
 }
 
-// BoundPool names the pool to which the benchmark set of some test cases is bound;
-// empty: none is.
+// BoundPool names the pool that the benchmark set of the test cases is bound to; empty:
+// none.
 func BoundPool(config bench.ProjectConfig, target bench.Target, cases []bench.TestCase) string {
 	if len(cases) == 0 {
 		return ""

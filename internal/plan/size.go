@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/sizeclass"
 )
 
-// MaxJobTime is how long any job may run: it bounds the activity that runs it.
+// MaxJobTime bounds the duration of any job, and so the activity that runs it.
 const MaxJobTime = 24 * time.Hour
 
 // SizePolicy returns a project's policy of sizes, with the recommended value for each

@@ -5,9 +5,9 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// Stages lists what a request goes through once it is admitted. What differs from the
-// baseline is verified last, when all is there that is compared. The suite is nil for
-// commands, and where it is not known: writing the jobs says so.
+// Stages lists the stages of a request after admission. Differences from the baseline are
+// verified last, when all results to compare exist. The suite is nil for commands, and
+// where it is unknown: writing the jobs reports that.
 func Stages(r bench.Request, config bench.ProjectConfig, loaded *suite.Suite) []bench.Stage {
 	var stages []bench.Stage
 	if loaded != nil {
@@ -28,7 +28,7 @@ func Stages(r bench.Request, config bench.ProjectConfig, loaded *suite.Suite) []
 	return stages
 }
 
-// MeasuredPart is a part of a job with where it was measured: after an escalation a job
+// MeasuredPart is a part of a job with its pool and size class: after an escalation a job
 // has several.
 type MeasuredPart struct {
 	Key       bench.JobKey
@@ -37,7 +37,7 @@ type MeasuredPart struct {
 	TestCases []bench.TestCase
 }
 
-// AsMeasured divides jobs into the parts that were measured, each where it was.
+// AsMeasured divides jobs into their measured parts, each where it was measured.
 func AsMeasured(jobs []bench.Job, parts []MeasuredPart) []bench.PlannedJob {
 	var out []bench.PlannedJob
 	for _, j := range jobs {
@@ -51,20 +51,19 @@ func AsMeasured(jobs []bench.Job, parts []MeasuredPart) []bench.PlannedJob {
 	return out
 }
 
-// Backfills tells whether the request's parent is measured for what it lacks. That of a
-// merged commit that nobody has asked for, such as one before the look-back, stays
+// Backfills reports whether the results that the request's parent lacks are measured. A
+// merged commit's parent that was never requested, such as one before the look-back, stays
 // unmeasured.
 func (f Facts) Backfills() bool {
 	r := f.Request
 	return r.Parent != "" && (r.Type != bench.Master || r.WaitsFor == r.Parent)
 }
 
-// Parent plans jobs of the parent's artifact after the request's own: as those are
-// expected to be measured and, once they are there, as they were. Where a part of a job
-// has escalated, the parent is measured there as well.
+// Parent plans jobs for the parent's artifact that match the request's own: first as those
+// are expected to be measured, later as they were. Where a part of a job has escalated,
+// the parent is measured there as well.
 //
-// The error is a [placement.Unplaceable] when nobody is left there who meets the
-// constraints.
+// The error is a [placement.Unplaceable] when no collector there meets the constraints.
 func (f Facts) Parent(own []bench.PlannedJob) ([]bench.PlannedJob, error) {
 	jobs := make([]bench.PlannedJob, 0, len(own))
 	for _, j := range own {
@@ -85,9 +84,9 @@ func (f Facts) Parent(own []bench.PlannedJob) ([]bench.PlannedJob, error) {
 	return jobs, nil
 }
 
-// Verify plans jobs that measure again, in turns with the baseline, the test cases that
-// differ from it: a difference that the machine has made is gone then. Those of optional
-// targets block nothing and stay as they are.
+// Verify plans jobs that measure the test cases that differ from the baseline again, in
+// turns with it: a difference caused by the machine disappears. Jobs of optional targets
+// block nothing and are not verified.
 func (f Facts) Verify(baseline string, differ map[bench.TestCase]bool) ([]bench.PlannedJob, error) {
 	own, err := f.Own()
 	if err != nil {
@@ -110,7 +109,7 @@ func (f Facts) Verify(baseline string, differ map[bench.TestCase]bool) ([]bench.
 	return jobs, nil
 }
 
-// of is a job for some of its test cases.
+// of returns the job for some of its test cases.
 func (f Facts) of(j bench.PlannedJob, cases []bench.TestCase) bench.PlannedJob {
 	j.TestCases = cases
 	if j.Shape != "" && j.Command == nil {
@@ -120,7 +119,7 @@ func (f Facts) of(j bench.PlannedJob, cases []bench.TestCase) bench.PlannedJob {
 	return j
 }
 
-// Generation gives a planned job the generation in which the request gets it.
+// Generation sets the generation of a planned job for the request.
 func (f Facts) Generation(j bench.PlannedJob, generation int) bench.PlannedJob {
 	j.Generation = generation
 	j.Key = f.key(j.Job)

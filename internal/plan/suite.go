@@ -14,15 +14,15 @@ import (
 // profile that run on one size class and, with benchmark sets, on one pool.
 type part struct {
 	suite.JobPlan
-	pool  string          // that of their benchmark set; empty: any
+	pool  string          // of their benchmark set; empty: any
 	class bench.SizeClass // 0: any
 	// shape is set where the class is still to be selected.
 	shape bench.Shape
 }
 
-// Own plans the jobs that measure the request's own artifact, or carry its command out,
-// as if nothing was stored yet. The error is a [placement.Unplaceable] when no registered
-// collector can ever run one of them; all others no repetition mends.
+// Own plans the jobs that measure the request's own artifact, or run its command, as if
+// nothing were stored yet. The error is a [placement.Unplaceable] when no registered
+// collector can ever run one of them; any other error is permanent.
 func (f Facts) Own() ([]bench.PlannedJob, error) {
 	if _, err := f.constraints(); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (f Facts) Own() ([]bench.PlannedJob, error) {
 	for _, p := range parts {
 		at, err := f.choose(f.presumed(p))
 		if err != nil && optional[p.Target] {
-			continue // nobody waits for it
+			continue // no request waits for it
 		} else if err != nil {
 			return nil, err
 		}
@@ -61,8 +61,8 @@ func (f Facts) Own() ([]bench.PlannedJob, error) {
 	return jobs, nil
 }
 
-// Shapes lists the shapes of jobs whose size class is still to be selected; none for a
-// request that cannot be planned, which planning it says.
+// Shapes lists the shapes of jobs whose size class is still to be selected. It returns
+// none for a request that cannot be planned; planning it reports the error.
 func (f Facts) Shapes() []bench.Shape {
 	if f.Suite == nil {
 		return nil
@@ -103,8 +103,8 @@ func (f Facts) parts() ([]part, error) {
 	return parts, nil
 }
 
-// targets are the request's, else the project's, else those of the suite that have a
-// registered collector.
+// targets returns the request's targets, else the project's, else those of the suite with
+// a registered collector.
 func (f Facts) targets() ([]bench.Target, error) {
 	if len(f.Request.Selection.Targets) > 0 {
 		return f.Request.Selection.Targets, nil
@@ -130,8 +130,7 @@ func (f Facts) targets() ([]bench.Target, error) {
 	return out, nil
 }
 
-// bySet divides by the benchmark sets of targets. A target without sets has one part as
-// ever.
+// bySet divides by the benchmark sets of targets. A target without sets has one part.
 func (f Facts) bySet(plans []suite.JobPlan) ([]part, error) {
 	var parts []part
 	for _, p := range plans {
@@ -160,10 +159,10 @@ func (f Facts) bySet(plans []suite.JobPlan) ([]part, error) {
 	return parts, nil
 }
 
-// bySize divides by size classes. Where a person has chosen one, all of it runs there;
-// else each test case where its series lives, for results compare within one class only.
-// Those without a series, or whose class has gone, stay together: their class is selected
-// when they are handed out.
+// bySize divides by size classes. If a person has chosen a class, all run there; otherwise
+// each test case runs on the class of its series, for results compare only within one
+// class. Test cases without a series, or whose class is gone, stay together: their class
+// is selected at hand-out.
 func (f Facts) bySize(p part) []part {
 	if pin := f.pin(); pin != 0 {
 		p.class = pin
@@ -203,7 +202,8 @@ func (f Facts) bySize(p part) []part {
 	return parts
 }
 
-// presumed lets a part wait where jobs like it went last, until its class is selected.
+// presumed lets a part wait on the size class of the latest job of its shape until its own
+// class is selected.
 func (f Facts) presumed(p part) part {
 	if p.shape == "" {
 		return p
@@ -234,7 +234,7 @@ func (f Facts) choose(p part) (site, error) {
 	return site{at, needs.Constraints}, err
 }
 
-// within places a job that belongs to a pool: with those of its collectors that meet the
+// within places a job that is bound to a pool, on the pool's collectors that meet the
 // constraints.
 func (f Facts) within(pool bench.Pool) (site, error) {
 	needs := f.needs(pool.Target, 0).Requirements().On(pool.SizeClass).In(pool.Name)

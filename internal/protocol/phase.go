@@ -6,12 +6,12 @@ import "github.com/benchloom/benchloom/internal/bench"
 // query show them. Every constant here needs a line in workflows.Phases and a
 // recorded history.
 
-// RequestPhase tells where a Request workflow stands.
+// RequestPhase is the phase of a Request workflow.
 type RequestPhase string
 
 // Phases of a Request workflow.
 const (
-	// RequestStarting: no orchestrator has taken it up yet. Its start sets this one.
+	// RequestStarting is set by the start, before an orchestrator takes the workflow up.
 	RequestStarting          RequestPhase = "starting"
 	RequestWaitsForArtifacts RequestPhase = "waiting_for_artifacts"
 	RequestWaitsForParent    RequestPhase = "waiting_for_parent"
@@ -21,18 +21,18 @@ const (
 	RequestBackfilling       RequestPhase = "backfilling"
 	RequestInProgress        RequestPhase = "in_progress"
 	RequestCompleting        RequestPhase = "completing"
-	// RequestOptionalJobs: completed, with jobs of optional targets still open.
+	// RequestOptionalJobs means completed, with jobs of optional targets still open.
 	RequestOptionalJobs RequestPhase = "optional_jobs"
 	RequestCompleted    RequestPhase = "completed"
 	RequestCancelled    RequestPhase = "cancelled"
 )
 
-// JobPhase tells where a Job workflow stands. Its last one is the job's status.
+// JobPhase is the phase of a Job workflow. The last one is the job's status.
 type JobPhase string
 
 // Phases of a Job workflow.
 const (
-	// JobWaitsForCollector: no collector has taken it up yet. Its start sets this one.
+	// JobWaitsForCollector is set by the start, before a collector takes the job up.
 	JobWaitsForCollector JobPhase = "waiting_for_collector"
 	JobBenchmarking      JobPhase = "benchmarking"
 	JobPausing           JobPhase = "pausing"
@@ -42,7 +42,7 @@ const (
 	JobCancelled                  = JobPhase(bench.JobCancelled)
 )
 
-// QueuePhase tells where a Queue workflow stands.
+// QueuePhase is the phase of a Queue workflow.
 type QueuePhase string
 
 // Phases of a Queue workflow.
@@ -53,7 +53,7 @@ const (
 	QueuePaused    QueuePhase = "paused"
 )
 
-// ReconcilePhase tells where a Reconcile workflow stands.
+// ReconcilePhase is the phase of a Reconcile workflow.
 type ReconcilePhase string
 
 // Phases of a Reconcile workflow.
@@ -62,13 +62,13 @@ const (
 	ReconcileCompleted  ReconcilePhase = "completed"
 )
 
-// WatchPhase tells where a Watch workflow stands.
+// WatchPhase is the phase of a Watch workflow.
 type WatchPhase string
 
 // Phases of a Watch workflow.
 const (
 	WatchInProgress WatchPhase = "in_progress"
 	WatchCompleted  WatchPhase = "completed"
-	// WatchFailing: the commit source could not be read.
+	// WatchFailing means that the commit source could not be read.
 	WatchFailing WatchPhase = "failing"
 )

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Priority is a job's place among those that wait in its task queue.
+// Priority orders a job among the others that wait in its task queue.
 type Priority struct {
 	Level  int
 	Queue  string
 	Turn   int `json:",omitempty"`
 	Weight float64
-	// Again: the job was dispatched before.
+	// Again is set when the job was dispatched before.
 	Again bool `json:",omitempty"`
 }
 
-// FairnessKey is by what Temporal charges the job's queue: its name, and a number once
-// some of its jobs were cancelled while they waited in Temporal. What was dispatched
-// before has a key of its own, see [FairnessKeyAgain].
+// FairnessKey returns the key under which Temporal accounts for the job: the name of
+// its queue, with a number once jobs of the queue were cancelled while waiting in
+// Temporal. Jobs dispatched before have a separate key, see [FairnessKeyAgain].
 func (p Priority) FairnessKey() string {
 	key := p.Queue
 	if p.Turn != 0 {
@@ -31,12 +31,12 @@ func (p Priority) FairnessKey() string {
 	return fitting(key, "")
 }
 
-// again ends the fairness keys of what was dispatched before.
+// again is the suffix of the fairness keys of jobs dispatched before.
 const again = "#again"
 
-// FairnessKeyAgain is the fairness key of what was dispatched with another one before.
-// By its own key it joins at the head of its level, by its first one it would be behind
-// all of its queue.
+// FairnessKeyAgain returns the fairness key of a job that was dispatched with key
+// before. With it the job joins at the head of its level; with the first key it would
+// wait behind all of its queue.
 func FairnessKeyAgain(key string) string {
 	if strings.HasSuffix(key, again) {
 		return key
@@ -44,10 +44,11 @@ func FairnessKeyAgain(key string) string {
 	return fitting(key, again)
 }
 
-// maxFairnessKey is how many bytes Temporal takes; more fails the workflow's task.
+// maxFairnessKey is Temporal's limit in bytes; a longer key fails the workflow task.
 const maxFairnessKey = 64
 
-// fitting is a name with a suffix; one that is too long ends in a digest of its own.
+// fitting returns a name with a suffix. The end of a name that is too long is replaced
+// by its digest.
 func fitting(name, suffix string) string {
 	if len(name)+len(suffix) <= maxFairnessKey {
 		return name + suffix

@@ -2,10 +2,10 @@
 // call and the clients that start and signal them: names, inputs, results,
 // signals, search attributes and error types.
 //
-// Every name that stands in a recorded history stands here, so that renaming a
-// Go function breaks no history. Inputs and results are one struct each and only
-// ever gain fields. The package must not know how anything is done: it holds no
-// code that a workflow could not replay.
+// Every name that recorded histories contain is defined here, so that renaming a
+// Go function breaks none of them. Inputs and results are one struct each and only
+// gain fields. The package must not know how anything is done: it holds no code
+// that a workflow could not replay.
 package protocol
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// OrchestratorTaskQueue is where workflows and the activities around them run.
+// OrchestratorTaskQueue is the task queue of workflows and the activities around them.
 const OrchestratorTaskQueue = "benchloom/orchestrator"
 
 // Workflow types.
@@ -28,38 +28,37 @@ const (
 	WatchWorkflow     = "Watch"
 )
 
-// Reconciliation runs from this Schedule.
+// The Schedule of the reconciliation, and the workflow ID that it uses.
 const (
 	ReconcileScheduleID = "reconcile"
 	ReconcileWorkflowID = "reconcile"
 )
 
-// StatusQuery is answered by every workflow with its Status type.
+// StatusQuery is the query that every workflow answers with its Status type.
 const StatusQuery = "status"
 
-// Signals. Each is a nudge: what it says can be read from the record as well, so
-// a lost or doubled one does no harm.
+// Signals. Each is a nudge: the record says the same, so a lost or repeated one
+// does no harm.
 const (
 	// SignalAdmitted tells a request that it may start its jobs.
 	SignalAdmitted = "admitted"
 	// SignalHandOut gives a request jobs to start as its children; payload [HandOut].
 	SignalHandOut = "hand-out"
-	// SignalJobEnded tells a request that a job which it waits for has ended;
+	// SignalJobEnded tells a request that one of the jobs it waits for has ended;
 	// payload [JobEnded].
 	SignalJobEnded = "job-ended"
 	// SignalRunStarted tells a job that a collector has begun; payload [RunStarted].
 	SignalRunStarted = "run-started"
-	// SignalParentCompleted tells a request that the jobs of what it waits for are
-	// done.
+	// SignalParentCompleted tells a request that the jobs of its parent are done.
 	SignalParentCompleted = "parent-completed"
-	// SignalMoved tells a job that it waits at another pool now; payload [Moved].
+	// SignalMoved tells a job that it now waits at another pool; payload [Moved].
 	SignalMoved = "moved"
-	// SignalQueueChanged tells a queue to look again.
+	// SignalQueueChanged tells a queue to read the record again.
 	SignalQueueChanged = "queue-changed"
 )
 
 // UpdateArtifactsReady tells a request that its artifacts are ready; payload
-// [ArtifactsReady]. The row was written before, so it is a nudge as well.
+// [ArtifactsReady]. The row is written first, so it is a nudge as well.
 const UpdateArtifactsReady = "artifacts-ready"
 
 // Search attributes, for lists in the Temporal Web UI and CLI. The artifact is
@@ -93,31 +92,31 @@ type RequestStatus struct {
 	Project string
 	ID      bench.RequestID
 	Phase   RequestPhase
-	// Waits says what it waits for, in words.
+	// Waits says in words what the request waits for.
 	Waits    string
 	Progress JobCounts
 	Shared   SharedJobs
 }
 
-// RequestResult is what a Request workflow returns; a cancelled one has it as the
-// details of its cancellation.
+// RequestResult is the result of a Request workflow, or the details of its
+// cancellation.
 type RequestResult struct {
 	Outcome bench.Outcome
-	// Baseline is what the artifact was compared with; empty: with nothing.
+	// Baseline names the artifact compared with; empty: there was none.
 	Baseline string
 	Message  string
-	// Jobs counts those of the request itself, without optional ones.
+	// Jobs counts the request's own jobs, without optional ones.
 	Jobs JobCounts
 }
 
-// SharedJobs are the jobs that a request waits for and another one has started.
+// SharedJobs lists jobs that a request waits for and another request has started.
 type SharedJobs struct {
-	// Workflows are the IDs of the first of them, at most [ShownShared].
+	// Workflows holds the IDs of the first [ShownShared] of them.
 	Workflows []string
 	Total     int
 }
 
-// ShownShared bounds how many shared jobs a request names.
+// ShownShared bounds the number of shared jobs that a request names.
 const ShownShared = 20
 
 // JobCounts counts a request's jobs.
@@ -127,8 +126,8 @@ type JobCounts struct{ Total, Open, Success, Failure, Cancelled int }
 type JobInput struct {
 	Project string
 	Key     bench.JobKey
-	// Workflow is the job's workflow ID, RequestWorkflow that of the request that it
-	// was handed out to.
+	// Workflow is the job's workflow ID, RequestWorkflow the ID of the request it was
+	// handed out to.
 	Workflow        string
 	Request         bench.RequestID
 	RequestWorkflow string
@@ -139,15 +138,15 @@ type JobInput struct {
 	TaskQueue       string
 	SizeClass       bench.SizeClass
 	Priority        Priority
-	// Attempts is how many attempts the job's own failures leave it.
+	// Attempts is the number of attempts that the job's own failures leave it.
 	Attempts int
 	// Dispatches counts the RunJob activities of earlier runs of the workflow.
 	Dispatches int
 	Unbegun    Unbegun `json:",omitzero"`
 }
 
-// Unbegun counts the dispatches in a row that began no run, since the record had so
-// many runs of the job. Those that were given back are not counted.
+// Unbegun counts consecutive dispatches that began no run, since the record held
+// Runs runs of the job. Dispatches that were given back do not count.
 type Unbegun struct{ Dispatches, Runs int }
 
 // JobStatus answers the status query of a Job workflow.
@@ -163,14 +162,13 @@ type JobStatus struct {
 	LastError  string
 }
 
-// JobResult is what a Job workflow returns; a cancelled one has it as the details of
-// its cancellation.
+// JobResult is the result of a Job workflow, or the details of its cancellation.
 type JobResult struct {
 	Status  bench.JobStatus
 	Message string
-	// Run is the last one that a collector has begun; empty: none was seen to begin.
+	// Run is the last run that a collector began; empty: none was seen to begin.
 	Run bench.RunID
-	// Dispatches counts how often the job was dispatched to a collector.
+	// Dispatches counts the job's dispatches to collectors.
 	Dispatches int
 }
 
@@ -190,13 +188,13 @@ type ReconcileStatus struct {
 	Result ReconcileResult
 }
 
-// ReconcileResult is what a pass of the reconciliation has done.
+// ReconcileResult is the result of one pass of the reconciliation.
 type ReconcileResult struct {
-	// Repairs counts the workflows that were started again or cancelled.
+	// Repairs counts the workflows that were restarted or cancelled.
 	Repairs int
 }
 
-// HandOut lists jobs that a request is to start.
+// HandOut lists jobs for a request to start.
 type HandOut struct{ Jobs []JobInput }
 
 // JobEnded names a job that has ended.
@@ -205,14 +203,14 @@ type JobEnded struct {
 	Status bench.JobStatus
 }
 
-// RunStarted names the run that a collector has begun.
+// RunStarted names a run that a collector has begun.
 type RunStarted struct {
 	Run       bench.RunID
 	Number    int
 	Collector string
 }
 
-// Moved names the pool at which a job waits since it has moved.
+// Moved names the pool that a job has moved to.
 type Moved struct {
 	TaskQueue string
 	SizeClass bench.SizeClass
@@ -244,7 +242,7 @@ type RequestRef struct {
 	ID      bench.RequestID
 }
 
-// RequestFacts is what a Request workflow needs to know of its row.
+// RequestFacts holds the parts of a request's row that its workflow needs.
 type RequestFacts struct {
 	Type     bench.RequestType
 	Tag      string
@@ -254,16 +252,17 @@ type RequestFacts struct {
 	Status   bench.RequestStatus
 	Admitted bool
 	JobsDone bool
-	// WaitsFor is the tag that has to be done first, ParentDone whether it is.
+	// WaitsFor is the tag of the artifact to be measured first; ParentDone reports
+	// whether that is done.
 	WaitsFor   string
 	ParentDone bool
-	// ArtifactsWithin is for how many more seconds the request waits for its
-	// artifacts; 0: as long as it takes.
+	// ArtifactsWithin is the remaining wait for the request's artifacts, in seconds;
+	// 0: unlimited.
 	ArtifactsWithin int
-	// Stages are what the request goes through once it is admitted.
+	// Stages lists the request's stages after admission.
 	Stages []bench.Stage
 	Shared SharedJobs
-	// End is how the request ended; nil: it has not.
+	// End is nil until the request has ended.
 	End *CompleteResult
 }
 
@@ -273,7 +272,8 @@ type ExpandInput struct {
 	Stage   bench.Stage
 }
 
-// ProgressInput asks where the jobs of one stage stand; of all without one.
+// ProgressInput asks for the progress of one stage's jobs; of all jobs without a
+// stage.
 type ProgressInput struct {
 	Request RequestRef
 	Stage   bench.Stage
@@ -281,39 +281,39 @@ type ProgressInput struct {
 	Optional bool
 }
 
-// ExpandResult is what the jobs of a stage are.
+// ExpandResult describes the jobs of a stage.
 type ExpandResult struct {
 	Counts JobCounts
-	// HandedOut are jobs that the request is to start at once.
+	// HandedOut lists jobs for the request to start at once.
 	HandedOut []JobInput
 	Shared    SharedJobs
-	// Failed is why the request cannot run at all.
+	// Failed gives the reason why the request cannot run at all; empty: it can.
 	Failed string
 }
 
-// ProgressResult is where the jobs of a stage stand.
+// ProgressResult holds the progress of a stage's jobs.
 type ProgressResult struct {
 	Counts JobCounts
 	// Failure quotes a job that failed.
 	Failure   string
 	Shared    SharedJobs
 	Cancelled bool
-	// ParentLacks: the request's own jobs have ended, and its parent has not been
-	// measured everywhere where they ran.
+	// ParentLacks is set when the request's own jobs have ended and its parent lacks
+	// results somewhere they ran.
 	ParentLacks bool
 }
 
 // CompleteInput ends a request.
 type CompleteInput struct {
 	Request RequestRef
-	// Failed is why nothing of it could run; empty when its jobs decide.
+	// Failed gives the reason why none of its jobs could run; empty: the jobs decide.
 	Failed string
 }
 
-// CompleteResult is how a request ended.
+// CompleteResult describes the end of a request.
 type CompleteResult struct {
 	RequestResult
-	// OptionalOpen is how many optional jobs are still open.
+	// OptionalOpen is the number of optional jobs still open.
 	OptionalOpen int
 }
 
@@ -324,14 +324,14 @@ type CancelInput struct {
 	Why     string
 }
 
-// QueueState is what a queue looked like after admission.
+// QueueState describes a queue after admission.
 type QueueState struct {
 	Slots int
-	// Paused says by whom and why nothing is admitted; empty: it is not paused.
+	// Paused names who paused admission and why; empty: it is not paused.
 	Paused     string
 	InProgress []QueueEntry
 	Waiting    int
-	// Next are the first of those that wait.
+	// Next lists the first of the waiting requests.
 	Next []QueueEntry
 }
 
@@ -342,21 +342,21 @@ type QueueEntry struct {
 	Reason string
 }
 
-// RunJobInput tells a collector what to run; the rest is the fence's answer.
+// RunJobInput tells a collector what to run; the fence answers with the rest.
 type RunJobInput struct {
 	Project string
 	Key     bench.JobKey
 	Reason  bench.RunReason
 }
 
-// RunJobResult is what a collector says of a finished run. The record decides
-// what became of the job.
+// RunJobResult is a collector's report of a finished run. The record decides the
+// job's outcome.
 type RunJobResult struct {
 	Run     bench.RunID
 	Outcome bench.RunOutcome
 }
 
-// RunCheckpoint travels in a RunJob heartbeat.
+// RunCheckpoint is the progress in a RunJob heartbeat.
 type RunCheckpoint struct {
 	Run        bench.RunID
 	Phase      string
@@ -367,31 +367,31 @@ type RunCheckpoint struct {
 	Total      int
 }
 
-// AssessInput asks what is to be done after a RunJob activity that failed.
+// AssessInput asks what to do after a failed RunJob activity.
 type AssessInput struct {
 	Project string
 	Key     bench.JobKey
 	Kind    bench.FailureKind
 	Message string
-	// Unbegun is what the last answer said.
+	// Unbegun repeats the last answer's.
 	Unbegun Unbegun `json:",omitzero"`
 }
 
-// Assessment is the answer: again (after a pause), or not.
+// Assessment decides whether a job is dispatched again.
 type Assessment struct {
 	Again bool
-	// PauseSeconds is how long to wait first.
+	// PauseSeconds is the wait before the next dispatch.
 	PauseSeconds int
-	// Attempts is how many attempts are left to the job's own failures.
+	// Attempts is the number of attempts that the job's own failures leave it.
 	Attempts int
 	Reason   bench.RunReason
-	// Level is the priority level of the next dispatch; 0: as before.
+	// Level is the priority level of the next dispatch; 0: unchanged.
 	Level int `json:",omitempty"`
-	// Moved is where the job is by its row; empty: where it was.
+	// Moved is the job's pool by its row; empty: unchanged.
 	Moved Moved
-	// Unbegun counts this dispatch, too.
+	// Unbegun includes this dispatch.
 	Unbegun Unbegun `json:",omitzero"`
-	// GaveUp says why not, when not.
+	// GaveUp gives the reason why there is no further dispatch.
 	GaveUp string
 }
 
@@ -404,7 +404,7 @@ type JobEndInput struct {
 	Cancelled bool
 }
 
-// JobEndResult is what the record says of the job.
+// JobEndResult is the job's end by the record.
 type JobEndResult struct {
 	Status  bench.JobStatus
 	Message string
@@ -421,7 +421,7 @@ const (
 	ErrTypeNotTaken       = "NotTaken"
 )
 
-// FailureOf is the kind and the words of a RunJob activity's error.
+// FailureOf returns the failure kind and message of a RunJob activity's error.
 func FailureOf(err error) (bench.FailureKind, string) {
 	var application *temporal.ApplicationError
 	var timeout *temporal.TimeoutError

@@ -6,7 +6,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// JobAttributes are the search attributes that a Job workflow is started with.
+// JobAttributes returns the search attributes that a Job workflow starts with.
 func JobAttributes(in JobInput) []temporal.SearchAttributeUpdate {
 	attributes := []temporal.SearchAttributeUpdate{
 		AttrProject.ValueSet(in.Project),
@@ -21,12 +21,12 @@ func JobAttributes(in JobInput) []temporal.SearchAttributeUpdate {
 	return attributes
 }
 
-// WorkflowStatus is what Temporal says of a workflow ID.
+// WorkflowStatus is Temporal's status of the newest run of a workflow ID.
 type WorkflowStatus string
 
-// Statuses of the newest run under an ID.
+// Workflow statuses.
 const (
-	WorkflowMissing    WorkflowStatus = "missing" // there is none, or it is older than the retention
+	WorkflowMissing    WorkflowStatus = "missing" // none exists, or it is older than the retention
 	WorkflowRunning    WorkflowStatus = "running"
 	WorkflowPaused     WorkflowStatus = "paused"
 	WorkflowCompleted  WorkflowStatus = "completed"
@@ -36,21 +36,21 @@ const (
 	WorkflowTimedOut   WorkflowStatus = "timed_out"
 )
 
-// Alive tells whether the workflow will go on by itself, or when the operator who
-// paused it says so.
+// Alive reports whether the workflow will continue, by itself or once an operator
+// resumes it.
 func (s WorkflowStatus) Alive() bool { return s == WorkflowRunning || s == WorkflowPaused }
 
-// WorkflowState is what keeps a workflow busy, or what has ended it.
+// WorkflowState describes a workflow's pending work, or its end.
 type WorkflowState struct {
 	ID     string
 	Run    string
 	Status WorkflowStatus
-	// Started and Closed are zero where that has not happened.
+	// Started and Closed are zero until that happens.
 	Started, Closed time.Time
-	// Ended says why a closed one ended, in words.
+	// Ended says in words why a closed workflow ended.
 	Ended string
-	// TaskAttempt is at which attempt its pending workflow task is; 0 without
-	// one. TaskFailure is how the last one that failed did.
+	// TaskAttempt is the attempt of the pending workflow task; 0 without one.
+	// TaskFailure describes the last failed attempt.
 	TaskAttempt int
 	TaskFailure string
 	Activities  []PendingActivity
@@ -60,9 +60,10 @@ type WorkflowState struct {
 type PendingActivity struct {
 	Name    string
 	Attempt int
-	// Started: a worker is at it. Else it waits for one, or for its next attempt.
+	// Started is set while a worker runs it. Otherwise it waits for a worker, or for
+	// its next attempt.
 	Started bool
 	Since   time.Time
-	// Failure is how the last attempt failed; empty without one.
+	// Failure describes the last failed attempt; empty without one.
 	Failure string
 }

@@ -10,24 +10,24 @@ type WatchStatus struct {
 	Result  WatchResult
 }
 
-// WatchResult is what a look at a project's commits has found and done.
+// WatchResult is the result of one look at a project's commits.
 type WatchResult struct {
-	// Repository and Branch are what was looked at; empty: the project has no
-	// source any more, and its Schedule is gone.
+	// Repository and Branch name the source; empty: the project has none any more,
+	// and its Schedule is gone.
 	Repository string
 	Branch     string
 	// Head is the branch's newest commit; empty: the repository is empty.
 	Head string
-	// Recorded commits are new to the record.
+	// Recorded is the number of commits that were new to the record.
 	Recorded int
-	// Requested are the tags of the commits and releases that were requested by
-	// this look, at most a hundred of them; Requests is their number.
+	// Requested lists the tags that this look requested, at most a hundred;
+	// Requests is their number.
 	Requested []string
 	Requests  int
-	// Left is how many commits are no longer on the branch, which was rewritten.
+	// Left is the number of commits that a rewrite removed from the branch.
 	Left int
-	// Failed is why the source could not be read; empty: it could.
+	// Failed gives the reason why the source could not be read; empty: it was read.
 	Failed string
-	// Remarks are what a person should know of.
+	// Remarks are notes for people.
 	Remarks []string
 }

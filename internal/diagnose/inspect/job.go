@@ -56,7 +56,7 @@ func (i *Inspector) addRuns(ctx context.Context, j bench.Job, c *diagnose.JobCas
 	return err
 }
 
-// addSize adds how the job's size class came about.
+// addSize adds how the job's size class was chosen.
 func (i *Inspector) addSize(ctx context.Context, j bench.Job, c *diagnose.JobCase) error {
 	c.Size = diagnose.Size{
 		Class: j.SizeClass, Shape: j.Shape, Selected: timeOf(j.SelectedAt), Why: j.SelectedWhy, Probe: j.Probe, Timeout: durationOf(j.TimeoutSeconds),
@@ -76,7 +76,7 @@ func (i *Inspector) addSize(ctx context.Context, j bench.Job, c *diagnose.JobCas
 			return err
 		}
 	}
-	statistics, _ := sizing.ReadStatistics(known.Statistics) // unreadable ones are as good as none
+	statistics, _ := sizing.ReadStatistics(known.Statistics) // unreadable statistics count as none
 	now, err := sizing.Explain(fleet, job, statistics, i.Now())
 	c.Size.Pinned = now.Pinned
 	if err == nil && j.Shape != "" { // an error: no collector could run it, so no class would be selected
@@ -128,8 +128,8 @@ func (i *Inspector) addQueue(ctx context.Context, j bench.Job, c *diagnose.JobCa
 	return err
 }
 
-// addCollectors adds all registered collectors, and what becomes of the job where none
-// of those that serve its task queue lives.
+// addCollectors adds all registered collectors, and the job's failover when no live one
+// serves its task queue.
 func (i *Inspector) addCollectors(ctx context.Context, j bench.Job, c *diagnose.JobCase) error {
 	members, err := i.Record.SetMembers(ctx, j.TaskQueue)
 	if err != nil {
@@ -166,7 +166,7 @@ func poolQueue(c bench.Collector) string {
 	return bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}.TaskQueue()
 }
 
-// lacks lists, by collector, what each lacks that the job needs.
+// lacks lists, by collector, the needs of the job that it does not meet.
 func (i *Inspector) lacks(ctx context.Context, j bench.Job) (map[string][]string, error) {
 	fleet, err := i.fleet(ctx)
 	if err != nil {

@@ -8,17 +8,17 @@ import (
 	"github.com/benchloom/benchloom/internal/diagnose"
 )
 
-// Repairs says what may be repaired, and for whom.
+// Repairs limits the repairs, and names who asked for them.
 type Repairs struct {
-	// By is the account that asked.
+	// By is the caller's account.
 	By string
-	// DryRun repairs nothing.
+	// DryRun only lists findings.
 	DryRun bool
-	// Force also resets workflows that cannot decide.
+	// Force also resets workflows that cannot continue.
 	Force bool
 }
 
-// Repaired is a finding and what was done about it.
+// Repaired is a finding with the result of its repair.
 type Repaired struct {
 	diagnose.Finding
 	// Tried marks a repair that was carried out; Err is its failure, nil when it
@@ -27,9 +27,8 @@ type Repaired struct {
 	Err   error
 }
 
-// Unstick finds out what holds a request and repairs what may be repaired, each repair
-// once. The error is a *TemporalError when Temporal does not answer; then nothing was
-// repaired.
+// Unstick finds out what holds a request and carries out the allowed repairs, each once.
+// The error is a *TemporalError when Temporal does not answer; then nothing was repaired.
 func (i *Inspector) Unstick(ctx context.Context, r bench.Request, may Repairs) ([]Repaired, error) {
 	findings, err := i.Findings(ctx, r)
 	if err != nil {

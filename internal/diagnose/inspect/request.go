@@ -11,33 +11,33 @@ import (
 )
 
 const (
-	// maxJobs bounds how many of a request's jobs are looked into.
+	// maxJobs bounds the number of a request's jobs that are examined.
 	maxJobs = 100
-	// shownJobs bounds how many open jobs an explanation lists.
+	// shownJobs bounds the number of open jobs in an explanation.
 	shownJobs = 10
 )
 
-// RequestExplanation says why a request is where it is.
+// RequestExplanation explains the state of a request.
 type RequestExplanation struct {
-	// Findings leave out jobs that only wait: Open has them.
+	// Findings leaves out jobs that only wait: Open has them.
 	Findings []diagnose.Finding
-	// Open are the first of its open jobs: those that run, then in the order in which
-	// they are handed out.
+	// Open lists the first of its open jobs: running jobs, then the others in hand-out
+	// order.
 	Open []OpenJob
-	// Next explains the first of these that does not run, or the first of all; nil
-	// when none is open.
+	// Next explains the first open job that does not run, or else the first; nil when
+	// none is open.
 	Next *diagnose.JobExplanation
 }
 
-// OpenJob is an open job and what it waits for; empty: it runs.
+// OpenJob is an open job with what it waits for; empty: it runs.
 type OpenJob struct {
 	Key    bench.JobKey
 	Status bench.JobStatus
 	Waits  string
 }
 
-// Request explains why a request is where it is. That Temporal does not answer is a
-// finding, not an error.
+// Request explains the state of a request. A Temporal that does not answer is a finding,
+// not an error.
 func (i *Inspector) Request(ctx context.Context, r bench.Request) (RequestExplanation, error) {
 	var e RequestExplanation
 	findings, err := i.Findings(ctx, r)
@@ -69,7 +69,7 @@ func (i *Inspector) Request(ctx context.Context, r bench.Request) (RequestExplan
 	return e, err
 }
 
-// Findings lists what a request waits for, what is stuck first. The error is a
+// Findings lists what a request waits for, stuck things first. The error is a
 // *TemporalError when Temporal does not answer.
 func (i *Inspector) Findings(ctx context.Context, r bench.Request) ([]diagnose.Finding, error) {
 	c, err := i.requestCase(ctx, r)
@@ -79,7 +79,7 @@ func (i *Inspector) Findings(ctx context.Context, r bench.Request) ([]diagnose.F
 	return diagnose.Request(c, i.Now()), nil
 }
 
-// requestCase asks the record and Temporal for all that is known of a request.
+// requestCase reads all facts about a request from the record and Temporal.
 func (i *Inspector) requestCase(ctx context.Context, r bench.Request) (diagnose.RequestCase, error) {
 	c := diagnose.RequestCase{
 		Project: r.Project, ID: r.ID, Type: r.Type, Status: r.Status, Outcome: r.Outcome, Message: r.Message, Created: r.CreatedAt,
@@ -115,8 +115,8 @@ func (i *Inspector) requestCase(ctx context.Context, r bench.Request) (diagnose.
 	return c, err
 }
 
-// addWorkflow adds a request's workflow. As with jobs, one that does not run is
-// believed only when the request, read again, still says that it should.
+// addWorkflow adds a request's workflow. As with jobs, a missing workflow is reported
+// only when the request, read again, still needs one.
 func (i *Inspector) addWorkflow(ctx context.Context, request bench.RequestRef, c *diagnose.RequestCase) error {
 	var err error
 	if c.Deferred && len(c.Jobs) > 0 { // its workflow begins with its first job
@@ -158,8 +158,8 @@ func (i *Inspector) requestJobs(ctx context.Context, id bench.RequestID) ([]diag
 }
 
 // requestJob adds a job's workflow. Record and Temporal are read one after the other,
-// and a job may end in between: one whose workflow does not run is believed only when
-// its row, read again, still says that it should.
+// and the job may end in between: a missing workflow is reported only when the row, read
+// again, still needs one.
 func (i *Inspector) requestJob(ctx context.Context, j bench.Job) (diagnose.RequestJob, error) {
 	var out diagnose.RequestJob
 	if j.Status != bench.JobQueued {
@@ -180,8 +180,8 @@ func (i *Inspector) requestJob(ctx context.Context, j bench.Job) (diagnose.Reque
 	return out, nil
 }
 
-// pollers lists the collectors that serve each pool's task queue, and those of sets in
-// which jobs wait.
+// pollers lists the collectors that serve each pool's task queue, and the task queues of
+// sets in which jobs wait.
 func (i *Inspector) pollers(ctx context.Context, jobs []diagnose.RequestJob) (map[string][]diagnose.Poller, error) {
 	collectors, err := i.Record.Collectors(ctx)
 	if err != nil {

@@ -27,8 +27,8 @@ func shapeErrorf(format string, args ...any) error {
 // shownShapes bounds a list.
 const shownShapes = 500
 
-// Shapes explains the shapes of a project, of all when it is empty: at most 500, what
-// was learned of last first.
+// Shapes explains the shapes of a project, or of all when it is empty: at most 500, the
+// latest learned first.
 func (i *Inspector) Shapes(ctx context.Context, project string) ([]diagnose.ShapeExplanation, error) {
 	records, err := i.Record.AllSizeStatistics(ctx, project, shownShapes)
 	if err != nil {
@@ -47,9 +47,9 @@ func (i *Inspector) Shapes(ctx context.Context, project string) ([]diagnose.Shap
 	return shapes, nil
 }
 
-// Shape explains a shape, named by itself or by the key of one of its jobs. The
-// project decides when several have it. The error is a *ShapeError when nothing is
-// known of it, and bench.ErrInvalid when the project must be named.
+// Shape explains a shape, named by itself or by the key of one of its jobs. project
+// decides when several projects have it. The error is a *ShapeError when nothing is known
+// of the shape, and bench.ErrInvalid when the project must be named.
 func (i *Inspector) Shape(ctx context.Context, ref, project string) (diagnose.ShapeExplanation, error) {
 	var none diagnose.ShapeExplanation
 	records, err := i.Record.SizeStatisticsOf(ctx, bench.Shape(ref))
@@ -102,8 +102,8 @@ func (i *Inspector) shapeOfJob(ctx context.Context, ref string) ([]store.SizeSta
 	return []store.SizeStatistics{known}, err
 }
 
-// shape explains statistics. The class of the next job is asked for the last one that
-// is remembered: others of the shape need the same.
+// shape explains statistics. It selects the next class for the last recorded job: others
+// of the shape need the same.
 func (i *Inspector) shape(ctx context.Context, r store.SizeStatistics, fleet plan.Fleet) (diagnose.ShapeExplanation, error) {
 	known, unread := sizing.ReadStatistics(r.Statistics)
 	about := sizing.ReadAbout(r.About)
@@ -129,7 +129,7 @@ func (i *Inspector) shape(ctx context.Context, r store.SizeStatistics, fleet pla
 	return e, nil
 }
 
-// lastOf returns the last job of a shape that is remembered; without one, its project.
+// lastOf returns the last recorded job of a shape; without one, only its project is set.
 func (i *Inspector) lastOf(ctx context.Context, r store.SizeStatistics, known sizeclass.Statistics) (store.Sizing, error) {
 	var last sizeclass.Sample
 	for _, h := range known.Classes {

@@ -10,7 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Waits says in a line what each open job without a run waits for. Jobs that run or
+// Waits says in one line what each open job without a run waits for. Jobs that run or
 // have ended are left out.
 func (i *Inspector) Waits(ctx context.Context, jobs []bench.Job, running map[bench.JobKey]bool) (map[bench.JobKey]string, error) {
 	waits := make(map[bench.JobKey]string)
@@ -61,8 +61,9 @@ type holds struct {
 	accounts  map[string]diagnose.Account
 }
 
-// words say which pause or limit holds a waiting job, as its explanation does; empty:
-// none. A pause goes before all else, a limit behind a task queue that nobody serves.
+// words returns the pause or limit that holds a waiting job, worded as in its explanation;
+// empty: none. A pause takes precedence over everything; a stranded task queue takes
+// precedence over a limit.
 func (h holds) words(ctx context.Context, project, submitter string, stranded bool) (string, error) {
 	pause, known := h.pauses[project]
 	if !known {
@@ -89,8 +90,7 @@ func (h holds) words(ctx context.Context, project, submitter string, stranded bo
 	return "", nil
 }
 
-// stranded says of those jobs whose task queue no live collector serves what becomes
-// of them.
+// stranded describes the failover of the jobs whose task queue no live collector serves.
 func (i *Inspector) stranded(ctx context.Context, keys ...bench.JobKey) (map[bench.JobKey]string, error) {
 	stranded, err := i.Record.StrandedJobs(ctx, keys...)
 	if err != nil || len(stranded) == 0 {
@@ -113,7 +113,7 @@ func (i *Inspector) stranded(ctx context.Context, keys ...bench.JobKey) (map[ben
 	return all, nil
 }
 
-// failover says where a job moves to, and when.
+// failover says where a job moves, and when.
 func (i *Inspector) failover(ctx context.Context, j store.WaitingJob, fleet plan.Fleet) (string, error) {
 	p, err := i.Record.Project(ctx, j.Project)
 	if err != nil {
