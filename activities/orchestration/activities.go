@@ -1,9 +1,9 @@
-// Package orchestration holds the activities of the orchestrator: what
-// workflows read from the record, write to it, and whom they wake.
+// Package orchestration holds the orchestrator's activities: they read and write the
+// record for workflows, and signal workflows.
 //
 // Each activity is idempotent: done twice, it changes nothing the second time.
 // The package must not know how collectors measure, and decides nothing that a
-// pure package (placement, queueorder, stats) can decide.
+// pure package (admission, placement, plan, stats) can decide.
 package orchestration
 
 import (
@@ -26,10 +26,10 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// Workflows is how activities reach workflows. A workflow that has ended is no
-// error: there is nobody to tell.
+// Workflows signals, starts and cancels workflows; a *starter.Starter is one. A workflow
+// that has ended is no error.
 type Workflows interface {
-	// QueueChanged starts the project's queue when it is not running.
+	// QueueChanged wakes the project's Queue workflow, and starts it unless it runs.
 	QueueChanged(ctx context.Context, project string) error
 	Admitted(ctx context.Context, request bench.RequestRef) error
 	dispatch.Workflows
@@ -44,7 +44,7 @@ type Suites interface {
 	Suite(ctx context.Context, hash string) (*suite.Suite, error)
 }
 
-// Activities does what workflows ask for.
+// Activities implements the orchestrator's activities.
 type Activities struct {
 	Store     *store.Store
 	Workflows Workflows
@@ -52,27 +52,25 @@ type Activities struct {
 	Suites    Suites
 	Sizes     sizing.Sizes
 	Log       *slog.Logger
-	// OfflineAfter is how long a collector may be silent before it counts as
-	// offline.
+	// OfflineAfter is the silence after which a collector counts as offline.
 	OfflineAfter time.Duration
 	Points       failpoint.Points
-	// Watching is what looking at commits needs.
+	// Watching holds the dependencies of looking at commits.
 	Watching Watching
-	// Revisions finds what artifacts of the provider build are built from.
+	// Revisions finds the revisions that artifacts of the provider build are built from.
 	Revisions Revisions
-	// BuildBudget is how many bytes stored builds may have together; 0: no
-	// bound.
+	// BuildBudget bounds the total size of stored builds in bytes; 0: unlimited.
 	BuildBudget int64
 	// Scope counts repairs; nil: they are not counted.
 	Scope tally.Scope
 }
 
-// Registry is what activities are registered with.
+// Registry registers activities; a worker is one.
 type Registry interface {
 	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
 }
 
-// Register makes every activity known under its fixed name.
+// Register registers every activity under its fixed name.
 func (a *Activities) Register(r Registry) {
 	for name, f := range map[string]any{
 		protocol.LoadRequest:   a.LoadRequest,
@@ -93,7 +91,7 @@ func (a *Activities) Register(r Registry) {
 	}
 }
 
-// permanent is an error that no repetition can mend.
+// permanent returns an error that is not retried.
 func permanent(err error) error {
 	return temporal.NewNonRetryableApplicationError(err.Error(), protocol.ErrTypePermanent, err)
 }
@@ -107,7 +105,7 @@ func found(err error, what string) error {
 	return err
 }
 
-// config is a project's configuration.
+// config returns a project's configuration.
 func (a *Activities) config(ctx context.Context, name string) (store.Project, bench.ProjectConfig, error) {
 	p, err := a.Store.Project(ctx, name)
 	if err != nil {

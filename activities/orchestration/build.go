@@ -14,13 +14,13 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Revisions finds revisions; a *revision.Repositories does.
+// Revisions finds revisions; a *revision.Repositories is one.
 type Revisions interface {
 	Resolve(ctx context.Context, repository, tag string) (revision.Revision, error)
 }
 
-// ownBuildFailures counts the failed builds without which the request itself
-// cannot be measured, alone or in turns; those of its parent only cost the comparison.
+// ownBuildFailures counts the failed builds that the request itself needs, alone or in
+// turns. A failed build of its parent only costs the comparison.
 func (a *Activities) ownBuildFailures(ctx context.Context, r bench.Request) (int, error) {
 	jobs, err := a.Store.StageJobs(ctx, r.ID, bench.StageBuild)
 	if err != nil {
@@ -45,8 +45,8 @@ func (a *Activities) ownBuildFailures(ctx context.Context, r bench.Request) (int
 	return n, nil
 }
 
-// buildStage is what has to be built before the request and its parent can be
-// measured. A parent that cannot be built is no failure of its child.
+// buildStage returns the jobs that build the artifacts of the request and its parent. A
+// parent that cannot be built does not fail its child.
 func (a *Activities) buildStage(ctx context.Context, f plan.Facts) (store.Expansion, error) {
 	out := store.Expansion{Stage: bench.StageBuild, Optional: f.Optional()}
 	parent, err := a.parentJobs(ctx, f)
@@ -76,12 +76,12 @@ func (a *Activities) buildStage(ctx context.Context, f plan.Facts) (store.Expans
 	return out, nil
 }
 
-// buildJobs are the jobs that build the artifacts of measuring jobs, as far as
-// they come from the provider build and are not built yet. It records what each
-// tag is built as, so that collectors find it. Asking again gives the same jobs;
-// requests that need the same build get the same one.
+// buildJobs returns the jobs that build the artifacts of measuring jobs, as far as
+// they come from the provider build and are not built yet. It records the build of each
+// tag, so that collectors find it. Repeated calls return the same jobs; requests that
+// need the same build share its job.
 //
-// Errors that no repetition mends are permanent, or a placement.Unplaceable.
+// Errors that a retry cannot cure are permanent, or a placement.Unplaceable.
 func (a *Activities) buildJobs(ctx context.Context, f plan.Facts, measuring []bench.PlannedJob) ([]bench.PlannedJob, error) {
 	artifacts, err := f.Artifacts(measuring)
 	if err != nil {
@@ -100,7 +100,7 @@ func (a *Activities) buildJobs(ctx context.Context, f plan.Facts, measuring []be
 	return jobs, nil
 }
 
-// buildJob is the job that builds an artifact, unless it is built already.
+// buildJob returns the job that builds an artifact, unless it is built already.
 func (a *Activities) buildJob(ctx context.Context, f plan.Facts, artifact plan.Artifact) (job bench.PlannedJob, needed bool, err error) {
 	spec, err := a.buildSpec(ctx, f.Request.Project, artifact)
 	if err != nil {
@@ -111,7 +111,7 @@ func (a *Activities) buildJob(ctx context.Context, f plan.Facts, artifact plan.A
 	}
 	_, err = a.Store.Build(ctx, spec.Key)
 	if !errors.Is(err, store.ErrNotFound) {
-		return bench.PlannedJob{}, false, err // stored, or not known
+		return bench.PlannedJob{}, false, err // stored, or unknown
 	}
 	generation, err := a.Store.BuildGeneration(ctx, f.Request.ID, f.Request.Project, spec.Key)
 	if err != nil {
@@ -121,9 +121,9 @@ func (a *Activities) buildJob(ctx context.Context, f plan.Facts, artifact plan.A
 	return job, true, planned(err)
 }
 
-// repositoryTries bounds how often a repository that does not answer is asked: an
-// admitted request holds a slot, which others wait for. With the pauses of the
-// activity's policy that is about half a minute, and as long as git itself waits.
+// repositoryTries bounds the attempts at a repository that does not answer: an
+// admitted request holds a slot that others wait for. With the pauses of the
+// activity's policy that is about half a minute, plus git's own timeouts.
 const repositoryTries = 8
 
 // buildSpec looks the tag up in its repository.
@@ -147,7 +147,7 @@ func (a *Activities) buildSpec(ctx context.Context, project string, artifact pla
 	return spec, nil
 }
 
-// pruneBuilds keeps the stored builds within their budget. Part of each
+// pruneBuilds keeps the stored builds within their budget. It is part of each
 // reconciliation.
 func (a *Activities) pruneBuilds(ctx context.Context) error {
 	if a.BuildBudget <= 0 {

@@ -19,15 +19,15 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Watches is how activities reach the Schedules that look at commits.
+// Watches creates and removes the Schedules that look at commits; a *starter.Starter is one.
 type Watches interface {
-	// WatchProject makes a project's Schedule, or gives it this pause.
+	// WatchProject creates a project's Schedule, or changes its pause.
 	WatchProject(ctx context.Context, project string, every time.Duration) error
-	// UnwatchProject removes it, if there is one.
+	// UnwatchProject removes a project's Schedule, if there is one.
 	UnwatchProject(ctx context.Context, project string) error
 }
 
-// Watching is what looking at commits needs.
+// Watching holds the dependencies of looking at commits.
 type Watching struct {
 	Sources Sources
 	// Random draws request IDs; crypto/rand.Reader is one.
@@ -41,18 +41,18 @@ type Sources interface {
 	Open(s bench.CommitSource) (commits.Source, error)
 }
 
-// CommitSubmitter stands as the submitter of requests that a commit source made.
+// CommitSubmitter is the submitter of requests made by a commit source.
 const CommitSubmitter = "commit-source"
 
-// namedInResult bounds how many requests a look's result names.
+// namedInResult bounds the number of requests that a look's result names.
 const namedInResult = 100
 
-// WatchCommits looks at a project's commits: it records what is new, requests it
-// and starts the requests' workflows.
+// WatchCommits looks at a project's commits: it records new ones, requests them and
+// starts the requests' workflows.
 //
-// The recorded head moves last, so a look that dies is repeated, and what was
-// requested is there already. A source that cannot be read is recorded with the
-// time since when, and is a result: the next look follows anyway.
+// The recorded head moves last, so a look that dies is repeated and finds its earlier
+// requests. A source that cannot be read is a result, recorded with the time since when:
+// the next look follows anyway.
 func (a *Activities) WatchCommits(ctx context.Context, in protocol.WatchInput) (protocol.WatchResult, error) {
 	p, config, err := a.config(ctx, in.Project)
 	if err != nil {
@@ -93,8 +93,8 @@ func (a *Activities) WatchCommits(ctx context.Context, in protocol.WatchInput) (
 	return l.found(ctx)
 }
 
-// beat makes an activity heard until it is told to stop; without that it could
-// not be cancelled, nor its death be noticed.
+// beat sends heartbeats until it is stopped; without them an activity could not be
+// cancelled, nor its death be noticed.
 func beat(ctx context.Context) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}
@@ -125,7 +125,7 @@ type commitLook struct {
 	project string
 	config  bench.ProjectConfig
 	state   store.SourceState
-	// first is set when nothing of this repository was seen before.
+	// first is set at the first look at this repository.
 	first   bool
 	source  commits.Source
 	history commits.History
@@ -157,7 +157,7 @@ func (l *commitLook) failed(ctx context.Context, reason error) (protocol.WatchRe
 	return l.result, nil
 }
 
-// found records what a look has found, and requests what is new.
+// found records the findings of a look, and requests what is new.
 func (l *commitLook) found(ctx context.Context) (protocol.WatchResult, error) {
 	h := l.history
 	l.result.Head = h.Head
@@ -180,7 +180,7 @@ func (l *commitLook) found(ctx context.Context) (protocol.WatchResult, error) {
 	if err := l.rewritten(ctx); err != nil {
 		return l.result, err
 	}
-	// The oldest first: their times of creation follow the history.
+	// Oldest first, so that their times of creation follow the history.
 	for _, c := range slices.Backward(h.Commits[:wanted]) {
 		from := bench.Origin{Parent: c.Parent, CommitDate: &c.CommittedAt}
 		r, err := bench.NewMasterCommit(l.project, c.SHA, from, bench.Selection{}, byCommitSource)
@@ -201,8 +201,8 @@ func (l *commitLook) found(ctx context.Context) (protocol.WatchResult, error) {
 
 func (l *commitLook) remark(text string) { l.result.Remarks = append(l.result.Remarks, text) }
 
-// rewritten records which commits a rewritten branch no longer holds. A branch
-// that was emptied holds none.
+// rewritten records the commits that a rewritten branch no longer holds. An emptied
+// branch holds none.
 func (l *commitLook) rewritten(ctx context.Context) error {
 	emptied := l.history.Head == ""
 	if !l.history.Rewritten && (l.state.Head == "" || !l.first && !emptied) {
@@ -231,8 +231,8 @@ func (l *commitLook) rewritten(ctx context.Context) error {
 	return nil
 }
 
-// releases requests new release tags, the oldest first. When tags are looked at
-// for the first time, or with another pattern, only the newest are requested.
+// releases requests new release tags, oldest first. At the first look at tags, or with
+// another pattern, only the newest are requested.
 func (l *commitLook) releases(ctx context.Context) error {
 	recorded, err := l.Store.Releases(ctx, l.project)
 	if err != nil {
@@ -277,7 +277,7 @@ func (l *commitLook) releases(ctx context.Context) error {
 	return l.Store.RecordReleases(ctx, l.project, fresh)
 }
 
-// someOf names the first of a list.
+// someOf names the first items of a list.
 func someOf(names []string) string {
 	const most = 5
 	if len(names) > most {
@@ -288,8 +288,8 @@ func someOf(names []string) string {
 
 var byCommitSource = bench.Submission{Submitter: CommitSubmitter}
 
-// request takes a request in and starts its workflow, and those of ancestors that
-// it brings about; one that is there already stays as it is.
+// request creates a request and starts its workflow, and those of the ancestors that
+// were requested with it. An existing request stays as it is.
 func (l *commitLook) request(ctx context.Context, r bench.Request) error {
 	taken, err := intake.Intake{Record: l.Store, Random: l.Watching.Random, Now: l.Watching.Now}.Create(ctx, r, l.config)
 	if errors.Is(err, store.ErrConflict) {
@@ -320,10 +320,10 @@ func (l *commitLook) request(ctx context.Context, r bench.Request) error {
 	return nil
 }
 
-// EnsureWatches sees to it that the projects with a commit source, and no others,
-// have a Schedule that looks at it: those whose Schedule is not confirmed, or all
-// of them, as after a loss of Temporal's database. One project that cannot be
-// helped does not hold up the others.
+// EnsureWatches makes sure that exactly the projects with a commit source have a Schedule
+// that looks at it. It checks the projects whose Schedule is not confirmed, or all of
+// them, as after a loss of Temporal's database. A project that fails does not hold up
+// the others.
 func (a *Activities) EnsureWatches(ctx context.Context, all bool) error {
 	projects, err := a.Store.Projects(ctx)
 	if err != nil {

@@ -17,7 +17,7 @@ func tries(runs []bench.Run) []retry.Try {
 	return out
 }
 
-// decide is what follows a run that ended in this way, by the record.
+// decide returns the record's decision after a run with this outcome.
 func (a *Activities) decide(ctx context.Context, config bench.ProjectConfig, job bench.Job, kind bench.FailureKind) (retry.Decision, error) {
 	runs, err := a.Store.JobRuns(ctx, job.Key)
 	if err != nil {
@@ -31,9 +31,9 @@ func (a *Activities) decide(ctx context.Context, config bench.ProjectConfig, job
 	return retry.Decide(sizing.Attempts(config), tries(runs), at, kind), err
 }
 
-// escalate moves what is left of a job to the larger class that was decided on, and
-// hands out what waits for the collector that it leaves. The job comes back as it
-// stands then, with what follows there.
+// escalate moves the remaining part of a job to the larger class that was decided on, and
+// hands out jobs that wait for the collector it leaves. It returns the job after the
+// move, with the decision that follows there.
 func (a *Activities) escalate(ctx context.Context, config bench.ProjectConfig, job bench.Job, d retry.Decision) (bench.Job, retry.Decision, error) {
 	view, err := a.Sizes.View(ctx)
 	if err != nil {
@@ -41,7 +41,7 @@ func (a *Activities) escalate(ctx context.Context, config bench.ProjectConfig, j
 	}
 	to, err := view.Larger(ctx, config, job.Key, d.EscalateTo)
 	if err != nil {
-		return job, d, err // its collectors were removed this moment: asked again, it is decided anew
+		return job, d, err // its collectors were just removed: the retry decides anew
 	}
 	left := job.TaskQueue
 	escalated, err := a.Store.EscalateJob(ctx, job.Key, job.SizeClass, to)
@@ -51,7 +51,7 @@ func (a *Activities) escalate(ctx context.Context, config bench.ProjectConfig, j
 	if job, err = a.Store.Job(ctx, job.Key); err != nil {
 		return job, d, err
 	}
-	if !escalated { // nothing of it lacks a result any more
+	if !escalated { // no test case of it lacks a result any more
 		d.Reason = bench.Retry
 		return job, d, nil
 	}

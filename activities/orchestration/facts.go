@@ -14,7 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// facts reads what is needed to plan the jobs of a stage of a request.
+// facts reads the facts to plan the jobs of a stage from.
 func (a *Activities) facts(ctx context.Context, r bench.Request, stage bench.Stage) (plan.Facts, error) {
 	project, config, err := a.config(ctx, r.Project)
 	if err != nil {
@@ -37,7 +37,7 @@ func (a *Activities) facts(ctx context.Context, r bench.Request, stage bench.Sta
 	return f, err
 }
 
-// series reads where series live, on all targets for which a collector is registered.
+// series reads the size classes of series on all targets with a registered collector.
 func (a *Activities) series(ctx context.Context, f plan.Facts, stage bench.Stage) (map[bench.TestCase]bench.SizeClass, error) {
 	near, err := a.seriesSeenFrom(ctx, f.Request, stage)
 	if err != nil {
@@ -60,9 +60,8 @@ func (a *Activities) series(ctx context.Context, f plan.Facts, stage bench.Stage
 	return all, nil
 }
 
-// seriesSeenFrom is the tag next to whose results those of a stage belong, so that
-// both compare: that of the parent or baseline; when it is verified what the request
-// itself has measured, its own.
+// seriesSeenFrom returns the tag whose results those of a stage must be comparable with:
+// the tag of the parent or baseline; when verifying the request's own results, its own.
 func (a *Activities) seriesSeenFrom(ctx context.Context, r bench.Request, stage bench.Stage) (string, error) {
 	switch {
 	case stage == bench.StageVerify:
@@ -75,8 +74,8 @@ func (a *Activities) seriesSeenFrom(ctx context.Context, r bench.Request, stage 
 	return a.baseline(ctx, r)
 }
 
-// differing are the test cases of which a metric that counts differs significantly,
-// for a reason that measuring them in turns might take away.
+// differing returns the test cases with a significant difference in a metric that counts,
+// unless measuring in turns could not remove its cause.
 func (a *Activities) differing(ctx context.Context, pair results.Pair) (map[bench.TestCase]bool, error) {
 	report, err := results.Compare(ctx, a.Store, a.Suites, pair)
 	if err != nil {
@@ -93,8 +92,8 @@ func (a *Activities) differing(ctx context.Context, pair results.Pair) (map[benc
 	return differ, nil
 }
 
-// stages are those through which a request goes. Of a project without a suite, or with one
-// that is gone, writing the jobs says so.
+// stages returns the stages of a request. For a project whose suite is missing, writing
+// the jobs reports the error.
 func (a *Activities) stages(ctx context.Context, r bench.Request, project store.Project, config bench.ProjectConfig) ([]bench.Stage, error) {
 	var loaded *suite.Suite
 	if !r.OfCommands() {
@@ -106,8 +105,8 @@ func (a *Activities) stages(ctx context.Context, r bench.Request, project store.
 	return plan.Stages(r, config, loaded), nil
 }
 
-// planned makes an error of planning permanent, unless it says that no collector can run
-// a job: the same facts give the same answer.
+// planned makes an error of planning permanent, because the same facts give the same
+// error, unless it is that no collector can run a job.
 func planned(err error) error {
 	if err == nil || plan.Unplaceable(err) != nil {
 		return err

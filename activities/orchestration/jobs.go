@@ -13,12 +13,12 @@ import (
 	"github.com/benchloom/benchloom/internal/retry"
 )
 
-// dispatcher hands jobs out and moves those that wait.
+// dispatcher hands jobs out and moves waiting ones.
 func (a *Activities) dispatcher() *dispatch.Dispatcher {
 	return &dispatch.Dispatcher{Record: a.Store, Workflows: a.Workflows, Sizes: &a.Sizes, OfflineAfter: a.OfflineAfter, Log: a.Log}
 }
 
-// jobInput is the input of the workflow of a job that was handed out.
+// jobInput returns the workflow input of a job that was handed out.
 func (a *Activities) jobInput(ctx context.Context, job bench.HandOut) (protocol.JobInput, error) {
 	in, err := a.dispatcher().Input(ctx, job)
 	return in, classify(err, "reading what was handed out")
@@ -32,8 +32,8 @@ func classify(err error, what string) error {
 	return found(err, what)
 }
 
-// AssessJob decides from the record what follows a run that ended without
-// success. A run that its collector could not close is closed as lost.
+// AssessJob decides from the record whether a job is dispatched again after a run
+// without success. A run that its collector could not close is closed as lost.
 func (a *Activities) AssessJob(ctx context.Context, in protocol.AssessInput) (protocol.Assessment, error) {
 	if err := a.Store.CloseLostRuns(ctx, in.Key, in.Message); err != nil {
 		return protocol.Assessment{}, err
@@ -79,8 +79,8 @@ func (a *Activities) AssessJob(ctx context.Context, in protocol.AssessInput) (pr
 	}, nil
 }
 
-// unbegun counts the dispatch that was assessed, if it began no run. One that was given
-// back says nothing of what will become of the next.
+// unbegun counts the assessed dispatch if it began no run. A dispatch that was given back
+// says nothing about the next one.
 func (a *Activities) unbegun(ctx context.Context, in protocol.AssessInput) (protocol.Unbegun, error) {
 	runs, err := a.Store.JobRuns(ctx, in.Key)
 	if err != nil {
@@ -123,8 +123,8 @@ func (a *Activities) RecordJobEnd(ctx context.Context, in protocol.JobEndInput) 
 	return protocol.JobEndResult{Status: end.Status, Message: end.Message}, nil
 }
 
-// learn lets what is known of sizes take notice of a job's runs. What waits for another
-// class from then on is handed out there: collectors that idle wait for it.
+// learn updates the learned sizes with a job's runs. Jobs that wait for another class
+// from then on are handed out there, because idle collectors may wait for them.
 func (a *Activities) learn(ctx context.Context, key bench.JobKey) error {
 	var errs []error
 	for _, queue := range a.Sizes.Learn(ctx, key) {

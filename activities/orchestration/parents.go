@@ -9,9 +9,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// parentLacks reports whether a request's parent has something to measure where the
-// request's own jobs ran: they may have moved, or have found their parent's pool
-// without a collector.
+// parentLacks reports whether a request's parent lacks results where the request's own
+// jobs ran: these may have moved, or have found their parent's pool without a collector.
 func (a *Activities) parentLacks(ctx context.Context, r bench.Request) (bool, error) {
 	if !r.Type.HasParent() || r.Parent == "" {
 		return false, nil

@@ -2,8 +2,8 @@ package orchestration
 
 import "context"
 
-// pause describes a project's paused admission to requests that wait; the zero value
-// stands for one that is not paused.
+// pause describes a project's paused admission to waiting requests; the zero value means
+// that it is not paused.
 type pause struct{ admission string }
 
 func (a *Activities) paused(ctx context.Context, project string) (pause, error) {
@@ -22,7 +22,7 @@ func (p pause) running() string {
 	return p.admission + "; jobs that were handed out before go on"
 }
 
-// waiting precedes the position of a request that waits for its turn.
+// waiting precedes the position of a request that waits for admission.
 func (p pause) waiting() string {
 	if p.admission == "" {
 		return ""

@@ -19,60 +19,57 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Repairs is how the reconciliation reaches workflows.
+// Repairs lets the reconciliation look at and repair workflows; a *starter.Starter is one.
 type Repairs interface {
-	// Running lists the workflow IDs that Temporal's lists show as running; they
-	// may lag behind.
+	// Running lists the workflow IDs that Temporal's lists show as running. The lists
+	// may lag.
 	Running(ctx context.Context) ([]string, error)
-	// Look tells what became of a workflow; it does not lag.
+	// Look describes the newest run of a workflow. It does not lag.
 	Look(ctx context.Context, workflowID string) (protocol.WorkflowState, error)
 	RestartRequest(ctx context.Context, request bench.RequestRef) error
-	// RestartJob starts the workflow of a job whose last one has ended, or that is
-	// nobody's child.
+	// RestartJob starts the workflow of a job whose last one has ended, or that has no
+	// parent workflow.
 	RestartJob(ctx context.Context, in protocol.JobInput) error
-	// HandOutAgain lets a request start jobs as its children; its workflow is started
-	// again when it is not running: the row decides what else it does.
+	// HandOutAgain lets a request start jobs as its children, and restarts its workflow
+	// unless it runs: the row decides what else it does.
 	HandOutAgain(ctx context.Context, request bench.RequestRef, jobs protocol.HandOut) error
-	// CancelWorkflow cancels a workflow whose row has ended, or is gone.
+	// CancelWorkflow cancels a workflow whose row has ended or is gone.
 	CancelWorkflow(ctx context.Context, workflowID string) error
 }
 
 const (
-	// reconcileBatch bounds what one pass looks at closely: what is left comes
-	// with the next one.
+	// reconcileBatch bounds the items examined in one pass; the next one continues
+	// with the rest.
 	reconcileBatch = 2000
-	// reconcileAtOnce bounds how many calls are under way at a time.
+	// reconcileAtOnce bounds the number of concurrent calls.
 	reconcileAtOnce = 8
-	// startBound is how long whoever wrote a row may take to start its workflow.
+	// startBound is the time from writing a row to the start of its workflow.
 	startBound = 5 * time.Second
-	// handOutBound is how long whoever handed a job out may take to start its
-	// workflow.
+	// handOutBound is the time from the hand-out of a job to the start of its workflow.
 	handOutBound = 10 * time.Second
-	// endBound is how long a workflow may take to end after its row has.
+	// endBound is the time from the end of a row to the end of its workflow.
 	endBound = 15 * time.Second
 )
 
-// A workflow that ended by its own error may end so again: it is started again
-// after a pause that doubles. One that somebody terminated or that was lost is
-// started at once.
+// A workflow that failed may fail again, so it is restarted after a pause that doubles.
+// One that was terminated or lost is restarted at once.
 const (
 	failedPause    = 30 * time.Second
 	maxFailedPause = 10 * time.Minute
 )
 
-// Reconcile compares the record with what is in flight and mends the difference.
-// Rows that are open have a workflow that runs; workflows that run have a row that
-// is open; what waits is handed out. Temporal's list of running workflows only
-// narrows down what has to be looked at.
+// Reconcile compares the record with Temporal and repairs the difference: every open
+// row has a running workflow, every running workflow has an open row, and waiting jobs
+// are handed out. Temporal's list of running workflows only narrows the search.
 //
-// What cannot be mended does not keep the rest from it.
+// A failed repair does not prevent the others.
 func (a *Activities) Reconcile(ctx context.Context) (protocol.ReconcileResult, error) {
 	stop := beat(ctx)
 	defer stop()
 	a.Points.Reach(ctx, failpoint.Reconciling)
 	p := &pass{Activities: a, running: make(map[string]bool), open: make(map[string]bool)}
-	// The list comes before the rows: a row is written before its workflow starts,
-	// so what the list has, the rows have too, unless it ended.
+	// The list is read before the rows: a row is written before its workflow starts,
+	// so every listed workflow has a row, unless it ended.
 	listed, err := a.Repairs.Running(ctx)
 	for _, id := range listed {
 		p.running[id] = true
@@ -93,7 +90,7 @@ type pass struct {
 	repairs atomic.Int64
 	running map[string]bool // by workflow ID, as listed
 	open    map[string]bool // by workflow ID, of rows
-	tracked []string        // projects with tracked requests that are open
+	tracked []string        // projects with open tracked requests
 }
 
 func (p *pass) requests(ctx context.Context) error {
@@ -162,9 +159,9 @@ func (p *pass) jobs(ctx context.Context) error {
 	return each(ctx, unseen, p.job)
 }
 
-// job starts the workflow of a job that is in flight without one. What was
-// uploaded stays and is not measured again; a run that still goes on somewhere is
-// closed, and the next one that passes the fence replaces it.
+// job starts the workflow of a job that was handed out and has none. Uploaded results
+// stay and are not measured again. A run that still goes on somewhere is closed; the next
+// one that passes the fence replaces it.
 func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
 	state, err := p.absent(ctx, j.Project, j.Ref.WorkflowID())
 	if err != nil || state == nil {
@@ -172,8 +169,8 @@ func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
 	}
 	why := "the job's workflow is " + string(state.Status)
 	if j.Request == "" {
-		// Nobody waits for it, so nothing is started; it must not count as handed
-		// out, either.
+		// No request waits for it, so nothing is started; it must not count as handed
+		// out either.
 		if err := p.Store.Requeue(ctx, j.Job, why); err != nil {
 			return err
 		}
@@ -211,8 +208,8 @@ func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
 		return err
 	}
 	in.Attempts, in.Dispatches = d.AttemptsLeft, len(runs)
-	// One that never had a workflow, or of which Temporal knows nothing any more, is
-	// handed to its request once more.
+	// A job that never had a workflow, or whose workflow Temporal has forgotten, is
+	// handed to its request again.
 	if j.Kind.ChildOfRequest() && state.Status == protocol.WorkflowMissing {
 		request, err := p.Store.Request(ctx, j.Request)
 		if err != nil {
@@ -229,7 +226,7 @@ func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
 	return p.repaired(ctx, j.Project, *state, "started the job's workflow again")
 }
 
-// refit moves the rows of jobs with constraints; what waits in Temporal follows in
+// refit moves the rows of jobs with constraints; tasks that wait in Temporal follow in
 // the failover.
 func (p *pass) refit(ctx context.Context) error {
 	_, err := p.dispatcher().Refit(ctx)
@@ -242,11 +239,10 @@ func (p *pass) failover(ctx context.Context) error {
 
 func (p *pass) handOut(ctx context.Context) error { return p.dispatcher().Sweep(ctx) }
 
-// strays cancels workflows that run although their rows have ended, because they
-// were not reached then, or although the record has no such row: it was restored
-// from an older backup.
+// strays cancels running workflows whose rows have ended, because the cancellation did not
+// reach them, or have no row, because the record was restored from an older backup.
 func (p *pass) strays(ctx context.Context) error {
-	workflows := make(map[string]string) // by what they are for
+	workflows := make(map[string]string) // by the row they belong to
 	var requests []bench.RequestID
 	var jobs []bench.JobKey
 	for id := range p.running {
@@ -275,7 +271,7 @@ func (p *pass) strays(ctx context.Context) error {
 	)
 }
 
-// watches makes sure of the Schedules that are not confirmed.
+// watches creates or removes the Schedules that are not confirmed.
 func (p *pass) watches(ctx context.Context) error { return p.EnsureWatches(ctx, false) }
 
 func (p *pass) stray(ctx context.Context, workflowID string) error {
@@ -290,8 +286,8 @@ func (p *pass) stray(ctx context.Context, workflowID string) error {
 	return p.repaired(ctx, project, state, "cancelled the workflow: the record has no open row for it")
 }
 
-// absent looks whether a workflow is really not running, and whether it is time
-// to start it again: then it returns what was found in its place.
+// absent checks whether a workflow is really not running and is due for a restart. If
+// so, it returns the workflow's last state.
 func (p *pass) absent(ctx context.Context, project, workflowID string) (*protocol.WorkflowState, error) {
 	state, err := p.Repairs.Look(ctx, workflowID)
 	if err != nil || state.Status.Alive() {
@@ -314,7 +310,7 @@ func (p *pass) absent(ctx context.Context, project, workflowID string) (*protoco
 	return &state, nil
 }
 
-// repaired counts a repair, and remembers it where people ask.
+// repaired counts a repair, and records it for people to see.
 func (p *pass) repaired(ctx context.Context, project string, found protocol.WorkflowState, done string) error {
 	p.repairs.Add(1)
 	p.Log.WarnContext(ctx, "reconciled", "project", project, "workflow", found.ID, "found", found.Status, "done", done)
@@ -330,11 +326,11 @@ func (a *Activities) scope() tally.Scope {
 	return a.Scope
 }
 
-// shownFailures bounds how many errors of one step are shown.
+// shownFailures bounds the number of errors shown per step.
 const shownFailures = 5
 
-// each does something for all items, a few at a time and not for more than one
-// pass can bear. One that fails keeps no other from being done.
+// each calls a function for the items, a few at once and at most reconcileBatch of them.
+// A failure does not stop the others.
 func each[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
 	var mu sync.Mutex
 	var errs []error
@@ -353,15 +349,14 @@ func each[T any](ctx context.Context, items []T, do func(context.Context, T) err
 			return nil
 		})
 	}
-	_ = group.Wait() // the errors are in errs: all of them count
+	_ = group.Wait() // errs has all errors
 	if more := len(errs) - shownFailures; more > 0 {
 		errs = append(errs[:shownFailures], fmt.Errorf("and %d more", more))
 	}
 	return errors.Join(errs...)
 }
 
-// lostFromRecord says what it means that the record does not know what a workflow
-// is for.
+// lostFromRecord explains a workflow without a row.
 const lostFromRecord = "rows are written before workflows start, so the record was restored from an older backup or the row was removed; submit the request again"
 
 func notInRecord(what string, err error) error {

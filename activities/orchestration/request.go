@@ -16,7 +16,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// LoadRequest reads what a request's workflow needs to know of its row.
+// LoadRequest reads the parts of a request's row that its workflow needs.
 func (a *Activities) LoadRequest(ctx context.Context, ref protocol.RequestRef) (protocol.RequestFacts, error) {
 	r, err := a.Store.Request(ctx, ref.ID)
 	if err != nil {
@@ -66,7 +66,7 @@ func (a *Activities) LoadRequest(ctx context.Context, ref protocol.RequestRef) (
 	return facts, nil
 }
 
-// ended tells how a completed request ended.
+// ended describes the end of a completed request.
 func (a *Activities) ended(ctx context.Context, r bench.Request) (protocol.CompleteResult, error) {
 	out := protocol.CompleteResult{RequestResult: protocol.RequestResult{Outcome: r.Outcome, Baseline: r.Baseline, Message: r.Message}}
 	jobs, err := a.Store.StageProgress(ctx, r.ID, bench.StageOwn, false)
@@ -78,8 +78,8 @@ func (a *Activities) ended(ctx context.Context, r bench.Request) (protocol.Compl
 	return out, err
 }
 
-// shared names the jobs of a request that another one has started. Commands are
-// nobody else's.
+// shared names the jobs of a request that another request has started. Commands are
+// never shared.
 func (a *Activities) shared(ctx context.Context, r bench.Request) (protocol.SharedJobs, error) {
 	if r.Deferred {
 		return protocol.SharedJobs{}, nil
@@ -92,8 +92,8 @@ func (a *Activities) shared(ctx context.Context, r bench.Request) (protocol.Shar
 	return out, err
 }
 
-// optionalOpen counts the optional jobs that a completed request still has, its
-// parent's among them: somebody has to start them.
+// optionalOpen counts the open optional jobs of a completed request, including its
+// parent's: its workflow has to start them.
 func (a *Activities) optionalOpen(ctx context.Context, r bench.Request) (int, error) {
 	if r.Outcome != bench.Success && r.Outcome != bench.Failure {
 		return 0, nil
@@ -111,7 +111,7 @@ func (a *Activities) ExpireRequest(ctx context.Context, ref protocol.RequestRef)
 	if _, err := a.Store.ExpireArtifacts(ctx, ref.ID, config.Queue.ArtifactsWithin()); err != nil {
 		return err
 	}
-	// Asked of the record: an earlier try may have expired it and told nobody.
+	// The record decides: an earlier attempt may have expired it without notifying anyone.
 	r, err := a.Store.Request(ctx, ref.ID)
 	if err != nil || r.Outcome != bench.Expired {
 		return found(err, "reading the request")
@@ -119,18 +119,17 @@ func (a *Activities) ExpireRequest(ctx context.Context, ref protocol.RequestRef)
 	return a.JobsDone(ctx, ref)
 }
 
-// AskAdmission wakes the project's queue, which is started when it is not
-// running.
+// AskAdmission wakes the project's Queue workflow, and starts it unless it runs.
 func (a *Activities) AskAdmission(ctx context.Context, ref protocol.RequestRef) error {
 	return a.Workflows.QueueChanged(ctx, ref.Project)
 }
 
-// shownInQueue bounds how many waiting requests a queue's details name.
+// shownInQueue bounds the number of waiting requests in a queue's details.
 const shownInQueue = 10
 
-// Admit admits the next requests of a project in the order of its policy, and
-// tells every admitted request that has not written its jobs yet: a message that
-// was lost is repeated.
+// Admit admits the next requests of a project in the order of its policy, and signals
+// every admitted request that has not written its jobs yet, in case an earlier signal was
+// lost.
 func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protocol.QueueState, error) {
 	_, config, err := a.config(ctx, in.Project)
 	if err != nil {
@@ -152,7 +151,7 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 			}
 		}
 		if running >= state.Slots || len(decision.Next) == 0 {
-			return decision, nil // nobody is admitted: there is nothing to record
+			return decision, nil // none is admitted: there is nothing to record
 		}
 		var err error
 		decision.State, err = admission.EncodeState(requests, done)
@@ -171,7 +170,7 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 		return state, err
 	}
 	for _, r := range running {
-		if r.ExpandedAt == nil || r.ReopenedAt != nil { // one that was opened again has jobs before it is admitted
+		if r.ExpandedAt == nil || r.ReopenedAt != nil { // a reopened request has jobs before its admission
 			if err := a.Workflows.Admitted(ctx, r.Ref()); err != nil {
 				return state, err
 			}
@@ -188,7 +187,7 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 	}
 	state.Waiting = len(state.Next)
 	state.Next = state.Next[:min(len(state.Next), shownInQueue)]
-	// What a person reads of a request that waits.
+	// The message shown with a waiting request.
 	for i, e := range state.Next {
 		if err := a.Store.SetRequestMessage(ctx, e.ID, paused.waiting()+fmt.Sprintf("number %d of %d waiting in the queue: %s", i+1, state.Waiting, e.Reason)); err != nil {
 			return state, err
@@ -229,7 +228,7 @@ func (a *Activities) Progress(ctx context.Context, in protocol.ProgressInput) (p
 	return out, nil
 }
 
-// failure is the message of the first job of a stage that failed.
+// failure returns the message of the first failed job of a stage.
 func (a *Activities) failure(ctx context.Context, id bench.RequestID, stage bench.Stage) (string, error) {
 	return a.Store.FirstFailure(ctx, id, stage)
 }
@@ -238,8 +237,8 @@ func counts(p bench.JobProgress) protocol.JobCounts {
 	return protocol.JobCounts{Total: p.Total, Open: p.Open(), Success: p.Success, Failure: p.Failure, Cancelled: p.Cancelled}
 }
 
-// JobsDone frees a request's slot, wakes its project's queue and those who wait
-// for its results.
+// JobsDone frees a request's slot, and wakes its project's queue and the requests that
+// wait for its results.
 func (a *Activities) JobsDone(ctx context.Context, ref protocol.RequestRef) error {
 	if err := a.Store.FinishJobsOf(ctx, ref.ID); err != nil {
 		return found(err, "recording the end of the request's jobs")
@@ -296,7 +295,7 @@ func (a *Activities) Complete(ctx context.Context, in protocol.CompleteInput) (p
 	}
 	err = a.Store.CompleteRequest(ctx, r.ID, result.Outcome, result.Baseline, summary, result.Message)
 	if errors.Is(err, store.ErrConflict) {
-		// Somebody ended it in between, for example by cancelling: the row decides.
+		// It was ended in between, for example cancelled: the row decides.
 		return a.Complete(ctx, in)
 	}
 	return result, err
@@ -326,7 +325,7 @@ func (a *Activities) outcome(ctx context.Context, r bench.Request, failed string
 	return out, nil
 }
 
-// compare finds a request's baseline and sums the differences up.
+// compare finds a request's baseline and summarises the differences.
 func (a *Activities) compare(ctx context.Context, r bench.Request) (baseline string, summary json.RawMessage, err error) {
 	if baseline, err = a.baseline(ctx, r); err != nil || baseline == "" {
 		return "", nil, err
@@ -340,9 +339,9 @@ func (a *Activities) compare(ctx context.Context, r bench.Request) (baseline str
 	return baseline, summary, err
 }
 
-// baseline is what an artifact is compared with: what it was measured in turns
-// with; its parent, if that has any result; for a release the next lower measured
-// version. Empty: nothing.
+// baseline returns the artifact to compare with: the one measured in turns with it; its
+// parent, if that has any result; for a release the next lower measured version. Empty:
+// none.
 func (a *Activities) baseline(ctx context.Context, r bench.Request) (string, error) {
 	if r.Versus != "" {
 		samples, _, err := a.Store.SamplesInTurns(ctx, r.Project, r.Versus, r.Tag)
@@ -372,8 +371,8 @@ func (a *Activities) baseline(ctx context.Context, r bench.Request) (string, err
 	return baseline, nil
 }
 
-// CancelRequest cancels a request: first its rows, then the workflows of those
-// of its jobs for which nobody else waits, then its slot is free.
+// CancelRequest cancels a request: first its rows, then the workflows of the jobs that no
+// other request waits for, then it frees its slot.
 func (a *Activities) CancelRequest(ctx context.Context, in protocol.CancelInput) (protocol.RequestResult, error) {
 	jobs, err := a.Store.CancelRequest(ctx, in.Request.ID, in.Who, in.Why)
 	if err != nil {

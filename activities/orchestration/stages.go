@@ -12,8 +12,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Expand writes the jobs of one stage of a request and hands out what can run:
-// once, however often it is called.
+// Expand writes the jobs of one stage of a request and hands out those that can run,
+// once however often it is called.
 func (a *Activities) Expand(ctx context.Context, in protocol.ExpandInput) (protocol.ExpandResult, error) {
 	r, err := a.Store.Request(ctx, in.Request.ID)
 	if err != nil {
@@ -24,13 +24,13 @@ func (a *Activities) Expand(ctx context.Context, in protocol.ExpandInput) (proto
 		switch {
 		case plan.Unplaceable(err) == nil:
 			return protocol.ExpandResult{}, err
-		case in.Stage == bench.StageVerify: // what differs stands as it was measured
-		case in.Stage != bench.StageParent: // a parent that cannot be measured is no failure of its child
+		case in.Stage == bench.StageVerify: // differences stay as measured
+		case in.Stage != bench.StageParent: // a parent that cannot be measured does not fail its child
 			return protocol.ExpandResult{Failed: err.Error()}, nil
 		}
 	}
 	var out protocol.ExpandResult
-	// What was written with the request was handed out then, before there was a workflow.
+	// Jobs written with the request were handed out then, before there was a workflow.
 	if !r.Deferred || r.ReopenedAt != nil {
 		if out.HandedOut, err = a.handOutTo(ctx, r, in.Stage); err != nil {
 			return protocol.ExpandResult{}, err
@@ -44,9 +44,9 @@ func (a *Activities) Expand(ctx context.Context, in protocol.ExpandInput) (proto
 	return out, err
 }
 
-// handOutTo hands out where jobs of a stage of a request wait, and makes the inputs of
-// those that the request is to start. They are asked of the record, not of what was
-// handed out now: a repetition must name the jobs that the first try handed out.
+// handOutTo hands out jobs at the task queues of a request's stage, and returns the inputs
+// of those that the request has to start. These are read from the record rather than from
+// this hand-out: a retry must name the jobs that the first attempt handed out.
 func (a *Activities) handOutTo(ctx context.Context, r bench.Request, stage bench.Stage) ([]protocol.JobInput, error) {
 	queues, err := a.Store.OpenTaskQueues(ctx, r.ID, stage)
 	if err != nil {
@@ -76,14 +76,13 @@ func (a *Activities) writeStage(ctx context.Context, r bench.Request, stage benc
 		}
 	}
 	if errors.Is(err, store.ErrConflict) {
-		return permanent(err) // the request has ended, or means another job by the same key
+		return permanent(err) // the request has ended, or has another job with the same key
 	}
 	return err
 }
 
-// rewrites is how often the jobs of a stage are made up anew at once because
-// others have written, ended or cancelled jobs meanwhile. After that the activity
-// is tried again, later.
+// rewrites bounds the immediate retries of planning a stage after other requests have
+// written, ended or cancelled jobs meanwhile. After that Temporal retries the activity.
 const rewrites = 5
 
 func (a *Activities) writeJobs(ctx context.Context, f plan.Facts, stage bench.Stage) error {
@@ -107,28 +106,28 @@ func (a *Activities) writeJobs(ctx context.Context, f plan.Facts, stage bench.St
 	wanted.Queue = f.Queue()
 	if !f.Request.Type.Tracked() {
 		if err := a.Store.StartAdHoc(ctx, f.Request.ID); err != nil {
-			return err // also when it was cancelled meanwhile
+			return err // also if cancelled meanwhile
 		}
 	}
 	return a.Store.ExpandRequest(ctx, f.Request.ID, wanted)
 }
 
-// ownJobs are the request's jobs without what is stored already.
+// ownJobs returns the request's jobs without stored test cases.
 func (a *Activities) ownJobs(ctx context.Context, f plan.Facts) (store.Expansion, error) {
 	out := store.Expansion{Stage: bench.StageOwn, Optional: f.Optional()}
 	jobs, err := f.Own()
 	if err != nil {
 		return out, planned(err)
 	}
-	if !f.Request.Type.Tracked() { // a person asks for a measurement of one's own
+	if !f.Request.Type.Tracked() { // a person's own measurement repeats stored results
 		out.Jobs = jobs
 		return out, nil
 	}
 	return a.lacking(ctx, f, out, jobs)
 }
 
-// parentJobs are jobs of the parent's artifact for what it lacks of what the
-// request measures, where the request measures it.
+// parentJobs returns the jobs that measure the test cases of the request that its parent
+// lacks, where the request measures them.
 func (a *Activities) parentJobs(ctx context.Context, f plan.Facts) (store.Expansion, error) {
 	out := store.Expansion{Stage: bench.StageParent, Optional: f.Optional()}
 	if !f.Backfills() {
@@ -145,7 +144,7 @@ func (a *Activities) parentJobs(ctx context.Context, f plan.Facts) (store.Expans
 	return a.lacking(ctx, f, out, jobs)
 }
 
-// measuredJobs are the request's own jobs as they were measured or, before they are
+// measuredJobs returns the request's own jobs as they were measured or, before they are
 // written, as they are expected to be.
 func (a *Activities) measuredJobs(ctx context.Context, f plan.Facts) ([]bench.PlannedJob, error) {
 	if f.Request.ExpandedAt == nil {
@@ -160,8 +159,8 @@ func (a *Activities) measuredJobs(ctx context.Context, f plan.Facts) ([]bench.Pl
 	return plan.AsMeasured(jobs, parts), err
 }
 
-// lacking completes a stage with what of its jobs nobody has measured, and with the open
-// jobs that measure the rest.
+// lacking reduces the jobs of a stage to what is not measured yet, and adds the open jobs
+// that measure the rest.
 func (a *Activities) lacking(ctx context.Context, f plan.Facts, out store.Expansion, jobs []bench.PlannedJob) (store.Expansion, error) {
 	covered := make(map[plan.CoverageQuery]plan.Coverage)
 	var err error
@@ -177,8 +176,8 @@ func (a *Activities) lacking(ctx context.Context, f plan.Facts, out store.Expans
 	out.OnlyMissing = true
 	out.Jobs, out.Shared = f.Lacking(out.Stage, jobs, covered)
 	for i, j := range out.Jobs {
-		// A job never runs twice: where the same one was cancelled, or has lost its
-		// results since, it is one of the next generation.
+		// A job never runs twice: one that was cancelled, or has lost its results since,
+		// is replaced by one of the next generation.
 		generation, err := a.Store.GenerationFor(ctx, f.Request.ID, j.Job)
 		if err != nil {
 			return out, err
@@ -188,8 +187,8 @@ func (a *Activities) lacking(ctx context.Context, f plan.Facts, out store.Expans
 	return out, nil
 }
 
-// verifyJobs measure again, in turns with the baseline, what differs from it. They are
-// decided on once.
+// verifyJobs returns the jobs that measure differences from the baseline again, in turns
+// with it. They are decided once.
 func (a *Activities) verifyJobs(ctx context.Context, f plan.Facts) (store.Expansion, error) {
 	out := store.Expansion{Stage: bench.StageVerify}
 	r := f.Request

@@ -14,7 +14,7 @@ type Size struct {
 	Class bench.SizeClass
 	// Shape that its history is kept under; empty: its class is not selected.
 	Shape string
-	// Pinned names who chose the class; empty: it was selected.
+	// Pinned names the request or project that pins the class; empty: none does.
 	Pinned string
 	// Selected is the time of the selection; zero: none yet.
 	Selected time.Time

@@ -9,8 +9,8 @@ import (
 // absent reports a workflow that should run but does not.
 func absent(w protocol.WorkflowState) bool { return w.ID != "" && !w.Status.Alive() }
 
-// workflow lists what keeps a running workflow from continuing; whose is "the request's"
-// or similar.
+// workflow lists what keeps a workflow that should run from continuing; whose is "the
+// request's" or similar.
 func workflow(w protocol.WorkflowState, restart Repair, whose string) []Finding {
 	switch {
 	case w.ID == "":
