@@ -48,12 +48,12 @@ func TestABatchRunsInItsOrder(t *testing.T) {
 	}
 	slices.SortFunc(all.Jobs, func(a, b apiclient.Job) int { return a.StartedAt.Compare(*b.StartedAt) })
 	for i, j := range all.Jobs {
-		require.InDelta(t, i+1, j.Place, inTemporal, "only those few that wait in Temporal may pass each other")
+		require.InDelta(t, i+1, j.Place, inTemporal, "only the few jobs in Temporal may pass each other")
 	}
 	rows, err := s.database(t).Query(t.Context(), `
 		select count(*) from job_run n join job_queue j on j.id = n.job_id where j.submitted_with = $1 and j.name = '' group by j.id having count(*) <> 1`, r.ID)
 	require.NoError(t, err)
-	require.False(t, rows.Next(), "each ran once")
+	require.False(t, rows.Next(), "each job ran once")
 	rows.Close()
 	cancelled := s.await(t, behind.ID, patience)
 	require.Equal(t, bench.Cancelled, cancelled.Outcome)
@@ -63,5 +63,5 @@ func TestABatchRunsInItsOrder(t *testing.T) {
 	require.NoError(t, err)
 	d = s.await(t, r.ID, patience)
 	require.Equal(t, bench.Failure, d.Outcome)
-	require.Equal(t, 121, d.JobsTotal, "only what failed ran again")
+	require.Equal(t, 121, d.JobsTotal, "only the failed jobs ran again")
 }

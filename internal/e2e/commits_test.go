@@ -54,7 +54,7 @@ func (s *stack) found(t *testing.T, project, tag string) bench.RequestID {
 		r, err := s.api.Request(t.Context(), project+":"+tag)
 		id = r.ID
 		return err == nil
-	}, patience, 50*time.Millisecond, "nobody has requested %s", tag)
+	}, patience, 50*time.Millisecond, "%s was not requested", tag)
 	return id
 }
 

@@ -150,7 +150,7 @@ func TestWaitingJobsMoveToAnotherPool(t *testing.T) {
 		require.NotEmpty(t, job(i).MovedFrom)
 		d := s.await(t, ids[i], ended)
 		requireSuccess(t, d.Outcome, d)
-		require.Len(t, d.Runs, 1, "a move is no run")
+		require.Len(t, d.Runs, 1, "a move does not count as a run")
 		require.Equal(t, "spare-1", d.Runs[0].Collector)
 	}
 	require.Empty(t, job(0).MovedFrom, "a running job stays")

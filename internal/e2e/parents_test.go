@@ -43,7 +43,7 @@ func TestATryBuildIsComparedWithItsParent(t *testing.T) {
 	done := s.await(t, try.ID, ended)
 	require.Equal(t, bench.Success, done.Outcome, done.Message)
 	require.Equal(t, "c2", done.Baseline)
-	require.Equal(t, map[string]int{"count-1 c2": 3, "count-2 c2": 3, "count-1 t1": 3, "count-2 t1": 3}, shell.executions(t), "the parent is measured for what it lacked, and nothing twice")
+	require.Equal(t, map[string]int{"count-1 c2": 3, "count-2 c2": 3, "count-1 t1": 3, "count-2 t1": 3}, shell.executions(t), "only the missing results of the parent are measured")
 
 	// An announcement after the end starts nothing.
 	n, err := s.api.ArtifactsReady(t.Context(), "shell:t1", said)

@@ -27,7 +27,7 @@ func (s *stack) runsOn(t *testing.T, id bench.RequestID) string {
 		require.NotEqual(t, bench.Failure, d.Outcome, d.Message)
 		runs = d.Runs
 		return len(runs) > 0
-	}, ended, 50*time.Millisecond, "nobody runs request %s", id)
+	}, ended, 50*time.Millisecond, "no collector runs request %s", id)
 	require.Len(t, runs, 1)
 	return runs[0].Collector
 }

@@ -245,7 +245,7 @@ func (s *stack) reached(t *testing.T, point string) {
 	require.Eventually(t, func() bool {
 		_, err := os.Stat(filepath.Join(s.points, "reached-"+point))
 		return err == nil
-	}, patience, 10*time.Millisecond, "nobody has reached %s", point)
+	}, patience, 10*time.Millisecond, "no process has reached %s", point)
 }
 
 // kill ends one process of the stack with SIGKILL, by its ID.

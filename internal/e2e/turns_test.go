@@ -39,7 +39,7 @@ func TestTwoArtifactsAreMeasuredInTurns(t *testing.T) {
 	require.Len(t, shell.order(t), 2*3)
 
 	out, code := s.run(t, "submit", "--adhoc", "shell", "new", "--vs", "old", "--benchmark", "count-1", "--iterations", "4", "--wait", "--fail-on", "regression")
-	require.Contains(t, []int{0, 3}, code, "what it finds is noise")
+	require.Contains(t, []int{0, 3}, code, "the result is noise")
 	require.Contains(t, out, "new (B) compared with old (A)")
 	require.Contains(t, out, "Both sides were measured in turns")
 	require.NotContains(t, out, "count-2")
@@ -74,7 +74,7 @@ func TestTwoArtifactsAreMeasuredInTurns(t *testing.T) {
 	again := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.AdHoc, Tag: "new", Versus: "old"})
 	d = s.await(t, again.ID, ended)
 	requireSuccess(t, d.Outcome, d)
-	require.Len(t, shell.order(t), 2*3+8+2*2*3, "asked for again is measured again")
+	require.Len(t, shell.order(t), 2*3+8+2*2*3, "a new request measures again")
 }
 
 // A collector that dies in the middle loses the whole block of both artifacts, so that no

@@ -171,8 +171,8 @@ func measureAccuracy(ctx context.Context, o options, report *report, progress fu
 	return nil
 }
 
-// accuracyFigure returns what a comparison found for CPU time, of which it must have
-// exactly one result.
+// accuracyFigure returns what a comparison found for CPU time. There must be
+// exactly one such result.
 func accuracyFigure(by, tag string, results []stats.Result) (figure, error) {
 	results = slices.DeleteFunc(results, func(r stats.Result) bool { return r.Metric != string(bench.CPUTime) })
 	if len(results) != 1 {
