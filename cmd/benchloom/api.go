@@ -116,6 +116,6 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	log.InfoContext(ctx, "API serves", "address", listener.Addr().String())
+	log.InfoContext(ctx, "serving the API", "address", listener.Addr().String())
 	return api.Serve(ctx, listener, handler, log)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // The state directory's token is never sent to another machine.
-func TestLocalTokenStaysHere(t *testing.T) {
+func TestLocalTokenStaysLocal(t *testing.T) {
 	t.Setenv("BENCHLOOM_TOKEN", "")
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "tokens"), 0o700))

@@ -104,7 +104,7 @@ func newLogs() *cobra.Command {
 	return cmd
 }
 
-// longPoll is how long the API waits for output before it answers without any. Its
+// longPoll bounds the API's wait for output before it answers without any. Its
 // maximum is 20 s.
 const longPoll = 20 * time.Second
 

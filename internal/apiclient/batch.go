@@ -19,31 +19,31 @@ import (
 	"github.com/benchloom/benchloom/internal/strictjson"
 )
 
-// MaxBatch bounds the commands of one request, and MaxBatchBytes the body of that
-// request, uncompressed: 640 bytes for each.
+// MaxBatch bounds the commands of one request, and MaxBatchBytes the uncompressed
+// body of that request: 640 bytes per command.
 const (
 	MaxBatch      = 100_000
 	MaxBatchBytes = 64_000_000
 )
 
-// MaxJobBytes bounds one command with its environment, and a line of a file of them,
-// in bytes.
+// MaxJobBytes bounds one command with its environment, and a line of a file of
+// commands, in bytes.
 const MaxJobBytes = 1 << 20
 
 // maxName bounds the name of a job in bytes.
 const maxName = 100
 
-// NewJob is one job of a batch: a command line, and what is wished for it.
+// NewJob is one job of a batch: a command line and where it should run.
 type NewJob struct {
-	Name string `json:"name,omitempty" maxLength:"100" doc:"What people call it; need not be unique."`
+	Name string `json:"name,omitempty" maxLength:"100" doc:"Display name; need not be unique."`
 	Command
-	// Timeout is another way to say TimeoutSeconds, which people write.
-	Timeout string `json:"timeout,omitempty" doc:"The same as timeout_seconds, as a duration." example:"5m"`
+	// Timeout is TimeoutSeconds as a duration, for people.
+	Timeout string `json:"timeout,omitempty" doc:"Same as timeout_seconds, as a duration." example:"5m"`
 	JobWish
 }
 
-// ReadJob reads one job of a batch from JSON and checks it. The error says what is
-// wrong with it and what to write instead.
+// ReadJob parses and checks one job of a batch. The error names the problem and what
+// to write instead.
 func ReadJob(text []byte) (NewJob, error) {
 	var j NewJob
 	if err := strictjson.Check(text); err != nil {
@@ -55,7 +55,7 @@ func ReadJob(text []byte) (NewJob, error) {
 		return j, readable(err)
 	}
 	if rest := bytes.TrimSpace(text[decoder.InputOffset():]); len(rest) > 0 {
-		return j, fmt.Errorf("there is more behind the object: %.20q; write one job per line", rest)
+		return j, fmt.Errorf("unexpected text after the object: %.20q; write one job per line", rest)
 	}
 	if j.Timeout != "" {
 		d, err := time.ParseDuration(j.Timeout)
@@ -63,14 +63,14 @@ func ReadJob(text []byte) (NewJob, error) {
 			return j, fmt.Errorf("timeout %.40q: use whole seconds from 1s to 24h, such as 90s or 5m", j.Timeout)
 		}
 		if j.TimeoutSeconds != 0 {
-			return j, errors.New("timeout and timeout_seconds say the same: leave one out")
+			return j, errors.New("timeout and timeout_seconds are both set: leave one out")
 		}
 		j.Timeout, j.TimeoutSeconds = "", int(d/time.Second)
 	}
 	return j, j.check()
 }
 
-// readable puts what the decoder has to say into the words of a job.
+// readable rewrites an error of the JSON decoder in terms of a job.
 func readable(err error) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
@@ -81,7 +81,7 @@ func readable(err error) error {
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
 		return fmt.Errorf("there is no field %s; a job has %s", strings.TrimPrefix(err.Error(), "json: unknown field "), strings.Join(jobFields(reflect.TypeFor[NewJob]()), ", "))
 	}
-	return fmt.Errorf("it is no JSON: %w", err)
+	return fmt.Errorf("invalid JSON: %w", err)
 }
 
 func wanted(t reflect.Type) string {
@@ -98,7 +98,7 @@ func wanted(t reflect.Type) string {
 	return "a " + t.Kind().String()
 }
 
-// jobFields are the names by which the fields of a job are known.
+// jobFields returns the JSON names of a job's fields.
 func jobFields(t reflect.Type) []string {
 	var names []string
 	for field := range t.Fields() {
@@ -132,7 +132,7 @@ func (j NewJob) check() error {
 	return j.JobWish.Check()
 }
 
-// Check refuses what cannot be meant.
+// Check returns an error if a field is invalid.
 func (w JobWish) Check() error {
 	if w.Target != "" {
 		if _, err := bench.ParseTarget(string(w.Target)); err != nil {
@@ -158,7 +158,7 @@ func (w JobWish) Check() error {
 	return nil
 }
 
-// Check refuses a command that no process can be made of.
+// Check returns an error if the command cannot be run as a process.
 func (c Command) Check() error {
 	if len(c.Argv) == 0 || c.Argv[0] == "" {
 		return errors.New("the command names no program; argv begins with one")
@@ -170,19 +170,19 @@ func (c Command) Check() error {
 	for _, word := range c.Argv {
 		size += len(word)
 		if !utf8.ValidString(word) {
-			return fmt.Errorf("the argument %.40q of the command is no UTF-8; send text only, and other bytes in a file that the command reads", word)
+			return fmt.Errorf("the argument %.40q of the command is not UTF-8; send only text, and other bytes in a file that the command reads", word)
 		}
 		if strings.ContainsRune(word, 0) {
-			return errors.New("an argument of the command holds a zero byte; no program can be given one")
+			return errors.New("an argument of the command holds a zero byte; leave it out")
 		}
 	}
 	for name, value := range c.Env {
 		size += len(name) + len(value)
 		if !utf8.ValidString(name) || !utf8.ValidString(value) {
-			return fmt.Errorf("the variable %.40q of the command's environment is no UTF-8; use text only", name)
+			return fmt.Errorf("the variable %.40q of the command's environment is not UTF-8; use only text", name)
 		}
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return fmt.Errorf("the command's environment holds %.40q, which no process can be given; use a name without '=' and no zero bytes", name)
+			return fmt.Errorf("the command's environment holds the invalid variable %.40q; use a name without '=' and no zero bytes", name)
 		}
 	}
 	if size > MaxJobBytes {
@@ -197,8 +197,8 @@ func (c Command) Check() error {
 	return nil
 }
 
-// CreateBatch asks for many commands in one request: all are taken or none. The
-// request's Jobs are ignored. They are sent packed.
+// CreateBatch submits many commands in one request: all are accepted or none. It
+// ignores r.Jobs and sends the jobs compressed.
 func (c *Client) CreateBatch(ctx context.Context, r NewRequest, jobs iter.Seq[NewJob]) (created Request, err error) {
 	r.Jobs = nil
 	head, err := json.Marshal(r)
@@ -210,7 +210,7 @@ func (c *Client) CreateBatch(ctx context.Context, r NewRequest, jobs iter.Seq[Ne
 	if err != nil {
 		return created, err
 	}
-	// Written piece by piece: a writer of bytes in memory does not fail.
+	// Errors are ignored: writing to memory does not fail.
 	_, _ = zipped.Write(bytes.TrimSuffix(head, []byte("}")))
 	if len(head) > len("{}") {
 		_, _ = zipped.Write([]byte(","))
@@ -230,7 +230,7 @@ func (c *Client) CreateBatch(ctx context.Context, r NewRequest, jobs iter.Seq[Ne
 	}
 	_, _ = zipped.Write([]byte("]}"))
 	if err := zipped.Close(); err != nil {
-		return created, fmt.Errorf("packing the jobs: %w", err)
+		return created, fmt.Errorf("compressing the jobs: %w", err)
 	}
 	_, _, err = c.do(ctx, call{
 		method: http.MethodPost, path: v1("requests"), body: body.Bytes(), contentType: "application/json", encoding: "gzip", out: &created, timeout: transferTimeout,
@@ -241,7 +241,7 @@ func (c *Client) CreateBatch(ctx context.Context, r NewRequest, jobs iter.Seq[Ne
 // JobQuery narrows the list of a request's jobs; zero values do not narrow.
 type JobQuery struct {
 	Status bench.JobStatus
-	// After is Next of the page before.
+	// After is Next of the previous page.
 	After string
 	Limit int
 }

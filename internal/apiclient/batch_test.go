@@ -10,7 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 )
 
-// Whatever a line holds, it is refused with a reason of one line's length or is a
+// Any line is either refused with a reason of one line or is a
 // job that reads as the same again.
 func FuzzReadJob(f *testing.F) {
 	for _, seed := range []string{

@@ -12,18 +12,18 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Info tells what the API is, and whose token this is.
+// Info describes the API and the owner of the client's token.
 func (c *Client) Info(ctx context.Context) (Info, error) {
 	return get[Info](ctx, c, v1("info"), nil)
 }
 
-// Healthy asks whether the API's process answers.
+// Healthy returns an error if the API's process does not answer.
 func (c *Client) Healthy(ctx context.Context) error {
 	_, _, err := c.do(ctx, call{method: http.MethodGet, path: "/healthz"})
 	return err
 }
 
-// Ready asks whether the API reaches all that it needs.
+// Ready returns an error if the API does not reach everything it needs.
 func (c *Client) Ready(ctx context.Context) error {
 	_, _, err := c.do(ctx, call{method: http.MethodGet, path: "/readyz"})
 	return err
@@ -40,8 +40,7 @@ func (c *Client) Project(ctx context.Context, name string) (Project, error) {
 	return get[Project](ctx, c, v1("projects", name), nil)
 }
 
-// ApplyProject makes a project as described, or only tells what that would
-// change.
+// ApplyProject creates or changes a project, or in a dry run only returns the changes.
 func (c *Client) ApplyProject(ctx context.Context, p Project, dryRun bool) (applied Applied, err error) {
 	query := url.Values{}
 	if dryRun {
@@ -59,14 +58,14 @@ func (c *Client) PutSuite(ctx context.Context, hash string, archive []byte) (inf
 	return info, err
 }
 
-// SuiteArchive fetches a suite's archive. Whoever unpacks it checks the hash.
+// SuiteArchive returns a suite's archive. The caller checks the hash.
 func (c *Client) SuiteArchive(ctx context.Context, hash string) ([]byte, error) {
 	_, archive, err := c.do(ctx, call{method: http.MethodGet, path: v1("suites", hash), timeout: transferTimeout})
 	return archive, err
 }
 
-// CreateRequest asks for an artifact to be benchmarked. Created is false in the
-// answer when it was asked for before.
+// CreateRequest submits an artifact to be benchmarked. Created is false in the answer
+// if it was submitted before.
 func (c *Client) CreateRequest(ctx context.Context, r NewRequest) (Request, error) {
 	return post[Request](ctx, c, v1("requests"), r)
 }
@@ -78,7 +77,7 @@ type RequestQuery struct {
 	Status  bench.RequestStatus
 	Tag     string
 	Limit   int
-	// Cursor is Next of the page before.
+	// Cursor is Next of the previous page.
 	Cursor string
 }
 
@@ -96,13 +95,13 @@ func (c *Client) Requests(ctx context.Context, q RequestQuery) (RequestList, err
 	return get[RequestList](ctx, c, v1("requests"), query)
 }
 
-// Request reads a request with all below it, by its ID or as project:tag.
+// Request returns a request with its jobs and runs, by its ID or as project:tag.
 func (c *Client) Request(ctx context.Context, ref string) (RequestDetail, error) {
 	return get[RequestDetail](ctx, c, v1("requests", ref), nil)
 }
 
-// RequestJobs lists the jobs of a request, which is named by its ID or as
-// project:tag, in the order in which they were written.
+// RequestJobs lists the jobs of a request, named by its ID or as project:tag, in order
+// of creation.
 func (c *Client) RequestJobs(ctx context.Context, ref string, q JobQuery) (JobList, error) {
 	query := url.Values{}
 	set(query, "status", string(q.Status))
@@ -113,13 +112,13 @@ func (c *Client) RequestJobs(ctx context.Context, ref string, q JobQuery) (JobLi
 	return get[JobList](ctx, c, v1("requests", ref, "jobs"), query)
 }
 
-// ArtifactsReady says that a request's artifacts are ready; the request is named
-// by its ID or as project:tag.
+// ArtifactsReady reports that the artifacts of a request, named by its ID or as
+// project:tag, are ready.
 func (c *Client) ArtifactsReady(ctx context.Context, ref string, artifact ArtifactsReady) (Notified, error) {
 	return post[Notified](ctx, c, v1("requests", ref, "artifacts-ready"), artifact)
 }
 
-// Admissions lists a project's latest admissions, the oldest first.
+// Admissions lists a project's latest admissions, oldest first.
 func (c *Client) Admissions(ctx context.Context, project string) (AdmissionList, error) {
 	return get[AdmissionList](ctx, c, v1("projects", project, "admissions"), nil)
 }
@@ -135,8 +134,8 @@ type LogQuery struct {
 	Run int
 	// From is the offset in bytes.
 	From int64
-	// Wait is the time to wait for output if there is none yet, in whole seconds up
-	// to 20 s.
+	// Wait bounds the wait for output if there is none yet, in whole seconds up to
+	// 20 s.
 	Wait time.Duration
 }
 
@@ -146,7 +145,7 @@ type LogPiece struct {
 	Data []byte
 	// Next is the offset of the next piece.
 	Next int64
-	// Complete is true when nothing will follow.
+	// Complete reports whether this is the end of the log.
 	Complete bool
 }
 
@@ -175,15 +174,15 @@ func (c *Client) log(ctx context.Context, path string, q LogQuery) (LogPiece, er
 	}
 	next, err := strconv.ParseInt(header.Get(HeaderNextOffset), 10, 64)
 	if err != nil {
-		return LogPiece{}, fmt.Errorf("reading a log: the answer's header %s is %q; is %s the Benchloom API?", HeaderNextOffset, header.Get(HeaderNextOffset), c.base)
+		return LogPiece{}, fmt.Errorf("reading a log: the answer's header %s is %q; is %s the address of the Benchloom API?", HeaderNextOffset, header.Get(HeaderNextOffset), c.base)
 	}
 	return LogPiece{Run: bench.RunID(header.Get(HeaderRun)), Data: data, Next: next, Complete: header.Get(HeaderComplete) == "true"}, nil
 }
 
-// CompareQuery says what is compared.
+// CompareQuery selects what is compared and how it is written.
 type CompareQuery struct {
 	Project string
-	// A is the baseline's tag, B that of what is judged.
+	// A is the tag of the baseline, B the tag of the judged artifact.
 	A, B string
 	// Metrics, Benchmarks, Profiles, Scenarios, Backends and Targets narrow the
 	// comparison; empty lists do not.
@@ -193,10 +192,10 @@ type CompareQuery struct {
 	Scenarios  []string
 	Backends   []string
 	Targets    []bench.Target
-	// OnlyInTurns leaves out what was not measured in turns.
+	// OnlyInTurns leaves out results that were not measured in turns.
 	OnlyInTurns bool
-	// Sort, OnlySignificant, Reasons, Color and Width say how it is written as
-	// text: Sort by name, size or certainty.
+	// Sort (name, size or certainty), OnlySignificant, Reasons, Color and Width
+	// determine the text.
 	Sort            string
 	OnlySignificant bool
 	Reasons         bool
@@ -230,8 +229,8 @@ func (q CompareQuery) values(format string) url.Values {
 	return query
 }
 
-// Compare compares two artifacts. Single values do not travel, so what comes back
-// cannot be written as a table here; see [Client.CompareText].
+// Compare compares two artifacts. The answer lacks single values, so it cannot be
+// written as a table; for that, see [Client.CompareText].
 func (c *Client) Compare(ctx context.Context, q CompareQuery) (Comparison, error) {
 	return get[Comparison](ctx, c, v1("compare"), q.values(""))
 }
@@ -242,15 +241,15 @@ const (
 	FormatMarkdown = "markdown"
 )
 
-// CompareText compares two artifacts and gives the comparison as people read
-// it, in one of the formats.
+// CompareText compares two artifacts and returns the comparison as text in one of the
+// formats.
 func (c *Client) CompareText(ctx context.Context, q CompareQuery, format string) (string, error) {
 	_, text, err := c.do(ctx, call{method: http.MethodGet, path: v1("compare"), query: q.values(format)})
 	return string(text), err
 }
 
 // Export copies a project's collections to w, in the format benchfmt, csv or
-// json; without tags, those of all artifacts. Only the context bounds it.
+// json; without tags, those of all artifacts. It has no timeout of its own.
 func (c *Client) Export(ctx context.Context, w io.Writer, project, format string, tags ...string) error {
 	query := url.Values{"project": {project}, "tag": tags}
 	set(query, "format", format)

@@ -19,26 +19,26 @@ type Client struct {
 	http  *http.Client
 }
 
-// Bounds of one exchange. A server that hangs is tried again by [Retry]; it
-// must not hold a collector.
+// Timeouts of one call. A server that hangs must not hold a collector; [Retry] calls
+// it again.
 const (
 	callTimeout     = 30 * time.Second
 	transferTimeout = 3 * time.Minute
 )
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer bounds an answer, in bytes.
 const maxAnswer = 256 << 20
 
-// New makes a client of the API at baseURL, such as http://127.0.0.1:7480. The
-// token may be empty: then only what is open can be read. A nil httpClient is
+// New returns a client of the API at baseURL, such as http://127.0.0.1:7480. Without
+// a token, it can only read, and only if the API allows that. A nil httpClient means
 // one with Go's defaults.
 func New(baseURL, token string, httpClient *http.Client) (*Client, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return nil, fmt.Errorf("the address of the Benchloom API %q is none: write one such as http://127.0.0.1:7480", baseURL)
+		return nil, fmt.Errorf("invalid address %q of the Benchloom API: write one such as http://127.0.0.1:7480", baseURL)
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return nil, fmt.Errorf("the API token holds white space or control characters: give it as it was printed, beginning with blm_")
+		return nil, fmt.Errorf("invalid API token: it holds white space or control characters; give it as it was printed, beginning with blm_")
 	}
 	if httpClient == nil {
 		httpClient = &http.Client{}
@@ -46,10 +46,10 @@ func New(baseURL, token string, httpClient *http.Client) (*Client, error) {
 	return &Client{base: strings.TrimRight(u.String(), "/"), token: token, http: httpClient}, nil
 }
 
-// BaseURL is the address of the API.
+// BaseURL returns the address of the API.
 func (c *Client) BaseURL() string { return c.base }
 
-// call is one exchange.
+// call describes one call of the API.
 type call struct {
 	method string
 	// path is below the base URL; its parts are escaped.
@@ -57,17 +57,17 @@ type call struct {
 	query url.Values
 	// in is sent as JSON, unless body is set.
 	in any
-	// body is sent as it is, with its type and encoding.
+	// body is sent unchanged, with its type and encoding.
 	body        []byte
 	contentType string
 	encoding    string
-	// out takes the JSON of the answer, when not nil.
+	// out receives the JSON of the answer, unless nil.
 	out any
-	// timeout bounds the exchange; 0: callTimeout.
+	// timeout bounds the call; 0 means callTimeout.
 	timeout time.Duration
 }
 
-// v1 builds a path below /api/v1 of parts that are escaped.
+// v1 returns a path below /api/v1. It escapes the parts.
 func v1(parts ...string) string {
 	path := "/api/v1"
 	for _, p := range parts {
@@ -76,7 +76,7 @@ func v1(parts ...string) string {
 	return path
 }
 
-// do makes an exchange and reads its answer.
+// do makes a call and reads the answer.
 func (c *Client) do(ctx context.Context, call call) (http.Header, []byte, error) {
 	bound := call.timeout
 	if bound == 0 {
@@ -98,14 +98,14 @@ func (c *Client) do(ctx context.Context, call call) (http.Header, []byte, error)
 	}
 	if call.out != nil {
 		if err := json.Unmarshal(answer, call.out); err != nil {
-			return nil, nil, fmt.Errorf("reading the answer of %s%s: %w; is it the Benchloom API, of about this version?", c.base, call.path, err)
+			return nil, nil, fmt.Errorf("reading the answer of %s%s: %w; is this the Benchloom API, of a similar version?", c.base, call.path, err)
 		}
 	}
 	return response.Header, answer, nil
 }
 
-// send makes an exchange in the bounded context. Errors speak of the caller's
-// one. The caller closes the body.
+// send makes a call in the context bounded; caller is the context without its timeout,
+// for errors. The caller of send closes the body.
 func (c *Client) send(bounded, caller context.Context, call call) (*http.Response, error) {
 	body := call.body
 	if call.in != nil {

@@ -46,7 +46,7 @@ func problem(status int, kind string, headers map[string]string) http.HandlerFun
 
 const someRun = bench.RunID("abcdefgh23456777-0123abcd")
 
-func TestNewRefusesWhatIsNoAddress(t *testing.T) {
+func TestNewRejectsInvalidAddresses(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"", "127.0.0.1:7480", "ftp://127.0.0.1", "http://", "http://me:pass@127.0.0.1", "http://127.0.0.1?x=1", "http://127.0.0.1\n"} {
 		_, err := apiclient.New(address, "", nil)
@@ -96,14 +96,14 @@ func TestProblemsBecomeTypedErrors(t *testing.T) {
 	}
 }
 
-func TestAServerErrorNamesItsRequestID(t *testing.T) {
+func TestServerErrorNamesItsRequestID(t *testing.T) {
 	t.Parallel()
 	client := serve(t, problem(500, "", map[string]string{apiclient.HeaderRequestID: "0123abcd"}))
 	_, err := client.Projects(t.Context())
 	require.ErrorContains(t, err, "(request ID 0123abcd)")
 }
 
-func TestWhatIsNotTheAPIIsSaidToBeSo(t *testing.T) {
+func TestAnswersOfOtherServersAreReported(t *testing.T) {
 	t.Parallel()
 	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadGateway)
@@ -115,11 +115,11 @@ func TestWhatIsNotTheAPIIsSaidToBeSo(t *testing.T) {
 
 	client = serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>hello</html>") })
 	_, err = client.Projects(t.Context())
-	require.ErrorContains(t, err, "is it the Benchloom API")
+	require.ErrorContains(t, err, "is this the Benchloom API")
 	require.False(t, apiclient.IsTransient(err))
 }
 
-func TestARefusedConnectionSaysWhatToDo(t *testing.T) {
+func TestRefusedConnectionNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -132,7 +132,7 @@ func TestARefusedConnectionSaysWhatToDo(t *testing.T) {
 	require.True(t, apiclient.IsTransient(err))
 }
 
-func TestAConnectionThatBreaksIsTransient(t *testing.T) {
+func TestBrokenConnectionIsTransient(t *testing.T) {
 	t.Parallel()
 	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
@@ -144,7 +144,7 @@ func TestAConnectionThatBreaksIsTransient(t *testing.T) {
 	require.True(t, apiclient.IsTransient(client.Export(t.Context(), io.Discard, "go", "csv")))
 }
 
-func TestACancelledCallIsNotTransient(t *testing.T) {
+func TestCancelledCallIsNotTransient(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	client := serve(t, func(_ http.ResponseWriter, r *http.Request) { stop(); <-r.Context().Done() })
@@ -153,7 +153,7 @@ func TestACancelledCallIsNotTransient(t *testing.T) {
 	require.False(t, apiclient.IsTransient(err))
 }
 
-func TestWhatIsSent(t *testing.T) {
+func TestCallsSend(t *testing.T) {
 	t.Parallel()
 	type sent struct {
 		line, token, contentType, encoding, body string

@@ -28,15 +28,15 @@ type Collector struct {
 	Unenforced    []Unenforced         `json:"unenforced,omitempty"`
 	Facts         json.RawMessage      `json:"facts,omitempty"`
 	Labels        map[string]string    `json:"labels,omitempty"`
-	BenchmarkSets []string             `json:"benchmark_sets,omitempty" doc:"Benchmark sets for which it is meant, for people: a project binds its sets to pools."`
+	BenchmarkSets []string             `json:"benchmark_sets,omitempty" doc:"Benchmark sets that it is meant for; for display only: projects bind sets to pools."`
 	MachineType   string               `json:"machine_type" doc:"hw, vm or dc."`
 	MachineGroup  string               `json:"machine_group,omitempty"`
 	Devices       []string             `json:"devices,omitempty"`
-	MemoryBytes   int64                `json:"memory_bytes,omitempty" doc:"What a job may use; absent: not known, counted as 4 GiB for each size class."`
-	CPUs          int                  `json:"cpus,omitempty" doc:"What a job may use; absent: not known, counted as its size class."`
-	CacheDirs     []string             `json:"cache_dirs,omitempty" doc:"Cache directories that it has reported."`
-	Host          string               `json:"host,omitempty" doc:"The shared host that it is a slot of."`
-	WantedVersion string               `json:"wanted_version,omitempty" doc:"The version that its pool is to run; absent: any."`
+	MemoryBytes   int64                `json:"memory_bytes,omitempty" doc:"Memory for a job; absent: not known, counted as 4 GiB times the size class."`
+	CPUs          int                  `json:"cpus,omitempty" doc:"CPUs for a job; absent: not known, counted as its size class."`
+	CacheDirs     []string             `json:"cache_dirs,omitempty" doc:"Reported cache directories."`
+	Host          string               `json:"host,omitempty" doc:"Shared host of which it is a slot."`
+	WantedVersion string               `json:"wanted_version,omitempty" doc:"Version that its pool must run; absent: any."`
 	CurrentRun    bench.RunID          `json:"current_run,omitempty"`
 	RegisteredAt  time.Time            `json:"registered_at"`
 	LastHeartbeat time.Time            `json:"last_heartbeat"`
@@ -51,8 +51,8 @@ type Unenforced struct {
 // Registration announces a collector.
 type Registration struct {
 	Name string `json:"name"`
-	// Target, SizeClass and Pool may be left out by one that was invited: it gets
-	// what is configured for it.
+	// Target, SizeClass and Pool may be left out by an invited collector: it gets the
+	// configured ones.
 	Target     bench.Target    `json:"target"`
 	SizeClass  bench.SizeClass `json:"size_class" minimum:"0" maximum:"4096"`
 	Pool       string          `json:"pool"`
@@ -65,7 +65,7 @@ type Registration struct {
 	CoLocated  bool            `json:"co_located"`
 
 	Labels        map[string]string `json:"labels,omitempty"`
-	BenchmarkSets []string          `json:"benchmark_sets,omitempty" doc:"Benchmark sets for which it is meant, for people: a project binds its sets to pools."`
+	BenchmarkSets []string          `json:"benchmark_sets,omitempty" doc:"Benchmark sets that it is meant for; for display only: projects bind sets to pools."`
 
 	MachineType  string   `json:"machine_type,omitempty" doc:"hw, vm or dc; absent: hw."`
 	MachineGroup string   `json:"machine_group,omitempty" doc:"Machines of one make."`
@@ -73,7 +73,7 @@ type Registration struct {
 	MemoryBytes  int64    `json:"memory_bytes,omitempty" minimum:"0" doc:"What a job may use; 0: not known."`
 	CPUs         int      `json:"cpus,omitempty" minimum:"0" doc:"What a job may use; 0: not known."`
 	CacheDirs    []string `json:"cache_dirs,omitempty" maxItems:"1000" doc:"Two levels of directory names below its cache root."`
-	SharedHost   string   `json:"shared_host,omitempty" doc:"The shared host that it is a slot of."`
+	SharedHost   string   `json:"shared_host,omitempty" doc:"Shared host of which it is a slot."`
 }
 
 // Registered is the answer to a registration.
@@ -81,43 +81,42 @@ type Registered struct {
 	Collector Collector `json:"collector"`
 	// TaskQueue is the task queue of its pool.
 	TaskQueue string `json:"task_queue"`
-	// TaskQueues are all from which its jobs come, its pool's first: at most four.
+	// TaskQueues lists the task queues of its jobs, its pool's first; at most four.
 	TaskQueues []string `json:"task_queues"`
 	// HeartbeatSeconds is the interval of its heartbeats.
 	HeartbeatSeconds int `json:"heartbeat_seconds"`
 }
 
-// Heartbeat says that a collector lives, and what it is at.
+// Heartbeat is a collector's sign of life, with its progress.
 type Heartbeat struct {
 	Epoch    int64       `json:"epoch"`
 	Run      bench.RunID `json:"run,omitempty"`
 	Progress RunProgress `json:"progress,omitzero"`
-	// CacheDirs replace those that were reported before; absent: nothing has changed.
+	// CacheDirs replaces the directories reported before; nil if nothing has changed.
 	CacheDirs *[]string `json:"cache_dirs,omitempty" maxItems:"1000"`
-	// CountWaiting asks how many jobs wait.
+	// CountWaiting asks for the number of waiting jobs.
 	CountWaiting bool `json:"count_waiting,omitempty"`
-	// AskWaits asks for how long they have waited, as the slot of a shared host
-	// wants to know.
+	// AskWaits asks how long they have waited. Slots of a shared host set it.
 	AskWaits bool `json:"ask_waits,omitempty"`
 }
 
-// HeartbeatAnswer tells a collector what is wanted of it.
+// HeartbeatAnswer is the API's instruction to a collector.
 type HeartbeatAnswer struct {
-	// Active is false when it shall take no further job.
+	// Active is false if it must take no further job.
 	Active bool `json:"active"`
-	// WantedVersion is the version that it shall run; empty: any. One of another
-	// version finishes its job and exits.
+	// WantedVersion is the version that it must run; empty: any. A collector of
+	// another version finishes its job and exits.
 	WantedVersion string `json:"wanted_version,omitempty"`
-	// TaskQueues are all from which its jobs come, its pool's first: at most four.
+	// TaskQueues lists the task queues of its jobs, its pool's first; at most four.
 	TaskQueues []string `json:"task_queues"`
 	// Waiting counts the jobs of its task queues that have not begun, if requested.
 	Waiting *int `json:"waiting,omitempty"`
-	// Waits is, by task queue, for how many seconds the oldest job has waited that
-	// was handed out and that nobody has begun, where that was asked; a queue
-	// without such a job is not named.
+	// Waits holds, by task queue, the seconds that the oldest job which was handed
+	// out but has not begun has waited, if requested. Queues without such a job are
+	// left out.
 	Waits map[string]float64 `json:"waits,omitempty"`
-	// Now is the API's clock. A collector's own is trusted for nothing but when
-	// collections were made.
+	// Now is the API's time. A collector's own clock is trusted only for the times of
+	// collections.
 	Now time.Time `json:"now"`
 }
 
@@ -142,8 +141,8 @@ func (c *Client) ActivateCollector(ctx context.Context, name string) (Collector,
 	return post[Collector](ctx, c, v1("collectors", name, "activate"), nil)
 }
 
-// RemoveCollector forgets a collector that is offline; with force also one that
-// lives, whose process is refused from then on.
+// RemoveCollector removes an offline collector; with force, also a live one, whose
+// process is refused from then on.
 func (c *Client) RemoveCollector(ctx context.Context, name string, force bool) error {
 	query := url.Values{}
 	if force {
@@ -153,13 +152,13 @@ func (c *Client) RemoveCollector(ctx context.Context, name string, force bool) e
 	return err
 }
 
-// RegisterCollector makes a collector known. Its error is [ErrNameTaken] when
-// another live machine has the name.
+// RegisterCollector registers a collector. The error is [ErrNameTaken] if another live
+// machine has the name.
 func (c *Client) RegisterCollector(ctx context.Context, r Registration) (Registered, error) {
 	return post[Registered](ctx, c, v1("collectors", "register"), r)
 }
 
-// Heartbeat says that a collector lives. Its error is [ErrFenced] when the
+// Heartbeat reports that a collector is live. The error is [ErrFenced] if the
 // collector was registered again since.
 func (c *Client) Heartbeat(ctx context.Context, name string, beat Heartbeat) (HeartbeatAnswer, error) {
 	return post[HeartbeatAnswer](ctx, c, v1("collectors", name, "heartbeat"), beat)
@@ -172,8 +171,8 @@ func (c *Client) StartRun(ctx context.Context, run bench.RunID, start RunStart) 
 	return post[RunPlan](ctx, c, v1("runs", string(run), "start"), start)
 }
 
-// UploadBlock delivers a finished block; numbers count from 1 within a run.
-// Delivering it again changes nothing.
+// UploadBlock uploads a finished block; numbers count from 1 within a run. Uploading
+// it again changes nothing.
 func (c *Client) UploadBlock(ctx context.Context, run bench.RunID, number int, block Block) (receipt BlockReceipt, err error) {
 	var body bytes.Buffer
 	zipped := gzip.NewWriter(&body)
@@ -190,8 +189,8 @@ func (c *Client) UploadBlock(ctx context.Context, run bench.RunID, number int, b
 	return receipt, err
 }
 
-// AppendLog delivers output of a run that begins at offset, and gives the
-// offset of what is to follow. What was delivered before is tolerated.
+// AppendLog uploads output of a run that begins at offset, and returns the offset of
+// the next piece. Uploading a piece again is allowed.
 func (c *Client) AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte) (next int64, err error) {
 	var receipt LogReceipt
 	_, _, err = c.do(ctx, call{

@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Commit is a commit of a project's branch as far as it was looked at.
+// Commit is a recorded commit of a project's branch.
 type Commit struct {
 	SHA         string    `json:"sha"`
 	Parent      string    `json:"parent,omitempty" doc:"First parent."`
@@ -18,9 +18,9 @@ type Commit struct {
 	CommittedAt time.Time `json:"committed_at"`
 	FirstSeenAt time.Time `json:"first_seen_at"`
 	OnBranch    bool      `json:"on_branch" doc:"False: the branch was rewritten and no longer holds it."`
-	Skipped     bool      `json:"skipped" doc:"Older than what was to be requested when it was first seen."`
+	Skipped     bool      `json:"skipped" doc:"Too old to be requested when it was first seen."`
 	// Request is the tracked request for it.
-	Request *CommitRequest `json:"request,omitempty" doc:"Absent: nobody has asked for it."`
+	Request *CommitRequest `json:"request,omitempty" doc:"Absent: there is none."`
 }
 
 // CommitRequest is the state of the request for a commit.
@@ -34,11 +34,11 @@ type CommitRequest struct {
 type SourceState struct {
 	Repository string     `json:"repository"`
 	Branch     string     `json:"branch"`
-	Head       string     `json:"head,omitempty" doc:"Newest commit whose requests are all made."`
+	Head       string     `json:"head,omitempty" doc:"Newest commit up to which all requests are made."`
 	LastOKAt   *time.Time `json:"last_ok_at,omitempty" doc:"Absent: no look has succeeded yet."`
 	// FailingSince is the start of the first look that failed since the last success.
 	FailingSince *time.Time `json:"failing_since,omitempty" doc:"Absent: the last look succeeded."`
-	Message      string     `json:"message,omitempty" doc:"Why it fails, or what is remarkable."`
+	Message      string     `json:"message,omitempty" doc:"Why it fails, or a remark."`
 	WorkflowID   string     `json:"workflow_id" doc:"ID of the Schedule, and beginning of the IDs of its workflows, in the Temporal Web UI."`
 }
 
@@ -57,8 +57,8 @@ func (c *Client) Commits(ctx context.Context, project string, limit int) (Commit
 	return get[CommitList](ctx, c, v1("projects", project, "commits"), query)
 }
 
-// SyncProject makes the service look at a project's commits now. It does not wait
-// for that; the state is that of before.
+// SyncProject triggers a look at a project's commits. It does not wait for it and
+// returns the state from before.
 func (c *Client) SyncProject(ctx context.Context, project string) (SourceState, error) {
 	return post[SourceState](ctx, c, v1("projects", project, "sync"), struct{}{})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
-func TestAComparisonIsReadAsItIsWritten(t *testing.T) {
+func TestComparisonRoundTrip(t *testing.T) {
 	t.Parallel()
 	key := func(benchmark string) stats.Key {
 		return stats.Key{TestCase: stats.TestCase{Benchmark: benchmark, Target: "x"}, Metric: "wall-time"}

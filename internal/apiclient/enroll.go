@@ -17,12 +17,12 @@ type Invite struct {
 	Target        bench.Target      `json:"target"`
 	SizeClass     bench.SizeClass   `json:"size_class" minimum:"1" maximum:"4096"`
 	Pool          string            `json:"pool"`
-	Labels        map[string]string `json:"labels,omitempty" doc:"What people want to know of it, such as its rack."`
-	BenchmarkSets []string          `json:"benchmark_sets,omitempty" doc:"Benchmark sets for which it is meant, for people: a project binds its sets to pools."`
+	Labels        map[string]string `json:"labels,omitempty" doc:"Labels of the machine, such as its rack."`
+	BenchmarkSets []string          `json:"benchmark_sets,omitempty" doc:"Benchmark sets that it is meant for; for display only: projects bind sets to pools."`
 	MachineType   string            `json:"machine_type,omitempty" doc:"hw, vm or dc; absent: hw."`
-	MachineGroup  string            `json:"machine_group,omitempty" doc:"Machines of one make."`
+	MachineGroup  string            `json:"machine_group,omitempty" doc:"Machine group, such as machines of one make."`
 	Devices       []string          `json:"devices,omitempty" maxItems:"100"`
-	ValidSeconds  int               `json:"valid_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"How long the token can be used; 0: a day."`
+	ValidSeconds  int               `json:"valid_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"Validity of the token; 0: a day."`
 	Replace       bool              `json:"replace,omitempty" doc:"Give the name of an enrolled collector to another machine."`
 }
 
@@ -39,12 +39,12 @@ type Invitation struct {
 	Devices       []string          `json:"devices,omitempty"`
 	InvitedBy     string            `json:"invited_by"`
 	ExpiresAt     time.Time         `json:"expires_at"`
-	// Token enrols it, once; only the answer to its invitation has it.
+	// Token enrols the collector, once. Only the answer to the invitation has it.
 	Token string `json:"token,omitempty"`
 }
 
-// Enrolment exchanges an enrolment token for the right of a secret that the
-// machine has drawn itself and that never leaves it.
+// Enrolment exchanges an enrolment token for the right to use a token that the machine
+// has generated and that never leaves it.
 type Enrolment struct {
 	Token      string       `json:"token" maxLength:"128"`
 	SecretHash string       `json:"secret_hash" minLength:"64" maxLength:"64" pattern:"^[0-9a-f]*$" doc:"SHA-256 of the collector's own token, in hexadecimal."`
@@ -59,44 +59,44 @@ type Enrolled struct {
 	Namespace string `json:"namespace"`
 }
 
-// WantedVersion is the version that the collectors of a pool are to run.
+// WantedVersion is the version that the collectors of a pool must run.
 type WantedVersion struct {
-	Pool    string    `json:"pool" doc:"Empty: all pools that name no version of their own."`
+	Pool    string    `json:"pool" doc:"Empty: all pools without a version of their own."`
 	Version string    `json:"version"`
 	SetBy   string    `json:"set_by"`
 	SetAt   time.Time `json:"set_at"`
 }
 
-// WantVersion says which version the collectors of a pool are to run.
+// WantVersion sets the version that the collectors of a pool must run.
 type WantVersion struct {
-	Pool    string `json:"pool" doc:"Empty: all pools that name no version of their own."`
+	Pool    string `json:"pool" doc:"Empty: all pools without a version of their own."`
 	Version string `json:"version" doc:"Empty: any."`
 }
 
-// WantedVersionList is all wanted versions, that of all pools first.
+// WantedVersionList lists all wanted versions, the one for all pools first.
 type WantedVersionList struct {
 	Versions []WantedVersion `json:"versions"`
 }
 
-// InviteCollector configures a collector. The answer has the token that enrols
-// it; it is shown only here.
+// InviteCollector configures a collector. Only this answer has the token that enrols
+// it.
 func (c *Client) InviteCollector(ctx context.Context, invite Invite) (Invitation, error) {
 	return post[Invitation](ctx, c, v1("collectors", "invitations"), invite)
 }
 
-// EnrollCollector uses an enrolment token. The same enrolment again gives the
-// same answer.
+// EnrollCollector enrols a collector. Repeating the same enrolment returns the same
+// answer.
 func (c *Client) EnrollCollector(ctx context.Context, enrolment Enrolment) (Enrolled, error) {
 	return post[Enrolled](ctx, c, v1("collectors", "enroll"), enrolment)
 }
 
-// WantedVersions lists the versions that collectors are to run.
+// WantedVersions lists the versions that collectors must run.
 func (c *Client) WantedVersions(ctx context.Context) ([]WantedVersion, error) {
 	list, err := get[WantedVersionList](ctx, c, v1("wanted-versions"), nil)
 	return list.Versions, err
 }
 
-// WantVersion says which version the collectors of a pool are to run.
+// WantVersion sets the version that the collectors of a pool must run.
 func (c *Client) WantVersion(ctx context.Context, want WantVersion) ([]WantedVersion, error) {
 	var list WantedVersionList
 	_, _, err := c.do(ctx, call{method: http.MethodPut, path: v1("wanted-versions"), in: want, out: &list})

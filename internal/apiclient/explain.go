@@ -10,28 +10,27 @@ import (
 // RequestExplanation explains the state of a request.
 type RequestExplanation struct {
 	Request  Request     `json:"request"`
-	Findings []Finding   `json:"findings" doc:"What it waits for, what is stuck first."`
-	Place    *QueueEntry `json:"place,omitempty" doc:"Its place in its project's queue; absent when it is not in it."`
+	Findings []Finding   `json:"findings" doc:"What it waits for, stuck items first."`
+	Place    *QueueEntry `json:"place,omitempty" doc:"Its position in its project's order of requests; absent if it has none."`
 	Progress Progress    `json:"progress"`
-	Open     []OpenJob   `json:"open" doc:"Some of its open jobs: those under way first, then in the order in which they are handed out."`
-	// Next is the first that no collector carries out.
-	Next *diagnose.JobExplanation `json:"next,omitempty" doc:"The first of these that no collector carries out, or the first of all; absent when none is open."`
+	Open     []OpenJob   `json:"open" doc:"Some of its open jobs: those in progress first, then in the order of hand-out."`
+	// Next explains the first open job that is not running.
+	Next *diagnose.JobExplanation `json:"next,omitempty" doc:"Explanation of the first of these that is not running, or of the first of all; absent if none is open."`
 }
 
 // OpenJob is an open job and what it waits for.
 type OpenJob struct {
 	Key    bench.JobKey    `json:"key"`
 	Status bench.JobStatus `json:"status"`
-	Waits  string          `json:"waits,omitempty" doc:"Absent when it runs."`
+	Waits  string          `json:"waits,omitempty" doc:"What it waits for; absent while it runs."`
 }
 
-// ExplainJob says why a job is where it is.
+// ExplainJob explains a job's state.
 func (c *Client) ExplainJob(ctx context.Context, key bench.JobKey) (diagnose.JobExplanation, error) {
 	return get[diagnose.JobExplanation](ctx, c, v1("jobs", string(key), "explain"), nil)
 }
 
-// ExplainRequest says why a request is where it is; the request is named by its
-// ID or as project:tag.
+// ExplainRequest explains the state of a request, named by its ID or as project:tag.
 func (c *Client) ExplainRequest(ctx context.Context, ref string) (RequestExplanation, error) {
 	return get[RequestExplanation](ctx, c, v1("requests", ref, "explain"), nil)
 }

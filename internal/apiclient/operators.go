@@ -10,16 +10,16 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Act says why an operator does something. The audit keeps it.
+// Act holds the reason for an operator's action, recorded in the audit.
 type Act struct {
-	Reason         string `json:"reason,omitempty" maxLength:"500" doc:"Why, for those who wonder."`
-	IdempotencyKey string `json:"idempotency_key,omitempty" maxLength:"128" doc:"The same key by the same user is answered as the first time, and nothing is done again."`
+	Reason         string `json:"reason,omitempty" maxLength:"500" doc:"Reason, recorded in the audit."`
+	IdempotencyKey string `json:"idempotency_key,omitempty" maxLength:"128" doc:"Repeating a key does nothing and returns the first answer; keys are per user."`
 }
 
 // Expiry ends a request that has waited too long.
 type Expiry struct {
 	Act
-	Force bool `json:"force,omitempty" doc:"End it although it is in progress."`
+	Force bool `json:"force,omitempty" doc:"End it even if it is in progress."`
 }
 
 // Remeasurement measures a request again.
@@ -28,15 +28,15 @@ type Remeasurement struct {
 	Benchmarks []string `json:"benchmarks,omitempty" maxItems:"1000" doc:"Only these; empty: all."`
 }
 
-// Invalidation makes results count no more. Something must narrow them down.
+// Invalidation marks results as invalid. At least one field must narrow them down.
 type Invalidation struct {
 	Act
 	Project   string     `json:"project,omitempty"`
-	Tag       string     `json:"tag,omitempty" doc:"Only those of this artifact of the project."`
-	Collector string     `json:"collector,omitempty" doc:"Only those that it measured."`
-	Since     *time.Time `json:"since,omitempty" doc:"Only those measured then or later."`
-	Until     *time.Time `json:"until,omitempty" doc:"Only those measured before."`
-	DryRun    bool       `json:"dry_run,omitempty" doc:"Only tell which these are."`
+	Tag       string     `json:"tag,omitempty" doc:"Only results of this artifact of the project."`
+	Collector string     `json:"collector,omitempty" doc:"Only results measured by this collector."`
+	Since     *time.Time `json:"since,omitempty" doc:"Only results measured at this time or later."`
+	Until     *time.Time `json:"until,omitempty" doc:"Only results measured before this time."`
+	DryRun    bool       `json:"dry_run,omitempty" doc:"Only report which results these are."`
 }
 
 // Purge removes an artifact with all that belongs to it.
@@ -44,7 +44,7 @@ type Purge struct {
 	Act
 	Project string `json:"project"`
 	Tag     string `json:"tag"`
-	DryRun  bool   `json:"dry_run,omitempty" doc:"Only tell what would be removed."`
+	DryRun  bool   `json:"dry_run,omitempty" doc:"Only report what would be removed."`
 }
 
 // Operation is an operator's action as recorded in the audit.
@@ -53,20 +53,20 @@ type Operation struct {
 	At             time.Time       `json:"at,omitzero"`
 	Who            string          `json:"who"`
 	Action         string          `json:"action" example:"request cancel"`
-	Project        string          `json:"project,omitempty" doc:"Absent when it is about several."`
+	Project        string          `json:"project,omitempty" doc:"Absent if it concerns several."`
 	Subject        string          `json:"subject,omitempty" doc:"A request's ID, a job's key, an artifact's tag or a project."`
 	Reason         string          `json:"reason,omitempty"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
-	Detail         json.RawMessage `json:"detail,omitempty" doc:"What was asked for besides."`
+	Detail         json.RawMessage `json:"detail,omitempty" doc:"Other parameters."`
 	Changed        bool            `json:"changed" doc:"False: there was nothing to do."`
-	Message        string          `json:"message" doc:"What it did, in words."`
-	// What it did it to.
-	Requests  []bench.RequestID `json:"requests,omitempty" doc:"Requests that it is about, the first 20."`
+	Message        string          `json:"message" doc:"Result, in words."`
+	// The following fields describe the affected objects.
+	Requests  []bench.RequestID `json:"requests,omitempty" doc:"Affected requests, the first 20."`
 	Jobs      int               `json:"jobs,omitempty"`
 	TestCases int               `json:"test_cases,omitempty"`
 	Runs      int               `json:"runs,omitempty"`
 	Results   int               `json:"results,omitempty"`
-	Repeated  bool              `json:"repeated,omitempty" doc:"The idempotency key was used before: this is the answer of then."`
+	Repeated  bool              `json:"repeated,omitempty" doc:"The idempotency key was used before; this is the answer from then."`
 	DryRun    bool              `json:"dry_run,omitempty"`
 }
 
@@ -93,24 +93,23 @@ func (c *Client) ExpireRequest(ctx context.Context, ref string, e Expiry) (Reque
 	return post[RequestOperation](ctx, c, v1("requests", ref, "expire"), e)
 }
 
-// RetryRequest opens a request that has ended again, for what of it lacks a
-// result.
+// RetryRequest reopens a request that has ended, to measure what lacks a result.
 func (c *Client) RetryRequest(ctx context.Context, ref string, act Act) (RequestOperation, error) {
 	return post[RequestOperation](ctx, c, v1("requests", ref, "retry"), act)
 }
 
-// RemeasureRequest opens a request that has ended again, for what has results
-// too.
+// RemeasureRequest reopens a request that has ended, to measure again what has
+// results.
 func (c *Client) RemeasureRequest(ctx context.Context, ref string, r Remeasurement) (RequestOperation, error) {
 	return post[RequestOperation](ctx, c, v1("requests", ref, "remeasure"), r)
 }
 
-// RetryJob gives a job that has ended another go, for what of it lacks a result.
+// RetryJob replaces a job that has ended by a new one for what lacks a result.
 func (c *Client) RetryJob(ctx context.Context, key bench.JobKey, act Act) (RequestOperation, error) {
 	return post[RequestOperation](ctx, c, v1("jobs", string(key), "retry"), act)
 }
 
-// InvalidateResults makes results count no more.
+// InvalidateResults marks results as invalid.
 func (c *Client) InvalidateResults(ctx context.Context, i Invalidation) (Operation, error) {
 	return post[Operation](ctx, c, v1("results", "invalidate"), i)
 }
@@ -120,12 +119,12 @@ func (c *Client) PurgeArtifact(ctx context.Context, p Purge) (Operation, error) 
 	return post[Operation](ctx, c, v1("artifacts", "purge"), p)
 }
 
-// PauseQueue keeps a project from admitting requests and handing jobs out.
+// PauseQueue pauses a project: no request is admitted and no job handed out.
 func (c *Client) PauseQueue(ctx context.Context, project string, act Act) (Operation, error) {
 	return post[Operation](ctx, c, v1("projects", project, "queue", "pause"), act)
 }
 
-// ResumeQueue ends a pause.
+// ResumeQueue resumes a paused project.
 func (c *Client) ResumeQueue(ctx context.Context, project string, act Act) (Operation, error) {
 	return post[Operation](ctx, c, v1("projects", project, "queue", "resume"), act)
 }
@@ -134,11 +133,11 @@ func (c *Client) ResumeQueue(ctx context.Context, project string, act Act) (Oper
 type AuditQuery struct {
 	Project, Who, Subject string
 	Limit                 int
-	// Cursor is Next of the page before.
+	// Cursor is Next of the previous page.
 	Cursor string
 }
 
-// Audit lists what operators did, newest first.
+// Audit lists the actions of operators, newest first.
 func (c *Client) Audit(ctx context.Context, q AuditQuery) (AuditList, error) {
 	query := url.Values{}
 	set(query, "project", q.Project)

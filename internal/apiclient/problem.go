@@ -16,10 +16,9 @@ import (
 	"unicode"
 )
 
-// Errors that callers decide on; the errors of a [Client] are these for
-// errors.Is.
+// Errors for callers to distinguish. Errors of a [Client] match them with errors.Is.
 var (
-	// ErrJobClosed: the job has ended; nothing of it may start.
+	// ErrJobClosed: the job has ended; no run of it may start.
 	ErrJobClosed = errors.New("the job has ended")
 	// ErrNobodyWaits: no open request waits for the job.
 	ErrNobodyWaits = errors.New("no open request waits for the job")
@@ -27,43 +26,44 @@ var (
 	ErrFenced = errors.New("the collector was registered again since")
 	// ErrNameTaken: another live machine has registered the collector's name.
 	ErrNameTaken = errors.New("another live machine has this collector name")
-	// ErrDraining: the collector is to take no further job.
+	// ErrDraining: the collector must take no further job.
 	ErrDraining = errors.New("the collector is draining")
 	// ErrOutdated: another version of the collector is wanted.
 	ErrOutdated = errors.New("the collector is out of date")
-	// ErrUnfit: the collector does not meet what the job is constrained to.
-	ErrUnfit = errors.New("the collector cannot run the job as it is constrained")
-	// ErrUnauthorized: the token is missing or not known.
+	// ErrUnfit: the collector does not meet the job's constraints.
+	ErrUnfit = errors.New("the collector does not meet the job's constraints")
+	// ErrUnauthorized: the token is missing or unknown.
 	ErrUnauthorized = errors.New("not authorized")
-	// ErrForbidden: the token does not open this.
+	// ErrForbidden: the token does not permit this.
 	ErrForbidden = errors.New("not permitted")
-	// ErrNotFound: there is no such thing.
+	// ErrNotFound: the named thing does not exist.
 	ErrNotFound = errors.New("not found")
 )
 
-// Problem is an error that the API answered, as RFC 9457 describes it.
+// Problem is an error answered by the API, as in RFC 9457.
 type Problem struct {
-	// Type is a URN that programs decide on.
+	// Type is a URN for programs.
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	// Detail names the thing, the reason and what to do.
 	Detail string          `json:"detail"`
 	Errors []ProblemDetail `json:"errors,omitempty"`
-	// RequestID names the exchange in the API's log.
+	// RequestID names the call in the API's log.
 	RequestID string `json:"-"`
 	// RetryAfter is the wait requested by the API; 0: none.
 	RetryAfter time.Duration `json:"-"`
 }
 
-// ProblemDetail is one of several things that are wrong.
+// ProblemDetail is one of several errors.
 type ProblemDetail struct {
 	Message string `json:"message"`
-	// Location is such as body.tag, query.limit or suite.yaml:3:5.
+	// Location is the error's position, such as body.tag, query.limit or
+	// suite.yaml:3:5.
 	Location string `json:"location,omitempty"`
 }
 
-// Error is for people: the detail, then one line for each single error.
+// Error returns the detail, then one line for each of the errors.
 func (p *Problem) Error() string {
 	var b strings.Builder
 	b.WriteString(p.Detail)
@@ -83,7 +83,7 @@ func (p *Problem) Error() string {
 	return b.String()
 }
 
-// Is makes errors.Is find the sentinel that the problem's type or status means.
+// Is reports whether target is the sentinel for the problem's type or status.
 func (p *Problem) Is(target error) bool {
 	switch target {
 	case ErrJobClosed:
@@ -110,11 +110,11 @@ func (p *Problem) Is(target error) bool {
 	return false
 }
 
-// maxProblemBody bounds what is read of an error's body.
+// maxProblemBody bounds the body of an error, in bytes.
 const maxProblemBody = 1 << 20
 
-// readProblem makes an error of an answer that is none of success. What answers
-// need not be the API: proxies have their own words.
+// readProblem returns the error for an unsuccessful answer. It may come from a proxy
+// instead of the API, in any format.
 func readProblem(response *http.Response, base string) error {
 	p := &Problem{}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxProblemBody))
@@ -138,7 +138,7 @@ func readProblem(response *http.Response, base string) error {
 	return p
 }
 
-// unreachable is a request that got no answer.
+// unreachable is the error of a call without an answer.
 type unreachable struct {
 	base      string
 	err       error
@@ -162,17 +162,17 @@ func (e *unreachable) Error() string {
 
 func (e *unreachable) Unwrap() error { return e.err }
 
-// transportError describes why a request got no answer. Once the caller's
+// transportError returns the error of a call without an answer. If the caller's
 // context has ended, that is the reason.
 func transportError(ctx context.Context, base string, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("asking the Benchloom API: %w", context.Cause(ctx))
+		return fmt.Errorf("calling the Benchloom API: %w", context.Cause(ctx))
 	}
 	var certificate *tls.CertificateVerificationError
 	return &unreachable{base: base, err: err, permanent: errors.As(err, &certificate)}
 }
 
-// IsTransient tells whether the same call may succeed later: the API was not
+// IsTransient reports whether the same call may succeed later: the API was not
 // reached, did not answer in time, or answered that it is unavailable.
 func IsTransient(err error) bool {
 	var gone *unreachable

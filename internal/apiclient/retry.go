@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// RetryPolicy says how long and how patiently transient errors are answered by
-// another try. The zero value tries until the context ends.
+// RetryPolicy bounds the retries after transient errors. The zero value retries until
+// the context ends.
 type RetryPolicy struct {
-	// Attempts bounds how often it is tried; 0: no bound.
+	// Attempts bounds the number of attempts; 0: no bound.
 	Attempts int
-	// For bounds how long further tries are begun, counted from the first; 0:
-	// no bound.
+	// For bounds the time from the first attempt to the start of the last; 0: no
+	// bound.
 	For time.Duration
-	// First is the pause before the second try, 200 ms when 0. It doubles with
-	// each try up to Longest, 15 s when 0.
+	// First is the pause before the second attempt; 0: 200 ms. It doubles with each
+	// attempt up to Longest; 0: 15 s.
 	First, Longest time.Duration
-	// Now, Sleep and Random (0 to below 1, for jitter) are the real ones when
+	// Now, Sleep and Random (0 to below 1, for jitter) replace the real ones unless
 	// nil.
 	Now    func() time.Time
 	Sleep  func(ctx context.Context, pause time.Duration) error
 	Random func() float64
 }
 
-// Forever is the policy without its bounds: only the context ends it.
+// Forever returns the policy without bounds: only the context ends it.
 func (p RetryPolicy) Forever() RetryPolicy {
 	p.Attempts, p.For = 0, 0
 	return p
 }
 
 // Retry calls f until it succeeds, fails with an error that is not transient
-// ([IsTransient]), or the policy or the context ends it. Its error is the last
-// one of f, with the context's when that ended.
+// ([IsTransient]), or the policy or the context ends it. It returns the last error of
+// f, joined with the context's if that ended.
 func Retry(ctx context.Context, policy RetryPolicy, f func(ctx context.Context) error) error {
 	p := policy.withDefaults()
 	begun := p.Now()
@@ -44,8 +44,8 @@ func Retry(ctx context.Context, policy RetryPolicy, f func(ctx context.Context) 
 		if err == nil || !IsTransient(err) {
 			return err
 		}
-		// Half of the pause is drawn, so that many clients of an API that comes
-		// back do not come back at once.
+		// Half of the pause is random, so that clients do not all return at once when
+		// the API does.
 		wait := pause/2 + time.Duration(p.Random()*float64(pause/2))
 		var asked *Problem
 		if errors.As(err, &asked) {

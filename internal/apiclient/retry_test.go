@@ -43,7 +43,7 @@ func recorded(p apiclient.RetryPolicy, pauses *[]time.Duration) apiclient.RetryP
 	return p
 }
 
-func TestRetryGoesOnUntilItSucceeds(t *testing.T) {
+func TestRetryUntilSuccess(t *testing.T) {
 	t.Parallel()
 	var pauses []time.Duration
 	a := &attempts{errs: []error{away, away, away, away}}
@@ -54,7 +54,7 @@ func TestRetryGoesOnUntilItSucceeds(t *testing.T) {
 	require.Equal(t, []time.Duration{3 * time.Second, 6 * time.Second, 7500 * time.Millisecond, 7500 * time.Millisecond}, pauses)
 }
 
-func TestRetryLeavesOtherErrorsAlone(t *testing.T) {
+func TestRetryStopsAtOtherErrors(t *testing.T) {
 	t.Parallel()
 	var pauses []time.Duration
 	a := &attempts{errs: []error{away, forbidden, away}}
@@ -87,7 +87,7 @@ func TestRetryIsBounded(t *testing.T) {
 	require.Equal(t, len(forEver)+1, a.n)
 }
 
-func TestRetryWaitsAsLongAsItIsAskedTo(t *testing.T) {
+func TestRetryHonoursRetryAfter(t *testing.T) {
 	t.Parallel()
 	var pauses []time.Duration
 	a := &attempts{errs: []error{&apiclient.Problem{Status: 503, RetryAfter: 5 * time.Second}, &apiclient.Problem{Status: 503, RetryAfter: time.Hour}}}

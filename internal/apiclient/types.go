@@ -1,8 +1,8 @@
-// Package apiclient is the contract of the HTTP API: the types that travel
-// under /api/v1, and a client for them.
+// Package apiclient is the contract of the HTTP API: the types under /api/v1 and a
+// client for them.
 //
-// The API serves these types, the collector and the command line use the
-// client. The package must not know how the server stores or starts anything.
+// The API serves these types; collectors and the command line use the client. The
+// package must not know how the server stores or starts anything.
 package apiclient
 
 import (
@@ -20,12 +20,12 @@ type Project struct {
 	SuiteHash string              `json:"suite_hash,omitempty" doc:"Content hash of the suite; upload it first."`
 	Suite     string              `json:"suite,omitempty" readOnly:"true" doc:"Name of the suite."`
 	// SourceState is absent where the configuration names no source.
-	SourceState *SourceState `json:"source_state,omitempty" readOnly:"true" doc:"How the looking at its commits goes."`
+	SourceState *SourceState `json:"source_state,omitempty" readOnly:"true" doc:"State of the looks at its commits."`
 	CreatedAt   time.Time    `json:"created_at,omitzero" readOnly:"true"`
 	UpdatedAt   time.Time    `json:"updated_at,omitzero" readOnly:"true"`
 }
 
-// Applied is the effect of applying a project, or of doing so without dry run.
+// Applied is the effect of applying a project; of a dry run, the effect it would have.
 type Applied struct {
 	Project Project  `json:"project"`
 	Changed bool     `json:"changed"`
@@ -37,8 +37,8 @@ type Applied struct {
 type Command struct {
 	Argv           []string          `json:"argv" minItems:"1" maxItems:"1000" doc:"Program and arguments; no shell."`
 	Env            map[string]string `json:"env,omitempty" doc:"Added to the fixed environment."`
-	TimeoutSeconds int               `json:"timeout_seconds,omitempty" minimum:"0" maximum:"86400" doc:"Bound of one iteration, at most the project's size.maximum_timeout; 0: its size.default_timeout, 30 minutes unless it says otherwise."`
-	Iterations     int               `json:"iterations,omitempty" minimum:"0" maximum:"1000" doc:"How often it is measured; 0: once."`
+	TimeoutSeconds int               `json:"timeout_seconds,omitempty" minimum:"0" maximum:"86400" doc:"Time limit of one iteration, at most the project's size.maximum_timeout; 0: its size.default_timeout, 30 minutes unless configured."`
+	Iterations     int               `json:"iterations,omitempty" minimum:"0" maximum:"1000" doc:"Number of measurements; 0: one."`
 }
 
 // NewRequest asks for an artifact to be benchmarked.
@@ -46,50 +46,50 @@ type NewRequest struct {
 	Project        string            `json:"project,omitempty" doc:"Name of the project; for a command the default is adhoc." example:"go"`
 	Type           bench.RequestType `json:"type,omitempty" enum:"release,master,try,adhoc" doc:"Default: adhoc for a command, else release."`
 	Tag            string            `json:"tag,omitempty" doc:"The artifact: a version or SHA. Not needed for a command; a try build may get it later." example:"1.26.0"`
-	Parent         string            `json:"parent,omitempty" doc:"For master and try: tag of the commit that it was made from; default: what the commit source knows."`
+	Parent         string            `json:"parent,omitempty" doc:"For master and try: tag of the commit that it was built from; default: from the commit source."`
 	PR             int               `json:"pr,omitempty" minimum:"0" maximum:"2147483647" doc:"For master and try: number of the pull request."`
-	ArtifactsReady bool              `json:"artifacts_ready,omitempty" doc:"For try: its artifacts exist already; else it waits for a notification."`
-	CommitDate     *time.Time        `json:"commit_date,omitempty" doc:"Date of the release or commit; orders releases."`
-	Selection      bench.Selection   `json:"selection,omitzero" doc:"What of the suite is measured; empty: all defaults."`
-	Versus         string            `json:"versus,omitempty" doc:"For adhoc, with a tag: another artifact, the baseline, that is measured in turns with it, iteration by iteration, and compared with it." example:"1.25.0"`
+	ArtifactsReady bool              `json:"artifacts_ready,omitempty" doc:"For try: its artifacts exist already; otherwise it waits for a notification."`
+	CommitDate     *time.Time        `json:"commit_date,omitempty" doc:"Date of the release or commit; determines the order of releases."`
+	Selection      bench.Selection   `json:"selection,omitzero" doc:"Part of the suite to measure; empty: all defaults."`
+	Versus         string            `json:"versus,omitempty" doc:"For adhoc, with a tag: the baseline, an artifact that is measured in turns with it, iteration by iteration, and compared with it." example:"1.25.0"`
 	Command        *Command          `json:"command,omitempty" doc:"For adhoc: a command line instead of the suite."`
-	Jobs           []NewJob          `json:"jobs,omitempty" minItems:"1" maxItems:"100000" doc:"For adhoc: many command lines, each a job of this one request; all are taken or none. What a job leaves out is the request's."`
-	Branch         string            `json:"branch,omitempty" maxLength:"255" doc:"The branch that it belongs to; limits of accounts may speak of it."`
+	Jobs           []NewJob          `json:"jobs,omitempty" minItems:"1" maxItems:"100000" doc:"For adhoc: many command lines, each a job of this request; all are accepted or none. A job inherits from the request what it leaves out."`
+	Branch         string            `json:"branch,omitempty" maxLength:"255" doc:"Branch that it belongs to, for account limits by branch."`
 	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"128" doc:"The same key by the same user gives the same request."`
 	JobWish
 }
 
-// JobWish tells where and how a command is to run: the one of a request, or each of
-// a batch, whose jobs inherit the request's settings.
+// JobWish says where and how a command should run: of a request, or of one job of a
+// batch, whose jobs inherit the request's settings.
 type JobWish struct {
-	Target    bench.Target    `json:"target,omitempty" doc:"For a command: where it runs; default: the project's first target or the only registered one."`
-	SizeClass bench.SizeClass `json:"size_class,omitempty" minimum:"0" maximum:"4096" doc:"For adhoc: the size class; 0: the project's, or what is learned."`
-	Queue     string          `json:"queue,omitempty" maxLength:"64" doc:"In which queue it waits for its turn; default: the submitter's own, for releases and commits their project's." example:"single-build"`
-	// Shape says which commands share what is learned about size classes.
-	Shape string `json:"shape,omitempty" maxLength:"100" doc:"For a command: commands of the same shape share what is learned about size classes; default: those with the same command line, environment and iterations." example:"nightly-index"`
-	// Constraints hold together with those of the project.
+	Target    bench.Target    `json:"target,omitempty" doc:"For a command: its target; default: the project's first target or the only registered one."`
+	SizeClass bench.SizeClass `json:"size_class,omitempty" minimum:"0" maximum:"4096" doc:"For adhoc: the size class; 0: the project's or the learned one."`
+	Queue     string          `json:"queue,omitempty" maxLength:"64" doc:"Queue of its jobs; default: the submitter's own; for releases and commits, their project's." example:"single-build"`
+	// Shape groups commands that share learned sizes.
+	Shape string `json:"shape,omitempty" maxLength:"100" doc:"For a command: commands of the same shape share learned sizes; default: those with the same command line, environment and iterations." example:"nightly-index"`
+	// Constraints apply in addition to those of the project.
 	Constraints bench.ConstraintSpec `json:"constraints,omitzero" doc:"For adhoc: where it may run."`
 }
 
-// Request is a wish to benchmark one artifact, and where it stands.
+// Request is a request to benchmark one artifact or run commands, with its state.
 type Request struct {
 	ID         bench.RequestID     `json:"id"`
 	Project    string              `json:"project"`
 	Type       bench.RequestType   `json:"type"`
 	Tag        string              `json:"tag,omitempty"`
-	Parent     string              `json:"parent,omitempty" doc:"Tag of the commit that it was made from."`
+	Parent     string              `json:"parent,omitempty" doc:"Tag of the commit that it was built from."`
 	PR         int                 `json:"pr,omitempty" doc:"Number of the pull request."`
 	WaitsFor   string              `json:"waits_for,omitempty" doc:"Tag whose jobs must be done before this request may be admitted."`
 	ParentNote string              `json:"parent_note,omitempty" doc:"Why there is no parent to wait for or to compare with."`
 	Status     bench.RequestStatus `json:"status"`
 	Outcome    bench.Outcome       `json:"outcome,omitempty"`
 	Submitter  string              `json:"submitter"`
-	Queue      string              `json:"queue,omitempty" doc:"The queue that was named; absent: the default one."`
+	Queue      string              `json:"queue,omitempty" doc:"Named queue; absent: the default one."`
 	Branch     string              `json:"branch,omitempty"`
 	Selection  bench.Selection     `json:"selection,omitzero"`
 	Versus     string              `json:"versus,omitempty" doc:"Tag of the artifact that it is measured in turns with."`
 	Command    *Command            `json:"command,omitempty"`
-	Batch      int                 `json:"batch,omitempty" doc:"How many commands were submitted in it."`
+	Batch      int                 `json:"batch,omitempty" doc:"Number of commands submitted in it."`
 	CommitDate *time.Time          `json:"commit_date,omitempty"`
 	CreatedAt  time.Time           `json:"created_at"`
 	AdmittedAt *time.Time          `json:"admitted_at,omitempty"`
@@ -100,25 +100,25 @@ type Request struct {
 	WorkflowID string              `json:"workflow_id" doc:"In the Temporal Web UI."`
 	Created    bool                `json:"created,omitempty" doc:"False in the answer to a repeated submission."`
 
-	// Constraints are the request's own; those of its project hold as well.
+	// Constraints are the request's own; those of its project apply as well.
 	Constraints bench.ConstraintSpec `json:"constraints,omitzero"`
 	Warnings    []string             `json:"warnings,omitempty" doc:"In the answer to a submission: why it may have to wait."`
 }
 
-// ArtifactsReady says that a request's artifacts are ready.
+// ArtifactsReady reports that a request's artifacts are ready.
 type ArtifactsReady struct {
 	Tag    string `json:"tag" minLength:"1" doc:"The artifact: a version or SHA."`
-	Parent string `json:"parent,omitempty" doc:"Tag of the commit that it was made from; default: what the commit source knows."`
+	Parent string `json:"parent,omitempty" doc:"Tag of the commit that it was built from; default: from the commit source."`
 }
 
 // Notified is the effect of a notification.
 type Notified struct {
 	Request   Request `json:"request"`
-	Duplicate bool    `json:"duplicate" doc:"The same was said before; nothing changed."`
+	Duplicate bool    `json:"duplicate" doc:"The same was reported before; nothing changed."`
 	Late      bool    `json:"late" doc:"The request had ended; nothing was started."`
 }
 
-// Admission is one request's admission, with what it was decided from.
+// Admission is one request's admission, with the state that decided it.
 type Admission struct {
 	Request bench.RequestID `json:"request"`
 	Policy  string          `json:"policy"`
@@ -136,10 +136,10 @@ type RequestDetail struct {
 	Request
 	Estimate
 	Progress  Progress        `json:"progress"`
-	Jobs      []Job           `json:"jobs" doc:"At most 100: those that run, those that failed, then the latest. The others: /requests/{request}/jobs."`
-	JobsTotal int             `json:"jobs_total" doc:"How many jobs it has, with those that others replaced."`
+	Jobs      []Job           `json:"jobs" doc:"At most 100: running ones, failed ones, then the latest. For all, see /requests/{request}/jobs."`
+	JobsTotal int             `json:"jobs_total" doc:"Number of its jobs, including replaced ones."`
 	Runs      []Run           `json:"runs" doc:"Of these jobs."`
-	Errors    []RunError      `json:"errors" doc:"At most 100: what keeps these jobs from being done."`
+	Errors    []RunError      `json:"errors" doc:"At most 100: errors that keep these jobs from completing."`
 	Summary   json.RawMessage `json:"summary,omitempty" doc:"Comparison with the baseline."`
 }
 
@@ -158,8 +158,8 @@ type Progress struct {
 // Job is one work item.
 type Job struct {
 	Key        bench.JobKey     `json:"key"`
-	Name       string           `json:"name,omitempty" doc:"As its submitter calls it."`
-	Place      int              `json:"place,omitempty" doc:"In its batch, from 1."`
+	Name       string           `json:"name,omitempty" doc:"Name given by its submitter."`
+	Place      int              `json:"place,omitempty" doc:"Position in its batch, from 1."`
 	Command    []string         `json:"command,omitempty" doc:"Program and arguments, of a command."`
 	Project    string           `json:"project"`
 	Tag        string           `json:"tag,omitempty"`
@@ -173,19 +173,19 @@ type Job struct {
 	SizeClass  bench.SizeClass  `json:"size_class"`
 	Pool       string           `json:"pool"`
 	TaskQueue  string           `json:"task_queue"`
-	Queue      string           `json:"queue" doc:"In which queue it waits for its turn."`
-	Generation int              `json:"generation,omitempty" doc:"Above 0: it took the place of a former job."`
+	Queue      string           `json:"queue" doc:"Queue in which it waits."`
+	Generation int              `json:"generation,omitempty" doc:"Above 0: it replaced an earlier job."`
 	Status     bench.JobStatus  `json:"status"`
 	Message    string           `json:"message,omitempty"`
-	Waits      string           `json:"waits,omitempty" doc:"What a job that nobody carries out waits for, in words."`
-	MovedFrom  string           `json:"moved_from,omitempty" doc:"Task queue that it has left because nobody there was live, or because others meet its constraints now."`
+	Waits      string           `json:"waits,omitempty" doc:"What the job waits for, in words; absent while it runs."`
+	MovedFrom  string           `json:"moved_from,omitempty" doc:"Task queue that it left because no collector there was live, or because others meet its constraints now."`
 	MovedAt    *time.Time       `json:"moved_at,omitempty"`
 	CreatedAt  time.Time        `json:"created_at"`
 	StartedAt  *time.Time       `json:"started_at,omitempty"`
 	EndedAt    *time.Time       `json:"completed_at,omitempty"`
 	WorkflowID string           `json:"workflow_id"`
 
-	// Constraints narrow who can run it.
+	// Constraints narrow the collectors that can run it.
 	Constraints bench.ConstraintSpec `json:"constraints,omitzero"`
 }
 
@@ -204,11 +204,11 @@ type JobDetail struct {
 	Runs []Run `json:"runs"`
 }
 
-// JobList is one page of a request's jobs, in the order in which they were written.
+// JobList is one page of a request's jobs, in order of creation.
 type JobList struct {
 	Jobs []Job `json:"jobs"`
-	// Next continues the list; empty at its end.
-	Next string `json:"next,omitempty" doc:"What to give as after for the next page; absent on the last one."`
+	// Next continues the list; empty on the last page.
+	Next string `json:"next,omitempty" doc:"Value of after for the next page; absent on the last one."`
 }
 
 // Run is one attempt at a job.
@@ -227,12 +227,12 @@ type Run struct {
 	Progress   RunProgress      `json:"progress,omitzero"`
 	StartedAt  time.Time        `json:"started_at"`
 	FinishedAt *time.Time       `json:"finished_at,omitempty"`
-	// TimeoutSeconds bounds what it measures, because of its size class.
-	TimeoutSeconds float64 `json:"timeout_seconds,omitempty" doc:"Bound of the whole run, by its size class; absent: none."`
-	Probe          bool    `json:"probe,omitempty" doc:"It runs on its size class to learn; its results enter no comparison."`
-	Seconds        float64 `json:"seconds,omitempty" doc:"How long it measured; absent: not known."`
-	PeakMemory     int64   `json:"peak_memory,omitempty" doc:"Largest resident set of any of its processes, in bytes; absent: not known."`
-	CPUSeconds     float64 `json:"cpu_seconds,omitempty" doc:"CPU time of all that it ran; absent: not known."`
+	// TimeoutSeconds bounds the run's measurements, by its size class.
+	TimeoutSeconds float64 `json:"timeout_seconds,omitempty" doc:"Time limit of the whole run, by its size class; absent: none."`
+	Probe          bool    `json:"probe,omitempty" doc:"Learning probe; its results enter no comparison."`
+	Seconds        float64 `json:"seconds,omitempty" doc:"Duration of measuring; absent: not known."`
+	PeakMemory     int64   `json:"peak_memory,omitempty" doc:"Largest resident set of any process, in bytes; absent: not known."`
+	CPUSeconds     float64 `json:"cpu_seconds,omitempty" doc:"CPU time of all its processes; absent: not known."`
 }
 
 // RunProgress is the present step of a run.
@@ -262,26 +262,26 @@ type RunStart struct {
 	Epoch     int64           `json:"epoch"`
 }
 
-// RunPlan tells a collector what to do in a run.
+// RunPlan is the work of a run.
 type RunPlan struct {
 	Run     Run    `json:"run"`
 	Job     Job    `json:"job"`
 	Project string `json:"project"`
-	// Missing are the test cases that still lack a result, of either artifact of a
-	// job that measures in turns. None: nothing to do.
+	// Missing lists the test cases that lack a result, of either artifact if the job
+	// measures in turns. If empty, there is nothing to do.
 	Missing    []bench.TestCase `json:"missing"`
-	Iterations int              `json:"iterations" doc:"Override of the suite's; 0: none."`
-	// TimeoutSeconds bounds all that the run does once it has what it needs.
-	TimeoutSeconds float64  `json:"timeout_seconds,omitempty" doc:"Bound of the whole run, by its size class; absent: none."`
+	Iterations int              `json:"iterations" doc:"Replaces the suite's number; 0: it does not."`
+	// TimeoutSeconds bounds the run once everything is fetched.
+	TimeoutSeconds float64  `json:"timeout_seconds,omitempty" doc:"Time limit of the whole run, by its size class; absent: none."`
 	SuiteHash      string   `json:"suite_hash,omitempty"`
 	Command        *Command `json:"command,omitempty"`
 	// Artifacts are the project's overrides of the suite's artifact provider.
 	Artifacts bench.ArtifactSource `json:"artifacts,omitzero"`
 	// Build is the order of a build job.
 	Build *BuildOrder `json:"build,omitempty"`
-	// BuiltAs is the build that the artifact is, where it is one.
+	// BuiltAs is the build of the artifact; empty if it is not built.
 	BuiltAs bench.BuildKey `json:"built_as,omitempty"`
-	// VersusBuiltAs is the same of the artifact that is measured in turns with it.
+	// VersusBuiltAs is the same for the artifact measured in turns with it.
 	VersusBuiltAs bench.BuildKey `json:"versus_built_as,omitempty"`
 }
 
@@ -294,8 +294,8 @@ type Block struct {
 // TestCaseResult is a run's result for one test case.
 type TestCaseResult struct {
 	TestCase    bench.TestCase `json:"test_case"`
-	Tag         string         `json:"tag,omitempty" doc:"Which artifact was measured, of a job that measures in turns; absent: the job's own."`
-	Skipped     string         `json:"skipped,omitempty" doc:"Why it was left out."`
+	Tag         string         `json:"tag,omitempty" doc:"Measured artifact, if the job measures in turns; absent: the job's own."`
+	Skipped     string         `json:"skipped,omitempty" doc:"Reason for leaving it out."`
 	Collections []Collection   `json:"collections,omitempty"`
 }
 
@@ -307,7 +307,7 @@ type Collection struct {
 	Facts       json.RawMessage          `json:"facts,omitempty"`
 }
 
-// BlockError is a test case that failed, or (no test case) the job.
+// BlockError is the failure of a test case or, without one, of the job.
 type BlockError struct {
 	TestCase   *bench.TestCase   `json:"test_case,omitempty"`
 	Kind       bench.FailureKind `json:"kind"`
@@ -325,25 +325,25 @@ type BlockReceipt struct {
 type RunFinish struct {
 	Outcome bench.RunOutcome `json:"outcome" enum:"success,failure,too_small,timeout,oom,permanent,cancelled,lost"`
 	// Seconds is the duration of measuring, without fetching.
-	Seconds float64 `json:"seconds,omitempty" minimum:"0" doc:"How long it measured; 0: not known."`
-	// PeakMemory is the largest resident set of any of its processes.
+	Seconds float64 `json:"seconds,omitempty" minimum:"0" doc:"Duration of measuring; 0: not known."`
+	// PeakMemory is the largest resident set of any process.
 	PeakMemory int64   `json:"peak_memory,omitempty" minimum:"0" doc:"Bytes; 0: not known."`
-	CPUSeconds float64 `json:"cpu_seconds,omitempty" minimum:"0" doc:"CPU time of all that it ran; 0: not known."`
+	CPUSeconds float64 `json:"cpu_seconds,omitempty" minimum:"0" doc:"CPU time of all its processes; 0: not known."`
 	Message    string  `json:"message,omitempty"`
 	OutputTail string  `json:"output_tail,omitempty"`
 }
 
-// Comparison of two artifacts.
+// Comparison compares two artifacts.
 type Comparison struct {
 	Project string            `json:"project"`
 	A       string            `json:"a" doc:"Tag of the baseline."`
-	B       string            `json:"b" doc:"Tag of what is judged."`
+	B       string            `json:"b" doc:"Tag of the judged artifact."`
 	Result  stats.Comparison  `json:"result"`
 	Summary stats.Summary     `json:"summary"`
 	Missing []MissingTestCase `json:"missing,omitempty"`
 }
 
-// MissingTestCase has no result for one of the two artifacts.
+// MissingTestCase is a test case without a result for one of the two artifacts.
 type MissingTestCase struct {
 	Tag      string         `json:"tag"`
 	TestCase bench.TestCase `json:"test_case"`
@@ -354,9 +354,9 @@ type MissingTestCase struct {
 type Info struct {
 	Version     string `json:"version"`
 	TemporalUI  string `json:"temporal_ui,omitempty" doc:"Address of the Temporal Web UI."`
-	Temporal    string `json:"temporal,omitempty" doc:"Where collectors on other machines reach Temporal."`
+	Temporal    string `json:"temporal,omitempty" doc:"Address at which collectors on other machines reach Temporal."`
 	Namespace   string `json:"namespace"`
-	Principal   string `json:"principal,omitempty" doc:"Whose token was used."`
+	Principal   string `json:"principal,omitempty" doc:"Owner of the token used."`
 	Role        string `json:"role,omitempty"`
 	MaxBodySize int64  `json:"max_body_size"`
 }
@@ -415,7 +415,7 @@ type ExportedCollection struct {
 const (
 	// HeaderNextOffset carries the offset of the next piece of a log.
 	HeaderNextOffset = "X-Next-Offset"
-	// HeaderComplete is true when nothing will follow in a log.
+	// HeaderComplete is true at the end of a finished log.
 	HeaderComplete = "X-Complete"
 	// HeaderRun is the run whose log was read.
 	HeaderRun = "X-Run"
@@ -423,7 +423,7 @@ const (
 	HeaderRequestID = "X-Request-Id"
 )
 
-// Types of problems, beyond what their status says.
+// Types of problems that need more than a status.
 const (
 	ProblemJobClosed   = "urn:benchloom:job-closed"
 	ProblemNobodyWaits = "urn:benchloom:nobody-waits"

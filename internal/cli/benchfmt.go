@@ -11,8 +11,8 @@ import (
 	"github.com/benchloom/benchloom/internal/results"
 )
 
-// WriteBenchfmt writes the collections in Go's benchmark format, one line each,
-// with the names and units of the API's export: benchstat reads it.
+// WriteBenchfmt writes the collections in Go's benchmark format for benchstat, one
+// line each, with the names and units of the API's export.
 func (r LocalReport) WriteBenchfmt(w io.Writer) error {
 	out := benchfmt.NewWriter(w)
 	for _, result := range r.Results {

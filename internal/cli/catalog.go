@@ -17,7 +17,7 @@ import (
 // Projects writes a list of projects.
 func Projects(w io.Writer, list []apiclient.Project, v View) error {
 	if len(list) == 0 {
-		return write(w, "There are no projects; make one with 'benchloom project apply -f FILE'.\n")
+		return write(w, "There are no projects; create one with 'benchloom project apply -f FILE'.\n")
 	}
 	t := NewTable(Column{Heading: "project"}, Column{Heading: "suite"}, Column{Heading: "targets"}, Column{Heading: "changed"}, Column{Heading: "description", Flex: true})
 	for _, p := range list {
@@ -47,7 +47,7 @@ func Project(w io.Writer, p apiclient.Project, v View) error {
 	pairs := [][2]string{
 		{"description", p.Config.Description}, {"suite", p.Suite}, {"suite hash", p.SuiteHash},
 		{"targets", targets(p.Config.Targets)}, {"queue policy", policy}, {"at once", Plural(p.Config.Slots(), "tracked request")},
-		{"size class", class}, {"failover", failover(p.Config)}, {"attempts", fmt.Sprintf("%d of a failing job", p.Config.Fails())},
+		{"size class", class}, {"failover", failover(p.Config)}, {"attempts", fmt.Sprintf("%d for a failing job", p.Config.Fails())},
 		{"artifacts", source(p.Config.Artifacts.Provider, p.Config.Artifacts.Parameters)},
 	}
 	pairs = append(pairs, sourceFields(p, v)...)
@@ -84,7 +84,7 @@ func source(provider string, parameters map[string]string) string {
 	return text
 }
 
-// Applied writes what applying a project has changed, or would change.
+// Applied writes what applying a project changed or would change.
 func Applied(w io.Writer, a apiclient.Applied) error {
 	var b strings.Builder
 	switch {
@@ -107,7 +107,7 @@ func Collectors(w io.Writer, list []apiclient.Collector, v View) error {
 		return write(w, "There are no collectors; start one with 'benchloom up' or 'benchloom collector'.\n")
 	}
 	t := NewTable(Column{Heading: "collector"}, Column{Heading: "state"}, Column{Heading: "target"}, Column{Heading: "class", Right: true},
-		Column{Heading: "pool"}, Column{Heading: "run"}, Column{Heading: "heard of"}, Column{Heading: "version"}, Column{Heading: "remarks", Flex: true})
+		Column{Heading: "pool"}, Column{Heading: "run"}, Column{Heading: "last seen"}, Column{Heading: "version"}, Column{Heading: "remarks", Flex: true})
 	for _, c := range list {
 		t.Row(c.Name, words(c.State), string(c.Target), strconv.Itoa(int(c.SizeClass)), c.Pool, string(c.CurrentRun), Ago(v.Now, c.LastHeartbeat), c.Version, remarks(c))
 	}
@@ -144,12 +144,12 @@ func remarks(c apiclient.Collector) string {
 func Collector(w io.Writer, c apiclient.Collector, v View) error {
 	coLocated := ""
 	if c.CoLocated {
-		coLocated = "yes: its results compare only with their like"
+		coLocated = "yes: its results are compared only with other co-located ones"
 	}
 	pairs := [][2]string{
 		{"state", words(c.State)}, {"target", string(c.Target)}, {"size class", strconv.Itoa(int(c.SizeClass))}, {"pool", c.Pool},
 		{"run", string(c.CurrentRun)}, {"co-located", coLocated}, {"hardware", c.HardwareID}, {"version", c.Version}, {"epoch", strconv.FormatInt(c.Epoch, 10)},
-		{"registered", moment(v.Now, &c.RegisteredAt)}, {"heard of", moment(v.Now, &c.LastHeartbeat)},
+		{"registered", moment(v.Now, &c.RegisteredAt)}, {"last seen", moment(v.Now, &c.LastHeartbeat)},
 	}
 	pairs = append(pairs, machine(c)...)
 	if c.WantedVersion != "" && c.WantedVersion != c.Version {
@@ -180,7 +180,7 @@ func Collector(w io.Writer, c apiclient.Collector, v View) error {
 	return Fields(w, pairs...)
 }
 
-// TestCases writes what a selection of a suite expands to.
+// TestCases writes the test cases of a selection.
 func TestCases(w io.Writer, plans []suite.JobPlan, v View) error {
 	t := NewTable(Column{Heading: "benchmark"}, Column{Heading: "profile"}, Column{Heading: "scenario"}, Column{Heading: "backend"},
 		Column{Heading: "kind"}, Column{Heading: "target"}, Column{Heading: "class", Right: true})
@@ -197,8 +197,8 @@ func TestCases(w io.Writer, plans []suite.JobPlan, v View) error {
 	return write(w, fmt.Sprintf("%s in %s\n", Plural(count, "test case"), Plural(len(plans), "job")))
 }
 
-// SuiteReport writes what is wrong with a suite, one problem in a line as
-// compilers do, and how much it measures.
+// SuiteReport writes the problems of a suite, one per line as compilers do, and the
+// sizes of its sets.
 func SuiteReport(w io.Writer, r suite.Report, v View) error {
 	var b strings.Builder
 	for _, p := range r.Problems {

@@ -45,7 +45,7 @@ func commitTable(list []apiclient.Commit, v View) *Table {
 	return t
 }
 
-// sourceStanding says whether a source can be read, and since when not.
+// sourceStanding describes whether a source can be read and, if not, since when.
 func sourceStanding(s apiclient.SourceState, v View) string {
 	switch {
 	case s.FailingSince != nil:
@@ -58,7 +58,8 @@ func sourceStanding(s apiclient.SourceState, v View) string {
 	return "read " + Ago(v.Now, *s.LastOKAt)
 }
 
-// sourceFields returns the displayed fields of a project's source; none without one.
+// sourceFields returns the displayed fields of a project's source; none if it has
+// none.
 func sourceFields(p apiclient.Project, v View) [][2]string {
 	if p.SourceState == nil {
 		return nil
@@ -80,7 +81,7 @@ func sourceFields(p apiclient.Project, v View) [][2]string {
 	}
 }
 
-// Synced writes that a project's commits are looked at.
+// Synced writes that a look at a project's commits was triggered.
 func Synced(w io.Writer, project string, s apiclient.SourceState) error {
-	return write(w, fmt.Sprintf("looking at branch %s of %s; 'benchloom project commits %s' shows what it finds\n", Printable(s.Branch), Printable(s.Repository), project))
+	return write(w, fmt.Sprintf("looking at branch %s of %s; 'benchloom project commits %s' lists the commits\n", Printable(s.Branch), Printable(s.Repository), project))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/diagnose"
 )
 
-// RequestExplanation writes why a request is where it is, and its next job.
+// RequestExplanation writes what a request waits for, and explains its next job.
 func RequestExplanation(w io.Writer, e apiclient.RequestExplanation, v View) error {
 	r := e.Request
 	if err := write(w, "request "+string(r.ID)+": "+Printable(Subject(r))+"\n"); err != nil {
@@ -23,7 +23,7 @@ func RequestExplanation(w io.Writer, e apiclient.RequestExplanation, v View) err
 			place += "; waits for " + p.Blocked
 		}
 	}
-	if err := Fields(w, [2]string{"status", Standing(r)}, [2]string{"message", r.Message}, [2]string{"place", place}, [2]string{"progress", Progress(e.Progress)}); err != nil {
+	if err := Fields(w, [2]string{"status", Standing(r)}, [2]string{"message", r.Message}, [2]string{"position", place}, [2]string{"progress", Progress(e.Progress)}); err != nil {
 		return err
 	}
 	if err := requestFindings(w, e.Findings, v); err != nil {
@@ -68,7 +68,7 @@ func requestFindings(w io.Writer, findings []apiclient.Finding, v View) error {
 	return write(w, b.String())
 }
 
-// JobExplanation writes why a job is where it is.
+// JobExplanation writes what a job waits for, its size class and its runs.
 func JobExplanation(w io.Writer, e diagnose.JobExplanation, v View) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "job %s of %s: %s\n  %s\n", e.Job, e.Project, words(e.Status), Printable(e.Summary))
@@ -99,25 +99,18 @@ func queuePosition(w io.Writer, e diagnose.JobExplanation, _ View) error {
 	}
 	class := fmt.Sprintf("%s, level %d", q.Class, q.Level)
 	if q.Share != nil {
-		class = fmt.Sprintf("%s, weight %s, %s of what the weighted queues with work here get", q.Class, strconv.FormatFloat(q.Weight, 'g', -1, 64), Percent(q.Share))
+		class = fmt.Sprintf("%s, weight %s, %s of the share of weighted queues with work here", q.Class, strconv.FormatFloat(q.Weight, 'g', -1, 64), Percent(q.Share))
 	}
 	position := ""
 	if q.Position > 0 {
-		position = fmt.Sprintf("%d of %d that wait to be handed out", q.Position, q.Waiting)
+		position = fmt.Sprintf("%d of %d waiting to be handed out", q.Position, q.Waiting)
 	}
 	if err := write(w, "\nqueue "+Printable(q.Name)+" at "+Printable(e.TaskQueue)+"\n"); err != nil {
 		return err
 	}
 	return Fields(w, [2]string{"class", class}, [2]string{"position", position},
-		[2]string{"under way", fmt.Sprintf("%s for an idle collector, %s", Plural(q.HandedOut, "job")+verbOf(q.HandedOut, " waits", " wait"), strconv.Itoa(q.Running)+verbOf(q.Running, " runs", " run"))},
-		[2]string{"go first", strings.Join(q.Earlier, ", ")}, [2]string{"share with it", strings.Join(q.Beside, ", ")})
-}
-
-func verbOf(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
+		[2]string{"handed out", fmt.Sprintf("%d waiting for an idle collector, %d running", q.HandedOut, q.Running)},
+		[2]string{"go first", strings.Join(q.Earlier, ", ")}, [2]string{"shares with", strings.Join(q.Beside, ", ")})
 }
 
 func sizeReasons(w io.Writer, e diagnose.JobExplanation, v View) error {
@@ -127,7 +120,7 @@ func sizeReasons(w io.Writer, e diagnose.JobExplanation, v View) error {
 		timeout = Duration(seconds(z.TimeoutSeconds)) + " for the whole job"
 	}
 	if z.Probe {
-		probe = "its results are marked, and not compared"
+		probe = "its results are marked and not compared"
 	}
 	if err := write(w, fmt.Sprintf("\nsize class %d\n", z.Class)); err != nil {
 		return err
@@ -136,7 +129,7 @@ func sizeReasons(w io.Writer, e diagnose.JobExplanation, v View) error {
 		[2]string{"timeout", timeout}, [2]string{"probe", probe}); err != nil || len(z.Choices) == 0 {
 		return err
 	}
-	return section(w, "what is known of the classes now", choices(z.Choices), v)
+	return section(w, "present knowledge of the classes", choices(z.Choices), v)
 }
 
 func verdicts(w io.Writer, e diagnose.JobExplanation, v View) error {
@@ -146,7 +139,7 @@ func verdicts(w io.Writer, e diagnose.JobExplanation, v View) error {
 		}
 		return nil
 	}
-	t := NewTable(Column{Heading: "collector"}, Column{Heading: "state"}, Column{Heading: "can run it"}, Column{Heading: "why it does not take it now", Flex: true})
+	t := NewTable(Column{Heading: "collector"}, Column{Heading: "state"}, Column{Heading: "can run it"}, Column{Heading: "why it does not take the job now", Flex: true})
 	for _, c := range e.Collectors {
 		t.Row(c.Name, string(c.State), yes(c.Able), strings.Join(c.WhyNot, "; "))
 	}

@@ -18,28 +18,29 @@ import (
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
-// LocalReport holds the results of a local run, and the comparison if it measured
-// two artifacts.
+// LocalReport holds the results of a local run, with a comparison if it measured two
+// artifacts.
 type LocalReport struct {
 	Suite string `json:"suite"`
-	// Artifacts are in the order of measuring: the baseline first.
+	// Artifacts lists the artifacts, the baseline first.
 	Artifacts []LocalArtifact `json:"artifacts"`
 	Results   []jobrun.Result `json:"results"`
-	// Comparison of the first artifact with the second; nil for one artifact.
+	// Comparison compares the second artifact with the first. For one artifact, it
+	// has the statistics of that; nil if nothing was measured.
 	Comparison *stats.Comparison `json:"comparison,omitempty"`
 	Summary    *stats.Summary    `json:"summary,omitempty"`
-	// Missing are test cases that failed or were left out, with the reason.
+	// Missing lists the test cases that failed or were left out, with the reason.
 	Missing []apiclient.MissingTestCase `json:"missing,omitempty"`
 }
 
-// LocalArtifact is an artifact as it was measured.
+// LocalArtifact is a measured artifact.
 type LocalArtifact struct {
 	Tag      string `json:"tag"`
 	Identity string `json:"identity"`
 }
 
-// NewLocalReport sums up a local run. Asked and all choose the metrics of the
-// comparison as [ChooseMetrics] does; the results keep all of theirs.
+// NewLocalReport sums up a local run. asked and all choose the compared metrics as
+// for [ChooseMetrics]; the results keep all metrics.
 func NewLocalReport(r *jobrun.LocalResults, asked []string, all bool) (LocalReport, error) {
 	report := LocalReport{Suite: r.Suite.Name(), Results: r.Results}
 	for _, s := range r.Subjects {
@@ -55,7 +56,7 @@ func NewLocalReport(r *jobrun.LocalResults, asked []string, all bool) (LocalRepo
 	}
 	a := samples(r.Of(r.Subjects[0].Name), chosen)
 	if len(r.Subjects) == 1 {
-		// Compared with nothing: the statistics of one side are what is wanted.
+		// Only the statistics of one side are needed.
 		series, _ := results.Pairs(r.Suite, a, a)
 		for i := range series {
 			series[i].B = nil
@@ -66,7 +67,7 @@ func NewLocalReport(r *jobrun.LocalResults, asked []string, all bool) (LocalRepo
 	}
 	series, _ := results.Pairs(r.Suite, a, samples(r.Of(r.Subjects[1].Name), chosen))
 	options := stats.DefaultOptions()
-	// The artifacts were measured in turns: what drifts hits both alike.
+	// The artifacts were measured in turns: drift affects both alike.
 	options.SessionVariance = 0
 	comparison, err := stats.Compare(series, options)
 	if err != nil {
@@ -89,8 +90,8 @@ func measuredLocally(list []jobrun.Result) []bench.Metric {
 	return slices.Sorted(maps.Keys(metrics))
 }
 
-// samples sorts collections into series. All were measured in one surrounding:
-// this machine.
+// samples groups collections into series. All have the same surroundings: this
+// machine.
 func samples(list []jobrun.Result, metrics []bench.Metric) []bench.Samples {
 	var out []bench.Samples
 	for _, r := range list {
@@ -122,7 +123,7 @@ func localMissing(list []jobrun.Result) []apiclient.MissingTestCase {
 	return missing
 }
 
-// Failed counts the results that failed; those that were left out did not.
+// Failed returns the number of results that failed, without those left out.
 func (r LocalReport) Failed() int {
 	n := 0
 	for _, result := range r.Results {
@@ -133,8 +134,8 @@ func (r LocalReport) Failed() int {
 	return n
 }
 
-// WriteText writes the report for a terminal: the comparison of two artifacts,
-// or medians, minima and spreads of one.
+// WriteText writes the report for a terminal: the comparison of two artifacts, or
+// the medians, minima and spreads of one.
 func (r LocalReport) WriteText(w io.Writer, options stats.TableOptions) error {
 	if err := r.heading(w); err != nil {
 		return err
@@ -161,7 +162,7 @@ func (r LocalReport) WriteText(w io.Writer, options stats.TableOptions) error {
 	return r.outputs(w)
 }
 
-// outputs writes how failed commands ended.
+// outputs writes the last output of failed commands.
 func (r LocalReport) outputs(w io.Writer) error {
 	for _, result := range r.Results {
 		if result.Failure == nil || result.Failure.Output == "" {
@@ -175,7 +176,7 @@ func (r LocalReport) outputs(w io.Writer) error {
 	return nil
 }
 
-// WriteMarkdown is WriteText as Markdown.
+// WriteMarkdown writes the report as Markdown.
 func (r LocalReport) WriteMarkdown(w io.Writer, options stats.TableOptions) error {
 	if r.Summary == nil {
 		if err := write(w, "```\n"); err != nil {
@@ -229,7 +230,7 @@ func testCase(tc stats.TestCase) bench.TestCase {
 	return bench.TestCase{Benchmark: tc.Benchmark, Profile: tc.Profile, Scenario: tc.Scenario, Backend: tc.Backend, Target: bench.Target(tc.Target)}
 }
 
-// quantity writes a value with its unit: "1.23 ms", "45.6 MiB", "1200".
+// quantity formats a value with its unit: "1.23 ms", "45.6 MiB", "1200".
 func quantity(r stats.Result, value float64) string {
 	tidied, unit := benchunit.Tidy(value, r.Unit)
 	if r.Exact {

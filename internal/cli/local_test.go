@@ -75,8 +75,8 @@ func TestLocalReport(t *testing.T) {
 	}
 }
 
-// Benchstat reads what is written, with all parts of the test case.
-func TestBenchfmtIsRead(t *testing.T) {
+// Benchstat can read the output, with all parts of the test case.
+func TestBenchfmtRoundTrip(t *testing.T) {
 	t.Parallel()
 	report, err := cli.NewLocalReport(measured(t, "1.25.0", "1.26.0"), nil, false)
 	require.NoError(t, err)
@@ -97,8 +97,8 @@ func TestBenchfmtIsRead(t *testing.T) {
 	require.Equal(t, map[string]int{"1.25.0": 5, "1.26.0": 5}, tags)
 }
 
-// A run that was stopped before it had any results can be reported, too.
-func TestLocalReportOfNothing(t *testing.T) {
+// A run stopped before it had any results can be reported, too.
+func TestEmptyLocalReport(t *testing.T) {
 	t.Parallel()
 	nothing := measured(t)
 	report, err := cli.NewLocalReport(nothing, nil, false)

@@ -31,7 +31,7 @@ func machine(c apiclient.Collector) [][2]string {
 	return pairs
 }
 
-// Constraints writes constraints on one line; empty for none.
+// Constraints describes constraints on one line; empty for none.
 func Constraints(c bench.ConstraintSpec) string {
 	var parts []string
 	add := func(what string, names ...string) {

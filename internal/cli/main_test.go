@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "update golden files")
 
 // golden compares an output with testdata/<name>.golden.
 func golden(t *testing.T, name, got string) {
@@ -23,6 +23,6 @@ func golden(t *testing.T, name, got string) {
 		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	require.NoError(t, err, "run the test with -update to make it")
+	require.NoError(t, err, "run the test with -update to create it")
 	require.Equal(t, string(want), got)
 }

@@ -11,15 +11,14 @@ import (
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
-// Relevant tells whether a metric is compared when nobody names metrics:
-// instructions, CPU time, wall time, memory, sizes and the units of benchmark
-// outputs.
+// Relevant reports whether a metric is compared by default: instructions, CPU time,
+// wall time, memory, sizes and the units of benchmark outputs.
 func Relevant(m bench.Metric) bool { return !m.Explains() }
 
-// ChooseMetrics picks those of the measured metrics that are to be compared:
-// the asked ones, else the relevant ones, else (all) every one. "size:*" stands
-// for all sizes. An asked one that was not measured is an error that lists those
-// that were.
+// ChooseMetrics returns the measured metrics to compare: if all is set, every one;
+// else those asked for; without any, the relevant ones. "size:*" stands for all
+// sizes. Asking for a metric that was not measured is an error that lists the
+// measured ones.
 func ChooseMetrics(measured []bench.Metric, asked []string, all bool) ([]bench.Metric, error) {
 	if all {
 		return measured, nil
@@ -36,7 +35,7 @@ func ChooseMetrics(measured []bench.Metric, asked []string, all bool) ([]bench.M
 			}
 		}
 		if len(chosen) == before && !slices.ContainsFunc(chosen, func(m bench.Metric) bool { return match(name, m) }) {
-			return nil, fmt.Errorf("%w: metric %q was not measured; measured are %s", bench.ErrInvalid, name, joined(measured))
+			return nil, fmt.Errorf("%w: metric %q was not measured; the measured metrics are %s", bench.ErrInvalid, name, joined(measured))
 		}
 	}
 	return chosen, nil
@@ -60,15 +59,15 @@ func joined(metrics []bench.Metric) string {
 	return strings.Join(names, ", ")
 }
 
-// Verdict is the conclusion about one series, as far as a command decides on it.
+// Verdict is the conclusion about one series that decides on an exit code.
 type Verdict struct {
 	Metric bench.Metric
-	// Regression is set when the series became significantly worse, as package
-	// stats decides it.
+	// Regression reports whether package stats found a significant change for the
+	// worse.
 	Regression bool
 }
 
-// Verdicts are those of a comparison that was made here.
+// Verdicts returns the verdicts of a local comparison.
 func Verdicts(c stats.Comparison) []Verdict {
 	list := make([]Verdict, len(c.Results))
 	for i, r := range c.Results {
@@ -77,8 +76,8 @@ func Verdicts(c stats.Comparison) []Verdict {
 	return list
 }
 
-// ReadVerdicts reads them from a comparison as the API writes it in JSON, where
-// verdicts are words.
+// ReadVerdicts reads verdicts from the API's JSON comparison, in which they are
+// words.
 func ReadVerdicts(text string) ([]Verdict, error) {
 	var c struct {
 		Result struct {
@@ -90,7 +89,7 @@ func ReadVerdicts(text string) ([]Verdict, error) {
 		} `json:"result"`
 	}
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
-		return nil, fmt.Errorf("reading the comparison: %w; is it the Benchloom API, of about this version?", err)
+		return nil, fmt.Errorf("reading the comparison: %w; is this the Benchloom API, of a similar version?", err)
 	}
 	list := make([]Verdict, len(c.Result.Results))
 	for i, r := range c.Result.Results {
@@ -99,7 +98,7 @@ func ReadVerdicts(text string) ([]Verdict, error) {
 	return list, nil
 }
 
-// Measured lists the metrics of verdicts, by name.
+// Measured returns the metrics of verdicts, sorted by name.
 func Measured(list []Verdict) []bench.Metric {
 	metrics := make([]bench.Metric, len(list))
 	for i, v := range list {
@@ -109,7 +108,7 @@ func Measured(list []Verdict) []bench.Metric {
 	return slices.Compact(metrics)
 }
 
-// Regressions counts the series that became significantly worse.
+// Regressions returns the number of significant regressions.
 func Regressions(list []Verdict) int {
 	n := 0
 	for _, v := range list {

@@ -35,12 +35,12 @@ func TestChooseMetrics(t *testing.T) {
 	}
 	_, err := cli.ChooseMetrics(measured, []string{"rain"}, false)
 	require.ErrorIs(t, err, bench.ErrInvalid)
-	require.ErrorContains(t, err, `metric "rain" was not measured; measured are B/op, cpu-time, `)
+	require.ErrorContains(t, err, `metric "rain" was not measured; the measured metrics are B/op, cpu-time, `)
 	_, err = cli.ChooseMetrics(nil, []string{"rain"}, false)
-	require.ErrorContains(t, err, "measured are none")
+	require.ErrorContains(t, err, "the measured metrics are none")
 }
 
-// What the API writes is read as what a local comparison says.
+// Verdicts read from the API equal those of a local comparison.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	series := func(metric string, exact bool, a, b float64) stats.Series {
@@ -59,5 +59,5 @@ func TestVerdicts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, local, read)
 	_, err = cli.ReadVerdicts("<html>")
-	require.ErrorContains(t, err, "is it the Benchloom API")
+	require.ErrorContains(t, err, "is this the Benchloom API")
 }

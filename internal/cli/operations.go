@@ -8,17 +8,16 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 )
 
-// Operation writes what an operator did: text says it, the operation what came of
-// it.
+// Operation writes an operator's action, which text describes, with its result.
 func Operation(w io.Writer, o apiclient.Operation, text string) error {
 	line := text
 	switch {
 	case o.Repeated:
-		line = "nothing was done: the key was used at " + o.At.UTC().Format(time.RFC3339) + " already; then: " + line
+		line = "no change: the key was already used at " + o.At.UTC().Format(time.RFC3339) + ", when: " + line
 	case o.DryRun:
-		line = "nothing was done: this is what would be: " + line
+		line = "dry run, nothing was changed: " + line
 	case !o.Changed:
-		line += "; nothing was to be done"
+		line += "; nothing to do"
 	}
 	if o.Message != "" {
 		line += ": " + o.Message
@@ -33,17 +32,17 @@ func Operation(w io.Writer, o apiclient.Operation, text string) error {
 	return write(w, line)
 }
 
-// Audit writes what operators did.
+// Audit writes the actions of operators.
 func Audit(w io.Writer, list apiclient.AuditList, v View) error {
 	if len(list.Operations) == 0 {
-		return write(w, "No operator did anything.\n")
+		return write(w, "No actions are recorded.\n")
 	}
-	t := NewTable(Column{Heading: "entry", Right: true}, Column{Heading: "when"}, Column{Heading: "who"}, Column{Heading: "did"},
-		Column{Heading: "project"}, Column{Heading: "to"}, Column{Heading: "what came of it", Flex: true}, Column{Heading: "why", Flex: true})
+	t := NewTable(Column{Heading: "entry", Right: true}, Column{Heading: "when"}, Column{Heading: "who"}, Column{Heading: "action"},
+		Column{Heading: "project"}, Column{Heading: "subject"}, Column{Heading: "result", Flex: true}, Column{Heading: "reason", Flex: true})
 	for _, o := range list.Operations {
 		message := o.Message
 		if !o.Changed {
-			message = "nothing: " + message
+			message = "no change: " + message
 		}
 		t.Row(strconv.FormatInt(o.ID, 10), o.At.In(v.Now.Location()).Format("2006-01-02 15:04:05"), o.Who, o.Action, o.Project, o.Subject, message, o.Reason)
 	}
@@ -51,7 +50,7 @@ func Audit(w io.Writer, list apiclient.AuditList, v View) error {
 		return err
 	}
 	if list.Next != "" {
-		return write(w, "There is more: --cursor "+list.Next+"\n")
+		return write(w, "More entries: --cursor "+list.Next+"\n")
 	}
 	return nil
 }

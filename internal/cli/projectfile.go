@@ -10,21 +10,20 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// ProjectFile is a project as people write it.
+// ProjectFile is the content of a project file.
 type ProjectFile struct {
-	// Name of the project.
+	// Name is the project's name.
 	Name string `yaml:"name"`
-	// Suite is the directory of its suite, relative to the file; empty for a
-	// project of single commands.
+	// Suite is the directory of the suite, relative to the file; empty for a project
+	// of commands.
 	Suite string `yaml:"suite"`
 
 	bench.ProjectConfig `yaml:",inline"`
 }
 
-// ReadProjectFile reads a project's file, strictly: an unknown key or a key that
-// is there twice is an error with its place. The suite's directory becomes
-// relative to the working directory. path names the file for that, and in
-// errors.
+// ReadProjectFile parses a project file. An unknown or duplicate key is an error
+// with its line and column. The suite's directory becomes relative to the working
+// directory. path is the file's path, for that and for errors.
 func ReadProjectFile(path string, text []byte) (ProjectFile, error) {
 	var p ProjectFile
 	if err := yaml.UnmarshalWithOptions(text, &p, yaml.Strict()); errors.Is(err, bench.ErrInvalid) {
@@ -44,8 +43,8 @@ func ReadProjectFile(path string, text []byte) (ProjectFile, error) {
 	return p, nil
 }
 
-// placed writes an error of the YAML library as compilers do:
-// file:line:column: message.
+// placed formats an error of the YAML library as compilers do: file:line:column:
+// message.
 func placed(path string, err error) string {
 	var inYAML yaml.Error
 	if !errors.As(err, &inYAML) {

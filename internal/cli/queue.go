@@ -31,7 +31,7 @@ func yes(b bool) string {
 	return "no"
 }
 
-// Queue writes a project's queue.
+// Queue writes a project's order of requests.
 func Queue(w io.Writer, q apiclient.Queue, v View) error {
 	if q.Paused != "" {
 		if err := write(w, Printable(q.Paused)+"\n"); err != nil {
@@ -55,7 +55,7 @@ func Queue(w io.Writer, q apiclient.Queue, v View) error {
 	if err := t.Write(w, v.Width); err != nil {
 		return err
 	}
-	return write(w, fmt.Sprintf("\norder %s, %s at a time\n", q.Policy, Plural(q.MaxInProgress, "request")))
+	return write(w, fmt.Sprintf("\npolicy %s, %s at a time\n", q.Policy, Plural(q.MaxInProgress, "request")))
 }
 
 // away describes a past or future time relative to now; empty if unknown.
@@ -83,7 +83,8 @@ func foreseen(now time.Time, d apiclient.RequestDetail) string {
 	return strings.Join(parts, ", ")
 }
 
-// clock is a time of day with how far away that is; with the day when it is another one.
+// clock formats a time of day and its distance from now, with the date unless it is
+// today's.
 func clock(now, at time.Time) string {
 	at = at.In(now.Location())
 	layout := "15:04"
@@ -96,9 +97,9 @@ func clock(now, at time.Time) string {
 // Admissions writes a project's latest admissions.
 func Admissions(w io.Writer, l apiclient.AdmissionList, v View) error {
 	if len(l.Admissions) == 0 {
-		return write(w, "No admission is recorded.\n")
+		return write(w, "No admissions are recorded.\n")
 	}
-	t := NewTable(Column{Heading: "admitted"}, Column{Heading: "request"}, Column{Heading: "order"})
+	t := NewTable(Column{Heading: "admitted"}, Column{Heading: "request"}, Column{Heading: "policy"})
 	for _, a := range l.Admissions {
 		t.Row(Ago(v.Now, a.At), string(a.Request), a.Policy)
 	}

@@ -13,15 +13,15 @@ import (
 	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
-// ReadQueueFile reads queues and limits of accounts from YAML or JSON, strictly, and
-// checks all of it. path names the file in errors.
+// ReadQueueFile parses and checks queues and account limits in YAML or JSON. Unknown
+// keys are errors. path names the file in errors.
 func ReadQueueFile(path string, text []byte) (fairshare.File, error) {
 	var f fairshare.File
 	if err := yaml.UnmarshalWithOptions(text, &f, yaml.Strict()); err != nil && !errors.Is(err, io.EOF) {
 		return f, fmt.Errorf("%w: %s", bench.ErrInvalid, placed(path, err))
 	}
 	if f.Empty() {
-		return f, fmt.Errorf("%w: %s names no queue and no account; write some under 'queues:' or 'accounts:'", bench.ErrInvalid, path)
+		return f, fmt.Errorf("%w: %s names no queue or account; add some under 'queues:' or 'accounts:'", bench.ErrInvalid, path)
 	}
 	if _, err := f.Check(); err != nil {
 		return f, fmt.Errorf("%s: %w", path, err)
@@ -29,8 +29,7 @@ func ReadQueueFile(path string, text []byte) (fairshare.File, error) {
 	return f, nil
 }
 
-// Queues writes the queues in which jobs wait for their turn, and the limits of
-// accounts.
+// Queues writes the queues and account limits.
 func Queues(w io.Writer, list apiclient.FairQueues, v View) error {
 	t := NewTable(Column{Heading: "queue"}, Column{Heading: "class"}, Column{Heading: "level", Right: true}, Column{Heading: "weight", Right: true},
 		Column{Heading: "waiting", Right: true}, Column{Heading: "handed out", Right: true}, Column{Heading: "running", Right: true},
@@ -48,8 +47,8 @@ func Queues(w io.Writer, list apiclient.FairQueues, v View) error {
 	if len(list.Accounts) == 0 {
 		return nil
 	}
-	t = NewTable(Column{Heading: "account"}, Column{Heading: "branch"}, Column{Heading: "first level", Right: true}, Column{Heading: "may run", Right: true},
-		Column{Heading: "under way", Right: true}, Column{Heading: "may wait", Right: true}, Column{Heading: "waiting", Right: true})
+	t = NewTable(Column{Heading: "account"}, Column{Heading: "branch"}, Column{Heading: "first level", Right: true}, Column{Heading: "max running", Right: true},
+		Column{Heading: "handed out", Right: true}, Column{Heading: "max waiting", Right: true}, Column{Heading: "waiting", Right: true})
 	for _, a := range list.Accounts {
 		t.Row(a.Account, a.Branch, strconv.Itoa(a.FirstLevel), most(a.MaxRunning), strconv.Itoa(a.Running), most(a.MaxQueued), strconv.Itoa(a.Queued))
 	}
@@ -59,6 +58,7 @@ func Queues(w io.Writer, list apiclient.FairQueues, v View) error {
 	return t.Write(w, v.Width)
 }
 
+// most formats a limit; nil is none.
 func most(n *int) string {
 	if n == nil {
 		return "any"

@@ -13,14 +13,14 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// View says for whom something is written: when, and how wide the terminal is
-// (0: as wide as need be). Times are shown in the zone of Now.
+// View holds the present time, whose zone is used for all times, and the terminal's
+// width in characters; 0 means unlimited.
 type View struct {
 	Now   time.Time
 	Width int
 }
 
-// Standing is a request's status in words, with its outcome.
+// Standing describes a request's status and outcome.
 func Standing(r apiclient.Request) string {
 	if r.Outcome != "" {
 		return words(r.Status) + ", " + words(r.Outcome)
@@ -28,7 +28,7 @@ func Standing(r apiclient.Request) string {
 	return words(r.Status)
 }
 
-// Subject names what a request benchmarks: project and tag, or the command line.
+// Subject describes what a request benchmarks: project and tag, or the command line.
 func Subject(r apiclient.Request) string {
 	if r.Command != nil {
 		return r.Project + ": " + strings.Join(r.Command.Argv, " ")
@@ -49,7 +49,7 @@ func Subject(r apiclient.Request) string {
 // Requests writes a list of requests.
 func Requests(w io.Writer, list []apiclient.Request, v View) error {
 	if len(list) == 0 {
-		return write(w, "There are no requests; make one with 'benchloom submit PROJECT TAG'.\n")
+		return write(w, "There are no requests; submit one with 'benchloom submit PROJECT TAG'.\n")
 	}
 	t := NewTable(Column{Heading: "request"}, Column{Heading: "project"}, Column{Heading: "tag"}, Column{Heading: "type"},
 		Column{Heading: "status"}, Column{Heading: "created"}, Column{Heading: "submitter"}, Column{Heading: "message", Flex: true})
@@ -78,7 +78,7 @@ func Request(w io.Writer, d apiclient.RequestDetail, v View) error {
 	}
 	took := ""
 	if d.EndedAt != nil {
-		took = Duration(d.EndedAt.Sub(d.CreatedAt)) + " since it was created"
+		took = Duration(d.EndedAt.Sub(d.CreatedAt)) + " since its creation"
 	}
 	if err := write(w, "request "+string(d.ID)+"\n"); err != nil {
 		return err
@@ -102,7 +102,7 @@ func Request(w io.Writer, d apiclient.RequestDetail, v View) error {
 	if len(d.Jobs) > 0 {
 		title := "jobs"
 		if d.JobsTotal > len(d.Jobs) {
-			title = fmt.Sprintf("%d of %d jobs: those that run, failed or ended last; 'benchloom request jobs %s' lists all", len(d.Jobs), d.JobsTotal, d.ID)
+			title = fmt.Sprintf("%d of %d jobs: running, failed and latest ones; 'benchloom request jobs %s' lists all", len(d.Jobs), d.JobsTotal, d.ID)
 		}
 		if err := section(w, title, jobs(d.Jobs, v), v); err != nil {
 			return err
@@ -123,7 +123,7 @@ func section(w io.Writer, title string, t *Table, v View) error {
 	return t.Write(w, v.Width)
 }
 
-// Selection writes what of a suite is measured, in words; empty for everything.
+// Selection describes the selected part of a suite; empty for everything.
 func Selection(s bench.Selection) string {
 	var parts []string
 	add := func(name string, values []string) {
@@ -149,7 +149,7 @@ func Selection(s bench.Selection) string {
 	return strings.Join(parts, "; ")
 }
 
-// Progress writes how far a request is; empty before it has jobs.
+// Progress describes a request's progress; empty before it has jobs.
 func Progress(p apiclient.Progress) string {
 	if p.Jobs == 0 {
 		return ""
@@ -167,7 +167,7 @@ func Progress(p apiclient.Progress) string {
 // Jobs writes a list of jobs.
 func Jobs(w io.Writer, list []apiclient.Job, v View) error {
 	if len(list) == 0 {
-		return write(w, "There are no such jobs.\n")
+		return write(w, "There are no matching jobs.\n")
 	}
 	return jobs(list, v).Write(w, v.Width)
 }
@@ -190,8 +190,7 @@ func waitsText(j apiclient.Job) string {
 	return "waits: " + j.Waits
 }
 
-// movedText says where a job was before its pool had no collector left; empty for
-// one that has not moved.
+// movedText describes where a job moved from, and when; empty if it has not moved.
 func movedText(j apiclient.Job, v View) string {
 	if j.MovedFrom == "" {
 		return ""
@@ -199,8 +198,7 @@ func movedText(j apiclient.Job, v View) string {
 	return "from " + j.MovedFrom + ", " + moment(v.Now, j.MovedAt)
 }
 
-// took is the time between start and end, or until now; empty when nothing has
-// started.
+// took formats the time from start to end, or until now; empty before the start.
 func took(now time.Time, start, end *time.Time) string {
 	switch {
 	case start == nil || start.IsZero():
@@ -254,7 +252,7 @@ func runErrors(w io.Writer, list []apiclient.RunError) error {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(x, y apiclient.RunError) int { return cmp.Compare(x.Run, y.Run) })
 	for _, e := range list {
-		about := "the job as a whole"
+		about := "whole job"
 		if e.TestCase != nil {
 			about = e.TestCase.String()
 		}

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Screen redraws a few lines in place at the bottom of a terminal, with nothing
-// but ANSI escape sequences. Lines must not be wider than the terminal.
+// Screen redraws a few lines in place at the bottom of a terminal, using only ANSI
+// escape sequences. Lines must not be wider than the terminal.
 type Screen struct {
 	w     io.Writer
 	drawn int
 }
 
-// NewScreen makes a screen on a terminal.
+// NewScreen returns a screen on the terminal w.
 func NewScreen(w io.Writer) *Screen { return &Screen{w: w} }
 
-// Draw replaces what was drawn last.
+// Draw replaces the lines drawn last.
 func (s *Screen) Draw(lines []string) error {
 	var b strings.Builder
 	if s.drawn > 0 {
@@ -31,8 +31,8 @@ func (s *Screen) Draw(lines []string) error {
 	return write(s.w, b.String())
 }
 
-// Bar writes a bar of the given number of characters between brackets, with
-// only ASCII characters. It is full only when everything is done.
+// Bar returns a progress bar of width ASCII characters between brackets. It is full
+// only when everything is done.
 func Bar(done, total, width int) string {
 	filled := 0
 	if total > 0 {

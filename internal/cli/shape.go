@@ -11,10 +11,10 @@ import (
 	"github.com/benchloom/benchloom/internal/diagnose"
 )
 
-// Shapes lists job shapes with learned sizes.
+// Shapes writes job shapes with learned sizes.
 func Shapes(w io.Writer, l apiclient.ShapeList, v View) error {
 	if len(l.Shapes) == 0 {
-		return write(w, "Nothing is known of the size of any job yet.\n")
+		return write(w, "No job sizes have been learned yet.\n")
 	}
 	t := NewTable(Column{Heading: "shape"}, Column{Heading: "project"}, Column{Heading: "runs", Right: true}, Column{Heading: "next"},
 		Column{Heading: "learned"}, Column{Heading: "what", Flex: true})
@@ -24,16 +24,16 @@ func Shapes(w io.Writer, l apiclient.ShapeList, v View) error {
 	return t.Write(w, v.Width)
 }
 
-// Shape shows what was learned of a job shape's size.
+// Shape writes what was learned about a job shape.
 func Shape(w io.Writer, e diagnose.ShapeExplanation, v View) error {
 	if err := write(w, "shape "+Printable(e.Shape)+" of "+e.Project+"\n"); err != nil {
 		return err
 	}
 	next := e.Next.Why
 	if e.Next.Class > 0 {
-		next = fmt.Sprintf("class %d, for %s at most: %s", e.Next.Class, Duration(seconds(e.Next.TimeoutSeconds)), e.Next.Why)
+		next = fmt.Sprintf("class %d, for at most %s: %s", e.Next.Class, Duration(seconds(e.Next.TimeoutSeconds)), e.Next.Why)
 		if e.Next.Probe {
-			next = fmt.Sprintf("class %d to learn, for %s at most: %s", e.Next.Class, Duration(seconds(e.Next.TimeoutSeconds)), e.Next.Why)
+			next = fmt.Sprintf("probe on class %d, for at most %s: %s", e.Next.Class, Duration(seconds(e.Next.TimeoutSeconds)), e.Next.Why)
 		}
 	}
 	c := e.Counts
@@ -41,9 +41,9 @@ func Shape(w io.Writer, e diagnose.ShapeExplanation, v View) error {
 		[2]string{"what", e.About}, [2]string{"unread", e.Unread}, [2]string{"next", next},
 		[2]string{"runs", strconv.Itoa(e.Runs)}, [2]string{"learned", moment(v.Now, &e.UpdatedAt)},
 		[2]string{"failed", failedOnLargest(e.FailedOnLargest, v)},
-		[2]string{"core-seconds", fmt.Sprintf("%s lately, %s of them because of probes", coreSeconds(e.CoreSeconds), coreSeconds(e.ProbeCoreSeconds))},
-		[2]string{"probes", fmt.Sprintf("%d made, %d too small; not made: %d while another was under way, %d for want of budget", c.Probes, c.TooSmall, c.InFlight, c.Budget)},
-		[2]string{"forgotten", forgotten(c.Forgotten)}, [2]string{"under way", outstanding(e.Outstanding, v)})
+		[2]string{"core-seconds", fmt.Sprintf("%s recently, %s of them for probes", coreSeconds(e.CoreSeconds), coreSeconds(e.ProbeCoreSeconds))},
+		[2]string{"probes", fmt.Sprintf("%d made, %d too small; not made: %d while another was in progress, %d over budget", c.Probes, c.TooSmall, c.InFlight, c.Budget)},
+		[2]string{"forgotten", forgotten(c.Forgotten)}, [2]string{"in progress", outstanding(e.Outstanding, v)})
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func Shape(w io.Writer, e diagnose.ShapeExplanation, v View) error {
 		return err
 	}
 	t := NewTable(Column{Heading: "ended"}, Column{Heading: "class", Right: true}, Column{Heading: "outcome"}, Column{Heading: "took", Right: true},
-		Column{Heading: "peak memory", Right: true}, Column{Heading: "CPU time", Right: true}, Column{Heading: "job"}, Column{Heading: "says", Flex: true})
+		Column{Heading: "peak memory", Right: true}, Column{Heading: "CPU time", Right: true}, Column{Heading: "job"}, Column{Heading: "meaning", Flex: true})
 	rows := 0
 	for _, c := range e.Classes {
 		for _, s := range c.Samples {
@@ -61,7 +61,7 @@ func Shape(w io.Writer, e diagnose.ShapeExplanation, v View) error {
 		}
 	}
 	if rows == 0 {
-		return write(w, "\nThere is no sample.\n")
+		return write(w, "\nThere are no samples.\n")
 	}
 	return section(w, "samples", t, v)
 }
@@ -77,7 +77,7 @@ func forgotten(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return Plural(n, "time") + ", because the jobs had changed"
+	return Plural(n, "time") + ", as the jobs had changed"
 }
 
 func outstanding(probes []diagnose.OutstandingProbe, v View) string {
@@ -100,7 +100,7 @@ func classChoices(classes []diagnose.ClassHistory) []diagnose.SizeChoice {
 	return out
 }
 
-// choices tabulates what is known of each class.
+// choices returns a table of the knowledge about each class.
 func choices(list []diagnose.SizeChoice) *Table {
 	t := NewTable(Column{Heading: "class", Right: true}, Column{Heading: "probability", Right: true}, Column{Heading: "acceptable", Right: true},
 		Column{Heading: "timeout", Right: true}, Column{Heading: "median", Right: true}, Column{Heading: "succeeded", Right: true},
@@ -116,7 +116,7 @@ func choices(list []diagnose.SizeChoice) *Table {
 	return t
 }
 
-// known writes a duration in seconds; empty for 0.
+// known formats a duration in seconds; empty for 0.
 func known(s float64) string {
 	if s == 0 {
 		return ""

@@ -11,10 +11,10 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 )
 
-// Shares writes what queues, users, hosts or pools are to have and have had.
+// Shares writes the shares due and received of queues, users, hosts or pools.
 func Shares(w io.Writer, s apiclient.Shares, v View) error {
 	if len(s.Shares) == 0 {
-		return write(w, "Nothing waits or runs, and no run has begun within "+Duration(seconds(s.WindowSeconds))+".\n")
+		return write(w, "No job is waiting or running, and no run began within the last "+Duration(seconds(s.WindowSeconds))+".\n")
 	}
 	right := func(heading string) Column { return Column{Heading: heading, Right: true} }
 	t := NewTable(Column{Heading: s.By}, Column{Heading: "class"}, right("weight"), right("level"), right("share"), right("received"), right("started"),
@@ -31,16 +31,16 @@ func Shares(w io.Writer, s apiclient.Shares, v View) error {
 		if one.OldestSince != nil {
 			oldest = Duration(v.Now.Sub(*one.OldestSince))
 		}
-		t.Row(cmp.Or(one.Name, "(not known)"), one.Class, weight, level, Percent(one.Share), Percent(one.Received), strconv.Itoa(one.Started), strconv.Itoa(one.Queued),
+		t.Row(cmp.Or(one.Name, "(unknown)"), one.Class, weight, level, Percent(one.Share), Percent(one.Received), strconv.Itoa(one.Started), strconv.Itoa(one.Queued),
 			strconv.Itoa(one.HandedOut), strconv.Itoa(one.Running), optional(one.WaitMedian), optional(one.Wait90), optional(one.WaitMax), oldest)
 	}
 	if err := t.Write(w, v.Width); err != nil || !slices.ContainsFunc(s.Shares, func(one apiclient.Share) bool { return one.Share != nil }) {
 		return err
 	}
-	return write(w, "\nshare: of the weights of all weighted queues with work, wherever it is; at a task queue they share only with\nthose that have work there, as 'benchloom explain JOB' tells.\n")
+	return write(w, "\nshare: part of the weights of all weighted queues with work. At a task queue, a queue shares only with\nthose that have work there; 'benchloom explain JOB' lists them.\n")
 }
 
-// Percent writes a part of 1 in percent; empty for none.
+// Percent formats a fraction as a percentage; empty for nil.
 func Percent(part *float64) string {
 	if part == nil {
 		return ""
@@ -48,7 +48,7 @@ func Percent(part *float64) string {
 	return fmt.Sprintf("%.1f%%", 100**part)
 }
 
-// optional writes a duration of so many seconds; empty for none.
+// optional formats a duration in seconds; empty for nil.
 func optional(s *float64) string {
 	if s == nil {
 		return ""

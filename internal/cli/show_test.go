@@ -80,7 +80,7 @@ func command() apiclient.RequestDetail {
 	}, Progress: apiclient.Progress{Jobs: 1, JobsDone: 1, TestCases: 1, TestCasesDone: 1}}
 }
 
-// Everything that is shown, as a person sees it.
+// The whole output, in golden files.
 func TestShow(t *testing.T) {
 	t.Parallel()
 	collector := apiclient.Collector{
@@ -146,7 +146,7 @@ func lines(w *strings.Builder, list []string) error {
 	return nil
 }
 
-// An empty list says what to do about it.
+// An empty list names the remedy.
 func TestEmptyLists(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/sizeclass/simulate"
 )
 
-// Simulation writes what a simulation of size classes shows, phase by phase.
+// Simulation writes the results of a simulation of size classes, phase by phase.
 func Simulation(w io.Writer, r simulate.Result, v View) error {
 	t := NewTable(Column{Heading: "runs"}, Column{Heading: "core-seconds", Right: true}, Column{Heading: "latency", Right: true},
 		Column{Heading: "escalated", Right: true}, Column{Heading: "probes", Right: true}, Column{Heading: "failed", Right: true},
@@ -25,5 +25,5 @@ func Simulation(w io.Writer, r simulate.Result, v View) error {
 	if err := t.Write(w, v.Width); err != nil {
 		return err
 	}
-	return write(w, "\ncore-seconds and latency are means of a run with all its attempts; classes are those that runs ended on\n")
+	return write(w, "\ncore-seconds and latency: means per run, including all its attempts; classes: where runs ended, with their number\n")
 }

@@ -11,20 +11,20 @@ type Column struct {
 	Heading string
 	// Right aligns numbers.
 	Right bool
-	// Flex marks the column that is cut short where the table is too wide.
+	// Flex allows cutting cells if the table is too wide.
 	Flex bool
 }
 
-// Table is text in columns. A column without any content is not shown.
+// Table is text in columns. Empty columns are not shown.
 type Table struct {
 	columns []Column
 	rows    [][]string
 }
 
-// NewTable makes an empty table.
+// NewTable returns an empty table.
 func NewTable(columns ...Column) *Table { return &Table{columns: columns} }
 
-// Row adds a row: one cell for each column.
+// Row adds a row, with one cell for each column.
 func (t *Table) Row(cells ...string) {
 	row := make([]string, len(t.columns))
 	for i := range t.columns {
@@ -33,8 +33,8 @@ func (t *Table) Row(cells ...string) {
 	t.rows = append(t.rows, row)
 }
 
-// Write writes the table, no line longer than width characters where the flex
-// column can give way; 0 is as wide as need be.
+// Write writes the table. Flex columns are cut to keep lines within width
+// characters; 0 means unlimited.
 func (t *Table) Write(w io.Writer, width int) error {
 	widths := t.widths(width)
 	var b strings.Builder
@@ -64,7 +64,7 @@ func (t *Table) Write(w io.Writer, width int) error {
 // leastFlex is the minimum width of a flex column, so that its text stays legible.
 const leastFlex = 12
 
-// widths of the columns; -1 for those that are not shown.
+// widths returns the widths of the columns; -1 for hidden ones.
 func (t *Table) widths(bound int) []int {
 	widths := make([]int, len(t.columns))
 	total := -2

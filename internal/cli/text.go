@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// WriteJSON writes a value as indented JSON, as the API spells it.
+// WriteJSON writes a value as indented JSON.
 func WriteJSON(w io.Writer, value any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
@@ -21,8 +21,8 @@ func WriteJSON(w io.Writer, value any) error {
 	return nil
 }
 
-// Duration writes a length of time for people, in at most two units: "850ms",
-// "12s", "3m12s", "2h05m", "3d4h". Negative ones are zero.
+// Duration formats a duration in at most two units: "850ms", "12s", "3m12s",
+// "2h05m", "3d4h". Negative durations count as zero.
 func Duration(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -39,7 +39,7 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-// Ago writes how long before now something was; "never" for the zero time.
+// Ago formats how long before now t was; "never" for the zero time.
 func Ago(now, t time.Time) string {
 	switch {
 	case t.IsZero():
@@ -50,8 +50,8 @@ func Ago(now, t time.Time) string {
 	return Duration(now.Sub(t)) + " ago"
 }
 
-// moment writes a point in time in now's zone, with how long ago that is; empty
-// for none.
+// moment formats a time in now's zone and how long ago it was; empty for nil or the
+// zero time.
 func moment(now time.Time, t *time.Time) string {
 	if t == nil || t.IsZero() {
 		return ""
@@ -59,7 +59,7 @@ func moment(now time.Time, t *time.Time) string {
 	return t.In(now.Location()).Format("2006-01-02 15:04:05 MST") + ", " + Ago(now, *t)
 }
 
-// Plural writes a number with its noun: "1 job", "2 jobs".
+// Plural formats a number with its noun: "1 job", "2 jobs".
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -67,8 +67,8 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Printable makes text from elsewhere safe for a terminal, which obeys control
-// characters, in one line.
+// Printable returns untrusted text as one line without control characters, which a
+// terminal would obey.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -81,7 +81,7 @@ func Printable(s string) string {
 	}, s)
 }
 
-// printableLines is [Printable] line by line, each with an indentation.
+// printableLines applies [Printable] to each line and indents it.
 func printableLines(s, indent string) string {
 	var b strings.Builder
 	for line := range strings.Lines(strings.TrimRight(s, "\n")) {
@@ -90,10 +90,10 @@ func printableLines(s, indent string) string {
 	return b.String()
 }
 
-// words spells a status such as in_progress for people.
+// words spells a status such as in_progress with spaces.
 func words[S ~string](s S) string { return strings.ReplaceAll(string(s), "_", " ") }
 
-// cut shortens a text to a number of characters; below 1 it stays as it is.
+// cut shortens text to width characters; if width is below 1, it returns s.
 func cut(s string, width int) string {
 	if width < 1 || utf8.RuneCountInString(s) <= width {
 		return s
@@ -101,8 +101,8 @@ func cut(s string, width int) string {
 	return string([]rune(s)[:width-1]) + "…"
 }
 
-// Fields writes pairs of a name and a value below each other; those without a
-// value are left out.
+// Fields writes pairs of name and value, one per line, without those whose value is
+// empty.
 func Fields(w io.Writer, pairs ...[2]string) error {
 	longest := 0
 	for _, p := range pairs {

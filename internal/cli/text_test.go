@@ -28,7 +28,7 @@ func TestAgo(t *testing.T) {
 	require.Equal(t, "1m05s ago", cli.Ago(now, now.Add(-65*time.Second)))
 }
 
-// A terminal obeys control characters: those of others must not reach it.
+// Control characters must not reach the terminal.
 func TestPrintable(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "a b �[31mc", cli.Printable("a\nb \x1b[31mc"))

@@ -6,7 +6,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 )
 
-// Unstuck writes what a request waits for, and what was done about it.
+// Unstuck writes what a request waits for and which repairs were made.
 func Unstuck(w io.Writer, u apiclient.Unstuck, v View) error {
 	if err := write(w, "request "+string(u.Request.ID)+" ("+Printable(Subject(u.Request))+"): "+Standing(u.Request)+"\n"); err != nil {
 		return err
@@ -29,7 +29,7 @@ func Unstuck(w io.Writer, u apiclient.Unstuck, v View) error {
 		case f.RepairError != "":
 			text += "         could not " + f.Repair + ": " + Printable(f.RepairError) + "\n"
 		case f.Repair == "reset":
-			text += "         --force does: reset to its first decision; it reads the record again\n"
+			text += "         with --force: reset to its first decision; it then reads the record again\n"
 		case f.Repair != "":
 			text += "         without --dry-run: " + f.Repair + "\n"
 		}

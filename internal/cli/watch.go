@@ -13,26 +13,25 @@ import (
 
 // Watch follows requests until all have ended.
 type Watch struct {
-	// Fetch reads the watched requests as they stand.
+	// Fetch reads the watched requests.
 	Fetch func(context.Context) ([]apiclient.RequestDetail, error)
-	// Transient tells errors of Fetch that may pass from those that will not.
-	// Nil: none pass.
+	// Transient reports whether an error of Fetch may pass; nil means that none does.
 	Transient func(error) bool
-	// Patience bounds the waiting for transient errors to pass.
+	// Patience bounds the wait for transient errors to pass.
 	Patience time.Duration
-	// Every is the pause between looks.
+	// Every is the pause between reads.
 	Every time.Duration
-	// Show is called after each look, and in between with the error when the
-	// requests cannot be read for the moment.
+	// Show is called after each read. away is the transient error if the read failed;
+	// list is then the previous one.
 	Show func(list []apiclient.RequestDetail, away error) error
-	// Now and Pause are the clock.
+	// Now and Pause replace the clock.
 	Now   func() time.Time
 	Pause func(context.Context, time.Duration) error
 }
 
-// Run returns the requests as they ended, or as they were seen last beside an
-// error. Transient errors count as such only once the requests have been read:
-// before, they rather mean a wrong address.
+// Run returns the requests once all have ended or, with an error, as they were read
+// last. Before the first successful read, even transient errors end it: they rather
+// mean a wrong address.
 func (w Watch) Run(ctx context.Context) ([]apiclient.RequestDetail, error) {
 	var last []apiclient.RequestDetail
 	var awaySince time.Time
@@ -48,7 +47,7 @@ func (w Watch) Run(ctx context.Context) ([]apiclient.RequestDetail, error) {
 		case awaySince.IsZero():
 			awaySince = w.Now()
 		case w.Now().Sub(awaySince) > w.Patience:
-			return last, fmt.Errorf("waited %s: %w", Duration(w.Now().Sub(awaySince)), err)
+			return last, fmt.Errorf("retried for %s: %w", Duration(w.Now().Sub(awaySince)), err)
 		}
 		if err := w.Show(last, err); err != nil {
 			return last, err
@@ -67,12 +66,12 @@ type Size struct{ Width, Height int }
 
 const (
 	barWidth = 20
-	// fewestLines is the number of lines of a display on the smallest terminal.
+	// fewestLines is the number of lines on the smallest terminal.
 	fewestLines = 4
 )
 
-// LiveLines draws requests, the jobs that run for them and the test cases that
-// are being measured, in at most the size's lines and characters.
+// LiveLines draws requests with their running jobs and present test cases, within
+// size.
 func LiveLines(list []apiclient.RequestDetail, now time.Time, size Size) []string {
 	var lines []string
 	for _, d := range list {
@@ -115,7 +114,7 @@ func liveRequest(d apiclient.RequestDetail, now time.Time) []string {
 			waiting++
 		}
 	}
-	if d.JobsTotal > len(d.Jobs) { // of which only some are shown
+	if d.JobsTotal > len(d.Jobs) { // d.Jobs has only some of them
 		waiting = d.Progress.Jobs - d.Progress.JobsDone - d.Progress.JobsRunning
 	}
 	if waiting > 0 {
@@ -124,7 +123,7 @@ func liveRequest(d apiclient.RequestDetail, now time.Time) []string {
 	return lines
 }
 
-// liveJob draws a job's bar and below it the test case that is being measured.
+// liveJob draws a job's bar and, below it, the present test case.
 func liveJob(j apiclient.Job, runs []apiclient.Run, now time.Time) []string {
 	line := fmt.Sprintf("    %s %d/%d %s  %s", Bar(j.Done, j.Results(), barWidth), j.Done, j.Results(), j.Key, jobName(j))
 	run, ok := currentRun(j.Key, runs)
@@ -168,9 +167,8 @@ func currentRun(job bench.JobKey, runs []apiclient.Run) (apiclient.Run, bool) {
 	return apiclient.Run{}, false
 }
 
-// Changes tells in lines what has changed between two looks at the same
-// requests, for output that is no terminal. Before the first look there is
-// nothing.
+// Changes describes the changes between two reads of requests, one per line, for
+// output that is not a terminal. before is nil at the first read.
 func Changes(before, after []apiclient.RequestDetail) []string {
 	var lines []string
 	for _, d := range after {
@@ -187,7 +185,7 @@ func Changes(before, after []apiclient.RequestDetail) []string {
 	return lines
 }
 
-// requestLine has no estimate: it changes all the time.
+// requestLine describes a request, without the estimate, which always changes.
 func requestLine(d apiclient.RequestDetail) string {
 	line := fmt.Sprintf("%s %s: %s", d.ID, Printable(Subject(d.Request)), Standing(d.Request))
 	p := d.Progress
@@ -209,9 +207,10 @@ func jobChanges(old, d apiclient.RequestDetail) []string {
 		if i := slices.IndexFunc(old.Jobs, func(b apiclient.Job) bool { return b.Key == j.Key }); i >= 0 {
 			was = old.Jobs[i].Status
 		}
-		// Of very many, those that fail are told one by one; the counts say the rest.
+		// Of many jobs, only failures get a line; the counts cover the rest.
 		begun := j.Status == bench.JobInProgress && !many
-		ended := !j.Status.Open() && old.ID != "" && (!many || j.Status == bench.JobFailure) // at the first look it ended long ago
+		// At the first read, jobs may have ended long ago.
+		ended := !j.Status.Open() && old.ID != "" && (!many || j.Status == bench.JobFailure)
 		if j.Status == was || !begun && !ended {
 			continue
 		}

@@ -88,7 +88,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// Ctrl-C while an answer is awaited, or in a pause.
+// Ctrl-C during a read or a pause.
 func TestWatchIsCancelled(t *testing.T) {
 	t.Parallel()
 	stop := errors.New("interrupted")
@@ -114,7 +114,7 @@ func TestWatchIsCancelled(t *testing.T) {
 	}
 }
 
-// Without a terminal there is a line for each change, and none without one.
+// Without a terminal, each change is a line.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	first := running()
