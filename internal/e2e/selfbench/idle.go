@@ -14,7 +14,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// settle is how long a stack is left alone before it counts as idle.
+// settle is the time after which an undisturbed stack counts as idle.
 const settle = 10 * time.Second
 
 func idleName(process, state string) string { return "Idle/process=" + process + "/state=" + state }
