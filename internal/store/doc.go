@@ -31,7 +31,7 @@
 //	                           purge; several projects by name
 //	benchmark_request          for no key update: rows that refer to it are not blocked. A purge
 //	                           locks those of its tag, by ID
-//	artifact                   several by project and tag
+//	artifact                   for no key update; several by project and tag
 //	job_queue                  several by ID
 //	"accounts at their limit"  hand-out, once it meets a limited account. Afterwards it skips
 //	                           jobs that others have locked

@@ -106,8 +106,10 @@ func purge(ctx context.Context, tx pgx.Tx, project, tag string) (OperationResult
 		ID     bench.RequestID
 		Status bench.RequestStatus
 	}
+	// Requests and artifact are locked for no key update: transactions that hold a job's
+	// lock write rows that refer to them, and must not wait here.
 	requests, err := all[row](ctx, tx, `
-		select id, status from benchmark_request where project = $1 and tag = $2 and command is null order by id for update`, project, tag)
+		select id, status from benchmark_request where project = $1 and tag = $2 and command is null order by id for no key update`, project, tag)
 	if err != nil {
 		return OperationResult{}, err
 	}
@@ -118,7 +120,7 @@ func purge(ctx context.Context, tx pgx.Tx, project, tag string) (OperationResult
 		}
 		result.Requests = append(result.Requests, r.ID)
 	}
-	artifact, err := value[int64](ctx, tx, `select id from artifact where project = $1 and tag = $2 for update`, project, tag)
+	artifact, err := value[int64](ctx, tx, `select id from artifact where project = $1 and tag = $2 for no key update`, project, tag)
 	if err != nil {
 		return OperationResult{}, err
 	}

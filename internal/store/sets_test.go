@@ -202,8 +202,11 @@ func TestAJobOfASetIsTriedAgainLater(t *testing.T) {
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
-	one := r.register("one")
-	needs := bench.Constraints{Labels: map[string]string{"x": "1"}}
+	asked := collector("one")
+	asked.Labels = map[string]string{"x": "1"}
+	one, err := r.RegisterCollector(t.Context(), asked, offline)
+	require.NoError(t, err)
+	needs := bench.Constraints{Labels: asked.Labels}
 	home, away := set("one"), set("one", "two")
 	_, handed := r.command("v1", home, needs, 0)
 	_, running := r.command("v2", home, needs, 0)
