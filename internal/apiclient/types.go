@@ -59,8 +59,8 @@ type NewRequest struct {
 	JobWish
 }
 
-// JobWish says where and how a command should run: of a request, or of one job of a
-// batch, whose jobs inherit the request's settings.
+// JobWish says where and how to run the command of a request or one job of a batch.
+// The jobs of a batch inherit the request's settings.
 type JobWish struct {
 	Target    bench.Target    `json:"target,omitempty" doc:"For a command: its target; default: the project's first target or the only registered one."`
 	SizeClass bench.SizeClass `json:"size_class,omitempty" minimum:"0" maximum:"4096" doc:"For adhoc: the size class; 0: the project's or the learned one."`
