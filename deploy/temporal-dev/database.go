@@ -32,17 +32,17 @@ const (
 	retention = 30 * 24 * time.Hour
 )
 
-// pragmas of every connection. A commit is on the disk when it returns (the
-// write-ahead log with synchronous=FULL), and one process at a time holds the
-// file: two servers on one file would take the history shard from each other.
+// pragmas apply to every connection. A commit is on disk when it returns (write-ahead
+// log with synchronous=FULL). Only one process at a time may hold the file: two servers
+// would take the history shard from each other.
 var pragmas = map[string]string{
 	"journal_mode": "WAL",
 	"locking_mode": "EXCLUSIVE",
 	"synchronous":  "FULL",
 }
 
-// openDatabase creates the file with its schema and the namespace where absent
-// and returns how the server reaches it.
+// openDatabase creates the file with its schema and the namespace if absent, and
+// returns the server's configuration for it.
 func openDatabase(ctx context.Context, file, namespace string) (*config.SQL, error) {
 	file, err := filepath.Abs(file)
 	if err != nil {
@@ -74,8 +74,8 @@ func openDatabase(ctx context.Context, file, namespace string) (*config.SQL, err
 	return conf, nil
 }
 
-// prepareSchema creates the schema in an empty file, in one transaction, so
-// that a process killed meanwhile leaves a file that is still empty.
+// prepareSchema creates the schema in an empty file, in one transaction, so that the
+// file is still empty if the process is killed meanwhile.
 func prepareSchema(ctx context.Context, file string) (err error) {
 	defer func() {
 		if err != nil {
@@ -128,7 +128,7 @@ func prepareSchema(ctx context.Context, file string) (err error) {
 	return err
 }
 
-// explain says in words what SQLite's code means for whoever starts the server.
+// explain translates SQLite's error codes into advice for the user.
 func explain(file string, err error) error {
 	if sqliteErr, ok := errors.AsType[*sqlitedriver.Error](err); ok {
 		switch sqliteErr.Code() & 0xff { // the low byte is the primary code
@@ -141,13 +141,13 @@ func explain(file string, err error) error {
 	return fmt.Errorf("opening database file %s: %w", file, err)
 }
 
-// uriPath is a file's path as it stands in an SQLite URI.
+// uriPath returns a file's path escaped for an SQLite URI.
 func uriPath(file string) string {
 	return (&url.URL{Path: filepath.ToSlash(file)}).EscapedPath()
 }
 
-// schemaWriter is the part of the server's database administration that setting
-// up a schema uses: statements, here within the caller's transaction.
+// schemaWriter implements the part of the server's AdminDB that schema setup uses. It
+// runs statements within the caller's transaction.
 type schemaWriter struct {
 	sqlplugin.AdminDB
 	ctx  context.Context

@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/server/common/log/tag"
 )
 
-// serverLogger gives the server's log to slog.
+// serverLogger writes the server's log to slog.
 type serverLogger struct {
 	log   *slog.Logger
 	level *slog.LevelVar
@@ -21,7 +21,7 @@ func newServerLogger(w io.Writer, lowest slog.Level) serverLogger {
 	return serverLogger{log: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})), level: level}
 }
 
-// quieten drops everything from here on, also errors.
+// quieten drops all later messages, including errors.
 func (l serverLogger) quieten() { l.level.Set(slog.LevelError + 1) }
 
 func (l serverLogger) Debug(msg string, tags ...tag.Tag) { l.write(slog.LevelDebug, msg, tags) }
@@ -38,8 +38,8 @@ func (l serverLogger) Panic(msg string, tags ...tag.Tag) {
 	panic(msg)
 }
 
-// Fatal is called by code that cannot go on, for example a service whose port
-// was taken since it was chosen. Whoever started the process starts it again.
+// Fatal is called by code that cannot go on, for example a service whose port was taken
+// after it was chosen. The supervisor restarts the process.
 func (l serverLogger) Fatal(msg string, tags ...tag.Tag) {
 	l.write(slog.LevelError, msg, tags)
 	os.Exit(1)

@@ -1,10 +1,9 @@
-// Command temporal-dev is a Temporal server and its Web UI in one process, on
-// one SQLite file, for one machine: what "benchloom up" starts when no Temporal
-// cluster is given.
+// Command temporal-dev runs a Temporal server and its Web UI in one process, on one
+// SQLite file. "benchloom up" starts it unless a Temporal cluster is configured.
 //
-// It is a Go module of its own so that the server's dependencies stay out of
-// the service. It knows Temporal only, nothing of Benchloom: search attributes
-// and retention of a namespace are set through the API by whoever uses it.
+// It is a separate Go module to keep the server's dependencies out of the service. It
+// knows nothing about Benchloom: its clients set the search attributes and the
+// retention of the namespace through Temporal's API.
 package main
 
 import (
@@ -25,8 +24,8 @@ import (
 	"go.temporal.io/server/common/headers"
 )
 
-// stopBound bounds a clean stop; then the process ends anyway, which SQLite's
-// write-ahead log makes as safe as a crash.
+// stopBound bounds a clean stop. After it the process ends anyway, which is as safe as
+// a crash because of SQLite's write-ahead log.
 const stopBound = 8 * time.Second
 
 // errVersionPrinted ends the program after --version, as flag.ErrHelp does after
@@ -37,7 +36,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// options is the command line after parsing.
+// options holds the parsed command line.
 type options struct {
 	dbFile    string
 	ip        net.IP
@@ -47,7 +46,7 @@ type options struct {
 	logLevel  slog.Level
 }
 
-// run is the program without its process: it returns the exit status.
+// run runs the program and returns its exit status.
 func run(args []string, stdout, stderr io.Writer) int {
 	opts, err := parseOptions(args, stdout, stderr)
 	switch {
@@ -140,7 +139,7 @@ func serve(ctx context.Context, opts options, stdout, stderr io.Writer) error {
 	} else if ctx.Err() != nil {
 		err = nil // asked to stop before it was ready: a clean stop all the same
 	}
-	// A server on its way down logs lost connections to its own services.
+	// A stopping server logs lost connections to its own services.
 	logger.quieten()
 	stopUI()
 	stopped := make(chan struct{})

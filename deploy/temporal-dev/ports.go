@@ -12,7 +12,7 @@ import (
 // the Web UI are ever reachable from elsewhere.
 const loopback = "127.0.0.1"
 
-// ports are the TCP ports of one server; ui 0 means no Web UI.
+// ports holds the TCP ports of one server; ui 0 means no Web UI.
 type ports struct {
 	frontend, history, matching, worker, ui int
 }
@@ -59,8 +59,8 @@ func choosePorts(ip net.IP, frontend, ui int) (ports, error) {
 	return chosen, nil
 }
 
-// reachable is the host under which this machine reaches a server that listens
-// on ip: loopback for a server that listens on all addresses.
+// reachable returns the host at which this machine reaches a server that listens on ip:
+// loopback if it listens on all addresses.
 func reachable(ip net.IP) string {
 	switch {
 	case !ip.IsUnspecified():

@@ -24,20 +24,20 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// clusterID is stored in the database when it is created; the server wants a
-// UUID there, and a constant one, or it warns at each later start.
+// clusterID is stored in a new database. It must be a UUID, and constant, or the server
+// warns at each later start.
 const clusterID = "7f1d0c52-3f0e-4c8e-9d57-6a2f0f6b1e90"
 
 // frontendHealthService is the name under which the frontend reports its health.
 const frontendHealthService = "temporal.api.workflowservice.v1.WorkflowService"
 
-// dynamicConfig differs from the server's defaults where one machine with one
-// history shard and one SQLite connection is better served, or where a feature
-// that Benchloom uses is off by default.
+// dynamicConfig returns the settings that differ from the server's defaults, to suit
+// one machine with one history shard and one SQLite connection, or to enable features
+// that Benchloom uses.
 func dynamicConfig() dynamicconfig.StaticClient {
 	const mebibyte = 1 << 20
-	// The default of 512 goroutines per scheduler waits in line for one
-	// database connection.
+	// The default of 512 goroutines per scheduler would wait for one database
+	// connection.
 	const schedulerWorkers = 32
 	return dynamicconfig.StaticClient{
 		// Fair shares between queues need one partition for an exact order.
@@ -78,8 +78,7 @@ func dynamicConfig() dynamicconfig.StaticClient {
 	}
 }
 
-// newTemporalServer puts all services of a server into one object; starting it
-// starts them.
+// newTemporalServer returns a server with all services; starting it starts them.
 func newTemporalServer(ip net.IP, ports ports, database *config.SQL, logger serverLogger) (temporal.Server, error) {
 	frontend := net.JoinHostPort(reachable(ip), strconv.Itoa(ports.frontend))
 	conf := serverConfig(ip, ports, database)
@@ -166,8 +165,8 @@ func uiAddress(ip net.IP, port int) string {
 	return net.JoinHostPort(reachable(ip), strconv.Itoa(port))
 }
 
-// startUI starts the Web UI in the background and returns what stops it. The UI
-// ends the process when it cannot listen.
+// startUI starts the Web UI in the background and returns a function that stops it. The
+// UI ends the process if it cannot listen.
 func startUI(ip net.IP, port int, frontend, namespace string) (stop func()) {
 	if port == 0 {
 		return func() {}
@@ -191,8 +190,8 @@ func startUI(ip net.IP, port int, frontend, namespace string) (stop func()) {
 	return ui.Stop
 }
 
-// waitServing returns when the frontend's health check answers and, with an
-// address for it, the Web UI's as well.
+// waitServing returns when the health check of the frontend succeeds and, if ui is not
+// empty, that of the Web UI.
 func waitServing(ctx context.Context, frontend, ui string) error {
 	conn, err := grpc.NewClient(frontend, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 type accountKind int
 
 const (
-	accountOwn      accountKind = iota // that of this process
-	accountSwitched                    // another one; this process is root
-	accountMapped                      // root's, but under another number, in a user namespace
+	accountOwn      accountKind = iota // the account of this process
+	accountSwitched                    // another account; this process is root
+	accountMapped                      // root, under another user ID in a user namespace
 )
 
 // account is the user a child runs as.
@@ -32,11 +32,11 @@ func (a account) ownerOnDisk() (uid, gid int) {
 	return os.Geteuid(), os.Getegid()
 }
 
-// unprivilegedAccount chooses who a program runs as that refuses to run as
-// root, with its data in dir. For root that is user postgres or nobody. When
-// that user cannot pass through the directories above dir, those in passable
-// are opened to its group (mode 0710); where even that does not help the child
-// gets a user namespace in which root has the user's number.
+// unprivilegedAccount returns the account for a program that refuses to run as root,
+// with its data in dir. Instead of root it is user postgres or nobody. If that user
+// cannot enter a directory above dir that passable lists, the directory is opened to its
+// group (mode 0710). If that is not enough, the child runs in a user namespace in which
+// root has the user's ID.
 func unprivilegedAccount(dir string, passable ...string) (account, error) {
 	if os.Geteuid() != 0 {
 		return account{kind: accountOwn, uid: os.Geteuid(), gid: os.Getegid()}, nil
@@ -85,8 +85,8 @@ func firstUser(names ...string) (account, error) {
 	return account{}, fmt.Errorf("none of the users %v exists, and this program does not run as root: create one, or run as an ordinary user", names)
 }
 
-// blockedDirs are the directories above dir that the account cannot pass
-// through, the outermost first.
+// blockedDirs returns the directories above dir that the account cannot enter,
+// outermost first.
 func blockedDirs(dir string, a account) ([]string, error) {
 	var blocked []string
 	for above := filepath.Dir(dir); ; above = filepath.Dir(above) {
@@ -131,7 +131,7 @@ func giveTo(dir string, a account) error {
 	if owner, _ := ownerOf(info); owner == uid {
 		return nil
 	}
-	// The directory itself comes last: it tells that the rest is done.
+	// The directory itself comes last, as the mark that the rest is done.
 	err = filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 		if err != nil || path == dir {
 			return err

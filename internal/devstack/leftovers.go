@@ -17,7 +17,7 @@ import (
 type startedProcess struct {
 	Name string `json:"name"`
 	PID  int    `json:"pid"`
-	// Started tells it from another process that got the same number.
+	// Started distinguishes it from a later process with the same PID.
 	Started string `json:"started"`
 	// Signal ends it when it is no longer supervised.
 	Signal int `json:"signal"`
@@ -26,7 +26,7 @@ type startedProcess struct {
 // records keeps the file of running children.
 type records struct {
 	path string
-	// changed is told of each child that has started or ended (0).
+	// changed is called when a child has started or, with pid 0, ended.
 	changed func(name string, pid int) error
 	mu      sync.Mutex
 	all     map[string]startedProcess
@@ -53,8 +53,8 @@ func (r *records) write() error {
 // leftoverBound is the time a leftover has to end before it is killed.
 const leftoverBound = 5 * time.Second
 
-// endLeftovers ends what a supervisor that was killed has left behind. A process
-// is ended only when both number and start time are the recorded ones.
+// endLeftovers ends the processes that a killed supervisor left behind. It ends a
+// process only if both PID and start time are the recorded ones.
 func endLeftovers(ctx context.Context, path string, log *slog.Logger) error {
 	var left []startedProcess
 	err := readJSON(path, &left)
@@ -76,14 +76,14 @@ func endLeftovers(ctx context.Context, path string, log *slog.Logger) error {
 	return nil
 }
 
-// identity tells whether the process with this number is still the one that was
+// identity reports whether the process with this PID is still the one that was
 // started then.
 func identity(pid int, started string) bool {
 	now, err := startIdentity(pid)
 	return err == nil && now == started
 }
 
-// endProcess ends a process that is no child of this one, and its group.
+// endProcess ends a process that is not a child of this one, and its group.
 func endProcess(ctx context.Context, pid int, started string, sig syscall.Signal) error {
 	if sig == syscall.SIGKILL {
 		killGroup(pid)

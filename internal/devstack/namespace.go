@@ -71,9 +71,9 @@ const (
 
 // EnsureNamespace creates the namespace and those of its search attributes that
 // are missing, raises a retention that is too short, and returns when all of it
-// can be used. Doing it again changes nothing. It works with any cluster; where
-// everything is there already it needs no permission to change anything. The
-// error is *AttributeTypeError for an attribute of another type.
+// can be used. Calling it again changes nothing. It works with any cluster, and needs no
+// write permission if nothing is missing. The error is *AttributeTypeError for an
+// attribute of another type.
 func EnsureNamespace(ctx context.Context, c client.Client, namespace Namespace) error {
 	if err := namespace.validate(); err != nil {
 		return err

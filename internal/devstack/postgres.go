@@ -34,12 +34,12 @@ const (
 // zero: 107 on Linux (unix(7), sun_path), 103 on macOS.
 const maxSocketPath = 103
 
-// PostgresOptions are the choices that a private Postgres leaves.
+// PostgresOptions configures a private Postgres.
 type PostgresOptions struct {
-	// SearchDirs are patterns (filepath.Glob) of directories with the programs
-	// of Postgres, tried after PATH; nil means where the distributions put them.
+	// SearchDirs lists patterns (filepath.Glob) of directories with the programs of
+	// Postgres, tried after PATH; nil means the usual directories of distributions.
 	SearchDirs []string
-	// MinMajor is the oldest major version that will do; 0 means any.
+	// MinMajor is the oldest accepted major version; 0 means any.
 	MinMajor int
 }
 
@@ -52,8 +52,8 @@ type Postgres struct {
 	socketDir string
 }
 
-// NewPostgres finds the programs of Postgres and decides which account they run
-// as. It returns *PostgresMissingError when there are none that will do.
+// NewPostgres finds the programs of Postgres and chooses the account they run as. The
+// error is *PostgresMissingError if there are no suitable programs.
 func NewPostgres(ctx context.Context, state *State, options PostgresOptions) (*Postgres, error) {
 	dir, err := state.Subdir(postgresDir)
 	if err != nil {
@@ -88,18 +88,18 @@ func (p *Postgres) DSN() string { return p.dsn(postgresDB) }
 
 func (p *Postgres) dsn(database string) string {
 	query := url.Values{"host": {p.socketDir}, "port": {strconv.Itoa(postgresPort)}, "user": {postgresRole}}
-	// libpq and pgx take a plus sign for what it is.
+	// libpq and pgx do not decode a plus sign as a space.
 	return "postgres:///" + database + "?" + strings.ReplaceAll(query.Encode(), "+", "%20")
 }
 
-// Version is the major version of the programs in use.
+// Version returns the major version of the programs in use.
 func (p *Postgres) Version() int { return p.programs.major }
 
 func (p *Postgres) data() string { return filepath.Join(p.dir, "data") }
 
-// Process is the server as a supervisor runs it: created before its first
-// start, cleared of what a crash leaves before each, and ready when its database
-// exists and answers.
+// Process returns the server's process for a supervisor. The cluster is created before
+// the first start, leftovers of a crash are removed before each start, and the server is
+// ready when its database exists and answers.
 func (p *Postgres) Process() Process {
 	settings := []string{
 		// Nobody but this user reaches it.
@@ -144,13 +144,13 @@ func (p *Postgres) Process() Process {
 	}
 }
 
-// environment is free of the variables with which libpq and Postgres are led
-// elsewhere.
+// environment returns an environment without the variables that would redirect libpq
+// and Postgres.
 func (p *Postgres) environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
 }
 
-// prepare makes a start possible, whatever was before.
+// prepare makes a start possible, whatever happened before.
 func (p *Postgres) prepare(ctx context.Context) error {
 	if err := giveTo(p.dir, p.account); err != nil {
 		return Permanent(err)
@@ -186,8 +186,8 @@ func (p *Postgres) makeSocketDir() error {
 	return giveTo(p.socketDir, p.account)
 }
 
-// create makes the cluster under another name first, so that one that is there
-// is complete.
+// create creates the cluster under a temporary name and renames it, so that an existing
+// cluster is always complete.
 func (p *Postgres) create(ctx context.Context) error {
 	began, err := filepath.Glob(filepath.Join(p.dir, "creating-*"))
 	if err != nil {
@@ -225,9 +225,9 @@ func (p *Postgres) create(ctx context.Context) error {
 	return nil
 }
 
-// clearStale removes the lock files that a killed server leaves. Postgres does
-// so itself unless another process has got its number meanwhile. The caller
-// holds the state directory, so a server that is still there is a leftover too.
+// clearStale removes the lock files of a killed server. Postgres does so itself unless
+// another process has its PID now. The caller holds the state directory, so a server
+// that still runs is a leftover and is ended.
 func (p *Postgres) clearStale(ctx context.Context) error {
 	pidFile := filepath.Join(p.data(), "postmaster.pid")
 	text, err := os.ReadFile(pidFile)
@@ -258,8 +258,8 @@ func (p *Postgres) clearStale(ctx context.Context) error {
 	return nil
 }
 
-// isServer tells whether a process is a Postgres on this data directory: it
-// works there. Where that cannot be seen Postgres itself finds out, by its
+// isServer reports whether a process is a Postgres on this data directory, judged by its
+// working directory. If that cannot be read, Postgres itself detects the conflict by its
 // shared memory.
 func (p *Postgres) isServer(pid int) bool {
 	dir, err := workingDir(pid)

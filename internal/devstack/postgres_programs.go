@@ -24,12 +24,12 @@ var postgresDirs = []string{
 	"/Applications/Postgres.app/Contents/Versions/*/bin",
 }
 
-// PostgresMissingError is returned when no installed Postgres will do.
+// PostgresMissingError is returned when no suitable Postgres is installed.
 type PostgresMissingError struct {
-	// Want is the major version that is needed because the database was written
-	// by it, or 0; Min the oldest that will do, or 0.
+	// Want is the major version that wrote the database, or 0; Min is the oldest
+	// accepted one, or 0.
 	Want, Min int
-	// Found are the major versions that are installed.
+	// Found lists the installed major versions.
 	Found []int
 	// Install is the command that installs it on this system; empty when its
 	// package manager is not known.

@@ -16,14 +16,14 @@ type Process struct {
 	Name string
 	// Argv is the program and its arguments.
 	Argv []string
-	// Env is the whole environment; nil means that of this process.
+	// Env is the whole environment; nil means this process's.
 	Env []string
-	// Dir is the working directory; empty means that of this process.
+	// Dir is the working directory; empty means this process's.
 	Dir string
 	// Group orders starting and stopping: a group starts, all of it at once,
 	// when every process of the lower ones is ready, and stops before them.
 	Group int
-	// CPUs are those that the process may run on; none means all that this
+	// CPUs lists the CPUs that the process may run on; empty means all that this
 	// process may use. Linux only.
 	CPUs []int
 
@@ -37,7 +37,7 @@ type Process struct {
 	// means one minute.
 	ReadyBound time.Duration
 
-	// OneShot is for a process that ends with exit status 0 when its work is
+	// OneShot is set for a process that ends with exit status 0 when its work is
 	// done.
 	OneShot bool
 
@@ -87,14 +87,14 @@ func (p Process) deathSignal() syscall.Signal {
 	return syscall.SIGKILL
 }
 
-// permanentError marks an error that starting again cannot cure.
+// permanentError marks an error that a restart cannot cure.
 type permanentError struct{ err error }
 
 func (e permanentError) Error() string { return e.err.Error() }
 func (e permanentError) Unwrap() error { return e.err }
 
-// Permanent marks an error of Prepare or Ready that starting the process again
-// cannot cure: it ends the supervisor.
+// Permanent marks an error of Prepare or Ready that a restart cannot cure. It ends the
+// supervisor.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -110,11 +110,11 @@ func isPermanent(err error) bool {
 // ProcessError reports the end of a process without which the stack cannot run.
 type ProcessError struct {
 	Name string
-	// Reason is the exit status, the signal, or what kept it from starting.
+	// Reason is the exit status, the signal, or the error that prevented the start.
 	Reason error
-	// Output is the end of what it last wrote, at most 20 lines.
+	// Output holds the last lines of output, at most 20.
 	Output []string
-	// LogFile holds all of it.
+	// LogFile is the file with the whole output.
 	LogFile string
 }
 
@@ -133,7 +133,7 @@ func (e *ProcessError) Error() string {
 
 func (e *ProcessError) Unwrap() error { return e.Reason }
 
-// RestartPolicy tells what happens to a process that ends by itself.
+// RestartPolicy decides when a process that ends by itself is restarted.
 type RestartPolicy struct {
 	// First is the pause before the first restart; it doubles up to Longest.
 	First, Longest time.Duration

@@ -103,8 +103,8 @@ func notWritable(dir string, err error) error {
 	return fmt.Errorf("state directory %s cannot be used: %w: make it writable for this user (uid %d) or use another state directory", dir, err, os.Getuid())
 }
 
-// hold takes the lock and writes this process's ID into its file, for the error of
-// those who find it held.
+// hold takes the lock and writes this process's ID into its file, for the error message
+// of other processes.
 func (s *State) hold() error {
 	if err := supported(); err != nil {
 		return fmt.Errorf("locking state directory %s: %w", s.dir, err)
@@ -147,7 +147,7 @@ func (s *State) checkVersion() error {
 	return nil
 }
 
-// Close removes what tells clients of a running stack and lets others hold the
+// Close removes the file that tells clients of a running stack and releases the
 // directory.
 func (s *State) Close() error {
 	err := os.Remove(s.Path(upFile))
@@ -157,10 +157,10 @@ func (s *State) Close() error {
 	return errors.Join(err, s.lock.Close())
 }
 
-// Dir is the absolute path of the directory.
+// Dir returns the absolute path of the directory.
 func (s *State) Dir() string { return s.dir }
 
-// Path is the absolute path of something below the directory.
+// Path returns an absolute path below the directory.
 func (s *State) Path(elem ...string) string {
 	return filepath.Join(append([]string{s.dir}, elem...)...)
 }
@@ -205,8 +205,8 @@ func (s *State) Token(name string) (string, error) {
 	return token, nil
 }
 
-// ReadToken is for clients: it reads a secret that Token has created in the
-// given state directory. The error is fs.ErrNotExist when there is none.
+// ReadToken reads a secret that Token created in the given state directory, for
+// clients. The error wraps fs.ErrNotExist if there is none.
 func ReadToken(dir, name string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, tokensDir, name))
 	if err != nil {
@@ -215,7 +215,7 @@ func ReadToken(dir, name string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// Up tells clients how to reach the stack that runs on a state directory.
+// Up holds the addresses and processes of the stack that runs on a state directory.
 type Up struct {
 	// Addresses by what is served there, as the program names it: for example
 	// "api", "temporal", "ui", "postgres".
@@ -229,7 +229,7 @@ type Up struct {
 	StartedAt time.Time `json:"started_at"`
 }
 
-// WriteUp publishes how to reach the stack. Close takes it back.
+// WriteUp publishes the stack for clients; Close withdraws it.
 func (s *State) WriteUp(up Up, now time.Time) error {
 	up.PID = os.Getpid()
 	started, err := startIdentity(up.PID)
@@ -244,7 +244,7 @@ func (s *State) WriteUp(up Up, now time.Time) error {
 	return s.publish()
 }
 
-// publish writes what was published with the processes as they are now.
+// publish writes the published addresses with the present processes.
 func (s *State) publish() error {
 	up := *s.published
 	up.Processes = make(map[string]int)
@@ -259,8 +259,8 @@ func (s *State) publish() error {
 	return writeJSON(s.Path(upFile), up)
 }
 
-// setProcess keeps what is published true when a process is started, or has ended
-// (0).
+// setProcess updates the published processes when one has started or, with pid 0,
+// ended.
 func (s *State) setProcess(name string, pid int) error {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
@@ -274,8 +274,8 @@ func (s *State) setProcess(name string, pid int) error {
 	return s.publish()
 }
 
-// ReadUp is for clients: how to reach the stack that runs on the given state
-// directory, or ErrNotRunning.
+// ReadUp reads how clients reach the stack that runs on the given state directory. The
+// error wraps ErrNotRunning if none runs.
 func ReadUp(dir string) (Up, error) {
 	var up Up
 	err := readJSON(filepath.Join(dir, upFile), &up)

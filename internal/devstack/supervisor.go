@@ -40,7 +40,7 @@ type Supervisor struct {
 	hurryOnce sync.Once
 }
 
-// startRequest asks the one thread that forks to start a child.
+// startRequest asks the forking thread to start a child.
 type startRequest struct {
 	cmd    *exec.Cmd
 	cpus   []int
@@ -92,11 +92,11 @@ func NewSupervisor(config Config, processes ...Process) (*Supervisor, error) {
 // Ready is closed when every process has been ready once.
 func (s *Supervisor) Ready() <-chan struct{} { return s.ready }
 
-// Hurry makes a stop that is going on, or comes, as quick as it can be without
-// losing data: processes are not waited for. It is what a second Ctrl-C is for.
+// Hurry makes a present or later stop as quick as possible without losing data: it does
+// not wait for processes to stop by themselves. It is meant for a second Ctrl-C.
 func (s *Supervisor) Hurry() { s.hurryOnce.Do(func() { close(s.hurry) }) }
 
-// Status tells how each process is, in the order of starting.
+// Status returns the status of each process, in starting order.
 func (s *Supervisor) Status() []Status {
 	var all []Status
 	for _, group := range s.groups {
@@ -107,9 +107,9 @@ func (s *Supervisor) Status() []Status {
 	return all
 }
 
-// Run starts everything and returns when all of it has been stopped: nil after
-// the context was cancelled, else the error that ended it, a *ProcessError where
-// a process is to blame. It may be called once.
+// Run starts all processes and returns when all have stopped: nil after the context was
+// cancelled, else the error that ended it, a *ProcessError if a process failed. It may be
+// called once.
 func (s *Supervisor) Run(ctx context.Context) error {
 	if err := endLeftovers(ctx, s.records.path, s.log); err != nil {
 		return err

@@ -36,7 +36,7 @@ func processAttributes(account account, _ syscall.Signal) (*syscall.SysProcAttr,
 	return attributes, nil
 }
 
-// canMapAccounts tells whether user namespaces exist here.
+// canMapAccounts is false because macOS has no user namespaces.
 const canMapAccounts = false
 
 func startOn(cpus []int, cmd *exec.Cmd) error {

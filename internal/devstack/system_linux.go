@@ -57,8 +57,8 @@ func processAttributes(account account, death syscall.Signal) (*syscall.SysProcA
 	return attributes, nil
 }
 
-// canMapAccounts tells whether user namespaces exist here; whether this process
-// may create one shows when it tries.
+// canMapAccounts is set because Linux has user namespaces. Whether this process may
+// create one shows only when it tries.
 const canMapAccounts = true
 
 // startOn starts the child on the given CPUs. The caller's goroutine must be

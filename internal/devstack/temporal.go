@@ -94,16 +94,16 @@ func errIsDir(info os.FileInfo) error {
 	return nil
 }
 
-// Ports that are chosen lie below those that systems give to outgoing connections
-// (from 32768 on Linux by default, from 49152 elsewhere): one of those may be taken
-// between the choice and the start of the process that it is for.
+// Free ports are chosen below the range of outgoing connections (from 32768 on Linux by
+// default, from 49152 elsewhere): a port of that range might be taken between the choice
+// and the start of its process.
 const (
 	firstFreePort = 20_000
 	lastFreePort  = 32_000
 	freePortTries = 100
 )
 
-// FreePort returns a TCP port that nobody listens on at the moment.
+// FreePort returns a TCP port that no process listens on at the moment.
 func FreePort(ip string) (int, error) {
 	var err error
 	for range freePortTries {
@@ -119,10 +119,10 @@ func FreePort(ip string) (int, error) {
 	return 0, fmt.Errorf("looking for a free port on %s, of %d from %d to %d none could be had: %w", ip, freePortTries, firstFreePort, lastFreePort, err)
 }
 
-// Address is the host and port of the frontend, as this machine reaches it.
+// Address returns the host and port at which this machine reaches the frontend.
 func (t *Temporal) Address() string { return t.reach(t.config.Port) }
 
-// UIURL is the address of the Web UI; empty without one.
+// UIURL returns the address of the Web UI; empty without one.
 func (t *Temporal) UIURL() string {
 	if t.config.UIPort == 0 {
 		return ""
@@ -138,8 +138,8 @@ func (t *Temporal) reach(port int) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// Process is the server as a supervisor runs it: ready when it is healthy and
-// the namespace is as it should be.
+// Process returns the server's process for a supervisor. It is ready when it is healthy
+// and the namespace has its settings.
 func (t *Temporal) Process() Process {
 	return Process{
 		Name: "temporal",
