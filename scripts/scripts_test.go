@@ -64,7 +64,7 @@ func TestCommitMessages(t *testing.T) {
 	}
 }
 
-func TestFindingsFailAndAMissingDatabaseIsTold(t *testing.T) {
+func TestFindingsFailAndAMissingDatabaseIsReported(t *testing.T) {
 	t.Parallel()
 	const away = `govulncheck: fetching vulnerabilities: Get "https://vuln.go.dev/index/modules.json.gz": dial tcp: lookup vuln.go.dev: no such host`
 	const notice = "NOTHING WAS CHECKED"

@@ -107,7 +107,7 @@ cp "$1/new" "$3"
 
 // A fetch that fails, and one that brings something else, leave the old program
 // where it is; they are tried again.
-func TestWhatIsNotTheWantedVersionIsNotInstalled(t *testing.T) {
+func TestWrongVersionsAreNotInstalled(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	m.write("benchloom", program("v1", outdated))
@@ -132,7 +132,7 @@ esac
 	require.Empty(t, left)
 }
 
-func TestOtherEndsAreTheWrappersOwn(t *testing.T) {
+func TestOtherExitCodesArePassedOn(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"0", "1", "6"} {
 		m := newMachine(t)
@@ -147,7 +147,7 @@ func TestOtherEndsAreTheWrappersOwn(t *testing.T) {
 }
 
 // A version is a word, never a part of a command or a path.
-func TestAVersionThatIsNoneIsNotFetched(t *testing.T) {
+func TestInvalidVersionsAreNotFetched(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	m.write("benchloom", program("v1", `echo '../../x;rm' >"$BENCHLOOM_COLLECTOR_DIR/wanted-version"; exit 75`))

@@ -46,7 +46,7 @@ func TestOrderAgreesWithTheRulesOnRandomHistories(t *testing.T) {
 }
 
 // The histories are worth nothing unless they hold what is hard: at least a tenth each.
-func TestRandomHistoriesHoldWhatIsHard(t *testing.T) {
+func TestRandomHistoriesContainHardCases(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(11, 12))
 	cycles, missing, equal := 0, 0, 0

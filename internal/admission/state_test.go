@@ -26,7 +26,7 @@ func golden(t *testing.T, file string, got []byte) {
 	require.Equal(t, string(want), string(got))
 }
 
-func TestAStateIsReadAndWrittenAsItIs(t *testing.T) {
+func TestStateRoundTrip(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/state.json")
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestTheOrderIsWrittenInWords(t *testing.T) {
 	require.JSONEq(t, `{"order":[]}`, string(written))
 }
 
-func TestWhatMayBeLeftOut(t *testing.T) {
+func TestOptionalStateFields(t *testing.T) {
 	t.Parallel()
 	least := `{"tag":"a","type":"try","created_at":"2026-01-01T00:00:00+02:00","status":"completed"}`
 	for name, text := range map[string]string{
@@ -147,7 +147,7 @@ func TestFaultsAreNamed(t *testing.T) {
 	}
 }
 
-func TestManyFaultsAreNamedAtOnceButNotAllOfThem(t *testing.T) {
+func TestReportedFaultsAreBounded(t *testing.T) {
 	t.Parallel()
 	_, _, err := admission.DecodeState([]byte(`{"requests":[` + strings.Repeat(`{"tag":"a"},`, 9) + `{"tag":"a"}]}`))
 	require.ErrorContains(t, err, "requests[0].type: is missing")
@@ -155,7 +155,7 @@ func TestManyFaultsAreNamedAtOnceButNotAllOfThem(t *testing.T) {
 	require.ErrorContains(t, err, "and 10 more")
 }
 
-func TestWhatCannotBeReadIsNotWritten(t *testing.T) {
+func TestEncodeStateRefusesUnreadableState(t *testing.T) {
 	t.Parallel()
 	_, err := admission.EncodeState([]admission.Request{{ID: "r", Type: "adhoc", Status: bench.Completed, CreatedAt: time.Unix(0, 0)}}, nil)
 	require.ErrorContains(t, err, "writing the state file: requests[0].type")

@@ -86,7 +86,7 @@ const (
 	stuck = "not known: parent gone is neither finished nor requested; request it or drop the link"
 )
 
-func TestAQueueIsForeseen(t *testing.T) {
+func TestViewEstimatesTheQueue(t *testing.T) {
 	t.Parallel()
 	entries := admission.View(snapshot(), bench.ProjectConfig{}, now)
 	require.Equal(t, []seen{
@@ -108,7 +108,7 @@ func TestAQueueIsForeseen(t *testing.T) {
 	}, view(admission.View(s, bench.ProjectConfig{Queue: bench.QueuePolicy{MaxInProgress: 2}}, now))[:3])
 }
 
-func TestWhatThereIsNoHistoryOf(t *testing.T) {
+func TestEstimatesWithoutHistory(t *testing.T) {
 	t.Parallel()
 	s := snapshot()
 	s.Open = []bench.Request{master("next", "")}
@@ -158,7 +158,7 @@ func TestTheMostSimilarRequestIsTheExample(t *testing.T) {
 	}
 }
 
-func TestAJobForTwoRequestsIsDoneOnce(t *testing.T) {
+func TestSharedJobsAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	s := snapshot()
 	s.Open = []bench.Request{inProgress("running"), inProgress("second")}
@@ -189,7 +189,7 @@ func TestAnAdHocRequestTakesTurnsWithTheQueue(t *testing.T) {
 	require.Equal(t, seen{"", 0, 14, "1 job by the same job's history in its pool"}, seen{"", minutes(e.Start), minutes(e.End), e.Basis})
 }
 
-func TestRowsAreOrderedByWhatTheyWaitFor(t *testing.T) {
+func TestWaitsForIsTheParentInTheOrder(t *testing.T) {
 	t.Parallel()
 	date := now.AddDate(0, 0, -1)
 	r := master("r", "tag-parent")
@@ -202,7 +202,7 @@ func TestRowsAreOrderedByWhatTheyWaitFor(t *testing.T) {
 	require.Equal(t, admission.Upstream, admission.PolicyOf(bench.ProjectConfig{Queue: bench.QueuePolicy{Policy: "upstream"}}))
 }
 
-func TestWhatLiesBehindThousandsOfJobsIsNotForeseen(t *testing.T) {
+func TestNoEstimateBehindThousandsOfJobs(t *testing.T) {
 	t.Parallel()
 	s := snapshot()
 	s.LeftOut = 95_000

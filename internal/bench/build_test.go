@@ -20,7 +20,7 @@ func recipeOf(t *testing.T, parameters map[string]string) bench.BuildRecipe {
 	return r
 }
 
-func TestTheParametersOfABuild(t *testing.T) {
+func TestParseBuildRecipe(t *testing.T) {
 	t.Parallel()
 	r := recipeOf(t, map[string]string{
 		"repository": "https://example.org/{target}.git", "command": `["sh", "-c", "make && make check"]`, "output": "./out/", "timeout": "90s",
@@ -36,7 +36,7 @@ func TestTheParametersOfABuild(t *testing.T) {
 	require.Equal(t, bench.DefaultBuildTimeout, short.Timeout())
 }
 
-func TestParametersThatCannotBeMeant(t *testing.T) {
+func TestInvalidBuildParametersAreRefused(t *testing.T) {
 	t.Parallel()
 	good := map[string]string{"repository": "/srv/repo", "command": "make"}
 	for name, c := range map[string]struct{ parameter, value, want string }{
@@ -76,7 +76,7 @@ func TestParametersThatCannotBeMeant(t *testing.T) {
 }
 
 // What decides what comes out is in the key; nothing else is.
-func TestABuildsKey(t *testing.T) {
+func TestBuildKey(t *testing.T) {
 	t.Parallel()
 	base := map[string]string{"repository": "/srv/repo", "command": "make", "output": "out", "env.A": "1", "pass_env": "PATH", "timeout": "1m"}
 	tree, other := strings.Repeat("a", 40), strings.Repeat("b", 40)

@@ -55,7 +55,7 @@ func TestBenchmarkSetsAreDisjoint(t *testing.T) {
 	}
 }
 
-func TestBenchmarkSetsHaveAllBenchmarks(t *testing.T) {
+func TestBenchmarkSetsCoverAllBenchmarks(t *testing.T) {
 	t.Parallel()
 	const arm = bench.Target("aarch64-unknown-linux-gnu")
 	c := bench.ProjectConfig{BenchmarkSets: []bench.BenchmarkSet{

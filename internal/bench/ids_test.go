@@ -122,7 +122,7 @@ func TestTextThatMovesBetweenFieldsChangesTheKey(t *testing.T) {
 	}
 }
 
-func TestAKeyIsReadBackAndNothingElseIs(t *testing.T) {
+func TestParseJobKey(t *testing.T) {
 	t.Parallel()
 	key := identity().Key()
 	back, err := bench.ParseJobKey(string(key))
@@ -139,7 +139,7 @@ func TestAKeyIsReadBackAndNothingElseIs(t *testing.T) {
 	}
 }
 
-func TestRequestIDsAreDrawnAndReadBack(t *testing.T) {
+func TestRequestIDsAreGeneratedAndParsed(t *testing.T) {
 	t.Parallel()
 	random := rand.NewChaCha8([32]byte{7})
 	letters := map[rune]bool{}
@@ -174,7 +174,7 @@ func TestTheSameRandomnessGivesTheSameRequestID(t *testing.T) {
 	require.Equal(t, bench.RequestID("ruvwxyz2345"), draw())
 }
 
-func TestWithoutRandomnessThereIsNoRequestID(t *testing.T) {
+func TestNewRequestIDNeedsRandomness(t *testing.T) {
 	t.Parallel()
 	_, err := bench.NewRequestID(iotest.ErrReader(io.ErrClosedPipe))
 	require.ErrorIs(t, err, io.ErrClosedPipe)
@@ -183,7 +183,7 @@ func TestWithoutRandomnessThereIsNoRequestID(t *testing.T) {
 	require.ErrorContains(t, err, "drawing a request ID")
 }
 
-func TestWhatIsNoRequestIDIsRefused(t *testing.T) {
+func TestInvalidRequestIDsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []string{
 		"", "r", "rabcdefghj", "rabcdefghjkm", "xabcdefghjk", "Rabcdefghjk", "rABCDEFGHJK",
@@ -195,7 +195,7 @@ func TestWhatIsNoRequestIDIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatAsksTwiceIsTheSameRun(t *testing.T) {
+func TestRepeatedStartOfAnAttemptGivesTheSameRun(t *testing.T) {
 	t.Parallel()
 	key := identity().Key()
 	first := bench.NewRunID(key, "0190-run", "5", 1)
@@ -223,7 +223,7 @@ func TestAnAttemptThatAsksTwiceIsTheSameRun(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRunIDIsRefused(t *testing.T) {
+func TestInvalidRunIDsAreRefused(t *testing.T) {
 	t.Parallel()
 	key := string(identity().Key())
 	for _, wrong := range []string{

@@ -58,7 +58,7 @@ func TestTargets(t *testing.T) {
 	require.Equal(t, "aarch64-apple-darwin", target.String())
 }
 
-func TestTheTargetOfAMachine(t *testing.T) {
+func TestHostTarget(t *testing.T) {
 	t.Parallel()
 	for machine, want := range map[[2]string]bench.Target{
 		{"linux", "amd64"}:   "x86_64-unknown-linux-gnu",
@@ -96,7 +96,7 @@ func TestSizeClasses(t *testing.T) {
 	}
 }
 
-func TestAPoolHasATaskQueueOfItsOwn(t *testing.T) {
+func TestEachPoolHasItsOwnTaskQueue(t *testing.T) {
 	t.Parallel()
 	pool, err := bench.NewPool(linux, 8, "ax102")
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestAPoolHasATaskQueueOfItsOwn(t *testing.T) {
 	require.Len(t, queues, 12)
 }
 
-func TestAPoolOfWrongPartsIsRefused(t *testing.T) {
+func TestInvalidPoolsAreRefused(t *testing.T) {
 	t.Parallel()
 	for part, wrong := range map[string]bench.Pool{
 		"target":     {Target: "linux", SizeClass: 8, Name: "ax102"},

@@ -33,7 +33,7 @@ func plannedJobs(t *testing.T) map[string]bench.PlannedJob {
 	}
 }
 
-func TestAJobBeginsAsQueued(t *testing.T) {
+func TestNewJobsAreQueued(t *testing.T) {
 	t.Parallel()
 	for kind, j := range plannedJobs(t) {
 		require.NoError(t, j.Validate(), kind)
@@ -52,7 +52,7 @@ func TestAJobBeginsAsQueued(t *testing.T) {
 
 // Each change makes a job of these kinds impossible, and leaves it possible for all
 // others.
-func TestAJobHasOnlyWhatItsKindCanHave(t *testing.T) {
+func TestJobsHaveOnlyFieldsOfTheirKind(t *testing.T) {
 	t.Parallel()
 	all := []string{"suite", "build", "command"}
 	own := []bench.TestCase{{Benchmark: "gin", Profile: "build", Target: linux}}
@@ -117,7 +117,7 @@ func TestAJobHasOnlyWhatItsKindCanHave(t *testing.T) {
 }
 
 // A job that is recorded already may have ended.
-func TestOnlyAJobThatHasEndedHasAnEnd(t *testing.T) {
+func TestOnlyEndedJobsHaveAnEnd(t *testing.T) {
 	t.Parallel()
 	j := plannedJobs(t)["suite"].Job
 	for status, open := range map[bench.JobStatus]bool{
@@ -131,7 +131,7 @@ func TestOnlyAJobThatHasEndedHasAnEnd(t *testing.T) {
 	}
 }
 
-func TestOnlyASuitesJobsMeasureASuite(t *testing.T) {
+func TestOnlySuiteJobsMeasureASuite(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []bench.JobKind{bench.KindCommand, bench.KindBuild, "", "profile"} {
 		w := plannedJobs(t)["suite"].Work

@@ -40,7 +40,7 @@ func kinds(t *testing.T) map[string]bench.Request {
 	}
 }
 
-func TestARequestBeginsAsItsKindDoes(t *testing.T) {
+func TestNewRequestsHaveTheStatusOfTheirKind(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]struct {
 		kind     bench.RequestType
@@ -68,7 +68,7 @@ func TestARequestBeginsAsItsKindDoes(t *testing.T) {
 
 // Each change makes a request of these kinds impossible, and leaves it possible for
 // all others.
-func TestARequestHasOnlyWhatItsKindCanHave(t *testing.T) {
+func TestRequestsHaveOnlyFieldsOfTheirKind(t *testing.T) {
 	t.Parallel()
 	all := []string{"release", "master", "try", "ready try", "measurement", "command", "batch"}
 	artifacts := all[:5]
@@ -132,7 +132,7 @@ func TestARequestHasOnlyWhatItsKindCanHave(t *testing.T) {
 	}
 }
 
-func TestConstructorsRefuseWhatCannotBeMeant(t *testing.T) {
+func TestConstructorsRefuseInvalidRequests(t *testing.T) {
 	t.Parallel()
 	for name, make := range map[string]func() (bench.Request, error){
 		"a release without a tag": func() (bench.Request, error) {

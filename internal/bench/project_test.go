@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-func TestAProjectWithoutConfigurationHasTheDefaults(t *testing.T) {
+func TestProjectConfigDefaults(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "{}", "null"} {
 		c, err := bench.ReadProjectConfig([]byte(text))
@@ -20,7 +20,7 @@ func TestAProjectWithoutConfigurationHasTheDefaults(t *testing.T) {
 	}
 }
 
-func TestAConfigurationIsReadAsItWasWritten(t *testing.T) {
+func TestProjectConfigRoundTrip(t *testing.T) {
 	t.Parallel()
 	want := bench.ProjectConfig{
 		Description: "The Go compiler",
@@ -43,7 +43,7 @@ func TestAConfigurationIsReadAsItWasWritten(t *testing.T) {
 	require.Equal(t, 5, got.Fails())
 }
 
-func TestAConfigurationThatCannotBeMeantIsRefused(t *testing.T) {
+func TestInvalidProjectConfigsAreRefused(t *testing.T) {
 	t.Parallel()
 	for text, reason := range map[string]string{
 		`{"targets": ["x86_64-unknown-linux-gnu", "linux"]}`:  `target "linux"`,
@@ -68,7 +68,7 @@ func TestAConfigurationThatCannotBeMeantIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheLimitsThemselvesAreAllowed(t *testing.T) {
+func TestProjectConfigLimitsAreInclusive(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		`{"queue": {"policy": "spec", "max_in_progress": 1}}`, `{"queue": {"max_in_progress": null}}`,
@@ -83,7 +83,7 @@ func TestTheLimitsThemselvesAreAllowed(t *testing.T) {
 
 // The nearest one counts: that of the tag, that of the project, that of the
 // suite. Parameters belong to their provider and are never mixed.
-func TestWhereAnArtifactComesFrom(t *testing.T) {
+func TestArtifactSourceFor(t *testing.T) {
 	t.Parallel()
 	suite, project, own := map[string]string{"of": "suite"}, map[string]string{"of": "project"}, map[string]string{"of": "tag"}
 	tags := map[string]bench.TagSource{"1.0": {Provider: "directory", Parameters: own}, "2.0": {Provider: "goroot"}}

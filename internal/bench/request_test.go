@@ -42,7 +42,7 @@ func TestThereAreFourRequestStatuses(t *testing.T) {
 
 // All combinations: what is completed has an outcome and an end, and nothing
 // else has either.
-func TestOnlyACompletedRequestHasAnOutcomeAndAnEnd(t *testing.T) {
+func TestOnlyCompletedRequestsHaveAnOutcomeAndAnEnd(t *testing.T) {
 	t.Parallel()
 	end := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, status := range []bench.RequestStatus{bench.WaitingForArtifacts, bench.ArtifactsReady, bench.InProgress, bench.Completed} {

@@ -22,7 +22,7 @@ var collectorOne = bench.Collector{
 	Name: "one", Target: linux, SizeClass: 2, Pool: "main", Epoch: 7, Version: "1.0", HardwareID: "zen4", CoLocated: true, Facts: json.RawMessage(`{}`),
 }
 
-func TestARunIsOnTheCollectorThatCarriesItOut(t *testing.T) {
+func TestOpenRunRecordsItsCollector(t *testing.T) {
 	t.Parallel()
 	j := plannedJobs(t)["suite"].Job
 	j.TimeoutSeconds, j.Probe = 60, true
@@ -41,7 +41,7 @@ func TestARunIsOnTheCollectorThatCarriesItOut(t *testing.T) {
 	require.False(t, r.Probe)
 }
 
-func TestARunBelongsToItsJobWhileThatIsOpen(t *testing.T) {
+func TestOpenRunNeedsItsOpenJob(t *testing.T) {
 	t.Parallel()
 	j := plannedJobs(t)["suite"].Job
 	id := bench.NewRunID(j.Key, "w", "a", 1)
@@ -57,7 +57,7 @@ func TestARunBelongsToItsJobWhileThatIsOpen(t *testing.T) {
 	require.ErrorIs(t, err, bench.ErrInvalid)
 }
 
-func TestOnlyARunThatHasEndedHasAnEnd(t *testing.T) {
+func TestOnlyEndedRunsHaveAnEnd(t *testing.T) {
 	t.Parallel()
 	outcomes := []bench.RunOutcome{
 		bench.RunSuccess, bench.RunFailure, bench.RunTooSmall, bench.RunTimeout, bench.RunOutOfMemory, bench.RunPermanent, bench.RunCancelled, bench.RunLost,
@@ -73,7 +73,7 @@ func TestOnlyARunThatHasEndedHasAnEnd(t *testing.T) {
 	}
 }
 
-func TestARunNeedsWhatIdentifiesIt(t *testing.T) {
+func TestInvalidRunsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*bench.Run){
 		"collector":  func(r *bench.Run) { r.Collector = "" },

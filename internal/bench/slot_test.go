@@ -8,7 +8,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-func TestTheNameOfASlotSaysItsHost(t *testing.T) {
+func TestSlotNamesContainTheirHost(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "big-1-c4-12", bench.SlotName("big-1", 4, 12))
 	for name, host := range map[string]string{

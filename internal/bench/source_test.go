@@ -10,7 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-func TestASourceHasDefaults(t *testing.T) {
+func TestCommitSourceDefaults(t *testing.T) {
 	t.Parallel()
 	require.False(t, bench.CommitSource{}.Configured())
 	require.NoError(t, bench.CommitSource{}.Check())
@@ -27,7 +27,7 @@ func TestASourceHasDefaults(t *testing.T) {
 	require.Equal(t, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), s.LookBack.Since(now))
 }
 
-func TestASourceIsReadAsItWasWritten(t *testing.T) {
+func TestCommitSourceRoundTrip(t *testing.T) {
 	t.Parallel()
 	none := 0
 	want := bench.ProjectConfig{Source: bench.CommitSource{
@@ -53,7 +53,7 @@ func TestRepositoriesThatGitCanFetch(t *testing.T) {
 	}
 }
 
-func TestASourceThatCannotBeMeantIsRefused(t *testing.T) {
+func TestInvalidCommitSourcesAreRefused(t *testing.T) {
 	t.Parallel()
 	for text, reason := range map[string]string{
 		`{"branch": "main"}`:                                `source.git "": name the repository`,

@@ -62,7 +62,7 @@ func TestTestCasesAreCheckedAndNamed(t *testing.T) {
 	}
 }
 
-func TestScenariosStandInTheOrderInWhichTheyAreShown(t *testing.T) {
+func TestScenariosAreInDisplayOrder(t *testing.T) {
 	t.Parallel()
 	want := []string{
 		"", "full", "incr-full", "incr-unchanged",
@@ -153,7 +153,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func TestNamesOfMetrics(t *testing.T) {
+func TestCheckMetric(t *testing.T) {
 	t.Parallel()
 	accepts(t, bench.CheckMetric,
 		[]string{

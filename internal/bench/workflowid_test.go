@@ -65,7 +65,7 @@ func TestWorkflowIDsAreBoundedAndPrintable(t *testing.T) {
 	}
 }
 
-func TestWorkflowIDsAreTakenApart(t *testing.T) {
+func TestParseWorkflowID(t *testing.T) {
 	t.Parallel()
 	for id, want := range map[string][]string{
 		"request/go/1.26.0/r23456789ab":           {"request", "go", "r23456789ab"},

@@ -158,7 +158,7 @@ func dispatcher(w *world) *dispatch.Dispatcher {
 	return &dispatch.Dispatcher{Record: w, Workflows: workflows{w}, OfflineAfter: time.Minute, Log: slog.New(slog.DiscardHandler)}
 }
 
-func TestWhatIsHandedOutStartsBeforeMoreIsLookedAt(t *testing.T) {
+func TestJobsStartBeforeTheHandOutGoesOn(t *testing.T) {
 	t.Parallel()
 	w := &world{
 		requests: map[bench.RequestID]bench.Request{"running": {ID: "running", Project: "go", Timeline: bench.Timeline{WorkflowStartedAt: new(time.Time)}}},
@@ -170,7 +170,7 @@ func TestWhatIsHandedOutStartsBeforeMoreIsLookedAt(t *testing.T) {
 	require.Equal(t, []string{fill, "start one, 7 attempts, level 1 of vip, weight 1", fill, fill}, w.done)
 }
 
-func TestWhatIsHandedOutIsStarted(t *testing.T) {
+func TestHandedOutJobsAreStarted(t *testing.T) {
 	t.Parallel()
 	job := func(queue string, request bench.RequestID, key bench.JobKey) bench.HandOut {
 		return bench.HandOut{Request: request, Project: "go", Job: key, Kind: bench.KindCommand, Queue: queue, Weight: 30, Priority: 3}
@@ -203,7 +203,7 @@ func TestWhatIsHandedOutIsStarted(t *testing.T) {
 	require.ElementsMatch(t, []string{"fill a up to 4, strict 16", started("six"), "start seven, 7 attempts, level 3 of user:bob#2, weight 0.3"}, w.done)
 }
 
-func TestAnEndFillsWhatItFreesAndASweepTheRest(t *testing.T) {
+func TestAfterEndAndSweepFillTaskQueues(t *testing.T) {
 	t.Parallel()
 	w := &world{released: []string{"a", "b"}, relevel: []store.Relevelled{{JobRef: bench.JobRef{Key: "late"}, Level: 2}, {JobRef: bench.JobRef{Key: "early"}, Level: 2}}}
 	d := dispatcher(w)

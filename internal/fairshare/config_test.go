@@ -63,7 +63,7 @@ func TestQueueSettings(t *testing.T) {
 	}
 }
 
-func TestAFileIsCheckedToItsEnd(t *testing.T) {
+func TestCheckReportsAllFaults(t *testing.T) {
 	t.Parallel()
 	_, err := fairshare.File{
 		Queues: []fairshare.QueueSetting{{Name: "a", Weight: set(0.0)}, {Name: "b"}, {Name: "b"}},

@@ -8,7 +8,7 @@ import (
 	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
-func TestNoJobGoesBeforeWhatItsAccountAndBranchAllow(t *testing.T) {
+func TestLevelRespectsAccountAndBranchLimits(t *testing.T) {
 	t.Parallel()
 	limits := fairshare.Limits{
 		{Account: "*", Branch: "*", FirstLevel: 2}, {Account: "*", Branch: "dev", FirstLevel: 4},
@@ -49,7 +49,7 @@ var rules = fairshare.Rules{
 	Limits: fairshare.Limits{{Account: "bob", Branch: "dev", FirstLevel: 5}},
 }
 
-func TestAQueueGoesAtTheLevelOfItsFirstJobs(t *testing.T) {
+func TestEarliestLevelOfEachQueue(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, rules.Earliest(nil))
 	require.Equal(t, map[string]int{"nightly": 2, "user:ada": 3, "user:bob": 3, "idle": 5}, rules.Earliest([]fairshare.Job{
@@ -58,7 +58,7 @@ func TestAQueueGoesAtTheLevelOfItsFirstJobs(t *testing.T) {
 	}))
 }
 
-func TestSharesAreThoseOfWeightedQueuesAtOneLevel(t *testing.T) {
+func TestShareOfWeightedQueuesAtOneLevel(t *testing.T) {
 	t.Parallel()
 	ada, bob := fairshare.Job{Queue: "user:ada", Submitter: "ada"}, fairshare.Job{Queue: "user:bob", Submitter: "bob"}
 	late, strict := fairshare.Job{Queue: "user:bob", Submitter: "bob", Branch: "dev"}, fairshare.Job{Queue: "nightly", Submitter: "ada"}
@@ -77,7 +77,7 @@ func TestSharesAreThoseOfWeightedQueuesAtOneLevel(t *testing.T) {
 	}
 }
 
-func TestNobodyAsksForWhatGoesEarlierThanTheirOwn(t *testing.T) {
+func TestMayAskRefusesEarlierLevels(t *testing.T) {
 	t.Parallel()
 	ada := fairshare.Job{Queue: "user:ada", Submitter: "ada", Branch: "dev"}
 	require.NoError(t, rules.MayAsk("ada", ada))
@@ -90,7 +90,7 @@ func TestNobodyAsksForWhatGoesEarlierThanTheirOwn(t *testing.T) {
 	require.ErrorContains(t, err, "jobs in queue user:ada go at level 3, but jobs of bob on branch dev may go at level 5 at the earliest")
 }
 
-func TestAStrictQueueIsKnownForWhatItCanStarve(t *testing.T) {
+func TestStrictQueuesStarveLaterOnes(t *testing.T) {
 	t.Parallel()
 	all := []fairshare.Queue{fairshare.Default("vip"), {Name: "late", Class: fairshare.Strict, Level: 4}, fairshare.Default("user:ada"), fairshare.Default("idle")}
 	require.Equal(t, "while it has work, nothing of idle, late, user:ada starts", fairshare.Warning(all[0], all))

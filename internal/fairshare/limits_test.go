@@ -8,7 +8,7 @@ import (
 	"github.com/benchloom/benchloom/internal/fairshare"
 )
 
-func TestOnesOwnLimitReplacesThatOfAll(t *testing.T) {
+func TestOwnLimitReplacesTheDefault(t *testing.T) {
 	t.Parallel()
 	limits := fairshare.Limits{{Account: "ada", Branch: "*", MaxRunning: set(9), FirstLevel: 1}, {Account: "*", Branch: "*", MaxRunning: set(2), MaxQueued: set(5), FirstLevel: 1}}
 	require.Equal(t, 2, *limits.Of("bob").MaxRunning)
@@ -24,7 +24,7 @@ func TestKnownLimitsStay(t *testing.T) {
 	require.Equal(t, fairshare.Limits{known[0], more[1], more[2]}, known.Add(more))
 }
 
-func TestHowManyMoreAnAccountMayRun(t *testing.T) {
+func TestFree(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		most   *int
@@ -45,7 +45,7 @@ func TestHowManyMoreAnAccountMayRun(t *testing.T) {
 	}
 }
 
-func TestHowManyMoreMayWait(t *testing.T) {
+func TestMayWait(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, fairshare.AccountLimit{}.MayWait("ada", 1_000_000, 1))
 	limit := fairshare.AccountLimit{MaxQueued: set(10)}

@@ -37,7 +37,7 @@ func candidate(id int64, queue, submitter string) fairshare.Candidate {
 	return fairshare.Candidate{ID: id, Job: fairshare.Job{Queue: queue, Submitter: submitter}, InTurn: true}
 }
 
-func TestAQueueGetsWhatItLacks(t *testing.T) {
+func TestSelectionFillsQueues(t *testing.T) {
 	t.Parallel()
 	s := fairshare.NewSelection([]fairshare.Backlog{{Queue: "full", InTemporal: 2}, {Queue: "overfull", InTemporal: 9}, {Queue: "user:ada", InTemporal: 1, Turn: 4}},
 		fairshare.Queues{"user:ada": {Name: "user:ada", Class: fairshare.Weighted, Weight: 30, Level: 3}}, two)
@@ -55,7 +55,7 @@ func TestAQueueGetsWhatItLacks(t *testing.T) {
 	require.Equal(t, []fairshare.Choice{{Candidate: candidate(9, "user:ada", "ada"), Weight: 30, Level: 3, Turn: 4}}, s.Choices(chosen))
 }
 
-func TestWhatMayNotGoIsHeldAndThoseBehindItGo(t *testing.T) {
+func TestHeldJobsDoNotBlockJobsBehindThem(t *testing.T) {
 	t.Parallel()
 	s := fairshare.NewSelection([]fairshare.Backlog{{Queue: "q"}}, nil, two)
 	s.Limit("ada", fairshare.Unlimited)
@@ -73,7 +73,7 @@ func TestWhatMayNotGoIsHeldAndThoseBehindItGo(t *testing.T) {
 }
 
 // An account begins what it may in the queue that goes first, whatever is found first.
-func TestALimitIsUsedUpInTheQueueThatGoesFirst(t *testing.T) {
+func TestLimitsAreUsedUpInTheFirstQueue(t *testing.T) {
 	t.Parallel()
 	s := fairshare.NewSelection([]fairshare.Backlog{{Queue: "idle"}, {Queue: "user:ada"}, {Queue: "vip"}}, nil, two)
 	s.Limit("ada", 3)
@@ -89,7 +89,7 @@ func TestALimitIsUsedUpInTheQueueThatGoesFirst(t *testing.T) {
 	require.Equal(t, []string{"idle"}, s.Open())
 }
 
-func TestInASharedQueueOneAccountsLimitHoldsNobodyBack(t *testing.T) {
+func TestLimitsDoNotBlockOthersInASharedQueue(t *testing.T) {
 	t.Parallel()
 	s := fairshare.NewSelection([]fairshare.Backlog{{Queue: "user:ada"}}, nil, two)
 	s.Limit("ada", 0)

@@ -98,7 +98,7 @@ func wants(requests []bench.Request) []string {
 	return out
 }
 
-func TestACommitBringsItsMissingAncestorsIn(t *testing.T) {
+func TestCommitsRequestMissingAncestors(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	taken := b.master("c5")
@@ -126,7 +126,7 @@ func TestTheLookBackCountsCommitsToo(t *testing.T) {
 
 // A project begins somewhere: what was measured first does not bring in what is
 // older, whatever its outcome.
-func TestWhatHasEndedBringsNoAncestorsIn(t *testing.T) {
+func TestCompletedParentsRequestNoAncestors(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []bench.Outcome{bench.Success, bench.Failure, bench.Cancelled} {
 		b := setup(t)
@@ -154,7 +154,7 @@ func TestAParentThatCannotBeMeasuredIsNoted(t *testing.T) {
 
 // A try build waits for its parent, or else for its grandparent: what the parent
 // lacks is measured together with the build.
-func TestATryBuildBringsItsGrandparentsIn(t *testing.T) {
+func TestTryBuildsRequestGrandparents(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	taken := b.create(bench.Request{Type: bench.Try, Tag: "t1", Origin: bench.Origin{Parent: "c4"}})
@@ -205,7 +205,7 @@ func TestArtifactsReadyFillsInWhatIsKnown(t *testing.T) {
 }
 
 // The ancestors of a build are asked for when it is known what it was made from.
-func TestArtifactsReadyBringsAncestorsIn(t *testing.T) {
+func TestArtifactsReadyRequestsAncestors(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	made := b.create(bench.Request{Type: bench.Try, Origin: bench.Origin{Parent: "c4"}, Standing: bench.Standing{Status: bench.WaitingForArtifacts}}).Request
@@ -222,7 +222,7 @@ func TestArtifactsReadyBringsAncestorsIn(t *testing.T) {
 }
 
 // Whoever is in progress stays: only what waits is superseded.
-func TestSupersedingSparesWhatRuns(t *testing.T) {
+func TestSupersedingSparesRunningBuilds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.config.Queue.Supersede = true

@@ -40,7 +40,7 @@ func TestAClassWithAsManyCPUsIsTried(t *testing.T) {
 
 // A command reaches its own time limit on class 1, long before the one of the class, and
 // does not on class 4: it is not tried on class 1 again.
-func TestAClassOnWhichACommandReachesItsOwnLimitIsGivenUp(t *testing.T) {
+func TestClassWithOwnTimeoutsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{"size": {"minimum": "1m"}}`, 1, 4)
 	first := b.submit("make")

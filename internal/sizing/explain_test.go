@@ -15,7 +15,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-func TestHowASizeClassComesAbout(t *testing.T) {
+func TestExplain(t *testing.T) {
 	t.Parallel()
 	const target = bench.Target("x86_64-unknown-linux-gnu")
 	var fleet plan.Fleet

@@ -11,7 +11,7 @@ import (
 
 // A class whose collectors are all dead is offered to nobody while another has a live one;
 // when none has, jobs wait where they would run. What is too small still goes to the largest.
-func TestNobodyIsSentToAClassWhoseCollectorsAreDead(t *testing.T) {
+func TestClassesWithoutLiveCollectorsAreNotSelected(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{"size": {"minimum": "3s"}}`, 1, 2, 4)
 	b.execute(`update collector_config set last_heartbeat = now() - interval '1 day' where size_class = 4`)

@@ -30,7 +30,7 @@ func TestAProbeThatWasCancelledBeforeItsHandOutIsFreed(t *testing.T) {
 
 // A probe whose collector dies goes on as the same probe: nobody else is tried meanwhile,
 // and what it costs in the end is that of a probe. One that ends without is freed.
-func TestAProbeThatWasLostGoesOn(t *testing.T) {
+func TestLostProbesGoOn(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`, 1, 4)
 	known := b.submit("make")

@@ -210,7 +210,7 @@ func (b *bundle) count(sql string) int {
 }
 
 // What is told of a shape is as much of its command as people need.
-func TestALongCommandIsKnownByItsBeginning(t *testing.T) {
+func TestLongCommandsAreShortened(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`, 1, 2)
 	key := b.submit("./sort", strings.Repeat("ü", 100_000))
@@ -223,7 +223,7 @@ func TestALongCommandIsKnownByItsBeginning(t *testing.T) {
 }
 
 // The reason for a class is what was known when it was selected: it is kept with it.
-func TestWhyAClassWasSelectedIsKept(t *testing.T) {
+func TestReasonForTheClassIsRecorded(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`, 1, 2, 4)
 	first, second := b.submit("sort"), b.submit("sort")
@@ -240,7 +240,7 @@ func TestWhyAClassWasSelectedIsKept(t *testing.T) {
 
 // What was too small for its class and succeeds on the largest is not tried there
 // again.
-func TestWhatWasTooSmallIsLearned(t *testing.T) {
+func TestTooSmallClassesAreLearned(t *testing.T) {
 	t.Parallel()
 	for outcome, seconds := range map[bench.RunOutcome]float64{bench.RunOutOfMemory: 1, bench.RunTimeout: 10} {
 		b := setup(t, `{}`, 1, 4)
@@ -320,7 +320,7 @@ func TestTheNextClassHasALimit(t *testing.T) {
 }
 
 // A probe whose job never ran, or was lost, keeps no other from being tried.
-func TestAProbeThatCameToNothingIsFreed(t *testing.T) {
+func TestAbandonedProbesAreReleased(t *testing.T) {
 	t.Parallel()
 	for _, ran := range []bool{true, false} {
 		b := setup(t, `{}`, 1, 4)
@@ -340,7 +340,7 @@ func TestAProbeThatCameToNothingIsFreed(t *testing.T) {
 }
 
 // What is known cannot be read, or the configuration is wrong: jobs run all the same.
-func TestWhatCannotBeReadHindersNoJob(t *testing.T) {
+func TestUnreadableStatisticsDoNotStopJobs(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`, 1, 4)
 	first := b.submit("make")
@@ -395,7 +395,7 @@ func TestAJobOfASuiteIsNoProbe(t *testing.T) {
 }
 
 // A single class, a chosen one, or a benchmark set's pool leave nothing to select.
-func TestNothingIsSelectedWhereThereIsNoChoice(t *testing.T) {
+func TestNoSelectionWithoutAChoice(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`, 4)
 	view, err := b.View(t.Context())
