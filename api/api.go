@@ -27,9 +27,9 @@ import (
 type Config struct {
 	Store   Store
 	Starter Starter
-	// Dispatcher hands submitted jobs out at once.
+	// Dispatcher hands out submitted jobs at once.
 	Dispatcher Dispatcher
-	// Inspector explains why requests and jobs are where they are.
+	// Inspector explains the state of requests and jobs.
 	Inspector Inspector
 	Settings
 }
@@ -45,15 +45,15 @@ type Settings struct {
 	Version string
 	// TemporalUI is the address of the Temporal Web UI; empty: unknown.
 	TemporalUI string
-	// TemporalAddress is the address of Temporal for collectors on other machines, told
-	// to those that enrol; empty: unknown.
+	// TemporalAddress is the address of Temporal for collectors on other machines, sent
+	// to them at enrolment; empty: unknown.
 	TemporalAddress string
 	// InvitedOnly refuses collectors without an invitation. Otherwise they configure
 	// themselves.
 	InvitedOnly bool
 	Namespace   string
-	// OpenRead lets everybody who reaches the API read projects, requests,
-	// results, collectors and logs without a token. Writing always needs one.
+	// OpenRead allows reading projects, requests, results, collectors and logs
+	// without a token. Writing always needs one.
 	OpenRead bool
 	// OfflineAfter is the silence after which a collector counts as offline; 0: 30 s.
 	OfflineAfter time.Duration
@@ -64,12 +64,11 @@ type Settings struct {
 	MaxBody, MaxSuite, MaxBlock int64
 	// MaxBuild bounds the archive of a build in bytes; 0: [DefaultMaxBuild].
 	MaxBuild int64
-	// TemporalReady reports whether Temporal answers; nil: it is not asked.
+	// TemporalReady returns an error unless Temporal answers; nil: it is not checked.
 	TemporalReady func(ctx context.Context) error
 	// Metrics serves /metrics; nil: there is none.
 	Metrics http.Handler
-	// Scope counts requests and their latency, per route; nil: they are not
-	// counted.
+	// Scope counts requests and their latency by route; nil: no metrics.
 	Scope tally.Scope
 }
 
@@ -99,7 +98,7 @@ func orDefault[T comparable](value *T, fallback T) {
 	}
 }
 
-// base is shared by all handlers: settings, names, tokens, and the ways to answer.
+// base is shared by all handlers: settings, lookups, tokens and answers.
 type base struct {
 	Settings
 	lookup
@@ -109,12 +108,11 @@ type base struct {
 	tokens     *tokenCache
 	dispatcher Dispatcher
 	filler     filler
-	// afterwards is done after an answer.
+	// afterwards tracks work that continues after an answer.
 	afterwards sync.WaitGroup
 }
 
-// New makes the API's handler. It creates the project of ad-hoc commands unless that
-// exists.
+// New returns the API. It creates the project of ad-hoc commands unless that exists.
 func New(ctx context.Context, c Config) (*Handler, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -168,8 +166,8 @@ type Handler struct {
 	base *base
 }
 
-// Wait returns when the work is done that answers have left behind. Call it once no
-// request is served any more.
+// Wait waits for the work that continues after answers. Call it when no more requests are
+// served.
 func (h *Handler) Wait() { h.base.afterwards.Wait() }
 
 // strict refuses JSON that would lose or repeat fields.
@@ -246,14 +244,14 @@ func (s *base) servePlain() error {
 func static(contentType string, body []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
-		_, _ = w.Write(body) // the client is gone, or has it
+		_, _ = w.Write(body) // fails only if the client is gone
 	}
 }
 
-// readyBound bounds the answers of what the API needs.
+// readyBound bounds the readiness checks of the database and Temporal.
 const readyBound = 3 * time.Second
 
-// ready answers whether the database and Temporal do.
+// ready reports whether the database and Temporal answer.
 func (s *base) ready(ping func(context.Context) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, stop := context.WithTimeout(r.Context(), readyBound)

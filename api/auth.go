@@ -18,13 +18,13 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// TokenPrefix begins every token, so that one that leaked is found.
+// TokenPrefix begins every token, so that leaked tokens are found.
 const TokenPrefix = "blm_"
 
 const tokenScheme = "token"
 
-// Roles of users; each may do what those before it may. Collectors have a role
-// of their own, which opens only what they need.
+// Roles of users; each includes the permissions of those before it. Collectors have a
+// separate role with only the permissions they need.
 const (
 	RoleReader    = "reader"
 	RoleWriter    = "writer"
@@ -42,11 +42,11 @@ const (
 type access string
 
 const (
-	// anyToken: none, but a token that is sent must be known.
+	// anyToken: no role, but a token that is sent must be known.
 	anyToken access = "anyone"
-	// toRead: reader; none where reading is open.
+	// toRead: reader; no token if reading is open.
 	toRead access = "reader"
-	// toFetch: as toRead, or collector.
+	// toFetch: like toRead, or collector.
 	toFetch   access = "reader or collector"
 	toWrite   access = "writer"
 	toAdmin   access = "admin"
@@ -77,7 +77,7 @@ const accessKey = "access"
 
 type principalKey struct{}
 
-// caller returns whose token the request has; zero: it has none.
+// caller returns the owner of the request's token; zero: it has none.
 func caller(ctx context.Context) store.Principal {
 	p, _ := ctx.Value(principalKey{}).(store.Principal)
 	return p
@@ -119,10 +119,10 @@ func (s *base) refuse(ctx huma.Context, err error) {
 	}
 	ctx.SetHeader("Content-Type", "application/problem+json")
 	ctx.SetStatus(p.Status)
-	_ = s.huma.Marshal(ctx.BodyWriter(), "application/json", p) // the client is gone, or has it
+	_ = s.huma.Marshal(ctx.BodyWriter(), "application/json", p) // fails only if the client is gone
 }
 
-// identify returns whose token an Authorization header holds; zero without a header.
+// identify returns the owner of the token in an Authorization header; zero without one.
 func (s *base) identify(ctx context.Context, header string) (store.Principal, error) {
 	if header == "" {
 		return store.Principal{}, nil
@@ -138,12 +138,11 @@ func (s *base) identify(ctx context.Context, header string) (store.Principal, er
 	return p, err
 }
 
-// tokenTTL bounds how long a token is known without asking the record again, and so how
-// long a revoked one still opens.
+// tokenTTL is the time for which a token is cached, and so for which a revoked one still
+// works.
 const tokenTTL = 10 * time.Second
 
-// maxTokens bounds the cache: of more, those that were not used for longest are
-// asked for again.
+// maxTokens bounds the cache; beyond it, the least recently used tokens are evicted.
 const maxTokens = 10_000
 
 // TokenRecord keeps tokens by the SHA-256 of their secrets.
@@ -153,8 +152,8 @@ type TokenRecord interface {
 	PrincipalOf(ctx context.Context, secretHash []byte) (store.Principal, error)
 }
 
-// tokenCache answers whose token it is. Nothing of it runs in the background. It
-// tells by its own clock what is outdated, as the library knows only the real one.
+// tokenCache finds the owners of tokens. Nothing runs in the background. It expires
+// entries by the given clock, because the library knows only the real one.
 type tokenCache struct {
 	tokens TokenRecord
 	now    func() time.Time
@@ -183,7 +182,7 @@ func (c *tokenCache) principal(ctx context.Context, secret string) (store.Princi
 	return p, nil
 }
 
-// forget asks the record again for the tokens of a collector.
+// forget evicts the tokens of a collector.
 func (c *tokenCache) forget(collector string) {
 	for hash, item := range c.known.Items() {
 		if item.Value().principal.Collector == collector {
@@ -203,10 +202,10 @@ func newToken(random io.Reader, prefix string) (string, error) {
 	return prefix + strings.ToLower(base32.StdEncoding.EncodeToString(raw)), nil
 }
 
-// minToken is the least length of a token: shorter ones can be guessed.
+// minToken is the minimum length of a token: shorter ones can be guessed.
 const minToken = len(TokenPrefix) + 24
 
-// TokenFile names a file that holds a token, and the token's owner.
+// TokenFile names a file with a token, and the token's owner.
 type TokenFile struct {
 	Path  string
 	Owner string

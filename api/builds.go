@@ -10,9 +10,9 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// BuildRecord keeps artifacts that were built from revisions.
+// BuildRecord stores builds.
 type BuildRecord interface {
-	// Build and BuildChunk return store.ErrNotFound for what is not stored any more.
+	// Build and BuildChunk return store.ErrNotFound for builds that are no longer stored.
 	Build(ctx context.Context, key bench.BuildKey) (store.Build, error)
 	BuildChunk(ctx context.Context, key bench.BuildKey, number int) ([]byte, error)
 	// PutBuildChunk and FinishBuild return store.ErrNoBuild for a run of another kind,
@@ -150,7 +150,7 @@ func (s *buildHandlers) finishBuild(ctx context.Context, in *finishBuild) (*body
 	return answer(buildOf(b), nil)
 }
 
-// addBuild adds what a run builds, or the key under which its artifact was built.
+// addBuild adds the build of a run, or the key of its artifact's build.
 func (s *runHandlers) addBuild(ctx context.Context, job bench.Job, config bench.ProjectConfig, plan *apiclient.RunPlan) error {
 	if job.Build != nil {
 		plan.Build = &apiclient.BuildOrder{Spec: *job.Build, MaxBytes: s.MaxBuild, ChunkBytes: store.BuildChunkBytes}
@@ -178,7 +178,7 @@ func (s *runHandlers) addBuild(ctx context.Context, job bench.Job, config bench.
 			return err
 		}
 		*key, err = s.record.BuildOf(ctx, job.Project, tag, job.Target, recipe.Hash(job.Target))
-		if err != nil && !errors.Is(err, store.ErrNotFound) { // of what was not built, the run says so
+		if err != nil && !errors.Is(err, store.ErrNotFound) { // a missing build is the run's error to report
 			return err
 		}
 	}

@@ -15,25 +15,25 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// CollectorRecord keeps collectors. A method that takes an epoch returns
+// CollectorRecord stores collectors. A method that takes an epoch returns
 // store.ErrFenced when the collector was registered again or removed since.
 type CollectorRecord interface {
 	// RegisterCollector returns store.ErrNameTaken when another live machine has the name.
 	RegisterCollector(ctx context.Context, c bench.Collector, offlineAfter time.Duration) (bench.Collector, error)
-	// Heartbeat records the run that a collector carries out; empty: none.
+	// Heartbeat records a sign of life with the collector's current run; empty: none.
 	Heartbeat(ctx context.Context, name string, epoch int64, run bench.RunID, progress json.RawMessage) (bench.Collector, error)
 	SetCacheDirs(ctx context.Context, name string, epoch int64, dirs []string) error
-	// CollectorTaskQueues lists the task queues that a collector is to serve.
+	// CollectorTaskQueues lists the task queues for a collector to serve.
 	CollectorTaskQueues(ctx context.Context, c bench.Collector) ([]string, error)
-	// JobsWaiting counts the jobs at task queues that no collector has begun.
+	// JobsWaiting counts the jobs at each task queue that no collector has begun.
 	JobsWaiting(ctx context.Context, taskQueues []string) (int, error)
-	// QueueWaits tells for how many seconds the oldest handed-out job of each task queue
-	// has waited for a collector. A task queue without one is left out.
+	// QueueWaits returns the wait of the oldest handed-out job of each task queue, in
+	// seconds. Task queues without such a job are left out.
 	QueueWaits(ctx context.Context, taskQueues []string) (map[string]float64, error)
 	Collectors(ctx context.Context) ([]bench.Collector, error)
 	SetActive(ctx context.Context, name string, active bool) error
-	// RemoveCollector returns store.ErrNotFound for one that is neither registered nor
-	// invited.
+	// RemoveCollector returns store.ErrNotFound for a collector that is neither
+	// registered nor invited.
 	RemoveCollector(ctx context.Context, name string) error
 }
 
@@ -64,7 +64,7 @@ type collectorPath struct {
 	Collector string `path:"collector" doc:"Name of the collector."`
 }
 
-// collector reads one collector. The problem of an unknown one lists those there are.
+// collector reads one collector. The problem of an unknown one lists the known ones.
 func (s *collectorHandlers) collector(ctx context.Context, name string) (bench.Collector, error) {
 	all, err := s.record.Collectors(ctx)
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *collectorHandlers) removeCollector(ctx context.Context, in *removeColle
 	name := in.Collector
 	c, err := s.collector(ctx, name)
 	if unknown := err; unknown != nil {
-		// One that was invited and never came can be forgotten as well.
+		// A collector that was invited but never enrolled can be removed as well.
 		if _, err := s.enrolment.record.Invitation(ctx, name); err != nil {
 			return nil, unknown
 		}

@@ -18,11 +18,11 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// shownProblems bounds how many jobs of a batch are named that cannot be taken.
+// shownProblems bounds the number of refused jobs of a batch that are named.
 const shownProblems = 20
 
-// createCommands takes a request for one command or a batch of them: it is written
-// with its jobs, which wait from that moment on.
+// createCommands creates a request for one command or a batch, together with its jobs,
+// which wait from then on.
 func (s *requestHandlers) createCommands(ctx context.Context, wanted apiclient.NewRequest, batch *spool) (*createdRequest, error) {
 	if wanted.Project == "" {
 		wanted.Project = apiclient.AdHocProject
@@ -108,10 +108,10 @@ func (s *requestHandlers) createCommands(ctx context.Context, wanted apiclient.N
 	return requestCreated(stored, created, c.planner.Warnings()), nil
 }
 
-// repeated is the request that the caller was given for the same idempotency key:
-// what was accepted once stays so, whatever the collectors, queues and limits are by
-// now. store.ErrNotFound when there is none; store.ErrConflict, with the request,
-// when it asks for something else.
+// repeated returns the caller's earlier request with the same idempotency key: an accepted
+// request stays so, whatever collectors, queues and limits have become. The error is
+// store.ErrNotFound when there is none, and store.ErrConflict, with the request, when it
+// asks for something else.
 func (s *requestHandlers) repeated(ctx context.Context, r bench.Request, c commands) (bench.Request, error) {
 	if c.target != "" {
 		r.Selection = bench.Selection{Targets: []bench.Target{c.target}}
@@ -120,7 +120,7 @@ func (s *requestHandlers) repeated(ctx context.Context, r bench.Request, c comma
 	if !errors.Is(err, store.ErrConflict) {
 		return stored, err
 	}
-	// What it did not say was found out then: where it runs, what is in its batch.
+	// Target and digest were determined then.
 	if c.batch == nil && c.target == "" {
 		r.Selection = stored.Selection
 	}
@@ -132,8 +132,8 @@ func (s *requestHandlers) repeated(ctx context.Context, r bench.Request, c comma
 	return s.record.RequestLike(ctx, r)
 }
 
-// fillAgain hands out what waits of a request that was there: the call that has
-// written it may have ended before.
+// fillAgain hands out the waiting jobs of an existing request: the call that wrote it may
+// have ended too early.
 func (s *requestHandlers) fillAgain(ctx context.Context, id bench.RequestID) error {
 	open, err := s.record.OpenTaskQueues(ctx, id, bench.StageOwn)
 	queues := make(map[string]bool, len(open))
@@ -144,8 +144,8 @@ func (s *requestHandlers) fillAgain(ctx context.Context, id bench.RequestID) err
 	return err
 }
 
-// presume lets new jobs wait where their like went last, and adds the task queues
-// where they do. It is a wish: as they are, they wait where any job would.
+// presume moves new jobs to where jobs of their shape went last, and adds the task queues
+// they wait in. A failure is only logged: the jobs stay where they are.
 func (s *requestHandlers) presume(ctx context.Context, id bench.RequestID, taskQueues map[string]bool) {
 	queues, err := s.dispatcher.Presume(ctx, id)
 	for _, q := range queues {
@@ -156,7 +156,7 @@ func (s *requestHandlers) presume(ctx context.Context, id bench.RequestID, taskQ
 	}
 }
 
-// checkCommands refuses what cannot be meant of a request for commands.
+// checkCommands refuses contradictions in a request for commands.
 func checkCommands(r apiclient.NewRequest, batch bool) error {
 	what := "a command"
 	if batch {
@@ -191,23 +191,23 @@ func checkCommands(r apiclient.NewRequest, batch bool) error {
 	return nil
 }
 
-// commands are the command lines of a request on their way into the record.
+// commands holds the command lines of a request while it is created.
 type commands struct {
 	facts    plan.Facts
 	timeouts plan.Timeouts
-	// target is the request's, for jobs that name none; may be empty.
+	// target of the request, for jobs that name none; may be empty.
 	target  bench.Target
 	shape   string // of jobs that name none; may be empty
-	batch   *spool // nil: the request is for one command
+	batch   *spool // nil: the request has one command
 	planner *plan.Commands
-	// taskQueues are where its jobs wait.
+	// taskQueues holds the task queues in which its jobs wait.
 	taskQueues map[string]bool
-	// mayUse tells whether a job may wait in a queue by its name.
+	// mayUse returns an error unless a job may wait in the named queue.
 	mayUse func(queue string) error
 }
 
-// check plans every job of a batch and names all that cannot be taken. The digest
-// is of what is asked for, however it was written.
+// check plans every job of a batch and names all that are refused. It returns the digest
+// of the batch.
 func (c commands) check() (count int, digest string, err error) {
 	if c.batch == nil {
 		_, err := c.plan(c.only())
@@ -236,8 +236,8 @@ func (c commands) check() (count int, digest string, err error) {
 	return c.batch.count, digest, err
 }
 
-// digest is of what a batch asks for, however it was written, and whoever could run
-// it.
+// digest returns the digest of a batch. It does not depend on the formatting, nor on the
+// registered collectors.
 func (c commands) digest() (string, error) {
 	sum := sha256.New()
 	for place, text := range c.batch.lines() {
@@ -254,7 +254,7 @@ func (c commands) digest() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// plan is the job of a line.
+// plan returns the job of a line.
 func (c commands) plan(line plan.Line) (bench.PlannedJob, error) {
 	j, err := c.planner.Job(line)
 	if err == nil {
@@ -263,7 +263,7 @@ func (c commands) plan(line plan.Line) (bench.PlannedJob, error) {
 	return j, err
 }
 
-// only is the one command of a request that is for no batch.
+// only returns the command of a request without a batch.
 func (c commands) only() plan.Line {
 	line := c.planner.Only()
 	line.Shape = c.shape
@@ -303,7 +303,7 @@ func (c commands) asked(place int, text []byte) (plan.Line, error) {
 	}, nil
 }
 
-// jobs are the jobs of the request, one after the other.
+// jobs yields the jobs of the request.
 func (c commands) jobs() iter.Seq2[bench.PlannedJob, error] {
 	return func(yield func(bench.PlannedJob, error) bool) {
 		if c.batch == nil {

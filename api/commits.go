@@ -13,8 +13,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Watcher reaches the Schedules that look at projects' commits. The reconciliation
-// repeats the first two where they fail.
+// Watcher manages the Schedules that look at projects' commits. The reconciliation
+// repeats the first two calls when they fail.
 type Watcher interface {
 	WatchProject(ctx context.Context, project string, every time.Duration) error
 	UnwatchProject(ctx context.Context, project string) error
@@ -100,7 +100,7 @@ func (s *projectHandlers) syncProject(ctx context.Context, in *projectPath) (*bo
 	}
 	bound, stop := context.WithTimeout(ctx, reachBound)
 	defer stop()
-	// The Schedule may be missing still, or be lost.
+	// The Schedule may not exist yet, or be lost.
 	err = s.watcher.WatchProject(bound, p.Name, config.Source.Interval())
 	if err = errors.Join(err, s.watcher.SyncProject(bound, p.Name)); err != nil {
 		s.Log.WarnContext(ctx, "could not look at a project's commits", "project", p.Name, "error", err, "request_id", requestID(ctx))
@@ -126,8 +126,8 @@ func (s *projectHandlers) sourceBefore(ctx context.Context, project string) (ben
 	return config.Source, nil
 }
 
-// watch brings a project's Schedule in line with its configuration that was
-// applied just now. Where Temporal is away, the reconciliation does so later.
+// watch brings a project's Schedule in line with the configuration just applied. If
+// Temporal is unavailable, the reconciliation does so later.
 func (s *projectHandlers) watch(ctx context.Context, project string, before, now bench.CommitSource) {
 	if reflect.DeepEqual(before, now) {
 		return

@@ -124,12 +124,12 @@ func writeMissing(out *bytes.Buffer, bullet string, missing []results.Missing) {
 	}
 }
 
-// narrowedRecord leaves out results that were not asked for before anything is tested:
-// the family of tests is what is shown.
+// narrowedRecord leaves out unselected results before anything is tested: the family of
+// tests consists of the series shown.
 type narrowedRecord struct {
 	results.Record
 	in *compare
-	// left names series that were left out.
+	// left names the series that were left out.
 	left []string
 }
 
@@ -167,10 +167,10 @@ func listed[T comparable](list []T, value T) bool {
 	return len(list) == 0 || slices.Contains(list, value)
 }
 
-// shownTags bounds how many tags an error lists.
+// shownTags bounds the number of tags in an error.
 const shownTags = 20
 
-// measured refuses tags without results. The problem lists tags that have some.
+// measured refuses tags without results. The problem lists tags with results.
 func (s *resultHandlers) measured(ctx context.Context, project string, tags ...string) error {
 	var known []string
 	for _, t := range []bench.RequestType{bench.Release, bench.Master, bench.Try, bench.AdHoc} {
@@ -186,7 +186,7 @@ func (s *resultHandlers) measured(ctx context.Context, project string, tags ...s
 		if slices.Contains(known, tag) {
 			continue
 		}
-		// One that is still being measured has results, but is not among them.
+		// An artifact that is still being measured has results, but is not listed.
 		samples, err := s.record.SamplesOf(ctx, project, tag)
 		if err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// From the record's types to those that travel.
+// Conversions from the types of the record to those of the API.
 
 func requestOf(r bench.Request) apiclient.Request {
 	return apiclient.Request{

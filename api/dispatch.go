@@ -8,47 +8,45 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Dispatcher hands waiting jobs out and moves them. The API calls it after it has
-// written the record, without any lock. Each call may be repeated, or be left out:
-// the orchestrator does within seconds what was missed.
+// Dispatcher hands out and moves waiting jobs. The API calls it after writing the record,
+// without any lock. Each call may be repeated or omitted: the orchestrator makes up for
+// it within seconds.
 type Dispatcher interface {
 	// Fill hands out the next jobs of a task queue and starts them.
 	Fill(ctx context.Context, taskQueue string) error
-	// Sweep fills every task queue, and gives what waits in Temporal its present
-	// level.
+	// Sweep fills every task queue, and applies current levels to jobs that wait in
+	// Temporal.
 	Sweep(ctx context.Context) error
-	// Presume lets the new jobs of a request wait where their like went last. It
-	// returns the task queues to which jobs have moved, also with an error.
+	// Presume moves the new jobs of a request to where jobs of their shape went last. It
+	// returns the task queues that jobs have moved to, also with an error.
 	Presume(ctx context.Context, id bench.RequestID) (taskQueues []string, err error)
-	// Refit moves waiting jobs to where present collectors can run them. It returns
-	// the task queues to which jobs have moved, also with an error.
+	// Refit moves waiting jobs to where current collectors can run them. It returns the
+	// task queues that jobs have moved to, also with an error.
 	Refit(ctx context.Context) (taskQueues []string, err error)
-	// RefitFor is Refit for a collector that was registered: nothing happens when it
-	// can run what it could run before. before is nil when it was not registered.
+	// RefitFor is Refit after the registration of a collector: it does nothing when the
+	// collector can run the same jobs as before. before is nil for a new collector.
 	RefitFor(ctx context.Context, before *bench.Collector, now bench.Collector) (taskQueues []string, err error)
-	// FollowMoves moves what waits in Temporal to the task queues of the rows.
+	// FollowMoves moves jobs that wait in Temporal to the task queues of their rows.
 	FollowMoves(ctx context.Context) error
 }
 
-// A filler keeps one filling of each task queue under way. Who comes while a task
-// queue is being filled shares the next filling: thousands of single submissions do
-// not wait for each other.
+// A filler runs one fill of each task queue at a time. Calls that arrive during a fill
+// share the next one: thousands of single submissions do not wait for each other.
 type filler struct {
 	mu sync.Mutex
-	// again holds the task queues that are being filled, and whether that is to be
-	// repeated.
+	// again holds the task queues being filled, and whether to repeat the fill.
 	again map[string]bool
 }
 
 const (
-	// fillTimeout bounds one filling: the orchestrator repeats it.
+	// fillTimeout bounds one fill; the orchestrator repeats it.
 	fillTimeout = 30 * time.Second
-	// refitTimeout bounds how long a collector waits for jobs to be moved: tens of
-	// thousands move within it.
+	// refitTimeout bounds a collector's wait for a refit; tens of thousands of jobs move
+	// within it.
 	refitTimeout = 10 * time.Second
 )
 
-// fill hands out what waits in these task queues, after the answer.
+// fill hands out jobs that wait in these task queues, after the answer.
 func (s *base) fill(ctx context.Context, taskQueues map[string]bool) {
 	ctx = context.WithoutCancel(ctx)
 	for q := range taskQueues {
@@ -71,8 +69,8 @@ func (s *base) fillOne(ctx context.Context, taskQueue string) {
 	}
 }
 
-// join reports whether somebody is filling the task queue, who will fill it once more.
-// Otherwise the caller is to fill it, and to call leave after each time.
+// join reports whether another caller is filling the task queue and will repeat that.
+// Otherwise the caller must fill it, and call leave after each time.
 func (f *filler) join(taskQueue string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +82,7 @@ func (f *filler) join(taskQueue string) bool {
 	return filling
 }
 
-// leave reports whether the caller is to fill the task queue once more.
+// leave reports whether the caller must fill the task queue again.
 func (f *filler) leave(taskQueue string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,10 +95,10 @@ func (f *filler) leave(taskQueue string) bool {
 	return more
 }
 
-// refit moves waiting jobs to where they belong now, by a method of the dispatcher that
-// returns the task queues to which jobs have moved. What it could not do, the
-// orchestrator does within seconds; meanwhile the fence keeps jobs from collectors that
-// cannot run them.
+// refit moves waiting jobs to where they belong now, with a method of the dispatcher that
+// returns the task queues that jobs have moved to. After a failure the orchestrator
+// repeats it within seconds; meanwhile the fence keeps jobs from collectors that cannot
+// run them.
 func (s *base) refit(ctx context.Context, refit func(context.Context) ([]string, error)) {
 	ctx = context.WithoutCancel(ctx)
 	bound, stop := context.WithTimeout(ctx, refitTimeout)

@@ -17,20 +17,20 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// EnrolmentRecord keeps which collectors may enrol, and the versions that they are to
-// run. Tokens are known by their SHA-256 alone.
+// EnrolmentRecord stores invitations and wanted versions of collectors. It knows tokens
+// only by their SHA-256.
 type EnrolmentRecord interface {
-	// InviteCollector returns store.ErrEnrolled when the name's collector is enrolled
-	// and not to be replaced.
+	// InviteCollector returns store.ErrEnrolled when the collector is enrolled already
+	// and replace is not set.
 	InviteCollector(ctx context.Context, i store.Invitation, tokenHash []byte, validity time.Duration, replace bool) (store.Invitation, error)
-	// Invitation and InvitationByToken return store.ErrNotFound when there is none.
+	// Invitation and InvitationByToken return store.ErrNotFound without an invitation.
 	Invitation(ctx context.Context, name string) (store.Invitation, error)
 	InvitationByToken(ctx context.Context, tokenHash []byte) (store.Invitation, error)
 	// EnrollCollector returns store.ErrNotFound, store.ErrEnrolled or
-	// store.ErrInvitationExpired for a token that enrols nobody.
+	// store.ErrInvitationExpired for a token that cannot be used.
 	EnrollCollector(ctx context.Context, tokenHash, secretHash []byte) (store.Invitation, error)
-	// WantVersion sets the version of a pool; an empty pool is all without one of their
-	// own, an empty version is any.
+	// WantVersion sets the version of a pool. An empty pool stands for all pools without
+	// their own version, an empty version for any.
 	WantVersion(ctx context.Context, pool, version, who string) error
 	WantedVersions(ctx context.Context) ([]store.WantedVersion, error)
 }
@@ -193,8 +193,8 @@ func (s *enrolmentHandlers) fits(ctx context.Context, tokenHash []byte, host ben
 	return sameArchitecture(i.Name, i.Target, host)
 }
 
-// sameArchitecture refuses a machine that cannot run what is built for the target. An
-// empty host, of a machine that does not know, passes.
+// sameArchitecture refuses a machine that cannot run programs for the target. A machine
+// that does not report its architecture passes.
 func sameArchitecture(name string, target, host bench.Target) error {
 	if host == "" || host.Arch() == target.Arch() {
 		return nil
@@ -202,8 +202,8 @@ func sameArchitecture(name string, target, host bench.Target) error {
 	return problemf(http.StatusConflict, "wrong-machine", "collector %s measures %s, but this machine is %s; run it on a machine of that architecture, or configure it for %s", name, target, host, host)
 }
 
-// configured completes a registration by the configuration of its name, and refuses one
-// that differs from it.
+// configured completes a registration from the configuration of the collector, and
+// refuses one that differs.
 func (s *enrolmentHandlers) configured(ctx context.Context, r *apiclient.Registration) error {
 	if err := ownCollector(ctx, r.Name); err != nil {
 		return err
@@ -248,8 +248,8 @@ func (s *enrolmentHandlers) configured(ctx context.Context, r *apiclient.Registr
 	return nil
 }
 
-// ownCollector refuses the token of another collector. A shared host's token is that of
-// its slots, too.
+// ownCollector refuses the token of another collector. A shared host's token also serves
+// its slots.
 func ownCollector(ctx context.Context, name string) error {
 	if own := caller(ctx).Collector; own != "" && own != name && own != bench.HostOfSlot(name) {
 		return problemf(http.StatusForbidden, "not-yours", "this token is that of collector %s, it opens nothing of collector %s; use its own", own, name)
@@ -273,7 +273,7 @@ type wantVersion struct {
 	Body apiclient.WantVersion
 }
 
-// versionPattern matches versions: one becomes a word of a command line.
+// versionPattern matches versions, which become words of command lines.
 var versionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$`)
 
 func (s *enrolmentHandlers) wantVersion(ctx context.Context, in *wantVersion) (*body[apiclient.WantedVersionList], error) {

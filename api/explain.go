@@ -10,23 +10,22 @@ import (
 	"github.com/benchloom/benchloom/internal/diagnose/inspect"
 )
 
-// Inspector explains why requests and jobs are where they are; an *inspect.Inspector
-// is one.
+// Inspector explains the state of requests and jobs; an *inspect.Inspector is one.
 type Inspector interface {
 	Job(ctx context.Context, j bench.Job) (diagnose.JobExplanation, error)
 	Request(ctx context.Context, r bench.Request) (inspect.RequestExplanation, error)
-	// Waits says in a line what each open job without a run waits for; other jobs are
+	// Waits says in one line what each open job without a run waits for. Other jobs are
 	// left out.
 	Waits(ctx context.Context, jobs []bench.Job, running map[bench.JobKey]bool) (map[bench.JobKey]string, error)
 	// Unstick returns an *inspect.TemporalError when Temporal does not answer.
 	Unstick(ctx context.Context, r bench.Request, may inspect.Repairs) ([]inspect.Repaired, error)
 	Shapes(ctx context.Context, project string) ([]diagnose.ShapeExplanation, error)
-	// Shape returns an *inspect.ShapeError when nothing is known of it, and
-	// bench.ErrInvalid when several projects have the shape.
+	// Shape returns an *inspect.ShapeError when nothing is known of the shape, and
+	// bench.ErrInvalid when several projects have it.
 	Shape(ctx context.Context, ref, project string) (diagnose.ShapeExplanation, error)
 }
 
-// ProgressRecord counts what is done of requests.
+// ProgressRecord counts the finished jobs of requests.
 type ProgressRecord interface {
 	JobProgress(ctx context.Context, id bench.RequestID) (bench.JobProgress, error)
 }
@@ -85,8 +84,8 @@ func (s *explainHandlers) explainRequest(ctx context.Context, in *requestPath) (
 	return answer(out, err)
 }
 
-// explainWaiting adds to each open job without a run what it waits for. The jobs are
-// those that were stored.
+// explainWaiting adds to each open job without a run what it waits for. jobs and stored
+// are the same jobs.
 func explainWaiting(ctx context.Context, inspector Inspector, stored []bench.Job, runs []apiclient.Run, jobs []apiclient.Job) error {
 	running := make(map[bench.JobKey]bool)
 	for _, r := range runs {

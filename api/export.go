@@ -44,9 +44,8 @@ func (s *resultHandlers) export(ctx context.Context, in *export) (*huma.StreamRe
 	return &huma.StreamResponse{Body: func(ctx huma.Context) { s.stream(ctx, in) }}, nil
 }
 
-// stream writes rows as they are read. An error before anything was sent is a
-// problem; one after that breaks the answer off, so that nobody takes a part for
-// the whole.
+// stream writes rows as they are read. An error before the first byte is a problem; a
+// later one breaks the answer off, so that the client notices that it is incomplete.
 func (s *resultHandlers) stream(ctx huma.Context, in *export) {
 	sent := &firstWrite{ctx: ctx}
 	out := bufio.NewWriterSize(sent, 64<<10)
@@ -133,13 +132,12 @@ func (w *benchfmtRows) row(r bench.ExportedCollection) error {
 		result.Values = append(result.Values, benchfmt.Value{Value: r.Values[metric], Unit: unit})
 	}
 	if len(result.Values) == 0 {
-		return nil // a line without values is none
+		return nil // the format has no lines without values
 	}
 	return w.out.Write(result)
 }
 
-// describe says once of each unit which way it improves, and whether it is
-// exact.
+// describe writes once for each unit its direction, and whether it is exact.
 func (w *benchfmtRows) describe(metric bench.Metric, unit string) error {
 	if w.units[unit] {
 		return nil

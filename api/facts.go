@@ -10,8 +10,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// facts reads what the commands of a request are planned from, or whether collectors
-// could run it at all.
+// facts reads the facts to plan a request's commands from, or to check whether collectors
+// can run it.
 func (s *requestHandlers) facts(ctx context.Context, r bench.Request, project store.Project) (plan.Facts, error) {
 	f := plan.Facts{Request: r}
 	var err error
@@ -22,8 +22,8 @@ func (s *requestHandlers) facts(ctx context.Context, r bench.Request, project st
 	return f, err
 }
 
-// readConstraints reads the constraints that a request names, without its project's; nil:
-// none.
+// readConstraints returns the constraints that a request names, without its project's;
+// nil: none.
 func readConstraints(spec bench.ConstraintSpec) (*bench.Constraints, error) {
 	if spec.IsZero() {
 		return nil, nil //nolint:nilnil // no constraints are an answer

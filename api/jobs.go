@@ -13,12 +13,13 @@ import (
 const plainText = "text/plain; charset=utf-8"
 
 // JobRecord reads jobs with their runs and output. Each method returns
-// store.ErrNotFound for what is not known.
+// store.ErrNotFound for an unknown key or ID.
 type JobRecord interface {
 	Job(ctx context.Context, key bench.JobKey) (bench.Job, error)
 	JobRuns(ctx context.Context, key bench.JobKey) ([]bench.Run, error)
 	Run(ctx context.Context, id bench.RunID) (bench.Run, error)
-	// ReadLog reads at most so many bytes of a run's output; next follows the last.
+	// ReadLog reads at most limit bytes of a run's output from an offset; next is the
+	// offset of the rest.
 	ReadLog(ctx context.Context, run bench.RunID, from int64, most int) (data []byte, next int64, err error)
 }
 
@@ -67,13 +68,13 @@ func (s *jobHandlers) getJob(ctx context.Context, in *jobPath) (*body[apiclient.
 const (
 	// maxLogPiece bounds one answer, in bytes.
 	maxLogPiece = 1 << 20
-	// maxWait bounds how long a client waits for an answer, in seconds.
+	// maxWait bounds the wait for new output, in seconds.
 	maxWait = 20
-	// lookEvery is the interval of looks for new output meanwhile.
+	// lookEvery is the interval of checks for new output meanwhile.
 	lookEvery = 500 * time.Millisecond
 )
 
-// wanted names a piece of a log, and how many seconds to wait for it.
+// wanted names a piece of a log, and the time to wait for it in seconds.
 type wanted struct {
 	from int64
 	wait int
@@ -146,16 +147,16 @@ func (s *jobHandlers) getRunLog(ctx context.Context, in *getRunLog) (*logPiece, 
 
 // logState names the run whose output is read, and whether more can come.
 type logState struct {
-	run   bench.RunID // empty: none has begun
+	run   bench.RunID // empty: no run has begun
 	ended bool
 }
 
-// follow reads a piece of output, and waits for one as long as was asked.
+// follow reads a piece of output, and waits for it as long as the client asked.
 func (s *jobHandlers) follow(ctx context.Context, in wanted, look func(context.Context) (logState, error)) (*logPiece, error) {
 	wait := time.NewTimer(time.Duration(min(in.wait, maxWait)) * time.Second)
 	defer wait.Stop()
 	for again := in.wait > 0; ; {
-		// Looked at before reading: what is written before the end is then seen.
+		// Checked before reading, so that output written before the end is seen.
 		state, err := look(ctx)
 		if err != nil {
 			return nil, err

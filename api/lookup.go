@@ -11,8 +11,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// NamedRecord reads what paths and bodies name. Each method returns store.ErrNotFound
-// for an unknown name.
+// NamedRecord reads things named in paths and bodies. Each method returns
+// store.ErrNotFound for an unknown name.
 type NamedRecord interface {
 	Project(ctx context.Context, name string) (store.Project, error)
 	// Projects lists all projects by name.
@@ -22,8 +22,8 @@ type NamedRecord interface {
 	Job(ctx context.Context, key bench.JobKey) (bench.Job, error)
 }
 
-// lookup finds what is named. An unknown name is a problem that says which names are
-// known, or where to look for them.
+// lookup finds things by name. The problem of an unknown name lists the known ones, or
+// says where to find them.
 type lookup struct{ named NamedRecord }
 
 // project reads a project. The problem of an unknown one has the given status.

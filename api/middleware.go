@@ -22,14 +22,14 @@ import (
 
 type requestIDKey struct{}
 
-// requestID names the exchange in logs.
+// requestID identifies the exchange in logs.
 func requestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
 }
 
-// observe surrounds everything: it names each exchange, counts it, logs it and
-// answers a panic.
+// observe wraps all handlers: it gives each exchange an ID, counts and logs it, and
+// answers panics.
 func (s *base) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := s.Now()
@@ -60,8 +60,8 @@ func readable(u *url.URL) bool {
 	return err == nil && text(u.Path) && text(query)
 }
 
-// recovered answers a panic with a problem, or reports that the answer was begun and has
-// to be broken off.
+// recovered answers a panic with a problem, or reports that the answer has begun and must
+// be broken off.
 func (s *base) recovered(w *statusWriter, r *http.Request, cause any) (aborted bool) {
 	if cause == nil {
 		return false
@@ -81,7 +81,7 @@ func (s *base) recovered(w *statusWriter, r *http.Request, cause any) (aborted b
 func (s *base) account(w *statusWriter, r *http.Request, took time.Duration) {
 	_, route, _ := strings.Cut(r.Pattern, " ")
 	if route == "" || r.Pattern == "/" {
-		route = "none" // any path that somebody tries would be a series of its own
+		route = "none" // otherwise each unknown path would be a series of its own
 	}
 	status := w.status
 	if status == 0 {
@@ -110,8 +110,7 @@ func acceptedRequestID(given string) string {
 	return hex.EncodeToString(raw[:])
 }
 
-// statusWriter remembers the status. What the server's own writer can do beyond
-// that is reached through Unwrap.
+// statusWriter remembers the status. Unwrap gives access to the server's own writer.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -133,8 +132,8 @@ func (w *statusWriter) Write(p []byte) (int, error) {
 
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// unzip reads a body with Content-Encoding gzip, up to a bound, and leaves
-// others as they are. It stands behind authorize: strangers unpack nothing.
+// unzip unpacks a body with Content-Encoding gzip, up to a bound, and leaves others as
+// they are. It runs after authorize, so that nothing is unpacked for strangers.
 func (s *base) unzip(limit int64) func(ctx huma.Context, next func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		switch encoding := ctx.Header("Content-Encoding"); encoding {
@@ -146,10 +145,10 @@ func (s *base) unzip(limit int64) func(ctx huma.Context, next func(huma.Context)
 			s.refuse(ctx, problemf(http.StatusUnsupportedMediaType, "unsupported-media-type", "the body has the encoding %.40q; use gzip, or none", encoding))
 			return
 		}
-		// The connection's own clock, not ours; a writer without deadlines has
-		// no connection.
+		// Deadlines follow the real clock; a writer without deadlines has no
+		// connection.
 		_ = ctx.SetReadDeadline(time.Now().Add(bodyBound))
-		// One byte more than the bound, so that what is too large is seen to be.
+		// One byte more than the bound, to notice a body that is too large.
 		body, err := readZipped(io.LimitReader(ctx.BodyReader(), limit+1), limit+1)
 		if err != nil {
 			s.refuse(ctx, problemf(http.StatusBadRequest, "malformed", "the body is not valid gzip: %s; send it again", err))

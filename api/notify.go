@@ -52,7 +52,7 @@ func (s *requestHandlers) artifactsReady(ctx context.Context, in *artifactsReady
 		return nil, err
 	}
 	s.begin(ctx, receipt.Created)
-	// Also of a repeated delivery: the first may not have reached the workflow.
+	// Also for a repeated delivery: the first may not have reached the workflow.
 	if now := receipt.Request; now.Status != bench.Completed && now.AdmittedAt == nil {
 		s.reach(ctx, "tell a request that its artifacts are ready", now.Ref().WorkflowID(), func(ctx context.Context) error {
 			return s.workflows.ArtifactsReady(ctx, now.Ref(), protocol.ArtifactsReady{Tag: now.Tag, Parent: now.Parent})

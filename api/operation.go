@@ -12,10 +12,10 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 )
 
-// bodyBound bounds the arrival of a body.
+// bodyBound bounds the time in which a body must arrive.
 const bodyBound = 3 * time.Minute
 
-// operation describes an endpoint and who may use it.
+// operation describes an endpoint and the role it needs.
 type operation struct {
 	id, method, path string
 	need             access
@@ -30,8 +30,8 @@ type operation struct {
 	gzip bool
 	// before reads the body before the framework does; nil: nothing does.
 	before func(ctx huma.Context, next func(huma.Context))
-	// answers documents those that the framework cannot know: other than JSON, written
-	// by the handler, or with a further status of success.
+	// answers documents answers that the framework cannot know: not JSON, written by the
+	// handler, or with another status of success.
 	answers []documented
 }
 
@@ -90,7 +90,7 @@ func handle[In, Out any](s *base, o operation, f func(ctx context.Context, in *I
 	})
 }
 
-// body is an answer without headers of its own.
+// body is an answer without its own headers.
 type body[T any] struct{ Body T }
 
 // answer returns the value as a body, or the error.
@@ -101,7 +101,7 @@ func answer[T any](value T, err error) (*body[T], error) {
 	return &body[T]{Body: value}, nil
 }
 
-// none is an operation without input, or without an answer.
+// none is an empty input or answer.
 type none struct{}
 
 func (s *base) registerInfo() {

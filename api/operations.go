@@ -14,41 +14,41 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// OperationRecord keeps what operators do, and the audit of it. An act that was done
-// before under its key changes nothing and returns the first operation.
+// OperationRecord stores the operations of operators with their audit. An operation that
+// is repeated with its key changes nothing and returns the first one.
 type OperationRecord interface {
-	// EndRequest returns store.ErrEnded for a request that has ended otherwise.
+	// EndRequest returns store.ErrEnded for a request that has ended in another way.
 	EndRequest(ctx context.Context, id bench.RequestID, ending store.EndOptions, act store.Act) (store.Operation, []bench.JobRef, error)
 	// Reopen returns store.ErrNothingToMeasure when there is nothing to measure.
 	Reopen(ctx context.Context, id bench.RequestID, again store.ReopenOptions, act store.Act) (store.Operation, error)
 	Request(ctx context.Context, id bench.RequestID) (bench.Request, error)
-	// JobRequest returns store.ErrNotFound for a job that no request has any more.
+	// JobRequest returns store.ErrNotFound for a job without a request.
 	JobRequest(ctx context.Context, key bench.JobKey) (bench.Request, error)
 	MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error
 	InvalidateResults(ctx context.Context, f store.ResultFilter, act store.Act) (store.Operation, error)
-	// PurgeArtifact returns store.ErrNotFound for an unknown artifact, and store.ErrInUse
-	// while a request for it is open.
+	// PurgeArtifact returns store.ErrNotFound for an unknown artifact, and
+	// store.ErrInUse while a request for it is open.
 	PurgeArtifact(ctx context.Context, project, tag string, act store.Act) (store.Operation, error)
 	PauseQueue(ctx context.Context, project string, act store.Act) (store.Operation, error)
 	ResumeQueue(ctx context.Context, project string, act store.Act) (store.Operation, error)
 	Audit(ctx context.Context, f store.AuditFilter) ([]store.Operation, error)
 }
 
-// OperationWorkflows reaches the workflows that an operation concerns, after it was
-// recorded. Except for SettleRequest, the reconciliation repeats what fails.
+// OperationWorkflows calls the workflows that an operation concerns, after it was
+// recorded. Except for SettleRequest, the reconciliation repeats failed calls.
 type OperationWorkflows interface {
 	CancelRequest(ctx context.Context, request bench.RequestRef, jobs []bench.JobRef) error
-	// SettleRequest waits until no workflow of a request runs that has ended.
+	// SettleRequest waits until an ended request has no running workflow.
 	SettleRequest(ctx context.Context, request bench.RequestRef) error
-	// RestartRequest starts the workflow of a request that was opened again.
+	// RestartRequest starts the workflow of a reopened request.
 	RestartRequest(ctx context.Context, request bench.RequestRef) error
-	// QueueChanged makes a project's Queue workflow look again.
+	// QueueChanged makes a project's Queue workflow read the record again.
 	QueueChanged(ctx context.Context, project string) error
-	// TriggerReconcile hands out now what waits.
+	// TriggerReconcile hands out waiting jobs now.
 	TriggerReconcile(ctx context.Context) error
 }
 
-// operatorHandlers serve what operators do to requests, jobs, results and queues.
+// operatorHandlers serve operations on requests, jobs, results and queues.
 type operatorHandlers struct {
 	*base
 	record    OperationRecord
@@ -78,7 +78,7 @@ func (s *operatorHandlers) register() {
 		summary: "What operators did, newest first"}, s.listAudit)
 }
 
-// act names who calls, and why.
+// act returns the caller and the reason of an operation.
 func act(ctx context.Context, in apiclient.Act) (store.Act, error) {
 	if strings.ContainsRune(in.IdempotencyKey, 0) {
 		return store.Act{}, invalid("the idempotency key holds a zero byte; use letters and digits")
@@ -86,7 +86,7 @@ func act(ctx context.Context, in apiclient.Act) (store.Act, error) {
 	return store.Act{Who: caller(ctx).Owner, Reason: in.Reason, Key: in.IdempotencyKey}, nil
 }
 
-// reasoned is an act that needs a reason: it concerns more than one's own.
+// reasoned is an act that needs a reason, because it affects others.
 func reasoned(ctx context.Context, in apiclient.Act) (store.Act, error) {
 	if strings.TrimSpace(in.Reason) == "" {
 		return store.Act{}, problemf(http.StatusUnprocessableEntity, "no-reason", "this needs a reason, for those who wonder later; add one")
@@ -103,7 +103,7 @@ func operationOf(o store.Operation) apiclient.Operation {
 	}
 }
 
-// operated answers with what was done to a request and where that stands now.
+// operated answers with an operation on a request and the request's present state.
 func (s *operatorHandlers) operated(ctx context.Context, id bench.RequestID, o store.Operation) (*body[apiclient.RequestOperation], error) {
 	r, err := s.record.Request(ctx, id)
 	return answer(apiclient.RequestOperation{Request: requestOf(r), Operation: operationOf(o)}, err)
@@ -138,8 +138,8 @@ func (s *operatorHandlers) endRequest(ctx context.Context, ref string, ending st
 	if err != nil {
 		return nil, err
 	}
-	// Also when nothing has changed: the workflows may not have heard of it. But not
-	// when the request was opened again since.
+	// Also when nothing has changed: the workflows may not know yet. But not when the
+	// request was reopened since.
 	if r, err = s.record.Request(ctx, r.ID); err == nil && r.Status == bench.Completed {
 		s.reach(ctx, "cancel the workflows of a request", r.Ref().WorkflowID(), func(ctx context.Context) error {
 			return s.workflows.CancelRequest(ctx, r.Ref(), jobs)
@@ -193,7 +193,7 @@ func (s *operatorHandlers) reopen(ctx context.Context, r bench.Request, again st
 		return nil, err
 	}
 	if r.Status == bench.Completed {
-		// Its workflow is left alone where nothing would come of it.
+		// Its workflow is left alone when there is nothing to do.
 		try := who
 		try.DryRun = true
 		if _, err := s.record.Reopen(ctx, r.ID, again, try); err == nil {
@@ -226,12 +226,12 @@ func (s *operatorHandlers) reopen(ctx context.Context, r bench.Request, again st
 	return s.operated(ctx, r.ID, done)
 }
 
-// settleBound bounds the wait for the workflow of a request that has ended, while a
-// client waits for its answer.
+// settleBound bounds the wait for the workflow of an ended request, while a client waits
+// for the answer.
 const settleBound = 5 * time.Second
 
-// settle waits until the workflow of a request that has ended is gone: opened
-// again, it gets another one of the same ID.
+// settle waits until the workflow of an ended request is gone: reopened, the request gets
+// another one with the same ID.
 func (s *operatorHandlers) settle(ctx context.Context, r bench.Request) error {
 	bounded, stop := context.WithTimeout(ctx, settleBound)
 	defer stop()
@@ -254,9 +254,9 @@ func nothingLacks(r bench.Request, again store.ReopenOptions) error {
 	return problemf(http.StatusConflict, "nothing-lacks", "every test case of it has a result, so there is nothing to retry; 'benchloom request remeasure %s' measures again all the same", r.ID)
 }
 
-// asOfNow adds what the project's configuration of today says of what is measured
-// again: where jobs wait that are written later, and by which suite: the present one,
-// where it still has their test cases, else the former.
+// asOfNow adds the parts of the project's current configuration that apply to repeated
+// jobs: their queue, and their suite: the current one if it still has their test
+// cases, else the former.
 func (s *operatorHandlers) asOfNow(ctx context.Context, r bench.Request, again *store.ReopenOptions) error {
 	p, err := s.project(ctx, r.Project, http.StatusNotFound)
 	if err != nil {
@@ -346,7 +346,7 @@ func (s *operatorHandlers) resumeQueue(ctx context.Context, in *actOnProject) (*
 	return s.onQueue(ctx, in.Project, func() (store.Operation, error) { return s.record.ResumeQueue(ctx, in.Project, who) })
 }
 
-// onQueue pauses or resumes, and lets the queue say so, or go on, at once.
+// onQueue pauses or resumes a queue, and wakes its workflow.
 func (s *operatorHandlers) onQueue(ctx context.Context, project string, do func() (store.Operation, error)) (*body[apiclient.Operation], error) {
 	if _, err := s.project(ctx, project, http.StatusNotFound); err != nil {
 		return nil, err

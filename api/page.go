@@ -17,18 +17,18 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// latest bounds how many requests the page shows.
+// latest bounds the number of requests on the page.
 const latest = 25
 
 type pageData struct {
 	Version, TemporalUI string
-	// Closed marks an API where reading needs a token: the page then shows nothing.
+	// Closed is set when reading needs a token: the page then shows nothing.
 	Closed   bool
 	Projects []store.Project
 	Requests []apiclient.Request
 }
 
-// PageRecord lists what the page shows.
+// PageRecord reads the contents of the page.
 type PageRecord interface {
 	Projects(ctx context.Context) ([]store.Project, error)
 	// Requests lists the newest first.
@@ -40,7 +40,7 @@ type pageHandlers struct {
 	record PageRecord
 }
 
-// page shows projects and the latest requests in a browser.
+// page shows projects and their latest requests in a browser.
 func (s *pageHandlers) page(w http.ResponseWriter, r *http.Request) {
 	data := pageData{Version: s.Version, TemporalUI: s.TemporalUI, Closed: !s.OpenRead}
 	if s.OpenRead {

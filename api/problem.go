@@ -21,18 +21,18 @@ import (
 
 const problemURN = "urn:benchloom:"
 
-// problemf makes a problem of a kind, such as unknown-project. The detail names
-// the thing, the reason and what to do.
+// problemf returns a problem of a kind, such as unknown-project. The detail names
+// the thing, the reason and the remedy.
 func problemf(status int, kind, format string, args ...any) *huma.ErrorModel {
 	return &huma.ErrorModel{Type: problemURN + kind, Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
-// conflict is a problem of a type that clients map back to a typed error.
+// conflict returns a problem that clients map back to a typed error.
 func conflict(urn string, detail error) *huma.ErrorModel {
 	return &huma.ErrorModel{Type: urn, Title: http.StatusText(http.StatusConflict), Status: http.StatusConflict, Detail: detail.Error()}
 }
 
-// invalid says what is wrong with what was sent.
+// invalid returns a problem with the request's contents.
 func invalid(format string, args ...any) *huma.ErrorModel {
 	return problemf(http.StatusUnprocessableEntity, "invalid", format, args...)
 }
@@ -40,11 +40,11 @@ func invalid(format string, args ...any) *huma.ErrorModel {
 func writeProblem(w http.ResponseWriter, p *huma.ErrorModel) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // the client is gone, or has it
+	_ = json.NewEncoder(w).Encode(p) // fails only if the client is gone
 }
 
-// problemOf is the problem that an error of a handler becomes. What is nobody's
-// fault but ours is logged here and named by its request ID only.
+// problemOf turns a handler's error into a problem. Internal errors are logged here, and
+// answered only with the request ID.
 func (s *base) problemOf(ctx context.Context, err error) error {
 	var ready *huma.ErrorModel
 	var wrong *suite.Error
@@ -57,7 +57,7 @@ func (s *base) problemOf(ctx context.Context, err error) error {
 	case errors.As(err, &ready):
 		if text := err.Error(); text != ready.Detail {
 			whole := *ready
-			whole.Detail = text // with what was being done
+			whole.Detail = text // with its context
 			return &whole
 		}
 		return err
@@ -112,18 +112,17 @@ func (s *base) problemOf(ctx context.Context, err error) error {
 	return problemf(http.StatusInternalServerError, "internal", "the request failed for a reason that is not yours; the API's log has it under request ID %s", requestID(ctx))
 }
 
-// unavailable asks to come back in a second.
+// unavailable asks the client to retry in a second.
 func unavailable(detail string) error {
 	return huma.ErrorWithHeaders(problemf(http.StatusServiceUnavailable, "unavailable", "%s", detail), http.Header{"Retry-After": {"1"}})
 }
 
-// plain leaves out the words that make an error a sentinel: the status says
-// them.
+// plain removes the text of sentinel errors, which the status already says.
 func plain(err error) string {
 	return strings.ReplaceAll(err.Error(), bench.ErrInvalid.Error()+": ", "")
 }
 
-// kinds of the problems that the framework finds, by status.
+// kinds of problems found by the framework, by status.
 var kinds = map[int]string{
 	http.StatusBadRequest:            "malformed",
 	http.StatusUnauthorized:          "unauthorized",
@@ -136,8 +135,8 @@ var kinds = map[int]string{
 	http.StatusInternalServerError:   "internal",
 }
 
-// completeProblem gives the framework's own problems a type and words that say
-// what to do. Values are never echoed: they may be long, or secret.
+// completeProblem adds a type and a remedy to the framework's own problems. Values are
+// never echoed: they may be long, or secret.
 func completeProblem(_ huma.Context, _ string, v any) (any, error) {
 	p, ok := v.(*huma.ErrorModel)
 	if !ok {
@@ -169,7 +168,7 @@ func completeProblem(_ huma.Context, _ string, v any) (any, error) {
 	return p, nil
 }
 
-// noRoute answers what nothing else does.
+// noRoute answers requests for unknown paths.
 func (s *base) noRoute(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
@@ -187,7 +186,7 @@ func (s *base) noRoute(w http.ResponseWriter, r *http.Request) {
 	writeProblem(w, problemf(http.StatusNotFound, "no-such-path", "there is nothing at %s; /openapi.json lists what there is, below /api/v1", r.URL.Path))
 }
 
-// count writes a number of things.
+// count writes a number with its noun.
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -195,8 +194,7 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// writeError answers with the problem that an error becomes, outside the
-// framework.
+// writeError answers with the problem of an error, outside the framework.
 func (s *base) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	err = s.problemOf(r.Context(), err)
 	var headers huma.HeadersError

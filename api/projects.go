@@ -17,11 +17,11 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// ProjectRecord keeps projects, their commits and the state of their sources.
+// ProjectRecord stores projects, their commits and the state of their sources.
 type ProjectRecord interface {
 	// ApplyProject creates a project or replaces its configuration.
 	ApplyProject(ctx context.Context, p store.Project) (changed bool, err error)
-	// RecentCommits lists at most limit commits, the newest first.
+	// RecentCommits lists at most limit commits, newest first.
 	RecentCommits(ctx context.Context, project string, limit int) ([]store.CommitRequest, error)
 	// SourceState is zero before the first look at the source.
 	SourceState(ctx context.Context, project string) (store.SourceState, error)
@@ -144,7 +144,7 @@ func (s *projectHandlers) applyProject(ctx context.Context, in *applyProject) (*
 	return answer(applied, err)
 }
 
-// changesOf lists in words what applying a project changes.
+// changesOf lists in words the changes of applying a project.
 func (s *projectHandlers) changesOf(ctx context.Context, name string, wanted apiclient.Project) ([]string, error) {
 	stored, err := s.named.Project(ctx, name)
 	if errors.Is(err, store.ErrNotFound) {
@@ -195,7 +195,7 @@ func targetsOf(c bench.ProjectConfig, s *suite.Suite) []bench.Target {
 	return s.Targets()
 }
 
-// changes lists what differs, setting by setting.
+// changes lists the differences, setting by setting.
 func (s *projectHandlers) changes(ctx context.Context, before, after apiclient.Project) ([]string, error) {
 	was, err := settings(before.Config)
 	if err != nil {

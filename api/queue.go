@@ -59,7 +59,7 @@ func (s *admissionHandlers) getQueue(ctx context.Context, in *queuePath) (*body[
 func queueEntryOf(e admission.Entry) apiclient.QueueEntry {
 	r, p := e.Request, e.Position
 	if r.Status == bench.InProgress {
-		p.Blocked = "" // by nothing: it has started
+		p.Blocked = "" // it has started
 	}
 	return apiclient.QueueEntry{
 		Position: p.Index + 1, ID: r.ID, Tag: r.Tag, Type: r.Type, Status: r.Status, PR: r.PR, Parent: r.Parent, CreatedAt: r.CreatedAt,
@@ -95,7 +95,7 @@ func (s *admissionHandlers) estimateOf(ctx context.Context, r bench.Request) (ap
 			return estimateFrom(e.Expected), err
 		}
 	}
-	return apiclient.Estimate{}, err // it has ended since it was read
+	return apiclient.Estimate{}, err // it has ended since
 }
 
 func estimateFrom(e admission.Expected) apiclient.Estimate {
@@ -109,8 +109,7 @@ func estimateFrom(e admission.Expected) apiclient.Estimate {
 	return out
 }
 
-// placeOf returns a request's position in its project's admission; nil when it is not
-// in it.
+// placeOf returns a request's position in its project's admission; nil without one.
 func (s *admissionHandlers) placeOf(ctx context.Context, r bench.Request) (*apiclient.QueueEntry, error) {
 	if !r.Type.Tracked() || r.Status == bench.Completed || r.JobsDoneAt != nil {
 		return nil, nil //nolint:nilnil // no place is an answer

@@ -13,21 +13,21 @@ import (
 
 // QueueAccessRecord reads the queues that a caller may name, and the caller's limits.
 type QueueAccessRecord interface {
-	// Queue reports known false, without an error, for a queue that is neither configured
-	// nor built in.
+	// Queue returns known false, without an error, for a queue that is neither
+	// configured nor built in.
 	Queue(ctx context.Context, name string) (q fairshare.Queue, known bool, err error)
 	Queues(ctx context.Context) ([]store.QueueState, error)
 	Limits(ctx context.Context, account string) (fairshare.Limits, error)
 }
 
-// queueAccess decides in which queues a caller's jobs may wait.
+// queueAccess decides which queues a caller's jobs may wait in.
 type queueAccess struct {
 	names  lookup
 	queues QueueAccessRecord
 }
 
-// queueGuard reports whether the caller may put jobs of a branch into queues by name.
-// Each name is looked up once: thousands of jobs may name the same.
+// queueGuard returns a check of the queues that the caller's jobs of a branch name. It
+// looks up each name once: thousands of jobs may name the same.
 func (s queueAccess) queueGuard(ctx context.Context, branch string) func(queue string) error {
 	known := make(map[string]error)
 	return func(queue string) error {
@@ -40,8 +40,8 @@ func (s queueAccess) queueGuard(ctx context.Context, branch string) func(queue s
 	}
 }
 
-// mayUse refuses an unknown queue, another account's, and one of an earlier level than
-// the caller's limits allow. One's own always exists.
+// mayUse refuses unknown queues, those of other accounts, and those of an earlier level
+// than the caller's limits allow. The caller's own queue always exists.
 func (s queueAccess) mayUse(ctx context.Context, name, branch string) error {
 	account := caller(ctx).Owner
 	if err := bench.CheckQueue(name); err != nil {
@@ -96,7 +96,7 @@ func (s queueAccess) unknownQueue(ctx context.Context, name string) error {
 	return problemf(http.StatusUnprocessableEntity, "unknown-queue", "there is no queue %q; the queues are %s; an administrator makes one with 'benchloom queue apply'", name, strings.Join(names, ", "))
 }
 
-// standing checks the queue and the branch that a request names.
+// standing checks the queue and branch that a request names.
 func (s queueAccess) standing(ctx context.Context, r apiclient.NewRequest) error {
 	if r.Branch != "" {
 		if err := fairshare.CheckBranch(r.Branch); err != nil {
@@ -106,7 +106,7 @@ func (s queueAccess) standing(ctx context.Context, r apiclient.NewRequest) error
 	return s.queueGuard(ctx, r.Branch)(r.Queue)
 }
 
-// queueOf names the queue in which jobs of a request wait that name none themselves.
+// queueOf names the queue of a request's jobs that name none themselves.
 func queueOf(r bench.Request, config bench.ProjectConfig) string {
 	return fairshare.OfRequest(r.Queue, r.Submitter, r.Project, r.Type, config)
 }

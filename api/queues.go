@@ -13,12 +13,12 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// QueueRecord keeps the fair-share queues and the limits of accounts.
+// QueueRecord stores the fair-share queues and the limits of accounts.
 type QueueRecord interface {
 	Queues(ctx context.Context) ([]store.QueueState, error)
 	Accounts(ctx context.Context) ([]store.AccountState, error)
-	// ApplyQueues takes a whole configuration; with replace, what it does not name goes
-	// back to its default.
+	// ApplyQueues applies a configuration as a whole; with replace, everything that it
+	// does not name returns to its default.
 	ApplyQueues(ctx context.Context, c fairshare.Config, replace bool, act store.Act) (store.Operation, error)
 	// QueueKnown reports whether a queue is configured, an account's or a project's, or
 	// had a job.
@@ -88,7 +88,7 @@ func (s *queueHandlers) applyQueues(ctx context.Context, in *applyQueues) (*body
 	return s.reconfigured(ctx, done, err)
 }
 
-// faults makes a problem that lists all errors of a configuration.
+// faults returns a problem that lists all errors of a configuration.
 func faults(err error) error {
 	var several interface{ Unwrap() []error }
 	if !errors.As(err, &several) || len(several.Unwrap()) == 1 {
@@ -129,7 +129,7 @@ func (s *queueHandlers) setWeight(ctx context.Context, in *setWeight) (*body[api
 	return s.reconfigured(ctx, done, err)
 }
 
-// reconfigured answers a change, and lets it reach waiting jobs.
+// reconfigured answers a change, and applies it to waiting jobs.
 func (s *queueHandlers) reconfigured(ctx context.Context, done store.Operation, err error) (*body[apiclient.Operation], error) {
 	if err == nil && done.Result.Changed && done.ID != 0 {
 		s.reach(ctx, "hand out by the new configuration", "", s.dispatcher.Sweep)

@@ -21,13 +21,13 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// RequestRecord takes requests in and reads them with their jobs.
+// RequestRecord creates requests and reads them with their jobs.
 type RequestRecord interface {
 	SubmitRecord
-	// Requests lists the newest first.
+	// Requests lists requests, newest first.
 	Requests(ctx context.Context, filter store.RequestFilter) ([]bench.Request, error)
-	// ShownJobs lists at most limit jobs of a request as they were written, and counts
-	// all. Those that run or failed are preferred, then those in Temporal.
+	// ShownJobs lists at most limit jobs of a request in the order of their creation,
+	// and counts all. It prefers jobs that run or failed, then those in Temporal.
 	ShownJobs(ctx context.Context, id bench.RequestID, limit int) (jobs []bench.Job, total int, err error)
 	RequestJobPage(ctx context.Context, id bench.RequestID, page store.JobPage) ([]bench.Job, error)
 	JobProgress(ctx context.Context, id bench.RequestID) (bench.JobProgress, error)
@@ -36,36 +36,37 @@ type RequestRecord interface {
 	// RunsOf and ErrorsOf list the runs and errors of jobs by their row IDs.
 	RunsOf(ctx context.Context, jobs []int64) ([]bench.Run, error)
 	ErrorsOf(ctx context.Context, id bench.RequestID, jobs []int64) ([]bench.RunError, error)
-	// Admissions lists a project's latest admissions, the newest first.
+	// Admissions lists a project's latest admissions, newest first.
 	Admissions(ctx context.Context, project string) ([]store.AdmissionRecord, error)
 }
 
-// SubmitRecord takes requests in.
+// SubmitRecord creates requests.
 type SubmitRecord interface {
 	intake.Record
-	// RequestLike returns the request that would be returned instead of creating r. The
-	// error is store.ErrNotFound without one, and store.ErrConflict, with the request,
-	// when that asks for something else.
+	// RequestLike returns the existing request that creating r would return. The error
+	// is store.ErrNotFound without one, and store.ErrConflict, with the request, when
+	// that asks for something else.
 	RequestLike(ctx context.Context, r bench.Request) (bench.Request, error)
-	// CreateCommands writes a request with its jobs, all or none; jobs are read within
-	// the transaction and must not call the store. An idempotency key that was used
-	// before returns that request, with store.ErrConflict when it asks for something else.
+	// CreateCommands writes a request with its jobs, all or none; jobs is read within
+	// the transaction and must not call the store. For a repeated idempotency key it
+	// returns the earlier request, with store.ErrConflict when that asks for something
+	// else.
 	CreateCommands(ctx context.Context, r bench.Request, jobs iter.Seq2[bench.PlannedJob, error]) (stored bench.Request, created bool, err error)
-	// OpenTaskQueues lists the task queues where open jobs of a request's stage are.
+	// OpenTaskQueues lists the task queues with open jobs of a request's stage.
 	OpenTaskQueues(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]string, error)
 	// MarkWorkflowStarted records that a request's workflow runs.
 	MarkWorkflowStarted(ctx context.Context, id bench.RequestID) error
 	Fleet(ctx context.Context, offlineAfter time.Duration) (plan.Fleet, error)
 }
 
-// RequestWorkflows reaches the workflows of requests, after the record was written.
+// RequestWorkflows calls the workflows of requests, after the record was written.
 type RequestWorkflows interface {
 	StartRequest(ctx context.Context, request bench.RequestRef) error
 	ArtifactsReady(ctx context.Context, request bench.RequestRef, artifact protocol.ArtifactsReady) error
 	CancelRequest(ctx context.Context, request bench.RequestRef, jobs []bench.JobRef) error
 }
 
-// requestHandlers serve requests: they submit, show and unstick them.
+// requestHandlers submit, show and unstick requests.
 type requestHandlers struct {
 	*base
 	queueAccess
@@ -150,7 +151,7 @@ type requestPath struct {
 	Request string `path:"request" doc:"ID of the request, or project:tag for one of an artifact." example:"go:1.26.0"`
 }
 
-// maxShownJobs bounds how many jobs are shown with their request.
+// maxShownJobs bounds the number of jobs shown with their request.
 const maxShownJobs = 100
 
 func (s *requestHandlers) getRequest(ctx context.Context, in *requestPath) (*body[apiclient.RequestDetail], error) {
@@ -208,7 +209,7 @@ func (s *requestHandlers) getRequest(ctx context.Context, in *requestPath) (*bod
 		return nil, err
 	}
 	if pause != nil && (p.Queued > 0 || p.Total == 0) && r.Status != bench.Completed {
-		// Nobody can tell, until it is resumed.
+		// Unknown until it is resumed.
 		out.Progress.EstimateSeconds, out.EstimatedEnd, out.EstimateBasis = nil, nil, diagnose.Pause{Who: pause.By, Why: pause.Reason}.Words(r.Project)
 		if r.Status != bench.InProgress {
 			out.EstimatedStart = nil
@@ -217,8 +218,8 @@ func (s *requestHandlers) getRequest(ctx context.Context, in *requestPath) (*bod
 	return answer(out, nil)
 }
 
-// estimate returns the seconds that the rest takes at the pace since the first job
-// started; nil while nothing is done, or nothing is left.
+// estimate returns the remaining time in seconds at the pace since the first job
+// started; nil when no job is done, or none is left.
 func estimate(began *time.Time, p bench.JobProgress, now time.Time) *float64 {
 	rest := p.TestCases - p.TestCasesDone
 	if began == nil || p.TestCasesDone == 0 || rest <= 0 || p.Open() == 0 {

@@ -14,10 +14,10 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// maxRunLog bounds the output that is kept of one run, in bytes.
+// maxRunLog bounds the stored output of a run, in bytes.
 const maxRunLog = 4 << 20
 
-// RunRecord keeps runs, their results and their output. Each method returns
+// RunRecord stores runs, their results and their output. Each method returns
 // store.ErrNotFound for an unknown run or job.
 type RunRecord interface {
 	Run(ctx context.Context, id bench.RunID) (bench.Run, error)
@@ -25,20 +25,20 @@ type RunRecord interface {
 	// StartRun is the fence: its errors say why the run may not begin.
 	StartRun(ctx context.Context, start store.RunStart) (store.RunPlan, error)
 	StoreBlock(ctx context.Context, run bench.RunID, results []bench.TestCaseResult, errs []bench.RunError) (bench.BlockReceipt, error)
-	// AppendLog keeps at most limit bytes of a run's output; next is what it has then.
+	// AppendLog keeps at most limit bytes of a run's output; next is the stored size.
 	AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte, limit int64) (next int64, err error)
 	FinishRun(ctx context.Context, run bench.RunID, end bench.RunEnd) error
-	// BuildOf returns store.ErrNotFound for an artifact that was not built.
+	// BuildOf returns store.ErrNotFound for an artifact without a build.
 	BuildOf(ctx context.Context, project, tag string, target bench.Target, recipe string) (bench.BuildKey, error)
 }
 
-// RunWorkflows reaches the workflows of running jobs, after the record was written. A
-// failure delays what they show or do, and loses nothing.
+// RunWorkflows calls the workflows of running jobs, after the record was written. A
+// failure only delays what they show or do.
 type RunWorkflows interface {
 	// RunStarted tells a job's workflow of its run.
 	RunStarted(ctx context.Context, job bench.JobRef, run protocol.RunStarted) error
 	// GoFirst lets a job whose run has failed go first within its queue when it is
-	// tried again.
+	// retried.
 	GoFirst(ctx context.Context, job bench.JobRef) error
 }
 
@@ -81,7 +81,7 @@ func (s *runHandlers) startRun(ctx context.Context, in *startRun) (*body[apiclie
 	}
 	plan, err := s.record.StartRun(ctx, store.RunStart{Run: id, Reason: in.Body.Reason, Collector: in.Body.Collector, Epoch: in.Body.Epoch})
 	if errors.Is(err, store.ErrUnfit) {
-		// Before the collector gives it back: then its workflow asks where it waits.
+		// Before the collector gives it back, when its workflow asks where it waits.
 		s.refit(ctx, s.dispatcher.Refit)
 	}
 	if errors.Is(err, store.ErrNotFound) {
@@ -94,8 +94,7 @@ func (s *runHandlers) startRun(ctx context.Context, in *startRun) (*body[apiclie
 	if err != nil {
 		return nil, fmt.Errorf("project %s: %w; apply a corrected configuration", plan.Job.Project, err)
 	}
-	// The job's workflow shows who measures it. The collector need not wait for
-	// that.
+	// The job's workflow shows the collector, which need not wait for that.
 	s.afterwards.Go(func() {
 		s.reach(ctx, "tell a job of its run", plan.Job.Ref().WorkflowID(), func(ctx context.Context) error {
 			return s.workflows.RunStarted(ctx, plan.Job.Ref(), protocol.RunStarted{Run: id, Number: plan.Run.Number, Collector: plan.Run.Collector})
@@ -237,7 +236,7 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 	if err := s.record.FinishRun(ctx, id, end); err != nil {
 		return nil, unknownRun(id, err)
 	}
-	if end.Outcome == bench.RunFailure { // Temporal tries it again by itself
+	if end.Outcome == bench.RunFailure { // Temporal retries it by itself
 		if err := s.goFirst(ctx, id); err != nil {
 			return nil, err
 		}
@@ -245,8 +244,8 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 	return nil, nil
 }
 
-// ownRun refuses a token that belongs to another collector than the run. A run
-// that is not known is the caller's to answer.
+// ownRun refuses the token of a collector that the run does not belong to. It accepts an
+// unknown run, which the caller reports.
 func (s *runHandlers) ownRun(ctx context.Context, id bench.RunID) error {
 	if caller(ctx).Collector == "" {
 		return nil
@@ -261,8 +260,8 @@ func (s *runHandlers) ownRun(ctx context.Context, id bench.RunID) error {
 	return ownCollector(ctx, run.Collector)
 }
 
-// goFirst lets the job of a run that has failed go first within its queue. Temporal lets
-// a second pass before it tries again, so the collector need not wait for that.
+// goFirst lets the job of a failed run go first within its queue. Temporal waits a second
+// before it retries, so the collector need not wait for this.
 func (s *runHandlers) goFirst(ctx context.Context, id bench.RunID) error {
 	job, err := s.record.Job(ctx, id.Job())
 	if err != nil {
@@ -278,7 +277,7 @@ func (s *runHandlers) goFirst(ctx context.Context, id bench.RunID) error {
 	return nil
 }
 
-// progressText is a run's progress as it is recorded.
+// progressText returns a run's progress as text.
 func progressText(p apiclient.RunProgress) (json.RawMessage, error) {
 	text, err := json.Marshal(p)
 	if err != nil {

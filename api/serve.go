@@ -16,14 +16,14 @@ const (
 	headerBound = 10 * time.Second
 	idleBound   = 2 * time.Minute
 	maxHeader   = 64 << 10
-	// stopBound bounds answers under way once the API is to stop; those that wait for
-	// output end at once.
+	// stopBound bounds pending answers once the API stops; those that wait for output end
+	// at once.
 	stopBound = 10 * time.Second
 )
 
-// Listen opens the API's address, such as 127.0.0.1:7480; port 0 takes a free one. An
-// address that other machines can reach is refused unless allowRemote is set: tokens
-// travel in clear there, unless something in front of the API encrypts.
+// Listen opens the API's address, such as 127.0.0.1:7480; port 0 takes a free one. It
+// refuses an address that other machines can reach unless allowRemote is set, because
+// tokens travel unencrypted there without a proxy for TLS.
 func Listen(ctx context.Context, addr string, allowRemote bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -67,16 +67,16 @@ func onlyLoopback(ctx context.Context, addr, host string) error {
 
 type stoppingKey struct{}
 
-// stopping is closed when the server is to stop, which ends answers that only wait.
+// stopping is closed when the server stops, which ends answers that only wait.
 func stopping(ctx context.Context) <-chan struct{} {
 	done, _ := ctx.Value(stoppingKey{}).(<-chan struct{})
 	return done
 }
 
-// Serve answers requests until the context ends, then lets those under way
-// finish. It closes the listener.
+// Serve answers requests until the context ends, then finishes pending ones. It closes
+// the listener.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger) error {
-	// Requests outlive the context: what they write is finished.
+	// Requests outlive the context to finish their writes.
 	base := context.WithValue(context.WithoutCancel(ctx), stoppingKey{}, ctx.Done())
 	server := &http.Server{
 		Handler:           handler,
@@ -97,7 +97,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 	defer cancel()
 	err := server.Shutdown(stop)
 	if err != nil {
-		// Those that are still not done are cut off.
+		// The rest is cut off.
 		err = errors.Join(fmt.Errorf("stopping the API: %w", err), server.Close())
 	}
 	<-served

@@ -11,12 +11,12 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// shareWindow before now counts for the shares received.
+// shareWindow is the time before now in which runs count for shares received.
 const shareWindow = time.Hour
 
-// ShareRecord tells the shares due and received.
+// ShareRecord reads the shares due and received.
 type ShareRecord interface {
-	// Shares counts the runs that began within the window before now. It lists by name.
+	// Shares counts the runs that began within window before now. It sorts by name.
 	Shares(ctx context.Context, by store.ShareBy, window time.Duration) ([]store.Share, error)
 }
 
@@ -54,7 +54,7 @@ func (s *shareHandlers) getShares(ctx context.Context, in *getShares) (*body[api
 	return answer(out, nil)
 }
 
-// shownShares bounds how many names an error lists.
+// shownShares bounds the number of names in an error.
 const shownShares = 10
 
 func knownShares(by string, shares []store.Share) string {

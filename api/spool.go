@@ -18,20 +18,20 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 )
 
-// spool holds the jobs of a batch, packed, while its request is taken in: one JSON
-// document per line. They are read twice, to be checked and to be written, and
-// never stand in memory side by side.
+// spool holds the jobs of a batch, compressed, while its request is created: one JSON
+// document per line. They are read twice, for checking and for writing, and are never
+// all in memory.
 type spool struct {
 	packed bytes.Buffer
 	count  int
 }
 
-// lines yields the jobs as they were sent, numbered from 1.
+// lines yields the jobs in the order in which they were sent, numbered from 1.
 func (s *spool) lines() iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		zipped, err := gzip.NewReader(bytes.NewReader(s.packed.Bytes()))
 		if err != nil {
-			panic(fmt.Sprintf("api: reading a spool: %v", err)) // it was packed here
+			panic(fmt.Sprintf("api: reading a spool: %v", err)) // it was compressed here
 		}
 		scanner := bufio.NewScanner(zipped)
 		scanner.Buffer(make([]byte, 0, 64<<10), apiclient.MaxBatchBytes+1)
@@ -51,12 +51,10 @@ func spooled(ctx context.Context) *spool {
 	return s
 }
 
-// spoolJobs takes the field jobs out of a body and spools it, so that what the
-// framework reads, checks and keeps is small whatever is submitted. A body that is
-// small and has no such field is left as it is.
+// spoolJobs takes the field jobs out of a body and spools it, so that the framework only
+// reads and checks a small body. A small body without the field is left as it is.
 func (s *base) spoolJobs(ctx huma.Context, next func(huma.Context)) {
-	// The connection's own clock, not ours; a writer without deadlines has no
-	// connection.
+	// Deadlines follow the real clock; a writer without deadlines has no connection.
 	_ = ctx.SetReadDeadline(time.Now().Add(bodyBound))
 	body := io.LimitReader(ctx.BodyReader(), apiclient.MaxBatchBytes+1)
 	switch encoding := ctx.Header("Content-Encoding"); encoding {
@@ -79,7 +77,7 @@ func (s *base) spoolJobs(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	if !bytes.Contains(start, []byte(`"jobs"`)) {
-		next(&unzipped{exchange: ctx, body: bytes.NewReader(start)}) // who is too large is refused there
+		next(&unzipped{exchange: ctx, body: bytes.NewReader(start)}) // a body that is too large is refused there
 		return
 	}
 	head, jobs, err := s.takeJobs(io.MultiReader(bytes.NewReader(start), counted))
@@ -97,7 +95,7 @@ func (s *base) spoolJobs(ctx huma.Context, next func(huma.Context)) {
 	next(&unzipped{exchange: huma.WithValue(ctx, spoolKey{}, jobs), body: bytes.NewReader(head)})
 }
 
-// takeJobs splits a body into what is in the field jobs and all else.
+// takeJobs splits a body into the contents of the field jobs and the rest.
 func (s *base) takeJobs(body io.Reader) (head []byte, jobs *spool, err error) {
 	decoder := json.NewDecoder(body)
 	if t, err := decoder.Token(); err != nil || t != json.Delim('{') {
@@ -175,7 +173,7 @@ func readSpool(decoder *json.Decoder) (*spool, error) {
 	return s, zipped.Close()
 }
 
-// counter counts what is read.
+// counter counts the bytes read.
 type counter struct {
 	from io.Reader
 	read int

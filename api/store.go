@@ -2,8 +2,8 @@ package api
 
 import "context"
 
-// Store is the record as all handlers need it together; a *store.Store is one. Each
-// group of handlers sees its own part only.
+// Store is the record as used by all handlers together; a *store.Store is one. Each group
+// of handlers sees only its own part.
 type Store interface {
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error
@@ -27,8 +27,9 @@ type Store interface {
 	BuildRecord
 }
 
-// Starter reaches the workflows of all handlers together. What it starts or cancels was
-// recorded before; unless a method says otherwise, the reconciliation repeats what fails.
+// Starter calls the workflows of all handlers together; a *starter.Starter is one. The
+// record is written before each call; unless a method says otherwise, the reconciliation
+// repeats failed calls.
 type Starter interface {
 	RequestWorkflows
 	OperationWorkflows

@@ -77,9 +77,9 @@ func (s *requestHandlers) createRequest(ctx context.Context, in *createRequest) 
 	return requestCreated(taken.Request, taken.IsNew(), warnings), nil
 }
 
-// acceptable refuses a new request that nobody could run, or that is to wait where the
-// caller may not let it. What was accepted once stays so: a repetition is not asked.
-// Warnings say why what can be run has to wait.
+// acceptable refuses a new request that no collector could run, or whose queue the caller
+// may not use. An accepted request stays so: repetitions are not checked. Warnings explain
+// why the request has to wait.
 func (s *requestHandlers) acceptable(ctx context.Context, f plan.Facts, wanted apiclient.NewRequest, project store.Project) ([]string, error) {
 	warnings, err := s.runnable(ctx, f, project)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *requestHandlers) intake() intake.Intake {
 	return intake.Intake{Record: s.record, Random: s.Random, Now: s.Now, Limited: true}
 }
 
-// begin starts the workflows of requests that have none, each once.
+// begin starts the workflows of requests without one, each once.
 func (s *requestHandlers) begin(ctx context.Context, requests []bench.Request) {
 	begun := make(map[bench.RequestID]bool)
 	for _, r := range requests {
@@ -147,8 +147,8 @@ func differs(wanted apiclient.NewRequest, stored bench.Request) error {
 	return problemf(http.StatusConflict, "conflict", "request %s for %s is there already, and it has another %s; look at it with 'benchloom status %s', or use type adhoc (and another idempotency key) for a measurement of its own", stored.ID, what, other, stored.ID)
 }
 
-// checkRequest refuses what is no part of such a request, before anything is looked
-// up; [asked] refuses what its type cannot have.
+// checkRequest refuses fields that do not belong to such a request, before any lookup;
+// [asked] refuses those that its type cannot have.
 func checkRequest(r apiclient.NewRequest) error {
 	switch {
 	case r.Project == "":
@@ -167,7 +167,7 @@ func checkRequest(r apiclient.NewRequest) error {
 	return checkKey(r.IdempotencyKey)
 }
 
-// asked is the request of an account for an artifact, without constraints.
+// asked returns an account's request for an artifact, without constraints.
 func asked(wanted apiclient.NewRequest, account string) (bench.Request, error) {
 	by := bench.Submission{Submitter: account, Queue: wanted.Queue, Branch: wanted.Branch, IdempotencyKey: wanted.IdempotencyKey}
 	from := bench.Origin{Parent: wanted.Parent, PR: wanted.PR, CommitDate: wanted.CommitDate}
@@ -192,7 +192,7 @@ func asked(wanted apiclient.NewRequest, account string) (bench.Request, error) {
 	if err != nil {
 		return bench.Request{}, err
 	}
-	r.Origin, r.Scope = from, scope // also what its type cannot have, which is refused
+	r.Origin, r.Scope = from, scope // also fields that its type cannot have: Validate refuses them
 	return r, r.Validate()
 }
 
@@ -203,7 +203,7 @@ func checkKey(key string) error {
 	return nil
 }
 
-// maxIterations bounds how often a test case is measured.
+// maxIterations bounds the iterations of a test case.
 const maxIterations = 1000
 
 func emptySelection(s bench.Selection) bool {
@@ -218,8 +218,7 @@ func storeCommand(c apiclient.Command) bench.Command {
 	return out
 }
 
-// runnable sees to it that some registered collector can run all of the suite that
-// is asked for.
+// runnable checks that registered collectors can run all selected parts of the suite.
 func (s *requestHandlers) runnable(ctx context.Context, f plan.Facts, project store.Project) ([]string, error) {
 	if project.SuiteHash == "" {
 		return nil, problemf(http.StatusUnprocessableEntity, "no-suite", "project %s has no suite, so there is nothing to measure; apply it with one ('benchloom project apply'), or submit a command", project.Name)

@@ -14,7 +14,7 @@ import (
 
 const gzipType = "application/gzip"
 
-// SuiteRecord keeps suites by their content hash.
+// SuiteRecord stores suites by their content hash.
 type SuiteRecord interface {
 	PutSuite(ctx context.Context, hash, name string, archive []byte) error
 	// SuiteArchive returns store.ErrNotFound for an unknown hash.
