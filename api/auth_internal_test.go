@@ -23,7 +23,7 @@ func (a *askedTokens) PrincipalOf(context.Context, []byte) (store.Principal, err
 	return store.Principal{Kind: KindCollector, Collector: fmt.Sprint("c", a.n)}, nil
 }
 
-func TestTokensAreAskedForAgain(t *testing.T) {
+func TestCachedTokensExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := &askedTokens{}

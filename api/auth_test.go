@@ -48,7 +48,7 @@ var endpoints = []struct{ method, path, roles string }{
 	{"POST", "/api/v1/runs/aaaaaaaaaaaaaaaa-00000000/finish", "collector"},
 }
 
-func TestWhoMay(t *testing.T) {
+func TestRoles(t *testing.T) {
 	t.Parallel()
 	open := setup(t)
 	closed := setup(t, func(c *api.Config) { c.OpenRead = false })
@@ -85,7 +85,7 @@ func TestErrorsOfTokensSayWhatToDo(t *testing.T) {
 	require.ErrorContains(t, err, "the token of rita has the role reader, but this needs the role writer")
 }
 
-func TestInfoTellsWhoOneIs(t *testing.T) {
+func TestInfoNamesTheCaller(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *api.Config) { c.OpenRead = false })
 	for client, want := range map[*apiclient.Client][2]string{b.nobody: {"", ""}, b.reader: {"rita", "reader"}, b.collector: {"machines", "collector"}} {
@@ -136,7 +136,7 @@ func TestATokenThatChangesIsNoticedSoon(t *testing.T) {
 	require.Equal(t, "writer", role())
 }
 
-func TestBootstrapRefusesWhatIsNoToken(t *testing.T) {
+func TestBootstrapRefusesInvalidTokens(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	file := func(text string) string {
@@ -180,7 +180,7 @@ func TestTokensNeverReachTheLog(t *testing.T) {
 	require.Contains(t, b.log.String(), "path=/api/v1/requests/raaaaaaaaaa/cancel status=403")
 }
 
-func TestAnAPIIsNotBuiltOfNothing(t *testing.T) {
+func TestNewRequiresItsDependencies(t *testing.T) {
 	t.Parallel()
 	_, err := api.New(t.Context(), api.Config{})
 	require.ErrorContains(t, err, "must be set")

@@ -31,15 +31,15 @@ const DefaultMaxBuild = 1 << 30
 
 func (s *buildHandlers) register() {
 	handle(s.base, operation{id: "get-build", method: http.MethodGet, path: "/builds/{key}", need: toFetch, tag: "builds",
-		summary: "Read what is stored of a build"}, s.getBuild)
+		summary: "Show a stored build"}, s.getBuild)
 	handle(s.base, operation{id: "get-build-chunk", method: http.MethodGet, path: "/builds/{key}/chunks/{number}", need: toCollect, tag: "builds",
 		summary: "Download a piece of a build", description: "All pieces together are a tar.gz with the SHA-256 of the build.",
 		answers: []documented{{status: http.StatusOK, media: []string{octetsType}}}}, s.getBuildChunk)
 	handle(s.base, operation{id: "upload-build-chunk", method: http.MethodPut, path: "/runs/{run}/build/chunks/{number}", need: toCollect, tag: "collectors",
 		status: http.StatusNoContent, maxBody: store.BuildChunkBytes + 1,
-		summary: "Deliver a piece of what a run has built", description: "Pieces are numbered from 0; all but the last have 1 MiB. Delivering one again changes nothing."}, s.putBuildChunk)
+		summary: "Upload a piece of a run's build", description: "Pieces are numbered from 0; all but the last have 1 MiB. A repeated upload changes nothing."}, s.putBuildChunk)
 	handle(s.base, operation{id: "finish-build", method: http.MethodPost, path: "/runs/{run}/build/finish", need: toCollect, tag: "collectors",
-		summary: "Make the delivered pieces a build", description: "They are checked against size and SHA-256."}, s.finishBuild)
+		summary: "Complete a build from its uploaded pieces", description: "They are checked against size and SHA-256."}, s.finishBuild)
 }
 
 const octetsType = "application/octet-stream"

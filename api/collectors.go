@@ -45,19 +45,19 @@ type collectorHandlers struct {
 
 func (s *collectorHandlers) register() {
 	handle(s.base, operation{id: "list-collectors", method: http.MethodGet, path: "/collectors", need: toRead, tag: "collectors",
-		summary: "All collectors"}, s.listCollectors)
+		summary: "List collectors"}, s.listCollectors)
 	handle(s.base, operation{id: "get-collector", method: http.MethodGet, path: "/collectors/{collector}", need: toRead, tag: "collectors",
-		summary: "One collector"}, s.getCollector)
+		summary: "Show a collector"}, s.getCollector)
 	handle(s.base, operation{id: "drain-collector", method: http.MethodPost, path: "/collectors/{collector}/drain", need: toAdmin, tag: "collectors",
-		summary: "Let a collector finish its job and take no other"}, s.drainCollector)
+		summary: "Drain a collector: it finishes its job and takes no other"}, s.drainCollector)
 	handle(s.base, operation{id: "activate-collector", method: http.MethodPost, path: "/collectors/{collector}/activate", need: toAdmin, tag: "collectors",
-		summary: "Let a collector take jobs again"}, s.activateCollector)
+		summary: "Activate a drained collector"}, s.activateCollector)
 	handle(s.base, operation{id: "remove-collector", method: http.MethodDelete, path: "/collectors/{collector}", need: toAdmin, tag: "collectors", status: http.StatusNoContent,
-		summary: "Forget a collector that is offline", description: "With force also one that lives; its process is refused from then on. What was configured for it and its token go, too."}, s.removeCollector)
+		summary: "Remove an offline collector", description: "Its configuration and its token are removed as well. With force it may be live; its process is refused from then on."}, s.removeCollector)
 	handle(s.base, operation{id: "register-collector", method: http.MethodPost, path: "/collectors/register", need: toCollect, tag: "collectors",
-		summary: "Make a collector known", description: "Each registration has a new epoch, which fences off earlier ones. Answers 409 with the type urn:benchloom:name-taken when another live machine has the name, or wrong-machine when its architecture is not the target's; 403 with not-configured when nobody has invited it, or not-yours when the token is another collector's."}, s.registerCollector)
+		summary: "Register a collector", description: "Each registration has a new epoch, which fences off earlier ones. Answers 409 with the type urn:benchloom:name-taken when another live machine has the name, or wrong-machine when its architecture is not the target's; 403 with not-configured when nobody has invited it, or not-yours when the token is another collector's."}, s.registerCollector)
 	handle(s.base, operation{id: "heartbeat", method: http.MethodPost, path: "/collectors/{collector}/heartbeat", need: toCollect, tag: "collectors",
-		summary: "Say that a collector lives", description: "Answers 409 with the type urn:benchloom:fenced when the collector was registered again since."}, s.heartbeat)
+		summary: "Send a collector's heartbeat", description: "Answers 409 with the type urn:benchloom:fenced when the collector was registered again since."}, s.heartbeat)
 }
 
 type collectorPath struct {

@@ -66,7 +66,7 @@ func TestACollectorsLife(t *testing.T) {
 	require.ErrorIs(t, err, apiclient.ErrFenced)
 }
 
-func TestAHeartbeatShowsWhatARunIsAt(t *testing.T) {
+func TestAHeartbeatShowsTheProgressOfARun(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.project(t)
@@ -87,7 +87,7 @@ func TestAHeartbeatShowsWhatARunIsAt(t *testing.T) {
 	require.ErrorContains(t, err, "a run's ID is")
 }
 
-func TestARegistrationThatCannotBeMeantIsRefused(t *testing.T) {
+func TestInvalidRegistrationsAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for want, change := range map[string]func(*apiclient.Registration){

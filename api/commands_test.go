@@ -93,7 +93,7 @@ func TestABatchIsCancelledByItsRows(t *testing.T) {
 	require.Equal(t, apiclient.Progress{Jobs: 300, JobsDone: 300, TestCases: 300}, d.Progress)
 }
 
-func TestAJobOfABatchMayWishForItself(t *testing.T) {
+func TestAJobOfABatchMayHaveItsOwnSettings(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.register(t, "c1")
@@ -150,7 +150,7 @@ func TestAProjectBoundsTheTimeoutsOfItsCommands(t *testing.T) {
 	require.ErrorContains(t, err, "maximum_timeout 25h0m0s: use at most 24h0m0s")
 }
 
-func TestABatchThatCannotBeTakenIsRefusedAsAWhole(t *testing.T) {
+func TestAnInvalidBatchIsRefusedAsAWhole(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.register(t, "c1")
@@ -216,7 +216,7 @@ func TestABatchIsNotUnpackedWithoutBounds(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, r.status)
 }
 
-func TestWhatWasAcceptedStaysSo(t *testing.T) {
+func TestAcceptedRequestsStayAccepted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.project(t)

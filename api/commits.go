@@ -23,9 +23,9 @@ type Watcher interface {
 
 func (s *projectHandlers) registerCommits() {
 	handle(s.base, operation{id: "list-commits", method: http.MethodGet, path: "/projects/{project}/commits", need: toRead, tag: "projects",
-		summary: "Commits of a project, newest first, with their requests"}, s.listCommits)
+		summary: "List a project's commits with their requests, newest first"}, s.listCommits)
 	handle(s.base, operation{id: "sync-project", method: http.MethodPost, path: "/projects/{project}/sync", need: toWrite, tag: "projects",
-		summary: "Look at a project's commits now", description: "Answers before the look has ended, with the state of before it: what a push would call."}, s.syncProject)
+		summary: "Look at a project's commits now", description: "Answers before the look has ended, with the state before it. Meant for a push notification."}, s.syncProject)
 }
 
 type listCommits struct {

@@ -25,7 +25,7 @@ func (b *bundle) sourced(t *testing.T, source bench.CommitSource) apiclient.Proj
 	return applied.Project
 }
 
-func TestApplyingAProjectSeesToItsSchedule(t *testing.T) {
+func TestApplyingAProjectUpdatesItsSchedule(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.project(t)

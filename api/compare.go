@@ -37,7 +37,7 @@ func (s *resultHandlers) register() {
 		description: "Only results of the same target, size class and hardware are compared, and co-located ones only with their like. Where both were measured in turns, these results are taken, unless both were measured again since. What one side lacks is listed with the reason.",
 		answers:     []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.Comparison](), media: []string{"text/plain", "text/markdown"}}}}, s.compare)
 	handle(s.base, operation{id: "export-results", method: http.MethodGet, path: "/results/export", need: toRead, tag: "results",
-		summary: "All collections of artifacts", answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[[]apiclient.ExportedCollection](), media: []string{"text/plain", "text/csv"}}},
+		summary: "Export the collections of artifacts", answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[[]apiclient.ExportedCollection](), media: []string{"text/plain", "text/csv"}}},
 		description: "As Go's benchmark format (read by benchstat -col tag -ignore collector), CSV with one line per value, or a JSON array."}, s.export)
 }
 

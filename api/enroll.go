@@ -42,13 +42,13 @@ type enrolmentHandlers struct {
 
 func (s *enrolmentHandlers) register() {
 	handle(s.base, operation{id: "invite-collector", method: http.MethodPost, path: "/collectors/invitations", need: toAdmin, tag: "collectors", status: http.StatusCreated,
-		summary: "Configure a collector and get a token that enrols it", description: "An earlier invitation of the name is void. Answers 409 with the type urn:benchloom:enrolled when the name's collector is enrolled already and replace is not set."}, s.inviteCollector)
+		summary: "Invite a collector: configure it and get its enrolment token", description: "It replaces an earlier invitation of the name. Answers 409 with the type urn:benchloom:enrolled when the name's collector is enrolled already and replace is not set."}, s.inviteCollector)
 	handle(s.base, operation{id: "enroll-collector", method: http.MethodPost, path: "/collectors/enroll", need: anyToken, tag: "collectors",
-		summary: "Exchange an enrolment token for the right of a secret", description: "The machine draws the secret, which begins with " + TokenPrefix + ", and tells only its SHA-256. The same exchange again gives the same answer."}, s.enrollCollector)
+		summary: "Exchange an enrolment token for the collector's own token", description: "The machine draws its token, which begins with " + TokenPrefix + ", and sends only the SHA-256. A repeated exchange gives the same answer."}, s.enrollCollector)
 	handle(s.base, operation{id: "list-wanted-versions", method: http.MethodGet, path: "/wanted-versions", need: toRead, tag: "collectors",
-		summary: "The versions that collectors are to run"}, s.listWantedVersions)
+		summary: "List the wanted versions of collectors"}, s.listWantedVersions)
 	handle(s.base, operation{id: "want-version", method: http.MethodPut, path: "/wanted-versions", need: toAdmin, tag: "collectors",
-		summary: "Say which version the collectors of a pool are to run", description: "Those of another version finish their job and exit."}, s.wantVersion)
+		summary: "Set the wanted version of a pool's collectors", description: "Collectors of another version finish their job and exit."}, s.wantVersion)
 }
 
 type inviteCollector struct {

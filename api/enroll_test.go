@@ -55,7 +55,7 @@ func unnamed(name string) apiclient.Registration {
 	return r
 }
 
-func TestAnEnrolledCollectorGetsWhatIsConfigured(t *testing.T) {
+func TestAnEnrolledCollectorGetsItsConfiguration(t *testing.T) {
 	t.Parallel()
 	b := setup(t, invitedOnly)
 	own := b.enrol(t, "c1")
@@ -192,7 +192,7 @@ func TestTheTokenOfASharedHostIsItsSlots(t *testing.T) {
 	require.ErrorContains(t, err, "invite the host, big")
 }
 
-func TestEnrolmentTokensThatAreNoGood(t *testing.T) {
+func TestInvalidEnrolmentTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t, invitedOnly)
 	invited, err := b.admin.InviteCollector(t.Context(), invite("c1"))
@@ -247,7 +247,7 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 	require.Nil(t, beat.Waiting)
 }
 
-func TestAHeartbeatTellsWhichVersionIsWantedAndWhatWaits(t *testing.T) {
+func TestAHeartbeatReturnsTheWantedVersionAndWaitingJobs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.project(t)

@@ -41,10 +41,10 @@ type explainHandlers struct {
 func (s *explainHandlers) register() {
 	s.registerSizes()
 	handle(s.base, operation{id: "explain-job", method: http.MethodGet, path: "/jobs/{job}/explain", need: toRead, tag: "jobs",
-		summary:     "Why a job is where it is",
-		description: "What it waits for, its position in its queue, why each collector does not take it, why it has its size class, and what its runs cost."}, s.explainJob)
+		summary:     "Explain the state of a job",
+		description: "What it waits for, its position in its queue, why each collector does not take it, how its size class was chosen, and what its runs cost."}, s.explainJob)
 	handle(s.base, operation{id: "explain-request", method: http.MethodGet, path: "/requests/{request}/explain", need: toRead, tag: "requests",
-		summary:     "Why a request is where it is",
+		summary:     "Explain the state of a request",
 		description: "What it waits for, its position in its project's admission, and the explanation of its next job."}, s.explainRequest)
 }
 

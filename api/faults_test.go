@@ -79,7 +79,7 @@ func TestADatabaseThatIsAwayIsTransient(t *testing.T) {
 	require.NoError(t, b.nobody.Healthy(t.Context()))
 }
 
-func TestAnErrorOfOursKeepsItsWordsToItself(t *testing.T) {
+func TestInternalErrorsAreNotDisclosed(t *testing.T) {
 	t.Parallel()
 	change, now := breaking(errors.New("secret words"))
 	b := setup(t, change)
@@ -120,7 +120,7 @@ func TestTemporalThatIsAwayIsNotReady(t *testing.T) {
 	require.ErrorContains(t, b.nobody.Ready(t.Context()), "Temporal does not answer")
 }
 
-func TestWhatIsNotThere(t *testing.T) {
+func TestUnknownPathsAndNames(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	r := b.send(t, "", http.MethodGet, "/api/v2/projects", "")
@@ -205,7 +205,7 @@ func TestExchangesAreCountedByRoute(t *testing.T) {
 	require.NotEmpty(t, scope.Snapshot().Timers())
 }
 
-func TestThePageShowsWhatGoesOn(t *testing.T) {
+func TestThePageShowsProjectsAndRequests(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.project(t)

@@ -51,7 +51,7 @@ func TestArtifactsAreAnnouncedByIDOrByTag(t *testing.T) {
 	require.Equal(t, []bench.RequestID{first.ID, second.ID}, b.workflows.started)
 }
 
-func TestNotificationsThatCannotBeMeantAreRefused(t *testing.T) {
+func TestInvalidNotificationsAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.project(t)
@@ -120,7 +120,7 @@ func TestANotificationAYearAfterTheEndStartsNothing(t *testing.T) {
 
 // A newer build of a pull request ends those that still wait, where the project
 // says so, and no others.
-func TestANewerBuildSupersedesWhatWaits(t *testing.T) {
+func TestANewerBuildSupersedesWaitingOnes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	p := b.project(t)

@@ -96,7 +96,7 @@ func shape(kind, ref string) string {
 	return kind
 }
 
-func TestADocumentOfAClosedAPISaysThatReadingNeedsAToken(t *testing.T) {
+func TestTheDocumentOfAClosedAPIRequiresTokensForReading(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *api.Config) { c.OpenRead = false })
 	var d document

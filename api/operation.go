@@ -106,7 +106,7 @@ type none struct{}
 
 func (s *base) registerInfo() {
 	handle(s, operation{id: "info", method: http.MethodGet, path: "/info", need: anyToken, tag: "service",
-		summary: "What this is, and whose token is used"},
+		summary: "Show the version of the API and the owner of the token"},
 		func(ctx context.Context, _ *none) (*body[apiclient.Info], error) {
 			who := caller(ctx)
 			return answer(apiclient.Info{

@@ -65,17 +65,17 @@ func (s *operatorHandlers) register() {
 	handle(s.base, onRequest("retry", "Open a request that has ended again, for what lacks a result", "Test cases without a valid result are measured by jobs of the next generation, when it is the request's turn again. The rest stays."), s.retryRequest)
 	handle(s.base, onRequest("remeasure", "Open a request that has ended again, for what has results too", "The former results stay in the record; the newest generation counts."), s.remeasureRequest)
 	handle(s.base, operation{id: "retry-job", method: http.MethodPost, path: "/jobs/{job}/retry", need: toWrite, tag: "operators",
-		summary: "Give a job that has ended another go", description: "A job of the next generation takes its place, with the test cases that lack a result. Its request is opened again if it has ended."}, s.retryJob)
+		summary: "Retry a job that has ended", description: "A job of the next generation replaces it, with the test cases that lack a result. Its request is reopened if it has ended."}, s.retryJob)
 	handle(s.base, operation{id: "invalidate-results", method: http.MethodPost, path: "/results/invalidate", need: toAdmin, tag: "operators",
-		summary: "Make results count no more", description: "They stay in the record, but in no comparison and no export; a retry measures their test cases again."}, s.invalidateResults)
+		summary: "Invalidate results", description: "They stay in the record, but are left out of comparisons and exports. A retry measures their test cases again."}, s.invalidateResults)
 	handle(s.base, operation{id: "purge-artifact", method: http.MethodPost, path: "/artifacts/purge", need: toAdmin, tag: "operators",
-		summary: "Remove an artifact with its results, requests and jobs", description: "Not while a request for it is open or a job of it runs. There is no way back."}, s.purgeArtifact)
+		summary: "Remove an artifact with its results, requests and jobs", description: "Refused while a request for it is open or a job of it runs. This cannot be undone."}, s.purgeArtifact)
 	handle(s.base, operation{id: "pause-queue", method: http.MethodPost, path: "/projects/{project}/queue/pause", need: toAdmin, tag: "operators",
-		summary: "Admit no request of a project and hand none of its jobs out", description: "What was handed out before goes on."}, s.pauseQueue)
+		summary: "Pause a project", description: "No request of the project is admitted and none of its jobs is handed out. Jobs handed out before continue."}, s.pauseQueue)
 	handle(s.base, operation{id: "resume-queue", method: http.MethodPost, path: "/projects/{project}/queue/resume", need: toAdmin, tag: "operators",
-		summary: "End a pause"}, s.resumeQueue)
+		summary: "Resume a project"}, s.resumeQueue)
 	handle(s.base, operation{id: "list-audit", method: http.MethodGet, path: "/audit", need: toRead, tag: "operators",
-		summary: "What operators did, newest first"}, s.listAudit)
+		summary: "List operations, newest first"}, s.listAudit)
 }
 
 // act returns the caller and the reason of an operation.

@@ -137,7 +137,7 @@ benchmarks:
 	require.Equal(t, former.SuiteHash, suiteOf(gone))
 }
 
-func TestWhatIsCompleteIsRemeasuredNotRetried(t *testing.T) {
+func TestACompleteRequestIsRemeasuredNotRetried(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.project(t)

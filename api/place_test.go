@@ -101,7 +101,7 @@ func TestConstraintsAtSubmission(t *testing.T) {
 
 // What a collector is travels with its registration, or with its invitation; its
 // caches with its heartbeats.
-func TestWhatACollectorIs(t *testing.T) {
+func TestCollectorTraitsAreShown(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	c := b.registerAs(t, "big-c2-1", func(r *apiclient.Registration) {

@@ -37,11 +37,11 @@ type projectHandlers struct {
 func (s *projectHandlers) register() {
 	s.registerCommits()
 	handle(s.base, operation{id: "list-projects", method: http.MethodGet, path: "/projects", need: toRead, tag: "projects",
-		summary: "All projects"}, s.listProjects)
+		summary: "List projects"}, s.listProjects)
 	handle(s.base, operation{id: "get-project", method: http.MethodGet, path: "/projects/{project}", need: toRead, tag: "projects",
-		summary: "One project"}, s.getProject)
+		summary: "Show a project"}, s.getProject)
 	handle(s.base, operation{id: "apply-project", method: http.MethodPut, path: "/projects/{project}", need: toAdmin, tag: "projects",
-		summary: "Make a project as described", description: "Creates the project or replaces its configuration. With dry_run it only tells what would change."}, s.applyProject)
+		summary: "Apply a project's configuration", description: "Creates the project or replaces its configuration. With dry_run it only lists the changes."}, s.applyProject)
 }
 
 func (s *projectHandlers) listProjects(ctx context.Context, _ *none) (*body[apiclient.ProjectList], error) {

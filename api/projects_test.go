@@ -71,7 +71,7 @@ func TestAProjectIsAppliedAndRead(t *testing.T) {
 	require.Equal(t, applied.Project, list[1])
 }
 
-func TestAProjectThatCannotBeMeantIsRefused(t *testing.T) {
+func TestInvalidProjectsAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	s := packed(t, smallSuite)

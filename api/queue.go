@@ -27,7 +27,7 @@ type admissionHandlers struct {
 
 func (s *admissionHandlers) register() {
 	handle(s.base, operation{id: "get-queue", method: http.MethodGet, path: "/projects/{project}/queue", need: toRead, tag: "requests",
-		summary: "The order in which a project's requests run", description: "Each place with its reason, and with an estimate of start and end."}, s.getQueue)
+		summary: "List a project's requests in the order of admission", description: "Each position has its reason, and an estimate of start and end."}, s.getQueue)
 }
 
 type queuePath struct {

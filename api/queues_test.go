@@ -95,7 +95,7 @@ func TestQueuesAreConfiguredWholeOrNotAtAll(t *testing.T) {
 	require.Empty(t, list.Accounts)
 }
 
-func TestANewLevelReachesWhatWaitsForACollector(t *testing.T) {
+func TestANewLevelReachesJobsWaitingForACollector(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.project(t)
@@ -199,7 +199,7 @@ func TestJobsWaitInTheQueueThatIsNamed(t *testing.T) {
 }
 
 // Opening something again is no way around limits of accounts.
-func TestLimitsHoldForWhatIsAskedForAgain(t *testing.T) {
+func TestLimitsApplyToRepeatedJobs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.project(t)

@@ -24,7 +24,7 @@ func (b *bundle) onlyJob(t *testing.T, request bench.RequestID) bench.Job {
 
 // A job that all of a pool could run waits in the pool's task queue, where whoever
 // joins the pool takes jobs from then on.
-func TestAConstraintHoldsForWhoeverJoinsThePool(t *testing.T) {
+func TestConstraintsApplyToNewMembersOfAPool(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	card := func(r *apiclient.Registration) { r.Devices = []string{"gpu"} }

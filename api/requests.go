@@ -78,20 +78,20 @@ type requestHandlers struct {
 
 func (s *requestHandlers) register() {
 	handle(s.base, operation{id: "create-request", method: http.MethodPost, path: "/requests", need: toWrite, tag: "requests",
-		summary: "Ask for an artifact to be benchmarked", description: fmt.Sprintf("Answers 201 for a new request and 200 for one that was asked for before: the same release, or the same idempotency key. With the field jobs it may have %d MB; all of them are taken, or none.\n\nThe body may have Content-Encoding gzip.", apiclient.MaxBatchBytes/1_000_000), before: s.spoolJobs,
+		summary: "Submit a request", description: fmt.Sprintf("Answers 201 for a new request and 200 for an existing one: the same release, or the same idempotency key. With the field jobs the body may have %d MB; all jobs are accepted, or none.\n\nThe body may have Content-Encoding gzip.", apiclient.MaxBatchBytes/1_000_000), before: s.spoolJobs,
 		status: http.StatusCreated, answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.Request]()}}}, s.createRequest)
 	handle(s.base, operation{id: "list-requests", method: http.MethodGet, path: "/requests", need: toRead, tag: "requests",
-		summary: "Requests, newest first"}, s.listRequests)
+		summary: "List requests, newest first"}, s.listRequests)
 	handle(s.base, operation{id: "get-request", method: http.MethodGet, path: "/requests/{request}", need: toRead, tag: "requests",
-		summary: "One request with its jobs, runs and errors"}, s.getRequest)
+		summary: "Show a request with its jobs, runs and errors"}, s.getRequest)
 	handle(s.base, operation{id: "list-request-jobs", method: http.MethodGet, path: "/requests/{request}/jobs", need: toRead, tag: "requests",
-		summary: "The jobs of a request, in the order in which they were written"}, s.listRequestJobs)
+		summary: "List the jobs of a request in the order of their creation"}, s.listRequestJobs)
 	handle(s.base, operation{id: "unstick-request", method: http.MethodPost, path: "/requests/{request}/unstick", need: toWrite, tag: "requests",
-		summary: "Find out why a request does not move, and mend it", description: "What is stuck comes first. What is safe is mended unless dry_run is set; with force a workflow that cannot decide is reset to its beginning."}, s.unstickRequest)
+		summary: "Diagnose and repair a stuck request", description: "Stuck things are listed first. Safe repairs are carried out unless dry_run is set; with force a workflow that cannot decide is reset to its beginning."}, s.unstickRequest)
 	handle(s.base, operation{id: "artifacts-ready", method: http.MethodPost, path: "/requests/{request}/artifacts-ready", need: toWrite, tag: "requests",
-		summary: "Say that a request's artifacts are ready", description: "For the CI system that built them. Saying it again changes nothing; after the request's end it starts nothing."}, s.artifactsReady)
+		summary: "Report that a request's artifacts are ready", description: "For the CI system that built them. A repeated call changes nothing; after the request's end it starts nothing."}, s.artifactsReady)
 	handle(s.base, operation{id: "list-admissions", method: http.MethodGet, path: "/projects/{project}/admissions", need: toRead, tag: "requests",
-		summary: "A project's latest admissions, with what each was decided from"}, s.listAdmissions)
+		summary: "List a project's latest admissions with their inputs"}, s.listAdmissions)
 }
 
 type listRequests struct {

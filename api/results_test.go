@@ -174,7 +174,7 @@ func (b broken) ExportCollections(ctx context.Context, project string, tags []st
 	})
 }
 
-func TestAnExportThatBreaksOffIsNoWholeOne(t *testing.T) {
+func TestAFailedExportIsNoticed(t *testing.T) {
 	t.Parallel()
 	// Before anything was sent there is still room for a problem.
 	for after, want := range map[int]string{0: "for a reason that is not yours", 3: "for a reason that is not yours", 5000: "the export broke off"} {

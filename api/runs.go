@@ -50,11 +50,11 @@ type runHandlers struct {
 
 func (s *runHandlers) register() {
 	handle(s.base, operation{id: "start-run", method: http.MethodPost, path: "/runs/{run}/start", need: toCollect, tag: "collectors",
-		summary: "The fence: may this run begin?", description: "Answers 409 with the type urn:benchloom:job-closed, nobody-waits, fenced, draining, outdated or unfit when it may not. Asking again gives the same answer."}, s.startRun)
+		summary: "Start a run, if the fence allows it", description: "Answers 409 with the type urn:benchloom:job-closed, nobody-waits, fenced, draining, outdated or unfit when the run may not begin. A repeated call gives the same answer."}, s.startRun)
 	handle(s.base, operation{id: "upload-block", method: http.MethodPost, path: "/runs/{run}/blocks/{number}", need: toCollect, tag: "collectors", maxBody: s.MaxBlock, gzip: true,
-		summary: "Deliver a finished block", description: "All collections of its test cases at once. Delivering it again changes nothing."}, s.uploadBlock)
+		summary: "Upload a finished block", description: "A block has all collections of its test cases. A repeated upload changes nothing."}, s.uploadBlock)
 	handle(s.base, operation{id: "append-run-log", method: http.MethodPost, path: "/runs/{run}/log", need: toCollect, tag: "collectors",
-		summary: "Deliver output of a run", description: "Of one run 4 MB are kept; what follows is counted and dropped."}, s.appendLog)
+		summary: "Upload output of a run", description: "The first 4 MB of a run are kept; the rest is counted and dropped."}, s.appendLog)
 	handle(s.base, operation{id: "finish-run", method: http.MethodPost, path: "/runs/{run}/finish", need: toCollect, tag: "collectors", status: http.StatusNoContent,
 		summary: "Close a run"}, s.finishRun)
 }

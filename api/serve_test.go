@@ -14,7 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 )
 
-func TestListenRefusesWhatOthersCanReach(t *testing.T) {
+func TestListenRefusesReachableAddresses(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:7480"} {
 		_, err := api.Listen(t.Context(), address, false)
@@ -95,7 +95,7 @@ func TestServeLetsAnswersFinish(t *testing.T) {
 	require.NoError(t, <-stopped)
 }
 
-func TestServeDoesNotWaitForThoseWhoWait(t *testing.T) {
+func TestServeDoesNotWaitForLogFollowers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.project(t)
@@ -122,7 +122,7 @@ func TestServeDoesNotWaitForThoseWhoWait(t *testing.T) {
 	require.NoError(t, <-answers)
 }
 
-func TestServeTellsThatItCannot(t *testing.T) {
+func TestServeReportsItsFailure(t *testing.T) {
 	t.Parallel()
 	listener, err := api.Listen(t.Context(), "127.0.0.1:0", false)
 	require.NoError(t, err)

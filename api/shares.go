@@ -27,12 +27,12 @@ type shareHandlers struct {
 
 func (s *shareHandlers) register() {
 	handle(s.base, operation{id: "get-shares", method: http.MethodGet, path: "/shares", need: toRead, tag: "queues",
-		summary:     "What queues, users, hosts or pools are to have, have had, and wait for",
-		description: "Shares received and waits are those of the runs that began within the last hour."}, s.getShares)
+		summary:     "Shares due, shares received and waits by queue, user, host or pool",
+		description: "Shares received and waits cover the runs that began within the last hour."}, s.getShares)
 }
 
 type getShares struct {
-	By   string `query:"by" enum:"queue,user,host,pool" default:"queue" doc:"Whose shares."`
+	By   string `query:"by" enum:"queue,user,host,pool" default:"queue" doc:"Grouping of the shares."`
 	Name string `query:"name" doc:"Only those of this queue, user, host or pool."`
 }
 

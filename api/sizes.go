@@ -14,7 +14,7 @@ func (s *explainHandlers) registerSizes() {
 		summary: "List job shapes with learned sizes", description: "At most 500, the latest learned first."}, s.listShapes)
 	handle(s.base, operation{id: "get-shape", method: http.MethodGet, path: "/sizeclasses/{shape}", need: toRead, tag: "jobs",
 		summary:     "Show what was learned of a job shape's size",
-		description: "Per class its samples, acceptable time, timeout and probability. The shape is named by itself or by the key of one of its jobs."}, s.getShape)
+		description: "Samples, acceptable time, timeout and probability of each size class. The path names the shape, or the key of one of its jobs."}, s.getShape)
 }
 
 type listShapes struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-func TestWhatIsKnownOfSizes(t *testing.T) {
+func TestLearnedSizesAreListed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	none, err := b.reader.Shapes(t.Context(), "")

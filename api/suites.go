@@ -28,7 +28,7 @@ type suiteHandlers struct {
 
 func (s *suiteHandlers) register() {
 	handle(s.base, operation{id: "put-suite", method: http.MethodPut, path: "/suites/{hash}", need: toWrite, tag: "suites",
-		summary: "Upload a suite", description: "The archive is unpacked, checked and must have the content hash that the path names. Uploading it again changes nothing.",
+		summary: "Upload a suite", description: "The archive is unpacked and checked. It must have the content hash in the path. A repeated upload changes nothing.",
 		maxBody: s.MaxSuite}, s.putSuite)
 	handle(s.base, operation{id: "get-suite", method: http.MethodGet, path: "/suites/{hash}", need: toFetch, tag: "suites",
 		summary: "Download a suite", answers: []documented{{status: http.StatusOK, media: []string{gzipType}}}}, s.getSuite)

@@ -47,7 +47,7 @@ func (w *workflows) taken() []string {
 	return out
 }
 
-func TestUnstickFindsWhatIsMissingAndMendsIt(t *testing.T) {
+func TestUnstickFindsAndRepairsMissingWorkflows(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.project(t)
@@ -100,7 +100,7 @@ func TestUnstickFindsWhatIsMissingAndMendsIt(t *testing.T) {
 
 // Record and Temporal are asked one after the other: a job whose workflow starts or
 // ends in between is healthy.
-func TestWhatStartsOrEndsMeanwhileIsNotStuck(t *testing.T) {
+func TestWorkflowsStartingOrEndingAreNotStuck(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.project(t)

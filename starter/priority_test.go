@@ -138,7 +138,7 @@ func TestAJobThatFailsGoesFirstWithinItsQueue(t *testing.T) {
 
 // A new level is given to what waits. What a collector has taken may come back with the
 // level that it had: that is not done.
-func TestANewLevelIsGivenToWhatWaitsAlone(t *testing.T) {
+func TestANewLevelAppliesOnlyToWaitingJobs(t *testing.T) {
 	t.Parallel()
 	m, start := newMachine(t)
 	s := starter.New(m.client, namespace)

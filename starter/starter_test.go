@@ -56,7 +56,7 @@ var (
 	aJob    = bench.JobRef{Project: project, Key: "aaaaaaaaaaaaaaaa", Kind: bench.KindRuntime, Tag: "1.26.0", TestCases: 2}
 )
 
-func TestAWorkflowThatEndedIsStartedAgainAndOneThatRunsIsLeftAlone(t *testing.T) {
+func TestEndedWorkflowsAreRestartedAndRunningOnesLeftAlone(t *testing.T) {
 	t.Parallel()
 	c := temporal(t)
 	s := starter.New(c, namespace)
@@ -101,7 +101,7 @@ func TestAWorkflowThatEndedIsStartedAgainAndOneThatRunsIsLeftAlone(t *testing.T)
 	}
 }
 
-func TestAWorkflowThatCannotDecideIsResetToItsBeginning(t *testing.T) {
+func TestAStuckWorkflowIsResetToItsBeginning(t *testing.T) {
 	t.Parallel()
 	c := temporal(t)
 	s := starter.New(c, namespace)
@@ -131,7 +131,7 @@ func TestAWorkflowThatCannotDecideIsResetToItsBeginning(t *testing.T) {
 
 // The Schedule may be asked for at any time: there is one. So it is with requests,
 // which the first hand-out starts.
-func TestWhatIsToBeThereIsStartedOnce(t *testing.T) {
+func TestWorkflowsAreStartedOnce(t *testing.T) {
 	t.Parallel()
 	c := temporal(t)
 	s := starter.New(c, namespace)

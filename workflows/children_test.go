@@ -18,7 +18,7 @@ import (
 
 // Where all that is left of a stage is optional, its jobs are started at once: no
 // silence has to pass before somebody looks.
-func TestOptionalJobsAreStartedAlthoughNobodyWaitsForThem(t *testing.T) {
+func TestOptionalJobsAreStartedWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.Release, Admitted: true}), nil)
@@ -31,7 +31,7 @@ func TestOptionalJobsAreStartedAlthoughNobodyWaitsForThem(t *testing.T) {
 }
 
 // What is handed out while the request records its end is started before it ends.
-func TestWhatIsHandedOutLastIsStarted(t *testing.T) {
+func TestJobsHandedOutLastAreStarted(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
 	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.Release, Admitted: true}), nil)

@@ -45,7 +45,7 @@ func TestWatchLooksOnce(t *testing.T) {
 }
 
 // An outage ends this look; the Schedule starts the next.
-func TestWatchGivesUpWhatDoesNotWork(t *testing.T) {
+func TestWatchGivesUpAfterFailedAttempts(t *testing.T) {
 	t.Parallel()
 	for message, test := range map[string]struct {
 		kind  string

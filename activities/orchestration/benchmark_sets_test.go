@@ -40,7 +40,7 @@ func TestBenchmarkSetsOfAnotherTargetBindNothing(t *testing.T) {
 	}
 }
 
-func TestBenchmarkSetsThatCannotBeMeantFailTheRequest(t *testing.T) {
+func TestInvalidBenchmarkSetsFailTheRequest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ config, want string }{
 		"incomplete":     {`{"benchmark_sets": [{"name": "a", "pool": "main", "benchmarks": ["gin"]}]}`, "no set has sort"},

@@ -148,7 +148,7 @@ func TestAFailedBuildFailsItsRequestOnly(t *testing.T) {
 	require.NotEqual(t, job.Key, b.build(b.admitted("1.3.0"))[0].Key)
 }
 
-func TestAParentIsBuiltWhenItLacksSomethingAndFailsNobody(t *testing.T) {
+func TestAnIncompleteParentIsBuiltWithoutFailingItsChild(t *testing.T) {
 	t.Parallel()
 	b, h, c := setupBuilds(t)
 	h.trees["child"] = "tree c"
@@ -174,7 +174,7 @@ func TestAParentIsBuiltWhenItLacksSomethingAndFailsNobody(t *testing.T) {
 	require.Equal(t, "orphan", jobs[0].Tag)
 }
 
-func TestARepositoryThatCannotBeReadHasItsAnswer(t *testing.T) {
+func TestUnreadableRepositoriesAreReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		err       error

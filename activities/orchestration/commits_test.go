@@ -125,7 +125,7 @@ func TestNewCommitsAreRequested(t *testing.T) {
 	require.Empty(t, w.state().Message)
 }
 
-func TestTheFirstLookRequestsWhatTheSourceSays(t *testing.T) {
+func TestTheFirstLookFollowsTheSourceConfiguration(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		source   string
@@ -273,7 +273,7 @@ func TestALookThatDiesIsRepeated(t *testing.T) {
 }
 
 // What was asked for before in another way stays as it is.
-func TestACommitThatWasAskedForBefore(t *testing.T) {
+func TestACommitRequestedBefore(t *testing.T) {
 	t.Parallel()
 	w := watch(t, "")
 	one := w.commit("one")

@@ -81,7 +81,7 @@ func TestAnUnplaceableRequestFailsWithTheReason(t *testing.T) {
 	}
 }
 
-func TestWhatNoRepetitionMendsIsPermanent(t *testing.T) {
+func TestErrorsThatRetriesCannotCureArePermanent(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`)
 	b.register("c1")

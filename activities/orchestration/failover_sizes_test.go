@@ -29,7 +29,7 @@ func TestTheLimitOfASizeClassStaysThere(t *testing.T) {
 
 // A collector of the class that the job was to leave is quicker: it runs there, and its
 // next run has no limit that was meant for another class.
-func TestTheLimitOfASizeClassIsNotThatOfTheOneThatWasQuicker(t *testing.T) {
+func TestTheLimitOfASizeClassIgnoresFasterClasses(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`)
 	small := b.register("c1")
@@ -45,7 +45,7 @@ func TestTheLimitOfASizeClassIsNotThatOfTheOneThatWasQuicker(t *testing.T) {
 
 // The size class of a single line of a file is chosen by a person, as that of a request is:
 // its job waits for a collector of that class.
-func TestACommandWhoseClassWasChosenStaysOnIt(t *testing.T) {
+func TestACommandWithAPinnedClassStaysOnIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{"failover_after": "1m"}`)
 	b.register("c1")

@@ -36,7 +36,7 @@ func moveCall(key bench.JobKey, to bench.Pool) string {
 
 // The story of a pool whose only collector dies: what waits there moves when its
 // time has come, what runs stays, and nothing comes back.
-func TestWaitingJobsMoveWhenTheirPoolHasNobodyLeft(t *testing.T) {
+func TestWaitingJobsLeaveADeadPool(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{"failover_after": "10m"}`)
 	c := b.register("c1")
@@ -159,7 +159,7 @@ func (b *bundle) expand(ref protocol.RequestRef, stage bench.Stage) protocol.Exp
 
 // The jobs of a change move. Its parent, which was measured on the pool that died,
 // is measured where the change was, so that the two compare.
-func TestTheParentIsMeasuredWhereItsChildsJobsHaveGone(t *testing.T) {
+func TestTheParentIsMeasuredWhereItsChildsJobsMoved(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{"failover_after": "1m"}`)
 	c := b.register("c1")

@@ -57,7 +57,7 @@ func (b *bundle) unhanded() (one, two, three protocol.RequestRef) {
 	return one, two, three
 }
 
-func TestTheEndOfAJobIsToldToEveryWaiterAndHandsTheNextOut(t *testing.T) {
+func TestTheEndOfAJobSignalsItsWaitersAndHandsOutTheNext(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`)
 	one, two, three := b.unhanded()
@@ -197,7 +197,7 @@ func TestAssessmentCountsTheRunsOfTheRecord(t *testing.T) {
 
 // Dispatches that begin no run leave none to be counted: what the workflow brings along
 // says how many there were in a row. What was given back is none of them.
-func TestDispatchesThatBeginNothingPause(t *testing.T) {
+func TestDispatchesWithoutRunsPause(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`)
 	c := b.register("c1")
@@ -230,7 +230,7 @@ func TestDispatchesThatBeginNothingPause(t *testing.T) {
 
 // A level that has changed while a job ran is that of its next dispatch, also when it
 // was known before, and the record says so.
-func TestATriedJobHasTheLevelThatIsInForce(t *testing.T) {
+func TestARetriedJobHasTheCurrentLevel(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`)
 	b.register("c1")
@@ -250,7 +250,7 @@ func TestATriedJobHasTheLevelThatIsInForce(t *testing.T) {
 	require.Equal(t, 5, assess())
 }
 
-func TestAJobThatIsTriedAgainWasNotGivenUp(t *testing.T) {
+func TestARetriedJobHasNotGivenUp(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`)
 	b.register("c1")

@@ -12,7 +12,7 @@ import (
 // What is learned from a job lets those like it wait for another class: they are handed
 // out there at once, for its collectors may idle. So it is at a job's end, and when a
 // run was too small.
-func TestWhatMovesAfterALessonIsHandedOutAtOnce(t *testing.T) {
+func TestJobsMovedByLearnedSizesAreHandedOutAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`)
 	collectors := make(map[bench.SizeClass]bench.Collector)

@@ -12,7 +12,7 @@ import (
 
 var byAda = store.Act{Who: "ada", Reason: "the machines are moved"}
 
-func TestAPausedQueueSaysSoToAllWhoWait(t *testing.T) {
+func TestAPausedQueueTellsWaitingRequests(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`)
 	b.register("c1")

@@ -117,7 +117,7 @@ func TestAConstrainedJobFollowsTheFleet(t *testing.T) {
 // A collector changes: jobs that it must not have any more leave its pool's task
 // queue, for nobody at first, and fail over from there like from any other. What it
 // gave back meanwhile is dispatched again where it waits then.
-func TestAJobThatNobodyMayHaveWaitsForNobody(t *testing.T) {
+func TestAJobThatNoCollectorCanRunLeavesItsTaskQueue(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{"failover_after": "1m"}`)
 	b.registerAs("card", gpu)
@@ -158,7 +158,7 @@ func TestAForgottenSetIsFoundAgain(t *testing.T) {
 
 // A command that anyone may run waits for all pools of its size class, also for one
 // that comes later; a suite's job stays in its pool.
-func TestACommandWaitsForWhoeverIdlesFirst(t *testing.T) {
+func TestACommandGoesToTheFirstIdleCollector(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`)
 	b.register("c1")

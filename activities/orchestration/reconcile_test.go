@@ -170,7 +170,7 @@ func TestAJobWithoutAttemptsLeftIsEnded(t *testing.T) {
 }
 
 // A job for which nobody waits any more holds no place in its task queue.
-func TestAJobThatNobodyWaitsForIsTakenBack(t *testing.T) {
+func TestAJobWithoutWaitersIsTakenBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`)
 	c := b.register("c1")

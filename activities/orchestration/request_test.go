@@ -24,7 +24,7 @@ func (b *bundle) admit() protocol.QueueState {
 	return state
 }
 
-func TestRequestsAreAdmittedInOrderAsFarAsThereAreSlots(t *testing.T) {
+func TestRequestsAreAdmittedInOrderWhileSlotsAreFree(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{"queue": {"max_in_progress": 2}}`)
 	b.register("c1")
@@ -206,7 +206,7 @@ func TestACancellationDuringCompletionDecides(t *testing.T) {
 	require.Contains(t, got.result.Message, "ada")
 }
 
-func TestCancellingARequestCancelsWhatNobodyElseWaitsFor(t *testing.T) {
+func TestCancellingARequestCancelsItsUnsharedJobs(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`)
 	one, two, _ := b.unhanded()

@@ -67,7 +67,7 @@ func benchmarksOf(jobs []bench.Job) []string {
 	return names
 }
 
-func TestWhatTheParentLacksIsMeasuredFirst(t *testing.T) {
+func TestMissingParentResultsAreMeasuredFirst(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		parent []string // benchmarks; nil: nobody has asked for it
@@ -159,7 +159,7 @@ func TestChildrenShareTheJobsOfTheirParent(t *testing.T) {
 }
 
 // What a person cancels while a child waits for it stays cancelled for that child.
-func TestACancelledJobStaysCancelledForThoseWhoWaited(t *testing.T) {
+func TestACancelledJobStaysCancelledForItsWaiters(t *testing.T) {
 	t.Parallel()
 	b := setup(t, twoTargets)
 	b.register("c1")
@@ -208,7 +208,7 @@ func TestConcurrentChildrenMeasureTheirParentOnce(t *testing.T) {
 
 // Results count with or without the job that brought them; where they are gone,
 // the job of the same content does not stand in the way.
-func TestWhatIsStoredIsNotMeasuredAgain(t *testing.T) {
+func TestStoredResultsAreNotMeasuredAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t, twoTargets)
 	c := b.register("c1")

@@ -95,7 +95,7 @@ func TestARequestInTurnsWithoutResultsHasNoBaseline(t *testing.T) {
 
 // With 'verify', what differs from the baseline is measured again in turns with it,
 // and that is what the comparison says then.
-func TestWhatDiffersIsVerifiedInTurns(t *testing.T) {
+func TestDifferencesAreVerifiedInTurns(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{"verify": true}`)
 	c := b.register("c1")
@@ -143,7 +143,7 @@ func TestWhatDiffersIsVerifiedInTurns(t *testing.T) {
 	require.Zero(t, summary.Metrics[0].Significant, "the machine was slower, not the release")
 }
 
-func TestNothingIsVerifiedThatDoesNotDiffer(t *testing.T) {
+func TestEqualResultsAreNotVerified(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{"verify": true}`)
 	c := b.register("c1")
@@ -167,7 +167,7 @@ func TestNothingIsVerifiedThatDoesNotDiffer(t *testing.T) {
 
 // Two artifacts take twice as long as one: what is learned of jobs that measure in
 // turns says nothing about those that do not.
-func TestJobsInTurnsAreOfAShapeOfTheirOwn(t *testing.T) {
+func TestJobsInTurnsHaveTheirOwnShape(t *testing.T) {
 	t.Parallel()
 	b := setup(t, `{}`)
 	b.register("c1")

@@ -34,7 +34,7 @@ func changed(changes ...func(*diagnose.JobCase)) diagnose.JobCase {
 	return c
 }
 
-func TestWhatAJobWaitsFor(t *testing.T) {
+func TestJobWaits(t *testing.T) {
 	t.Parallel()
 	handedOut := func(c *diagnose.JobCase) {
 		c.Status, c.HandedOut = bench.JobHandedOut, now.Add(-time.Minute)
@@ -146,7 +146,7 @@ func TestTheEarlierQueuesAreNotAllNamed(t *testing.T) {
 	require.Contains(t, e.Waits, "jobs of a, b, c, d, e, 2 more go first: they are of an earlier level than 3")
 }
 
-func TestWhyACollectorDoesNotTakeAJob(t *testing.T) {
+func TestCollectorVerdicts(t *testing.T) {
 	t.Parallel()
 	able := diagnose.Collector{Name: "m1", State: bench.CollectorWaiting, Version: "v1", TaskQueues: []string{queue}, LastHeard: now}
 	for name, c := range map[string]struct {
@@ -251,7 +251,7 @@ func TestAJobThatHasEnded(t *testing.T) {
 
 // Whatever is known of an open job without a run: it waits for something, in words,
 // and every collector that does not take it has a reason or is about to.
-func TestNothingWaitsWithoutAReason(t *testing.T) {
+func TestEveryWaitHasAReason(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 6))
 	states := []bench.CollectorState{

@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/sizeclass"
 )
 
-func TestWhyAJobHasItsSizeClass(t *testing.T) {
+func TestSizeReasons(t *testing.T) {
 	t.Parallel()
 	best := &sizeclass.Selection{Class: 2, Why: "least time × class^0.5 of the classes known"}
 	then := now.Add(-time.Minute)
@@ -50,7 +50,7 @@ func TestWhyAJobHasItsSizeClass(t *testing.T) {
 
 // What a sample says depends on what is acceptable today; classes without a
 // collector keep what was learned of them.
-func TestWhatIsKnownOfAShape(t *testing.T) {
+func TestAShapeIsExplained(t *testing.T) {
 	t.Parallel()
 	sample := func(outcome sizeclass.Outcome, seconds int, pending bool) sizeclass.Sample {
 		return sizeclass.Sample{Outcome: outcome, Duration: time.Duration(seconds) * time.Second, Pending: pending}

@@ -109,7 +109,7 @@ func TestEqualLinesAreTwoJobs(t *testing.T) {
 	require.Len(t, keys, 1000)
 }
 
-func TestALineMayBeInAQueueAndHaveConstraintsOfItsOwn(t *testing.T) {
+func TestALineMayHaveItsOwnQueueAndConstraints(t *testing.T) {
 	t.Parallel()
 	r := request()
 	r.Queue, r.Constraints = "bisect", &bench.Constraints{CPUs: 1}
@@ -126,7 +126,7 @@ func TestALineMayBeInAQueueAndHaveConstraintsOfItsOwn(t *testing.T) {
 	require.Equal(t, l.Constraints, j.Constraints)
 }
 
-func TestWhatNobodyCanRunIsNoJob(t *testing.T) {
+func TestUnplaceableCommandsAreRefused(t *testing.T) {
 	t.Parallel()
 	p := plan.NewCommands(facts(request()))
 	l := line(1)
