@@ -12,7 +12,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
-func TestAQueueIsReadWithAllThatEstimatesNeed(t *testing.T) {
+func TestAdmissionSnapshotHoldsWhatEstimatesNeed(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	c := r.register("c1")
@@ -32,7 +32,7 @@ func TestAQueueIsReadWithAllThatEstimatesNeed(t *testing.T) {
 	r.execute(`update job_run set started_at = finished_at - make_interval(mins => case number when 1 then 10 else 5 end)`)
 	r.execute(`update benchmark_request set admitted_at = jobs_done_at - interval '1 hour' where id = $1`, done.ID)
 
-	// Under way for two minutes; one job is optional, and so nobody's to wait for.
+	// Running for two minutes; the request does not wait for its optional job.
 	going, running := r.oneJob("v2", "gin")
 	optional := newJob(going, "kit")
 	require.NoError(t, r.ExpandRequest(t.Context(), going.ID, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(optional), Optional: map[bench.Target]bool{target: true}}))
@@ -74,7 +74,7 @@ func TestAQueueIsReadWithAllThatEstimatesNeed(t *testing.T) {
 	require.Empty(t, q.Jobs[1].Waiters, "nobody waits for an optional job")
 	require.Zero(t, q.Jobs[1].Seconds)
 
-	// The latest request of each kind and selection that wrote its jobs is an example.
+	// The latest expanded request of each kind and selection is an example.
 	require.Equal(t, []admission.Example{{Request: going.ID, Type: bench.Release, Tag: "v2", Jobs: []admission.JobShape{shape}}}, q.Examples)
 	require.Len(t, q.Pools, 1)
 	require.Equal(t, 1, q.Pools[0].Live)
@@ -87,7 +87,7 @@ func TestAQueueIsReadWithAllThatEstimatesNeed(t *testing.T) {
 	require.Len(t, other.Past, 1, "and how long their jobs take is of interest")
 }
 
-func TestARequestThatHasEndedTellsHowLongItTook(t *testing.T) {
+func TestEndedRequestsAreExamplesOfDuration(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	done, _ := r.oneJob("v1", "gin")

@@ -13,7 +13,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
-// allInOrder admits whoever waits, the oldest first.
+// allInOrder admits all waiting requests, the oldest first.
 func allInOrder(open []bench.Request, _ map[string]bool) (store.Admission, error) {
 	var next store.Admission
 	for _, q := range open {
@@ -22,7 +22,7 @@ func allInOrder(open []bench.Request, _ map[string]bool) (store.Admission, error
 	return next, nil
 }
 
-func TestAdmissionGivesTheFreeSlotsInOrder(t *testing.T) {
+func TestAdmissionFillsFreeSlotsInOrder(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	first, second, third := r.create(release(t, "v1")), r.create(release(t, "v2")), r.create(release(t, "v3"))
@@ -31,8 +31,8 @@ func TestAdmissionGivesTheFreeSlotsInOrder(t *testing.T) {
 	waits := r.create(waiting)
 	r.create(bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "v1", Submission: bench.Submission{Submitter: "ada"}})
 
-	// Everything open and tracked is there to decide on; what cannot be admitted is
-	// passed over, wherever it stands.
+	// decide receives all open tracked requests; those that cannot be admitted are
+	// skipped, wherever they are in the order.
 	admitted, err := r.Admit(t.Context(), project, 2, func(open []bench.Request, completed map[string]bool) (store.Admission, error) {
 		require.Len(t, open, 4)
 		require.Empty(t, completed)
@@ -50,7 +50,7 @@ func TestAdmissionGivesTheFreeSlotsInOrder(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, admitted)
 
-	// The end of its jobs frees a slot, long before the request is completed.
+	// The end of a request's jobs frees a slot, long before the request is completed.
 	require.NoError(t, r.FinishJobsOf(t.Context(), third.ID))
 	admitted, err = r.Admit(t.Context(), project, 2, allInOrder)
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestAdmissionGivesTheFreeSlotsInOrder(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, running, 3)
 
-	// A smaller configuration takes nothing away and gives nothing.
+	// A lower maximum neither stops nor admits requests.
 	require.NoError(t, r.FinishJobsOf(t.Context(), first.ID))
 	admitted, err = r.Admit(t.Context(), project, 1, allInOrder)
 	require.NoError(t, err)
@@ -111,7 +111,7 @@ func TestConcurrentAdmissionsNeverExceedTheSlots(t *testing.T) {
 	require.Len(t, running, 5)
 }
 
-func TestTwoAdmissionsFollowEachOther(t *testing.T) {
+func TestConcurrentAdmissionsRunInSequence(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	r.create(release(t, "v1"))
@@ -173,7 +173,7 @@ func TestExpansionWritesEachJobOnce(t *testing.T) {
 	require.Equal(t, 2, p.Open())
 	require.Equal(t, 1, r.count(`select count(*) from artifact where tag = $1`, string(two.Key)), "a command is an artifact of its own")
 
-	// What comes later is not expanded anew, and an ended request not at all.
+	// A later expansion writes nothing new; an ended request is not expanded at all.
 	require.NoError(t, r.CompleteRequest(t.Context(), q.ID, bench.Expired, "", nil, ""))
 	require.ErrorIs(t, r.ExpandRequest(t.Context(), q.ID, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(newJob(q, "new"))}), store.ErrConflict)
 	_, err = r.Job(t.Context(), newJob(q, "new").Key)
@@ -192,21 +192,21 @@ func TestParentJobsAreSharedAndNotOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, jobs, 1)
 
-	// One that has ended is not run again.
+	// A job that has ended does not run again.
 	_, err = r.CancelJob(t.Context(), job.Key, "no longer wanted")
 	require.NoError(t, err)
 	other := r.inProgress(release(t, "other"))
 	require.NoError(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(job)}))
 	require.Equal(t, bench.JobCancelled, r.job(job.Key).Status)
 
-	// A key is one job's, in one project.
+	// A key belongs to one job in one project.
 	_, err = r.ApplyProject(t.Context(), store.Project{Name: "fork"})
 	require.NoError(t, err)
 	job.Project = "fork"
 	require.ErrorIs(t, r.ExpandRequest(t.Context(), other.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(job)}), store.ErrConflict)
 }
 
-func TestManyExpandTheSameJobsAtOnce(t *testing.T) {
+func TestConcurrentExpansionsShareJobs(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	parent := release(t, "parent")
@@ -230,7 +230,7 @@ func TestManyExpandTheSameJobsAtOnce(t *testing.T) {
 	require.Equal(t, 9, r.count(`select count(*) from test_case`))
 }
 
-func TestASharedJobGoesAtTheEarliestLevelOfThoseWhoWait(t *testing.T) {
+func TestASharedJobGoesAtTheEarliestLevelOfItsRequests(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	first := r.inProgress(release(t, "v1"))

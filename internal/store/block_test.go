@@ -37,7 +37,7 @@ func TestABlockIsStoredOnce(t *testing.T) {
 	require.Zero(t, r.count(`select count(*) from pstat_runtime`))
 	require.Equal(t, 3, r.job(job.Key).Done)
 
-	// Nothing is stored of what cannot be meant.
+	// Invalid results are refused as a whole.
 	for name, bad := range map[string]bench.TestCaseResult{
 		"not of this job":        measured("other", 1),
 		"no collections":         {TestCase: testCase("gin")},
@@ -83,14 +83,14 @@ func TestALateBlockIsAcceptedWhileItsJobIsOpen(t *testing.T) {
 	require.NoError(t, r.CloseLostRuns(t.Context(), job.Key, "silent"))
 	now := r.start(job, 2, c).Run.ID
 
-	// The next run has measured one of them already: that result stays.
+	// The next run has measured one of them already; its result stays.
 	require.Equal(t, bench.BlockReceipt{Accepted: 1}, r.block(now, measured("gin", 1)))
 	require.Equal(t, bench.BlockReceipt{Accepted: 1, Superseded: 1}, r.block(late, measured("gin", 7), measured("zip", 7)))
 	require.Equal(t, bench.BlockReceipt{Superseded: 1}, r.block(now, measured("zip", 1)))
 	require.Equal(t, 2, r.count(`select count(*) from collection`))
 	require.Equal(t, 1, r.count(`select count(*) from test_result where run_id = $1`, string(late)))
 
-	// Once the job has ended nothing is taken, and nobody is told off.
+	// Results of a job that has ended are superseded, without an error.
 	_, err := r.FinishJob(t.Context(), job.Key, "enough")
 	require.NoError(t, err)
 	tar := testCase("tar")
@@ -101,7 +101,7 @@ func TestALateBlockIsAcceptedWhileItsJobIsOpen(t *testing.T) {
 	require.Zero(t, r.count(`select count(*) from error`))
 }
 
-func TestManyStoreTheSameSeriesAtOnce(t *testing.T) {
+func TestConcurrentBlocksShareSeries(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	all := names(12)
@@ -124,8 +124,8 @@ func TestManyStoreTheSameSeriesAtOnce(t *testing.T) {
 	require.Equal(t, 6*12*2*2, r.count(`select count(*) from pstat`))
 }
 
-// Whatever is sent again, in whatever order, by whichever run, from several
-// goroutines: each test case has the collections of exactly one upload.
+// Blocks are repeated in any order, by several runs and goroutines: each test case keeps
+// the collections of exactly one upload.
 func TestRepetitionsNeverDoubleCollections(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
@@ -148,7 +148,7 @@ func TestRepetitionsNeverDoubleCollections(t *testing.T) {
 			u := upload{run: runs[run]}
 			for _, b := range cases {
 				if random.IntN(2) == 0 {
-					// A run always finds the same; another one something else.
+					// A run always finds the same values; each run finds others.
 					u.results = append(u.results, measured(b, float64(run), float64(run), float64(run)))
 				}
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
-// buildOf is a request in progress with a job that builds it from a tree.
+// buildOf returns a request in progress with a job that builds it from a tree.
 func (r record) buildOf(tag, tree string) (bench.Request, bench.Job) {
 	r.t.Helper()
 	request := r.inProgress(release(r.t, tag))
@@ -34,7 +34,7 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// archive has two whole pieces and a part of one.
+// archive has two full pieces and a partial one.
 var archive = bytes.Repeat([]byte("0123456789abcdef"), (2*store.BuildChunkBytes+1600)/16)
 
 // upload delivers an archive.
@@ -70,7 +70,7 @@ func TestABuildIsStoredInPiecesAndReadBack(t *testing.T) {
 	_, err := r.Build(t.Context(), job.Build.Key)
 	require.ErrorIs(t, err, store.ErrNotFound, "not before it is complete")
 
-	// What is said must be what was sent.
+	// The announced size and checksum must match.
 	for _, wrong := range []struct {
 		size int64
 		sum  string
@@ -130,7 +130,7 @@ func TestTheStoredBuildDecidesHowItsJobEnds(t *testing.T) {
 	require.Contains(t, r.finish(silent, "").Message, "no run reported why")
 }
 
-func TestWhoMayNotDeliverABuild(t *testing.T) {
+func TestBuildUploadsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	c := r.register("one")
@@ -149,7 +149,7 @@ func TestWhoMayNotDeliverABuild(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrJobClosed)
 }
 
-func TestBuildsAreRemovedWhenNobodyNeedsThem(t *testing.T) {
+func TestUnneededBuildsAreRemoved(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	c := r.register("one")
@@ -185,7 +185,7 @@ func TestBuildsAreRemovedWhenNobodyNeedsThem(t *testing.T) {
 	}
 	require.Empty(t, prune(3))
 
-	// A child that waits for its parent's results may have it measured again.
+	// A child that waits for its parent's results may have the parent measured again.
 	child := release(t, "v9")
 	child.Type, child.Parent = bench.Master, "v1"
 	child = r.create(child)
@@ -194,7 +194,7 @@ func TestBuildsAreRemovedWhenNobodyNeedsThem(t *testing.T) {
 	require.Equal(t, []bench.BuildKey{old}, prune(2))
 	require.Equal(t, []bench.BuildKey{recent}, prune(0), "an open request needs the other one")
 
-	// What an upload that never ended has left goes, but not while it may go on.
+	// The remains of an abandoned upload are removed, but not while it may continue.
 	_, job := r.buildOf("v4", "e")
 	r.upload(r.start(job, 1, c).Run.ID, archive)
 	chunks := func() int { return r.count(`select count(*) from build_chunk`) }

@@ -16,8 +16,8 @@ const (
 	// maxSets bounds the sets that a collector serves besides its pool: each task queue
 	// costs an open poll.
 	maxSets = 3
-	// setTurn is how long each of several sets is served in turn: several heartbeats, but
-	// short compared with most jobs.
+	// setTurn is the time for which each of several sets is served in turn: several
+	// heartbeats, but short compared with most jobs.
 	setTurn = 30 * time.Second
 	// notInTemporal is the level given to jobs that only wait as rows: after all others.
 	notInTemporal = fairshare.LastLevel + 1

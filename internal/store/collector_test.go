@@ -38,7 +38,7 @@ func TestACollectorRegistersAndTakesOver(t *testing.T) {
 	require.Equal(t, "2", again.Version)
 	require.False(t, again.Active)
 
-	// Another machine must wait until this one has been silent for long enough.
+	// Another machine must wait until the owner has been silent for long enough.
 	thief := asked
 	thief.MachineID = "another"
 	_, err = r.RegisterCollector(t.Context(), thief, offline)
@@ -50,7 +50,7 @@ func TestACollectorRegistersAndTakesOver(t *testing.T) {
 	require.Greater(t, taken.Epoch, again.Epoch)
 	require.Equal(t, "another", taken.MachineID)
 
-	// Removed and registered again, an old process is still refused.
+	// After removal and another registration, an old process is still refused.
 	require.NoError(t, r.RemoveCollector(t.Context(), "one"))
 	require.ErrorIs(t, r.RemoveCollector(t.Context(), "one"), store.ErrNotFound)
 	_, err = r.Heartbeat(t.Context(), "one", taken.Epoch, "", nil)
@@ -61,7 +61,7 @@ func TestACollectorRegistersAndTakesOver(t *testing.T) {
 	require.True(t, anew.Active)
 }
 
-func TestOfTwoMachinesOneGetsTheName(t *testing.T) {
+func TestOnlyOneMachineGetsAName(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	refused := 0
@@ -79,7 +79,7 @@ func TestOfTwoMachinesOneGetsTheName(t *testing.T) {
 	require.Equal(t, 5, refused)
 }
 
-func TestHeartbeatsSayWhatACollectorDoes(t *testing.T) {
+func TestHeartbeatsRecordTheCurrentRun(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	_, job := r.oneJob("v1", "gin")
@@ -94,14 +94,14 @@ func TestHeartbeatsSayWhatACollectorDoes(t *testing.T) {
 	require.Equal(t, got, r.collector("one"))
 	require.JSONEq(t, `{"done":1}`, string(r.run(run).Progress))
 
-	// Of a run that is not there yet it may speak; idle, it does nothing.
+	// A heartbeat may name a run that has not started yet; an idle collector names none.
 	_, err = r.Heartbeat(t.Context(), "one", c.Epoch, runID(job, 2), json.RawMessage(`{}`))
 	require.NoError(t, err)
 	got, err = r.Heartbeat(t.Context(), "one", c.Epoch, "", nil)
 	require.NoError(t, err)
 	require.Empty(t, got.CurrentRun)
 
-	// Told to drain, it hears of it.
+	// A drained collector learns of it with its heartbeat.
 	require.NoError(t, r.SetActive(t.Context(), "one", false))
 	got, err = r.Heartbeat(t.Context(), "one", c.Epoch, "", nil)
 	require.NoError(t, err)
@@ -160,9 +160,8 @@ func TestStatesOfCollectors(t *testing.T) {
 	require.Equal(t, bench.CollectorOffline, ahead.State(now, offline), "the clock was set back since")
 }
 
-// A heartbeat that was recorded before the database's clock was set back keeps
-// nobody alive.
-func TestAHeartbeatFromTheFutureSaysNothing(t *testing.T) {
+// A heartbeat recorded before the database's clock was set back does not count as recent.
+func TestAHeartbeatFromTheFutureIsIgnored(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	r.register("one")

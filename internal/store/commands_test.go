@@ -12,13 +12,13 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// batch is an ad-hoc request for many commands.
+// batch returns an ad-hoc request for many commands.
 func batch(t *testing.T, n int) bench.Request {
 	t.Helper()
 	return bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Submission: bench.Submission{Submitter: "ada"}, Commands: bench.Commands{Batch: n, Digest: fmt.Sprint("of ", n)}}
 }
 
-// lines are the jobs of a request for commands.
+// lines returns the jobs of a request for commands.
 func lines(request bench.Request, n int) iter.Seq2[bench.PlannedJob, error] {
 	return func(yield func(bench.PlannedJob, error) bool) {
 		for i := 1; i <= n; i++ {
@@ -137,7 +137,7 @@ func TestABatchWithAKeyIsWrittenOnce(t *testing.T) {
 	require.Equal(t, first, stored.ID)
 }
 
-func TestOfAVeryLargeRequestWhatMattersIsShown(t *testing.T) {
+func TestShownJobsOfAVeryLargeRequest(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	const n = 500
@@ -189,7 +189,7 @@ func places(jobs []bench.Job) []int {
 	return out
 }
 
-func TestWhatFailedOfABatchIsRetriedByItself(t *testing.T) {
+func TestOnlyFailedCommandsOfABatchAreRetried(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	request := batch(t, 5)

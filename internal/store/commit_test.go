@@ -13,8 +13,8 @@ import (
 
 var firstCommit = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// line is a history of commits with these names, given the oldest first, an hour
-// between two; the newest comes first in what it returns.
+// line returns a history of commits with these names, given the oldest first, an hour
+// between two. It begins with the newest.
 func line(parent string, names ...string) []store.Commit {
 	var out []store.Commit
 	for i, name := range names {
@@ -32,8 +32,7 @@ func (r record) commits(history []store.Commit) []string {
 	return added
 }
 
-// listed are all recorded commits as name@position, with - for those off the
-// branch.
+// listed returns all recorded commits as name@position, with - for those off the branch.
 func (r record) listed() []string {
 	r.t.Helper()
 	all, err := r.RecentCommits(r.t.Context(), project, 500)
@@ -70,7 +69,7 @@ func TestCommitsAreRecordedOnce(t *testing.T) {
 	require.True(t, before.OnBranch)
 	require.NotZero(t, before.FirstSeenAt)
 
-	// A newer stretch, an older one and one in between all fit in.
+	// Newer, older and intermediate commits all fit in.
 	require.Equal(t, []string{"d", "e"}, r.commits(line("b", "c", "d", "e")))
 	require.Equal(t, []string{"z", "a"}, r.commits(line("y", "z", "a", "b")))
 	require.Equal(t, []string{"e@4", "d@3", "c@2", "b@1", "a@0", "z@-1"}, r.listed())
@@ -86,7 +85,7 @@ func TestCommitsAreRecordedOnce(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrConflict, "these are no line")
 }
 
-func TestMissingAncestorsEndAtWhatIsMeasured(t *testing.T) {
+func TestMissingAncestorsEndAtMeasuredCommits(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	r.commits(line("gone", "a", "b", "c", "d", "e", "f"))
@@ -107,8 +106,8 @@ func TestMissingAncestorsEndAtWhatIsMeasured(t *testing.T) {
 	require.Empty(t, missing("a", 100, long), "its parent is unknown")
 	require.Empty(t, missing("unknown", 100, long))
 
-	// One that waits is missing still; one that is completed ends the list, also
-	// when it was cancelled: a person's word.
+	// A waiting request's commit is still missing; a completed one ends the list, even if
+	// it was cancelled by a person.
 	r.create(master(t, "d"))
 	require.Equal(t, []string{"e", "d", "c", "b", "a"}, missing("f", 100, long))
 	done := r.create(master(t, "b"))
@@ -116,7 +115,7 @@ func TestMissingAncestorsEndAtWhatIsMeasured(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"e", "d", "c"}, missing("f", 100, long))
 
-	// Ad-hoc measurements of the same artifact count for nothing.
+	// Ad-hoc requests for the same artifact do not count.
 	adhoc := release(t, "d")
 	adhoc.Type = bench.AdHoc
 	stored := r.create(adhoc)
@@ -125,8 +124,8 @@ func TestMissingAncestorsEndAtWhatIsMeasured(t *testing.T) {
 	require.Equal(t, []string{"e", "d", "c"}, missing("f", 100, long))
 }
 
-// What was too old to be requested when the project began stays so, unless
-// somebody asks for it.
+// Commits that were too old when the project began are never missing, unless they are
+// requested.
 func TestSkippedCommitsAreNotMissing(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
@@ -180,13 +179,13 @@ func TestARewrittenBranchDeletesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, ended.Message, got.Message, "what has ended keeps its message")
 
-	// The queue's words replace the queue's words only.
+	// A message about waiting replaces only the former one.
 	require.NoError(t, r.SetRequestMessage(t.Context(), waiting.ID, ""))
 	got, err = r.Request(t.Context(), waiting.ID)
 	require.NoError(t, err)
 	require.Regexp(t, `^the branch was rewritten`, got.Message)
 
-	// Back again.
+	// The commits return to the branch.
 	require.Empty(t, r.commits(line("", "a", "b", "c")))
 	require.NoError(t, r.SetRequestMessage(t.Context(), waiting.ID, "number 2 of 2"))
 	got, err = r.Request(t.Context(), waiting.ID)
@@ -233,7 +232,7 @@ func TestASourceFailsSinceItsFirstFailure(t *testing.T) {
 	state.LastOKAt = nil
 	require.Equal(t, store.SourceState{Project: project, Repository: "/srv", Releases: "v*", Head: "c", Message: "remark", EverySeconds: 60}, state)
 
-	// A failure keeps what was seen.
+	// A failure keeps the state of the last successful poll.
 	state, err = r.RecordFailedPoll(t.Context(), project, "gone")
 	require.NoError(t, err)
 	require.Equal(t, "c", state.Head)

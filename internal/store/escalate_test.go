@@ -17,9 +17,9 @@ func (r record) escalate(job bench.Job) bool {
 	return escalated
 }
 
-// Only what lacks a result goes to the larger class, and the job is done when both
-// parts are. The parent is to be measured where each of them was.
-func TestWhatFailedEscalatesAlone(t *testing.T) {
+// Only test cases without a result move to the larger class, and the job is done when
+// both parts are. The parent is measured where each of them was.
+func TestOnlyFailedTestCasesEscalate(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	request, job := r.oneJob("v1", "gin", "zap", "sort")
@@ -36,7 +36,7 @@ func TestWhatFailedEscalatesAlone(t *testing.T) {
 	require.Equal(t, []any{large.SizeClass, large.Name, large.TaskQueue(), 1}, []any{moved.SizeClass, moved.Pool, moved.TaskQueue, moved.Done})
 	require.Empty(t, moved.MovedFrom, "nobody was missing")
 
-	// Whoever needs what is left finds the job on the larger class only.
+	// The remaining test cases are covered by the job on the larger class only.
 	coverage, err := r.CoverageOf(t.Context(), project, plan.CoverageQuery{Tag: "v1", Pool: small, SuiteHash: suiteHash})
 	require.NoError(t, err)
 	require.Equal(t, map[bench.TestCase]bool{testCase("gin"): true}, coverage.Stored)
@@ -61,7 +61,7 @@ func TestWhatFailedEscalatesAlone(t *testing.T) {
 		{Key: job.Key, SizeClass: large.SizeClass, Pool: large.Name, TestCases: testCases("zap")},
 	}, parts, "what failed on the larger class as well has no place")
 
-	// It is known of both classes that it cannot be measured.
+	// Coverage of both classes says that it cannot be measured.
 	for _, pool := range []bench.Pool{small, large} {
 		coverage, err = r.CoverageOf(t.Context(), project, plan.CoverageQuery{Tag: "v1", Pool: pool, SuiteHash: suiteHash})
 		require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestWhatFailedEscalatesAlone(t *testing.T) {
 	}
 }
 
-// What was done before the escalation and what came after make a success together.
+// Results from before and after the escalation together make a success.
 func TestAnEscalatedJobSucceeds(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
@@ -87,8 +87,8 @@ func TestAnEscalatedJobSucceeds(t *testing.T) {
 	require.False(t, r.escalate(job), "it has ended")
 }
 
-// A job that lacks nothing stays, and so does its limit; on the larger class that
-// bounds it no longer.
+// A job with all its results stays, and so does its limit; on the larger class the limit
+// no longer applies.
 func TestTheLimitOfASizeClassStaysThere(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// The place is that in the order in which a hand-out goes through the queue.
-func TestAJobsPlaceInItsQueue(t *testing.T) {
+// The position is that in hand-out order.
+func TestAJobsPositionInItsQueue(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	r.randomWork(300)
@@ -57,7 +57,7 @@ func TestAJobsPlaceInItsQueue(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-func TestAQueueStandsWhereItsAccountsLimitsPutIt(t *testing.T) {
+func TestAccountLimitsDecideAQueuesPosition(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	r.register("one")
@@ -102,7 +102,7 @@ func TestAQueueStandsWhereItsAccountsLimitsPutIt(t *testing.T) {
 	require.Equal(t, []string{"user:bob"}, of("user:ada").Beside)
 }
 
-func TestWhoWaitsForAJob(t *testing.T) {
+func TestRequestsThatWaitForAJob(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	first, job := r.oneJob("v1", "gin")
@@ -130,7 +130,7 @@ func TestWhoWaitsForAJob(t *testing.T) {
 	require.Equal(t, []string{"c1", "c2"}, members)
 }
 
-func TestTheLimitsInForceForAnAccount(t *testing.T) {
+func TestLimitsInForceForAnAccount(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	state := func(account, branch string) store.AccountHold {

@@ -66,8 +66,8 @@ func (r record) poolOf(p bench.Pool) bench.PoolCount {
 	return bench.PoolCount{}
 }
 
-// How long a pool is away counts from when one of its collectors could last take
-// a job: a drained one is heard of, and does not count.
+// A pool is away since one of its collectors could last take a job: a drained collector
+// sends heartbeats, but does not count.
 func TestAPoolIsAwaySinceItsLastCollectorWasAvailable(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
@@ -90,13 +90,13 @@ func TestAPoolIsAwaySinceItsLastCollectorWasAvailable(t *testing.T) {
 	require.NoError(t, r.SetActive(t.Context(), "one", false))
 	require.Less(t, r.poolOf(small).Away, time.Minute, "its heartbeat counted")
 
-	// A drained one that starts anew is as little available as before.
+	// A drained collector that restarts is still not available.
 	r.execute(`update collector_config set available_at = now() - interval '4 minutes'`)
 	r.register("two")
 	require.InDelta(t, 4*time.Minute, r.poolOf(small).Away, float64(time.Minute))
 }
 
-func TestOnlyJobsThatNobodyCarriesOutAreStranded(t *testing.T) {
+func TestOnlyJobsWithoutARunAreStranded(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	one := r.register("one")
@@ -146,9 +146,8 @@ func TestOnlyJobsThatNobodyCarriesOutAreStranded(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-// A job that was moved is measured where it is now, and done by what was measured
-// there.
-func TestAMovedJobIsDoneByWhatItsNewPoolMeasured(t *testing.T) {
+// A moved job is measured and completed on its new pool.
+func TestAMovedJobIsDoneByResultsOfItsNewPool(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	one := r.register("one")
@@ -172,9 +171,9 @@ func TestAMovedJobIsDoneByWhatItsNewPoolMeasured(t *testing.T) {
 	require.Equal(t, small.TaskQueue(), r.job(job.Key).MovedFrom)
 }
 
-// A collector of the old pool that was quicker than the move keeps the job, and
-// the row says so.
-func TestTheFenceSaysWhereAJobIs(t *testing.T) {
+// A collector of the old pool that takes the job before the move keeps it, and the row
+// says so.
+func TestTheFenceSettlesAJobWhereItRuns(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	one := r.register("one")
@@ -190,8 +189,8 @@ func TestTheFenceSaysWhereAJobIs(t *testing.T) {
 	require.Equal(t, 1, r.job(job.Key).Done)
 }
 
-// A move and the fence at the same time: either the job moved before it began,
-// or it stayed.
+// Of a concurrent move and start, one wins: either the job moves before it begins, or it
+// stays.
 func TestAMoveAndTheFenceExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)

@@ -24,7 +24,7 @@ const (
 
 var small = bench.Pool{Target: target, SizeClass: 2, Name: "small"}
 
-// record is a store with one project and what tests do with it all the time.
+// record is a store with one project and the helpers of most tests.
 type record struct {
 	*store.Store
 	t   *testing.T
@@ -41,7 +41,7 @@ func newRecord(t *testing.T) record {
 	return r
 }
 
-// aside names the sessions by which tests look behind the store's back.
+// aside is the application name of sessions in which tests bypass the store.
 const aside = "aside"
 
 // connect opens a session beside the store's; the caller closes it.
@@ -55,8 +55,7 @@ func (r record) connect() *pgx.Conn {
 	return conn
 }
 
-// execute changes the database behind the store's back: time that has passed, for
-// example.
+// execute changes the database without the store, for example to let time pass.
 func (r record) execute(sql string, args ...any) {
 	r.t.Helper()
 	conn := r.connect()
@@ -98,7 +97,7 @@ func (r record) create(request bench.Request) bench.Request {
 	return stored
 }
 
-// inProgress is an admitted request.
+// inProgress creates a request and admits it.
 func (r record) inProgress(request bench.Request) bench.Request {
 	r.t.Helper()
 	stored := r.create(request)
@@ -126,7 +125,7 @@ func testCases(benchmarks ...string) []bench.TestCase {
 	return out
 }
 
-// newJob is a job of a request for test cases of these benchmarks.
+// newJob returns a job of a request for test cases of these benchmarks.
 func newJob(request bench.Request, benchmarks ...string) bench.Job {
 	j := bench.Job{
 		Project:  project,
@@ -140,7 +139,7 @@ func newJob(request bench.Request, benchmarks ...string) bench.Job {
 	return j
 }
 
-// newCommand is a job that runs a command.
+// newCommand returns a job that runs a command.
 func newCommand(request bench.Request, line int, argv ...string) bench.Job {
 	j := newJob(request, "command")
 	j.Work = bench.Work{
@@ -158,7 +157,7 @@ func (r record) expand(request bench.Request, jobs ...bench.Job) {
 	require.NoError(r.t, r.ExpandRequest(r.t.Context(), request.ID, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(jobs...)}))
 }
 
-// oneJob is a request in progress with one job.
+// oneJob creates a request in progress with one job.
 func (r record) oneJob(tag string, benchmarks ...string) (bench.Request, bench.Job) {
 	r.t.Helper()
 	request := r.inProgress(release(r.t, tag))
@@ -167,7 +166,7 @@ func (r record) oneJob(tag string, benchmarks ...string) (bench.Request, bench.J
 	return request, job
 }
 
-// jobIDs are those of all jobs of a request.
+// jobIDs lists the IDs of a request's jobs.
 func (r record) jobIDs(request bench.RequestID) []int64 {
 	r.t.Helper()
 	jobs, err := r.RequestJobs(r.t.Context(), request)
@@ -216,7 +215,7 @@ func (r record) start(job bench.Job, attempt int, c bench.Collector) store.RunPl
 
 var measuredAt = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// measured is a result with a value of wall time per iteration.
+// measured returns a result with one wall time per iteration.
 func measured(benchmark string, values ...float64) bench.TestCaseResult {
 	r := bench.TestCaseResult{TestCase: testCase(benchmark)}
 	for i, v := range values {
@@ -257,14 +256,14 @@ func (r record) request(id bench.RequestID) bench.Request {
 	return stored
 }
 
-// twice does something two times: a repetition must do no harm.
+// twice calls do two times: repeating it must be harmless.
 func twice(t *testing.T, do func() error) {
 	t.Helper()
 	require.NoError(t, do())
 	require.NoError(t, do(), "repeated")
 }
 
-// together does something in several goroutines at once and returns their errors.
+// together calls do in n goroutines and returns their errors.
 func together(n int, do func(i int) error) []error {
 	errs := make(chan error, n)
 	begin := make(chan struct{})
@@ -290,9 +289,8 @@ func names(n int) []string {
 	return out
 }
 
-// whileWaiting does something in another goroutine and returns when that waits
-// for an advisory lock, or has ended because it needs none. The returned function
-// waits for its end.
+// whileWaiting calls do in another goroutine and returns when it waits for an advisory
+// lock or has ended without one. The returned function waits for its end.
 func (r record) whileWaiting(do func() error) (wait func()) {
 	r.t.Helper()
 	ended := make(chan error, 1)

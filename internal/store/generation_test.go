@@ -10,8 +10,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
-// After a purge jobs begin with a later generation. What the same test cases lack on two
-// pools of one size class stays two jobs.
+// After a purge jobs begin with a later generation. Jobs for the same test cases on two
+// pools of one size class stay two.
 func TestJobsOfTwoPoolsStayTwoAfterAPurge(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)

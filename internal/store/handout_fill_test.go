@@ -14,8 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// waiting writes n jobs of a request as rows that wait, without a record of what
-// they measure.
+// waiting writes n jobs of a request as waiting rows, without test cases.
 func (r record) waiting(request bench.Request, queue, submitter string, n int) {
 	r.t.Helper()
 	r.execute(`
@@ -32,7 +31,7 @@ func depth(n int) store.HandOutOptions {
 	return store.HandOutOptions{Depth: func(int) int { return n }}
 }
 
-// handOutUpTo hands out until nothing is left to be looked at.
+// handOutUpTo hands out until nothing remains.
 func (r record) handOutUpTo(n int) []bench.HandOut {
 	r.t.Helper()
 	return handOutAll(r.t, r.Store, n)
@@ -59,8 +58,8 @@ func perQueue(out []bench.HandOut) map[string]int {
 	return n
 }
 
-// reads returns how many rows of a table were read so far, in any way. What the
-// test itself has read is counted when its sessions have ended, so it waits for them.
+// reads returns how many rows of a table were read so far. Reads of a session are counted
+// when it has ended, so reads waits for the test's own sessions.
 func (r record) reads(table string) int {
 	r.t.Helper()
 	conn := r.connect()
@@ -76,8 +75,7 @@ func (r record) reads(table string) int {
 	return n
 }
 
-// counted opens the store for something, and returns when what that has read is
-// counted.
+// counted opens the store for do, and returns when the reads of do are counted.
 func (r record) counted(do func(s *store.Store)) {
 	r.t.Helper()
 	at, err := url.Parse(r.url)
@@ -89,13 +87,13 @@ func (r record) counted(do func(s *store.Store)) {
 	require.NoError(r.t, err)
 	do(other)
 	other.Close()
-	// A session tells what it has read before it is gone.
+	// A session reports its reads before it disappears.
 	require.Eventually(r.t, func() bool {
 		return r.count(`select count(*) from pg_stat_activity where datname = current_database() and application_name = 'counted'`) == 0
 	}, 2*time.Minute, 20*time.Millisecond)
 }
 
-func TestManyThatMayNotGoAreNoHindrance(t *testing.T) {
+func TestManyHeldJobsDelayNoOthers(t *testing.T) {
 	t.Parallel()
 	const backlog = 10_000
 	r := newRecord(t)
@@ -121,12 +119,13 @@ func TestManyThatMayNotGoAreNoHindrance(t *testing.T) {
 	})
 	require.Equal(t, backlog, r.count(`select count(*) from job_queue where held = 'pause'`))
 
-	// While they may not go, a sweep does not look at them.
+	// A sweep does not read jobs that stay held.
 	before := r.reads("job_queue")
 	r.counted(func(s *store.Store) { require.NoError(t, s.ReleaseHeld(t.Context())) })
 	require.Less(t, r.reads("job_queue")-before, 100)
 
-	// Of those without a turn it looks at some, and goes on behind them the next time.
+	// Of the jobs held until their request starts a sweep reads some, and the next
+	// continues behind them.
 	r.execute(`update benchmark_request set status = 'artifacts_ready' where project = $1`, project)
 	r.execute(`update job_queue set held = 'turn', status = 'queued'`)
 	before = r.reads("request_job")
@@ -139,7 +138,7 @@ func TestManyThatMayNotGoAreNoHindrance(t *testing.T) {
 	require.Equal(t, 2, r.count(`select count(*) from job_queue where held = ''`))
 }
 
-func TestWhatHasNoSizeYetIsNotReadThrough(t *testing.T) {
+func TestHandOutSkipsUnsizedJobs(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	q := r.inProgress(release(t, "v1"))
@@ -166,7 +165,7 @@ func TestWhatHasNoSizeYetIsNotReadThrough(t *testing.T) {
 	require.Less(t, r.reads("job_queue")-before, 500)
 }
 
-func TestAHandOutWaitsForNobodyWhoWaitsForIt(t *testing.T) {
+func TestHandOutSkipsLockedJobs(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	q := r.inProgress(release(t, "v1"))
@@ -175,7 +174,7 @@ func TestAHandOutWaitsForNobodyWhoWaitsForIt(t *testing.T) {
 	require.NoError(t, err)
 	ids := r.jobIDs(q.ID)
 	slices.Sort(ids)
-	// The last by age has the first ID.
+	// The youngest job has the first ID.
 	r.execute(`update job_queue set request_created = now() + interval '1 hour' where id = $1`, ids[0])
 
 	conn, err := pgx.Connect(t.Context(), r.url)
@@ -199,14 +198,14 @@ func TestAHandOutWaitsForNobodyWhoWaitsForIt(t *testing.T) {
 	require.NoError(t, <-handed)
 }
 
-func TestAHandOutReadsWhatItHandsOutNotWhatWaits(t *testing.T) {
+func TestHandOutReadsOnlyWhatItHandsOut(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	q := r.inProgress(release(t, "v1"))
 	r.waiting(q, "user:ada", "ada", 20_000)
 	r.waiting(q, "user:bob", "bob", 5)
 	r.waiting(q, "user:eve", "eve", 1)
-	// With and without what the database has counted of the table.
+	// With and without statistics of the table.
 	for _, prepare := range []string{`select 1`, `analyze job_queue`} {
 		r.execute(prepare)
 		before := r.reads("job_queue")
@@ -222,14 +221,14 @@ func TestAHandOutReadsWhatItHandsOutNotWhatWaits(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{small.TaskQueue()}, queues)
 		other.Close()
-		// A session tells what it read when it ends, which is soon after.
+		// A session reports its reads soon after it has ended.
 		require.Eventually(t, func() bool { return r.reads("job_queue") > before }, 2*time.Minute, 20*time.Millisecond)
 		require.Less(t, r.reads("job_queue")-before, 500)
 		r.execute(`update job_queue set status = 'queued' where status = 'handed_out'`)
 	}
 }
 
-func TestWeightAndLevelAreThoseOfTheHandOut(t *testing.T) {
+func TestHandOutUsesPresentWeightsAndLevels(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	q := r.inProgress(release(t, "v1"))
@@ -249,7 +248,7 @@ func TestWeightAndLevelAreThoseOfTheHandOut(t *testing.T) {
 	require.Equal(t, 5, r.count(`select count(*) from job_queue j where (j.weight, j.priority) in ((50, 3), (1, 1), (1, 5), (1, 4))`), "for whoever asks later")
 }
 
-func TestWhatHasBegunGoesFirst(t *testing.T) {
+func TestBegunJobsGoFirst(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	q := r.inProgress(release(t, "v1"))
@@ -270,7 +269,7 @@ func TestAnAccountRunsNoMoreThanItsLimit(t *testing.T) {
 	r.waiting(q, "single-build", "bob", 2)
 	r.execute(`insert into account_limit (account, max_running, updated_by) values ('*', 3, 'ops'), ('bob', null, 'ops')`)
 
-	// Bob, who has no limit, passes what ada has in the same queue.
+	// Bob, who has no limit, overtakes ada's jobs in the same queue.
 	out := r.handOutUpTo(6)
 	require.Len(t, out, 5)
 	require.Equal(t, 3, r.count(`select count(*) from job_queue where submitter = 'ada' and status = 'handed_out'`))
@@ -278,13 +277,13 @@ func TestAnAccountRunsNoMoreThanItsLimit(t *testing.T) {
 	require.Zero(t, r.count(`select count(*) from job_queue where queue = 'idle' and status = 'handed_out'`))
 	require.Empty(t, r.handOutUpTo(10))
 
-	// Another task queue changes nothing.
+	// The limit covers all task queues.
 	r.execute(`update job_queue set task_queue = 'bench/other' where queue = 'user:ada' and status = 'queued'`)
 	other, err := r.HandOut(t.Context(), "bench/other", depth(4))
 	require.NoError(t, err)
 	require.Empty(t, other)
 
-	// A job that ends lets another one go, wherever the account waits.
+	// A job's end frees the limit for another one, in any task queue.
 	_, err = r.FinishJob(t.Context(), out[0].Job, "enough")
 	require.NoError(t, err)
 	queues, err := r.ReleaseLimited(t.Context(), "ada")
@@ -295,16 +294,16 @@ func TestAnAccountRunsNoMoreThanItsLimit(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, none, "nothing kept bob from going")
 
-	// Without the limit all go.
+	// Without the limit all are handed out.
 	r.execute(`delete from account_limit`)
 	require.NoError(t, r.ReleaseHeld(t.Context()))
 	require.NotEmpty(t, r.handOutUpTo(10))
 	require.Zero(t, r.count(`select count(*) from job_queue where held <> ''`))
 }
 
-// What nobody can take uses up no limit: not at a pool whose machine died, nor in the
-// task queue of a set whose only member was removed.
-func TestWhatNobodyCanTakeKeepsNothingElseFromGoing(t *testing.T) {
+// Jobs without a live collector do not count towards a limit: neither in a pool whose
+// machine died, nor in the task queue of a set whose only member was removed.
+func TestStrandedJobsDoNotCountTowardsALimit(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	c := r.register("c1")
@@ -330,7 +329,7 @@ func TestWhatNobodyCanTakeKeepsNothingElseFromGoing(t *testing.T) {
 	require.Zero(t, handOut(small.TaskQueue()), "these count")
 	require.Zero(t, handOut("bench/dead"))
 
-	// One that runs there still counts until its run has ended.
+	// A running job counts until its run has ended.
 	r.execute(`update job_queue set task_queue = 'bench/dead', status = 'in_progress', started_at = now()
 		where id = (select min(id) from job_queue where task_queue = $1 and status = 'handed_out')`, small.TaskQueue())
 	r.execute(`insert into job_run (id, job_id, number, reason, size_class, pool, collector, epoch, version, hardware_id, co_located, facts)
@@ -346,7 +345,7 @@ func TestWhatNobodyCanTakeKeepsNothingElseFromGoing(t *testing.T) {
 	require.NotZero(t, r.count(`select count(*) from job_queue where status = 'queued' and held = ''`))
 }
 
-func TestAnAccountAtItsLimitHoldsNobodyBackInItsQueue(t *testing.T) {
+func TestAnAccountAtItsLimitDelaysNoOthersInItsQueue(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	q := r.inProgress(release(t, "v1"))
@@ -378,7 +377,7 @@ func TestACancelledJobThatStillRunsCounts(t *testing.T) {
 	require.Len(t, r.handOutUpTo(4), 1)
 }
 
-func TestTwoHandOutsTogetherKeepALimit(t *testing.T) {
+func TestConcurrentHandOutsKeepALimit(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	q := r.inProgress(release(t, "v1"))
@@ -397,7 +396,7 @@ func TestTwoHandOutsTogetherKeepALimit(t *testing.T) {
 	require.Equal(t, 5, r.count(`select count(*) from job_queue where status = 'handed_out'`))
 }
 
-func TestWhatMayNotGoIsPutAsideUntilItMay(t *testing.T) {
+func TestHeldJobsAreSkippedUntilReleased(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	q := r.inProgress(release(t, "v1"))
@@ -407,7 +406,7 @@ func TestWhatMayNotGoIsPutAsideUntilItMay(t *testing.T) {
 	_, err = r.PauseQueue(t.Context(), project, store.Act{Who: "ops", Reason: "for a test"})
 	require.NoError(t, err)
 
-	// Of another project and later, but not paused.
+	// A later job of another project, which is not paused.
 	late := release(t, "v2")
 	late.Type, late.Project = bench.AdHoc, "other"
 	second := r.inProgress(late)
@@ -421,7 +420,7 @@ func TestWhatMayNotGoIsPutAsideUntilItMay(t *testing.T) {
 	require.Zero(t, r.count(`select count(*) from job_queue where held <> ''`))
 	require.Len(t, r.handOutUpTo(4), 2)
 
-	// Those of a request that waits for its turn again go when it has it.
+	// Jobs of a reopened request are handed out after its admission.
 	r.execute(`update job_queue set status = 'queued' where status = 'handed_out'`)
 	r.execute(`update benchmark_request set status = 'artifacts_ready' where id = $1`, q.ID)
 	require.Len(t, r.handOutUpTo(4), 3, "only the other's")
@@ -435,13 +434,13 @@ func TestWhatMayNotGoIsPutAsideUntilItMay(t *testing.T) {
 	require.Len(t, admitted, 1)
 	require.Len(t, r.handOutUpTo(4), 1)
 
-	// What an event has missed is found by the sweep.
+	// A sweep releases jobs whose event was missed.
 	r.execute(`update job_queue set held = 'turn' where status = 'queued'`)
 	require.NoError(t, r.ReleaseHeld(t.Context()))
 	require.Zero(t, r.count(`select count(*) from job_queue where held <> ''`))
 }
 
-func TestADeferredRequestNeedsNoWorkflowBeforeItsFirstJobGoes(t *testing.T) {
+func TestADeferredRequestNeedsNoWorkflowBeforeItsFirstHandOut(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	deferred := batch(t, 2)
@@ -465,7 +464,7 @@ func TestADeferredRequestNeedsNoWorkflowBeforeItsFirstJobGoes(t *testing.T) {
 	require.NoError(t, r.MarkWorkflowStarted(t.Context(), q.ID))
 	require.Equal(t, []bench.RequestID{q.ID}, open())
 
-	// Cancelled while they waited: somebody has to complete it.
+	// Cancelled while its jobs waited, the request still needs a workflow to complete it.
 	deferred = batch(t, 2)
 	deferred.Deferred = true
 	second := r.inProgress(deferred)

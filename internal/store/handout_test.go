@@ -12,8 +12,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
-// perCollector keeps as many jobs of each queue in Temporal as there are live
-// collectors, and one more.
+// perCollector keeps as many jobs of each queue in Temporal as there are live collectors,
+// and one more.
 func perCollector(live int) int { return live + 1 }
 
 func (r record) handOut() []bench.HandOut {
@@ -31,7 +31,7 @@ func keys(out []bench.HandOut) []bench.JobKey {
 	return ks
 }
 
-// jobsOf gives a request in progress n jobs in a queue.
+// jobsOf creates a request in progress with n jobs in a queue.
 func (r record) jobsOf(tag, queue string, n int) (bench.Request, []bench.Job) {
 	r.t.Helper()
 	q := r.inProgress(release(r.t, tag))
@@ -55,7 +55,7 @@ func TestEachQueueGetsItsShareInTemporal(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{small.TaskQueue()}, queues)
 
-	// No collector lives: one of each queue, in the order of their requests.
+	// Without a live collector: one job of each queue, in the order of their requests.
 	out := r.handOut()
 	require.Equal(t, []bench.JobKey{ada[0].Key, bob[0].Key}, keys(out))
 	require.Equal(t, bench.HandOut{
@@ -66,11 +66,11 @@ func TestEachQueueGetsItsShareInTemporal(t *testing.T) {
 	require.Equal(t, bench.JobHandedOut, r.job(ada[0].Key).Status)
 	require.Equal(t, older.ID, r.job(ada[0].Key).HandedOutTo)
 
-	// As many wait there as shall; asked again, nothing more goes.
+	// Enough jobs wait in Temporal: nothing more is handed out.
 	require.Empty(t, r.handOut())
 
-	// Two collectors come; a third one of the pool is silent, a fourth inactive,
-	// and a fifth of another pool.
+	// Two live collectors; a third one of the pool is silent, a fourth inactive, and a
+	// fifth in another pool.
 	one, _ := r.register("one"), r.register("two")
 	r.register("silent")
 	r.execute(`update collector_config set last_heartbeat = now() - interval '31 seconds' where name = 'silent'`)
@@ -82,7 +82,7 @@ func TestEachQueueGetsItsShareInTemporal(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []bench.JobKey{ada[1].Key, ada[2].Key, bob[1].Key, bob[2].Key}, keys(r.handOut()))
 
-	// A job that runs waits no longer: the next one is handed out.
+	// A running job no longer waits, so the next one is handed out.
 	r.start(ada[0], 1, one)
 	require.Equal(t, []bench.JobKey{ada[3].Key}, keys(r.handOut()))
 	_, err = r.FinishJob(t.Context(), ada[0].Key, "enough")
@@ -115,7 +115,7 @@ func TestConcurrentHandOutsNeverExceedTheShare(t *testing.T) {
 	require.Equal(t, 6, r.count(`select count(*) from job_queue where status = 'handed_out'`))
 }
 
-func TestTwoHandOutsFollowEachOther(t *testing.T) {
+func TestConcurrentHandOutsRunInSequence(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	_, jobs := r.jobsOf("v1", "user:ada", 3)
@@ -134,10 +134,10 @@ func TestTwoHandOutsFollowEachOther(t *testing.T) {
 	require.Equal(t, []bench.JobKey{jobs[1].Key}, keys(second))
 }
 
-// What is cancelled while it waits in Temporal was charged to its queue there: the next
-// job of the queue goes by another fairness key. While something of it waits, the key
-// stays: else who cancels all the time would be charged for nothing.
-func TestWhatIsCancelledInTemporalLeavesNoDebt(t *testing.T) {
+// Temporal charges a queue for jobs that are cancelled while they wait there, so the
+// queue's next job uses another fairness key. While jobs of the queue wait there the key
+// stays; otherwise a queue that keeps cancelling would never be charged.
+func TestJobsCancelledInTemporalLeaveNoDebt(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	cancel := func(q bench.Request) {
@@ -170,7 +170,7 @@ func TestWhatIsCancelledInTemporalLeavesNoDebt(t *testing.T) {
 	require.Equal(t, []int{6}, turns(1), "nothing was cancelled since")
 }
 
-func TestAJobStaysWhenTheRequestThatItWasHandedOutToEnds(t *testing.T) {
+func TestAHandedOutJobOutlivesItsRequest(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	first, job := r.oneJob("v1", "gin")
@@ -184,7 +184,7 @@ func TestAJobStaysWhenTheRequestThatItWasHandedOutToEnds(t *testing.T) {
 	require.Equal(t, bench.JobHandedOut, r.job(job.Key).Status, "its workflow runs, whoever it was started for")
 	require.Empty(t, r.handOut())
 
-	// Nobody waits any longer for what is still queued: it stays where it is.
+	// A queued job without a waiting request stays where it is.
 	third, waiting := r.jobsOf("v3", "user:ada", 3)
 	require.NoError(t, r.CompleteRequest(t.Context(), third.ID, bench.Failure, "", nil, ""))
 	require.Empty(t, r.handOut())
@@ -193,7 +193,7 @@ func TestAJobStaysWhenTheRequestThatItWasHandedOutToEnds(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, queues)
 
-	// Nor does it take a place from those that are waited for.
+	// It does not displace jobs with a waiting request.
 	_, wanted := r.jobsOf("v4", "user:bob", 1)
 	r.execute(`update job_queue set queue = 'user:bob' where status = 'queued'`)
 	require.Equal(t, []bench.JobKey{wanted[0].Key}, keys(r.handOut()))
@@ -214,7 +214,7 @@ func TestCommandsAreSummarizedByTheirArguments(t *testing.T) {
 	require.True(t, strings.HasSuffix(out[1].Summary, "ä…"))
 }
 
-func TestCancellingARequestSparesWhatOthersWaitFor(t *testing.T) {
+func TestCancellingARequestSparesSharedJobs(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	q, jobs := r.jobsOf("v1", "user:ada", 5)
@@ -227,8 +227,8 @@ func TestCancellingARequestSparesWhatOthersWaitFor(t *testing.T) {
 	_, err := r.FinishJob(t.Context(), jobs[4].Key, "broken")
 	require.NoError(t, err)
 
-	// Handed out and running: the first two. Queued: the third. Shared: the
-	// fourth. Ended: the fifth.
+	// The first two are handed out and running, the third is queued, the fourth shared,
+	// the fifth ended.
 	want := []bench.JobRef{jobs[0].Ref(), jobs[1].Ref()}
 	for range 2 { // the second time is a repetition, and names the same workflows
 		cancelled, err := r.CancelRequest(t.Context(), q.ID, "ada", "wrong tag")
@@ -249,7 +249,7 @@ func TestCancellingARequestSparesWhatOthersWaitFor(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, bench.JobProgress{Total: 5, Queued: 1, Failure: 1, Cancelled: 3, TestCases: 5}, p)
 
-	// Nothing of it starts any more; the run that is going on ends by itself.
+	// No job of it starts any more; the open run ends by itself.
 	_, err = r.StartRun(t.Context(), store.RunStart{Run: runID(jobs[0], 2), Reason: bench.Retry, Collector: c.Name, Epoch: c.Epoch})
 	require.ErrorIs(t, err, store.ErrJobClosed)
 	require.Equal(t, bench.RunRunning, r.run(run.ID).Outcome)
@@ -275,7 +275,7 @@ func TestAJobIsCancelledOrSharedNeverBoth(t *testing.T) {
 		}) {
 			require.NoError(t, err)
 		}
-		// Whoever was first decided it for all three.
+		// The transaction that was first decided for all three.
 		p, err := r.JobProgress(t.Context(), other.ID)
 		require.NoError(t, err)
 		require.Contains(t, []bench.JobProgress{

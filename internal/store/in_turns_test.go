@@ -10,7 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// inTurns is an ad-hoc request whose one job measures tag in turns with versus.
+// inTurns creates an ad-hoc request whose one job measures tag in turns with versus.
 func (r record) inTurns(tag, versus string, benchmarks ...string) (bench.Request, bench.Job) {
 	r.t.Helper()
 	request := r.inProgress(bench.Request{
@@ -27,13 +27,13 @@ func (r record) inTurns(tag, versus string, benchmarks ...string) (bench.Request
 	return request, job
 }
 
-// of is a result of one side.
+// of returns a result of one side.
 func of(tag string, result bench.TestCaseResult) bench.TestCaseResult {
 	result.Tag = tag
 	return result
 }
 
-// plain measures benchmarks of one artifact with the same values, by itself.
+// plain measures benchmarks of one artifact alone, with these values.
 func (r record) plain(tag string, values []float64, benchmarks ...string) {
 	r.t.Helper()
 	_, job := r.oneJob(tag, benchmarks...)
@@ -46,7 +46,7 @@ func (r record) plain(tag string, values []float64, benchmarks ...string) {
 	require.NoError(r.t, err)
 }
 
-func TestBothSidesAreMeasuredWhateverIsStored(t *testing.T) {
+func TestBothSidesAreMeasuredDespiteStoredResults(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	r.plain("v1", []float64{1, 1}, "gin", "lo")
@@ -66,7 +66,7 @@ func TestBothSidesAreMeasuredWhateverIsStored(t *testing.T) {
 	require.Equal(t, receipt, again)
 	require.Equal(t, 2, r.job(job.Key).Done, "both sides count")
 
-	// What lies in between is the same job: only the rest is missing.
+	// The next run continues the same job: only the rest is missing.
 	require.Equal(t, testCases("lo"), r.start(job, 2, r.register("c1")).Missing)
 	r.block(runID(job, 2), of("v1", measured("lo", 30)), of("", measured("lo", 40)))
 	end, err := r.FinishJob(t.Context(), job.Key, "")
@@ -99,7 +99,7 @@ func TestBothSidesAreMeasuredWhateverIsStored(t *testing.T) {
 		"two metrics of the two former collections and of three new ones")
 }
 
-// Two results are a pair only when one run measured both.
+// Two results are a pair only if one run measured both.
 func TestOneSideAloneIsNotAccepted(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
@@ -118,7 +118,7 @@ func TestOneSideAloneIsNotAccepted(t *testing.T) {
 	plan := r.start(job, 2, r.register("c2"))
 	require.Equal(t, testCases("gin", "lo"), plan.Missing)
 	require.Equal(t, bench.BlockReceipt{Accepted: 2}, r.block(runID(job, 2), of("v1", measured("gin", 2)), of("v2", measured("gin", 3))))
-	// What the lost one spooled comes late: nothing of two runs is mixed.
+	// Late results of the lost run are superseded: pairs never mix two runs.
 	require.Equal(t, bench.BlockReceipt{Superseded: 2}, r.block(runID(job, 1), of("v1", measured("gin", 8)), of("v2", measured("gin", 9))))
 
 	skipped := bench.TestCaseResult{TestCase: testCase("lo"), Skipped: "no docker", Tag: "v2"}
@@ -132,7 +132,7 @@ func TestOneSideAloneIsNotAccepted(t *testing.T) {
 	require.Len(t, ofB, 2)
 }
 
-func TestWhatAPairLacksCountsForBothSides(t *testing.T) {
+func TestMissingResultsOfAPairCountForBothSides(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	request, job := r.inTurns("v2", "v1", "gin", "lo")
@@ -172,8 +172,8 @@ func TestWhatAPairLacksCountsForBothSides(t *testing.T) {
 	require.Equal(t, []int{4, 2}, []int{p.TestCases, p.TestCasesDone})
 }
 
-// Requests that share a baseline do not take each other's pairs away.
-func TestPairsWithTheSameBaselineStandBesideEachOther(t *testing.T) {
+// Requests with the same baseline keep their own pairs.
+func TestPairsWithTheSameBaselineCoexist(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	c := r.register("c1")
@@ -207,7 +207,7 @@ func TestPairsWithTheSameBaselineStandBesideEachOther(t *testing.T) {
 	x, y = wall("v1", "unknown")
 	require.Equal(t, []float64{0, 0}, []float64{x, y})
 
-	// Once both were measured again, each by itself, the pair is history.
+	// Once both were measured again separately, the pair no longer counts.
 	r.execute(`insert into test_result (artifact_id, test_case_id, size_class, hardware_id, co_located, generation, run_id, status)
 		select artifact_id, test_case_id, size_class, hardware_id, co_located, 7, run_id, status from test_result where run_id = $1`, runID(second, 1))
 	x, y = wall("v1", "v2")
@@ -241,7 +241,7 @@ func TestARequestInTurnsIsAdHoc(t *testing.T) {
 	require.ErrorContains(t, err, "in turns")
 }
 
-func TestWhatIsMeasuredAfterAPairIsNewerForEitherSide(t *testing.T) {
+func TestResultsAfterAPairAreNewerForEitherSide(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	for _, tag := range []string{"v1", "v2"} {

@@ -37,7 +37,7 @@ type Invitation struct {
 	InvitedBy    string
 	InvitedAt    time.Time
 	ExpiresAt    time.Time
-	// EnrolledAt is when the enrolment token was used; nil: not yet.
+	// EnrolledAt is the time of enrolment; nil: not yet.
 	EnrolledAt *time.Time
 }
 

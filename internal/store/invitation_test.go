@@ -43,7 +43,7 @@ func TestAnInvitationIsExchangedOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, store.Principal{Kind: "collector", Owner: "one", Role: "collector", Collector: "one"}, p)
 
-	// The answer was lost: the same exchange again, even late. Another machine
+	// If the answer was lost, the exchange can be repeated, even late. Another machine
 	// cannot use the token.
 	r.execute(`update collector_invitation set expires_at = now() - interval '1 hour'`)
 	again, err := r.EnrollCollector(t.Context(), hashOf("invitation"), hashOf("own"))
@@ -52,8 +52,8 @@ func TestAnInvitationIsExchangedOnce(t *testing.T) {
 	_, err = r.EnrollCollector(t.Context(), hashOf("invitation"), hashOf("another's"))
 	require.ErrorIs(t, err, store.ErrEnrolled)
 
-	// Its name is given to another machine only when that is meant; until that one
-	// has enrolled, the first one stays.
+	// Another machine gets the name only with replace; until it has enrolled, the first
+	// one stays.
 	_, err = r.InviteCollector(t.Context(), invitation("one"), hashOf("second"), time.Hour, false)
 	require.ErrorIs(t, err, store.ErrEnrolled)
 	_, err = r.InviteCollector(t.Context(), invitation("one"), hashOf("second"), time.Hour, true)
@@ -69,7 +69,7 @@ func TestAnInvitationIsExchangedOnce(t *testing.T) {
 	_, err = r.PrincipalOf(t.Context(), hashOf("new"))
 	require.NoError(t, err)
 
-	// Removed, nothing of it is left.
+	// Removal leaves nothing.
 	require.NoError(t, r.RemoveCollector(t.Context(), "one"))
 	_, err = r.PrincipalOf(t.Context(), hashOf("new"))
 	require.ErrorIs(t, err, store.ErrNotFound)
@@ -86,14 +86,14 @@ func TestAnInvitationExpires(t *testing.T) {
 	_, err = r.EnrollCollector(t.Context(), hashOf("first"), hashOf("own"))
 	require.ErrorIs(t, err, store.ErrInvitationExpired)
 	require.Zero(t, r.count(`select count(*) from access_token`))
-	// A newer one takes its place.
+	// A newer invitation replaces it.
 	_, err = r.InviteCollector(t.Context(), invitation("one"), hashOf("second"), time.Hour, false)
 	require.NoError(t, err)
 	_, err = r.EnrollCollector(t.Context(), hashOf("second"), hashOf("own"))
 	require.NoError(t, err)
 }
 
-func TestOfTwoMachinesOneEnrols(t *testing.T) {
+func TestOnlyOneMachineEnrols(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	_, err := r.InviteCollector(t.Context(), invitation("one"), hashOf("invitation"), time.Hour, false)
@@ -112,7 +112,7 @@ func TestOfTwoMachinesOneEnrols(t *testing.T) {
 	require.Equal(t, 1, r.count(`select count(*) from access_token where collector = 'one'`))
 }
 
-func TestAPoolsVersionGoesBeforeThatOfAll(t *testing.T) {
+func TestAPoolsVersionOverridesTheGeneralOne(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	wanted := func() (string, bool) { c := r.register("one"); return c.WantedVersion, c.Outdated() }
@@ -145,7 +145,7 @@ func TestAPoolsVersionGoesBeforeThatOfAll(t *testing.T) {
 	require.Empty(t, all)
 }
 
-func TestJobsThatNobodyHasBegunAreCounted(t *testing.T) {
+func TestJobsWaitingCountsJobsNotBegun(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	count := func() int {

@@ -111,7 +111,7 @@ func TestTheStoredResultsDecideHowAJobEnds(t *testing.T) {
 	})
 }
 
-func TestAJobThatHasEndedStaysAndTellsItsWaitersAgain(t *testing.T) {
+func TestAnEndedJobReturnsItsWaitersAgain(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	q, job := r.oneJob("v1", "gin")
@@ -135,7 +135,7 @@ func TestAJobThatHasEndedStaysAndTellsItsWaitersAgain(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-func TestResultsAndTheEndOfTheirJobAtOnce(t *testing.T) {
+func TestConcurrentResultsAndJobEnd(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	c := r.register("one")
@@ -154,12 +154,12 @@ func TestResultsAndTheEndOfTheirJobAtOnce(t *testing.T) {
 		}) {
 			require.NoError(t, err)
 		}
-		// Either it came in time and the job succeeded, or it was too late.
+		// Either the block came in time and the job succeeded, or it was too late.
 		require.Equal(t, receipt.Accepted == 1, end.Status == bench.JobSuccess)
 	}
 }
 
-func TestProgressCountsWhatIsDone(t *testing.T) {
+func TestProgressCountsDoneJobsAndTestCases(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	q, jobs := r.jobsOf("v1", "user:ada", 6)
@@ -186,7 +186,7 @@ func TestProgressCountsWhatIsDone(t *testing.T) {
 	require.Equal(t, []bench.RunID{runID(jobs[1], 1), runID(jobs[2], 1)}, []bench.RunID{runs[0].ID, runs[1].ID})
 }
 
-func TestErrorsThatWereMendedAreNotShown(t *testing.T) {
+func TestResolvedErrorsAreNotShown(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	q, job := r.oneJob("v1", "gin", "zip", "tar")

@@ -15,8 +15,8 @@ import (
 	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
-// Operations that lock the same rows follow one order: none is ended as the victim of
-// a deadlock, whatever they are refused for.
+// Operations that lock the same rows follow one order: none becomes the victim of a
+// deadlock, even if it is refused.
 func TestConcurrentOperationsNeverDeadlock(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)

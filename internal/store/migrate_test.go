@@ -9,7 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
-func TestSeveralProcessesMayMigrateAtOnce(t *testing.T) {
+func TestConcurrentMigrations(t *testing.T) {
 	t.Parallel()
 	url := storetest.EmptyURL(t)
 	s := storetest.Open(t, url)
@@ -20,8 +20,7 @@ func TestSeveralProcessesMayMigrateAtOnce(t *testing.T) {
 	require.NoError(t, s.Ping(t.Context()))
 }
 
-// A database that this version's migrations do not continue is refused, and its dump
-// is the same before and after.
+// A database with another history is refused, and its dump is the same before and after.
 func TestMigrateLeavesOtherHistoriesAlone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -20,7 +20,7 @@ var (
 	expire = store.EndOptions{Outcome: bench.Expired}
 )
 
-// key is an act of ada's with an idempotency key.
+// key returns an act of ada's with an idempotency key.
 func key(k string) store.Act { return store.Act{Who: "ada", Reason: "for a test", Key: k} }
 
 func (r record) complete(request bench.Request, outcome bench.Outcome) {
@@ -28,7 +28,7 @@ func (r record) complete(request bench.Request, outcome bench.Outcome) {
 	require.NoError(r.t, r.CompleteRequest(r.t.Context(), request.ID, outcome, "", nil, string(outcome)))
 }
 
-// measure carries one run of a job out, in which these results are found.
+// measure runs a job once, with these results.
 func (r record) measure(job bench.Job, attempt int, c bench.Collector, results ...bench.TestCaseResult) {
 	r.t.Helper()
 	plan := r.start(job, attempt, c)
@@ -38,7 +38,7 @@ func (r record) measure(job bench.Job, attempt int, c bench.Collector, results .
 	require.NoError(r.t, err)
 }
 
-// values of wall time that count for an artifact, by benchmark.
+// values returns an artifact's wall times by benchmark.
 func (r record) values(tag string) map[string][]float64 {
 	r.t.Helper()
 	samples, err := r.SamplesOf(r.t.Context(), project, tag)
@@ -52,7 +52,7 @@ func (r record) values(tag string) map[string][]float64 {
 	return out
 }
 
-// openJobs are those of a request that have not ended.
+// openJobs lists a request's open jobs.
 func (r record) openJobs(id bench.RequestID) []bench.Job {
 	r.t.Helper()
 	jobs, err := r.RequestJobs(r.t.Context(), id)
@@ -90,7 +90,7 @@ func (r record) handedOut() []bench.JobKey {
 	return keys
 }
 
-func TestWhatOperatorsDoIsAuditedOnce(t *testing.T) {
+func TestOperationsAreAuditedOnce(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	request := r.create(release(t, "1.1.0"))
@@ -104,7 +104,7 @@ func TestWhatOperatorsDoIsAuditedOnce(t *testing.T) {
 	require.Zero(t, done.ID)
 	require.Equal(t, bench.ArtifactsReady, r.request(request.ID).Status)
 
-	// Ten calls at once with one key: one does it, all get its answer.
+	// Of ten concurrent calls with one key one takes effect, and all get its answer.
 	answers := make([]store.Operation, 10)
 	errs := together(len(answers), func(i int) (err error) {
 		answers[i], _, err = r.EndRequest(t.Context(), request.ID, cancel, key("k"))
@@ -125,14 +125,14 @@ func TestWhatOperatorsDoIsAuditedOnce(t *testing.T) {
 	}
 	require.Equal(t, 1, first)
 
-	// The same key for something else is refused; another person's is another key.
+	// The same key for another operation is refused; another person's key is independent.
 	_, err = r.PauseQueue(t.Context(), project, key("k"))
 	require.ErrorIs(t, err, store.ErrConflict)
 	require.ErrorContains(t, err, "request cancel "+string(request.ID))
 	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, store.Act{Who: "bob", Key: "k"})
 	require.NoError(t, err)
 
-	// What failed is not in the audit; the newest is first.
+	// Failed operations are not in the audit; the newest is first.
 	_, err = r.PurgeArtifact(t.Context(), project, "9.9.9", byAda)
 	require.ErrorIs(t, err, store.ErrNotFound)
 	entries, err := r.Audit(t.Context(), store.AuditFilter{Limit: 10})
@@ -162,7 +162,7 @@ func TestRequestsAreEndedByOperators(t *testing.T) {
 	_, _, err := r.EndRequest(t.Context(), "rnobody", expire, byAda)
 	require.ErrorIs(t, err, store.ErrNotFound)
 
-	// One that waits expires, and once more is no error.
+	// A waiting request expires; expiring it again is no error.
 	done, _, err := r.EndRequest(t.Context(), waiting.ID, expire, byAda)
 	require.NoError(t, err)
 	require.True(t, done.Result.Changed)
@@ -176,7 +176,7 @@ func TestRequestsAreEndedByOperators(t *testing.T) {
 	_, _, err = r.EndRequest(t.Context(), waiting.ID, cancel, byAda)
 	require.ErrorIs(t, err, store.ErrEnded)
 
-	// One in progress only by force; its jobs end with it.
+	// A request in progress expires only by force; its jobs end with it.
 	_, _, err = r.EndRequest(t.Context(), running.ID, expire, byAda)
 	require.ErrorIs(t, err, store.ErrConflict)
 	require.ErrorContains(t, err, "--force")
@@ -190,7 +190,7 @@ func TestRequestsAreEndedByOperators(t *testing.T) {
 	require.Equal(t, bench.JobCancelled, r.job(job.Key).Status)
 }
 
-func TestARetryMeasuresWhatLacksAResult(t *testing.T) {
+func TestARetryMeasuresMissingResults(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	c := r.register("c1")
@@ -221,7 +221,7 @@ func TestARetryMeasuresWhatLacksAResult(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, again.Repeated)
 
-	// It begins again, its workflow is wanted, and its job waits for its turn.
+	// The request starts again, needs a workflow, and its job waits for admission.
 	opened := r.request(request.ID)
 	require.Equal(t, bench.ArtifactsReady, opened.Status)
 	require.Empty(t, opened.Outcome)
@@ -260,8 +260,8 @@ func TestARetryMeasuresWhatLacksAResult(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNothingToMeasure)
 }
 
-// A part of a job is of another shape: what it takes says nothing about the whole.
-func TestARetryOfAPartIsOfTheShapeOfThatPart(t *testing.T) {
+// Part of a job has a shape of its own: its needs say nothing about the whole.
+func TestARetryOfAPartHasItsOwnShape(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	c := r.register("c1")
@@ -280,7 +280,7 @@ func TestARetryOfAPartIsOfTheShapeOfThatPart(t *testing.T) {
 	require.Equal(t, string(jobs[0].SuiteShape()), jobs[0].Shape, "that of a job that never had the other test case")
 }
 
-func TestARetryOfARequestWithoutJobsWritesThemInItsTurn(t *testing.T) {
+func TestARetryOfARequestWithoutJobsWritesThemAfterAdmission(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	request := r.create(release(t, "1.1.0"))
@@ -327,7 +327,7 @@ func TestACancelledRequestIsRetriedWithAllItsJobs(t *testing.T) {
 	}
 }
 
-func TestABuildIsRetriedAsTheJobThatAllWhoNeedItFind(t *testing.T) {
+func TestABuildRetryIsSharedByAllRequests(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	request, job := r.buildOf("v1", "a")
@@ -344,7 +344,7 @@ func TestABuildIsRetriedAsTheJobThatAllWhoNeedItFind(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, plan.Later(job, newID(t), generation).Key, jobs[0].Key)
 
-	// It belongs to all artifacts of the same tree: a purge leaves it alone.
+	// The build belongs to all artifacts of the same tree: a purge keeps it.
 	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, byAda)
 	require.NoError(t, err)
 	_, err = r.PurgeArtifact(t.Context(), project, "v1", byAda)
@@ -406,8 +406,8 @@ func TestAJobIsRetried(t *testing.T) {
 	_, err = r.Reopen(t.Context(), request.ID, again, byAda)
 	require.ErrorIs(t, err, store.ErrConflict, "it has not ended")
 
-	// While its request is open: the next one takes its place wherever it is
-	// waited for.
+	// While its request is open, the next job replaces it in all requests that wait for
+	// it.
 	_, err = r.FinishJob(t.Context(), bad.Key, "broken")
 	require.NoError(t, err)
 	done, err := r.Reopen(t.Context(), request.ID, again, byAda)
@@ -425,21 +425,21 @@ func TestAJobIsRetried(t *testing.T) {
 	_, err = r.JobRequest(t.Context(), bad.Key)
 	require.ErrorIs(t, err, store.ErrNotFound)
 
-	// While its request is being completed: not now.
+	// Not while its request is being completed.
 	_, err = r.FinishJob(t.Context(), next.Key, "broken again")
 	require.NoError(t, err)
 	require.NoError(t, r.FinishJobsOf(t.Context(), request.ID))
 	_, err = r.Reopen(t.Context(), request.ID, store.ReopenOptions{Job: next.Key}, byAda)
 	require.ErrorIs(t, err, store.ErrConflict)
 
-	// After its end the request is opened again. A job that waits still is kept.
+	// After its end the request is reopened. A job that still waits is kept.
 	r.complete(request, bench.Failure)
 	_, err = r.Reopen(t.Context(), request.ID, store.ReopenOptions{Job: next.Key}, byAda)
 	require.NoError(t, err)
 	require.Equal(t, bench.ArtifactsReady, r.request(request.ID).Status)
 	require.Len(t, r.openJobs(request.ID), 2)
 
-	// One that has all its results is measured again by a remeasurement only.
+	// A job with all its results is measured again only with Remeasure.
 	r.measure(slow, 1, c, measured("kit", 1))
 	_, err = r.Reopen(t.Context(), request.ID, store.ReopenOptions{Job: slow.Key}, byAda)
 	require.ErrorIs(t, err, store.ErrNothingToMeasure)
@@ -493,7 +493,7 @@ func TestInvalidResultsStayAndCountNowhere(t *testing.T) {
 	}))
 	require.Equal(t, []string{"gin"}, exported)
 
-	// Once more finds nothing.
+	// A repetition finds nothing.
 	done, err = r.InvalidateResults(t.Context(), filter, byAda)
 	require.NoError(t, err)
 	require.False(t, done.Result.Changed)
@@ -544,7 +544,7 @@ func TestResultsAreChosenByTimeAndArtifact(t *testing.T) {
 	}
 }
 
-func TestAnOpenJobMeasuresAgainWhatWasFoundInvalid(t *testing.T) {
+func TestAnOpenJobMeasuresInvalidResultsAgain(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	c := r.register("c1")
@@ -554,7 +554,7 @@ func TestAnOpenJobMeasuresAgainWhatWasFoundInvalid(t *testing.T) {
 	_, err := r.InvalidateResults(t.Context(), store.ResultFilter{Project: project, Tag: "1.1.0"}, byAda)
 	require.NoError(t, err)
 
-	// The same block once more does not bring the result back.
+	// Repeating the block does not restore the result.
 	r.block(plan.Run.ID, measured("gin", 1))
 	require.Empty(t, r.values("1.1.0"))
 
@@ -567,7 +567,7 @@ func TestAnOpenJobMeasuresAgainWhatWasFoundInvalid(t *testing.T) {
 	require.Equal(t, bench.JobSuccess, end.Status)
 }
 
-func TestAChildHasInvalidResultsOfItsParentMeasuredAgain(t *testing.T) {
+func TestAChildMeasuresInvalidResultsOfItsParentAgain(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	c := r.register("c1")
@@ -581,7 +581,7 @@ func TestAChildHasInvalidResultsOfItsParentMeasuredAgain(t *testing.T) {
 	require.NoError(t, r.ExpandRequest(t.Context(), before.ID, backfill))
 	require.Empty(t, r.openJobs(before.ID))
 
-	// Once its result is invalid, it does not do any more.
+	// With an invalid result the job is not enough.
 	_, err := r.InvalidateResults(t.Context(), store.ResultFilter{Project: project, Tag: "1.1.0"}, byAda)
 	require.NoError(t, err)
 	child := r.inProgress(release(t, "1.3.0"))
@@ -603,7 +603,7 @@ func TestAPurgedArtifactLeavesNothing(t *testing.T) {
 	child := r.inProgress(release(t, "1.2.0"))
 	require.NoError(t, r.ExpandRequest(t.Context(), child.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(job)}))
 
-	// Not while anything runs or is waited for.
+	// Not while a job runs or has a waiting request.
 	_, err := r.PurgeArtifact(t.Context(), project, "1.1.0", byAda)
 	require.ErrorIs(t, err, store.ErrInUse)
 	require.ErrorContains(t, err, string(request.ID)+" for it is in_progress")
@@ -636,7 +636,8 @@ func TestAPurgedArtifactLeavesNothing(t *testing.T) {
 	require.Equal(t, 1, r.count(`select count(*) from collection`))
 	require.Equal(t, 1, r.count(`select count(distinct collection_id) from pstat`))
 
-	// Repeated: the answer of then. Unknown now; and it may be asked for again.
+	// A repetition returns the first answer. The artifact is unknown now, and can be
+	// requested again.
 	done, err = r.PurgeArtifact(t.Context(), project, "1.1.0", key("purge"))
 	require.NoError(t, err)
 	require.True(t, done.Repeated)
@@ -682,7 +683,7 @@ func TestAPausedQueueAdmitsAndHandsOutNothing(t *testing.T) {
 	require.False(t, done.Result.Changed)
 	require.Equal(t, pause.String(), done.Result.Message, "the first one's pause stays")
 
-	// What was handed out goes on; nothing follows.
+	// Jobs handed out before go on; no others follow.
 	r.expand(running, second)
 	require.Empty(t, r.handedOut())
 	queues, err := r.WaitingTaskQueues(t.Context())

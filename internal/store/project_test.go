@@ -20,13 +20,13 @@ func TestProjectsAreAppliedOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, changed)
 
-	// The same again, written differently, changes nothing.
+	// The same configuration, formatted differently, changes nothing.
 	p.Config = json.RawMessage(`{"b":[2],"a":1}`)
 	changed, err = r.ApplyProject(t.Context(), p)
 	require.NoError(t, err)
 	require.False(t, changed)
 
-	// A suite must have been put before.
+	// The suite must be stored first.
 	p.SuiteHash = "beef"
 	_, err = r.ApplyProject(t.Context(), p)
 	require.ErrorIs(t, err, store.ErrNotFound)
@@ -88,7 +88,7 @@ func TestTokens(t *testing.T) {
 
 func TestTransientErrors(t *testing.T) {
 	t.Parallel()
-	// Nobody listens there.
+	// Nothing listens there.
 	away, err := store.Open(t.Context(), "postgres://127.0.0.1:1/x?connect_timeout=1")
 	require.NoError(t, err)
 	t.Cleanup(away.Close)
@@ -97,7 +97,7 @@ func TestTransientErrors(t *testing.T) {
 	// An administrator ends all sessions; the next call finds a new connection.
 	r := newRecord(t)
 	err = func() error {
-		_, err := r.Admit(t.Context(), project, 1, nil2(func() {
+		_, err := r.Admit(t.Context(), project, 1, admitNone(func() {
 			r.execute(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'benchloom' and datname = current_database()`)
 		}))
 		return err
@@ -106,7 +106,7 @@ func TestTransientErrors(t *testing.T) {
 	require.True(t, store.IsTransient(err), err)
 	require.NoError(t, r.Ping(t.Context()))
 
-	// These stay as they are.
+	// These errors are permanent.
 	require.False(t, store.IsTransient(nil))
 	require.False(t, store.IsTransient(store.ErrNotFound))
 	require.False(t, store.IsTransient(errors.New("anything")))

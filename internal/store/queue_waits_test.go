@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Only what was handed out and not begun waits for a machine.
-func TestTheWaitOfAQueueIsThatOfItsOldestHandedOutJob(t *testing.T) {
+// Only handed-out jobs that have not begun wait for a machine.
+func TestQueueWaitsCountFromTheOldestHandedOutJob(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	waits := func() map[string]float64 {

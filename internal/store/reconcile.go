@@ -124,7 +124,7 @@ type Repair struct {
 	Ago time.Duration
 }
 
-// repairsKept is how long repairs are kept.
+// repairsKept bounds the age of kept repairs.
 const repairsKept = 30 * 24 * time.Hour
 
 // RecordRepair records a repair; the database sets its time.

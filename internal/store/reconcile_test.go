@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
-func TestJobsInFlightAreThoseHandedOutAndNotEnded(t *testing.T) {
+func TestInFlightListsHandedOutOpenJobs(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	c := r.register("c1")
@@ -31,7 +31,8 @@ func TestJobsInFlightAreThoseHandedOutAndNotEnded(t *testing.T) {
 	require.Contains(t, mine[0].Summary, "v1 compiletime")
 	require.Equal(t, bench.JobHandedOut, mine[1].Status)
 
-	// When its request ends, the job is for whoever waits next; then for nobody.
+	// After its request's end the job belongs to the next waiting request, and then to
+	// none.
 	require.NoError(t, r.CompleteRequest(t.Context(), first.ID, bench.Failure, "", nil, ""))
 	require.Equal(t, second.ID, r.inFlight(0)[0].Request)
 	require.NoError(t, r.Requeue(t.Context(), shared.Key, "lost"))
@@ -52,7 +53,7 @@ func (r record) inFlight(olderThan time.Duration) []store.InFlightJob {
 	return jobs
 }
 
-// A completed request whose optional jobs are open has something left to do.
+// A completed request with open optional jobs still needs its workflow.
 func TestOptionalJobsKeepARequestOpen(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
@@ -111,7 +112,7 @@ func TestRepairsAreRemembered(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, repairs, 1)
 
-	// Old ones go when new ones come.
+	// Recording a repair removes old ones.
 	r.execute(`update workflow_repair set at = at - interval '31 days'`)
 	require.NoError(t, r.RecordRepair(t.Context(), store.Repair{WorkflowID: id, Project: project, Found: "missing"}))
 	require.Equal(t, 1, r.count(`select count(*) from workflow_repair`))

@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// commands are those of a batch of ada's, all of them cancelled.
+// commands creates a batch of ada's with all jobs cancelled.
 func (r record) commands(n int) bench.Request {
 	r.t.Helper()
 	request := batch(r.t, n)
@@ -52,7 +52,7 @@ func TestThousandsOfCommandsAreRetriedTogether(t *testing.T) {
 		require.Equal(t, want, j, "as it was")
 	}
 
-	// Retried again, each is there once, and has results of its own.
+	// After another retry each command is there once, with its own results.
 	r.measure(jobs[0], 1, r.registerCard("c1"), bench.TestCaseResult{TestCase: first.TestCases[0], Collections: measured("", 1).Collections})
 	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, byAda)
 	require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestThousandsOfCommandsAreRetriedTogether(t *testing.T) {
 	require.Equal(t, 1098, done.Result.Jobs)
 	require.Equal(t, 1098, r.count(`select count(distinct t.artifact_id) from job_test_case t join job_queue j on j.id = t.job_id where j.generation = 2`))
 
-	// One alone, and those that have results.
+	// A single command, and commands with results.
 	_, _, err = r.EndRequest(t.Context(), request.ID, cancel, byAda)
 	require.NoError(t, err)
 	one := r.count(`select min(place) from job_queue where generation = 2`)
@@ -82,8 +82,8 @@ func TestThousandsOfCommandsAreRetriedTogether(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNothingToMeasure)
 }
 
-// A limit on what waits holds for every way to let jobs wait.
-func TestNoMoreWaitThanTheLimitHoweverTheyAreAskedFor(t *testing.T) {
+// The limit on waiting jobs applies to every way of adding some.
+func TestTheWaitingLimitAppliesToEverySubmission(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	r.execute(`insert into account_limit (account, max_queued, updated_by) values ('ada', 10, 'ops')`)
@@ -105,16 +105,16 @@ func TestNoMoreWaitThanTheLimitHoweverTheyAreAskedFor(t *testing.T) {
 	_, err = r.Reopen(t.Context(), former.ID, store.ReopenOptions{Job: lineJob(former, 2).Key}, byAda)
 	require.ErrorAs(t, err, &full)
 
-	// Whoever asks: it is ada's work that would wait.
+	// The limit is ada's, whoever retries: it is her work that would wait.
 	_, err = r.Reopen(t.Context(), former.ID, store.ReopenOptions{}, store.Act{Who: "bob"})
 	require.ErrorIs(t, err, store.ErrConflict, "it is open")
 	_, err = r.Reopen(t.Context(), former.ID, store.ReopenOptions{Job: lineJob(former, 2).Key}, store.Act{Who: "bob"})
 	require.ErrorAs(t, err, &full)
 }
 
-// A request of a suite has no jobs yet when it is taken in: until it has, it counts
-// as one, and what was taken in is never refused later.
-func TestRequestsOfASuiteCountForTheLimitOnWhatWaits(t *testing.T) {
+// A suite request has no jobs yet when it is accepted: until it has, it counts as one,
+// and accepted requests are never refused later.
+func TestSuiteRequestsCountTowardsTheWaitingLimit(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	r.execute(`insert into account_limit (account, max_queued, updated_by) values ('ada', 2, 'ops')`)
@@ -135,7 +135,7 @@ func TestRequestsOfASuiteCountForTheLimitOnWhatWaits(t *testing.T) {
 	require.Equal(t, 2, refused)
 	require.Equal(t, 2, r.count(`select count(*) from benchmark_request`))
 
-	// What is there already is no more of it, and what is taken in is carried out.
+	// Existing requests do not count again, and accepted ones are carried out.
 	there := r.count(`select split_part(max(tag), '.', 2)::int from benchmark_request`)
 	require.NoError(t, create(tags[there-1], true))
 	for _, id := range r.admit() {
@@ -149,8 +149,8 @@ func TestRequestsOfASuiteCountForTheLimitOnWhatWaits(t *testing.T) {
 	require.NoError(t, create("2.0.0", false), "nobody has submitted it")
 }
 
-// Nobody gets further forward by having somebody else's work done again.
-func TestNobodyAsksAgainForWhatGoesEarlierThanTheirOwn(t *testing.T) {
+// Retrying another account's work gives no access to its earlier level.
+func TestARetryKeepsToTheAccountsFirstLevel(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	r.execute(`insert into account_limit (account, branch, first_level, updated_by) values ('eve', '*', 3, 'ops'), ('eve', 'dev', 4, 'ops')`)
@@ -171,7 +171,7 @@ func TestNobodyAsksAgainForWhatGoesEarlierThanTheirOwn(t *testing.T) {
 	_, err = r.Reopen(t.Context(), former.ID, store.ReopenOptions{Job: lineJob(former, 2).Key}, eve)
 	require.NoError(t, err, "it goes no earlier than eve's own")
 
-	// Nor where the jobs are still to be written.
+	// Nor if the jobs are not written yet.
 	vip := release(t, "1.1.0")
 	vip.Queue = "vip"
 	vip = r.create(vip)

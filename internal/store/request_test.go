@@ -13,15 +13,15 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// nil2 admits nobody, and does something meanwhile.
-func nil2(do func()) func([]bench.Request, map[string]bool) (store.Admission, error) {
+// admitNone calls do and admits nothing.
+func admitNone(do func()) func([]bench.Request, map[string]bool) (store.Admission, error) {
 	return func([]bench.Request, map[string]bool) (store.Admission, error) {
 		do()
 		return store.Admission{}, nil
 	}
 }
 
-func TestARequestIsStoredAsItWasAsked(t *testing.T) {
+func TestARequestIsStoredAsSubmitted(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	date := time.Date(2026, 2, 11, 0, 0, 0, 0, time.UTC)
@@ -70,7 +70,7 @@ func TestTheSameRequestIsCreatedOnce(t *testing.T) {
 	first.IdempotencyKey = "k"
 	stored := r.create(first)
 
-	// The same tag again, by somebody else.
+	// The same tag again, from another submitter.
 	again := release(t, "go1.26")
 	again.Submitter = "bob"
 	got, created, err := r.CreateRequest(t.Context(), again)
@@ -78,7 +78,7 @@ func TestTheSameRequestIsCreatedOnce(t *testing.T) {
 	require.False(t, created)
 	require.Equal(t, stored, got)
 
-	// The same key again, with the same and with other contents.
+	// The same key again, with the same and with different contents.
 	got, created, err = r.CreateRequest(t.Context(), first)
 	require.NoError(t, err)
 	require.False(t, created)
@@ -101,7 +101,7 @@ func TestTheSameRequestIsCreatedOnce(t *testing.T) {
 		require.Equal(t, stored.ID, got.ID, "the one in the way is named")
 	}
 
-	// Another submitter's key is another key, and ad-hoc requests share tags.
+	// Keys belong to their submitter, and ad-hoc requests share tags.
 	other := bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Tag: "go1.26", Submission: bench.Submission{Submitter: "bob", IdempotencyKey: "k"}}
 	r.create(other)
 	larger := other
@@ -121,7 +121,7 @@ func TestTheSameRequestIsCreatedOnce(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-func TestManyCreateTheSameRequestAtOnce(t *testing.T) {
+func TestConcurrentCreationsOfTheSameRequest(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	ids := make(chan bench.RequestID, 16)

@@ -12,10 +12,9 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// Whoever places a job asks the same of collectors: planning, the fence, failover,
-// replacement, sizing and the explanation. Where one of them holds the job to its size
-// class or its pool, it says so.
-func TestEverybodyAsksTheSameOfCollectors(t *testing.T) {
+// Planning, the fence, failover, replacement, sizing and the explanation demand the same
+// of collectors. The table says where size class or pool matter as well.
+func TestRequirementsAreTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	needs := bench.Constraints{Devices: []string{"gpu"}, Labels: map[string]string{"quiet": "yes"}}
 	for name, c := range map[string]struct {
@@ -92,7 +91,7 @@ func TestEverybodyAsksTheSameOfCollectors(t *testing.T) {
 				require.Equal(t, c.want.On(small.SizeClass).In(pool), group.Requirements(), "replacement")
 			}
 
-			// Nobody else may begin it; whoever meets all of that may.
+			// Other collectors may not begin it; those that meet all requirements may.
 			two, err := r.RegisterCollector(t.Context(), collector("two"), offline)
 			require.NoError(t, err)
 			start := store.RunStart{Run: runID(job, 1), Reason: bench.Scheduled, Collector: two.Name, Epoch: two.Epoch}

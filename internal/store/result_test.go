@@ -10,7 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-func TestSamplesAreThoseOfTheLatestGenerationPerPlace(t *testing.T) {
+func TestSamplesAreOfTheLatestGenerationPerSurrounding(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	none, err := r.SamplesOf(t.Context(), project, "v1")
@@ -39,8 +39,7 @@ func TestSamplesAreThoseOfTheLatestGenerationPerPlace(t *testing.T) {
 		sample(bench.MaxRSS, beside, 30000), sample(bench.WallTime, beside, 30),
 	}, samples)
 
-	// Measured again, the newer generation replaces the older one where it was
-	// measured alike.
+	// A newer generation replaces the older one in the same surroundings.
 	rerun := job
 	rerun.Generation, rerun.Key = 1, bench.JobKey("abcdefghabcdefgh")
 	r.expand(q, rerun)
@@ -78,7 +77,7 @@ func TestCommandsHaveResultsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestWhatAnArtifactLacksHasItsReason(t *testing.T) {
+func TestMissingResultsHaveReasons(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	q := r.inProgress(release(t, "v1"))
@@ -113,7 +112,7 @@ func TestWhatAnArtifactLacksHasItsReason(t *testing.T) {
 	want["zip"] = "failed: 1 of 1 test cases have no result: no collector"
 	require.Equal(t, want, lacking())
 
-	// Measured elsewhere, it is not lacking any more.
+	// A result from other surroundings is enough.
 	rerun := newJob(q, "sed", "tar")
 	rerun.Generation, rerun.Key = 1, bench.JobKey("abcdefghabcdefgh")
 	r.expand(q, rerun)

@@ -10,7 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-func TestTheFenceSaysWhatIsToBeDone(t *testing.T) {
+func TestTheFenceReturnsTheRunsPlan(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	_, job := r.oneJob("v1", "zip", "gin", "tar")
@@ -30,10 +30,10 @@ func TestTheFenceSaysWhatIsToBeDone(t *testing.T) {
 	require.JSONEq(t, `{"cpu":"zen4"}`, string(plan.Run.Facts))
 	require.Equal(t, want.ID, r.collector("one").CurrentRun)
 
-	// The answer was lost: asked again it is the same.
+	// Repeating the call after a lost answer returns the same plan.
 	require.Equal(t, plan, r.start(job, 1, c))
 
-	// A later run is left what is missing by then.
+	// A later run gets what is still missing.
 	r.block(plan.Run.ID, measured("gin", 1, 2))
 	again := r.start(job, 2, c)
 	require.Equal(t, testCases("zip", "tar"), again.Missing)
@@ -41,7 +41,7 @@ func TestTheFenceSaysWhatIsToBeDone(t *testing.T) {
 	require.Equal(t, plan.Job.StartedAt, again.Job.StartedAt, "the first time counts")
 	require.Equal(t, 1, again.Job.Done)
 
-	// The run before is replaced and cannot come back.
+	// The former run is replaced and cannot return.
 	replaced := r.run(plan.Run.ID)
 	require.Equal(t, bench.RunLost, replaced.Outcome)
 	require.Equal(t, "replaced by run "+string(again.Run.ID), replaced.Message)
@@ -49,7 +49,7 @@ func TestTheFenceSaysWhatIsToBeDone(t *testing.T) {
 	_, err := r.StartRun(t.Context(), store.RunStart{Run: plan.Run.ID, Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch})
 	require.ErrorIs(t, err, store.ErrRunClosed)
 
-	// Results are per hardware: another machine begins anew.
+	// Results belong to their hardware: another machine starts from the beginning.
 	other := collector("other")
 	other.HardwareID = "zen5"
 	o, err := r.RegisterCollector(t.Context(), other, offline)
@@ -88,8 +88,8 @@ func TestTheFenceRefuses(t *testing.T) {
 	require.ErrorIs(t, start(1, "one", c.Epoch-1), store.ErrFenced)
 	require.ErrorIs(t, start(1, "one", c.Epoch+1), store.ErrFenced)
 
-	// One that drains begins nothing, and what it was refused is no run; what it
-	// has begun it finishes. The same holds for one that is out of date.
+	// A draining collector begins nothing and a refusal creates no run, but it finishes
+	// what it has begun. So does an outdated one.
 	require.NoError(t, r.SetActive(t.Context(), "one", false))
 	require.ErrorIs(t, start(1, "one", c.Epoch), store.ErrDraining)
 	require.NoError(t, r.SetActive(t.Context(), "one", true))
@@ -104,14 +104,14 @@ func TestTheFenceRefuses(t *testing.T) {
 	require.NoError(t, r.SetActive(t.Context(), "one", true))
 	require.NoError(t, r.WantVersion(t.Context(), c.Pool, "", "ada"))
 
-	// Registered again, its older process is refused, and its run is not the new
-	// one's.
+	// After another registration the older process is refused, and its run does not
+	// belong to the new one.
 	newer := r.register("one")
 	require.ErrorIs(t, start(2, "one", c.Epoch), store.ErrFenced)
 	require.ErrorIs(t, start(1, "one", newer.Epoch), store.ErrFenced)
 	require.NoError(t, start(2, "one", newer.Epoch))
 
-	// All who waited have ended, the job has not.
+	// All waiting requests have ended, the job has not.
 	require.NoError(t, r.CompleteRequest(t.Context(), q.ID, bench.Expired, "", nil, ""))
 	require.ErrorIs(t, start(3, "one", newer.Epoch), store.ErrNobodyWaits)
 	_, err := r.FinishJob(t.Context(), job.Key, "")
@@ -122,7 +122,7 @@ func TestTheFenceRefuses(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-func TestOfManyAtTheFenceOneRuns(t *testing.T) {
+func TestOnlyOneRunPassesTheFence(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	_, job := r.oneJob("v1", "gin")
@@ -164,7 +164,7 @@ func TestARunEndsOnce(t *testing.T) {
 	require.Equal(t, "panic: \uFFFD", ended.OutputTail)
 	require.Empty(t, r.collector("one").CurrentRun)
 
-	// Given up as lost, its own collector still knows better while the job is open.
+	// The collector may correct the end of its lost run while the job is open.
 	run = r.start(job, 2, c).Run.ID
 	twice(t, func() error { return r.CloseLostRuns(t.Context(), job.Key, "heartbeat timeout") })
 	require.Equal(t, bench.RunLost, r.run(run).Outcome)
@@ -187,12 +187,12 @@ func TestARunEndsOnce(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-func TestProgressIsThatOfAnOpenRun(t *testing.T) {
+func TestOnlyAnOpenRunsProgressChanges(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	_, job := r.oneJob("v1", "gin")
 	run := r.start(job, 1, r.register("one")).Run.ID
-	// Benchmarks print what they like.
+	// Output may hold any text.
 	require.NoError(t, r.SetProgress(t.Context(), run, json.RawMessage(`{"line": "a\u0000b\ud800", "n": 12345678901234567890, "\u0000": [null]}`)))
 	require.JSONEq(t, `{"line": "a\ufffdb\ufffd", "n": 12345678901234567890, "\ufffd": [null]}`, string(r.run(run).Progress))
 	require.NoError(t, r.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunFailure}))

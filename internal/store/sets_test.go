@@ -14,7 +14,7 @@ import (
 
 func set(names ...string) bench.Place { return bench.Place{Pool: small, Set: names} }
 
-// command is a request with one job that has constraints and waits in a place.
+// command creates a request with one job that has constraints and waits in a place.
 func (r record) command(tag string, at bench.Place, c bench.Constraints, affinity time.Duration) (bench.Request, bench.Job) {
 	r.t.Helper()
 	request := r.inProgress(release(r.t, tag))
@@ -45,7 +45,7 @@ func (r record) taskQueues(c bench.Collector) []string {
 	return queues
 }
 
-// The story of a job that two of three collectors can run.
+// A job that two of three collectors can run.
 func TestAJobOfASet(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
@@ -56,8 +56,8 @@ func TestAJobOfASet(t *testing.T) {
 	require.Equal(t, ours.TaskQueue(), job.TaskQueue)
 	require.Equal(t, &needs, job.Constraints)
 
-	// Exactly its collectors are told of its task queue, after their pool's and that of
-	// all collectors of the size class.
+	// Only its collectors serve its task queue, after their pool's and the one of all
+	// collectors of the size class.
 	everybody := set("one", "two", "three").TaskQueue()
 	require.Equal(t, []string{small.TaskQueue(), everybody, ours.TaskQueue()}, r.taskQueues(one))
 	require.Equal(t, []string{small.TaskQueue(), everybody}, r.taskQueues(two))
@@ -68,14 +68,15 @@ func TestAJobOfASet(t *testing.T) {
 	require.Equal(t, []bench.JobKey{job.Key}, jobs)
 	require.Empty(t, r.stranded())
 
-	// The one who takes it gives it its pool; its task queue stays, for the next try.
+	// The collector that takes the job settles its pool; its task queue stays for the
+	// next attempt.
 	r.start(job, 1, three)
 	taken := r.job(job.Key)
 	require.Equal(t, "other", taken.Pool)
 	require.Equal(t, ours.TaskQueue(), taken.TaskQueue)
 	require.Empty(t, taken.MovedFrom)
 
-	// Both away: it is stranded.
+	// Without both collectors it is stranded.
 	require.NoError(t, r.CloseLostRuns(t.Context(), job.Key, "silent"))
 	r.silent("three", time.Minute)
 	require.Equal(t, []bench.JobKey{job.Key}, r.stranded())
@@ -87,8 +88,8 @@ func TestAJobOfASet(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, moved)
 
-	// One that nobody of the set has taken says so.
 	require.Equal(t, []string{small.TaskQueue(), everybody}, r.taskQueues(one), "nothing is open there")
+	// A job taken by a collector outside of the set moves to the pool of that collector.
 	_, late := r.command("v2", ours, bench.Constraints{Machines: []string{"one", "two", "three"}}, 0)
 	r.handOutAt(ours.TaskQueue())
 	r.start(late, 1, two)
@@ -96,9 +97,8 @@ func TestAJobOfASet(t *testing.T) {
 	require.Equal(t, ours.TaskQueue(), r.job(late.Key).MovedFrom)
 }
 
-// Of many sets a collector serves three: that of the job which it carries out,
-// then the one that waits longest, then the others in turns; last those where there
-// is nothing to take.
+// A collector serves three sets: that of its running job, then the longest-waiting one,
+// then the others in turns; last those without a job to take.
 func TestACollectorServesThreeSets(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
@@ -125,7 +125,7 @@ func TestACollectorServesThreeSets(t *testing.T) {
 	other.SizeClass = 4
 	require.Len(t, r.taskQueues(other), 1, "it was registered anew as another")
 
-	// What was forgotten is only what nobody needs.
+	// Only unneeded sets are removed.
 	r.execute(`update collector_set set created_at = now() - interval '2 days'`)
 	require.NoError(t, r.PruneSets(t.Context()))
 	require.Equal(t, 5, r.count(`select count(*) from collector_set`))
@@ -134,8 +134,8 @@ func TestACollectorServesThreeSets(t *testing.T) {
 	require.Zero(t, r.count(`select count(*) from collector_set`))
 }
 
-// Sets whose jobs may not go, or go last, keep no others from being served.
-func TestWhatMayGoIsServedFirst(t *testing.T) {
+// Sets whose jobs are held, or have a late level, do not keep others from being served.
+func TestSetsWithReadyJobsAreServedFirst(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	one := r.register("one")
@@ -152,7 +152,7 @@ func TestWhatMayGoIsServedFirst(t *testing.T) {
 	queued("d", "vip")
 	require.Equal(t, place("d").TaskQueue(), r.taskQueues(one)[1])
 
-	// All of them are held back, but not a later one.
+	// All but a later one are held.
 	r.execute(`update job_queue set status = 'queued', held = 'pause', handed_out_at = null, handed_out_to = null`)
 	queued("e", "idle")
 	require.Equal(t, place("e").TaskQueue(), r.taskQueues(one)[1])
@@ -160,9 +160,9 @@ func TestWhatMayGoIsServedFirst(t *testing.T) {
 	require.Equal(t, place("e").TaskQueue(), r.taskQueues(one)[1], "it is about to be handed out")
 }
 
-// A job of a set failed. When it is tried again, the set may be known still, and is
-// kept then; else the job waits with its pool, where somebody looks at it.
-func TestAJobOfASetIsTriedAgainLater(t *testing.T) {
+// A failed job of a set keeps its set for the retry if the set is still known; otherwise
+// it waits for its pool.
+func TestAJobOfASetIsRetried(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	one := r.register("one")
@@ -197,8 +197,8 @@ func TestAJobOfASetIsTriedAgainLater(t *testing.T) {
 	tryAgain(bench.Place{Pool: small})
 }
 
-// Waiting jobs with constraints are grouped and moved as a group: rows quietly,
-// what stands in Temporal so that it is followed; what runs stays.
+// Waiting jobs with constraints are moved as a group: rows silently, jobs in Temporal
+// with a record of the move; running jobs stay.
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
@@ -242,9 +242,9 @@ func TestReplace(t *testing.T) {
 	require.Equal(t, away.Set, moved[0].Set)
 }
 
-// Commands without constraints follow the fleet as well, however many wait: whether
-// they are where they belong is found out without reading them.
-func TestCommandsWaitForWhoeverMayRunThem(t *testing.T) {
+// Commands without constraints follow the fleet as well. Whether they must move is
+// decided without reading them all.
+func TestUnconstrainedCommandsFollowTheFleet(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	one := r.register("one")
@@ -275,7 +275,8 @@ func TestCommandsWaitForWhoeverMayRunThem(t *testing.T) {
 	require.Eventually(t, func() bool { return r.reads("job_queue") > before }, 2*time.Minute, 20*time.Millisecond)
 	require.Less(t, r.reads("job_queue")-before, 50)
 
-	// Another pool comes: they are both's, but for what runs and what is a pool's own.
+	// With a second pool they belong to both, except for running jobs and those of one
+	// pool.
 	two := r.registerIn("two", bench.Pool{Target: target, SizeClass: 2, Name: "other"}, "zen5")
 	both := set("one", "two")
 	require.Equal(t, []string{small.TaskQueue(), both.TaskQueue()}, r.taskQueues(one), "before anything waits there")
@@ -291,11 +292,11 @@ func TestCommandsWaitForWhoeverMayRunThem(t *testing.T) {
 	require.NotEmpty(t, handed)
 	r.start(lineJob(request, 2), 1, two)
 
-	// A third one comes: the former queue is served until it is empty.
+	// A third collector joins: the former task queue is served until it is empty.
 	r.registerIn("three", bench.Pool{Target: target, SizeClass: 2, Name: "other"}, "zen5")
 	require.Equal(t, []string{small.TaskQueue(), set("one", "two", "three").TaskQueue(), both.TaskQueue()}, r.taskQueues(one))
 
-	// Who that was is forgotten, and found again.
+	// A removed set is recorded again.
 	r.execute(`delete from collector_set`)
 	groups, err = r.WaitingGroups(t.Context())
 	require.NoError(t, err)
@@ -307,7 +308,7 @@ func TestCommandsWaitForWhoeverMayRunThem(t *testing.T) {
 	require.Equal(t, 2, live)
 }
 
-// A job waits for caches until its time is over, then for anyone.
+// A job waits for caches until its time is over, then for any collector.
 func TestWaitingForCachesEnds(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)

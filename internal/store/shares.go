@@ -45,7 +45,7 @@ type Share struct {
 	// within the window, from being ready (written, or the previous run ended) to the
 	// run's start; nil if no run began.
 	WaitMedian, Wait90, WaitMax *float64
-	// OldestSince is when the longest-waiting job became ready; nil if none waits.
+	// OldestSince is the time since which the oldest waiting job is ready; nil: none waits.
 	OldestSince *time.Time
 }
 

@@ -40,8 +40,8 @@ func (r record) randomWork(jobs int) {
 		from drawn cross join lateral (
 			select case when e < 0.5 then 'success' when e < 0.7 then 'queued' when e < 0.85 then 'handed_out' else 'in_progress' end as status
 		) s`, target, jobs, project)
-	// A job that has begun has had one to three runs; the last one of a third of
-	// those in progress goes on.
+	// A job that has begun has had one to three runs; the last run of a third of those in
+	// progress is open.
 	r.execute(`
 		insert into job_run (id, job_id, number, reason, size_class, pool, collector, epoch, version, hardware_id, co_located, facts, outcome,
 			started_at, finished_at)
@@ -51,14 +51,14 @@ func (r record) randomWork(jobs int) {
 		from job_queue j cross join lateral generate_series(1, 1 + j.id % 3) n
 		cross join lateral (select j.status = 'in_progress' and n = 1 + j.id % 3 and j.key like '%1' as going) g
 		where j.started_at is not null or j.status in ('success', 'in_progress')`)
-	// None begins where the window does, which moves on while the test runs.
+	// No run begins at the window's edge, which moves while the test runs.
 	r.execute(`update job_run set started_at = started_at - interval '11 minutes'
 		where started_at between now() - interval '65 minutes' and now() - interval '55 minutes'`)
 	r.execute(`update job_queue j set started_at = coalesce(started_at, created_at) where exists (select from job_run n where n.job_id = j.id)`)
 }
 
-// byHand is a share as statements find it that are simple, and read the whole
-// record for each name.
+// byHand computes a share with simple statements that read the whole record for each
+// name.
 func (r record) byHand(conn *pgx.Conn, by store.ShareBy, name string) store.Share {
 	r.t.Helper()
 	ofRun := map[store.ShareBy]string{
@@ -109,7 +109,7 @@ func (r record) byHand(conn *pgx.Conn, by store.ShareBy, name string) store.Shar
 	return s
 }
 
-// percentile of sorted values, interpolated; nil of none.
+// percentile returns an interpolated percentile of sorted values; nil if there are none.
 func percentile(sorted []float64, p float64) *float64 {
 	if len(sorted) == 0 {
 		return nil
@@ -167,7 +167,7 @@ func TestSharesOfNothing(t *testing.T) {
 	require.Empty(t, shares)
 }
 
-func TestTheConfiguredSharesOfQueuesWithWorkAddUpToOne(t *testing.T) {
+func TestConfiguredSharesOfBusyQueuesAddUpToOne(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
 	r.randomWork(200)

@@ -30,7 +30,7 @@ var programDirs = []string{
 	"/usr/local/opt/postgresql@*/bin",
 }
 
-// startBound is how long the cluster may take to answer.
+// startBound bounds the start of the cluster.
 const startBound = time.Minute
 
 // guard runs Postgres ($1, on data directory $2, socket in $3) until its standard input
