@@ -90,7 +90,7 @@ func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Repo
 	}
 	ofA, ofB, err := record.SamplesInTurns(ctx, pair.Project, pair.A, pair.B)
 	if err != nil {
-		return Report{}, fmt.Errorf("reading what was measured in turns: %w", err)
+		return Report{}, fmt.Errorf("reading the results measured in turns: %w", err)
 	}
 	sides[0], sides[1] = preferred(sides[0], ofA), preferred(sides[1], ofB)
 	series, unpaired := Pairs(facts, sides[0], sides[1])

@@ -107,7 +107,7 @@ func pastJobsOf(ctx context.Context, q querier, projects []string) ([]admission.
 			where j.project = p.name and j.status = 'success' order by j.completed_at desc limit $2
 		) j
 		where exists (select from job_run r where r.job_id = j.id and r.finished_at is not null)`, projects, pastJobs)
-	return jobs, wrap("reading how long jobs took", err)
+	return jobs, wrap("reading the durations of jobs", err)
 }
 
 func examplesOf(ctx context.Context, q querier, project string) ([]admission.Example, error) {

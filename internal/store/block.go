@@ -94,10 +94,10 @@ func testCaseIDs(ctx context.Context, tx pgx.Tx, jobID int64) (map[bench.TestCas
 func (b block) check(results []bench.TestCaseResult, errs []bench.RunError) error {
 	for _, r := range results {
 		if _, ok := b.ids[r.TestCase]; !ok {
-			return fmt.Errorf("%w: %s is no test case of job %s", ErrConflict, r.TestCase, b.job.Key)
+			return fmt.Errorf("%w: %s is not a test case of job %s", ErrConflict, r.TestCase, b.job.Key)
 		}
 		if _, ok := b.sides[r.Tag]; !ok {
-			return fmt.Errorf("%w: job %s measures no artifact %q", ErrConflict, b.job.Key, r.Tag)
+			return fmt.Errorf("%w: job %s does not measure artifact %q", ErrConflict, b.job.Key, r.Tag)
 		}
 		if (len(r.Collections) == 0) != (r.Skipped != "") {
 			return fmt.Errorf("%w: %s needs either collections or a reason for leaving it out", ErrConflict, r.TestCase)
@@ -108,7 +108,7 @@ func (b block) check(results []bench.TestCaseResult, errs []bench.RunError) erro
 			continue
 		}
 		if _, ok := b.ids[*e.TestCase]; !ok {
-			return fmt.Errorf("%w: %s is no test case of job %s", ErrConflict, e.TestCase, b.job.Key)
+			return fmt.Errorf("%w: %s is not a test case of job %s", ErrConflict, e.TestCase, b.job.Key)
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@ const BuildChunkBytes = 1 << 20
 // Errors of builds that callers decide on.
 var (
 	// ErrNoBuild reports that the run's job does not build anything.
-	ErrNoBuild = errors.New("the run's job is no build")
+	ErrNoBuild = errors.New("the run's job builds nothing")
 	// ErrIncomplete reports that an upload does not match its announced size or checksum.
 	ErrIncomplete = errors.New("the upload is not complete")
 )

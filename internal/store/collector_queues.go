@@ -34,7 +34,7 @@ func (s *Store) CollectorTaskQueues(ctx context.Context, c bench.Collector) ([]s
 		select name from collector_config where target = $1 and size_class = $2 and (
 			select count(distinct p.pool) from collector_config p where p.target = $1 and p.size_class = $2) > 1`, c.Target, c.SizeClass)
 	if err != nil {
-		return nil, wrap("listing who shares the commands of collector "+c.Name, err)
+		return nil, wrap("listing the collectors that share commands with "+c.Name, err)
 	}
 	if len(everybody) > 0 {
 		queues = append(queues, bench.Place{Pool: pool, Set: everybody}.TaskQueue())

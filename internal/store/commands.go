@@ -81,7 +81,7 @@ func (w *commandWriter) add(ctx context.Context, j bench.PlannedJob) error {
 		return fmt.Errorf("job %s: %w", j.Key, err)
 	}
 	if j.Kind != bench.KindCommand || j.Project != w.request.Project {
-		return fmt.Errorf("job %s is no command of project %s", j.Key, w.request.Project)
+		return fmt.Errorf("job %s is not a command of project %s", j.Key, w.request.Project)
 	}
 	w.sets.add(j.At())
 	if w.waiting = append(w.waiting, j); len(w.waiting) < commandsAtOnce {

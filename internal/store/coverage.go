@@ -14,7 +14,7 @@ import (
 // for an artifact without requests.
 func (s *Store) CoverageOf(ctx context.Context, project string, of plan.CoverageQuery) (plan.Coverage, error) {
 	c, err := coverageOf(ctx, s.pool, project, of)
-	return c, wrap("reading what there is of "+of.Tag, err)
+	return c, wrap("reading the results and jobs of "+of.Tag, err)
 }
 
 func coverageOf(ctx context.Context, q querier, project string, of plan.CoverageQuery) (plan.Coverage, error) {

@@ -26,5 +26,5 @@ var (
 	// ErrOutdated reports that the collector should run another version.
 	ErrOutdated = errors.New("the collector is out of date")
 	// ErrUnfit reports that the collector does not meet the job's constraints.
-	ErrUnfit = errors.New("the collector cannot run the job as it is constrained")
+	ErrUnfit = errors.New("the collector does not meet the job's constraints")
 )

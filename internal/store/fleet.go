@@ -120,7 +120,7 @@ func (s *Store) PruneSets(ctx context.Context) error {
 	_, err := s.pool.Exec(ctx, `
 		delete from collector_set t where t.created_at < now() - interval '1 day' and not exists (
 			select from job_queue j where j.task_queue = t.task_queue and j.status in ('queued', 'handed_out', 'in_progress'))`)
-	return wrap("forgetting sets of collectors", err)
+	return wrap("removing sets of collectors", err)
 }
 
 // serves matches a collector c that takes jobs from the given task queue: its pool's, or

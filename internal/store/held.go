@@ -135,7 +135,7 @@ func (s *Store) ReleaseLimited(ctx context.Context, account string) ([]string, e
 			from queues q where q.task_queue is not null
 		)
 		select task_queue from queues where task_queue is not null`, account)
-	return queues, wrap("listing where jobs of "+account+" wait", err)
+	return queues, wrap("listing the task queues of the jobs of "+account, err)
 }
 
 // releaseLimited releases the first jobs of an account in each task queue and queue, as

@@ -87,13 +87,13 @@ func (s *Store) SamplesInTurns(ctx context.Context, project, a, b string) (ofA, 
 		if errors.Is(err, ErrNotFound) {
 			return nil, nil, nil
 		} else if err != nil {
-			return nil, nil, wrap("looking artifact "+tag+" up", err)
+			return nil, nil, wrap("looking up artifact "+tag, err)
 		}
 	}
 	for i, samples := range []*[]bench.Samples{&ofA, &ofB} {
 		if *samples, err = all[bench.Samples](ctx, s.pool, `select true as in_turns, `+samplesFrom(inTurns)+`
 			where r.artifact_id = $3 `+samplesEnd, ids[0], ids[1], ids[i]); err != nil {
-			return nil, nil, wrap("reading what was measured of "+a+" and "+b+" in turns", err)
+			return nil, nil, wrap("reading the results of "+a+" and "+b+" measured in turns", err)
 		}
 	}
 	return ofA, ofB, nil

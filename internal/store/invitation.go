@@ -78,7 +78,7 @@ func (s *Store) InviteCollector(ctx context.Context, i Invitation, tokenHash []b
 // none.
 func (s *Store) Invitation(ctx context.Context, name string) (Invitation, error) {
 	i, err := one[Invitation](ctx, s.pool, `select `+invitationColumns+` from collector_invitation i where i.name = $1`, name)
-	return i, wrap("reading what is configured for collector "+name, err)
+	return i, wrap("reading the configuration of collector "+name, err)
 }
 
 // InvitationByToken reads the invitation whose enrolment token has this SHA-256;

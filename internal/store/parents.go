@@ -151,7 +151,7 @@ func announce(ctx context.Context, tx pgx.Tx, project, tag string) error {
 		update benchmark_request set waits_for = $2, parent_note = ''
 		where project = $1 and parent = $2 and type in ('master', 'try') and status in ('waiting_for_artifacts', 'artifacts_ready')`,
 		project, tag)
-	return wrap("telling the children of "+tag, err)
+	return wrap("linking the children of "+tag, err)
 }
 
 // ChildrenOf lists the open requests that wait for a tag.
@@ -166,7 +166,7 @@ func (s *Store) ChildrenOf(ctx context.Context, project, tag string) ([]bench.Re
 func (s *Store) ParentDone(ctx context.Context, id bench.RequestID) (bool, error) {
 	done, err := value[bool](ctx, s.pool, `
 		select r.waits_for is null or not exists (`+undone+`) from benchmark_request r where r.id = $1`, id)
-	return done, wrap("asking whether the parent of request "+string(id)+" is done", err)
+	return done, wrap("checking whether the parent of request "+string(id)+" is done", err)
 }
 
 // Notice is a notification that a request's artifacts are ready.

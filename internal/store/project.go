@@ -82,7 +82,7 @@ func (s *Store) PutToken(ctx context.Context, secretHash []byte, p Principal) er
 // none.
 func (s *Store) PrincipalOf(ctx context.Context, secretHash []byte) (Principal, error) {
 	p, err := one[Principal](ctx, s.pool, `select kind, owner, role, coalesce(collector, '') as collector from access_token where hash = $1`, secretHash)
-	return p, wrap("looking a token up", err)
+	return p, wrap("looking up a token", err)
 }
 
 // document returns a JSON document as a parameter; absent if there is none.

@@ -253,7 +253,7 @@ func (s *Store) Relevel(ctx context.Context) ([]Relevelled, error) {
 		select `+jobRefColumns+`, j.queue, j.submitter, j.branch, j.priority from job_queue j
 		where j.status in ('handed_out', 'in_progress') and `+unattended+` order by j.id`)
 	if err != nil {
-		return nil, wrap("listing what waits in Temporal", err)
+		return nil, wrap("listing the jobs waiting in Temporal", err)
 	}
 	jobs := make([]fairshare.Job, len(rows))
 	for i, r := range rows {

@@ -19,5 +19,5 @@ func (s *Store) QueueWaits(ctx context.Context, taskQueues []string) (map[string
 	for _, r := range rows {
 		waits[r.TaskQueue] = max(0, r.Seconds)
 	}
-	return waits, wrap("reading for how long jobs wait in "+strings.Join(taskQueues, ", "), err)
+	return waits, wrap("reading the waiting times in "+strings.Join(taskQueues, ", "), err)
 }

@@ -74,7 +74,7 @@ func (s *Store) WaitingGroups(ctx context.Context) ([]JobGroup, error) {
 		from queues q cross join lateral (
 			select j.target, j.size_class from job_queue j where `+unconstrained+` and j.task_queue = q.task_queue order by j.request_created limit 1) first
 		order by q.task_queue`)
-	return append(groups, commands...), wrap("listing where commands wait", err)
+	return append(groups, commands...), wrap("listing the task queues of commands", err)
 }
 
 // maxReplaced bounds how many jobs one statement moves; the next pass moves the rest.

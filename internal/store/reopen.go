@@ -17,7 +17,7 @@ import (
 )
 
 // ErrNothingToMeasure reports that everything to be measured again has its results.
-var ErrNothingToMeasure = errors.New("nothing of it lacks a result")
+var ErrNothingToMeasure = errors.New("everything to be measured has a result")
 
 // ReopenOptions selects the part of a request that is measured again. Jobs never change
 // and never run twice: new jobs of the next generation replace the former ones in the
@@ -219,7 +219,7 @@ func (o reopening) jobs(ctx context.Context) ([]linkedJob, error) {
 		where rj.request_id = $1 and ($2 = '' or (j.key = $2 and not rj.superseded))
 		order by j.id for update of j`, o.request.ID, string(o.options.Job))
 	if err == nil && len(jobs) == 0 && o.options.Job != "" {
-		return nil, fmt.Errorf("%w: job %s is none of request %s, or was replaced by a later one", ErrNotFound, o.options.Job, o.request.ID)
+		return nil, fmt.Errorf("%w: job %s does not belong to request %s, or was replaced by a later one", ErrNotFound, o.options.Job, o.request.ID)
 	}
 	return jobs, err
 }
@@ -261,7 +261,7 @@ func (o reopening) replace(ctx context.Context, former bench.Job, cases []bench.
 			return err
 		}
 		if err := insertJob(ctx, o.tx, next, &o.sets); err != nil {
-			return fmt.Errorf("job %s in place of %s: %w", next.Key, former.Key, err)
+			return fmt.Errorf("writing job %s in place of %s: %w", next.Key, former.Key, err)
 		}
 		o.wrote(next.Job)
 		if _, err := o.tx.Exec(ctx, `

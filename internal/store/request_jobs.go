@@ -83,14 +83,14 @@ func (s *Store) FirstFailure(ctx context.Context, id bench.RequestID, stage benc
 	if errors.Is(err, ErrNotFound) {
 		return "", nil
 	}
-	return message, wrap("reading why jobs of request "+string(id)+" failed", err)
+	return message, wrap("reading the first failure of request "+string(id), err)
 }
 
 // FirstStart returns when the first of a request's jobs began; nil: none has.
 func (s *Store) FirstStart(ctx context.Context, id bench.RequestID) (*time.Time, error) {
 	at, err := value[*time.Time](ctx, s.pool, `
 		select min(j.started_at) from request_job rj join job_queue j on j.id = rj.job_id where rj.request_id = $1`, id)
-	return at, wrap("looking when request "+string(id)+" began", err)
+	return at, wrap("reading the start of request "+string(id), err)
 }
 
 // InFlightOf reports whether any job of a request is in Temporal.

@@ -26,7 +26,7 @@ func (s *Store) SamplesOf(ctx context.Context, project, tag string) ([]bench.Sam
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	} else if err != nil {
-		return nil, wrap("looking artifact "+tag+" up", err)
+		return nil, wrap("looking up artifact "+tag, err)
 	}
 	samples, err := all[bench.Samples](ctx, s.pool, `select false as in_turns, `+samplesFrom(`latest_result`)+`
 		where r.artifact_id = $1 and r.status = 'ok' `+samplesEnd, artifact)
@@ -58,7 +58,7 @@ func (s *Store) MissingResults(ctx context.Context, project, tag string) ([]benc
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	} else if err != nil {
-		return nil, wrap("looking artifact "+tag+" up", err)
+		return nil, wrap("looking up artifact "+tag, err)
 	}
 	missing, err := all[bench.MissingResult](ctx, s.pool, `
 		with invalid as (

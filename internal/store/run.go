@@ -145,7 +145,7 @@ func mayBegin(c bench.Collector, job bench.Job) error {
 	}
 	// Size class and pool do not matter: from now on the job belongs where it runs.
 	if lacks := placement.WhyNot(placement.Of(c), plan.NeedsOf(job).Requirements()); len(lacks) > 0 {
-		return fmt.Errorf("%w: of collector %s: %s", ErrUnfit, c.Name, strings.Join(lacks, ", "))
+		return fmt.Errorf("%w: collector %s: %s", ErrUnfit, c.Name, strings.Join(lacks, ", "))
 	}
 	return nil
 }

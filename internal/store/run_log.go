@@ -15,7 +15,7 @@ import (
 func (s *Store) AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte, limit int64) (next int64, err error) {
 	err = s.inTx(ctx, "recording output of run "+string(run), func(tx pgx.Tx) error {
 		if offset < 0 {
-			return errors.New("an offset is never negative")
+			return errors.New("the offset must not be negative")
 		}
 		size, err := value[int64](ctx, tx, `select log_size from job_run where id = $1 for update`, run)
 		if err != nil {

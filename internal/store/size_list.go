@@ -16,5 +16,5 @@ func (s *Store) AllSizeStatistics(ctx context.Context, project string, limit int
 // SizeStatisticsOf lists the statistics of a shape for each project that has it.
 func (s *Store) SizeStatisticsOf(ctx context.Context, shape bench.Shape) ([]SizeStatistics, error) {
 	all, err := all[SizeStatistics](ctx, s.pool, sizeStatistics+` where shape = $1 order by project`, shape)
-	return all, wrap("reading what is known of shape "+string(shape), err)
+	return all, wrap("reading the statistics of shape "+string(shape), err)
 }

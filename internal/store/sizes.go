@@ -110,7 +110,7 @@ type SizeStatistics struct {
 // SizeStatistics reads the statistics of a shape; ErrNotFound if there are none.
 func (s *Store) SizeStatistics(ctx context.Context, project string, shape bench.Shape) (SizeStatistics, error) {
 	stats, err := one[SizeStatistics](ctx, s.pool, sizeStatistics+` where project = $1 and shape = $2`, project, shape)
-	return stats, wrap("reading what is known of shape "+string(shape), err)
+	return stats, wrap("reading the statistics of shape "+string(shape), err)
 }
 
 const sizeStatistics = `select project, shape, version, statistics, about, coalesce(best, 0) as best, updated_at from size_statistics`

@@ -62,7 +62,7 @@ func (s *Store) Close() { s.pool.Close() }
 func (s *Store) Ping(ctx context.Context) error {
 	var there bool
 	if err := s.pool.QueryRow(ctx, `select to_regclass('benchmark_request') is not null`).Scan(&there); err != nil {
-		return fmt.Errorf("asking the database: %w", err)
+		return fmt.Errorf("querying the database: %w", err)
 	}
 	if !there {
 		return errors.New("the database has no schema yet: migrate it first")
