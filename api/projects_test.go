@@ -134,7 +134,7 @@ func TestSuitesAreCheckedBeforeTheyAreStored(t *testing.T) {
 	_, err = b.writer.PutSuite(t.Context(), "abc", s.Archive)
 	require.ErrorContains(t, err, `the suite hash "abc" is none`)
 	_, err = b.writer.PutSuite(t.Context(), other, []byte("no archive"))
-	require.ErrorContains(t, err, "this is no .tar.gz")
+	require.ErrorContains(t, err, "this is not a .tar.gz")
 	_, err = b.nobody.SuiteArchive(t.Context(), other)
 	require.ErrorIs(t, err, apiclient.ErrNotFound)
 	require.ErrorContains(t, err, "upload it with PUT")

@@ -11,25 +11,22 @@ import (
 	"path/filepath"
 )
 
-// BuiltSource hands out the archives of builds. A [Cache] calls it through [Built], with the exclusive lock of the
-// build's entry held, so that a machine fetches each build once; different builds at the same time. It must not be nil.
+// BuiltSource provides the archives of builds. A [Cache] calls it through [Built], holding the exclusive lock of the build's
+// entry, so that a machine fetches each build once; it may fetch different builds at the same time. It must not be nil.
 type BuiltSource interface {
-	// FetchBuild writes the archive of a build, as [Pack] makes it, to w and
-	// returns its SHA-256 in hexadecimal as it should be. Whatever the caller
-	// has to decide on is an [*Error].
+	// FetchBuild writes the archive of a build, in the format of [Pack], to w and returns its expected SHA-256 in
+	// hexadecimal. Errors that the caller must act on are an [*Error].
 	FetchBuild(ctx context.Context, key string, w io.Writer, progress ProgressFunc) (sum string, err error)
 }
 
 // Built provides artifacts that were built from a revision of a repository.
 //
-// Its one parameter, "key", names the build by what it was made of; whoever asks
-// finds it out first. Tag and target are left out of a resolved request: equal
-// keys are one artifact, whatever it is called. The identity is "build:" and the
-// key.
+// Its only parameter, "key", identifies the build by its inputs; callers determine it first. A resolved request has no tag
+// and no target: equal keys mean the same artifact, whatever its name. The identity is "build:" and the key.
 type Built struct {
 	// Source provides archives.
 	Source BuiltSource
-	// MaxUnpacked bounds the content, in bytes; 0: 16 GiB.
+	// MaxUnpacked limits the content, in bytes; 0 means 16 GiB.
 	MaxUnpacked int64
 }
 
@@ -40,12 +37,12 @@ func (*Built) Name() string { return "build" }
 func (*Built) Resolve(req Request) (Request, error) {
 	key := req.Parameters["key"]
 	if !sha256Pattern.MatchString(key) {
-		return Request{}, req.invalid("it is not known which build this is", "request it, so that it is built first")
+		return Request{}, req.invalid("the build's key is missing", "request it, so that it is built first")
 	}
 	return Request{Provider: req.Provider, Tag: key[:12], Parameters: map[string]string{"key": key}}, nil
 }
 
-// Fetch gets the archive, compares its hash and unpacks it.
+// Fetch fetches the archive, verifies its hash and unpacks it.
 func (b *Built) Fetch(ctx context.Context, req Request, dir string, progress ProgressFunc) (string, error) {
 	scratch, err := os.MkdirTemp(dir, ".fetch-")
 	if err != nil {
@@ -86,18 +83,18 @@ func (b *Built) download(ctx context.Context, req Request, file string, progress
 	}
 	if got := hex.EncodeToString(hash.Sum(nil)); got != want {
 		return &Error{Kind: Corrupt, Artifact: req.String(), Reason: fmt.Sprintf("the archive's SHA-256 is %s, not %s", got, want),
-			Remedy: "request it again, so that it is built anew"}
+			Remedy: "request it again, so that it is rebuilt"}
 	}
 	return nil
 }
 
 func explainBuilt(req Request, err error) error {
 	if errors.Is(err, errTooLarge) {
-		return &Error{Kind: Invalid, Artifact: req.String(), Reason: "what was built is larger than allowed", Err: err, Remedy: "name a smaller output in the suite"}
+		return &Error{Kind: Invalid, Artifact: req.String(), Reason: "the build is larger than allowed", Err: err, Remedy: "name a smaller output in the suite"}
 	}
 	_, bad := errors.AsType[*archiveError](err)
 	if bad || errors.Is(err, errNothingUnpacked) {
-		return &Error{Kind: Corrupt, Artifact: req.String(), Reason: "not a usable archive", Err: err, Remedy: "request it again, so that it is built anew"}
+		return &Error{Kind: Corrupt, Artifact: req.String(), Reason: "not a usable archive", Err: err, Remedy: "request it again, so that it is rebuilt"}
 	}
 	return fmt.Errorf("unpacking %s: %w", req, err)
 }

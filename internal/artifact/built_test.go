@@ -19,7 +19,7 @@ import (
 	"github.com/benchloom/benchloom/internal/artifact"
 )
 
-// shelf has one archive for every key.
+// shelf is a source that has one archive for every key.
 type shelf struct {
 	archive []byte
 	sum     string
@@ -36,7 +36,7 @@ func (s *shelf) FetchBuild(_ context.Context, _ string, w io.Writer, _ artifact.
 	return s.sum, err
 }
 
-// packed is a directory as an archive with its sum.
+// packed returns the archive of a directory and its sum.
 func packed(t *testing.T, dir string, skip ...string) ([]byte, string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -45,7 +45,7 @@ func packed(t *testing.T, dir string, skip ...string) ([]byte, string) {
 	return out.Bytes(), hex.EncodeToString(sum[:])
 }
 
-// tree makes a small build output.
+// tree creates a small build output.
 func tree(t *testing.T, age time.Duration) string {
 	t.Helper()
 	dir := t.TempDir()

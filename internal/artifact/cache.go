@@ -17,27 +17,26 @@ import (
 
 // Options configure a [Cache].
 type Options struct {
-	// Dir is the cache's directory; it is created when missing. The collectors of a machine
-	// should use the same one, as the same user. It must be on a local file system (locks) and readable for the users
-	// that benchmarks run as.
+	// Dir is the cache's directory; it is created if missing. The collectors of a machine should use the same one, as the
+	// same user. It must be on a local file system (locks) and readable for the users that benchmarks run as.
 	Dir string
 	// Providers by whose names artifacts can be acquired.
 	Providers []Provider
-	// MaxBytes bounds the size of all stored artifacts together; 0: no bound. Artifacts in use are never evicted, so that
-	// what is in use at one time may exceed the bound. 20 to 50 GB suit a machine that tracks a compiler.
+	// MaxBytes limits the total size of stored artifacts; 0 means no limit. Artifacts in use are never evicted, so they may
+	// exceed the limit. 20 to 50 GB suit a machine that tracks a compiler.
 	MaxBytes int64
-	// MaxEntries bounds the number of stored artifacts in the same way; 0: no bound.
+	// MaxEntries limits the number of stored artifacts in the same way; 0 means no limit.
 	MaxEntries int
-	// Now is the clock that orders artifacts by their last use; nil: time.Now.
+	// Now is the clock that orders artifacts by their last use; nil means time.Now.
 	Now func() time.Time
 }
 
-// Cache hands out artifacts. It is safe for concurrent use, by several caches on one directory and by several processes.
+// Cache provides artifacts. It is safe for concurrent use, also by several caches and processes on one directory.
 //
 // The directory holds, for each artifact, entries/<name>/artifact (its files), entries/<name>/entry.json (the marker that
-// makes the entry valid; its modification time is the last use) and locks/<name>.lock. Whoever uses the artifact holds
-// the lock shared; whoever fetches or removes it holds it exclusively. Fetching and removing happens in tmp/<name>, so that
-// entries/<name> is always whole; what a crash leaves in tmp belongs to nobody once the lock can be had.
+// makes the entry valid; its modification time is the last use) and locks/<name>.lock. The lock is held shared while the
+// artifact is in use, and exclusively while it is fetched or removed. Fetching and removing happens in tmp/<name>, so that
+// entries/<name> is always complete; leftovers of a crash in tmp may be removed under the exclusive lock.
 type Cache struct {
 	dir        string
 	providers  map[string]Provider
@@ -46,7 +45,7 @@ type Cache struct {
 	now        func() time.Time
 }
 
-// Open opens or creates the cache in opts.Dir and removes what crashed fetches have left there.
+// Open opens or creates the cache in opts.Dir and removes leftovers of crashed fetches.
 func Open(opts Options) (*Cache, error) {
 	if opts.Dir == "" {
 		return nil, errors.New("opening artifact cache: no directory given")
@@ -73,7 +72,7 @@ func Open(opts Options) (*Cache, error) {
 		}
 		c.providers[p.Name()] = p
 	}
-	// Users that benchmarks run as read artifacts; only the cache's own user may hold its locks.
+	// The users that benchmarks run as read artifacts; only the cache's own user may take its locks.
 	for sub, perm := range map[string]fs.FileMode{"entries": 0o755, "tmp": 0o755, "locks": 0o700} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), perm); err != nil {
 			return nil, fmt.Errorf("opening artifact cache: %w", err)
@@ -85,7 +84,7 @@ func Open(opts Options) (*Cache, error) {
 	return c, nil
 }
 
-// Dir is the cache's directory, an absolute path.
+// Dir returns the cache's directory, an absolute path.
 func (c *Cache) Dir() string { return c.dir }
 
 // Resolve checks a request and returns its canonical form, as [Provider] says. Errors are of kind [Invalid].
@@ -115,23 +114,23 @@ type Handle struct {
 	release  func() error
 }
 
-// Dir is the artifact's directory, an absolute path. What it holds does not change until Release.
+// Dir returns the artifact's directory, an absolute path. Its content does not change until Release.
 func (h *Handle) Dir() string { return h.dir }
 
-// Identity tells contents apart; results measured with equal identities were measured with the same artifact. What it is made
-// of depends on the provider.
+// Identity identifies the content: results with equal identities were measured with the same artifact. Its form depends on
+// the provider.
 func (h *Handle) Identity() string { return h.identity }
 
-// Request is the resolved request: normalised tag, explicit target.
+// Request returns the resolved request: normalised tag, explicit target.
 func (h *Handle) Request() Request { return h.req }
 
-// Release gives the artifact back; it may be evicted afterwards. Calling it again does nothing and returns the same error,
-// which says that shrinking the cache to its bounds failed.
+// Release releases the artifact, which may then be evicted. Calling it again does nothing and returns the same error, which
+// reports that the cache could not be shrunk to its limits.
 func (h *Handle) Release() error { return h.release() }
 
-// Acquire makes the artifact available: from the cache, by fetching it, or in place. Of several callers that ask for one missing
-// artifact at the same time, in this or in other processes, one fetches and the others wait for it. Progress may be nil; else it is
-// called at least every two seconds, and not after Acquire has returned. The handle stays valid when ctx ends.
+// Acquire makes the artifact available: from the cache, by fetching it, or in place. If several callers, in this or other
+// processes, acquire the same missing artifact, one fetches it and the others wait. Progress may be nil; otherwise it is
+// called at least every two seconds, and never after Acquire has returned. The handle stays valid when ctx ends.
 func (c *Cache) Acquire(ctx context.Context, req Request, progress ProgressFunc) (*Handle, error) {
 	p, req, err := c.resolve(req)
 	if err != nil {
@@ -147,7 +146,7 @@ func (c *Cache) Acquire(ctx context.Context, req Request, progress ProgressFunc)
 		h, err = c.acquireStored(ctx, p, req, report)
 	}
 	if cause := context.Cause(ctx); err != nil && cause != nil && KindOf(err) != Cancelled {
-		// What a cancelled download or a killed process says about its end is not the reason.
+		// The message of a cancelled download or a killed process is not the reason.
 		if !errors.Is(cause, ctx.Err()) {
 			cause = fmt.Errorf("%w: %w", ctx.Err(), cause)
 		}
@@ -192,7 +191,7 @@ func (c *Cache) acquireStored(ctx context.Context, p Fetcher, req Request, repor
 	}
 }
 
-// handOut turns a valid entry, locked shared, into a handle.
+// handOut returns a handle for a valid entry, locked shared.
 func (c *Cache) handOut(ctx context.Context, e Entry, shared *fileLock) (*Handle, error) {
 	err := c.touch(e.name)
 	if err == nil {
@@ -206,7 +205,7 @@ func (c *Cache) handOut(ctx context.Context, e Entry, shared *fileLock) (*Handle
 		dir:      filepath.Join(c.entryDir(e.name), "artifact"),
 		identity: e.Identity,
 		release: sync.OnceValue(func() error {
-			// The last use is the end of the use. An error here would be found again by the next one to use the entry.
+			// The last use is the end of the use. An error here would reappear at the entry's next use.
 			_ = c.touch(e.name)
 			if err := shared.unlock(); err != nil {
 				return fmt.Errorf("releasing %s: %w", e.Request, err)
@@ -219,7 +218,7 @@ func (c *Cache) handOut(ctx context.Context, e Entry, shared *fileLock) (*Handle
 	}, nil
 }
 
-// fetchMissing fetches the artifact unless somebody else has done so in the meantime.
+// fetchMissing fetches the artifact unless it has been fetched in the meantime.
 func (c *Cache) fetchMissing(ctx context.Context, p Fetcher, req Request, report ProgressFunc) error {
 	exclusive, err := c.lockEntry(ctx, req, true, report)
 	if err != nil {
@@ -230,7 +229,7 @@ func (c *Cache) fetchMissing(ctx context.Context, p Fetcher, req Request, report
 	}
 	err = c.fetch(ctx, p, req, report)
 	if err != nil && KindOf(err) == DiskFull {
-		// Artifacts that nobody uses are worth less than the one that is wanted.
+		// Unused artifacts are worth less than the requested one.
 		if freed, evictErr := c.evictIdle(ctx); evictErr == nil && freed > 0 {
 			err = c.fetch(ctx, p, req, report)
 		}
@@ -248,7 +247,7 @@ func (c *Cache) explainDiskFull(req Request, err error) error {
 	return &Error{
 		Kind: DiskFull, Artifact: req.String(), Err: err,
 		Reason: "no space left in the artifact cache " + c.dir,
-		Remedy: "free space there, purge artifacts that are not needed, or lower the cache's size bound so that it leaves enough room",
+		Remedy: "free space there, purge artifacts that are not needed, or lower the cache's size limit",
 	}
 }
 
@@ -274,7 +273,7 @@ func (c *Cache) fetch(ctx context.Context, p Fetcher, req Request, report Progre
 	report(Progress{Step: "storing " + req.String()})
 	size, err := treeSize(content)
 	if err != nil {
-		return fmt.Errorf("measuring what was fetched: %w", err)
+		return fmt.Errorf("determining the size of the fetched files: %w", err)
 	}
 	if err := syncTree(content); err != nil {
 		return err
@@ -307,7 +306,7 @@ func (c *Cache) tmpDir(name string) string   { return filepath.Join(c.dir, "tmp"
 func (c *Cache) lockPath(name string) string { return filepath.Join(c.dir, "locks", name+lockFileType) }
 func (c *Cache) marker(name string) string   { return filepath.Join(c.entryDir(name), markerName) }
 
-// touch makes now the last use of the entry.
+// touch sets the entry's last use to now.
 func (c *Cache) touch(name string) error {
 	now := c.now()
 	return os.Chtimes(c.marker(name), now, now)

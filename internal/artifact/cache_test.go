@@ -31,7 +31,7 @@ func TestAnArtifactIsFetchedOnceAndThenReused(t *testing.T) {
 	require.NoError(t, first.Release())
 	require.NoError(t, first.Release())
 
-	// A cache opened later, on the same directory, hands out the same one.
+	// A cache opened later on the same directory provides the same artifact.
 	again := acquire(t, openCache(t, artifact.Options{Dir: dir}, files), tag("1"))
 	defer again.Release()
 	require.Equal(t, first.Dir(), again.Dir())
@@ -41,7 +41,7 @@ func TestAnArtifactIsFetchedOnceAndThenReused(t *testing.T) {
 	require.Equal(t, "1", string(content))
 	require.Equal(t, []string{"1"}, files.fetches())
 
-	// Whatever tells requests apart tells artifacts apart.
+	// Different requests have different artifacts.
 	other := acquire(t, openCache(t, artifact.Options{Dir: dir}, files), artifact.Request{Provider: "files", Tag: "1", Target: "x86_64-unknown-linux-gnu"})
 	defer other.Release()
 	require.NotEqual(t, first.Dir(), other.Dir())
@@ -152,7 +152,7 @@ func TestListAndPurge(t *testing.T) {
 	require.True(t, entries[0].LastUsed.After(entries[0].FetchedAt))
 	require.True(t, entries[2].InUse)
 
-	// The tag may be written as a person writes it; what is in use stays.
+	// The tag may be written as a person writes it; artifacts in use stay.
 	removed, kept, err := cache.Purge("v1")
 	require.NoError(t, err)
 	require.Len(t, removed, 1)
@@ -228,7 +228,7 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	cache := openCache(t, artifact.Options{}, &fetcher{fetch: func(ctx context.Context, _ artifact.Request, _ string, _ artifact.ProgressFunc) error {
 		<-ctx.Done()
-		return errors.New("the server has hung up") // the way in which something cancelled ends is not the reason
+		return errors.New("the server has hung up") // a consequence of the cancellation, not the reason
 	}})
 	ctx, cancel := context.WithCancel(t.Context())
 	stop := errors.New("the request was cancelled")
@@ -282,7 +282,7 @@ func TestAFullDisk(t *testing.T) {
 	require.ErrorContains(t, err, "purge artifacts that are not needed")
 	requireClean(t, cache)
 
-	// Artifacts that nobody uses give way; one in use does not.
+	// Unused artifacts are evicted; one in use is not.
 	room = 2
 	used := acquire(t, cache, tag("1"))
 	defer used.Release()
@@ -351,8 +351,8 @@ func TestOpenRefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
-// Many users with too little room, and somebody who purges all the time: what is held is always whole, and in the end the
-// bound holds.
+// Many users with too little space and continuous purging: held artifacts are always complete, and the limit is met in the
+// end.
 func TestEvictionAndUseAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	const users, rounds, artifacts = 6, 25, 5

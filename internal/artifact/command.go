@@ -21,7 +21,7 @@ type command struct {
 // commandError is a program that ran and failed.
 type commandError struct {
 	line   string // the command line
-	output string // what it said on standard error
+	output string // standard error
 	err    error
 }
 
@@ -42,11 +42,11 @@ func (e *commandError) reason() string {
 
 func (e *commandError) Unwrap() error { return e.err }
 
-// run returns the standard output, also of a command that failed.
+// run returns the standard output, even if the command failed.
 func (c command) run(ctx context.Context) (string, error) {
 	cmd := exec.CommandContext(ctx, c.path, c.args...)
 	cmd.Dir, cmd.Env = c.dir, c.env
-	// A child that has inherited the pipes must not hold up a cancelled command.
+	// A child that inherited the pipes must not delay a cancelled command.
 	cmd.WaitDelay = 5 * time.Second
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -64,7 +64,7 @@ func (c command) run(ctx context.Context) (string, error) {
 	return stdout.String(), nil
 }
 
-// lookPath finds the program: given, or named name on PATH.
+// lookPath returns the path of a program: given, or else name on PATH.
 func lookPath(given, name, artifact, remedy string) (string, error) {
 	if given == "" {
 		given = name

@@ -15,7 +15,7 @@ import (
 
 const (
 	markerName   = "entry.json"
-	shrinkLock   = "shrink" // name of the lock that one shrinking at a time holds; no entry's name lacks a "-"
+	shrinkLock   = "shrink" // name of the lock held while shrinking; distinct from entries, whose names contain a "-"
 	lockFileType = ".lock"
 )
 
@@ -26,12 +26,12 @@ type Entry struct {
 	Bytes     int64     `json:"bytes"` // sum of the sizes of its files
 	FetchedAt time.Time `json:"fetched_at"`
 	LastUsed  time.Time `json:"-"`
-	InUse     bool      `json:"-"` // by any process; also while somebody fetches it again
+	InUse     bool      `json:"-"` // by any process; also while it is being fetched again
 
 	name string
 }
 
-// List returns the stored artifacts, the most recently used first. Artifacts used in place are not among them.
+// List returns the stored artifacts, most recently used first, without those used in place.
 func (c *Cache) List() ([]Entry, error) {
 	entries, err := c.scan()
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *Cache) Purge(tag string) (removed, kept []Entry, err error) {
 	return removed, kept, nil
 }
 
-// hasTag reports whether a person who says tag means the entry: "go1.25.3" and "1.25.3" are the same release.
+// hasTag reports whether tag, as a person writes it, means the entry: "go1.25.3" and "1.25.3" are the same release.
 func (c *Cache) hasTag(e Entry, tag string) bool {
 	if e.Request.Tag == tag {
 		return true
@@ -96,7 +96,7 @@ func (c *Cache) scan() ([]Entry, error) {
 	}
 	var entries []Entry
 	for _, file := range files {
-		// An entry that cannot be read is being removed, or it is damaged, which sweep and the next fetch see to.
+		// An entry that cannot be read is being removed, or is damaged and will be removed by sweep or the next fetch.
 		if e, err := c.readEntry(file.Name()); err == nil {
 			entries = append(entries, e)
 		}
@@ -105,7 +105,7 @@ func (c *Cache) scan() ([]Entry, error) {
 	return entries, nil
 }
 
-// shrink evicts the least recently used artifacts that are not in use until the bounds hold.
+// shrink evicts the least recently used artifacts that are not in use until the limits are met.
 func (c *Cache) shrink(ctx context.Context) error {
 	if c.maxBytes == 0 && c.maxEntries == 0 {
 		return nil
@@ -115,7 +115,7 @@ func (c *Cache) shrink(ctx context.Context) error {
 	})
 }
 
-// evictIdle evicts every artifact that is not in use and returns how many bytes that has freed.
+// evictIdle evicts every artifact that is not in use and returns the number of bytes freed.
 func (c *Cache) evictIdle(ctx context.Context) (freed int64, err error) {
 	first := int64(-1)
 	last := int64(0)
@@ -129,11 +129,11 @@ func (c *Cache) evictIdle(ctx context.Context) (freed int64, err error) {
 	return first - last, err
 }
 
-// evictWhile goes through the artifacts from the least recently used on and evicts those not in use for as long as goOn
-// wants it, which is told the number and size of the remaining ones before each, and at the end.
+// evictWhile evicts artifacts that are not in use, least recently used first, while goOn returns true. goOn is called with
+// the number and size of the remaining artifacts before each eviction and at the end.
 func (c *Cache) evictWhile(ctx context.Context, goOn func(count int, bytes int64) bool) (err error) {
-	// Two at the same time would each evict enough, together twice as much. Whoever waits here may hold the lock of an
-	// entry, whoever holds this lock never waits for one.
+	// Two concurrent evictions would together evict twice as much as needed. A caller that waits here may hold the lock of
+	// an entry; the holder of this lock never waits for one.
 	l, err := lock(ctx, c.lockPath(shrinkLock), true, func() {})
 	if err != nil {
 		return fmt.Errorf("shrinking artifact cache: %w", err)
@@ -163,7 +163,7 @@ func (c *Cache) evictWhile(ctx context.Context, goOn func(count int, bytes int64
 	return nil
 }
 
-// evict removes an entry and what is in tmp under its name, unless somebody uses or fetches it.
+// evict removes an entry and its files in tmp, unless it is in use or being fetched.
 func (c *Cache) evict(name string) (bool, error) {
 	l, err := tryLock(c.lockPath(name), true)
 	if l == nil || err != nil {
@@ -183,7 +183,7 @@ func (c *Cache) removeEntry(name string) error {
 	return removeTree(work)
 }
 
-// sweep removes what crashed processes have left: unfinished fetches and removals, damaged entries, locks of nothing.
+// sweep removes leftovers of crashed processes: unfinished fetches and removals, damaged entries, locks without an entry.
 func (c *Cache) sweep() error {
 	leftovers := map[string]bool{}
 	for _, sub := range []string{"tmp", "entries", "locks"} {
@@ -212,14 +212,14 @@ func (c *Cache) sweepOne(name string) error {
 	if l == nil || err != nil {
 		return err
 	}
-	// Between looking and locking the entry may have become valid.
+	// The entry may have become valid before it was locked.
 	if _, err := c.readEntry(name); err == nil {
 		return errors.Join(removeTree(c.tmpDir(name)), l.unlock())
 	}
 	return errors.Join(c.removeEntry(name), l.unlockAndRemove())
 }
 
-// writeMarker writes the marker file durably. Its parameters may hold credentials of a download, so it is private.
+// writeMarker writes the marker file durably. It is private because its parameters may contain credentials of a download.
 func writeMarker(dir string, e Entry) (err error) {
 	data, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {
@@ -252,7 +252,7 @@ func treeSize(dir string) (int64, error) {
 	return total, err
 }
 
-// removeTree removes dir also when it holds directories without write permission.
+// removeTree removes dir even if it contains directories without write permission.
 func removeTree(dir string) error {
 	err := os.RemoveAll(dir)
 	if !errors.Is(err, fs.ErrPermission) {

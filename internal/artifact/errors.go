@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Kind says what a caller can do about an error.
+// Kind classifies errors by what a caller can do about them.
 type Kind int
 
 const (
@@ -18,16 +18,16 @@ const (
 	Unclassified Kind = iota
 	// Invalid means that the request itself can never work: an impossible tag, a missing parameter. Permanent.
 	Invalid
-	// NotFound means that no such artifact exists, or that its source refuses to hand it out. Permanent.
+	// NotFound means that no such artifact exists, or that its source refuses access. Permanent.
 	NotFound
-	// Corrupt means that what was fetched is not what it should be: checksum mismatch, unusable archive. Permanent, so
-	// that a tampered source is looked at by a person.
+	// Corrupt means that the fetched content is wrong: checksum mismatch, unusable archive. Permanent, so that a person
+	// looks at a tampered source.
 	Corrupt
-	// Unavailable means that the source could not be reached or answered with a server error. Worth trying again.
+	// Unavailable means that the source could not be reached or answered with a server error. Worth a retry.
 	Unavailable
 	// ToolMissing means that this machine lacks a program that the provider needs. Other machines may have it.
 	ToolMissing
-	// DiskFull means that the cache's file system has no room. Other machines may have it.
+	// DiskFull means that the cache's file system is full. Other machines may have space.
 	DiskFull
 	// Cancelled means that the caller's context ended first.
 	Cancelled
@@ -55,15 +55,15 @@ func (k Kind) String() string {
 	}
 }
 
-// Permanent reports whether the same request would fail the same way on every machine and at any later time.
+// Permanent reports whether the same request would fail the same way on every machine and at any time.
 func (k Kind) Permanent() bool { return k == Invalid || k == NotFound || k == Corrupt }
 
-// Error is a failure whose reason is known. Its text is meant for people: the thing, the reason, what to do.
+// Error is a failure whose reason is known. Its text is for people: the thing, the reason, the remedy.
 type Error struct {
 	Kind     Kind
-	Artifact string // what was asked for, such as "go 1.99.7 for linux/amd64"
+	Artifact string // the requested artifact, such as "go 1.99.7 for linux/amd64"
 	Reason   string // such as "not found by the module proxy"
-	Remedy   string // the nearest thing to do; may be empty
+	Remedy   string // may be empty
 	Err      error  // the cause; may be nil
 }
 
@@ -83,7 +83,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf classifies any error that this package or a [Provider] returned. A nil error is [Unclassified].
+// KindOf returns the kind of any error returned by this package or a [Provider]. A nil error is [Unclassified].
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// GoPlatform is an operating system and architecture in Go's words.
+// GoPlatform is an operating system and architecture as Go names them.
 type GoPlatform struct {
 	OS   string // GOOS
 	Arch string // GOARCH
@@ -29,7 +29,7 @@ var goArchs = map[string]string{
 }
 
 // ParseGoPlatform maps a target tuple, such as "x86_64-unknown-linux-gnu" or "aarch64-apple-darwin", to the platform. It
-// also takes Go's own form, "linux/amd64"; an empty target is this machine.
+// also accepts Go's own form, "linux/amd64"; an empty target means this machine.
 func ParseGoPlatform(target string) (GoPlatform, error) {
 	if target == "" {
 		return GoPlatform{runtime.GOOS, runtime.GOARCH}, nil
@@ -55,7 +55,7 @@ func ParseGoPlatform(target string) (GoPlatform, error) {
 	return GoPlatform{}, fmt.Errorf("target %q: names no operating system that Go has toolchains for", target)
 }
 
-// isWord keeps separators of module versions and paths out of platform names.
+// isWord reports whether s is free of the separators of module versions and paths.
 func isWord(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
 }

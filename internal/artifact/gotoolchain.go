@@ -19,21 +19,21 @@ import (
 
 const (
 	goToolchainModule = "golang.org/toolchain"
-	goVersionsRemedy  = "list the versions that it knows with: go list -m -versions " + goToolchainModule
+	goVersionsRemedy  = "list its versions with: go list -m -versions " + goToolchainModule
 )
 
 // GoToolchain provides Go releases by version: tag "1.25.3" or "go1.25.3", also betas and release candidates ("1.26rc1").
 // The artifact is a GOROOT, its identity the module's sum ("h1:…"). It has no parameters.
 //
-// It lets the go command download the module golang.org/toolchain with the user's own settings, above all GOPROXY, so
-// that it works wherever Go modules work. The go command verifies toolchains against the checksum database, and does so
-// even where GONOSUMDB or GOSUMDB=off exempt other modules (unless GOPROXY is nothing but one file:// URL); what does not match is
-// of kind [Corrupt]. The download goes to a module cache of its own, which is removed: the user's module cache is neither
-// filled with toolchains of 250 MB each nor, by its clean-up, a danger to a running benchmark.
+// The go command downloads the module golang.org/toolchain with the user's own settings, such as GOPROXY, so this works
+// wherever Go modules work. The go command verifies toolchains against the checksum database, and does so even where
+// GONOSUMDB or GOSUMDB=off exempt other modules (unless GOPROXY is a single file:// URL); a mismatch is of kind [Corrupt].
+// The download uses a temporary module cache: the user's module cache is not filled with toolchains of 250 MB each, and
+// cleaning it cannot disturb a running benchmark.
 type GoToolchain struct {
-	// Command is the path of the go command (1.21 or newer); empty: "go" on PATH.
+	// Command is the path of the go command (1.21 or newer); empty means "go" on PATH.
 	Command string
-	// Env has further settings ("GOPROXY=…"), which win over the environment of the process.
+	// Env has additional settings ("GOPROXY=…"), which override the environment of the process.
 	Env []string
 }
 
@@ -119,7 +119,7 @@ func (g *GoToolchain) download(ctx context.Context, release string, platform GoP
 	return module, nil
 }
 
-// run runs the go command in scratch with the user's settings, but with a module cache and checksum database state of its own.
+// run runs the go command in scratch with the user's settings, but with a separate module cache and checksum database state.
 func (g *GoToolchain) run(ctx context.Context, name, scratch string, args ...string) (string, error) {
 	path, err := lookPath(g.Command, "go", name, "install Go 1.21 or newer on this machine, or set the path of its go command")
 	if err != nil {
@@ -136,7 +136,7 @@ func (g *GoToolchain) run(ctx context.Context, name, scratch string, args ...str
 	return command{path: path, args: args, dir: work, env: env}.run(ctx)
 }
 
-// watchSize reports the size of everything below dir each second until stop is called.
+// watchSize reports the total size of the files below dir every second until stop is called.
 func watchSize(dir string, report func(int64)) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -158,7 +158,7 @@ func watchSize(dir string, report func(int64)) (stop func()) {
 	return func() { close(done); <-ended }
 }
 
-// classifyGoFailure is classifyGoError for a go command that failed; errors of other kinds stay as they are.
+// classifyGoFailure applies classifyGoError to the error of a failed go command; it returns other errors unchanged.
 func classifyGoFailure(name string, err error) error {
 	if failed, ok := errors.AsType[*commandError](err); ok && KindOf(err) != Cancelled {
 		return classifyGoError(name, failed.reason())
@@ -166,7 +166,7 @@ func classifyGoFailure(name string, err error) error {
 	return err
 }
 
-// classifyGoError sorts a message of the go command, which has no error codes. The texts are those of
+// classifyGoError classifies a message of the go command, which has no error codes. The texts are those of
 // cmd/go/internal/modfetch and golang.org/x/mod since Go 1.21.
 func classifyGoError(name, message string) error {
 	has := func(texts ...string) bool {
@@ -177,7 +177,7 @@ func classifyGoError(name, message string) error {
 	case has("no space left on device", "disk quota exceeded", "There is not enough space on the disk"):
 		e.Kind, e.Reason = DiskFull, "no space left for the download"
 	case has("SECURITY ERROR", "checksum mismatch", "not a valid zip file", "has unexpected file", "zip: "):
-		e.Kind, e.Reason = Corrupt, "the download is not what the checksum database says"
+		e.Kind, e.Reason = Corrupt, "the download does not match the checksum database"
 		e.Remedy = "find out who changed it on its way: the module proxy, or something between it and this machine"
 	case has("GOPROXY=off"):
 		e.Kind, e.Reason, e.Remedy = NotFound, "downloads are switched off", "set GOPROXY to a module proxy; 'go env -u GOPROXY' goes back to the default one"
@@ -195,7 +195,7 @@ func classifyGoError(name, message string) error {
 	return e
 }
 
-// restoreGoTree brings back what a module zip cannot hold: permissions and nested go.mod files. The rules are those of
+// restoreGoTree restores what a module zip cannot contain: permissions and nested go.mod files. The rules are those of
 // cmd/go/internal/toolchain.Exec.
 func restoreGoTree(dir string) error {
 	for _, sub := range []string{"bin", "pkg/tool", "lib"} {
@@ -229,7 +229,7 @@ func restoreGoTree(dir string) error {
 	})
 }
 
-// checkGoTree makes sure that dir is the GOROOT of the release. It is run when it is for this machine.
+// checkGoTree checks that dir is the GOROOT of the release. If it is for this machine, it runs its go command.
 func checkGoTree(ctx context.Context, dir, release string, platform GoPlatform) error {
 	data, err := os.ReadFile(filepath.Join(dir, "VERSION"))
 	if err != nil {
@@ -252,8 +252,8 @@ func checkGoTree(ctx context.Context, dir, release string, platform GoPlatform) 
 	return nil
 }
 
-// goVersion runs "go version" of a GOROOT. No setting of the user may send it to another toolchain, or be one that an old
-// release does not understand.
+// goVersion runs "go version" of a GOROOT. No setting of the user may switch it to another toolchain or be unknown to an old
+// release.
 func goVersion(ctx context.Context, goroot string) (string, error) {
 	env := append(os.Environ(), "GOROOT="+goroot, "GOTOOLCHAIN=local", "GOENV=off", "GOFLAGS=", "GOEXPERIMENT=")
 	out, err := command{path: goCommand(goroot), args: []string{"version"}, dir: goroot, env: env}.run(ctx)
@@ -269,7 +269,7 @@ func goCommand(goroot string) string {
 }
 
 // Releases returns the versions for the target that the module proxy lists, such as "1.25.3", the oldest first. Proxies list
-// only what somebody has asked them for before, so a release can exist without being listed; see also LatestPatch.
+// only versions that were requested before, so a release can exist without being listed; see also LatestPatch.
 func (g *GoToolchain) Releases(ctx context.Context, target string) ([]string, error) {
 	platform, err := ParseGoPlatform(target)
 	if err != nil {

@@ -184,7 +184,7 @@ func TestGoReleasesThatCannotBeHad(t *testing.T) {
 		p.add(r, r, hostPlatform())
 	}
 	p.add("1.99.4", "1.98.0", hostPlatform())
-	// One was changed on its way, one is no archive.
+	// One was changed in transit, one is not an archive.
 	other, err := os.ReadFile(p.path(moduleVersion("1.99.1", hostPlatform()) + ".zip"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(p.path(moduleVersion("1.99.2", hostPlatform())+".zip"), append(other[:len(other):len(other)], 0), 0o644))
@@ -225,7 +225,7 @@ func TestGoReleasesThatCannotBeHad(t *testing.T) {
 		"proxy in trouble":   {p.provider(answer(http.StatusBadGateway)), "1.99.1", artifact.Unavailable, "502 Bad Gateway"},
 		"proxy away":         {p.provider(closed.URL), "1.99.1", artifact.Unavailable, "check GOPROXY"},
 		"wrong sum":          {tampered.provider(""), "1.99.1", artifact.Corrupt, "checksum mismatch"},
-		"changed on its way": {p.provider(""), "1.99.2", artifact.Corrupt, "not what the checksum database says"},
+		"changed on its way": {p.provider(""), "1.99.2", artifact.Corrupt, "does not match the checksum database"},
 		"not an archive":     {p.provider(""), "1.99.3", artifact.Corrupt, "not a valid zip file"},
 		"another release":    {p.provider(""), "1.99.4", artifact.Corrupt, `VERSION says "go1.98.0"`},
 		"without go":         {noGo, "1.99.1", artifact.ToolMissing, "install Go 1.21 or newer"},
@@ -277,7 +277,7 @@ func TestGoReleasesAreListed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "1.20", latest)
 
-	// What nobody has asked the proxy for before is not listed, but it is there.
+	// A version that was never requested from the proxy is not listed, but exists.
 	require.NoError(t, os.WriteFile(p.path("list"), nil, 0o644))
 	for _, r := range []string{"1.97.0", "1.97.1"} {
 		p.add(r, r, "linux/amd64")
@@ -319,7 +319,7 @@ func TestTagsThatAreNotGoReleases(t *testing.T) {
 	require.ErrorContains(t, err, `no architecture for "sparc"`)
 }
 
-// The one test that needs the network. The release stays in the user's cache directory, so that only its first run is slow.
+// This test needs the network. The release stays in the user's cache directory, so only the first run is slow.
 func TestARealGoRelease(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -337,7 +337,7 @@ func TestARealGoRelease(t *testing.T) {
 		require.Equal(t, "h1:XriDgll2yv4W2YeUo2X/WuUuy+iGJkXGH0CQloMBEXo=", handle.Identity())
 	}
 	list := exec.CommandContext(t.Context(), filepath.Join(handle.Dir(), "bin", "go"), "list", "-f", "{{.Standard}}", "fmt")
-	list.Dir = filepath.Join(handle.Dir(), "src") // a module, thanks to the go.mod that the download lacks
+	list.Dir = filepath.Join(handle.Dir(), "src") // a module, thanks to the restored go.mod
 	list.Env = append(os.Environ(), "GOTOOLCHAIN=local", "GOFLAGS=", "GOROOT="+handle.Dir())
 	out, err := list.CombinedOutput()
 	require.NoError(t, err, string(out))

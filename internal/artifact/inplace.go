@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// GOROOT provides Go toolchains that are on this machine already, such as a build of one's own. They are used in place.
+// GOROOT provides Go toolchains that are already on this machine, such as local builds. They are used in place.
 //
 // Parameters: "path.<tag>" is the directory of that tag; "path" is the directory of all others and may contain {tag} and
 // {target}. Without either, the tag itself has to be an absolute path.
 //
-// The identity is what the go command calls itself, size and time of the go command, and the hash of the file VERSION.
+// The identity consists of the output of go version, size and time of the go command, and the hash of the file VERSION.
 type GOROOT struct{}
 
 // Name returns "goroot".
@@ -65,14 +65,14 @@ func (g GOROOT) Locate(ctx context.Context, req Request, progress ProgressFunc) 
 	return Location{Dir: dir, Identity: identity}, nil
 }
 
-// Directory provides artifacts that somebody else has put on this machine or on a file system that it has mounted. They
-// are used in place.
+// Directory provides artifacts that were put on this machine, or on a file system mounted there, by other means. They are
+// used in place.
 //
 // Parameters: "path.<tag>" is the directory of that tag; "path" is the directory of all others and may contain {tag} and
 // {target}. One of them is required.
 //
-// The identity ("files:…") is a hash of names, sizes, modes and modification times of all files: it changes when anything is
-// rewritten, but two copies of the same content have the same one only if their times were preserved.
+// The identity ("files:…") is a hash of names, sizes, modes and modification times of all files: it changes when any file is
+// rewritten, and two copies of the same content have the same identity only if their times were preserved.
 type Directory struct{}
 
 // Name returns "directory".
@@ -122,7 +122,8 @@ func resolvePath(req Request) (Request, error) {
 	return inPlaceRequest(req, path)
 }
 
-// inPlaceRequest is the canonical form of a request for a directory: a path with braces would be expanded again.
+// inPlaceRequest returns the canonical form of a request for a directory; it refuses a path with braces, which would be
+// expanded again.
 func inPlaceRequest(req Request, path string) (Request, error) {
 	if strings.Contains(path, "{tag}") || strings.Contains(path, "{target}") {
 		return Request{}, req.invalid("the path "+path+" contains a placeholder after its expansion", "rename the directory or the tag")
@@ -145,7 +146,7 @@ func checkDir(req Request, dir string) error {
 	return nil
 }
 
-// filesIdentity returns the identity of a directory; empty for one without files.
+// filesIdentity returns the identity of a directory; empty if it has no files.
 func filesIdentity(dir string) (string, error) {
 	hash := sha256.New()
 	files := 0

@@ -26,7 +26,7 @@ func TestALocalGoroot(t *testing.T) {
 		return artifact.Request{Provider: "goroot", Tag: tag, Parameters: parameters}
 	}
 
-	// However the tag leads to the directory, it is used in place.
+	// The directory is used in place, however the tag leads to it.
 	var identity string
 	for _, req := range []artifact.Request{
 		request(mine, nil),
@@ -44,7 +44,7 @@ func TestALocalGoroot(t *testing.T) {
 	}
 	require.Empty(t, storedTags(t, cache))
 
-	// Rebuilt, it is another artifact; so it is with another VERSION.
+	// After a rebuild or a change of VERSION it is another artifact.
 	require.NoError(t, os.Chtimes(filepath.Join(mine, "bin", "go"), time.Time{}, time.Unix(1, 0)))
 	rebuilt := acquire(t, cache, request(mine, nil)).Identity()
 	require.NotEqual(t, identity, rebuilt)
@@ -95,7 +95,7 @@ func TestADirectory(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "library"), nil, 0o644))
 	require.NotEqual(t, changed.Identity(), acquire(t, cache, req).Identity())
 
-	// A tag must not lead out of where the template's author keeps builds.
+	// A tag must not lead out of the template's directory.
 	for _, tag := range []string{"../abc", "/etc", `..\abc`, "a/../../b"} {
 		req.Tag = tag
 		_, err := cache.Acquire(t.Context(), req, nil)

@@ -15,7 +15,7 @@ import (
 // fileLock is an advisory lock on a file, between processes as well as within one. It ends with the process.
 type fileLock struct{ *flock.Flock }
 
-// tryLock takes the lock at path, creating the file when needed. It returns nil when somebody else's lock is in the way.
+// tryLock takes the lock at path, creating the file if necessary. It returns nil if another lock conflicts.
 func tryLock(path string, exclusive bool) (*fileLock, error) {
 	for {
 		l := fileLock{flock.New(path, flock.SetFlag(os.O_RDWR|os.O_CREATE))}
@@ -32,7 +32,7 @@ func tryLock(path string, exclusive bool) (*fileLock, error) {
 		case !ok:
 			return nil, nil
 		}
-		// Lock files are removed together with what they guard. A lock on a file that is no longer at its path guards nothing.
+		// Lock files are removed together with their entries. A lock on a file that is no longer at its path guards nothing.
 		held, err := l.Stat()
 		if err == nil {
 			var current fs.FileInfo
@@ -49,7 +49,7 @@ func tryLock(path string, exclusive bool) (*fileLock, error) {
 
 // lock waits for the lock at path until the context ends, calling waiting each time it has to wait.
 //
-// It polls, because a thread blocked in the operating system's own wait cannot be cancelled.
+// It polls because a thread blocked in the operating system's wait cannot be cancelled.
 func lock(ctx context.Context, path string, exclusive bool, waiting func()) (*fileLock, error) {
 	const firstWait, longestWait = 5 * time.Millisecond, 250 * time.Millisecond
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
@@ -71,9 +71,9 @@ func lock(ctx context.Context, path string, exclusive bool, waiting func()) (*fi
 
 func (l *fileLock) unlock() error { return l.Unlock() }
 
-// unlockAndRemove removes the lock file as well. The lock has to be exclusive.
+// unlockAndRemove releases the lock, which must be exclusive, and removes its file.
 func (l *fileLock) unlockAndRemove() error {
-	// Systems that do not remove open files keep an empty file, which does no harm.
+	// Systems that cannot remove open files keep an empty file, which is harmless.
 	_ = os.Remove(l.Path())
 	return l.Unlock()
 }

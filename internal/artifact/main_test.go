@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// fetcher is a source of artifacts of one file each. Its hooks run inside of Fetch.
+// fetcher is a source of artifacts of one file each. Its hooks run inside Fetch.
 type fetcher struct {
 	fetch func(ctx context.Context, req artifact.Request, dir string, progress artifact.ProgressFunc) error
 
@@ -32,7 +32,7 @@ type fetcher struct {
 
 func (*fetcher) Name() string { return "files" }
 
-// Resolve knows the tags "v1" and "1" as the same thing.
+// Resolve treats the tags "v1" and "1" as the same.
 func (*fetcher) Resolve(req artifact.Request) (artifact.Request, error) {
 	if req.Tag[0] == 'v' {
 		req.Tag = req.Tag[1:]
@@ -91,7 +91,7 @@ func storedTags(t *testing.T, cache *artifact.Cache) []string {
 	return tags
 }
 
-// requireClean checks that nothing is left of unfinished work, and no lock of what is not stored.
+// requireClean checks that there are no leftovers of unfinished work and no locks without an entry.
 func requireClean(t *testing.T, cache *artifact.Cache) {
 	t.Helper()
 	names := func(sub, pattern string) []string {
@@ -103,7 +103,7 @@ func requireClean(t *testing.T, cache *artifact.Cache) {
 	require.LessOrEqual(t, len(names("locks", "files-*")), len(names("entries", "*")))
 }
 
-// steppingClock advances by a second with each look at it.
+// steppingClock returns a clock that advances by a second with each call.
 func steppingClock() func() time.Time {
 	var mu sync.Mutex
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -115,8 +115,8 @@ func steppingClock() func() time.Time {
 	}
 }
 
-// writeExecutable writes a program that can be run at once. A child forked while the file is open for writing would keep it so
-// until its exec, and running the file would fail with "text file busy".
+// writeExecutable writes a program that can be run at once. A child forked while the file is open for writing would keep it
+// open until its exec, and running the file would fail with "text file busy".
 func writeExecutable(t *testing.T, path, content string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))

@@ -12,15 +12,16 @@ import (
 	"path/filepath"
 )
 
-// ErrUnpackable is a file or directory that cannot become an archive which
-// [Cache] would unpack: links that lead out of it, devices, or nothing at all.
+// ErrUnpackable reports a file or directory that cannot become an archive that
+// [Cache] would unpack: because of links that lead out of it, devices, or
+// because it is empty.
 var ErrUnpackable = errors.New("not fit to be an artifact")
 
-// Pack writes a file, or all that is below a directory, to w as a tar.gz that is
-// the same for the same content: sorted names, no times, no owners, and of the
-// modes only whether a file is executable. What is a file stands in the archive
-// under its own name. Links to what is inside stay links; skip names directories,
-// by their base names, that are left out.
+// Pack writes a file, or everything below a directory, to w as a tar.gz that
+// depends only on the content: sorted names, no times, no owners, and of the
+// modes only the executable bit. A single file is archived under its base name.
+// Links within the directory stay links; skip lists the base names of
+// directories to leave out.
 func Pack(ctx context.Context, from string, w io.Writer, skip ...string) error {
 	info, err := os.Stat(from)
 	if err != nil {
@@ -41,7 +42,7 @@ func Pack(ctx context.Context, from string, w io.Writer, skip ...string) error {
 		err = p.add(from, fs.FileInfoToDirEntry(info), nil)
 	}
 	if err == nil && p.files == 0 {
-		err = fmt.Errorf("%w: it holds no files", ErrUnpackable)
+		err = fmt.Errorf("%w: it has no files", ErrUnpackable)
 	}
 	if err := errors.Join(err, p.out.Close(), zipped.Close()); err != nil {
 		return fmt.Errorf("packing %s: %w", from, err)
@@ -96,7 +97,7 @@ func (p *packer) add(path string, entry fs.DirEntry, err error) error {
 }
 
 func (p *packer) file(path string, header *tar.Header) error {
-	// What has just been built may still be replaced by a link behind our back.
+	// A process left over from the build may still replace the file by a link.
 	file, err := openNoFollow(path)
 	if err != nil {
 		return err

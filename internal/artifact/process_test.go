@@ -18,8 +18,8 @@ import (
 
 const childVariable = "BENCHLOOM_ARTIFACT_TEST_CACHE"
 
-// childMain is a collector in a process of its own: it acquires tag 1 and releases it. It says on its standard output what it
-// does, and goes on when it gets a line.
+// childMain is a collector in a separate process: it acquires tag 1 and releases it. It reports each step on standard output
+// and continues when it reads a line.
 func childMain() int {
 	input := bufio.NewReader(os.Stdin)
 	proceed := func() { _, _ = input.ReadString('\n') }
@@ -112,7 +112,7 @@ func TestTwoProcessesShareOneFetch(t *testing.T) {
 	first.says(strings.TrimSpace(line))
 	require.Contains(t, line, "acquired "+dir[0])
 
-	// In use by others, it is neither evicted to make room nor purged.
+	// While in use by others, it is neither evicted nor purged.
 	other := acquire(t, cache, tag("2"))
 	require.ElementsMatch(t, []string{"1", "2"}, storedTags(t, cache))
 	_, kept, err := cache.Purge("1")
@@ -141,7 +141,7 @@ func TestACrashedFetchIsCleanedUp(t *testing.T) {
 		return found
 	}
 
-	// Opening the cache beside a running fetch leaves that alone.
+	// Opening the cache does not disturb a running fetch.
 	openCache(t, artifact.Options{Dir: cache.Dir()}, files)
 	require.Len(t, leftovers(), 1)
 
@@ -150,7 +150,7 @@ func TestACrashedFetchIsCleanedUp(t *testing.T) {
 	openCache(t, artifact.Options{Dir: cache.Dir()}, files)
 	require.Empty(t, leftovers())
 
-	// A cache that has been open all the time starts anew, too.
+	// A cache that has been open all the time fetches again, too.
 	crashing = startCollector(t, cache.Dir())
 	crashing.says("fetching")
 	require.NoError(t, crashing.cmd.Process.Kill())

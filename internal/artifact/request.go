@@ -14,13 +14,13 @@ import (
 type Request struct {
 	Provider string `json:"provider"` // name of a [Provider], such as "go-toolchain"
 	Tag      string `json:"tag"`      // version or SHA
-	// Target is the target tuple that the artifact is for, such as "x86_64-unknown-linux-gnu"; empty: this machine's.
+	// Target is the target tuple of the artifact, such as "x86_64-unknown-linux-gnu"; empty means this machine's.
 	Target string `json:"target,omitempty"`
-	// Parameters configure the provider, which documents the names that it understands. Others are refused.
+	// Parameters configure the provider, which documents their names. Unknown names are refused.
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
-// String names the artifact for people.
+// String returns the artifact's name for people.
 func (r Request) String() string {
 	s := r.Provider + " " + r.Tag
 	if r.Target != "" {
@@ -29,8 +29,8 @@ func (r Request) String() string {
 	return s
 }
 
-// Key identifies the artifact by what was asked for, not by its content. Two resolved requests (see [Provider]) with the
-// same key mean the same artifact.
+// Key identifies the artifact by the request, not by its content. Two resolved requests (see [Provider]) with the same key
+// mean the same artifact.
 func (r Request) Key() string {
 	var b strings.Builder
 	for _, part := range []string{r.Provider, r.Tag, r.Target} {
@@ -42,9 +42,9 @@ func (r Request) Key() string {
 	return strings.TrimSuffix(b.String(), " ")
 }
 
-// entryName is the key as a file name: readable at its start, unique by its end.
+// entryName returns the key as a file name with a readable start and a unique end.
 func (r Request) entryName() string {
-	const readable = 60 // bytes of provider and tag that are kept; the paths of a toolchain are long enough already
+	const readable = 60 // bytes of provider and tag that are kept; paths of toolchains are long as it is
 	clean := strings.Map(func(c rune) rune {
 		switch {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '_', c == '-':
@@ -56,8 +56,8 @@ func (r Request) entryName() string {
 	return strings.TrimLeft(clean[:min(len(clean), readable)], ".") + "-" + hex.EncodeToString(sum[:8])
 }
 
-// onlyParameters refuses parameters that a provider does not know. A known name that ends in "." stands for all names
-// that begin with it.
+// onlyParameters refuses parameters that a provider does not know. A known name that ends in "." matches all names with that
+// prefix.
 func (r Request) onlyParameters(known ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(r.Parameters)) {
 		if slices.ContainsFunc(known, func(k string) bool {
@@ -78,8 +78,8 @@ func (r Request) invalid(reason, remedy string) error {
 	return &Error{Kind: Invalid, Artifact: r.String(), Reason: reason, Remedy: remedy}
 }
 
-// checkTemplate refuses a request whose tag or target, put into a path, would lead somewhere else than the template's
-// author meant. Tags come from submitters, templates from suites.
+// checkTemplate refuses a request whose tag or target would lead out of the template's path. Tags come from submitters,
+// templates from suites.
 func (r Request) checkTemplate(template string) error {
 	for _, placeholder := range [][2]string{{"tag", r.Tag}, {"target", r.Target}} {
 		what, value := placeholder[0], placeholder[1]

@@ -67,7 +67,7 @@ func TestKeysTellRequestsApart(t *testing.T) {
 	}
 }
 
-// Whatever a provider makes of a request, it makes the same of the result.
+// Resolving a resolved request does not change it.
 func FuzzResolve(f *testing.F) {
 	for _, tag := range []string{"go1.25.3", "1.26rc1", "/usr/local/go", "nightly-2025-01-31", "v1", "feature/x", "{target}"} {
 		f.Add(tag, "x86_64-unknown-linux-gnu", "/srv/{tag}/{target}")

@@ -10,25 +10,25 @@ import (
 	"strings"
 )
 
-// Rustup provides Rust toolchains that rustup knows, used in place: the artifact is the toolchain's sysroot, which holds
-// bin/rustc and, where installed, bin/cargo. Tags are rustup's toolchain names, such as "1.80.0", "nightly-2025-01-31" or
-// the name of a linked custom toolchain; a target is appended unless the tag ends with it.
+// Rustup provides Rust toolchains managed by rustup, used in place: the artifact is the toolchain's sysroot, which contains
+// bin/rustc and, if installed, bin/cargo. Tags are rustup's toolchain names, such as "1.80.0", "nightly-2025-01-31" or the
+// name of a linked custom toolchain; a target is appended unless the tag ends with it.
 //
-// Parameter: "install" is "true" to install missing toolchains with the minimal profile; else they are [NotFound].
+// Parameter: "install" is "true" to install missing toolchains with the minimal profile; otherwise they are [NotFound].
 //
-// The identity is the compiler's release, commit and host. Names of channels ("stable", "nightly") mean another
-// toolchain after each update: use versions or dates for results that are to stay comparable.
+// The identity is the compiler's release, commit and host. Channel names ("stable", "nightly") mean another toolchain after
+// each update: use versions or dates to keep results comparable.
 type Rustup struct {
-	// Command is the path of rustup; empty: "rustup" on PATH.
+	// Command is the path of rustup; empty means "rustup" on PATH.
 	Command string
-	// Env has further settings ("RUSTUP_HOME=…"), which win over the environment of the process.
+	// Env has additional settings ("RUSTUP_HOME=…"), which override the environment of the process.
 	Env []string
 }
 
 // Name returns "rustup".
 func (*Rustup) Name() string { return "rustup" }
 
-// Resolve refuses what cannot be a toolchain's name.
+// Resolve refuses tags that cannot be the name of a toolchain.
 func (*Rustup) Resolve(req Request) (Request, error) {
 	if err := req.onlyParameters("install"); err != nil {
 		return Request{}, err
@@ -66,7 +66,7 @@ func (r *Rustup) Toolchains(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Locate finds the toolchain's sysroot and asks its compiler what it is.
+// Locate finds the toolchain's sysroot and asks its compiler for its version.
 func (r *Rustup) Locate(ctx context.Context, req Request, progress ProgressFunc) (Location, error) {
 	progress(Progress{Step: "asking rustup for " + req.String()})
 	installed, err := r.Toolchains(ctx)
@@ -97,7 +97,7 @@ func (r *Rustup) Locate(ctx context.Context, req Request, progress ProgressFunc)
 	return Location{Dir: filepath.Dir(filepath.Dir(rustc)), Identity: identity}, nil
 }
 
-// toolchainName is the name by which rustup knows the toolchain. Rustup itself completes names without a target by its host.
+// toolchainName returns rustup's name of the toolchain. Rustup completes names without a target by its host.
 func toolchainName(req Request, installed []string) string {
 	if req.Target == "" || strings.HasSuffix(req.Tag, "-"+req.Target) || slices.Contains(installed, req.Tag) {
 		return req.Tag
@@ -105,7 +105,7 @@ func toolchainName(req Request, installed []string) string {
 	return req.Tag + "-" + req.Target
 }
 
-// rustcIdentity condenses the output of rustc -vV, lines of "name: value" after the first.
+// rustcIdentity derives the identity from the output of rustc -vV, lines of "name: value" after the first.
 func rustcIdentity(says string) (string, error) {
 	values := map[string]string{}
 	for line := range strings.Lines(says) {
@@ -120,7 +120,7 @@ func rustcIdentity(says string) (string, error) {
 }
 
 func (r *Rustup) environment() []string {
-	// Backtraces of rustup would drown its messages; asking for a toolchain must not install it behind our back.
+	// Backtraces of rustup would drown its messages; asking for a toolchain must not install it silently.
 	return slices.Concat(os.Environ(), []string{"RUST_BACKTRACE=0", "RUSTUP_AUTO_INSTALL=0"}, r.Env)
 }
 
@@ -136,7 +136,7 @@ func (r *Rustup) run(ctx context.Context, what string, args ...string) (string, 
 	return out, err
 }
 
-// classifyRustupError sorts a message of rustup, which has no error codes. The texts are those of rustup 1.27 to 1.29.
+// classifyRustupError classifies a message of rustup, which has no error codes. The texts are those of rustup 1.27 to 1.29.
 func classifyRustupError(what, message string) error {
 	has := func(texts ...string) bool {
 		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(message, text) })
@@ -146,7 +146,7 @@ func classifyRustupError(what, message string) error {
 	case has("No space left on device", "os error 28", "not enough space"):
 		e.Kind, e.Reason, e.Remedy = DiskFull, "no space left for the toolchain", "free space on the file system of rustup's home directory"
 	case has("checksum failed", "failed to verify"):
-		e.Kind, e.Reason, e.Remedy = Corrupt, "the download is not what its checksum says", "find out who changed it on its way"
+		e.Kind, e.Reason, e.Remedy = Corrupt, "the download does not match its checksum", "find out who changed it on its way"
 	case has("nonexistent rust version", "no release found", "not installable", "status code: 404", "does not support components", "is unavailable for download"):
 		e.Kind, e.Reason, e.Remedy = NotFound, "no such Rust release", "look the release up at https://releases.rs"
 	case has("invalid toolchain name"):

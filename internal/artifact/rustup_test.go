@@ -86,7 +86,7 @@ func TestWithoutRustup(t *testing.T) {
 	require.ErrorContains(t, err, "install rustup on this machine")
 }
 
-// The messages and listings of the real rustup, which are all that tells its failures apart.
+// This test checks the messages and listings of the real rustup, by which its failures are classified.
 func TestTheRealRustup(t *testing.T) {
 	t.Parallel()
 	skipWithoutShell(t)
@@ -116,7 +116,7 @@ func TestTheRealRustup(t *testing.T) {
 	_, err = openCache(t, artifact.Options{}, away).Acquire(t.Context(), rustRequest("1.50.0", "", "true"), nil)
 	require.Equal(t, artifact.Unavailable, artifact.KindOf(err), err)
 
-	// A linked toolchain goes by its own name, whatever the target.
+	// A linked toolchain keeps its own name, whatever the target.
 	sysroot := t.TempDir()
 	writeExecutable(t, filepath.Join(sysroot, "bin", "rustc"), fakeRustc)
 	require.NoError(t, os.Mkdir(filepath.Join(sysroot, "lib"), 0o755)) // rustup looks for it

@@ -8,7 +8,7 @@ import (
 )
 
 // syncTree makes everything below dir durable. One syncfs is far cheaper than an fsync for each of a toolchain's ten
-// thousand files, and leaves no write-back behind that would disturb the measurement that follows.
+// thousand files, and leaves no write-back that would disturb the following measurement.
 func syncTree(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -20,7 +20,7 @@ func syncTree(dir string) error {
 			return err
 		}
 		defer file.Close()
-		// Windows refuses to sync a file that was opened for reading; the marker file is synced all the same.
+		// Windows refuses to sync a file that was opened for reading; the marker file is still synced.
 		if err := file.Sync(); err != nil && runtime.GOOS != "windows" {
 			return err
 		}

@@ -21,11 +21,11 @@ import (
 )
 
 var (
-	errTooLarge        = errors.New("archive content exceeds its bound")
+	errTooLarge        = errors.New("archive content exceeds its limit")
 	errNothingUnpacked = errors.New("archive is empty")
 )
 
-// archiveError is a fault of the archive itself.
+// archiveError is an error of the archive itself.
 type archiveError struct{ err error }
 
 func (e *archiveError) Error() string { return e.err.Error() }
@@ -35,7 +35,7 @@ func badArchive(format string, args ...any) error {
 	return &archiveError{fmt.Errorf(format, args...)}
 }
 
-// unpacker unpacks one archive from an untrusted source. Nothing is written outside of dir, and no link in it leads outside.
+// unpacker unpacks one archive from an untrusted source. Nothing is written outside dir, and no link in it leads outside.
 type unpacker struct {
 	dir      string
 	strip    int
@@ -94,12 +94,12 @@ func (u *unpacker) unpack(ctx context.Context, archive string) (err error) {
 }
 
 func (u *unpacker) untar(compressed io.Reader) error {
-	// Data after the end of the tar file would still be decompressed; the bound for content holds for that, too.
+	// Data after the end of the tar file would still be decompressed; the limit covers that, too.
 	source := &sourceReader{compressed}
 	for archive := tar.NewReader(source); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			// What follows the end of the tar file holds the checksums of the compression, which only reading compares.
+			// The checksums of the compression follow the end of the tar file and are only verified by reading them.
 			return u.drain(source)
 		}
 		if err != nil {
@@ -177,7 +177,7 @@ func (u *unpacker) unzipEntry(ctx context.Context, entry *zip.File) error {
 	return u.symlink(name, string(target))
 }
 
-// stripped checks a name of the archive and drops its leading directories; it is empty when nothing is left.
+// stripped checks a name of the archive and removes its leading directories; it returns "" if nothing is left.
 func (u *unpacker) stripped(name string) (string, error) {
 	if !filepath.IsLocal(filepath.FromSlash(name)) || slices.Contains(strings.Split(name, "/"), "..") {
 		return "", badArchive("the name %q leads out of its directory", name)
@@ -196,7 +196,8 @@ func (u *unpacker) mkdir(name string) error {
 	return u.fault(u.root.MkdirAll(name, 0o755))
 }
 
-// make prepares the place of a file or link: its parents exist and are real directories, an earlier one of the name is gone.
+// make prepares the path of a file or link: its parents exist and are real directories, and an earlier entry of the name is
+// removed.
 func (u *unpacker) make(name string) error {
 	if err := u.checkParents(name); err != nil {
 		return err
@@ -212,8 +213,7 @@ func (u *unpacker) make(name string) error {
 	return nil
 }
 
-// checkParents refuses names below a link: where they lead is not where their name says, on which the check of link targets
-// relies.
+// checkParents refuses names below a link: the check of link targets relies on names not being redirected.
 func (u *unpacker) checkParents(name string) error {
 	for i, c := range name {
 		if c != '/' {
@@ -227,7 +227,7 @@ func (u *unpacker) checkParents(name string) error {
 			return u.fault(err)
 		}
 		if !info.IsDir() {
-			return badArchive("%q is inside of %q, which is not a directory", name, name[:i])
+			return badArchive("%q is inside %q, which is not a directory", name, name[:i])
 		}
 	}
 	return nil
@@ -255,8 +255,8 @@ func (u *unpacker) write(name string, mode fs.FileMode, content io.Reader) (err 
 	return faultOf(err, "reading "+name)
 }
 
-// symlink allows targets that climb with leading ".." only, and not above the directory: such a target stays inside
-// whatever other links its path meets.
+// symlink allows targets that climb with leading ".." only, and not above the directory: such a target stays inside whatever
+// other links are on its path.
 func (u *unpacker) symlink(name, target string) error {
 	if !staysInside(name, target) {
 		return badArchive("the link %q leads to %q, out of its directory", name, target)
@@ -267,8 +267,8 @@ func (u *unpacker) symlink(name, target string) error {
 	return u.fault(u.root.Symlink(target, name))
 }
 
-// staysInside tells whether a link of the given name, both slash-separated, leads
-// below the directory that the name is relative to.
+// staysInside reports whether the target of a link leads below the directory that the link's name is relative to. Both are
+// slash-separated.
 func staysInside(name, target string) bool {
 	inside := target != "" && !path.IsAbs(target) && !filepath.IsAbs(target) && filepath.VolumeName(target) == "" && !strings.Contains(target, `\`)
 	depth, climbing := strings.Count(name, "/"), true
@@ -291,7 +291,7 @@ func (u *unpacker) hardlink(name, target string) error {
 	if err := u.checkParents(existing); err != nil {
 		return err
 	}
-	// A second name of a symbolic link would lead elsewhere than the first.
+	// A hard link to a symbolic link would resolve differently.
 	if info, err := u.root.Lstat(existing); existing == "" || err != nil || !info.Mode().IsRegular() {
 		return badArchive("the hard link %q is one of %q, which is not a file of the archive", name, target)
 	}
@@ -304,7 +304,7 @@ func (u *unpacker) hardlink(name, target string) error {
 	return u.fault(u.root.Link(existing, name))
 }
 
-// drain reads to the end of what is compressed, within the bound.
+// drain reads the compressed data to its end, within the limit.
 func (u *unpacker) drain(source io.Reader) error {
 	n, err := io.Copy(io.Discard, io.LimitReader(source, u.left+1))
 	if n > u.left {
@@ -313,8 +313,8 @@ func (u *unpacker) drain(source io.Reader) error {
 	return faultOf(err, "reading the end of the archive")
 }
 
-// fault sorts an error of the file system: a full disk or missing permissions are the machine's, anything else comes from names
-// in the archive, such as one that is a file here and a directory there.
+// fault classifies an error of the file system: a full disk or missing permissions are the machine's; anything else comes
+// from names in the archive, such as one that is both a file and a directory.
 func (u *unpacker) fault(err error) error {
 	if err == nil || isDiskFull(err) || errors.Is(err, fs.ErrPermission) {
 		return err
@@ -322,7 +322,7 @@ func (u *unpacker) fault(err error) error {
 	return &archiveError{err}
 }
 
-// sourceReader marks errors of decompression, to tell them from those of the file that is written.
+// sourceReader marks errors of decompression, to distinguish them from errors of the written file.
 type sourceReader struct{ io.Reader }
 
 func (r *sourceReader) Read(p []byte) (int, error) {
@@ -333,8 +333,7 @@ func (r *sourceReader) Read(p []byte) (int, error) {
 	return n, faultOf(err, "decompressing")
 }
 
-// faultOf blames the archive for an error in reading it, unless the error is one of the machine or says that the context
-// has ended.
+// faultOf attributes a read error to the archive, unless it is an error of the machine or the context has ended.
 func faultOf(err error, doing string) error {
 	if err == nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/benchloom/benchloom/internal/artifact"
 )
 
-// Each line of the input is one member of an archive: a letter for its type, its name and, for links, a target. Whatever
-// becomes of it, nothing outside of the directory appears or changes, and no link leads there.
+// Each line of the input is one member of an archive: a letter for its type, its name and, for links, a target. Whatever the
+// outcome, nothing outside the directory appears or changes, and no link leads there.
 func FuzzUnpack(f *testing.F) {
 	f.Add("d a\nf a/b\nl a/c b\nh d a/b")
 	f.Add("l a ..\nf a/evil")
@@ -29,7 +29,7 @@ func FuzzUnpack(f *testing.F) {
 			if len(fields) < 2 || strings.ContainsRune(line, 0) {
 				continue
 			}
-			// The writers take a name that ends in "/" for a directory, and refuse content.
+			// The writers treat a name that ends in "/" as a directory and refuse content.
 			m := member{name: strings.TrimRight(fields[1], "/"), mode: 0o644}
 			link := strings.Join(fields[2:], " ")
 			switch fields[0] {

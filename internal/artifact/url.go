@@ -25,11 +25,11 @@ const (
 	defaultStallTimeout  = time.Minute
 	maxChecksumFile      = 1 << 20 // bytes
 	progressEvery        = 1 << 20 // bytes between two reports
-	urlSumRemedy         = "compare the archive with what its publisher says; correct the parameter sha256 if that is wrong"
+	urlSumRemedy         = "compare the archive with its publisher's hash; correct the parameter sha256 if that is wrong"
 	supportedArchiveText = "supported are .tar.gz, .tar.xz and .zip"
 )
 
-// URL provides archives that are downloaded over HTTP or HTTPS: .tar.gz, .tar.xz or .zip, told apart by their content.
+// URL provides archives that are downloaded over HTTP or HTTPS: .tar.gz, .tar.xz or .zip, recognised by their content.
 //
 // Parameters:
 //   - "url" is required; {tag} and {target} in its path or query are replaced.
@@ -37,13 +37,13 @@ const (
 //     {target} are replaced, so that "{url}.sha256" is the usual value. Without it nothing but TLS protects the content.
 //   - "strip_components" is how many leading directories of the archive's names are dropped; 0 unless given.
 //
-// The identity is the archive's hash ("sha256:…"). Unpacked files keep only whether they are executable; archives with
-// names, links or devices that lead out of their directory are [Corrupt].
+// The identity is the archive's hash ("sha256:…"). Of their modes, unpacked files keep only the executable bit; archives
+// with devices, or with names or links that lead out of their directory, are [Corrupt].
 type URL struct {
 	Client *http.Client // nil: http.DefaultClient
-	// MaxDownload and MaxUnpacked bound the archive and its content, in bytes; 0: 4 GiB and 16 GiB.
+	// MaxDownload and MaxUnpacked limit the archive and its content, in bytes; 0 means 4 GiB and 16 GiB.
 	MaxDownload, MaxUnpacked int64
-	// StallTimeout bounds the time without data from the server, before or after its response begins; 0: one minute.
+	// StallTimeout limits the time without data from the server, before or after its response begins; 0 means one minute.
 	StallTimeout time.Duration
 }
 
@@ -52,7 +52,7 @@ func (*URL) Name() string { return "url" }
 
 var sha256Pattern = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
 
-// Resolve expands the parameters; the target is left out, for it matters only as part of the URL.
+// Resolve expands the parameters; the target is left out because it matters only as part of the URL.
 func (*URL) Resolve(req Request) (Request, error) {
 	if err := req.onlyParameters("url", "sha256", "strip_components"); err != nil {
 		return Request{}, err
@@ -99,7 +99,7 @@ func expandURL(req Request, parameter, template string) (string, error) {
 		return "", req.invalid("parameter "+parameter+" is not an http or https URL", "write the whole URL")
 	}
 	if strings.Contains(host, "{") {
-		// A tag must not decide which machine is asked.
+		// A tag must not determine the host.
 		return "", req.invalid("parameter "+parameter+" has a placeholder in its host name", "use placeholders after the host only")
 	}
 	before, query, hasQuery := strings.Cut(template, "?")
@@ -119,7 +119,7 @@ func expandURL(req Request, parameter, template string) (string, error) {
 	return expanded, nil
 }
 
-// Fetch downloads the archive, compares its hash and unpacks it.
+// Fetch downloads the archive, verifies its hash and unpacks it.
 func (u *URL) Fetch(ctx context.Context, req Request, dir string, progress ProgressFunc) (string, error) {
 	scratch, err := os.MkdirTemp(dir, ".fetch-")
 	if err != nil {
@@ -159,16 +159,16 @@ func (u *URL) Fetch(ctx context.Context, req Request, dir string, progress Progr
 
 func explainUnpack(req Request, err error) error {
 	if errors.Is(err, errTooLarge) {
-		return &Error{Kind: Invalid, Artifact: req.String(), Reason: "what the archive holds is larger than allowed", Err: err,
-			Remedy: "raise the provider's bound for unpacked artifacts"}
+		return &Error{Kind: Invalid, Artifact: req.String(), Reason: "the archive's content is larger than allowed", Err: err,
+			Remedy: "raise the provider's limit for unpacked artifacts"}
 	}
 	if errors.Is(err, errNothingUnpacked) {
-		return &Error{Kind: Invalid, Artifact: req.String(), Reason: "the archive holds no files below its stripped directories", Err: err,
+		return &Error{Kind: Invalid, Artifact: req.String(), Reason: "the archive has no files below its stripped directories", Err: err,
 			Remedy: "lower the parameter strip_components"}
 	}
 	if bad, ok := errors.AsType[*archiveError](err); ok {
 		return &Error{Kind: Corrupt, Artifact: req.String(), Reason: "not a usable archive (" + supportedArchiveText + ")", Err: bad,
-			Remedy: "look at what is at " + redact(req.Parameters["url"])}
+			Remedy: "check the content of " + redact(req.Parameters["url"])}
 	}
 	return fmt.Errorf("unpacking %s: %w", req, err)
 }
@@ -196,7 +196,7 @@ func (u *URL) download(ctx context.Context, req Request, file string, progress P
 	return hex.EncodeToString(hash.Sum(nil)), err
 }
 
-// expectedSum returns the hash that the archive should have; empty when the request names none.
+// expectedSum returns the expected hash of the archive; empty if the request names none.
 func (u *URL) expectedSum(ctx context.Context, req Request) (string, error) {
 	sum := req.Parameters["sha256"]
 	if sum == "" || sha256Pattern.MatchString(sum) {
@@ -217,12 +217,12 @@ func (u *URL) expectedSum(ctx context.Context, req Request) (string, error) {
 	found, ok := findSum(text.String(), path.Base(address.Path))
 	if !ok {
 		return "", &Error{Kind: Corrupt, Artifact: req.String(), Reason: "no SHA-256 of the archive in " + redact(sum),
-			Remedy: "it should hold a line as sha256sum prints it"}
+			Remedy: "it must contain a line in the format of sha256sum"}
 	}
 	return found, nil
 }
 
-// findSum looks for the hash of a file in the output of sha256sum. A text with one hash needs no names.
+// findSum finds the hash of a file in the output of sha256sum. A text with a single hash needs no names.
 func findSum(text, file string) (string, bool) {
 	var only string
 	count := 0
@@ -244,7 +244,7 @@ func findSum(text, file string) (string, bool) {
 
 var errStalled = errors.New("the server sent nothing for too long")
 
-// get passes the body of a successful response to sink, piece by piece, with the announced size, or -1.
+// get passes the body of a successful response to sink, chunk by chunk, with the announced size, or -1.
 func (u *URL) get(ctx context.Context, req Request, address string, limit int64, sink func(chunk []byte, total int64) error) error {
 	stallTimeout := orDefault(u.StallTimeout, defaultStallTimeout)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -280,7 +280,7 @@ func (u *URL) get(ctx context.Context, req Request, address string, limit int64,
 		return err
 	}
 	tooLarge := &Error{Kind: Invalid, Artifact: req.String(), Reason: fmt.Sprintf("%s is larger than the allowed %d bytes", redact(address), limit),
-		Remedy: "raise the provider's bound for downloads"}
+		Remedy: "raise the provider's limit for downloads"}
 	if response.ContentLength > limit {
 		return tooLarge
 	}
@@ -313,7 +313,7 @@ func checkStatus(req Request, address string, response *http.Response) error {
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
 		e.Kind, e.Reason, e.Remedy = Unavailable, "the server cannot answer now", "try again later"
 	default:
-		e.Kind, e.Reason, e.Remedy = NotFound, "the server refuses to hand it out", "check the URL and the rights to read it"
+		e.Kind, e.Reason, e.Remedy = NotFound, "the server refuses access", "check the URL and the permission to read it"
 	}
 	return e
 }

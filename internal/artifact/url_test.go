@@ -48,7 +48,7 @@ func tarOf(t testing.TB, members []member) []byte {
 	return archive
 }
 
-// encodeTar fails for members that the tar format has no way to write down.
+// encodeTar fails for members that the tar format cannot represent.
 func encodeTar(members []member) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -137,7 +137,7 @@ func urlCache(t *testing.T, server *httptest.Server, provider artifact.URL) *art
 	return openCache(t, artifact.Options{}, &provider)
 }
 
-// download is a request; parameters are pairs of name and value.
+// download returns a request; parameters are pairs of name and value.
 func download(url string, parameters ...string) artifact.Request {
 	req := artifact.Request{Provider: "url", Tag: "v1", Target: "x86_64-unknown-linux-gnu", Parameters: map[string]string{"url": url}}
 	for i := 0; i < len(parameters); i += 2 {
@@ -328,7 +328,7 @@ func TestDownloadsThatFail(t *testing.T) {
 	}{
 		"not there":           {req: download(address + "/none"), kind: artifact.NotFound, says: "404 Not Found"},
 		"gone":                {req: download(address + "/410"), kind: artifact.NotFound, says: "check that the tag exists"},
-		"forbidden":           {req: download(address + "/403"), kind: artifact.NotFound, says: "refuses to hand it out"},
+		"forbidden":           {req: download(address + "/403"), kind: artifact.NotFound, says: "refuses access"},
 		"too many requests":   {req: download(address + "/429"), kind: artifact.Unavailable, says: "try again later"},
 		"server error":        {req: download(address + "/500"), kind: artifact.Unavailable, says: "500 Internal Server Error"},
 		"server away":         {req: download(closed.URL), kind: artifact.Unavailable, says: "the download failed"},

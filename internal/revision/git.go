@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// failure is a git program that ran and failed.
+// failure is the error of a git command that ran and failed.
 type failure struct {
 	code int
-	said string // the end of what it said
+	said string // the end of its message
 	err  error
 }
 
@@ -62,15 +62,15 @@ func lastLines(text string) string {
 	return text
 }
 
-// gone are words with which git and its servers say that a repository does not
-// exist or may not be read; everything else may pass.
+// gone lists phrases of git and its servers for a repository that does not
+// exist or may not be read; all other errors may be temporary.
 var gone = []string{
 	"not a git repository", "does not appear to be a git repository", "does not exist", "repository not found", "' not found",
 	"dubious ownership", "authentication failed", "could not read username", "permission denied", "access denied", "http 404",
 	"requested url returned error: 403", "requested url returned error: 404", "remote helper",
 }
 
-// explain sorts what git said.
+// explain classifies an error of git by its message.
 func explain(err error) error {
 	var failed *failure
 	if !errors.As(err, &failed) {
@@ -78,7 +78,7 @@ func explain(err error) error {
 	}
 	said := strings.ToLower(failed.said)
 	if slices.ContainsFunc(gone, func(words string) bool { return strings.Contains(said, words) }) {
-		return fmt.Errorf("%w: %w; correct its address, or the rights to read it", ErrNoRepository, err)
+		return fmt.Errorf("%w: %w; correct its address, or the permission to read it", ErrNoRepository, err)
 	}
 	if strings.Contains(said, "no space left") {
 		return err

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// Errors that callers decide on.
+// Errors that callers act on.
 var (
 	// ErrNoRepository: there is no repository at that address, or it may not be
-	// read. The same call fails again until a person mends it.
+	// read. The same call fails again until a person fixes it.
 	ErrNoRepository = errors.New("no such repository")
 	// ErrNoRevision: the repository does not have the revision.
 	ErrNoRevision = errors.New("no such revision")
@@ -31,14 +31,14 @@ var (
 
 // Revision is a commit with its content.
 type Revision struct {
-	Commit, Tree string // whole hashes
+	Commit, Tree string // full hashes
 }
 
 // Repositories reads git repositories. It is safe for concurrent use; several
 // processes may share its directory.
 type Repositories struct {
-	// Background lets a fetch go on when its caller gives up, so that the next
-	// one finds what has come of a large repository. Not for machines that
+	// Background lets a fetch continue when its caller gives up, so that the
+	// next call benefits from a large download. Do not set it on machines that
 	// measure.
 	Background bool
 
@@ -49,18 +49,18 @@ type Repositories struct {
 	fetches map[string]*fetching // by mirror
 }
 
-// fetching is a fetch under way.
+// fetching is a fetch in progress.
 type fetching struct {
 	done chan struct{}
 	err  error // valid once done is closed
 }
 
-// fetchBound bounds a fetch in the background.
+// fetchBound limits a fetch in the background.
 const fetchBound = time.Hour
 
-// New keeps mirrors of remote repositories below dir, which is made when it is
+// New returns repositories whose mirrors are kept below dir, created when
 // needed. Environ is the environment of the git program, such as os.Environ();
-// variables that would lead it elsewhere are left out.
+// variables that would redirect git are left out.
 func New(dir string, environ []string) *Repositories {
 	r := &Repositories{dir: dir, fetches: make(map[string]*fetching)}
 	for _, entry := range environ {
@@ -69,15 +69,15 @@ func New(dir string, environ []string) *Repositories {
 			r.environ = append(r.environ, entry)
 		}
 	}
-	// Nobody is there to be asked for a password; messages are read by programs.
+	// Nobody can enter a password; messages are read by programs.
 	r.environ = append(r.environ, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh")
 	return r
 }
 
-// Resolve finds the commit that a tag means: a git tag of that name, or with a
-// "v" before it; a branch; or a commit by its hash. A hash may be shortened to
-// seven digits. Errors wrap [ErrNoRepository], [ErrNoRevision], [ErrUnreachable]
-// or [ErrNoGit] where one of them is the reason.
+// Resolve returns the commit that a tag means: a git tag of that name, or with
+// a "v" before it; a branch; or a commit by its hash. A hash may be shortened
+// to seven digits. Errors wrap [ErrNoRepository], [ErrNoRevision],
+// [ErrUnreachable] or [ErrNoGit] where one of them is the reason.
 func (r *Repositories) Resolve(ctx context.Context, repository, tag string) (Revision, error) {
 	var found Revision
 	err := r.within(ctx, repository, func(ctx context.Context, dir string, stale bool) (err error) {
@@ -100,9 +100,9 @@ func (r *Repositories) Resolve(ctx context.Context, repository, tag string) (Rev
 	return found, nil
 }
 
-// within calls do with the repository's directory; for a remote one with that of
-// its mirror, which may be stale; when it lacks the revision, it is brought up to
-// date and do is called again.
+// within calls do with the repository's directory or, for a remote one, with
+// that of its mirror, which may be stale; if it lacks the revision, it is
+// updated and do is called again.
 func (r *Repositories) within(ctx context.Context, repository string, do func(ctx context.Context, dir string, stale bool) error) error {
 	if filepath.IsAbs(repository) {
 		if err := r.checkLocal(ctx, repository); err != nil {
@@ -119,7 +119,7 @@ func (r *Repositories) within(ctx context.Context, repository string, do func(ct
 	for {
 		joined, err := r.update(ctx, repository, mirror)
 		if err == nil {
-			// A fetch that was under way already may have begun too early.
+			// A fetch that was already running may have started too early.
 			if err = do(ctx, mirror, false); !joined || !errors.Is(err, ErrNoRevision) {
 				return err
 			}
@@ -129,7 +129,7 @@ func (r *Repositories) within(ctx context.Context, repository string, do func(ct
 	}
 }
 
-// update brings a mirror up to date, or waits for somebody who does.
+// update updates a mirror, or waits for a running update.
 func (r *Repositories) update(ctx context.Context, repository, mirror string) (joined bool, err error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
@@ -170,12 +170,12 @@ func (r *Repositories) mirror(repository string) string {
 	return filepath.Join(r.dir, hex.EncodeToString(sum[:8])+".git")
 }
 
-// checkLocal tells a repository that is not there from one that git refuses.
+// checkLocal distinguishes a missing repository from one that git refuses.
 func (r *Repositories) checkLocal(ctx context.Context, repository string) error {
 	info, err := os.Stat(repository)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: there is no directory %s on this machine; bring it back, mount it here, or name the repository by a URL", ErrNoRepository, repository)
+		return fmt.Errorf("%w: there is no directory %s on this machine; restore it, mount it here, or name the repository by a URL", ErrNoRepository, repository)
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrNoRepository, err)
 	case !info.IsDir():
@@ -187,7 +187,7 @@ func (r *Repositories) checkLocal(ctx context.Context, repository string) error 
 	return nil
 }
 
-// find gives the first of several names that means a commit.
+// find returns the commit of the first of several names that has one.
 func (r *Repositories) find(ctx context.Context, dir string, names []string) (Revision, error) {
 	for _, name := range names {
 		commit, err := r.object(ctx, dir, name+"^{commit}")
@@ -203,7 +203,7 @@ func (r *Repositories) find(ctx context.Context, dir string, names []string) (Re
 	return Revision{}, ErrNoRevision
 }
 
-// object is the hash that a name means; ErrNoRevision when it means none.
+// object returns the hash of a name, or ErrNoRevision.
 func (r *Repositories) object(ctx context.Context, dir, name string) (string, error) {
 	out, err := r.git(ctx, dir, nil, "rev-parse", "--verify", "--quiet", name)
 	var failed *failure
@@ -215,8 +215,8 @@ func (r *Repositories) object(ctx context.Context, dir, name string) (string, er
 
 var hash = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
-// fetch makes the mirror hold what the repository has. References that were
-// removed there are kept: results of theirs may be asked for again.
+// fetch updates the mirror from the repository. References removed there are
+// kept: their artifacts may be requested again.
 func (r *Repositories) fetch(ctx context.Context, repository, mirror string) error {
 	if err := os.MkdirAll(r.dir, 0o755); err != nil {
 		return fmt.Errorf("keeping a mirror of %s: %w", Redact(repository), err)
@@ -234,8 +234,8 @@ func (r *Repositories) fetch(ctx context.Context, repository, mirror string) err
 
 // Export writes the tree of a commit into dir, an empty directory: all files as
 // they are checked out, without the repository. Errors are those of
-// [Repositories.Resolve]; also a commit whose tree is another one is
-// [ErrNoRevision].
+// [Repositories.Resolve]; a commit with a different tree is [ErrNoRevision],
+// too.
 func (r *Repositories) Export(ctx context.Context, repository string, want Revision, dir string) error {
 	err := r.within(ctx, repository, func(ctx context.Context, git string, _ bool) error {
 		tree, err := r.object(ctx, git, want.Commit+"^{tree}")
@@ -255,8 +255,8 @@ func (r *Repositories) Export(ctx context.Context, repository string, want Revis
 	return nil
 }
 
-// checkOut uses an index of its own: the repository may be in use, or not be
-// writable, and git archive leaves out what export-ignore names.
+// checkOut uses a separate index: the repository may be in use or read-only,
+// and git archive leaves out files marked export-ignore.
 func (r *Repositories) checkOut(ctx context.Context, git, tree, dir string) (err error) {
 	scratch, err := os.MkdirTemp("", "benchloom-index-*")
 	if err != nil {

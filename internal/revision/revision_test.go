@@ -17,7 +17,7 @@ import (
 	"github.com/benchloom/benchloom/internal/revision"
 )
 
-// repository is a real one with a working tree.
+// repository is a real repository with a working tree.
 type repository struct {
 	t   *testing.T
 	dir string
@@ -92,13 +92,13 @@ func TestAMirrorNeedsTheRepositoryOnlyForWhatItLacks(t *testing.T) {
 	got, err := repos.Resolve(t.Context(), address, first)
 	require.NoError(t, err)
 
-	// A moved branch is seen, and so is a commit that is new.
+	// A moved branch and a new commit are seen.
 	second := repo.commit("second")
 	moved, err := repos.Resolve(t.Context(), address, "main")
 	require.NoError(t, err)
 	require.Equal(t, second, moved.Commit)
 
-	// The repository vanishes: what is known goes on, the rest says so.
+	// The repository vanishes: known revisions still resolve, others report it.
 	require.NoError(t, os.Rename(repo.dir, repo.dir+".away"))
 	again, err := repos.Resolve(t.Context(), address, first)
 	require.NoError(t, err)
@@ -138,7 +138,7 @@ func TestManyWhoWantARepositoryShareItsFetches(t *testing.T) {
 	}
 }
 
-// A server that is slow outlasts a caller; the next one gets what it sends.
+// The caller gives up on a slow server; the next one gets what it sent.
 func TestAFetchInTheBackgroundOutlivesItsCaller(t *testing.T) {
 	t.Parallel()
 	repo := newRepository(t)
@@ -222,7 +222,7 @@ func TestWhatIsWrongWithARepositoryHasItsKind(t *testing.T) {
 	noRepository := t.TempDir()
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	// Git is not to find the repository that this test lies in.
+	// Git must not find the repository that contains this test.
 	repos := revision.New(t.TempDir(), append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(noRepository), "no_proxy=*"))
 	for address, kind := range map[string]error{
 		noRepository: revision.ErrNoRepository, noRepository + "/gone": revision.ErrNoRepository, file: revision.ErrNoRepository,

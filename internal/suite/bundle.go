@@ -21,7 +21,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// MaxBundle bounds a bundle, packed and unpacked, in bytes.
+// MaxBundle limits the size of a bundle, packed and unpacked, in bytes.
 const MaxBundle = 32 << 20
 
 // Bundle is a suite's folder as one file.
@@ -53,12 +53,12 @@ func (b Bundle) Load() (*Suite, error) {
 	return load(b.files[FileName].data, files)
 }
 
-// Files are the names of the bundle's files, sorted.
+// Files returns the names of the bundle's files, sorted.
 func (b Bundle) Files() []string { return slices.Sorted(maps.Keys(b.files)) }
 
-// Pack makes a bundle of a folder. Files of version control and desktops are
-// left out; symbolic links and special files are refused, as is more than
-// [MaxBundle].
+// Pack packs a folder into a bundle. Files of version control and desktops are
+// left out; symbolic links, special files and more than [MaxBundle] are
+// refused.
 func Pack(dir string) (Bundle, error) {
 	files, err := readFolder(dir)
 	if err != nil {
@@ -108,11 +108,10 @@ func readFolder(dir string) (map[string]bundledFile, error) {
 	return collected.files, err
 }
 
-// collection gathers files within the bounds of a bundle.
+// collection collects files within the limits of a bundle.
 type collection struct {
 	files map[string]bundledFile
-	// lower are the names in lower case: some file systems do not tell case
-	// apart.
+	// lower holds the names in lower case: some file systems ignore case.
 	lower map[string]string
 	size  int64
 }
@@ -154,8 +153,8 @@ func invalidBundle(format string, args ...any) error {
 	return fmt.Errorf("%w: suite bundle: %s", bench.ErrInvalid, fmt.Sprintf(format, args...))
 }
 
-// hashOf is the identity of files. Every part is preceded by its length, so
-// that different files never give the same bytes.
+// hashOf returns the hash of files. Every part is preceded by its length, so
+// that different files never produce the same bytes.
 func hashOf(files map[string]bundledFile) string {
 	h := sha256.New()
 	part := func(data []byte) {
@@ -208,8 +207,8 @@ func (f bundledFile) mode() fs.FileMode {
 	return 0o644
 }
 
-// ReadBundle reads an archive and checks that it has the contents that the hash
-// names; without a hash, it finds the hash.
+// ReadBundle reads an archive and verifies its content hash; an empty hash is
+// computed instead.
 func ReadBundle(archive io.Reader, hash string) (Bundle, error) {
 	packed, err := io.ReadAll(io.LimitReader(archive, MaxBundle+1))
 	if err != nil {
@@ -232,10 +231,10 @@ func ReadBundle(archive io.Reader, hash string) (Bundle, error) {
 func readArchive(packed []byte) (map[string]bundledFile, error) {
 	zipped, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
-		return nil, invalidBundle("this is no .tar.gz: %v", err)
+		return nil, invalidBundle("this is not a .tar.gz file: %v", err)
 	}
 	collected := collection{files: map[string]bundledFile{}}
-	// Headers and padding come on top of the contents.
+	// Headers and padding add to the contents.
 	limited := &io.LimitedReader{R: zipped, N: 2 * MaxBundle}
 	r := tar.NewReader(limited)
 	for {
@@ -266,9 +265,9 @@ func readArchive(packed []byte) (map[string]bundledFile, error) {
 	}
 }
 
-// Unpack writes the contents of an archive to the directory dir, which appears
-// whole or not at all. A directory that has these contents already is left as it
-// is; with other contents it is an error.
+// Unpack writes the contents of an archive to the directory dir atomically. An
+// existing directory with the same contents is left as it is; other contents
+// are an error.
 func Unpack(archive io.Reader, hash, dir string) error {
 	bundle, err := ReadBundle(archive, hash)
 	if err != nil {
@@ -300,7 +299,7 @@ func (b Bundle) unpack(dir string) error {
 		return err
 	}
 	if err := os.Rename(temp, dir); err != nil {
-		// Somebody else may have unpacked the same at the same time.
+		// Another process may have unpacked the same bundle meanwhile.
 		if done, _ := b.unpacked(dir); done {
 			return nil
 		}
@@ -318,7 +317,7 @@ func (b Bundle) unpacked(dir string) (bool, error) {
 		return false, err
 	}
 	if found := hashOf(files); found != b.Hash {
-		return false, fmt.Errorf("it has other contents already (hash %s, not %s); remove it", found, b.Hash)
+		return false, fmt.Errorf("it already has other contents (hash %s, not %s); remove it", found, b.Hash)
 	}
 	return true, nil
 }

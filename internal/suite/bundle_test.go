@@ -22,7 +22,7 @@ import (
 
 const tiny = "name: tiny\nartifact: {provider: goroot}\nbenchmarks: [{name: a, files: data, measure: {run: [sh, run.sh]}}]\n"
 
-// folder makes a directory of files; those that end in .sh are executable.
+// folder creates a directory of files; those that end in .sh are executable.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "suite")
@@ -139,7 +139,7 @@ func TestWhatCannotBePacked(t *testing.T) {
 	})
 }
 
-// archive is a .tar.gz of headers with "x" in each file.
+// archive returns a .tar.gz of headers with "x" in each file.
 func archive(t *testing.T, headers ...tar.Header) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -160,7 +160,7 @@ func archive(t *testing.T, headers ...tar.Header) []byte {
 	return out.Bytes()
 }
 
-// manyDirectories is a small archive that takes long to read.
+// manyDirectories returns a small archive that takes long to read.
 func manyDirectories(t *testing.T) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -175,7 +175,7 @@ func manyDirectories(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// archiveBytes is one header as it stands in an archive.
+// archiveBytes returns a header as encoded in an archive.
 func archiveBytes(t *testing.T, header tar.Header) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -201,7 +201,7 @@ func TestArchivesFromStrangers(t *testing.T) {
 		"the names a and a are the same":         archive(t, file("a"), file("a")),
 		"makes the suite larger than 32 MB":      archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "bomb", Size: suite.MaxBundle + 1}),
 		"the archive unpacks to more than 64 MB": manyDirectories(t),
-		"this is no .tar.gz":                     []byte("hello"),
+		"this is not a .tar.gz":                     []byte("hello"),
 		"the archive is damaged: reading":        rustc.Archive[:len(rustc.Archive)/2],
 		"the archive is damaged: ":               archive(t, file("a"))[:30],
 		"its contents have the hash":             archive(t, file("a")),
@@ -236,10 +236,10 @@ func TestUnpackingTwiceIsNoProblem(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, left, 1)
 
-	// A damaged copy is not taken for the real one.
+	// A damaged copy is not accepted.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "data", "run.sh"), []byte("echo other\n"), 0o755))
 	err = suite.Unpack(bytes.NewReader(bundle.Archive), bundle.Hash, dir)
-	require.ErrorContains(t, err, "it has other contents already")
+	require.ErrorContains(t, err, "it already has other contents")
 }
 
 func TestABundleWithoutSuiteFile(t *testing.T) {

@@ -10,25 +10,26 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Upper ends of what can be meant.
+// Upper limits of plausible values.
 const (
 	maxIterations = 1_000
 	maxWarmups    = 1_000
 )
 
-// secretPrefixes begin names of variables that no command of a suite may see.
+// secretPrefixes lists the prefixes of variables that no command of a suite may
+// see.
 var secretPrefixes = []string{"BENCHLOOM_", "TEMPORAL_", "DATABASE_", "PG"}
 
 var environmentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// checker finds what is wrong with a document that could be decoded.
+// checker finds mistakes in a decoded document.
 type checker struct {
 	*problems
 	suite *Suite
 	doc   *document
 }
 
-// document checks everything that can be told without resolving templates.
+// document checks everything that does not need resolved templates.
 func (c *checker) document() {
 	doc := c.doc
 	c.invalid(doc.Name.at, bench.CheckName("suite", doc.Name.value))
@@ -56,8 +57,8 @@ func (c *checker) document() {
 	c.sets()
 }
 
-// artifact checks the parameters of the provider build, whose command would else
-// fail only on a collector.
+// artifact checks the parameters of the provider build, whose command would
+// otherwise fail only on a collector.
 func (c *checker) artifact(source artifactSource) {
 	for _, p := range source.Parameters {
 		if p.value.list && source.Provider.value != bench.BuildProvider {
@@ -77,20 +78,20 @@ func (c *checker) invalid(where position, err error) {
 	}
 }
 
-// unique reports names that differ in case only, or not at all.
+// unique reports names that are equal or differ only in case.
 func (c *checker) unique(what string, names []text) {
 	seen := map[string]text{}
 	for _, name := range names {
 		key := strings.ToLower(name.value)
 		if first, twice := seen[key]; twice {
-			c.add(name.at, "the %s %q is here twice; first in line %d", what, name.value, first.at.line)
+			c.add(name.at, "the %s %q appears twice; first in line %d", what, name.value, first.at.line)
 			continue
 		}
 		seen[key] = name
 	}
 }
 
-// known reports names that are not among the valid ones, and doubled ones.
+// known reports names that are not valid, and duplicates.
 func (c *checker) known(what string, names words, valid []string) {
 	for _, name := range names {
 		if slices.Contains(valid, name.value) {
@@ -105,8 +106,7 @@ func (c *checker) known(what string, names words, valid []string) {
 	c.unique(what, names)
 }
 
-// targets checks target tuples; within are those that may be named, when there
-// are any.
+// targets checks target tuples; within, if not empty, lists the valid ones.
 func (c *checker) targets(targets, within words) {
 	for _, t := range targets {
 		_, err := bench.ParseTarget(t.value)
@@ -202,7 +202,7 @@ func (c *checker) exactlyOne(where position, keys []string, given ...bool) {
 	case 0:
 		c.add(where, "one of %s is needed here", strings.Join(keys, ", "))
 	default:
-		c.add(where, "%s are here together; write one of them", strings.Join(found, " and "))
+		c.add(where, "%s exclude each other; write one of them", strings.Join(found, " and "))
 	}
 }
 
@@ -287,7 +287,7 @@ func (c *checker) measurement(m *measurement) {
 	c.environment(m.Env)
 	for _, s := range m.Sizes {
 		if rest, ok := strings.CutPrefix(s.name, bench.SizePrefix); !ok || rest == "" {
-			c.add(s.at, "sizes: %q is no name for the size of a file; write %s<what>, such as %sbinary", s.name, bench.SizePrefix, bench.SizePrefix)
+			c.add(s.at, "sizes: %q is not a name for the size of a file; write %s<what>, such as %sbinary", s.name, bench.SizePrefix, bench.SizePrefix)
 		}
 		c.invalid(s.at, bench.CheckMetric(s.name))
 	}
@@ -323,7 +323,7 @@ func (c *checker) benchmarks() {
 	c.unique("benchmark", names)
 }
 
-// measures reports scenarios that nothing says how to measure.
+// measures reports scenarios without a measured command.
 func (c *checker) measures(b *benchmark) {
 	proc := c.suite.procedure(c.suite.kind(b))
 	if b.Measure != nil || proc.Measure != nil {
@@ -358,8 +358,8 @@ func (c *checker) sets() {
 	c.unique("set", names)
 }
 
-// resolveAll resolves every variant and test case once, with paths of no
-// machine, so that nothing can go wrong with a suite later on.
+// resolveAll resolves every variant and test case once, with example paths, so
+// that a loaded suite cannot fail later.
 func (c *checker) resolveAll() {
 	if n := c.suite.combinations(); n > maxTestCases {
 		c.add(position{1, 1}, "the suite has %d combinations of benchmarks, profiles, scenarios, backends and targets; at most %d are possible", n, maxTestCases)
@@ -382,8 +382,8 @@ func (c *checker) resolveAll() {
 	}
 }
 
-// resolve checks a variant and its test cases. Where the target matters is in
-// what is excluded; a template sees only its name.
+// resolve checks a variant and its test cases. The target matters only for
+// exclusions; a template sees only its name.
 func (c *checker) resolve(b *benchmark, tc bench.TestCase, paths Paths) {
 	if c.full() {
 		return
@@ -424,7 +424,7 @@ func (c *checker) resolve(b *benchmark, tc bench.TestCase, paths Paths) {
 	}
 }
 
-// copies reports steps that copy from the suite what it does not have.
+// copies reports steps that copy files missing from the suite.
 func (c *checker) copies(b *benchmark, prepared Preparation, paths Paths) {
 	for _, step := range prepared.Steps {
 		if step.Copy == nil || !below(step.Copy.From, paths.Suite) {
@@ -448,20 +448,21 @@ func (c *checker) fault(b *benchmark, err error) {
 	c.add(b.at, "%s", err)
 }
 
-// combinations is an upper bound of the test cases of a suite.
+// combinations returns an upper bound of the number of a suite's test cases.
 func (s *Suite) combinations() int {
 	total := 0
 	for i := range s.doc.Benchmarks {
 		b := &s.doc.Benchmarks[i]
 		backends, profiles := s.axes(s.kind(b), bench.Selection{Backends: s.Backends(), Profiles: s.Profiles()})
 		n := len(s.Targets()) * max(1, len(s.scenarios(b)))
-		// Bounded step by step: no product of lists of one document overflows.
+		// Limited at each step, so that products of list lengths do not
+		// overflow.
 		total += min(n*len(backends), maxTestCases+1) * len(profiles)
 	}
 	return total
 }
 
-// examplePaths are absolute on any system and real on none.
+// examplePaths returns paths that are absolute on any system and exist on none.
 func examplePaths() Paths {
 	root := string(filepath.Separator) + "benchloom"
 	if !filepath.IsAbs(root) {

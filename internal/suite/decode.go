@@ -15,14 +15,14 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// The time that the YAML library takes grows with the square of some things.
+// Some inputs take the YAML library quadratic time.
 const (
 	maxDocument = 256 << 10 // bytes of suite.yaml
 	maxOpen     = 500       // brackets and braces that are open at once
 )
 
-// decode reads suite.yaml strictly: a key or type that the document does not
-// know is a problem. All problems are collected, each with its place.
+// decode reads suite.yaml strictly: an unknown key or type is a problem. All
+// problems are collected, each with its position.
 func decode(data []byte, ps *problems) *document {
 	if len(data) > maxDocument {
 		ps.add(position{}, "the file has %d bytes; at most %d are read", len(data), maxDocument)
@@ -46,7 +46,8 @@ func decode(data []byte, ps *problems) *document {
 	return doc
 }
 
-// tooManyOpen finds where brackets, whatever they mean, are nested too deeply.
+// tooManyOpen returns the position at which brackets, even in strings, are
+// nested too deeply.
 func tooManyOpen(data []byte) (position, bool) {
 	at, open := position{1, 0}, 0
 	for _, c := range data {
@@ -66,12 +67,12 @@ func tooManyOpen(data []byte) (position, bool) {
 	return position{}, false
 }
 
-// parse turns text into the nodes of its one document. The YAML library is
-// given text from strangers: a panic in it is a syntax error like any other.
+// parse parses text into the nodes of its only document. The text is untrusted:
+// a panic of the YAML library is treated as a syntax error.
 func parse(data []byte) (body ast.Node, problem *Problem) {
 	defer func() {
 		if r := recover(); r != nil {
-			body, problem = nil, &Problem{File: FileName, Message: fmt.Sprintf("this is no YAML: %v", r)}
+			body, problem = nil, &Problem{File: FileName, Message: fmt.Sprintf("this is not YAML: %v", r)}
 		}
 	}()
 	file, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
@@ -82,7 +83,7 @@ func parse(data []byte) (body ast.Node, problem *Problem) {
 			at := place(located.GetToken())
 			p.Line, p.Column = at.line, at.column
 		}
-		p.Message = "this is no YAML: " + p.Message
+		p.Message = "this is not YAML: " + p.Message
 		return nil, &p
 	}
 	for i, doc := range file.Docs {
@@ -100,12 +101,12 @@ func parse(data []byte) (body ast.Node, problem *Problem) {
 // decoder fills Go values from YAML nodes.
 type decoder struct{ *problems }
 
-// decodable is a type with rules of its own.
+// decodable is a type with its own decoding rules.
 type decodable interface {
 	decode(*decoder, ast.Node)
 }
 
-// placed is a struct that remembers where it was written.
+// placed is a struct that records its position.
 type placed interface {
 	place(position)
 }
@@ -117,8 +118,8 @@ func place(t *token.Token) position {
 	return position{t.Position.Line, t.Position.Column}
 }
 
-// nodePlace returns the start of a node. The token of a mapping is that of its
-// first colon, which does not help a reader.
+// nodePlace returns the start of a node. The token of a mapping is its first
+// colon, which does not help a reader.
 func nodePlace(node ast.Node) position {
 	switch n := node.(type) {
 	case *ast.MappingNode:
@@ -180,8 +181,8 @@ func (d *decoder) structure(node ast.Node, into reflect.Value) {
 	}
 }
 
-// yamlField is a field of a struct that is written as a key. What may be
-// written is told by the same tags that the JSON Schema is made from.
+// yamlField is a field of a struct that is written as a key. Valid values come
+// from the same tags as the JSON Schema.
 type yamlField struct {
 	key      string
 	value    reflect.Value
@@ -244,8 +245,8 @@ func (d *decoder) slice(node ast.Node, into reflect.Value) {
 	}
 }
 
-// mapping calls visit for each key of a mapping, once per key. It tells whether
-// the node is one.
+// mapping calls visit once for each key of a mapping. It reports whether the
+// node is one.
 func (d *decoder) mapping(node ast.Node, visit func(key string, at position, value ast.Node)) bool {
 	var pairs []*ast.MappingValueNode
 	switch n := node.(type) {
@@ -270,7 +271,7 @@ func (d *decoder) mapping(node ast.Node, visit func(key string, at position, val
 			continue
 		}
 		if first, twice := seen[key]; twice {
-			d.add(at, "the key %q is here twice; first in line %d", key, first.line)
+			d.add(at, "the key %q appears twice; first in line %d", key, first.line)
 			continue
 		}
 		seen[key] = at
@@ -283,7 +284,7 @@ func (d *decoder) mapping(node ast.Node, visit func(key string, at position, val
 	return true
 }
 
-// scalar is the text of a string, number or truth value as it is written.
+// scalar returns the text of a string, number or boolean as it is written.
 func scalar(node ast.Node) (string, bool) {
 	switch n := node.(type) {
 	case *ast.StringNode:
@@ -396,7 +397,7 @@ func (v *duration) decode(d *decoder, node ast.Node) {
 	s, _ := scalar(node)
 	value, err := time.ParseDuration(s)
 	if err != nil || value <= 0 {
-		d.add(nodePlace(node), "this is no duration; write one above zero with its unit, such as 90s or 10m")
+		d.add(nodePlace(node), "this is not a duration; write one above zero with its unit, such as 90s or 10m")
 		return
 	}
 	*v = duration{value: value, at: nodePlace(node)}

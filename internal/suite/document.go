@@ -5,8 +5,8 @@ import "time"
 // FileName is the file that makes a folder a suite.
 const FileName = "suite.yaml"
 
-// document is suite.yaml as it is written. Field order is the order in which
-// keys are listed to people; doc tags become descriptions of the JSON Schema.
+// document represents suite.yaml. Field order is the order in which keys are
+// listed to people; doc tags become descriptions of the JSON Schema.
 type document struct {
 	Name        text                  `yaml:"name" jsonschema:"required" doc:"Name of the suite: lower-case letters, digits, '.', '_' and '-'."`
 	Description text                  `yaml:"description" doc:"What the suite measures, in a sentence."`
@@ -117,7 +117,8 @@ type measurement struct {
 	at      position
 }
 
-// steps tells "not said" (nil) from "none" (empty).
+// steps is a list of steps; nil means that none are given, empty that there are
+// none.
 type steps []step
 
 type step struct {
@@ -170,7 +171,7 @@ type namedSelection struct {
 	Iterations  count `yaml:"iterations"`
 }
 
-// text is a string with its place.
+// text is a string with its position.
 type text struct {
 	value string
 	at    position
@@ -184,16 +185,17 @@ type values struct {
 	list  bool
 }
 
-// setting is a provider's parameter: written as a variable is, but none.
+// setting is a provider's parameter, written like a variable.
 type setting struct{ values }
 
-// words is a list of plain strings; one alone may be written without brackets.
+// words is a list of plain strings; a single one may be written without
+// brackets.
 type words []text
 
 // arguments is a command as a list; never a string that a shell would split.
 type arguments []text
 
-// count is a whole number, not negative.
+// count is a non-negative integer.
 type count struct {
 	value int
 	at    position
@@ -204,7 +206,7 @@ type duration struct {
 	at    position
 }
 
-// named is a mapping that keeps its order and places.
+// named is a mapping that keeps order and positions.
 type named[T any] []entry[T]
 
 type entry[T any] struct {

@@ -8,13 +8,14 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// defaultSet is the set that is used when none is asked for.
+// defaultSet is the set that is used when none is selected.
 const defaultSet = "default"
 
 // Expand turns a selection into jobs, in a fixed order: compile time before
 // runtime, then target, backend and profile, each in the suite's order; test
 // cases in the order of benchmarks and scenarios. A name that the suite does
-// not have is an error that lists those it has; so is a selection of nothing.
+// not have is an error that lists the valid ones; an empty selection is an
+// error, too.
 func (s *Suite) Expand(sel bench.Selection) ([]JobPlan, error) {
 	chosen, err := s.choose(sel)
 	if err != nil {
@@ -54,8 +55,8 @@ func (s *Suite) Has(tc bench.TestCase) bool {
 	return err == nil && slices.ContainsFunc(plans, func(p JobPlan) bool { return slices.Contains(p.TestCases, tc) })
 }
 
-// Iterations is the number that a selection asks for, by itself or by its set;
-// 0 leaves it to the suite. It is the number to give to [Suite.Recipe].
+// Iterations returns the number of iterations that a selection or its set
+// requests, to be passed to [Suite.Recipe]; 0 leaves it to the suite.
 func (s *Suite) Iterations(sel bench.Selection) int {
 	if sel.Iterations > 0 {
 		return sel.Iterations
@@ -79,7 +80,7 @@ func (s *Suite) setName(sel bench.Selection) string {
 }
 
 // choose applies the set, then the selection, and fills in the suite's
-// defaults. All names are the suite's own spelling.
+// defaults. It returns names in the suite's spelling.
 func (s *Suite) choose(sel bench.Selection) (bench.Selection, error) {
 	set, ok := s.doc.Sets.get(s.setName(sel))
 	if !ok && sel.Set != "" {
@@ -124,7 +125,8 @@ func (s *Suite) choose(sel bench.Selection) (bench.Selection, error) {
 	return chosen, errors.Join(errs...)
 }
 
-// selectableTargets are the suite's own; any, where it lists none.
+// selectableTargets returns the suite's targets, or the requested ones if it
+// lists none.
 func (s *Suite) selectableTargets(asked []bench.Target) []string {
 	targets := s.Targets()
 	if len(s.doc.Targets) == 0 {
@@ -141,8 +143,8 @@ func (s *Suite) selectableTargets(asked []bench.Target) []string {
 	return names
 }
 
-// axes are the backends and profiles that jobs of a kind have; a single empty
-// name stands for none.
+// axes returns the backends and profiles of jobs of a kind; a single empty name
+// means none.
 func (s *Suite) axes(kind bench.JobKind, chosen bench.Selection) (backends, profiles []string) {
 	backends, profiles = []string{""}, []string{""}
 	if kind == bench.KindCompileTime {
@@ -186,7 +188,7 @@ func (s *Suite) plan(kind bench.JobKind, chosen bench.Selection, parameters benc
 	return plan
 }
 
-// measured tells whether a combination is neither excluded nor of another
+// measured reports whether a combination is neither excluded nor of another
 // target.
 func (s *Suite) measured(b *benchmark, tc bench.TestCase) bool {
 	targets := []words{s.doc.Targets, b.Targets}

@@ -11,7 +11,7 @@ import (
 
 const arm = bench.Target("aarch64-unknown-linux-gnu")
 
-// matrix has every axis, with holes in it.
+// matrix is a suite with every axis and some excluded combinations.
 const matrix = `
 name: matrix
 artifact: {provider: rustup}

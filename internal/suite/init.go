@@ -16,8 +16,8 @@ import (
 //go:embed template
 var template embed.FS
 
-// Init makes a suite that works: two versions of a small program, an input and
-// a suite.yaml to go on from. The folder may exist; none of the files may.
+// Init creates a working suite: two versions of a small program, an input and a
+// suite.yaml to start from. The folder may exist; none of the files may.
 func Init(dir, name string) error {
 	if err := bench.CheckName("suite", name); err != nil {
 		return err
@@ -65,7 +65,7 @@ func Init(dir, name string) error {
 	return nil
 }
 
-// quoted protects names that YAML would read as something else, such as 1.0.
+// quoted quotes names that YAML would read as another type, such as 1.0.
 func quoted(name string) string { return `"` + name + `"` }
 
 func writeNew(file string, text []byte, mode fs.FileMode) error {

@@ -14,8 +14,8 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// Each file of testdata/errors has one mistake; beside it stands what people are
-// told about it.
+// Each file of testdata/errors has one mistake; the expected message is in the
+// file beside it.
 func TestEveryMistakeIsNamedWithItsPlace(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/errors/*.yaml")
@@ -80,7 +80,7 @@ benchmarks:
 	require.Equal(t, bench.KindRuntime, s.Kind("parse"))
 	require.Empty(t, s.RequiredMetrics())
 
-	// Where the suite lists no targets, any can be asked for.
+	// If the suite lists no targets, any can be selected.
 	plans, err := s.Expand(bench.Selection{Targets: []bench.Target{"aarch64-apple-darwin"}})
 	require.NoError(t, err)
 	tc := bench.TestCase{Benchmark: "parse", Target: "aarch64-apple-darwin"}
@@ -135,7 +135,7 @@ func FuzzLoad(f *testing.F) {
 			require.ErrorIs(t, err, bench.ErrInvalid)
 			return
 		}
-		// What was loaded can be run: every test case has a recipe.
+		// A loaded suite can be run: every test case has a recipe.
 		plans, err := s.Expand(bench.Selection{})
 		if err != nil {
 			require.ErrorIs(t, err, bench.ErrInvalid) // all is excluded

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// golden tells tests to write what they expect anew. The flag is declared
-// beside the schema's test.
+// golden reports whether tests should rewrite their expected output. The flag
+// is declared beside the schema's test.
 func golden() bool { return flag.Lookup("update").Value.String() == "true" }
 
 // load loads a suite from its text and names of other files.
@@ -35,7 +35,7 @@ func loadText(document string, files ...string) (*suite.Suite, error) {
 	return suite.Load(fsys)
 }
 
-// list is "a0: {}, a1: {}, …".
+// list returns "a0: {}, a1: {}, …".
 func list(prefix string, n int) string {
 	items := make([]string, n)
 	for i := range items {

@@ -9,19 +9,20 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Problem is something wrong with a suite.
+// Problem is a mistake in a suite.
 type Problem struct {
 	// File is relative to the suite's folder.
 	File string `json:"file"`
-	// Line and Column count from 1; 0 when the problem has no place.
+	// Line and Column count from 1; 0 if the problem has no position.
 	Line    int    `json:"line,omitempty"`
 	Column  int    `json:"column,omitempty"`
 	Message string `json:"message"`
-	// Warning marks what does not keep the suite from being loaded.
+	// Warning marks a problem that does not prevent the suite from being
+	// loaded.
 	Warning bool `json:"warning,omitempty"`
 }
 
-// String is the problem as compilers write it: file:line:column: message.
+// String formats the problem as compilers do: file:line:column: message.
 func (p Problem) String() string {
 	place := p.File
 	if p.Line > 0 {
@@ -33,10 +34,10 @@ func (p Problem) String() string {
 	return place + ": " + p.Message
 }
 
-// Error is all that is wrong with a suite. It wraps [bench.ErrInvalid].
+// Error lists the problems of a suite. It wraps [bench.ErrInvalid].
 type Error struct{ Problems []Problem }
 
-// Error has one line per problem.
+// Error returns one line per problem.
 func (e *Error) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -48,13 +49,13 @@ func (e *Error) Error() string {
 // Unwrap makes errors.Is(err, bench.ErrInvalid) true.
 func (e *Error) Unwrap() error { return bench.ErrInvalid }
 
-// maxProblems bounds what is reported at once; more only hides the first.
+// maxProblems limits the number of reported problems; more only hide the first.
 const maxProblems = 50
 
-// position is a place in suite.yaml.
+// position is a line and column in suite.yaml.
 type position struct{ line, column int }
 
-// problems collects what is wrong, each thing at each place once.
+// problems collects problems without duplicates.
 type problems struct {
 	list []Problem
 	seen map[Problem]bool
@@ -79,7 +80,7 @@ func (ps *problems) put(p Problem) {
 	ps.list = append(ps.list, p)
 }
 
-// full tells that looking for more is pointless.
+// full reports whether the limit of problems is reached.
 func (ps *problems) full() bool { return len(ps.list) >= maxProblems }
 
 func (ps *problems) sorted() []Problem {
@@ -90,7 +91,7 @@ func (ps *problems) sorted() []Problem {
 	return list
 }
 
-// err is nil when there are no problems.
+// err returns an [*Error], or nil if there are no problems.
 func (ps *problems) err() error {
 	if len(ps.list) == 0 {
 		return nil

@@ -6,10 +6,10 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Paths are the places on the machine that a recipe's commands speak of, as
-// the variables ${suite}, ${artifact}, ${prepared}, ${work} and ${cache}. In the
-// steps of a preparation ${work} is ${prepared}, so that both find their files
-// by the same names.
+// Paths holds the directories on the machine that a recipe's commands refer to
+// by the variables ${suite}, ${artifact}, ${prepared}, ${work} and ${cache}. In
+// the steps of a preparation ${work} is ${prepared}, so that both find their
+// files under the same names.
 type Paths struct {
 	// Suite is the unpacked bundle; read only.
 	Suite string
@@ -35,27 +35,27 @@ type Variant struct {
 	Target    bench.Target
 }
 
-// VariantOf is the variant that a test case is measured on.
+// VariantOf returns the variant of a test case.
 func VariantOf(tc bench.TestCase) Variant {
 	return Variant{Benchmark: tc.Benchmark, Profile: tc.Profile, Backend: tc.Backend, Target: tc.Target}
 }
 
-// Requirement is something the machine or the artifact must have, else the
-// test cases that need it are left out with the reason.
+// Requirement is something that the machine or the artifact must have;
+// otherwise the test cases that need it are skipped with the reason.
 type Requirement struct {
-	// Command must be found on PATH, when not empty.
+	// Command, if not empty, must be on PATH.
 	Command string
-	// File must exist, when not empty.
+	// File, if not empty, must exist.
 	File string
-	// Run must exit with 0, when not empty.
+	// Run, if not empty, must exit with 0.
 	Run []string
 	Env []string
-	// Reason says what is missing, for people: "the race detector needs a C
+	// Reason tells people what is missing: "the race detector needs a C
 	// compiler; install gcc".
 	Reason string
 }
 
-// Step is one thing done before measuring. Exactly one of Run, Write, Append,
+// Step is an action before measuring. Exactly one of Run, Write, Append,
 // Replace, Copy and Remove is set.
 type Step struct {
 	Run     []string
@@ -63,54 +63,54 @@ type Step struct {
 	Append  *FileText
 	Replace *Replacement
 	Copy    *FileCopy
-	// Remove is a file or directory that is deleted; absent is fine.
+	// Remove is a file or directory to delete, if it exists.
 	Remove string
 	// Dir is the absolute working directory of Run.
 	Dir string
-	// Env is the suite's environment of Run, as NAME=value, sorted. Whoever runs
-	// it puts a short fixed one below (PATH, HOME, TMPDIR, …), and nothing else.
+	// Env is the suite's environment of Run, as NAME=value, sorted. The caller
+	// adds a short fixed one (PATH, HOME, TMPDIR, …) and nothing else.
 	Env []string
 	// PassEnv names variables of the collector's own environment that Run may
-	// see as well: proxy settings, for steps that download.
+	// see as well, such as proxy settings for steps that download.
 	PassEnv []string
 }
 
-// FileText is text for a file, by absolute path.
+// FileText is text for a file, given by its absolute path.
 type FileText struct{ File, Text string }
 
 // Replacement replaces every occurrence of Old in a file by New; Old must occur.
 type Replacement struct{ File, Old, New string }
 
-// FileCopy copies a file or directory. What it copies becomes writable.
+// FileCopy copies a file or directory. The copy is writable.
 type FileCopy struct{ From, To string }
 
-// Preparation makes a variant ready, once per job.
+// Preparation prepares a variant, once per job.
 type Preparation struct {
 	// Files is a directory of the bundle that is copied to Paths.Prepared
 	// first; empty for none.
 	Files    string
 	Requires []Requirement
 	Steps    []Step
-	// Hardlink names directories below Paths.Prepared whose files no command
-	// ever changes in place: a fresh copy may link them.
+	// Hardlink names directories below Paths.Prepared whose files are never
+	// changed in place: a fresh copy may link them.
 	Hardlink []string
-	// Timeout bounds all steps together.
+	// Timeout limits all steps together.
 	Timeout time.Duration
 }
 
 // Recipe measures one test case.
 type Recipe struct {
-	// Prepare runs once, in a copy of what the variant's preparation made; each
-	// iteration then begins with a fresh copy of the outcome.
+	// Prepare runs once, in a copy of the variant's preparation; each iteration
+	// then starts from a fresh copy of the outcome.
 	Prepare []Step
 	// Before runs in each iteration, unmeasured.
 	Before  []Step
 	Measure Measurement
-	// Iterations is the number of collections the test case gets.
+	// Iterations is the number of collections of the test case.
 	Iterations int
-	// Warmups are iterations that are run first and not recorded.
+	// Warmups is the number of unrecorded iterations that run first.
 	Warmups int
-	// Timeout bounds the measured command of one iteration.
+	// Timeout limits the measured command of one iteration.
 	Timeout time.Duration
 }
 
@@ -119,13 +119,14 @@ type Measurement struct {
 	Run []string
 	Dir string
 	Env []string
-	// Sizes are files whose sizes are metrics ("size:binary"), by absolute
-	// path or glob pattern; several matches are added up, none is an error.
+	// Sizes maps metrics ("size:binary") to files by absolute path or glob
+	// pattern; the sizes of several matches are added up, and no match is an
+	// error.
 	Sizes map[bench.Metric]string
-	// Output tells how the standard output is read.
+	// Output is the format of the standard output.
 	Output OutputFormat
-	// Metrics are the units taken from a benchfmt output. One result line must
-	// have each.
+	// Metrics are the units taken from a benchfmt output. The result line must
+	// have all of them.
 	Metrics []bench.Metric
 }
 
@@ -135,19 +136,19 @@ type OutputFormat string
 const (
 	// OutputIgnored: the command itself is measured.
 	OutputIgnored OutputFormat = ""
-	// OutputBenchfmt: the command is a Go test binary, or anything else that
+	// OutputBenchfmt: the command is a Go test binary or another program that
 	// prints Go's benchmark format.
 	OutputBenchfmt OutputFormat = "benchfmt"
 )
 
-// JobPlan is a job that a selection expands to: the test cases of one kind,
+// JobPlan is a job of an expanded selection: the test cases of one kind,
 // target, backend and profile.
 type JobPlan struct {
 	Kind    bench.JobKind
 	Target  bench.Target
 	Backend string
 	Profile string
-	// MinSize is the smallest size class that the benchmarks admit.
+	// MinSize is the smallest size class that the benchmarks allow.
 	MinSize   bench.SizeClass
 	TestCases []bench.TestCase
 }

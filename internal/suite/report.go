@@ -14,32 +14,31 @@ import (
 
 // Report holds the findings about a suite's folder, made without running anything.
 type Report struct {
-	// Name and Hash are those of the suite; empty when it cannot be loaded or
-	// packed.
+	// Name and Hash describe the suite; empty if it cannot be loaded or packed.
 	Name string `json:"name,omitempty"`
 	Hash string `json:"hash,omitempty"`
 	// Problems are errors and warnings.
 	Problems []Problem `json:"problems,omitempty"`
-	// Sizes tell how much work there is: first what is measured when nothing is
-	// selected, then each set.
+	// Sizes counts the work: first of the default selection, then of each set.
 	Sizes []SelectionSize `json:"sizes,omitempty"`
 }
 
-// SelectionSize counts what a selection expands to, over all default targets.
+// SelectionSize counts the jobs and test cases of a selection, over all default
+// targets.
 type SelectionSize struct {
-	// Set is empty for what is measured by default.
+	// Set is empty for the default selection.
 	Set       string `json:"set,omitempty"`
 	Jobs      int    `json:"jobs"`
 	TestCases int    `json:"test_cases"`
 }
 
-// OK tells whether the suite can be used: there may be warnings only.
+// OK reports whether the suite can be used: it has no problems but warnings.
 func (r Report) OK() bool {
 	return !slices.ContainsFunc(r.Problems, func(p Problem) bool { return !p.Warning })
 }
 
-// Check examines a suite's folder. What is wrong with the suite is in the
-// report; the error is about files that could not be read.
+// Check checks a suite's folder. The report lists problems of the suite; the
+// error is about files that could not be read.
 func Check(dir string) (Report, error) {
 	var report Report
 	bundle, err := Pack(dir)
@@ -72,7 +71,7 @@ func Check(dir string) (Report, error) {
 	return report, nil
 }
 
-// add takes up what is wrong with the suite, and gives back any other error.
+// add adds the problems of the suite to the report and returns any other error.
 func (r *Report) add(err error) error {
 	if all, ok := errors.AsType[*Error](err); ok {
 		r.Problems = append(r.Problems, all.Problems...)
@@ -85,7 +84,7 @@ func (r *Report) add(err error) error {
 	return err
 }
 
-// everything is all jobs of the suite, whatever its default set says.
+// everything returns all jobs of the suite, ignoring its default set.
 func (s *Suite) everything() []JobPlan {
 	plans, err := s.Expand(bench.Selection{
 		Benchmarks: s.Benchmarks(), Profiles: s.Profiles(), Scenarios: s.Scenarios(), Backends: s.Backends(), Targets: s.Targets(),
@@ -104,7 +103,7 @@ func (s *Suite) warnings(dir string) []Problem {
 	return ps.sorted()
 }
 
-// warnUnmeasured finds names that no test case has.
+// warnUnmeasured warns of names that no test case has.
 func (s *Suite) warnUnmeasured(ps *problems) {
 	used := map[[2]string]bool{}
 	for _, plan := range s.everything() {
@@ -137,7 +136,7 @@ func (s *Suite) warnUnmeasured(ps *problems) {
 	}
 }
 
-// warnVariables finds variables that are never named.
+// warnVariables warns of unused variables.
 func (s *Suite) warnVariables(ps *problems) {
 	named := map[string]bool{}
 	var defined []entry[values]
@@ -181,8 +180,8 @@ func walk(v reflect.Value, visit func(any)) {
 	}
 }
 
-// visitWhole visits what has its contents in fields that are not exported, and
-// so out of reflection's reach.
+// visitWhole visits values with unexported fields, which reflection cannot
+// reach.
 func visitWhole(v any, visit func(any)) bool {
 	switch v := v.(type) {
 	case text:
@@ -202,15 +201,15 @@ func visitWhole(v any, visit func(any)) bool {
 
 func (e entry[T]) content() any { return e.value }
 
-// suiteReference finds what a resolved command, step or file names below the
-// example path of the suite.
+// suiteReference matches references of a resolved command, step or file to
+// paths below the suite's example path.
 var suiteReference = regexp.MustCompile(regexp.QuoteMeta(examplePaths().Suite) + `(?:[/\\]([^\s"'*;|&]*))?`)
 
-// documentation matches files that no benchmark has to use.
+// documentation matches files that benchmarks need not use.
 var documentation = regexp.MustCompile(`(?i)^(readme|license|copying|notice|changelog)(\..*)?$|^\.gitignore$`)
 
-// artifactsIn names the directory in the suite's own folder that its artifacts
-// come from, as in suites to begin with; empty for none.
+// artifactsIn returns the directory in the suite's own folder that its
+// artifacts come from, as in suites created by [Init]; empty for none.
 func (s *Suite) artifactsIn(dir string) string {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -225,7 +224,7 @@ func (s *Suite) artifactsIn(dir string) string {
 	return ""
 }
 
-// warnFiles finds files that nothing names, outside of a known directory.
+// warnFiles warns of unreferenced files outside a known directory.
 func (s *Suite) warnFiles(ps *problems, known string) {
 	referenced := map[string]bool{FileName: true, known: true}
 	note := func(resolved string) {
@@ -259,7 +258,7 @@ func (s *Suite) warnFiles(ps *problems, known string) {
 	}
 }
 
-// covered tells whether a file or one of its directories is referenced.
+// covered reports whether a file or one of its directories is referenced.
 func covered(name string, referenced map[string]bool) bool {
 	for ; name != "."; name = path.Dir(name) {
 		if referenced[name] {

@@ -76,8 +76,8 @@ func TestCheckReportsWhatIsWrong(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// What is made for people to start from must work: the suite is valid, and both
-// builds of its program find the same words.
+// The generated suite must work: it is valid, and both builds of its program
+// find the same words.
 func TestInitMakesASuiteThatWorks(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a folder", "mine")

@@ -14,7 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Bounds where a suite does not say.
+// Default timeouts.
 const (
 	defaultPrepareTimeout = 15 * time.Minute
 	defaultMeasureTimeout = 10 * time.Minute
@@ -30,8 +30,8 @@ func (s *Suite) Preparation(v Variant, paths Paths) (Preparation, error) {
 	return p, located(err)
 }
 
-// Recipe resolves the measurement of a test case; iterations overrides the suite's
-// number when positive.
+// Recipe resolves the measurement of a test case; a positive iterations
+// overrides the suite's number.
 func (s *Suite) Recipe(tc bench.TestCase, paths Paths, iterations int) (Recipe, error) {
 	parts, err := s.parts(tc, true)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Suite) Recipe(tc bench.TestCase, paths Paths, iterations int) (Recipe, 
 	return r, located(err)
 }
 
-// located turns a fault into a problem with its place.
+// located converts a fault to a problem with its position.
 func located(err error) error {
 	if f, ok := errors.AsType[*fault](err); ok {
 		return &Error{Problems: []Problem{{File: FileName, Line: f.at.line, Column: f.at.column, Message: f.message}}}
@@ -52,8 +52,8 @@ func located(err error) error {
 	return err
 }
 
-// parts is everything of a suite that has a say in a test case, or in a variant
-// when there is no scenario.
+// parts holds the parts of a suite that apply to a test case, or to a variant
+// if there is no scenario.
 type parts struct {
 	suite     *Suite
 	tc        bench.TestCase
@@ -65,8 +65,8 @@ type parts struct {
 	own       scenario // the benchmark's
 }
 
-// parts finds them by name. With a scenario, the test case must be one that the
-// suite expands to.
+// parts finds the parts by name. With a scenario, the test case must be part of
+// the suite's expansion.
 func (s *Suite) parts(tc bench.TestCase, withScenario bool) (*parts, error) {
 	b := s.benchmark(tc.Benchmark)
 	if b == nil {
@@ -84,7 +84,7 @@ func (s *Suite) parts(tc bench.TestCase, withScenario bool) (*parts, error) {
 			continue
 		}
 		if len(axis.valid) == 1 && axis.valid[0] == "" {
-			return nil, fmt.Errorf("%w: benchmark %s has no %s, but %q was asked for", bench.ErrInvalid, tc.Benchmark, axis.what, axis.name)
+			return nil, fmt.Errorf("%w: benchmark %s has no %s, but %q was requested", bench.ErrInvalid, tc.Benchmark, axis.what, axis.name)
 		}
 		_, err := oneOf(axis.what, axis.name, axis.valid)
 		return nil, cmp.Or(err, fmt.Errorf("%w: %s %q: write it as the suite does", bench.ErrInvalid, axis.what, axis.name))
@@ -107,8 +107,8 @@ func (s *Suite) parts(tc bench.TestCase, withScenario bool) (*parts, error) {
 	return p, nil
 }
 
-// site is a place in which templates are resolved: the variables they see, the
-// environment of commands, and the directory that relative paths start from.
+// site is the context in which templates are resolved: the visible variables,
+// the environment of commands, and the base of relative paths.
 type site struct {
 	scope
 	env   []named[text]
@@ -116,8 +116,8 @@ type site struct {
 	paths Paths
 }
 
-// in is the place for a variant's preparation, where ${work} is ${prepared}:
-// the environment of both is written once.
+// in returns the site for measuring or preparing a variant. While preparing,
+// ${work} is ${prepared}, so that the environment is written only once.
 func (p *parts) in(paths Paths, preparing bool) site {
 	place := site{dir: paths.Work, paths: paths}
 	if preparing {
@@ -179,7 +179,7 @@ func (p *parts) preparation(paths Paths) (Preparation, error) {
 	return out, nil
 }
 
-// files resolves the directory of the bundle that preparing begins with.
+// files resolves the directory of the bundle that preparing starts from.
 func (p *parts) files(place site, files text) (string, error) {
 	if !files.given() {
 		return "", nil
@@ -223,8 +223,9 @@ func (p *parts) recipe(paths Paths) (Recipe, error) {
 	return out, err
 }
 
-// before and measure: what a benchmark says for a scenario, then for all, then
-// what its procedure says for the scenario, then for all.
+// before and measure return the benchmark's setting for the scenario, else its
+// general one, else the procedure's for the scenario, else the procedure's
+// general one.
 func (p *parts) before() steps {
 	for _, s := range []steps{p.own.Before, p.benchmark.Before, p.common.Before} {
 		if s != nil {
@@ -379,7 +380,8 @@ func (a site) list(args []text) ([]string, error) {
 	return out, nil
 }
 
-// environment merges the layers and the command's own, as sorted NAME=value.
+// environment merges the layers and the command's own variables, as sorted
+// NAME=value.
 func (a site) environment(own ...named[text]) ([]string, error) {
 	merged := map[string]text{}
 	for _, layer := range slices.Concat(a.env, own) {
@@ -442,7 +444,7 @@ func (a site) file(t text, rule string, roots ...string) (string, error) {
 	return "", &fault{t.at, fmt.Sprintf("%q: %s", t.value, rule)}
 }
 
-// below tells whether a path is inside a directory and not the directory
+// below reports whether a path is inside a directory and not the directory
 // itself.
 func below(file, dir string) bool {
 	return dir != "" && strings.HasPrefix(file, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))

@@ -18,7 +18,7 @@ func testPaths() suite.Paths {
 
 const linux = bench.Target("x86_64-unknown-linux-gnu")
 
-// layered says something in every place in which something can be said.
+// layered is a suite that sets everything at every level.
 const layered = `
 name: layered
 artifact: {provider: go-toolchain}
@@ -82,7 +82,7 @@ func TestPreparationSaysEverythingInAbsolutePaths(t *testing.T) {
 	s := load(t, layered, layeredFiles...)
 	got, err := s.Preparation(suite.Variant{Benchmark: "plain", Profile: "build", Backend: "v3", Target: linux}, testPaths())
 	require.NoError(t, err)
-	// Commands of preparing find in ${work} what is prepared.
+	// While preparing, ${work} is ${prepared}.
 	env := []string{"A=suite", "B=profile", "CPUS=2", "GOAMD64=v3", "HERE=/p/x"}
 	require.Equal(t, suite.Preparation{
 		Files:    "/s/programs/plain",
@@ -163,7 +163,7 @@ func TestRuntimeBenchmarksHaveNoParameters(t *testing.T) {
 	require.Equal(t, []bench.Metric{"ns/op"}, got.Measure.Metrics)
 
 	_, err = s.Recipe(bench.TestCase{Benchmark: "fast", Profile: "build", Target: linux}, testPaths(), 0)
-	require.ErrorContains(t, err, `benchmark fast has no profile, but "build" was asked for`)
+	require.ErrorContains(t, err, `benchmark fast has no profile, but "build" was requested`)
 }
 
 func TestRecipesOfUnknownTestCasesAreRefused(t *testing.T) {
@@ -185,7 +185,7 @@ func TestRecipesOfUnknownTestCasesAreRefused(t *testing.T) {
 	}
 }
 
-// Few short lines could be made to fill memory or to take for ever.
+// A few short lines could otherwise fill memory or take for ever.
 func TestExpansionOfVariablesIsBounded(t *testing.T) {
 	t.Parallel()
 	document := func(seed string) string {
@@ -199,6 +199,6 @@ func TestExpansionOfVariablesIsBounded(t *testing.T) {
 	for _, seed := range []string{"", "0123456789"} {
 		_, err := loadText(document(seed))
 		require.ErrorIs(t, err, bench.ErrInvalid)
-		require.Regexp(t, "longer than|made of more than", err.Error())
+		require.Regexp(t, "longer than|contains more than", err.Error())
 	}
 }

@@ -5,6 +5,6 @@ import _ "embed"
 //go:embed suite.schema.json
 var committedSchema []byte
 
-// Schema is the JSON Schema of suite.yaml, for editors. A test makes it from
-// the types that the loader reads and compares.
+// Schema returns the JSON Schema of suite.yaml, for editors. A test generates
+// it from the types that the loader reads and compares.
 func Schema() []byte { return committedSchema }

@@ -26,7 +26,8 @@ func TestTheCommittedSchemaIsUpToDate(t *testing.T) {
 	require.Equal(t, string(schema), string(Schema()), "run go test ./internal/suite -run Schema -update")
 }
 
-// generateSchema makes the JSON Schema from the types that the loader reads.
+// generateSchema generates the JSON Schema from the types that the loader
+// reads.
 func generateSchema() ([]byte, error) {
 	reflector := &jsonschema.Reflector{
 		FieldNameTag:               "yaml",
@@ -45,7 +46,7 @@ func generateSchema() ([]byte, error) {
 	schema := reflector.Reflect(&document{})
 	schema.Title = "Benchloom suite"
 	schema.Description = "How benchmarks are prepared and measured: the file " + FileName + " of a suite."
-	// Types that occur in mappings only are referred to but not found.
+	// Types that occur only in mappings are referenced but not found.
 	for _, t := range []any{parameter{}, scenario{}, namedSelection{}} {
 		for name, definition := range reflector.Reflect(t).Definitions {
 			schema.Definitions[name] = definition
@@ -64,8 +65,8 @@ func generateSchema() ([]byte, error) {
 
 const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 
-// schemaOf is the schema of types that are written as something else than their
-// Go kind; nil for all others.
+// schemaOf returns the schema of types that are not written as their Go kind;
+// nil for all others.
 func schemaOf(t reflect.Type) *jsonschema.Schema {
 	scalar := func() *jsonschema.Schema {
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}}}
@@ -96,7 +97,7 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// mappedType is the name of T for a named[T].
+// mappedType returns the name of T for a named[T].
 func mappedType(t reflect.Type) (string, bool) {
 	if t.Kind() != reflect.Slice || !strings.HasPrefix(t.Name(), "named[") {
 		return "", false

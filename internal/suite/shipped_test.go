@@ -66,8 +66,8 @@ func TestTheSuitesThatComeWithBenchloom(t *testing.T) {
 	}
 }
 
-// A measured command may not reach the network, nor see what steps that download
-// see.
+// A measured command must neither reach the network nor see the variables of
+// steps that download.
 func TestTheGoSuiteMeasuresOffline(t *testing.T) {
 	t.Parallel()
 	s, err := suite.LoadDir("../../suites/go")

@@ -21,24 +21,25 @@ type Suite struct {
 	files fileList
 }
 
-// fileList maps the names of files and directories to whether each is a
-// directory.
+// fileList maps the names of files and directories; the value is true for
+// directories.
 type fileList map[string]bool
 
 const (
-	// MaxFiles bounds the number of a suite's files.
+	// MaxFiles limits the number of a suite's files.
 	MaxFiles = 10_000
-	// maxTestCases bounds what a suite expands to, over all its targets.
+	// maxTestCases limits the number of a suite's test cases, over all its
+	// targets.
 	maxTestCases = 20_000
-	// defaultIterations is the number of iterations where the suite sets none.
+	// defaultIterations is the number of iterations if the suite sets none.
 	defaultIterations = 5
 )
 
-// defaultTargets are measured where a suite does not list its targets.
+// defaultTargets are measured if a suite lists no targets.
 var defaultTargets = []bench.Target{"x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"}
 
-// Load reads and checks a suite. What is wrong with it is an [*Error] with all
-// problems.
+// Load reads and checks a suite. Mistakes in it are returned as an [*Error]
+// with all problems.
 func Load(fsys fs.FS) (*Suite, error) {
 	files, err := listFiles(fsys)
 	if err != nil {
@@ -60,7 +61,7 @@ func LoadDir(dir string) (*Suite, error) { return Load(os.DirFS(dir)) }
 func load(data []byte, files fileList) (*Suite, error) {
 	ps := &problems{}
 	doc := decode(data, ps)
-	// What could not be decoded would only cause further, misleading problems.
+	// Undecoded parts would only cause further, misleading problems.
 	if err := ps.err(); err != nil {
 		return nil, err
 	}
@@ -119,21 +120,21 @@ func tooMany(name string) error {
 	return &Error{Problems: []Problem{{File: name, Message: fmt.Sprintf("the suite has more than %d files; remove what benchmarks do not need, such as build outputs", MaxFiles)}}}
 }
 
-// ignored are files that version control and desktops leave everywhere.
+// ignored reports whether a file belongs to version control or a desktop.
 func ignored(base string) bool {
 	return slices.Contains([]string{".git", ".hg", ".svn", ".DS_Store"}, base)
 }
 
-// Artifact tells where a suite's artifacts come from.
+// Artifact describes the source of a suite's artifacts.
 type Artifact struct {
 	Provider   string            `json:"provider"`
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
-// Name of the suite.
+// Name returns the suite's name.
 func (s *Suite) Name() string { return s.doc.Name.value }
 
-// Description returns the suite's description, a sentence; may be empty.
+// Description returns the suite's description, a sentence or "".
 func (s *Suite) Description() string { return s.doc.Description.value }
 
 // Artifact tells where the suite's artifacts come from.
@@ -148,8 +149,8 @@ func (s *Suite) Artifact() Artifact {
 	return a
 }
 
-// parameter is a value as providers take it: one string, and a list as a JSON
-// array of strings.
+// parameter returns a value in the form that providers accept: a string, or a
+// list as a JSON array of strings.
 func (v setting) parameter() string {
 	if !v.list {
 		if len(v.texts) == 0 {
@@ -170,7 +171,7 @@ func (v setting) parameter() string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// Targets are those that are measured by default. A suite that lists none can
+// Targets returns the targets measured by default. A suite that lists none can
 // be measured on any target.
 func (s *Suite) Targets() []bench.Target {
 	if len(s.doc.Targets) == 0 {
@@ -183,7 +184,8 @@ func (s *Suite) Targets() []bench.Target {
 	return targets
 }
 
-// RequiredMetrics are those without which a machine cannot run the suite.
+// RequiredMetrics returns the metrics without which a machine cannot run the
+// suite.
 func (s *Suite) RequiredMetrics() []bench.Metric {
 	var metrics []bench.Metric
 	for _, m := range s.doc.Metrics.Required {
@@ -204,8 +206,8 @@ const (
 
 var aggregations = []string{string(AggregateMin), string(AggregateMedian), string(AggregateMean), string(AggregateMax)}
 
-// Aggregation of a metric: what the suite says, else the best value: the
-// minimum, and the maximum of metrics that improve upwards.
+// Aggregation returns the suite's aggregation of a metric. The default is the
+// best value: the minimum, or the maximum if higher is better.
 func (s *Suite) Aggregation(metric bench.Metric) Aggregation {
 	if a, ok := s.doc.Metrics.Aggregate.get(string(metric)); ok {
 		return Aggregation(a.value)
@@ -216,7 +218,8 @@ func (s *Suite) Aggregation(metric bench.Metric) Aggregation {
 	return AggregateMin
 }
 
-// Category of a benchmark; primary for one that the suite does not have.
+// Category returns a benchmark's category; primary if the suite does not have
+// it.
 func (s *Suite) Category(benchmark string) bench.Category {
 	if b := s.benchmark(benchmark); b != nil {
 		if c, err := bench.ParseCategory(b.Category.value); err == nil { // checked when the suite was read
@@ -226,7 +229,7 @@ func (s *Suite) Category(benchmark string) bench.Category {
 	return bench.Primary
 }
 
-// Kind of a benchmark; empty for one that the suite does not have.
+// Kind returns a benchmark's kind; empty if the suite does not have it.
 func (s *Suite) Kind(benchmark string) bench.JobKind {
 	if b := s.benchmark(benchmark); b != nil {
 		return s.kind(b)
@@ -234,7 +237,7 @@ func (s *Suite) Kind(benchmark string) bench.JobKind {
 	return ""
 }
 
-// MinSize is the smallest size class of a collector for a benchmark.
+// MinSize returns the smallest size class of a collector for a benchmark.
 func (s *Suite) MinSize(benchmark string) bench.SizeClass {
 	if b := s.benchmark(benchmark); b != nil {
 		return max(1, bench.SizeClass(b.MinSize.value))
@@ -242,7 +245,7 @@ func (s *Suite) MinSize(benchmark string) bench.SizeClass {
 	return 1
 }
 
-// Benchmarks are the names of all benchmarks, in the suite's order.
+// Benchmarks returns the names of all benchmarks, in the suite's order.
 func (s *Suite) Benchmarks() []string {
 	names := make([]string, len(s.doc.Benchmarks))
 	for i := range s.doc.Benchmarks {
@@ -251,17 +254,16 @@ func (s *Suite) Benchmarks() []string {
 	return names
 }
 
-// Profiles are the names of all profiles, in the suite's order.
+// Profiles returns the names of all profiles, in the suite's order.
 func (s *Suite) Profiles() []string { return s.doc.Profiles.names() }
 
-// Backends are the names of all backends, in the suite's order.
+// Backends returns the names of all backends, in the suite's order.
 func (s *Suite) Backends() []string { return s.doc.Backends.names() }
 
-// Sets are the names of the suite's named selections, in the suite's order.
+// Sets returns the names of the suite's named selections, in the suite's order.
 func (s *Suite) Sets() []string { return s.doc.Sets.names() }
 
-// Scenarios are the names of all scenarios, in the order in which they are
-// shown.
+// Scenarios returns the names of all scenarios, in display order.
 func (s *Suite) Scenarios() []string {
 	names := map[string]bool{}
 	collect := func(scenarios named[scenario]) {
@@ -287,8 +289,8 @@ func (s *Suite) benchmark(name string) *benchmark {
 	return nil
 }
 
-// kind returns a benchmark's kind, else that of the only procedure; runtime if
-// there is none: the program itself is measured.
+// kind returns a benchmark's kind, else that of the only procedure, else
+// runtime: the program itself is measured.
 func (s *Suite) kind(b *benchmark) bench.JobKind {
 	switch p := s.doc.Procedures; {
 	case b.Kind.given():
@@ -299,7 +301,7 @@ func (s *Suite) kind(b *benchmark) bench.JobKind {
 	return bench.KindRuntime
 }
 
-// procedure of a kind; empty where the suite has none.
+// procedure returns the procedure of a kind; empty if the suite has none.
 func (s *Suite) procedure(kind bench.JobKind) *procedure {
 	p := s.doc.Procedures.Runtime
 	if kind == bench.KindCompileTime {
@@ -311,7 +313,8 @@ func (s *Suite) procedure(kind bench.JobKind) *procedure {
 	return p
 }
 
-// scenarios of a benchmark: those of its procedure, then its own.
+// scenarios returns the scenarios of a benchmark: those of its procedure, then
+// its own.
 func (s *Suite) scenarios(b *benchmark) []string {
 	names := s.procedure(s.kind(b)).Scenarios.names()
 	for _, name := range b.Scenarios.names() {
@@ -322,8 +325,8 @@ func (s *Suite) scenarios(b *benchmark) []string {
 	return names
 }
 
-// oneOf reads a name for people: case does not matter, a wrong one is an error
-// that lists the right ones.
+// oneOf returns the valid name that equals name, ignoring case, or an error
+// that lists the valid ones.
 func oneOf(what, name string, valid []string) (string, error) {
 	for _, v := range valid {
 		if strings.EqualFold(v, name) {

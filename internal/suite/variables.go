@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Few short lines could otherwise fill any memory and any time.
+// A few short lines could otherwise use unlimited memory and time.
 const (
-	maxNesting   = 16      // how deep variables may be made of variables
-	maxExpansion = 1 << 20 // how long one value may become, in bytes
-	maxLookups   = 10_000  // how many variables one value may be made of
+	maxNesting   = 16      // depth of variables in variables
+	maxExpansion = 1 << 20 // length of one value, in bytes
+	maxLookups   = 10_000  // variables in one value
 )
 
-// fault is a mistake in a template, at the place where it is written.
+// fault is a mistake in a template, with its position.
 type fault struct {
 	at      position
 	message string
@@ -21,7 +21,7 @@ type fault struct {
 
 func (f *fault) Error() string { return f.message }
 
-// scope is the variables that a template sees.
+// scope holds the variables that a template sees.
 type scope struct {
 	// builtin are fixed values: paths, names of the test case.
 	builtin map[string]string
@@ -55,14 +55,14 @@ func (s scope) one(t text) (string, error) {
 	return (&expansion{scope: s}).expand(t, nil)
 }
 
-// each resolves a template that is a whole element of a list: a variable that
-// is a list gives as many elements as it has.
+// each resolves a template that is a whole element of a list; a list variable
+// yields all of its elements.
 func (s scope) each(t text) ([]string, error) {
 	return (&expansion{scope: s}).splice(t, nil)
 }
 
-// expansion is the resolving of one template. The variables that are being
-// resolved at the moment are passed on as "within".
+// expansion resolves one template. The variables being resolved are passed on
+// as "within".
 type expansion struct {
 	scope
 	lookups int
@@ -151,10 +151,10 @@ func (s *expansion) variable(name string, at position, within []string) (string,
 
 func (s *expansion) enter(name string, at position, within []string) ([]string, error) {
 	if slices.Contains(within, name) {
-		return nil, &fault{at, fmt.Sprintf("the variable ${%s} is made of itself", name)}
+		return nil, &fault{at, fmt.Sprintf("the variable ${%s} contains itself", name)}
 	}
 	if s.lookups++; s.lookups > maxLookups {
-		return nil, &fault{at, fmt.Sprintf("this is made of more than %d variables", maxLookups)}
+		return nil, &fault{at, fmt.Sprintf("this contains more than %d variables", maxLookups)}
 	}
 	if len(within) >= maxNesting {
 		return nil, &fault{at, fmt.Sprintf("the variable ${%s} is nested more than %d deep", name, maxNesting)}
@@ -171,7 +171,7 @@ func variableName(s string) (name, rest string, ok bool) {
 	return name, rest, ok && validVariable(name)
 }
 
-// wholeVariable tells whether s is "${name}" and nothing else.
+// wholeVariable returns the name if s is "${name}" and nothing else.
 func wholeVariable(s string) (string, bool) {
 	if !strings.HasPrefix(s, "$") {
 		return "", false
