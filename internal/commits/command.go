@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// passed are the variables that git may see: what it needs to find programs,
-// keys, certificates and proxies. The rest, such as the database's address, is
-// none of its business.
+// passed lists the variables that git may see: those for finding programs,
+// keys, certificates and proxies, but not, for example, the database's address.
 var passed = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CONFIG_HOME", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
@@ -24,8 +23,8 @@ var passed = []string{
 	"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "SYSTEMROOT",
 }
 
-// quiet keeps git from asking anybody, from running programs that a repository's
-// own configuration names, and from following anything but the usual protocols.
+// environment keeps git from prompting, from running programs named by a
+// repository's own configuration, and from using unusual protocols.
 func environment(environ []string) []string {
 	out := []string{
 		"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=", "SSH_ASKPASS=", "GCM_INTERACTIVE=never",
@@ -41,7 +40,7 @@ func environment(environ []string) []string {
 	return out
 }
 
-// harmless are settings that go before those of a repository.
+// harmless lists settings that override those of a repository.
 var harmless = []string{
 	"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "core.alternateRefsCommand=true", "-c", "core.askPass=",
 	"-c", "credential.interactive=false", "-c", "log.showSignature=false", "-c", "gc.autoDetach=false", "-c", "maintenance.autoDetach=false",
@@ -49,9 +48,9 @@ var harmless = []string{
 	"-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60", "-c", "protocol.ext.allow=never", "-c", "protocol.file.allow=never",
 }
 
-// gitError is git having failed.
+// gitError reports a failed git command.
 type gitError struct {
-	code int    // exit code; -1: it did not exit by itself
+	code int    // exit code; -1 if it did not exit by itself
 	said string // on standard error, its end
 	err  error
 }
@@ -65,7 +64,7 @@ func (e *gitError) Error() string {
 
 func (e *gitError) Unwrap() error { return e.err }
 
-// exitCode of git; 0 for none.
+// exitCode returns git's exit code; 0 if there is none.
 func exitCode(err error) int {
 	if e, ok := errors.AsType[*gitError](err); ok {
 		return e.code
@@ -73,8 +72,8 @@ func exitCode(err error) int {
 	return 0
 }
 
-// run runs git to its end and gives each line of its output to each, which stops
-// it by returning false.
+// run runs git and calls each for every line of its output; each stops it by
+// returning false.
 func (g *git) run(ctx context.Context, each func(line string) bool, args ...string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -119,11 +118,11 @@ func (g *git) run(ctx context.Context, each func(line string) bool, args ...stri
 	return &gitError{code: cmd.ProcessState.ExitCode(), said: stderr.oneLine(), err: err}
 }
 
-// maxLine bounds one line of git's output in bytes: a commit's subject may be its
-// whole message.
+// maxLine limits one line of git's output in bytes: a commit's subject may be
+// its whole message.
 const maxLine = 16 << 20
 
-// tail keeps the end of what was written to it.
+// tail is a writer that keeps the end of its input.
 type tail struct{ b bytes.Buffer }
 
 const maxTail = 4000

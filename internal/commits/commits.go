@@ -1,8 +1,8 @@
-// Package commits looks at where a project's commits come from: a branch's
+// Package commits reads a project's commits from its repository: a branch's
 // first-parent history and the tags that are releases.
 //
-// It reads and decides nothing: which commits are requested, and what is recorded
-// of them, is the caller's. It must not know the database, Temporal or requests.
+// It only reads: the caller decides which commits are requested and recorded.
+// It must not know the database, Temporal or requests.
 package commits
 
 import (
@@ -15,52 +15,51 @@ import (
 
 // Source provides commits. It is safe for concurrent use.
 type Source interface {
-	// Look fetches what is new and reads the branch and the tags. Its errors are
-	// for people: they name the repository, the reason and what to do. They wrap
-	// the context's error only when the caller's context has ended.
+	// Look fetches new commits and reads the branch and the tags. Its errors
+	// are for people: they name the repository, the reason and the remedy. They
+	// wrap the context's error only when the caller's context has ended.
 	Look(ctx context.Context, q Query) (History, error)
-	// OnBranch tells which of the commits are in the first-parent history of head,
-	// which an earlier Look has given.
+	// OnBranch reports which of the commits are in the first-parent history of
+	// head, as returned by an earlier Look.
 	OnBranch(ctx context.Context, head string, shas []string) (map[string]bool, error)
 }
 
-// Query selects what a look reads.
+// Query selects the commits and tags that a look reads.
 type Query struct {
-	// Known is the branch's head as it was seen last; empty: this is the first
-	// look.
+	// Known is the branch's head at the previous look; empty for the first.
 	Known string
-	// Most and Since bound how far back commits are listed that Known reaches, or
-	// all of them when nothing is known: at most so many, the newest included, and
-	// none committed before. The head is always listed.
+	// Most and Since limit the number and age of listed commits that are
+	// reachable from Known, or of all commits if Known is empty. The head is
+	// always listed.
 	Most  int
 	Since time.Time
-	// Releases is a pattern as of [path.Match]; empty: tags are not read.
+	// Releases is a pattern for [path.Match]; if empty, tags are not read.
 	Releases string
 }
 
 // History is the result of a look.
 type History struct {
-	// Head is the branch's newest commit; empty: the repository is empty.
+	// Head is the branch's newest commit; empty if the repository is empty.
 	Head string
-	// Commits of the branch, the newest first, each followed by its first parent.
+	// Commits of the branch, newest first, each followed by its first parent.
 	Commits []Commit
 	// New counts the Commits that are not reachable from Known; all of them if
-	// nothing is known.
+	// Known is empty.
 	New int
-	// Rewritten is set when Known is not part of the branch any more, Lost when the
-	// repository does not even hold it.
+	// Rewritten is set if Known is no longer part of the branch, Lost if the
+	// repository does not have it at all.
 	Rewritten, Lost bool
 	// Releases by tag.
 	Releases []Release
-	// Remarks are notes for people, in words.
+	// Remarks are notes for people.
 	Remarks []string
 }
 
 // Commit of a branch.
 type Commit struct {
 	SHA string
-	// Parent is the first one; empty: there is none, or the repository does not
-	// know.
+	// Parent is the first parent; empty if there is none or the repository
+	// lacks it.
 	Parent      string
 	CommittedAt time.Time
 	Author      string // name
@@ -70,29 +69,30 @@ type Commit struct {
 // Release is a tag.
 type Release struct {
 	Tag string
-	SHA string // the commit that it marks
+	SHA string // the tagged commit
 	// At is the time of the tag, or of its commit for a lightweight tag.
 	At time.Time
 }
 
-// maxNew bounds how many new commits one look lists, so that a branch that is
-// exchanged for a huge one does not drown the service.
+// maxNew limits the number of new commits per look, so that replacing a branch
+// by a huge one does not flood the service.
 const maxNew = 1000
 
 // ErrNoSource: the project's configuration names no source.
 var ErrNoSource = errors.New("the project has no commit source")
 
-// Opener opens the sources that configurations name.
+// Opener opens the commit sources of projects.
 type Opener struct {
 	// CacheDir holds mirrors of remote repositories.
 	CacheDir string
-	// Environ is this process's environment. Git is given only what it needs of it.
+	// Environ is this process's environment. Git sees only the variables it
+	// needs.
 	Environ []string
-	// Timeout bounds one look; 0: 10 minutes.
+	// Timeout limits one look; 0 means 10 minutes.
 	Timeout time.Duration
 }
 
-// Open gives the source that a configuration names. It does not look yet.
+// Open returns the configured source. It does not access it yet.
 func (o Opener) Open(s bench.CommitSource) (Source, error) {
 	if !s.Configured() {
 		return nil, ErrNoSource

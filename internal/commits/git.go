@@ -14,8 +14,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// git is a repository that the git program reads: one on this machine in place,
-// any other through a mirror.
+// git is a repository read by the git program: a local one in place, any other
+// through a mirror.
 type git struct {
 	repository string // as configured
 	branch     string
@@ -32,8 +32,8 @@ func newGit(s bench.CommitSource, o Opener) *git {
 	if g.timeout == 0 {
 		g.timeout = defaultTimeout
 	}
-	// A file URL is read in place too: git would refuse to fetch from a repository
-	// of another user, and reading runs nothing of it.
+	// A file URL is read in place too: git would refuse to fetch from a
+	// repository of another user, and reading runs nothing from it.
 	if local := strings.TrimPrefix(strings.TrimPrefix(s.Git, "file://localhost"), "file://"); strings.HasPrefix(local, "/") {
 		g.local = filepath.Clean(local)
 	}
@@ -65,7 +65,7 @@ func (g *git) Look(ctx context.Context, q Query) (History, error) {
 	return h, err
 }
 
-// OnBranch implements [Source]. It reads the history from its newest commit on
+// OnBranch implements [Source]. It reads the history from its newest commit
 // until all are found.
 func (g *git) OnBranch(ctx context.Context, head string, shas []string) (map[string]bool, error) {
 	wanted := make(map[string]bool, len(shas))
@@ -88,8 +88,8 @@ func (g *git) OnBranch(ctx context.Context, head string, shas []string) (map[str
 	return found, err
 }
 
-// bounded bounds what takes its time, and gives errors their words. Only the end
-// of the caller's own context comes back as such.
+// bounded runs f within the time limit and words its errors. Only the end of
+// the caller's own context is returned as such.
 func (g *git) bounded(ctx context.Context, f func(ctx context.Context) error) error {
 	inner, stop := context.WithTimeout(ctx, g.timeout)
 	defer stop()
@@ -105,8 +105,8 @@ func (g *git) bounded(ctx context.Context, f func(ctx context.Context) error) er
 	return fmt.Errorf("repository %s: %w", g.repository, err)
 }
 
-// open finds the repository's git directory and the branch's head, after fetching
-// where it is elsewhere. The head is empty when the repository is.
+// open returns the repository's git directory and the branch's head, after
+// fetching a remote one. The head is empty if the repository is.
 func (g *git) open(ctx context.Context) (dir, head string, err error) {
 	if g.local == "" {
 		return g.fetched(ctx)
@@ -127,20 +127,21 @@ func (g *git) open(ctx context.Context) (dir, head string, err error) {
 	}, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads")
 	switch {
 	case err != nil:
-		return "", "", fmt.Errorf("%w; is it a git repository, and whole?", err)
+		return "", "", fmt.Errorf("%w; is it a complete git repository?", err)
 	case head == "" && len(branches) > 0:
 		return "", "", noBranch(g.branch, branches)
 	}
 	return dir, head, nil
 }
 
-// dir is the directory that git reads: of a repository in place, or of a mirror.
+// dir returns the directory that git reads: of a local repository or of its
+// mirror.
 func (g *git) dir() (string, error) {
 	if g.local == "" {
 		return g.mirror(), nil
 	}
 	for _, dir := range []string{filepath.Join(g.local, ".git"), g.local} {
-		// A .git that is a file is that of a worktree, which git follows.
+		// A file .git belongs to a worktree; git follows it.
 		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 			return dir, nil
 		}
@@ -151,13 +152,13 @@ func (g *git) dir() (string, error) {
 	_, err := os.Stat(g.local)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return "", errors.New("there is no such directory on the orchestrator's machine; put it back, or set the project's source.git to where it is now")
+		return "", errors.New("there is no such directory on the orchestrator's machine; restore it, or correct the project's source.git")
 	case errors.Is(err, os.ErrPermission):
-		return "", errors.New("the orchestrator's user may not enter it; give that user the right to read it")
+		return "", errors.New("the orchestrator's user may not enter it; give that user permission to read it")
 	case err != nil:
 		return "", err
 	}
-	return "", errors.New("this directory is no git repository; name the one that holds .git, or a bare repository")
+	return "", errors.New("this directory is not a git repository; name the one that contains .git, or a bare repository")
 }
 
 func noBranch(branch string, there []string) error {
@@ -179,7 +180,8 @@ func (r reader) run(ctx context.Context, each func(string) bool, args ...string)
 	return r.git.run(ctx, each, append([]string{"--git-dir=" + r.dir}, args...)...)
 }
 
-// format of a commit in one line. NUL is the only byte that no field can hold.
+// format of a commit in one line. NUL is the only byte that no field can
+// contain.
 const format = "--format=%H%x00%P%x00%ct%x00%an%x00%s"
 
 func (r reader) commits(ctx context.Context, q Query, h *History) error {
@@ -193,7 +195,7 @@ func (r reader) commits(ctx context.Context, q Query, h *History) error {
 		}
 		if len(h.Commits) > maxNew {
 			h.Commits = h.Commits[:maxNew]
-			h.Remarks = append(h.Remarks, fmt.Sprintf("more than %d commits are new at once; the older ones of them are left out", maxNew))
+			h.Remarks = append(h.Remarks, fmt.Sprintf("more than %d commits are new at once; the older ones are left out", maxNew))
 		}
 	}
 	h.New = len(h.Commits)
@@ -231,8 +233,8 @@ func (r reader) known(ctx context.Context, sha string, h *History) (string, erro
 	return sha, err
 }
 
-// list reads commits of a first-parent history, the newest first, until one is
-// not wanted.
+// list reads commits of a first-parent history, newest first, until wanted
+// returns false.
 func (r reader) list(ctx context.Context, most int, wanted func(Commit) bool, revisions ...string) ([]Commit, error) {
 	var out []Commit
 	var bad error
@@ -248,7 +250,7 @@ func (r reader) list(ctx context.Context, most int, wanted func(Commit) bool, re
 	return out, errors.Join(err, bad)
 }
 
-// maxText bounds an author's name and a subject, in bytes.
+// maxText limits an author's name and a subject, in bytes.
 const maxText = 500
 
 func parseCommit(line string) (Commit, error) {
@@ -264,8 +266,7 @@ func parseCommit(line string) (Commit, error) {
 	return Commit{SHA: fields[0], Parent: parent, CommittedAt: moment(seconds), Author: shorten(fields[3]), Subject: shorten(fields[4])}, nil
 }
 
-// moment keeps a date, which anybody may have made up, within what a database
-// can hold.
+// moment clamps a date, which may be forged, to the range of the database.
 func moment(seconds int64) time.Time {
 	const first, last = -62_135_596_800, 253_402_300_799 // years 1 and 9999
 	return time.Unix(min(max(seconds, first), last), 0).UTC()
@@ -279,18 +280,18 @@ func shorten(s string) string {
 	return s
 }
 
-// shallow remarks on a clone that lacks what is before some commit.
+// shallow adds a remark if the repository is a shallow clone.
 func (r reader) shallow(h *History) error {
 	if _, err := os.Stat(filepath.Join(r.dir, "shallow")); err != nil || len(h.Commits) == 0 {
 		return nil //nolint:nilerr // no such file: the clone is not shallow
 	}
 	if last := h.Commits[len(h.Commits)-1]; last.Parent == "" {
-		h.Remarks = append(h.Remarks, fmt.Sprintf("the repository is a shallow clone that knows nothing before commit %.12s; 'git fetch --unshallow' completes it", last.SHA))
+		h.Remarks = append(h.Remarks, fmt.Sprintf("the repository is a shallow clone that has nothing before commit %.12s; 'git fetch --unshallow' completes it", last.SHA))
 	}
 	return nil
 }
 
-// releases reads the tags that match the pattern and mark a commit.
+// releases reads the tags that match the pattern and point to a commit.
 func (r reader) releases(ctx context.Context, pattern string, h *History) error {
 	var bad error
 	var nested []Release
@@ -316,7 +317,7 @@ func (r reader) releases(ctx context.Context, pattern string, h *History) error 
 			nested = append(nested, release)
 			return true
 		default:
-			return true // it marks a file or a tree
+			return true // it points to a file or a tree
 		}
 		h.Releases = append(h.Releases, release)
 		return true

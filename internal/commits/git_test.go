@@ -16,8 +16,8 @@ import (
 	"github.com/benchloom/benchloom/internal/commits"
 )
 
-// ways are the ways to a repository: in place, as a bare clone in place, and
-// through a server.
+// ways runs f with a repository in place, as a bare clone in place, and through
+// a server.
 func ways(t *testing.T, f func(t *testing.T, r *repository, config bench.CommitSource)) {
 	t.Helper()
 	for name, config := range map[string]func(t *testing.T, r *repository) bench.CommitSource{
@@ -45,7 +45,7 @@ func TestFirstParentHistoryIsFollowed(t *testing.T) {
 	ways(t, func(t *testing.T, r *repository, config bench.CommitSource) {
 		s := source(t, config)
 
-		// An empty repository is no failure: somebody is about to push.
+		// An empty repository is not an error: somebody is about to push.
 		h := look(t, s, all)
 		require.Empty(t, h.Head)
 		require.Contains(t, h.Remarks[0], "the repository is empty")
@@ -61,7 +61,7 @@ func TestFirstParentHistoryIsFollowed(t *testing.T) {
 		}, h.Commits)
 		require.Empty(t, h.Remarks)
 
-		// A merge counts as one commit, what it merges not at all.
+		// A merge counts as one commit; the merged commits do not count.
 		r.git("checkout", "--quiet", "-b", "side")
 		r.commit("side 1")
 		r.commit("side 2")
@@ -83,7 +83,7 @@ func TestFirstParentHistoryIsFollowed(t *testing.T) {
 		require.Zero(t, h.New)
 		require.Len(t, h.Commits, 4)
 
-		// Only the branch that was asked for.
+		// Only the configured branch.
 		side := config
 		side.Branch = "side"
 		require.Equal(t, []string{"side 2", "side 1", "two", "one"}, subjects(look(t, source(t, side), all)))
@@ -101,10 +101,10 @@ func TestTheLookBackBoundsWhatIsListed(t *testing.T) {
 		require.Equal(t, []string{"6", "5"}, subjects(look(t, s, commits.Query{Most: 2})))
 		require.Equal(t, []string{"6", "5", "4"}, subjects(look(t, s, commits.Query{Most: 100, Since: epoch.Add(4 * time.Hour)})))
 
-		// A project that rests still has its newest commit.
+		// An inactive project still has its newest commit.
 		require.Equal(t, []string{"6"}, subjects(look(t, s, commits.Query{Most: 100, Since: epoch.AddDate(1, 0, 0)})))
 
-		// All that is new is listed, however old or many.
+		// All new commits are listed, regardless of age and number.
 		h := look(t, s, commits.Query{Most: 1, Since: epoch.AddDate(1, 0, 0), Known: shas[1]})
 		require.Equal(t, []string{"6", "5", "4", "3"}, subjects(h))
 		require.Equal(t, 4, h.New)
@@ -133,7 +133,7 @@ func TestARewrittenBranchIsNoticed(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, map[string]bool{one: true, h.Head: true}, on)
 
-		// A known commit that nobody has any more.
+		// A known commit that no longer exists.
 		q.Known = strings.Repeat("0", 39) + "1"
 		h = look(t, s, q)
 		require.True(t, h.Rewritten)
@@ -219,7 +219,7 @@ func TestAShallowCloneSaysSo(t *testing.T) {
 	h := look(t, source(t, bench.CommitSource{Git: clone}), all)
 	require.Equal(t, []string{"4", "3"}, subjects(h))
 	require.Len(t, h.Remarks, 1)
-	require.Regexp(t, "shallow clone that knows nothing before commit .*'git fetch --unshallow'", h.Remarks[0])
+	require.Regexp(t, "shallow clone that has nothing before commit .*'git fetch --unshallow'", h.Remarks[0])
 }
 
 func TestARepositoryThatCannotBeReadSaysWhy(t *testing.T) {
@@ -232,14 +232,14 @@ func TestARepositoryThatCannotBeReadSaysWhy(t *testing.T) {
 	broken := newRepository(t)
 	require.NoError(t, os.WriteFile(filepath.Join(broken.dir, ".git", "config"), []byte("[core"), 0o644))
 	for want, config := range map[string]bench.CommitSource{
-		"repository /nowhere/repo: there is no such directory on the orchestrator's machine; put it back": {Git: "/nowhere/repo"},
-		"this directory is no git repository":                                                     {Git: plain},
-		`there is no branch "trunk"; the branches are dev, main; set the project's source.branch`: {Git: r.dir, Branch: "trunk"},
-		`there is no branch "next"; the branches are`:                                             {Git: server + "/repo/.git", Branch: "next"},
-		"it cannot be read: git: ":                                                                {Git: server + "/nothing"},
-		"bad config line":                                                                         {Git: broken.dir},
-		"does it exist, and may the orchestrator's user":                                          {Git: "http://127.0.0.1:1/repo"},
-		"repository git://127.0.0.1:1/repo: it cannot be read: git: unable":                       {Git: "git://127.0.0.1:1/repo"},
+		"repository /nowhere/repo: there is no such directory on the orchestrator's machine; restore it": {Git: "/nowhere/repo"},
+		"this directory is not a git repository":                                                         {Git: plain},
+		`there is no branch "trunk"; the branches are dev, main; set the project's source.branch`:        {Git: r.dir, Branch: "trunk"},
+		`there is no branch "next"; the branches are`:                                                    {Git: server + "/repo/.git", Branch: "next"},
+		"it cannot be read: git: ":                                                                       {Git: server + "/nothing"},
+		"bad config line":                                                                                {Git: broken.dir},
+		"does it exist, and may the orchestrator's user":                                                 {Git: "http://127.0.0.1:1/repo"},
+		"repository git://127.0.0.1:1/repo: it cannot be read: git: unable":                              {Git: "git://127.0.0.1:1/repo"},
 	} {
 		_, err := source(t, config).Look(t.Context(), all)
 		require.ErrorContains(t, err, want)
@@ -265,7 +265,7 @@ func TestARepositoryThatVanishesAndComesBack(t *testing.T) {
 	})
 }
 
-// A mirror is only a copy: one that a killed fetch has left broken is made anew.
+// A mirror is only a copy: one left broken by a killed fetch is recreated.
 func TestABrokenMirrorIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t)
@@ -294,8 +294,8 @@ func TestABrokenMirrorIsMadeAnew(t *testing.T) {
 	require.NotContains(t, string(objects), "blob", "files are not fetched")
 }
 
-// Nothing that a repository's own configuration names is run, and reading changes
-// nothing in it.
+// No program named by a repository's own configuration is run, and reading
+// changes nothing in it.
 func TestAHostileRepositoryRunsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t)
@@ -320,7 +320,7 @@ func TestAHostileRepositoryRunsNothing(t *testing.T) {
 	require.Equal(t, before, r.git("-c", "core.fsmonitor=false", "count-objects", "-v"))
 }
 
-// A repository of another user is read, where git by itself refuses.
+// A repository of another user is read, although git refuses by default.
 func TestARepositoryOfAnotherUserIsRead(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -333,8 +333,8 @@ func TestARepositoryOfAnotherUserIsRead(t *testing.T) {
 	require.Equal(t, one, look(t, source(t, bench.CommitSource{Git: r.dir}), all).Head)
 }
 
-// A server that accepts and says nothing is given up; what git has started is
-// dead by then.
+// A server that accepts and sends nothing is given up; processes started by git
+// are dead by then.
 func TestAServerThatHangsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	// A stand-in for ssh that hangs, with a child of its own.

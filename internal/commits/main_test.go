@@ -23,10 +23,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// epoch is the date of the first commit; each is an hour after the one before.
+// epoch is the date of the first commit; each later one is an hour after the
+// previous one.
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// repository is one that a test writes.
+// repository is a repository written by a test.
 type repository struct {
 	t    *testing.T
 	dir  string
@@ -54,7 +55,7 @@ func (r *repository) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// commit makes a commit and returns its SHA.
+// commit creates a commit and returns its SHA.
 func (r *repository) commit(subject string) string {
 	r.t.Helper()
 	r.made++
@@ -72,7 +73,7 @@ func source(t *testing.T, config bench.CommitSource) commits.Source {
 	return s
 }
 
-// all asks for everything.
+// all selects everything.
 var all = commits.Query{Most: 1000, Releases: "v*"}
 
 func look(t *testing.T, s commits.Source, q commits.Query) commits.History {
@@ -90,7 +91,7 @@ func subjects(h commits.History) []string {
 	return out
 }
 
-// serve offers the directory of repositories over HTTP, as git servers do.
+// serve serves a directory of repositories over HTTP, like a git server.
 func serve(t *testing.T, root string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "git", "--exec-path").Output()

@@ -21,7 +21,7 @@ func (g *git) mirror() string {
 	return filepath.Join(g.mirrors, hex.EncodeToString(sum[:8])+".git")
 }
 
-// fetched brings the mirror up to date.
+// fetched updates the mirror and returns its directory and the branch's head.
 func (g *git) fetched(ctx context.Context) (dir, head string, err error) {
 	there, err := g.remote(ctx)
 	if err != nil {
@@ -36,7 +36,7 @@ func (g *git) fetched(ctx context.Context) (dir, head string, err error) {
 		return "", "", nil
 	}
 	if err := os.MkdirAll(g.mirrors, 0o700); err != nil {
-		return "", "", fmt.Errorf("making the directory of mirrors: %w", err)
+		return "", "", fmt.Errorf("creating the directory of mirrors: %w", err)
 	}
 	dir = g.mirror()
 	lock := flock.New(dir + ".lock")
@@ -45,15 +45,15 @@ func (g *git) fetched(ctx context.Context) (dir, head string, err error) {
 	case err != nil:
 		return "", "", fmt.Errorf("locking its mirror: %w", err)
 	case !locked:
-		return "", "", errors.New("its mirror is being fetched by another orchestrator or project; the next look finds it done")
+		return "", "", errors.New("its mirror is being fetched by another orchestrator or project; the next look will find it up to date")
 	}
 	if g.upToDate(ctx, dir, there.wanted) {
 		return dir, head, nil
 	}
 	err = g.fetch(ctx, dir, ref, true)
-	// The repository answers, so it may be the mirror: half a fetch that was killed
-	// leaves locks and scraps. Or it has tags of files or trees, which cannot be
-	// fetched sparingly. The mirror is only a copy: made anew.
+	// The repository answers, so the mirror may be broken: a killed fetch
+	// leaves locks and partial files. Or it has tags of files or trees, which a
+	// sparing fetch cannot get. The mirror is only a copy: recreate it.
 	for _, sparing := range []bool{true, false} {
 		if err == nil || ctx.Err() != nil {
 			break
@@ -66,15 +66,15 @@ func (g *git) fetched(ctx context.Context) (dir, head string, err error) {
 	if err != nil {
 		return "", "", fmt.Errorf("fetching it: %w", err)
 	}
-	// The branch may have moved since it was asked for.
+	// The branch may have moved since its head was read.
 	err = reader{git: g, dir: dir}.run(ctx, func(sha string) bool { head = sha; return true }, "rev-parse", "--verify", ref+"^{commit}")
 	return dir, head, err
 }
 
-// refs are the branches and tags of a remote repository.
+// refs holds the branches and tags of a remote repository.
 type refs struct {
 	branches []string
-	wanted   map[string]string // the branch and the tags, with what they point at
+	wanted   map[string]string // the branch and the tags, with their targets
 }
 
 func (g *git) remote(ctx context.Context) (refs, error) {
@@ -111,9 +111,9 @@ func (g *git) upToDate(ctx context.Context, dir string, wanted map[string]string
 	return err == nil && maps.Equal(has, wanted)
 }
 
-// fetch makes the mirror where there is none and fetches one branch and the tags.
-// A mirror that is made sparing has no files where the server can leave them out:
-// only commits are read.
+// fetch creates the mirror if there is none and fetches one branch and the
+// tags. A sparing mirror has no files if the server can leave them out: only
+// commits are read.
 func (g *git) fetch(ctx context.Context, dir, ref string, sparing bool) error {
 	r := reader{git: g, dir: dir}
 	if _, err := os.Stat(filepath.Join(dir, "HEAD")); err != nil {

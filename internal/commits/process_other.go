@@ -4,5 +4,5 @@ package commits
 
 import "os/exec"
 
-// own leaves the command as it is: its process alone is killed.
+// own leaves the command unchanged: only its own process is killed.
 func own(*exec.Cmd) {}

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// own gives a command a process group of its own, which is killed as a whole: git
-// has children that talk to the network.
+// own puts a command into a separate process group, which is killed as a whole:
+// git has children that access the network.
 func own(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }

@@ -1,15 +1,15 @@
 // Package machinegate decides which polls of a machine may be open, and which of
 // the tasks that arrive may run.
 //
-// A machine has one or more slots, each a collector that runs one job at a time.
-// Together their jobs stay within the machine's budget: a machine of its own has a
-// budget of one job, a shared host one of memory. A slot polls several task
-// queues; a poll may be open only while what it would bring may run. Queues of a
-// slot take turns, and a job that is large is not starved by smaller ones.
+// A machine has one or more slots, each a collector that runs one job at a
+// time. Together their jobs stay within the machine's budget: one job on a
+// dedicated machine, an amount of memory on a shared host. A slot polls several
+// task queues; a poll may be open only while a job from it could run. The
+// queues of a slot take turns, and a large job is not starved by smaller ones.
 //
-// The package is pure: it has no clock, no effects and no locks, and must not know
-// how tasks are polled or what they are. Times come in as arguments and must not
-// go back.
+// The package is pure: it has no clock, no effects and no locks, and must not
+// know how tasks are polled or what they are. Times are arguments and must not
+// decrease.
 package machinegate
 
 import (
@@ -20,28 +20,29 @@ import (
 	"time"
 )
 
-// Lane is one task queue as one slot polls it.
+// Lane is one task queue polled by one slot.
 type Lane struct{ Slot, Queue string }
 
-// Config bounds a machine.
+// Config configures a machine's gate.
 type Config struct {
-	// Budget bounds the total cost of jobs that run at once, in the unit of the
+	// Budget limits the total cost of concurrent jobs, in the unit of the
 	// slots' costs; at least 1.
 	Budget int64
 	// HeadStart is the lead of each of a slot's queues over the one served more
-	// recently; 0: none.
+	// recently; 0 means none.
 	HeadStart time.Duration
 	// StarvedAfter is the time a job may wait at a queue that had no turn here
-	// before smaller jobs are held back; 0: for ever.
+	// before smaller jobs are held back; 0 means for ever.
 	StarvedAfter time.Duration
-	// HoldFor bounds the time smaller jobs are held back once the large one would fit.
+	// HoldFor limits the time that smaller jobs are held back once the large
+	// one would fit.
 	HoldFor time.Duration
 	// ReportFor is the validity of a report about waiting jobs.
 	ReportFor time.Duration
 }
 
-// Gate is one machine's state. Make it with [New]; it is not safe for concurrent
-// use.
+// Gate is the state of one machine. Create it with [New]; it is not safe for
+// concurrent use.
 type Gate struct {
 	config Config
 	slots  map[string]*slot
@@ -52,52 +53,53 @@ type Gate struct {
 type slot struct {
 	cost  int64
 	lanes []*lane
-	// running is the lane whose job runs; nil: none.
+	// running is the lane whose job runs; nil if none does.
 	running *lane
-	// fits tells whether its job would fit the budget now, and since when.
+	// fits reports whether its job would fit the budget now; open tells since
+	// when.
 	fits bool
 	open time.Time
 }
 
 type lane struct {
 	queue string
-	// turn counts the jobs of the machine up to its last one; 0: it had none.
+	// turn is the machine's job count at its last turn; 0 if it had none.
 	turn uint64
-	// oldest is the start of the longest wait, as of the report at reported; zero:
-	// no job waits.
+	// oldest is the start of the longest wait, as of the report at reported;
+	// zero if no job waits.
 	oldest, reported time.Time
 	// served is the time of its last turn, used or not.
 	served time.Time
 }
 
-// ErrBudget: the budget is none, or a slot's cost is not within it.
-var ErrBudget = errors.New("the cost of a slot has to be within the machine's budget")
+// ErrBudget reports a budget below 1 or a slot's cost outside the budget.
+var ErrBudget = errors.New("the cost of a slot must be within the machine's budget")
 
-// New makes the gate of a machine without slots. ErrBudget when the budget is
-// below 1.
+// New returns the gate of a machine without slots, or ErrBudget if the budget
+// is below 1.
 func New(c Config) (*Gate, error) {
 	if c.Budget < 1 {
-		return nil, fmt.Errorf("%w: a budget of %d is none", ErrBudget, c.Budget)
+		return nil, fmt.Errorf("%w: the budget is %d, but must be at least 1", ErrBudget, c.Budget)
 	}
 	return &Gate{config: c, slots: map[string]*slot{}}, nil
 }
 
-// Add adds a slot whose jobs take cost each. ErrBudget when the cost is below 1 or
-// above the budget; a name that is there already is an error, too.
+// Add adds a slot whose jobs cost cost each. It returns ErrBudget if the cost
+// is below 1 or above the budget; an existing name is an error, too.
 func (g *Gate) Add(name string, cost int64, now time.Time) error {
 	if cost < 1 || cost > g.config.Budget {
 		return fmt.Errorf("%w: slot %s costs %d of %d", ErrBudget, name, cost, g.config.Budget)
 	}
 	if g.slots[name] != nil {
-		return fmt.Errorf("slot %s is there already", name)
+		return fmt.Errorf("slot %s already exists", name)
 	}
 	g.slots[name] = &slot{cost: cost}
 	g.settle(now)
 	return nil
 }
 
-// Serve sets which queues a slot polls. What is known of those that stay is kept;
-// a job that runs goes on whatever happens to its queue.
+// Serve sets the queues that a slot polls. The state of queues that stay is
+// kept; a running job continues whatever happens to its queue.
 func (g *Gate) Serve(name string, queues []string) {
 	s := g.slots[name]
 	if s == nil {
@@ -121,8 +123,8 @@ func (s *slot) lane(queue string) *lane {
 	return nil
 }
 
-// Report says for how long the longest waiting job of each of a slot's queues has
-// waited by now; a queue that is not named has none.
+// Report records how long the longest waiting job of each of a slot's queues
+// has waited by now; a queue that is not named has no waiting job.
 func (g *Gate) Report(name string, waits map[string]time.Duration, now time.Time) {
 	s := g.slots[name]
 	if s == nil {
@@ -133,15 +135,16 @@ func (g *Gate) Report(name string, waits map[string]time.Duration, now time.Time
 		if wait, ok := waits[l.queue]; ok {
 			l.oldest, l.reported = now.Add(-max(0, wait)), now
 		}
-		// Smaller ones were held back for it, and nothing came: what waits cannot be
-		// taken now, whatever the reason.
+		// Smaller jobs were held back for it, and it did not come: for some
+		// reason it cannot be taken now.
 		if s.fits && g.starved(s, l, now) && now.Sub(latest(s.open, l.due(g.config.StarvedAfter))) >= g.config.HoldFor {
 			l.served = now
 		}
 	}
 }
 
-// due is from when on smaller ones are held back for what waits.
+// due returns the time from which smaller jobs are held back for the lane's
+// waiting job.
 func (l *lane) due(after time.Duration) time.Time { return latest(l.oldest, l.served).Add(after) }
 
 func latest(a, b time.Time) time.Time {
@@ -151,15 +154,16 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// starved tells whether smaller jobs are to be held back for what waits at a lane.
+// starved reports whether smaller jobs must be held back for a lane's waiting
+// job.
 func (g *Gate) starved(s *slot, l *lane, now time.Time) bool {
 	return g.config.StarvedAfter > 0 && s.running == nil && !l.oldest.IsZero() &&
 		now.Sub(l.reported) < g.config.ReportFor && !now.Before(l.due(g.config.StarvedAfter))
 }
 
-// heldBack tells whether a slot's next job would be in the way of a larger one that
-// waits for too long. One that fits beside that is not, nor is any while the larger
-// one waits for jobs that are as large itself.
+// heldBack reports whether a slot's next job would delay a larger one that has
+// waited for too long. A job that fits beside the larger one is not held back,
+// nor is any while the larger one waits for jobs as large as itself.
 func (g *Gate) heldBack(next *slot, now time.Time) bool {
 	for _, s := range g.slots {
 		if s.cost <= next.cost || g.used+next.cost+s.cost <= g.config.Budget || g.asLarge(s.cost)+s.cost > g.config.Budget {
@@ -183,12 +187,12 @@ func (g *Gate) asLarge(cost int64) int64 {
 	return used
 }
 
-// recheck is the interval at which a lane held back for a larger job asks again,
-// because reports expire.
+// recheck is the interval at which a held-back lane is checked again, because
+// reports expire.
 const recheck = time.Second
 
-// MayPoll tells whether a lane's poll may be open now. Where that changes by time
-// alone it tells when to ask again; 0: only after a job has ended, or a report.
+// MayPoll reports whether a lane's poll may be open now, and after which time
+// to ask again; 0 means only after a job has ended or a report.
 func (g *Gate) MayPoll(at Lane, now time.Time) (may bool, again time.Duration) {
 	s := g.slots[at.Slot]
 	if s == nil {
@@ -207,8 +211,8 @@ func (g *Gate) MayPoll(at Lane, now time.Time) (may bool, again time.Duration) {
 	return true, 0
 }
 
-// headStart returns the lead of the slot's other queues over a lane: one for each
-// that was served less recently.
+// headStart returns the lead of the slot's other queues over a lane: one head
+// start for each that was served less recently.
 func (g *Gate) headStart(s *slot, l *lane) time.Duration {
 	var before time.Duration
 	for _, other := range s.lanes {
@@ -219,9 +223,8 @@ func (g *Gate) headStart(s *slot, l *lane) time.Duration {
 	return before
 }
 
-// Begin takes the machine for a task that has arrived at a lane. When it says no,
-// the task is to be given back: its slot runs another one, or the budget does not
-// hold it.
+// Begin admits a task that has arrived at a lane. If it returns false, the task
+// must be returned: its slot runs another one, or it exceeds the budget.
 func (g *Gate) Begin(at Lane, now time.Time) bool {
 	s := g.slots[at.Slot]
 	if s == nil || s.running != nil || g.used+s.cost > g.config.Budget {
@@ -239,7 +242,7 @@ func (g *Gate) Begin(at Lane, now time.Time) bool {
 	return true
 }
 
-// End gives back what a slot's job has taken; without one it does nothing.
+// End releases the cost of a slot's job; without one it does nothing.
 func (g *Gate) End(name string, now time.Time) {
 	s := g.slots[name]
 	if s == nil || s.running == nil {
@@ -251,7 +254,7 @@ func (g *Gate) End(name string, now time.Time) {
 	g.settle(now)
 }
 
-// settle notes for all slots whether their jobs would fit, and since when.
+// settle records for all slots whether their jobs would fit, and since when.
 func (g *Gate) settle(now time.Time) {
 	for _, s := range g.slots {
 		fits := s.running == nil && g.used+s.cost <= g.config.Budget
@@ -265,7 +268,7 @@ func (g *Gate) settle(now time.Time) {
 // Used returns the total cost of the running jobs.
 func (g *Gate) Used() int64 { return g.used }
 
-// Running lists the lanes whose jobs run, by slot.
+// Running returns the lanes with running jobs, by slot.
 func (g *Gate) Running() []Lane {
 	var running []Lane
 	for name, s := range g.slots {

@@ -78,7 +78,8 @@ func TestASingleQueueNeverWaits(t *testing.T) {
 	}
 }
 
-// While a job runs no queue is polled, and what slips through is not taken.
+// While a job runs no queue is polled, and a task that slips through is not
+// taken.
 func TestAMachineRunsOneJob(t *testing.T) {
 	t.Parallel()
 	g := machine(t, "pool", "set")
@@ -94,7 +95,7 @@ func TestAMachineRunsOneJob(t *testing.T) {
 	require.Zero(t, g.Used())
 }
 
-// The queue that was not served last has a head start, and no more than that.
+// The queue that was not served last has a head start, but only that.
 func TestTheOtherQueueHasAHeadStart(t *testing.T) {
 	t.Parallel()
 	g := machine(t, "pool", "set", "other")
@@ -113,8 +114,8 @@ func TestTheOtherQueueHasAHeadStart(t *testing.T) {
 	}
 }
 
-// Queues that all have work are served in turn, whoever of those that may poll is
-// quickest.
+// Queues that all have work are served in turn, even if another allowed poll is
+// quicker.
 func TestQueuesWithWorkTakeTurns(t *testing.T) {
 	t.Parallel()
 	queues := []string{"a", "b", "c", "d"}
@@ -143,7 +144,7 @@ func TestQueuesWithWorkTakeTurns(t *testing.T) {
 	}
 }
 
-// What is known of a queue stays when others come and go; one that has gone is not
+// The state of a queue is kept when others come and go; a removed one is not
 // polled.
 func TestQueuesComeAndGo(t *testing.T) {
 	t.Parallel()
@@ -154,7 +155,8 @@ func TestQueuesComeAndGo(t *testing.T) {
 	require.False(t, may(g, lane("c", "set"), start))
 	require.True(t, may(g, lane("c", "new"), start))
 	require.False(t, may(g, lane("c", "pool"), start))
-	// The queue of the job that runs goes: the job goes on, the machine is free after.
+	// The queue of the running job is removed: the job continues, then the
+	// machine is free.
 	require.True(t, g.Begin(lane("c", "new"), start))
 	g.Serve("c", []string{"pool"})
 	require.Equal(t, []machinegate.Lane{lane("c", "new")}, g.Running())
@@ -163,7 +165,7 @@ func TestQueuesComeAndGo(t *testing.T) {
 	require.True(t, may(g, lane("c", "pool"), start))
 }
 
-// Three 8 GB jobs on 20 GB run two, a 4 GB job behind them starts at once.
+// Of three 8 GB jobs on 20 GB two run; a 4 GB job behind them starts at once.
 func TestASharedHostFillsItsBudget(t *testing.T) {
 	t.Parallel()
 	g := host(t, map[string]int64{"2a": 8, "2b": 8, "2c": 8, "1a": 4, "4a": 16})
@@ -180,8 +182,8 @@ func TestASharedHostFillsItsBudget(t *testing.T) {
 	require.False(t, may(g, lane("4a", "q4"), start))
 }
 
-// Whatever happens in whatever order: never above the budget, never two jobs in a
-// slot, and what was counted is what runs.
+// In any order of events: never above the budget, never two jobs in a slot, and
+// the cost counted is that of the running jobs.
 func TestNeverAboveTheBudget(t *testing.T) {
 	t.Parallel()
 	sizes := map[string]int64{"1a": 4, "1b": 4, "1c": 4, "2a": 8, "2b": 8, "4a": 16}
@@ -223,8 +225,8 @@ func TestNeverAboveTheBudget(t *testing.T) {
 	}
 }
 
-// A large job that has waited for too long gets room: smaller ones that would be in
-// its way are held back until it runs.
+// For a large job that has waited for too long, smaller ones that would delay
+// it are held back until it runs.
 func TestALargeJobIsNotStarved(t *testing.T) {
 	t.Parallel()
 	g := host(t, map[string]int64{"1a": 4, "1b": 4, "2a": 8, "4a": 16})
@@ -253,8 +255,8 @@ func TestALargeJobIsNotStarved(t *testing.T) {
 	require.False(t, may(g, lane("2a", "q2"), now.Add(minute)))
 }
 
-// Holding smaller ones back ends when nothing comes, when nothing is heard any
-// more, and does not begin where it would not help.
+// Holding back ends when no job comes or no report arrives, and does not begin
+// where it would not help.
 func TestHoldingBackEnds(t *testing.T) {
 	t.Parallel()
 	waits := map[string]time.Duration{"q4": time.Hour}
@@ -284,8 +286,8 @@ func TestHoldingBackEnds(t *testing.T) {
 	require.True(t, may(g, lane("1a", "q1"), start), "it waits for the large one, not for small ones")
 }
 
-// With small jobs without end, a large one runs within the bound and the length of
-// the jobs that run.
+// Among endless small jobs, a large one starts within the limit plus the
+// duration of the running jobs.
 func TestALargeJobRunsAmongSmallOnesWithoutEnd(t *testing.T) {
 	t.Parallel()
 	names := []string{"1a", "1b", "1c", "1d", "1e"}

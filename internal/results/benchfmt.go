@@ -10,7 +10,7 @@ import (
 )
 
 // BenchmarkName names a test case in Go's benchmark format, such as Gin/profile=build/scenario=full/backend=gc, without
-// white space and beginning with a capital letter, as the format wants it.
+// white space and beginning with a capital letter, as the format requires.
 func BenchmarkName(tc bench.TestCase) benchfmt.Name {
 	word := func(s string) string {
 		return strings.Map(func(r rune) rune {
@@ -30,8 +30,7 @@ func BenchmarkName(tc bench.TestCase) benchfmt.Name {
 	return benchfmt.Name(name)
 }
 
-// BenchfmtUnit names a metric as a unit: times and sizes say theirs, the units
-// of Go benchmarks stay as they are.
+// BenchfmtUnit returns the unit of a metric: times and sizes include it, units of Go benchmarks stay as they are.
 func BenchfmtUnit(m bench.Metric) string {
 	switch {
 	case m == bench.WallTime, m == bench.CPUTime, m == bench.UserTime, m == bench.SystemTime:

@@ -66,7 +66,7 @@ func load(t *testing.T, text string) *suite.Suite {
 	return s
 }
 
-// times are ten wall times around a middle, a percent apart at most.
+// times returns ten wall times around a middle, at most one percent apart.
 func times(tc bench.TestCase, middle float64) bench.Samples {
 	var values []float64
 	for i := range 10 {
@@ -84,7 +84,7 @@ func compare(t *testing.T, r record, s results.Suites) results.Report {
 
 func TestASlowerArtifactIsARegression(t *testing.T) {
 	t.Parallel()
-	// A project without a suite, as ad-hoc ones are: no suite is asked for.
+	// A project without a suite, such as an ad-hoc one: no suite is loaded.
 	report := compare(t, record{samples: map[string][]bench.Samples{
 		before: {times(gin, 1), times(hugo, 2)},
 		after:  {times(gin, 1.2), times(hugo, 2)},
@@ -132,7 +132,7 @@ benchmarks:
 		category          stats.Category
 		value             float64
 	}{
-		{"hugo", "MB/s", stats.Secondary, 9}, // the best value where nothing is said
+		{"hugo", "MB/s", stats.Secondary, 9}, // the best value by default
 		{"gin", "wall-time", stats.Primary, 2},
 		{"hugo", "wall-time", stats.Secondary, 2},
 	} {
@@ -154,9 +154,9 @@ func TestWhatIsMissingHasTheBestKnownReason(t *testing.T) {
 			after:  {times(gin, 1), elsewhere},
 		},
 		lacking: map[string][]bench.MissingResult{
-			// It failed: that says more than "no result", which is not said besides.
+			// It failed: that replaces "no result".
 			after: {{TestCase: hugo, Reason: "failed: exit status 2"}},
-			// Nobody has results of it, and the record knows why.
+			// There are no results of it, and the record knows why.
 			before: {{TestCase: bench.TestCase{Benchmark: "old", Target: linux}, Reason: "left out: needs 64 GB"}},
 		},
 	}, nil)
@@ -168,7 +168,7 @@ func TestWhatIsMissingHasTheBestKnownReason(t *testing.T) {
 			" (size class 4 on hardware x, co-located instead of size class 4 on hardware x), which does not compare"},
 	}, report.Missing)
 
-	// What does not compare is no series, but it was measured.
+	// Incomparable results are not a series, but they were measured.
 	require.Len(t, report.Comparison.Results, 1)
 	require.Equal(t, []stats.TestCase{{Benchmark: "hugo", Profile: "build", Scenario: "full", Backend: "gc", Target: string(linux)}},
 		report.Summary.Missing)
@@ -179,7 +179,7 @@ func TestWhatTheBaselineLacksIsNamedWithTheBaselinesTag(t *testing.T) {
 	t.Parallel()
 	report := compare(t, record{
 		samples: map[string][]bench.Samples{before: {times(gin, 1)}, after: {times(gin, 1), times(hugo, 1)}},
-		// That the other side lacks it as well, in another metric say, is another matter.
+		// The other side may lack it as well, for example in another metric.
 		lacking: map[string][]bench.MissingResult{after: {{TestCase: hugo, Reason: "one of two jobs failed"}}},
 	}, nil)
 	require.Equal(t, []results.Missing{
@@ -224,8 +224,8 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	})
 }
 
-// What was measured in turns goes before newer and other results of the same
-// surrounding, and is judged without a variance of sessions.
+// Results measured in turns are preferred to newer and other results of the
+// same surrounding, and are judged without a variance of sessions.
 func TestWhatWasMeasuredInTurnsGoesFirst(t *testing.T) {
 	t.Parallel()
 	gin, lo := bench.TestCase{Benchmark: "gin", Target: "x"}, bench.TestCase{Benchmark: "lo", Target: "x"}
@@ -258,8 +258,8 @@ func TestWhatWasMeasuredInTurnsGoesFirst(t *testing.T) {
 	require.ErrorIs(t, err, errNoSuite)
 }
 
-// A surrounding in which both were measured in turns goes before a better one in
-// which each was measured by itself.
+// A surrounding in which both were measured in turns is preferred to a better
+// one in which each was measured separately.
 func TestASurroundingMeasuredInTurnsGoesFirst(t *testing.T) {
 	t.Parallel()
 	gin := bench.TestCase{Benchmark: "gin", Target: "x"}

@@ -34,8 +34,8 @@ func samples(tc bench.TestCase, metric bench.Metric, where bench.Surrounding, va
 	return bench.Samples{TestCase: tc, Metric: metric, Kind: bench.KindCompileTime, Surrounding: where, Values: values}
 }
 
-// measuredIn is one wall-time result in each of the surroundings: in the nth
-// the value is first + n.
+// measuredIn returns one wall-time result for each surrounding: the value in
+// the nth is first + n.
 func measuredIn(first float64, where ...bench.Surrounding) []bench.Samples {
 	var out []bench.Samples
 	for i, w := range where {
@@ -44,7 +44,7 @@ func measuredIn(first float64, where ...bench.Surrounding) []bench.Samples {
 	return out
 }
 
-// facts are a suite's statements by metric and benchmark.
+// facts holds a suite's settings by metric and benchmark.
 type facts struct {
 	aggregation map[bench.Metric]suite.Aggregation
 	category    map[string]bench.Category
@@ -103,8 +103,8 @@ func TestOnlyTheSameSurroundingCompares(t *testing.T) {
 	}
 }
 
-// Random records against the rule said plainly: of the surroundings that both
-// sides have, none stands before the one that was taken.
+// Random records against the rule: of the surroundings that both sides have,
+// none ranks before the chosen one.
 func TestPairingTakesTheBestSharedSurroundingWhicheverSideComesFirst(t *testing.T) {
 	t.Parallel()
 	var all []bench.Surrounding
@@ -145,12 +145,12 @@ func TestPairingTakesTheBestSharedSurroundingWhicheverSideComesFirst(t *testing.
 		require.Equal(t, series[0].A, mirrored[0].B)
 		require.Equal(t, series[0].B, mirrored[0].A)
 	}
-	// Worth nothing unless both happen.
+	// The test is only meaningful if both happen.
 	require.Greater(t, pairs, 200)
 	require.Greater(t, none, 200)
 }
 
-// rank is a text that sorts surroundings, the best first.
+// rank returns a text by which surroundings sort, the best first.
 func rank(s bench.Surrounding) string {
 	return fmt.Sprintf("%t %04d %s", s.CoLocated, bench.MaxSizeClass-s.SizeClass, s.HardwareID)
 }
@@ -229,8 +229,8 @@ func TestWhatHasNoCounterpartIsNamedWithItsReason(t *testing.T) {
 	}
 }
 
-// Another target, backend or scenario is another test case, however alike the
-// rest is.
+// Another target, backend or scenario is another test case, even if the rest is
+// equal.
 func TestEveryPartOfATestCaseKeepsSeriesApart(t *testing.T) {
 	t.Parallel()
 	here := alone(4, "x")

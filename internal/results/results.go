@@ -1,5 +1,4 @@
-// Package results compares what is stored, or was just measured, of two
-// artifacts: it pairs samples that are comparable and hands them to package
+// Package results compares stored or new results of two artifacts: it pairs comparable samples and passes them to package
 // stats.
 //
 // Two results are comparable only when measured on the same target, pool
@@ -20,26 +19,26 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// Record reads stored samples; *store.Store implements it. It is called under no lock, each method on its own: what is
-// stored between two calls may be seen by the second alone. It must not be nil.
+// Record reads stored samples; *store.Store implements it. It is called under no lock, and calls are independent: results
+// stored between two calls may be seen only by the second. It must not be nil.
 type Record interface {
 	Project(ctx context.Context, name string) (store.Project, error)
 	SamplesOf(ctx context.Context, project, tag string) ([]bench.Samples, error)
-	// SamplesInTurns are those of the two that were measured in turns with each other.
+	// SamplesInTurns returns the samples of two artifacts that were measured in turns with each other.
 	SamplesInTurns(ctx context.Context, project, a, b string) (ofA, ofB []bench.Samples, err error)
 	MissingResults(ctx context.Context, project, tag string) ([]bench.MissingResult, error)
 }
 
 // Suites loads suites by content hash; *suitecache.Cache implements it. It is called under no lock, from any number of
-// goroutines, and must not be nil. Suites are shared: nobody changes them.
+// goroutines, and must not be nil. Suites are shared and never change.
 type Suites interface {
 	Suite(ctx context.Context, hash string) (*suite.Suite, error)
 }
 
-// Pair names what is compared: A is the baseline.
+// Pair names the artifacts to compare; A is the baseline.
 type Pair struct {
 	Project, A, B string
-	// OnlyInTurns leaves out what was not measured in turns.
+	// OnlyInTurns leaves out results that were not measured in turns.
 	OnlyInTurns bool
 }
 
@@ -111,8 +110,8 @@ func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Repo
 	return Report{Comparison: comparison, Summary: stats.Summarize(comparison, measured(sides[0], sides[1])), Missing: missing}, nil
 }
 
-// preferred are the samples of one side with those that were measured in turns in
-// place of others from the same surrounding: what drifts has hit both sides alike.
+// preferred returns the samples of one side, replacing those of a surrounding by samples measured in turns if there are any:
+// drift affects both sides alike.
 func preferred(samples, inTurns []bench.Samples) []bench.Samples {
 	type place struct {
 		testCase bench.TestCase
@@ -131,7 +130,7 @@ func preferred(samples, inTurns []bench.Samples) []bench.Samples {
 	return out
 }
 
-// measured lists the test cases that each side has results for.
+// measured returns the test cases with results, by side.
 func measured(a, b []bench.Samples) stats.TestCases {
 	list := func(samples []bench.Samples) []stats.TestCase {
 		var out []stats.TestCase
@@ -149,8 +148,8 @@ func statsTestCase(tc bench.TestCase) stats.TestCase {
 	return stats.TestCase{Benchmark: tc.Benchmark, Profile: tc.Profile, Scenario: tc.Scenario, Backend: tc.Backend, Target: string(tc.Target)}
 }
 
-// Facts describes benchmarks and metrics; *suite.Suite implements it. It must not be nil: where the suite is unknown,
-// [Compare] uses facts of its own, by which every benchmark is primary.
+// Facts describes benchmarks and metrics; *suite.Suite implements it. It must not be nil: if the suite is unknown, [Compare]
+// uses its own facts, by which every benchmark is primary.
 type Facts interface {
 	Category(benchmark string) bench.Category
 	Aggregation(metric bench.Metric) suite.Aggregation
@@ -166,8 +165,7 @@ func (noFacts) Aggregation(m bench.Metric) suite.Aggregation {
 	return suite.AggregateMin
 }
 
-// Unpaired is a test case that only one side has comparable results for; B tells
-// which side lacks them.
+// Unpaired is a test case with comparable results on only one side; B is set if side B lacks them.
 type Unpaired struct {
 	TestCase bench.TestCase
 	B        bool
@@ -179,10 +177,8 @@ type seriesKey struct {
 	metric   bench.Metric
 }
 
-// Pairs puts the samples of two artifacts together, series by series. Where a
-// test case was measured in several surroundings, the one that both sides share
-// is taken: one where they were measured in turns before others, alone before
-// co-located, a larger size class before a smaller one.
+// Pairs pairs the samples of two artifacts by series. If a test case was measured in several surroundings, it uses one that
+// both sides share: measured in turns before others, alone before co-located, a larger size class before a smaller one.
 func Pairs(facts Facts, a, b []bench.Samples) ([]stats.Series, []Unpaired) {
 	bySeries := func(samples []bench.Samples) map[seriesKey][]bench.Samples {
 		out := make(map[seriesKey][]bench.Samples)
@@ -221,7 +217,7 @@ func Pairs(facts Facts, a, b []bench.Samples) ([]stats.Series, []Unpaired) {
 	}
 	var unpaired []Unpaired
 	for u := range lacks {
-		// A single metric that one side lacks is no missing test case.
+		// A test case that lacks a single metric on one side is not missing.
 		if u.Reason != "no result" || !paired[u.TestCase] {
 			unpaired = append(unpaired, u)
 		}
@@ -271,9 +267,8 @@ func newSeries(facts Facts, k seriesKey, a, b bench.Samples) stats.Series {
 	return s
 }
 
-// timeThreshold is the least relative change of a time that counts where no
-// history tells more. Two sessions on one machine differ by about a percent by
-// themselves; Perfherder colours from 2 % on.
+// timeThreshold is the least relative change of a time that counts in the absence of a history. Two sessions on one machine
+// differ by about a percent; Perfherder highlights changes from 2 %.
 const timeThreshold = 0.02
 
 func shared(a, b []bench.Samples) (x, y bench.Samples, ok bool) {

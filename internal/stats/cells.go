@@ -19,7 +19,7 @@ const (
 	ByName Sorting = iota
 	// BySize puts the largest relative change first, those without one last.
 	BySize
-	// ByCertainty puts significant ones first, then the smallest p value, then the largest change.
+	// ByCertainty puts significant rows first, then the smallest p value, then the largest change.
 	ByCertainty
 )
 
@@ -45,7 +45,7 @@ func sorted(results []Result, sorting Sorting) []Result {
 	return rows
 }
 
-// column is a column of a table: its heading, whether its cells stand on the right, and what is in them.
+// column is a column of a table: its heading, alignment and cells.
 type column struct {
 	heading string
 	right   bool
@@ -96,7 +96,7 @@ func joinUnit(number, unit string) string {
 	return number + " " + unit
 }
 
-// baseUnit completes benchunit.Tidy, which knows "ns" and "MB", by other usual spellings of times and sizes.
+// baseUnit extends benchunit.Tidy, which knows "ns" and "MB", by other usual spellings of times and sizes.
 func baseUnit(unit string) (base string, factor float64) {
 	switch unit {
 	case "s", "second", "seconds":
@@ -158,8 +158,8 @@ func pCell(r Result) string {
 	}
 }
 
-// verdictCell has the direction of the values as a sign and the judgement as a word; a trailing "!" is a confirmed one.
-// "~" is the usual sign for no significant difference.
+// verdictCell writes the direction of the values as a sign and the verdict as a word; a trailing "!" means confirmed. "~" is
+// the usual sign for no significant difference.
 func verdictCell(r Result) string {
 	switch r.Verdict {
 	case NoDifference:
@@ -184,7 +184,7 @@ func verdictCell(r Result) string {
 // sizeCell writes the number of values on both sides.
 func sizeCell(r Result) string { return fmt.Sprintf("%d+%d", r.A.N, r.B.N) }
 
-// printable replaces control characters: names come from suites, and a terminal obeys them.
+// printable replaces control characters: names come from suites, and a terminal would obey them.
 func printable(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Compare compares the two sides of every series. The package comment states the rule by which a difference is called
-// significant. Series are never dropped: one that cannot be compared says so in its result. The input is not changed.
+// Compare compares the two sides of every series. The package comment defines when a difference is significant. Series are
+// never dropped: one that cannot be compared says so in its result. The input is not changed.
 //
 // The error is for options out of range and for series that contradict each other ([ErrInconsistent]).
 func Compare(series []Series, options Options) (Comparison, error) {
@@ -47,7 +47,7 @@ func compareTestCases(x, y TestCase) int {
 	)
 }
 
-// measureDifference fills in all that a series says by itself; the decision needs the whole comparison.
+// measureDifference fills in everything that depends on the series alone; the decision needs the whole comparison.
 func measureDifference(s Series, options Options, ranks *rankTest) Result {
 	r := Result{
 		Key: s.Key, Unit: s.Unit, Better: s.Better, Exact: s.Exact, Precise: s.Precise, Category: s.Category, InTurns: s.InTurns,
@@ -154,14 +154,14 @@ func adjust(results []Result) int {
 	return len(tested)
 }
 
-// limits bounds the changes of a comparison that count as noise.
+// limits holds the limits below which changes of a comparison count as noise.
 type limits struct {
 	Options
 	tests     int
 	quantiles map[int]float64 // Student's quantile by degrees of freedom, computed once
 }
 
-// decide fills in whether the difference is significant and what follows from it.
+// decide fills in whether the difference is significant, and the consequences.
 func decide(r *Result, limits limits) {
 	r.Margin = limits.noiseMargin(*r)
 	switch r.Basis {
@@ -279,7 +279,7 @@ func withinNoise(r Result) string {
 		formatP(r.P), formatChange(r.Change), formatChange(r.MedianChange), formatShare(r.Margin/r.A.Median))
 }
 
-// tooFew says what a test would need: "n=3+3 cannot reach p<0.05; at least 4 per side are needed".
+// tooFew describes the values that a test would need: "n=3+3 cannot reach p<0.05; at least 4 per side are needed".
 func tooFew(r Result, alpha float64) string {
 	return fmt.Sprintf("n=%s cannot reach p<%s; at least %d per side are needed",
 		sizes(r), formatNumber(alpha), MinSamples(alpha))

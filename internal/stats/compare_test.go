@@ -26,7 +26,7 @@ func times(factor float64, values []float64) []float64 {
 	return scaled
 }
 
-// steadyHistory is 30 values that alternate by the relative change, so that the threshold is that change.
+// steadyHistory returns 30 values that alternate by the relative change, so that the threshold is that change.
 func steadyHistory(change float64) []float64 {
 	var values []float64
 	for i := range 30 {
@@ -304,7 +304,7 @@ func TestCompareRefusesWhatContradictsItself(t *testing.T) {
 	}
 }
 
-// Whatever the values are, a comparison ends, every number in it is finite, and swapping the sides turns the verdict.
+// For any values a comparison ends, every number in it is finite, and swapping the sides reverses the verdict.
 func FuzzCompare(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 5, 1.0)
 	f.Add([]byte{0, 0, 0, 0, 1, 1, 1, 1}, 4, -1.0)

@@ -9,16 +9,15 @@ import (
 type Side struct {
 	// N is the number of values.
 	N int `json:"n"`
-	// Value is the aggregate of the values, Median, Min and Max what they say; all 0 when N is 0 or a value is not
-	// a finite number.
+	// Value is the aggregate of the values. Value, Median, Min and Max are 0 if N is 0 or a value is not a finite number.
 	Value  float64 `json:"value"`
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 	// Spread is the sample standard deviation, in the metric's unit; 0 for fewer than two values.
 	Spread float64 `json:"spread"`
-	// Outliers counts values further than 10 robust standard deviations from the median
-	// (|x - median| > 14.826 MAD). They are kept. Where more than half of the values are equal there are none.
+	// Outliers counts values further than 10 robust standard deviations from the median (|x - median| > 14.826 MAD). They
+	// are kept. If more than half of the values are equal there are none.
 	Outliers int `json:"outliers,omitempty"`
 
 	ascending []float64
@@ -47,7 +46,7 @@ func describe(values []float64, aggregation Aggregation) Side {
 	return s
 }
 
-// largestValue keeps squares of values finite. Nothing that is measured comes near it.
+// largestValue keeps squares of values finite. No measured value comes near it.
 const largestValue = 1e150
 
 func allFinite(values []float64) bool {
@@ -71,8 +70,8 @@ func medianAbsoluteDeviation(values []float64, center float64) float64 {
 	return median(distances)
 }
 
-// squaredDeviations sums the squared distances from the mean, in two passes, so that a small spread on a large
-// value is not lost.
+// squaredDeviations returns the sum of squared distances from the mean, computed in two passes so that a small spread on a
+// large value is not lost.
 func squaredDeviations(values []float64) float64 {
 	if values[0] == slices.Max(values) && values[0] == slices.Min(values) {
 		return 0 // exactly, whatever the mean is rounded to
@@ -92,8 +91,8 @@ func squaredDeviations(values []float64) float64 {
 // absolute deviation: 4 robust standard deviations.
 const clipDistance = 4 * 1.4826
 
-// pooledSpread is the standard deviation within the sides, in the metric's unit, with its degrees of freedom. Values
-// far out are drawn in to clipDistance first (winsorised), or a single disturbed value would hide any difference.
+// pooledSpread returns the standard deviation within the sides, in the metric's unit, and its degrees of freedom. Values
+// beyond clipDistance are clipped first (winsorised); otherwise a single disturbed value would hide any difference.
 func pooledSpread(a, b Side) (spread float64, degrees int) {
 	degrees = max(a.N-1, 0) + max(b.N-1, 0)
 	if degrees == 0 {

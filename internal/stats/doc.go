@@ -1,17 +1,16 @@
-// Package stats compares what was measured of two artifacts: which series differ, by how much, how sure that is, and
-// what it amounts to. [Compare] decides series by series, [Summarize] sums up, [WriteText] and [WriteMarkdown] show it.
+// Package stats compares the measurements of two artifacts: which series differ, by how much, with what certainty, and how
+// much it matters. [Compare] decides each series, [Summarize] sums up, [WriteText] and [WriteMarkdown] format the result.
 //
 // The package is pure: the same input gives the same result, to the byte. It must not know where values come from,
 // which suites, metrics or machines there are, or what a commit is; names and units are opaque to it.
 //
 // # When a difference is significant
 //
-// A person wants to be told of real changes, with 5 to 10 values per side on machines that are not quiet, in
-// comparisons of ten to some hundred series, and hardly ever of anything else. Neither usual answer gives that. A rank
-// test at 0.05 for each series calls at least one of ten equal series different in 30 % of all comparisons, one of
-// fifty in 80 to 90 %. And with a correction for the number of tests nothing can be found at all: five values per
-// side reach p = 2/252 = 0.008 at best, ten series need 0.005. So a difference must pass several hurdles, each against
-// another way to be wrong:
+// A report should show real changes and hardly anything else, with 5 to 10 values per side on noisy machines, in comparisons
+// of ten to some hundred series. Neither usual method achieves that. A rank test at 0.05 for each series calls at least one
+// of ten equal series different in 30 % of all comparisons, one of fifty in 80 to 90 %. With a correction for the number of
+// tests nothing can be found at all: five values per side reach p = 2/252 = 0.008 at best, but ten series need 0.005. So a
+// difference must pass several hurdles, each against another kind of error:
 //
 //  1. The two-sided Mann-Whitney U test, exact for up to 50 values (25 with ties), gives p < alpha. It trusts in no
 //     shape of the noise, and a few wild values do not deceive it.
@@ -30,20 +29,20 @@
 //     two sessions of the same thing (another moment, another memory layout) differ by more than their values tell.
 //     The margin therefore never shrinks to nothing, however many values there are.
 //
-// Hurdle 3 rests on a model of the noise, so its error rates are simulated, for several kinds of noise, by a test of
-// the package: testdata/error-rates.txt. In short, for ten series and for fifty: at most one false alarm in twenty
-// comparisons for normal, log-normal, exponential, outlier-ridden and autocorrelated (0.3) noise, and for sessions that
-// are off by half the spread; +20 % at 2 % noise is found always, with outliers in 5 % of values in four of five cases
-// at n=5 and always at n=10. What the rule does not give: +5 % at 2 % noise is mostly missed, and sessions that are
-// off by as much as the spread cause false alarms in a fifth to half of the comparisons. Against the former helps less
-// noise, not more values; against the latter a history, a higher threshold, or measuring A and B in turns.
+// Hurdle 3 rests on a model of the noise, so its error rates are simulated, for several kinds of noise, by a test of the
+// package: testdata/error-rates.txt. In short, for ten series and for fifty: at most one false alarm in twenty comparisons
+// for normal, log-normal, exponential, outlier-ridden and autocorrelated (0.3) noise, and for sessions that are off by half
+// the spread; +20 % at 2 % noise is found always, with outliers in 5 % of values in four of five cases at n=5 and always at
+// n=10. Limits of the rule: +5 % at 2 % noise is mostly missed, and sessions that are off by as much as the spread cause
+// false alarms in a fifth to half of the comparisons. Less noise helps against the former, more values do not; a history, a
+// higher threshold, or measuring A and B in turns helps against the latter.
 //
-// Two cases are decided otherwise. Exact metrics, such as sizes, have no noise: any change is significant, with one
-// value per side. And where the sides are too small to reach p < alpha at all but the series has a history, a change
-// that reaches the history's threshold is significant, as in rust-lang/rustc-perf. Everything else that cannot be
-// tested is undecided, never "no difference".
+// Two cases are decided differently. Exact metrics, such as sizes, have no noise: any change is significant, with one value
+// per side. If the sides are too small to reach p < alpha at all but the series has a history, a change that reaches the
+// history's threshold is significant, as in rust-lang/rustc-perf. Everything else that cannot be tested is undecided, never
+// "no difference".
 //
-// A significant difference is confirmed if it survives Holm's correction of the rank tests in the comparison, or is
-// exact: then alpha holds for the whole family whatever the shape of the noise (as long as values are independent).
-// [MinSamples] says how many values that takes.
+// A significant difference is confirmed if it survives Holm's correction of the rank tests in the comparison, or is exact:
+// then alpha holds for the whole family whatever the shape of the noise (as long as values are independent). [MinSamples]
+// returns the number of values that this takes.
 package stats

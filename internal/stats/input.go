@@ -37,7 +37,7 @@ func (t TestCase) String() string {
 	return s
 }
 
-// Better says which way a metric improves.
+// Better is the direction in which a metric improves.
 type Better int
 
 // The ways a metric improves. The zero value suits times, sizes and counts of work.
@@ -46,7 +46,7 @@ const (
 	HigherIsBetter
 )
 
-// String is the phrase that a table's heading uses.
+// String returns the phrase for a table's heading.
 func (b Better) String() string {
 	if b == HigherIsBetter {
 		return "higher is better"
@@ -63,7 +63,7 @@ func (b *Better) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Aggregation turns the values of a side's collections into the one value that is shown and compared.
+// Aggregation reduces the values of a side's collections to the one value that is shown and compared.
 type Aggregation int
 
 const (
@@ -77,7 +77,7 @@ const (
 	Maximum
 )
 
-// String names the aggregation.
+// String returns the aggregation's name.
 func (a Aggregation) String() string {
 	switch a {
 	case Median:
@@ -108,7 +108,7 @@ func (a Aggregation) of(ascending []float64) float64 {
 	}
 }
 
-// Category says how much a benchmark weighs in a summary: Primary ones apart, the rest together.
+// Category is the weight of a benchmark in a summary: primary benchmarks are summed up separately, all others together.
 type Category string
 
 // The categories of benchmarks.
@@ -118,7 +118,7 @@ const (
 	Stable    Category = "stable"
 )
 
-// Series holds both sides of one series in a comparison. A is the baseline, B the side under judgement.
+// Series holds both sides of one series in a comparison. A is the baseline; B is compared with it.
 type Series struct {
 	Key
 	// Unit is the unit of the values, spelled as in golang.org/x/perf/benchunit ("sec", "ns", "B").
@@ -128,8 +128,8 @@ type Series struct {
 	Better Better
 	// Exact is set for a metric that has no noise, such as a file's size: any change counts, one value is enough.
 	Exact bool
-	// Precise is set for the low-noise metric that a verdict leans on (instructions). It raises the magnitude of
-	// a change in percent and asks for more before the metric deserves attention.
+	// Precise is set for the low-noise metric that verdicts rely on (instructions). It raises the magnitude of a change in
+	// percent and the bar for deserving attention.
 	Precise bool
 	// Aggregation gives the value of each side.
 	Aggregation Aggregation
@@ -139,20 +139,20 @@ type Series struct {
 	A, B []float64
 	// History holds the series' aggregated values before A, newest first; see [HistoryThreshold].
 	History []float64
-	// Threshold is the least relative change that counts for this series where history gives none; 0 takes that of
-	// the options. Raise it for a metric that is known to wander, as times do on a shared machine.
+	// Threshold is the least relative change that counts for this series if history provides none; 0 means that of the
+	// options. Raise it for a metric that is known to drift, as times do on a shared machine.
 	Threshold float64
-	// InTurns is set when the sides were measured in turns with each other: then there is no variance of sessions.
+	// InTurns is set if the sides were measured in turns with each other, so that there is no variance of sessions.
 	InTurns bool
 	// EnvironmentsDiffer is set when the sides were not measured under the same conditions. It only warns.
 	EnvironmentsDiffer bool
 }
 
-// Options are the constants of a comparison. Start from [DefaultOptions].
+// Options holds the constants of a comparison. Start from [DefaultOptions].
 type Options struct {
 	// Alpha is the level of the tests and of the correction for many tests, between 0 and 1.
 	Alpha float64
-	// Threshold is the relative change below which nothing is significant where history gives no better one.
+	// Threshold is the relative change below which nothing is significant if history provides no better one.
 	Threshold float64
 	// SessionVariance is the variance between sessions (another moment, another placement in memory), which values within
 	// one session cannot show, in units of the variance within a session. 0 assumes none, as when A and B were measured
@@ -160,8 +160,8 @@ type Options struct {
 	SessionVariance float64
 }
 
-// DefaultOptions are the constants that the package's simulated error rates hold for: alpha 0.05, threshold 0.2 %,
-// session variance 0.75 (each session off by 0.6 standard deviations).
+// DefaultOptions returns the options for which the package's error rates are simulated: alpha 0.05, threshold 0.2 %, session
+// variance 0.75 (each session off by 0.6 standard deviations).
 func DefaultOptions() Options {
 	return Options{Alpha: 0.05, Threshold: DefaultThreshold, SessionVariance: 0.75}
 }
@@ -178,10 +178,10 @@ func (o Options) validate() error {
 	return nil
 }
 
-// ErrInconsistent is wrapped by the error of a comparison whose series contradict each other.
+// ErrInconsistent reports series that contradict each other.
 var ErrInconsistent = errors.New("inconsistent series")
 
-// validateSeries refuses a series given twice, and a metric whose series do not mean the same.
+// validateSeries refuses duplicate series and metrics whose series differ in meaning.
 func validateSeries(series []Series) error {
 	seen := make(map[Key]bool, len(series))
 	type meaning struct {

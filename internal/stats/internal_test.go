@@ -47,7 +47,7 @@ func TestStudentQuantileIsPreciseInSmallTails(t *testing.T) {
 	}
 }
 
-// Where the exact distribution ends the approximation goes on without a step.
+// The approximation continues the exact distribution without a step.
 func TestNormalApproximationMeetsTheExactDistribution(t *testing.T) {
 	t.Parallel()
 	var ranks rankTest

@@ -12,8 +12,8 @@ const (
 	exactLimitTies = 25
 )
 
-// rankTest does two-sided Mann-Whitney U tests. It keeps the distributions that it has computed, since the series of
-// a comparison mostly have equal sizes. It is not safe for concurrent use.
+// rankTest performs two-sided Mann-Whitney U tests. It caches computed distributions, since most series of a comparison have
+// equal sizes. It is not safe for concurrent use.
 //
 // Source: H. B. Mann, D. R. Whitney, On a test of whether one of two random variables is stochastically larger than
 // the other, Ann. Math. Statist. 18 (1947).
@@ -107,8 +107,8 @@ func (r *rankTest) distribution(n, m int) []float64 {
 	return tail
 }
 
-// exactWithTies is the two-sided p value over all ways to deal the observed values to the sides. Mid-ranks are
-// doubled, so that rank sums stay whole, and the subsets of a's size are counted by their sum.
+// exactWithTies returns the two-sided p value over all assignments of the observed values to the sides. Mid-ranks are
+// doubled, so that rank sums are integers, and the subsets of a's size are counted by their sum.
 func exactWithTies(a, b []float64) float64 {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
@@ -173,7 +173,7 @@ func normalP(u float64, n, m int, tieSizes []int) float64 {
 	return math.Erfc(distance / math.Sqrt(2*variance))
 }
 
-// attainableP is the smallest p value that sides of these sizes can reach: complete separation, 2 / C(n+m, n).
+// attainableP returns the smallest p value that sides of these sizes can reach: complete separation, 2 / C(n+m, n).
 func attainableP(n, m int) float64 {
 	if n == 0 || m == 0 {
 		return 1
@@ -185,9 +185,9 @@ func attainableP(n, m int) float64 {
 	return min(1, 2/choose)
 }
 
-// MinSamples returns the number of values that each side needs for the rank test to reach p < alpha at all: 4 for
-// 0.05. Divide alpha by the number of series to learn what a corrected verdict needs: 9 for 0.05 over 500. It
-// returns 0 if alpha is not between 0 and 1, or so small that no feasible number would do.
+// MinSamples returns the number of values that each side needs for the rank test to reach p < alpha at all: 4 for 0.05.
+// Divide alpha by the number of series for a corrected verdict: 9 for 0.05 over 500. It returns 0 if alpha is not between 0
+// and 1, or so small that no feasible number would do.
 func MinSamples(alpha float64) int {
 	if !(alpha > 0 && alpha < 1) {
 		return 0
@@ -204,14 +204,14 @@ func MinSamples(alpha float64) int {
 type Interval struct {
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
-	// Confidence is the level that the interval has, at least the one asked for.
+	// Confidence is the level of the interval, at least the requested one.
 	Confidence float64 `json:"confidence"`
 }
 
-// shiftInterval returns the Hodges-Lehmann estimate of the factor between the sides, less one, and its confidence
-// interval: the median, and two order statistics, of the ratios of all pairs. The interval is the rank test turned
-// round: where there are no ties it leaves out 0 exactly if p < alpha. All values must be positive; ok is false when
-// the sides are too small for the level. Beyond exactLimit the normal approximation places the order statistics.
+// shiftInterval returns the Hodges-Lehmann estimate of the factor between the sides, less one, and its confidence interval:
+// the median, and two order statistics, of the ratios of all pairs. The interval is the inverted rank test: without ties it
+// excludes 0 exactly if p < alpha. All values must be positive; ok is false if the sides are too small for the level. Beyond
+// exactLimit the normal approximation places the order statistics.
 //
 // Source: J. L. Hodges, E. L. Lehmann, Estimates of location based on rank tests, Ann. Math. Statist. 34 (1963),
 // applied to logarithms.

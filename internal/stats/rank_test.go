@@ -122,7 +122,7 @@ func TestMinSamples(t *testing.T) {
 	}
 }
 
-// The interval is the test turned round: it leaves out 0 exactly when the test rejects.
+// The interval is the inverted test: it excludes 0 exactly if the test rejects.
 func TestIntervalAgreesWithTheTest(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 8))

@@ -27,7 +27,7 @@ func golden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got)
 }
 
-// toolchains is a comparison with one of everything: a regression, an improvement, noise, too few values, an exact
+// toolchains returns a comparison with one of each kind: a regression, an improvement, noise, too few values, an exact
 // metric, a test case on one side only, a newly failing one, warnings.
 func toolchains(t *testing.T) (stats.Comparison, stats.Summary) {
 	t.Helper()

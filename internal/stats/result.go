@@ -5,18 +5,18 @@ import (
 	"math"
 )
 
-// Change is a relative change, 0.2 meaning +20 %, or the reason why there is none.
+// Change is a relative change (0.2 means +20 %), or the reason why there is none.
 type Change struct {
 	// Value is the relative change; 0 when it is undefined.
 	Value float64 `json:"value"`
-	// Undefined says why there is no value; empty when there is one.
+	// Undefined is the reason why there is no value; empty if there is one.
 	Undefined string `json:"undefined,omitempty"`
 }
 
 // Defined reports whether the change has a value.
 func (c Change) Defined() bool { return c.Undefined == "" }
 
-// relativeChange is (b - a) / a. It has no meaning when a is negative, nor when only a is zero.
+// relativeChange returns (b - a) / a. It is undefined if a is negative, or if only a is zero.
 func relativeChange(a, b float64) Change {
 	switch {
 	case a == b:
@@ -37,15 +37,15 @@ func relativeChange(a, b float64) Change {
 type Verdict int
 
 const (
-	// NoDifference means that a difference was looked for and not shown. There may still be a small one.
+	// NoDifference means that no difference was shown. There may still be a small one.
 	NoDifference Verdict = iota
 	Improvement
 	Regression
-	// Undecided means that there was nothing to decide by: values are missing or too few.
+	// Undecided means that values are missing or too few for a verdict.
 	Undecided
 )
 
-// String names the verdict in words.
+// String returns the verdict's name.
 func (v Verdict) String() string {
 	switch v {
 	case NoDifference:
@@ -70,7 +70,7 @@ func (v *Verdict) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// named finds the value among those from first to last whose name the text is.
+// named returns the value from first to last with the given name.
 func named[T interface {
 	~int
 	fmt.Stringer
@@ -89,7 +89,7 @@ type Basis string
 const (
 	// ByTest: the values of the sides were tested against each other.
 	ByTest Basis = "test"
-	// ByHistory: the sides are too small to be tested; the change was held against the series' history.
+	// ByHistory: the sides are too small to be tested; the change was compared with the series' history.
 	ByHistory Basis = "history"
 	// ByEquality: the metric is exact, any change counts.
 	ByEquality Basis = "exact"
@@ -112,8 +112,8 @@ type Result struct {
 	// Change compares the aggregated values, MedianChange the medians.
 	Change       Change `json:"change"`
 	MedianChange Change `json:"median_change"`
-	// Shift is the Hodges-Lehmann estimate of the relative change and Interval its confidence interval at 1 - alpha,
-	// nil where NoInterval says why. They describe the values as a whole: a change of minima may lie outside.
+	// Shift is the Hodges-Lehmann estimate of the relative change and Interval its confidence interval at 1 - alpha, nil for
+	// the reason in NoInterval. They describe the values as a whole: a change of minima may lie outside.
 	Shift      Change    `json:"shift"`
 	Interval   *Interval `json:"interval,omitempty"`
 	NoInterval string    `json:"no_interval,omitempty"`
@@ -123,16 +123,16 @@ type Result struct {
 	Tested    bool    `json:"tested"`
 	P         float64 `json:"p"`
 	AdjustedP float64 `json:"adjusted_p"`
-	// Delta is Cliff's delta: how much more often a value of B is above one of A than below; -1 to 1.
+	// Delta is Cliff's delta, -1 to 1: how much more often a value of B is above one of A than below.
 	Delta float64 `json:"delta"`
 
-	// Threshold is the least relative change that counts, Factor how many times that the change is (0 if that has no
-	// meaning). Margin is the least change that stands out of the spread, in the metric's unit.
+	// Threshold is the least relative change that counts; Factor is the change as a multiple of it (0 if undefined). Margin
+	// is the least change that stands out from the spread, in the metric's unit.
 	Threshold Threshold `json:"threshold"`
 	Factor    float64   `json:"factor"`
 	Margin    float64   `json:"margin"`
 
-	// Significant is the decision, Basis what it rests on, Why the reason for it in words, either way.
+	// Significant is the decision, Basis the evidence for it, Why the reason in words, either way.
 	Significant bool    `json:"significant"`
 	Basis       Basis   `json:"basis"`
 	Why         string  `json:"why"`
@@ -153,8 +153,8 @@ type Result struct {
 type Comparison struct {
 	// Results are sorted by metric, then test case.
 	Results []Result `json:"results"`
-	// Tests is the number of rank tests done, the family that was corrected for.
+	// Tests is the number of rank tests: the family that was corrected for.
 	Tests int `json:"tests"`
-	// Options are those used.
+	// Options are the options used.
 	Options Options `json:"options"`
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
-// noise makes factors around 1, with a standard deviation of about sd, for both sides.
+// noise generates factors around 1, with a standard deviation of about sd, for both sides.
 type noise struct {
 	name string
 	make func(random *rand.Rand, n int, sd float64) (a, b []float64)
@@ -30,7 +30,7 @@ func independent(draw func(random *rand.Rand, sd float64) float64) func(*rand.Ra
 	}
 }
 
-// sessions gives each side an offset of its own.
+// sessions gives each side a separate offset.
 func sessions(share float64) func(*rand.Rand, int, float64) (a, b []float64) {
 	return func(random *rand.Rand, n int, sd float64) (a, b []float64) {
 		ofA, ofB := share*sd*random.NormFloat64(), share*sd*random.NormFloat64()
@@ -121,7 +121,7 @@ func power(random *rand.Rand, kind noise, n int, factor, sd float64) (found, nea
 	return found, near
 }
 
-// TestErrorRates is the evidence for the rule by which differences are called significant. Its table is in testdata.
+// TestErrorRates is the evidence for the rule of significance. Its table is in testdata.
 func TestErrorRates(t *testing.T) {
 	t.Parallel()
 	rows := make([]string, len(noises))
@@ -195,7 +195,7 @@ within 5 percentage points.
 	}
 }
 
-// The history rule needs one value per side only; its errors must stay rare too.
+// The history rule needs only one value per side; its errors must stay rare, too.
 func TestErrorRatesOfTheHistoryRule(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(2026, 99))

@@ -28,8 +28,8 @@ func studentQuantile(tail float64, degrees int) float64 {
 // studentTail returns P(T > t) for t >= 0: half of the regularised incomplete beta function I_x(v/2, 1/2) at
 // x = v / (v + t^2). Source: Abramowitz and Stegun, 26.7.1.
 //
-// It takes the function itself from the library: small tails are lost in the libraries' distributions, which subtract
-// them from 1 or invert them in few steps.
+// It uses only the beta function of a library: the libraries' distributions lose small tails by subtracting from 1 or
+// inverting in few steps.
 func studentTail(t float64, degrees int) float64 {
 	v := float64(degrees)
 	return mathx.BetaInc(v/(v+t*t), v/2, 0.5) / 2

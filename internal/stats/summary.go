@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Direction says where a metric moved over all series.
+// Direction is the direction in which a metric moved over all series.
 type Direction int
 
 // The directions.
@@ -17,7 +17,7 @@ const (
 	Mixed
 )
 
-// String names the direction in words.
+// String returns the direction's name.
 func (d Direction) String() string {
 	switch d {
 	case Unchanged:
@@ -44,7 +44,7 @@ func (d *Direction) UnmarshalText(text []byte) (err error) {
 
 // Group sums up relevant changes of one kind.
 type Group struct {
-	// Count is the number of changes, Defined that of those with a relative change, which the rest is about.
+	// Count is the number of changes, Defined the number of those with a relative change, to which the other fields apply.
 	Count   int `json:"count"`
 	Defined int `json:"defined"`
 	// Mean is the arithmetic mean of the relative changes, Min and Max their range; 0 when Defined is 0.
@@ -89,8 +89,8 @@ func (g *Groups) add(r Result) {
 // MetricSummary sums up one metric.
 type MetricSummary struct {
 	Metric string `json:"metric"`
-	// Series is the number of series, Compared that of those with values on both sides, Significant and Confirmed
-	// what was decided of them.
+	// Series is the number of series, Compared the number with values on both sides; Significant and Confirmed count the
+	// verdicts on these.
 	Series      int `json:"series"`
 	Compared    int `json:"compared"`
 	Significant int `json:"significant"`
@@ -102,26 +102,26 @@ type MetricSummary struct {
 	// not, less one; GeometricSeries is their number.
 	GeometricMean   Change `json:"geometric_mean"`
 	GeometricSeries int    `json:"geometric_series"`
-	// Direction joins the directions of both categories.
+	// Direction combines the directions of both categories.
 	Direction Direction `json:"direction"`
-	// DeservesAttention is set when a person should look. For a precise metric: a primary change of medium magnitude
-	// or a secondary one that is large, or three times the primary ones plus the secondary ones make nine. For
-	// any other: a relevant change that is at least small.
+	// DeservesAttention is set if a person should look at it. For a precise metric: a primary change of medium magnitude or
+	// a secondary one that is large, or three times the primary ones plus the secondary ones make nine. For any other: a
+	// relevant change that is at least small.
 	DeservesAttention bool `json:"deserves_attention"`
 }
 
-// TestCases are the test cases of both sides: what was to be measured, what failed.
+// TestCases lists the test cases of both sides: the selected ones and the failed ones.
 type TestCases struct {
 	A, B             []TestCase
 	FailedA, FailedB []TestCase
 }
 
-// Summary is the whole comparison in short.
+// Summary summarises a comparison.
 type Summary struct {
 	// Metrics are sorted by name.
 	Metrics []MetricSummary `json:"metrics"`
-	// NewlyFailing failed on side B only, NoLongerFailing on side A only; Missing are those of A that B does not have,
-	// Added those of B that A does not have. Sorted, without duplicates.
+	// NewlyFailing failed only on side B, NoLongerFailing only on side A; Missing are test cases only A has, Added those
+	// only B has. Sorted, without duplicates.
 	NewlyFailing    []TestCase `json:"newly_failing"`
 	NoLongerFailing []TestCase `json:"no_longer_failing"`
 	Missing         []TestCase `json:"missing"`
@@ -129,8 +129,8 @@ type Summary struct {
 	Warnings        []string   `json:"warnings,omitempty"`
 }
 
-// Summarize sums up a comparison. Failed test cases count as part of their side. Where the test cases of both sides
-// are empty, those that have values stand for them.
+// Summarize sums up a comparison. Failed test cases count as part of their side. If the test cases of both sides are empty,
+// those with values are used.
 //
 // Source: groups, directions and attention follow rust-lang/rustc-perf.
 func Summarize(c Comparison, cases TestCases) Summary {
@@ -162,7 +162,7 @@ func Summarize(c Comparison, cases TestCases) Summary {
 	return s
 }
 
-// byMetric splits results, sorted by metric, into those of each metric.
+// byMetric groups results, which are sorted by metric.
 func byMetric(results []Result) [][]Result {
 	var metrics [][]Result
 	for start := 0; start < len(results); {
@@ -251,7 +251,7 @@ func directionOf(g Groups) Direction {
 	}
 }
 
-// join is the least direction that covers both, in the order Unchanged < {Improved, Regressed} < Mixed.
+// join returns the least direction that covers both, in the order Unchanged < {Improved, Regressed} < Mixed.
 func join(x, y Direction) Direction {
 	switch {
 	case x == y || y == Unchanged:

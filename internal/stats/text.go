@@ -8,17 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// TableOptions say how a comparison is written. The zero value is a plain table sorted by name.
+// TableOptions configures the output of a comparison. The zero value is a plain table sorted by name.
 type TableOptions struct {
 	Sorting Sorting
-	// OnlySignificant leaves out the rows without a significant difference, and says how many.
+	// OnlySignificant leaves out rows without a significant difference and states their number.
 	OnlySignificant bool
-	// Reasons adds to every row why it was decided so.
+	// Reasons adds the reason for the verdict to every row.
 	Reasons bool
 	// Color marks improvements and regressions with ANSI escape sequences; never in Markdown.
 	Color bool
-	// Width is the number of characters in a line. Where a table is wider, columns with the same value in every row
-	// move to its heading. 0 means as wide as need be. Not used in Markdown.
+	// Width is the number of characters in a line. If a table is wider, columns with the same value in every row move to its
+	// heading. 0 means no limit. Not used in Markdown.
 	Width int
 }
 
@@ -60,7 +60,7 @@ func WriteText(w io.Writer, c Comparison, s Summary, options TableOptions) error
 	return nil
 }
 
-// table lays out the rows of one metric: the columns that have content, and what moved to the heading.
+// table selects the rows of one metric and the columns that have content, and counts the hidden rows.
 func table(results []Result, options TableOptions) (rows []Result, shown []column, hidden int) {
 	rows = sorted(results, options.Sorting)
 	if options.OnlySignificant {
@@ -242,7 +242,7 @@ func legend(c Comparison) string {
 		"The interval is that of the values as a whole.", plural(c.Tests, "test"), formatNumber(c.Options.Alpha))
 }
 
-// turnsNote says which series were measured in turns; empty when none was.
+// turnsNote returns a note about the series that were measured in turns; empty if none was.
 func turnsNote(c Comparison) string {
 	n := 0
 	for _, r := range c.Results {

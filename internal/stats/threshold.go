@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// DefaultThreshold is the relative change below which nothing counts where history says nothing: 0.2 %.
+// DefaultThreshold is the relative change below which nothing counts in the absence of a history: 0.2 %.
 const DefaultThreshold = 0.002
 
 // HistoryValues is the number of earlier values from which a threshold is derived.
 const HistoryValues = 30
 
-// Threshold is the smallest relative change that is taken for more than noise, 0.002 meaning 0.2 %.
+// Threshold is the smallest relative change that counts as more than noise (0.002 means 0.2 %).
 type Threshold struct {
 	Value float64 `json:"value"`
 	// FromHistory is set when the value was derived from earlier results, not taken from the default.
 	FromHistory bool `json:"from_history"`
-	// Source says in words where the value comes from.
+	// Source describes the origin of the value.
 	Source string `json:"source"`
 }
 
@@ -54,10 +54,10 @@ func HistoryThreshold(newestFirst []float64, byDefault float64) Threshold {
 	}
 }
 
-// Magnitude is the size of a change, for people.
+// Magnitude is the size of a change in words.
 type Magnitude int
 
-// The magnitudes, in order. MagnitudeUndefined is that of a change from zero or a negative value.
+// The magnitudes, in order. MagnitudeUndefined is the magnitude of a change from zero or a negative value.
 const (
 	MagnitudeUndefined Magnitude = iota
 	VerySmall
@@ -67,7 +67,7 @@ const (
 	VeryLarge
 )
 
-// String names the magnitude in words.
+// String returns the magnitude's name.
 func (m Magnitude) String() string {
 	names := [...]string{"undefined", "very small", "small", "medium", "large", "very large"}
 	if m < 0 || int(m) >= len(names) {

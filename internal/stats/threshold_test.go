@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
-// historyOf builds values, newest first, whose relative changes to the next older value are the given ones.
+// historyOf returns values, newest first, with the given relative changes to the next older value.
 func historyOf(changes ...float64) []float64 {
 	values := []float64{100}
 	for _, change := range slices.Backward(changes) {

@@ -9,8 +9,8 @@ import (
 	"github.com/benchloom/benchloom/internal/stats"
 )
 
-// Sides that were measured in turns are no two sessions: a smaller difference
-// stands out, and who reads the comparison is told.
+// Sides measured in turns are not two sessions: a smaller difference stands
+// out, and the comparison says so.
 func TestSidesMeasuredInTurnsHaveNoVarianceOfSessions(t *testing.T) {
 	t.Parallel()
 	a := []float64{1.00, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.07}
