@@ -12,12 +12,12 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// maxCacheDirs bounds how many cache directories a collector reports.
+// maxCacheDirs limits the number of cache directories that a collector reports.
 const maxCacheDirs = 1000
 
-// CacheDirs names the directories below a cache root, two levels deep, sorted, at
-// most 1,000: those of the first level before those of the second. A root that is
-// not there has none. Names that nobody could ask for are left out.
+// CacheDirs returns the directories below a cache root, two levels deep,
+// sorted, at most 1,000: those of the first level before those of the second. A
+// missing root has none. Names that jobs cannot request are left out.
 func CacheDirs(root string) ([]string, error) {
 	first, err := directories(root, maxCacheDirs)
 	if err != nil {
@@ -41,8 +41,8 @@ func CacheDirs(root string) ([]string, error) {
 	return all, nil
 }
 
-// directories names some directories in a directory. One that is gone or closed
-// to us has none.
+// directories returns at most most directories in a directory; none if it is
+// missing or unreadable.
 func directories(dir string, most int) ([]string, error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -66,14 +66,14 @@ func directories(dir string, most int) ([]string, error) {
 	return names, nil
 }
 
-// cacheReport tells the API of changed cache directories, once.
+// cacheReport reports changed cache directories to the API, once.
 type cacheReport struct {
 	root     string
 	reported []string
 }
 
-// changed are the cache directories where they differ from what was reported last;
-// nil where they do not, or cannot be read now.
+// changed returns the cache directories if they differ from the last report;
+// nil if they do not or cannot be read.
 func (r *cacheReport) changed() *[]string {
 	if r.root == "" {
 		return nil
@@ -85,7 +85,7 @@ func (r *cacheReport) changed() *[]string {
 	return &found
 }
 
-// delivered remembers what has been reported.
+// delivered records the reported directories.
 func (r *cacheReport) delivered(dirs *[]string) {
 	if dirs != nil {
 		r.reported = *dirs

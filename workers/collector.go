@@ -17,32 +17,34 @@ import (
 
 // Collector holds the dependencies of a collector process.
 type Collector struct {
-	// Dial connects to Temporal, once the collector may run.
+	// Dial connects to Temporal once the collector may run.
 	Dial         func(ctx context.Context) (client.Client, error)
 	API          *apiclient.Client
 	Registration apiclient.Registration
-	// Jobs carries out what it takes; its epoch is set from here.
+	// Jobs runs the jobs; Run sets its epoch.
 	Jobs *collection.Collector
 	Log  *slog.Logger
-	// Gate is the machine's gate, in which the collector has a slot of its name; nil:
-	// it has the machine for itself.
+	// Gate is the machine's gate, with a slot of the collector's name; nil if
+	// the collector has the machine for itself.
 	Gate *Gate
-	// ExitWhenIdle ends it without an error as soon as no job waits for it.
+	// ExitWhenIdle ends the collector without an error as soon as no job waits
+	// for it.
 	ExitWhenIdle bool
-	// CacheRoot is the directory below which its caches are; empty: it reports none.
+	// CacheRoot is the parent of its cache directories; if empty, it reports
+	// none.
 	CacheRoot string
-	// OnReady is called when it has registered and takes jobs.
+	// OnReady is called once the collector is registered and takes jobs.
 	OnReady func()
 }
 
-// RefusedError ends a collector that the API does not let in, or lets in no
-// longer. To start it again is of no use until a person has done something.
+// RefusedError ends a collector that the API refuses. Restarting it is useless
+// until a person has fixed the reason.
 type RefusedError struct{ Err error }
 
 func (e *RefusedError) Error() string { return e.Err.Error() }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// OutdatedError ends a collector whose pool is to run another version.
+// OutdatedError ends a collector whose pool requires another version.
 type OutdatedError struct{ Version, Wanted string }
 
 func (e *OutdatedError) Error() string {
@@ -52,17 +54,17 @@ func (e *OutdatedError) Error() string {
 // errFenced ends a collector when a newer registration of its name exists.
 var errFenced = &RefusedError{errors.New("this collector was registered again by a newer process, or removed; exiting")}
 
-// errIdle ends a collector that is to exit when no job waits.
+// errIdle ends a collector with ExitWhenIdle.
 var errIdle = errors.New("no job waits")
 
-// shutdownGrace is the time a job has to notice that its collector stops.
+// shutdownGrace is the time for a job to notice that its collector is stopping.
 // Without it, a stop that races with a dispatch loses the task.
 const shutdownGrace = 5 * time.Second
 
-// Run registers, delivers what an earlier process left in the spool, then takes
-// jobs one at a time until the context ends. Its error is a [*RefusedError] or an
-// [*OutdatedError] where that ended it; until then it has finished its job in the
-// latter case.
+// Run registers the collector, delivers blocks that an earlier process left in
+// the spool, then takes jobs one at a time until the context ends. Its error is
+// a [*RefusedError] or an [*OutdatedError] if that ended it; in the latter case
+// it has finished its job.
 func (c Collector) Run(ctx context.Context) error {
 	registered, err := c.register(ctx)
 	if err != nil {
@@ -123,7 +125,7 @@ func (c Collector) Run(ctx context.Context) error {
 	return ended(ctx, nil)
 }
 
-// register makes the collector known, for as long as it takes to reach the API.
+// register registers the collector, retrying until the API is reachable.
 func (c Collector) register(ctx context.Context) (apiclient.Registered, error) {
 	var registered apiclient.Registered
 	err := apiclient.Retry(ctx, c.Jobs.Upload.Forever(), func(ctx context.Context) (err error) {
@@ -141,19 +143,19 @@ func (c Collector) register(ctx context.Context) (apiclient.Registered, error) {
 	return registered, err
 }
 
-// ended is the error of a collector whose context may have ended: being refused
-// is one, being told to stop is none.
+// ended returns the error of a collector whose context may have ended: a
+// refusal is an error, being stopped is not.
 func ended(ctx context.Context, err error) error {
 	if refused, ok := errors.AsType[*RefusedError](context.Cause(ctx)); ok {
 		return refused
 	}
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // what was under way ended because it was told to
+		return nil //nolint:nilerr // it was stopped
 	}
 	return err
 }
 
-// left is the error of a collector that has finished its job and goes.
+// left returns the error of a collector that has finished its job and exits.
 func left(why error) error {
 	if errors.Is(why, errIdle) {
 		return nil
@@ -161,15 +163,15 @@ func left(why error) error {
 	return why
 }
 
-// work takes jobs from the task queues until the collector is to stop, or is idle
-// and shall take no more.
+// work takes jobs from the task queues until the collector must stop, or is
+// idle and must not take more.
 func (c Collector) work(ctx context.Context, log *slog.Logger, temporal client.Client, wanted *wish) error {
 	fatal := make(chan error, 1)
 	c.Jobs.Resume()
 	polled := openLanes(c.Registration.Name, c.Gate, temporal, c.Jobs, func(err error) {
 		select {
 		case fatal <- err:
-		default: // the first one is told
+		default: // the first one is reported
 		}
 	})
 	polled.serve(wanted.taskQueues())
@@ -195,7 +197,7 @@ func (c Collector) work(ctx context.Context, log *slog.Logger, temporal client.C
 	}
 }
 
-// endsWork says why no further job is taken.
+// endsWork returns the log message about why no further job is taken.
 func endsWork(leave error) string {
 	switch {
 	case leave == nil:
@@ -206,11 +208,11 @@ func endsWork(leave error) string {
 	return "out of date: exits when its job has ended"
 }
 
-// maxSkew is the difference between a machine's clock and the API's above which a
-// warning is logged. The clock affects only the times of collections.
+// maxSkew is the clock difference between machine and API above which a warning
+// is logged. The clock affects only the times of collections.
 const maxSkew = 10 * time.Second
 
-// beat tells the API that the collector lives, and learns what is wanted of it.
+// beat sends heartbeats to the API and receives the collector's desired state.
 func (c Collector) beat(ctx context.Context, log *slog.Logger, registered apiclient.Registered, wanted *wish, stop context.CancelCauseFunc) {
 	tick := time.NewTicker(time.Duration(max(1, registered.HeartbeatSeconds)) * time.Second)
 	defer tick.Stop()
@@ -219,7 +221,7 @@ func (c Collector) beat(ctx context.Context, log *slog.Logger, registered apicli
 	for {
 		now := c.Jobs.Current()
 		var dirs *[]string
-		if now.Run == "" { // looking would disturb what is measured
+		if now.Run == "" { // looking would disturb the measurement
 			dirs = caches.changed()
 		}
 		answer, err := c.API.Heartbeat(ctx, c.Registration.Name, apiclient.Heartbeat{
@@ -263,14 +265,14 @@ func (c Collector) beat(ctx context.Context, log *slog.Logger, registered apicli
 	}
 }
 
-// shutOut tells whether the API says that the collector's token opens nothing
-// any more.
+// shutOut reports whether the API says that the collector's token is no longer
+// valid.
 func shutOut(err error) bool {
 	p, _ := errors.AsType[*apiclient.Problem](err)
 	return ofBenchloom(p) && (errors.Is(p, apiclient.ErrUnauthorized) || errors.Is(p, apiclient.ErrForbidden))
 }
 
-// ofBenchloom tells whether the API itself answered, not something before it.
+// ofBenchloom reports whether the API itself answered, not a proxy.
 func ofBenchloom(p *apiclient.Problem) bool {
 	return p != nil && strings.HasPrefix(p.Type, "urn:benchloom:")
 }

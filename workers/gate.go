@@ -12,33 +12,34 @@ import (
 )
 
 const (
-	// headStart is several times what a poll and its answer take (13 ms at the 99th
-	// percentile), so that queues that both have work take turns; with four queues
-	// all of them are polled within 200 ms.
+	// headStart is several times the duration of a poll and its answer (13 ms
+	// at the 99th percentile), so that queues with work take turns; four queues
+	// are all polled within 200 ms.
 	headStart = 40 * time.Millisecond
 	// starvedAfter is the wait of a large job after which smaller ones are held back.
 	starvedAfter = time.Minute
-	// holdFor bounds that if the large job does not come although it would fit.
+	// holdFor limits that time if the large job does not come although it would
+	// fit.
 	holdFor = 10 * time.Second
 	// reportFor is the validity of the API's report about waiting jobs: five
 	// heartbeats.
 	reportFor = 15 * time.Second
 )
 
-// Gate keeps the jobs of all slots of a machine within its budget: it says which
-// polls may be open, and gives back what arrives although there is no room for it.
-// It is shared by the slots of a machine.
+// Gate keeps the jobs of all slots of a machine within its budget: it decides
+// which polls may be open and returns tasks that arrive but do not fit. The
+// slots of a machine share it.
 type Gate struct {
 	mu    sync.Mutex
 	gate  *machinegate.Gate
 	slots int
 	polls map[*poll]struct{}
-	// changed is closed, and replaced, when a lane may have become free.
+	// changed is closed and replaced when a lane may have become free.
 	changed chan struct{}
 }
 
-// NewGate makes the gate of a machine whose jobs may take budget together, in the
-// unit of their slots' costs.
+// NewGate returns the gate of a machine whose jobs may cost budget together, in
+// the unit of the slots' costs.
 func NewGate(budget int64) (*Gate, error) {
 	gate, err := machinegate.New(machinegate.Config{
 		Budget: budget, HeadStart: headStart, StarvedAfter: starvedAfter, HoldFor: holdFor, ReportFor: reportFor,
@@ -49,7 +50,7 @@ func NewGate(budget int64) (*Gate, error) {
 	return &Gate{gate: gate, polls: map[*poll]struct{}{}, changed: make(chan struct{})}, nil
 }
 
-// ownMachine is the gate of a collector that has its machine for itself.
+// ownMachine returns the gate of a collector that has its machine for itself.
 func ownMachine(name string) (*Gate, error) {
 	g, err := NewGate(1)
 	if err != nil {
@@ -58,7 +59,7 @@ func ownMachine(name string) (*Gate, error) {
 	return g, g.Add(name, 1)
 }
 
-// Add adds a slot whose jobs take cost each.
+// Add adds a slot whose jobs cost cost each.
 func (g *Gate) Add(slot string, cost int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,19 +70,19 @@ func (g *Gate) Add(slot string, cost int64) error {
 	return nil
 }
 
-// shared tells whether there are several slots, which may be in each other's way.
+// shared reports whether there are several slots, which may delay each other.
 func (g *Gate) shared() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.slots > 1
 }
 
-// serve says which queues a slot polls.
+// serve sets the queues that a slot polls.
 func (g *Gate) serve(slot string, queues []string) {
 	g.change(func(time.Time) { g.gate.Serve(slot, queues) })
 }
 
-// report says for how long the longest waiting job of each queue of a slot has
+// report records how long the longest waiting job of each queue of a slot has
 // waited, in seconds.
 func (g *Gate) report(slot string, seconds map[string]float64) {
 	if !g.shared() {
@@ -94,8 +95,8 @@ func (g *Gate) report(slot string, seconds map[string]float64) {
 	g.change(func(now time.Time) { g.gate.Report(slot, waits, now) })
 }
 
-// change changes the gate, closes the polls that may not be open any more, and
-// lets those look again that wait.
+// change changes the gate, closes polls that must no longer be open, and wakes
+// the waiting ones.
 func (g *Gate) change(do func(now time.Time)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -117,20 +118,20 @@ func (g *Gate) closePolls(now time.Time) {
 	}
 }
 
-// poll is the only slot of one SDK worker, which reserves it before it polls. The
-// gate guards its fields.
+// poll is the only slot of one SDK worker, which reserves it before polling.
+// The gate guards its fields.
 type poll struct {
 	gate *Gate
 	lane machinegate.Lane
-	// open: the worker polls. busy: it carries out what that has brought.
+	// open: the worker polls. busy: it runs a task from the poll.
 	open, busy bool
-	// closing: it takes nothing any more. closed tells its worker.
+	// closing: it takes no more tasks. closed tells its worker.
 	closing bool
 	closed  chan struct{}
 }
 
-// newPoll makes the slot of a worker that polls a lane. Whoever made it calls
-// forget in the end.
+// newPoll returns the slot of a worker that polls a lane. The caller must call
+// forget at the end.
 func (g *Gate) newPoll(lane machinegate.Lane) *poll {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -152,8 +153,8 @@ func (p *poll) close() {
 	}
 }
 
-// shut lets it take nothing any more, and waits until it has ended what it carries
-// out, or the context ends.
+// shut stops it from taking tasks and waits until its task or the context has
+// ended.
 func (p *poll) shut(ctx context.Context) {
 	for {
 		p.gate.mu.Lock()
@@ -171,7 +172,7 @@ func (p *poll) shut(ctx context.Context) {
 	}
 }
 
-// admit takes the machine for a task that its worker has got.
+// admit reserves the machine for a task that its worker has received.
 func (p *poll) admit() (release func(), ok bool) {
 	g := p.gate
 	g.mu.Lock()
@@ -208,7 +209,8 @@ func (p *poll) tryOpen() (opened bool, again time.Duration, changed <-chan struc
 	return p.open, again, g.changed
 }
 
-// waitFor waits for a change, for as long as it says, or for the context's end.
+// waitFor waits for a change, at most for the given time (0 means no limit), or
+// for the end of the context.
 func waitFor(ctx context.Context, again time.Duration, changed <-chan struct{}) error {
 	var after <-chan time.Time
 	if again > 0 {
@@ -225,18 +227,18 @@ func waitFor(ctx context.Context, again time.Duration, changed <-chan struct{}) 
 	return nil
 }
 
-// TryReserveSlot reserves nothing: eager tasks would come past the queue.
+// TryReserveSlot reserves nothing: eager tasks would bypass the queue.
 func (p *poll) TryReserveSlot(worker.SlotReservationInfo) *worker.SlotPermit { return nil }
 
-// MarkSlotUsed says that the poll has brought a task.
+// MarkSlotUsed records that the poll has returned a task.
 func (p *poll) MarkSlotUsed(worker.SlotMarkUsedInfo) {
 	p.gate.mu.Lock()
 	defer p.gate.mu.Unlock()
 	p.open, p.busy = false, true
 }
 
-// ReleaseSlot says that its worker has done with the task, or that the poll has
-// brought none.
+// ReleaseSlot records that the worker has finished the task, or that the poll
+// returned none.
 func (p *poll) ReleaseSlot(worker.SlotReleaseInfo) {
 	p.gate.change(func(time.Time) { p.open, p.busy = false, false })
 }

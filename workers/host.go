@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// Host is a shared host: its slots are collectors of their own, which run jobs
-// side by side as far as the gate that they share lets them.
+// Host is a shared host: each slot is a separate collector, and they run jobs
+// concurrently as far as their shared gate allows.
 type Host struct {
 	Slots []Collector
-	// OnReady is called when all slots take jobs.
+	// OnReady is called once all slots take jobs.
 	OnReady func()
 }
 
-// Run runs all slots until the context ends, or all have ended. A slot that ends
-// with an error ends the others, whose jobs are tried again; not so one that is
-// out of date, for the others finish their jobs and follow it.
+// Run runs all slots until the context ends, or all have ended. A slot that
+// ends with an error ends the others, whose jobs are retried. An outdated slot
+// does not: the others finish their jobs and follow it.
 func (h Host) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -26,7 +26,7 @@ func (h Host) Run(ctx context.Context) error {
 	for i, slot := range h.Slots {
 		slot.OnReady = sync.OnceFunc(ready.Done)
 		running.Go(func() {
-			// One that ends before it was ready keeps nobody waiting.
+			// A slot that ends before it was ready delays nobody.
 			defer slot.OnReady()
 			errs[i] = slot.Run(ctx)
 			if _, outdated := errors.AsType[*OutdatedError](errs[i]); errs[i] != nil && !outdated {
@@ -44,8 +44,8 @@ func (h Host) Run(ctx context.Context) error {
 	return first(errs)
 }
 
-// first is the error that says most: one that has ended the others goes before
-// those that are out of date.
+// first returns the most informative error: one that ended the others before
+// those of outdated slots.
 func first(errs []error) error {
 	var found error
 	for _, err := range errs {

@@ -13,19 +13,20 @@ import (
 	"github.com/benchloom/benchloom/internal/machinegate"
 )
 
-// lanes are the task queues that a slot polls, each with an SDK worker of its own:
-// one slot shared by two workers would be held by whichever polls, and leave the
-// other queue blind.
+// lanes are the task queues that a slot polls, each with a separate SDK worker:
+// a slot shared by two workers would be held by the one that polls, and the
+// other queue would not be polled.
 //
-// The gate says who may poll. A worker whose poll has to end is stopped and
-// replaced: the server ends the poll, and loses nothing of what it has sent
-// already (frontend.enableCancelWorkerPollsOnShutdown, and a stop timeout above 0).
+// The gate decides which worker may poll. A worker whose poll must end is
+// stopped and replaced: the server ends the poll and loses no task that it has
+// already sent (frontend.enableCancelWorkerPollsOnShutdown, and a stop timeout
+// above 0).
 type lanes struct {
 	slot     string
 	gate     *Gate
 	temporal client.Client
 	jobs     jobs
-	// failed is told why a worker cannot go on.
+	// failed is called with the reason why a worker cannot continue.
 	failed func(error)
 
 	ctx     context.Context //nolint:containedctx // the life of all workers, from open to stop
@@ -34,21 +35,21 @@ type lanes struct {
 	running sync.WaitGroup
 }
 
-// jobs carries out what a poll brings, as far as it is admitted;
-// *collection.Collector implements it. Each lane calls Register once, before its
-// worker starts, under no lock. It must not be nil.
+// jobs runs the admitted tasks of a poll; *collection.Collector implements it.
+// Each lane calls Register once, before its worker starts, under no lock. It
+// must not be nil.
 type jobs interface {
 	Register(r collection.Registry, admit collection.Admit)
 }
 
-// openLanes polls nothing yet; see serve.
+// openLanes returns lanes that poll nothing yet; see serve.
 func openLanes(slot string, gate *Gate, temporal client.Client, jobs jobs, failed func(error)) *lanes {
 	ctx, stop := context.WithCancel(context.Background())
 	return &lanes{slot: slot, gate: gate, temporal: temporal, jobs: jobs, failed: failed, ctx: ctx, stop: stop, queues: map[string]context.CancelFunc{}}
 }
 
-// serve polls these queues from now on. One that is not among them any more is
-// left when the job that it has brought has ended.
+// serve polls these queues from now on. A queue that is no longer among them is
+// left once its job has ended.
 func (l *lanes) serve(queues []string) {
 	wanted := make(map[string]bool, len(queues))
 	for _, q := range queues {
@@ -70,15 +71,15 @@ func (l *lanes) serve(queues []string) {
 	}
 }
 
-// close ends all workers, and the job that runs. From then on nobody of the machine
-// waits for what could come there.
+// close ends all workers and the running job. The machine no longer waits for
+// tasks of these queues.
 func (l *lanes) close() {
 	l.stop()
 	l.gate.serve(l.slot, nil)
 	l.running.Wait()
 }
 
-// poll polls one queue until it is to be left.
+// poll polls one queue until it must be left.
 func (l *lanes) poll(leaving context.Context, lane machinegate.Lane) {
 	for leaving.Err() == nil {
 		p := l.gate.newPoll(lane)
@@ -97,8 +98,8 @@ func (l *lanes) poll(leaving context.Context, lane machinegate.Lane) {
 		}
 		select {
 		case <-p.closed:
-			// The next one is there when the machine is free again, however long the
-			// server takes to end this one's poll.
+			// The next one is ready when the machine is free again, however
+			// long the server takes to end this one's poll.
 			l.running.Go(end)
 		case <-leaving.Done():
 			p.shut(l.ctx)
@@ -119,7 +120,7 @@ func (l *lanes) worker(p *poll) (worker.Worker, error) {
 		MaxConcurrentActivityTaskPollers: 1,
 		DisableWorkflowWorker:            true,
 		WorkerStopTimeout:                shutdownGrace,
-		// Cancellation travels with heartbeats: they must not be held back.
+		// Heartbeats carry cancellation: they must not be delayed.
 		MaxHeartbeatThrottleInterval:     2 * time.Second,
 		DefaultHeartbeatThrottleInterval: 2 * time.Second,
 		DisableRegistrationAliasing:      true,

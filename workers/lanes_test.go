@@ -25,24 +25,23 @@ import (
 
 const (
 	namespace = "lanes"
-	// startBound is within what any task has to start beside an idle machine;
-	// it is a bound of a wait, not a measurement.
+	// startBound is the time within which a task must start if a machine is
+	// idle; it limits a wait, it is not a measurement.
 	startBound = 2 * time.Second
 	// controls is the number of tasks that may come before a late one.
 	controls = 5
 )
 
 // farm is an embedded Temporal with a workflow that dispatches a task until a
-// machine has taken it, as the Job workflow does. Each test has task queues of its
-// own.
+// machine has taken it, as the Job workflow does. Each test has separate task
+// queues.
 type farm struct {
 	t      *testing.T
 	client client.Client
 	number atomic.Int64
-	// control starts a machine that shows how long a task takes that nothing
-	// hinders.
+	// control starts a machine that shows how long an unhindered task takes.
 	control sync.Once
-	// returned counts the tasks that machines gave back.
+	// returned counts the tasks that machines returned.
 	returned atomic.Int64
 
 	mu    sync.Mutex
@@ -92,7 +91,7 @@ func TestLongLanes(t *testing.T) {
 	}
 }
 
-// in names a task queue of the test.
+// in returns the name of a task queue of the test.
 func (f *farm) in(queue string) string { return f.t.Name() + "/" + queue }
 
 func startTemporal(t *testing.T) client.Client {
@@ -135,9 +134,9 @@ func (f *farm) submit(queue string) *task {
 	return sent
 }
 
-// begins waits until a machine runs the task, and names it: within the bound, or,
-// where everything is slow here, no later than tasks that are sent after the bound
-// to a machine which has nothing else to do.
+// begins waits until a machine runs the task and returns its name: within the
+// bound or, if everything is slow, no later than tasks that are sent after the
+// bound to an otherwise idle machine.
 func (f *farm) begins(sent *task, what any) string {
 	f.t.Helper()
 	select {
@@ -160,7 +159,7 @@ func (f *farm) begins(sent *task, what any) string {
 	return ""
 }
 
-// machine is a collector's machine that carries out tasks.
+// machine is a collector's machine that runs tasks.
 type machine struct {
 	*workers.Lanes
 	farm *farm
@@ -194,8 +193,8 @@ func (m *machine) serve(queues ...string) {
 	m.Serve(named...)
 }
 
-// Register makes the machine carry out tasks: each waits until the test lets it go
-// on.
+// Register makes the machine run tasks: each waits until the test lets it
+// continue.
 func (m *machine) Register(r collection.Registry, admit collection.Admit) {
 	r.RegisterActivityWithOptions(func(ctx context.Context, id string) (bool, error) {
 		release, ok := admit()
@@ -224,10 +223,10 @@ func (m *machine) Register(r collection.Registry, admit collection.Admit) {
 // Numbers of dispatches that race with stops.
 const someRounds, manyRounds = 25, 150
 
-// Machine x serves two queues, y one of them, and there is a task for each at nearly
-// the same moment. Taking the one that only x can run, x stops polling for the
-// other, which is then on its way to it, or not. Either starts at once: y is idle
-// and has to get the other one, and none is lost.
+// Machine x serves two queues, y one of them, and there is a task for each at
+// nearly the same moment. When x takes the one that only x can run, it stops
+// polling for the other, which may already be on its way to x. Both start at
+// once: y is idle and must get the other one, and none is lost.
 func stopsThatRaceWithDispatches(rounds int) func(*farm) {
 	return func(f *farm) {
 		t := f.t
@@ -250,8 +249,8 @@ func stopsThatRaceWithDispatches(rounds int) func(*farm) {
 	}
 }
 
-// submitTogether sends a task to either queue at nearly the same moment: how near is
-// what the race is about.
+// submitTogether sends a task to each queue at nearly the same moment; the
+// random delay makes the race.
 func (f *farm) submitTogether(random *rand.Rand) [2]*task {
 	delays := [2]time.Duration{time.Duration(random.IntN(6)) * time.Millisecond, time.Duration(random.IntN(6)) * time.Millisecond}
 	var sent [2]*task
@@ -317,8 +316,8 @@ func queuesWithBacklogTakeTurns(f *farm) {
 	require.Greater(t, changes, backlog)
 }
 
-// A queue is polled when it is named, also while a job runs, and left when it is
-// not named any more: after the job that it has brought has ended.
+// A queue is polled once it is named, also while a job runs, and left when it
+// is no longer named, after its job has ended.
 func queuesComeAndGoWhileJobsRun(f *farm) {
 	t := f.t
 	m := f.machine("x", "pool")
@@ -337,8 +336,8 @@ func queuesComeAndGoWhileJobsRun(f *farm) {
 	close(late.goOn)
 }
 
-// Jobs of a shared host run side by side within its budget: three of 8 GB run two
-// on 20 GB, one of 4 GB behind them starts at once.
+// Jobs of a shared host run concurrently within its budget: of three 8 GB jobs
+// on 20 GB two run, and a 4 GB job behind them starts at once.
 func slotsShareABudget(f *farm) {
 	t := f.t
 	gate, err := workers.NewGate(20)
@@ -368,8 +367,9 @@ func slotsShareABudget(f *farm) {
 	}
 }
 
-// What the API says of waiting jobs keeps room for a large one: a small one that
-// would be in its way does not begin, although it came first and would fit.
+// The API's report about waiting jobs reserves capacity for a large one: a
+// small one that would delay it does not start, although it came first and
+// would fit.
 func aLargeJobIsLetThrough(f *farm) {
 	t := f.t
 	gate, err := workers.NewGate(20)
@@ -393,8 +393,8 @@ func aLargeJobIsLetThrough(f *farm) {
 	close(small.goOn)
 }
 
-// A slot that takes no jobs any more keeps no room for what waits there, although
-// its heartbeats go on and tell of it.
+// A slot that no longer takes jobs reserves no capacity for jobs waiting there,
+// although its heartbeats still report them.
 func aDrainedSlotHoldsNobodyBack(f *farm) {
 	gate, err := workers.NewGate(8)
 	require.NoError(f.t, err)

@@ -18,17 +18,18 @@ import (
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
-// MachineConfig says what of this machine benchmarks get.
+// MachineConfig describes the resources of this machine that benchmarks may
+// use.
 type MachineConfig struct {
 	Sandbox measure.SandboxConfig
-	// Require names counters without which nothing is measured here.
+	// Require lists counters without which the machine must not measure.
 	Require []measure.Counter
 	// Environ is the process's own environment.
 	Environ []string
 	Log     *slog.Logger
 }
 
-// Machine is this machine as jobs are measured on it.
+// Machine is this machine, prepared for measuring jobs.
 type Machine struct {
 	Jobs       jobrun.Machine
 	Facts      measure.Facts
@@ -36,9 +37,8 @@ type Machine struct {
 	sandbox    *measure.Sandbox
 }
 
-// OpenMachine takes the slot, kills what an earlier process left running in it,
-// and finds out what can be measured. What cannot be enforced or counted is
-// logged once.
+// OpenMachine locks the slot, kills leftover processes in it, and probes the
+// counters. It logs unenforced limits and missing counters once.
 func OpenMachine(ctx context.Context, c MachineConfig) (*Machine, error) {
 	support := measure.ProbeCounters()
 	if err := support.Require(c.Require...); err != nil {
@@ -53,7 +53,7 @@ func OpenMachine(ctx context.Context, c MachineConfig) (*Machine, error) {
 		return nil, errors.Join(fmt.Errorf("ending what an earlier collector left running: %w", err), sandbox.Close())
 	}
 	if killed > 0 {
-		c.Log.WarnContext(ctx, "ended what an earlier collector left running", "processes", killed)
+		c.Log.WarnContext(ctx, "ended processes of an earlier collector", "processes", killed)
 	}
 	facts, err := measure.ReadFacts("/")
 	if err != nil {
@@ -76,11 +76,11 @@ func OpenMachine(ctx context.Context, c MachineConfig) (*Machine, error) {
 	return m, nil
 }
 
-// Close gives the slot back.
+// Close releases the slot.
 func (m *Machine) Close() error { return m.sandbox.Close() }
 
-// MachineID identifies a machine together with a state directory: made once,
-// kept there.
+// MachineID returns the ID of a machine with its state directory, creating and
+// storing it there once.
 func MachineID(stateDir string) (string, error) {
 	path := filepath.Join(stateDir, "machine-id")
 	text, err := os.ReadFile(path)
@@ -92,11 +92,11 @@ func MachineID(stateDir string) (string, error) {
 	}
 	var raw [16]byte
 	if _, err := rand.Read(raw[:]); err != nil {
-		return "", fmt.Errorf("making a machine ID: %w", err)
+		return "", fmt.Errorf("creating a machine ID: %w", err)
 	}
 	id := hex.EncodeToString(raw[:])
 	if err := os.WriteFile(path, []byte(id+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("keeping the machine ID: %w", err)
+		return "", fmt.Errorf("storing the machine ID: %w", err)
 	}
 	return id, nil
 }

@@ -2,8 +2,9 @@
 // runs workflows and the activities around them, and the collector, which runs
 // jobs.
 //
-// It wires parts together and owns their life: connections, registration, slots,
-// shutdown. It must not decide anything about requests or jobs.
+// It wires components together and owns their life cycle: connections,
+// registration, slots, shutdown. It must not decide anything about requests or
+// jobs.
 package workers
 
 import (
@@ -35,26 +36,27 @@ import (
 // Orchestrator holds the dependencies of the orchestrator process.
 type Orchestrator struct {
 	Temporal client.Client
-	// Namespace is the one that Temporal is connected to.
+	// Namespace is the Temporal namespace.
 	Namespace string
 	Store     *store.Store
 	Log       *slog.Logger
 	Points    failpoint.Points
-	// Commits opens the repositories that projects name.
+	// Commits opens the repositories of projects.
 	Commits commits.Opener
 	// Revisions and BuildBudget are those of [orchestration.Activities].
 	Revisions   orchestration.Revisions
 	BuildBudget int64
-	// Scope counts what the orchestrator mends.
+	// Scope receives counts of repairs by the orchestrator.
 	Scope tally.Scope
-	// OnReady is called when it works.
+	// OnReady is called once the orchestrator works.
 	OnReady func()
 }
 
-// OfflineAfter is the silence after which a collector counts as offline.
+// OfflineAfter is the time without a heartbeat after which a collector counts
+// as offline.
 const OfflineAfter = 30 * time.Second
 
-// Run works until the context ends.
+// Run runs the orchestrator until the context ends.
 func (o Orchestrator) Run(ctx context.Context) error {
 	start := starter.New(o.Temporal, o.Namespace)
 	if err := untilDone(ctx, o.Log, "creating the reconciliation schedule", func(ctx context.Context) error {
@@ -86,7 +88,7 @@ func (o Orchestrator) Run(ctx context.Context) error {
 		return fmt.Errorf("starting the orchestrator's worker: %w", err)
 	}
 	defer w.Stop()
-	// What was lost while no orchestrator ran is found now, not in 30 s.
+	// Find work lost while no orchestrator ran now, not in 30 s.
 	if err := start.TriggerReconcile(ctx); err != nil && ctx.Err() == nil {
 		o.Log.WarnContext(ctx, "reconciliation waits for its schedule", "error", err)
 	}
@@ -103,7 +105,7 @@ func (o Orchestrator) Run(ctx context.Context) error {
 		})
 	})
 	o.OnReady()
-	o.Log.InfoContext(ctx, "orchestrator works", "task_queue", protocol.OrchestratorTaskQueue)
+	o.Log.InfoContext(ctx, "orchestrator started", "task_queue", protocol.OrchestratorTaskQueue)
 	select {
 	case <-ctx.Done():
 		return nil
@@ -126,9 +128,9 @@ func newSizes(record *store.Store, log *slog.Logger) *sizing.Sizes {
 // an operator may delete it.
 const ensureEvery = 20 * time.Second
 
-// keepScheduled makes sure of the reconciliation's Schedule for as long as the
-// context lives, and of all others at the start and whenever that one had to be
-// made anew: then Temporal's database may be another one.
+// keepScheduled ensures that the reconciliation's Schedule exists until the
+// context ends, and all others at the start and whenever that one had to be
+// recreated: then Temporal's database may be a new one.
 func keepScheduled(ctx context.Context, log *slog.Logger, reconcile func(context.Context) (made bool, err error), others func(context.Context) error) {
 	tick := time.NewTicker(ensureEvery)
 	defer tick.Stop()
@@ -140,7 +142,7 @@ func keepScheduled(ctx context.Context, log *slog.Logger, reconcile func(context
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			log.WarnContext(ctx, "cannot make sure of all Schedules, trying again", "error", err)
+			log.WarnContext(ctx, "cannot ensure all Schedules, retrying", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -150,11 +152,11 @@ func keepScheduled(ctx context.Context, log *slog.Logger, reconcile func(context
 	}
 }
 
-// sweepEvery is the interval at which all task queues are filled, in case an event
-// was missed.
+// sweepEvery is the interval at which all task queues are filled in case an
+// event was missed.
 const sweepEvery = 10 * time.Second
 
-// keepFilled sweeps for as long as the context lives.
+// keepFilled sweeps until the context ends.
 func keepFilled(ctx context.Context, log *slog.Logger, sweep func(context.Context) error) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -165,12 +167,12 @@ func keepFilled(ctx context.Context, log *slog.Logger, sweep func(context.Contex
 		case <-tick.C:
 		}
 		if err := sweep(ctx); err != nil && ctx.Err() == nil {
-			log.WarnContext(ctx, "not everything that waits could be handed out, trying again", "error", err)
+			log.WarnContext(ctx, "cannot dispatch all waiting jobs, retrying", "error", err)
 		}
 	}
 }
 
-// untilDone repeats something until it succeeds or the context ends.
+// untilDone retries do until it succeeds or the context ends.
 func untilDone(ctx context.Context, log *slog.Logger, what string, do func(context.Context) error) error {
 	for {
 		err := do(ctx)

@@ -5,8 +5,9 @@ import (
 	"log/slog"
 )
 
-// Warnings leaves out what is no warning: the SDK tells of each worker that starts
-// or stops, and a collector with several task queues has some for each job.
+// Warnings drops messages below the level of a warning: the SDK logs each
+// worker that starts or stops, and a collector with several task queues starts
+// some for each job.
 func Warnings(log *slog.Logger) *slog.Logger { return slog.New(warnings{log.Handler()}) }
 
 type warnings struct{ slog.Handler }

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// wish is the collector's latest knowledge of what the API wants of it.
+// wish is the collector's desired state as last received from the API.
 type wish struct {
 	version string
-	// changed, requeued and asked hold one token each: something is new, other task
-	// queues are to be served, and somebody wants to know what is wanted at once.
+	// changed, requeued and asked hold one token each: the state changed, the
+	// task queues changed, and the API must be asked at once.
 	changed, requeued, asked chan struct{}
 
 	mu       sync.Mutex
@@ -19,14 +19,14 @@ type wish struct {
 	queues   []string
 }
 
-// newWish returns the state of a collector that takes no jobs yet and will serve
-// these task queues.
+// newWish returns the desired state of a collector that takes no jobs yet and
+// will serve these task queues.
 func newWish(version string, queues []string) *wish {
 	return &wish{version: version, queues: queues, changed: make(chan struct{}, 1), requeued: make(chan struct{}, 1), asked: make(chan struct{}, 1)}
 }
 
-// now tells whether the collector takes jobs, and why it is to go once it has
-// none; nil: it stays.
+// now reports whether the collector takes jobs, and why it must exit once it
+// has none; nil if it stays.
 func (w *wish) now() (active bool, leave error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,8 +39,8 @@ func (w *wish) now() (active bool, leave error) {
 	return w.active, nil
 }
 
-// set records what the API wants; an empty version means any. A collector whose
-// version is wanted again keeps running.
+// set records the state and version that the API requests; an empty version
+// means any. A collector whose version is requested again keeps running.
 func (w *wish) set(active bool, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,14 +65,14 @@ func (w *wish) serve(queues []string) {
 	}
 }
 
-// taskQueues are those that are to be served.
+// taskQueues returns the task queues to serve.
 func (w *wish) taskQueues() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.queues
 }
 
-// goIdle lets it go because no job waits for it.
+// goIdle lets the collector exit because no job waits for it.
 func (w *wish) goIdle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,7 +82,7 @@ func (w *wish) goIdle() {
 	}
 }
 
-// ask has the API asked at once.
+// ask makes the collector ask the API at once.
 func (w *wish) ask() { give(w.asked) }
 
 func give(token chan<- struct{}) {

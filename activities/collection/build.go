@@ -16,9 +16,9 @@ import (
 	"github.com/benchloom/benchloom/internal/jobrun"
 )
 
-// BuildsAPI is the part of the HTTP API that builds use: those who make them and
-// those who fetch them. It is called under no lock, and what fails with a transient
-// error is repeated. It must not be nil.
+// BuildsAPI is the part of the HTTP API for making and fetching builds. It is
+// called under no lock, and calls that fail with a transient error are retried.
+// It must not be nil.
 type BuildsAPI interface {
 	UploadBuildChunk(ctx context.Context, run bench.RunID, number int, data []byte) error
 	FinishBuild(ctx context.Context, run bench.RunID, finish apiclient.BuildFinish) (apiclient.Build, error)
@@ -30,7 +30,7 @@ type BuildsAPI interface {
 // has this name, and a collector builds one thing at a time.
 const archiveName = ".build.tar.gz"
 
-// build carries a build job out: its archive is stored when it returns.
+// build runs a build job: its archive is stored when it returns.
 func (c *Collector) build(ctx context.Context, plan apiclient.RunPlan, s *sink, out *runLog) (err error) {
 	stored, err := c.stored(ctx, plan.Build.Spec.Key)
 	if err != nil {
@@ -72,8 +72,8 @@ func (c *Collector) stored(ctx context.Context, key bench.BuildKey) (bool, error
 	return err == nil, err
 }
 
-// uploadBuild sends the archive piece by piece: what an outage interrupts goes on
-// where it was.
+// uploadBuild sends the archive in chunks and resumes where an outage
+// interrupted it.
 func (c *Collector) uploadBuild(ctx context.Context, plan apiclient.RunPlan, archive string) error {
 	file, err := os.Open(archive)
 	if err != nil {
@@ -83,8 +83,8 @@ func (c *Collector) uploadBuild(ctx context.Context, plan apiclient.RunPlan, arc
 	hash := sha256.New()
 	var size int64
 	for number := 0; ; number++ {
-		// Each has a buffer of its own: a try that was answered early may still be
-		// sending the piece before.
+		// Each chunk has a separate buffer: an attempt that was answered early
+		// may still be sending the previous one.
 		piece := make([]byte, plan.Build.ChunkBytes)
 		n, err := io.ReadFull(file, piece)
 		if errors.Is(err, io.EOF) {
@@ -110,8 +110,8 @@ func (c *Collector) uploadBuild(ctx context.Context, plan apiclient.RunPlan, arc
 	return undelivered(err)
 }
 
-// undelivered is an upload that failed; of a job that has ended meanwhile
-// nothing is to be tried again.
+// undelivered classifies a failed upload; for a job that has ended meanwhile it
+// is not retried.
 func undelivered(err error) error {
 	if err == nil || errors.Is(err, apiclient.ErrJobClosed) {
 		return err
@@ -140,11 +140,11 @@ func artifactRequest(plan apiclient.RunPlan, tag, provider string, parameters ma
 // [artifact.Built].
 type StoredBuilds struct {
 	API BuildsAPI
-	// Retry bounds how long an unreachable API is tried for each piece.
+	// Retry limits how long an unreachable API is retried for each chunk.
 	Retry apiclient.RetryPolicy
 }
 
-// FetchBuild downloads an archive piece by piece.
+// FetchBuild downloads an archive in chunks.
 func (b StoredBuilds) FetchBuild(ctx context.Context, key string, w io.Writer, progress artifact.ProgressFunc) (string, error) {
 	var info apiclient.Build
 	err := apiclient.Retry(ctx, b.Retry, func(ctx context.Context) (err error) {

@@ -25,7 +25,7 @@ type source struct {
 	parameters map[string]string
 }
 
-// newSource makes a repository with a build script; commits are tagged.
+// newSource creates a repository with a build script; commits are tagged.
 func newSource(t *testing.T, script string) *source {
 	t.Helper()
 	s := &source{bundle: setup(t)}
@@ -56,7 +56,7 @@ func (s *source) commit(tag string, files map[string]string) {
 	s.git("tag", tag)
 }
 
-// configure tells the project to build its artifacts.
+// configure makes the project build its artifacts.
 func (s *source) configure() {
 	s.t.Helper()
 	config, err := json.Marshal(bench.ProjectConfig{Artifacts: bench.ArtifactSource{Provider: bench.BuildProvider, Parameters: s.parameters}})
@@ -65,7 +65,7 @@ func (s *source) configure() {
 	require.NoError(s.t, err)
 }
 
-// resolve records what a tag is built as, as an orchestrator does.
+// resolve records the build of a tag, as an orchestrator does.
 func (s *source) resolve(tag string) bench.BuildSpec {
 	s.t.Helper()
 	recipe, err := bench.ParseBuildRecipe(s.parameters, tag, target)
@@ -78,7 +78,7 @@ func (s *source) resolve(tag string) bench.BuildSpec {
 	return spec
 }
 
-// buildJob is a job that builds a tag.
+// buildJob returns a job that builds a tag.
 func (s *source) buildJob(tag string) (bench.JobKey, bench.BuildSpec) {
 	s.t.Helper()
 	spec := s.resolve(tag)
@@ -100,7 +100,7 @@ func (s *source) built(key bench.BuildKey) store.Build {
 	return b
 }
 
-// The output is larger than a piece, so that several are uploaded.
+// The output is larger than a chunk, so that several are uploaded.
 const largeBuild = "echo building >&2; mkdir out; head -c 3000000 /dev/urandom >out/data; echo built >out/file\n"
 
 func TestARevisionIsBuiltThenMeasured(t *testing.T) {
@@ -108,7 +108,7 @@ func TestARevisionIsBuiltThenMeasured(t *testing.T) {
 	s := newSource(t, largeBuild)
 	key, spec := s.buildJob("v1")
 
-	// An API that is away for a moment costs nothing.
+	// A brief outage of the API has no effect.
 	refused := 0
 	s.gate.refuse(func(path string) bool {
 		if strings.Contains(path, "/build/chunks/1") {
@@ -210,7 +210,7 @@ func TestAnArtifactThatDisappearsAfterItWasBuilt(t *testing.T) {
 	require.ErrorContains(t, err, string(spec.Key[:12]))
 	require.Empty(t, s.journal())
 
-	// One that was never built says that, too.
+	// So does one that was never built.
 	s.parameters["output"] = "."
 	s.configure()
 	other := s.job("v1", "one")

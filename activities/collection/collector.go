@@ -1,11 +1,10 @@
-// Package collection holds the one activity of a collector: RunJob, one attempt
-// at one job.
+// Package collection implements the only activity of a collector: RunJob, one
+// attempt at one job.
 //
-// It begins at the API's fence, fetches what the job needs, measures it with
-// package jobrun, spools each finished block on disk and uploads it at once. The
-// package must not know the database, workflow code, or the order in which jobs
-// are handed out; whether a run may start and what became of it is the API's to
-// say.
+// It asks the API's fence for permission, fetches suite and artifacts, measures
+// with package jobrun, spools each finished block on disk and uploads it at
+// once. The package must not know the database, workflow code, or the order of
+// dispatch; the API decides whether a run may start and records its outcome.
 package collection
 
 import (
@@ -26,9 +25,9 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// API is the part of the HTTP API that a run uses; *apiclient.Client implements it.
-// Runs and the deliveries of their spools call it under no lock, and repeat what
-// fails with a transient error. It must not be nil.
+// API is the part of the HTTP API that a run uses; *apiclient.Client implements
+// it. Runs and the delivery of the spool call it under no lock, and retry calls
+// that fail with a transient error. It must not be nil.
 type API interface {
 	StartRun(ctx context.Context, run bench.RunID, start apiclient.RunStart) (apiclient.RunPlan, error)
 	UploadBlock(ctx context.Context, run bench.RunID, number int, block apiclient.Block) (apiclient.BlockReceipt, error)
@@ -38,47 +37,48 @@ type API interface {
 	BuildsAPI
 }
 
-// Artifacts fetches artifacts; *artifact.Cache implements it. A run calls it under
-// no lock, one artifact after the other. It must not be nil.
+// Artifacts fetches artifacts; *artifact.Cache implements it. A run calls it
+// under no lock, one artifact at a time. It must not be nil.
 type Artifacts interface {
 	Acquire(ctx context.Context, request artifact.Request, progress artifact.ProgressFunc) (*artifact.Handle, error)
 }
 
-// Current describes the collector's present work, for its heartbeats to the API.
+// Current describes the collector's current work, for its heartbeats to the
+// API.
 type Current struct {
 	Run      bench.RunID
 	Progress apiclient.RunProgress
 }
 
-// Collector carries out jobs, one at a time.
+// Collector runs jobs, one at a time.
 type Collector struct {
 	Name      string
 	API       API
 	Artifacts Artifacts
 	Suites    *SuiteCache
 	Spool     *Spool
-	// Revisions exports what build jobs build.
+	// Revisions exports the revisions of build jobs.
 	Revisions jobrun.Revisions
 	// Machine measures jobs. Cache directory, log and points are set per job.
 	Machine jobrun.Machine
-	// CacheDir holds a directory per suite for what outlives jobs.
+	// CacheDir contains a directory per suite for files that outlive jobs.
 	CacheDir string
 	// Epoch returns the epoch of the collector's registration.
 	Epoch func() int64
 	// Fenced is called when a newer registration of the collector exists.
 	Fenced func()
-	// Unwanted is called when the fence says that the collector is to take no
-	// further job: it drains, or is out of date.
+	// Unwanted is called when the fence refuses further jobs because the
+	// collector drains or is out of date.
 	Unwanted func()
-	// Upload bounds how often and how long an unreachable API is tried.
+	// Upload limits how often and how long an unreachable API is retried.
 	Upload apiclient.RetryPolicy
 	Points failpoint.Points
 	Log    *slog.Logger
 
-	// Later does something after a while; nil: [time.AfterFunc].
+	// Later calls do after a delay; nil means [time.AfterFunc].
 	Later func(after time.Duration, do func())
 
-	// hindered counts the jobs in a row that it could not even begin.
+	// hindered counts the consecutive jobs that it could not start.
 	hindered atomic.Int32
 	current  atomic.Pointer[Current]
 	draining atomic.Bool
@@ -93,11 +93,12 @@ type Registry interface {
 	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
 }
 
-// Admit asks for the machine as a task arrives; it says no when that has to be
-// given back. What it has admitted is released when it has ended.
+// Admit reserves the machine for a task that arrives; false means that the task
+// must be returned. release is called when the task has ended.
 type Admit func() (release func(), ok bool)
 
-// Register makes RunJob known under its fixed name; nil admits every task.
+// Register registers RunJob under its fixed name; a nil admit admits every
+// task.
 func (c *Collector) Register(r Registry, admit Admit) {
 	if admit == nil {
 		admit = func() (func(), bool) { return func() {}, true }
@@ -113,9 +114,9 @@ func (c *Collector) Register(r Registry, admit Admit) {
 	r.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: protocol.RunJob})
 }
 
-// letGo frees the machine for the next job. What kept the collector itself from
-// beginning the last one will keep it from the next: it rests for longer and longer
-// then, for it would take every job from those that can run it.
+// letGo releases the machine for the next job. If the collector could not start
+// the last one, it probably cannot start the next: it then pauses for
+// increasing times, or it would take every job from collectors that can run it.
 func (c *Collector) letGo(ctx context.Context, release func()) {
 	n := c.hindered.Load()
 	if n == 0 {
@@ -123,7 +124,7 @@ func (c *Collector) letGo(ctx context.Context, release func()) {
 		return
 	}
 	rest := min(time.Second<<min(n-1, 5), 30*time.Second)
-	c.Log.WarnContext(ctx, "takes no job for a while: it could not begin the last one", "pause", rest)
+	c.Log.WarnContext(ctx, "paused after a job could not be started", "pause", rest)
 	if c.Later != nil {
 		c.Later(rest, release)
 		return
@@ -131,7 +132,7 @@ func (c *Collector) letGo(ctx context.Context, release func()) {
 	time.AfterFunc(rest, release)
 }
 
-// Current returns the collector's present work; the zero value when it is idle.
+// Current returns the collector's current work; the zero value if it is idle.
 func (c *Collector) Current() Current {
 	if now := c.current.Load(); now != nil {
 		return *now
@@ -146,25 +147,25 @@ var (
 	errUnfit    = errors.New("not taken: the job is not for this collector")
 )
 
-// busy gives a task back that was on its way when the machine took another one.
+// busy returns a task that was in transit when the machine took another one.
 func busy() error { return givenBack(errBusy, protocol.ErrTypeNotTaken) }
 
-// givenBack is expected now and then: no alarm of this worker.
+// givenBack is an expected error that this worker does not log.
 func givenBack(why error, errorType string) error {
 	return temporal.NewApplicationErrorWithOptions(why.Error(), errorType,
 		temporal.ApplicationErrorOptions{NonRetryable: true, Category: temporal.ApplicationErrorCategoryBenign})
 }
 
 // RunJob is one attempt at a job. Its errors carry their kind as application
-// error types; what was measured before any of them is safe in the spool.
+// error types; blocks measured before an error are safe in the spool.
 func (c *Collector) RunJob(ctx context.Context, in protocol.RunJobInput) (protocol.RunJobResult, error) {
 	info := activity.GetInfo(ctx)
 	run := bench.NewRunID(in.Key, info.WorkflowExecution.RunID, info.ActivityID, info.Attempt)
 	if info.Attempt > 1 {
 		in.Reason = bench.Retry
 	}
-	// Shown before it asks: either the task is refused here, or Drain sees it and
-	// waits.
+	// Show it before asking: either the task is refused here, or Drain sees it
+	// and waits.
 	c.show(Current{Run: run})
 	defer c.current.Store(nil)
 	if c.draining.Load() {
@@ -181,14 +182,14 @@ func (c *Collector) RunJob(ctx context.Context, in protocol.RunJobInput) (protoc
 	}()
 	defer func() { stop(nil); <-beats }()
 
-	log.InfoContext(ctx, "run begins")
+	log.InfoContext(ctx, "run started")
 	outcome, err := c.run(ctx, run, in)
 	log.InfoContext(ctx, "run ended", "outcome", outcome, "error", err)
 	return protocol.RunJobResult{Run: run, Outcome: outcome}, asApplicationError(ctx, err)
 }
 
-// beat keeps the activity alive and learns of its cancellation, and ends the run
-// when the worker stops.
+// beat sends heartbeats, which report cancellation, and ends the run when the
+// worker stops.
 func (c *Collector) beat(ctx context.Context, stop context.CancelCauseFunc) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
@@ -211,7 +212,7 @@ func (c *Collector) beat(ctx context.Context, stop context.CancelCauseFunc) {
 
 func (c *Collector) show(now Current) { c.current.Store(&now) }
 
-// phase shows and reports one of the phases that are not jobrun's.
+// phase shows and reports a phase outside package jobrun.
 func (c *Collector) phase(ctx context.Context, run bench.RunID, name string) {
 	p := c.Current().Progress
 	p.Phase = name
@@ -219,7 +220,7 @@ func (c *Collector) phase(ctx context.Context, run bench.RunID, name string) {
 	c.Points.Reach(ctx, name)
 }
 
-// kindError is an error with who has to answer it.
+// kindError is an error with its kind of failure.
 type kindError struct {
 	kind bench.FailureKind
 	err  error
@@ -231,7 +232,7 @@ func (e *kindError) Unwrap() error { return e.err }
 func infrastructure(err error) error { return &kindError{bench.FailInfrastructure, err} }
 func permanent(err error) error      { return &kindError{bench.FailPermanent, err} }
 
-// asApplicationError gives an error the type that the workflow decides on. A
+// asApplicationError gives an error the type by which the workflow decides. A
 // cancelled run stays the context's error, so that the activity ends as
 // cancelled; a shutdown is infrastructure.
 func asApplicationError(ctx context.Context, err error) error {
@@ -246,7 +247,8 @@ func asApplicationError(ctx context.Context, err error) error {
 	case errors.Is(err, apiclient.ErrJobClosed), errors.Is(err, apiclient.ErrNobodyWaits):
 		return temporal.NewNonRetryableApplicationError(err.Error(), protocol.ErrTypeJobClosed, nil)
 	case errors.Is(err, errUnfit):
-		// Until it waits elsewhere it may come back: it pauses like what begins nothing.
+		// It may come back until it waits elsewhere: pause as after a run that
+		// did not start.
 		return givenBack(err, protocol.ErrTypeInfrastructure)
 	case errors.Is(err, errNotTaken):
 		return temporal.NewNonRetryableApplicationError(err.Error(), protocol.ErrTypeNotTaken, nil)
@@ -257,7 +259,7 @@ func asApplicationError(ctx context.Context, err error) error {
 		case bench.FailTooSmall, bench.FailTimeout, bench.FailOutOfMemory:
 			return temporal.NewNonRetryableApplicationError(err.Error(), protocol.ErrTypeTooSmall, nil)
 		case bench.FailJob:
-			// Expected to happen: it is the record's, not an alarm of this worker.
+			// Expected: it is recorded, but this worker need not log it.
 			return temporal.NewApplicationErrorWithOptions(err.Error(), protocol.ErrTypeJobFailure, temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
 		}
 	}
@@ -267,7 +269,7 @@ func asApplicationError(ctx context.Context, err error) error {
 // Resume takes jobs again after [Collector.Drain].
 func (c *Collector) Resume() { c.draining.Store(false) }
 
-// Drain takes no further job and waits until no run is under way, or the context
+// Drain stops taking jobs and waits until no run is in progress or the context
 // ends.
 func (c *Collector) Drain(ctx context.Context) {
 	c.draining.Store(true)

@@ -54,9 +54,9 @@ func TestARunThatFollowsAnOutageMeasuresNothingTwice(t *testing.T) {
 	require.Empty(t, b.spooled())
 }
 
-// A file that somebody has left in the spool keeps no job from being run. A spool that
-// cannot be used does: the collector rests for longer and longer, with its machine taken,
-// and leaves its jobs to others.
+// A stray file in the spool does not prevent jobs from running. An unusable
+// spool does: the collector pauses for increasing times, with its machine
+// occupied, and leaves jobs to others.
 func TestACollectorThatCannotBeginRests(t *testing.T) {
 	b := setup(t)
 	key := b.job("v1", "one")
@@ -94,7 +94,8 @@ func TestACollectorThatCannotBeginRests(t *testing.T) {
 	require.FileExists(t, stray+".refused")
 }
 
-// What a machine that is taken gives back is told apart: it is tried again at once.
+// A task returned by a busy machine has its own error type: it is retried at
+// once.
 func TestABusyMachineGivesBack(t *testing.T) {
 	b := setup(t)
 	var tests testsuite.WorkflowTestSuite

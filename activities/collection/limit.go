@@ -20,18 +20,18 @@ type usage struct {
 	peakMemory int64 // largest resident set of a single process, in bytes
 }
 
-// add counts one command. Resident sets are taken, not the control group's peak:
-// that has the page cache, which any program fills as far as it may.
+// add counts one command. It uses resident sets, not the control group's peak:
+// that includes the page cache, which any program fills as far as allowed.
 func (u *usage) add(s measure.Sample) {
 	u.cpu += s.UserCPU + s.SystemCPU
 	u.peakMemory = max(u.peakMemory, s.MaxRSSBytes)
 }
 
-// errOverran ends what exceeds the run's time limit.
+// errOverran ends a run that exceeds its time limit.
 var errOverran = errors.New("the run's time limit has passed")
 
-// within carries out what a run is for, within the time that its size class
-// allows for all of it together, and gives an error its kind.
+// within calls do within the total time that the run's size class allows, and
+// classifies its error.
 func (c *Collector) within(ctx context.Context, plan apiclient.RunPlan, s *sink, do func(context.Context) error) error {
 	limit := time.Duration(plan.TimeoutSeconds * float64(time.Second))
 	limited, end := context.WithCancelCause(ctx)
@@ -45,11 +45,12 @@ func (c *Collector) within(ctx context.Context, plan apiclient.RunPlan, s *sink,
 	return c.failed(err)
 }
 
-// stopwatch takes the time that a run measures. What the API and the network take of
-// it says nothing about the size of the machine: it is stopped meanwhile.
+// stopwatch counts the measuring time of a run. It is stopped while the run
+// waits for the API or the network, which says nothing about the size of the
+// machine.
 type stopwatch struct {
 	now   func() time.Time
-	limit time.Duration // 0: none
+	limit time.Duration // 0 means none
 	over  func()        // called when the limit has passed
 
 	mu      sync.Mutex
@@ -65,7 +66,7 @@ func startStopwatch(now func() time.Time, limit time.Duration, over func()) *sto
 	return w
 }
 
-// start lets it go on.
+// start starts or resumes it.
 func (w *stopwatch) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,7 +79,7 @@ func (w *stopwatch) start() {
 	}
 }
 
-// stop stops it, and its limit, and gives what it has taken so far.
+// stop pauses it and its limit and returns the time counted so far.
 func (w *stopwatch) stop() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,6 +93,6 @@ func (w *stopwatch) stop() time.Duration {
 	return w.took
 }
 
-// overran tells whether a run was ended at its time limit: what it has finished
-// by then counts.
+// overran reports whether a run was ended at its time limit: blocks finished by
+// then count.
 func overran(err error) bool { return errors.Is(err, errOverran) }

@@ -11,8 +11,8 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// The time limit of its size class ends a run as a whole: what it has finished by
-// then stays, what is running dies, and the rest is for a larger class.
+// The time limit of its size class ends a run as a whole: finished blocks stay,
+// running processes are killed, and the rest is for a larger class.
 func TestARunIsKilledAtTheLimitOfItsSizeClass(t *testing.T) {
 	b := setup(t)
 	key := b.job("v1", "one", "endless")
@@ -27,8 +27,8 @@ func TestARunIsKilledAtTheLimitOfItsSizeClass(t *testing.T) {
 	require.Empty(t, b.spooled())
 }
 
-// A run that keeps within its limit says what it used.
-func TestARunSaysWhatItUsed(t *testing.T) {
+// A run within its limit reports its usage.
+func TestARunReportsItsUsage(t *testing.T) {
 	b := setup(t)
 	key := b.job("v1", "one")
 	b.execute(`update job_queue set timeout_seconds = 600`)
@@ -40,9 +40,9 @@ func TestARunSaysWhatItUsed(t *testing.T) {
 	require.Positive(t, run.CPUSeconds)
 }
 
-// What the API takes to accept results is no time of the job's: neither its limit
-// nor what was measured counts it.
-func TestASlowAPIIsNoTimeOfTheJob(t *testing.T) {
+// The time the API takes to accept results does not count towards the job's
+// limit or its measured time.
+func TestTimeOfASlowAPIDoesNotCount(t *testing.T) {
 	b := setup(t)
 	key := b.job("v1", "one")
 	b.execute(`update job_queue set timeout_seconds = 5`)

@@ -11,15 +11,15 @@ import (
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
-// maxPendingLog bounds what is kept of a run's output while the API is away:
-// all that is kept of two commands that print without end.
+// maxPendingLog limits the pending output of a run while the API is
+// unreachable: the kept output of two commands that print without end.
 const maxPendingLog = 2 * measure.DefaultOutputLimit
 
-// maxTail bounds the end of the output recorded with the run, in bytes.
+// maxTail limits the end of the output that is recorded with the run, in bytes.
 const maxTail = 4 << 10
 
-// runLog takes a run's output and ships it to the API. It never blocks what
-// writes to it; output that does not fit is dropped and its amount named.
+// runLog is a writer that sends a run's output to the API. Writes never block;
+// output that does not fit is dropped and its amount reported.
 type runLog struct {
 	api API
 	run bench.RunID
@@ -29,7 +29,7 @@ type runLog struct {
 	last    []byte
 	dropped int
 
-	offset int64 // only touched by ship and flush, never at once
+	offset int64 // only used by ship and flush, never concurrently
 }
 
 func newLog(api API, run bench.RunID) *runLog { return &runLog{api: api, run: run} }
@@ -56,7 +56,7 @@ func (l *runLog) tail() string {
 	return string(l.last)
 }
 
-// ship sends what has come together, at every interval, until the context ends.
+// ship sends pending output at every interval until the context ends.
 func (l *runLog) ship(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -70,8 +70,8 @@ func (l *runLog) ship(ctx context.Context, every time.Duration) {
 	}
 }
 
-// flush sends what is pending, once. What does not get through stays: output is
-// worth a later try, but never a failed run.
+// flush sends pending output once. On failure it stays pending: output is worth
+// a retry, but never a failed run.
 func (l *runLog) flush(ctx context.Context) {
 	l.mu.Lock()
 	kept, dropped := l.pending, l.dropped

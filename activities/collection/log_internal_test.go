@@ -12,13 +12,13 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// logged is an API that keeps what runs print as the real one does: a piece that
-// begins before what it has adds only what is new.
+// logged is an API that stores the output of runs like the real one: of a chunk
+// that overlaps stored output only the new part is added.
 type logged struct {
 	API
 	text []byte
 	err  error // answered instead
-	lost bool  // the next piece arrives, its answer does not
+	lost bool  // the next chunk arrives, its answer does not
 }
 
 func (l *logged) AppendLog(_ context.Context, _ bench.RunID, offset int64, data []byte) (int64, error) {
@@ -51,7 +51,7 @@ func TestOutputIsSentOnceAlsoAfterFailures(t *testing.T) {
 	l.flush(t.Context())
 	require.Equal(t, "one\n", string(api.text))
 
-	// Away: it waits, with what is written meanwhile.
+	// The API is unreachable: output waits, including new output.
 	api.err = errors.New("away")
 	write(t, l, "two\n")
 	l.flush(t.Context())
@@ -61,7 +61,7 @@ func TestOutputIsSentOnceAlsoAfterFailures(t *testing.T) {
 	l.flush(t.Context())
 	require.Equal(t, "one\ntwo\nthree\n", string(api.text))
 
-	// It arrived, but nobody said so.
+	// It arrived, but the answer was lost.
 	api.lost = true
 	write(t, l, "four\n")
 	l.flush(t.Context())
@@ -84,7 +84,7 @@ func TestOutputThatDoesNotFitIsNamed(t *testing.T) {
 	require.Equal(t, "\n== 7 bytes of output were dropped: they came faster than they could be sent\n", note)
 	require.True(t, strings.HasSuffix(l.tail(), "yyyyyzzzz"), "the end stands with the run, whatever was dropped")
 
-	// There is room again, and nothing more to be named.
+	// There is space again, and nothing more to report.
 	write(t, l, "after")
 	l.flush(t.Context())
 	require.Equal(t, note+"after", string(api.text[maxPendingLog:]))

@@ -21,10 +21,10 @@ import (
 // logShipEvery is the interval at which a run's output is sent to the API.
 const logShipEvery = 2 * time.Second
 
-// run is one attempt, from the fence to its recorded end.
+// run makes one attempt, from the fence to its recorded end.
 func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJobInput) (bench.RunOutcome, error) {
-	// What an earlier run of this process could not deliver counts as stored only
-	// once the API has it: before the fence says what is missing.
+	// Deliver blocks of earlier runs of this process before the fence tells
+	// which results are missing.
 	if err := c.FlushSpool(ctx); err != nil {
 		if ctx.Err() == nil {
 			c.hindered.Add(1)
@@ -67,8 +67,8 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 	return c.finish(ctx, run, s, out, err)
 }
 
-// measure carries the job out; what it yields is in the spool or uploaded when
-// it returns.
+// measure runs the job; its blocks are in the spool or uploaded when it
+// returns.
 func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink, out *runLog) error {
 	if plan.Build != nil {
 		return c.build(ctx, plan, s, out)
@@ -109,8 +109,8 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 	return c.within(ctx, plan, s, func(ctx context.Context) error { return jobrun.Run(ctx, machine, job, s) })
 }
 
-// subjects are the tags that a job measures: the baseline first, as a local run
-// has it.
+// subjects returns the tags that a job measures, the baseline first, as in a
+// local run.
 func subjects(j apiclient.Job) []string {
 	if j.Versus != "" {
 		return []string{j.Versus, j.Tag}
@@ -118,7 +118,7 @@ func subjects(j apiclient.Job) []string {
 	return []string{j.Tag}
 }
 
-// acquire gets one of the job's artifacts.
+// acquire acquires one of the job's artifacts.
 func (c *Collector) acquire(ctx context.Context, plan apiclient.RunPlan, source suite.Artifact, tag string, out *runLog) (*artifact.Handle, error) {
 	provider, parameters := plan.Artifacts.For(tag, source.Provider, source.Parameters)
 	request, err := artifactRequest(plan, tag, provider, parameters)
@@ -137,7 +137,7 @@ func (c *Collector) acquire(ctx context.Context, plan apiclient.RunPlan, source 
 	return nil, infrastructure(err)
 }
 
-// failed gives an error of the engine its kind.
+// failed classifies an error of package jobrun.
 func (c *Collector) failed(err error) error {
 	var failure *jobrun.Failure
 	switch {
@@ -149,8 +149,8 @@ func (c *Collector) failed(err error) error {
 	return infrastructure(err)
 }
 
-// finish closes the run in the record: with the error that ended it, else with
-// what became of its test cases.
+// finish records the end of the run: with the error that ended it, else with
+// the outcome of its test cases.
 func (c *Collector) finish(ctx context.Context, run bench.RunID, s *sink, out *runLog, err error) (bench.RunOutcome, error) {
 	if err == nil {
 		err = s.verdict()
@@ -161,7 +161,7 @@ func (c *Collector) finish(ctx context.Context, run bench.RunID, s *sink, out *r
 		finish.Message = err.Error()
 		fmt.Fprintln(out, "== run ended:", err)
 	}
-	// What ends the run must not keep its end from being told.
+	// The cancellation of the run must not prevent the report of its end.
 	telling, stop := context.WithTimeout(context.WithoutCancel(ctx), c.tellFor(ctx))
 	defer stop()
 	out.flush(telling)
@@ -172,8 +172,8 @@ func (c *Collector) finish(ctx context.Context, run bench.RunID, s *sink, out *r
 	return finish.Outcome, err
 }
 
-// tellFor bounds the telling of an end: briefly when the run was cancelled or
-// the collector is to stop.
+// tellFor returns the time limit for reporting an end: short if the run was
+// cancelled or the collector is stopping.
 func (c *Collector) tellFor(ctx context.Context) time.Duration {
 	if ctx.Err() != nil {
 		return 2 * time.Second
@@ -215,12 +215,11 @@ func environment(values map[string]string) []string {
 	return env
 }
 
-// sink takes what the engine yields: each block goes to the spool, then to the
-// API.
+// sink receives the blocks of a run: each goes to the spool, then to the API.
 type sink struct {
 	collector *Collector
 	run       bench.RunID
-	// inTurns: results say which of the two artifacts they are of.
+	// inTurns is set if results name the artifact they belong to.
 	inTurns  bool
 	failures []jobrun.Result
 	results  int
@@ -260,10 +259,10 @@ func (s *sink) Block(ctx context.Context, b jobrun.Block) error {
 		return err
 	}
 	s.collector.phase(ctx, s.run, string(jobrun.Uploading))
-	// One try now, between two blocks, when nothing is being measured. What does
-	// not get through waits in the spool for the run's end.
+	// Try once now, between two blocks, when nothing is being measured. On
+	// failure the block stays in the spool until the run's end.
 	if err := s.collector.upload(ctx, s.run, b.Number, block); err != nil && ctx.Err() == nil {
-		s.collector.Log.WarnContext(ctx, "block stays in the spool", "run", s.run, "block", b.Number, "error", err)
+		s.collector.Log.WarnContext(ctx, "block kept in the spool", "run", s.run, "block", b.Number, "error", err)
 	}
 	return ctx.Err()
 }
@@ -280,10 +279,9 @@ func testCaseResult(r jobrun.Result) (apiclient.TestCaseResult, error) {
 	return out, nil
 }
 
-// verdict is the error of a run in which test cases failed: of the kind that
-// asks most of the answer. A failure of the job's own is answered by trying
-// again, so it goes before a machine that was too small, which goes before what
-// no repetition mends.
+// verdict returns the error of a run in which test cases failed, of the most
+// consequential kind: the job's own failure, which is retried, before a machine
+// that was too small, before permanent failures.
 func (s *sink) verdict() error {
 	if len(s.failures) == 0 {
 		return nil

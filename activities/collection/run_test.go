@@ -57,8 +57,8 @@ func TestAJobIsMeasuredAndStored(t *testing.T) {
 	}
 	require.Equal(t, 2, walls)
 
-	// Dispatched again, for the workflow did not hear of it: nothing is missing,
-	// so nothing is started.
+	// Dispatched again because the workflow missed the result: nothing is
+	// missing, so nothing is started.
 	out, err = b.run(key, 2)
 	require.NoError(t, err)
 	require.Equal(t, bench.RunSuccess, out.Outcome)
@@ -83,7 +83,7 @@ func TestABenchmarkThatFailsIsTheJobsFailure(t *testing.T) {
 	b := setup(t)
 	key := b.job("v1", "one", "fails", "slow")
 	_, err := b.run(key, 1)
-	// A failure is answered by trying again, so it goes before the timeout.
+	// A failure is retried, so it takes precedence over the timeout.
 	b.fails(err, protocol.ErrTypeJobFailure, true, "2 of 3 test cases failed, such as fails")
 	runs := b.runs(key)
 	require.Equal(t, bench.RunFailure, runs[0].Outcome)
@@ -124,7 +124,7 @@ func TestNothingRunsOfAJobThatHasEnded(t *testing.T) {
 	b.fails(err, protocol.ErrTypeJobClosed, false, "")
 	require.Empty(t, b.runs(cancelled))
 
-	// Nor of one that nobody waits for.
+	// Nor of one without a waiting request.
 	unwanted := b.job("v1", "two")
 	open, err := b.store.Requests(t.Context(), store.RequestFilter{Limit: 10})
 	require.NoError(t, err)
@@ -148,8 +148,8 @@ func TestANewerRegistrationFencesTheCollectorOff(t *testing.T) {
 	require.Empty(t, b.journal())
 }
 
-// A task that reaches a collector which drains, or is out of date, is given back:
-// no run, nothing measured, and the API is asked what is wanted.
+// A task that reaches a collector that drains or is out of date is returned: no
+// run, nothing measured, and the collector asks the API for its desired state.
 func TestATaskThatSlipsThroughIsGivenBack(t *testing.T) {
 	b := setup(t)
 	key := b.job("v1", "one")
@@ -172,7 +172,7 @@ func TestATaskThatSlipsThroughIsGivenBack(t *testing.T) {
 	require.Len(t, b.runs(key), 1)
 }
 
-// A job that the collector must not run is given back, too; the collector takes
+// A job that the collector must not run is returned, too; the collector takes
 // others.
 func TestAJobThatIsNotForThisCollectorIsGivenBack(t *testing.T) {
 	b := setup(t)
@@ -218,12 +218,12 @@ func TestWhatWasMeasuredWhileTheAPIIsAwayIsDeliveredLater(t *testing.T) {
 	require.Equal(t, b.runs(key)[0].ID, spooled[0].Run)
 	require.Len(t, b.journal(), 4)
 
-	// While it is still away, nothing is given up.
+	// While it is unreachable, nothing is dropped.
 	require.ErrorContains(t, b.FlushSpool(t.Context()), "uploading block 1")
 	require.Equal(t, spooled, b.spooled())
 
-	// It is back: the next process of the collector delivers, and nothing is
-	// measured twice.
+	// When it is reachable again, the next process of the collector delivers,
+	// and nothing is measured twice.
 	b.gate.refuse(nil)
 	require.NoError(t, b.FlushSpool(t.Context()))
 	require.Empty(t, b.spooled())
@@ -261,7 +261,7 @@ func TestSuitesAreFetchedOnce(t *testing.T) {
 	require.Equal(t, "shell", first.Suite.Name())
 	require.FileExists(t, filepath.Join(first.Dir, "suite.yaml"))
 
-	// Also by another collector of the machine, with the API away.
+	// Also by another collector of the machine, with the API unreachable.
 	b.gate.refuse(func(string) bool { return true })
 	shared, err := collection.OpenSuiteCache(filepath.Dir(first.Dir))
 	require.NoError(t, err)
@@ -269,7 +269,7 @@ func TestSuitesAreFetchedOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first.Dir, again.Dir)
 
-	// One that is not here needs the API.
+	// A missing one needs the API.
 	empty, err := collection.OpenSuiteCache(t.TempDir())
 	require.NoError(t, err)
 	_, err = empty.Get(t.Context(), b.API, b.hash, b.Upload)

@@ -58,7 +58,7 @@ benchmarks:
   - {name: endless, kind: runtime, measure: {run: [sh, -c, "echo endless >>%[1]s/journal; sleep 1000"]}}
 `
 
-// starter is the API's way to workflows; nobody is there.
+// starter is a workflow starter that does nothing.
 type starter struct{ dispatch.Workflows }
 
 func (starter) WatchProject(context.Context, string, time.Duration) error { return nil }
@@ -83,8 +83,8 @@ func (starter) RunStarted(context.Context, bench.JobRef, protocol.RunStarted) er
 	return nil
 }
 
-// gate stands before the API and refuses what it is told to, as a proxy does
-// whose API is away.
+// gate is a proxy in front of the API that refuses selected calls, like a proxy
+// whose API is down.
 type gate struct {
 	mu   sync.Mutex
 	away func(path string) bool
@@ -111,7 +111,7 @@ func (g *gate) before(next http.Handler) http.Handler {
 
 func uploads(path string) bool { return strings.Contains(path, "/blocks/") }
 
-// bundle is a collector with the API and a record of its own.
+// bundle is a collector with its own API and record.
 type bundle struct {
 	*collection.Collector
 	t        *testing.T
@@ -171,7 +171,7 @@ func setup(t *testing.T) *bundle {
 	return b
 }
 
-// project puts the suite and an artifact with the tag v1.
+// project stores the suite and an artifact with the tag v1.
 func (b *bundle) project() {
 	b.t.Helper()
 	require.NoError(b.t, os.MkdirAll(filepath.Join(b.root, "artifacts", "v1"), 0o755))
@@ -188,7 +188,7 @@ func (b *bundle) project() {
 	require.NoError(b.t, err)
 }
 
-// execute changes the database behind the store's back.
+// execute changes the database directly.
 func (b *bundle) execute(sql string) {
 	b.t.Helper()
 	conn, err := pgx.Connect(b.t.Context(), b.url)
@@ -207,7 +207,7 @@ func (b *bundle) register() (epoch int64) {
 	return c.Epoch
 }
 
-// request records an ad-hoc request with one job, which is handed out.
+// request records an ad-hoc request with one job, which is dispatched.
 func (b *bundle) request(job bench.Job, benchmarks ...string) bench.JobKey {
 	b.t.Helper()
 	id, err := bench.NewRequestID(rand.Reader)
@@ -232,13 +232,13 @@ func (b *bundle) request(job bench.Job, benchmarks ...string) bench.JobKey {
 	return job.Key
 }
 
-// job measures benchmarks of the suite on an artifact.
+// job records a job that measures benchmarks of the suite on an artifact.
 func (b *bundle) job(tag string, benchmarks ...string) bench.JobKey {
 	b.t.Helper()
 	return b.request(bench.Job{Work: bench.Work{Tag: tag, Kind: bench.KindRuntime, SuiteHash: b.hash}}, benchmarks...)
 }
 
-// run is the job's n-th dispatch, as Temporal would carry it out.
+// run runs the job's n-th dispatch, as Temporal would.
 func (b *bundle) run(key bench.JobKey, n int) (protocol.RunJobResult, error) {
 	b.t.Helper()
 	var tests testsuite.WorkflowTestSuite
@@ -260,7 +260,7 @@ func (b *bundle) run(key bench.JobKey, n int) (protocol.RunJobResult, error) {
 	return out, nil
 }
 
-// fails expects an application error of a type.
+// fails requires an application error of a type.
 func (b *bundle) fails(err error, errorType string, retryable bool, text string) {
 	b.t.Helper()
 	var application *temporal.ApplicationError
@@ -270,7 +270,7 @@ func (b *bundle) fails(err error, errorType string, retryable bool, text string)
 	require.ErrorContains(b.t, err, text)
 }
 
-// runs are the runs in the record.
+// runs returns the recorded runs.
 func (b *bundle) runs(key bench.JobKey) []bench.Run {
 	b.t.Helper()
 	runs, err := b.store.JobRuns(b.t.Context(), key)
@@ -285,7 +285,7 @@ func (b *bundle) done(key bench.JobKey) int {
 	return j.Done
 }
 
-// journal are the benchmarks of all commands that were started.
+// journal returns the benchmarks of all commands that were started.
 func (b *bundle) journal() []string {
 	b.t.Helper()
 	text, err := os.ReadFile(filepath.Join(b.root, "journal"))

@@ -28,11 +28,11 @@ type collectionFacts struct {
 }
 
 // Spool keeps finished blocks on disk until the API has acknowledged them, so
-// that nothing that was measured is lost: not by a dead network, not by a dead
-// collector.
+// that neither a dead network nor a dead collector loses measured results.
 type Spool struct{ dir string }
 
-// OpenSpool uses a directory, which it makes; only this collector may use it.
+// OpenSpool opens the spool in a directory, creating it if necessary; only this
+// collector may use it.
 func OpenSpool(dir string) (*Spool, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the spool: %w", err)
@@ -84,9 +84,9 @@ func ignore(err, expected error) error {
 	return err
 }
 
-// List names what is in the spool, run by run, in the order in which it was
-// measured. Half-written files of a killed collector are removed; what is no block is
-// not listed, see [Spool.PutAside].
+// List returns the blocks in the spool by run, in order of measurement. It
+// removes partly written files of a killed collector and omits files that are
+// not blocks; see [Spool.PutAside].
 func (s *Spool) List() ([]Spooled, error) {
 	files, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *Spool) List() ([]Spooled, error) {
 	return out, nil
 }
 
-// parseSpooled reads the name of a block's file.
+// parseSpooled parses the name of a block's file.
 func parseSpooled(name string) (Spooled, error) {
 	id, number, _ := strings.Cut(name, ".")
 	run, err := bench.ParseRunID(id)
@@ -126,11 +126,11 @@ func parseSpooled(name string) (Spooled, error) {
 	return Spooled{Run: run, Number: n}, err
 }
 
-// refused ends the names of files that are kept, but not delivered.
+// refused is the suffix of files that are kept, but not delivered.
 const refused = ".refused"
 
-// PutAside gives files that are named like blocks, and are none, another name: they are
-// nothing that a collector has written. It returns why each is none.
+// PutAside renames files that are named like blocks, but are not: no collector
+// wrote them. It returns the reason for each.
 func (s *Spool) PutAside() (why []error, err error) {
 	files, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *Spool) PutAside() (why []error, err error) {
 	return why, nil
 }
 
-// Read gives a spooled block.
+// Read reads a spooled block.
 func (s *Spool) Read(b Spooled) (block apiclient.Block, err error) {
 	f, err := os.Open(b.path)
 	if err != nil {
@@ -169,7 +169,7 @@ func (s *Spool) Read(b Spooled) (block apiclient.Block, err error) {
 	return block, nil
 }
 
-// Remove forgets an acknowledged block.
+// Remove removes an acknowledged block.
 func (s *Spool) Remove(run bench.RunID, number int) error {
 	err := os.Remove(filepath.Join(s.dir, fmt.Sprintf("%s.%d%s", run, number, spoolSuffix)))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -190,8 +190,8 @@ func (c *Collector) upload(ctx context.Context, run bench.RunID, number int, blo
 	return c.Spool.Remove(run, number)
 }
 
-// flush uploads what the spool holds, of one run or (empty) of all, trying again
-// while the API is away.
+// flush uploads the spooled blocks of one run or, if only is empty, of all,
+// retrying while the API is unreachable.
 func (c *Collector) flush(ctx context.Context, only bench.RunID) error {
 	spooled, err := c.Spool.List()
 	if err != nil {
@@ -212,13 +212,13 @@ func (c *Collector) flush(ctx context.Context, only bench.RunID) error {
 	return nil
 }
 
-// FlushSpool uploads what an earlier process of this collector left behind. A
-// block that the API will never take (its run is unknown) is kept aside under
-// another name, so that nothing measured is lost and nothing blocks.
+// FlushSpool uploads the blocks left by an earlier process of this collector. A
+// block that the API will never accept, because its run is unknown, is renamed
+// and kept, so that no result is lost and nothing blocks.
 func (c *Collector) FlushSpool(ctx context.Context) error {
 	strange, err := c.Spool.PutAside()
 	for _, why := range strange {
-		c.Log.ErrorContext(ctx, "a file in the spool is put aside", "error", why)
+		c.Log.ErrorContext(ctx, "renamed a file in the spool that is not a block", "error", why)
 	}
 	if err != nil {
 		return err
@@ -236,7 +236,7 @@ func (c *Collector) FlushSpool(ctx context.Context) error {
 			if ctx.Err() != nil || apiclient.IsTransient(err) {
 				return err
 			}
-			c.Log.ErrorContext(ctx, "a spooled block was refused and is kept aside", "run", s.Run, "block", s.Number, "error", err)
+			c.Log.ErrorContext(ctx, "spooled block refused; kept under another name", "run", s.Run, "block", s.Number, "error", err)
 			if err := os.Rename(s.path, s.path+refused); err != nil {
 				return fmt.Errorf("keeping a refused block aside: %w", err)
 			}

@@ -38,7 +38,7 @@ func TestTheSpoolKeepsBlocksInOrder(t *testing.T) {
 	require.NoError(t, spool.Put(runB, 2, blockOf("kit", 2)))
 	require.NoError(t, spool.Put(runA, 9, blockOf("gin", 99)), "written again, it is replaced")
 
-	// The process is another one.
+	// A new process.
 	spool, err = collection.OpenSpool(dir)
 	require.NoError(t, err)
 	list, err := spool.List()
@@ -56,7 +56,7 @@ func TestTheSpoolKeepsBlocksInOrder(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, blockOf("gin", 99), block)
 
-	// Removed, as often as one likes.
+	// Removing twice is allowed.
 	for range 2 {
 		require.NoError(t, spool.Remove(runA, 9))
 	}

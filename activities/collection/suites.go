@@ -13,12 +13,12 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// SuiteCache keeps suites unpacked, by content hash: a changed benchmark needs
+// SuiteCache holds unpacked suites by content hash: a changed benchmark needs
 // no new collector.
 type SuiteCache struct{ dir string }
 
-// OpenSuiteCache uses a directory, which it makes. Collectors of one machine may
-// share it.
+// OpenSuiteCache opens the cache in a directory, creating it if necessary.
+// Collectors of one machine may share it.
 func OpenSuiteCache(dir string) (*SuiteCache, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the suite cache: %w", err)
@@ -32,7 +32,7 @@ type FetchedSuite struct {
 	Dir   string
 }
 
-// Get gives the suite with a content hash, fetching it when it is not here.
+// Get returns the suite with a content hash, fetching it if it is missing.
 func (c *SuiteCache) Get(ctx context.Context, api API, hash string, policy apiclient.RetryPolicy) (FetchedSuite, error) {
 	dir := filepath.Join(c.dir, hash)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {

@@ -13,7 +13,7 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// second makes an artifact beside v1.
+// second creates an artifact beside v1.
 func (b *bundle) second(tag string) {
 	b.t.Helper()
 	require.NoError(b.t, os.MkdirAll(filepath.Join(b.root, "artifacts", tag), 0o755))

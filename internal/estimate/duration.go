@@ -17,7 +17,7 @@ type Shape struct {
 	Target  bench.Target
 	Backend string
 	Profile string
-	// Cases identifies its test cases: the same text for the same ones, iterated as often.
+	// Cases identifies the test cases: equal text means the same test cases with as many iterations.
 	Cases string
 	// CaseCount is their number.
 	CaseCount int
@@ -29,19 +29,19 @@ func (s Shape) kin() Shape {
 	return s
 }
 
-// Pool names collectors of a target that a job may run on.
+// Pool identifies the collectors that a job may run on.
 type Pool struct {
 	SizeClass bench.SizeClass
 	Name      string
 }
 
-// Past is a job that ended with success.
+// Past is a job that succeeded.
 type Past struct {
 	Shape Shape
 	Pool  Pool
-	// Took is the total duration of its runs, without the time between them.
+	// Took is the total duration of its runs, excluding the time between them.
 	Took time.Duration
-	// Ended orders a history: of more than [Recent] jobs the last ones count.
+	// Ended is the time of its end. Only the latest [Recent] jobs count.
 	Ended time.Time
 }
 
@@ -49,10 +49,10 @@ type Past struct {
 // machines.
 const Recent = 10
 
-// DefaultJob is assumed for a job when nothing like it has ever run.
+// DefaultJob is assumed for a job if nothing like it has ever run.
 const DefaultJob = 10 * time.Minute
 
-// Basis tells which evidence an estimated duration uses, the best first.
+// Basis is the evidence for an estimated duration, the best first.
 type Basis int
 
 const (
@@ -60,7 +60,7 @@ const (
 	OwnHistory Basis = iota
 	// SameClass: the same job on the same size class in other pools.
 	SameClass
-	// OtherClass: the same job on other size classes, as it was there.
+	// OtherClass: the same job on other size classes, without conversion.
 	OtherClass
 	// Kin: jobs of the same kind, target, backend and profile with other test cases, by the number of test cases.
 	Kin
@@ -70,7 +70,7 @@ const (
 	Assumed
 )
 
-// String says it in words that follow "1 job" or "2 jobs".
+// String returns words that follow "1 job" or "2 jobs".
 func (b Basis) String() string {
 	switch b {
 	case OwnHistory:
@@ -88,7 +88,7 @@ func (b Basis) String() string {
 	}
 }
 
-// History answers how long jobs take. Make one with [NewHistory].
+// History estimates the duration of jobs. Create one with [NewHistory].
 type History struct {
 	exact   map[exactKey]*typical
 	class   map[classKey]*typical
@@ -112,7 +112,7 @@ type kindKey struct {
 	kind    bench.JobKind
 }
 
-// typical is the median of the last durations. The median is not moved by the one job that hung for an hour.
+// typical is the median of the latest durations, which a single job that hung for an hour does not move.
 type typical struct {
 	took   []time.Duration // latest first
 	median time.Duration
@@ -133,12 +133,12 @@ func (t *typical) settle() {
 	}
 }
 
-// times is the typical duration of n test cases where the median is that of one.
+// times returns the typical duration of n test cases if the median is that of one.
 func (t *typical) times(n int) time.Duration {
 	return time.Duration(int64(t.median) * int64(max(1, n)))
 }
 
-// NewHistory makes a history of jobs in any order. Negative durations count as zero.
+// NewHistory returns the history of jobs in any order. Negative durations count as zero.
 func NewHistory(past []Past) *History {
 	h := &History{
 		exact: map[exactKey]*typical{}, class: map[classKey]*typical{}, shape: map[Shape]*typical{},
@@ -199,13 +199,13 @@ func (h *History) Job(s Shape, at Pool) (time.Duration, Basis) {
 }
 
 // Rest returns the remaining time of a job that is expected to take the given time in total and has run for elapsed. An
-// overdue job is given another tenth of its elapsed time: the later it is, the later it may become.
+// overdue job gets another tenth of its elapsed time: the longer it is overdue, the longer it may take.
 func Rest(expected, elapsed time.Duration) time.Duration {
 	elapsed = max(0, elapsed)
 	return max(expected-elapsed, elapsed/10)
 }
 
-// Words says what the durations of several jobs rest on: "3 jobs by …, 1 job by …".
+// Words describes the basis of the durations of several jobs: "3 jobs by …, 1 job by …".
 func Words(bases []Basis) string {
 	counts := map[Basis]int{}
 	for _, b := range bases {

@@ -25,7 +25,7 @@ func TestDurationsComeFromTheMostAlike(t *testing.T) {
 	past := func(s estimate.Shape, at estimate.Pool, took time.Duration) estimate.Past {
 		return estimate.Past{Shape: s, Pool: at, Took: took, Ended: now}
 	}
-	// The least alike first: each further one is preferred to all before it.
+	// The least similar first: each one is preferred to all before it.
 	var history []estimate.Past
 	for _, step := range []struct {
 		adds  estimate.Past
@@ -86,7 +86,7 @@ func TestDurationsGrowWithTheirHistory(t *testing.T) {
 		require.Equal(t, before, again)
 		require.Equal(t, basis, sameBasis)
 
-		// Jobs that took longer make the estimate no shorter.
+		// Longer jobs do not make the estimate shorter.
 		longer := slices.Clone(past)
 		for i := range longer {
 			longer[i].Took += time.Duration(random.IntN(100)) * time.Second

@@ -9,65 +9,65 @@ import (
 
 // Job is a request's remaining work in one task queue.
 type Job struct {
-	// TaskQueue names the queue that the collectors of one pool serve.
+	// TaskQueue is the task queue served by the collectors of one pool.
 	TaskQueue string
-	// Rest is its remaining time, from now if it runs, else from its start.
+	// Rest is the remaining time, from now if the job runs, else from its start.
 	Rest time.Duration
-	// Running jobs have a collector already.
+	// Running reports whether the job already has a collector.
 	Running bool
 }
 
-// Request is one that is in progress or waits for admission.
+// Request is a request in progress or waiting for admission.
 type Request struct {
 	ID string
-	// Parent is the ID of the request that must have ended before this one is admitted; empty: none.
+	// Parent is the ID of the request that must have ended before this one is admitted; empty if there is none.
 	Parent string
-	// Admitted requests run already; the others need a free slot.
+	// Admitted reports whether the request is in progress; others need a free slot.
 	Admitted bool
-	// NoSlot is set for requests that nobody admits: they start at once.
+	// NoSlot is set for requests without admission: they start at once.
 	NoSlot bool
-	// Unforeseeable says what the request waits for when nobody knows how long; it has no estimate then.
+	// Unforeseeable is the reason for a wait of unknown duration; the request then has no estimate.
 	Unforeseeable string
-	// Jobs are those that have not ended, in the order in which they are handed out.
+	// Jobs are the unfinished jobs in dispatch order.
 	Jobs []Job
-	// Alone is its duration if its jobs are not known; it then occupies its slot, but no collector.
+	// Alone is the request's duration if its jobs are unknown; it then occupies its slot, but no collector.
 	Alone time.Duration
 }
 
-// Input is all that forecasts depend on.
+// Input is the input of forecasts.
 type Input struct {
 	Now time.Time
 	// Slots is the number of requests that may run at once; values below 1 mean 1.
 	Slots int
-	// Collectors counts those that are live, by task queue.
+	// Collectors is the number of live collectors by task queue.
 	Collectors map[string]int
-	// Requests are in the order in which they are admitted.
+	// Requests are in order of admission.
 	Requests []Request
-	// Others are the jobs of everybody else in the same task queues. Those that run keep their collectors; those that
-	// wait take turns with the requests' jobs, one by one, as fair shares would have it.
+	// Others are all other jobs in the same task queues. Running ones keep their collectors; waiting ones alternate with the
+	// requests' jobs, approximating fair shares.
 	Others []Job
 }
 
-// Forecast gives the estimated start and end of a request.
+// Forecast is the estimated start and end of a request.
 type Forecast struct {
-	// Start and End are zero when they are not known. Start is zero, too, for an admitted request.
+	// Start and End are zero if unknown. Start is also zero for an admitted request.
 	Start, End time.Time
-	// Why says what keeps Start or End from being known; empty when both are.
+	// Why is the reason why Start or End is unknown; empty if both are known.
 	Why string
 }
 
-// never stands for an unpredictable time, in seconds from now.
+// never represents an unpredictable time, in seconds from now.
 var never = math.Inf(1)
 
-// Forecasts plays the requests through and returns what becomes of each request, in the order of Input.Requests.
+// Forecasts simulates the requests and returns a forecast for each, in the order of Input.Requests.
 //
-// Whenever a slot is free, the first request in order is admitted whose parent has ended. Among requests without parents,
-// and with one slot, nobody ever passes another one; then, while every pool has a live collector, no forecast becomes later
-// by more collectors, more slots or shorter jobs. (Where requests pass each other, as they may with several slots, help for
-// one can come at the cost of another, in the forecast as in fact.)
+// Whenever a slot is free, the first request in order is admitted whose parent has ended. Requests without parents, with one
+// slot, never overtake each other; then, while every pool has a live collector, more collectors, more slots or shorter jobs
+// never make a forecast later. (If requests overtake each other, as they may with several slots, an advantage of one can
+// delay another, in the forecast as in reality.)
 func Forecasts(q Input) []Forecast {
 	s := newSimulation(q)
-	// Those that run have their slots, whatever their number.
+	// Running requests keep their slots, whatever their number.
 	for i, r := range q.Requests {
 		if r.Admitted || r.NoSlot {
 			s.play(i, 0)
@@ -116,10 +116,10 @@ func newSimulation(q Input) *simulation {
 	return s
 }
 
-// taskQueue has the times at which its collectors are free.
+// taskQueue holds the times at which its collectors are free.
 type taskQueue struct {
 	free   times
-	others []float64 // what else waits there, in seconds
+	others []float64 // other waiting jobs, in seconds
 }
 
 func (s *simulation) taskQueue(name string) *taskQueue {
@@ -129,7 +129,7 @@ func (s *simulation) taskQueue(name string) *taskQueue {
 	return s.taskQueues[name]
 }
 
-// occupy gives the collectors to the jobs that run. One that runs without a live collector is about to be found lost: it
+// occupy assigns collectors to the running jobs. A running job without a live collector will soon be detected as lost: it
 // waits for the next collector like any other.
 func (s *simulation) occupy() {
 	for _, j := range s.Others {
@@ -149,7 +149,7 @@ func (s *simulation) occupy() {
 	}
 }
 
-// lineUp puts those in line that wait for a slot.
+// lineUp enqueues the requests that wait for a slot.
 func (s *simulation) lineUp() {
 	for i, r := range s.Requests {
 		if s.played[i] || r.Unforeseeable != "" {
@@ -167,7 +167,7 @@ func (s *simulation) lineUp() {
 	}
 }
 
-// admitNext gives the next free slot to the next request; false when there is none of either.
+// admitNext gives the next free slot to the next request; it returns false if there is no slot or no request.
 func (s *simulation) admitNext() bool {
 	at := max(s.last, s.slots[0])
 	if math.IsInf(at, 1) {
@@ -186,7 +186,7 @@ func (s *simulation) admitNext() bool {
 	return true
 }
 
-// play runs a request's jobs from the time given and frees its slot at its end.
+// play simulates a request's jobs from the given time and frees its slot at its end.
 func (s *simulation) play(i int, at float64) {
 	r := s.Requests[i]
 	end := max(at, s.busy[i], at+seconds(r.Alone))
@@ -217,8 +217,8 @@ func (s *simulation) play(i int, at float64) {
 	}
 }
 
-// hold takes the slot that is free first until the end. Where more run than there are slots, after they were made fewer,
-// the next one is admitted when enough of them have ended.
+// hold occupies the first free slot until the given end. If more requests run than there are slots, because the number was
+// reduced, the next one is admitted once enough of them have ended.
 func (s *simulation) hold(end float64) {
 	if s.slots[0] < end {
 		s.slots[0] = end
@@ -226,7 +226,7 @@ func (s *simulation) hold(end float64) {
 	}
 }
 
-// horizon bounds estimates, in seconds: a hundred years, which a [time.Duration] can hold.
+// horizon limits estimates, in seconds: a hundred years, which fits a [time.Duration].
 const horizon = 100 * 365 * 24 * 3600
 
 func (s *simulation) moment(at float64) time.Time {
@@ -234,7 +234,7 @@ func (s *simulation) moment(at float64) time.Time {
 	return s.Now.Add(time.Duration(at * float64(time.Second))).Round(time.Second)
 }
 
-// take runs a job that waits, after another one's turn.
+// take runs a waiting job after the turn of another one.
 func (p *taskQueue) take(at float64, rest time.Duration) (end float64) {
 	if len(p.others) > 0 {
 		p.runFor(0, p.others[0])
@@ -243,7 +243,7 @@ func (p *taskQueue) take(at float64, rest time.Duration) (end float64) {
 	return p.run(at, rest)
 }
 
-// run gives a job to the collector that is free first, not before the time given.
+// run assigns a job to the collector that is free first, not before the given time.
 func (p *taskQueue) run(at float64, rest time.Duration) (end float64) {
 	return p.runFor(at, seconds(rest))
 }
@@ -269,11 +269,11 @@ func (t times) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
 func (t *times) Push(x any)        { *t = append(*t, x.(float64)) } //nolint:forcetypeassert // a heap of times
 func (t *times) Pop() any          { return pop((*[]float64)(t)) }
 
-// turns are the requests that wait for a slot, by number.
+// turns holds the requests that wait for a slot, by number.
 type turns struct {
 	ready numbers      // whose parent has ended, the first in order first
 	later starts       // whose parent ends at a known time
-	seen  map[int]bool // those that ever were in line
+	seen  map[int]bool // requests ever enqueued
 }
 
 type start struct {
@@ -288,8 +288,8 @@ func (t *turns) add(number int, from float64) {
 	}
 }
 
-// next takes the first request in order that can start at the time given, else the first that can later, and says from when
-// it can.
+// next removes the first request in order that can start at the given time, else the first that can start later, and returns
+// its earliest start.
 func (t *turns) next(at float64) (number int, from float64, found bool) {
 	for len(t.later) > 0 && t.later[0].at <= at {
 		heap.Push(&t.ready, heap.Pop(&t.later).(start).number) //nolint:forcetypeassert // a heap of starts

@@ -139,9 +139,9 @@ func TestForecasts(t *testing.T) {
 	}
 }
 
-// TestNothingBecomesLaterByHelp: where requests cannot pass each other, more collectors, more slots and shorter jobs never
+// TestMoreCapacityNeverDelays: if requests cannot overtake each other, more collectors, more slots and shorter jobs never
 // make a forecast later.
-func TestNothingBecomesLaterByHelp(t *testing.T) {
+func TestMoreCapacityNeverDelays(t *testing.T) {
 	t.Parallel()
 	for _, help := range []struct {
 		name string
@@ -193,7 +193,7 @@ func TestNothingBecomesLaterByHelp(t *testing.T) {
 	}
 }
 
-// later compares moments of which the unknown one is the latest.
+// later compares times; an unknown one is the latest.
 func later(a, b time.Time) bool {
 	if a.IsZero() || b.IsZero() {
 		return a.IsZero() && !b.IsZero()
@@ -221,7 +221,7 @@ func TestForecastsKeepTheBounds(t *testing.T) {
 				at := slices.IndexFunc(q.Requests, func(r estimate.Request) bool { return r.ID == parent })
 				require.False(t, f.Start.Before(forecasts[at].End), "before its parent: %+v", q)
 			}
-			// Never more at once than there are slots, apart from those that ran already.
+			// Never more at once than there are slots, apart from those already running.
 			running := 0
 			for k, other := range forecasts {
 				if !other.Start.After(f.Start) && other.End.After(f.Start) && !q.Requests[k].NoSlot {

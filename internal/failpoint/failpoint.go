@@ -3,7 +3,7 @@
 // It does nothing unless the environment variable BENCHLOOM_FAILPOINTS names a
 // directory. Then reaching point p creates the file reached-p there, and waits
 // for as long as a file hold-p exists: time to kill a process exactly there. It
-// must not be used for anything but tests of failures.
+// must only be used for failure tests.
 package failpoint
 
 import (
@@ -26,7 +26,8 @@ const (
 	Completing = "completing"
 )
 
-// Points outside a job's life, where tests look at what a workflow shows.
+// Points outside a job's life, where tests look at the state that a workflow
+// shows.
 const (
 	// Expanding: the jobs of a stage are about to be written.
 	Expanding = "expanding"
@@ -54,7 +55,7 @@ func (p Points) Reach(ctx context.Context, point string) {
 	if p.dir == "" {
 		return
 	}
-	// A point that cannot be reported is one that the test will miss.
+	// If this fails, the test will notice the missing file.
 	_ = os.WriteFile(filepath.Join(p.dir, "reached-"+point), nil, 0o666)
 	hold := filepath.Join(p.dir, "hold-"+point)
 	tick := time.NewTicker(10 * time.Millisecond)

@@ -1,5 +1,5 @@
-// Package metrics makes the tally scope that every process counts with, and the
-// handler under which Prometheus reads it.
+// Package metrics provides the tally scope of a process and the handler from
+// which Prometheus reads it.
 //
 // It must not know what is counted.
 package metrics
@@ -19,10 +19,10 @@ import (
 	sdktally "go.temporal.io/sdk/contrib/tally"
 )
 
-// Metrics of one process.
+// Metrics holds the metrics of one process.
 type Metrics struct {
-	// Scope is where the process counts: names in Prometheus begin with
-	// "benchloom_".
+	// Scope is for the process's own metrics: their names in Prometheus begin
+	// with "benchloom_".
 	Scope tally.Scope
 	// SDK is for Temporal clients and workers: names begin with "temporal_".
 	SDK client.MetricsHandler
@@ -31,10 +31,10 @@ type Metrics struct {
 	io.Closer
 }
 
-// seconds are histogram bounds from a millisecond to an hour.
+// seconds lists histogram bounds from a millisecond to an hour.
 var seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600}
 
-// New makes the metrics of a process; component is a label on each.
+// New returns the metrics of a process; component is a label on each.
 func New(component, version string) (*Metrics, error) {
 	registry := prometheus.NewRegistry()
 	if err := registry.Register(collectors.NewGoCollector()); err != nil {

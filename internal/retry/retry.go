@@ -1,7 +1,7 @@
-// Package retry decides what follows a run that ended without success.
+// Package retry decides the next step after a run that failed.
 //
-// It is pure: the outcomes of a job's runs come in, a decision goes out. It must
-// not know how runs are made or recorded.
+// It is pure: it maps the outcomes of a job's runs to a decision. It must not
+// know how runs are executed or recorded.
 package retry
 
 import (
@@ -11,26 +11,26 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Policy bounds the tries of one job.
+// Policy limits the attempts at one job.
 type Policy struct {
-	// MaxJobFails is the number of runs that may end in the job's own failure; the
-	// last of them fails the job (MAX_JOB_FAILS of the request life cycle).
+	// MaxJobFails is the number of runs ending in the job's own failure after
+	// which the job fails (MAX_JOB_FAILS of the request life cycle).
 	MaxJobFails int
 }
 
-// Losses never count as the job's failures. They are bounded for a job that takes each
-// collector down that takes it.
+// Losses never count as failures of the job. They are limited because a job may
+// crash every collector that runs it.
 const (
-	// MaxLosses is the number of lost runs on the largest class after which a job is
-	// given up.
+	// MaxLosses is the number of lost runs on the largest class after which a
+	// job fails.
 	MaxLosses = 20
-	// MaxLossesBelow is the number of lost runs on a smaller class after which the
-	// job escalates: the collector may have been too small to report it. Restarted
-	// machines lose fewer runs of one job in a row.
+	// MaxLossesBelow is the number of lost runs on a smaller class after which
+	// the job escalates: the collector may have been too small to report the
+	// reason. Restarted machines lose fewer runs of one job in a row.
 	MaxLossesBelow = 5
 )
 
-// Try is a run of a job that has ended.
+// Try is an ended run of a job.
 type Try struct {
 	Outcome bench.RunOutcome
 	// Class is the size class it ran on.
@@ -39,10 +39,10 @@ type Try struct {
 
 // Standing is the present state of the job.
 type Standing struct {
-	// Class is the size class it waits for according to the record.
+	// Class is the recorded size class that it waits for.
 	Class bench.SizeClass
-	// Next is the larger class to which a failure there leads; 0: none, for it is
-	// the largest, or pinned.
+	// Next is the larger class to which a failure escalates; 0 if the class is
+	// the largest or pinned.
 	Next bench.SizeClass
 }
 
@@ -51,24 +51,26 @@ type Decision struct {
 	Again bool
 	// Reason of the next run.
 	Reason bench.RunReason
-	// EscalateTo is the larger class to which the job has to be moved first; 0: it
-	// stays where it stands.
+	// EscalateTo is the larger class to which the job must be moved first; 0
+	// means that it stays.
 	EscalateTo bench.SizeClass
-	// Pause comes before the next try.
+	// Pause is the time to wait before the next run.
 	Pause time.Duration
-	// AttemptsLeft is the number of attempts left on the class it goes to; always one
-	// below the largest class, where a failure escalates. After an escalation the
-	// caller knows whether that class is the largest.
+	// AttemptsLeft is the number of attempts left on the next run's class;
+	// always one below the largest class, where a failure escalates. After an
+	// escalation the caller knows whether that class is the largest.
 	AttemptsLeft int
-	// Why it is given up, when it is.
+	// Why is the reason for giving up, if any.
 	Why string
 }
 
-// Decide answers the end of a run of the given kind. Tries are all runs of the job
-// so far, that one included when it passed the fence.
+// Decide returns the next step after a run that ended with the given kind of
+// failure. Tries are all runs of the job so far, including that one if it
+// passed the fence.
 //
-// A job fails only where nothing larger is left: below, each failure leads on and
-// is not counted. Asked again after the job was moved, it gives the same answer.
+// A job fails only on the largest class: below, each failure escalates and is
+// not counted. Called again after the job was moved, it returns the same
+// decision.
 func Decide(p Policy, tries []Try, at Standing, kind bench.FailureKind) Decision {
 	var failures, losses int
 	for _, t := range tries {
@@ -99,7 +101,7 @@ func Decide(p Policy, tries []Try, at Standing, kind bench.FailureKind) Decision
 	}
 	d := Decision{Again: true, Reason: bench.Retry, AttemptsLeft: left}
 	switch {
-	case len(tries) == 0: // it was given back: what follows is its first run still
+	case len(tries) == 0: // it was returned: the next run is still its first
 		d.Reason = bench.Scheduled
 	case moved:
 		d.Reason = bench.Escalation
@@ -110,8 +112,8 @@ func Decide(p Policy, tries []Try, at Standing, kind bench.FailureKind) Decision
 	return d
 }
 
-// AttemptsLeft returns the number of attempts a job has left after the given
-// failures on its present class: always one below the largest class.
+// AttemptsLeft returns the number of attempts left after the given failures on
+// the present class: always one below the largest class.
 func (p Policy) AttemptsLeft(failures int, at Standing) int {
 	if at.Next != 0 {
 		return 1
@@ -119,15 +121,15 @@ func (p Policy) AttemptsLeft(failures int, at Standing) int {
 	return p.MaxJobFails - failures
 }
 
-// Unbegun is the pause after that many dispatches in a row that began no run: what keeps
-// a collector from it will keep the next try from it, too. None after the first one, for
-// another collector may be idle.
+// Unbegun returns the pause after that many consecutive dispatches that started
+// no run: the cause is likely to affect the next attempt, too. There is none
+// after the first, because another collector may be idle.
 func Unbegun(dispatches int) time.Duration {
 	return min(pause(dispatches), 30*time.Second)
 }
 
-// pause is none after a first loss, for another collector may be idle, then
-// doubles from 1 s up to 1 min.
+// pause returns 0 after a first loss, because another collector may be idle,
+// then doubles from 1 s up to 1 min.
 func pause(losses int) time.Duration {
 	if losses <= 1 {
 		return 0

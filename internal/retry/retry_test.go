@@ -26,7 +26,7 @@ func outcomes(failures, losses int) []retry.Try {
 	return out
 }
 
-// The third failure of its own fails a job; losses never count towards that.
+// A job fails with its third own failure; losses never count towards that.
 func TestFailuresAreCountedAndLossesAreNot(t *testing.T) {
 	t.Parallel()
 	for failures := range 3 {
@@ -39,15 +39,15 @@ func TestFailuresAreCountedAndLossesAreNot(t *testing.T) {
 	require.Contains(t, d.Why, "failed 3 times")
 }
 
-// Losses have a bound of their own, for a job that kills whatever takes it.
+// Losses have a separate limit, for a job that crashes every collector.
 func TestLossesAreBounded(t *testing.T) {
 	t.Parallel()
 	require.True(t, retry.Decide(policy, outcomes(0, retry.MaxLosses-1), largest, bench.FailInfrastructure).Again)
 	require.False(t, retry.Decide(policy, outcomes(0, retry.MaxLosses), largest, bench.FailInfrastructure).Again)
 }
 
-// A job that takes down each collector of a small class is tried on a larger one, where
-// it has all its tries, before it is given up.
+// A job that crashes each collector of a small class is tried on a larger one,
+// with all its attempts, before it fails.
 func TestAJobThatIsLostAgainAndAgainEscalates(t *testing.T) {
 	t.Parallel()
 	small := retry.Standing{Class: 1, Next: 4}
@@ -68,13 +68,13 @@ func TestAJobThatIsLostAgainAndAgainEscalates(t *testing.T) {
 	tries = append(tries, outcomes(0, 1)...)
 	require.False(t, retry.Decide(policy, tries, largest, bench.FailInfrastructure).Again)
 
-	// Where its class is pinned it has them all there.
+	// If its class is pinned, it has all attempts there.
 	d = retry.Decide(policy, tries[:retry.MaxLossesBelow], retry.Standing{Class: 1}, bench.FailInfrastructure)
 	require.Equal(t, bench.Retry, d.Reason)
 }
 
-// A first loss is answered at once: another collector may be idle. Then pauses
-// grow up to a minute.
+// After a first loss the job is retried at once: another collector may be idle.
+// Then pauses grow up to a minute.
 func TestPausesGrow(t *testing.T) {
 	t.Parallel()
 	last := time.Duration(-1)
@@ -88,7 +88,7 @@ func TestPausesGrow(t *testing.T) {
 	require.Zero(t, retry.Decide(policy, outcomes(0, 1), largest, bench.FailInfrastructure).Pause)
 }
 
-func TestNothingFollowsWhatIsFinal(t *testing.T) {
+func TestFinalFailuresAreNotRetried(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []bench.FailureKind{bench.FailPermanent, bench.FailCancelled} {
 		d := retry.Decide(policy, nil, largest, kind)
@@ -97,8 +97,8 @@ func TestNothingFollowsWhatIsFinal(t *testing.T) {
 	}
 }
 
-// Below the largest class every failure leads to a larger one and is not counted:
-// the job has all its attempts there.
+// Below the largest class every failure escalates and is not counted: the job
+// has all its attempts on the larger class.
 func TestFailuresBelowTheLargestClassEscalate(t *testing.T) {
 	t.Parallel()
 	small := retry.Standing{Class: 1, Next: 4}
@@ -121,7 +121,7 @@ func TestFailuresBelowTheLargestClassEscalate(t *testing.T) {
 	}
 }
 
-// Where the machinery fails a job stays on its class, and what is final stays
+// After an infrastructure failure a job stays on its class; final failures stay
 // final.
 func TestOnlyARunsFailureEscalates(t *testing.T) {
 	t.Parallel()
@@ -135,7 +135,7 @@ func TestOnlyARunsFailureEscalates(t *testing.T) {
 	require.Equal(t, retry.Decision{Again: true, Reason: bench.Retry, AttemptsLeft: 3}, d)
 }
 
-// Dispatches that begin no run pause like losses do, but never for long.
+// Dispatches that start no run pause like losses, but never for long.
 func TestPausesWithoutARunGrow(t *testing.T) {
 	t.Parallel()
 	want := []time.Duration{0, 0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second}

@@ -24,28 +24,29 @@ const (
 	infeasible = 3
 )
 
-// ErrNoClasses is returned where there is no class to select from.
+// ErrNoClasses reports that there is no class to select from.
 var ErrNoClasses = errors.New("no size class")
 
 // Question is the input of a selection.
 type Question struct {
 	// Classes that the job may run on, ascending, without duplicates, at least one.
 	Classes []bench.SizeClass
-	// Original is the timeout that the job has anyway.
+	// Original is the job's own timeout.
 	Original time.Duration
 	Now      time.Time
-	// Random is from [0, 1). Two runs of one shape should not have the same.
+	// Random is a number in [0, 1), different for each run of a shape.
 	Random float64
-	// Attempt names the attempt for which a class is selected, see [Attempt].
+	// Attempt is the ID of the attempt for which a class is selected; see
+	// [Attempt].
 	Attempt string
-	// Memory of a collector of the class in bytes, where it is known.
+	// Memory of a collector of the class in bytes, if known.
 	Memory map[bench.SizeClass]int64
-	// CPUs that a job may use on a collector of the class, where it is known: a class is
-	// relative, and says how many there are only by comparison.
+	// CPUs is the number of CPUs that a job may use on a collector of the
+	// class, if known: a class is a relative size.
 	CPUs map[bench.SizeClass]int
 }
 
-// Check refuses a question that cannot be answered.
+// Check returns an error if the question cannot be answered.
 func (q Question) Check() error {
 	if len(q.Classes) == 0 {
 		return ErrNoClasses
@@ -64,18 +65,19 @@ func (q Question) Check() error {
 	return nil
 }
 
-// Selection is the class a run goes to, with the reasons.
+// Selection is the class selected for a run, with the reasons.
 type Selection struct {
 	Class bench.SizeClass `json:"class"`
-	// Expected duration: the median of the successes there, else the timeout.
+	// Expected is the expected duration: the median of the successes there,
+	// else the timeout.
 	Expected time.Duration `json:"expected_ns"`
-	// Timeout after which the attempt is to be ended. On the largest class it is
-	// the job's own.
+	// Timeout ends the attempt. On the largest class it is the job's own.
 	Timeout time.Duration `json:"timeout_ns"`
-	// Probe: another class is the best known, the run is to learn; its results are
-	// not to be compared. The first run of a shape is none.
+	// Probe is set if another class is the best known and the run serves
+	// learning; its results must not be compared. The first run of a shape is
+	// not a probe.
 	Probe bool `json:"probe"`
-	// Why in a sentence.
+	// Why is the reason in a sentence.
 	Why string `json:"why"`
 	// Choices describes each class, ascending.
 	Choices []Choice `json:"choices"`
@@ -84,28 +86,27 @@ type Selection struct {
 // Choice describes one class as a selection sees it.
 type Choice struct {
 	Class bench.SizeClass `json:"class"`
-	// Probability that a run is sent there; over all classes they are 1.
+	// Probability that a run is sent there; the sum over all classes is 1.
 	Probability float64       `json:"probability"`
 	Acceptable  time.Duration `json:"acceptable_ns"`
 	Timeout     time.Duration `json:"timeout_ns"`
-	// Median of the successes; 0: none.
+	// Median of the successes; 0 if there are none.
 	Median time.Duration `json:"median_ns"`
-	// Succeeded and TooSmall count samples. Others prove nothing.
+	// Succeeded and TooSmall count samples; other samples prove nothing.
 	Succeeded int `json:"succeeded"`
 	TooSmall  int `json:"too_small"`
-	// Objective is the expected time × class^exponent, with what is repeated on
-	// the largest class; 0: unknown.
+	// Objective is the expected time × class^exponent, including repetitions on
+	// the largest class; 0 if unknown.
 	Objective float64 `json:"objective"`
 	Verdict   string  `json:"verdict"`
 }
 
-// Analyzer selects size classes and learns. It holds nothing but its policy.
+// Analyzer selects size classes and learns. Its only state is its policy.
 type Analyzer struct {
 	policy Policy
 }
 
-// New makes an analyzer of a policy, which is refused by [Policy.Check] when it
-// cannot be meant.
+// New returns an analyzer with a policy, or the error of [Policy.Check].
 func New(p Policy) (*Analyzer, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -140,15 +141,16 @@ const (
 	overBudget
 )
 
-// Select decides where a run starts, and with which timeout. The returned
-// statistics hold the outstanding probe, if it is one: whoever stores them has to
-// make sure that they have not changed since they were read.
+// Select selects the class and timeout of a run. If the run is a probe, the
+// returned statistics contain it; the caller must store them only if they have
+// not changed since they were read.
 func (a *Analyzer) Select(s Statistics, q Question) (Selection, Statistics, error) {
 	if err := q.Check(); err != nil {
 		return Selection{}, s, fmt.Errorf("selecting a size class: %w", err)
 	}
 	s = s.clone()
-	// Asked again for the same attempt, its own probe is none that is under way.
+	// If called again for the same attempt, its own probe does not count as
+	// outstanding.
 	s.Marks = slices.DeleteFunc(s.live(q.Now), func(m Mark) bool { return m.ID == q.Attempt })
 	d := a.decide(s, q)
 	switch d.whyNot {
@@ -180,8 +182,8 @@ func (d *decision) draw(random float64) (int, *probe) {
 	return d.settled, nil
 }
 
-// Explain tells what [Analyzer.Select] would do, which it does not do. Its class
-// is the likeliest.
+// Explain returns what [Analyzer.Select] would select, without side effects.
+// Its class is the likeliest.
 func (a *Analyzer) Explain(s Statistics, q Question) (Selection, error) {
 	if err := q.Check(); err != nil {
 		return Selection{}, fmt.Errorf("explaining size classes: %w", err)
@@ -193,9 +195,9 @@ func (a *Analyzer) Explain(s Statistics, q Question) (Selection, error) {
 	return d.selection(d.settled, nil), nil
 }
 
-// Escalate tells where a run goes that was too small for the class from: to the
-// largest class or, where the policy says so, to the next. False: from is the
-// largest already, and what fails there fails.
+// Escalate selects the class for a job for which the class from was too small:
+// the largest class or, with a stepwise policy, the next one. It returns false
+// if from is the largest: a failure there is final.
 func (a *Analyzer) Escalate(s Statistics, q Question, from bench.SizeClass) (Selection, bool) {
 	if q.Check() != nil {
 		return Selection{}, false
@@ -210,7 +212,8 @@ func (a *Analyzer) Escalate(s Statistics, q Question, from bench.SizeClass) (Sel
 	return d.selection(d.settled, nil), true
 }
 
-// Next is the class after from on the way up; false when there is none.
+// Next returns the class to which a failure on from escalates; false if there
+// is none.
 func Next(classes []bench.SizeClass, from bench.SizeClass, stepwise bool) (bench.SizeClass, bool) {
 	above := slices.IndexFunc(classes, func(c bench.SizeClass) bool { return c > from })
 	if above < 0 {
@@ -248,14 +251,15 @@ func (a *Analyzer) decide(s Statistics, q Question) decision {
 	return d
 }
 
-// propose finds what to probe: of the classes that could be better than the best
-// one known and have rested long enough, the one that could be best; and of those
-// that nobody has tried for long, because what is believed of them may not be true
-// any more, again the one that could be best.
+// propose selects the probes: the most promising of the classes that could be
+// better than the best known one and have rested long enough; and the most
+// promising of the classes that have not been tried for long, because their
+// samples may be outdated.
 func (d *decision) propose(s Statistics) {
 	could, stale := -1, -1
-	// A job that also fails where it has most makes probes dearer, for those fail as
-	// well: where it is best off on the largest class, what was tried is not tried again.
+	// A job that also fails on the largest class makes probes more expensive,
+	// because they fail as well: if the largest class is best for it, tried
+	// classes are not tried again.
 	unsteady := d.best == len(d.classes)-1 && !s.LastFailure.IsZero() && d.question.Now.Sub(s.LastFailure) <= time.Duration(d.policy.FailureCache)
 	least := func(i, than int) bool { return than < 0 || d.classes[i].bound < d.classes[than].bound }
 	for i, e := range d.classes {
@@ -282,7 +286,7 @@ func (d *decision) propose(s Statistics) {
 	}
 }
 
-// improving is a probe of a class that could be better.
+// improving returns a probe of a class that could be better.
 func (d *decision) improving(i int, isYoung bool) probe {
 	e, best := d.classes[i], d.classes[d.best].class
 	p := probe{i, oncePer, fmt.Sprintf("its samples, %d so far, do not tell yet whether class %d is better", e.good+e.bad, best)}
@@ -310,14 +314,15 @@ func (d *decision) pause(i int, s Statistics) int {
 	case tooSmall == 1:
 		return d.policy.Recheck / 25
 	case e.good > 0 && d.own(e) < d.classes[d.best].cost:
-		// Its own samples do not tell it from the best yet.
+		// Its own samples do not distinguish it from the best yet.
 		return e.good
 	case e.good > 0:
-		// They do, unless they were exceptions: all the rarer, the more there are.
+		// They do, unless they were exceptions, which is the less likely the
+		// more there are.
 		return min(d.policy.Recheck, 4<<min(2*e.good, 20))
 	}
-	// After a class has run out of memory, the next run is none of the larger ones'
-	// probes: it is to succeed.
+	// After a class has run out of memory, the next run is not a probe of a
+	// larger class: it should succeed.
 	for j := range i {
 		if h := d.classes[j].history; d.classes[j].memory > 0 && s.Runs-h.Tried < 2 {
 			return math.MaxInt
@@ -326,14 +331,14 @@ func (d *decision) pause(i int, s Statistics) int {
 	return 0
 }
 
-// own is the bound of a class by its own samples.
+// own returns the bound of a class by its own samples.
 func (d *decision) own(e *estimate) float64 {
 	return d.objective(d.low(e), e.class)
 }
 
-// excluded tells why a class cannot do, from what is known without trying it.
-// The largest class is never excluded: a measured size must not keep a job from
-// running.
+// excluded returns the reason why a class cannot suffice, known without trying
+// it. The largest class is never excluded: a measured size must not prevent a
+// job from running.
 func (d *decision) excluded(i int) string {
 	e := &d.classes[i]
 	memory := d.question.Memory[e.class]
@@ -343,8 +348,8 @@ func (d *decision) excluded(i int) string {
 	return ""
 }
 
-// dominated tells that a larger class has run out of memory, and never succeeded:
-// then this one has too little as well.
+// dominated reports whether a larger class has run out of memory and never
+// succeeded: then this one has too little, too.
 func (d *decision) dominated(i int) bool {
 	for _, o := range d.classes[i+1:] {
 		if o.memory > 0 && o.good == 0 {
@@ -354,9 +359,9 @@ func (d *decision) dominated(i int) bool {
 	return false
 }
 
-// restrain drops probes while another is outstanding, or when they would cost more
-// than the budget has left. The first runs are not held back: there is nothing to
-// take a share of.
+// restrain drops probes while another is outstanding, or if they exceed the
+// remaining budget. The first runs are exempt: there is no cost yet to take a
+// share of.
 func (d *decision) restrain(s Statistics) {
 	if len(d.probes) > 0 && len(s.live(d.question.Now)) > 0 {
 		d.probes, d.whyNot = nil, inFlight
@@ -373,8 +378,9 @@ func (d *decision) restrain(s Statistics) {
 	})
 }
 
-// extra returns the expected additional cost of a probe over a run on the settled
-// class, in core-seconds. A probe that is probably too small costs its timeout.
+// extra returns the expected additional cost of a probe over a run on the
+// settled class, in core-seconds. A probe of a class that is probably too small
+// costs its timeout.
 func (d *decision) extra(i int) float64 {
 	e := d.classes[i]
 	switch {
@@ -386,7 +392,7 @@ func (d *decision) extra(i int) float64 {
 	return max(0, e.least*float64(e.class)-d.usual())
 }
 
-// usual returns the cost of a run on the settled class, in core-seconds; 0:
+// usual returns the cost of a run on the settled class, in core-seconds; 0 if
 // unknown.
 func (d *decision) usual() float64 {
 	e := d.classes[d.settled]

@@ -1,19 +1,19 @@
-// Package sizeclass learns, from how the runs of a job ended, the smallest size
-// class that is good enough for it.
+// Package sizeclass learns the smallest adequate size class of a job from the
+// outcomes of its runs.
 //
-// An [Analyzer] holds a checked [Policy]. It selects a class and a timeout for a
-// run ([Analyzer.Select]), says where a run that was too small for its class goes
-// next ([Analyzer.Escalate]), and learns from how each attempt ended
-// ([Analyzer.Learn]). What it knows about a job is its [Statistics], which come in
-// and go out as values: the caller stores them.
+// An [Analyzer] holds a checked [Policy]. It selects a class and a timeout for
+// a run ([Analyzer.Select]), escalates a run whose class was too small
+// ([Analyzer.Escalate]), and learns from the outcome of each attempt
+// ([Analyzer.Learn]). Its knowledge about a job is passed and returned as
+// [Statistics], which the caller stores.
 //
-// A class is better than another when time × class^exponent is less. From that
-// follow the acceptable time and the timeout of each class, see [Factor],
-// [AcceptableTime] and [Timeout]. A class that nobody has tried, or that has not
-// been tried for long, is probed when it could be better than the best one known:
-// by one run at a time, in the foreground, at most until the timeout. A larger
-// class needs no more time than a smaller one, and no less time × class; so
-// samples of one class bound those of the others, and most probes are not needed.
+// A class is better than another if time × class^exponent is less. The
+// acceptable time and the timeout of each class follow from that; see [Factor],
+// [AcceptableTime] and [Timeout]. A class that has never been tried, or not for
+// long, is probed if it could be better than the best known one: by one run at
+// a time, in the foreground, at most until the timeout. A larger class needs no
+// more time than a smaller one, and no less time × class; so samples of one
+// class limit those of the others, and most probes are unnecessary.
 //
 // The package has no clock, no random source and no effects, and must not know
 // queues, workflows or how statistics are stored.

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// spreadPrior is the assumed relative spread of a job's times without samples; it
-	// weighs as much as priorWeight samples.
+	// spreadPrior is the assumed relative spread of a job's times without
+	// samples, weighted like priorWeight samples.
 	spreadPrior = 0.15
 	priorWeight = 4
 	// doubt is the margin of an estimate, in standard errors.
 	doubt = 1
-	// cpuTrust is the share of CPU time that is believed to be work: a part of it
-	// may be waiting in loops.
+	// cpuTrust is the share of CPU time that counts as work: a part of it may
+	// be busy waiting.
 	cpuTrust = 0.9
 )
 
@@ -24,10 +24,10 @@ type estimate struct {
 	class   bench.SizeClass
 	history History
 	median  time.Duration // of the successes
-	// good and bad count the samples that succeeded, and that were too small;
-	// memory those of the latter that ran out of memory.
+	// good counts the samples that succeeded, bad those whose class was too
+	// small, memory those of the latter that ran out of memory.
 	good, bad, memory int
-	centre            float64 // seconds, what a success takes, see typical
+	centre            float64 // seconds, duration of a success, see typical
 	wasted            float64 // seconds, the mean of those that were too small
 	censored          float64 // seconds, the longest that it timed out after
 	acceptable        time.Duration
@@ -35,13 +35,13 @@ type estimate struct {
 	// cost is the expected cost of a run that starts here: its objective, including
 	// a repetition on the largest class. Infinite without a success.
 	cost float64
-	// least is the shortest time, in seconds, that other classes' samples allow, and
-	// bound the least cost that is still plausible.
+	// least is the shortest time, in seconds, that other classes' samples
+	// allow; bound is the least plausible cost.
 	least float64
 	bound float64
 }
 
-// known is an estimate of every admissible class.
+// known holds an estimate of every admissible class.
 type known struct {
 	policy    Policy
 	question  Question
@@ -101,9 +101,9 @@ func medianOf(h History) time.Duration {
 // outlier caps a time, in medians.
 const outlier = 3
 
-// typical is the mean of times, in seconds, where none counts as more than a few
-// medians: a run in twenty that takes ten times as long must not decide, and runs
-// of two kinds must count by how often they are.
+// typical returns the mean of times, in seconds, each capped at a few medians:
+// one run in twenty that takes ten times as long must not decide, and two kinds
+// of runs must count by their frequency.
 func typical(times []time.Duration, median time.Duration) float64 {
 	sum := 0.0
 	for _, t := range times {
@@ -112,7 +112,7 @@ func typical(times []time.Duration, median time.Duration) float64 {
 	return sum / float64(len(times))
 }
 
-// capped is a time in seconds, above 0.
+// capped returns a time in seconds, above 0.
 func capped(t, median time.Duration) float64 {
 	return min(max(t, 1).Seconds(), outlier*max(median, 1).Seconds())
 }
@@ -124,11 +124,11 @@ func (k *known) evidence(sample Sample) {
 	}
 }
 
-// limit finds acceptable time and timeout of a class.
+// limit sets the acceptable time and timeout of a class.
 //
-// The specification measures them by the median on the largest class. While that
-// has no success, the largest class that has one stands for it; while none has,
-// a run on a small class may take the minimum.
+// The specification derives them from the median on the largest class. Without
+// a success there, the largest class with one is used; without any, a run on a
+// small class may take the minimum.
 func (k *known) limit(i int) {
 	e, p, original := &k.classes[i], k.policy, k.question.Original
 	minimum := time.Duration(p.Minimum)
@@ -150,9 +150,9 @@ func (k *known) limit(i int) {
 	}
 }
 
-// countTooSmall classifies the samples that did not succeed. A timeout below the
-// acceptable time of today proves nothing, unless the limit was the job's own; a failure
-// that is pending neither.
+// countTooSmall classifies the samples that did not succeed. A timeout below
+// the acceptable time of today proves nothing, unless the limit was the job's
+// own; nor does a pending failure.
 func (k *known) countTooSmall(i int) {
 	e, sum := &k.classes[i], 0.0
 	for _, sample := range e.history.Samples {
@@ -175,15 +175,15 @@ func (k *known) countTooSmall(i int) {
 	}
 }
 
-// objective of a time on a class. What is below the minimum counts as the minimum:
-// no class is too slow for it.
+// objective returns the objective of a time on a class. Times below the minimum
+// count as the minimum: no class is too slow for them.
 func (k *known) objective(time float64, class bench.SizeClass) float64 {
 	return Objective(max(time, time2s(k.policy.Minimum)), class, k.policy.Exponent)
 }
 
 func time2s(d Duration) float64 { return time.Duration(d).Seconds() }
 
-// weigh finds each class's cost and bound, and the best class.
+// weigh computes each class's cost and bound, and the best class.
 func (k *known) weigh() {
 	if k.reference < 0 {
 		for i := range k.classes {
@@ -205,11 +205,11 @@ func (k *known) weigh() {
 	}
 }
 
-// failing is the share of runs that are too small for the class.
+// failing returns the share of runs for which the class is too small.
 func (e *estimate) failing() float64 { return float64(e.bad) / float64(e.good+e.bad) }
 
-// mixed is the expected objective of a run that takes time on the class unless it
-// is too small for it, which the share failing is: those are repeated.
+// mixed returns the expected objective of a run that takes time on the class,
+// or fails there with the probability failing and is repeated.
 func (k *known) mixed(e *estimate, time, failing, again float64) float64 {
 	cost := (1 - failing) * k.objective(time, e.class)
 	if failing > 0 {
@@ -218,14 +218,14 @@ func (k *known) mixed(e *estimate, time, failing, again float64) float64 {
 	return cost
 }
 
-// low is the least time, in seconds, that samples with this centre still allow.
+// low returns the least time, in seconds, that samples with this centre allow.
 func (k *known) low(e *estimate) float64 {
 	return e.centre * math.Exp(-doubt*k.spread/math.Sqrt(float64(e.good)))
 }
 
-// bind finds the least cost that is plausible for a class: from its own samples,
-// and from those of others, because a larger class is never slower, and never
-// more than its size faster.
+// bind computes the least plausible cost of a class from its own samples and
+// from those of others, because a larger class is never slower, and never
+// faster by more than its relative size.
 func (k *known) bind(i int, again float64) {
 	e := &k.classes[i]
 	least := 0.0

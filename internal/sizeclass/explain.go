@@ -26,7 +26,7 @@ func (d *decision) choices() []Choice {
 	return choices
 }
 
-// verdict says in a few words what is believed of a class.
+// verdict describes the state of a class in a few words.
 func (d *decision) verdict(i int) string {
 	e := d.classes[i]
 	switch excluded := d.excluded(i); {
@@ -52,7 +52,7 @@ func (d *decision) verdict(i int) string {
 	return "not tried: it cannot be better"
 }
 
-// inBytes is a size in binary units, as machines have them.
+// inBytes formats a size in binary units.
 func inBytes(n int64) string {
 	const unit = 1024
 	f, units := float64(n), []string{"bytes", "KiB", "MiB", "GiB", "TiB"}

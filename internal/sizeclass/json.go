@@ -22,7 +22,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 func (d *Duration) UnmarshalText(text []byte) error {
 	read, err := time.ParseDuration(string(text))
 	if err != nil {
-		// This kind of error is told the field where it occurred.
+		// The decoder adds the field to this kind of error.
 		return &json.UnmarshalTypeError{Value: strconv.Quote(string(text)), Type: reflect.TypeFor[Duration]()}
 	}
 	*d = Duration(read)
@@ -31,8 +31,8 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 var unknownField = regexp.MustCompile(`unknown field "(.*)"`)
 
-// NameField says what is wrong with JSON that could not be decoded in words for
-// people: the field, its value, and what belongs there.
+// NameField rewords an error of decoding JSON for people: the field, its value,
+// and what is valid there.
 func NameField(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
@@ -41,7 +41,7 @@ func NameField(err error) error {
 			field = "the whole"
 		}
 		if kind.Type == reflect.TypeFor[Duration]() {
-			return fmt.Errorf("%s: %s is no duration; write one such as \"10s\" or \"30m\"", field, kind.Value)
+			return fmt.Errorf("%s: %s is not a duration; write one such as \"10s\" or \"30m\"", field, kind.Value)
 		}
 		return fmt.Errorf("%s: %s is not what belongs there, which is %s", field, kind.Value, kinds(kind.Type))
 	}
@@ -51,7 +51,7 @@ func NameField(err error) error {
 	return fmt.Errorf("it is not JSON: %w", err)
 }
 
-// kinds names what a type takes.
+// kinds names the JSON values that a type accepts.
 func kinds(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:

@@ -11,59 +11,53 @@ import (
 type Attempt struct {
 	// ID is unique to the attempt: learning from it again changes nothing.
 	ID string
-	// Job is common to the attempts at one job. A probe was selected with the name of
-	// its job, or of its attempt.
+	// Job is shared by the attempts at one job. A probe was selected with the ID of its job or its attempt.
 	Job     string
 	Class   bench.SizeClass
 	Outcome Outcome
-	// Duration that it ran, and Timeout that it had.
+	// Duration of the attempt, and its Timeout.
 	Duration, Timeout time.Duration
-	// OwnLimit: it was ended at a limit of the job's own, which all classes have, and not at
-	// the timeout.
+	// OwnLimit is set if the attempt was ended at the job's own limit, which applies on all classes, and not at the timeout.
 	OwnLimit bool
 	// At is the time of its end.
 	At time.Time
-	// Largest: Class was the largest that the job may run on.
+	// Largest is set if Class was the largest that the job may run on.
 	Largest bool
-	// Complete: it says something about time, see [Work.Complete].
+	// Complete is set if the attempt's time is meaningful; see [Work.Complete].
 	Complete bool
-	// PeakMemory in bytes and CPUTime, 0 where they were not measured.
+	// PeakMemory in bytes and CPUTime; 0 if not measured.
 	PeakMemory int64
 	CPUTime    time.Duration
 }
 
-// Work tells how much of a job an attempt did.
+// Work describes how much of a job an attempt did.
 type Work struct {
-	// Resumed: it went on with what other attempts had done.
+	// Resumed is set if it continued the work of other attempts.
 	Resumed bool
-	// Done counts the test cases with a result from it, of All.
+	// Done is the number of test cases, of All, with a result from it.
 	Done, All int
 }
 
-// Complete tells whether an attempt did all of the job by itself, from the beginning:
-// others say nothing about time. One that ran into its timeout never does all of it;
-// what counts there is that it had all of it to do.
+// Complete reports whether an attempt did the whole job by itself, from the start; others say nothing about time. An attempt
+// that timed out never completes the job; it counts if it had to do all of it.
 func (w Work) Complete(o Outcome) bool {
 	return !w.Resumed && (o == TimedOut || w.Done == w.All)
 }
 
 const (
-	// A class that was good enough is forgotten after so many attempts in a row
-	// that were too small: two that ran out of memory, for memory hardly varies,
-	// three of any other kind.
+	// A class that was adequate is forgotten after this number of consecutive attempts for which it was too small: two that
+	// ran out of memory, because memory hardly varies, three of any other kind.
 	streakMemory = 2
 	streakOther  = 3
-	// A job has changed when as many successes in a row all take more than
-	// changedBy times, or all take less than the changedBy-th part of, the median of
-	// at least settledBy others, and each more, or less, than any of those.
+	// A job has changed if changedRuns consecutive successes all take more than changedBy times (or less than 1/changedBy
+	// of) the median of at least settledBy others, and each more (or less) than any of those.
 	changedRuns = 3
 	changedBy   = 1.5
 	settledBy   = 8
 )
 
-// Learn returns the statistics with what an attempt teaches. Each attempt teaches
-// by itself when it has ended, so that nothing is lost with a process that dies
-// between two. An unknown outcome or class teaches nothing.
+// Learn returns the statistics updated from an attempt. It is called when each attempt ends, so that nothing is lost if a
+// process dies between two. An unknown outcome or class changes nothing.
 func (a *Analyzer) Learn(s Statistics, t Attempt) Statistics {
 	if t.ID != "" && slices.Contains(s.Learned, t.ID) {
 		return s
@@ -90,8 +84,7 @@ func (a *Analyzer) Learn(s Statistics, t Attempt) Statistics {
 	return s
 }
 
-// release frees the mark of an attempt, and tells whether the attempt was that probe: its
-// job may have ended elsewhere.
+// release releases the mark of an attempt and reports whether the attempt was that probe: its job may have ended elsewhere.
 func (s *Statistics) release(t Attempt) (Mark, bool) {
 	i := slices.IndexFunc(s.Marks, func(m Mark) bool { return m.ID == t.ID || t.Job != "" && m.ID == t.Job })
 	if i < 0 {
@@ -102,7 +95,7 @@ func (s *Statistics) release(t Attempt) (Mark, bool) {
 	return mark, mark.Class == t.Class
 }
 
-// spend accounts for an attempt.
+// spend accounts for the cost of an attempt.
 func (s *Statistics) spend(t Attempt, mark Mark, probe bool) {
 	cost := max(0, t.Duration.Seconds()) * float64(t.Class)
 	s.Spent.Total = min(s.Spent.Total+cost, mostCoreSeconds)
@@ -158,7 +151,7 @@ func (s *Statistics) tooSmall(t Attempt, p Policy) {
 	}
 }
 
-// confirm says what failures of the job on smaller classes were: too small.
+// confirm classifies failures of the job on smaller classes as too small.
 func (s *Statistics) confirm(t Attempt, p Policy) {
 	if t.Job == "" {
 		return
@@ -181,15 +174,14 @@ func (s *Statistics) confirm(t Attempt, p Policy) {
 	}
 }
 
-// dropPending says what failures of the job on smaller classes were: its own.
+// dropPending classifies failures of the job on smaller classes as its own.
 func (s *Statistics) dropPending(job string) {
 	for i := range s.Classes {
 		s.Classes[i].Samples = slices.DeleteFunc(slices.Clone(s.Classes[i].Samples), func(x Sample) bool { return x.Pending && x.Job == job })
 	}
 }
 
-// lengthen continues a class's streak, and forgets what was before it when it is
-// long enough to say that the job has changed.
+// lengthen extends a class's streak and, once it shows that the job has changed, forgets the history before it.
 func (s *Statistics) lengthen(class bench.SizeClass, sample Sample, p Policy) {
 	h := s.edit(class)
 	if sample.Outcome == TimedOut && !sample.OwnLimit && sample.Duration < s.acceptable(class, p) {
@@ -209,7 +201,7 @@ func (s *Statistics) lengthen(class bench.SizeClass, sample Sample, p Policy) {
 	}
 }
 
-// acceptable time of a class as it is now, whatever classes there are.
+// acceptable returns the present acceptable time of a class, regardless of the available classes.
 func (s *Statistics) acceptable(class bench.SizeClass, p Policy) time.Duration {
 	for i := len(s.Classes) - 1; i >= 0; i-- {
 		if h := s.Classes[i]; slices.ContainsFunc(h.Samples, func(x Sample) bool { return x.Outcome == Succeeded }) {
@@ -219,7 +211,7 @@ func (s *Statistics) acceptable(class bench.SizeClass, p Policy) time.Duration {
 	return 0
 }
 
-// forget drops what was learned from attempts that began before the job changed.
+// forget drops samples of attempts that started before the job changed.
 func (s *Statistics) forget(since time.Time) {
 	for i := range s.Classes {
 		h := &s.Classes[i]
@@ -230,8 +222,7 @@ func (s *Statistics) forget(since time.Time) {
 	s.Counts.Forgotten++
 }
 
-// changed tells that the latest successes are unlike those before, and when the
-// first of them began.
+// changed reports whether the latest successes differ from earlier ones, and the start of the first of them.
 func (h *History) changed() (time.Time, bool) {
 	good := make([]Sample, 0, len(h.Samples))
 	for _, x := range h.Samples {
@@ -257,7 +248,7 @@ func (h *History) changed() (time.Time, bool) {
 	return latest[0].began(), slower || faster
 }
 
-// add keeps a sample, and of all the newest.
+// add adds a sample and keeps the newest ones.
 func (h *History) add(x Sample, most int) {
 	kept := h.Samples[max(0, len(h.Samples)-most+1):]
 	h.Samples = append(slices.Clone(kept), x)

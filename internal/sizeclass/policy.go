@@ -16,40 +16,40 @@ var ErrPolicy = errors.New("size policy")
 // Policy is the operator's configuration of size classes. All fields are required;
 // [Defaults] sets them.
 type Policy struct {
-	// Exponent x weighs speed against cost: a class twice as large has to be
-	// 2^x times as fast. Above 0, at most 1; at 1 only core-seconds count.
+	// Exponent x weighs speed against cost: a class twice as large must be 2^x
+	// times as fast. Above 0, at most 1; at 1 only core-seconds count.
 	Exponent float64 `json:"exponent"`
 	// TimeoutMultiplier k: a run is ended after k acceptable times. 1 to 100.
 	TimeoutMultiplier float64 `json:"timeout_multiplier"`
-	// Minimum acceptable time: no class is too slow for a job that needs less
-	// than this there. It is also the timeout of the first run on a small class.
+	// Minimum is the minimum acceptable time: no class is too slow for a job
+	// that takes less than this there. It is also the timeout of the first run
+	// on a small class.
 	Minimum Duration `json:"minimum"`
-	// FailureCache is the time during which jobs go straight to the largest class
-	// after a failure there, unless one succeeds there before.
+	// FailureCache is the time during which jobs go straight to the largest
+	// class after a failure there, unless one succeeds there earlier.
 	FailureCache Duration `json:"failure_cache"`
 	// History is the number of newest samples kept per class, 1 to 1000.
 	History int `json:"history"`
-	// MaximumTimeout bounds the timeout of a job; one that asks for more is
-	// refused, see [Policy.OriginalTimeout].
+	// MaximumTimeout limits the timeout of a job; a longer one is refused, see
+	// [Policy.OriginalTimeout].
 	MaximumTimeout Duration `json:"maximum_timeout"`
-	// DefaultTimeout applies to jobs without a timeout of their own.
+	// DefaultTimeout applies to jobs without their own timeout.
 	DefaultTimeout Duration `json:"default_timeout"`
-	// Stepwise: what was too small for its class goes to the next class, not to
-	// the largest.
+	// Stepwise escalates a job to the next class instead of the largest.
 	Stepwise bool `json:"stepwise"`
-	// ProbeBudget is the share of a job's core-seconds that probes may cost, once
-	// it has had its first ten runs. Above 0, at most 1.
+	// ProbeBudget is the share of a job's core-seconds that probes may cost
+	// after its first ten runs. Above 0, at most 1.
 	ProbeBudget float64 `json:"probe_budget"`
-	// ProbeExpiry: a probe of which nothing is heard for this long after its
-	// timeout blocks others no longer.
+	// ProbeExpiry is the time after its timeout when an unfinished probe stops
+	// blocking others.
 	ProbeExpiry Duration `json:"probe_expiry"`
-	// Recheck is after how many runs of a job a class that was found unsuitable
-	// may be probed once more. 10 to 1000000.
+	// Recheck is the number of runs after which an unsuitable class may be
+	// probed again. 10 to 1000000.
 	Recheck int `json:"recheck"`
 }
 
-// Defaults are the values that the size-class specification recommends, with the
-// exponent in the middle of its range.
+// Defaults returns the values recommended by the size-class specification, with
+// the exponent in the middle of its range.
 func Defaults() Policy {
 	return Policy{
 		Exponent:          0.5,
@@ -65,7 +65,7 @@ func Defaults() Policy {
 	}
 }
 
-// Check refuses zeros and values that cannot be meant, naming field and range.
+// Check refuses zeros and values out of range, naming field and range.
 func (p Policy) Check() error {
 	durations := []struct {
 		name    string
@@ -105,8 +105,8 @@ func refused(field, value, rule string) error {
 
 func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
-// ReadPolicy reads a policy from JSON: what is left out has its default, a field
-// that does not exist is refused, and so is what [Policy.Check] refuses.
+// ReadPolicy reads a policy from JSON. Missing fields have their defaults;
+// unknown fields and values refused by [Policy.Check] are errors.
 func ReadPolicy(text []byte) (Policy, error) {
 	p := Defaults()
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -123,8 +123,8 @@ func ReadPolicy(text []byte) (Policy, error) {
 	return p, p.Check()
 }
 
-// OriginalTimeout is the timeout of a job that asks for one of asked; 0: it asks
-// for none. One that is negative or above the maximum is refused, not cut.
+// OriginalTimeout returns the timeout of a job that requests asked; 0 means the
+// default. A negative one or one above the maximum is refused, not capped.
 func (p Policy) OriginalTimeout(asked time.Duration) (time.Duration, error) {
 	switch {
 	case asked == 0:

@@ -11,7 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/sizeclass"
 )
 
-func TestPoliciesThatCannotBeMeantAreRefused(t *testing.T) {
+func TestInvalidPoliciesAreRefused(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, sizeclass.Defaults().Check())
 	for _, c := range []struct {
@@ -68,8 +68,8 @@ func TestReadPolicy(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"exponnent": 0.3}`:   "exponnent: there is no such field",
 		`{"exponent": "half"}`: "exponent: string is not what belongs there, which is a number",
-		`{"minimum": "short"}`: `minimum: "short" is no duration; write one such as "10s"`,
-		`{"minimum": 10}`:      "minimum: number is no duration",
+		`{"minimum": "short"}`: `minimum: "short" is not a duration; write one such as "10s"`,
+		`{"minimum": 10}`:      "minimum: number is not a duration",
 		`{"stepwise": 1}`:      "stepwise: number is not what belongs there, which is true or false",
 		`{"history": 0}`:       "history 0: use a whole number from 1 to 1000",
 		`{"history": 1.5}`:     "history: number 1.5 is not what belongs there, which is a whole number",

@@ -96,7 +96,7 @@ func TestProbabilitiesAreADistribution(t *testing.T) {
 		}
 		require.InDelta(t, 1, sum, 1e-12)
 
-		// And it is what selections follow.
+		// Selections follow it.
 		q := question()
 		q.Random = r.Float64()
 		selection, _, err := a.Select(s, q)
@@ -136,7 +136,7 @@ func show(c []sizeclass.Choice) string {
 	return s
 }
 
-// change is a copy with other samples.
+// change returns a copy with changed samples.
 func change(s sizeclass.Statistics, f func(bench.SizeClass, *sizeclass.Sample)) sizeclass.Statistics {
 	s.Classes = slices.Clone(s.Classes)
 	for i := range s.Classes {
@@ -215,7 +215,7 @@ func TestOrderOfSamplesDoesNotMatter(t *testing.T) {
 	})
 }
 
-// Whether classes are called 1, 2, 4, 8 or 3, 6, 12, 24 is all the same.
+// It makes no difference whether classes are called 1, 2, 4, 8 or 3, 6, 12, 24.
 func TestScaledLabelsDoNotMatter(t *testing.T) {
 	t.Parallel()
 	a := analyzer(t)

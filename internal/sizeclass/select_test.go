@@ -31,7 +31,7 @@ func question() sizeclass.Question {
 	return sizeclass.Question{Classes: classes, Original: 30 * time.Minute, Now: now, Attempt: "a1"}
 }
 
-// shape is one job that runs again and again.
+// shape is a job that runs repeatedly.
 type shape struct {
 	t *testing.T
 	*sizeclass.Analyzer
@@ -48,7 +48,7 @@ func newShape(t *testing.T, change func(*sizeclass.Policy)) *shape {
 
 func unchanged(*sizeclass.Policy) {}
 
-// choose begins a run.
+// choose starts a run.
 func (s *shape) choose() sizeclass.Selection {
 	s.t.Helper()
 	s.runs++
@@ -91,7 +91,7 @@ func (s *shape) learn(a sizeclass.Attempt) {
 	require.NoError(s.t, err)
 }
 
-// succeed makes n runs that take as long on whatever class is chosen.
+// succeed makes n runs that take the same time on any class.
 func (s *shape) succeed(n int, after time.Duration) {
 	s.t.Helper()
 	for range n {
@@ -159,7 +159,8 @@ func TestConcurrentFirstRunsAreOneProbe(t *testing.T) {
 	}
 	require.Equal(t, 10, s.statistics.Counts.InFlight)
 
-	// An abandoned probe frees the mark and teaches nothing; so does one that expires.
+	// An abandoned probe releases the mark and changes nothing else; so does an
+	// expired one.
 	freed := s.Learn(s.statistics, sizeclass.Attempt{ID: probe, Class: 1, Outcome: sizeclass.Abandoned, Duration: time.Second, At: now})
 	require.Empty(t, freed.Marks)
 	require.Empty(t, freed.Classes)
@@ -192,7 +193,7 @@ func TestOutOfMemory(t *testing.T) {
 	require.Equal(t, "too small: a larger class ran out of memory", explain(t, s.Analyzer, s.statistics, s.question)[0].Verdict)
 }
 
-func TestMemoryThatWasSeenSavesProbes(t *testing.T) {
+func TestMeasuredMemorySavesProbes(t *testing.T) {
 	t.Parallel()
 	s := newShape(t, unchanged)
 	s.question.Memory = map[bench.SizeClass]int64{1: 4 << 30, 2: 8 << 30, 4: 16 << 30, 8: 32 << 30}
@@ -206,13 +207,13 @@ func TestMemoryThatWasSeenSavesProbes(t *testing.T) {
 	require.Equal(t, "too small: runs needed up to 10 GiB, it has 4 GiB", selection.Choices[0].Verdict)
 	require.Zero(t, selection.Choices[0].Probability)
 
-	// A measured size never keeps a job from running.
+	// A measured size never prevents a job from running.
 	s.question.Memory[8] = 1 << 30
 	s.question.Classes = []bench.SizeClass{1, 8}
 	require.EqualValues(t, 8, s.choose().Class)
 }
 
-func TestCPUTimeThatWasSeenSavesProbes(t *testing.T) {
+func TestMeasuredCPUTimeSavesProbes(t *testing.T) {
 	t.Parallel()
 	s := newShape(t, unchanged)
 	s.end(s.choose().Class, sizeclass.TimedOut, 10*time.Second)
@@ -226,16 +227,16 @@ func TestCPUTimeThatWasSeenSavesProbes(t *testing.T) {
 		require.Equal(t, "not tried: it cannot be better", c.Verdict)
 	}
 
-	// A class is no number of cores: with eight each, or nobody knows how many, the same
-	// work may take no longer.
+	// A class is not a number of cores: with eight each, or an unknown number,
+	// the same work may take no longer.
 	for _, cpus := range []map[bench.SizeClass]int{{1: 8, 2: 8, 4: 8, 8: 8}, nil} {
 		s.question.CPUs = cpus
 		require.Equal(t, "could be better, not tried", explain(t, s.Analyzer, s.statistics, s.question)[0].Verdict)
 	}
 }
 
-// A job with a limit of its own reaches it on class 1, and not on class 8: class 1 is too
-// small, although as long would be acceptable there without that limit.
+// A job reaches its own limit on class 1, but not on class 8: class 1 is too
+// small, although that time would be acceptable there without the limit.
 func TestAJobThatReachesItsOwnLimitIsTooLargeForTheClass(t *testing.T) {
 	t.Parallel()
 	tooSmall := func(s *shape) int { return explain(t, s.Analyzer, s.statistics, s.question)[0].TooSmall }
@@ -251,7 +252,7 @@ func TestAJobThatReachesItsOwnLimitIsTooLargeForTheClass(t *testing.T) {
 		require.Equal(t, 1, tooSmall(s))
 	}
 
-	// It does everywhere: that says nothing about class 1.
+	// It reaches the limit on every class: that says nothing about class 1.
 	s := newShape(t, unchanged)
 	s.choose()
 	attempt := s.attempt(1, sizeclass.TimedOut, 20*time.Second)
@@ -262,7 +263,7 @@ func TestAJobThatReachesItsOwnLimitIsTooLargeForTheClass(t *testing.T) {
 	require.Empty(t, s.statistics.Of(1).Samples)
 }
 
-func TestAFailureIsUnderstoodWhenTheLargestClassHasSpoken(t *testing.T) {
+func TestAFailureIsClassifiedByTheLargestClass(t *testing.T) {
 	t.Parallel()
 	tooSmall := func(s *shape) int { return explain(t, s.Analyzer, s.statistics, s.question)[0].TooSmall }
 
@@ -298,7 +299,7 @@ func TestAFailureIsUnderstoodWhenTheLargestClassHasSpoken(t *testing.T) {
 	require.EqualValues(t, 1, s.choose().Class)
 }
 
-func TestWhatDoesNotTeach(t *testing.T) {
+func TestUninformativeAttemptsAreIgnored(t *testing.T) {
 	t.Parallel()
 	s := newShape(t, unchanged)
 	s.end(s.choose().Class, sizeclass.TimedOut, 10*time.Second)
@@ -500,8 +501,8 @@ func TestExplainHasNoSideEffects(t *testing.T) {
 	require.Zero(t, s.statistics)
 }
 
-// A probe whose class is selected once more, because it was not started yet, does not
-// stand in its own way, and is marked once.
+// A probe whose class is selected again before it starts does not block itself
+// and is marked once.
 func TestAProbeThatIsSelectedAgainIsStillOne(t *testing.T) {
 	t.Parallel()
 	a, err := sizeclass.New(sizeclass.Defaults())
@@ -515,8 +516,8 @@ func TestAProbeThatIsSelectedAgainIsStillOne(t *testing.T) {
 	require.Len(t, s.Marks, 1)
 }
 
-// A probe that moved before it began frees its mark where it ends, and is charged as what
-// it was: no probe.
+// A probe that moved to another class before it started releases its mark at
+// its end and is not charged as a probe.
 func TestAProbeThatEndsOnAnotherClassIsNotCharged(t *testing.T) {
 	t.Parallel()
 	s := newShape(t, unchanged)

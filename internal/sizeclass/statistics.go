@@ -10,7 +10,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Format is the version of the statistics' document. A reader refuses later ones.
+// Format is the version of the statistics' document. Readers refuse later
+// versions.
 const Format = 1
 
 var (
@@ -27,10 +28,10 @@ const (
 	Succeeded Outcome = "succeeded"
 	// TimedOut: ended at the timeout that was selected for it, or at the job's own.
 	TimedOut Outcome = "timed_out"
-	// OutOfMemory: killed for want of memory.
+	// OutOfMemory: killed for lack of memory.
 	OutOfMemory Outcome = "out_of_memory"
-	// Failed: by itself. Whether it was too small is known once a larger class
-	// has succeeded.
+	// Failed: it failed by itself. Whether the class was too small is known
+	// once a larger class has succeeded.
 	Failed Outcome = "failed"
 	// Abandoned: ended by something that says nothing about the job, such as a
 	// lost machine or a cancellation.
@@ -41,21 +42,21 @@ func (o Outcome) known() bool {
 	return o == Succeeded || o == TimedOut || o == OutOfMemory || o == Failed
 }
 
-// Sample is one attempt that is remembered.
+// Sample is a remembered attempt.
 type Sample struct {
 	Outcome Outcome `json:"outcome"`
-	// Duration of the attempt; the timeout that applied where it timed out.
+	// Duration of the attempt, or its timeout if it timed out.
 	Duration time.Duration `json:"duration_ns"`
 	At       time.Time     `json:"at"`
-	// Job is common to the attempts at one job.
+	// Job is shared by the attempts at one job.
 	Job string `json:"job,omitempty"`
-	// Pending: a failure of which nobody knows yet whether a larger class would
-	// have helped. It counts for nothing.
+	// Pending marks a failure for which it is not yet known whether a larger
+	// class helps. It does not count.
 	Pending bool `json:"pending,omitempty"`
-	// OwnLimit: it timed out at a limit of the job's own, which is no longer on a
-	// larger class.
+	// OwnLimit is set if it timed out at the job's own limit, which is no
+	// longer on a larger class.
 	OwnLimit bool `json:"own_limit,omitempty"`
-	// PeakMemory in bytes and CPUTime are 0 where they were not measured.
+	// PeakMemory in bytes and CPUTime; 0 if not measured.
 	PeakMemory int64         `json:"peak_memory,omitempty"`
 	CPUTime    time.Duration `json:"cpu_time_ns,omitempty"`
 }
@@ -65,16 +66,16 @@ type History struct {
 	Class bench.SizeClass `json:"class"`
 	// Samples, the newest last.
 	Samples []Sample `json:"samples"`
-	// Tried is the number of the run, see [Statistics.Runs], in which the class
-	// was tried last.
+	// Tried is the number of the run (see [Statistics.Runs]) in which the class
+	// was last tried.
 	Tried int `json:"tried"`
-	// Streak counts attempts in a row for which the class was too small; the first
-	// of them started at StreakSince.
+	// Streak counts consecutive attempts for which the class was too small; the
+	// first of them started at StreakSince.
 	Streak      int       `json:"streak,omitempty"`
 	StreakSince time.Time `json:"streak_since,omitzero"`
 }
 
-// Mark is a probe that has been selected and has not ended yet.
+// Mark is an outstanding probe: selected, but not ended.
 type Mark struct {
 	ID      string          `json:"id"`
 	Class   bench.SizeClass `json:"class"`
@@ -92,14 +93,15 @@ type Spent struct {
 	Probes float64 `json:"probe_core_seconds"`
 }
 
-// Counts tells what became of probes since the statistics began.
+// Counts counts the outcomes of probes since the statistics began.
 type Counts struct {
 	Probes int `json:"probes"`
-	// TooSmall are the probes that failed, and had to be repeated.
+	// TooSmall counts the probes that failed and had to be repeated.
 	TooSmall int `json:"too_small"`
-	// InFlight are the runs that were no probe because another one was.
+	// InFlight counts the runs that were not probes because another probe was
+	// outstanding.
 	InFlight int `json:"skipped_in_flight"`
-	// Budget are the runs that were no probe because the budget was spent.
+	// Budget counts the runs that were not probes because the budget was spent.
 	Budget int `json:"skipped_budget"`
 	// Forgotten counts the changes of the job after which its history was dropped.
 	Forgotten int `json:"forgotten"`
@@ -111,7 +113,7 @@ type Statistics struct {
 	Classes []History `json:"classes,omitempty"` // ascending
 	// Runs counts the runs that ended with a success, or on the largest class.
 	Runs int `json:"runs"`
-	// Since is the value of Runs when the history was dropped last.
+	// Since is the value of Runs when the history was last dropped.
 	Since int `json:"since"`
 	// FailedOnLargest is the time of a failure on the largest class; zero if there was
 	// none since the last success there.
@@ -123,8 +125,8 @@ type Statistics struct {
 	Marks  []Mark `json:"marks,omitempty"`
 	Spent  Spent  `json:"spent"`
 	Counts Counts `json:"counts"`
-	// Learned are the attempts that were learned from last, so that none
-	// teaches twice.
+	// Learned lists the latest attempts learned from, so that none counts
+	// twice.
 	Learned []string `json:"learned,omitempty"`
 }
 
@@ -134,20 +136,20 @@ type document struct {
 }
 
 const (
-	// keptIDs is the number of remembered attempts: more than one job makes, with
-	// spare capacity for jobs that run at the same time.
+	// keptIDs is the number of remembered attempts: more than one job makes,
+	// with reserve for concurrent jobs.
 	keptIDs = 64
-	// mostMarks and mostClasses bound what is read.
+	// mostMarks and mostClasses limit the size of read statistics.
 	mostMarks   = 1000
 	mostClasses = 1000
 	mostSamples = 1000
-	// mostCoreSeconds is more than anybody has.
+	// mostCoreSeconds is an upper limit far above any real cost.
 	mostCoreSeconds = 1e18
 )
 
-// Read reads stored statistics. Those that are missing, corrupt or of a later
-// version are no reason for a job to fail: the zero value comes with the error,
-// which the caller logs, and sizes are learned anew.
+// Read reads stored statistics. Missing or corrupt statistics, or those of a
+// later version, must not fail a job: it returns the zero value with the error,
+// which the caller logs, and sizes are learned again.
 func Read(text []byte) (Statistics, error) {
 	var d document
 	if err := json.Unmarshal(text, &d); err != nil {
@@ -162,7 +164,7 @@ func Read(text []byte) (Statistics, error) {
 	return d.Statistics, nil
 }
 
-// Encode writes what [Read] reads.
+// Encode encodes the statistics for [Read].
 func (s Statistics) Encode() ([]byte, error) {
 	text, err := json.Marshal(document{Format: Format, Statistics: s})
 	if err != nil {
@@ -218,7 +220,8 @@ func (h History) check(runs int) error {
 	return nil
 }
 
-// amount tells whether f can be core-seconds: so few that sums of them stay finite.
+// amount reports whether f is a plausible number of core-seconds, so that sums
+// stay finite.
 func amount(f float64) bool { return f >= 0 && f <= mostCoreSeconds }
 
 // Of returns the history of a class.
@@ -233,14 +236,14 @@ func (s Statistics) index(class bench.SizeClass) (int, bool) {
 	return slices.BinarySearchFunc(s.Classes, class, func(h History, c bench.SizeClass) int { return int(h.Class) - int(c) })
 }
 
-// clone shares nothing with s that is changed in place.
+// clone returns a copy that shares nothing with s that is changed in place.
 func (s Statistics) clone() Statistics {
 	s.Classes, s.Marks, s.Learned = slices.Clone(s.Classes), slices.Clone(s.Marks), slices.Clone(s.Learned)
 	return s
 }
 
-// edit is the history of a class of a clone, for changing it. Its samples are
-// still those of the original: they are replaced, never written to.
+// edit returns the history of a class of a clone, to be changed. Its samples
+// are shared with the original: they are replaced, never written to.
 func (s *Statistics) edit(class bench.SizeClass) *History {
 	i, found := s.index(class)
 	if !found {
@@ -249,7 +252,7 @@ func (s *Statistics) edit(class bench.SizeClass) *History {
 	return &s.Classes[i]
 }
 
-// live are the probes that may still end.
+// live returns the probes that may still end.
 func (s Statistics) live(now time.Time) []Mark {
 	return slices.DeleteFunc(slices.Clone(s.Marks), func(m Mark) bool { return !m.Expires.After(now) })
 }

@@ -24,7 +24,7 @@ func TestStatisticsAreReadAsTheyWereWritten(t *testing.T) {
 	})
 }
 
-// Statistics that cannot be read are as good as none: the first run's rules hold.
+// Unreadable statistics are treated as empty: the rules of a first run apply.
 func TestUnreadableStatistics(t *testing.T) {
 	t.Parallel()
 	a := analyzer(t)
@@ -65,7 +65,7 @@ func TestUnreadableStatistics(t *testing.T) {
 	}
 }
 
-// Whatever is read can be selected from, learned from and written again.
+// Whatever is read can be used by Select and Learn and written again.
 func FuzzRead(f *testing.F) {
 	for i := range uint64(20) {
 		text, err := randomStatistics(rand.New(rand.NewPCG(i, 7))).Encode()

@@ -1,8 +1,8 @@
-// Package strictjson refuses what encoding/json takes and changes or drops silently:
-// text that is no UTF-8, of which it makes U+FFFD, and keys that an object has twice,
-// of which it takes the last.
+// Package strictjson refuses documents that encoding/json would silently
+// change: text that is not UTF-8, which it replaces by U+FFFD, and duplicate
+// keys, of which it takes the last.
 //
-// It must not decode: whether a document is JSON at all is said by whoever does.
+// It must not decode: the decoder reports whether a document is JSON at all.
 package strictjson
 
 import (
@@ -14,8 +14,9 @@ import (
 	"unicode/utf8"
 )
 
-// Check tells what of a document would not arrive as it is written. The names of the
-// outermost object are the same whatever their case, as they are for encoding/json.
+// Check returns an error if decoding would change or drop a part of the
+// document. Names of the outermost object are compared ignoring case, as
+// encoding/json does.
 func Check(text []byte) error {
 	if at := invalid(text); at >= 0 {
 		return fmt.Errorf("the byte %#02x at offset %d is no UTF-8: it would be changed; send text only, and other bytes in a file or encoded, such as by base64", text[at], at)
@@ -26,7 +27,7 @@ func Check(text []byte) error {
 	return twice(text)
 }
 
-// invalid returns the offset of the first byte that is not UTF-8; -1: none.
+// invalid returns the offset of the first byte that is not UTF-8, or -1.
 func invalid(text []byte) int {
 	if utf8.Valid(text) {
 		return -1
@@ -42,7 +43,7 @@ func invalid(text []byte) int {
 }
 
 // unpaired returns the offset of the first escaped surrogate without its other
-// half; -1: none. Some languages encode bytes that are not text this way.
+// half, or -1. Some languages encode bytes that are not text this way.
 func unpaired(text []byte) int {
 	unit := func(at int) uint64 {
 		if at+6 > len(text) || text[at] != '\\' || text[at+1] != 'u' {
@@ -71,22 +72,22 @@ func unpaired(text []byte) int {
 	}
 }
 
-// level is an object or a list that is being read.
+// level is an object or a list being read.
 type level struct {
-	keys map[string]bool // nil: it is a list
+	keys map[string]bool // nil for a list
 	// value: a key was read, and its value comes next.
 	value bool
 }
 
-// twice names the first key that an object has twice.
+// twice returns an error that names the first duplicate key.
 func twice(text []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber() // what a number is worth is nobody's concern here
+	decoder.UseNumber() // the values of numbers do not matter
 	var open []level
 	for {
 		token, err := decoder.Token()
 		if err != nil {
-			return nil //nolint:nilerr // its end, or no JSON: whoever decodes it says so
+			return nil //nolint:nilerr // its end, or not JSON: the decoder reports it
 		}
 		if len(open) > 0 {
 			top := &open[len(open)-1]
@@ -111,7 +112,7 @@ func twice(text []byte) error {
 		case json.Delim('}'), json.Delim(']'):
 			open = open[:len(open)-1]
 			if len(open) == 0 {
-				return nil // what stands behind it is not its
+				return nil // what follows is not part of it
 			}
 		}
 	}

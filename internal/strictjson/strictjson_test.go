@@ -37,7 +37,7 @@ func TestWhatWouldBeChangedIsRefused(t *testing.T) {
 	}
 }
 
-// What passes is decoded to what was written: encoding it again and decoding that
+// A document that passes is decoded as written: encoding and decoding it again
 // gives the same.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range []string{`{"a":1}`, `{"a":1,"a":2}`, `["\udcff"]`, `["\ud83d\ude00"]`, "\"\xff\"", `"\`, `"\u00`, `}`, `{]`, `{"a"}`} {

@@ -201,7 +201,7 @@ func TestArchivesFromStrangers(t *testing.T) {
 		"the names a and a are the same":         archive(t, file("a"), file("a")),
 		"makes the suite larger than 32 MB":      archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "bomb", Size: suite.MaxBundle + 1}),
 		"the archive unpacks to more than 64 MB": manyDirectories(t),
-		"this is not a .tar.gz":                     []byte("hello"),
+		"this is not a .tar.gz":                  []byte("hello"),
 		"the archive is damaged: reading":        rustc.Archive[:len(rustc.Archive)/2],
 		"the archive is damaged: ":               archive(t, file("a"))[:30],
 		"its contents have the hash":             archive(t, file("a")),

@@ -9,10 +9,10 @@ import (
 	"github.com/benchloom/benchloom/internal/sizeclass/simulate"
 )
 
-// baseline is the algorithm that the analyzer has to be better than: pairwise rank
-// comparison of all classes, their stationary distribution, and runs in the
-// background on classes that mostly fail. It is written from its description, for
-// these tests only.
+// baseline is the algorithm that the analyzer must beat: pairwise rank
+// comparison of all classes, their stationary distribution, and background runs
+// on classes that mostly fail. It is implemented from its description, only for
+// these tests.
 type baseline struct {
 	exponent, multiplier, convergence float64
 	minimum, original, failureCache   time.Duration
@@ -114,7 +114,7 @@ func (b *baseline) add(i int, a simulate.Attempt) {
 	b.median = median(seconds)
 }
 
-// limits are the acceptable time in seconds and the timeout of a class.
+// limits returns the acceptable time in seconds and the timeout of a class.
 func (b *baseline) limits(i int) (acceptable float64, timeout time.Duration) {
 	acceptable = b.median * b.factors[i]
 	t := min(max(acceptable*b.multiplier, b.minimum.Seconds()), b.original.Seconds())
@@ -130,8 +130,8 @@ func median(seconds []float64) float64 {
 	return (seconds[(n-1)/2] + seconds[n/2]) / 2
 }
 
-// ranked are the usable samples of a class as normalised seconds, failures as
-// infinity.
+// ranked returns the usable samples of a class as normalised seconds, failures
+// as infinity.
 func (b *baseline) ranked(i int) []float64 {
 	var values []float64
 	if i == len(b.classes)-1 {
@@ -193,7 +193,8 @@ func (b *baseline) strategies() []strategy {
 	return list
 }
 
-// stationary distribution of the chain whose steps go to the faster class.
+// stationary returns the stationary distribution of the chain whose steps go to
+// the faster class.
 func (b *baseline) stationary(values [][]float64) []float64 {
 	n := len(values)
 	matrix := make([][]float64, n)
@@ -236,7 +237,7 @@ func (b *baseline) stationary(values [][]float64) []float64 {
 	}
 }
 
-// faster is the probability that a is faster than b.
+// faster returns the probability that a is faster than b.
 func faster(a, b []float64) float64 {
 	sum := 1 + len(b)
 	for _, x := range a {

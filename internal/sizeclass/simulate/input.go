@@ -18,20 +18,20 @@ import (
 // ErrInput reports an input that cannot be simulated.
 var ErrInput = errors.New("simulation input")
 
-// MostRuns bounds a simulation.
+// MostRuns limits the number of runs of a simulation.
 const MostRuns = 1_000_000
 
 // Input describes a simulation.
 type Input struct {
-	// Classes there are, ascending.
+	// Classes are the available size classes, ascending.
 	Classes []bench.SizeClass `json:"classes"`
-	// Policy of the analyzer; what is left out has its default.
+	// Policy of the analyzer; missing fields have their defaults.
 	Policy sizeclass.Policy `json:"policy"`
-	// OriginalTimeout is the job's own; left out: the policy's default.
+	// OriginalTimeout is the job's own timeout; by default the policy's.
 	OriginalTimeout sizeclass.Duration `json:"original_timeout"`
-	// Runs one after another; left out: 500.
+	// Runs is the number of consecutive runs; 500 by default.
 	Runs int `json:"runs"`
-	// Seed of the random source: the same gives the same runs.
+	// Seed of the random source: equal seeds give equal runs.
 	Seed  uint64 `json:"seed"`
 	Shape Shape  `json:"shape"`
 }
@@ -46,7 +46,8 @@ type Shape struct {
 	// FailsBelow: on smaller classes the job runs out of memory after FailsAfter.
 	FailsBelow bench.SizeClass    `json:"fails_below"`
 	FailsAfter sizeclass.Duration `json:"fails_after"`
-	// DriftAt is the run, counted from 1, from which on DurationsAfter hold; 0: none.
+	// DriftAt is the run, counted from 1, from which DurationsAfter applies; 0
+	// means none.
 	DriftAt        int                           `json:"drift_at"`
 	DurationsAfter map[string]sizeclass.Duration `json:"durations_after"`
 	// Tail and Bimodal make some attempts longer, independently of each other.
@@ -58,14 +59,14 @@ type Shape struct {
 
 // Exception multiplies the duration of some attempts.
 type Exception struct {
-	// Probability of an attempt, from 0 to 1; 0: none.
+	// Probability per attempt, from 0 to 1; 0 means none.
 	Probability float64 `json:"probability"`
 	// Factor of its duration, above 0.
 	Factor float64 `json:"factor"`
 }
 
-// Decode reads an input from JSON. Unknown fields and values that cannot be meant
-// are refused, with the field's name.
+// Decode reads an input from JSON. Unknown fields and invalid values are
+// refused, with the field's name.
 func Decode(text []byte) (Input, error) {
 	const unset = math.MinInt64
 	in := Input{Policy: sizeclass.Defaults(), Runs: 500, OriginalTimeout: unset}
@@ -83,7 +84,7 @@ func Decode(text []byte) (Input, error) {
 	return in, in.Check()
 }
 
-// Check refuses an input that cannot be meant.
+// Check returns an error if the input is invalid.
 func (in Input) Check() error {
 	if err := in.Policy.Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrInput, err)
@@ -113,7 +114,7 @@ func (s Shape) check(classes []bench.SizeClass) error {
 	case s.DriftAt < 0:
 		return bad("shape.drift_at", strconv.Itoa(s.DriftAt), "use the number of a run, or 0 for none")
 	case s.DriftAt == 0 && len(s.DurationsAfter) > 0:
-		return bad("shape.drift_at", "0", "name the run from which on durations_after hold")
+		return bad("shape.drift_at", "0", "name the run from which durations_after applies")
 	case s.DriftAt > 0:
 		if err := checkDurations("shape.durations_after", s.DurationsAfter, classes); err != nil {
 			return err
@@ -148,7 +149,7 @@ func checkDurations(field string, durations map[string]sizeclass.Duration, class
 	for name := range durations {
 		n, err := strconv.Atoi(name)
 		if err != nil || !slices.Contains(classes, bench.SizeClass(n)) {
-			return fmt.Errorf("%w: %s.%s: is none of the classes %v", ErrInput, field, name, classes)
+			return fmt.Errorf("%w: %s.%s: is not one of the classes %v", ErrInput, field, name, classes)
 		}
 	}
 	return nil
@@ -164,7 +165,7 @@ func (e Exception) check(field string) error {
 	return nil
 }
 
-// duration of a run on a class, without noise.
+// duration returns the duration of a run on a class, without noise.
 func (s Shape) duration(class bench.SizeClass, run int) time.Duration {
 	durations := s.Durations
 	if s.DriftAt > 0 && run >= s.DriftAt {

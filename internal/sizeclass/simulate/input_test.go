@@ -29,22 +29,22 @@ func TestDecode(t *testing.T) {
 	require.Equal(t, 30*time.Minute, time.Duration(in.OriginalTimeout))
 }
 
-func TestWhatCannotBeSimulatedIsRefusedByName(t *testing.T) {
+func TestInvalidInputsAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ old, replaced, want string }{
 		{`"noise"`, `"nose"`, "nose: there is no such field"},
 		{`"exponent"`, `"convergence"`, "convergence: there is no such field"},
 		{`"exponent":0.5`, `"exponent":0`, "exponent 0: use a number above 0"},
 		{`"minimum":"10s"`, `"minimum":"0s"`, "minimum 0s: use a duration"},
-		{`"minimum":"10s"`, `"minimum":10`, "policy.minimum: number is no duration"},
+		{`"minimum":"10s"`, `"minimum":10`, "policy.minimum: number is not a duration"},
 		{`[1,2,4,8]`, `[]`, "classes: no size class"},
 		{`[1,2,4,8]`, `[1,4,2,8]`, "classes: size classes [1 4 2 8] are not in ascending order"},
 		{`[1,2,4,8]`, `[0,2,4,8]`, `classes: invalid value: size class "0"`},
-		{`[1,2,4,8]`, `[1,2,4]`, "shape.durations.8: is none of the classes"},
+		{`[1,2,4,8]`, `[1,2,4]`, "shape.durations.8: is not one of the classes"},
 		{`[1,2,4,8]`, `[1,2,4,8,16]`, "shape.durations.16: is missing"},
-		{`"1":"60s"`, `"one":"60s","1":"60s"`, "shape.durations.one: is none of the classes"},
+		{`"1":"60s"`, `"one":"60s","1":"60s"`, "shape.durations.one: is not one of the classes"},
 		{`"1":"60s"`, `"1":"0s"`, "shape.durations.1: 0s: use a duration above 0"},
-		{`"1":"60s"`, `"1":"1 minute"`, `shape.durations: "1 minute" is no duration`},
+		{`"1":"60s"`, `"1":"1 minute"`, `shape.durations: "1 minute" is not a duration`},
 		{`"30m"`, `"0s"`, "original_timeout: 0s: use a duration above 0"},
 		{`"30m"`, `"3h"`, "original_timeout: 3h0m0s: use a duration above 0 of at most 2h0m0s"},
 		{`"runs":500`, `"runs":0`, "runs: 0: use a number from 1"},

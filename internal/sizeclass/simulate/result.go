@@ -18,11 +18,11 @@ type Result struct {
 
 // Run is one run with all its attempts.
 type Run struct {
-	// Class and Outcome are those of its last attempt.
+	// Class and Outcome of the last attempt.
 	Class   bench.SizeClass `json:"class"`
 	Outcome string          `json:"outcome"`
-	// LatencySeconds from its start to its end, CoreSeconds the sum of time × class,
-	// over every attempt.
+	// LatencySeconds is the time from start to end; CoreSeconds the sum of time
+	// × class over all attempts.
 	LatencySeconds float64 `json:"latency_seconds"`
 	CoreSeconds    float64 `json:"core_seconds"`
 }
@@ -35,12 +35,12 @@ type Phase struct {
 	// LatencySeconds and CoreSeconds are means.
 	LatencySeconds float64 `json:"latency_seconds"`
 	CoreSeconds    float64 `json:"core_seconds"`
-	// Escalated are the runs with more than one attempt, Probes those that were
-	// made to learn, Failed those that did not succeed.
+	// Escalated counts the runs with more than one attempt, Probes those that
+	// were probes, Failed those that did not succeed.
 	Escalated int `json:"escalated"`
 	Probes    int `json:"probes"`
 	Failed    int `json:"failed"`
-	// Ended counts the runs by the class that they ended on.
+	// Ended counts the runs by the class on which they ended.
 	Ended []Share `json:"ended"`
 }
 
@@ -50,7 +50,7 @@ type Share struct {
 	Runs  int             `json:"runs"`
 }
 
-// Attempts of each run, in order.
+// Attempts returns the attempts of each run, in order.
 func (r Result) Attempts() [][]Attempt { return r.attempts }
 
 func newRun(attempts []Attempt) Run {
@@ -65,7 +65,7 @@ func newRun(attempts []Attempt) Run {
 	return r
 }
 
-// phaseEnds are the last runs of all phases but the last.
+// phaseEnds lists the last runs of all phases but the last.
 var phaseEnds = []int{10, 50}
 
 func summarise(runs []Run, attempts [][]Attempt) []Phase {

@@ -1,9 +1,8 @@
-// Package simulate tries out the size-class analyzer on a model of a job: how long
-// it takes on each class, and on which it runs out of memory.
+// Package simulate runs the size-class analyzer on a model of a job: its
+// durations by class, and the classes on which it runs out of memory.
 //
-// It must not know anything of the analyzer but its exported face, so that what
-// it shows is what the service does. Time is simulated, and the random source
-// comes in.
+// It must use only the analyzer's exported API, so that it shows what the
+// service does. Time is simulated, and the random source is an argument.
 package simulate
 
 import (
@@ -36,17 +35,17 @@ type Attempt struct {
 	Outcome string
 	Seconds float64
 	Probe   bool
-	// Background: it costs, and delays nothing.
+	// Background attempts have a cost but cause no delay.
 	Background bool
 }
 
-// Chooser decides for a model's runs: the analyzer, or what it is compared with.
+// Chooser makes the decisions for a model's runs: the analyzer, or a baseline.
 type Chooser interface {
-	// Run makes the attempts of one run, and lets the machine's time pass.
+	// Run makes the attempts of one run, advancing the machine's time.
 	Run(number int, m *Machine) []Attempt
 }
 
-// Machine carries out attempts.
+// Machine simulates attempts.
 type Machine struct {
 	Input  Input
 	Now    time.Time
@@ -57,7 +56,7 @@ type Machine struct {
 // Float64 draws from the simulation's random source.
 func (m *Machine) Float64() float64 { return m.random.Float64() }
 
-// Try makes an attempt on a class, ended at the timeout.
+// Try simulates an attempt on a class, ended at the timeout.
 func (m *Machine) Try(class bench.SizeClass, timeout time.Duration) Attempt {
 	seconds, outcome := m.draw(class)
 	if limit := timeout.Seconds(); seconds > limit {
@@ -66,7 +65,7 @@ func (m *Machine) Try(class bench.SizeClass, timeout time.Duration) Attempt {
 	return Attempt{Class: class, Outcome: outcome, Seconds: seconds}
 }
 
-// draw returns the course of an attempt that is not stopped.
+// draw returns the duration and outcome of an attempt that is not stopped.
 func (m *Machine) draw(class bench.SizeClass) (seconds float64, outcome string) {
 	shape := m.Input.Shape
 	noise := math.Exp(shape.Noise * m.random.NormFloat64())
@@ -81,7 +80,7 @@ func (m *Machine) draw(class bench.SizeClass) (seconds float64, outcome string) 
 	return seconds, Success
 }
 
-// exception is the factor of an exceptional run, else 1.
+// exception returns the factor of an exceptional run, else 1.
 func (m *Machine) exception(e Exception) float64 {
 	if e.Probability > 0 && m.random.Float64() < e.Probability {
 		return e.Factor
@@ -92,7 +91,7 @@ func (m *Machine) exception(e Exception) float64 {
 // start is the time of the first run.
 var start = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Simulate makes the runs of an input with the real analyzer.
+// Simulate simulates the runs of an input with the real analyzer.
 func Simulate(in Input, random Random) (Result, error) {
 	analyzer, err := sizeclass.New(in.Policy)
 	if err != nil {
@@ -101,7 +100,7 @@ func Simulate(in Input, random Random) (Result, error) {
 	return With(in, random, &learner{analyzer: analyzer}), nil
 }
 
-// With makes the runs of an input with a chooser.
+// With simulates the runs of an input with a chooser.
 func With(in Input, random Random, chooser Chooser) Result {
 	m := &Machine{Input: in, Now: start, random: random}
 	runs, tries := make([]Run, 0, in.Runs), make([][]Attempt, 0, in.Runs)
@@ -119,7 +118,7 @@ type learner struct {
 	statistics sizeclass.Statistics
 }
 
-// Run does what the service does for a run.
+// Run handles a run like the service.
 func (l *learner) Run(number int, m *Machine) []Attempt {
 	job := strconv.Itoa(number)
 	q := sizeclass.Question{
@@ -152,8 +151,8 @@ var outcomes = map[string]sizeclass.Outcome{
 	Success: sizeclass.Succeeded, Timeout: sizeclass.TimedOut, OutOfMemory: sizeclass.OutOfMemory, Failure: sizeclass.Failed,
 }
 
-// learn teaches what the service does: the job is a single test case, which has a result
-// only when an attempt succeeds.
+// learn learns like the service: the job is a single test case, which has a
+// result only if an attempt succeeds.
 func (l *learner) learn(m *Machine, id, job string, attempt Attempt, timeout time.Duration) {
 	outcome, work := outcomes[attempt.Outcome], sizeclass.Work{All: 1}
 	if outcome == sizeclass.Succeeded {

@@ -22,7 +22,7 @@ const (
 
 var classes = []bench.SizeClass{1, 2, 4, 8}
 
-// amdahl are the durations of a job with a parallel part, which takes 60 s on
+// amdahl returns the durations of a job with a parallel part that takes 60 s on
 // class 8.
 func amdahl(parallel float64) map[string]sizeclass.Duration {
 	durations := make(map[string]sizeclass.Duration)
@@ -37,7 +37,7 @@ func outOfMemory(below bench.SizeClass, after time.Duration) simulate.Shape {
 	return simulate.Shape{Durations: amdahl(0), Noise: 0.1, FailsBelow: below, FailsAfter: sizeclass.Duration(after)}
 }
 
-// workload is one that the analyzer is measured on.
+// workload is a workload on which the analyzer is measured.
 type workload struct {
 	name  string
 	shape simulate.Shape
@@ -146,7 +146,7 @@ func TestWorkloads(t *testing.T) {
 			require.LessOrEqual(t, a.second.coreSeconds, b.second.coreSeconds)
 			require.LessOrEqual(t, a.late.coreSeconds, b.late.coreSeconds)
 
-			// The baseline is the real one: it costs what it is known to.
+			// The baseline is implemented correctly: it has its known cost.
 			for i, known := range w.baseline {
 				require.InEpsilon(t, known, []phase{b.first, b.second, b.late}[i].coreSeconds, 0.03)
 			}
@@ -156,8 +156,8 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
-// No run fails that would have succeeded on the largest class: none fails
-// elsewhere, and there only what fails anywhere.
+// No run fails that would have succeeded on the largest class: runs fail only
+// there, and only if they fail anywhere.
 func requireNoneFailed(t *testing.T, a trial, s simulate.Shape) {
 	t.Helper()
 	for _, result := range a.results {
@@ -196,7 +196,8 @@ func requireRareRechecks(t *testing.T, a trial) {
 	}
 }
 
-// A serial job becomes a parallel one: twenty runs later it costs what it has to.
+// A serial job becomes a parallel one: twenty runs later its cost is near the
+// ideal.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	s := simulate.Shape{Durations: amdahl(0), Noise: 0.1, DriftAt: driftAt, DurationsAfter: amdahl(1)}
@@ -213,7 +214,7 @@ func TestDrift(t *testing.T) {
 	requireNoneFailed(t, a, s)
 }
 
-// Times that are not normal, and failures that have nothing to do with size.
+// Times that are not normally distributed, and failures unrelated to size.
 func TestUnfriendlyWorkloads(t *testing.T) {
 	t.Parallel()
 	changes := map[string]func(*simulate.Shape){
