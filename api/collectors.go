@@ -130,7 +130,7 @@ func (s *collectorHandlers) setActive(ctx context.Context, in *collectorPath, ac
 
 type removeCollector struct {
 	Collector string `path:"collector" doc:"Name of the collector."`
-	Force     bool   `query:"force" doc:"Also one that lives."`
+	Force     bool   `query:"force" doc:"Also remove a live collector."`
 }
 
 func (s *collectorHandlers) removeCollector(ctx context.Context, in *removeCollector) (*none, error) {

@@ -152,7 +152,7 @@ func (s *requestHandlers) presume(ctx context.Context, id bench.RequestID, taskQ
 		taskQueues[q] = true
 	}
 	if err != nil {
-		s.Log.WarnContext(ctx, "new jobs wait where any job would", "request", id, "error", err)
+		s.Log.WarnContext(ctx, "could not move new jobs by their shape", "request", id, "error", err)
 	}
 }
 

@@ -74,7 +74,7 @@ func TestABatchIsOneRequestWithItsJobs(t *testing.T) {
 	require.False(t, again.Created)
 	require.Equal(t, r.ID, again.ID)
 	_, err = b.writer.CreateBatch(t.Context(), apiclient.NewRequest{IdempotencyKey: "nightly"}, batch(n-1))
-	require.ErrorContains(t, err, `the idempotency key "nightly" is there already, and it has another set of jobs`)
+	require.ErrorContains(t, err, `the idempotency key "nightly" exists already with another set of jobs`)
 	require.Equal(t, http.StatusConflict, problemOf(t, err).Status)
 }
 
@@ -258,5 +258,5 @@ func TestAcceptedRequestsStayAccepted(t *testing.T) {
 	otherCommand := calls["a command"]
 	otherCommand.Command = &apiclient.Command{Argv: []string{"true"}}
 	_, err = b.writer.CreateRequest(t.Context(), otherCommand)
-	require.ErrorContains(t, err, "is there already")
+	require.ErrorContains(t, err, "exists already")
 }

@@ -44,7 +44,7 @@ func (s *resultHandlers) register() {
 type compare struct {
 	Project    string         `query:"project" required:"true"`
 	A          string         `query:"a" required:"true" doc:"Tag of the baseline."`
-	B          string         `query:"b" required:"true" doc:"Tag of what is judged."`
+	B          string         `query:"b" required:"true" doc:"Tag of the artifact to judge."`
 	Metrics    []bench.Metric `query:"metric,explode" doc:"Only these metrics."`
 	Benchmarks []string       `query:"benchmark,explode" doc:"Only these benchmarks."`
 	Profiles   []string       `query:"profile,explode" doc:"Only these profiles."`
@@ -56,9 +56,9 @@ type compare struct {
 	Format      string `query:"format" enum:"json,text,markdown" default:"json"`
 	Sort        string `query:"sort" enum:"name,size,certainty" default:"name" doc:"Order of the rows of text."`
 	Significant bool   `query:"significant" doc:"Leave out rows without a significant difference, in text."`
-	Reasons     bool   `query:"reasons" doc:"Say of every row why it was decided so, in text."`
+	Reasons     bool   `query:"reasons" doc:"Explain the verdict of every row, in text."`
 	Color       bool   `query:"color" doc:"Mark changes with colours of a terminal, in text."`
-	Width       int    `query:"width" minimum:"0" maximum:"1000" doc:"Characters in a line of text; 0: as many as need be."`
+	Width       int    `query:"width" minimum:"0" maximum:"1000" doc:"Characters in a line of text; 0: unlimited."`
 }
 
 type written struct {

@@ -65,7 +65,7 @@ func (s *base) fillOne(ctx context.Context, taskQueue string) {
 	ctx, stop := context.WithTimeout(ctx, fillTimeout)
 	defer stop()
 	if err := s.dispatcher.Fill(ctx, taskQueue); err != nil {
-		s.Log.WarnContext(ctx, "could not hand out at once what was submitted; the orchestrator repeats it", "task_queue", taskQueue, "error", err, "request_id", requestID(ctx))
+		s.Log.WarnContext(ctx, "could not hand out submitted jobs at once; the orchestrator repeats it", "task_queue", taskQueue, "error", err, "request_id", requestID(ctx))
 	}
 }
 

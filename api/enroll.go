@@ -228,7 +228,7 @@ func (s *enrolmentHandlers) configured(ctx context.Context, r *apiclient.Registr
 	case err != nil:
 		return err
 	case caller(ctx).Collector == "":
-		return problemf(http.StatusForbidden, "not-yours", "collector %s has a token of its own; run it where it was enrolled, or choose another name", name)
+		return problemf(http.StatusForbidden, "not-yours", "collector %s has its own token; run it where it was enrolled, or choose another name", name)
 	}
 	for _, is := range []struct {
 		what             string
@@ -252,7 +252,7 @@ func (s *enrolmentHandlers) configured(ctx context.Context, r *apiclient.Registr
 // its slots.
 func ownCollector(ctx context.Context, name string) error {
 	if own := caller(ctx).Collector; own != "" && own != name && own != bench.HostOfSlot(name) {
-		return problemf(http.StatusForbidden, "not-yours", "this token is that of collector %s, it opens nothing of collector %s; use its own", own, name)
+		return problemf(http.StatusForbidden, "not-yours", "this token belongs to collector %s and gives no access to collector %s; use that collector's own", own, name)
 	}
 	return nil
 }

@@ -86,8 +86,8 @@ func TestARegistrationIsRefusedWithItsReason(t *testing.T) {
 		change func(*apiclient.Registration)
 	}{
 		"nothing is configured for collector c9; invite it with":                   {"not-configured", b.collector, func(r *apiclient.Registration) { r.Name = "c9" }},
-		"collector c1 has a token of its own":                                      {"not-yours", b.collector, func(*apiclient.Registration) {}},
-		"this token is that of collector c1, it opens nothing of collector c9":     {"not-yours", own, func(r *apiclient.Registration) { r.Name = "c9" }},
+		"collector c1 has its own token":                                           {"not-yours", b.collector, func(*apiclient.Registration) {}},
+		"this token belongs to collector c1 and gives no access to collector c9":   {"not-yours", own, func(r *apiclient.Registration) { r.Name = "c9" }},
 		"configured with the pool main, not other":                                 {"not-configured", own, func(r *apiclient.Registration) { r.Pool = "other" }},
 		"configured with the size class 2, not 3":                                  {"not-configured", own, func(r *apiclient.Registration) { r.SizeClass = 3 }},
 		"configured with the target " + string(linux) + ", not " + string(arm):     {"not-configured", own, func(r *apiclient.Registration) { r.Target = arm }},

@@ -84,7 +84,7 @@ type logPiece struct {
 	ContentType string `header:"Content-Type"`
 	Next        string `header:"X-Next-Offset" doc:"Where the next piece begins."`
 	Complete    string `header:"X-Complete" doc:"true when nothing will follow."`
-	Run         string `header:"X-Run" doc:"The run whose output this is; none has begun yet when it is absent."`
+	Run         string `header:"X-Run" doc:"The run of this output; absent before the first run."`
 	Body        []byte
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 type artifactsReady struct {
-	Request string `path:"request" doc:"ID of the request, or project:tag for one of an artifact." example:"r7k2m4q9xt2"`
+	Request string `path:"request" doc:"ID of the request, or project:tag of its artifact." example:"r7k2m4q9xt2"`
 	Body    apiclient.ArtifactsReady
 }
 

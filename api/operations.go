@@ -110,7 +110,7 @@ func (s *operatorHandlers) operated(ctx context.Context, id bench.RequestID, o s
 }
 
 type actOnRequest[T any] struct {
-	Request string `path:"request" doc:"ID of the request, or project:tag for one of an artifact." example:"go:1.26.0"`
+	Request string `path:"request" doc:"ID of the request, or project:tag of its artifact." example:"go:1.26.0"`
 	Body    T
 }
 
@@ -239,7 +239,7 @@ func (s *operatorHandlers) settle(ctx context.Context, r bench.Request) error {
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
-	s.Log.WarnContext(ctx, "the workflow of a request that has ended does not end", "workflow", r.Ref().WorkflowID(), "error", err, "request_id", requestID(ctx))
+	s.Log.WarnContext(ctx, "the workflow of an ended request does not end", "workflow", r.Ref().WorkflowID(), "error", err, "request_id", requestID(ctx))
 	return unavailable(fmt.Sprintf("the workflow of request %s is still ending, or Temporal does not answer; try again in a moment, and look at %s in the Temporal Web UI if it stays so", r.ID, r.Ref().WorkflowID()))
 }
 
@@ -251,7 +251,7 @@ func nothingLacks(r bench.Request, again store.ReopenOptions) error {
 		}
 		return problemf(http.StatusUnprocessableEntity, "nothing-to-measure", "request %s has no %s; 'benchloom status %s' shows its jobs", r.ID, of, r.ID)
 	}
-	return problemf(http.StatusConflict, "nothing-lacks", "every test case of it has a result, so there is nothing to retry; 'benchloom request remeasure %s' measures again all the same", r.ID)
+	return problemf(http.StatusConflict, "nothing-lacks", "every test case of it has a result, so there is nothing to retry; 'benchloom request remeasure %s' measures it again anyway", r.ID)
 }
 
 // asOfNow adds the parts of the project's current configuration that apply to repeated
@@ -362,11 +362,11 @@ func (s *operatorHandlers) onQueue(ctx context.Context, project string, do func(
 }
 
 type listAudit struct {
-	Project string `query:"project" doc:"Only what concerns this project."`
-	Who     string `query:"who" doc:"Only what this user did."`
-	Subject string `query:"subject" doc:"Only what was done to this: a request's ID, a job's key, an artifact's tag."`
+	Project string `query:"project" doc:"Only operations on this project."`
+	Who     string `query:"who" doc:"Only operations of this user."`
+	Subject string `query:"subject" doc:"Only operations on this: a request's ID, a job's key, an artifact's tag."`
 	Limit   int    `query:"limit" minimum:"1" maximum:"500" default:"50"`
-	Cursor  string `query:"cursor" doc:"What the page before gave as next."`
+	Cursor  string `query:"cursor" doc:"The value of next from the page before."`
 }
 
 func (s *operatorHandlers) listAudit(ctx context.Context, in *listAudit) (*body[apiclient.AuditList], error) {
@@ -374,7 +374,7 @@ func (s *operatorHandlers) listAudit(ctx context.Context, in *listAudit) (*body[
 	if in.Cursor != "" {
 		var err error
 		if filter.Before, err = strconv.ParseInt(in.Cursor, 10, 64); err != nil || filter.Before < 1 {
-			return nil, invalid("the cursor %.80q is none: give what the page before named as next, or nothing for the first page", in.Cursor)
+			return nil, invalid("the cursor %.80q is invalid: use the value of next from the page before, or none for the first page", in.Cursor)
 		}
 	}
 	entries, err := s.record.Audit(ctx, filter)

@@ -93,7 +93,7 @@ func (s *projectHandlers) projectOf(ctx context.Context, p store.Project) (apicl
 
 type applyProject struct {
 	Project string `path:"project" doc:"Name of the project." example:"go"`
-	DryRun  bool   `query:"dry_run" doc:"Only tell what would change."`
+	DryRun  bool   `query:"dry_run" doc:"Only list the changes."`
 	Body    apiclient.Project
 }
 

@@ -132,7 +132,7 @@ func TestSuitesAreCheckedBeforeTheyAreStored(t *testing.T) {
 	_, err := b.writer.PutSuite(t.Context(), other, s.Archive)
 	require.ErrorContains(t, err, "have the hash "+s.Hash+", not "+other)
 	_, err = b.writer.PutSuite(t.Context(), "abc", s.Archive)
-	require.ErrorContains(t, err, `the suite hash "abc" is none`)
+	require.ErrorContains(t, err, `the suite hash "abc" is invalid`)
 	_, err = b.writer.PutSuite(t.Context(), other, []byte("no archive"))
 	require.ErrorContains(t, err, "this is not a .tar.gz")
 	_, err = b.nobody.SuiteArchive(t.Context(), other)

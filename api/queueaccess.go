@@ -51,7 +51,7 @@ func (s queueAccess) mayUse(ctx context.Context, name, branch string) error {
 		return nil
 	}
 	if strings.HasPrefix(name, bench.UserQueue) {
-		return problemf(http.StatusUnprocessableEntity, "not-your-queue", "queue %s is that of another account; leave the queue out for your own, %s", name, fairshare.OfUser(account))
+		return problemf(http.StatusUnprocessableEntity, "not-your-queue", "queue %s belongs to another account; leave the queue out for your own, %s", name, fairshare.OfUser(account))
 	}
 	q, known, err := s.queues.Queue(ctx, name)
 	if err != nil {

@@ -120,7 +120,7 @@ func (s *queueHandlers) setWeight(ctx context.Context, in *setWeight) (*body[api
 	}
 	if !known && !in.Body.Create {
 		return nil, problemf(http.StatusUnprocessableEntity, "unknown-queue",
-			"there is no queue %q: nobody has configured it, it is no known account's or project's, and no job was ever in it; correct the name ('benchloom queue list'), or add --create (create: true) for a new one", in.Queue)
+			"there is no queue %q: it is not configured, belongs to no known account or project, and never had a job; correct the name ('benchloom queue list'), or add --create (create: true) for a new one", in.Queue)
 	}
 	done, err := s.record.SetWeight(ctx, in.Queue, in.Body.Weight, who)
 	if errors.Is(err, store.ErrStrict) {

@@ -10,10 +10,10 @@ import (
 )
 
 type listRequestJobs struct {
-	Request string          `path:"request" doc:"ID of the request, or project:tag for one of an artifact." example:"go:1.26.0"`
+	Request string          `path:"request" doc:"ID of the request, or project:tag of its artifact." example:"go:1.26.0"`
 	Status  bench.JobStatus `query:"status" enum:"queued,handed_out,in_progress,success,failure,cancelled" doc:"Only those with this status."`
 	Limit   int             `query:"limit" minimum:"1" maximum:"1000" default:"100"`
-	After   string          `query:"after" doc:"What the page before gave as next."`
+	After   string          `query:"after" doc:"The value of next from the page before."`
 }
 
 func (s *requestHandlers) listRequestJobs(ctx context.Context, in *listRequestJobs) (*body[apiclient.JobList], error) {

@@ -100,7 +100,7 @@ type listRequests struct {
 	Status  bench.RequestStatus `query:"status" enum:"waiting_for_artifacts,artifacts_ready,in_progress,completed" doc:"Only those with this status."`
 	Tag     string              `query:"tag" doc:"Only those of this artifact."`
 	Limit   int                 `query:"limit" minimum:"1" maximum:"500" default:"50"`
-	Cursor  string              `query:"cursor" doc:"What the page before gave as next."`
+	Cursor  string              `query:"cursor" doc:"The value of next from the page before."`
 }
 
 func (s *requestHandlers) listRequests(ctx context.Context, in *listRequests) (*body[apiclient.RequestList], error) {
@@ -141,14 +141,14 @@ func readCursor(cursor string) (*time.Time, bench.RequestID, error) {
 	n, notNumber := strconv.ParseInt(nanos, 10, 64)
 	parsed, notID := bench.ParseRequestID(id)
 	if err := errors.Join(err, notNumber, notID); err != nil {
-		return nil, "", invalid("the cursor %.80q is none: give what the page before named as next, or nothing for the first page", cursor)
+		return nil, "", invalid("the cursor %.80q is invalid: use the value of next from the page before, or none for the first page", cursor)
 	}
 	at := time.Unix(0, n).UTC()
 	return &at, parsed, nil
 }
 
 type requestPath struct {
-	Request string `path:"request" doc:"ID of the request, or project:tag for one of an artifact." example:"go:1.26.0"`
+	Request string `path:"request" doc:"ID of the request, or project:tag of its artifact." example:"go:1.26.0"`
 }
 
 // maxShownJobs bounds the number of jobs shown with their request.

@@ -65,7 +65,7 @@ func TestAnIdempotencyKeyIsItsOwners(t *testing.T) {
 	require.NotEqual(t, first.ID, other.ID)
 	wanted.Command.Argv = []string{"false"}
 	_, err = b.writer.CreateRequest(t.Context(), wanted)
-	require.ErrorContains(t, err, `the idempotency key "build-7" is there already, and it has another selection or command`)
+	require.ErrorContains(t, err, `the idempotency key "build-7" exists already with another selection or command`)
 }
 
 func TestACommandNeedsNeitherProjectNorTarget(t *testing.T) {
@@ -210,7 +210,7 @@ func TestRequestsAreListedInPages(t *testing.T) {
 		require.Len(t, list.Requests, n)
 	}
 	_, err = b.nobody.Requests(t.Context(), apiclient.RequestQuery{Cursor: "later"})
-	require.ErrorContains(t, err, `the cursor "later" is none`)
+	require.ErrorContains(t, err, `the cursor "later" is invalid`)
 	_, err = b.nobody.Requests(t.Context(), apiclient.RequestQuery{Project: "rust"})
 	require.ErrorIs(t, err, apiclient.ErrNotFound)
 }

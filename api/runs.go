@@ -198,7 +198,7 @@ func runError(run bench.RunID, e apiclient.BlockError) (bench.RunError, error) {
 
 type appendLog struct {
 	Run     string `path:"run" doc:"ID of the run."`
-	Offset  int64  `query:"offset" required:"true" minimum:"0" doc:"How many bytes of output came before."`
+	Offset  int64  `query:"offset" required:"true" minimum:"0" doc:"Offset of this output in bytes."`
 	RawBody []byte `contentType:"application/octet-stream"`
 }
 
@@ -271,7 +271,7 @@ func (s *runHandlers) goFirst(ctx context.Context, id bench.RunID) error {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), reachBound)
 		defer stop()
 		if err := s.workflows.GoFirst(ctx, job.Ref()); err != nil {
-			s.Log.WarnContext(ctx, "a job that failed goes behind its queue when it is tried again", "project", job.Project, "job", job.Key, "error", err)
+			s.Log.WarnContext(ctx, "a failed job goes behind its queue when it is retried", "project", job.Project, "job", job.Key, "error", err)
 		}
 	})
 	return nil

@@ -27,7 +27,7 @@ const (
 func Listen(ctx context.Context, addr string, allowRemote bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, fmt.Errorf("the API's address %q is none: write host:port, such as 127.0.0.1:7480", addr)
+		return nil, fmt.Errorf("the API's address %q is invalid: write host:port, such as 127.0.0.1:7480", addr)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n > 65535 {
 		return nil, fmt.Errorf("the API's address %q has no valid port: use a number from 0 to 65535", addr)

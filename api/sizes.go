@@ -36,7 +36,7 @@ func (s *explainHandlers) listShapes(ctx context.Context, in *listShapes) (*body
 
 type getShape struct {
 	Shape   string `path:"shape" doc:"The shape, or the key of one of its jobs."`
-	Project string `query:"project" doc:"Which one is meant, where several projects have the shape."`
+	Project string `query:"project" doc:"The project, if several have the shape."`
 }
 
 func (s *explainHandlers) getShape(ctx context.Context, in *getShape) (*body[diagnose.ShapeExplanation], error) {

@@ -144,7 +144,7 @@ func differs(wanted apiclient.NewRequest, stored bench.Request) error {
 	case !sameConstraints(stored.Constraints, wanted.Constraints):
 		other = "set of constraints"
 	}
-	return problemf(http.StatusConflict, "conflict", "request %s for %s is there already, and it has another %s; look at it with 'benchloom status %s', or use type adhoc (and another idempotency key) for a measurement of its own", stored.ID, what, other, stored.ID)
+	return problemf(http.StatusConflict, "conflict", "request %s for %s exists already with another %s; look at it with 'benchloom status %s', or use type adhoc (and another idempotency key) for a measurement of its own", stored.ID, what, other, stored.ID)
 }
 
 // checkRequest refuses fields that do not belong to such a request, before any lookup;

@@ -40,7 +40,7 @@ type suitePath struct {
 
 func checkHash(hash string) error {
 	if len(hash) != 64 || strings.Trim(hash, "0123456789abcdef") != "" {
-		return invalid("the suite hash %.80q is none: it is a SHA-256 in 64 hexadecimal digits, as 'benchloom suite check' prints it", hash)
+		return invalid("the suite hash %.80q is invalid: use a SHA-256 in 64 hexadecimal digits, as 'benchloom suite check' prints it", hash)
 	}
 	return nil
 }

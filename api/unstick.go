@@ -9,7 +9,7 @@ import (
 )
 
 type unstickRequest struct {
-	Request string `path:"request" doc:"ID of the request, or project:tag for one of an artifact." example:"go:1.26.0"`
+	Request string `path:"request" doc:"ID of the request, or project:tag of its artifact." example:"go:1.26.0"`
 	Body    apiclient.Unstick
 }
 

@@ -155,7 +155,7 @@ func (a *Activities) pruneBuilds(ctx context.Context) error {
 	}
 	removed, err := a.Store.PruneBuilds(ctx, a.BuildBudget)
 	for _, b := range removed {
-		a.Log.InfoContext(ctx, "removed a build that was not used for long", "project", b.Project, "build", b.Key, "bytes", b.Size, "last_used", b.LastUsed)
+		a.Log.InfoContext(ctx, "removed an unused build", "project", b.Project, "build", b.Key, "bytes", b.Size, "last_used", b.LastUsed)
 	}
 	return err
 }

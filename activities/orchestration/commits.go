@@ -293,7 +293,7 @@ var byCommitSource = bench.Submission{Submitter: CommitSubmitter}
 func (l *commitLook) request(ctx context.Context, r bench.Request) error {
 	taken, err := intake.Intake{Record: l.Store, Random: l.Watching.Random, Now: l.Watching.Now}.Create(ctx, r, l.config)
 	if errors.Is(err, store.ErrConflict) {
-		l.Log.InfoContext(ctx, "a commit or tag was asked for before, in another way", "project", l.project, "tag", r.Tag, "request", taken.Request.ID)
+		l.Log.InfoContext(ctx, "a commit or tag was requested before in another way", "project", l.project, "tag", r.Tag, "request", taken.Request.ID)
 		return nil
 	}
 	if err != nil {
@@ -339,7 +339,7 @@ func (a *Activities) EnsureWatches(ctx context.Context, all bool) error {
 func (a *Activities) ensureWatch(ctx context.Context, p store.Project, again bool) error {
 	config, err := bench.ReadProjectConfig(p.Config)
 	if err != nil {
-		a.Log.WarnContext(ctx, "a project's configuration is not valid: its commits are not looked at", "project", p.Name, "error", err)
+		a.Log.WarnContext(ctx, "skipped the commits of a project: its configuration is invalid", "project", p.Name, "error", err)
 		return nil
 	}
 	state, err := a.Store.SourceState(ctx, p.Name)

@@ -31,7 +31,7 @@ type RunCost struct {
 	Reason         bench.RunReason  `json:"reason" doc:"Why it was made."`
 	Collector      string           `json:"collector"`
 	SizeClass      bench.SizeClass  `json:"size_class"`
-	Outcome        bench.RunOutcome `json:"outcome" doc:"Empty while it goes on."`
+	Outcome        bench.RunOutcome `json:"outcome" doc:"Empty while it runs."`
 	Message        string           `json:"message,omitempty"`
 	StartedAt      time.Time        `json:"started_at"`
 	Seconds        float64          `json:"seconds" doc:"How long it took, or has taken so far."`
@@ -44,7 +44,7 @@ type RunCost struct {
 // Cost of all attempts at a job.
 type Cost struct {
 	CoreSeconds float64 `json:"core_seconds" doc:"Time by size class, of all runs."`
-	Wasted      float64 `json:"wasted_core_seconds" doc:"Of those that have ended otherwise than as success."`
+	Wasted      float64 `json:"wasted_core_seconds" doc:"Of attempts that have ended without success."`
 }
 
 // costs returns the cost of each run until now.

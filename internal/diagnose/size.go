@@ -43,7 +43,7 @@ type SizeChoice struct {
 	Probability       float64         `json:"probability" doc:"That the next run is sent there; 1 in all."`
 	AcceptableSeconds float64         `json:"acceptable_seconds" doc:"A run that takes longer is too slow for the class."`
 	TimeoutSeconds    float64         `json:"timeout_seconds"`
-	MedianSeconds     float64         `json:"median_seconds,omitempty" doc:"Of the successes; absent: there is none."`
+	MedianSeconds     float64         `json:"median_seconds,omitempty" doc:"Of the successes; absent without one."`
 	Succeeded         int             `json:"succeeded" doc:"Samples that succeeded."`
 	TooSmall          int             `json:"too_small" doc:"Samples for which the class was too small."`
 	Objective         float64         `json:"objective,omitempty" doc:"Expected time by class to the policy's exponent; the least is best. Absent: not known."`
