@@ -77,7 +77,7 @@ func (w *workflows) SyncProject(_ context.Context, project string) error {
 	return w.watch("sync %s", project)
 }
 
-// watched is what was asked of Schedules since it was last asked.
+// watched returns the calls about Schedules since the last call.
 func (w *workflows) watched() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +127,7 @@ func (w *workflows) MoveJob(_ context.Context, job bench.JobRef, to protocol.Mov
 	return w.err
 }
 
-// movedTo is where a job was last moved to in Temporal.
+// movedTo returns the task queue that a job was last moved to in Temporal.
 func (w *workflows) movedTo(key bench.JobKey) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +141,7 @@ func (w *workflows) GoFirst(_ context.Context, job bench.JobRef) error {
 	return w.err
 }
 
-// startedJobs is how many jobs were started.
+// startedJobs returns the number of started jobs.
 func (w *workflows) startedJobs() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

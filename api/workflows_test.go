@@ -40,7 +40,7 @@ func (w *workflows) TriggerReconcile(context.Context) error {
 	return errors.Join(w.repair("trigger"), w.err)
 }
 
-// operators is what operators asked of workflows.
+// operators records the calls of operators to workflows.
 type operators struct {
 	settled, reconciled int
 	unsettled           error // what settling answers

@@ -92,7 +92,7 @@ func TestManyChildrenContinueAsNew(t *testing.T) {
 	require.Equal(t, 1, started[jobA])
 }
 
-// currentDetails are what the Temporal Web UI shows.
+// currentDetails returns the details that the Temporal Web UI shows.
 func currentDetails(t *testing.T, env *testsuite.TestWorkflowEnvironment) string {
 	t.Helper()
 	value, err := env.QueryWorkflow("__temporal_workflow_metadata")

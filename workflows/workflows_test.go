@@ -101,7 +101,7 @@ func startedJobs(env *testsuite.TestWorkflowEnvironment) map[bench.JobKey]int {
 	return started
 }
 
-// end is what the record says of a request that has ended.
+// end is the record of a request that has ended.
 func end(outcome bench.Outcome) *protocol.CompleteResult {
 	return &protocol.CompleteResult{RequestResult: protocol.RequestResult{Outcome: outcome}}
 }

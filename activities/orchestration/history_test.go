@@ -131,7 +131,7 @@ type chronicle struct {
 	parents map[string]string // of commits
 	tries   int
 	broken  map[string]bool // tag and test case: it fails each time
-	// measured is what has a result, by tag and test case.
+	// measured holds the results, by tag and test case.
 	measured map[string]bool
 	// waived are jobs that somebody has cancelled, with each request that waited.
 	waived []string

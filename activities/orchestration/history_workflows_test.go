@@ -15,7 +15,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store"
 )
 
-// phase is where the workflow of a request is: the same steps, in the same order,
+// phase is the progress of a request's workflow: the same steps, in the same order,
 // as workflows.Request takes.
 type phase int
 

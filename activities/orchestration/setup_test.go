@@ -35,7 +35,7 @@ const (
 	arm     = bench.Target("aarch64-unknown-linux-gnu")
 )
 
-// today is when commits are looked at.
+// today is the time of the looks at commits.
 var today = time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
 
 var pool = bench.Pool{Target: target, SizeClass: 2, Name: "main"}
