@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/suite"
 	"github.com/benchloom/benchloom/internal/up"
 )
 
@@ -26,7 +30,68 @@ const (
 	toCommand  = "command"  // the collector's clock right before it starts the command
 )
 
-func dispatchName(from, to string) string { return "Dispatch/from=" + from + "/to=" + to }
+// kind is what a submission asks for: the two ways to the start of a job's workflow.
+type kind string
+
+const (
+	ofCommand kind = "command" // the hand-out starts the job's workflow
+	ofSuite   kind = "suite"   // the request's workflow starts it as its child
+)
+
+func kinds() []kind { return []kind{ofCommand, ofSuite} }
+
+func dispatchName(of kind, from, to string) string {
+	return "Dispatch/of=" + string(of) + "/from=" + from + "/to=" + to
+}
+
+// pathProject tracks the suite of the submissions of kind suite.
+const pathProject = "path"
+
+// pathSuite has one test case, which runs the command true. All tags name one artifact.
+const pathSuite = `name: path
+description: one test case that runs the command true
+artifact: {provider: directory, parameters: {path: "%s"}}
+iterations: 1
+benchmarks:
+  - {name: "true", measure: {run: ["true"]}}
+`
+
+// preparePath applies the project of the submissions of kind suite, below dir.
+func preparePath(ctx context.Context, api *apiclient.Client, dir string) error {
+	suiteDir, artifact := filepath.Join(dir, "suite"), filepath.Join(dir, "artifact")
+	for _, d := range []string{suiteDir, artifact} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return fmt.Errorf("making the suite: %w", err)
+		}
+	}
+	for path, text := range map[string]string{
+		filepath.Join(suiteDir, suite.FileName): fmt.Sprintf(pathSuite, artifact),
+		filepath.Join(artifact, "README"):       "an artifact may not be empty\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return fmt.Errorf("making the suite: %w", err)
+		}
+	}
+	return applySuite(ctx, api, suiteDir, apiclient.Project{Name: pathProject})
+}
+
+// applySuite uploads a suite and applies projects that use it.
+func applySuite(ctx context.Context, api *apiclient.Client, suiteDir string, projects ...apiclient.Project) error {
+	bundle, err := suite.Pack(suiteDir)
+	if err != nil {
+		return fmt.Errorf("packing the suite: %w", err)
+	}
+	if _, err := api.PutSuite(ctx, bundle.Hash, bundle.Archive); err != nil {
+		return fmt.Errorf("uploading the suite: %w", err)
+	}
+	for _, p := range projects {
+		p.SuiteHash = bundle.Hash
+		if _, err := api.ApplyProject(ctx, p, false); err != nil {
+			return fmt.Errorf("applying project %s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
 
 // blocks is the number of blocks in which submissions and bare workflows alternate, so
 // that both see the same machine.
@@ -38,8 +103,8 @@ const workflowSoon = 5 * time.Millisecond
 // submissionBound bounds the duration of a submission.
 const submissionBound = time.Minute
 
-// measureDispatch submits jobs with the command true, one after the other, in
-// alternation with bare Temporal workflows.
+// measureDispatch submits jobs that run true, one after the other: commands, then as
+// many of a suite, then as many bare Temporal workflows, block by block.
 func measureDispatch(ctx context.Context, s *stack, submissions int, report *report) error {
 	// The SDK logs polls that end with the stack, which is of no use here.
 	quiet := sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
@@ -53,17 +118,27 @@ func measureDispatch(ctx context.Context, s *stack, submissions int, report *rep
 		return err
 	}
 	defer bare.stop()
-	var timelines []timeline
+	dir, err := os.MkdirTemp("", "path")
+	if err != nil {
+		return fmt.Errorf("making the suite: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	if err := preparePath(ctx, s.api, dir); err != nil {
+		return err
+	}
+	timelines := make(map[kind][]timeline)
 	var bares []bareTimes
 	for block := range blocks {
 		from, to := submissions*block/blocks, submissions*(block+1)/blocks
-		submitted := make([]submission, 0, to-from)
-		for range to - from {
-			one, err := submit(ctx, s.api, temporal)
-			if err != nil {
-				return err
+		submitted := make(map[kind][]submission)
+		for _, of := range kinds() {
+			for n := from; n < to; n++ {
+				one, err := submit(ctx, s.api, temporal, newRequest(of, n))
+				if err != nil {
+					return err
+				}
+				submitted[of] = append(submitted[of], one)
 			}
-			submitted = append(submitted, one)
 		}
 		ids := make([]string, 0, to-from)
 		posted := make([]time.Time, 0, to-from)
@@ -76,12 +151,14 @@ func measureDispatch(ctx context.Context, s *stack, submissions int, report *rep
 			ids = append(ids, id)
 		}
 		// Reading histories loads the server, so it happens after the block.
-		for _, one := range submitted {
-			t, err := readTimeline(ctx, s.api, temporal, one)
-			if err != nil {
-				return err
+		for _, of := range kinds() {
+			for _, one := range submitted[of] {
+				t, err := readTimeline(ctx, s.api, temporal, one)
+				if err != nil {
+					return err
+				}
+				timelines[of] = append(timelines[of], t)
 			}
-			timelines = append(timelines, t)
 		}
 		for i, id := range ids {
 			t, err := bare.times(ctx, id)
@@ -92,36 +169,41 @@ func measureDispatch(ctx context.Context, s *stack, submissions int, report *rep
 			bares = append(bares, t)
 		}
 	}
-	starts, err := commandStarts(ctx, s.api)
-	if err != nil {
-		return err
-	}
-	for i := range timelines {
-		start, known := starts[timelines[i].job]
-		if !known {
-			return fmt.Errorf("job %s has no collection in the record", timelines[i].job)
+	for of, project := range map[kind]string{ofCommand: apiclient.AdHocProject, ofSuite: pathProject} {
+		if err := readStarts(ctx, s.api, project, timelines[of]); err != nil {
+			return err
 		}
-		timelines[i].command = start
 	}
-	if err := reportDispatch(timelines, report); err != nil {
-		return err
+	for _, of := range kinds() {
+		if err := reportDispatch(of, timelines[of], report); err != nil {
+			return err
+		}
 	}
 	return reportBare(bares, report)
+}
+
+// newRequest returns the nth request of a kind.
+func newRequest(of kind, n int) apiclient.NewRequest {
+	if of == ofSuite {
+		return apiclient.NewRequest{Project: pathProject, Type: bench.AdHoc, Tag: fmt.Sprint("t", n)}
+	}
+	return apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"true"}}}
 }
 
 // submission is the submission of one job, with times by the client's clock.
 type submission struct {
 	request          bench.RequestID
+	tag              string // of its artifact; empty: a command
 	posted, answered time.Time
 }
 
 // submit submits one job and waits until its request's workflow has closed, by a long
 // poll that costs the stack next to nothing.
-func submit(ctx context.Context, api *apiclient.Client, temporal client.Client) (submission, error) {
+func submit(ctx context.Context, api *apiclient.Client, temporal client.Client, asked apiclient.NewRequest) (submission, error) {
 	ctx, cancel := context.WithTimeout(ctx, submissionBound)
 	defer cancel()
-	s := submission{posted: time.Now()}
-	request, err := api.CreateRequest(ctx, apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"true"}}})
+	s := submission{tag: asked.Tag, posted: time.Now()}
+	request, err := api.CreateRequest(ctx, asked)
 	s.answered = time.Now()
 	if err != nil {
 		return s, fmt.Errorf("submitting a job: %w", err)
@@ -143,27 +225,34 @@ func submit(ctx context.Context, api *apiclient.Client, temporal client.Client) 
 	}
 }
 
-// commandStarts returns the starts of all ad-hoc commands by job: the time of a
-// collection is the collector's, taken right before the command starts. The results of
-// a command have its job's key as their tag.
-func commandStarts(ctx context.Context, api *apiclient.Client) (map[bench.JobKey]time.Time, error) {
+// readStarts completes timelines of a project with the starts of their commands: the
+// time of a collection is the collector's, taken right before the command starts. The
+// results of an ad-hoc command have its job's key as their tag.
+func readStarts(ctx context.Context, api *apiclient.Client, project string, timelines []timeline) error {
 	var text bytes.Buffer
-	if err := api.Export(ctx, &text, apiclient.AdHocProject, "json"); err != nil {
-		return nil, fmt.Errorf("reading the starts of commands: %w", err)
+	if err := api.Export(ctx, &text, project, "json"); err != nil {
+		return fmt.Errorf("reading the starts of commands: %w", err)
 	}
 	var collections []apiclient.ExportedCollection
 	if err := json.Unmarshal(text.Bytes(), &collections); err != nil {
-		return nil, fmt.Errorf("reading the starts of commands: %w", err)
+		return fmt.Errorf("reading the starts of commands: %w", err)
 	}
-	starts := make(map[bench.JobKey]time.Time, len(collections))
+	starts := make(map[string]time.Time, len(collections))
 	for _, c := range collections {
-		starts[bench.JobKey(c.Tag)] = c.CollectedAt
+		starts[c.Tag] = c.CollectedAt
 	}
-	return starts, nil
+	for i, t := range timelines {
+		start, known := starts[cmp.Or(t.tag, string(t.job))]
+		if !known {
+			return fmt.Errorf("job %s has no collection in the record", t.job)
+		}
+		timelines[i].command = start
+	}
+	return nil
 }
 
 // reportDispatch reports the total times, then the steps.
-func reportDispatch(timelines []timeline, report *report) error {
+func reportDispatch(of kind, timelines []timeline, report *report) error {
 	ends := []struct {
 		from, to string
 		took     func(timeline) time.Duration
@@ -180,13 +269,13 @@ func reportDispatch(timelines []timeline, report *report) error {
 		for i, t := range timelines {
 			durations[i] = e.took(t)
 		}
-		if err := report.addDurations(dispatchName(e.from, e.to), durations); err != nil {
+		if err := report.addDurations(dispatchName(of, e.from, e.to), durations); err != nil {
 			return err
 		}
 	}
 	names, durations := stepDurations(timelines)
 	for _, name := range names {
-		if err := report.addDurations("Step/to="+name, durations[name]); err != nil {
+		if err := report.addDurations("Step/of="+string(of)+"/to="+name, durations[name]); err != nil {
 			return err
 		}
 	}

@@ -13,13 +13,16 @@ type limit struct {
 // limits returns the limits of docs/benchmarks.md. A start is the start of the command,
 // which is later than the start of the activity.
 func limits() []limit {
-	all := []limit{
-		{partStack, dispatchName(fromJob, toCommand), unitP99, 0.100},
-		{partStack, dispatchName(fromPost, toCommand), unitP50, 0.200},
-		{partWrapper, wrapperName(shortProgram), unitAdded, 0.005},
-		{partWrapper, wrapperName(loopProgram), unitPercent, 0.5},
-		{partWrapper, wrapperCPUName(loopProgram), unitPercent, 0.5},
+	var all []limit
+	for _, of := range kinds() {
+		all = append(all,
+			limit{partStack, dispatchName(of, fromJob, toCommand), unitP99, 0.100},
+			limit{partStack, dispatchName(of, fromPost, toCommand), unitP50, 0.200})
 	}
+	all = append(all,
+		limit{partWrapper, wrapperName(shortProgram), unitAdded, 0.005},
+		limit{partWrapper, wrapperName(loopProgram), unitPercent, 0.5},
+		limit{partWrapper, wrapperCPUName(loopProgram), unitPercent, 0.5})
 	for _, slots := range slotCounts() {
 		all = append(all, limit{partMakespan, makespanName(slots), unitShare, 1})
 	}

@@ -164,18 +164,13 @@ func (m *makespan) prepare(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(suiteDir, suite.FileName), []byte(text), 0o644); err != nil {
 		return fmt.Errorf("making the suite: %w", err)
 	}
-	bundle, err := suite.Pack(suiteDir)
-	if err != nil {
-		return fmt.Errorf("packing the suite: %w", err)
-	}
-	if _, err := m.stack.api.PutSuite(ctx, bundle.Hash, bundle.Archive); err != nil {
-		return fmt.Errorf("uploading the suite: %w", err)
-	}
+	var projects []apiclient.Project
 	for _, slots := range slotCounts() {
 		config := bench.ProjectConfig{Queue: bench.QueuePolicy{MaxInProgress: bench.SlotCount(slots)}}
-		if _, err := m.stack.api.ApplyProject(ctx, apiclient.Project{Name: m.project(slots), SuiteHash: bundle.Hash, Config: config}, false); err != nil {
-			return fmt.Errorf("applying project %s: %w", m.project(slots), err)
-		}
+		projects = append(projects, apiclient.Project{Name: m.project(slots), Config: config})
+	}
+	if err := applySuite(ctx, m.stack.api, suiteDir, projects...); err != nil {
+		return err
 	}
 	// The stack's own collector does not belong to the pool.
 	if _, err := m.stack.api.DrainCollector(ctx, "local-1"); err != nil {

@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,7 +43,7 @@ func waitingGapName(waiting int) string { return fmt.Sprintf("Gap/between=jobs/w
 func overtakenName(waiting int) string  { return fmt.Sprintf("Overtaken/waiting=%d", waiting) }
 func acceptName(jobs int) string        { return fmt.Sprintf("Accept/by=file/jobs=%d", jobs) }
 func twoOfEachName() string {
-	return "TwoOfEach/" + strings.TrimPrefix(dispatchName(fromPost, toFence), "Dispatch/")
+	return "TwoOfEach/from=" + fromPost + "/to=" + toFence
 }
 func growthName(process string, waiting int) string {
 	return fmt.Sprintf("Growth/process=%s/waiting=%d", process, waiting)
@@ -107,7 +106,7 @@ func (q *queues) twoOfEach(ctx context.Context, plan queuesPlan) (err error) {
 	defer temporal.Close()
 	var took []time.Duration
 	for n := range 2 * plan.pairs {
-		one, err := submit(ctx, []*apiclient.Client{q.stack.api, others.api}[n%2], temporal)
+		one, err := submit(ctx, []*apiclient.Client{q.stack.api, others.api}[n%2], temporal, newRequest(ofCommand, n))
 		if err != nil {
 			return err
 		}

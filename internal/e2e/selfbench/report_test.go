@@ -51,7 +51,7 @@ func TestReportIsReadableAsBenchmarkFormat(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	r := newReport(&out, [][2]string{{"goos", "linux"}, {"cpu", "Some CPU @ 2 GHz"}})
-	require.NoError(t, r.addDurations(dispatchName(fromPost, toCommand), []time.Duration{time.Second, 2 * time.Second, 3 * time.Second}))
+	require.NoError(t, r.addDurations(dispatchName(ofCommand, fromPost, toCommand), []time.Duration{time.Second, 2 * time.Second, 3 * time.Second}))
 	require.NoError(t, r.add(usage{cpu: time.Second, rss: 40e6}.figure(idleName("api", "used"), 10)))
 
 	reader := benchfmt.NewReader(&out, "output")
@@ -63,7 +63,7 @@ func TestReportIsReadableAsBenchmarkFormat(t *testing.T) {
 	}
 	require.NoError(t, reader.Err())
 	require.Len(t, read, 2)
-	require.Equal(t, "Dispatch/from=post/to=command", string(read[0].Name.Full()))
+	require.Equal(t, "Dispatch/of=command/from=post/to=command", string(read[0].Name.Full()))
 	require.Equal(t, 3, read[0].Iters)
 	require.Equal(t, "Some CPU @ 2 GHz", read[0].GetConfig("cpu"))
 	for unit, want := range map[string]float64{unitP50: 2, unitP99: 3} {
@@ -124,12 +124,14 @@ func TestLimits(t *testing.T) {
 		got[l.benchmark+" "+l.unit] = l.most
 	}
 	require.Equal(t, map[string]float64{
-		"Dispatch/from=job/to=command p99-sec":  0.1,
-		"Dispatch/from=post/to=command p50-sec": 0.2,
-		"Wrapper/command=true added-sec":        0.005,
-		"Wrapper/command=loop added-%":          0.5,
-		"WrapperCPU/command=loop added-%":       0.5,
-		"Makespan/slots=1 p90-of-allowed":       1, "Makespan/slots=2 p90-of-allowed": 1, "Gap/between=requests p99-sec": 1,
+		"Dispatch/of=command/from=job/to=command p99-sec":  0.1,
+		"Dispatch/of=command/from=post/to=command p50-sec": 0.2,
+		"Dispatch/of=suite/from=job/to=command p99-sec":    0.1,
+		"Dispatch/of=suite/from=post/to=command p50-sec":   0.2,
+		"Wrapper/command=true added-sec":                   0.005,
+		"Wrapper/command=loop added-%":                     0.5,
+		"WrapperCPU/command=loop added-%":                  0.5,
+		"Makespan/slots=1 p90-of-allowed":                  1, "Makespan/slots=2 p90-of-allowed": 1, "Gap/between=requests p99-sec": 1,
 		"TwoOfEach/from=post/to=fence p99-sec":                1,
 		"Overtaken/waiting=10000 most-jobs":                   1,
 		"Accuracy/by=command/toolchain=same wrong-verdicts":   0,
