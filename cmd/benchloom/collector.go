@@ -67,8 +67,8 @@ func newCollector() *cobra.Command {
 		GroupID: groupRun,
 		Short:   "Run a collector on this machine, or manage collectors",
 		Long: `Registers this machine, or a slot of it, as a collector and takes jobs from its
-pool's task queue, one at a time. An enrolled machine ('benchloom collector
-enroll') needs no flags: it is configured at the API. Any other machine needs
+pool's task queue, one at a time. An enrolled machine ('benchloom collector enroll')
+needs no flags: the API has its configuration. Any other machine needs
 TEMPORAL_ADDRESS, the address of the API, a name and a collector's token. None of
 these is visible to benchmarks.
 

@@ -16,8 +16,9 @@ func newProjectCommits() *cobra.Command {
 		Use:   "commits PROJECT",
 		Short: "List a project's commits and the requests for them",
 		Long: `Lists the commits of the branch that the project follows, newest first, with the
-request for each. Skipped commits were too old to be requested when first seen;
-'benchloom submit PROJECT SHA --type master' measures one all the same.`,
+request for each. Skipped commits were older than those that the first look
+requested (backfill); 'benchloom submit PROJECT SHA --type master' measures one all
+the same.`,
 		Example: `  benchloom project commits go
   benchloom project commits go --limit 10 -o json`,
 	}, func(ctx context.Context, api *apiclient.Client, project string) (apiclient.CommitList, error) {

@@ -68,8 +68,9 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "benchloom",
 		Short: "Continuous benchmarking on your own machines",
-		Long: `Benchloom benchmarks every release, commit and try build of a project on
-dedicated machines, each after its parent, and compares the results.
+		Long: `Benchloom benchmarks the releases, merged commits and proposed changes of a project
+on dedicated machines, and compares each with its parent commit or with the release
+before.
 
 Start everything on this machine with 'benchloom up'; then submit with
 'benchloom submit', watch with 'benchloom status --watch', compare with

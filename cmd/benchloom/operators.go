@@ -23,7 +23,7 @@ type actFlags struct {
 func (f *actFlags) add(cmd *cobra.Command) {
 	f.serviceFlags.add(cmd.Flags())
 	cmd.Flags().StringVar(&f.reason, "reason", "", "reason, recorded in the audit")
-	cmd.Flags().StringVar(&f.key, "key", "", "idempotency key: repeating it does nothing and gives the first answer again")
+	cmd.Flags().StringVar(&f.key, "key", "", "idempotency key: a command repeated with the same key does nothing and gets the first answer again")
 	outputFlag(cmd, &f.output, formatTable, formatJSON)
 }
 
@@ -127,8 +127,8 @@ func newRequestRemeasure() *cobra.Command {
 	cmd := onRequest(&cobra.Command{
 		Use:   "remeasure REQUEST",
 		Short: "Reopen a request to measure again what has results",
-		Long: `Reopens a request that has ended and measures again the test cases that have
-results. The new results count from then on; the old ones stay in the record.`,
+		Long: `Reopens a request that has ended and measures all its test cases, also those that
+have results. The new results count from then on; the old ones stay in the record.`,
 		Example: `  benchloom request remeasure go:1.26.0 --benchmark gin --reason "looks odd"`,
 	}, &f, "is open again", func(ctx context.Context, api *apiclient.Client, ref string) (apiclient.RequestOperation, error) {
 		return api.RemeasureRequest(ctx, ref, apiclient.Remeasurement{Act: f.act(), Benchmarks: benchmarks})

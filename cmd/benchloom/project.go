@@ -42,8 +42,8 @@ backfill), queue (policy, max_in_progress), size (class) and max_job_fails.
 source.git names the repository whose commits are benchmarked: an absolute path on
 the orchestrator's machine, or a URL that git can fetch. Each commit of the branch
 (default main) gets a request; look_back (commits 100, days 29) bounds how far back.
-releases is a pattern of tags, such as v*. The first look requests only the newest
-commit and the newest release; backfill: 10 makes that ten.
+releases is a pattern of tags, such as v*. The first look requests everything within
+look_back; backfill: 10 limits it to the newest ten commits and ten releases.
 
 --dry-run changes no project. The suite is uploaded all the same, which has no
 effect by itself.`,

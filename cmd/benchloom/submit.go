@@ -91,12 +91,12 @@ request.
 
 --type master submits a merged commit, which is measured after its parent, and
 --type try a build of proposed changes. A try build waits until its CI system
-reports that its artifacts are ready ('benchloom request artifacts-ready') and may
-have no TAG before; with --ready, they exist already.
+reports that its artifacts are ready ('benchloom request artifacts-ready'), and need
+not have a TAG until then. --ready says that the artifacts exist already.
 
-With --adhoc, the work is your own: it needs no admission and is compared with
-nothing. It is either a command after '--', which runs in an empty directory
-without a shell, or, with PROJECT and TAG, a part of the project's suite.
+With --adhoc, the work is your own: it needs no admission and, without --vs, is
+compared with nothing. It is either a command after '--', which runs in an empty
+directory without a shell, or, with PROJECT and TAG, a part of the project's suite.
 
 With --file, it is a batch of up to 100000 commands: one JSON object per line, with
 argv and optionally name, env, timeout, iterations, target, size_class, queue,

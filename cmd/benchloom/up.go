@@ -32,8 +32,8 @@ API, an orchestrator and collectors, all on loopback, with all state below one
 directory. Ctrl-C stops everything; the next 'benchloom up' continues from there.
 
 The services keep one core; the other cores form one collector, with its share of
-the machine's memory. If TEMPORAL_ADDRESS or DATABASE_URL is set, it is used
-instead of the embedded server.`,
+the machine's memory. If TEMPORAL_ADDRESS or DATABASE_URL is set, the server that it
+names is used instead of a private one.`,
 		Example: `  benchloom up
   benchloom up --collectors 2x1,1x4
   benchloom up --state-dir /var/lib/benchloom`,
