@@ -1,6 +1,6 @@
 // Package inspect reads the facts about a request, a job or a shape of jobs from the
 // record and Temporal, applies the rules of package diagnose, and carries out the
-// repairs that these name.
+// repairs that they name.
 //
 // It must not know HTTP, nor who may ask. Only repairs change anything.
 package inspect

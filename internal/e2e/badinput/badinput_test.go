@@ -1,4 +1,4 @@
-// Package badinput_test tests the whole service with bad input in bad surroundings.
+// Package badinput_test tests the whole service with bad input and in bad conditions.
 // Each case of testdata/cases.txt is one script that runs the real binaries. It must
 // end in an error that names the thing, the reason and the remedy, and a good job must
 // run right afterwards.
