@@ -9,10 +9,10 @@
 //
 // A class is better than another if time × class^exponent is less. The
 // acceptable time and the timeout of each class follow from that; see [Factor],
-// [AcceptableTime] and [Timeout]. A class that has never been tried, or not for
-// long, is probed if it could be better than the best known one: by one run at
-// a time, in the foreground, at most until the timeout. A larger class needs no
-// more time than a smaller one, and no less time × class; so samples of one
+// [AcceptableTime] and [Timeout]. A class that has never been tried, or not
+// recently, is probed if it could be better than the best known one: by one run
+// at a time, in the foreground, at most until the timeout. A larger class needs
+// no more time than a smaller one, and no less time × class; so samples of one
 // class limit those of the others, and most probes are unnecessary.
 //
 // The package has no clock, no random source and no effects, and must not know

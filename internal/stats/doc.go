@@ -12,8 +12,8 @@
 // tests nothing can be found at all: five values per side reach p = 2/252 = 0.008 at best, but ten series need 0.005. So a
 // difference must pass several hurdles, each against another kind of error:
 //
-//  1. The two-sided Mann-Whitney U test, exact for up to 50 values (25 with ties), gives p < alpha. It trusts in no
-//     shape of the noise, and a few wild values do not deceive it.
+//  1. The two-sided Mann-Whitney U test, exact for up to 50 values (25 with ties), gives p < alpha. It assumes no
+//     particular distribution of the noise, and a few wild values do not mislead it.
 //
 //  2. The relative change of the aggregated values reaches the threshold: that of the series' history
 //     ([HistoryThreshold]), else the series' own, else 0.2 %. Less is not worth a person's time.
@@ -23,19 +23,19 @@
 //
 //     s x t(alpha / 2m, d) x sqrt(1/nA + 1/nB + v)
 //
-//     where s is the standard deviation within the sides, pooled, with values drawn in to 4 robust standard deviations;
-//     t is Student's quantile with d = nA + nB - 2 degrees of freedom; m is the number of tests in the comparison, so
-//     that the whole family keeps alpha (Bonferroni); v = 0.75 allows each side an offset of 0.6 s of its own, since
-//     two sessions of the same thing (another moment, another memory layout) differ by more than their values tell.
-//     The margin therefore never shrinks to nothing, however many values there are.
+//     where s is the standard deviation within the sides, pooled, with values clamped to within 4 robust standard
+//     deviations of the median; t is Student's quantile with d = nA + nB - 2 degrees of freedom; m is the number of
+//     tests in the comparison, so that the whole family keeps alpha (Bonferroni); v = 0.75 allows each side an offset
+//     of 0.6 s of its own, since two sessions of the same thing (another moment, another memory layout) differ by more
+//     than the spread within each. The margin therefore never shrinks to nothing, however many values there are.
 //
-// Hurdle 3 rests on a model of the noise, so its error rates are simulated, for several kinds of noise, by a test of the
-// package: testdata/error-rates.txt. In short, for ten series and for fifty: at most one false alarm in twenty comparisons
-// for normal, log-normal, exponential, outlier-ridden and autocorrelated (0.3) noise, and for sessions that are off by half
-// the spread; +20 % at 2 % noise is found always, with outliers in 5 % of values in four of five cases at n=5 and always at
-// n=10. Limits of the rule: +5 % at 2 % noise is mostly missed, and sessions that are off by as much as the spread cause
-// false alarms in a fifth to half of the comparisons. Less noise helps against the former, more values do not; a history, a
-// higher threshold, or measuring A and B in turns helps against the latter.
+// Hurdle 3 rests on a model of the noise, so its error rates are simulated, for several kinds of noise, by a test of
+// the package: testdata/error-rates.txt. In short, for ten series and for fifty: at most one false alarm in twenty
+// comparisons for normal, log-normal, exponential, outlier-ridden and autocorrelated (0.3) noise, and for sessions that
+// are off by half the spread; +20 % at 2 % noise is always found; with outliers in 5 % of the values, in four of five
+// cases at n=5 and always at n=10. Limits of the rule: +5 % at 2 % noise is mostly missed, and sessions that are off by
+// as much as the spread cause false alarms in a fifth to half of the comparisons. Less noise helps against the former,
+// more values do not; a history, a higher threshold, or measuring A and B in turns helps against the latter.
 //
 // Two cases are decided differently. Exact metrics, such as sizes, have no noise: any change is significant, with one value
 // per side. If the sides are too small to reach p < alpha at all but the series has a history, a change that reaches the
