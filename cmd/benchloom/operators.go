@@ -126,7 +126,7 @@ func newRequestRemeasure() *cobra.Command {
 	var benchmarks []string
 	cmd := onRequest(&cobra.Command{
 		Use:   "remeasure REQUEST",
-		Short: "Reopen a request to measure again what has results",
+		Short: "Reopen a request to measure all of it again",
 		Long: `Reopens a request that has ended and measures all its test cases, also those that
 have results. The new results count from then on; the old ones stay in the record.`,
 		Example: `  benchloom request remeasure go:1.26.0 --benchmark gin --reason "looks odd"`,
