@@ -14,20 +14,23 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// priorities sees with what priority jobs are dispatched; the test environment's
-// activities are not told.
-type priorities struct {
+// options records the options of dispatches and children, which the test environment
+// does not pass on.
+type options struct {
 	interceptor.WorkerInterceptorBase
 	dispatched []temporal.Priority
+	eager      bool // a dispatch may bypass its task queue
+	children   []workflow.ChildWorkflowOptions
+	running    string // ID of a workflow that was started elsewhere; a child cannot have it
 }
 
-func (p *priorities) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+func (p *options) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
 	return &inbound{interceptor.WorkflowInboundInterceptorBase{Next: next}, p}
 }
 
 type inbound struct {
 	interceptor.WorkflowInboundInterceptorBase
-	seen *priorities
+	seen *options
 }
 
 func (i *inbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
@@ -36,14 +39,36 @@ func (i *inbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
 
 type outbound struct {
 	interceptor.WorkflowOutboundInterceptorBase
-	seen *priorities
+	seen *options
 }
 
 func (o *outbound) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
 	if name == protocol.RunJob {
-		o.seen.dispatched = append(o.seen.dispatched, workflow.GetActivityOptions(ctx).Priority)
+		given := workflow.GetActivityOptions(ctx)
+		o.seen.dispatched = append(o.seen.dispatched, given.Priority)
+		o.seen.eager = o.seen.eager || !given.DisableEagerExecution
 	}
 	return o.Next.ExecuteActivity(ctx, name, args...)
+}
+
+func (o *outbound) ExecuteChildWorkflow(ctx workflow.Context, name string, args ...any) workflow.ChildWorkflowFuture {
+	given := workflow.GetChildWorkflowOptions(ctx)
+	o.seen.children = append(o.seen.children, given)
+	if given.WorkflowID == o.seen.running {
+		// The test environment's own error for this is not Temporal's.
+		failed, set := workflow.NewFuture(ctx)
+		set.SetError(&temporal.ChildWorkflowExecutionAlreadyStartedError{})
+		return unstarted{failed}
+	}
+	return o.Next.ExecuteChildWorkflow(ctx, name, args...)
+}
+
+// unstarted is a child that could not be started.
+type unstarted struct{ workflow.Future }
+
+func (u unstarted) GetChildWorkflowExecution() workflow.Future { return u.Future }
+func (u unstarted) SignalChildWorkflow(workflow.Context, string, any) workflow.Future {
+	return u.Future
 }
 
 // What is dispatched again goes first within its queue, with the level that the record
@@ -51,7 +76,7 @@ func (o *outbound) ExecuteActivity(ctx workflow.Context, name string, args ...an
 func TestAFurtherDispatchGoesFirst(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
-	var seen priorities
+	var seen options
 	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&seen}})
 	env.OnActivity(protocol.RunJob, mock.Anything, mock.Anything).
 		Return(protocol.RunJobResult{}, temporal.NewNonRetryableApplicationError("gone", protocol.ErrTypeNotTaken, nil)).Twice()
@@ -68,4 +93,5 @@ func TestAFurtherDispatchGoesFirst(t *testing.T) {
 	require.NoError(t, env.GetWorkflowError())
 	again := temporal.Priority{PriorityKey: 4, FairnessKey: "project:go#again", FairnessWeight: 1}
 	require.Equal(t, []temporal.Priority{{PriorityKey: 3, FairnessKey: "project:go", FairnessWeight: 1}, again, again}, seen.dispatched)
+	require.False(t, seen.eager)
 }

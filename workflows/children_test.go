@@ -8,8 +8,11 @@ import (
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	sdkpb "go.temporal.io/api/sdk/v1"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/benchloom/benchloom/internal/bench"
@@ -61,6 +64,43 @@ func TestACancelledRequestStartsNothing(t *testing.T) {
 	}, 5*time.Second)
 	run(env)
 	require.Equal(t, protocol.RequestCancelled, phaseOf(t, env))
+}
+
+// A job may run already, as after a reset: the request starts the others and goes on.
+func TestAStartedJobIsJoined(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	seen := options{running: input(jobA).Workflow}
+	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&seen}})
+	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.Release, Admitted: true}), nil)
+	env.OnActivity(protocol.Expand, mock.Anything, own).Return(protocol.ExpandResult{HandedOut: []protocol.JobInput{input(jobA), input(jobB)}}, nil).Once()
+	started := startedJobs(env)
+	succeeds(env)
+	run(env)
+	require.NoError(t, env.GetWorkflowError())
+	require.Equal(t, map[bench.JobKey]int{jobB: 1}, started)
+	require.Len(t, seen.children, 2)
+}
+
+// Other requests may wait for the jobs of a cancelled one.
+func TestJobsOutliveTheirRequest(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	var seen options
+	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&seen}})
+	env.OnActivity(protocol.LoadRequest, mock.Anything, ref).Return(facts(protocol.RequestFacts{Type: bench.AdHoc}), nil)
+	env.OnActivity(protocol.Expand, mock.Anything, own).
+		Return(protocol.ExpandResult{Counts: protocol.JobCounts{Total: 1, Open: 1}, HandedOut: []protocol.JobInput{input(jobA)}}, nil).Once()
+	env.OnActivity(protocol.RunJob, mock.Anything, mock.Anything).Return(protocol.RunJobResult{Outcome: bench.RunSuccess}, nil).After(time.Minute).Once()
+	env.OnActivity(protocol.RecordJobEnd, mock.Anything, protocol.JobEndInput{Project: project, Key: jobA, TaskQueue: input(jobA).TaskQueue}).
+		Return(protocol.JobEndResult{Status: bench.JobSuccess}, nil).Once() // not cancelled
+	env.OnActivity(protocol.Progress, mock.Anything, mock.Anything).Return(protocol.ProgressResult{Counts: protocol.JobCounts{Total: 1, Open: 1}}, nil).Maybe()
+	env.RegisterDelayedCallback(env.CancelWorkflow, time.Second)
+	env.OnActivity(protocol.CancelRequest, mock.Anything, mock.Anything).Return(protocol.RequestResult{Outcome: bench.Cancelled}, nil).After(2 * time.Minute).Once()
+	run(env)
+	require.Equal(t, protocol.RequestCancelled, phaseOf(t, env))
+	require.Len(t, seen.children, 1)
+	require.Equal(t, enumspb.PARENT_CLOSE_POLICY_ABANDON, seen.children[0].ParentClosePolicy)
 }
 
 // A run of a request's workflow starts some hundred children at most. The next one goes
