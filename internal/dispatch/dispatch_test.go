@@ -40,6 +40,7 @@ type world struct {
 	stranded []store.WaitingJob
 	moved    []store.WaitingJob // those to move in Temporal
 	began    bench.JobKey       // a job that has begun since it was listed
+	followed []protocol.Moved   // messages to jobs that wait in Temporal
 }
 
 func (w *world) note(format string, args ...any) {
@@ -147,6 +148,7 @@ func (w workflows) StartRequest(_ context.Context, request bench.RequestRef) err
 
 func (w workflows) MoveJob(_ context.Context, job bench.JobRef, to protocol.Moved) error {
 	w.note("move %s to %s", job.Key, to.TaskQueue)
+	w.followed = append(w.followed, to)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/placement"
+	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -70,7 +71,7 @@ func TestJobsLeaveADeadPool(t *testing.T) {
 	w := &world{
 		config: `{"failover_after": "10m"}`, fleet: []placement.Collector{dead, live(collector("r1", "refuge"))},
 		stranded: []store.WaitingJob{waiting("one"), waiting("two")}, began: "one",
-		moved: []store.WaitingJob{{JobRef: bench.JobRef{Key: "two"}, TaskQueue: pool("refuge").TaskQueue()}},
+		moved: []store.WaitingJob{{JobRef: bench.JobRef{Key: "two"}, TaskQueue: pool("refuge").TaskQueue(), SizeClass: 2}},
 	}
 	d := dispatcher(w)
 	row := func(key string) string {
@@ -78,6 +79,7 @@ func TestJobsLeaveADeadPool(t *testing.T) {
 	}
 	require.NoError(t, d.Failover(t.Context()))
 	require.Equal(t, []string{row("one"), row("two"), "move two to " + pool("refuge").TaskQueue()}, w.done, "rows first; one that has begun keeps no other from it")
+	require.Equal(t, []protocol.Moved{{TaskQueue: pool("refuge").TaskQueue(), SizeClass: 2}}, w.followed)
 
 	w.done, w.fleet[0].Away = nil, 9*time.Minute
 	require.NoError(t, d.Failover(t.Context()))

@@ -156,6 +156,35 @@ func TestACommitAndItsParent(t *testing.T) {
 	require.False(t, f.Backfills())
 }
 
+func TestAParentsJobsKeepTheConstraints(t *testing.T) {
+	t.Parallel()
+	f := commit(t, func(f *plan.Facts) { f.Request.Constraints = &bench.Constraints{Machines: []string{"b"}} })
+	jobs := own(t, f)
+	require.NotZero(t, jobs[0].MinClass)
+	parents, err := f.Parent(jobs)
+	require.NoError(t, err)
+	require.Equal(t, f.Request.Constraints, parents[0].Constraints)
+	require.Equal(t, jobs[0].MinClass, parents[0].MinClass)
+
+	jobs[0].Pool, jobs[0].SizeClass = "small", 2
+	_, err = f.Parent(jobs)
+	require.NotNil(t, plan.Unplaceable(err), "no collector of that pool meets them")
+}
+
+func TestVerificationsBelongToTheirRequest(t *testing.T) {
+	t.Parallel()
+	verify := func(f plan.Facts) []bench.PlannedJob {
+		f.Config.OptionalTargets = []bench.Target{arm}
+		jobs, err := f.Verify("c1", map[bench.TestCase]bool{gin: true, {Benchmark: "gin", Target: arm}: true})
+		require.NoError(t, err)
+		return jobs
+	}
+	jobs := verify(commit(t, nil))
+	require.Equal(t, map[string][]string{"large": {"gin"}}, pools(jobs), "not those of optional targets")
+	other := verify(commit(t, func(f *plan.Facts) { f.Request.ID = "rkjhgfedcba" }))
+	require.NotEqual(t, jobs[0].Key, other[0].Key)
+}
+
 // Who shares a job, and when the same test cases are another one.
 func TestAJobsKey(t *testing.T) {
 	t.Parallel()

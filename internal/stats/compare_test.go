@@ -72,6 +72,8 @@ func TestDecisionsAndTheirReasons(t *testing.T) {
 	f("three values against five are enough", stats.Series{A: base[:3], B: times(2, base)}, regression, stats.ByTest, "p=0.04")
 	f("two values each and a history", stats.Series{A: base[:2], B: times(1.2, base[:2]), History: steadyHistory(0.01)},
 		regression, stats.ByHistory, "n=2 per side is too few for a test, but change +20.00 % exceeds the threshold")
+	f("two values each, less time, and a history", stats.Series{A: base[:2], B: times(0.8, base[:2]), History: steadyHistory(0.01)},
+		improvement, stats.ByHistory, "change -20.00 % exceeds the threshold")
 	f("two values each within the history", stats.Series{A: base[:2], B: times(1.005, base[:2]), History: steadyHistory(0.01)},
 		none, stats.ByHistory, "below the threshold")
 	f("no change against a history without changes", stats.Series{A: base[:1], B: base[:1], History: steadyHistory(0)},

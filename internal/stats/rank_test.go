@@ -111,6 +111,18 @@ func TestRankTestOfManyValues(t *testing.T) {
 	require.Equal(t, 1.0, compareOne(t, stats.Series{A: same, B: same}).P)
 }
 
+// With two different values only, U is 30 times the number of larger ones in B, which is hypergeometric: its variance is
+// 30/4 * 30/59 where half of 60 values are larger. Here it is 20, and 15 are expected.
+func TestRankTestOfManyTiedValues(t *testing.T) {
+	t.Parallel()
+	a := slices.Concat(slices.Repeat([]float64{1}, 20), slices.Repeat([]float64{2}, 10))
+	b := slices.Concat(slices.Repeat([]float64{1}, 10), slices.Repeat([]float64{2}, 20))
+	deviation := 30 * math.Sqrt(30.0/4*30/59)
+	want := math.Erfc((30*(20-15) - 0.5) / deviation / math.Sqrt2)
+	require.InDelta(t, want, compareOne(t, stats.Series{A: a, B: b}).P, 1e-9)
+	require.InDelta(t, want, compareOne(t, stats.Series{A: b, B: a}).P, 1e-9)
+}
+
 func TestMinSamples(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, 4, stats.MinSamples(0.05))
