@@ -56,7 +56,7 @@ func TestTwoArtifactsAreMeasuredInTurns(t *testing.T) {
 	require.Equal(t, apiclient.BlockReceipt{Accepted: 2 * len(plan.Missing)}, receipt)
 	block.Results[0].Tag = "1.24.0"
 	_, err = b.collector.UploadBlock(t.Context(), run, 2, block)
-	require.ErrorContains(t, err, "measures no artifact")
+	require.ErrorContains(t, err, "does not measure artifact")
 
 	// Measured one after the other, the two differ by a fifth; in turns by nothing.
 	query := apiclient.CompareQuery{Project: "go", A: "1.25.0", B: "1.26.0", Metrics: []bench.Metric{bench.WallTime}, OnlyInTurns: true}

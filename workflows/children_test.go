@@ -113,14 +113,14 @@ func TestManyChildrenContinueAsNew(t *testing.T) {
 	env.OnActivity(protocol.Expand, mock.Anything, own).Return(protocol.ExpandResult{Counts: protocol.JobCounts{Total: total, Open: total}}, nil).Once()
 	env.OnActivity(protocol.Progress, mock.Anything, mock.Anything).Return(protocol.ProgressResult{Counts: protocol.JobCounts{Total: total, Open: total}}, nil).Maybe()
 	started := startedJobs(env)
-	for i := range 6 {
+	for i := range 5 {
 		env.RegisterDelayedCallback(func() {
 			var jobs []protocol.JobInput
 			for n := range 100 {
 				jobs = append(jobs, input(bench.JobKey(fmt.Sprint("job", 100*i+n))))
 			}
 			env.SignalWorkflow(protocol.SignalHandOut, protocol.HandOut{Jobs: jobs})
-			if i == 4 { // arrives with it
+			if i == 4 { // arrives with the last
 				env.SignalWorkflow(protocol.SignalHandOut, protocol.HandOut{Jobs: []protocol.JobInput{input(jobA)}})
 			}
 		}, time.Duration(i+1)*time.Second)

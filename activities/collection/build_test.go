@@ -186,7 +186,7 @@ func TestARepositoryThatVanishedEndsTheBuildWithTheReason(t *testing.T) {
 	key, _ := s.buildJob("v1")
 	require.NoError(t, os.Rename(s.dir, s.dir+".away"))
 	_, err := s.run(key, 1)
-	s.fails(err, protocol.ErrTypePermanent, false, "there is no directory "+s.dir+" on this machine; bring it back")
+	s.fails(err, protocol.ErrTypePermanent, false, "there is no directory "+s.dir+" on this machine; restore it")
 
 	// A history that was rewritten has lost the commit.
 	require.NoError(t, os.RemoveAll(s.dir+".away"))
