@@ -27,7 +27,7 @@ import (
 	"github.com/benchloom/benchloom/internal/protocol"
 )
 
-// seen is what the Temporal Web UI shows of a workflow.
+// seen holds the Temporal Web UI's view of a workflow.
 type seen struct {
 	summary, details string
 	attributes       map[string]string
@@ -55,7 +55,7 @@ func look(t *testing.T, c client.Client, workflowID string) seen {
 	return out
 }
 
-// expectation is what a workflow shows in one state.
+// expectation describes a workflow in one state.
 type expectation struct {
 	workflow, id, state string
 	recordAs            string   // where the history's name is not the state's

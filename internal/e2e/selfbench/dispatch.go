@@ -30,7 +30,7 @@ const (
 	toCommand  = "command"  // the collector's clock right before it starts the command
 )
 
-// kind is what a submission asks for: the two ways to the start of a job's workflow.
+// kind names the two ways to the start of a job's workflow.
 type kind string
 
 const (
