@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	sdklog "go.temporal.io/sdk/log"
+	"google.golang.org/grpc"
 )
 
 // DefaultNamespace is used when the environment names none.
@@ -22,6 +23,8 @@ type Connection struct {
 	Identity  string
 	Log       *slog.Logger
 	Metrics   client.MetricsHandler
+	// GRPC adds to the options of the connection.
+	GRPC []grpc.DialOption
 }
 
 // Dial connects to Temporal with its usual environment configuration
@@ -42,6 +45,7 @@ func Dial(ctx context.Context, c Connection) (client.Client, error) {
 		options.Namespace = DefaultNamespace
 	}
 	options.Identity = c.Identity
+	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, c.GRPC...)
 	options.MetricsHandler = c.Metrics
 	options.Logger = sdklog.NewStructuredLogger(c.Log)
 	for {

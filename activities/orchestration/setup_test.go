@@ -155,6 +155,14 @@ func (w *workflows) StartJob(_ context.Context, job protocol.JobInput) error {
 	return w.call("%s", startJob(job.Request, job.Key))
 }
 
+// started reports whether the job's workflow was started.
+func (w *workflows) started(key bench.JobKey) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, ok := w.jobs[key]
+	return ok
+}
+
 func (w *workflows) HandOut(ctx context.Context, _ bench.RequestRef, jobs protocol.HandOut) error {
 	var err error
 	for _, job := range jobs.Jobs {
@@ -221,7 +229,7 @@ type bundle struct {
 func (b *bundle) Expand(ctx context.Context, in protocol.ExpandInput) (protocol.ExpandResult, error) {
 	out, err := b.Activities.Expand(ctx, in)
 	for _, job := range out.HandedOut {
-		if _, started := b.workflows.jobs[job.Key]; !started {
+		if !b.workflows.started(job.Key) {
 			require.NoError(b.t, b.workflows.StartJob(ctx, job))
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
 
 	"github.com/benchloom/benchloom/activities/collection"
 	"github.com/benchloom/benchloom/internal/apiclient"
@@ -211,7 +212,10 @@ func (f *collectorFlags) open(ctx context.Context, api *apiclient.Client, m *met
 		return c, nil, err
 	}
 	dial := func(ctx context.Context) (client.Client, error) {
-		temporal, err := starter.Dial(ctx, starter.Connection{Address: f.temporal, Namespace: f.namespace, Identity: f.name, Log: workers.Warnings(log), Metrics: m.SDK})
+		temporal, err := starter.Dial(ctx, starter.Connection{
+			Address: f.temporal, Namespace: f.namespace, Identity: f.name, Log: workers.Warnings(log), Metrics: m.SDK,
+			GRPC: []grpc.DialOption{workers.PatientHeartbeats(log)},
+		})
 		if err != nil {
 			return nil, &exitError{exitUnreached, err}
 		}
