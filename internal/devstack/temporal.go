@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -92,31 +91,6 @@ func errIsDir(info os.FileInfo) error {
 		return errors.New("it is a directory")
 	}
 	return nil
-}
-
-// Free ports are chosen below the range of outgoing connections (from 32768 on Linux by
-// default, from 49152 elsewhere): a port of that range might be taken between the choice
-// and the start of its process.
-const (
-	firstFreePort = 20_000
-	lastFreePort  = 32_000
-	freePortTries = 100
-)
-
-// FreePort returns a TCP port that no process listens on at the moment.
-func FreePort(ip string) (int, error) {
-	var err error
-	for range freePortTries {
-		port := firstFreePort + rand.N(lastFreePort-firstFreePort)
-		var listener net.Listener
-		if listener, err = net.Listen("tcp", net.JoinHostPort(ip, strconv.Itoa(port))); err != nil {
-			continue
-		}
-		if err = listener.Close(); err == nil {
-			return port, nil
-		}
-	}
-	return 0, fmt.Errorf("looking for a free port on %s, of %d from %d to %d none could be had: %w", ip, freePortTries, firstFreePort, lastFreePort, err)
 }
 
 // Address returns the host and port at which this machine reaches the frontend.

@@ -1,0 +1,62 @@
+package devstack
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// Free ports are chosen below the range of outgoing connections (from 32768 on Linux by
+// default, from 49152 elsewhere): a port of that range might be taken between the choice
+// and the start of its process.
+const (
+	firstFreePort = 20_000
+	lastFreePort  = 32_000
+	freePortTries = 100
+)
+
+// claimed is the time for which a chosen port is not chosen again: on a busy machine its
+// process takes some seconds to listen on it.
+const claimed = 5 * time.Minute
+
+// FreePort returns a TCP port on which no process listens, and which no other call, in
+// whatever process of the same user, has returned in the last minutes.
+func FreePort(ip string) (int, error) {
+	claims := filepath.Join(os.TempDir(), fmt.Sprintf("benchloom-ports-%d", os.Getuid()))
+	if err := os.MkdirAll(claims, 0o700); err != nil {
+		return 0, fmt.Errorf("claiming a free port: %w", err)
+	}
+	var err error
+	for range freePortTries {
+		port := firstFreePort + rand.N(lastFreePort-firstFreePort)
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", net.JoinHostPort(ip, strconv.Itoa(port))); err != nil {
+			continue
+		}
+		taken := claim(filepath.Join(claims, strconv.Itoa(port)), time.Now())
+		if err = errors.Join(taken, listener.Close()); err == nil {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("looking for a free port on %s, of %d from %d to %d none could be had: %w", ip, freePortTries, firstFreePort, lastFreePort, err)
+}
+
+// claim creates the file of a port. It fails while another claim of the port holds.
+func claim(file string, now time.Time) error {
+	if info, err := os.Stat(file); err == nil && now.Sub(info.ModTime()) > claimed {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
