@@ -24,7 +24,8 @@ type LocalReport struct {
 	Suite string `json:"suite"`
 	// Artifacts lists the artifacts, the baseline first.
 	Artifacts []LocalArtifact `json:"artifacts"`
-	Results   []jobrun.Result `json:"results"`
+	// Results has one entry per look, test case and artifact.
+	Results []jobrun.LocalResult `json:"results"`
 	// Comparison compares the second artifact with the first. For one artifact, it
 	// has the statistics of that; nil if nothing was measured.
 	Comparison *stats.Comparison `json:"comparison,omitempty"`
@@ -78,7 +79,7 @@ func NewLocalReport(r *jobrun.LocalResults, asked []string, all bool) (LocalRepo
 	return report, nil
 }
 
-func measuredLocally(list []jobrun.Result) []bench.Metric {
+func measuredLocally(list []jobrun.LocalResult) []bench.Metric {
 	metrics := map[bench.Metric]bool{}
 	for _, r := range list {
 		for _, c := range r.Collections {
@@ -90,27 +91,35 @@ func measuredLocally(list []jobrun.Result) []bench.Metric {
 	return slices.Sorted(maps.Keys(metrics))
 }
 
-// samples groups collections into series. All have the same surroundings: this
-// machine.
-func samples(list []jobrun.Result, metrics []bench.Metric) []bench.Samples {
+// samples groups the collections of all looks into series. All have the same surroundings: this machine.
+func samples(list []jobrun.LocalResult, metrics []bench.Metric) []bench.Samples {
+	type key struct {
+		testCase bench.TestCase
+		metric   bench.Metric
+	}
 	var out []bench.Samples
+	at := map[key]int{}
 	for _, r := range list {
 		for _, m := range metrics {
-			s := bench.Samples{TestCase: r.TestCase, Metric: m}
 			for _, c := range r.Collections {
-				if v, ok := c.Metrics[m]; ok {
-					s.Values = append(s.Values, v)
+				v, ok := c.Metrics[m]
+				if !ok {
+					continue
 				}
-			}
-			if len(s.Values) > 0 {
-				out = append(out, s)
+				i, known := at[key{r.TestCase, m}]
+				if !known {
+					i = len(out)
+					at[key{r.TestCase, m}] = i
+					out = append(out, bench.Samples{TestCase: r.TestCase, Metric: m})
+				}
+				out[i].Values = append(out[i].Values, v)
 			}
 		}
 	}
 	return out
 }
 
-func localMissing(list []jobrun.Result) []apiclient.MissingTestCase {
+func localMissing(list []jobrun.LocalResult) []apiclient.MissingTestCase {
 	var missing []apiclient.MissingTestCase
 	for _, r := range list {
 		switch {

@@ -44,7 +44,8 @@ benchmarks:
 				Metrics: map[bench.Metric]float64{bench.WallTime: seconds, bench.MinorFaults: 100, "size:binary": float64(1000 + i), "ns/op": 1e9 * seconds},
 			})
 		}
-		out.Results = append(out.Results, r, jobrun.Result{TestCase: patched, Subject: tag, Failure: &jobrun.Failure{Kind: bench.FailJob, Message: "exit status 1", Output: "no such file\x07\n"}})
+		failed := jobrun.Result{TestCase: patched, Subject: tag, Failure: &jobrun.Failure{Kind: bench.FailJob, Message: "exit status 1", Output: "no such file\x07\n"}}
+		out.Results = append(out.Results, jobrun.LocalResult{Result: r}, jobrun.LocalResult{Result: failed})
 	}
 	return out
 }
@@ -72,6 +73,23 @@ func TestLocalReport(t *testing.T) {
 			require.NoError(t, write(&b))
 			golden(t, name, b.String())
 		})
+	}
+}
+
+// The values of all looks belong to one series.
+func TestLocalReportOfLooks(t *testing.T) {
+	t.Parallel()
+	run := measured(t, "1.25.0", "1.26.0")
+	for i := range run.Results {
+		run.Results[i].Look = 1
+		again := run.Results[i]
+		again.Look = 2
+		run.Results = append(run.Results, again)
+	}
+	report, err := cli.NewLocalReport(run, nil, false)
+	require.NoError(t, err)
+	for _, r := range report.Comparison.Results {
+		require.Equal(t, []int{10, 10}, []int{r.A.N, r.B.N}, r.Key)
 	}
 }
 

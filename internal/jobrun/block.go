@@ -2,6 +2,7 @@ package jobrun
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +22,8 @@ type unit struct {
 	// link are directories of source, relative, whose files may be linked.
 	link   []string
 	result Result
+	// delivered is set once the result is part of a block.
+	delivered bool
 }
 
 // open reports whether the unit still has to be measured.
@@ -97,7 +100,44 @@ func (r *runner) runVariant(ctx context.Context, testCases []bench.TestCase) err
 		}
 	}
 	r.phase(Measuring)
-	return r.measure(ctx, cases)
+	err := r.measure(ctx, cases)
+	if err != nil && ctx.Err() != nil && r.job.KeepPairs {
+		return errors.Join(err, r.deliverPairs(ctx, cases))
+	}
+	return err
+}
+
+// deliverPairs delivers what a cancelled block has measured on all subjects.
+func (r *runner) deliverPairs(ctx context.Context, cases []testCase) error {
+	var whole []testCase
+	for _, c := range cases {
+		rounds := c.measured()
+		if rounds == 0 || c[0].delivered {
+			continue
+		}
+		for _, u := range c {
+			u.result.Collections = u.result.Collections[:min(rounds, len(u.result.Collections))]
+		}
+		whole = append(whole, c)
+	}
+	if len(whole) == 0 {
+		return nil
+	}
+	return r.deliver(context.WithoutCancel(ctx), whole)
+}
+
+// measured returns the number of collections that all subjects have, failed ones apart; 0 if all have failed.
+func (c testCase) measured() int {
+	var counts []int
+	for _, u := range c {
+		if u.open() {
+			counts = append(counts, len(u.result.Collections))
+		}
+	}
+	if len(counts) == 0 {
+		return 0
+	}
+	return slices.Min(counts)
 }
 
 // measure takes all iterations of the test cases of one block, interleaved, and

@@ -46,6 +46,8 @@ type Job struct {
 	TestCases []bench.TestCase
 	// Iterations overrides the suite's number of iterations if positive.
 	Iterations int
+	// KeepPairs delivers, when the job is cancelled, what the unfinished block has measured on all subjects.
+	KeepPairs bool
 	// Command belongs to the kind command.
 	Command *Command
 }

@@ -41,14 +41,35 @@ type LocalOptions struct {
 	Fetching func(artifact.Progress)
 	// Finished, if set, receives each block as soon as it is done.
 	Finished func(Block)
+	// Next, if set, divides the run into looks: it is called before each one with the results so far, and returns what is
+	// measured next. Nil means one look at all test cases, with the suite's iterations.
+	Next func(*LocalResults) (Look, error)
+}
+
+// Look is a part of a local run: each of its test cases is prepared anew and measured in turns on all artifacts.
+type Look struct {
+	// TestCases are a part of the selected ones. Without any, the run ends.
+	TestCases []bench.TestCase
+	// Iterations is their number for each test case and artifact; 0 means the suite's.
+	Iterations int
 }
 
 // LocalResults holds the results of a local run.
 type LocalResults struct {
 	Suite    *suite.Suite
 	Subjects []LocalSubject
-	// Results carry the name of their subject. A cancelled run has those of the finished blocks.
-	Results []Result
+	// TestCases are all those selected, in the order of measurement.
+	TestCases []bench.TestCase
+	// Results carry the name of their subject; there is one per look, test case and subject. Those of a cancelled run have
+	// as many collections as all subjects have.
+	Results []LocalResult
+}
+
+// LocalResult is the outcome of one test case on one subject in one look.
+type LocalResult struct {
+	Result
+	// Look is the number of the look, from 1; 0 if the run was not divided into looks.
+	Look int `json:"look,omitempty"`
 }
 
 // LocalSubject is an artifact of a local run.
@@ -60,12 +81,12 @@ type LocalSubject struct {
 }
 
 // Of returns the results of one subject in the order of measurement.
-func (r *LocalResults) Of(subject string) []Result {
-	return slices.DeleteFunc(slices.Clone(r.Results), func(result Result) bool { return result.Subject != subject })
+func (r *LocalResults) Of(subject string) []LocalResult {
+	return slices.DeleteFunc(slices.Clone(r.Results), func(result LocalResult) bool { return result.Subject != subject })
 }
 
 // Local loads a suite, acquires the artifacts and runs the jobs of a selection on this machine, each with all artifacts
-// interleaved. Results returned with an error are those of finished blocks.
+// interleaved, in one look or several. Results returned with an error are those measured before it.
 func Local(ctx context.Context, o LocalOptions) (*LocalResults, error) {
 	dir, err := filepath.Abs(o.SuiteDir)
 	if err != nil {
@@ -91,75 +112,106 @@ func Local(ctx context.Context, o LocalOptions) (*LocalResults, error) {
 	if o.Machine.CacheDir != "" {
 		o.Machine.CacheDir = filepath.Join(o.Machine.CacheDir, s.Name())
 	}
-	local := &local{options: o, out: &LocalResults{Suite: s}}
+	local := &local{options: o, dir: dir, plans: plans, out: &LocalResults{Suite: s}}
 	for _, plan := range plans {
-		local.total += len(plan.TestCases)
+		local.out.TestCases = append(local.out.TestCases, plan.TestCases...)
 	}
-	return local.out, local.run(ctx, dir, plans)
+	return local.out, local.run(ctx)
 }
 
 // local is a running local run and the sink of its jobs.
 type local struct {
 	options LocalOptions
+	dir     string
+	plans   []suite.JobPlan
 	out     *LocalResults
-	// done counts the test cases of ended jobs, total those of all jobs.
+	// look is the number of the current look.
+	look int
+	// target is that of the acquired subjects; handles lock them.
+	target   bench.Target
+	subjects []Subject
+	handles  []*artifact.Handle
+	// done counts the test cases of the look's ended jobs, total those of all its jobs.
 	done, total int
 }
 
-func (l *local) run(ctx context.Context, dir string, plans []suite.JobPlan) error {
+func (l *local) run(ctx context.Context) (err error) {
 	if len(l.options.Tags) == 0 {
 		return fmt.Errorf("%w: no artifact named; name one, such as a version", bench.ErrInvalid)
 	}
-	var target bench.Target
-	var subjects []Subject
-	release := func() error { return nil }
-	for _, plan := range plans {
-		// Plans are grouped by target; artifacts belong to one.
-		if subjects == nil || plan.Target != target {
-			if err := release(); err != nil {
-				return err
-			}
-			var err error
-			target = plan.Target
-			if subjects, release, err = l.acquire(ctx, target); err != nil {
-				return err
-			}
-		}
-		job := Job{
-			Kind: plan.Kind, Subjects: subjects, Suite: l.out.Suite, SuiteDir: dir,
-			TestCases: plan.TestCases, Iterations: l.out.Suite.Iterations(l.options.Selection),
-		}
-		if err := Run(ctx, l.options.Machine, job, l); err != nil {
-			return errors.Join(err, release())
-		}
-		l.done += len(plan.TestCases)
+	defer func() { err = errors.Join(err, l.release()) }()
+	if l.options.Next == nil {
+		return l.measure(ctx, Look{TestCases: l.out.TestCases})
 	}
-	return release()
+	for {
+		look, err := l.options.Next(l.out)
+		if err != nil || len(look.TestCases) == 0 {
+			return err
+		}
+		l.look++
+		if err := l.measure(ctx, look); err != nil {
+			return err
+		}
+	}
 }
 
-// acquire acquires all artifacts for a target; release releases them.
-func (l *local) acquire(ctx context.Context, target bench.Target) (subjects []Subject, release func() error, err error) {
-	l.Progress(Progress{Phase: Fetching})
-	var handles []*artifact.Handle
-	release = func() error {
-		var errs []error
-		for _, h := range handles {
-			errs = append(errs, h.Release())
-		}
-		return errors.Join(errs...)
+// measure runs the jobs of one look.
+func (l *local) measure(ctx context.Context, look Look) error {
+	l.done, l.total = 0, len(look.TestCases)
+	if look.Iterations == 0 {
+		look.Iterations = l.out.Suite.Iterations(l.options.Selection)
 	}
-	l.out.Subjects = nil
+	for _, plan := range l.plans {
+		testCases := slices.DeleteFunc(slices.Clone(plan.TestCases), func(tc bench.TestCase) bool { return !slices.Contains(look.TestCases, tc) })
+		if len(testCases) == 0 {
+			continue
+		}
+		if err := l.acquire(ctx, plan.Target); err != nil {
+			return err
+		}
+		job := Job{
+			Kind: plan.Kind, Subjects: l.subjects, Suite: l.out.Suite, SuiteDir: l.dir,
+			TestCases: testCases, Iterations: look.Iterations, KeepPairs: true,
+		}
+		if err := Run(ctx, l.options.Machine, job, l); err != nil {
+			return err
+		}
+		l.done += len(testCases)
+	}
+	return nil
+}
+
+// acquire acquires all artifacts for a target, to which they belong, unless they are those of the last job.
+func (l *local) acquire(ctx context.Context, target bench.Target) error {
+	if l.subjects != nil && l.target == target {
+		return nil
+	}
+	if err := l.release(); err != nil {
+		return err
+	}
+	l.Progress(Progress{Phase: Fetching})
+	l.target, l.out.Subjects = target, nil
 	for _, tag := range l.options.Tags {
 		handle, err := l.options.Artifacts.Acquire(ctx, l.request(tag, target), l.options.Fetching)
 		if err != nil {
-			return nil, nil, errors.Join(fmt.Errorf("getting %s: %w", tag, err), release())
+			return fmt.Errorf("getting %s: %w", tag, err)
 		}
-		handles = append(handles, handle)
+		l.handles = append(l.handles, handle)
 		name := l.name(tag)
-		subjects = append(subjects, Subject{Tag: name, Artifact: handle.Dir()})
+		l.subjects = append(l.subjects, Subject{Tag: name, Artifact: handle.Dir()})
 		l.out.Subjects = append(l.out.Subjects, LocalSubject{Name: name, Identity: handle.Identity()})
 	}
-	return subjects, release, nil
+	return nil
+}
+
+// release releases the acquired artifacts.
+func (l *local) release() error {
+	var errs []error
+	for _, h := range l.handles {
+		errs = append(errs, h.Release())
+	}
+	l.subjects, l.handles = nil, nil
+	return errors.Join(errs...)
 }
 
 func (l *local) request(tag string, target bench.Target) artifact.Request {
@@ -181,14 +233,16 @@ func (l *local) name(tag string) string {
 
 // Block collects a block's results.
 func (l *local) Block(_ context.Context, b Block) error {
-	l.out.Results = append(l.out.Results, b.Results...)
+	for _, r := range b.Results {
+		l.out.Results = append(l.out.Results, LocalResult{Result: r, Look: l.look})
+	}
 	if l.options.Finished != nil {
 		l.options.Finished(b)
 	}
 	return nil
 }
 
-// Progress counts over all jobs.
+// Progress counts over all jobs of the look.
 func (l *local) Progress(p Progress) {
 	p.Done, p.Total = l.done+p.Done, l.total
 	if l.options.Progress != nil {

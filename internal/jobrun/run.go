@@ -171,6 +171,7 @@ func (r *runner) deliver(ctx context.Context, cases []testCase) error {
 			if dropped := u.result.keepWhole(); len(dropped) > 0 {
 				fmt.Fprintf(r.log, "== %s: not all iterations have %v, so none is recorded with it\n", r.label(u.result.TestCase, u.result.Subject), dropped)
 			}
+			u.delivered = true
 			block.Results = append(block.Results, u.result)
 		}
 	}
