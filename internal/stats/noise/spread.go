@@ -1,0 +1,90 @@
+package noise
+
+import (
+	"math"
+	"slices"
+)
+
+// reach is the distance from the median to which values are drawn in before a standard deviation is taken: 3 robust
+// standard deviations, in units of the median absolute deviation.
+const reach = 3 * 1.4826
+
+// Spread returns the standard deviation of values drawn in to 3 robust standard deviations around their median (winsorised),
+// in the values' unit; 0 for fewer than two values. If more than half of the values are equal nothing is drawn in.
+func Spread(values []float64) float64 {
+	if len(values) < 2 {
+		return 0
+	}
+	return math.Sqrt(squares(drawnIn(values, median(values))) / float64(len(values)-1))
+}
+
+// Within returns the standard deviation within groups, pooled, of values drawn in as by [Spread] around the median of their
+// group; 0 if no group has two values.
+func Within(groups [][]float64) float64 {
+	var residuals []float64
+	degrees := 0
+	for _, group := range groups {
+		if len(group) == 0 {
+			continue
+		}
+		center := median(group)
+		for _, v := range group {
+			residuals = append(residuals, v-center)
+		}
+		degrees += len(group) - 1
+	}
+	if degrees == 0 {
+		return 0
+	}
+	residuals = drawnIn(residuals, 0)
+	sum := 0.0
+	for _, group := range groups {
+		sum += squares(residuals[:len(group)])
+		residuals = residuals[len(group):]
+	}
+	return math.Sqrt(sum / float64(degrees))
+}
+
+// drawnIn returns the values, those further from the center than reach allows moved to that distance.
+func drawnIn(values []float64, center float64) []float64 {
+	distances := make([]float64, len(values))
+	for i, v := range values {
+		distances[i] = math.Abs(v - center)
+	}
+	limit := reach * median(distances)
+	drawn := slices.Clone(values)
+	if limit > 0 {
+		for i, v := range drawn {
+			drawn[i] = min(max(v, center-limit), center+limit)
+		}
+	}
+	return drawn
+}
+
+// median returns the middle value, or the mean of the two middle ones. There must be at least one.
+func median(values []float64) float64 {
+	ascending := slices.Sorted(slices.Values(values))
+	n := len(ascending)
+	return ascending[(n-1)/2]/2 + ascending[n/2]/2
+}
+
+// squares returns the sum of squared distances from the mean.
+func squares(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	mean := average(values)
+	sum := 0.0
+	for _, v := range values {
+		sum += (v - mean) * (v - mean)
+	}
+	return sum
+}
+
+func average(values []float64) float64 {
+	first, sum := values[0], 0.0
+	for _, v := range values {
+		sum += v - first // equal values have exactly that mean
+	}
+	return first + sum/float64(len(values))
+}

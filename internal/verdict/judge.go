@@ -1,0 +1,249 @@
+package verdict
+
+import (
+	"math"
+
+	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/stats/paired"
+)
+
+// Verdict is the conclusion about one series, with what it rests on.
+type Verdict struct {
+	Kind Kind `json:"kind"`
+	// Change is the Hodges-Lehmann estimate of the relative change, 0.02 meaning +2 %; 0 if it is undefined.
+	Change float64 `json:"change"`
+	// Interval is that of the relative change; nil if there is none. It lies within ±Delta (see [Within]) if and only if
+	// Kind is NoDifference.
+	Interval *stats.Interval `json:"interval,omitempty"`
+	// Pairs is the number of pairs with usable values, Disturbed that of those during which something else used the machine.
+	// Sessions is the number of sessions with such pairs.
+	Pairs     int `json:"pairs"`
+	Sessions  int `json:"sessions"`
+	Disturbed int `json:"disturbed,omitempty"`
+	// P is the p value of the signed-rank test, 1 if nothing was tested. Level is what it must be below.
+	P     float64 `json:"p"`
+	Level float64 `json:"level"`
+	// Sees is the relative change that would have been called changed with this evidence; 0 if none would have been, and for
+	// exact values, where any change is seen.
+	Sees float64 `json:"sees,omitempty"`
+	// Reason says how the series was decided, or begins with the reason why not, such as "noise".
+	Reason string `json:"reason"`
+	// Needs says what would decide the series; empty if it is decided.
+	Needs string `json:"needs,omitempty"`
+}
+
+// Within reports whether an interval of a relative change lies within ±delta: factors from 1/(1+delta) to 1+delta.
+// Rounding errors do not count.
+func Within(interval stats.Interval, delta float64) bool {
+	const rounding = 1e-12
+	limit := relevant(delta) + rounding
+	return math.Log1p(interval.High) <= limit && -math.Log1p(interval.Low) <= limit
+}
+
+func within(interval *stats.Interval, delta float64) bool {
+	return interval != nil && Within(*interval, delta)
+}
+
+// relative returns the relative change of a difference of logarithms. It is finite.
+func relative(d float64) float64 { return math.Expm1(min(d, 700)) }
+
+// Judge returns the verdict after the pairs so far.
+//
+// The series is changed if the signed-rank test gives p below the level, with at least the pairs of the first look that can
+// confirm; if the estimated change reaches both Delta and three standard deviations of the offset that sides have in a
+// session; and if all sessions have its sign. Disturbed pairs count here, since the load meets both sides.
+//
+// There is no difference if the whole interval lies within ±Delta. Only undisturbed pairs of sessions with at most a fifth
+// disturbed support this. The interval that is returned rests on them if it can, except beside a change. One that can
+// rest only on disturbed pairs is left out if it lies within ±Delta.
+//
+// Values that are not positive have no relative change, and a pair with one counts as disturbed and for nothing else. If
+// that is more than a fifth of the pairs, the series is undecided.
+func (f Family) Judge(e Evidence) Verdict {
+	if v, ok := f.judgeExact(e); ok {
+		return v
+	}
+	s := surveyOf(e.Sessions)
+	v := Verdict{
+		P: 1, Level: f.levelOf(len(e.Sessions)), Disturbed: s.disturbed,
+		Pairs: s.measured - s.unusable, Sessions: len(s.all),
+	}
+	if s.broken() || len(s.all) == 0 {
+		v.Reason, v.Needs = unusable(s)
+		return v
+	}
+	all := f.estimate(e, s.all)
+	quiet := all
+	if !s.undisturbed() {
+		quiet = f.estimate(e, s.quiet)
+	}
+	v.P, v.Change, v.Interval = all.p, relative(all.center), all.interval
+	v.Sees = f.sees(all, v.Level)
+	if quiet.interval != nil {
+		v.Change, v.Interval = relative(quiet.center), quiet.interval
+	}
+	if within(quiet.interval, e.Delta) {
+		v.Kind, v.Reason = NoDifference, withinDelta(e)
+		return v
+	}
+	if f.changed(all, v.Level) && !within(all.interval, e.Delta) {
+		v.Kind, v.Change, v.Interval = Changed, relative(all.center), all.interval
+		v.Reason = confirmed(v)
+		return v
+	}
+	if quiet.interval == nil && within(all.interval, e.Delta) {
+		v.Interval = nil
+	}
+	v.Reason, v.Needs = f.undecided(e, all, quiet, v)
+	return v
+}
+
+// Settled reports whether no further look is needed: the series is decided, or no look could decide it.
+func (f Family) Settled(e Evidence) bool {
+	if f.Judge(e).Kind != Undecided {
+		return true
+	}
+	s := surveyOf(e.Sessions)
+	switch {
+	case s.measured == 0:
+		return false
+	case s.unusable == s.measured:
+		return true
+	default:
+		// Counting as one pair each, the sessions must suffice for a test or an interval.
+		m := len(f.Looks)
+		_, interval := paired.Interval(make([]float64, m), f.confidence())
+		return e.onePerSession() && !interval && m < f.Confirms()
+	}
+}
+
+// judgeExact judges values that do not vary; ok is false if these do, or are not meant to be exact. Load does not matter to
+// exact values. Of other metrics, undisturbed values that are all equal are decided after the first look: the interval of
+// six such pairs is a point.
+func (f Family) judgeExact(e Evidence) (v Verdict, ok bool) {
+	a, b, ok := constant(e.Sessions)
+	if !ok {
+		return Verdict{}, false
+	}
+	s := surveyOf(e.Sessions)
+	v = Verdict{P: 1, Level: f.levelOf(len(e.Sessions)), Pairs: s.measured, Disturbed: s.disturbed}
+	for _, session := range e.Sessions {
+		v.Sessions += min(len(session), 1)
+	}
+	confidence := 1.0
+	if !e.Exact {
+		if a != b || !s.undisturbed() || s.measured < looks[0] {
+			return Verdict{}, false
+		}
+		confidence -= paired.Smallest(s.measured)
+	}
+	d, defined := logRatio(a, b)
+	if defined {
+		v.Change = relative(d)
+		v.Interval = &stats.Interval{Low: v.Change, High: v.Change, Confidence: confidence}
+	}
+	switch {
+	case a == b:
+		v.Kind, v.Reason = NoDifference, "all values are equal"
+	case defined && Within(*v.Interval, e.Delta):
+		v.Kind, v.Reason = NoDifference, withinDelta(e)
+	default:
+		v.Kind, v.Reason = Changed, exactChange(a, b, defined)
+	}
+	return v, true
+}
+
+// constant returns the values of both sides, if each side has a single finite one.
+func constant(sessions [][]Pair) (a, b float64, ok bool) {
+	for _, session := range sessions {
+		for _, pair := range session {
+			if !ok {
+				a, b, ok = pair.A, pair.B, true
+			}
+			if pair.A != a || pair.B != b { // also if one is not a number
+				return 0, 0, false
+			}
+		}
+	}
+	return a, b, ok && !math.IsInf(a, 0) && !math.IsInf(b, 0)
+}
+
+// estimate is the result of a sample, on logarithms.
+type estimate struct {
+	n, sessions int // differences and sessions
+	unit        []float64
+	p           float64
+	center      float64
+	offset      float64 // standard deviation of the mean offset between the sides
+	floor       float64 // the least change that counts
+	apart       float64 // the largest distance of a session from the center
+	oneSign     bool    // all sessions have the sign of the center
+	interval    *stats.Interval
+}
+
+// confidence returns the level of the intervals: two one-sided tests at 5 %, divided by the number of looks.
+func (f Family) confidence() float64 { return 1 - 2*equivalence/float64(max(len(f.Looks), 1)) }
+
+func (f Family) estimate(e Evidence, s sample) estimate {
+	if len(s) == 0 {
+		return estimate{p: 1}
+	}
+	spread := e.spread(s)
+	r := estimate{unit: s.pairs(), sessions: len(s), oneSign: true}
+	r.offset = e.tau() * spread * math.Sqrt(2/float64(len(s)))
+	centers := make([]float64, len(s))
+	for i, session := range s {
+		centers[i] = paired.Estimate(session)
+	}
+	widening := r.offset
+	if e.onePerSession() {
+		r.unit, widening = centers, 0 // the offsets are part of the differences
+	}
+	r.n = len(r.unit)
+	r.p = paired.P(r.unit)
+	r.center = paired.Estimate(r.unit)
+	r.floor = max(e.relevant(), offsets*r.offset)
+	for _, center := range centers {
+		r.apart = max(r.apart, math.Abs(center-r.center))
+		r.oneSign = r.oneSign && center*r.center > 0
+	}
+	r.interval = f.interval(r, widening)
+	return r
+}
+
+// interval returns the interval of the relative change, nil if there are too few pairs: that of the differences, widened by
+// the standard deviation of the sides' mean offset.
+func (f Family) interval(r estimate, widening float64) *stats.Interval {
+	confidence := f.confidence()
+	walsh, ok := paired.Interval(r.unit, confidence)
+	if !ok {
+		return nil
+	}
+	widening *= math.Sqrt2 * math.Erfinv(confidence) // the quantile of the normal distribution
+	return &stats.Interval{
+		Low:        relative(r.center - math.Hypot(r.center-walsh.Low, widening)),
+		High:       relative(r.center + math.Hypot(walsh.High-r.center, widening)),
+		Confidence: walsh.Confidence,
+	}
+}
+
+// changed reports whether a change is confirmed.
+func (f Family) changed(r estimate, level float64) bool {
+	return f.enough(r.n) && r.p < level && math.Abs(r.center) >= r.floor && r.oneSign
+}
+
+// enough reports whether a number of pairs can be called changed.
+func (f Family) enough(n int) bool { return f.Confirms() > 0 && n >= f.Confirms() }
+
+// sees returns the relative change that the same differences, shifted, would need to be called changed; 0 if no shift would
+// do.
+func (f Family) sees(r estimate, level float64) float64 {
+	if !f.enough(r.n) {
+		return 0
+	}
+	walsh, ok := paired.Interval(r.unit, 1-level)
+	if !ok {
+		return 0
+	}
+	return relative(max(r.floor, r.center-walsh.Low, walsh.High-r.center, r.apart))
+}

@@ -1,0 +1,126 @@
+package verdict
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/stats/paired"
+)
+
+const (
+	quieterMachine = "a quieter machine"
+	largerDelta    = "a larger relevant change"
+	mostPairs      = 500 // more are not worth proposing
+)
+
+func withinDelta(e Evidence) string {
+	return "the whole interval lies within ±" + share(e.Delta)
+}
+
+func confirmed(v Verdict) string {
+	sessions := "one session"
+	if v.Sessions > 1 {
+		sessions = fmt.Sprintf("all %d sessions agree", v.Sessions)
+	}
+	return fmt.Sprintf("p=%s is below %s, %s", short(v.P), short(v.Level), sessions)
+}
+
+func exactChange(a, b float64, defined bool) string {
+	text := "exact metric, any change counts"
+	if !defined {
+		text += fmt.Sprintf("; from %s to %s there is no relative change", number(a), number(b))
+	}
+	return text
+}
+
+func unusable(s survey) (reason, needs string) {
+	if s.measured == 0 {
+		return TooFewValues + ": nothing was measured in turns", "pairs measured in turns"
+	}
+	return fmt.Sprintf("%s: %d of %d pairs have a value that is not a positive number", TooFewValues, s.unusable, s.measured),
+		"a metric with positive values"
+}
+
+// undecided returns why there is no verdict, and what would lead to one.
+func (f Family) undecided(e Evidence, all, quiet estimate, v Verdict) (reason, needs string) {
+	switch {
+	case e.onePerSession() && quiet.interval == nil:
+		return fmt.Sprintf("%s: sessions differ more than the pairs of one, so that each counts as one pair; %d are too few", Noise, all.sessions),
+			fmt.Sprintf("%s, or at least %d sessions", quieterMachine, f.fewest())
+	case all.interval == nil:
+		return fmt.Sprintf("%s: %s cannot decide, at least %d are needed", TooFewValues, plural(all.n, "pair"), f.fewest()),
+			plural(f.fewest()-all.n, "more pair")
+	case quiet.interval == nil && v.Interval == nil:
+		return fmt.Sprintf("%s: %d of %d pairs were disturbed, which cannot show that there is no difference", Disturbance, v.Disturbed, v.Pairs),
+			quieterMachine
+	}
+	switch {
+	case !all.oneSign && all.p < v.Level:
+		reason = "the sessions differ in direction"
+	case all.p < v.Level && f.enough(all.n) && math.Abs(all.center) < all.floor && all.floor > e.relevant():
+		reason = fmt.Sprintf("the change is below %s, by which sessions shift a side", share(relative(all.floor)))
+	default:
+		reason = fmt.Sprintf("the interval from %s to %s reaches beyond ±%s", signed(v.Interval.Low), signed(v.Interval.High), share(e.Delta))
+	}
+	if quiet.interval == nil {
+		return fmt.Sprintf("%s: %d of %d pairs were disturbed, and %s", Disturbance, v.Disturbed, v.Pairs, reason), quieterMachine
+	}
+	return Noise + ": " + reason, needed(e, v)
+}
+
+// fewest returns the least number of pairs with which there is an interval.
+func (f Family) fewest() int {
+	n := 1
+	for paired.Smallest(n) > (1-f.confidence())*(1+1e-9) {
+		n++
+	}
+	return n
+}
+
+// needed estimates what would decide the series if its estimate is right: half the width of the interval, and the change
+// that is seen, shrink with the square root of the number of pairs.
+func needed(e Evidence, v Verdict) string {
+	change, relevant := math.Abs(math.Log1p(v.Change)), e.relevant()
+	factor := math.Inf(1)
+	if change < relevant {
+		factor = square(halfWidth(*v.Interval) / (relevant - change))
+	}
+	if change > relevant && v.Sees > 0 {
+		factor = min(factor, square(math.Log1p(v.Sees)/change))
+	}
+	more := math.Ceil((factor-1)*float64(v.Pairs)/10) * 10
+	switch {
+	case more > 0 && float64(v.Pairs)+more <= mostPairs:
+		return fmt.Sprintf("about %.0f more pairs", more)
+	case relevant == 0:
+		return quieterMachine
+	default:
+		return quieterMachine + " or " + largerDelta
+	}
+}
+
+func halfWidth(i stats.Interval) float64 { return (math.Log1p(i.High) - math.Log1p(i.Low)) / 2 }
+
+func square(v float64) float64 { return v * v }
+
+func share(v float64) string { return strconv.FormatFloat(100*v, 'g', 2, 64) + " %" }
+
+func signed(v float64) string {
+	if v > 0 {
+		return "+" + share(v)
+	}
+	return share(v)
+}
+
+func short(p float64) string { return strconv.FormatFloat(p, 'g', 1, 64) }
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
