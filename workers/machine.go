@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/jobrun"
+	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
@@ -24,6 +25,9 @@ type MachineConfig struct {
 	Sandbox measure.SandboxConfig
 	// Require lists counters without which the machine must not measure.
 	Require []measure.Counter
+	// CoLocated is set if other jobs run beside this slot's. If it has no CPUs of its
+	// own, the CPU time of others is no disturbance.
+	CoLocated bool
 	// Environ is the process's own environment.
 	Environ []string
 	Log     *slog.Logger
@@ -64,7 +68,12 @@ func OpenMachine(ctx context.Context, c MachineConfig) (*Machine, error) {
 	if cpus == 0 {
 		cpus = runtime.NumCPU()
 	}
-	m.Jobs = jobrun.Machine{Sandbox: sandbox, Counters: support, CPUs: cpus, Environ: c.Environ, Now: time.Now}
+	m.Jobs = jobrun.Machine{
+		Sandbox: sandbox, Counters: support, CPUs: cpus, Environ: c.Environ, Now: time.Now,
+		Readings: machine.NewReader(machine.Config{
+			Root: "/", CPUs: c.Sandbox.CPUs, SharedCPUs: c.CoLocated && len(c.Sandbox.CPUs) == 0, Now: time.Now,
+		}),
+	}
 	for _, u := range m.Unenforced {
 		c.Log.WarnContext(ctx, "a limit cannot be enforced here; collections are marked", "limit", u.Name, "reason", u.Reason)
 	}

@@ -270,7 +270,7 @@ func (s *sink) Block(ctx context.Context, b jobrun.Block) error {
 func testCaseResult(r jobrun.Result) (apiclient.TestCaseResult, error) {
 	out := apiclient.TestCaseResult{TestCase: r.TestCase, Skipped: r.Skipped}
 	for _, c := range r.Collections {
-		facts, err := json.Marshal(collectionFacts{DurationSeconds: c.Duration.Seconds(), Load: c.Load, LeftBehind: c.LeftBehind, Unenforced: c.Unenforced})
+		facts, err := json.Marshal(collectionFacts{DurationSeconds: c.Duration.Seconds(), Machine: c.Machine, LeftBehind: c.LeftBehind, Unenforced: c.Unenforced})
 		if err != nil {
 			return out, fmt.Errorf("encoding the facts of a collection: %w", err)
 		}

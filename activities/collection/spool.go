@@ -16,13 +16,14 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
 // collectionFacts describe the machine during one iteration.
 type collectionFacts struct {
 	DurationSeconds float64         `json:"duration_seconds"`
-	Load            *measure.Load   `json:"load,omitempty"`
+	Machine         *machine.Delta  `json:"machine,omitempty"`
 	LeftBehind      int             `json:"left_behind,omitempty"`
 	Unenforced      []measure.Limit `json:"unenforced,omitempty"`
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
 	"github.com/benchloom/benchloom/internal/jobrun"
+	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/measure"
 	"github.com/benchloom/benchloom/internal/revision"
 	"github.com/benchloom/benchloom/internal/suite"
@@ -208,6 +209,7 @@ func (f *benchFlags) machine(cmd *cobra.Command, cacheDir string) (jobrun.Machin
 	m := jobrun.Machine{
 		Sandbox: sandbox, Counters: measure.ProbeCounters(), CPUs: cpus, CacheDir: filepath.Join(cacheDir, "suites"),
 		Environ: os.Environ(), Now: time.Now,
+		Readings: machine.NewReader(machine.Config{Root: "/", CPUs: config.CPUs, Now: time.Now}),
 	}
 	if f.verbose {
 		m.Log = cmd.ErrOrStderr()

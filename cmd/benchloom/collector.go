@@ -190,7 +190,9 @@ func (f *collectorFlags) open(ctx context.Context, api *apiclient.Client, m *met
 	}
 	// Processes left by a killed predecessor would disturb every measurement:
 	// nothing starts before they are dead.
-	machine, err := workers.OpenMachine(ctx, workers.MachineConfig{Sandbox: config, Require: counters(f.require), Environ: os.Environ(), Log: log})
+	machine, err := workers.OpenMachine(ctx, workers.MachineConfig{
+		Sandbox: config, CoLocated: f.coLocated, Require: counters(f.require), Environ: os.Environ(), Log: log,
+	})
 	if _, lacking := errors.AsType[*measure.MissingCountersError](err); lacking {
 		return c, nil, fmt.Errorf("collector %s lacks counters that --require names: %w; make them available, use a machine that has them, or require fewer", f.name, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
@@ -24,6 +25,8 @@ type unit struct {
 	result Result
 	// delivered is set once the result is part of a block.
 	delivered bool
+	// quiet holds the machine's readings of the undisturbed iterations.
+	quiet []machine.Delta
 }
 
 // open reports whether the unit still has to be measured.
@@ -196,6 +199,7 @@ func (r *runner) round(ctx context.Context, c testCase, n int) error {
 			return err
 		}
 	}
+	c.markPair()
 	return nil
 }
 

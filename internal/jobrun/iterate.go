@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/measure"
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
 // maxRepeats limits how often an iteration is repeated because some counter did
-// not count all the time.
+// not count all the time and, apart from that, because it was disturbed.
 const maxRepeats = 3
 
 // iterate runs a unit once: fresh copy, steps, measured command. Round n is a
@@ -31,33 +32,48 @@ func (r *runner) iterate(ctx context.Context, u *unit, n int) error {
 		what = fmt.Sprintf("%s warm-up %d/%d", r.label(tc, u.result.Subject), n+1, warmups)
 	}
 	began := r.m.Now()
-	var collection *Collection
-	for attempt := 0; collection == nil; attempt++ {
-		got, invalid, failure, err := r.attempt(ctx, u, what)
+	invalid, disturbed := 0, 0
+	for {
+		tried := r.m.Now()
+		got, err := r.attempt(ctx, u, what)
 		if err != nil {
 			return err
 		}
+		took := max(0, r.m.Now().Sub(tried))
 		switch {
-		case failure != nil:
-			u.fail(failure)
-		case len(invalid) == 0:
-			collection = got
+		case got.failure != nil:
+			u.fail(got.failure)
+			return r.empty(u)
+		case len(got.invalid) > 0 && invalid < maxRepeats:
+			invalid++
+			fmt.Fprintf(r.log, "== %s: repeated: %s did not count all the time\n", what, counterNames(got.invalid))
 			continue
-		case attempt < maxRepeats:
-			fmt.Fprintf(r.log, "== %s: repeated: %s did not count all the time\n", what, counterNames(invalid))
-			continue
-		default:
+		case len(got.invalid) > 0:
 			u.fail(&Failure{Kind: bench.FailJob, Message: fmt.Sprintf(
 				"%s: %s counted only a part of the time in %d attempts; something else uses the CPU's counters: stop other profilers, or switch the NMI watchdog off (sysctl kernel.nmi_watchdog=0)",
-				what, counterNames(invalid), attempt+1)})
+				what, counterNames(got.invalid), invalid+1)})
+			return r.empty(u)
+		case iteration == 0:
+			r.spent += took
+			return r.empty(u)
 		}
+		reasons := r.judge(u, got.collection)
+		if len(reasons) > 0 && disturbed < maxRepeats && r.mayRepeat(took, u.rounds()-n) {
+			disturbed++
+			r.lost += took
+			fmt.Fprintf(r.log, "== %s: repeated: disturbed by %s\n", what, machine.Text(reasons))
+			continue
+		}
+		if len(reasons) > 0 {
+			r.disturbed++
+			fmt.Fprintf(r.log, "== %s: kept with the mark disturbed, by %s\n", what, machine.Text(reasons))
+		}
+		r.iterations++
+		r.spent += took
+		got.collection.Iteration, got.collection.Duration = iteration, max(0, r.m.Now().Sub(began))
+		u.keep(*got.collection, reasons)
 		return r.empty(u)
 	}
-	if iteration > 0 {
-		collection.Iteration, collection.Duration = iteration, r.m.Now().Sub(began)
-		u.result.Collections = append(u.result.Collections, *collection)
-	}
-	return r.empty(u)
 }
 
 // empty removes ${work} after an iteration.
@@ -68,15 +84,22 @@ func (r *runner) empty(u *unit) error {
 	return nil
 }
 
-// attempt tries an iteration once. If counters are invalid, the collection must
-// not be used.
-func (r *runner) attempt(ctx context.Context, u *unit, what string) (*Collection, []measure.InvalidCounter, *Failure, error) {
+// attempted is the outcome of one attempt at an iteration: a failure, counters
+// without which it must not be used, or a collection.
+type attempted struct {
+	collection *Collection
+	invalid    []measure.InvalidCounter
+	failure    *Failure
+}
+
+// attempt tries an iteration once. An error is the machine's or the context's.
+func (r *runner) attempt(ctx context.Context, u *unit, what string) (attempted, error) {
 	if err := r.fresh(ctx, u); err != nil {
-		return nil, nil, nil, fmt.Errorf("%s: %w", what, err)
+		return attempted{}, fmt.Errorf("%s: %w", what, err)
 	}
 	failure, err := r.steps(ctx, u.places, what+" before", u.recipe.Before, r.until(u.recipe.Timeout))
 	if failure != nil || err != nil {
-		return nil, nil, failure, err
+		return attempted{failure: failure}, err
 	}
 	m := u.recipe.Measure
 	dir := m.Dir
@@ -91,19 +114,14 @@ func (r *runner) attempt(ctx context.Context, u *unit, what string) (*Collection
 		command.Stdout = &stdout
 	}
 	collection := &Collection{StartedAt: r.m.Now()}
-	sampler, loadErr := measure.StartLoad("/")
-	sample, failure, err := r.execute(ctx, call{what, command})
-	if loadErr == nil {
-		if load, err := sampler.End(); err == nil {
-			collection.Load = &load
-		}
-	}
+	sample, during, failure, err := r.observe(ctx, call{what, command})
 	if failure != nil || err != nil {
-		return nil, nil, failure, err
+		return attempted{failure: failure}, err
 	}
 	if len(sample.Invalid) > 0 {
-		return nil, sample.Invalid, nil, nil
+		return attempted{invalid: sample.Invalid}, nil
 	}
+	collection.Machine = during
 	collection.Metrics, collection.LeftBehind = processMetrics(sample), sample.LeftBehind
 	for _, lacking := range sample.Unenforced {
 		collection.Unenforced = append(collection.Unenforced, lacking.Name)
@@ -115,9 +133,9 @@ func (r *runner) attempt(ctx context.Context, u *unit, what string) (*Collection
 		if errors.Is(err, errOutside) {
 			kind = bench.FailPermanent
 		}
-		return nil, nil, &Failure{Kind: kind, Message: fmt.Sprintf("%s: %v", what, err), Output: end.String()}, nil
+		return attempted{failure: &Failure{Kind: kind, Message: fmt.Sprintf("%s: %v", what, err), Output: end.String()}}, nil
 	}
-	return collection, nil, nil, nil
+	return attempted{collection: collection}, nil
 }
 
 // processMetrics returns the metrics of the process itself; unknown ones are

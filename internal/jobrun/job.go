@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/measure"
 	"github.com/benchloom/benchloom/internal/suite"
 )
@@ -173,9 +174,10 @@ type Collection struct {
 	Duration time.Duration `json:"duration_ns"`
 	// Metrics holds times in seconds, sizes in bytes, and counts. Units of a benchfmt output stay as printed ("ns/op").
 	Metrics map[bench.Metric]float64 `json:"metrics"`
-	// Load describes other activity of the machine during the measured command;
-	// nil where the machine does not report it.
-	Load *measure.Load `json:"load,omitempty"`
+	// Machine describes the machine during the measured command; nil if it was not read.
+	Machine *machine.Delta `json:"machine,omitempty"`
+	// Disturbed says why the iteration is disturbed; empty if it is not.
+	Disturbed []machine.Reason `json:"disturbed,omitempty"`
 	// LeftBehind counts processes that outlived the command and were killed.
 	LeftBehind int `json:"left_behind,omitempty"`
 	// Unenforced names the limits that the sandbox could not enforce; its Unenforced method has the reasons.

@@ -48,6 +48,9 @@ type Machine struct {
 	// Points, if set, is called at the start of each phase with its name, for failure tests that stop or kill a collector
 	// there.
 	Points func(point string)
+	// Readings reads the machine around each measured command; nil means that it is not read and no iteration counts as
+	// disturbed.
+	Readings Readings
 	// Sampled, if set, is called with the sample of each command, including failed ones.
 	Sampled func(measure.Sample)
 }

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/measure"
@@ -52,6 +53,13 @@ type runner struct {
 	counters []measure.Counter
 	// freshTemp makes the next command start with an empty temporary directory.
 	freshTemp bool
+
+	// iterations counts the iterations that were kept, disturbed those of them with
+	// the mark.
+	iterations, disturbed int
+	// spent is the time of what was kept, warm-ups included, lost that of disturbed
+	// iterations that were repeated.
+	spent, lost time.Duration
 }
 
 func (r *runner) run(ctx context.Context) (err error) {

@@ -5,6 +5,7 @@ package jobrun_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -12,10 +13,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/benchloom/benchloom/internal/artifact"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/jobrun"
+	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/measure"
 	"github.com/benchloom/benchloom/internal/suite"
 )
@@ -40,6 +43,7 @@ func TestAJobInTheRealSandbox(t *testing.T) {
 	sandbox, root := realSandbox(t, nil)
 	b := newBundle(t)
 	b.machine.Sandbox, b.machine.CacheDir = sandbox, filepath.Join(root, "cache")
+	b.machine.Readings = machine.NewReader(machine.Config{Root: "/", Now: time.Now})
 	s := shellSuite{recipe: func(tc bench.TestCase, p suite.Paths) (suite.Recipe, error) {
 		r := suite.Recipe{Measure: sh(p, "cat made; echo out; echo err >&2; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done")}
 		switch tc.Scenario {
@@ -62,7 +66,7 @@ func TestAJobInTheRealSandbox(t *testing.T) {
 			require.Positive(t, c.Metrics[metric], metric)
 		}
 		require.Less(t, c.Metrics[bench.WallTime], c.Duration.Seconds())
-		require.NotNil(t, c.Load)
+		require.NotNil(t, c.Machine)
 	}
 	require.Contains(t, b.log.String(), "made\n")
 }
@@ -173,4 +177,43 @@ func TestALocalRunComparesTwoArtifacts(t *testing.T) {
 	options.Selection.Benchmarks = []string{"three"}
 	_, err = jobrun.Local(t.Context(), options)
 	require.ErrorContains(t, err, "three")
+}
+
+// Another process on the job's CPU is foreign CPU time, however busy the machine
+// is besides.
+func TestASpinningProcessOnTheJobsCPUDisturbsIt(t *testing.T) {
+	var allowed unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &allowed))
+	cpu := 0
+	for !allowed.IsSet(cpu) {
+		cpu++
+	}
+	root := t.TempDir()
+	sandbox, err := measure.NewSandbox(measure.SandboxConfig{
+		Name: "spin", WorkDir: filepath.Join(root, "slot"), CPUs: measure.CPUList{cpu}, DisableCgroups: true,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, sandbox.Close()) })
+
+	spinning := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
+	require.NoError(t, spinning.Start())
+	t.Cleanup(func() {
+		_ = spinning.Process.Kill()
+		_ = spinning.Wait()
+	})
+	var one unix.CPUSet
+	one.Set(cpu)
+	require.NoError(t, unix.SchedSetaffinity(spinning.Process.Pid, &one))
+
+	b := newBundle(t)
+	b.machine.Sandbox, b.machine.CacheDir = sandbox, filepath.Join(root, "cache")
+	b.machine.Readings = machine.NewReader(machine.Config{Root: "/", CPUs: []int{cpu}, Now: time.Now})
+	s := measuring("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done")
+	s.iterations = 1
+	require.NoError(t, b.run(t, b.job(t, s, "gin/full")))
+	collections := b.sink.results()["gin/full A"].Collections
+	require.Len(t, collections, 1)
+	require.NotEmpty(t, collections[0].Disturbed, "%+v", collections[0].Machine)
+	require.Equal(t, machine.ForeignCPU, collections[0].Disturbed[0].Cause)
+	require.Contains(t, b.log.String(), "repeated: disturbed by foreign CPU time")
 }

@@ -3,11 +3,8 @@ package measure_test
 import (
 	"encoding/json"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -91,38 +88,4 @@ func TestTheHardwareIDTellsHardwareApartAndNothingElse(t *testing.T) {
 		change(&other)
 		require.NotEqual(t, facts.HardwareID(), other.HardwareID(), name)
 	}
-}
-
-func TestTheLoadDuringARunIsADifference(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	require.NoError(t, os.CopyFS(root, os.DirFS("testdata/intel")))
-	sampler, err := measure.StartLoad(root)
-	require.NoError(t, err)
-	write := func(file, text string) {
-		require.NoError(t, os.WriteFile(filepath.Join(root, "proc", file), []byte(text), 0o644))
-	}
-	write("loadavg", "1.75 0.58 0.59 1/467 12345\n")
-	write("stat", "cpu  1000 0 1300 120000 91 0 33 72 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n")
-	write("pressure/cpu", "some avg10=9 avg60=0.56 avg300=0.38 total=4733895\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=99\n")
-	load, err := sampler.End()
-	require.NoError(t, err)
-	require.Equal(t, measure.Load{
-		AverageBegin: 0.52, AverageEnd: 1.75, StealTicks: 12, CPUPressure: pointer(500 * time.Millisecond),
-	}, load)
-
-	// Moved to another host: steal restarts at zero. Pressure information may
-	// be missing.
-	write("stat", "cpu  1000 0 1300 120000 91 0 33 3 0 0\n")
-	require.NoError(t, os.Remove(filepath.Join(root, "proc/pressure/cpu")))
-	load, err = sampler.End()
-	require.NoError(t, err)
-	require.Zero(t, load.StealTicks)
-	require.Nil(t, load.CPUPressure)
-
-	write("stat", "intr 1 2 3\n")
-	_, err = sampler.End()
-	require.ErrorContains(t, err, "/proc/stat")
-	_, err = measure.StartLoad("testdata/broken")
-	require.ErrorContains(t, err, "/proc/loadavg")
 }

@@ -1,0 +1,83 @@
+package jobrun
+
+import (
+	"context"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/machine"
+	"github.com/benchloom/benchloom/internal/measure"
+)
+
+// Readings reads the machine; *machine.Reader implements it. The goroutine that runs the job calls it, before and after each
+// measured command.
+type Readings interface {
+	Read() machine.Reading
+}
+
+// observe runs a command and returns what the machine did meanwhile; nil if it is not read.
+func (r *runner) observe(ctx context.Context, c call) (measure.Sample, *machine.Delta, *Failure, error) {
+	if r.m.Readings == nil {
+		sample, failure, err := r.execute(ctx, c)
+		return sample, nil, failure, err
+	}
+	begin := r.m.Readings.Read()
+	sample, failure, err := r.execute(ctx, c)
+	delta := machine.Between(begin, r.m.Readings.Read(), sample.UserCPU+sample.SystemCPU)
+	return sample, &delta, failure, err
+}
+
+// judge returns why a collection is disturbed, compared with the undisturbed ones of its unit.
+func (r *runner) judge(u *unit, c *Collection) []machine.Reason {
+	if c.Machine == nil {
+		return nil
+	}
+	return machine.Judge(*c.Machine, machine.NormsOf(u.quiet))
+}
+
+// mayRepeat reports whether a disturbed iteration, which took that long, may be repeated, with that many iterations of its
+// unit left, itself included. On a machine that is never quiet, repeating is in vain: it ends when more than a fifth of the
+// job's iterations stay disturbed, and at the latest when it would double the time of the job, as known so far.
+func (r *runner) mayRepeat(took time.Duration, left int) bool {
+	return !bench.SessionDisturbed(r.disturbed, r.iterations) && r.lost+took <= r.spent+time.Duration(left)*took
+}
+
+// keep adds a collection to the unit's result.
+func (u *unit) keep(c Collection, reasons []machine.Reason) {
+	c.Disturbed = reasons
+	u.result.Collections = append(u.result.Collections, c)
+	if c.Machine != nil && len(reasons) == 0 {
+		u.quiet = append(u.quiet, *c.Machine)
+	}
+}
+
+// markPair gives both sides of a pair the mark if one has it: in turns, two artifacts are compared by pairs. Of more than two
+// artifacts there are no pairs yet.
+func (c testCase) markPair() {
+	if len(c) != 2 {
+		return
+	}
+	last := func(u *unit) *Collection {
+		if n := len(u.result.Collections); n > 0 {
+			return &u.result.Collections[n-1]
+		}
+		return nil
+	}
+	a, b := last(c[0]), last(c[1])
+	if a == nil || b == nil || a.Iteration != b.Iteration {
+		return
+	}
+	if len(a.Disturbed) > 0 && len(b.Disturbed) == 0 {
+		b.Disturbed = fromOtherSide(a.Disturbed)
+	} else if len(b.Disturbed) > 0 && len(a.Disturbed) == 0 {
+		a.Disturbed = fromOtherSide(b.Disturbed)
+	}
+}
+
+func fromOtherSide(reasons []machine.Reason) []machine.Reason {
+	out := make([]machine.Reason, len(reasons))
+	for i, r := range reasons {
+		out[i] = machine.Reason{Cause: r.Cause, Detail: r.Detail + ", while the other side was measured"}
+	}
+	return out
+}
