@@ -70,7 +70,7 @@ func (a account) at(t *testing.T, address string) account {
 
 // Two APIs and two orchestrators share one Temporal and one Postgres. A request to one
 // API starts exactly once, and can be read, listed and cancelled through the other.
-func TestTwoAPIsAndTwoOrchestrators(t *testing.T) {
+func TestLongTwoAPIsAndTwoOrchestrators(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
 	address := s.another(t, "api", "--listen")

@@ -67,7 +67,7 @@ func requireComplete(t *testing.T, results []stats.Result) {
 
 // A real toolchain is measured by the whole service: every series has its collections,
 // and the measured binary has the size of one built by hand.
-func TestRealToolchainThroughTheService(t *testing.T) {
+func TestLongRealToolchainThroughTheService(t *testing.T) {
 	t.Parallel()
 	throughTheService(t, 2, "full")
 }
