@@ -30,7 +30,7 @@ func newClientCommands() []*cobra.Command {
 	return []*cobra.Command{
 		newSubmit(), newStatus(), newRequest(), newQueue(), newExplain(), newSizeClass(), newJob(), newLogs(), newCompare(), newResults(), newArtifact(), newProject(), newInfo(),
 		newAudit(),
-		newBench(), newSuite(), newVersion(),
+		newBench(), newDoctor(), newSuite(), newVersion(),
 	}
 }
 

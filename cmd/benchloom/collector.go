@@ -24,6 +24,7 @@ import (
 	"github.com/benchloom/benchloom/internal/measure"
 	"github.com/benchloom/benchloom/internal/metrics"
 	"github.com/benchloom/benchloom/internal/revision"
+	"github.com/benchloom/benchloom/internal/tune"
 	"github.com/benchloom/benchloom/starter"
 	"github.com/benchloom/benchloom/workers"
 )
@@ -144,6 +145,7 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return usage(err)
 	}
+	restoreInterrupted(ctx, newTuner(tune.Machine{Root: "/"}), log)
 	collectors := make([]workers.Collector, len(slots))
 	for i, slot := range slots {
 		c, machine, err := slot.open(ctx, api, m, log)

@@ -2,6 +2,7 @@ package tune
 
 import (
 	"fmt"
+	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -95,11 +96,12 @@ func (i *inspector) otherCPUs() Finding {
 	return f
 }
 
-// interrupts looks for interrupts that measuring CPUs may have to serve. Some
-// are placed by their driver, those of storage queues for example: they stay.
+// interrupts looks for interrupts that measuring CPUs may have to serve. Some, those
+// of storage queues for example, are placed by their driver: the kernel shows their
+// affinity read-only, and they matter if they are served on a measuring CPU now.
 func (i *inspector) interrupts() Finding {
 	f := Finding{Name: "interrupts", Grade: Good}
-	total := 0
+	total, fixed := 0, 0
 	for _, name := range i.glob("proc/irq/[0-9]*/smp_affinity_list") {
 		text, _ := i.text(name)
 		cpus, err := measure.ParseCPUList(text)
@@ -107,34 +109,63 @@ func (i *inspector) interrupts() Finding {
 			continue
 		}
 		total++
-		if rest, on := i.without(cpus); on {
+		rest, on := i.without(cpus)
+		switch {
+		case on && !i.readOnly(name):
 			f.changes = append(f.changes, change{name, rest.String()})
+		case on && i.servedOnMeasuring(name):
+			fixed++
 		}
 	}
 	if total == 0 {
 		f.Grade, f.Reason = Unavailable, "the machine does not show where its interrupts are served"
 		return f
 	}
-	f.Value = fmt.Sprintf("%d of %d may be served on measuring CPUs", len(f.changes), total)
+	f.Value = fmt.Sprintf("%d of %d may be served on measuring CPUs", len(f.changes)+fixed, total)
 	text, _ := i.text(defaultAffinity)
 	if cpus, err := parseMask(text); err == nil {
 		if rest, on := i.without(cpus); on {
 			f.changes = append(f.changes, change{defaultAffinity, formatMask(rest)})
 		}
 	}
-	balancer := i.running("irqbalance")
-	switch {
-	case len(f.changes) == 0 && !balancer:
-	case len(i.others) == 0:
+	var remedies []string
+	if i.running("irqbalance") {
+		remedies = append(remedies, "stop irqbalance, which moves them around")
+	}
+	if len(i.others) == 0 {
 		f.changes = nil
-		f.Grade, f.Reason, f.Remedy = Improvable, "interrupts stop a benchmark where it runs", "leave a CPU out of --cpus: interrupts need one"
-	case balancer:
-		f.Grade, f.Reason = Improvable, "interrupts stop a benchmark where it runs, and irqbalance moves them around"
-		f.Remedy = fmt.Sprintf("stop irqbalance, and serve interrupts on CPUs %s", i.others)
-	default:
-		f.Grade, f.Reason, f.Remedy = Improvable, "interrupts stop a benchmark where it runs", fmt.Sprintf("serve them on CPUs %s", i.others)
+		remedies = []string{"leave a CPU out of --cpus: interrupts need one"}
+	}
+	if len(f.changes) > 0 {
+		remedies = append(remedies, "serve them on "+words(i.others))
+	}
+	if fixed > 0 && len(i.others) > 0 {
+		remedies = append(remedies, fmt.Sprintf("start the kernel with isolcpus=managed_irq,%s for those that only their driver places", i.measuring))
+	}
+	if len(remedies) > 0 {
+		f.Grade, f.Reason, f.Remedy = Improvable, "interrupts stop a benchmark where it runs", strings.Join(remedies, "; ")
 	}
 	return f
+}
+
+func (i *inspector) readOnly(name string) bool {
+	info, err := os.Stat(i.file(name))
+	return err == nil && info.Mode().Perm()&0o222 == 0
+}
+
+// servedOnMeasuring reports whether an interrupt, given by the path of its affinity,
+// is served on a measuring CPU at present.
+func (i *inspector) servedOnMeasuring(name string) bool {
+	text, _ := i.text(path.Join(path.Dir(name), "effective_affinity_list"))
+	cpus, err := measure.ParseCPUList(text)
+	return err == nil && slices.ContainsFunc(cpus, func(cpu int) bool { return slices.Contains(i.measuring, cpu) })
+}
+
+func words(cpus measure.CPUList) string {
+	if len(cpus) == 1 {
+		return "CPU " + cpus.String()
+	}
+	return "CPUs " + cpus.String()
 }
 
 // workqueues looks at the kernel's own work that is bound to no CPU.
@@ -146,7 +177,7 @@ func (i *inspector) workqueues() Finding {
 		f.Grade, f.Reason = Unavailable, "the kernel does not show where it does work of its own"
 		return f
 	}
-	f.Value = "on CPUs " + cpus.String()
+	f.Value = "on " + words(cpus)
 	rest, on := i.without(cpus)
 	if !on {
 		return f
@@ -154,7 +185,7 @@ func (i *inspector) workqueues() Finding {
 	f.Grade, f.Reason = Improvable, "the kernel's own work runs on measuring CPUs"
 	f.Remedy = "leave a CPU out of --cpus: the kernel needs one"
 	if len(i.others) > 0 {
-		f.Remedy = fmt.Sprintf("keep it on CPUs %s", i.others)
+		f.Remedy = "keep it on " + words(i.others)
 		f.changes = []change{{workqueueMask, formatMask(rest)}}
 	}
 	return f
@@ -192,12 +223,12 @@ func (i *inspector) smt() Finding {
 	f := Finding{Name: "SMT siblings", Grade: Good, Value: "none online"}
 	switch {
 	case len(i.crowded) > 0:
-		f.Grade, f.Value = Improvable, fmt.Sprintf("measuring CPUs %s share cores", i.crowded)
+		f.Grade, f.Value = Improvable, "measuring CPUs share cores: "+i.crowded.String()
 		f.Reason, f.Remedy = "two benchmarks, or two threads of one, slow each other down", "name one CPU of each core with --cpus"
 	case len(i.siblings) > 0:
-		f.Grade, f.Value = Improvable, fmt.Sprintf("CPUs %s share cores with measuring ones", i.siblings)
+		f.Grade, f.Value = Improvable, words(i.siblings)+" on cores of measuring ones"
 		f.Reason = "work on a sibling slows a benchmark down"
-		f.Remedy = fmt.Sprintf("take CPUs %s offline", i.siblings)
+		f.Remedy = fmt.Sprintf("take %s offline", words(i.siblings))
 	default:
 		return f
 	}

@@ -3,6 +3,8 @@
 package tune_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -33,14 +35,15 @@ func TestSettingsAreGraded(t *testing.T) {
 			changes: files{cpu + "cpufreq/policy3/scaling_governor": "performance\n"},
 		},
 		{setting: "frequency governor", grade: good, value: "performance", changes: tuned()},
+		{setting: "frequency governor", grade: unavailable, says: "no cpufreq", cpus: measure.CPUList{2}, changes: withoutGovernors()},
 		{setting: "turbo", grade: improvable, value: "on", says: "switch turbo off"},
 		{setting: "turbo", grade: good, value: "off", changes: tuned()},
 		{setting: "turbo", grade: improvable, value: "on", changes: files{cpu + "intel_pstate/no_turbo": "", cpu + "cpufreq/boost": "1\n"}},
 		{setting: "turbo", grade: good, value: "off", changes: files{cpu + "intel_pstate/no_turbo": "", cpu + "cpufreq/boost": "0\n"}},
 		{setting: "turbo", grade: unavailable, says: "hypervisor", changes: files{cpu + "intel_pstate/no_turbo": ""}},
-		{setting: "SMT siblings", grade: improvable, value: "CPUs 6-7 share cores with measuring ones", says: "take CPUs 6-7 offline", cpus: measure.CPUList{2, 3}},
-		{setting: "SMT siblings", grade: improvable, value: "CPUs 4-7 share cores with measuring ones"},
-		{setting: "SMT siblings", grade: improvable, value: "measuring CPUs 2,6 share cores", says: "one CPU of each core", cpus: measure.CPUList{1, 2, 6}},
+		{setting: "SMT siblings", grade: improvable, value: "CPUs 6-7 on cores of measuring ones", says: "take CPUs 6-7 offline", cpus: measure.CPUList{2, 3}},
+		{setting: "SMT siblings", grade: improvable, value: "CPUs 4-7 on cores of measuring ones"},
+		{setting: "SMT siblings", grade: improvable, value: "measuring CPUs share cores: 2,6", says: "one CPU of each core", cpus: measure.CPUList{1, 2, 6}},
 		{setting: "SMT siblings", grade: good, value: "none online", changes: files{cpu + "online": "0-3\n"}},
 		{setting: "SMT siblings", grade: improvable, says: "firmware", changes: files{"sys/fs/cgroup/cpuset/cpuset.cpus": "0-7\n"}},
 		{setting: "idle states", grade: improvable, value: "wake-up takes up to 133 µs", says: "cpupower idle-set"},
@@ -95,6 +98,16 @@ func TestSettingsAreGraded(t *testing.T) {
 	}
 }
 
+func withoutGovernors() files {
+	f := files{}
+	for name := range tuned() {
+		if strings.HasSuffix(name, "scaling_governor") {
+			f[name] = ""
+		}
+	}
+	return f
+}
+
 func find(t *testing.T, report tune.Report, name string) tune.Finding {
 	t.Helper()
 	for _, f := range report.Findings {
@@ -104,6 +117,23 @@ func find(t *testing.T, report tune.Report, name string) tune.Finding {
 	}
 	require.Fail(t, "no such setting: "+name)
 	return tune.Finding{}
+}
+
+// Interrupts that only their driver places are nothing to tune, and matter where they
+// are served.
+func TestInterruptsPlacedByTheirDriver(t *testing.T) {
+	t.Parallel()
+	const affinity, effective = "proc/irq/31/smp_affinity_list", "proc/irq/31/effective_affinity_list"
+	for served, grade := range map[string]tune.Grade{"2\n": tune.Improvable, "5\n": tune.Good} {
+		root := server().with(tuned()).with(files{affinity: "0-7\n", effective: served}).write(t)
+		require.NoError(t, os.Chmod(filepath.Join(root, affinity), 0o444))
+		report, err := tune.Machine{Root: root, CPUs: measure.CPUList{2, 3}}.Inspect()
+		require.NoError(t, err)
+		f := find(t, report, "interrupts")
+		require.Equal(t, grade, f.Grade)
+		require.Equal(t, grade == tune.Improvable, strings.Contains(f.Remedy, "isolcpus=managed_irq,2-3"))
+		require.False(t, f.Tunable)
+	}
 }
 
 // Whatever is wrong has a reason; what could be better has a remedy as well.

@@ -46,19 +46,20 @@ func server() files {
 		"proc/sys/kernel/randomize_va_space":           "2\n",
 		"proc/sys/kernel/random/boot_id":               "6f1c1b1e-0001\n",
 		"proc/812/comm":                                "bash\n",
+
+		"sys/devices/system/cpu/cpu1/cpuidle/state0/latency":                 "0\n",
+		"sys/devices/system/cpu/cpu1/cpuidle/state1/latency":                 "133\n",
+		"sys/devices/system/cpu/cpu1/cpuidle/state1/disable":                 "0\n",
+		"sys/devices/system/cpu/cpufreq/policy2/scaling_available_governors": "performance powersave\n",
 	}
 	for cpu := range 8 {
 		dir := fmt.Sprintf("sys/devices/system/cpu/cpu%d/", cpu)
 		f[dir+"topology/thread_siblings_list"] = fmt.Sprintf("%d,%d\n", cpu%4, cpu%4+4)
-		f[dir+"cpuidle/state0/latency"] = "0\n"
-		f[dir+"cpuidle/state1/latency"] = "133\n"
-		f[dir+"cpuidle/state1/disable"] = "0\n"
 		if cpu > 0 {
 			f[dir+"online"] = "1\n"
 		}
 		policy := fmt.Sprintf("sys/devices/system/cpu/cpufreq/policy%d/", cpu)
 		f[policy+"scaling_governor"] = "powersave\n"
-		f[policy+"scaling_available_governors"] = "performance powersave\n"
 	}
 	return f
 }
