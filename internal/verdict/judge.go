@@ -32,11 +32,16 @@ type Verdict struct {
 	Needs string `json:"needs,omitempty"`
 }
 
+// rounding is the error of a logarithm of a ratio that decides nothing.
+const rounding = 1e-12
+
 // Within reports whether an interval of a relative change lies within ±delta: factors from 1/(1+delta) to 1+delta.
-// Rounding errors do not count.
+// Rounding errors do not count, unless delta is 0.
 func Within(interval stats.Interval, delta float64) bool {
-	const rounding = 1e-12
-	limit := relevant(delta) + rounding
+	limit := relevant(delta)
+	if limit > 0 {
+		limit += rounding
+	}
 	return math.Log1p(interval.High) <= limit && -math.Log1p(interval.Low) <= limit
 }
 
@@ -51,7 +56,9 @@ func relative(d float64) float64 { return math.Expm1(min(d, 700)) }
 //
 // The series is changed if the signed-rank test gives p below the level, with at least the pairs of the first look that can
 // confirm; if the estimated change reaches both Delta and three standard deviations of the offset that sides have in a
-// session; and if all sessions have its sign. Disturbed pairs count here, since the load meets both sides.
+// session; and if all sessions have its sign. After the last look it need not reach Delta, as long as the interval does: half
+// of the estimates of a change of exactly Delta are below it, however many pairs there are. Disturbed pairs count here,
+// since the load meets both sides.
 //
 // There is no difference if the whole interval lies within ±Delta. Only undisturbed pairs of sessions with at most a fifth
 // disturbed support this. The interval that is returned rests on them if it can, except beside a change. One that can
@@ -78,7 +85,7 @@ func (f Family) Judge(e Evidence) Verdict {
 		quiet = f.estimate(e, s.quiet)
 	}
 	v.P, v.Change, v.Interval = all.p, relative(all.center), all.interval
-	v.Sees = f.sees(all, v.Level)
+	v.Sees = f.sees(e, all, v.Level)
 	if quiet.interval != nil {
 		v.Change, v.Interval = relative(quiet.center), quiet.interval
 	}
@@ -86,9 +93,10 @@ func (f Family) Judge(e Evidence) Verdict {
 		v.Kind, v.Reason = NoDifference, withinDelta(e)
 		return v
 	}
-	if f.changed(all, v.Level) && !within(all.interval, e.Delta) {
+	_, more := f.NextLook(s.measured)
+	if f.confirmed(all, v.Level) && (all.relevant || !more) && !within(all.interval, e.Delta) {
 		v.Kind, v.Change, v.Interval = Changed, relative(all.center), all.interval
-		v.Reason = confirmed(v)
+		v.Reason = agreement(v)
 		return v
 	}
 	if quiet.interval == nil && within(all.interval, e.Delta) {
@@ -174,10 +182,10 @@ type estimate struct {
 	unit        []float64
 	p           float64
 	center      float64
-	offset      float64 // standard deviation of the mean offset between the sides
-	floor       float64 // the least change that counts
+	shift       float64 // three standard deviations of the mean offset between the sides
 	apart       float64 // the largest distance of a session from the center
 	oneSign     bool    // all sessions have the sign of the center
+	relevant    bool    // the center reaches Delta
 	interval    *stats.Interval
 }
 
@@ -190,19 +198,20 @@ func (f Family) estimate(e Evidence, s sample) estimate {
 	}
 	spread := e.spread(s)
 	r := estimate{unit: s.pairs(), sessions: len(s), oneSign: true}
-	r.offset = e.tau() * spread * math.Sqrt(2/float64(len(s)))
+	offset := e.tau() * spread * math.Sqrt(2/float64(len(s)))
 	centers := make([]float64, len(s))
 	for i, session := range s {
 		centers[i] = paired.Estimate(session)
 	}
-	widening := r.offset
+	widening := offset
 	if e.onePerSession() {
 		r.unit, widening = centers, 0 // the offsets are part of the differences
 	}
 	r.n = len(r.unit)
 	r.p = paired.P(r.unit)
 	r.center = paired.Estimate(r.unit)
-	r.floor = max(e.relevant(), offsets*r.offset)
+	r.shift = offsets * offset
+	r.relevant = math.Abs(r.center) >= e.relevant()-rounding
 	for _, center := range centers {
 		r.apart = max(r.apart, math.Abs(center-r.center))
 		r.oneSign = r.oneSign && center*r.center > 0
@@ -227,9 +236,9 @@ func (f Family) interval(r estimate, widening float64) *stats.Interval {
 	}
 }
 
-// changed reports whether a change is confirmed.
-func (f Family) changed(r estimate, level float64) bool {
-	return f.enough(r.n) && r.p < level && math.Abs(r.center) >= r.floor && r.oneSign
+// confirmed reports whether there is a change, relevant or not.
+func (f Family) confirmed(r estimate, level float64) bool {
+	return f.enough(r.n) && r.p < level && math.Abs(r.center) >= r.shift-rounding && r.oneSign
 }
 
 // enough reports whether a number of pairs can be called changed.
@@ -237,7 +246,7 @@ func (f Family) enough(n int) bool { return f.Confirms() > 0 && n >= f.Confirms(
 
 // sees returns the relative change that the same differences, shifted, would need to be called changed; 0 if no shift would
 // do.
-func (f Family) sees(r estimate, level float64) float64 {
+func (f Family) sees(e Evidence, r estimate, level float64) float64 {
 	if !f.enough(r.n) {
 		return 0
 	}
@@ -245,5 +254,5 @@ func (f Family) sees(r estimate, level float64) float64 {
 	if !ok {
 		return 0
 	}
-	return relative(max(r.floor, r.center-walsh.Low, walsh.High-r.center, r.apart))
+	return relative(max(e.relevant(), r.shift, r.center-walsh.Low, walsh.High-r.center, r.apart))
 }

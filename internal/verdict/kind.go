@@ -12,7 +12,7 @@ type Kind int
 const (
 	// Undecided means that neither a change nor its absence is shown; the verdict has the reason.
 	Undecided Kind = iota
-	// Changed means that there is a change, and a relevant one by the best estimate.
+	// Changed means that there is a change, and that its estimate, or after the last look its interval, reaches Delta.
 	Changed
 	// NoDifference means that every change which the data allow is irrelevant.
 	NoDifference

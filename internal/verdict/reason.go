@@ -19,7 +19,7 @@ func withinDelta(e Evidence) string {
 	return "the whole interval lies within ±" + share(e.Delta)
 }
 
-func confirmed(v Verdict) string {
+func agreement(v Verdict) string {
 	sessions := "one session"
 	if v.Sessions > 1 {
 		sessions = fmt.Sprintf("all %d sessions agree", v.Sessions)
@@ -59,8 +59,10 @@ func (f Family) undecided(e Evidence, all, quiet estimate, v Verdict) (reason, n
 	switch {
 	case !all.oneSign && all.p < v.Level:
 		reason = "the sessions differ in direction"
-	case all.p < v.Level && f.enough(all.n) && math.Abs(all.center) < all.floor && all.floor > e.relevant():
-		reason = fmt.Sprintf("the change is below %s, by which sessions shift a side", share(relative(all.floor)))
+	case f.enough(all.n) && all.p < v.Level && math.Abs(all.center) < all.shift:
+		reason = fmt.Sprintf("the change is below %s, by which sessions shift a side", share(relative(all.shift)))
+	case f.confirmed(all, v.Level) && !all.relevant:
+		reason = fmt.Sprintf("there is a change, but of less than %s by its estimate of %s", share(e.Delta), signed(v.Change))
 	default:
 		reason = fmt.Sprintf("the interval from %s to %s reaches beyond ±%s", signed(v.Interval.Low), signed(v.Interval.High), share(e.Delta))
 	}
