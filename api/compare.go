@@ -145,7 +145,7 @@ func (r *narrowedRecord) SamplesInTurns(ctx context.Context, project, a, b strin
 
 func (r *narrowedRecord) narrow(samples []bench.Samples) []bench.Samples {
 	return slices.DeleteFunc(samples, func(s bench.Samples) bool {
-		keep := r.in.wants(s.TestCase) && listed(r.in.Metrics, s.Metric)
+		keep := r.in.wants(s.TestCase) && r.in.wantsMetric(s.Metric)
 		if !keep {
 			r.left = append(r.left, fmt.Sprintf("%s of %s", s.Metric, s.TestCase))
 		}
@@ -161,6 +161,11 @@ func (r *narrowedRecord) MissingResults(ctx context.Context, project, tag string
 func (in *compare) wants(tc bench.TestCase) bool {
 	return listed(in.Benchmarks, tc.Benchmark) && listed(in.Profiles, tc.Profile) && listed(in.Scenarios, tc.Scenario) &&
 		listed(in.Backends, tc.Backend) && listed(in.Targets, tc.Target)
+}
+
+// wantsMetric accepts the metrics of all lines by their unit.
+func (in *compare) wantsMetric(m bench.Metric) bool {
+	return len(in.Metrics) == 0 || slices.ContainsFunc(in.Metrics, func(asked bench.Metric) bool { return m.Matches(string(asked)) })
 }
 
 func listed[T comparable](list []T, value T) bool {

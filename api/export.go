@@ -101,7 +101,7 @@ func (w *firstWrite) Write(p []byte) (int, error) {
 	return w.ctx.BodyWriter().Write(p)
 }
 
-// benchfmtRows writes Go's benchmark format: one line for each collection.
+// benchfmtRows writes Go's benchmark format.
 type benchfmtRows struct {
 	out     *benchfmt.Writer
 	project string
@@ -116,25 +116,27 @@ func newBenchfmtRows(out *bufio.Writer, project string) *benchfmtRows {
 }
 
 func (w *benchfmtRows) row(r bench.ExportedCollection) error {
-	result := &benchfmt.Result{Name: results.BenchmarkName(r.TestCase), Iters: 1}
+	var config []benchfmt.Config
 	for _, c := range [][2]string{
 		{"project", w.project}, {"tag", r.Tag}, {"target", string(r.TestCase.Target)}, {"pool", r.Pool},
 		{"size-class", strconv.Itoa(int(r.SizeClass))}, {"hardware", r.HardwareID}, {"co-located", strconv.FormatBool(r.CoLocated)},
 		{"collector", r.Collector},
 	} {
-		result.Config = append(result.Config, benchfmt.Config{Key: c[0], Value: []byte(oneLine(c[1])), File: true})
+		config = append(config, benchfmt.Config{Key: c[0], Value: []byte(oneLine(c[1])), File: true})
 	}
 	for _, metric := range slices.Sorted(maps.Keys(r.Values)) {
-		unit := results.BenchfmtUnit(metric)
-		if err := w.describe(metric, unit); err != nil {
+		_, unit := metric.Split()
+		if err := w.describe(unit, results.BenchfmtUnit(unit)); err != nil {
 			return err
 		}
-		result.Values = append(result.Values, benchfmt.Value{Value: r.Values[metric], Unit: unit})
 	}
-	if len(result.Values) == 0 {
-		return nil // the format has no lines without values
+	for _, line := range results.BenchmarkResults(r.TestCase, r.Values) {
+		line.Config = config
+		if err := w.out.Write(line); err != nil {
+			return err
+		}
 	}
-	return w.out.Write(result)
+	return nil
 }
 
 // describe writes once for each unit its direction, and whether it is exact.

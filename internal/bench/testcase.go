@@ -2,10 +2,8 @@ package bench
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 )
 
 // JobKind is the kind of a job. It decides how the collector prepares and measures it.
@@ -136,7 +134,8 @@ type Metric string
 
 // Metrics of every measured command, then those that need hardware counters
 // (instructions and below). Times are in seconds, sizes in bytes; the rest are counts.
-// Runtime benchmarks add the units of their own output, such as "ns/op".
+// Runtime benchmarks add the units of their own output, such as "ns/op"; see [LineMetric]
+// for outputs of several lines.
 const (
 	WallTime            Metric = "wall-time"
 	CPUTime             Metric = "cpu-time"
@@ -167,7 +166,10 @@ const (
 
 // Exact reports whether repeated measurements of the metric give the same value, so
 // that one is enough.
-func (m Metric) Exact() bool { return strings.HasPrefix(string(m), SizePrefix) }
+func (m Metric) Exact() bool {
+	_, unit := m.Split()
+	return strings.HasPrefix(string(unit), SizePrefix)
+}
 
 // Direction returns the metric's direction: higher is better for throughput ("MB/s",
 // "…/s"), lower for everything else.
@@ -176,17 +178,6 @@ func (m Metric) Direction() Direction {
 		return HigherIsBetter
 	}
 	return LowerIsBetter
-}
-
-// CheckMetric refuses an invalid name of a metric.
-func CheckMetric(s string) error {
-	odd := func(r rune) bool {
-		return !unicode.IsPrint(r) || r == unicode.ReplacementChar || strings.ContainsRune(" \"'\\", r)
-	}
-	if s == "" || len(s) > 64 || strings.ContainsFunc(s, odd) {
-		return fmt.Errorf("%w: metric %q: use 1 to 64 printable characters without spaces and quotes", ErrInvalid, s)
-	}
-	return nil
 }
 
 // explaining lists the metrics that explain a change in another one.

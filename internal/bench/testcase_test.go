@@ -161,6 +161,7 @@ func TestCheckMetric(t *testing.T) {
 			string(bench.MinorFaults), string(bench.MajorFaults), string(bench.VoluntarySwitches), string(bench.InvoluntarySwitches),
 			string(bench.Instructions), string(bench.Cycles), string(bench.BranchMisses), string(bench.CacheMisses),
 			bench.SizePrefix + "binary", "ns/op", "MB/s", "p99-ns", "µs", strings.Repeat("m", 64),
+			"Parse/small ns/op", `Parse/"a"\b MB/s`, strings.Repeat("p", 190) + " ns/op",
 		},
-		[]string{"", "wall time", "a\tb", "a\nb", `a"b`, "a'b", `a\b`, strings.Repeat("m", 65)})
+		[]string{"", " ", " ns/op", "Parse ", "wall clock time", strings.Repeat("p", 191) + " ns/op", "Par\x00se ns/op", "a\tb", "a\nb", `a"b`, "a'b", `a\b`, strings.Repeat("m", 65)})
 }

@@ -224,10 +224,10 @@ func writeStatistics(w io.Writer, list []stats.Result, width int) error {
 		Column{Heading: "metric"}, Column{Heading: "median", Right: true}, Column{Heading: "min", Right: true}, Column{Heading: "spread", Right: true}, Column{Heading: "n", Right: true})
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(x, y stats.Result) int {
-		return cmp.Or(bench.CompareTestCases(testCase(x.TestCase), testCase(y.TestCase)), cmp.Compare(x.Metric, y.Metric))
+		return cmp.Or(bench.CompareTestCases(testCase(x.TestCase), testCase(y.TestCase)), cmp.Compare(x.Line, y.Line), cmp.Compare(x.Metric, y.Metric))
 	})
 	for _, r := range list {
-		t.Row(r.Benchmark, r.Profile, r.Scenario, r.Backend, r.Metric, quantity(r, r.A.Median), quantity(r, r.A.Min), spread(r.A), strconv.Itoa(r.A.N))
+		t.Row(strings.TrimSpace(r.Benchmark+" "+r.Line), r.Profile, r.Scenario, r.Backend, r.Metric, quantity(r, r.A.Median), quantity(r, r.A.Min), spread(r.A), strconv.Itoa(r.A.N))
 	}
 	if err := t.Write(w, width); err != nil {
 		return err

@@ -115,6 +115,37 @@ func TestBenchfmtRoundTrip(t *testing.T) {
 	require.Equal(t, map[string]int{"1.25.0": 5, "1.26.0": 5}, tags)
 }
 
+func TestLinesOfABenchmarkInALocalReport(t *testing.T) {
+	t.Parallel()
+	run := measured(t, "1.25.0", "1.26.0")
+	for i, r := range run.Results {
+		for _, c := range r.Collections {
+			c.Metrics["Parse/small-2 B/op"], c.Metrics["Parse/large MB/s"] = 48, float64(9+i)
+		}
+	}
+	report, err := cli.NewLocalReport(run, []string{"B/op", "Parse/large MB/s"}, false)
+	require.NoError(t, err)
+	var b bytes.Buffer
+	require.NoError(t, report.WriteText(&b, stats.TableOptions{}))
+	require.Contains(t, b.String(), "gin/core Parse/small-2 ")
+	require.Contains(t, b.String(), "gin/core Parse/large ")
+	b.Reset()
+	require.NoError(t, report.WriteBenchfmt(&b))
+	require.Contains(t, b.String(), "\nBenchmarkGin/core/profile=build/scenario=full/Parse/small-2 1 48 B/op\n")
+	require.Contains(t, b.String(), "\nBenchmarkGin/core/profile=build/scenario=full/Parse/large 1 9 MB/s\n")
+
+	one, err := cli.NewLocalReport(measured(t, "1.26.0"), nil, false)
+	require.NoError(t, err)
+	for i := range one.Comparison.Results {
+		one.Comparison.Results[i].Line = "Parse"
+	}
+	b.Reset()
+	require.NoError(t, one.WriteText(&b, stats.TableOptions{}))
+	require.Contains(t, b.String(), "gin/core Parse ")
+	_, err = cli.NewLocalReport(run, []string{"rain"}, false)
+	require.ErrorContains(t, err, "the measured metrics are MB/s, B/op, minor-faults, ")
+}
+
 // A run stopped before it had any results can be reported, too.
 func TestEmptyLocalReport(t *testing.T) {
 	t.Parallel()

@@ -45,16 +45,19 @@ func match(name string, m bench.Metric) bool {
 	if prefix, ok := strings.CutSuffix(name, "*"); ok {
 		return strings.HasPrefix(string(m), prefix)
 	}
-	return strings.EqualFold(name, string(m))
+	return m.Matches(name)
 }
 
 func joined(metrics []bench.Metric) string {
 	if len(metrics) == 0 {
 		return "none"
 	}
-	names := make([]string, len(metrics))
-	for i, m := range metrics {
-		names[i] = string(m)
+	var names []string
+	for _, m := range metrics {
+		_, unit := m.Split() // not each of many lines
+		if !slices.Contains(names, string(unit)) {
+			names = append(names, string(unit))
+		}
 	}
 	return strings.Join(names, ", ")
 }

@@ -92,6 +92,41 @@ func TestOneFailingTestCaseDoesNotFailItsNeighbours(t *testing.T) {
 			},
 			kind: bench.FailJob, message: []string{"no result line"}, output: "PASS",
 		},
+		"prints one line twice": {
+			change: func(r *suite.Recipe, p suite.Paths) {
+				r.Measure = sh(p, "echo BenchmarkX 1 5 ns/op; echo BenchmarkX 1 6 ns/op")
+				r.Measure.Output = suite.OutputBenchfmt
+			},
+			kind: bench.FailJob, message: []string{"two result lines named BenchmarkX"}, output: "BenchmarkX 1 6 ns/op",
+		},
+		"prints no number": {
+			change: func(r *suite.Recipe, p suite.Paths) {
+				r.Measure = sh(p, "echo BenchmarkX 1 NaN ns/op")
+				r.Measure.Output = suite.OutputBenchfmt
+			},
+			kind: bench.FailJob, message: []string{"BenchmarkX is NaN"}, output: "NaN",
+		},
+		"prints other lines each time": {
+			change: func(r *suite.Recipe, p suite.Paths) {
+				r.Measure = sh(p, `echo BenchmarkX 1 5 ns/op; echo "BenchmarkAt/$$ 1 6 ns/op"`)
+				r.Measure.Output = suite.OutputBenchfmt
+			},
+			kind: bench.FailJob, message: []string{"gin build bad 2/2: this iteration has printed a new result line BenchmarkAt/"},
+		},
+		"prints another unit the second time": {
+			change: func(r *suite.Recipe, p suite.Paths) {
+				r.Measure = sh(p, `unit=ns/op; [ -e "$SUITE/other" ] && unit=MB/s; touch "$SUITE/other"; echo BenchmarkX 1 5 $unit`)
+				r.Measure.Output, r.Measure.OnlyOutput = suite.OutputBenchfmt, true
+			},
+			kind: bench.FailJob, message: []string{"none of the first one's units"},
+		},
+		"prints fewer lines the second time": {
+			change: func(r *suite.Recipe, p suite.Paths) {
+				r.Measure = sh(p, `echo BenchmarkX 1 5 ns/op; [ -e "$SUITE/again" ] || echo BenchmarkY 1 6 ns/op; touch "$SUITE/again"`)
+				r.Measure.Output = suite.OutputBenchfmt
+			},
+			kind: bench.FailJob, message: []string{"no longer the result line BenchmarkX"},
+		},
 		"has a broken recipe": {
 			change: func(r *suite.Recipe, p suite.Paths) { r.Measure.Run = nil },
 			kind:   bench.FailPermanent, message: []string{"suite is wrong"},

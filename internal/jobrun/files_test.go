@@ -45,6 +45,20 @@ func TestABenchmarksOwnResultsJoinThoseOfItsProcess(t *testing.T) {
 	require.Contains(t, b.log.String(), "BenchmarkX-2")
 }
 
+func TestEachPrintedLineHasSeriesOfItsOwn(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	s := shellSuite{recipe: func(_ bench.TestCase, p suite.Paths) (suite.Recipe, error) {
+		m := sh(p, `printf 'BenchmarkParse/small-2 100 5 ns/op\nBenchmarkParse/large-2 10 70 ns/op 9 MB/s\nPASS\n'`)
+		m.Output, m.OnlyOutput = suite.OutputBenchfmt, true
+		return suite.Recipe{Measure: m}, nil
+	}}
+	require.NoError(t, b.run(t, b.job(t, s, "json/")))
+	for _, c := range b.sink.results()["json/ A"].Collections {
+		require.Equal(t, map[bench.Metric]float64{"Parse/small ns/op": 5, "Parse/large ns/op": 70, "Parse/large MB/s": 9}, c.Metrics, "and nothing of the process")
+	}
+}
+
 func TestStepsSeeOnlyTheVariablesTheyAskFor(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

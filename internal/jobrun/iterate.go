@@ -122,7 +122,10 @@ func (r *runner) attempt(ctx context.Context, u *unit, what string) (attempted, 
 		return attempted{invalid: sample.Invalid}, nil
 	}
 	collection.Machine = during
-	collection.Metrics, collection.LeftBehind = processMetrics(sample), sample.LeftBehind
+	collection.Metrics, collection.LeftBehind = make(map[bench.Metric]float64), sample.LeftBehind
+	if !m.OnlyOutput {
+		collection.Metrics = processMetrics(sample)
+	}
 	for _, lacking := range sample.Unenforced {
 		collection.Unenforced = append(collection.Unenforced, lacking.Name)
 	}
@@ -183,6 +186,9 @@ func (r *runner) outputMetrics(u *unit, stdout []byte, metrics map[bench.Metric]
 			return fmt.Errorf("the output's unit %s is also the name of a built-in metric", metric)
 		}
 		metrics[metric] = value
+	}
+	if before := u.result.Collections; len(before) > 0 {
+		return sameLines(before[0].Metrics, metrics)
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 package results
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -9,9 +12,32 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// BenchmarkName names a test case in Go's benchmark format, such as Gin/profile=build/scenario=full/backend=gc, without
-// white space and beginning with a capital letter, as the format requires.
-func BenchmarkName(tc bench.TestCase) benchfmt.Name {
+// BenchmarkResults returns an iteration of a test case in Go's benchmark format: a result for the metrics of the test case
+// as a whole, then one for each of its lines. Their names are those of [benchmarkName].
+func BenchmarkResults(tc bench.TestCase, values map[bench.Metric]float64) []*benchfmt.Result {
+	var results []*benchfmt.Result
+	at := make(map[string]*benchfmt.Result)
+	metrics := slices.SortedFunc(maps.Keys(values), func(a, b bench.Metric) int {
+		lineA, unitA := a.Split()
+		lineB, unitB := b.Split()
+		return cmp.Or(cmp.Compare(lineA, lineB), cmp.Compare(unitA, unitB))
+	})
+	for _, metric := range metrics {
+		line, unit := metric.Split()
+		r, known := at[line]
+		if !known {
+			r = &benchfmt.Result{Name: benchmarkName(tc, line), Iters: 1}
+			at[line], results = r, append(results, r)
+		}
+		r.Values = append(r.Values, benchfmt.Value{Value: values[metric], Unit: BenchfmtUnit(unit)})
+	}
+	return results
+}
+
+// benchmarkName names a test case, or one of its lines, in Go's benchmark format, such as
+// Gin/profile=build/scenario=full/backend=gc or Parser/Parse/small, without white space and beginning with a capital letter,
+// as the format requires.
+func benchmarkName(tc bench.TestCase, line string) benchfmt.Name {
 	word := func(s string) string {
 		return strings.Map(func(r rune) rune {
 			if unicode.IsSpace(r) {
@@ -26,6 +52,9 @@ func BenchmarkName(tc bench.TestCase) benchfmt.Name {
 		if p[1] != "" {
 			name += "/" + p[0] + "=" + strings.ReplaceAll(word(p[1]), "/", "_")
 		}
+	}
+	if line != "" {
+		name += "/" + line
 	}
 	return benchfmt.Name(name)
 }

@@ -299,6 +299,24 @@ func TestUnitsThresholdsAndDirectionsFollowFromTheMetric(t *testing.T) {
 	}
 }
 
+// A line is shown with its benchmark, and its metric with those of other benchmarks.
+func TestEachLineOfABenchmarkIsASeries(t *testing.T) {
+	t.Parallel()
+	here := alone(4, "x")
+	small, large := samples(gin, "Parse/small MB/s", here, 3), samples(gin, "Parse/large MB/s", here, 5)
+	series, unpaired := results.Pairs(facts{}, []bench.Samples{small, large}, []bench.Samples{large, small})
+	require.Empty(t, unpaired, "the test case is not missing")
+	require.Len(t, series, 2)
+	for i, line := range []string{"Parse/large", "Parse/small"} {
+		require.Equal(t, stats.Key{
+			TestCase: stats.TestCase{Benchmark: "gin", Profile: "build", Scenario: "full", Backend: "gc", Target: string(linux)},
+			Line:     line, Metric: "MB/s",
+		}, series[i].Key)
+		require.Equal(t, stats.HigherIsBetter, series[i].Better)
+		require.Equal(t, series[i].A, series[i].B)
+	}
+}
+
 func TestAggregationAndCategoryAreTheSuites(t *testing.T) {
 	t.Parallel()
 	said := facts{

@@ -237,12 +237,14 @@ func side(b bool) int {
 }
 
 func newSeries(facts Facts, k seriesKey, a, b bench.Samples) stats.Series {
+	line, unit := k.metric.Split()
 	s := stats.Series{
 		Key: stats.Key{
 			TestCase: statsTestCase(k.testCase),
-			Metric:   string(k.metric),
+			Line:     line,
+			Metric:   string(unit),
 		},
-		Unit:     Unit(k.metric),
+		Unit:     Unit(unit),
 		Exact:    k.metric.Exact(),
 		Precise:  k.metric == bench.Instructions,
 		Category: stats.Category(facts.Category(k.testCase.Benchmark)),
@@ -310,6 +312,7 @@ func surroundings(samples []bench.Samples) string {
 // Unit returns the unit of a metric's values, spelled as in
 // golang.org/x/perf/benchunit.
 func Unit(m bench.Metric) string {
+	_, m = m.Split()
 	switch m {
 	case bench.WallTime, bench.CPUTime, bench.UserTime, bench.SystemTime:
 		return "sec"

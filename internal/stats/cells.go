@@ -56,7 +56,7 @@ type column struct {
 
 func columns() []column {
 	return []column{
-		{heading: "benchmark", cell: func(r Result) string { return printable(r.Benchmark) }},
+		{heading: "benchmark", cell: func(r Result) string { return printable(r.name()) }},
 		{heading: "profile", cell: func(r Result) string { return printable(r.Profile) }, detail: true},
 		{heading: "scenario", cell: func(r Result) string { return printable(r.Scenario) }, detail: true},
 		{heading: "backend", cell: func(r Result) string { return printable(r.Backend) }, detail: true},

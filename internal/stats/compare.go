@@ -34,7 +34,7 @@ func Compare(series []Series, options Options) (Comparison, error) {
 }
 
 func compareKeys(x, y Key) int {
-	return cmp.Or(strings.Compare(x.Metric, y.Metric), compareTestCases(x.TestCase, y.TestCase))
+	return cmp.Or(strings.Compare(x.Metric, y.Metric), compareTestCases(x.TestCase, y.TestCase), strings.Compare(x.Line, y.Line))
 }
 
 func compareTestCases(x, y TestCase) int {

@@ -15,15 +15,29 @@ type TestCase struct {
 	Target    string `json:"target,omitempty"`
 }
 
-// Key identifies a series: one metric of one test case.
+// Key identifies a series: one metric of one test case, or of one of several parts that a test case reports.
 type Key struct {
 	TestCase
+	// Line names the part, such as one line of a benchmark's output; empty: the test case as a whole.
+	Line   string `json:"line,omitempty"`
 	Metric string `json:"metric"`
 }
 
 // String writes the key for messages: the metric and the parameters that are not empty.
 func (k Key) String() string {
-	return k.Metric + " of " + k.TestCase.String()
+	s := k.Metric + " of " + k.TestCase.String()
+	if k.Line != "" {
+		s += ", " + k.Line
+	}
+	return s
+}
+
+// name returns the benchmark with its part, for tables.
+func (k Key) name() string {
+	if k.Line == "" {
+		return k.Benchmark
+	}
+	return k.Benchmark + " " + k.Line
 }
 
 // String writes the parameters that are not empty, separated by slashes.

@@ -125,11 +125,11 @@ func (c *checker) targets(targets, within words) {
 
 func (c *checker) metrics(m metrics) {
 	for _, metric := range m.Required {
-		c.invalid(metric.at, bench.CheckMetric(metric.value))
+		c.invalid(metric.at, bench.CheckUnit(metric.value))
 	}
 	c.unique("metric", m.Required)
 	for _, e := range m.Aggregate {
-		c.invalid(e.at, bench.CheckMetric(e.name))
+		c.invalid(e.at, bench.CheckUnit(e.name))
 		if !slices.Contains(aggregations, e.value.value) {
 			c.add(e.value.at, "aggregate %q is unknown; use %s", e.value.value, strings.Join(aggregations, ", "))
 		}
@@ -289,14 +289,17 @@ func (c *checker) measurement(m *measurement) {
 		if rest, ok := strings.CutPrefix(s.name, bench.SizePrefix); !ok || rest == "" {
 			c.add(s.at, "sizes: %q is not a name for the size of a file; write %s<what>, such as %sbinary", s.name, bench.SizePrefix, bench.SizePrefix)
 		}
-		c.invalid(s.at, bench.CheckMetric(s.name))
+		c.invalid(s.at, bench.CheckUnit(s.name))
 	}
 	for _, metric := range m.Metrics {
-		c.invalid(metric.at, bench.CheckMetric(metric.value))
+		c.invalid(metric.at, bench.CheckUnit(metric.value))
 	}
 	c.unique("metric", m.Metrics)
 	if len(m.Metrics) > 0 && !m.Output.given() {
 		c.add(m.Metrics[0].at, "metrics are read from the output; write output: benchfmt")
+	}
+	if m.Record.value == recordOutput && !m.Output.given() && len(m.Sizes) == 0 {
+		c.add(m.Record.at, "record: output leaves nothing to record; write output: benchfmt, or sizes")
 	}
 }
 

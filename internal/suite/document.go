@@ -112,8 +112,9 @@ type measurement struct {
 	Dir     text        `yaml:"dir" doc:"Working directory, relative to ${work}."`
 	Env     named[text] `yaml:"env"`
 	Sizes   named[text] `yaml:"sizes" doc:"Metrics that are sizes of written files: size:<name> and a path or glob pattern below ${work}. An empty one is left out."`
-	Output  text        `yaml:"output" jsonschema:"enum=benchfmt" doc:"benchfmt: the command prints one result line in Go's benchmark format."`
-	Metrics words       `yaml:"metrics" doc:"Units taken from the result line; default all."`
+	Output  text        `yaml:"output" jsonschema:"enum=benchfmt" doc:"benchfmt: the command prints result lines in Go's benchmark format; of several lines each has series of its own."`
+	Metrics words       `yaml:"metrics" doc:"Units taken from the result lines; default all."`
+	Record  text        `yaml:"record" jsonschema:"enum=all,enum=output" doc:"all (default), or output: only what the command prints and the sizes of its files, not the time and memory of its process, which mean nothing if the command itself decides how often it repeats its work."`
 	at      position
 }
 

@@ -125,9 +125,11 @@ type Measurement struct {
 	Sizes map[bench.Metric]string
 	// Output is the format of the standard output.
 	Output OutputFormat
-	// Metrics are the units taken from a benchfmt output. The result line must
+	// Metrics are the units taken from a benchfmt output. Each result line must
 	// have all of them.
 	Metrics []bench.Metric
+	// OnlyOutput leaves out the metrics of the process itself.
+	OnlyOutput bool
 }
 
 // OutputFormat is the format of a measured command's standard output.
@@ -140,6 +142,9 @@ const (
 	// prints Go's benchmark format.
 	OutputBenchfmt OutputFormat = "benchfmt"
 )
+
+// recordOutput is the value of record that leaves out the metrics of the process.
+const recordOutput = "output"
 
 // JobPlan is a job of an expanded selection: the test cases of one kind,
 // target, backend and profile.

@@ -359,6 +359,7 @@ func (a site) measurement(m *measurement) (out Measurement, err error) {
 		out.Sizes[bench.Metric(size.name)] = file
 	}
 	out.Output = OutputFormat(m.Output.value)
+	out.OnlyOutput = m.Record.value == recordOutput
 	for _, metric := range m.Metrics {
 		out.Metrics = append(out.Metrics, bench.Metric(metric.value))
 	}

@@ -166,6 +166,24 @@ func TestRuntimeBenchmarksHaveNoParameters(t *testing.T) {
 	require.ErrorContains(t, err, `benchmark fast has no profile, but "build" was requested`)
 }
 
+func TestASuiteRecordsOnlyTheOutputWhereItSaysSo(t *testing.T) {
+	t.Parallel()
+	s := load(t, `name: lines
+artifact: {provider: directory, parameters: {path: "/builds/{tag}"}}
+metrics: {aggregate: {ns/op: median}}
+benchmarks:
+  - {name: own, measure: {run: ["${artifact}/bench.test"], output: benchfmt, record: output}}
+  - {name: all, measure: {run: ["${artifact}/bench.test"], output: benchfmt, record: all}}
+`)
+	for name, want := range map[string]bool{"own": true, "all": false} {
+		got, err := s.Recipe(bench.TestCase{Benchmark: name, Target: linux}, testPaths(), 0)
+		require.NoError(t, err)
+		require.Equal(t, want, got.Measure.OnlyOutput, name)
+	}
+	require.Equal(t, suite.AggregateMedian, s.Aggregation("Parse/large ns/op"), "for every line")
+	require.Equal(t, suite.AggregateMax, s.Aggregation("Parse/large MB/s"))
+}
+
 func TestRecipesOfUnknownTestCasesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := load(t, layered, layeredFiles...)

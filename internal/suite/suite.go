@@ -206,10 +206,11 @@ const (
 
 var aggregations = []string{string(AggregateMin), string(AggregateMedian), string(AggregateMean), string(AggregateMax)}
 
-// Aggregation returns the suite's aggregation of a metric. The default is the
-// best value: the minimum, or the maximum if higher is better.
+// Aggregation returns the suite's aggregation of a metric, the same for all lines. The
+// default is the best value: the minimum, or the maximum if higher is better.
 func (s *Suite) Aggregation(metric bench.Metric) Aggregation {
-	if a, ok := s.doc.Metrics.Aggregate.get(string(metric)); ok {
+	_, unit := metric.Split()
+	if a, ok := s.doc.Metrics.Aggregate.get(string(unit)); ok {
 		return Aggregation(a.value)
 	}
 	if metric.Direction() == bench.HigherIsBetter {
