@@ -47,6 +47,14 @@ func expandActivity() workflow.ActivityOptions {
 	return o
 }
 
+// lookActivity reads the history of all series of a request, once, and judges the pairs of
+// each look: seconds of computing at most.
+func lookActivity() workflow.ActivityOptions {
+	o := recordActivity("verdicts so far, and the next look")
+	o.StartToCloseTimeout = 2 * time.Minute
+	return o
+}
+
 // quickActivity runs within the workflow task, whose timeout is ten seconds: one
 // attempt, short enough to delay nothing else when the record does not answer.
 func quickActivity(summary string) workflow.LocalActivityOptions {

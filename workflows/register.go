@@ -27,7 +27,7 @@ func Phases() map[string][]string {
 		protocol.RequestWorkflow: names(
 			protocol.RequestStarting, protocol.RequestWaitsForArtifacts, protocol.RequestWaitsForParent, protocol.RequestWaitsForAdmission,
 			protocol.RequestExpanding, protocol.RequestBuilding, protocol.RequestBackfilling, protocol.RequestInProgress,
-			protocol.RequestCompleting, protocol.RequestOptionalJobs, protocol.RequestCompleted, protocol.RequestCancelled,
+			protocol.RequestVerifying, protocol.RequestCompleting, protocol.RequestOptionalJobs, protocol.RequestCompleted, protocol.RequestCancelled,
 		),
 		protocol.JobWorkflow: names(
 			protocol.JobWaitsForCollector, protocol.JobBenchmarking, protocol.JobPausing, protocol.JobRecording,

@@ -14,7 +14,7 @@ import (
 
 // Request carries one benchmark request from its row to its outcome: it waits
 // for its artifacts, its parent and admission, goes through its stages (see
-// [bench.Stage]), and completes.
+// [bench.Stage]), decides what has changed, and completes.
 //
 // It reads its state from the record, so any run can begin anywhere: a reset or a
 // continue-as-new carries over nothing but the request's ID.
@@ -42,7 +42,11 @@ type request struct {
 	// children counts the children that this run has started.
 	children int
 	// notices counts the artifacts-ready updates that have arrived.
-	notices    int
+	notices int
+	// look describes the present look; empty: there is none.
+	look string
+	// freed reports that this run has freed the request's slot.
+	freed      bool
 	parentDone workflow.ReceiveChannel
 	admitted   workflow.ReceiveChannel
 	handOut    workflow.ReceiveChannel
@@ -76,7 +80,7 @@ func (r *request) run(ctx workflow.Context) error {
 	case r.facts.End != nil:
 		return r.over(ctx)
 	case r.facts.JobsDone:
-		return r.complete(ctx, "")
+		return r.conclude(ctx, "")
 	}
 	for _, await := range []func(workflow.Context) error{r.awaitArtifacts, r.awaitParent, r.awaitAdmission} {
 		if err := await(ctx); err != nil {
@@ -91,6 +95,17 @@ func (r *request) run(ctx workflow.Context) error {
 		}
 		if failed != "" {
 			break
+		}
+	}
+	return r.conclude(ctx, failed)
+}
+
+// conclude ends a request whose jobs have ended: its differences are decided, unless it
+// failed before it had any results.
+func (r *request) conclude(ctx workflow.Context, failed string) error {
+	if failed == "" {
+		if err := r.decide(ctx); err != nil {
+			return err
 		}
 	}
 	return r.complete(ctx, failed)
@@ -137,7 +152,7 @@ func (r *request) complete(ctx workflow.Context, failed string) error {
 	if err := r.enter(ctx, protocol.RequestCompleting, "its jobs have ended; the outcome and the comparison are being recorded"); err != nil {
 		return err
 	}
-	if err := call(ctx, recordActivity("free the slot, wake the queue and the children"), protocol.JobsDone, r.ref, nil); err != nil {
+	if err := r.jobsDone(ctx); err != nil {
 		return err
 	}
 	var result protocol.CompleteResult

@@ -17,7 +17,7 @@ var stagePhases = map[bench.Stage]protocol.RequestPhase{
 	bench.StageBuild:  protocol.RequestBuilding,
 	bench.StageParent: protocol.RequestBackfilling,
 	bench.StageOwn:    protocol.RequestInProgress,
-	bench.StageVerify: protocol.RequestInProgress,
+	bench.StageVerify: protocol.RequestInProgress, // of a run that v0.1.0 began
 }
 
 // runStage writes the jobs of a stage and waits for their end. It returns the reason
@@ -160,7 +160,7 @@ func (r *request) count(ctx workflow.Context, ask protocol.ProgressInput) (proto
 	}
 	if p.Counts != r.status.Progress || p.Shared.Total != r.status.Shared.Total {
 		r.status.Progress, r.status.Shared = p.Counts, p.Shared
-		r.status.Waits = jobsText(p.Counts)
+		r.status.Waits = r.waits(p.Counts)
 		r.describe(ctx)
 	}
 	return p, nil

@@ -69,6 +69,9 @@ func environment(t *testing.T) *testsuite.TestWorkflowEnvironment {
 		return protocol.ProgressResult{}, nil
 	}, name(protocol.Progress))
 	env.RegisterActivityWithOptions(func(context.Context, protocol.RequestRef) error { return nil }, name(protocol.JobsDone))
+	env.RegisterActivityWithOptions(func(context.Context, protocol.RequestRef) (protocol.LookResult, error) {
+		return protocol.LookResult{Decided: true}, nil
+	}, name(protocol.NextLook))
 	env.RegisterActivityWithOptions(func(context.Context, protocol.CompleteInput) (protocol.CompleteResult, error) {
 		return protocol.CompleteResult{}, nil
 	}, name(protocol.Complete))

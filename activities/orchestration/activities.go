@@ -79,6 +79,7 @@ func (a *Activities) Register(r Registry) {
 		protocol.Expand:        a.Expand,
 		protocol.Progress:      a.Progress,
 		protocol.JobsDone:      a.JobsDone,
+		protocol.NextLook:      a.NextLook,
 		protocol.Complete:      a.Complete,
 		protocol.CancelRequest: a.CancelRequest,
 		protocol.ExpireRequest: a.ExpireRequest,

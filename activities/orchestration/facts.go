@@ -3,13 +3,10 @@ package orchestration
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/plan"
-	"github.com/benchloom/benchloom/internal/results"
-	"github.com/benchloom/benchloom/internal/stats"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
 )
@@ -72,24 +69,6 @@ func (a *Activities) seriesSeenFrom(ctx context.Context, r bench.Request, stage 
 		return r.Parent, nil
 	}
 	return a.baseline(ctx, r)
-}
-
-// differing returns the test cases with a significant difference in a metric that counts,
-// unless measuring in turns could not remove its cause.
-func (a *Activities) differing(ctx context.Context, pair results.Pair) (map[bench.TestCase]bool, error) {
-	report, err := results.Compare(ctx, a.Store, a.Suites, pair)
-	if err != nil {
-		return nil, fmt.Errorf("comparing with the baseline: %w", err)
-	}
-	differ := make(map[bench.TestCase]bool)
-	for _, s := range report.Comparison.Results {
-		if s.Significant && s.Basis != stats.ByEquality && !s.InTurns && !bench.Metric(s.Metric).Explains() {
-			differ[bench.TestCase{
-				Benchmark: s.Benchmark, Profile: s.Profile, Scenario: s.Scenario, Backend: s.Backend, Target: bench.Target(s.Target),
-			}] = true
-		}
-	}
-	return differ, nil
 }
 
 // stages returns the stages of a request. For a project whose suite is missing, writing

@@ -327,7 +327,15 @@ func (a *Activities) outcome(ctx context.Context, r bench.Request, failed string
 
 // compare finds a request's baseline and summarises the differences.
 func (a *Activities) compare(ctx context.Context, r bench.Request) (baseline string, summary json.RawMessage, err error) {
-	if baseline, err = a.baseline(ctx, r); err != nil || baseline == "" {
+	decided, err := a.Store.ComparisonOf(ctx, r.ID)
+	switch {
+	case err == nil:
+		baseline = decided.Baseline // whatever was measured since
+	case errors.Is(err, store.ErrNotFound):
+		if baseline, err = a.baseline(ctx, r); err != nil || baseline == "" {
+			return "", nil, err
+		}
+	default:
 		return "", nil, err
 	}
 	pair := results.Pair{Project: r.Project, A: baseline, B: r.Tag, OnlyInTurns: r.Versus != ""}

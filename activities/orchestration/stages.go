@@ -8,7 +8,6 @@ import (
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -24,7 +23,6 @@ func (a *Activities) Expand(ctx context.Context, in protocol.ExpandInput) (proto
 		switch {
 		case plan.Unplaceable(err) == nil:
 			return protocol.ExpandResult{}, err
-		case in.Stage == bench.StageVerify: // differences stay as measured
 		case in.Stage != bench.StageParent: // a parent that cannot be measured does not fail its child
 			return protocol.ExpandResult{Failed: err.Error()}, nil
 		}
@@ -62,7 +60,9 @@ func (a *Activities) handOutTo(ctx context.Context, r bench.Request, stage bench
 }
 
 func (a *Activities) writeStage(ctx context.Context, r bench.Request, stage bench.Stage) error {
-	if stage == bench.StageOwn && r.ExpandedAt != nil {
+	// A workflow that v0.1.0 began has a stage for what is measured again: looks do that
+	// once the request's jobs have ended.
+	if stage == bench.StageVerify || stage == bench.StageOwn && r.ExpandedAt != nil {
 		return nil
 	}
 	f, err := a.facts(ctx, r, stage)
@@ -95,8 +95,6 @@ func (a *Activities) writeJobs(ctx context.Context, f plan.Facts, stage bench.St
 		wanted, err = a.parentJobs(ctx, f)
 	case bench.StageOwn:
 		wanted, err = a.ownJobs(ctx, f)
-	case bench.StageVerify:
-		wanted, err = a.verifyJobs(ctx, f)
 	default:
 		return permanent(errors.New("there is no stage " + string(stage)))
 	}
@@ -185,25 +183,4 @@ func (a *Activities) lacking(ctx context.Context, f plan.Facts, out store.Expans
 		out.Jobs[i] = f.Generation(j, generation)
 	}
 	return out, nil
-}
-
-// verifyJobs returns the jobs that measure differences from the baseline again, in turns
-// with it. They are decided once.
-func (a *Activities) verifyJobs(ctx context.Context, f plan.Facts) (store.Expansion, error) {
-	out := store.Expansion{Stage: bench.StageVerify}
-	r := f.Request
-	before, err := a.Store.StageJobs(ctx, r.ID, bench.StageVerify)
-	if err != nil || len(before) > 0 {
-		return out, err
-	}
-	baseline, err := a.baseline(ctx, r)
-	if err != nil || baseline == "" {
-		return out, err
-	}
-	differ, err := a.differing(ctx, results.Pair{Project: r.Project, A: baseline, B: r.Tag})
-	if err != nil || len(differ) == 0 {
-		return out, err
-	}
-	out.Jobs, err = f.Verify(baseline, differ)
-	return out, planned(err)
 }

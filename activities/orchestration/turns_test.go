@@ -1,6 +1,7 @@
 package orchestration_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"testing"
 	"time"
@@ -25,18 +26,27 @@ func (b *bundle) inTurns(tag, versus string) protocol.RequestRef {
 	return ref
 }
 
-// measureBoth runs a job to its end: wall times of the baseline and of the other.
+// measureBoth runs a job to its end: wall times of the baseline and of the other, with as
+// many iterations as it is to have, or 5.
 func (b *bundle) measureBoth(job bench.Job, c bench.Collector, versus, own float64) {
 	b.t.Helper()
 	run := b.start(job.Key, c, 1)
+	b.storePairs(run, job, versus, own)
+	require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, bench.RunEnd{Outcome: bench.RunSuccess}))
+}
+
+// storePairs uploads the pairs of a run.
+func (b *bundle) storePairs(run bench.RunID, job bench.Job, versus, own float64) {
+	b.t.Helper()
 	var results []bench.TestCaseResult
 	for _, tc := range job.TestCases {
 		for tag, seconds := range map[string]float64{job.Versus: versus, job.Tag: own} {
 			r := bench.TestCaseResult{TestCase: tc, Tag: tag}
-			for i := range 5 {
+			for i := range cmp.Or(job.Iterations, 5) {
+				// Each iteration differs from the next by what both sides share.
 				r.Collections = append(r.Collections, bench.Collection{
 					Iteration: i + 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC),
-					Values: map[bench.Metric]float64{bench.WallTime: seconds * (1 + float64(i)/1000)},
+					Values: map[bench.Metric]float64{bench.WallTime: seconds * (1 + float64(i%5)/1000)},
 				})
 			}
 			results = append(results, r)
@@ -44,7 +54,6 @@ func (b *bundle) measureBoth(job bench.Job, c bench.Collector, versus, own float
 	}
 	_, err := b.store.StoreBlock(b.t.Context(), run, results, nil)
 	require.NoError(b.t, err)
-	require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, bench.RunEnd{Outcome: bench.RunSuccess}))
 }
 
 // What a request has measured in turns is what it is compared by: everything is
@@ -91,78 +100,6 @@ func TestARequestInTurnsWithoutResultsHasNoBaseline(t *testing.T) {
 	require.Equal(t, bench.Failure, out.Outcome)
 	require.Empty(t, out.Baseline)
 	require.Empty(t, b.request(ref).Summary)
-}
-
-// With 'verify', what differs from the baseline is measured again in turns with it,
-// and that is what the comparison says then.
-func TestDifferencesAreVerifiedInTurns(t *testing.T) {
-	t.Parallel()
-	b := setup(t, `{"verify": true}`)
-	c := b.register("c1")
-	b.released("1.0.0", c, 1)
-
-	ref := b.running("1.1.0")
-	facts, err := b.LoadRequest(t.Context(), ref)
-	require.NoError(t, err)
-	require.Equal(t, []bench.Stage{bench.StageOwn, bench.StageVerify}, facts.Stages)
-	b.handOut(ref)
-	own := b.jobs(ref)
-	total := 0
-	for _, j := range own {
-		b.measure(j, c, 1.2)
-		b.recordEnd(j.Key, "")
-		total += len(j.TestCases)
-	}
-	verify := protocol.ExpandInput{Request: ref, Stage: bench.StageVerify}
-	expanded, err := b.Expand(t.Context(), verify)
-	require.NoError(t, err)
-	require.Positive(t, expanded.Counts.Open)
-	require.Len(t, b.handedOut(ref), expanded.Counts.Open)
-	pairs, err := b.store.StageJobs(t.Context(), ref.ID, bench.StageVerify)
-	require.NoError(t, err)
-	cases := 0
-	for _, j := range pairs {
-		require.Equal(t, []string{"1.1.0", "1.0.0", "project:" + project}, []string{j.Tag, j.Versus, j.Queue})
-		require.Positive(t, j.Generation)
-		cases += len(j.TestCases)
-		b.measureBoth(j, c, 1.2, 1.2)
-		require.Equal(t, bench.JobSuccess, b.recordEnd(j.Key, "").Status)
-	}
-	require.Equal(t, total, cases, "all of them differed")
-
-	// It is decided once: what differs now is what was measured in turns.
-	expanded, err = b.Expand(t.Context(), verify)
-	require.NoError(t, err)
-	require.Zero(t, expanded.Counts.Open)
-	require.Equal(t, len(pairs), expanded.Counts.Total)
-	out := b.complete(ref, "")
-	require.Equal(t, bench.Success, out.Outcome)
-	require.Equal(t, "1.0.0", out.Baseline)
-	var summary stats.Summary
-	require.NoError(t, json.Unmarshal(b.request(ref).Summary, &summary))
-	require.Zero(t, summary.Metrics[0].Significant, "the machine was slower, not the release")
-}
-
-func TestEqualResultsAreNotVerified(t *testing.T) {
-	t.Parallel()
-	b := setup(t, `{"verify": true}`)
-	c := b.register("c1")
-	for _, tag := range []string{"1.0.0", "1.1.0"} { // the first has no baseline
-		ref := b.running(tag)
-		b.handOut(ref)
-		for _, j := range b.jobs(ref) {
-			b.measure(j, c, 1)
-			b.recordEnd(j.Key, "")
-		}
-		expanded, err := b.Expand(t.Context(), protocol.ExpandInput{Request: ref, Stage: bench.StageVerify})
-		require.NoError(t, err)
-		require.Zero(t, expanded.Counts)
-		require.Empty(t, expanded.Failed)
-		b.complete(ref, "")
-	}
-	adhoc, err := b.LoadRequest(t.Context(), b.create(bench.AdHoc, "1.2.0", 1))
-	require.NoError(t, err)
-	require.Equal(t, []bench.Stage{bench.StageOwn}, adhoc.Stages)
 }
 
 // Two artifacts take twice as long as one: what is learned of jobs that measure in

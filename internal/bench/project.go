@@ -23,9 +23,10 @@ type ProjectConfig struct {
 	// OptionalTargets are measured, but neither a request nor its descendants wait for
 	// them.
 	OptionalTargets []Target `json:"optional_targets,omitempty" yaml:"optional_targets" doc:"Targets that are measured too, but that no request waits for."`
-	// Verify measures test cases that differ significantly from the baseline again,
-	// in turns with it, before a request completes.
-	Verify bool `json:"verify,omitempty" yaml:"verify" doc:"Measure what differs significantly from the baseline again, in turns with it, before a request completes."`
+	// Verify is read by [ProjectConfig.VerifyMode].
+	Verify VerifyMode `json:"verify,omitempty" yaml:"verify" enum:"off,suspects,all" doc:"What is measured again, in turns with the baseline, until there is a verdict; empty: suspects."`
+	// VerifyBudget is read by [ProjectConfig.VerifyTime].
+	VerifyBudget string `json:"verify_budget,omitempty" yaml:"verify_budget" doc:"Machine time that measuring again may add to a request, as a share of its own, such as 25%; at least ten minutes. Empty: 25%."`
 	// MaxJobFails is the number of attempts of a failing job; left out: [MaxJobFails].
 	MaxJobFails AttemptCount `json:"max_job_fails,omitempty" yaml:"max_job_fails" minimum:"1" maximum:"20" doc:"Attempts of a failing job; left out: 3."`
 	// FailoverAfter is read by [ProjectConfig.Failover].
@@ -190,6 +191,9 @@ func (c ProjectConfig) Check() error {
 		}
 	}
 	if err := c.checkFailover(); err != nil {
+		return err
+	}
+	if err := c.checkVerify(); err != nil {
 		return err
 	}
 	if err := c.checkBenchmarkSets(); err != nil {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 )
@@ -50,6 +51,16 @@ type Surrounding struct {
 	SizeClass  SizeClass
 	HardwareID string
 	CoLocated  bool
+}
+
+// Before reports whether comparisons prefer this surrounding to another one in which both
+// sides were measured as well: alone before co-located, a larger size class before a
+// smaller one.
+func (s Surrounding) Before(other Surrounding) bool {
+	if s.CoLocated != other.CoLocated {
+		return other.CoLocated
+	}
+	return cmp.Or(-cmp.Compare(s.SizeClass, other.SizeClass), cmp.Compare(s.HardwareID, other.HardwareID)) < 0
 }
 
 // ExportedCollection is one collection with all fields of an export.

@@ -185,6 +185,9 @@ var explaining = []Metric{
 	UserTime, SystemTime, MinorFaults, MajorFaults, VoluntarySwitches, InvoluntarySwitches, Cycles, BranchMisses, CacheMisses,
 }
 
+// ExplainingMetrics lists the metrics that only explain changes in others.
+func ExplainingMetrics() []Metric { return slices.Clone(explaining) }
+
 // Explains reports whether a metric only explains changes in others. Such metrics are
 // compared on request.
 func (m Metric) Explains() bool { return slices.Contains(explaining, m) }

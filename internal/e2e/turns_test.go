@@ -108,7 +108,7 @@ func TestADifferenceIsVerifiedInTurns(t *testing.T) {
 	shell := newShellSuite(t, 1)
 	shell.artifact(t, "1.0.0", 1000)
 	shell.artifact(t, "1.1.0", 200_000)
-	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{Verify: true})
+	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{Verify: bench.VerifySuspects})
 	for _, tag := range []string{"1.0.0", "1.1.0"} {
 		r := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: tag, Selection: bench.Selection{Iterations: 5}})
 		d := s.await(t, r.ID, ended)

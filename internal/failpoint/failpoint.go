@@ -37,6 +37,16 @@ const (
 	Looking = "looking"
 )
 
+// The points of a request's looks, in order.
+const (
+	// Suspecting: a request's comparison is about to be recorded with its suspects.
+	Suspecting = "suspecting"
+	// Judging: the verdicts that a look allows are about to be stored.
+	Judging = "judging"
+	// Repeating: the jobs of the next look are about to be written.
+	Repeating = "repeating"
+)
+
 // All lists the points of a job's life in order.
 func All() []string {
 	return []string{Fetching, Preparing, Measuring, Uploading, Recording, Completing}

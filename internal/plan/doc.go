@@ -7,7 +7,7 @@
 //	Stages                     lists the stages of the request
 //	Facts.Own                  plans jobs for the request's own artifact
 //	Facts.Parent               plans jobs for its parent, where the request is measured
-//	Facts.Verify               measures differences again, in turns with the baseline
+//	Facts.Look                 measures suspects again, in turns with the baseline
 //	Facts.Lacking              keeps the part that is not measured yet
 //	Facts.Artifacts, .Build    plan the jobs that build artifacts
 //	Commands                   plans the jobs of a command or a batch

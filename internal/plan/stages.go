@@ -2,11 +2,12 @@ package plan
 
 import (
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/fairshare"
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-// Stages lists the stages of a request after admission. Differences from the baseline are
-// verified last, when all results to compare exist. The suite is nil for commands, and
+// Stages lists the stages of a request after admission, up to the end of its jobs. Looks
+// follow later, see [Facts.Look]. The suite is nil for commands, and
 // where it is unknown: writing the jobs reports that.
 func Stages(r bench.Request, config bench.ProjectConfig, loaded *suite.Suite) []bench.Stage {
 	var stages []bench.Stage
@@ -21,11 +22,7 @@ func Stages(r bench.Request, config bench.ProjectConfig, loaded *suite.Suite) []
 	if r.Type.HasParent() {
 		stages = append(stages, bench.StageParent)
 	}
-	stages = append(stages, bench.StageOwn)
-	if config.Verify && r.Type.Tracked() {
-		stages = append(stages, bench.StageVerify)
-	}
-	return stages
+	return append(stages, bench.StageOwn)
 }
 
 // MeasuredPart is a part of a job with its pool and size class: after an escalation a job
@@ -84,10 +81,11 @@ func (f Facts) Parent(own []bench.PlannedJob) ([]bench.PlannedJob, error) {
 	return jobs, nil
 }
 
-// Verify plans jobs that measure the test cases that differ from the baseline again, in
-// turns with it: a difference caused by the machine disappears. Jobs of optional targets
-// block nothing and are not verified.
-func (f Facts) Verify(baseline string, differ map[bench.TestCase]bool) ([]bench.PlannedJob, error) {
+// Look plans the jobs of a look: they measure test cases of the request again, each with
+// this number of pairs, in turns with the baseline and where the request's own jobs are
+// measured. They go last, after all other work. Test cases that the suite no longer has and
+// those of optional targets, which block nothing, are left out.
+func (f Facts) Look(baseline string, cases map[bench.TestCase]bool, pairs int) ([]bench.PlannedJob, error) {
 	own, err := f.Own()
 	if err != nil {
 		return nil, err
@@ -95,15 +93,15 @@ func (f Facts) Verify(baseline string, differ map[bench.TestCase]bool) ([]bench.
 	optional := f.Optional()
 	var jobs []bench.PlannedJob
 	for _, j := range own {
-		var cases []bench.TestCase
+		var again []bench.TestCase
 		for _, tc := range j.TestCases {
-			if differ[tc] && !optional[tc.Target] {
-				cases = append(cases, tc)
+			if cases[tc] && !optional[tc.Target] {
+				again = append(again, tc)
 			}
 		}
-		if len(cases) > 0 {
-			j.Versus = baseline
-			jobs = append(jobs, f.of(j, cases))
+		if len(again) > 0 {
+			j.Versus, j.Iterations, j.Queue = baseline, pairs, fairshare.Idle
+			jobs = append(jobs, f.of(j, again))
 		}
 	}
 	return jobs, nil

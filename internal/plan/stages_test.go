@@ -108,13 +108,13 @@ func TestStages(t *testing.T) {
 	t.Parallel()
 	f := commit(t, nil)
 	require.Equal(t, []bench.Stage{bench.StageParent, bench.StageOwn}, plan.Stages(f.Request, f.Config, f.Suite))
-	f.Config.Verify, f.Config.Artifacts.Provider = true, bench.BuildProvider
-	require.Equal(t, []bench.Stage{bench.StageBuild, bench.StageParent, bench.StageOwn, bench.StageVerify}, plan.Stages(f.Request, f.Config, f.Suite))
+	f.Config.Verify, f.Config.Artifacts.Provider = bench.VerifyAll, bench.BuildProvider
+	require.Equal(t, []bench.Stage{bench.StageBuild, bench.StageParent, bench.StageOwn}, plan.Stages(f.Request, f.Config, f.Suite))
 	require.Equal(t, []bench.Stage{bench.StageOwn}, plan.Stages(request(), f.Config, nil))
 }
 
 // The story of a commit: its parent lacks something, is measured where the commit is, and
-// what differs is verified.
+// suspects are measured again in turns.
 func TestACommitAndItsParent(t *testing.T) {
 	t.Parallel()
 	f := commit(t, nil)
@@ -146,10 +146,11 @@ func TestACommitAndItsParent(t *testing.T) {
 	rest, _ = lacking(bench.StageOwn, c)
 	require.Equal(t, map[string][]string{"large": {"sort"}}, pools(rest))
 
-	verified, err := f.Verify("c1", map[bench.TestCase]bool{sort: true})
+	look, err := f.Look("c1", map[bench.TestCase]bool{sort: true}, 6)
 	require.NoError(t, err)
-	require.Equal(t, map[string][]string{"large": {"sort"}}, pools(verified))
-	require.Equal(t, []string{"c2", "c1"}, []string{verified[0].Tag, verified[0].Versus})
+	require.Equal(t, map[string][]string{"large": {"sort"}}, pools(look))
+	require.Equal(t, []string{"c2", "c1", "idle"}, []string{look[0].Tag, look[0].Versus, look[0].Queue})
+	require.Equal(t, 6, look[0].Iterations)
 
 	// Nobody has asked for the parent.
 	f.Request.WaitsFor = ""
@@ -171,17 +172,17 @@ func TestAParentsJobsKeepTheConstraints(t *testing.T) {
 	require.NotNil(t, plan.Unplaceable(err), "no collector of that pool meets them")
 }
 
-func TestVerificationsBelongToTheirRequest(t *testing.T) {
+func TestLooksBelongToTheirRequest(t *testing.T) {
 	t.Parallel()
-	verify := func(f plan.Facts) []bench.PlannedJob {
+	look := func(f plan.Facts) []bench.PlannedJob {
 		f.Config.OptionalTargets = []bench.Target{arm}
-		jobs, err := f.Verify("c1", map[bench.TestCase]bool{gin: true, {Benchmark: "gin", Target: arm}: true})
+		jobs, err := f.Look("c1", map[bench.TestCase]bool{gin: true, {Benchmark: "gin", Target: arm}: true}, 8)
 		require.NoError(t, err)
 		return jobs
 	}
-	jobs := verify(commit(t, nil))
+	jobs := look(commit(t, nil))
 	require.Equal(t, map[string][]string{"large": {"gin"}}, pools(jobs), "not those of optional targets")
-	other := verify(commit(t, func(f *plan.Facts) { f.Request.ID = "rkjhgfedcba" }))
+	other := look(commit(t, func(f *plan.Facts) { f.Request.ID = "rkjhgfedcba" }))
 	require.NotEqual(t, jobs[0].Key, other[0].Key)
 }
 

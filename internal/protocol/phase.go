@@ -20,7 +20,10 @@ const (
 	RequestBuilding          RequestPhase = "building"
 	RequestBackfilling       RequestPhase = "backfilling"
 	RequestInProgress        RequestPhase = "in_progress"
-	RequestCompleting        RequestPhase = "completing"
+	// RequestVerifying means that its jobs have ended and its slot is free, while what may
+	// have changed is measured again, in turns with the baseline.
+	RequestVerifying  RequestPhase = "verifying"
+	RequestCompleting RequestPhase = "completing"
 	// RequestOptionalJobs means completed, with jobs of optional targets still open.
 	RequestOptionalJobs RequestPhase = "optional_jobs"
 	RequestCompleted    RequestPhase = "completed"

@@ -224,6 +224,7 @@ const (
 	Expand        = "Expand"
 	Progress      = "Progress"
 	JobsDone      = "JobsDone"
+	NextLook      = "NextLook"
 	Complete      = "Complete"
 	CancelRequest = "CancelRequest"
 	ExpireRequest = "ExpireRequest"
@@ -301,6 +302,22 @@ type ProgressResult struct {
 	// ParentLacks is set when the request's own jobs have ended and its parent lacks
 	// results somewhere they ran.
 	ParentLacks bool
+}
+
+// LookResult describes a request's comparison with its baseline: its verdicts, or the look
+// that is to be measured before there are more.
+type LookResult struct {
+	// Decided reports that no look is needed any more: each row has its verdict, or there
+	// is nothing to compare with.
+	Decided bool
+	// Look is the number of the look, of at most Looks; it measures Rows rows against
+	// Baseline.
+	Look, Looks int
+	Rows        int
+	Baseline    string
+	Counts      JobCounts
+	// HandedOut lists jobs of the look for the request to start at once.
+	HandedOut []JobInput
 }
 
 // CompleteInput ends a request.

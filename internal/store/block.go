@@ -137,8 +137,8 @@ func (b block) storeResults(ctx context.Context, results []bench.TestCaseResult)
 		spot
 	}
 	accepted, err := all[row](ctx, b.tx, `
-		insert into test_result (artifact_id, test_case_id, size_class, hardware_id, co_located, generation, probe, run_id, status, message)
-		select t.artifact_id, t.test_case_id, n.size_class, n.hardware_id, n.co_located, j.generation, n.probe, n.id, t.status, t.message
+		insert into test_result (artifact_id, test_case_id, size_class, hardware_id, co_located, generation, probe, in_turns, run_id, status, message)
+		select t.artifact_id, t.test_case_id, n.size_class, n.hardware_id, n.co_located, j.generation, n.probe, j.versus is not null, n.id, t.status, t.message
 		from job_run n join job_queue j on j.id = n.job_id,
 			unnest(@cases::bigint[], @statuses::text[], @messages::text[], @artifacts::bigint[]) as t (test_case_id, status, message, artifact_id)
 		where n.id = @run

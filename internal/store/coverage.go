@@ -44,7 +44,7 @@ func coverageOf(ctx context.Context, q querier, project string, of plan.Coverage
 				and t.done_class is null and j.status in ('queued', 'handed_out', 'in_progress')
 			union all
 			select 'impossible', t.test_case_id, '', j.message from job_queue j join job_test_case_state t on t.job_id = j.id and not t.done
-			where t.artifact_id = @artifact and (j.artifact_id = @artifact or j.versus_artifact_id = @artifact)
+			where t.artifact_id = @artifact and j.artifact_id = @artifact and j.versus is null
 				and j.target = @target and j.status = 'failure' and j.suite_hash = @suite_hash
 				-- what failed there may have gone on to a larger class, to fail there, too
 				and ((j.size_class = @size_class and j.pool = @pool) or exists (

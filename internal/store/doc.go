@@ -30,7 +30,7 @@
 //	"jobs of project P"        writing or purging jobs of suites: expansion, reopening,
 //	                           purge; several projects by name
 //	benchmark_request          for no key update: rows that refer to it are not blocked. A purge
-//	                           locks those of its tag, by ID
+//	                           locks those of its tag, by ID. Its lock protects its comparison
 //	artifact                   for no key update; several by project and tag
 //	job_queue                  several by ID
 //	"accounts at their limit"  hand-out, once it meets a limited account. Afterwards it skips

@@ -10,8 +10,8 @@ import (
 )
 
 // openTurns returns the two artifacts of a job that measures in turns, and a generation
-// above all that either has: both are measured again, and the new results become the
-// latest of both. The caller holds the lock on expansions.
+// above all that either has: both are measured again, whatever is stored. The caller holds
+// the lock on expansions.
 func openTurns(ctx context.Context, tx pgx.Tx, j bench.Job, own int64) (sides []int64, generation int, err error) {
 	versus, err := artifactID(ctx, tx, j.Project, j.Versus)
 	if err != nil {
@@ -60,26 +60,25 @@ func (b block) whole(results []bench.TestCaseResult) []bench.TestCaseResult {
 	return out
 }
 
-// inTurns selects the results of artifacts $1 and $2 from the newest run that measured
-// both in turns, per test case and surrounding; none if both have later results.
+// inTurns selects the results of artifacts $1 and $2 that were measured in turns with each
+// other: per test case and surrounding those of the newest comparison, all its looks, or
+// of the newest job that belongs to none.
 const inTurns = `(
-	select r.* from (
-		select distinct on (x.test_case_id, x.size_class, x.hardware_id, x.co_located) x.id as x, y.id as y
+	with pair as (
+		select x.id as x, y.id as y, x.test_case_id, x.size_class, x.hardware_id, x.co_located, x.generation,
+			coalesce((select l.comparison_id from comparison_look l where l.job_id = n.job_id), -n.job_id) as set
 		from test_result x join test_result y on y.run_id = x.run_id and y.test_case_id = x.test_case_id
-		where x.artifact_id = $1 and y.artifact_id = $2 and x.status = 'ok' and y.status = 'ok' and not x.probe and not y.probe and x.invalid_at is null and y.invalid_at is null
-			and not (exists (` + measuredSince + ` and since.artifact_id = $1) and exists (` + measuredSince + ` and since.artifact_id = $2))
-		order by x.test_case_id, x.size_class, x.hardware_id, x.co_located, x.generation desc
-	) newest join test_result r on r.id in (newest.x, newest.y))`
-
-// measuredSince selects results of a later generation than x, with its artifact, test
-// case and surrounding.
-const measuredSince = `
-	select from test_result since where since.test_case_id = x.test_case_id and since.size_class = x.size_class
-		and since.hardware_id = x.hardware_id and since.co_located = x.co_located and since.status = 'ok' and since.invalid_at is null and not since.probe
-		and since.generation > x.generation`
+		join job_run n on n.id = x.run_id
+		where x.artifact_id = $1 and y.artifact_id = $2 and x.in_turns and y.in_turns and x.status = 'ok' and y.status = 'ok'
+			and not x.probe and not y.probe and x.invalid_at is null and y.invalid_at is null
+	), newest as (
+		select distinct on (test_case_id, size_class, hardware_id, co_located) test_case_id, size_class, hardware_id, co_located, set
+		from pair order by test_case_id, size_class, hardware_id, co_located, generation desc
+	)
+	select r.* from pair join newest using (test_case_id, size_class, hardware_id, co_located, set) join test_result r on r.id in (pair.x, pair.y))`
 
 // SamplesInTurns reads the values of two artifacts that were measured in turns with each
-// other; none if there are none.
+// other; none if there are none. Those of one index were measured one after the other.
 func (s *Store) SamplesInTurns(ctx context.Context, project, a, b string) (ofA, ofB []bench.Samples, err error) {
 	var ids [2]int64
 	for i, tag := range []string{a, b} {
@@ -91,8 +90,9 @@ func (s *Store) SamplesInTurns(ctx context.Context, project, a, b string) (ofA, 
 		}
 	}
 	for i, samples := range []*[]bench.Samples{&ofA, &ofB} {
-		if *samples, err = all[bench.Samples](ctx, s.pool, `select true as in_turns, `+samplesFrom(inTurns)+`
-			where r.artifact_id = $3 `+samplesEnd, ids[0], ids[1], ids[i]); err != nil {
+		if *samples, err = all[bench.Samples](ctx, s.pool, `select true as in_turns, `+samplesFrom(inTurns, `r.generation, c.iteration`)+`
+			where r.artifact_id = $3
+			group by r.size_class, r.hardware_id, r.co_located, j.kind, tc.id, se.metric`+samplesOrder, ids[0], ids[1], ids[i]); err != nil {
 			return nil, nil, wrap("reading the results of "+a+" and "+b+" measured in turns", err)
 		}
 	}

@@ -141,6 +141,10 @@ func purge(ctx context.Context, tx pgx.Tx, project, tag string) (OperationResult
 		where a.id = $1`, artifact); err != nil {
 		return result, err
 	}
+	// Verdicts about it cannot be computed again.
+	if _, err := tx.Exec(ctx, `delete from comparison where $1 in (artifact_id, baseline_id)`, artifact); err != nil {
+		return result, err
+	}
 	for _, step := range []struct {
 		count *int
 		sql   string

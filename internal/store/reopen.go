@@ -107,7 +107,7 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 	case !ended && o.options.Job == "":
 		return OperationResult{}, fmt.Errorf("%w: it has not ended: it is %s", ErrConflict, o.request.Status)
 	case !ended && o.request.JobsDoneAt != nil:
-		return OperationResult{}, fmt.Errorf("%w: the jobs of request %s have ended and it is being completed; try again in a moment", ErrConflict, o.request.ID)
+		return OperationResult{}, fmt.Errorf("%w: the jobs of request %s have ended and its differences are being decided; wait for its end, or cancel it first", ErrConflict, o.request.ID)
 	}
 	former, err := o.jobs(ctx)
 	if err != nil {
@@ -212,14 +212,15 @@ type linkedJob struct {
 	Superseded bool
 }
 
-// jobs lists the request's jobs, locked in the order of their IDs, as everywhere.
+// jobs lists the request's jobs, locked in the order of their IDs, as everywhere. Looks are
+// left out: what is measured again is compared anew, with looks of its own.
 func (o reopening) jobs(ctx context.Context) ([]linkedJob, error) {
 	jobs, err := all[linkedJob](ctx, o.tx, `
 		select `+jobColumns+`, rj.superseded from job_queue j join request_job rj on rj.job_id = j.id
-		where rj.request_id = $1 and ($2 = '' or (j.key = $2 and not rj.superseded))
+		where rj.request_id = $1 and rj.stage <> 'verify' and ($2 = '' or (j.key = $2 and not rj.superseded))
 		order by j.id for update of j`, o.request.ID, string(o.options.Job))
 	if err == nil && len(jobs) == 0 && o.options.Job != "" {
-		return nil, fmt.Errorf("%w: job %s does not belong to request %s, or was replaced by a later one", ErrNotFound, o.options.Job, o.request.ID)
+		return nil, fmt.Errorf("%w: job %s does not belong to request %s, was replaced by a later one, or has measured a suspicion in turns", ErrNotFound, o.options.Job, o.request.ID)
 	}
 	return jobs, err
 }
@@ -238,7 +239,7 @@ func (o reopening) cases(ctx context.Context, j bench.Job) ([]bench.TestCase, er
 				select l.id from request_job rj join job_queue l on l.id = rj.job_id
 				join job_queue this on this.id = $1 and this.artifact_id = l.artifact_id
 				join job_test_case lt on lt.job_id = l.id and lt.test_case_id = t.test_case_id
-				where rj.request_id = $4 order by rj.superseded, l.generation desc, l.id desc limit 1)
+				where rj.request_id = $4 and rj.stage <> 'verify' order by rj.superseded, l.generation desc, l.id desc limit 1)
 		group by tc.id, t.place -- once, though a job that measures in turns has them for both sides
 		order by t.place`, j.ID, o.options.Remeasure, append([]string{}, o.options.Benchmarks...), o.request.ID)
 }
@@ -335,6 +336,9 @@ func (o reopening) open(ctx context.Context, act Act) error {
 		status = bench.InProgress // it needs no admission, and its jobs are written
 	case r.Tag == "" && r.Command == nil:
 		status = bench.WaitingForArtifacts
+	}
+	if err := supersedeComparison(ctx, o.tx, o.request.ID); err != nil {
+		return err
 	}
 	_, err := o.tx.Exec(ctx, `
 		update benchmark_request set status = $2, outcome = null, completed_at = null, jobs_done_at = null, admitted_at = null,

@@ -162,6 +162,9 @@ func (s *Store) CompleteRequest(ctx context.Context, id bench.RequestID, outcome
 		case r.Status == bench.Completed:
 			return nil
 		}
+		if err := abandonComparison(ctx, tx, id, "the request ended before it was decided"); err != nil {
+			return err
+		}
 		_, err = tx.Exec(ctx, `
 			update benchmark_request set status = 'completed', outcome = @outcome, completed_at = now(),
 				jobs_done_at = coalesce(jobs_done_at, now()), baseline = nullif(@baseline, ''),
@@ -223,6 +226,9 @@ func endOpen(ctx context.Context, tx pgx.Tx, id bench.RequestID, outcome bench.O
 		update benchmark_request set status = 'completed', outcome = $2, completed_at = now(),
 			jobs_done_at = coalesce(jobs_done_at, now()), message = $3
 		where id = $1`, id, string(outcome), message); err != nil {
+		return err
+	}
+	if err := abandonComparison(ctx, tx, id, "the request was "+message); err != nil {
 		return err
 	}
 	// Locked first, by a separate statement: the next one then sees every waiter that was

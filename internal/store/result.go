@@ -20,7 +20,8 @@ func (s *Store) artifact(ctx context.Context, project, tag string) (int64, error
 }
 
 // SamplesOf reads all values of an artifact: those of the latest generation of each test
-// case, metric and surrounding, by iteration. It returns none if there are none.
+// case, metric and surrounding, by iteration, without those measured in turns with another
+// artifact. It returns none if there are none.
 func (s *Store) SamplesOf(ctx context.Context, project, tag string) ([]bench.Samples, error) {
 	artifact, err := s.artifact(ctx, project, tag)
 	if errors.Is(err, ErrNotFound) {
@@ -28,15 +29,17 @@ func (s *Store) SamplesOf(ctx context.Context, project, tag string) ([]bench.Sam
 	} else if err != nil {
 		return nil, wrap("looking up artifact "+tag, err)
 	}
-	samples, err := all[bench.Samples](ctx, s.pool, `select false as in_turns, `+samplesFrom(`latest_result`)+`
-		where r.artifact_id = $1 and r.status = 'ok' `+samplesEnd, artifact)
+	samples, err := all[bench.Samples](ctx, s.pool, `select false as in_turns, `+samplesFrom(`latest_result`, `c.iteration`)+`
+		where r.artifact_id = $1 and r.status = 'ok'
+		group by r.id, r.size_class, r.hardware_id, r.co_located, j.kind, tc.id, se.metric`+samplesOrder, artifact)
 	return samples, wrap("reading the results of "+tag, err)
 }
 
-// samplesFrom and samplesEnd select all values of the results in a table or view.
-func samplesFrom(results string) string {
+// samplesFrom selects all values of the results r in a table or view, in an order of their
+// collections c; grouping follows, then [samplesOrder].
+func samplesFrom(results, order string) string {
 	return testCaseDocument + ` as test_case, se.metric, j.kind, r.size_class, r.hardware_id, r.co_located,
-		array_agg(p.value order by c.iteration) as values
+		array_agg(p.value order by ` + order + `) as values
 	from ` + results + ` r
 	join job_run n on n.id = r.run_id
 	join job_queue j on j.id = n.job_id
@@ -46,8 +49,7 @@ func samplesFrom(results string) string {
 	join pstat_series se on se.id = p.series_id`
 }
 
-const samplesEnd = `
-	group by r.id, r.size_class, r.hardware_id, r.co_located, j.kind, tc.id, se.metric
+const samplesOrder = `
 	order by tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, r.size_class, r.hardware_id, r.co_located, se.metric`
 
 // MissingResults lists the test cases of an artifact that have no result and will get none
@@ -98,13 +100,14 @@ func (s *Store) MissingResults(ctx context.Context, project, tag string) ([]benc
 	return missing, wrap("listing the missing results of "+tag, err)
 }
 
-// MeasuredTags lists the artifacts with at least one result whose requests of a type have
-// completed with success or failure, by request, the newest first.
+// MeasuredTags lists the artifacts with at least one result of their own whose requests of
+// a type have ended their jobs, unless as cancelled or expired, by request, the newest
+// first.
 func (s *Store) MeasuredTags(ctx context.Context, project string, requestType bench.RequestType) ([]string, error) {
 	tags, err := column[string](ctx, s.pool, `
 		select r.tag from benchmark_request r join artifact a on a.project = r.project and a.tag = r.tag
-		where r.project = $1 and r.type = $2 and r.status = 'completed' and r.outcome in ('success', 'failure')
-			and exists (select from test_result t where t.artifact_id = a.id and t.status = 'ok' and t.invalid_at is null and not t.probe)
+		where r.project = $1 and r.type = $2 and r.jobs_done_at is not null and (r.outcome is null or r.outcome in ('success', 'failure'))
+			and exists (select from test_result t where t.artifact_id = a.id and t.status = 'ok' and t.invalid_at is null and not t.probe and not t.in_turns)
 		group by r.tag order by max(r.created_at) desc, r.tag`, project, requestType)
 	return tags, wrap("listing the measured artifacts of project "+project, err)
 }

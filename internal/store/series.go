@@ -11,7 +11,7 @@ import (
 // that artifact was measured: for merged commits and releases if there is such a result,
 // and the largest if there are several. Test cases that the artifact lacks continue where
 // the newest commit or release was measured, by its own date rather than that of its
-// results; try builds come last. Results of ad-hoc requests and probes never count. Test
+// results; try builds come last. Results of ad-hoc requests, of probes and those measured in turns never count. Test
 // cases without any result are absent. tag may be empty.
 func (s *Store) SeriesClasses(ctx context.Context, project string, target bench.Target, tag string) (map[bench.TestCase]bench.SizeClass, error) {
 	type row struct {
@@ -50,4 +50,4 @@ func (s *Store) SeriesClasses(ctx context.Context, project string, target bench.
 }
 
 // countingResult matches a result r that represents its artifact.
-const countingResult = `r.status = 'ok' and r.invalid_at is null and not r.probe`
+const countingResult = `r.status = 'ok' and r.invalid_at is null and not r.probe and not r.in_turns`

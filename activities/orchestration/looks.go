@@ -1,0 +1,289 @@
+package orchestration
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/failpoint"
+	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/verdict"
+)
+
+// NextLook takes the comparison of a request with its baseline as far as it goes without
+// measuring: the first call records it with its suspects; when a look has ended, its pairs
+// are judged and the next look is written, unless each row has its verdict. It reads
+// everything from the record, so calling it again changes nothing.
+func (a *Activities) NextLook(ctx context.Context, ref protocol.RequestRef) (protocol.LookResult, error) {
+	decided := protocol.LookResult{Decided: true}
+	for range maxSteps {
+		r, err := a.Store.Request(ctx, ref.ID)
+		if err != nil {
+			return protocol.LookResult{}, found(err, "reading the request")
+		}
+		if r.Status == bench.Completed {
+			return decided, nil
+		}
+		c, err := a.Store.ComparisonOf(ctx, r.ID)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			begun, err := a.beginComparison(ctx, r)
+			if err != nil {
+				return protocol.LookResult{}, err
+			}
+			if !begun {
+				return decided, nil
+			}
+			continue
+		case err != nil:
+			return protocol.LookResult{}, err
+		case c.Decided:
+			return decided, nil
+		}
+		if c.Look > 0 {
+			look, err := a.look(ctx, r, c)
+			if err != nil || look.Counts.Open > 0 {
+				return look, err
+			}
+		}
+		// A conflict or a stale comparison: it was ended or written on meanwhile. Look again.
+		if err := a.judge(ctx, r, c); err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrStale) {
+			return protocol.LookResult{}, err
+		}
+	}
+	return protocol.LookResult{}, errors.New("the comparison of request " + string(ref.ID) + " changes all the time")
+}
+
+// maxSteps bounds how often NextLook reads the record again: once for each thing that it
+// can do, and a few times more for what others do meanwhile.
+const maxSteps = 10
+
+// look describes the last look of a comparison, and hands out its jobs.
+func (a *Activities) look(ctx context.Context, r bench.Request, c store.Comparison) (protocol.LookResult, error) {
+	family, err := verdict.NewFamily(c.FamilySize)
+	if err != nil {
+		return protocol.LookResult{}, permanent(err)
+	}
+	out := protocol.LookResult{Look: c.Look, Looks: len(family.Looks), Rows: len(openRows(c)), Baseline: c.Baseline}
+	if out.HandedOut, err = a.handOutTo(ctx, r, bench.StageVerify); err != nil {
+		return out, err
+	}
+	p, err := a.Store.StageProgress(ctx, r.ID, bench.StageVerify, false)
+	out.Counts = counts(p)
+	return out, err
+}
+
+// openRows returns the rows without a verdict.
+func openRows(c store.Comparison) []store.ComparisonRow {
+	return slices.DeleteFunc(slices.Clone(c.Rows), func(r store.ComparisonRow) bool { return r.Verdict != nil })
+}
+
+// judge stores the verdicts that the pairs so far allow, and writes the next look of the
+// rows that need one.
+func (a *Activities) judge(ctx context.Context, r bench.Request, c store.Comparison) error {
+	family, err := verdict.NewFamily(c.FamilySize)
+	if err != nil {
+		return permanent(err)
+	}
+	evidence, err := a.evidence(ctx, c)
+	if err != nil {
+		return err
+	}
+	more, next := nextLook(family, c.Look)
+	var settled, open []store.ComparisonRow
+	for _, row := range openRows(c) {
+		e := evidence[rowKey{row.TestCase, row.Metric}]
+		v := family.Judge(e.of(row))
+		switch {
+		case c.Look > 0 && e.last < c.Look:
+			why, err := a.lookFailure(ctx, c)
+			if err != nil {
+				return err
+			}
+			v.Reason, v.Needs = why, "measure it again with 'benchloom submit --adhoc "+r.Project+" "+c.Tag+" --vs "+c.Baseline+"'"
+		case c.Look > 0 && family.Settled(e.of(row)), !next:
+		default:
+			open = append(open, row)
+			continue
+		}
+		settled = append(settled, withVerdict(row, v))
+	}
+	look := lookPlan{comparison: c, request: r, pairs: more, family: family, evidence: evidence}
+	jobs, given, err := a.planLook(ctx, look, open)
+	if err != nil {
+		return err
+	}
+	a.Points.Reach(ctx, failpoint.Judging)
+	if settled = append(settled, given...); len(settled) > 0 {
+		if err := a.Store.Settle(ctx, r.ID, c.ID, settled); err != nil {
+			return err
+		}
+	}
+	if len(jobs) == 0 {
+		return nil
+	}
+	a.Points.Reach(ctx, failpoint.Repeating)
+	return a.Store.BeginLook(ctx, r.ID, c.ID, c.Look+1, jobs)
+}
+
+func withVerdict(row store.ComparisonRow, v verdict.Verdict) store.ComparisonRow {
+	row.Verdict = &v
+	return row
+}
+
+// nextLook returns the pairs of the look after a number of looks; ok is false after the
+// last.
+func nextLook(family verdict.Family, looks int) (more int, ok bool) {
+	pairs := 0
+	for range looks + 1 {
+		if more, ok = family.NextLook(pairs); !ok {
+			return 0, false
+		}
+		pairs += more
+	}
+	return more, true
+}
+
+// rowKey names a row of a comparison.
+type rowKey struct {
+	testCase bench.TestCase
+	metric   bench.Metric
+}
+
+// rowPairs holds the pairs of a row, and the last look that has any.
+type rowPairs struct {
+	sessions [][]verdict.Pair
+	last     int
+}
+
+// of returns the evidence for a row.
+func (p rowPairs) of(row store.ComparisonRow) verdict.Evidence {
+	return verdict.Evidence{
+		Exact: row.Exact, Delta: row.Delta, Sessions: p.sessions, SigmaWithin: row.SigmaWithin, Tau: row.Tau, BimodalBySession: row.Bimodal,
+	}
+}
+
+func (a *Activities) evidence(ctx context.Context, c store.Comparison) (map[rowKey]rowPairs, error) {
+	pairs, err := a.Store.PairsOf(ctx, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[rowKey]rowPairs)
+	for _, p := range pairs {
+		session := make([]verdict.Pair, len(p.A))
+		for i := range p.A {
+			session[i] = verdict.Pair{A: p.A[i], B: p.B[i], Disturbed: p.Disturbed[i]}
+		}
+		key := rowKey{p.TestCase, p.Metric}
+		row := out[key]
+		row.sessions, row.last = append(row.sessions, session), max(row.last, p.Look)
+		out[key] = row
+	}
+	return out, nil
+}
+
+// lookFailure says why the last look has no pairs of a row.
+func (a *Activities) lookFailure(ctx context.Context, c store.Comparison) (string, error) {
+	jobs, err := a.Store.LookJobs(ctx, c.ID, c.Look)
+	if err != nil {
+		return "", err
+	}
+	for _, j := range jobs {
+		switch j.Status {
+		case bench.JobCancelled:
+			return fmt.Sprintf("look %d was cancelled: %s", c.Look, j.Message), nil
+		case bench.JobFailure:
+			return fmt.Sprintf("look %d failed: %s", c.Look, j.Message), nil
+		}
+	}
+	return fmt.Sprintf("look %d has no values of it", c.Look), nil
+}
+
+// lookPlan is what the next look is planned from.
+type lookPlan struct {
+	comparison store.Comparison
+	request    bench.Request
+	pairs      int // of the look
+	family     verdict.Family
+	evidence   map[rowKey]rowPairs
+}
+
+// undecided returns rows with the verdict that they have so far, and a reason why they are
+// not measured again.
+func (p lookPlan) undecided(rows []store.ComparisonRow, reason, needs string) []store.ComparisonRow {
+	var out []store.ComparisonRow
+	for _, row := range rows {
+		v := p.family.Judge(p.evidence[rowKey{row.TestCase, row.Metric}].of(row))
+		v.Reason, v.Needs = reason, needs
+		out = append(out, withVerdict(row, v))
+	}
+	return out
+}
+
+// planLook plans the jobs that measure the test cases of rows again, within the budget. It
+// returns the other rows with their verdicts.
+func (a *Activities) planLook(ctx context.Context, p lookPlan, rows []store.ComparisonRow) ([]bench.PlannedJob, []store.ComparisonRow, error) {
+	if len(rows) == 0 {
+		return nil, nil, nil
+	}
+	seconds, err := a.Store.IterationSeconds(ctx, p.request.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	left := p.comparison.BudgetSeconds - p.comparison.SpentSeconds
+	afford, rest := within(rows, left, func(tc bench.TestCase) float64 { return 2 * float64(p.pairs) * seconds[tc] })
+	given := p.undecided(rest, overBudget(p.comparison), "raise verify_budget")
+	if len(afford) == 0 {
+		return nil, given, nil
+	}
+	cases := make(map[bench.TestCase]bool)
+	for _, row := range afford {
+		cases[row.TestCase] = true
+	}
+	f, err := a.facts(ctx, p.request, bench.StageVerify)
+	if err != nil {
+		return nil, nil, err
+	}
+	jobs, err := f.Look(p.comparison.Baseline, cases, p.pairs)
+	if err != nil { // no collector can run them any more, or the suite has changed
+		return nil, append(given, p.undecided(afford, "it cannot be measured again: "+err.Error(), "")...), nil
+	}
+	planned := make(map[bench.TestCase]bool)
+	for _, j := range jobs {
+		for _, tc := range j.TestCases {
+			planned[tc] = true
+		}
+	}
+	gone := slices.DeleteFunc(slices.Clone(afford), func(row store.ComparisonRow) bool { return planned[row.TestCase] })
+	return jobs, append(given, p.undecided(gone, "it cannot be measured again: the suite no longer has it", "")...), nil
+}
+
+func overBudget(c store.Comparison) string {
+	return fmt.Sprintf("%s: measuring again has taken %.0f s of machine time, of %.0f s", verdict.Budget, c.SpentSeconds, c.BudgetSeconds)
+}
+
+// within divides rows into those whose test cases can be measured in a time, the most
+// suspicious ones first, and the others. A test case is measured once for all its rows.
+func within(rows []store.ComparisonRow, seconds float64, cost func(bench.TestCase) float64) (afford, rest []store.ComparisonRow) {
+	byScore := slices.Clone(rows)
+	slices.SortStableFunc(byScore, func(a, b store.ComparisonRow) int { return cmp.Compare(b.Score, a.Score) })
+	chosen := make(map[bench.TestCase]bool)
+	for _, row := range byScore {
+		if c := cost(row.TestCase); !chosen[row.TestCase] && c <= seconds {
+			chosen[row.TestCase] = true
+			seconds -= c
+		}
+	}
+	for _, row := range rows {
+		if chosen[row.TestCase] {
+			afford = append(afford, row)
+		} else {
+			rest = append(rest, row)
+		}
+	}
+	return afford, rest
+}

@@ -1,0 +1,207 @@
+package orchestration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/admission"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/failpoint"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/verdict"
+)
+
+// historyLength bounds the sessions of a series that are read.
+const historyLength = 60
+
+// beginComparison records the comparison of a request with its baseline: which rows are
+// suspected, and which of them are measured again within the budget. begun is false if
+// there is nothing to compare.
+func (a *Activities) beginComparison(ctx context.Context, r bench.Request) (begun bool, err error) {
+	_, config, err := a.config(ctx, r.Project)
+	if err != nil {
+		return false, err
+	}
+	mode := config.VerifyMode()
+	if mode == bench.VerifyOff || !r.Type.Tracked() {
+		return false, nil
+	}
+	baseline, err := a.baseline(ctx, r)
+	if err != nil || baseline == "" {
+		return false, err
+	}
+	histories, err := a.histories(ctx, r, baseline, config)
+	if err != nil || len(histories) == 0 {
+		return false, err
+	}
+	c := store.Comparison{Request: r.ID, Baseline: baseline, Tag: r.Tag, Mode: mode, RuleVersion: verdict.RuleVersion}
+	own, err := a.Store.StageSeconds(ctx, r.ID, bench.StageOwn)
+	if err != nil {
+		return false, err
+	}
+	c.OwnSeconds = own
+	c.BudgetSeconds = config.VerifyTime(time.Duration(own * float64(time.Second))).Seconds()
+	for _, h := range histories {
+		c.Rows = append(c.Rows, h.row(mode))
+	}
+	if err := a.chooseFamily(ctx, r, &c); err != nil {
+		return false, err
+	}
+	a.Points.Reach(ctx, failpoint.Suspecting)
+	err = a.Store.BeginComparison(ctx, c)
+	if errors.Is(err, store.ErrConflict) {
+		return true, nil // the request has ended
+	}
+	return true, err
+}
+
+// chooseFamily fixes the rows that are measured again: all that are to be, as far as the
+// budget goes. The others are undecided.
+func (a *Activities) chooseFamily(ctx context.Context, r bench.Request, c *store.Comparison) error {
+	open := openRows(*c)
+	if len(open) == 0 {
+		return nil
+	}
+	seconds, err := a.Store.IterationSeconds(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	family, tooLarge := verdict.NewFamily(len(open))
+	var chosen map[bench.TestCase]bool
+	reason := ""
+	if tooLarge != nil {
+		reason = tooLarge.Error()
+	} else {
+		pairs := float64(family.Confirms())
+		afford, _ := within(open, c.BudgetSeconds, func(tc bench.TestCase) float64 { return 2 * pairs * seconds[tc] })
+		chosen = make(map[bench.TestCase]bool, len(afford))
+		for _, row := range afford {
+			chosen[row.TestCase] = true
+		}
+		reason = fmt.Sprintf("%s: %.0f s of machine time are too little to measure all suspects again", verdict.Budget, c.BudgetSeconds)
+	}
+	for i, row := range c.Rows {
+		switch {
+		case row.Verdict != nil:
+		case chosen[row.TestCase]:
+			c.Rows[i].Measured = true
+			c.FamilySize++
+		default:
+			c.Rows[i] = withVerdict(row, verdict.Verdict{P: 1, Reason: reason, Needs: "raise verify_budget"})
+		}
+	}
+	return nil
+}
+
+// history is a series of a request's artifact, with its sessions from the oldest to its
+// own.
+type history struct {
+	testCase bench.TestCase
+	metric   bench.Metric
+	bench.Surrounding
+	sessions []store.Session
+	baseline store.Session
+}
+
+func (h history) own() store.Session { return h.sessions[len(h.sessions)-1] }
+
+// row returns the row of a series in a comparison, with its verdict unless it is to be
+// measured again.
+func (h history) row(mode bench.VerifyMode) store.ComparisonRow {
+	row := store.ComparisonRow{TestCase: h.testCase, Metric: h.metric, Surrounding: h.Surrounding}
+	row.Exact = h.metric.Exact()
+	row.Delta = verdict.Delta(string(h.metric), row.Exact)
+	if row.Exact {
+		if v, ok := h.exactly(row); ok {
+			row.Suspected = v.Kind == verdict.Changed
+			return withVerdict(row, v)
+		}
+	}
+	row.Suspected, row.Score, row.Suspicion = h.suspicion()
+	if !row.Suspected && mode != bench.VerifyAll {
+		return withVerdict(row, verdict.Verdict{Kind: verdict.NoSuspicion, P: 1})
+	}
+	return row
+}
+
+// exactly judges values that do not vary, of which one is enough; ok is false if they do
+// vary.
+func (h history) exactly(row store.ComparisonRow) (verdict.Verdict, bool) {
+	constant := func(values []float64) bool {
+		return len(values) > 0 && len(slices.Compact(slices.Clone(values))) == 1
+	}
+	before, after := h.baseline.Values, h.own().Values
+	if !constant(before) || !constant(after) {
+		return verdict.Verdict{}, false
+	}
+	family, err := verdict.NewFamily(1)
+	if err != nil {
+		return verdict.Verdict{}, false
+	}
+	return family.Judge(verdict.Evidence{Exact: true, Delta: row.Delta, Sessions: [][]verdict.Pair{{{A: before[0], B: after[0]}}}}), true
+}
+
+// histories reads the histories of all series that the request shares with its baseline.
+// A test case that was measured in several surroundings has the one that comparisons
+// prefer.
+func (a *Activities) histories(ctx context.Context, r bench.Request, baseline string, config bench.ProjectConfig) ([]history, error) {
+	line, err := a.Store.Line(ctx, r, historyLength, admission.CompareVersions)
+	if err != nil {
+		return nil, err
+	}
+	// Whatever else there is, the baseline is part of it.
+	if !slices.Contains(line, baseline) {
+		line = slices.Insert(line, len(line)-1, baseline)
+	}
+	jobs, err := a.Store.StageJobs(ctx, r.ID, bench.StageOwn)
+	if err != nil {
+		return nil, err
+	}
+	var out []history
+	var read []bench.Target
+	for _, j := range jobs {
+		if slices.Contains(read, j.Target) || slices.Contains(config.OptionalTargets, j.Target) {
+			continue
+		}
+		read = append(read, j.Target)
+		sessions, err := a.Store.Sessions(ctx, r.Project, j.Target, line)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, historiesOf(sessions, line, baseline)...)
+	}
+	return out, nil
+}
+
+// historiesOf divides sessions, which are in the order of series, into histories.
+func historiesOf(sessions []store.Session, line []string, baseline string) []history {
+	var out []history
+	at := make(map[rowKey]int)
+	for len(sessions) > 0 {
+		first := sessions[0]
+		end := slices.IndexFunc(sessions, func(s store.Session) bool {
+			return s.TestCase != first.TestCase || s.Metric != first.Metric || s.Surrounding != first.Surrounding
+		})
+		if end < 0 {
+			end = len(sessions)
+		}
+		h := history{testCase: first.TestCase, metric: first.Metric, Surrounding: first.Surrounding, sessions: sessions[:end:end]}
+		sessions = sessions[end:]
+		before := slices.IndexFunc(h.sessions, func(s store.Session) bool { return s.Tag == baseline })
+		if before < 0 || h.own().Place != len(line)-1 || !verdict.Deciding(string(h.metric)) {
+			continue
+		}
+		h.baseline = h.sessions[before]
+		key := rowKey{h.testCase, h.metric}
+		if i, known := at[key]; !known {
+			at[key] = len(out)
+			out = append(out, h)
+		} else if h.Surrounding.Before(out[i].Surrounding) {
+			out[i] = h
+		}
+	}
+	return out
+}

@@ -1,0 +1,247 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/verdict"
+)
+
+// Comparison is the record of one comparison of a request's artifact with its baseline:
+// what was suspected, how it was measured again, and the verdicts.
+type Comparison struct {
+	ID      int64
+	Request bench.RequestID
+	Project string
+	// Baseline and Tag name the two artifacts.
+	Baseline string
+	Tag      string
+	Mode     bench.VerifyMode
+	// RuleVersion is the [verdict.RuleVersion] that its verdicts follow.
+	RuleVersion int
+	// FamilySize is the number of rows that are measured again, fixed beforehand.
+	FamilySize int
+	// Decided reports whether every row has its verdict. Until then the comparison is
+	// provisional.
+	Decided bool
+	// Look is the number of the last look that was written; 0: none yet.
+	Look int
+	// BudgetSeconds is the machine time that the looks may take, SpentSeconds what their
+	// runs have taken so far, and OwnSeconds what the request's own jobs took.
+	BudgetSeconds float64
+	SpentSeconds  float64
+	OwnSeconds    float64
+	CreatedAt     time.Time
+	DecidedAt     *time.Time // nil until it is decided
+	// Rows are in the order of test cases, then of metrics.
+	Rows []ComparisonRow
+}
+
+// ComparisonRow is one deciding metric of one test case in a [Comparison].
+type ComparisonRow struct {
+	TestCase bench.TestCase
+	Metric   bench.Metric
+	// Surrounding is where both sides were measured.
+	bench.Surrounding
+	// Suspected reports that the detection raised a suspicion, with its Score and, in
+	// words, the Suspicion.
+	Suspected bool
+	Score     float64
+	Suspicion string
+	// Measured reports that the row belongs to the family that is measured again.
+	Measured bool
+	// Exact, Delta and the noise are fixed before anything is measured again; see
+	// [verdict.Evidence].
+	Exact       bool
+	Delta       float64
+	SigmaWithin float64
+	Tau         float64
+	Bimodal     bool
+	// Verdict is nil until there is one.
+	Verdict *verdict.Verdict
+}
+
+// comparisonRow is a [ComparisonRow] as it is stored.
+type comparisonRow struct {
+	bench.TestCase
+	Metric bench.Metric
+	bench.Surrounding
+	Suspected   bool
+	Score       float64
+	Suspicion   string
+	Measured    bool
+	Exact       bool
+	Delta       float64
+	SigmaWithin float64
+	Tau         float64
+	Bimodal     bool
+	Verdict     *string
+	Change      float64
+	Low         *float64
+	High        *float64
+	Confidence  float64
+	Pairs       int
+	Sessions    int
+	Disturbed   int
+	P           float64
+	Level       float64
+	Sees        float64
+	Reason      string
+	Needs       string
+}
+
+func (r comparisonRow) row() (ComparisonRow, error) {
+	out := ComparisonRow{
+		TestCase: r.TestCase, Metric: r.Metric, Surrounding: r.Surrounding,
+		Suspected: r.Suspected, Score: r.Score, Suspicion: r.Suspicion, Measured: r.Measured,
+		Exact: r.Exact, Delta: r.Delta, SigmaWithin: r.SigmaWithin, Tau: r.Tau, Bimodal: r.Bimodal,
+	}
+	if r.Verdict == nil {
+		return out, nil
+	}
+	v := verdict.Verdict{
+		Change: r.Change, Pairs: r.Pairs, Sessions: r.Sessions, Disturbed: r.Disturbed,
+		P: r.P, Level: r.Level, Sees: r.Sees, Reason: r.Reason, Needs: r.Needs,
+	}
+	if r.Low != nil && r.High != nil {
+		v.Interval = &stats.Interval{Low: *r.Low, High: *r.High, Confidence: r.Confidence}
+	}
+	out.Verdict = &v
+	return out, v.Kind.UnmarshalText([]byte(*r.Verdict))
+}
+
+const comparisonColumns = `c.id, c.request_id as request, a.project, b.tag as baseline, a.tag, c.mode, c.rule_version, c.family_size,
+	c.state = 'decided' as decided, c.look, c.budget_seconds, c.created_at, c.decided_at`
+
+const fromComparisons = ` from comparison c join artifact a on a.id = c.artifact_id join artifact b on b.id = c.baseline_id `
+
+// Comparison reads the newest comparison of artifact tag with baseline; ErrNotFound if
+// there is none.
+func (s *Store) Comparison(ctx context.Context, project, baseline, tag string) (Comparison, error) {
+	c, err := s.comparison(ctx, `where a.project = $1 and b.project = $1 and b.tag = $2 and a.tag = $3 and c.superseded_at is null order by c.id desc limit 1`,
+		project, baseline, tag)
+	return c, wrap("reading the comparison of "+tag+" with "+baseline, err)
+}
+
+// ComparisonOf reads a request's comparison; ErrNotFound if it has none.
+func (s *Store) ComparisonOf(ctx context.Context, id bench.RequestID) (Comparison, error) {
+	c, err := s.comparison(ctx, `where c.request_id = $1 and c.superseded_at is null`, id)
+	return c, wrap("reading the comparison of request "+string(id), err)
+}
+
+func (s *Store) comparison(ctx context.Context, where string, args ...any) (Comparison, error) {
+	type header struct {
+		ID            int64
+		Request       bench.RequestID
+		Project       string
+		Baseline, Tag string
+		Mode          bench.VerifyMode
+		RuleVersion   int
+		FamilySize    int
+		Decided       bool
+		Look          int
+		BudgetSeconds float64
+		CreatedAt     time.Time
+		DecidedAt     *time.Time
+	}
+	h, err := one[header](ctx, s.pool, `select `+comparisonColumns+fromComparisons+where, args...)
+	if err != nil {
+		return Comparison{}, err
+	}
+	c := Comparison{
+		ID: h.ID, Request: h.Request, Project: h.Project, Baseline: h.Baseline, Tag: h.Tag, Mode: h.Mode,
+		RuleVersion: h.RuleVersion, FamilySize: h.FamilySize, Decided: h.Decided, Look: h.Look,
+		BudgetSeconds: h.BudgetSeconds, CreatedAt: h.CreatedAt, DecidedAt: h.DecidedAt,
+	}
+	if c.OwnSeconds, err = s.StageSeconds(ctx, c.Request, bench.StageOwn); err != nil {
+		return Comparison{}, err
+	}
+	if c.SpentSeconds, err = value[float64](ctx, s.pool, `
+		select coalesce(sum(extract(epoch from coalesce(n.finished_at, now()) - n.started_at)), 0)::float8
+		from comparison_look l join job_run n on n.job_id = l.job_id where l.comparison_id = $1`, c.ID); err != nil {
+		return Comparison{}, err
+	}
+	rows, err := all[comparisonRow](ctx, s.pool, `
+		select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, v.metric, v.size_class, v.hardware_id, v.co_located,
+			v.suspected, v.score, v.suspicion, v.measured, v.exact, v.delta, v.sigma_within, v.tau, v.bimodal,
+			v.verdict, v.change, v.low, v.high, v.confidence, v.pairs, v.sessions, v.disturbed, v.p, v.level, v.sees, v.reason, v.needs
+		from comparison_verdict v join test_case tc on tc.id = v.test_case_id
+		where v.comparison_id = $1
+		order by tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, v.metric`, c.ID)
+	if err != nil {
+		return Comparison{}, err
+	}
+	for _, r := range rows {
+		row, err := r.row()
+		if err != nil {
+			return Comparison{}, errors.New("the database holds an invalid row: " + err.Error())
+		}
+		c.Rows = append(c.Rows, row)
+	}
+	return c, nil
+}
+
+// StageSeconds sums the time that the runs of a stage's jobs have taken, those of open
+// runs up to now.
+func (s *Store) StageSeconds(ctx context.Context, id bench.RequestID, stage bench.Stage) (float64, error) {
+	seconds, err := value[float64](ctx, s.pool, `
+		select coalesce(sum(extract(epoch from coalesce(n.finished_at, now()) - n.started_at)), 0)::float8
+		from request_job rj join job_run n on n.job_id = rj.job_id
+		where rj.request_id = $1 and rj.stage = $2 and not rj.superseded`, id, string(stage))
+	return seconds, wrap("reading the machine time of request "+string(id), err)
+}
+
+// LookPairs holds the pairs of one row of a comparison from one look.
+type LookPairs struct {
+	TestCase bench.TestCase
+	Metric   bench.Metric
+	Look     int
+	// A and B hold the values of the baseline and of the artifact, by iteration; those of
+	// one index were measured one after the other. Disturbed marks the pairs that the
+	// machine disturbed.
+	A, B      []float64
+	Disturbed []bool
+}
+
+// PairsOf reads the pairs that the looks of a comparison have measured, by look. Both
+// sides of a pair come from the same iteration of the same run; what was found invalid is
+// left out.
+func (s *Store) PairsOf(ctx context.Context, comparison int64) ([]LookPairs, error) {
+	pairs, err := all[LookPairs](ctx, s.pool, `
+		select `+testCaseDocument+` as test_case, se.metric, l.look,
+			array_agg(va.value order by ca.iteration) as a, array_agg(vb.value order by ca.iteration) as b,
+			array_agg(`+disturbed("ca")+` or `+disturbed("cb")+` order by ca.iteration) as disturbed
+		from comparison c
+		join comparison_look l on l.comparison_id = c.id
+		join job_run n on n.job_id = l.job_id
+		join test_result ra on ra.run_id = n.id and ra.artifact_id = c.baseline_id and ra.status = 'ok' and ra.invalid_at is null and not ra.probe
+		join test_result rb on rb.run_id = n.id and rb.artifact_id = c.artifact_id and rb.status = 'ok' and rb.invalid_at is null and not rb.probe
+			and rb.test_case_id = ra.test_case_id
+		join collection ca on ca.result_id = ra.id
+		join collection cb on cb.result_id = rb.id and cb.iteration = ca.iteration
+		join `+statistics+` va on va.collection_id = ca.id
+		join `+statistics+` vb on vb.collection_id = cb.id and vb.series_id = va.series_id
+		join pstat_series se on se.id = va.series_id
+		join comparison_verdict v on v.comparison_id = c.id and v.test_case_id = ra.test_case_id and v.metric = se.metric and v.measured
+		join test_case tc on tc.id = ra.test_case_id
+		where c.id = $1
+		group by tc.id, se.metric, l.look, n.id
+		order by tc.id, se.metric, l.look`, comparison)
+	return pairs, wrap("reading the pairs of a comparison", err)
+}
+
+// disturbed matches a collection of the given alias during which something else used the
+// machine.
+func disturbed(collection string) string {
+	return `coalesce(` + collection + `.facts -> 'disturbed', 'false') not in ('false', 'null', '[]', '""')`
+}
+
+// artifactOfTag reads an artifact's ID in a transaction.
+func artifactOfTag(ctx context.Context, tx pgx.Tx, project, tag string) (int64, error) {
+	return value[int64](ctx, tx, `select id from artifact where project = $1 and tag = $2`, project, tag)
+}

@@ -1,0 +1,166 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// Session holds the values of a series that one run has measured of one artifact.
+type Session struct {
+	TestCase bench.TestCase
+	Metric   bench.Metric
+	// Surrounding is where it was measured.
+	bench.Surrounding
+	// Tag names the artifact, Place its number in the list that was asked for, from 0.
+	Tag       string
+	Place     int
+	Run       bench.RunID
+	Collector string
+	// Segment describes the kernel and the settings of the machine: only sessions of one
+	// segment are a history.
+	Segment string
+	// At is the start of the session.
+	At time.Time
+	// Values are by iteration; Disturbed marks those that something else disturbed.
+	Values    []float64
+	Disturbed []bool
+}
+
+// segment selects the settings of a run n that begin a new segment of a series.
+const segment = `concat_ws(' ', n.facts ->> 'kernel', n.facts ->> 'microcode', n.facts ->> 'governor', n.facts ->> 'smt', n.facts ->> 'turbo', n.facts ->> 'isolation')`
+
+// Sessions reads the history of all series of a target on the artifacts of these tags: the
+// latest session of each artifact, without what was measured in turns. Only the series and
+// surroundings that the last tag has are read, and only metrics that decide. Sessions are
+// in the order of series, then of tags; one statement reads them all.
+func (s *Store) Sessions(ctx context.Context, project string, target bench.Target, tags []string) ([]Session, error) {
+	if len(tags) == 0 {
+		return nil, nil
+	}
+	type artifact struct {
+		ID    int64
+		Place int
+	}
+	// Passed as constants: only then does the planner restrict latest_result to them.
+	line, err := all[artifact](ctx, s.pool, `
+		select a.id, (t.place - 1)::int as place from unnest($2::text[]) with ordinality as t (tag, place)
+		join artifact a on a.project = $1 and a.tag = t.tag order by t.place`, project, tags)
+	if err != nil || len(line) == 0 || line[len(line)-1].Place != len(tags)-1 {
+		return nil, wrap("looking up the artifacts of a history", err)
+	}
+	var ids []int64
+	var places []int
+	for _, a := range line {
+		ids, places = append(ids, a.ID), append(places, a.Place)
+	}
+	sessions, err := all[Session](ctx, s.pool, `
+		with line as (
+			select id, place from unnest(@artifacts::bigint[], @places::int[]) as t (id, place)
+		), own as materialized (
+			select r.test_case_id, r.size_class, r.hardware_id, r.co_located
+			from latest_result r join test_case tc on tc.id = r.test_case_id
+			where r.artifact_id = @own and r.status = 'ok' and tc.target = @target
+		), result as materialized (
+			select r.id, r.artifact_id, r.test_case_id, r.run_id, r.size_class, r.hardware_id, r.co_located
+			from latest_result r join own using (test_case_id, size_class, hardware_id, co_located)
+			where r.artifact_id = any(@artifacts::bigint[]) and r.status = 'ok'
+		)
+		select `+testCaseDocument+` as test_case, se.metric, r.size_class, r.hardware_id, r.co_located, a.tag, line.place,
+			n.id as run, n.collector, `+segment+` as segment, min(c.collected_at) as at,
+			array_agg(p.value order by c.iteration) as values, array_agg(`+disturbed("c")+` order by c.iteration) as disturbed
+		from result r
+		join line on line.id = r.artifact_id
+		join artifact a on a.id = r.artifact_id
+		join job_run n on n.id = r.run_id
+		join test_case tc on tc.id = r.test_case_id
+		join collection c on c.result_id = r.id
+		join `+statistics+` p on p.collection_id = c.id
+		join pstat_series se on se.id = p.series_id and se.metric <> all(@explaining::text[])
+		group by r.id, r.size_class, r.hardware_id, r.co_located, tc.id, se.metric, a.tag, line.place, n.id
+		order by tc.id, se.metric, r.size_class, r.hardware_id, r.co_located, line.place`,
+		pgx.NamedArgs{
+			"artifacts": ids, "places": places, "own": ids[len(ids)-1], "target": string(target), "explaining": explaining(),
+		})
+	return sessions, wrap("reading the history of project "+project, err)
+}
+
+func explaining() []string {
+	var names []string
+	for _, m := range bench.ExplainingMetrics() {
+		names = append(names, string(m))
+	}
+	return names
+}
+
+// Line lists the artifacts whose results are the history of a request's, the oldest first
+// and its own last: at most most. For a commit these are merged commits that are not newer,
+// for a try build those up to its parent, and for a release the measured releases before
+// it, of which before decides.
+func (s *Store) Line(ctx context.Context, r bench.Request, most int, before func(tag, own string) int) ([]string, error) {
+	var tags []string
+	var err error
+	if r.Type.HasParent() {
+		tags, err = column[string](ctx, s.pool, `
+			with own as (
+				select coalesce(q.commit_date, q.created_at) as at from benchmark_request q
+				where q.project = @project and q.tag = @from and q.type <> 'adhoc' limit 1
+			)
+			select q.tag from benchmark_request q
+			where q.project = @project and q.type = 'master' and q.tag <> @tag and q.jobs_done_at is not null
+				and coalesce(q.commit_date, q.created_at) <= coalesce((select at from own), @created)
+			order by (q.tag = @parent) desc, coalesce(q.commit_date, q.created_at) desc, q.created_at desc, q.id limit @most`,
+			pgx.NamedArgs{"project": r.Project, "from": from(r), "tag": r.Tag, "parent": r.Parent, "created": r.CreatedAt, "most": most - 1})
+		slices.Reverse(tags)
+	} else {
+		if tags, err = s.MeasuredTags(ctx, r.Project, r.Type); err == nil {
+			tags = slices.DeleteFunc(tags, func(tag string) bool { return before(tag, r.Tag) >= 0 })
+			slices.SortFunc(tags, before)
+			tags = tags[max(0, len(tags)-most+1):]
+		}
+	}
+	if err != nil {
+		return nil, wrap("listing the artifacts before "+r.Tag, err)
+	}
+	return append(tags, r.Tag), nil
+}
+
+// from returns the tag at which the history of a request with a parent ends: a try build
+// is compared with its parent, wherever the branch is by now.
+func from(r bench.Request) string {
+	if r.Type == bench.Try {
+		return r.Parent
+	}
+	return r.Tag
+}
+
+// IterationSeconds returns the machine time that one iteration of each test case of a
+// request took: what the collector has counted, else the run's time divided evenly.
+func (s *Store) IterationSeconds(ctx context.Context, id bench.RequestID) (map[bench.TestCase]float64, error) {
+	type row struct {
+		bench.TestCase
+		Seconds float64
+	}
+	rows, err := all[row](ctx, s.pool, `
+		with run as (
+			select n.id, extract(epoch from coalesce(n.finished_at, now()) - n.started_at) / greatest(count(c.id), 1) as share
+			from request_job rj join job_run n on n.job_id = rj.job_id
+			join test_result r on r.run_id = n.id join collection c on c.result_id = r.id
+			where rj.request_id = $1 and rj.stage = 'own' and not rj.superseded
+			group by n.id
+		)
+		select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target,
+			avg(coalesce((c.facts ->> 'duration_seconds')::float8, run.share))::float8 as seconds
+		from run join test_result r on r.run_id = run.id join collection c on c.result_id = r.id
+		join test_case tc on tc.id = r.test_case_id
+		group by tc.id`, id)
+	seconds := make(map[bench.TestCase]float64, len(rows))
+	for _, r := range rows {
+		seconds[r.TestCase] = r.Seconds
+	}
+	return seconds, wrap("reading the durations of request "+string(id), err)
+}
