@@ -41,14 +41,27 @@ func newBench() *cobra.Command {
 		GroupID: groupLocal,
 		Short:   "Measure or compare artifacts on this machine, without any service",
 		Long: `Measures an artifact with the suite in the directory SUITE and prints median,
-minimum and spread of each metric. With --vs it compares the artifact NEW with the
-baseline OLD: both are measured in turns, so that drift affects both alike.
+minimum and spread of each metric.
+
+With --vs it compares the artifact NEW with the baseline OLD. Both are measured in
+turns, in looks of 6, 8, 8, 12 and 12 pairs. After each look, every test case whose
+metrics are all decided is left out. So each test case takes 12 to 92 iterations,
+and its preparation 2 to 10 times; after the first look, the longest time to go is
+shown. --iterations N measures N pairs of each instead, and decides what they can
+decide.
+
+Each metric is changed, has no difference, or is undecided, with the reason. Fewer
+test cases are decided sooner: select them with --set, --benchmark and so on. The
+metrics that decide are wall-time, cpu-time, max-rss, instructions:u, sizes, and
+the units of benchmark outputs such as ns/op. --metric and --all choose what is
+shown and change no verdict.
 
 Artifacts are kept below the cache directory. Only one 'benchloom bench' may use a
 cache directory at a time: two would disturb each other. Progress goes to standard
-error. The exit code is 1 if test cases fail.
+error. Ctrl-C ends the measurement; what is measured so far is judged and shown.
 
-` + comparisonHelp,
+The exit code is 3 with --fail-on regression if a metric that is shown has changed
+for the worse, else 1 if test cases fail or the measurement is ended.`,
 		Example: `  benchloom bench suites/go --artifact 1.26.11 --vs 1.25.14 --set demo
   benchloom bench suites/go --artifact mine --goroot mine=$HOME/go --vs 1.26.11 --benchmark gin
   benchloom bench ./suite --artifact new --vs old --provider directory --param path=/builds/{tag}
@@ -91,10 +104,16 @@ func (f *benchFlags) run(cmd *cobra.Command, args []string) (err error) {
 	options.Machine, builds.Machine = machine, machine
 	progress := newBenchProgress(cmd.ErrOrStderr())
 	options.Progress, options.Fetching = progress.measuring, progress.fetching
+	if f.vs != "" {
+		options.Next = turns{pairs: options.Selection.Iterations, progress: progress}.next
+	}
 	measured, err := jobrun.Local(cmd.Context(), options)
 	progress.end()
 	if err != nil && (measured == nil || len(measured.Results) == 0) {
 		return suiteProblems(options.SuiteDir, err)
+	}
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("stopped before the end; what is measured so far is shown")
 	}
 	return errors.Join(err, f.report(cmd, measured))
 }
@@ -228,16 +247,23 @@ func (f *benchFlags) report(cmd *cobra.Command, measured *jobrun.LocalResults) e
 	if err != nil {
 		return err
 	}
+	if f.vs != "" {
+		// The error, of a family that is too large, has ended the run.
+		if judged, err := cli.JudgeLocal(measured, f.selection.Iterations); err == nil {
+			report.Judged(judged, f.metrics)
+		}
+	}
 	if err := f.write(cmd.OutOrStdout(), report); err != nil {
 		return err
 	}
+	var failed, regressed error
 	if n := report.Failed(); n > 0 {
-		return errors.Join(mistyped, fmt.Errorf("%s failed", cli.Plural(n, "test case")))
+		failed = fmt.Errorf("%s failed", cli.Plural(n, "test case"))
 	}
-	if mistyped != nil || report.Comparison == nil {
-		return mistyped
+	if n := report.Regressions(); n > 0 && f.failOn != "" {
+		regressed = &exitError{exitRegression, fmt.Errorf("%s found (--fail-on %s)", cli.Plural(n, "regression"), f.failOn)}
 	}
-	return f.verdict(cli.Verdicts(*report.Comparison))
+	return errors.Join(mistyped, regressed, failed)
 }
 
 func (f *benchFlags) write(out io.Writer, report cli.LocalReport) error {
@@ -258,6 +284,8 @@ type benchProgress struct {
 	w      io.Writer
 	screen *cli.Screen
 	last   string
+	// look describes the current look of a comparison.
+	look string
 }
 
 func newBenchProgress(w io.Writer) *benchProgress {
@@ -292,6 +320,9 @@ func (p *benchProgress) measuring(m jobrun.Progress) {
 	}
 	if m.Iteration > 0 {
 		line += fmt.Sprintf(", %d/%d", m.Iteration, m.Iterations)
+	}
+	if p.look != "" {
+		line = p.look + " " + line
 	}
 	p.line(line)
 }

@@ -30,6 +30,8 @@ type LocalReport struct {
 	// has the statistics of that; nil if nothing was measured.
 	Comparison *stats.Comparison `json:"comparison,omitempty"`
 	Summary    *stats.Summary    `json:"summary,omitempty"`
+	// Verdicts has one entry for each series of two artifacts that decides.
+	Verdicts []LocalVerdict `json:"verdicts,omitempty"`
 	// Missing lists the test cases that failed or were left out, with the reason.
 	Missing []apiclient.MissingTestCase `json:"missing,omitempty"`
 }
@@ -153,6 +155,9 @@ func (r LocalReport) WriteText(w io.Writer, options stats.TableOptions) error {
 	case r.Comparison == nil:
 	case r.Summary != nil:
 		if err := stats.WriteText(w, *r.Comparison, *r.Summary, options); err != nil {
+			return err
+		}
+		if err := r.writeVerdicts(w); err != nil {
 			return err
 		}
 	default:
