@@ -40,9 +40,6 @@ type Judgement struct {
 	Open []bench.TestCase
 }
 
-// fewestMetrics is the number of deciding metrics that every test case has: wall time and CPU time.
-const fewestMetrics = 2
-
 // Judge judges the looks so far, of which there may be none. The family is fixed by the first look, which is too short to
 // confirm anything: every deciding metric of each of its test cases. A series keeps the verdict of the look that settled it.
 //
@@ -52,7 +49,7 @@ func (c Comparison) Judge(results []jobrun.LocalResult) (Judgement, error) {
 	found := c.collect(results)
 	size := len(found.series)
 	if len(results) == 0 {
-		size = fewestMetrics * len(c.TestCases)
+		size = len(c.TestCases) // each has one metric at least
 	}
 	j := Judgement{Looks: len(found.looks)}
 	for _, pairs := range found.looks {

@@ -187,11 +187,11 @@ func TestAFixedNumberOfPairs(t *testing.T) {
 // A family that cannot be decided is refused before anything is measured, as far as that is known.
 func TestTooManyTestCasesAreRefused(t *testing.T) {
 	t.Parallel()
-	c := inturns.Comparison{A: "old", B: "new", TestCases: make([]bench.TestCase, 2098)}
+	c := inturns.Comparison{A: "old", B: "new", TestCases: make([]bench.TestCase, 4195)}
 	_, err := c.Judge(nil)
 	var tooLarge *verdict.TooLargeError
 	require.ErrorAs(t, err, &tooLarge)
-	c.TestCases = c.TestCases[:2097]
+	c.TestCases = c.TestCases[:4194]
 	_, err = c.Judge(nil)
 	require.NoError(t, err)
 }
