@@ -12,8 +12,8 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/results"
-	"github.com/benchloom/benchloom/internal/stats"
 )
 
 // ResultRecord reads results.
@@ -34,7 +34,7 @@ type resultHandlers struct {
 func (s *resultHandlers) register() {
 	handle(s.base, operation{id: "compare", method: http.MethodGet, path: "/compare", need: toRead, tag: "results",
 		summary:     "Compare two artifacts",
-		description: "Only results of the same target, size class and hardware are compared, and co-located ones only with their like. Where both were measured in turns, these results are taken, unless both were measured again since. What one side lacks is listed with the reason.",
+		description: "One row for each metric of each test case: stored results describe, what was measured in turns stands beside them, and the verdict rests on the latter. Only results of the same target, size class and hardware are compared, and co-located ones only with their like. Parameters that narrow the answer hide rows and change no verdict. What one side lacks is listed with the reason.",
 		answers:     []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.Comparison](), media: []string{"text/plain", "text/markdown"}}}}, s.compare)
 	handle(s.base, operation{id: "export-results", method: http.MethodGet, path: "/results/export", need: toRead, tag: "results",
 		summary: "Export the collections of artifacts", answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[[]apiclient.ExportedCollection](), media: []string{"text/plain", "text/csv"}}},
@@ -45,17 +45,17 @@ type compare struct {
 	Project    string         `query:"project" required:"true"`
 	A          string         `query:"a" required:"true" doc:"Tag of the baseline."`
 	B          string         `query:"b" required:"true" doc:"Tag of the artifact to judge."`
-	Metrics    []bench.Metric `query:"metric,explode" doc:"Only these metrics."`
-	Benchmarks []string       `query:"benchmark,explode" doc:"Only these benchmarks."`
-	Profiles   []string       `query:"profile,explode" doc:"Only these profiles."`
-	Scenarios  []string       `query:"scenario,explode" doc:"Only these scenarios."`
-	Backends   []string       `query:"backend,explode" doc:"Only these backends."`
-	Targets    []bench.Target `query:"target,explode" doc:"Only these targets."`
-	InTurns    bool           `query:"in_turns" doc:"Only what was measured in turns, iteration by iteration, in the same run."`
+	Metrics    []bench.Metric `query:"metric,explode" doc:"Show only these metrics."`
+	Benchmarks []string       `query:"benchmark,explode" doc:"Show only these benchmarks."`
+	Profiles   []string       `query:"profile,explode" doc:"Show only these profiles."`
+	Scenarios  []string       `query:"scenario,explode" doc:"Show only these scenarios."`
+	Backends   []string       `query:"backend,explode" doc:"Show only these backends."`
+	Targets    []bench.Target `query:"target,explode" doc:"Show only these targets."`
+	InTurns    bool           `query:"in_turns" doc:"Show only what was measured in turns, iteration by iteration, in the same run."`
 
 	Format      string `query:"format" enum:"json,text,markdown" default:"json"`
 	Sort        string `query:"sort" enum:"name,size,certainty" default:"name" doc:"Order of the rows of text."`
-	Significant bool   `query:"significant" doc:"Leave out rows without a significant difference, in text."`
+	Significant bool   `query:"significant" doc:"Leave out rows without suspicion, in text."`
 	Reasons     bool   `query:"reasons" doc:"Explain the verdict of every row, in text."`
 	Color       bool   `query:"color" doc:"Mark changes with colours of a terminal, in text."`
 	Width       int    `query:"width" minimum:"0" maximum:"1000" doc:"Characters in a line of text; 0: unlimited."`
@@ -70,42 +70,49 @@ func (s *resultHandlers) compare(ctx context.Context, in *compare) (*written, er
 	if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
 		return nil, err
 	}
-	if err := s.measured(ctx, in.Project, in.A, in.B); err != nil {
-		return nil, err
-	}
-	narrowed := &narrowedRecord{Record: s.record, in: in}
-	report, err := results.Compare(ctx, narrowed, s.suites, results.Pair{Project: in.Project, A: in.A, B: in.B, OnlyInTurns: in.InTurns})
+	all, err := results.Compare(ctx, s.record, s.suites, results.Pair{Project: in.Project, A: in.A, B: in.B})
 	if err != nil {
 		return nil, fmt.Errorf("comparing %s with %s: %w", in.B, in.A, err)
 	}
-	if len(report.Comparison.Results) == 0 && len(narrowed.left) > 0 {
-		slices.Sort(narrowed.left)
-		return nil, problemf(http.StatusNotFound, "nothing-left", "%s and %s have no results that all parameters name; left out was, for example, %s", in.A, in.B, narrowed.left[0])
+	if len(all.Rows) == 0 {
+		if err := s.measured(ctx, in.Project, in.A, in.B); err != nil {
+			return nil, err
+		}
 	}
-	return in.write(report)
+	shown := all.Select(in.shows, in.wants)
+	if len(shown.Rows) == 0 && len(all.Rows) > 0 {
+		return nil, problemf(http.StatusNotFound, "nothing-left", "%s and %s have no results that all parameters name; left out was, for example, %s", in.A, in.B, all.Rows[0].Key)
+	}
+	return in.write(shown)
 }
 
-func (in *compare) write(report results.Report) (*written, error) {
+// shows reports whether a row was asked for. What was not is hidden; the verdicts do not depend on it.
+func (in *compare) shows(r report.Row) bool {
+	return in.wants(results.TestCase(r.TestCase)) && in.wantsMetric(results.Metric(r.Key)) && (!in.InTurns || r.InTurns)
+}
+
+func (in *compare) write(shown results.Report) (*written, error) {
 	var out bytes.Buffer
-	options := stats.TableOptions{OnlySignificant: in.Significant, Reasons: in.Reasons, Color: in.Color, Width: in.Width}
+	options := report.TableOptions{OnlyRemarkable: in.Significant, Reasons: in.Reasons, Color: in.Color, Width: in.Width}
 	switch in.Sort {
 	case "size":
-		options.Sorting = stats.BySize
+		options.Sorting = report.BySize
 	case "certainty":
-		options.Sorting = stats.ByCertainty
+		options.Sorting = report.ByCertainty
 	}
+	summary := shown.Summary()
 	switch in.Format {
 	case apiclient.FormatText:
-		err := stats.WriteText(&out, report.Comparison, report.Summary, options)
-		writeMissing(&out, "", report.Missing)
+		err := report.WriteText(&out, shown.Report, summary, options)
+		writeMissing(&out, "", shown.Missing)
 		return &written{ContentType: plainText, Body: out.Bytes()}, err
 	case apiclient.FormatMarkdown:
-		err := stats.WriteMarkdown(&out, report.Comparison, report.Summary, options)
-		writeMissing(&out, "* ", report.Missing)
+		err := report.WriteMarkdown(&out, shown.Report, summary, options)
+		writeMissing(&out, "* ", shown.Missing)
 		return &written{ContentType: "text/markdown; charset=utf-8", Body: out.Bytes()}, err
 	}
-	c := apiclient.Comparison{Project: in.Project, A: in.A, B: in.B, Result: report.Comparison, Summary: report.Summary}
-	for _, m := range report.Missing {
+	c := apiclient.Comparison{Project: in.Project, A: in.A, B: in.B, Result: shown.Report, Summary: summary}
+	for _, m := range shown.Missing {
 		c.Missing = append(c.Missing, apiclient.MissingTestCase{Tag: m.Tag, TestCase: m.TestCase, Reason: m.Reason})
 	}
 	if err := json.NewEncoder(&out).Encode(c); err != nil {
@@ -124,40 +131,6 @@ func writeMissing(out *bytes.Buffer, bullet string, missing []results.Missing) {
 	}
 }
 
-// narrowedRecord leaves out unselected results before anything is tested: the family of
-// tests consists of the series shown.
-type narrowedRecord struct {
-	results.Record
-	in *compare
-	// left names the series that were left out.
-	left []string
-}
-
-func (r *narrowedRecord) SamplesOf(ctx context.Context, project, tag string) ([]bench.Samples, error) {
-	samples, err := r.Record.SamplesOf(ctx, project, tag)
-	return r.narrow(samples), err
-}
-
-func (r *narrowedRecord) SamplesInTurns(ctx context.Context, project, a, b string) (ofA, ofB []bench.Samples, err error) {
-	ofA, ofB, err = r.Record.SamplesInTurns(ctx, project, a, b)
-	return r.narrow(ofA), r.narrow(ofB), err
-}
-
-func (r *narrowedRecord) narrow(samples []bench.Samples) []bench.Samples {
-	return slices.DeleteFunc(samples, func(s bench.Samples) bool {
-		keep := r.in.wants(s.TestCase) && r.in.wantsMetric(s.Metric)
-		if !keep {
-			r.left = append(r.left, fmt.Sprintf("%s of %s", s.Metric, s.TestCase))
-		}
-		return !keep
-	})
-}
-
-func (r *narrowedRecord) MissingResults(ctx context.Context, project, tag string) ([]bench.MissingResult, error) {
-	missing, err := r.Record.MissingResults(ctx, project, tag)
-	return slices.DeleteFunc(missing, func(m bench.MissingResult) bool { return !r.in.wants(m.TestCase) }), err
-}
-
 func (in *compare) wants(tc bench.TestCase) bool {
 	return listed(in.Benchmarks, tc.Benchmark) && listed(in.Profiles, tc.Profile) && listed(in.Scenarios, tc.Scenario) &&
 		listed(in.Backends, tc.Backend) && listed(in.Targets, tc.Target)
@@ -173,7 +146,7 @@ func listed[T comparable](list []T, value T) bool {
 }
 
 // shownTags bounds the number of tags in an error.
-const shownTags = 20
+const shownTags = 5
 
 // measured refuses tags without results. The problem lists tags with results.
 func (s *resultHandlers) measured(ctx context.Context, project string, tags ...string) error {
@@ -203,7 +176,7 @@ func (s *resultHandlers) measured(ctx context.Context, project string, tags ...s
 		if len(known) > 0 {
 			all = "measured are " + strings.Join(known[:min(len(known), shownTags)], ", ")
 			if len(known) > shownTags {
-				all += fmt.Sprintf(" and %d more", len(known)-shownTags)
+				all += fmt.Sprintf(" and %d more ('benchloom status --project %s' lists the requests)", len(known)-shownTags, project)
 			}
 		}
 		return problemf(http.StatusNotFound, "unmeasured-tag", "project %s has no results of %q; %s", project, tag, all)

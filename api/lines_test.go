@@ -42,7 +42,7 @@ func TestLinesAreComparedAndExportedByName(t *testing.T) {
 	c, err := b.nobody.Compare(t.Context(), query)
 	require.NoError(t, err)
 	changes := make(map[string]float64)
-	for _, r := range c.Result.Results {
+	for _, r := range c.Result.Rows {
 		require.Equal(t, "ns/op", r.Metric)
 		require.Equal(t, "gin", r.Benchmark)
 		changes[r.Line] = r.Change.Value
@@ -51,7 +51,7 @@ func TestLinesAreComparedAndExportedByName(t *testing.T) {
 	query.Metrics = []bench.Metric{"Parse/small ns/op"}
 	c, err = b.nobody.Compare(t.Context(), query)
 	require.NoError(t, err)
-	require.Len(t, c.Result.Results, 1)
+	require.Len(t, c.Result.Rows, 1)
 	text, err := b.nobody.CompareText(t.Context(), query, apiclient.FormatText)
 	require.NoError(t, err)
 	require.Contains(t, text, "gin Parse/small ")

@@ -16,7 +16,9 @@ import (
 	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/verdict"
 )
 
 // measured has two releases of go; the second takes a fifth longer.
@@ -35,30 +37,33 @@ func TestTwoReleasesAreCompared(t *testing.T) {
 	query := apiclient.CompareQuery{Project: "go", A: "1.25.0", B: "1.26.0"}
 	c, err := b.nobody.Compare(t.Context(), query)
 	require.NoError(t, err)
-	require.Len(t, c.Result.Results, 4*2)
+	require.Len(t, c.Result.Rows, 4*2)
 	require.Empty(t, c.Missing)
 	var slower int
-	for _, r := range c.Result.Results {
+	all := make(map[stats.Key]report.Row)
+	for _, r := range c.Result.Rows {
+		all[r.Key] = r
 		if r.Metric == string(bench.WallTime) {
-			require.Equal(t, stats.Regression, r.Verdict, r.Why)
+			require.True(t, r.Is(verdict.Undecided), r.Reason)
+			require.NotEmpty(t, r.Suspicion, "stored results alone decide nothing")
 			require.InDelta(t, 0.2, r.Change.Value, 1e-9)
 			slower++
 		}
 	}
 	require.Equal(t, 2, slower)
 
-	// Narrowed, only what is asked for is tested.
+	// Narrowed, the verdicts stay the same: what is not asked for is hidden.
 	query.Metrics, query.Scenarios = []bench.Metric{bench.WallTime}, []string{"full"}
 	c, err = b.nobody.Compare(t.Context(), query)
 	require.NoError(t, err)
-	require.Len(t, c.Result.Results, 1)
-	require.Equal(t, 1, c.Result.Tests)
+	require.Len(t, c.Result.Rows, 1)
+	require.Equal(t, all[c.Result.Rows[0].Key], c.Result.Rows[0])
 
 	query.Reasons = true
 	text, err := b.nobody.CompareText(t.Context(), query, apiclient.FormatText)
 	require.NoError(t, err)
 	require.Contains(t, text, "+20.00 %")
-	require.Contains(t, text, "beyond the threshold")
+	require.Contains(t, text, "not measured in turns")
 	require.NotContains(t, text, "incr-patched")
 	text, err = b.nobody.CompareText(t.Context(), query, apiclient.FormatMarkdown)
 	require.NoError(t, err)
@@ -92,7 +97,7 @@ func TestWhatCannotBeComparedIsNamed(t *testing.T) {
 	b.measure(t, "1.27.0", 1, other)
 	c, err := b.nobody.Compare(t.Context(), apiclient.CompareQuery{Project: "go", A: "1.26.0", B: "1.27.0"})
 	require.NoError(t, err)
-	require.Empty(t, c.Result.Results)
+	require.Empty(t, c.Result.Rows)
 	require.Len(t, c.Missing, 2)
 	require.Contains(t, c.Missing[0].Reason, "measured only in another surrounding (size class 2 on hardware cpu1 instead of size class 2 on hardware cpu0)")
 	text, err := b.nobody.CompareText(t.Context(), apiclient.CompareQuery{Project: "go", A: "1.26.0", B: "1.27.0"}, apiclient.FormatText)

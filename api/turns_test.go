@@ -62,14 +62,17 @@ func TestTwoArtifactsAreMeasuredInTurns(t *testing.T) {
 	query := apiclient.CompareQuery{Project: "go", A: "1.25.0", B: "1.26.0", Metrics: []bench.Metric{bench.WallTime}, OnlyInTurns: true}
 	compared, err := b.nobody.Compare(t.Context(), query)
 	require.NoError(t, err)
-	require.Len(t, compared.Result.Results, len(plan.Missing))
-	for _, r := range compared.Result.Results {
+	require.Len(t, compared.Result.Rows, len(plan.Missing))
+	for _, r := range compared.Result.Rows {
 		require.True(t, r.InTurns)
 		require.False(t, r.Significant)
+		require.Equal(t, 5, r.Turns.Pairs)
+		require.Equal(t, 5, r.A.N, "what is stored of each stands beside it")
+		require.InDelta(t, 0.2, r.Change.Value, 1e-9)
 	}
 	text, err := b.nobody.CompareText(t.Context(), query, apiclient.FormatText)
 	require.NoError(t, err)
-	require.Contains(t, text, "Both sides were measured in turns")
+	require.Contains(t, text, "5 in 1")
 	query.Benchmarks = []string{"nothing"}
 	_, err = b.nobody.Compare(t.Context(), query)
 	require.ErrorIs(t, err, apiclient.ErrNotFound)

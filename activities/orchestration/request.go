@@ -338,12 +338,11 @@ func (a *Activities) compare(ctx context.Context, r bench.Request) (baseline str
 	default:
 		return "", nil, err
 	}
-	pair := results.Pair{Project: r.Project, A: baseline, B: r.Tag, OnlyInTurns: r.Versus != ""}
-	report, err := results.Compare(ctx, a.Store, a.Suites, pair)
+	compared, err := results.Compare(ctx, a.Store, a.Suites, results.Pair{Project: r.Project, A: baseline, B: r.Tag})
 	if err != nil {
 		return "", nil, err
 	}
-	summary, err = json.Marshal(report.Summary)
+	summary, err = json.Marshal(compared.Summary())
 	return baseline, summary, err
 }
 

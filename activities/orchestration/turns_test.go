@@ -10,7 +10,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/protocol"
-	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/report"
 )
 
 // inTurns asks for tag in turns with versus, and writes its jobs.
@@ -80,7 +80,7 @@ func TestARequestInTurnsIsComparedWithItsBaseline(t *testing.T) {
 	out := b.complete(ref, "")
 	require.Equal(t, bench.Success, out.Outcome)
 	require.Equal(t, "1.0.0", out.Baseline)
-	var summary stats.Summary
+	var summary report.Summary
 	require.NoError(t, json.Unmarshal(b.request(ref).Summary, &summary))
 	require.NotEmpty(t, summary.Metrics)
 	require.InDelta(t, 0.5, summary.Metrics[0].GeometricMean.Value, 0.01, "3 s to 2 s, not 1 s to 9 s")

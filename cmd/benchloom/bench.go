@@ -16,6 +16,7 @@ import (
 	"github.com/benchloom/benchloom/internal/artifact"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
+	"github.com/benchloom/benchloom/internal/inturns"
 	"github.com/benchloom/benchloom/internal/jobrun"
 	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/measure"
@@ -237,21 +238,22 @@ func (f *benchFlags) machine(cmd *cobra.Command, cacheDir string) (jobrun.Machin
 }
 
 func (f *benchFlags) report(cmd *cobra.Command, measured *jobrun.LocalResults) error {
-	report, err := cli.NewLocalReport(measured, f.metrics, f.all)
+	var verdicts *inturns.Judgement
+	if f.vs != "" {
+		// The error, of a family that is too large, has ended the run.
+		if judged, err := cli.JudgeLocal(measured, f.selection.Iterations); err == nil {
+			verdicts = &judged
+		}
+	}
+	report, err := cli.NewLocalReport(measured, verdicts, f.metrics, f.all)
 	var mistyped error
 	if errors.Is(err, bench.ErrInvalid) {
 		// A mistyped metric must not lose what was measured.
 		mistyped = usage(err)
-		report, err = cli.NewLocalReport(measured, nil, f.all)
+		report, err = cli.NewLocalReport(measured, verdicts, nil, f.all)
 	}
 	if err != nil {
 		return err
-	}
-	if f.vs != "" {
-		// The error, of a family that is too large, has ended the run.
-		if judged, err := cli.JudgeLocal(measured, f.selection.Iterations); err == nil {
-			report.Judged(judged, f.metrics)
-		}
 	}
 	if err := f.write(cmd.OutOrStdout(), report); err != nil {
 		return err
@@ -260,8 +262,8 @@ func (f *benchFlags) report(cmd *cobra.Command, measured *jobrun.LocalResults) e
 	if n := report.Failed(); n > 0 {
 		failed = fmt.Errorf("%s failed", cli.Plural(n, "test case"))
 	}
-	if n := report.Regressions(); n > 0 && f.failOn != "" {
-		regressed = &exitError{exitRegression, fmt.Errorf("%s found (--fail-on %s)", cli.Plural(n, "regression"), f.failOn)}
+	if report.Comparison != nil {
+		regressed = f.verdict(cli.Verdicts(*report.Comparison))
 	}
 	return errors.Join(mistyped, regressed, failed)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,7 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
-	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/report"
 )
 
 // comparisonFlags select the rows of a comparison and the condition for failure.
@@ -27,8 +28,8 @@ type comparisonFlags struct {
 
 func (f *comparisonFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.metrics, "metric", nil, "metrics to compare; size:* stands for all sizes")
-	flags.BoolVar(&f.all, "all", false, "compare all metrics, and show rows without a significant difference")
+	flags.StringSliceVar(&f.metrics, "metric", nil, "metrics to show; size:* stands for all sizes")
+	flags.BoolVar(&f.all, "all", false, "show all rows, of all metrics unless --metric names some")
 	flags.BoolVar(&f.reasons, "reasons", false, "show the reason for each row's verdict")
 	f.sort = "name"
 	sorting := &choice{value: &f.sort, valid: []string{"name", "size", "certainty"}}
@@ -40,28 +41,32 @@ func (f *comparisonFlags) add(cmd *cobra.Command) {
 // addFailOn adds --fail-on.
 func (f *comparisonFlags) addFailOn(cmd *cobra.Command) {
 	failing := &choice{value: &f.failOn, valid: []string{failOnRegression}}
-	cmd.Flags().Var(failing, "fail-on", "regression: exit with code 3 if there is one")
+	cmd.Flags().Var(failing, "fail-on", "regression: exit with code 3 if a shown series changed for the worse")
 	failing.complete(cmd, "fail-on")
 }
 
 const failOnRegression = "regression"
 
-// comparisonHelp explains the flags common to compare and bench.
-const comparisonHelp = `Without --metric or --all, these metrics are compared: cpu-time, wall-time,
-max-rss, instructions:u, sizes, and the units of benchmark outputs such as ns/op.
+// comparisonHelp explains the verdicts and the flags common to compare and bench.
+const comparisonHelp = `A verdict rests on pairs of iterations that were measured in turns, or on exact
+values such as sizes:
 
-With --fail-on regression, the exit code is 3 if at least one series of the
-compared metrics is a significant regression: a rank test over the values of both
-sides gives p < 0.05, the change is at least 0.2 % (or the series' own threshold)
-and exceeds the noise by a margin that allows for the number of series. For exact
-metrics (sizes), any growth counts. Undecided series and missing test cases are
-shown but do not count.`
+  changed        there is a change, in the direction that is shown
+  no difference  every change that the pairs allow is too small to matter
+  undecided      neither is shown; the reason and what would decide it are given
+  no suspicion   nothing was measured in turns, because stored results gave no
+                 cause; the change that would have been seen is given
+
+Without --metric or --all, rows of these metrics are shown: cpu-time, wall-time,
+max-rss, instructions:u, sizes, and the units of benchmark outputs such as ns/op.
+Other metrics explain a change and have no verdict. What is shown never changes a
+verdict.
+
+With --fail-on regression, the exit code is 3 if at least one series that is shown
+changed for the worse. Undecided series and missing test cases do not count.`
 
 // check rejects contradictory flags.
 func (f *comparisonFlags) check(flags *pflag.FlagSet) error {
-	if f.all && len(f.metrics) > 0 {
-		return usage(errors.New("--all compares all metrics; leave --metric out"))
-	}
 	for _, m := range f.metrics {
 		if err := bench.CheckMetric(m); err != nil {
 			return usage(err)
@@ -74,10 +79,10 @@ func (f *comparisonFlags) check(flags *pflag.FlagSet) error {
 }
 
 // tableOptions returns the options for writing a table to w.
-func (f *comparisonFlags) tableOptions(w io.Writer) stats.TableOptions {
-	sorting := map[string]stats.Sorting{"name": stats.ByName, "size": stats.BySize, "certainty": stats.ByCertainty}
-	return stats.TableOptions{
-		Sorting: sorting[f.sort], OnlySignificant: !f.all, Reasons: f.reasons, Color: colorful(w), Width: terminalSize(w).Width,
+func (f *comparisonFlags) tableOptions(w io.Writer) report.TableOptions {
+	sorting := map[string]report.Sorting{"name": report.ByName, "size": report.BySize, "certainty": report.ByCertainty}
+	return report.TableOptions{
+		Sorting: sorting[f.sort], OnlyRemarkable: !f.all, Reasons: f.reasons, Color: colorful(w), Width: terminalSize(w).Width,
 	}
 }
 
@@ -87,7 +92,7 @@ func (f *comparisonFlags) verdict(list []cli.Verdict) error {
 	if f.failOn == "" || n == 0 {
 		return nil
 	}
-	return &exitError{exitRegression, fmt.Errorf("%s found (--fail-on %s)", cli.Plural(n, "significant regression"), f.failOn)}
+	return &exitError{exitRegression, fmt.Errorf("%s found (--fail-on %s)", cli.Plural(n, "regression"), f.failOn)}
 }
 
 func newCompare() *cobra.Command {
@@ -100,12 +105,13 @@ func newCompare() *cobra.Command {
 		Use:     "compare PROJECT A B",
 		GroupID: groupUse,
 		Short:   "Compare the results of two artifacts",
-		Long: `Compares artifact B with artifact A, the baseline: rows with a significant
-difference and a summary. Test cases that cannot be compared are listed with the
-reason.
+		Long: `Compares artifact B with artifact A, the baseline, and shows the rows that raised a
+suspicion, with their verdicts, and a summary. Test cases that cannot be compared are
+listed with the reason.
 
-If both were measured in turns ('benchloom submit --adhoc PROJECT B --vs A'), those
-results are compared, and a note says so. With --in-turns, no others are compared.
+Stored results describe and raise suspicions. What was measured in turns ('benchloom
+submit --adhoc PROJECT B --vs A') stands beside them; with --in-turns, only rows that
+were measured so are shown.
 
 ` + comparisonHelp,
 		Example: `  benchloom compare go 1.25.14 1.26.11
@@ -143,24 +149,20 @@ results are compared, and a note says so. With --in-turns, no others are compare
 	return cmd
 }
 
-// runCompare calls the API three times: for the measured metrics, for the verdicts
-// on the chosen ones, and for the text. The chosen metrics are the family to which
-// corrections apply.
+// runCompare calls the API for the verdicts on all metrics, of which it chooses those to
+// show, and for the text. The choice changes no verdict.
 func runCompare(cmd *cobra.Command, api *apiclient.Client, query apiclient.CompareQuery, f *comparisonFlags, output string) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	text, verdicts, err := compareJSON(ctx, api, query)
+	text, verdicts, err := f.choose(ctx, api, &query)
 	if err != nil {
 		return err
 	}
-	if query.Metrics, err = cli.ChooseMetrics(cli.Measured(verdicts), f.metrics, f.all); err != nil {
-		return usage(err)
-	}
-	if len(query.Metrics) > 0 && !f.all {
-		if text, verdicts, err = compareJSON(ctx, api, query); err != nil {
-			return err
-		}
-	}
 	if output == formatJSON {
+		if len(query.Metrics) > 0 {
+			if text, _, err = compareJSON(ctx, api, query); err != nil {
+				return err
+			}
+		}
 		if err := cli.WriteJSON(out, json.RawMessage(text)); err != nil {
 			return err
 		}
@@ -184,19 +186,28 @@ func runCompare(cmd *cobra.Command, api *apiclient.Client, query apiclient.Compa
 
 // silentCompare compares as [runCompare] does but writes nothing.
 func silentCompare(ctx context.Context, api *apiclient.Client, query apiclient.CompareQuery, f *comparisonFlags) error {
-	_, verdicts, err := compareJSON(ctx, api, query)
+	_, verdicts, err := f.choose(ctx, api, &query)
 	if err != nil {
 		return err
 	}
-	if query.Metrics, err = cli.ChooseMetrics(cli.Measured(verdicts), f.metrics, f.all); err != nil {
-		return usage(err)
-	}
-	if len(query.Metrics) > 0 {
-		if _, verdicts, err = compareJSON(ctx, api, query); err != nil {
-			return err
-		}
-	}
 	return f.verdict(verdicts)
+}
+
+// choose sets the query's metrics to those that are shown, and returns their verdicts and
+// the comparison of all metrics as JSON.
+func (f *comparisonFlags) choose(ctx context.Context, api *apiclient.Client, query *apiclient.CompareQuery) (string, []cli.Verdict, error) {
+	text, verdicts, err := compareJSON(ctx, api, *query)
+	if err != nil {
+		return "", nil, err
+	}
+	chosen, err := cli.ChooseMetrics(cli.Measured(verdicts), f.metrics, f.all)
+	if err != nil {
+		return "", nil, usage(err)
+	}
+	if len(f.metrics) > 0 || !f.all {
+		query.Metrics = chosen
+	}
+	return text, slices.DeleteFunc(verdicts, func(v cli.Verdict) bool { return !slices.Contains(chosen, v.Metric) }), nil
 }
 
 // compareJSON returns a comparison as JSON, and its verdicts.

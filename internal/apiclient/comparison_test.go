@@ -7,22 +7,26 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/verdict"
 )
 
+// A client reads the verdicts as they were given.
 func TestComparisonRoundTrip(t *testing.T) {
 	t.Parallel()
-	key := func(benchmark string) stats.Key {
-		return stats.Key{TestCase: stats.TestCase{Benchmark: benchmark, Target: "x"}, Metric: "wall-time"}
+	series := func(benchmark string, a, b float64) report.Series {
+		return report.Series{
+			Series: stats.Series{Key: stats.Key{TestCase: stats.TestCase{Benchmark: benchmark, Target: "x"}, Metric: "size:binary"},
+				Exact: true, Category: stats.Primary, A: []float64{a}, B: []float64{b}},
+			Deciding: true, Evidence: verdict.Evidence{Exact: true},
+		}
 	}
-	result, err := stats.Compare([]stats.Series{
-		{Key: key("slower"), A: []float64{1, 1.001, 1.002, 1.003, 1.004}, B: []float64{2, 2.001, 2.002, 2.003, 2.004}, Category: stats.Primary},
-		{Key: key("faster"), A: []float64{2, 2.001, 2.002, 2.003, 2.004}, B: []float64{1, 1.001, 1.002, 1.003, 1.004}, Category: stats.Primary},
-		{Key: key("same"), A: []float64{1, 1.001, 1.002, 1.003, 1.004}, B: []float64{1, 1.001, 1.002, 1.003, 1.004}},
-		{Key: key("missing"), A: []float64{1}},
-	}, stats.DefaultOptions())
+	suspect := series("suspect", 1, 2)
+	suspect.Metric, suspect.Exact, suspect.Evidence.Exact = "wall-time", false, false
+	compared, err := report.New([]report.Series{series("larger", 1, 2), series("smaller", 2, 1), series("same", 1, 1), suspect}, report.Standing{})
 	require.NoError(t, err)
-	written := apiclient.Comparison{Project: "go", A: "1", B: "2", Result: result, Summary: stats.Summarize(result, stats.TestCases{})}
+	written := apiclient.Comparison{Project: "go", A: "1", B: "2", Result: compared, Summary: report.Summarize(compared, report.TestCases{})}
 	text, err := json.Marshal(written)
 	require.NoError(t, err)
 
@@ -31,13 +35,15 @@ func TestComparisonRoundTrip(t *testing.T) {
 	again, err := json.Marshal(read)
 	require.NoError(t, err)
 	require.JSONEq(t, string(text), string(again))
-	verdicts := map[string]stats.Verdict{}
-	for _, r := range read.Result.Results {
-		verdicts[r.Benchmark] = r.Verdict
+	verdicts := map[string]verdict.Kind{}
+	directions := map[string]report.Direction{}
+	for _, r := range read.Result.Rows {
+		verdicts[r.Benchmark], directions[r.Benchmark] = *r.Verdict, r.Direction
 	}
-	require.Equal(t, map[string]stats.Verdict{"slower": stats.Regression, "faster": stats.Improvement, "same": stats.NoDifference, "missing": stats.Undecided}, verdicts)
-	require.Equal(t, stats.Mixed, read.Summary.Metrics[0].Direction)
-	require.Equal(t, stats.VeryLarge, read.Summary.Metrics[0].Primary.All.Largest)
+	require.Equal(t, map[string]verdict.Kind{"larger": verdict.Changed, "smaller": verdict.Changed, "same": verdict.NoDifference, "suspect": verdict.Undecided}, verdicts)
+	require.Equal(t, map[string]report.Direction{"larger": report.Regression, "smaller": report.Improvement, "same": "", "suspect": ""}, directions)
+	require.Equal(t, "2 changed, 1 no difference, 1 undecided", read.Summary.Line)
+	require.Equal(t, verdict.RuleVersion, read.Result.Rule)
 
 	require.Error(t, json.Unmarshal([]byte(`{"result":{"results":[{"verdict":"splendid"}]}}`), &read))
 }

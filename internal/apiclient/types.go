@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/report"
 )
 
 // Project is a tracked project.
@@ -333,13 +333,14 @@ type RunFinish struct {
 	OutputTail string  `json:"output_tail,omitempty"`
 }
 
-// Comparison compares two artifacts.
+// Comparison compares two artifacts, with the verdict of every row.
 type Comparison struct {
-	Project string            `json:"project"`
-	A       string            `json:"a" doc:"Tag of the baseline."`
-	B       string            `json:"b" doc:"Tag of the judged artifact."`
-	Result  stats.Comparison  `json:"result"`
-	Summary stats.Summary     `json:"summary"`
+	Project string `json:"project"`
+	A       string `json:"a" doc:"Tag of the baseline."`
+	B       string `json:"b" doc:"Tag of the judged artifact."`
+	// Result holds the rows that were asked for. Their verdicts are those of the whole comparison, whatever was asked for.
+	Result  report.Report     `json:"result"`
+	Summary report.Summary    `json:"summary"`
 	Missing []MissingTestCase `json:"missing,omitempty"`
 }
 

@@ -13,9 +13,12 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/inturns"
 	"github.com/benchloom/benchloom/internal/jobrun"
+	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/verdict"
 )
 
 // LocalReport holds the results of a local run, with a comparison if it measured two
@@ -28,10 +31,8 @@ type LocalReport struct {
 	Results []jobrun.LocalResult `json:"results"`
 	// Comparison compares the second artifact with the first. For one artifact, it
 	// has the statistics of that; nil if nothing was measured.
-	Comparison *stats.Comparison `json:"comparison,omitempty"`
-	Summary    *stats.Summary    `json:"summary,omitempty"`
-	// Verdicts has one entry for each series of two artifacts that decides.
-	Verdicts []LocalVerdict `json:"verdicts,omitempty"`
+	Comparison *report.Report  `json:"comparison,omitempty"`
+	Summary    *report.Summary `json:"summary,omitempty"`
 	// Missing lists the test cases that failed or were left out, with the reason.
 	Missing []apiclient.MissingTestCase `json:"missing,omitempty"`
 }
@@ -42,43 +43,101 @@ type LocalArtifact struct {
 	Identity string `json:"identity"`
 }
 
-// NewLocalReport sums up a local run. asked and all choose the compared metrics as
-// for [ChooseMetrics]; the results keep all metrics.
-func NewLocalReport(r *jobrun.LocalResults, asked []string, all bool) (LocalReport, error) {
-	report := LocalReport{Suite: r.Suite.Name(), Results: r.Results}
+// NewLocalReport sums up a local run. judged holds the verdicts that the looks of a comparison ended with; without it, all
+// that was measured is judged at once. asked and all choose the shown metrics as for [ChooseMetrics]; the verdicts do not
+// depend on them, and the results keep all metrics.
+func NewLocalReport(r *jobrun.LocalResults, judged *inturns.Judgement, asked []string, all bool) (LocalReport, error) {
+	local := LocalReport{Suite: r.Suite.Name(), Results: r.Results}
 	for _, s := range r.Subjects {
-		report.Artifacts = append(report.Artifacts, LocalArtifact{Tag: s.Name, Identity: s.Identity})
+		local.Artifacts = append(local.Artifacts, LocalArtifact{Tag: s.Name, Identity: s.Identity})
 	}
-	report.Missing = localMissing(r.Results)
+	local.Missing = localMissing(r.Results)
 	if len(r.Subjects) == 0 {
-		return report, nil
+		return local, nil
 	}
-	chosen, err := ChooseMetrics(measuredLocally(r.Results), asked, all)
+	metrics := measuredLocally(r.Results)
+	chosen, err := ChooseMetrics(metrics, asked, all)
 	if err != nil {
-		return report, err
+		return local, err
 	}
-	a := samples(r.Of(r.Subjects[0].Name), chosen)
+	var series []report.Series
 	if len(r.Subjects) == 1 {
 		// Only the statistics of one side are needed.
-		series, _ := results.Pairs(r.Suite, a, a)
-		for i := range series {
-			series[i].B = nil
+		a := samples(r.Of(r.Subjects[0].Name), metrics)
+		described, _ := results.Pairs(r.Suite, a, a)
+		for _, s := range described {
+			s.B = nil
+			series = append(series, report.Series{Series: s})
 		}
-		comparison, err := stats.Compare(series, stats.DefaultOptions())
-		report.Comparison = &comparison
-		return report, err
+	} else {
+		series = results.WithTurns(r.Suite, nil, sessions(r, metrics))
 	}
-	series, _ := results.Pairs(r.Suite, a, samples(r.Of(r.Subjects[1].Name), chosen))
-	options := stats.DefaultOptions()
-	// The artifacts were measured in turns: drift affects both alike.
-	options.SessionVariance = 0
-	comparison, err := stats.Compare(series, options)
+	var standing report.Standing
+	if judged != nil {
+		standing.Family = judged.Family.Size
+		adopt(series, judged.Rows)
+	}
+	compared, err := report.New(series, standing)
 	if err != nil {
-		return report, fmt.Errorf("comparing %s with %s: %w", r.Subjects[1].Name, r.Subjects[0].Name, err)
+		return local, fmt.Errorf("comparing what was measured: %w", err)
 	}
-	summary := stats.Summarize(comparison, stats.TestCases{})
-	report.Comparison, report.Summary = &comparison, &summary
-	return report, nil
+	compared = compared.Select(func(row report.Row) bool { return slices.Contains(chosen, results.Metric(row.Key)) })
+	local.Comparison = &compared
+	if len(r.Subjects) > 1 {
+		summary := report.Summarize(compared, report.TestCases{})
+		local.Summary = &summary
+	}
+	return local, nil
+}
+
+// adopt gives the series the verdicts of a judgement.
+func adopt(series []report.Series, rows []inturns.Row) {
+	type key struct {
+		testCase bench.TestCase
+		metric   bench.Metric
+	}
+	verdicts := make(map[key]verdict.Verdict, len(rows))
+	for _, row := range rows {
+		verdicts[key{row.TestCase, row.Metric}] = row.Verdict
+	}
+	for i, s := range series {
+		if v, judged := verdicts[key{testCase(s.TestCase), results.Metric(s.Key)}]; judged {
+			series[i].Stored = &report.Stored{Verdict: v}
+		}
+	}
+}
+
+// sessions returns what two artifacts were measured in turns, the baseline first: one session for each series and look.
+func sessions(r *jobrun.LocalResults, metrics []bench.Metric) []results.Session {
+	type place struct {
+		testCase        bench.TestCase
+		look, iteration int
+	}
+	b := make(map[place]jobrun.Collection)
+	for _, result := range r.Of(r.Subjects[1].Name) {
+		for _, c := range result.Collections {
+			b[place{result.TestCase, result.Look, c.Iteration}] = c
+		}
+	}
+	var out []results.Session
+	for _, result := range r.Of(r.Subjects[0].Name) {
+		for _, m := range metrics {
+			s := results.Session{TestCase: result.TestCase, Metric: m}
+			for _, c := range result.Collections {
+				other := b[place{result.TestCase, result.Look, c.Iteration}]
+				x, measured := c.Metrics[m]
+				y, both := other.Metrics[m]
+				if measured && both {
+					s.A, s.B = append(s.A, x), append(s.B, y)
+					s.Disturbed = append(s.Disturbed, len(c.Disturbed)+len(other.Disturbed) > 0)
+				}
+			}
+			if len(s.A) > 0 {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
 }
 
 func measuredLocally(list []jobrun.LocalResult) []bench.Metric {
@@ -147,21 +206,18 @@ func (r LocalReport) Failed() int {
 
 // WriteText writes the report for a terminal: the comparison of two artifacts, or
 // the medians, minima and spreads of one.
-func (r LocalReport) WriteText(w io.Writer, options stats.TableOptions) error {
+func (r LocalReport) WriteText(w io.Writer, options report.TableOptions) error {
 	if err := r.heading(w); err != nil {
 		return err
 	}
 	switch {
 	case r.Comparison == nil:
 	case r.Summary != nil:
-		if err := stats.WriteText(w, *r.Comparison, *r.Summary, options); err != nil {
-			return err
-		}
-		if err := r.writeVerdicts(w); err != nil {
+		if err := report.WriteText(w, *r.Comparison, *r.Summary, options); err != nil {
 			return err
 		}
 	default:
-		if err := writeStatistics(w, r.Comparison.Results, options.Width); err != nil {
+		if err := writeStatistics(w, r.Comparison.Rows, options.Width); err != nil {
 			return err
 		}
 	}
@@ -191,7 +247,7 @@ func (r LocalReport) outputs(w io.Writer) error {
 }
 
 // WriteMarkdown writes the report as Markdown.
-func (r LocalReport) WriteMarkdown(w io.Writer, options stats.TableOptions) error {
+func (r LocalReport) WriteMarkdown(w io.Writer, options report.TableOptions) error {
 	if r.Summary == nil {
 		if err := write(w, "```\n"); err != nil {
 			return err
@@ -201,7 +257,7 @@ func (r LocalReport) WriteMarkdown(w io.Writer, options stats.TableOptions) erro
 		}
 		return write(w, "```\n")
 	}
-	if err := stats.WriteMarkdown(w, *r.Comparison, *r.Summary, options); err != nil {
+	if err := report.WriteMarkdown(w, *r.Comparison, *r.Summary, options); err != nil {
 		return err
 	}
 	var b strings.Builder
@@ -224,11 +280,11 @@ func (r LocalReport) heading(w io.Writer) error {
 	return write(w, text+"\n")
 }
 
-func writeStatistics(w io.Writer, list []stats.Result, width int) error {
+func writeStatistics(w io.Writer, list []report.Row, width int) error {
 	t := NewTable(Column{Heading: "benchmark"}, Column{Heading: "profile"}, Column{Heading: "scenario"}, Column{Heading: "backend"},
 		Column{Heading: "metric"}, Column{Heading: "median", Right: true}, Column{Heading: "min", Right: true}, Column{Heading: "spread", Right: true}, Column{Heading: "n", Right: true})
 	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(x, y stats.Result) int {
+	slices.SortStableFunc(list, func(x, y report.Row) int {
 		return cmp.Or(bench.CompareTestCases(testCase(x.TestCase), testCase(y.TestCase)), cmp.Compare(x.Line, y.Line), cmp.Compare(x.Metric, y.Metric))
 	})
 	for _, r := range list {
@@ -245,7 +301,7 @@ func testCase(tc stats.TestCase) bench.TestCase {
 }
 
 // quantity formats a value with its unit: "1.23 ms", "45.6 MiB", "1200".
-func quantity(r stats.Result, value float64) string {
+func quantity(r report.Row, value float64) string {
 	tidied, unit := benchunit.Tidy(value, r.Unit)
 	if r.Exact {
 		return fmt.Sprintf("%.0f %s", tidied, unit)

@@ -13,7 +13,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
 	"github.com/benchloom/benchloom/internal/jobrun"
-	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
@@ -52,19 +52,21 @@ benchmarks:
 
 func TestLocalReport(t *testing.T) {
 	t.Parallel()
-	one, err := cli.NewLocalReport(measured(t, "1.26.0"), nil, false)
+	one, err := cli.NewLocalReport(measured(t, "1.26.0"), nil, nil, false)
 	require.NoError(t, err)
 	require.Equal(t, 1, one.Failed())
-	two, err := cli.NewLocalReport(measured(t, "1.25.0", "1.26.0"), nil, false)
+	two, err := cli.NewLocalReport(measured(t, "1.25.0", "1.26.0"), nil, nil, false)
 	require.NoError(t, err)
 	require.Equal(t, 2, two.Failed())
-	require.Zero(t, two.Comparison.Options.SessionVariance, "they were measured in turns")
-	require.Equal(t, 3, cli.Regressions(cli.Verdicts(*two.Comparison)))
+	require.Equal(t, 1, cli.Regressions(cli.Verdicts(*two.Comparison)), "five pairs show a change of an exact metric only")
+	all, err := cli.NewLocalReport(measured(t, "1.25.0", "1.26.0"), nil, nil, true)
+	require.NoError(t, err)
+	require.Equal(t, two.Comparison.Family, all.Comparison.Family, "what is shown does not change what is judged")
 
 	for name, write := range map[string]func(*bytes.Buffer) error{
-		"bench-one":      func(b *bytes.Buffer) error { return one.WriteText(b, stats.TableOptions{}) },
-		"bench-two":      func(b *bytes.Buffer) error { return two.WriteText(b, stats.TableOptions{OnlySignificant: true}) },
-		"bench-markdown": func(b *bytes.Buffer) error { return two.WriteMarkdown(b, stats.TableOptions{}) },
+		"bench-one":      func(b *bytes.Buffer) error { return one.WriteText(b, report.TableOptions{}) },
+		"bench-two":      func(b *bytes.Buffer) error { return two.WriteText(b, report.TableOptions{OnlyRemarkable: true}) },
+		"bench-markdown": func(b *bytes.Buffer) error { return two.WriteMarkdown(b, report.TableOptions{}) },
 		"bench-benchfmt": func(b *bytes.Buffer) error { return two.WriteBenchfmt(b) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,17 +88,17 @@ func TestLocalReportOfLooks(t *testing.T) {
 		again.Look = 2
 		run.Results = append(run.Results, again)
 	}
-	report, err := cli.NewLocalReport(run, nil, false)
+	local, err := cli.NewLocalReport(run, nil, nil, false)
 	require.NoError(t, err)
-	for _, r := range report.Comparison.Results {
-		require.Equal(t, []int{10, 10}, []int{r.A.N, r.B.N}, r.Key)
+	for _, r := range local.Comparison.Rows {
+		require.Equal(t, []int{10, 10, 10, 2}, []int{r.A.N, r.B.N, r.Turns.Pairs, r.Turns.Sessions}, r.Key)
 	}
 }
 
 // Benchstat can read the output, with all parts of the test case.
 func TestBenchfmtRoundTrip(t *testing.T) {
 	t.Parallel()
-	report, err := cli.NewLocalReport(measured(t, "1.25.0", "1.26.0"), nil, false)
+	report, err := cli.NewLocalReport(measured(t, "1.25.0", "1.26.0"), nil, nil, false)
 	require.NoError(t, err)
 	var b bytes.Buffer
 	require.NoError(t, report.WriteBenchfmt(&b))
@@ -123,26 +125,26 @@ func TestLinesOfABenchmarkInALocalReport(t *testing.T) {
 			c.Metrics["Parse/small-2 B/op"], c.Metrics["Parse/large MB/s"] = 48, float64(9+i)
 		}
 	}
-	report, err := cli.NewLocalReport(run, []string{"B/op", "Parse/large MB/s"}, false)
+	local, err := cli.NewLocalReport(run, nil, []string{"B/op", "Parse/large MB/s"}, false)
 	require.NoError(t, err)
 	var b bytes.Buffer
-	require.NoError(t, report.WriteText(&b, stats.TableOptions{}))
+	require.NoError(t, local.WriteText(&b, report.TableOptions{}))
 	require.Contains(t, b.String(), "gin/core Parse/small-2 ")
 	require.Contains(t, b.String(), "gin/core Parse/large ")
 	b.Reset()
-	require.NoError(t, report.WriteBenchfmt(&b))
+	require.NoError(t, local.WriteBenchfmt(&b))
 	require.Contains(t, b.String(), "\nBenchmarkGin/core/profile=build/scenario=full/Parse/small-2 1 48 B/op\n")
 	require.Contains(t, b.String(), "\nBenchmarkGin/core/profile=build/scenario=full/Parse/large 1 9 MB/s\n")
 
-	one, err := cli.NewLocalReport(measured(t, "1.26.0"), nil, false)
+	one, err := cli.NewLocalReport(measured(t, "1.26.0"), nil, nil, false)
 	require.NoError(t, err)
-	for i := range one.Comparison.Results {
-		one.Comparison.Results[i].Line = "Parse"
+	for i := range one.Comparison.Rows {
+		one.Comparison.Rows[i].Line = "Parse"
 	}
 	b.Reset()
-	require.NoError(t, one.WriteText(&b, stats.TableOptions{}))
+	require.NoError(t, one.WriteText(&b, report.TableOptions{}))
 	require.Contains(t, b.String(), "gin/core Parse ")
-	_, err = cli.NewLocalReport(run, []string{"rain"}, false)
+	_, err = cli.NewLocalReport(run, nil, []string{"rain"}, false)
 	require.ErrorContains(t, err, "the measured metrics are MB/s, B/op, minor-faults, ")
 }
 
@@ -150,11 +152,11 @@ func TestLinesOfABenchmarkInALocalReport(t *testing.T) {
 func TestEmptyLocalReport(t *testing.T) {
 	t.Parallel()
 	nothing := measured(t)
-	report, err := cli.NewLocalReport(nothing, nil, false)
+	local, err := cli.NewLocalReport(nothing, nil, nil, false)
 	require.NoError(t, err)
 	var b bytes.Buffer
-	require.NoError(t, report.WriteText(&b, stats.TableOptions{}))
+	require.NoError(t, local.WriteText(&b, report.TableOptions{}))
 	require.Equal(t, "suite small\n\n", b.String())
-	_, err = cli.NewLocalReport(measured(t, "1.26.0"), []string{"rain"}, false)
+	_, err = cli.NewLocalReport(measured(t, "1.26.0"), nil, []string{"rain"}, false)
 	require.ErrorIs(t, err, bench.ErrInvalid)
 }

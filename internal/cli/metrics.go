@@ -8,19 +8,20 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/report"
+	"github.com/benchloom/benchloom/internal/results"
 )
 
 // Relevant reports whether a metric is compared by default: instructions, CPU time,
 // wall time, memory, sizes and the units of benchmark outputs.
 func Relevant(m bench.Metric) bool { return !m.Explains() }
 
-// ChooseMetrics returns the measured metrics to compare: if all is set, every one;
-// else those asked for; without any, the relevant ones. "size:*" stands for all
+// ChooseMetrics returns the measured metrics to show: those asked for; without any, every
+// one if all is set, else the relevant ones. "size:*" stands for all
 // sizes. Asking for a metric that was not measured is an error that lists the
 // measured ones.
 func ChooseMetrics(measured []bench.Metric, asked []string, all bool) ([]bench.Metric, error) {
-	if all {
+	if len(asked) == 0 && all {
 		return measured, nil
 	}
 	if len(asked) == 0 {
@@ -65,40 +66,28 @@ func joined(metrics []bench.Metric) string {
 // Verdict is the conclusion about one series that decides on an exit code.
 type Verdict struct {
 	Metric bench.Metric
-	// Regression reports whether package stats found a significant change for the
-	// worse.
+	// Regression reports whether the series changed for the worse.
 	Regression bool
 }
 
 // Verdicts returns the verdicts of a local comparison.
-func Verdicts(c stats.Comparison) []Verdict {
-	list := make([]Verdict, len(c.Results))
-	for i, r := range c.Results {
-		list[i] = Verdict{Metric: bench.Metric(r.Metric), Regression: r.Significant && r.Verdict == stats.Regression}
+func Verdicts(r report.Report) []Verdict {
+	list := make([]Verdict, len(r.Rows))
+	for i, row := range r.Rows {
+		list[i] = Verdict{Metric: results.Metric(row.Key), Regression: row.Direction == report.Regression}
 	}
 	return list
 }
 
-// ReadVerdicts reads verdicts from the API's JSON comparison, in which they are
-// words.
+// ReadVerdicts reads verdicts from the API's JSON comparison.
 func ReadVerdicts(text string) ([]Verdict, error) {
 	var c struct {
-		Result struct {
-			Results []struct {
-				Metric      bench.Metric `json:"metric"`
-				Significant bool         `json:"significant"`
-				Verdict     string       `json:"verdict"`
-			} `json:"results"`
-		} `json:"result"`
+		Result report.Report `json:"result"`
 	}
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return nil, fmt.Errorf("reading the comparison: %w; is this the Benchloom API, of a similar version?", err)
 	}
-	list := make([]Verdict, len(c.Result.Results))
-	for i, r := range c.Result.Results {
-		list[i] = Verdict{Metric: r.Metric, Regression: r.Significant && r.Verdict == stats.Regression.String()}
-	}
-	return list, nil
+	return Verdicts(c.Result), nil
 }
 
 // Measured returns the metrics of verdicts, sorted by name.
@@ -111,7 +100,7 @@ func Measured(list []Verdict) []bench.Metric {
 	return slices.Compact(metrics)
 }
 
-// Regressions returns the number of significant regressions.
+// Regressions returns the number of series that changed for the worse.
 func Regressions(list []Verdict) int {
 	n := 0
 	for _, v := range list {

@@ -8,7 +8,9 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
+	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/verdict"
 )
 
 func TestChooseMetrics(t *testing.T) {
@@ -21,6 +23,7 @@ func TestChooseMetrics(t *testing.T) {
 	}{
 		"what matters":           {want: []bench.Metric{"B/op", bench.CPUTime, bench.Instructions, "ns/op", "size:a", "size:b", bench.WallTime}},
 		"everything":             {all: true, want: measured},
+		"all rows of a metric":   {asked: []string{"minor-faults"}, all: true, want: []bench.Metric{bench.MinorFaults}},
 		"what was asked for":     {asked: []string{"minor-faults", "CPU-time"}, want: []bench.Metric{bench.MinorFaults, bench.CPUTime}},
 		"a family":               {asked: []string{"size:*"}, want: []bench.Metric{"size:a", "size:b"}},
 		"nothing of it is twice": {asked: []string{"size:*", "size:a", "size:a"}, want: []bench.Metric{"size:a", "size:b"}},
@@ -43,10 +46,13 @@ func TestChooseMetrics(t *testing.T) {
 // Verdicts read from the API equal those of a local comparison.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
-	series := func(metric string, exact bool, a, b float64) stats.Series {
-		return stats.Series{Key: stats.Key{TestCase: stats.TestCase{Benchmark: "gin"}, Metric: metric}, Exact: exact, A: []float64{a}, B: []float64{b}}
+	series := func(metric string, exact bool, a, b float64) report.Series {
+		return report.Series{
+			Series:   stats.Series{Key: stats.Key{TestCase: stats.TestCase{Benchmark: "gin"}, Metric: metric}, Exact: exact, A: []float64{a}, B: []float64{b}},
+			Deciding: true, Evidence: verdict.Evidence{Exact: exact},
+		}
 	}
-	c, err := stats.Compare([]stats.Series{series("size:a", true, 1, 2), series("size:b", true, 2, 1), series("size:c", true, 1, 1), series("wall-time", false, 1, 5)}, stats.DefaultOptions())
+	c, err := report.New([]report.Series{series("size:a", true, 1, 2), series("size:b", true, 2, 1), series("size:c", true, 1, 1), series("wall-time", false, 1, 5)}, report.Standing{})
 	require.NoError(t, err)
 	local := cli.Verdicts(c)
 	require.Equal(t, []cli.Verdict{{Metric: "size:a", Regression: true}, {Metric: "size:b"}, {Metric: "size:c"}, {Metric: "wall-time"}}, local, "an undecided series is no regression")

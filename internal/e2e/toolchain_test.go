@@ -14,7 +14,8 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/report"
+	"github.com/benchloom/benchloom/internal/verdict"
 )
 
 func localGoroot(t *testing.T) string {
@@ -35,11 +36,11 @@ func TestLongRealToolchainsAreCompared(t *testing.T) {
 		"--benchmark", "gojq", "--profile", "build", "--scenario", "full", "--backend", "gc", "--iterations", fmt.Sprint(perSide), "-o", "json")
 	out, err := command.Output()
 	require.NoError(t, err, "%s", out)
-	var report struct {
-		Comparison stats.Comparison `json:"comparison"`
+	var local struct {
+		Comparison report.Report `json:"comparison"`
 	}
-	require.NoError(t, json.Unmarshal(out, &report))
-	requireComplete(t, report.Comparison.Results)
+	require.NoError(t, json.Unmarshal(out, &local))
+	requireComplete(t, local.Comparison.Rows)
 }
 
 // perSide is the number of iterations per side of a comparison of toolchains: enough for
@@ -48,10 +49,10 @@ const perSide = 4
 
 // requireComplete checks a comparison of a toolchain with itself, as far as the result
 // does not depend on the machine.
-func requireComplete(t *testing.T, results []stats.Result) {
+func requireComplete(t *testing.T, rows []report.Row) {
 	t.Helper()
-	found := make(map[string]stats.Result)
-	for _, r := range results {
+	found := make(map[string]report.Row)
+	for _, r := range rows {
 		found[r.Metric] = r
 		require.Equal(t, []int{perSide, perSide}, []int{r.A.N, r.B.N}, r.Key)
 		require.Positive(t, r.A.Value, r.Key)
@@ -62,7 +63,7 @@ func requireComplete(t *testing.T, results []stats.Result) {
 	}
 	size := found["size:binary"]
 	require.Equal(t, []float64{size.A.Min, 0}, []float64{size.B.Max, size.Change.Value}, "the same binary, byte for byte")
-	require.Equal(t, stats.NoDifference, size.Verdict)
+	require.True(t, size.Is(verdict.NoDifference), size.Reason)
 }
 
 // A real toolchain is measured by the whole service: every series has its collections,

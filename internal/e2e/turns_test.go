@@ -12,7 +12,6 @@ import (
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
-	"github.com/benchloom/benchloom/internal/stats"
 )
 
 // order returns the executions in the order in which the benchmarks logged them.
@@ -41,7 +40,7 @@ func TestTwoArtifactsAreMeasuredInTurns(t *testing.T) {
 	out, code := s.run(t, "submit", "--adhoc", "shell", "new", "--vs", "old", "--benchmark", "count-1", "--iterations", "4", "--wait", "--fail-on", "regression")
 	require.Contains(t, []int{0, 3}, code, "the result is noise")
 	require.Contains(t, out, "new (B) compared with old (A)")
-	require.Contains(t, out, "Both sides were measured in turns")
+	require.Contains(t, out, "4 in 1")
 	require.NotContains(t, out, "count-2")
 	require.Equal(t, []string{
 		"count-1 old", "count-1 new", "count-1 new", "count-1 old", "count-1 old", "count-1 new", "count-1 new", "count-1 old",
@@ -62,12 +61,12 @@ func TestTwoArtifactsAreMeasuredInTurns(t *testing.T) {
 	require.Contains(t, out, "in turns with")
 	require.Contains(t, out, "2/2")
 
-	// The newest results of count-1 are the pair's; count-2 has no counterpart.
+	// The pairs of count-1 stand beside what else is stored; count-2 has no counterpart.
 	c, err := s.api.Compare(t.Context(), apiclient.CompareQuery{Project: "shell", A: "old", B: "new"})
 	require.NoError(t, err)
-	for _, r := range c.Result.Results {
+	for _, r := range c.Result.Rows {
 		require.True(t, r.InTurns, r.Key)
-		require.Equal(t, []int{4, 4}, []int{r.A.N, r.B.N}, r.Key)
+		require.Equal(t, []int{4, 4}, []int{r.Turns.A.N, r.Turns.B.N}, r.Key)
 	}
 	require.Len(t, c.Missing, 1)
 
@@ -119,9 +118,9 @@ func TestADifferenceIsVerifiedInTurns(t *testing.T) {
 	require.Equal(t, []string{"count-1 1.0.0", "count-1 1.1.0", "count-1 1.1.0", "count-1 1.0.0"}, order[10:14])
 	c, err := s.api.Compare(t.Context(), apiclient.CompareQuery{Project: "shell", A: "1.0.0", B: "1.1.0", Metrics: []bench.Metric{bench.CPUTime}})
 	require.NoError(t, err)
-	require.Len(t, c.Result.Results, 1)
-	require.True(t, c.Result.Results[0].InTurns)
-	require.Equal(t, stats.Regression, c.Result.Results[0].Verdict)
+	require.Len(t, c.Result.Rows, 1)
+	require.True(t, c.Result.Rows[0].InTurns)
+	require.Equal(t, 5, c.Result.Rows[0].Turns.Pairs)
 }
 
 // The same toolchain under two names through the service, measured in turns.
@@ -140,8 +139,8 @@ func TestLongRealToolchainsCompareInTurnsThroughTheService(t *testing.T) {
 	require.Equal(t, "real", d.Baseline)
 	c, err := s.api.Compare(t.Context(), apiclient.CompareQuery{Project: "go", A: "real", B: "same", OnlyInTurns: true})
 	require.NoError(t, err)
-	requireComplete(t, c.Result.Results)
-	for _, r := range c.Result.Results {
+	requireComplete(t, c.Result.Rows)
+	for _, r := range c.Result.Rows {
 		require.True(t, r.InTurns, r.Key)
 	}
 }

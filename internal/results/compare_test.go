@@ -9,10 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/stats"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
+	"github.com/benchloom/benchloom/internal/verdict"
 )
 
 const (
@@ -26,7 +28,7 @@ var pair = results.Pair{Project: "go", A: before, B: after}
 type record struct {
 	suiteHash string
 	samples   map[string][]bench.Samples
-	inTurns   map[string][]bench.Samples
+	sessions  []results.Session
 	lacking   map[string][]bench.MissingResult
 	fails     map[string]error
 }
@@ -39,8 +41,8 @@ func (r record) SamplesOf(_ context.Context, project, tag string) ([]bench.Sampl
 	return r.samples[tag], r.fails["samples "+project+" "+tag]
 }
 
-func (r record) SamplesInTurns(_ context.Context, _, a, b string) (ofA, ofB []bench.Samples, err error) {
-	return r.inTurns[a], r.inTurns[b], r.fails["in turns"]
+func (r record) SessionsInTurns(context.Context, string, string, string) ([]results.Session, error) {
+	return r.sessions, r.fails["in turns"]
 }
 
 func (r record) MissingResults(_ context.Context, project, tag string) ([]bench.MissingResult, error) {
@@ -77,35 +79,58 @@ func times(tc bench.TestCase, middle float64) bench.Samples {
 
 func compare(t *testing.T, r record, s results.Suites) results.Report {
 	t.Helper()
-	report, err := results.Compare(t.Context(), r, s, pair)
+	compared, err := results.Compare(t.Context(), r, s, pair)
 	require.NoError(t, err)
-	return report
+	return compared
 }
 
-func TestASlowerArtifactIsARegression(t *testing.T) {
+func TestStoredResultsAloneRaiseSuspicions(t *testing.T) {
 	t.Parallel()
 	// A project without a suite, such as an ad-hoc one: no suite is loaded.
-	report := compare(t, record{samples: map[string][]bench.Samples{
+	compared := compare(t, record{samples: map[string][]bench.Samples{
 		before: {times(gin, 1), times(hugo, 2)},
 		after:  {times(gin, 1.2), times(hugo, 2)},
 	}}, nil)
 
-	require.Len(t, report.Comparison.Results, 2)
-	slower, same := report.Comparison.Results[0], report.Comparison.Results[1]
+	require.Len(t, compared.Rows, 2)
+	slower, same := compared.Rows[0], compared.Rows[1]
 	require.Equal(t, "gin", slower.Benchmark)
-	require.Equal(t, stats.Regression, slower.Verdict, slower.Why)
+	require.True(t, slower.Is(verdict.Undecided), "a fifth slower, but in another session")
+	require.NotEmpty(t, slower.Suspicion)
 	require.InDelta(t, 0.2, slower.Change.Value, 1e-9)
-	require.False(t, same.Significant, same.Why)
-	require.Equal(t, stats.DefaultOptions(), report.Comparison.Options)
+	require.True(t, same.Is(verdict.NoSuspicion))
+	require.GreaterOrEqual(t, same.Sees, 0.01)
+	require.Contains(t, compared.Hint, "benchloom submit --adhoc go 1.26.1 --vs 1.26.0")
 
-	require.Len(t, report.Summary.Metrics, 1)
-	require.Equal(t, stats.Regressed, report.Summary.Metrics[0].Direction)
-	require.Equal(t, 1, report.Summary.Metrics[0].Primary.Regressions.Count)
-	require.Empty(t, report.Missing)
+	summary := compared.Summary()
+	require.Equal(t, "1 undecided; 1 without suspicion (would have seen ≥ 1.0 %, median)", summary.Line)
+	require.Empty(t, compared.Missing)
 
-	// The other way round it is an improvement: A is the baseline.
-	report = compare(t, record{samples: map[string][]bench.Samples{before: {times(gin, 1.2)}, after: {times(gin, 1)}}}, nil)
-	require.Equal(t, stats.Improvement, report.Comparison.Results[0].Verdict)
+	equal := compare(t, record{samples: map[string][]bench.Samples{before: {times(gin, 1)}, after: {times(gin, 1)}}}, nil)
+	require.Empty(t, equal.Hint, "there is nothing to decide")
+}
+
+// Exact values need no second look.
+func TestASmallerBinaryIsAnImprovement(t *testing.T) {
+	t.Parallel()
+	binary := func(bytes float64) bench.Samples { return samples(gin, "size:binary", alone(4, "x"), bytes) }
+	for name, c := range map[string]struct {
+		a, b      float64
+		kind      verdict.Kind
+		direction report.Direction
+	}{
+		"one byte less": {1_000_001, 1_000_000, verdict.Changed, report.Improvement},
+		"one byte more": {1_000_000, 1_000_001, verdict.Changed, report.Regression},
+		"equal":         {1_000_000, 1_000_000, verdict.NoDifference, ""},
+		"from nothing":  {0, 10, verdict.Changed, report.Regression},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			row := compare(t, record{samples: map[string][]bench.Samples{before: {binary(c.a)}, after: {binary(c.b)}}}, nil).Rows[0]
+			require.True(t, row.Is(c.kind), row.Reason)
+			require.Equal(t, c.direction, row.Direction)
+		})
+	}
 }
 
 func TestWhatTheProjectsSuiteSaysIsUsed(t *testing.T) {
@@ -123,10 +148,10 @@ benchmarks:
 		samples(hugo, bench.WallTime, alone(4, "x"), 1, 2, 9),
 		samples(hugo, "MB/s", alone(4, "x"), 1, 2, 9),
 	}
-	report := compare(t, record{suiteHash: "5f2c", samples: map[string][]bench.Samples{before: measured, after: measured}},
+	compared := compare(t, record{suiteHash: "5f2c", samples: map[string][]bench.Samples{before: measured, after: measured}},
 		suites{"5f2c": said})
 
-	require.Len(t, report.Comparison.Results, 3)
+	require.Len(t, compared.Rows, 3)
 	for i, want := range []struct {
 		benchmark, metric string
 		category          stats.Category
@@ -136,7 +161,7 @@ benchmarks:
 		{"gin", "wall-time", stats.Primary, 2},
 		{"hugo", "wall-time", stats.Secondary, 2},
 	} {
-		got := report.Comparison.Results[i]
+		got := compared.Rows[i]
 		require.Equal(t, want.benchmark, got.Benchmark)
 		require.Equal(t, want.metric, got.Metric)
 		require.Equal(t, want.category, got.Category)
@@ -148,7 +173,7 @@ func TestWhatIsMissingHasTheBestKnownReason(t *testing.T) {
 	t.Parallel()
 	caddy := bench.TestCase{Benchmark: "caddy", Target: linux}
 	elsewhere := samples(caddy, bench.WallTime, coLocated(4, "x"), 1)
-	report := compare(t, record{
+	compared := compare(t, record{
 		samples: map[string][]bench.Samples{
 			before: {times(gin, 1), times(hugo, 1), times(caddy, 1)},
 			after:  {times(gin, 1), elsewhere},
@@ -166,18 +191,18 @@ func TestWhatIsMissingHasTheBestKnownReason(t *testing.T) {
 		{Tag: after, TestCase: hugo, Reason: "failed: exit status 2"},
 		{Tag: after, TestCase: caddy, Reason: "measured only in another surrounding" +
 			" (size class 4 on hardware x, co-located instead of size class 4 on hardware x), which does not compare"},
-	}, report.Missing)
+	}, compared.Missing)
 
 	// Incomparable results are not a series, but they were measured.
-	require.Len(t, report.Comparison.Results, 1)
+	require.Len(t, compared.Rows, 1)
 	require.Equal(t, []stats.TestCase{{Benchmark: "hugo", Profile: "build", Scenario: "full", Backend: "gc", Target: string(linux)}},
-		report.Summary.Missing)
-	require.Empty(t, report.Summary.Added)
+		compared.Summary().Missing)
+	require.Empty(t, compared.Summary().Added)
 }
 
 func TestWhatTheBaselineLacksIsNamedWithTheBaselinesTag(t *testing.T) {
 	t.Parallel()
-	report := compare(t, record{
+	compared := compare(t, record{
 		samples: map[string][]bench.Samples{before: {times(gin, 1)}, after: {times(gin, 1), times(hugo, 1)}},
 		// The other side may lack it as well, for example in another metric.
 		lacking: map[string][]bench.MissingResult{after: {{TestCase: hugo, Reason: "one of two jobs failed"}}},
@@ -185,17 +210,17 @@ func TestWhatTheBaselineLacksIsNamedWithTheBaselinesTag(t *testing.T) {
 	require.Equal(t, []results.Missing{
 		{Tag: after, TestCase: hugo, Reason: "one of two jobs failed"},
 		{Tag: before, TestCase: hugo, Reason: "no result"},
-	}, report.Missing)
-	require.Empty(t, report.Summary.Missing)
-	require.Len(t, report.Summary.Added, 1)
-	require.Equal(t, "hugo", report.Summary.Added[0].Benchmark)
+	}, compared.Missing)
+	require.Empty(t, compared.Summary().Missing)
+	require.Len(t, compared.Summary().Added, 1)
+	require.Equal(t, "hugo", compared.Summary().Added[0].Benchmark)
 }
 
 func TestArtifactsWithoutResultsHaveAnEmptyComparison(t *testing.T) {
 	t.Parallel()
-	report := compare(t, record{}, nil)
-	require.Empty(t, report.Comparison.Results)
-	require.Empty(t, report.Missing)
+	compared := compare(t, record{}, nil)
+	require.Empty(t, compared.Rows)
+	require.Empty(t, compared.Missing)
 }
 
 func TestWhatCannotBeReadIsNamed(t *testing.T) {
@@ -207,13 +232,14 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		{"samples go " + after, "reading the results of 1.26.1: connection refused"},
 		{"lacking go " + before, "listing the missing results of 1.26.0: connection refused"},
 		{"lacking go " + after, "listing the missing results of 1.26.1: connection refused"},
+		{"in turns", "reading the results measured in turns: connection refused"},
 	} {
 		t.Run(test.call, func(t *testing.T) {
 			t.Parallel()
-			report, err := results.Compare(t.Context(), record{fails: map[string]error{test.call: gone}}, nil, pair)
+			compared, err := results.Compare(t.Context(), record{fails: map[string]error{test.call: gone}}, nil, pair)
 			require.ErrorIs(t, err, gone)
 			require.EqualError(t, err, test.want)
-			require.Zero(t, report)
+			require.Zero(t, compared)
 		})
 	}
 
@@ -224,55 +250,91 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	})
 }
 
-// Results measured in turns are preferred to newer and other results of the
-// same surrounding, and are judged without a variance of sessions.
-func TestWhatWasMeasuredInTurnsGoesFirst(t *testing.T) {
-	t.Parallel()
-	gin, lo := bench.TestCase{Benchmark: "gin", Target: "x"}, bench.TestCase{Benchmark: "lo", Target: "x"}
-	turns := func(s bench.Samples) []bench.Samples {
-		s.InTurns = true
-		return []bench.Samples{s}
+// session returns pairs of which B takes factor times as long as A.
+func session(tc bench.TestCase, where bench.Surrounding, factor float64, pairs int) results.Session {
+	s := results.Session{TestCase: tc, Metric: bench.WallTime, Surrounding: where}
+	for i := range pairs {
+		a := 3 * (1 + 0.001*float64(i%5-2))
+		s.A, s.B, s.Disturbed = append(s.A, a), append(s.B, factor*a*(1+0.0005*float64(i%3-1))), append(s.Disturbed, false)
 	}
-	r := record{
-		samples: map[string][]bench.Samples{before: {times(gin, 1), times(lo, 1)}, after: {times(gin, 1.2), times(lo, 1)}},
-		inTurns: map[string][]bench.Samples{before: turns(times(gin, 3)), after: turns(times(gin, 3))},
-	}
-	report := compare(t, r, suites{})
-	require.Len(t, report.Comparison.Results, 2)
-	paired, other := report.Comparison.Results[0], report.Comparison.Results[1]
-	require.Equal(t, "gin", paired.Benchmark)
-	require.True(t, paired.InTurns)
-	require.False(t, paired.Significant, "the values of two sessions differ by 20 %%, those in turns by nothing")
-	require.InDelta(t, 3, paired.A.Median, 0.1)
-	require.False(t, other.InTurns)
-	require.Less(t, paired.Margin/paired.A.Median, other.Margin/other.A.Median)
-
-	only, err := results.Compare(t.Context(), r, suites{}, results.Pair{Project: "go", A: before, B: after, OnlyInTurns: true})
-	require.NoError(t, err)
-	require.Len(t, only.Comparison.Results, 1)
-	require.Empty(t, only.Missing)
-	require.Equal(t, 1, only.Comparison.Tests, "the family of tests is what is compared")
-
-	r.fails = map[string]error{"in turns": errNoSuite}
-	_, err = results.Compare(t.Context(), r, suites{}, pair)
-	require.ErrorIs(t, err, errNoSuite)
+	return s
 }
 
-// A surrounding in which both were measured in turns is preferred to a better
-// one in which each was measured separately.
-func TestASurroundingMeasuredInTurnsGoesFirst(t *testing.T) {
+// What was measured in turns stands beside the stored results, and the verdict rests on it.
+func TestWhatWasMeasuredInTurnsDecides(t *testing.T) {
 	t.Parallel()
-	gin := bench.TestCase{Benchmark: "gin", Target: "x"}
-	small := func(middle float64) bench.Samples {
-		s := samples(gin, bench.WallTime, coLocated(2, "y"), middle, middle, middle)
-		s.InTurns = true
-		return s
+	lo := bench.TestCase{Benchmark: "lo", Target: "x"}
+	where := alone(4, "x")
+	r := record{
+		samples: map[string][]bench.Samples{before: {times(gin, 1), times(hugo, 1), times(lo, 1)}, after: {times(gin, 1.2), times(hugo, 1), times(lo, 1)}},
+		sessions: []results.Session{
+			session(gin, where, 1, 6), session(gin, where, 1, 8), session(gin, where, 1, 8),
+			session(hugo, where, 1.05, 6), session(hugo, where, 1.05, 8), session(hugo, where, 1.05, 8),
+		},
 	}
-	report := compare(t, record{
-		samples: map[string][]bench.Samples{before: {times(gin, 1)}, after: {times(gin, 2)}},
-		inTurns: map[string][]bench.Samples{before: {small(5)}, after: {small(5)}},
-	}, suites{})
-	require.Len(t, report.Comparison.Results, 1)
-	require.True(t, report.Comparison.Results[0].InTurns)
-	require.InDelta(t, 5, report.Comparison.Results[0].B.Value, 0)
+	compared := compare(t, r, suites{})
+	require.Len(t, compared.Rows, 3)
+	require.Equal(t, 2, compared.Family)
+	same, slower, other := compared.Rows[0], compared.Rows[1], compared.Rows[2]
+	require.True(t, same.Is(verdict.NoDifference), "two sessions differ by 20 %%, pairs by nothing: %s", same.Reason)
+	require.InDelta(t, 0.2, same.Change.Value, 1e-9, "history is described")
+	require.InDelta(t, 0, same.Turns.Change, 1e-3, "beside the pairs")
+	require.Equal(t, []int{22, 3, 10}, []int{same.Turns.Pairs, same.Turns.Sessions, same.A.N})
+	require.True(t, slower.Is(verdict.Changed), slower.Reason)
+	require.Equal(t, report.Regression, slower.Direction)
+	require.True(t, other.Is(verdict.NoSuspicion))
+	require.Nil(t, other.Turns)
+}
+
+func TestArtifactsMayHaveBeenMeasuredOnlyInTurns(t *testing.T) {
+	t.Parallel()
+	compared := compare(t, record{
+		samples:  map[string][]bench.Samples{before: {times(gin, 1)}},
+		sessions: []results.Session{session(gin, alone(4, "x"), 1.1, 22)},
+	}, nil)
+	require.Len(t, compared.Rows, 1)
+	require.True(t, compared.Rows[0].OnlyInTurns)
+	require.InDelta(t, 3, compared.Rows[0].A.Median, 0.01)
+	require.Empty(t, compared.Missing, "the pairs are a result of both")
+}
+
+// Pairs of one series come from one place.
+func TestPairsOfDifferentSurroundingsAreNotMixed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		first, second results.Session
+		want          float64
+	}{
+		"the one with more pairs":       {session(gin, alone(8, "x"), 1, 6), session(gin, coLocated(2, "y"), 1.1, 8), 0.1},
+		"alone before co-located":       {session(gin, coLocated(8, "x"), 1, 8), session(gin, alone(2, "y"), 1.1, 8), 0.1},
+		"the larger of the others":      {session(gin, alone(2, "x"), 1, 8), session(gin, alone(4, "x"), 1.1, 8), 0.1},
+		"whichever of them comes first": {session(gin, alone(4, "x"), 1.1, 8), session(gin, alone(2, "x"), 1, 8), 0.1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			row := compare(t, record{sessions: []results.Session{c.first, c.second}}, nil).Rows[0]
+			require.Equal(t, []int{8, 1}, []int{row.Turns.Pairs, row.Turns.Sessions})
+			require.InDelta(t, c.want, row.Turns.Change, 1e-3)
+		})
+	}
+}
+
+// Hiding rows hides what is missing of them, and changes nothing else.
+func TestSelectHidesAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	compared := compare(t, record{samples: map[string][]bench.Samples{
+		before: {times(gin, 1), times(hugo, 1)}, after: {times(gin, 1.2)},
+	}}, nil)
+	require.Len(t, compared.Missing, 1)
+	only := func(benchmark string) results.Report {
+		return compared.Select(func(r report.Row) bool { return r.Benchmark == benchmark }, func(tc bench.TestCase) bool { return tc.Benchmark == benchmark })
+	}
+	ofGin, ofHugo := only("gin"), only("hugo")
+	require.Equal(t, compared.Rows, ofGin.Rows)
+	require.Empty(t, ofGin.Missing)
+	require.Empty(t, ofGin.Summary().Missing)
+	require.Empty(t, ofHugo.Rows)
+	require.Equal(t, compared.Missing, ofHugo.Missing)
+	require.Equal(t, 1, ofHugo.Summary().Hidden.Undecided)
+	require.Equal(t, compared.Missing, compared.Select(nil, nil).Missing)
 }

@@ -252,27 +252,25 @@ func TestEveryPartOfATestCaseKeepsSeriesApart(t *testing.T) {
 	}
 }
 
-func TestUnitsThresholdsAndDirectionsFollowFromTheMetric(t *testing.T) {
+func TestUnitsAndDirectionsFollowFromTheMetric(t *testing.T) {
 	t.Parallel()
-	const time = 0.02 // the threshold of times
 	tests := []struct {
 		metric         bench.Metric
 		unit           string
-		threshold      float64 // 0: that of package stats
 		better         stats.Better
 		exact, precise bool
 	}{
-		{metric: bench.WallTime, unit: "sec", threshold: time},
-		{metric: bench.CPUTime, unit: "sec", threshold: time},
-		{metric: bench.UserTime, unit: "sec", threshold: time},
-		{metric: bench.SystemTime, unit: "sec", threshold: time},
+		{metric: bench.WallTime, unit: "sec"},
+		{metric: bench.CPUTime, unit: "sec"},
+		{metric: bench.UserTime, unit: "sec"},
+		{metric: bench.SystemTime, unit: "sec"},
 		{metric: bench.MaxRSS, unit: "B"},
 		{metric: bench.MinorFaults},
 		{metric: bench.VoluntarySwitches},
 		{metric: bench.Cycles},
 		{metric: bench.Instructions, precise: true},
 		{metric: "size:binary", unit: "B", exact: true},
-		{metric: "ns/op", unit: "ns", threshold: time},
+		{metric: "ns/op", unit: "ns"},
 		{metric: "B/op", unit: "B"},
 		{metric: "allocs/op", unit: "allocs"},
 		{metric: "MB/s", better: stats.HigherIsBetter},
@@ -292,7 +290,7 @@ func TestUnitsThresholdsAndDirectionsFollowFromTheMetric(t *testing.T) {
 					TestCase: stats.TestCase{Benchmark: "gin", Profile: "build", Scenario: "full", Backend: "gc", Target: string(linux)},
 					Metric:   string(test.metric),
 				},
-				Unit: test.unit, Better: test.better, Exact: test.exact, Precise: test.precise, Threshold: test.threshold,
+				Unit: test.unit, Better: test.better, Exact: test.exact, Precise: test.precise,
 				Category: stats.Primary, A: []float64{3, 1, 2}, B: []float64{5, 4},
 			}}, series)
 		})

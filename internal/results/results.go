@@ -1,5 +1,5 @@
-// Package results compares stored or new results of two artifacts: it pairs comparable samples and passes them to package
-// stats.
+// Package results compares stored or new results of two artifacts: it pairs comparable samples, adds what was measured in
+// turns, and passes both to package report, which gives the verdicts.
 //
 // Two results are comparable only when measured on the same target, pool
 // hardware and size class, both alone on their machine or both co-located. The
@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/stats"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
@@ -24,8 +25,8 @@ import (
 type Record interface {
 	Project(ctx context.Context, name string) (store.Project, error)
 	SamplesOf(ctx context.Context, project, tag string) ([]bench.Samples, error)
-	// SamplesInTurns returns the samples of two artifacts that were measured in turns with each other.
-	SamplesInTurns(ctx context.Context, project, a, b string) (ofA, ofB []bench.Samples, err error)
+	// SessionsInTurns returns the sessions in which two artifacts were measured in turns with each other, by time.
+	SessionsInTurns(ctx context.Context, project, a, b string) ([]Session, error)
 	MissingResults(ctx context.Context, project, tag string) ([]bench.MissingResult, error)
 }
 
@@ -38,8 +39,6 @@ type Suites interface {
 // Pair names the artifacts to compare; A is the baseline.
 type Pair struct {
 	Project, A, B string
-	// OnlyInTurns leaves out results that were not measured in turns.
-	OnlyInTurns bool
 }
 
 // Missing is a test case of one artifact without a comparable result.
@@ -51,12 +50,34 @@ type Missing struct {
 
 // Report is the comparison of two artifacts.
 type Report struct {
-	Comparison stats.Comparison
-	Summary    stats.Summary
-	Missing    []Missing
+	report.Report
+	// Measured lists the test cases with stored results.
+	Measured report.TestCases
+	Missing  []Missing
 }
 
-// Compare compares the stored results of two artifacts of a project.
+// Summary sums up the report.
+func (r Report) Summary() report.Summary { return report.Summarize(r.Report, r.Measured) }
+
+// Select hides rows, and what is missing of test cases; it changes no verdict. Nil functions hide nothing.
+func (r Report) Select(row func(report.Row) bool, testCase func(bench.TestCase) bool) Report {
+	out := r
+	if row != nil {
+		out.Report = r.Report.Select(row)
+	}
+	if testCase == nil {
+		return out
+	}
+	hidden := func(tc stats.TestCase) bool { return !testCase(TestCase(tc)) }
+	out.Measured = report.TestCases{
+		A: slices.DeleteFunc(slices.Clone(r.Measured.A), hidden), B: slices.DeleteFunc(slices.Clone(r.Measured.B), hidden),
+	}
+	out.Missing = slices.DeleteFunc(slices.Clone(r.Missing), func(m Missing) bool { return !testCase(m.TestCase) })
+	return out
+}
+
+// Compare compares two artifacts of a project: what is stored of each, what was measured in turns beside it, and one verdict
+// for each row. It is the only place where verdicts on stored results come from.
 func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Report, error) {
 	project, err := record.Project(ctx, pair.Project)
 	if err != nil {
@@ -76,9 +97,6 @@ func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Repo
 		if sides[i], err = record.SamplesOf(ctx, pair.Project, tag); err != nil {
 			return Report{}, fmt.Errorf("reading the results of %s: %w", tag, err)
 		}
-		if pair.OnlyInTurns {
-			sides[i] = nil
-		}
 		without, err := record.MissingResults(ctx, pair.Project, tag)
 		if err != nil {
 			return Report{}, fmt.Errorf("listing the missing results of %s: %w", tag, err)
@@ -87,51 +105,40 @@ func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Repo
 			missing = append(missing, Missing{Tag: tag, TestCase: m.TestCase, Reason: m.Reason})
 		}
 	}
-	ofA, ofB, err := record.SamplesInTurns(ctx, pair.Project, pair.A, pair.B)
+	sessions, err := record.SessionsInTurns(ctx, pair.Project, pair.A, pair.B)
 	if err != nil {
 		return Report{}, fmt.Errorf("reading the results measured in turns: %w", err)
 	}
-	sides[0], sides[1] = preferred(sides[0], ofA), preferred(sides[1], ofB)
-	series, unpaired := Pairs(facts, sides[0], sides[1])
+	stored, unpaired := Pairs(facts, sides[0], sides[1])
+	series := WithTurns(facts, stored, sessions)
+	out := Report{Missing: missing, Measured: measured(sides[0], sides[1])}
+	out.lack(pair, unpaired, series)
+	standing := report.Standing{Hint: fmt.Sprintf("To decide what is suspected, measure both in turns: benchloom submit --adhoc %s %s --vs %s", pair.Project, pair.B, pair.A)}
+	if out.Report, err = report.New(series, standing); err != nil {
+		return Report{}, fmt.Errorf("comparing %s with %s: %w", pair.B, pair.A, err)
+	}
+	return out, nil
+}
+
+// lack adds the test cases that only one side has, unless it is known why, or both were measured in turns.
+func (r *Report) lack(pair Pair, unpaired []Unpaired, series []report.Series) {
 	for _, u := range unpaired {
 		tag := pair.A
 		if u.B {
 			tag = pair.B
 		}
-		known := func(m Missing) bool { return m.Tag == tag && m.TestCase == u.TestCase }
-		if !slices.ContainsFunc(missing, known) {
-			missing = append(missing, Missing{Tag: tag, TestCase: u.TestCase, Reason: u.Reason})
+		known := slices.ContainsFunc(r.Missing, func(m Missing) bool { return m.Tag == tag && m.TestCase == u.TestCase })
+		inTurns := slices.ContainsFunc(series, func(s report.Series) bool {
+			return len(s.Evidence.Sessions) > 0 && s.TestCase == statsTestCase(u.TestCase)
+		})
+		if !known && !inTurns {
+			r.Missing = append(r.Missing, Missing{Tag: tag, TestCase: u.TestCase, Reason: u.Reason})
 		}
 	}
-	comparison, err := stats.Compare(series, stats.DefaultOptions())
-	if err != nil {
-		return Report{}, fmt.Errorf("comparing %s with %s: %w", pair.B, pair.A, err)
-	}
-	return Report{Comparison: comparison, Summary: stats.Summarize(comparison, measured(sides[0], sides[1])), Missing: missing}, nil
-}
-
-// preferred returns the samples of one side, replacing those of a surrounding by samples measured in turns if there are any:
-// drift affects both sides alike.
-func preferred(samples, inTurns []bench.Samples) []bench.Samples {
-	type place struct {
-		testCase bench.TestCase
-		where    bench.Surrounding
-	}
-	taken := make(map[place]bool)
-	for _, s := range inTurns {
-		taken[place{s.TestCase, s.Surrounding}] = true
-	}
-	out := slices.Clone(inTurns)
-	for _, s := range samples {
-		if !taken[place{s.TestCase, s.Surrounding}] {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 // measured returns the test cases with results, by side.
-func measured(a, b []bench.Samples) stats.TestCases {
+func measured(a, b []bench.Samples) report.TestCases {
 	list := func(samples []bench.Samples) []stats.TestCase {
 		var out []stats.TestCase
 		for _, s := range samples {
@@ -141,11 +148,24 @@ func measured(a, b []bench.Samples) stats.TestCases {
 		}
 		return out
 	}
-	return stats.TestCases{A: list(a), B: list(b)}
+	return report.TestCases{A: list(a), B: list(b)}
 }
 
 func statsTestCase(tc bench.TestCase) stats.TestCase {
 	return stats.TestCase{Benchmark: tc.Benchmark, Profile: tc.Profile, Scenario: tc.Scenario, Backend: tc.Backend, Target: string(tc.Target)}
+}
+
+// TestCase returns the test case that a row of a report names.
+func TestCase(tc stats.TestCase) bench.TestCase {
+	return bench.TestCase{Benchmark: tc.Benchmark, Profile: tc.Profile, Scenario: tc.Scenario, Backend: tc.Backend, Target: bench.Target(tc.Target)}
+}
+
+// Metric returns the metric of a row of a report, with its line if it belongs to one.
+func Metric(k stats.Key) bench.Metric {
+	if k.Line == "" {
+		return bench.Metric(k.Metric)
+	}
+	return bench.Metric(k.Line + " " + k.Metric)
 }
 
 // Facts describes benchmarks and metrics; *suite.Suite implements it. It must not be nil: if the suite is unknown, [Compare]
@@ -178,7 +198,7 @@ type seriesKey struct {
 }
 
 // Pairs pairs the samples of two artifacts by series. If a test case was measured in several surroundings, it uses one that
-// both sides share: measured in turns before others, alone before co-located, a larger size class before a smaller one.
+// both sides share: alone before co-located, a larger size class before a smaller one.
 func Pairs(facts Facts, a, b []bench.Samples) ([]stats.Series, []Unpaired) {
 	bySeries := func(samples []bench.Samples) map[seriesKey][]bench.Samples {
 		out := make(map[seriesKey][]bench.Samples)
@@ -202,7 +222,7 @@ func Pairs(facts Facts, a, b []bench.Samples) ([]stats.Series, []Unpaired) {
 			lacks[Unpaired{TestCase: k.testCase, B: true, Reason: "measured only in another surrounding (" + surroundings(theirs) + " instead of " + surroundings(ours) + "), which does not compare"}] = true
 			continue
 		}
-		series = append(series, newSeries(facts, k, x, y))
+		series = append(series, newSeries(facts, k, x.Values, y.Values))
 	}
 	for k := range right {
 		if _, ok := left[k]; !ok {
@@ -236,7 +256,7 @@ func side(b bool) int {
 	return 0
 }
 
-func newSeries(facts Facts, k seriesKey, a, b bench.Samples) stats.Series {
+func newSeries(facts Facts, k seriesKey, a, b []float64) stats.Series {
 	line, unit := k.metric.Split()
 	s := stats.Series{
 		Key: stats.Key{
@@ -248,12 +268,8 @@ func newSeries(facts Facts, k seriesKey, a, b bench.Samples) stats.Series {
 		Exact:    k.metric.Exact(),
 		Precise:  k.metric == bench.Instructions,
 		Category: stats.Category(facts.Category(k.testCase.Benchmark)),
-		InTurns:  a.InTurns && b.InTurns,
-		A:        a.Values,
-		B:        b.Values,
-	}
-	if s.Unit == "sec" || s.Unit == "ns" {
-		s.Threshold = timeThreshold
+		A:        a,
+		B:        b,
 	}
 	if k.metric.Direction() == bench.HigherIsBetter {
 		s.Better = stats.HigherIsBetter
@@ -269,14 +285,10 @@ func newSeries(facts Facts, k seriesKey, a, b bench.Samples) stats.Series {
 	return s
 }
 
-// timeThreshold is the least relative change of a time that counts in the absence of a history. Two sessions on one machine
-// differ by about a percent; Perfherder highlights changes from 2 %.
-const timeThreshold = 0.02
-
 func shared(a, b []bench.Samples) (x, y bench.Samples, ok bool) {
 	for _, p := range a {
 		for _, q := range b {
-			if p.Surrounding == q.Surrounding && (!ok || before(p, x)) {
+			if p.Surrounding == q.Surrounding && (!ok || before(p.Surrounding, x.Surrounding)) {
 				x, y, ok = p, q, true
 			}
 		}
@@ -284,10 +296,7 @@ func shared(a, b []bench.Samples) (x, y bench.Samples, ok bool) {
 	return x, y, ok
 }
 
-func before(a, b bench.Samples) bool {
-	if a.InTurns != b.InTurns {
-		return a.InTurns
-	}
+func before(a, b bench.Surrounding) bool {
 	if a.CoLocated != b.CoLocated {
 		return b.CoLocated
 	}

@@ -240,7 +240,7 @@ func decideByHistory(r Result) (bool, string) {
 		return false, belowThreshold(r)
 	default:
 		return true, fmt.Sprintf("n=%s is too few for a test, but change %s exceeds the threshold %s (%s)",
-			n, formatChange(r.Change), formatShare(r.Threshold.Value), r.Threshold.Source)
+			n, formatChange(r.Change), Percent(r.Threshold.Value), r.Threshold.Source)
 	}
 }
 
@@ -262,13 +262,13 @@ func decideByTest(r Result, alpha float64) (bool, string) {
 		return true, fmt.Sprintf("%s, and beyond the noise; no relative change: %s", p, r.Change.Undefined)
 	default:
 		return true, fmt.Sprintf("%s, change %s beyond the threshold %s and the noise",
-			p, formatChange(r.Change), formatShare(r.Threshold.Value))
+			p, formatChange(r.Change), Percent(r.Threshold.Value))
 	}
 }
 
 func belowThreshold(r Result) string {
 	return fmt.Sprintf("change %s is below the threshold %s (%s)",
-		formatChange(r.Change), formatShare(r.Threshold.Value), r.Threshold.Source)
+		formatChange(r.Change), Percent(r.Threshold.Value), r.Threshold.Source)
 }
 
 func withinNoise(r Result) string {
@@ -276,7 +276,7 @@ func withinNoise(r Result) string {
 		return fmt.Sprintf("p=%s, but the change is within the noise of %s", formatP(r.P), formatNumber(r.Margin))
 	}
 	return fmt.Sprintf("p=%s, but change %s (of medians %s) is within the noise of %s",
-		formatP(r.P), formatChange(r.Change), formatChange(r.MedianChange), formatShare(r.Margin/r.A.Median))
+		formatP(r.P), formatChange(r.Change), formatChange(r.MedianChange), Percent(r.Margin/r.A.Median))
 }
 
 // tooFew describes the values that a test would need: "n=3+3 cannot reach p<0.05; at least 4 per side are needed".

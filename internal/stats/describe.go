@@ -23,6 +23,12 @@ type Side struct {
 	ascending []float64
 }
 
+// Describe describes values. They need no order and are not changed.
+func Describe(values []float64, aggregation Aggregation) Side { return describe(values, aggregation) }
+
+// Known reports whether the side has values, all of them finite numbers. A side that was read from JSON is not known.
+func (s Side) Known() bool { return s.ascending != nil }
+
 // outlierDistance is 10 robust standard deviations in units of the median absolute deviation: 10 x 1.4826.
 const outlierDistance = 14.826
 

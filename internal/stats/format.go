@@ -25,11 +25,12 @@ func formatChange(c Change) string {
 	if !c.Defined() {
 		return "undefined"
 	}
-	return formatSigned(c.Value)
+	return SignedPercent(c.Value)
 }
 
-func formatSigned(change float64) string {
-	text := formatShare(math.Abs(change))
+// SignedPercent writes a relative change in percent with its sign: "+1.20 %"; "0.00 %" has none.
+func SignedPercent(change float64) string {
+	text := Percent(math.Abs(change))
 	switch {
 	case change == 0:
 		return text
@@ -40,8 +41,8 @@ func formatSigned(change float64) string {
 	}
 }
 
-// formatShare writes a relative size in percent: two digits after the point, more for a size that would vanish.
-func formatShare(share float64) string {
+// Percent writes a relative size in percent: two digits after the point, more for a size that would vanish.
+func Percent(share float64) string {
 	percent := 100 * share
 	digits := 2
 	if percent > 0 && percent < 0.005 {

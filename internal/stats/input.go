@@ -32,8 +32,8 @@ func (k Key) String() string {
 	return s
 }
 
-// name returns the benchmark with its part, for tables.
-func (k Key) name() string {
+// Name returns the benchmark with its part, for tables.
+func (k Key) Name() string {
 	if k.Line == "" {
 		return k.Benchmark
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/stats"
+	compared "github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
@@ -152,7 +152,7 @@ func measureAccuracy(ctx context.Context, o options, report *report, progress fu
 				progress("accuracy %d of %d: %s, by the %s", n+1, o.accuracy.comparisons, tag, by)
 				compare := a.byCommand
 				if by == byService {
-					compare = func(ctx context.Context, tag string) ([]stats.Result, error) { return a.byService(ctx, s, tag) }
+					compare = func(ctx context.Context, tag string) ([]compared.Row, error) { return a.byService(ctx, s, tag) }
 				}
 				results, err := compare(ctx, tag)
 				if err != nil {
@@ -173,19 +173,20 @@ func measureAccuracy(ctx context.Context, o options, report *report, progress fu
 
 // accuracyFigure returns what a comparison found for CPU time. There must be
 // exactly one such result.
-func accuracyFigure(by, tag string, results []stats.Result) (figure, error) {
-	results = slices.DeleteFunc(results, func(r stats.Result) bool { return r.Metric != string(bench.CPUTime) })
+func accuracyFigure(by, tag string, results []compared.Row) (figure, error) {
+	results = slices.DeleteFunc(results, func(r compared.Row) bool { return r.Metric != string(bench.CPUTime) })
 	if len(results) != 1 {
 		return figure{}, fmt.Errorf("the comparison has %d results for CPU time instead of one", len(results))
 	}
 	r := results[0]
 	expected, wrong := 0.0, r.Significant
 	if tag == tagSlow {
-		expected, wrong = slowdown, r.Verdict != stats.Regression
+		expected, wrong = slowdown, r.Direction != compared.Regression
 	}
+	change := r.Estimate().Value
 	f := figure{name: accuracyName(by, tag), iters: r.B.N, values: []benchfmt.Value{
-		{Value: 100 * r.Change.Value, Unit: unitChange},
-		{Value: 100 * math.Abs(r.Change.Value-expected), Unit: unitOff},
+		{Value: 100 * change, Unit: unitChange},
+		{Value: 100 * math.Abs(change-expected), Unit: unitOff},
 		{Value: 0, Unit: unitWrong},
 	}}
 	if wrong {
@@ -194,7 +195,7 @@ func accuracyFigure(by, tag string, results []stats.Result) (figure, error) {
 	return f, nil
 }
 
-func (a *accuracy) byCommand(ctx context.Context, tag string) ([]stats.Result, error) {
+func (a *accuracy) byCommand(ctx context.Context, tag string) ([]compared.Row, error) {
 	out, err := exec.CommandContext(ctx, a.program, "bench", a.accuracy.suite, "--artifact", tag, "--vs", tagReal,
 		"--goroot", tag+"="+a.toolchains[tag], "--goroot", tagReal+"="+a.toolchains[tagReal], "--cache-dir", filepath.Join(a.dir, "cache"),
 		"--benchmark", "go-toml", "--profile", "build", "--scenario", "full", "--backend", "gc", "--iterations", fmt.Sprint(a.accuracy.iterations), "-o", "json").Output()
@@ -202,12 +203,12 @@ func (a *accuracy) byCommand(ctx context.Context, tag string) ([]stats.Result, e
 		return nil, fmt.Errorf("running 'benchloom bench': %w: %s", err, out)
 	}
 	var found struct {
-		Comparison stats.Comparison `json:"comparison"`
+		Comparison compared.Report `json:"comparison"`
 	}
 	if err := json.Unmarshal(out, &found); err != nil {
 		return nil, fmt.Errorf("reading the comparison: %w", err)
 	}
-	return found.Comparison.Results, nil
+	return found.Comparison.Rows, nil
 }
 
 // apply applies a project with the suite and the toolchains as artifacts.
@@ -228,7 +229,7 @@ func (a *accuracy) apply(ctx context.Context, s *stack) error {
 	return err
 }
 
-func (a *accuracy) byService(ctx context.Context, s *stack, tag string) ([]stats.Result, error) {
+func (a *accuracy) byService(ctx context.Context, s *stack, tag string) ([]compared.Row, error) {
 	r, err := s.api.CreateRequest(ctx, apiclient.NewRequest{Project: "go", Type: bench.AdHoc, Tag: tag, Versus: tagReal, Selection: bench.Selection{
 		Benchmarks: []string{"go-toml"}, Profiles: []string{"build"}, Scenarios: []string{"full"}, Backends: []string{"gc"}, Iterations: a.accuracy.iterations,
 	}})
@@ -244,7 +245,7 @@ func (a *accuracy) byService(ctx context.Context, s *stack, tag string) ([]stats
 			return nil, fmt.Errorf("request %s ended with %s: %s", r.ID, d.Outcome, d.Message)
 		case d.Status == bench.Completed:
 			c, err := s.api.Compare(ctx, apiclient.CompareQuery{Project: "go", A: tagReal, B: tag, Metrics: []bench.Metric{bench.CPUTime}, OnlyInTurns: true})
-			return c.Result.Results, err
+			return c.Result.Rows, err
 		}
 		if err := sleep(ctx, time.Second); err != nil {
 			return nil, err

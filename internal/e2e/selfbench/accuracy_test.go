@@ -6,27 +6,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/stats"
+	compared "github.com/benchloom/benchloom/internal/report"
 )
 
 func TestAccuracyFigure(t *testing.T) {
 	t.Parallel()
-	result := func(change float64, significant bool, verdict stats.Verdict) []stats.Result {
-		cpu := stats.Result{Significant: significant, Verdict: verdict}
+	result := func(change float64, significant bool, direction compared.Direction) []compared.Row {
+		cpu := compared.Row{Significant: significant, Direction: direction}
 		cpu.Metric, cpu.Change.Value = string(bench.CPUTime), change
 		wall := cpu
 		wall.Metric = string(bench.WallTime)
-		return []stats.Result{wall, cpu}
+		return []compared.Row{wall, cpu}
 	}
 	for _, c := range []struct {
 		tag        string
-		results    []stats.Result
+		results    []compared.Row
 		off, wrong float64
 	}{
-		{tagSame, result(0.01, false, stats.Undecided), 1, 0},
-		{tagSame, result(-0.03, true, stats.Improvement), 3, 1},
-		{tagSlow, result(0.25, true, stats.Regression), 5, 0},
-		{tagSlow, result(0.18, false, stats.Undecided), 2, 1},
+		{tagSame, result(0.01, false, ""), 1, 0},
+		{tagSame, result(-0.03, true, compared.Improvement), 3, 1},
+		{tagSlow, result(0.25, true, compared.Regression), 5, 0},
+		{tagSlow, result(0.18, false, ""), 2, 1},
 	} {
 		f, err := accuracyFigure(byCommand, c.tag, c.results)
 		require.NoError(t, err)

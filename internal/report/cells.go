@@ -1,0 +1,239 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/perf/benchunit"
+
+	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/verdict"
+)
+
+// Sorting is the order of a table's rows within a metric.
+type Sorting int
+
+const (
+	// ByName sorts by test case.
+	ByName Sorting = iota
+	// BySize puts the largest relative change first, those without one last.
+	BySize
+	// ByCertainty puts changed rows first, then undecided ones, no difference and no suspicion, each by size.
+	ByCertainty
+)
+
+func sorted(list []Row, sorting Sorting) []Row {
+	rows := slices.Clone(list)
+	size := func(r Row) float64 {
+		change := r.Estimate()
+		if !change.Defined() {
+			return -1
+		}
+		return math.Abs(change.Value)
+	}
+	slices.SortStableFunc(rows, func(x, y Row) int {
+		bySize := cmp.Compare(size(y), size(x))
+		switch sorting {
+		case BySize:
+			return bySize
+		case ByCertainty:
+			return cmp.Or(cmp.Compare(certainty(x), certainty(y)), bySize)
+		default:
+			return 0
+		}
+	})
+	return rows
+}
+
+// certainty orders verdicts by how much they matter to a reader.
+func certainty(r Row) int {
+	order := []verdict.Kind{verdict.Changed, verdict.Undecided, verdict.NoDifference, verdict.NoSuspicion}
+	for i, k := range order {
+		if r.Is(k) {
+			return i
+		}
+	}
+	return len(order)
+}
+
+// column is a column of a table: its heading, alignment and cells.
+type column struct {
+	heading string
+	right   bool
+	cell    func(Row) string
+	// detail is set for a column that may move to the heading when all its cells are equal.
+	detail bool
+	// spare orders the columns that a narrow table leaves out: the smallest above 0 goes first.
+	spare int
+}
+
+func columns() []column {
+	return []column{
+		{heading: "benchmark", cell: func(r Row) string { return printable(r.Name()) }},
+		{heading: "profile", cell: func(r Row) string { return printable(r.Profile) }, detail: true},
+		{heading: "scenario", cell: func(r Row) string { return printable(r.Scenario) }, detail: true},
+		{heading: "backend", cell: func(r Row) string { return printable(r.Backend) }, detail: true},
+		{heading: "target", cell: func(r Row) string { return printable(r.Target) }, detail: true},
+		{heading: "A", right: true, cell: func(r Row) string { return valueCell(r, r.A) }},
+		{heading: "B", right: true, cell: func(r Row) string { return valueCell(r, r.B) }},
+		{heading: "change", right: true, cell: stored(changeCell)},
+		{heading: "interval", right: true, cell: stored(func(r Row) string { return intervalCell(r.Interval) }), spare: 2},
+		{heading: "n", right: true, cell: stored(sizeCell), spare: 3},
+		{heading: "in turns", right: true, cell: inTurns(func(t Turns) string { return stats.SignedPercent(t.Change) })},
+		{heading: "interval", right: true, cell: inTurns(func(t Turns) string { return intervalCell(t.Interval) })},
+		{heading: "pairs", right: true, cell: inTurns(pairsCell)},
+		{heading: "noise", cell: func(r Row) string { return printable(r.Noise) }, spare: 1},
+		{heading: "verdict", cell: verdictCell},
+	}
+}
+
+const absent = "-"
+
+// stored returns a cell that describes stored values; empty if there are none.
+func stored(cell func(Row) string) func(Row) string {
+	return func(r Row) string {
+		if r.OnlyInTurns {
+			return ""
+		}
+		return cell(r)
+	}
+}
+
+// inTurns returns a cell that describes pairs; empty if there are none.
+func inTurns(cell func(Turns) string) func(Row) string {
+	return func(r Row) string {
+		if r.Turns == nil {
+			return ""
+		}
+		return cell(*r.Turns)
+	}
+}
+
+// valueCell scales both values of a row alike, so that they can be compared at a glance.
+func valueCell(r Row, side stats.Side) string {
+	if !side.Known() {
+		return absent
+	}
+	unit, factor := baseUnit(r.Unit)
+	if whole := side.Value * factor; r.Exact && whole == math.Trunc(whole) && math.Abs(whole) < 1e15 {
+		return joinUnit(benchunit.NoOpScaler.Format(whole), displayUnit(unit)) // every digit matters
+	}
+	class := benchunit.ClassOf(unit)
+	scaler := benchunit.CommonScale([]float64{r.A.Value * factor, r.B.Value * factor}, class)
+	number := scaler.Format(side.Value * factor)
+	number = number[:len(number)-len(scaler.Prefix)]
+	return joinUnit(number, scaler.Prefix+displayUnit(unit))
+}
+
+func joinUnit(number, unit string) string {
+	if unit == "" {
+		return number
+	}
+	return number + " " + unit
+}
+
+// baseUnit extends benchunit.Tidy, which knows "ns" and "MB", by other usual spellings of times and sizes.
+func baseUnit(unit string) (base string, factor float64) {
+	switch unit {
+	case "s", "second", "seconds":
+		return "sec", 1
+	case "ms":
+		return "sec", 1e-3
+	case "us", "µs":
+		return "sec", 1e-6
+	case "bytes":
+		return "B", 1
+	case "KiB":
+		return "B", 1 << 10
+	case "MiB":
+		return "B", 1 << 20
+	}
+	factor, base = benchunit.Tidy(1, unit)
+	return base, factor
+}
+
+// displayUnit returns the suffix of a number in base units: times, sizes and rates have a short sign, other units appear
+// only in the heading.
+func displayUnit(base string) string {
+	switch base {
+	case "sec":
+		return "s"
+	case "B", "B/s":
+		return base
+	default:
+		return ""
+	}
+}
+
+func changeCell(r Row) string {
+	switch {
+	case !r.A.Known() || !r.B.Known():
+		return absent
+	case !r.Change.Defined():
+		return "undefined"
+	default:
+		return stats.SignedPercent(r.Change.Value)
+	}
+}
+
+func intervalCell(i *stats.Interval) string {
+	if i == nil {
+		return absent
+	}
+	return "[" + stats.SignedPercent(i.Low) + ", " + stats.SignedPercent(i.High) + "]"
+}
+
+// pairsCell writes the pairs, their sessions, and how many were disturbed: "22 in 3, 4 disturbed".
+func pairsCell(t Turns) string {
+	text := fmt.Sprintf("%d in %d", t.Pairs, t.Sessions)
+	if t.Disturbed > 0 {
+		text += fmt.Sprintf(", %d disturbed", t.Disturbed)
+	}
+	return text
+}
+
+// verdictCell writes the verdict and, where nothing changed, what would have been seen.
+func verdictCell(r Row) string {
+	if r.Verdict == nil {
+		return ""
+	}
+	text := r.Verdict.String()
+	switch *r.Verdict {
+	case verdict.Changed:
+		text += ", " + string(r.Direction)
+	case verdict.Undecided:
+		if r.Provisional {
+			text = "provisional"
+		}
+	}
+	if *r.Verdict != verdict.Changed && r.Sees > 0 {
+		text += " (" + seen(r.Sees) + ")"
+	}
+	return text
+}
+
+// sizeCell writes the number of values on both sides.
+func sizeCell(r Row) string { return fmt.Sprintf("%d+%d", r.A.N, r.B.N) }
+
+// whyCell writes the reason and what would decide.
+func whyCell(r Row) string {
+	text := r.Reason
+	if r.Needs != "" {
+		text += "; needs " + r.Needs
+	}
+	return printable(text)
+}
+
+// printable replaces control characters: names come from suites, and a terminal would obey them.
+func printable(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, name)
+}

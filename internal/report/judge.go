@@ -1,0 +1,218 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/verdict"
+)
+
+// Standing is what is known of a comparison as a whole.
+type Standing struct {
+	// Rule is the version of the rule of stored verdicts and Family the size of their family; 0: no verdicts are stored.
+	Rule, Family int
+	// Provisional is set while suspects are being measured in turns, Progress says how far that is.
+	Provisional bool
+	Progress    string
+	// Hint says how a person gets verdicts on what is only suspected.
+	Hint string
+}
+
+// Reasons of rows without pairs.
+const (
+	notInTurns    = "suspected, but not measured in turns"
+	needsTurns    = "measuring both in turns"
+	needsValues   = "more values of both sides, or measuring both in turns"
+	beingMeasured = "being measured in turns"
+	withoutSign   = "stored results show no sign of a difference"
+	explains      = "explains other metrics"
+)
+
+// New compares both sides of every series and gives the verdicts. Verdicts that are stored stay as they are; pairs without
+// one are judged together, as one family; what has no pairs can only be suspected. The input is not changed.
+//
+// The error is for series that contradict each other ([stats.ErrInconsistent]).
+func New(series []Series, standing Standing) (Report, error) {
+	options := stats.DefaultOptions()
+	plain := make([]stats.Series, len(series))
+	byKey := make(map[stats.Key]Series, len(series))
+	for i, s := range series {
+		plain[i], byKey[s.Key] = s.Series, s
+	}
+	comparison, err := stats.Compare(plain, options)
+	if err != nil {
+		return Report{}, err
+	}
+	j := newJudge(series, standing, options)
+	out := Report{Rule: cmp.Or(standing.Rule, verdict.RuleVersion), Family: j.size, Provisional: standing.Provisional, Progress: standing.Progress}
+	for _, described := range comparison.Results {
+		out.Rows = append(out.Rows, j.row(byKey[described.Key], described))
+	}
+	slices.SortFunc(out.Rows, compareRows)
+	if standing.Hint != "" && slices.ContainsFunc(out.Rows, func(r Row) bool { return r.Is(verdict.Undecided) && r.Turns == nil && !r.Provisional }) {
+		out.Hint = standing.Hint
+	}
+	return out, nil
+}
+
+// judge gives the verdicts of one comparison.
+type judge struct {
+	options stats.Options
+	family  verdict.Family
+	size    int
+	// refused is the reason why the family cannot be judged; empty if it can.
+	refused string
+}
+
+func newJudge(series []Series, standing Standing, options stats.Options) judge {
+	j := judge{options: options, size: standing.Family}
+	if j.size == 0 {
+		for _, s := range series {
+			if s.Deciding && !s.exact() && len(s.Evidence.Sessions) > 0 {
+				j.size++
+			}
+		}
+	}
+	var err error
+	if j.family, err = verdict.NewFamily(max(1, j.size)); err != nil {
+		j.refused = err.Error()
+	}
+	return j
+}
+
+// exact reports whether any change of the series counts: its metric has no noise, and none was seen.
+func (s Series) exact() bool {
+	steady := func(values []float64) bool { return len(values) == 0 || slices.Min(values) == slices.Max(values) }
+	if !s.Exact || !steady(s.A) || !steady(s.B) {
+		return false
+	}
+	a, b := s.inTurns()
+	return steady(a) && steady(b)
+}
+
+// inTurns returns the values measured in turns.
+func (s Series) inTurns() (a, b []float64) {
+	for _, session := range s.Evidence.Sessions {
+		for _, p := range session {
+			a, b = append(a, p.A), append(b, p.B)
+		}
+	}
+	return a, b
+}
+
+func (j judge) row(s Series, described stats.Result) Row {
+	r := Row{
+		Key: s.Key, Unit: s.Unit, Better: s.Better, Exact: s.Exact, Precise: s.Precise, Category: s.Category, Deciding: s.Deciding,
+		Delta: s.Evidence.Delta, A: described.A, B: described.B, Change: described.Change, MedianChange: described.MedianChange,
+		Interval: described.Interval, NoInterval: described.NoInterval, Warnings: described.Warnings,
+	}
+	if len(s.Evidence.Sessions) > 0 {
+		j.describeTurns(&r, s)
+	}
+	if !s.Deciding {
+		r.Reason = explains
+		return r
+	}
+	switch {
+	case s.Stored != nil:
+		r.adopt(*s.Stored)
+	case s.exact():
+		j.judgeExact(&r, s)
+	case r.Turns != nil:
+		if j.refused != "" {
+			r.conclude(verdict.Undecided, 0)
+			r.Reason, r.Needs = "too many series", j.refused
+			break
+		}
+		r.adopt(Stored{Verdict: j.family.Judge(s.Evidence)})
+	default:
+		j.suspect(&r, described)
+	}
+	return r
+}
+
+// describeTurns fills in what the pairs say. Change and interval do not depend on the family.
+func (j judge) describeTurns(r *Row, s Series) {
+	a, b := s.inTurns()
+	estimate := j.family.Judge(s.Evidence)
+	r.InTurns = true
+	r.Turns = &Turns{
+		A: stats.Describe(a, s.Aggregation), B: stats.Describe(b, s.Aggregation),
+		Change: estimate.Change, Interval: estimate.Interval, Pairs: estimate.Pairs, Sessions: estimate.Sessions, Disturbed: estimate.Disturbed,
+		P: estimate.P, Level: estimate.Level,
+	}
+	if len(s.A) > 0 && len(s.B) > 0 {
+		return
+	}
+	r.OnlyInTurns = true
+	r.A, r.B, r.Change, r.MedianChange = r.Turns.A, r.Turns.B, stats.Change{Value: estimate.Change}, stats.Change{Value: estimate.Change}
+	r.Interval, r.NoInterval, r.Warnings = nil, "only measured in turns", nil
+}
+
+// judgeExact gives the verdict on values without noise, for which one of each side is enough.
+func (j judge) judgeExact(r *Row, s Series) {
+	a, b := s.inTurns()
+	a, b = slices.Concat(s.A, a), slices.Concat(s.B, b)
+	if len(a) == 0 || len(b) == 0 || !r.A.Known() || !r.B.Known() {
+		r.conclude(verdict.Undecided, 0)
+		r.Reason = cmp.Or(r.Change.Undefined, "one side has no values")
+		return
+	}
+	exact := verdict.Evidence{Exact: true, Delta: s.Evidence.Delta, Sessions: [][]verdict.Pair{{{A: a[0], B: b[0]}}}}
+	v := j.family.Judge(exact)
+	r.conclude(v.Kind, b[0]-a[0])
+	r.Reason, r.Needs = v.Reason, v.Needs
+}
+
+// adopt takes a verdict over.
+func (r *Row) adopt(s Stored) {
+	change := s.Change
+	if change == 0 {
+		change = r.B.Value - r.A.Value // from zero, there is no relative change
+	}
+	r.conclude(s.Kind, change)
+	r.Reason, r.Needs, r.Suspicion, r.Sees, r.Noise, r.Provisional = s.Reason, s.Needs, s.Suspicion, s.Sees, s.Noise, s.Provisional
+	if s.Provisional {
+		r.Reason = cmp.Or(r.Reason, beingMeasured)
+	}
+	if r.Turns == nil {
+		return
+	}
+	// The evidence as it was judged, even if more was measured since.
+	if s.Pairs > 0 {
+		r.Turns.Change, r.Turns.Interval, r.Turns.P, r.Turns.Level = s.Change, s.Interval, s.P, s.Level
+		r.Turns.Pairs, r.Turns.Sessions, r.Turns.Disturbed = s.Pairs, s.Sessions, s.Disturbed
+	}
+}
+
+// conclude sets the verdict and, for a change, its direction.
+func (r *Row) conclude(k verdict.Kind, change float64) {
+	r.Verdict, r.Significant = &k, k == verdict.Changed
+	if !r.Significant {
+		return
+	}
+	r.Direction = Regression
+	if (change < 0) == (r.Better == stats.LowerIsBetter) {
+		r.Direction = Improvement
+	}
+}
+
+// suspect says what stored results alone show. They never show a difference, nor that there is none.
+func (j judge) suspect(r *Row, described stats.Result) {
+	sign := stats.SignOf(described, j.options, r.Delta)
+	r.Sees = sign.Sees
+	switch {
+	case sign.Blind != "":
+		r.conclude(verdict.Undecided, 0)
+		r.Reason, r.Needs = "too few values: "+sign.Blind, needsValues
+	case sign.Suspect:
+		r.conclude(verdict.Undecided, 0)
+		r.Reason, r.Needs = notInTurns, needsTurns
+		r.Suspicion = fmt.Sprintf("stored results differ by %s or more", stats.Percent(sign.Sees))
+	default:
+		r.conclude(verdict.NoSuspicion, 0)
+		r.Reason = withoutSign
+	}
+}

@@ -1,0 +1,217 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/verdict"
+)
+
+// WriteText writes the report as tables for a terminal, one for each metric, followed by the summary and the warnings. The
+// error is the writer's.
+func WriteText(w io.Writer, r Report, s Summary, options TableOptions) error {
+	var b strings.Builder
+	if len(r.Rows) == 0 {
+		b.WriteString("Nothing to compare: there are no series.\n\n")
+	}
+	for i, rows := range byMetric(r.Rows) {
+		writeMetricText(&b, newTable(rows, options), s.Metrics[i], options)
+	}
+	b.WriteString("Summary\n")
+	for _, line := range summaryLines(r, s) {
+		b.WriteString("  " + printable(line) + "\n")
+	}
+	for _, m := range s.Metrics {
+		writeSummaryText(&b, m)
+	}
+	for _, l := range lists(r, s) {
+		fmt.Fprintf(&b, "  %s (%d):\n", l.title, l.count)
+		for _, line := range l.lines {
+			fmt.Fprintf(&b, "    %s\n", printable(line))
+		}
+	}
+	for _, note := range notes(r) {
+		b.WriteString(printable(note) + "\n")
+	}
+	if warnings := allWarnings(r, s); len(warnings) > 0 {
+		b.WriteString("\nWarnings\n")
+		for _, warning := range warnings {
+			fmt.Fprintf(&b, "  %s\n", printable(warning))
+		}
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("writing the comparison: %w", err)
+	}
+	return nil
+}
+
+func writeMetricText(b *strings.Builder, t metricTable, m MetricSummary, options TableOptions) {
+	cells, widths := t.layout()
+	fmt.Fprintf(b, "%s\n", printable(t.title))
+	for i, line := range cells {
+		var text strings.Builder
+		for j, cell := range line {
+			padding := strings.Repeat(" ", widths[j]-utf8.RuneCountInString(cell))
+			if i > 0 && options.Color && slices.Contains([]string{"change", "in turns", "verdict"}, t.columns[j].heading) {
+				cell = color(t.rows[i-1], cell)
+			}
+			if t.columns[j].right {
+				text.WriteString(padding + cell + "  ")
+			} else {
+				text.WriteString(cell + padding + "  ")
+			}
+		}
+		fmt.Fprintf(b, "%s\n", strings.TrimRight(text.String(), " "))
+	}
+	if note := t.hiddenNote(); note != "" {
+		fmt.Fprintf(b, "(%s)\n", note)
+	}
+	fmt.Fprintf(b, "%s\n\n", geometricMean(m))
+}
+
+func color(r Row, cell string) string {
+	switch r.Direction {
+	case Improvement:
+		return "\x1b[32m" + cell + "\x1b[0m"
+	case Regression:
+		return "\x1b[31m" + cell + "\x1b[0m"
+	default:
+		return cell
+	}
+}
+
+// summaryLines are the sentences that sum up the whole.
+func summaryLines(r Report, s Summary) []string {
+	lines := []string{s.Line}
+	if s.Hidden != nil {
+		lines = append(lines, "hidden by the selection: "+s.Hidden.String())
+	}
+	if r.Provisional {
+		lines = append(lines, strings.TrimSuffix("provisional: suspects are being measured in turns; "+r.Progress, "; "))
+	}
+	return lines
+}
+
+func writeSummaryText(b *strings.Builder, m MetricSummary) {
+	if !m.Deciding {
+		return
+	}
+	fmt.Fprintf(b, "  %s: %s\n", printable(m.Metric), m.Counts)
+	for _, g := range groups(m) {
+		if g.group.Count > 0 {
+			fmt.Fprintf(b, "    %s: %d, mean %s, range %s\n", g.title, g.group.Count, meanCell(g.group), rangeCell(g.group))
+		}
+	}
+}
+
+type titledGroup struct {
+	title string
+	group Group
+}
+
+func groups(m MetricSummary) []titledGroup {
+	return []titledGroup{
+		{"regressions (primary)", m.Primary.Regressions},
+		{"regressions (secondary)", m.Secondary.Regressions},
+		{"improvements (primary)", m.Primary.Improvements},
+		{"improvements (secondary)", m.Secondary.Improvements},
+	}
+}
+
+func meanCell(g Group) string {
+	if g.Defined == 0 {
+		return absent
+	}
+	return stats.SignedPercent(g.Mean)
+}
+
+func rangeCell(g Group) string {
+	if g.Defined == 0 {
+		return absent
+	}
+	return "[" + stats.SignedPercent(g.Min) + ", " + stats.SignedPercent(g.Max) + "]"
+}
+
+// list is a list below the summary; count may exceed the number of lines.
+type list struct {
+	title string
+	count int
+	lines []string
+}
+
+// lists returns the lists that are not empty: undecided rows by reason, and test cases of one side.
+func lists(r Report, s Summary) []list {
+	all := []list{undecided(r)}
+	for _, l := range []struct {
+		title string
+		cases []stats.TestCase
+	}{{"Missing in B", s.Missing}, {"Added in B", s.Added}} {
+		named := list{title: l.title, count: len(l.cases)}
+		for _, t := range l.cases {
+			named.lines = append(named.lines, t.String())
+		}
+		all = append(all, named)
+	}
+	return slices.DeleteFunc(all, func(l list) bool { return l.count == 0 })
+}
+
+// namedRows bounds the rows that a reason of undecided ones names.
+const namedRows = 3
+
+// undecided lists why rows are undecided and what would decide them, the most frequent reason first.
+func undecided(r Report) list {
+	l := list{title: "Undecided"}
+	var reasons []string
+	rows := map[string][]string{}
+	for _, row := range r.Rows {
+		if !row.Is(verdict.Undecided) {
+			continue
+		}
+		l.count++
+		why := whyCell(row)
+		if rows[why] == nil {
+			reasons = append(reasons, why)
+		}
+		rows[why] = append(rows[why], row.Key.String())
+	}
+	slices.SortStableFunc(reasons, func(x, y string) int { return len(rows[y]) - len(rows[x]) })
+	for _, why := range reasons {
+		names := rows[why]
+		text := strings.Join(names[:min(len(names), namedRows)], ", ")
+		if more := len(names) - namedRows; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		l.lines = append(l.lines, text+": "+why)
+	}
+	return l
+}
+
+// notes explain the tables, and say how to get verdicts.
+func notes(r Report) []string {
+	var out []string
+	if len(r.Rows) > 0 {
+		note := fmt.Sprintf("Verdicts rest on pairs measured in turns or on exact values (rule %d)", r.Rule)
+		if slices.ContainsFunc(r.Rows, func(r Row) bool { return !r.OnlyInTurns }) {
+			note += "; change, interval and n describe stored results and decide nothing"
+		}
+		out = append(out, note+".")
+	}
+	if r.Hint != "" {
+		out = append(out, r.Hint)
+	}
+	return out
+}
+
+func allWarnings(r Report, s Summary) []string {
+	warnings := slices.Clone(s.Warnings)
+	for _, row := range r.Rows {
+		for _, warning := range row.Warnings {
+			warnings = append(warnings, row.Key.String()+": "+warning)
+		}
+	}
+	return warnings
+}

@@ -1,0 +1,80 @@
+package results
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/report"
+	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/verdict"
+)
+
+// Session is a session in which two artifacts were measured in turns.
+type Session = store.SessionInTurns
+
+// WithTurns adds to stored series what was measured in turns, as evidence beside the stored values. Series that were only
+// measured in turns have no stored values. The evidence of a series comes from one surrounding: that with the most pairs,
+// among equals alone before co-located and a larger size class before a smaller one.
+func WithTurns(facts Facts, stored []stats.Series, sessions []Session) []report.Series {
+	evidence := bySurrounding(sessions)
+	var out []report.Series
+	for _, s := range stored {
+		k := seriesKey{TestCase(s.TestCase), Metric(s.Key)}
+		out = append(out, newReportSeries(s, evidence[k]))
+		delete(evidence, k)
+	}
+	for k, of := range evidence {
+		out = append(out, newReportSeries(newSeries(facts, k, nil, nil), of))
+	}
+	slices.SortFunc(out, func(x, y report.Series) int { return strings.Compare(x.Key.String(), y.Key.String()) })
+	return out
+}
+
+// bySurrounding returns the sessions of each series, all from one surrounding.
+func bySurrounding(sessions []Session) map[seriesKey][]Session {
+	places := make(map[seriesKey]map[bench.Surrounding][]Session)
+	for _, s := range sessions {
+		k := seriesKey{s.TestCase, s.Metric}
+		if places[k] == nil {
+			places[k] = make(map[bench.Surrounding][]Session)
+		}
+		places[k][s.Surrounding] = append(places[k][s.Surrounding], s)
+	}
+	out := make(map[seriesKey][]Session, len(places))
+	for k, of := range places {
+		var best bench.Surrounding
+		for where, candidates := range of {
+			more := cmp.Compare(pairsIn(candidates), pairsIn(out[k]))
+			if out[k] == nil || more > 0 || more == 0 && before(where, best) {
+				best, out[k] = where, candidates
+			}
+		}
+	}
+	return out
+}
+
+func pairsIn(sessions []Session) int {
+	n := 0
+	for _, s := range sessions {
+		n += len(s.A)
+	}
+	return n
+}
+
+func newReportSeries(s stats.Series, sessions []Session) report.Series {
+	out := report.Series{
+		Series: s, Deciding: verdict.Deciding(s.Metric),
+		Evidence: verdict.Evidence{Exact: s.Exact, Delta: verdict.Delta(s.Metric, s.Exact)},
+	}
+	for _, session := range sessions {
+		var pairs []verdict.Pair
+		for i := range session.A {
+			pairs = append(pairs, verdict.Pair{A: session.A[i], B: session.B[i], Disturbed: session.Disturbed[i]})
+		}
+		out.Evidence.Sessions = append(out.Evidence.Sessions, pairs)
+	}
+	return out
+}

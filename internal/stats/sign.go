@@ -1,0 +1,57 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+)
+
+// Sign is what stored results alone say about a series: enough to suspect a difference, never enough to tell one.
+type Sign struct {
+	// Suspect is set if the change reaches Sees.
+	Suspect bool
+	// Sees is the least relative change that raises a suspicion; 0 if nothing can be seen.
+	Sees float64
+	// Blind is the reason why nothing can be seen; empty if something can.
+	Blind string
+}
+
+// suspicious is the number of standard errors from which a change is suspicious.
+const suspicious = 3
+
+// SignOf looks for a sign of a difference of at least delta (0.01 means 1 %) between the sides of a comparison that was
+// made with the options. Both sides are two sessions: a change is suspicious from 3 s √(v + 1/nA + 1/nB), with the pooled
+// spread s of the clipped logarithms and the variance v of sessions. The sign depends on this series alone, not on the
+// comparison it is part of, nor on which side is called A.
+func SignOf(r Result, options Options, delta float64) Sign {
+	if missing := missingValues(r.A, r.B); missing != "" {
+		return Sign{Blind: missing}
+	}
+	if r.A.N+r.B.N < 3 {
+		return Sign{Blind: fmt.Sprintf("n=%s shows no noise", sizes(r))}
+	}
+	a, b := r.A, r.B
+	if a.Min > 0 && b.Min > 0 {
+		a, b = logarithms(a), logarithms(b)
+	} else if scale := (math.Abs(a.Median) + math.Abs(b.Median)) / 2; scale > 0 {
+		a, b = divided(a, scale), divided(b, scale)
+	}
+	spread, _ := pooledSpread(a, b)
+	threshold := max(math.Log1p(delta), suspicious*spread*math.Sqrt(options.SessionVariance+1/float64(a.N)+1/float64(b.N)))
+	shift := math.Abs(b.Median - a.Median)
+	return Sign{Suspect: shift > 0 && shift >= threshold, Sees: math.Expm1(threshold)}
+}
+
+func logarithms(s Side) Side { return mapped(s, math.Log) }
+
+func divided(s Side, by float64) Side {
+	return mapped(s, func(v float64) float64 { return v / by })
+}
+
+// mapped returns the side with an increasing function applied to its values.
+func mapped(s Side, f func(float64) float64) Side {
+	values := make([]float64, len(s.ascending))
+	for i, v := range s.ascending {
+		values[i] = f(v)
+	}
+	return Side{N: s.N, Median: median(values), ascending: values}
+}
