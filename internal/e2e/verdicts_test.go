@@ -1,0 +1,130 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/failpoint"
+	"github.com/benchloom/benchloom/internal/protocol"
+)
+
+const steadySuiteYAML = `name: steady
+description: prints the number that its artifact says
+artifact: {provider: directory, parameters: {path: "%[1]s/{tag}"}}
+iterations: 5
+procedures:
+  runtime:
+    measure: {run: [sh, "${suite}/print.sh", "${artifact}", "%[2]s"], output: benchfmt, metrics: [ns/op]}
+benchmarks:
+  - {name: steady, kind: runtime}
+`
+
+// newSteadySuite makes a suite of one benchmark that prints the artifact's number, its
+// work, with a part per thousand that changes from one execution to the next.
+func newSteadySuite(t *testing.T) shellSuite {
+	t.Helper()
+	root := t.TempDir()
+	s := shellSuite{dir: filepath.Join(root, "suite"), artifacts: filepath.Join(root, "artifacts"), log: filepath.Join(root, "executions")}
+	require.NoError(t, os.MkdirAll(s.dir, 0o755))
+	require.NoError(t, os.MkdirAll(s.artifacts, 0o755))
+	require.NoError(t, os.WriteFile(s.log, nil, 0o666))
+	s.write(t, "suite.yaml", fmt.Sprintf(steadySuiteYAML, s.artifacts, s.log))
+	s.write(t, "print.sh", `n=$(($(wc -l < "$2") % 5))
+echo "steady $(basename "$1")" >> "$2"
+echo "BenchmarkSteady 1 $(cat "$1/work").00$n ns/op"
+`)
+	return s
+}
+
+// stored is a row of a comparison as it is stored.
+type stored struct {
+	metric, verdict        string
+	change                 float64
+	pairs, sessions, looks int
+	family, rule           int
+}
+
+// verdicts reads the rows of a request's comparison, by metric.
+func (s *stack) verdicts(t *testing.T, id bench.RequestID) map[string]stored {
+	t.Helper()
+	rows, err := s.database(t).Query(t.Context(), `
+		select v.metric, coalesce(v.verdict, ''), v.change, v.pairs, v.sessions, c.look, c.family_size, c.rule_version
+		from comparison c join comparison_verdict v on v.comparison_id = c.id
+		where c.request_id = $1 and c.superseded_at is null`, string(id))
+	require.NoError(t, err)
+	defer rows.Close()
+	out := make(map[string]stored)
+	for rows.Next() {
+		var r stored
+		require.NoError(t, rows.Scan(&r.metric, &r.verdict, &r.change, &r.pairs, &r.sessions, &r.looks, &r.family, &r.rule))
+		out[r.metric] = r
+	}
+	require.NoError(t, rows.Err())
+	return out
+}
+
+// A release whose benchmark prints 10 % more has changed; its jobs' slot is free while
+// that is decided, and the Web UI says which look it waits for. One that prints the same
+// is suspected of nothing.
+func TestASuspicionIsDecidedInTurns(t *testing.T) {
+	t.Parallel()
+	s := startStack(t)
+	c := s.temporal(t)
+	steady := newSteadySuite(t)
+	for tag, work := range map[string]int{"1.0.0": 100, "1.1.0": 110, "1.2.0": 110} {
+		steady.artifact(t, tag, work)
+	}
+	s.applyProject(t, "steady", steady.dir, bench.ProjectConfig{Verify: bench.VerifySuspects})
+	release := func(tag string) bench.RequestID {
+		return s.submit(t, apiclient.NewRequest{Project: "steady", Type: bench.Release, Tag: tag}).ID
+	}
+	first := s.await(t, release("1.0.0"), ended)
+	requireSuccess(t, first.Outcome, first)
+	require.Empty(t, s.verdicts(t, first.ID), "there is nothing to compare it with")
+
+	suspecting := s.hold(t, failpoint.Suspecting)
+	slower := release("1.1.0")
+	s.reached(t, failpoint.Suspecting)
+	measuring := s.hold(t, failpoint.Measuring)
+	suspecting()
+	s.reached(t, failpoint.Measuring)
+	s.checkVerifying(t, c, slower)
+	d, err := s.api.Request(t.Context(), string(slower))
+	require.NoError(t, err)
+	require.NotNil(t, d.JobsDoneAt)
+	require.Nil(t, d.EndedAt)
+	next := release("1.2.0")
+	s.awaitPhase(t, c, s.requestWorkflow(t, next), string(protocol.RequestInProgress))
+	measuring()
+
+	d = s.await(t, slower, ended)
+	requireSuccess(t, d.Outcome, d)
+	row := s.verdicts(t, slower)["ns/op"]
+	require.Equal(t, "changed", row.verdict, "%+v", row)
+	require.InDelta(t, 0.1, row.change, 0.001)
+	require.GreaterOrEqual(t, row.pairs, 14)
+	require.Equal(t, row.sessions, row.looks)
+
+	d = s.await(t, next, ended)
+	requireSuccess(t, d.Outcome, d)
+	require.Equal(t, "1.1.0", d.Baseline)
+	require.Equal(t, "no suspicion", s.verdicts(t, next)["ns/op"].verdict)
+}
+
+// checkVerifying waits until a request's workflow shows its first look.
+func (s *stack) checkVerifying(t *testing.T, c client.Client, id bench.RequestID) {
+	t.Helper()
+	r, err := s.api.Request(t.Context(), string(id))
+	require.NoError(t, err)
+	s.check(t, c, expectation{
+		workflow: protocol.RequestWorkflow, id: r.WorkflowID, state: string(protocol.RequestVerifying),
+		details: []string{"look 1 of at most 5 of ", "in turns with 1.0.0"}, attributes: requestAttributes,
+	})
+}
