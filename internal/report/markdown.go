@@ -59,7 +59,7 @@ func WriteMarkdown(w io.Writer, r Report, s Summary, options TableOptions) error
 }
 
 func writeSummaryMarkdown(b *strings.Builder, m MetricSummary) {
-	fmt.Fprintf(b, "%s.\n\n", escape(capitalize(m.Counts.String())))
+	fmt.Fprintf(b, "%s.\n\n", escape(capitalize(m.Tally.String())))
 	if m.Changed == 0 {
 		return
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
-// Counts counts the verdicts on deciding metrics.
-type Counts struct {
+// Tally counts the verdicts on deciding metrics.
+type Tally struct {
 	Changed      int `json:"changed"`
 	NoDifference int `json:"no_difference"`
 	Undecided    int `json:"undecided"`
@@ -28,8 +28,8 @@ type Counts struct {
 // String writes the counts in a sentence:
 //
 //	3 changed, 9 no difference, 1 undecided; 672 without suspicion (would have seen ≥ 1.4 %, median)
-func (c Counts) String() string {
-	if c == (Counts{}) {
+func (c Tally) String() string {
+	if c == (Tally{}) {
 		return "nothing was judged"
 	}
 	var parts []string
@@ -66,8 +66,8 @@ func seen(change float64) string {
 	return fmt.Sprintf("≥ %.*f %%", digits, percent)
 }
 
-func countRows(rows []Row) Counts {
-	var c Counts
+func countRows(rows []Row) Tally {
+	var c Tally
 	var sees []float64
 	for _, r := range rows {
 		if r.Verdict == nil {
@@ -146,9 +146,9 @@ type MetricSummary struct {
 	Metric string `json:"metric"`
 	// Deciding is set for a metric that verdicts are given on.
 	Deciding bool `json:"deciding"`
-	// Series is the number of series; Counts counts their verdicts.
+	// Series is the number of series; Tally counts their verdicts.
 	Series int `json:"series"`
-	Counts
+	Tally
 	// Primary holds the changes of primary benchmarks, Secondary those of all others.
 	Primary   Groups `json:"primary"`
 	Secondary Groups `json:"secondary"`
@@ -167,12 +167,12 @@ type TestCases struct {
 
 // Summary summarises a comparison.
 type Summary struct {
-	// Counts counts the verdicts on all rows, and Line writes them as a sentence.
-	Counts
+	// Tally counts the verdicts on all rows, and Line writes them as a sentence.
+	Tally
 	Line        string `json:"line"`
 	Provisional bool   `json:"provisional"`
 	// Hidden counts the verdicts on rows that a filter hides; nil if it hides none with a verdict.
-	Hidden *Counts `json:"hidden,omitempty"`
+	Hidden *Tally `json:"hidden,omitempty"`
 	// Metrics are sorted by name.
 	Metrics []MetricSummary `json:"metrics"`
 	// Missing are test cases only A has, Added those only B has. Sorted, without duplicates.
@@ -183,9 +183,9 @@ type Summary struct {
 
 // Summarize sums up a report. If the test cases of both sides are empty, only the report's rows count.
 func Summarize(r Report, cases TestCases) Summary {
-	s := Summary{Counts: countRows(r.Rows), Provisional: r.Provisional}
-	s.Line = s.Counts.String()
-	if hidden := countRows(r.hidden); hidden != (Counts{}) {
+	s := Summary{Tally: countRows(r.Rows), Provisional: r.Provisional}
+	s.Line = s.Tally.String()
+	if hidden := countRows(r.hidden); hidden != (Tally{}) {
 		s.Hidden = &hidden
 	}
 	for _, rows := range byMetric(r.Rows) {
@@ -215,7 +215,7 @@ func byMetric(rows []Row) [][]Row {
 }
 
 func summarizeMetric(rows []Row) MetricSummary {
-	m := MetricSummary{Metric: rows[0].Metric, Deciding: rows[0].Deciding, Series: len(rows), Counts: countRows(rows)}
+	m := MetricSummary{Metric: rows[0].Metric, Deciding: rows[0].Deciding, Series: len(rows), Tally: countRows(rows)}
 	logs, delta := 0.0, 0.0
 	for _, r := range rows {
 		delta = max(delta, r.Delta)

@@ -100,7 +100,7 @@ func writeSummaryText(b *strings.Builder, m MetricSummary) {
 	if !m.Deciding {
 		return
 	}
-	fmt.Fprintf(b, "  %s: %s\n", printable(m.Metric), m.Counts)
+	fmt.Fprintf(b, "  %s: %s\n", printable(m.Metric), m.Tally)
 	for _, g := range groups(m) {
 		if g.group.Count > 0 {
 			fmt.Fprintf(b, "    %s: %d, mean %s, range %s\n", g.title, g.group.Count, meanCell(g.group), rangeCell(g.group))
