@@ -70,8 +70,19 @@ func keep(ts *testscript.TestScript, _ bool, args []string) {
 
 func TestWithoutService(t *testing.T) {
 	t.Parallel()
+	runOffline(t, "testdata/offline")
+}
+
+// Measures the noise of this machine for half a minute.
+func TestLongWithoutService(t *testing.T) {
+	t.Parallel()
+	runOffline(t, "testdata/long")
+}
+
+func runOffline(t *testing.T, dir string) {
+	t.Helper()
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/offline", Cmds: scriptCommands(), RequireExplicitExec: true,
+		Dir: dir, Cmds: scriptCommands(), RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			quickExit(env)
 			// Isolated from the environment, with an address where nothing listens.

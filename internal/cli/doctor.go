@@ -3,10 +3,17 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/measure"
+	"github.com/benchloom/benchloom/internal/probe"
+	"github.com/benchloom/benchloom/internal/stats/noise"
 	"github.com/benchloom/benchloom/internal/tune"
+	"github.com/benchloom/benchloom/internal/verdict"
 )
 
 // Diagnosis describes what disturbs measurements on this machine.
@@ -14,6 +21,9 @@ type Diagnosis struct {
 	tune.Report
 	// Tuned is the tuning in force, nil if there is none.
 	Tuned *tune.Tuned `json:"tuned,omitempty"`
+	// Noise is nil if it was not measured; NotMeasured is the reason, unless that was asked for.
+	Noise       *probe.Noise `json:"noise,omitempty"`
+	NotMeasured string       `json:"noise_not_measured,omitempty"`
 }
 
 // WriteDiagnosis writes a table of the settings, and below it reasons and remedies.
@@ -143,6 +153,96 @@ func grouped[T any](all []T, key func(T) string) [][]T {
 		}
 	}
 	return groups
+}
+
+// WriteNoise writes how noisy the machine is.
+func WriteNoise(w io.Writer, d Diagnosis, v View) error {
+	n := d.Noise
+	if d.NotMeasured != "" || n == nil {
+		return write(w, "\nNoise: not measured: "+Printable(d.NotMeasured)+"\n")
+	}
+	if err := write(w, fmt.Sprintf("\nNoise: a program was compared with itself %s, %d pairs in %s:\n\n",
+		timesWords(n.Comparisons), n.Pairs, Duration(n.Elapsed))); err != nil {
+		return err
+	}
+	t := NewTable(Column{Heading: "metric"}, Column{Heading: "spread", Right: true}, Column{Heading: "session offset", Right: true},
+		Column{Heading: "side offset", Right: true}, Column{Heading: "would have seen", Right: true}, Column{Heading: "verdicts"}, Column{Heading: "noise"})
+	wrong := 0
+	for _, m := range n.Metrics {
+		sees := "nothing"
+		if m.Sees > 0 {
+			sees = "≥ " + share(m.Sees)
+		}
+		wrong += m.Changed
+		t.Row(string(m.Name), share(m.Spread), offset(m.SessionOffset), offset(m.SideOffset), sees, kindsWords(m), labelsWords(m.Labels))
+	}
+	if err := t.Write(w, v.Width); err != nil {
+		return err
+	}
+	return write(w, disturbances(*n, wrong))
+}
+
+func timesWords(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// share formats a share with two significant digits: "1.4 %", "0.013 %".
+func share(x float64) string { return strconv.FormatFloat(100*x, 'g', 2, 64) + " %" }
+
+func offset(x *float64) string {
+	if x == nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.1f", *x)
+}
+
+func labelsWords(labels []noise.Label) string {
+	texts := make([]string, len(labels))
+	for i, l := range labels {
+		texts[i] = string(l)
+	}
+	return strings.Join(texts, ", ")
+}
+
+func kindsWords(m probe.Metric) string {
+	var parts []string
+	for _, k := range []struct {
+		n    int
+		kind verdict.Kind
+	}{{m.Changed, verdict.Changed}, {m.NoDifference, verdict.NoDifference}, {m.Undecided, verdict.Undecided}} {
+		if k.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", k.n, k.kind))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// disturbances explains the offsets, and says what disturbed the program.
+func disturbances(n probe.Noise, wrong int) string {
+	var b strings.Builder
+	b.WriteString("\nspread: within a session; session offset, side offset: between sessions, and between the two sides of one, in\nunits of the spread; would have seen: the smallest change, median of the comparisons\n\n")
+	if wrong > 0 {
+		fmt.Fprintf(&b, "%s called the same program changed: do not trust this machine before it is quiet.\n", Plural(wrong, "comparison"))
+	}
+	if n.Disturbed == 0 {
+		fmt.Fprintf(&b, "Disturbed: none of %d iterations.\n", n.Iterations)
+	} else {
+		var causes []string
+		for _, c := range n.Causes {
+			causes = append(causes, fmt.Sprintf("%s (%d)", c.Cause, c.Iterations))
+		}
+		fmt.Fprintf(&b, "Disturbed: %d of %d iterations (%.0f %%), by %s.\n", n.Disturbed, n.Iterations, 100*float64(n.Disturbed)/float64(n.Iterations), strings.Join(causes, ", "))
+	}
+	if bench.SessionDisturbed(n.Disturbed, n.Iterations) {
+		b.WriteString("With that much, values enter no model of noise and support no 'no difference'; a change can still be seen, in turns.\n")
+	}
+	for _, q := range slices.Sorted(maps.Keys(n.NotRead)) {
+		b.WriteString(Printable(fmt.Sprintf("Not read: %s: %s.", q, n.NotRead[q])) + "\n")
+	}
+	return b.String()
 }
 
 func filesWords(n int, first string) string {

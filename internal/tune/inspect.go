@@ -67,7 +67,7 @@ func (r Report) Count(g Grade) int {
 type Machine struct {
 	// Root is "/" outside tests. A container may see its host's /proc and /sys below another directory.
 	Root string
-	// CPUs are those that benchmarks run on; empty means all that are online.
+	// CPUs are those that benchmarks run on; empty means all that this process may use, one for each core.
 	CPUs measure.CPUList
 }
 
@@ -85,7 +85,7 @@ func (m Machine) Inspect() (Report, error) {
 	}
 	i.measuring = m.CPUs
 	if len(i.measuring) == 0 {
-		i.measuring, i.all = i.online, true
+		i.measuring, i.all = i.allowed(), true
 	}
 	for _, cpu := range i.measuring {
 		if !slices.Contains(i.online, cpu) {
@@ -110,6 +110,19 @@ type NoCPUError struct {
 // Error names the CPUs that are online.
 func (e *NoCPUError) Error() string {
 	return fmt.Sprintf("CPU %d is not online: this machine has CPUs %s", e.CPU, e.Online)
+}
+
+// allowed returns the CPUs that this process may use. A container may have only some.
+func (i *inspector) allowed() measure.CPUList {
+	status, _ := i.text("proc/self/status")
+	for line := range strings.Lines(status) {
+		text, ok := strings.CutPrefix(line, "Cpus_allowed_list:")
+		list, err := measure.ParseCPUList(text)
+		if ok && err == nil && len(list) > 0 && !slices.ContainsFunc(list, func(cpu int) bool { return !slices.Contains(i.online, cpu) }) {
+			return list
+		}
+	}
+	return i.online
 }
 
 // inspector reads the files of one machine.

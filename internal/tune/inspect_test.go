@@ -174,6 +174,41 @@ func TestAMachineThatShowsNoCPUsIsRefused(t *testing.T) {
 	require.Equal(t, 9, unknown.CPU)
 }
 
+func TestCountersAreMissingWhateverTheKernelAllows(t *testing.T) {
+	t.Parallel()
+	report, err := tune.Machine{Root: server().with(files{"proc/sys/kernel/perf_event_paranoid": "2\n"}).write(t)}.Inspect()
+	require.NoError(t, err)
+	report.LackCounters("this machine has none")
+	require.Equal(t, tune.Finding{Name: "hardware counters", Grade: tune.Unavailable, Reason: "this machine has none"}, find(t, report, "hardware counters"))
+	report, err = tune.Machine{Root: server().write(t)}.Inspect()
+	require.NoError(t, err)
+	before := find(t, report, "hardware counters")
+	report.LackCounters("not allowed")
+	require.Equal(t, before, find(t, report, "hardware counters")) // with its remedy
+}
+
+func TestLimitsThatDoNotHold(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, tune.Good, tune.ControlGroups(nil).Grade)
+	f := tune.ControlGroups([]measure.Unenforced{{Name: measure.LimitMemory, Reason: "no writable hierarchy"}, {Name: measure.LimitSwap, Reason: "neither"}})
+	require.Equal(t, tune.Improvable, f.Grade)
+	require.Equal(t, "not enforced: memory, swap", f.Value)
+	require.Equal(t, "no writable hierarchy", f.Reason)
+	require.Contains(t, f.Remedy, "Delegate=yes")
+}
+
+// A container may use only some CPUs of its machine.
+func TestOwnCPUsMeasureUnlessOthersAreNamed(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[string]string{
+		"Name:\tx\nCpus_allowed_list:\t2-3\n": "2-3", "Cpus_allowed_list: 2-9\n": "0-3", "Cpus_allowed_list: ?\n": "0-3", "Cpus_allowed_list:\t1,5\n": "1",
+	} {
+		report, err := tune.Machine{Root: server().with(files{"proc/self/status": status}).write(t)}.Inspect()
+		require.NoError(t, err)
+		require.Equal(t, want, report.MeasuringCPUs.String(), status)
+	}
+}
+
 func TestMasksAreInTheKernelsFormat(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"0": "", "3": "0-1", "00000001,00000000\n": "32", "f,80000001": "0,31-35", "1,00000000,00000000": "64"} {

@@ -92,7 +92,7 @@ func (i *inspector) hugePages() Finding {
 // counters are user-space counters of own processes, allowed up to 2; see
 // perf_event_paranoid in Documentation/admin-guide/sysctl/kernel.rst of Linux.
 func (i *inspector) counters() Finding {
-	f := Finding{Name: "hardware counters", Grade: Good}
+	f := Finding{Name: countersName, Grade: Good}
 	const name = "proc/sys/kernel/perf_event_paranoid"
 	text, ok := i.text(name)
 	level, err := strconv.Atoi(text)
@@ -106,6 +106,18 @@ func (i *inspector) counters() Finding {
 	}
 	return f
 }
+
+// LackCounters notes that instructions cannot be counted although the kernel's
+// setting would allow it: most virtual machines have no counters.
+func (r *Report) LackCounters(reason string) {
+	for n, f := range r.Findings {
+		if f.Name == countersName && f.Grade == Good {
+			r.Findings[n] = Finding{Name: f.Name, Grade: Unavailable, Reason: reason}
+		}
+	}
+}
+
+const countersName = "hardware counters"
 
 func (i *inspector) aslr() Finding {
 	f := Finding{Name: "address randomisation", Grade: Good}
@@ -178,5 +190,21 @@ func (i *inspector) pressure() Finding {
 		f.Grade, f.Value = Unavailable, ""
 		f.Reason, f.Remedy = "the kernel does not tell how long work waits (PSI): some disturbances stay unseen", "start the kernel with psi=1"
 	}
+	return f
+}
+
+// ControlGroups grades the limits that a sandbox with all kinds of them could not
+// enforce.
+func ControlGroups(unenforced []measure.Unenforced) Finding {
+	f := Finding{Name: "control groups", Grade: Good, Value: "all limits of benchmarks hold"}
+	if len(unenforced) == 0 {
+		return f
+	}
+	names := make([]string, len(unenforced))
+	for n, u := range unenforced {
+		names[n] = string(u.Name)
+	}
+	f.Grade, f.Value, f.Reason = Improvable, "not enforced: "+strings.Join(names, ", "), unenforced[0].Reason
+	f.Remedy = "run collectors as root, or in a systemd service with Delegate=yes"
 	return f
 }
