@@ -1,8 +1,6 @@
 package workflows
 
 import (
-	"fmt"
-
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/benchloom/benchloom/internal/bench"
@@ -17,7 +15,7 @@ const changeLooks = "looks-after-jobs-done"
 // of its comparison has a verdict. The record knows which look is next, so it goes on
 // wherever an earlier run of the workflow ended.
 func (r *request) decide(ctx workflow.Context) error {
-	if !r.facts.Type.Tracked() || workflow.GetVersion(ctx, changeLooks, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if (!r.facts.Type.Tracked() && r.facts.Versus == "") || workflow.GetVersion(ctx, changeLooks, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return nil
 	}
 	if err := r.enter(ctx, protocol.RequestVerifying, "its jobs have ended; what may have changed is being looked for"); err != nil {
@@ -35,7 +33,7 @@ func (r *request) decide(ctx workflow.Context) error {
 			r.look = ""
 			return nil
 		}
-		r.look, r.status.Progress = lookText(look), look.Counts
+		r.look, r.status.Progress = look.Text(), look.Counts
 		if err := r.enter(ctx, protocol.RequestVerifying, r.waits(look.Counts)); err != nil {
 			return err
 		}
@@ -66,12 +64,4 @@ func (r *request) waits(c protocol.JobCounts) string {
 		return jobsText(c)
 	}
 	return r.look + ": " + jobsText(c)
-}
-
-func lookText(l protocol.LookResult) string {
-	rows := "1 suspect"
-	if l.Rows != 1 {
-		rows = fmt.Sprintf("%d suspects", l.Rows)
-	}
-	return fmt.Sprintf("look %d of at most %d of %s, in turns with %s", l.Look, l.Looks, rows, l.Baseline)
 }

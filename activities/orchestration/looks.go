@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/benchloom/benchloom/internal/bench"
@@ -64,7 +65,7 @@ const maxSteps = 10
 
 // look describes the last look of a comparison, and hands out its jobs.
 func (a *Activities) look(ctx context.Context, r bench.Request, c store.Comparison) (protocol.LookResult, error) {
-	family, err := verdict.NewFamily(c.FamilySize)
+	family, err := familyOf(c)
 	if err != nil {
 		return protocol.LookResult{}, permanent(err)
 	}
@@ -73,8 +74,10 @@ func (a *Activities) look(ctx context.Context, r bench.Request, c store.Comparis
 		return out, err
 	}
 	p, err := a.Store.StageProgress(ctx, r.ID, bench.StageVerify, false)
-	out.Counts = counts(p)
-	return out, err
+	if out.Counts = counts(p); err != nil || out.Counts.Open == 0 {
+		return out, err
+	}
+	return out, a.Store.SetRequestMessage(ctx, r.ID, out.Text())
 }
 
 // openRows returns the rows without a verdict.
@@ -85,7 +88,7 @@ func openRows(c store.Comparison) []store.ComparisonRow {
 // judge stores the verdicts that the pairs so far allow, and writes the next look of the
 // rows that need one.
 func (a *Activities) judge(ctx context.Context, r bench.Request, c store.Comparison) error {
-	family, err := verdict.NewFamily(c.FamilySize)
+	family, err := familyOf(c)
 	if err != nil {
 		return permanent(err)
 	}
@@ -234,8 +237,7 @@ func (a *Activities) planLook(ctx context.Context, p lookPlan, rows []store.Comp
 	if err != nil {
 		return nil, nil, err
 	}
-	left := p.comparison.BudgetSeconds - p.comparison.SpentSeconds
-	afford, rest := within(rows, left, func(tc bench.TestCase) float64 { return 2 * float64(p.pairs) * seconds[tc] })
+	afford, rest := within(rows, remaining(p.comparison), func(tc bench.TestCase) float64 { return 2 * float64(p.pairs) * seconds[tc] })
 	given := p.undecided(rest, overBudget(p.comparison), "raise verify_budget")
 	if len(afford) == 0 {
 		return nil, given, nil
@@ -260,6 +262,14 @@ func (a *Activities) planLook(ctx context.Context, p lookPlan, rows []store.Comp
 	}
 	gone := slices.DeleteFunc(slices.Clone(afford), func(row store.ComparisonRow) bool { return planned[row.TestCase] })
 	return jobs, append(given, p.undecided(gone, "it cannot be measured again: the suite no longer has it", "")...), nil
+}
+
+// remaining returns the machine time that a comparison may still take, in seconds.
+func remaining(c store.Comparison) float64 {
+	if c.BudgetSeconds == 0 {
+		return math.Inf(1)
+	}
+	return c.BudgetSeconds - c.SpentSeconds
 }
 
 func overBudget(c store.Comparison) string {

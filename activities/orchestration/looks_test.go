@@ -113,3 +113,154 @@ func TestASuspicionIsMeasuredInTurnsUntilItIsDecided(t *testing.T) {
 	require.Equal(t, []any{bench.Success, "1.0.0"}, []any{out.Outcome, out.Baseline})
 	require.Equal(t, comparison, b.comparison(ref))
 }
+
+// What a person asks for with a baseline is measured the same way, in the person's queue:
+// its own jobs are the first look.
+func TestAnAdHocRequestIsMeasuredUntilItIsDecided(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{"verify": "off"}`)
+	c := b.register("c1")
+	ref := b.inTurns("1.1.0", "1.0.0")
+	b.handOut(ref)
+	own := b.jobs(ref)
+	for _, j := range own {
+		require.Equal(t, 6, j.Iterations)
+		b.measureBoth(j, c, 1, 1.2)
+		require.Equal(t, bench.JobSuccess, b.recordEnd(j.Key, "").Status)
+	}
+	require.NoError(t, b.JobsDone(t.Context(), ref))
+	look := b.nextLook(ref)
+	require.Equal(t, []any{false, 2, 5}, []any{look.Decided, look.Look, look.Looks})
+	require.Equal(t, look.Text(), b.request(ref).Message)
+	for _, j := range b.lookJobs(b.comparison(ref)) {
+		require.Equal(t, "user:ada", j.Queue)
+	}
+	require.Equal(t, []int{8}, b.decide(ref, c, 1, 1.2))
+	for _, row := range b.comparison(ref).Rows {
+		require.Equal(t, verdict.Changed, row.Verdict.Kind, row.Verdict.Reason)
+		require.Equal(t, []any{14, 2}, []any{row.Verdict.Pairs, row.Verdict.Sessions})
+	}
+	require.Equal(t, "1.0.0", b.complete(ref, "").Baseline)
+}
+
+// With a number of iterations there is one look of as many pairs.
+func TestAFixedNumberOfPairsIsOneLook(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	c := b.register("c1")
+	ref := b.create(bench.AdHoc, "1.1.0", 1)
+	b.execute(`update benchmark_request set versus = '1.0.0', selection = '{"iterations": 20}' where id = $1`, ref.ID)
+	b.handOut(ref)
+	for _, j := range b.jobs(ref) {
+		require.Equal(t, 20, j.Iterations)
+		b.measureBoth(j, c, 1, 1)
+		b.recordEnd(j.Key, "")
+	}
+	require.NoError(t, b.JobsDone(t.Context(), ref))
+	require.True(t, b.nextLook(ref).Decided)
+	comparison := b.comparison(ref)
+	require.Equal(t, []any{20, 1}, []any{comparison.Pairs, comparison.Look})
+	for _, row := range comparison.Rows {
+		require.Equal(t, verdict.NoDifference, row.Verdict.Kind, row.Verdict.Reason)
+	}
+}
+
+// A look that fails, or that somebody cancels, leaves its rows undecided with the reason;
+// nothing is measured for them again.
+func TestALookThatFailsLeavesItsRowsUndecided(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		in   protocol.JobEndInput
+		want string
+	}{
+		"fails":     {protocol.JobEndInput{GaveUp: "exit status 3"}, "look 1 failed: "},
+		"cancelled": {protocol.JobEndInput{Cancelled: true, GaveUp: "cancelled by ada"}, "look 1 was cancelled: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, `{}`)
+			collector := b.register("c1")
+			b.released("1.0.0", collector, 1)
+			ref := b.jobsEnded("1.1.0", collector, 1.2)
+			require.False(t, b.nextLook(ref).Decided)
+			for _, j := range b.lookJobs(b.comparison(ref)) {
+				end := c.in
+				end.Project, end.Key, end.TaskQueue = project, j.Key, pool.TaskQueue()
+				_, err := b.RecordJobEnd(t.Context(), end)
+				require.NoError(t, err)
+			}
+			require.True(t, b.nextLook(ref).Decided)
+			for _, row := range b.comparison(ref).Rows {
+				require.Equal(t, verdict.Undecided, row.Verdict.Kind)
+				require.Contains(t, row.Verdict.Reason, c.want)
+				require.NotEmpty(t, row.Verdict.Needs)
+			}
+			require.Equal(t, bench.Success, b.complete(ref, "").Outcome)
+		})
+	}
+}
+
+// What the suite no longer has, and what no collector can run any more, stays undecided.
+func TestWhatCannotBeMeasuredAgainIsUndecided(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	c := b.register("c1")
+	b.released("1.0.0", c, 1)
+	ref := b.jobsEnded("1.1.0", c, 1.2)
+	b.execute(`delete from collector_config`)
+	require.True(t, b.nextLook(ref).Decided)
+	for _, row := range b.comparison(ref).Rows {
+		require.Equal(t, verdict.Undecided, row.Verdict.Kind)
+		require.Contains(t, row.Verdict.Reason, "it cannot be measured again: ")
+	}
+}
+
+// The budget bounds what is measured again: what is left over is undecided, and says so.
+func TestTheBudgetBoundsTheLooks(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	c := b.register("c1")
+	b.released("1.0.0", c, 1)
+	ref := b.jobsEnded("1.1.0", c, 1.2)
+	// Each iteration takes a minute: 14 pairs of one test case are over ten minutes.
+	b.execute(`update collection set facts = '{"duration_seconds": 60}'`)
+	require.True(t, b.nextLook(ref).Decided)
+	comparison := b.comparison(ref)
+	require.Zero(t, comparison.FamilySize)
+	require.InDelta(t, bench.VerifyAtLeast.Seconds(), comparison.BudgetSeconds, 1e-9)
+	for _, row := range comparison.Rows {
+		require.True(t, row.Suspected)
+		require.False(t, row.Measured)
+		require.Equal(t, verdict.Undecided, row.Verdict.Kind)
+		require.Contains(t, row.Verdict.Reason, verdict.Budget)
+	}
+}
+
+// A project may measure nothing again, or everything.
+func TestWhatIsMeasuredAgainIsConfigured(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		config  string
+		seconds float64
+		rows    bool // whether there is a comparison with rows
+		again   bool
+	}{
+		"off":            {`{"verify": "off"}`, 1.2, false, false},
+		"false":          {`{"verify": false}`, 1.2, false, false},
+		"true, the same": {`{"verify": true}`, 1, true, false},
+		"all":            {`{"verify": "all"}`, 1, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, c.config)
+			collector := b.register("c1")
+			first := b.jobsEnded("1.0.0", collector, 1)
+			require.True(t, b.nextLook(first).Decided, "there is nothing to compare the first with")
+			b.complete(first, "")
+			ref := b.jobsEnded("1.1.0", collector, c.seconds)
+			require.Equal(t, !c.again, b.nextLook(ref).Decided)
+			_, err := b.store.ComparisonOf(t.Context(), ref.ID)
+			require.Equal(t, c.rows, err == nil, err)
+		})
+	}
+}

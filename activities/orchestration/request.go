@@ -39,7 +39,7 @@ func (a *Activities) LoadRequest(ctx context.Context, ref protocol.RequestRef) (
 		Type: r.Type, Tag: r.Tag, User: r.Submitter, PR: r.PR, Targets: targets,
 		Status:   r.Status,
 		Admitted: r.AdmittedAt != nil, JobsDone: r.JobsDoneAt != nil,
-		WaitsFor: r.WaitsFor,
+		WaitsFor: r.WaitsFor, Versus: r.Versus,
 	}
 	if facts.Stages, err = a.stages(ctx, r, project, config); err != nil {
 		return facts, err
@@ -179,7 +179,7 @@ func (a *Activities) Admit(ctx context.Context, in protocol.QueueInput) (protoco
 			state.InProgress = append(state.InProgress, protocol.QueueEntry{ID: r.ID, Tag: r.Tag})
 		}
 		state.Next = slices.DeleteFunc(state.Next, func(e protocol.QueueEntry) bool { return e.ID == r.ID })
-		if r.Message != paused.running() {
+		if r.JobsDoneAt == nil && r.Message != paused.running() {
 			if err := a.Store.SetRequestMessage(ctx, r.ID, paused.running()); err != nil {
 				return state, err
 			}

@@ -25,27 +25,14 @@ func (a *Activities) beginComparison(ctx context.Context, r bench.Request) (begu
 	if err != nil {
 		return false, err
 	}
-	mode := config.VerifyMode()
-	if mode == bench.VerifyOff || !r.Type.Tracked() {
-		return false, nil
+	c := store.Comparison{Request: r.ID, Tag: r.Tag, RuleVersion: verdict.RuleVersion}
+	if r.Versus != "" {
+		err = a.inTurns(ctx, r, &c)
+	} else {
+		err = a.suspect(ctx, r, config, &c)
 	}
-	baseline, err := a.baseline(ctx, r)
-	if err != nil || baseline == "" {
+	if err != nil || len(c.Rows) == 0 {
 		return false, err
-	}
-	histories, err := a.histories(ctx, r, baseline, config)
-	if err != nil || len(histories) == 0 {
-		return false, err
-	}
-	c := store.Comparison{Request: r.ID, Baseline: baseline, Tag: r.Tag, Mode: mode, RuleVersion: verdict.RuleVersion}
-	own, err := a.Store.StageSeconds(ctx, r.ID, bench.StageOwn)
-	if err != nil {
-		return false, err
-	}
-	c.OwnSeconds = own
-	c.BudgetSeconds = config.VerifyTime(time.Duration(own * float64(time.Second))).Seconds()
-	for _, h := range histories {
-		c.Rows = append(c.Rows, h.row(mode))
 	}
 	if err := a.chooseFamily(ctx, r, &c); err != nil {
 		return false, err
@@ -56,6 +43,56 @@ func (a *Activities) beginComparison(ctx context.Context, r bench.Request) (begu
 		return true, nil // the request has ended
 	}
 	return true, err
+}
+
+// suspect compares a release, a commit or a try build with its baseline: the rows that its
+// history makes suspicious are measured again. It has no rows if there is nothing to
+// compare.
+func (a *Activities) suspect(ctx context.Context, r bench.Request, config bench.ProjectConfig, c *store.Comparison) error {
+	c.Mode = config.VerifyMode()
+	if c.Mode == bench.VerifyOff || !r.Type.Tracked() {
+		return nil
+	}
+	var err error
+	if c.Baseline, err = a.baseline(ctx, r); err != nil || c.Baseline == "" {
+		return err
+	}
+	histories, err := a.histories(ctx, r, c.Baseline, config)
+	if err != nil {
+		return err
+	}
+	for _, h := range histories {
+		c.Rows = append(c.Rows, h.row(c.Mode))
+	}
+	own, err := a.Store.StageSeconds(ctx, r.ID, bench.StageOwn)
+	c.BudgetSeconds = config.VerifyTime(time.Duration(own * float64(time.Second))).Seconds()
+	return err
+}
+
+// inTurns compares what a person has measured in turns: its own jobs were the first look
+// and, if the number of iterations was fixed, the only one. The person waits for the
+// verdicts, so there is no budget.
+func (a *Activities) inTurns(ctx context.Context, r bench.Request, c *store.Comparison) error {
+	rows, err := a.Store.RowsInTurns(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	c.Mode, c.Baseline, c.Look, c.Pairs = bench.VerifyAll, r.Versus, 1, r.Selection.Iterations
+	for _, row := range rows {
+		exact := row.Metric.Exact()
+		c.Rows = append(c.Rows, store.ComparisonRow{
+			TestCase: row.TestCase, Metric: row.Metric, Surrounding: row.Surrounding, Exact: exact, Delta: verdict.Delta(string(row.Metric), exact),
+		})
+	}
+	return nil
+}
+
+// familyOf returns the family of a comparison's rows.
+func familyOf(c store.Comparison) (verdict.Family, error) {
+	if c.Pairs > 0 {
+		return verdict.NewFixedFamily(c.FamilySize, c.Pairs)
+	}
+	return verdict.NewFamily(c.FamilySize)
 }
 
 // chooseFamily fixes the rows that are measured again: all that are to be, as far as the
@@ -69,14 +106,16 @@ func (a *Activities) chooseFamily(ctx context.Context, r bench.Request, c *store
 	if err != nil {
 		return err
 	}
-	family, tooLarge := verdict.NewFamily(len(open))
+	c.FamilySize = len(open)
+	family, tooLarge := familyOf(*c)
+	c.FamilySize = 0
 	var chosen map[bench.TestCase]bool
 	reason := ""
 	if tooLarge != nil {
 		reason = tooLarge.Error()
 	} else {
 		pairs := float64(family.Confirms())
-		afford, _ := within(open, c.BudgetSeconds, func(tc bench.TestCase) float64 { return 2 * pairs * seconds[tc] })
+		afford, _ := within(open, remaining(*c), func(tc bench.TestCase) float64 { return 2 * pairs * seconds[tc] })
 		chosen = make(map[bench.TestCase]bool, len(afford))
 		for _, row := range afford {
 			chosen[row.TestCase] = true

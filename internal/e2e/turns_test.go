@@ -70,7 +70,7 @@ func TestTwoArtifactsAreMeasuredInTurns(t *testing.T) {
 	}
 	require.Len(t, c.Missing, 1)
 
-	again := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.AdHoc, Tag: "new", Versus: "old"})
+	again := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.AdHoc, Tag: "new", Versus: "old", Selection: bench.Selection{Iterations: 3}})
 	d = s.await(t, again.ID, ended)
 	requireSuccess(t, d.Outcome, d)
 	require.Len(t, shell.order(t), 2*3+8+2*2*3, "a new request measures again")
@@ -86,7 +86,7 @@ func TestAPairIsMeasuredInOneRun(t *testing.T) {
 	shell.artifact(t, "new", 1000)
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{})
 	release := s.hold(t, failpoint.Uploading)
-	r := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.AdHoc, Tag: "new", Versus: "old"})
+	r := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.AdHoc, Tag: "new", Versus: "old", Selection: bench.Selection{Iterations: 3}})
 	s.reached(t, failpoint.Uploading)
 	s.kill(t, "collector-local-1")
 	release()
@@ -97,30 +97,6 @@ func TestAPairIsMeasuredInOneRun(t *testing.T) {
 	require.NoError(t, s.database(t).QueryRow(t.Context(), `
 		select count(*) from (select test_case_id from test_result group by test_case_id having count(distinct run_id) > 1) m`).Scan(&mixed))
 	require.Zero(t, mixed)
-}
-
-// A project with 'verify' measures differences from the baseline again, in turns with it,
-// before the release completes.
-func TestADifferenceIsVerifiedInTurns(t *testing.T) {
-	t.Parallel()
-	s := startStack(t)
-	shell := newShellSuite(t, 1)
-	shell.artifact(t, "1.0.0", 1000)
-	shell.artifact(t, "1.1.0", 200_000)
-	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{Verify: bench.VerifySuspects})
-	for _, tag := range []string{"1.0.0", "1.1.0"} {
-		r := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: tag, Selection: bench.Selection{Iterations: 5}})
-		d := s.await(t, r.ID, ended)
-		requireSuccess(t, d.Outcome, d)
-	}
-	order := shell.order(t)
-	require.Len(t, order, 5+5+2*5)
-	require.Equal(t, []string{"count-1 1.0.0", "count-1 1.1.0", "count-1 1.1.0", "count-1 1.0.0"}, order[10:14])
-	c, err := s.api.Compare(t.Context(), apiclient.CompareQuery{Project: "shell", A: "1.0.0", B: "1.1.0", Metrics: []bench.Metric{bench.CPUTime}})
-	require.NoError(t, err)
-	require.Len(t, c.Result.Rows, 1)
-	require.True(t, c.Result.Rows[0].InTurns)
-	require.Equal(t, 5, c.Result.Rows[0].Turns.Pairs)
 }
 
 // The same toolchain under two names through the service, measured in turns.

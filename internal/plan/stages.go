@@ -81,9 +81,12 @@ func (f Facts) Parent(own []bench.PlannedJob) ([]bench.PlannedJob, error) {
 	return jobs, nil
 }
 
+// FirstLook is the number of pairs of the first look; see package verdict.
+const FirstLook = 6
+
 // Look plans the jobs of a look: they measure test cases of the request again, each with
 // this number of pairs, in turns with the baseline and where the request's own jobs are
-// measured. They go last, after all other work. Test cases that the suite no longer has and
+// measured. They go last, after all other work, unless a person waits for them. Test cases that the suite no longer has and
 // those of optional targets, which block nothing, are left out.
 func (f Facts) Look(baseline string, cases map[bench.TestCase]bool, pairs int) ([]bench.PlannedJob, error) {
 	own, err := f.Own()
@@ -100,7 +103,10 @@ func (f Facts) Look(baseline string, cases map[bench.TestCase]bool, pairs int) (
 			}
 		}
 		if len(again) > 0 {
-			j.Versus, j.Iterations, j.Queue = baseline, pairs, fairshare.Idle
+			j.Versus, j.Iterations = baseline, pairs
+			if f.Request.Type.Tracked() {
+				j.Queue = fairshare.Idle
+			}
 			jobs = append(jobs, f.of(j, again))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/suite"
+	"github.com/benchloom/benchloom/internal/verdict"
 )
 
 const smallSuite = `name: small
@@ -270,4 +271,24 @@ func TestCheckBeforeSubmission(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, warnings, 1)
 	require.Contains(t, warnings[0], "away (offline)")
+}
+
+// A request in turns begins with the first look, unless the number is fixed.
+func TestARequestInTurnsBeginsWithTheFirstLook(t *testing.T) {
+	t.Parallel()
+	family, err := verdict.NewFamily(1)
+	require.NoError(t, err)
+	first, _ := family.NextLook(0)
+	require.Equal(t, plan.FirstLook, first)
+	for fixed, want := range map[int]int{0: first, 3: 3} {
+		f := commit(t, func(f *plan.Facts) {
+			f.Request.Type, f.Request.Parent, f.Request.Versus, f.Request.Selection.Iterations = bench.AdHoc, "", "c1", fixed
+		})
+		for _, j := range own(t, f) {
+			require.Equal(t, want, j.Iterations)
+		}
+		look, err := f.Look("c1", map[bench.TestCase]bool{gin: true}, 8)
+		require.NoError(t, err)
+		require.Equal(t, []any{8, "user:ada"}, []any{look[0].Iterations, look[0].Queue})
+	}
 }

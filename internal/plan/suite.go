@@ -47,7 +47,7 @@ func (f Facts) Own() ([]bench.PlannedJob, error) {
 		}
 		j, err := bench.NewSuiteJob(f.Request.Project, bench.Work{
 			Tag: f.Request.Tag, Versus: f.Request.Versus, Kind: p.Kind, Target: p.Target, Backend: p.Backend, Profile: p.Profile,
-			SuiteHash: f.SuiteHash, TestCases: p.TestCases, Iterations: f.Suite.Iterations(f.Request.Selection),
+			SuiteHash: f.SuiteHash, TestCases: p.TestCases, Iterations: f.iterations(),
 		})
 		if err != nil {
 			return nil, err
@@ -59,6 +59,15 @@ func (f Facts) Own() ([]bench.PlannedJob, error) {
 		return nil, errors.New("the selection holds no test case: every benchmark is excluded from it")
 	}
 	return jobs, nil
+}
+
+// iterations returns the number of iterations of the request's own jobs. One that measures
+// in turns begins with the first look, unless a person has fixed the number.
+func (f Facts) iterations() int {
+	if f.Request.Versus != "" && f.Request.Selection.Iterations == 0 {
+		return FirstLook
+	}
+	return f.Suite.Iterations(f.Request.Selection)
 }
 
 // Shapes lists the shapes of jobs whose size class is still to be selected. It returns
@@ -186,7 +195,7 @@ func (f Facts) bySize(p part) []part {
 		at.TestCases, at.MinSize = append(at.TestCases, tc), max(at.MinSize, f.Suite.MinSize(tc.Benchmark))
 	}
 	if undecided := classes[0]; undecided != nil {
-		shape := bench.SuiteShape(p.Kind, p.Target, undecided.TestCases, f.Suite.Iterations(f.Request.Selection))
+		shape := bench.SuiteShape(p.Kind, p.Target, undecided.TestCases, f.iterations())
 		if f.Request.Versus != "" {
 			shape = shape.InTurns()
 		}

@@ -10,6 +10,7 @@ package protocol
 
 import (
 	"errors"
+	"fmt"
 
 	"go.temporal.io/sdk/temporal"
 
@@ -253,6 +254,9 @@ type RequestFacts struct {
 	Status   bench.RequestStatus
 	Admitted bool
 	JobsDone bool
+	// Versus is the artifact that an ad-hoc request measures in turns with its own; empty:
+	// none.
+	Versus string `json:",omitempty"`
 	// WaitsFor is the tag of the artifact to be measured first; ParentDone reports
 	// whether that is done.
 	WaitsFor   string
@@ -318,6 +322,15 @@ type LookResult struct {
 	Counts      JobCounts
 	// HandedOut lists jobs of the look for the request to start at once.
 	HandedOut []JobInput
+}
+
+// Text says in words what is being measured.
+func (l LookResult) Text() string {
+	rows := "1 suspect"
+	if l.Rows != 1 {
+		rows = fmt.Sprintf("%d suspects", l.Rows)
+	}
+	return fmt.Sprintf("look %d of at most %d of %s, in turns with %s", l.Look, l.Looks, rows, l.Baseline)
 }
 
 // CompleteInput ends a request.

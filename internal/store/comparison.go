@@ -29,9 +29,12 @@ type Comparison struct {
 	// Decided reports whether every row has its verdict. Until then the comparison is
 	// provisional.
 	Decided bool
+	// Pairs is the number of pairs of its only look, fixed beforehand; 0: looks follow one
+	// another until it is decided.
+	Pairs int
 	// Look is the number of the last look that was written; 0: none yet.
 	Look int
-	// BudgetSeconds is the machine time that the looks may take, SpentSeconds what their
+	// BudgetSeconds is the machine time that the looks may take, 0: no limit; SpentSeconds what their
 	// runs have taken so far, and OwnSeconds what the request's own jobs took.
 	BudgetSeconds float64
 	SpentSeconds  float64
@@ -116,7 +119,7 @@ func (r comparisonRow) row() (ComparisonRow, error) {
 }
 
 const comparisonColumns = `c.id, c.request_id as request, a.project, b.tag as baseline, a.tag, c.mode, c.rule_version, c.family_size,
-	c.state = 'decided' as decided, c.look, c.budget_seconds, c.created_at, c.decided_at`
+	c.state = 'decided' as decided, c.pairs, c.look, c.budget_seconds, c.created_at, c.decided_at`
 
 const fromComparisons = ` from comparison c join artifact a on a.id = c.artifact_id join artifact b on b.id = c.baseline_id `
 
@@ -144,6 +147,7 @@ func (s *Store) comparison(ctx context.Context, where string, args ...any) (Comp
 		RuleVersion   int
 		FamilySize    int
 		Decided       bool
+		Pairs         int
 		Look          int
 		BudgetSeconds float64
 		CreatedAt     time.Time
@@ -155,7 +159,7 @@ func (s *Store) comparison(ctx context.Context, where string, args ...any) (Comp
 	}
 	c := Comparison{
 		ID: h.ID, Request: h.Request, Project: h.Project, Baseline: h.Baseline, Tag: h.Tag, Mode: h.Mode,
-		RuleVersion: h.RuleVersion, FamilySize: h.FamilySize, Decided: h.Decided, Look: h.Look,
+		RuleVersion: h.RuleVersion, FamilySize: h.FamilySize, Decided: h.Decided, Pairs: h.Pairs, Look: h.Look,
 		BudgetSeconds: h.BudgetSeconds, CreatedAt: h.CreatedAt, DecidedAt: h.DecidedAt,
 	}
 	if c.OwnSeconds, err = s.StageSeconds(ctx, c.Request, bench.StageOwn); err != nil {
@@ -209,29 +213,34 @@ type LookPairs struct {
 }
 
 // PairsOf reads the pairs that the looks of a comparison have measured, by look. Both
-// sides of a pair come from the same iteration of the same run; what was found invalid is
-// left out.
+// sides of a pair come from the same iteration of the same run; of a test case that was
+// measured again within a look only the newest counts. What was found invalid is left out.
 func (s *Store) PairsOf(ctx context.Context, comparison int64) ([]LookPairs, error) {
 	pairs, err := all[LookPairs](ctx, s.pool, `
-		select `+testCaseDocument+` as test_case, se.metric, l.look,
+		with pair as (
+			select distinct on (l.look, ra.test_case_id) c.id as comparison_id, l.look, ra.test_case_id, ra.id as a, rb.id as b
+			from comparison c
+			join comparison_look l on l.comparison_id = c.id
+			join job_run n on n.job_id = l.job_id
+			join test_result ra on ra.run_id = n.id and ra.artifact_id = c.baseline_id and ra.status = 'ok' and ra.invalid_at is null and not ra.probe
+			join test_result rb on rb.run_id = n.id and rb.artifact_id = c.artifact_id and rb.status = 'ok' and rb.invalid_at is null and not rb.probe
+				and rb.test_case_id = ra.test_case_id
+			where c.id = $1
+			order by l.look, ra.test_case_id, ra.generation desc, ra.id desc
+		)
+		select `+testCaseDocument+` as test_case, se.metric, pair.look,
 			array_agg(va.value order by ca.iteration) as a, array_agg(vb.value order by ca.iteration) as b,
 			array_agg(`+disturbed("ca")+` or `+disturbed("cb")+` order by ca.iteration) as disturbed
-		from comparison c
-		join comparison_look l on l.comparison_id = c.id
-		join job_run n on n.job_id = l.job_id
-		join test_result ra on ra.run_id = n.id and ra.artifact_id = c.baseline_id and ra.status = 'ok' and ra.invalid_at is null and not ra.probe
-		join test_result rb on rb.run_id = n.id and rb.artifact_id = c.artifact_id and rb.status = 'ok' and rb.invalid_at is null and not rb.probe
-			and rb.test_case_id = ra.test_case_id
-		join collection ca on ca.result_id = ra.id
-		join collection cb on cb.result_id = rb.id and cb.iteration = ca.iteration
+		from pair
+		join collection ca on ca.result_id = pair.a
+		join collection cb on cb.result_id = pair.b and cb.iteration = ca.iteration
 		join `+statistics+` va on va.collection_id = ca.id
 		join `+statistics+` vb on vb.collection_id = cb.id and vb.series_id = va.series_id
 		join pstat_series se on se.id = va.series_id
-		join comparison_verdict v on v.comparison_id = c.id and v.test_case_id = ra.test_case_id and v.metric = se.metric and v.measured
-		join test_case tc on tc.id = ra.test_case_id
-		where c.id = $1
-		group by tc.id, se.metric, l.look, n.id
-		order by tc.id, se.metric, l.look`, comparison)
+		join comparison_verdict v on v.comparison_id = pair.comparison_id and v.test_case_id = pair.test_case_id and v.metric = se.metric and v.measured
+		join test_case tc on tc.id = pair.test_case_id
+		group by tc.id, se.metric, pair.look
+		order by tc.id, se.metric, pair.look`, comparison)
 	return pairs, wrap("reading the pairs of a comparison", err)
 }
 

@@ -13,7 +13,8 @@ import (
 )
 
 // BeginComparison records a request's comparison with its rows, once: a request that has
-// one keeps it. The comparison is decided at once if each row has its verdict. ErrConflict
+// one keeps it. With a Look of 1 the request's own jobs are its first look. The comparison
+// is decided at once if each row has its verdict. ErrConflict
 // reports that the request is completed.
 func (s *Store) BeginComparison(ctx context.Context, c Comparison) error {
 	return s.inTx(ctx, "recording the comparison of request "+string(c.Request), func(tx pgx.Tx) error {
@@ -33,13 +34,13 @@ func (s *Store) BeginComparison(ctx context.Context, c Comparison) error {
 			return err
 		}
 		id, err := value[int64](ctx, tx, `
-			insert into comparison (request_id, artifact_id, baseline_id, mode, rule_version, family_size, budget_seconds)
-			values (@request, @artifact, @baseline, @mode, @rule, @family, @budget)
+			insert into comparison (request_id, artifact_id, baseline_id, mode, rule_version, family_size, pairs, look, budget_seconds)
+			values (@request, @artifact, @baseline, @mode, @rule, @family, @pairs, @look, @budget)
 			on conflict (request_id) where superseded_at is null do nothing
 			returning id`,
 			pgx.NamedArgs{
 				"request": c.Request, "artifact": tag, "baseline": baseline, "mode": string(c.Mode),
-				"rule": c.RuleVersion, "family": c.FamilySize, "budget": c.BudgetSeconds,
+				"rule": c.RuleVersion, "family": c.FamilySize, "pairs": c.Pairs, "look": c.Look, "budget": c.BudgetSeconds,
 			})
 		if errors.Is(err, ErrNotFound) {
 			return nil // recorded before
@@ -48,6 +49,13 @@ func (s *Store) BeginComparison(ctx context.Context, c Comparison) error {
 		}
 		if err := insertRows(ctx, tx, id, r.Project, c.Rows); err != nil {
 			return err
+		}
+		if c.Look > 0 { // its own jobs
+			if _, err := tx.Exec(ctx, `
+				insert into comparison_look (comparison_id, look, job_id)
+				select $1, $2, job_id from request_job where request_id = $3 and stage = 'own'`, id, c.Look, c.Request); err != nil {
+				return err
+			}
 		}
 		return settleComparison(ctx, tx, id)
 	})

@@ -66,7 +66,7 @@ func (b block) whole(results []bench.TestCaseResult) []bench.TestCaseResult {
 const inTurns = `(
 	with pair as (
 		select x.id as x, y.id as y, x.test_case_id, x.size_class, x.hardware_id, x.co_located, x.generation,
-			coalesce((select l.comparison_id from comparison_look l where l.job_id = n.job_id), -n.job_id) as set
+			coalesce((select max(l.comparison_id) from comparison_look l where l.job_id = n.job_id), -n.job_id) as set
 		from test_result x join test_result y on y.run_id = x.run_id and y.test_case_id = x.test_case_id
 		join job_run n on n.id = x.run_id
 		where x.artifact_id = $1 and y.artifact_id = $2 and x.in_turns and y.in_turns and x.status = 'ok' and y.status = 'ok'
@@ -97,4 +97,28 @@ func (s *Store) SamplesInTurns(ctx context.Context, project, a, b string) (ofA, 
 		}
 	}
 	return ofA, ofB, nil
+}
+
+// RowInTurns is a metric of a test case that a request's own jobs have measured in turns.
+type RowInTurns struct {
+	TestCase bench.TestCase
+	Metric   bench.Metric
+	// Surrounding is where both sides were measured.
+	bench.Surrounding
+}
+
+// RowsInTurns lists what the own jobs of an ad-hoc request have measured in turns, metrics
+// that only explain others left out.
+func (s *Store) RowsInTurns(ctx context.Context, id bench.RequestID) ([]RowInTurns, error) {
+	rows, err := all[RowInTurns](ctx, s.pool, `
+		with result as materialized (
+			select distinct on (r.test_case_id) r.id, r.test_case_id, r.size_class, r.hardware_id, r.co_located
+			from request_job rj join job_queue j on j.id = rj.job_id and j.versus is not null join job_run n on n.job_id = j.id
+			join test_result r on r.run_id = n.id and r.artifact_id = j.artifact_id and r.status = 'ok' and r.invalid_at is null and not r.probe
+			where rj.request_id = $1 and rj.stage = 'own' order by r.test_case_id, r.generation desc, r.id desc
+		)
+		select distinct `+testCaseDocument+` as test_case, se.metric, r.size_class, r.hardware_id, r.co_located
+		from result r join test_case tc on tc.id = r.test_case_id join collection c on c.result_id = r.id
+		join `+statistics+` p on p.collection_id = c.id join pstat_series se on se.id = p.series_id and se.metric <> all($2::text[])`, id, explaining())
+	return rows, wrap("listing what request "+string(id)+" has measured in turns", err)
 }

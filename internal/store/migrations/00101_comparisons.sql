@@ -28,8 +28,9 @@ create table comparison (
     rule_version   integer not null,      -- verdict.RuleVersion
     family_size    integer not null,      -- number of verdicts that are measured again, fixed beforehand
     state          text not null default 'deciding' check (state in ('deciding', 'decided')),
+    pairs          integer not null default 0,  -- of its only look, fixed beforehand; 0: looks follow until it is decided
     look           integer not null default 0,  -- number of the last look that was written; 0: none yet
-    budget_seconds double precision not null,   -- machine time that its looks may take
+    budget_seconds double precision not null,   -- machine time that its looks may take; 0: no limit
     created_at     timestamptz not null default now(),
     decided_at     timestamptz,
     superseded_at  timestamptz,
@@ -77,14 +78,15 @@ create table comparison_verdict (
 );
 create index comparison_verdict_open on comparison_verdict (comparison_id) where verdict is null;
 
--- The jobs of each look: one session in turns.
+-- The jobs of each look: one session in turns. The first look of an ad-hoc request that
+-- measures in turns are its own jobs.
 create table comparison_look (
     comparison_id bigint not null references comparison (id) on delete cascade,
     look          integer not null check (look > 0),
     job_id        bigint not null references job_queue (id) on delete cascade,
     primary key (comparison_id, look, job_id)
 );
-create unique index comparison_look_of_job on comparison_look (job_id);
+create index comparison_look_of_job on comparison_look (job_id);
 
 -- The noise of a series on one collector, from its newest sessions; it can be computed
 -- again from the results at any time.
