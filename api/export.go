@@ -168,7 +168,7 @@ type csvRows struct{ out *csv.Writer }
 func newCSVRows(out io.Writer) *csvRows {
 	w := csv.NewWriter(out)
 	// A failed write shows up in end.
-	_ = w.Write([]string{"tag", "kind", "benchmark", "profile", "scenario", "backend", "target", "size_class", "pool", "hardware_id", "co_located", "collector", "iteration", "collected_at", "metric", "value"})
+	_ = w.Write([]string{"tag", "kind", "benchmark", "profile", "scenario", "backend", "target", "size_class", "pool", "hardware_id", "co_located", "collector", "iteration", "collected_at", "metric", "value", "disturbed", "segment"})
 	return &csvRows{out: w}
 }
 
@@ -177,7 +177,7 @@ func (w *csvRows) row(r bench.ExportedCollection) error {
 		err := w.out.Write([]string{
 			r.Tag, string(r.Kind), r.TestCase.Benchmark, r.TestCase.Profile, r.TestCase.Scenario, r.TestCase.Backend, string(r.TestCase.Target),
 			strconv.Itoa(int(r.SizeClass)), r.Pool, r.HardwareID, strconv.FormatBool(r.CoLocated), r.Collector,
-			strconv.Itoa(r.Iteration), r.CollectedAt.UTC().Format(time.RFC3339Nano), string(metric), strconv.FormatFloat(r.Values[metric], 'f', -1, 64),
+			strconv.Itoa(r.Iteration), r.CollectedAt.UTC().Format(time.RFC3339Nano), string(metric), strconv.FormatFloat(r.Values[metric], 'f', -1, 64), r.Disturbed, string(r.Segment),
 		})
 		if err != nil {
 			return err
@@ -207,7 +207,7 @@ func (w *jsonRows) row(r bench.ExportedCollection) error {
 	}
 	text, err := json.Marshal(apiclient.ExportedCollection{
 		Tag: r.Tag, Kind: r.Kind, TestCase: r.TestCase, Collector: r.Collector, Pool: r.Pool, SizeClass: r.SizeClass,
-		HardwareID: r.HardwareID, CoLocated: r.CoLocated, Iteration: r.Iteration, CollectedAt: r.CollectedAt, Values: r.Values,
+		HardwareID: r.HardwareID, CoLocated: r.CoLocated, Iteration: r.Iteration, CollectedAt: r.CollectedAt, Values: r.Values, Disturbed: r.Disturbed, Segment: r.Segment,
 	})
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -24,6 +25,8 @@ type RunRecord interface {
 	Job(ctx context.Context, key bench.JobKey) (bench.Job, error)
 	// StartRun is the fence: its errors say why the run may not begin.
 	StartRun(ctx context.Context, start store.RunStart) (store.RunPlan, error)
+	// Norms tells what the machine usually does while the run's test cases are measured.
+	Norms(ctx context.Context, run bench.RunID) ([]store.SeriesNorms, error)
 	StoreBlock(ctx context.Context, run bench.RunID, results []bench.TestCaseResult, errs []bench.RunError) (bench.BlockReceipt, error)
 	// AppendLog keeps at most limit bytes of a run's output; next is the stored size.
 	AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte, limit int64) (next int64, err error)
@@ -79,7 +82,7 @@ func (s *runHandlers) startRun(ctx context.Context, in *startRun) (*body[apiclie
 	if err := ownCollector(ctx, in.Body.Collector); err != nil {
 		return nil, err
 	}
-	plan, err := s.record.StartRun(ctx, store.RunStart{Run: id, Reason: in.Body.Reason, Collector: in.Body.Collector, Epoch: in.Body.Epoch})
+	plan, err := s.record.StartRun(ctx, store.RunStart{Run: id, Reason: in.Body.Reason, Collector: in.Body.Collector, Epoch: in.Body.Epoch, Facts: in.Body.Facts})
 	if errors.Is(err, store.ErrUnfit) {
 		// Before the collector gives it back, when its workflow asks where it waits.
 		s.refit(ctx, s.dispatcher.Refit)
@@ -108,6 +111,15 @@ func (s *runHandlers) startRun(ctx context.Context, in *startRun) (*body[apiclie
 		Run: run, Job: jobOf(plan.Job), Project: plan.Job.Project, Missing: notNil(plan.Missing), Iterations: plan.Job.Iterations,
 		TimeoutSeconds: plan.Run.TimeoutSeconds,
 		SuiteHash:      plan.Job.SuiteHash, Command: commandOf(plan.Job.Command), Artifacts: config.Artifacts,
+	}
+	norms, err := s.record.Norms(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range norms {
+		out.Norms = append(out.Norms, apiclient.SeriesNorms{TestCase: n.TestCase, Norms: machine.Norms{
+			Interrupts: n.Interrupts, CPUPressure: n.CPUPressure, MemoryPressure: n.MemoryPressure, IOPressure: n.IOPressure, MHz: n.MHz,
+		}})
 	}
 	return answer(out, s.addBuild(ctx, plan.Job, config, &out))
 }
@@ -172,7 +184,7 @@ func testCaseResult(r apiclient.TestCaseResult) (bench.TestCaseResult, error) {
 				return out, fmt.Errorf("%s, iteration %d: %w", tc, c.Iteration, err)
 			}
 		}
-		out.Collections = append(out.Collections, bench.Collection{Iteration: c.Iteration, CollectedAt: c.CollectedAt, Values: c.Values, Facts: c.Facts})
+		out.Collections = append(out.Collections, bench.Collection{Iteration: c.Iteration, CollectedAt: c.CollectedAt, Values: c.Values, Disturbed: c.Disturbed, Facts: c.Facts})
 	}
 	return out, nil
 }

@@ -9,6 +9,7 @@ package collection
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"sync/atomic"
@@ -63,6 +64,9 @@ type Collector struct {
 	Machine jobrun.Machine
 	// CacheDir contains a directory per suite for files that outlive jobs.
 	CacheDir string
+	// Facts returns the facts of the machine now, as JSON; nil: those of its
+	// registration hold.
+	Facts func() (json.RawMessage, error)
 	// Epoch returns the epoch of the collector's registration.
 	Epoch func() int64
 	// Fenced is called when a newer registration of the collector exists.

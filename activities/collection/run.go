@@ -14,6 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/artifact"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/jobrun"
+	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/suite"
 )
@@ -32,9 +33,18 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 		return bench.RunLost, infrastructure(err)
 	}
 	c.hindered.Store(0)
+	start := apiclient.RunStart{Reason: in.Reason, Collector: c.Name}
+	if c.Facts != nil {
+		facts, err := c.Facts()
+		if err != nil {
+			return bench.RunLost, infrastructure(err)
+		}
+		start.Facts = facts
+	}
 	var plan apiclient.RunPlan
 	err := apiclient.Retry(ctx, c.Upload, func(ctx context.Context) (err error) {
-		plan, err = c.API.StartRun(ctx, run, apiclient.RunStart{Reason: in.Reason, Collector: c.Name, Epoch: c.Epoch()})
+		start.Epoch = c.Epoch()
+		plan, err = c.API.StartRun(ctx, run, start)
 		return err
 	})
 	if errors.Is(err, apiclient.ErrFenced) {
@@ -77,15 +87,18 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 		fmt.Fprintln(out, "== every test case has a result already")
 		return nil
 	}
-	machine := c.Machine
-	machine.Log = out
-	machine.Points = func(point string) { c.Points.Reach(ctx, point) }
-	machine.Sampled = s.used.add
-	job := jobrun.Job{Kind: plan.Job.Kind, TestCases: plan.Missing, Iterations: plan.Iterations}
+	m := c.Machine
+	m.Log = out
+	m.Points = func(point string) { c.Points.Reach(ctx, point) }
+	m.Sampled = s.used.add
+	job := jobrun.Job{Kind: plan.Job.Kind, TestCases: plan.Missing, Iterations: plan.Iterations, Norms: make(map[bench.TestCase]machine.Norms)}
+	for _, n := range plan.Norms {
+		job.Norms[n.TestCase] = n.Norms
+	}
 	if plan.Command != nil {
 		c.phase(ctx, plan.Run.ID, string(jobrun.Fetching))
 		job.Command = &jobrun.Command{Argv: plan.Command.Argv, Env: environment(plan.Command.Env), Timeout: time.Duration(plan.Command.TimeoutSeconds) * time.Second}
-		return c.within(ctx, plan, s, func(ctx context.Context) error { return jobrun.Run(ctx, machine, job, s) })
+		return c.within(ctx, plan, s, func(ctx context.Context) error { return jobrun.Run(ctx, m, job, s) })
 	}
 	c.phase(ctx, plan.Run.ID, string(jobrun.Fetching))
 	fetched, err := c.Suites.Get(ctx, c.API, plan.SuiteHash, c.Upload)
@@ -104,9 +117,9 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 		}()
 		job.Subjects = append(job.Subjects, jobrun.Subject{Tag: tag, Artifact: handle.Dir()})
 	}
-	machine.CacheDir = filepath.Join(c.CacheDir, fetched.Suite.Name())
+	m.CacheDir = filepath.Join(c.CacheDir, fetched.Suite.Name())
 	job.Suite, job.SuiteDir = fetched.Suite, fetched.Dir
-	return c.within(ctx, plan, s, func(ctx context.Context) error { return jobrun.Run(ctx, machine, job, s) })
+	return c.within(ctx, plan, s, func(ctx context.Context) error { return jobrun.Run(ctx, m, job, s) })
 }
 
 // subjects returns the tags that a job measures, the baseline first, as in a
@@ -274,7 +287,7 @@ func testCaseResult(r jobrun.Result) (apiclient.TestCaseResult, error) {
 		if err != nil {
 			return out, fmt.Errorf("encoding the facts of a collection: %w", err)
 		}
-		out.Collections = append(out.Collections, apiclient.Collection{Iteration: c.Iteration, CollectedAt: c.StartedAt, Values: c.Metrics, Facts: facts})
+		out.Collections = append(out.Collections, apiclient.Collection{Iteration: c.Iteration, CollectedAt: c.StartedAt, Values: c.Metrics, Disturbed: machine.Text(c.Disturbed), Facts: facts})
 	}
 	return out, nil
 }

@@ -359,6 +359,7 @@ func (f *collectorFlags) jobs(machine *workers.Machine, api *apiclient.Client) (
 	return &collection.Collector{
 		Artifacts: artifacts, Suites: suites, Spool: spool, Machine: machine.Jobs, CacheDir: filepath.Join(f.stateDir, "cache"),
 		Revisions: revision.New(filepath.Join(f.stateDir, "repositories"), os.Environ()), Upload: upload, Points: failpoint.FromEnvironment(os.Getenv),
+		Facts: presentFacts,
 	}, nil
 }
 
@@ -381,6 +382,24 @@ func (f *collectorFlags) asked(machine *workers.Machine) (bench.Pool, error) {
 	return pool, nil
 }
 
+// presentFacts reads the facts of this machine: a person may have changed a setting
+// since the collector registered.
+func presentFacts() (json.RawMessage, error) {
+	facts, err := measure.ReadFacts("/")
+	if err != nil {
+		return nil, err
+	}
+	return encoded(facts)
+}
+
+func encoded(facts measure.Facts) (json.RawMessage, error) {
+	text, err := json.Marshal(facts)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the machine's facts: %w", err)
+	}
+	return text, nil
+}
+
 func (f *collectorFlags) registration(machine *workers.Machine) (apiclient.Registration, error) {
 	pool, err := f.asked(machine)
 	if err != nil {
@@ -390,9 +409,9 @@ func (f *collectorFlags) registration(machine *workers.Machine) (apiclient.Regis
 	if err != nil {
 		return apiclient.Registration{}, err
 	}
-	facts, err := json.Marshal(machine.Facts)
+	facts, err := encoded(machine.Facts)
 	if err != nil {
-		return apiclient.Registration{}, fmt.Errorf("encoding the machine's facts: %w", err)
+		return apiclient.Registration{}, err
 	}
 	r := apiclient.Registration{
 		Name: f.name, Target: pool.Target, SizeClass: pool.SizeClass, Pool: pool.Name, Host: bench.Target(hostTarget()), MachineID: id, Version: version,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/report"
 )
 
@@ -260,6 +261,8 @@ type RunStart struct {
 	Reason    bench.RunReason `json:"reason" enum:"scheduled,retry,escalation,rerun"`
 	Collector string          `json:"collector"`
 	Epoch     int64           `json:"epoch"`
+	// Facts are those of its machine now; they replace the ones it registered.
+	Facts json.RawMessage `json:"facts,omitempty" doc:"Facts of its machine now; absent: as registered."`
 }
 
 // RunPlan is the work of a run.
@@ -277,12 +280,20 @@ type RunPlan struct {
 	Command        *Command `json:"command,omitempty"`
 	// Artifacts are the project's overrides of the suite's artifact provider.
 	Artifacts bench.ArtifactSource `json:"artifacts,omitzero"`
+	// Norms tell what the test cases usually do to the machine.
+	Norms []SeriesNorms `json:"norms,omitempty" doc:"What the machine usually does while a test case is measured, to judge disturbances by."`
 	// Build is the order of a build job.
 	Build *BuildOrder `json:"build,omitempty"`
 	// BuiltAs is the build of the artifact; empty if it is not built.
 	BuiltAs bench.BuildKey `json:"built_as,omitempty"`
 	// VersusBuiltAs is the same for the artifact measured in turns with it.
 	VersusBuiltAs bench.BuildKey `json:"versus_built_as,omitempty"`
+}
+
+// SeriesNorms holds medians of earlier iterations of a test case. Shares are of 1.
+type SeriesNorms struct {
+	TestCase bench.TestCase `json:"test_case"`
+	machine.Norms
 }
 
 // Block is a finished block: all collections of its test cases.
@@ -304,6 +315,7 @@ type Collection struct {
 	Iteration   int                      `json:"iteration" minimum:"1"`
 	CollectedAt time.Time                `json:"collected_at"`
 	Values      map[bench.Metric]float64 `json:"values"`
+	Disturbed   string                   `json:"disturbed,omitempty" maxLength:"1000" doc:"Why the iteration is disturbed, as cause: size; absent: it is not."`
 	Facts       json.RawMessage          `json:"facts,omitempty"`
 }
 
@@ -410,6 +422,8 @@ type ExportedCollection struct {
 	Iteration   int                      `json:"iteration"`
 	CollectedAt time.Time                `json:"collected_at"`
 	Values      map[bench.Metric]float64 `json:"values"`
+	Segment     bench.Segment            `json:"segment,omitempty" doc:"Kernel, governor, microcode, boot options, turbo and SMT of the machine; an empty part is not known."`
+	Disturbed   string                   `json:"disturbed,omitempty" doc:"Why the iteration is disturbed; absent: it is not."`
 }
 
 // Names of response headers.

@@ -22,7 +22,10 @@ type Collection struct {
 	Iteration   int
 	CollectedAt time.Time
 	Values      map[Metric]float64
-	Facts       json.RawMessage
+	// Disturbed says why the iteration is disturbed, as "cause: size; …"; empty: it is
+	// not. In turns, both sides of a pair carry the mark.
+	Disturbed string
+	Facts     json.RawMessage
 }
 
 // BlockReceipt is the answer to an uploaded block. A block that is sent again gets the
@@ -39,10 +42,32 @@ type Samples struct {
 	Metric   Metric
 	Kind     JobKind
 	Surrounding
-	Values []float64
+	// Segment holds the settings of the machine; results of another segment compare only
+	// if measured in turns.
+	Segment Segment
+	Values  []float64
+	// Iterations numbers the values. In turns, the numbers begin anew with each look, and
+	// values of two artifacts with the same index are a pair.
+	Iterations []int
+	// Disturbed marks the values of disturbed iterations.
+	Disturbed []bool
+	// DisturbedBy is the most frequent cause of the marks; empty if there is none.
+	DisturbedBy string
 	// InTurns is set when the artifact was measured in turns with the one it is compared
 	// with.
 	InTurns bool
+}
+
+// SessionDisturbed reports whether so many of the values are disturbed that no model and
+// no verdict may use them.
+func (s Samples) SessionDisturbed() bool {
+	marked := 0
+	for _, d := range s.Disturbed {
+		if d {
+			marked++
+		}
+	}
+	return SessionDisturbed(marked, len(s.Disturbed))
 }
 
 // Surrounding holds the conditions of a measurement. Results are comparable only if
@@ -71,9 +96,12 @@ type ExportedCollection struct {
 	Collector string
 	Pool      string
 	Surrounding
+	Segment     Segment
 	Iteration   int
 	CollectedAt time.Time
-	Values      map[Metric]float64
+	// Disturbed says why the iteration is disturbed; empty: it is not.
+	Disturbed string
+	Values    map[Metric]float64
 }
 
 // MissingResult is a test case of an artifact that has no result and will get none

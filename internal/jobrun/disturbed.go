@@ -27,12 +27,12 @@ func (r *runner) observe(ctx context.Context, c call) (measure.Sample, *machine.
 	return sample, &delta, failure, err
 }
 
-// judge returns why a collection is disturbed, compared with the undisturbed ones of its unit.
+// judge returns why a collection is disturbed, compared with earlier jobs and with the undisturbed collections of its unit.
 func (r *runner) judge(u *unit, c *Collection) []machine.Reason {
 	if c.Machine == nil {
 		return nil
 	}
-	return machine.Judge(*c.Machine, machine.NormsOf(u.quiet))
+	return machine.Judge(*c.Machine, r.job.Norms[u.result.TestCase].Or(machine.NormsOf(u.quiet)))
 }
 
 // mayRepeat reports whether a disturbed iteration, which took that long, may be repeated, with that many iterations of its

@@ -47,6 +47,8 @@ type Job struct {
 	TestCases []bench.TestCase
 	// Iterations overrides the suite's number of iterations if positive.
 	Iterations int
+	// Norms tell what the test cases usually do to the machine; the iterations of this job complete them.
+	Norms map[bench.TestCase]machine.Norms
 	// KeepPairs delivers, when the job is cancelled, what the unfinished block has measured on all subjects.
 	KeepPairs bool
 	// Command belongs to the kind command.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -31,6 +32,9 @@ type Facts struct {
 	// SMT is on, off, forceoff, notsupported or notimplemented, as the kernel says.
 	SMT   string `json:"smt,omitempty"`
 	Turbo *bool  `json:"turbo,omitempty"`
+	// BootOptions are the parameters of the kernel's command line that change results, such as "isolcpus=2-3 mitigations=off",
+	// in alphabetical order, or "none".
+	BootOptions string `json:"boot_options,omitempty"`
 	// ASLR is kernel.randomize_va_space: 0 off, 1 without heap, 2 full. Measured commands have it off in any case.
 	ASLR        *int  `json:"aslr,omitempty"`
 	MemoryBytes int64 `json:"memory_bytes"`
@@ -53,6 +57,7 @@ func ReadFacts(root string) (Facts, error) {
 		SMT:          r.text("sys/devices/system/cpu/smt/control"),
 		Governor:     r.governors(),
 		Turbo:        r.turbo(),
+		BootOptions:  r.bootOptions(),
 	}
 	facts.readCPU(string(cpuinfo))
 	for _, sign := range []string{"sys/hypervisor/type", "proc/device-tree/hypervisor"} {
@@ -159,6 +164,36 @@ func (r factReader) turbo() *bool {
 		return nil
 	}
 	return &on
+}
+
+// bootOptions are the parameters that isolate CPUs or change their speed; see
+// Documentation/admin-guide/kernel-parameters.txt of Linux.
+var bootOptions = []string{
+	"amd_pstate", "cpufreq.default_governor", "cpuidle.off", "idle", "intel_idle.max_cstate", "intel_pstate", "irqaffinity", "isolcpus",
+	"maxcpus", "mitigations", "nohz", "nohz_full", "nosmt", "preempt", "processor.max_cstate", "rcu_nocbs", "skew_tick", "spectre_v2",
+	"transparent_hugepage",
+}
+
+// bootOptions returns the empty text where the command line cannot be read.
+func (r factReader) bootOptions() string {
+	line := r.text("proc/cmdline")
+	if line == "" {
+		return ""
+	}
+	var found []string
+	for option := range strings.FieldsSeq(line) {
+		if option == "--" {
+			break // the rest is for init
+		}
+		if name, _, _ := strings.Cut(option, "="); slices.Contains(bootOptions, name) {
+			found = append(found, strings.ReplaceAll(option, "|", " "))
+		}
+	}
+	if len(found) == 0 {
+		return "none"
+	}
+	slices.Sort(found)
+	return strings.Join(found, " ")
 }
 
 func (r factReader) memory() (int64, error) {

@@ -27,6 +27,7 @@ func TestTheFactsOfAMachineAreRead(t *testing.T) {
 		Governor:     "performance,powersave",
 		SMT:          "off",
 		Turbo:        new(bool),
+		BootOptions:  "isolcpus=managed_irq,2-3 mitigations=auto nosmt",
 		ASLR:         pointer(2),
 		MemoryBytes:  65779900 * 1024,
 		Virtualised:  false,
@@ -42,6 +43,7 @@ func TestTheFactsOfAMachineAreRead(t *testing.T) {
 		PresentCPUs:  1,
 		Kernel:       "6.1.0-arm64",
 		Turbo:        pointer(true),
+		BootOptions:  "none",
 		MemoryBytes:  4012345 * 1024,
 		Virtualised:  true,
 	}, facts)
@@ -71,7 +73,7 @@ func TestTheHardwareIDTellsHardwareApartAndNothingElse(t *testing.T) {
 
 	same := facts
 	same.Kernel, same.Governor, same.SMT, same.Microcode, same.LogicalCPUs = "7.0", "powersave", "on", "2", 8
-	same.Turbo, same.ASLR = nil, nil
+	same.Turbo, same.ASLR, same.BootOptions = nil, nil, "none"
 	same.MemoryBytes -= 20 << 20
 	require.Equal(t, facts.HardwareID(), same.HardwareID())
 

@@ -338,3 +338,25 @@ func TestAggregationAndCategoryAreTheSuites(t *testing.T) {
 		require.Equal(t, category[s.Benchmark], s.Category, s.Benchmark)
 	}
 }
+
+func TestStoredResultsOfTwoSegmentsDoNotCompare(t *testing.T) {
+	t.Parallel()
+	in := func(segment bench.Segment, values ...float64) bench.Samples {
+		s := samples(gin, bench.WallTime, alone(4, "x"), values...)
+		s.Segment = segment
+		return s
+	}
+	const former, present = "6.1|performance||none||", "6.8|performance||none||"
+	series, unpaired := results.Pairs(facts{}, []bench.Samples{in(former, 1)}, []bench.Samples{in(present, 2)})
+	require.Empty(t, series)
+	require.Equal(t, []results.Unpaired{{
+		TestCase: gin, B: true,
+		Reason: "measured under another kernel: 6.1 and 6.8; measure both in turns (submit --vs) to compare them",
+	}}, unpaired)
+
+	for _, a := range []bench.Segment{present, ""} { // unknown settings differ from nothing
+		series, unpaired := results.Pairs(facts{}, []bench.Samples{in(a, 1)}, []bench.Samples{in(present, 2)})
+		require.Empty(t, unpaired)
+		require.Len(t, series, 1)
+	}
+}

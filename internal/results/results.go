@@ -2,7 +2,8 @@
 // turns, and passes both to package report, which gives the verdicts.
 //
 // Two results are comparable only when measured on the same target, pool
-// hardware and size class, both alone on their machine or both co-located. The
+// hardware and size class, both alone on their machine or both co-located, and
+// unless in turns under the same settings of the machine ([bench.Segment]). The
 // package must not know how samples were measured or how a comparison is shown.
 package results
 
@@ -218,6 +219,10 @@ func Pairs(facts Facts, a, b []bench.Samples) ([]stats.Series, []Unpaired) {
 			continue
 		}
 		x, y, ok := shared(ours, theirs)
+		if change := newSegment(ours, theirs); !ok && change != "" {
+			lacks[Unpaired{TestCase: k.testCase, B: true, Reason: "measured under " + change + "; measure both in turns (submit --vs) to compare them"}] = true
+			continue
+		}
 		if !ok {
 			lacks[Unpaired{TestCase: k.testCase, B: true, Reason: "measured only in another surrounding (" + surroundings(theirs) + " instead of " + surroundings(ours) + "), which does not compare"}] = true
 			continue
@@ -288,12 +293,29 @@ func newSeries(facts Facts, k seriesKey, a, b []float64) stats.Series {
 func shared(a, b []bench.Samples) (x, y bench.Samples, ok bool) {
 	for _, p := range a {
 		for _, q := range b {
-			if p.Surrounding == q.Surrounding && (!ok || before(p.Surrounding, x.Surrounding)) {
+			if compare(p, q) && (!ok || before(p.Surrounding, x.Surrounding)) {
 				x, y, ok = p, q, true
 			}
 		}
 	}
 	return x, y, ok
+}
+
+// compare reports whether stored samples of two artifacts compare.
+func compare(a, b bench.Samples) bool {
+	return a.Surrounding == b.Surrounding && !a.Segment.Differs(b.Segment)
+}
+
+// newSegment names the settings of the machine that keep samples of the same surrounding from being compared; empty if none do.
+func newSegment(a, b []bench.Samples) string {
+	for _, p := range a {
+		for _, q := range b {
+			if p.Surrounding == q.Surrounding && p.Segment.Differs(q.Segment) {
+				return p.Segment.Change(q.Segment)
+			}
+		}
+	}
+	return ""
 }
 
 func before(a, b bench.Surrounding) bool {

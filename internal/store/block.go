@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -118,7 +119,9 @@ func (b block) check(results []bench.TestCaseResult, errs []bench.RunError) erro
 func (b block) storeResults(ctx context.Context, results []bench.TestCaseResult) error {
 	bySpot := make(map[spot]bench.TestCaseResult, len(results))
 	var cases, artifacts []int64
-	var statuses, messages []string
+	var statuses, messages, causes []string
+	var disturbed []int
+	var sessions []bool
 	for _, r := range b.whole(results) {
 		at := b.spot(r)
 		if _, twice := bySpot[at]; twice {
@@ -131,16 +134,22 @@ func (b block) storeResults(ctx context.Context, results []bench.TestCaseResult)
 			status = "skipped"
 		}
 		statuses, messages = append(statuses, status), append(messages, cleanText(r.Skipped))
+		marked, cause := disturbances(r.Collections)
+		disturbed, causes = append(disturbed, marked), append(causes, cause)
+		sessions = append(sessions, bench.SessionDisturbed(marked, len(r.Collections)))
 	}
 	type row struct {
 		ID int64
 		spot
 	}
 	accepted, err := all[row](ctx, b.tx, `
-		insert into test_result (artifact_id, test_case_id, size_class, hardware_id, co_located, generation, probe, in_turns, run_id, status, message)
-		select t.artifact_id, t.test_case_id, n.size_class, n.hardware_id, n.co_located, j.generation, n.probe, j.versus is not null, n.id, t.status, t.message
+		insert into test_result (artifact_id, test_case_id, size_class, hardware_id, co_located, generation, probe, in_turns, run_id, status, message,
+			disturbed, disturbed_by, disturbed_session)
+		select t.artifact_id, t.test_case_id, n.size_class, n.hardware_id, n.co_located, j.generation, n.probe, j.versus is not null, n.id, t.status, t.message,
+			t.disturbed, t.cause, t.session
 		from job_run n join job_queue j on j.id = n.job_id,
-			unnest(@cases::bigint[], @statuses::text[], @messages::text[], @artifacts::bigint[]) as t (test_case_id, status, message, artifact_id)
+			unnest(@cases::bigint[], @statuses::text[], @messages::text[], @artifacts::bigint[], @disturbed::integer[], @causes::text[], @sessions::boolean[])
+				as t (test_case_id, status, message, artifact_id, disturbed, cause, session)
 		where n.id = @run
 			-- one that was found invalid does not come back
 			and not exists (select from test_result mine
@@ -148,7 +157,10 @@ func (b block) storeResults(ctx context.Context, results []bench.TestCaseResult)
 		order by t.test_case_id, t.artifact_id -- so that two blocks never wait for each other
 		on conflict (artifact_id, test_case_id, size_class, hardware_id, co_located, generation, probe) where invalid_at is null do nothing
 		returning id, test_case_id, artifact_id`,
-		pgx.NamedArgs{"run": b.run.ID, "cases": cases, "statuses": statuses, "messages": messages, "artifacts": artifacts})
+		pgx.NamedArgs{
+			"run": b.run.ID, "cases": cases, "statuses": statuses, "messages": messages, "artifacts": artifacts,
+			"disturbed": disturbed, "causes": causes, "sessions": sessions,
+		})
 	if err != nil {
 		return err
 	}
@@ -159,11 +171,30 @@ func (b block) storeResults(ctx context.Context, results []bench.TestCaseResult)
 	return taken.store(ctx, b)
 }
 
+// disturbances counts the disturbed collections of a session and returns their most
+// frequent cause; of equally frequent ones the first by name.
+func disturbances(found []bench.Collection) (n int, cause string) {
+	counts := make(map[string]int)
+	for _, c := range found {
+		if c.Disturbed == "" {
+			continue
+		}
+		n++
+		main, _, _ := strings.Cut(cleanText(c.Disturbed), ":")
+		counts[main]++
+		if most := counts[cause]; counts[main] > most || counts[main] == most && main < cause {
+			cause = main
+		}
+	}
+	return n, cause
+}
+
 // collections holds collections and their statistics as parallel arrays.
 type collections struct {
 	results     []int64
 	iterations  []int
 	collectedAt []time.Time
+	disturbed   []string
 	facts       []string
 
 	statistics []statistic
@@ -183,6 +214,7 @@ func (c *collections) add(result int64, at spot, found []bench.Collection) {
 		c.results = append(c.results, result)
 		c.iterations = append(c.iterations, f.Iteration)
 		c.collectedAt = append(c.collectedAt, f.CollectedAt)
+		c.disturbed = append(c.disturbed, cleanText(f.Disturbed))
 		c.facts = append(c.facts, document(f.Facts, "{}"))
 		for metric, v := range f.Values {
 			c.statistics = append(c.statistics, statistic{at.TestCaseID, at.ArtifactID, string(metric), index, v})
@@ -199,10 +231,12 @@ func (c *collections) store(ctx context.Context, b block) error {
 		Iteration    int
 	}
 	rows, err := all[row](ctx, b.tx, `
-		insert into collection (result_id, iteration, collected_at, facts)
-		select result_id, iteration, collected_at, facts::jsonb
-		from unnest($1::bigint[], $2::integer[], $3::timestamptz[], $4::text[]) as t (result_id, iteration, collected_at, facts)
-		returning id, result_id, iteration`, c.results, c.iterations, c.collectedAt, c.facts)
+		insert into collection (result_id, iteration, collected_at, disturbed, facts)
+		select result_id, iteration, collected_at, disturbed, facts::jsonb
+		from unnest(@results::bigint[], @iterations::integer[], @times::timestamptz[], @disturbed::text[], @facts::text[])
+			as t (result_id, iteration, collected_at, disturbed, facts)
+		returning id, result_id, iteration`,
+		pgx.NamedArgs{"results": c.results, "iterations": c.iterations, "times": c.collectedAt, "disturbed": c.disturbed, "facts": c.facts})
 	if err != nil {
 		return err
 	}

@@ -247,7 +247,7 @@ func (s *Store) PairsOf(ctx context.Context, comparison int64) ([]LookPairs, err
 // disturbed matches a collection of the given alias during which something else used the
 // machine.
 func disturbed(collection string) string {
-	return `coalesce(` + collection + `.facts -> 'disturbed', 'false') not in ('false', 'null', '[]', '""')`
+	return collection + `.disturbed <> ''`
 }
 
 // artifactOfTag reads an artifact's ID in a transaction.

@@ -78,7 +78,8 @@ const inTurns = `(
 	select r.* from pair join newest using (test_case_id, size_class, hardware_id, co_located, set) join test_result r on r.id in (pair.x, pair.y))`
 
 // SamplesInTurns reads the values of two artifacts that were measured in turns with each
-// other; none if there are none. Those of one index were measured one after the other.
+// other; none if there are none. Those of one index were measured one after the other and
+// are a pair; it is disturbed if either side has the mark.
 func (s *Store) SamplesInTurns(ctx context.Context, project, a, b string) (ofA, ofB []bench.Samples, err error) {
 	var ids [2]int64
 	for i, tag := range []string{a, b} {

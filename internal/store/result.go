@@ -20,8 +20,8 @@ func (s *Store) artifact(ctx context.Context, project, tag string) (int64, error
 }
 
 // SamplesOf reads all values of an artifact: those of the latest generation of each test
-// case, metric and surrounding, by iteration, without those measured in turns with another
-// artifact. It returns none if there are none.
+// case, metric and surrounding, by iteration, with the marks of disturbed iterations, and
+// without those measured in turns with another artifact. It returns none if there are none.
 func (s *Store) SamplesOf(ctx context.Context, project, tag string) ([]bench.Samples, error) {
 	artifact, err := s.artifact(ctx, project, tag)
 	if errors.Is(err, ErrNotFound) {
@@ -38,8 +38,10 @@ func (s *Store) SamplesOf(ctx context.Context, project, tag string) ([]bench.Sam
 // samplesFrom selects all values of the results r in a table or view, in an order of their
 // collections c; grouping follows, then [samplesOrder].
 func samplesFrom(results, order string) string {
-	return testCaseDocument + ` as test_case, se.metric, j.kind, r.size_class, r.hardware_id, r.co_located,
-		array_agg(p.value order by ` + order + `) as values
+	return testCaseDocument + ` as test_case, se.metric, j.kind, r.size_class, r.hardware_id, r.co_located, max(n.segment) as segment,
+		array_agg(p.value order by ` + order + `) as values, array_agg(c.iteration order by ` + order + `) as iterations,
+		array_agg(` + disturbed("c") + ` order by ` + order + `) as disturbed,
+		coalesce(mode() within group (order by nullif(split_part(c.disturbed, ':', 1), '')), '') as disturbed_by
 	from ` + results + ` r
 	join job_run n on n.id = r.run_id
 	join job_queue j on j.id = n.job_id
@@ -133,7 +135,7 @@ func (s *Store) ExportCollections(ctx context.Context, project string, tags []st
 func (s *Store) exportArtifact(ctx context.Context, artifact int64, yield func(bench.ExportedCollection) error) error {
 	rows, err := s.pool.Query(ctx, `
 		select a.tag, `+testCaseDocument+` as test_case, j.kind, n.collector, n.pool, r.size_class, r.hardware_id, r.co_located,
-			c.iteration, c.collected_at, st.metrics, st.numbers
+			n.segment, c.iteration, c.collected_at, c.disturbed, st.metrics, st.numbers
 		from latest_result r
 		join artifact a on a.id = r.artifact_id
 		join job_run n on n.id = r.run_id

@@ -30,7 +30,10 @@ func TestSamplesAreOfTheLatestGenerationPerSurrounding(t *testing.T) {
 	beside := place
 	beside.CoLocated = true
 	sample := func(metric bench.Metric, where bench.Surrounding, values ...float64) bench.Samples {
-		return bench.Samples{TestCase: testCase("gin"), Metric: metric, Kind: bench.KindCompileTime, Surrounding: where, Values: values}
+		return bench.Samples{
+			TestCase: testCase("gin"), Metric: metric, Kind: bench.KindCompileTime, Surrounding: where, Segment: "|||||",
+			Values: values, Iterations: []int{0, 1, 2}[:len(values)], Disturbed: make([]bool, len(values)),
+		}
 	}
 	samples, err := r.SamplesOf(t.Context(), project, "v1")
 	require.NoError(t, err)

@@ -21,6 +21,8 @@ type RunStart struct {
 	Reason    bench.RunReason
 	Collector string
 	Epoch     int64
+	// Facts are those of the collector's machine now; empty: as registered.
+	Facts json.RawMessage
 }
 
 // RunPlan is the fence's answer: the work of this run.
@@ -155,6 +157,9 @@ func openRun(ctx context.Context, tx pgx.Tx, job bench.Job, c bench.Collector, s
 	if err := closeRuns(ctx, tx, job.ID, bench.RunLost, "replaced by run "+string(start.Run)); err != nil {
 		return bench.Run{}, err
 	}
+	if len(start.Facts) > 0 {
+		c.Facts = json.RawMessage(document(start.Facts, "{}"))
+	}
 	run, err := bench.OpenRun(start.Run, start.Reason, job, c)
 	if err != nil {
 		return bench.Run{}, err
@@ -179,7 +184,7 @@ func openRun(ctx context.Context, tx pgx.Tx, job bench.Job, c bench.Collector, s
 	if err := settle(ctx, tx, job, c); err != nil {
 		return bench.Run{}, err
 	}
-	if _, err := tx.Exec(ctx, `update collector_config set current_run = $2 where name = $1`, c.Name, start.Run); err != nil {
+	if _, err := tx.Exec(ctx, `update collector_config set current_run = $2, facts = $3 where name = $1`, c.Name, start.Run, c.Facts); err != nil {
 		return bench.Run{}, err
 	}
 	return one[bench.Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)

@@ -21,18 +21,15 @@ type Session struct {
 	Place     int
 	Run       bench.RunID
 	Collector string
-	// Segment describes the kernel and the settings of the machine: only sessions of one
-	// segment are a history.
-	Segment string
+	// Segment describes the kernel and the settings of the machine: only sessions whose
+	// segments do not differ are a history.
+	Segment bench.Segment
 	// At is the start of the session.
 	At time.Time
 	// Values are by iteration; Disturbed marks those that something else disturbed.
 	Values    []float64
 	Disturbed []bool
 }
-
-// segment selects the settings of a run n that begin a new segment of a series.
-const segment = `concat_ws(' ', n.facts ->> 'kernel', n.facts ->> 'microcode', n.facts ->> 'governor', n.facts ->> 'smt', n.facts ->> 'turbo', n.facts ->> 'isolation')`
 
 // Sessions reads the history of all series of a target on the artifacts of these tags: the
 // latest session of each artifact, without what was measured in turns. Only the series and
@@ -71,7 +68,7 @@ func (s *Store) Sessions(ctx context.Context, project string, target bench.Targe
 			where r.artifact_id = any(@artifacts::bigint[]) and r.status = 'ok'
 		)
 		select `+testCaseDocument+` as test_case, se.metric, r.size_class, r.hardware_id, r.co_located, a.tag, line.place,
-			n.id as run, n.collector, `+segment+` as segment, min(c.collected_at) as at,
+			n.id as run, n.collector, n.segment, min(c.collected_at) as at,
 			array_agg(p.value order by c.iteration) as values, array_agg(`+disturbed("c")+` order by c.iteration) as disturbed
 		from result r
 		join line on line.id = r.artifact_id

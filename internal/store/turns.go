@@ -40,7 +40,7 @@ func (s *Store) SessionsInTurns(ctx context.Context, project, a, b string) ([]Se
 	sessions, err := all[SessionInTurns](ctx, s.pool, `
 		select `+testCaseDocument+` as test_case, se.metric, ra.size_class, ra.hardware_id, ra.co_located, n.id as run,
 			array_agg(va.value order by ca.iteration) as a, array_agg(vb.value order by ca.iteration) as b,
-			array_agg(`+disturbedIteration("ca")+` or `+disturbedIteration("cb")+` order by ca.iteration) as disturbed
+			array_agg(`+disturbed("ca")+` or `+disturbed("cb")+` order by ca.iteration) as disturbed
 		from test_result ra
 		join test_result rb on rb.run_id = ra.run_id and rb.test_case_id = ra.test_case_id
 			and rb.artifact_id = $2 and rb.status = 'ok' and rb.invalid_at is null and not rb.probe
@@ -55,9 +55,4 @@ func (s *Store) SessionsInTurns(ctx context.Context, project, a, b string) ([]Se
 		group by ra.id, tc.id, se.metric, n.id
 		order by ra.id, se.metric`, ids[0], ids[1])
 	return sessions, wrap("reading the results of "+a+" and "+b+" measured in turns", err)
-}
-
-// disturbedIteration matches a collection of the given alias during which something else used the machine.
-func disturbedIteration(collection string) string {
-	return `coalesce(` + collection + `.facts -> 'disturbed', 'false') not in ('false', 'null', '[]', '""')`
 }
