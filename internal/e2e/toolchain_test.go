@@ -14,6 +14,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/e2e/slowgo"
 	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/verdict"
 )
@@ -41,6 +42,35 @@ func TestLongRealToolchainsAreCompared(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(out, &local))
 	requireComplete(t, local.Comparison.Rows)
+}
+
+// A go command that burns a fifth more CPU time is never found to make no difference, however busy the machine is: its CPU
+// time has changed for the worse, or is undecided.
+func TestLongAPlantedSlowdownIsNeverNoDifference(t *testing.T) {
+	t.Parallel()
+	goroot := localGoroot(t)
+	slow, err := slowgo.Make(t.Context(), goroot, t.TempDir())
+	require.NoError(t, err)
+	command := exec.Command(binary(t, "BENCHLOOM_BIN", "benchloom"), "bench", filepath.Join(repository(t), "suites", "go"),
+		"--artifact", "slow", "--vs", "real", "--goroot", "slow="+slow, "--goroot", "real="+goroot, "--cache-dir", t.TempDir(),
+		"--benchmark", "lo", "--profile", "build", "--scenario", "full", "--backend", "gc", "-o", "json")
+	out, err := command.Output()
+	require.NoError(t, err, "%s", out)
+	var local struct {
+		Comparison report.Report `json:"comparison"`
+	}
+	require.NoError(t, json.Unmarshal(out, &local))
+	found := false
+	for _, r := range local.Comparison.Rows {
+		if r.Metric != string(bench.CPUTime) {
+			continue
+		}
+		found = true
+		require.False(t, r.Is(verdict.NoDifference), "%+v", r)
+		require.NotEqual(t, report.Improvement, r.Direction, "%+v", r)
+		t.Logf("CPU time: %s, %+.1f %% in %d pairs: %s", r.Verdict, 100*r.Turns.Change, r.Turns.Pairs, r.Reason)
+	}
+	require.True(t, found)
 }
 
 // perSide is the number of iterations per side of a comparison of toolchains: enough for

@@ -22,7 +22,7 @@ type Comparison struct {
 	Pairs int
 }
 
-// Row is a series of the family with its verdict.
+// Row is a series with its verdict.
 type Row struct {
 	TestCase bench.TestCase
 	Metric   bench.Metric
@@ -47,7 +47,12 @@ type Judgement struct {
 // the number of test cases alone is too large.
 func (c Comparison) Judge(results []jobrun.LocalResult) (Judgement, error) {
 	found := c.collect(results)
-	size := len(found.series)
+	size := 0
+	for _, s := range found.series {
+		if !s.late {
+			size++
+		}
+	}
 	if len(results) == 0 {
 		size = len(c.TestCases) // each has one metric at least
 	}
@@ -133,14 +138,20 @@ type key struct {
 	metric   bench.Metric
 }
 
-// series is the evidence of one series of the family.
+// series is the evidence of one series.
 type series struct {
 	key
 	evidence verdict.Evidence
+	// late is set if the first look, which fixes the family, has no values of it.
+	late bool
 }
 
 // judge returns the verdict of the first look that settles the series, or else that of all looks.
 func (s series) judge(family verdict.Family) (row Row, settled bool) {
+	if s.late {
+		v := verdict.Verdict{P: 1, Reason: verdict.TooFewValues + ": the first look, which fixes what is decided, has none"}
+		return Row{TestCase: s.testCase, Metric: s.metric, Verdict: v}, true
+	}
 	all := s.evidence.Sessions
 	for n := range all {
 		s.evidence.Sessions = all[:n+1]
@@ -187,12 +198,12 @@ func (c Comparison) collect(results []jobrun.LocalResult) found {
 			i, known := at[k]
 			switch {
 			case known:
-			case look == 1 && verdict.Deciding(string(metric)):
+			case !verdict.Deciding(string(metric)):
+				continue
+			default:
 				i = len(out.series)
 				at[k] = i
-				out.series = append(out.series, newSeries(k))
-			default:
-				continue // no part of the family
+				out.series = append(out.series, newSeries(k, look > 1))
 			}
 			out.series[i].evidence.Sessions = append(out.series[i].evidence.Sessions, pairs)
 		}
@@ -200,9 +211,9 @@ func (c Comparison) collect(results []jobrun.LocalResult) found {
 	return out
 }
 
-func newSeries(k key) series {
+func newSeries(k key, late bool) series {
 	exact := k.metric.Exact()
-	return series{k, verdict.Evidence{Exact: exact, Delta: verdict.Delta(string(k.metric), exact)}}
+	return series{k, verdict.Evidence{Exact: exact, Delta: verdict.Delta(string(k.metric), exact)}, late}
 }
 
 // pair returns the pairs of each metric that both sides have.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/e2e/slowgo"
 	compared "github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/suite"
 )
@@ -28,79 +29,12 @@ const (
 	tagSame = "same"
 	tagSlow = "slow"
 
-	slowdown = 0.20
-
 	byCommand = "command" // 'benchloom bench'
 	byService = "service" // requests, measured in turns
 )
 
 func accuracyName(by, toolchain string) string {
 	return fmt.Sprintf("Accuracy/by=%s/toolchain=%s", by, toolchain)
-}
-
-// burner replaces a go command: it runs the real one, go.real, then burns a fifth of
-// the CPU time that this took.
-const burner = `package main
-
-import (
-	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"syscall"
-	"time"
-)
-
-func cpu(who int) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(who, &u); err != nil {
-		panic(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-func main() {
-	self, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
-	real := exec.Command(filepath.Join(filepath.Dir(self), "go.real"), os.Args[1:]...)
-	real.Stdin, real.Stdout, real.Stderr = os.Stdin, os.Stdout, os.Stderr
-	err = real.Run()
-	for until := cpu(syscall.RUSAGE_SELF) + cpu(syscall.RUSAGE_CHILDREN)/5; cpu(syscall.RUSAGE_SELF) < until; {
-	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		os.Exit(exit.ExitCode())
-	}
-	if err != nil {
-		panic(err)
-	}
-}
-`
-
-// slowToolchain makes, below dir, a copy of a real toolchain with a slower go command.
-func slowToolchain(ctx context.Context, goroot, dir string) (string, error) {
-	slow := filepath.Join(dir, "goroot")
-	entries, err := os.ReadDir(goroot)
-	if err != nil {
-		return "", err
-	}
-	errs := []error{os.MkdirAll(filepath.Join(slow, "bin"), 0o755)}
-	for _, e := range entries {
-		if e.Name() != "bin" {
-			errs = append(errs, os.Symlink(filepath.Join(goroot, e.Name()), filepath.Join(slow, e.Name())))
-		}
-	}
-	source := filepath.Join(dir, "main.go")
-	errs = append(errs, os.Symlink(filepath.Join(goroot, "bin", "go"), filepath.Join(slow, "bin", "go.real")), os.WriteFile(source, []byte(burner), 0o600))
-	if err := errors.Join(errs...); err != nil {
-		return "", fmt.Errorf("making a slow toolchain: %w", err)
-	}
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(slow, "bin", "go"), source).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building a slow go command: %w: %s", err, out)
-	}
-	return slow, nil
 }
 
 // accuracyPlan sets the suite and the number of comparisons.
@@ -133,7 +67,7 @@ func measureAccuracy(ctx context.Context, o options, report *report, progress fu
 		return fmt.Errorf("finding the Go toolchain: %w", err)
 	}
 	goroot := strings.TrimSpace(string(out))
-	slow, err := slowToolchain(ctx, goroot, dir)
+	slow, err := slowgo.Make(ctx, goroot, dir)
 	if err != nil {
 		return err
 	}
@@ -181,7 +115,7 @@ func accuracyFigure(by, tag string, results []compared.Row) (figure, error) {
 	r := results[0]
 	expected, wrong := 0.0, r.Significant
 	if tag == tagSlow {
-		expected, wrong = slowdown, r.Direction != compared.Regression
+		expected, wrong = slowgo.Slowdown, r.Direction != compared.Regression
 	}
 	change := r.Estimate().Value
 	f := figure{name: accuracyName(by, tag), iters: r.B.N, values: []benchfmt.Value{
