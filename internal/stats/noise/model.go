@@ -11,7 +11,7 @@ import (
 // Constants of the model.
 const (
 	window       = 60  // newest sessions that count
-	recent       = 20  // sessions before the newest ones that these are compared with
+	recent       = 20  // sessions that new ones are compared with
 	unconfirmed  = 8   // newest sessions that may hold a change of which nothing is known yet
 	enough       = 8   // sessions from which a series has a spread of its own
 	exactAfter   = 20  // sessions without spread that make a metric exact
@@ -77,16 +77,22 @@ func (m Model) Sees(threshold float64) float64 {
 // lent models, those of series of the same benchmark and metric: their median. Without any, between three and seven
 // sessions count with at least what their values explain, and less than three only with that.
 //
-// Sessions of several collectors are levelled first, as by [Levels].
+// The offsets of several collectors are taken out first, see [Offsets].
 func Fit(sessions []Session, lent ...Model) Model {
-	sessions = usable(sessions)
-	m := Model{Sessions: len(sessions), Logarithms: positive(sessions)}
+	sessions = Usable(sessions)
+	slices.SortStableFunc(sessions, func(x, y Session) int { return x.At.Compare(y.At) })
+	sessions = sessions[max(0, len(sessions)-window):]
+	m := Model{Sessions: len(sessions), Logarithms: Positive(sessions)}
 	groups := make([][]float64, len(sessions))
 	for i, s := range sessions {
 		groups[i] = scaled(s.Values, m.Logarithms)
 		m.Values += len(s.Values)
 	}
 	levels := Levels(sessions, m.Logarithms)
+	offsets := Offsets(sessions, levels)
+	for i, s := range sessions {
+		levels[i] -= offsets[s.Collector]
+	}
 	if len(levels) > 0 {
 		m.Level = unscaled(paired.Estimate(levels), m.Logarithms)
 	}
@@ -161,30 +167,38 @@ func settled(levels []float64) []float64 {
 	return levels
 }
 
-// Levels returns each session's Hodges-Lehmann estimate, of logarithms if so asked. The offset of a collector with at least
-// four of the sessions is taken out: the distance of its median level from that of all.
+// Levels returns each session's Hodges-Lehmann estimate, of logarithms if so asked. Every session must have values, and
+// positive ones for logarithms.
 func Levels(sessions []Session, logarithms bool) []float64 {
 	levels := make([]float64, len(sessions))
-	byCollector := map[string][]float64{}
 	for i, s := range sessions {
 		levels[i] = paired.Estimate(scaled(s.Values, logarithms))
-		byCollector[s.Collector] = append(byCollector[s.Collector], levels[i])
-	}
-	if len(byCollector) < 2 {
-		return levels
-	}
-	const fewest = 4
-	center := median(levels)
-	for i, s := range sessions {
-		if own := byCollector[s.Collector]; len(own) >= fewest {
-			levels[i] -= median(own) - center
-		}
 	}
 	return levels
 }
 
-// usable returns the newest undisturbed sessions with values, in order of time, without values that are not finite.
-func usable(sessions []Session) []Session {
+// Offsets returns how far each collector's median level is from that of all sessions. Collectors with fewer than four of the
+// sessions have no offset, nor has an only one.
+func Offsets(sessions []Session, levels []float64) map[string]float64 {
+	byCollector := map[string][]float64{}
+	for i, s := range sessions {
+		byCollector[s.Collector] = append(byCollector[s.Collector], levels[i])
+	}
+	if len(byCollector) < 2 {
+		return nil
+	}
+	const fewest = 4
+	center, offsets := median(levels), map[string]float64{}
+	for collector, own := range byCollector {
+		if len(own) >= fewest {
+			offsets[collector] = median(own) - center
+		}
+	}
+	return offsets
+}
+
+// Usable returns the undisturbed sessions with values, without values that are not finite.
+func Usable(sessions []Session) []Session {
 	var kept []Session
 	for _, s := range sessions {
 		s.Values = slices.DeleteFunc(slices.Clone(s.Values), func(v float64) bool { return math.IsNaN(v) || math.Abs(v) > largest })
@@ -192,14 +206,14 @@ func usable(sessions []Session) []Session {
 			kept = append(kept, s)
 		}
 	}
-	slices.SortStableFunc(kept, func(x, y Session) int { return x.At.Compare(y.At) })
-	return kept[max(0, len(kept)-window):]
+	return kept
 }
 
 // largest keeps squares of values finite. No measured value comes near it.
 const largest = 1e150
 
-func positive(sessions []Session) bool {
+// Positive reports whether all values are positive, so that they have logarithms.
+func Positive(sessions []Session) bool {
 	return !slices.ContainsFunc(sessions, func(s Session) bool { return slices.Min(s.Values) <= 0 })
 }
 
