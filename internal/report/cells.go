@@ -83,7 +83,7 @@ func columns() []column {
 		{heading: "change", right: true, cell: stored(changeCell)},
 		{heading: "interval", right: true, cell: stored(func(r Row) string { return intervalCell(r.Interval) }), spare: 2},
 		{heading: "n", right: true, cell: stored(sizeCell), spare: 3},
-		{heading: "in turns", right: true, cell: inTurns(func(t Turns) string { return stats.SignedPercent(t.Change) })},
+		{heading: "in turns", right: true, cell: inTurns(turnsCell)},
 		{heading: "interval", right: true, cell: inTurns(func(t Turns) string { return intervalCell(t.Interval) })},
 		{heading: "pairs", right: true, cell: inTurns(pairsCell)},
 		{heading: "noise", cell: func(r Row) string { return printable(r.Noise) }, spare: 1},
@@ -185,6 +185,14 @@ func intervalCell(i *stats.Interval) string {
 		return absent
 	}
 	return "[" + stats.SignedPercent(i.Low) + ", " + stats.SignedPercent(i.High) + "]"
+}
+
+// turnsCell writes the estimate from pairs, without the digits that pairs of times do not have.
+func turnsCell(t Turns) string {
+	if math.Abs(t.Change) < 0.00005 {
+		return stats.SignedPercent(0)
+	}
+	return stats.SignedPercent(t.Change)
 }
 
 // pairsCell writes the pairs, their sessions, and how many were disturbed: "22 in 3, 4 disturbed".

@@ -9,14 +9,19 @@ import (
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
-// Standing is what is known of a comparison as a whole.
+// Standing is what is known of a comparison as a whole. The zero value is that of one that is not stored.
 type Standing struct {
-	// Rule is the version of the rule of stored verdicts and Family the size of their family; 0: no verdicts are stored.
-	Rule, Family int
-	// Provisional is set while suspects are being measured in turns, Progress says how far that is.
+	// Rule is the version of the rule of stored verdicts; 0: that of package verdict.
+	Rule int
+	// Family is the size of the family of stored verdicts.
+	Family int
+	// Provisional is set while suspects are being measured in turns.
 	Provisional bool
-	Progress    string
-	// Hint says how a person gets verdicts on what is only suspected.
+	// Looks is the number of looks so far. They took SpentSeconds of machine time, of at most BudgetSeconds; the request's own
+	// jobs took OwnSeconds.
+	Looks                                   int
+	OwnSeconds, SpentSeconds, BudgetSeconds float64
+	// Hint says how a person gets verdicts on what is left open.
 	Hint string
 }
 
@@ -45,8 +50,14 @@ func New(series []Series, standing Standing) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	j := newJudge(series, standing, options)
-	out := Report{Rule: cmp.Or(standing.Rule, verdict.RuleVersion), Family: j.size, Provisional: standing.Provisional, Progress: standing.Progress}
+	j, err := newJudge(series, options)
+	if err != nil {
+		return Report{}, err
+	}
+	out := Report{
+		Rule: cmp.Or(standing.Rule, verdict.RuleVersion), Family: cmp.Or(standing.Family, j.size), Provisional: standing.Provisional,
+		Looks: standing.Looks, OwnSeconds: standing.OwnSeconds, SpentSeconds: standing.SpentSeconds, BudgetSeconds: standing.BudgetSeconds,
+	}
 	for _, described := range comparison.Results {
 		out.Rows = append(out.Rows, j.row(byKey[described.Key], described))
 	}
@@ -60,26 +71,29 @@ func New(series []Series, standing Standing) (Report, error) {
 // judge gives the verdicts of one comparison.
 type judge struct {
 	options stats.Options
-	family  verdict.Family
-	size    int
+	// family is that of the series that are judged here, size its size; one judges a series for itself, as far as that does not
+	// depend on others.
+	family, one verdict.Family
+	size        int
 	// refused is the reason why the family cannot be judged; empty if it can.
 	refused string
 }
 
-func newJudge(series []Series, standing Standing, options stats.Options) judge {
-	j := judge{options: options, size: standing.Family}
-	if j.size == 0 {
-		for _, s := range series {
-			if s.Deciding && !s.exact() && len(s.Evidence.Sessions) > 0 {
-				j.size++
-			}
+func newJudge(series []Series, options stats.Options) (judge, error) {
+	j := judge{options: options}
+	for _, s := range series {
+		if s.Deciding && s.Stored == nil && !s.exact() && len(s.Evidence.Sessions) > 0 {
+			j.size++
 		}
 	}
 	var err error
+	if j.one, err = verdict.NewFamily(1); err != nil {
+		return j, err
+	}
 	if j.family, err = verdict.NewFamily(max(1, j.size)); err != nil {
 		j.refused = err.Error()
 	}
-	return j
+	return j, nil
 }
 
 // exact reports whether any change of the series counts: its metric has no noise, and none was seen.
@@ -118,6 +132,9 @@ func (j judge) row(s Series, described stats.Result) Row {
 	switch {
 	case s.Stored != nil:
 		r.adopt(*s.Stored)
+		if r.Sees == 0 && r.Is(verdict.NoSuspicion) {
+			r.Sees = stats.SignOf(described, j.options, r.Delta).Sees
+		}
 	case s.exact():
 		j.judgeExact(&r, s)
 	case r.Turns != nil:
@@ -136,7 +153,7 @@ func (j judge) row(s Series, described stats.Result) Row {
 // describeTurns fills in what the pairs say. Change and interval do not depend on the family.
 func (j judge) describeTurns(r *Row, s Series) {
 	a, b := s.inTurns()
-	estimate := j.family.Judge(s.Evidence)
+	estimate := j.one.Judge(s.Evidence)
 	r.InTurns = true
 	r.Turns = &Turns{
 		A: stats.Describe(a, s.Aggregation), B: stats.Describe(b, s.Aggregation),
@@ -161,7 +178,7 @@ func (j judge) judgeExact(r *Row, s Series) {
 		return
 	}
 	exact := verdict.Evidence{Exact: true, Delta: s.Evidence.Delta, Sessions: [][]verdict.Pair{{{A: a[0], B: b[0]}}}}
-	v := j.family.Judge(exact)
+	v := j.one.Judge(exact)
 	r.conclude(v.Kind, b[0]-a[0])
 	r.Reason, r.Needs = v.Reason, v.Needs
 }
@@ -177,14 +194,15 @@ func (r *Row) adopt(s Stored) {
 	if s.Provisional {
 		r.Reason = cmp.Or(r.Reason, beingMeasured)
 	}
-	if r.Turns == nil {
+	if s.Pairs == 0 {
 		return
 	}
-	// The evidence as it was judged, even if more was measured since.
-	if s.Pairs > 0 {
-		r.Turns.Change, r.Turns.Interval, r.Turns.P, r.Turns.Level = s.Change, s.Interval, s.P, s.Level
-		r.Turns.Pairs, r.Turns.Sessions, r.Turns.Disturbed = s.Pairs, s.Sessions, s.Disturbed
+	// The evidence as it was judged, even if more was measured since, or some was found invalid.
+	if r.InTurns = true; r.Turns == nil {
+		r.Turns = &Turns{}
 	}
+	r.Turns.Change, r.Turns.Interval, r.Turns.P, r.Turns.Level = s.Change, s.Interval, s.P, s.Level
+	r.Turns.Pairs, r.Turns.Sessions, r.Turns.Disturbed = s.Pairs, s.Sessions, s.Disturbed
 }
 
 // conclude sets the verdict and, for a change, its direction.

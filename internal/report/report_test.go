@@ -124,7 +124,7 @@ func cases(benchmarks ...string) []stats.TestCase {
 
 func TestTablesLookAsTheyShould(t *testing.T) {
 	t.Parallel()
-	r := compared(t, toolchains(), report.Standing{Provisional: true, Progress: "look 2 of 5", Hint: "To decide it, measure both in turns."})
+	r := compared(t, toolchains(), report.Standing{Provisional: true, Looks: 2, SpentSeconds: 130, OwnSeconds: 40, Hint: "To decide it, measure both in turns."})
 	s := report.Summarize(r, report.TestCases{A: cases("json-decode", "only-in-a"), B: cases("json-decode")})
 	text := func(name string, r report.Report, options report.TableOptions) {
 		t.Helper()

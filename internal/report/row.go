@@ -143,9 +143,14 @@ type Report struct {
 	// Rule is the version of the rule by which the verdicts were given, Family the number of series that were judged together.
 	Rule   int `json:"rule"`
 	Family int `json:"family"`
-	// Provisional is set while suspects are being measured in turns; Progress then says how far that is.
-	Provisional bool   `json:"provisional"`
-	Progress    string `json:"progress,omitempty"`
+	// Provisional is set while suspects are being measured in turns.
+	Provisional bool `json:"provisional"`
+	// Looks is the number of looks of a stored comparison so far. They took SpentSeconds of machine time, of at most
+	// BudgetSeconds; the request's own jobs took OwnSeconds.
+	Looks         int     `json:"looks,omitempty"`
+	OwnSeconds    float64 `json:"own_seconds,omitempty"`
+	SpentSeconds  float64 `json:"spent_seconds,omitempty"`
+	BudgetSeconds float64 `json:"budget_seconds,omitempty"`
 	// Hint says how a person gets verdicts on what is only suspected; empty if there is nothing to decide.
 	Hint string `json:"hint,omitempty"`
 

@@ -143,7 +143,7 @@ func (t *metricTable) hiddenNote() string {
 	if t.hidden == 0 {
 		return ""
 	}
-	return plural(t.hidden, "row") + " without suspicion not shown"
+	return plural(t.hidden, "row") + " without suspicion or change not shown"
 }
 
 func heading(r Row) string {

@@ -90,10 +90,34 @@ func summaryLines(r Report, s Summary) []string {
 	if s.Hidden != nil {
 		lines = append(lines, "hidden by the selection: "+s.Hidden.String())
 	}
-	if r.Provisional {
-		lines = append(lines, strings.TrimSuffix("provisional: suspects are being measured in turns; "+r.Progress, "; "))
+	spent := ""
+	if r.Looks > 0 {
+		spent = plural(r.Looks, "look") + ", " + machineTime(r.SpentSeconds) + " of machine time"
+		if r.OwnSeconds > 0 {
+			spent += fmt.Sprintf(" beside %s for its own jobs", machineTime(r.OwnSeconds))
+		}
+	}
+	switch {
+	case r.Provisional && spent != "":
+		lines = append(lines, "provisional: suspects are being measured in turns, so far in "+spent)
+	case r.Provisional:
+		lines = append(lines, "provisional: suspects are being measured in turns")
+	case spent != "":
+		lines = append(lines, "measured in turns: "+spent)
 	}
 	return lines
+}
+
+// machineTime writes seconds as a person reads them: "40 s", "12 min", "3.5 h".
+func machineTime(seconds float64) string {
+	switch {
+	case seconds < 100:
+		return fmt.Sprintf("%.0f s", seconds)
+	case seconds < 100*60:
+		return fmt.Sprintf("%.0f min", seconds/60)
+	default:
+		return fmt.Sprintf("%.1f h", seconds/3600)
+	}
 }
 
 func writeSummaryText(b *strings.Builder, m MetricSummary) {

@@ -1,6 +1,7 @@
 package results_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -29,6 +30,7 @@ type record struct {
 	suiteHash string
 	samples   map[string][]bench.Samples
 	sessions  []results.Session
+	decided   *store.Comparison
 	lacking   map[string][]bench.MissingResult
 	fails     map[string]error
 }
@@ -43,6 +45,13 @@ func (r record) SamplesOf(_ context.Context, project, tag string) ([]bench.Sampl
 
 func (r record) SessionsInTurns(context.Context, string, string, string) ([]results.Session, error) {
 	return r.sessions, r.fails["in turns"]
+}
+
+func (r record) Comparison(_ context.Context, _, baseline, tag string) (store.Comparison, error) {
+	if r.decided == nil || r.decided.Baseline != baseline || r.decided.Tag != tag {
+		return store.Comparison{}, cmp.Or(r.fails["comparison"], store.ErrNotFound)
+	}
+	return *r.decided, nil
 }
 
 func (r record) MissingResults(_ context.Context, project, tag string) ([]bench.MissingResult, error) {
@@ -233,6 +242,7 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		{"lacking go " + before, "listing the missing results of 1.26.0: connection refused"},
 		{"lacking go " + after, "listing the missing results of 1.26.1: connection refused"},
 		{"in turns", "reading the results measured in turns: connection refused"},
+		{"comparison", "reading the stored comparison: connection refused"},
 	} {
 		t.Run(test.call, func(t *testing.T) {
 			t.Parallel()

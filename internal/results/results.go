@@ -28,6 +28,8 @@ type Record interface {
 	SamplesOf(ctx context.Context, project, tag string) ([]bench.Samples, error)
 	// SessionsInTurns returns the sessions in which two artifacts were measured in turns with each other, by time.
 	SessionsInTurns(ctx context.Context, project, a, b string) ([]Session, error)
+	// Comparison returns the newest comparison of an artifact with a baseline; store.ErrNotFound if there is none.
+	Comparison(ctx context.Context, project, baseline, tag string) (store.Comparison, error)
 	MissingResults(ctx context.Context, project, tag string) ([]bench.MissingResult, error)
 }
 
@@ -110,11 +112,16 @@ func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Repo
 	if err != nil {
 		return Report{}, fmt.Errorf("reading the results measured in turns: %w", err)
 	}
+	decided, err := storedComparison(ctx, record, pair)
+	if err != nil {
+		return Report{}, fmt.Errorf("reading the stored comparison: %w", err)
+	}
 	stored, unpaired := Pairs(facts, sides[0], sides[1])
-	series := WithTurns(facts, stored, sessions)
+	series := decisionsOf(decided).series(facts, stored, sessions)
 	out := Report{Missing: missing, Measured: measured(sides[0], sides[1])}
 	out.lack(pair, unpaired, series)
-	standing := report.Standing{Hint: fmt.Sprintf("To decide what is suspected, measure both in turns: benchloom submit --adhoc %s %s --vs %s", pair.Project, pair.B, pair.A)}
+	standing := standing(decided)
+	standing.Hint = fmt.Sprintf("To decide what is open, measure both in turns: benchloom submit --adhoc %s %s --vs %s", pair.Project, pair.B, pair.A)
 	if out.Report, err = report.New(series, standing); err != nil {
 		return Report{}, fmt.Errorf("comparing %s with %s: %w", pair.B, pair.A, err)
 	}

@@ -2,6 +2,7 @@ package results
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,22 +20,35 @@ type Session = store.SessionInTurns
 // measured in turns have no stored values. The evidence of a series comes from one surrounding: that with the most pairs,
 // among equals alone before co-located and a larger size class before a smaller one.
 func WithTurns(facts Facts, stored []stats.Series, sessions []Session) []report.Series {
-	evidence := bySurrounding(sessions)
+	return decisions{}.series(facts, stored, sessions)
+}
+
+// series returns the series of a comparison with their evidence, and the verdicts that are stored.
+func (d decisions) series(facts Facts, stored []stats.Series, sessions []Session) []report.Series {
+	evidence := d.bySurrounding(sessions)
 	var out []report.Series
-	for _, s := range stored {
-		k := seriesKey{TestCase(s.TestCase), Metric(s.Key)}
-		out = append(out, newReportSeries(s, evidence[k]))
+	add := func(k seriesKey, s stats.Series) {
+		series := report.Series{
+			Series: s, Deciding: verdict.Deciding(s.Metric),
+			Evidence: verdict.Evidence{Exact: s.Exact, Delta: verdict.Delta(s.Metric, s.Exact)},
+		}
+		d.decide(&series, k, evidence[k])
 		delete(evidence, k)
+		out = append(out, series)
 	}
-	for k, of := range evidence {
-		out = append(out, newReportSeries(newSeries(facts, k, nil, nil), of))
+	for _, s := range stored {
+		add(seriesKey{TestCase(s.TestCase), Metric(s.Key)}, s)
 	}
+	for _, k := range slices.Collect(maps.Keys(evidence)) {
+		add(k, newSeries(facts, k, nil, nil))
+	}
+	out = slices.DeleteFunc(out, func(s report.Series) bool { return len(s.A)+len(s.B)+len(s.Evidence.Sessions) == 0 })
 	slices.SortFunc(out, func(x, y report.Series) int { return strings.Compare(x.Key.String(), y.Key.String()) })
 	return out
 }
 
 // bySurrounding returns the sessions of each series, all from one surrounding.
-func bySurrounding(sessions []Session) map[seriesKey][]Session {
+func (d decisions) bySurrounding(sessions []Session) map[seriesKey][]Session {
 	places := make(map[seriesKey]map[bench.Surrounding][]Session)
 	for _, s := range sessions {
 		k := seriesKey{s.TestCase, s.Metric}
@@ -45,6 +59,10 @@ func bySurrounding(sessions []Session) map[seriesKey][]Session {
 	}
 	out := make(map[seriesKey][]Session, len(places))
 	for k, of := range places {
+		if row, stored := d.rows[k]; stored && of[row.Surrounding] != nil {
+			out[k] = of[row.Surrounding]
+			continue
+		}
 		var best bench.Surrounding
 		for where, candidates := range of {
 			more := cmp.Compare(pairsIn(candidates), pairsIn(out[k]))
@@ -62,19 +80,4 @@ func pairsIn(sessions []Session) int {
 		n += len(s.A)
 	}
 	return n
-}
-
-func newReportSeries(s stats.Series, sessions []Session) report.Series {
-	out := report.Series{
-		Series: s, Deciding: verdict.Deciding(s.Metric),
-		Evidence: verdict.Evidence{Exact: s.Exact, Delta: verdict.Delta(s.Metric, s.Exact)},
-	}
-	for _, session := range sessions {
-		var pairs []verdict.Pair
-		for i := range session.A {
-			pairs = append(pairs, verdict.Pair{A: session.A[i], B: session.B[i], Disturbed: session.Disturbed[i]})
-		}
-		out.Evidence.Sessions = append(out.Evidence.Sessions, pairs)
-	}
-	return out
 }

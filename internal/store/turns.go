@@ -13,8 +13,9 @@ type SessionInTurns struct {
 	TestCase bench.TestCase
 	Metric   bench.Metric
 	bench.Surrounding
-	// Run measured the session.
-	Run bench.RunID
+	// Run measured the session. Comparison is the ID of the comparison whose look it was; 0: of none.
+	Run        bench.RunID
+	Comparison int64
 	// A and B hold the values of the two artifacts, by iteration; those of one index were measured one after the other.
 	// Disturbed marks the pairs during which something else used the machine.
 	A, B      []float64
@@ -38,13 +39,14 @@ func (s *Store) SessionsInTurns(ctx context.Context, project, a, b string) ([]Se
 		return nil, nil
 	}
 	sessions, err := all[SessionInTurns](ctx, s.pool, `
-		select `+testCaseDocument+` as test_case, se.metric, ra.size_class, ra.hardware_id, ra.co_located, n.id as run,
+		select `+testCaseDocument+` as test_case, se.metric, ra.size_class, ra.hardware_id, ra.co_located, n.id as run, coalesce(l.comparison_id, 0) as comparison,
 			array_agg(va.value order by ca.iteration) as a, array_agg(vb.value order by ca.iteration) as b,
 			array_agg(`+disturbed("ca")+` or `+disturbed("cb")+` order by ca.iteration) as disturbed
 		from test_result ra
 		join test_result rb on rb.run_id = ra.run_id and rb.test_case_id = ra.test_case_id
 			and rb.artifact_id = $2 and rb.status = 'ok' and rb.invalid_at is null and not rb.probe
 		join job_run n on n.id = ra.run_id
+		left join comparison_look l on l.job_id = n.job_id
 		join collection ca on ca.result_id = ra.id
 		join collection cb on cb.result_id = rb.id and cb.iteration = ca.iteration
 		join `+statistics+` va on va.collection_id = ca.id
@@ -52,7 +54,7 @@ func (s *Store) SessionsInTurns(ctx context.Context, project, a, b string) ([]Se
 		join pstat_series se on se.id = va.series_id
 		join test_case tc on tc.id = ra.test_case_id
 		where ra.artifact_id = $1 and ra.status = 'ok' and ra.invalid_at is null and not ra.probe
-		group by ra.id, tc.id, se.metric, n.id
+		group by ra.id, tc.id, se.metric, n.id, l.comparison_id
 		order by ra.id, se.metric`, ids[0], ids[1])
 	return sessions, wrap("reading the results of "+a+" and "+b+" measured in turns", err)
 }

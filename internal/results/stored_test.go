@@ -1,0 +1,152 @@
+package results_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/report"
+	"github.com/benchloom/benchloom/internal/results"
+	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/verdict"
+)
+
+const comparison = 7
+
+// decided returns a stored comparison of the two artifacts with a row of wall time for each benchmark, with these verdicts.
+func decided(verdicts map[bench.TestCase]*verdict.Verdict) *store.Comparison {
+	c := &store.Comparison{
+		ID: comparison, Baseline: before, Tag: after, RuleVersion: verdict.RuleVersion, FamilySize: 3, Look: 3, Decided: true,
+		OwnSeconds: 100, SpentSeconds: 20, BudgetSeconds: 600,
+	}
+	for tc, v := range verdicts {
+		c.Rows = append(c.Rows, store.ComparisonRow{
+			TestCase: tc, Metric: bench.WallTime, Surrounding: alone(4, "x"), Delta: 0.01, Verdict: v,
+			Suspected: v == nil || v.Kind != verdict.NoSuspicion, Suspicion: "T = 5 over 2 commits",
+		})
+		c.Decided = c.Decided && v != nil
+	}
+	return c
+}
+
+// look returns a session that belongs to the stored comparison.
+func look(tc bench.TestCase, factor float64, pairs int) results.Session {
+	s := session(tc, alone(4, "x"), factor, pairs)
+	s.Comparison = comparison
+	return s
+}
+
+func slower() *verdict.Verdict {
+	return &verdict.Verdict{
+		Kind: verdict.Changed, Change: 0.05, Interval: &stats.Interval{Low: 0.04, High: 0.06, Confidence: 0.98},
+		Pairs: 14, Sessions: 2, P: 1e-4, Level: 1e-3, Sees: 0.012, Reason: "p=0.0001 is below 0.001",
+	}
+}
+
+// One row of a report by its benchmark.
+func rowOf(t *testing.T, r results.Report, tc bench.TestCase) report.Row {
+	t.Helper()
+	for _, row := range r.Rows {
+		if row.Benchmark == tc.Benchmark {
+			return row
+		}
+	}
+	require.Fail(t, "there is no row", tc.Benchmark)
+	return report.Row{}
+}
+
+// A verdict that is stored is shown as it is, even if the same values would now get another one.
+func TestStoredVerdictsAreShown(t *testing.T) {
+	t.Parallel()
+	compared := compare(t, record{
+		samples:  map[string][]bench.Samples{before: {times(gin, 1), times(hugo, 1)}, after: {times(gin, 1), times(hugo, 1.5)}},
+		sessions: []results.Session{look(gin, 1, 6), look(gin, 1, 8), look(gin, 1, 8)},
+		decided:  decided(map[bench.TestCase]*verdict.Verdict{gin: slower(), hugo: {Kind: verdict.NoSuspicion}}),
+	}, nil)
+	changed := rowOf(t, compared, gin)
+	require.True(t, changed.Is(verdict.Changed))
+	require.Equal(t, report.Regression, changed.Direction)
+	require.Equal(t, "T = 5 over 2 commits", changed.Suspicion)
+	require.Equal(t, []int{14, 2}, []int{changed.Turns.Pairs, changed.Turns.Sessions}, "as it was judged")
+	require.InDelta(t, 0.05, changed.Turns.Change, 0)
+	quiet := rowOf(t, compared, hugo)
+	require.True(t, quiet.Is(verdict.NoSuspicion), "its history says so")
+	require.Positive(t, quiet.Sees)
+
+	require.Equal(t, 3, compared.Family)
+	require.False(t, compared.Provisional)
+	require.Empty(t, compared.Hint)
+	require.Equal(t, []float64{100, 20, 600}, []float64{compared.OwnSeconds, compared.SpentSeconds, compared.BudgetSeconds})
+	require.Contains(t, compared.Summary().Line, "1 changed; 1 without suspicion")
+}
+
+// Asked the other way round, it is the same comparison.
+func TestAStoredComparisonIsFoundFromBothSides(t *testing.T) {
+	t.Parallel()
+	r := record{
+		samples: map[string][]bench.Samples{before: {times(gin, 1)}, after: {times(gin, 1.05)}},
+		decided: decided(map[bench.TestCase]*verdict.Verdict{gin: slower()}),
+	}
+	compared, err := results.Compare(t.Context(), r, nil, results.Pair{Project: "go", A: after, B: before})
+	require.NoError(t, err)
+	row := compared.Rows[0]
+	require.True(t, row.Is(verdict.Changed))
+	require.Equal(t, report.Improvement, row.Direction)
+	require.InDelta(t, 1/1.05-1, row.Turns.Change, 1e-12, "the pairs themselves may be gone")
+	require.InDelta(t, 1/1.06-1, row.Turns.Interval.Low, 1e-12)
+	require.InDelta(t, 1/1.04-1, row.Turns.Interval.High, 1e-12)
+}
+
+func TestRowsAreProvisionalUntilTheyHaveAVerdict(t *testing.T) {
+	t.Parallel()
+	compared := compare(t, record{
+		samples:  map[string][]bench.Samples{before: {times(gin, 1), times(hugo, 1)}, after: {times(gin, 1.2), times(hugo, 1)}},
+		sessions: []results.Session{look(gin, 1.2, 6)},
+		decided:  decided(map[bench.TestCase]*verdict.Verdict{gin: nil, hugo: {Kind: verdict.NoSuspicion, Sees: 0.02}}),
+	}, nil)
+	require.True(t, compared.Provisional)
+	open := rowOf(t, compared, gin)
+	require.True(t, open.Provisional)
+	require.True(t, open.Is(verdict.Undecided))
+	require.Equal(t, 6, open.Turns.Pairs)
+	require.Empty(t, compared.Hint, "it is being decided")
+	require.Equal(t, 1, compared.Summary().Tally.Provisional)
+	require.Equal(t, "1 being measured in turns; 1 without suspicion (would have seen ≥ 2.0 %, median)", compared.Summary().Line)
+}
+
+// What a comparison left open, a person can decide by measuring in turns; what it decided stays.
+func TestWhatIsMeasuredBesidesDecidesWhatWasLeftOpen(t *testing.T) {
+	t.Parallel()
+	lo := bench.TestCase{Benchmark: "lo", Target: "x"}
+	undecided := &verdict.Verdict{Kind: verdict.Undecided, Pairs: 46, Sessions: 5, Reason: "noise", Needs: "a quieter machine"}
+	asked := func(tc bench.TestCase) results.Session { return session(tc, alone(4, "x"), 1.3, 22) }
+	compared := compare(t, record{
+		samples: map[string][]bench.Samples{
+			before: {times(gin, 1), times(hugo, 1), times(lo, 1)}, after: {times(gin, 1), times(hugo, 1), times(lo, 1)},
+		},
+		sessions: []results.Session{look(gin, 1, 14), look(hugo, 1, 14), asked(gin), asked(hugo), asked(lo)},
+		decided:  decided(map[bench.TestCase]*verdict.Verdict{gin: slower(), hugo: undecided, lo: {Kind: verdict.NoSuspicion}}),
+	}, nil)
+	for _, tc := range []bench.TestCase{hugo, lo} {
+		row := rowOf(t, compared, tc)
+		require.True(t, row.Is(verdict.Changed), row.Reason)
+		require.Equal(t, 22, row.Turns.Pairs, "the looks were spent on the verdict before")
+	}
+	require.InDelta(t, 0.05, rowOf(t, compared, gin).Turns.Change, 0)
+}
+
+// Looks of a comparison that no longer holds are evidence for no other.
+func TestLooksOfASupersededComparisonDoNotCount(t *testing.T) {
+	t.Parallel()
+	former := look(gin, 1.5, 22)
+	former.Comparison = comparison - 1
+	compared := compare(t, record{
+		samples:  map[string][]bench.Samples{before: {times(gin, 1)}, after: {times(gin, 1)}},
+		sessions: []results.Session{former},
+		decided:  decided(map[bench.TestCase]*verdict.Verdict{gin: {Kind: verdict.NoSuspicion}}),
+	}, nil)
+	require.True(t, compared.Rows[0].Is(verdict.NoSuspicion))
+	require.Nil(t, compared.Rows[0].Turns)
+}
