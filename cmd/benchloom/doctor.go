@@ -179,12 +179,12 @@ func (f *doctorFlags) measure(cmd *cobra.Command, sandbox *measure.Sandbox, cpus
 	progress := newBenchProgress(cmd.ErrOrStderr())
 	defer progress.end()
 	o.Progress = func(p probe.Progress) {
-		text := fmt.Sprintf("measuring the noise of this machine: comparison %d, %d of %d pairs", p.Comparison, p.Pairs, p.Of)
+		text := fmt.Sprintf("measuring noise: comparison %d", p.Comparison)
 		if progress.screen != nil {
-			progress.line(fmt.Sprintf("%s %s", cli.Bar(int(p.Elapsed), int(max(o.Duration, p.Elapsed)), 20), text))
-		} else if p.Pairs == p.Of {
-			progress.line(text)
+			bar := cli.Bar(int(p.Elapsed), int(max(o.Duration, p.Elapsed)), 20)
+			text = fmt.Sprintf("%s %s, %d of %d pairs", bar, text, p.Pairs, p.Of)
 		}
+		progress.line(text)
 	}
 	noise, err := probe.Measure(cmd.Context(), o)
 	return &noise, err

@@ -96,9 +96,9 @@ func (i *inspector) otherCPUs() Finding {
 	return f
 }
 
-// interrupts looks for interrupts that measuring CPUs may have to serve. Some, those
+// interrupts looks for interrupts that measuring cores may have to serve. Some, those
 // of storage queues for example, are placed by their driver: the kernel shows their
-// affinity read-only, and they matter if they are served on a measuring CPU now.
+// affinity read-only, and they matter if they are served on a measuring core now.
 func (i *inspector) interrupts() Finding {
 	f := Finding{Name: "interrupts", Grade: Good}
 	total, fixed := 0, 0
@@ -121,7 +121,7 @@ func (i *inspector) interrupts() Finding {
 		f.Grade, f.Reason = Unavailable, "the machine does not show where its interrupts are served"
 		return f
 	}
-	f.Value = fmt.Sprintf("%d of %d may be served on measuring CPUs", len(f.changes)+fixed, total)
+	f.Value = fmt.Sprintf("%d of %d may be served on measuring cores", len(f.changes)+fixed, total)
 	text, _ := i.text(defaultAffinity)
 	if cpus, err := parseMask(text); err == nil {
 		if rest, on := i.without(cpus); on {
@@ -154,11 +154,11 @@ func (i *inspector) readOnly(name string) bool {
 }
 
 // servedOnMeasuring reports whether an interrupt, given by the path of its affinity,
-// is served on a measuring CPU at present.
+// is served on a measuring core at present.
 func (i *inspector) servedOnMeasuring(name string) bool {
 	text, _ := i.text(path.Join(path.Dir(name), "effective_affinity_list"))
 	cpus, err := measure.ParseCPUList(text)
-	return err == nil && slices.ContainsFunc(cpus, func(cpu int) bool { return slices.Contains(i.measuring, cpu) })
+	return err == nil && slices.ContainsFunc(cpus, i.busy)
 }
 
 func words(cpus measure.CPUList) string {
@@ -182,7 +182,7 @@ func (i *inspector) workqueues() Finding {
 	if !on {
 		return f
 	}
-	f.Grade, f.Reason = Improvable, "the kernel's own work runs on measuring CPUs"
+	f.Grade, f.Reason = Improvable, "the kernel's own work runs on measuring cores"
 	f.Remedy = "leave a CPU out of --cpus: the kernel needs one"
 	if len(i.others) > 0 {
 		f.Remedy = "keep it on " + words(i.others)
@@ -191,12 +191,14 @@ func (i *inspector) workqueues() Finding {
 	return f
 }
 
-// without returns cpus without the measuring ones, or all other CPUs if none is
-// left, and reports whether a measuring one was among them.
+// without returns cpus without the measuring ones and their siblings, or all other
+// CPUs if none is left, and reports whether one of those was among them. (An
+// interrupt that only a sibling serves would be served anywhere when that goes
+// offline, and stay there when it is back.)
 func (i *inspector) without(cpus measure.CPUList) (rest measure.CPUList, on bool) {
 	for _, cpu := range cpus {
 		switch {
-		case slices.Contains(i.measuring, cpu):
+		case i.busy(cpu):
 			on = true
 		case slices.Contains(i.others, cpu):
 			rest = append(rest, cpu)
@@ -206,6 +208,11 @@ func (i *inspector) without(cpus measure.CPUList) (rest measure.CPUList, on bool
 		rest = i.others
 	}
 	return rest, on
+}
+
+// busy reports whether a CPU is on a measuring core.
+func (i *inspector) busy(cpu int) bool {
+	return slices.Contains(i.measuring, cpu) || slices.Contains(i.siblings, cpu)
 }
 
 // running reports whether a program of that name runs.

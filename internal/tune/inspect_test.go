@@ -53,10 +53,10 @@ func TestSettingsAreGraded(t *testing.T) {
 		{setting: "CPUs for other work", grade: good, value: "0-1,4-5", cpus: measure.CPUList{2, 3}},
 		{setting: "CPUs for other work", grade: good, value: "0-1,4-5 (the measuring CPUs are isolated)", cpus: measure.CPUList{2, 3}, changes: files{cpu + "isolated": "2-3\n"}},
 		{setting: "CPUs for other work", grade: improvable, value: "none", says: "more CPUs", changes: files{cpu + "online": "0\n"}},
-		{setting: "interrupts", grade: improvable, value: "3 of 4 may be served on measuring CPUs", says: "serve them on CPUs 0-1,4-5", cpus: measure.CPUList{2, 3}},
+		{setting: "interrupts", grade: improvable, value: "4 of 5 may be served on measuring cores", says: "serve them on CPUs 0-1,4-5", cpus: measure.CPUList{2, 3}},
 		{setting: "interrupts", grade: improvable, says: "leave a CPU out"},
 		{setting: "interrupts", grade: improvable, says: "stop irqbalance", cpus: measure.CPUList{2, 3}, changes: tuned().with(files{"proc/77/comm": "irqbalance\n"})},
-		{setting: "interrupts", grade: good, value: "0 of 4 may be served on measuring CPUs", cpus: measure.CPUList{2, 3}, changes: tuned()},
+		{setting: "interrupts", grade: good, value: "0 of 5 may be served on measuring cores", cpus: measure.CPUList{2, 3}, changes: tuned()},
 		{setting: "kernel work", grade: improvable, value: "on CPUs 0-7", says: "keep it on CPUs 0-1,4-5", cpus: measure.CPUList{2, 3}},
 		{setting: "kernel work", grade: good, value: "on CPUs 0-1,4-5", cpus: measure.CPUList{2, 3}, changes: tuned()},
 		{setting: "kernel work", grade: unavailable, changes: files{"sys/devices/virtual/workqueue/cpumask": ""}},
@@ -124,7 +124,7 @@ func find(t *testing.T, report tune.Report, name string) tune.Finding {
 func TestInterruptsPlacedByTheirDriver(t *testing.T) {
 	t.Parallel()
 	const affinity, effective = "proc/irq/31/smp_affinity_list", "proc/irq/31/effective_affinity_list"
-	for served, grade := range map[string]tune.Grade{"2\n": tune.Improvable, "5\n": tune.Good} {
+	for served, grade := range map[string]tune.Grade{"2\n": tune.Improvable, "6\n": tune.Improvable, "5\n": tune.Good} {
 		root := server().with(tuned()).with(files{affinity: "0-7\n", effective: served}).write(t)
 		require.NoError(t, os.Chmod(filepath.Join(root, affinity), 0o444))
 		report, err := tune.Machine{Root: root, CPUs: measure.CPUList{2, 3}}.Inspect()

@@ -134,7 +134,11 @@ func (a archive) sync() error {
 // called or the process ends. It creates the directory if create is set.
 func (a archive) lock(create bool) (unlock func(), err error) {
 	if create {
-		if err := os.MkdirAll(a.dir, 0o755); err != nil {
+		err := os.MkdirAll(a.dir, 0o755)
+		if errors.Is(err, fs.ErrPermission) {
+			return nil, fmt.Errorf("%w: %w", ErrNotPermitted, err)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("creating the directory for the original settings: %w", err)
 		}
 		if err := (archive{filepath.Dir(a.dir)}).sync(); err != nil {
@@ -144,6 +148,8 @@ func (a archive) lock(create bool) (unlock func(), err error) {
 	l := flock.New(filepath.Join(a.dir, lockFile))
 	held, err := l.TryLock()
 	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%w: %w", ErrNotPermitted, err)
 	case err != nil:
 		return nil, fmt.Errorf("locking the original settings: %w", err)
 	case !held:

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNotPermitted: this process may not change the settings. Nothing was changed.
-var ErrNotPermitted = errors.New("not permitted")
+var ErrNotPermitted = errors.New("changing this machine's settings needs root")
 
 // Steps at which [Tuner.Reach] is called.
 const (
@@ -146,7 +146,7 @@ func (t Tuner) possible(out *Outcome) (bool, error) {
 	}
 	out.NotSet = refused
 	if denied {
-		return false, fmt.Errorf("%w: changing this machine's settings needs root; nothing was changed", ErrNotPermitted)
+		return false, fmt.Errorf("%w; nothing was changed", ErrNotPermitted)
 	}
 	return false, nil
 }

@@ -115,6 +115,7 @@ func TestTuningAgainForOtherCPUs(t *testing.T) {
 	require.Equal(t, "0\n", after["sys/devices/system/cpu/cpu5/online"])
 	require.Equal(t, "1\n", after["sys/devices/system/cpu/cpu6/online"])
 	require.Equal(t, "0,2-4,6-7\n", after["proc/irq/24/smp_affinity_list"])
+	require.Equal(t, "7\n", after["proc/irq/26/smp_affinity_list"])
 	_, err = newTuner(root, nil).Restore(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, server(), read(t, root))
