@@ -76,6 +76,41 @@ func (a *Activities) buildStage(ctx context.Context, f plan.Facts) (store.Expans
 	return out, nil
 }
 
+// buildSides has the artifacts built that the jobs of a look measure and that are stored
+// no more. building reports that their jobs have been written, or are open; failed says why
+// one cannot be built.
+func (a *Activities) buildSides(ctx context.Context, r bench.Request, look []bench.PlannedJob) (building bool, failed string, err error) {
+	if len(look) == 0 {
+		return false, "", nil
+	}
+	f, err := a.facts(ctx, r, bench.StageVerify)
+	if err != nil {
+		return false, incurable(err), retried(err)
+	}
+	jobs, err := a.buildJobs(ctx, f, look)
+	if err != nil || len(jobs) == 0 {
+		return false, incurable(err), retried(err)
+	}
+	before, err := a.Store.StageJobs(ctx, r.ID, bench.StageVerify)
+	if err != nil {
+		return false, "", err
+	}
+	for _, j := range before {
+		if !j.Status.Open() && slices.ContainsFunc(jobs, func(build bench.PlannedJob) bool { return build.Key == j.Key }) {
+			return false, j.Message, nil
+		}
+	}
+	return true, "", a.Store.ExpandRequest(ctx, r.ID, store.Expansion{Stage: bench.StageVerify, Jobs: jobs})
+}
+
+// retried returns an error that a retry may cure; nil: it is none, or incurable.
+func retried(err error) error {
+	if incurable(err) != "" {
+		return nil
+	}
+	return err
+}
+
 // buildJobs returns the jobs that build the artifacts of measuring jobs, as far as
 // they come from the provider build and are not built yet. It records the build of each
 // tag, so that collectors find it. Repeated calls return the same jobs; requests that

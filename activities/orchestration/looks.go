@@ -5,11 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
+	"go.temporal.io/sdk/temporal"
+
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
+	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/verdict"
@@ -45,11 +49,9 @@ func (a *Activities) NextLook(ctx context.Context, ref protocol.RequestRef) (pro
 		case c.Decided:
 			return decided, nil
 		}
-		if c.Look > 0 {
-			look, err := a.look(ctx, r, c)
-			if err != nil || look.Counts.Open > 0 {
-				return look, err
-			}
+		look, err := a.look(ctx, r, c)
+		if err != nil || look.Counts.Open > 0 {
+			return look, err
 		}
 		// A conflict or a stale comparison: it was ended or written on meanwhile. Look again.
 		if err := a.judge(ctx, r, c); err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrStale) {
@@ -120,13 +122,20 @@ func (a *Activities) judge(ctx context.Context, r bench.Request, c store.Compari
 	if err != nil {
 		return err
 	}
+	building, failed, err := a.buildSides(ctx, r, jobs)
+	if err != nil {
+		return err
+	}
+	if failed != "" {
+		jobs, given = nil, look.undecided(open, "it cannot be measured again: "+failed, "")
+	}
 	a.Points.Reach(ctx, failpoint.Judging)
 	if settled = append(settled, given...); len(settled) > 0 {
 		if err := a.Store.Settle(ctx, r.ID, c.ID, settled); err != nil {
 			return err
 		}
 	}
-	if len(jobs) == 0 {
+	if len(jobs) == 0 || building {
 		return nil
 	}
 	a.Points.Reach(ctx, failpoint.Repeating)
@@ -242,26 +251,56 @@ func (a *Activities) planLook(ctx context.Context, p lookPlan, rows []store.Comp
 	if len(afford) == 0 {
 		return nil, given, nil
 	}
-	cases := make(map[bench.TestCase]bool)
-	for _, row := range afford {
-		cases[row.TestCase] = true
-	}
-	f, err := a.facts(ctx, p.request, bench.StageVerify)
-	if err != nil {
+	jobs, err := a.lookJobs(ctx, p, afford)
+	if why := incurable(err); why != "" { // no collector can run them any more, or the suite has changed
+		return nil, append(given, p.undecided(afford, "it cannot be measured again: "+why, "")...), nil
+	} else if err != nil {
 		return nil, nil, err
 	}
-	jobs, err := f.Look(p.comparison.Baseline, cases, p.pairs)
-	if err != nil { // no collector can run them any more, or the suite has changed
-		return nil, append(given, p.undecided(afford, "it cannot be measured again: "+err.Error(), "")...), nil
-	}
-	planned := make(map[bench.TestCase]bool)
+	planned := make(map[measured]bool)
 	for _, j := range jobs {
 		for _, tc := range j.TestCases {
-			planned[tc] = true
+			planned[measured{tc, j.Versus}] = true
 		}
 	}
-	gone := slices.DeleteFunc(slices.Clone(afford), func(row store.ComparisonRow) bool { return planned[row.TestCase] })
+	gone := slices.DeleteFunc(slices.Clone(afford), func(row store.ComparisonRow) bool { return planned[measuredAs(row)] })
 	return jobs, append(given, p.undecided(gone, "it cannot be measured again: the suite no longer has it", "")...), nil
+}
+
+// lookJobs plans the jobs of a look, for each artifact that rows are measured in turns with.
+func (a *Activities) lookJobs(ctx context.Context, p lookPlan, rows []store.ComparisonRow) ([]bench.PlannedJob, error) {
+	f, err := a.facts(ctx, p.request, bench.StageVerify)
+	if err != nil {
+		return nil, err
+	}
+	cases := make(map[string]map[bench.TestCase]bool)
+	for _, row := range rows {
+		if cases[row.Against] == nil {
+			cases[row.Against] = make(map[bench.TestCase]bool)
+		}
+		cases[row.Against][row.TestCase] = true
+	}
+	var jobs []bench.PlannedJob
+	for _, against := range slices.Sorted(maps.Keys(cases)) {
+		look, err := f.Look(against, cases[against], p.pairs)
+		if err != nil {
+			return nil, planned(err)
+		}
+		jobs = append(jobs, look...)
+	}
+	return jobs, nil
+}
+
+// incurable returns the text of an error that no retry cures; empty: there is none, or one
+// may.
+func incurable(err error) string {
+	if unplaceable := plan.Unplaceable(err); unplaceable != nil {
+		return unplaceable.Error()
+	}
+	if application, ok := errors.AsType[*temporal.ApplicationError](err); ok && application.NonRetryable() {
+		return application.Message()
+	}
+	return ""
 }
 
 // remaining returns the machine time that a comparison may still take, in seconds.
@@ -276,20 +315,28 @@ func overBudget(c store.Comparison) string {
 	return fmt.Sprintf("%s: measuring again has taken %.0f s of machine time, of %.0f s", verdict.Budget, c.SpentSeconds, c.BudgetSeconds)
 }
 
+// measured is a test case that is measured in turns with an artifact.
+type measured struct {
+	testCase bench.TestCase
+	against  string
+}
+
+func measuredAs(row store.ComparisonRow) measured { return measured{row.TestCase, row.Against} }
+
 // within divides rows into those whose test cases can be measured in a time, the most
 // suspicious ones first, and the others. A test case is measured once for all its rows.
 func within(rows []store.ComparisonRow, seconds float64, cost func(bench.TestCase) float64) (afford, rest []store.ComparisonRow) {
 	byScore := slices.Clone(rows)
 	slices.SortStableFunc(byScore, func(a, b store.ComparisonRow) int { return cmp.Compare(b.Score, a.Score) })
-	chosen := make(map[bench.TestCase]bool)
+	chosen := make(map[measured]bool)
 	for _, row := range byScore {
-		if c := cost(row.TestCase); !chosen[row.TestCase] && c <= seconds {
-			chosen[row.TestCase] = true
+		if c := cost(row.TestCase); !chosen[measuredAs(row)] && c <= seconds {
+			chosen[measuredAs(row)] = true
 			seconds -= c
 		}
 	}
 	for _, row := range rows {
-		if chosen[row.TestCase] {
+		if chosen[measuredAs(row)] {
 			afford = append(afford, row)
 		} else {
 			rest = append(rest, row)

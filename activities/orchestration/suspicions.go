@@ -14,22 +14,19 @@ import (
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
-// historyLength bounds the sessions of a series that are read.
-const historyLength = 60
+// historyLength bounds the sessions of a series that are read: the newest 60 and, for what
+// drifts slowly, 20 before them.
+const historyLength = 80
 
 // beginComparison records the comparison of a request with its baseline: which rows are
 // suspected, and which of them are measured again within the budget. begun is false if
 // there is nothing to compare.
 func (a *Activities) beginComparison(ctx context.Context, r bench.Request) (begun bool, err error) {
-	_, config, err := a.config(ctx, r.Project)
-	if err != nil {
-		return false, err
-	}
 	c := store.Comparison{Request: r.ID, Tag: r.Tag, RuleVersion: verdict.RuleVersion}
 	if r.Versus != "" {
 		err = a.inTurns(ctx, r, &c)
 	} else {
-		err = a.suspect(ctx, r, config, &c)
+		err = a.suspect(ctx, r, &c)
 	}
 	if err != nil || len(c.Rows) == 0 {
 		return false, err
@@ -48,17 +45,23 @@ func (a *Activities) beginComparison(ctx context.Context, r bench.Request) (begu
 // suspect compares a release, a commit or a try build with its baseline: the rows that its
 // history makes suspicious are measured again. It has no rows if there is nothing to
 // compare.
-func (a *Activities) suspect(ctx context.Context, r bench.Request, config bench.ProjectConfig, c *store.Comparison) error {
+func (a *Activities) suspect(ctx context.Context, r bench.Request, c *store.Comparison) error {
+	project, config, err := a.config(ctx, r.Project)
+	if err != nil {
+		return err
+	}
 	c.Mode = config.VerifyMode()
 	if c.Mode == bench.VerifyOff || !r.Type.Tracked() {
 		return nil
 	}
-	var err error
 	if c.Baseline, err = a.baseline(ctx, r); err != nil || c.Baseline == "" {
 		return err
 	}
 	histories, err := a.histories(ctx, r, c.Baseline, config)
-	if err != nil {
+	if err != nil || len(histories) == 0 {
+		return err
+	}
+	if err := a.detect(ctx, project.SuiteHash, histories); err != nil {
 		return err
 	}
 	for _, h := range histories {
@@ -135,54 +138,6 @@ func (a *Activities) chooseFamily(ctx context.Context, r bench.Request, c *store
 	return nil
 }
 
-// history is a series of a request's artifact, with its sessions from the oldest to its
-// own.
-type history struct {
-	testCase bench.TestCase
-	metric   bench.Metric
-	bench.Surrounding
-	sessions []store.Session
-	baseline store.Session
-}
-
-func (h history) own() store.Session { return h.sessions[len(h.sessions)-1] }
-
-// row returns the row of a series in a comparison, with its verdict unless it is to be
-// measured again.
-func (h history) row(mode bench.VerifyMode) store.ComparisonRow {
-	row := store.ComparisonRow{TestCase: h.testCase, Metric: h.metric, Surrounding: h.Surrounding}
-	row.Exact = h.metric.Exact()
-	row.Delta = verdict.Delta(string(h.metric), row.Exact)
-	if row.Exact {
-		if v, ok := h.exactly(row); ok {
-			row.Suspected = v.Kind == verdict.Changed
-			return withVerdict(row, v)
-		}
-	}
-	row.Suspected, row.Score, row.Suspicion = h.suspicion()
-	if !row.Suspected && mode != bench.VerifyAll {
-		return withVerdict(row, verdict.Verdict{Kind: verdict.NoSuspicion, P: 1})
-	}
-	return row
-}
-
-// exactly judges values that do not vary, of which one is enough; ok is false if they do
-// vary.
-func (h history) exactly(row store.ComparisonRow) (verdict.Verdict, bool) {
-	constant := func(values []float64) bool {
-		return len(values) > 0 && len(slices.Compact(slices.Clone(values))) == 1
-	}
-	before, after := h.baseline.Values, h.own().Values
-	if !constant(before) || !constant(after) {
-		return verdict.Verdict{}, false
-	}
-	family, err := verdict.NewFamily(1)
-	if err != nil {
-		return verdict.Verdict{}, false
-	}
-	return family.Judge(verdict.Evidence{Exact: true, Delta: row.Delta, Sessions: [][]verdict.Pair{{{A: before[0], B: after[0]}}}}), true
-}
-
 // histories reads the histories of all series that the request shares with its baseline.
 // A test case that was measured in several surroundings has the one that comparisons
 // prefer.
@@ -234,12 +189,33 @@ func historiesOf(sessions []store.Session, line []string, baseline string) []his
 			continue
 		}
 		h.baseline = h.sessions[before]
+		h.sessions = settled(h.sessions, before)
 		key := rowKey{h.testCase, h.metric}
 		if i, known := at[key]; !known {
 			at[key] = len(out)
 			out = append(out, h)
 		} else if h.Surrounding.Before(out[i].Surrounding) {
 			out[i] = h
+		}
+	}
+	return out
+}
+
+// settled returns the sessions that are a history of the last one: those since the last
+// confirmed change, measured under the same settings of the machine. That of the baseline
+// stays, whatever has changed since.
+func settled(sessions []store.Session, baseline int) []store.Session {
+	own := sessions[len(sessions)-1]
+	from := 0
+	for i, s := range sessions[:len(sessions)-1] {
+		if s.Changed {
+			from = i
+		}
+	}
+	var out []store.Session
+	for i, s := range sessions {
+		if i == baseline || i >= from && !s.Segment.Differs(own.Segment) {
+			out = append(out, s)
 		}
 	}
 	return out

@@ -326,6 +326,9 @@ type LookResult struct {
 
 // Text says in words what is being measured.
 func (l LookResult) Text() string {
+	if l.Look == 0 {
+		return fmt.Sprintf("an artifact is built that is measured in turns with %s", l.Baseline)
+	}
 	rows := "1 suspect"
 	if l.Rows != 1 {
 		rows = fmt.Sprintf("%d suspects", l.Rows)

@@ -240,7 +240,7 @@ const buildNeeded = `
 		select from build_revision v join benchmark_request r on r.project = v.project and v.tag in (r.tag, r.parent)
 		where v.build_key = b.key and r.status <> 'completed'
 	) or exists (
-		select from build_revision v join job_queue j on j.project = v.project and j.tag = v.tag and j.target = v.target
+		select from build_revision v join job_queue j on j.project = v.project and v.tag in (j.tag, j.versus) and j.target = v.target
 		where v.build_key = b.key and j.status in ('queued', 'handed_out', 'in_progress')
 	) or exists (
 		select from job_queue j join request_job rj on rj.job_id = j.id join benchmark_request r on r.id = rj.request_id

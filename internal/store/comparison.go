@@ -56,6 +56,13 @@ type ComparisonRow struct {
 	Suspected bool
 	Score     float64
 	Suspicion string
+	// SuspectedChange is the relative change that raised the suspicion. It is no estimate
+	// to be shown.
+	SuspectedChange float64
+	// Against is the artifact that it is measured in turns with, and that its verdict is
+	// about: the baseline, or an earlier one if several of the newest artifacts differ from
+	// those before.
+	Against string
 	// Measured reports that the row belongs to the family that is measured again.
 	Measured bool
 	// Exact, Delta and the noise are fixed before anything is measured again; see
@@ -74,34 +81,36 @@ type comparisonRow struct {
 	bench.TestCase
 	Metric bench.Metric
 	bench.Surrounding
-	Suspected   bool
-	Score       float64
-	Suspicion   string
-	Measured    bool
-	Exact       bool
-	Delta       float64
-	SigmaWithin float64
-	Tau         float64
-	Bimodal     bool
-	Verdict     *string
-	Change      float64
-	Low         *float64
-	High        *float64
-	Confidence  float64
-	Pairs       int
-	Sessions    int
-	Disturbed   int
-	P           float64
-	Level       float64
-	Sees        float64
-	Reason      string
-	Needs       string
+	Suspected       bool
+	Score           float64
+	Suspicion       string
+	SuspectedChange float64
+	Against         string
+	Measured        bool
+	Exact           bool
+	Delta           float64
+	SigmaWithin     float64
+	Tau             float64
+	Bimodal         bool
+	Verdict         *string
+	Change          float64
+	Low             *float64
+	High            *float64
+	Confidence      float64
+	Pairs           int
+	Sessions        int
+	Disturbed       int
+	P               float64
+	Level           float64
+	Sees            float64
+	Reason          string
+	Needs           string
 }
 
 func (r comparisonRow) row() (ComparisonRow, error) {
 	out := ComparisonRow{
 		TestCase: r.TestCase, Metric: r.Metric, Surrounding: r.Surrounding,
-		Suspected: r.Suspected, Score: r.Score, Suspicion: r.Suspicion, Measured: r.Measured,
+		Suspected: r.Suspected, Score: r.Score, Suspicion: r.Suspicion, SuspectedChange: r.SuspectedChange, Against: r.Against, Measured: r.Measured,
 		Exact: r.Exact, Delta: r.Delta, SigmaWithin: r.SigmaWithin, Tau: r.Tau, Bimodal: r.Bimodal,
 	}
 	if r.Verdict == nil {
@@ -172,9 +181,10 @@ func (s *Store) comparison(ctx context.Context, where string, args ...any) (Comp
 	}
 	rows, err := all[comparisonRow](ctx, s.pool, `
 		select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, v.metric, v.size_class, v.hardware_id, v.co_located,
-			v.suspected, v.score, v.suspicion, v.measured, v.exact, v.delta, v.sigma_within, v.tau, v.bimodal,
+			v.suspected, v.score, v.suspicion, v.suspected_change, g.tag as against, v.measured, v.exact, v.delta, v.sigma_within, v.tau, v.bimodal,
 			v.verdict, v.change, v.low, v.high, v.confidence, v.pairs, v.sessions, v.disturbed, v.p, v.level, v.sees, v.reason, v.needs
-		from comparison_verdict v join test_case tc on tc.id = v.test_case_id
+		from comparison_verdict v join comparison c on c.id = v.comparison_id join artifact g on g.id = coalesce(v.against_id, c.baseline_id)
+		join test_case tc on tc.id = v.test_case_id
 		where v.comparison_id = $1
 		order by tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, v.metric`, c.ID)
 	if err != nil {
@@ -218,15 +228,15 @@ type LookPairs struct {
 func (s *Store) PairsOf(ctx context.Context, comparison int64) ([]LookPairs, error) {
 	pairs, err := all[LookPairs](ctx, s.pool, `
 		with pair as (
-			select distinct on (l.look, ra.test_case_id) c.id as comparison_id, l.look, ra.test_case_id, ra.id as a, rb.id as b
+			select distinct on (l.look, ra.test_case_id, ra.artifact_id) c.id as comparison_id, c.baseline_id, l.look, ra.artifact_id as against_id, ra.test_case_id, ra.id as a, rb.id as b
 			from comparison c
 			join comparison_look l on l.comparison_id = c.id
 			join job_run n on n.job_id = l.job_id
-			join test_result ra on ra.run_id = n.id and ra.artifact_id = c.baseline_id and ra.status = 'ok' and ra.invalid_at is null and not ra.probe
+			join test_result ra on ra.run_id = n.id and ra.artifact_id <> c.artifact_id and ra.status = 'ok' and ra.invalid_at is null and not ra.probe
 			join test_result rb on rb.run_id = n.id and rb.artifact_id = c.artifact_id and rb.status = 'ok' and rb.invalid_at is null and not rb.probe
 				and rb.test_case_id = ra.test_case_id
 			where c.id = $1
-			order by l.look, ra.test_case_id, ra.generation desc, ra.id desc
+			order by l.look, ra.test_case_id, ra.artifact_id, ra.generation desc, ra.id desc
 		)
 		select `+testCaseDocument+` as test_case, se.metric, pair.look,
 			array_agg(va.value order by ca.iteration) as a, array_agg(vb.value order by ca.iteration) as b,
@@ -238,6 +248,7 @@ func (s *Store) PairsOf(ctx context.Context, comparison int64) ([]LookPairs, err
 		join `+statistics+` vb on vb.collection_id = cb.id and vb.series_id = va.series_id
 		join pstat_series se on se.id = va.series_id
 		join comparison_verdict v on v.comparison_id = pair.comparison_id and v.test_case_id = pair.test_case_id and v.metric = se.metric and v.measured
+			and coalesce(v.against_id, pair.baseline_id) = pair.against_id
 		join test_case tc on tc.id = pair.test_case_id
 		group by tc.id, se.metric, pair.look
 		order by tc.id, se.metric, pair.look`, comparison)

@@ -26,8 +26,8 @@ func (r record) comparing() (bench.Request, store.Comparison) {
 	c := store.Comparison{
 		Request: request.ID, Baseline: "v1", Tag: "v2", Mode: bench.VerifySuspects, RuleVersion: verdict.RuleVersion, FamilySize: 1, BudgetSeconds: 600,
 		Rows: []store.ComparisonRow{
-			{TestCase: testCase("gin"), Metric: bench.WallTime, Surrounding: here, Suspected: true, Score: 4.5, Suspicion: "twice as long", Measured: true, Delta: 0.01, SigmaWithin: 0.02, Tau: 0.3},
-			{TestCase: testCase("lo"), Metric: bench.WallTime, Surrounding: here, Delta: 0.01, Verdict: &verdict.Verdict{Kind: verdict.NoSuspicion, P: 1, Sees: 0.014}},
+			{TestCase: testCase("gin"), Metric: bench.WallTime, Surrounding: here, Suspected: true, Score: 4.5, Suspicion: "twice as long", SuspectedChange: 1, Against: "v1", Measured: true, Delta: 0.01, SigmaWithin: 0.02, Tau: 0.3},
+			{TestCase: testCase("lo"), Metric: bench.WallTime, Surrounding: here, Against: "v1", Delta: 0.01, Verdict: &verdict.Verdict{Kind: verdict.NoSuspicion, P: 1, Sees: 0.014}},
 		},
 	}
 	twice(r.t, func() error { return r.BeginComparison(r.t.Context(), c) })

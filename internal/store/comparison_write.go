@@ -47,7 +47,7 @@ func (s *Store) BeginComparison(ctx context.Context, c Comparison) error {
 		} else if err != nil {
 			return err
 		}
-		if err := insertRows(ctx, tx, id, r.Project, c.Rows); err != nil {
+		if err := insertRows(ctx, tx, id, r.Project, c); err != nil {
 			return err
 		}
 		if c.Look > 0 { // its own jobs
@@ -62,7 +62,8 @@ func (s *Store) BeginComparison(ctx context.Context, c Comparison) error {
 }
 
 // insertRows writes the rows of a comparison. Their test cases are recorded already.
-func insertRows(ctx context.Context, tx pgx.Tx, id int64, project string, rows []ComparisonRow) error {
+func insertRows(ctx context.Context, tx pgx.Tx, id int64, project string, c Comparison) error {
+	rows := c.Rows
 	type row struct {
 		ID int64
 		bench.TestCase
@@ -84,21 +85,30 @@ func insertRows(ctx context.Context, tx pgx.Tx, id int64, project string, rows [
 	for _, k := range known {
 		ids[k.TestCase] = k.ID
 	}
+	artifacts := make(map[string]*int64) // nil: the baseline
 	for _, r := range rows {
 		if _, ok := ids[r.TestCase]; !ok {
 			return fmt.Errorf("%w: test case %s", ErrNotFound, r.TestCase)
 		}
+		if _, known := artifacts[r.Against]; known || r.Against == "" || r.Against == c.Baseline {
+			continue
+		}
+		against, err := artifactOfTag(ctx, tx, project, r.Against)
+		if err != nil {
+			return fmt.Errorf("artifact %s: %w", r.Against, err)
+		}
+		artifacts[r.Against] = &against
 	}
 	_, err = tx.CopyFrom(ctx, pgx.Identifier{"comparison_verdict"}, []string{
 		"comparison_id", "test_case_id", "metric", "size_class", "hardware_id", "co_located",
-		"suspected", "measured", "score", "suspicion", "exact", "delta", "sigma_within", "tau", "bimodal",
+		"suspected", "measured", "score", "suspicion", "suspected_change", "against_id", "exact", "delta", "sigma_within", "tau", "bimodal",
 		"verdict", "change", "low", "high", "confidence", "pairs", "sessions", "disturbed", "p", "level", "sees", "reason", "needs",
 	}, pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
 		r := rows[i]
 		v := storedVerdict(r.Verdict)
 		return []any{
 			id, ids[r.TestCase], string(r.Metric), int(r.SizeClass), r.HardwareID, r.CoLocated,
-			r.Suspected, r.Measured, r.Score, cleanText(r.Suspicion), r.Exact, r.Delta, r.SigmaWithin, r.Tau, r.Bimodal,
+			r.Suspected, r.Measured, r.Score, cleanText(r.Suspicion), r.SuspectedChange, artifacts[r.Against], r.Exact, r.Delta, r.SigmaWithin, r.Tau, r.Bimodal,
 			v.kind, v.Change, v.low, v.high, v.confidence, v.Pairs, v.Sessions, v.Disturbed, v.P, v.Level, v.Sees, cleanText(v.Reason), cleanText(v.Needs),
 		}, nil
 	}))

@@ -142,7 +142,9 @@ func purge(ctx context.Context, tx pgx.Tx, project, tag string) (OperationResult
 		return result, err
 	}
 	// Verdicts about it cannot be computed again.
-	if _, err := tx.Exec(ctx, `delete from comparison where $1 in (artifact_id, baseline_id)`, artifact); err != nil {
+	if _, err := tx.Exec(ctx, `
+		delete from comparison c where $1 in (c.artifact_id, c.baseline_id)
+			or exists (select from comparison_verdict v where v.comparison_id = c.id and v.against_id = $1)`, artifact); err != nil {
 		return result, err
 	}
 	for _, step := range []struct {

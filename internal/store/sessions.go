@@ -29,6 +29,13 @@ type Session struct {
 	// Values are by iteration; Disturbed marks those that something else disturbed.
 	Values    []float64
 	Disturbed []bool
+	// Changed reports that the artifact's own comparison has confirmed a change of the
+	// series: an earlier session is no history of a later one.
+	Changed bool
+	// Tried is the score of the suspicion that the artifact's own comparison did not
+	// confirm, and TriedUp whether the values had grown; 0: there was none.
+	Tried   float64
+	TriedUp bool
 }
 
 // Sessions reads the history of all series of a target on the artifacts of these tags: the
@@ -62,6 +69,12 @@ func (s *Store) Sessions(ctx context.Context, project string, target bench.Targe
 			select r.test_case_id, r.size_class, r.hardware_id, r.co_located
 			from latest_result r join test_case tc on tc.id = r.test_case_id
 			where r.artifact_id = @own and r.status = 'ok' and tc.target = @target
+		), past as materialized (
+			select distinct on (c.artifact_id, v.test_case_id, v.metric) c.artifact_id, v.test_case_id, v.metric,
+				coalesce(v.verdict, '') = 'changed' as changed, v.measured, v.score, v.suspected_change > 0 as up
+			from comparison c join comparison_verdict v on v.comparison_id = c.id
+			where c.artifact_id = any(@artifacts::bigint[]) and c.superseded_at is null and v.suspected
+			order by c.artifact_id, v.test_case_id, v.metric, c.id desc
 		), result as materialized (
 			select r.id, r.artifact_id, r.test_case_id, r.run_id, r.size_class, r.hardware_id, r.co_located
 			from latest_result r join own using (test_case_id, size_class, hardware_id, co_located)
@@ -69,7 +82,9 @@ func (s *Store) Sessions(ctx context.Context, project string, target bench.Targe
 		)
 		select `+testCaseDocument+` as test_case, se.metric, r.size_class, r.hardware_id, r.co_located, a.tag, line.place,
 			n.id as run, n.collector, n.segment, min(c.collected_at) as at,
-			array_agg(p.value order by c.iteration) as values, array_agg(`+disturbed("c")+` order by c.iteration) as disturbed
+			array_agg(p.value order by c.iteration) as values, array_agg(`+disturbed("c")+` order by c.iteration) as disturbed,
+			coalesce(bool_or(past.changed), false) as changed, coalesce(bool_or(past.up), false) as tried_up,
+			coalesce(max(past.score) filter (where past.measured and not past.changed), 0)::float8 as tried
 		from result r
 		join line on line.id = r.artifact_id
 		join artifact a on a.id = r.artifact_id
@@ -78,6 +93,7 @@ func (s *Store) Sessions(ctx context.Context, project string, target bench.Targe
 		join collection c on c.result_id = r.id
 		join `+statistics+` p on p.collection_id = c.id
 		join pstat_series se on se.id = p.series_id and se.metric <> all(@explaining::text[])
+		left join past on past.artifact_id = r.artifact_id and past.test_case_id = r.test_case_id and past.metric = se.metric
 		group by r.id, r.size_class, r.hardware_id, r.co_located, tc.id, se.metric, a.tag, line.place, n.id
 		order by tc.id, se.metric, r.size_class, r.hardware_id, r.co_located, line.place`,
 		pgx.NamedArgs{

@@ -54,6 +54,8 @@ create table comparison_verdict (
     measured      boolean not null,       -- it belongs to the family that is measured again
     score         double precision not null default 0,  -- of the detection: T
     suspicion     text not null default '',             -- in words
+    suspected_change double precision not null default 0, -- relative change that raised it
+    against_id    bigint references artifact (id),      -- the artifact that it is measured in turns with; null: the baseline
     exact         boolean not null default false,
     delta         double precision not null,            -- least relevant relative change
     sigma_within  double precision not null default 0,  -- of the noise model; 0: not known
@@ -76,6 +78,7 @@ create table comparison_verdict (
     primary key (comparison_id, test_case_id, metric),
     constraint comparison_verdict_interval_check check ((low is null) = (high is null))
 );
+create index comparison_verdict_against on comparison_verdict (against_id) where against_id is not null;
 create index comparison_verdict_open on comparison_verdict (comparison_id) where verdict is null;
 
 -- The jobs of each look: one session in turns. The first look of an ad-hoc request that
