@@ -222,6 +222,9 @@ func (r LocalReport) WriteText(w io.Writer, options report.TableOptions) error {
 		}
 	}
 	var b strings.Builder
+	if heading, causes := disturbed(r.Results); heading != "" {
+		fmt.Fprintf(&b, "\n%s\n  %s\n", heading, strings.Join(causes, "\n  "))
+	}
 	if len(r.Missing) > 0 {
 		fmt.Fprintf(&b, "\nWithout a result (%d)\n", len(r.Missing))
 	}
@@ -261,6 +264,9 @@ func (r LocalReport) WriteMarkdown(w io.Writer, options report.TableOptions) err
 		return err
 	}
 	var b strings.Builder
+	if heading, causes := disturbed(r.Results); heading != "" {
+		fmt.Fprintf(&b, "\n### %s\n\n- %s\n", heading, strings.Join(causes, "\n- "))
+	}
 	if len(r.Missing) > 0 {
 		fmt.Fprintf(&b, "\n### Without a result (%d)\n\n", len(r.Missing))
 	}

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -13,6 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
 	"github.com/benchloom/benchloom/internal/jobrun"
+	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/suite"
 )
@@ -93,6 +95,27 @@ func TestLocalReportOfLooks(t *testing.T) {
 	for _, r := range local.Comparison.Rows {
 		require.Equal(t, []int{10, 10, 10, 2}, []int{r.A.N, r.B.N, r.Turns.Pairs, r.Turns.Sessions}, r.Key)
 	}
+}
+
+// What disturbed a run is told, the most frequent cause first.
+func TestLocalReportOfADisturbedRun(t *testing.T) {
+	t.Parallel()
+	run := measured(t, "1.26.0")
+	for i := range 3 {
+		c := &run.Results[0].Collections[i]
+		c.Disturbed = append(c.Disturbed, machine.Reason{Cause: machine.ForeignCPU, Detail: fmt.Sprintf("%d %% of the job's CPUs", 40+i)})
+	}
+	c := &run.Results[0].Collections[0]
+	c.Disturbed = append(c.Disturbed, machine.Reason{Cause: machine.StolenCPU, Detail: "1.0 % of the job's CPUs"})
+	local, err := cli.NewLocalReport(run, nil, nil, false)
+	require.NoError(t, err)
+	var b bytes.Buffer
+	require.NoError(t, local.WriteText(&b, report.TableOptions{}))
+	require.Contains(t, b.String(), `
+Disturbed by something else (3 of 5 iterations)
+  foreign CPU time in 3, such as 40 % of the job's CPUs
+  steal in 1, such as 1.0 % of the job's CPUs
+`)
 }
 
 // Benchstat can read the output, with all parts of the test case.
