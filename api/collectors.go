@@ -22,6 +22,9 @@ type CollectorRecord interface {
 	RegisterCollector(ctx context.Context, c bench.Collector, offlineAfter time.Duration) (bench.Collector, error)
 	// Heartbeat records a sign of life with the collector's current run; empty: none.
 	Heartbeat(ctx context.Context, name string, epoch int64, run bench.RunID, progress json.RawMessage) (bench.Collector, error)
+	// Reconsider lets a collector that was set aside take jobs again when its machine is
+	// quiet; quiet is its report, nil: none.
+	Reconsider(ctx context.Context, name string, epoch int64, quiet *bool, offlineAfter time.Duration) (bench.Collector, error)
 	SetCacheDirs(ctx context.Context, name string, epoch int64, dirs []string) error
 	// CollectorTaskQueues lists the task queues for a collector to serve.
 	CollectorTaskQueues(ctx context.Context, c bench.Collector) ([]string, error)
@@ -238,6 +241,11 @@ func (s *collectorHandlers) heartbeat(ctx context.Context, in *heartbeat) (*body
 	if err != nil {
 		return nil, err
 	}
+	if c.SetAsideAt != nil {
+		if c, err = s.reconsider(ctx, c, in.Body.Disturbed); err != nil {
+			return nil, err
+		}
+	}
 	if dirs := in.Body.CacheDirs; dirs != nil {
 		if err := checkCacheDirs(*dirs); err != nil {
 			return nil, err
@@ -250,7 +258,7 @@ func (s *collectorHandlers) heartbeat(ctx context.Context, in *heartbeat) (*body
 	if err != nil {
 		return nil, err
 	}
-	out := apiclient.HeartbeatAnswer{Active: c.Active, WantedVersion: c.WantedVersion, TaskQueues: queues, Now: s.Now()}
+	out := apiclient.HeartbeatAnswer{Active: c.Active, SetAside: c.SetAsideAt != nil, WantedVersion: c.WantedVersion, TaskQueues: queues, Now: s.Now()}
 	if in.Body.CountWaiting {
 		waiting, err := s.record.JobsWaiting(ctx, queues)
 		if err != nil {
@@ -264,6 +272,20 @@ func (s *collectorHandlers) heartbeat(ctx context.Context, in *heartbeat) (*body
 		}
 	}
 	return answer(out, nil)
+}
+
+// reconsider decides whether a collector that was set aside takes jobs again.
+func (s *collectorHandlers) reconsider(ctx context.Context, c bench.Collector, disturbed *string) (bench.Collector, error) {
+	var quiet *bool
+	if disturbed != nil {
+		is := *disturbed == ""
+		quiet = &is
+	}
+	now, err := s.record.Reconsider(ctx, c.Name, c.Epoch, quiet, s.OfflineAfter)
+	if err == nil && now.Active {
+		s.Log.InfoContext(ctx, "collector that was set aside takes jobs again", "collector", c.Name, "still_disturbed_by", now.DisturbedBy)
+	}
+	return now, err
 }
 
 func checkCacheDirs(dirs []string) error {

@@ -113,3 +113,45 @@ func TestInvalidRegistrationsAreRefused(t *testing.T) {
 		require.ErrorIs(t, f(), apiclient.ErrNotFound)
 	}
 }
+
+func TestACollectorIsSetAsideAfterDisturbedRuns(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	c := b.register(t, "c1")
+	b.register(t, "c2")
+	for _, tag := range []string{"1.24.0", "1.25.0", "1.26.0"} {
+		j := b.submit(t, tag)
+		plan := b.start(t, j, c, 1)
+		measured := block(j.cases, 1)
+		for i := range measured.Results {
+			for n := range measured.Results[i].Collections {
+				measured.Results[i].Collections[n].Disturbed = "foreign CPU time: 43 % of the job's CPUs"
+			}
+		}
+		_, err := b.collector.UploadBlock(t.Context(), plan.Run.ID, 1, measured)
+		require.NoError(t, err)
+		require.NoError(t, b.collector.FinishRun(t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: bench.RunSuccess}))
+	}
+	shown, err := b.nobody.Collector(t.Context(), "c1")
+	require.NoError(t, err)
+	require.Equal(t, bench.CollectorInactive, shown.State)
+	require.NotNil(t, shown.SetAsideAt)
+	require.Equal(t, "its last 3 runs were disturbed, mostly by foreign CPU time", shown.DisturbedBy)
+	require.Contains(t, b.log.String(), "set aside")
+
+	// It reads its machine from now on.
+	quiet := ""
+	for _, report := range []*string{nil, &quiet} {
+		answer, err := b.collector.Heartbeat(t.Context(), "c1", apiclient.Heartbeat{Epoch: c.Collector.Epoch, Disturbed: report})
+		require.NoError(t, err)
+		require.True(t, answer.SetAside)
+		require.False(t, answer.Active)
+	}
+	_, err = b.admin.ActivateCollector(t.Context(), "c1")
+	require.NoError(t, err)
+	answer, err := b.collector.Heartbeat(t.Context(), "c1", apiclient.Heartbeat{Epoch: c.Collector.Epoch})
+	require.NoError(t, err)
+	require.True(t, answer.Active)
+	require.False(t, answer.SetAside)
+}

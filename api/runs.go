@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
@@ -31,6 +32,9 @@ type RunRecord interface {
 	// AppendLog keeps at most limit bytes of a run's output; next is the stored size.
 	AppendLog(ctx context.Context, run bench.RunID, offset int64, data []byte, limit int64) (next int64, err error)
 	FinishRun(ctx context.Context, run bench.RunID, end bench.RunEnd) error
+	// JudgeCollector sets a run's collector aside if its last runs are disturbed, and
+	// reports whether it did.
+	JudgeCollector(ctx context.Context, run bench.RunID, offlineAfter time.Duration) (bench.Collector, bool, error)
 	// BuildOf returns store.ErrNotFound for an artifact without a build.
 	BuildOf(ctx context.Context, project, tag string, target bench.Target, recipe string) (bench.BuildKey, error)
 }
@@ -247,6 +251,13 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 	}
 	if err := s.record.FinishRun(ctx, id, end); err != nil {
 		return nil, unknownRun(id, err)
+	}
+	c, setAside, err := s.record.JudgeCollector(ctx, id, s.OfflineAfter)
+	if err != nil && !errors.Is(err, store.ErrNotFound) { // it may have been removed
+		return nil, err
+	}
+	if setAside {
+		s.Log.WarnContext(ctx, "collector set aside until its machine is quiet", "collector", c.Name, "reason", c.DisturbedBy)
 	}
 	if end.Outcome == bench.RunFailure { // Temporal retries it by itself
 		if err := s.goFirst(ctx, id); err != nil {

@@ -218,6 +218,7 @@ func (c Collector) beat(ctx context.Context, log *slog.Logger, registered apicli
 	defer tick.Stop()
 	reachable, skewed := true, false
 	caches := cacheReport{root: c.CacheRoot, reported: registered.Collector.CacheDirs}
+	idle := idleReport{readings: c.Jobs.Machine.Readings}
 	for {
 		now := c.Jobs.Current()
 		var dirs *[]string
@@ -226,10 +227,12 @@ func (c Collector) beat(ctx context.Context, log *slog.Logger, registered apicli
 		}
 		answer, err := c.API.Heartbeat(ctx, c.Registration.Name, apiclient.Heartbeat{
 			Epoch: registered.Collector.Epoch, Run: now.Run, Progress: now.Progress, CountWaiting: c.ExitWhenIdle, AskWaits: c.Gate.shared(), CacheDirs: dirs,
+			Disturbed: idle.next(now.Run == ""),
 		})
 		switch {
 		case err == nil:
 			caches.delivered(dirs)
+			idle.asked = answer.SetAside
 			wanted.set(answer.Active, answer.WantedVersion)
 			wanted.serve(answer.TaskQueues)
 			c.Gate.report(c.Registration.Name, answer.Waits)

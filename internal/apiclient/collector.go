@@ -37,6 +37,8 @@ type Collector struct {
 	CacheDirs     []string             `json:"cache_dirs,omitempty" doc:"Reported cache directories."`
 	Host          string               `json:"host,omitempty" doc:"Shared host of which it is a slot."`
 	WantedVersion string               `json:"wanted_version,omitempty" doc:"Version that its pool must run; absent: any."`
+	DisturbedBy   string               `json:"disturbed_by,omitempty" doc:"Why its last runs are disturbed."`
+	SetAsideAt    *time.Time           `json:"set_aside_at,omitempty" doc:"Since when it is inactive for that reason, until its machine is quiet."`
 	CurrentRun    bench.RunID          `json:"current_run,omitempty"`
 	RegisteredAt  time.Time            `json:"registered_at"`
 	LastHeartbeat time.Time            `json:"last_heartbeat"`
@@ -96,6 +98,9 @@ type Heartbeat struct {
 	CacheDirs *[]string `json:"cache_dirs,omitempty" maxItems:"1000"`
 	// CountWaiting asks for the number of waiting jobs.
 	CountWaiting bool `json:"count_waiting,omitempty"`
+	// Disturbed says what disturbs the machine of a collector that was set aside, since its
+	// last heartbeat; empty: nothing; nil: it was not read.
+	Disturbed *string `json:"disturbed,omitempty" maxLength:"1000"`
 	// AskWaits asks how long they have waited. Slots of a shared host set it.
 	AskWaits bool `json:"ask_waits,omitempty"`
 }
@@ -104,6 +109,9 @@ type Heartbeat struct {
 type HeartbeatAnswer struct {
 	// Active is false if it must take no further job.
 	Active bool `json:"active"`
+	// SetAside asks a collector that was set aside to read its machine, and to tell with
+	// its next heartbeat whether it is disturbed.
+	SetAside bool `json:"set_aside,omitempty"`
 	// WantedVersion is the version that it must run; empty: any. A collector of
 	// another version finishes its job and exits.
 	WantedVersion string `json:"wanted_version,omitempty"`

@@ -31,8 +31,13 @@ type Collector struct {
 	// CacheDirs lists the cache directories it last reported.
 	CacheDirs []string
 	// Host is the shared host of a slot; empty: not a slot.
-	Host          string
-	Active        bool
+	Host   string
+	Active bool
+	// DisturbedBy says why its last runs are disturbed; empty: they are not.
+	DisturbedBy string
+	// SetAsideAt is the time since which it takes no jobs for that reason; nil: it was not
+	// set aside.
+	SetAsideAt    *time.Time
 	RegisteredAt  time.Time
 	LastHeartbeat time.Time
 	CurrentRun    RunID

@@ -119,6 +119,12 @@ func remarks(c apiclient.Collector) string {
 	if c.Host != "" {
 		list = append(list, "slot of "+c.Host)
 	}
+	switch {
+	case c.SetAsideAt != nil:
+		list = append(list, "set aside: "+c.DisturbedBy)
+	case c.DisturbedBy != "":
+		list = append(list, "disturbed: "+c.DisturbedBy)
+	}
 	if c.CoLocated {
 		list = append(list, "co-located")
 	}
@@ -150,6 +156,12 @@ func Collector(w io.Writer, c apiclient.Collector, v View) error {
 		{"state", words(c.State)}, {"target", string(c.Target)}, {"size class", strconv.Itoa(int(c.SizeClass))}, {"pool", c.Pool},
 		{"run", string(c.CurrentRun)}, {"co-located", coLocated}, {"hardware", c.HardwareID}, {"version", c.Version}, {"epoch", strconv.FormatInt(c.Epoch, 10)},
 		{"registered", moment(v.Now, &c.RegisteredAt)}, {"last seen", moment(v.Now, &c.LastHeartbeat)},
+	}
+	switch {
+	case c.SetAsideAt != nil:
+		pairs = append(pairs, [2]string{"set aside", fmt.Sprintf("%s: %s; until its machine is quiet, or 'benchloom collector activate %s'", moment(v.Now, c.SetAsideAt), c.DisturbedBy, c.Name)})
+	case c.DisturbedBy != "":
+		pairs = append(pairs, [2]string{"disturbed", c.DisturbedBy + "; 'benchloom doctor' on its machine shows the causes"})
 	}
 	pairs = append(pairs, machine(c)...)
 	if c.WantedVersion != "" && c.WantedVersion != c.Version {

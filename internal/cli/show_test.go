@@ -146,6 +146,24 @@ func lines(w *strings.Builder, list []string) error {
 	return nil
 }
 
+func TestACollectorShowsWhatDisturbsIt(t *testing.T) {
+	t.Parallel()
+	const reason = "its last 3 runs were disturbed, mostly by steal"
+	c := apiclient.Collector{Name: "c1", State: bench.CollectorWaiting, DisturbedBy: reason}
+	shown := func() string {
+		var b strings.Builder
+		require.NoError(t, cli.Collectors(&b, []apiclient.Collector{c}, cli.View{Now: now}))
+		require.NoError(t, cli.Collector(&b, c, cli.View{Now: now}))
+		return b.String()
+	}
+	require.Contains(t, shown(), "disturbed: "+reason)
+	require.Contains(t, shown(), "'benchloom doctor' on its machine")
+	require.NotContains(t, shown(), "set aside")
+	c.State, c.SetAsideAt = bench.CollectorInactive, pointer(before(time.Minute))
+	require.Contains(t, shown(), "set aside: "+reason)
+	require.Contains(t, shown(), "until its machine is quiet, or 'benchloom collector activate c1'")
+}
+
 // An empty list names the remedy.
 func TestEmptyLists(t *testing.T) {
 	t.Parallel()

@@ -163,6 +163,9 @@ func TestCollectorVerdicts(t *testing.T) {
 			func(c *diagnose.Collector) { c.State, c.LastHeard = bench.CollectorOffline, now.Add(-90*time.Second) },
 			true, []string{"it is offline, and was last heard of 1m30s ago"},
 		},
+		"set aside": {func(c *diagnose.Collector) {
+			c.State, c.SetAside = bench.CollectorInactive, "its last 3 runs were disturbed, mostly by steal"
+		}, true, []string{"it is set aside until its machine is quiet: its last 3 runs were disturbed, mostly by steal; 'benchloom collector activate m1' lets it take jobs all the same"}},
 		"inactive": {func(c *diagnose.Collector) { c.State = bench.CollectorInactive }, true, []string{"it is inactive; 'benchloom collector activate m1' lets it take jobs again"}},
 		"draining": {
 			func(c *diagnose.Collector) { c.State, c.Run = bench.CollectorDraining, "bbbbbbbbbbbbbbbb-00000000" }, true,

@@ -90,6 +90,10 @@ func (c JobCase) verdict(one Collector, run *Run, now time.Time) CollectorVerdic
 	case bench.CollectorOffline:
 		add("it is offline, and was last heard of %s ago", now.Sub(one.LastHeard).Truncate(time.Second))
 	case bench.CollectorInactive, bench.CollectorDraining:
+		if one.SetAside != "" {
+			add("it is set aside until its machine is quiet: %s; 'benchloom collector activate %s' lets it take jobs all the same", one.SetAside, one.Name)
+			break
+		}
 		add("it is %s; 'benchloom collector activate %s' lets it take jobs again", one.State, one.Name)
 	}
 	if one.Wanted != "" && one.Wanted != one.Version {

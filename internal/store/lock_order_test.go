@@ -123,14 +123,21 @@ func TestConcurrentOperationsNeverDeadlock(t *testing.T) {
 			if _, err := r.StartRun(t.Context(), store.RunStart{Run: id, Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch}); err != nil {
 				return err
 			}
-			receipt, err := r.StoreBlock(t.Context(), id, []bench.TestCaseResult{measured(job.TestCases[0].Benchmark, 1, 2)}, nil)
+			receipt, err := r.StoreBlock(t.Context(), id, []bench.TestCaseResult{disturbed(measured(job.TestCases[0].Benchmark, 1, 2), byOthers, random.IntN(3))}, nil)
 			if err != nil {
 				return err
 			}
 			if receipt.Accepted > 0 {
 				accepted.Store(true)
 			}
-			return r.FinishRun(t.Context(), id, bench.RunEnd{Outcome: bench.RunFailure})
+			if err := r.FinishRun(t.Context(), id, bench.RunEnd{Outcome: bench.RunFailure}); err != nil {
+				return err
+			}
+			if _, _, err := r.JudgeCollector(t.Context(), id, offline); err != nil {
+				return err
+			}
+			_, err = r.Reconsider(t.Context(), c.Name, c.Epoch, nil, offline)
+			return err
 		},
 	}
 	order := make([]string, 0, len(operations))
