@@ -169,7 +169,9 @@ func (f *benchFlags) openCache(options *jobrun.LocalOptions) (builds *jobrun.Loc
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, "", fmt.Errorf("--cache-dir: %w", err)
 	}
-	builds = &jobrun.LocalBuilds{Revisions: revision.New(filepath.Join(dir, "repositories"), os.Environ())}
+	revisions := revision.New(filepath.Join(dir, "repositories"), os.Environ())
+	revisions.Relative = true
+	builds = &jobrun.LocalBuilds{Revisions: revisions}
 	providers := append(artifact.DefaultProviders(), &artifact.Built{Source: builds})
 	if builds.Cache, err = artifact.Open(artifact.Options{Dir: filepath.Join(dir, "artifacts"), Providers: providers, MaxEntries: maxCached}); err != nil {
 		return nil, "", err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
+	"github.com/benchloom/benchloom/internal/gosuite"
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
@@ -43,14 +44,30 @@ func suiteProblems(dir string, err error) error {
 }
 
 func newSuiteInit() *cobra.Command {
-	var name string
+	var name, module, out string
 	cmd := &cobra.Command{
-		Use:   "init DIR",
-		Short: "Create a small working suite",
+		Use:   "init [DIR | --go MODULE]",
+		Short: "Create a suite",
+		Long: `Creates a small working suite in DIR, to start from.
+
+With --go, writes a suite for the benchmarks of a Go module in a git repository:
+each benchmark function is a test case, and artifacts are built from revisions of
+the repository, once each. Existing files are not changed.`,
 		Example: `  benchloom suite init my-suite
-  benchloom suite check my-suite`,
-		Args: exactArgs(1),
+  benchloom suite init --go . --out ../my-suite
+  benchloom bench ../my-suite --artifact HEAD --vs HEAD~1`,
+		Args: rangeArgs(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case module != "" && len(args) > 0:
+				return usage(errors.New("--go names the module; name the suite's folder with --out"))
+			case module != "":
+				return initGo(cmd, module, out, name)
+			case out != "":
+				return usage(errors.New("--out belongs to --go; name the folder as the argument"))
+			case len(args) == 0:
+				return usage(errors.New("name the folder of the suite, or a Go module with --go"))
+			}
 			if name == "" {
 				dir, err := filepath.Abs(args[0])
 				if err != nil {
@@ -65,8 +82,31 @@ func newSuiteInit() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "", "name of the suite (default: the directory's)")
+	cmd.Flags().StringVar(&name, "name", "", "name of the suite (default: that of the folder or the module)")
+	cmd.Flags().StringVar(&module, "go", "", "directory of a Go module: write a suite for its benchmarks")
+	cmd.Flags().StringVar(&out, "out", "", "folder of the suite, with --go (default: NAME-suite)")
 	return cmd
+}
+
+// initGo writes a suite for a Go module.
+func initGo(cmd *cobra.Command, dir, out, name string) error {
+	m, err := gosuite.Find(cmd.Context(), dir, os.Environ())
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		name = m.Name()
+	}
+	if out == "" {
+		out = name + "-suite"
+	}
+	if err := m.Write(out, name); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), `created suite %s in %s: %s in %s of %s
+compare two revisions:   benchloom bench %s --artifact HEAD --vs HEAD~1
+`, name, out, cli.Plural(m.Benchmarks(), "benchmark"), cli.Plural(len(m.Packages), "package"), cli.Printable(m.Path), out)
+	return nil
 }
 
 func newSuiteCheck() *cobra.Command {

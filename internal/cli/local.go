@@ -294,7 +294,7 @@ func writeStatistics(w io.Writer, list []report.Row, width int) error {
 		return cmp.Or(bench.CompareTestCases(testCase(x.TestCase), testCase(y.TestCase)), cmp.Compare(x.Line, y.Line), cmp.Compare(x.Metric, y.Metric))
 	})
 	for _, r := range list {
-		t.Row(strings.TrimSpace(r.Benchmark+" "+r.Line), r.Profile, r.Scenario, r.Backend, r.Metric, quantity(r, r.A.Median), quantity(r, r.A.Min), spread(r.A), strconv.Itoa(r.A.N))
+		t.Row(r.Name(), r.Profile, r.Scenario, r.Backend, r.Metric, quantity(r, r.A.Median), quantity(r, r.A.Min), spread(r.A), strconv.Itoa(r.A.N))
 	}
 	if err := t.Write(w, width); err != nil {
 		return err

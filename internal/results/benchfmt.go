@@ -10,6 +10,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/stats"
 )
 
 // BenchmarkResults returns an iteration of a test case in Go's benchmark format: a result for the metrics of the test case
@@ -35,7 +36,7 @@ func BenchmarkResults(tc bench.TestCase, values map[bench.Metric]float64) []*ben
 }
 
 // benchmarkName names a test case, or one of its lines, in Go's benchmark format, such as
-// Gin/profile=build/scenario=full/backend=gc or Parser/Parse/small, without white space and beginning with a capital letter,
+// Gin/profile=build/scenario=full/backend=gc or Parse/small, without white space and beginning with a capital letter,
 // as the format requires.
 func benchmarkName(tc bench.TestCase, line string) benchfmt.Name {
 	word := func(s string) string {
@@ -53,8 +54,9 @@ func benchmarkName(tc bench.TestCase, line string) benchfmt.Name {
 			name += "/" + p[0] + "=" + strings.ReplaceAll(word(p[1]), "/", "_")
 		}
 	}
-	if line != "" {
-		name += "/" + line
+	shown := stats.Key{TestCase: statsTestCase(tc), Line: line}.Name()
+	if own := strings.TrimLeft(shown[len(tc.Benchmark):], " /"); own != "" {
+		name += "/" + own
 	}
 	return benchfmt.Name(name)
 }

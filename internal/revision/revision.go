@@ -41,6 +41,9 @@ type Repositories struct {
 	// next call benefits from a large download. Do not set it on machines that
 	// measure.
 	Background bool
+	// Relative accepts what git calls a revision in local repositories, such as HEAD~1: for
+	// people at the repository. What is recorded under a name needs one that stays.
+	Relative bool
 
 	dir     string
 	environ []string
@@ -76,7 +79,7 @@ func New(dir string, environ []string) *Repositories {
 
 // Resolve returns the commit that a tag means: a git tag of that name, or with
 // a "v" before it; a branch; or a commit by its hash. A hash may be shortened
-// to seven digits. Errors wrap [ErrNoRepository], [ErrNoRevision],
+// to seven digits; or any revision of git's own, with Relative. Errors wrap [ErrNoRepository], [ErrNoRevision],
 // [ErrUnreachable] or [ErrNoGit] where one of them is the reason.
 func (r *Repositories) Resolve(ctx context.Context, repository, tag string) (Revision, error) {
 	var found Revision
@@ -85,7 +88,7 @@ func (r *Repositories) Resolve(ctx context.Context, repository, tag string) (Rev
 		if !stale {
 			names = append(names, "refs/heads/"+tag) // branches move
 		}
-		if hash.MatchString(tag) {
+		if hash.MatchString(tag) || r.Relative && filepath.IsAbs(repository) && !strings.HasPrefix(tag, "-") {
 			names = append(names, tag)
 		}
 		found, err = r.find(ctx, dir, names)

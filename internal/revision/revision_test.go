@@ -82,6 +82,28 @@ func TestATagIsResolvedToItsCommitAndTree(t *testing.T) {
 	}
 }
 
+func TestRelativeRevisionsAreForPeopleAtTheRepository(t *testing.T) {
+	t.Parallel()
+	repo := newRepository(t)
+	first := repo.commit("first")
+	second := repo.commit("second")
+	here := revision.New(t.TempDir(), os.Environ())
+	here.Relative = true
+	for name, commit := range map[string]string{"HEAD": second, "HEAD~1": first} {
+		got, err := here.Resolve(t.Context(), repo.dir, name)
+		require.NoError(t, err, name)
+		require.Equal(t, commit, got.Commit, name)
+		_, err = revision.New(t.TempDir(), os.Environ()).Resolve(t.Context(), repo.dir, name)
+		require.ErrorIs(t, err, revision.ErrNoRevision, name)
+		_, err = here.Resolve(t.Context(), "file://"+repo.dir, name)
+		require.ErrorIs(t, err, revision.ErrNoRevision, name)
+	}
+	for _, name := range []string{"HEAD~2", "--all", "-"} {
+		_, err := here.Resolve(t.Context(), repo.dir, name)
+		require.ErrorIs(t, err, revision.ErrNoRevision, name)
+	}
+}
+
 func TestAMirrorNeedsTheRepositoryOnlyForWhatItLacks(t *testing.T) {
 	t.Parallel()
 	repo := newRepository(t)

@@ -336,3 +336,18 @@ func FuzzCompare(f *testing.F) {
 		require.False(t, math.IsNaN(there.Sees), "%+v", forward)
 	})
 }
+
+func TestALineIsShownWithItsBenchmark(t *testing.T) {
+	t.Parallel()
+	for want, k := range map[string]stats.Key{
+		"parser":             {TestCase: stats.TestCase{Benchmark: "parser"}},
+		"parser Parse/small": {TestCase: stats.TestCase{Benchmark: "parser"}, Line: "Parse/small"},
+		"Parse/small":        {TestCase: stats.TestCase{Benchmark: "Parse"}, Line: "Parse/small"},
+		"lexer.Parse/a.b/c":  {TestCase: stats.TestCase{Benchmark: "lexer.Parse"}, Line: "Parse/a.b/c"},
+		"lexer.Parse":        {TestCase: stats.TestCase{Benchmark: "lexer.Parse"}, Line: "Parse"},
+		"Parse Parser/small": {TestCase: stats.TestCase{Benchmark: "Parse"}, Line: "Parser/small"},
+		"Parse Parse-2":      {TestCase: stats.TestCase{Benchmark: "Parse"}, Line: "Parse-2"},
+	} {
+		require.Equal(t, want, k.Name())
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 )
 
 // TestCase names a benchmark with its parameters. The package only compares and sorts it.
@@ -32,10 +33,16 @@ func (k Key) String() string {
 	return s
 }
 
-// Name returns the benchmark with its part, for tables.
+// Name returns the benchmark with its line, for tables. A line that repeats the benchmark's own name, as those of
+// sub-benchmarks do, only adds the rest: lexer.Parse and Parse/small give lexer.Parse/small.
 func (k Key) Name() string {
-	if k.Line == "" {
+	own := k.Benchmark[strings.LastIndexByte(k.Benchmark, '.')+1:]
+	rest, repeats := strings.CutPrefix(k.Line, own)
+	switch {
+	case k.Line == "" || repeats && rest == "":
 		return k.Benchmark
+	case repeats && rest[0] == '/':
+		return k.Benchmark + rest
 	}
 	return k.Benchmark + " " + k.Line
 }

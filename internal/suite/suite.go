@@ -58,6 +58,9 @@ func Load(fsys fs.FS) (*Suite, error) {
 // LoadDir is [Load] for a directory.
 func LoadDir(dir string) (*Suite, error) { return Load(os.DirFS(dir)) }
 
+// Parse is [Load] for the text of a suite without other files.
+func Parse(text []byte) (*Suite, error) { return load(text, fileList{}) }
+
 func load(data []byte, files fileList) (*Suite, error) {
 	ps := &problems{}
 	doc := decode(data, ps)
