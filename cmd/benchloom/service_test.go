@@ -284,19 +284,25 @@ func (s *service) jobs(r bench.Request) ([]bench.Job, error) {
 	return jobs, nil
 }
 
-// measure PROJECT TAG SECONDS runs a request in which each test case takes about
-// that long.
+// measure PROJECT TAG SECONDS [BYTES] runs a request in which each test case takes about
+// that long and writes a file of that size.
 func (s *service) measure(args []string) error {
 	seconds, err := strconv.ParseFloat(args[2], 64)
 	if err != nil {
 		return err
+	}
+	size := 12345.0
+	if len(args) > 3 {
+		if size, err = strconv.ParseFloat(args[3], 64); err != nil {
+			return err
+		}
 	}
 	plans, err := s.started(args[0], args[1])
 	if err != nil {
 		return err
 	}
 	for _, plan := range plans {
-		if _, err := s.collector.UploadBlock(s.t.Context(), plan.Run.ID, 1, collections(plan.Missing, seconds)); err != nil {
+		if _, err := s.collector.UploadBlock(s.t.Context(), plan.Run.ID, 1, collections(plan.Missing, seconds, size)); err != nil {
 			return err
 		}
 		if err := s.collector.FinishRun(s.t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: bench.RunSuccess}); err != nil {
@@ -384,7 +390,7 @@ func (s *service) close(project, tag string, plans []apiclient.RunPlan, outcome 
 }
 
 // collections returns five collections of each test case, with times around seconds.
-func collections(cases []bench.TestCase, seconds float64) apiclient.Block {
+func collections(cases []bench.TestCase, seconds, size float64) apiclient.Block {
 	var out apiclient.Block
 	for _, tc := range cases {
 		r := apiclient.TestCaseResult{TestCase: tc}
@@ -392,7 +398,7 @@ func collections(cases []bench.TestCase, seconds float64) apiclient.Block {
 			took := seconds * (1 + float64(i)/1000)
 			r.Collections = append(r.Collections, apiclient.Collection{
 				Iteration: i + 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC),
-				Values: map[bench.Metric]float64{bench.WallTime: took, bench.CPUTime: took / 2, bench.MinorFaults: 100 * took, "size:binary": 12345},
+				Values: map[bench.Metric]float64{bench.WallTime: took, bench.CPUTime: took / 2, bench.MinorFaults: 100 * took, "size:binary": size},
 			})
 		}
 		out.Results = append(out.Results, r)

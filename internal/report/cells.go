@@ -204,25 +204,34 @@ func pairsCell(t Turns) string {
 	return text
 }
 
-// verdictCell writes the verdict and, where nothing changed, what would have been seen.
+// verdictCell writes the verdict with its direction or the first words of its reason or, where nothing changed, with what
+// would have been seen.
 func verdictCell(r Row) string {
 	if r.Verdict == nil {
 		return ""
 	}
 	text := r.Verdict.String()
+	//exhaustive:enforce
 	switch *r.Verdict {
 	case verdict.Changed:
 		text += ", " + string(r.Direction)
 	case verdict.Undecided:
 		if r.Provisional {
-			text = "provisional"
+			return beingMeasured
 		}
-	}
-	if *r.Verdict != verdict.Changed && r.Sees > 0 {
-		text += " (" + seen(r.Sees) + ")"
+		if reason, _, _ := strings.Cut(r.Reason, ":"); reason != "" && len(reason) <= shortReason {
+			text += ": " + printable(reason)
+		}
+	case verdict.NoDifference, verdict.NoSuspicion:
+		if r.Sees > 0 {
+			text += " (sees " + seen(r.Sees) + ")"
+		}
 	}
 	return text
 }
+
+// shortReason is the length in bytes of a reason that fits in a cell.
+const shortReason = 24
 
 // sizeCell writes the number of values on both sides.
 func sizeCell(r Row) string { return fmt.Sprintf("%d+%d", r.A.N, r.B.N) }

@@ -27,7 +27,7 @@ type Standing struct {
 
 // Reasons of rows without pairs.
 const (
-	notInTurns    = "suspected, but not measured in turns"
+	notInTurns    = "not measured in turns: stored results raise a suspicion"
 	needsTurns    = "measuring both in turns"
 	needsValues   = "more values of both sides, or measuring both in turns"
 	beingMeasured = "being measured in turns"

@@ -85,6 +85,10 @@ func TestAComparisonIsDecidedLookByLook(t *testing.T) {
 	require.Equal(t, []float64{1, 1.1, 1.2, 1.3}, ofA[1].Values, "all looks together")
 	require.Equal(t, []float64{2, 2.1, 2.2, 2.3}, ofB[1].Values)
 
+	for i, session := range r.sessionsOf("v1", "v2") {
+		require.Equal(t, []any{c.ID, pairs[i].A, pairs[i].B}, []any{session.Comparison, session.A, session.B})
+	}
+
 	found := verdict.Verdict{
 		Kind: verdict.Changed, Change: 1, Interval: &stats.Interval{Low: 0.9, High: 1.1, Confidence: 0.98},
 		Pairs: 4, Sessions: 2, Disturbed: 1, P: 0.001, Level: 0.002, Sees: 0.05, Reason: "confirmed",
