@@ -163,6 +163,18 @@ func TestWarmUpsAreNeitherJudgedNorRepeated(t *testing.T) {
 	require.Equal(t, []string{"", ""}, marks(b.sink.results()["gin/full A"]))
 }
 
+func TestACommandIsMarkedAndNotRepeated(t *testing.T) {
+	t.Parallel()
+	b := observed(t, always)
+	job := jobrun.Job{
+		Kind: bench.KindCommand, TestCases: []bench.TestCase{{Benchmark: "command", Target: "x86_64-unknown-linux-gnu"}}, Iterations: 2,
+		Command: &jobrun.Command{Argv: []string{"sh", "-c", "echo ran"}},
+	}
+	require.NoError(t, b.run(t, job))
+	require.Equal(t, []string{byOthers, byOthers}, marks(b.sink.results()["command/ "]))
+	require.NotContains(t, b.log.String(), "repeated")
+}
+
 func TestInTurnsTheMarkIsThatOfThePair(t *testing.T) {
 	t.Parallel()
 	b := observed(t, func(n int) time.Duration {

@@ -22,10 +22,10 @@ const (
 )
 
 // JudgeCollector decides, after a run, whether its collector is set aside: its last three
-// runs with results are disturbed, that is, more than a fifth of their collections are. It
-// then takes no jobs until its machine is quiet (see [Store.Reconsider]) or a person
-// activates it. The last live collector of a pool only gets the reason. A run that is not
-// disturbed removes the reason.
+// runs with results are disturbed, that is, more than a fifth of their collections are.
+// Commands do not count. It then takes no jobs until its machine is quiet (see
+// [Store.Reconsider]) or a person activates it. If no other live collector of its pool is
+// better, it only gets the reason. A run that is not disturbed removes the reason.
 //
 // It returns the collector, and whether this call has set it aside; ErrNotFound if the
 // run is unknown or its collector was removed. Repeating it changes nothing.
@@ -55,7 +55,7 @@ func (s *Store) JudgeCollector(ctx context.Context, run bench.RunID, offlineAfte
 }
 
 // lockPool locks the collectors of a collector's pool and returns it, with the number of
-// others that can take jobs.
+// others that can take jobs and are not disturbed themselves.
 func lockPool(ctx context.Context, tx pgx.Tx, name string, offlineAfter time.Duration) (c bench.Collector, others int, err error) {
 	type row struct {
 		bench.Collector
@@ -73,7 +73,7 @@ func lockPool(ctx context.Context, tx pgx.Tx, name string, offlineAfter time.Dur
 		return c, 0, ErrNotFound
 	}
 	for i, r := range pool {
-		if i != at && r.Active && r.Heard {
+		if i != at && r.Active && r.Heard && r.DisturbedBy == "" {
 			others++
 		}
 	}
@@ -89,6 +89,7 @@ func lastRuns(ctx context.Context, tx pgx.Tx, c bench.Collector) (by string, las
 	}
 	runs, err := all[row](ctx, tx, `
 		select r.disturbed, r.collections, coalesce(r.by, '') as by from job_run n
+		join job_queue j on j.id = n.job_id and j.kind <> 'command'
 		cross join lateral (
 			select count(c.id) as collections, count(c.id) filter (where c.disturbed <> '') as disturbed,
 				mode() within group (order by nullif(split_part(c.disturbed, ':', 1), '')) as by
@@ -112,7 +113,7 @@ func lastRuns(ctx context.Context, tx pgx.Tx, c bench.Collector) (by string, las
 }
 
 // Reconsider lets a collector that was set aside take jobs again once its machine has been
-// quiet for five minutes, or no other collector of its pool is left. quiet is its report;
+// quiet for five minutes, or no better collector of its pool is left. quiet is its report;
 // nil: it has none. It returns ErrFenced like a heartbeat.
 func (s *Store) Reconsider(ctx context.Context, name string, epoch int64, quiet *bool, offlineAfter time.Duration) (bench.Collector, error) {
 	var c bench.Collector

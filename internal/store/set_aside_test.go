@@ -93,6 +93,47 @@ func TestACollectorWhoseRunsAreDisturbedIsSetAside(t *testing.T) {
 	require.False(t, aside)
 }
 
+func TestDisturbedCommandsSetNobodyAside(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	one := r.register("one")
+	r.register("two")
+	for range 3 {
+		q := r.inProgress(bench.Request{ID: newID(t), Project: project, Type: bench.AdHoc, Submission: bench.Submission{Submitter: "ada"}, Commands: bench.Commands{Command: &bench.Command{Argv: []string{"x"}}}})
+		job := newCommand(q, 0)
+		job.Command = q.Command
+		r.expand(q, job)
+		run := r.start(job, 1, one).Run.ID
+		r.block(run, disturbed(bench.TestCaseResult{TestCase: job.TestCases[0], Collections: measured("", 1).Collections}, byOthers, 0))
+		require.NoError(t, r.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunSuccess}))
+		c, aside, err := r.JudgeCollector(t.Context(), run, offline)
+		require.NoError(t, err)
+		require.False(t, aside)
+		require.Empty(t, c.DisturbedBy)
+	}
+}
+
+// Two collectors on one busy machine gain nothing if one of them stands still.
+func TestACollectorIsSetAsideOnlyForABetterOne(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	one, two := r.register("one"), r.register("two")
+	for i := range 3 {
+		r.ran(fmt.Sprintf("v1.%d", i), one, 0, 1)
+	}
+	require.NotNil(t, r.collector("one").SetAsideAt)
+	for i := range 3 {
+		r.ran(fmt.Sprintf("v2.%d", i), two, 0, 1)
+	}
+	require.Nil(t, r.collector("two").SetAsideAt)
+	c, err := r.Reconsider(t.Context(), "one", one.Epoch, nil, offline)
+	require.NoError(t, err)
+	require.True(t, c.Active)
+	require.Equal(t, threeDisturbed, c.DisturbedBy)
+	_, aside := r.ran("v3", one, 0, 1)
+	require.False(t, aside)
+}
+
 func TestTheLastLiveCollectorOfAPoolIsOnlyFlagged(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)
