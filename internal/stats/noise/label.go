@@ -32,7 +32,7 @@ const (
 	fewestLevels = 16   // sessions for a label of what is between them
 	flat         = -1.3 // excess kurtosis below that of the uniform distribution, -1.2, as that of two modes
 	modesApart   = 5.0  // distance of two modes of levels, in units of the spread within them; 2.7 by chance
-	smallerMode  = 0.15 // least share of the smaller mode
+	smallerMode  = 0.05 // least share of the smaller mode
 )
 
 // labels returns the labels of values within sessions and of the sessions' levels, in order of time.

@@ -292,3 +292,20 @@ func FuzzFit(f *testing.F) {
 		require.LessOrEqual(t, math.Abs(m.Rho), 1.0)
 	})
 }
+
+// A slow mode that few sessions are in is as misleading as a frequent one.
+func TestRareModesOfSessionsAreBimodal(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(10, 3))
+	sessions := make([]noise.Session, 60)
+	for i := range sessions {
+		level := 1.0
+		if i%10 == 3 {
+			level = 1.1
+		}
+		for range 5 {
+			sessions[i].Values = append(sessions[i].Values, level*(1+0.01*random.NormFloat64()))
+		}
+	}
+	require.True(t, noise.Fit(sessions).Has(noise.BimodalBySession))
+}

@@ -15,7 +15,41 @@ func Spread(values []float64) float64 {
 	if len(values) < 2 {
 		return 0
 	}
-	return math.Sqrt(squares(drawnIn(values, median(values))) / float64(len(values)-1))
+	ascending := slices.Clone(values)
+	slices.Sort(ascending)
+	center := middle(ascending)
+	if limit := reach * deviation(ascending, center); limit > 0 {
+		for i, v := range ascending {
+			ascending[i] = min(max(v, center-limit), center+limit)
+		}
+	}
+	return math.Sqrt(squares(ascending) / float64(len(ascending)-1))
+}
+
+// deviation returns the median distance of ascending values from their median.
+func deviation(ascending []float64, center float64) float64 {
+	n := len(ascending)
+	// The values closest to the center are neighbours: widen their range by the closer of the next ones.
+	high, _ := slices.BinarySearch(ascending, center)
+	low := high - 1
+	lower, upper := 0.0, 0.0
+	for i := range n/2 + 1 {
+		lower = upper
+		if high == n || low >= 0 && center-ascending[low] <= ascending[high]-center {
+			upper = center - ascending[low]
+			low--
+		} else {
+			upper = ascending[high] - center
+			high++
+		}
+		if i == 0 {
+			lower = upper
+		}
+	}
+	if n%2 == 1 {
+		return upper
+	}
+	return lower/2 + upper/2
 }
 
 // Within returns the standard deviation within groups, pooled, of values drawn in as by [Spread] around the median of their
@@ -63,7 +97,13 @@ func drawnIn(values []float64, center float64) []float64 {
 
 // median returns the middle value, or the mean of the two middle ones. There must be at least one.
 func median(values []float64) float64 {
-	ascending := slices.Sorted(slices.Values(values))
+	ascending := slices.Clone(values)
+	slices.Sort(ascending)
+	return middle(ascending)
+}
+
+// middle returns the median of ascending values.
+func middle(ascending []float64) float64 {
 	n := len(ascending)
 	return ascending[(n-1)/2]/2 + ascending[n/2]/2
 }

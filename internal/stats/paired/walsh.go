@@ -15,8 +15,22 @@ func Estimate(differences []float64) float64 {
 	}
 	ascending := sorted(differences)
 	count := averages(len(ascending))
+	if count <= few {
+		var list [few]float64
+		all := list[:0]
+		for i, x := range ascending {
+			for _, y := range ascending[i:] {
+				all = append(all, mean(x, y))
+			}
+		}
+		slices.Sort(all)
+		return mean(all[(count+1)/2-1], all[count/2])
+	}
 	return mean(walsh(ascending, (count+1)/2), walsh(ascending, count/2+1))
 }
+
+// few is the number of Walsh averages up to which listing them is faster than searching.
+const few = 28
 
 // Range is a confidence interval of the shift.
 type Range struct {
