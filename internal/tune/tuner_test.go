@@ -237,6 +237,37 @@ func TestOriginalsAreNeverOverwritten(t *testing.T) {
 	require.Equal(t, server(), read(t, root))
 }
 
+// Nor does it take for an original what somebody else has set since.
+func TestAnOriginalOutlivesAChangeByHand(t *testing.T) {
+	t.Parallel()
+	root := server().write(t)
+	const swappiness = "proc/sys/vm/swappiness"
+	_, err := newTuner(root, nil).Tune(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(root, swappiness), []byte("30\n"), 0o644))
+	broken := newTuner(root, nil)
+	broken.Open = func(path string) tune.Setting {
+		s := tune.File(root, path)
+		if path != swappiness {
+			return s
+		}
+		return hooked{s, func(value string) error {
+			if value == "60\n" {
+				return syscall.EIO
+			}
+			return s.Write(value)
+		}}
+	}
+	out, err := broken.Tune(t.Context())
+	require.NoError(t, err)
+	for _, set := range out.Set {
+		require.NotEqual(t, "/"+swappiness, set.Path)
+	}
+	_, err = newTuner(root, nil).Restore(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, server(), read(t, root))
+}
+
 func TestARefusedSettingLeavesTheOthers(t *testing.T) {
 	t.Parallel()
 	root := server().write(t)
