@@ -34,6 +34,9 @@ const uncomparable = `
 // checkStart checks a run at the moment at which it starts.
 func (h *chronicle) checkStart(plan store.RunPlan) {
 	h.t.Helper()
+	if plan.Job.Versus != "" {
+		return // a look measures both sides again
+	}
 	found := h.column(uncomparable, plan.Job.Key, append([]string{}, h.waived...))
 	h.equal([]string{}, append([]string{}, found...), "a job starts whose parent's test cases are neither stored nor recorded as impossible")
 	for _, tc := range plan.Missing {
@@ -76,10 +79,32 @@ func (h *chronicle) checkEnd() {
 		where j.project = $1 and j.status = 'cancelled' and not j.key || ' ' || r.id = any($2)`, h.project, append([]string{}, h.waived...))
 	h.equal(0, given, "what was cancelled for others is measured for those who still want it")
 	twice := h.count(`
-		select count(*) from (select from test_result t join artifact a on a.id = t.artifact_id where a.project = $1 and a.tag not like 'own-%'
+		select count(*) from (select from test_result t join artifact a on a.id = t.artifact_id where a.project = $1 and a.tag not like 'own-%' and not t.in_turns
 			group by t.artifact_id, t.test_case_id, t.size_class having count(*) > 1) as twice`, h.project)
 	h.equal(0, twice, "nothing is measured twice")
+	h.checkVerdicts()
 	h.checkAdmissions()
+}
+
+// checkVerdicts checks that each row of a comparison has one verdict, which rests on whole
+// looks: no pair is lost, and none counts twice.
+func (h *chronicle) checkVerdicts() {
+	h.t.Helper()
+	open := h.count(`
+		select count(*) from comparison c join artifact a on a.id = c.artifact_id left join comparison_verdict v on v.comparison_id = c.id and v.verdict is null
+		where a.project = $1 and (c.state = 'deciding' or v.verdict is not null)`, h.project)
+	h.equal(0, open, "every comparison is decided")
+	odd := h.column(`
+		select a.tag || ': ' || v.pairs || ' pairs, ' || v.sessions || ' sessions, ' || v.verdict || ', ' || v.reason
+		from comparison c join artifact a on a.id = c.artifact_id join comparison_verdict v on v.comparison_id = c.id and v.measured
+		where a.project = $1 and (v.pairs, v.sessions) not in ((0, 0), (6, 1), (14, 2), (22, 3), (34, 4), (46, 5))`, h.project)
+	h.equal([]string{}, append([]string{}, odd...), "verdicts rest on whole looks")
+	mixed := h.count(`
+		select count(*) from (
+			select from comparison_look l join job_run n on n.job_id = l.job_id join test_result t on t.run_id = n.id
+			join job_queue j on j.id = l.job_id where j.project = $1
+			group by l.comparison_id, l.look, j.versus, t.test_case_id, t.artifact_id having count(*) > 1) as mixed`, h.project)
+	h.equal(0, mixed, "a look has one session of each test case")
 }
 
 // checkAdmissions orders the recorded state of every admission again.

@@ -174,6 +174,7 @@ func (h *chronicle) begin() {
 	h.config = bench.ProjectConfig{
 		Targets: []bench.Target{target}, Size: bench.SizePolicy{Class: h.class}, MaxJobFails: 2,
 		Queue:  bench.QueuePolicy{MaxInProgress: bench.SlotCount(1 + h.rand.IntN(3)), Supersede: h.chance(0.3), Policy: []string{"spec", "upstream"}[h.rand.IntN(2)]},
+		Verify: []bench.VerifyMode{bench.VerifyOff, bench.VerifySuspects, bench.VerifySuspects, bench.VerifyAll}[h.rand.IntN(4)],
 		Source: bench.CommitSource{Git: "/repository", LookBack: bench.LookBack{Commits: 2 + h.rand.IntN(6)}},
 	}
 	h.register(target, "c1")

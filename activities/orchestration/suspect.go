@@ -78,6 +78,18 @@ func (a *Activities) detect(ctx context.Context, suiteHash string, histories []h
 	return nil
 }
 
+// models returns the noise of all series up to the newest sessions. What a comparison rests
+// on is the noise before them; this is what the next one starts with, and what is shown.
+func models(histories []history) []store.SeriesNoise {
+	out := make([]store.SeriesNoise, len(histories))
+	for i, h := range histories {
+		model := noise.Fit(h.series.Sessions, h.series.Lent...)
+		model.Tau = h.model.Tau
+		out[i] = store.SeriesNoise{TestCase: h.testCase, Metric: h.metric, Surrounding: h.Surrounding, Model: model}
+	}
+	return out
+}
+
 // lender groups the series that lend their spread to new ones: those of one metric of one
 // benchmark.
 type lender struct {

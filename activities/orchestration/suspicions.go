@@ -64,6 +64,9 @@ func (a *Activities) suspect(ctx context.Context, r bench.Request, c *store.Comp
 	if err := a.detect(ctx, project.SuiteHash, histories); err != nil {
 		return err
 	}
+	if err := a.Store.PutNoise(ctx, r.Project, models(histories)); err != nil {
+		return err
+	}
 	for _, h := range histories {
 		c.Rows = append(c.Rows, h.row(c.Mode))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/stats/noise"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/store/storetest"
 	"github.com/benchloom/benchloom/internal/verdict"
@@ -238,4 +239,19 @@ func TestSessionsAreTheHistoryOfASeries(t *testing.T) {
 	none, err := r.Sessions(t.Context(), project, target, []string{"v1", "unknown"})
 	require.NoError(t, err)
 	require.Empty(t, none)
+}
+
+func TestTheNoiseOfASeriesIsKept(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	r.plain("v1", []float64{1, 1}, "gin")
+	here := bench.Surrounding{SizeClass: small.SizeClass, HardwareID: "zen4"}
+	kept := store.SeriesNoise{TestCase: testCase("gin"), Metric: bench.WallTime, Surrounding: here, Model: noise.Model{Sessions: 3, SigmaWithin: 0.01, Labels: []noise.Label{noise.Skewed}}}
+	twice(t, func() error { return r.PutNoise(t.Context(), project, []store.SeriesNoise{kept}) })
+	kept.Model.Sessions, kept.Model.Kappa = 4, 0.6
+	require.NoError(t, r.PutNoise(t.Context(), project, []store.SeriesNoise{kept}))
+	require.NoError(t, r.PutNoise(t.Context(), project, nil))
+	models, err := r.Noise(t.Context(), project, target)
+	require.NoError(t, err)
+	require.Equal(t, []store.SeriesNoise{kept}, models)
 }
