@@ -70,6 +70,9 @@ func (s *resultHandlers) compare(ctx context.Context, in *compare) (*written, er
 	if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
 		return nil, err
 	}
+	if err := s.tags(ctx, in.Project, &in.A, &in.B); err != nil {
+		return nil, err
+	}
 	all, err := results.Compare(ctx, s.record, s.suites, results.Pair{Project: in.Project, A: in.A, B: in.B})
 	if err != nil {
 		return nil, fmt.Errorf("comparing %s with %s: %w", in.B, in.A, err)

@@ -38,6 +38,11 @@ func (s *resultHandlers) export(ctx context.Context, in *export) (*huma.StreamRe
 	if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
 		return nil, err
 	}
+	for i := range in.Tags {
+		if err := s.tags(ctx, in.Project, &in.Tags[i]); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.measured(ctx, in.Project, in.Tags...); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/benchloom/benchloom/internal/bench"
@@ -20,6 +21,9 @@ type NamedRecord interface {
 	Request(ctx context.Context, id bench.RequestID) (bench.Request, error)
 	RequestByTag(ctx context.Context, project, tag string) (bench.Request, error)
 	Job(ctx context.Context, key bench.JobKey) (bench.Job, error)
+	// CommitsLike lists the tags of a project that are commit hashes and begin with a prefix, a few at most. A tag that is the
+	// prefix itself, of whatever kind, is listed alone.
+	CommitsLike(ctx context.Context, project, prefix string) ([]string, error)
 }
 
 // lookup finds things by name. The problem of an unknown name lists the known ones, or
@@ -43,10 +47,46 @@ func (l lookup) project(ctx context.Context, name string, unknown int) (store.Pr
 	return p, problemf(unknown, "unknown-project", "there is no project %q; the projects are %s; 'benchloom project apply' makes one", name, strings.Join(names, ", "))
 }
 
+// abbreviation matches what may be an abbreviated commit hash: at least as long as git writes it.
+var abbreviation = regexp.MustCompile(`^[0-9a-f]{7,63}$`)
+
+// tag returns the tag that a person means: a commit hash may be abbreviated. A tag that the project does not know is
+// returned as it is.
+func (l lookup) tag(ctx context.Context, project, given string) (string, error) {
+	if !abbreviation.MatchString(given) {
+		return given, nil
+	}
+	known, err := l.named.CommitsLike(ctx, project, given)
+	switch {
+	case err != nil:
+		return "", err
+	case len(known) == 0:
+		return given, nil
+	case len(known) > 1:
+		return "", problemf(http.StatusConflict, "ambiguous-commit", "%q stands for several commits of project %s: %s; write more of its characters", given, project, strings.Join(known, ", "))
+	}
+	return known[0], nil
+}
+
+// tags replaces abbreviated commit hashes; empty tags stay empty.
+func (l lookup) tags(ctx context.Context, project string, given ...*string) error {
+	for _, t := range given {
+		var err error
+		if *t, err = l.tag(ctx, project, *t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // request reads a request by its ID or as project:tag.
 func (l lookup) request(ctx context.Context, ref string) (bench.Request, error) {
 	if project, tag, ok := strings.Cut(ref, ":"); ok {
 		if _, err := l.project(ctx, project, http.StatusNotFound); err != nil {
+			return bench.Request{}, err
+		}
+		tag, err := l.tag(ctx, project, tag)
+		if err != nil {
 			return bench.Request{}, err
 		}
 		r, err := l.named.RequestByTag(ctx, project, tag)

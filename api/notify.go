@@ -26,12 +26,15 @@ func (s *requestHandlers) artifactsReady(ctx context.Context, in *artifactsReady
 			return nil, fmt.Errorf("parent: %w", err)
 		}
 	}
-	if in.Body.Parent == in.Body.Tag {
-		return nil, invalid("artifact %q cannot be its own parent; name the commit that it was made from", in.Body.Tag)
-	}
 	r, err := s.request(ctx, in.Request)
 	if err != nil {
 		return nil, err
+	}
+	if err := s.tags(ctx, r.Project, &in.Body.Parent); err != nil {
+		return nil, err
+	}
+	if in.Body.Parent == in.Body.Tag {
+		return nil, invalid("artifact %q cannot be its own parent; name the commit that it was made from", in.Body.Tag)
 	}
 	if r.Type == bench.AdHoc {
 		return nil, invalid("request %s is ad hoc: it waits for no artifacts", r.ID)

@@ -296,6 +296,9 @@ func (s *operatorHandlers) invalidateResults(ctx context.Context, in *invalidate
 		if _, err := s.project(ctx, in.Body.Project, http.StatusNotFound); err != nil {
 			return nil, err
 		}
+		if err := s.tags(ctx, in.Body.Project, &in.Body.Tag); err != nil {
+			return nil, err
+		}
 	}
 	who.DryRun = in.Body.DryRun
 	done, err := s.record.InvalidateResults(ctx, store.ResultFilter{
@@ -312,6 +315,9 @@ func (s *operatorHandlers) purgeArtifact(ctx context.Context, in *purgeArtifact)
 		return nil, err
 	}
 	if _, err := s.project(ctx, in.Body.Project, http.StatusNotFound); err != nil {
+		return nil, err
+	}
+	if err := s.tags(ctx, in.Body.Project, &in.Body.Tag); err != nil {
 		return nil, err
 	}
 	who.DryRun = in.Body.DryRun

@@ -108,6 +108,9 @@ func (s *requestHandlers) listRequests(ctx context.Context, in *listRequests) (*
 		if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
 			return nil, err
 		}
+		if err := s.tags(ctx, in.Project, &in.Tag); err != nil {
+			return nil, err
+		}
 	}
 	filter := store.RequestFilter{Project: in.Project, Type: in.Type, Status: in.Status, Tag: in.Tag, Limit: in.Limit}
 	if in.Cursor != "" {

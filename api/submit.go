@@ -35,11 +35,19 @@ func (s *requestHandlers) createRequest(ctx context.Context, in *createRequest) 
 	if err := checkRequest(wanted); err != nil {
 		return nil, err
 	}
-	r, err := asked(wanted, caller(ctx).Owner)
-	if err != nil {
+	if _, err := asked(wanted, caller(ctx).Owner); err != nil {
 		return nil, err
 	}
 	project, err := s.project(ctx, wanted.Project, http.StatusUnprocessableEntity)
+	if err != nil {
+		return nil, err
+	}
+	if wanted.Type != bench.Release { // whose tag is a version
+		if err := s.tags(ctx, wanted.Project, &wanted.Tag, &wanted.Versus, &wanted.Parent); err != nil {
+			return nil, err
+		}
+	}
+	r, err := asked(wanted, caller(ctx).Owner)
 	if err != nil {
 		return nil, err
 	}
