@@ -118,10 +118,17 @@ func (d *Delta) cpuTimes(begin, end Reading) {
 		if d.backwards(CPUTime, after.Busy < before.Busy || after.Interrupts < before.Interrupts) {
 			return
 		}
-		sum.Busy += after.Busy - before.Busy
-		sum.Interrupts += after.Interrupts - before.Interrupts
 		// Steal is known to restart when a virtual machine moves to another host.
-		sum.Steal += max(0, after.Steal-before.Steal)
+		steal := max(0, after.Steal-before.Steal)
+		busy := after.Busy - before.Busy
+		// Samples of a CPU that is busy half of the time err by several ticks per second;
+		// what is neither idle nor stolen bounds them. Idle time is known to run backwards.
+		if idle := after.Idle - before.Idle; idle >= 0 {
+			busy = min(busy, max(0, d.Elapsed-idle-steal))
+		}
+		sum.Busy += busy
+		sum.Interrupts += after.Interrupts - before.Interrupts
+		sum.Steal += steal
 	}
 	d.CPUs = len(end.CPUs)
 	foreign := max(0, sum.Busy-d.Own-max(0, end.Self-begin.Self))

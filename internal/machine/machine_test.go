@@ -100,6 +100,18 @@ func TestADeltaHasWhatHappenedOnTheJobsCPUs(t *testing.T) {
 	require.Zero(t, *machine.Between(begin, end, 20*time.Second).Foreign, "ticks may show less than the job's own time")
 }
 
+func TestSampledTimesAreBoundedByWhatIsNotIdle(t *testing.T) {
+	t.Parallel()
+	begin := machine.Reading{CPUs: map[int]machine.CPUTimes{0: {}, 1: {}}}
+	end := machine.Reading{Uptime: time.Second, CPUs: map[int]machine.CPUTimes{
+		0: {Busy: 560 * time.Millisecond, Idle: 490 * time.Millisecond, Steal: 10 * time.Millisecond},
+		1: {Busy: 300 * time.Millisecond, Idle: 600 * time.Millisecond},
+	}}
+	require.Zero(t, *machine.Between(begin, end, 800*time.Millisecond).Foreign)
+	end.CPUs[0] = machine.CPUTimes{Busy: 560 * time.Millisecond, Idle: -time.Millisecond}
+	require.Equal(t, 60*time.Millisecond, *machine.Between(begin, end, 800*time.Millisecond).Foreign, "an idle time that ran backwards says nothing")
+}
+
 func TestWithoutAListTheCPUsOfTheProcessAreRead(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[string]int{

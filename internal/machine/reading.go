@@ -125,8 +125,12 @@ type Reading struct {
 
 // CPUTimes are the counters of a CPU in /proc/stat; see proc_stat(5).
 type CPUTimes struct {
-	// Busy is the time of processes, the kernel's work for them included.
+	// Busy is the time of processes, the kernel's work for them included. Most kernels
+	// sample it at their ticks.
 	Busy time.Duration
+	// Idle is the time without anything to run, also while waiting for a disk. Kernels
+	// that stop their ticks meanwhile (NO_HZ) measure it.
+	Idle time.Duration
 	// Interrupts is the time of hardware and software interrupts.
 	Interrupts time.Duration
 	// Steal is the time that the hypervisor gave to others while the CPU was ready
@@ -173,7 +177,7 @@ func (r *Reader) readCPUs(reading *Reading) {
 	for cpu, t := range stat.CPU {
 		if len(r.cpus) == 0 || slices.Contains(r.cpus, int(cpu)) {
 			times[int(cpu)] = CPUTimes{
-				Busy: seconds(t.User + t.Nice + t.System), Interrupts: seconds(t.IRQ + t.SoftIRQ), Steal: seconds(t.Steal),
+				Busy: seconds(t.User + t.Nice + t.System), Idle: seconds(t.Idle + t.Iowait), Interrupts: seconds(t.IRQ + t.SoftIRQ), Steal: seconds(t.Steal),
 			}
 		}
 	}
