@@ -117,7 +117,7 @@ func TestBlocksAreChecked(t *testing.T) {
 		"has iteration 2 twice":                           wrong(func(b *apiclient.Block) { b.Results[0].Collections[0].Iteration = 2 }),
 		"iteration 1: a collection has values and a time": wrong(func(b *apiclient.Block) { b.Results[0].Collections[0].Values = map[bench.Metric]float64{} }),
 		"a collection has values and a time":              wrong(func(b *apiclient.Block) { b.Results[0].Collections[0].CollectedAt = time.Time{} }),
-		"iteration 1: metric \"two words\"":               wrong(func(b *apiclient.Block) { b.Results[0].Collections[0].Values["two words"] = 1 }),
+		"iteration 1: metric \"three short words\"":       wrong(func(b *apiclient.Block) { b.Results[0].Collections[0].Values["three short words"] = 1 }),
 		"collections[0].iteration: expected number >= 1":  wrong(func(b *apiclient.Block) { b.Results[0].Collections[0].Iteration = 0 }),
 		"error 1: unknown kind of failure \"bad luck\"":   {Results: []apiclient.TestCaseResult{}, Errors: []apiclient.BlockError{{Kind: "bad luck"}}},
 		"error 1: benchmark \"\"":                         {Results: []apiclient.TestCaseResult{}, Errors: []apiclient.BlockError{{Kind: bench.FailJob, TestCase: &bench.TestCase{}}}},

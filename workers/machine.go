@@ -69,7 +69,7 @@ func OpenMachine(ctx context.Context, c MachineConfig) (*Machine, error) {
 		cpus = runtime.NumCPU()
 	}
 	m.Jobs = jobrun.Machine{
-		Sandbox: sandbox, Counters: support, CPUs: cpus, Environ: c.Environ, Now: time.Now,
+		Sandbox: sandbox, Counters: support, CPUs: cpus, Environ: c.Environ, Now: time.Now, CoLocated: c.CoLocated,
 		Readings: machine.NewReader(machine.Config{
 			Root: "/", CPUs: c.Sandbox.CPUs, SharedCPUs: c.CoLocated && len(c.Sandbox.CPUs) == 0, Now: time.Now,
 		}),

@@ -106,7 +106,7 @@ directory.`,
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the collector's token (default: $BENCHLOOM_TOKEN)")
 	flags.StringVar(&f.namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
 	flags.StringSliceVar(&f.require, "require", nil, "counters that the machine must have, such as instructions:u")
-	flags.BoolVar(&f.coLocated, "co-located", false, "other work runs on this machine: results are compared only with co-located ones")
+	flags.BoolVar(&f.coLocated, "co-located", false, "other work runs on this machine: compare results only with co-located ones, and repeat no disturbed iteration")
 	labelFlag(flags, &f.labels, "label", "label of the machine, such as rack=2, unless invited (repeatable)")
 	flags.StringSliceVar(&f.benchmarkSets, "benchmark-set", nil, "benchmark sets that the machine is meant for, unless invited; for display only: projects bind sets to pools")
 	f.shared.add(flags)

@@ -77,6 +77,7 @@ names is used instead of a private one.`,
 	flags.StringVar(&o.StateDir, "state-dir", env("BENCHLOOM_STATE_DIR", devstack.DefaultStateDir), "directory for all state")
 	flags.StringVar(&o.Collectors, "collectors", "", "collectors by size class, such as 2x1,1x4 (default: one with all cores but the services')")
 	flags.BoolVar(&o.ShareCores, "share-cores", false, "allow collectors on shared cores; their results are marked co-located")
+	flags.BoolVar(&o.CoLocated, "co-located", false, "other work runs on this machine: mark all results co-located, and repeat no disturbed iteration")
 	flags.StringVar(&memory, "memory", "", "memory for benchmarks, such as 8g, divided among collectors by size class (default: nine tenths of the machine's)")
 	flags.StringVar(&target, "target", hostTarget(), "target tuple of this machine")
 	flags.StringVar(&o.Namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")

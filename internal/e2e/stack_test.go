@@ -103,7 +103,7 @@ func startStack(t *testing.T, args ...string) *stack {
 
 func (s *stack) start(t *testing.T) {
 	t.Helper()
-	args := append([]string{"up", "--state-dir", s.dir, "--api-port", "0", "--metrics-port", "0", "--temporal-port", "0", "--temporal-ui-port", "0"}, s.args...)
+	args := append([]string{"up", "--state-dir", s.dir, "--api-port", "0", "--metrics-port", "0", "--temporal-port", "0", "--temporal-ui-port", "0", "--co-located"}, s.args...)
 	s.command = exec.Command(s.bin, args...)
 	s.output = &lockedBuffer{}
 	s.command.Stdout, s.command.Stderr = s.output, s.output

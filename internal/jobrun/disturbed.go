@@ -37,10 +37,12 @@ func (r *runner) judge(u *unit, c *Collection) []machine.Reason {
 
 // mayRepeat reports whether a disturbed iteration, which took that long, may be repeated, with that many iterations of its
 // unit left, itself included. On a machine that is never quiet, repeating is in vain: it ends when more than a fifth of the
-// job's iterations stay disturbed, and at the latest when it would double the time of the job, as known so far. A person's
-// command may have effects, and is never repeated for that reason.
+// job's iterations stay disturbed, and at the latest when it would double the time of the job, as known so far. On a machine
+// with other work by configuration it never begins. A person's command may have effects, and is never repeated for that
+// reason.
 func (r *runner) mayRepeat(took time.Duration, left int) bool {
-	return r.job.Kind != bench.KindCommand && !bench.SessionDisturbed(r.disturbed, r.iterations) && r.lost+took <= r.spent+time.Duration(left)*took
+	return r.job.Kind != bench.KindCommand && !r.m.CoLocated && !bench.SessionDisturbed(r.disturbed, r.iterations) &&
+		r.lost+took <= r.spent+time.Duration(left)*took
 }
 
 // keep adds a collection to the unit's result.

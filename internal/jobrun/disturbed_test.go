@@ -122,6 +122,17 @@ func TestAMachineThatIsNeverQuietAtMostDoublesTheTimeOfAJob(t *testing.T) {
 	}
 }
 
+func TestAMachineWithOtherWorkRepeatsNothing(t *testing.T) {
+	t.Parallel()
+	b := observed(t, always)
+	b.machine.CoLocated = true
+	s := measuring(`echo ran >>"$JOURNAL"`)
+	s.iterations = 3
+	require.NoError(t, b.run(t, b.job(t, s, "gin/full")))
+	require.Equal(t, []string{byOthers, byOthers, byOthers}, marks(b.sink.results()["gin/full A"]))
+	require.Len(t, b.journal(t), 3)
+}
+
 func TestALongIterationIsNotRepeatedBeyondTheTimeOfItsJob(t *testing.T) {
 	t.Parallel()
 	// The last iterations of a long test case among short ones that were quiet.

@@ -51,6 +51,9 @@ type Machine struct {
 	// Readings reads the machine around each measured command; nil means that it is not read and no iteration counts as
 	// disturbed.
 	Readings Readings
+	// CoLocated is set if the machine does other work by configuration: disturbed iterations are marked, but repeating them is
+	// in vain.
+	CoLocated bool
 	// Sampled, if set, is called with the sample of each command, including failed ones.
 	Sampled func(measure.Sample)
 }

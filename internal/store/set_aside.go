@@ -25,7 +25,8 @@ const (
 // runs with results are disturbed, that is, more than a fifth of their collections are.
 // Commands do not count. It then takes no jobs until its machine is quiet (see
 // [Store.Reconsider]) or a person activates it. If no other live collector of its pool is
-// better, it only gets the reason. A run that is not disturbed removes the reason.
+// better, or its machine does other work by configuration (co-located), it only gets the
+// reason. A run that is not disturbed removes the reason.
 //
 // It returns the collector, and whether this call has set it aside; ErrNotFound if the
 // run is unknown or its collector was removed. Repeating it changes nothing.
@@ -43,7 +44,7 @@ func (s *Store) JudgeCollector(ctx context.Context, run bench.RunID, offlineAfte
 		if err != nil || !last && c.DisturbedBy == "" || last && by == "" {
 			return err
 		}
-		aside := by != "" && c.Active && others > 0
+		aside := by != "" && c.Active && others > 0 && !c.CoLocated
 		c, err = one[bench.Collector](ctx, tx, `
 			update collector_config c set disturbed_by = @by, quiet_from = null,
 				active = c.active and not @aside, set_aside_at = case when @aside then now() end

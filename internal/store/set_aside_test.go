@@ -134,6 +134,23 @@ func TestACollectorIsSetAsideOnlyForABetterOne(t *testing.T) {
 	require.False(t, aside)
 }
 
+// A machine that does other work by configuration is never quiet: setting it aside would
+// end its work for good.
+func TestACoLocatedCollectorIsOnlyFlagged(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	shared, _ := r.register("shared"), r.register("other")
+	r.execute(`update collector_config set co_located = true where name = 'shared'`)
+	for i := range 3 {
+		c, aside := r.ran(fmt.Sprintf("v%d", i), shared, 0, 1, 2)
+		require.False(t, aside)
+		require.True(t, c.Active)
+		if i == 2 {
+			require.Equal(t, threeDisturbed, c.DisturbedBy)
+		}
+	}
+}
+
 func TestTheLastLiveCollectorOfAPoolIsOnlyFlagged(t *testing.T) {
 	t.Parallel()
 	r := newRecord(t)

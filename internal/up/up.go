@@ -30,6 +30,9 @@ type Options struct {
 	StateDir   string
 	Collectors string // see [Plan]
 	ShareCores bool
+	// CoLocated is set if this machine does other work, so that all results are
+	// co-located.
+	CoLocated bool
 	// Ports on loopback; 0 means a free one. The orchestrator serves metrics on
 	// MetricsPort, the collectors on the ports after it.
 	APIPort, TemporalPort, TemporalUIPort, MetricsPort int
@@ -166,7 +169,7 @@ func (s *stack) compose(ctx context.Context) error {
 		if share := s.layout.MemoryShare(slot, s.MemoryBytes, len(s.Cores)); share > 0 {
 			argv = append(argv, "--memory", bench.MemoryText(share))
 		}
-		if slot.CoLocated {
+		if slot.CoLocated || s.CoLocated {
 			argv = append(argv, "--co-located")
 		}
 		s.add(devstack.Process{
