@@ -128,3 +128,115 @@ func (s *stack) checkVerifying(t *testing.T, c client.Client, id bench.RequestID
 		details: []string{"look 1 of at most 5 of ", "in turns with 1.0.0"}, attributes: requestAttributes,
 	})
 }
+
+// lookPoints are the points at which processes are killed while a request is decided, in
+// order.
+var lookPoints = []string{failpoint.Suspecting, failpoint.Repeating, failpoint.Measuring, failpoint.Uploading, failpoint.Recording, failpoint.Judging}
+
+// Killing a process while suspects are measured again changes no verdict: there is one for
+// each row, and no pair is lost or counted twice.
+func TestAVerdictSurvivesAKilledProcess(t *testing.T) {
+	t.Parallel()
+	killDuringLooks(t, "orchestrator", failpoint.Judging)
+}
+
+// TestLongVerdictsSurviveKilledProcesses kills each process at different points of a look.
+// BENCHLOOM_CHAOS=all ('make chaos') runs all 36 combinations.
+func TestLongVerdictsSurviveKilledProcesses(t *testing.T) {
+	t.Parallel()
+	for i, victim := range victims {
+		for j, point := range lookPoints {
+			if os.Getenv("BENCHLOOM_CHAOS") != "all" && i != j {
+				continue
+			}
+			t.Run(victim+" at "+point, func(t *testing.T) {
+				t.Parallel()
+				killDuringLooks(t, victim, point)
+			})
+		}
+	}
+}
+
+func killDuringLooks(t *testing.T, victim, point string) {
+	t.Helper()
+	s, id, release := heldInLooks(t, point)
+	s.kill(t, s.victim(t, victim, point))
+	release()
+	if victim == "up" {
+		s.start(t)
+	}
+	s.requireOneVerdict(t, id)
+}
+
+// heldInLooks starts a service in which a release is 10 % slower than the one before, and
+// holds a process at a point while that is decided.
+func heldInLooks(t *testing.T, point string) (s *stack, id bench.RequestID, release func()) {
+	t.Helper()
+	s = startStack(t)
+	steady := newSteadySuite(t)
+	steady.artifact(t, "1.0.0", 100)
+	steady.artifact(t, "1.1.0", 110)
+	s.applyProject(t, "steady", steady.dir, bench.ProjectConfig{Verify: bench.VerifySuspects})
+	submit := func(tag string) bench.RequestID {
+		return s.submit(t, apiclient.NewRequest{Project: "steady", Type: bench.Release, Tag: tag}).ID
+	}
+	first := s.await(t, submit("1.0.0"), ended)
+	requireSuccess(t, first.Outcome, first)
+	suspecting := s.hold(t, failpoint.Suspecting)
+	id = submit("1.1.0")
+	s.reached(t, failpoint.Suspecting)
+	if point == failpoint.Suspecting {
+		return s, id, suspecting
+	}
+	release = s.hold(t, point)
+	suspecting()
+	s.reached(t, point)
+	return s, id, release
+}
+
+// requireOneVerdict waits for the end of a request that is 10 % slower, and demands one
+// comparison with one verdict per row, on whole looks.
+func (s *stack) requireOneVerdict(t *testing.T, id bench.RequestID) {
+	t.Helper()
+	d := s.await(t, id, patience)
+	requireSuccess(t, d.Outcome, d)
+	rows := s.verdicts(t, id)
+	require.Equal(t, "changed", rows["ns/op"].verdict, "%+v", rows)
+	require.Equal(t, []int{14, 2}, []int{rows["ns/op"].pairs, rows["ns/op"].sessions})
+	for metric, row := range rows {
+		require.NotEmpty(t, row.verdict, metric)
+	}
+	var comparisons, doubled int
+	require.NoError(t, s.database(t).QueryRow(t.Context(), `
+		select (select count(*) from comparison where request_id = $1), (select count(*) from (
+			select from comparison_look l join comparison c on c.id = l.comparison_id and c.request_id = $1
+			join job_run n on n.job_id = l.job_id join test_result r on r.run_id = n.id
+			group by l.look, r.test_case_id, r.artifact_id having count(*) > 1) twice)`, string(id)).Scan(&comparisons, &doubled))
+	require.Equal(t, []int{1, 0}, []int{comparisons, doubled})
+}
+
+// A request that is being decided is reset to its first, a middle and its last workflow
+// task, and its workflow is terminated: its looks go on where they were.
+func TestLooksSurviveResetAndTermination(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{failpoint.Suspecting, failpoint.Measuring, failpoint.Judging} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			s, id, release := heldInLooks(t, point)
+			c := s.temporal(t)
+			workflowID, verifying := s.requestWorkflow(t, id), string(protocol.RequestVerifying)
+			s.awaitPhase(t, c, workflowID, verifying)
+			for _, part := range []int{0, 1, 2} {
+				run, events := decisions(t, c, workflowID)
+				reset(t, c, workflowID, run, events[part*(len(events)-1)/2])
+				s.awaitPhase(t, c, workflowID, verifying)
+			}
+			require.NoError(t, c.TerminateWorkflow(t.Context(), workflowID, "", "a test"))
+			s.ripen(t)
+			triggerReconcile(t, c)
+			s.awaitPhase(t, c, workflowID, verifying)
+			release()
+			s.requireOneVerdict(t, id)
+		})
+	}
+}
