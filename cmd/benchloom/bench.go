@@ -110,11 +110,14 @@ func (f *benchFlags) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	measured, err := jobrun.Local(cmd.Context(), options)
 	progress.end()
-	if err != nil && (measured == nil || len(measured.Results) == 0) {
-		return suiteProblems(options.SuiteDir, err)
-	}
-	if errors.Is(err, context.Canceled) {
+	nothing := measured == nil || len(measured.Results) == 0
+	switch {
+	case errors.Is(err, context.Canceled) && nothing:
+		return errors.New("stopped before anything was measured")
+	case errors.Is(err, context.Canceled):
 		err = errors.New("stopped before the end; what is measured so far is shown")
+	case err != nil && nothing:
+		return suiteProblems(options.SuiteDir, err)
 	}
 	return errors.Join(err, f.report(cmd, measured))
 }
