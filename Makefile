@@ -52,8 +52,8 @@ cover: build postgres ## run all tests and print how many statements they cover;
 	scripts/cover
 
 .PHONY: chaos
-chaos: build postgres ## kill every process at every point: 36 combinations; and collectors at random times for five minutes
-	BENCHLOOM_CHAOS=all go test -count=1 -timeout 60m -parallel 4 -run 'TestLongChaos|TestLongTurnsWhileCollectorsDie' ./internal/e2e
+chaos: build postgres ## kill every process at every point of a job and of a look: 72 combinations; and collectors at random times for five minutes
+	BENCHLOOM_CHAOS=all go test -count=1 -timeout 60m -parallel 4 -run 'TestLongChaos|TestLongVerdictsSurviveKilledProcesses|TestLongTurnsWhileCollectorsDie' ./internal/e2e
 
 .PHONY: bench
 bench: build postgres ## measure Benchloom itself, in Go's benchmark format
