@@ -33,6 +33,9 @@ type benchFlags struct {
 	cacheDir, cpus      string
 	verbose             bool
 	output              string
+	maxTime             time.Duration
+	// turns decides how long a comparison is measured; nil without --vs.
+	turns *turns
 }
 
 func newBench() *cobra.Command {
@@ -48,8 +51,8 @@ With --vs it compares the artifact NEW with the baseline OLD. Both are measured 
 turns, in looks of 6, 8, 8, 12 and 12 pairs. After each look, every test case whose
 metrics are all decided is left out. So each test case takes 12 to 92 iterations,
 and its preparation 2 to 10 times; after the first look, the longest time to go is
-shown. --iterations N measures N pairs of each instead, and decides what they can
-decide.
+shown. --max-time bounds it: what is open then is undecided. --iterations N measures
+N pairs of each instead, and decides what they can decide.
 
 Each metric is changed, has no difference, or is undecided, with the reason. Fewer
 test cases are decided sooner: select them with --set, --benchmark and so on. The
@@ -75,6 +78,7 @@ for the worse, else 1 if test cases fail or the measurement is ended.`,
 	flags.StringVar(&f.vs, "vs", "", "baseline to compare with")
 	f.selectionFlags.add(flags)
 	f.comparisonFlags.add(cmd)
+	flags.DurationVar(&f.maxTime, "max-time", 0, "with --vs: begin no look that would end later, such as 10m (default: no limit)")
 	flags.StringVar(&f.provider, "provider", "", "artifact provider, instead of the suite's")
 	flags.StringArrayVar(&f.parameters, "param", nil, "NAME=value for the provider (repeatable)")
 	flags.StringArrayVar(&f.goroots, "goroot", nil, "TAG=DIR: use the Go toolchain in DIR as artifact TAG (repeatable)")
@@ -106,7 +110,8 @@ func (f *benchFlags) run(cmd *cobra.Command, args []string) (err error) {
 	progress := newBenchProgress(cmd.ErrOrStderr())
 	options.Progress, options.Fetching = progress.measuring, progress.fetching
 	if f.vs != "" {
-		options.Next = turns{pairs: options.Selection.Iterations, progress: progress}.next
+		f.turns = &turns{pairs: options.Selection.Iterations, most: f.maxTime, progress: progress}
+		options.Next = f.turns.next
 	}
 	measured, err := jobrun.Local(cmd.Context(), options)
 	progress.end()
@@ -136,6 +141,9 @@ func (f *benchFlags) options(cmd *cobra.Command) (jobrun.LocalOptions, error) {
 	}
 	if f.failOn != "" && f.vs == "" {
 		return options, usage(errors.New("--fail-on needs a comparison: name the baseline with --vs"))
+	}
+	if cmd.Flags().Changed("max-time") && (f.maxTime <= 0 || f.vs == "" || selection.Iterations > 0) {
+		return options, usage(errors.New("--max-time: use a duration above 0, with --vs and without --iterations"))
 	}
 	for _, p := range f.parameters {
 		name, value, ok := strings.Cut(p, "=")
@@ -244,11 +252,8 @@ func (f *benchFlags) machine(cmd *cobra.Command, cacheDir string) (jobrun.Machin
 
 func (f *benchFlags) report(cmd *cobra.Command, measured *jobrun.LocalResults) error {
 	var verdicts *inturns.Judgement
-	if f.vs != "" {
-		// The error, of a family that is too large, has ended the run.
-		if judged, err := cli.JudgeLocal(measured, f.selection.Iterations); err == nil {
-			verdicts = &judged
-		}
+	if f.turns != nil {
+		verdicts = f.turns.judge(measured)
 	}
 	report, err := cli.NewLocalReport(measured, verdicts, f.metrics, f.all)
 	var mistyped error

@@ -12,21 +12,45 @@ import (
 // turns decides how a comparison goes on, and shows how far its decision is.
 type turns struct {
 	// pairs is the number of --iterations; 0 means looks until all is decided.
-	pairs    int
+	pairs int
+	// most is the time of --max-time; 0 means no limit. stopped is set once it ended the comparison.
+	most     time.Duration
+	stopped  bool
+	began    time.Time
 	progress *benchProgress
 }
 
 // next returns the next look at what is not decided yet.
-func (t turns) next(r *jobrun.LocalResults) (jobrun.Look, error) {
+func (t *turns) next(r *jobrun.LocalResults) (jobrun.Look, error) {
 	judged, err := cli.JudgeLocal(r, t.pairs)
 	if err != nil {
 		return jobrun.Look{}, err
 	}
-	look := judged.Next()
-	if len(look.TestCases) > 0 && t.pairs == 0 {
-		t.progress.beginLook(judged, r.Results)
+	if judged.Looks == 0 {
+		t.began = time.Now()
 	}
+	look := judged.Next()
+	if len(look.TestCases) == 0 || t.pairs > 0 {
+		return look, nil
+	}
+	if judged.Looks > 0 && t.most > 0 && time.Since(t.began)+judged.NextTakes(r.Results) > t.most {
+		t.stopped = true
+		return jobrun.Look{}, nil
+	}
+	t.progress.beginLook(judged, r.Results)
 	return look, nil
+}
+
+// judge returns the verdicts on what was measured; nil for a family that is too large, which has ended the run.
+func (t *turns) judge(r *jobrun.LocalResults) *inturns.Judgement {
+	judged, err := cli.JudgeLocal(r, t.pairs)
+	if err != nil {
+		return nil
+	}
+	if t.stopped {
+		judged.OverBudget(fmt.Sprintf("the next look would not end within --max-time %s", t.most), "a longer --max-time")
+	}
+	return &judged
 }
 
 // beginLook shows what the looks so far have decided.

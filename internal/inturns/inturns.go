@@ -112,7 +112,16 @@ func (j Judgement) Decided() int {
 
 // AtMost returns how long the open test cases take at most from now on, going by the iterations so far.
 func (j Judgement) AtMost(results []jobrun.LocalResult) time.Duration {
-	left := j.Family.Looks[len(j.Family.Looks)-1] - j.Pairs
+	return j.takes(results, j.Family.Looks[len(j.Family.Looks)-1]-j.Pairs)
+}
+
+// NextTakes returns how long the next look takes, going by the iterations so far.
+func (j Judgement) NextTakes(results []jobrun.LocalResult) time.Duration {
+	return j.takes(results, j.Next().Iterations)
+}
+
+// takes returns how long a number of pairs of each open test case takes.
+func (j Judgement) takes(results []jobrun.LocalResult, pairs int) time.Duration {
 	var total time.Duration
 	for _, tc := range j.Open {
 		var spent time.Duration
@@ -127,10 +136,21 @@ func (j Judgement) AtMost(results []jobrun.LocalResult) time.Duration {
 			}
 		}
 		if iterations > 0 {
-			total += spent * time.Duration(2*left) / time.Duration(iterations)
+			total += spent * time.Duration(2*pairs) / time.Duration(iterations)
 		}
 	}
 	return total
+}
+
+// OverBudget gives the undecided rows of open test cases the reason that measuring ended before they were decided, and
+// what is needed to go on.
+func (j Judgement) OverBudget(why, needs string) {
+	for i, r := range j.Rows {
+		if r.Verdict.Kind == verdict.Undecided && slices.Contains(j.Open, r.TestCase) {
+			j.Rows[i].Verdict.Reason = verdict.Budget + ": " + why + "; so far " + r.Verdict.Reason
+			j.Rows[i].Verdict.Needs = needs
+		}
+	}
 }
 
 type key struct {

@@ -207,3 +207,24 @@ func TestAtMost(t *testing.T) {
 	require.Equal(t, []bench.TestCase{testCase(noisy), testCase(slow)}, judged.Open)
 	require.Equal(t, 2*40*2*3*time.Second, judged.AtMost(m.results), "two test cases, 40 pairs of two iterations of 3 s")
 }
+
+// A comparison that ends early says so in the rows that are not decided, and leaves the others as they are.
+func TestOverBudget(t *testing.T) {
+	t.Parallel()
+	m := newMachine()
+	c := comparison()
+	m.measure(1, jobrun.Look{TestCases: c.TestCases, Iterations: 6})
+	judged, err := c.Judge(m.results)
+	require.NoError(t, err)
+	require.Equal(t, 2*8*2*3*time.Second, judged.NextTakes(m.results), "two test cases, 8 pairs of two iterations of 3 s")
+	judged.OverBudget("enough", "more")
+	for _, r := range judged.Rows {
+		if r.Verdict.Kind == verdict.Undecided {
+			require.Regexp(t, "^budget: enough; so far (noise|too few values)", r.Verdict.Reason)
+			require.Equal(t, "more", r.Verdict.Needs)
+		} else {
+			require.NotContains(t, r.Verdict.Reason, "budget")
+		}
+	}
+	require.Equal(t, verdict.Undecided, kinds(judged.Rows)["slow wall-time"])
+}
