@@ -55,8 +55,8 @@ func relative(d float64) float64 { return math.Expm1(min(d, 700)) }
 // Judge returns the verdict after the pairs so far.
 //
 // The series is changed if the signed-rank test gives p below the level, with at least the pairs of the first look that can
-// confirm; if the estimated change reaches both Delta and three standard deviations of the offset that sides have in a
-// session; and if all sessions have its sign. After the last look it need not reach Delta, as long as the interval does: half
+// confirm; if the estimated change reaches both Delta and what pairs and sessions together leave open at that level, at
+// least three standard deviations of the offset that sides have in sessions; and if all sessions have its sign. After the last look it need not reach Delta, as long as the interval does: half
 // of the estimates of a change of exactly Delta are below it, however many pairs there are. Disturbed pairs count here,
 // since the load meets both sides.
 //
@@ -79,27 +79,27 @@ func (f Family) Judge(e Evidence) Verdict {
 		v.Reason, v.Needs = unusable(s)
 		return v
 	}
-	all := f.estimate(e, s.all)
+	all := f.estimate(e, s.all, v.Level)
 	quiet := all
 	if !s.undisturbed() {
-		quiet = f.estimate(e, s.quiet)
+		quiet = f.estimate(e, s.quiet, v.Level)
 	}
-	v.P, v.Change, v.Interval = all.p, relative(all.center), all.interval
-	v.Sees = f.sees(e, all, v.Level)
-	if quiet.interval != nil {
-		v.Change, v.Interval = relative(quiet.center), quiet.interval
+	v.P, v.Change, v.Interval = all.p, relative(all.center), all.shown
+	v.Sees = f.sees(e, all)
+	if quiet.shown != nil {
+		v.Change, v.Interval = relative(quiet.center), quiet.shown
 	}
-	if within(quiet.interval, e.Delta) {
+	if within(quiet.shown, e.Delta) {
 		v.Kind, v.Reason = NoDifference, withinDelta(e)
 		return v
 	}
 	_, more := f.NextLook(s.measured)
-	if f.confirmed(all, v.Level) && (all.relevant || !more) && !within(all.interval, e.Delta) {
-		v.Kind, v.Change, v.Interval = Changed, relative(all.center), all.interval
+	if f.confirmed(all, v.Level) && (all.relevant || !more) && !within(all.shown, e.Delta) {
+		v.Kind, v.Change, v.Interval = Changed, relative(all.center), all.shown
 		v.Reason = agreement(v)
 		return v
 	}
-	if quiet.interval == nil && within(all.interval, e.Delta) {
+	if quiet.shown == nil && within(all.shown, e.Delta) {
 		v.Interval = nil
 	}
 	v.Reason, v.Needs = f.undecided(e, all, quiet, v)
@@ -182,77 +182,80 @@ type estimate struct {
 	unit        []float64
 	p           float64
 	center      float64
-	shift       float64 // three standard deviations of the mean offset between the sides
-	apart       float64 // the largest distance of a session from the center
-	oneSign     bool    // all sessions have the sign of the center
-	relevant    bool    // the center reaches Delta
-	interval    *stats.Interval
+	offset      float64         // standard deviation of the mean offset between the sides that the pairs do not show
+	apart       float64         // the largest distance of a session from the center
+	oneSign     bool            // all sessions have the sign of the center
+	relevant    bool            // the center reaches Delta
+	open        float64         // the change that pairs and sessions leave open at the level of the test; infinite if they show none
+	shown       *stats.Interval // of the relative change; nil if there are too few pairs
 }
 
 // confidence returns the level of the intervals: two one-sided tests at 5 %, divided by the number of looks.
 func (f Family) confidence() float64 { return 1 - 2*equivalence/float64(max(len(f.Looks), 1)) }
 
-func (f Family) estimate(e Evidence, s sample) estimate {
+// estimate estimates the change from a sample, for a test at a level.
+func (f Family) estimate(e Evidence, s sample, level float64) estimate {
 	if len(s) == 0 {
 		return estimate{p: 1}
 	}
-	spread := e.spread(s)
 	r := estimate{unit: s.pairs(), sessions: len(s), oneSign: true}
-	offset := e.tau() * spread * math.Sqrt(2/float64(len(s)))
+	r.offset = e.tau() * e.spread(s) * math.Sqrt(2/float64(len(s)))
 	centers := make([]float64, len(s))
 	for i, session := range s {
 		centers[i] = paired.Estimate(session)
 	}
-	widening := offset
 	if e.onePerSession() {
-		r.unit, widening = centers, 0 // the offsets are part of the differences
+		r.unit, r.offset = centers, 0 // the offsets are part of the differences
 	}
 	r.n = len(r.unit)
 	r.p = paired.P(r.unit)
 	r.center = paired.Estimate(r.unit)
-	r.shift = offsets * offset
-	r.relevant = math.Abs(r.center) >= e.relevant()-rounding
 	for _, center := range centers {
 		r.apart = max(r.apart, math.Abs(center-r.center))
 		r.oneSign = r.oneSign && center*r.center > 0
 	}
-	r.interval = f.interval(r, widening)
+	r.relevant = math.Abs(r.center) >= e.relevant()-rounding
+	r.open = math.Inf(1)
+	if tested, ok := r.interval(1 - level); ok {
+		r.open = max(r.center-tested.Low, tested.High-r.center, offsets*r.offset)
+	}
+	if shown, ok := r.interval(f.confidence()); ok {
+		r.shown = &stats.Interval{Low: relative(shown.Low), High: relative(shown.High), Confidence: shown.Confidence}
+	}
 	return r
 }
 
-// interval returns the interval of the relative change, nil if there are too few pairs: that of the differences, widened by
-// the standard deviation of the sides' mean offset.
-func (f Family) interval(r estimate, widening float64) *stats.Interval {
-	confidence := f.confidence()
+// interval returns the interval of the change: that of the differences, widened by the offset. ok is false if there are too
+// few of them.
+func (r estimate) interval(confidence float64) (widened paired.Range, ok bool) {
 	walsh, ok := paired.Interval(r.unit, confidence)
 	if !ok {
-		return nil
+		return paired.Range{}, false
 	}
-	widening *= math.Sqrt2 * math.Erfinv(confidence) // the quantile of the normal distribution
-	return &stats.Interval{
-		Low:        relative(r.center - math.Hypot(r.center-walsh.Low, widening)),
-		High:       relative(r.center + math.Hypot(walsh.High-r.center, widening)),
+	widening := r.offset * math.Sqrt2 * math.Erfinv(confidence) // by the quantile of the normal distribution
+	return paired.Range{
+		Low:        r.center - math.Hypot(r.center-walsh.Low, widening),
+		High:       r.center + math.Hypot(walsh.High-r.center, widening),
 		Confidence: walsh.Confidence,
-	}
+	}, true
 }
 
 // confirmed reports whether there is a change, relevant or not.
 func (f Family) confirmed(r estimate, level float64) bool {
-	return f.enough(r.n) && r.p < level && math.Abs(r.center) >= r.shift-rounding && r.oneSign
+	return f.enough(r.n) && r.p < level && r.oneSign && r.exceeds(r.center)
 }
+
+// exceeds reports whether a change is larger than what pairs and sessions leave open.
+func (r estimate) exceeds(center float64) bool { return math.Abs(center) >= r.open-rounding }
 
 // enough reports whether a number of pairs can be called changed.
 func (f Family) enough(n int) bool { return f.Confirms() > 0 && n >= f.Confirms() }
 
 // sees returns the relative change that the same differences, shifted, would need to be called changed; 0 if no shift would
 // do.
-func (f Family) sees(e Evidence, r estimate, level float64) float64 {
-	if !f.enough(r.n) {
+func (f Family) sees(e Evidence, r estimate) float64 {
+	if !f.enough(r.n) || math.IsInf(r.open, 1) {
 		return 0
 	}
-	walsh, ok := paired.Interval(r.unit, 1-level)
-	if !ok {
-		return 0
-	}
-	return relative(max(e.relevant(), r.shift, r.center-walsh.Low, walsh.High-r.center, r.apart))
+	return relative(max(e.relevant(), r.open, r.apart))
 }

@@ -46,27 +46,27 @@ func unusable(s survey) (reason, needs string) {
 // undecided returns why there is no verdict, and what would lead to one.
 func (f Family) undecided(e Evidence, all, quiet estimate, v Verdict) (reason, needs string) {
 	switch {
-	case e.onePerSession() && quiet.interval == nil:
+	case e.onePerSession() && quiet.shown == nil:
 		return fmt.Sprintf("%s: sessions differ more than the pairs of one, so that each counts as one pair; %d are too few", Noise, all.sessions),
 			fmt.Sprintf("%s, or at least %d sessions", quieterMachine, f.fewest())
-	case all.interval == nil:
+	case all.shown == nil:
 		return fmt.Sprintf("%s: %s cannot decide, at least %d are needed", TooFewValues, plural(all.n, "pair"), f.fewest()),
 			plural(f.fewest()-all.n, "more pair")
-	case quiet.interval == nil && v.Interval == nil:
+	case quiet.shown == nil && v.Interval == nil:
 		return fmt.Sprintf("%s: %d of %d pairs were disturbed, which cannot show that there is no difference", Disturbance, v.Disturbed, v.Pairs),
 			quieterMachine
 	}
 	switch {
 	case !all.oneSign && all.p < v.Level:
 		reason = "the sessions differ in direction"
-	case f.enough(all.n) && all.p < v.Level && math.Abs(all.center) < all.shift:
-		reason = fmt.Sprintf("the change is below %s, by which sessions shift a side", share(relative(all.shift)))
+	case f.enough(all.n) && all.p < v.Level && !all.exceeds(all.center):
+		reason = fmt.Sprintf("sessions shift the sides by so much that a change is only told from %s on", share(relative(all.open)))
 	case f.confirmed(all, v.Level) && !all.relevant:
 		reason = fmt.Sprintf("there is a change, but of less than %s by its estimate of %s", share(e.Delta), signed(v.Change))
 	default:
 		reason = fmt.Sprintf("the interval from %s to %s reaches beyond ±%s", signed(v.Interval.Low), signed(v.Interval.High), share(e.Delta))
 	}
-	if quiet.interval == nil {
+	if quiet.shown == nil {
 		return fmt.Sprintf("%s: %d of %d pairs were disturbed, and %s", Disturbance, v.Disturbed, v.Pairs, reason), quieterMachine
 	}
 	return Noise + ": " + reason, needed(e, v)

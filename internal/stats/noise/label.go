@@ -172,7 +172,7 @@ func bimodalLevels(levels []float64) bool {
 // Source: J. von Neumann, Distribution of the ratio of the mean square successive difference to the variance, Ann. Math.
 // Statist. 12 (1941).
 func wanders(levels []float64) bool {
-	levels = drawnIn(levels, median(levels))
+	levels = withoutTails(levels)
 	spread, successive := squares(levels), 0.0
 	for i := 1; i < len(levels); i++ {
 		successive += (levels[i] - levels[i-1]) * (levels[i] - levels[i-1])

@@ -5,9 +5,16 @@ import (
 	"slices"
 )
 
-// reach is the distance from the median to which values are drawn in before a standard deviation is taken: 3 robust
-// standard deviations, in units of the median absolute deviation.
-const reach = 3 * 1.4826
+// Distances from the median to which values are drawn in before a standard deviation is taken, in robust standard deviations:
+// 1.4826 median absolute deviations.
+const (
+	robust = 1.4826
+	reach  = 3
+	// Within sessions, the tails of values that are drawn in further tell nothing of how far sessions are off. The standard
+	// deviation of normal values that are drawn in to 2 is 0.9595 of that without.
+	reachWithin  = 2
+	remainWithin = 0.9595
+)
 
 // Spread returns the standard deviation of values drawn in to 3 robust standard deviations around their median (winsorised),
 // in the values' unit; 0 for fewer than two values. If more than half of the values are equal nothing is drawn in.
@@ -18,7 +25,7 @@ func Spread(values []float64) float64 {
 	ascending := slices.Clone(values)
 	slices.Sort(ascending)
 	center := middle(ascending)
-	if limit := reach * deviation(ascending, center); limit > 0 {
+	if limit := reach * robust * deviation(ascending, center); limit > 0 {
 		for i, v := range ascending {
 			ascending[i] = min(max(v, center-limit), center+limit)
 		}
@@ -52,40 +59,39 @@ func deviation(ascending []float64, center float64) float64 {
 	return lower/2 + upper/2
 }
 
-// Within returns the standard deviation within groups, pooled, of values drawn in as by [Spread] around the median of their
-// group; 0 if no group has two values.
+// Within returns the standard deviation within groups, pooled, of values drawn in to 2 robust standard deviations around the
+// median of their group, consistent for normal values; 0 if no group has two values.
 func Within(groups [][]float64) float64 {
-	var residuals []float64
+	var distances []float64 // from the median, without that of the median itself
 	degrees := 0
 	for _, group := range groups {
-		if len(group) == 0 {
+		if len(group) < 2 {
 			continue
 		}
-		center := median(group)
-		for _, v := range group {
-			residuals = append(residuals, v-center)
+		center, n := median(group), len(group)
+		own := distancesFrom(center, group)
+		slices.Sort(own)
+		few := math.Sqrt(float64(n) / float64(n-1)) // the median of few values is near them
+		for _, d := range own[n%2:] {
+			distances = append(distances, few*d)
 		}
-		degrees += len(group) - 1
+		degrees += n - 1
 	}
 	if degrees == 0 {
 		return 0
 	}
-	residuals = drawnIn(residuals, 0)
+	limit := reachWithin * robust * median(distances)
 	sum := 0.0
 	for _, group := range groups {
-		sum += squares(residuals[:len(group)])
-		residuals = residuals[len(group):]
+		if len(group) > 1 {
+			sum += squares(drawnIn(group, median(group), limit))
+		}
 	}
-	return math.Sqrt(sum / float64(degrees))
+	return math.Sqrt(sum/float64(degrees)) / remainWithin
 }
 
-// drawnIn returns the values, those further from the center than reach allows moved to that distance.
-func drawnIn(values []float64, center float64) []float64 {
-	distances := make([]float64, len(values))
-	for i, v := range values {
-		distances[i] = math.Abs(v - center)
-	}
-	limit := reach * median(distances)
+// drawnIn returns the values, those further from the center than a limit moved to that distance. A limit of 0 is none.
+func drawnIn(values []float64, center, limit float64) []float64 {
 	drawn := slices.Clone(values)
 	if limit > 0 {
 		for i, v := range drawn {
@@ -93,6 +99,22 @@ func drawnIn(values []float64, center float64) []float64 {
 		}
 	}
 	return drawn
+}
+
+// withoutTails returns the values drawn in to 3 robust standard deviations around their median.
+func withoutTails(values []float64) []float64 {
+	ascending := slices.Clone(values)
+	slices.Sort(ascending)
+	center := middle(ascending)
+	return drawnIn(values, center, reach*robust*deviation(ascending, center))
+}
+
+func distancesFrom(center float64, values []float64) []float64 {
+	distances := make([]float64, len(values))
+	for i, v := range values {
+		distances[i] = math.Abs(v - center)
+	}
+	return distances
 }
 
 // median returns the middle value, or the mean of the two middle ones. There must be at least one.

@@ -66,13 +66,14 @@ func signedRanks(differences []float64) (ranks []int, positive, negative int) {
 func tailOf(ranks []int, limit int) []float64 {
 	tail := make([]float64, limit+1)
 	tail[0] = 1
+	reached := 0 // the largest sum so far
 	for _, rank := range ranks {
-		for s := limit; s >= 0; s-- {
-			without := 0.0
-			if s >= rank {
-				without = tail[s-rank]
-			}
-			tail[s] = (tail[s] + without) / 2
+		reached = min(reached+rank, limit)
+		for s := reached; s >= rank; s-- {
+			tail[s] = (tail[s] + tail[s-rank]) / 2
+		}
+		for s := min(rank-1, reached); s >= 0; s-- {
+			tail[s] /= 2
 		}
 	}
 	total := 0.0

@@ -87,13 +87,21 @@ func critical(n int, alpha float64) (k int, p float64) {
 		}
 		return low, at(low)
 	}
-	for s, tail := range tailOf(ranks, averages(n)/2) {
-		if 2*tail > alpha {
-			break
+	// The distribution takes most of the time, and only its end counts.
+	for limit := n; ; limit *= 2 {
+		limit = min(limit, averages(n)/2)
+		tail := tailOf(ranks, limit)
+		if 2*tail[limit] <= alpha && limit < averages(n)/2 {
+			continue
 		}
-		k, p = s+1, 2*tail
+		for s, below := range tail {
+			if 2*below > alpha {
+				break
+			}
+			k, p = s+1, 2*below
+		}
+		return k, p
 	}
-	return k, p
 }
 
 // averages returns the number of Walsh averages of n differences.
