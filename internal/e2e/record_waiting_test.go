@@ -82,7 +82,7 @@ func TestTemporalRecordSpeaksOfWaiting(t *testing.T) {
 
 	// A target that nobody waits for.
 	g := s.enrol(t, "other", "--target", string(otherTarget))
-	g.start(t, s.bin, "collector", "run")
+	g.start(t, s.bin, "collector", "run", "--co-located")
 	s.awaitState(t, "other", bench.CollectorWaiting)
 	_, code := s.run(t, "collector", "drain", "other")
 	require.Zero(t, code)
