@@ -17,9 +17,20 @@ func requestOf(r bench.Request) apiclient.Request {
 		ParentNote: r.ParentNote, Status: r.Status, Outcome: r.Outcome,
 		Submitter: r.Submitter, Queue: r.Queue, Branch: r.Branch, Selection: r.Selection, Versus: r.Versus, Command: commandOf(r.Command), Batch: r.Batch, CommitDate: r.CommitDate,
 		CreatedAt: r.CreatedAt, AdmittedAt: r.AdmittedAt, JobsDoneAt: r.JobsDoneAt, EndedAt: r.CompletedAt,
-		Baseline: r.Baseline, Message: r.Message, WorkflowID: r.Ref().WorkflowID(),
+		Baseline: r.Baseline, Verdicts: verdictsOf(r.Summary), Message: r.Message, WorkflowID: r.Ref().WorkflowID(),
 		Constraints: constraintsOf(r.Constraints),
 	}
+}
+
+// verdictsOf returns the sentence that sums up a request's comparison; empty if there is none.
+func verdictsOf(summary json.RawMessage) string {
+	var s struct {
+		Line string `json:"line"`
+	}
+	if json.Unmarshal(summary, &s) != nil {
+		return "" // a summary of an earlier version has other fields, and none is empty
+	}
+	return s.Line
 }
 
 func commandOf(c *bench.Command) *apiclient.Command {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -220,6 +221,17 @@ func TestThePageShowsProjectsAndRequests(t *testing.T) {
 		require.Contains(t, page.body, want)
 	}
 	require.NotContains(t, page.body, "<script>")
+	require.NotContains(t, page.body, "compared with")
+
+	// What a comparison found is told, with the way to it.
+	j := b.submit(t, "1.26.0")
+	require.NoError(t, b.store.CompleteRequest(t.Context(), j.request.ID, bench.Success, "1.25.0", []byte(`{"line": "1 changed"}`), "done"))
+	page = b.send(t, "", http.MethodGet, "/", "")
+	require.Contains(t, page.body, `<br>1 changed <a class="small" href="/api/v1/compare?project=go&amp;a=1.25.0&amp;b=1.26.0&amp;format=text">compared with 1.25.0</a>`)
+	shown, err := b.nobody.Request(t.Context(), string(j.request.ID))
+	require.NoError(t, err)
+	require.Equal(t, "1 changed", shown.Verdicts)
+	require.Nil(t, shown.Verification)
 
 	closed := setup(t, func(c *api.Config) { c.OpenRead = false })
 	require.NotContains(t, closed.send(t, "", http.MethodGet, "/", "").body, "adhoc")

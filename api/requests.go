@@ -18,6 +18,7 @@ import (
 	"github.com/benchloom/benchloom/internal/intake"
 	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/protocol"
+	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -36,6 +37,8 @@ type RequestRecord interface {
 	// RunsOf and ErrorsOf list the runs and errors of jobs by their row IDs.
 	RunsOf(ctx context.Context, jobs []int64) ([]bench.Run, error)
 	ErrorsOf(ctx context.Context, id bench.RequestID, jobs []int64) ([]bench.RunError, error)
+	// ComparisonOf reads a request's comparison with its baseline; store.ErrNotFound if it has none.
+	ComparisonOf(ctx context.Context, id bench.RequestID) (store.Comparison, error)
 	// Admissions lists a project's latest admissions, newest first.
 	Admissions(ctx context.Context, project string) ([]store.AdmissionRecord, error)
 }
@@ -193,6 +196,9 @@ func (s *requestHandlers) getRequest(ctx context.Context, in *requestPath) (*bod
 	if err != nil {
 		return nil, err
 	}
+	if err := s.verification(ctx, r.ID, &out); err != nil {
+		return nil, err
+	}
 	out.Progress = apiclient.Progress{
 		Jobs: p.Total, JobsDone: p.Success + p.Failure + p.Cancelled, JobsRunning: p.InProgress, JobsFailed: p.Failure,
 		TestCases: p.TestCases, TestCasesDone: p.TestCasesDone,
@@ -219,6 +225,24 @@ func (s *requestHandlers) getRequest(ctx context.Context, in *requestPath) (*bod
 		}
 	}
 	return answer(out, nil)
+}
+
+// verification adds how a request's comparison is decided.
+func (s *requestHandlers) verification(ctx context.Context, id bench.RequestID, out *apiclient.RequestDetail) error {
+	c, err := s.record.ComparisonOf(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if out.Verdicts == "" { // not completed yet
+		out.Verdicts = results.Tally(c).String()
+	}
+	out.Verification = &apiclient.Verification{
+		Baseline: c.Baseline, Provisional: !c.Decided, Looks: c.Look,
+		OwnSeconds: c.OwnSeconds, SpentSeconds: c.SpentSeconds, BudgetSeconds: c.BudgetSeconds,
+	}
+	return nil
 }
 
 // estimate returns the remaining time in seconds at the pace since the first job

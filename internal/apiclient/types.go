@@ -97,6 +97,7 @@ type Request struct {
 	JobsDoneAt *time.Time          `json:"jobs_done_at,omitempty"`
 	EndedAt    *time.Time          `json:"completed_at,omitempty"`
 	Baseline   string              `json:"baseline,omitempty" doc:"Tag that it was compared with."`
+	Verdicts   string              `json:"verdicts,omitempty" doc:"What the comparison with the baseline found, in a sentence."`
 	Message    string              `json:"message,omitempty" doc:"What it waits for, or why it ended as it did."`
 	WorkflowID string              `json:"workflow_id" doc:"In the Temporal Web UI."`
 	Created    bool                `json:"created,omitempty" doc:"False in the answer to a repeated submission."`
@@ -142,6 +143,21 @@ type RequestDetail struct {
 	Runs      []Run           `json:"runs" doc:"Of these jobs."`
 	Errors    []RunError      `json:"errors" doc:"At most 100: errors that keep these jobs from completing."`
 	Summary   json.RawMessage `json:"summary,omitempty" doc:"Comparison with the baseline."`
+	// Verification is nil if nothing was compared with the baseline yet.
+	Verification *Verification `json:"verification,omitempty"`
+}
+
+// Verification describes how suspects of a request are measured in turns with its
+// baseline.
+type Verification struct {
+	Baseline string `json:"baseline"`
+	// Provisional is set until each suspect has its verdict.
+	Provisional bool `json:"provisional"`
+	Looks       int  `json:"looks" doc:"Number of times at which suspects were measured in turns."`
+	// Machine time: of the request's own jobs, of the looks, and what these may take.
+	OwnSeconds    float64 `json:"own_seconds"`
+	SpentSeconds  float64 `json:"spent_seconds"`
+	BudgetSeconds float64 `json:"budget_seconds"`
 }
 
 // Progress counts a request's jobs and test cases.

@@ -93,7 +93,7 @@ func Request(w io.Writer, d apiclient.RequestDetail, v View) error {
 		[2]string{"date", date}, [2]string{"selection", Selection(d.Selection)},
 		[2]string{"status", Standing(d.Request)}, [2]string{"message", d.Message}, [2]string{"progress", Progress(d.Progress)},
 		[2]string{"expected", foreseen(v.Now, d)}, [2]string{"estimate", d.EstimateBasis},
-		[2]string{"baseline", d.Baseline}, [2]string{"submitter", d.Submitter}, [2]string{"created", moment(v.Now, &d.CreatedAt)},
+		[2]string{"baseline", cmp.Or(d.Baseline, baselineOf(d))}, [2]string{"verdicts", d.Verdicts}, [2]string{"looks", verification(d.Verification)}, [2]string{"submitter", d.Submitter}, [2]string{"created", moment(v.Now, &d.CreatedAt)},
 		[2]string{"admitted", moment(v.Now, d.AdmittedAt)}, [2]string{"jobs done", moment(v.Now, d.JobsDoneAt)},
 		[2]string{"completed", moment(v.Now, d.EndedAt)}, [2]string{"took", took}, [2]string{"workflow", d.WorkflowID})
 	if err != nil {
@@ -114,6 +114,34 @@ func Request(w io.Writer, d apiclient.RequestDetail, v View) error {
 		}
 	}
 	return runErrors(w, d.Errors)
+}
+
+// baselineOf returns the artifact that an open request is being compared with.
+func baselineOf(d apiclient.RequestDetail) string {
+	if d.Verification == nil {
+		return ""
+	}
+	return d.Verification.Baseline
+}
+
+// verification describes how a comparison is decided; empty if nothing is measured in turns.
+func verification(v *apiclient.Verification) string {
+	if v == nil || v.Looks == 0 && !v.Provisional {
+		return ""
+	}
+	time := func(s float64) string { return Duration(seconds(s)) }
+	text := fmt.Sprintf("%d in turns with %s, %s", v.Looks, v.Baseline, time(v.SpentSeconds))
+	if v.BudgetSeconds > 0 {
+		text += " of at most " + time(v.BudgetSeconds)
+	}
+	text += " of machine time"
+	if v.OwnSeconds > 0 {
+		text += ", beside " + time(v.OwnSeconds) + " for its own jobs"
+	}
+	if v.Provisional {
+		text += "; the verdicts are provisional"
+	}
+	return text
 }
 
 func section(w io.Writer, title string, t *Table, v View) error {

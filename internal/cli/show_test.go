@@ -48,9 +48,11 @@ func running() apiclient.RequestDetail {
 			Selection:  bench.Selection{Set: "demo", Benchmarks: []string{"gin", "lo"}, Iterations: 3},
 			CommitDate: pointer(time.Date(2026, 2, 10, 0, 0, 0, 0, time.UTC)),
 			CreatedAt:  before(10 * time.Minute), AdmittedAt: pointer(before(9 * time.Minute)), WorkflowID: "request/go/1.26.0/r7k2m4q9xt2",
+			Verdicts: "1 changed, 2 being measured in turns; 13 without suspicion (would have seen ≥ 1.4 %, median)",
 		},
-		Progress: apiclient.Progress{Jobs: 4, JobsDone: 2, JobsFailed: 1, TestCases: 16, TestCasesDone: 8, EstimateSeconds: pointer(540.0)},
-		Jobs:     []apiclient.Job{done, going, failed, waiting},
+		Verification: &apiclient.Verification{Baseline: "1.25.0", Provisional: true, Looks: 2, OwnSeconds: 360, SpentSeconds: 45, BudgetSeconds: 600},
+		Progress:     apiclient.Progress{Jobs: 4, JobsDone: 2, JobsFailed: 1, TestCases: 16, TestCasesDone: 8, EstimateSeconds: pointer(540.0)},
+		Jobs:         []apiclient.Job{done, going, failed, waiting},
 		Runs: []apiclient.Run{
 			{
 				ID: "aaaaaaaaaaaaaaaa-00000001", Job: "aaaaaaaaaaaaaaaa", Number: 1, Reason: bench.Scheduled, Collector: "bench-1", Pool: "main", SizeClass: 4,

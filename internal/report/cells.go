@@ -215,6 +215,9 @@ func verdictCell(r Row) string {
 	switch *r.Verdict {
 	case verdict.Changed:
 		text += ", " + string(r.Direction)
+		if r.Against != "" {
+			text += " against " + printable(r.Against)
+		}
 	case verdict.Undecided:
 		if r.Provisional {
 			return beingMeasured

@@ -191,6 +191,7 @@ func (r *Row) adopt(s Stored) {
 	}
 	r.conclude(s.Kind, change)
 	r.Reason, r.Needs, r.Suspicion, r.Sees, r.Noise, r.Provisional = s.Reason, s.Needs, s.Suspicion, s.Sees, s.Noise, s.Provisional
+	r.Against = s.Against
 	if s.Provisional {
 		r.Reason = cmp.Or(r.Reason, beingMeasured)
 	}
@@ -203,6 +204,13 @@ func (r *Row) adopt(s Stored) {
 	}
 	r.Turns.Change, r.Turns.Interval, r.Turns.P, r.Turns.Level = s.Change, s.Interval, s.P, s.Level
 	r.Turns.Pairs, r.Turns.Sessions, r.Turns.Disturbed = s.Pairs, s.Sessions, s.Disturbed
+}
+
+// Told returns the row that a stored verdict makes, without what it describes.
+func Told(better stats.Better, s Stored) Row {
+	r := Row{Better: better, Deciding: true}
+	r.adopt(s)
+	return r
 }
 
 // conclude sets the verdict and, for a change, its direction.

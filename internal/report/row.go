@@ -29,6 +29,9 @@ type Stored struct {
 	Suspicion string
 	// Provisional is set while the series is being decided.
 	Provisional bool
+	// Against is the artifact that the verdict is about if that is not the baseline: several artifacts in a row may differ
+	// from those before.
+	Against string
 	// Noise names the series' noise, such as "skewed"; empty if nothing is remarkable.
 	Noise string
 }
@@ -73,6 +76,8 @@ type Row struct {
 	Needs  string `json:"needs,omitempty"`
 	// Suspicion is the reason why a difference was suspected; empty if none was.
 	Suspicion string `json:"suspicion,omitempty"`
+	// Against is the artifact that the verdict is about if that is not the baseline.
+	Against string `json:"against,omitempty"`
 	// Delta is the least relevant relative change, Sees the least that would have been seen; 0 if that is not known.
 	Delta float64 `json:"delta"`
 	Sees  float64 `json:"sees,omitempty"`

@@ -66,7 +66,8 @@ func seen(change float64) string {
 	return fmt.Sprintf("≥ %.*f %%", digits, percent)
 }
 
-func countRows(rows []Row) Tally {
+// Count counts the verdicts of rows.
+func Count(rows []Row) Tally {
 	var c Tally
 	var sees []float64
 	for _, r := range rows {
@@ -183,9 +184,9 @@ type Summary struct {
 
 // Summarize sums up a report. If the test cases of both sides are empty, only the report's rows count.
 func Summarize(r Report, cases TestCases) Summary {
-	s := Summary{Tally: countRows(r.Rows), Provisional: r.Provisional}
+	s := Summary{Tally: Count(r.Rows), Provisional: r.Provisional}
 	s.Line = s.Tally.String()
-	if hidden := countRows(r.hidden); hidden != (Tally{}) {
+	if hidden := Count(r.hidden); hidden != (Tally{}) {
 		s.Hidden = &hidden
 	}
 	for _, rows := range byMetric(r.Rows) {
@@ -215,7 +216,7 @@ func byMetric(rows []Row) [][]Row {
 }
 
 func summarizeMetric(rows []Row) MetricSummary {
-	m := MetricSummary{Metric: rows[0].Metric, Deciding: rows[0].Deciding, Series: len(rows), Tally: countRows(rows)}
+	m := MetricSummary{Metric: rows[0].Metric, Deciding: rows[0].Deciding, Series: len(rows), Tally: Count(rows)}
 	logs, delta := 0.0, 0.0
 	for _, r := range rows {
 		delta = max(delta, r.Delta)

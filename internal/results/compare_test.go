@@ -1,9 +1,9 @@
 package results_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/fstest"
 
@@ -30,7 +30,7 @@ type record struct {
 	suiteHash string
 	samples   map[string][]bench.Samples
 	sessions  []results.Session
-	decided   *store.Comparison
+	decided   []store.Comparison
 	lacking   map[string][]bench.MissingResult
 	fails     map[string]error
 }
@@ -47,11 +47,8 @@ func (r record) SessionsInTurns(context.Context, string, string, string) ([]resu
 	return r.sessions, r.fails["in turns"]
 }
 
-func (r record) Comparison(_ context.Context, _, baseline, tag string) (store.Comparison, error) {
-	if r.decided == nil || r.decided.Baseline != baseline || r.decided.Tag != tag {
-		return store.Comparison{}, cmp.Or(r.fails["comparison"], store.ErrNotFound)
-	}
-	return *r.decided, nil
+func (r record) Comparisons(context.Context, string, string, string) ([]store.Comparison, error) {
+	return slices.Clone(r.decided), r.fails["comparisons"]
 }
 
 func (r record) MissingResults(_ context.Context, project, tag string) ([]bench.MissingResult, error) {
@@ -242,7 +239,7 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		{"lacking go " + before, "listing the missing results of 1.26.0: connection refused"},
 		{"lacking go " + after, "listing the missing results of 1.26.1: connection refused"},
 		{"in turns", "reading the results measured in turns: connection refused"},
-		{"comparison", "reading the stored comparison: connection refused"},
+		{"comparisons", "reading the stored comparisons: connection refused"},
 	} {
 		t.Run(test.call, func(t *testing.T) {
 			t.Parallel()

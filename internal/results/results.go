@@ -28,8 +28,8 @@ type Record interface {
 	SamplesOf(ctx context.Context, project, tag string) ([]bench.Samples, error)
 	// SessionsInTurns returns the sessions in which two artifacts were measured in turns with each other, by time.
 	SessionsInTurns(ctx context.Context, project, a, b string) ([]Session, error)
-	// Comparison returns the newest comparison of an artifact with a baseline; store.ErrNotFound if there is none.
-	Comparison(ctx context.Context, project, baseline, tag string) (store.Comparison, error)
+	// Comparisons returns the valid comparisons of two artifacts, whichever of them is the baseline, the newest first.
+	Comparisons(ctx context.Context, project, a, b string) ([]store.Comparison, error)
 	MissingResults(ctx context.Context, project, tag string) ([]bench.MissingResult, error)
 }
 
@@ -112,9 +112,9 @@ func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Repo
 	if err != nil {
 		return Report{}, fmt.Errorf("reading the results measured in turns: %w", err)
 	}
-	decided, err := storedComparison(ctx, record, pair)
+	decided, err := storedComparisons(ctx, record, pair)
 	if err != nil {
-		return Report{}, fmt.Errorf("reading the stored comparison: %w", err)
+		return Report{}, fmt.Errorf("reading the stored comparisons: %w", err)
 	}
 	stored, unpaired := Pairs(facts, sides[0], sides[1])
 	series := decisionsOf(decided).series(facts, stored, sessions)

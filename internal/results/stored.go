@@ -2,39 +2,36 @@ package results
 
 import (
 	"context"
-	"errors"
 	"math"
+	"slices"
 
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/stats"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
-// storedComparison reads the comparison that is stored of two artifacts, whichever of them is its baseline; nil if there is
-// none.
-func storedComparison(ctx context.Context, record Record, pair Pair) (*store.Comparison, error) {
-	c, err := record.Comparison(ctx, pair.Project, pair.A, pair.B)
-	if errors.Is(err, store.ErrNotFound) {
-		if c, err = record.Comparison(ctx, pair.Project, pair.B, pair.A); err == nil {
-			c = mirrored(c)
+// storedComparisons reads the comparisons that are stored of two artifacts, told from the pair's baseline, the newest first.
+func storedComparisons(ctx context.Context, record Record, pair Pair) ([]store.Comparison, error) {
+	comparisons, err := record.Comparisons(ctx, pair.Project, pair.A, pair.B)
+	for i, c := range comparisons {
+		if c.Baseline != pair.A {
+			comparisons[i] = mirrored(c)
 		}
 	}
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	return &c, nil
+	return comparisons, err
 }
 
 // mirrored returns a comparison as told from the other side.
 func mirrored(c store.Comparison) store.Comparison {
 	inverse := func(change float64) float64 { return math.Expm1(-math.Log1p(change)) }
 	c.Baseline, c.Tag = c.Tag, c.Baseline
-	rows := make([]store.ComparisonRow, len(c.Rows))
-	for i, row := range c.Rows {
+	var rows []store.ComparisonRow
+	for _, row := range c.Rows {
+		if row.Against != "" && row.Against != c.Tag {
+			continue // about a third artifact
+		}
 		if row.Verdict != nil {
 			v := *row.Verdict
 			v.Change = inverse(v.Change)
@@ -46,44 +43,52 @@ func mirrored(c store.Comparison) store.Comparison {
 			}
 			row.Verdict = &v
 		}
-		rows[i] = row
+		row.Against = c.Baseline
+		rows = append(rows, row)
 	}
 	c.Rows = rows
 	return c
 }
 
-// decisions are the rows of a stored comparison. The zero value is that of artifacts without one.
+// decisions are the stored verdicts on two artifacts. The zero value is that of artifacts without any.
 type decisions struct {
-	comparison int64
-	rows       map[seriesKey]store.ComparisonRow
+	rows map[seriesKey]decision
+	// comparisons holds the IDs of all valid comparisons.
+	comparisons map[int64]bool
 }
 
-func decisionsOf(c *store.Comparison) decisions {
-	if c == nil {
-		return decisions{}
-	}
-	d := decisions{comparison: c.ID, rows: make(map[seriesKey]store.ComparisonRow, len(c.Rows))}
-	for _, row := range c.Rows {
-		d.rows[seriesKey{row.TestCase, row.Metric}] = row
+// decision is a row of a stored comparison.
+type decision struct {
+	store.ComparisonRow
+	comparison int64
+	baseline   string
+}
+
+// decisionsOf takes each row from the newest comparison that is deciding it or has decided it, else from the newest that
+// tried, else from the newest.
+func decisionsOf(newestFirst []store.Comparison) decisions {
+	d := decisions{rows: make(map[seriesKey]decision), comparisons: make(map[int64]bool)}
+	for _, c := range newestFirst {
+		d.comparisons[c.ID] = true
+		for _, row := range c.Rows {
+			k := seriesKey{row.TestCase, row.Metric}
+			if known, ok := d.rows[k]; !ok || rank(row) < rank(known.ComparisonRow) {
+				d.rows[k] = decision{row, c.ID, c.Baseline}
+			}
+		}
 	}
 	return d
 }
 
-// decide gives a series the stored verdict and the sessions that it rests on. What was measured in turns besides decides
-// what the stored comparison left open.
-func (d decisions) decide(s *report.Series, k seriesKey, sessions []Session) {
-	row, stored := d.rows[k]
-	looks, others := d.split(sessions)
-	if !stored || leftOpen(row) && len(others) > 0 {
-		s.Evidence.Sessions = pairsOf(others)
-		return
-	}
-	s.Evidence = verdict.Evidence{
-		Exact: row.Exact, Delta: row.Delta, SigmaWithin: row.SigmaWithin, Tau: row.Tau, BimodalBySession: row.Bimodal, Sessions: pairsOf(looks),
-	}
-	s.Stored = &report.Stored{Suspicion: row.Suspicion, Provisional: row.Verdict == nil}
-	if row.Verdict != nil {
-		s.Stored.Verdict = *row.Verdict
+// rank orders rows by how much they tell: decided or being decided, tried, not suspected.
+func rank(row store.ComparisonRow) int {
+	switch {
+	case !leftOpen(row):
+		return 0
+	case row.Verdict.Kind == verdict.Undecided:
+		return 1
+	default:
+		return 2
 	}
 }
 
@@ -92,13 +97,35 @@ func leftOpen(row store.ComparisonRow) bool {
 	return row.Verdict != nil && (row.Verdict.Kind == verdict.Undecided || row.Verdict.Kind == verdict.NoSuspicion)
 }
 
-// split separates the sessions of the comparison's looks from those that belong to no valid comparison.
-func (d decisions) split(sessions []Session) (looks, others []Session) {
+// decide gives a series the stored verdict and the sessions that it rests on. What was measured in turns besides decides
+// what the stored comparison left open.
+func (d decisions) decide(s *report.Series, k seriesKey, sessions []Session) {
+	row, stored := d.rows[k]
+	looks, others := d.split(sessions, row.comparison)
+	if !stored || leftOpen(row.ComparisonRow) && len(others) > 0 {
+		s.Evidence.Sessions = pairsOf(others)
+		return
+	}
+	s.Evidence = verdict.Evidence{
+		Exact: row.Exact, Delta: row.Delta, SigmaWithin: row.SigmaWithin, Tau: row.Tau, BimodalBySession: row.Bimodal, Sessions: pairsOf(looks),
+	}
+	s.Stored = &report.Stored{Suspicion: row.Suspicion, Provisional: row.Verdict == nil}
+	if row.Against != "" && row.Against != row.baseline {
+		s.Stored.Against = row.Against
+	}
+	if row.Verdict != nil {
+		s.Stored.Verdict = *row.Verdict
+	}
+}
+
+// split separates the sessions of a comparison's looks from those that belong to no comparison. Those of other comparisons
+// were judged there, and those of superseded ones are not to count.
+func (d decisions) split(sessions []Session, comparison int64) (looks, others []Session) {
 	for _, s := range sessions {
 		switch {
-		case d.comparison == 0 || s.Comparison == 0:
+		case s.Comparison == 0 || len(d.comparisons) == 0:
 			others = append(others, s)
-		case s.Comparison == d.comparison:
+		case s.Comparison == comparison:
 			looks = append(looks, s)
 		}
 	}
@@ -117,10 +144,31 @@ func pairsOf(sessions []Session) [][]verdict.Pair {
 	return out
 }
 
-// standing describes a stored comparison as a whole.
-func standing(c *store.Comparison) report.Standing {
-	if c == nil {
+// Tally counts the verdicts of a stored comparison. Rows that are being measured count as undecided.
+func Tally(c store.Comparison) report.Tally {
+	rows := make([]report.Row, len(c.Rows))
+	for i, row := range c.Rows {
+		told := report.Stored{Provisional: row.Verdict == nil}
+		if row.Verdict != nil {
+			told.Verdict = *row.Verdict
+		}
+		better := stats.LowerIsBetter
+		if row.Metric.Direction() == bench.HigherIsBetter {
+			better = stats.HigherIsBetter
+		}
+		rows[i] = report.Told(better, told)
+	}
+	return report.Count(rows)
+}
+
+// standing describes stored comparisons as a whole: the newest, unless another one is being decided.
+func standing(newestFirst []store.Comparison) report.Standing {
+	if len(newestFirst) == 0 {
 		return report.Standing{}
+	}
+	c := newestFirst[0]
+	if i := slices.IndexFunc(newestFirst, func(c store.Comparison) bool { return !c.Decided }); i >= 0 {
+		c = newestFirst[i]
 	}
 	return report.Standing{
 		Rule: c.RuleVersion, Family: c.FamilySize, Provisional: !c.Decided, Looks: c.Look,

@@ -16,19 +16,19 @@ import (
 const comparison = 7
 
 // decided returns a stored comparison of the two artifacts with a row of wall time for each benchmark, with these verdicts.
-func decided(verdicts map[bench.TestCase]*verdict.Verdict) *store.Comparison {
-	c := &store.Comparison{
+func decided(verdicts map[bench.TestCase]*verdict.Verdict) []store.Comparison {
+	c := store.Comparison{
 		ID: comparison, Baseline: before, Tag: after, RuleVersion: verdict.RuleVersion, FamilySize: 3, Look: 3, Decided: true,
 		OwnSeconds: 100, SpentSeconds: 20, BudgetSeconds: 600,
 	}
 	for tc, v := range verdicts {
 		c.Rows = append(c.Rows, store.ComparisonRow{
-			TestCase: tc, Metric: bench.WallTime, Surrounding: alone(4, "x"), Delta: 0.01, Verdict: v,
+			TestCase: tc, Metric: bench.WallTime, Surrounding: alone(4, "x"), Against: before, Delta: 0.01, Verdict: v,
 			Suspected: v == nil || v.Kind != verdict.NoSuspicion, Suspicion: "T = 5 over 2 commits",
 		})
 		c.Decided = c.Decided && v != nil
 	}
-	return c
+	return []store.Comparison{c}
 }
 
 // look returns a session that belongs to the stored comparison.
@@ -149,4 +149,52 @@ func TestLooksOfASupersededComparisonDoNotCount(t *testing.T) {
 	}, nil)
 	require.True(t, compared.Rows[0].Is(verdict.NoSuspicion))
 	require.Nil(t, compared.Rows[0].Turns)
+}
+
+// People may ask again for what was decided, or for what was not: the newest decision of a row counts.
+func TestTheNewestDecisionOfARowCounts(t *testing.T) {
+	t.Parallel()
+	lo := bench.TestCase{Benchmark: "lo", Target: "x"}
+	undecided := &verdict.Verdict{Kind: verdict.Undecided, Pairs: 46, Reason: "noise", Needs: "a quieter machine"}
+	same := &verdict.Verdict{Kind: verdict.NoDifference, Pairs: 46, Interval: &stats.Interval{Low: -0.005, High: 0.005}, Reason: "the whole interval lies within"}
+	tracked := decided(map[bench.TestCase]*verdict.Verdict{gin: slower(), hugo: slower(), lo: {Kind: verdict.NoSuspicion}})
+	asked := decided(map[bench.TestCase]*verdict.Verdict{gin: same, hugo: undecided, lo: undecided})
+	asked[0].ID, asked[0].FamilySize = comparison+1, 1
+	// Asked the other way round.
+	asked[0].Baseline, asked[0].Tag = after, before
+	for i := range asked[0].Rows {
+		asked[0].Rows[i].Against = after
+	}
+	values := []bench.Samples{times(gin, 1), times(hugo, 1), times(lo, 1)}
+	compared := compare(t, record{
+		samples:  map[string][]bench.Samples{before: values, after: values},
+		sessions: []results.Session{look(gin, 1.1, 14), look(hugo, 1.1, 14)},
+		decided:  append(asked, tracked...),
+	}, nil)
+	require.True(t, rowOf(t, compared, gin).Is(verdict.NoDifference), "measured again")
+	require.True(t, rowOf(t, compared, hugo).Is(verdict.Changed), "a later try did not decide it")
+	require.True(t, rowOf(t, compared, lo).Is(verdict.Undecided), "a try tells more than none")
+	require.Equal(t, 1, compared.Family)
+}
+
+// Several artifacts in a row that differ from those before are measured against the last of these, and the row says so.
+func TestAVerdictMayBeAboutAnEarlierArtifact(t *testing.T) {
+	t.Parallel()
+	c := decided(map[bench.TestCase]*verdict.Verdict{gin: slower()})
+	c[0].Rows[0].Against = "1.25.9"
+	r := record{samples: map[string][]bench.Samples{before: {times(gin, 1.05)}, after: {times(gin, 1.05)}}, decided: c}
+	row := compare(t, r, nil).Rows[0]
+	require.Equal(t, "1.25.9", row.Against)
+	require.True(t, row.Is(verdict.Changed))
+
+	back, err := results.Compare(t.Context(), r, nil, results.Pair{Project: "go", A: after, B: before})
+	require.NoError(t, err)
+	require.True(t, back.Rows[0].Is(verdict.NoSuspicion), "that says nothing of these two")
+}
+
+func TestTallyCountsStoredVerdicts(t *testing.T) {
+	t.Parallel()
+	lo := bench.TestCase{Benchmark: "lo", Target: "x"}
+	c := decided(map[bench.TestCase]*verdict.Verdict{gin: slower(), hugo: nil, lo: {Kind: verdict.NoSuspicion, Sees: 0.02}})[0]
+	require.Equal(t, "1 changed, 1 being measured in turns; 1 without suspicion (would have seen ≥ 2.0 %, median)", results.Tally(c).String())
 }

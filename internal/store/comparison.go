@@ -132,14 +132,6 @@ const comparisonColumns = `c.id, c.request_id as request, a.project, b.tag as ba
 
 const fromComparisons = ` from comparison c join artifact a on a.id = c.artifact_id join artifact b on b.id = c.baseline_id `
 
-// Comparison reads the newest comparison of artifact tag with baseline; ErrNotFound if
-// there is none.
-func (s *Store) Comparison(ctx context.Context, project, baseline, tag string) (Comparison, error) {
-	c, err := s.comparison(ctx, `where a.project = $1 and b.project = $1 and b.tag = $2 and a.tag = $3 and c.superseded_at is null order by c.id desc limit 1`,
-		project, baseline, tag)
-	return c, wrap("reading the comparison of "+tag+" with "+baseline, err)
-}
-
 // ComparisonOf reads a request's comparison; ErrNotFound if it has none.
 func (s *Store) ComparisonOf(ctx context.Context, id bench.RequestID) (Comparison, error) {
 	c, err := s.comparison(ctx, `where c.request_id = $1 and c.superseded_at is null`, id)

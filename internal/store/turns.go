@@ -58,3 +58,27 @@ func (s *Store) SessionsInTurns(ctx context.Context, project, a, b string) ([]Se
 		order by ra.id, se.metric`, ids[0], ids[1])
 	return sessions, wrap("reading the results of "+a+" and "+b+" measured in turns", err)
 }
+
+// maxComparisons bounds the comparisons of two artifacts that are read.
+const maxComparisons = 10
+
+// Comparisons reads the valid comparisons of two artifacts, whichever of them is the baseline, the newest first, ten at
+// most: the one of a tracked request, and those that people asked for.
+func (s *Store) Comparisons(ctx context.Context, project, a, b string) ([]Comparison, error) {
+	ids, err := column[int64](ctx, s.pool, `
+		select c.id from comparison c join artifact x on x.id = c.artifact_id join artifact y on y.id = c.baseline_id
+		where c.superseded_at is null and x.project = $1 and y.project = $1 and (x.tag, y.tag) in (($2, $3), ($3, $2))
+		order by c.id desc limit $4`, project, a, b, maxComparisons)
+	if err != nil {
+		return nil, wrap("looking for comparisons of "+a+" and "+b, err)
+	}
+	var comparisons []Comparison
+	for _, id := range ids {
+		c, err := s.comparison(ctx, `where c.id = $1`, id)
+		if err != nil {
+			return nil, wrap("reading a comparison of "+a+" and "+b, err)
+		}
+		comparisons = append(comparisons, c)
+	}
+	return comparisons, nil
+}

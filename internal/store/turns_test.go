@@ -64,3 +64,20 @@ func TestSessionsInTurnsArePairsByIteration(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, r.sessionsOf("v1", "v2"), "what is invalid is no evidence")
 }
+
+// All valid comparisons of two artifacts are read, whichever of them is the baseline.
+func TestComparisonsOfTwoArtifacts(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	_, c := r.comparing()
+	there, err := r.Comparisons(t.Context(), project, c.Baseline, c.Tag)
+	require.NoError(t, err)
+	require.Len(t, there, 1)
+	require.Equal(t, []any{c.ID, c.Baseline, c.Tag, len(c.Rows)}, []any{there[0].ID, there[0].Baseline, there[0].Tag, len(there[0].Rows)})
+	back, err := r.Comparisons(t.Context(), project, c.Tag, c.Baseline)
+	require.NoError(t, err)
+	require.Equal(t, there, back)
+	none, err := r.Comparisons(t.Context(), project, c.Tag, "v9")
+	require.NoError(t, err)
+	require.Empty(t, none)
+}
