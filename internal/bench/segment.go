@@ -10,7 +10,7 @@ import (
 // under other settings is another one, which begins with their change: results of two
 // segments compare only if measured in turns.
 //
-// An empty part is not known, and differs from nothing.
+// An empty or missing part is not known, and differs from nothing.
 type Segment string
 
 // segmentParts names the parts of a segment; the migration that fills them has the same

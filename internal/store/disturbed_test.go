@@ -124,7 +124,7 @@ func TestAChangedSettingBeginsASegment(t *testing.T) {
 		r.block(start.Run, measured("gin", 1))
 	}
 	first, second := r.wallTimes("v1"), r.wallTimes("v2")
-	require.Equal(t, bench.Segment("6.1|powersave||none|true|"), first.Segment)
+	require.Equal(t, bench.Segment("6.1|powersave||none|true"), first.Segment)
 	require.Equal(t, bench.Segment("6.8|powersave||none|false|off"), second.Segment)
 	require.Equal(t, "another kernel: 6.1 and 6.8; another turbo: true and false", first.Segment.Change(second.Segment))
 	require.JSONEq(t, `"6.8"`, r.text(`select facts -> 'kernel' from collector_config`), "the collector shows its present facts")

@@ -31,7 +31,7 @@ func TestSamplesAreOfTheLatestGenerationPerSurrounding(t *testing.T) {
 	beside.CoLocated = true
 	sample := func(metric bench.Metric, where bench.Surrounding, values ...float64) bench.Samples {
 		return bench.Samples{
-			TestCase: testCase("gin"), Metric: metric, Kind: bench.KindCompileTime, Surrounding: where, Segment: "|||||",
+			TestCase: testCase("gin"), Metric: metric, Kind: bench.KindCompileTime, Surrounding: where,
 			Values: values, Iterations: []int{0, 1, 2}[:len(values)], Disturbed: make([]bool, len(values)),
 		}
 	}

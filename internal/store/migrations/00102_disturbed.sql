@@ -13,10 +13,11 @@ alter table test_result
     add column disturbed_session boolean not null default false; -- too many of them (bench.SessionDisturbed): no model and no verdict uses it
 
 -- Settings of the machine that begin a new segment of every series: kernel, governor,
--- microcode, boot options, turbo, SMT (bench.Segment). An empty part is not known.
-alter table job_run add column segment text not null generated always as (
+-- microcode, boot options, turbo, SMT (bench.Segment). An empty or missing part is not
+-- known.
+alter table job_run add column segment text not null generated always as (rtrim(
     coalesce(facts ->> 'kernel', '') || '|' || coalesce(facts ->> 'governor', '') || '|' || coalesce(facts ->> 'microcode', '') || '|' ||
-    coalesce(facts ->> 'boot_options', '') || '|' || coalesce(facts ->> 'turbo', '') || '|' || coalesce(facts ->> 'smt', '')) stored;
+    coalesce(facts ->> 'boot_options', '') || '|' || coalesce(facts ->> 'turbo', '') || '|' || coalesce(facts ->> 'smt', ''), '|')) stored;
 
 alter table collector_config
     add column disturbed_by text not null default '', -- why its last runs are disturbed; '': they are not
