@@ -47,11 +47,12 @@ func expandActivity() workflow.ActivityOptions {
 	return o
 }
 
-// lookActivity reads the history of all series of a request, once, and judges the pairs of
-// each look: seconds of computing at most.
+// lookActivity reads the history of all series of a request, once: 80 sessions of thousands
+// of series take a few seconds, and a minute on a machine with too much else to do. The
+// pairs of a look are judged in milliseconds.
 func lookActivity() workflow.ActivityOptions {
 	o := recordActivity("verdicts so far, and the next look")
-	o.StartToCloseTimeout = 2 * time.Minute
+	o.StartToCloseTimeout = 5 * time.Minute
 	return o
 }
 

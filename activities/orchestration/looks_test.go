@@ -1,6 +1,7 @@
 package orchestration_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -263,4 +264,74 @@ func TestWhatIsMeasuredAgainIsConfigured(t *testing.T) {
 			require.Equal(t, c.rows, err == nil, err)
 		})
 	}
+}
+
+// What changed is history: the next release is compared with what came after it.
+func TestAHistoryBeginsWithTheLastConfirmedChange(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	c := b.register("c1")
+	b.released("1.0.0", c, 1)
+	changed := b.jobsEnded("1.1.0", c, 1.2)
+	b.decide(changed, c, 1, 1.2)
+	b.complete(changed, "")
+	past, err := b.store.PastSuspicions(t.Context(), project, []string{"1.0.0", "1.1.0"})
+	require.NoError(t, err)
+	require.NotEmpty(t, past)
+	for _, p := range past {
+		require.Equal(t, []any{"1.1.0", true, true}, []any{p.Tag, p.Changed, p.Up})
+	}
+	same := b.jobsEnded("1.2.0", c, 1.2)
+	require.True(t, b.nextLook(same).Decided)
+	for _, row := range b.comparison(same).Rows {
+		require.Equal(t, verdict.NoSuspicion, row.Verdict.Kind)
+		require.Equal(t, "1.1.0", row.Against)
+	}
+	models, err := b.store.Noise(t.Context(), project, target)
+	require.NoError(t, err)
+	require.NotEmpty(t, models)
+	for _, m := range models {
+		require.Equal(t, 2, m.Model.Sessions, "1.1.0 and 1.2.0")
+	}
+}
+
+// A change too small to be seen at once is seen over several releases. It is measured in
+// turns with the last release before them, for the parent has it, too.
+func TestAChangeSeenOverSeveralReleasesIsMeasuredAgainstTheOneBeforeThem(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	c := b.register("c1")
+	noise := []float64{0.01, -0.01, 0, 0.01, -0.01, 0.005, -0.005, 0.01, -0.01, 0, 0.01, -0.01}
+	for i, n := range noise {
+		ref := b.jobsEnded(fmt.Sprintf("1.%d.0", i), c, 1+n)
+		b.decide(ref, c, 1, 1) // until its spread is known, much is suspected
+		b.complete(ref, "")
+	}
+	last := len(noise) - 1
+	var ref protocol.RequestRef
+	suspected := false
+	for i := last + 1; !suspected && i < last+9; i++ {
+		ref = b.jobsEnded(fmt.Sprintf("1.%d.0", i), c, 1.019)
+		look := b.nextLook(ref)
+		if suspected = !look.Decided; !suspected {
+			b.complete(ref, "")
+		}
+	}
+	require.True(t, suspected)
+	comparison := b.comparison(ref)
+	before := fmt.Sprintf("1.%d.0", last)
+	require.NotEqual(t, before, comparison.Baseline)
+	for _, j := range b.lookJobs(comparison) {
+		require.Equal(t, before, j.Versus)
+	}
+	b.decide(ref, c, 1, 1.019)
+	changed := 0
+	for _, row := range b.comparison(ref).Rows {
+		if row.Measured {
+			require.Equal(t, before, row.Against)
+			require.Equal(t, verdict.Changed, row.Verdict.Kind, row.Verdict.Reason)
+			changed++
+		}
+	}
+	require.Positive(t, changed)
 }

@@ -20,6 +20,8 @@ type history struct {
 	bench.Surrounding
 	sessions []store.Session
 	baseline store.Session
+	// past holds the earlier suspicions about the series, by artifact.
+	past map[string]store.PastSuspicion
 	// model is the noise of the sessions before its own.
 	model noise.Model
 	// series is what the detection is given of it.
@@ -128,8 +130,8 @@ func (h history) tried() []suspect.Tried {
 	var out []suspect.Tried
 	last := len(h.sessions) - 1
 	for i, s := range h.sessions[:last] {
-		if s.Tried > 0 {
-			out = append(out, suspect.Tried{T: s.Tried, Up: s.TriedUp, Ago: last - i})
+		if p, ok := h.past[s.Tag]; ok && !p.Changed {
+			out = append(out, suspect.Tried{T: p.Score, Up: p.Up, Ago: last - i})
 		}
 	}
 	return out

@@ -170,6 +170,22 @@ func (a *Activities) histories(ctx context.Context, r bench.Request, baseline st
 		}
 		out = append(out, historiesOf(sessions, line, baseline)...)
 	}
+	past, err := a.Store.PastSuspicions(ctx, r.Project, line)
+	if err != nil {
+		return nil, err
+	}
+	earlier := make(map[rowKey]map[string]store.PastSuspicion)
+	for _, p := range past {
+		key := rowKey{p.TestCase, p.Metric}
+		if earlier[key] == nil {
+			earlier[key] = make(map[string]store.PastSuspicion)
+		}
+		earlier[key][p.Tag] = p
+	}
+	for i, h := range out {
+		out[i].past = earlier[rowKey{h.testCase, h.metric}]
+		out[i].sessions = out[i].settled()
+	}
 	return out, nil
 }
 
@@ -192,7 +208,6 @@ func historiesOf(sessions []store.Session, line []string, baseline string) []his
 			continue
 		}
 		h.baseline = h.sessions[before]
-		h.sessions = settled(h.sessions, before)
 		key := rowKey{h.testCase, h.metric}
 		if i, known := at[key]; !known {
 			at[key] = len(out)
@@ -207,17 +222,17 @@ func historiesOf(sessions []store.Session, line []string, baseline string) []his
 // settled returns the sessions that are a history of the last one: those since the last
 // confirmed change, measured under the same settings of the machine. That of the baseline
 // stays, whatever has changed since.
-func settled(sessions []store.Session, baseline int) []store.Session {
-	own := sessions[len(sessions)-1]
+func (h history) settled() []store.Session {
+	last := len(h.sessions) - 1
 	from := 0
-	for i, s := range sessions[:len(sessions)-1] {
-		if s.Changed {
+	for i, s := range h.sessions[:last] {
+		if h.past[s.Tag].Changed {
 			from = i
 		}
 	}
 	var out []store.Session
-	for i, s := range sessions {
-		if i == baseline || i >= from && !s.Segment.Differs(own.Segment) {
+	for i, s := range h.sessions {
+		if s.Tag == h.baseline.Tag || i >= from && !s.Segment.Differs(h.own().Segment) {
 			out = append(out, s)
 		}
 	}

@@ -29,19 +29,40 @@ type Session struct {
 	// Values are by iteration; Disturbed marks those that something else disturbed.
 	Values    []float64
 	Disturbed []bool
-	// Changed reports that the artifact's own comparison has confirmed a change of the
-	// series: an earlier session is no history of a later one.
+}
+
+// PastSuspicion is a suspicion about a series that was measured again.
+type PastSuspicion struct {
+	// Tag is the artifact whose comparison raised it.
+	Tag      string
+	TestCase bench.TestCase
+	Metric   bench.Metric
+	// Score is that of the suspicion, Up whether the values had grown.
+	Score float64
+	Up    bool
+	// Changed reports that it was confirmed: earlier sessions are no history of later ones.
 	Changed bool
-	// Tried is the score of the suspicion that the artifact's own comparison did not
-	// confirm, and TriedUp whether the values had grown; 0: there was none.
-	Tried   float64
-	TriedUp bool
+}
+
+// PastSuspicions lists the suspicions about the artifacts of these tags that were measured
+// again, or were exact and so confirmed at once.
+func (s *Store) PastSuspicions(ctx context.Context, project string, tags []string) ([]PastSuspicion, error) {
+	past, err := all[PastSuspicion](ctx, s.pool, `
+		select distinct on (a.id, tc.id, v.metric) a.tag, `+testCaseDocument+` as test_case, v.metric, v.score,
+			v.suspected_change > 0 as up, coalesce(v.verdict, '') = 'changed' as changed
+		from artifact a join comparison c on c.artifact_id = a.id and c.superseded_at is null
+		join comparison_verdict v on v.comparison_id = c.id and v.suspected and (v.measured or v.verdict = 'changed')
+		join test_case tc on tc.id = v.test_case_id
+		where a.project = $1 and a.tag = any($2)
+		order by a.id, tc.id, v.metric, c.id desc`, project, tags)
+	return past, wrap("reading the earlier suspicions of project "+project, err)
 }
 
 // Sessions reads the history of all series of a target on the artifacts of these tags: the
 // latest session of each artifact, without what was measured in turns. Only the series and
 // surroundings that the last tag has are read, and only metrics that decide. Sessions are
-// in the order of series, then of tags; one statement reads them all.
+// in the order of series, then of tags; one statement reads them all, in a time linear in
+// their number.
 func (s *Store) Sessions(ctx context.Context, project string, target bench.Target, tags []string) ([]Session, error) {
 	if len(tags) == 0 {
 		return nil, nil
@@ -65,36 +86,31 @@ func (s *Store) Sessions(ctx context.Context, project string, target bench.Targe
 	sessions, err := all[Session](ctx, s.pool, `
 		with line as (
 			select id, place from unnest(@artifacts::bigint[], @places::int[]) as t (id, place)
-		), own as materialized (
-			select r.test_case_id, r.size_class, r.hardware_id, r.co_located
-			from latest_result r join test_case tc on tc.id = r.test_case_id
-			where r.artifact_id = @own and r.status = 'ok' and tc.target = @target
-		), past as materialized (
-			select distinct on (c.artifact_id, v.test_case_id, v.metric) c.artifact_id, v.test_case_id, v.metric,
-				coalesce(v.verdict, '') = 'changed' as changed, v.measured, v.score, v.suspected_change > 0 as up
-			from comparison c join comparison_verdict v on v.comparison_id = c.id
-			where c.artifact_id = any(@artifacts::bigint[]) and c.superseded_at is null and v.suspected
-			order by c.artifact_id, v.test_case_id, v.metric, c.id desc
 		), result as materialized (
-			select r.id, r.artifact_id, r.test_case_id, r.run_id, r.size_class, r.hardware_id, r.co_located
-			from latest_result r join own using (test_case_id, size_class, hardware_id, co_located)
-			where r.artifact_id = any(@artifacts::bigint[]) and r.status = 'ok'
+			-- A window rather than a join with its own: that would be quadratic where the planner expects few.
+			select id, artifact_id, test_case_id, run_id, size_class, hardware_id, co_located from (
+				select r.id, r.artifact_id, r.test_case_id, r.run_id, r.size_class, r.hardware_id, r.co_located,
+					bool_or(r.artifact_id = @own) over (partition by r.test_case_id, r.size_class, r.hardware_id, r.co_located) as shared
+				from latest_result r
+				where r.artifact_id = any(@artifacts::bigint[]) and r.status = 'ok'
+			) known where shared
+		), session as materialized (
+			select c.result_id, p.series_id, min(c.collected_at) as at, array_agg(p.value order by c.iteration) as values,
+				array_agg(`+disturbed("c")+` order by c.iteration) as disturbed
+			from result r join collection c on c.result_id = r.id
+			join `+statistics+` p on p.collection_id = c.id
+			join pstat_series se on se.id = p.series_id and se.metric <> all(@explaining::text[])
+			group by c.result_id, p.series_id
 		)
 		select `+testCaseDocument+` as test_case, se.metric, r.size_class, r.hardware_id, r.co_located, a.tag, line.place,
-			n.id as run, n.collector, n.segment, min(c.collected_at) as at,
-			array_agg(p.value order by c.iteration) as values, array_agg(`+disturbed("c")+` order by c.iteration) as disturbed,
-			coalesce(bool_or(past.changed), false) as changed, coalesce(bool_or(past.up), false) as tried_up,
-			coalesce(max(past.score) filter (where past.measured and not past.changed), 0)::float8 as tried
-		from result r
+			n.id as run, n.collector, n.segment, v.at, v.values, v.disturbed
+		from session v
+		join result r on r.id = v.result_id
 		join line on line.id = r.artifact_id
 		join artifact a on a.id = r.artifact_id
 		join job_run n on n.id = r.run_id
-		join test_case tc on tc.id = r.test_case_id
-		join collection c on c.result_id = r.id
-		join `+statistics+` p on p.collection_id = c.id
-		join pstat_series se on se.id = p.series_id and se.metric <> all(@explaining::text[])
-		left join past on past.artifact_id = r.artifact_id and past.test_case_id = r.test_case_id and past.metric = se.metric
-		group by r.id, r.size_class, r.hardware_id, r.co_located, tc.id, se.metric, a.tag, line.place, n.id
+		join test_case tc on tc.id = r.test_case_id and tc.target = @target
+		join pstat_series se on se.id = v.series_id
 		order by tc.id, se.metric, r.size_class, r.hardware_id, r.co_located, line.place`,
 		pgx.NamedArgs{
 			"artifacts": ids, "places": places, "own": ids[len(ids)-1], "target": string(target), "explaining": explaining(),
