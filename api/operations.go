@@ -255,8 +255,7 @@ func nothingLacks(r bench.Request, again store.ReopenOptions) error {
 }
 
 // asOfNow adds the parts of the project's current configuration that apply to repeated
-// jobs: their queue, and their suite: the current one if it still has their test
-// cases, else the former.
+// jobs: their queue, their suite, and how their artifacts are built.
 func (s *operatorHandlers) asOfNow(ctx context.Context, r bench.Request, again *store.ReopenOptions) error {
 	p, err := s.project(ctx, r.Project, http.StatusNotFound)
 	if err != nil {
@@ -274,14 +273,15 @@ func (s *operatorHandlers) asOfNow(ctx context.Context, r bench.Request, again *
 	if err != nil {
 		return fmt.Errorf("reading the suite of project %s: %w", p.Name, err)
 	}
-	again.SuiteOf = func(j bench.Job, cases []bench.TestCase) string {
-		for _, tc := range cases {
-			if !current.Has(tc) {
-				return j.SuiteHash
-			}
+	again.Present = &store.Present{SuiteHash: p.SuiteHash, Has: current.Has, Builds: func(j bench.Job) bool {
+		source := current.Artifact()
+		provider, parameters := config.Artifacts.For(j.Tag, source.Provider, source.Parameters)
+		if provider != bench.BuildProvider {
+			return false
 		}
-		return p.SuiteHash
-	}
+		recipe, err := bench.ParseBuildRecipe(parameters, j.Tag, j.Target)
+		return err == nil && recipe.Hash(j.Target) == j.Build.Hash(j.Target)
+	}}
 	return nil
 }
 

@@ -104,12 +104,23 @@ func TestARetriedRequestGetsAWorkflowAfterTheFormerOne(t *testing.T) {
 	require.Equal(t, settled, b.workflows.settled)
 }
 
-func TestARetryUsesThePresentSuiteWhereItCan(t *testing.T) {
+func TestARetryUsesThePresentSuite(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	former := b.project(t)
 	b.register(t, "c1")
-	j, gone := b.failed(t, "1.0.0"), b.failed(t, "1.1.0")
+	before, after, single := b.failed(t, "1.0.0"), b.failed(t, "1.1.0"), b.failed(t, "1.2.0")
+	newest := func(j job) bench.Job {
+		t.Helper()
+		jobs, err := b.store.RequestJobs(t.Context(), j.request.ID)
+		require.NoError(t, err)
+		return jobs[len(jobs)-1]
+	}
+	_, err := b.writer.RetryRequest(t.Context(), string(before.request.ID), because)
+	require.NoError(t, err)
+	require.NotEqual(t, before.key, newest(before).Key, "the suite is the same, so the job is written at once")
+	require.Equal(t, former.SuiteHash, newest(before).SuiteHash)
+
 	apply := func(text string) string {
 		s := packed(t, text)
 		_, err := b.writer.PutSuite(t.Context(), s.Hash, s.Archive)
@@ -118,23 +129,30 @@ func TestARetryUsesThePresentSuiteWhereItCan(t *testing.T) {
 		require.NoError(t, err)
 		return s.Hash
 	}
-	suiteOf := func(j job) string {
-		t.Helper()
-		_, err := b.writer.RetryRequest(t.Context(), string(j.request.ID), because)
-		require.NoError(t, err)
-		jobs, err := b.store.RequestJobs(t.Context(), j.request.ID)
-		require.NoError(t, err)
-		return jobs[len(jobs)-1].SuiteHash
-	}
 	mended := apply(smallSuite + "# mended\n")
-	require.Equal(t, mended, suiteOf(j))
+	done, err := b.writer.RetryRequest(t.Context(), string(after.request.ID), because)
+	require.NoError(t, err)
+	require.Equal(t, "its jobs are planned from the present suite when it is its turn", done.Operation.Message)
+	require.Equal(t, after.key, newest(after).Key)
+	reopened, err := b.store.Request(t.Context(), after.request.ID)
+	require.NoError(t, err)
+	require.Nil(t, reopened.ExpandedAt)
+
+	// A single job has the present suite if that has its test cases.
+	_, err = b.writer.RetryJob(t.Context(), single.key, because)
+	require.NoError(t, err)
+	require.Equal(t, mended, newest(single).SuiteHash)
+	_, err = b.store.FinishJob(t.Context(), newest(single).Key, "failed again")
+	require.NoError(t, err)
 	apply(`name: other
 artifact: {provider: directory, parameters: {path: "/tmp/{tag}"}}
 targets: [x86_64-unknown-linux-gnu]
 benchmarks:
   - {name: sort, kind: runtime, measure: {run: [sh, -c, "true"]}}
 `)
-	require.Equal(t, former.SuiteHash, suiteOf(gone))
+	_, err = b.writer.RetryJob(t.Context(), newest(single).Key, because)
+	require.NoError(t, err)
+	require.Equal(t, mended, newest(single).SuiteHash)
 }
 
 func TestACompleteRequestIsRemeasuredNotRetried(t *testing.T) {

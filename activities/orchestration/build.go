@@ -22,18 +22,15 @@ type Revisions interface {
 // ownBuildFailures counts the failed builds that the request itself needs, alone or in
 // turns. A failed build of its parent only costs the comparison.
 func (a *Activities) ownBuildFailures(ctx context.Context, r bench.Request) (int, error) {
-	jobs, err := a.Store.StageJobs(ctx, r.ID, bench.StageBuild)
+	builds, err := a.Store.FailedBuilds(ctx, r.ID)
 	if err != nil {
 		return 0, err
 	}
 	n := 0
-	for _, j := range jobs {
-		if j.Status != bench.JobFailure || j.Build == nil {
-			continue
-		}
-		own, err := a.Store.IsBuiltAs(ctx, r.Project, r.Tag, j.Build.Key)
+	for _, key := range builds {
+		own, err := a.Store.IsBuiltAs(ctx, r.Project, r.Tag, key)
 		if err == nil && !own && r.Versus != "" {
-			own, err = a.Store.IsBuiltAs(ctx, r.Project, r.Versus, j.Build.Key)
+			own, err = a.Store.IsBuiltAs(ctx, r.Project, r.Versus, key)
 		}
 		if err != nil {
 			return 0, err

@@ -77,13 +77,14 @@ func (s *Store) IsBuiltAs(ctx context.Context, project, tag string, key bench.Bu
 }
 
 // BuildGeneration returns the generation of the job that makes a build for a request:
-// that of a job the request waits or waited for, so that asking again changes nothing;
+// that of a job the request waits or waited for and has not dropped, so that asking again
+// changes nothing;
 // else that of an open job, so that requests share it; else a new one, as the result of
 // an earlier job is gone or it failed for another request.
 func (s *Store) BuildGeneration(ctx context.Context, request bench.RequestID, project string, key bench.BuildKey) (int, error) {
 	generation, err := value[int](ctx, s.pool, `
 		select coalesce(
-			max(j.generation) filter (where exists (select from request_job rj where rj.job_id = j.id and rj.request_id = $1)
+			max(j.generation) filter (where exists (select from request_job rj where rj.job_id = j.id and rj.request_id = $1 and not rj.dropped)
 				and j.status <> 'success'),
 			max(j.generation) filter (where j.status in ('queued', 'handed_out', 'in_progress')),
 			max(j.generation) + 1, 0)

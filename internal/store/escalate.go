@@ -61,8 +61,8 @@ const pinned = `((j.command is not null and j.shape = '') or exists (select from
 	where pw.job_id = j.id and pr.size_class <> 0))`
 
 // MeasuredParts divides a stage's jobs by where their test cases run. Of a job that has
-// ended, only test cases with a result are included, unless it never changed its class: a
-// test case that failed on the larger class as well runs nowhere.
+// ended, only test cases with a result are included, unless it never changed its class and
+// was not replaced: a test case that failed on the larger class as well runs nowhere.
 func (s *Store) MeasuredParts(ctx context.Context, id bench.RequestID, stage bench.Stage) ([]plan.MeasuredPart, error) {
 	parts, err := all[plan.MeasuredPart](ctx, s.pool, `
 		select j.key, coalesce(t.done_class, j.size_class) as size_class, coalesce(t.done_pool, j.pool) as pool,
@@ -72,7 +72,7 @@ func (s *Store) MeasuredParts(ctx context.Context, id bench.RequestID, stage ben
 		join test_case tc on tc.id = t.test_case_id
 		where rj.request_id = $1 and rj.stage = $2
 			and (t.done or j.status in ('queued', 'handed_out', 'in_progress')
-				or not exists (select from job_run n where n.job_id = j.id and n.size_class <> j.size_class))
+				or not rj.superseded and not exists (select from job_run n where n.job_id = j.id and n.size_class <> j.size_class))
 		group by j.id, 2, 3
 		order by j.id, 2, 3`, id, string(stage))
 	return parts, wrap("reading where the jobs of request "+string(id)+" were measured", err)

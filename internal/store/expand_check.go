@@ -13,9 +13,9 @@ import (
 
 // GenerationFor returns the generation in which a request gets a missing job: the job's
 // own, unless a job with that key has ended and is of no use to the request. A job that
-// was cancelled for other requests, or whose results are gone, does not run again; the
-// next generation does. A job that was cancelled while the request waited for it stays
-// cancelled for that request, and a failed job stays failed.
+// was cancelled for other requests, whose results are gone, or that the request has
+// dropped does not run again; the next generation does. A job that was cancelled while the
+// request waited for it stays cancelled for that request, and a failed job stays failed.
 func (s *Store) GenerationFor(ctx context.Context, request bench.RequestID, j bench.Job) (int, error) {
 	used, err := usedUp(ctx, s.pool, request, j.Key)
 	if err != nil || !used {
@@ -38,6 +38,7 @@ func usedUp(ctx context.Context, q querier, request bench.RequestID, key bench.J
 	return value[bool](ctx, q, `
 		select exists (select from job_queue j where j.key = $1 and (
 			(j.status = 'cancelled' and not exists (select from request_job w where w.job_id = j.id and w.request_id = $2))
+			or (j.status in ('success', 'failure', 'cancelled') and exists (select from request_job w where w.job_id = j.id and w.request_id = $2 and w.dropped))
 			or (j.status = 'success' and exists (select from job_test_case_state t where t.job_id = j.id and not t.done))))`, key, request)
 }
 

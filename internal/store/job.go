@@ -38,6 +38,14 @@ func (s *Store) StageJobs(ctx context.Context, id bench.RequestID, stage bench.S
 	return js, wrap("listing the jobs of request "+string(id), err)
 }
 
+// FailedBuilds lists the builds of a request that failed, without replaced ones.
+func (s *Store) FailedBuilds(ctx context.Context, id bench.RequestID) ([]bench.BuildKey, error) {
+	keys, err := column[bench.BuildKey](ctx, s.pool, `
+		select distinct j.build ->> 'key' from request_job rj join job_queue j on j.id = rj.job_id
+		where rj.request_id = $1 and rj.stage = 'build' and j.status = 'failure' and j.build is not null and not rj.superseded`, id)
+	return keys, wrap("listing the failed builds of request "+string(id), err)
+}
+
 // lockJob reads a job and locks it until the transaction ends.
 func lockJob(ctx context.Context, tx pgx.Tx, key bench.JobKey) (bench.Job, error) {
 	return one[bench.Job](ctx, tx, `select `+jobColumns+` from job_queue j where j.key = $1 for update of j`, key)

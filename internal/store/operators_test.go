@@ -205,13 +205,10 @@ func TestARetryMeasuresMissingResults(t *testing.T) {
 	r.complete(request, bench.Failure)
 	r.create(release(t, "1.0.0"))
 
-	done, err := r.Reopen(t.Context(), request.ID, store.ReopenOptions{
-		SuiteOf: func(j bench.Job, cases []bench.TestCase) string {
-			require.Equal(t, part.Key, j.Key)
-			require.Equal(t, testCases("sort"), cases)
-			return j.SuiteHash
-		},
-	}, key("again"))
+	done, err := r.Reopen(t.Context(), request.ID, store.ReopenOptions{Present: &store.Present{SuiteHash: part.SuiteHash, Has: func(tc bench.TestCase) bool {
+		require.Equal(t, testCases("sort"), []bench.TestCase{tc})
+		return true
+	}}}, key("again"))
 	require.NoError(t, err)
 	require.Equal(t, "request retry", done.Action)
 	require.Equal(t, store.OperationResult{

@@ -29,12 +29,21 @@ type ReopenOptions struct {
 	// are given, of all; otherwise only test cases without a result are measured.
 	Remeasure  bool
 	Benchmarks []string
-	// SuiteOf returns the hash of the suite with which test cases of a job are measured
-	// now; nil: the same as before. It is called in a transaction and must not call the
-	// store.
-	SuiteOf func(bench.Job, []bench.TestCase) string
+	// Present describes how the project measures now; nil: as before.
+	Present *Present
 	// Queue takes the request's jobs that are written later.
 	Queue string
+}
+
+// Present describes how a project measures now. Its functions are called in a transaction
+// and must not call the store.
+type Present struct {
+	// SuiteHash is the content hash of the suite.
+	SuiteHash string
+	// Has reports whether the suite has a test case.
+	Has func(bench.TestCase) bool
+	// Builds reports whether an artifact is still built as a job of kind build did.
+	Builds func(bench.Job) bool
 }
 
 func (o ReopenOptions) action() string {
@@ -51,6 +60,12 @@ func (o ReopenOptions) action() string {
 // jobs to be measured again. If it never had any jobs, they are written after its
 // admission. A single job may also be retried while its request is open. The caller
 // starts the request's workflow after the former one has ended.
+//
+// If a tracked request lacks results of a suite that is not the present one, the jobs for
+// them are not written anew but dropped: they are planned from the present suite when it
+// is the request's turn. So are builds that the project makes in another way now. Else the
+// new jobs use the present suite for those of their test cases that it has, and the former
+// one if it has none of them.
 //
 // It returns ErrConflict if the request or the job has not ended; ErrNothingToMeasure if
 // everything has a result, or no test case has the named benchmarks; ErrNotFound if the
@@ -101,6 +116,12 @@ type reopening struct {
 	sets    placeSets // of these jobs
 }
 
+// lackingJob is a job that has ended, with the test cases that are measured again.
+type lackingJob struct {
+	bench.Job
+	cases []bench.TestCase
+}
+
 func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 	ended := o.request.Status == bench.Completed
 	switch {
@@ -114,7 +135,8 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 		return OperationResult{}, err
 	}
 	result := OperationResult{Changed: true, Requests: []bench.RequestID{o.request.ID}}
-	open := 0
+	open, dropped := 0, 0
+	var lacking []lackingJob
 	var commands []bench.Job
 	for _, j := range former {
 		if j.Status.Open() {
@@ -136,10 +158,22 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 		if len(cases) == 0 && (o.options.Remeasure || j.Superseded || j.Status == bench.JobSuccess) {
 			continue
 		}
-		if err := o.replace(ctx, j.Job, cases); err != nil {
+		lacking = append(lacking, lackingJob{j.Job, cases})
+	}
+	replans := o.replans(lacking)
+	for _, j := range lacking {
+		if replans && j.SuiteHash != "" || o.builtOtherwise(j.Job) {
+			dropped++
+			if err := o.drop(ctx, j.Job); err != nil {
+				return result, err
+			}
+			continue
+		}
+		cases, err := o.replace(ctx, j.Job, j.cases)
+		if err != nil {
 			return result, err
 		}
-		result.Jobs, result.TestCases = result.Jobs+1, result.TestCases+len(cases)
+		result.Jobs, result.TestCases = result.Jobs+1, result.TestCases+cases
 	}
 	if err := o.replaceCommands(ctx, commands); err != nil {
 		return result, err
@@ -154,10 +188,14 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 	switch {
 	case o.options.Job != "" && open > 0:
 		return result, fmt.Errorf("%w: the job has not ended", ErrConflict)
-	case result.Jobs+open == 0 && (o.options.Remeasure || o.options.Job != "" || o.request.ExpandedAt != nil):
+	case result.Jobs+open+dropped == 0 && (o.options.Remeasure || o.options.Job != "" || o.request.ExpandedAt != nil):
 		return result, ErrNothingToMeasure
 	}
-	if result.Message = fmt.Sprintf("%s, %s", count(result.Jobs, "job"), count(result.TestCases, "test case")); len(former) == 0 {
+	switch result.Message = fmt.Sprintf("%s, %s", count(result.Jobs, "job"), count(result.TestCases, "test case")); {
+	case replans:
+		result.Message = "its jobs are planned from the present suite when it is its turn"
+		o.request.ExpandedAt = nil
+	case len(former) == 0 || dropped > 0:
 		result.Message = "its jobs are written when it is its turn"
 	}
 	if ended {
@@ -189,6 +227,44 @@ func (o reopening) checkLimits(ctx context.Context, who string) error {
 		}
 	}
 	return nil
+}
+
+// replans reports whether the jobs are planned anew: some of a tracked request's own
+// results are lacking because of a suite that is not the present one.
+func (o reopening) replans(lacking []lackingJob) bool {
+	if o.options.Present == nil || o.options.Remeasure || o.options.Job != "" || !o.request.Type.Tracked() {
+		return false
+	}
+	return slices.ContainsFunc(lacking, func(j lackingJob) bool {
+		return j.Tag == o.request.Tag && j.SuiteHash != "" && j.SuiteHash != o.options.Present.SuiteHash
+	})
+}
+
+// builtOtherwise reports whether a build job's artifact is built in another way now.
+func (o reopening) builtOtherwise(j bench.Job) bool {
+	return j.Build != nil && o.options.Present != nil && o.options.Job == "" && !o.options.Present.Builds(j)
+}
+
+// drop removes a job from the request without a job in its place. Other requests keep it.
+func (o reopening) drop(ctx context.Context, former bench.Job) error {
+	_, err := o.tx.Exec(ctx, `update request_job set superseded = true, dropped = true where job_id = $1 and request_id = $2`, former.ID, o.request.ID)
+	return err
+}
+
+// present returns the suite that measures test cases of a job now, with those that it has.
+func (o reopening) present(former bench.Job, cases []bench.TestCase) (suite string, has []bench.TestCase) {
+	if o.options.Present == nil || former.SuiteHash == "" {
+		return former.SuiteHash, cases
+	}
+	for _, tc := range cases {
+		if o.options.Present.Has(tc) {
+			has = append(has, tc)
+		}
+	}
+	if len(has) == 0 {
+		return former.SuiteHash, cases
+	}
+	return o.options.Present.SuiteHash, has
 }
 
 // wrote counts a written job.
@@ -234,7 +310,7 @@ func (o reopening) cases(ctx context.Context, j bench.Job) ([]bench.TestCase, er
 	return all[bench.TestCase](ctx, o.tx, `
 		select tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target
 		from job_test_case_state t join test_case tc on tc.id = t.test_case_id
-		where t.job_id = $1 and ($2 or not t.done) and (cardinality($3::text[]) = 0 or tc.benchmark = any($3))
+		where t.job_id = $1 and ($2 or not t.done) and (t.done or not (select dropped from request_job where job_id = $1 and request_id = $4)) and (cardinality($3::text[]) = 0 or tc.benchmark = any($3))
 			and $1 = (
 				select l.id from request_job rj join job_queue l on l.id = rj.job_id
 				join job_queue this on this.id = $1 and this.artifact_id = l.artifact_id
@@ -245,24 +321,22 @@ func (o reopening) cases(ctx context.Context, j bench.Job) ([]bench.TestCase, er
 }
 
 // replace puts a job of the next generation in a former one's place, for all open
-// requests that wait for it. A failed job whose test cases all have results by now is
-// only removed.
-func (o reopening) replace(ctx context.Context, former bench.Job, cases []bench.TestCase) error {
+// requests that wait for it, and returns the number of its test cases. A failed job whose
+// test cases all have results by now is only removed.
+func (o reopening) replace(ctx context.Context, former bench.Job, cases []bench.TestCase) (int, error) {
 	next := bench.PlannedJob{Job: unstarted(former)}
+	next.SuiteHash, cases = o.present(former, cases)
 	if len(cases) > 0 || len(former.TestCases) == 0 {
 		next.TestCases = slices.Clone(cases)
 		if former.Shape != "" && former.Command == nil {
 			next.Shape = string(next.SuiteShape())
 		}
-		if o.options.SuiteOf != nil && former.SuiteHash != "" {
-			next.SuiteHash = o.options.SuiteOf(former, cases)
-		}
 		var err error
 		if next.Job, err = nextGeneration(ctx, o.tx, o.request.ID, former.Key, next.Job); err != nil {
-			return err
+			return 0, err
 		}
 		if err := insertJob(ctx, o.tx, next, &o.sets); err != nil {
-			return fmt.Errorf("writing job %s in place of %s: %w", next.Key, former.Key, err)
+			return 0, fmt.Errorf("writing job %s in place of %s: %w", next.Key, former.Key, err)
 		}
 		o.wrote(next.Job)
 		if _, err := o.tx.Exec(ctx, `
@@ -271,13 +345,13 @@ func (o reopening) replace(ctx context.Context, former bench.Job, cases []bench.
 			from request_job old join benchmark_request r on r.id = old.request_id, job_queue j
 			where old.job_id = $1 and j.key = $2 and (r.id = $3 or (not old.superseded and r.status <> 'completed'))
 			on conflict (request_id, job_id) do nothing`, former.ID, next.Key, o.request.ID); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	_, err := o.tx.Exec(ctx, `
 		update request_job old set superseded = true from benchmark_request r
 		where old.job_id = $1 and r.id = old.request_id and (r.id = $2 or r.status <> 'completed')`, former.ID, o.request.ID)
-	return err
+	return len(cases), err
 }
 
 // unstarted returns a job that has ended in its state before hand-out.
@@ -342,7 +416,8 @@ func (o reopening) open(ctx context.Context, act Act) error {
 	}
 	_, err := o.tx.Exec(ctx, `
 		update benchmark_request set status = $2, outcome = null, completed_at = null, jobs_done_at = null, admitted_at = null,
-			workflow_started_at = null, reopened_at = now(), baseline = null, summary = null, message = $3
-		where id = $1`, o.request.ID, string(status), cleanText(strings.TrimSpace(message)))
+			workflow_started_at = null, reopened_at = now(), baseline = null, summary = null, message = $3,
+			expanded_at = case when $4 then expanded_at end
+		where id = $1`, o.request.ID, string(status), cleanText(strings.TrimSpace(message)), o.request.ExpandedAt != nil)
 	return err
 }

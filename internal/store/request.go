@@ -240,7 +240,7 @@ func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench
 	}
 	cases, err := one[caseProgress](ctx, s.pool, `
 		with linked as (
-			select j.id, j.generation, rj.superseded
+			select j.id, j.generation, rj.superseded, rj.dropped
 			from request_job rj join job_queue j on j.id = rj.job_id
 			where rj.request_id = $1 and ($2 = '' or rj.stage = $2) and ($3::boolean is null or rj.optional = $3)
 				and not (rj.superseded and j.kind = 'command') -- the next one has results of its own
@@ -248,6 +248,7 @@ func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench
 			-- a test case that is measured again counts once, as its newest job has it
 			select distinct on (t.artifact_id, t.test_case_id) t.done
 			from linked l join job_test_case_state t on t.job_id = l.id
+			where t.done or not l.dropped
 			order by t.artifact_id, t.test_case_id, l.superseded, l.generation desc, l.id desc
 		)
 		select count(*) as total, count(*) filter (where done) as done from newest`, id, string(stage), optional)

@@ -76,10 +76,11 @@ func (s *Store) OpenTaskQueues(ctx context.Context, id bench.RequestID, stage be
 }
 
 // FirstFailure returns the message of a stage's first failed job; empty if there is none.
+// Replaced jobs do not count.
 func (s *Store) FirstFailure(ctx context.Context, id bench.RequestID, stage bench.Stage) (string, error) {
 	message, err := value[string](ctx, s.pool, `
 		select j.message from request_job rj join job_queue j on j.id = rj.job_id
-		where rj.request_id = $1 and ($2 = '' or rj.stage = $2) and j.status = 'failure' order by rj.job_id limit 1`, id, string(stage))
+		where rj.request_id = $1 and ($2 = '' or rj.stage = $2) and j.status = 'failure' and not rj.superseded order by rj.job_id limit 1`, id, string(stage))
 	if errors.Is(err, ErrNotFound) {
 		return "", nil
 	}

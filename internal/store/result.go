@@ -82,6 +82,7 @@ func (s *Store) MissingResults(ctx context.Context, project, tag string) ([]benc
 			from job_queue j
 			join job_test_case_state t on t.job_id = j.id and not t.done
 			where t.artifact_id = $1 and (j.artifact_id = $1 or j.versus_artifact_id = $1) and j.status in ('failure', 'cancelled')
+				and not exists (select from request_job rj where rj.job_id = j.id and rj.dropped)
 			order by t.test_case_id, j.completed_at desc, j.id desc
 		), reasons as (
 			select test_case_id, reason from skipped
