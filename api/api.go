@@ -122,7 +122,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		Settings: c.Settings, lookup: lookup{c.Store}, mux: http.NewServeMux(), suites: suitecache.New(c.Store), tokens: newTokenCache(c.Store, c.Now),
 		dispatcher: c.Dispatcher,
 	}
-	projects := &projectHandlers{base: s, record: c.Store, watcher: c.Starter}
+	projects := &projectHandlers{base: s, record: c.Store, watcher: c.Starter, workflows: c.Starter}
 	if err := projects.ensureAdHoc(ctx); err != nil {
 		return nil, err
 	}

@@ -361,10 +361,15 @@ func (s *operatorHandlers) onQueue(ctx context.Context, project string, do func(
 	if err != nil {
 		return nil, err
 	}
-	s.reach(ctx, "tell a queue", bench.QueueWorkflowID(project), func(ctx context.Context) error {
-		return errors.Join(s.workflows.QueueChanged(ctx, project), s.workflows.TriggerReconcile(ctx))
-	})
+	s.wakeQueue(ctx, s.workflows, project)
 	return answer(operationOf(done), nil)
+}
+
+// wakeQueue tells a project's Queue workflow that it was paused or resumed.
+func (s *base) wakeQueue(ctx context.Context, workflows OperationWorkflows, project string) {
+	s.reach(ctx, "tell a queue", bench.QueueWorkflowID(project), func(ctx context.Context) error {
+		return errors.Join(workflows.QueueChanged(ctx, project), workflows.TriggerReconcile(ctx))
+	})
 }
 
 type listAudit struct {

@@ -298,6 +298,58 @@ func TestPausingAQueueTellsIt(t *testing.T) {
 	require.Equal(t, 2, b.workflows.reconciled)
 }
 
+// A pause because of the suite ends with the next suite, one by a person does not.
+func TestApplyingAnotherSuiteResumesWhatTheSuitePaused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	applied := b.project(t)
+	c := b.register(t, "c1")
+	for _, tag := range []string{"1.0.0", "1.1.0"} {
+		j := b.submit(t, tag)
+		plan := b.start(t, j, c, 1)
+		var failures apiclient.Block
+		for _, tc := range j.cases {
+			failures.Errors = append(failures.Errors, apiclient.BlockError{TestCase: &tc, Kind: bench.FailJob, Message: "no unit MB/s"})
+		}
+		_, err := b.collector.UploadBlock(t.Context(), plan.Run.ID, 1, failures)
+		require.NoError(t, err)
+		require.NoError(t, b.collector.FinishRun(t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: bench.RunFailure}))
+		_, err = b.store.FinishJob(t.Context(), j.key, "broken")
+		require.NoError(t, err)
+		require.NoError(t, b.store.FinishJobsOf(t.Context(), j.request.ID))
+		_, err = b.store.PauseForSuite(t.Context(), j.request.ID)
+		require.NoError(t, err)
+	}
+	q, err := b.nobody.Queue(t.Context(), "go")
+	require.NoError(t, err)
+	require.Contains(t, q.Paused, "paused by benchloom")
+	require.Contains(t, q.Paused, "no unit MB/s")
+
+	same, err := b.admin.ApplyProject(t.Context(), apiclient.Project{Name: "go", SuiteHash: applied.SuiteHash}, false)
+	require.NoError(t, err)
+	require.False(t, same.Changed)
+	require.Empty(t, b.workflows.queues)
+	mended := packed(t, smallSuite+"# mended\n")
+	_, err = b.writer.PutSuite(t.Context(), mended.Hash, mended.Archive)
+	require.NoError(t, err)
+	_, err = b.admin.ApplyProject(t.Context(), apiclient.Project{Name: "go", SuiteHash: mended.Hash}, true)
+	require.NoError(t, err)
+	require.Empty(t, b.workflows.queues, "a dry run resumes nothing")
+	now, err := b.admin.ApplyProject(t.Context(), apiclient.Project{Name: "go", SuiteHash: mended.Hash}, false)
+	require.NoError(t, err)
+	require.Contains(t, now.Changes[len(now.Changes)-1], "the project is resumed: it was paused by benchloom since ")
+	require.Equal(t, []string{"go"}, b.workflows.queues)
+
+	_, err = b.admin.PauseQueue(t.Context(), "go", because)
+	require.NoError(t, err)
+	again, err := b.admin.ApplyProject(t.Context(), apiclient.Project{Name: "go", SuiteHash: applied.SuiteHash}, false)
+	require.NoError(t, err)
+	require.True(t, again.Changed)
+	q, err = b.nobody.Queue(t.Context(), "go")
+	require.NoError(t, err)
+	require.Contains(t, q.Paused, "paused by ada")
+}
+
 func TestTheAuditIsReadPageByPage(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

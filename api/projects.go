@@ -21,6 +21,8 @@ import (
 type ProjectRecord interface {
 	// ApplyProject creates a project or replaces its configuration.
 	ApplyProject(ctx context.Context, p store.Project) (changed bool, err error)
+	// ResumeForSuite ends the pause of a project whose former suite failed all test cases.
+	ResumeForSuite(ctx context.Context, project, who string) (done store.Operation, resumed bool, err error)
 	// RecentCommits lists at most limit commits, newest first.
 	RecentCommits(ctx context.Context, project string, limit int) ([]store.CommitRequest, error)
 	// SourceState is zero before the first look at the source.
@@ -30,8 +32,9 @@ type ProjectRecord interface {
 // projectHandlers serve projects and their commits.
 type projectHandlers struct {
 	*base
-	record  ProjectRecord
-	watcher Watcher
+	record    ProjectRecord
+	watcher   Watcher
+	workflows OperationWorkflows
 }
 
 func (s *projectHandlers) register() {
@@ -41,7 +44,7 @@ func (s *projectHandlers) register() {
 	handle(s.base, operation{id: "get-project", method: http.MethodGet, path: "/projects/{project}", need: toRead, tag: "projects",
 		summary: "Show a project"}, s.getProject)
 	handle(s.base, operation{id: "apply-project", method: http.MethodPut, path: "/projects/{project}", need: toAdmin, tag: "projects",
-		summary: "Apply a project's configuration", description: "Creates the project or replaces its configuration. With dry_run it only lists the changes."}, s.applyProject)
+		summary: "Apply a project's configuration", description: "Creates the project or replaces its configuration. With dry_run it only lists the changes. A changed suite resumes a project that was paused because every test case failed."}, s.applyProject)
 }
 
 func (s *projectHandlers) listProjects(ctx context.Context, _ *none) (*body[apiclient.ProjectList], error) {
@@ -135,6 +138,15 @@ func (s *projectHandlers) applyProject(ctx context.Context, in *applyProject) (*
 			return nil, err
 		}
 		s.watch(ctx, in.Project, before, wanted.Config.Source)
+	}
+	// Also if nothing has changed: an earlier call may have ended before this.
+	done, resumed, err := s.record.ResumeForSuite(ctx, in.Project, caller(ctx).Owner)
+	if err != nil {
+		return nil, err
+	}
+	if resumed {
+		applied.Changed, applied.Changes = true, append(applied.Changes, "the project is resumed: "+done.Result.Message)
+		s.wakeQueue(ctx, s.workflows, in.Project)
 	}
 	stored, err := s.named.Project(ctx, in.Project)
 	if err != nil {

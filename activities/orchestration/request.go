@@ -238,7 +238,8 @@ func counts(p bench.JobProgress) protocol.JobCounts {
 }
 
 // JobsDone frees a request's slot, and wakes its project's queue and the requests that
-// wait for its results.
+// wait for its results. A project whose suite fails request after request is paused before
+// the next one is admitted.
 func (a *Activities) JobsDone(ctx context.Context, ref protocol.RequestRef) error {
 	if err := a.Store.FinishJobsOf(ctx, ref.ID); err != nil {
 		return found(err, "recording the end of the request's jobs")
@@ -249,6 +250,13 @@ func (a *Activities) JobsDone(ctx context.Context, ref protocol.RequestRef) erro
 	}
 	if !r.Type.Tracked() {
 		return nil
+	}
+	pause, err := a.Store.PauseForSuite(ctx, ref.ID)
+	if err != nil {
+		return err
+	}
+	if pause != nil {
+		a.Log.WarnContext(ctx, "the project was paused because of its suite", "project", ref.Project, "request", ref.ID, "reason", pause.Reason)
 	}
 	if err := a.Workflows.QueueChanged(ctx, ref.Project); err != nil {
 		return err
