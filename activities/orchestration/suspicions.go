@@ -116,7 +116,7 @@ func (a *Activities) chooseFamily(ctx context.Context, r bench.Request, c *store
 	family, tooLarge := familyOf(*c)
 	c.FamilySize = 0
 	var chosen map[bench.TestCase]bool
-	reason := ""
+	var reason string
 	if tooLarge != nil {
 		reason = tooLarge.Error()
 	} else {

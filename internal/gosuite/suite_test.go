@@ -1,7 +1,6 @@
 package gosuite_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -210,7 +209,7 @@ func TestAnExistingSuiteIsNotOverwritten(t *testing.T) {
 	err = m.Write(out, "mine")
 	require.ErrorContains(t, err, "suite.yaml exists; remove it to have it written anew")
 	err = m.Write(t.TempDir(), "no name")
-	require.True(t, errors.Is(err, bench.ErrInvalid))
+	require.ErrorIs(t, err, bench.ErrInvalid)
 }
 
 // A module with more benchmarks than a suite can hold says so rather than writing one.

@@ -209,7 +209,7 @@ func TestInTurnsTheMarkIsThatOfThePair(t *testing.T) {
 func TestPressureIsJudgedByTheSeriesItself(t *testing.T) {
 	t.Parallel()
 	b := observed(t, loadedAt())
-	b.machine.Readings = &pressed{waits: []time.Duration{900, 800, 850, 990, 860}}
+	b.machine.Readings = &pressed{waits: []time.Duration{900 * time.Millisecond, 800 * time.Millisecond, 850 * time.Millisecond, 990 * time.Millisecond, 860 * time.Millisecond}}
 	s := measuring(`echo ran >>"$JOURNAL"`)
 	s.iterations = 4
 	require.NoError(t, b.run(t, b.job(t, s, "gin/full")))
@@ -230,7 +230,7 @@ func (p *pressed) Read() machine.Reading {
 	if p.taken%2 == 0 {
 		p.now.Uptime += time.Second
 		p.now.Wall = p.now.Wall.Add(time.Second)
-		stalled := p.now.Stalled[machine.CPUPressure] + p.waits[p.taken/2-1]*time.Millisecond
+		stalled := p.now.Stalled[machine.CPUPressure] + p.waits[p.taken/2-1]
 		p.now.Stalled = map[machine.Quantity]time.Duration{machine.CPUPressure: stalled}
 	} else if p.now.Stalled == nil {
 		p.now.Stalled = map[machine.Quantity]time.Duration{machine.CPUPressure: 0}

@@ -101,7 +101,7 @@ func (m Machine) Inspect() (Report, error) {
 	return Report{MeasuringCPUs: i.measuring, OtherCPUs: i.others, Findings: i.findings()}, nil
 }
 
-// NoCPUError: a CPU that should measure is not online.
+// NoCPUError reports a CPU that should measure and is not online.
 type NoCPUError struct {
 	CPU    int
 	Online measure.CPUList

@@ -54,7 +54,8 @@ func (p *plants) next(f *Figures) {
 			open = append(open, planted)
 		}
 	}
-	kind := p.made % len(Changes())
+	changes := Changes()
+	kind := p.made % len(changes)
 	p.made++
 	p.open = append(open, p.plant(kind, coming))
 }
