@@ -40,7 +40,7 @@ func (p *project) verify(suspects []suspicion, budget int, judge Judge) (rows []
 	if family, err = verdict.NewFamily(max(len(rows), 1)); err != nil {
 		return nil, 0, fmt.Errorf("a family of %d suspects: %w", len(rows), err)
 	}
-	for looks := range family.Looks {
+	for range family.Looks {
 		measured := map[measurement]bool{}
 		for _, r := range rows {
 			if r.settled || r.stopped {
