@@ -153,14 +153,13 @@ func (h history) row(mode bench.VerifyMode) store.ComparisonRow {
 			return withVerdict(row, v)
 		}
 	}
+	row.Sees = h.series.Sees()
 	s := h.suspicion
 	if s == nil {
 		if mode == bench.VerifyAll {
 			return row
 		}
-		return withVerdict(row, verdict.Verdict{
-			Kind: verdict.NoSuspicion, P: 1, Sees: h.series.Sees(), Reason: "its history gives no cause to measure it again",
-		})
+		return withVerdict(row, notSuspected(row))
 	}
 	row.Suspected, row.Score, row.Suspicion, row.SuspectedChange = true, s.T, s.Reason, s.Change
 	if s.Commits > 1 && s.Against < len(h.sessions)-1 {
@@ -173,6 +172,12 @@ func (h history) row(mode bench.VerifyMode) store.ComparisonRow {
 		})
 	}
 	return row
+}
+
+// notSuspected is the verdict on a row that is not measured again because nothing is
+// suspicious about it.
+func notSuspected(row store.ComparisonRow) verdict.Verdict {
+	return verdict.Verdict{Kind: verdict.NoSuspicion, P: 1, Sees: row.Sees, Reason: "its history gives no cause to measure it again"}
 }
 
 // exactly judges values that do not vary, of which one is enough; ok is false if they do

@@ -134,6 +134,8 @@ func (a *Activities) chooseFamily(ctx context.Context, r bench.Request, c *store
 		case chosen[row.TestCase]:
 			c.Rows[i].Measured = true
 			c.FamilySize++
+		case !row.Suspected && r.Versus == "":
+			c.Rows[i] = withVerdict(row, notSuspected(row))
 		default:
 			c.Rows[i] = withVerdict(row, verdict.Verdict{P: 1, Reason: reason, Needs: "raise verify_budget"})
 		}

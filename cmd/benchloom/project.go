@@ -37,13 +37,18 @@ creates or changes the project. Prints the changes.
 An unknown key is an error that names its line and column. Keys: name, suite
 (the suite's directory, relative to the file), description, targets, artifacts
 (provider, parameters, tags), source (git, branch, look_back, releases, every,
-backfill), queue (policy, max_in_progress), size (class) and max_job_fails.
+backfill), queue (policy, max_in_progress), size (class), max_job_fails, verify and
+verify_budget.
 
 source.git names the repository whose commits are benchmarked: an absolute path on
 the orchestrator's machine, or a URL that git can fetch. Each commit of the branch
 (default main) gets a request; look_back (commits 100, days 29) bounds how far back.
 releases is a pattern of tags, such as v*. The first look requests everything within
 look_back; backfill: 10 limits it to the newest ten commits and ten releases.
+
+verify says what is measured again, in turns with the baseline, until there is a
+verdict: suspects (the default), all or off. verify_budget (default 25%) bounds the
+machine time that this adds to a request.
 
 --dry-run changes no project. The suite is uploaded all the same, which has no
 effect by itself.`,

@@ -3,6 +3,7 @@ package bench_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -59,6 +60,11 @@ func TestInvalidProjectConfigsAreRefused(t *testing.T) {
 		`{"size": {"class": 4097}}`:                           `size class "4097"`,
 		`{"targets": "x86_64-unknown-linux-gnu"}`:             "project configuration",
 		`{"max_job_fails": 1.5}`:                              "project configuration",
+		`{"verify": "always"}`:                                `verify "always": use off, suspects or all`,
+		`{"verify": 1}`:                                       `verify "1"`,
+		`{"verify_budget": "0.25"}`:                           `verify_budget "0.25": use a percentage`,
+		`{"verify_budget": "0.5%"}`:                           `verify_budget "0.5%"`,
+		`{"verify_budget": "NaN%"}`:                           `verify_budget "NaN%"`,
 		`{`:                                                   "project configuration",
 		`[]`:                                                  "project configuration",
 	} {
@@ -74,6 +80,7 @@ func TestProjectConfigLimitsAreInclusive(t *testing.T) {
 		`{"queue": {"policy": "spec", "max_in_progress": 1}}`, `{"queue": {"max_in_progress": null}}`,
 		`{"queue": {"policy": "upstream", "max_in_progress": 100}}`,
 		`{"max_job_fails": 1}`, `{"max_job_fails": 20}`,
+		`{"verify": null}`, `{"verify": "off", "verify_budget": "1%"}`, `{"verify_budget": "10000%"}`,
 		`{"size": {"class": 1}}`, `{"size": {"class": 4096}}`,
 	} {
 		_, err := bench.ReadProjectConfig([]byte(text))
@@ -109,5 +116,21 @@ func TestArtifactSourceFor(t *testing.T) {
 			require.Equal(t, test.provider, provider)
 			require.Equal(t, test.parameters, parameters)
 		})
+	}
+}
+
+// Suspects are measured again unless something else is said. In v0.1.0 that was a boolean.
+func TestWhatIsVerified(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bench.VerifyMode{
+		`{}`: bench.VerifySuspects, `{"verify": true}`: bench.VerifySuspects, `{"verify": false}`: bench.VerifyOff,
+		`{"verify": "off"}`: bench.VerifyOff, `{"verify": "suspects"}`: bench.VerifySuspects, `{"verify": "all"}`: bench.VerifyAll,
+	} {
+		c, err := bench.ReadProjectConfig([]byte(text))
+		require.NoError(t, err, text)
+		require.Equal(t, want, c.VerifyMode(), text)
+	}
+	for budget, want := range map[string]time.Duration{"": time.Hour, "25%": time.Hour, "50 %": 2 * time.Hour, "1%": bench.VerifyAtLeast} {
+		require.Equal(t, want, bench.ProjectConfig{VerifyBudget: budget}.VerifyTime(4*time.Hour), budget)
 	}
 }

@@ -54,6 +54,7 @@ func TestProjectFileMistakes(t *testing.T) {
 		"name: go\ntargets: [linux]":             "write a target tuple",
 		"name: go\n\tsuite: x":                   "p.yaml:",
 		"name: go\nsize: {class: 5000}":          "from 1 to 4096",
+		"name: go\nverify: sometimes":            "use off, suspects or all",
 		"name: go\nmax_job_fails: 0":             "use 1 to 20, or leave it out for 3",
 		"name: go\nsize: {exponent: .nan}":       "size exponent \"NaN\": write a number",
 		"name: go\nfailover_after: 5":            "use a duration",
@@ -79,4 +80,17 @@ func FuzzReadProjectFile(f *testing.F) {
 		require.NoError(t, bench.CheckName("project", p.Name))
 		require.NoError(t, p.Check())
 	})
+}
+
+// YAML 1.1 reads off as a boolean; v0.1.0 wrote one.
+func TestWhatIsVerifiedIsReadFromAFile(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bench.VerifyMode{
+		"off": bench.VerifyOff, "false": bench.VerifyOff, "true": bench.VerifySuspects, "suspects": bench.VerifySuspects, "all": bench.VerifyAll, `"off"`: bench.VerifyOff,
+	} {
+		p, err := cli.ReadProjectFile("p.yaml", []byte("name: go\nverify: "+text+"\nverify_budget: 10%"))
+		require.NoError(t, err, text)
+		require.Equal(t, want, p.ProjectConfig.VerifyMode(), text)
+		require.Equal(t, "10%", p.ProjectConfig.VerifyBudget)
+	}
 }

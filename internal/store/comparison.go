@@ -72,6 +72,9 @@ type ComparisonRow struct {
 	SigmaWithin float64
 	Tau         float64
 	Bimodal     bool
+	// Sees is the relative change of which the history would have raised a suspicion; it is
+	// stored with the verdict of rows without one.
+	Sees float64
 	// Verdict is nil until there is one.
 	Verdict *verdict.Verdict
 }
