@@ -22,11 +22,12 @@ func WriteMarkdown(w io.Writer, r Report, s Summary, options TableOptions) error
 	options.Width = 0
 	for i, rows := range byMetric(r.Rows) {
 		m := s.Metrics[i]
-		fmt.Fprintf(&b, "### %s\n\n", escape(heading(rows[0])))
+		t := newTable(rows, options)
+		t.pin()
+		fmt.Fprintf(&b, "### %s\n\n", escape(t.title))
 		if m.Deciding {
 			writeSummaryMarkdown(&b, m)
 		}
-		t := newTable(rows, options)
 		t.writeMarkdown(&b)
 		if note := t.hiddenNote(); note != "" {
 			fmt.Fprintf(&b, "%s. ", capitalize(note))

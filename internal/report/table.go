@@ -75,21 +75,10 @@ func remarkableRows(rows []Row) []Row {
 
 // narrow makes the table fit the width as far as it can.
 func (t *metricTable) narrow(width int) {
-	if _, widths := t.layout(); lineWidth(widths) <= width || len(t.rows) == 0 {
+	if _, widths := t.layout(); lineWidth(widths) <= width {
 		return
 	}
-	var fixed []string
-	t.columns = slices.DeleteFunc(t.columns, func(c column) bool {
-		first := c.cell(t.rows[0])
-		if !c.detail || slices.ContainsFunc(t.rows, func(r Row) bool { return c.cell(r) != first }) {
-			return false
-		}
-		fixed = append(fixed, c.heading+" "+first)
-		return true
-	})
-	if len(fixed) > 0 {
-		t.title += "; " + strings.Join(fixed, ", ")
-	}
+	t.pin()
 	for {
 		if _, widths := t.layout(); lineWidth(widths) <= width {
 			return
@@ -104,6 +93,25 @@ func (t *metricTable) narrow(width int) {
 			return
 		}
 		t.columns = slices.Delete(t.columns, at, at+1)
+	}
+}
+
+// pin moves the columns of parameters that have the same value in every row to the title.
+func (t *metricTable) pin() {
+	if len(t.rows) == 0 {
+		return
+	}
+	var fixed []string
+	t.columns = slices.DeleteFunc(t.columns, func(c column) bool {
+		first := c.cell(t.rows[0])
+		if !c.detail || slices.ContainsFunc(t.rows, func(r Row) bool { return c.cell(r) != first }) {
+			return false
+		}
+		fixed = append(fixed, c.heading+" "+first)
+		return true
+	})
+	if len(fixed) > 0 {
+		t.title += "; " + strings.Join(fixed, ", ")
 	}
 }
 

@@ -1,10 +1,16 @@
-// Package stats compares the measurements of two artifacts: which series differ, by how much, with what certainty, and how
-// much it matters. [Compare] decides each series, [Summarize] sums up, [WriteText] and [WriteMarkdown] format the result.
+// Package stats describes the measurements of two artifacts that were measured apart: [Compare] says by how much each series
+// differs, and [SignOf] whether that is a sign of a difference.
+//
+// Values that were measured apart give no verdict: sessions of the same thing differ by more than the spread within each.
+// What may differ is measured again in turns, which package verdict judges.
 //
 // The package is pure: the same input gives the same result, to the byte. It must not know where values come from,
 // which suites, metrics or machines there are, or what a commit is; names and units are opaque to it.
 //
-// # When a difference is significant
+// # The first rule
+//
+// Up to version 0.1 verdicts came from the values themselves. [Compare] still computes them, as significant, confirmed and so
+// on, and docs/statistics.md compares their errors with those of today's rule; nothing else relies on them.
 //
 // A report should show real changes and hardly anything else, with 5 to 10 values per side on noisy machines, in comparisons
 // of ten to some hundred series. Neither usual method achieves that. A rank test at 0.05 for each series calls at least one
