@@ -24,6 +24,8 @@ type ResultRecord interface {
 	// ExportCollections yields the collections of artifacts, of all when no tag is
 	// given. It ends with the first error of yield.
 	ExportCollections(ctx context.Context, project string, tags []string, yield func(bench.ExportedCollection) error) error
+	// ExportInTurns does the same for what was measured in turns with another artifact.
+	ExportInTurns(ctx context.Context, project string, tags []string, yield func(bench.ExportedCollection) error) error
 }
 
 type resultHandlers struct {
@@ -38,7 +40,7 @@ func (s *resultHandlers) register() {
 		answers:     []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.Comparison](), media: []string{"text/plain", "text/markdown"}}}}, s.compare)
 	handle(s.base, operation{id: "export-results", method: http.MethodGet, path: "/results/export", need: toRead, tag: "results",
 		summary: "Export the collections of artifacts", answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[[]apiclient.ExportedCollection](), media: []string{"text/plain", "text/csv"}}},
-		description: "As Go's benchmark format (read by benchstat -col tag -ignore collector), CSV with one line per value, or a JSON array."}, s.export)
+		description: "What was measured in turns with another artifact is exported on its own. As Go's benchmark format (read by benchstat -col tag -ignore collector), CSV with one line per value, or a JSON array."}, s.export)
 }
 
 type compare struct {

@@ -25,6 +25,7 @@ import (
 type export struct {
 	Project string   `query:"project" required:"true"`
 	Tags    []string `query:"tag,explode" doc:"Only these artifacts."`
+	InTurns bool     `query:"in_turns" doc:"Only what was measured in turns with another artifact, which is left out otherwise."`
 	Format  string   `query:"format" enum:"benchfmt,csv,json" default:"benchfmt"`
 }
 
@@ -43,8 +44,10 @@ func (s *resultHandlers) export(ctx context.Context, in *export) (*huma.StreamRe
 			return nil, err
 		}
 	}
-	if err := s.measured(ctx, in.Project, in.Tags...); err != nil {
-		return nil, err
+	if !in.InTurns {
+		if err := s.measured(ctx, in.Project, in.Tags...); err != nil {
+			return nil, err
+		}
 	}
 	return &huma.StreamResponse{Body: func(ctx huma.Context) { s.stream(ctx, in) }}, nil
 }
@@ -67,7 +70,11 @@ func (s *resultHandlers) stream(ctx huma.Context, in *export) {
 		}
 		ctx.SetHeader("Content-Type", contentType)
 	}
-	err := s.record.ExportCollections(ctx.Context(), in.Project, in.Tags, func(r bench.ExportedCollection) error {
+	read := s.record.ExportCollections
+	if in.InTurns {
+		read = s.record.ExportInTurns
+	}
+	err := read(ctx.Context(), in.Project, in.Tags, func(r bench.ExportedCollection) error {
 		if rows == nil {
 			begin()
 		}
@@ -122,11 +129,15 @@ func newBenchfmtRows(out *bufio.Writer, project string) *benchfmtRows {
 
 func (w *benchfmtRows) row(r bench.ExportedCollection) error {
 	var config []benchfmt.Config
-	for _, c := range [][2]string{
+	facts := [][2]string{
 		{"project", w.project}, {"tag", r.Tag}, {"target", string(r.TestCase.Target)}, {"pool", r.Pool},
 		{"size-class", strconv.Itoa(int(r.SizeClass))}, {"hardware", r.HardwareID}, {"co-located", strconv.FormatBool(r.CoLocated)},
 		{"collector", r.Collector},
-	} {
+	}
+	if r.InTurns != "" {
+		facts = append(facts, [2]string{"in-turns", r.InTurns})
+	}
+	for _, c := range facts {
 		config = append(config, benchfmt.Config{Key: c[0], Value: []byte(oneLine(c[1])), File: true})
 	}
 	for _, metric := range slices.Sorted(maps.Keys(r.Values)) {
@@ -173,7 +184,7 @@ type csvRows struct{ out *csv.Writer }
 func newCSVRows(out io.Writer) *csvRows {
 	w := csv.NewWriter(out)
 	// A failed write shows up in end.
-	_ = w.Write([]string{"tag", "kind", "benchmark", "profile", "scenario", "backend", "target", "size_class", "pool", "hardware_id", "co_located", "collector", "iteration", "collected_at", "metric", "value", "disturbed", "segment"})
+	_ = w.Write([]string{"tag", "kind", "benchmark", "profile", "scenario", "backend", "target", "size_class", "pool", "hardware_id", "co_located", "collector", "iteration", "collected_at", "metric", "value", "disturbed", "segment", "in_turns"})
 	return &csvRows{out: w}
 }
 
@@ -182,7 +193,7 @@ func (w *csvRows) row(r bench.ExportedCollection) error {
 		err := w.out.Write([]string{
 			r.Tag, string(r.Kind), r.TestCase.Benchmark, r.TestCase.Profile, r.TestCase.Scenario, r.TestCase.Backend, string(r.TestCase.Target),
 			strconv.Itoa(int(r.SizeClass)), r.Pool, r.HardwareID, strconv.FormatBool(r.CoLocated), r.Collector,
-			strconv.Itoa(r.Iteration), r.CollectedAt.UTC().Format(time.RFC3339Nano), string(metric), strconv.FormatFloat(r.Values[metric], 'f', -1, 64), r.Disturbed, string(r.Segment),
+			strconv.Itoa(r.Iteration), r.CollectedAt.UTC().Format(time.RFC3339Nano), string(metric), strconv.FormatFloat(r.Values[metric], 'f', -1, 64), r.Disturbed, string(r.Segment), r.InTurns,
 		})
 		if err != nil {
 			return err
@@ -212,7 +223,7 @@ func (w *jsonRows) row(r bench.ExportedCollection) error {
 	}
 	text, err := json.Marshal(apiclient.ExportedCollection{
 		Tag: r.Tag, Kind: r.Kind, TestCase: r.TestCase, Collector: r.Collector, Pool: r.Pool, SizeClass: r.SizeClass,
-		HardwareID: r.HardwareID, CoLocated: r.CoLocated, Iteration: r.Iteration, CollectedAt: r.CollectedAt, Values: r.Values, Disturbed: r.Disturbed, Segment: r.Segment,
+		HardwareID: r.HardwareID, CoLocated: r.CoLocated, Iteration: r.Iteration, CollectedAt: r.CollectedAt, Values: r.Values, Disturbed: r.Disturbed, Segment: r.Segment, InTurns: r.InTurns,
 	})
 	if err != nil {
 		return err

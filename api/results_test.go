@@ -145,7 +145,7 @@ func TestAnExportAsCSVAndJSON(t *testing.T) {
 	rows, err := csv.NewReader(&out).ReadAll()
 	require.NoError(t, err)
 	require.Len(t, rows, 1+2*5*4)
-	require.Equal(t, "1.26.0 compiletime gin build full gc x86_64-unknown-linux-gnu 2 main cpu0 false c1 1 2026-01-02T03:04:00Z max-rss 1048576  ", strings.Join(rows[2], " "), "neither disturbed, nor of a known segment")
+	require.Equal(t, "1.26.0 compiletime gin build full gc x86_64-unknown-linux-gnu 2 main cpu0 false c1 1 2026-01-02T03:04:00Z max-rss 1048576   ", strings.Join(rows[2], " "), "neither disturbed, nor of a known segment")
 
 	out.Reset()
 	require.NoError(t, b.nobody.Export(t.Context(), &out, "go", "json"))

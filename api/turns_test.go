@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -73,6 +74,15 @@ func TestTwoArtifactsAreMeasuredInTurns(t *testing.T) {
 	text, err := b.nobody.CompareText(t.Context(), query, apiclient.FormatText)
 	require.NoError(t, err)
 	require.Contains(t, text, "5 in 1")
+	// Its own results are exported, or what was measured in turns, with the names of both.
+	var out bytes.Buffer
+	require.NoError(t, b.nobody.Export(t.Context(), &out, "go", "csv", "1.26.0"))
+	require.NotContains(t, out.String(), "1.25.0 1.26.0")
+	for _, format := range []string{"csv", "json", "benchfmt"} {
+		out.Reset()
+		require.NoError(t, b.nobody.ExportInTurns(t.Context(), &out, "go", format, "1.25.0"))
+		require.Contains(t, out.String(), "1.25.0 1.26.0")
+	}
 	query.Benchmarks = []string{"nothing"}
 	_, err = b.nobody.Compare(t.Context(), query)
 	require.ErrorIs(t, err, apiclient.ErrNotFound)

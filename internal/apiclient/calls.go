@@ -251,7 +251,16 @@ func (c *Client) CompareText(ctx context.Context, q CompareQuery, format string)
 // Export copies a project's collections to w, in the format benchfmt, csv or
 // json; without tags, those of all artifacts. It has no timeout of its own.
 func (c *Client) Export(ctx context.Context, w io.Writer, project, format string, tags ...string) error {
-	query := url.Values{"project": {project}, "tag": tags}
+	return c.export(ctx, w, format, url.Values{"project": {project}, "tag": tags})
+}
+
+// ExportInTurns copies the collections that were measured in turns with another artifact,
+// as [Client.Export] does all others.
+func (c *Client) ExportInTurns(ctx context.Context, w io.Writer, project, format string, tags ...string) error {
+	return c.export(ctx, w, format, url.Values{"project": {project}, "tag": tags, "in_turns": {"true"}})
+}
+
+func (c *Client) export(ctx context.Context, w io.Writer, format string, query url.Values) error {
 	set(query, "format", format)
 	response, err := c.send(ctx, ctx, call{method: http.MethodGet, path: v1("results", "export"), query: query})
 	if err != nil {

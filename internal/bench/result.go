@@ -102,6 +102,9 @@ type ExportedCollection struct {
 	// Disturbed says why the iteration is disturbed; empty: it is not.
 	Disturbed string
 	Values    map[Metric]float64
+	// InTurns holds the tags of the two artifacts that were measured in turns, the
+	// baseline first, separated by a space; empty: they were not.
+	InTurns string
 }
 
 // MissingResult is a test case of an artifact that has no result and will get none

@@ -119,25 +119,38 @@ func (s *Store) MeasuredTags(ctx context.Context, project string, requestType be
 // order of the tags, then by test case, surrounding and iteration. No tags means all of
 // the project. Rows are streamed; an error of yield ends the export and is returned.
 func (s *Store) ExportCollections(ctx context.Context, project string, tags []string, yield func(bench.ExportedCollection) error) error {
+	return s.export(ctx, project, tags, func(artifact int64) error { return s.exportArtifact(ctx, artifact, `latest_result`, yield) })
+}
+
+// ExportInTurns yields every valid collection of the artifacts that was measured in turns with another one, in the same
+// order, and by run within it.
+func (s *Store) ExportInTurns(ctx context.Context, project string, tags []string, yield func(bench.ExportedCollection) error) error {
+	return s.export(ctx, project, tags, func(artifact int64) error {
+		return s.exportArtifact(ctx, artifact, `(select * from test_result where in_turns and invalid_at is null and not probe)`, yield)
+	})
+}
+
+func (s *Store) export(ctx context.Context, project string, tags []string, artifact func(id int64) error) error {
 	artifacts, err := column[int64](ctx, s.pool, `
 		select id from artifact where project = $1 and (cardinality($2::text[]) = 0 or tag = any($2))
 		order by array_position($2, tag), tag`, project, append([]string{}, tags...))
 	if err != nil {
 		return wrap("looking artifacts up", err)
 	}
-	for _, artifact := range artifacts {
-		if err := s.exportArtifact(ctx, artifact, yield); err != nil {
+	for _, id := range artifacts {
+		if err := artifact(id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Store) exportArtifact(ctx context.Context, artifact int64, yield func(bench.ExportedCollection) error) error {
+// exportArtifact yields the collections of an artifact's results in a table or view.
+func (s *Store) exportArtifact(ctx context.Context, artifact int64, results string, yield func(bench.ExportedCollection) error) error {
 	rows, err := s.pool.Query(ctx, `
 		select a.tag, `+testCaseDocument+` as test_case, j.kind, n.collector, n.pool, r.size_class, r.hardware_id, r.co_located,
-			n.segment, c.iteration, c.collected_at, c.disturbed, st.metrics, st.numbers
-		from latest_result r
+			n.segment, c.iteration, c.collected_at, c.disturbed, st.metrics, st.numbers, coalesce(j.versus || ' ' || j.tag, '') as in_turns
+		from `+results+` r
 		join artifact a on a.id = r.artifact_id
 		join job_run n on n.id = r.run_id
 		join job_queue j on j.id = n.job_id
@@ -149,7 +162,7 @@ func (s *Store) exportArtifact(ctx context.Context, artifact int64, yield func(b
 		) st
 		where r.artifact_id = $1 and r.status = 'ok'
 		order by tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, r.size_class, r.hardware_id, r.co_located,
-			c.iteration`, artifact)
+			r.id, c.iteration`, artifact)
 	if err != nil {
 		return wrap("exporting results", err)
 	}

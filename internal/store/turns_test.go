@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,6 +56,16 @@ func TestSessionsInTurnsArePairsByIteration(t *testing.T) {
 	require.Equal(t, []float64{12, 13}, there[1].A, "the third has no counterpart")
 	require.Equal(t, []bool{false, true}, there[1].Disturbed)
 	require.Zero(t, there[0].Comparison, "a person asked for it")
+	values := func(export func(context.Context, string, []string, func(bench.ExportedCollection) error) error) (out []float64) {
+		require.NoError(t, export(t.Context(), project, []string{"v1"}, func(c bench.ExportedCollection) error {
+			out = append(out, c.Values[bench.WallTime])
+			require.Equal(t, c.Values[bench.WallTime] > 9, c.InTurns == "v1 v2")
+			return nil
+		}))
+		return out
+	}
+	require.Equal(t, []float64{1, 1}, values(r.ExportCollections), "its own")
+	require.Equal(t, []float64{10, 11, 12, 13, 14}, values(r.ExportInTurns))
 	for i := range there {
 		require.Equal(t, there[i].A, back[i].B)
 		require.Equal(t, there[i].B, back[i].A)
