@@ -155,18 +155,16 @@ func (a *Activities) histories(ctx context.Context, r bench.Request, baseline st
 	if !slices.Contains(line, baseline) {
 		line = slices.Insert(line, len(line)-1, baseline)
 	}
-	jobs, err := a.Store.StageJobs(ctx, r.ID, bench.StageOwn)
+	targets, err := a.Store.MeasuredTargets(ctx, r.Project, r.Tag)
 	if err != nil {
 		return nil, err
 	}
 	var out []history
-	var read []bench.Target
-	for _, j := range jobs {
-		if slices.Contains(read, j.Target) || slices.Contains(config.OptionalTargets, j.Target) {
+	for _, target := range targets {
+		if slices.Contains(config.OptionalTargets, target) {
 			continue
 		}
-		read = append(read, j.Target)
-		sessions, err := a.Store.Sessions(ctx, r.Project, j.Target, line)
+		sessions, err := a.Store.Sessions(ctx, r.Project, target, line)
 		if err != nil {
 			return nil, err
 		}

@@ -147,6 +147,9 @@ func TestACancelledRequestLeavesItsSuspectsUndecided(t *testing.T) {
 	require.Equal(t, verdict.Undecided, decided.Rows[0].Verdict.Kind)
 	require.Contains(t, decided.Rows[0].Verdict.Reason, "cancelled by ada: too long")
 	require.Equal(t, verdict.NoSuspicion, decided.Rows[1].Verdict.Kind)
+	tags, err := r.MeasuredTags(t.Context(), project, bench.Release)
+	require.NoError(t, err)
+	require.Equal(t, []string{"v2"}, tags, "its own jobs had ended; those of v1 have not")
 	require.ErrorIs(t, r.BeginLook(t.Context(), request.ID, c.ID, 2, nil), store.ErrConflict)
 	require.ErrorIs(t, r.BeginComparison(t.Context(), c), store.ErrConflict)
 }
@@ -234,6 +237,9 @@ func TestSessionsAreTheHistoryOfASeries(t *testing.T) {
 	}
 	require.Equal(t, [][]float64{{1, 1}, {2, 2}}, values)
 
+	targets, err := r.MeasuredTargets(t.Context(), project, "v2")
+	require.NoError(t, err)
+	require.Equal(t, []bench.Target{target}, targets)
 	seconds, err := r.IterationSeconds(t.Context(), request.ID)
 	require.NoError(t, err)
 	require.Len(t, seconds, 2)

@@ -104,12 +104,13 @@ func (s *Store) MissingResults(ctx context.Context, project, tag string) ([]benc
 }
 
 // MeasuredTags lists the artifacts with at least one result of their own whose requests of
-// a type have ended their jobs, unless as cancelled or expired, by request, the newest
-// first.
+// a type have ended their jobs, whatever happened while they were decided, by request, the
+// newest first.
 func (s *Store) MeasuredTags(ctx context.Context, project string, requestType bench.RequestType) ([]string, error) {
 	tags, err := column[string](ctx, s.pool, `
 		select r.tag from benchmark_request r join artifact a on a.project = r.project and a.tag = r.tag
-		where r.project = $1 and r.type = $2 and r.jobs_done_at is not null and (r.outcome is null or r.outcome in ('success', 'failure'))
+		where r.project = $1 and r.type = $2 and r.jobs_done_at is not null
+			and (r.outcome is null or r.outcome in ('success', 'failure') or r.jobs_done_at < r.completed_at)
 			and exists (select from test_result t where t.artifact_id = a.id and t.status = 'ok' and t.invalid_at is null and not t.probe and not t.in_turns)
 		group by r.tag order by max(r.created_at) desc, r.tag`, project, requestType)
 	return tags, wrap("listing the measured artifacts of project "+project, err)

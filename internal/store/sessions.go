@@ -126,6 +126,14 @@ func explaining() []string {
 	return names
 }
 
+// MeasuredTargets lists the targets on which an artifact has results of its own.
+func (s *Store) MeasuredTargets(ctx context.Context, project, tag string) ([]bench.Target, error) {
+	targets, err := column[bench.Target](ctx, s.pool, `
+		select distinct tc.target from artifact a join test_result r on r.artifact_id = a.id join test_case tc on tc.id = r.test_case_id
+		where a.project = $1 and a.tag = $2 and `+countingResult+` order by tc.target`, project, tag)
+	return targets, wrap("listing the targets of "+tag, err)
+}
+
 // Line lists the artifacts whose results are the history of a request's, the oldest first
 // and its own last: at most most. For a commit these are merged commits that are not newer,
 // for a try build those up to its parent, and for a release the measured releases before
