@@ -1,8 +1,8 @@
 // Selfbench measures Benchloom's own overhead and prints Go's benchmark format: the time
 // from submitting a job to its start on a collector, the overhead of the wrapper around a
 // benchmark's command, the resources of idle processes, the makespan of a pool that loses
-// a collector, the cost of very many waiting jobs, and the accuracy of comparisons with
-// known differences.
+// a collector, the cost of very many waiting jobs, the accuracy of comparisons with known
+// differences, and that of verdicts on simulated requests.
 //
 // With -check it fails when the median of the repetitions exceeds a limit in limits.go.
 // It uses the service from outside only: the built binaries, the HTTP API, Temporal's
@@ -51,6 +51,7 @@ const (
 	partMakespan = "makespan"
 	partQueues   = "queues"
 	partAccuracy = "accuracy"
+	partVerdicts = "verdicts"
 )
 
 type options struct {
@@ -62,6 +63,7 @@ type options struct {
 	makespan    makespanPlan
 	queues      queuesPlan
 	accuracy    accuracyPlan
+	verdicts    verdictsPlan
 	idle        time.Duration
 	program     string
 	temporal    string
@@ -74,7 +76,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("selfbench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.check, "check", false, "fail when a median exceeds its limit")
-	flags.StringVar(&o.only, "only", "", "measure only this part: stack, wrapper, makespan, queues or accuracy")
+	flags.StringVar(&o.only, "only", "", "measure only this part: stack, wrapper, makespan, queues, accuracy or verdicts")
 	flags.IntVar(&o.repetitions, "repetitions", 5, "repetitions of the parts stack and wrapper")
 	flags.IntVar(&o.submissions, "submissions", 300, "jobs and bare workflows per repetition")
 	flags.IntVar(&o.pairs, "pairs", 10, "pairs of a wrapped and a bare CPU loop per repetition; twenty times as many pairs of true")
@@ -86,6 +88,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	o.accuracy.iterations = 10
 	flags.StringVar(&o.accuracy.suite, "suite", filepath.Join("suites", "go"), "directory of the suite of Go toolchains, for the part accuracy")
 	flags.IntVar(&o.accuracy.comparisons, "comparisons", 3, "comparisons of each pair of toolchains, once and not per repetition")
+	flags.IntVar(&o.verdicts.requests, "requests", 1000, "simulated requests for each noise of the part verdicts, once and not per repetition")
+	flags.StringVar(&o.verdicts.noise, "noise", "", "simulate only this noise: "+noiseIDs())
 	flags.DurationVar(&o.idle, "idle", 10*time.Second, "time for which the idle stack is watched")
 	flags.StringVar(&o.program, "program", environment("BENCHLOOM_BIN", filepath.Join("bin", "benchloom")), "path of the benchloom binary")
 	flags.StringVar(&o.temporal, "temporal-program", environment("BENCHLOOM_TEMPORAL_DEV", filepath.Join("bin", "temporal-dev")), "path of the embedded Temporal")
@@ -101,8 +105,12 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, errors.New("-seeds must be positive, -unit at least 1ms")
 	case o.accuracy.comparisons < 1:
 		return o, errors.New("-comparisons must be positive")
-	case o.only != "" && !slices.Contains([]string{partStack, partWrapper, partMakespan, partQueues, partAccuracy}, o.only):
-		return o, fmt.Errorf("-only %q: write stack, wrapper, makespan, queues or accuracy", o.only)
+	case o.verdicts.requests < 1:
+		return o, errors.New("-requests must be positive")
+	case len(o.verdicts.noises()) == 0:
+		return o, fmt.Errorf("-noise %q: write one of %s", o.verdicts.noise, noiseIDs())
+	case o.only != "" && !slices.Contains([]string{partStack, partWrapper, partMakespan, partQueues, partAccuracy, partVerdicts}, o.only):
+		return o, fmt.Errorf("-only %q: write stack, wrapper, makespan, queues, accuracy or verdicts", o.only)
 	case o.queues.much <= fewWaiting+o.queues.gaps || o.queues.most < o.queues.much:
 		return o, fmt.Errorf("-much must be more than %d, -most at least as many", fewWaiting+o.queues.gaps)
 	}
@@ -165,6 +173,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
+	if o.measures(partVerdicts) {
+		if err := measureVerdicts(ctx, o.verdicts, report, progress); err != nil {
+			return err
+		}
+	}
 	if !o.check {
 		return nil
 	}
@@ -172,7 +185,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		fmt.Fprintf(stderr, "note  other programs used %.2g cores meanwhile, so these are not the figures of an idle machine\n", cores)
 	}
 	broken := 0
-	for _, v := range judge(limits(), report.figures) {
+	for _, v := range judge(append(limits(), verdictLimits(o.verdicts)...), report.figures) {
 		if !o.measures(v.part) {
 			continue
 		}

@@ -24,6 +24,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		"little waits":   {"-much", "100"},
 		"most is less":   {"-most", "9999"},
 		"unknown part":   {"-only", "memory"},
+		"no request":     {"-requests", "0"},
+		"unknown noise":  {"-noise", "loud"},
 		"unknown option": {"-fast"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,6 +15,8 @@ import (
 type history struct {
 	levels [window]float64 // Hodges-Lehmann estimates of the sessions' logarithms, as a ring
 	tried  []tried
+	sigma  float64 // the spread of a session, as last computed
+	age    int     // commits since
 }
 
 // tried is a suspicion that was not reproduced.
@@ -65,10 +67,10 @@ func (p *project) screen() []screened {
 			continue
 		}
 		levels = levels[:0]
-		for commit := max(0, p.commit-window+1); commit <= p.commit; commit++ {
+		for commit := p.first(); commit <= p.commit; commit++ {
 			levels = append(levels, s.history.levels[commit%window])
 		}
-		if t := largestT(levels); math.Abs(t) >= suspect.PrimaryThreshold && !s.history.quiet(p.commit, t) {
+		if t := s.history.largestT(levels); math.Abs(t) >= suspect.PrimaryThreshold && !s.history.quiet(p.commit, t) {
 			found = append(found, screened{s, math.Abs(t)})
 		}
 	}
@@ -77,43 +79,70 @@ func (p *project) screen() []screened {
 }
 
 // largestT returns the largest T of the newest commits, negative if they are below those before; with too little history to
-// tell, it is infinite.
-func largestT(levels []float64) float64 {
+// tell, it is infinite. It may be 0 if it is clearly below the threshold.
+func (h *history) largestT(levels []float64) float64 {
 	settled := levels[:max(0, len(levels)-longest)]
 	if len(settled) < longest {
 		return math.Inf(1)
 	}
-	sigma := noise.SessionSpread(settled[max(0, len(settled)-reach):])
+	drifting := len(levels) > reach+longest
+	// Most series end here: even a spread much below the last known one would not make them suspects.
+	if h.age++; h.age < longest && !outlying(levels, shrunk*h.sigma, drifting) {
+		return 0
+	}
+	h.sigma, h.age = noise.SessionSpread(settled[max(0, len(settled)-reach):]), 0
 	best := 0.0
 	for k := 1; k <= longest; k++ {
-		if t := distance(levels, k, k, sigma); math.Abs(t) > math.Abs(best) {
+		if t := distance(levels, k, k, h.sigma); math.Abs(t) > math.Abs(best) {
 			best = t
 		}
 	}
-	if math.Abs(best) < suspect.PrimaryThreshold && len(levels) > reach+longest {
-		before := levels[:len(levels)-reach]
-		best = distance(levels, longest, reach, noise.SessionSpread(before))
+	if math.Abs(best) < suspect.PrimaryThreshold && drifting {
+		best = distance(levels, longest, reach, noise.SessionSpread(levels[:len(levels)-reach]))
 	}
 	return best
+}
+
+// outlying reports whether the newest levels may be far from those before.
+func outlying(levels []float64, sigma float64, drifting bool) bool {
+	for k := 1; k <= longest; k++ {
+		if far(levels, k, k, sigma) {
+			return true
+		}
+	}
+	return drifting && far(levels, longest, reach, sigma)
+}
+
+// Of the screen: the share of a series' spread that is left at least after some commits, and the T by mean or median of the
+// older sessions below which that by their Hodges-Lehmann estimate, which mostly lies between the two, is not looked at.
+const (
+	shrunk  = 0.75
+	roughly = suspect.PrimaryThreshold - 1
+)
+
+// far reports whether the newest k levels may be far from those before the newest few.
+func far(levels []float64, k, newest int, sigma float64) bool {
+	older, unit := before(levels, k, newest, sigma)
+	mean := average(levels[len(levels)-k:])
+	return math.Abs(mean-average(older)) >= roughly*unit || math.Abs(mean-middle(older)) >= roughly*unit
 }
 
 // distance returns the signed T of the newest k levels and those before the newest few, or 0 if it is clearly below the
 // threshold.
 func distance(levels []float64, k, newest int, sigma float64) float64 {
-	older := levels[:len(levels)-newest]
-	older = older[max(0, len(older)-recent):]
-	mean, n := average(levels[len(levels)-k:]), float64(len(older))
-	unit := sigma * math.Sqrt(1/float64(k)+1/n)
-	// Most series end here.
-	if rough := max(math.Abs(mean-average(older)), math.Abs(mean-middle(older))); rough < roughly*unit {
+	if !far(levels, k, newest, sigma) {
 		return 0
 	}
-	return (mean - paired.Estimate(older)) / unit
+	older, unit := before(levels, k, newest, sigma)
+	return (average(levels[len(levels)-k:]) - paired.Estimate(older)) / unit
 }
 
-// roughly is the T by mean and median of the older sessions below which that by their Hodges-Lehmann estimate, which mostly
-// lies between the two, is not looked at.
-const roughly = suspect.PrimaryThreshold - 1
+// before returns the levels that the newest k are compared with, and the standard deviation of the difference.
+func before(levels []float64, k, newest int, sigma float64) (older []float64, unit float64) {
+	older = levels[:len(levels)-newest]
+	older = older[max(0, len(older)-recent):]
+	return older, sigma * math.Sqrt(1/float64(k)+1/float64(len(older)))
+}
 
 func average(values []float64) float64 {
 	sum := 0.0
@@ -145,6 +174,9 @@ type suspicion struct {
 func (p *project) suspects() (now []suspicion, all int) {
 	candidates := p.screen()
 	read := slices.IndexFunc(candidates, func(c screened) bool { return !math.IsInf(c.t, 1) })
+	if read < 0 {
+		read = len(candidates)
+	}
 	read = min(max(read, mostRead), len(candidates))
 	for _, c := range candidates[read:] {
 		if c.t >= threshold(c.series) {

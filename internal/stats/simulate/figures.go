@@ -26,7 +26,7 @@ type Figures struct {
 	FormerNotified int `json:"former_notified"`
 	FormerRows     int `json:"former_rows"`
 	// Planted holds the figures of each kind of [Changes].
-	Planted [3]Planted `json:"planted"`
+	Planted [kinds]Planted `json:"planted"`
 }
 
 // Planted counts what became of real changes.

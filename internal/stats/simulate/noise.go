@@ -14,6 +14,7 @@ type Random interface {
 // Noise is a model of how repeated measurements of one thing differ. All quantities are in units of the spread within a
 // session, the standard deviation of the values of one run.
 type Noise struct {
+	ID   string // for options and names of benchmarks
 	Name string
 	// draw returns the deviation of one value; nil: normal.
 	draw func(Random) float64
@@ -41,21 +42,21 @@ type Noise struct {
 // Noises returns the models of the simulation.
 func Noises() []Noise {
 	return []Noise{
-		{Name: "normal"},
-		{Name: "log-normal", exponentiate: true},
-		{Name: "skewed (log-normal above a floor)", draw: skewed},
-		{Name: "heavy tail (t, 2 df)", draw: heavyTail, exponentiate: true},
-		{Name: "bimodal 50/50", draw: bimodal},
-		{Name: "bimodal by session", modes: modeDistance},
-		{Name: "AR(1) 0.5", correlation: 0.5},
-		{Name: "drift of 2 sd", drift: 2},
-		{Name: "session offset 0.6 sd", offset: 0.6},
-		{Name: "session offset 1 sd", offset: 1},
-		{Name: "κ = 0.6, τ = 0.3", offset: 0.6, side: 0.3},
-		{Name: "κ = 2, τ = 0.3", offset: 2, side: 0.3},
-		{Name: "κ = 1, τ = 0.6, canaries", offset: 1, side: 0.6, canaries: true},
-		{Name: "κ = 1, τ = 0.6, no canaries", offset: 1, side: 0.6, hopeless: true},
-		{Name: "normal, all in turns", everything: true},
+		{ID: "normal", Name: "normal"},
+		{ID: "log-normal", Name: "log-normal", exponentiate: true},
+		{ID: "skewed", Name: "skewed (log-normal above a floor)", draw: skewed},
+		{ID: "heavy-tail", Name: "heavy tail (t, 2 df)", draw: heavyTail, exponentiate: true},
+		{ID: "bimodal", Name: "bimodal 50/50", draw: bimodal},
+		{ID: "bimodal-by-session", Name: "bimodal by session", modes: modeDistance},
+		{ID: "ar1", Name: "AR(1) 0.5", correlation: 0.5},
+		{ID: "drift", Name: "drift of 2 sd", drift: 2},
+		{ID: "offset-0.6", Name: "session offset 0.6 sd", offset: 0.6},
+		{ID: "offset-1", Name: "session offset 1 sd", offset: 1},
+		{ID: "kappa-0.6", Name: "κ = 0.6, τ = 0.3", offset: 0.6, side: 0.3},
+		{ID: "kappa-2", Name: "κ = 2, τ = 0.3", offset: 2, side: 0.3},
+		{ID: "side-0.6-known", Name: "κ = 1, τ = 0.6, canaries", offset: 1, side: 0.6, canaries: true},
+		{ID: "side-0.6", Name: "κ = 1, τ = 0.6, no canaries", offset: 1, side: 0.6, hopeless: true},
+		{ID: "in-turns", Name: "normal, all in turns", everything: true},
 	}
 }
 

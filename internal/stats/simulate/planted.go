@@ -7,20 +7,28 @@ import (
 
 // Change is a kind of real change that is planted.
 type Change struct {
+	ID     string // for names of benchmarks
 	Name   string
 	Metric string
-	By     float64 // relative change
+	By     float64 // relative change; 0: twice the least relevant one
 	// Spread is the coefficient of variation of the series; 0: that which it has anyway.
 	Spread float64
 }
 
-// Changes returns the kinds of changes, which are planted one after the other. A change of twice the least relevant one
-// must not end as no difference.
-func Changes() [3]Change {
+// Kinds of changes.
+const (
+	Instructions  = iota // +0.2 % at a coefficient of variation of 0.1 %
+	WallTime             // +2 % at 1 %
+	TwiceRelevant        // any deciding metric, at any coefficient of variation
+	kinds
+)
+
+// Changes returns the kinds of changes, which are planted in turn.
+func Changes() [kinds]Change {
 	return [...]Change{
-		{Name: "+0.2 % instructions, CV 0.1 %", Metric: string(bench.Instructions), By: 0.002, Spread: 0.001},
-		{Name: "+2 % wall time, CV 1 %", Metric: string(bench.WallTime), By: 0.02, Spread: 0.01},
-		{Name: "twice the relevant change", By: 2},
+		Instructions:  {ID: "instructions-0.2", Name: "+0.2 % instructions, CV 0.1 %", Metric: string(bench.Instructions), By: 0.002, Spread: 0.001},
+		WallTime:      {ID: "wall-time-2", Name: "+2 % wall time, CV 1 %", Metric: string(bench.WallTime), By: 0.02, Spread: 0.01},
+		TwiceRelevant: {ID: "twice-relevant", Name: "twice the least relevant change"},
 	}
 }
 
@@ -68,8 +76,8 @@ func (p *plants) plant(kind, commit int) *plant {
 			continue
 		}
 		s.planted = change{commit: commit, factor: 1 + c.By}
-		if c.Metric == "" {
-			s.planted.factor = 1 + c.By*s.metric.delta
+		if c.By == 0 {
+			s.planted.factor = 1 + 2*s.metric.delta
 		}
 		if c.Spread != 0 { // it has always been so
 			s.spread = c.Spread

@@ -91,6 +91,8 @@ type project struct {
 	series []series // by test case, then metric
 	commit int      // the newest, counted from 0
 	tau    float64  // from canaries; 0: unknown
+	// explaining is set if metrics that explain are measured, too; only the former rule reads them.
+	explaining bool
 }
 
 func newProject(noise Noise, testCases int, random Random) *project {
@@ -121,7 +123,9 @@ func (p *project) runs() int { return sessionSize * (p.series[len(p.series)-1].t
 func (p *project) advance() {
 	p.commit++
 	for i := range p.series {
-		p.measure(&p.series[i], p.commit)
+		if s := &p.series[i]; s.metric.deciding || p.explaining {
+			p.measure(s, p.commit)
+		}
 	}
 }
 

@@ -16,9 +16,14 @@ func TestTheScreenLeavesNothingOut(t *testing.T) {
 	found := 0
 	for _, n := range Noises() {
 		p := newProject(n, 8, rand.New(rand.NewPCG(5, 1)))
-		for range window + 5 {
+		for range window {
 			p.advance()
 		}
+		for range 5 {
+			p.advance()
+			p.screen()
+		}
+		p.advance()
 		seen := map[stats.Key]bool{}
 		for _, s := range p.screen() {
 			seen[s.series.key] = true

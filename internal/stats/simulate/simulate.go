@@ -76,7 +76,7 @@ type simulation struct {
 func simulateProject(ctx context.Context, plan Plan, random Random) (Figures, error) {
 	s := &simulation{project: newProject(plan.Noise, plan.TestCases, random), plan: plan}
 	if plan.Former {
-		s.former = newFormer(s.project)
+		s.former, s.explaining = newFormer(s.project), true
 	}
 	if plan.Planted {
 		s.planted = newPlants(s.project)
