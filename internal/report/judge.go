@@ -99,7 +99,7 @@ func newJudge(series []Series, options stats.Options) (judge, error) {
 // exact reports whether any change of the series counts: its metric has no noise, and none was seen.
 func (s Series) exact() bool {
 	steady := func(values []float64) bool { return len(values) == 0 || slices.Min(values) == slices.Max(values) }
-	if !s.Exact || !steady(s.A) || !steady(s.B) {
+	if !s.Exact && !s.Evidence.Exact || !steady(s.A) || !steady(s.B) {
 		return false
 	}
 	a, b := s.inTurns()
@@ -118,9 +118,9 @@ func (s Series) inTurns() (a, b []float64) {
 
 func (j judge) row(s Series, described stats.Result) Row {
 	r := Row{
-		Key: s.Key, Unit: s.Unit, Better: s.Better, Exact: s.Exact, Precise: s.Precise, Category: s.Category, Deciding: s.Deciding,
+		Key: s.Key, Unit: s.Unit, Better: s.Better, Exact: s.Exact || s.Evidence.Exact, Precise: s.Precise, Category: s.Category, Deciding: s.Deciding,
 		Delta: s.Evidence.Delta, A: described.A, B: described.B, Change: described.Change, MedianChange: described.MedianChange,
-		Interval: described.Interval, NoInterval: described.NoInterval, Warnings: described.Warnings,
+		Interval: described.Interval, NoInterval: described.NoInterval, Warnings: described.Warnings, Noise: s.Noise,
 	}
 	if len(s.Evidence.Sessions) > 0 {
 		j.describeTurns(&r, s)
@@ -190,7 +190,7 @@ func (r *Row) adopt(s Stored) {
 		change = r.B.Value - r.A.Value // from zero, there is no relative change
 	}
 	r.conclude(s.Kind, change)
-	r.Reason, r.Needs, r.Suspicion, r.Sees, r.Noise, r.Provisional = s.Reason, s.Needs, s.Suspicion, s.Sees, s.Noise, s.Provisional
+	r.Reason, r.Needs, r.Suspicion, r.Sees, r.Provisional = s.Reason, s.Needs, s.Suspicion, s.Sees, s.Provisional
 	r.Against = s.Against
 	if s.Provisional {
 		r.Reason = cmp.Or(r.Reason, beingMeasured)

@@ -16,8 +16,11 @@ type Series struct {
 	stats.Series
 	// Deciding is set for a metric that verdicts are given on.
 	Deciding bool
-	// Evidence holds what was measured in turns, and what is known of the noise. Exact and Delta are always set.
+	// Evidence holds what was measured in turns, and what is known of the noise. Delta is always set. Exact may also be set for
+	// a series of another metric that has shown no noise.
 	Evidence verdict.Evidence
+	// Noise names what is remarkable about the noise, such as "skewed"; empty if nothing is.
+	Noise string
 	// Stored is the stored verdict; nil if there is none.
 	Stored *Stored
 }
@@ -32,8 +35,6 @@ type Stored struct {
 	// Against is the artifact that the verdict is about if that is not the baseline: several artifacts in a row may differ
 	// from those before.
 	Against string
-	// Noise names the series' noise, such as "skewed"; empty if nothing is remarkable.
-	Noise string
 }
 
 // Turns describes what was measured in turns.

@@ -31,6 +31,7 @@ type record struct {
 	samples   map[string][]bench.Samples
 	sessions  []results.Session
 	decided   []store.Comparison
+	noise     []store.SeriesNoise
 	lacking   map[string][]bench.MissingResult
 	fails     map[string]error
 }
@@ -49,6 +50,10 @@ func (r record) SessionsInTurns(context.Context, string, string, string) ([]resu
 
 func (r record) Comparisons(context.Context, string, string, string) ([]store.Comparison, error) {
 	return slices.Clone(r.decided), r.fails["comparisons"]
+}
+
+func (r record) Noise(_ context.Context, _ string, target bench.Target) ([]store.SeriesNoise, error) {
+	return slices.DeleteFunc(slices.Clone(r.noise), func(n store.SeriesNoise) bool { return n.TestCase.Target != target }), r.fails["noise "+string(target)]
 }
 
 func (r record) MissingResults(_ context.Context, project, tag string) ([]bench.MissingResult, error) {

@@ -30,6 +30,8 @@ type Record interface {
 	SessionsInTurns(ctx context.Context, project, a, b string) ([]Session, error)
 	// Comparisons returns the valid comparisons of two artifacts, whichever of them is the baseline, the newest first.
 	Comparisons(ctx context.Context, project, a, b string) ([]store.Comparison, error)
+	// Noise returns the noise of a project's series on a target.
+	Noise(ctx context.Context, project string, target bench.Target) ([]store.SeriesNoise, error)
 	MissingResults(ctx context.Context, project, tag string) ([]bench.MissingResult, error)
 }
 
@@ -117,7 +119,11 @@ func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Repo
 		return Report{}, fmt.Errorf("reading the stored comparisons: %w", err)
 	}
 	stored, unpaired := Pairs(facts, sides[0], sides[1])
-	series := decisionsOf(decided).series(facts, stored, sessions)
+	decisions := decisionsOf(decided)
+	if decisions.noise, err = noisePerSeries(ctx, record, pair.Project, stored, sessions); err != nil {
+		return Report{}, fmt.Errorf("reading the noise of the series: %w", err)
+	}
+	series := decisions.series(facts, stored, sessions)
 	out := Report{Missing: missing, Measured: measured(sides[0], sides[1])}
 	out.lack(pair, unpaired, series)
 	standing := standing(decided)

@@ -2,12 +2,15 @@ package results
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/stats/noise"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/verdict"
 )
@@ -55,6 +58,8 @@ type decisions struct {
 	rows map[seriesKey]decision
 	// comparisons holds the IDs of all valid comparisons.
 	comparisons map[int64]bool
+	// noise holds the noise of each series in the surroundings in which it was measured.
+	noise map[seriesKey][]store.SeriesNoise
 }
 
 // decision is a row of a stored comparison.
@@ -101,9 +106,17 @@ func leftOpen(row store.ComparisonRow) bool {
 // what the stored comparison left open.
 func (d decisions) decide(s *report.Series, k seriesKey, sessions []Session) {
 	row, stored := d.rows[k]
+	model := d.model(k, sessions)
+	s.Noise = noiseOf(model)
 	looks, others := d.split(sessions, row.comparison)
 	if !stored || leftOpen(row.ComparisonRow) && len(others) > 0 {
 		s.Evidence.Sessions = pairsOf(others)
+		if s.Evidence.BimodalBySession = model.Has(noise.BimodalBySession); model.Logarithms {
+			s.Evidence.SigmaWithin, s.Evidence.Tau = model.SigmaWithin, model.Tau
+		}
+		if model.Has(noise.Exact) {
+			s.Evidence.Exact, s.Evidence.Delta = true, verdict.Delta(s.Metric, true)
+		}
 		return
 	}
 	s.Evidence = verdict.Evidence{
@@ -116,6 +129,58 @@ func (d decisions) decide(s *report.Series, k seriesKey, sessions []Session) {
 	if row.Verdict != nil {
 		s.Stored.Verdict = *row.Verdict
 	}
+}
+
+// model returns the noise of a series where it was measured for a stored comparison or in turns, else where a comparison
+// would take its results from.
+func (d decisions) model(k seriesKey, sessions []Session) noise.Model {
+	var best store.SeriesNoise
+	for i, n := range d.noise[k] {
+		row, stored := d.rows[k]
+		switch {
+		case stored && n.Surrounding == row.Surrounding, !stored && len(sessions) > 0 && n.Surrounding == sessions[0].Surrounding:
+			return n.Model
+		case i == 0, n.Before(best.Surrounding):
+			best = n
+		}
+	}
+	return best.Model
+}
+
+// noiseOf says what is remarkable about the noise of a series.
+func noiseOf(m noise.Model) string {
+	var words []string
+	for _, label := range m.Labels {
+		words = append(words, string(label))
+	}
+	if m.Lenders > 0 {
+		words = append(words, "as in other series")
+	}
+	return strings.Join(words, ", ")
+}
+
+// noisePerSeries reads the noise of all series on the targets of some.
+func noisePerSeries(ctx context.Context, record Record, project string, stored []stats.Series, sessions []Session) (map[seriesKey][]store.SeriesNoise, error) {
+	targets := make(map[bench.Target]bool)
+	for _, s := range stored {
+		targets[bench.Target(s.Target)] = true
+	}
+	for _, s := range sessions {
+		targets[s.TestCase.Target] = true
+	}
+	out := make(map[seriesKey][]store.SeriesNoise)
+	for _, target := range slices.Sorted(maps.Keys(targets)) {
+		models, err := record.Noise(ctx, project, target)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range models {
+			if k := (seriesKey{m.TestCase, m.Metric}); m.Collector == "" {
+				out[k] = append(out[k], m)
+			}
+		}
+	}
+	return out, nil
 }
 
 // split separates the sessions of a comparison's looks from those that belong to no comparison. Those of other comparisons

@@ -1,6 +1,7 @@
 package results_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +10,7 @@ import (
 	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/results"
 	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/stats/noise"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/verdict"
 )
@@ -197,4 +199,38 @@ func TestTallyCountsStoredVerdicts(t *testing.T) {
 	lo := bench.TestCase{Benchmark: "lo", Target: "x"}
 	c := decided(map[bench.TestCase]*verdict.Verdict{gin: slower(), hugo: nil, lo: {Kind: verdict.NoSuspicion, Sees: 0.02}})[0]
 	require.Equal(t, "1 changed, 1 being measured in turns; 1 without suspicion (would have seen ≥ 2.0 %, median)", results.Tally(c).String())
+}
+
+// What is known of the noise is named, and counts where there is no stored verdict.
+func TestTheNoiseOfASeriesIsKnown(t *testing.T) {
+	t.Parallel()
+	model := func(tc bench.TestCase, where bench.Surrounding, m noise.Model) store.SeriesNoise {
+		return store.SeriesNoise{TestCase: tc, Metric: bench.WallTime, Surrounding: where, Model: m}
+	}
+	there := session(gin, alone(4, "x"), 1.02, 22)
+	r := record{sessions: []results.Session{there}}
+	require.True(t, compare(t, r, nil).Rows[0].Is(verdict.Changed))
+
+	// Sides that are off by more than the change in each session cannot show it.
+	r.noise = []store.SeriesNoise{
+		model(gin, alone(8, "x"), noise.Model{Labels: []noise.Label{noise.Exact}}),
+		model(gin, alone(4, "x"), noise.Model{Logarithms: true, SigmaWithin: 0.02, Tau: 0.5, Labels: []noise.Label{noise.Skewed, noise.Outliers}, Lenders: 3}),
+	}
+	row := compare(t, r, nil).Rows[0]
+	require.True(t, row.Is(verdict.Undecided), row.Reason)
+	require.Equal(t, "skewed, outliers, as in other series", row.Noise)
+
+	// A series that has never shown noise needs no second look.
+	r = record{
+		samples: map[string][]bench.Samples{before: {samples(gin, bench.WallTime, alone(4, "x"), 5, 5)}, after: {samples(gin, bench.WallTime, alone(4, "x"), 6, 6)}},
+		noise:   []store.SeriesNoise{model(gin, alone(4, "x"), noise.Model{Labels: []noise.Label{noise.Exact}})},
+	}
+	row = compare(t, r, nil).Rows[0]
+	require.True(t, row.Exact)
+	require.True(t, row.Is(verdict.Changed), row.Reason)
+
+	gone := errors.New("connection refused")
+	r.fails = map[string]error{"noise " + string(linux): gone}
+	_, err := results.Compare(t.Context(), r, nil, pair)
+	require.ErrorIs(t, err, gone)
 }
