@@ -49,10 +49,12 @@ func expandActivity() workflow.ActivityOptions {
 
 // lookActivity reads the history of all series of a request, once: 80 sessions of thousands
 // of series take a few seconds, and a minute on a machine with too much else to do. The
-// pairs of a look are judged in milliseconds.
+// pairs of a look are judged in milliseconds. It heartbeats every 3 s, so that another
+// orchestrator soon takes over when its own dies.
 func lookActivity() workflow.ActivityOptions {
 	o := recordActivity("verdicts so far, and the next look")
 	o.StartToCloseTimeout = 5 * time.Minute
+	o.HeartbeatTimeout = 15 * time.Second
 	return o
 }
 
