@@ -24,7 +24,8 @@ import (
 // are judged and the next look is written, unless each row has its verdict. It reads
 // everything from the record, so calling it again changes nothing.
 func (a *Activities) NextLook(ctx context.Context, ref protocol.RequestRef) (protocol.LookResult, error) {
-	defer beat(ctx)()
+	stop := beat(ctx)
+	defer stop()
 	decided := protocol.LookResult{Decided: true}
 	for range maxSteps {
 		r, err := a.Store.Request(ctx, ref.ID)

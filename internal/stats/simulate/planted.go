@@ -62,8 +62,7 @@ func (p *plants) next(f *Figures) {
 			open = append(open, planted)
 		}
 	}
-	changes := Changes()
-	kind := p.made % len(changes)
+	kind := p.made % kinds
 	p.made++
 	p.open = append(open, p.plant(kind, coming))
 }
