@@ -217,7 +217,7 @@ func (a *Activities) lookFailure(ctx context.Context, c store.Comparison) (strin
 	return fmt.Sprintf("look %d has no values of it", c.Look), nil
 }
 
-// lookPlan is what the next look is planned from.
+// lookPlan holds the facts from which the next look is planned.
 type lookPlan struct {
 	comparison store.Comparison
 	request    bench.Request

@@ -29,7 +29,7 @@ type Row struct {
 	Verdict  verdict.Verdict
 }
 
-// Judgement is what the looks so far say.
+// Judgement holds the verdicts after the looks so far.
 type Judgement struct {
 	Family verdict.Family
 	// Looks is the number of looks so far; Pairs is that of the pairs that an open test case has in them.
@@ -182,7 +182,7 @@ func (s series) judge(family verdict.Family) (row Row, settled bool) {
 	return Row{TestCase: s.testCase, Metric: s.metric, Verdict: family.Judge(s.evidence)}, settled
 }
 
-// found is what a run has measured.
+// found holds the measurements of a run.
 type found struct {
 	series []series
 	// looks holds the pairs of each look.
