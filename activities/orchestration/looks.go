@@ -1,7 +1,6 @@
 package orchestration
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,7 +99,7 @@ func (a *Activities) judge(ctx context.Context, r bench.Request, c store.Compari
 	if err != nil {
 		return err
 	}
-	more, next := nextLook(family, c.Look)
+	before, more, next := nextLook(family, c.Look)
 	var settled, open []store.ComparisonRow
 	for _, row := range openRows(c) {
 		e := evidence[rowKey{row.TestCase, row.Metric}]
@@ -119,7 +118,7 @@ func (a *Activities) judge(ctx context.Context, r bench.Request, c store.Compari
 		}
 		settled = append(settled, withVerdict(row, v))
 	}
-	look := lookPlan{comparison: c, request: r, pairs: more, family: family, evidence: evidence}
+	look := lookPlan{comparison: c, request: r, before: before, pairs: more, family: family, evidence: evidence}
 	jobs, given, err := a.planLook(ctx, look, open)
 	if err != nil {
 		return err
@@ -149,17 +148,17 @@ func withVerdict(row store.ComparisonRow, v verdict.Verdict) store.ComparisonRow
 	return row
 }
 
-// nextLook returns the pairs of the look after a number of looks; ok is false after the
-// last.
-func nextLook(family verdict.Family, looks int) (more int, ok bool) {
-	pairs := 0
-	for range looks + 1 {
-		if more, ok = family.NextLook(pairs); !ok {
-			return 0, false
+// nextLook returns the pairs after a number of looks and those that the next look adds;
+// ok is false after the last.
+func nextLook(family verdict.Family, looks int) (before, more int, ok bool) {
+	for range looks {
+		if more, ok = family.NextLook(before); !ok {
+			return before, 0, false
 		}
-		pairs += more
+		before += more
 	}
-	return more, true
+	more, ok = family.NextLook(before)
+	return before, more, ok
 }
 
 // rowKey names a row of a comparison.
@@ -221,6 +220,7 @@ func (a *Activities) lookFailure(ctx context.Context, c store.Comparison) (strin
 type lookPlan struct {
 	comparison store.Comparison
 	request    bench.Request
+	before     int // pairs that rows have before the look
 	pairs      int // of the look
 	family     verdict.Family
 	evidence   map[rowKey]rowPairs
@@ -248,7 +248,10 @@ func (a *Activities) planLook(ctx context.Context, p lookPlan, rows []store.Comp
 	if err != nil {
 		return nil, nil, err
 	}
-	afford, rest := within(rows, remaining(p.comparison), func(tc bench.TestCase) float64 { return 2 * float64(p.pairs) * seconds[tc] })
+	afford, rest := choose(rows, p.before, remaining(p.comparison), func(row store.ComparisonRow) verdict.Candidate {
+		evidence := p.evidence[rowKey{row.TestCase, row.Metric}].of(row)
+		return verdict.Candidate{Prospect: evidence.Prospect(), Cost: 2 * seconds[row.TestCase]}
+	})
 	given := p.undecided(rest, overBudget(p.comparison), "raise verify_budget")
 	if len(afford) == 0 {
 		return nil, given, nil
@@ -325,20 +328,23 @@ type measured struct {
 
 func measuredAs(row store.ComparisonRow) measured { return measured{row.TestCase, row.Against} }
 
-// within divides rows into those whose test cases can be measured in a time, the most
-// suspicious ones first, and the others. A test case is measured once for all its rows.
-func within(rows []store.ComparisonRow, seconds float64, cost func(bench.TestCase) float64) (afford, rest []store.ComparisonRow) {
-	byScore := slices.Clone(rows)
-	slices.SortStableFunc(byScore, func(a, b store.ComparisonRow) int { return cmp.Compare(b.Score, a.Score) })
-	chosen := make(map[measured]bool)
-	for _, row := range byScore {
-		if c := cost(row.TestCase); !chosen[measuredAs(row)] && c <= seconds {
-			chosen[measuredAs(row)] = true
-			seconds -= c
-		}
-	}
+// choose divides rows into those whose test cases take the next look after a number of pairs, within a time in seconds, and
+// the others. A test case is measured once for all its rows.
+func choose(rows []store.ComparisonRow, pairs int, seconds float64, as func(store.ComparisonRow) verdict.Candidate) (afford, rest []store.ComparisonRow) {
+	var candidates []verdict.Candidate
+	at := make(map[measured]int)
 	for _, row := range rows {
-		if chosen[measuredAs(row)] {
+		c := as(row)
+		if i, known := at[measuredAs(row)]; known {
+			candidates[i].Prospect = max(candidates[i].Prospect, c.Prospect)
+			continue
+		}
+		at[measuredAs(row)] = len(candidates)
+		candidates = append(candidates, c)
+	}
+	chosen := verdict.Choose(candidates, pairs, seconds)
+	for _, row := range rows {
+		if chosen[at[measuredAs(row)]] {
 			afford = append(afford, row)
 		} else {
 			rest = append(rest, row)

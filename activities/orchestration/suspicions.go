@@ -113,15 +113,16 @@ func (a *Activities) chooseFamily(ctx context.Context, r bench.Request, c *store
 		return err
 	}
 	c.FamilySize = len(open)
-	family, tooLarge := familyOf(*c)
+	_, tooLarge := familyOf(*c)
 	c.FamilySize = 0
 	var chosen map[bench.TestCase]bool
 	var reason string
 	if tooLarge != nil {
 		reason = tooLarge.Error()
 	} else {
-		pairs := float64(family.Confirms())
-		afford, _ := within(open, remaining(*c), func(tc bench.TestCase) float64 { return 2 * pairs * seconds[tc] })
+		afford, _ := choose(open, 0, remaining(*c), func(row store.ComparisonRow) verdict.Candidate {
+			return verdict.Candidate{Prospect: row.Score, Cost: 2 * seconds[row.TestCase]}
+		})
 		chosen = make(map[bench.TestCase]bool, len(afford))
 		for _, row := range afford {
 			chosen[row.TestCase] = true

@@ -19,8 +19,8 @@ const (
 
 const (
 	longest      = 8   // newest commits that are taken together
-	history      = 20  // commits before them that they are compared with
-	window       = 60  // commits before them that tell their spread; also the reach of the drift rule
+	history      = 60  // commits before them that they are compared with, and that tell their spread
+	reach        = 60  // of the drift rule: the newest commits are compared with those so many before
 	ownSpread    = 8   // sessions from which a series has a spread of its own
 	quietCommits = 8   // for which a suspicion that was not reproduced is not raised again,
 	quietGrowth  = 0.7 // unless T has grown by this
@@ -92,12 +92,12 @@ func (s Series) Sees() float64 {
 	return noise.Fit(inOrder(s.Sessions[:len(s.Sessions)-1]), s.Lent...).Sees(s.Threshold())
 }
 
-// TestCases returns how many test cases a request may have measured again: 10 % of its runs, at the 70 runs that one takes on
-// average, but at least three.
+// TestCases returns how many test cases a request may have measured again: 10 % of its runs, at the 20 runs that one takes on
+// average if most take only the first look, see [verdict.Choose], but at least three.
 func TestCases(runs int) int {
 	const (
 		share  = 0.1
-		each   = 70
+		each   = 20
 		fewest = 3
 	)
 	return max(fewest, int(share*float64(runs)/each))
@@ -105,7 +105,7 @@ func TestCases(runs int) int {
 
 // Find returns the series that may have changed: exact ones first, then the largest T first.
 //
-// For the k = 1 … 8 newest commits and up to 20 commits before them,
+// For the k = 1 … 8 newest commits and up to 60 commits before them,
 //
 //	T = |mean of the newest k - Hodges-Lehmann estimate of the older| / (σ √(1/k + 1/n)),
 //
@@ -116,7 +116,7 @@ func TestCases(runs int) int {
 // counts. Disturbed sessions do not count, but for the newest commit's, and for a history that has no others.
 //
 // The largest suspicions of up to the given number of test cases are for now, the others are postponed. Those of exact
-// metrics take no runs and do not count. A T between the thresholds is only for now, and only where there is room.
+// metrics take no runs and do not count. A T between the thresholds is only for now, where there is room.
 func Find(series []Series, testCases int) []Suspicion {
 	var found []Suspicion
 	for _, s := range series {
@@ -125,7 +125,7 @@ func Find(series []Series, testCases int) []Suspicion {
 		}
 	}
 	slices.SortFunc(found, func(x, y Suspicion) int {
-		return cmp.Or(first(x.Exact, y.Exact), first(y.weak, x.weak), cmp.Compare(y.T, x.T), cmp.Compare(x.Key.String(), y.Key.String()))
+		return cmp.Or(first(x.Exact, y.Exact), cmp.Compare(y.T, x.T), cmp.Compare(x.Key.String(), y.Key.String()))
 	})
 	chosen := map[stats.TestCase]bool{}
 	for i, s := range found {
@@ -168,7 +168,7 @@ func (s Series) suspicion() (Suspicion, bool) {
 	}
 	reason := "%s over %s, T=%.1f"
 	if best.t < PrimaryThreshold {
-		best = t.candidate(longest, window)
+		best = t.candidate(longest, reach)
 		reason = "drift of %s over %s, T=%.1f"
 	}
 	if best.t < PrimaryThreshold || t.irrelevant(best, s.Delta) || s.quiet(best) {

@@ -97,7 +97,7 @@ func (t track) candidate(k, newest int) candidate {
 // spread returns the standard deviation of a session's level, of the sessions before an index if there are enough. The newest
 // commits never count there, so that all their numbers are judged by the same spread.
 func (t track) spread(end int) float64 {
-	older := t.undisturbed(end-window, end)
+	older := t.undisturbed(end-history, end)
 	switch {
 	case len(older) >= ownSpread:
 		return noise.SessionSpread(older)

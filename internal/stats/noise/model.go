@@ -11,7 +11,6 @@ import (
 // Constants of the model.
 const (
 	window       = 60  // newest sessions that count
-	recent       = 20  // sessions that new ones are compared with
 	unconfirmed  = 8   // newest sessions that may hold a change of which nothing is known yet
 	enough       = 8   // sessions from which a series has a spread of its own
 	exactAfter   = 20  // sessions without spread that make a metric exact
@@ -61,7 +60,7 @@ func (m Model) Has(label Label) bool { return slices.Contains(m.Labels, label) }
 // Sees returns the relative change of one session at which detection with a threshold, in standard deviations, would suspect
 // a change; 0 for exact series, where any change is seen, and for those of which nothing is known.
 func (m Model) Sees(threshold float64) float64 {
-	n := float64(min(max(m.Sessions, 1), recent))
+	n := float64(max(m.Sessions, 1))
 	distance := threshold * m.SigmaSession * math.Sqrt(1+1/n)
 	switch {
 	case m.Logarithms:
@@ -149,14 +148,14 @@ func explainedShare(groups [][]float64) float64 {
 }
 
 // SessionSpread returns the standard deviation of one session's level, from levels in order of time: that of successive
-// differences, which a slow drift hardly touches, or that of the 20 newest levels, whichever is larger. Both draw far
-// values in, see [Spread].
+// differences, which a slow drift hardly touches, or that of the levels, whichever is larger. Both draw far values in, see
+// [Spread].
 func SessionSpread(levels []float64) float64 {
 	differences := make([]float64, 0, len(levels))
 	for i := 1; i < len(levels); i++ {
 		differences = append(differences, levels[i]-levels[i-1])
 	}
-	return max(Spread(differences)/math.Sqrt2, Spread(levels[max(0, len(levels)-recent):]))
+	return max(Spread(differences)/math.Sqrt2, Spread(levels))
 }
 
 // settled leaves out the newest levels if enough remain: they may hold a change that is not confirmed yet.

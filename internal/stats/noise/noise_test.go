@@ -164,7 +164,7 @@ func TestASeriesWithoutHistoryIsJudgedByItsValues(t *testing.T) {
 func TestSeesIsTheChangeAtTheThreshold(t *testing.T) {
 	t.Parallel()
 	m := noise.Model{Sessions: 60, Logarithms: true, SigmaSession: 0.01}
-	require.InDelta(t, math.Expm1(0.035*math.Sqrt(1.05)), m.Sees(3.5), 1e-12)
+	require.InDelta(t, math.Expm1(0.035*math.Sqrt(1+1.0/60)), m.Sees(3.5), 1e-12)
 	m.Sessions = 1
 	require.InDelta(t, math.Expm1(0.035*math.Sqrt2), m.Sees(3.5), 1e-12)
 	m = noise.Model{Sessions: 20, Level: -50, SigmaSession: 2}

@@ -44,7 +44,6 @@ func (h *history) quiet(commit int, t float64) bool {
 // Detection as in internal/suspect, whose constants are not exported.
 const (
 	longest = 8
-	recent  = 20
 	reach   = 60
 
 	quietGrowth = 0.7
@@ -140,7 +139,7 @@ func distance(levels []float64, k, newest int, sigma float64) float64 {
 // before returns the levels that the newest k are compared with, and the standard deviation of the difference.
 func before(levels []float64, k, newest int, sigma float64) (older []float64, unit float64) {
 	older = levels[:len(levels)-newest]
-	older = older[max(0, len(older)-recent):]
+	older = older[max(0, len(older)-reach):]
 	return older, sigma * math.Sqrt(1/float64(k)+1/float64(len(older)))
 }
 
@@ -153,7 +152,7 @@ func average(values []float64) float64 {
 }
 
 func middle(values []float64) float64 {
-	var ascending [recent]float64
+	var ascending [reach]float64
 	n := copy(ascending[:], values)
 	slices.Sort(ascending[:n])
 	return ascending[n/2]
@@ -161,7 +160,7 @@ func middle(values []float64) float64 {
 
 // mostRead is the number of series whose whole history detection reads, beside those with little. The budget suffices for
 // a fraction.
-const mostRead = 24
+const mostRead = 48
 
 // suspicion is a suspicion with its series.
 type suspicion struct {

@@ -23,38 +23,31 @@ type row struct {
 }
 
 // verify measures suspects in turns until they are decided or the budget is used up, as the service does: the most
-// suspicious first, all that go on in the same look. It returns them with their verdicts, and the number of extra runs.
+// promising first, all that go on in the same look. It returns them with their verdicts, and the number of extra runs.
 func (p *project) verify(suspects []suspicion, budget int, judge Judge) (rows []*row, runs int, err error) {
-	family, err := verdict.NewFamily(max(len(suspects), 1))
-	if err != nil {
-		return nil, 0, fmt.Errorf("a family of %d suspects: %w", len(suspects), err)
+	for _, s := range suspects {
+		rows = append(rows, p.row(s))
 	}
 	left := budget
-	each := 2 * family.Confirms()
-	reserved := reservation{budget: budget, each: each}
-	for _, s := range suspects {
-		if reserved.take(s) {
-			rows = append(rows, p.row(s))
-		}
-	}
-	if family, err = verdict.NewFamily(max(len(rows), 1)); err != nil {
+	choose(rows, 0, left)
+	rows = slices.DeleteFunc(rows, func(r *row) bool { return r.stopped })
+	family, err := verdict.NewFamily(max(len(rows), 1))
+	if err != nil {
 		return nil, 0, fmt.Errorf("a family of %d suspects: %w", len(rows), err)
 	}
+	pairs := 0
 	for range family.Looks {
+		more, ok := family.NextLook(pairs)
+		if !ok {
+			break
+		}
+		choose(rows, pairs, left)
 		measured := map[measurement]bool{}
 		for _, r := range rows {
 			if r.settled || r.stopped {
 				continue
 			}
-			more, ok := family.NextLook(r.pairs)
-			if !ok {
-				continue
-			}
 			if m := r.measurement(); !measured[m] {
-				if 2*more > left {
-					r.stopped = true
-					continue
-				}
 				measured[m] = true
 				left -= 2 * more
 			}
@@ -62,32 +55,43 @@ func (p *project) verify(suspects []suspicion, budget int, judge Judge) (rows []
 			r.verdict = judge(family, r.evidence)
 			r.settled = r.verdict.Kind != verdict.Undecided || family.Settled(r.evidence)
 		}
+		pairs += more
 	}
 	return rows, budget - left, nil
+}
+
+// choose stops the rows that the budget does not suffice for after a number of pairs.
+func choose(rows []*row, pairs, budget int) {
+	var candidates []verdict.Candidate
+	at := map[measurement]int{}
+	for _, r := range rows {
+		if r.settled || r.stopped {
+			continue
+		}
+		prospect := r.T
+		if pairs > 0 {
+			prospect = r.evidence.Prospect()
+		}
+		i, known := at[r.measurement()]
+		if !known {
+			i = len(candidates)
+			at[r.measurement()] = i
+			candidates = append(candidates, verdict.Candidate{Cost: 2})
+		}
+		candidates[i].Prospect = max(candidates[i].Prospect, prospect)
+	}
+	chosen := verdict.Choose(candidates, pairs, float64(budget))
+	for _, r := range rows {
+		if !r.settled && !r.stopped {
+			r.stopped = !chosen[at[r.measurement()]]
+		}
+	}
 }
 
 // measurement is what one series of pairs serves: all metrics of a test case at two commits.
 type measurement struct{ testCase, baseline int }
 
 func (s suspicion) measurement() measurement { return measurement{s.series.testCase, s.baseline} }
-
-// reservation keeps runs for as many pairs of each test case as can confirm a change.
-type reservation struct {
-	budget, each int
-	taken        []measurement
-}
-
-func (r *reservation) take(s suspicion) bool {
-	m := s.measurement()
-	switch {
-	case slices.Contains(r.taken, m):
-		return true
-	case (len(r.taken)+1)*r.each > r.budget:
-		return false
-	}
-	r.taken = append(r.taken, m)
-	return true
-}
 
 // row prepares the evidence of a suspect from what is known of its noise.
 func (p *project) row(s suspicion) *row {
@@ -114,9 +118,7 @@ func (p *project) look(r *row, pairs int) {
 func (p *project) remember(r *row) {
 	h := &r.series.history
 	h.tried = slices.DeleteFunc(h.tried, func(t tried) bool { return p.commit-t.commit > longest })
-	if r.settled || !r.stopped {
-		h.tried = append(h.tried, tried{p.commit, r.T, r.Change > 0})
-	}
+	h.tried = append(h.tried, tried{p.commit, r.T, r.Change > 0})
 }
 
 // verifyEverything measures all deciding metrics in turns until each is decided or has had all looks, as a comparison does
