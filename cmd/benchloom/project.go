@@ -37,8 +37,8 @@ creates or changes the project. Prints the changes.
 An unknown key is an error that names its line and column. Keys: name, suite
 (the suite's directory, relative to the file), description, targets, artifacts
 (provider, parameters, tags), source (git, branch, look_back, releases, every,
-backfill), queue (policy, max_in_progress), size (class), max_job_fails, verify and
-verify_budget.
+backfill), queue (policy, max_in_progress), size (class), max_job_fails, verify,
+verify_budget and verify_at_least.
 
 source.git names the repository whose commits are benchmarked: an absolute path on
 the orchestrator's machine, or a URL that git can fetch. Each commit of the branch
@@ -48,7 +48,8 @@ look_back; backfill: 10 limits it to the newest ten commits and ten releases.
 
 verify says what is measured again, in turns with the baseline, until there is a
 verdict: suspects (the default), all or off. verify_budget (default 25%) bounds the
-machine time that this adds to a request.
+machine time that this adds to a request, as a share of its own; verify_at_least
+(default 10m) is what it may take in any case.
 
 --dry-run changes no project. The suite is uploaded all the same, which has no
 effect by itself.`,

@@ -26,7 +26,9 @@ type ProjectConfig struct {
 	// Verify is read by [ProjectConfig.VerifyMode].
 	Verify VerifyMode `json:"verify,omitempty" yaml:"verify" enum:"off,suspects,all" doc:"What is measured again, in turns with the baseline, until there is a verdict; empty: suspects."`
 	// VerifyBudget is read by [ProjectConfig.VerifyTime].
-	VerifyBudget string `json:"verify_budget,omitempty" yaml:"verify_budget" doc:"Machine time that measuring again may add to a request, as a share of its own, such as 25%; at least ten minutes. Empty: 25%."`
+	VerifyBudget string `json:"verify_budget,omitempty" yaml:"verify_budget" doc:"Machine time that measuring again may add to a request, as a share of its own, such as 25%, but at least verify_at_least. Empty: 25%."`
+	// VerifyAtLeast is read by [ProjectConfig.VerifyTime].
+	VerifyAtLeast string `json:"verify_at_least,omitempty" yaml:"verify_at_least" doc:"Machine time that measuring again may take whatever the share, such as 4m. Empty: 10m."`
 	// MaxJobFails is the number of attempts of a failing job; left out: [MaxJobFails].
 	MaxJobFails AttemptCount `json:"max_job_fails,omitempty" yaml:"max_job_fails" minimum:"1" maximum:"20" doc:"Attempts of a failing job; left out: 3."`
 	// FailoverAfter is read by [ProjectConfig.Failover].

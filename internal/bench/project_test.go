@@ -2,6 +2,7 @@ package bench_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -132,5 +133,20 @@ func TestWhatIsVerified(t *testing.T) {
 	}
 	for budget, want := range map[string]time.Duration{"": time.Hour, "25%": time.Hour, "50 %": 2 * time.Hour, "1%": bench.VerifyAtLeast} {
 		require.Equal(t, want, bench.ProjectConfig{VerifyBudget: budget}.VerifyTime(4*time.Hour), budget)
+	}
+}
+
+// The few iterations of a small suite leave a share that decides nothing, and a person may wait for less than ten minutes.
+func TestMeasuringAgainMayAlwaysTakeSomeTime(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{"": bench.VerifyAtLeast, "4m": 4 * time.Minute, "1s": 15 * time.Second, "24h": 24 * time.Hour} {
+		c, err := bench.ReadProjectConfig(fmt.Appendf(nil, `{"verify_at_least": %q}`, text))
+		require.NoError(t, err, text)
+		require.Equal(t, want, c.VerifyTime(time.Minute), text)
+	}
+	for _, wrong := range []string{"0", "0s", "-4m", "999ms", "24h1s", "4", "4 minutes", "25%", "never"} {
+		_, err := bench.ReadProjectConfig(fmt.Appendf(nil, `{"verify_at_least": %q}`, wrong))
+		require.ErrorIs(t, err, bench.ErrInvalid, wrong)
+		require.ErrorContains(t, err, "use a duration from 1s to 24h such as 4m, or leave it out for 10m", wrong)
 	}
 }

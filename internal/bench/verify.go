@@ -70,10 +70,13 @@ func (m *VerifyMode) UnmarshalJSON(text []byte) error {
 // add.
 const VerifyBudget = 0.25
 
-// VerifyAtLeast is the machine time that measuring again may always take. The first look
-// that can confirm a change is the one after 14 pairs: within a share of a small suite's
-// few iterations no verdict would ever be reached.
+// VerifyAtLeast is the default machine time that measuring again may always take. The first
+// look that can confirm a change is the one after 14 pairs: within a share of a small
+// suite's few iterations no verdict would ever be reached.
 const VerifyAtLeast = 10 * time.Minute
+
+// maxVerifyAtLeast bounds the time: more is better said with a larger share.
+const maxVerifyAtLeast = 24 * time.Hour
 
 // maxVerifyBudget bounds the share: more is better said with the mode "all".
 const maxVerifyBudget = 100
@@ -87,13 +90,17 @@ func (c ProjectConfig) VerifyMode() VerifyMode {
 }
 
 // VerifyTime returns the machine time that measuring again may add to a request whose own
-// jobs have taken own: a share of that, and at least [VerifyAtLeast].
+// jobs have taken own: a share of that, and at least a time, [VerifyAtLeast] by default.
 func (c ProjectConfig) VerifyTime(own time.Duration) time.Duration {
 	share, err := parsePercent(c.VerifyBudget)
 	if err != nil {
 		share = VerifyBudget // refused by Check
 	}
-	return max(VerifyAtLeast, time.Duration(share*float64(own)))
+	least, err := parseAtLeast(c.VerifyAtLeast)
+	if err != nil {
+		least = VerifyAtLeast // refused by Check
+	}
+	return max(least, time.Duration(share*float64(own)))
 }
 
 func (c ProjectConfig) checkVerify() error {
@@ -103,7 +110,18 @@ func (c ProjectConfig) checkVerify() error {
 	if share, err := parsePercent(c.VerifyBudget); err != nil || !(share >= 0.01 && share <= maxVerifyBudget) {
 		return invalid("verify_budget", c.VerifyBudget, "use a percentage from 1% to 10000%, or leave it out for 25%")
 	}
+	if least, err := parseAtLeast(c.VerifyAtLeast); err != nil || least < time.Second || least > maxVerifyAtLeast {
+		return invalid("verify_at_least", c.VerifyAtLeast, "use a duration from 1s to 24h such as 4m, or leave it out for 10m")
+	}
 	return nil
+}
+
+// parseAtLeast parses a duration such as 4m; empty is the default.
+func parseAtLeast(text string) (time.Duration, error) {
+	if text == "" {
+		return VerifyAtLeast, nil
+	}
+	return time.ParseDuration(text)
 }
 
 // parsePercent parses a percentage such as 25%; empty is the default budget.
