@@ -20,6 +20,7 @@ import (
 	"github.com/benchloom/benchloom/internal/e2e/slowgo"
 	compared "github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/suite"
+	"github.com/benchloom/benchloom/internal/verdict"
 )
 
 // The part accuracy compares a real toolchain with itself under another name, and with
@@ -105,28 +106,33 @@ func measureAccuracy(ctx context.Context, o options, report *report, progress fu
 	return nil
 }
 
-// accuracyFigure returns what a comparison found for CPU time. There must be
-// exactly one such result.
+// accuracyFigure returns what a comparison found for CPU time. There must be exactly one such result. A verdict is wrong if it
+// says what is not so. Undecided is not wrong, but counted.
 func accuracyFigure(by, tag string, results []compared.Row) (figure, error) {
 	results = slices.DeleteFunc(results, func(r compared.Row) bool { return r.Metric != string(bench.CPUTime) })
 	if len(results) != 1 {
 		return figure{}, fmt.Errorf("the comparison has %d results for CPU time instead of one", len(results))
 	}
 	r := results[0]
-	expected, wrong := 0.0, r.Significant
+	expected, wrong := 0.0, r.Is(verdict.Changed)
 	if tag == tagSlow {
-		expected, wrong = slowgo.Slowdown, r.Direction != compared.Regression
+		expected, wrong = slowgo.Slowdown, r.Is(verdict.NoDifference) || r.Direction == compared.Improvement
 	}
 	change := r.Estimate().Value
-	f := figure{name: accuracyName(by, tag), iters: r.B.N, values: []benchfmt.Value{
+	return figure{name: accuracyName(by, tag), iters: r.B.N, values: []benchfmt.Value{
 		{Value: 100 * change, Unit: unitChange},
 		{Value: 100 * math.Abs(change-expected), Unit: unitOff},
-		{Value: 0, Unit: unitWrong},
-	}}
-	if wrong {
-		f.values[2].Value = 1
+		{Value: indicator(wrong), Unit: unitWrong},
+		{Value: indicator(r.Is(verdict.Undecided)), Unit: unitUndecidedVerdicts},
+	}}, nil
+}
+
+// indicator returns 1 if a condition holds, else 0.
+func indicator(holds bool) float64 {
+	if holds {
+		return 1
 	}
-	return f, nil
+	return 0
 }
 
 func (a *accuracy) byCommand(ctx context.Context, tag string) ([]compared.Row, error) {

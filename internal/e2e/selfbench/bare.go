@@ -86,21 +86,30 @@ func (b *bareWorker) times(ctx context.Context, workflowID string) (bareTimes, e
 	return t, nil
 }
 
+// Start and end points of the bare workflow's figures.
+const (
+	fromWorkflow = "workflow" // event WorkflowExecutionStarted
+	fromCall     = "call"     // before the client's call, by its clock
+	toCode       = "code"     // first statement of the activity, by the worker's clock
+)
+
+func bareName(from, to string) string { return "Bare/from=" + from + "/to=" + to }
+
 func reportBare(all []bareTimes, report *report) error {
 	ends := []struct {
 		from, to string
 		took     func(bareTimes) time.Duration
 	}{
-		{"workflow", "activity", func(t bareTimes) time.Duration { return t.activity.Sub(t.started) }},
-		{"workflow", "code", func(t bareTimes) time.Duration { return t.code.Sub(t.started) }},
-		{"call", "code", func(t bareTimes) time.Duration { return t.code.Sub(t.posted) }},
+		{fromWorkflow, toActivity, func(t bareTimes) time.Duration { return t.activity.Sub(t.started) }},
+		{fromWorkflow, toCode, func(t bareTimes) time.Duration { return t.code.Sub(t.started) }},
+		{fromCall, toCode, func(t bareTimes) time.Duration { return t.code.Sub(t.posted) }},
 	}
 	for _, e := range ends {
 		durations := make([]time.Duration, len(all))
 		for i, t := range all {
 			durations[i] = e.took(t)
 		}
-		if err := report.addDurations("Bare/from="+e.from+"/to="+e.to, durations); err != nil {
+		if err := report.addDurations(bareName(e.from, e.to), durations); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // limit bounds the median of a figure over the repetitions.
 type limit struct {
@@ -8,7 +11,21 @@ type limit struct {
 	benchmark string
 	unit      string
 	most      float64 // maximum, in the unit
+	// times raises the maximum to a multiple of the same unit's median of another benchmark, as measured in the same run;
+	// 0 leaves it as it is.
+	times float64
+	of    string
+	// each bounds every repetition instead of the median.
+	each bool
 }
+
+// Factors of a bare workflow's times, for machines on which that alone is slow. On the days whose figures docs/benchmarks.md
+// records, commands took 2.1 to 2.6 times as long as a bare workflow from the start of the workflow (p99), and 3.0 to
+// 4.4 times as long from the client's call (p50).
+const (
+	timesBareStart = 3
+	timesBareCall  = 6
+)
 
 // limits returns the limits of docs/benchmarks.md. A start is the start of the command,
 // which is later than the start of the activity.
@@ -16,74 +33,103 @@ func limits() []limit {
 	var all []limit
 	for _, of := range kinds() {
 		all = append(all,
-			limit{partStack, dispatchName(of, fromJob, toCommand), unitP99, 0.100},
-			limit{partStack, dispatchName(of, fromPost, toCommand), unitP50, 0.200})
+			limit{part: partStack, benchmark: dispatchName(of, fromJob, toCommand), unit: unitP99, most: 0.100, times: timesBareStart, of: bareName(fromWorkflow, toCode)},
+			limit{part: partStack, benchmark: dispatchName(of, fromPost, toCommand), unit: unitP50, most: 0.200, times: timesBareCall, of: bareName(fromCall, toCode)})
 	}
 	all = append(all,
-		limit{partWrapper, wrapperName(shortProgram), unitAdded, 0.005},
-		limit{partWrapper, wrapperName(loopProgram), unitPercent, 0.5},
-		limit{partWrapper, wrapperCPUName(loopProgram), unitPercent, 0.5})
+		limit{part: partWrapper, benchmark: wrapperName(shortProgram), unit: unitAdded, most: 0.005},
+		limit{part: partWrapper, benchmark: wrapperName(loopProgram), unit: unitPercent, most: 0.5},
+		limit{part: partWrapper, benchmark: wrapperCPUName(loopProgram), unit: unitPercent, most: 0.5})
 	for _, slots := range slotCounts() {
-		all = append(all, limit{partMakespan, makespanName(slots), unitShare, 1})
+		all = append(all, limit{part: partMakespan, benchmark: makespanName(slots), unit: unitShare, most: 1})
 	}
-	all = append(all, limit{partMakespan, gapName(), unitP99, 1})
+	all = append(all, limit{part: partMakespan, benchmark: gapName(), unit: unitP99, most: 1})
 	all = append(all,
-		limit{partQueues, twoOfEachName(), unitP99, 1},
-		limit{partQueues, overtakenName(muchWaiting), unitMostJobs, 1},
-		limit{partQueues, acceptName(muchWaiting), unitSeconds, 10},
-		limit{partQueues, waitingGapName(muchWaiting), unitOfFew, 1.5},
-		limit{partQueues, waitingGapName(mostWaiting), unitOfFew, 1.5})
+		limit{part: partQueues, benchmark: twoOfEachName(), unit: unitP99, most: 1},
+		limit{part: partQueues, benchmark: overtakenName(muchWaiting), unit: unitMostJobs, most: 1},
+		limit{part: partQueues, benchmark: acceptName(muchWaiting), unit: unitSeconds, most: 10},
+		limit{part: partQueues, benchmark: waitingGapName(muchWaiting), unit: unitOfFew, most: 1.5},
+		limit{part: partQueues, benchmark: waitingGapName(mostWaiting), unit: unitOfFew, most: 1.5})
 	for _, by := range []string{byCommand, byService} {
 		all = append(all,
-			limit{partAccuracy, accuracyName(by, tagSame), unitWrong, 0},
-			limit{partAccuracy, accuracyName(by, tagSlow), unitWrong, 0},
-			limit{partAccuracy, accuracyName(by, tagSlow), unitOff, 5})
+			limit{part: partAccuracy, benchmark: accuracyName(by, tagSame), unit: unitWrong, most: 0, each: true},
+			limit{part: partAccuracy, benchmark: accuracyName(by, tagSlow), unit: unitWrong, most: 0, each: true},
+			// The median of three is 1 if two of them are.
+			limit{part: partAccuracy, benchmark: accuracyName(by, tagSlow), unit: unitUndecidedVerdicts, most: 0},
+			limit{part: partAccuracy, benchmark: accuracyName(by, tagSlow), unit: unitOff, most: 5})
 	}
 	for _, process := range []string{"api", "orchestrator", "collector", "temporal", "up"} {
-		all = append(all, limit{partQueues, growthName(process, mostWaiting), unitGrowth, 100e6})
+		all = append(all, limit{part: partQueues, benchmark: growthName(process, mostWaiting), unit: unitGrowth, most: 100e6})
 	}
 	for _, process := range []string{"api", "orchestrator", "collector"} {
 		for _, state := range []string{"fresh", "used"} {
-			all = append(all, limit{partStack, idleName(process, state), unitRSS, 80e6})
+			all = append(all, limit{part: partStack, benchmark: idleName(process, state), unit: unitRSS, most: 80e6})
 		}
 	}
 	return all
 }
 
-// verdict is a limit with the measured median.
-type verdict struct {
+// finding is a limit with the measured figure.
+type finding struct {
 	limit
-	found  int // number of repetitions
-	median float64
+	found    int     // number of repetitions
+	measured float64 // their median, or the largest
+	bare     float64 // median of the benchmark that the limit is relative to
 }
 
-func (v verdict) kept() bool { return v.found > 0 && v.median <= v.most }
+// bound returns the maximum that the figure may have.
+func (f finding) bound() float64 { return max(f.most, f.times*f.bare) }
 
-func (v verdict) String() string {
-	switch {
-	case v.found == 0:
-		return fmt.Sprintf("FAIL  %s was not measured (limit %.6g %s)", v.benchmark, v.most, v.unit)
-	case !v.kept():
-		return fmt.Sprintf("FAIL  %s: median of %d is %.6g %s, the limit is %.6g", v.benchmark, v.found, v.median, v.unit, v.most)
+func (f finding) kept() bool { return f.found > 0 && f.measured <= f.bound() }
+
+func (f finding) String() string {
+	if f.found == 0 {
+		return fmt.Sprintf("FAIL  %s was not measured (limit %.6g %s)", f.benchmark, f.most, f.unit)
 	}
-	return fmt.Sprintf("ok    %s: median of %d is %.6g %s, the limit is %.6g", v.benchmark, v.found, v.median, v.unit, v.most)
+	word, statistic := "ok  ", "median"
+	if !f.kept() {
+		word = "FAIL"
+	}
+	if f.each {
+		statistic = "maximum"
+	}
+	text := fmt.Sprintf("%s  %s: %s of %d is %.6g %s, the limit is %.6g", word, f.benchmark, statistic, f.found, f.measured, f.unit, f.bound())
+	if f.times > 0 {
+		text += fmt.Sprintf(" (the larger of %.6g and %.6g times the %.6g of %s)", f.most, f.times, f.bare, f.of)
+	}
+	return text
 }
 
 // judge compares the figures of all repetitions with the limits.
-func judge(limits []limit, figures []figure) []verdict {
-	verdicts := make([]verdict, 0, len(limits))
+func judge(limits []limit, figures []figure) []finding {
+	findings := make([]finding, 0, len(limits))
 	for _, l := range limits {
-		var found []float64
-		for _, f := range figures {
-			for _, v := range f.values {
-				if f.name == l.benchmark && v.Unit == l.unit {
-					found = append(found, v.Value)
-				}
+		found := valuesOf(figures, l.benchmark, l.unit)
+		f := finding{limit: l, found: len(found), measured: median(found)}
+		if l.each && len(found) > 0 {
+			f.measured = slices.Max(found)
+		}
+		if l.times > 0 {
+			f.bare = median(valuesOf(figures, l.of, l.unit))
+		}
+		findings = append(findings, f)
+	}
+	return findings
+}
+
+// valuesOf returns the values of a benchmark in a unit, one per repetition.
+func valuesOf(figures []figure, benchmark, unit string) (found []float64) {
+	for _, f := range figures {
+		if f.name != benchmark {
+			continue
+		}
+		for _, v := range f.values {
+			if v.Unit == unit {
+				found = append(found, v.Value)
 			}
 		}
-		verdicts = append(verdicts, verdict{l, len(found), median(found)})
 	}
-	return verdicts
+	return found
 }
 
 // quietEnough is the number of cores that the rest of the machine may use before a check
@@ -94,12 +140,8 @@ const quietEnough = 0.1
 // stack was idle.
 func disturbance(figures []figure) float64 {
 	var used []float64
-	for _, f := range figures {
-		for _, v := range f.values {
-			if v.Unit == unitCPU && (f.name == idleName(othersProcess, "fresh") || f.name == idleName(othersProcess, "used")) {
-				used = append(used, v.Value)
-			}
-		}
+	for _, state := range []string{"fresh", "used"} {
+		used = append(used, valuesOf(figures, idleName(othersProcess, state), unitCPU)...)
 	}
 	return median(used)
 }

@@ -77,10 +77,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.check, "check", false, "fail when a median exceeds its limit")
 	flags.StringVar(&o.only, "only", "", "measure only this part: stack, wrapper, makespan, queues, accuracy or verdicts")
-	flags.IntVar(&o.repetitions, "repetitions", 5, "repetitions of the parts stack and wrapper")
-	flags.IntVar(&o.submissions, "submissions", 300, "jobs and bare workflows per repetition")
+	flags.IntVar(&o.repetitions, "repetitions", 5, "repetitions of the parts stack and wrapper"+shorter(checkRepetitions))
+	flags.IntVar(&o.submissions, "submissions", 300, "jobs and bare workflows per repetition"+shorter(checkSubmissions))
 	flags.IntVar(&o.pairs, "pairs", 10, "pairs of a wrapped and a bare CPU loop per repetition; twenty times as many pairs of true")
-	flags.IntVar(&o.makespan.seeds, "seeds", 20, "makespans for each number of slots, once and not per repetition")
+	flags.IntVar(&o.makespan.seeds, "seeds", 20, "makespans for each number of slots, once and not per repetition"+shorter(checkSeeds))
 	flags.DurationVar(&o.makespan.unit, "unit", 200*time.Millisecond, "shortest job of the makespan; the longest takes ten times as long")
 	o.queues = queuesPlan{gaps: 300, pairs: 100}
 	flags.IntVar(&o.queues.much, "much", muchWaiting, "jobs in the smaller of the two large files of the part queues, once and not per repetition")
@@ -88,13 +88,16 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	o.accuracy.iterations = 10
 	flags.StringVar(&o.accuracy.suite, "suite", filepath.Join("suites", "go"), "directory of the suite of Go toolchains, for the part accuracy")
 	flags.IntVar(&o.accuracy.comparisons, "comparisons", 3, "comparisons of each pair of toolchains, once and not per repetition")
-	flags.IntVar(&o.verdicts.requests, "requests", 1000, "simulated requests for each noise of the part verdicts, once and not per repetition")
+	flags.IntVar(&o.verdicts.requests, "requests", 1000, "simulated requests for each noise of the part verdicts, once and not per repetition"+shorter(checkRequests))
 	flags.StringVar(&o.verdicts.noise, "noise", "", "simulate only this noise: "+noiseIDs())
 	flags.DurationVar(&o.idle, "idle", 10*time.Second, "time for which the idle stack is watched")
 	flags.StringVar(&o.program, "program", environment("BENCHLOOM_BIN", filepath.Join("bin", "benchloom")), "path of the benchloom binary")
 	flags.StringVar(&o.temporal, "temporal-program", environment("BENCHLOOM_TEMPORAL_DEV", filepath.Join("bin", "temporal-dev")), "path of the embedded Temporal")
 	if err := flags.Parse(args); err != nil {
 		return o, err
+	}
+	if o.check {
+		o.shorten(flags)
 	}
 	switch {
 	case flags.NArg() > 0:
@@ -115,6 +118,35 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("-much must be more than %d, -most at least as many", fewWaiting+o.queues.gaps)
 	}
 	return o, nil
+}
+
+// Defaults of a check, which takes half an hour with them. See docs/benchmarks.md for what they leave of the limits.
+const (
+	checkRepetitions = 3
+	checkSubmissions = 200
+	checkSeeds       = 5
+	checkRequests    = 200
+)
+
+func shorter(value int) string { return fmt.Sprintf("; %d with -check", value) }
+
+// shorten sets the defaults of a check where the command line has no value.
+func (o *options) shorten(flags *flag.FlagSet) {
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for name, shorter := range map[string]struct {
+		option *int
+		value  int
+	}{
+		"repetitions": {&o.repetitions, checkRepetitions},
+		"submissions": {&o.submissions, checkSubmissions},
+		"seeds":       {&o.makespan.seeds, checkSeeds},
+		"requests":    {&o.verdicts.requests, checkRequests},
+	} {
+		if !given[name] {
+			*shorter.option = shorter.value
+		}
+	}
 }
 
 func environment(name, otherwise string) string {

@@ -41,6 +41,18 @@ func TestOptionsAreChecked(t *testing.T) {
 	require.False(t, o.measures(partStack))
 }
 
+func TestACheckIsShorterUnlessTold(t *testing.T) {
+	t.Parallel()
+	measured := func(args ...string) [4]int {
+		o, err := parse(args, &bytes.Buffer{})
+		require.NoError(t, err)
+		return [4]int{o.repetitions, o.submissions, o.makespan.seeds, o.verdicts.requests}
+	}
+	require.Equal(t, [4]int{5, 300, 20, 1000}, measured())
+	require.Equal(t, [4]int{3, 200, 5, 200}, measured("-check"))
+	require.Equal(t, [4]int{5, 200, 20, 1000}, measured("-check", "-repetitions", "5", "-seeds", "20", "-requests", "1000"))
+}
+
 func TestMissingProgramSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	_, err := startStack(t.Context(), t.TempDir()+"/benchloom", t.TempDir()+"/temporal-dev")

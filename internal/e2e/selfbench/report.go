@@ -42,23 +42,25 @@ func (r *report) add(f figure) error {
 
 // Units. The benchmark format wants times in seconds.
 const (
-	unitP50      = "p50-sec"
-	unitP90      = "p90-sec"
-	unitP99      = "p99-sec"
-	unitShare    = "p90-of-allowed" // 1 is the whole allowance
-	unitRSS      = "rss-B"
-	unitCPU      = "cpu-sec/sec" // CPU time per time: 0.01 is one per cent of a core
-	unitAdded    = "added-sec"
-	unitPercent  = "added-%"
-	unitSeconds  = "sec"
-	unitChange   = "change-%"       // of the second side relative to the first
-	unitOff      = "off-%"          // percentage points between the change and the known one
-	unitWrong    = "wrong-verdicts" // 1: a false or a missed difference
-	unitOfFew    = "p50-of-few"     // 1 is the gap with few jobs waiting
-	unitP50Jobs  = "p50-jobs"
-	unitMostJobs = "most-jobs"
-	unitGrowth   = "growth-B" // peak resident memory minus that before
-	unitPSS      = "growth-pss-B"
+	unitP50     = "p50-sec"
+	unitP90     = "p90-sec"
+	unitP99     = "p99-sec"
+	unitShare   = "p90-of-allowed" // 1 is the whole allowance
+	unitRSS     = "rss-B"
+	unitCPU     = "cpu-sec/sec" // CPU time per time: 0.01 is one per cent of a core
+	unitAdded   = "added-sec"
+	unitPercent = "added-%"
+	unitSeconds = "sec"
+	unitChange  = "change-%"       // of the second side relative to the first
+	unitOff     = "off-%"          // percentage points between the change and the known one
+	unitWrong   = "wrong-verdicts" // 1: a false difference, or a known one said not to be there
+
+	unitUndecidedVerdicts = "undecided-verdicts" // 1: nothing was concluded
+	unitOfFew             = "p50-of-few"         // 1 is the gap with few jobs waiting
+	unitP50Jobs           = "p50-jobs"
+	unitMostJobs          = "most-jobs"
+	unitGrowth            = "growth-B" // peak resident memory minus that before
+	unitPSS               = "growth-pss-B"
 )
 
 // addDurations reports the median and the 99th percentile.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 	"time"
 
@@ -79,7 +80,7 @@ func TestReportIsReadableAsBenchmarkFormat(t *testing.T) {
 
 func TestJudgeComparesTheMedianWithTheLimit(t *testing.T) {
 	t.Parallel()
-	most := limit{partStack, "Dispatch", unitP99, 0.1}
+	most := limit{part: partStack, benchmark: "Dispatch", unit: unitP99, most: 0.1}
 	figures := func(values ...float64) (all []figure) {
 		for _, v := range values {
 			all = append(all, figure{"Dispatch", 300, []benchfmt.Value{{Value: 9, Unit: unitP50}, {Value: v, Unit: unitP99}}},
@@ -107,6 +108,45 @@ func TestJudgeComparesTheMedianWithTheLimit(t *testing.T) {
 	}
 }
 
+func TestALimitGrowsWithABareWorkflowOfTheSameRun(t *testing.T) {
+	t.Parallel()
+	grows := limit{part: partStack, benchmark: "Dispatch", unit: unitP99, most: 0.1, times: 3, of: "Bare"}
+	for _, c := range []struct {
+		name           string
+		dispatch, bare float64
+		kept           bool
+		says           string
+	}{
+		{"a fast machine", 0.09, 0.02, true, "ok    Dispatch: median of 1 is 0.09 p99-sec, the limit is 0.1 (the larger of 0.1 and 3 times the 0.02 of Bare)"},
+		{"too late on a fast machine", 0.11, 0.02, false, "FAIL  Dispatch: median of 1 is 0.11 p99-sec, the limit is 0.1 (the larger of 0.1 and 3 times the 0.02 of Bare)"},
+		{"a slow machine", 0.11, 0.04, true, "ok    Dispatch: median of 1 is 0.11 p99-sec, the limit is 0.12 (the larger of 0.1 and 3 times the 0.04 of Bare)"},
+		{"too late on a slow machine", 0.13, 0.04, false, "FAIL  Dispatch: median of 1 is 0.13 p99-sec, the limit is 0.12 (the larger of 0.1 and 3 times the 0.04 of Bare)"},
+	} {
+		verdicts := judge([]limit{grows}, []figure{
+			{"Dispatch", 300, []benchfmt.Value{{Value: c.dispatch, Unit: unitP99}}},
+			{"Bare", 300, []benchfmt.Value{{Value: 9, Unit: unitP50}, {Value: c.bare, Unit: unitP99}}},
+		})
+		require.Equal(t, c.kept, verdicts[0].kept(), c.name)
+		require.Equal(t, c.says, verdicts[0].String(), c.name)
+	}
+}
+
+func TestALimitOfEachRepetitionIsBrokenByOne(t *testing.T) {
+	t.Parallel()
+	figures := func(wrong ...float64) (all []figure) {
+		for _, v := range wrong {
+			all = append(all, figure{"Accuracy", 10, []benchfmt.Value{{Value: v, Unit: unitWrong}}})
+		}
+		return all
+	}
+	none := limit{part: partAccuracy, benchmark: "Accuracy", unit: unitWrong, most: 0, each: true}
+	require.Equal(t, "FAIL  Accuracy: maximum of 3 is 1 wrong-verdicts, the limit is 0", judge([]limit{none}, figures(0, 1, 0))[0].String())
+	require.True(t, judge([]limit{none}, figures(0, 0, 0))[0].kept())
+	none.each = false
+	require.True(t, judge([]limit{none}, figures(0, 1, 0))[0].kept(), "at most one of three")
+	require.False(t, judge([]limit{none}, figures(1, 1, 0))[0].kept())
+}
+
 func TestDisturbanceIsTheMedianOfOthers(t *testing.T) {
 	t.Parallel()
 	idle := func(process, state string, cores float64) figure {
@@ -119,10 +159,27 @@ func TestDisturbanceIsTheMedianOfOthers(t *testing.T) {
 // The limits are promises: changing one is a decision, not an accident.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	got := map[string]float64{}
+	got, relative := map[string]float64{}, map[string]string{}
+	var strict []string
 	for _, l := range limits() {
 		got[l.benchmark+" "+l.unit] = l.most
+		if l.times > 0 {
+			relative[l.benchmark+" "+l.unit] = fmt.Sprintf("%g times %s", l.times, l.of)
+		}
+		if l.each {
+			strict = append(strict, l.benchmark+" "+l.unit)
+		}
 	}
+	require.Equal(t, map[string]string{
+		"Dispatch/of=command/from=job/to=command p99-sec":  "3 times Bare/from=workflow/to=code",
+		"Dispatch/of=command/from=post/to=command p50-sec": "6 times Bare/from=call/to=code",
+		"Dispatch/of=suite/from=job/to=command p99-sec":    "3 times Bare/from=workflow/to=code",
+		"Dispatch/of=suite/from=post/to=command p50-sec":   "6 times Bare/from=call/to=code",
+	}, relative)
+	require.ElementsMatch(t, []string{
+		"Accuracy/by=command/toolchain=same wrong-verdicts", "Accuracy/by=command/toolchain=slow wrong-verdicts",
+		"Accuracy/by=service/toolchain=same wrong-verdicts", "Accuracy/by=service/toolchain=slow wrong-verdicts",
+	}, strict)
 	require.Equal(t, map[string]float64{
 		"Dispatch/of=command/from=job/to=command p99-sec":  0.1,
 		"Dispatch/of=command/from=post/to=command p50-sec": 0.2,
@@ -132,27 +189,29 @@ func TestLimits(t *testing.T) {
 		"Wrapper/command=loop added-%":                     0.5,
 		"WrapperCPU/command=loop added-%":                  0.5,
 		"Makespan/slots=1 p90-of-allowed":                  1, "Makespan/slots=2 p90-of-allowed": 1, "Gap/between=requests p99-sec": 1,
-		"TwoOfEach/from=post/to=fence p99-sec":                1,
-		"Overtaken/waiting=10000 most-jobs":                   1,
-		"Accuracy/by=command/toolchain=same wrong-verdicts":   0,
-		"Accuracy/by=command/toolchain=slow wrong-verdicts":   0,
-		"Accuracy/by=command/toolchain=slow off-%":            5,
-		"Accuracy/by=service/toolchain=same wrong-verdicts":   0,
-		"Accuracy/by=service/toolchain=slow wrong-verdicts":   0,
-		"Accuracy/by=service/toolchain=slow off-%":            5,
-		"Accept/by=file/jobs=10000 sec":                       10,
-		"Gap/between=jobs/waiting=10000 p50-of-few":           1.5,
-		"Gap/between=jobs/waiting=100000 p50-of-few":          1.5,
-		"Growth/process=api/waiting=100000 growth-B":          100e6,
-		"Growth/process=orchestrator/waiting=100000 growth-B": 100e6,
-		"Growth/process=collector/waiting=100000 growth-B":    100e6,
-		"Growth/process=temporal/waiting=100000 growth-B":     100e6,
-		"Growth/process=up/waiting=100000 growth-B":           100e6,
-		"Idle/process=api/state=fresh rss-B":                  80e6,
-		"Idle/process=api/state=used rss-B":                   80e6,
-		"Idle/process=orchestrator/state=fresh rss-B":         80e6,
-		"Idle/process=orchestrator/state=used rss-B":          80e6,
-		"Idle/process=collector/state=fresh rss-B":            80e6,
-		"Idle/process=collector/state=used rss-B":             80e6,
+		"TwoOfEach/from=post/to=fence p99-sec":                  1,
+		"Overtaken/waiting=10000 most-jobs":                     1,
+		"Accuracy/by=command/toolchain=same wrong-verdicts":     0,
+		"Accuracy/by=command/toolchain=slow wrong-verdicts":     0,
+		"Accuracy/by=command/toolchain=slow off-%":              5,
+		"Accuracy/by=command/toolchain=slow undecided-verdicts": 0,
+		"Accuracy/by=service/toolchain=slow undecided-verdicts": 0,
+		"Accuracy/by=service/toolchain=same wrong-verdicts":     0,
+		"Accuracy/by=service/toolchain=slow wrong-verdicts":     0,
+		"Accuracy/by=service/toolchain=slow off-%":              5,
+		"Accept/by=file/jobs=10000 sec":                         10,
+		"Gap/between=jobs/waiting=10000 p50-of-few":             1.5,
+		"Gap/between=jobs/waiting=100000 p50-of-few":            1.5,
+		"Growth/process=api/waiting=100000 growth-B":            100e6,
+		"Growth/process=orchestrator/waiting=100000 growth-B":   100e6,
+		"Growth/process=collector/waiting=100000 growth-B":      100e6,
+		"Growth/process=temporal/waiting=100000 growth-B":       100e6,
+		"Growth/process=up/waiting=100000 growth-B":             100e6,
+		"Idle/process=api/state=fresh rss-B":                    80e6,
+		"Idle/process=api/state=used rss-B":                     80e6,
+		"Idle/process=orchestrator/state=fresh rss-B":           80e6,
+		"Idle/process=orchestrator/state=used rss-B":            80e6,
+		"Idle/process=collector/state=fresh rss-B":              80e6,
+		"Idle/process=collector/state=used rss-B":               80e6,
 	}, got)
 }

@@ -161,23 +161,23 @@ func verdictLimits(v verdictsPlan) []limit {
 			continue
 		}
 		name := verdictsName(noise.ID, oldProjects)
-		all = append(all, limit{partVerdicts, name, unitNotified, 1}, limit{partVerdicts, name, unitFalseRows, 0.05})
+		all = append(all, limit{part: partVerdicts, benchmark: name, unit: unitNotified, most: 1}, limit{part: partVerdicts, benchmark: name, unit: unitFalseRows, most: 0.05})
 		if noise.Everything() {
 			continue // it was asked for
 		}
-		all = append(all, limit{partVerdicts, name, unitMostExtra, 100 * verdictsBudget})
+		all = append(all, limit{part: partVerdicts, benchmark: name, unit: unitMostExtra, most: 100 * verdictsBudget})
 		twice := simulate.Changes()[simulate.TwiceRelevant]
-		all = append(all, limit{partVerdicts, plantedName(noise.ID, twice.ID), unitNoDifference, 1})
+		all = append(all, limit{part: partVerdicts, benchmark: plantedName(noise.ID, twice.ID), unit: unitNoDifference, most: 1})
 		for _, kind := range []int{simulate.Instructions, simulate.WallTime} {
 			name := plantedName(noise.ID, simulate.Changes()[kind].ID)
 			if kind == simulate.WallTime { // twice the relevant change, too
-				all = append(all, limit{partVerdicts, name, unitNoDifference, 1})
+				all = append(all, limit{part: partVerdicts, benchmark: name, unit: unitNoDifference, most: 1})
 			}
 			switch noise.ID {
 			case "normal", "log-normal", "ar1", "offset-0.6", "kappa-0.6":
-				all = append(all, limit{partVerdicts, name, unitMissed, 3}, limit{partVerdicts, name, unitLate, 15})
+				all = append(all, limit{part: partVerdicts, benchmark: name, unit: unitMissed, most: 3}, limit{part: partVerdicts, benchmark: name, unit: unitLate, most: 15})
 			case "heavy-tail":
-				all = append(all, limit{partVerdicts, name, unitMissed, 10})
+				all = append(all, limit{part: partVerdicts, benchmark: name, unit: unitMissed, most: 10})
 			}
 		}
 	}
