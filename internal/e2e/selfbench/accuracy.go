@@ -17,6 +17,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/e2e/livestack"
 	"github.com/benchloom/benchloom/internal/e2e/slowgo"
 	compared "github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/suite"
@@ -73,11 +74,11 @@ func measureAccuracy(ctx context.Context, o options, report *report, progress fu
 		return err
 	}
 	a := &accuracy{options: o, dir: dir, toolchains: map[string]string{tagReal: goroot, tagSame: goroot, tagSlow: slow}}
-	s, err := startStack(ctx, o.program, o.temporal)
+	s, err := livestack.Start(ctx, o.programs())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.stop(err == nil)) }()
+	defer func() { err = errors.Join(err, s.Stop(err == nil)) }()
 	if err := a.apply(ctx, s); err != nil {
 		return err
 	}
@@ -152,12 +153,12 @@ func (a *accuracy) byCommand(ctx context.Context, tag string) ([]compared.Row, e
 }
 
 // apply applies a project with the suite and the toolchains as artifacts.
-func (a *accuracy) apply(ctx context.Context, s *stack) error {
+func (a *accuracy) apply(ctx context.Context, s *livestack.Stack) error {
 	bundle, err := suite.Pack(a.accuracy.suite)
 	if err != nil {
 		return err
 	}
-	if _, err := s.api.PutSuite(ctx, bundle.Hash, bundle.Archive); err != nil {
+	if _, err := s.API.PutSuite(ctx, bundle.Hash, bundle.Archive); err != nil {
 		return err
 	}
 	tags := make(map[string]bench.TagSource)
@@ -165,26 +166,26 @@ func (a *accuracy) apply(ctx context.Context, s *stack) error {
 		tags[tag] = bench.TagSource{Provider: "goroot", Parameters: map[string]string{"path": dir}}
 	}
 	config := bench.ProjectConfig{Artifacts: bench.ArtifactSource{Tags: tags}}
-	_, err = s.api.ApplyProject(ctx, apiclient.Project{Name: "go", SuiteHash: bundle.Hash, Config: config}, false)
+	_, err = s.API.ApplyProject(ctx, apiclient.Project{Name: "go", SuiteHash: bundle.Hash, Config: config}, false)
 	return err
 }
 
-func (a *accuracy) byService(ctx context.Context, s *stack, tag string) ([]compared.Row, error) {
-	r, err := s.api.CreateRequest(ctx, apiclient.NewRequest{Project: "go", Type: bench.AdHoc, Tag: tag, Versus: tagReal, Selection: bench.Selection{
+func (a *accuracy) byService(ctx context.Context, s *livestack.Stack, tag string) ([]compared.Row, error) {
+	r, err := s.API.CreateRequest(ctx, apiclient.NewRequest{Project: "go", Type: bench.AdHoc, Tag: tag, Versus: tagReal, Selection: bench.Selection{
 		Benchmarks: []string{"go-toml"}, Profiles: []string{"build"}, Scenarios: []string{"full"}, Backends: []string{"gc"}, Iterations: a.accuracy.iterations,
 	}})
 	if err != nil {
 		return nil, err
 	}
 	for {
-		d, err := s.api.Request(ctx, string(r.ID))
+		d, err := s.API.Request(ctx, string(r.ID))
 		switch {
 		case err != nil:
 			return nil, err
 		case d.Status == bench.Completed && d.Outcome != bench.Success:
 			return nil, fmt.Errorf("request %s ended with %s: %s", r.ID, d.Outcome, d.Message)
 		case d.Status == bench.Completed:
-			c, err := s.api.Compare(ctx, apiclient.CompareQuery{Project: "go", A: tagReal, B: tag, Metrics: []bench.Metric{bench.CPUTime}, OnlyInTurns: true})
+			c, err := s.API.Compare(ctx, apiclient.CompareQuery{Project: "go", A: tagReal, B: tag, Metrics: []bench.Metric{bench.CPUTime}, OnlyInTurns: true})
 			return c.Result.Rows, err
 		}
 		if err := sleep(ctx, time.Second); err != nil {

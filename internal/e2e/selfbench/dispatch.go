@@ -18,6 +18,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/e2e/livestack"
 	"github.com/benchloom/benchloom/internal/suite"
 	"github.com/benchloom/benchloom/internal/up"
 )
@@ -105,10 +106,10 @@ const submissionBound = time.Minute
 
 // measureDispatch submits jobs that run true, one after the other: commands, then as
 // many of a suite, then as many bare Temporal workflows, block by block.
-func measureDispatch(ctx context.Context, s *stack, submissions int, report *report) error {
+func measureDispatch(ctx context.Context, s *livestack.Stack, submissions int, report *report) error {
 	// The SDK logs polls that end with the stack, which is of no use here.
 	quiet := sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
-	temporal, err := client.DialContext(ctx, client.Options{HostPort: s.up.Addresses[up.AddressTemporal], Namespace: "benchloom", Logger: quiet})
+	temporal, err := client.DialContext(ctx, client.Options{HostPort: s.Up.Addresses[up.AddressTemporal], Namespace: "benchloom", Logger: quiet})
 	if err != nil {
 		return fmt.Errorf("connecting to the stack's Temporal: %w", err)
 	}
@@ -123,7 +124,7 @@ func measureDispatch(ctx context.Context, s *stack, submissions int, report *rep
 		return fmt.Errorf("making the suite: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	if err := preparePath(ctx, s.api, dir); err != nil {
+	if err := preparePath(ctx, s.API, dir); err != nil {
 		return err
 	}
 	timelines := make(map[kind][]timeline)
@@ -133,7 +134,7 @@ func measureDispatch(ctx context.Context, s *stack, submissions int, report *rep
 		submitted := make(map[kind][]submission)
 		for _, of := range kinds() {
 			for n := from; n < to; n++ {
-				one, err := submit(ctx, s.api, temporal, newRequest(of, n))
+				one, err := submit(ctx, s.API, temporal, newRequest(of, n))
 				if err != nil {
 					return err
 				}
@@ -153,7 +154,7 @@ func measureDispatch(ctx context.Context, s *stack, submissions int, report *rep
 		// Reading histories loads the server, so it happens after the block.
 		for _, of := range kinds() {
 			for _, one := range submitted[of] {
-				t, err := readTimeline(ctx, s.api, temporal, one)
+				t, err := readTimeline(ctx, s.API, temporal, one)
 				if err != nil {
 					return err
 				}
@@ -170,7 +171,7 @@ func measureDispatch(ctx context.Context, s *stack, submissions int, report *rep
 		}
 	}
 	for of, project := range map[kind]string{ofCommand: apiclient.AdHocProject, ofSuite: pathProject} {
-		if err := readStarts(ctx, s.api, project, timelines[of]); err != nil {
+		if err := readStarts(ctx, s.API, project, timelines[of]); err != nil {
 			return err
 		}
 	}

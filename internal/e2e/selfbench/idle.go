@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/perf/benchfmt"
+
+	"github.com/benchloom/benchloom/internal/e2e/livestack"
 )
 
 // settle is the time after which an undisturbed stack counts as idle.
@@ -26,11 +28,11 @@ const othersProcess = "others"
 // the end (VmRSS: RssAnon + RssFile + RssShmem) and the CPU time used by it and its
 // descendants, and the CPU time of the rest of the machine, which tells how far the
 // other figures can be trusted.
-func measureIdle(ctx context.Context, s *stack, state string, watch time.Duration, report *report) error {
+func measureIdle(ctx context.Context, s *livestack.Stack, state string, watch time.Duration, report *report) error {
 	if err := sleep(ctx, settle); err != nil {
 		return err
 	}
-	pids, err := s.processes()
+	pids, err := s.Processes()
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/benchloom/benchloom/internal/e2e/livestack"
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
@@ -67,6 +68,10 @@ type options struct {
 	idle        time.Duration
 	program     string
 	temporal    string
+}
+
+func (o options) programs() livestack.Programs {
+	return livestack.Programs{Benchloom: o.program, Temporal: o.temporal}
 }
 
 func (o options) measures(part string) bool { return o.only == "" || o.only == part }
@@ -235,11 +240,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 // measureStack measures a fresh stack: its resources when idle, the dispatch of jobs,
 // and its resources when idle again.
 func measureStack(ctx context.Context, o options, report *report) (err error) {
-	s, err := startStack(ctx, o.program, o.temporal)
+	s, err := livestack.Start(ctx, o.programs())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.stop(err == nil)) }()
+	defer func() { err = errors.Join(err, s.Stop(err == nil)) }()
 	if err := measureIdle(ctx, s, "fresh", o.idle, report); err != nil {
 		return err
 	}

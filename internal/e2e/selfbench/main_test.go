@@ -53,12 +53,6 @@ func TestACheckIsShorterUnlessTold(t *testing.T) {
 	require.Equal(t, [4]int{5, 200, 20, 1000}, measured("-check", "-repetitions", "5", "-seeds", "20", "-requests", "1000"))
 }
 
-func TestMissingProgramSaysWhatToDo(t *testing.T) {
-	t.Parallel()
-	_, err := startStack(t.Context(), t.TempDir()+"/benchloom", t.TempDir()+"/temporal-dev")
-	require.ErrorContains(t, err, "make build")
-}
-
 func TestLoop(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, run(t.Context(), []string{loopCommand, "1000"}, nil, nil))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/e2e/livestack"
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
@@ -83,12 +84,12 @@ type makespanPlan struct {
 
 // measureMakespan runs every seed with every number of slots on one stack.
 func measureMakespan(ctx context.Context, o options, plan makespanPlan, report *report, progress func(string, ...any)) (err error) {
-	s, err := startStack(ctx, o.program, o.temporal, "--collectors", "1x1", "--share-cores")
+	s, err := livestack.Start(ctx, o.programs(), "--collectors", "1x1", "--share-cores")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.stop(err == nil)) }()
-	m := &makespan{stack: s, unit: plan.unit, dir: filepath.Join(s.dir, "makespan")}
+	defer func() { err = errors.Join(err, s.Stop(err == nil)) }()
+	m := &makespan{stack: s, unit: plan.unit, dir: filepath.Join(s.Dir, "makespan")}
 	if err := m.prepare(ctx); err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func measureMakespan(ctx context.Context, o options, plan makespanPlan, report *
 // makespan is shared by the runs: a suite of jobs that sleep, and the directory of its
 // artifacts, which hold the durations.
 type makespan struct {
-	stack *stack
+	stack *livestack.Stack
 	dir   string
 	unit  time.Duration
 }
@@ -169,11 +170,11 @@ func (m *makespan) prepare(ctx context.Context) error {
 		config := bench.ProjectConfig{Queue: bench.QueuePolicy{MaxInProgress: bench.SlotCount(slots)}}
 		projects = append(projects, apiclient.Project{Name: m.project(slots), Config: config})
 	}
-	if err := applySuite(ctx, m.stack.api, suiteDir, projects...); err != nil {
+	if err := applySuite(ctx, m.stack.API, suiteDir, projects...); err != nil {
 		return err
 	}
 	// The stack's own collector does not belong to the pool.
-	if _, err := m.stack.api.DrainCollector(ctx, "local-1"); err != nil {
+	if _, err := m.stack.API.DrainCollector(ctx, "local-1"); err != nil {
 		return fmt.Errorf("draining the stack's collector: %w", err)
 	}
 	return nil
@@ -231,7 +232,7 @@ func (m *makespan) run(ctx context.Context, slots, seed int, pool *collectorPool
 	defer kill.Stop()
 	var ids []bench.RequestID
 	for _, tag := range tags {
-		r, err := m.stack.api.CreateRequest(ctx, apiclient.NewRequest{Project: m.project(slots), Type: bench.Release, Tag: tag})
+		r, err := m.stack.API.CreateRequest(ctx, apiclient.NewRequest{Project: m.project(slots), Type: bench.Release, Tag: tag})
 		if err != nil {
 			return makespanResult{}, fmt.Errorf("submitting %s: %w", tag, err)
 		}
@@ -262,7 +263,7 @@ func (m *makespan) await(ctx context.Context, id bench.RequestID) (apiclient.Req
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		detail, err := m.stack.api.Request(ctx, string(id))
+		detail, err := m.stack.API.Request(ctx, string(id))
 		switch {
 		case err != nil:
 			return detail, fmt.Errorf("reading request %s: %w", id, err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/devstack"
+	"github.com/benchloom/benchloom/internal/e2e/livestack"
 	"github.com/benchloom/benchloom/internal/up"
 )
 
@@ -24,7 +25,7 @@ type others struct {
 	exited    []chan error
 }
 
-func startOthers(ctx context.Context, s *stack, program string) (_ *others, err error) {
+func startOthers(ctx context.Context, s *livestack.Stack, program string) (_ *others, err error) {
 	o := &others{}
 	defer func() {
 		if err != nil {
@@ -35,10 +36,10 @@ func startOthers(ctx context.Context, s *stack, program string) (_ *others, err 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := o.start(ctx, s, program, "orchestrator", "--cache-dir", filepath.Join(s.dir, "others"), "--metrics"); err != nil {
+	if _, err := o.start(ctx, s, program, "orchestrator", "--cache-dir", filepath.Join(s.Dir, "others"), "--metrics"); err != nil {
 		return nil, err
 	}
-	token, err := devstack.ReadToken(s.state(), up.TokenUser)
+	token, err := devstack.ReadToken(s.State(), up.TokenUser)
 	if err != nil {
 		return nil, err
 	}
@@ -47,22 +48,22 @@ func startOthers(ctx context.Context, s *stack, program string) (_ *others, err 
 }
 
 // start starts a process whose last flag is its listen address.
-func (o *others) start(ctx context.Context, s *stack, program string, args ...string) (address string, err error) {
+func (o *others) start(ctx context.Context, s *livestack.Stack, program string, args ...string) (address string, err error) {
 	name := args[0]
 	port, err := devstack.FreePort("127.0.0.1")
 	if err != nil {
 		return "", err
 	}
 	listen := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	log, err := os.Create(filepath.Join(s.dir, "other-"+name+".log"))
+	log, err := os.Create(filepath.Join(s.Dir, "other-"+name+".log"))
 	if err != nil {
 		return "", fmt.Errorf("opening the log of the other %s: %w", name, err)
 	}
 	defer log.Close()                                         // the process has its own
 	command := exec.Command(program, append(args, listen)...) //nolint:noctx // it is stopped by a signal, not killed with the context
 	command.Stdout, command.Stderr = log, log
-	command.Env = append(os.Environ(), "TEMPORAL_ADDRESS="+s.up.Addresses[up.AddressTemporal], "TEMPORAL_NAMESPACE=benchloom",
-		"DATABASE_URL="+s.up.Addresses[up.AddressDatabase], "GOMEMLIMIT=64MiB")
+	command.Env = append(os.Environ(), "TEMPORAL_ADDRESS="+s.Up.Addresses[up.AddressTemporal], "TEMPORAL_NAMESPACE=benchloom",
+		"DATABASE_URL="+s.Up.Addresses[up.AddressDatabase], "GOMEMLIMIT=64MiB")
 	if err := command.Start(); err != nil {
 		return "", fmt.Errorf("starting the other %s: %w", name, err)
 	}
@@ -70,7 +71,7 @@ func (o *others) start(ctx context.Context, s *stack, program string, args ...st
 	go func() { exited <- command.Wait() }()
 	o.processes, o.exited = append(o.processes, command), append(o.exited, exited)
 	address = "http://" + listen
-	ctx, cancel := context.WithTimeout(ctx, startBound)
+	ctx, cancel := context.WithTimeout(ctx, livestack.StartBound)
 	defer cancel()
 	for {
 		if err := answers(ctx, address+"/readyz"); err == nil {
@@ -106,7 +107,7 @@ func (o *others) stop() error {
 		}
 		select {
 		case <-o.exited[i]:
-		case <-time.After(stopBound):
+		case <-time.After(livestack.StopBound):
 			failures = append(failures, fmt.Errorf("%s did not stop in time and was killed", command), command.Process.Kill())
 			<-o.exited[i]
 		}

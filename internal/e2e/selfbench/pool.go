@@ -13,12 +13,13 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/e2e/livestack"
 	"github.com/benchloom/benchloom/internal/up"
 )
 
 // collectorPool is a pool of equal collectors that only this program restarts.
 type collectorPool struct {
-	stack   *stack
+	stack   *livestack.Stack
 	program string
 	dir     string
 
@@ -36,12 +37,12 @@ func (p *collectorPool) start(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, startBound)
+	ctx, cancel := context.WithTimeout(ctx, livestack.StartBound)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		all, err := p.stack.api.Collectors(ctx)
+		all, err := p.stack.API.Collectors(ctx)
 		if err == nil && p.idle(all) {
 			return nil
 		}
@@ -81,9 +82,9 @@ func (p *collectorPool) startOne(i int) error {
 	defer log.Close()                               // the process has its own
 	command := exec.Command(p.program, "collector", //nolint:noctx // it is stopped by a signal, not killed with the context
 		"--name", name, "--pool", poolName, "--size-class", "1", "--co-located", "--state-dir", filepath.Join(p.dir, name),
-		"--api", p.stack.up.Addresses[up.AddressAPI], "--token-file", filepath.Join(p.stack.state(), "tokens", up.TokenCollector))
+		"--api", p.stack.Up.Addresses[up.AddressAPI], "--token-file", filepath.Join(p.stack.State(), "tokens", up.TokenCollector))
 	command.Stdout, command.Stderr = log, log
-	command.Env = append(os.Environ(), "TEMPORAL_ADDRESS="+p.stack.up.Addresses[up.AddressTemporal], "TEMPORAL_NAMESPACE=benchloom")
+	command.Env = append(os.Environ(), "TEMPORAL_ADDRESS="+p.stack.Up.Addresses[up.AddressTemporal], "TEMPORAL_NAMESPACE=benchloom")
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("starting collector %s: %w", name, err)
 	}
@@ -119,7 +120,7 @@ func (p *collectorPool) stop() error {
 		}
 		select {
 		case <-p.exited[i]:
-		case <-time.After(stopBound):
+		case <-time.After(livestack.StopBound):
 			failures = append(failures, fmt.Errorf("collector %s did not stop in time and was killed", collectorName(i)), command.Process.Kill())
 			<-p.exited[i]
 		}

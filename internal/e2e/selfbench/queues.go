@@ -24,6 +24,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/e2e/livestack"
 	"github.com/benchloom/benchloom/internal/up"
 )
 
@@ -62,12 +63,12 @@ type queuesPlan struct {
 
 // measureQueues fills a queue of a stack with one collector.
 func measureQueues(ctx context.Context, o options, plan queuesPlan, report *report, progress func(string, ...any)) (err error) {
-	s, err := startStack(ctx, o.program, o.temporal)
+	s, err := livestack.Start(ctx, o.programs())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.stop(err == nil)) }()
-	record, err := pgx.Connect(ctx, s.up.Addresses[up.AddressDatabase])
+	defer func() { err = errors.Join(err, s.Stop(err == nil)) }()
+	record, err := pgx.Connect(ctx, s.Up.Addresses[up.AddressDatabase])
 	if err != nil {
 		return fmt.Errorf("connecting to the stack's Postgres: %w", err)
 	}
@@ -82,7 +83,7 @@ func measureQueues(ctx context.Context, o options, plan queuesPlan, report *repo
 }
 
 type queues struct {
-	stack    *stack
+	stack    *livestack.Stack
 	program  string
 	record   *pgx.Conn
 	report   *report
@@ -99,14 +100,14 @@ func (q *queues) twoOfEach(ctx context.Context, plan queuesPlan) (err error) {
 	}
 	defer func() { err = errors.Join(err, others.stop()) }()
 	quiet := sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
-	temporal, err := client.DialContext(ctx, client.Options{HostPort: q.stack.up.Addresses[up.AddressTemporal], Namespace: "benchloom", Logger: quiet})
+	temporal, err := client.DialContext(ctx, client.Options{HostPort: q.stack.Up.Addresses[up.AddressTemporal], Namespace: "benchloom", Logger: quiet})
 	if err != nil {
 		return fmt.Errorf("connecting to the stack's Temporal: %w", err)
 	}
 	defer temporal.Close()
 	var took []time.Duration
 	for n := range 2 * plan.pairs {
-		one, err := submit(ctx, []*apiclient.Client{q.stack.api, others.api}[n%2], temporal, newRequest(ofCommand, n))
+		one, err := submit(ctx, []*apiclient.Client{q.stack.API, others.api}[n%2], temporal, newRequest(ofCommand, n))
 		if err != nil {
 			return err
 		}
@@ -153,7 +154,7 @@ func (q *queues) many(ctx context.Context, plan queuesPlan) error {
 // most measures the gaps with the largest backlog and the peak memory growth of each
 // process.
 func (q *queues) most(ctx context.Context, plan queuesPlan) error {
-	pids, err := q.stack.processes()
+	pids, err := q.stack.Processes()
 	if err != nil {
 		return err
 	}
@@ -188,7 +189,7 @@ func (q *queues) overtaken(ctx context.Context, plan queuesPlan) error {
 	if _, err := q.record.Exec(ctx, `insert into access_token (hash, kind, owner, role) values ($1, 'user', 'somebody-else', 'writer')`, hash[:]); err != nil {
 		return fmt.Errorf("creating another account: %w", err)
 	}
-	other, err := apiclient.New(q.stack.api.BaseURL(), token, &http.Client{Timeout: 30 * time.Second})
+	other, err := apiclient.New(q.stack.API.BaseURL(), token, &http.Client{Timeout: 30 * time.Second})
 	if err != nil {
 		return err
 	}
@@ -233,13 +234,13 @@ func (q *queues) reportGaps(waiting int, gaps []time.Duration) error {
 func (q *queues) fill(ctx context.Context, jobs, gaps int, meanwhile func(context.Context) error) (took time.Duration, found []time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, queuesBound)
 	defer cancel()
-	file := filepath.Join(q.stack.dir, "jobs.jsonl")
+	file := filepath.Join(q.stack.Dir, "jobs.jsonl")
 	if err := writeJobs(file, jobs); err != nil {
 		return 0, nil, err
 	}
 	var stderr bytes.Buffer
 	command := exec.CommandContext(ctx, q.program, "submit", "--file", file)
-	command.Env = append(os.Environ(), "BENCHLOOM_STATE_DIR="+q.stack.state(), "BENCHLOOM_URL=", "BENCHLOOM_TOKEN=")
+	command.Env = append(os.Environ(), "BENCHLOOM_STATE_DIR="+q.stack.State(), "BENCHLOOM_URL=", "BENCHLOOM_TOKEN=")
 	command.Stderr = &stderr
 	begun := time.Now()
 	out, err := command.Output()
@@ -260,7 +261,7 @@ func (q *queues) fill(ctx context.Context, jobs, gaps int, meanwhile func(contex
 		return 0, nil, err
 	}
 	if jobs > 2*gaps { // otherwise it is nearly done
-		if _, err := q.stack.api.CancelRequest(ctx, string(id), apiclient.Act{Reason: "measured"}); err != nil {
+		if _, err := q.stack.API.CancelRequest(ctx, string(id), apiclient.Act{Reason: "measured"}); err != nil {
 			return 0, nil, fmt.Errorf("cancelling request %s: %w", id, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
+	"github.com/benchloom/benchloom/internal/e2e/livestack"
 	"github.com/benchloom/benchloom/internal/measure"
 	"github.com/benchloom/benchloom/internal/up"
 )
@@ -163,7 +164,7 @@ func (w *wrapper) wrapped(ctx context.Context, argv []string) (cost, error) {
 // bare runs a command on the sandbox's CPUs, so that other load on these affects both
 // alike.
 func (w *wrapper) bare(ctx context.Context, argv []string) (c cost, err error) {
-	err = onCPUs(w.cpus, func() error {
+	err = livestack.OnCPUs(w.cpus, func() error {
 		begun := time.Now()
 		command := exec.CommandContext(ctx, argv[0], argv[1:]...)
 		command.Env, command.Dir = w.env, w.sandbox.WorkDir()

@@ -1,4 +1,4 @@
-package main
+package livestack
 
 import (
 	"os/exec"
@@ -16,10 +16,10 @@ func TestProgramsInheritTheCPUs(t *testing.T) {
 	cores, err := up.AvailableCores()
 	require.NoError(t, err)
 	var out []byte
-	require.NoError(t, onCPUs(cores[:1], func() (err error) {
+	require.NoError(t, OnCPUs(cores[:1], func() (err error) {
 		out, err = exec.CommandContext(t.Context(), "nproc").Output()
 		return err
 	}))
 	require.Equal(t, "1", strings.TrimSpace(string(out)))
-	require.Error(t, onCPUs(measure.CPUList{1023}, func() error { return nil }), "there is no such CPU")
+	require.Error(t, OnCPUs(measure.CPUList{1023}, func() error { return nil }), "there is no such CPU")
 }

@@ -1,4 +1,4 @@
-package main
+package livestack
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
-// onCPUs calls f on a thread bound to the CPUs; programs that f starts inherit the
+// OnCPUs calls f on a thread bound to the CPUs; programs that f starts inherit the
 // binding.
-func onCPUs(cpus measure.CPUList, f func() error) error {
+func OnCPUs(cpus measure.CPUList, f func() error) error {
 	ended := make(chan error)
 	go func() {
 		// Not unlocked: the thread ends with this goroutine.

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package livestack
 
 import (
 	"fmt"
@@ -9,6 +9,6 @@ import (
 	"github.com/benchloom/benchloom/internal/measure"
 )
 
-func onCPUs(cpus measure.CPUList, _ func() error) error {
+func OnCPUs(cpus measure.CPUList, _ func() error) error {
 	return fmt.Errorf("pinning to CPUs %s is not supported on %s", cpus, runtime.GOOS)
 }
