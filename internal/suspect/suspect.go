@@ -188,7 +188,7 @@ func (s Series) suspicion() (Suspicion, bool) {
 // exactChange decides series without noise; exact is false if the series has some. The suspicion is empty if nothing changed.
 func (s Series) exactChange(t track) (found Suspicion, exact bool) {
 	last := len(t.sessions) - 1
-	if !s.Exact && !t.model.Has(noise.Exact) {
+	if !s.Exact && !t.exact {
 		return Suspicion{}, false
 	}
 	before, after := t.sessions[last-1].Values, t.sessions[last].Values

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/benchloom/benchloom/internal/stats/noise"
 	"github.com/benchloom/benchloom/internal/stats/paired"
@@ -15,7 +16,8 @@ type track struct {
 	indices    []int // of the sessions among those of the series
 	levels     []float64
 	logarithms bool
-	model      noise.Model // of the sessions before the newest
+	exact      bool               // the sessions before the newest had no spread
+	model      func() noise.Model // of the sessions before the newest
 }
 
 // newTrack returns the levels of a series' sessions; ok is false if the newest has no values, or if there is no other.
@@ -46,7 +48,8 @@ func newTrack(s Series) (t track, ok bool) {
 	}
 	t.logarithms = noise.Positive(t.sessions)
 	t.levels = noise.Levels(t.sessions, t.logarithms)
-	t.model = noise.Fit(inOrder(before), s.Lent...)
+	t.exact = noise.WithoutSpread(before)
+	t.model = sync.OnceValue(func() noise.Model { return noise.Fit(inOrder(before), s.Lent...) })
 	settled := t.sessions[:max(0, len(t.sessions)-longest)]
 	offsets := noise.Offsets(settled, t.levels[:len(settled)])
 	for i, session := range t.sessions {
@@ -101,8 +104,8 @@ func (t track) spread(end int) float64 {
 	switch {
 	case len(older) >= ownSpread:
 		return noise.SessionSpread(older)
-	case t.model.Logarithms == t.logarithms:
-		return t.model.SigmaSession
+	case t.model().Logarithms == t.logarithms:
+		return t.model().SigmaSession
 	default:
 		return 0 // only the newest value has no logarithm
 	}

@@ -54,6 +54,20 @@ func labels(groups [][]float64, levels []float64) []Label {
 	return found
 }
 
+// WithoutSpread reports whether the model of sessions, in order of time, would have the label [Exact].
+func WithoutSpread(sessions []Session) bool {
+	var groups [][]float64
+	for _, s := range slices.Backward(sessions) {
+		for _, usable := range Usable([]Session{s}) {
+			groups = append(groups, usable.Values)
+		}
+		if len(groups) == exactAfter || len(groups) > 0 && slices.Min(groups[len(groups)-1]) != slices.Max(groups[0]) {
+			break
+		}
+	}
+	return withoutSpread(groups)
+}
+
 // withoutSpread reports whether all values of the newest sessions are equal.
 func withoutSpread(groups [][]float64) bool {
 	if len(groups) < exactAfter {

@@ -125,11 +125,17 @@ func TestEstimateIsTheMedianOfWalshAverages(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(2, 2))
 	require.Zero(t, paired.Estimate(nil))
-	for n := 1; n <= 47; n++ {
-		for _, grid := range []float64{0, 0.5} {
+	for n := 1; n <= 70; n++ {
+		for _, grid := range []float64{0, 0.5, 2} {
 			d := draw(random, n, grid)
-			w := bruteWalsh(d)
-			require.InDelta(t, w[(len(w)-1)/2]/2+w[len(w)/2]/2, paired.Estimate(d), 1e-15)
+			wild := make([]float64, n)
+			for i, v := range d {
+				wild[i] = v * math.Exp(200*random.NormFloat64())
+			}
+			for _, d := range [][]float64{d, wild} {
+				w := bruteWalsh(d)
+				require.Equal(t, w[(len(w)-1)/2]/2+w[len(w)/2]/2, paired.Estimate(d))
+			}
 		}
 	}
 }

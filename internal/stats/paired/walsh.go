@@ -26,7 +26,11 @@ func Estimate(differences []float64) float64 {
 		slices.Sort(all)
 		return mean(all[(count+1)/2-1], all[count/2])
 	}
-	return mean(walsh(ascending, (count+1)/2), walsh(ascending, count/2+1))
+	lower := walsh(ascending, (count+1)/2)
+	if count%2 == 1 {
+		return lower
+	}
+	return mean(lower, following(ascending, count/2, lower))
 }
 
 // few is the number of Walsh averages up to which listing them is faster than searching.
@@ -119,20 +123,38 @@ func sorted(values []float64) []float64 {
 	return ascending
 }
 
-// walsh returns the k-th smallest Walsh average, counted from 1, without listing them: the smallest number that at least
-// k averages do not exceed, by bisection over all floating-point numbers. It is exact.
+// walsh returns the k-th smallest Walsh average, counted from 1, without listing them all: by bisection between averages,
+// until a few remain. It is exact.
 func walsh(ascending []float64, k int) float64 {
-	low, high := ordinal(ascending[0]), ordinal(ascending[len(ascending)-1])
-	for low < high {
-		middle := low + int64(uint64(high-low)/2)
-		if notAbove(ascending, number(middle)) >= k {
-			high = middle
+	least, most := ascending[0], ascending[len(ascending)-1]
+	low, high := mean(least, least), mean(most, most)
+	below, upTo := notAbove(ascending, low), averages(len(ascending))
+	if below >= k {
+		return low
+	}
+	for step := 0; upTo-below > few; step++ {
+		middle := mean(low, high)
+		if step > halvings || middle <= low || middle >= high { // values that lie far apart, or next to each other
+			first, last := ordinal(low), ordinal(high)
+			middle = number(first + int64(uint64(last-first)/2))
+		}
+		if middle == low {
+			return high // all that remain are tied
+		}
+		if n := notAbove(ascending, middle); n >= k {
+			high, upTo = middle, n
 		} else {
-			low = middle + 1
+			low, below = middle, n
 		}
 	}
-	return number(low)
+	var list [few]float64
+	remaining := between(ascending, low, high, list[:0])
+	slices.Sort(remaining)
+	return remaining[k-below-1]
 }
+
+// halvings is the number of steps after which the bisection takes half of the floating-point numbers, not of the distance.
+const halvings = 40
 
 // notAbove counts the Walsh averages that do not exceed a limit.
 func notAbove(ascending []float64, limit float64) int {
@@ -147,6 +169,45 @@ func notAbove(ascending []float64, limit float64) int {
 		count += j - i + 1
 	}
 	return count
+}
+
+// between appends the Walsh averages above one limit and not above another.
+func between(ascending []float64, low, high float64, list []float64) []float64 {
+	j := len(ascending) - 1
+	for i, x := range ascending {
+		for j >= i && mean(x, ascending[j]) > high {
+			j--
+		}
+		for at := j; at >= i; at-- {
+			average := mean(x, ascending[at])
+			if average <= low {
+				break
+			}
+			list = append(list, average)
+		}
+	}
+	return list
+}
+
+// following returns the smallest Walsh average after the k-th one.
+func following(ascending []float64, k int, average float64) float64 {
+	count, j := 0, len(ascending)-1
+	closest := mean(ascending[j], ascending[j])
+	for i, x := range ascending {
+		for j >= i && mean(x, ascending[j]) > average {
+			closest = min(closest, mean(x, ascending[j]))
+			j--
+		}
+		if j < i {
+			closest = min(closest, mean(x, x))
+			break
+		}
+		count += j - i + 1
+	}
+	if count > k {
+		return average
+	}
+	return closest
 }
 
 // ordinal numbers the finite floating-point numbers in ascending order, 0 being 0.

@@ -13,10 +13,19 @@ import (
 
 // history is what the simulation remembers of a series beside its values.
 type history struct {
-	levels [window]float64 // Hodges-Lehmann estimates of the sessions' logarithms, as a ring
-	tried  []tried
-	sigma  float64 // the spread of a session, as last computed
-	age    int     // commits since
+	levels  [window]float64 // Hodges-Lehmann estimates of the sessions' logarithms, as a ring
+	centers [longest]center // of the levels up to each of the newest commits but the last, as a ring
+	tried   []tried
+	// The spread of a session and the centers of the older levels, for both rules, as last computed, and the number of
+	// commits since.
+	sigma, center, early float64
+	age                  int
+}
+
+// center is the Hodges-Lehmann estimate of the levels up to a commit.
+type center struct {
+	at    int // the commit, counted from 1; 0: not computed
+	value float64
 }
 
 // tried is a suspicion that was not reproduced.
@@ -26,12 +35,16 @@ type tried struct {
 	up     bool
 }
 
-func (h *history) set(commit int, values []float64) {
+// set stores a session. One of a past commit is another course of history: nothing that was computed holds.
+func (h *history) set(commit int, values []float64, newest bool) {
 	var logarithms [sessionSize]float64
 	for i, v := range values {
 		logarithms[i] = math.Log(v)
 	}
 	h.levels[commit%window] = paired.Estimate(logarithms[:])
+	if !newest {
+		h.centers, h.age = [longest]center{}, 0
+	}
 }
 
 // quiet reports whether the same was suspected lately and not reproduced.
@@ -65,11 +78,8 @@ func (p *project) screen() []screened {
 		if !s.metric.deciding {
 			continue
 		}
-		levels = levels[:0]
-		for commit := p.first(); commit <= p.commit; commit++ {
-			levels = append(levels, s.history.levels[commit%window])
-		}
-		if t := s.history.largestT(levels); math.Abs(t) >= suspect.PrimaryThreshold && !s.history.quiet(p.commit, t) {
+		levels = s.history.since(p.first(), p.commit, levels[:0])
+		if t := s.history.largestT(levels, p.commit); math.Abs(t) >= suspect.PrimaryThreshold && !s.history.quiet(p.commit, t) {
 			found = append(found, screened{s, math.Abs(t)})
 		}
 	}
@@ -77,70 +87,89 @@ func (p *project) screen() []screened {
 	return found
 }
 
+// since appends the levels of a range of commits.
+func (h *history) since(first, newest int, levels []float64) []float64 {
+	from, to := first%window, newest%window+1
+	if from < to {
+		return append(levels, h.levels[from:to]...)
+	}
+	return append(append(levels, h.levels[from:]...), h.levels[:to]...)
+}
+
 // largestT returns the largest T of the newest commits, negative if they are below those before; with too little history to
 // tell, it is infinite. It may be 0 if it is clearly below the threshold.
-func (h *history) largestT(levels []float64) float64 {
+func (h *history) largestT(levels []float64, commit int) float64 {
 	settled := levels[:max(0, len(levels)-longest)]
 	if len(settled) < longest {
 		return math.Inf(1)
 	}
 	drifting := len(levels) > reach+longest
 	// Most series end here: even a spread much below the last known one would not make them suspects.
-	if h.age++; h.age < longest && !outlying(levels, shrunk*h.sigma, drifting) {
+	if h.age != 0 && h.age < stale && !h.outlying(levels, shrunk*h.sigma, drifting) {
+		h.age++
 		return 0
 	}
-	h.sigma, h.age = noise.SessionSpread(settled[max(0, len(settled)-reach):]), 0
+	h.sigma, h.age = noise.SessionSpread(settled[max(0, len(settled)-reach):]), 1
+	h.center = h.centerBefore(levels, longest, commit)
+	if drifting {
+		h.early = paired.Estimate(levels[:len(levels)-reach])
+	}
+	if !h.outlying(levels, h.sigma, drifting) {
+		return 0
+	}
 	best := 0.0
 	for k := 1; k <= longest; k++ {
-		if t := distance(levels, k, k, h.sigma); math.Abs(t) > math.Abs(best) {
+		mean, unit := average(levels[len(levels)-k:]), unit(levels, k, k, h.sigma)
+		if math.Abs(mean-h.center) < roughly*unit {
+			continue
+		}
+		if t := (mean - h.centerBefore(levels, k, commit)) / unit; math.Abs(t) > math.Abs(best) {
 			best = t
 		}
 	}
 	if math.Abs(best) < suspect.PrimaryThreshold && drifting {
-		best = distance(levels, longest, reach, noise.SessionSpread(levels[:len(levels)-reach]))
+		unit := unit(levels, longest, reach, noise.SessionSpread(levels[:len(levels)-reach]))
+		best = (average(levels[len(levels)-longest:]) - h.early) / unit
 	}
 	return best
 }
 
+// centerBefore returns the Hodges-Lehmann estimate of the levels before the newest k, which serves as long as these are among
+// the newest.
+func (h *history) centerBefore(levels []float64, k, commit int) float64 {
+	end := commit - k + 1
+	c := &h.centers[end%longest]
+	if c.at != end {
+		older := levels[:len(levels)-k]
+		*c = center{end, paired.Estimate(older[max(0, len(older)-reach):])}
+	}
+	return c.value
+}
+
 // outlying reports whether the newest levels may be far from those before.
-func outlying(levels []float64, sigma float64, drifting bool) bool {
+func (h *history) outlying(levels []float64, sigma float64, drifting bool) bool {
+	sum := 0.0
 	for k := 1; k <= longest; k++ {
-		if far(levels, k, k, sigma) {
+		sum += levels[len(levels)-k]
+		if math.Abs(sum/float64(k)-h.center) >= roughly*unit(levels, k, k, sigma) {
 			return true
 		}
 	}
-	return drifting && far(levels, longest, reach, sigma)
+	return drifting && math.Abs(sum/longest-h.early) >= roughly*unit(levels, longest, reach, sigma)
 }
 
-// Of the screen: the share of a series' spread that is left at least after some commits, and the T by mean or median of the
-// older sessions below which that by their Hodges-Lehmann estimate, which mostly lies between the two, is not looked at.
+// Of the screen: the share of a series' spread that is left at least after some commits, the T by an earlier center below which that
+// by the present one is not looked at, and the number of commits for which both are kept.
 const (
 	shrunk  = 0.75
 	roughly = suspect.PrimaryThreshold - 1
+	stale   = 4
 )
 
-// far reports whether the newest k levels may be far from those before the newest few.
-func far(levels []float64, k, newest int, sigma float64) bool {
-	older, unit := before(levels, k, newest, sigma)
-	mean := average(levels[len(levels)-k:])
-	return math.Abs(mean-average(older)) >= roughly*unit || math.Abs(mean-middle(older)) >= roughly*unit
-}
-
-// distance returns the signed T of the newest k levels and those before the newest few, or 0 if it is clearly below the
-// threshold.
-func distance(levels []float64, k, newest int, sigma float64) float64 {
-	if !far(levels, k, newest, sigma) {
-		return 0
-	}
-	older, unit := before(levels, k, newest, sigma)
-	return (average(levels[len(levels)-k:]) - paired.Estimate(older)) / unit
-}
-
-// before returns the levels that the newest k are compared with, and the standard deviation of the difference.
-func before(levels []float64, k, newest int, sigma float64) (older []float64, unit float64) {
-	older = levels[:len(levels)-newest]
-	older = older[max(0, len(older)-reach):]
-	return older, sigma * math.Sqrt(1/float64(k)+1/float64(len(older)))
+// unit returns the standard deviation of the difference between the newest k levels and those before the newest few.
+func unit(levels []float64, k, newest int, sigma float64) float64 {
+	older := min(len(levels)-newest, reach)
+	return sigma * math.Sqrt(1/float64(k)+1/float64(older))
 }
 
 func average(values []float64) float64 {
@@ -149,13 +178,6 @@ func average(values []float64) float64 {
 		sum += v
 	}
 	return sum / float64(len(values))
-}
-
-func middle(values []float64) float64 {
-	var ascending [reach]float64
-	n := copy(ascending[:], values)
-	slices.Sort(ascending[:n])
-	return ascending[n/2]
 }
 
 // mostRead is the number of series whose whole history detection reads, beside those with little. The budget suffices for

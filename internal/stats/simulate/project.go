@@ -135,7 +135,7 @@ func (p *project) measure(s *series, commit int) {
 	p.noise.session(p.random, commit+s.phase, values)
 	p.scale(s, values, commit)
 	if s.metric.deciding {
-		s.history.set(commit, values)
+		s.history.set(commit, values, commit == p.commit)
 	}
 }
 
