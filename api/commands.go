@@ -179,7 +179,7 @@ func checkCommands(r apiclient.NewRequest, batch bool) error {
 	if err := checkKey(r.IdempotencyKey); err != nil {
 		return err
 	}
-	if err := r.JobWish.Check(); err != nil {
+	if err := r.PlacementWish.Check(); err != nil {
 		return invalid("%s", plain(err))
 	}
 	if r.Command == nil {

@@ -103,9 +103,9 @@ func TestAJobOfABatchMayHaveItsOwnSettings(t *testing.T) {
 	require.NoError(t, err)
 	jobs := []apiclient.NewJob{
 		{Command: apiclient.Command{Argv: []string{"a"}, Env: map[string]string{"A": "b"}}, Timeout: "90s"},
-		{Command: apiclient.Command{Argv: []string{"a"}}, JobWish: apiclient.JobWish{SizeClass: 4}},
+		{Command: apiclient.Command{Argv: []string{"a"}}, PlacementWish: apiclient.PlacementWish{SizeClass: 4}},
 	}
-	r, err := b.writer.CreateBatch(t.Context(), apiclient.NewRequest{JobWish: apiclient.JobWish{SizeClass: 2}}, slices.Values(jobs))
+	r, err := b.writer.CreateBatch(t.Context(), apiclient.NewRequest{PlacementWish: apiclient.PlacementWish{SizeClass: 2}}, slices.Values(jobs))
 	require.NoError(t, err)
 	stored, err := b.store.RequestJobs(t.Context(), r.ID)
 	require.NoError(t, err)
@@ -223,14 +223,14 @@ func TestAcceptedRequestsStayAccepted(t *testing.T) {
 	b.register(t, "c1")
 	_, err := b.admin.ApplyQueues(t.Context(), apiclient.QueueConfig{Accounts: []fairshare.AccountLimit{{Account: "*", MaxQueued: set(5)}}})
 	require.NoError(t, err)
-	on := func(machine string) apiclient.JobWish {
-		return apiclient.JobWish{Constraints: bench.ConstraintSpec{Machines: []string{machine}}}
+	on := func(machine string) apiclient.PlacementWish {
+		return apiclient.PlacementWish{Constraints: bench.ConstraintSpec{Machines: []string{machine}}}
 	}
 	echo := apiclient.Command{Argv: []string{"echo"}}
 	calls := map[string]apiclient.NewRequest{
 		"a suite":   {Project: "go", Type: bench.AdHoc, Tag: "1.26.0", IdempotencyKey: "k1"},
-		"a command": {Command: &echo, IdempotencyKey: "k2", JobWish: on("c1")},
-		"a batch":   {IdempotencyKey: "k3", Jobs: []apiclient.NewJob{{Command: echo, JobWish: on("c1")}, {Command: echo}}},
+		"a command": {Command: &echo, IdempotencyKey: "k2", PlacementWish: on("c1")},
+		"a batch":   {IdempotencyKey: "k3", Jobs: []apiclient.NewJob{{Command: echo, PlacementWish: on("c1")}, {Command: echo}}},
 	}
 	first := map[string]bench.RequestID{}
 	for name, call := range calls {

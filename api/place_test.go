@@ -22,7 +22,7 @@ func (b *bundle) registerAs(t *testing.T, name string, change func(*apiclient.Re
 }
 
 func command(c bench.ConstraintSpec) apiclient.NewRequest {
-	return apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"true"}}, JobWish: apiclient.JobWish{Constraints: c}}
+	return apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"true"}}, PlacementWish: apiclient.PlacementWish{Constraints: c}}
 }
 
 // What no registered machine can meet is refused at submission, naming each
@@ -83,7 +83,7 @@ func TestConstraintsAtSubmission(t *testing.T) {
 
 	// A tracked request runs where its project says, and an ad-hoc one there as well.
 	project := b.project(t)
-	_, err = b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Project: "go", Tag: "1.26.0", JobWish: apiclient.JobWish{Constraints: bench.ConstraintSpec{CPUs: 1}}})
+	_, err = b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Project: "go", Tag: "1.26.0", PlacementWish: apiclient.PlacementWish{Constraints: bench.ConstraintSpec{CPUs: 1}}})
 	require.Contains(t, problemOf(t, err).Detail, "leave constraints out, or use type adhoc")
 	project.Config.Targets = []bench.Target{linux}
 	project.Config.Constraints = bench.ConstraintSpec{Machines: []string{"plain"}}
@@ -91,7 +91,7 @@ func TestConstraintsAtSubmission(t *testing.T) {
 	require.NoError(t, err)
 	_, err = b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Project: "go", Tag: "1.26.0"})
 	require.NoError(t, err)
-	adHoc := apiclient.NewRequest{Project: "go", Tag: "1.26.0", Type: bench.AdHoc, JobWish: apiclient.JobWish{Constraints: bench.ConstraintSpec{Machines: []string{"card"}}}}
+	adHoc := apiclient.NewRequest{Project: "go", Tag: "1.26.0", Type: bench.AdHoc, PlacementWish: apiclient.PlacementWish{Constraints: bench.ConstraintSpec{Machines: []string{"card"}}}}
 	_, err = b.writer.CreateRequest(t.Context(), adHoc)
 	require.Contains(t, problemOf(t, err).Detail, "machine plain and card exclude each other")
 	project.Config.Constraints = bench.ConstraintSpec{Memory: "1e9"}
@@ -153,9 +153,9 @@ func TestConstraintsOfABatch(t *testing.T) {
 	b.registerAs(t, "card", func(r *apiclient.Registration) { r.Devices, r.CacheDirs = []string{"gpu"}, []string{"go"} })
 	run := apiclient.Command{Argv: []string{"true"}}
 	at := func(c bench.ConstraintSpec) apiclient.NewJob {
-		return apiclient.NewJob{Command: run, JobWish: apiclient.JobWish{Constraints: c}}
+		return apiclient.NewJob{Command: run, PlacementWish: apiclient.PlacementWish{Constraints: c}}
 	}
-	all := apiclient.NewRequest{JobWish: apiclient.JobWish{Constraints: bench.ConstraintSpec{Machines: []string{"plain"}}}}
+	all := apiclient.NewRequest{PlacementWish: apiclient.PlacementWish{Constraints: bench.ConstraintSpec{Machines: []string{"plain"}}}}
 	created, err := b.writer.CreateBatch(t.Context(), all, slices.Values([]apiclient.NewJob{
 		at(bench.ConstraintSpec{}), at(bench.ConstraintSpec{Devices: []string{"gpu"}}), at(bench.ConstraintSpec{CacheDirs: []string{"go"}}),
 	}))

@@ -61,7 +61,7 @@ func TestAQueueIsShownInItsOrderWithEstimates(t *testing.T) {
 	require.Equal(t, apiclient.Estimate{}, d.Estimate, "what has ended needs none")
 
 	// Ad-hoc work is in no queue and has its estimate all the same.
-	own, err := b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"true"}}, JobWish: apiclient.JobWish{Target: linux}})
+	own, err := b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"true"}}, PlacementWish: apiclient.PlacementWish{Target: linux}})
 	require.NoError(t, err)
 	d, err = b.nobody.Request(t.Context(), string(own.ID))
 	require.NoError(t, err)

@@ -134,7 +134,7 @@ func TestJobsWaitInTheQueueThatIsNamed(t *testing.T) {
 	require.NoError(t, err)
 	command := &apiclient.Command{Argv: []string{"true"}}
 	submit := func(c *apiclient.Client, queue, branch string) (apiclient.RequestDetail, error) {
-		r, err := c.CreateRequest(t.Context(), apiclient.NewRequest{Command: command, Branch: branch, JobWish: apiclient.JobWish{Queue: queue}})
+		r, err := c.CreateRequest(t.Context(), apiclient.NewRequest{Command: command, Branch: branch, PlacementWish: apiclient.PlacementWish{Queue: queue}})
 		if err != nil {
 			return apiclient.RequestDetail{}, err
 		}
@@ -168,7 +168,7 @@ func TestJobsWaitInTheQueueThatIsNamed(t *testing.T) {
 	batch := func(queues ...string) error {
 		lines := make([]apiclient.NewJob, len(queues))
 		for i, q := range queues {
-			lines[i] = apiclient.NewJob{Command: *command, JobWish: apiclient.JobWish{Queue: q}}
+			lines[i] = apiclient.NewJob{Command: *command, PlacementWish: apiclient.PlacementWish{Queue: q}}
 		}
 		_, err := b.admin.CreateBatch(t.Context(), apiclient.NewRequest{IdempotencyKey: strings.Join(queues, " ")}, slices.Values(lines))
 		return err
@@ -208,7 +208,7 @@ func TestLimitsApplyToRepeatedJobs(t *testing.T) {
 	})
 	require.NoError(t, err)
 	b.register(t, "c1")
-	vip := apiclient.NewRequest{Project: "go", Tag: "1.0.0", JobWish: apiclient.JobWish{Queue: "vip"}}
+	vip := apiclient.NewRequest{Project: "go", Tag: "1.0.0", PlacementWish: apiclient.PlacementWish{Queue: "vip"}}
 	ended := func(c *apiclient.Client, r apiclient.NewRequest) string {
 		made, err := c.CreateRequest(t.Context(), r)
 		require.NoError(t, err)

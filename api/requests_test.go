@@ -72,7 +72,7 @@ func TestACommandNeedsNeitherProjectNorTarget(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.register(t, "c1")
-	r, err := b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"sleep", "1"}, Env: map[string]string{"A": "b"}}, JobWish: apiclient.JobWish{SizeClass: 2}})
+	r, err := b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"sleep", "1"}, Env: map[string]string{"A": "b"}}, PlacementWish: apiclient.PlacementWish{SizeClass: 2}})
 	require.NoError(t, err)
 	require.Equal(t, apiclient.AdHocProject, r.Project)
 	require.Equal(t, bench.AdHoc, r.Type)
@@ -86,7 +86,7 @@ func TestACommandNeedsNeitherProjectNorTarget(t *testing.T) {
 	require.NoError(t, err)
 	_, err = b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"true"}}})
 	require.ErrorContains(t, err, "the command could run on aarch64-unknown-linux-gnu or x86_64-unknown-linux-gnu; name one as target")
-	r, err = b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"true"}}, JobWish: apiclient.JobWish{Target: arm}})
+	r, err = b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"true"}}, PlacementWish: apiclient.PlacementWish{Target: arm}})
 	require.NoError(t, err)
 	require.Equal(t, []bench.Target{arm}, r.Selection.Targets)
 }
@@ -118,18 +118,18 @@ func TestWhatCannotRunIsRefusedWithTheReason(t *testing.T) {
 		"project adhoc has no suite":                                {Project: "adhoc", Tag: "1"},
 		"tag \"a b\": use 1 to 128 letters":                         {Project: "go", Tag: "a b"},
 		"a release request is measured with its project's suite":    {Project: "go", Type: bench.Release, Tag: "1", Command: command},
-		"a release request is measured on its project's size class": {Project: "go", Tag: "1", JobWish: apiclient.JobWish{SizeClass: 2}},
-		"target is for commands":                                    {Project: "go", Tag: "1", JobWish: apiclient.JobWish{Target: linux}},
+		"a release request is measured on its project's size class": {Project: "go", Tag: "1", PlacementWish: apiclient.PlacementWish{SizeClass: 2}},
+		"target is for commands":                                    {Project: "go", Tag: "1", PlacementWish: apiclient.PlacementWish{Target: linux}},
 		"a command measures no artifact":                            {Tag: "1", Command: command},
 		"a command measures nothing of a suite":                     {Command: command, Selection: bench.Selection{Set: "one"}},
 		"unknown benchmark \"jin\"; the suite has gin, kit, sort":   {Project: "go", Tag: "1", Selection: bench.Selection{Benchmarks: []string{"jin"}}},
 		"unknown profile \"debug\"; the suite has build":            {Project: "go", Tag: "1", Selection: bench.Selection{Profiles: []string{"debug"}}},
 		"unknown set \"two\"; the suite has one":                    {Project: "go", Tag: "1", Selection: bench.Selection{Set: "two"}},
 		"can run aarch64-unknown-linux-gnu: registered are x86_64-unknown-linux-gnu size 2 (pool main)": {Project: "go", Tag: "1", Selection: bench.Selection{Targets: []bench.Target{arm}}},
-		"of size class 8: registered are x86_64-unknown-linux-gnu size 2":                               {Project: "go", Type: bench.AdHoc, Tag: "1", JobWish: apiclient.JobWish{SizeClass: 8}},
+		"of size class 8: registered are x86_64-unknown-linux-gnu size 2":                               {Project: "go", Type: bench.AdHoc, Tag: "1", PlacementWish: apiclient.PlacementWish{SizeClass: 8}},
 		"selection.iterations is 5000":                           {Project: "go", Tag: "1", Selection: bench.Selection{Iterations: 5000}},
-		"target \"linux\": write a target tuple":                 {Command: command, JobWish: apiclient.JobWish{Target: "linux"}},
-		"can run aarch64-unknown-linux-gnu":                      {Command: command, JobWish: apiclient.JobWish{Target: arm}},
+		"target \"linux\": write a target tuple":                 {Command: command, PlacementWish: apiclient.PlacementWish{Target: "linux"}},
+		"can run aarch64-unknown-linux-gnu":                      {Command: command, PlacementWish: apiclient.PlacementWish{Target: arm}},
 		"body.command.argv: expected array length >= 1":          {Command: &apiclient.Command{Argv: []string{}}},
 		"the command names no program":                           {Command: &apiclient.Command{Argv: []string{""}}},
 		"use at most 1048576":                                    {Command: &apiclient.Command{Argv: []string{"echo", strings.Repeat("x", 1<<20)}}},

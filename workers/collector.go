@@ -78,7 +78,7 @@ func (c Collector) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	wanted := newWish(c.Registration.Version, registered.TaskQueues)
+	wanted := newDesiredState(c.Registration.Version, registered.TaskQueues)
 	wanted.set(registered.Collector.State != bench.CollectorInactive && registered.Collector.State != bench.CollectorDraining,
 		registered.Collector.WantedVersion)
 	c.Jobs.Epoch = func() int64 { return registered.Collector.Epoch }
@@ -165,7 +165,7 @@ func left(why error) error {
 
 // work takes jobs from the task queues until the collector must stop, or is
 // idle and must not take more.
-func (c Collector) work(ctx context.Context, log *slog.Logger, temporal client.Client, wanted *wish) error {
+func (c Collector) work(ctx context.Context, log *slog.Logger, temporal client.Client, wanted *desiredState) error {
 	fatal := make(chan error, 1)
 	c.Jobs.Resume()
 	polled := openLanes(c.Registration.Name, c.Gate, temporal, c.Jobs, func(err error) {
@@ -213,7 +213,7 @@ func endsWork(leave error) string {
 const maxSkew = 10 * time.Second
 
 // beat sends heartbeats to the API and receives the collector's desired state.
-func (c Collector) beat(ctx context.Context, log *slog.Logger, registered apiclient.Registered, wanted *wish, stop context.CancelCauseFunc) {
+func (c Collector) beat(ctx context.Context, log *slog.Logger, registered apiclient.Registered, wanted *desiredState, stop context.CancelCauseFunc) {
 	tick := time.NewTicker(time.Duration(max(1, registered.HeartbeatSeconds)) * time.Second)
 	defer tick.Stop()
 	reachable, skewed := true, false

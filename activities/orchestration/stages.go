@@ -172,7 +172,7 @@ func (a *Activities) lacking(ctx context.Context, f plan.Facts, out store.Expans
 		}
 	}
 	out.OnlyMissing = true
-	out.Jobs, out.Shared = f.Lacking(out.Stage, jobs, covered)
+	out.Jobs, out.Shared = f.Uncovered(out.Stage, jobs, covered)
 	for i, j := range out.Jobs {
 		// A job never runs twice: one that was cancelled, or has lost its results since,
 		// is replaced by one of the next generation.

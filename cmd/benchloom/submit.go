@@ -248,7 +248,7 @@ func (f *submitFlags) request(cmd *cobra.Command, args []string) (apiclient.NewR
 	}
 	f.timeoutGiven = cmd.Flags().Changed("timeout")
 	wanted := apiclient.NewRequest{
-		IdempotencyKey: f.key, Branch: f.branch, JobWish: apiclient.JobWish{SizeClass: class, Queue: f.queue, Shape: f.shape},
+		IdempotencyKey: f.key, Branch: f.branch, PlacementWish: apiclient.PlacementWish{SizeClass: class, Queue: f.queue, Shape: f.shape},
 	}
 	if f.where.given(cmd.Flags().Changed) && !f.adhoc && f.file == "" {
 		return wanted, usage(errors.New("constraints apply to --adhoc and --file only; those of a project's requests are in its configuration"))

@@ -39,7 +39,7 @@ type NewJob struct {
 	Command
 	// Timeout is TimeoutSeconds as a duration, for people.
 	Timeout string `json:"timeout,omitempty" doc:"Same as timeout_seconds, as a duration." example:"5m"`
-	JobWish
+	PlacementWish
 }
 
 // ReadJob parses and checks one job of a batch. The error names the problem and what
@@ -129,11 +129,11 @@ func (j NewJob) check() error {
 	case strings.ContainsFunc(j.Name, func(r rune) bool { return unicode.IsControl(r) }):
 		return fmt.Errorf("the name %.40q holds control characters; use one line of text", j.Name)
 	}
-	return j.JobWish.Check()
+	return j.PlacementWish.Check()
 }
 
 // Check returns an error if a field is invalid.
-func (w JobWish) Check() error {
+func (w PlacementWish) Check() error {
 	if w.Target != "" {
 		if _, err := bench.ParseTarget(string(w.Target)); err != nil {
 			return fmt.Errorf("target: %w", err)

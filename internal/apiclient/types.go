@@ -57,12 +57,12 @@ type NewRequest struct {
 	Jobs           []NewJob          `json:"jobs,omitempty" minItems:"1" maxItems:"100000" doc:"For adhoc: many command lines, each a job of this request; all are accepted or none. A job inherits from the request what it leaves out."`
 	Branch         string            `json:"branch,omitempty" maxLength:"255" doc:"Branch that it belongs to, for account limits by branch."`
 	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"128" doc:"The same key by the same user gives the same request."`
-	JobWish
+	PlacementWish
 }
 
-// JobWish says where and how to run the command of a request or one job of a batch.
+// PlacementWish selects where and how to run the command of a request, or one job of a batch.
 // The jobs of a batch inherit the request's settings.
-type JobWish struct {
+type PlacementWish struct {
 	Target    bench.Target    `json:"target,omitempty" doc:"For a command: its target; default: the project's first target or the only registered one."`
 	SizeClass bench.SizeClass `json:"size_class,omitempty" minimum:"0" maximum:"4096" doc:"For adhoc: the size class; 0: the project's or the learned one."`
 	Queue     string          `json:"queue,omitempty" maxLength:"64" doc:"Queue of its jobs; default: the submitter's own; for releases and commits, their project's." example:"single-build"`

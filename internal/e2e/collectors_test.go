@@ -113,7 +113,7 @@ func (s *stack) gated(t *testing.T) gatedJob {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "gate")
 	script := fmt.Sprintf("touch %[1]s.begun; while [ ! -e %[1]s.go ]; do sleep 0.05; done", file)
-	r := s.submit(t, apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"sh", "-c", script}, Iterations: 1}, JobWish: apiclient.JobWish{SizeClass: guestClass}})
+	r := s.submit(t, apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"sh", "-c", script}, Iterations: 1}, PlacementWish: apiclient.PlacementWish{SizeClass: guestClass}})
 	return gatedJob{id: r.ID, file: file}
 }
 

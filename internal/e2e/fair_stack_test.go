@@ -68,7 +68,7 @@ func short() []string { return []string{"sleep", "0.05"} }
 func (a account) queueFile(t *testing.T, n int, queue string, argv ...string) bench.RequestID {
 	t.Helper()
 	jobs := slices.Repeat([]apiclient.NewJob{{Command: apiclient.Command{Argv: argv}}}, n)
-	r, err := a.api.CreateBatch(t.Context(), apiclient.NewRequest{JobWish: apiclient.JobWish{Queue: queue}}, slices.Values(jobs))
+	r, err := a.api.CreateBatch(t.Context(), apiclient.NewRequest{PlacementWish: apiclient.PlacementWish{Queue: queue}}, slices.Values(jobs))
 	require.NoError(t, err)
 	return r.ID
 }
@@ -76,7 +76,7 @@ func (a account) queueFile(t *testing.T, n int, queue string, argv ...string) be
 // queueOne submits one job.
 func (a account) queueOne(t *testing.T, queue string, argv ...string) bench.RequestID {
 	t.Helper()
-	r, err := a.api.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: argv}, JobWish: apiclient.JobWish{Queue: queue}})
+	r, err := a.api.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: argv}, PlacementWish: apiclient.PlacementWish{Queue: queue}})
 	require.NoError(t, err)
 	return r.ID
 }

@@ -35,11 +35,11 @@ func TestACollectorServesItsPoolAndItsSet(t *testing.T) {
 	require.Zero(t, code)
 
 	submit := func(bound bool) bench.RequestID {
-		wish := apiclient.JobWish{SizeClass: guestClass}
+		wish := apiclient.PlacementWish{SizeClass: guestClass}
 		if bound {
 			wish.Constraints = bench.ConstraintSpec{Machines: []string{"guest"}}
 		}
-		return s.submit(t, apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"true"}, Iterations: 1}, JobWish: wish}).ID
+		return s.submit(t, apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"true"}, Iterations: 1}, PlacementWish: wish}).ID
 	}
 	first := s.gated(t)
 	first.begun(t)

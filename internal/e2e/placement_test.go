@@ -50,7 +50,7 @@ func TestAJobRunsOnlyWhereItMay(t *testing.T) {
 	waitForCaches("1h") // longer than a busy machine takes to start a job
 	submit := func(command *apiclient.Command, where bench.ConstraintSpec) apiclient.Request {
 		t.Helper()
-		return s.submit(t, apiclient.NewRequest{Project: "mine", Type: bench.AdHoc, Command: command, JobWish: apiclient.JobWish{Constraints: where}})
+		return s.submit(t, apiclient.NewRequest{Project: "mine", Type: bench.AdHoc, Command: command, PlacementWish: apiclient.PlacementWish{Constraints: where}})
 	}
 	done := &apiclient.Command{Argv: []string{"true"}}
 
@@ -58,7 +58,7 @@ func TestAJobRunsOnlyWhereItMay(t *testing.T) {
 	require.Equal(t, "b", s.runsOn(t, submit(done, bench.ConstraintSpec{Labels: map[string]string{"rack": "2"}}).ID))
 	require.Equal(t, "a", s.runsOn(t, submit(done, bench.ConstraintSpec{Devices: []string{"gpu"}}).ID))
 	require.Equal(t, "c", s.runsOn(t, submit(done, bench.ConstraintSpec{Machines: []string{"b", "c"}, Labels: map[string]string{"rack": "1"}}).ID))
-	_, err := s.api.CreateRequest(t.Context(), apiclient.NewRequest{Project: "mine", Command: done, JobWish: apiclient.JobWish{Constraints: bench.ConstraintSpec{Machines: []string{"c"}, Memory: "4 GB"}}})
+	_, err := s.api.CreateRequest(t.Context(), apiclient.NewRequest{Project: "mine", Command: done, PlacementWish: apiclient.PlacementWish{Constraints: bench.ConstraintSpec{Machines: []string{"c"}, Memory: "4 GB"}}})
 	require.ErrorContains(t, err, "a job may use 3g of memory there, not 4g")
 
 	// Any idle machine of several: three jobs for two machines of different pools. Two

@@ -20,7 +20,7 @@ func (s *stack) sized(t *testing.T, class bench.SizeClass) gatedJob {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "gate")
 	script := fmt.Sprintf("touch %[1]s.begun; while [ ! -e %[1]s.go ]; do sleep 0.05; done", file)
-	r := s.submit(t, apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"sh", "-c", script}, Iterations: 1}, JobWish: apiclient.JobWish{SizeClass: class}})
+	r := s.submit(t, apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"sh", "-c", script}, Iterations: 1}, PlacementWish: apiclient.PlacementWish{SizeClass: class}})
 	return gatedJob{id: r.ID, file: file}
 }
 

@@ -31,13 +31,13 @@ type Coverage struct {
 	Impossible map[bench.TestCase]string
 }
 
-// Lacking divides the planned jobs of a stage by the coverage where they would run. rest
+// Uncovered divides the planned jobs of a stage by the coverage where they would run. rest
 // holds the part that is neither measured nor being measured, shared the open jobs that
 // measure other parts.
 //
 // A parent's failed test cases are not tried again for each child. For a request's own
 // artifact every test case without a result is measured.
-func (f Facts) Lacking(stage bench.Stage, jobs []bench.PlannedJob, covered map[CoverageQuery]Coverage) (rest []bench.PlannedJob, shared []bench.JobKey) {
+func (f Facts) Uncovered(stage bench.Stage, jobs []bench.PlannedJob, covered map[CoverageQuery]Coverage) (rest []bench.PlannedJob, shared []bench.JobKey) {
 	for _, j := range jobs {
 		c := covered[QueryOf(j.Job)]
 		var missing []bench.TestCase

@@ -8,7 +8,7 @@
 //	Facts.Own                  plans jobs for the request's own artifact
 //	Facts.Parent               plans jobs for its parent, where the request is measured
 //	Facts.Look                 measures suspects again, in turns with the baseline
-//	Facts.Lacking              keeps the part that is not measured yet
+//	Facts.Uncovered            keeps the part that is not measured yet
 //	Facts.Artifacts, .Build    plan the jobs that build artifacts
 //	Commands                   plans the jobs of a command or a batch
 //	Facts.Check                refuses a request that no collector can run, at submission

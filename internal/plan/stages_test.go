@@ -130,7 +130,7 @@ func TestACommitAndItsParent(t *testing.T) {
 	of := plan.QueryOf(parents[0].Job)
 	require.Equal(t, plan.CoverageQuery{Tag: "c1", Pool: bench.Pool{Target: linux, SizeClass: 4, Name: "large"}, SuiteHash: "abc"}, of)
 	lacking := func(stage bench.Stage, c plan.Coverage) ([]bench.PlannedJob, []bench.JobKey) {
-		return f.Lacking(stage, parents, map[plan.CoverageQuery]plan.Coverage{of: c})
+		return f.Uncovered(stage, parents, map[plan.CoverageQuery]plan.Coverage{of: c})
 	}
 	rest, shared := lacking(bench.StageParent, plan.Coverage{Stored: map[bench.TestCase]bool{gin: true}})
 	require.Equal(t, map[string][]string{"large": {"sort"}}, pools(rest))
