@@ -12,6 +12,7 @@ import (
 
 // BuildRecord stores builds.
 type BuildRecord interface {
+	runReader
 	// Build and BuildChunk return store.ErrNotFound for builds that are no longer stored.
 	Build(ctx context.Context, key bench.BuildKey) (store.Build, error)
 	BuildChunk(ctx context.Context, key bench.BuildKey, number int) ([]byte, error)
@@ -110,6 +111,9 @@ func (s *buildHandlers) putBuildChunk(ctx context.Context, in *putBuildChunk) (*
 	if int64(in.Number)*store.BuildChunkBytes+int64(len(in.RawBody)) > s.MaxBuild {
 		return nil, buildTooLarge(id, s.MaxBuild)
 	}
+	if err := ownRun(ctx, s.record, id); err != nil {
+		return nil, err
+	}
 	if err := s.record.PutBuildChunk(ctx, id, in.Number, in.RawBody); err != nil {
 		return nil, refusedBuild(id, err)
 	}
@@ -142,6 +146,9 @@ func (s *buildHandlers) finishBuild(ctx context.Context, in *finishBuild) (*body
 	}
 	if in.Body.Size > s.MaxBuild {
 		return nil, buildTooLarge(id, s.MaxBuild)
+	}
+	if err := ownRun(ctx, s.record, id); err != nil {
+		return nil, err
 	}
 	b, err := s.record.FinishBuild(ctx, id, in.Body.Size, in.Body.SHA256)
 	if err != nil {

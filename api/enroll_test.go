@@ -149,6 +149,19 @@ func TestAnothersTokenOpensNothing(t *testing.T) {
 		require.Equal(t, "urn:benchloom:not-yours", problemOf(t, err).Type, what)
 		require.NoError(t, f(own), what)
 	}
+	// For its owner, the run is merely not one of a build.
+	for what, f := range map[string]func(c *apiclient.Client) error{
+		"piece of a build": func(c *apiclient.Client) error {
+			return c.UploadBuildChunk(t.Context(), plan.Run.ID, 0, []byte("planted"))
+		},
+		"end of a build": func(c *apiclient.Client) error {
+			_, err := c.FinishBuild(t.Context(), plan.Run.ID, apiclient.BuildFinish{Size: 7, SHA256: sha256Hex("planted")})
+			return err
+		},
+	} {
+		require.Equal(t, "urn:benchloom:not-yours", problemOf(t, f(others)).Type, what)
+		require.Equal(t, "urn:benchloom:no-build", problemOf(t, f(own)).Type, what)
+	}
 	finish := apiclient.RunFinish{Outcome: bench.RunSuccess}
 	require.Equal(t, http.StatusForbidden, problemOf(t, others.FinishRun(t.Context(), plan.Run.ID, finish)).Status)
 	require.NoError(t, own.FinishRun(t.Context(), plan.Run.ID, finish))

@@ -155,7 +155,7 @@ func (s *runHandlers) uploadBlock(ctx context.Context, in *uploadBlock) (*body[a
 		}
 		errs = append(errs, failure)
 	}
-	if err := s.ownRun(ctx, id); err != nil {
+	if err := ownRun(ctx, s.record, id); err != nil {
 		return nil, err
 	}
 	receipt, err := s.record.StoreBlock(ctx, id, results, errs)
@@ -180,6 +180,12 @@ func testCaseResult(r apiclient.TestCaseResult) (bench.TestCaseResult, error) {
 			return out, invalid("%s has iteration %d twice", tc, c.Iteration)
 		}
 		seen[c.Iteration] = true
+		if c.Iteration > bench.MaxIterations {
+			return out, invalid("%s has an iteration %d; no test case has more than %d", tc, c.Iteration, bench.MaxIterations)
+		}
+		if len(c.Values) > bench.MaxValues {
+			return out, invalid("%s, iteration %d: %d metrics are more than the %d that a program may print", tc, c.Iteration, len(c.Values), bench.MaxValues)
+		}
 		if len(c.Values) == 0 || c.CollectedAt.IsZero() {
 			return out, invalid("%s, iteration %d: a collection has values and a time", tc, c.Iteration)
 		}
@@ -223,7 +229,7 @@ func (s *runHandlers) appendLog(ctx context.Context, in *appendLog) (*body[apicl
 	if err != nil {
 		return nil, err
 	}
-	if err := s.ownRun(ctx, id); err != nil {
+	if err := ownRun(ctx, s.record, id); err != nil {
 		return nil, err
 	}
 	next, err := s.record.AppendLog(ctx, id, in.Offset, in.RawBody, maxRunLog)
@@ -243,7 +249,7 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := s.ownRun(ctx, id); err != nil {
+	if err := ownRun(ctx, s.record, id); err != nil {
 		return nil, err
 	}
 	end := bench.RunEnd{
@@ -267,13 +273,18 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 	return nil, nil
 }
 
+// runReader reads a run; it returns store.ErrNotFound for an unknown one.
+type runReader interface {
+	Run(ctx context.Context, id bench.RunID) (bench.Run, error)
+}
+
 // ownRun refuses the token of a collector that the run does not belong to. It accepts an
 // unknown run, which the caller reports.
-func (s *runHandlers) ownRun(ctx context.Context, id bench.RunID) error {
+func ownRun(ctx context.Context, record runReader, id bench.RunID) error {
 	if caller(ctx).Collector == "" {
 		return nil
 	}
-	run, err := s.record.Run(ctx, id)
+	run, err := record.Run(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}

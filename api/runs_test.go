@@ -98,9 +98,17 @@ func TestTheFenceRefuses(t *testing.T) {
 	require.ErrorIs(t, err, apiclient.ErrNobodyWaits)
 }
 
+func manyValues(n int) map[bench.Metric]float64 {
+	values := make(map[bench.Metric]float64, n)
+	for i := range n {
+		values[bench.Metric(fmt.Sprintf("m%d", i))] = 1
+	}
+	return values
+}
+
 func TestBlocksAreChecked(t *testing.T) {
 	t.Parallel()
-	b := setup(t, func(c *api.Config) { c.MaxBlock = 20_000 })
+	b := setup(t, func(c *api.Config) { c.MaxBlock = 50_000 })
 	b.project(t)
 	c := b.register(t, "c1")
 	j := b.submit(t, "1.26.0")
@@ -119,6 +127,8 @@ func TestBlocksAreChecked(t *testing.T) {
 		"a collection has values and a time":              wrong(func(b *apiclient.Block) { b.Results[0].Collections[0].CollectedAt = time.Time{} }),
 		"iteration 1: metric \"three short words\"":       wrong(func(b *apiclient.Block) { b.Results[0].Collections[0].Values["three short words"] = 1 }),
 		"collections[0].iteration: expected number >= 1":  wrong(func(b *apiclient.Block) { b.Results[0].Collections[0].Iteration = 0 }),
+		"no test case has more than 1000":                 wrong(func(b *apiclient.Block) { b.Results[0].Collections[0].Iteration = 1001 }),
+		"are more than the 2500":                          wrong(func(b *apiclient.Block) { b.Results[0].Collections[0].Values = manyValues(2501) }),
 		"error 1: unknown kind of failure \"bad luck\"":   {Results: []apiclient.TestCaseResult{}, Errors: []apiclient.BlockError{{Kind: "bad luck"}}},
 		"error 1: benchmark \"\"":                         {Results: []apiclient.TestCaseResult{}, Errors: []apiclient.BlockError{{Kind: bench.FailJob, TestCase: &bench.TestCase{}}}},
 	} {
@@ -136,10 +146,10 @@ func TestBlocksAreChecked(t *testing.T) {
 	path := fmt.Sprintf("/api/v1/runs/%s/blocks/1", plan.Run.ID)
 	bomb := &bytes.Buffer{}
 	zipped := gzip.NewWriter(bomb)
-	_, err = zipped.Write(bytes.Repeat([]byte(" "), 10_000_000))
+	_, err = zipped.Write(bytes.Repeat([]byte(" "), 20_000_000))
 	require.NoError(t, err)
 	require.NoError(t, zipped.Close())
-	require.Less(t, bomb.Len(), 20_000)
+	require.Less(t, bomb.Len(), 50_000)
 	r := b.send(t, api.RoleCollector, http.MethodPost, path, bomb.String(), "Content-Encoding", "gzip")
 	require.Equal(t, http.StatusRequestEntityTooLarge, r.status)
 	r.problem(t)

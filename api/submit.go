@@ -169,8 +169,8 @@ func checkRequest(r apiclient.NewRequest) error {
 		return invalid("artifacts_ready is for try builds; the artifacts of other requests are taken to be ready")
 	case r.Target != "":
 		return invalid("target is for commands; name the suite's targets in selection.targets")
-	case r.Selection.Iterations < 0 || r.Selection.Iterations > maxIterations:
-		return invalid("selection.iterations is %d; use 1 to %d, or leave it out for the suite's number", r.Selection.Iterations, maxIterations)
+	case r.Selection.Iterations < 0 || r.Selection.Iterations > bench.MaxIterations:
+		return invalid("selection.iterations is %d; use 1 to %d, or leave it out for the suite's number", r.Selection.Iterations, bench.MaxIterations)
 	}
 	return checkKey(r.IdempotencyKey)
 }
@@ -210,9 +210,6 @@ func checkKey(key string) error {
 	}
 	return nil
 }
-
-// maxIterations bounds the iterations of a test case.
-const maxIterations = 1000
 
 func emptySelection(s bench.Selection) bool {
 	return s.Set == "" && s.Iterations == 0 && len(s.Benchmarks)+len(s.Profiles)+len(s.Scenarios)+len(s.Backends)+len(s.Targets) == 0

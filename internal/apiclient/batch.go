@@ -114,9 +114,8 @@ func jobFields(t reflect.Type) []string {
 
 // Bounds of a command.
 const (
-	maxTimeout    = 24 * time.Hour
-	maxIterations = 1000
-	maxWords      = 1000
+	maxTimeout = 24 * time.Hour
+	maxWords   = 1000
 )
 
 func (j NewJob) check() error {
@@ -191,8 +190,8 @@ func (c Command) Check() error {
 	if c.TimeoutSeconds < 0 || c.TimeoutSeconds > int(maxTimeout/time.Second) {
 		return fmt.Errorf("timeout_seconds is %d; use 1 to %d, or leave it out for the project's default", c.TimeoutSeconds, int(maxTimeout/time.Second))
 	}
-	if c.Iterations < 0 || c.Iterations > maxIterations {
-		return fmt.Errorf("iterations is %d; use 1 to %d, or leave it out for one", c.Iterations, maxIterations)
+	if c.Iterations < 0 || c.Iterations > bench.MaxIterations {
+		return fmt.Errorf("iterations is %d; use 1 to %d, or leave it out for one", c.Iterations, bench.MaxIterations)
 	}
 	return nil
 }

@@ -28,6 +28,15 @@ type Collection struct {
 	Facts     json.RawMessage
 }
 
+// Bounds of what a run delivers for a test case.
+const (
+	// MaxIterations bounds the iterations of a test case.
+	MaxIterations = 1000
+	// MaxValues bounds the metrics of one iteration: two thousand values that a program
+	// prints, and those of its process.
+	MaxValues = 2500
+)
+
 // BlockReceipt is the answer to an uploaded block. A block that is sent again gets the
 // same receipt.
 type BlockReceipt struct {

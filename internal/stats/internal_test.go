@@ -1,6 +1,9 @@
 package stats
 
 import (
+	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,4 +67,45 @@ func TestNormalApproximationMeetsTheExactDistribution(t *testing.T) {
 		require.NotEmpty(t, ties)
 		require.InDelta(t, exactWithTies(a, b), normalP(u, exactLimitTies, exactLimitTies, ties), 5e-3)
 	}
+}
+
+// Searching finds the same ratio as listing, also among ties.
+func TestSearchedRatiosAreThoseOfTheList(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(7, 7))
+	for _, grid := range []float64{0, 0.1, 0.5} {
+		a, b := make([]float64, 23), make([]float64, 31)
+		for _, side := range [][]float64{a, b} {
+			for i := range side {
+				side[i] = 1 + random.ExpFloat64()
+				if grid > 0 {
+					side[i] = grid * math.Ceil(side[i]/grid)
+				}
+			}
+			slices.Sort(side)
+		}
+		listed := orderedRatios(a, b)
+		for k := range len(a) * len(b) {
+			require.Equal(t, listed(k), searchRatio(a, b, k), "grid %v, k=%d", grid, k)
+		}
+	}
+}
+
+// A hundred thousand values a side have ten thousand million ratios, which no memory holds.
+func TestVeryManyValuesAreCompared(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(8, 8))
+	a, b := make([]float64, 100_000), make([]float64, 100_000)
+	for i := range a {
+		a[i], b[i] = math.Exp(0.01*random.NormFloat64()), 1.02*math.Exp(0.01*random.NormFloat64())
+	}
+	slices.Sort(a)
+	slices.Sort(b)
+	var ranks rankTest
+	estimate, interval, ok := ranks.shiftInterval(a, b, 0.05)
+	require.True(t, ok)
+	require.InDelta(t, 0.02, estimate, 0.001)
+	require.Less(t, interval.Low, estimate)
+	require.Greater(t, interval.High, estimate)
+	require.InDelta(t, 0.95, interval.Confidence, 1e-3)
 }

@@ -3,6 +3,7 @@ package stats
 import (
 	"math"
 	"slices"
+	"sort"
 )
 
 // Up to these sizes per side the distribution of U is computed exactly, beyond them it is approximated by the normal
@@ -216,15 +217,9 @@ type Interval struct {
 // Source: J. L. Hodges, E. L. Lehmann, Estimates of location based on rank tests, Ann. Math. Statist. 34 (1963),
 // applied to logarithms.
 func (r *rankTest) shiftInterval(a, b []float64, alpha float64) (estimate float64, interval Interval, ok bool) {
-	ratios := make([]float64, 0, len(a)*len(b))
-	for _, x := range a {
-		for _, y := range b {
-			ratios = append(ratios, y/x)
-		}
-	}
-	slices.Sort(ratios)
-	estimate = median(ratios) - 1
 	n, m := len(a), len(b)
+	ratio := orderedRatios(a, b)
+	estimate = ratio((n*m-1)/2)/2 + ratio(n*m/2)/2 - 1
 	cut := -1 // the largest u with 2 P(U <= u) < alpha
 	confidence := 0.0
 	if n <= exactLimit && m <= exactLimit {
@@ -236,9 +231,7 @@ func (r *rankTest) shiftInterval(a, b []float64, alpha float64) (estimate float6
 			confidence = 1 - 2*tail[cut]
 		}
 	} else {
-		for 2*cut < n*m && normalP(float64(cut+1), n, m, nil) < alpha {
-			cut++
-		}
+		cut = sort.Search(n*m/2+1, func(u int) bool { return normalP(float64(u), n, m, nil) >= alpha }) - 1
 		if cut >= 0 {
 			confidence = 1 - normalP(float64(cut), n, m, nil)
 		}
@@ -246,5 +239,52 @@ func (r *rankTest) shiftInterval(a, b []float64, alpha float64) (estimate float6
 	if cut < 0 {
 		return estimate, Interval{}, false
 	}
-	return estimate, Interval{Low: ratios[cut] - 1, High: ratios[len(ratios)-1-cut] - 1, Confidence: confidence}, true
+	return estimate, Interval{Low: ratio(cut) - 1, High: ratio(n*m-1-cut) - 1, Confidence: confidence}, true
+}
+
+// mostListed is the number of ratios up to which listing them is faster than searching. It also bounds the memory that a
+// series with very many values takes.
+const mostListed = 1 << 20
+
+// orderedRatios returns a function of k that gives the k-th smallest ratio of a value of b to one of a, counted from 0.
+// Both sides are positive and ascending.
+func orderedRatios(a, b []float64) func(k int) float64 {
+	if len(a)*len(b) > mostListed {
+		return func(k int) float64 { return searchRatio(a, b, k) }
+	}
+	ratios := make([]float64, 0, len(a)*len(b))
+	for _, x := range a {
+		for _, y := range b {
+			ratios = append(ratios, y/x)
+		}
+	}
+	slices.Sort(ratios)
+	return func(k int) float64 { return ratios[k] }
+}
+
+// searchRatio returns the k-th smallest ratio without listing them: the smallest number that more than k ratios do not
+// exceed, by bisection over all positive floating-point numbers, whose order is that of their bits. It is exact.
+func searchRatio(a, b []float64, k int) float64 {
+	low, high := math.Float64bits(b[0]/a[len(a)-1]), math.Float64bits(b[len(b)-1]/a[0])
+	for low < high {
+		middle := low + (high-low)/2
+		if ratiosNotAbove(a, b, math.Float64frombits(middle)) > k {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return math.Float64frombits(low)
+}
+
+// ratiosNotAbove counts the ratios that do not exceed a limit.
+func ratiosNotAbove(a, b []float64, limit float64) int {
+	count, j := 0, 0
+	for _, x := range a {
+		for j < len(b) && b[j]/x <= limit {
+			j++
+		}
+		count += j
+	}
+	return count
 }

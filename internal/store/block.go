@@ -103,6 +103,11 @@ func (b block) check(results []bench.TestCaseResult, errs []bench.RunError) erro
 		if (len(r.Collections) == 0) != (r.Skipped != "") {
 			return fmt.Errorf("%w: %s needs either collections or a reason for leaving it out", ErrConflict, r.TestCase)
 		}
+		for _, c := range r.Collections {
+			if b.job.Iterations > 0 && c.Iteration > b.job.Iterations {
+				return fmt.Errorf("%w: job %s measures %d iterations of %s, not iteration %d", ErrConflict, b.job.Key, b.job.Iterations, r.TestCase, c.Iteration)
+			}
+		}
 	}
 	for _, e := range errs {
 		if e.TestCase == nil {

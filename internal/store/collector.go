@@ -97,7 +97,7 @@ func (s *Store) Heartbeat(ctx context.Context, name string, epoch int64, run ben
 		return bench.Collector{}, wrap("recording the heartbeat of collector "+name, err)
 	}
 	if run != "" && len(progress) > 0 {
-		if err := s.SetProgress(ctx, run, progress); err != nil && !errors.Is(err, ErrNotFound) { // the run may not have passed the fence yet
+		if err := s.SetProgress(ctx, name, run, progress); err != nil && !errors.Is(err, ErrNotFound) { // the run may not have passed the fence yet
 			return bench.Collector{}, err
 		}
 	}

@@ -241,12 +241,12 @@ func lockRun(ctx context.Context, tx pgx.Tx, id bench.RunID) (bench.Run, bench.J
 	return run, job, err
 }
 
-// SetProgress records the current activity of an open run. The progress of a run that has
-// ended does not change.
-func (s *Store) SetProgress(ctx context.Context, run bench.RunID, progress json.RawMessage) error {
+// SetProgress records the current activity of an open run of a collector. The progress of
+// a run that has ended does not change. It returns ErrNotFound for another collector's run.
+func (s *Store) SetProgress(ctx context.Context, collector string, run bench.RunID, progress json.RawMessage) error {
 	err := affected(s.pool.Exec(ctx, `
-		update job_run set progress = case when outcome = '' then $2::jsonb else progress end where id = $1`,
-		run, document(progress, "{}")))
+		update job_run set progress = case when outcome = '' then $3::jsonb else progress end where id = $1 and collector = $2`,
+		run, collector, document(progress, "{}")))
 	return wrap("recording the progress of run "+string(run), err)
 }
 

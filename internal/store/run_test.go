@@ -193,12 +193,14 @@ func TestOnlyAnOpenRunsProgressChanges(t *testing.T) {
 	_, job := r.oneJob("v1", "gin")
 	run := r.start(job, 1, r.register("one")).Run.ID
 	// Output may hold any text.
-	require.NoError(t, r.SetProgress(t.Context(), run, json.RawMessage(`{"line": "a\u0000b\ud800", "n": 12345678901234567890, "\u0000": [null]}`)))
+	require.NoError(t, r.SetProgress(t.Context(), "one", run, json.RawMessage(`{"line": "a\u0000b\ud800", "n": 12345678901234567890, "\u0000": [null]}`)))
 	require.JSONEq(t, `{"line": "a\ufffdb\ufffd", "n": 12345678901234567890, "\ufffd": [null]}`, string(r.run(run).Progress))
+	require.ErrorIs(t, r.SetProgress(t.Context(), "two", run, json.RawMessage(`{"forged": true}`)), store.ErrNotFound)
+	require.NotContains(t, string(r.run(run).Progress), "forged")
 	require.NoError(t, r.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunFailure}))
-	require.NoError(t, r.SetProgress(t.Context(), run, json.RawMessage(`{"late": true}`)))
+	require.NoError(t, r.SetProgress(t.Context(), "one", run, json.RawMessage(`{"late": true}`)))
 	require.NotContains(t, string(r.run(run).Progress), "late")
-	require.ErrorIs(t, r.SetProgress(t.Context(), runID(job, 2), nil), store.ErrNotFound)
+	require.ErrorIs(t, r.SetProgress(t.Context(), "one", runID(job, 2), nil), store.ErrNotFound)
 }
 
 func TestOutputIsKeptOnceUpToItsLimit(t *testing.T) {

@@ -10,11 +10,8 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// Upper limits of plausible values.
-const (
-	maxIterations = 1_000
-	maxWarmups    = 1_000
-)
+// maxWarmups is the upper limit of plausible warm-ups.
+const maxWarmups = 1_000
 
 // secretPrefixes lists the prefixes of variables that no command of a suite may
 // see.
@@ -137,8 +134,8 @@ func (c *checker) metrics(m metrics) {
 }
 
 func (c *checker) counts(iterations, warmups count) {
-	if iterations.at != (position{}) && (iterations.value < 1 || iterations.value > maxIterations) {
-		c.add(iterations.at, "iterations: %d; use 1 to %d", iterations.value, maxIterations)
+	if iterations.at != (position{}) && (iterations.value < 1 || iterations.value > bench.MaxIterations) {
+		c.add(iterations.at, "iterations: %d; use 1 to %d", iterations.value, bench.MaxIterations)
 	}
 	if warmups.value > maxWarmups {
 		c.add(warmups.at, "warmups: %d; use 0 to %d", warmups.value, maxWarmups)
