@@ -21,7 +21,7 @@ var verify = protocol.ProgressInput{Request: ref, Stage: bench.StageVerify}
 // lookAt is an open look with one job.
 func lookAt(n int, job bench.JobKey) protocol.LookResult {
 	return protocol.LookResult{
-		Look: n, Looks: 5, Rows: 3, Baseline: "1.25.0", HandedOut: []protocol.JobInput{input(job)},
+		Look: n, Looks: 5, Rows: 3, Suspects: "sort, parse", Baseline: "1.25.0", HandedOut: []protocol.JobInput{input(job)},
 		Counts: protocol.JobCounts{Total: n, Open: 1, Success: n - 1},
 	}
 }
@@ -61,7 +61,7 @@ func TestARequestFreesItsSlotBeforeItsLooks(t *testing.T) {
 	env.OnActivity(protocol.Progress, mock.Anything, verify).Return(func(context.Context, protocol.ProgressInput) (protocol.ProgressResult, error) {
 		return protocol.ProgressResult{Counts: protocol.JobCounts{Total: done, Success: done}}, nil
 	})
-	for i, text := range []string{"look 1 of at most 5 of 3 suspects, in turns with 1.25.0", "look 2 of at most 5"} {
+	for i, text := range []string{"look 1 of at most 5 at sort, parse, in turns with 1.25.0", "look 2 of at most 5"} {
 		env.RegisterDelayedCallback(func() {
 			s := status[protocol.RequestStatus](t, env)
 			require.Equal(t, protocol.RequestVerifying, s.Phase)

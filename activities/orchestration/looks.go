@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"go.temporal.io/sdk/temporal"
 
@@ -72,7 +73,8 @@ func (a *Activities) look(ctx context.Context, r bench.Request, c store.Comparis
 	if err != nil {
 		return protocol.LookResult{}, permanent(err)
 	}
-	out := protocol.LookResult{Look: c.Look, Looks: len(family.Looks), Rows: len(openRows(c)), Baseline: c.Baseline}
+	open := openRows(c)
+	out := protocol.LookResult{Look: c.Look, Looks: len(family.Looks), Rows: len(open), Suspects: suspects(open), Baseline: c.Baseline}
 	if out.HandedOut, err = a.handOutTo(ctx, r, bench.StageVerify); err != nil {
 		return out, err
 	}
@@ -81,6 +83,23 @@ func (a *Activities) look(ctx context.Context, r bench.Request, c store.Comparis
 		return out, err
 	}
 	return out, a.Store.SetRequestMessage(ctx, r.ID, out.Text())
+}
+
+// suspects names the test cases of rows: by their benchmarks if those are few, else by their number.
+func suspects(rows []store.ComparisonRow) string {
+	const few = 3
+	var benchmarks []string
+	cases := make(map[bench.TestCase]bool)
+	for _, row := range rows {
+		if cases[row.TestCase] = true; !slices.Contains(benchmarks, row.TestCase.Benchmark) {
+			benchmarks = append(benchmarks, row.TestCase.Benchmark)
+		}
+	}
+	if len(cases) > len(benchmarks) || len(benchmarks) > few {
+		return fmt.Sprintf("%d test cases", len(cases))
+	}
+	slices.Sort(benchmarks)
+	return strings.Join(benchmarks, ", ")
 }
 
 // openRows returns the rows without a verdict.

@@ -3,6 +3,7 @@ package orchestration_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -219,22 +220,41 @@ func TestWhatCannotBeMeasuredAgainIsUndecided(t *testing.T) {
 // The budget bounds what is measured again: what is left over is undecided, and says so.
 func TestTheBudgetBoundsTheLooks(t *testing.T) {
 	t.Parallel()
-	b := setup(t, `{}`)
+	for config, budget := range map[string]time.Duration{`{}`: bench.VerifyAtLeast, `{"verify_at_least": "4m"}`: 4 * time.Minute} {
+		b := setup(t, config)
+		c := b.register("c1")
+		b.released("1.0.0", c, 1)
+		ref := b.jobsEnded("1.1.0", c, 1.2)
+		// Each iteration takes a minute: 14 pairs of one test case are over ten minutes.
+		b.execute(`update collection set facts = '{"duration_seconds": 60}'`)
+		require.True(t, b.nextLook(ref).Decided)
+		comparison := b.comparison(ref)
+		require.Zero(t, comparison.FamilySize)
+		require.InDelta(t, budget.Seconds(), comparison.BudgetSeconds, 1e-9)
+		for _, row := range comparison.Rows {
+			require.True(t, row.Suspected)
+			require.False(t, row.Measured)
+			require.Equal(t, verdict.Undecided, row.Verdict.Kind)
+			require.Contains(t, row.Verdict.Reason, verdict.Budget)
+		}
+	}
+}
+
+// A person who reads that a look is being measured learns of what.
+func TestALookNamesItsSuspects(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{"verify_at_least": "30m"}`)
 	c := b.register("c1")
 	b.released("1.0.0", c, 1)
 	ref := b.jobsEnded("1.1.0", c, 1.2)
-	// Each iteration takes a minute: 14 pairs of one test case are over ten minutes.
+	require.Equal(t, "look 1 of at most 5 at gin, sort, in turns with 1.0.0", b.nextLook(ref).Text())
+	// The time suffices for 14 pairs of one of them.
+	b = setup(t, `{"verify_at_least": "30m"}`)
+	c = b.register("c1")
+	b.released("1.0.0", c, 1)
+	ref = b.jobsEnded("1.1.0", c, 1.2)
 	b.execute(`update collection set facts = '{"duration_seconds": 60}'`)
-	require.True(t, b.nextLook(ref).Decided)
-	comparison := b.comparison(ref)
-	require.Zero(t, comparison.FamilySize)
-	require.InDelta(t, bench.VerifyAtLeast.Seconds(), comparison.BudgetSeconds, 1e-9)
-	for _, row := range comparison.Rows {
-		require.True(t, row.Suspected)
-		require.False(t, row.Measured)
-		require.Equal(t, verdict.Undecided, row.Verdict.Kind)
-		require.Contains(t, row.Verdict.Reason, verdict.Budget)
-	}
+	require.Regexp(t, "^look 1 of at most 5 at (gin|sort), in turns with 1.0.0$", b.nextLook(ref).Text())
 }
 
 // A project may measure nothing again, or everything.

@@ -315,9 +315,10 @@ type LookResult struct {
 	// is nothing to compare with.
 	Decided bool
 	// Look is the number of the look, of at most Looks; it measures Rows rows against
-	// Baseline.
+	// Baseline. Suspects says in words what they are rows of.
 	Look, Looks int
 	Rows        int
+	Suspects    string
 	Baseline    string
 	Counts      JobCounts
 	// HandedOut lists jobs of the look for the request to start at once.
@@ -329,11 +330,11 @@ func (l LookResult) Text() string {
 	if l.Look == 0 {
 		return fmt.Sprintf("an artifact is built that is measured in turns with %s", l.Baseline)
 	}
-	rows := "1 suspect"
-	if l.Rows != 1 {
-		rows = fmt.Sprintf("%d suspects", l.Rows)
+	suspects := l.Suspects
+	if suspects == "" { // of an earlier version
+		suspects = fmt.Sprintf("%d suspects", l.Rows)
 	}
-	return fmt.Sprintf("look %d of at most %d of %s, in turns with %s", l.Look, l.Looks, rows, l.Baseline)
+	return fmt.Sprintf("look %d of at most %d at %s, in turns with %s", l.Look, l.Looks, suspects, l.Baseline)
 }
 
 // CompleteInput ends a request.
