@@ -16,10 +16,15 @@ import (
 // jobsEnded carries a release out up to the end of its own jobs.
 func (b *bundle) jobsEnded(tag string, c bench.Collector, seconds float64) protocol.RequestRef {
 	b.t.Helper()
+	return b.jobsMeasured(tag, func(j bench.Job) { b.measure(j, c, seconds) })
+}
+
+func (b *bundle) jobsMeasured(tag string, measure func(bench.Job)) protocol.RequestRef {
+	b.t.Helper()
 	ref := b.running(tag)
 	b.handOut(ref)
 	for _, j := range b.jobs(ref) {
-		b.measure(j, c, seconds)
+		measure(j)
 		require.Equal(b.t, bench.JobSuccess, b.recordEnd(j.Key, "").Status)
 	}
 	require.NoError(b.t, b.JobsDone(b.t.Context(), ref))
@@ -255,6 +260,29 @@ func TestALookNamesItsSuspects(t *testing.T) {
 	ref = b.jobsEnded("1.1.0", c, 1.2)
 	b.execute(`update collection set facts = '{"duration_seconds": 60}'`)
 	require.Regexp(t, "^look 1 of at most 5 at (gin|sort), in turns with 1.0.0$", b.nextLook(ref).Text())
+}
+
+// Sizes have no noise: stored values decide, so that nothing is measured again, and no pairs are told of.
+func TestStoredValuesDecideAboutSizes(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	c := b.register("c1")
+	built := func(tag string, size float64) protocol.RequestRef {
+		return b.jobsMeasured(tag, func(j bench.Job) {
+			b.measureValues(j, c, func(int) map[bench.Metric]float64 { return map[bench.Metric]float64{"size:binary": size} })
+		})
+	}
+	b.complete(built("1.0.0", 1000), "")
+	ref := built("1.1.0", 1001)
+	require.True(t, b.nextLook(ref).Decided)
+	rows := b.comparison(ref).Rows
+	require.NotEmpty(t, rows)
+	for _, row := range rows {
+		require.Equal(t, verdict.Changed, row.Verdict.Kind)
+		require.InDelta(t, 0.001, row.Verdict.Change, 1e-12)
+		require.Equal(t, []int{0, 0}, []int{row.Verdict.Pairs, row.Verdict.Sessions})
+		require.False(t, row.Measured)
+	}
 }
 
 // A project may measure nothing again, or everything.

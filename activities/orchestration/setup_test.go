@@ -413,14 +413,21 @@ func (b *bundle) start(key bench.JobKey, c bench.Collector, n int32) bench.RunID
 // measure runs a job to its end, with a wall time for each of its test cases.
 func (b *bundle) measure(job bench.Job, c bench.Collector, seconds float64) {
 	b.t.Helper()
+	b.measureValues(job, c, func(i int) map[bench.Metric]float64 {
+		return map[bench.Metric]float64{bench.WallTime: seconds * (1 + float64(i)/1000)}
+	})
+}
+
+// measureValues runs a job as measure does, with the values of each iteration.
+func (b *bundle) measureValues(job bench.Job, c bench.Collector, values func(i int) map[bench.Metric]float64) {
+	b.t.Helper()
 	run := b.start(job.Key, c, 1)
 	var results []bench.TestCaseResult
 	for _, tc := range job.TestCases {
 		r := bench.TestCaseResult{TestCase: tc}
 		for i := range 5 {
 			r.Collections = append(r.Collections, bench.Collection{
-				Iteration: i + 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC),
-				Values: map[bench.Metric]float64{bench.WallTime: seconds * (1 + float64(i)/1000)},
+				Iteration: i + 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC), Values: values(i),
 			})
 		}
 		results = append(results, r)

@@ -194,5 +194,7 @@ func (h history) exactly(row store.ComparisonRow) (verdict.Verdict, bool) {
 	if err != nil {
 		return verdict.Verdict{}, false
 	}
-	return family.Judge(verdict.Evidence{Exact: true, Delta: row.Delta, Sessions: [][]verdict.Pair{{{A: before[0], B: after[0]}}}}), true
+	v := family.Judge(verdict.Evidence{Exact: true, Delta: row.Delta, Sessions: [][]verdict.Pair{{{A: before[0], B: after[0]}}}})
+	v.Pairs, v.Sessions = 0, 0 // stored values, not measured in turns
+	return v, true
 }
