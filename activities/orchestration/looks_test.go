@@ -121,6 +121,68 @@ func TestASuspicionIsMeasuredInTurnsUntilItIsDecided(t *testing.T) {
 	require.Equal(t, comparison, b.comparison(ref))
 }
 
+// A metric that the suite declares exact has changed by any difference, and is not measured
+// again.
+func TestADeclaredExactMetricIsDecidedByStoredValues(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	b.applySuite(smallSuite + "metrics: {exact: [wall-time]}\n")
+	c := b.register("c1")
+	b.released("1.0.0", c, 1)
+	ref := b.jobsEnded("1.1.0", c, 1.0005)
+	require.True(t, b.nextLook(ref).Decided)
+	rows := b.comparison(ref).Rows
+	require.NotEmpty(t, rows)
+	for _, row := range rows {
+		require.True(t, row.Exact)
+		require.False(t, row.Measured)
+		require.Zero(t, row.Delta)
+		require.Equal(t, verdict.Changed, row.Verdict.Kind, row.Verdict.Reason)
+		require.InDelta(t, 0.0005, row.Verdict.Change, 1e-9)
+	}
+}
+
+// In turns, one look is enough for it.
+func TestADeclaredExactMetricIsDecidedByOneLook(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{"verify": "off"}`)
+	b.applySuite(smallSuite + "metrics: {exact: [wall-time]}\n")
+	c := b.register("c1")
+	ref := b.inTurns("1.1.0", "1.0.0")
+	b.handOut(ref)
+	for _, j := range b.jobs(ref) {
+		run := b.start(j.Key, c, 1)
+		b.storeSteady(run, j, map[string]float64{"1.0.0": 1, "1.1.0": 1.0005})
+		require.NoError(t, b.store.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunSuccess}))
+		require.Equal(t, bench.JobSuccess, b.recordEnd(j.Key, "").Status)
+	}
+	require.NoError(t, b.JobsDone(t.Context(), ref))
+	require.True(t, b.nextLook(ref).Decided)
+	for _, row := range b.comparison(ref).Rows {
+		require.True(t, row.Exact)
+		require.Equal(t, verdict.Changed, row.Verdict.Kind, row.Verdict.Reason)
+	}
+}
+
+// storeSteady uploads pairs of a run that do not vary.
+func (b *bundle) storeSteady(run bench.RunID, job bench.Job, seconds map[string]float64) {
+	b.t.Helper()
+	var results []bench.TestCaseResult
+	for _, tc := range job.TestCases {
+		for tag, value := range seconds {
+			r := bench.TestCaseResult{TestCase: tc, Tag: tag}
+			for i := range job.Iterations {
+				r.Collections = append(r.Collections, bench.Collection{
+					Iteration: i + 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC), Values: map[bench.Metric]float64{bench.WallTime: value},
+				})
+			}
+			results = append(results, r)
+		}
+	}
+	_, err := b.store.StoreBlock(b.t.Context(), run, results, nil)
+	require.NoError(b.t, err)
+}
+
 // What a person asks for with a baseline is measured the same way, in the person's queue:
 // its own jobs are the first look.
 func TestAnAdHocRequestIsMeasuredUntilItIsDecided(t *testing.T) {

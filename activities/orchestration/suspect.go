@@ -40,8 +40,8 @@ func (h history) key() stats.Key {
 	}
 }
 
-// exact reports whether the metric has no noise, by its kind or as learned.
-func (h history) exact() bool { return h.metric.Exact() || h.model.Has(noise.Exact) }
+// exact reports whether the metric has no noise: by its kind, as the suite declares, or as learned.
+func (h history) exact() bool { return h.series.Exact || h.model.Has(noise.Exact) }
 
 // detect fills in the models of histories and what is suspicious about them.
 func (a *Activities) detect(ctx context.Context, suiteHash string, histories []history) error {
@@ -55,9 +55,10 @@ func (a *Activities) detect(ctx context.Context, suiteHash string, histories []h
 		sessions := h.noise()
 		h.model = noise.Fit(sessions[:len(sessions)-1])
 		h.series = suspect.Series{
-			Key: h.key(), Primary: loaded.Category(h.testCase.Benchmark) == bench.Primary, Exact: h.metric.Exact(),
-			Delta: verdict.Delta(string(h.metric), h.exact()), Sessions: sessions, Tried: h.tried(),
+			Key: h.key(), Primary: loaded.Category(h.testCase.Benchmark) == bench.Primary, Exact: loaded.Exact(h.metric),
+			Sessions: sessions, Tried: h.tried(),
 		}
+		h.series.Delta = verdict.Delta(string(h.metric), h.exact())
 		histories[i] = h
 		if !counted[h.testCase] {
 			counted[h.testCase] = true

@@ -83,9 +83,17 @@ func (a *Activities) inTurns(ctx context.Context, r bench.Request, c *store.Comp
 	if err != nil {
 		return err
 	}
+	project, _, err := a.config(ctx, r.Project)
+	if err != nil {
+		return err
+	}
+	loaded, err := a.Suites.Suite(ctx, project.SuiteHash)
+	if err != nil {
+		return found(err, "loading the suite")
+	}
 	c.Mode, c.Baseline, c.Look, c.Pairs = bench.VerifyAll, r.Versus, 1, r.Selection.Iterations
 	for _, row := range rows {
-		exact := row.Metric.Exact()
+		exact := loaded.Exact(row.Metric)
 		c.Rows = append(c.Rows, store.ComparisonRow{
 			TestCase: row.TestCase, Metric: row.Metric, Surrounding: row.Surrounding, Exact: exact, Delta: verdict.Delta(string(row.Metric), exact),
 		})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -309,8 +310,8 @@ func testCase(tc stats.TestCase) bench.TestCase {
 // quantity formats a value with its unit: "1.23 ms", "45.6 MiB", "1200".
 func quantity(r report.Row, value float64) string {
 	tidied, unit := benchunit.Tidy(value, r.Unit)
-	if r.Exact {
-		return fmt.Sprintf("%.0f %s", tidied, unit)
+	if r.Exact && tidied == math.Trunc(tidied) {
+		return strings.TrimSpace(fmt.Sprintf("%.0f %s", tidied, unit))
 	}
 	scaler := benchunit.CommonScale([]float64{tidied}, benchunit.ClassOf(unit))
 	number := scaler.Format(tidied)

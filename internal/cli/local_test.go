@@ -17,6 +17,7 @@ import (
 	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/suite"
+	"github.com/benchloom/benchloom/internal/verdict"
 )
 
 // measured returns results of a local run: the second artifact takes twice the
@@ -77,6 +78,36 @@ func TestLocalReport(t *testing.T) {
 			require.NoError(t, write(&b))
 			golden(t, name, b.String())
 		})
+	}
+}
+
+// One pair shows a change of a metric that the suite declares exact.
+func TestLocalReportOfADeclaredExactMetric(t *testing.T) {
+	t.Parallel()
+	for _, declared := range []string{"", "metrics: {exact: [allocs/op]}"} {
+		loaded, err := suite.Parse([]byte(`name: small
+artifact: {provider: goroot}
+` + declared + `
+benchmarks:
+  - {name: parse, measure: {run: ["true"]}}
+`))
+		require.NoError(t, err)
+		tc := bench.TestCase{Benchmark: "parse", Target: linux}
+		run := &jobrun.LocalResults{Suite: loaded, TestCases: []bench.TestCase{tc}}
+		for i, tag := range []string{"1.25.0", "1.26.0"} {
+			run.Subjects = append(run.Subjects, jobrun.LocalSubject{Name: tag, Identity: "h1:" + tag})
+			run.Results = append(run.Results, jobrun.LocalResult{Look: 1, Result: jobrun.Result{TestCase: tc, Subject: tag, Collections: []jobrun.Collection{
+				{Iteration: 1, StartedAt: now, Duration: time.Second, Metrics: map[bench.Metric]float64{"allocs/op": float64(1000 + i)}},
+			}}})
+		}
+		judged, err := cli.JudgeLocal(run, 0)
+		require.NoError(t, err)
+		local, err := cli.NewLocalReport(run, &judged, nil, false)
+		require.NoError(t, err)
+		require.Len(t, local.Comparison.Rows, 1)
+		row := local.Comparison.Rows[0]
+		require.Equal(t, []bool{declared != "", declared != ""}, []bool{row.Exact, row.Is(verdict.Changed)}, row.Reason)
+		require.Equal(t, declared == "", len(judged.Open) > 0, "what is exact needs no further look")
 	}
 }
 

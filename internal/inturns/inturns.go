@@ -20,6 +20,16 @@ type Comparison struct {
 	TestCases []bench.TestCase
 	// Pairs fixes the number of pairs of each test case; with 0, they are measured in looks until they are decided.
 	Pairs int
+	// Exact reports whether a metric has no noise; nil: by its kind alone.
+	Exact func(bench.Metric) bool
+}
+
+// exact reports whether a metric has no noise.
+func (c Comparison) exact(metric bench.Metric) bool {
+	if c.Exact == nil {
+		return metric.Exact()
+	}
+	return c.Exact(metric)
 }
 
 // Row is a series with its verdict.
@@ -223,7 +233,7 @@ func (c Comparison) collect(results []jobrun.LocalResult) found {
 			default:
 				i = len(out.series)
 				at[k] = i
-				out.series = append(out.series, newSeries(k, look > 1))
+				out.series = append(out.series, c.newSeries(k, look > 1))
 			}
 			out.series[i].evidence.Sessions = append(out.series[i].evidence.Sessions, pairs)
 		}
@@ -231,8 +241,8 @@ func (c Comparison) collect(results []jobrun.LocalResult) found {
 	return out
 }
 
-func newSeries(k key, late bool) series {
-	exact := k.metric.Exact()
+func (c Comparison) newSeries(k key, late bool) series {
+	exact := c.exact(k.metric)
 	return series{k, verdict.Evidence{Exact: exact, Delta: verdict.Delta(string(k.metric), exact)}, late}
 }
 

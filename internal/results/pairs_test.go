@@ -48,6 +48,11 @@ func measuredIn(first float64, where ...bench.Surrounding) []bench.Samples {
 type facts struct {
 	aggregation map[bench.Metric]suite.Aggregation
 	category    map[string]bench.Category
+	exact       []bench.Metric
+}
+
+func (f facts) Exact(metric bench.Metric) bool {
+	return metric.Exact() || slices.Contains(f.exact, metric)
 }
 
 func (f facts) Category(benchmark string) bench.Category {
@@ -313,6 +318,17 @@ func TestEachLineOfABenchmarkIsASeries(t *testing.T) {
 		require.Equal(t, stats.HigherIsBetter, series[i].Better)
 		require.Equal(t, series[i].A, series[i].B)
 	}
+}
+
+func TestDeclaredMetricsAreExact(t *testing.T) {
+	t.Parallel()
+	measured := []bench.Samples{samples(gin, "allocs/op", alone(4, "x"), 1), samples(gin, "ns/op", alone(4, "x"), 1), samples(gin, "size:binary", alone(4, "x"), 1)}
+	series, _ := results.Pairs(facts{exact: []bench.Metric{"allocs/op"}}, measured, measured)
+	exact := map[string]bool{}
+	for _, s := range series {
+		exact[s.Metric] = s.Exact
+	}
+	require.Equal(t, map[string]bool{"allocs/op": true, "ns/op": false, "size:binary": true}, exact)
 }
 
 func TestAggregationAndCategoryAreTheSuites(t *testing.T) {

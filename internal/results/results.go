@@ -187,11 +187,14 @@ func Metric(k stats.Key) bench.Metric {
 type Facts interface {
 	Category(benchmark string) bench.Category
 	Aggregation(metric bench.Metric) suite.Aggregation
+	// Exact reports whether a metric has no noise, by its kind or as declared.
+	Exact(metric bench.Metric) bool
 }
 
 type noFacts struct{}
 
 func (noFacts) Category(string) bench.Category { return bench.Primary }
+func (noFacts) Exact(m bench.Metric) bool      { return m.Exact() }
 func (noFacts) Aggregation(m bench.Metric) suite.Aggregation {
 	if m.Direction() == bench.HigherIsBetter {
 		return suite.AggregateMax
@@ -283,7 +286,7 @@ func newSeries(facts Facts, k seriesKey, a, b []float64) stats.Series {
 			Metric:   string(unit),
 		},
 		Unit:     Unit(unit),
-		Exact:    k.metric.Exact(),
+		Exact:    facts.Exact(k.metric),
 		Precise:  k.metric == bench.Instructions,
 		Category: stats.Category(facts.Category(k.testCase.Benchmark)),
 		A:        a,

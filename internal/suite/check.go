@@ -125,6 +125,10 @@ func (c *checker) metrics(m metrics) {
 		c.invalid(metric.at, bench.CheckUnit(metric.value))
 	}
 	c.unique("metric", m.Required)
+	for _, metric := range m.Exact {
+		c.invalid(metric.at, bench.CheckUnit(metric.value))
+	}
+	c.unique("metric", m.Exact)
 	for _, e := range m.Aggregate {
 		c.invalid(e.at, bench.CheckUnit(e.name))
 		if !slices.Contains(aggregations, e.value.value) {

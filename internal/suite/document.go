@@ -12,7 +12,7 @@ type document struct {
 	Description text                  `yaml:"description" doc:"What the suite measures, in a sentence."`
 	Artifact    artifactSource        `yaml:"artifact" jsonschema:"required" doc:"Where the things under test come from."`
 	Targets     words                 `yaml:"targets" doc:"Target tuples the suite can be measured on. Without it: any; x86_64-unknown-linux-gnu and aarch64-unknown-linux-gnu by default."`
-	Metrics     metrics               `yaml:"metrics" doc:"Which metrics must be measurable, and how values of several iterations become one."`
+	Metrics     metrics               `yaml:"metrics" doc:"Which metrics must be measurable, which have no noise, and how values of several iterations become one."`
 	Iterations  count                 `yaml:"iterations" doc:"Measurements of each test case; default 5."`
 	Warmups     count                 `yaml:"warmups" doc:"Iterations that are run first and not recorded; default 0."`
 	Timeouts    timeouts              `yaml:"timeouts" doc:"Bounds; default 15m for preparing, 10m for one measured command."`
@@ -34,6 +34,7 @@ type artifactSource struct {
 
 type metrics struct {
 	Required  words       `yaml:"required" doc:"Metrics without which a machine cannot run the suite, for example instructions:u."`
+	Exact     words       `yaml:"exact" doc:"Metrics without noise, for example allocs/op: any change of them counts, and one value of each side is enough. Sizes of files are exact anyway."`
 	Aggregate named[text] `yaml:"aggregate" doc:"How the values of the iterations become one, by metric: min (default), median, mean or max."`
 }
 

@@ -102,6 +102,7 @@ artifact: {provider: goroot}
 targets: [riscv64gc-unknown-linux-gnu]
 metrics:
   required: ["instructions:u", wall-time]
+  exact: [allocs/op]
   aggregate: {wall-time: median}
 benchmarks:
   - {name: one, measure: {run: [x]}}
@@ -113,6 +114,11 @@ sets: {small: {benchmarks: [one]}}
 	require.Equal(t, suite.AggregateMedian, s.Aggregation("wall-time"))
 	require.Equal(t, suite.AggregateMin, s.Aggregation("max-rss"))
 	require.Equal(t, suite.AggregateMax, s.Aggregation("MB/s"), "throughput: more is better")
+	for metric, exact := range map[bench.Metric]bool{
+		"allocs/op": true, "Parse/large allocs/op": true, "size:binary": true, "ns/op": false, "Parse/large ns/op": false, bench.WallTime: false,
+	} {
+		require.Equal(t, exact, s.Exact(metric), metric)
+	}
 	require.Equal(t, bench.Primary, s.Category("one"))
 	require.Equal(t, bench.Secondary, s.Category("two"))
 	require.Equal(t, []string{"small"}, s.Sets())
