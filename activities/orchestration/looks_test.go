@@ -128,8 +128,14 @@ func TestADeclaredExactMetricIsDecidedByStoredValues(t *testing.T) {
 	b := setup(t, `{}`)
 	b.applySuite(smallSuite + "metrics: {exact: [wall-time]}\n")
 	c := b.register("c1")
-	b.released("1.0.0", c, 1)
-	ref := b.jobsEnded("1.1.0", c, 1.0005)
+	measured := func(tag string, seconds float64) protocol.RequestRef {
+		ref := b.running(tag)
+		b.handOut(ref)
+		b.measureSteadily(ref, c, map[string]float64{"": seconds})
+		return ref
+	}
+	b.complete(measured("1.0.0", 1), "")
+	ref := measured("1.1.0", 1.0005)
 	require.True(t, b.nextLook(ref).Decided)
 	rows := b.comparison(ref).Rows
 	require.NotEmpty(t, rows)
@@ -150,13 +156,7 @@ func TestADeclaredExactMetricIsDecidedByOneLook(t *testing.T) {
 	c := b.register("c1")
 	ref := b.inTurns("1.1.0", "1.0.0")
 	b.handOut(ref)
-	for _, j := range b.jobs(ref) {
-		run := b.start(j.Key, c, 1)
-		b.storeSteady(run, j, map[string]float64{"1.0.0": 1, "1.1.0": 1.0005})
-		require.NoError(t, b.store.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunSuccess}))
-		require.Equal(t, bench.JobSuccess, b.recordEnd(j.Key, "").Status)
-	}
-	require.NoError(t, b.JobsDone(t.Context(), ref))
+	b.measureSteadily(ref, c, map[string]float64{"1.0.0": 1, "1.1.0": 1.0005})
 	require.True(t, b.nextLook(ref).Decided)
 	for _, row := range b.comparison(ref).Rows {
 		require.True(t, row.Exact)
@@ -164,23 +164,29 @@ func TestADeclaredExactMetricIsDecidedByOneLook(t *testing.T) {
 	}
 }
 
-// storeSteady uploads pairs of a run that do not vary.
-func (b *bundle) storeSteady(run bench.RunID, job bench.Job, seconds map[string]float64) {
+// measureSteadily carries out the jobs of a request with values that do not vary, by tag.
+func (b *bundle) measureSteadily(ref protocol.RequestRef, c bench.Collector, seconds map[string]float64) {
 	b.t.Helper()
-	var results []bench.TestCaseResult
-	for _, tc := range job.TestCases {
-		for tag, value := range seconds {
-			r := bench.TestCaseResult{TestCase: tc, Tag: tag}
-			for i := range job.Iterations {
-				r.Collections = append(r.Collections, bench.Collection{
-					Iteration: i + 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC), Values: map[bench.Metric]float64{bench.WallTime: value},
-				})
+	for _, j := range b.jobs(ref) {
+		run := b.start(j.Key, c, 1)
+		var results []bench.TestCaseResult
+		for _, tc := range j.TestCases {
+			for tag, value := range seconds {
+				r := bench.TestCaseResult{TestCase: tc, Tag: tag}
+				for i := range 2 {
+					r.Collections = append(r.Collections, bench.Collection{
+						Iteration: i + 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC), Values: map[bench.Metric]float64{bench.WallTime: value},
+					})
+				}
+				results = append(results, r)
 			}
-			results = append(results, r)
 		}
+		_, err := b.store.StoreBlock(b.t.Context(), run, results, nil)
+		require.NoError(b.t, err)
+		require.NoError(b.t, b.store.FinishRun(b.t.Context(), run, bench.RunEnd{Outcome: bench.RunSuccess}))
+		require.Equal(b.t, bench.JobSuccess, b.recordEnd(j.Key, "").Status)
 	}
-	_, err := b.store.StoreBlock(b.t.Context(), run, results, nil)
-	require.NoError(b.t, err)
+	require.NoError(b.t, b.JobsDone(b.t.Context(), ref))
 }
 
 // What a person asks for with a baseline is measured the same way, in the person's queue:
