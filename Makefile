@@ -63,6 +63,10 @@ bench: build postgres ## measure Benchloom itself, in Go's benchmark format
 bench-check: build postgres ## fail when a limit of docs/benchmarks.md is broken
 	@scripts/bench --check
 
+.PHONY: bench-trust
+bench-trust: build postgres ## try whether verdicts are right, with and without load: 80 trials; each start runs for 30 minutes and continues
+	@scripts/bench-trust $(TRUSTFLAGS)
+
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## vet and lint
 	go vet ./...

@@ -30,8 +30,8 @@ type Programs struct {
 	Temporal  string // the embedded server
 }
 
-// find makes the paths absolute.
-func (p *Programs) find() (err error) {
+// Find makes the paths absolute. The error of a missing program says how to build it.
+func (p *Programs) Find() (err error) {
 	for _, path := range []*string{&p.Benchloom, &p.Temporal} {
 		if _, err := os.Stat(*path); err != nil {
 			return fmt.Errorf("%w; run 'make build' first", err)
@@ -55,7 +55,7 @@ type Stack struct {
 // Start starts the whole service with an empty record below a temporary directory, and waits until it is ready. It takes
 // free ports, so that it can run beside another. The arguments are further ones of `up`.
 func Start(ctx context.Context, programs Programs, args ...string) (*Stack, error) {
-	if err := programs.find(); err != nil {
+	if err := programs.Find(); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "benchloom-selfbench-")
@@ -68,7 +68,7 @@ func Start(ctx context.Context, programs Programs, args ...string) (*Stack, erro
 // Continue starts the service with the record that an earlier stack left in the directory, if any. A stack that still runs
 // there, because the program that started it was killed, is stopped first. One program at a time may use the directory.
 func Continue(ctx context.Context, programs Programs, dir string, args ...string) (_ *Stack, err error) {
-	if err := programs.find(); err != nil {
+	if err := programs.Find(); err != nil {
 		return nil, err
 	}
 	// Postgres does not run as root: its account must be able to pass through here.
