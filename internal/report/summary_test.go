@@ -36,6 +36,29 @@ func TestTheSummaryCountsVerdicts(t *testing.T) {
 	}
 }
 
+// Several metrics of a test case have the same pairs.
+func TestTheSummarySaysHowManyPairsWereDisturbed(t *testing.T) {
+	t.Parallel()
+	pairs := func(benchmark, metric string, pairs, disturbed int) report.Series {
+		s := cpu(benchmark, []float64{1, 1, 1}, []float64{1, 1, 1})
+		s.Metric = metric
+		var session []verdict.Pair
+		for i := range pairs {
+			session = append(session, verdict.Pair{A: 1 + float64(i%2), B: 1, Disturbed: i < disturbed})
+		}
+		s.Evidence.Sessions = [][]verdict.Pair{session}
+		return s
+	}
+	text := func(series ...report.Series) string {
+		var b strings.Builder
+		r := compared(t, series, report.Standing{})
+		require.NoError(t, report.WriteText(&b, r, report.Summarize(r, report.TestCases{}), report.TableOptions{}))
+		return b.String()
+	}
+	require.Contains(t, text(pairs("a", "cpu-time", 6, 2), pairs("a", "wall-time", 6, 2), pairs("b", "cpu-time", 14, 3)), "\n  disturbed: 5 of 20 pairs; ")
+	require.NotContains(t, text(pairs("a", "cpu-time", 6, 0)), "disturbed")
+}
+
 func TestChangesAreGroupedByDirectionAndCategory(t *testing.T) {
 	t.Parallel()
 	secondary := decided("d", verdict.Changed, 0.5, 0)

@@ -105,7 +105,24 @@ func summaryLines(r Report, s Summary) []string {
 	case spent != "":
 		lines = append(lines, "measured in turns: "+spent)
 	}
+	if disturbed, pairs := disturbedPairs(r); disturbed > 0 {
+		lines = append(lines, fmt.Sprintf("disturbed: %d of %s; these may show a change, but never that there is none", disturbed, plural(pairs, "pair")))
+	}
 	return lines
+}
+
+// disturbedPairs counts the pairs of all test cases, also of hidden rows. The rows of a test case share its pairs.
+func disturbedPairs(r Report) (disturbed, pairs int) {
+	counted := make(map[stats.TestCase]Turns)
+	for _, row := range slices.Concat(r.Rows, r.hidden) {
+		if row.Turns != nil && row.Turns.Pairs > counted[row.TestCase].Pairs {
+			counted[row.TestCase] = *row.Turns
+		}
+	}
+	for _, t := range counted {
+		disturbed, pairs = disturbed+t.Disturbed, pairs+t.Pairs
+	}
+	return disturbed, pairs
 }
 
 // machineTime writes seconds as a person reads them: "40 s", "12 min", "3.5 h".
