@@ -271,7 +271,7 @@ func (a *Activities) planLook(ctx context.Context, p lookPlan, rows []store.Comp
 		evidence := p.evidence[rowKey{row.TestCase, row.Metric}].of(row)
 		return verdict.Candidate{Prospect: evidence.Prospect(), Cost: 2 * seconds[row.TestCase]}
 	})
-	given := p.undecided(rest, overBudget(p.comparison), "raise verify_budget")
+	given := p.undecided(rest, overBudget(p.comparison), largerBudget)
 	if len(afford) == 0 {
 		return nil, given, nil
 	}
@@ -334,6 +334,9 @@ func remaining(c store.Comparison) float64 {
 	}
 	return c.BudgetSeconds - c.SpentSeconds
 }
+
+// largerBudget would decide what the budget leaves undecided.
+const largerBudget = "raise verify_budget or verify_at_least"
 
 func overBudget(c store.Comparison) string {
 	return fmt.Sprintf("%s: measuring again has taken %.0f s of machine time, of %.0f s", verdict.Budget, c.SpentSeconds, c.BudgetSeconds)

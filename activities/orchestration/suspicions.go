@@ -146,7 +146,7 @@ func (a *Activities) chooseFamily(ctx context.Context, r bench.Request, c *store
 		case !row.Suspected && r.Versus == "":
 			c.Rows[i] = withVerdict(row, notSuspected(row))
 		default:
-			c.Rows[i] = withVerdict(row, verdict.Verdict{P: 1, Reason: reason, Needs: "raise verify_budget"})
+			c.Rows[i] = withVerdict(row, verdict.Verdict{P: 1, Reason: reason, Needs: largerBudget})
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package suspect
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -227,6 +228,9 @@ func percent(change float64) string {
 	sign := ""
 	if change > 0 {
 		sign = "+"
+	}
+	if math.Abs(change) >= 0.995 {
+		return sign + strconv.FormatFloat(100*change, 'f', 0, 64) + " %"
 	}
 	return sign + strconv.FormatFloat(100*change, 'g', 2, 64) + " %"
 }
