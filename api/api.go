@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -154,9 +153,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 	page := &pageHandlers{base: s, record: c.Store}
 	s.mux.HandleFunc("GET /{$}", page.page)
 	s.mux.HandleFunc("GET /readyz", s.ready(c.Store.Ping))
-	if err := s.servePlain(); err != nil {
-		return nil, err
-	}
+	s.servePlain()
 	return &Handler{Handler: s.observe(s.mux), base: s}, nil
 }
 
@@ -222,23 +219,31 @@ func schemaName(t reflect.Type, hint string) string {
 }
 
 // servePlain adds the paths outside the OpenAPI document.
-func (s *base) servePlain() error {
-	document, err := json.MarshalIndent(s.huma.OpenAPI(), "", "  ")
-	if err != nil {
-		return fmt.Errorf("writing the OpenAPI document: %w", err)
-	}
-	inYAML, err := s.huma.OpenAPI().YAML()
-	if err != nil {
-		return fmt.Errorf("writing the OpenAPI document: %w", err)
-	}
-	s.mux.HandleFunc("GET /openapi.json", static("application/openapi+json", document))
-	s.mux.HandleFunc("GET /openapi.yaml", static("application/openapi+yaml", inYAML))
+func (s *base) servePlain() {
+	s.mux.HandleFunc("GET /openapi.json", s.document("application/openapi+json", func() ([]byte, error) {
+		return json.MarshalIndent(s.huma.OpenAPI(), "", "  ")
+	}))
+	s.mux.HandleFunc("GET /openapi.yaml", s.document("application/openapi+yaml", s.huma.OpenAPI().YAML))
 	s.mux.HandleFunc("GET /healthz", static("text/plain; charset=utf-8", []byte("ok\n")))
 	if s.Metrics != nil {
 		s.mux.Handle("GET /metrics", s.Metrics)
 	}
 	s.mux.HandleFunc("/", s.noRoute)
-	return nil
+}
+
+// document serves the OpenAPI document in one format. It is written when it is first asked
+// for: that takes longer than everything else that New does.
+func (s *base) document(contentType string, write func() ([]byte, error)) http.HandlerFunc {
+	written := sync.OnceValues(write)
+	return func(w http.ResponseWriter, r *http.Request) {
+		text, err := written()
+		if err != nil {
+			s.Log.ErrorContext(r.Context(), "writing the OpenAPI document failed", "error", err, "request_id", requestID(r.Context()))
+			writeProblem(w, internalProblem(r.Context()))
+			return
+		}
+		static(contentType, text)(w, r)
+	}
 }
 
 func static(contentType string, body []byte) http.HandlerFunc {

@@ -73,7 +73,7 @@ func (s *base) recovered(w *statusWriter, r *http.Request, cause any) (aborted b
 	if w.status != 0 {
 		return true
 	}
-	writeProblem(w, problemf(http.StatusInternalServerError, "internal", "the request failed for a reason that is not yours; the API's log has it under request ID %s", requestID(r.Context())))
+	writeProblem(w, internalProblem(r.Context()))
 	return false
 }
 

@@ -109,6 +109,11 @@ func (s *base) problemOf(ctx context.Context, err error) error {
 		return unavailable("the database does not answer; try again in a moment")
 	}
 	s.Log.ErrorContext(ctx, "request failed", "error", err, "request_id", requestID(ctx))
+	return internalProblem(ctx)
+}
+
+// internalProblem names only the request ID: the reason is in the log.
+func internalProblem(ctx context.Context) *huma.ErrorModel {
 	return problemf(http.StatusInternalServerError, "internal", "the request failed for a reason that is not yours; the API's log has it under request ID %s", requestID(ctx))
 }
 
