@@ -172,7 +172,7 @@ func (s *runHandlers) addBuild(ctx context.Context, job bench.Job, config bench.
 	}
 	source := loaded.Artifact()
 	built := map[string]*bench.BuildKey{job.Tag: &plan.BuiltAs}
-	if job.Versus != "" {
+	if job.Versus != "" && !job.IsCanary() {
 		built[job.Versus] = &plan.VersusBuiltAs
 	}
 	for tag, key := range built {

@@ -30,6 +30,8 @@ type CollectorRecord interface {
 	CollectorTaskQueues(ctx context.Context, c bench.Collector) ([]string, error)
 	// JobsWaiting counts the jobs at each task queue that no collector has begun.
 	JobsWaiting(ctx context.Context, taskQueues []string) (int, error)
+	// HasOpenJobs reports whether a job waits or runs at one of the task queues.
+	HasOpenJobs(ctx context.Context, taskQueues []string) (bool, error)
 	// QueueWaits returns the wait of the oldest handed-out job of each task queue, in
 	// seconds. Task queues without such a job are left out.
 	QueueWaits(ctx context.Context, taskQueues []string) (map[string]float64, error)
@@ -258,7 +260,13 @@ func (s *collectorHandlers) heartbeat(ctx context.Context, in *heartbeat) (*body
 	if err != nil {
 		return nil, err
 	}
-	out := apiclient.HeartbeatAnswer{Active: c.Active, SetAside: c.SetAsideAt != nil, WantedVersion: c.WantedVersion, TaskQueues: queues, Now: s.Now()}
+	active := c.Active
+	if c.SetAsideAt != nil { // for its canary alone, if one waits
+		if active, err = s.record.HasOpenJobs(ctx, queues); err != nil {
+			return nil, err
+		}
+	}
+	out := apiclient.HeartbeatAnswer{Active: active, SetAside: c.SetAsideAt != nil, WantedVersion: c.WantedVersion, TaskQueues: queues, Now: s.Now()}
 	if in.Body.CountWaiting {
 		waiting, err := s.record.JobsWaiting(ctx, queues)
 		if err != nil {

@@ -46,7 +46,9 @@ type Orchestrator struct {
 	// Revisions and BuildBudget are those of [orchestration.Activities].
 	Revisions   orchestration.Revisions
 	BuildBudget int64
-	// Scope receives counts of repairs by the orchestrator.
+	// Canaries lets each collector measure an artifact in turns with itself once a day.
+	Canaries bool
+	// Scope receives counts of repairs and canaries by the orchestrator.
 	Scope tally.Scope
 	// OnReady is called once the orchestrator works.
 	OnReady func()
@@ -80,7 +82,7 @@ func (o Orchestrator) Run(ctx context.Context) error {
 	workflows.Register(w)
 	activities := &orchestration.Activities{
 		Store: o.Store, Sizes: *newSizes(o.Store, o.Log), Workflows: start, Repairs: start, Suites: suitecache.New(o.Store), Log: o.Log,
-		OfflineAfter: OfflineAfter, Points: o.Points, Scope: o.Scope, Revisions: o.Revisions, BuildBudget: o.BuildBudget,
+		OfflineAfter: OfflineAfter, Points: o.Points, Scope: o.Scope, Revisions: o.Revisions, BuildBudget: o.BuildBudget, Canaries: o.Canaries,
 		Watching: orchestration.Watching{Sources: o.Commits, Random: rand.Reader, Now: time.Now},
 	}
 	activities.Register(w)

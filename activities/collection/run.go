@@ -106,7 +106,11 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 		return err
 	}
 	for _, tag := range subjects(plan.Job) {
-		handle, err := c.acquire(ctx, plan, fetched.Suite.Artifact(), tag, out)
+		of := tag
+		if plan.Job.Canary {
+			of = plan.Job.Tag // on both sides
+		}
+		handle, err := c.acquire(ctx, plan, fetched.Suite.Artifact(), of, out)
 		if err != nil {
 			return err
 		}

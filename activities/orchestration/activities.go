@@ -61,7 +61,9 @@ type Activities struct {
 	Revisions Revisions
 	// BuildBudget bounds the total size of stored builds in bytes; 0: unlimited.
 	BuildBudget int64
-	// Scope counts repairs; nil: they are not counted.
+	// Canaries lets each collector have a canary a day.
+	Canaries bool
+	// Scope counts repairs and canaries; nil: they are not counted.
 	Scope tally.Scope
 }
 

@@ -49,11 +49,19 @@ func (a *Activities) detect(ctx context.Context, suiteHash string, histories []h
 	if err != nil {
 		return found(err, "loading the suite")
 	}
+	taus := make(map[bench.Target]map[sideOffset]float64)
 	runs := 0
 	counted := make(map[bench.TestCase]bool)
 	for i, h := range histories {
 		sessions := h.noise()
 		h.model = noise.Fit(sessions[:len(sessions)-1])
+		target := h.testCase.Target
+		if taus[target] == nil {
+			if taus[target], err = a.taus(ctx, target); err != nil {
+				return err
+			}
+		}
+		h.model.Tau = taus[target][sideOffset{h.metric, h.Surrounding}]
 		h.series = suspect.Series{
 			Key: h.key(), Primary: loaded.Category(h.testCase.Benchmark) == bench.Primary, Exact: loaded.Exact(h.metric),
 			Sessions: sessions, Tried: h.tried(),

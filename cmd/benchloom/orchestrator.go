@@ -21,7 +21,7 @@ import (
 
 func newOrchestrator() *cobra.Command {
 	var f processFlags
-	var database, namespace, cache, builds string
+	var database, namespace, cache, builds, canaries string
 	cmd := &cobra.Command{
 		Use:     "orchestrator",
 		GroupID: groupRun,
@@ -42,6 +42,9 @@ needs the git program. Paths of repositories refer to this machine.`,
 			}
 			if database == "" {
 				return usage(errors.New("no database: set DATABASE_URL or --database-url"))
+			}
+			if canaries != "on" && canaries != "off" {
+				return usage(fmt.Errorf("canaries %q: set BENCHLOOM_CANARIES or --canaries to on or off", canaries))
 			}
 			budget, err := size("--build-store-size", builds)
 			if err != nil {
@@ -73,7 +76,7 @@ needs the git program. Paths of repositories refer to this machine.`,
 			return workers.Orchestrator{
 				Temporal: temporal, Namespace: namespace, Store: records, Log: log, Scope: m.Scope, Points: failpoint.FromEnvironment(os.Getenv), OnReady: f.isReady,
 				Commits:   commits.Opener{CacheDir: filepath.Join(cache, "mirrors"), Environ: os.Environ()},
-				Revisions: revisions, BuildBudget: budget,
+				Revisions: revisions, BuildBudget: budget, Canaries: canaries == "on",
 			}.Run(ctx)
 		},
 	}
@@ -83,6 +86,7 @@ needs the git program. Paths of repositories refer to this machine.`,
 	cmd.Flags().StringVar(&namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
 	cmd.Flags().StringVar(&cache, "cache-dir", cacheDir(), "directory for copies of repositories that projects name by URL; may be deleted")
 	cmd.Flags().StringVar(&builds, "build-store-size", "20GiB", "maximum size of all stored builds; builds that an open request needs are kept beyond it")
+	cmd.Flags().StringVar(&canaries, "canaries", env("BENCHLOOM_CANARIES", "on"), "on: each collector measures an artifact in turns with itself once a day; or off")
 	return cmd
 }
 

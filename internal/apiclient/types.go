@@ -204,6 +204,7 @@ type Job struct {
 
 	// Constraints narrow the collectors that can run it.
 	Constraints bench.ConstraintSpec `json:"constraints,omitzero"`
+	Canary      bool                 `json:"canary,omitempty" doc:"It measures its artifact in turns with itself, to see what its collector tells then; versus only names the second side."`
 }
 
 // Results returns the number of results the job yields: one per test case and

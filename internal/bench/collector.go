@@ -37,7 +37,9 @@ type Collector struct {
 	DisturbedBy string
 	// SetAsideAt is the time since which it takes no jobs for that reason; nil: it was not
 	// set aside.
-	SetAsideAt    *time.Time
+	SetAsideAt *time.Time
+	// CanaryFailed is set while it waits for a canary to pass.
+	CanaryFailed  bool
 	RegisteredAt  time.Time
 	LastHeartbeat time.Time
 	CurrentRun    RunID

@@ -28,6 +28,10 @@ type Constraints struct {
 	// CacheDirs are a preference: for a while only collectors with most of them may
 	// take the job.
 	CacheDirs []string `json:"cache_dirs,omitempty"`
+	// Canary marks the job of a canary, which names its one machine. It waits in a task
+	// queue of its own, from which that collector takes it even while set aside. People
+	// cannot ask for it.
+	Canary bool `json:"canary,omitempty"`
 }
 
 // IsZero reports whether there are neither constraints nor preferences.
@@ -43,7 +47,7 @@ func (c Constraints) Hard() bool {
 func (c Constraints) And(other Constraints) (Constraints, error) {
 	out := Constraints{
 		Type: cmp.Or(c.Type, other.Type), MemoryBytes: max(c.MemoryBytes, other.MemoryBytes), CPUs: max(c.CPUs, other.CPUs),
-		Devices: union(c.Devices, other.Devices), CacheDirs: union(c.CacheDirs, other.CacheDirs),
+		Devices: union(c.Devices, other.Devices), CacheDirs: union(c.CacheDirs, other.CacheDirs), Canary: c.Canary || other.Canary,
 	}
 	if other.Type != "" && other.Type != out.Type {
 		return out, excluded("type", c.Type, other.Type)

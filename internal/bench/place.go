@@ -27,6 +27,15 @@ func WithNobody(p Pool) Place { return Place{Pool: p, Set: []string{nobody}} }
 // Nobody reports whether the place was made by [WithNobody].
 func (p Place) Nobody() bool { return len(p.Set) == 1 && p.Set[0] == nobody }
 
+// canary is a further member of the sets from which collectors take their canaries: it
+// gives them task queues of their own. It cannot be a collector's name.
+const canary = "(canary)"
+
+// ForCanaries returns the place where the canaries of some collectors of a pool wait.
+func ForCanaries(p Pool, collectors ...string) Place {
+	return Place{Pool: p, Set: append([]string{canary}, collectors...)}
+}
+
 // TaskQueue returns the Temporal task queue of the place: the pool's, or for a set
 // bench/<target>/<size>/set-<hash of the names>. The collectors of a set may belong to
 // several pools.

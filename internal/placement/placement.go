@@ -194,6 +194,9 @@ func within(fleet, fit []Collector, needs Requirements, better func(a, b part) i
 	if spread || !best.whole {
 		place.Set = names(fit)
 	}
+	if needs.Constraints.Canary {
+		place = bench.ForCanaries(best.pool, names(fit)...)
+	}
 	chosen := Place{Place: place, Live: slices.ContainsFunc(fit, func(c Collector) bool { return c.Live })}
 	if !needs.AcrossPools {
 		near = fit

@@ -30,6 +30,9 @@ func (f Facts) Artifacts(measuring []bench.PlannedJob) ([]Artifact, error) {
 	for _, j := range measuring {
 		for _, tag := range []string{j.Tag, j.Versus} {
 			provider, parameters := f.Config.Artifacts.For(tag, source.Provider, source.Parameters)
+			if tag == j.Versus && j.IsCanary() {
+				continue // the same artifact
+			}
 			if tag == "" || provider != bench.BuildProvider || seen[artifact{tag, j.Target}] {
 				continue
 			}

@@ -14,7 +14,7 @@ import (
 
 const collectorColumns = `c.name, c.target, c.size_class, c.pool, c.machine_id, c.epoch, c.version, c.hardware_id, c.facts,
 	c.unenforced, c.co_located, c.labels, c.benchmark_sets, c.machine_type, c.machine_group, c.devices,
-	c.memory_bytes, c.cpus, c.cache_dirs, c.host, c.active, c.disturbed_by, c.set_aside_at, c.registered_at, c.last_heartbeat,
+	c.memory_bytes, c.cpus, c.cache_dirs, c.host, c.active, c.disturbed_by, c.set_aside_at, c.canary_failed, c.registered_at, c.last_heartbeat,
 	coalesce(c.current_run, '') as current_run,
 	coalesce((select w.version from wanted_version w where w.pool in (c.pool, '') order by w.pool desc limit 1), '') as wanted_version`
 
@@ -124,7 +124,7 @@ func (s *Store) Collectors(ctx context.Context) ([]bench.Collector, error) {
 // an activated one is judged by its later runs only.
 func (s *Store) SetActive(ctx context.Context, name string, active bool) error {
 	err := affected(s.pool.Exec(ctx, `
-		update collector_config set active = $2, set_aside_at = null, quiet_from = null,
+		update collector_config set active = $2, set_aside_at = null, quiet_from = null, canary_failed = canary_failed and not $2,
 			disturbed_by = case when $2 then '' else disturbed_by end, judged_from = case when $2 then now() else judged_from end
 		where name = $1`, name, active))
 	return wrap("changing collector "+name, err)

@@ -26,9 +26,13 @@ const (
 // CollectorTaskQueues lists the task queues from which a collector takes jobs, at most
 // four: first its pool's; then, if its size class has several pools, the one shared by
 // all their collectors, where commands wait for the first idle one; then those of its
-// sets with open jobs, see [placement.Serve].
+// sets with open jobs, see [placement.Serve]. A collector that was set aside takes only
+// its canaries.
 func (s *Store) CollectorTaskQueues(ctx context.Context, c bench.Collector) ([]string, error) {
 	pool := bench.Pool{Target: c.Target, SizeClass: c.SizeClass, Name: c.Pool}
+	if c.SetAsideAt != nil {
+		return []string{bench.ForCanaries(pool, c.Name).TaskQueue()}, nil
+	}
 	queues := []string{pool.TaskQueue()}
 	everybody, err := column[string](ctx, s.pool, `
 		select name from collector_config where target = $1 and size_class = $2 and (

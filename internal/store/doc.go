@@ -36,7 +36,8 @@
 //	"accounts at their limit"  hand-out, once it meets a limited account. Afterwards it skips
 //	                           jobs that others have locked
 //	collector_config           several by name; registration, fence, end of a run, all of a
-//	                           pool when one is judged or reconsidered
+//	                           pool when one is judged or reconsidered, or its canary ends
+//	canary                     recording its begin, after its request, and its end
 //	job_run                    under its job's lock; alone, appending output and learning
 //	                           sizes, several by ID. The end of a run locks the collector
 //	                           after its run: both belong to the locked job alone

@@ -158,6 +158,13 @@ func (s *Store) WantedVersions(ctx context.Context) ([]WantedVersion, error) {
 	return versions, wrap("listing the wanted versions", err)
 }
 
+// HasOpenJobs reports whether any job of these task queues is open.
+func (s *Store) HasOpenJobs(ctx context.Context, taskQueues []string) (bool, error) {
+	open, err := value[bool](ctx, s.pool, `
+		select exists (select from job_queue where task_queue = any($1) and status in ('queued', 'handed_out', 'in_progress'))`, taskQueues)
+	return open, wrap("looking for open jobs in "+strings.Join(taskQueues, ", "), err)
+}
+
 // JobsWaiting counts the open jobs of task queues that no collector has begun.
 func (s *Store) JobsWaiting(ctx context.Context, taskQueues []string) (int, error) {
 	n, err := value[int](ctx, s.pool, `

@@ -139,7 +139,7 @@ func fence(ctx context.Context, tx pgx.Tx, job bench.Job, start RunStart) (bench
 // mayBegin refuses a collector that may take no further job, or not this one: it joined
 // the job's task queue, or changed, after the job was placed there.
 func mayBegin(c bench.Collector, job bench.Job) error {
-	if !c.Active {
+	if !c.Active && !(c.SetAsideAt != nil && job.IsCanary()) {
 		return fmt.Errorf("%w: collector %s takes no further job until it is activated", ErrDraining, c.Name)
 	}
 	if c.Outdated() {

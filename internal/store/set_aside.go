@@ -26,7 +26,8 @@ const (
 // Commands do not count. It then takes no jobs until its machine is quiet (see
 // [Store.Reconsider]) or a person activates it. If no other live collector of its pool is
 // better, or its machine does other work by configuration (co-located), it only gets the
-// reason. A run that is not disturbed removes the reason.
+// reason. A run that is not disturbed removes the reason. A collector that waits for a canary
+// to pass (see [Store.EndCanary]) stays as it is.
 //
 // It returns the collector, and whether this call has set it aside; ErrNotFound if the
 // run is unknown or its collector was removed. Repeating it changes nothing.
@@ -37,7 +38,7 @@ func (s *Store) JudgeCollector(ctx context.Context, run bench.RunID, offlineAfte
 			return err
 		}
 		var others int
-		if c, others, err = lockPool(ctx, tx, name, offlineAfter); err != nil || c.SetAsideAt != nil {
+		if c, others, err = lockPool(ctx, tx, name, offlineAfter); err != nil || c.SetAsideAt != nil || c.CanaryFailed {
 			return err
 		}
 		by, last, err := lastRuns(ctx, tx, c)
@@ -114,8 +115,8 @@ func lastRuns(ctx context.Context, tx pgx.Tx, c bench.Collector) (by string, las
 }
 
 // Reconsider lets a collector that was set aside take jobs again once its machine has been
-// quiet for five minutes, or no better collector of its pool is left. quiet is its report;
-// nil: it has none. It returns ErrFenced like a heartbeat.
+// quiet for five minutes, unless a canary has failed, or no better collector of its pool
+// is left. quiet is its report; nil: it has none. It returns ErrFenced like a heartbeat.
 func (s *Store) Reconsider(ctx context.Context, name string, epoch int64, quiet *bool, offlineAfter time.Duration) (bench.Collector, error) {
 	var c bench.Collector
 	err := s.inTx(ctx, "reconsidering collector "+name, func(tx pgx.Tx) error {
@@ -133,9 +134,11 @@ func (s *Store) Reconsider(ctx context.Context, name string, epoch int64, quiet 
 				select case when @quiet::boolean then coalesce(quiet_from, now()) when @quiet::boolean is null then quiet_from end as quiet_from
 				from collector_config where name = @name
 			), ended as (
-				select quiet_from, coalesce(quiet_from <= now() - make_interval(secs => @seconds), false) as quiet,
-					@others = 0 or coalesce(quiet_from <= now() - make_interval(secs => @seconds), false) as over
-				from judged
+				select quiet_from, quiet, @others = 0 or quiet as over
+				from (
+					select quiet_from, not @canary::boolean and coalesce(quiet_from <= now() - make_interval(secs => @seconds), false) as quiet
+					from judged
+				) q
 			)
 			update collector_config c set active = ended.over, available_at = case when ended.over then now() else c.available_at end,
 				set_aside_at = case when not ended.over then c.set_aside_at end,
@@ -143,7 +146,7 @@ func (s *Store) Reconsider(ctx context.Context, name string, epoch int64, quiet 
 				disturbed_by = case when ended.quiet then '' else c.disturbed_by end,
 				judged_from = case when ended.quiet then now() else c.judged_from end
 			from ended where c.name = @name returning `+collectorColumns,
-			pgx.NamedArgs{"name": name, "quiet": quiet, "others": others, "seconds": quietFor.Seconds()})
+			pgx.NamedArgs{"name": name, "quiet": quiet, "others": others, "canary": c.CanaryFailed, "seconds": quietFor.Seconds()})
 		return err
 	})
 	return c, err
