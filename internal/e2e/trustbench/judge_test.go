@@ -51,7 +51,7 @@ func TestLimits(t *testing.T) {
 	undecided := func(o *outcome) { o.Rows[0].Verdict = verdict.Undecided }
 	better := func(o *outcome) { o.Rows[0].Worse = false }
 	unseen := func(o *outcome) { o.Sessions[3].Marked = false }
-	false1 := func(o *outcome) { o.Sessions[0].Marked = true }
+	marked := func(o *outcome) { o.Sessions[0].Marked = true }
 	for name, c := range map[string]struct {
 		kind
 		count  int
@@ -64,7 +64,7 @@ func TestLimits(t *testing.T) {
 		"a false change under load":            {kind{0, true}, 1, changed, "under a load that starts and stops: 1 of 20", true},
 		"two loaded sessions not seen":         {kind{0, true}, 2, unseen, "", false},
 		"three loaded sessions not seen":       {kind{0, true}, 3, unseen, "loaded sessions that are marked disturbed: 17 of 20", false},
-		"one quiet session of 40 marked":       {kind{0, false}, 1, false1, "quiet sessions that are marked disturbed: 1 of 40, the limit is at most 2 %", false},
+		"one quiet session of 40 marked":       {kind{0, false}, 1, marked, "quiet sessions that are marked disturbed: 1 of 40, the limit is at most 2 %", false},
 		"10 % are no difference":               {kind{10, false}, 1, unchanged, "10 % slower: *no difference*: 1 of 10", true},
 		"10 % are no difference under load":    {kind{10, true}, 1, unchanged, "10 % slower under load: *no difference*: 1 of 10", true},
 		"10 % undecided":                       {kind{10, false}, 1, undecided, "10 % slower: *changed*: 9 of 10", true},

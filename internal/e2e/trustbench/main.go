@@ -76,8 +76,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.dir == "":
 		return o, errors.New("-state must name a directory")
-	case o.piece < time.Minute:
-		return o, errors.New("-piece must be at least 1m: a trial takes about that long")
+	case o.piece < 3*time.Minute:
+		return o, errors.New("-piece must be at least 3m: a trial takes about a minute, starting the service half of one")
 	case o.plan.Requests < 2 || o.plan.Slowdowns < 1:
 		return o, errors.New("-requests must be at least 2, -slowdowns at least 1")
 	}
@@ -121,7 +121,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	defer s.file.Close()
+	defer func() { err = errors.Join(err, s.file.Close()) }()
 	progress := func(format string, args ...any) {
 		fmt.Fprintf(stderr, "%s trustbench: %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 	}
@@ -135,69 +135,4 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		progress("%d of %d trials are still missing: start it again", missing, len(o.plan.trials()))
 	}
 	return judge(o.plan, s.outcomes)
-}
-
-// piece runs trials that are missing until the time is over.
-func piece(ctx context.Context, o options, s *state, progress func(string, ...any)) (err error) {
-	missing := o.plan.missing(s.outcomes)
-	if len(missing) == 0 {
-		return nil
-	}
-	whole, cancel := context.WithTimeout(ctx, o.piece)
-	defer cancel()
-	deadline := time.Now().Add(o.piece)
-	progress("%d of %d trials are missing; starting the service", len(missing), len(o.plan.trials()))
-	b, err := openBed(whole, o.programs, o.dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.close(context.WithoutCancel(ctx))) }()
-	for i, t := range missing {
-		if time.Now().Add(expected(o.plan, s.outcomes, t.kind())).After(deadline) {
-			break
-		}
-		outcome, err := b.try(whole, t)
-		switch {
-		case ctx.Err() != nil:
-			return fmt.Errorf("interrupted; the next start repeats trial %s", t.ID)
-		case whole.Err() != nil:
-			progress("the time is over; the next start repeats trial %s", t.ID)
-			return nil
-		case err != nil:
-			return fmt.Errorf("trial %s: %w; the next start repeats it", t.ID, err)
-		}
-		if err := s.add(outcome); err != nil {
-			return err
-		}
-		left := time.Duration(0)
-		for _, t := range missing[i+1:] {
-			left += expected(o.plan, s.outcomes, t.kind())
-		}
-		progress("%d of %d, %s: %s in %.0f s; about %s left", len(s.outcomes), len(o.plan.trials()), t.ID, outcome.summary(t), outcome.Seconds, left.Round(time.Minute))
-	}
-	return nil
-}
-
-// expected returns the mean duration of the kind's trials, of all trials for a kind without any, and a guess for the first.
-func expected(p plan, outcomes []outcome, k kind) time.Duration {
-	kinds := make(map[string]kind)
-	for _, t := range p.trials() {
-		kinds[t.ID] = t.kind()
-	}
-	var own, all time.Duration
-	n := 0
-	for _, o := range outcomes {
-		took := time.Duration(o.Seconds * float64(time.Second))
-		if all += took; kinds[o.Trial] == k {
-			own += took
-			n++
-		}
-	}
-	switch {
-	case n > 0:
-		return own / time.Duration(n)
-	case len(outcomes) > 0:
-		return all / time.Duration(len(outcomes))
-	}
-	return 90 * time.Second
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -75,7 +76,7 @@ func judge(p plan, outcomes []outcome) error {
 		}
 	}
 	if len(broken) > 0 {
-		return fmt.Errorf("%d limits are broken:\n  %s", len(broken), strings.Join(broken, "\n  "))
+		return errors.New("broken limits:\n  " + strings.Join(broken, "\n  "))
 	}
 	return nil
 }

@@ -68,11 +68,3 @@ func TestAStateOfSomethingElseIsRefused(t *testing.T) {
 		})
 	}
 }
-
-func TestTheExpectedTimeIsThatOfTheKind(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, 90*time.Second, expected(whole, nil, kind{}))
-	outcomes := []outcome{{Trial: trialID(0, false, 0), Seconds: 10}, {Trial: trialID(0, false, 1), Seconds: 20}, {Trial: trialID(10, true, 0), Seconds: 60}}
-	require.Equal(t, 15*time.Second, expected(whole, outcomes, kind{}))
-	require.Equal(t, 30*time.Second, expected(whole, outcomes, kind{2, false}))
-}
