@@ -208,7 +208,7 @@ func (a *Activities) evidence(ctx context.Context, c store.Comparison) (map[rowK
 	for _, p := range pairs {
 		session := make([]verdict.Pair, len(p.A))
 		for i := range p.A {
-			session[i] = verdict.Pair{A: p.A[i], B: p.B[i], Disturbed: p.Disturbed[i]}
+			session[i] = verdict.Pair{A: p.A[i], B: p.B[i], Disturbed: p.Disturbed[i] && p.Metric.Disturbable()}
 		}
 		key := rowKey{p.TestCase, p.Metric}
 		row := out[key]

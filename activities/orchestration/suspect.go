@@ -125,7 +125,7 @@ func (h history) noise() []noise.Session {
 	for i, s := range h.sessions {
 		marked := 0
 		for _, d := range s.Disturbed {
-			if d {
+			if d && h.metric.Disturbable() {
 				marked++
 			}
 		}

@@ -153,6 +153,17 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+func TestOtherLoadChangesTimesAndNotAllocations(t *testing.T) {
+	t.Parallel()
+	for metric, disturbable := range map[bench.Metric]bool{
+		bench.WallTime: true, bench.CPUTime: true, bench.MaxRSS: true, bench.Instructions: true, bench.CacheMisses: true,
+		"ns/op": true, "MB/s": true, "requests/s": true, "p99-ns": true, "unheard-of": true, "Parse/large ns/op": true,
+		"size:binary": false, "B/op": false, "allocs/op": false, "Parse/large allocs/op": false, "Parse/large B/op": false,
+	} {
+		require.Equal(t, disturbable, metric.Disturbable(), metric)
+	}
+}
+
 func TestCheckMetric(t *testing.T) {
 	t.Parallel()
 	accepts(t, bench.CheckMetric,

@@ -252,7 +252,7 @@ func pair(a, b []jobrun.Collection) map[bench.Metric][]verdict.Pair {
 	for i := range min(len(a), len(b)) {
 		for metric, value := range b[i].Metrics {
 			if baseline, ok := a[i].Metrics[metric]; ok {
-				disturbed := len(a[i].Disturbed)+len(b[i].Disturbed) > 0
+				disturbed := len(a[i].Disturbed)+len(b[i].Disturbed) > 0 && metric.Disturbable()
 				pairs[metric] = append(pairs[metric], verdict.Pair{A: baseline, B: value, Disturbed: disturbed})
 			}
 		}

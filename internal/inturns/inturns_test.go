@@ -11,6 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/inturns"
 	"github.com/benchloom/benchloom/internal/jobrun"
+	machinery "github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
@@ -159,6 +160,29 @@ func TestTheFirstLookFixesTheFamily(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 6, judged.Family.Size)
 	require.Equal(t, verdict.Undecided, kinds(judged.Rows)["quiet max-rss"])
+}
+
+// Other load changes times and no allocations, so only of the latter can disturbed pairs show that there is no difference.
+func TestADisturbanceConcernsTimesOnly(t *testing.T) {
+	t.Parallel()
+	m := newMachine()
+	c := comparison()
+	for n, pairs := range []int{6, 8} {
+		m.measure(n+1, jobrun.Look{TestCases: c.TestCases[:1], Iterations: pairs})
+	}
+	for _, r := range m.results {
+		for i := range r.Collections {
+			r.Collections[i].Metrics["allocs/op"] = 1000 + float64(i%3)/10
+			r.Collections[i].Disturbed = []machinery.Reason{{Cause: machinery.ForeignCPU}}
+		}
+	}
+	judged, err := c.Judge(m.results)
+	require.NoError(t, err)
+	require.Equal(t, verdict.NoDifference, kinds(judged.Rows)["quiet allocs/op"])
+	require.Equal(t, verdict.Undecided, kinds(judged.Rows)["quiet wall-time"])
+	for _, row := range judged.Rows {
+		require.Equal(t, row.Metric == bench.WallTime, row.Verdict.Disturbed > 0, row.Metric)
+	}
 }
 
 // A test case that fails is not measured again; the pairs before it are judged.

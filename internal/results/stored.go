@@ -202,7 +202,7 @@ func pairsOf(sessions []Session) [][]verdict.Pair {
 	for _, session := range sessions {
 		var pairs []verdict.Pair
 		for i := range session.A {
-			pairs = append(pairs, verdict.Pair{A: session.A[i], B: session.B[i], Disturbed: session.Disturbed[i]})
+			pairs = append(pairs, verdict.Pair{A: session.A[i], B: session.B[i], Disturbed: session.Disturbed[i] && session.Metric.Disturbable()})
 		}
 		out = append(out, pairs)
 	}
