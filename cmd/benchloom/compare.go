@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -28,7 +29,7 @@ type comparisonFlags struct {
 
 func (f *comparisonFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.metrics, "metric", nil, "metrics to show; size:* stands for all sizes")
+	flags.StringArrayVar(&f.metrics, "metric", nil, "metrics to show; size:* stands for all sizes, ns/op for those of all lines")
 	flags.BoolVar(&f.all, "all", false, "show all rows, of all metrics unless --metric names some")
 	flags.BoolVar(&f.reasons, "reasons", false, "show the reason for each row's verdict")
 	f.sort = "name"
@@ -68,12 +69,26 @@ changed for the worse. Undecided series and missing test cases do not count.`
 // check rejects contradictory flags.
 func (f *comparisonFlags) check(flags *pflag.FlagSet) error {
 	for _, m := range f.metrics {
-		if err := bench.CheckMetric(m); err != nil {
+		if err := checkMetric(m); err != nil {
 			return usage(err)
 		}
 	}
 	if flags.Changed("fail-on") && f.failOn == "" {
 		return usage(errors.New("--fail-on needs a value: use regression"))
+	}
+	return nil
+}
+
+// checkMetric refuses what names no metric, nor series of a table: benchmark, line and unit.
+func checkMetric(asked string) error {
+	for name := range strings.SplitSeq(asked, ",") {
+		words := strings.Fields(name)
+		if len(words) == 0 || len(words) > 3 {
+			return bench.CheckMetric(name)
+		}
+		if err := bench.CheckUnit(words[len(words)-1]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -200,7 +215,7 @@ func (f *comparisonFlags) choose(ctx context.Context, api *apiclient.Client, que
 	if err != nil {
 		return "", nil, err
 	}
-	chosen, err := cli.ChooseMetrics(cli.Measured(verdicts), f.metrics, f.all)
+	chosen, err := cli.ChooseMetrics(cli.Measured(verdicts), cli.Shown(verdicts), f.metrics, f.all)
 	if err != nil {
 		return "", nil, usage(err)
 	}

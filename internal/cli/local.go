@@ -57,7 +57,7 @@ func NewLocalReport(r *jobrun.LocalResults, judged *inturns.Judgement, asked []s
 		return local, nil
 	}
 	metrics := measuredLocally(r.Results)
-	chosen, err := ChooseMetrics(metrics, asked, all)
+	chosen, err := ChooseMetrics(metrics, shownLocally(r.Results, metrics), asked, all)
 	if err != nil {
 		return local, err
 	}
@@ -151,6 +151,18 @@ func measuredLocally(list []jobrun.LocalResult) []bench.Metric {
 		}
 	}
 	return slices.Sorted(maps.Keys(metrics))
+}
+
+// shownLocally returns the metrics of lines by the names of their series in tables.
+func shownLocally(list []jobrun.LocalResult, metrics []bench.Metric) map[string]bench.Metric {
+	shown := make(map[string]bench.Metric)
+	for _, r := range list {
+		for _, m := range linesOnly(metrics) {
+			line, unit := m.Split()
+			shown[shownName(stats.Key{TestCase: stats.TestCase{Benchmark: r.TestCase.Benchmark}, Line: line, Metric: string(unit)})] = m
+		}
+	}
+	return shown
 }
 
 // samples groups the collections of all looks into series. All have the same surroundings: this machine.

@@ -3,13 +3,16 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/results"
+	"github.com/benchloom/benchloom/internal/stats"
 )
 
 // Relevant reports whether a metric is compared by default: instructions, CPU time,
@@ -17,10 +20,11 @@ import (
 func Relevant(m bench.Metric) bool { return !m.Explains() }
 
 // ChooseMetrics returns the measured metrics to show: those asked for; without any, every
-// one if all is set, else the relevant ones. "size:*" stands for all
-// sizes. Asking for a metric that was not measured is an error that lists the
-// measured ones.
-func ChooseMetrics(measured []bench.Metric, asked []string, all bool) ([]bench.Metric, error) {
+// one if all is set, else the relevant ones. shown has those of lines by the names that
+// tables show, see [Shown]. "ns/op" stands for all lines, "size:*" for all
+// sizes, and commas separate several. Asking for a metric that was not measured is an
+// error that lists the measured ones, or of lines the nearest.
+func ChooseMetrics(measured []bench.Metric, shown map[string]bench.Metric, asked []string, all bool) ([]bench.Metric, error) {
 	if len(asked) == 0 && all {
 		return measured, nil
 	}
@@ -28,25 +32,84 @@ func ChooseMetrics(measured []bench.Metric, asked []string, all bool) ([]bench.M
 		return slices.DeleteFunc(slices.Clone(measured), func(m bench.Metric) bool { return !Relevant(m) }), nil
 	}
 	var chosen []bench.Metric
-	for _, name := range asked {
-		before := len(chosen)
-		for _, m := range measured {
-			if match(name, m) && !slices.Contains(chosen, m) {
-				chosen = append(chosen, m)
-			}
+	for _, list := range asked {
+		names := []string{list}
+		if len(matching(measured, shown, list)) == 0 { // else the comma belongs to a line
+			names = strings.Split(list, ",")
 		}
-		if len(chosen) == before && !slices.ContainsFunc(chosen, func(m bench.Metric) bool { return match(name, m) }) {
-			return nil, fmt.Errorf("%w: metric %q was not measured; the measured metrics are %s", bench.ErrInvalid, name, joined(measured))
+		for _, name := range names {
+			found := matching(measured, shown, name)
+			if len(found) == 0 {
+				return nil, notMeasured(name, measured, shown)
+			}
+			for _, m := range found {
+				if !slices.Contains(chosen, m) {
+					chosen = append(chosen, m)
+				}
+			}
 		}
 	}
 	return chosen, nil
 }
 
-func match(name string, m bench.Metric) bool {
-	if prefix, ok := strings.CutSuffix(name, "*"); ok {
-		return strings.HasPrefix(string(m), prefix)
+// matching returns the measured metrics that a name stands for.
+func matching(measured []bench.Metric, shown map[string]bench.Metric, name string) []bench.Metric {
+	name = strings.Join(strings.Fields(name), " ")
+	for full, m := range shown {
+		if strings.EqualFold(full, name) {
+			return []bench.Metric{m}
+		}
 	}
-	return m.Matches(name)
+	prefix, isPrefix := strings.CutSuffix(name, "*")
+	return slices.DeleteFunc(slices.Clone(measured), func(m bench.Metric) bool {
+		return !m.Matches(name) && !(isPrefix && strings.HasPrefix(string(m), prefix))
+	})
+}
+
+// notMeasured reports a metric that was not measured.
+func notMeasured(name string, measured []bench.Metric, shown map[string]bench.Metric) error {
+	const most = 3
+	if !strings.Contains(strings.TrimSpace(name), " ") || len(shown) == 0 {
+		return fmt.Errorf("%w: metric %q was not measured; the measured metrics are %s", bench.ErrInvalid, name, joined(measured))
+	}
+	near := slices.Sorted(maps.Keys(shown))
+	slices.SortStableFunc(near, func(x, y string) int { return distance(name, x) - distance(name, y) })
+	for i, n := range near {
+		near[i] = strconv.Quote(n)
+	}
+	return fmt.Errorf("%w: metric %q was not measured; the nearest are %s; %s stand for all lines",
+		bench.ErrInvalid, name, strings.Join(near[:min(most, len(near))], ", "), joined(linesOnly(measured)))
+}
+
+// linesOnly returns the metrics that belong to lines.
+func linesOnly(metrics []bench.Metric) []bench.Metric {
+	return slices.DeleteFunc(slices.Clone(metrics), func(m bench.Metric) bool {
+		line, _ := m.Split()
+		return line == ""
+	})
+}
+
+// distance returns the number of characters to add, remove or replace that make one text
+// of another, case aside (Levenshtein).
+func distance(a, b string) int {
+	x, y := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
+	row := make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i, r := range x {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j, s := range y {
+			replaced := diagonal
+			if r != s {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(y)]
 }
 
 func joined(metrics []bench.Metric) string {
@@ -63,9 +126,21 @@ func joined(metrics []bench.Metric) string {
 	return strings.Join(names, ", ")
 }
 
+// shownName returns the name of a series of a line as the first and the metric's column
+// of a table show it; empty for a series of no line.
+func shownName(k stats.Key) string {
+	if k.Line == "" {
+		return ""
+	}
+	return k.Name() + " " + k.Metric
+}
+
 // Verdict is the conclusion about one series that decides on an exit code.
 type Verdict struct {
 	Metric bench.Metric
+	// Shown is the name of the series in tables if its metric belongs to a line, such as
+	// "lexer.Parse/small ns/op".
+	Shown string
 	// Regression reports whether the series changed for the worse.
 	Regression bool
 }
@@ -74,7 +149,7 @@ type Verdict struct {
 func Verdicts(r report.Report) []Verdict {
 	list := make([]Verdict, len(r.Rows))
 	for i, row := range r.Rows {
-		list[i] = Verdict{Metric: results.Metric(row.Key), Regression: row.Direction == report.Regression}
+		list[i] = Verdict{Metric: results.Metric(row.Key), Shown: shownName(row.Key), Regression: row.Direction == report.Regression}
 	}
 	return list
 }
@@ -98,6 +173,17 @@ func Measured(list []Verdict) []bench.Metric {
 	}
 	slices.Sort(metrics)
 	return slices.Compact(metrics)
+}
+
+// Shown returns the metrics of lines by the names of their series in tables.
+func Shown(list []Verdict) map[string]bench.Metric {
+	shown := make(map[string]bench.Metric)
+	for _, v := range list {
+		if v.Shown != "" {
+			shown[v.Shown] = v.Metric
+		}
+	}
+	return shown
 }
 
 // Regressions returns the number of series that changed for the worse.
