@@ -217,12 +217,15 @@ func byMetric(rows []Row) [][]Row {
 
 func summarizeMetric(rows []Row) MetricSummary {
 	m := MetricSummary{Metric: rows[0].Metric, Deciding: rows[0].Deciding, Series: len(rows), Tally: Count(rows)}
-	logs, delta := 0.0, 0.0
+	logs, open, delta := 0.0, 0.0, 0.0 // open: of rows that show neither a change nor that there is none
 	for _, r := range rows {
 		delta = max(delta, r.Delta)
 		if estimate := r.Estimate(); r.positive() && estimate.Defined() && estimate.Value > -1 {
 			m.GeometricSeries++
 			logs += math.Log1p(estimate.Value)
+			if r.Is(verdict.Undecided) || r.Is(verdict.NoSuspicion) {
+				open += math.Log1p(estimate.Value)
+			}
 		}
 		switch {
 		case !r.Significant:
@@ -236,24 +239,27 @@ func summarizeMetric(rows []Row) MetricSummary {
 	if m.GeometricSeries > 0 {
 		m.GeometricMean = stats.Change{Value: math.Expm1(logs / float64(m.GeometricSeries))}
 	}
-	m.GeometricRemark = remark(m, logs, delta)
+	m.GeometricRemark = remark(m, logs, open, float64(m.GeometricSeries)*math.Log1p(delta))
 	return m
 }
 
 // positive reports whether both sides of a row have positive values, so that their ratio has a logarithm.
 func (r Row) positive() bool { return r.A.Value > 0 && r.B.Value > 0 }
 
-// remark says that a geometric mean beyond the least relevant change shows nothing, if no row changed in its direction.
-func remark(m MetricSummary, logs, delta float64) string {
-	far := math.Abs(logs) > float64(m.GeometricSeries)*math.Log1p(delta)
-	open := m.Undecided+m.NoSuspicion > 0
-	if !m.Deciding || !far || !open {
+// remark says that a geometric mean beyond the least relevant change shows nothing, if no row changed in its direction, or
+// less than it seems to. All are sums of logarithms: of all rows, of the open ones, and the least relevant.
+func remark(m MetricSummary, logs, open, least float64) string {
+	if !m.Deciding || m.Undecided+m.NoSuspicion == 0 || math.Abs(logs) <= least {
 		return ""
 	}
 	for _, g := range []Group{m.Primary.Regressions, m.Primary.Improvements, m.Secondary.Regressions, m.Secondary.Improvements} {
-		if g.Defined > 0 && (g.Mean > 0) == (logs > 0) {
-			return ""
+		if g.Defined == 0 || (g.Mean > 0) != (logs > 0) {
+			continue
 		}
+		if math.Abs(open) > least {
+			return "partly undecided, rows that show no change count in it"
+		}
+		return ""
 	}
 	return "undecided, no row shows that it changed"
 }

@@ -88,7 +88,8 @@ func TestAGeometricMeanFarFromZeroIsNoVerdict(t *testing.T) {
 		return report.Summarize(compared(t, series, report.Standing{}), report.TestCases{}).Metrics[0].GeometricRemark
 	}
 	require.Equal(t, "undecided, no row shows that it changed", remark(noisy...))
-	require.Empty(t, remark(append(noisy, decided("d", verdict.Changed, 0.3, 0))...), "a row does")
+	require.Equal(t, "partly undecided, rows that show no change count in it", remark(append(noisy, decided("d", verdict.Changed, 0.3, 0))...), "a row does")
+	require.Empty(t, remark(cpu("a", values(1), values(1.001)), decided("d", verdict.Changed, 0.3, 0)), "a row makes all of it")
 	require.NotEmpty(t, remark(append(noisy, decided("d", verdict.Changed, -0.01, 0))...), "but the other way")
 	require.Empty(t, remark(cpu("a", values(1), values(1.001))), "less than matters")
 	require.Empty(t, remark(decided("a", verdict.NoDifference, 0.02, 0)), "everything is decided")

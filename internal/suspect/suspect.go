@@ -90,7 +90,10 @@ func (s Series) Sees() float64 {
 	if len(s.Sessions) == 0 || s.Exact {
 		return 0
 	}
-	return noise.Fit(inOrder(s.Sessions[:len(s.Sessions)-1]), s.Lent...).Sees(s.Threshold())
+	if t, ok := newTrack(s); ok {
+		return t.model().Sees(s.Threshold())
+	}
+	return 0
 }
 
 // TestCases returns how many test cases a request may have measured again: 10 % of its runs, at the 20 runs that one takes on

@@ -256,6 +256,7 @@ func TestDisturbedSessionsDoNotCount(t *testing.T) {
 	for i := range s.Sessions {
 		s.Sessions[i].Disturbed = true
 	}
+	require.Greater(t, s.Sees(), 0.01, "without other sessions, these say what would have been seen")
 	s.Sessions[2].Disturbed = false
 	require.Equal(t, 1, find(t, s).Commits, "one undisturbed session is enough to compare with")
 }
