@@ -129,7 +129,7 @@ func (a *Activities) judge(ctx context.Context, r bench.Request, c store.Compari
 			if err != nil {
 				return err
 			}
-			v.Reason, v.Needs = why, "measure it again with 'benchloom submit --adhoc "+r.Project+" "+c.Tag+" --vs "+c.Baseline+"'"
+			v.Reason, v.Needs = why, "measuring it again with 'benchloom submit --adhoc "+r.Project+" "+c.Tag+" --vs "+c.Baseline+"'"
 		case c.Look > 0 && family.Settled(e.of(row)), !next:
 		default:
 			open = append(open, row)
@@ -336,7 +336,7 @@ func remaining(c store.Comparison) float64 {
 }
 
 // largerBudget would decide what the budget leaves undecided.
-const largerBudget = "raise verify_budget or verify_at_least"
+const largerBudget = "a larger verify_budget or verify_at_least"
 
 func overBudget(c store.Comparison) string {
 	return fmt.Sprintf("%s: measuring again has taken %.0f s of machine time, of %.0f s", verdict.Budget, c.SpentSeconds, c.BudgetSeconds)

@@ -309,7 +309,7 @@ func TestTheBudgetBoundsTheLooks(t *testing.T) {
 			require.False(t, row.Measured)
 			require.Equal(t, verdict.Undecided, row.Verdict.Kind)
 			require.Contains(t, row.Verdict.Reason, verdict.Budget)
-			require.Equal(t, "raise verify_budget or verify_at_least", row.Verdict.Needs)
+			require.Equal(t, "a larger verify_budget or verify_at_least", row.Verdict.Needs)
 		}
 	}
 }

@@ -177,7 +177,7 @@ func (h history) row(mode bench.VerifyMode) store.ComparisonRow {
 	if s.Postponed && mode != bench.VerifyAll {
 		return withVerdict(row, verdict.Verdict{
 			P: 1, Reason: verdict.Budget + ": other suspects of this comparison are further from their history",
-			Needs: "measure it again with 'benchloom submit --adhoc' and '--vs " + row.Against + "'",
+			Needs: "measuring it again with 'benchloom submit --adhoc' and '--vs " + row.Against + "'",
 		})
 	}
 	return row

@@ -111,7 +111,7 @@ func TestStoredResultsAloneRaiseSuspicions(t *testing.T) {
 	require.InDelta(t, 0.2, slower.Change.Value, 1e-9)
 	require.True(t, same.Is(verdict.NoSuspicion))
 	require.GreaterOrEqual(t, same.Sees, 0.01)
-	require.Contains(t, compared.Hint, "benchloom submit --adhoc go 1.26.1 --vs 1.26.0")
+	require.Contains(t, compared.Hint, "benchloom submit --adhoc go 1.26.1 --vs 1.26.0 --benchmark gin")
 
 	summary := compared.Summary()
 	require.Equal(t, "1 undecided; 1 without suspicion (would have seen ≥ 1.0 %, median)", summary.Line)

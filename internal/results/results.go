@@ -19,6 +19,7 @@ import (
 	"github.com/benchloom/benchloom/internal/stats"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/suite"
+	"github.com/benchloom/benchloom/internal/verdict"
 )
 
 // Record reads stored samples; *store.Store implements it. It is called under no lock, and calls are independent: results
@@ -131,7 +132,26 @@ func Compare(ctx context.Context, record Record, suites Suites, pair Pair) (Repo
 	if out.Report, err = report.New(series, standing); err != nil {
 		return Report{}, fmt.Errorf("comparing %s with %s: %w", pair.B, pair.A, err)
 	}
+	if out.Hint != "" {
+		out.Hint += only(out.Rows)
+	}
 	return out, nil
+}
+
+// only is the option that selects the benchmarks of undecided rows, if those are few: the suite's default set may take hours.
+func only(rows []report.Row) string {
+	const few = 5
+	var benchmarks []string
+	for _, r := range rows {
+		if r.Is(verdict.Undecided) && !r.Provisional && !slices.Contains(benchmarks, r.Benchmark) {
+			benchmarks = append(benchmarks, r.Benchmark)
+		}
+	}
+	if len(benchmarks) > few {
+		return ""
+	}
+	slices.Sort(benchmarks)
+	return " --benchmark " + strings.Join(benchmarks, ",")
 }
 
 // lack adds the test cases that only one side has, unless it is known why, or both were measured in turns.
