@@ -36,6 +36,8 @@ type CollectorRecord interface {
 	// seconds. Task queues without such a job are left out.
 	QueueWaits(ctx context.Context, taskQueues []string) (map[string]float64, error)
 	Collectors(ctx context.Context) ([]bench.Collector, error)
+	// LastCanaries lists the newest canary of each collector that has had one.
+	LastCanaries(ctx context.Context) ([]bench.Canary, error)
 	SetActive(ctx context.Context, name string, active bool) error
 	// RemoveCollector returns store.ErrNotFound for a collector that is neither
 	// registered nor invited.
@@ -103,7 +105,7 @@ func (s *collectorHandlers) listCollectors(ctx context.Context, _ *none) (*body[
 		}
 		list.Collectors = append(list.Collectors, out)
 	}
-	return answer(list, nil)
+	return answer(list, s.addCanaries(ctx, list.Collectors))
 }
 
 func (s *collectorHandlers) getCollector(ctx context.Context, in *collectorPath) (*body[apiclient.Collector], error) {
@@ -111,7 +113,30 @@ func (s *collectorHandlers) getCollector(ctx context.Context, in *collectorPath)
 	if err != nil {
 		return nil, err
 	}
-	return answer(collectorOf(c, s.Now(), s.OfflineAfter))
+	out, err := collectorOf(c, s.Now(), s.OfflineAfter)
+	if err != nil {
+		return nil, err
+	}
+	one := []apiclient.Collector{out}
+	err = s.addCanaries(ctx, one)
+	return answer(one[0], err)
+}
+
+// addCanaries fills in the last canaries of collectors.
+func (s *collectorHandlers) addCanaries(ctx context.Context, collectors []apiclient.Collector) error {
+	last, err := s.record.LastCanaries(ctx)
+	if err != nil {
+		return err
+	}
+	for i, c := range collectors {
+		at := slices.IndexFunc(last, func(k bench.Canary) bool { return k.Collector == c.Name })
+		if at < 0 {
+			continue
+		}
+		k := last[at]
+		collectors[i].LastCanary = &apiclient.Canary{Request: k.Request, Outcome: k.Outcome, Message: k.Message, CreatedAt: k.CreatedAt, EndedAt: k.EndedAt}
+	}
+	return nil
 }
 
 func (s *collectorHandlers) drainCollector(ctx context.Context, in *collectorPath) (*body[apiclient.Collector], error) {

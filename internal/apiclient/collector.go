@@ -38,10 +38,21 @@ type Collector struct {
 	Host          string               `json:"host,omitempty" doc:"Shared host of which it is a slot."`
 	WantedVersion string               `json:"wanted_version,omitempty" doc:"Version that its pool must run; absent: any."`
 	DisturbedBy   string               `json:"disturbed_by,omitempty" doc:"Why its last runs are disturbed."`
-	SetAsideAt    *time.Time           `json:"set_aside_at,omitempty" doc:"Since when it is inactive for that reason, until its machine is quiet."`
+	SetAsideAt    *time.Time           `json:"set_aside_at,omitempty" doc:"Since when it is inactive for that reason, until its machine is quiet or, with canary_failed, a canary passes."`
+	CanaryFailed  bool                 `json:"canary_failed,omitempty" doc:"It waits for a canary to pass; if it is not set aside, its pool has no better live collector."`
+	LastCanary    *Canary              `json:"last_canary,omitempty" doc:"Its newest canary; absent: it has had none."`
 	CurrentRun    bench.RunID          `json:"current_run,omitempty"`
 	RegisteredAt  time.Time            `json:"registered_at"`
 	LastHeartbeat time.Time            `json:"last_heartbeat"`
+}
+
+// Canary is the measurement of an artifact in turns with itself.
+type Canary struct {
+	Request   bench.RequestID     `json:"request,omitempty" doc:"Request that measures it; absent: it was removed."`
+	Outcome   bench.CanaryOutcome `json:"outcome,omitempty" enum:"passed,changed,disturbed,unmeasured" doc:"Absent: it has not ended. changed and disturbed are failures; unmeasured says nothing about the collector."`
+	Message   string              `json:"message,omitempty" doc:"What was found, or why nothing was measured."`
+	CreatedAt time.Time           `json:"created_at"`
+	EndedAt   *time.Time          `json:"ended_at,omitempty"`
 }
 
 // Unenforced is a limit that a collector could not enforce.

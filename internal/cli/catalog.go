@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
@@ -109,12 +111,24 @@ func Collectors(w io.Writer, list []apiclient.Collector, v View) error {
 	t := NewTable(Column{Heading: "collector"}, Column{Heading: "state"}, Column{Heading: "target"}, Column{Heading: "class", Right: true},
 		Column{Heading: "pool"}, Column{Heading: "run"}, Column{Heading: "last seen"}, Column{Heading: "version"}, Column{Heading: "remarks", Flex: true})
 	for _, c := range list {
-		t.Row(c.Name, words(c.State), string(c.Target), strconv.Itoa(int(c.SizeClass)), c.Pool, string(c.CurrentRun), Ago(v.Now, c.LastHeartbeat), c.Version, remarks(c))
+		t.Row(c.Name, words(c.State), string(c.Target), strconv.Itoa(int(c.SizeClass)), c.Pool, string(c.CurrentRun), Ago(v.Now, c.LastHeartbeat), c.Version, remarks(c, v.Now))
 	}
 	return t.Write(w, v.Width)
 }
 
-func remarks(c apiclient.Collector) string {
+// canary describes a canary: its outcome and the request that shows more.
+func canary(k apiclient.Canary) string {
+	text := cmp.Or(string(k.Outcome), "in progress")
+	if k.Message != "" {
+		text += ": " + k.Message
+	}
+	if k.Request != "" {
+		text += " (request " + string(k.Request) + ")"
+	}
+	return text
+}
+
+func remarks(c apiclient.Collector, now time.Time) string {
 	var list []string
 	if c.Host != "" {
 		list = append(list, "slot of "+c.Host)
@@ -124,6 +138,9 @@ func remarks(c apiclient.Collector) string {
 		list = append(list, "set aside: "+c.DisturbedBy)
 	case c.DisturbedBy != "":
 		list = append(list, "disturbed: "+c.DisturbedBy)
+	}
+	if k := c.LastCanary; k != nil && k.EndedAt != nil {
+		list = append(list, "canary "+string(k.Outcome)+" "+Ago(now, *k.EndedAt))
 	}
 	if c.CoLocated {
 		list = append(list, "co-located")
@@ -159,9 +176,16 @@ func Collector(w io.Writer, c apiclient.Collector, v View) error {
 	}
 	switch {
 	case c.SetAsideAt != nil:
-		pairs = append(pairs, [2]string{"set aside", fmt.Sprintf("%s: %s; until its machine is quiet, or 'benchloom collector activate %s'", moment(v.Now, c.SetAsideAt), c.DisturbedBy, c.Name)})
+		until := "its machine is quiet"
+		if c.CanaryFailed {
+			until = "a canary passes"
+		}
+		pairs = append(pairs, [2]string{"set aside", fmt.Sprintf("%s: %s; until %s, or 'benchloom collector activate %s'", moment(v.Now, c.SetAsideAt), c.DisturbedBy, until, c.Name)})
 	case c.DisturbedBy != "":
 		pairs = append(pairs, [2]string{"disturbed", c.DisturbedBy + "; 'benchloom doctor' on its machine shows the causes"})
+	}
+	if k := c.LastCanary; k != nil {
+		pairs = append(pairs, [2]string{"last canary", moment(v.Now, cmp.Or(k.EndedAt, &k.CreatedAt)) + ": " + canary(*k)})
 	}
 	pairs = append(pairs, machine(c)...)
 	if c.WantedVersion != "" && c.WantedVersion != c.Version {

@@ -164,6 +164,14 @@ func TestACollectorShowsWhatDisturbsIt(t *testing.T) {
 	c.State, c.SetAsideAt = bench.CollectorInactive, pointer(before(time.Minute))
 	require.Contains(t, shown(), "set aside: "+reason)
 	require.Contains(t, shown(), "until its machine is quiet, or 'benchloom collector activate c1'")
+
+	require.NotContains(t, shown(), "canary")
+	c.LastCanary = &apiclient.Canary{Request: "rcanary", CreatedAt: before(time.Hour)}
+	require.Contains(t, shown(), "in progress (request rcanary)")
+	c.CanaryFailed, c.LastCanary.Outcome, c.LastCanary.Message, c.LastCanary.EndedAt = true, bench.CanaryChanged, "an artifact differs from itself", pointer(before(time.Minute))
+	require.Contains(t, shown(), "canary changed 1m00s ago")
+	require.Contains(t, shown(), "changed: an artifact differs from itself (request rcanary)")
+	require.Contains(t, shown(), "until a canary passes, or 'benchloom collector activate c1'")
 }
 
 // An empty list names the remedy.

@@ -109,10 +109,11 @@ type Collector struct {
 	// Host is the shared host of a slot; empty: none.
 	Host      string
 	LastHeard time.Time // of its last heartbeat
-	// SetAside is the reason for which it takes no jobs until its machine is quiet; empty:
-	// it was not set aside.
-	SetAside string
-	Version  string
+	// SetAside is the reason for which it takes no jobs until its machine is quiet or, with
+	// AwaitsCanary, a canary passes; empty: it was not set aside.
+	SetAside     string
+	AwaitsCanary bool
+	Version      string
 	// Wanted is the version that it should run; empty: any.
 	Wanted     string
 	TaskQueues []string // served by it

@@ -91,7 +91,11 @@ func (c JobCase) verdict(one Collector, run *Run, now time.Time) CollectorVerdic
 		add("it is offline, and was last heard of %s ago", now.Sub(one.LastHeard).Truncate(time.Second))
 	case bench.CollectorInactive, bench.CollectorDraining:
 		if one.SetAside != "" {
-			add("it is set aside until its machine is quiet: %s; 'benchloom collector activate %s' lets it take jobs all the same", one.SetAside, one.Name)
+			until := "its machine is quiet"
+			if one.AwaitsCanary {
+				until = "a canary passes"
+			}
+			add("it is set aside until %s: %s; 'benchloom collector activate %s' lets it take jobs all the same", until, one.SetAside, one.Name)
 			break
 		}
 		add("it is %s; 'benchloom collector activate %s' lets it take jobs again", one.State, one.Name)
