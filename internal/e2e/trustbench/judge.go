@@ -133,7 +133,7 @@ func sessionFigures(outcomes []outcome) []figure {
 			switch {
 			case s.Load >= loadedFrom:
 				f = &loaded
-			case s.Load == 0 && s.Steal < quietSteal:
+			case s.quiet():
 				f = &quiet
 			}
 			f.of++
@@ -144,6 +144,8 @@ func sessionFigures(outcomes []outcome) []figure {
 	}
 	return []figure{loaded, quiet, partly}
 }
+
+func (s session) quiet() bool { return s.Load == 0 && s.Steal < quietSteal }
 
 // notifies reports whether any row of a request changed.
 func (o outcome) notifies() bool {

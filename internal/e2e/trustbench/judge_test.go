@@ -47,7 +47,7 @@ func change(all []outcome, k kind, count int, alter func(*outcome)) []outcome {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	changed := func(o *outcome) { o.Rows = append(o.Rows, row{Benchmark: "Words", Verdict: verdict.Changed}) }
-	unchanged := func(o *outcome) { o.Rows[0].Verdict = verdict.NoDifference }
+	none := func(o *outcome) { o.Rows[0].Verdict = verdict.NoDifference }
 	undecided := func(o *outcome) { o.Rows[0].Verdict = verdict.Undecided }
 	better := func(o *outcome) { o.Rows[0].Worse = false }
 	unseen := func(o *outcome) { o.Sessions[3].Marked = false }
@@ -65,13 +65,13 @@ func TestLimits(t *testing.T) {
 		"two loaded sessions not seen":         {kind{0, true}, 2, unseen, "", false},
 		"three loaded sessions not seen":       {kind{0, true}, 3, unseen, "loaded sessions that are marked disturbed: 17 of 20", false},
 		"one quiet session of 40 marked":       {kind{0, false}, 1, marked, "quiet sessions that are marked disturbed: 1 of 40, the limit is at most 2 %", false},
-		"10 % are no difference":               {kind{10, false}, 1, unchanged, "10 % slower: *no difference*: 1 of 10", true},
-		"10 % are no difference under load":    {kind{10, true}, 1, unchanged, "10 % slower under load: *no difference*: 1 of 10", true},
+		"10 % are no difference":               {kind{10, false}, 1, none, "10 % slower: *no difference*: 1 of 10", true},
+		"10 % are no difference under load":    {kind{10, true}, 1, none, "10 % slower under load: *no difference*: 1 of 10", true},
 		"10 % undecided":                       {kind{10, false}, 1, undecided, "10 % slower: *changed*: 9 of 10", true},
 		"10 % faster":                          {kind{10, false}, 1, better, "10 % slower: *changed*: 9 of 10", true},
 		"10 % undecided four times under load": {kind{10, true}, 4, undecided, "", false},
 		"10 % undecided five times under load": {kind{10, true}, 5, undecided, "10 % slower under load: *changed*: 5 of 10, the limit is at least 60 %", true},
-		"2 % are no difference":                {kind{2, true}, 1, unchanged, "2 % slower under load: *no difference*: 1 of 10", true},
+		"2 % are no difference":                {kind{2, true}, 1, none, "2 % slower under load: *no difference*: 1 of 10", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -129,7 +129,16 @@ func TestTheReportIsATable(t *testing.T) {
 	require.Contains(t, out.String(), "80 of 80 trials")
 	require.Contains(t, out.String(), "in 1h20m0s; Benchloom v1.")
 	require.Contains(t, out.String(), "| requests of unchanged code that tell a change, without load | 0 of 20 | 0 % | 0 % to 16.8 % | at most 0 % |")
+	require.NotContains(t, out.String(), "by cause")
 	require.Contains(t, out.String(), "| 10 % slower under load: *changed* | 10 of 10 | 100 % | 69.2 % to 100 % | at least 60 % |")
+}
+
+func TestTheReportNamesWhatDisturbedQuietSessions(t *testing.T) {
+	t.Parallel()
+	all := change(perfect(), kind{0, false}, 3, func(o *outcome) { o.Sessions[0] = session{Marked: true, Cause: "foreign CPU time"} })
+	var out bytes.Buffer
+	require.NoError(t, writeReport(&out, whole, all))
+	require.Contains(t, out.String(), "Marks of quiet sessions, by cause: foreign CPU time (3).")
 }
 
 func TestSessionsMeetTheLoad(t *testing.T) {

@@ -25,8 +25,11 @@ type trial struct {
 	pattern uint64 // seeds the times of a load that starts and stops
 }
 
+// unchanged begins the IDs of trials of code that did not change.
+const unchanged = "same"
+
 func trialID(slower int, loaded bool, n int) string {
-	what, where := "same", "quiet"
+	what, where := unchanged, "quiet"
 	if slower > 0 {
 		what = fmt.Sprintf("slower%d", slower)
 	}

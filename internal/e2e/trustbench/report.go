@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -62,8 +63,31 @@ func writeReport(w io.Writer, p plan, outcomes []outcome) error {
 		}
 		fmt.Fprintf(&text, "| %s | %d of %d | %s | %s | %s |\n", f.name, f.found, f.of, share, bounds, f.limit)
 	}
+	if causes := quietCauses(outcomes); len(causes) > 0 {
+		fmt.Fprintf(&text, "\nMarks of quiet sessions, by cause: %s.\n", strings.Join(causes, ", "))
+	}
 	_, err := io.WriteString(w, text.String())
 	return err
+}
+
+// quietCauses counts why quiet sessions of unchanged code are marked: foreign CPU time is that of programs that are not part
+// of the trials.
+func quietCauses(outcomes []outcome) []string {
+	counts := make(map[string]int)
+	for _, o := range outcomes {
+		if strings.HasPrefix(o.Trial, unchanged) {
+			for _, s := range o.Sessions {
+				if s.Marked && s.quiet() {
+					counts[s.Cause]++
+				}
+			}
+		}
+	}
+	var texts []string
+	for _, cause := range slices.Sorted(maps.Keys(counts)) {
+		texts = append(texts, fmt.Sprintf("%s (%d)", cause, counts[cause]))
+	}
+	return texts
 }
 
 // judge fails if a limit is broken: once all trials are there, or if none of the missing ones can change that.
