@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/fairshare"
@@ -120,6 +121,27 @@ func (p *pass) beginCanary(ctx context.Context, c bench.Collector) error {
 		return p.Store.MarkWorkflowStarted(ctx, r.ID)
 	}
 	return nil
+}
+
+// idleFor is the time after which a look or a canary leaves the queue idle: on collectors
+// that are never idle it would wait, and its request with it, for ever.
+const idleFor = 4 * time.Hour
+
+// waitingLong moves looks and canaries that have waited in the queue idle for long to the
+// queue of their project, whose share they then take part in. What goes before that, such
+// as vip, still does.
+func (p *pass) waitingLong(ctx context.Context) error {
+	requests, err := p.Store.LongIdle(ctx, idleFor)
+	if err != nil {
+		return err
+	}
+	return each(ctx, requests, func(ctx context.Context, r bench.Request) error {
+		_, config, err := p.config(ctx, r.Project)
+		if err != nil {
+			return err
+		}
+		return p.Store.AdvanceIdle(ctx, r.ID, fairshare.OfRequest("", "", r.Project, bench.Release, config), idleFor)
+	})
 }
 
 // sideOffset groups the canaries that tell how far the sides of a session are apart.

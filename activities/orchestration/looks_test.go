@@ -2,6 +2,7 @@ package orchestration_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -451,4 +452,42 @@ func TestAChangeSeenOverSeveralReleasesIsMeasuredAgainstTheOneBeforeThem(t *test
 		}
 	}
 	require.Positive(t, changed)
+}
+
+// Looks that wait for an idle collector in vain for hours take part in their project's
+// share: their request would never be decided.
+func TestLooksThatWaitForLongLeaveTheQueueIdle(t *testing.T) {
+	t.Parallel()
+	for config, queue := range map[string]string{`{}`: "project:go", `{"queue": {"queue": "nightly"}}`: "nightly", `{"queue": {"queue": "idle"}}`: "idle"} {
+		t.Run(queue, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, config)
+			c := b.register("c1")
+			b.released("1.0.0", c, 1)
+			ref := b.jobsEnded("1.1.0", c, 1.2)
+			require.NotEmpty(t, b.nextLook(ref).HandedOut)
+			queues := func() []string {
+				var out []string
+				for _, j := range b.lookJobs(b.comparison(ref)) {
+					out = append(out, j.Queue)
+				}
+				return slices.Compact(out)
+			}
+			b.pass(t)
+			require.Equal(t, []string{"idle"}, queues())
+			b.execute(`update job_queue set created_at = created_at - interval '5 hours'`)
+			for range 2 {
+				b.pass(t)
+				require.Equal(t, []string{queue}, queues())
+			}
+			for _, j := range b.lookJobs(b.comparison(ref)) {
+				require.Equal(t, bench.JobHandedOut, j.Status)
+				level := 3
+				if queue == "idle" {
+					level = 5
+				}
+				require.Equal(t, level, j.Priority, "also in Temporal, and after vip")
+			}
+		})
+	}
 }
