@@ -7,8 +7,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/cli"
 )
 
 // export is a CSV export of results; see 'benchloom results export'.
@@ -36,6 +39,19 @@ func (e export) file(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "export.csv")
 	require.NoError(t, os.WriteFile(path, text.Bytes(), 0o600))
 	return path
+}
+
+// Three releases make two comparisons. With their own iterations, which take about five minutes, the demo must end within 15.
+func TestTheDemoIsBoundedInTime(t *testing.T) {
+	t.Parallel()
+	const file = "../deploy/demo/go.yaml"
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	project, err := cli.ReadProjectFile(file, text)
+	require.NoError(t, err)
+	require.NoError(t, project.Check())
+	require.LessOrEqual(t, 2*project.VerifyTime(5*time.Minute), 10*time.Minute)
+	require.DirExists(t, project.Suite)
 }
 
 func TestTheDemoChecksItsRecord(t *testing.T) {
