@@ -269,7 +269,7 @@ func (a *Activities) planLook(ctx context.Context, p lookPlan, rows []store.Comp
 	}
 	afford, rest := choose(rows, p.before, remaining(p.comparison), func(row store.ComparisonRow) verdict.Candidate {
 		evidence := p.evidence[rowKey{row.TestCase, row.Metric}].of(row)
-		return verdict.Candidate{Prospect: evidence.Prospect(), Cost: 2 * seconds[row.TestCase]}
+		return verdict.Candidate{Prospect: evidence.Prospect(math.Copysign(row.Score, row.SuspectedChange)), Cost: 2 * seconds[row.TestCase]}
 	})
 	given := p.undecided(rest, overBudget(p.comparison), largerBudget)
 	if len(afford) == 0 {

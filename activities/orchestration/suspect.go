@@ -3,6 +3,7 @@ package orchestration
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/stats"
@@ -140,7 +141,9 @@ func (h history) tried() []suspect.Tried {
 	last := len(h.sessions) - 1
 	for i, s := range h.sessions[:last] {
 		if p, ok := h.past[s.Tag]; ok && !p.Changed {
-			out = append(out, suspect.Tried{T: p.Score, Up: p.Up, Ago: last - i})
+			out = append(out, suspect.Tried{
+				T: p.Score, Up: p.Up, Ago: last - i, Change: p.Change, P: p.P, Open: strings.HasPrefix(p.Reason, verdict.Budget),
+			})
 		}
 	}
 	return out

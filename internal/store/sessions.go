@@ -40,6 +40,10 @@ type PastSuspicion struct {
 	// Score is that of the suspicion, Up whether the values had grown.
 	Score float64
 	Up    bool
+	// Change is the relative change in turns, P the p value of its pairs, and Reason that of the verdict.
+	Change float64
+	P      float64
+	Reason string
 	// Changed reports that it was confirmed: earlier sessions are no history of later ones.
 	Changed bool
 }
@@ -49,7 +53,8 @@ type PastSuspicion struct {
 func (s *Store) PastSuspicions(ctx context.Context, project string, tags []string) ([]PastSuspicion, error) {
 	past, err := all[PastSuspicion](ctx, s.pool, `
 		select distinct on (a.id, tc.id, v.metric) a.tag, `+testCaseDocument+` as test_case, v.metric, v.score,
-			v.suspected_change > 0 as up, coalesce(v.verdict, '') = 'changed' as changed
+			v.suspected_change > 0 as up, coalesce(v.verdict, '') = 'changed' as changed,
+			v.change, v.p, v.reason
 		from artifact a join comparison c on c.artifact_id = a.id and c.superseded_at is null
 		join comparison_verdict v on v.comparison_id = c.id and v.suspected and (v.measured or v.verdict = 'changed')
 		join test_case tc on tc.id = v.test_case_id

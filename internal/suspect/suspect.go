@@ -24,7 +24,12 @@ const (
 	reach        = 60  // of the drift rule: the newest commits are compared with those so many before
 	ownSpread    = 8   // sessions from which a series has a spread of its own
 	quietCommits = 8   // for which a suspicion that was not reproduced is not raised again,
-	quietGrowth  = 0.7 // unless T has grown by this
+	quietGrowth  = 0.7 // unless T has grown by this,
+	openGrowth   = 0.1 // or by this if the budget did not suffice to decide it,
+	reproduced   = 0.1 // or if the pairs agree with it at this p value
+	newestFirst  = 3   // a change that came with more commits than these is less urgent,
+	olderLater   = 0.5 // by this T
+	nearlyAsFar  = 0.5 // of T: more commits whose T is lower by no more may hold the change as well
 	largestT     = 100 // of series without spread
 )
 
@@ -46,11 +51,15 @@ type Series struct {
 	Tried []Tried
 }
 
-// Tried is an earlier suspicion that measuring in turns did not reproduce.
+// Tried is an earlier suspicion that was measured in turns and not confirmed.
 type Tried struct {
 	T   float64
 	Up  bool // the values had grown
 	Ago int  // commits since
+	// Change is the relative change in turns and P the p value of the pairs.
+	Change, P float64
+	// Open is set if the budget did not suffice to decide it.
+	Open bool
 }
 
 // Suspicion is a series that may have changed.
@@ -73,7 +82,8 @@ type Suspicion struct {
 	// Reason says what raised the suspicion.
 	Reason string
 
-	weak bool // below the series' own threshold
+	urgency float64
+	weak    bool // below the series' own threshold
 }
 
 // Threshold returns the T from which the series is suspected in any case.
@@ -96,18 +106,18 @@ func (s Series) Sees() float64 {
 	return 0
 }
 
-// TestCases returns how many test cases a request may have measured again: 10 % of its runs, at the 20 runs that one takes on
+// TestCases returns how many test cases a request may have measured again: 10 % of its runs, at the 28 runs that one takes on
 // average if most take only the first look, see [verdict.Choose], but at least three.
 func TestCases(runs int) int {
 	const (
 		share  = 0.1
-		each   = 20
+		each   = 28
 		fewest = 3
 	)
 	return max(fewest, int(share*float64(runs)/each))
 }
 
-// Find returns the series that may have changed: exact ones first, then the largest T first.
+// Find returns the series that may have changed: exact ones first, then the most urgent first.
 //
 // For the k = 1 … 8 newest commits and up to 60 commits before them,
 //
@@ -115,11 +125,12 @@ func TestCases(runs int) int {
 //
 // where σ is the spread of a session by [noise.SessionSpread], of up to 60 sessions before the newest 8. Until there are eight
 // of them it is that of all sessions before the newest, by [noise.Fit], which may be borrowed or follow from the values within
-// a session; so a first request is compared with its one baseline session in the same way. The k with the largest T counts. Where none reaches the lower threshold, the
+// a session; so a first request is compared with its one baseline session in the same way. The k with the largest T counts, or more commits whose T is hardly
+// lower. Where none reaches the lower threshold, by its urgency at least, the
 // newest 8 commits are compared in the same way with those before the newest 60 (drift). Of exact metrics, any change
 // counts. Disturbed sessions do not count, but for the newest commit's, and for a history that has no others.
 //
-// The largest suspicions of up to the given number of test cases are for now, the others are postponed. Those of exact
+// The most urgent suspicions, see [Urgency], of up to the given number of test cases are for now, the others are postponed. Those of exact
 // metrics take no runs and do not count. A T between the thresholds is only for now, where there is room.
 func Find(series []Series, testCases int) []Suspicion {
 	var found []Suspicion
@@ -129,7 +140,7 @@ func Find(series []Series, testCases int) []Suspicion {
 		}
 	}
 	slices.SortFunc(found, func(x, y Suspicion) int {
-		return cmp.Or(first(x.Exact, y.Exact), cmp.Compare(y.T, x.T), cmp.Compare(x.Key.String(), y.Key.String()))
+		return cmp.Or(first(x.Exact, y.Exact), cmp.Compare(y.urgency, x.urgency), cmp.Compare(x.Key.String(), y.Key.String()))
 	})
 	chosen := map[stats.TestCase]bool{}
 	for i, s := range found {
@@ -142,6 +153,21 @@ func Find(series []Series, testCases int) []Suspicion {
 		}
 	}
 	return slices.DeleteFunc(found, func(s Suspicion) bool { return s.weak && s.Postponed })
+}
+
+// Urgency returns T as it ranks among those of other series. For the newest few commits k, noise is about k times less likely to
+// reach a T than for the newest alone, since it was looked at before; ln(k)/3 makes T = 3 as likely for each. A change that came with
+// earlier commits waits: their own requests had the first chance to find it.
+func Urgency(t float64, commits int) float64 {
+	if commits > newestFirst {
+		return t - olderLater
+	}
+	return t + math.Log(float64(commits))/PrimaryThreshold
+}
+
+// Suspected reports whether the T of a number of commits reaches a threshold, by itself or by its urgency.
+func Suspected(t float64, commits int, threshold float64) bool {
+	return max(t, Urgency(t, commits)) >= threshold
 }
 
 // first orders what is set before what is not.
@@ -164,24 +190,25 @@ func (s Series) suspicion() (Suspicion, bool) {
 	if found, exact := s.exactChange(t); exact {
 		return found, found.Exact
 	}
-	best := candidate{}
+	best := candidate{commits: 1}
 	for k := 1; k <= longest; k++ {
 		if c := t.candidate(k, k); c.t > best.t {
 			best = c
 		}
 	}
 	reason := "%s over %s, T=%.1f"
-	if best.t < PrimaryThreshold {
+	if !Suspected(best.t, best.commits, PrimaryThreshold) {
 		best = t.candidate(longest, reach)
 		reason = "drift of %s over %s, T=%.1f"
 	}
-	if best.t < PrimaryThreshold || t.irrelevant(best, s.Delta) || s.quiet(best) {
+	if !Suspected(best.t, best.commits, PrimaryThreshold) || t.irrelevant(best, s.Delta) || s.Quiet(math.Copysign(best.t, best.change)) {
 		return Suspicion{}, false
 	}
 	found := Suspicion{
-		Key: s.Key, T: best.t, Commits: best.commits, Change: t.relative(best),
-		Against: t.indices[len(t.sessions)-1-best.commits], weak: best.t < s.Threshold(),
+		Key: s.Key, T: best.t, urgency: Urgency(best.t, best.commits), weak: !Suspected(best.t, best.commits, s.Threshold()),
 	}
+	best = t.reachingBack(best)
+	found.Commits, found.Change, found.Against = best.commits, t.relative(best), t.indices[len(t.sessions)-1-best.commits]
 	found.Reason = fmt.Sprintf(reason, t.describe(best), commits(found.Commits), found.T)
 	if t.sessions[len(t.sessions)-1].Disturbed {
 		found.Reason += ", measured while disturbed"
@@ -211,11 +238,23 @@ func (s Series) exactChange(t track) (found Suspicion, exact bool) {
 	return found, true
 }
 
-// quiet reports whether the same was suspected lately and not reproduced.
-func (s Series) quiet(c candidate) bool {
+// Quiet reports whether a change was suspected lately with a similar T, which is negative for a decrease, and not reproduced.
+func (s Series) Quiet(t float64) bool {
 	return slices.ContainsFunc(s.Tried, func(tried Tried) bool {
-		return tried.Up == (c.change > 0) && tried.Ago <= quietCommits && c.t < tried.T+quietGrowth
+		return tried.Up == (t > 0) && tried.Ago <= quietCommits && math.Abs(t) < tried.T+tried.growth()
 	})
+}
+
+// growth returns by how much T has to grow before the same is suspected again.
+func (t Tried) growth() float64 {
+	switch {
+	case t.P <= reproduced && t.Change != 0 && t.Up == (t.Change > 0):
+		return math.Inf(-1)
+	case t.Open:
+		return openGrowth
+	default:
+		return quietGrowth
+	}
 }
 
 func commits(n int) string {

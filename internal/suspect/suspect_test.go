@@ -138,10 +138,55 @@ func TestTheLargestAreForNow(t *testing.T) {
 	require.Equal(t, []string{"wall-time large", "cpu-time medium later", "wall-time medium later", "wall-time small later"}, names(1))
 }
 
+// Noise makes the last two of three changed commits stand out more than all three. The first has the change, too.
+func TestACommitThatMayHaveTheChangeIsNoBaseline(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(13, 13))
+	held := 0
+	const repetitions = 200
+	for range repetitions {
+		found := suspect.Find([]suspect.Series{series(random, "gin", 60, 3, 3)}, plenty)
+		if len(found) == 1 && found[0].Against <= 56 {
+			held++
+		}
+	}
+	require.GreaterOrEqual(t, held, repetitions*97/100)
+}
+
+func TestChangesOfTheNewestCommitsAreFirst(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(14, 14))
+	for range 100 {
+		found := suspect.Find([]suspect.Series{series(random, "new", 60, 2, 2.5), series(random, "old", 60, 6, 1.5)}, plenty)
+		if len(found) != 2 || found[0].Commits > 3 == (found[1].Commits > 3) {
+			continue
+		}
+		recent, older := found[0], found[1]
+		if recent.Commits > 3 {
+			recent, older = older, recent
+		}
+		if math.Abs(recent.T-older.T) < 0.5 {
+			require.LessOrEqual(t, found[0].Commits, 3, "%v", found)
+		}
+	}
+}
+
+// A T of three commits is rarer than that of the newest alone: noise was looked at with each of them.
+func TestUrgencyGrowsWithTheNewestCommits(t *testing.T) {
+	t.Parallel()
+	require.InDelta(t, 3, suspect.Urgency(3, 1), 1e-12)
+	require.Less(t, suspect.Urgency(3, 1), suspect.Urgency(3, 2))
+	require.Less(t, suspect.Urgency(3, 2), suspect.Urgency(3, 3))
+	require.Less(t, suspect.Urgency(3, 4), suspect.Urgency(3, 1))
+	require.True(t, suspect.Suspected(2.7, 3, suspect.PrimaryThreshold))
+	require.False(t, suspect.Suspected(2.7, 1, suspect.PrimaryThreshold))
+	require.True(t, suspect.Suspected(3, 8, suspect.PrimaryThreshold), "old changes are suspected, only later")
+}
+
 func TestTheBudgetIsATenthOfTheRuns(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, 17, suspect.TestCases(3425))
-	require.Equal(t, 70, suspect.TestCases(14_000))
+	require.Equal(t, 12, suspect.TestCases(3425))
+	require.Equal(t, 50, suspect.TestCases(14_000))
 	require.Equal(t, 3, suspect.TestCases(50), "a small set can be decided as well")
 }
 
@@ -161,7 +206,15 @@ func TestWhatWasNotReproducedIsQuiet(t *testing.T) {
 		{"hardly grown", suspect.Tried{T: grown - 0.6, Up: true, Ago: 1}, true},
 		{"grown", suspect.Tried{T: grown - 0.8, Up: true, Ago: 1}, false},
 		{"in the other direction", suspect.Tried{T: grown, Up: false, Ago: 1}, false},
+		{"not decided", suspect.Tried{T: grown, Up: true, Ago: 1, Open: true}, true},
+		{"not decided, and grown a little", suspect.Tried{T: grown - 0.2, Up: true, Ago: 1, Open: true}, false},
+		{"almost reproduced", suspect.Tried{T: grown, Up: true, Ago: 1, Change: 0.01, P: 0.09}, false},
+		{"hardly reproduced", suspect.Tried{T: grown, Up: true, Ago: 1, Change: 0.01, P: 0.11}, true},
+		{"refuted", suspect.Tried{T: grown, Up: true, Ago: 1, Change: -0.01, P: 0.01}, true},
 	} {
+		if test.tried.P == 0 {
+			test.tried.P = 1
+		}
 		s.Tried = []suspect.Tried{{T: 3, Up: false, Ago: 30}, test.tried}
 		require.Equal(t, test.quiet, len(suspect.Find([]suspect.Series{s}, plenty)) == 0, test.name)
 	}

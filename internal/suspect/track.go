@@ -85,7 +85,7 @@ func (t track) candidate(k, newest int) candidate {
 	if len(older) == 0 {
 		return candidate{}
 	}
-	sigma := t.spread(min(end, len(t.sessions)-longest))
+	sigma := t.spread(len(t.sessions) - longest)
 	older = older[max(0, len(older)-history):]
 	values := append(t.undisturbed(last+1-k, last), t.levels[last])
 	c := candidate{commits: newest, before: paired.Estimate(older)}
@@ -95,6 +95,21 @@ func (t track) candidate(k, newest int) candidate {
 		c.t = min(math.Abs(c.change)/c.error, largestT)
 	}
 	return c
+}
+
+// reachingBack returns a candidate of as many commits as may have changed as well: those whose T is hardly lower. A change that
+// came with the first of them is only seen if an earlier commit is measured against, and one that came later is seen, too.
+func (t track) reachingBack(best candidate) candidate {
+	longer := best
+	for k := best.commits + 1; k <= min(longest, len(t.sessions)-1); k++ {
+		if t.sessions[len(t.sessions)-k].Disturbed {
+			continue // it tells nothing
+		}
+		if c := t.candidate(k, k); c.t >= best.t-nearlyAsFar && c.change*best.change > 0 {
+			longer = c
+		}
+	}
+	return longer
 }
 
 // spread returns the standard deviation of a session's level, of the sessions before an index if there are enough. The newest

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/benchloom/benchloom/internal/stats/noise"
 	"github.com/benchloom/benchloom/internal/stats/paired"
 )
 
@@ -18,13 +19,13 @@ type Candidate struct {
 }
 
 // screening is the share of the budget that the first look may take where not all candidates can be decided.
-const screening = 0.6
+const screening = 0.5
 
 // Choose reports which candidates take the next look after a number of pairs, so that the budget is spent on those that look
 // most like changes.
 //
 // Candidates take a look if the budget suffices to measure all of them up to the last look but one, which decides most. If it
-// does not suffice for all before the first look, 60 % of it are spent on first looks of more candidates, as long as the
+// does not suffice for all before the first look, half of it is spent on first looks of more candidates, as long as the
 // rest can decide one: six pairs tell a change from most false suspicions. As nothing is concluded from being left out, the
 // level of the family is kept. If the budget suffices for none that far, the best candidate takes the next look, but
 // the first one only if its change could be confirmed.
@@ -76,21 +77,37 @@ func Choose(candidates []Candidate, pairs int, budget float64) []bool {
 	return chosen
 }
 
-// Prospect returns the distance of the estimated change from none, in its standard errors: how much the series looks like
-// a change, which decides nothing. It is 0 without pairs, and at most 1,000.
-func (e Evidence) Prospect() float64 {
-	const most = 1000
+// Prospect returns how much a series that is measured in turns looks like the change that was suspected: the distance of the
+// estimate from none in its standard errors, negative if it is in the other direction, and a share of the suspicion's T, which is
+// negative for a decrease and 0 if nothing was suspected; then the direction does not matter. It decides nothing. It is
+// 0 without pairs, and at most 1,000.
+func (e Evidence) Prospect(t float64) float64 {
 	s := surveyOf(e.Sessions)
 	if len(s.all) == 0 {
 		return 0
 	}
 	all := s.all.pairs()
-	center := math.Abs(paired.Estimate(all))
-	if center == 0 {
-		return 0
+	center := paired.Estimate(all)
+	switch {
+	case t == 0:
+		center = math.Abs(center)
+	case t < 0:
+		center = -center
 	}
-	spread := e.spread(s.all)
+	suspicion := shareOfT * min(math.Abs(t), largestT)
+	if center == 0 {
+		return suspicion
+	}
+	spread := max(e.spread(s.all), noise.Within(s.all)/math.Sqrt2)
 	deviation := spread * math.Sqrt(2*math.Pi/3/float64(len(all))) // of the Hodges-Lehmann estimate
 	offset := e.tau() * spread * math.Sqrt(2/float64(len(s.all)))
-	return min(center/math.Hypot(deviation, offset), most)
+	return suspicion + min(max(center/math.Hypot(deviation, offset), -mostDistant), mostDistant)
 }
+
+// Of the prospect: what a suspicion counts for, beyond which T it counts for no more since tails of the noise reach as far, and the
+// largest distance.
+const (
+	shareOfT    = 0.5
+	largestT    = 5
+	mostDistant = 900
+)

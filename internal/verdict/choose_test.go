@@ -49,10 +49,10 @@ func TestFirstLooksScreenMoreThanCanBeDecided(t *testing.T) {
 	t.Parallel()
 	many := candidates(100)
 	first := chosen(many, 0, 342)
-	require.Len(t, first, 34, "60 %% of the budget")
+	require.Len(t, first, 28, "half of the budget")
 	require.Equal(t, 99, first[len(first)-1])
-	require.True(t, slices.Contains(first, 70))
-	require.Len(t, chosen(many, 6, 342-6*34), 4)
+	require.True(t, slices.Contains(first, 75))
+	require.Len(t, chosen(many, 6, 342-6*28), 6)
 }
 
 func TestACandidateThatIsTooDearDoesNotStopTheNext(t *testing.T) {
@@ -64,19 +64,23 @@ func TestACandidateThatIsTooDearDoesNotStopTheNext(t *testing.T) {
 
 func TestChangesHaveTheBestProspects(t *testing.T) {
 	t.Parallel()
-	require.Zero(t, verdict.Evidence{}.Prospect())
-	require.Zero(t, verdict.Evidence{Sessions: repeat(5, 5, 6)}.Prospect())
-	require.Equal(t, 1000.0, verdict.Evidence{Sessions: repeat(5, 6, 6)}.Prospect(), "without noise")
+	require.Zero(t, verdict.Evidence{}.Prospect(3))
+	require.Zero(t, verdict.Evidence{Sessions: repeat(5, 5, 6)}.Prospect(0))
+	require.Equal(t, 900.0, verdict.Evidence{Sessions: repeat(5, 6, 6)}.Prospect(0), "without noise")
 	better := 0
 	const repetitions = 200
 	for i := range uint64(repetitions) {
 		same, slower := newWorld(i, 0.01, 0), newWorld(1000+i, 0.01, 0.02)
 		a, b := verdict.Evidence{Sessions: same.sessions(1)}, verdict.Evidence{Sessions: slower.sessions(1)}
-		if b.Prospect() > a.Prospect() {
+		if b.Prospect(0) > a.Prospect(0) {
 			better++
 		}
 	}
 	require.GreaterOrEqual(t, better, repetitions*9/10, "+2 %% stands out after six pairs")
+	slower := verdict.Evidence{Sessions: newWorld(1, 0.01, 0.02).sessions(1)}
+	require.Greater(t, slower.Prospect(4), slower.Prospect(3), "the larger suspicion")
+	require.Greater(t, slower.Prospect(3), 0.0)
+	require.Less(t, slower.Prospect(-3), 1.5, "in the other direction than suspected")
 }
 
 func TestProspectsDoNotDependOnWhichSideIsCalledFirst(t *testing.T) {
@@ -86,7 +90,9 @@ func TestProspectsDoNotDependOnWhichSideIsCalledFirst(t *testing.T) {
 		e := anyEvidence(random)
 		swapped := e
 		swapped.Sessions = each(e.Sessions, func(p *verdict.Pair) { p.A, p.B = p.B, p.A })
-		require.InDelta(t, e.Prospect(), swapped.Prospect(), 1e-6)
-		require.False(t, math.IsNaN(e.Prospect()))
+		for _, suspected := range []float64{-4, 0, 4} {
+			require.InDelta(t, e.Prospect(suspected), swapped.Prospect(-suspected), 1e-6)
+			require.False(t, math.IsNaN(e.Prospect(suspected)))
+		}
 	}
 }

@@ -14,6 +14,8 @@ const (
 	defaultTau     = 0.3  // the spread of a side's offset in a session, in units of that within sessions
 	largestTau     = 0.5  // above it, a session counts as one pair
 	offsets        = 3    // standard deviations of the sides' offsets that a change must exceed
+	nearlyDelta    = 0.75 // of Delta, which an estimate must reach before the last look
+	contradiction  = 0.1  // p value from which a session whose pairs go the other way forbids a change
 	disturbedShare = 0.2  // of a session's pairs: above it, none of them supports no difference
 )
 

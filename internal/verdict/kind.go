@@ -12,7 +12,7 @@ type Kind int
 const (
 	// Undecided means that neither a change nor its absence is shown; the verdict has the reason.
 	Undecided Kind = iota
-	// Changed means that there is a change, and that its estimate, or after the last look its interval, reaches Delta.
+	// Changed means that there is a change, and that its interval reaches Delta; before the last look its estimate comes near.
 	Changed
 	// NoDifference means that every change which the data allow is irrelevant.
 	NoDifference

@@ -19,10 +19,13 @@ func withinDelta(e Evidence) string {
 	return "the whole interval lies within ±" + share(e.Delta)
 }
 
-func agreement(v Verdict) string {
+func agreement(v Verdict, oneSign bool) string {
 	sessions := "one session"
 	if v.Sessions > 1 {
 		sessions = fmt.Sprintf("all %d sessions agree", v.Sessions)
+	}
+	if !oneSign {
+		sessions = fmt.Sprintf("none of %d sessions is clearly opposed", v.Sessions)
 	}
 	return fmt.Sprintf("p=%s is below %s, %s", short(v.P), short(v.Level), sessions)
 }
@@ -57,10 +60,10 @@ func (f Family) undecided(e Evidence, all, quiet estimate, v Verdict) (reason, n
 			quieterMachine
 	}
 	switch {
-	case !all.oneSign && all.p < v.Level:
+	case all.opposed && all.p < v.Level:
 		reason = "the sessions differ in direction"
-	case f.enough(all.n) && all.p < v.Level && !all.exceeds(all.center):
-		reason = fmt.Sprintf("sessions shift the sides by so much that a change is only told from %s on", share(relative(all.open)))
+	case f.enough(all.n) && all.p < v.Level && !all.exceeds():
+		reason = fmt.Sprintf("sessions shift the sides by so much that a change is only told from %s on", share(relative(all.short)))
 	case f.confirmed(all, v.Level) && !all.relevant:
 		reason = fmt.Sprintf("there is a change, but of less than %s by its estimate of %s", share(e.Delta), signed(v.Change))
 	default:

@@ -244,6 +244,19 @@ func TestSessionsThatDisagreeAreNoChange(t *testing.T) {
 	require.Contains(t, v.Reason, "noise: the sessions differ in direction")
 }
 
+func TestASessionThatIsOnTheOtherSideByChanceHidesNoChange(t *testing.T) {
+	t.Parallel()
+	up, none := newWorld(7, 0.001, 0.05), newWorld(8, 0.001, 0)
+	near := none.session(6)
+	for i := range near {
+		near[i].A, near[i].B = 1, 1+0.0001*float64(i)-0.0003
+	}
+	e := verdict.Evidence{Delta: 0.001, Sessions: [][]verdict.Pair{up.session(20), near, up.session(20)}}
+	v := familyOf(t, 1).Judge(e)
+	require.Equal(t, verdict.Changed, v.Kind, v.Reason)
+	require.Contains(t, v.Reason, "none of 3 sessions is clearly opposed")
+}
+
 // Where sessions shift the sides by more than the pairs show, five sessions prove nothing, and no look is wasted.
 func TestSessionsThatShiftASideCountAsOnePairEach(t *testing.T) {
 	t.Parallel()

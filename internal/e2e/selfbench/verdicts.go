@@ -27,6 +27,7 @@ const (
 	verdictsBudget    = 0.10 // extra runs
 	commitsOfProject  = 100
 	commitsOfYoung    = 20
+	formerShare       = 5 // one of so many requests is compared by the former rule as well
 )
 
 const (
@@ -75,7 +76,7 @@ func measureVerdicts(ctx context.Context, v verdictsPlan, report *report, progre
 	for _, noise := range v.noises() {
 		start := time.Now()
 		plan := simulate.Plan{
-			Noise: noise, TestCases: verdictsTestCases, Budget: verdictsBudget, Former: true,
+			Noise: noise, TestCases: verdictsTestCases, Budget: verdictsBudget, Former: formerShare,
 			Random:   func(project uint64) simulate.Random { return rand.New(rand.NewPCG(verdictsSeed, project)) },
 			Projects: projectsOf(v.requests, commitsOfProject), Commits: min(v.requests, commitsOfProject),
 		}
@@ -88,13 +89,13 @@ func measureVerdicts(ctx context.Context, v verdictsPlan, report *report, progre
 		}
 		if slices.Contains(noisesOfYoung(), noise.ID) {
 			young := plan
-			young.Young, young.Former = true, false
+			young.Young, young.Former = true, 0
 			young.Projects, young.Commits = projectsOf(v.requests, commitsOfYoung), min(v.requests, commitsOfYoung)
 			if err := simulateQuiet(ctx, young, youngProjects, report); err != nil {
 				return err
 			}
 		}
-		plan.Planted, plan.Former = true, false
+		plan.Planted, plan.Former = true, 0
 		if err := simulatePlanted(ctx, plan, report); err != nil {
 			return err
 		}
@@ -122,7 +123,7 @@ func simulateQuiet(ctx context.Context, plan simulate.Plan, projects string, rep
 		{Value: ratio(f.Remeasured, f.Requests), Unit: unitRemeasured},
 		{Value: share(f.Undecided, f.Remeasured), Unit: unitUndecided},
 	}
-	if plan.Former {
+	if plan.Former > 0 {
 		values = append(values,
 			benchfmt.Value{Value: share(f.FormerNotified, f.FormerRequests), Unit: unitFormerNotified},
 			benchfmt.Value{Value: ratio(f.FormerRows, f.FormerRequests), Unit: unitFormerRows})

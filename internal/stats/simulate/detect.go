@@ -28,11 +28,10 @@ type center struct {
 	value float64
 }
 
-// tried is a suspicion that was not reproduced.
+// tried is a suspicion that was not confirmed.
 type tried struct {
 	commit int
-	t      float64
-	up     bool
+	suspect.Tried
 }
 
 // set stores a session. One of a past commit is another course of history: nothing that was computed holds.
@@ -47,28 +46,19 @@ func (h *history) set(commit int, values []float64, newest bool) {
 	}
 }
 
-// quiet reports whether the same was suspected lately and not reproduced.
-func (h *history) quiet(commit int, t float64) bool {
-	return slices.ContainsFunc(h.tried, func(before tried) bool {
-		return commit-before.commit <= longest && before.up == (t > 0) && math.Abs(t) < before.t+quietGrowth
-	})
-}
-
 // Detection as in internal/suspect, whose constants are not exported.
 const (
 	longest = 8
 	reach   = 60
-
-	quietGrowth = 0.7
 )
 
 // screened is a series that detection may suspect.
 type screened struct {
-	series *series
-	t      float64
+	series     *series
+	t, urgency float64
 }
 
-// screen returns the series that may be suspected, the largest T first: reading the whole history of all series takes
+// screen returns the series that may be suspected, the most urgent first: reading the whole history of all series takes
 // ten times as long. It computes T from levels that are kept, and must not leave out a series that [suspect.Find] finds.
 func (p *project) screen() []screened {
 	var found []screened
@@ -79,11 +69,12 @@ func (p *project) screen() []screened {
 			continue
 		}
 		levels = s.history.since(p.first(), p.commit, levels[:0])
-		if t := s.history.largestT(levels, p.commit); math.Abs(t) >= suspect.PrimaryThreshold && !s.history.quiet(p.commit, t) {
-			found = append(found, screened{s, math.Abs(t)})
+		t, k := s.history.largestT(levels, p.commit)
+		if suspect.Suspected(math.Abs(t), k, suspect.PrimaryThreshold) && !p.quiet(s, t) {
+			found = append(found, screened{s, math.Abs(t), suspect.Urgency(math.Abs(t), k)})
 		}
 	}
-	slices.SortStableFunc(found, func(x, y screened) int { return cmp.Compare(y.t, x.t) })
+	slices.SortStableFunc(found, func(x, y screened) int { return cmp.Compare(y.urgency, x.urgency) })
 	return found
 }
 
@@ -96,18 +87,18 @@ func (h *history) since(first, newest int, levels []float64) []float64 {
 	return append(append(levels, h.levels[from:]...), h.levels[:to]...)
 }
 
-// largestT returns the largest T of the newest commits, negative if they are below those before; with too little history to
+// largestT returns the largest T of the newest commits and their number, negative if they are below those before; with too little history to
 // tell, it is infinite. It may be 0 if it is clearly below the threshold.
-func (h *history) largestT(levels []float64, commit int) float64 {
+func (h *history) largestT(levels []float64, commit int) (t float64, commits int) {
 	settled := levels[:max(0, len(levels)-longest)]
 	if len(settled) < longest {
-		return math.Inf(1)
+		return math.Inf(1), 1
 	}
 	drifting := len(levels) > reach+longest
 	// Most series end here: even a spread much below the last known one would not make them suspects.
 	if h.age != 0 && h.age < stale && !h.outlying(levels, shrunk*h.sigma, drifting) {
 		h.age++
-		return 0
+		return 0, 1
 	}
 	h.sigma, h.age = noise.SessionSpread(settled[max(0, len(settled)-reach):]), 1
 	h.center = h.centerBefore(levels, longest, commit)
@@ -115,23 +106,23 @@ func (h *history) largestT(levels []float64, commit int) float64 {
 		h.early = paired.Estimate(levels[:len(levels)-reach])
 	}
 	if !h.outlying(levels, h.sigma, drifting) {
-		return 0
+		return 0, 1
 	}
-	best := 0.0
+	best, commits := 0.0, 1
 	for k := 1; k <= longest; k++ {
 		mean, unit := average(levels[len(levels)-k:]), unit(levels, k, k, h.sigma)
 		if math.Abs(mean-h.center) < roughly*unit {
 			continue
 		}
 		if t := (mean - h.centerBefore(levels, k, commit)) / unit; math.Abs(t) > math.Abs(best) {
-			best = t
+			best, commits = t, k
 		}
 	}
-	if math.Abs(best) < suspect.PrimaryThreshold && drifting {
-		unit := unit(levels, longest, reach, noise.SessionSpread(levels[:len(levels)-reach]))
-		best = (average(levels[len(levels)-longest:]) - h.early) / unit
+	if drifting && !suspect.Suspected(math.Abs(best), commits, suspect.PrimaryThreshold) {
+		unit := unit(levels, longest, reach, h.sigma)
+		best, commits = (average(levels[len(levels)-longest:])-h.early)/unit, reach
 	}
-	return best
+	return best, commits
 }
 
 // centerBefore returns the Hodges-Lehmann estimate of the levels before the newest k, which serves as long as these are among
@@ -162,7 +153,7 @@ func (h *history) outlying(levels []float64, sigma float64, drifting bool) bool 
 // by the present one is not looked at, and the number of commits for which both are kept.
 const (
 	shrunk  = 0.75
-	roughly = suspect.PrimaryThreshold - 1
+	roughly = suspect.PrimaryThreshold - 1.3
 	stale   = 4
 )
 
@@ -230,10 +221,22 @@ func (p *project) first() int { return max(0, p.commit-window+1) }
 // historyOf returns the history of a series as the service reads it.
 func (p *project) historyOf(s *series) suspect.Series {
 	h := suspect.Series{Key: s.key, Primary: s.primary, Delta: s.metric.delta, Sessions: p.sessions(s, p.commit)}
-	for _, t := range s.history.tried {
-		h.Tried = append(h.Tried, suspect.Tried{T: t.t, Up: t.up, Ago: p.commit - t.commit})
-	}
+	h.Tried = p.triedOf(s)
 	return h
+}
+
+func (p *project) triedOf(s *series) []suspect.Tried {
+	var before []suspect.Tried
+	for _, t := range s.history.tried {
+		t.Ago = p.commit - t.commit
+		before = append(before, t.Tried)
+	}
+	return before
+}
+
+// quiet reports whether a change was suspected lately and not reproduced.
+func (p *project) quiet(s *series, t float64) bool {
+	return len(s.history.tried) > 0 && suspect.Series{Tried: p.triedOf(s)}.Quiet(t)
 }
 
 // sessions returns the sessions of a series up to a commit.

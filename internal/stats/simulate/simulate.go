@@ -21,8 +21,8 @@ type Plan struct {
 	TestCases int
 	// Budget is the share of a request's runs that re-measuring may add.
 	Budget float64
-	// Former also compares each commit with its parent by the former rule.
-	Former bool
+	// Former also compares one of so many commits with its parent by the former rule, which takes longer than all else; 0: none.
+	Former int
 	// Planted makes a real change with each commit, see [Changes]. It lasts for three commits.
 	Planted bool
 	// Young begins with the first commit of the project. Otherwise there are as many before as detection reads.
@@ -75,7 +75,7 @@ type simulation struct {
 
 func simulateProject(ctx context.Context, plan Plan, random Random) (Figures, error) {
 	s := &simulation{project: newProject(plan.Noise, plan.TestCases, random), plan: plan}
-	if plan.Former {
+	if plan.Former > 0 {
 		s.former, s.explaining = newFormer(s.project), true
 	}
 	if plan.Planted {
@@ -115,7 +115,7 @@ func (s *simulation) request() error {
 		s.planted.next(&s.Figures)
 	}
 	s.advance()
-	if s.former != nil {
+	if s.former != nil && s.Requests%s.plan.Former == 0 {
 		rows, err := s.former.count(s.project)
 		if err != nil {
 			return err

@@ -110,7 +110,7 @@ func TestTheFormerRuleIsMisledBySessions(t *testing.T) {
 	t.Parallel()
 	for name, misled := range map[string]bool{"normal": false, "κ = 2, τ = 0.3": true, "bimodal by session": true} {
 		plan := small(noise(t, name))
-		plan.Former = true
+		plan.Former = 1
 		f := simulated(t, plan)
 		require.Equal(t, f.Requests, f.FormerRequests)
 		if misled {
@@ -147,7 +147,7 @@ func TestYoungProjects(t *testing.T) {
 func TestFiguresDependOnTheSeedOnly(t *testing.T) {
 	t.Parallel()
 	plan := small(noise(t, "heavy tail (t, 2 df)"))
-	plan.Projects, plan.Commits, plan.TestCases, plan.Planted, plan.Former = 3, 2, 10, true, true
+	plan.Projects, plan.Commits, plan.TestCases, plan.Planted, plan.Former = 3, 2, 10, true, 1
 	alone, err := simulate.Simulate(t.Context(), plan, 1)
 	require.NoError(t, err)
 	require.Equal(t, alone, simulated(t, plan))

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/benchloom/benchloom/internal/stats/noise"
+	"github.com/benchloom/benchloom/internal/suspect"
 	"github.com/benchloom/benchloom/internal/verdict"
 )
 
@@ -53,7 +54,7 @@ func (p *project) verify(suspects []suspicion, budget int, judge Judge) (rows []
 			}
 			p.look(r, more)
 			r.verdict = judge(family, r.evidence)
-			r.settled = r.verdict.Kind != verdict.Undecided || family.Settled(r.evidence)
+			r.settled = r.verdict.Kind != verdict.Undecided || family.Hopeless(r.evidence)
 		}
 		pairs += more
 	}
@@ -70,7 +71,7 @@ func choose(rows []*row, pairs, budget int) {
 		}
 		prospect := r.T
 		if pairs > 0 {
-			prospect = r.evidence.Prospect()
+			prospect = r.evidence.Prospect(math.Copysign(r.T, r.Change))
 		}
 		i, known := at[r.measurement()]
 		if !known {
@@ -93,13 +94,14 @@ type measurement struct{ testCase, baseline int }
 
 func (s suspicion) measurement() measurement { return measurement{s.series.testCase, s.baseline} }
 
-// row prepares the evidence of a suspect from what is known of its noise.
+// row prepares the evidence of a suspect from what is known of its noise. Who asks for everything in turns has no history.
 func (p *project) row(s suspicion) *row {
-	model := noise.Fit(p.sessions(s.series, p.commit-1))
-	return &row{suspicion: s, evidence: verdict.Evidence{
-		Delta: s.series.metric.delta, SigmaWithin: model.SigmaWithin, Tau: p.tau,
-		BimodalBySession: model.Has(noise.BimodalBySession),
-	}}
+	r := &row{suspicion: s, evidence: verdict.Evidence{Delta: s.series.metric.delta, Tau: p.tau}}
+	if !p.noise.everything {
+		model := noise.Fit(p.sessions(s.series, p.commit-1))
+		r.evidence.SigmaWithin, r.evidence.BimodalBySession = model.SigmaWithin, model.Has(noise.BimodalBySession)
+	}
+	return r
 }
 
 // look measures a session of pairs.
@@ -118,7 +120,7 @@ func (p *project) look(r *row, pairs int) {
 func (p *project) remember(r *row) {
 	h := &r.series.history
 	h.tried = slices.DeleteFunc(h.tried, func(t tried) bool { return p.commit-t.commit > longest })
-	h.tried = append(h.tried, tried{p.commit, r.T, r.Change > 0})
+	h.tried = append(h.tried, tried{p.commit, suspect.Tried{T: r.T, Up: r.Change > 0, Change: r.verdict.Change, P: r.verdict.P, Open: r.stopped}})
 }
 
 // verifyEverything measures all deciding metrics in turns until each is decided or has had all looks, as a comparison does
