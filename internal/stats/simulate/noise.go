@@ -81,11 +81,11 @@ func skewed(random Random) float64 {
 	return (math.Exp(random.NormFloat64()) - mean) / deviation
 }
 
-// heavyTail draws from Student's distribution with two degrees of freedom. Its standard deviation is infinite; half of the
-// values lie as close to the center as half of the normal ones do.
+// heavyTail draws from Student's distribution with two degrees of freedom, whose standard deviation is infinite. Its spread is that
+// which the noise model shows, see [noise.Within]: 1. Half of its values then lie within 0.53, of normal ones within 0.67.
 func heavyTail(random Random) float64 {
-	const quartile, ofNormal = 0.816497, 0.674490
-	return random.NormFloat64() / math.Sqrt(random.ExpFloat64()) * ofNormal / quartile
+	const shown = 1.53 // by the model, of 5 values a session
+	return random.NormFloat64() / math.Sqrt(random.ExpFloat64()) / shown
 }
 
 func bimodal(random Random) float64 {

@@ -7,8 +7,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/stats/noise"
 	"github.com/benchloom/benchloom/internal/suspect"
 )
+
+// A coefficient of variation of 1 % is what the noise model shows as such, whatever the shape.
+func TestSpreadsAreWhatTheNoiseModelShows(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(6, 1))
+	for _, draw := range []func(Random) float64{normal, heavyTail} {
+		groups := make([][]float64, 4000)
+		for i := range groups {
+			for range sessionSize {
+				groups[i] = append(groups[i], draw(random))
+			}
+		}
+		require.InDelta(t, 1, noise.Within(groups), 0.03)
+	}
+}
 
 // The screen saves time. It must not hide what detection finds in the whole history.
 func TestTheScreenLeavesNothingOut(t *testing.T) {
