@@ -14,9 +14,12 @@ import (
 func OnCPUs(cpus measure.CPUList, f func() error) error {
 	ended := make(chan error)
 	go func() {
-		// Not unlocked: the thread ends with this goroutine.
 		runtime.LockOSThread()
-		var set unix.CPUSet
+		var before, set unix.CPUSet
+		if err := unix.SchedGetaffinity(0, &before); err != nil {
+			ended <- fmt.Errorf("reading the CPUs of a thread: %w", err)
+			return
+		}
 		for _, cpu := range cpus {
 			set.Set(cpu)
 		}
@@ -24,7 +27,12 @@ func OnCPUs(cpus measure.CPUList, f func() error) error {
 			ended <- fmt.Errorf("pinning to CPUs %s: %w", cpus, err)
 			return
 		}
-		ended <- f()
+		err := f()
+		// A thread that stays locked ends with its goroutine, except the first one, whose CPUs are those of the process.
+		if unix.SchedSetaffinity(0, &before) == nil {
+			runtime.UnlockOSThread()
+		}
+		ended <- err
 	}()
 	return <-ended
 }

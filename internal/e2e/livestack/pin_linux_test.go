@@ -21,5 +21,8 @@ func TestProgramsInheritTheCPUs(t *testing.T) {
 		return err
 	}))
 	require.Equal(t, "1", strings.TrimSpace(string(out)))
+	again, err := up.AvailableCores()
+	require.NoError(t, err)
+	require.Equal(t, cores, again, "this program keeps its own")
 	require.Error(t, OnCPUs(measure.CPUList{1023}, func() error { return nil }), "there is no such CPU")
 }
