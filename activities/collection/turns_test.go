@@ -57,3 +57,24 @@ func TestBothArtifactsOfAPairMustBeThere(t *testing.T) {
 	require.Empty(t, b.journal())
 	require.Zero(t, b.done(key))
 }
+
+// Both sides of a canary are one artifact; the second tag only names where its results
+// belong.
+func TestACanaryMeasuresOneArtifactOnBothSides(t *testing.T) {
+	b := setup(t)
+	key := b.request(bench.Job{
+		Work:     bench.Work{Tag: "v1", Versus: bench.CanaryTag("v1"), Kind: bench.KindRuntime, SuiteHash: b.hash},
+		Location: bench.Location{Constraints: &bench.Constraints{Machines: []string{"c1"}, Canary: true}},
+	}, "which")
+	_, err := b.run(key, 1)
+	require.NoError(t, err)
+	require.Equal(t, []string{"which-v1", "which-v1", "which-v1", "which-v1"}, b.journal())
+	one, other, err := b.store.SamplesInTurns(t.Context(), "go", bench.CanaryTag("v1"), "v1")
+	require.NoError(t, err)
+	require.NotEmpty(t, one)
+	require.Len(t, one[0].Values, 2)
+	require.Len(t, other, len(one))
+	alone, err := b.store.SamplesOf(t.Context(), "go", "v1")
+	require.NoError(t, err)
+	require.Empty(t, alone, "nothing of it is a result of the artifact")
+}

@@ -13,8 +13,8 @@ import (
 )
 
 // canarySlot is the time for which a collector c may have one canary: the day, or the hour
-// while it waits for one to pass.
-const canarySlot = `date_trunc(case when c.set_aside_at is not null or c.canary_failed then 'hour' else 'day' end, now(), 'UTC')`
+// while it is set aside.
+const canarySlot = `date_trunc(case when c.set_aside_at is not null then 'hour' else 'day' end, now(), 'UTC')`
 
 // awaitsCanary matches a collector c without a canary that is open, of the present slot,
 // or of the last hour.
@@ -22,7 +22,7 @@ const awaitsCanary = `(c.active or c.set_aside_at is not null) and not exists (
 	select from canary k where k.collector = c.name and (k.slot = ` + canarySlot + ` or k.outcome = '' or coalesce(k.ended_at, k.created_at) > now() - interval '1 hour'))`
 
 // CollectorsWithoutCanary lists by name the live collectors, also those that are set aside,
-// which have not had a canary today; one that waits for a canary to pass, none in this hour.
+// which have not had a canary today or, of those set aside, in this hour.
 func (s *Store) CollectorsWithoutCanary(ctx context.Context, offlineAfter time.Duration) ([]bench.Collector, error) {
 	cs, err := all[bench.Collector](ctx, s.pool, `
 		select `+collectorColumns+` from collector_config c where c.`+heardOf("$1")+` and `+awaitsCanary+` order by c.name`, offlineAfter.Seconds())

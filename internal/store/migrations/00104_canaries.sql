@@ -7,7 +7,7 @@
 create table canary (
     id         bigint generated always as identity primary key,
     collector  text not null,             -- its name; a canary stays when the collector is removed
-    slot       timestamptz not null,      -- begin of the day (UTC) that it is for; of the hour, while the collector waits for one to pass
+    slot       timestamptz not null,      -- begin of the day (UTC) that it is for; of the hour, while the collector is set aside
     request_id text references benchmark_request (id) on delete set null, -- that measures it; null: purged
     outcome    text not null default '' check (outcome in ('', 'passed', 'changed', 'disturbed', 'unmeasured')), -- bench.CanaryOutcome
     message    text not null default '',
