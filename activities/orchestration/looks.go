@@ -74,7 +74,7 @@ func (a *Activities) look(ctx context.Context, r bench.Request, c store.Comparis
 		return protocol.LookResult{}, permanent(err)
 	}
 	open := openRows(c)
-	out := protocol.LookResult{Look: c.Look, Looks: len(family.Looks), Rows: len(open), Suspects: suspects(open), Baseline: c.Baseline}
+	out := protocol.LookResult{Look: c.Look, Looks: len(family.Looks), Rows: len(open), Suspects: suspects(open), Baseline: against(open)}
 	if out.HandedOut, err = a.handOutTo(ctx, r, bench.StageVerify); err != nil {
 		return out, err
 	}
@@ -100,6 +100,17 @@ func suspects(rows []store.ComparisonRow) string {
 	}
 	slices.Sort(benchmarks)
 	return strings.Join(benchmarks, ", ")
+}
+
+// against names the artifacts that rows are measured in turns with.
+func against(rows []store.ComparisonRow) string {
+	var tags []string
+	for _, row := range rows {
+		if !slices.Contains(tags, row.Against) {
+			tags = append(tags, row.Against)
+		}
+	}
+	return strings.Join(tags, ", ")
 }
 
 // openRows returns the rows without a verdict.

@@ -439,6 +439,7 @@ func TestAChangeSeenOverSeveralReleasesIsMeasuredAgainstTheOneBeforeThem(t *test
 	comparison := b.comparison(ref)
 	before := fmt.Sprintf("1.%d.0", last)
 	require.NotEqual(t, before, comparison.Baseline)
+	require.Contains(t, b.nextLook(ref).Text(), "in turns with "+before)
 	for _, j := range b.lookJobs(comparison) {
 		require.Equal(t, before, j.Versus)
 	}
