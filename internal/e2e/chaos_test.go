@@ -46,7 +46,7 @@ func TestLongChaos(t *testing.T) {
 func chaos(t *testing.T, victim, point string) {
 	t.Helper()
 	const benchmarks, iterations = 3, 3
-	s := startStack(t, "--collectors", "2x1", "--share-cores")
+	s := startWhole(t, "--collectors", "2x1", "--share-cores")
 	shell := newShellSuite(t, benchmarks)
 	for _, tag := range []string{"1.0.0", "1.1.0"} {
 		shell.artifact(t, tag, 20_000)

@@ -14,10 +14,21 @@ import (
 // The order is read from the record.
 func TestTurns(t *testing.T) {
 	t.Parallel()
+	turns(t, 300, 48)
+}
+
+// TestLongTurns does so with more jobs, over more starts.
+func TestLongTurns(t *testing.T) {
+	t.Parallel()
+	turns(t, 1000, 120)
+}
+
+func turns(t *testing.T, many, starts int) {
+	t.Helper()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
 	f := s.fairness(t)
-	_ = t.Run("many jobs in one file delay nobody", func(t *testing.T) { f.manyInOneFile(t, 1000) }) &&
-		t.Run("shares are those of the weights", f.shares) &&
+	_ = t.Run("many jobs in one file delay nobody", func(t *testing.T) { f.manyInOneFile(t, many) }) &&
+		t.Run("shares are those of the weights", func(t *testing.T) { f.shares(t, starts) }) &&
 		t.Run("strict queues go first", f.strict)
 }
 
@@ -64,7 +75,10 @@ func (f fairness) delaysNobody(t *testing.T, one account) {
 	require.LessOrEqual(t, overtaken[len(overtaken)/2], 1, "%v", overtaken)
 }
 
-func (f fairness) shares(t *testing.T) {
+// shares requires that each queue's number of starts follows its weight, also after a
+// weight has changed.
+func (f fairness) shares(t *testing.T, starts int) {
+	t.Helper()
 	idle := f.account(t, "idle-until-now")
 	names := []string{"a", "b", "c", "d", "e"}
 	weights := map[string]int{"user:a": 50, "user:b": 30, "user:c": 20, "user:d": 10, "user:e": 10}
@@ -81,7 +95,7 @@ func (f fairness) shares(t *testing.T) {
 	}
 	begin := f.now(t)
 	proceed()
-	exact(t, weights, f.starts(t, begin, 120), 2)
+	exact(t, weights, f.starts(t, begin, starts), 2)
 
 	// A queue that was idle has earned no credit.
 	requests = append(requests, idle.queueFile(t, 300, "", short()...))
@@ -100,7 +114,8 @@ func (f fairness) shares(t *testing.T) {
 	_, code := f.run(t, "queue", "set-weight", "user:e", "50")
 	require.Zero(t, code)
 	begin = f.now(t)
-	exact(t, weights, f.starts(t, begin, 100)[50:], 2)
+	const former = 50 // more than start until those are gone that were handed out by the former weights
+	exact(t, weights, f.starts(t, begin, former+starts/2)[former:], 2)
 	f.cancel(t, requests...)
 }
 

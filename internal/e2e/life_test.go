@@ -106,7 +106,7 @@ type life struct {
 // build several times, late and out of order.
 func begin(t *testing.T, seed uint64, args ...string) *life {
 	t.Helper()
-	l := &life{stack: startStack(t, args...), history: newHistory(t), tries: make(map[bench.RequestID]tryBuild)}
+	l := &life{stack: startWhole(t, args...), history: newHistory(t), tries: make(map[bench.RequestID]tryBuild)}
 	random := rand.New(rand.NewPCG(seed, 0))
 	none := 0
 	l.applyProject(t, "history", l.suite, bench.ProjectConfig{
@@ -285,7 +285,7 @@ func (l *life) storedTests(t *testing.T) []string {
 
 // Temporal's database is lost in the middle of a project's life. Stored results are not
 // measured again.
-func TestLifeOfAProjectAfterLosingTemporalsDatabase(t *testing.T) {
+func TestLongLifeOfAProjectAfterLosingTemporalsDatabase(t *testing.T) {
 	t.Parallel()
 	l := begin(t, 2, "--collectors", "2x1", "--share-cores")
 	l.halfway(t, 5)

@@ -39,12 +39,12 @@ func TestLosingTemporalsDatabase(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := startStack(t, "--collectors", "2x1", "--share-cores")
+			s := startWhole(t, "--collectors", "2x1", "--share-cores")
 			shell := newShellSuite(t, 4)
 			s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{Queue: bench.QueuePolicy{MaxInProgress: 2}})
 			var ids []bench.RequestID
 			for _, tag := range []string{"1.0.0", "1.1.0", "1.2.0"} {
-				shell.artifact(t, tag, 100_000)
+				shell.artifact(t, tag, 20_000)
 				ids = append(ids, s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: tag}).ID)
 			}
 			// Some blocks are stored, others are in progress, the last request waits.
@@ -121,7 +121,7 @@ func postgresProgram(t *testing.T, name string) string {
 // that says so; these can be submitted again.
 func TestRestoringAnOlderBackupOfTheRecord(t *testing.T) {
 	t.Parallel()
-	s := startStack(t)
+	s := startWhole(t)
 	shell := newShellSuite(t, 1)
 	s.applyProject(t, "shell", shell.dir, bench.ProjectConfig{})
 	submit := func(tag string) bench.RequestID {

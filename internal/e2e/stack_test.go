@@ -23,6 +23,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/devstack"
 	"github.com/benchloom/benchloom/internal/failpoint"
+	"github.com/benchloom/benchloom/internal/store/storetest"
 	"github.com/benchloom/benchloom/internal/suite"
 	"github.com/benchloom/benchloom/internal/up"
 )
@@ -34,6 +35,7 @@ const patience = 5 * time.Minute
 type stack struct {
 	dir, bin string
 	args     []string
+	postgres string // URL of the record; empty: the stack has its own Postgres
 	points   string // directory of failure points
 	up       devstack.Up
 	api      *apiclient.Client
@@ -85,11 +87,27 @@ func repository(t *testing.T) string {
 	}
 }
 
-// startStack starts the whole service and stops it when the test ends.
+// startStack starts the service and stops it when the test ends. Its record is a database
+// of the Postgres that the tests share.
 func startStack(t *testing.T, args ...string) *stack {
 	t.Helper()
+	return launch(t, storetest.URL(t), args...)
+}
+
+// startWhole starts the service as users do, with its own Postgres, for tests that kill
+// it or last through the life of a project.
+func startWhole(t *testing.T, args ...string) *stack {
+	t.Helper()
+	return launch(t, "", args...)
+}
+
+func launch(t *testing.T, postgres string, args ...string) *stack {
+	t.Helper()
 	dir := t.TempDir()
-	s := &stack{dir: filepath.Join(dir, "state"), bin: binary(t, "BENCHLOOM_BIN", "benchloom"), points: filepath.Join(dir, "points"), args: args}
+	s := &stack{
+		dir: filepath.Join(dir, "state"), bin: binary(t, "BENCHLOOM_BIN", "benchloom"), points: filepath.Join(dir, "points"),
+		args: args, postgres: postgres,
+	}
 	require.NoError(t, os.MkdirAll(s.points, 0o777))
 	s.start(t)
 	t.Cleanup(func() {
@@ -108,7 +126,7 @@ func (s *stack) start(t *testing.T) {
 	s.output = &lockedBuffer{}
 	s.command.Stdout, s.command.Stderr = s.output, s.output
 	s.command.Env = append(os.Environ(), "BENCHLOOM_TEMPORAL_DEV="+binary(t, "BENCHLOOM_TEMPORAL_DEV", "temporal-dev"),
-		failpoint.Env+"="+s.points, "TEMPORAL_ADDRESS=", "DATABASE_URL=")
+		failpoint.Env+"="+s.points, "TEMPORAL_ADDRESS=", "DATABASE_URL="+s.postgres)
 	require.NoError(t, s.command.Start())
 	s.exited = make(chan error, 1)
 	go func(c *exec.Cmd, exited chan<- error) { exited <- c.Wait() }(s.command, s.exited)
