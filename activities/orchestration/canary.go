@@ -148,28 +148,28 @@ func (p *pass) waitingLong(ctx context.Context) error {
 type sideOffset struct {
 	metric bench.Metric
 	bench.Surrounding
+	collector string // empty: the collectors of the surroundings together
 }
 
-// taus reads how far the sides of a session are apart, by metric and surroundings: the
-// most that the canaries of one of their collectors tell, for any of them may take a look.
+// taus reads how far the sides of a session are apart, by metric and collector. Of all
+// collectors together it is the most that the canaries of one of them tell, for any of
+// them may take a look.
 func (a *Activities) taus(ctx context.Context, target bench.Target) (map[sideOffset]float64, error) {
 	sessions, err := a.Store.CanarySessions(ctx, target)
 	if err != nil {
 		return nil, err
 	}
-	type collector struct {
-		sideOffset
-		name string
-	}
-	canaries := make(map[collector][]noise.Canary)
+	canaries := make(map[sideOffset][]noise.Canary)
 	for _, s := range sessions {
-		key := collector{sideOffset{s.Metric, s.Surrounding}, s.Collector}
+		key := sideOffset{s.Metric, s.Surrounding, s.Collector}
 		canaries[key] = append(canaries[key], s.Canary())
 	}
 	out := make(map[sideOffset]float64)
 	for key, of := range canaries {
 		if tau, ok := noise.Tau(of); ok {
-			out[key.sideOffset] = max(out[key.sideOffset], tau)
+			out[key] = tau
+			key.collector = ""
+			out[key] = max(out[key], tau)
 		}
 	}
 	return out, nil

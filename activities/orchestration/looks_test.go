@@ -492,3 +492,22 @@ func TestLooksThatWaitForLongLeaveTheQueueIdle(t *testing.T) {
 		})
 	}
 }
+
+// Where several collectors measure a series, the record has its noise on each of them.
+func TestTheNoiseOfEachCollectorIsKept(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	one, two := b.register("c1"), b.register("c2")
+	for i, c := range []bench.Collector{one, one, two, one} {
+		ref := b.jobsEnded(fmt.Sprintf("1.%d.0", i), c, 1)
+		b.decide(ref, c, 1, 1)
+		b.complete(ref, "")
+	}
+	models, err := b.store.Noise(t.Context(), project, target)
+	require.NoError(t, err)
+	sessions := make(map[string]int)
+	for _, m := range models {
+		sessions[m.Collector] = m.Model.Sessions
+	}
+	require.Equal(t, map[string]int{"": 4, "c1": 3, "c2": 1}, sessions)
+}

@@ -2,6 +2,7 @@ package orchestration
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,6 +24,8 @@ type history struct {
 	baseline store.Session
 	// past holds the earlier suspicions about the series, by artifact.
 	past map[string]store.PastSuspicion
+	// taus tells how far the sides of its sessions are apart.
+	taus map[sideOffset]float64
 	// model is the noise of the sessions before its own.
 	model noise.Model
 	// series is what the detection is given of it.
@@ -32,6 +35,12 @@ type history struct {
 }
 
 func (h history) own() store.Session { return h.sessions[len(h.sessions)-1] }
+
+// tau returns how far the sides of a session are apart on a collector, or on any of them
+// for "", in units of the spread within; 0: not known.
+func (h history) tau(collector string) float64 {
+	return h.taus[sideOffset{h.metric, h.Surrounding, collector}]
+}
 
 func (h history) key() stats.Key {
 	tc := h.testCase
@@ -62,7 +71,8 @@ func (a *Activities) detect(ctx context.Context, suiteHash string, histories []h
 				return err
 			}
 		}
-		h.model.Tau = taus[target][sideOffset{h.metric, h.Surrounding}]
+		h.taus = taus[target]
+		h.model.Tau = h.tau("")
 		h.series = suspect.Series{
 			Key: h.key(), Primary: loaded.Category(h.testCase.Benchmark) == bench.Primary, Exact: loaded.Exact(h.metric),
 			Sessions: sessions, Tried: h.tried(),
@@ -90,14 +100,24 @@ func (a *Activities) detect(ctx context.Context, suiteHash string, histories []h
 	return nil
 }
 
-// models returns the noise of all series up to the newest sessions. What a comparison rests
-// on is the noise before them; this is what the next one starts with, and what is shown.
+// models returns the noise of all series up to the newest sessions, and that of each of
+// their collectors where several have measured one. What a comparison rests on is the
+// noise before them; this is what the next one starts with, and what is shown.
 func models(histories []history) []store.SeriesNoise {
-	out := make([]store.SeriesNoise, len(histories))
-	for i, h := range histories {
-		model := noise.Fit(h.series.Sessions, h.series.Lent...)
-		model.Tau = h.model.Tau
-		out[i] = store.SeriesNoise{TestCase: h.testCase, Metric: h.metric, Surrounding: h.Surrounding, Model: model}
+	var out []store.SeriesNoise
+	for _, h := range histories {
+		of := map[string][]noise.Session{"": h.series.Sessions}
+		for _, s := range h.series.Sessions {
+			of[s.Collector] = append(of[s.Collector], s)
+		}
+		if len(of) == 2 { // all together are the only one
+			of = map[string][]noise.Session{"": h.series.Sessions}
+		}
+		for _, collector := range slices.Sorted(maps.Keys(of)) {
+			model := noise.Fit(of[collector], h.series.Lent...)
+			model.Tau = h.tau(collector)
+			out = append(out, store.SeriesNoise{TestCase: h.testCase, Metric: h.metric, Surrounding: h.Surrounding, Collector: collector, Model: model})
+		}
 	}
 	return out
 }
