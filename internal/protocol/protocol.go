@@ -315,7 +315,7 @@ type LookResult struct {
 	// is nothing to compare with.
 	Decided bool
 	// Look is the number of the look, of at most Looks; it measures Rows rows against
-	// Baseline, the artifacts in question. Suspects says in words what they are rows of.
+	// Baseline, the artifact or artifacts. Suspects says in words what they are rows of.
 	Look, Looks int
 	Rows        int
 	Suspects    string
