@@ -172,7 +172,7 @@ func killDuringLooks(t *testing.T, victim, point string) {
 // holds a process at a point while that is decided.
 func heldInLooks(t *testing.T, point string) (s *stack, id bench.RequestID, release func()) {
 	t.Helper()
-	s = startStack(t)
+	s = startWhole(t)
 	steady := newSteadySuite(t)
 	steady.artifact(t, "1.0.0", 100)
 	steady.artifact(t, "1.1.0", 110)
