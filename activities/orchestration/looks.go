@@ -125,7 +125,7 @@ func (a *Activities) judge(ctx context.Context, r bench.Request, c store.Compari
 	if err != nil {
 		return permanent(err)
 	}
-	evidence, err := a.evidence(ctx, c)
+	evidence, err := a.evidence(ctx, r, c)
 	if err != nil {
 		return err
 	}
@@ -201,17 +201,23 @@ type rowKey struct {
 type rowPairs struct {
 	sessions [][]verdict.Pair
 	last     int
+	// young is set if the row's series has too few sessions of history.
+	young bool
 }
 
 // of returns the evidence for a row.
 func (p rowPairs) of(row store.ComparisonRow) verdict.Evidence {
 	return verdict.Evidence{
-		Exact: row.Exact, Delta: row.Delta, Sessions: p.sessions, SigmaWithin: row.SigmaWithin, Tau: row.Tau, BimodalBySession: row.Bimodal,
+		Exact: row.Exact, Delta: row.Delta, Sessions: p.sessions, SigmaWithin: row.SigmaWithin, Tau: row.Tau, BimodalBySession: row.Bimodal, Young: p.young,
 	}
 }
 
-func (a *Activities) evidence(ctx context.Context, c store.Comparison) (map[rowKey]rowPairs, error) {
+func (a *Activities) evidence(ctx context.Context, r bench.Request, c store.Comparison) (map[rowKey]rowPairs, error) {
 	pairs, err := a.Store.PairsOf(ctx, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	young, err := a.young(ctx, r, c)
 	if err != nil {
 		return nil, err
 	}
@@ -223,10 +229,40 @@ func (a *Activities) evidence(ctx context.Context, c store.Comparison) (map[rowK
 		}
 		key := rowKey{p.TestCase, p.Metric}
 		row := out[key]
-		row.sessions, row.last = append(row.sessions, session), max(row.last, p.Look)
+		row.sessions, row.last, row.young = append(row.sessions, session), max(row.last, p.Look), young[key]
 		out[key] = row
 	}
 	return out, nil
+}
+
+// young returns the open rows whose series have too few sessions of history, the request's
+// own left out. What a person asks for has none to rest on, and is judged by its pairs.
+func (a *Activities) young(ctx context.Context, r bench.Request, c store.Comparison) (map[rowKey]bool, error) {
+	if r.Versus != "" {
+		return nil, nil
+	}
+	where := make(map[rowKey]bench.Surrounding)
+	var targets []bench.Target
+	for _, row := range openRows(c) {
+		where[rowKey{row.TestCase, row.Metric}] = row.Surrounding
+		if !slices.Contains(targets, row.TestCase.Target) {
+			targets = append(targets, row.TestCase.Target)
+		}
+	}
+	young := make(map[rowKey]bool)
+	for _, target := range targets {
+		models, err := a.Store.Noise(ctx, r.Project, target)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range models {
+			key := rowKey{m.TestCase, m.Metric}
+			if surrounding, open := where[key]; open && m.Collector == "" && m.Surrounding == surrounding {
+				young[key] = verdict.Young(m.Model.Sessions - 1)
+			}
+		}
+	}
+	return young, nil
 }
 
 // lookFailure says why the last look has no pairs of a row.

@@ -102,7 +102,7 @@ func TestASuspicionIsMeasuredInTurnsUntilItIsDecided(t *testing.T) {
 		require.Equal(t, []string{"1.1.0", "1.0.0", "idle"}, []string{j.Tag, j.Versus, j.Queue})
 		require.Equal(t, 6, j.Iterations)
 	}
-	require.Equal(t, []int{6, 8}, b.decide(ref, c, 1, 1.2), "14 pairs confirm a small family")
+	require.Equal(t, []int{6, 8, 8, 12}, b.decide(ref, c, 1, 1.2), "14 pairs confirm a small family, but a young series needs four sessions")
 
 	comparison = b.comparison(ref)
 	require.True(t, comparison.Decided)
@@ -111,7 +111,7 @@ func TestASuspicionIsMeasuredInTurnsUntilItIsDecided(t *testing.T) {
 		require.True(t, row.Suspected && row.Measured)
 		require.Equal(t, verdict.Changed, row.Verdict.Kind, row.Verdict.Reason)
 		require.InDelta(t, 0.2, row.Verdict.Change, 1e-6)
-		require.Equal(t, []int{14, 2}, []int{row.Verdict.Pairs, row.Verdict.Sessions})
+		require.Equal(t, []int{34, 4}, []int{row.Verdict.Pairs, row.Verdict.Sessions})
 	}
 	samples, err := b.store.SamplesOf(t.Context(), project, "1.0.0")
 	require.NoError(t, err)

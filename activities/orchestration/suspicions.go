@@ -112,6 +112,9 @@ func familyOf(c store.Comparison) (verdict.Family, error) {
 // chooseFamily fixes the rows that are measured again: all that are to be, as far as the
 // budget goes. The others are undecided.
 func (a *Activities) chooseFamily(ctx context.Context, r bench.Request, c *store.Comparison) error {
+	if err := setAside(c); err != nil {
+		return err
+	}
 	open := openRows(*c)
 	if len(open) == 0 {
 		return nil
@@ -147,6 +150,21 @@ func (a *Activities) chooseFamily(ctx context.Context, r bench.Request, c *store
 			c.Rows[i] = withVerdict(row, notSuspected(row))
 		default:
 			c.Rows[i] = withVerdict(row, verdict.Verdict{P: 1, Reason: reason, Needs: largerBudget})
+		}
+	}
+	return nil
+}
+
+// setAside gives the rows that no look can decide their verdict before anything is spent on
+// them.
+func setAside(c *store.Comparison) error {
+	family, err := verdict.NewFamily(1)
+	if err != nil {
+		return err
+	}
+	for i, row := range c.Rows {
+		if e := (rowPairs{}).of(row); row.Verdict == nil && c.Pairs == 0 && !family.Decidable(e) {
+			c.Rows[i] = withVerdict(row, family.Undecidable(e))
 		}
 	}
 	return nil

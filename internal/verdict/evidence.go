@@ -29,7 +29,15 @@ type Evidence struct {
 	// BimodalBySession is set if the series' differences have two modes, one for all pairs of a session. Each session counts as
 	// one pair then, as with a Tau above 0.5.
 	BimodalBySession bool
+	// Young is set if the series has too few sessions of history to show how sessions differ, see [Young]. A change must then
+	// show in four sessions that differ from each other by no more than their pairs and the usual offsets of sides explain:
+	// modes of sessions that nobody knows yet hardly ever give the same change four times.
+	Young bool
 }
+
+// Young reports whether a history of that many sessions is too short to show how sessions differ: two modes of a machine
+// whose slow one is rare are known from some twenty on.
+func Young(sessions int) bool { return sessions < grownSessions }
 
 // tau returns the spread of a side's offset in a session, in units of the spread within.
 func (e Evidence) tau() float64 {

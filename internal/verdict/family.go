@@ -16,6 +16,9 @@ const (
 	offsets        = 3    // standard deviations of the sides' offsets that a change must exceed
 	nearlyDelta    = 0.75 // of Delta, which an estimate must reach before the last look
 	contradiction  = 0.1  // p value from which a session whose pairs go the other way forbids a change
+	agreeing       = 4    // standard deviations by which sessions of a series without history may differ
+	youngSessions  = 4    // sessions in which a series without history must show a change
+	grownSessions  = 20   // sessions from which a history shows how sessions differ
 	disturbedShare = 0.2  // of a session's pairs: above it, none of them supports no difference
 )
 

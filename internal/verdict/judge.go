@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/benchloom/benchloom/internal/stats"
@@ -60,7 +61,7 @@ func relative(d float64) float64 { return math.Expm1(min(d, 700)) }
 // pairs. With heavy tails, six pairs lie on the wrong side by chance in one session of a hundred. Near Delta means
 // three quarters of it, since half of the estimates of a change of exactly Delta are below it, however many pairs there are; after the
 // last look any estimate will do. In any case the interval reaches Delta. Disturbed pairs count here,
-// since the load meets both sides.
+// since the load meets both sides. A series without history ([Evidence.Young]) must show it in four sessions that agree.
 //
 // There is no difference if the whole interval lies within ±Delta. Only undisturbed pairs of sessions with at most a fifth
 // disturbed support this. The interval that is returned rests on them if it can, except beside a change. One that can
@@ -116,18 +117,33 @@ func (f Family) Hopeless(e Evidence) bool {
 	s := surveyOf(e.Sessions)
 	switch {
 	case s.measured == 0:
-		return false
+		return !f.Decidable(e)
 	case s.unusable == s.measured:
 		return true
 	default:
-		// Counting as one pair each, the sessions must suffice for a test or an interval.
-		if !e.onePerSession() {
-			return false
-		}
-		m := len(f.Looks)
-		_, interval := paired.Interval(make([]float64, m), f.confidence())
-		return !interval && m < f.Confirms()
+		return f.tooFewSessions(e)
 	}
+}
+
+// Decidable reports whether the looks can decide the series, as far as that is known before the first. Where sessions count as
+// one pair each, they cannot, and no machine time is to be spent on them. Series without spread within sessions may still
+// turn out to be equal.
+func (f Family) Decidable(e Evidence) bool {
+	return e.Exact || !(e.SigmaWithin > 0) || !f.tooFewSessions(e)
+}
+
+// Undecidable returns the verdict on a series that is not [Family.Decidable].
+func (f Family) Undecidable(e Evidence) Verdict {
+	v := Verdict{P: 1, Level: f.Level()}
+	v.Reason = fmt.Sprintf("%s: %s; the %d of a comparison are too few, so none is measured", Noise, onePairEach, len(f.Looks))
+	v.Needs = f.moreSessions()
+	return v
+}
+
+// tooFewSessions reports whether sessions that count as one pair each do not suffice for a test nor for an interval.
+func (f Family) tooFewSessions(e Evidence) bool {
+	m := len(f.Looks)
+	return e.onePerSession() && m < f.fewest() && m < f.Confirms()
 }
 
 // judgeExact judges values that do not vary; ok is false if these do, or are not meant to be exact. Load does not matter to
@@ -189,6 +205,7 @@ type estimate struct {
 	center      float64
 	offset      float64         // standard deviation of the mean offset between the sides that the pairs do not show
 	apart       float64         // the largest distance of a session from the center
+	enough      bool            // pairs and sessions suffice for a change
 	oneSign     bool            // all sessions have the sign of the center
 	opposed     bool            // a session has the other sign, beyond what its own pairs leave open
 	relevant    bool            // the center comes near Delta
@@ -217,6 +234,7 @@ func (f Family) estimate(e Evidence, s sample, level float64) estimate {
 	r.n = len(r.unit)
 	r.p = paired.P(r.unit)
 	r.center = paired.Estimate(r.unit)
+	r.enough = f.enough(r.n) && (!e.Young || r.sessions >= youngSessions && e.agree(s, r.center))
 	for i, center := range centers {
 		r.apart = max(r.apart, math.Abs(center-r.center))
 		if center*r.center <= 0 {
@@ -256,7 +274,7 @@ func (r estimate) interval(confidence float64) (widened paired.Range, ok bool) {
 
 // confirmed reports whether there is a change, relevant or not.
 func (f Family) confirmed(r estimate, level float64) bool {
-	return f.enough(r.n) && r.p < level && !r.opposed && r.exceeds()
+	return r.enough && r.p < level && !r.opposed && r.exceeds()
 }
 
 // exceeds reports whether the change is larger than what pairs and sessions leave open: the interval at the level of the test does not
@@ -269,8 +287,21 @@ func (f Family) enough(n int) bool { return f.Confirms() > 0 && n >= f.Confirms(
 // sees returns the relative change that the same differences, shifted, would need to be called changed; 0 if no shift would
 // do.
 func (f Family) sees(e Evidence, r estimate) float64 {
-	if !f.enough(r.n) || math.IsInf(r.open, 1) {
+	if !r.enough || math.IsInf(r.open, 1) {
 		return 0
 	}
 	return relative(max(e.relevant(), r.open, r.apart))
+}
+
+// agree reports whether the sessions differ from each other by no more than their pairs and the usual offsets of sides
+// explain.
+func (e Evidence) agree(s sample, center float64) bool {
+	spread := e.spread(s)
+	for _, session := range s {
+		deviation := spread * math.Sqrt2 * math.Hypot(math.Sqrt(math.Pi/3/float64(len(session))), e.tau())
+		if math.Abs(paired.Estimate(session)-center) > agreeing*deviation {
+			return false
+		}
+	}
+	return true
 }

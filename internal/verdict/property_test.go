@@ -35,7 +35,7 @@ func anyEvidence(random *rand.Rand) verdict.Evidence {
 	})
 	return verdict.Evidence{
 		Exact: random.IntN(5) == 0, Delta: pick(0, 0.002, 0.01, 0.03), Sessions: sessions,
-		SigmaWithin: pick(0, w.cv), Tau: pick(0, 0.1, 0.3, 0.8), BimodalBySession: random.IntN(10) == 0,
+		SigmaWithin: pick(0, w.cv), Tau: pick(0, 0.1, 0.3, 0.8), BimodalBySession: random.IntN(10) == 0, Young: random.IntN(4) == 0,
 	}
 }
 

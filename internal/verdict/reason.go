@@ -11,6 +11,7 @@ import (
 
 const (
 	quieterMachine = "a quieter machine"
+	onePairEach    = "sessions differ more than the pairs of one, so that each counts as one pair"
 	largerDelta    = "a larger relevant change"
 	mostPairs      = 500 // more are not worth proposing
 )
@@ -50,8 +51,7 @@ func unusable(s survey) (reason, needs string) {
 func (f Family) undecided(e Evidence, all, quiet estimate, v Verdict) (reason, needs string) {
 	switch {
 	case e.onePerSession() && quiet.shown == nil:
-		return fmt.Sprintf("%s: sessions differ more than the pairs of one, so that each counts as one pair; %d are too few", Noise, all.sessions),
-			fmt.Sprintf("%s, or at least %d sessions", quieterMachine, f.fewest())
+		return fmt.Sprintf("%s: %s; %d are too few", Noise, onePairEach, all.sessions), f.moreSessions()
 	case all.shown == nil:
 		return fmt.Sprintf("%s: %s cannot decide, at least %d are needed", TooFewValues, plural(all.n, "pair"), f.fewest()),
 			plural(f.fewest()-all.n, "more pair")
@@ -60,9 +60,15 @@ func (f Family) undecided(e Evidence, all, quiet estimate, v Verdict) (reason, n
 			quieterMachine
 	}
 	switch {
+	case e.Young && f.enough(all.n) && !all.enough && all.p < v.Level && !all.opposed:
+		const short = "its history is too short to show how sessions differ"
+		if all.sessions >= youngSessions {
+			return Noise + ": sessions differ more than their pairs explain, and " + short, fmt.Sprintf("a history of %d sessions", grownSessions)
+		}
+		return fmt.Sprintf("%s: %s show it, but %s", Noise, plural(all.sessions, "session"), short), plural(youngSessions-all.sessions, "more session")
 	case all.opposed && all.p < v.Level:
 		reason = "the sessions differ in direction"
-	case f.enough(all.n) && all.p < v.Level && !all.exceeds():
+	case all.enough && all.p < v.Level && !all.exceeds():
 		reason = fmt.Sprintf("sessions shift the sides by so much that a change is only told from %s on", share(relative(all.short)))
 	case f.confirmed(all, v.Level) && !all.relevant:
 		reason = fmt.Sprintf("there is a change, but of less than %s by its estimate of %s", share(e.Delta), signed(v.Change))
@@ -73,6 +79,16 @@ func (f Family) undecided(e Evidence, all, quiet estimate, v Verdict) (reason, n
 		return fmt.Sprintf("%s: %d of %d pairs were disturbed, and %s", Disturbance, v.Disturbed, v.Pairs, reason), quieterMachine
 	}
 	return Noise + ": " + reason, needed(e, v)
+}
+
+// moreSessions says what decides a series whose sessions count as one pair each.
+func (f Family) moreSessions() string {
+	n := f.fewest()
+	for paired.Smallest(n) >= f.levelOf(n) {
+		n++
+	}
+	return fmt.Sprintf("a machine whose sessions agree ('benchloom doctor' names settings that shift them), or %d sessions for no difference and %d for a change, more than the %d looks of a comparison",
+		f.fewest(), n, len(f.Looks))
 }
 
 // fewest returns the least number of pairs with which there is an interval.

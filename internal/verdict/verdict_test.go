@@ -271,6 +271,69 @@ func TestSessionsThatShiftASideCountAsOnePairEach(t *testing.T) {
 	}
 }
 
+// Known beforehand, such a series takes no machine time, and says what would decide it.
+func TestWhatNoLookCanDecideIsNotMeasured(t *testing.T) {
+	t.Parallel()
+	f := familyOf(t, 1)
+	for name, c := range map[string]struct {
+		e         verdict.Evidence
+		decidable bool
+	}{
+		"nothing is known":              {verdict.Evidence{}, true},
+		"usual":                         {verdict.Evidence{SigmaWithin: 0.01, Tau: 0.3}, true},
+		"modes of sessions":             {verdict.Evidence{SigmaWithin: 0.01, BimodalBySession: true}, false},
+		"sides shift":                   {verdict.Evidence{SigmaWithin: 0.01, Tau: 0.8}, false},
+		"modes without spread":          {verdict.Evidence{BimodalBySession: true}, true},
+		"exact, whatever else is known": {verdict.Evidence{Exact: true, SigmaWithin: 0.01, BimodalBySession: true}, true},
+	} {
+		require.Equal(t, c.decidable, f.Decidable(c.e), name)
+		require.Equal(t, !c.decidable, f.Settled(c.e), name)
+		if c.decidable {
+			continue
+		}
+		v := f.Undecidable(c.e)
+		require.Equal(t, verdict.Undecided, v.Kind)
+		require.Equal(t, "noise: sessions differ more than the pairs of one, so that each counts as one pair; the 5 of a comparison are too few, so none is measured", v.Reason)
+		require.Contains(t, v.Needs, "7 sessions for no difference and 11 for a change, more than the 5 looks of a comparison")
+		c.e.Delta, c.e.Sessions = 0.01, newWorld(8, 0.001, 0.1).sessions(5)
+		require.Equal(t, verdict.Undecided, f.Judge(c.e).Kind, "five looks would not have decided it")
+	}
+}
+
+// A series without history may have modes that nobody has seen: two looks that agree show no change, four do.
+func TestAYoungSeriesChangesInFourSessions(t *testing.T) {
+	t.Parallel()
+	require.True(t, verdict.Young(19))
+	require.False(t, verdict.Young(20))
+	f := familyOf(t, 1)
+	e := verdict.Evidence{Delta: 0.01, SigmaWithin: 0.001, Young: true}
+	all := newWorld(8, 0.001, 0.1).sessions(5)
+	for n := range all {
+		e.Sessions = all[:n+1]
+		v := f.Judge(e)
+		if n+1 >= 4 {
+			require.Equal(t, verdict.Changed, v.Kind)
+			continue
+		}
+		require.Equal(t, verdict.Undecided, v.Kind)
+		require.False(t, f.Settled(e), "looks go on")
+		require.Zero(t, v.Sees)
+		if n == 2 {
+			require.Equal(t, "noise: 3 sessions show it, but its history is too short to show how sessions differ", v.Reason)
+			require.Equal(t, "1 more session", v.Needs)
+		}
+	}
+	e.Sessions = slices.Concat(newWorld(8, 0.001, 0.1).sessions(3), newWorld(8, 0.001, 0.05).sessions(4)[3:])
+	v := f.Judge(e)
+	require.Equal(t, verdict.Undecided, v.Kind)
+	require.Equal(t, "noise: sessions differ more than their pairs explain, and its history is too short to show how sessions differ", v.Reason)
+	e.Young = false
+	require.Equal(t, verdict.Changed, f.Judge(e).Kind, "a history that knows no such noise suffices")
+	e.Young = true
+	e.Sessions = newWorld(8, 0.001, 0).sessions(2)
+	require.Equal(t, verdict.NoDifference, f.Judge(e).Kind, "no difference needs no more than usual")
+}
+
 func TestDisturbedPairsSupportOnlyAChange(t *testing.T) {
 	t.Parallel()
 	disturb := func(p *verdict.Pair) { p.Disturbed = true }

@@ -29,6 +29,11 @@ func (p *project) verify(suspects []suspicion, budget int, judge Judge) (rows []
 	for _, s := range suspects {
 		rows = append(rows, p.row(s))
 	}
+	one, err := verdict.NewFamily(1)
+	if err != nil {
+		return nil, 0, err
+	}
+	rows = slices.DeleteFunc(rows, func(r *row) bool { return !one.Decidable(r.evidence) })
 	left := budget
 	choose(rows, 0, left)
 	rows = slices.DeleteFunc(rows, func(r *row) bool { return r.stopped })
@@ -100,6 +105,7 @@ func (p *project) row(s suspicion) *row {
 	if !p.noise.everything {
 		model := noise.Fit(p.sessions(s.series, p.commit-1))
 		r.evidence.SigmaWithin, r.evidence.BimodalBySession = model.SigmaWithin, model.Has(noise.BimodalBySession)
+		r.evidence.Young = verdict.Young(model.Sessions)
 	}
 	return r
 }
