@@ -125,7 +125,7 @@ func (s *stack) checkVerifying(t *testing.T, c client.Client, id bench.RequestID
 	require.NoError(t, err)
 	s.check(t, c, expectation{
 		workflow: protocol.RequestWorkflow, id: r.WorkflowID, state: string(protocol.RequestVerifying),
-		details: []string{"look 1 of at most 5 of ", "in turns with 1.0.0"}, attributes: requestAttributes,
+		details: []string{"look 1 of at most 5 at steady", "in turns with 1.0.0"}, attributes: requestAttributes,
 	})
 }
 
