@@ -14,7 +14,7 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-const histories = 10_000
+const histories = 2_500
 
 var policies = []admission.Policy{admission.Spec, admission.Upstream}
 
@@ -35,10 +35,20 @@ func disagreement(order orderer, policy admission.Policy, n int) *history {
 
 func TestOrderAgreesWithTheRulesOnRandomHistories(t *testing.T) {
 	t.Parallel()
+	requireAgreement(t, histories)
+}
+
+func TestLongOrderAgreesWithTheRulesOnManyRandomHistories(t *testing.T) {
+	t.Parallel()
+	requireAgreement(t, 8*histories)
+}
+
+func requireAgreement(t *testing.T, n int) {
+	t.Helper()
 	for _, policy := range policies {
 		h := disagreement(func(h history, policy admission.Policy) []string {
 			return ids(admission.Order(h.requests, h.completed, policy))
-		}, policy, histories)
+		}, policy, n)
 		if h != nil {
 			require.Equal(t, h.order(policy), ids(admission.Order(h.requests, h.completed, policy)), "policy %s: %+v", policy, *h)
 		}
