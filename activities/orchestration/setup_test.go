@@ -1,6 +1,7 @@
 package orchestration_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -425,7 +426,7 @@ func (b *bundle) measureValues(job bench.Job, c bench.Collector, values func(i i
 	var results []bench.TestCaseResult
 	for _, tc := range job.TestCases {
 		r := bench.TestCaseResult{TestCase: tc}
-		for i := range 5 {
+		for i := range cmp.Or(job.Iterations, 5) {
 			r.Collections = append(r.Collections, bench.Collection{
 				Iteration: i + 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC), Values: values(i),
 			})

@@ -129,7 +129,7 @@ func testCases(benchmarks ...string) []bench.TestCase {
 func newJob(request bench.Request, benchmarks ...string) bench.Job {
 	j := bench.Job{
 		Project:  project,
-		Work:     bench.Work{Tag: request.Tag, Kind: bench.KindCompileTime, Target: target, Profile: "build", SuiteHash: suiteHash, TestCases: testCases(benchmarks...), Iterations: 2},
+		Work:     bench.Work{Tag: request.Tag, Kind: bench.KindCompileTime, Target: target, Profile: "build", SuiteHash: suiteHash, TestCases: testCases(benchmarks...), Iterations: 20},
 		Location: bench.Location{SizeClass: small.SizeClass, Pool: small.Name, TaskQueue: small.TaskQueue()},
 		Turn:     bench.Turn{Queue: "project:" + project, Weight: 1, Priority: 3, RequestCreated: request.CreatedAt},
 		JobState: bench.JobState{Status: bench.JobQueued},
