@@ -164,7 +164,7 @@ func setAside(c *store.Comparison) error {
 	}
 	for i, row := range c.Rows {
 		if e := (rowPairs{}).of(row); row.Verdict == nil && c.Pairs == 0 && !family.Decidable(e) {
-			c.Rows[i] = withVerdict(row, family.Undecidable(e))
+			c.Rows[i] = withVerdict(row, family.Undecidable())
 		}
 	}
 	return nil

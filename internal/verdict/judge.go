@@ -132,8 +132,8 @@ func (f Family) Decidable(e Evidence) bool {
 	return e.Exact || !(e.SigmaWithin > 0) || !f.tooFewSessions(e)
 }
 
-// Undecidable returns the verdict on a series that is not [Family.Decidable].
-func (f Family) Undecidable(e Evidence) Verdict {
+// Undecidable returns the verdict on any series that is not [Family.Decidable].
+func (f Family) Undecidable() Verdict {
 	v := Verdict{P: 1, Level: f.Level()}
 	v.Reason = fmt.Sprintf("%s: %s; the %d of a comparison are too few, so none is measured", Noise, onePairEach, len(f.Looks))
 	v.Needs = f.moreSessions()

@@ -291,7 +291,7 @@ func TestWhatNoLookCanDecideIsNotMeasured(t *testing.T) {
 		if c.decidable {
 			continue
 		}
-		v := f.Undecidable(c.e)
+		v := f.Undecidable()
 		require.Equal(t, verdict.Undecided, v.Kind)
 		require.Equal(t, "noise: sessions differ more than the pairs of one, so that each counts as one pair; the 5 of a comparison are too few, so none is measured", v.Reason)
 		require.Contains(t, v.Needs, "7 sessions for no difference and 11 for a change, more than the 5 looks of a comparison")
