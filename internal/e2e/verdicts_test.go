@@ -202,7 +202,7 @@ func (s *stack) requireOneVerdict(t *testing.T, id bench.RequestID) {
 	requireSuccess(t, d.Outcome, d)
 	rows := s.verdicts(t, id)
 	require.Equal(t, "changed", rows["ns/op"].verdict, "%+v", rows)
-	require.Equal(t, []int{14, 2}, []int{rows["ns/op"].pairs, rows["ns/op"].sessions})
+	require.Equal(t, []int{34, 4}, []int{rows["ns/op"].pairs, rows["ns/op"].sessions}, "a young series needs four looks")
 	for metric, row := range rows {
 		require.NotEmpty(t, row.verdict, metric)
 	}
