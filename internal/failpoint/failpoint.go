@@ -65,12 +65,13 @@ func (p Points) Reach(ctx context.Context, point string) {
 	if p.dir == "" {
 		return
 	}
-	// If this fails, the test will notice the missing file.
-	_ = os.WriteFile(filepath.Join(p.dir, "reached-"+point), nil, 0o666)
 	hold := filepath.Join(p.dir, "hold-"+point)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
+		// Each time anew: a test that begins to hold the point removes the file first. If
+		// this fails, the test will notice the missing file.
+		_ = os.WriteFile(filepath.Join(p.dir, "reached-"+point), nil, 0o666)
 		if _, err := os.Stat(hold); err != nil {
 			return
 		}
