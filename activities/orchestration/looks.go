@@ -148,6 +148,10 @@ func (a *Activities) judge(ctx context.Context, r bench.Request, c store.Compari
 		}
 		settled = append(settled, withVerdict(row, v))
 	}
+	open, left := goingOn(c, open)
+	for _, row := range left {
+		settled = append(settled, withVerdict(row, family.Judge(evidence[rowKey{row.TestCase, row.Metric}].of(row))))
+	}
 	look := lookPlan{comparison: c, request: r, before: before, pairs: more, family: family, evidence: evidence}
 	jobs, given, err := a.planLook(ctx, look, open)
 	if err != nil {
@@ -162,7 +166,7 @@ func (a *Activities) judge(ctx context.Context, r bench.Request, c store.Compari
 	}
 	a.Points.Reach(ctx, failpoint.Judging)
 	if settled = append(settled, given...); len(settled) > 0 {
-		if err := a.Store.Settle(ctx, r.ID, c.ID, settled); err != nil {
+		if err := a.Store.Settle(ctx, r.ID, c.ID, told(c, settled)); err != nil {
 			return err
 		}
 	}
@@ -315,6 +319,9 @@ func (a *Activities) planLook(ctx context.Context, p lookPlan, rows []store.Comp
 		return nil, nil, err
 	}
 	afford, rest := choose(rows, p.before, remaining(p.comparison), func(row store.ComparisonRow) verdict.Candidate {
+		if companion(p.comparison, row) {
+			return verdict.Candidate{Prospect: math.Inf(-1), Cost: 2 * seconds[row.TestCase]}
+		}
 		evidence := p.evidence[rowKey{row.TestCase, row.Metric}].of(row)
 		return verdict.Candidate{Prospect: evidence.Prospect(math.Copysign(row.Score, row.SuspectedChange)), Cost: 2 * seconds[row.TestCase]}
 	})

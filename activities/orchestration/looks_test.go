@@ -122,6 +122,53 @@ func TestASuspicionIsMeasuredInTurnsUntilItIsDecided(t *testing.T) {
 	require.Equal(t, comparison, b.comparison(ref))
 }
 
+// The pairs of a suspect also decide its other metrics. What they leave open there is
+// without suspicion, as before.
+func TestMetricsBesideASuspectAreJudgedByItsPairs(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	c := b.register("c1")
+	measured := func(tag string, seconds float64) protocol.RequestRef {
+		return b.jobsMeasured(tag, func(j bench.Job) {
+			b.measureValues(j, c, func(i int) map[bench.Metric]float64 {
+				noisy := 1 + float64(i)/50
+				return map[bench.Metric]float64{bench.WallTime: seconds * (1 + float64(i)/1000), bench.CPUTime: noisy, bench.MaxRSS: 1e6 * noisy}
+			})
+		})
+	}
+	first := measured("1.0.0", 1)
+	require.True(t, b.nextLook(first).Decided)
+	b.complete(first, "")
+	ref := measured("1.1.0", 1.2)
+	for look := b.nextLook(ref); !look.Decided; look = b.nextLook(ref) {
+		for _, j := range b.lookJobs(b.comparison(ref)) {
+			run := b.start(j.Key, c, 1)
+			b.storePairsOf(run, j, func(tag string, i int) map[bench.Metric]float64 {
+				shared, slower := 1+float64(i%5)/1000, 1.0
+				if tag == "1.1.0" {
+					slower = 1.2
+				}
+				apart := 1 + 0.5*float64(i%2)
+				if tag == "1.1.0" {
+					apart = 2.5 - apart
+				}
+				return map[bench.Metric]float64{bench.WallTime: slower * shared, bench.CPUTime: slower * shared, bench.MaxRSS: 1e6 * apart}
+			})
+			require.NoError(t, b.store.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunSuccess}))
+			require.Equal(t, bench.JobSuccess, b.recordEnd(j.Key, "").Status)
+		}
+	}
+	comparison := b.comparison(ref)
+	require.Equal(t, len(comparison.Rows), comparison.FamilySize)
+	for _, row := range comparison.Rows {
+		want := map[bench.Metric][]any{
+			bench.WallTime: {true, verdict.Changed}, bench.CPUTime: {false, verdict.Changed}, bench.MaxRSS: {false, verdict.NoSuspicion},
+		}[row.Metric]
+		require.True(t, row.Measured)
+		require.Equal(t, want, []any{row.Suspected, row.Verdict.Kind}, "%s: %s", row.Metric, row.Verdict.Reason)
+	}
+}
+
 // A metric that the suite declares exact has changed by any difference, and is not measured
 // again.
 func TestADeclaredExactMetricIsDecidedByStoredValues(t *testing.T) {

@@ -152,7 +152,76 @@ func (a *Activities) chooseFamily(ctx context.Context, r bench.Request, c *store
 			c.Rows[i] = withVerdict(row, verdict.Verdict{P: 1, Reason: reason, Needs: largerBudget})
 		}
 	}
+	return addCompanions(c)
+}
+
+// addCompanions lets the other metrics of test cases that are measured again be judged by
+// the same pairs, which cost nothing more, unless the larger family would confirm later.
+func addCompanions(c *store.Comparison) error {
+	together := make(map[measured]bool)
+	for _, row := range c.Rows {
+		if row.Measured {
+			together[measuredAs(row)] = true
+		}
+	}
+	var at []int
+	for i, row := range c.Rows {
+		if companion(*c, row) && together[measuredAs(row)] {
+			at = append(at, i)
+		}
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	suspects, err := verdict.NewFamily(c.FamilySize)
+	if err != nil {
+		return permanent(err)
+	}
+	all, err := verdict.NewFamily(c.FamilySize + len(at))
+	if err != nil || all.Confirms() != suspects.Confirms() {
+		return nil //nolint:nilerr // the family would be too large
+	}
+	c.FamilySize += len(at)
+	for _, i := range at {
+		c.Rows[i].Measured, c.Rows[i].Verdict = true, nil
+	}
 	return nil
+}
+
+// companion reports whether a row of a comparison is measured only beside suspects, if at
+// all.
+func companion(c store.Comparison, row store.ComparisonRow) bool {
+	return c.Mode == bench.VerifySuspects && !row.Suspected && (row.Verdict == nil || row.Verdict.Kind == verdict.NoSuspicion)
+}
+
+// goingOn divides rows without a verdict into suspects with their companions, and
+// companions that no suspect is left of.
+func goingOn(c store.Comparison, rows []store.ComparisonRow) (on, left []store.ComparisonRow) {
+	suspected := make(map[measured]bool)
+	for _, row := range rows {
+		if !companion(c, row) {
+			suspected[measuredAs(row)] = true
+		}
+	}
+	for _, row := range rows {
+		if suspected[measuredAs(row)] {
+			on = append(on, row)
+		} else {
+			left = append(left, row)
+		}
+	}
+	return on, left
+}
+
+// told returns rows with verdicts as they are stored: a companion that is not decided is
+// what it was, without suspicion.
+func told(c store.Comparison, rows []store.ComparisonRow) []store.ComparisonRow {
+	for i, row := range rows {
+		if row.Verdict.Kind == verdict.Undecided && c.Mode == bench.VerifySuspects && !row.Suspected {
+			rows[i] = withVerdict(row, notSuspected(row))
+		}
+	}
+	return rows
 }
 
 // setAside gives the rows that no look can decide their verdict before anything is spent on

@@ -38,15 +38,23 @@ func (b *bundle) measureBoth(job bench.Job, c bench.Collector, versus, own float
 // storePairs uploads the pairs of a run.
 func (b *bundle) storePairs(run bench.RunID, job bench.Job, versus, own float64) {
 	b.t.Helper()
+	seconds := map[string]float64{job.Versus: versus, job.Tag: own}
+	b.storePairsOf(run, job, func(tag string, i int) map[bench.Metric]float64 {
+		// Each iteration differs from the next by what both sides share.
+		return map[bench.Metric]float64{bench.WallTime: seconds[tag] * (1 + float64(i%5)/1000)}
+	})
+}
+
+// storePairsOf uploads the pairs of a run with the values of each iteration.
+func (b *bundle) storePairsOf(run bench.RunID, job bench.Job, values func(tag string, i int) map[bench.Metric]float64) {
+	b.t.Helper()
 	var results []bench.TestCaseResult
 	for _, tc := range job.TestCases {
-		for tag, seconds := range map[string]float64{job.Versus: versus, job.Tag: own} {
+		for _, tag := range []string{job.Versus, job.Tag} {
 			r := bench.TestCaseResult{TestCase: tc, Tag: tag}
 			for i := range cmp.Or(job.Iterations, 5) {
-				// Each iteration differs from the next by what both sides share.
 				r.Collections = append(r.Collections, bench.Collection{
-					Iteration: i + 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC),
-					Values: map[bench.Metric]float64{bench.WallTime: seconds * (1 + float64(i%5)/1000)},
+					Iteration: i + 1, CollectedAt: time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC), Values: values(tag, i),
 				})
 			}
 			results = append(results, r)

@@ -49,14 +49,14 @@ type PastSuspicion struct {
 }
 
 // PastSuspicions lists the suspicions about the artifacts of these tags that were measured
-// again, or were exact and so confirmed at once.
+// again, and all changes: those of exact metrics, and what was found beside a suspicion.
 func (s *Store) PastSuspicions(ctx context.Context, project string, tags []string) ([]PastSuspicion, error) {
 	past, err := all[PastSuspicion](ctx, s.pool, `
 		select distinct on (a.id, tc.id, v.metric) a.tag, `+testCaseDocument+` as test_case, v.metric, v.score,
 			v.suspected_change > 0 as up, coalesce(v.verdict, '') = 'changed' as changed,
 			v.change, v.p, v.reason
 		from artifact a join comparison c on c.artifact_id = a.id and c.superseded_at is null
-		join comparison_verdict v on v.comparison_id = c.id and v.suspected and (v.measured or v.verdict = 'changed')
+		join comparison_verdict v on v.comparison_id = c.id and (v.suspected and v.measured or v.verdict = 'changed')
 		join test_case tc on tc.id = v.test_case_id
 		where a.project = $1 and a.tag = any($2)
 		order by a.id, tc.id, v.metric, c.id desc`, project, tags)
