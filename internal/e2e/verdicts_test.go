@@ -115,7 +115,8 @@ func TestASuspicionIsDecidedInTurns(t *testing.T) {
 	d = s.await(t, next, ended)
 	requireSuccess(t, d.Outcome, d)
 	require.Equal(t, "1.1.0", d.Baseline)
-	require.Equal(t, "no suspicion", s.verdicts(t, next)["ns/op"].verdict)
+	// Its process's times may be suspicious; then the pairs decide its metric, too.
+	require.Contains(t, []string{"no suspicion", "no difference"}, s.verdicts(t, next)["ns/op"].verdict)
 }
 
 // checkVerifying waits until a request's workflow shows its first look.
