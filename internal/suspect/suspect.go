@@ -106,12 +106,12 @@ func (s Series) Sees() float64 {
 	return 0
 }
 
-// TestCases returns how many test cases a request may have measured again: 10 % of its runs, at the 28 runs that one takes on
+// TestCases returns how many test cases a request may have measured again: 10 % of its runs, at the 26 runs that one takes on
 // average if most take only the first look, see [verdict.Choose], but at least three.
 func TestCases(runs int) int {
 	const (
 		share  = 0.1
-		each   = 28
+		each   = 26
 		fewest = 3
 	)
 	return max(fewest, int(share*float64(runs)/each))
