@@ -152,6 +152,7 @@ func (s *Sandbox) newRun(command Command) (*run, error) {
 
 func (r *run) execute(ctx context.Context, sample Sample) (Sample, error) {
 	s, a := r.sandbox, r.attempt
+	s.closing.Wait()
 	if err := s.freshLauncher(a.nice); err != nil {
 		return sample, err
 	}
@@ -160,7 +161,8 @@ func (r *run) execute(ctx context.Context, sample Sample) (Sample, error) {
 	defer peak() // also closes its file
 	s.launcher.work <- func() { a.launch(s.launcher) }
 	<-a.begun
-	defer a.perf.close()
+	// Closing counters waits for a grace period of the kernel, up to some 15 ms: not the caller, but the next command does.
+	defer s.closing.Go(a.perf.close)
 	r.outputs.started()
 	if a.niceErr != nil {
 		sample.Unenforced = append(sample.Unenforced, Unenforced{Name: LimitNice, Reason: fmt.Sprintf(
