@@ -215,7 +215,7 @@ func (q *queues) overtaken(ctx context.Context, plan queuesPlan) error {
 	q.progress("beside %d jobs another account's job waits %s (p50), overtaken by at most %g", plan.much, percentile(waited, 50), slices.Max(overtaken))
 	return q.report.add(figure{overtakenName(plan.much), len(overtaken), []benchfmt.Value{
 		{Value: seconds(percentile(waited, 50)), Unit: unitP50}, {Value: seconds(percentile(waited, 99)), Unit: unitP99},
-		{Value: percentile(overtaken, 50), Unit: unitP50Jobs}, {Value: slices.Max(overtaken), Unit: unitMostJobs},
+		{Value: percentile(overtaken, 50), Unit: unitP50Jobs}, {Value: percentile(overtaken, 99), Unit: unitP99Jobs}, {Value: slices.Max(overtaken), Unit: unitMostJobs},
 	}})
 }
 

@@ -58,6 +58,7 @@ const (
 	unitUndecidedVerdicts = "undecided-verdicts" // 1: nothing was concluded
 	unitOfFew             = "p50-of-few"         // 1 is the gap with few jobs waiting
 	unitP50Jobs           = "p50-jobs"
+	unitP99Jobs           = "p99-jobs"
 	unitMostJobs          = "most-jobs"
 	unitGrowth            = "growth-B" // peak resident memory minus that before
 	unitPSS               = "growth-pss-B"
