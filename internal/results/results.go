@@ -175,9 +175,10 @@ func (r *Report) lack(pair Pair, unpaired []Unpaired, series []report.Series) {
 func measured(a, b []bench.Samples) report.TestCases {
 	list := func(samples []bench.Samples) []stats.TestCase {
 		var out []stats.TestCase
+		seen := make(map[stats.TestCase]bool)
 		for _, s := range samples {
-			if tc := statsTestCase(s.TestCase); !slices.Contains(out, tc) {
-				out = append(out, tc)
+			if tc := statsTestCase(s.TestCase); !seen[tc] {
+				seen[tc], out = true, append(out, tc)
 			}
 		}
 		return out

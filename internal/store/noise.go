@@ -62,7 +62,7 @@ func (s *Store) PutNoise(ctx context.Context, project string, models []SeriesNoi
 
 // Noise reads the models of a project's series on a target.
 func (s *Store) Noise(ctx context.Context, project string, target bench.Target) ([]SeriesNoise, error) {
-	models, err := all[SeriesNoise](ctx, s.pool, `
+	models, err := all[SeriesNoise](ctx, s.reports, `
 		select `+testCaseDocument+` as test_case, n.metric, n.size_class, n.hardware_id, n.co_located, n.collector, n.model
 		from noise_model n join test_case tc on tc.id = n.test_case_id
 		where tc.project = $1 and tc.target = $2

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
@@ -29,7 +27,7 @@ func (s *Store) SamplesOf(ctx context.Context, project, tag string) ([]bench.Sam
 	} else if err != nil {
 		return nil, wrap("looking up artifact "+tag, err)
 	}
-	samples, err := all[bench.Samples](ctx, s.pool, `select false as in_turns, `+samplesFrom(`latest_result`, `c.iteration`)+`
+	samples, err := all[bench.Samples](ctx, s.reports, `select false as in_turns, `+samplesFrom(`latest_result`, `c.iteration`)+`
 		where r.artifact_id = $1 and r.status = 'ok'
 		group by r.id, r.size_class, r.hardware_id, r.co_located, j.kind, tc.id, se.metric`+samplesOrder, artifact)
 	return samples, wrap("reading the results of "+tag, err)
@@ -64,7 +62,7 @@ func (s *Store) MissingResults(ctx context.Context, project, tag string) ([]benc
 	} else if err != nil {
 		return nil, wrap("looking up artifact "+tag, err)
 	}
-	missing, err := all[bench.MissingResult](ctx, s.pool, `
+	missing, err := all[bench.MissingResult](ctx, s.reports, `
 		with invalid as (
 			select distinct on (r.test_case_id) r.test_case_id, 'its result is invalid: ' || r.invalid_reason as reason
 			from test_result r
@@ -114,77 +112,4 @@ func (s *Store) MeasuredTags(ctx context.Context, project string, requestType be
 			and exists (select from test_result t where t.artifact_id = a.id and t.status = 'ok' and t.invalid_at is null and not t.probe and not t.in_turns)
 		group by r.tag order by max(r.created_at) desc, r.tag`, project, requestType)
 	return tags, wrap("listing the measured artifacts of project "+project, err)
-}
-
-// ExportCollections yields every collection of the artifacts' latest generation, in the
-// order of the tags, then by test case, surrounding and iteration. No tags means all of
-// the project. Rows are streamed; an error of yield ends the export and is returned.
-func (s *Store) ExportCollections(ctx context.Context, project string, tags []string, yield func(bench.ExportedCollection) error) error {
-	return s.export(ctx, project, tags, func(artifact int64) error { return s.exportArtifact(ctx, artifact, `latest_result`, yield) })
-}
-
-// ExportInTurns yields every valid collection of the artifacts that was measured in turns with another one, in the same
-// order, and by run within it.
-func (s *Store) ExportInTurns(ctx context.Context, project string, tags []string, yield func(bench.ExportedCollection) error) error {
-	return s.export(ctx, project, tags, func(artifact int64) error {
-		return s.exportArtifact(ctx, artifact, `(select * from test_result where in_turns and invalid_at is null and not probe)`, yield)
-	})
-}
-
-func (s *Store) export(ctx context.Context, project string, tags []string, artifact func(id int64) error) error {
-	artifacts, err := column[int64](ctx, s.pool, `
-		select id from artifact where project = $1 and (cardinality($2::text[]) = 0 or tag = any($2))
-		order by array_position($2, tag), tag`, project, append([]string{}, tags...))
-	if err != nil {
-		return wrap("looking artifacts up", err)
-	}
-	for _, id := range artifacts {
-		if err := artifact(id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// exportArtifact yields the collections of an artifact's results in a table or view.
-func (s *Store) exportArtifact(ctx context.Context, artifact int64, results string, yield func(bench.ExportedCollection) error) error {
-	rows, err := s.pool.Query(ctx, `
-		select a.tag, `+testCaseDocument+` as test_case, j.kind, n.collector, n.pool, r.size_class, r.hardware_id, r.co_located,
-			n.segment, c.iteration, c.collected_at, c.disturbed, st.metrics, st.numbers, coalesce(j.versus || ' ' || j.tag, '') as in_turns
-		from `+results+` r
-		join artifact a on a.id = r.artifact_id
-		join job_run n on n.id = r.run_id
-		join job_queue j on j.id = n.job_id
-		join test_case tc on tc.id = r.test_case_id
-		join collection c on c.result_id = r.id
-		cross join lateral (
-			select array_agg(se.metric order by se.metric) as metrics, array_agg(p.value order by se.metric) as numbers
-			from `+statistics+` p join pstat_series se on se.id = p.series_id where p.collection_id = c.id
-		) st
-		where r.artifact_id = $1 and r.status = 'ok'
-		order by tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, r.size_class, r.hardware_id, r.co_located,
-			r.id, c.iteration`, artifact)
-	if err != nil {
-		return wrap("exporting results", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		type exported struct {
-			bench.ExportedCollection
-			Metrics []bench.Metric
-			Numbers []float64
-		}
-		row, err := pgx.RowToStructByNameLax[exported](rows)
-		if err != nil {
-			return wrap("exporting results", err)
-		}
-		row.Values = make(map[bench.Metric]float64, len(row.Metrics))
-		for i, m := range row.Metrics {
-			row.Values[m] = row.Numbers[i]
-		}
-		if err := yield(row.ExportedCollection); err != nil {
-			return err
-		}
-	}
-	return wrap("exporting results", rows.Err())
 }

@@ -1,13 +1,18 @@
 package store_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
 func TestSamplesAreOfTheLatestGenerationPerSurrounding(t *testing.T) {
@@ -190,4 +195,53 @@ func TestExportYieldsEveryCollection(t *testing.T) {
 	}), stop)
 	require.Equal(t, 1, n)
 	require.NoError(t, r.Ping(t.Context()))
+}
+
+// Large and small results are exported page by page, each collection once and in order.
+func TestExportsHoldNoConnection(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	c := r.register("one")
+	request := r.inProgress(release(t, "v1"))
+	job := newJob(request, "gin", "kit", "sort", "zip")
+	job.Iterations = 1000
+	r.expand(request, job)
+	rich := measured("kit", slices.Repeat([]float64{2}, 300)...)
+	for i := range rich.Collections {
+		for n := range 50 {
+			rich.Collections[i].Values[bench.Metric(fmt.Sprintf("value%d/op", n))] = float64(n)
+		}
+	}
+	few := slices.Repeat([]float64{1}, 1000)
+	r.block(r.start(job, 1, c).Run.ID, measured("gin", few...), rich, measured("sort", few...), measured("zip", few...))
+
+	size, err := r.SizeOf(t.Context(), project, "v1")
+	require.NoError(t, err)
+	require.Equal(t, store.ResultSize{Series: 3*2 + 52, Values: 3*1000*2 + 300*52}, size)
+	size, err = r.SizeOf(t.Context(), project, "v9")
+	require.NoError(t, err)
+	require.Zero(t, size)
+
+	single := storetest.Open(t, r.url+"&pool_max_conns=1")
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute) // for a connection that nobody returns
+	defer stop()
+	var found []string
+	require.NoError(t, single.ExportCollections(ctx, project, nil, func(row bench.ExportedCollection) error {
+		if len(found)%100 == 0 {
+			_, err := single.SizeOf(ctx, project, "v1")
+			require.NoError(t, err)
+		}
+		found = append(found, fmt.Sprintf("%s %d %d", row.TestCase.Benchmark, row.Iteration, len(row.Values)))
+		return nil
+	}))
+	var want []string
+	for _, of := range []struct {
+		benchmark          string
+		iterations, values int
+	}{{"gin", 1000, 2}, {"kit", 300, 52}, {"sort", 1000, 2}, {"zip", 1000, 2}} {
+		for i := range of.iterations {
+			want = append(want, fmt.Sprintf("%s %d %d", of.benchmark, i, of.values))
+		}
+	}
+	require.Equal(t, want, found)
 }

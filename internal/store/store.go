@@ -18,12 +18,15 @@ import (
 )
 
 // maxConnections bounds the connections of a process, unless its URL sets pool_max_conns:
-// several processes share a small server.
+// several processes share a small server. A third of the number comes on top for reports.
 const maxConnections = 10
 
 // Store gives access to the record. It is safe for concurrent use.
 type Store struct {
 	pool *pgxpool.Pool
+	// reports has connections for reading many results, which may take long: however many
+	// ask for them, heartbeats and the like find a connection in pool.
+	reports *pgxpool.Pool
 	// swept is the ID of the last job read by the previous sweep of jobs held until their
 	// request starts.
 	swept atomic.Int64
@@ -48,15 +51,25 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		})
 		return nil
 	}
+	few := config.Copy()
+	few.MaxConns, few.MinConns, few.MinIdleConns = max(1, config.MaxConns/3), 0, 0
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}
-	return &Store{pool: pool}, nil
+	reports, err := pgxpool.NewWithConfig(ctx, few)
+	if err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("opening the database: %w", err)
+	}
+	return &Store{pool: pool, reports: reports}, nil
 }
 
 // Close closes all connections and waits for calls in progress.
-func (s *Store) Close() { s.pool.Close() }
+func (s *Store) Close() {
+	s.pool.Close()
+	s.reports.Close()
+}
 
 // Ping returns nil if the database answers and has the schema.
 func (s *Store) Ping(ctx context.Context) error {

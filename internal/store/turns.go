@@ -38,7 +38,7 @@ func (s *Store) SessionsInTurns(ctx context.Context, project, a, b string) ([]Se
 	if ids[0] == ids[1] {
 		return nil, nil
 	}
-	sessions, err := all[SessionInTurns](ctx, s.pool, `
+	sessions, err := all[SessionInTurns](ctx, s.reports, `
 		select `+testCaseDocument+` as test_case, se.metric, ra.size_class, ra.hardware_id, ra.co_located, n.id as run, coalesce(l.comparison_id, 0) as comparison,
 			array_agg(va.value order by ca.iteration) as a, array_agg(vb.value order by ca.iteration) as b,
 			array_agg(`+disturbed("ca")+` or `+disturbed("cb")+` order by ca.iteration) as disturbed
