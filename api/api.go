@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"path"
 	"reflect"
 	"sync"
@@ -15,6 +17,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/uber-go/tally/v4"
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/benchloom/benchloom/internal/strictjson"
 	"github.com/benchloom/benchloom/internal/suite"
@@ -58,11 +62,21 @@ type Settings struct {
 	OfflineAfter time.Duration
 	// HeartbeatEvery is the interval of collectors' heartbeats; 0: 5 s.
 	HeartbeatEvery time.Duration
-	// MaxBody, MaxSuite and MaxBlock bound request bodies in bytes, unpacked; 0:
-	// 8 MB, 32 MB (that of a suite's archive) and 16 MB.
+	// MaxBody, MaxSuite and MaxBlock bound the bodies of requests and configurations, of
+	// suites, and of blocks, in bytes, unpacked; 0: 8 MB, 32 MB (that of a suite's
+	// archive) and 16 MB. Bodies of other operations are bounded by 64 kB.
 	MaxBody, MaxSuite, MaxBlock int64
 	// MaxBuild bounds the archive of a build in bytes; 0: [DefaultMaxBuild].
 	MaxBuild int64
+	// MaxCompared bounds the values that one comparison reads; 0: [DefaultMaxCompared].
+	MaxCompared int64
+	// Rates bound how often one client may call; the zero value is no bound.
+	Rates Rates
+	// TrustedProxies are those whose word on the address of a client counts.
+	TrustedProxies []netip.Prefix
+	// StallBound is the time after which a client that takes nothing of an answer is
+	// dropped; 0: 30 s.
+	StallBound time.Duration
 	// TemporalReady returns an error unless Temporal answers; nil: it is not checked.
 	TemporalReady func(ctx context.Context) error
 	// Metrics serves /metrics; nil: there is none.
@@ -75,8 +89,11 @@ func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Store == nil, c.Starter == nil, c.Dispatcher == nil, c.Inspector == nil, c.Now == nil, c.Log == nil, c.Random == nil:
 		return c, errors.New("building the API: Store, Starter, Dispatcher, Inspector, Now, Log and Random must be set")
-	case c.HeartbeatEvery < 0, c.OfflineAfter < 0, c.MaxBody < 0, c.MaxSuite < 0, c.MaxBlock < 0, c.MaxBuild < 0:
+	case c.HeartbeatEvery < 0, c.OfflineAfter < 0, c.MaxBody < 0, c.MaxSuite < 0, c.MaxBlock < 0, c.MaxBuild < 0, c.MaxCompared < 0, c.StallBound < 0:
 		return c, errors.New("building the API: durations and bounds must not be negative")
+	}
+	if err := c.Rates.Validate(); err != nil {
+		return c, fmt.Errorf("building the API: %w", err)
 	}
 	orDefault(&c.OfflineAfter, 30*time.Second)
 	orDefault(&c.HeartbeatEvery, 5*time.Second)
@@ -84,6 +101,8 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&c.MaxSuite, suite.MaxBundle)
 	orDefault(&c.MaxBlock, 16<<20)
 	orDefault(&c.MaxBuild, DefaultMaxBuild)
+	orDefault(&c.MaxCompared, DefaultMaxCompared)
+	orDefault(&c.StallBound, defaultStall)
 	if c.Scope == nil {
 		c.Scope = tally.NoopScope
 	}
@@ -105,6 +124,7 @@ type base struct {
 	mux        *http.ServeMux
 	suites     *suitecache.Cache
 	tokens     *tokenCache
+	limits     *limits
 	dispatcher Dispatcher
 	filler     filler
 	// afterwards tracks work that continues after an answer.
@@ -119,6 +139,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 	}
 	s := &base{
 		Settings: c.Settings, lookup: lookup{c.Store}, mux: http.NewServeMux(), suites: suitecache.New(c.Store), tokens: newTokenCache(c.Store, c.Now),
+		limits:     newLimits(c.Rates, c.Now),
 		dispatcher: c.Dispatcher,
 	}
 	projects := &projectHandlers{base: s, record: c.Store, watcher: c.Starter, workflows: c.Starter}
@@ -142,7 +163,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		&operatorHandlers{base: s, record: c.Store, workflows: c.Starter},
 		&jobHandlers{base: s, record: c.Store, inspector: c.Inspector},
 		&explainHandlers{base: s, record: c.Store, inspector: c.Inspector, admission: admission},
-		&resultHandlers{base: s, record: c.Store},
+		&resultHandlers{base: s, record: c.Store, memory: semaphore.NewWeighted(maxComparing)},
 		&collectorHandlers{base: s, record: c.Store, enrolment: enrolment},
 		enrolment,
 		&runHandlers{base: s, record: c.Store, workflows: c.Starter},
@@ -151,7 +172,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		group.register()
 	}
 	page := &pageHandlers{base: s, record: c.Store}
-	s.mux.HandleFunc("GET /{$}", page.page)
+	s.mux.HandleFunc("GET /{$}", s.limited(page.page))
 	s.mux.HandleFunc("GET /readyz", s.ready(c.Store.Ping))
 	s.servePlain()
 	return &Handler{Handler: s.observe(s.mux), base: s}, nil
@@ -220,15 +241,15 @@ func schemaName(t reflect.Type, hint string) string {
 
 // servePlain adds the paths outside the OpenAPI document.
 func (s *base) servePlain() {
-	s.mux.HandleFunc("GET /openapi.json", s.document("application/openapi+json", func() ([]byte, error) {
+	s.mux.HandleFunc("GET /openapi.json", s.limited(s.document("application/openapi+json", func() ([]byte, error) {
 		return json.MarshalIndent(s.huma.OpenAPI(), "", "  ")
-	}))
-	s.mux.HandleFunc("GET /openapi.yaml", s.document("application/openapi+yaml", s.huma.OpenAPI().YAML))
+	})))
+	s.mux.HandleFunc("GET /openapi.yaml", s.limited(s.document("application/openapi+yaml", s.huma.OpenAPI().YAML)))
 	s.mux.HandleFunc("GET /healthz", static("text/plain; charset=utf-8", []byte("ok\n")))
 	if s.Metrics != nil {
 		s.mux.Handle("GET /metrics", s.Metrics)
 	}
-	s.mux.HandleFunc("/", s.noRoute)
+	s.mux.HandleFunc("/", s.limited(s.noRoute))
 }
 
 // document serves the OpenAPI document in one format. It is written when it is first asked
@@ -256,23 +277,37 @@ func static(contentType string, body []byte) http.HandlerFunc {
 // readyBound bounds the readiness checks of the database and Temporal.
 const readyBound = 3 * time.Second
 
-// ready reports whether the database and Temporal answer.
+// ready reports whether the database and Temporal answer. No rate limits it, but those who
+// ask at the same time are answered by one check.
 func (s *base) ready(ping func(context.Context) error) http.HandlerFunc {
+	var checks singleflight.Group
 	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, stop := context.WithTimeout(r.Context(), readyBound)
-		defer stop()
-		if err := ping(ctx); err != nil {
-			s.Log.WarnContext(ctx, "not ready: the database does not answer", "error", err)
-			writeProblem(w, problemf(http.StatusServiceUnavailable, "not-ready", "the database does not answer; is Postgres running, and DATABASE_URL right?"))
+		found, _, _ := checks.Do("", func() (any, error) {
+			// The client that asked first may go: others wait for the same check.
+			ctx, stop := context.WithTimeout(context.WithoutCancel(r.Context()), readyBound)
+			defer stop()
+			return s.notReady(ctx, ping), nil
+		})
+		if problem, _ := found.(*huma.ErrorModel); problem != nil {
+			writeProblem(w, problem)
 			return
-		}
-		if s.TemporalReady != nil {
-			if err := s.TemporalReady(ctx); err != nil {
-				s.Log.WarnContext(ctx, "not ready: Temporal does not answer", "error", err)
-				writeProblem(w, problemf(http.StatusServiceUnavailable, "not-ready", "Temporal does not answer; is it running, and TEMPORAL_ADDRESS right?"))
-				return
-			}
 		}
 		static("text/plain; charset=utf-8", []byte("ready\n"))(w, r)
 	}
+}
+
+// notReady returns what is not ready; nil if everything is.
+func (s *base) notReady(ctx context.Context, ping func(context.Context) error) *huma.ErrorModel {
+	if err := ping(ctx); err != nil {
+		s.Log.WarnContext(ctx, "not ready: the database does not answer", "error", err)
+		return problemf(http.StatusServiceUnavailable, "not-ready", "the database does not answer; is Postgres running, and DATABASE_URL right?")
+	}
+	if s.TemporalReady == nil {
+		return nil
+	}
+	if err := s.TemporalReady(ctx); err != nil {
+		s.Log.WarnContext(ctx, "not ready: Temporal does not answer", "error", err)
+		return problemf(http.StatusServiceUnavailable, "not-ready", "Temporal does not answer; is it running, and TEMPORAL_ADDRESS right?")
+	}
+	return nil
 }

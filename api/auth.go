@@ -122,20 +122,29 @@ func (s *base) refuse(ctx huma.Context, err error) {
 	_ = s.huma.Marshal(ctx.BodyWriter(), "application/json", p) // fails only if the client is gone
 }
 
-// identify returns the owner of the token in an Authorization header; zero without one.
+// identify returns the owner of the token in an Authorization header; zero without one. It
+// counts the call for the rate limits.
 func (s *base) identify(ctx context.Context, header string) (store.Principal, error) {
 	if header == "" {
-		return store.Principal{}, nil
+		return store.Principal{}, s.limits.stranger(ctx)
 	}
 	scheme, secret, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "Bearer") || !strings.HasPrefix(secret, TokenPrefix) {
-		return store.Principal{}, problemf(http.StatusUnauthorized, "unauthorized", "the Authorization header holds no token of Benchloom: send 'Bearer %s…'", TokenPrefix)
+		return store.Principal{}, s.limits.wrong(ctx, problemf(http.StatusUnauthorized, "unauthorized", "the Authorization header holds no token of Benchloom: send 'Bearer %s…'", TokenPrefix))
+	}
+	if !s.tokens.seen(secret) {
+		if err := s.limits.suspicious(ctx); err != nil {
+			return store.Principal{}, err
+		}
 	}
 	p, err := s.tokens.principal(ctx, secret)
 	if errors.Is(err, store.ErrNotFound) {
-		return store.Principal{}, problemf(http.StatusUnauthorized, "unauthorized", "this token is not known; was it replaced? those of 'benchloom up' are in tokens/ below its state directory, and BENCHLOOM_TOKEN is read first")
+		return store.Principal{}, s.limits.wrong(ctx, problemf(http.StatusUnauthorized, "unauthorized", "this token is not known; was it replaced? those of 'benchloom up' are in tokens/ below its state directory, and BENCHLOOM_TOKEN is read first"))
 	}
-	return p, err
+	if err != nil {
+		return p, err
+	}
+	return p, s.limits.known(secret)
 }
 
 // tokenTTL is the time for which a token is cached, and so for which a revoked one still
@@ -181,6 +190,9 @@ func (c *tokenCache) principal(ctx context.Context, secret string) (store.Princi
 	c.known.Set(hash, knownToken{principal: p, until: c.now().Add(tokenTTL)}, ttlcache.NoTTL)
 	return p, nil
 }
+
+// seen reports whether a token was known lately. It may have been revoked since.
+func (c *tokenCache) seen(secret string) bool { return c.known.Has(sha256.Sum256([]byte(secret))) }
 
 // forget evicts the tokens of a collector.
 func (c *tokenCache) forget(collector string) {

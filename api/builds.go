@@ -33,7 +33,7 @@ const DefaultMaxBuild = 1 << 30
 func (s *buildHandlers) register() {
 	handle(s.base, operation{id: "get-build", method: http.MethodGet, path: "/builds/{key}", need: toFetch, tag: "builds",
 		summary: "Show a stored build"}, s.getBuild)
-	handle(s.base, operation{id: "get-build-chunk", method: http.MethodGet, path: "/builds/{key}/chunks/{number}", need: toCollect, tag: "builds",
+	handle(s.base, operation{id: "get-build-chunk", method: http.MethodGet, path: "/builds/{key}/chunks/{number}", need: toCollect, tag: "builds", slots: chunkSlots,
 		summary: "Download a piece of a build", description: "All pieces together are a tar.gz with the SHA-256 of the build.",
 		answers: []documented{{status: http.StatusOK, media: []string{octetsType}}}}, s.getBuildChunk)
 	handle(s.base, operation{id: "upload-build-chunk", method: http.MethodPut, path: "/runs/{run}/build/chunks/{number}", need: toCollect, tag: "collectors",

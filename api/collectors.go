@@ -61,9 +61,9 @@ func (s *collectorHandlers) register() {
 		summary: "Activate a drained collector"}, s.activateCollector)
 	handle(s.base, operation{id: "remove-collector", method: http.MethodDelete, path: "/collectors/{collector}", need: toAdmin, tag: "collectors", status: http.StatusNoContent,
 		summary: "Remove an offline collector", description: "Its configuration and its token are removed as well. With force it may be live; its process is refused from then on."}, s.removeCollector)
-	handle(s.base, operation{id: "register-collector", method: http.MethodPost, path: "/collectors/register", need: toCollect, tag: "collectors",
+	handle(s.base, operation{id: "register-collector", method: http.MethodPost, path: "/collectors/register", need: toCollect, tag: "collectors", maxBody: factsBody,
 		summary: "Register a collector", description: "Each registration has a new epoch, which fences off earlier ones. Answers 409 with the type urn:benchloom:name-taken when another live machine has the name, or wrong-machine when its architecture is not the target's; 403 with not-configured when nobody has invited it, or not-yours when the token is another collector's."}, s.registerCollector)
-	handle(s.base, operation{id: "heartbeat", method: http.MethodPost, path: "/collectors/{collector}/heartbeat", need: toCollect, tag: "collectors",
+	handle(s.base, operation{id: "heartbeat", method: http.MethodPost, path: "/collectors/{collector}/heartbeat", need: toCollect, tag: "collectors", maxBody: factsBody,
 		summary: "Send a collector's heartbeat", description: "Answers 409 with the type urn:benchloom:fenced when the collector was registered again since."}, s.heartbeat)
 }
 

@@ -9,11 +9,15 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/results"
+	"github.com/benchloom/benchloom/internal/store"
 )
 
 // ResultRecord reads results.
@@ -26,19 +30,24 @@ type ResultRecord interface {
 	ExportCollections(ctx context.Context, project string, tags []string, yield func(bench.ExportedCollection) error) error
 	// ExportInTurns does the same for what was measured in turns with another artifact.
 	ExportInTurns(ctx context.Context, project string, tags []string, yield func(bench.ExportedCollection) error) error
+	// SizeOf and SizeInTurns tell how much SamplesOf and SessionsInTurns read.
+	SizeOf(ctx context.Context, project, tag string) (store.ResultSize, error)
+	SizeInTurns(ctx context.Context, project, a, b string) (store.ResultSize, error)
 }
 
 type resultHandlers struct {
 	*base
 	record ResultRecord
+	// memory is that of all comparisons that are made at once, in bytes.
+	memory *semaphore.Weighted
 }
 
 func (s *resultHandlers) register() {
-	handle(s.base, operation{id: "compare", method: http.MethodGet, path: "/compare", need: toRead, tag: "results",
+	handle(s.base, operation{id: "compare", method: http.MethodGet, path: "/compare", need: toRead, tag: "results", slots: compareSlots,
 		summary:     "Compare two artifacts",
 		description: "One row for each metric of each test case: stored results describe, what was measured in turns stands beside them, and the verdict rests on the latter. Only results of the same target, size class and hardware are compared, and co-located ones only with their like. Parameters that narrow the answer hide rows and change no verdict. What one side lacks is listed with the reason.",
 		answers:     []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.Comparison](), media: []string{"text/plain", "text/markdown"}}}}, s.compare)
-	handle(s.base, operation{id: "export-results", method: http.MethodGet, path: "/results/export", need: toRead, tag: "results",
+	handle(s.base, operation{id: "export-results", method: http.MethodGet, path: "/results/export", need: toRead, tag: "results", slots: exportSlots,
 		summary: "Export the collections of artifacts", answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[[]apiclient.ExportedCollection](), media: []string{"text/plain", "text/csv"}}},
 		description: "What was measured in turns with another artifact is exported on its own. As Go's benchmark format (read by benchstat -col tag -ignore collector), CSV with one line per value, or a JSON array."}, s.export)
 }
@@ -63,6 +72,45 @@ type compare struct {
 	Width       int    `query:"width" minimum:"0" maximum:"1000" doc:"Characters in a line of text; 0: unlimited."`
 }
 
+// Bounds of comparisons. All values of both sides are in memory at once, some of them in
+// several orders, and a row tells much about a series; the bytes are estimates of both.
+const (
+	// DefaultMaxCompared bounds the values that one comparison reads. 2,000 test cases with
+	// twenty metrics and five iterations on each side have 400,000.
+	DefaultMaxCompared = 1_000_000
+	maxComparedSeries  = 100_000
+	bytesPerValue      = 100
+	bytesPerSeries     = 1_500
+	// maxComparing bounds the memory of all comparisons that are made at once.
+	maxComparing = maxComparedSeries*bytesPerSeries + DefaultMaxCompared*bytesPerValue
+)
+
+// reserve waits until there is memory for a comparison, and refuses one that is too large.
+func (s *resultHandlers) reserve(ctx context.Context, in *compare) (release func(), err error) {
+	size, err := s.record.SizeInTurns(ctx, in.Project, in.A, in.B)
+	if err != nil {
+		return nil, err
+	}
+	for _, tag := range []string{in.A, in.B} {
+		own, err := s.record.SizeOf(ctx, in.Project, tag)
+		if err != nil {
+			return nil, err
+		}
+		size.Values, size.Series = size.Values+own.Values, size.Series+own.Series
+	}
+	if size.Values > s.MaxCompared || size.Series > maxComparedSeries {
+		return nil, problemf(http.StatusUnprocessableEntity, "too-large-to-compare", "%s and %s have %d values in %d series, and one comparison takes at most %d in %d; export both with 'benchloom results export', and compare them with benchstat",
+			in.A, in.B, size.Values, size.Series, s.MaxCompared, maxComparedSeries)
+	}
+	bytes := min(maxComparing, size.Values*bytesPerValue+size.Series*bytesPerSeries)
+	bounded, stop := context.WithTimeout(ctx, slotWait)
+	defer stop()
+	if err := s.memory.Acquire(bounded, bytes); err != nil {
+		return nil, busy()
+	}
+	return func() { s.memory.Release(bytes) }, nil
+}
+
 type written struct {
 	ContentType string `header:"Content-Type"`
 	Body        []byte
@@ -75,6 +123,11 @@ func (s *resultHandlers) compare(ctx context.Context, in *compare) (*written, er
 	if err := s.tags(ctx, in.Project, &in.A, &in.B); err != nil {
 		return nil, err
 	}
+	release, err := s.reserve(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	all, err := results.Compare(ctx, s.record, s.suites, results.Pair{Project: in.Project, A: in.A, B: in.B})
 	if err != nil {
 		return nil, fmt.Errorf("comparing %s with %s: %w", in.B, in.A, err)
@@ -132,8 +185,21 @@ func writeMissing(out *bytes.Buffer, bullet string, missing []results.Missing) {
 	}
 	fmt.Fprintf(out, "\nNot compared\n\n")
 	for _, m := range missing {
-		fmt.Fprintf(out, "%s%s: %s: %s\n", bullet, m.Tag, m.TestCase, m.Reason)
+		fmt.Fprintf(out, "%s%s: %s: %s\n", bullet, m.Tag, m.TestCase, plainLine(m.Reason))
 	}
+}
+
+// plainLine returns a benchmark's own words as one line that no terminal obeys.
+func plainLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsControl(r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 }
 
 func (in *compare) wants(tc bench.TestCase) bool {
@@ -170,11 +236,11 @@ func (s *resultHandlers) measured(ctx context.Context, project string, tags ...s
 			continue
 		}
 		// An artifact that is still being measured has results, but is not listed.
-		samples, err := s.record.SamplesOf(ctx, project, tag)
+		size, err := s.record.SizeOf(ctx, project, tag)
 		if err != nil {
 			return err
 		}
-		if len(samples) > 0 {
+		if size.Values > 0 {
 			continue
 		}
 		all := "none is measured yet; 'benchloom submit' asks for one"

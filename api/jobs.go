@@ -32,9 +32,9 @@ type jobHandlers struct {
 func (s *jobHandlers) register() {
 	handle(s.base, operation{id: "get-job", method: http.MethodGet, path: "/jobs/{job}", need: toRead, tag: "jobs",
 		summary: "Show a job with its runs"}, s.getJob)
-	handle(s.base, operation{id: "get-job-log", method: http.MethodGet, path: "/jobs/{job}/log", need: toRead, tag: "jobs", answers: logAnswer,
+	handle(s.base, operation{id: "get-job-log", method: http.MethodGet, path: "/jobs/{job}/log", need: toRead, tag: "jobs", slots: readSlots, answers: logAnswer,
 		summary: "Read the output of one of a job's runs", description: followDescription}, s.getJobLog)
-	handle(s.base, operation{id: "get-run-log", method: http.MethodGet, path: "/runs/{run}/log", need: toRead, tag: "jobs", answers: logAnswer,
+	handle(s.base, operation{id: "get-run-log", method: http.MethodGet, path: "/runs/{run}/log", need: toRead, tag: "jobs", slots: readSlots, answers: logAnswer,
 		summary: "Read the output of a run", description: followDescription}, s.getRunLog)
 }
 
@@ -67,7 +67,7 @@ func (s *jobHandlers) getJob(ctx context.Context, in *jobPath) (*body[apiclient.
 
 const (
 	// maxLogPiece bounds one answer, in bytes.
-	maxLogPiece = 1 << 20
+	maxLogPiece = 256 << 10
 	// maxWait bounds the wait for new output, in seconds.
 	maxWait = 20
 	// lookEvery is the interval of checks for new output meanwhile.

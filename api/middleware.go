@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,10 +37,12 @@ func (s *base) observe(next http.Handler) http.Handler {
 		id := acceptedRequestID(r.Header.Get(apiclient.HeaderRequestID))
 		w.Header().Set(apiclient.HeaderRequestID, id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
-		out := &statusWriter{ResponseWriter: w}
+		ctx := context.WithValue(r.Context(), requestIDKey{}, id)
+		r = r.WithContext(context.WithValue(ctx, clientKey{}, origin(r, s.TrustedProxies)))
+		out := newStatusWriter(w, r, s.StallBound)
 		defer func() {
 			aborted := s.recovered(out, r, recover())
+			out.end()
 			s.account(out, r, s.Now().Sub(begun))
 			if aborted {
 				panic(http.ErrAbortHandler) // closes the connection: the client must not take a part for the whole
@@ -77,24 +80,60 @@ func (s *base) recovered(w *statusWriter, r *http.Request, cause any) (aborted b
 	return false
 }
 
+// Labels of what no fixed set has.
+const (
+	otherMethod    = "other"
+	unmatchedRoute = "unmatched"
+)
+
+// methods lists the methods that metrics name.
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	http.MethodOptions, http.MethodConnect, http.MethodTrace,
+}
+
+// labels returns the labels of an exchange in metrics. Each is of a fixed set: a series is
+// never forgotten, so a client must not be able to make new ones.
+func labels(r *http.Request, status int) (method, route, class string) {
+	method = r.Method
+	if !slices.Contains(methods, method) {
+		method = otherMethod
+	}
+	_, route, _ = strings.Cut(r.Pattern, " ")
+	if route == "" {
+		route = unmatchedRoute
+	}
+	return method, route, strconv.Itoa(status/100) + "xx"
+}
+
+// shownInLog bounds what a log shows of a client's own text, in bytes.
+const shownInLog = 300
+
 // account counts and logs an exchange.
 func (s *base) account(w *statusWriter, r *http.Request, took time.Duration) {
-	_, route, _ := strings.Cut(r.Pattern, " ")
-	if route == "" || r.Pattern == "/" {
-		route = "none" // otherwise each unknown path would be a series of its own
-	}
 	status := w.status
 	if status == 0 {
 		status = http.StatusOK
 	}
-	tags := map[string]string{"method": r.Method, "route": route}
-	s.Scope.Tagged(tags).Timer("api_latency").Record(took)
-	s.Scope.Tagged(map[string]string{"method": r.Method, "route": route, "status": strconv.Itoa(status)}).Counter("api_requests").Inc(1)
+	method, route, class := labels(r, status)
+	s.Scope.Tagged(map[string]string{"method": method, "route": route}).Timer("api_latency").Record(took)
+	s.Scope.Tagged(map[string]string{"method": method, "route": route, "status": class}).Counter("api_requests").Inc(1)
 	log := s.Log.DebugContext
-	if r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasSuffix(route, "/heartbeat") && !strings.HasSuffix(route, "/log") {
+	if changes(method, route, status) {
 		log = s.Log.InfoContext
 	}
-	log(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "status", status, "took", took, "request_id", requestID(r.Context()))
+	log(r.Context(), "request", "method", method, "path", r.URL.Path[:min(len(r.URL.Path), shownInLog)], "status", status, "took", took,
+		"client", client(r.Context()), "request_id", requestID(r.Context()))
+}
+
+// changes reports whether an exchange may have changed something that is worth a line in
+// the log. One that was refused without a look at it has not.
+func changes(method, route string, status int) bool {
+	switch {
+	case method == http.MethodGet, method == http.MethodHead, route == unmatchedRoute, status == http.StatusTooManyRequests:
+		return false
+	}
+	return !strings.HasSuffix(route, "/heartbeat") && !strings.HasSuffix(route, "/log")
 }
 
 // acceptedRequestID returns the caller's own ID when it is harmless, else a new one.
@@ -109,28 +148,6 @@ func acceptedRequestID(given string) string {
 	_, _ = rand.Read(raw[:]) // never fails
 	return hex.EncodeToString(raw[:])
 }
-
-// statusWriter remembers the status. Unwrap gives access to the server's own writer.
-type statusWriter struct {
-	http.ResponseWriter
-	status int
-}
-
-func (w *statusWriter) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *statusWriter) Write(p []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-	return w.ResponseWriter.Write(p)
-}
-
-func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // unzip unpacks a body with Content-Encoding gzip, up to a bound, and leaves others as
 // they are. It runs after authorize, so that nothing is unpacked for strangers.

@@ -15,6 +15,15 @@ import (
 // bodyBound bounds the time in which a body must arrive.
 const bodyBound = 3 * time.Minute
 
+// Bounds of bodies in bytes. Those of operations with larger ones are in [Settings].
+const (
+	smallBody = 64 << 10 // unless an operation says otherwise: a reason or a few names
+	namesBody = 1 << 20  // the benchmarks of a suite
+	// outputBody has room for twice as much output as is kept of a command.
+	outputBody = 4 << 20
+	factsBody  = 1 << 20 // facts of a machine, or the directories of its cache
+)
+
 // operation describes an endpoint and the role it needs.
 type operation struct {
 	id, method, path string
@@ -22,12 +31,14 @@ type operation struct {
 	summary          string
 	description      string
 	tag              string
-	// maxBody bounds the body in bytes; 0: Settings.MaxBody.
+	// maxBody bounds the body in bytes; 0: smallBody.
 	maxBody int64
 	// status of success; 0: 200, or 204 without a body.
 	status int
 	// gzip lets the body be compressed.
 	gzip bool
+	// slots bounds the calls that are under way at once, see [base.inSlot]; 0: no bound.
+	slots int
 	// before reads the body before the framework does; nil: nothing does.
 	before func(ctx huma.Context, next func(huma.Context))
 	// answers documents answers that the framework cannot know: not JSON, written by the
@@ -57,7 +68,7 @@ func (d documented) content(schemas huma.Registry) map[string]*huma.MediaType {
 // handle adds an endpoint. Errors of its handler become problems.
 func handle[In, Out any](s *base, o operation, f func(ctx context.Context, in *In) (*Out, error)) {
 	if o.maxBody == 0 {
-		o.maxBody = s.MaxBody
+		o.maxBody = min(smallBody, s.MaxBody)
 	}
 	op := huma.Operation{
 		OperationID: o.id, Method: o.method, Path: "/api/v1" + o.path, Summary: o.summary, Description: o.description, Tags: []string{o.tag},
@@ -67,8 +78,11 @@ func handle[In, Out any](s *base, o operation, f func(ctx context.Context, in *I
 		op.Security = []map[string][]string{{tokenScheme: {}}}
 		op.Description += "\n\nNeeds a token with the role " + string(o.need) + "."
 	}
+	if o.slots > 0 {
+		op.Middlewares = append(op.Middlewares, s.inSlot(o.slots))
+	}
 	if o.gzip {
-		op.Middlewares = huma.Middlewares{s.unzip(o.maxBody)}
+		op.Middlewares = append(op.Middlewares, s.unzip(o.maxBody))
 		op.Description += "\n\nThe body may have Content-Encoding gzip."
 	}
 	if o.before != nil {

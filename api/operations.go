@@ -57,7 +57,7 @@ type operatorHandlers struct {
 
 func (s *operatorHandlers) register() {
 	onRequest := func(name, summary, description string) operation {
-		return operation{id: name + "-request", method: http.MethodPost, path: "/requests/{request}/" + name, need: toWrite, tag: "operators",
+		return operation{id: name + "-request", method: http.MethodPost, path: "/requests/{request}/" + name, need: toWrite, tag: "operators", maxBody: namesBody,
 			summary: summary, description: description}
 	}
 	handle(s.base, onRequest("cancel", "End a request", "Its jobs for which no other request waits are stopped. What was measured stays. Cancelling twice is no error."), s.cancelRequest)

@@ -43,7 +43,7 @@ func (s *projectHandlers) register() {
 		summary: "List projects"}, s.listProjects)
 	handle(s.base, operation{id: "get-project", method: http.MethodGet, path: "/projects/{project}", need: toRead, tag: "projects",
 		summary: "Show a project"}, s.getProject)
-	handle(s.base, operation{id: "apply-project", method: http.MethodPut, path: "/projects/{project}", need: toAdmin, tag: "projects",
+	handle(s.base, operation{id: "apply-project", method: http.MethodPut, path: "/projects/{project}", need: toAdmin, tag: "projects", maxBody: s.MaxBody,
 		summary: "Apply a project's configuration", description: "Creates the project or replaces its configuration. With dry_run it only lists the changes. A changed suite resumes a project that was paused because every test case failed."}, s.applyProject)
 }
 

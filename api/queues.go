@@ -36,7 +36,7 @@ type queueHandlers struct {
 func (s *queueHandlers) register() {
 	handle(s.base, operation{id: "list-queues", method: http.MethodGet, path: "/queues", need: toRead, tag: "queues",
 		summary: "List queues", description: "Queues in the order in which they are served, each with its backlog, and the limits of accounts."}, s.listQueues)
-	handle(s.base, operation{id: "apply-queues", method: http.MethodPut, path: "/queues", need: toAdmin, tag: "queues",
+	handle(s.base, operation{id: "apply-queues", method: http.MethodPut, path: "/queues", need: toAdmin, tag: "queues", maxBody: s.MaxBody,
 		summary: "Configure queues and limits of accounts", description: "The configuration is applied as a whole or not at all. It takes effect for jobs that are not handed out yet; new levels also for jobs that wait for a collector."}, s.applyQueues)
 	handle(s.base, operation{id: "set-weight", method: http.MethodPut, path: "/queues/{queue}/weight", need: toAdmin, tag: "queues",
 		summary: "Change the weight of a queue"}, s.setWeight)

@@ -80,7 +80,7 @@ type requestHandlers struct {
 }
 
 func (s *requestHandlers) register() {
-	handle(s.base, operation{id: "create-request", method: http.MethodPost, path: "/requests", need: toWrite, tag: "requests",
+	handle(s.base, operation{id: "create-request", method: http.MethodPost, path: "/requests", need: toWrite, tag: "requests", maxBody: s.MaxBody, slots: largeSlots,
 		summary: "Submit a request", description: fmt.Sprintf("Answers 201 for a new request and 200 for an existing one: the same release, or the same idempotency key. With the field jobs the body may have %d MB; all jobs are accepted, or none.\n\nThe body may have Content-Encoding gzip.", apiclient.MaxBatchBytes/1_000_000), before: s.spoolJobs,
 		status: http.StatusCreated, answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.Request]()}}}, s.createRequest)
 	handle(s.base, operation{id: "list-requests", method: http.MethodGet, path: "/requests", need: toRead, tag: "requests",

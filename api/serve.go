@@ -10,12 +10,16 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
 
 const (
 	headerBound = 10 * time.Second
 	idleBound   = 2 * time.Minute
 	maxHeader   = 64 << 10
+	// maxConnections bounds the open connections; more wait until one closes.
+	maxConnections = 1000
 	// stopBound bounds pending answers once the API stops; those that wait for output end
 	// at once.
 	stopBound = 10 * time.Second
@@ -76,6 +80,7 @@ func stopping(ctx context.Context) <-chan struct{} {
 // Serve answers requests until the context ends, then finishes pending ones. It closes
 // the listener.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger) error {
+	listener = netutil.LimitListener(listener, maxConnections)
 	// Requests outlive the context to finish their writes.
 	base := context.WithValue(context.WithoutCancel(ctx), stoppingKey{}, ctx.Done())
 	server := &http.Server{

@@ -29,8 +29,8 @@ type suiteHandlers struct {
 func (s *suiteHandlers) register() {
 	handle(s.base, operation{id: "put-suite", method: http.MethodPut, path: "/suites/{hash}", need: toWrite, tag: "suites",
 		summary: "Upload a suite", description: "The archive is unpacked and checked. It must have the content hash in the path. A repeated upload changes nothing.",
-		maxBody: s.MaxSuite}, s.putSuite)
-	handle(s.base, operation{id: "get-suite", method: http.MethodGet, path: "/suites/{hash}", need: toFetch, tag: "suites",
+		maxBody: s.MaxSuite, slots: suiteSlots}, s.putSuite)
+	handle(s.base, operation{id: "get-suite", method: http.MethodGet, path: "/suites/{hash}", need: toFetch, tag: "suites", slots: suiteSlots,
 		summary: "Download a suite", answers: []documented{{status: http.StatusOK, media: []string{gzipType}}}}, s.getSuite)
 }
 

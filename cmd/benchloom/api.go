@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -24,6 +25,8 @@ type apiFlags struct {
 	maxBuild                        string
 	allowRemote, closedRead         bool
 	openCollectors                  bool
+	trustedProxies                  []string
+	rates                           api.Rates
 }
 
 func newAPI() *cobra.Command {
@@ -52,6 +55,11 @@ environment configuration). The OpenAPI document is at /openapi.json, metrics at
 	flags.StringVar(&f.userToken, "user-token-file", "", "file with the token of the administrator admin")
 	flags.StringVar(&f.collectorToken, "collector-token-file", "", "file with a token for collectors")
 	flags.BoolVar(&f.openCollectors, "open-collectors", false, "let collectors register without an invitation, with the token of --collector-token-file and a configuration of their own")
+	flags.StringSliceVar(&f.trustedProxies, "trusted-proxy", nil, "address or network of a proxy, such as 10.0.0.0/8, whose X-Forwarded-For names the client; may be repeated")
+	rates := api.DefaultRates()
+	flags.Float64Var(&f.rates.Token, "token-rate", rates.Token, "calls per second with one token; 0: no limit")
+	flags.Float64Var(&f.rates.Address, "address-rate", rates.Address, "calls per second without a token from one address; 0: no limit")
+	flags.Float64Var(&f.rates.Refused, "refused-rate", rates.Refused, "calls per second with unknown tokens from one address; 0: no limit")
 	flags.StringVar(&f.announceTemporal, "announce-temporal", os.Getenv("TEMPORAL_ADDRESS"), "address at which collectors on other machines reach Temporal (default $TEMPORAL_ADDRESS)")
 	return cmd
 }
@@ -68,6 +76,13 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	maxBuild, err := size("--max-build-size", f.maxBuild)
 	if err != nil {
 		return usage(err)
+	}
+	if err := f.rates.Validate(); err != nil {
+		return usage(fmt.Errorf("--token-rate, --address-rate and --refused-rate: %w", err))
+	}
+	proxies, err := api.ParseProxies(f.trustedProxies)
+	if err != nil {
+		return usage(fmt.Errorf("--trusted-proxy: %w", err))
 	}
 	// Listen first, so that a port in use is reported before anything changes.
 	listener, err := api.Listen(ctx, f.listen, f.allowRemote)
@@ -111,6 +126,7 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 			Now: time.Now, Log: log, Random: rand.Reader, Version: version,
 			TemporalUI: f.ui, TemporalAddress: f.announceTemporal, InvitedOnly: !f.openCollectors, Namespace: f.namespace, OpenRead: !f.closedRead, OfflineAfter: workers.OfflineAfter,
 			HeartbeatEvery: 3 * time.Second, TemporalReady: start.Healthy, Metrics: m.Handler, Scope: m.Scope, MaxBuild: maxBuild,
+			Rates: f.rates, TrustedProxies: proxies,
 		},
 	})
 	if err != nil {

@@ -460,6 +460,7 @@ const (
 const (
 	ProblemJobClosed   = "urn:benchloom:job-closed"
 	ProblemNobodyWaits = "urn:benchloom:nobody-waits"
+	ProblemRateLimited = "urn:benchloom:rate-limited"
 	ProblemFenced      = "urn:benchloom:fenced"
 	ProblemNameTaken   = "urn:benchloom:name-taken"
 	ProblemRunClosed   = "urn:benchloom:run-closed"

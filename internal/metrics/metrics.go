@@ -34,6 +34,9 @@ type Metrics struct {
 // seconds lists histogram bounds from a millisecond to an hour.
 var seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600}
 
+// maxScrapes bounds the answers of /metrics that are under way at once; others get 503.
+const maxScrapes = 4
+
 // New returns the metrics of a process; component is a label on each.
 func New(component, version string) (*Metrics, error) {
 	registry := prometheus.NewRegistry()
@@ -64,7 +67,7 @@ func New(component, version string) (*Metrics, error) {
 	return &Metrics{
 		Scope:   sdktally.NewPrometheusNamingScope(root).SubScope("benchloom"),
 		SDK:     sdktally.NewMetricsHandler(sdktally.NewPrometheusNamingScope(root)),
-		Handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		Handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}),
 		Closer:  closer,
 	}, nil
 }

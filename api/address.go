@@ -1,0 +1,80 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// ParseProxies reads the addresses of trusted proxies: each an IP address, or a network
+// such as 10.0.0.0/8.
+func ParseProxies(list []string) ([]netip.Prefix, error) {
+	var proxies []netip.Prefix
+	for _, text := range list {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			address, err := netip.ParseAddr(text)
+			if err != nil {
+				return nil, fmt.Errorf("the trusted proxy %q is invalid: write an IP address, or a network such as 10.0.0.0/8", text)
+			}
+			network = netip.PrefixFrom(address, address.BitLen())
+		}
+		proxies = append(proxies, network.Masked())
+	}
+	return proxies, nil
+}
+
+// forwardedFor is the header in which each proxy adds the address that it was called from.
+const forwardedFor = "X-Forwarded-For"
+
+// origin returns the address of the client: that of the connection or, if this is a trusted
+// proxy's, the last one in the header that is none. What a client itself wrote there is
+// before it, and never counts. It is the zero address if the connection has none.
+func origin(r *http.Request, proxies []netip.Prefix) netip.Addr {
+	connection, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	at := plainAddress(connection.Addr())
+	for _, header := range slices.Backward(r.Header.Values(forwardedFor)) {
+		for _, hop := range slices.Backward(strings.Split(header, ",")) {
+			if !slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(at) }) {
+				return at
+			}
+			before, err := netip.ParseAddr(strings.TrimSpace(hop))
+			if err != nil {
+				return at
+			}
+			at = plainAddress(before)
+		}
+	}
+	return at
+}
+
+// plainAddress removes what tells nothing of the client: the zone of an address, and the
+// notation of IPv4 addresses in IPv6.
+func plainAddress(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
+
+// network returns what one client may have for itself: an IPv4 address, or a network of 64
+// bits in IPv6.
+func network(a netip.Addr) netip.Addr {
+	if !a.Is6() {
+		return a
+	}
+	of, err := a.Prefix(64)
+	if err != nil {
+		return a
+	}
+	return of.Addr()
+}
+
+type clientKey struct{}
+
+// client returns the address of the caller, see origin.
+func client(ctx context.Context) netip.Addr {
+	a, _ := ctx.Value(clientKey{}).(netip.Addr)
+	return a
+}

@@ -1,0 +1,104 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// Numbers of calls of an operation that are under way at once, for callers with a token and
+// as many for those without; one caller has half of them at most. They bound what slow
+// clients hold: memory and database connections.
+const (
+	exportSlots  = 8  // each holds a page of collections
+	compareSlots = 8  // which share the memory of comparisons
+	suiteSlots   = 8  // each holds an archive of up to MaxSuite
+	chunkSlots   = 32 // each holds a piece of a build, 1 MiB
+	readSlots    = 64 // each holds a piece of output, or waits for some
+	blockSlots   = 8  // each holds a body of up to MaxBlock, and what it says
+	largeSlots   = 32 // each holds a body of up to MaxBody
+)
+
+// slotWait bounds the wait for a slot, before the client is asked to come back.
+const slotWait = 5 * time.Second
+
+// slots are taken while a call is under way.
+type slots struct {
+	most, each int
+
+	mu    sync.Mutex
+	taken map[string]int // by caller
+	total int
+	freed chan struct{} // closed when a slot becomes free
+}
+
+func newSlots(most int) *slots {
+	return &slots{most: most, each: max(1, most/2), taken: make(map[string]int), freed: make(chan struct{})}
+}
+
+// take waits for a slot. It returns false if there is none in time.
+func (s *slots) take(ctx context.Context, caller string) bool {
+	wait := time.NewTimer(slotWait)
+	defer wait.Stop()
+	for {
+		s.mu.Lock()
+		if s.total < s.most && s.taken[caller] < s.each {
+			s.total++
+			s.taken[caller]++
+			s.mu.Unlock()
+			return true
+		}
+		freed := s.freed
+		s.mu.Unlock()
+		select {
+		case <-freed:
+		case <-wait.C:
+			return false
+		case <-ctx.Done():
+			return false
+		case <-stopping(ctx):
+			return false
+		}
+	}
+}
+
+func (s *slots) free(caller string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.total--
+	if s.taken[caller]--; s.taken[caller] == 0 {
+		delete(s.taken, caller)
+	}
+	close(s.freed)
+	s.freed = make(chan struct{})
+}
+
+// inSlot lets a number of callers with a token, and as many without, into an operation at
+// once, until their answers are taken. It runs after authorize.
+func (s *base) inSlot(most int) func(ctx huma.Context, next func(huma.Context)) {
+	known, strangers := newSlots(most), newSlots(most)
+	return func(ctx huma.Context, next func(huma.Context)) {
+		in, who := strangers, network(client(ctx.Context())).String()
+		if p := caller(ctx.Context()); p != (store.Principal{}) {
+			in, who = known, fmt.Sprint(p.Kind, " ", p.Owner, " ", p.Collector)
+		}
+		if !in.take(ctx.Context(), who) {
+			s.refuse(ctx, busy())
+			return
+		}
+		defer in.free(who)
+		next(ctx)
+	}
+}
+
+// busy asks a client to come back when others have taken their answers.
+func busy() error {
+	return huma.ErrorWithHeaders(problemf(http.StatusServiceUnavailable, "busy", "too many calls of this kind are under way; try again in a few seconds"),
+		http.Header{"Retry-After": {"2"}})
+}
