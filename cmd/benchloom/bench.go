@@ -245,7 +245,7 @@ func (f *benchFlags) machine(cmd *cobra.Command, cacheDir string) (jobrun.Machin
 		Readings: machine.NewReader(machine.Config{Root: "/", CPUs: config.CPUs, Now: time.Now}),
 	}
 	if f.verbose {
-		m.Log = cmd.ErrOrStderr()
+		m.Log = visible(cmd.ErrOrStderr())
 	}
 	return m, sandbox, nil
 }

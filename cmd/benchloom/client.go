@@ -219,6 +219,15 @@ func terminalSize(w io.Writer) cli.Size {
 	return cli.Size{Width: width, Height: height}
 }
 
+// visible returns a writer for output that is not Benchloom's own: a terminal shows its
+// control sequences and does not obey them. Anything else gets the output as it is.
+func visible(w io.Writer) io.Writer {
+	if terminalSize(w).Width == 0 {
+		return w
+	}
+	return cli.NewEscaper(w)
+}
+
 // colorful reports whether to write colours; see https://no-color.org.
 func colorful(w io.Writer) bool {
 	return terminalSize(w).Width > 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"

@@ -56,13 +56,14 @@ func newJobShow() *cobra.Command {
 func newLogs() *cobra.Command {
 	var f serviceFlags
 	var number int
-	var follow bool
+	var follow, raw bool
 	cmd := &cobra.Command{
 		Use:     "logs JOB|RUN",
 		GroupID: groupUse,
 		Short:   "Print the output of a run",
 		Long: `Prints the output of a run, named by its ID, or of a job's last run. With
---follow, output is printed until the run ends.`,
+--follow, output is printed until the run ends. On a terminal, control sequences are
+shown as text, such as \x1b[2J, and not obeyed; --raw passes them on.`,
 		Example: `  benchloom logs 5kq2n7x3b4m6p2aa -f
   benchloom logs 5kq2n7x3b4m6p2aa --run 1
   benchloom logs 5kq2n7x3b4m6p2aa-0f3c9a1e`,
@@ -91,7 +92,11 @@ func newLogs() *cobra.Command {
 					return api.RunLog(ctx, run, q)
 				}
 			}
-			err = copyLog(cmd.Context(), cmd.OutOrStdout(), read, follow)
+			out := cmd.OutOrStdout()
+			if !raw {
+				out = visible(out)
+			}
+			err = copyLog(cmd.Context(), out, read, follow)
 			if follow && cmd.Context().Err() != nil {
 				return nil //nolint:nilerr // Ctrl-C is how following ends
 			}
@@ -101,6 +106,7 @@ func newLogs() *cobra.Command {
 	f.add(cmd.Flags())
 	cmd.Flags().IntVar(&number, "run", 0, "number of the job's run (default: the last)")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print output until the run ends")
+	cmd.Flags().BoolVar(&raw, "raw", false, "pass control sequences on to the terminal")
 	return cmd
 }
 
@@ -128,6 +134,9 @@ func copyLog(ctx context.Context, w io.Writer, read func(context.Context, apicli
 		}
 		query.From = piece.Next
 		if piece.Complete || !follow && len(piece.Data) == 0 {
+			if escaper, ok := w.(*cli.Escaper); ok {
+				return escaper.Close()
+			}
 			return nil
 		}
 		if follow {

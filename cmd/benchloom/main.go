@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/benchloom/benchloom/internal/cli"
 )
 
 // version is set in releases: -ldflags "-X main.version=…".
@@ -57,10 +59,10 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	case err == nil:
 		return 0
 	case errors.As(err, &coded):
-		fmt.Fprintln(errOut, "benchloom:", err)
+		fmt.Fprintln(errOut, "benchloom:", cli.Escape(err.Error()))
 		return coded.code
 	}
-	fmt.Fprintln(errOut, "benchloom:", err)
+	fmt.Fprintln(errOut, "benchloom:", cli.Escape(err.Error()))
 	return exitFailed
 }
 

@@ -39,7 +39,7 @@ func quickExit(env *testscript.Env) { env.Setenv("GORACE", "atexit_sleep_ms=0") 
 // scriptCommands returns the commands of every script.
 func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
-		"exits": exits, "keep": keep,
+		"exits": exits, "keep": keep, "terminal": terminal,
 	}
 }
 

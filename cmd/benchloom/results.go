@@ -49,7 +49,7 @@ written instead, and names both.`,
 			if inTurns {
 				export = api.ExportInTurns
 			}
-			return reached(export(cmd.Context(), cmd.OutOrStdout(), args[0], output, tags...))
+			return reached(export(cmd.Context(), visible(cmd.OutOrStdout()), args[0], output, tags...))
 		},
 	}
 	f.add(cmd.Flags())

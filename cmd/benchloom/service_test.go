@@ -335,7 +335,7 @@ func (s *service) fail(args []string) error {
 
 // finish RUN ends a run after some more output.
 func (s *service) finish(args []string) error {
-	run, said := bench.RunID(args[0]), "the end\n"
+	run, said := bench.RunID(args[0]), "\x1b]52;c;cm0=\ais in the clipboard\nthe end\n"
 	piece, err := s.collector.RunLog(s.t.Context(), run, apiclient.LogQuery{})
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,15 +11,39 @@ import (
 	"unicode/utf8"
 )
 
-// WriteJSON writes a value as indented JSON.
+// WriteJSON writes a value as indented JSON. Characters that a terminal would obey are
+// escaped.
 func WriteJSON(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
 		return fmt.Errorf("writing JSON: %w", err)
 	}
+	// They are all within strings, where each has an escape: the encoder leaves only those
+	// above the control characters of ASCII as they are.
+	if _, err := io.WriteString(w, escapedJSON(text.String())); err != nil {
+		return fmt.Errorf("writing JSON: %w", err)
+	}
 	return nil
+}
+
+// escapedJSON escapes control characters in the strings of a JSON document.
+func escapedJSON(text string) string {
+	control := func(r rune) bool { return r != '\n' && unicode.IsControl(r) }
+	if !strings.ContainsFunc(text, control) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if control(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // Duration formats a duration in at most two units: "850ms", "12s", "3m12s",
