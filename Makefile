@@ -67,6 +67,10 @@ bench-check: build postgres ## fail when a limit of docs/benchmarks.md is broken
 bench-trust: build postgres ## try whether verdicts are right, with and without load: 80 trials; each start runs for 30 minutes and continues
 	@scripts/bench-trust $(TRUSTFLAGS)
 
+.PHONY: soak
+soak: build postgres ## flood the API for 15 minutes at 200 connections, beside a collector that works (SOAKFLAGS='-duration 1m')
+	@scripts/soak $(SOAKFLAGS)
+
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## vet and lint
 	go vet ./...
