@@ -35,6 +35,9 @@ type Repairs interface {
 	HandOutAgain(ctx context.Context, request bench.RequestRef, jobs protocol.HandOut) error
 	// CancelWorkflow cancels a workflow whose row has ended or is gone.
 	CancelWorkflow(ctx context.Context, workflowID string) error
+	// ForgetPasses deletes closed workflows that Schedules have started, at most most of
+	// them, but for the newest of each.
+	ForgetPasses(ctx context.Context, most int) (deleted int, err error)
 }
 
 const (
@@ -75,7 +78,7 @@ func (a *Activities) Reconcile(ctx context.Context) (protocol.ReconcileResult, e
 		p.running[id] = true
 	}
 	errs := []error{err}
-	for _, step := range []func(context.Context) error{p.requests, p.queues, p.jobs, p.refit, p.failover, p.canaries, p.waitingLong, p.handOut, p.strays, p.watches, p.pruneBuilds} {
+	for _, step := range []func(context.Context) error{p.requests, p.queues, p.jobs, p.refit, p.failover, p.canaries, p.waitingLong, p.handOut, p.strays, p.watches, p.pruneBuilds, p.forget} {
 		if ctx.Err() != nil {
 			break
 		}
@@ -273,6 +276,21 @@ func (p *pass) strays(ctx context.Context) error {
 
 // watches creates or removes the Schedules that are not confirmed.
 func (p *pass) watches(ctx context.Context) error { return p.EnsureWatches(ctx, false) }
+
+// forgetBatch bounds the closed workflows that one pass deletes. A pass leaves one or two; what earlier
+// versions left, up to a month of them, is gone after some hours.
+const forgetBatch = 200
+
+// forget deletes what earlier passes have left in Temporal. A cluster that does not
+// permit it keeps them for the namespace's retention, and all else works.
+func (p *pass) forget(ctx context.Context) error {
+	deleted, err := p.Repairs.ForgetPasses(ctx, forgetBatch)
+	p.scope().Counter("schedule_passes_deleted_total").Inc(int64(deleted))
+	if err != nil {
+		p.Log.WarnContext(ctx, "closed workflows of Schedules stay in Temporal until the namespace's retention is over", "error", err)
+	}
+	return nil
+}
 
 func (p *pass) stray(ctx context.Context, workflowID string) error {
 	state, err := p.Repairs.Look(ctx, workflowID)

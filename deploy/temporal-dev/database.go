@@ -124,7 +124,32 @@ func prepareSchema(ctx context.Context, file string) (err error) {
 	case revision != schemaRevision:
 		return fmt.Errorf("it has schema revision %d, this program needs %d: use the program that wrote it, or move the file away to begin with an empty one", revision, schemaRevision)
 	}
-	_, err = conn.ExecContext(ctx, "COMMIT")
+	if _, err = conn.ExecContext(ctx, "COMMIT"); err != nil {
+		return err
+	}
+	return compact(ctx, conn)
+}
+
+// wasteful is the size of unused space, in bytes, from which on it is given back.
+const wasteful = 64 << 20
+
+// compact gives unused space back to the file system when more than half of the file is
+// unused. SQLite reuses the space of deleted rows, but a file that has once grown never
+// shrinks by itself. Rewriting it takes as long as writing what is left.
+func compact(ctx context.Context, conn *sql.Conn) error {
+	var pages, unused, size int64
+	for pragma, value := range map[string]*int64{"page_count": &pages, "freelist_count": &unused, "page_size": &size} {
+		if err := conn.QueryRowContext(ctx, "PRAGMA "+pragma).Scan(value); err != nil {
+			return err
+		}
+	}
+	if unused*size < wasteful || 2*unused < pages {
+		return nil
+	}
+	if _, err := conn.ExecContext(ctx, "VACUUM"); err != nil {
+		return err
+	}
+	_, err := conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 	return err
 }
 
