@@ -35,6 +35,9 @@ func (f *findings) judge(memory int64) error {
 	if f.peak > memory {
 		errs = append(errs, fmt.Errorf("the API needed %d MB of memory, of at most %d", f.peak/1_000_000, memory/1_000_000))
 	}
+	if f.heartbeats[math.Inf(1)] == 0 {
+		errs = append(errs, errors.New("no heartbeat was counted"))
+	}
 	if f.refused > 0 {
 		errs = append(errs, fmt.Errorf("the API refused %g heartbeats", f.refused))
 	}

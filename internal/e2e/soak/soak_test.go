@@ -52,12 +52,13 @@ func TestSharesOfConnectionsAddUp(t *testing.T) {
 
 func TestFindingsAreJudged(t *testing.T) {
 	t.Parallel()
-	fine := findings{silence: 4 * time.Second, jobs: 3, peak: 149_000_000}
+	fine := findings{silence: 4 * time.Second, jobs: 3, peak: 149_000_000, heartbeats: histogram{math.Inf(1): 5}}
 	require.NoError(t, fine.judge(150_000_000))
 	for want, spoil := range map[string]func(*findings){
 		"the API needed 151 MB of memory, of at most 150": func(f *findings) { f.peak = 151_000_000 },
 		"the API refused 2 heartbeats":                    func(f *findings) { f.refused = 2 },
 		"a collector was silent for 7.1s":                 func(f *findings) { f.silence = 7100 * time.Millisecond },
+		"no heartbeat was counted":                        func(f *findings) { f.heartbeats = nil },
 		"no job ended":                                    func(f *findings) { f.jobs = 0 },
 		"not ready":                                       func(f *findings) { f.errs = []error{errors.New("not ready")} },
 		"and 2 more":                                      func(f *findings) { f.errs = make([]error, 12) },

@@ -30,8 +30,9 @@ const (
 	// silenceBound is the age at which a collector's last heartbeat shows that one was
 	// lost: they come every 3 s.
 	silenceBound = 7 * time.Second
-	// heartbeatRoute is the API's route of heartbeats.
-	heartbeatRoute = "/api/v1/collectors/{collector}/heartbeat"
+	// heartbeatRoute ends the API's route of heartbeats, which metrics name by letters,
+	// digits and underscores.
+	heartbeatRoute = "_heartbeat"
 )
 
 // fill runs commands until that many iterations are stored.
@@ -197,12 +198,12 @@ func (w *watch) scrape(ctx context.Context) (scraped, error) {
 		return s, fmt.Errorf("reading the API's metrics: %w", err)
 	}
 	for _, m := range families["benchloom_api_latency_seconds"].GetMetric() {
-		if label(m, "route") == heartbeatRoute {
+		if strings.HasSuffix(label(m, "route"), heartbeatRoute) {
 			s.latency = bucketsOf(m.GetHistogram())
 		}
 	}
 	for _, m := range families["benchloom_api_requests_total"].GetMetric() {
-		if label(m, "route") == heartbeatRoute && label(m, "status") != "2xx" {
+		if strings.HasSuffix(label(m, "route"), heartbeatRoute) && label(m, "status") != "2xx" {
 			s.refused += m.GetCounter().GetValue()
 		}
 	}
