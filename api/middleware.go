@@ -36,6 +36,7 @@ func (s *base) observe(next http.Handler) http.Handler {
 		begun := s.Now()
 		id := acceptedRequestID(r.Header.Get(apiclient.HeaderRequestID))
 		w.Header().Set(apiclient.HeaderRequestID, id)
+		w.Header().Set(apiclient.HeaderAPI, "1")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		ctx := context.WithValue(r.Context(), requestIDKey{}, id)
 		r = r.WithContext(context.WithValue(ctx, clientKey{}, origin(r, s.TrustedProxies)))

@@ -19,12 +19,10 @@ import (
 	"github.com/benchloom/benchloom/internal/suite"
 )
 
-const problemURN = "urn:benchloom:"
-
 // problemf returns a problem of a kind, such as unknown-project. The detail names
 // the thing, the reason and the remedy.
 func problemf(status int, kind, format string, args ...any) *huma.ErrorModel {
-	return &huma.ErrorModel{Type: problemURN + kind, Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
+	return &huma.ErrorModel{Type: apiclient.ProblemPrefix + kind, Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
 // conflict returns a problem that clients map back to a typed error.
@@ -157,7 +155,7 @@ func completeProblem(_ huma.Context, _ string, v any) (any, error) {
 	if !ok {
 		kind = "http"
 	}
-	p.Type = problemURN + kind
+	p.Type = apiclient.ProblemPrefix + kind
 	switch {
 	case p.Status == http.StatusUnsupportedMediaType:
 		p.Detail = "the body has a type that is not understood; send application/json"

@@ -182,7 +182,7 @@ func (s *projectHandlers) checkSuiteOf(ctx context.Context, p apiclient.Project)
 	}
 	loaded, err := s.suites.Suite(ctx, p.SuiteHash)
 	if errors.Is(err, store.ErrNotFound) {
-		return problemf(http.StatusUnprocessableEntity, strings.TrimPrefix(apiclient.ProblemUnknownSuite, problemURN), "the suite %.12s of project %s is not stored; upload it first with PUT /api/v1/suites/%s ('benchloom project apply' does both)", p.SuiteHash, p.Name, p.SuiteHash)
+		return problemf(http.StatusUnprocessableEntity, strings.TrimPrefix(apiclient.ProblemUnknownSuite, apiclient.ProblemPrefix), "the suite %.12s of project %s is not stored; upload it first with PUT /api/v1/suites/%s ('benchloom project apply' does both)", p.SuiteHash, p.Name, p.SuiteHash)
 	}
 	if err != nil {
 		return fmt.Errorf("reading the suite of project %s: %w", p.Name, err)

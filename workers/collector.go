@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -137,7 +136,7 @@ func (c Collector) register(ctx context.Context) (apiclient.Registered, error) {
 	}
 	problem, _ := errors.AsType[*apiclient.Problem](err)
 	err = fmt.Errorf("registering collector %s: %w", c.Registration.Name, err)
-	if ofBenchloom(problem) {
+	if problem != nil && problem.FromAPI() {
 		err = &RefusedError{err}
 	}
 	return registered, err
@@ -271,11 +270,5 @@ func (c Collector) beat(ctx context.Context, log *slog.Logger, registered apicli
 // shutOut reports whether the API says that the collector's token is no longer
 // valid.
 func shutOut(err error) bool {
-	p, _ := errors.AsType[*apiclient.Problem](err)
-	return ofBenchloom(p) && (errors.Is(p, apiclient.ErrUnauthorized) || errors.Is(p, apiclient.ErrForbidden))
-}
-
-// ofBenchloom reports whether the API itself answered, not a proxy.
-func ofBenchloom(p *apiclient.Problem) bool {
-	return p != nil && strings.HasPrefix(p.Type, "urn:benchloom:")
+	return errors.Is(err, apiclient.ErrUnauthorized) || errors.Is(err, apiclient.ErrForbidden)
 }

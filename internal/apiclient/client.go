@@ -40,10 +40,14 @@ func New(baseURL, token string, httpClient *http.Client) (*Client, error) {
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return nil, fmt.Errorf("invalid API token: it holds white space or control characters; give it as it was printed, beginning with blm_")
 	}
-	if httpClient == nil {
-		httpClient = &http.Client{}
+	own := http.Client{}
+	if httpClient != nil {
+		own = *httpClient
 	}
-	return &Client{base: strings.TrimRight(u.String(), "/"), token: token, http: httpClient}, nil
+	// The API redirects nobody. Followed, a redirection to a login page would look like a
+	// success, and a POST would become a GET.
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{base: strings.TrimRight(u.String(), "/"), token: token, http: &own}, nil
 }
 
 // BaseURL returns the address of the API.
@@ -98,7 +102,7 @@ func (c *Client) do(ctx context.Context, call call) (http.Header, []byte, error)
 	}
 	if call.out != nil {
 		if err := json.Unmarshal(answer, call.out); err != nil {
-			return nil, nil, fmt.Errorf("reading the answer of %s%s: %w; is this the Benchloom API, of a similar version?", c.base, call.path, err)
+			return nil, nil, fmt.Errorf("reading the answer of %s%s: %w; is the API of a similar version?", c.base, call.path, err)
 		}
 	}
 	return response.Header, answer, nil
@@ -137,9 +141,9 @@ func (c *Client) send(bounded, caller context.Context, call call) (*http.Respons
 	if err != nil {
 		return nil, transportError(caller, c.base, err)
 	}
-	if response.StatusCode < 200 || response.StatusCode > 299 {
+	if err := checkAnswer(response, c.base); err != nil {
 		defer response.Body.Close()
-		return nil, readProblem(response, c.base)
+		return nil, err
 	}
 	return response, nil
 }

@@ -19,8 +19,17 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// serve starts a server and a client of it.
+// serve starts a server that marks its answers as the API's own, and a client of it.
 func serve(t *testing.T, handler http.HandlerFunc) *apiclient.Client {
+	t.Helper()
+	return behind(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(apiclient.HeaderAPI, "1")
+		handler(w, r)
+	})
+}
+
+// behind starts a server in the place of the API, and a client of it.
+func behind(t *testing.T, handler http.HandlerFunc) *apiclient.Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -70,21 +79,25 @@ func TestProblemsBecomeTypedErrors(t *testing.T) {
 		kind      string
 		want      error
 		transient bool
+		// aboutCaller: it says nothing about what was sent.
+		aboutCaller bool
 	}{
 		{status: 409, kind: apiclient.ProblemJobClosed, want: apiclient.ErrJobClosed},
 		{status: 409, kind: apiclient.ProblemNobodyWaits, want: apiclient.ErrNobodyWaits},
-		{status: 409, kind: apiclient.ProblemFenced, want: apiclient.ErrFenced},
+		{status: 409, kind: apiclient.ProblemFenced, want: apiclient.ErrFenced, aboutCaller: true},
 		{status: 409, kind: apiclient.ProblemNameTaken, want: apiclient.ErrNameTaken},
 		{status: 409, kind: "urn:benchloom:conflict"},
-		{status: 401, want: apiclient.ErrUnauthorized},
-		{status: 403, want: apiclient.ErrForbidden},
-		{status: 404, want: apiclient.ErrNotFound},
-		{status: 422},
-		{status: 408, transient: true},
-		{status: 429, transient: true},
-		{status: 500, transient: true},
-		{status: 501},
-		{status: 503, transient: true},
+		{status: 401, kind: "urn:benchloom:unauthorized", want: apiclient.ErrUnauthorized, aboutCaller: true},
+		{status: 403, kind: "urn:benchloom:forbidden", want: apiclient.ErrForbidden, aboutCaller: true},
+		{status: 403, kind: apiclient.ProblemNotYours, want: apiclient.ErrForbidden},
+		{status: 404, kind: "urn:benchloom:not-found", want: apiclient.ErrNotFound},
+		{status: 413, kind: "urn:benchloom:too-large"},
+		{status: 422, kind: "urn:benchloom:invalid"},
+		{status: 408, kind: "urn:benchloom:timeout", transient: true},
+		{status: 429, kind: "urn:benchloom:too-many-waiting", transient: true},
+		{status: 500, kind: "urn:benchloom:internal", transient: true},
+		{status: 501, kind: "urn:benchloom:http"},
+		{status: 503, kind: "urn:benchloom:unavailable", transient: true},
 	} {
 		client := serve(t, problem(c.status, c.kind, nil))
 		_, err := client.StartRun(t.Context(), someRun, apiclient.RunStart{})
@@ -93,30 +106,73 @@ func TestProblemsBecomeTypedErrors(t *testing.T) {
 			require.Equal(t, errors.Is(sentinel, c.want), errors.Is(err, sentinel), "%d %s: %v", c.status, c.kind, sentinel)
 		}
 		require.Equal(t, c.transient, apiclient.IsTransient(err), "%d", c.status)
+		require.Equal(t, !c.transient && !c.aboutCaller, apiclient.IsRefusal(err), "%d", c.status)
 	}
 }
 
 func TestServerErrorNamesItsRequestID(t *testing.T) {
 	t.Parallel()
-	client := serve(t, problem(500, "", map[string]string{apiclient.HeaderRequestID: "0123abcd"}))
+	client := serve(t, problem(500, "urn:benchloom:internal", map[string]string{apiclient.HeaderRequestID: "0123abcd"}))
 	_, err := client.Projects(t.Context())
 	require.ErrorContains(t, err, "(request ID 0123abcd)")
 }
 
-func TestAnswersOfOtherServersAreReported(t *testing.T) {
+// Whatever stands between a client and the API may answer in its place: that says
+// nothing about the call, which is worth a retry, and never ends anything.
+func TestAnswersOfOtherServersAreTransient(t *testing.T) {
 	t.Parallel()
-	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusBadGateway)
-		_, _ = io.WriteString(w, "<html>\nnginx</html>")
-	})
-	_, err := client.Projects(t.Context())
-	require.ErrorContains(t, err, "502 Bad Gateway, which is not an answer of the Benchloom API")
-	require.True(t, apiclient.IsTransient(err))
-
-	client = serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>hello</html>") })
-	_, err = client.Projects(t.Context())
-	require.ErrorContains(t, err, "is this the Benchloom API")
-	require.False(t, apiclient.IsTransient(err))
+	text := func(status int, contentType, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", contentType)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"a proxy without a route": {text(404, "text/html", "<html>\nnginx</html>"), `404 Not Found, which is not an answer of the Benchloom API: "<html> nginx</html>"; is the address right? if there is a proxy, let it pass /api on`},
+		"a proxy's limit":         {text(413, "text/html", "<html>"), "413 Request Entity Too Large, which is not an answer of the Benchloom API: \"<html>\"; something between this machine and the API limits the size of bodies: raise its limit to 20 MB"},
+		"a proxy without the API": {text(502, "text/html", "<html>"), "does the proxy there reach the API"},
+		"a gateway's login":       {text(401, "text/plain", ""), "asks for a login of its own: let it pass /api on without one"},
+		"a firewall":              {text(403, "text/html", "<html>blocked"), "asks for a login of its own"},
+		"nothing":                 {text(404, "", ""), "404 Not Found, which is not an answer"},
+		"an error of another API": {problem(422, "https://example.com/problems/invalid", nil), "422 Unprocessable Entity, which is not an answer"},
+		"an error without a type": {problem(409, "", nil), "409 Conflict, which is not an answer"},
+		"an error that is a list": {text(500, "application/json", "[]"), "500 Internal Server Error, which is not an answer"},
+		"a login page":            {text(200, "text/html", "<html>hello</html>"), "200 OK, which is not an answer of the Benchloom API"},
+		"another API":             {text(200, "application/json", "{}"), "is the address right, and the API no older than this program?"},
+		"an empty success":        {text(204, "", ""), "204 No Content, which is not an answer"},
+		"a redirection":           {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }, `302 Found, which is not an answer of the Benchloom API: "see /login"; name the address of the API itself`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := behind(t, c.answer)
+			calls := map[string]func() error{
+				"start":     func() error { _, err := client.StartRun(t.Context(), someRun, apiclient.RunStart{}); return err },
+				"block":     func() error { _, err := client.UploadBlock(t.Context(), someRun, 1, apiclient.Block{}); return err },
+				"log":       func() error { _, err := client.AppendLog(t.Context(), someRun, 0, []byte("x")); return err },
+				"finish":    func() error { return client.FinishRun(t.Context(), someRun, apiclient.RunFinish{}) },
+				"heartbeat": func() error { _, err := client.Heartbeat(t.Context(), "c1", apiclient.Heartbeat{}); return err },
+				"suite":     func() error { _, err := client.SuiteArchive(t.Context(), "hash"); return err },
+				"build":     func() error { _, err := client.Build(t.Context(), "key"); return err },
+				"piece":     func() error { _, err := client.BuildChunk(t.Context(), "key", 0); return err },
+				"send":      func() error { return client.UploadBuildChunk(t.Context(), someRun, 0, []byte("x")) },
+				"built":     func() error { _, err := client.FinishBuild(t.Context(), someRun, apiclient.BuildFinish{}); return err },
+				"export":    func() error { return client.Export(t.Context(), io.Discard, "go", "csv") },
+			}
+			for of, call := range calls {
+				err := call()
+				require.ErrorContains(t, err, c.want, of)
+				require.True(t, apiclient.IsTransient(err), of)
+				require.False(t, apiclient.IsRefusal(err), of)
+				for _, sentinel := range []error{apiclient.ErrUnauthorized, apiclient.ErrForbidden, apiclient.ErrNotFound, apiclient.ErrFenced} {
+					require.NotErrorIs(t, err, sentinel, of)
+				}
+			}
+		})
+	}
 }
 
 func TestRefusedConnectionNamesTheRemedy(t *testing.T) {

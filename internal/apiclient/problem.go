@@ -2,18 +2,13 @@ package apiclient
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 )
 
 // Errors for callers to distinguish. Errors of a [Client] match them with errors.Is.
@@ -83,8 +78,12 @@ func (p *Problem) Error() string {
 	return b.String()
 }
 
-// Is reports whether target is the sentinel for the problem's type or status.
+// Is reports whether target is the sentinel for the problem's type or status. What
+// something else has answered is none of them.
 func (p *Problem) Is(target error) bool {
+	if !p.FromAPI() {
+		return false
+	}
 	switch target {
 	case ErrJobClosed:
 		return p.Type == ProblemJobClosed
@@ -110,39 +109,20 @@ func (p *Problem) Is(target error) bool {
 	return false
 }
 
-// maxProblemBody bounds the body of an error, in bytes.
-const maxProblemBody = 1 << 20
+// FromAPI reports whether the API itself has answered, and not a proxy, a gateway or
+// another server on the way to it.
+func (p *Problem) FromAPI() bool { return strings.HasPrefix(p.Type, ProblemPrefix) }
 
-// readProblem returns the error for an unsuccessful answer. It may come from a proxy
-// instead of the API, in any format.
-func readProblem(response *http.Response, base string) error {
-	p := &Problem{}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxProblemBody))
-	if err != nil || json.Unmarshal(body, p) != nil || p.Detail == "" && p.Title == "" {
-		text := strings.Map(func(r rune) rune {
-			if unicode.IsControl(r) {
-				return ' '
-			}
-			return r
-		}, string(body))
-		p = &Problem{Detail: fmt.Sprintf("%s answered %s, which is not an answer of the Benchloom API: %.200q; is the address right?", base, response.Status, text)}
-	}
-	p.Status = response.StatusCode
-	if p.Title == "" {
-		p.Title = http.StatusText(p.Status)
-	}
-	p.RequestID = response.Header.Get(HeaderRequestID)
-	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
-		p.RetryAfter = time.Duration(seconds) * time.Second
-	}
-	return p
+// passing reports whether the API has only answered that it is not available.
+func (p *Problem) passing() bool {
+	return p.Status == http.StatusTooManyRequests || p.Status == http.StatusRequestTimeout ||
+		p.Status >= http.StatusInternalServerError && p.Status != http.StatusNotImplemented
 }
 
 // unreachable is the error of a call without an answer.
 type unreachable struct {
-	base      string
-	err       error
-	permanent bool
+	base string
+	err  error
 }
 
 func (e *unreachable) Error() string {
@@ -168,21 +148,29 @@ func transportError(ctx context.Context, base string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("calling the Benchloom API: %w", context.Cause(ctx))
 	}
-	var certificate *tls.CertificateVerificationError
-	return &unreachable{base: base, err: err, permanent: errors.As(err, &certificate)}
+	return &unreachable{base: base, err: err}
 }
 
 // IsTransient reports whether the same call may succeed later: the API was not
-// reached, did not answer in time, or answered that it is unavailable.
+// reached, did not answer in time, answered that it is unavailable, or something else
+// has answered in its place, such as a proxy.
 func IsTransient(err error) bool {
 	var gone *unreachable
 	if errors.As(err, &gone) {
-		return !gone.permanent
+		return true
 	}
 	var p *Problem
-	if !errors.As(err, &p) {
+	return errors.As(err, &p) && (!p.FromAPI() || p.passing())
+}
+
+// IsRefusal reports whether the API itself has refused for good what was sent. An
+// answer about the caller rather than about what it sent is no refusal: its token
+// ([ErrUnauthorized], [ErrForbidden] unless the thing is another collector's) or its
+// registration ([ErrFenced]).
+func IsRefusal(err error) bool {
+	var p *Problem
+	if !errors.As(err, &p) || !p.FromAPI() || p.passing() || p.Type == ProblemFenced {
 		return false
 	}
-	return p.Status == http.StatusTooManyRequests || p.Status == http.StatusRequestTimeout ||
-		p.Status >= http.StatusInternalServerError && p.Status != http.StatusNotImplemented
+	return p.Status != http.StatusUnauthorized && (p.Status != http.StatusForbidden || p.Type == ProblemNotYours)
 }

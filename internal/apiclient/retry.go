@@ -19,6 +19,9 @@ type RetryPolicy struct {
 	// First is the pause before the second attempt; 0: 200 ms. It doubles with each
 	// attempt up to Longest; 0: 15 s.
 	First, Longest time.Duration
+	// Failing, unless nil, is told the error of an attempt that is repeated, once for
+	// each message.
+	Failing func(error)
 	// Now, Sleep and Random (0 to below 1, for jitter) replace the real ones unless
 	// nil.
 	Now    func() time.Time
@@ -38,7 +41,7 @@ func (p RetryPolicy) Forever() RetryPolicy {
 func Retry(ctx context.Context, policy RetryPolicy, f func(ctx context.Context) error) error {
 	p := policy.withDefaults()
 	begun := p.Now()
-	pause := p.First
+	pause, told := p.First, ""
 	for attempt := 1; ; attempt++ {
 		err := f(ctx)
 		if err == nil || !IsTransient(err) {
@@ -56,6 +59,10 @@ func Retry(ctx context.Context, policy RetryPolicy, f func(ctx context.Context) 
 			return fmt.Errorf("tried %d times: %w", attempt, err)
 		case p.For > 0 && p.Now().Add(wait).Sub(begun) > p.For:
 			return fmt.Errorf("tried for %s: %w", p.Now().Sub(begun).Round(time.Second), err)
+		}
+		if text := err.Error(); p.Failing != nil && text != told {
+			p.Failing(err)
+			told = text
 		}
 		if stopped := p.Sleep(ctx, wait); stopped != nil {
 			return fmt.Errorf("%w; stopped: %w", err, stopped)

@@ -12,8 +12,9 @@ import (
 )
 
 var (
-	away      = &apiclient.Problem{Status: 503, Detail: "the database does not answer"}
-	forbidden = &apiclient.Problem{Status: 403, Detail: "not yours"}
+	away      = &apiclient.Problem{Type: "urn:benchloom:unavailable", Status: 503, Detail: "the database does not answer"}
+	proxy     = &apiclient.Problem{Status: 404, Detail: "nginx"}
+	forbidden = &apiclient.Problem{Type: "urn:benchloom:forbidden", Status: 403, Detail: "not yours"}
 )
 
 // attempts is a call that fails with one error after the other, then succeeds.
@@ -57,9 +58,19 @@ func TestRetryUntilSuccess(t *testing.T) {
 func TestRetryStopsAtOtherErrors(t *testing.T) {
 	t.Parallel()
 	var pauses []time.Duration
-	a := &attempts{errs: []error{away, forbidden, away}}
+	a := &attempts{errs: []error{away, proxy, forbidden, away}}
 	require.ErrorIs(t, apiclient.Retry(t.Context(), recorded(apiclient.RetryPolicy{}, &pauses), a.try), apiclient.ErrForbidden)
-	require.Equal(t, 2, a.n)
+	require.Equal(t, 3, a.n)
+}
+
+func TestRetryTellsOnceWhatFails(t *testing.T) {
+	t.Parallel()
+	var pauses []time.Duration
+	var told []error
+	policy := recorded(apiclient.RetryPolicy{Failing: func(err error) { told = append(told, err) }}, &pauses)
+	a := &attempts{errs: []error{away, away, proxy, proxy, away}}
+	require.NoError(t, apiclient.Retry(t.Context(), policy, a.try))
+	require.Equal(t, []error{away, proxy, away}, told)
 }
 
 func TestRetryIsBounded(t *testing.T) {

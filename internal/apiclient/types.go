@@ -454,7 +454,13 @@ const (
 	HeaderRun = "X-Run"
 	// HeaderRequestID names an HTTP exchange in the API's log.
 	HeaderRequestID = "X-Request-Id"
+	// HeaderAPI is part of every answer of the API; what lacks it was answered by
+	// something else.
+	HeaderAPI = "Benchloom-Api"
 )
+
+// ProblemPrefix begins the type of every problem that the API answers.
+const ProblemPrefix = "urn:benchloom:"
 
 // Types of problems that need more than a status.
 const (
@@ -467,6 +473,8 @@ const (
 	ProblemDraining    = "urn:benchloom:draining"
 	ProblemOutdated    = "urn:benchloom:outdated"
 	ProblemUnfit       = "urn:benchloom:unfit"
+	// ProblemNotYours: the token is that of another collector.
+	ProblemNotYours = "urn:benchloom:not-yours"
 	// ProblemUnknownSuite: a project names a suite that was not uploaded.
 	ProblemUnknownSuite = "urn:benchloom:unknown-suite"
 )
