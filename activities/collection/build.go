@@ -54,7 +54,10 @@ func (c *Collector) build(ctx context.Context, plan apiclient.RunPlan, s *sink, 
 	machine.Points = func(point string) { c.phase(ctx, plan.Run.ID, point) }
 	job := jobrun.BuildJob{Spec: plan.Build.Spec, Revisions: c.Revisions, Archive: archive, MaxBytes: plan.Build.MaxBytes}
 	machine.Sampled = s.used.add
-	if err := c.within(ctx, plan, s, func(ctx context.Context) error { return jobrun.Build(ctx, machine, job) }); err != nil {
+	building := func(ctx context.Context) error {
+		return c.onFullDisk(ctx, out, func() (bool, error) { return false, jobrun.Build(ctx, machine, job) })
+	}
+	if err := c.within(ctx, plan, s, building); err != nil {
 		return err
 	}
 	c.phase(ctx, plan.Run.ID, string(jobrun.Uploading))

@@ -74,10 +74,14 @@ type Collector struct {
 	// Unwanted is called when the fence refuses further jobs because the
 	// collector drains or is out of date.
 	Unwanted func()
-	// Upload limits how often and how long an unreachable API is retried.
-	Upload apiclient.RetryPolicy
-	Points failpoint.Points
-	Log    *slog.Logger
+	// Begin limits how often and how long an unreachable API is retried before a run
+	// begins, and Upload while it goes on: nothing that was begun should end for that.
+	Begin, Upload apiclient.RetryPolicy
+	// DiskPatience is the time for which a run waits for space on a full disk before it
+	// ends; 0: it does not wait.
+	DiskPatience time.Duration
+	Points       failpoint.Points
+	Log          *slog.Logger
 
 	// Later calls do after a delay; nil means [time.AfterFunc].
 	Later func(after time.Duration, do func())

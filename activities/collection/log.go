@@ -15,6 +15,10 @@ import (
 // unreachable: the kept output of two commands that print without end.
 const maxPendingLog = 2 * measure.DefaultOutputLimit
 
+// maxPiece limits one piece of output that is sent, in bytes: well below what proxies let
+// pass by default.
+const maxPiece = 256 << 10
+
 // maxTail limits the end of the output that is recorded with the run, in bytes.
 const maxTail = 4 << 10
 
@@ -75,18 +79,21 @@ func (l *runLog) ship(ctx context.Context, every time.Duration) {
 func (l *runLog) flush(ctx context.Context) {
 	l.mu.Lock()
 	kept, dropped := l.pending, l.dropped
-	piece := slices.Clip(kept)
-	if dropped > 0 {
-		piece = fmt.Appendf(piece, "\n== %d bytes of output were dropped: they came faster than they could be sent\n", dropped)
-	}
 	l.pending, l.dropped = nil, 0
 	l.mu.Unlock()
-	if len(piece) == 0 {
-		return
+	for len(kept) > 0 {
+		n := min(len(kept), maxPiece)
+		if !l.send(ctx, slices.Clip(kept[:n])) {
+			break
+		}
+		kept = kept[n:]
 	}
-	next, err := l.api.AppendLog(ctx, l.run, l.offset, piece)
-	if err == nil {
-		l.offset = next
+	if len(kept) == 0 && dropped > 0 {
+		if l.send(ctx, fmt.Appendf(nil, "\n== %d bytes of output were dropped: they came faster than they could be sent\n", dropped)) {
+			dropped = 0
+		}
+	}
+	if len(kept) == 0 && dropped == 0 {
 		return
 	}
 	l.mu.Lock()
@@ -95,4 +102,14 @@ func (l *runLog) flush(ctx context.Context) {
 	if extra := len(l.pending) - maxPendingLog; extra > 0 {
 		l.pending, l.dropped = l.pending[:maxPendingLog], l.dropped+extra
 	}
+}
+
+// send sends a piece once.
+func (l *runLog) send(ctx context.Context, piece []byte) bool {
+	next, err := l.api.AppendLog(ctx, l.run, l.offset, piece)
+	if err != nil {
+		return false
+	}
+	l.offset = next
+	return true
 }

@@ -1,9 +1,15 @@
 package collection_test
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(spoolChild); dir != "" {
+		os.Exit(spoolOneBlock(dir))
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -42,7 +42,7 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 		start.Facts = facts
 	}
 	var plan apiclient.RunPlan
-	err := apiclient.Retry(ctx, c.Upload, func(ctx context.Context) (err error) {
+	err := apiclient.Retry(ctx, c.Begin, func(ctx context.Context) (err error) {
 		start.Epoch = c.Epoch()
 		plan, err = c.API.StartRun(ctx, run, start)
 		return err
@@ -64,7 +64,7 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 	shipping, endShipping := context.WithCancel(ctx)
 	shipped := make(chan struct{})
 	go func() { defer close(shipped); out.ship(shipping, logShipEvery) }()
-	s := &sink{collector: c, run: run, inTurns: plan.Job.Versus != "", used: usage{now: c.Machine.Now}}
+	s := &sink{collector: c, run: run, inTurns: plan.Job.Versus != "", used: usage{now: c.Machine.Now}, delivered: make(map[bench.TestCase]bool)}
 
 	err = c.measure(ctx, plan, s, out)
 	if err == nil || overran(err) {
@@ -98,10 +98,14 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 	if plan.Command != nil {
 		c.phase(ctx, plan.Run.ID, string(jobrun.Fetching))
 		job.Command = &jobrun.Command{Argv: plan.Command.Argv, Env: environment(plan.Command.Env), Timeout: time.Duration(plan.Command.TimeoutSeconds) * time.Second}
-		return c.within(ctx, plan, s, func(ctx context.Context) error { return jobrun.Run(ctx, m, job, s) })
+		return c.within(ctx, plan, s, func(ctx context.Context) error { return c.job(ctx, m, job, s, out) })
 	}
 	c.phase(ctx, plan.Run.ID, string(jobrun.Fetching))
-	fetched, err := c.Suites.Get(ctx, c.API, plan.SuiteHash, c.Upload)
+	var fetched FetchedSuite
+	err := c.onFullDisk(ctx, out, func() (_ bool, err error) {
+		fetched, err = c.Suites.Get(ctx, c.API, plan.SuiteHash, c.Upload)
+		return false, err
+	})
 	if err != nil {
 		return err
 	}
@@ -123,7 +127,7 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 	}
 	m.CacheDir = filepath.Join(c.CacheDir, fetched.Suite.Name())
 	job.Suite, job.SuiteDir = fetched.Suite, fetched.Dir
-	return c.within(ctx, plan, s, func(ctx context.Context) error { return jobrun.Run(ctx, m, job, s) })
+	return c.within(ctx, plan, s, func(ctx context.Context) error { return c.job(ctx, m, job, s, out) })
 }
 
 // subjects returns the tags that a job measures, the baseline first, as in a
@@ -142,8 +146,12 @@ func (c *Collector) acquire(ctx context.Context, plan apiclient.RunPlan, source 
 	if err != nil {
 		return nil, err
 	}
-	handle, err := c.Artifacts.Acquire(ctx, request, func(p artifact.Progress) {
-		fmt.Fprintf(out, "== fetching: %s, %d of %d bytes\n", p.Step, p.Done, p.Total)
+	var handle *artifact.Handle
+	err = c.onFullDisk(ctx, out, func() (_ bool, err error) {
+		handle, err = c.Artifacts.Acquire(ctx, request, func(p artifact.Progress) {
+			fmt.Fprintf(out, "== fetching: %s, %d of %d bytes\n", p.Step, p.Done, p.Total)
+		})
+		return false, err
 	})
 	switch {
 	case err == nil:
@@ -178,24 +186,31 @@ func (c *Collector) finish(ctx context.Context, run bench.RunID, s *sink, out *r
 		finish.Message = err.Error()
 		fmt.Fprintln(out, "== run ended:", err)
 	}
-	// The cancellation of the run must not prevent the report of its end.
-	telling, stop := context.WithTimeout(context.WithoutCancel(ctx), c.tellFor(ctx))
+	telling, stop := telling(ctx)
 	defer stop()
-	out.flush(telling)
-	told := apiclient.Retry(telling, c.Upload, func(ctx context.Context) error { return c.API.FinishRun(ctx, run, finish) })
+	if ctx.Err() != nil {
+		c.flushHeld(telling)
+	}
+	told := apiclient.Retry(telling, c.Upload, func(ctx context.Context) error {
+		out.flush(ctx)
+		return c.API.FinishRun(ctx, run, finish)
+	})
 	if told != nil && err == nil {
 		return bench.RunLost, infrastructure(fmt.Errorf("closing the run: %w", told))
 	}
 	return finish.Outcome, err
 }
 
-// tellFor returns the time limit for reporting an end: short if the run was
-// cancelled or the collector is stopping.
-func (c *Collector) tellFor(ctx context.Context) time.Duration {
-	if ctx.Err() != nil {
-		return 2 * time.Second
-	}
-	return 2 * time.Minute
+// tellFor bounds the report of a run's end once the run was cancelled or the collector
+// is stopping.
+const tellFor = 2 * time.Second
+
+// telling returns the context for reporting a run's end: the run's cancellation must
+// not prevent that, only bound it.
+func telling(ctx context.Context) (context.Context, context.CancelFunc) {
+	out, stop := context.WithCancel(context.WithoutCancel(ctx))
+	detach := context.AfterFunc(ctx, func() { time.AfterFunc(tellFor, stop) })
+	return out, func() { detach(); stop() }
 }
 
 func outcomeOf(ctx context.Context, err error) bench.RunOutcome {
@@ -241,6 +256,9 @@ type sink struct {
 	failures []jobrun.Result
 	results  int
 	used     usage
+	// base is added to the numbers of blocks, blocks is the last one's number.
+	base, blocks int
+	delivered    map[bench.TestCase]bool
 	// clock runs while the machine does the job's work.
 	clock *stopwatch
 }
@@ -256,6 +274,7 @@ func (s *sink) Block(ctx context.Context, b jobrun.Block) error {
 	defer s.clock.start()
 	var block apiclient.Block
 	for _, r := range b.Results {
+		s.delivered[r.TestCase] = true
 		if r.Failure != nil {
 			tc := r.TestCase
 			block.Errors = append(block.Errors, apiclient.BlockError{TestCase: &tc, Kind: r.Failure.Kind, Message: r.Failure.Message, OutputTail: r.Failure.Output})
@@ -272,16 +291,13 @@ func (s *sink) Block(ctx context.Context, b jobrun.Block) error {
 		}
 		block.Results = append(block.Results, result)
 	}
-	if err := s.collector.Spool.Put(s.run, b.Number, block); err != nil {
-		return err
-	}
-	s.collector.phase(ctx, s.run, string(jobrun.Uploading))
-	// Try once now, between two blocks, when nothing is being measured. On
-	// failure the block stays in the spool until the run's end.
-	if err := s.collector.upload(ctx, s.run, b.Number, block); err != nil && ctx.Err() == nil {
-		s.collector.Log.WarnContext(ctx, "block kept in the spool", "run", s.run, "block", b.Number, "error", err)
-	}
-	return ctx.Err()
+	s.blocks = s.base + b.Number
+	return s.collector.keep(ctx, s.run, s.blocks, block)
+}
+
+// lacking returns the test cases that were not delivered yet.
+func (s *sink) lacking(all []bench.TestCase) []bench.TestCase {
+	return slices.DeleteFunc(slices.Clone(all), func(tc bench.TestCase) bool { return s.delivered[tc] })
 }
 
 func testCaseResult(r jobrun.Result) (apiclient.TestCaseResult, error) {

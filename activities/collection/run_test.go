@@ -269,6 +269,24 @@ func TestSuitesAreFetchedOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first.Dir, again.Dir)
 
+	// One whose files were changed is not used, and is fetched again when the API answers.
+	tampered := filepath.Join(first.Dir, "suite.yaml")
+	right, err := os.ReadFile(tampered)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(tampered, append(right, "# planted\n"...), 0o644))
+	_, err = shared.Get(t.Context(), b.API, b.hash, b.Upload)
+	require.ErrorContains(t, err, "fetching suite "+b.hash)
+	b.gate.refuse(nil)
+	_, err = shared.Get(t.Context(), b.API, b.hash, b.Upload)
+	require.NoError(t, err)
+	text, err := os.ReadFile(tampered)
+	require.NoError(t, err)
+	require.Equal(t, right, text)
+	left, err := os.ReadDir(filepath.Dir(first.Dir))
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	b.gate.refuse(func(string) bool { return true })
+
 	// A missing one needs the API.
 	empty, err := collection.OpenSuiteCache(t.TempDir())
 	require.NoError(t, err)

@@ -53,6 +53,7 @@ benchmarks:
   - {name: one, kind: runtime, measure: {run: [sh, -c, "echo one >>%[1]s/journal; echo said"]}}
   - {name: two, kind: runtime, measure: {run: [sh, -c, "echo two >>%[1]s/journal"]}}
   - {name: which, kind: runtime, measure: {run: [sh, -c, 'echo "which-$$(basename "$$1")" >>%[1]s/journal', sh, "${artifact}"]}}
+  - {name: fills, kind: runtime, measure: {run: [sh, -c, "if rm %[1]s/fill-now 2>/dev/null; then cat /dev/zero >../ballast; exit 1; fi; echo fills >>%[1]s/journal"]}}
   - {name: fails, kind: runtime, measure: {run: [sh, -c, "echo fails >>%[1]s/journal; echo broken; exit 3"]}}
   - {name: slow, kind: runtime, timeouts: {measure: 100ms}, measure: {run: [sh, -c, "echo slow >>%[1]s/journal; sleep 1000"]}}
   - {name: endless, kind: runtime, measure: {run: [sh, -c, "echo endless >>%[1]s/journal; sleep 1000"]}}
@@ -84,10 +85,19 @@ func (starter) RunStarted(context.Context, bench.JobRef, protocol.RunStarted) er
 }
 
 // gate is a proxy in front of the API that refuses selected calls, like a proxy
-// whose API is down.
+// whose API is down, or as told.
 type gate struct {
-	mu   sync.Mutex
-	away func(path string) bool
+	mu     sync.Mutex
+	away   func(path string) bool
+	answer http.HandlerFunc
+}
+
+// reply makes the gate answer the selected calls in the API's place.
+func (g *gate) reply(away func(path string) bool, answer http.HandlerFunc) {
+	g.refuse(away)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.answer = answer
 }
 
 func (g *gate) refuse(away func(path string) bool) {
@@ -100,7 +110,12 @@ func (g *gate) before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.mu.Lock()
 		away := g.away != nil && g.away(r.URL.Path)
+		answer := g.answer
 		g.mu.Unlock()
+		if away && answer != nil {
+			answer(w, r)
+			return
+		}
 		if away {
 			http.Error(w, "away", http.StatusServiceUnavailable)
 			return
@@ -165,6 +180,7 @@ func setup(t *testing.T) *bundle {
 		Machine:   jobrun.Machine{Sandbox: sandbox, CPUs: 1, Now: time.Now},
 		Revisions: revision.New(filepath.Join(root, "repositories"), os.Environ()),
 		Epoch:     func() int64 { return epoch }, Fenced: func() { b.fenced.Add(1) }, Unwanted: func() { b.unwanted.Add(1) },
+		Begin:  apiclient.RetryPolicy{Attempts: 2, First: time.Millisecond, Longest: time.Millisecond},
 		Upload: apiclient.RetryPolicy{Attempts: 2, First: time.Millisecond, Longest: time.Millisecond},
 		Log:    slog.New(slog.DiscardHandler),
 	}

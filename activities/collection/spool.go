@@ -1,21 +1,25 @@
 package collection
 
 import (
+	"bytes"
 	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/measure"
 )
@@ -28,61 +32,143 @@ type collectionFacts struct {
 	Unenforced      []measure.Limit `json:"unenforced,omitempty"`
 }
 
-// Spool keeps finished blocks on disk until the API has acknowledged them, so
-// that neither a dead network nor a dead collector loses measured results.
-type Spool struct{ dir string }
+// Spool keeps finished blocks until the API has acknowledged them, so that neither a
+// dead network nor a dead collector loses measured results: on disk or, while the disk
+// takes none, in memory.
+type Spool struct {
+	// Points are reached while a block is written.
+	Points failpoint.Points
+
+	dir   string
+	files files
+	most  int // bytes of blocks in memory above which measuring waits
+
+	mu   sync.Mutex
+	held []Spooled // blocks that the disk did not take, in order of measurement
+}
+
+// maxHeld is the compressed size of blocks in memory, in bytes, above which measuring
+// waits. An ordinary block has some kilobytes.
+const maxHeld = 64 << 20
 
 // OpenSpool opens the spool in a directory, creating it if necessary; only this
 // collector may use it.
 func OpenSpool(dir string) (*Spool, error) {
+	s := &Spool{dir: dir, files: disk{}, most: maxHeld}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the spool: %w", err)
 	}
-	return &Spool{dir: dir}, nil
+	if err := s.files.SyncDir(filepath.Dir(dir)); err != nil {
+		return nil, fmt.Errorf("making the spool: %w", err)
+	}
+	return s, nil
 }
 
 // Spooled is a block in the spool.
 type Spooled struct {
 	Run    bench.RunID
 	Number int
-	path   string
+	path   string // of a block on disk
+	packed []byte // the contents of a block in memory
 }
 
 const spoolSuffix = ".json.gz"
 
-// Put writes a block durably. Writing it again replaces it.
-func (s *Spool) Put(run bench.RunID, number int, block apiclient.Block) (err error) {
-	path := filepath.Join(s.dir, fmt.Sprintf("%s.%d%s", run, number, spoolSuffix))
-	f, err := os.CreateTemp(s.dir, "writing-*")
-	if err != nil {
-		return fmt.Errorf("spooling a block: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("spooling a block in %s: %w", s.dir, err), ignore(f.Close(), fs.ErrClosed), os.Remove(f.Name()))
-		}
-	}()
-	z := gzip.NewWriter(f)
-	if err := json.NewEncoder(z).Encode(block); err != nil {
-		return err
-	}
-	if err := z.Close(); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+func fileName(run bench.RunID, number int) string {
+	return fmt.Sprintf("%s.%d%s", run, number, spoolSuffix)
 }
 
-func ignore(err, expected error) error {
-	if errors.Is(err, expected) {
-		return nil
+// Put writes a block durably. Writing it again replaces it.
+func (s *Spool) Put(ctx context.Context, run bench.RunID, number int, block apiclient.Block) error {
+	packed, err := pack(block)
+	if err != nil {
+		return err
 	}
-	return err
+	return s.write(ctx, fileName(run, number), packed)
+}
+
+// PutOrHold writes a block durably, or keeps it in memory if the disk does not take it.
+// That is no error: full tells why.
+func (s *Spool) PutOrHold(ctx context.Context, run bench.RunID, number int, block apiclient.Block) (full, err error) {
+	packed, err := pack(block)
+	if err != nil {
+		return nil, err
+	}
+	if full = s.write(ctx, fileName(run, number), packed); full != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.held = append(s.held, Spooled{Run: run, Number: number, packed: packed})
+	}
+	return full, nil
+}
+
+// Overfull reports whether more is in memory than should be.
+func (s *Spool) Overfull() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	total := 0
+	for _, b := range s.held {
+		total += len(b.packed)
+	}
+	return total > s.most
+}
+
+// Unload writes the blocks in memory to the disk. Its error is the disk's.
+func (s *Spool) Unload(ctx context.Context) error {
+	for _, b := range s.inMemory() {
+		if err := s.write(ctx, fileName(b.Run, b.Number), b.packed); err != nil {
+			return err
+		}
+		s.forget(b.Run, b.Number)
+	}
+	return nil
+}
+
+func (s *Spool) inMemory() []Spooled {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.held)
+}
+
+func (s *Spool) forget(run bench.RunID, number int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = slices.DeleteFunc(s.held, func(b Spooled) bool { return b.Run == run && b.Number == number })
+}
+
+func pack(block apiclient.Block) ([]byte, error) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if err := errors.Join(json.NewEncoder(z).Encode(block), z.Close()); err != nil {
+		return nil, fmt.Errorf("encoding a block: %w", err)
+	}
+	return packed.Bytes(), nil
+}
+
+func unpack(r io.Reader) (block apiclient.Block, err error) {
+	z, err := gzip.NewReader(r)
+	if err == nil {
+		err = json.NewDecoder(z).Decode(&block)
+	}
+	return block, err
+}
+
+// write makes a file durable: first its contents, then its name.
+func (s *Spool) write(ctx context.Context, name string, packed []byte) error {
+	path := filepath.Join(s.dir, name)
+	temp, err := s.files.WriteTemp(s.dir, packed)
+	if err != nil {
+		return fmt.Errorf("spooling a block in %s: %w", s.dir, err)
+	}
+	s.Points.Reach(ctx, failpoint.Spooling)
+	if err := s.files.Rename(temp, path); err != nil {
+		return fmt.Errorf("spooling a block in %s: %w", s.dir, errors.Join(err, os.Remove(temp)))
+	}
+	if err := s.files.SyncDir(s.dir); err != nil {
+		return fmt.Errorf("spooling a block in %s: %w", s.dir, err)
+	}
+	s.Points.Reach(ctx, failpoint.Spooled)
+	return nil
 }
 
 // List returns the blocks in the spool by run, in order of measurement. It
@@ -93,12 +179,12 @@ func (s *Spool) List() ([]Spooled, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the spool: %w", err)
 	}
-	var out []Spooled
+	out := s.inMemory()
 	for _, f := range files {
 		path := filepath.Join(s.dir, f.Name())
 		name, ok := strings.CutSuffix(f.Name(), spoolSuffix)
 		if !ok {
-			if strings.HasPrefix(f.Name(), "writing-") {
+			if strings.HasPrefix(f.Name(), tempPrefix) {
 				if err := os.Remove(path); err != nil {
 					return nil, fmt.Errorf("cleaning the spool: %w", err)
 				}
@@ -127,12 +213,16 @@ func parseSpooled(name string) (Spooled, error) {
 	return Spooled{Run: run, Number: n}, err
 }
 
-// refused is the suffix of files that are kept, but not delivered.
-const refused = ".refused"
+// Files that are kept, but not delivered, have the suffix refused. The reason is beside
+// each, in a file with the further suffix why.
+const (
+	refused = ".refused"
+	why     = ".why"
+)
 
 // PutAside renames files that are named like blocks, but are not: no collector
 // wrote them. It returns the reason for each.
-func (s *Spool) PutAside() (why []error, err error) {
+func (s *Spool) PutAside() (reasons []error, err error) {
 	files, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading the spool: %w", err)
@@ -144,104 +234,73 @@ func (s *Spool) PutAside() (why []error, err error) {
 		}
 		if _, no := parseSpooled(name); no != nil {
 			path := filepath.Join(s.dir, f.Name())
-			if err := os.Rename(path, path+refused); err != nil {
-				return why, fmt.Errorf("putting aside what is no block: %w", err)
+			if err := s.setAside(path, fmt.Errorf("this is no block: %w", no)); err != nil {
+				return reasons, fmt.Errorf("putting aside what is no block: %w", err)
 			}
-			why = append(why, fmt.Errorf("the spool held %s, which is no block: %w", path, no))
+			reasons = append(reasons, fmt.Errorf("the spool held %s, which is no block: %w", path, no))
 		}
 	}
-	return why, nil
+	return reasons, nil
 }
 
+// SetAside keeps a block under another name, with the reason beside it: it is not
+// delivered any more unless a person asks for that.
+func (s *Spool) SetAside(ctx context.Context, b Spooled, reason error) error {
+	if b.packed != nil {
+		if err := s.write(ctx, fileName(b.Run, b.Number), b.packed); err != nil {
+			return err
+		}
+		s.forget(b.Run, b.Number)
+		b.path = filepath.Join(s.dir, fileName(b.Run, b.Number))
+	}
+	if err := s.setAside(b.path, reason); err != nil {
+		return fmt.Errorf("keeping a refused block aside: %w", err)
+	}
+	return nil
+}
+
+func (s *Spool) setAside(path string, reason error) error {
+	// Without its reason, which also is in the log, a block is as safe.
+	_ = os.WriteFile(path+refused+why, []byte(reason.Error()+"\n"), 0o600)
+	if err := s.files.Rename(path, path+refused); err != nil {
+		return err
+	}
+	return s.files.SyncDir(s.dir)
+}
+
+// damagedError reports a file that holds no block.
+type damagedError struct {
+	path string
+	err  error
+}
+
+func (e *damagedError) Error() string {
+	return fmt.Sprintf("reading the spooled block %s: %v", e.path, e.err)
+}
+func (e *damagedError) Unwrap() error { return e.err }
+
 // Read reads a spooled block.
-func (s *Spool) Read(b Spooled) (block apiclient.Block, err error) {
-	f, err := os.Open(b.path)
-	if err != nil {
-		return block, fmt.Errorf("reading a spooled block: %w", err)
+func (s *Spool) Read(b Spooled) (apiclient.Block, error) {
+	packed := b.packed
+	if packed == nil {
+		var err error
+		if packed, err = os.ReadFile(b.path); err != nil {
+			return apiclient.Block{}, fmt.Errorf("reading a spooled block: %w", err)
+		}
 	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err == nil {
-		err = json.NewDecoder(z).Decode(&block)
-	}
+	block, err := unpack(bytes.NewReader(packed))
 	if err != nil {
-		return block, fmt.Errorf("reading the spooled block %s: %w", b.path, err)
+		return block, &damagedError{b.path, err}
 	}
 	return block, nil
 }
 
 // Remove removes an acknowledged block.
 func (s *Spool) Remove(run bench.RunID, number int) error {
-	err := os.Remove(filepath.Join(s.dir, fmt.Sprintf("%s.%d%s", run, number, spoolSuffix)))
+	s.forget(run, number)
+	err := os.Remove(filepath.Join(s.dir, fileName(run, number)))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing an acknowledged block: %w", err)
-	}
-	return nil
-}
-
-// upload sends a block once and removes it from the spool when the API has it.
-func (c *Collector) upload(ctx context.Context, run bench.RunID, number int, block apiclient.Block) error {
-	receipt, err := c.API.UploadBlock(ctx, run, number, block)
-	if err != nil {
-		return fmt.Errorf("uploading block %d of run %s: %w", number, run, err)
-	}
-	if receipt.Superseded > 0 {
-		c.Log.InfoContext(ctx, "results were superseded", "run", run, "block", number, "superseded", receipt.Superseded, "accepted", receipt.Accepted)
-	}
-	return c.Spool.Remove(run, number)
-}
-
-// flush uploads the spooled blocks of one run or, if only is empty, of all,
-// retrying while the API is unreachable.
-func (c *Collector) flush(ctx context.Context, only bench.RunID) error {
-	spooled, err := c.Spool.List()
-	if err != nil {
-		return infrastructure(err)
-	}
-	for _, s := range spooled {
-		if only != "" && s.Run != only {
-			continue
-		}
-		block, err := c.Spool.Read(s)
-		if err != nil {
-			return infrastructure(err)
-		}
-		if err := apiclient.Retry(ctx, c.Upload, func(ctx context.Context) error { return c.upload(ctx, s.Run, s.Number, block) }); err != nil {
-			return infrastructure(err)
-		}
-	}
-	return nil
-}
-
-// FlushSpool uploads the blocks left by an earlier process of this collector. A
-// block that the API will never accept, because its run is unknown, is renamed
-// and kept, so that no result is lost and nothing blocks.
-func (c *Collector) FlushSpool(ctx context.Context) error {
-	strange, err := c.Spool.PutAside()
-	for _, why := range strange {
-		c.Log.ErrorContext(ctx, "renamed a file in the spool that is not a block", "error", why)
-	}
-	if err != nil {
-		return err
-	}
-	spooled, err := c.Spool.List()
-	if err != nil {
-		return err
-	}
-	for _, s := range spooled {
-		block, err := c.Spool.Read(s)
-		if err == nil {
-			err = apiclient.Retry(ctx, c.Upload, func(ctx context.Context) error { return c.upload(ctx, s.Run, s.Number, block) })
-		}
-		if err != nil {
-			if ctx.Err() != nil || apiclient.IsTransient(err) {
-				return err
-			}
-			c.Log.ErrorContext(ctx, "spooled block refused; kept under another name", "run", s.Run, "block", s.Number, "error", err)
-			if err := os.Rename(s.path, s.path+refused); err != nil {
-				return fmt.Errorf("keeping a refused block aside: %w", err)
-			}
-		}
 	}
 	return nil
 }

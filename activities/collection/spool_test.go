@@ -33,10 +33,10 @@ func TestTheSpoolKeepsBlocksInOrder(t *testing.T) {
 	spool, err := collection.OpenSpool(dir)
 	require.NoError(t, err)
 	for _, number := range []int{10, 9, 1} {
-		require.NoError(t, spool.Put(runA, number, blockOf("gin", float64(number))))
+		require.NoError(t, spool.Put(t.Context(), runA, number, blockOf("gin", float64(number))))
 	}
-	require.NoError(t, spool.Put(runB, 2, blockOf("kit", 2)))
-	require.NoError(t, spool.Put(runA, 9, blockOf("gin", 99)), "written again, it is replaced")
+	require.NoError(t, spool.Put(t.Context(), runB, 2, blockOf("kit", 2)))
+	require.NoError(t, spool.Put(t.Context(), runA, 9, blockOf("gin", 99)), "written again, it is replaced")
 
 	// A new process.
 	spool, err = collection.OpenSpool(dir)
@@ -72,7 +72,7 @@ func TestTheSpoolCleansUpAfterAKilledCollector(t *testing.T) {
 	dir := t.TempDir()
 	spool, err := collection.OpenSpool(dir)
 	require.NoError(t, err)
-	require.NoError(t, spool.Put(runA, 1, blockOf("gin", 1)))
+	require.NoError(t, spool.Put(t.Context(), runA, 1, blockOf("gin", 1)))
 	half := filepath.Join(dir, "writing-123")
 	require.NoError(t, os.WriteFile(half, []byte("half"), 0o600))
 	aside := filepath.Join(dir, string(runB)+".1.json.gz.refused")
@@ -92,7 +92,7 @@ func TestTheSpoolPutsAsideWhatIsNoBlock(t *testing.T) {
 	dir := t.TempDir()
 	spool, err := collection.OpenSpool(dir)
 	require.NoError(t, err)
-	require.NoError(t, spool.Put(runA, 1, blockOf("gin", 1)))
+	require.NoError(t, spool.Put(t.Context(), runA, 1, blockOf("gin", 1)))
 	strange := []string{string(runA) + ".json.gz", string(runA) + ".one.json.gz", "copy-of-a-block.json.gz"}
 	for _, name := range strange {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))

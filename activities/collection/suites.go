@@ -32,23 +32,13 @@ type FetchedSuite struct {
 	Dir   string
 }
 
-// Get returns the suite with a content hash, fetching it if it is missing.
+// Get returns the suite with a content hash, fetching it if it is missing or its files
+// were changed: any process on the machine might have done that.
 func (c *SuiteCache) Get(ctx context.Context, api API, hash string, policy apiclient.RetryPolicy) (FetchedSuite, error) {
 	dir := filepath.Join(c.dir, hash)
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		var archive []byte
-		err := apiclient.Retry(ctx, policy, func(ctx context.Context) (err error) {
-			archive, err = api.SuiteArchive(ctx, hash)
-			return err
-		})
-		if errors.Is(err, apiclient.ErrNotFound) {
-			return FetchedSuite{}, permanent(fmt.Errorf("fetching suite %s: %w", hash, err))
-		}
-		if err != nil {
-			return FetchedSuite{}, infrastructure(fmt.Errorf("fetching suite %s: %w", hash, err))
-		}
-		if err := suite.Unpack(bytes.NewReader(archive), hash, dir); err != nil {
-			return FetchedSuite{}, infrastructure(fmt.Errorf("unpacking suite %s: %w", hash, err))
+	if suite.Verify(dir, hash) != nil {
+		if err := c.fetch(ctx, api, hash, policy); err != nil {
+			return FetchedSuite{}, err
 		}
 	}
 	s, err := suite.LoadDir(dir)
@@ -56,4 +46,39 @@ func (c *SuiteCache) Get(ctx context.Context, api API, hash string, policy apicl
 		return FetchedSuite{}, permanent(fmt.Errorf("loading suite %s: %w", hash, err))
 	}
 	return FetchedSuite{Suite: s, Dir: dir}, nil
+}
+
+func (c *SuiteCache) fetch(ctx context.Context, api API, hash string, policy apiclient.RetryPolicy) error {
+	var archive []byte
+	err := apiclient.Retry(ctx, policy, func(ctx context.Context) (err error) {
+		archive, err = api.SuiteArchive(ctx, hash)
+		return err
+	})
+	if errors.Is(err, apiclient.ErrNotFound) {
+		return permanent(fmt.Errorf("fetching suite %s: %w", hash, err))
+	}
+	if err != nil {
+		return infrastructure(fmt.Errorf("fetching suite %s: %w", hash, err))
+	}
+	dir := filepath.Join(c.dir, hash)
+	if err := remove(dir); err != nil {
+		return infrastructure(fmt.Errorf("removing the changed suite %s: %w", hash, err))
+	}
+	if err := suite.Unpack(bytes.NewReader(archive), hash, dir); err != nil {
+		return infrastructure(fmt.Errorf("unpacking suite %s: %w", hash, err))
+	}
+	return nil
+}
+
+// remove removes a suite, whose directory is at no time there with only some of its
+// files.
+func remove(dir string) error {
+	away, err := os.MkdirTemp(filepath.Dir(dir), ".changed-")
+	if err != nil {
+		return err
+	}
+	if err := ignore(os.Rename(dir, filepath.Join(away, "suite")), fs.ErrNotExist); err != nil {
+		return errors.Join(err, os.RemoveAll(away))
+	}
+	return os.RemoveAll(away)
 }

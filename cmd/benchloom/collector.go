@@ -206,7 +206,7 @@ func (f *collectorFlags) open(ctx context.Context, api *apiclient.Client, m *met
 			err = errors.Join(err, machine.Close())
 		}
 	}()
-	jobs, err := f.jobs(machine, api)
+	jobs, err := f.jobs(machine, api, log)
 	if err != nil {
 		return c, nil, err
 	}
@@ -333,8 +333,11 @@ func counters(names []string) []measure.Counter {
 	return out
 }
 
+// diskPatience is the time for which a run waits for space on a full disk.
+const diskPatience = 5 * time.Minute
+
 // jobs returns the part of a collector that runs jobs, and creates its directories.
-func (f *collectorFlags) jobs(machine *workers.Machine, api *apiclient.Client) (*collection.Collector, error) {
+func (f *collectorFlags) jobs(machine *workers.Machine, api *apiclient.Client, log *slog.Logger) (*collection.Collector, error) {
 	if f.artifactDir == "" {
 		f.artifactDir = filepath.Join(f.stateDir, "artifacts")
 	}
@@ -342,24 +345,28 @@ func (f *collectorFlags) jobs(machine *workers.Machine, api *apiclient.Client) (
 	if err != nil {
 		return nil, usage(err)
 	}
-	upload := apiclient.RetryPolicy{For: 10 * time.Minute}
+	failing := func(err error) { log.Warn("calling the API failed; it is tried again", "error", err) }
+	// A run that was begun waits for the API as long as it takes: its measurements count.
+	begin, upload := apiclient.RetryPolicy{For: 10 * time.Minute, Failing: failing}, apiclient.RetryPolicy{Failing: failing}
+	points := failpoint.FromEnvironment(os.Getenv)
 	providers := append(artifact.DefaultProviders(), &artifact.Built{Source: collection.StoredBuilds{API: api, Retry: upload}})
 	artifacts, err := artifact.Open(artifact.Options{Dir: f.artifactDir, Providers: providers, MaxBytes: bound, MaxEntries: f.artifactCount})
 	if err != nil {
 		return nil, err
 	}
-	spool, err := collection.OpenSpool(filepath.Join(f.stateDir, "spool"))
+	spool, err := collection.OpenSpool(filepath.Join(f.stateDir, spoolDir))
 	if err != nil {
 		return nil, err
 	}
+	spool.Points = points
 	suites, err := collection.OpenSuiteCache(filepath.Join(f.stateDir, "suites"))
 	if err != nil {
 		return nil, err
 	}
 	return &collection.Collector{
 		Artifacts: artifacts, Suites: suites, Spool: spool, Machine: machine.Jobs, CacheDir: filepath.Join(f.stateDir, "cache"),
-		Revisions: revision.New(filepath.Join(f.stateDir, "repositories"), os.Environ()), Upload: upload, Points: failpoint.FromEnvironment(os.Getenv),
-		Facts: presentFacts,
+		Revisions: revision.New(filepath.Join(f.stateDir, "repositories"), os.Environ()), Begin: begin, Upload: upload, Points: points,
+		Facts: presentFacts, DiskPatience: diskPatience,
 	}, nil
 }
 

@@ -31,6 +31,7 @@ const defaultCollectorDir = ".benchloom-collector"
 const (
 	enrolmentFile = "collector.json"
 	ownTokenFile  = "token"
+	spoolDir      = "spool"
 	// wantedFile holds the version that a collector was told to run before it
 	// exited with [exitOutdated].
 	wantedFile = "wanted-version"

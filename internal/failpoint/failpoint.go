@@ -26,6 +26,14 @@ const (
 	Completing = "completing"
 )
 
+// Points of a block's way to the disk, between measuring and uploading.
+const (
+	// Spooling: the block is written, but does not have its name yet.
+	Spooling = "spooling"
+	// Spooled: the block is durable, but was not sent yet.
+	Spooled = "spooled"
+)
+
 // Points outside a job's life, where tests look at the state that a workflow
 // shows.
 const (

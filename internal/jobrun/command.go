@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -66,7 +67,7 @@ func (r *runner) execute(ctx context.Context, c call) (measure.Sample, *Failure,
 		return sample, nil, nil
 	}
 	if free, known := freeBytes(r.m.Sandbox.WorkDir()); known && free < leastFree {
-		return sample, nil, fmt.Errorf("%s: %s: %w", c.what, line, errNoSpace)
+		return sample, nil, fmt.Errorf("%s: %s: %w", c.what, line, syscall.ENOSPC) // it failed while the disk was full
 	}
 	if sample.Signal != "" {
 		return fail(bench.FailJob, "ended by signal %s; see its output", sample.Signal)

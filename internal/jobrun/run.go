@@ -193,14 +193,11 @@ func (r *runner) deliver(ctx context.Context, cases []testCase) error {
 
 // explain adds the remedy to errors for which there is one.
 func (r *runner) explain(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, errNoSpace) {
+	if errors.Is(err, syscall.ENOSPC) {
 		return fmt.Errorf("the disk of %s is full; free space there or give the collector another state directory: %w", r.m.Sandbox.WorkDir(), err)
 	}
 	return err
 }
-
-// errNoSpace reports a command that failed while the disk was full.
-var errNoSpace = errors.New("no space left on device")
 
 // quiet forwards writes and ignores their errors: a log that cannot be written
 // is no reason to stop measuring.

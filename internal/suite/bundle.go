@@ -24,6 +24,9 @@ import (
 // MaxBundle limits the size of a bundle, packed and unpacked, in bytes.
 const MaxBundle = 32 << 20
 
+// maxDepth limits the directories above a file.
+const maxDepth = 32
+
 // Bundle is a suite's folder as one file.
 type Bundle struct {
 	// Hash identifies the contents: SHA-256 over the sorted names, executable
@@ -113,7 +116,9 @@ type collection struct {
 	files map[string]bundledFile
 	// lower holds the names in lower case: some file systems ignore case.
 	lower map[string]string
-	size  int64
+	// dirs holds the directories above the files.
+	dirs map[string]bool
+	size int64
 }
 
 func (c *collection) read(name string, r io.Reader, mode fs.FileMode) error {
@@ -121,7 +126,13 @@ func (c *collection) read(name string, r io.Reader, mode fs.FileMode) error {
 		return err
 	}
 	if c.lower == nil {
-		c.lower = map[string]string{}
+		c.lower, c.dirs = map[string]string{}, map[string]bool{}
+	}
+	for dir := path.Dir(name); dir != "." && !c.dirs[dir]; dir = path.Dir(dir) {
+		c.dirs[dir] = true
+	}
+	if len(c.dirs) > MaxFiles {
+		return invalidBundle("it has more than %d directories; remove what benchmarks do not need", MaxFiles)
 	}
 	if other, twice := c.lower[strings.ToLower(name)]; twice {
 		return invalidBundle("the names %s and %s are the same on some file systems", other, name)
@@ -145,6 +156,9 @@ func (c *collection) read(name string, r io.Reader, mode fs.FileMode) error {
 func checkFileName(name string) error {
 	if !fs.ValidPath(name) || name == "." || len(name) > 512 || strings.ContainsAny(name, "\\:*?\"<>|") || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return invalidBundle("%q cannot be the name of a suite's file: use a plain relative path", name)
+	}
+	if depth := strings.Count(name, "/"); depth > maxDepth {
+		return invalidBundle("%.60s… is %d directories deep; at most %d are allowed", name, depth, maxDepth)
 	}
 	return nil
 }
@@ -263,6 +277,19 @@ func readArchive(packed []byte) (map[string]bundledFile, error) {
 			return nil, invalidBundle("%q is a link or special file; a suite has regular files only", header.Name)
 		}
 	}
+}
+
+// Verify returns an error unless a directory has the files of the bundle with this hash,
+// as [Unpack] writes them.
+func Verify(dir, hash string) error {
+	files, err := readFolder(dir)
+	if err != nil {
+		return fmt.Errorf("verifying the suite in %s: %w", dir, err)
+	}
+	if found := hashOf(files); found != hash {
+		return fmt.Errorf("the suite in %s was changed: its hash is %s, not %s", dir, found, hash)
+	}
+	return nil
 }
 
 // Unpack writes the contents of an archive to the directory dir atomically. An

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -187,6 +188,13 @@ func TestArchivesFromStrangers(t *testing.T) {
 	t.Parallel()
 	rustc, err := suite.Pack("../../suites/rustc")
 	require.NoError(t, err)
+	var crowd, dirs []tar.Header
+	for i := range suite.MaxFiles + 1 {
+		crowd = append(crowd, tar.Header{Typeflag: tar.TypeReg, Name: fmt.Sprintf("f%d", i)})
+	}
+	for i := range suite.MaxFiles/30 + 1 {
+		dirs = append(dirs, tar.Header{Typeflag: tar.TypeReg, Name: fmt.Sprintf("d%d/", i) + strings.Repeat("d/", 30) + "f"})
+	}
 	file := func(name string) tar.Header { return tar.Header{Typeflag: tar.TypeReg, Name: name} }
 	for want, data := range map[string][]byte{
 		`"../outside" cannot be the name`:        archive(t, file("../outside")),
@@ -200,6 +208,9 @@ func TestArchivesFromStrangers(t *testing.T) {
 		"the names a and A are the same":         archive(t, file("a"), file("A")),
 		"the names a and a are the same":         archive(t, file("a"), file("a")),
 		"makes the suite larger than 32 MB":      archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "bomb", Size: suite.MaxBundle + 1}),
+		"the suite has more than 10000 files":    archive(t, crowd...),
+		"it has more than 10000 directories":     archive(t, dirs...),
+		"is 33 directories deep; at most 32 are": archive(t, file(strings.Repeat("d/", 33)+"f")),
 		"the archive unpacks to more than 64 MB": manyDirectories(t),
 		"this is not a .tar.gz":                  []byte("hello"),
 		"the archive is damaged: reading":        rustc.Archive[:len(rustc.Archive)/2],
@@ -240,6 +251,28 @@ func TestUnpackingTwiceIsNoProblem(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "data", "run.sh"), []byte("echo other\n"), 0o755))
 	err = suite.Unpack(bytes.NewReader(bundle.Archive), bundle.Hash, dir)
 	require.ErrorContains(t, err, "it already has other contents")
+}
+
+func TestAChangedCopyIsNoticed(t *testing.T) {
+	t.Parallel()
+	bundle, err := suite.Pack(folder(t, tinyFiles()))
+	require.NoError(t, err)
+	for name, change := range map[string]func(dir string) error{
+		"content": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "data", "run.sh"), []byte("echo other\n"), 0o755)
+		},
+		"more":   func(dir string) error { return os.WriteFile(filepath.Join(dir, "new"), nil, 0o644) },
+		"less":   func(dir string) error { return os.Remove(filepath.Join(dir, "data", "run.sh")) },
+		"mode":   func(dir string) error { return os.Chmod(filepath.Join(dir, "data", "run.sh"), 0o644) },
+		"a link": func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "data", "link")) },
+		"all":    os.RemoveAll,
+	} {
+		dir := filepath.Join(t.TempDir(), "suite")
+		require.NoError(t, suite.Unpack(bytes.NewReader(bundle.Archive), bundle.Hash, dir))
+		require.NoError(t, suite.Verify(dir, bundle.Hash))
+		require.NoError(t, change(dir))
+		require.Error(t, suite.Verify(dir, bundle.Hash), name)
+	}
 }
 
 func TestABundleWithoutSuiteFile(t *testing.T) {

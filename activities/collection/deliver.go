@@ -1,0 +1,145 @@
+package collection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/jobrun"
+)
+
+// firstUpload bounds the upload of a block between two blocks: while an API hangs,
+// measuring should go on.
+const firstUpload = 20 * time.Second
+
+// keep makes a finished block safe and tries once to upload it: between two blocks,
+// nothing is being measured. On failure the block stays in the spool until the run's
+// end. While neither the disk nor the API takes blocks and memory holds as many as it
+// may, keep waits.
+func (c *Collector) keep(ctx context.Context, run bench.RunID, number int, block apiclient.Block) error {
+	full, err := c.Spool.PutOrHold(ctx, run, number, block)
+	if err != nil {
+		return err
+	}
+	if full != nil {
+		c.Log.WarnContext(ctx, "the disk takes no block: it is kept in memory until the API or the disk takes it; free space there", "run", run, "block", number, "error", full)
+	} else if err := c.Spool.Unload(ctx); err != nil { // the disk may have space again
+		c.Log.WarnContext(ctx, "the disk takes no block yet", "run", run, "error", err)
+	}
+	c.phase(ctx, run, string(jobrun.Uploading))
+	at, stop := context.WithTimeout(ctx, firstUpload)
+	defer stop()
+	if err := c.upload(at, run, number, block); err != nil && ctx.Err() == nil {
+		c.Log.WarnContext(ctx, "block kept in the spool", "run", run, "block", number, "error", err)
+	}
+	if err := c.awaitRoom(ctx); err != nil && ctx.Err() == nil {
+		return infrastructure(err)
+	}
+	return ctx.Err()
+}
+
+// awaitRoom waits until the blocks in memory are few enough.
+func (c *Collector) awaitRoom(ctx context.Context) error {
+	return apiclient.Retry(ctx, c.Upload, func(ctx context.Context) error {
+		if !c.Spool.Overfull() || c.Spool.Unload(ctx) == nil {
+			return nil
+		}
+		for _, s := range c.Spool.inMemory() {
+			if err := c.deliver(ctx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// upload sends a block once and removes it from the spool when the API has it.
+func (c *Collector) upload(ctx context.Context, run bench.RunID, number int, block apiclient.Block) error {
+	receipt, err := c.API.UploadBlock(ctx, run, number, block)
+	if err != nil {
+		return fmt.Errorf("uploading block %d of run %s: %w", number, run, err)
+	}
+	if receipt.Superseded > 0 {
+		c.Log.InfoContext(ctx, "results were superseded", "run", run, "block", number, "superseded", receipt.Superseded, "accepted", receipt.Accepted)
+	}
+	return c.Spool.Remove(run, number)
+}
+
+// deliver uploads a spooled block once. One in memory goes to the disk if only that
+// takes it.
+func (c *Collector) deliver(ctx context.Context, s Spooled) error {
+	block, err := c.Spool.Read(s)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it was delivered since it was listed
+	}
+	if err != nil {
+		return err
+	}
+	if err = c.upload(ctx, s.Run, s.Number, block); err != nil && s.packed != nil {
+		_ = c.Spool.Unload(ctx) // it is tried again with the next attempt
+	}
+	return err
+}
+
+// flush uploads the spooled blocks of one run, retrying while the API is unreachable.
+func (c *Collector) flush(ctx context.Context, run bench.RunID) error {
+	spooled, err := c.Spool.List()
+	if err != nil {
+		return infrastructure(err)
+	}
+	for _, s := range spooled {
+		if s.Run != run {
+			continue
+		}
+		if err := apiclient.Retry(ctx, c.Upload, func(ctx context.Context) error { return c.deliver(ctx, s) }); err != nil {
+			return infrastructure(err)
+		}
+	}
+	return nil
+}
+
+// flushHeld tries once to upload the blocks in memory: the process may be about to end.
+func (c *Collector) flushHeld(ctx context.Context) {
+	for _, s := range c.Spool.inMemory() {
+		if err := c.deliver(ctx, s); err != nil {
+			c.Log.WarnContext(ctx, "block kept in memory: it is lost if this process ends before the API or the disk takes it", "run", s.Run, "block", s.Number, "error", err)
+		}
+	}
+}
+
+// FlushSpool uploads the blocks left by an earlier run or process of this collector. A
+// block that the API itself has refused, because its run is unknown, is renamed
+// and kept, so that no result is lost and nothing blocks. Whatever else answers, such as
+// a proxy, refuses nothing.
+func (c *Collector) FlushSpool(ctx context.Context) error {
+	strange, err := c.Spool.PutAside()
+	for _, why := range strange {
+		c.Log.ErrorContext(ctx, "renamed a file in the spool that is not a block", "error", why)
+	}
+	if err != nil {
+		return err
+	}
+	spooled, err := c.Spool.List()
+	if err != nil {
+		return err
+	}
+	for _, s := range spooled {
+		err := apiclient.Retry(ctx, c.Begin, func(ctx context.Context) error { return c.deliver(ctx, s) })
+		if err == nil {
+			continue
+		}
+		var damaged *damagedError
+		if ctx.Err() != nil || !apiclient.IsRefusal(err) && !errors.As(err, &damaged) {
+			return err
+		}
+		c.Log.ErrorContext(ctx, "spooled block refused; kept under another name: 'benchloom collector redeliver' sends it again", "run", s.Run, "block", s.Number, "error", err)
+		if err := c.Spool.SetAside(ctx, s, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
