@@ -28,6 +28,8 @@ type Built struct {
 	Source BuiltSource
 	// MaxUnpacked limits the content, in bytes; 0 means 16 GiB.
 	MaxUnpacked int64
+	// MaxEntries limits its files, links and directories; 0 means 200,000.
+	MaxEntries int
 }
 
 // Name returns "build".
@@ -58,7 +60,7 @@ func (b *Built) Fetch(ctx context.Context, req Request, dir string, progress Pro
 		return "", err
 	}
 	up := &unpacker{
-		dir: content, left: orDefault(b.MaxUnpacked, defaultMaxUnpacked),
+		dir: content, left: orDefault(b.MaxUnpacked, defaultMaxUnpacked), room: orDefault(b.MaxEntries, defaultMaxEntries),
 		progress: func(done int64) { progress(Progress{Step: "unpacking " + req.String(), Done: done}) },
 	}
 	if err := up.unpack(ctx, archive); err != nil {

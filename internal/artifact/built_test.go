@@ -107,16 +107,17 @@ func TestABuildThatCannotBeHad(t *testing.T) {
 		key   string
 		kind  artifact.Kind
 	}{
-		"no key":        {&shelf{}, "", artifact.Invalid},
-		"gone":          {&shelf{err: gone}, buildKey, artifact.NotFound},
-		"another sum":   {&shelf{archive: archive, sum: strings.Repeat("0", 64)}, buildKey, artifact.Corrupt},
-		"cut off":       {&shelf{archive: archive[:len(archive)/2], sum: sum}, buildKey, artifact.Corrupt},
-		"no archive":    {&shelf{archive: []byte("hello"), sum: "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"}, buildKey, artifact.Corrupt},
-		"broken source": {&shelf{err: errors.New("boom")}, buildKey, artifact.Unclassified},
+		"no key":         {&shelf{}, "", artifact.Invalid},
+		"gone":           {&shelf{err: gone}, buildKey, artifact.NotFound},
+		"another sum":    {&shelf{archive: archive, sum: strings.Repeat("0", 64)}, buildKey, artifact.Corrupt},
+		"cut off":        {&shelf{archive: archive[:len(archive)/2], sum: sum}, buildKey, artifact.Corrupt},
+		"no archive":     {&shelf{archive: []byte("hello"), sum: "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"}, buildKey, artifact.Corrupt},
+		"too many files": {&shelf{archive: archive, sum: sum}, buildKey, artifact.Invalid},
+		"broken source":  {&shelf{err: errors.New("boom")}, buildKey, artifact.Unclassified},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cache, err := artifact.Open(artifact.Options{Dir: t.TempDir(), Providers: []artifact.Provider{&artifact.Built{Source: c.shelf}}})
+			cache, err := artifact.Open(artifact.Options{Dir: t.TempDir(), Providers: []artifact.Provider{&artifact.Built{Source: c.shelf, MaxEntries: 6}}})
 			require.NoError(t, err)
 			_, err = cache.Acquire(t.Context(), built("v1", c.key), nil)
 			require.Error(t, err)
@@ -138,6 +139,16 @@ func TestWhatCannotBePacked(t *testing.T) {
 		})
 	}
 	require.ErrorIs(t, artifact.Pack(t.Context(), t.TempDir(), io.Discard), artifact.ErrUnpackable)
+	deep := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(deep, strings.Repeat("d/", 65)), 0o755))
+	err := artifact.Pack(t.Context(), deep, io.Discard)
+	require.ErrorIs(t, err, artifact.ErrUnpackable)
+	require.ErrorContains(t, err, "has 129 bytes and 65 parts; at most 1024 and 64 are allowed")
+	crowd := tree(t, 0) // seven files, links and directories
+	require.NoError(t, artifact.PackAtMost(t.Context(), crowd, 7))
+	err = artifact.PackAtMost(t.Context(), crowd, 6)
+	require.ErrorIs(t, err, artifact.ErrUnpackable)
+	require.ErrorContains(t, err, "files and directories")
 	require.ErrorIs(t, artifact.Pack(t.Context(), filepath.Join(t.TempDir(), "nothing"), io.Discard), os.ErrNotExist)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,6 +18,16 @@ type command struct {
 	args []string
 	dir  string
 	env  []string // whole environment; a later assignment wins
+}
+
+// secrets begin the names of variables that no program sees: they hold addresses and tokens of this service.
+var secrets = []string{"BENCHLOOM_", "TEMPORAL_", "DATABASE_", "PG"}
+
+// inherited returns the environment of this process without its secrets.
+func inherited() []string {
+	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return slices.ContainsFunc(secrets, func(prefix string) bool { return strings.HasPrefix(entry, prefix) })
+	})
 }
 
 // commandError is a program that ran and failed.

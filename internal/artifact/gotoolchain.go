@@ -129,7 +129,7 @@ func (g *GoToolchain) run(ctx context.Context, name, scratch string, args ...str
 	if err := os.Mkdir(work, 0o755); err != nil {
 		return "", err
 	}
-	env := slices.Concat(os.Environ(), g.Env, []string{
+	env := slices.Concat(inherited(), g.Env, []string{
 		"GOTOOLCHAIN=local", "GO111MODULE=on", "GOWORK=off",
 		"GOPATH=" + filepath.Join(scratch, "gopath"), "GOMODCACHE=" + filepath.Join(scratch, "modcache"),
 	})
@@ -255,7 +255,7 @@ func checkGoTree(ctx context.Context, dir, release string, platform GoPlatform) 
 // goVersion runs "go version" of a GOROOT. No setting of the user may switch it to another toolchain or be unknown to an old
 // release.
 func goVersion(ctx context.Context, goroot string) (string, error) {
-	env := append(os.Environ(), "GOROOT="+goroot, "GOTOOLCHAIN=local", "GOENV=off", "GOFLAGS=", "GOEXPERIMENT=")
+	env := append(inherited(), "GOROOT="+goroot, "GOTOOLCHAIN=local", "GOENV=off", "GOFLAGS=", "GOEXPERIMENT=")
 	out, err := command{path: goCommand(goroot), args: []string{"version"}, dir: goroot, env: env}.run(ctx)
 	return strings.TrimSpace(out), err
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // ErrUnpackable reports a file or directory that cannot become an archive that
@@ -32,12 +33,16 @@ func Pack(ctx context.Context, from string, w io.Writer, skip ...string) error {
 		root = filepath.Dir(from)
 	}
 	zipped := gzip.NewWriter(w)
-	p := &packer{ctx: ctx, root: root, out: tar.NewWriter(zipped), skip: map[string]bool{}}
+	p := &packer{ctx: ctx, root: root, out: tar.NewWriter(zipped), skip: map[string]bool{}, room: defaultMaxEntries}
 	for _, name := range skip {
 		p.skip[name] = true
 	}
+	return p.pack(from, info, zipped)
+}
+
+func (p *packer) pack(from string, info fs.FileInfo, zipped *gzip.Writer) (err error) {
 	if info.IsDir() {
-		err = filepath.WalkDir(root, p.add) // in the order of names
+		err = filepath.WalkDir(p.root, p.add) // in the order of names
 	} else {
 		err = p.add(from, fs.FileInfoToDirEntry(info), nil)
 	}
@@ -56,6 +61,7 @@ type packer struct {
 	out   *tar.Writer
 	skip  map[string]bool
 	files int
+	room  int // files, links and directories that may still be added
 }
 
 func (p *packer) add(path string, entry fs.DirEntry, err error) error {
@@ -73,6 +79,12 @@ func (p *packer) add(path string, entry fs.DirEntry, err error) error {
 		return fs.SkipDir
 	}
 	name = filepath.ToSlash(name)
+	if p.room--; p.room < 0 {
+		return fmt.Errorf("%w: it has more than %d files and directories", ErrUnpackable, defaultMaxEntries)
+	}
+	if parts := strings.Count(name, "/") + 1; len(name) > maxName || parts > maxDepth {
+		return fmt.Errorf("%w: the path %.60s… has %d bytes and %d parts; at most %d and %d are allowed", ErrUnpackable, name, len(name), parts, maxName, maxDepth)
+	}
 	header := &tar.Header{Name: name, Format: tar.FormatPAX}
 	switch mode := entry.Type(); {
 	case mode.IsDir():

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -121,7 +120,7 @@ func rustcIdentity(says string) (string, error) {
 
 func (r *Rustup) environment() []string {
 	// Backtraces of rustup would drown its messages; asking for a toolchain must not install it silently.
-	return slices.Concat(os.Environ(), []string{"RUST_BACKTRACE=0", "RUSTUP_AUTO_INSTALL=0"}, r.Env)
+	return slices.Concat(inherited(), []string{"RUST_BACKTRACE=0", "RUSTUP_AUTO_INSTALL=0"}, r.Env)
 }
 
 func (r *Rustup) run(ctx context.Context, what string, args ...string) (string, error) {

@@ -40,12 +40,21 @@ type unpacker struct {
 	dir      string
 	strip    int
 	left     int64            // bytes that may still be written
+	room     int              // files, links and directories that may still be made
 	progress func(done int64) // bytes written so far
 
 	root  *os.Root
 	done  int64
 	files int
+	taken int
 }
+
+// Bounds of what an archive may hold. A Go toolchain has 17,000 files and directories.
+const (
+	defaultMaxEntries = 200_000
+	maxName           = 1024 // bytes of a path
+	maxDepth          = 64   // parts of a path
+)
 
 func (u *unpacker) unpack(ctx context.Context, archive string) (err error) {
 	file, err := os.Open(archive)
@@ -140,6 +149,9 @@ func (u *unpacker) unzip(ctx context.Context, file *os.File) error {
 	if err != nil {
 		return badArchive("reading zip: %w", err)
 	}
+	if n := len(archive.File); n > 2*u.room { // some may be stripped, or replace earlier ones
+		return fmt.Errorf("%w: it has %d entries", errTooLarge, n)
+	}
 	for _, entry := range archive.File {
 		if err := u.unzipEntry(ctx, entry); err != nil {
 			return err
@@ -183,6 +195,9 @@ func (u *unpacker) stripped(name string) (string, error) {
 		return "", badArchive("the name %q leads out of its directory", name)
 	}
 	parts := strings.Split(path.Clean(name), "/")
+	if len(name) > maxName || len(parts) > maxDepth {
+		return "", badArchive("the name %.60q… has %d bytes and %d parts; at most %d and %d are allowed", name, len(name), len(parts), maxName, maxDepth)
+	}
 	if len(parts) <= u.strip || parts[0] == "." {
 		return "", nil
 	}
@@ -190,7 +205,11 @@ func (u *unpacker) stripped(name string) (string, error) {
 }
 
 func (u *unpacker) mkdir(name string) error {
-	if err := u.checkParents(name + "/."); err != nil {
+	missing, err := u.checkParents(name + "/.")
+	if err != nil {
+		return err
+	}
+	if err := u.take(missing); err != nil {
 		return err
 	}
 	return u.fault(u.root.MkdirAll(name, 0o755))
@@ -199,7 +218,11 @@ func (u *unpacker) mkdir(name string) error {
 // make prepares the path of a file or link: its parents exist and are real directories, and an earlier entry of the name is
 // removed.
 func (u *unpacker) make(name string) error {
-	if err := u.checkParents(name); err != nil {
+	missing, err := u.checkParents(name)
+	if err != nil {
+		return err
+	}
+	if err := u.take(missing + 1); err != nil {
 		return err
 	}
 	if err := u.root.MkdirAll(path.Dir(name), 0o755); err != nil {
@@ -213,24 +236,33 @@ func (u *unpacker) make(name string) error {
 	return nil
 }
 
-// checkParents refuses names below a link: the check of link targets relies on names not being redirected.
-func (u *unpacker) checkParents(name string) error {
+// take counts files, links and directories before they are made.
+func (u *unpacker) take(n int) error {
+	if u.taken += n; u.taken > u.room {
+		return fmt.Errorf("%w: it has more than %d files and directories", errTooLarge, u.room)
+	}
+	return nil
+}
+
+// checkParents refuses names below a link: the check of link targets relies on names not being redirected. It counts the
+// directories above name that do not exist yet.
+func (u *unpacker) checkParents(name string) (missing int, err error) {
 	for i, c := range name {
 		if c != '/' {
 			continue
 		}
 		info, err := u.root.Lstat(name[:i])
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+			return strings.Count(name[i:], "/"), nil
 		}
 		if err != nil {
-			return u.fault(err)
+			return 0, u.fault(err)
 		}
 		if !info.IsDir() {
-			return badArchive("%q is inside %q, which is not a directory", name, name[:i])
+			return 0, badArchive("%q is inside %q, which is not a directory", name, name[:i])
 		}
 	}
-	return nil
+	return 0, nil
 }
 
 func (u *unpacker) write(name string, mode fs.FileMode, content io.Reader) (err error) {
@@ -288,7 +320,7 @@ func (u *unpacker) hardlink(name, target string) error {
 	if err != nil {
 		return err
 	}
-	if err := u.checkParents(existing); err != nil {
+	if _, err := u.checkParents(existing); err != nil {
 		return err
 	}
 	// A hard link to a symbolic link would resolve differently.

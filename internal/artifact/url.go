@@ -43,6 +43,8 @@ type URL struct {
 	Client *http.Client // nil: http.DefaultClient
 	// MaxDownload and MaxUnpacked limit the archive and its content, in bytes; 0 means 4 GiB and 16 GiB.
 	MaxDownload, MaxUnpacked int64
+	// MaxEntries limits the content's files, links and directories; 0 means 200,000.
+	MaxEntries int
 	// StallTimeout limits the time without data from the server, before or after its response begins; 0 means one minute.
 	StallTimeout time.Duration
 }
@@ -145,7 +147,7 @@ func (u *URL) Fetch(ctx context.Context, req Request, dir string, progress Progr
 	}
 	strip, _ := strconv.Atoi(req.Parameters["strip_components"]) // checked by Resolve; absent: 0
 	up := &unpacker{
-		dir: content, strip: strip, left: orDefault(u.MaxUnpacked, defaultMaxUnpacked),
+		dir: content, strip: strip, left: orDefault(u.MaxUnpacked, defaultMaxUnpacked), room: orDefault(u.MaxEntries, defaultMaxEntries),
 		progress: func(done int64) { progress(Progress{Step: "unpacking " + req.String(), Done: done}) },
 	}
 	if err := up.unpack(ctx, archive); err != nil {
@@ -327,7 +329,7 @@ func redact(address string) string {
 	return parsed.Redacted()
 }
 
-func orDefault[T int64 | time.Duration](value, fallback T) T {
+func orDefault[T int | int64 | time.Duration](value, fallback T) T {
 	if value == 0 {
 		return fallback
 	}

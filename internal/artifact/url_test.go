@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -277,14 +278,21 @@ func TestDownloadsThatFail(t *testing.T) {
 	t.Parallel()
 	archive := tarGz(t, compilerFiles)
 	bomb := tarGz(t, []member{{name: "zeros", content: strings.Repeat("\x00", 1<<20), mode: 0o644}})
+	crowd := make([]member, 100)
+	for i := range crowd {
+		crowd[i] = member{name: fmt.Sprintf("d%d/f", i/2), content: "x", mode: 0o644}
+	}
+	deep := []member{{name: strings.Repeat("d/", 64) + "f", content: "x", mode: 0o644}}
+	long := []member{{name: strings.Repeat("long/", 20) + strings.Repeat("n", 1000), content: "x", mode: 0o644}}
 	broken := bytes.Clone(archive)
 	broken[len(broken)-6] ^= 0xff // within the checksum of gzip
 	sums := strings.Repeat("0", 64)
 	bodies := map[string][]byte{
 		"/good": archive, "/good.sha256": []byte(sums + " *good\n"), "/sums": []byte(sums + "  one\n" + sums + "  two\n"),
 		"/broken": broken, "/short": archive[:len(archive)/2], "/page": []byte("<html>Please log in</html>"), "/empty": {},
-		"/bomb": bomb, "/brokenzip": append([]byte("PK\x03\x04"), archive...),
-		"/brokenxz": append([]byte("\xfd7zXZ\x00"), archive...),
+		"/bomb": bomb, "/crowd": tarGz(t, crowd), "/crowdzip": zipOf(t, crowd), "/deep": tarGz(t, deep), "/long": tarGz(t, long),
+		"/brokenzip": append([]byte("PK\x03\x04"), archive...),
+		"/brokenxz":  append([]byte("\xfd7zXZ\x00"), archive...),
 	}
 	released := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -347,6 +355,10 @@ func TestDownloadsThatFail(t *testing.T) {
 		"broken xz":           {req: download(address + "/brokenxz"), kind: artifact.Corrupt, says: "reading xz"},
 		"too large":           {req: download(address + "/good"), provider: artifact.URL{MaxDownload: 100}, kind: artifact.Invalid, says: "larger than the allowed 100 bytes"},
 		"a bomb":              {req: download(address + "/bomb"), provider: artifact.URL{MaxUnpacked: 1<<20 - 1}, kind: artifact.Invalid, says: "larger than allowed"},
+		"a crowd":             {req: download(address + "/crowd"), provider: artifact.URL{MaxEntries: 99}, kind: artifact.Invalid, says: "it has more than 99 files and directories"},
+		"a crowd in a zip":    {req: download(address + "/crowdzip"), provider: artifact.URL{MaxEntries: 49}, kind: artifact.Invalid, says: "it has 100 entries"},
+		"a deep tree":         {req: download(address + "/deep"), kind: artifact.Corrupt, says: "has 129 bytes and 65 parts; at most 1024 and 64 are allowed"},
+		"a long name":         {req: download(address + "/long"), kind: artifact.Corrupt, says: "has 1100 bytes and 21 parts; at most 1024 and 64 are allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
