@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -28,13 +29,16 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.err }
 
+// harmless lists settings that keep a repository's own from running programs.
+var harmless = []string{"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false"}
+
 // git runs the program in a directory and returns its standard output.
 func (r *Repositories) git(ctx context.Context, dir string, env []string, args ...string) (string, error) {
 	program, err := exec.LookPath("git")
 	if err != nil {
 		return "", fmt.Errorf("%w: install git on this machine: %w", ErrNoGit, err)
 	}
-	cmd := exec.CommandContext(ctx, program, args...)
+	cmd := exec.CommandContext(ctx, program, slices.Concat(harmless, args)...)
 	cmd.Dir, cmd.Env = dir, append(slices.Clone(r.environ), env...)
 	cmd.WaitDelay = 5 * time.Second // helpers of git may hold its pipes
 	var stdout, stderr bytes.Buffer

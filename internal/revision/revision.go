@@ -62,19 +62,13 @@ type fetching struct {
 const fetchBound = time.Hour
 
 // New returns repositories whose mirrors are kept below dir, created when
-// needed. Environ is the environment of the git program, such as os.Environ();
-// variables that would redirect git are left out.
+// needed. Environ is the environment of this process, such as os.Environ(); see
+// [Environment].
 func New(dir string, environ []string) *Repositories {
-	r := &Repositories{dir: dir, fetches: make(map[string]*fetching)}
-	for _, entry := range environ {
-		if !strings.HasPrefix(entry, "GIT_DIR=") && !strings.HasPrefix(entry, "GIT_WORK_TREE=") && !strings.HasPrefix(entry, "GIT_INDEX_FILE=") &&
-			!strings.HasPrefix(entry, "GIT_OBJECT_DIRECTORY=") && !strings.HasPrefix(entry, "GIT_NAMESPACE=") {
-			r.environ = append(r.environ, entry)
-		}
+	return &Repositories{
+		dir: dir, fetches: make(map[string]*fetching),
+		environ: append(Environment(environ), "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh"),
 	}
-	// Nobody can enter a password; messages are read by programs.
-	r.environ = append(r.environ, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh")
-	return r
 }
 
 // Resolve returns the commit that a tag means: a git tag of that name, or with
