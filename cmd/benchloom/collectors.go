@@ -37,6 +37,7 @@ func collectorClientCommands() []*cobra.Command {
 		newCollectorInvite(),
 		newCollectorEnroll(),
 		newCollectorWantVersion(),
+		newCollectorRedeliver(),
 	}
 }
 

@@ -168,7 +168,7 @@ func (s *service) publish(env *testscript.Env, server *httptest.Server) error {
 
 func (s *service) commands() map[string]func(*testscript.TestScript, bool, []string) {
 	commands := scriptCommands()
-	for name, f := range map[string]func(args []string) error{"register": s.register, "begin": s.begin, "measure": s.measure, "fail": s.fail, "finish": s.finish, "commits": s.commits, "gone": s.gone} {
+	for name, f := range map[string]func(args []string) error{"register": s.register, "begin": s.begin, "measure": s.measure, "fail": s.fail, "finish": s.finish, "commits": s.commits, "gone": s.gone, "aside": s.aside} {
 		commands[name] = func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(f(args)) }
 	}
 	return commands
