@@ -125,6 +125,7 @@ type base struct {
 	suites     *suitecache.Cache
 	tokens     *tokenCache
 	limits     *limits
+	audit      AuditRecord
 	dispatcher Dispatcher
 	filler     filler
 	// afterwards tracks work that continues after an answer.
@@ -138,7 +139,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		return nil, err
 	}
 	s := &base{
-		Settings: c.Settings, lookup: lookup{c.Store}, mux: http.NewServeMux(), suites: suitecache.New(c.Store), tokens: newTokenCache(c.Store, c.Now),
+		Settings: c.Settings, lookup: lookup{c.Store}, mux: http.NewServeMux(), suites: suitecache.New(c.Store), tokens: newTokenCache(c.Store, c.Now), audit: c.Store,
 		limits:     newLimits(c.Rates, c.Now),
 		dispatcher: c.Dispatcher,
 	}
@@ -160,6 +161,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		admission,
 		&queueHandlers{base: s, record: c.Store},
 		&shareHandlers{base: s, record: c.Store},
+		&tokenHandlers{base: s, record: c.Store},
 		&operatorHandlers{base: s, record: c.Store, workflows: c.Starter},
 		&jobHandlers{base: s, record: c.Store, inspector: c.Inspector},
 		&explainHandlers{base: s, record: c.Store, inspector: c.Inspector, admission: admission},

@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/jellydator/ttlcache/v3"
 
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -68,12 +69,20 @@ func (a access) permits(p store.Principal) bool {
 	return rank[p.Role] >= rank[string(a)]
 }
 
+// changes reports whether operations of people and CI systems with this access change
+// something.
+func (a access) changes() bool { return a == toWrite || a == toAdmin }
+
 // open reports whether no token is needed.
 func (a access) open(openRead bool) bool {
 	return a == anyToken || openRead && (a == toRead || a == toFetch)
 }
 
-const accessKey = "access"
+// Keys of an operation's metadata.
+const (
+	accessKey = "access"
+	scopeKey  = "scope"
+)
 
 type principalKey struct{}
 
@@ -92,6 +101,9 @@ func (s *base) authorize(ctx huma.Context, next func(huma.Context)) {
 	}
 	if err == nil && p != (store.Principal{}) && !need.permits(p) && !need.open(s.OpenRead) {
 		err = problemf(http.StatusForbidden, "forbidden", "the token of %s has the role %s, but this needs the role %s; use another token, or ask an administrator for one", p.Owner, p.Role, need)
+	}
+	if err == nil && p.Project != "" && need.changes() {
+		ctx, err = restrict(ctx, p)
 	}
 	if err != nil {
 		s.refuse(ctx, s.problemOf(ctx.Context(), err))
@@ -138,7 +150,12 @@ func (s *base) identify(ctx context.Context, header string) (store.Principal, er
 		}
 	}
 	p, err := s.tokens.principal(ctx, secret)
-	if errors.Is(err, store.ErrNotFound) {
+	switch {
+	case errors.Is(err, store.ErrTokenExpired):
+		return store.Principal{}, s.limits.wrong(ctx, problemf(http.StatusUnauthorized, "unauthorized", "the token %s of %s has expired, or was rotated; use its new secret, or ask an administrator for one ('benchloom token rotate %s')", p.Token, p.Owner, p.Token))
+	case errors.Is(err, store.ErrTokenRevoked):
+		return store.Principal{}, s.limits.wrong(ctx, problemf(http.StatusUnauthorized, "unauthorized", "the token %s of %s was revoked; ask an administrator for another one ('benchloom token create')", p.Token, p.Owner))
+	case errors.Is(err, store.ErrNotFound):
 		return store.Principal{}, s.limits.wrong(ctx, problemf(http.StatusUnauthorized, "unauthorized", "this token is not known; was it replaced? those of 'benchloom up' are in tokens/ below its state directory, and BENCHLOOM_TOKEN is read first"))
 	}
 	if err != nil {
@@ -157,7 +174,9 @@ const maxTokens = 10_000
 // TokenRecord keeps tokens by the SHA-256 of their secrets.
 type TokenRecord interface {
 	PutToken(ctx context.Context, secretHash []byte, p store.Principal) error
-	// PrincipalOf returns store.ErrNotFound for an unknown token.
+	// PrincipalOf returns store.ErrNotFound for an unknown token, and
+	// store.ErrTokenExpired or store.ErrTokenRevoked, with the principal, for one that
+	// is valid no more.
 	PrincipalOf(ctx context.Context, secretHash []byte) (store.Principal, error)
 }
 
@@ -196,8 +215,17 @@ func (c *tokenCache) seen(secret string) bool { return c.known.Has(sha256.Sum256
 
 // forget evicts the tokens of a collector.
 func (c *tokenCache) forget(collector string) {
+	c.evict(func(p store.Principal) bool { return p.Collector == collector })
+}
+
+// forgetToken evicts the secrets of a token.
+func (c *tokenCache) forgetToken(id bench.TokenID) {
+	c.evict(func(p store.Principal) bool { return p.Token == id })
+}
+
+func (c *tokenCache) evict(which func(store.Principal) bool) {
 	for hash, item := range c.known.Items() {
-		if item.Value().principal.Collector == collector {
+		if which(item.Value().principal) {
 			c.known.Delete(hash)
 		}
 	}

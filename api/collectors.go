@@ -55,11 +55,11 @@ func (s *collectorHandlers) register() {
 		summary: "List collectors"}, s.listCollectors)
 	handle(s.base, operation{id: "get-collector", method: http.MethodGet, path: "/collectors/{collector}", need: toRead, tag: "collectors",
 		summary: "Show a collector"}, s.getCollector)
-	handle(s.base, operation{id: "drain-collector", method: http.MethodPost, path: "/collectors/{collector}/drain", need: toAdmin, tag: "collectors",
+	handle(s.base, operation{id: "drain-collector", method: http.MethodPost, path: "/collectors/{collector}/drain", need: toAdmin, audit: "collector drain", tag: "collectors",
 		summary: "Drain a collector: it finishes its job and takes no other"}, s.drainCollector)
-	handle(s.base, operation{id: "activate-collector", method: http.MethodPost, path: "/collectors/{collector}/activate", need: toAdmin, tag: "collectors",
+	handle(s.base, operation{id: "activate-collector", method: http.MethodPost, path: "/collectors/{collector}/activate", need: toAdmin, audit: "collector activate", tag: "collectors",
 		summary: "Activate a drained collector"}, s.activateCollector)
-	handle(s.base, operation{id: "remove-collector", method: http.MethodDelete, path: "/collectors/{collector}", need: toAdmin, tag: "collectors", status: http.StatusNoContent,
+	handle(s.base, operation{id: "remove-collector", method: http.MethodDelete, path: "/collectors/{collector}", need: toAdmin, audit: "collector remove", tag: "collectors", status: http.StatusNoContent,
 		summary: "Remove an offline collector", description: "Its configuration and its token are removed as well. With force it may be live; its process is refused from then on."}, s.removeCollector)
 	handle(s.base, operation{id: "register-collector", method: http.MethodPost, path: "/collectors/register", need: toCollect, tag: "collectors", maxBody: factsBody,
 		summary: "Register a collector", description: "Each registration has a new epoch, which fences off earlier ones. Answers 409 with the type urn:benchloom:name-taken when another live machine has the name, or wrong-machine when its architecture is not the target's; 403 with not-configured when nobody has invited it, or not-yours when the token is another collector's."}, s.registerCollector)

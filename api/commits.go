@@ -24,7 +24,7 @@ type Watcher interface {
 func (s *projectHandlers) registerCommits() {
 	handle(s.base, operation{id: "list-commits", method: http.MethodGet, path: "/projects/{project}/commits", need: toRead, tag: "projects",
 		summary: "List a project's commits with their requests, newest first"}, s.listCommits)
-	handle(s.base, operation{id: "sync-project", method: http.MethodPost, path: "/projects/{project}/sync", need: toWrite, tag: "projects",
+	handle(s.base, operation{id: "sync-project", method: http.MethodPost, path: "/projects/{project}/sync", need: toWrite, scope: ofProject, audit: "project sync", tag: "projects",
 		summary: "Look at a project's commits now", description: "Answers before the look has ended, with the state before it. Meant for a push notification."}, s.syncProject)
 }
 

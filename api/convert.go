@@ -15,7 +15,7 @@ func requestOf(r bench.Request) apiclient.Request {
 	return apiclient.Request{
 		ID: r.ID, Project: r.Project, Type: r.Type, Tag: r.Tag, Parent: r.Parent, PR: r.PR, WaitsFor: r.WaitsFor,
 		ParentNote: r.ParentNote, Status: r.Status, Outcome: r.Outcome,
-		Submitter: r.Submitter, Queue: r.Queue, Branch: r.Branch, Selection: r.Selection, Versus: r.Versus, Command: commandOf(r.Command), Batch: r.Batch, CommitDate: r.CommitDate,
+		Submitter: r.Submitter, Queue: r.Queue, Branch: r.Branch, Selection: r.Selection, Versus: r.Versus, Command: shownCommand(r.Command), Batch: r.Batch, CommitDate: r.CommitDate,
 		CreatedAt: r.CreatedAt, AdmittedAt: r.AdmittedAt, JobsDoneAt: r.JobsDoneAt, EndedAt: r.CompletedAt,
 		Baseline: r.Baseline, Verdicts: verdictsOf(r.Summary), Message: r.Message, WorkflowID: r.Ref().WorkflowID(),
 		Constraints: constraintsOf(r.Constraints),
@@ -31,6 +31,23 @@ func verdictsOf(summary json.RawMessage) string {
 		return "" // a summary of an earlier version has other fields, and none is empty
 	}
 	return s.Line
+}
+
+// hidden stands for the values of a command's environment, which may be secrets.
+const hidden = "(hidden)"
+
+// shownCommand is a command as everybody may read it. Only the run of its job gets its
+// environment.
+func shownCommand(c *bench.Command) *apiclient.Command {
+	out := commandOf(c)
+	if out == nil || len(out.Env) == 0 {
+		return out
+	}
+	out.Env = make(map[string]string, len(c.Env))
+	for name := range c.Env {
+		out.Env[name] = hidden
+	}
+	return out
 }
 
 func commandOf(c *bench.Command) *apiclient.Command {

@@ -41,13 +41,13 @@ type enrolmentHandlers struct {
 }
 
 func (s *enrolmentHandlers) register() {
-	handle(s.base, operation{id: "invite-collector", method: http.MethodPost, path: "/collectors/invitations", need: toAdmin, tag: "collectors", status: http.StatusCreated,
+	handle(s.base, operation{id: "invite-collector", method: http.MethodPost, path: "/collectors/invitations", need: toAdmin, audit: "collector invite", tag: "collectors", status: http.StatusCreated,
 		summary: "Invite a collector: configure it and get its enrolment token", description: "It replaces an earlier invitation of the name. Answers 409 with the type urn:benchloom:enrolled when the name's collector is enrolled already and replace is not set."}, s.inviteCollector)
-	handle(s.base, operation{id: "enroll-collector", method: http.MethodPost, path: "/collectors/enroll", need: anyToken, tag: "collectors", maxBody: factsBody,
+	handle(s.base, operation{id: "enroll-collector", method: http.MethodPost, path: "/collectors/enroll", need: anyToken, audit: "collector enroll", tag: "collectors", maxBody: factsBody,
 		summary: "Exchange an enrolment token for the collector's own token", description: "The machine draws its token, which begins with " + TokenPrefix + ", and sends only the SHA-256. A repeated exchange gives the same answer."}, s.enrollCollector)
 	handle(s.base, operation{id: "list-wanted-versions", method: http.MethodGet, path: "/wanted-versions", need: toRead, tag: "collectors",
 		summary: "List the wanted versions of collectors"}, s.listWantedVersions)
-	handle(s.base, operation{id: "want-version", method: http.MethodPut, path: "/wanted-versions", need: toAdmin, tag: "collectors",
+	handle(s.base, operation{id: "want-version", method: http.MethodPut, path: "/wanted-versions", need: toAdmin, audit: "collector want-version", tag: "collectors",
 		summary: "Set the wanted version of a pool's collectors", description: "Collectors of another version finish their job and exit."}, s.wantVersion)
 }
 

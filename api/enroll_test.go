@@ -27,7 +27,7 @@ func invite(name string) apiclient.Invite {
 }
 
 // enrol invites and enrols a collector, and gives a client with its own token.
-func (b *bundle) enrol(t *testing.T, name string) *apiclient.Client {
+func (b *bundle) enrol(t testing.TB, name string) *apiclient.Client {
 	t.Helper()
 	invited, err := b.admin.InviteCollector(t.Context(), invite(name))
 	require.NoError(t, err)

@@ -27,11 +27,15 @@ type NamedRecord interface {
 }
 
 // lookup finds things by name. The problem of an unknown name lists the known ones, or
-// says where to find them.
+// says where to find them. What belongs to another project than the caller's token may
+// change is refused.
 type lookup struct{ named NamedRecord }
 
 // project reads a project. The problem of an unknown one has the given status.
 func (l lookup) project(ctx context.Context, name string, unknown int) (store.Project, error) {
+	if err := mayChange(ctx, name); err != nil {
+		return store.Project{}, err
+	}
 	p, err := l.named.Project(ctx, name)
 	if !errors.Is(err, store.ErrNotFound) {
 		return p, err
@@ -103,6 +107,9 @@ func (l lookup) request(ctx context.Context, ref string) (bench.Request, error) 
 	if errors.Is(err, store.ErrNotFound) {
 		return r, problemf(http.StatusNotFound, "unknown-request", "there is no request %s; 'benchloom status' lists the latest", id)
 	}
+	if err == nil {
+		err = mayChange(ctx, r.Project)
+	}
 	return r, err
 }
 
@@ -115,6 +122,9 @@ func (l lookup) job(ctx context.Context, key string) (bench.Job, error) {
 	j, err := l.named.Job(ctx, parsed)
 	if errors.Is(err, store.ErrNotFound) {
 		return j, problemf(http.StatusNotFound, "unknown-job", "there is no job %s; 'benchloom status REQUEST' lists a request's jobs", parsed)
+	}
+	if err == nil {
+		err = mayChange(ctx, j.Project)
 	}
 	return j, err
 }

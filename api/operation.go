@@ -28,9 +28,14 @@ const (
 type operation struct {
 	id, method, path string
 	need             access
-	summary          string
-	description      string
-	tag              string
+	// scope is what a token restricted to a project may change with it.
+	scope scope
+	// audit is the action that the audit records, such as "collector drain"; empty: the
+	// record does so with the change, or nothing changes.
+	audit       string
+	summary     string
+	description string
+	tag         string
 	// maxBody bounds the body in bytes; 0: smallBody.
 	maxBody int64
 	// status of success; 0: 200, or 204 without a body.
@@ -72,7 +77,7 @@ func handle[In, Out any](s *base, o operation, f func(ctx context.Context, in *I
 	}
 	op := huma.Operation{
 		OperationID: o.id, Method: o.method, Path: "/api/v1" + o.path, Summary: o.summary, Description: o.description, Tags: []string{o.tag},
-		Metadata: map[string]any{accessKey: o.need}, MaxBodyBytes: o.maxBody, BodyReadTimeout: bodyBound, DefaultStatus: o.status,
+		Metadata: map[string]any{accessKey: o.need, scopeKey: o.scope}, MaxBodyBytes: o.maxBody, BodyReadTimeout: bodyBound, DefaultStatus: o.status,
 	}
 	if !o.need.open(s.OpenRead) {
 		op.Security = []map[string][]string{{tokenScheme: {}}}
@@ -97,6 +102,9 @@ func handle[In, Out any](s *base, o operation, f func(ctx context.Context, in *I
 	}
 	huma.Register(s.huma, op, func(ctx context.Context, in *In) (*Out, error) {
 		out, err := f(ctx, in)
+		if err == nil && o.audit != "" {
+			err = s.enter(ctx, o.audit, in, out)
+		}
 		if err != nil {
 			return nil, s.problemOf(ctx, err)
 		}
@@ -125,7 +133,7 @@ func (s *base) registerInfo() {
 			who := caller(ctx)
 			return answer(apiclient.Info{
 				Version: s.Version, TemporalUI: s.TemporalUI, Temporal: s.TemporalAddress, Namespace: s.Namespace,
-				Principal: who.Owner, Role: who.Role, MaxBodySize: s.MaxBody,
+				Principal: who.Owner, Role: who.Role, Project: who.Project, MaxBodySize: s.MaxBody,
 			}, nil)
 		})
 }

@@ -57,22 +57,22 @@ type operatorHandlers struct {
 
 func (s *operatorHandlers) register() {
 	onRequest := func(name, summary, description string) operation {
-		return operation{id: name + "-request", method: http.MethodPost, path: "/requests/{request}/" + name, need: toWrite, tag: "operators", maxBody: namesBody,
+		return operation{id: name + "-request", method: http.MethodPost, path: "/requests/{request}/" + name, need: toWrite, scope: ofProject, tag: "operators", maxBody: namesBody,
 			summary: summary, description: description}
 	}
 	handle(s.base, onRequest("cancel", "End a request", "Its jobs for which no other request waits are stopped. What was measured stays. Cancelling twice is no error."), s.cancelRequest)
 	handle(s.base, onRequest("expire", "End a request that has waited too long", "One in progress only with force."), s.expireRequest)
 	handle(s.base, onRequest("retry", "Open a request that has ended again, for what lacks a result", "Test cases without a valid result are measured by jobs of the next generation, when it is the request's turn again. The rest stays."), s.retryRequest)
 	handle(s.base, onRequest("remeasure", "Open a request that has ended again, for what has results too", "The former results stay in the record; the newest generation counts."), s.remeasureRequest)
-	handle(s.base, operation{id: "retry-job", method: http.MethodPost, path: "/jobs/{job}/retry", need: toWrite, tag: "operators",
+	handle(s.base, operation{id: "retry-job", method: http.MethodPost, path: "/jobs/{job}/retry", need: toWrite, scope: ofProject, tag: "operators",
 		summary: "Retry a job that has ended", description: "A job of the next generation replaces it, with the test cases that lack a result. Its request is reopened if it has ended."}, s.retryJob)
 	handle(s.base, operation{id: "invalidate-results", method: http.MethodPost, path: "/results/invalidate", need: toAdmin, tag: "operators",
 		summary: "Invalidate results", description: "They stay in the record, but are left out of comparisons and exports. A retry measures their test cases again."}, s.invalidateResults)
-	handle(s.base, operation{id: "purge-artifact", method: http.MethodPost, path: "/artifacts/purge", need: toAdmin, tag: "operators",
+	handle(s.base, operation{id: "purge-artifact", method: http.MethodPost, path: "/artifacts/purge", need: toAdmin, scope: ofProject, tag: "operators",
 		summary: "Remove an artifact with its results, requests and jobs", description: "Refused while a request for it is open or a job of it runs. This cannot be undone."}, s.purgeArtifact)
-	handle(s.base, operation{id: "pause-queue", method: http.MethodPost, path: "/projects/{project}/queue/pause", need: toAdmin, tag: "operators",
+	handle(s.base, operation{id: "pause-queue", method: http.MethodPost, path: "/projects/{project}/queue/pause", need: toAdmin, scope: ofProject, tag: "operators",
 		summary: "Pause a project", description: "No request of the project is admitted and none of its jobs is handed out. Jobs handed out before continue."}, s.pauseQueue)
-	handle(s.base, operation{id: "resume-queue", method: http.MethodPost, path: "/projects/{project}/queue/resume", need: toAdmin, tag: "operators",
+	handle(s.base, operation{id: "resume-queue", method: http.MethodPost, path: "/projects/{project}/queue/resume", need: toAdmin, scope: ofProject, tag: "operators",
 		summary: "Resume a project"}, s.resumeQueue)
 	handle(s.base, operation{id: "list-audit", method: http.MethodGet, path: "/audit", need: toRead, tag: "operators",
 		summary: "List operations, newest first"}, s.listAudit)

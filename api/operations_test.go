@@ -364,6 +364,9 @@ func TestTheAuditIsReadPageByPage(t *testing.T) {
 		list, err := b.reader.Audit(t.Context(), query)
 		require.NoError(t, err)
 		for _, o := range list.Operations {
+			if o.Action == "project apply" { // the fixture's
+				continue
+			}
 			require.Equal(t, "queue pause", o.Action)
 			require.Equal(t, "for a test", o.Reason)
 			ids = append(ids, o.ID)
@@ -372,7 +375,7 @@ func TestTheAuditIsReadPageByPage(t *testing.T) {
 			break
 		}
 	}
-	require.Equal(t, []int64{3, 2, 1}, ids)
+	require.Equal(t, []int64{5, 4, 3}, ids)
 	_, err := b.reader.Audit(t.Context(), apiclient.AuditQuery{Cursor: "x"})
 	require.Equal(t, http.StatusUnprocessableEntity, problemOf(t, err).Status)
 }

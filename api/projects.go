@@ -43,7 +43,7 @@ func (s *projectHandlers) register() {
 		summary: "List projects"}, s.listProjects)
 	handle(s.base, operation{id: "get-project", method: http.MethodGet, path: "/projects/{project}", need: toRead, tag: "projects",
 		summary: "Show a project"}, s.getProject)
-	handle(s.base, operation{id: "apply-project", method: http.MethodPut, path: "/projects/{project}", need: toAdmin, tag: "projects", maxBody: s.MaxBody,
+	handle(s.base, operation{id: "apply-project", method: http.MethodPut, path: "/projects/{project}", need: toAdmin, scope: ofProject, audit: "project apply", tag: "projects", maxBody: s.MaxBody,
 		summary: "Apply a project's configuration", description: "Creates the project or replaces its configuration. With dry_run it only lists the changes. A changed suite resumes a project that was paused because every test case failed."}, s.applyProject)
 }
 
@@ -103,6 +103,9 @@ type applyProject struct {
 func (s *projectHandlers) applyProject(ctx context.Context, in *applyProject) (*body[apiclient.Applied], error) {
 	wanted := in.Body
 	if err := bench.CheckName("project", in.Project); err != nil {
+		return nil, err
+	}
+	if err := mayChange(ctx, in.Project); err != nil {
 		return nil, err
 	}
 	if wanted.Name != in.Project {

@@ -53,11 +53,17 @@ func (s queueAccess) mayUse(ctx context.Context, name, branch string) error {
 	if strings.HasPrefix(name, bench.UserQueue) {
 		return problemf(http.StatusUnprocessableEntity, "not-your-queue", "queue %s belongs to another account; leave the queue out for your own, %s", name, fairshare.OfUser(account))
 	}
+	project, ofProject := strings.CutPrefix(name, bench.ProjectQueue)
+	if ofProject {
+		if err := mayChange(ctx, project); err != nil {
+			return err
+		}
+	}
 	q, known, err := s.queues.Queue(ctx, name)
 	if err != nil {
 		return err
 	}
-	if project, ofProject := strings.CutPrefix(name, bench.ProjectQueue); ofProject && !known {
+	if ofProject && !known {
 		if _, err := s.names.project(ctx, project, http.StatusUnprocessableEntity); err != nil {
 			return err
 		}

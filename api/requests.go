@@ -80,7 +80,7 @@ type requestHandlers struct {
 }
 
 func (s *requestHandlers) register() {
-	handle(s.base, operation{id: "create-request", method: http.MethodPost, path: "/requests", need: toWrite, tag: "requests", maxBody: s.MaxBody, slots: largeSlots,
+	handle(s.base, operation{id: "create-request", method: http.MethodPost, path: "/requests", need: toWrite, scope: ofProject, audit: "request create", tag: "requests", maxBody: s.MaxBody, slots: largeSlots,
 		summary: "Submit a request", description: fmt.Sprintf("Answers 201 for a new request and 200 for an existing one: the same release, or the same idempotency key. With the field jobs the body may have %d MB; all jobs are accepted, or none.\n\nThe body may have Content-Encoding gzip.", apiclient.MaxBatchBytes/1_000_000), before: s.spoolJobs,
 		status: http.StatusCreated, answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.Request]()}}}, s.createRequest)
 	handle(s.base, operation{id: "list-requests", method: http.MethodGet, path: "/requests", need: toRead, tag: "requests",
@@ -89,9 +89,9 @@ func (s *requestHandlers) register() {
 		summary: "Show a request with its jobs, runs and errors"}, s.getRequest)
 	handle(s.base, operation{id: "list-request-jobs", method: http.MethodGet, path: "/requests/{request}/jobs", need: toRead, tag: "requests",
 		summary: "List the jobs of a request in the order of their creation"}, s.listRequestJobs)
-	handle(s.base, operation{id: "unstick-request", method: http.MethodPost, path: "/requests/{request}/unstick", need: toWrite, tag: "requests",
+	handle(s.base, operation{id: "unstick-request", method: http.MethodPost, path: "/requests/{request}/unstick", need: toWrite, scope: ofProject, audit: "request unstick", tag: "requests",
 		summary: "Diagnose and repair a stuck request", description: "Stuck things are listed first. Safe repairs are carried out unless dry_run is set; with force a workflow that cannot decide is reset to its beginning."}, s.unstickRequest)
-	handle(s.base, operation{id: "artifacts-ready", method: http.MethodPost, path: "/requests/{request}/artifacts-ready", need: toWrite, tag: "requests",
+	handle(s.base, operation{id: "artifacts-ready", method: http.MethodPost, path: "/requests/{request}/artifacts-ready", need: toWrite, scope: ofProject, audit: "request artifacts-ready", tag: "requests",
 		summary: "Report that a request's artifacts are ready", description: "For the CI system that built them. A repeated call changes nothing; after the request's end it starts nothing."}, s.artifactsReady)
 	handle(s.base, operation{id: "list-admissions", method: http.MethodGet, path: "/projects/{project}/admissions", need: toRead, tag: "requests",
 		summary: "List a project's latest admissions with their inputs"}, s.listAdmissions)

@@ -77,7 +77,7 @@ func TestACommandNeedsNeitherProjectNorTarget(t *testing.T) {
 	require.Equal(t, apiclient.AdHocProject, r.Project)
 	require.Equal(t, bench.AdHoc, r.Type)
 	require.Equal(t, []bench.Target{linux}, r.Selection.Targets)
-	require.Equal(t, &apiclient.Command{Argv: []string{"sleep", "1"}, Env: map[string]string{"A": "b"}, TimeoutSeconds: 1800, Iterations: 1}, r.Command)
+	require.Equal(t, &apiclient.Command{Argv: []string{"sleep", "1"}, Env: map[string]string{"A": "(hidden)"}, TimeoutSeconds: 1800, Iterations: 1}, r.Command)
 
 	// With two targets it has to be said which.
 	other := registration("c2")

@@ -204,7 +204,7 @@ func (b *lockedBuffer) String() string {
 }
 
 // setup starts the API; change may change its configuration.
-func setup(t *testing.T, change ...func(*api.Config)) *bundle {
+func setup(t testing.TB, change ...func(*api.Config)) *bundle {
 	t.Helper()
 	url := storetest.URL(t)
 	b := &bundle{store: storetest.Open(t, url), url: url, workflows: &workflows{}, log: &lockedBuffer{}, tokens: make(map[string]string)}
@@ -250,7 +250,7 @@ func (b *bundle) dispatcher() *dispatch.Dispatcher {
 }
 
 // past changes the database behind the store's back: time that has passed.
-func (b *bundle) past(t *testing.T, sql string) {
+func (b *bundle) past(t testing.TB, sql string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), b.url)
 	require.NoError(t, err)
@@ -259,7 +259,7 @@ func (b *bundle) past(t *testing.T, sql string) {
 	require.NoError(t, conn.Close(t.Context()))
 }
 
-func (b *bundle) client(t *testing.T, role string) *apiclient.Client {
+func (b *bundle) client(t testing.TB, role string) *apiclient.Client {
 	t.Helper()
 	c, err := apiclient.New(b.server.URL, b.tokens[role], b.server.Client())
 	require.NoError(t, err)
@@ -273,7 +273,7 @@ type reply struct {
 	body   string
 }
 
-func (r reply) problem(t *testing.T) apiclient.Problem {
+func (r reply) problem(t testing.TB) apiclient.Problem {
 	t.Helper()
 	require.Equal(t, "application/problem+json", r.header.Get("Content-Type"), r.body)
 	var p apiclient.Problem
@@ -286,7 +286,7 @@ func (r reply) problem(t *testing.T) apiclient.Problem {
 }
 
 // send makes a request as written; role may be empty.
-func (b *bundle) send(t *testing.T, role, method, path, body string, headers ...string) reply {
+func (b *bundle) send(t testing.TB, role, method, path, body string, headers ...string) reply {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, b.server.URL+path, bytes.NewBufferString(body))
 	require.NoError(t, err)
@@ -308,7 +308,7 @@ func (b *bundle) send(t *testing.T, role, method, path, body string, headers ...
 }
 
 // problemOf is the problem that a client's error is.
-func problemOf(t *testing.T, err error) *apiclient.Problem {
+func problemOf(t testing.TB, err error) *apiclient.Problem {
 	t.Helper()
 	var p *apiclient.Problem
 	require.ErrorAs(t, err, &p)
@@ -335,7 +335,7 @@ benchmarks:
 sets: {one: {benchmarks: [gin], scenarios: [full]}}
 `
 
-func packed(t *testing.T, text string) suite.Bundle {
+func packed(t testing.TB, text string) suite.Bundle {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, suite.FileName), []byte(text), 0o644))
@@ -345,7 +345,7 @@ func packed(t *testing.T, text string) suite.Bundle {
 }
 
 // project uploads the small suite and applies the project go with it.
-func (b *bundle) project(t *testing.T) apiclient.Project {
+func (b *bundle) project(t testing.TB) apiclient.Project {
 	t.Helper()
 	s := packed(t, smallSuite)
 	_, err := b.writer.PutSuite(t.Context(), s.Hash, s.Archive)
@@ -356,7 +356,7 @@ func (b *bundle) project(t *testing.T) apiclient.Project {
 }
 
 // register registers a collector of size class 2 for Linux.
-func (b *bundle) register(t *testing.T, name string) apiclient.Registered {
+func (b *bundle) register(t testing.TB, name string) apiclient.Registered {
 	t.Helper()
 	r, err := b.collector.RegisterCollector(t.Context(), registration(name))
 	require.NoError(t, err)
@@ -378,7 +378,7 @@ type job struct {
 }
 
 // submit asks for a release and expands it to one job.
-func (b *bundle) submit(t *testing.T, tag string) job {
+func (b *bundle) submit(t testing.TB, tag string) job {
 	t.Helper()
 	project, err := b.nobody.Project(t.Context(), "go")
 	require.NoError(t, err)
@@ -407,7 +407,7 @@ func (b *bundle) submit(t *testing.T, tag string) job {
 }
 
 // start passes the fence with the job's n-th attempt.
-func (b *bundle) start(t *testing.T, j job, collector apiclient.Registered, n int32) apiclient.RunPlan {
+func (b *bundle) start(t testing.TB, j job, collector apiclient.Registered, n int32) apiclient.RunPlan {
 	t.Helper()
 	plan, err := b.collector.StartRun(t.Context(), bench.NewRunID(j.key, "workflow", "activity", n),
 		apiclient.RunStart{Reason: bench.Scheduled, Collector: collector.Collector.Name, Epoch: collector.Collector.Epoch})
@@ -435,7 +435,7 @@ func block(cases []bench.TestCase, seconds float64) apiclient.Block {
 }
 
 // measure carries a release out: submitted, run, stored, completed.
-func (b *bundle) measure(t *testing.T, tag string, seconds float64, collector apiclient.Registered) job {
+func (b *bundle) measure(t testing.TB, tag string, seconds float64, collector apiclient.Registered) job {
 	t.Helper()
 	j := b.submit(t, tag)
 	plan := b.start(t, j, collector, 1)

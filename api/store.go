@@ -8,6 +8,8 @@ type Store interface {
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error
 	TokenRecord
+	TokenCommandRecord
+	AuditRecord
 	NamedRecord
 	PageRecord
 	ProjectRecord

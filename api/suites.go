@@ -27,7 +27,7 @@ type suiteHandlers struct {
 }
 
 func (s *suiteHandlers) register() {
-	handle(s.base, operation{id: "put-suite", method: http.MethodPut, path: "/suites/{hash}", need: toWrite, tag: "suites",
+	handle(s.base, operation{id: "put-suite", method: http.MethodPut, path: "/suites/{hash}", need: toWrite, scope: ofNoProject, audit: "suite upload", tag: "suites",
 		summary: "Upload a suite", description: "The archive is unpacked and checked. It must have the content hash in the path. A repeated upload changes nothing.",
 		maxBody: s.MaxSuite, slots: suiteSlots}, s.putSuite)
 	handle(s.base, operation{id: "get-suite", method: http.MethodGet, path: "/suites/{hash}", need: toFetch, tag: "suites", slots: suiteSlots,

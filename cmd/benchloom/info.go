@@ -90,6 +90,9 @@ func writeWhereabouts(w io.Writer, where whereabouts, v cli.View) error {
 	principal := "anonymous: no token was found"
 	if where.Info.Principal != "" {
 		principal = fmt.Sprintf("%s (%s)", where.Info.Principal, where.Info.Role)
+		if where.Info.Project != "" {
+			principal = fmt.Sprintf("%s (%s of project %s)", where.Info.Principal, where.Info.Role, where.Info.Project)
+		}
 	}
 	ui := ""
 	if where.Info.TemporalUI != "" {

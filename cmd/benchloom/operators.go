@@ -322,8 +322,10 @@ func newAudit() *cobra.Command {
 	cmd := listing(&cobra.Command{
 		Use:     "audit",
 		GroupID: groupUse,
-		Short:   "List the actions of operators",
-		Long:    "Lists the actions of operators, newest first: who, when, why, and the result.",
+		Short:   "List who did what, and when",
+		Long: `Lists what people and CI systems have changed, newest first: who, when, why, and the
+result. That includes submissions, applied projects, uploaded suites, tokens, queues
+and the commands of collectors.`,
 		Example: `  benchloom audit --project go
   benchloom audit --subject r7k2m4q9xt2 -o json`,
 	}, func(api *apiclient.Client, ctx context.Context) (apiclient.AuditList, error) {

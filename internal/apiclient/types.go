@@ -37,7 +37,7 @@ type Applied struct {
 // Command is the command line of an ad-hoc job.
 type Command struct {
 	Argv           []string          `json:"argv" minItems:"1" maxItems:"1000" doc:"Program and arguments; no shell."`
-	Env            map[string]string `json:"env,omitempty" doc:"Added to the fixed environment."`
+	Env            map[string]string `json:"env,omitempty" doc:"Added to the fixed environment. Answers hide the values, except to the run of the job."`
 	TimeoutSeconds int               `json:"timeout_seconds,omitempty" minimum:"0" maximum:"86400" doc:"Time limit of one iteration, at most the project's size.maximum_timeout; 0: its size.default_timeout, 30 minutes unless configured."`
 	Iterations     int               `json:"iterations,omitempty" minimum:"0" maximum:"1000" doc:"Number of measurements; 0: one."`
 }
@@ -388,6 +388,7 @@ type Info struct {
 	Namespace   string `json:"namespace"`
 	Principal   string `json:"principal,omitempty" doc:"Owner of the token used."`
 	Role        string `json:"role,omitempty"`
+	Project     string `json:"project,omitempty" doc:"The only project that the token may change; absent: any."`
 	MaxBodySize int64  `json:"max_body_size"`
 }
 

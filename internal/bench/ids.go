@@ -19,15 +19,24 @@ const requestIDLetters = "abcdefghjkmnpqrstuvwxyz23456789" // no letters that lo
 
 // NewRequestID draws an ID of about 49 random bits.
 func NewRequestID(random io.Reader) (RequestID, error) {
-	var raw [16]byte
-	if _, err := io.ReadFull(random, raw[:]); err != nil {
+	letters, err := drawn(random)
+	if err != nil {
 		return "", fmt.Errorf("drawing a request ID: %w", err)
 	}
-	id := []byte{'r'}
-	for _, b := range raw[:10] {
-		id = append(id, requestIDLetters[int(b)%len(requestIDLetters)])
+	return RequestID("r" + letters), nil
+}
+
+// drawn returns ten letters or digits.
+func drawn(random io.Reader) (string, error) {
+	var raw [16]byte
+	if _, err := io.ReadFull(random, raw[:]); err != nil {
+		return "", err
 	}
-	return RequestID(id), nil
+	var letters []byte
+	for _, b := range raw[:10] {
+		letters = append(letters, requestIDLetters[int(b)%len(requestIDLetters)])
+	}
+	return string(letters), nil
 }
 
 // ParseRequestID parses a request's ID.
@@ -36,6 +45,31 @@ func ParseRequestID(s string) (RequestID, error) {
 		return "", invalid("request ID", s, "a request ID is r and ten letters or digits, as printed when it was created")
 	}
 	return RequestID(s), nil
+}
+
+// TokenID is the public name of a token, for example "t7k2m4q9xt2". It gives access to
+// nothing.
+type TokenID string
+
+// NewTokenID draws an ID of about 49 random bits.
+func NewTokenID(random io.Reader) (TokenID, error) {
+	letters, err := drawn(random)
+	if err != nil {
+		return "", fmt.Errorf("drawing a token's ID: %w", err)
+	}
+	return TokenID("t" + letters), nil
+}
+
+// ParseTokenID parses a token's ID. Those of token files hold other digits than drawn
+// ones.
+func ParseTokenID(s string) (TokenID, error) {
+	if len(s) != 11 || s[0] != 't' || strings.Trim(s[1:], "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+		if strings.HasPrefix(s, "blm_") {
+			s = "blm_…" // a secret is shown nowhere
+		}
+		return "", invalid("token ID", s, "a token's ID is t and ten letters or digits, as 'benchloom token list' shows it; it is not the secret, which begins with blm_")
+	}
+	return TokenID(s), nil
 }
 
 // JobKey identifies a job within its project: a hash of its [JobIdentity], so that

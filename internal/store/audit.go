@@ -104,6 +104,18 @@ func (s *Store) audited(ctx context.Context, what Operation, act Act, do func(tx
 	return done, nil
 }
 
+// Enter adds an entry about something that was done in other transactions.
+func (s *Store) Enter(ctx context.Context, what Operation) error {
+	_, err := s.pool.Exec(ctx, `
+		insert into audit (who, action, project, subject, reason, detail, result)
+		values (@who, @action, @project, @subject, @reason, @detail, @result)`,
+		pgx.NamedArgs{
+			"who": what.Who, "action": what.Action, "project": what.Project, "subject": what.Subject, "reason": cleanText(what.Reason),
+			"detail": document(what.Detail, "{}"), "result": what.Result,
+		})
+	return wrap("recording '"+what.Action+" "+what.Subject+"' in the audit", err)
+}
+
 // repeated finds the entry of an operation with the same key. It locks the key, so that
 // concurrent calls run one after the other.
 func repeated(ctx context.Context, tx pgx.Tx, what Operation) (Operation, error) {

@@ -41,7 +41,7 @@ func TestAnInvitationIsExchangedOnce(t *testing.T) {
 	require.NotNil(t, enrolled.EnrolledAt)
 	p, err := r.PrincipalOf(t.Context(), hashOf("own"))
 	require.NoError(t, err)
-	require.Equal(t, store.Principal{Kind: "collector", Owner: "one", Role: "collector", Collector: "one"}, p)
+	require.Equal(t, store.Principal{Kind: "collector", Owner: "one", Role: "collector", Collector: "one", Token: p.Token}, p)
 
 	// If the answer was lost, the exchange can be repeated, even late. Another machine
 	// cannot use the token.

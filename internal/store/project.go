@@ -15,15 +15,6 @@ type Project struct {
 	UpdatedAt time.Time
 }
 
-// Principal is the account or collector to which a token belongs.
-type Principal struct {
-	Kind  string // user or collector
-	Owner string
-	Role  string // reader, writer, admin or collector
-	// Collector is the only collector for which the token is valid; empty: any.
-	Collector string
-}
-
 const projectColumns = `name, config, coalesce(suite_hash, '') as suite_hash, created_at, updated_at`
 
 // ApplyProject creates or changes a project, and reports whether anything changed. It
@@ -66,23 +57,6 @@ func (s *Store) SuiteArchive(ctx context.Context, hash string) (name string, arc
 	}
 	b, err := one[bundle](ctx, s.pool, `select name, archive from suite_bundle where hash = $1`, hash)
 	return b.Name, b.Archive, wrap("reading suite "+hash, err)
-}
-
-// PutToken gives the token whose secret has this SHA-256 to the principal, also if it
-// belonged to another.
-func (s *Store) PutToken(ctx context.Context, secretHash []byte, p Principal) error {
-	_, err := s.pool.Exec(ctx, `
-		insert into access_token (hash, kind, owner, role) values ($1, $2, $3, $4)
-		on conflict (hash) do update set kind = excluded.kind, owner = excluded.owner, role = excluded.role`,
-		secretHash, p.Kind, p.Owner, p.Role)
-	return wrap("storing the token of "+p.Owner, err)
-}
-
-// PrincipalOf returns the owner of the secret with this SHA-256; ErrNotFound if there is
-// none.
-func (s *Store) PrincipalOf(ctx context.Context, secretHash []byte) (Principal, error) {
-	p, err := one[Principal](ctx, s.pool, `select kind, owner, role, coalesce(collector, '') as collector from access_token where hash = $1`, secretHash)
-	return p, wrap("looking up a token", err)
 }
 
 // document returns a JSON document as a parameter; absent if there is none.

@@ -63,29 +63,6 @@ func TestSuitesStayAsTheyWerePut(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-func TestTokens(t *testing.T) {
-	t.Parallel()
-	r := newRecord(t)
-	hash := []byte{1, 2, 3}
-	_, err := r.PrincipalOf(t.Context(), hash)
-	require.ErrorIs(t, err, store.ErrNotFound)
-
-	ada := store.Principal{Kind: "user", Owner: "ada", Role: "reader"}
-	twice(t, func() error { return r.PutToken(t.Context(), hash, ada) })
-	p, err := r.PrincipalOf(t.Context(), hash)
-	require.NoError(t, err)
-	require.Equal(t, ada, p)
-
-	ada.Role = "admin"
-	require.NoError(t, r.PutToken(t.Context(), hash, ada))
-	p, err = r.PrincipalOf(t.Context(), hash)
-	require.NoError(t, err)
-	require.Equal(t, ada, p)
-
-	require.Error(t, r.PutToken(t.Context(), hash, store.Principal{Kind: "user", Owner: "ada", Role: "collector"}),
-		"a user is no collector")
-}
-
 func TestTransientErrors(t *testing.T) {
 	t.Parallel()
 	// Nothing listens there.

@@ -34,13 +34,13 @@ var cluster struct {
 }
 
 // New returns an empty record for the test, which fails if Postgres is not installed.
-func New(t *testing.T) *store.Store {
+func New(t testing.TB) *store.Store {
 	t.Helper()
 	return Open(t, URL(t))
 }
 
 // Open opens the record at a URL from [URL] until the test ends.
-func Open(t *testing.T, url string) *store.Store {
+func Open(t testing.TB, url string) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), url)
 	if err != nil {
@@ -51,20 +51,20 @@ func Open(t *testing.T, url string) *store.Store {
 }
 
 // URL returns the URL of an empty, migrated database for the test.
-func URL(t *testing.T) string {
+func URL(t testing.TB) string {
 	t.Helper()
 	return create(t, template)
 }
 
 // EmptyURL returns the URL of a database without a schema.
-func EmptyURL(t *testing.T) string {
+func EmptyURL(t testing.TB) string {
 	t.Helper()
 	return create(t, "template0")
 }
 
 // Dump returns the output of pg_dump for a database from [URL] or [EmptyURL], without the
 // lines that differ between dumps.
-func Dump(t *testing.T, url string) string {
+func Dump(t testing.TB, url string) string {
 	t.Helper()
 	text, err := dump(t.Context(), url)
 	if err != nil {
@@ -76,7 +76,7 @@ func Dump(t *testing.T, url string) string {
 // restrictions matches the lines with pg_dump's random key.
 var restrictions = regexp.MustCompile(`(?m)^\\(un)?restrict .*\n`)
 
-func create(t *testing.T, from string) string {
+func create(t testing.TB, from string) string {
 	t.Helper()
 	name := reserve(t)
 	admin, url := cluster.dsn("postgres"), cluster.dsn(name)
@@ -92,7 +92,7 @@ func create(t *testing.T, from string) string {
 }
 
 // reserve returns an unused database name, and starts the cluster if it is the first.
-func reserve(t *testing.T) (name string) {
+func reserve(t testing.TB) (name string) {
 	t.Helper()
 	cluster.Lock()
 	defer cluster.Unlock()
