@@ -47,6 +47,10 @@ test: build postgres ## run the tests before each commit: the real Temporal, a r
 test-full: build postgres ## run the remaining tests, which take long: their names begin with TestLong
 	scripts/test long $(TESTFLAGS)
 
+.PHONY: fuzz
+fuzz: postgres ## run every fuzz target for two minutes (FUZZTIME=20s; FUZZ=api: only targets that match)
+	scripts/fuzz "$(FUZZ)"
+
 .PHONY: cover
 cover: build postgres ## run all tests and print how many statements they cover; profiles in bin/cover
 	scripts/cover

@@ -36,6 +36,13 @@ func FuzzParseRequestID(f *testing.F) {
 	}, "rabcdefghjk", "r23456789zz", "rabcdefghjl", "r\xffbcdefghjk")
 }
 
+func FuzzParseTokenID(f *testing.F) {
+	fuzzText(f, func(s string) error { _, err := bench.ParseTokenID(s); return err }, func(t *testing.T, s string) {
+		require.Len(t, s, 11)
+		require.NotContains(t, s, "blm_")
+	}, "tabcdefghjk", "t0123456789", "blm_abcdefg", "rabcdefghjk")
+}
+
 func FuzzParseJobKey(f *testing.F) {
 	fuzzText(f, func(s string) error { _, err := bench.ParseJobKey(s); return err }, func(t *testing.T, s string) {
 		key, err := bench.ParseJobKey(s)
