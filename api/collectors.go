@@ -35,6 +35,8 @@ type CollectorRecord interface {
 	// QueueWaits returns the wait of the oldest handed-out job of each task queue, in
 	// seconds. Task queues without such a job are left out.
 	QueueWaits(ctx context.Context, taskQueues []string) (map[string]float64, error)
+	// Run returns store.ErrNotFound for a run that has not passed the fence.
+	Run(ctx context.Context, id bench.RunID) (bench.Run, error)
 	Collectors(ctx context.Context) ([]bench.Collector, error)
 	// LastCanaries lists the newest canary of each collector that has had one.
 	LastCanaries(ctx context.Context) ([]bench.Canary, error)
@@ -291,7 +293,11 @@ func (s *collectorHandlers) heartbeat(ctx context.Context, in *heartbeat) (*body
 			return nil, err
 		}
 	}
-	out := apiclient.HeartbeatAnswer{Active: active, SetAside: c.SetAsideAt != nil, WantedVersion: c.WantedVersion, TaskQueues: queues, Now: s.Now()}
+	closed, err := s.closed(ctx, in.Collector, in.Body.Run)
+	if err != nil {
+		return nil, err
+	}
+	out := apiclient.HeartbeatAnswer{RunClosed: closed, Active: active, SetAside: c.SetAsideAt != nil, WantedVersion: c.WantedVersion, TaskQueues: queues, Now: s.Now()}
 	if in.Body.CountWaiting {
 		waiting, err := s.record.JobsWaiting(ctx, queues)
 		if err != nil {
@@ -305,6 +311,24 @@ func (s *collectorHandlers) heartbeat(ctx context.Context, in *heartbeat) (*body
 		}
 	}
 	return answer(out, nil)
+}
+
+// closed says how a collector's run has ended in the record; empty: it has not, or has not
+// passed the fence yet.
+func (s *collectorHandlers) closed(ctx context.Context, collector string, id bench.RunID) (string, error) {
+	if id == "" {
+		return "", nil
+	}
+	run, err := s.record.Run(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return "", nil
+	case err != nil:
+		return "", err
+	case run.Collector != collector || run.Open():
+		return "", nil
+	}
+	return strings.TrimSuffix(fmt.Sprintf("it ended as %s: %s", run.Outcome, run.Message), ": "), nil
 }
 
 // reconsider decides whether a collector that was set aside takes jobs again.

@@ -87,6 +87,31 @@ func TestAHeartbeatShowsTheProgressOfARun(t *testing.T) {
 	require.ErrorContains(t, err, "a run's ID is")
 }
 
+// A collector learns with its next heartbeat that its run has ended in the record, even
+// while Temporal is away. It learns nothing of others' runs.
+func TestAHeartbeatIsToldThatItsRunHasEnded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	c, other := b.register(t, "c1"), b.register(t, "c2")
+	j := b.submit(t, "1.26.0")
+	plan := b.start(t, j, c, 1)
+	closed := func(of apiclient.Registered, run bench.RunID) string {
+		t.Helper()
+		answer, err := b.collector.Heartbeat(t.Context(), of.Collector.Name, apiclient.Heartbeat{Epoch: of.Collector.Epoch, Run: run})
+		require.NoError(t, err)
+		return answer.RunClosed
+	}
+	require.Empty(t, closed(c, ""))
+	require.Empty(t, closed(c, plan.Run.ID))
+	require.Empty(t, closed(c, bench.NewRunID(j.key, "workflow", "activity", 2)), "it has not passed the fence yet")
+
+	_, err := b.store.CancelJob(t.Context(), j.key, "cancelled by ada")
+	require.NoError(t, err)
+	require.Equal(t, "it ended as cancelled: the job ended as cancelled", closed(c, plan.Run.ID))
+	require.Empty(t, closed(other, plan.Run.ID))
+}
+
 func TestInvalidRegistrationsAreRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -117,9 +117,7 @@ func (c Collector) Run(ctx context.Context) error {
 			}
 			continue
 		}
-		if err := c.work(ctx, log, temporal, wanted); err != nil {
-			return ended(ctx, err)
-		}
+		c.work(ctx, log, temporal, wanted)
 	}
 	return ended(ctx, nil)
 }
@@ -164,24 +162,16 @@ func left(why error) error {
 
 // work takes jobs from the task queues until the collector must stop, or is
 // idle and must not take more.
-func (c Collector) work(ctx context.Context, log *slog.Logger, temporal client.Client, wanted *desiredState) error {
-	fatal := make(chan error, 1)
+func (c Collector) work(ctx context.Context, log *slog.Logger, temporal client.Client, wanted *desiredState) {
 	c.Jobs.Resume()
-	polled := openLanes(c.Registration.Name, c.Gate, temporal, c.Jobs, func(err error) {
-		select {
-		case fatal <- err:
-		default: // the first one is reported
-		}
-	})
+	polled := openLanes(c.Registration.Name, c.Gate, temporal, c.Jobs, log)
 	polled.serve(wanted.taskQueues())
 	defer polled.close()
 	c.OnReady()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
-		case err := <-fatal:
-			return err
+			return
 		case <-wanted.requeued:
 			queues := wanted.taskQueues()
 			log.InfoContext(ctx, "serves other task queues", "task_queues", queues)
@@ -190,7 +180,7 @@ func (c Collector) work(ctx context.Context, log *slog.Logger, temporal client.C
 			if active, leave := wanted.now(); !active || leave != nil {
 				log.InfoContext(ctx, endsWork(leave))
 				c.Jobs.Drain(ctx)
-				return nil
+				return
 			}
 		}
 	}
@@ -231,6 +221,9 @@ func (c Collector) beat(ctx context.Context, log *slog.Logger, registered apicli
 		switch {
 		case err == nil:
 			caches.delivered(dirs)
+			if answer.RunClosed != "" {
+				c.Jobs.End(now.Run, answer.RunClosed)
+			}
 			idle.asked = answer.SetAside
 			wanted.set(answer.Active, answer.WantedVersion)
 			wanted.serve(answer.TaskQueues)

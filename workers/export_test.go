@@ -1,13 +1,17 @@
 package workers
 
-import "go.temporal.io/sdk/client"
+import (
+	"log/slog"
+
+	"go.temporal.io/sdk/client"
+)
 
 // Lanes exposes lanes.
 type Lanes = lanes
 
-// OpenLanes opens lanes with the test's error handler.
-func OpenLanes(slot string, gate *Gate, temporal client.Client, jobs jobs, failed func(error)) *Lanes {
-	return openLanes(slot, gate, temporal, jobs, failed)
+// OpenLanes opens lanes.
+func OpenLanes(slot string, gate *Gate, temporal client.Client, jobs jobs, log *slog.Logger) *Lanes {
+	return openLanes(slot, gate, temporal, jobs, log)
 }
 
 // Report reports the wait of the oldest job of each queue of a slot, in

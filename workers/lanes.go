@@ -2,7 +2,7 @@ package workers
 
 import (
 	"context"
-	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -26,8 +26,7 @@ type lanes struct {
 	gate     *Gate
 	temporal client.Client
 	jobs     jobs
-	// failed is called with the reason why a worker cannot continue.
-	failed func(error)
+	log      *slog.Logger
 
 	ctx     context.Context //nolint:containedctx // the life of all workers, from open to stop
 	stop    context.CancelFunc
@@ -43,9 +42,9 @@ type jobs interface {
 }
 
 // openLanes returns lanes that poll nothing yet; see serve.
-func openLanes(slot string, gate *Gate, temporal client.Client, jobs jobs, failed func(error)) *lanes {
+func openLanes(slot string, gate *Gate, temporal client.Client, jobs jobs, log *slog.Logger) *lanes {
 	ctx, stop := context.WithCancel(context.Background())
-	return &lanes{slot: slot, gate: gate, temporal: temporal, jobs: jobs, failed: failed, ctx: ctx, stop: stop, queues: map[string]context.CancelFunc{}}
+	return &lanes{slot: slot, gate: gate, temporal: temporal, jobs: jobs, log: log, ctx: ctx, stop: stop, queues: map[string]context.CancelFunc{}}
 }
 
 // serve polls these queues from now on. A queue that is no longer among them is
@@ -79,18 +78,24 @@ func (l *lanes) close() {
 	l.running.Wait()
 }
 
-// poll polls one queue until it must be left.
+// workerPause is the time after which a worker that could not start, or was ended by an
+// error, is replaced.
+const workerPause = 5 * time.Second
+
+// poll polls one queue until it must be left. It waits for a Temporal that is away, or
+// whose namespace is, however long: other slots of the process may be measuring.
 func (l *lanes) poll(leaving context.Context, lane machinegate.Lane) {
 	for leaving.Err() == nil {
 		p := l.gate.newPoll(lane)
-		w, err := l.worker(p)
+		fatal := make(chan error, 1)
+		w, err := l.worker(p, fatal)
 		if err == nil {
 			err = w.Start()
 		}
 		if err != nil {
 			p.forget()
-			l.failed(fmt.Errorf("starting the collector's worker: %w", err))
-			return
+			l.rest(leaving, lane, err)
+			continue
 		}
 		end := func() {
 			w.Stop()
@@ -101,6 +106,9 @@ func (l *lanes) poll(leaving context.Context, lane machinegate.Lane) {
 			// The next one is ready when the machine is free again, however
 			// long the server takes to end this one's poll.
 			l.running.Go(end)
+		case err := <-fatal:
+			end()
+			l.rest(leaving, lane, err)
 		case <-leaving.Done():
 			p.shut(l.ctx)
 			end()
@@ -108,7 +116,19 @@ func (l *lanes) poll(leaving context.Context, lane machinegate.Lane) {
 	}
 }
 
-func (l *lanes) worker(p *poll) (worker.Worker, error) {
+// rest waits before a worker that cannot poll is replaced.
+func (l *lanes) rest(leaving context.Context, lane machinegate.Lane, why error) {
+	if leaving.Err() != nil {
+		return
+	}
+	l.log.WarnContext(leaving, "cannot poll a task queue, retrying", "task_queue", lane.Queue, "error", why)
+	select {
+	case <-leaving.Done():
+	case <-time.After(workerPause):
+	}
+}
+
+func (l *lanes) worker(p *poll, fatal chan<- error) (worker.Worker, error) {
 	others, err := worker.NewFixedSizeTuner(worker.FixedSizeTunerOptions{NumWorkflowSlots: 1, NumActivitySlots: 1, NumLocalActivitySlots: 1, NumNexusSlots: 1})
 	if err != nil {
 		return nil, err
@@ -124,7 +144,7 @@ func (l *lanes) worker(p *poll) (worker.Worker, error) {
 		MaxHeartbeatThrottleInterval:     2 * time.Second,
 		DefaultHeartbeatThrottleInterval: 2 * time.Second,
 		DisableRegistrationAliasing:      true,
-		OnFatalError:                     func(err error) { l.failed(fmt.Errorf("the collector's worker failed: %w", err)) },
+		OnFatalError:                     func(err error) { fatal <- err }, // once
 	})
 	l.jobs.Register(w, p.admit)
 	return w, nil

@@ -3,6 +3,7 @@ package workers_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -178,7 +179,7 @@ func (f *farm) slot(name string, gate *workers.Gate, cost int64, queues ...strin
 	f.t.Helper()
 	require.NoError(f.t, gate.Add(name, cost))
 	m := &machine{farm: f, name: name}
-	m.Lanes = workers.OpenLanes(name, gate, f.client, m, func(err error) { f.t.Error(err) })
+	m.Lanes = workers.OpenLanes(name, gate, f.client, m, slog.New(slog.NewTextHandler(f.t.Output(), nil)))
 	m.serve(queues...)
 	f.t.Cleanup(m.Close)
 	return m

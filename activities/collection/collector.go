@@ -89,7 +89,27 @@ type Collector struct {
 	// hindered counts the consecutive jobs that it could not start.
 	hindered atomic.Int32
 	current  atomic.Pointer[Current]
+	underWay atomic.Pointer[stoppable]
 	draining atomic.Bool
+}
+
+// stoppable ends the run in progress.
+type stoppable struct {
+	run  bench.RunID
+	stop context.CancelCauseFunc
+}
+
+// closedError ends a run that has ended in the record.
+type closedError struct{ how string }
+
+func (e *closedError) Error() string { return "the run was closed: " + e.how }
+
+// End ends a run that has ended in the record, which says how: its job was cancelled, or
+// another run of it has begun. Temporal may know nothing of it. Other runs go on.
+func (c *Collector) End(run bench.RunID, how string) {
+	if now := c.underWay.Load(); now != nil && now.run == run {
+		now.stop(&closedError{how})
+	}
 }
 
 // beatEvery is the interval of heartbeats to Temporal: a fifth of their timeout.
@@ -183,6 +203,8 @@ func (c *Collector) RunJob(ctx context.Context, in protocol.RunJobInput) (protoc
 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	c.underWay.Store(&stoppable{run, stop})
+	defer c.underWay.Store(nil)
 	beats := make(chan struct{})
 	go func() {
 		defer close(beats)
@@ -242,12 +264,16 @@ func permanent(err error) error      { return &kindError{bench.FailPermanent, er
 
 // asApplicationError gives an error the type by which the workflow decides. A
 // cancelled run stays the context's error, so that the activity ends as
-// cancelled; a shutdown is infrastructure.
+// cancelled; a shutdown is infrastructure, and so is a run that the record closed.
 func asApplicationError(ctx context.Context, err error) error {
 	var kind *kindError
+	var closed *closedError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &closed), errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &closed):
+		// Its workflow was cancelled, or no longer waits for it.
+		return givenBack(closed, protocol.ErrTypeInfrastructure)
 	case errors.Is(context.Cause(ctx), errShutdown):
 		return temporal.NewApplicationErrorWithOptions(errShutdown.Error(), protocol.ErrTypeInfrastructure, temporal.ApplicationErrorOptions{NonRetryable: true})
 	case errors.Is(err, context.Canceled):

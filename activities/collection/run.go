@@ -215,10 +215,11 @@ func telling(ctx context.Context) (context.Context, context.CancelFunc) {
 
 func outcomeOf(ctx context.Context, err error) bench.RunOutcome {
 	var kind *kindError
+	var closed *closedError
 	switch {
 	case err == nil:
 		return bench.RunSuccess
-	case errors.Is(context.Cause(ctx), errShutdown):
+	case errors.Is(context.Cause(ctx), errShutdown), errors.As(context.Cause(ctx), &closed):
 		return bench.RunLost
 	case ctx.Err() != nil:
 		return bench.RunCancelled

@@ -254,6 +254,32 @@ func TestAWorkerThatStopsEndsItsRunAsLost(t *testing.T) {
 	require.Zero(t, b.Current())
 }
 
+// The record closes a run without Temporal's help: its job was cancelled, or another run
+// has begun. The collector ends that run, and no other.
+func TestARunThatTheRecordHasClosedEnds(t *testing.T) {
+	b := setup(t)
+	key := b.job("v1", "one", "endless")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := b.run(key, 1)
+		ended <- err
+	}()
+	require.Eventually(t, func() bool { return strings.HasPrefix(b.Current().Progress.TestCase, "endless") }, 2*time.Minute, 5*time.Millisecond)
+	_, err := b.store.CancelJob(t.Context(), key, "cancelled by ada")
+	require.NoError(t, err)
+	b.End(bench.NewRunID(key, "workflow", "another", 1), "lost")
+	require.Empty(t, ended)
+	b.End(b.Current().Run, "it ended as cancelled: the job ended as cancelled")
+	err = <-ended
+	b.fails(err, protocol.ErrTypeInfrastructure, false, "the run was closed: it ended as cancelled")
+	require.Equal(t, bench.RunCancelled, b.runs(key)[0].Outcome, "the first end counts")
+	require.Zero(t, b.Current())
+
+	// It takes the next job.
+	_, err = b.run(b.job("v1", "two"), 1)
+	require.NoError(t, err)
+}
+
 func TestSuitesAreFetchedOnce(t *testing.T) {
 	b := setup(t)
 	first, err := b.Suites.Get(t.Context(), b.API, b.hash, b.Upload)

@@ -134,6 +134,9 @@ type HeartbeatAnswer struct {
 	// out but has not begun has waited, if requested. Queues without such a job are
 	// left out.
 	Waits map[string]float64 `json:"waits,omitempty"`
+	// RunClosed says how the heartbeat's run has ended in the record, and why; empty: it
+	// has not. The collector ends it.
+	RunClosed string `json:"run_closed,omitempty"`
 	// Now is the API's time. A collector's own clock is trusted only for the times of
 	// collections.
 	Now time.Time `json:"now"`
