@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,7 +17,8 @@ import (
 // that it is done or has no attempt left.
 //
 // Each dispatch is one heartbeating RunJob activity. The record decides what its
-// error means (AssessJob) and how the job has ended (RecordJobEnd).
+// error means (AssessJob) and how the job has ended (RecordJobEnd). If the run goes on
+// although the activity has failed, the record is asked for its end (AwaitRun).
 func Job(ctx workflow.Context, in protocol.JobInput) (protocol.JobResult, error) {
 	j, err := newJob(ctx, in)
 	if err != nil {
@@ -53,21 +55,24 @@ func newJob(ctx workflow.Context, in protocol.JobInput) (*job, error) {
 
 func (j *job) run(ctx workflow.Context) error {
 	for {
-		err := j.dispatch(ctx)
+		err := j.attempt(ctx)
 		if err == nil {
 			return j.recordEnd(ctx, protocol.JobEndInput{})
 		}
 		if ctx.Err() != nil {
 			return j.cancelled(ctx)
 		}
-		again, gaveUp, err := j.assess(ctx, err)
-		switch {
-		case ctx.Err() != nil:
-			return j.cancelled(ctx)
-		case err != nil:
-			return err
-		case !again:
-			return j.recordEnd(ctx, protocol.JobEndInput{GaveUp: gaveUp})
+		again, gaveUp := true, ""
+		if !errors.Is(err, errGoesOn) {
+			again, gaveUp, err = j.assess(ctx, err)
+			switch {
+			case ctx.Err() != nil:
+				return j.cancelled(ctx)
+			case err != nil:
+				return err
+			case !again:
+				return j.recordEnd(ctx, protocol.JobEndInput{GaveUp: gaveUp})
+			}
 		}
 		if j.status.Dispatches-j.in.Dispatches >= maxDispatches || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			drain(j.started)
@@ -77,6 +82,14 @@ func (j *job) run(ctx workflow.Context) error {
 			return workflow.NewContinueAsNewError(ctx, Job, next)
 		}
 	}
+}
+
+// attempt waits for the end of a run: of one that goes on, else of a new one.
+func (j *job) attempt(ctx workflow.Context) error {
+	if j.in.Adopt.Run != "" {
+		return j.await(ctx)
+	}
+	return j.dispatch(ctx)
 }
 
 // dispatch gives the job to the collectors of its task queue and waits for the end of
@@ -122,8 +135,14 @@ func (j *job) assess(ctx workflow.Context, failure error) (again bool, gaveUp st
 	j.log.Warn("run ended without success", "kind", kind, "error", message)
 	var answer protocol.Assessment
 	ask := protocol.AssessInput{Project: j.in.Project, Key: j.in.Key, Kind: kind, Message: message, Unbegun: j.in.Unbegun}
+	ask.Awaited, j.in.Adopt = j.in.Adopt.Run, protocol.Adopted{}
+	ask.Unseen = ask.Awaited == "" && mayAdopt(ctx, failure)
 	if err := call(ctx, recordActivity("what the record says of the failed run"), protocol.AssessJob, ask, &answer); err != nil {
 		return false, "", err
+	}
+	if answer.Adopt.Run != "" {
+		j.in.Adopt = answer.Adopt
+		return true, "", nil
 	}
 	if !answer.Again {
 		return false, answer.GaveUp, nil

@@ -104,6 +104,23 @@ func runJobActivity(in protocol.JobInput, attempts int) workflow.ActivityOptions
 	}
 }
 
+// awaitRunActivity looks at an adopted run and fails while it goes on. Retries cost no
+// history and hold no orchestrator's slot, so a hundred adopted runs are a hundred short
+// queries every five seconds, for as long as they take.
+func awaitRunActivity() workflow.ActivityOptions {
+	o := recordActivity("the end of a run that Temporal had lost sight of")
+	o.RetryPolicy = &temporal.RetryPolicy{
+		InitialInterval: time.Second, BackoffCoefficient: 1.5, MaximumInterval: 5 * time.Second,
+		NonRetryableErrorTypes: []string{protocol.ErrTypePermanent},
+	}
+	return o
+}
+
+// doubtPause is the time between two looks at a run whose collector seems to be gone: five
+// heartbeats to the API. Together with the silence that raised the doubt (half of what
+// makes a collector offline), it is as long as that.
+const doubtPause = 15 * time.Second
+
 // watchActivity looks at a repository that may be anywhere and of any size. Its
 // Schedule starts the next look, so this one need not outlive an outage.
 func watchActivity() workflow.ActivityOptions {

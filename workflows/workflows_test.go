@@ -87,6 +87,9 @@ func environment(t *testing.T) *testsuite.TestWorkflowEnvironment {
 	env.RegisterActivityWithOptions(func(context.Context, protocol.RunJobInput) (protocol.RunJobResult, error) {
 		return protocol.RunJobResult{}, nil
 	}, name(protocol.RunJob))
+	env.RegisterActivityWithOptions(func(context.Context, protocol.AwaitInput) (protocol.AwaitResult, error) {
+		return protocol.AwaitResult{}, nil
+	}, name(protocol.AwaitRun))
 	env.RegisterActivityWithOptions(func(context.Context) (protocol.ReconcileResult, error) {
 		return protocol.ReconcileResult{}, nil
 	}, name(protocol.Reconcile))

@@ -86,6 +86,7 @@ func (a *Activities) Register(r Registry) {
 		protocol.CancelRequest: a.CancelRequest,
 		protocol.ExpireRequest: a.ExpireRequest,
 		protocol.AssessJob:     a.AssessJob,
+		protocol.AwaitRun:      a.AwaitRun,
 		protocol.RecordJobEnd:  a.RecordJobEnd,
 		protocol.Reconcile:     a.Reconcile,
 		protocol.WatchCommits:  a.WatchCommits,

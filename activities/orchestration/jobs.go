@@ -33,8 +33,16 @@ func classify(err error, what string) error {
 }
 
 // AssessJob decides from the record whether a job is dispatched again after a run
-// without success. A run that its collector could not close is closed as lost.
+// without success. A run that its collector could not close is closed as lost. One that
+// goes on, as far as the record can tell, is adopted instead.
 func (a *Activities) AssessJob(ctx context.Context, in protocol.AssessInput) (protocol.Assessment, error) {
+	answer, in, err := a.byRun(ctx, in)
+	if err != nil {
+		return protocol.Assessment{}, err
+	}
+	if answer != nil {
+		return *answer, nil
+	}
 	if err := a.Store.CloseLostRuns(ctx, in.Key, in.Message); err != nil {
 		return protocol.Assessment{}, err
 	}

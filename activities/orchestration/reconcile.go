@@ -163,8 +163,8 @@ func (p *pass) jobs(ctx context.Context) error {
 }
 
 // job starts the workflow of a job that was handed out and has none. Uploaded results
-// stay and are not measured again. A run that still goes on somewhere is closed; the next
-// one that passes the fence replaces it.
+// stay and are not measured again. A run that still goes on at its collector is adopted;
+// any other is closed.
 func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
 	state, err := p.absent(ctx, j.Project, j.Ref.WorkflowID())
 	if err != nil || state == nil {
@@ -179,8 +179,18 @@ func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
 		}
 		return p.repaired(ctx, j.Project, *state, "took the job back: nobody waits for it")
 	}
-	if err := p.Store.CloseLostRuns(ctx, j.Job, why); err != nil {
+	runs, err := p.Store.JobRuns(ctx, j.Job)
+	if err != nil {
 		return err
+	}
+	adopt, err := p.goesOn(ctx, runs)
+	if err != nil {
+		return err
+	}
+	if adopt.Run == "" {
+		if err := p.Store.CloseLostRuns(ctx, j.Job, why); err != nil {
+			return err
+		}
 	}
 	row, err := p.Store.Job(ctx, j.Job)
 	if err != nil || !row.Status.Open() {
@@ -190,16 +200,12 @@ func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
 	if err != nil {
 		return err
 	}
-	runs, err := p.Store.JobRuns(ctx, j.Job)
-	if err != nil {
-		return err
-	}
 	d, err := p.decide(ctx, config, row, bench.FailInfrastructure)
 	if err != nil {
 		return err
 	}
 	measured := row.Build == nil && row.Done == len(row.TestCases) // a build has no test cases
-	if measured || !d.Again {
+	if adopt.Run == "" && (measured || !d.Again) {
 		end := protocol.JobEndInput{Project: j.Project, Key: j.Job, TaskQueue: j.TaskQueue, GaveUp: d.Why}
 		if _, err := p.RecordJobEnd(ctx, end); err != nil {
 			return err
@@ -210,7 +216,8 @@ func (p *pass) job(ctx context.Context, j store.InFlightJob) error {
 	if err != nil {
 		return err
 	}
-	in.Attempts, in.Dispatches = d.AttemptsLeft, len(runs)
+	in.Attempts, in.Dispatches, in.Adopt = d.AttemptsLeft, len(runs), adopt
+	in.Unbegun.Runs = len(runs)
 	// A job that never had a workflow, or whose workflow Temporal has forgotten, is
 	// handed to its request again.
 	if j.Kind.ChildOfRequest() && state.Status == protocol.WorkflowMissing {

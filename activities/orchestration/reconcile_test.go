@@ -86,6 +86,7 @@ func TestWorkflowsOfOpenRowsAreStartedAgain(t *testing.T) {
 			run := b.start(measuring.Key, c, 1)
 			require.Equal(t, []string{"queue " + project}, b.reconciled(), "what was handed out just now is being started")
 			b.older()
+			b.register("c1") // the process that measured is gone
 			for _, id := range []string{b.requestID(ref), b.jobID(waiting.Key), b.jobID(measuring.Key)} {
 				b.workflows.is(id, status)
 			}
@@ -101,7 +102,7 @@ func TestWorkflowsOfOpenRowsAreStartedAgain(t *testing.T) {
 				fmt.Sprintf(again+", 1 runs, 3 attempts left", b.jobID(measuring.Key), ref.ID),
 			}, b.reconciled())
 
-			// The run that may still go on is closed; what it uploads late counts.
+			// The lost run is closed; what its collector has spooled counts.
 			ended, err := b.store.Run(t.Context(), run)
 			require.NoError(t, err)
 			require.Equal(t, bench.RunLost, ended.Outcome)
@@ -143,6 +144,7 @@ func TestAJobThatLacksOnlyItsEndIsEnded(t *testing.T) {
 	b.handOut(ref)
 	job := b.jobs(ref)[0]
 	b.measureAs(b.start(job.Key, c, 1), job)
+	b.register("c1") // its process is gone
 	b.older()
 	for _, id := range []string{b.requestID(ref), b.jobID(b.jobs(ref)[1].Key), bench.QueueWorkflowID(project)} {
 		b.workflows.is(id, protocol.WorkflowRunning)

@@ -131,7 +131,14 @@ func (w *workflows) RestartRequest(_ context.Context, request bench.RequestRef) 
 
 func (w *workflows) RestartJob(_ context.Context, in protocol.JobInput) error {
 	w.is(in.Workflow, protocol.WorkflowRunning)
-	return w.call("restart %s for %s, %d runs, %d attempts left", in.Workflow, in.Request, in.Dispatches, in.Attempts)
+	return w.call("restart %s for %s, %d runs, %d attempts left%s", in.Workflow, in.Request, in.Dispatches, in.Attempts, adopts(in))
+}
+
+func adopts(in protocol.JobInput) string {
+	if in.Adopt.Run == "" {
+		return ""
+	}
+	return fmt.Sprintf(", adopts run %d", in.Adopt.Number)
 }
 
 func (w *workflows) ForgetPasses(context.Context, int) (int, error) { return 0, nil }
@@ -179,7 +186,7 @@ func (w *workflows) HandOutAgain(_ context.Context, request bench.RequestRef, jo
 	var err error
 	for _, in := range jobs.Jobs {
 		w.is(in.Workflow, protocol.WorkflowRunning)
-		err = errors.Join(err, w.call("hand %s to %s again, %d runs, %d attempts left", in.Workflow, request.ID, in.Dispatches, in.Attempts))
+		err = errors.Join(err, w.call("hand %s to %s again, %d runs, %d attempts left%s", in.Workflow, request.ID, in.Dispatches, in.Attempts, adopts(in)))
 	}
 	return err
 }

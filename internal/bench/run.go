@@ -45,6 +45,24 @@ func (o RunOutcome) Failed() bool {
 	return false
 }
 
+// FailureKind returns the kind of failure that a run ended with. A run that was lost or
+// cancelled without its job says nothing about the job.
+func (o RunOutcome) FailureKind() FailureKind {
+	switch o {
+	case RunFailure:
+		return FailJob
+	case RunTooSmall:
+		return FailTooSmall
+	case RunTimeout:
+		return FailTimeout
+	case RunOutOfMemory:
+		return FailOutOfMemory
+	case RunPermanent:
+		return FailPermanent
+	}
+	return FailInfrastructure
+}
+
 // Run is one attempt at a job, begun by [OpenRun] and open until it ends.
 type Run struct {
 	ID      RunID

@@ -95,3 +95,14 @@ func TestInvalidRunsAreRefused(t *testing.T) {
 		require.ErrorIs(t, end.Validate(), bench.ErrInvalid, name)
 	}
 }
+
+func TestTheOutcomeOfARunIsAKindOfFailure(t *testing.T) {
+	t.Parallel()
+	for outcome, kind := range map[bench.RunOutcome]bench.FailureKind{
+		bench.RunFailure: bench.FailJob, bench.RunTooSmall: bench.FailTooSmall, bench.RunTimeout: bench.FailTimeout, bench.RunOutOfMemory: bench.FailOutOfMemory,
+		bench.RunPermanent: bench.FailPermanent, bench.RunLost: bench.FailInfrastructure, bench.RunCancelled: bench.FailInfrastructure,
+	} {
+		require.Equal(t, kind, outcome.FailureKind(), outcome)
+		require.Equal(t, outcome.Failed(), outcome.FailureKind().OfRun(), outcome)
+	}
+}

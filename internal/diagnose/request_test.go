@@ -79,6 +79,12 @@ func TestEveryReasonIsFoundWithItsRemedy(t *testing.T) {
 			}}},
 			what: "Expand failed and waits for its next attempt, attempt 9; the last attempt failed: no database", remedy: "mend what the error names",
 		},
+		"adopted run": {
+			in: diagnose.RequestCase{Status: bench.InProgress, Workflow: protocol.WorkflowState{ID: "request/go/r1", Status: protocol.WorkflowRunning, Activities: []protocol.PendingActivity{
+				{Name: protocol.AwaitRun, Attempt: 9, Failure: "run 1 goes on at collector one"},
+			}}},
+			what: "waits for the end of a run that Temporal had lost sight of: run 1 goes on at collector one",
+		},
 		"nobody takes activities": {
 			in: diagnose.RequestCase{Status: bench.InProgress, Workflow: protocol.WorkflowState{ID: "request/go/r1", Status: protocol.WorkflowRunning, Activities: []protocol.PendingActivity{
 				{Name: "Expand", Attempt: 1},

@@ -44,6 +44,13 @@ func workflow(w protocol.WorkflowState, restart Repair, whose string) []Finding 
 
 func activity(w protocol.WorkflowState, a protocol.PendingActivity) Finding {
 	f := Finding{Subject: w.ID, Since: a.Since}
+	if a.Name == protocol.AwaitRun { // it is repeated until the run ends
+		f.What = "the job waits for the end of a run that Temporal had lost sight of"
+		if a.Failure != "" {
+			f.What += ": " + a.Failure
+		}
+		return f
+	}
 	switch {
 	case a.Started:
 		f.What = a.Name + " runs"

@@ -144,6 +144,9 @@ type JobInput struct {
 	// Dispatches counts the RunJob activities of earlier runs of the workflow.
 	Dispatches int
 	Unbegun    Unbegun `json:",omitzero"`
+	// Adopt is a run that goes on without Temporal's knowledge: its end comes before any
+	// dispatch. Zero: there is none.
+	Adopt Adopted `json:",omitzero"`
 }
 
 // Unbegun counts consecutive dispatches that began no run, since the record held
@@ -230,6 +233,7 @@ const (
 	CancelRequest = "CancelRequest"
 	ExpireRequest = "ExpireRequest"
 	AssessJob     = "AssessJob"
+	AwaitRun      = "AwaitRun"
 	RecordJobEnd  = "RecordJobEnd"
 	Reconcile     = "ReconcileRecord"
 	WatchCommits  = "WatchCommits"
@@ -409,10 +413,17 @@ type AssessInput struct {
 	Message string
 	// Unbegun repeats the last answer's.
 	Unbegun Unbegun `json:",omitzero"`
+	// Unseen is set if the failure says nothing about the run: it may go on, or may have
+	// ended well.
+	Unseen bool `json:",omitempty"`
+	// Awaited is the adopted run whose end, or loss, is assessed; empty: none.
+	Awaited bench.RunID `json:",omitempty"`
 }
 
 // Assessment decides whether a job is dispatched again.
 type Assessment struct {
+	// Adopt is a run that goes on, to be awaited instead; nothing else is set then.
+	Adopt Adopted `json:",omitzero"`
 	Again bool
 	// PauseSeconds is the wait before the next dispatch.
 	PauseSeconds int
@@ -453,6 +464,11 @@ const (
 	ErrTypePermanent      = "Permanent"
 	ErrTypeJobClosed      = "JobClosed"
 	ErrTypeNotTaken       = "NotTaken"
+	// ErrTypeUnderWay: the collector may not begin, because a run of the job goes on
+	// elsewhere.
+	ErrTypeUnderWay = "UnderWay"
+	// ErrTypeGoesOn: an adopted run has not ended.
+	ErrTypeGoesOn = "GoesOn"
 )
 
 // FailureOf returns the failure kind and message of a RunJob activity's error.
@@ -472,7 +488,7 @@ func FailureOf(err error) (bench.FailureKind, string) {
 			return bench.FailJob, application.Message()
 		case ErrTypePermanent, ErrTypeJobClosed:
 			return bench.FailPermanent, application.Message()
-		case ErrTypeNotTaken:
+		case ErrTypeNotTaken, ErrTypeUnderWay:
 			return bench.FailNotTaken, application.Message()
 		}
 		return bench.FailInfrastructure, application.Message()
