@@ -59,6 +59,10 @@ cover: build postgres ## run all tests and print how many statements they cover;
 chaos: build postgres ## kill every process at every point of a job and of a look: 72 combinations; and collectors at random times for five minutes
 	BENCHLOOM_CHAOS=all go test -count=1 -timeout 60m -parallel 4 -run 'TestLongChaos|TestLongVerdictsSurviveKilledProcesses|TestLongTurnsWhileCollectorsDie' ./internal/e2e
 
+.PHONY: freeze
+freeze: build postgres ## take away for ten minutes each what a measurement can do without
+	BENCHLOOM_FREEZE=10m go test -count=1 -timeout 60m -parallel 4 -run '^TestLong.*EndsNoRun$$' ./internal/e2e
+
 .PHONY: bench
 bench: build postgres ## measure Benchloom itself, in Go's benchmark format
 	@scripts/bench
@@ -105,7 +109,7 @@ generate: ## write generated files anew: schema, golden files
 
 .PHONY: histories
 histories: build postgres ## record the histories of every workflow in every state, for replay tests; existing ones stay
-	BENCHLOOM_RECORD_HISTORIES=$(CURDIR)/workflows/testdata/histories go test -count=1 -run 'TestTemporalRecordSpeaks|TestASharedJobIsTheChildOfOneRequest|TestCommitsOfARepositoryAreBenchmarked|TestABatchRunsInItsOrder|TestJobsFindTheirSizeClass|TestASuspicionIsDecidedInTurns' ./internal/e2e
+	BENCHLOOM_RECORD_HISTORIES=$(CURDIR)/workflows/testdata/histories go test -count=1 -run 'TestTemporalRecordSpeaks|TestASharedJobIsTheChildOfOneRequest|TestCommitsOfARepositoryAreBenchmarked|TestABatchRunsInItsOrder|TestJobsFindTheirSizeClass|TestASuspicionIsDecidedInTurns|TestLongAFrozenTemporalEndsNoRun' ./internal/e2e
 	cd workflows/testdata/histories && for f in *.json; do grep -q "  $$f$$" SHA256SUMS || sha256sum "$$f" >> SHA256SUMS; done
 
 .PHONY: fmt
