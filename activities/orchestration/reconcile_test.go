@@ -252,6 +252,7 @@ func TestABuildWithoutAWorkflowIsStartedAgain(t *testing.T) {
 	builds := b.build(ref)
 	require.Len(t, builds, 1)
 	b.start(builds[0].Key, c, 1)
+	b.register(c.Name) // its process is gone
 	b.older()
 	b.workflows.is(b.requestID(ref), protocol.WorkflowRunning)
 	b.workflows.is(bench.QueueWorkflowID(project), protocol.WorkflowRunning)
