@@ -86,6 +86,9 @@ type Collector struct {
 	// Later calls do after a delay; nil means [time.AfterFunc].
 	Later func(after time.Duration, do func())
 
+	// spareUntil is the time until which no block is uploaded between two blocks; only
+	// used by the run.
+	spareUntil time.Time
 	// hindered counts the consecutive jobs that it could not start.
 	hindered atomic.Int32
 	current  atomic.Pointer[Current]

@@ -12,9 +12,13 @@ import (
 	"github.com/benchloom/benchloom/internal/jobrun"
 )
 
-// firstUpload bounds the upload of a block between two blocks: while an API hangs,
-// measuring should go on.
-const firstUpload = 20 * time.Second
+// firstUpload bounds the upload of a block between two blocks, and spareUpload is the
+// time for which there is none after one that failed: while the API hangs, measuring
+// should go on.
+const (
+	firstUpload = 5 * time.Second
+	spareUpload = time.Minute
+)
 
 // keep makes a finished block safe and tries once to upload it: between two blocks,
 // nothing is being measured. On failure the block stays in the spool until the run's
@@ -31,15 +35,23 @@ func (c *Collector) keep(ctx context.Context, run bench.RunID, number int, block
 		c.Log.WarnContext(ctx, "the disk takes no block yet", "run", run, "error", err)
 	}
 	c.phase(ctx, run, string(jobrun.Uploading))
-	at, stop := context.WithTimeout(ctx, firstUpload)
-	defer stop()
-	if err := c.upload(at, run, number, block); err != nil && ctx.Err() == nil {
-		c.Log.WarnContext(ctx, "block kept in the spool", "run", run, "block", number, "error", err)
+	if full != nil || !c.Machine.Now().Before(c.spareUntil) {
+		c.tryUpload(ctx, run, number, block)
 	}
 	if err := c.awaitRoom(ctx); err != nil && ctx.Err() == nil {
 		return infrastructure(err)
 	}
 	return ctx.Err()
+}
+
+// tryUpload uploads a block once.
+func (c *Collector) tryUpload(ctx context.Context, run bench.RunID, number int, block apiclient.Block) {
+	bounded, stop := context.WithTimeout(ctx, firstUpload)
+	defer stop()
+	if err := c.upload(bounded, run, number, block); err != nil && ctx.Err() == nil {
+		c.spareUntil = c.Machine.Now().Add(spareUpload)
+		c.Log.WarnContext(ctx, "block kept in the spool", "run", run, "block", number, "error", err)
+	}
 }
 
 // awaitRoom waits until the blocks in memory are few enough.
