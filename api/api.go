@@ -170,6 +170,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		enrolment,
 		&runHandlers{base: s, record: c.Store, workflows: c.Starter},
 		&buildHandlers{base: s, record: c.Store},
+		&retentionHandlers{base: s, record: c.Store, workflows: c.Starter},
 	} {
 		group.register()
 	}

@@ -22,6 +22,8 @@ import (
 // endpoints are all that need something, with who may use them.
 var endpoints = []struct{ method, path, roles string }{
 	{"GET", "/api/v1/projects", "reader writer admin"},
+	{"GET", "/api/v1/retention", "reader writer admin"},
+	{"POST", "/api/v1/retention/run", "admin"},
 	{"GET", "/api/v1/projects/go", "reader writer admin"},
 	{"GET", "/api/v1/requests", "reader writer admin"},
 	{"GET", "/api/v1/requests/raaaaaaaaaa", "reader writer admin"},

@@ -180,6 +180,7 @@ var examples = map[string]func(*rolesWorld) example{
 	"list-queues":          get("/queues"),
 	"list-requests":        get("/requests"),
 	"get-shares":           get("/shares"),
+	"get-retention":        get("/retention"),
 	"list-shapes":          get("/sizeclasses"),
 	"get-shape":            get("/sizeclasses/none"),
 	"list-collectors":      get("/collectors"),
@@ -238,6 +239,7 @@ var examples = map[string]func(*rolesWorld) example{
 	"apply-queues": func(*rolesWorld) example {
 		return example{"/queues", `{"queues": [{"name": "night", "class": "strict", "level": 5}]}`, "application/json"}
 	},
+	"run-retention": func(*rolesWorld) example { return example{path: "/retention/run"} },
 	"set-weight": func(*rolesWorld) example {
 		return example{"/queues/user:rita/weight", `{"weight": 2}`, "application/json"}
 	},

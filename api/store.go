@@ -27,6 +27,7 @@ type Store interface {
 	EnrolmentRecord
 	RunRecord
 	BuildRecord
+	RetentionRecord
 }
 
 // Starter calls the workflows of all handlers together; a *starter.Starter is one. The
@@ -36,5 +37,6 @@ type Starter interface {
 	RequestWorkflows
 	OperationWorkflows
 	RunWorkflows
+	RetentionWorkflows
 	Watcher
 }

@@ -40,12 +40,19 @@ func (w *workflows) TriggerReconcile(context.Context) error {
 	return errors.Join(w.repair("trigger"), w.err)
 }
 
+func (w *workflows) TriggerRetain(context.Context) error {
+	w.mu.Lock()
+	w.retained++
+	w.mu.Unlock()
+	return w.err
+}
+
 // operators records the calls of operators to workflows.
 type operators struct {
-	settled, reconciled int
-	unsettled           error // what settling answers
-	restarted           []bench.RequestID
-	queues              []string
+	settled, reconciled, retained int
+	unsettled                     error // what settling answers
+	restarted                     []bench.RequestID
+	queues                        []string
 }
 
 // jobRef names a job as the record does.

@@ -198,6 +198,42 @@ func (s *Starter) EnsureReconcile(ctx context.Context) (made bool, err error) {
 	return true, nil
 }
 
+// retainEvery is the interval at which what was kept long enough is removed.
+const retainEvery = time.Hour
+
+// EnsureRetain creates the Schedule that removes what was kept long enough, unless it
+// exists.
+func (s *Starter) EnsureRetain(ctx context.Context) error {
+	_, err := s.client.ScheduleClient().Create(ctx, client.ScheduleOptions{
+		ID:   protocol.RetainScheduleID,
+		Spec: client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: retainEvery}}},
+		// A pass that takes longer than the pause skips the next one.
+		Overlap:       enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
+		CatchupWindow: time.Minute,
+		Note:          "removes what was kept long enough",
+		Action: &client.ScheduleWorkflowAction{
+			ID:            protocol.RetainWorkflowID,
+			Workflow:      protocol.RetainWorkflow,
+			TaskQueue:     protocol.OrchestratorTaskQueue,
+			StaticSummary: "what was kept long enough",
+		},
+	})
+	if err != nil && !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
+		return fmt.Errorf("creating the schedule %s: %w", protocol.RetainScheduleID, err)
+	}
+	return nil
+}
+
+// TriggerRetain removes what was kept long enough now, or again after a pass that is under
+// way.
+func (s *Starter) TriggerRetain(ctx context.Context) error {
+	err := s.client.ScheduleClient().GetHandle(ctx, protocol.RetainScheduleID).Trigger(ctx, client.ScheduleTriggerOptions{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE})
+	if err != nil {
+		return fmt.Errorf("triggering the schedule %s: %w", protocol.RetainScheduleID, err)
+	}
+	return nil
+}
+
 // TriggerReconcile runs the reconciliation now.
 func (s *Starter) TriggerReconcile(ctx context.Context) error {
 	return s.client.ScheduleClient().GetHandle(ctx, protocol.ReconcileScheduleID).Trigger(ctx, client.ScheduleTriggerOptions{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP})

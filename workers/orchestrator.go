@@ -22,6 +22,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/benchloom/benchloom/activities/orchestration"
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/commits"
 	"github.com/benchloom/benchloom/internal/dispatch"
 	"github.com/benchloom/benchloom/internal/failpoint"
@@ -48,7 +49,9 @@ type Orchestrator struct {
 	BuildBudget int64
 	// Canaries lets each collector measure an artifact in turns with itself once a day.
 	Canaries bool
-	// Scope receives counts of repairs and canaries by the orchestrator.
+	// Keep says how long each kind of data is kept; see [orchestration.Activities].
+	Keep bench.Retention
+	// Scope receives counts of repairs, canaries and removals by the orchestrator.
 	Scope tally.Scope
 	// OnReady is called once the orchestrator works.
 	OnReady func()
@@ -82,7 +85,7 @@ func (o Orchestrator) Run(ctx context.Context) error {
 	workflows.Register(w)
 	activities := &orchestration.Activities{
 		Store: o.Store, Sizes: *newSizes(o.Store, o.Log), Workflows: start, Repairs: start, Suites: suitecache.New(o.Store), Log: o.Log,
-		OfflineAfter: OfflineAfter, Points: o.Points, Scope: o.Scope, Revisions: o.Revisions, BuildBudget: o.BuildBudget, Canaries: o.Canaries,
+		OfflineAfter: OfflineAfter, Points: o.Points, Scope: o.Scope, Revisions: o.Revisions, BuildBudget: o.BuildBudget, Canaries: o.Canaries, Keep: o.Keep,
 		Watching: orchestration.Watching{Sources: o.Commits, Random: rand.Reader, Now: time.Now},
 	}
 	activities.Register(w)
@@ -98,7 +101,9 @@ func (o Orchestrator) Run(ctx context.Context) error {
 	keeping, stop := context.WithCancel(ctx)
 	defer func() { stop(); kept.Wait() }()
 	kept.Go(func() {
-		keepScheduled(keeping, o.Log, start.EnsureReconcile, func(ctx context.Context) error { return activities.EnsureWatches(ctx, true) })
+		keepScheduled(keeping, o.Log, start.EnsureReconcile, func(ctx context.Context) error {
+			return errors.Join(start.EnsureRetain(ctx), activities.EnsureWatches(ctx, true))
+		})
 	})
 	kept.Go(func() {
 		dispatcher := NewDispatcher(o.Store, start, o.Log)

@@ -1,5 +1,5 @@
 // Package workflows holds the durable state machines of Benchloom: Request, Job,
-// Queue, Reconcile and Watch.
+// Queue, Reconcile, Retain and Watch.
 //
 // Each workflow function is a thin wrapper around a struct with its state.
 // Postgres is the record and decides; signals are nudges. A workflow that was

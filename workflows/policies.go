@@ -40,6 +40,18 @@ func reconcileActivity() workflow.ActivityOptions {
 	}
 }
 
+// retainActivity removes what was kept long enough, in small transactions. A first pass
+// over years of data takes longer than its time, and the next, an hour later, continues. It
+// heartbeats every 3 s, so that another orchestrator soon takes over when its own dies.
+func retainActivity() workflow.ActivityOptions {
+	return workflow.ActivityOptions{
+		StartToCloseTimeout: 30 * time.Minute,
+		HeartbeatTimeout:    15 * time.Second,
+		Summary:             "remove what was kept long enough",
+		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 3},
+	}
+}
+
 // expandActivity reads a suite and writes up to thousands of job rows.
 func expandActivity() workflow.ActivityOptions {
 	o := recordActivity("suite × targets × backends × profiles → jobs")

@@ -18,6 +18,7 @@ func Register(r Registry) {
 	r.RegisterWorkflowWithOptions(Queue, workflow.RegisterOptions{Name: protocol.QueueWorkflow})
 	r.RegisterWorkflowWithOptions(Reconcile, workflow.RegisterOptions{Name: protocol.ReconcileWorkflow})
 	r.RegisterWorkflowWithOptions(Watch, workflow.RegisterOptions{Name: protocol.WatchWorkflow})
+	r.RegisterWorkflowWithOptions(Retain, workflow.RegisterOptions{Name: protocol.RetainWorkflow})
 }
 
 // Phases lists, by workflow type, every phase that the State search attribute can
@@ -35,6 +36,7 @@ func Phases() map[string][]string {
 		),
 		protocol.QueueWorkflow:     names(protocol.QueueIdle, protocol.QueueAdmitting, protocol.QueueFull, protocol.QueuePaused),
 		protocol.ReconcileWorkflow: names(protocol.ReconcileInProgress, protocol.ReconcileCompleted),
+		protocol.RetainWorkflow:    names(protocol.RetainInProgress, protocol.RetainCompleted),
 		protocol.WatchWorkflow:     names(protocol.WatchInProgress, protocol.WatchCompleted, protocol.WatchFailing),
 	}
 }

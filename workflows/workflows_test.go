@@ -93,6 +93,9 @@ func environment(t *testing.T) *testsuite.TestWorkflowEnvironment {
 	env.RegisterActivityWithOptions(func(context.Context) (protocol.ReconcileResult, error) {
 		return protocol.ReconcileResult{}, nil
 	}, name(protocol.Reconcile))
+	env.RegisterActivityWithOptions(func(context.Context) (protocol.RetainResult, error) {
+		return protocol.RetainResult{}, nil
+	}, name(protocol.Retain))
 	t.Cleanup(func() { env.AssertExpectations(t) })
 	return env
 }
@@ -445,4 +448,17 @@ func TestReconcilePassesOnce(t *testing.T) {
 	require.NoError(t, env.GetWorkflowResult(&returned))
 	require.Equal(t, protocol.ReconcileResult{Repairs: 2}, returned)
 	require.Equal(t, protocol.ReconcileCompleted, status[protocol.ReconcileStatus](t, env).Phase)
+}
+
+func TestRetainPassesOnce(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	removed := protocol.RetainResult{Removed: map[bench.RetentionKind]int64{bench.KeepOutput: 7}, Bytes: 700}
+	env.OnActivity(protocol.Retain, mock.Anything).Return(removed, nil).Once()
+	env.ExecuteWorkflow(protocol.RetainWorkflow)
+	require.NoError(t, env.GetWorkflowError())
+	var returned protocol.RetainResult
+	require.NoError(t, env.GetWorkflowResult(&returned))
+	require.Equal(t, removed, returned)
+	require.Equal(t, protocol.RetainCompleted, status[protocol.RetainStatus](t, env).Phase)
 }

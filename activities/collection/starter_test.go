@@ -10,3 +10,4 @@ func (starter) SettleRequest(context.Context, bench.RequestRef) error  { return 
 func (starter) RestartRequest(context.Context, bench.RequestRef) error { return nil }
 func (starter) QueueChanged(context.Context, string) error             { return nil }
 func (starter) TriggerReconcile(context.Context) error                 { return nil }
+func (starter) TriggerRetain(context.Context) error                    { return nil }

@@ -63,7 +63,10 @@ type Activities struct {
 	BuildBudget int64
 	// Canaries lets each collector have a canary a day.
 	Canaries bool
-	// Scope counts repairs and canaries; nil: they are not counted.
+	// Keep says how long each kind of data is kept, unless a project says otherwise; kinds
+	// that are left out are kept for ever.
+	Keep bench.Retention
+	// Scope counts repairs, canaries and what was removed; nil: they are not counted.
 	Scope tally.Scope
 }
 
@@ -90,6 +93,7 @@ func (a *Activities) Register(r Registry) {
 		protocol.RecordJobEnd:  a.RecordJobEnd,
 		protocol.Reconcile:     a.Reconcile,
 		protocol.WatchCommits:  a.WatchCommits,
+		protocol.Retain:        a.Retain,
 	} {
 		r.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}

@@ -103,6 +103,8 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer records.Close()
+	ctx, guarded := guardSchema(ctx, records, log)
+	defer func() { err = guarded(err) }()
 	var tokens []api.TokenFile
 	if f.userToken != "" {
 		tokens = append(tokens, api.TokenFile{Path: f.userToken, Owner: "admin", Role: api.RoleAdmin})

@@ -29,7 +29,7 @@ import (
 func newClientCommands() []*cobra.Command {
 	return []*cobra.Command{
 		newSubmit(), newStatus(), newRequest(), newQueue(), newExplain(), newSizeClass(), newJob(), newLogs(), newCompare(), newResults(), newArtifact(), newProject(), newInfo(),
-		newAudit(), newToken(),
+		newAudit(), newToken(), newRetention(),
 		newBench(), newDoctor(), newSuite(), newVersion(),
 	}
 }

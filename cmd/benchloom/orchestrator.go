@@ -22,6 +22,7 @@ import (
 func newOrchestrator() *cobra.Command {
 	var f processFlags
 	var database, namespace, cache, builds, canaries string
+	var keep map[string]string
 	cmd := &cobra.Command{
 		Use:     "orchestrator",
 		GroupID: groupRun,
@@ -50,6 +51,10 @@ needs the git program. Paths of repositories refer to this machine.`,
 			if err != nil {
 				return usage(err)
 			}
+			kept, err := keeping(keep, os.Getenv("BENCHLOOM_KEEP"))
+			if err != nil {
+				return usage(err)
+			}
 			m, err := metrics.New("orchestrator", version)
 			if err != nil {
 				return err
@@ -63,6 +68,11 @@ needs the git program. Paths of repositories refer to this machine.`,
 				return err
 			}
 			defer records.Close()
+			if err := records.AwaitSchema(ctx, log); err != nil {
+				return err
+			}
+			ctx, guarded := guardSchema(ctx, records, log)
+			defer func() { err = guarded(err) }()
 			temporal, err := starter.Dial(ctx, starter.Connection{Namespace: namespace, Identity: identity("orchestrator"), Log: log, Metrics: m.SDK})
 			if err != nil {
 				return &exitError{exitUnreached, err}
@@ -76,7 +86,7 @@ needs the git program. Paths of repositories refer to this machine.`,
 			return workers.Orchestrator{
 				Temporal: temporal, Namespace: namespace, Store: records, Log: log, Scope: m.Scope, Points: failpoint.FromEnvironment(os.Getenv), OnReady: f.isReady,
 				Commits:   commits.Opener{CacheDir: filepath.Join(cache, "mirrors"), Environ: os.Environ()},
-				Revisions: revisions, BuildBudget: budget, Canaries: canaries == "on",
+				Revisions: revisions, BuildBudget: budget, Canaries: canaries == "on", Keep: kept,
 			}.Run(ctx)
 		},
 	}
@@ -86,6 +96,7 @@ needs the git program. Paths of repositories refer to this machine.`,
 	cmd.Flags().StringVar(&namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
 	cmd.Flags().StringVar(&cache, "cache-dir", cacheDir(), "directory for copies of repositories that projects name by URL; may be deleted")
 	cmd.Flags().StringVar(&builds, "build-store-size", "20GiB", "maximum size of all stored builds; builds that an open request needs are kept beyond it")
+	cmd.Flags().StringToStringVar(&keep, "keep", nil, "how long a kind of data is kept, such as output=30d,try=forever; see docs/retention.md (default: $BENCHLOOM_KEEP, else as documented)")
 	cmd.Flags().StringVar(&canaries, "canaries", env("BENCHLOOM_CANARIES", "on"), "on: each collector measures an artifact in turns with itself once a day; or off")
 	return cmd
 }

@@ -413,3 +413,4 @@ func (noWorkflows) RestartRequest(context.Context, bench.RequestRef) error { ret
 func (noWorkflows) QueueChanged(context.Context, string) error             { return nil }
 func (noWorkflows) ResetToStart(context.Context, string, string) error     { return nil }
 func (noWorkflows) TriggerReconcile(context.Context) error                 { return nil }
+func (noWorkflows) TriggerRetain(context.Context) error                    { return nil }

@@ -39,6 +39,8 @@ type ProjectConfig struct {
 	AffinityWait string `json:"affinity_wait,omitempty" yaml:"affinity_wait" doc:"How long a job waits for collectors that have its cache directories, such as 30s, or never; empty: 30s."`
 	// BenchmarkSets bind benchmarks to pools; empty: all may run on any suitable pool.
 	BenchmarkSets []BenchmarkSet `json:"benchmark_sets,omitempty" yaml:"benchmark_sets" doc:"Which benchmarks are measured on which pool; empty: all wherever they can run."`
+	// Keep is read by [ProjectConfig.Retention].
+	Keep map[string]string `json:"keep,omitempty" yaml:"keep" doc:"How long what the project leaves is kept, such as {try: 90d, output: forever}; left out: as for all projects."`
 }
 
 // ArtifactSource overrides a suite's artifact provider.
@@ -202,6 +204,9 @@ func (c ProjectConfig) Check() error {
 		return err
 	}
 	if err := c.checkPlacement(); err != nil {
+		return err
+	}
+	if err := c.checkKeep(); err != nil {
 		return err
 	}
 	return c.Size.check()

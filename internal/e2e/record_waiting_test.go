@@ -123,6 +123,13 @@ func TestTemporalRecordSpeaksOfPasses(t *testing.T) {
 	triggerReconcile(t, c)
 	s.check(t, c, expectation{workflow: "Reconcile", id: running(t, c, protocol.ReconcileWorkflow), state: string(protocol.ReconcileInProgress)})
 	reconciling()
+
+	removing := s.hold(t, failpoint.Removing)
+	require.NoError(t, c.ScheduleClient().GetHandle(t.Context(), protocol.RetainScheduleID).Trigger(t.Context(), client.ScheduleTriggerOptions{}))
+	pass := running(t, c, protocol.RetainWorkflow)
+	s.check(t, c, expectation{workflow: "Retain", id: pass, state: string(protocol.RetainInProgress)})
+	removing()
+	s.check(t, c, expectation{workflow: "Retain", id: pass, state: string(protocol.RetainCompleted)})
 }
 
 // running waits until a workflow of the type runs, and gives its ID.

@@ -41,6 +41,8 @@ const (
 	Expanding = "expanding"
 	// Reconciling: a pass of the reconciliation is about to begin.
 	Reconciling = "reconciling"
+	// Removing: what was kept long enough is about to be removed.
+	Removing = "removing"
 	// Looking: a project's commits are about to be looked at.
 	Looking = "looking"
 )

@@ -65,6 +65,15 @@ const (
 	ReconcileCompleted  ReconcilePhase = "completed"
 )
 
+// RetainPhase is the phase of a Retain workflow.
+type RetainPhase string
+
+// Phases of a Retain workflow.
+const (
+	RetainInProgress RetainPhase = "in_progress"
+	RetainCompleted  RetainPhase = "completed"
+)
+
 // WatchPhase is the phase of a Watch workflow.
 type WatchPhase string
 

@@ -27,12 +27,20 @@ const (
 	QueueWorkflow     = "Queue"
 	ReconcileWorkflow = "Reconcile"
 	WatchWorkflow     = "Watch"
+	RetainWorkflow    = "Retain"
 )
 
 // The Schedule of the reconciliation, and the workflow ID that it uses.
 const (
 	ReconcileScheduleID = "reconcile"
 	ReconcileWorkflowID = "reconcile"
+)
+
+// The Schedule of the removal of what was kept long enough, and the workflow ID that it
+// uses.
+const (
+	RetainScheduleID = "retain"
+	RetainWorkflowID = "retain"
 )
 
 // StatusQuery is the query that every workflow answers with its Status type.
@@ -198,6 +206,20 @@ type ReconcileResult struct {
 	Repairs int
 }
 
+// RetainStatus answers the status query of a Retain workflow.
+type RetainStatus struct {
+	Phase  RetainPhase
+	Result RetainResult
+}
+
+// RetainResult counts what one pass has removed.
+type RetainResult struct {
+	// Removed counts rows by kind; kinds of which nothing was removed are absent.
+	Removed map[bench.RetentionKind]int64 `json:",omitempty"`
+	// Bytes is the size of all of them, without indexes.
+	Bytes int64
+}
+
 // HandOut lists jobs for a request to start.
 type HandOut struct{ Jobs []JobInput }
 
@@ -237,6 +259,7 @@ const (
 	RecordJobEnd  = "RecordJobEnd"
 	Reconcile     = "ReconcileRecord"
 	WatchCommits  = "WatchCommits"
+	Retain        = "RemoveExpired"
 )
 
 // RunJob is the collectors' one activity.

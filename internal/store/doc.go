@@ -28,7 +28,7 @@
 //	"several requests"         transactions that lock several requests: creation with ancestors,
 //	                           notifications of artifacts, superseded builds, rewritten branches
 //	"jobs of project P"        writing or purging jobs of suites: expansion, reopening,
-//	                           purge; several projects by name
+//	                           purge, removal of what has expired; several projects by name
 //	benchmark_request          for no key update: rows that refer to it are not blocked. A purge
 //	                           locks those of its tag, by ID. Its lock protects its comparison
 //	artifact                   for no key update; several by project and tag
@@ -39,10 +39,10 @@
 //	                           pool when one is judged or reconsidered, or its canary ends
 //	canary                     recording its begin, after its request, and its end
 //	job_run                    under its job's lock; alone, appending output and learning
-//	                           sizes, several by ID. The end of a run locks the collector
+//	                           sizes, removing old output, several by ID. The end of a run locks the collector
 //	                           after its run: both belong to the locked job alone
 //	"build K"                  end of a build
-//	test_result, pstat_series  several by test case; invalidation and purge by ID
+//	test_result, pstat_series  several by test case; invalidation, purge and removal by ID
 //	size_statistics            selecting and learning sizes
 //	"test cases of project P"  writing new test cases
 //	"sets of collectors"       recording a set that is new, or older than an hour

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
@@ -68,6 +69,11 @@ func TestConcurrentOperationsNeverDeadlock(t *testing.T) {
 		"take back": func(*rand.Rand) error { return r.ReleaseHeld(t.Context()) },
 		"purge": func(random *rand.Rand) error {
 			_, err := r.PurgeArtifact(t.Context(), project, tags[random.IntN(requests)], store.Act{Who: "ops", DryRun: true})
+			return err
+		},
+		"retain": func(random *rand.Rand) error {
+			kinds := bench.RetentionKinds()
+			_, _, err := r.RemoveExpired(t.Context(), store.Keep{Kind: kinds[random.IntN(len(kinds))], For: time.Nanosecond})
 			return err
 		},
 		"replace": func(random *rand.Rand) error {

@@ -36,7 +36,9 @@ const migrationLock = 0x62656e63686c6f6d
 // Migrate brings the database's schema to this program's version. Concurrent processes
 // wait for the one that migrates. A database with another history is left unchanged, with
 // [ErrSchemaTooOld] or [ErrSchemaTooNew].
-func Migrate(ctx context.Context, url string) (err error) {
+func Migrate(ctx context.Context, url string) error { return migrate(ctx, url, KnownSchema()) }
+
+func migrate(ctx context.Context, url string, to int64) (err error) {
 	config, err := pgxpool.ParseConfig(url) // drops the settings of the pool
 	if err != nil {
 		return fmt.Errorf("reading the database URL: %w", err)
@@ -60,11 +62,10 @@ func Migrate(ctx context.Context, url string) (err error) {
 	if _, err := locked.ExecContext(ctx, `select pg_advisory_lock($1)`, int64(migrationLock)); err != nil {
 		return fmt.Errorf("locking the database's schema: %w", err)
 	}
-	sources := provider.ListSources() // by version
-	if err := checkSchema(ctx, locked, sources[len(sources)-1].Version); err != nil {
+	if err := checkSchema(ctx, locked, to); err != nil {
 		return err
 	}
-	if _, err := provider.Up(ctx); err != nil {
+	if _, err := provider.UpTo(ctx, to); err != nil {
 		return fmt.Errorf("migrating the database: %w", err)
 	}
 	return nil
@@ -95,7 +96,7 @@ func checkSchema(ctx context.Context, conn *sql.Conn, known int64) error {
 		return fmt.Errorf("%w, and has schema version %d: it cannot be migrated; name an empty database, "+
 			"or a new state directory with 'benchloom up --state-dir'", ErrSchemaTooOld, last)
 	case last > known:
-		return fmt.Errorf("%w: it has schema version %d and this program knows versions up to %d; run the newer program", ErrSchemaTooNew, last, known)
+		return tooNew(last, known)
 	}
 	return nil
 }

@@ -43,7 +43,8 @@ func (s *Store) Projects(ctx context.Context) ([]Project, error) {
 // PutSuite stores a suite's files under their content hash. A stored suite does not
 // change.
 func (s *Store) PutSuite(ctx context.Context, hash, name string, archive []byte) error {
-	_, err := s.pool.Exec(ctx, `insert into suite_bundle (hash, name, archive) values ($1, $2, $3) on conflict (hash) do nothing`,
+	_, err := s.pool.Exec(ctx, `insert into suite_bundle (hash, name, archive) values ($1, $2, $3)
+		on conflict (hash) do update set created_at = now()`,
 		hash, name, archive)
 	return wrap("storing suite "+name, err)
 }
