@@ -204,7 +204,7 @@ func TestAJobWaitsForCachesForAWhile(t *testing.T) {
 
 	// The warm one dies before the time is over.
 	_, job = b.command(bench.Constraints{CacheDirs: []string{"go/mod"}})
-	b.dead("warm", 40)
+	b.dead("warm", 240)
 	b.reconcile()
 	require.Equal(t, pool.TaskQueue(), b.job(job.Key).TaskQueue)
 
