@@ -32,9 +32,9 @@ type jobHandlers struct {
 func (s *jobHandlers) register() {
 	handle(s.base, operation{id: "get-job", method: http.MethodGet, path: "/jobs/{job}", need: toRead, tag: "jobs",
 		summary: "Show a job with its runs"}, s.getJob)
-	handle(s.base, operation{id: "get-job-log", method: http.MethodGet, path: "/jobs/{job}/log", need: toRead, tag: "jobs", slots: readSlots, answers: logAnswer,
+	handle(s.base, operation{id: "get-job-log", method: http.MethodGet, path: "/jobs/{job}/log", need: toRead, tag: "jobs", slots: outputSlots, answers: logAnswer,
 		summary: "Read the output of one of a job's runs", description: followDescription}, s.getJobLog)
-	handle(s.base, operation{id: "get-run-log", method: http.MethodGet, path: "/runs/{run}/log", need: toRead, tag: "jobs", slots: readSlots, answers: logAnswer,
+	handle(s.base, operation{id: "get-run-log", method: http.MethodGet, path: "/runs/{run}/log", need: toRead, tag: "jobs", slots: outputSlots, answers: logAnswer,
 		summary: "Read the output of a run", description: followDescription}, s.getRunLog)
 }
 

@@ -60,7 +60,7 @@ func (s *runHandlers) register() {
 		summary: "Start a run, if the fence allows it", description: "Answers 409 with the type urn:benchloom:job-closed, nobody-waits, fenced, draining, outdated or unfit when the run may not begin. A repeated call gives the same answer."}, s.startRun)
 	handle(s.base, operation{id: "upload-block", method: http.MethodPost, path: "/runs/{run}/blocks/{number}", need: toCollect, tag: "collectors", maxBody: s.MaxBlock, gzip: true, slots: blockSlots,
 		summary: "Upload a finished block", description: "A block has all collections of its test cases. A repeated upload changes nothing."}, s.uploadBlock)
-	handle(s.base, operation{id: "append-run-log", method: http.MethodPost, path: "/runs/{run}/log", need: toCollect, tag: "collectors", maxBody: min(outputBody, s.MaxBody), slots: readSlots,
+	handle(s.base, operation{id: "append-run-log", method: http.MethodPost, path: "/runs/{run}/log", need: toCollect, tag: "collectors", maxBody: min(outputBody, s.MaxBody), slots: outputSlots,
 		summary: "Upload output of a run", description: "The first 4 MB of a run are kept; the rest is counted and dropped."}, s.appendLog)
 	handle(s.base, operation{id: "finish-run", method: http.MethodPost, path: "/runs/{run}/finish", need: toCollect, tag: "collectors", status: http.StatusNoContent, maxBody: s.MaxBody, slots: largeSlots,
 		summary: "Close a run"}, s.finishRun)

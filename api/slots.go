@@ -16,17 +16,17 @@ import (
 // as many for those without; one caller has half of them at most. They bound what slow
 // clients hold: memory and database connections.
 const (
-	exportSlots  = 8  // each holds a page of collections
-	compareSlots = 8  // which share the memory of comparisons
-	suiteSlots   = 8  // each holds an archive of up to MaxSuite
-	chunkSlots   = 32 // each holds a piece of a build, 1 MiB
-	readSlots    = 64 // each holds a piece of output, or waits for some
-	blockSlots   = 8  // each holds a body of up to MaxBlock, and what it says
-	largeSlots   = 32 // each holds a body of up to MaxBody
+	exportSlots  = 8   // each holds a page of collections
+	compareSlots = 8   // which share the memory of comparisons
+	suiteSlots   = 8   // each holds an archive of up to MaxSuite
+	chunkSlots   = 32  // each holds a piece of a build, 1 MiB
+	outputSlots  = 128 // each holds a piece of output, or waits for some
+	blockSlots   = 8   // each holds a body of up to MaxBlock, and what it says
+	largeSlots   = 64  // each holds a body of up to MaxBody
 )
 
 // slotWait bounds the wait for a slot, before the client is asked to come back.
-const slotWait = 5 * time.Second
+const slotWait = 10 * time.Second
 
 // slots are taken while a call is under way.
 type slots struct {

@@ -23,7 +23,7 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	ours, theirs, err := openTerminal()
 	ts.Check(err)
 	defer ours.Close()
-	command := exec.Command(lookPath(ts.Getenv("PATH"), args[0]), args[1:]...) //nolint:noctx // a client: the API ends with the script
+	command := exec.Command(lookPath(ts.Getenv("PATH"), args[0]), args[1:]...)
 	for _, name := range []string{"BENCHLOOM_URL", "BENCHLOOM_TOKEN", "HOME", "PATH", "TZ", "GORACE"} {
 		command.Env = append(command.Env, name+"="+ts.Getenv(name))
 	}

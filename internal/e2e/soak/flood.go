@@ -134,7 +134,7 @@ func (f *flood) open(ctx context.Context) (net.Conn, func()) {
 	}
 }
 
-// readSlowly asks for an export and reads a byte a second.
+// readSlowly asks for an export and reads a byte a second, for a minute.
 func readSlowly(ctx context.Context, f *flood, _ *http.Client) {
 	conn, end := f.open(ctx)
 	if conn == nil {
@@ -148,8 +148,8 @@ func readSlowly(ctx context.Context, f *flood, _ *http.Client) {
 		return
 	}
 	var one [1]byte
-	for ctx.Err() == nil {
-		if _, err := conn.Read(one[:]); err != nil {
+	for range 60 {
+		if _, err := conn.Read(one[:]); err != nil || ctx.Err() != nil {
 			return
 		}
 		pause(ctx, time.Second)
