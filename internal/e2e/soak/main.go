@@ -1,8 +1,8 @@
 // Soak floods the API of a running stack with what hostile or broken clients send, at 200
 // connections, while a collector runs jobs beside: invented methods, readers that hardly
 // read, headers of 1 MB, broken JSON, and connections that are opened and left. It fails if
-// the API needs more memory than its limit, if it is not ready or answers a page with an
-// error, if a heartbeat of the collector is lost, or if a job does not succeed. Latencies
+// the API needs more memory than its limit, if more than one of a hundred probes and pages is
+// answered with an error, if a heartbeat of the collector is lost, or if a job does not succeed. Latencies
 // and memory are printed in Go's benchmark format.
 //
 // It starts a stack of its own, talks to loopback only, and is bounded in connections and
@@ -40,6 +40,7 @@ type options struct {
 	duration    time.Duration
 	connections int
 	memory      int // megabytes
+	silence     time.Duration
 	filling     int
 	programs    livestack.Programs
 }
@@ -57,6 +58,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.DurationVar(&o.duration, "duration", 15*time.Minute, "time for which the API is flooded")
 	flags.IntVar(&o.connections, "connections", 200, "connections of the flood")
 	flags.IntVar(&o.memory, "memory", 150, "limit of the API's resident memory, in MB (1,000,000 bytes)")
+	// Heartbeats come every 3 s.
+	flags.DurationVar(&o.silence, "silence", 7*time.Second, "age of a collector's last heartbeat from which one was lost")
 	flags.IntVar(&o.filling, "filling", 4000, "measurements before the flood, for exports to be large")
 	flags.StringVar(&o.programs.Benchloom, "program", environment("BENCHLOOM_BIN", filepath.Join("bin", "benchloom")), "path of the benchloom binary")
 	flags.StringVar(&o.programs.Temporal, "temporal-program", environment("BENCHLOOM_TEMPORAL_DEV", filepath.Join("bin", "temporal-dev")), "path of the embedded Temporal")
@@ -70,8 +73,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("-duration must be 10s to %s", longest)
 	case o.connections < len(kinds()) || o.connections > mostConnections:
 		return o, fmt.Errorf("-connections must be %d to %d", len(kinds()), mostConnections)
-	case o.memory < 1 || o.filling < 1:
-		return o, errors.New("-memory and -filling must be positive")
+	case o.memory < 1 || o.filling < 1 || o.silence <= 3*time.Second:
+		return o, errors.New("-memory and -filling must be positive, and -silence more than 3s")
 	}
 	return o, nil
 }
@@ -126,5 +129,5 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err := found.print(stdout, f.counts()); err != nil {
 		return err
 	}
-	return found.judge(int64(o.memory) * 1_000_000)
+	return found.judge(int64(o.memory)*1_000_000, o.silence)
 }

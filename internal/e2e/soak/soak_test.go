@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"many connections":  {"-connections", "1001"},
 		"no memory":         {"-memory", "0"},
 		"nothing to export": {"-filling", "0"},
+		"no silence":        {"-silence", "3s"},
 		"unknown option":    {"-fast"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,20 +54,21 @@ func TestSharesOfConnectionsAddUp(t *testing.T) {
 
 func TestFindingsAreJudged(t *testing.T) {
 	t.Parallel()
-	fine := findings{silence: 4 * time.Second, jobs: 3, peak: 149_000_000, heartbeats: histogram{math.Inf(1): 5}}
-	require.NoError(t, fine.judge(150_000_000))
+	fine := findings{ready: make([]time.Duration, 200), failed: []error{errors.New("not ready")}, silence: 4 * time.Second, jobs: 3, peak: 149_000_000, heartbeats: histogram{math.Inf(1): 5}}
+	require.NoError(t, fine.judge(150_000_000, 7*time.Second))
 	for want, spoil := range map[string]func(*findings){
 		"the API needed 151 MB of memory, of at most 150": func(f *findings) { f.peak = 151_000_000 },
 		"the API refused 2 heartbeats":                    func(f *findings) { f.refused = 2 },
 		"a collector was silent for 7.1s":                 func(f *findings) { f.silence = 7100 * time.Millisecond },
 		"no heartbeat was counted":                        func(f *findings) { f.heartbeats = nil },
 		"no job ended":                                    func(f *findings) { f.jobs = 0 },
-		"not ready":                                       func(f *findings) { f.errs = []error{errors.New("not ready")} },
-		"and 2 more":                                      func(f *findings) { f.errs = make([]error, 12) },
+		"3 of 203 probes failed: not ready":               func(f *findings) { f.failed = slices.Repeat(f.failed, 3) },
+		"a job failed":                                    func(f *findings) { f.errs = []error{errors.New("a job failed")} },
+		"and 2 more":                                      func(f *findings) { f.errs = make([]error, 7) },
 	} {
 		spoilt := fine
 		spoil(&spoilt)
-		require.ErrorContains(t, spoilt.judge(150_000_000), want)
+		require.ErrorContains(t, spoilt.judge(150_000_000, 7*time.Second), want)
 	}
 }
 
@@ -90,13 +93,13 @@ func TestFiguresAreInTheBenchmarkFormat(t *testing.T) {
 	require.Equal(t, map[string]float64{
 		"Soak/of=readyz p50-sec": 0.002, "Soak/of=readyz p99-sec": 0.003, "Soak/of=requests p50-sec": 0, "Soak/of=requests p99-sec": 0,
 		"Soak/of=heartbeat p50-sec": 0.01, "Soak/of=heartbeat p99-sec": 0.025, "Soak/of=heartbeat silence-sec": 3,
-		"Soak/process=api rss-B": 9e7, "Soak/of=jobs jobs": 7, "Soak/flood=methods calls": 60_000,
+		"Soak/process=api rss-B": 9e7, "Soak/of=jobs jobs": 7, "Soak/of=failed-probes probes": 0, "Soak/flood=methods calls": 60_000,
 	}, values)
 }
 
-// A short form of 'make soak': the limits are the same.
+// A short form of 'make soak'. Beside other tests, a heartbeat may be late.
 func TestLongSoak(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), []string{"-duration", "20s", "-filling", "500"}, &out, t.Output()))
+	require.NoError(t, run(t.Context(), []string{"-duration", "20s", "-filling", "500", "-silence", "20s"}, &out, t.Output()))
 	require.Contains(t, out.String(), "BenchmarkSoak/of=heartbeat")
 }

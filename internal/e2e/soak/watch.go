@@ -27,9 +27,6 @@ import (
 const (
 	probeEvery = 250 * time.Millisecond
 	pollEvery  = time.Second
-	// silenceBound is the age at which a collector's last heartbeat shows that one was
-	// lost: they come every 3 s.
-	silenceBound = 7 * time.Second
 	// heartbeatRoute ends the API's route of heartbeats, which metrics name by letters,
 	// digits and underscores.
 	heartbeatRoute = "_heartbeat"
@@ -112,22 +109,22 @@ func (w *watch) until(ctx context.Context) (*findings, error) {
 	}
 	var mu sync.Mutex
 	var probes sync.WaitGroup
-	repeat := func(every time.Duration, probe func() error) {
+	repeat := func(every time.Duration, errs *[]error, probe func() error) {
 		probes.Go(func() {
 			for ctx.Err() == nil {
 				if err := probe(); err != nil && ctx.Err() == nil {
 					mu.Lock()
-					found.errs = append(found.errs, err)
+					*errs = append(*errs, err)
 					mu.Unlock()
 				}
 				pause(ctx, every)
 			}
 		})
 	}
-	repeat(probeEvery, func() error { return w.timed(ctx, "/readyz", &found.ready) })
-	repeat(probeEvery, func() error { return w.timed(ctx, "/api/v1/requests?limit=25", &found.page) })
-	repeat(pollEvery, func() error { return w.listen(ctx, &found.silence) })
-	repeat(0, func() error {
+	repeat(probeEvery, &found.failed, func() error { return w.timed(ctx, "/readyz", &found.ready) })
+	repeat(probeEvery, &found.failed, func() error { return w.timed(ctx, "/api/v1/requests?limit=25", &found.page) })
+	repeat(pollEvery, &found.failed, func() error { return w.listen(ctx, &found.silence) })
+	repeat(0, &found.errs, func() error {
 		err := runJob(ctx, w.api, apiclient.Command{Argv: []string{"sleep", "0.5"}})
 		if err == nil {
 			found.jobs++
