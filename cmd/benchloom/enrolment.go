@@ -32,6 +32,8 @@ const (
 	enrolmentFile = "collector.json"
 	ownTokenFile  = "token"
 	spoolDir      = "spool"
+	// slotsDir holds the state directories of the slots of a shared host.
+	slotsDir = "slots"
 	// wantedFile holds the version that a collector was told to run before it
 	// exited with [exitOutdated].
 	wantedFile = "wanted-version"

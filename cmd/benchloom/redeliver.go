@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -93,21 +95,23 @@ func (f *redeliverFlags) run(cmd *cobra.Command, names []string) error {
 
 // connect returns a client with the collector's token.
 func (f *redeliverFlags) connect() (*apiclient.Client, error) {
-	e, err := readEnrolment(f.stateDir)
-	if err != nil {
-		return nil, err
+	address, tokenFile := f.api, f.tokenFile
+	for _, dir := range f.homes() {
+		e, err := readEnrolment(dir)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil && address == "" {
+			address = e.API
+		}
+		if tokenFile == "" {
+			if tokenFile, err = ownToken(dir); err != nil {
+				return nil, err
+			}
+		}
 	}
-	address := f.api
-	switch {
-	case address != "":
-	case e != nil:
-		address = e.API
-	default:
+	if address == "" {
 		address = env("BENCHLOOM_URL", defaultAPI)
-	}
-	tokenFile := f.tokenFile
-	if tokenFile == "" && e != nil {
-		tokenFile = filepath.Join(f.stateDir, ownTokenFile)
 	}
 	token, err := secret(tokenFile, "BENCHLOOM_TOKEN")
 	if err != nil {
@@ -118,6 +122,42 @@ func (f *redeliverFlags) connect() (*apiclient.Client, error) {
 		return nil, usage(err)
 	}
 	return client, nil
+}
+
+// homes returns the directories that may hold the collector's enrolment and token: its
+// state directory and, for a slot, that of its shared host.
+func (f *redeliverFlags) homes() []string {
+	dirs := []string{f.stateDir}
+	if parent := filepath.Dir(filepath.Clean(f.stateDir)); filepath.Base(parent) == slotsDir {
+		dirs = append(dirs, filepath.Dir(parent))
+	}
+	return dirs
+}
+
+// ownToken returns the file of a collector's own token: that of an enrolled one, or
+// token-NAME. Without one, it is empty.
+func ownToken(dir string) (string, error) {
+	enrolled := filepath.Join(dir, ownTokenFile)
+	if _, err := os.Stat(enrolled); err == nil {
+		return enrolled, nil
+	}
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return "", fmt.Errorf("looking for the collector's token: %w", err)
+	}
+	var found []string
+	for _, n := range names {
+		if strings.HasPrefix(n.Name(), ownTokenFile+"-") {
+			found = append(found, filepath.Join(dir, n.Name()))
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", nil
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("%s holds the tokens of %d collectors; choose one with --token-file", dir, len(found))
 }
 
 func spoolTable(w io.Writer, files []collection.SpoolFile, v cli.View) error {

@@ -75,7 +75,7 @@ func (s *sharedFlags) slots(f *collectorFlags) ([]*collectorFlags, error) {
 				return nil, fmt.Errorf("--name: a slot's name is made of it: %w", err)
 			}
 			slot.memory = bench.MemoryText(need)
-			slot.stateDir = filepath.Join(f.stateDir, "slots", slot.name)
+			slot.stateDir = filepath.Join(f.stateDir, slotsDir, slot.name)
 			if f.artifactDir == "" {
 				slot.artifactDir = filepath.Join(f.stateDir, "artifacts")
 			}

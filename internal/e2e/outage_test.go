@@ -153,25 +153,14 @@ func (w *wire) set(cut bool) {
 	}
 }
 
-// outageLength is how long these tests take something away: as long as
-// BENCHLOOM_FREEZE says ('make freeze': 10m).
-func outageLength(t *testing.T) time.Duration {
+// shortOutage is how long these tests take something away, unless [freezeEnv] says more.
+func shortOutage(t *testing.T) time.Duration {
 	t.Helper()
-	text := os.Getenv("BENCHLOOM_FREEZE")
-	if text == "" {
+	if os.Getenv(freezeEnv) == "" {
 		return 15 * time.Second
 	}
-	length, err := time.ParseDuration(text)
-	require.NoError(t, err)
-	return length
+	return outage(t)
 }
-
-// napScript takes a second and no processor, so that a run lasts as long as it has to.
-const napScript = `echo "$2 $(basename "$1")" >> "$3"
-sleep 1
-`
-
-const outageIterations = 3
 
 // survivor is a project whose jobs run on one collector of its own, behind a gateway.
 type survivor struct {
@@ -185,10 +174,10 @@ type survivor struct {
 
 func newSurvivor(t *testing.T, s *stack) *survivor {
 	t.Helper()
-	v := &survivor{stack: s, length: outageLength(t), gateway: newGateway(t, s.api.BaseURL()), guest: s.enrol(t, "guest")}
-	v.blocks = int((v.length+15*time.Second)/time.Second)/outageIterations + 1
+	v := &survivor{stack: s, length: shortOutage(t), gateway: newGateway(t, s.api.BaseURL()), guest: s.enrol(t, "guest")}
+	v.blocks = int((v.length+15*time.Second)/time.Second)/smallIterations + 1
 	v.shell = newShellSuite(t, v.blocks)
-	v.shell.write(t, "count.sh", napScript)
+	v.shell.write(t, "count.sh", sleepScript)
 	v.shell.artifact(t, "1.0.0", 1)
 	return v
 }
@@ -208,52 +197,35 @@ func (v *survivor) requireSurvives(t *testing.T, away func() (back func())) {
 		FailoverAfter: "never", BenchmarkSets: []bench.BenchmarkSet{{Name: "all", Pool: "guests", Benchmarks: names}},
 	})
 	id := v.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: "1.0.0"}).ID
-	require.Eventually(t, func() bool { return v.executed(t) > outageIterations }, patience, 10*time.Millisecond, "nothing is measured")
+	require.Eventually(t, func() bool { return v.shell.executed(t) > smallIterations }, patience, 10*time.Millisecond, "nothing is measured")
 
 	back := away()
-	before := v.executed(t)
+	before := v.shell.executed(t)
 	<-time.After(v.length) // it is the outage, not a wait for something
-	during := v.executed(t)
+	during := v.shell.executed(t)
 	back()
-	require.Greater(t, during, before+outageIterations, "measuring has stopped")
-	require.Less(t, during, v.blocks*outageIterations, "the run has ended before the outage")
+	require.Greater(t, during, before+smallIterations, "measuring has stopped")
+	require.Less(t, during, v.blocks*smallIterations, "the run has ended before the outage")
 
 	d := v.await(t, id, v.length+patience)
 	requireSuccess(t, d.Outcome, d)
 	runs := v.runsOf(t, id)
 	require.Len(t, runs, 1, "no run has ended before its time")
 	require.Equal(t, bench.RunSuccess, runs[0].Outcome, runs[0].Message)
-	v.requireCollections(t, "shell", outageIterations)
+	v.requireCollections(t, "shell", smallIterations)
 	for benchmark, n := range v.shell.executions(t) {
-		require.Equal(t, outageIterations, n, "%s is measured once", benchmark)
+		require.Equal(t, smallIterations, n, "%s is measured once", benchmark)
 	}
-	require.Equal(t, v.blocks*outageIterations, v.executed(t))
+	require.Equal(t, v.blocks*smallIterations, v.shell.executed(t))
 	left, err := filepath.Glob(filepath.Join(v.guest.dir, "spool", "*.json.gz*"))
 	require.NoError(t, err)
 	require.Empty(t, left, "everything is delivered, nothing is set aside")
 }
 
-// executed counts all executions.
-func (v *survivor) executed(t *testing.T) int {
-	t.Helper()
-	total := 0
-	for _, n := range v.shell.executions(t) {
-		total += n
-	}
-	return total
-}
-
 func TestLongAnAPIThatHangsEndsNoRun(t *testing.T) {
 	t.Parallel()
 	v := newSurvivor(t, startStack(t))
-	v.requireSurvives(t, func() func() {
-		pid, err := v.pid("api")
-		require.NoError(t, err)
-		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
-		back := sync.OnceFunc(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
-		t.Cleanup(back)
-		return back
-	})
+	v.requireSurvives(t, func() func() { return v.freeze(t, "api") })
 }
 
 func TestLongAPostgresThatIsAwayEndsNoRun(t *testing.T) {
@@ -288,7 +260,7 @@ func TestLongAFullDiskEndsNoRun(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(v.guest.dir, syscall.MNT_DETACH) })
 	require.NoError(t, os.CopyFS(v.guest.dir, os.DirFS(filepath.Join(enrolled, "kept"))))
-	if os.Getenv("BENCHLOOM_FREEZE") != "" {
+	if os.Getenv(freezeEnv) != "" {
 		v.length = min(v.length, 2*time.Minute)
 	}
 	v.requireSurvives(t, func() func() {
