@@ -23,6 +23,7 @@ import (
 	"github.com/benchloom/benchloom/internal/strictjson"
 	"github.com/benchloom/benchloom/internal/suite"
 	"github.com/benchloom/benchloom/internal/suitecache"
+	"github.com/benchloom/benchloom/internal/webguard"
 )
 
 // Config of the API. Store, Starter, Dispatcher, Inspector, Now, Log and Random must be
@@ -72,6 +73,9 @@ type Settings struct {
 	MaxCompared int64
 	// Rates bound how often one client may call; the zero value is no bound.
 	Rates Rates
+	// AllowedHosts are the names and addresses that clients may use for the API, besides
+	// localhost, loopback addresses and the addresses at which connections come in.
+	AllowedHosts []string
 	// TrustedProxies are those whose word on the address of a client counts.
 	TrustedProxies []netip.Prefix
 	// StallBound is the time after which a client that takes nothing of an answer is
@@ -126,6 +130,7 @@ type base struct {
 	tokens     *tokenCache
 	limits     *limits
 	audit      AuditRecord
+	guard      *webguard.Guard
 	dispatcher Dispatcher
 	filler     filler
 	// afterwards tracks work that continues after an answer.
@@ -138,8 +143,12 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	guard, err := webguard.New(c.AllowedHosts...)
+	if err != nil {
+		return nil, fmt.Errorf("building the API: %w", err)
+	}
 	s := &base{
-		Settings: c.Settings, lookup: lookup{c.Store}, mux: http.NewServeMux(), suites: suitecache.New(c.Store), tokens: newTokenCache(c.Store, c.Now), audit: c.Store,
+		Settings: c.Settings, guard: guard, lookup: lookup{c.Store}, mux: http.NewServeMux(), suites: suitecache.New(c.Store), tokens: newTokenCache(c.Store, c.Now), audit: c.Store,
 		limits:     newLimits(c.Rates, c.Now),
 		dispatcher: c.Dispatcher,
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/webguard"
 )
 
 type requestIDKey struct{}
@@ -29,15 +30,15 @@ func requestID(ctx context.Context) string {
 	return id
 }
 
-// observe wraps all handlers: it gives each exchange an ID, counts and logs it, and
-// answers panics.
+// observe wraps all handlers: it gives each exchange an ID, counts and logs it, refuses
+// what the pages of others have made, and answers panics.
 func (s *base) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := s.Now()
 		id := acceptedRequestID(r.Header.Get(apiclient.HeaderRequestID))
 		w.Header().Set(apiclient.HeaderRequestID, id)
 		w.Header().Set(apiclient.HeaderAPI, "1")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
+		webguard.Protect(w.Header())
 		ctx := context.WithValue(r.Context(), requestIDKey{}, id)
 		r = r.WithContext(context.WithValue(ctx, clientKey{}, origin(r, s.TrustedProxies)))
 		out := newStatusWriter(w, r, s.StallBound)
@@ -49,6 +50,10 @@ func (s *base) observe(next http.Handler) http.Handler {
 				panic(http.ErrAbortHandler) // closes the connection: the client must not take a part for the whole
 			}
 		}()
+		if refused := s.guard.Check(r); refused != nil {
+			writeProblem(out, &huma.ErrorModel{Type: refused.Type, Title: http.StatusText(refused.Status), Status: refused.Status, Detail: refused.Detail})
+			return
+		}
 		if !readable(r.URL) {
 			writeProblem(out, problemf(http.StatusBadRequest, "malformed", "the address holds bytes that are no text (UTF-8 without zero bytes); no name has them, correct it"))
 			return

@@ -13,6 +13,7 @@ import (
 	"github.com/benchloom/benchloom/internal/diagnose/inspect"
 	"github.com/benchloom/benchloom/internal/metrics"
 	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/webguard"
 	"github.com/benchloom/benchloom/starter"
 	"github.com/benchloom/benchloom/workers"
 )
@@ -45,6 +46,7 @@ environment configuration). The OpenAPI document is at /openapi.json, metrics at
 	}
 	flags := cmd.Flags()
 	f.add(flags)
+	f.addHosts(flags)
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:7480", "address to serve on")
 	flags.BoolVar(&f.allowRemote, "allow-remote", false, "allow an address that other machines can reach; put TLS in front of it")
 	flags.BoolVar(&f.closedRead, "closed-read", false, "require a token for reading, too")
@@ -90,6 +92,12 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer listener.Close()
+	hosts, remote := f.hosts(f.listen, listener.Addr())
+	if guard, err := webguard.New(hosts...); err != nil {
+		return usage(fmt.Errorf("--allowed-host: %w", err))
+	} else if remote {
+		log.InfoContext(ctx, "other machines can reach the API; it answers for its own addresses and these hosts, others are added with --allowed-host", "hosts", guard.Hosts())
+	}
 	m, err := metrics.New("api", version)
 	if err != nil {
 		return err
@@ -128,7 +136,7 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 			Now: time.Now, Log: log, Random: rand.Reader, Version: version,
 			TemporalUI: f.ui, TemporalAddress: f.announceTemporal, InvitedOnly: !f.openCollectors, Namespace: f.namespace, OpenRead: !f.closedRead, OfflineAfter: workers.OfflineAfter,
 			HeartbeatEvery: 3 * time.Second, TemporalReady: start.Healthy, Metrics: m.Handler, Scope: m.Scope, MaxBuild: maxBuild,
-			Rates: f.rates, TrustedProxies: proxies,
+			Rates: f.rates, TrustedProxies: proxies, AllowedHosts: hosts,
 		},
 	})
 	if err != nil {

@@ -18,12 +18,14 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/metrics"
+	"github.com/benchloom/benchloom/internal/webguard"
 )
 
 // processFlags are the flags of every long-running process.
 type processFlags struct {
 	logFormat, logLevel string
 	metrics             string
+	allowedHosts        []string
 	ready               atomic.Bool
 }
 
@@ -34,6 +36,36 @@ func (f *processFlags) add(flags *pflag.FlagSet) {
 
 func (f *processFlags) addMetrics(flags *pflag.FlagSet) {
 	flags.StringVar(&f.metrics, "metrics", "", "address for Prometheus metrics (/metrics) and /readyz, such as 127.0.0.1:7481 (default: off)")
+	f.addHosts(flags)
+}
+
+// addHosts adds the flag with the names by which clients may call the process.
+func (f *processFlags) addHosts(flags *pflag.FlagSet) {
+	var given []string
+	if list := os.Getenv("BENCHLOOM_ALLOWED_HOSTS"); list != "" {
+		given = strings.Split(list, ",")
+	}
+	flags.StringSliceVar(&f.allowedHosts, "allowed-host", given, "host name or IP address by which clients may call this server, besides the addresses that it listens on, such as bench.example.com; may be repeated (default: $BENCHLOOM_ALLOWED_HOSTS, separated by commas)")
+}
+
+// hosts returns the names by which clients may call a server that listens on addr, given as
+// listen; a server that other machines can reach has the name of its machine, too.
+func (f *processFlags) hosts(listen string, addr net.Addr) (names []string, remote bool) {
+	for _, host := range f.allowedHosts {
+		names = append(names, strings.TrimSpace(host))
+	}
+	if host, _, err := net.SplitHostPort(listen); err == nil && host != "" && !net.ParseIP(host).IsUnspecified() {
+		names = append(names, host)
+	}
+	if at, ok := addr.(*net.TCPAddr); ok && at.IP.IsLoopback() {
+		return names, false
+	}
+	if host, err := os.Hostname(); err == nil {
+		if _, err := webguard.New(host); err == nil {
+			names = append(names, host)
+		}
+	}
+	return names, true
 }
 
 // logger returns a logger that writes to standard error.
@@ -72,7 +104,12 @@ func (f *processFlags) serveMetrics(ctx context.Context, m *metrics.Metrics, log
 			http.Error(w, "not ready yet", http.StatusServiceUnavailable)
 		}
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	names, _ := f.hosts(f.metrics, listener.Addr())
+	guard, err := webguard.New(names...)
+	if err != nil {
+		return usage(fmt.Errorf("--allowed-host: %w", errors.Join(err, listener.Close())))
+	}
+	server := &http.Server{Handler: guard.Handler(mux), ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		<-ctx.Done()
 		server.Close()

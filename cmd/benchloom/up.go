@@ -16,6 +16,7 @@ import (
 	"github.com/benchloom/benchloom/internal/devstack"
 	"github.com/benchloom/benchloom/internal/measure"
 	"github.com/benchloom/benchloom/internal/up"
+	"github.com/benchloom/benchloom/internal/webguard"
 	"github.com/benchloom/benchloom/starter"
 )
 
@@ -63,6 +64,10 @@ names is used instead of a private one.`,
 			}
 			o.TemporalProgram = up.TemporalProgram(os.Getenv, o.Program)
 			o.TemporalAddress, o.DatabaseURL = os.Getenv("TEMPORAL_ADDRESS"), os.Getenv("DATABASE_URL")
+			if _, err := webguard.New(f.allowedHosts...); err != nil {
+				return usage(fmt.Errorf("--allowed-host: %w", err))
+			}
+			o.AllowedHosts = f.allowedHosts
 			o.Environ, o.Log, o.Now = os.Environ(), log, time.Now
 			err = up.Run(cmd.Context(), o, func(a up.Addresses) { announce(cmd.ErrOrStderr(), o, a) }, secondInterrupt(cmd))
 			var running *devstack.AlreadyRunningError
@@ -74,6 +79,7 @@ names is used instead of a private one.`,
 	}
 	flags := cmd.Flags()
 	f.add(flags)
+	f.addHosts(flags)
 	flags.StringVar(&o.StateDir, "state-dir", env("BENCHLOOM_STATE_DIR", devstack.DefaultStateDir), "directory for all state")
 	flags.StringVar(&o.Collectors, "collectors", "", "collectors by size class, such as 2x1,1x4 (default: one with all cores but the services')")
 	flags.BoolVar(&o.ShareCores, "share-cores", false, "allow collectors on shared cores; their results are marked co-located")

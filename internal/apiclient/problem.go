@@ -166,10 +166,10 @@ func IsTransient(err error) bool {
 // IsRefusal reports whether the API itself has refused for good what was sent. An
 // answer about the caller rather than about what it sent is no refusal: its token
 // ([ErrUnauthorized], [ErrForbidden] unless the thing is another collector's) or its
-// registration ([ErrFenced]).
+// registration ([ErrFenced]), or about the address that it has used.
 func IsRefusal(err error) bool {
 	var p *Problem
-	if !errors.As(err, &p) || !p.FromAPI() || p.passing() || p.Type == ProblemFenced {
+	if !errors.As(err, &p) || !p.FromAPI() || p.passing() || p.Type == ProblemFenced || p.Type == ProblemForeignHost {
 		return false
 	}
 	return p.Status != http.StatusUnauthorized && (p.Status != http.StatusForbidden || p.Type == ProblemNotYours)

@@ -474,6 +474,10 @@ const (
 	ProblemDraining    = "urn:benchloom:draining"
 	ProblemOutdated    = "urn:benchloom:outdated"
 	ProblemUnfit       = "urn:benchloom:unfit"
+	// ProblemForeignHost: the API does not answer for the host that the request names.
+	ProblemForeignHost = "urn:benchloom:foreign-host"
+	// ProblemForeignOrigin: a page of another origin has made the request.
+	ProblemForeignOrigin = "urn:benchloom:foreign-origin"
 	// ProblemNotYours: the token is that of another collector.
 	ProblemNotYours = "urn:benchloom:not-yours"
 	// ProblemUnknownSuite: a project names a suite that was not uploaded.

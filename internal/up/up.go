@@ -43,6 +43,9 @@ type Options struct {
 	Target                   bench.Target
 	// Cores are the cores of this machine that may be used.
 	Cores measure.CPUList
+	// AllowedHosts are names by which clients may call the servers, besides loopback
+	// addresses: those that a proxy passes on.
+	AllowedHosts []string
 	// MemoryBytes is the memory for all collectors, divided by size class; 0: not known,
 	// and they are not limited.
 	MemoryBytes int64
@@ -229,6 +232,9 @@ func Namespace(name string) devstack.Namespace {
 // add adds one of the service's own processes. Only processes that need the database
 // get its address.
 func (s *stack) add(p devstack.Process, database bool) {
+	for _, host := range s.AllowedHosts {
+		p.Argv = append(p.Argv, "--allowed-host", host)
+	}
 	p.Env = append(withoutService(s.Environ),
 		"TEMPORAL_ADDRESS="+s.addresses.Temporal, "TEMPORAL_NAMESPACE="+s.Namespace,
 		// Small heaps leave more memory to benchmarks.
