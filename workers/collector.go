@@ -32,6 +32,9 @@ type Collector struct {
 	// CacheRoot is the parent of its cache directories; if empty, it reports
 	// none.
 	CacheRoot string
+	// KeepCaches is the time for which caches of suites that no job uses are kept;
+	// [bench.Forever]: nothing is removed.
+	KeepCaches time.Duration
 	// OnReady is called once the collector is registered and takes jobs.
 	OnReady func()
 }
@@ -91,6 +94,12 @@ func (c Collector) Run(ctx context.Context) error {
 		c.beat(ctx, log, registered, wanted, stop)
 	}()
 	defer func() { stop(nil); <-beats }()
+	cleaned := make(chan struct{})
+	go func() {
+		defer close(cleaned)
+		c.keepClean(ctx, log)
+	}()
+	defer func() { stop(nil); <-cleaned }()
 
 	if err := c.Jobs.FlushSpool(ctx); err != nil {
 		return ended(ctx, fmt.Errorf("delivering what an earlier process left in the spool: %w", err))

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -94,6 +95,8 @@ type Collector struct {
 	current  atomic.Pointer[Current]
 	underWay atomic.Pointer[stoppable]
 	draining atomic.Bool
+	// using is held shared by each job, and exclusively to take a directory away.
+	using sync.RWMutex
 }
 
 // stoppable ends the run in progress.
@@ -140,6 +143,8 @@ func (c *Collector) Register(r Registry, admit Admit) {
 			return protocol.RunJobResult{}, busy()
 		}
 		defer func() { c.letGo(ctx, release) }()
+		c.using.RLock()
+		defer c.using.RUnlock()
 		return c.RunJob(ctx, in)
 	}
 	r.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: protocol.RunJob})

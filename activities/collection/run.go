@@ -126,6 +126,8 @@ func (c *Collector) measure(ctx context.Context, plan apiclient.RunPlan, s *sink
 		job.Subjects = append(job.Subjects, jobrun.Subject{Tag: tag, Artifact: handle.Dir()})
 	}
 	m.CacheDir = filepath.Join(c.CacheDir, fetched.Suite.Name())
+	use(fetched.Dir)
+	use(m.CacheDir)
 	job.Suite, job.SuiteDir = fetched.Suite, fetched.Dir
 	return c.within(ctx, plan, s, func(ctx context.Context) error { return c.job(ctx, m, job, s, out) })
 }

@@ -56,7 +56,7 @@ type collectorFlags struct {
 	coLocated, exitWhenIdle   bool
 	shared                    sharedFlags
 	machine                   machineFlags
-	cacheRoot                 string
+	cacheRoot, keepCaches     string
 
 	enrolled *enrolment // nil if not enrolled
 	temporal string     // address of Temporal; if empty, the environment's
@@ -112,6 +112,7 @@ directory.`,
 	f.shared.add(flags)
 	f.machine.add(flags, ", unless invited")
 	flags.StringVar(&f.cacheRoot, "cache-root", "", "directory whose subdirectories, two levels deep, are reported as caches (default: the cache below the state directory)")
+	flags.StringVar(&f.keepCaches, "keep-caches", "30d", "how long cache directories of suites that no job uses are kept: days, or forever")
 	flags.BoolVar(&f.exitWhenIdle, "exit-when-idle", false, "exit with code 0 once no job is waiting")
 	return cmd
 }
@@ -206,6 +207,10 @@ func (f *collectorFlags) open(ctx context.Context, api *apiclient.Client, m *met
 			err = errors.Join(err, machine.Close())
 		}
 	}()
+	kept, err := bench.ParseKept(f.keepCaches)
+	if err != nil {
+		return c, nil, usage(fmt.Errorf("--keep-caches: %w", err))
+	}
 	jobs, err := f.jobs(machine, api, log)
 	if err != nil {
 		return c, nil, err
@@ -225,7 +230,7 @@ func (f *collectorFlags) open(ctx context.Context, api *apiclient.Client, m *met
 		}
 		return temporal, nil
 	}
-	return workers.Collector{Dial: dial, API: api, Registration: registration, Jobs: jobs, Log: log, ExitWhenIdle: f.exitWhenIdle, CacheRoot: f.cacheRoot}, machine, nil
+	return workers.Collector{Dial: dial, API: api, Registration: registration, Jobs: jobs, Log: log, ExitWhenIdle: f.exitWhenIdle, CacheRoot: f.cacheRoot, KeepCaches: kept}, machine, nil
 }
 
 // takeEnrolment fills in flags from the state directory's enrolment. Flags that

@@ -1,0 +1,86 @@
+package collection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// removedPrefix marks directories that are being removed; no suite has such a name.
+const removedPrefix = ".removed-"
+
+// use records that a job uses a directory of the cache or of the suites. A failure only
+// has the directory removed early, and made again.
+func use(dir string) {
+	now := time.Now()
+	_ = os.Chtimes(dir, now, now)
+}
+
+// RemoveUnused removes cache directories and files of suites that no job of this collector
+// has used since, unless a job runs or begins. It returns the paths removed. What an
+// earlier call did not finish is removed, too.
+func (c *Collector) RemoveUnused(ctx context.Context, since time.Time) (removed []string, err error) {
+	var errs []error
+	for _, root := range []string{c.CacheDir, c.Suites.dir} {
+		found, err := unusedDirs(root, since)
+		errs = append(errs, err)
+		for _, dir := range found {
+			gone, err := c.removeDir(ctx, dir, since)
+			if gone {
+				removed = append(removed, dir)
+			}
+			errs = append(errs, err)
+		}
+	}
+	return removed, errors.Join(errs...)
+}
+
+// removeDir removes a directory unless it was used since. A job waits only while it is
+// renamed.
+func (c *Collector) removeDir(ctx context.Context, dir string, since time.Time) (removed bool, err error) {
+	if ctx.Err() != nil || !c.using.TryLock() {
+		return false, nil
+	}
+	aside := filepath.Join(filepath.Dir(dir), removedPrefix+strings.TrimPrefix(filepath.Base(dir), removedPrefix))
+	info, err := os.Stat(dir)
+	if err == nil && info.ModTime().Before(since) && aside != dir {
+		err = os.Rename(dir, aside)
+	}
+	c.using.Unlock()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil // another collector of this machine was first
+	case err != nil:
+		return false, fmt.Errorf("removing an unused cache directory: %w", err)
+	case !info.ModTime().Before(since):
+		return false, nil
+	}
+	if err := os.RemoveAll(aside); err != nil {
+		return false, fmt.Errorf("removing an unused cache directory: %w", err)
+	}
+	return true, nil
+}
+
+// unusedDirs lists the directories in a directory that were last used before.
+func unusedDirs(root string, before time.Time) ([]string, error) {
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for unused cache directories: %w", err)
+	}
+	var found []string
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && e.IsDir() && info.ModTime().Before(before) {
+			found = append(found, filepath.Join(root, e.Name()))
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,36 @@
+package workers
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// cleanEvery is the interval at which an idle collector looks for unused caches.
+const cleanEvery = time.Hour
+
+// keepClean removes caches that no job has used for long, until the context ends. While a
+// job runs it does nothing: removing would disturb the measurement.
+func (c Collector) keepClean(ctx context.Context, log *slog.Logger) {
+	if c.KeepCaches == bench.Forever {
+		return
+	}
+	tick := time.NewTicker(cleanEvery)
+	defer tick.Stop()
+	for {
+		removed, err := c.Jobs.RemoveUnused(ctx, time.Now().Add(-c.KeepCaches))
+		if len(removed) > 0 {
+			log.InfoContext(ctx, "removed unused caches", "directories", removed)
+		}
+		if err != nil {
+			log.WarnContext(ctx, "unused caches stay", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
