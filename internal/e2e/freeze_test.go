@@ -32,6 +32,11 @@ func outage(t *testing.T) time.Duration {
 	return length
 }
 
+// sleepScript takes a second and no processor, so that a run lasts as long as it has to.
+const sleepScript = `echo "$2 $(basename "$1")" >> "$3"
+sleep 1
+`
+
 // freeze stops a process of the stack, as a stalled machine or disk would. It answers
 // nothing until it is thawed.
 func (s *stack) freeze(t *testing.T, name string) (thaw func()) {
@@ -44,31 +49,13 @@ func (s *stack) freeze(t *testing.T, name string) (thaw func()) {
 	return thaw
 }
 
-// without takes something away from a stack for the length of an outage.
-type without func(t *testing.T, s *stack, length time.Duration)
-
-// frozen stops a process for the length of the outage.
-func frozen(name string) without {
-	return func(t *testing.T, s *stack, length time.Duration) {
-		t.Helper()
-		thaw := s.freeze(t, name)
-		<-time.After(length) // it is the outage, not a wait for something
-		thaw()
-	}
-}
-
-// sleepScript takes a second and no processor, so that a run lasts as long as it has to.
-const sleepScript = `echo "$2 $(basename "$1")" >> "$3"
-sleep 1
-`
-
-// requireGoesOn measures a suite that takes longer than an outage, and takes something
-// away meanwhile. Nothing ends: the one run ends well, no result is missing, and nothing
-// is measured twice.
-func requireGoesOn(t *testing.T, s *stack, take without) bench.RequestID {
-	t.Helper()
+// Temporal is frozen for a minute, or as long as BENCHLOOM_FREEZE says. It takes the collector for dead, and the job's workflow adopts the
+// run: it ends well, no result is missing, and nothing is measured twice.
+func TestLongAFrozenTemporalEndsNoRun(t *testing.T) {
+	t.Parallel()
 	length := outage(t)
 	blocks := int((length+30*time.Second)/time.Second)/smallIterations + 1
+	s := startStack(t)
 	shell := newShellSuite(t, blocks)
 	shell.write(t, "count.sh", sleepScript)
 	shell.artifact(t, "1.0.0", 1)
@@ -76,7 +63,9 @@ func requireGoesOn(t *testing.T, s *stack, take without) bench.RequestID {
 	id := s.submit(t, apiclient.NewRequest{Project: "shell", Type: bench.Release, Tag: "1.0.0"}).ID
 	require.Eventually(t, func() bool { return len(s.stored(t)) > 0 }, patience, 100*time.Millisecond, "no block was stored")
 
-	take(t, s, length)
+	thaw := s.freeze(t, "temporal")
+	<-time.After(length) // it is the outage, not a wait for something
+	thaw()
 	require.Less(t, len(s.stored(t)), blocks, "the run has ended before the outage")
 
 	d := s.await(t, id, length+patience)
@@ -86,15 +75,6 @@ func requireGoesOn(t *testing.T, s *stack, take without) bench.RequestID {
 	require.Equal(t, bench.RunSuccess, d.Runs[0].Outcome, d.Runs[0].Message)
 	s.requireCollections(t, "shell", smallIterations)
 	require.Equal(t, blocks*smallIterations, shell.executed(t))
-	return id
-}
-
-// Temporal is frozen for a minute, or as long as BENCHLOOM_FREEZE says: it takes the
-// collector for dead, and the job's workflow adopts the run.
-func TestLongAFrozenTemporalEndsNoRun(t *testing.T) {
-	t.Parallel()
-	s := startStack(t)
-	id := requireGoesOn(t, s, frozen("temporal"))
 
 	c := s.temporal(t)
 	job := s.jobWorkflow(t, s.firstJob(t, id))
