@@ -320,13 +320,16 @@ func checkStatus(req Request, address string, response *http.Response) error {
 	return e
 }
 
-// redact hides the password of a URL.
+// redact hides the user and the password of a URL.
 func redact(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil {
 		return "an unreadable URL"
 	}
-	return parsed.Redacted()
+	if parsed.User != nil {
+		parsed.User = url.User("xxxxx") // a user alone may be a token
+	}
+	return parsed.String()
 }
 
 func orDefault[T int | int64 | time.Duration](value, fallback T) T {

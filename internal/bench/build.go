@@ -117,6 +117,8 @@ func (r BuildRecipe) check() error {
 	switch {
 	case r.Repository == "":
 		return invalid("repository", "", "set the parameter repository to the path or URL of a git repository")
+	case withoutSecret("repository", r.Repository) != nil:
+		return withoutSecret("repository", r.Repository)
 	case strings.HasPrefix(r.Repository, "-") || strings.Contains(r.Repository, "\n"):
 		return invalid("repository", r.Repository, "write an absolute path or a URL")
 	case !strings.HasPrefix(r.Repository, "/") && !remoteRepository(r.Repository):

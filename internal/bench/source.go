@@ -162,8 +162,20 @@ func checkRepository(s string) error {
 	default:
 		return invalid(kind, shown, "use https, http, ssh, git or file")
 	}
-	if strings.Contains(user, ":") {
-		return invalid(kind, scheme+"://…@"+host, "the URL holds a password, which everybody with access to the project could read; use an SSH key, or git's credential helper of the orchestrator's user")
+	return withoutSecret(kind, s)
+}
+
+// withoutSecret refuses a URL with a password, or with a user of http or https, which
+// servers take for a token. Others are accepted.
+func withoutSecret(kind, address string) error {
+	scheme, rest, isURL := strings.Cut(address, "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	at := strings.LastIndex(authority, "@")
+	if !isURL || at < 0 {
+		return nil
+	}
+	if strings.Contains(authority[:at], ":") || scheme == "https" || scheme == "http" {
+		return invalid(kind, scheme+"://…@"+authority[at+1:], "the URL holds a password or a token, which everybody with access to the project could read; use an SSH key, or git's credential helper of the user that reads the repository")
 	}
 	return nil
 }

@@ -65,6 +65,8 @@ func TestInvalidCommitSourcesAreRefused(t *testing.T) {
 		`{"git": "ssh://-oProxyCommand=date/a"}`:            `names no host`,
 		`{"git": "file://elsewhere/a"}`:                     `a file URL names an absolute path`,
 		`{"git": "https://ada:s3cret@example.org/a.git"}`:   `the URL holds a password`,
+		`{"git": "https://s3cret@example.org/a.git"}`:       `the URL holds a password or a token`,
+		`{"git": "ssh://ada:s3cret@example.org/a.git"}`:     `the URL holds a password`,
 		`{"git": "https://ada:s3%c@ret@example.org/a.git"}`: `the URL holds a password`,
 		`{"git": "/a", "branch": "a b"}`:                    `source.branch "a b"`,
 		`{"git": "/a", "branch": "--all"}`:                  `source.branch`,

@@ -127,7 +127,7 @@ func (t *tail) oneLine() string {
 		}
 		out = append(out, strings.TrimPrefix(line, "fatal: "))
 	}
-	text := strings.Join(out, "; ")
+	text := revision.Redact(strings.Join(out, "; "))
 	if len(text) > 500 {
 		text = strings.ToValidUTF8(text[:500], "") + "…"
 	}

@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -59,7 +59,7 @@ func (r *Repositories) git(ctx context.Context, dir string, env []string, args .
 // lastLines returns git's message on one line, shortened.
 func lastLines(text string) string {
 	const longest = 500 // bytes
-	text = strings.Join(strings.Fields(text), " ")
+	text = Redact(strings.Join(strings.Fields(text), " "))
 	if len(text) > longest {
 		text = "…" + strings.ToValidUTF8(text[len(text)-longest:], "")
 	}
@@ -90,10 +90,17 @@ func explain(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
-// Redact hides the password of a repository's URL.
-func Redact(repository string) string {
-	if u, err := url.Parse(repository); err == nil && u.User != nil {
-		return u.Redacted()
-	}
-	return repository
+// userInfo is what URLs have before their host. Passwords that are not encoded may hold @.
+var userInfo = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)([^/\s'"]*)@`)
+
+// Redact hides the users and passwords of all URLs in a text, such as a repository or a
+// message of git. The user of ssh is no secret.
+func Redact(text string) string {
+	return userInfo.ReplaceAllStringFunc(text, func(found string) string {
+		part := userInfo.FindStringSubmatch(found)
+		if part[1] == "ssh://" && !strings.Contains(part[2], ":") {
+			return found
+		}
+		return part[1] + "xxxxx@"
+	})
 }

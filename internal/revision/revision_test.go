@@ -262,7 +262,11 @@ func TestWhatIsWrongWithARepositoryHasItsKind(t *testing.T) {
 
 func TestPasswordsAreNotShown(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "https://ada:xxxxx@example.org/repo.git", revision.Redact("https://ada:secret@example.org/repo.git"))
+	require.Equal(t, "https://xxxxx@example.org/repo.git", revision.Redact("https://ada:secret@example.org/repo.git"))
+	require.Equal(t, "https://xxxxx@example.org/repo.git", revision.Redact("https://token@example.org/repo.git"))
+	require.Equal(t, "unable to access 'https://xxxxx@example.org/': 403; ssh://git@example.org/a, ssh://xxxxx@example.org/b",
+		revision.Redact("unable to access 'https://ada:se@cret@example.org/': 403; ssh://git@example.org/a, ssh://git:secret@example.org/b"))
+	require.Equal(t, "https://example.org/@a", revision.Redact("https://example.org/@a"))
 	require.Equal(t, "git@example.org:repo.git", revision.Redact("git@example.org:repo.git"))
 	require.Equal(t, "/srv/repo.git", revision.Redact("/srv/repo.git"))
 }
