@@ -176,3 +176,26 @@ while :; do sleep 0.05; done`))
 	require.NoError(t, c.Wait())
 	require.Equal(t, "v1 collector run\nstopped\n", m.journal())
 }
+
+// Limits need a group of the collector's own below the delegated one, and nothing that
+// filters system calls may slow down what is measured.
+func TestTheUnitProtectsTheProgramAndNotByFiltering(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("benchloom-collector.service")
+	require.NoError(t, err)
+	set := make(map[string]string)
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(line, "#") {
+			set[name] = value
+		}
+	}
+	for name, value := range map[string]string{
+		"User": "benchloom", "Delegate": "yes", "DelegateSubgroup": "collector", "NoNewPrivileges": "yes", "ProtectSystem": "strict", "PrivateTmp": "yes", "CapabilityBoundingSet": "",
+	} {
+		given, ok := set[name]
+		require.True(t, ok && given == value, "%s=%s", name, given)
+	}
+	for _, filtering := range []string{"SystemCallFilter", "ProtectKernelTunables", "ProtectKernelModules", "ProtectKernelLogs", "ProtectClock", "RestrictSUIDSGID", "RestrictNamespaces", "LockPersonality", "MemoryDenyWriteExecute", "ReadWritePaths"} {
+		require.NotContains(t, set, filtering)
+	}
+}
