@@ -259,7 +259,7 @@ func (s *base) servePlain() {
 	s.mux.HandleFunc("GET /openapi.yaml", s.limited(s.document("application/openapi+yaml", s.huma.OpenAPI().YAML)))
 	s.mux.HandleFunc("GET /healthz", static("text/plain; charset=utf-8", []byte("ok\n")))
 	if s.Metrics != nil {
-		s.mux.Handle("GET /metrics", s.Metrics)
+		s.mux.HandleFunc("GET /metrics", s.forReaders(s.Metrics))
 	}
 	s.mux.HandleFunc("/", s.limited(s.noRoute))
 }

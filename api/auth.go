@@ -112,6 +112,30 @@ func (s *base) authorize(ctx huma.Context, next func(huma.Context)) {
 	next(huma.WithValue(ctx, principalKey{}, p))
 }
 
+// forReaders serves what is outside the OpenAPI document to those who may read.
+func (s *base) forReaders(next http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if s.OpenRead {
+			next.ServeHTTP(w, r)
+			return
+		}
+		p, err := s.identify(r.Context(), r.Header.Get("Authorization"))
+		switch {
+		case err != nil:
+		case p == (store.Principal{}):
+			err = problemf(http.StatusUnauthorized, "unauthorized", "%s: reading is closed here: send 'Authorization: Bearer %s…' with a token of the role reader", r.URL.Path, TokenPrefix)
+		case !toRead.permits(p):
+			err = problemf(http.StatusForbidden, "forbidden", "the token of %s has the role %s, but this needs the role %s; use another token", p.Owner, p.Role, toRead)
+		}
+		if err != nil {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="benchloom"`)
+			s.writeError(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	}
+}
+
 // refuse writes an error before a handler is called.
 func (s *base) refuse(ctx huma.Context, err error) {
 	var headers huma.HeadersError

@@ -103,3 +103,27 @@ func withAllowedHosts(t *testing.T, hosts ...string) api.Config {
 	config.AllowedHosts = hosts
 	return config
 }
+
+func TestClosedReadingShowsNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(c *api.Config) {
+		c.OpenRead = false
+		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("series\n")) })
+	})
+	b.project(t)
+	open := map[string]bool{"/healthz": true, "/readyz": true, "/openapi.json": true, "/openapi.yaml": true, "/api/v1/info": true, "/": true, "/nothing/here": true}
+	for _, p := range everyPath(t, b) {
+		if p.method == http.MethodGet && !open[p.path] {
+			require.Equal(t, http.StatusUnauthorized, b.send(t, "", p.method, p.path, "").status, p.path)
+		}
+	}
+	page := b.send(t, "", http.MethodGet, "/", "").body
+	require.Contains(t, page, "Reading needs a token here")
+	require.NotContains(t, page, "/api/v1/projects/go")
+	metrics := b.send(t, "", http.MethodGet, "/metrics", "")
+	require.Equal(t, http.StatusUnauthorized, metrics.status)
+	require.Contains(t, metrics.problem(t).Detail, "a token of the role reader")
+	require.NotEmpty(t, metrics.header.Get("WWW-Authenticate"))
+	require.Equal(t, http.StatusForbidden, b.send(t, api.RoleCollector, http.MethodGet, "/metrics", "").status)
+	require.Equal(t, "series\n", b.send(t, api.RoleReader, http.MethodGet, "/metrics", "").body)
+}

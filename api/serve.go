@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -53,7 +54,7 @@ func Listen(ctx context.Context, addr string, allowRemote bool) (net.Listener, e
 }
 
 func onlyLoopback(ctx context.Context, addr, host string) error {
-	refused := fmt.Errorf("the API's address %q can be reached from other machines, where its tokens would travel in clear: listen on 127.0.0.1, or allow remote access and put TLS in front of it", addr)
+	refused := fmt.Errorf("the API's address %q can be reached from other machines, where its tokens would travel in clear: listen on 127.0.0.1, name a certificate (--tls-cert, --tls-key), or allow remote access (--allow-remote) and put TLS in front of it", addr)
 	if host == "" {
 		return refused
 	}
@@ -80,7 +81,15 @@ func stopping(ctx context.Context) <-chan struct{} {
 // Serve answers requests until the context ends, then finishes pending ones. It closes
 // the listener.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger) error {
+	return ServeTLS(ctx, listener, handler, log, nil)
+}
+
+// ServeTLS is [Serve] for connections that are encrypted as configured; nil: they are not.
+func ServeTLS(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger, config *tls.Config) error {
 	listener = netutil.LimitListener(listener, maxConnections)
+	if config != nil {
+		listener = tls.NewListener(listener, config)
+	}
 	// Requests outlive the context to finish their writes.
 	base := context.WithValue(context.WithoutCancel(ctx), stoppingKey{}, ctx.Done())
 	server := &http.Server{

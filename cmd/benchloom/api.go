@@ -2,9 +2,13 @@ package main
 
 import (
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +16,7 @@ import (
 	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/internal/diagnose/inspect"
 	"github.com/benchloom/benchloom/internal/metrics"
+	"github.com/benchloom/benchloom/internal/servetls"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/webguard"
 	"github.com/benchloom/benchloom/starter"
@@ -24,7 +29,9 @@ type apiFlags struct {
 	userToken, collectorToken       string
 	announceTemporal                string
 	maxBuild                        string
-	allowRemote, closedRead         bool
+	allowRemote                     bool
+	closedRead, openRead            bool
+	tlsCert, tlsKey                 string
 	openCollectors                  bool
 	trustedProxies                  []string
 	rates                           api.Rates
@@ -48,8 +55,11 @@ environment configuration). The OpenAPI document is at /openapi.json, metrics at
 	f.add(flags)
 	f.addHosts(flags)
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:7480", "address to serve on")
-	flags.BoolVar(&f.allowRemote, "allow-remote", false, "allow an address that other machines can reach; put TLS in front of it")
-	flags.BoolVar(&f.closedRead, "closed-read", false, "require a token for reading, too")
+	flags.BoolVar(&f.allowRemote, "allow-remote", false, "allow an address that other machines can reach without --tls-cert; put TLS in front of it")
+	flags.StringVar(&f.tlsCert, "tls-cert", "", "file with the certificate (PEM) to serve HTTPS with, followed by intermediate ones; read again when it changes")
+	flags.StringVar(&f.tlsKey, "tls-key", "", "file with the certificate's key")
+	flags.BoolVar(&f.closedRead, "closed-read", false, "require a token for reading, too (default: if other machines can reach the API, by its address or an --allowed-host)")
+	flags.BoolVar(&f.openRead, "open-read", false, "allow reading without a token, also from other machines")
 	flags.StringVar(&f.database, "database-url", os.Getenv("DATABASE_URL"), "Postgres (default $DATABASE_URL)")
 	flags.StringVar(&f.namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
 	flags.StringVar(&f.maxBuild, "max-build-size", "1GiB", "maximum size of the archive of a build")
@@ -86,8 +96,15 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return usage(fmt.Errorf("--trusted-proxy: %w", err))
 	}
+	if f.openRead && f.closedRead {
+		return usage(errors.New("--open-read and --closed-read exclude each other"))
+	}
+	encryption, err := f.encryption(log)
+	if err != nil {
+		return err
+	}
 	// Listen first, so that a port in use is reported before anything changes.
-	listener, err := api.Listen(ctx, f.listen, f.allowRemote)
+	listener, err := api.Listen(ctx, f.listen, f.allowRemote || encryption != nil)
 	if err != nil {
 		return err
 	}
@@ -97,6 +114,13 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 		return usage(fmt.Errorf("--allowed-host: %w", err))
 	} else if remote {
 		log.InfoContext(ctx, "other machines can reach the API; it answers for its own addresses and these hosts, others are added with --allowed-host", "hosts", guard.Hosts())
+	}
+	if remote && encryption == nil {
+		log.WarnContext(ctx, "other machines can reach the API over plain HTTP: tokens and results can be read on the way; use --tls-cert and --tls-key, or let only a proxy with TLS reach it")
+	}
+	openRead := f.opensReading(remote)
+	if !openRead && !f.closedRead {
+		log.InfoContext(ctx, "reading needs a token, because other machines can reach the API; --open-read changes that")
 	}
 	m, err := metrics.New("api", version)
 	if err != nil {
@@ -134,7 +158,7 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 		Store: records, Starter: start, Dispatcher: workers.NewDispatcher(records, start, log), Inspector: inspector,
 		Settings: api.Settings{
 			Now: time.Now, Log: log, Random: rand.Reader, Version: version,
-			TemporalUI: f.ui, TemporalAddress: f.announceTemporal, InvitedOnly: !f.openCollectors, Namespace: f.namespace, OpenRead: !f.closedRead, OfflineAfter: workers.OfflineAfter,
+			TemporalUI: f.ui, TemporalAddress: f.announceTemporal, InvitedOnly: !f.openCollectors, Namespace: f.namespace, OpenRead: openRead, OfflineAfter: workers.OfflineAfter,
 			HeartbeatEvery: 3 * time.Second, TemporalReady: start.Healthy, Metrics: m.Handler, Scope: m.Scope, MaxBuild: maxBuild,
 			Rates: f.rates, TrustedProxies: proxies, AllowedHosts: hosts,
 		},
@@ -142,6 +166,30 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	log.InfoContext(ctx, "serving the API", "address", listener.Addr().String())
-	return api.Serve(ctx, listener, handler, log)
+	log.InfoContext(ctx, "serving the API", "address", listener.Addr().String(), "tls", encryption != nil)
+	return api.ServeTLS(ctx, listener, handler, log, encryption)
+}
+
+// encryption returns the configuration for HTTPS; nil without a certificate.
+func (f *apiFlags) encryption(log *slog.Logger) (*tls.Config, error) {
+	switch {
+	case f.tlsCert == "" && f.tlsKey == "":
+		return nil, nil
+	case f.tlsCert == "" || f.tlsKey == "":
+		return nil, usage(errors.New("--tls-cert and --tls-key belong together: name both files"))
+	}
+	certificate, err := servetls.Load(f.tlsCert, f.tlsKey, log)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert and --tls-key: %w", err)
+	}
+	return certificate.Config(), nil
+}
+
+// opensReading reports whether reading needs no token. Unless a flag says so, it does where
+// other machines can reach the API, directly or by a name that a proxy passes on.
+func (f *apiFlags) opensReading(remote bool) bool {
+	if f.openRead || f.closedRead {
+		return f.openRead
+	}
+	return !remote && !slices.ContainsFunc(f.allowedHosts, func(host string) bool { return !webguard.Loopback(strings.TrimSpace(host)) })
 }

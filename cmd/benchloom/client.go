@@ -37,12 +37,14 @@ func newClientCommands() []*cobra.Command {
 // serviceFlags are the flags of every command that uses the API.
 type serviceFlags struct {
 	api, tokenFile, stateDir string
+	transport                transportFlags
 }
 
 func (f *serviceFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.api, "api", "", "address of the API (default: $BENCHLOOM_URL, else the stack of the state directory, else "+defaultAPI+")")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with a token (default: $BENCHLOOM_TOKEN, else the token of the state directory)")
 	f.addStateDir(flags)
+	f.transport.add(flags)
 }
 
 func (f *serviceFlags) addStateDir(flags *pflag.FlagSet) {
@@ -61,11 +63,7 @@ func (f *serviceFlags) connect() (*apiclient.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := apiclient.New(address, token, &http.Client{})
-	if err != nil {
-		return nil, usage(err)
-	}
-	return client, nil
+	return f.transport.client(address, token)
 }
 
 func (f *serviceFlags) address() (string, error) {

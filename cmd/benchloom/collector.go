@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -57,6 +56,7 @@ type collectorFlags struct {
 	shared                    sharedFlags
 	machine                   machineFlags
 	cacheRoot, keepCaches     string
+	transport                 transportFlags
 
 	enrolled *enrolment // nil if not enrolled
 	temporal string     // address of Temporal; if empty, the environment's
@@ -82,7 +82,7 @@ results.
 The exit code is 6 if the API refuses the collector, and 75 if the collector must
 run another version, which is then named in the file wanted-version of the state
 directory.`,
-		Example: `  benchloom collector --name bench-1 --size-class 8 --api http://bench.example.com:7480 --token-file /etc/benchloom/token
+		Example: `  benchloom collector --name bench-1 --size-class 8 --api https://bench.example.com:7480 --token-file /etc/benchloom/token
   benchloom collector --name big-1 --memory 20g --classes 1,2,4
   benchloom collector list`,
 		Args: exactArgs(0),
@@ -103,6 +103,7 @@ directory.`,
 	flags.StringVar(&f.artifactSize, "artifact-cache-size", "50GiB", "maximum size of the artifact cache")
 	flags.IntVar(&f.artifactCount, "artifact-cache-count", 100, "maximum number of cached artifacts")
 	flags.StringVar(&f.api, "api", env("BENCHLOOM_URL", "http://127.0.0.1:7480"), "address of the API")
+	f.transport.add(flags)
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the collector's token (default: $BENCHLOOM_TOKEN)")
 	flags.StringVar(&f.namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
 	flags.StringSliceVar(&f.require, "require", nil, "counters that the machine must have, such as instructions:u")
@@ -142,9 +143,9 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 	if err := f.serveMetrics(ctx, m, log); err != nil {
 		return err
 	}
-	api, err := apiclient.New(f.api, token, &http.Client{})
+	api, err := f.transport.client(f.api, token)
 	if err != nil {
-		return usage(err)
+		return err
 	}
 	restoreInterrupted(ctx, newTuner(tune.Machine{Root: "/"}), log)
 	collectors := make([]workers.Collector, len(slots))
@@ -253,6 +254,7 @@ func (f *collectorFlags) takeEnrolment(given func(flag string) bool) error {
 			*is.value = is.is
 		}
 	}
+	f.transport.take(e)
 	if os.Getenv("TEMPORAL_ADDRESS") == "" {
 		f.temporal = e.Temporal
 	}

@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,6 +45,9 @@ type enrolment struct {
 	API       string `json:"api"`
 	Temporal  string `json:"temporal"`
 	Namespace string `json:"namespace"`
+	// TLSCA and Insecure are what the machine was enrolled with, see [transportFlags].
+	TLSCA    string `json:"tls_ca,omitempty"`
+	Insecure bool   `json:"insecure,omitempty"`
 }
 
 // readEnrolment reads the enrolment in a state directory; nil if there is none.
@@ -86,6 +88,7 @@ func replaceFile(path string, text []byte) error {
 
 type enrolFlags struct {
 	stateDir, temporal string
+	transport          transportFlags
 }
 
 func newCollectorEnroll() *cobra.Command {
@@ -105,6 +108,7 @@ With - instead of TOKEN, the token is read from standard input.`,
 	}
 	cmd.Flags().StringVar(&f.stateDir, "state-dir", env("BENCHLOOM_COLLECTOR_DIR", defaultCollectorDir), "state directory of the collector")
 	cmd.Flags().StringVar(&f.temporal, "temporal", "", "address of Temporal as seen from here (default: announced by the API)")
+	f.transport.add(cmd.Flags())
 	return cmd
 }
 
@@ -126,9 +130,14 @@ func (f *enrolFlags) run(cmd *cobra.Command, address, token string) error {
 		return fmt.Errorf("state directory %s is enrolled already, as collector %s at %s; name another one with --state-dir, or remove %s to enrol it anew",
 			dir, already.Name, already.API, filepath.Join(dir, enrolmentFile))
 	}
-	client, err := apiclient.New(address, "", &http.Client{})
+	if f.transport.ca != "" {
+		if f.transport.ca, err = filepath.Abs(f.transport.ca); err != nil {
+			return usage(fmt.Errorf("--tls-ca: %w", err))
+		}
+	}
+	client, err := f.transport.client(address, "")
 	if err != nil {
-		return usage(err)
+		return err
 	}
 	// Check whatever can fail before the token is used up.
 	info, err := client.Info(ctx)
@@ -148,7 +157,7 @@ func (f *enrolFlags) run(cmd *cobra.Command, address, token string) error {
 		return reached(err)
 	}
 	is := enrolled.Invitation
-	if err := (enrolment{Name: is.Name, API: client.BaseURL(), Temporal: temporal, Namespace: enrolled.Namespace}).save(dir); err != nil {
+	if err := (enrolment{Name: is.Name, API: client.BaseURL(), Temporal: temporal, Namespace: enrolled.Namespace, TLSCA: f.transport.ca, Insecure: f.transport.insecure}).save(dir); err != nil {
 		return fmt.Errorf("%w; fix that and run the same command again", err)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "enrolled as collector %s: target %s, size class %d, pool %s\nstart it with: benchloom collector run --state-dir %s\n",

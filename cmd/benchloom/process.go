@@ -104,7 +104,10 @@ func (f *processFlags) serveMetrics(ctx context.Context, m *metrics.Metrics, log
 			http.Error(w, "not ready yet", http.StatusServiceUnavailable)
 		}
 	})
-	names, _ := f.hosts(f.metrics, listener.Addr())
+	names, remote := f.hosts(f.metrics, listener.Addr())
+	if remote {
+		log.WarnContext(ctx, "other machines can reach the metrics, without TLS or a token", "address", listener.Addr().String())
+	}
 	guard, err := webguard.New(names...)
 	if err != nil {
 		return usage(fmt.Errorf("--allowed-host: %w", errors.Join(err, listener.Close())))

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -22,6 +21,7 @@ import (
 type redeliverFlags struct {
 	stateDir, api, tokenFile, output string
 	all, list                        bool
+	transport                        transportFlags
 }
 
 func newCollectorRedeliver() *cobra.Command {
@@ -45,6 +45,7 @@ For a collector of 'benchloom up', name .benchloom/collectors/NAME.`,
 	flags.StringVar(&f.stateDir, "state-dir", env("BENCHLOOM_COLLECTOR_DIR", defaultCollectorDir), "state directory of the collector")
 	flags.StringVar(&f.api, "api", "", "address of the API (default: that of the enrolment, else $BENCHLOOM_URL, else "+defaultAPI+")")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the collector's token (default: that of the state directory, else $BENCHLOOM_TOKEN)")
+	f.transport.add(flags)
 	flags.BoolVar(&f.all, "all", false, "deliver all blocks that were set aside")
 	flags.BoolVar(&f.list, "list", false, "list the blocks in the spool and deliver none")
 	outputFlag(cmd, &f.output, formatTable, formatJSON)
@@ -101,6 +102,9 @@ func (f *redeliverFlags) connect() (*apiclient.Client, error) {
 		if err != nil {
 			return nil, err
 		}
+		if e != nil {
+			f.transport.take(e)
+		}
 		if e != nil && address == "" {
 			address = e.API
 		}
@@ -117,11 +121,7 @@ func (f *redeliverFlags) connect() (*apiclient.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := apiclient.New(address, token, &http.Client{})
-	if err != nil {
-		return nil, usage(err)
-	}
-	return client, nil
+	return f.transport.client(address, token)
 }
 
 // homes returns the directories that may hold the collector's enrolment and token: its

@@ -67,6 +67,9 @@ names is used instead of a private one.`,
 			if _, err := webguard.New(f.allowedHosts...); err != nil {
 				return usage(fmt.Errorf("--allowed-host: %w", err))
 			}
+			if o.OpenRead && o.ClosedRead {
+				return usage(errors.New("--open-read and --closed-read exclude each other"))
+			}
 			o.AllowedHosts = f.allowedHosts
 			o.Environ, o.Log, o.Now = os.Environ(), log, time.Now
 			err = up.Run(cmd.Context(), o, func(a up.Addresses) { announce(cmd.ErrOrStderr(), o, a) }, secondInterrupt(cmd))
@@ -87,6 +90,8 @@ names is used instead of a private one.`,
 	flags.StringVar(&memory, "memory", "", "memory for benchmarks, such as 8g, divided among collectors by size class (default: nine tenths of the machine's)")
 	flags.StringVar(&target, "target", hostTarget(), "target tuple of this machine")
 	flags.StringVar(&o.Namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
+	flags.BoolVar(&o.ClosedRead, "closed-read", false, "require a token for reading, too (default: if there is an --allowed-host)")
+	flags.BoolVar(&o.OpenRead, "open-read", false, "allow reading without a token, whatever --allowed-host says")
 	flags.IntVar(&o.APIPort, "api-port", 7480, "port of the API; 0 for a free one")
 	flags.IntVar(&o.MetricsPort, "metrics-port", 7481, "first port for the metrics of orchestrator and collectors; 0 for free ones")
 	flags.IntVar(&o.TemporalPort, "temporal-port", 7233, "port of the embedded Temporal; 0 for a free one")

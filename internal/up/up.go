@@ -46,6 +46,8 @@ type Options struct {
 	// AllowedHosts are names by which clients may call the servers, besides loopback
 	// addresses: those that a proxy passes on.
 	AllowedHosts []string
+	// ClosedRead requires a token for reading, OpenRead none whatever AllowedHosts holds.
+	ClosedRead, OpenRead bool
 	// MemoryBytes is the memory for all collectors, divided by size class; 0: not known,
 	// and they are not limited.
 	MemoryBytes int64
@@ -146,11 +148,18 @@ func (s *stack) compose(ctx context.Context) error {
 		return err
 	}
 	s.addresses.API = "http://" + net.JoinHostPort(loopback, strconv.Itoa(apiPort))
+	var reading []string
+	if s.ClosedRead {
+		reading = append(reading, "--closed-read")
+	}
+	if s.OpenRead {
+		reading = append(reading, "--open-read")
+	}
 	s.add(devstack.Process{
 		Name: "api", Group: groupAPI, CPUs: s.layout.Services, Ready: ready(s.addresses.API),
 		Prepare: portFree("the API", strings.TrimPrefix(s.addresses.API, "http://"), "--api-port"),
-		Argv: []string{s.Program, "api", "--listen", strings.TrimPrefix(s.addresses.API, "http://"),
-			"--user-token-file", tokens[TokenUser], "--collector-token-file", tokens[TokenCollector], "--open-collectors", "--temporal-ui", s.addresses.TemporalUI},
+		Argv: append([]string{s.Program, "api", "--listen", strings.TrimPrefix(s.addresses.API, "http://"),
+			"--user-token-file", tokens[TokenUser], "--collector-token-file", tokens[TokenCollector], "--open-collectors", "--temporal-ui", s.addresses.TemporalUI}, reading...),
 	}, true)
 	s.nextPort = s.MetricsPort
 	metrics, err := s.metricsAddress()
