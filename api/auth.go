@@ -123,12 +123,12 @@ func (s *base) forReaders(next http.Handler) http.HandlerFunc {
 		switch {
 		case err != nil:
 		case p == (store.Principal{}):
+			w.Header().Set("WWW-Authenticate", `Bearer realm="benchloom"`)
 			err = problemf(http.StatusUnauthorized, "unauthorized", "%s: reading is closed here: send 'Authorization: Bearer %s…' with a token of the role reader", r.URL.Path, TokenPrefix)
 		case !toRead.permits(p):
 			err = problemf(http.StatusForbidden, "forbidden", "the token of %s has the role %s, but this needs the role %s; use another token", p.Owner, p.Role, toRead)
 		}
 		if err != nil {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="benchloom"`)
 			s.writeError(w, r, err)
 			return
 		}

@@ -8,12 +8,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/devstack"
+	"github.com/benchloom/benchloom/internal/metrics"
 	"github.com/benchloom/benchloom/internal/servetls/servetlstest"
 )
 
@@ -111,4 +114,38 @@ func TestServersAnswerForWhereTheyListen(t *testing.T) {
 	names, remote = f.hosts("0.0.0.0:7480", &net.TCPAddr{IP: net.IPv4zero})
 	require.NotContains(t, names, "0.0.0.0")
 	require.True(t, remote)
+}
+
+// A page cannot read the metrics of a process by a name that resolves to it.
+func TestMetricsAreGuarded(t *testing.T) {
+	t.Parallel()
+	m, err := metrics.New("test", "v1")
+	require.NoError(t, err)
+	port, err := devstack.FreePort("127.0.0.1")
+	require.NoError(t, err)
+	f := processFlags{metrics: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), allowedHosts: []string{"bench.example.com"}}
+	f.isReady()
+	ctx, stop := context.WithCancel(t.Context())
+	require.NoError(t, f.serveMetrics(ctx, m, slog.New(slog.DiscardHandler)))
+	transport := &http.Transport{DisableKeepAlives: true}
+	ask := func(path, host string, headers ...string) int {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+f.metrics+path, nil)
+		require.NoError(t, err)
+		request.Host = host
+		for i := 0; i+1 < len(headers); i += 2 {
+			request.Header.Set(headers[i], headers[i+1])
+		}
+		response, err := transport.RoundTrip(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response.StatusCode
+	}
+	for _, path := range []string{"/metrics", "/readyz"} {
+		require.Equal(t, http.StatusOK, ask(path, f.metrics))
+		require.Equal(t, http.StatusOK, ask(path, "bench.example.com"))
+		require.Equal(t, http.StatusMisdirectedRequest, ask(path, "evil.example"))
+		require.Equal(t, http.StatusForbidden, ask(path, f.metrics, "Origin", "http://evil.example"))
+	}
+	stop()
+	require.NoError(t, m.Close())
 }
