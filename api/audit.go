@@ -51,6 +51,8 @@ func entryOf(in, out any) (what store.Operation, changed bool) {
 		return what, !done.Duplicate && !done.Late
 	case *unstickRequest:
 		return repairsEntered(out.(*body[apiclient.Unstuck]).Body)
+	case *runRetention:
+		return store.Operation{Subject: "retention"}, true
 	case *projectPath:
 		return store.Operation{Project: in.Project, Subject: in.Project}, true
 	case *applyProject:

@@ -30,7 +30,7 @@ type retentionHandlers struct {
 func (s *retentionHandlers) register() {
 	handle(s.base, operation{id: "get-retention", method: http.MethodGet, path: "/retention", need: toRead, tag: "service",
 		summary: "Show how long everything is kept", description: "With what was removed so far, and what the next pass would remove now."}, s.get)
-	handle(s.base, operation{id: "run-retention", method: http.MethodPost, path: "/retention/run", need: toAdmin, tag: "service", status: http.StatusNoContent,
+	handle(s.base, operation{id: "run-retention", method: http.MethodPost, path: "/retention/run", need: toAdmin, audit: "retention run", tag: "service", status: http.StatusNoContent,
 		summary: "Remove what was kept long enough now", description: "The orchestrator does so each hour; this begins a pass at once, or after the one that is under way."}, s.run)
 }
 
@@ -60,7 +60,10 @@ func (s *retentionHandlers) get(ctx context.Context, _ *none) (*body[apiclient.R
 	return answer(out, nil)
 }
 
-func (s *retentionHandlers) run(ctx context.Context, _ *none) (*none, error) {
+// runRetention has no parameters; the audit knows the operation by its type.
+type runRetention struct{}
+
+func (s *retentionHandlers) run(ctx context.Context, _ *runRetention) (*none, error) {
 	if err := s.workflows.TriggerRetain(ctx); err != nil {
 		s.Log.WarnContext(ctx, "beginning a pass of the retention failed", "error", err)
 		return nil, problemf(http.StatusServiceUnavailable, "not-ready", "the pass could not be begun: Temporal does not answer, or no orchestrator has run yet; it begins by itself within an hour")
