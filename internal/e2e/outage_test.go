@@ -167,6 +167,7 @@ type survivor struct {
 	*stack
 	length  time.Duration
 	blocks  int
+	within  bool // the run is at its end before the outage is
 	shell   shellSuite
 	guest   *guest
 	gateway *gateway
@@ -176,10 +177,17 @@ func newSurvivor(t *testing.T, s *stack) *survivor {
 	t.Helper()
 	v := &survivor{stack: s, length: shortOutage(t), gateway: newGateway(t, s.api.BaseURL()), guest: s.enrol(t, "guest")}
 	v.blocks = int((v.length+15*time.Second)/time.Second)/smallIterations + 1
-	v.shell = newShellSuite(t, v.blocks)
-	v.shell.write(t, "count.sh", sleepScript)
-	v.shell.artifact(t, "1.0.0", 1)
+	v.shell = v.napping(t)
 	return v
+}
+
+// napping returns a suite whose benchmarks take a second per iteration.
+func (v *survivor) napping(t *testing.T) shellSuite {
+	t.Helper()
+	shell := newShellSuite(t, v.blocks)
+	shell.write(t, "count.sh", sleepScript)
+	shell.artifact(t, "1.0.0", 1)
+	return shell
 }
 
 // requireSurvives measures a suite that takes longer than the outage, takes something away
@@ -205,7 +213,11 @@ func (v *survivor) requireSurvives(t *testing.T, away func() (back func())) {
 	during := v.shell.executed(t)
 	back()
 	require.Greater(t, during, before+smallIterations, "measuring has stopped")
-	require.Less(t, during, v.blocks*smallIterations, "the run has ended before the outage")
+	if v.within {
+		require.Equal(t, v.blocks*smallIterations, during, "the run is not at its end")
+	} else {
+		require.Less(t, during, v.blocks*smallIterations, "the run has ended before the outage")
+	}
 
 	d := v.await(t, id, v.length+patience)
 	requireSuccess(t, d.Outcome, d)
@@ -243,10 +255,21 @@ func TestLongAPostgresThatIsAwayEndsNoRun(t *testing.T) {
 func TestLongAProxyThatAnswersItselfEndsNoRun(t *testing.T) {
 	t.Parallel()
 	v := newSurvivor(t, startStack(t))
-	v.requireSurvives(t, func() func() {
-		login := func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }
-		return v.gateway.breaks(says(http.StatusNotFound), says(http.StatusRequestEntityTooLarge), says(http.StatusBadGateway), says(http.StatusOK), login, hangsUp)
-	})
+	v.requireSurvives(t, v.answersItself)
+}
+
+// A run that is at its end waits with its blocks.
+func TestLongAProxyThatAnswersTheLastCallsEndsNoRun(t *testing.T) {
+	t.Parallel()
+	v := newSurvivor(t, startStack(t))
+	v.within, v.blocks = true, 4
+	v.shell = v.napping(t)
+	v.requireSurvives(t, v.answersItself)
+}
+
+func (v *survivor) answersItself() (back func()) {
+	login := func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }
+	return v.gateway.breaks(says(http.StatusNotFound), says(http.StatusRequestEntityTooLarge), says(http.StatusBadGateway), says(http.StatusOK), login, hangsUp)
 }
 
 // The disk of the collector's whole state directory is full.
