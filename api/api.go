@@ -133,6 +133,9 @@ type base struct {
 	guard      *webguard.Guard
 	dispatcher Dispatcher
 	filler     filler
+	work       WorkRecord
+	// misdeclared has the operations that were declared wrongly; nil: none.
+	misdeclared error
 	// afterwards tracks work that continues after an answer.
 	afterwards sync.WaitGroup
 }
@@ -150,7 +153,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 	s := &base{
 		Settings: c.Settings, guard: guard, lookup: lookup{c.Store}, mux: http.NewServeMux(), suites: suitecache.New(c.Store), tokens: newTokenCache(c.Store, c.Now), audit: c.Store,
 		limits:     newLimits(c.Rates, c.Now),
-		dispatcher: c.Dispatcher,
+		dispatcher: c.Dispatcher, work: c.Store,
 	}
 	projects := &projectHandlers{base: s, record: c.Store, watcher: c.Starter, workflows: c.Starter}
 	if err := projects.ensureAdHoc(ctx); err != nil {
@@ -182,6 +185,9 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		&retentionHandlers{base: s, record: c.Store, workflows: c.Starter},
 	} {
 		group.register()
+	}
+	if s.misdeclared != nil {
+		return nil, fmt.Errorf("building the API: %w", s.misdeclared)
 	}
 	page := &pageHandlers{base: s, record: c.Store}
 	s.mux.HandleFunc("GET /{$}", s.limited(page.page))

@@ -52,6 +52,8 @@ const (
 	toWrite   access = "writer"
 	toAdmin   access = "admin"
 	toCollect access = "collector"
+	// toEnroll: the token that collectors share. It opens nothing else.
+	toEnroll access = "collector, with the shared token"
 )
 
 var rank = map[string]int{RoleReader: 1, RoleWriter: 2, RoleAdmin: 3}
@@ -62,9 +64,11 @@ func (a access) permits(p store.Principal) bool {
 	case anyToken:
 		return true
 	case toCollect:
-		return p.Role == RoleCollector
+		return p.Role == RoleCollector && p.Collector != ""
+	case toEnroll:
+		return p.Role == RoleCollector && p.Collector == ""
 	case toFetch:
-		return p.Role == RoleCollector || rank[p.Role] >= rank[RoleReader]
+		return toCollect.permits(p) || rank[p.Role] >= rank[RoleReader]
 	}
 	return rank[p.Role] >= rank[string(a)]
 }
@@ -100,7 +104,7 @@ func (s *base) authorize(ctx huma.Context, next func(huma.Context)) {
 		err = problemf(http.StatusUnauthorized, "unauthorized", "%s %s: this needs a token: send 'Authorization: Bearer %s…'; the command line reads it from BENCHLOOM_TOKEN, or from the state directory of 'benchloom up'", ctx.Method(), ctx.Operation().Path, TokenPrefix)
 	}
 	if err == nil && p != (store.Principal{}) && !need.permits(p) && !need.open(s.OpenRead) {
-		err = problemf(http.StatusForbidden, "forbidden", "the token of %s has the role %s, but this needs the role %s; use another token, or ask an administrator for one", p.Owner, p.Role, need)
+		err = forbidden(p, need)
 	}
 	if err == nil && p.Project != "" && need.changes() {
 		ctx, err = restrict(ctx, p)
@@ -134,6 +138,14 @@ func (s *base) forReaders(next http.Handler) http.HandlerFunc {
 		}
 		next.ServeHTTP(w, r)
 	}
+}
+
+// forbidden returns the problem of a caller without the role that is needed.
+func forbidden(p store.Principal, need access) error {
+	if toEnroll.permits(p) {
+		return problemf(http.StatusForbidden, "shared-token", "the token of %s is shared by collectors and only gives each of them its own; 'benchloom collector' gets that when it starts: use the same version as the API's", p.Owner)
+	}
+	return problemf(http.StatusForbidden, "forbidden", "the token of %s has the role %s, but this needs the role %s; use another token, or ask an administrator for one", p.Owner, p.Role, need)
 }
 
 // refuse writes an error before a handler is called.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,9 +42,10 @@ var endpoints = []struct{ method, path, roles string }{
 	{"POST", "/api/v1/requests/raaaaaaaaaa/cancel", "writer admin"},
 	{"POST", "/api/v1/collectors/c1/drain", "admin"},
 	{"POST", "/api/v1/collectors/c1/activate", "admin"},
-	{"DELETE", "/api/v1/collectors/c1", "admin"},
+	{"DELETE", "/api/v1/collectors/c9", "admin"},
 	{"POST", "/api/v1/collectors/register", "collector"},
 	{"POST", "/api/v1/collectors/c1/heartbeat", "collector"},
+	{"PUT", "/api/v1/collectors/own-token", "shared"},
 	{"POST", "/api/v1/runs/aaaaaaaaaaaaaaaa-00000000/start", "collector"},
 	{"POST", "/api/v1/runs/aaaaaaaaaaaaaaaa-00000000/blocks/1", "collector"},
 	{"POST", "/api/v1/runs/aaaaaaaaaaaaaaaa-00000000/log", "collector"},
@@ -55,8 +57,8 @@ func TestRoles(t *testing.T) {
 	open := setup(t)
 	closed := setup(t, func(c *api.Config) { c.OpenRead = false })
 	for _, e := range endpoints {
-		for _, role := range []string{"reader", "writer", "admin", "collector", ""} {
-			may := role != "" && strings.Contains(e.roles, role)
+		for _, role := range []string{"reader", "writer", "admin", "collector", sharedToken, ""} {
+			may := role != "" && slices.Contains(strings.Fields(e.roles), strings.Fields(role)[0])
 			want := http.StatusForbidden
 			if role == "" {
 				want = http.StatusUnauthorized
@@ -90,7 +92,7 @@ func TestErrorsOfTokensSayWhatToDo(t *testing.T) {
 func TestInfoNamesTheCaller(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(c *api.Config) { c.OpenRead = false })
-	for client, want := range map[*apiclient.Client][2]string{b.nobody: {"", ""}, b.reader: {"rita", "reader"}, b.collector: {"machines", "collector"}} {
+	for client, want := range map[*apiclient.Client][2]string{b.nobody: {"", ""}, b.reader: {"rita", "reader"}, b.shared: {"machines", "collector"}} {
 		info, err := client.Info(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, apiclient.Info{

@@ -12,7 +12,6 @@ import (
 
 // BuildRecord stores builds.
 type BuildRecord interface {
-	runReader
 	// Build and BuildChunk return store.ErrNotFound for builds that are no longer stored.
 	Build(ctx context.Context, key bench.BuildKey) (store.Build, error)
 	BuildChunk(ctx context.Context, key bench.BuildKey, number int) ([]byte, error)
@@ -33,13 +32,13 @@ const DefaultMaxBuild = 1 << 30
 func (s *buildHandlers) register() {
 	handle(s.base, operation{id: "get-build", method: http.MethodGet, path: "/builds/{key}", need: toFetch, tag: "builds",
 		summary: "Show a stored build"}, s.getBuild)
-	handle(s.base, operation{id: "get-build-chunk", method: http.MethodGet, path: "/builds/{key}/chunks/{number}", need: toCollect, tag: "builds", slots: chunkSlots,
+	handle(s.base, operation{id: "get-build-chunk", method: http.MethodGet, path: "/builds/{key}/chunks/{number}", need: toCollect, owns: []ownership{ownBuild}, tag: "builds", slots: chunkSlots,
 		summary: "Download a piece of a build", description: "All pieces together are a tar.gz with the SHA-256 of the build.",
 		answers: []documented{{status: http.StatusOK, media: []string{octetsType}}}}, s.getBuildChunk)
-	handle(s.base, operation{id: "upload-build-chunk", method: http.MethodPut, path: "/runs/{run}/build/chunks/{number}", need: toCollect, tag: "collectors",
+	handle(s.base, operation{id: "upload-build-chunk", method: http.MethodPut, path: "/runs/{run}/build/chunks/{number}", need: toCollect, owns: []ownership{ownRun}, tag: "collectors",
 		status: http.StatusNoContent, maxBody: store.BuildChunkBytes + 1,
 		summary: "Upload a piece of a run's build", description: "Pieces are numbered from 0; all but the last have 1 MiB. A repeated upload changes nothing."}, s.putBuildChunk)
-	handle(s.base, operation{id: "finish-build", method: http.MethodPost, path: "/runs/{run}/build/finish", need: toCollect, tag: "collectors",
+	handle(s.base, operation{id: "finish-build", method: http.MethodPost, path: "/runs/{run}/build/finish", need: toCollect, owns: []ownership{ownRun}, tag: "collectors",
 		summary: "Complete a build from its uploaded pieces", description: "They are checked against size and SHA-256."}, s.finishBuild)
 }
 
@@ -111,9 +110,6 @@ func (s *buildHandlers) putBuildChunk(ctx context.Context, in *putBuildChunk) (*
 	if int64(in.Number)*store.BuildChunkBytes+int64(len(in.RawBody)) > s.MaxBuild {
 		return nil, buildTooLarge(id, s.MaxBuild)
 	}
-	if err := ownRun(ctx, s.record, id); err != nil {
-		return nil, err
-	}
 	if err := s.record.PutBuildChunk(ctx, id, in.Number, in.RawBody); err != nil {
 		return nil, refusedBuild(id, err)
 	}
@@ -146,9 +142,6 @@ func (s *buildHandlers) finishBuild(ctx context.Context, in *finishBuild) (*body
 	}
 	if in.Body.Size > s.MaxBuild {
 		return nil, buildTooLarge(id, s.MaxBuild)
-	}
-	if err := ownRun(ctx, s.record, id); err != nil {
-		return nil, err
 	}
 	b, err := s.record.FinishBuild(ctx, id, in.Body.Size, in.Body.SHA256)
 	if err != nil {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
@@ -42,7 +45,7 @@ type CollectorRecord interface {
 	LastCanaries(ctx context.Context) ([]bench.Canary, error)
 	SetActive(ctx context.Context, name string, active bool) error
 	// RemoveCollector returns store.ErrNotFound for a collector that is neither
-	// registered nor invited.
+	// registered, enrolled nor invited.
 	RemoveCollector(ctx context.Context, name string) error
 }
 
@@ -63,9 +66,9 @@ func (s *collectorHandlers) register() {
 		summary: "Activate a drained collector"}, s.activateCollector)
 	handle(s.base, operation{id: "remove-collector", method: http.MethodDelete, path: "/collectors/{collector}", need: toAdmin, audit: "collector remove", tag: "collectors", status: http.StatusNoContent,
 		summary: "Remove an offline collector", description: "Its configuration and its token are removed as well. With force it may be live; its process is refused from then on."}, s.removeCollector)
-	handle(s.base, operation{id: "register-collector", method: http.MethodPost, path: "/collectors/register", need: toCollect, tag: "collectors", maxBody: factsBody,
-		summary: "Register a collector", description: "Each registration has a new epoch, which fences off earlier ones. Answers 409 with the type urn:benchloom:name-taken when another live machine has the name, or wrong-machine when its architecture is not the target's; 403 with not-configured when nobody has invited it, or not-yours when the token is another collector's."}, s.registerCollector)
-	handle(s.base, operation{id: "heartbeat", method: http.MethodPost, path: "/collectors/{collector}/heartbeat", need: toCollect, tag: "collectors", maxBody: factsBody,
+	handle(s.base, operation{id: "register-collector", method: http.MethodPost, path: "/collectors/register", need: toCollect, owns: []ownership{ownBody}, tag: "collectors", maxBody: factsBody,
+		summary: "Register a collector", description: "Each registration has a new epoch, which fences off earlier ones. Answers 409 with the type urn:benchloom:name-taken when another live machine has the name, or wrong-machine when its architecture is not the target's, or new-machine when its hardware is not the collector's; 403 with not-configured when nobody has invited it, or not-yours when the token is another collector's."}, s.registerCollector)
+	handle(s.base, operation{id: "heartbeat", method: http.MethodPost, path: "/collectors/{collector}/heartbeat", need: toCollect, owns: []ownership{ownName, ownBody}, tag: "collectors", maxBody: factsBody,
 		summary: "Send a collector's heartbeat", description: "Answers 409 with the type urn:benchloom:fenced when the collector was registered again since."}, s.heartbeat)
 }
 
@@ -167,16 +170,19 @@ type removeCollector struct {
 
 func (s *collectorHandlers) removeCollector(ctx context.Context, in *removeCollector) (*none, error) {
 	name := in.Collector
-	c, err := s.collector(ctx, name)
-	if unknown := err; unknown != nil {
-		// A collector that was invited but never enrolled can be removed as well.
-		if _, err := s.enrolment.record.Invitation(ctx, name); err != nil {
-			return nil, unknown
-		}
-	} else if state := c.State(s.Now(), s.OfflineAfter); state != bench.CollectorOffline && !in.Force {
+	c, unknown := s.collector(ctx, name)
+	if _, ok := errors.AsType[*huma.ErrorModel](unknown); unknown != nil && !ok {
+		return nil, unknown
+	}
+	if state := c.State(s.Now(), s.OfflineAfter); unknown == nil && state != bench.CollectorOffline && !in.Force {
 		return nil, problemf(http.StatusConflict, "live-collector", "collector %s is %s: only one that is offline is removed; drain it and stop its process, it counts as offline after %s; or add --force, then its run is lost", name, state, s.OfflineAfter)
 	}
-	if err := s.record.RemoveCollector(ctx, name); err != nil && !errors.Is(err, store.ErrNotFound) {
+	// One that was invited or enrolled, but never registered, is removed as well.
+	err := s.record.RemoveCollector(ctx, name)
+	if errors.Is(err, store.ErrNotFound) {
+		err = unknown
+	}
+	if err != nil {
 		return nil, err
 	}
 	s.tokens.forget(name)
@@ -187,6 +193,8 @@ func (s *collectorHandlers) removeCollector(ctx context.Context, in *removeColle
 type registerCollector struct {
 	Body apiclient.Registration
 }
+
+func (in *registerCollector) work() work { return work{collector: in.Body.Name} }
 
 func (s *collectorHandlers) registerCollector(ctx context.Context, in *registerCollector) (*body[apiclient.Registered], error) {
 	r := in.Body
@@ -229,10 +237,13 @@ func (s *collectorHandlers) registerCollector(ctx context.Context, in *registerC
 		MachineType: r.MachineType, MachineGroup: r.MachineGroup, Devices: r.Devices, MemoryBytes: r.MemoryBytes, CPUs: r.CPUs,
 		CacheDirs: r.CacheDirs, Host: r.SharedHost,
 	}, s.OfflineAfter)
-	if errors.Is(err, store.ErrNameTaken) {
-		return nil, conflict(apiclient.ProblemNameTaken, fmt.Errorf("the name %s is taken: another live machine has registered it; choose another name with --name, or stop that one and wait %s", r.Name, s.OfflineAfter))
-	}
-	if err != nil {
+	other, isNew := errors.AsType[*store.NewMachineError](err)
+	switch {
+	case errors.Is(err, store.ErrNameTaken):
+		return nil, s.nameTaken(r.Name)
+	case isNew:
+		return nil, s.newMachine(ctx, cmp.Or(r.SharedHost, r.Name), other)
+	case err != nil:
 		return nil, err
 	}
 	var before *bench.Collector
@@ -248,19 +259,31 @@ func (s *collectorHandlers) registerCollector(ctx context.Context, in *registerC
 	return answer(apiclient.Registered{Collector: out, TaskQueue: pool.TaskQueue(), TaskQueues: queues, HeartbeatSeconds: max(1, int(s.HeartbeatEvery.Seconds()))}, err)
 }
 
+// newMachine is the problem of a machine with other hardware than the collector of its
+// name. owner is the name whose token it has: the collector's, or its shared host's.
+func (s *collectorHandlers) newMachine(ctx context.Context, owner string, e *store.NewMachineError) error {
+	remedy := fmt.Sprintf("'benchloom collector remove %s', then start it again", e.Name)
+	switch _, err := s.enrolment.record.Invitation(ctx, owner); {
+	case err == nil:
+		remedy = fmt.Sprintf("'benchloom collector invite %s --replace', then 'benchloom collector enroll' on this machine", owner)
+	case !errors.Is(err, store.ErrNotFound):
+		return err
+	}
+	return conflict(apiclient.ProblemNewMachine, fmt.Errorf("%w: a machine with another CPU model, number of CPUs, amount of memory or virtualisation is a new machine, also if it is the same virtual one, as its results do not compare with the earlier ones; choose another name, or give it this one with %s", e, remedy))
+}
+
 type heartbeat struct {
 	Collector string `path:"collector" doc:"Name of the collector."`
 	Body      apiclient.Heartbeat
 }
+
+func (in *heartbeat) work() work { return work{run: in.Body.Run} }
 
 func (s *collectorHandlers) heartbeat(ctx context.Context, in *heartbeat) (*body[apiclient.HeartbeatAnswer], error) {
 	if in.Body.Run != "" {
 		if _, err := bench.ParseRunID(string(in.Body.Run)); err != nil {
 			return nil, err
 		}
-	}
-	if err := ownCollector(ctx, in.Collector); err != nil {
-		return nil, err
 	}
 	progress, err := progressText(in.Body.Progress)
 	if err != nil {

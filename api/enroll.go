@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -29,6 +30,9 @@ type EnrolmentRecord interface {
 	// EnrollCollector returns store.ErrNotFound, store.ErrEnrolled or
 	// store.ErrInvitationExpired for a token that cannot be used.
 	EnrollCollector(ctx context.Context, tokenHash, secretHash []byte) (store.Invitation, error)
+	// EnrollUninvited returns store.ErrInvited, store.ErrEnrolled or store.ErrNameTaken
+	// when the name is another machine's.
+	EnrollUninvited(ctx context.Context, name string, machines []string, secretHash []byte, offlineAfter time.Duration) error
 	// WantVersion sets the version of a pool. An empty pool stands for all pools without
 	// their own version, an empty version for any.
 	WantVersion(ctx context.Context, pool, version, who string) error
@@ -45,6 +49,8 @@ func (s *enrolmentHandlers) register() {
 		summary: "Invite a collector: configure it and get its enrolment token", description: "It replaces an earlier invitation of the name. Answers 409 with the type urn:benchloom:enrolled when the name's collector is enrolled already and replace is not set."}, s.inviteCollector)
 	handle(s.base, operation{id: "enroll-collector", method: http.MethodPost, path: "/collectors/enroll", need: anyToken, audit: "collector enroll", tag: "collectors", maxBody: factsBody,
 		summary: "Exchange an enrolment token for the collector's own token", description: "The machine draws its token, which begins with " + TokenPrefix + ", and sends only the SHA-256. A repeated exchange gives the same answer."}, s.enrollCollector)
+	handle(s.base, operation{id: "put-own-token", method: http.MethodPut, path: "/collectors/own-token", need: toEnroll, tag: "collectors", status: http.StatusNoContent,
+		summary: "Give a collector that nobody has invited its own token", description: "The machine draws its token, which begins with " + TokenPrefix + ", and sends only the SHA-256. Slots of a shared host use the host's. A repeated call changes nothing. Answers 409 with the type urn:benchloom:enrolled or name-taken when the name is another machine's, 403 with not-yours when it is invited and not-configured when every collector has to be."}, s.putOwnToken)
 	handle(s.base, operation{id: "list-wanted-versions", method: http.MethodGet, path: "/wanted-versions", need: toRead, tag: "collectors",
 		summary: "List the wanted versions of collectors"}, s.listWantedVersions)
 	handle(s.base, operation{id: "want-version", method: http.MethodPut, path: "/wanted-versions", need: toAdmin, audit: "collector want-version", tag: "collectors",
@@ -154,9 +160,9 @@ func (s *enrolmentHandlers) enrollCollector(ctx context.Context, in *enrollColle
 	if !strings.HasPrefix(in.Body.Token, apiclient.EnrolmentPrefix) {
 		return nil, invalid("this is no enrolment token: those begin with %s and are made with 'benchloom collector invite'", apiclient.EnrolmentPrefix)
 	}
-	secret, err := hex.DecodeString(in.Body.SecretHash)
-	if err != nil || len(secret) != sha256.Size {
-		return nil, invalid("secret_hash is no SHA-256 in hexadecimal")
+	secret, err := secretHash(in.Body.SecretHash)
+	if err != nil {
+		return nil, err
 	}
 	hash := sha256.Sum256([]byte(in.Body.Token))
 	if err := s.fits(ctx, hash[:], in.Body.Host); err != nil {
@@ -175,6 +181,66 @@ func (s *enrolmentHandlers) enrollCollector(ctx context.Context, in *enrollColle
 	}
 	s.Log.InfoContext(ctx, "collector enrolled", "collector", enrolled.Name)
 	return answer(apiclient.Enrolled{Invitation: invitationOf(enrolled), Temporal: s.TemporalAddress, Namespace: s.Namespace}, nil)
+}
+
+func secretHash(text string) ([]byte, error) {
+	hash, err := hex.DecodeString(text)
+	if err != nil || len(hash) != sha256.Size {
+		return nil, invalid("secret_hash is no SHA-256 in hexadecimal")
+	}
+	return hash, nil
+}
+
+type putOwnToken struct {
+	Body apiclient.OwnToken
+}
+
+func (s *enrolmentHandlers) putOwnToken(ctx context.Context, in *putOwnToken) (*none, error) {
+	name := in.Body.Name
+	if err := bench.CheckName("collector", name); err != nil {
+		return nil, err
+	}
+	if host := bench.HostOfSlot(name); host != "" {
+		return nil, invalid("collector %s: names that end like this are those of the slots of shared hosts, which use the token of the host, %s; choose another name", name, host)
+	}
+	if s.InvitedOnly {
+		switch _, err := s.record.Invitation(ctx, name); {
+		case errors.Is(err, store.ErrNotFound):
+			return nil, notConfigured(name)
+		case err != nil:
+			return nil, err
+		}
+		return nil, invitedMachine(name)
+	}
+	secret, err := secretHash(in.Body.SecretHash)
+	if err != nil {
+		return nil, err
+	}
+	err = s.record.EnrollUninvited(ctx, name, in.Body.Machines, secret, s.OfflineAfter)
+	switch {
+	case errors.Is(err, store.ErrInvited):
+		return nil, invitedMachine(name)
+	case errors.Is(err, store.ErrEnrolled):
+		return nil, problemf(http.StatusConflict, "enrolled", "collector %s has its own token, and this machine's state directory does not hold it; choose another name with --name, or give this one away with 'benchloom collector remove %s'", name, name)
+	case errors.Is(err, store.ErrNameTaken):
+		return nil, s.nameTaken(name)
+	case err != nil:
+		return nil, err
+	}
+	s.Log.InfoContext(ctx, "collector has its own token", "collector", name)
+	return nil, nil
+}
+
+func invitedMachine(name string) error {
+	return problemf(http.StatusForbidden, "not-yours", "collector %s is an invited machine; run it where it was enrolled, or choose another name", name)
+}
+
+func notConfigured(name string) error {
+	return problemf(http.StatusForbidden, "not-configured", "nothing is configured for collector %s; invite it with 'benchloom collector invite %s', then 'benchloom collector enroll' on its machine", name, name)
+}
+
+func (s *base) nameTaken(name string) error {
+	return conflict(apiclient.ProblemNameTaken, fmt.Errorf("the name %s is taken: another live machine has registered it; choose another name with --name, or stop that one and wait %s", name, s.OfflineAfter))
 }
 
 func unknownInvitation() error {
@@ -205,9 +271,6 @@ func sameArchitecture(name string, target, host bench.Target) error {
 // configured completes a registration from the configuration of the collector, and
 // refuses one that differs.
 func (s *enrolmentHandlers) configured(ctx context.Context, r *apiclient.Registration) error {
-	if err := ownCollector(ctx, r.Name); err != nil {
-		return err
-	}
 	if r.SharedHost != "" && r.SharedHost != bench.HostOfSlot(r.Name) {
 		return invalid("collector %s: the slots of shared host %.80s are named after it, such as %.80s-c2-1", r.Name, r.SharedHost, r.SharedHost)
 	}
@@ -219,7 +282,7 @@ func (s *enrolmentHandlers) configured(ctx context.Context, r *apiclient.Registr
 	}
 	switch {
 	case errors.Is(err, store.ErrNotFound) && s.InvitedOnly:
-		return problemf(http.StatusForbidden, "not-configured", "nothing is configured for collector %s; invite it with 'benchloom collector invite %s', then 'benchloom collector enroll' on its machine", name, name)
+		return notConfigured(name)
 	case errors.Is(err, store.ErrNotFound):
 		if err := checkTraits(r.Labels, r.BenchmarkSets); err != nil {
 			return err
@@ -227,8 +290,6 @@ func (s *enrolmentHandlers) configured(ctx context.Context, r *apiclient.Registr
 		return checkMachine(r.MachineType, r.MachineGroup, r.Devices)
 	case err != nil:
 		return err
-	case caller(ctx).Collector == "":
-		return problemf(http.StatusForbidden, "not-yours", "collector %s has its own token; run it where it was enrolled, or choose another name", name)
 	}
 	for _, is := range []struct {
 		what             string
@@ -245,15 +306,6 @@ func (s *enrolmentHandlers) configured(ctx context.Context, r *apiclient.Registr
 	}
 	r.Target, r.SizeClass, r.Pool, r.Labels, r.BenchmarkSets = i.Target, i.SizeClass, i.Pool, i.Labels, i.BenchmarkSets
 	r.MachineType, r.MachineGroup, r.Devices = i.MachineType, i.MachineGroup, i.Devices
-	return nil
-}
-
-// ownCollector refuses the token of another collector. A shared host's token also serves
-// its slots.
-func ownCollector(ctx context.Context, name string) error {
-	if own := caller(ctx).Collector; own != "" && own != name && own != bench.HostOfSlot(name) {
-		return problemf(http.StatusForbidden, "not-yours", "this token belongs to collector %s and gives no access to collector %s; use that collector's own", own, name)
-	}
 	return nil
 }
 

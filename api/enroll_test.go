@@ -85,8 +85,7 @@ func TestARegistrationIsRefusedWithItsReason(t *testing.T) {
 		client *apiclient.Client
 		change func(*apiclient.Registration)
 	}{
-		"nothing is configured for collector c9; invite it with":                   {"not-configured", b.collector, func(r *apiclient.Registration) { r.Name = "c9" }},
-		"collector c1 has its own token":                                           {"not-yours", b.collector, func(*apiclient.Registration) {}},
+		"is shared by collectors and only gives each of them its own":              {"shared-token", b.shared, func(*apiclient.Registration) {}},
 		"this token belongs to collector c1 and gives no access to collector c9":   {"not-yours", own, func(r *apiclient.Registration) { r.Name = "c9" }},
 		"configured with the pool main, not other":                                 {"not-configured", own, func(r *apiclient.Registration) { r.Pool = "other" }},
 		"configured with the size class 2, not 3":                                  {"not-configured", own, func(r *apiclient.Registration) { r.SizeClass = 3 }},
@@ -125,7 +124,7 @@ func TestAnothersTokenOpensNothing(t *testing.T) {
 	require.NoError(t, err)
 	j := b.submit(t, "1.26.0")
 	run := bench.NewRunID(j.key, "workflow", "activity", 1)
-	start := apiclient.RunStart{Reason: bench.Scheduled, Collector: "c1", Epoch: r.Collector.Epoch}
+	start := b.runStart(t, run, r)
 	_, err = others.StartRun(t.Context(), run, start)
 	require.Equal(t, "urn:benchloom:not-yours", problemOf(t, err).Type)
 	plan, err := own.StartRun(t.Context(), run, start)
@@ -195,8 +194,8 @@ func TestTheTokenOfASharedHostIsItsSlots(t *testing.T) {
 	}
 	_, err := others.RegisterCollector(t.Context(), slot("big-c1-1", 1))
 	require.Equal(t, "urn:benchloom:not-yours", problemOf(t, err).Type)
-	_, err = b.collector.RegisterCollector(t.Context(), slot("big-c1-1", 1))
-	require.Equal(t, "urn:benchloom:not-yours", problemOf(t, err).Type)
+	_, err = b.shared.RegisterCollector(t.Context(), slot("big-c1-1", 1))
+	require.Equal(t, "urn:benchloom:shared-token", problemOf(t, err).Type)
 	for _, name := range []string{"big", "big-1"} {
 		_, err := own.RegisterCollector(t.Context(), slot(name, 1))
 		require.Error(t, err, name)
@@ -278,8 +277,8 @@ func TestAHeartbeatReturnsTheWantedVersionAndWaitingJobs(t *testing.T) {
 
 	// The fence tells each reason by a type of its own.
 	start := func() error {
-		_, err := b.collector.StartRun(t.Context(), bench.NewRunID(j.key, "workflow", "activity", 1),
-			apiclient.RunStart{Reason: bench.Scheduled, Collector: "c1", Epoch: r.Collector.Epoch})
+		id := bench.NewRunID(j.key, "workflow", "activity", 1)
+		_, err := b.collector.StartRun(t.Context(), id, b.runStart(t, id, r))
 		return err
 	}
 	require.ErrorIs(t, start(), apiclient.ErrOutdated)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -28,6 +29,8 @@ const (
 type operation struct {
 	id, method, path string
 	need             access
+	// owns says whose work it concerns; for operations that need the role collector.
+	owns []ownership
 	// scope is what a token restricted to a project may change with it.
 	scope scope
 	// audit is the action that the audit records, such as "collector drain"; empty: the
@@ -83,6 +86,12 @@ func handle[In, Out any](s *base, o operation, f func(ctx context.Context, in *I
 		op.Security = []map[string][]string{{tokenScheme: {}}}
 		op.Description += "\n\nNeeds a token with the role " + string(o.need) + "."
 	}
+	var zero In
+	_, names := any(&zero).(worker)
+	s.misdeclared = errors.Join(s.misdeclared, o.declared(&zero))
+	if o.need == toCollect {
+		op.Middlewares = append(op.Middlewares, s.ownPath(o.owns))
+	}
 	if o.slots > 0 {
 		op.Middlewares = append(op.Middlewares, s.inSlot(o.slots))
 	}
@@ -101,6 +110,11 @@ func handle[In, Out any](s *base, o operation, f func(ctx context.Context, in *I
 		op.Responses[strconv.Itoa(d.status)] = &huma.Response{Description: http.StatusText(d.status), Content: d.content(schemas)}
 	}
 	huma.Register(s.huma, op, func(ctx context.Context, in *In) (*Out, error) {
+		if names {
+			if err := s.ownWork(ctx, any(in).(worker).work()); err != nil {
+				return nil, s.problemOf(ctx, err)
+			}
+		}
 		out, err := f(ctx, in)
 		if err == nil && o.audit != "" {
 			err = s.enter(ctx, o.audit, in, out)
@@ -133,7 +147,7 @@ func (s *base) registerInfo() {
 			who := caller(ctx)
 			return answer(apiclient.Info{
 				Version: s.Version, TemporalUI: s.TemporalUI, Temporal: s.TemporalAddress, Namespace: s.Namespace,
-				Principal: who.Owner, Role: who.Role, Project: who.Project, MaxBodySize: s.MaxBody,
+				Principal: who.Owner, Role: who.Role, Project: who.Project, Collector: who.Collector, MaxBodySize: s.MaxBody,
 			}, nil)
 		})
 }

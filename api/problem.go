@@ -92,6 +92,12 @@ func (s *base) problemOf(ctx context.Context, err error) error {
 		return conflict(apiclient.ProblemOutdated, err)
 	case errors.Is(err, store.ErrUnfit):
 		return conflict(apiclient.ProblemUnfit, err)
+	case errors.Is(err, store.ErrElsewhere):
+		return conflict(apiclient.ProblemElsewhere, err)
+	case errors.Is(err, store.ErrUnderWay):
+		return conflict(apiclient.ProblemUnderWay, err)
+	case errors.Is(err, store.ErrStaleDispatch):
+		return conflict(apiclient.ProblemStale, err)
 	case errors.Is(err, store.ErrRunClosed):
 		return conflict(apiclient.ProblemRunClosed, err)
 	case errors.Is(err, store.ErrConflict):

@@ -39,8 +39,8 @@ func TestConstraintsApplyToNewMembersOfAPool(t *testing.T) {
 	attempt := int32(0)
 	begin := func(c apiclient.Registered) error {
 		attempt++
-		_, err := b.collector.StartRun(t.Context(), bench.NewRunID(key, "workflow", "activity", attempt),
-			apiclient.RunStart{Reason: bench.Scheduled, Collector: c.Collector.Name, Epoch: c.Collector.Epoch})
+		id := bench.NewRunID(key, "workflow", "activity", attempt)
+		_, err := b.collector.StartRun(t.Context(), id, b.runStart(t, id, c))
 		return err
 	}
 

@@ -61,7 +61,7 @@ func newRolesWorld(t testing.TB, change ...func(*api.Config)) *rolesWorld {
 	require.NoError(t, err)
 	_, err = w.client(t, "other").RegisterCollector(t.Context(), unnamed("other"))
 	require.NoError(t, err)
-	w.tokens["shared"], w.collector = w.tokens[api.RoleCollector], w.client(t, "own")
+	w.tokens["shared"], w.collector = w.tokens[sharedToken], w.client(t, "own")
 	w.done = w.measure(t, "done", 1, w.registered())
 
 	for name, is := range map[string]store.Token{
@@ -171,26 +171,31 @@ func onRun(path string, body any) func(*rolesWorld) example {
 
 // examples holds a call of each operation by its ID. Whatever it changes is made for it.
 var examples = map[string]func(*rolesWorld) example{
-	"info":                 get("/info"),
-	"list-projects":        get("/projects"),
-	"get-project":          get("/projects/go"),
-	"list-admissions":      get("/projects/go/admissions"),
-	"list-commits":         get("/projects/go/commits"),
-	"get-queue":            get("/projects/go/queue"),
-	"list-queues":          get("/queues"),
-	"list-requests":        get("/requests"),
-	"get-shares":           get("/shares"),
-	"get-retention":        get("/retention"),
-	"list-shapes":          get("/sizeclasses"),
-	"get-shape":            get("/sizeclasses/none"),
-	"list-collectors":      get("/collectors"),
-	"get-collector":        get("/collectors/own"),
-	"list-audit":           get("/audit"),
-	"list-tokens":          get("/tokens"),
-	"compare":              get("/compare?project=go&a=done&b=done"),
-	"export-results":       get("/results/export?project=go"),
-	"get-build":            get("/builds/" + buildKey),
-	"get-build-chunk":      get("/builds/" + buildKey + "/chunks/0"),
+	"info":            get("/info"),
+	"list-projects":   get("/projects"),
+	"get-project":     get("/projects/go"),
+	"list-admissions": get("/projects/go/admissions"),
+	"list-commits":    get("/projects/go/commits"),
+	"get-queue":       get("/projects/go/queue"),
+	"list-queues":     get("/queues"),
+	"list-requests":   get("/requests"),
+	"get-shares":      get("/shares"),
+	"get-retention":   get("/retention"),
+	"list-shapes":     get("/sizeclasses"),
+	"get-shape":       get("/sizeclasses/none"),
+	"list-collectors": get("/collectors"),
+	"get-collector":   get("/collectors/own"),
+	"list-audit":      get("/audit"),
+	"list-tokens":     get("/tokens"),
+	"compare":         get("/compare?project=go&a=done&b=done"),
+	"export-results":  get("/results/export?project=go"),
+	"get-build":       get("/builds/" + buildKey),
+	"get-build-chunk": func(w *rolesWorld) example { // that a run of the caller's needs, and that is not stored
+		_, j := w.run()
+		spec := bench.BuildSpec{Tag: j.request.Tag, Target: linux, Key: bench.BuildKey(buildKey)}
+		require.NoError(w.t, w.store.SetBuildRevision(w.t.Context(), "go", "recipe", spec))
+		return example{path: "/builds/" + buildKey + "/chunks/0"}
+	},
 	"get-suite":            func(w *rolesWorld) example { return example{path: "/suites/" + w.suite} },
 	"get-request":          get("/requests/go:done"),
 	"explain-request":      get("/requests/go:done/explain"),
@@ -276,14 +281,16 @@ var examples = map[string]func(*rolesWorld) example{
 		require.NoError(w.t, err)
 		return asJSON("/collectors/enroll", apiclient.Enrolment{Token: invited.Token, SecretHash: sha256Hex(invited.Token)})
 	},
+	"put-own-token": func(w *rolesWorld) example {
+		return asJSON("/collectors/own-token", apiclient.OwnToken{Name: "uninvited", SecretHash: strings.Repeat("0", 64), Machines: []string{}})
+	},
 	"register-collector": func(w *rolesWorld) example { return asJSON("/collectors/register", unnamed("own")) },
 	"heartbeat": func(w *rolesWorld) example {
 		return asJSON("/collectors/own/heartbeat", apiclient.Heartbeat{Epoch: w.registered().Collector.Epoch})
 	},
 	"start-run": func(w *rolesWorld) example {
-		j := w.submit(w.t, w.tag())
-		return asJSON("/runs/"+string(bench.NewRunID(j.key, "workflow", "activity", 1))+"/start",
-			apiclient.RunStart{Reason: bench.Scheduled, Collector: "own", Epoch: w.registered().Collector.Epoch})
+		run := bench.NewRunID(w.submit(w.t, w.tag()).key, "workflow", "activity", 1)
+		return asJSON("/runs/"+string(run)+"/start", w.runStart(w.t, run, w.registered()))
 	},
 	"upload-block": func(w *rolesWorld) example {
 		run, j := w.run()
@@ -422,7 +429,7 @@ func (w *rolesWorld) lastEntry() int64 {
 // permitted says which callers have the role that an operation names.
 var permitted = map[string][]string{
 	"reader":              {"reader", "elsewhere", "writer", "admin elsewhere", "admin"},
-	"reader or collector": {"reader", "elsewhere", "writer", "admin elsewhere", "admin", "shared", "other", "own"},
+	"reader or collector": {"reader", "elsewhere", "writer", "admin elsewhere", "admin", "other", "own"},
 	"writer":              {"writer", "admin"},
 	"admin":               {"admin"},
 	"collector":           {"own"},
@@ -442,9 +449,7 @@ func checkAnswer(t *testing.T, op described, who string, status int) {
 		require.False(t, refused, "%s needs the role %s, which %s has", op.id, op.role, who)
 	case op.id == "put-suite" && strings.HasSuffix(who, "elsewhere"): // it belongs to no project
 		require.Equal(t, http.StatusOK, status)
-	case op.role == "collector" && who == "shared": // it passes where no collector is named
-	case op.id == "get-build-chunk" && (who == "other" || who == "shared"): // what is not stored is nobody's
-	default:
+	default: // also put-own-token by whom it is for: here, each collector has to be invited
 		require.True(t, refused, "%s needs the role %s: %s got %d", op.id, op.role, who, status)
 	}
 }

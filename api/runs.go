@@ -22,7 +22,6 @@ const maxRunLog = 4 << 20
 // RunRecord stores runs, their results and their output. Each method returns
 // store.ErrNotFound for an unknown run or job.
 type RunRecord interface {
-	Run(ctx context.Context, id bench.RunID) (bench.Run, error)
 	Job(ctx context.Context, key bench.JobKey) (bench.Job, error)
 	// StartRun is the fence: its errors say why the run may not begin.
 	StartRun(ctx context.Context, start store.RunStart) (store.RunPlan, error)
@@ -56,13 +55,13 @@ type runHandlers struct {
 }
 
 func (s *runHandlers) register() {
-	handle(s.base, operation{id: "start-run", method: http.MethodPost, path: "/runs/{run}/start", need: toCollect, tag: "collectors", maxBody: factsBody,
-		summary: "Start a run, if the fence allows it", description: "Answers 409 with the type urn:benchloom:job-closed, nobody-waits, fenced, draining, outdated or unfit when the run may not begin. A repeated call gives the same answer."}, s.startRun)
-	handle(s.base, operation{id: "upload-block", method: http.MethodPost, path: "/runs/{run}/blocks/{number}", need: toCollect, tag: "collectors", maxBody: s.MaxBlock, gzip: true, slots: blockSlots,
+	handle(s.base, operation{id: "start-run", method: http.MethodPost, path: "/runs/{run}/start", need: toCollect, owns: []ownership{ownRun, ownBody}, tag: "collectors", maxBody: factsBody,
+		summary: "Start a run, if the fence allows it", description: "Answers 409 with the type urn:benchloom:job-closed, nobody-waits, fenced, draining, outdated, unfit, elsewhere, stale-dispatch or under-way when the run may not begin. A repeated call gives the same answer."}, s.startRun)
+	handle(s.base, operation{id: "upload-block", method: http.MethodPost, path: "/runs/{run}/blocks/{number}", need: toCollect, owns: []ownership{ownRun}, tag: "collectors", maxBody: s.MaxBlock, gzip: true, slots: blockSlots,
 		summary: "Upload a finished block", description: "A block has all collections of its test cases. A repeated upload changes nothing."}, s.uploadBlock)
-	handle(s.base, operation{id: "append-run-log", method: http.MethodPost, path: "/runs/{run}/log", need: toCollect, tag: "collectors", maxBody: min(outputBody, s.MaxBody), slots: outputSlots,
+	handle(s.base, operation{id: "append-run-log", method: http.MethodPost, path: "/runs/{run}/log", need: toCollect, owns: []ownership{ownRun}, tag: "collectors", maxBody: min(outputBody, s.MaxBody), slots: outputSlots,
 		summary: "Upload output of a run", description: "The first 4 MB of a run are kept; the rest is counted and dropped."}, s.appendLog)
-	handle(s.base, operation{id: "finish-run", method: http.MethodPost, path: "/runs/{run}/finish", need: toCollect, tag: "collectors", status: http.StatusNoContent, maxBody: s.MaxBody, slots: largeSlots,
+	handle(s.base, operation{id: "finish-run", method: http.MethodPost, path: "/runs/{run}/finish", need: toCollect, owns: []ownership{ownRun}, tag: "collectors", status: http.StatusNoContent, maxBody: s.MaxBody, slots: largeSlots,
 		summary: "Close a run"}, s.finishRun)
 }
 
@@ -78,15 +77,17 @@ type startRun struct {
 	Body apiclient.RunStart
 }
 
+func (in *startRun) work() work { return work{collector: in.Body.Collector} }
+
 func (s *runHandlers) startRun(ctx context.Context, in *startRun) (*body[apiclient.RunPlan], error) {
 	id, err := bench.ParseRunID(in.Run)
 	if err != nil {
 		return nil, err
 	}
-	if err := ownCollector(ctx, in.Body.Collector); err != nil {
-		return nil, err
-	}
-	plan, err := s.record.StartRun(ctx, store.RunStart{Run: id, Reason: in.Body.Reason, Collector: in.Body.Collector, Epoch: in.Body.Epoch, Facts: in.Body.Facts})
+	plan, err := s.record.StartRun(ctx, store.RunStart{
+		Run: id, Reason: in.Body.Reason, Collector: in.Body.Collector, Epoch: in.Body.Epoch,
+		Dispatch: in.Body.Dispatch, TaskQueue: in.Body.TaskQueue, Facts: in.Body.Facts,
+	})
 	if errors.Is(err, store.ErrUnfit) {
 		// Before the collector gives it back, when its workflow asks where it waits.
 		s.refit(ctx, s.dispatcher.Refit)
@@ -154,9 +155,6 @@ func (s *runHandlers) uploadBlock(ctx context.Context, in *uploadBlock) (*body[a
 			return nil, fmt.Errorf("block %d of run %s, error %d: %w", in.Number, id, i+1, err)
 		}
 		errs = append(errs, failure)
-	}
-	if err := ownRun(ctx, s.record, id); err != nil {
-		return nil, err
 	}
 	receipt, err := s.record.StoreBlock(ctx, id, results, errs)
 	if err != nil {
@@ -229,9 +227,6 @@ func (s *runHandlers) appendLog(ctx context.Context, in *appendLog) (*body[apicl
 	if err != nil {
 		return nil, err
 	}
-	if err := ownRun(ctx, s.record, id); err != nil {
-		return nil, err
-	}
 	next, err := s.record.AppendLog(ctx, id, in.Offset, in.RawBody, maxRunLog)
 	if err != nil {
 		return nil, unknownRun(id, err)
@@ -247,9 +242,6 @@ type finishRun struct {
 func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, error) {
 	id, err := bench.ParseRunID(in.Run)
 	if err != nil {
-		return nil, err
-	}
-	if err := ownRun(ctx, s.record, id); err != nil {
 		return nil, err
 	}
 	end := bench.RunEnd{
@@ -271,27 +263,6 @@ func (s *runHandlers) finishRun(ctx context.Context, in *finishRun) (*none, erro
 		}
 	}
 	return nil, nil
-}
-
-// runReader reads a run; it returns store.ErrNotFound for an unknown one.
-type runReader interface {
-	Run(ctx context.Context, id bench.RunID) (bench.Run, error)
-}
-
-// ownRun refuses the token of a collector that the run does not belong to. It accepts an
-// unknown run, which the caller reports.
-func ownRun(ctx context.Context, record runReader, id bench.RunID) error {
-	if caller(ctx).Collector == "" {
-		return nil
-	}
-	run, err := record.Run(ctx, id)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return ownCollector(ctx, run.Collector)
 }
 
 // goFirst lets the job of a failed run go first within its queue. Temporal waits a second

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -181,8 +183,10 @@ type bundle struct {
 	server    *httptest.Server
 	log       *lockedBuffer
 	// Clients with tokens of each role, and one without.
-	reader, writer, admin, collector, nobody *apiclient.Client
-	tokens                                   map[string]string
+	// The client collector stands for all collectors: it sends each request with the own
+	// token of the one that it concerns. That of the role collector is c1's.
+	reader, writer, admin, collector, shared, nobody *apiclient.Client
+	tokens                                           map[string]string
 }
 
 // lockedBuffer is a log that handlers of ended requests may still write.
@@ -226,17 +230,26 @@ func setup(t testing.TB, change ...func(*api.Config)) *bundle {
 	t.Cleanup(b.server.Close)
 
 	var files []api.TokenFile
-	for role, owner := range map[string]string{api.RoleReader: "rita", api.RoleWriter: "wanda", api.RoleAdmin: "ada", api.RoleCollector: "machines"} {
+	for role, owner := range map[string]string{api.RoleReader: "rita", api.RoleWriter: "wanda", api.RoleAdmin: "ada", sharedToken: "machines"} {
 		token, err := api.NewToken(rand.Reader)
 		require.NoError(t, err)
 		path := filepath.Join(t.TempDir(), role)
 		require.NoError(t, os.WriteFile(path, []byte(token+"\n"), 0o600))
-		files = append(files, api.TokenFile{Path: path, Owner: owner, Role: role})
+		files = append(files, api.TokenFile{Path: path, Owner: owner, Role: strings.TrimPrefix(role, "shared ")})
 		b.tokens[role] = token
 	}
 	require.NoError(t, api.BootstrapTokens(t.Context(), b.store, files))
 	b.reader, b.writer, b.admin = b.client(t, api.RoleReader), b.client(t, api.RoleWriter), b.client(t, api.RoleAdmin)
-	b.collector, b.nobody = b.client(t, api.RoleCollector), b.client(t, "")
+	b.shared, b.nobody = b.client(t, sharedToken), b.client(t, "")
+	b.collector, err = apiclient.New(b.server.URL, "", &http.Client{Transport: &machines{bundle: b, runs: make(map[string]string)}})
+	require.NoError(t, err)
+	if !config.InvitedOnly {
+		token, err := api.NewToken(rand.Reader)
+		require.NoError(t, err)
+		hash := sha256.Sum256([]byte(token))
+		require.NoError(t, b.store.EnrollUninvited(t.Context(), "c1", nil, hash[:], time.Minute))
+		b.tokens["own c1"], b.tokens[api.RoleCollector] = token, token
+	}
 	return b
 }
 
@@ -406,11 +419,20 @@ func (b *bundle) submit(t testing.TB, tag string) job {
 	return job{request: r, key: identity.Key(), cases: cases}
 }
 
+// runStart is what a collector sends that has just got the task of a run's job.
+func (b *bundle) runStart(t testing.TB, run bench.RunID, collector apiclient.Registered) apiclient.RunStart {
+	t.Helper()
+	c := collector.Collector
+	task, err := storetest.Dispatched(t.Context(), b.url, run, c.Name)
+	require.NoError(t, err)
+	return apiclient.RunStart{Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch, Dispatch: task.Dispatch, TaskQueue: task.TaskQueue}
+}
+
 // start passes the fence with the job's n-th attempt.
 func (b *bundle) start(t testing.TB, j job, collector apiclient.Registered, n int32) apiclient.RunPlan {
 	t.Helper()
-	plan, err := b.collector.StartRun(t.Context(), bench.NewRunID(j.key, "workflow", "activity", n),
-		apiclient.RunStart{Reason: bench.Scheduled, Collector: collector.Collector.Name, Epoch: collector.Collector.Epoch})
+	id := bench.NewRunID(j.key, "workflow", "activity", n)
+	plan, err := b.collector.StartRun(t.Context(), id, b.runStart(t, id, collector))
 	require.NoError(t, err)
 	return plan
 }

@@ -28,6 +28,7 @@ type Store interface {
 	RunRecord
 	BuildRecord
 	RetentionRecord
+	WorkRecord
 }
 
 // Starter calls the workflows of all handlers together; a *starter.Starter is one. The

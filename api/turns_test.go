@@ -34,7 +34,7 @@ func TestTwoArtifactsAreMeasuredInTurns(t *testing.T) {
 	require.NoError(t, b.store.StartAdHoc(t.Context(), r.ID))
 	require.NoError(t, b.store.ExpandRequest(t.Context(), r.ID, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(job)}))
 	run := bench.NewRunID(job.Key, "workflow", "activity", 1)
-	plan, err := b.collector.StartRun(t.Context(), run, apiclient.RunStart{Reason: bench.Scheduled, Collector: c.Collector.Name, Epoch: c.Collector.Epoch})
+	plan, err := b.collector.StartRun(t.Context(), run, b.runStart(t, run, c))
 	require.NoError(t, err)
 	require.Equal(t, "1.25.0", plan.Job.Versus)
 	require.Equal(t, job.TestCases, plan.Missing)

@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/mock"
@@ -94,4 +95,33 @@ func TestAFurtherDispatchGoesFirst(t *testing.T) {
 	again := temporal.Priority{PriorityKey: 4, FairnessKey: "project:go#again", FairnessWeight: 1}
 	require.Equal(t, []temporal.Priority{{PriorityKey: 3, FairnessKey: "project:go", FairnessWeight: 1}, again, again}, seen.dispatched)
 	require.False(t, seen.eager)
+}
+
+// Each dispatch carries the secret that the record has drawn for it. A job that was
+// dispatched before there were any is refused at the fence once, and then has one.
+func TestEachDispatchCarriesItsSecret(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]bench.Dispatch{"dispatched by a current version": "first", "by an older one": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := environment(t)
+			var carried []bench.Dispatch
+			env.OnActivity(protocol.RunJob, mock.Anything, mock.Anything).Return(func(_ context.Context, in protocol.RunJobInput) (protocol.RunJobResult, error) {
+				if carried = append(carried, in.Dispatch); len(carried) == 4 {
+					return protocol.RunJobResult{Outcome: bench.RunSuccess}, nil
+				}
+				return protocol.RunJobResult{}, temporal.NewNonRetryableApplicationError("dispatched again", protocol.ErrTypeInfrastructure, nil)
+			})
+			for _, drawn := range []bench.Dispatch{"second", "", "fourth"} { // the third by an older orchestrator
+				env.OnActivity(protocol.AssessJob, mock.Anything, mock.Anything).
+					Return(protocol.Assessment{Again: true, Attempts: 3, Reason: bench.Retry, Dispatch: drawn}, nil).Once()
+			}
+			env.OnActivity(protocol.RecordJobEnd, mock.Anything, mock.Anything).Return(protocol.JobEndResult{Status: bench.JobSuccess}, nil).Once()
+			in := input(jobA)
+			in.Dispatch = first
+			env.ExecuteWorkflow(protocol.JobWorkflow, in)
+			require.NoError(t, env.GetWorkflowError())
+			require.Equal(t, []bench.Dispatch{first, "second", "second", "fourth"}, carried)
+		})
+	}
 }

@@ -102,7 +102,7 @@ func (j *job) dispatch(ctx workflow.Context) error {
 	if err := j.enter(ctx, protocol.JobWaitsForCollector, j.waitsForCollector()); err != nil {
 		return err
 	}
-	input := protocol.RunJobInput{Project: j.in.Project, Key: j.in.Key, Reason: j.reason}
+	input := protocol.RunJobInput{Project: j.in.Project, Key: j.in.Key, Reason: j.reason, Dispatch: j.in.Dispatch}
 	run := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, runJobActivity(j.in, j.in.Attempts)), protocol.RunJob, input)
 	selector := workflow.NewSelector(ctx)
 	done := false
@@ -134,7 +134,7 @@ func (j *job) assess(ctx workflow.Context, failure error) (again bool, gaveUp st
 	j.status.LastError = message
 	j.log.Warn("run ended without success", "kind", kind, "error", message)
 	var answer protocol.Assessment
-	ask := protocol.AssessInput{Project: j.in.Project, Key: j.in.Key, Kind: kind, Message: message, Unbegun: j.in.Unbegun}
+	ask := protocol.AssessInput{Project: j.in.Project, Key: j.in.Key, Kind: kind, Message: message, Dispatch: j.in.Dispatch, Unbegun: j.in.Unbegun}
 	ask.Awaited, j.in.Adopt = j.in.Adopt.Run, protocol.Adopted{}
 	ask.Unseen = ask.Awaited == "" && mayAdopt(ctx, failure)
 	if err := call(ctx, recordActivity("what the record says of the failed run"), protocol.AssessJob, ask, &answer); err != nil {
@@ -148,6 +148,9 @@ func (j *job) assess(ctx workflow.Context, failure error) (again bool, gaveUp st
 		return false, answer.GaveUp, nil
 	}
 	j.reason, j.in.Attempts, j.in.Unbegun = answer.Reason, answer.Attempts, answer.Unbegun
+	if answer.Dispatch != "" { // an older orchestrator draws none: the present one holds
+		j.in.Dispatch = answer.Dispatch
+	}
 	if answer.Level != 0 {
 		j.in.Priority.Level = answer.Level
 	}

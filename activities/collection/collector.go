@@ -221,7 +221,7 @@ func (c *Collector) RunJob(ctx context.Context, in protocol.RunJobInput) (protoc
 	defer func() { stop(nil); <-beats }()
 
 	log.InfoContext(ctx, "run started")
-	outcome, err := c.run(ctx, run, in)
+	outcome, err := c.run(ctx, run, in, info.TaskQueue)
 	log.InfoContext(ctx, "run ended", "outcome", outcome, "error", err)
 	return protocol.RunJobResult{Run: run, Outcome: outcome}, asApplicationError(ctx, err)
 }
@@ -288,6 +288,8 @@ func asApplicationError(ctx context.Context, err error) error {
 		return err
 	case errors.Is(err, apiclient.ErrJobClosed), errors.Is(err, apiclient.ErrNobodyWaits):
 		return temporal.NewNonRetryableApplicationError(err.Error(), protocol.ErrTypeJobClosed, nil)
+	case errors.Is(err, apiclient.ErrUnderWay):
+		return givenBack(err, protocol.ErrTypeUnderWay)
 	case errors.Is(err, errUnfit):
 		// It may come back until it waits elsewhere: pause as after a run that
 		// did not start.

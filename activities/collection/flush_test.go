@@ -82,7 +82,7 @@ func TestACollectorThatCannotBeginRests(t *testing.T) {
 		env := tests.NewTestActivityEnvironment()
 		env.SetWorkerStopChannel(b.stop)
 		b.Register(env, func() (func(), bool) { return func() { released++ }, true })
-		_, err := env.ExecuteActivity(protocol.RunJob, protocol.RunJobInput{Project: "go", Key: key, Reason: bench.Scheduled})
+		_, err := env.ExecuteActivity(protocol.RunJob, b.dispatched(key))
 		require.Equal(t, 1, released)
 		released = 0
 		return err

@@ -23,7 +23,7 @@ import (
 const logShipEvery = 2 * time.Second
 
 // run makes one attempt, from the fence to its recorded end.
-func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJobInput) (bench.RunOutcome, error) {
+func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJobInput, taskQueue string) (bench.RunOutcome, error) {
 	// Deliver blocks of earlier runs of this process before the fence tells
 	// which results are missing.
 	if err := c.FlushSpool(ctx); err != nil {
@@ -33,7 +33,7 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 		return bench.RunLost, infrastructure(err)
 	}
 	c.hindered.Store(0)
-	start := apiclient.RunStart{Reason: in.Reason, Collector: c.Name}
+	start := apiclient.RunStart{Reason: in.Reason, Collector: c.Name, Dispatch: in.Dispatch, TaskQueue: taskQueue}
 	if c.Facts != nil {
 		facts, err := c.Facts()
 		if err != nil {
@@ -54,7 +54,7 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 		c.Unwanted()
 		return bench.RunLost, infrastructure(fmt.Errorf("%w: %w", errNotTaken, err))
 	}
-	if errors.Is(err, apiclient.ErrUnfit) {
+	if errors.Is(err, apiclient.ErrUnfit) || errors.Is(err, apiclient.ErrElsewhere) || errors.Is(err, apiclient.ErrStaleDispatch) {
 		return bench.RunLost, infrastructure(fmt.Errorf("%w: %w", errUnfit, err))
 	}
 	if err != nil {

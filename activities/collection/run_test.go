@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/testsuite"
 
 	"github.com/benchloom/benchloom/activities/collection"
 	"github.com/benchloom/benchloom/internal/bench"
@@ -181,6 +182,29 @@ func TestAJobThatIsNotForThisCollectorIsGivenBack(t *testing.T) {
 	_, err := b.run(key, 1)
 	b.fails(err, protocol.ErrTypeInfrastructure, false, "not taken: the job is not for this collector")
 	require.ErrorContains(t, err, "it has no device gpu")
+	require.Zero(t, b.unwanted.Load()+b.fenced.Load())
+	require.Empty(t, b.runs(key))
+	require.Empty(t, b.journal())
+}
+
+// A task of a dispatch that was replaced, and one of a job that waits elsewhere by now,
+// are returned as well: the next dispatch has another secret, and goes where the job is.
+func TestATaskThatIsNotOfTheJobsDispatchIsGivenBack(t *testing.T) {
+	b := setup(t)
+	key := b.job("v1", "one")
+	for reason, change := range map[string]string{
+		"the job was dispatched again": `update job_queue set dispatch = gen_random_uuid()`,
+		"the job waits elsewhere":      `update job_queue set task_queue = 'bench/elsewhere'`,
+	} {
+		var tests testsuite.WorkflowTestSuite
+		env := tests.NewTestActivityEnvironment()
+		env.SetWorkerStopChannel(b.stop)
+		b.Register(env, nil)
+		in := b.dispatched(key)
+		b.execute(change)
+		_, err := env.ExecuteActivity(protocol.RunJob, in)
+		b.fails(err, protocol.ErrTypeInfrastructure, false, reason)
+	}
 	require.Zero(t, b.unwanted.Load()+b.fenced.Load())
 	require.Empty(t, b.runs(key))
 	require.Empty(t, b.journal())

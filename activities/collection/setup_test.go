@@ -5,6 +5,7 @@ package collection_test
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -157,9 +158,8 @@ func setup(t *testing.T) *bundle {
 	t.Cleanup(server.Close)
 	token, err := api.NewToken(rand.Reader)
 	require.NoError(t, err)
-	tokenFile := filepath.Join(root, "token")
-	require.NoError(t, os.WriteFile(tokenFile, []byte(token+"\n"), 0o600))
-	require.NoError(t, api.BootstrapTokens(t.Context(), b.store, []api.TokenFile{{Path: tokenFile, Owner: "machines", Role: api.RoleCollector}}))
+	hash := sha256.Sum256([]byte(token))
+	require.NoError(t, b.store.EnrollUninvited(t.Context(), "c1", nil, hash[:], time.Minute))
 	client, err := apiclient.New(server.URL, token, server.Client())
 	require.NoError(t, err)
 
@@ -176,7 +176,7 @@ func setup(t *testing.T) *bundle {
 	require.NoError(t, err)
 	epoch := b.register()
 	b.Collector = &collection.Collector{
-		Name: "c1", API: client, Artifacts: artifacts, Suites: suites, Spool: spool, CacheDir: filepath.Join(root, "suite-cache"),
+		Name: "c1", API: tasked{client}, Artifacts: artifacts, Suites: suites, Spool: spool, CacheDir: filepath.Join(root, "suite-cache"),
 		Machine:   jobrun.Machine{Sandbox: sandbox, CPUs: 1, Now: time.Now},
 		Revisions: revision.New(filepath.Join(root, "repositories"), os.Environ()),
 		Epoch:     func() int64 { return epoch }, Fenced: func() { b.fenced.Add(1) }, Unwanted: func() { b.unwanted.Add(1) },
@@ -185,6 +185,15 @@ func setup(t *testing.T) *bundle {
 		Log:    slog.New(slog.DiscardHandler),
 	}
 	return b
+}
+
+// tasked names the task queue of the pool at the fence: that of test environments has
+// another name.
+type tasked struct{ *apiclient.Client }
+
+func (c tasked) StartRun(ctx context.Context, run bench.RunID, start apiclient.RunStart) (apiclient.RunPlan, error) {
+	start.TaskQueue = pool.TaskQueue()
+	return c.Client.StartRun(ctx, run, start)
 }
 
 // project stores the suite and an artifact with the tag v1.
@@ -254,6 +263,14 @@ func (b *bundle) job(tag string, benchmarks ...string) bench.JobKey {
 	return b.request(bench.Job{Work: bench.Work{Tag: tag, Kind: bench.KindRuntime, SuiteHash: b.hash}}, benchmarks...)
 }
 
+// dispatched is what the task of a new dispatch carries.
+func (b *bundle) dispatched(key bench.JobKey) protocol.RunJobInput {
+	b.t.Helper()
+	task, err := storetest.Dispatched(b.t.Context(), b.url, bench.RunID(key+"-00000000"), "c1")
+	require.NoError(b.t, err)
+	return protocol.RunJobInput{Project: "go", Key: key, Reason: bench.Scheduled, Dispatch: task.Dispatch}
+}
+
 // run runs the job's n-th dispatch, as Temporal would.
 func (b *bundle) run(key bench.JobKey, n int) (protocol.RunJobResult, error) {
 	b.t.Helper()
@@ -267,7 +284,7 @@ func (b *bundle) run(key bench.JobKey, n int) (protocol.RunJobResult, error) {
 		_, err := env.ExecuteActivity(nothing.Name)
 		require.NoError(b.t, err)
 	}
-	value, err := env.ExecuteActivity(protocol.RunJob, protocol.RunJobInput{Project: "go", Key: key, Reason: bench.Scheduled})
+	value, err := env.ExecuteActivity(protocol.RunJob, b.dispatched(key))
 	if err != nil {
 		return protocol.RunJobResult{}, err
 	}

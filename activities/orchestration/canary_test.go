@@ -171,9 +171,7 @@ func TestACollectorWhoseCanaryFailsIsSetAsideUntilOnePasses(t *testing.T) {
 	require.True(t, open)
 	other := b.running("1.2.0")
 	b.handOut(other)
-	_, err = b.store.StartRun(t.Context(), store.RunStart{
-		Run: bench.NewRunID(b.jobs(other)[0].Key, "workflow", "activity", 1), Reason: bench.Scheduled, Collector: "c1", Epoch: one.Epoch,
-	})
+	_, err = b.store.StartRun(t.Context(), b.runStart(b.jobs(other)[0].Key, one, 1))
 	require.ErrorIs(t, err, store.ErrDraining)
 	b.measureBoth(job, one, 1, 1)
 	b.ended(ref, job)

@@ -36,7 +36,7 @@ func TestTheLimitOfASizeClassIgnoresFasterClasses(t *testing.T) {
 	large := bench.Pool{Target: target, SizeClass: 8, Name: "large"}
 	b.registerAt(large)
 	_, job := b.command(bench.Constraints{})
-	b.execute(`update job_queue set size_class = 8, pool = 'large', task_queue = $2, timeout_seconds = 7 where key = $1`, job.Key, large.TaskQueue())
+	b.execute(`update job_queue set size_class = 8, pool = 'large', task_queue = $2, moved_from = task_queue, moved_at = now(), timeout_seconds = 7 where key = $1`, job.Key, large.TaskQueue())
 	run := b.start(job.Key, small, 1)
 	require.NoError(t, b.store.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunLost}))
 	job = b.job(job.Key)

@@ -279,7 +279,10 @@ func (h *chronicle) take(j *jobFlow) {
 	}
 	c := free[h.rand.IntN(len(free))]
 	j.attempt++
-	start := store.RunStart{Run: bench.NewRunID(j.in.Key, "workflow", "activity", j.attempt), Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch}
+	start := store.RunStart{
+		Run: bench.NewRunID(j.in.Key, "workflow", "activity", j.attempt), Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch,
+		Dispatch: j.in.Dispatch, TaskQueue: j.in.TaskQueue,
+	}
 	plan, err := h.store.StartRun(h.ctx, start)
 	if errors.Is(err, store.ErrJobClosed) || errors.Is(err, store.ErrNobodyWaits) {
 		h.assess(j, bench.FailPermanent, err.Error())
@@ -357,10 +360,15 @@ func (h *chronicle) isBroken(tag string, tc bench.TestCase) bool {
 }
 
 func (h *chronicle) assess(j *jobFlow, kind bench.FailureKind, message string) {
-	out, err := twice(h, h.AssessJob, protocol.AssessInput{Project: h.project, Key: j.in.Key, Kind: kind, Message: message})
+	out, err := twice(h, h.AssessJob, protocol.AssessInput{Project: h.project, Key: j.in.Key, Kind: kind, Message: message, Dispatch: j.in.Dispatch})
 	h.ok(err)
 	if !out.Again {
 		h.end(j, protocol.JobEndInput{GaveUp: out.GaveUp})
+		return
+	}
+	j.in.Dispatch = out.Dispatch
+	if out.Moved.TaskQueue != "" {
+		j.in.TaskQueue = out.Moved.TaskQueue
 	}
 }
 
@@ -390,7 +398,7 @@ func (h *chronicle) handOutTo(c bench.Collector) {
 	for _, out := range inFlight {
 		if out.Project == h.project && out.Request != "" {
 			h.start(protocol.JobInput{
-				Project: out.Project, Key: out.Job, Request: out.Request, Tag: out.Tag, Target: out.Target, TaskQueue: out.TaskQueue, Summary: out.Summary,
+				Project: out.Project, Key: out.Job, Request: out.Request, Tag: out.Tag, Target: out.Target, TaskQueue: out.TaskQueue, Summary: out.Summary, Dispatch: out.Dispatch,
 			})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/benchloom/benchloom/internal/failpoint"
 	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/retry"
+	"github.com/benchloom/benchloom/internal/store"
 )
 
 // dispatcher hands jobs out and moves waiting ones.
@@ -35,6 +36,7 @@ func classify(err error, what string) error {
 // AssessJob decides from the record whether a job is dispatched again after a run
 // without success. A run that its collector could not close is closed as lost. One that
 // goes on, as far as the record can tell, is adopted instead.
+// Each further dispatch gets another secret, so that the fence refuses tasks of this one.
 func (a *Activities) AssessJob(ctx context.Context, in protocol.AssessInput) (protocol.Assessment, error) {
 	answer, in, err := a.byRun(ctx, in)
 	if err != nil {
@@ -80,8 +82,15 @@ func (a *Activities) AssessJob(ctx context.Context, in protocol.AssessInput) (pr
 	if err != nil {
 		return protocol.Assessment{}, err
 	}
+	dispatch, err := a.Store.NextDispatch(ctx, in.Key, in.Dispatch)
+	if errors.Is(err, store.ErrJobClosed) {
+		return protocol.Assessment{GaveUp: "the job has ended"}, nil
+	}
+	if err != nil {
+		return protocol.Assessment{}, err
+	}
 	return protocol.Assessment{
-		Level: level, Unbegun: unbegun,
+		Level: level, Unbegun: unbegun, Dispatch: dispatch,
 		Again: true, PauseSeconds: int(max(d.Pause, retry.Unbegun(unbegun.Dispatches)) / time.Second), Attempts: d.AttemptsLeft, Reason: d.Reason,
 		Moved: protocol.Moved{TaskQueue: job.TaskQueue, SizeClass: job.SizeClass},
 	}, nil

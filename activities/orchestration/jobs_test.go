@@ -30,7 +30,7 @@ func TestAHandOutStartsJobsInTheOrderOfTheirRequests(t *testing.T) {
 	require.Equal(t, protocol.JobInput{
 		Project: project, Key: jobs2[0].Key, Workflow: jobs2[0].Ref().WorkflowID(), Request: two.ID, RequestWorkflow: b.requestID(two), Tag: "1.2.0", Target: target, User: "ada",
 		Summary: "1.2.0 compiletime build gc: 1 test case on x86_64-unknown-linux-gnu", TaskQueue: pool.TaskQueue(), SizeClass: 2,
-		Priority: protocol.Priority{Level: 3, Queue: "project:go", Weight: 0.01}, Attempts: 5,
+		Priority: protocol.Priority{Level: 3, Queue: "project:go", Weight: 0.01}, Attempts: 5, Dispatch: b.workflows.jobs[jobs2[0].Key].Dispatch,
 	}, b.workflows.jobs[jobs2[0].Key])
 
 	// Asked again: nothing new.
@@ -314,4 +314,31 @@ func TestAFailureEscalatesToTheLargestClass(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each further dispatch has a secret of its own, and asking again draws no other.
+func TestEachFurtherDispatchHasItsSecret(t *testing.T) {
+	t.Parallel()
+	b := setup(t, `{}`)
+	c := b.register("c1")
+	key := b.handOut(b.running("1.2.0"))[0]
+	first := b.workflows.jobs[key].Dispatch
+	require.NotEmpty(t, first)
+	lost := protocol.AssessInput{Project: project, Key: key, Kind: bench.FailInfrastructure, Message: "silent", Dispatch: first}
+	again, err := b.AssessJob(t.Context(), lost)
+	require.NoError(t, err)
+	require.True(t, again.Again)
+	require.NotEqual(t, first, again.Dispatch)
+	repeated, err := b.AssessJob(t.Context(), lost)
+	require.NoError(t, err)
+	require.Equal(t, again.Dispatch, repeated.Dispatch)
+
+	start := store.RunStart{
+		Run: bench.NewRunID(key, "workflow", "activity", 1), Reason: bench.Retry, Collector: "c1", Epoch: c.Epoch, Dispatch: first, TaskQueue: pool.TaskQueue(),
+	}
+	_, err = b.store.StartRun(t.Context(), start)
+	require.ErrorIs(t, err, store.ErrStaleDispatch)
+	start.Dispatch = again.Dispatch
+	_, err = b.store.StartRun(t.Context(), start)
+	require.NoError(t, err)
 }

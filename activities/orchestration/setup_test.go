@@ -411,12 +411,19 @@ func (b *bundle) handedOut(ref protocol.RequestRef) []bench.JobKey {
 	return keys
 }
 
+// runStart is what a collector sends that has just got the task of the job's n-th attempt.
+func (b *bundle) runStart(key bench.JobKey, c bench.Collector, n int32) store.RunStart {
+	b.t.Helper()
+	run := bench.NewRunID(key, "workflow", "activity", n)
+	task, err := storetest.Dispatched(b.t.Context(), b.url, run, c.Name)
+	require.NoError(b.t, err)
+	return store.RunStart{Run: run, Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch, Dispatch: task.Dispatch, TaskQueue: task.TaskQueue}
+}
+
 // start passes the fence with the job's n-th attempt.
 func (b *bundle) start(key bench.JobKey, c bench.Collector, n int32) bench.RunID {
 	b.t.Helper()
-	plan, err := b.store.StartRun(b.t.Context(), store.RunStart{
-		Run: bench.NewRunID(key, "workflow", "activity", n), Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch,
-	})
+	plan, err := b.store.StartRun(b.t.Context(), b.runStart(key, c, n))
 	require.NoError(b.t, err)
 	return plan.Run.ID
 }

@@ -71,7 +71,8 @@ func newCollector() *cobra.Command {
 		Long: `Registers this machine, or a slot of it, as a collector and takes jobs from its
 pool's task queue, one at a time. An enrolled machine ('benchloom collector enroll')
 needs no flags: the API has its configuration. Any other machine needs
-TEMPORAL_ADDRESS, the address of the API, a name and a collector's token. None of
+TEMPORAL_ADDRESS, the address of the API, a name and the token that collectors
+share, for which it gets its own; that one is kept in the state directory. None of
 these is visible to benchmarks.
 
 With --classes, the machine is a shared host with slots NAME-c<class>-<n>, as many
@@ -104,7 +105,7 @@ directory.`,
 	flags.IntVar(&f.artifactCount, "artifact-cache-count", 100, "maximum number of cached artifacts")
 	flags.StringVar(&f.api, "api", env("BENCHLOOM_URL", "http://127.0.0.1:7480"), "address of the API")
 	f.transport.add(flags)
-	flags.StringVar(&f.tokenFile, "token-file", "", "file with the collector's token (default: $BENCHLOOM_TOKEN)")
+	flags.StringVar(&f.tokenFile, "token-file", "", "file with the collector's token, or the one that collectors share to get their own (default: $BENCHLOOM_TOKEN)")
 	flags.StringVar(&f.namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
 	flags.StringSliceVar(&f.require, "require", nil, "counters that the machine must have, such as instructions:u")
 	flags.BoolVar(&f.coLocated, "co-located", false, "other work runs on this machine: compare results only with co-located ones, and repeat no disturbed iteration")
@@ -131,10 +132,6 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return usage(err)
 	}
-	token, err := secret(f.tokenFile, "BENCHLOOM_TOKEN")
-	if err != nil {
-		return err
-	}
 	m, err := metrics.New("collector", version)
 	if err != nil {
 		return err
@@ -143,9 +140,9 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 	if err := f.serveMetrics(ctx, m, log); err != nil {
 		return err
 	}
-	api, err := f.transport.client(f.api, token)
+	api, err := f.connect(ctx, slots)
 	if err != nil {
-		return err
+		return f.end(err)
 	}
 	restoreInterrupted(ctx, newTuner(tune.Machine{Root: "/"}), log)
 	collectors := make([]workers.Collector, len(slots))

@@ -148,7 +148,7 @@ func (f *enrolFlags) run(cmd *cobra.Command, address, token string) error {
 	if err != nil {
 		return err
 	}
-	secretHash, err := ownSecret(dir)
+	secretHash, err := ownSecret(dir, ownTokenFile)
 	if err != nil {
 		return err
 	}
@@ -198,13 +198,13 @@ func (f *enrolFlags) temporalFrom(api string, info apiclient.Info) (string, erro
 	return info.Temporal, nil
 }
 
-// ownSecret generates the collector's own token, or reuses that of an interrupted
-// enrolment, and returns its hash.
-func ownSecret(dir string) (hash string, err error) {
+// ownSecret generates the collector's own token in a file of its state directory, or
+// reuses that of an earlier enrolment, and returns its hash.
+func ownSecret(dir, file string) (hash string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("state directory %s cannot be used: %w; name another with --state-dir", dir, err)
 	}
-	path := filepath.Join(dir, ownTokenFile)
+	path := filepath.Join(dir, file)
 	secret, err := secret(path, "")
 	if errors.Is(err, fs.ErrNotExist) {
 		if secret, err = api.NewToken(rand.Reader); err == nil {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -48,9 +50,12 @@ func TestWithService(t *testing.T) {
 // service is the API of one script.
 type service struct {
 	t         *testing.T
+	url       string // of the record
 	record    *store.Store
+	server    *httptest.Server
+	dir       string // of the script; it holds the tokens
 	collector *apiclient.Client
-	secret    string // the collectors' token
+	secret    string // the token that collectors share
 	epoch     int64
 	// invitedOnly requires collectors to be invited, as in production.
 	invitedOnly bool
@@ -96,7 +101,8 @@ func (noWorkflows) SyncProject(context.Context, string) error                 { 
 
 func (s *service) setup(env *testscript.Env) error {
 	quickExit(env)
-	s.record = storetest.New(s.t)
+	s.url = storetest.URL(s.t)
+	s.record = storetest.Open(s.t, s.url)
 	inspector := &inspect.Inspector{Record: s.record, Workflows: noWorkflows{}, OfflineAfter: 30 * time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 	handler, err := api.New(s.t.Context(), api.Config{
 		Store: s.record, Starter: noWorkflows{}, Dispatcher: &dispatch.Dispatcher{Record: s.record, Workflows: noWorkflows{}, OfflineAfter: 30 * time.Second, Log: slog.New(slog.DiscardHandler)},
@@ -162,8 +168,32 @@ func (s *service) publish(env *testscript.Env, server *httptest.Server) error {
 	if err := state.WriteUp(devstack.Up{Addresses: map[string]string{up.AddressAPI: server.URL}, Processes: map[string]int{"api": 1}}, time.Now()); err != nil {
 		return err
 	}
-	s.collector, err = apiclient.New(server.URL, s.secret, server.Client())
+	s.server, s.dir = server, env.WorkDir
+	if s.invitedOnly {
+		return nil
+	}
+	s.collector, err = s.as(slot)
 	return err
+}
+
+// as returns a client with the own token of a collector.
+func (s *service) as(name string) (*apiclient.Client, error) {
+	shared, err := apiclient.New(s.server.URL, s.secret, s.server.Client())
+	if err != nil {
+		return nil, err
+	}
+	token, err := api.NewToken(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	hash := sha256.Sum256([]byte(token))
+	if err := shared.PutOwnToken(s.t.Context(), apiclient.OwnToken{Name: name, SecretHash: hex.EncodeToString(hash[:]), Machines: []string{}}); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, name+".token"), []byte(token+"\n"), 0o600); err != nil {
+		return nil, err
+	}
+	return apiclient.New(s.server.URL, token, s.server.Client())
 }
 
 func (s *service) commands() map[string]func(*testscript.TestScript, bool, []string) {
@@ -177,17 +207,12 @@ func (s *service) commands() map[string]func(*testscript.TestScript, bool, []str
 // register registers the collector or, with names, the slots of a shared host:
 // register HOST SLOT...
 func (s *service) register(names []string) error {
-	for _, name := range names[min(1, len(names)):] {
-		_, err := s.collector.RegisterCollector(s.t.Context(), apiclient.Registration{
-			Name: name, Target: target, SizeClass: 1, Pool: "shared", MachineID: "machine-of-" + name, Version: "v0.1.0", HardwareID: "cpu0",
-			Facts: json.RawMessage(`{}`), SharedHost: names[0], CoLocated: true,
-		})
+	if len(names) > 0 {
+		host, err := s.as(names[0])
 		if err != nil {
 			return err
 		}
-	}
-	if len(names) > 0 {
-		return nil
+		return s.registerSlots(host, names)
 	}
 	r, err := s.collector.RegisterCollector(s.t.Context(), apiclient.Registration{
 		Name: slot, Target: target, SizeClass: 2, Pool: "main", MachineID: "machine-of-" + slot, Version: "v0.1.0", HardwareID: "cpu0",
@@ -195,6 +220,19 @@ func (s *service) register(names []string) error {
 	})
 	s.epoch = r.Collector.Epoch
 	return err
+}
+
+func (s *service) registerSlots(host *apiclient.Client, names []string) error {
+	for _, name := range names[1:] {
+		_, err := host.RegisterCollector(s.t.Context(), apiclient.Registration{
+			Name: name, Target: target, SizeClass: 1, Pool: "shared", MachineID: "machine-of-" + name, Version: "v0.1.0", HardwareID: "cpu0",
+			Facts: json.RawMessage(`{}`), SharedHost: names[0], CoLocated: true,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // begin PROJECT TAG admits a request, hands its jobs out and begins one run of
@@ -231,7 +269,13 @@ func (s *service) started(project, tag string) ([]apiclient.RunPlan, error) {
 			return nil, err
 		}
 		run := bench.NewRunID(j.Key, "workflow", "activity", 1)
-		plan, err := s.collector.StartRun(ctx, run, apiclient.RunStart{Reason: bench.Scheduled, Collector: slot, Epoch: s.epoch})
+		task, err := storetest.Dispatched(ctx, s.url, run, slot)
+		if err != nil {
+			return nil, err
+		}
+		plan, err := s.collector.StartRun(ctx, run, apiclient.RunStart{
+			Reason: bench.Scheduled, Collector: slot, Epoch: s.epoch, Dispatch: task.Dispatch, TaskQueue: task.TaskQueue,
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -187,8 +187,8 @@ func (c *Client) Heartbeat(ctx context.Context, name string, beat Heartbeat) (He
 }
 
 // StartRun asks at the fence whether a run may begin. Its errors are
-// [ErrJobClosed], [ErrNobodyWaits], [ErrFenced], [ErrDraining], [ErrOutdated] and
-// [ErrUnfit]. Asking again gives the same answer.
+// [ErrJobClosed], [ErrNobodyWaits], [ErrFenced], [ErrDraining], [ErrOutdated],
+// [ErrUnfit], [ErrElsewhere], [ErrStaleDispatch] and [ErrUnderWay]. Asking again gives the same answer.
 func (c *Client) StartRun(ctx context.Context, run bench.RunID, start RunStart) (RunPlan, error) {
 	return post[RunPlan](ctx, c, v1("runs", string(run), "start"), start)
 }

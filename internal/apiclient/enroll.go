@@ -59,6 +59,14 @@ type Enrolled struct {
 	Namespace string `json:"namespace"`
 }
 
+// OwnToken asks for the right to use a token that the machine has generated and that never
+// leaves it, for a collector that nobody has invited.
+type OwnToken struct {
+	Name       string   `json:"name" doc:"The collector, or a shared host whose slots use the token."`
+	SecretHash string   `json:"secret_hash" minLength:"64" maxLength:"64" pattern:"^[0-9a-f]*$" doc:"SHA-256 of the collector's own token, in hexadecimal."`
+	Machines   []string `json:"machines" maxItems:"1000" doc:"Machine IDs with which it registers, or those of its slots."`
+}
+
 // WantedVersion is the version that the collectors of a pool must run.
 type WantedVersion struct {
 	Pool    string    `json:"pool" doc:"Empty: all pools without a version of their own."`
@@ -88,6 +96,13 @@ func (c *Client) InviteCollector(ctx context.Context, invite Invite) (Invitation
 // answer.
 func (c *Client) EnrollCollector(ctx context.Context, enrolment Enrolment) (Enrolled, error) {
 	return post[Enrolled](ctx, c, v1("collectors", "enroll"), enrolment)
+}
+
+// PutOwnToken gives a collector its own token. The client has the token that collectors
+// share. Repeating the call changes nothing.
+func (c *Client) PutOwnToken(ctx context.Context, own OwnToken) error {
+	_, _, err := c.do(ctx, call{method: http.MethodPut, path: v1("collectors", "own-token"), in: own})
+	return err
 }
 
 // WantedVersions lists the versions that collectors must run.

@@ -27,6 +27,14 @@ var (
 	ErrOutdated = errors.New("the collector is out of date")
 	// ErrUnfit: the collector does not meet the job's constraints.
 	ErrUnfit = errors.New("the collector does not meet the job's constraints")
+	// ErrElsewhere: the job's task is not for this collector.
+	ErrElsewhere = errors.New("the job waits elsewhere")
+	// ErrUnderWay: a run of the task's dispatch goes on.
+	ErrUnderWay = errors.New("a run of the job is under way")
+	// ErrStaleDispatch: the task was replaced by a later dispatch of its job.
+	ErrStaleDispatch = errors.New("the job was dispatched again")
+	// ErrNewMachine: the machine's hardware is not the collector's.
+	ErrNewMachine = errors.New("another machine has this collector name")
 	// ErrUnauthorized: the token is missing or unknown.
 	ErrUnauthorized = errors.New("not authorized")
 	// ErrForbidden: the token does not permit this.
@@ -99,6 +107,14 @@ func (p *Problem) Is(target error) bool {
 		return p.Type == ProblemOutdated
 	case ErrUnfit:
 		return p.Type == ProblemUnfit
+	case ErrElsewhere:
+		return p.Type == ProblemElsewhere
+	case ErrUnderWay:
+		return p.Type == ProblemUnderWay
+	case ErrStaleDispatch:
+		return p.Type == ProblemStale
+	case ErrNewMachine:
+		return p.Type == ProblemNewMachine
 	case ErrUnauthorized:
 		return p.Status == http.StatusUnauthorized
 	case ErrForbidden:

@@ -278,6 +278,8 @@ type RunStart struct {
 	Reason    bench.RunReason `json:"reason" enum:"scheduled,retry,escalation,rerun"`
 	Collector string          `json:"collector"`
 	Epoch     int64           `json:"epoch"`
+	Dispatch  bench.Dispatch  `json:"dispatch,omitempty" maxLength:"64" doc:"Secret that the job's task carries."`
+	TaskQueue string          `json:"task_queue,omitempty" maxLength:"1000" doc:"Task queue from which the task came."`
 	// Facts are those of its machine now; they replace the ones it registered.
 	Facts json.RawMessage `json:"facts,omitempty" doc:"Facts of its machine now; absent: as registered."`
 }
@@ -389,6 +391,7 @@ type Info struct {
 	Principal   string `json:"principal,omitempty" doc:"Owner of the token used."`
 	Role        string `json:"role,omitempty"`
 	Project     string `json:"project,omitempty" doc:"The only project that the token may change; absent: any."`
+	Collector   string `json:"collector,omitempty" doc:"Collector whose own token was used."`
 	MaxBodySize int64  `json:"max_body_size"`
 }
 
@@ -479,7 +482,11 @@ const (
 	// ProblemForeignOrigin: a page of another origin has made the request.
 	ProblemForeignOrigin = "urn:benchloom:foreign-origin"
 	// ProblemNotYours: the token is that of another collector.
-	ProblemNotYours = "urn:benchloom:not-yours"
+	ProblemNotYours   = "urn:benchloom:not-yours"
+	ProblemNewMachine = "urn:benchloom:new-machine"
+	ProblemElsewhere  = "urn:benchloom:elsewhere"
+	ProblemUnderWay   = "urn:benchloom:under-way"
+	ProblemStale      = "urn:benchloom:stale-dispatch"
 	// ProblemUnknownSuite: a project names a suite that was not uploaded.
 	ProblemUnknownSuite = "urn:benchloom:unknown-suite"
 )

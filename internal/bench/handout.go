@@ -15,6 +15,7 @@ type HandOut struct {
 	Weight    float64
 	Priority  int
 	SizeClass SizeClass
-	Summary   string // the job in words
-	Ref       JobRef `db:"-"`
+	Dispatch  Dispatch // secret of the job's present dispatch
+	Summary   string   // the job in words
+	Ref       JobRef   `db:"-"`
 }

@@ -162,6 +162,6 @@ func (in inputs) of(ctx context.Context, h bench.HandOut) (protocol.JobInput, er
 		Project: h.Project, Key: h.Job, Workflow: h.Ref.WorkflowID(), Request: h.Request, RequestWorkflow: request.Ref().WorkflowID(), Tag: h.Tag, Target: h.Target, User: request.Submitter,
 		Summary: h.Summary, TaskQueue: h.TaskQueue, SizeClass: h.SizeClass,
 		Priority: protocol.Priority{Level: h.Priority, Queue: h.Queue, Turn: h.Turn, Weight: fairshare.TemporalWeight(h.Weight)},
-		Attempts: attempts,
+		Attempts: attempts, Dispatch: h.Dispatch,
 	}, nil
 }

@@ -149,6 +149,8 @@ type JobInput struct {
 	Priority        Priority
 	// Attempts is the number of attempts that the job's own failures leave it.
 	Attempts int
+	// Dispatch is the secret of the next dispatch, which the fence demands.
+	Dispatch bench.Dispatch `json:",omitempty"`
 	// Dispatches counts the RunJob activities of earlier runs of the workflow.
 	Dispatches int
 	Unbegun    Unbegun `json:",omitzero"`
@@ -408,6 +410,8 @@ type RunJobInput struct {
 	Project string
 	Key     bench.JobKey
 	Reason  bench.RunReason
+	// Dispatch is the secret that the fence demands.
+	Dispatch bench.Dispatch `json:",omitempty"`
 }
 
 // RunJobResult is a collector's report of a finished run. The record decides the
@@ -434,6 +438,8 @@ type AssessInput struct {
 	Key     bench.JobKey
 	Kind    bench.FailureKind
 	Message string
+	// Dispatch is the secret of the dispatch that has ended.
+	Dispatch bench.Dispatch `json:",omitempty"`
 	// Unbegun repeats the last answer's.
 	Unbegun Unbegun `json:",omitzero"`
 	// Unseen is set if the failure says nothing about the run: it may go on, or may have
@@ -453,6 +459,8 @@ type Assessment struct {
 	// Attempts is the number of attempts that the job's own failures leave it.
 	Attempts int
 	Reason   bench.RunReason
+	// Dispatch is the secret of the next dispatch.
+	Dispatch bench.Dispatch `json:",omitempty"`
 	// Level is the priority level of the next dispatch; 0: unchanged.
 	Level int `json:",omitempty"`
 	// Moved is the job's pool by its row; empty: unchanged.

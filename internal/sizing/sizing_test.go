@@ -138,8 +138,11 @@ func (b *bundle) run(key bench.JobKey, n int32, outcome bench.RunOutcome, second
 func (b *bundle) begin(key bench.JobKey, n int32) (bench.RunID, []bench.TestCase) {
 	b.t.Helper()
 	c := b.collectors[b.at(key).SizeClass]
+	run := bench.NewRunID(key, "workflow", "activity", n)
+	task, err := storetest.Dispatched(b.t.Context(), b.url, run, c.Name)
+	require.NoError(b.t, err)
 	plan, err := b.store.StartRun(b.t.Context(), store.RunStart{
-		Run: bench.NewRunID(key, "workflow", "activity", n), Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch,
+		Run: run, Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch, Dispatch: task.Dispatch, TaskQueue: task.TaskQueue,
 	})
 	require.NoError(b.t, err)
 	return plan.Run.ID, plan.Missing

@@ -200,6 +200,16 @@ func (s *Store) BuildChunk(ctx context.Context, key bench.BuildKey, number int) 
 	return data, wrap(fmt.Sprintf("reading piece %d of build %s", number, key), err)
 }
 
+// BuildUsers lists the collectors with an open run of a job that measures an artifact
+// that comes from the build.
+func (s *Store) BuildUsers(ctx context.Context, key bench.BuildKey) ([]string, error) {
+	names, err := column[string](ctx, s.pool, `
+		select distinct n.collector from job_run n join job_queue j on j.id = n.job_id
+		where n.outcome = '' and exists (select from build_revision r
+			where r.build_key = $1 and r.project = j.project and r.target = j.target and r.tag in (j.tag, j.versus))`, key)
+	return names, wrap("looking for the runs that need build "+string(key), err)
+}
+
 // PruneBuilds removes the least recently used builds until the rest fits into budget
 // bytes, and the remains of abandoned uploads. Builds that an open request or job may
 // still need stay, even above the budget. It returns the removed builds.

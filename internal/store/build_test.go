@@ -224,3 +224,25 @@ func TestAMovedTagIsAnotherBuild(t *testing.T) {
 	require.False(t, is)
 	require.ErrorIs(t, r.SetBuildRevision(t.Context(), "nobody's", recipe, spec), store.ErrNotFound)
 }
+
+// Only runs that measure an artifact need its build, and only until they end.
+func TestABuildIsUsedByTheRunsThatMeasureIt(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	one, two := r.register("one"), r.register("two")
+	_, job := r.oneJob("v1", "gin")
+	_, other := r.oneJob("v2", "gin")
+	const key = bench.BuildKey("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef")
+	require.NoError(t, r.SetBuildRevision(t.Context(), project, "recipe", bench.BuildSpec{Tag: "v1", Target: target, Key: key}))
+	users := func() []string {
+		names, err := r.BuildUsers(t.Context(), key)
+		require.NoError(t, err)
+		return names
+	}
+	require.Empty(t, users())
+	run := r.start(job, 1, one).Run.ID
+	r.start(other, 1, two)
+	require.Equal(t, []string{"one"}, users())
+	require.NoError(t, r.FinishRun(t.Context(), run, bench.RunEnd{Outcome: bench.RunSuccess}))
+	require.Empty(t, users())
+}

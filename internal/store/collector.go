@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,6 +31,10 @@ func heardOf(seconds string) string {
 // once its owner has been silent for offlineAfter, by the database's clock; before,
 // RegisterCollector returns ErrNameTaken. A new collector is active; a known one stays
 // active or drained.
+//
+// The first registration after an enrolment binds the name to the machine's hardware.
+// Other hardware is refused with a [*NewMachineError] until the collector is removed, or
+// it or its shared host is enrolled again.
 func (s *Store) RegisterCollector(ctx context.Context, c bench.Collector, offlineAfter time.Duration) (bench.Collector, error) {
 	if c.Labels == nil {
 		c.Labels = map[string]string{}
@@ -39,15 +44,10 @@ func (s *Store) RegisterCollector(ctx context.Context, c bench.Collector, offlin
 		if err := lock(ctx, tx, "collector "+c.Name); err != nil {
 			return err
 		}
-		taken, err := value[bool](ctx, tx, `
-			select machine_id <> $2 and `+heardOf("$3")+` from collector_config
-			where name = $1 for update`, c.Name, c.MachineID, offlineAfter.Seconds())
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err := mayRegister(ctx, tx, c, offlineAfter); err != nil {
 			return err
 		}
-		if taken {
-			return ErrNameTaken
-		}
+		var err error
 		registered, err = one[bench.Collector](ctx, tx, `
 			insert into collector_config as c (name, target, size_class, pool, machine_id, epoch, version, hardware_id, facts,
 				unenforced, co_located, labels, benchmark_sets, machine_type, machine_group, devices, memory_bytes, cpus, cache_dirs, host)
@@ -73,6 +73,40 @@ func (s *Store) RegisterCollector(ctx context.Context, c bench.Collector, offlin
 		return err
 	})
 	return registered, err
+}
+
+// NewMachineError reports a registration from hardware other than that of the collector.
+type NewMachineError struct {
+	Name    string
+	Was, Is string // hardware IDs
+}
+
+func (e *NewMachineError) Error() string {
+	return fmt.Sprintf("collector %s is the machine with hardware ID %s, and this one has %s", e.Name, e.Was, e.Is)
+}
+
+// mayRegister refuses a collector whose name is another machine's.
+func mayRegister(ctx context.Context, tx pgx.Tx, c bench.Collector, offlineAfter time.Duration) error {
+	type row struct {
+		Taken, Bound bool
+		HardwareID   string
+	}
+	known, err := one[row](ctx, tx, `
+		select machine_id <> @machine and `+heardOf("@offline")+` as taken, hardware_id,
+			not exists (select from access_token t where t.collector in (@name, @host) and t.created_at > k.registered_at) as bound
+		from collector_config k where name = @name for update`,
+		pgx.NamedArgs{"name": c.Name, "machine": c.MachineID, "host": c.Host, "offline": offlineAfter.Seconds()})
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case known.Taken:
+		return ErrNameTaken
+	case known.Bound && known.HardwareID != c.HardwareID:
+		return &NewMachineError{Name: c.Name, Was: known.HardwareID, Is: c.HardwareID}
+	}
+	return nil
 }
 
 // list returns words as stored: an empty list instead of nil.
@@ -132,7 +166,7 @@ func (s *Store) SetActive(ctx context.Context, name string, active bool) error {
 
 // RemoveCollector removes a collector, its configuration and its token. Its runs stay; a
 // process still running under its name is refused from then on. It returns ErrNotFound if
-// the collector is neither registered nor invited.
+// the collector is neither registered, enrolled nor invited.
 func (s *Store) RemoveCollector(ctx context.Context, name string) error {
 	return s.inTx(ctx, "removing collector "+name, func(tx pgx.Tx) error {
 		known := false

@@ -118,7 +118,8 @@ func TestAChangedSettingBeginsASegment(t *testing.T) {
 	require.NoError(t, err)
 	for i, facts := range []json.RawMessage{nil, json.RawMessage(`{"kernel": "6.8", "governor": "powersave", "boot_options": "none", "turbo": false, "smt": "off"}`)} {
 		_, job := r.oneJob(fmt.Sprintf("v%d", i+1), "gin")
-		start := store.RunStart{Run: runID(job, 1), Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch, Facts: facts}
+		start := r.runStart(runID(job, 1), c)
+		start.Facts = facts
 		_, err := r.StartRun(t.Context(), start)
 		require.NoError(t, err)
 		r.block(start.Run, measured("gin", 1))

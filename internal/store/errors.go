@@ -27,4 +27,10 @@ var (
 	ErrOutdated = errors.New("the collector is out of date")
 	// ErrUnfit reports that the collector does not meet the job's constraints.
 	ErrUnfit = errors.New("the collector does not meet the job's constraints")
+	// ErrElsewhere reports that the job's task is not for this collector.
+	ErrElsewhere = errors.New("the job waits elsewhere")
+	// ErrUnderWay reports that a run of the task's dispatch goes on.
+	ErrUnderWay = errors.New("a run of the job is under way")
+	// ErrStaleDispatch reports a task of a dispatch that was replaced.
+	ErrStaleDispatch = errors.New("the job was dispatched again")
 )

@@ -196,12 +196,13 @@ func TestAMoveAndTheFenceExcludeEachOther(t *testing.T) {
 	r := newRecord(t)
 	one := r.register("one")
 	_, job := r.oneJob("v1", "gin")
+	start := r.runStart(runID(job, 1), one)
 	errs := together(2, func(i int) error {
 		if i == 0 {
 			_, err := r.MoveJob(t.Context(), job.Key, small.TaskQueue(), bench.Place{Pool: large})
 			return err
 		}
-		_, err := r.StartRun(t.Context(), store.RunStart{Run: runID(job, 1), Reason: bench.Scheduled, Collector: one.Name, Epoch: one.Epoch})
+		_, err := r.StartRun(t.Context(), start)
 		return err
 	})
 	require.NoError(t, errors.Join(errs...))

@@ -206,9 +206,17 @@ func runID(job bench.Job, attempt int) bench.RunID {
 	return bench.NewRunID(job.Key, "workflow", "activity", int32(attempt))
 }
 
+// runStart is what a collector sends that has just got the task of a run's job.
+func (r record) runStart(run bench.RunID, c bench.Collector) store.RunStart {
+	r.t.Helper()
+	task, err := storetest.Dispatched(r.t.Context(), r.url, run, c.Name)
+	require.NoError(r.t, err)
+	return store.RunStart{Run: run, Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch, Dispatch: task.Dispatch, TaskQueue: task.TaskQueue}
+}
+
 func (r record) start(job bench.Job, attempt int, c bench.Collector) store.RunPlan {
 	r.t.Helper()
-	plan, err := r.StartRun(r.t.Context(), store.RunStart{Run: runID(job, attempt), Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch})
+	plan, err := r.StartRun(r.t.Context(), r.runStart(runID(job, attempt), c))
 	require.NoError(r.t, err)
 	return plan
 }

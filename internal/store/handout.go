@@ -34,7 +34,7 @@ const activeWaiter = `
 // expression for the request that receives the job.
 func handOutColumns(request string) string {
 	return request + ` as request, j.project, j.key as job, coalesce(j.tag, '') as tag, j.target, j.task_queue,
-	j.queue, j.turn, j.weight, j.priority, j.size_class, '' as summary, coalesce(j.versus, '') as versus, j.kind, j.backend, j.profile, j.command, j.name,
+	j.queue, j.turn, j.weight, j.priority, j.size_class, j.dispatch::text as dispatch, '' as summary, coalesce(j.versus, '') as versus, j.kind, j.backend, j.profile, j.command, j.name,
 	coalesce(j.test_cases->0->>'benchmark', '') as benchmark, jsonb_array_length(j.test_cases) as test_cases`
 }
 

@@ -60,9 +60,10 @@ func TestEachQueueGetsItsShareInTemporal(t *testing.T) {
 	require.Equal(t, []bench.JobKey{ada[0].Key, bob[0].Key}, keys(out))
 	require.Equal(t, bench.HandOut{
 		Request: older.ID, Project: project, Job: ada[0].Key, Kind: bench.KindCompileTime, Tag: "v1", Target: target, TaskQueue: small.TaskQueue(), Queue: "user:ada",
-		Weight: 1, Priority: 3, SizeClass: 2, Summary: "v1 compiletime build: 1 test case on x86_64-unknown-linux-gnu",
+		Weight: 1, Priority: 3, SizeClass: 2, Dispatch: out[0].Dispatch, Summary: "v1 compiletime build: 1 test case on x86_64-unknown-linux-gnu",
 		Ref: bench.JobRef{Project: project, Key: ada[0].Key, Kind: bench.KindCompileTime, Tag: "v1", Profile: "build", Benchmark: "bench0", TestCases: 1},
 	}, out[0])
+	require.NotEmpty(t, out[0].Dispatch)
 	require.Equal(t, bench.JobHandedOut, r.job(ada[0].Key).Status)
 	require.Equal(t, older.ID, r.job(ada[0].Key).HandedOutTo)
 
@@ -250,7 +251,7 @@ func TestCancellingARequestSparesSharedJobs(t *testing.T) {
 	require.Equal(t, bench.JobProgress{Total: 5, Queued: 1, Failure: 1, Cancelled: 3, TestCases: 5}, p)
 
 	// No job of it starts any more; the open run ends by itself.
-	_, err = r.StartRun(t.Context(), store.RunStart{Run: runID(jobs[0], 2), Reason: bench.Retry, Collector: c.Name, Epoch: c.Epoch})
+	_, err = r.StartRun(t.Context(), r.runStart(runID(jobs[0], 2), c))
 	require.ErrorIs(t, err, store.ErrJobClosed)
 	require.Equal(t, bench.RunRunning, r.run(run.ID).Outcome)
 	require.NoError(t, r.FinishRun(t.Context(), run.ID, bench.RunEnd{Outcome: bench.RunCancelled}))

@@ -126,7 +126,12 @@ func TestConcurrentOperationsNeverDeadlock(t *testing.T) {
 				return err
 			}
 			c, id := collectors[random.IntN(len(collectors))], runID(job.Job, random.IntN(50))
-			if _, err := r.StartRun(t.Context(), store.RunStart{Run: id, Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch}); err != nil {
+			task, err := storetest.Dispatched(t.Context(), r.url, id, c.Name)
+			if err != nil {
+				return err
+			}
+			start := store.RunStart{Run: id, Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch, Dispatch: task.Dispatch, TaskQueue: task.TaskQueue}
+			if _, err := r.StartRun(t.Context(), start); err != nil {
 				return err
 			}
 			receipt, err := r.StoreBlock(t.Context(), id, []bench.TestCaseResult{disturbed(measured(job.TestCases[0].Benchmark, 1, 2), byOthers, random.IntN(3))}, nil)

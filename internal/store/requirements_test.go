@@ -94,7 +94,7 @@ func TestRequirementsAreTheSameEverywhere(t *testing.T) {
 			// Other collectors may not begin it; those that meet all requirements may.
 			two, err := r.RegisterCollector(t.Context(), collector("two"), offline)
 			require.NoError(t, err)
-			start := store.RunStart{Run: runID(job, 1), Reason: bench.Scheduled, Collector: two.Name, Epoch: two.Epoch}
+			start := r.runStart(runID(job, 1), two)
 			if c.want.Constraints.Hard() {
 				_, err = r.StartRun(t.Context(), start)
 				require.ErrorIs(t, err, store.ErrUnfit, "the fence")

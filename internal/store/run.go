@@ -21,6 +21,9 @@ type RunStart struct {
 	Reason    bench.RunReason
 	Collector string
 	Epoch     int64
+	// Dispatch is the secret that the task carried, TaskQueue where it came from.
+	Dispatch  bench.Dispatch
+	TaskQueue string
 	// Facts are those of the collector's machine now; empty: as registered.
 	Facts json.RawMessage
 }
@@ -56,8 +59,13 @@ func (s *Store) JobRuns(ctx context.Context, key bench.JobKey) ([]bench.Run, err
 
 // StartRun is the fence: it opens a run of the job named by the run's ID, or refuses with
 // ErrJobClosed, ErrNobodyWaits, or ErrFenced if the collector is unknown or was
-// registered again since. Any other open run of the job is closed as lost. Repeating the
-// call returns the same plan, or ErrRunClosed once the run has ended.
+// registered again since. Repeating the call returns the same plan, or ErrRunClosed once
+// the run has ended.
+//
+// A run begins only with a task of the job's present dispatch, else the error is
+// ErrStaleDispatch, and only at a collector that takes jobs from the task queue in which
+// the job waits, else it is ErrElsewhere. Open runs of earlier dispatches are closed as
+// lost; one of the same dispatch stays, and the new one is refused with ErrUnderWay.
 //
 // A collector that is draining, is out of date or does not meet the job's constraints
 // begins no new run: ErrDraining, ErrOutdated, ErrUnfit. It may continue a run that it
@@ -79,6 +87,12 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 		run, err := one[bench.Run](ctx, tx, `select `+runColumns+fromRuns+`where n.id = $1`, start.Run)
 		switch {
 		case errors.Is(err, ErrNotFound):
+			if err := isForIt(ctx, tx, collector, job, start.TaskQueue); err != nil {
+				return err
+			}
+			if err := isDispatched(ctx, tx, job, start); err != nil {
+				return err
+			}
 			if err := mayBegin(collector, job); err != nil {
 				return err
 			}
@@ -87,10 +101,10 @@ func (s *Store) StartRun(ctx context.Context, start RunStart) (RunPlan, error) {
 			}
 		case err != nil:
 			return err
-		case run.Collector != start.Collector || run.Epoch != start.Epoch:
-			return fmt.Errorf("%w: the run is collector %s's", ErrFenced, run.Collector)
-		case run.Outcome != bench.RunRunning:
-			return fmt.Errorf("%w as %s", ErrRunClosed, run.Outcome)
+		default:
+			if err := isItsRun(ctx, tx, run, start); err != nil {
+				return err
+			}
 		}
 		plan.Run = run
 		if plan.Job, err = one[bench.Job](ctx, tx, `select `+jobColumns+` from job_queue j where j.id = $1`, job.ID); err != nil {
@@ -145,7 +159,8 @@ func mayBegin(c bench.Collector, job bench.Job) error {
 	if c.Outdated() {
 		return fmt.Errorf("%w: collector %s is version %s, version %s is wanted", ErrOutdated, c.Name, c.Version, c.WantedVersion)
 	}
-	// Size class and pool do not matter: from now on the job belongs where it runs.
+	// Of the collectors that take the job's task, each may run it: from now on the job
+	// belongs where it runs.
 	if lacks := placement.WhyNot(placement.Of(c), plan.NeedsOf(job).Requirements()); len(lacks) > 0 {
 		return fmt.Errorf("%w: collector %s: %s", ErrUnfit, c.Name, strings.Join(lacks, ", "))
 	}
@@ -165,9 +180,9 @@ func openRun(ctx context.Context, tx pgx.Tx, job bench.Job, c bench.Collector, s
 		return bench.Run{}, err
 	}
 	if _, err := tx.Exec(ctx, `
-		insert into job_run (id, job_id, number, reason, size_class, pool, collector, epoch, version, hardware_id, co_located, facts, timeout_seconds, probe)
+		insert into job_run (id, job_id, number, reason, size_class, pool, collector, epoch, version, hardware_id, co_located, facts, timeout_seconds, probe, dispatch)
 		values (@id, @job_id, (select coalesce(max(number), 0) + 1 from job_run where job_id = @job_id), @reason, @size_class, @pool,
-			@collector, @epoch, @version, @hardware_id, @co_located, @facts, @timeout_seconds, @probe)`,
+			@collector, @epoch, @version, @hardware_id, @co_located, @facts, @timeout_seconds, @probe, (select dispatch from job_queue where id = @job_id))`,
 		pgx.NamedArgs{
 			"id": run.ID, "job_id": job.ID, "reason": run.Reason, "size_class": run.SizeClass, "pool": run.Pool,
 			"collector": run.Collector, "epoch": run.Epoch, "version": run.Version, "hardware_id": run.HardwareID,

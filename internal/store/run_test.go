@@ -46,7 +46,7 @@ func TestTheFenceReturnsTheRunsPlan(t *testing.T) {
 	require.Equal(t, bench.RunLost, replaced.Outcome)
 	require.Equal(t, "replaced by run "+string(again.Run.ID), replaced.Message)
 	require.NotNil(t, replaced.FinishedAt)
-	_, err := r.StartRun(t.Context(), store.RunStart{Run: plan.Run.ID, Reason: bench.Scheduled, Collector: c.Name, Epoch: c.Epoch})
+	_, err := r.StartRun(t.Context(), r.runStart(plan.Run.ID, c))
 	require.ErrorIs(t, err, store.ErrRunClosed)
 
 	// Results belong to their hardware: another machine starts from the beginning.
@@ -81,7 +81,7 @@ func TestTheFenceRefuses(t *testing.T) {
 	q, job := r.oneJob("v1", "gin")
 	c := r.register("one")
 	start := func(attempt int, name string, epoch int64) error {
-		_, err := r.StartRun(t.Context(), store.RunStart{Run: runID(job, attempt), Reason: bench.Scheduled, Collector: name, Epoch: epoch})
+		_, err := r.StartRun(t.Context(), r.runStart(runID(job, attempt), bench.Collector{Name: name, Epoch: epoch}))
 		return err
 	}
 	require.ErrorIs(t, start(1, "two", 1), store.ErrFenced, "nobody knows it")
@@ -118,7 +118,7 @@ func TestTheFenceRefuses(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, start(3, "one", newer.Epoch), store.ErrJobClosed)
 
-	_, err = r.StartRun(t.Context(), store.RunStart{Run: runID(newJob(q, "unknown"), 1), Reason: bench.Scheduled, Collector: "one", Epoch: newer.Epoch})
+	_, err = r.StartRun(t.Context(), r.runStart(runID(newJob(q, "unknown"), 1), newer))
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
@@ -130,21 +130,29 @@ func TestOnlyOneRunPassesTheFence(t *testing.T) {
 	for _, n := range names(8) {
 		cs = append(cs, r.register(n))
 	}
-	for _, err := range together(len(cs), func(i int) error {
-		_, err := r.StartRun(t.Context(), store.RunStart{Run: runID(job, i), Reason: bench.Scheduled, Collector: cs[i].Name, Epoch: cs[i].Epoch})
+	var starts []store.RunStart
+	for i, c := range cs {
+		starts = append(starts, r.runStart(runID(job, i), c))
+	}
+	passed := 0
+	for i, err := range together(len(cs), func(i int) error {
+		starts[i].Dispatch = starts[len(starts)-1].Dispatch
+		_, err := r.StartRun(t.Context(), starts[i])
 		return err
 	}) {
-		require.NoError(t, err)
+		if err == nil {
+			passed++
+			continue
+		}
+		require.ErrorIs(t, err, store.ErrUnderWay, i)
 	}
+	require.Equal(t, 1, passed, "of one dispatch")
 	runs, err := r.JobRuns(t.Context(), job.Key)
 	require.NoError(t, err)
-	require.Len(t, runs, 8)
-	for i, run := range runs {
-		require.Equal(t, i+1, run.Number)
-		require.Equal(t, i == 7, run.Outcome == bench.RunRunning, "the last one runs, the others were replaced")
-	}
+	require.Len(t, runs, 1)
+	require.Equal(t, bench.RunRunning, runs[0].Outcome)
 	require.Equal(t, 1, r.count(`select count(*) from collector_config where current_run is not null`))
-	require.Equal(t, runs[7].ID, r.collector(runs[7].Collector).CurrentRun)
+	require.Equal(t, runs[0].ID, r.collector(runs[0].Collector).CurrentRun)
 }
 
 func TestARunEndsOnce(t *testing.T) {

@@ -51,7 +51,7 @@ func TestACollectorWhoseRunsAreDisturbedIsSetAside(t *testing.T) {
 
 	// It begins nothing, and stays so across a restart.
 	_, job := r.oneJob("v8", "gin")
-	_, err := r.StartRun(t.Context(), store.RunStart{Run: runID(job, 1), Reason: bench.Scheduled, Collector: "one", Epoch: one.Epoch})
+	_, err := r.StartRun(t.Context(), r.runStart(runID(job, 1), one))
 	require.ErrorIs(t, err, store.ErrDraining)
 	one = r.register("one")
 	require.NotNil(t, one.SetAsideAt)

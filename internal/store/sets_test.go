@@ -89,12 +89,16 @@ func TestAJobOfASet(t *testing.T) {
 	require.True(t, moved)
 
 	require.Equal(t, []string{small.TaskQueue(), everybody}, r.taskQueues(one), "nothing is open there")
-	// A job taken by a collector outside of the set moves to the pool of that collector.
-	_, late := r.command("v2", ours, bench.Constraints{Machines: []string{"one", "two", "three"}}, 0)
-	r.handOutAt(ours.TaskQueue())
+	// A job that moves to the set, taken before by a collector outside of it, goes back to
+	// the pool of that collector.
+	_, late := r.command("v2", bench.Place{Pool: small}, bench.Constraints{Machines: []string{"one", "two", "three"}}, 0)
+	r.handOutAt(small.TaskQueue())
+	moved, err = r.MoveJob(t.Context(), late.Key, small.TaskQueue(), ours)
+	require.NoError(t, err)
+	require.True(t, moved)
 	r.start(late, 1, two)
 	require.Equal(t, small.TaskQueue(), r.job(late.Key).TaskQueue)
-	require.Equal(t, ours.TaskQueue(), r.job(late.Key).MovedFrom)
+	require.Empty(t, r.job(late.Key).MovedFrom)
 }
 
 // A collector serves three sets: that of its running job, then the longest-waiting one,
