@@ -114,6 +114,9 @@ func (s *projectHandlers) applyProject(ctx context.Context, in *applyProject) (*
 	if err := wanted.Config.Check(); err != nil {
 		return nil, fmt.Errorf("project %s: %w", in.Project, err)
 	}
+	if err := wanted.Config.Source.CheckSecrets(); err != nil {
+		return nil, fmt.Errorf("project %s: %w", in.Project, err)
+	}
 	if _, err := plan.SizePolicy(wanted.Config.Size); err != nil {
 		return nil, fmt.Errorf("project %s: %w", in.Project, err)
 	}

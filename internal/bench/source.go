@@ -162,11 +162,18 @@ func checkRepository(s string) error {
 	default:
 		return invalid(kind, shown, "use https, http, ssh, git or file")
 	}
-	return withoutSecret(kind, s)
+	if strings.Contains(user, ":") {
+		return withoutSecret(kind, s)
+	}
+	return nil
 }
 
-// withoutSecret refuses a URL with a password, or with a user of http or https, which
-// servers take for a token. Others are accepted.
+// CheckSecrets refuses a repository whose URL has a user of http or https, which servers
+// take for a token. [CommitSource.Check] does not: earlier versions have stored some.
+func (s CommitSource) CheckSecrets() error { return withoutSecret("source.git", s.Git) }
+
+// withoutSecret refuses a URL with a password, or with a user of http or https. Others are
+// accepted.
 func withoutSecret(kind, address string) error {
 	scheme, rest, isURL := strings.Cut(address, "://")
 	authority, _, _ := strings.Cut(rest, "/")
