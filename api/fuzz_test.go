@@ -165,6 +165,7 @@ func FuzzAuthorization(f *testing.F) {
 	f.Fuzz(func(t *testing.T, header string) {
 		// The handler itself: a client would refuse most of these headers.
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/tokens", nil)
+		request.Host = strings.TrimPrefix(w.server.URL, "http://")
 		request.Header["Authorization"] = []string{header}
 		answer := httptest.NewRecorder()
 		w.server.Config.Handler.ServeHTTP(answer, request)
