@@ -181,6 +181,7 @@ var (
 	errNotTaken = errors.New("not taken: the collector takes no further job")
 	errBusy     = errors.New("not taken: the machine has taken another job meanwhile")
 	errUnfit    = errors.New("not taken: the job is not for this collector")
+	errStale    = errors.New("not taken: the job has another dispatch, or a run")
 )
 
 // busy returns a task that was in transit when the machine took another one.
@@ -289,6 +290,9 @@ func asApplicationError(ctx context.Context, err error) error {
 	case errors.Is(err, apiclient.ErrJobClosed), errors.Is(err, apiclient.ErrNobodyWaits):
 		return temporal.NewNonRetryableApplicationError(err.Error(), protocol.ErrTypeJobClosed, nil)
 	case errors.Is(err, apiclient.ErrUnderWay):
+		return givenBack(err, protocol.ErrTypeUnderWay)
+	case errors.Is(err, errStale):
+		// A run that goes on is adopted; else there is another dispatch at once.
 		return givenBack(err, protocol.ErrTypeUnderWay)
 	case errors.Is(err, errUnfit):
 		// It may come back until it waits elsewhere: pause as after a run that

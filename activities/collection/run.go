@@ -54,8 +54,11 @@ func (c *Collector) run(ctx context.Context, run bench.RunID, in protocol.RunJob
 		c.Unwanted()
 		return bench.RunLost, infrastructure(fmt.Errorf("%w: %w", errNotTaken, err))
 	}
-	if errors.Is(err, apiclient.ErrUnfit) || errors.Is(err, apiclient.ErrElsewhere) || errors.Is(err, apiclient.ErrStaleDispatch) {
+	if errors.Is(err, apiclient.ErrUnfit) || errors.Is(err, apiclient.ErrElsewhere) {
 		return bench.RunLost, infrastructure(fmt.Errorf("%w: %w", errUnfit, err))
+	}
+	if errors.Is(err, apiclient.ErrStaleDispatch) {
+		return bench.RunLost, infrastructure(fmt.Errorf("%w: %w", errStale, err))
 	}
 	if err != nil {
 		return bench.RunLost, err
