@@ -10,12 +10,11 @@ import (
 )
 
 // scope says what a token that is restricted to one project may change with an operation.
-// Reading is not restricted.
+// Reading is not restricted. The zero value stands for nothing: the operation concerns
+// several projects, or none.
 type scope string
 
 const (
-	// ofService: nothing. The operation concerns several projects, or none.
-	ofService scope = ""
 	// ofProject: its own project. The handler finds what it changes by lookup, which
 	// refuses other projects.
 	ofProject scope = "project"

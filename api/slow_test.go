@@ -132,7 +132,7 @@ func TestHugeHeadersAreRefused(t *testing.T) {
 	base, stop := serving(t, http.NotFoundHandler())
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
 	require.NoError(t, err)
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	// The server does not read all of it.
 	_, _ = fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: api\r\nX-Large: %s\r\n\r\n", strings.Repeat("x", 1<<20))
 	answer, err := bufio.NewReader(conn).ReadString('\n')

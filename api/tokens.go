@@ -9,7 +9,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/fairshare"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -78,7 +77,7 @@ func (s *tokenHandlers) createToken(ctx context.Context, in *createToken) (*body
 		return nil, err
 	}
 	switch {
-	case bench.CheckQueue(fairshare.OfUser(t.Owner)) != nil:
+	case bench.CheckQueue(bench.UserQueue+t.Owner) != nil:
 		return nil, invalid("the account %.80q is not valid: it has at least one character, and no white space or control characters", t.Owner)
 	case t.Project != "" && rank[t.Role] < rank[RoleWriter]:
 		return nil, invalid("a token with the role %s changes nothing, so a project does not restrict it; leave the project out, or use the role writer", t.Role)

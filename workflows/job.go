@@ -62,9 +62,8 @@ func (j *job) run(ctx workflow.Context) error {
 		if ctx.Err() != nil {
 			return j.cancelled(ctx)
 		}
-		again, gaveUp := true, ""
 		if !errors.Is(err, errGoesOn) {
-			again, gaveUp, err = j.assess(ctx, err)
+			again, gaveUp, err := j.assess(ctx, err)
 			switch {
 			case ctx.Err() != nil:
 				return j.cancelled(ctx)

@@ -44,7 +44,7 @@ func (c *Collector) RemoveUnused(ctx context.Context, since time.Time) (removed 
 // renamed.
 func (c *Collector) removeDir(ctx context.Context, dir string, since time.Time) (removed bool, err error) {
 	if ctx.Err() != nil || !c.using.TryLock() {
-		return false, nil
+		return false, nil //nolint:nilerr // another time
 	}
 	aside := filepath.Join(filepath.Dir(dir), removedPrefix+strings.TrimPrefix(filepath.Base(dir), removedPrefix))
 	info, err := os.Stat(dir)

@@ -51,7 +51,7 @@ func (f *collectorFlags) connect(ctx context.Context, slots []*collectorFlags) (
 	case errors.Is(err, apiclient.ErrUnauthorized) && own != "":
 		return f.transport.client(f.api, own) // the shared one was replaced or withdrawn
 	case err != nil, info.Role != api.RoleCollector, info.Collector != "":
-		return client, nil // the registration says what is wrong with the token, if anything
+		return client, nil //nolint:nilerr // the registration says what is wrong with the token, if anything
 	}
 	return f.enrolShared(ctx, client, slots)
 }

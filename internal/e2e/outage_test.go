@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -39,7 +39,7 @@ func newGateway(t *testing.T, api string) *gateway {
 	t.Helper()
 	target, err := url.Parse(api)
 	require.NoError(t, err)
-	pass := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, ErrorLog: log.New(io.Discard, "", 0)}
+	pass := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	g := &gateway{}
 	g.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if answers := g.broken.Load(); answers != nil {
@@ -111,12 +111,12 @@ func newWire(t *testing.T, database string) (*wire, string) {
 
 // carry copies both ways until one side ends or the wire is cut.
 func (w *wire) carry(from net.Conn) {
-	defer from.Close()
+	defer func() { _ = from.Close() }()
 	to, err := (&net.Dialer{}).DialContext(context.Background(), w.network, w.address)
 	if err != nil {
 		return
 	}
-	defer to.Close()
+	defer func() { _ = to.Close() }()
 	if !w.hold(from, true) {
 		return
 	}
