@@ -44,7 +44,7 @@ var findings = []finding{
 	{"7c", "An idle service grew Temporal's database by some 3 GB a month.", []string{"TestSchedulesKeepOneClosedWorkflow"}},
 	{"7d", "Run logs, commands, suites and collectors' folders stayed for ever.", []string{"internal/store.TestEveryKindIsRemoved", "internal/store.TestEveryTableHasItsRetention"}},
 	{"7e", "2 MB of archive made 300,000 files.", []string{"TestAnArchiveOfCountlessFilesIsRefused"}},
-	{"7f", "Git for builds got the whole environment of its process, tokens included.", []string{"internal/revision.TestGitSeesNoSecrets"}},
+	{"7f", "Git for builds got the whole environment of its process, tokens included.", []string{"TestGitSeesNoSecretsOfItsProcess", "internal/revision.TestGitSeesNoSecrets"}},
 	{"7g", "'benchloom logs' printed the terminal escapes of benchmarks.", []string{"TestLogsPrintNoTerminalEscapes"}},
 	{"7h", "Cached suites were not hashed again.", []string{"internal/suite.TestAChangedCopyIsNoticed"}},
 }

@@ -40,6 +40,7 @@ const target = bench.Target("x86_64-unknown-linux-gnu")
 var shared struct {
 	once sync.Once
 	s    *livestack.Stack
+	spy  *spy
 	err  error
 }
 
@@ -47,6 +48,12 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	if shared.s != nil {
 		if err := shared.s.Stop(code == 0); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	if shared.spy != nil {
+		if err := shared.spy.remove(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = max(code, 1)
 		}
@@ -75,7 +82,12 @@ type service struct {
 func sharedStack(t *testing.T) service {
 	t.Helper()
 	shared.once.Do(func() {
-		shared.s, shared.err = livestack.Start(context.Background(), programs(), "--collectors", "3x1", "--share-cores", "--co-located")
+		if shared.spy, shared.err = newSpy(); shared.err != nil {
+			return
+		}
+		p := programs()
+		p.Environ = shared.spy.environ()
+		shared.s, shared.err = livestack.Start(context.Background(), p, "--collectors", "3x1", "--share-cores", "--co-located")
 	})
 	require.NoError(t, shared.err)
 	return service{Stack: shared.s, url: shared.s.Up.Addresses[up.AddressAPI]}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,10 +25,13 @@ const (
 	StopBound  = time.Minute
 )
 
-// Programs are the paths of the binaries.
+// Programs are the paths of the binaries, and what they run with.
 type Programs struct {
 	Benchloom string
 	Temporal  string // the embedded server
+	// Environ holds further variables of their environment, such as PATH=/usr/bin. They
+	// take precedence over those of this process.
+	Environ []string
 }
 
 // Find makes the paths absolute. The error of a missing program says how to build it.
@@ -87,7 +91,7 @@ func Continue(ctx context.Context, programs Programs, dir string, args ...string
 	args = append([]string{"up", "--state-dir", s.State(), "--api-port", "0", "--metrics-port", "0", "--temporal-port", "0", "--temporal-ui-port", "0"}, args...)
 	s.command = exec.Command(programs.Benchloom, args...) //nolint:noctx // it is stopped by a signal, not killed with the context
 	s.command.Stdout, s.command.Stderr = log, log
-	s.command.Env = append(os.Environ(), "BENCHLOOM_TEMPORAL_DEV="+programs.Temporal, "TEMPORAL_ADDRESS=", "DATABASE_URL=")
+	s.command.Env = slices.Concat(os.Environ(), programs.Environ, []string{"BENCHLOOM_TEMPORAL_DEV=" + programs.Temporal, "TEMPORAL_ADDRESS=", "DATABASE_URL="})
 	if err := s.command.Start(); err != nil {
 		return nil, fmt.Errorf("starting the stack: %w", err)
 	}
