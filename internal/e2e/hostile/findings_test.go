@@ -16,7 +16,8 @@ import (
 type finding struct {
 	// number is that of the group it was found in, with a letter.
 	number, what string
-	// tests are functions of this package, or package.Function of another directory.
+	// tests are functions of this package, which try it on a running stack, and further ones
+	// as package.Function of another directory.
 	tests []string
 }
 
@@ -36,17 +37,17 @@ var findings = []finding{
 	{"5b", "Twelve clients that read an export slowly took all database connections.", []string{"TestSlowReadersTakeNoConnections"}},
 	{"6a", "A proxy's 404 made six measured blocks refused.", []string{"TestAProxysAnswerIsNoRefusal"}},
 	{"6b", "A proxy's limit of bodies would have done the same.", []string{"TestAProxysAnswerIsNoRefusal"}},
-	{"6c", "A full disk dropped a block although the API could take it.", []string{"activities/collection.TestAFullDiskLosesNoBlock"}},
-	{"6d", "Nothing delivered blocks again that were set aside.", []string{"cmd/benchloom.TestWithService"}},
-	{"6e", "The spool synced its files and not their directory.", []string{"activities/collection.TestABlockIsDurableWithItsName"}},
+	{"6c", "A full disk dropped a block although the API could take it.", []string{"TestAFullDiskDropsNoBlock", "activities/collection.TestAFullDiskLosesNoBlock"}},
+	{"6d", "Nothing delivered blocks again that were set aside.", []string{"TestARefusedBlockIsDeliveredAgain", "cmd/benchloom.TestWithService"}},
+	{"6e", "The spool synced its files and not their directory.", []string{"TestAKilledCollectorHasItsBlock", "activities/collection.TestABlockIsDurableWithItsName"}},
 	{"7a", "An orchestrator ran against a newer schema.", []string{"TestNoProcessRunsAgainstANewerSchema"}},
-	{"7b", "Migrations dropped columns under running replicas.", []string{"internal/store.TestMigrationsLeaveWhatTheVersionBeforeUses"}},
+	{"7b", "Migrations dropped columns under running replicas.", []string{"TestAMigrationLeavesOlderReplicasAtWork", "internal/store.TestMigrationsLeaveWhatTheVersionBeforeUses"}},
 	{"7c", "An idle service grew Temporal's database by some 3 GB a month.", []string{"TestSchedulesKeepOneClosedWorkflow"}},
-	{"7d", "Run logs, commands, suites and collectors' folders stayed for ever.", []string{"internal/store.TestEveryKindIsRemoved", "internal/store.TestEveryTableHasItsRetention"}},
+	{"7d", "Run logs, commands, suites and collectors' folders stayed for ever.", []string{"TestNothingIsKeptForEver", "TestCollectorsRemoveUnusedFolders", "internal/store.TestEveryKindIsRemoved", "internal/store.TestEveryTableHasItsRetention"}},
 	{"7e", "2 MB of archive made 300,000 files.", []string{"TestAnArchiveOfCountlessFilesIsRefused"}},
 	{"7f", "Git for builds got the whole environment of its process, tokens included.", []string{"TestGitSeesNoSecretsOfItsProcess", "internal/revision.TestGitSeesNoSecrets"}},
 	{"7g", "'benchloom logs' printed the terminal escapes of benchmarks.", []string{"TestLogsPrintNoTerminalEscapes"}},
-	{"7h", "Cached suites were not hashed again.", []string{"internal/suite.TestAChangedCopyIsNoticed"}},
+	{"7h", "Cached suites were not hashed again.", []string{"TestAChangedSuiteOfACollectorIsNotRun", "internal/suite.TestAChangedCopyIsNoticed"}},
 }
 
 // wantFindings counts them, so that none is lost.
@@ -61,6 +62,7 @@ func TestEveryFindingHasATest(t *testing.T) {
 		require.False(t, seen[f.number], f.number)
 		seen[f.number] = true
 		require.NotEmpty(t, f.tests, "finding %s: %s", f.number, f.what)
+		require.NotContains(t, f.tests[0], ".", "finding %s is not tried on a running stack", f.number)
 		for _, name := range f.tests {
 			dir, function := ".", name
 			if at := strings.LastIndex(name, "."); at >= 0 {

@@ -1,11 +1,13 @@
 package hostile_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -53,6 +55,27 @@ func (s service) runIn(t *testing.T, environ []string, args ...string) (output s
 	out, err := command.CombinedOutput()
 	require.NoError(t, ctx.Err(), "it does not end: %s", out)
 	return string(out), err
+}
+
+// writable makes an empty file to which benchmarks can write, whatever their account.
+func writable(t *testing.T, name string) (file string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "hostile-written-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	file = filepath.Join(dir, name)
+	require.NoError(t, os.WriteFile(file, nil, 0o666))
+	require.NoError(t, os.Chmod(file, 0o666))
+	return file
+}
+
+// executed counts the lines that commands have written to a file.
+func executed(t *testing.T, file string) int {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return bytes.Count(text, []byte("\n"))
 }
 
 // trigger starts a pass of the reconciliation.

@@ -232,7 +232,7 @@ func hash(secret string) string {
 }
 
 // apply uploads a suite and applies a project with it.
-func (s service) apply(t *testing.T, project, text string) {
+func (s service) apply(t *testing.T, project, text string) (suiteHash string) {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, suite.FileName), []byte(text), 0o644))
@@ -242,6 +242,7 @@ func (s service) apply(t *testing.T, project, text string) {
 	require.NoError(t, err)
 	_, err = s.API.ApplyProject(t.Context(), apiclient.Project{Name: project, Config: bench.ProjectConfig{Verify: bench.VerifyOff}, SuiteHash: bundle.Hash}, false)
 	require.NoError(t, err)
+	return bundle.Hash
 }
 
 // held is a file that keeps commands running as long as it exists.
