@@ -88,12 +88,19 @@ func TestNothingIsKeptForEver(t *testing.T) {
 
 	s.age(t, []bench.RequestID{measured, old, open}, unused, used)
 	require.NoError(t, s.API.RunRetention(t.Context()))
-	gone := func(err error) bool { return errors.Is(err, apiclient.ErrNotFound) }
-	require.Eventually(t, func() bool {
-		_, request := s.API.Request(t.Context(), string(old))
-		_, suite := s.API.SuiteArchive(t.Context(), unused)
-		return gone(request) && gone(suite) && !strings.Contains(s.log(t, runs[measured]), "aged-output")
-	}, patience, 100*time.Millisecond, "an old command, an old log or an old suite stays")
+	for what, gone := range map[string]func() bool{
+		"command": func() bool {
+			_, err := s.API.Request(t.Context(), string(old))
+			return errors.Is(err, apiclient.ErrNotFound)
+		},
+		"suite": func() bool {
+			_, err := s.API.SuiteArchive(t.Context(), unused)
+			return errors.Is(err, apiclient.ErrNotFound)
+		},
+		"output": func() bool { return !strings.Contains(s.log(t, runs[measured]), "aged-output") },
+	} {
+		require.Eventually(t, gone, patience, 100*time.Millisecond, "an old %s stays", what)
+	}
 
 	require.Equal(t, results, s.results(t, measured), "results are kept")
 	require.Contains(t, s.log(t, runs[young]), "aged-output")
