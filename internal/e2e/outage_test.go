@@ -173,9 +173,9 @@ type survivor struct {
 	gateway *gateway
 }
 
-func newSurvivor(t *testing.T, s *stack) *survivor {
+func newSurvivor(t *testing.T, s *stack, length time.Duration) *survivor {
 	t.Helper()
-	v := &survivor{stack: s, length: shortOutage(t), gateway: newGateway(t, s.api.BaseURL()), guest: s.enrol(t, "guest")}
+	v := &survivor{stack: s, length: length, gateway: newGateway(t, s.api.BaseURL()), guest: s.enrol(t, "guest")}
 	v.blocks = int((v.length+15*time.Second)/time.Second)/smallIterations + 1
 	v.shell = v.napping(t)
 	return v
@@ -236,14 +236,14 @@ func (v *survivor) requireSurvives(t *testing.T, away func() (back func())) {
 
 func TestLongAnAPIThatHangsEndsNoRun(t *testing.T) {
 	t.Parallel()
-	v := newSurvivor(t, startStack(t))
+	v := newSurvivor(t, startStack(t), shortOutage(t))
 	v.requireSurvives(t, func() func() { return v.freeze(t, "api") })
 }
 
 func TestLongAPostgresThatIsAwayEndsNoRun(t *testing.T) {
 	t.Parallel()
 	w, through := newWire(t, storetest.URL(t))
-	v := newSurvivor(t, launch(t, through))
+	v := newSurvivor(t, launch(t, through), shortOutage(t))
 	v.requireSurvives(t, func() func() {
 		w.set(true)
 		return func() { w.set(false) }
@@ -254,14 +254,14 @@ func TestLongAPostgresThatIsAwayEndsNoRun(t *testing.T) {
 // and a redirection to one, or not at all.
 func TestLongAProxyThatAnswersItselfEndsNoRun(t *testing.T) {
 	t.Parallel()
-	v := newSurvivor(t, startStack(t))
+	v := newSurvivor(t, startStack(t), shortOutage(t))
 	v.requireSurvives(t, v.answersItself)
 }
 
 // A run that is at its end waits with its blocks.
 func TestLongAProxyThatAnswersTheLastCallsEndsNoRun(t *testing.T) {
 	t.Parallel()
-	v := newSurvivor(t, startStack(t))
+	v := newSurvivor(t, startStack(t), shortOutage(t))
 	v.within, v.blocks = true, 4
 	v.shell = v.napping(t)
 	v.requireSurvives(t, v.answersItself)
@@ -275,7 +275,7 @@ func (v *survivor) answersItself() (back func()) {
 // The disk of the collector's whole state directory is full.
 func TestLongAFullDiskEndsNoRun(t *testing.T) {
 	t.Parallel()
-	v := newSurvivor(t, startStack(t))
+	v := newSurvivor(t, startStack(t), min(shortOutage(t), 2*time.Minute))
 	enrolled := t.TempDir()
 	require.NoError(t, os.CopyFS(filepath.Join(enrolled, "kept"), os.DirFS(v.guest.dir)))
 	if err := syscall.Mount("tmpfs", v.guest.dir, "tmpfs", 0, "size=64m"); err != nil {
@@ -283,9 +283,6 @@ func TestLongAFullDiskEndsNoRun(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(v.guest.dir, syscall.MNT_DETACH) })
 	require.NoError(t, os.CopyFS(v.guest.dir, os.DirFS(filepath.Join(enrolled, "kept"))))
-	if os.Getenv(freezeEnv) != "" {
-		v.length = min(v.length, 2*time.Minute)
-	}
 	v.requireSurvives(t, func() func() {
 		filler := filepath.Join(v.guest.dir, "filler")
 		require.ErrorIs(t, os.WriteFile(filler, make([]byte, 128<<20), 0o600), syscall.ENOSPC)
