@@ -142,7 +142,7 @@ func (s *base) forReaders(next http.Handler) http.HandlerFunc {
 
 // forbidden returns the problem of a caller without the role that is needed.
 func forbidden(p store.Principal, need access) error {
-	if toEnroll.permits(p) {
+	if need == toCollect && toEnroll.permits(p) {
 		return problemf(http.StatusForbidden, "shared-token", "the token of %s is shared by collectors and only gives each of them its own; 'benchloom collector' gets that when it starts: use the same version as the API's", p.Owner)
 	}
 	return problemf(http.StatusForbidden, "forbidden", "the token of %s has the role %s, but this needs the role %s; use another token, or ask an administrator for one", p.Owner, p.Role, need)

@@ -54,7 +54,7 @@ func readNothing(t *testing.T, b *bundle, headers ...string) net.Conn {
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(b.server.URL, "http://"))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	_, err = fmt.Fprintf(conn, "GET /api/v1/results/export?project=go&format=csv HTTP/1.1\r\nHost: api\r\n%s\r\n", strings.Join(append(headers, ""), "\r\n"))
+	_, err = fmt.Fprintf(conn, "GET /api/v1/results/export?project=go&format=csv HTTP/1.1\r\nHost: localhost\r\n%s\r\n", strings.Join(append(headers, ""), "\r\n"))
 	require.NoError(t, err)
 	return conn
 }
@@ -134,7 +134,7 @@ func TestHugeHeadersAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
 	// The server does not read all of it.
-	_, _ = fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: api\r\nX-Large: %s\r\n\r\n", strings.Repeat("x", 1<<20))
+	_, _ = fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: localhost\r\nX-Large: %s\r\n\r\n", strings.Repeat("x", 1<<20))
 	answer, err := bufio.NewReader(conn).ReadString('\n')
 	if err == nil { // it may have been cut off by the reset that follows
 		require.Contains(t, answer, "431")

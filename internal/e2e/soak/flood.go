@@ -144,7 +144,7 @@ func readSlowly(ctx context.Context, f *flood, _ *http.Client) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetReadBuffer(4 << 10) // as little as possible
 	}
-	if _, err := fmt.Fprintf(conn, "GET /api/v1/results/export?project=adhoc&format=csv HTTP/1.1\r\nHost: api\r\n\r\n"); err != nil {
+	if _, err := fmt.Fprintf(conn, "GET /api/v1/results/export?project=adhoc&format=csv HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 		return
 	}
 	var one [1]byte
@@ -164,7 +164,7 @@ func sendHeaders(ctx context.Context, f *flood, _ *http.Client) {
 	}
 	defer end()
 	header := io.MultiReader(
-		strings.NewReader("GET /api/v1/projects HTTP/1.1\r\nHost: api\r\nX-Large: "),
+		strings.NewReader("GET /api/v1/projects HTTP/1.1\r\nHost: localhost\r\nX-Large: "),
 		strings.NewReader(largeHeader), strings.NewReader("\r\n\r\n"),
 	)
 	_, _ = io.Copy(conn, header)
@@ -182,9 +182,9 @@ func openHalf(ctx context.Context, f *flood, _ *http.Client) {
 	}
 	defer end()
 	beginnings := []string{
-		"", "GET /api/v1/pro", "GET / HTTP/1.1\r\nHost: api\r\nX-Half:",
-		"POST /api/v1/requests HTTP/1.1\r\nHost: api\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{",
-		"POST /nowhere HTTP/1.1\r\nHost: api\r\nContent-Length: 1000\r\n\r\n",
+		"", "GET /api/v1/pro", "GET / HTTP/1.1\r\nHost: localhost\r\nX-Half:",
+		"POST /api/v1/requests HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{",
+		"POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n",
 	}
 	if _, err := io.WriteString(conn, beginnings[rand.IntN(len(beginnings))]); err != nil {
 		return
