@@ -96,20 +96,21 @@ func TestAHeartbeatIsToldThatItsRunHasEnded(t *testing.T) {
 	c, other := b.register(t, "c1"), b.register(t, "c2")
 	j := b.submit(t, "1.26.0")
 	plan := b.start(t, j, c, 1)
-	closed := func(of apiclient.Registered, run bench.RunID) string {
+	closed := func(run bench.RunID) string {
 		t.Helper()
-		answer, err := b.collector.Heartbeat(t.Context(), of.Collector.Name, apiclient.Heartbeat{Epoch: of.Collector.Epoch, Run: run})
+		answer, err := b.client(t, "own c1").Heartbeat(t.Context(), "c1", apiclient.Heartbeat{Epoch: c.Collector.Epoch, Run: run})
 		require.NoError(t, err)
 		return answer.RunClosed
 	}
-	require.Empty(t, closed(c, ""))
-	require.Empty(t, closed(c, plan.Run.ID))
-	require.Empty(t, closed(c, bench.NewRunID(j.key, "workflow", "activity", 2)), "it has not passed the fence yet")
+	require.Empty(t, closed(""))
+	require.Empty(t, closed(plan.Run.ID))
+	require.Empty(t, closed(bench.NewRunID(j.key, "workflow", "activity", 2)), "it has not passed the fence yet")
 
 	_, err := b.store.CancelJob(t.Context(), j.key, "cancelled by ada")
 	require.NoError(t, err)
-	require.Equal(t, "it ended as cancelled: the job ended as cancelled", closed(c, plan.Run.ID))
-	require.Empty(t, closed(other, plan.Run.ID))
+	require.Equal(t, "it ended as cancelled: the job ended as cancelled", closed(plan.Run.ID))
+	_, err = b.client(t, "own c2").Heartbeat(t.Context(), "c2", apiclient.Heartbeat{Epoch: other.Collector.Epoch, Run: plan.Run.ID})
+	require.Equal(t, "urn:benchloom:not-yours", problemOf(t, err).Type)
 }
 
 func TestInvalidRegistrationsAreRefused(t *testing.T) {
