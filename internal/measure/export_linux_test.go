@@ -1,11 +1,16 @@
 package measure
 
+import "time"
+
 // What the tests of pure parts need to see.
 
-var (
-	ParseStat  = parseStat
-	DecodePerf = decodePerf
-)
+var ParseStat = parseStat
+
+// DecodePerf exposes decodePerf.
+func DecodePerf(record [24]byte) (value uint64, enabled, running time.Duration) {
+	r := decodePerf(record)
+	return r.value, r.enabled, r.running
+}
 
 // IsDead exposes process.dead.
 func (p process) IsDead() bool { return p.dead() }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,8 +18,9 @@ const addrNoRandomize = 0x0040000
 type launcher struct {
 	work chan func()
 	gone chan struct{}
-	// nice is the thread's priority; only work on the launcher uses it.
+	// nice is the thread's priority and perf its open counters; only work on the launcher uses them.
 	nice int
+	perf *perfCounters
 }
 
 // startLauncher starts the thread with its affinity and groups.
@@ -49,6 +51,7 @@ func startLauncher(cpus CPUList, groups *slotGroups) (*launcher, []Unenforced, e
 				do()
 			}
 		}
+		l.perf.close()
 		groups.leave()
 		// Returning without unlocking ends the thread.
 	}
@@ -133,6 +136,16 @@ func (l *launcher) renice(nice int) error {
 	}
 	l.nice = nice
 	return nil
+}
+
+// counting returns the thread's counters, ready for the next command. Counters that the last command did not use are opened,
+// and those of the last command closed first: the CPU might lack the registers for both.
+func (l *launcher) counting(counters []Counter) (*perfCounters, error) {
+	if l.perf == nil || !slices.Equal(l.perf.wanted, counters) {
+		l.perf.close()
+		l.perf = openPerfCounters(counters)
+	}
+	return l.perf, l.perf.begin()
 }
 
 // close ends the thread and returns once it has left its groups.

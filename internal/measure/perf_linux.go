@@ -100,17 +100,26 @@ func openPerf(event perfEvent, leader int) (int, error) {
 	return unix.PerfEventOpen(&attr, 0, -1, leader, unix.PERF_FLAG_FD_CLOEXEC)
 }
 
-// perfCounters are the open counters of one run.
+// perfCounters are the open counters of a launching thread. They stay open from command to command: closing one waits for a
+// grace period of the kernel, 5 to 15 ms.
 type perfCounters struct {
-	names []Counter
-	fds   []int
+	wanted []Counter // all that were asked for, also those that the machine lacks
+	names  []Counter
+	fds    []int
+	before []perfReading // when the command started, in the order of names
+}
+
+// perfReading is the record that read(2) returns for TOTAL_TIME_ENABLED and TOTAL_TIME_RUNNING.
+type perfReading struct {
+	value            uint64
+	enabled, running time.Duration
 }
 
 // openPerfCounters opens the given counters, leaving out those that this machine lacks. The calling goroutine must be locked
 // to the thread that starts the command. Hardware events form a group, which the CPU counts together or not at all; they are
 // read one by one, as most kernels refuse PERF_FORMAT_GROUP for inherited events.
 func openPerfCounters(counters []Counter) *perfCounters {
-	open := &perfCounters{}
+	open := &perfCounters{wanted: slices.Clone(counters)}
 	leader, members := -1, 0
 	for _, counter := range slices.Compact(slices.Sorted(slices.Values(counters))) {
 		event, known := perfEvents[counter]
@@ -144,38 +153,61 @@ func openPerfCounters(counters []Counter) *perfCounters {
 	return open
 }
 
-// read returns the values, summed over all processes that inherited the events, and the events that did not count all the
-// time. An event that was enabled but never ran has no value.
+// begin takes the readings that the next command's are compared with.
+func (p *perfCounters) begin() (err error) {
+	p.before, err = p.readings()
+	return err
+}
+
+// read returns the values since begin, summed over all processes that inherited the events, and the events that did not
+// count all the time. An event that was enabled but never ran has no value.
 func (p *perfCounters) read() (map[Counter]uint64, []InvalidCounter, error) {
 	if len(p.fds) == 0 {
 		return nil, nil, nil
 	}
+	now, err := p.readings()
+	if err != nil {
+		return nil, nil, err
+	}
 	values := make(map[Counter]uint64, len(p.fds))
 	var invalid []InvalidCounter
 	for i, counter := range p.names {
-		var buffer [24]byte
-		if n, err := unix.Read(p.fds[i], buffer[:]); err != nil || n != len(buffer) {
-			return nil, nil, fmt.Errorf("reading counter %s: %d bytes: %w", counter, n, errors.Join(err, fs.ErrInvalid))
-		}
-		value, enabled, running := decodePerf(buffer)
+		before := p.before[i]
+		enabled, running := now[i].enabled-before.enabled, now[i].running-before.running
 		if running < enabled {
 			invalid = append(invalid, InvalidCounter{Counter: counter, Enabled: enabled, Running: running})
 		}
 		if running > 0 {
-			values[counter] = value
+			values[counter] = now[i].value - before.value
 		}
 	}
 	return values, invalid, nil
 }
 
-// decodePerf decodes the record that read(2) returns for TOTAL_TIME_ENABLED and TOTAL_TIME_RUNNING.
-func decodePerf(record [24]byte) (value uint64, enabled, running time.Duration) {
-	return binary.NativeEndian.Uint64(record[0:]),
-		time.Duration(binary.NativeEndian.Uint64(record[8:])),
-		time.Duration(binary.NativeEndian.Uint64(record[16:]))
+func (p *perfCounters) readings() ([]perfReading, error) {
+	var all []perfReading
+	for i, counter := range p.names {
+		var record [24]byte
+		if n, err := unix.Read(p.fds[i], record[:]); err != nil || n != len(record) {
+			return nil, fmt.Errorf("reading counter %s: %d bytes: %w", counter, n, errors.Join(err, fs.ErrInvalid))
+		}
+		all = append(all, decodePerf(record))
+	}
+	return all, nil
+}
+
+func decodePerf(record [24]byte) perfReading {
+	return perfReading{
+		value:   binary.NativeEndian.Uint64(record[0:]),
+		enabled: time.Duration(binary.NativeEndian.Uint64(record[8:])),
+		running: time.Duration(binary.NativeEndian.Uint64(record[16:])),
+	}
 }
 
 func (p *perfCounters) close() {
+	if p == nil {
+		return
+	}
 	for _, fd := range p.fds {
 		unix.Close(fd)
 	}

@@ -21,11 +21,12 @@ type attempt struct {
 	counters []Counter
 	fileSize int64 // largest file, in bytes; 0 = no limit
 
-	// begun is closed once pid or err is set, ended once the main process has ended but is not reaped yet.
+	// begun is closed once pid, err or perfErr is set, ended once the main process has ended but is not reaped yet.
 	begun, ended chan struct{}
 	pid          int
 	err          error
 	niceErr      error
+	perfErr      error // the command was not started
 	perf         *perfCounters
 	start, end   time.Time
 	floor        int64 // the collector's own peak memory before the fork, in bytes
@@ -35,7 +36,10 @@ type attempt struct {
 // process: the kernel kills that when the thread that started it ends (PR_SET_PDEATHSIG).
 func (a *attempt) launch(l *launcher) {
 	a.niceErr = l.renice(a.nice)
-	a.perf = openPerfCounters(a.counters)
+	if a.perf, a.perfErr = l.counting(a.counters); a.perfErr != nil {
+		close(a.begun)
+		return
+	}
 	resetPeakRSS()
 	a.floor = peakRSS()
 	for wait := time.Millisecond; ; wait *= 2 {
@@ -152,7 +156,6 @@ func (s *Sandbox) newRun(command Command) (*run, error) {
 
 func (r *run) execute(ctx context.Context, sample Sample) (Sample, error) {
 	s, a := r.sandbox, r.attempt
-	s.closing.Wait()
 	if err := s.freshLauncher(a.nice); err != nil {
 		return sample, err
 	}
@@ -161,12 +164,13 @@ func (r *run) execute(ctx context.Context, sample Sample) (Sample, error) {
 	defer peak() // also closes its file
 	s.launcher.work <- func() { a.launch(s.launcher) }
 	<-a.begun
-	// Closing counters waits for a grace period of the kernel, up to some 15 ms: not the caller, but the next command does.
-	defer s.closing.Go(a.perf.close)
 	r.outputs.started()
 	if a.niceErr != nil {
 		sample.Unenforced = append(sample.Unenforced, Unenforced{Name: LimitNice, Reason: fmt.Sprintf(
 			"nice %d is refused, a higher priority needs root or CAP_SYS_NICE: %v", a.nice, a.niceErr)})
+	}
+	if a.perfErr != nil {
+		return sample, a.perfErr
 	}
 	if a.err != nil {
 		return sample, &StartError{Program: r.command.Argv[0], Err: a.err}

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +80,24 @@ func TestACounterCountsOnlyTheCommand(t *testing.T) {
 	sample, err := sandbox.Run(t.Context(), short)
 	require.NoError(t, err)
 	require.Less(t, time.Duration(sample.Counters[measure.CounterTaskClock]), 150*time.Millisecond)
+}
+
+// Counters stay open between commands, but a command gets its own only.
+func TestCommandsInTurnsMayHaveDifferentCounters(t *testing.T) {
+	t.Parallel()
+	if err := measure.ProbeCounters().Require(measure.CounterTaskClock, measure.CounterMigrations); err != nil {
+		t.Skip(err)
+	}
+	sandbox := newSandbox(t, measure.SandboxConfig{})
+	for _, counters := range [][]measure.Counter{
+		{measure.CounterTaskClock}, {}, {measure.CounterTaskClock, measure.CounterMigrations}, {measure.CounterMigrations}, {measure.CounterTaskClock},
+	} {
+		command := helperCommand(sandbox, "burn", "20")
+		command.Counters = counters
+		sample, err := sandbox.Run(t.Context(), command)
+		require.NoError(t, err)
+		require.ElementsMatch(t, counters, slices.Collect(maps.Keys(sample.Counters)))
+	}
 }
 
 func TestHowACommandEndsIsTold(t *testing.T) {

@@ -27,8 +27,6 @@ type Sandbox struct {
 	// stuck is set when processes could not be killed: the launcher still waits for one.
 	stuck  error
 	closed bool
-	// closing counts the counters of the last command that are not closed yet.
-	closing sync.WaitGroup
 }
 
 // NewSandbox prepares a slot: directories, control groups as far as the machine allows (see [Sandbox.Unenforced]) and the
@@ -130,7 +128,6 @@ func (s *Sandbox) Close() error {
 		return nil
 	}
 	s.closed = true
-	s.closing.Wait()
 	defer func() {
 		for _, file := range []*os.File{s.null, s.lock} {
 			if file != nil {
