@@ -92,16 +92,17 @@ func report(inputs []io.Reader, out io.Writer, skipFile, part string) (ok bool, 
 }
 
 // stream is one input: the output of each test and package that may still fail, and the
-// packages that have not ended.
+// packages and tests that have not ended.
 type stream struct {
 	*summary
 	output map[string][]string
-	open   map[string]bool
-	any    bool // a test has passed
+	open   map[string]bool // packages
+	begun  map[string]bool // tests: package and name
+	any    bool            // a test has passed
 }
 
 func (s *summary) read(in io.Reader) error {
-	st := stream{summary: s, output: make(map[string][]string), open: make(map[string]bool)}
+	st := stream{summary: s, output: make(map[string][]string), open: make(map[string]bool), begun: make(map[string]bool)}
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadString('\n')
@@ -136,6 +137,8 @@ func (s *stream) line(line string) {
 	switch e.Action {
 	case "start":
 		s.open[e.Package] = true
+	case "run":
+		s.begun[key] = true
 	case "output", "build-output":
 		s.output[key] = append(s.output[key], e.Output)
 	case "pass":
@@ -155,12 +158,25 @@ func (s *stream) line(line string) {
 		}
 		fmt.Fprintf(s.out, "FAIL  %s\n%s", key, strings.Join(s.output[key], ""))
 		s.broken = true
+		if e.Test == "" {
+			s.unended(e.Package)
+		}
 	}
 	switch e.Action {
 	case "pass", "skip", "fail", "build-fail":
 		delete(s.output, key)
+		delete(s.begun, key)
 		if e.Test == "" {
 			delete(s.open, e.Package)
+		}
+	}
+}
+
+// unended names the tests that were running when their package died, such as those that it waited for in vain.
+func (s *stream) unended(name string) {
+	for _, key := range slices.Sorted(maps.Keys(s.begun)) {
+		if strings.HasPrefix(key, name+" ") {
+			fmt.Fprintf(s.out, "FAIL  %s has not ended\n", key)
 		}
 	}
 }

@@ -59,6 +59,15 @@ func TestReport(t *testing.T) {
 `},
 			want: []string{"died  p TestB\npanic: oh\n", "FAIL  p has not ended\n"},
 		},
+		"waits for ever": {
+			inputs: []string{good + `{"Action":"start","Package":"q"}
+{"Action":"run","Package":"q","Test":"TestA"}
+{"Action":"run","Package":"q","Test":"TestB"}
+{"Action":"pass","Package":"q","Test":"TestB"}
+{"Action":"fail","Package":"q"}
+`},
+			want: []string{"FAIL  q TestA has not ended\n", "2 passed, 0 failed, 0 skipped\n"},
+		},
 		"runs nothing": {inputs: []string{good, "flag provided but not defined\n"}, want: []string{"flag provided but not defined\n", "no test passed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
