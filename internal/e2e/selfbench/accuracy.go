@@ -88,7 +88,9 @@ func measureAccuracy(ctx context.Context, o options, report *report, progress fu
 				progress("accuracy %d of %d: %s, by the %s", n+1, o.accuracy.comparisons, tag, by)
 				compare := a.byCommand
 				if by == byService {
-					compare = func(ctx context.Context, tag string) ([]compared.Row, error) { return a.byService(ctx, s, tag) }
+					compare = func(ctx context.Context, tag string) ([]compared.Row, error) {
+						return a.byService(ctx, s, numbered(tag, n))
+					}
 				}
 				results, err := compare(ctx, tag)
 				if err != nil {
@@ -163,12 +165,20 @@ func (a *accuracy) apply(ctx context.Context, s *livestack.Stack) error {
 	}
 	tags := make(map[string]bench.TagSource)
 	for tag, dir := range a.toolchains {
-		tags[tag] = bench.TagSource{Provider: "goroot", Parameters: map[string]string{"path": dir}}
+		from := bench.TagSource{Provider: "goroot", Parameters: map[string]string{"path": dir}}
+		tags[tag] = from
+		for n := range a.accuracy.comparisons {
+			tags[numbered(tag, n)] = from
+		}
 	}
 	config := bench.ProjectConfig{Artifacts: bench.ArtifactSource{Tags: tags}}
 	_, err = s.API.ApplyProject(ctx, apiclient.Project{Name: "go", SuiteHash: bundle.Hash, Config: config}, false)
 	return err
 }
+
+// numbered returns the name of a toolchain in the nth comparison by the service, which
+// would answer with the stored results if it were asked twice for the same pair.
+func numbered(tag string, n int) string { return fmt.Sprint(tag, "-", n+1) }
 
 func (a *accuracy) byService(ctx context.Context, s *livestack.Stack, tag string) ([]compared.Row, error) {
 	r, err := s.API.CreateRequest(ctx, apiclient.NewRequest{Project: "go", Type: bench.AdHoc, Tag: tag, Versus: tagReal, Selection: bench.Selection{

@@ -90,7 +90,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	o.queues = queuesPlan{gaps: 300, pairs: 100}
 	flags.IntVar(&o.queues.much, "much", muchWaiting, "jobs in the smaller of the two large files of the part queues, once and not per repetition")
 	flags.IntVar(&o.queues.most, "most", mostWaiting, "jobs in the largest file of the part queues")
-	o.accuracy.iterations = 10
+	o.accuracy.iterations = 24
 	flags.StringVar(&o.accuracy.suite, "suite", filepath.Join("suites", "go"), "directory of the suite of Go toolchains, for the part accuracy")
 	flags.IntVar(&o.accuracy.comparisons, "comparisons", 3, "comparisons of each pair of toolchains, once and not per repetition")
 	flags.IntVar(&o.verdicts.requests, "requests", 1000, "simulated requests for each noise of the part verdicts, once and not per repetition"+shorter(checkRequests))
