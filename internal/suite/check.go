@@ -225,8 +225,8 @@ func (c *checker) definition(d definition, kind bench.JobKind, scenarios []strin
 	c.environment(d.Env)
 	c.requirements(d.Requires)
 	c.counts(d.Iterations, d.Warmups)
-	c.steps(d.Prepare, true)
-	c.steps(d.Before, false)
+	c.steps(d.Prepare, stepsPrepare)
+	c.steps(d.Before, stepsBefore)
 	c.measurement(d.Measure)
 	for _, dir := range d.Hardlink {
 		if !filepath.IsLocal(filepath.FromSlash(dir.value)) {
@@ -242,8 +242,8 @@ func (c *checker) definition(d definition, kind bench.JobKind, scenarios []strin
 		c.invalid(s.at, bench.CheckParameter("scenario", s.name))
 		c.variables(s.value.Vars)
 		c.environment(s.value.Env)
-		c.steps(s.value.Prepare, false)
-		c.steps(s.value.Before, false)
+		c.steps(s.value.Prepare, stepsScenario)
+		c.steps(s.value.Before, stepsBefore)
 		c.measurement(s.value.Measure)
 	}
 	c.unique("scenario", names)
@@ -263,15 +263,27 @@ func (c *checker) exclusions(list []exclusion, scenarios []string) {
 	}
 }
 
-func (c *checker) steps(list steps, preparing bool) {
+// stepsOf tells what steps belong to.
+type stepsOf int
+
+const (
+	stepsPrepare  stepsOf = iota // prepare of a procedure or benchmark
+	stepsScenario                // prepare of a scenario
+	stepsBefore
+)
+
+func (c *checker) steps(list steps, of stepsOf) {
 	for _, s := range list {
 		c.exactlyOne(s.at, []string{"run", "write", "append", "replace", "copy", "remove"},
 			s.Run != nil, s.Write != nil, s.Append != nil, s.Replace != nil, s.Copy != nil, s.Remove.given())
-		if s.Run == nil && (s.Dir.given() || len(s.Env) > 0 || len(s.PassEnv) > 0) {
-			c.add(s.at, "dir, env and pass_env belong to run; this step has none")
+		if s.Run == nil && (s.Dir.given() || len(s.Env) > 0 || len(s.PassEnv) > 0 || s.Network.at != (position{})) {
+			c.add(s.at, "dir, env, pass_env and network belong to run; this step has none")
 		}
-		if !preparing && len(s.PassEnv) > 0 {
-			c.add(s.PassEnv[0].at, "pass_env: only prepare steps of procedures and benchmarks may see the collector's environment, to download; the rest works without a network")
+		if of != stepsBefore && s.Network.at != (position{}) {
+			c.add(s.Network.at, "network: only before steps and measured commands need it, because prepare steps always reach the network; leave it out")
+		}
+		if of != stepsPrepare && len(s.PassEnv) > 0 {
+			c.add(s.PassEnv[0].at, "pass_env: only prepare steps of procedures and benchmarks may see the collector's environment, to download; the rest works without them")
 		}
 		if s.Replace != nil && s.Replace.Old.value == "" {
 			c.add(s.Replace.Old.at, "replace: old is empty; name the text to be replaced")

@@ -393,6 +393,15 @@ func (c *count) decode(d *decoder, node ast.Node) {
 	d.mistyped(node, "a whole number, not negative")
 }
 
+func (t *toggle) decode(d *decoder, node ast.Node) {
+	n, ok := node.(*ast.BoolNode)
+	if !ok {
+		d.mistyped(node, "true or false")
+		return
+	}
+	*t = toggle{value: n.Value, at: nodePlace(node)}
+}
+
 func (v *duration) decode(d *decoder, node ast.Node) {
 	s, _ := scalar(node)
 	value, err := time.ParseDuration(s)

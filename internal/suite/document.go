@@ -112,6 +112,7 @@ type measurement struct {
 	Run     arguments   `yaml:"run" jsonschema:"required" doc:"Program and arguments."`
 	Dir     text        `yaml:"dir" doc:"Working directory, relative to ${work}."`
 	Env     named[text] `yaml:"env"`
+	Network toggle      `yaml:"network" doc:"true: the command reaches the network. Without it, it has a loopback interface of its own."`
 	Sizes   named[text] `yaml:"sizes" doc:"Metrics that are sizes of written files: size:<name> and a path or glob pattern below ${work}. An empty one is left out."`
 	Output  text        `yaml:"output" jsonschema:"enum=benchfmt" doc:"benchfmt: the command prints result lines in Go's benchmark format; of several lines each has series of its own."`
 	Metrics words       `yaml:"metrics" doc:"Units taken from the result lines; default all."`
@@ -133,6 +134,7 @@ type step struct {
 	Dir     text         `yaml:"dir" doc:"Working directory of run, relative to ${prepared} or ${work}."`
 	Env     named[text]  `yaml:"env" doc:"Additional environment of run."`
 	PassEnv words        `yaml:"pass_env" doc:"Variables of the collector's environment that run may see; prepare steps of procedures and benchmarks only."`
+	Network toggle       `yaml:"network" doc:"true: run reaches the network; before steps only, because prepare steps always do."`
 	at      position
 }
 
@@ -200,6 +202,12 @@ type arguments []text
 // count is a non-negative integer.
 type count struct {
 	value int
+	at    position
+}
+
+// toggle is true or false.
+type toggle struct {
+	value bool
 	at    position
 }
 

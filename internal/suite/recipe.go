@@ -73,6 +73,9 @@ type Step struct {
 	// PassEnv names variables of the collector's own environment that Run may
 	// see as well, such as proxy settings for steps that download.
 	PassEnv []string
+	// Network lets Run reach the network. It counts for the steps before a measured command only: those that prepare
+	// always do.
+	Network bool
 }
 
 // FileText is text for a file, given by its absolute path.
@@ -119,6 +122,8 @@ type Measurement struct {
 	Run []string
 	Dir string
 	Env []string
+	// Network lets the command reach the network, not only a loopback interface of its own.
+	Network bool
 	// Sizes maps metrics ("size:binary") to files by absolute path or glob
 	// pattern; the sizes of several matches are added up, and no match is an
 	// error.

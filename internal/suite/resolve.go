@@ -321,6 +321,7 @@ func (a site) runStep(s step, passEnv words) (out Step, err error) {
 			out.PassEnv = append(out.PassEnv, name.value)
 		}
 	}
+	out.Network = s.Network.value
 	out.Dir, err = a.directory(s.Dir)
 	return out, err
 }
@@ -358,6 +359,7 @@ func (a site) measurement(m *measurement) (out Measurement, err error) {
 		}
 		out.Sizes[bench.Metric(size.name)] = file
 	}
+	out.Network = m.Network.value
 	out.Output = OutputFormat(m.Output.value)
 	out.OnlyOutput = m.Record.value == recordOutput
 	for _, metric := range m.Metrics {

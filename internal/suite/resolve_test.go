@@ -47,6 +47,7 @@ procedures:
     before: [{remove: out}]
     measure:
       run: ["${artifact}/bin/go", build, "${all}", "${scenario}"]
+      network: true
       dir: leaf
       env: {GOPROXY: "off"}
       sizes: {"size:binary": "out/*", "size:none": "${nothing}"}
@@ -57,7 +58,7 @@ procedures:
         vars: {who: scenario}
         env: {A: "${who}"}
         prepare: [{run: [warm], dir: leaf}]
-        before: [{append: {file: leaf/x.go, text: "// ${who}"}}]
+        before: [{append: {file: leaf/x.go, text: "// ${who}"}}, {run: [ask], network: true}]
 benchmarks:
   - name: plain
   - name: special
@@ -118,10 +119,11 @@ func TestRecipeOfAProcedure(t *testing.T) {
 	env := []string{"A=scenario", "B=suite", "CPUS=2", "HERE=/w/x"}
 	require.Equal(t, suite.Recipe{
 		Prepare: []suite.Step{{Run: []string{"warm"}, Dir: "/w/leaf", Env: env}},
-		Before:  []suite.Step{{Append: &suite.FileText{File: "/w/leaf/x.go", Text: "// scenario"}}},
+		Before:  []suite.Step{{Append: &suite.FileText{File: "/w/leaf/x.go", Text: "// scenario"}}, {Run: []string{"ask"}, Dir: "/w", Env: env, Network: true}},
 		Measure: suite.Measurement{
-			Run: []string{"/a/bin/go", "build", "-race", "-p=2", "last", "patched"},
-			Dir: "/w/leaf", Env: []string{"A=scenario", "B=suite", "CPUS=2", "GOPROXY=off", "HERE=/w/x"},
+			Network: true,
+			Run:     []string{"/a/bin/go", "build", "-race", "-p=2", "last", "patched"},
+			Dir:     "/w/leaf", Env: []string{"A=scenario", "B=suite", "CPUS=2", "GOPROXY=off", "HERE=/w/x"},
 			Sizes: map[bench.Metric]string{"size:binary": "/w/out/*"},
 		},
 		Iterations: 7, Warmups: 1, Timeout: 3 * time.Minute,

@@ -84,6 +84,8 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 		return command
 	case reflect.TypeFor[count]():
 		return &jsonschema.Schema{Type: "integer", Minimum: "0"}
+	case reflect.TypeFor[toggle]():
+		return &jsonschema.Schema{Type: "boolean"}
 	case reflect.TypeFor[duration]():
 		return &jsonschema.Schema{Type: "string", Pattern: durationPattern}
 	case reflect.TypeFor[named[text]]():
