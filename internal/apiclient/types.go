@@ -443,7 +443,7 @@ type ExportedCollection struct {
 	Iteration   int                      `json:"iteration"`
 	CollectedAt time.Time                `json:"collected_at"`
 	Values      map[bench.Metric]float64 `json:"values"`
-	Segment     bench.Segment            `json:"segment,omitempty" doc:"Kernel, governor, microcode, boot options, turbo and SMT of the machine; an empty part is not known."`
+	Segment     bench.Segment            `json:"segment,omitempty" doc:"Kernel, governor, microcode, boot options, turbo and SMT of the machine, and isolation of benchmarks; an empty part is not known."`
 	Disturbed   string                   `json:"disturbed,omitempty" doc:"Why the iteration is disturbed; absent: it is not."`
 	InTurns     string                   `json:"in_turns,omitempty" doc:"Tags of the two artifacts that were measured in turns, the baseline first, separated by a space."`
 }

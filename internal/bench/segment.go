@@ -16,7 +16,7 @@ type Segment string
 // segmentParts names the parts of a segment; the migration that fills them has the same
 // order.
 func segmentParts() []string {
-	return []string{"kernel", "governor", "microcode", "boot options", "turbo", "SMT"}
+	return []string{"kernel", "governor", "microcode", "boot options", "turbo", "SMT", "isolation"}
 }
 
 // Differs reports whether a part that both know differs.

@@ -18,6 +18,8 @@ func TestASegmentEndsWithAChangeOfTheMachinesSettings(t *testing.T) {
 		{"6.1|performance|0x2|none|false|off", "6.8|performance|0x2|none|false|off", "another kernel: 6.1 and 6.8"},
 		{"6.1|powersave|0x2|none|true|on", "6.1|performance|0x3|isolcpus=2-3|false|off",
 			"another governor: powersave and performance; another microcode: 0x2 and 0x3; other boot options: none and isolcpus=2-3; another turbo: true and false; another SMT: on and off"},
+		{"6.1|||||off|none", "6.1|||||off|account,network", "another isolation: none and account,network"},
+		{"6.1|||||off", "6.1|||||off|account,network", ""},     // not known
 		{"6.1|||||", "6.1|performance|0x2|none|false|off", ""}, // not known
 		{"6.1", "6.8|performance|0x2|none|false|off", "another kernel: 6.1 and 6.8"},
 		{"", "6.1|performance|0x2|none|false|off", ""},

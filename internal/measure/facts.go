@@ -36,8 +36,11 @@ type Facts struct {
 	// in alphabetical order, or "none".
 	BootOptions string `json:"boot_options,omitempty"`
 	// ASLR is kernel.randomize_va_space: 0 off, 1 without heap, 2 full. Measured commands have it off in any case.
-	ASLR        *int  `json:"aslr,omitempty"`
-	MemoryBytes int64 `json:"memory_bytes"`
+	ASLR *int `json:"aslr,omitempty"`
+	// Isolation names what keeps commands from the rest of the machine, separated by commas, or is "none". ReadFacts leaves it
+	// empty: it is a collector's, not the machine's.
+	Isolation   string `json:"isolation,omitempty"`
+	MemoryBytes int64  `json:"memory_bytes"`
 	// Virtualised reports a visible hypervisor: a CPU flag (x86), an entry in the device tree (arm) or in /sys. Some arm
 	// machines have none of them.
 	Virtualised bool `json:"virtualised"`

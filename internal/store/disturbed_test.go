@@ -116,7 +116,7 @@ func TestAChangedSettingBeginsASegment(t *testing.T) {
 	asked.Facts = json.RawMessage(`{"kernel": "6.1", "governor": "powersave", "boot_options": "none", "turbo": true}`)
 	c, err := r.RegisterCollector(t.Context(), asked, offline)
 	require.NoError(t, err)
-	for i, facts := range []json.RawMessage{nil, json.RawMessage(`{"kernel": "6.8", "governor": "powersave", "boot_options": "none", "turbo": false, "smt": "off"}`)} {
+	for i, facts := range []json.RawMessage{nil, json.RawMessage(`{"kernel": "6.8", "governor": "powersave", "boot_options": "none", "turbo": false, "smt": "off", "isolation": "account,network"}`)} {
 		_, job := r.oneJob(fmt.Sprintf("v%d", i+1), "gin")
 		start := r.runStart(runID(job, 1), c)
 		start.Facts = facts
@@ -125,9 +125,9 @@ func TestAChangedSettingBeginsASegment(t *testing.T) {
 		r.block(start.Run, measured("gin", 1))
 	}
 	first, second := r.wallTimes("v1"), r.wallTimes("v2")
-	require.Equal(t, bench.Segment("6.1|powersave||none|true"), first.Segment)
-	require.Equal(t, bench.Segment("6.8|powersave||none|false|off"), second.Segment)
-	require.Equal(t, "another kernel: 6.1 and 6.8; another turbo: true and false", first.Segment.Change(second.Segment))
+	require.Equal(t, bench.Segment("6.1|powersave||none|true||none"), first.Segment)
+	require.Equal(t, bench.Segment("6.8|powersave||none|false|off|account,network"), second.Segment)
+	require.Equal(t, "another kernel: 6.1 and 6.8; another turbo: true and false; another isolation: none and account,network", first.Segment.Change(second.Segment))
 	require.JSONEq(t, `"6.8"`, r.text(`select facts -> 'kernel' from collector_config`), "the collector shows its present facts")
 }
 
