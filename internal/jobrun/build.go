@@ -45,6 +45,9 @@ func Build(ctx context.Context, machine Machine, job BuildJob) (err error) {
 	if err := r.clean(); err != nil {
 		return err
 	}
+	if err := r.room(); err != nil {
+		return err
+	}
 	defer func() { err = errors.Join(err, r.clean()) }()
 	r.phase(Building)
 	if err := r.build(ctx, job); err != nil {

@@ -30,7 +30,7 @@ func (r *runner) execute(ctx context.Context, c call) (measure.Sample, *Failure,
 	var end tail
 	c.command.Output = io.MultiWriter(&end, r.log)
 	c.command.FreshTemp, r.freshTemp = r.freshTemp, false
-	sample, err := r.m.Sandbox.Run(ctx, c.command)
+	sample, failure, err := r.guarded(ctx, c.command)
 	if r.m.Sampled != nil {
 		r.m.Sampled(sample)
 	}
@@ -39,6 +39,10 @@ func (r *runner) execute(ctx context.Context, c call) (measure.Sample, *Failure,
 	}
 	if ctx.Err() != nil {
 		return sample, nil, context.Cause(ctx)
+	}
+	if failure != nil {
+		failure.Message, failure.Output = fmt.Sprintf("%s: %s: %s", c.what, line, failure.Message), end.String()
+		return sample, failure, nil
 	}
 	fail := func(kind bench.FailureKind, format string, args ...any) (measure.Sample, *Failure, error) {
 		return sample, &Failure{Kind: kind, Message: fmt.Sprintf("%s: %s: ", c.what, line) + fmt.Sprintf(format, args...), Output: end.String()}, nil

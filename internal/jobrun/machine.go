@@ -48,6 +48,8 @@ type Machine struct {
 	// Points, if set, is called at the start of each phase with its name, for failure tests that stop or kill a collector
 	// there.
 	Points func(point string)
+	// Disk, if set, keeps commands from using the room that the service needs.
+	Disk *Disk
 	// Readings reads the machine around each measured command; nil means that it is not read and no iteration counts as
 	// disturbed.
 	Readings Readings

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/diskspace"
 	"github.com/benchloom/benchloom/internal/measure"
 	"github.com/benchloom/benchloom/internal/suite"
 )
@@ -54,6 +55,9 @@ type runner struct {
 	// freshTemp makes the next command start with an empty temporary directory.
 	freshTemp bool
 
+	// atBegin is the room on the disk when the job began.
+	atBegin diskspace.Space
+
 	// iterations counts the iterations that were kept, disturbed those of them with
 	// the mark.
 	iterations, disturbed int
@@ -67,6 +71,9 @@ func (r *runner) run(ctx context.Context) (err error) {
 		return err
 	}
 	if err := r.clean(); err != nil {
+		return err
+	}
+	if err := r.room(); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.clean()) }()
@@ -193,6 +200,9 @@ func (r *runner) deliver(ctx context.Context, cases []testCase) error {
 
 // explain adds the remedy to errors for which there is one.
 func (r *runner) explain(err error) error {
+	if _, short := errors.AsType[*diskspace.ShortError](err); short {
+		return err
+	}
 	if errors.Is(err, syscall.ENOSPC) {
 		return fmt.Errorf("the disk of %s is full; free space there or give the collector another state directory: %w", r.m.Sandbox.WorkDir(), err)
 	}
