@@ -1,0 +1,47 @@
+package machine
+
+import "math"
+
+// Size is what a machine has in total. 0 means not known.
+type Size struct {
+	CPUs int
+	// MemoryBytes is the memory, DiskBytes the size of the file system on which jobs work.
+	MemoryBytes, DiskBytes int64
+	// MaxProcesses is the number of processes and threads that the kernel allows.
+	MaxProcesses int
+}
+
+// Bounds limit what the commands of a slot use together; 0 means no limit.
+type Bounds struct {
+	MemoryBytes, DiskBytes int64
+	// Processes counts threads, too. OpenFiles holds for each process.
+	Processes, OpenFiles int
+}
+
+const (
+	// processes and processesPerCPU allow a build to start many programs of many threads, and no fork bomb to take the machine.
+	processes       = 4096
+	processesPerCPU = 1024
+	// openFiles is above what compilers and servers use, and far below what a kernel has in total.
+	openFiles = 65_536
+	// leastDisk is what any slot may use: a toolchain and a build of it.
+	leastDisk = 10 << 30
+)
+
+// DefaultBounds returns the bounds of a slot with a share of the machine, above 0 and at most 1: of nine tenths of its memory, of
+// half of the file system (at least 10 GiB, as far as there are), and 4096 processes and 1024 for each CPU of its share, at most
+// a quarter of what the kernel allows. Of the rest the service and other slots live.
+func DefaultBounds(m Size, share float64) Bounds {
+	share = min(max(share, 0), 1)
+	part := func(of int64) int64 { return int64(math.Round(float64(of) * share)) }
+	b := Bounds{
+		MemoryBytes: part(m.MemoryBytes / 10 * 9),
+		DiskBytes:   min(max(part(m.DiskBytes/2), leastDisk), m.DiskBytes),
+		Processes:   processes + int(part(int64(processesPerCPU*m.CPUs))),
+		OpenFiles:   openFiles,
+	}
+	if m.MaxProcesses > 0 {
+		b.Processes = min(b.Processes, m.MaxProcesses/4)
+	}
+	return b
+}
