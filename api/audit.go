@@ -72,8 +72,11 @@ func entryOf(in, out any) (what store.Operation, changed bool) {
 		name := out.(*body[apiclient.Enrolled]).Body.Invitation.Name
 		what = store.Operation{Who: name, Subject: name}
 		what.Result.Message = "the collector has a token of its own"
-	case *collectorPath:
+	case *actOnCollector:
 		what = store.Operation{Subject: in.Collector}
+		if in.Body != nil {
+			what.Reason = in.Body.Reason
+		}
 	case *removeCollector:
 		what = store.Operation{Subject: in.Collector}
 		if in.Force {

@@ -47,6 +47,7 @@ type CollectorRecord interface {
 	// RemoveCollector returns store.ErrNotFound for a collector that is neither
 	// registered, enrolled nor invited.
 	RemoveCollector(ctx context.Context, name string) error
+	UseRecord
 }
 
 type collectorHandlers struct {
@@ -56,6 +57,7 @@ type collectorHandlers struct {
 }
 
 func (s *collectorHandlers) register() {
+	s.registerUse()
 	handle(s.base, operation{id: "list-collectors", method: http.MethodGet, path: "/collectors", need: toRead, tag: "collectors",
 		summary: "List collectors"}, s.listCollectors)
 	handle(s.base, operation{id: "get-collector", method: http.MethodGet, path: "/collectors/{collector}", need: toRead, tag: "collectors",
@@ -97,7 +99,7 @@ func (s *collectorHandlers) collector(ctx context.Context, name string) (bench.C
 	return bench.Collector{}, problemf(http.StatusNotFound, "unknown-collector", "there is no collector %.80q; %s", name, registered)
 }
 
-func (s *collectorHandlers) listCollectors(ctx context.Context, _ *none) (*body[apiclient.CollectorList], error) {
+func (s *collectorHandlers) listCollectors(ctx context.Context, in *listCollectors) (*body[apiclient.CollectorList], error) {
 	all, err := s.record.Collectors(ctx)
 	if err != nil {
 		return nil, err
@@ -109,6 +111,9 @@ func (s *collectorHandlers) listCollectors(ctx context.Context, _ *none) (*body[
 			return nil, err
 		}
 		list.Collectors = append(list.Collectors, out)
+	}
+	if err := s.addUse(ctx, list.Collectors, in.Use); err != nil {
+		return nil, err
 	}
 	return answer(list, s.addCanaries(ctx, list.Collectors))
 }
@@ -123,6 +128,9 @@ func (s *collectorHandlers) getCollector(ctx context.Context, in *collectorPath)
 		return nil, err
 	}
 	one := []apiclient.Collector{out}
+	if err := s.addUse(ctx, one, true); err != nil {
+		return nil, err
+	}
 	err = s.addCanaries(ctx, one)
 	return answer(one[0], err)
 }
@@ -144,15 +152,21 @@ func (s *collectorHandlers) addCanaries(ctx context.Context, collectors []apicli
 	return nil
 }
 
-func (s *collectorHandlers) drainCollector(ctx context.Context, in *collectorPath) (*body[apiclient.Collector], error) {
+// actOnCollector names a collector, with the reason for what is done with it.
+type actOnCollector struct {
+	Collector string `path:"collector" doc:"Name of the collector."`
+	Body      *apiclient.Reason
+}
+
+func (s *collectorHandlers) drainCollector(ctx context.Context, in *actOnCollector) (*body[apiclient.Collector], error) {
 	return s.setActive(ctx, in, false)
 }
 
-func (s *collectorHandlers) activateCollector(ctx context.Context, in *collectorPath) (*body[apiclient.Collector], error) {
+func (s *collectorHandlers) activateCollector(ctx context.Context, in *actOnCollector) (*body[apiclient.Collector], error) {
 	return s.setActive(ctx, in, true)
 }
 
-func (s *collectorHandlers) setActive(ctx context.Context, in *collectorPath, active bool) (*body[apiclient.Collector], error) {
+func (s *collectorHandlers) setActive(ctx context.Context, in *actOnCollector, active bool) (*body[apiclient.Collector], error) {
 	if _, err := s.collector(ctx, in.Collector); err != nil {
 		return nil, err
 	}
@@ -160,7 +174,7 @@ func (s *collectorHandlers) setActive(ctx context.Context, in *collectorPath, ac
 		return nil, err
 	}
 	s.Log.InfoContext(ctx, "collector changed", "collector", in.Collector, "active", active, "by", caller(ctx).Owner)
-	return s.getCollector(ctx, in)
+	return s.getCollector(ctx, &collectorPath{Collector: in.Collector})
 }
 
 type removeCollector struct {

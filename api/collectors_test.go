@@ -29,7 +29,7 @@ func TestACollectorsLife(t *testing.T) {
 	require.True(t, answer.Active)
 
 	// Drained, it learns so with its next heartbeat.
-	drained, err := b.admin.DrainCollector(t.Context(), "c1")
+	drained, err := b.admin.DrainCollector(t.Context(), "c1", "")
 	require.NoError(t, err)
 	require.Equal(t, bench.CollectorInactive, drained.State)
 	answer, err = b.collector.Heartbeat(t.Context(), "c1", beat)
@@ -38,7 +38,7 @@ func TestACollectorsLife(t *testing.T) {
 	// A restart keeps it so.
 	c = b.register(t, "c1")
 	require.Equal(t, bench.CollectorInactive, c.Collector.State)
-	active, err := b.admin.ActivateCollector(t.Context(), "c1")
+	active, err := b.admin.ActivateCollector(t.Context(), "c1", "")
 	require.NoError(t, err)
 	require.Equal(t, bench.CollectorWaiting, active.State)
 
@@ -131,8 +131,8 @@ func TestInvalidRegistrationsAreRefused(t *testing.T) {
 		require.Equal(t, http.StatusUnprocessableEntity, problemOf(t, err).Status)
 	}
 	for _, f := range []func() error{
-		func() error { _, err := b.admin.DrainCollector(t.Context(), "c9"); return err },
-		func() error { _, err := b.admin.ActivateCollector(t.Context(), "c9"); return err },
+		func() error { _, err := b.admin.DrainCollector(t.Context(), "c9", ""); return err },
+		func() error { _, err := b.admin.ActivateCollector(t.Context(), "c9", ""); return err },
 		func() error { return b.admin.RemoveCollector(t.Context(), "c9", false) },
 	} {
 		require.ErrorIs(t, f(), apiclient.ErrNotFound)
@@ -173,7 +173,7 @@ func TestACollectorIsSetAsideAfterDisturbedRuns(t *testing.T) {
 		require.True(t, answer.SetAside)
 		require.False(t, answer.Active)
 	}
-	_, err = b.admin.ActivateCollector(t.Context(), "c1")
+	_, err = b.admin.ActivateCollector(t.Context(), "c1", "")
 	require.NoError(t, err)
 	answer, err := b.collector.Heartbeat(t.Context(), "c1", apiclient.Heartbeat{Epoch: c.Collector.Epoch})
 	require.NoError(t, err)

@@ -284,7 +284,7 @@ func TestAHeartbeatReturnsTheWantedVersionAndWaitingJobs(t *testing.T) {
 	require.ErrorIs(t, start(), apiclient.ErrOutdated)
 	_, err = b.admin.WantVersion(t.Context(), apiclient.WantVersion{Pool: "main"})
 	require.NoError(t, err)
-	_, err = b.admin.DrainCollector(t.Context(), "c1")
+	_, err = b.admin.DrainCollector(t.Context(), "c1", "")
 	require.NoError(t, err)
 	require.ErrorIs(t, start(), apiclient.ErrDraining)
 	_, err = b.admin.WantVersion(t.Context(), apiclient.WantVersion{Version: "v1; rm"})

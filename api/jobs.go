@@ -21,6 +21,7 @@ type JobRecord interface {
 	// ReadLog reads at most limit bytes of a run's output from an offset; next is the
 	// offset of the rest.
 	ReadLog(ctx context.Context, run bench.RunID, from int64, most int) (data []byte, next int64, err error)
+	RunDetailRecord
 }
 
 type jobHandlers struct {
@@ -30,6 +31,7 @@ type jobHandlers struct {
 }
 
 func (s *jobHandlers) register() {
+	s.registerRuns()
 	handle(s.base, operation{id: "get-job", method: http.MethodGet, path: "/jobs/{job}", need: toRead, tag: "jobs",
 		summary: "Show a job with its runs"}, s.getJob)
 	handle(s.base, operation{id: "get-job-log", method: http.MethodGet, path: "/jobs/{job}/log", need: toRead, tag: "jobs", slots: outputSlots, answers: logAnswer,

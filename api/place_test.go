@@ -74,7 +74,7 @@ func TestConstraintsAtSubmission(t *testing.T) {
 	require.Contains(t, problemOf(t, err).Detail, "another set of constraints")
 
 	// A set's only machine is away.
-	_, err = b.admin.DrainCollector(t.Context(), "card")
+	_, err = b.admin.DrainCollector(t.Context(), "card", "")
 	require.NoError(t, err)
 	created, err := b.writer.CreateRequest(t.Context(), command(bench.ConstraintSpec{Type: "vm", Labels: map[string]string{"rack": "2"}}))
 	require.NoError(t, err)

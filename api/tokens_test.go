@@ -152,7 +152,7 @@ func TestATokenOfOneProjectChangesNoOther(t *testing.T) {
 	refused(err)
 	_, err = head.InvalidateResults(t.Context(), apiclient.Invalidation{Act: apiclient.Act{Reason: "a test"}, Project: "other"})
 	refused(err)
-	_, err = head.DrainCollector(t.Context(), "c1")
+	_, err = head.DrainCollector(t.Context(), "c1", "")
 	refused(err)
 
 	_, err = ci.CancelRequest(t.Context(), string(own.ID), apiclient.Act{})
@@ -174,7 +174,7 @@ func TestWhatChangesSomethingIsInTheAudit(t *testing.T) {
 	require.NoError(t, err)
 	_, err = b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Project: "go", Tag: "1.0"}) // again: nothing changes
 	require.NoError(t, err)
-	_, err = b.admin.DrainCollector(t.Context(), "c1")
+	_, err = b.admin.DrainCollector(t.Context(), "c1", "")
 	require.NoError(t, err)
 	_, err = b.admin.WantVersion(t.Context(), apiclient.WantVersion{Version: "v2"})
 	require.NoError(t, err)
@@ -185,7 +185,7 @@ func TestWhatChangesSomethingIsInTheAudit(t *testing.T) {
 	require.NoError(t, b.admin.RemoveCollector(t.Context(), "c2", true))
 	_, err = b.admin.ApplyProject(t.Context(), apiclient.Project{Name: "go"}, true) // a dry run
 	require.NoError(t, err)
-	_, err = b.admin.DrainCollector(t.Context(), "none")
+	_, err = b.admin.DrainCollector(t.Context(), "none", "")
 	require.ErrorIs(t, err, apiclient.ErrNotFound)
 
 	list, err := b.admin.Audit(t.Context(), apiclient.AuditQuery{Limit: 50})

@@ -20,18 +20,20 @@ func collectorClientCommands() []*cobra.Command {
 		newCollectorList(),
 		newCollectorAction(collectorAction{
 			use: "show", short: "Show a collector and the facts of its machine",
-			call: (*apiclient.Client).Collector,
+			call: func(api *apiclient.Client, ctx context.Context, name, _ string) (apiclient.Collector, error) {
+				return api.Collector(ctx, name)
+			},
 			text: cli.Collector,
 		}),
 		newCollectorAction(collectorAction{
 			use: "drain", short: "Let a collector or shared host finish its jobs and take no more",
 			call: (*apiclient.Client).DrainCollector,
-			text: standing("takes no further job"), hosts: true,
+			text: standing("takes no further job"), hosts: true, reasoned: true,
 		}),
 		newCollectorAction(collectorAction{
 			use: "activate", short: "Let a drained collector or shared host take jobs again",
 			call: (*apiclient.Client).ActivateCollector,
-			text: standing("takes jobs"), hosts: true,
+			text: standing("takes jobs"), hosts: true, reasoned: true,
 		}),
 		newCollectorRemove(),
 		newCollectorInvite(),
@@ -64,10 +66,12 @@ func newCollectorList() *cobra.Command {
 // collectorAction describes a command that calls the API for one collector.
 type collectorAction struct {
 	use, short string
-	call       func(*apiclient.Client, context.Context, string) (apiclient.Collector, error)
+	call       func(api *apiclient.Client, ctx context.Context, name, reason string) (apiclient.Collector, error)
 	text       func(io.Writer, apiclient.Collector, cli.View) error
 	// hosts allows the name of a shared host, which stands for all of its slots.
 	hosts bool
+	// reasoned adds the flag for a reason.
+	reasoned bool
 }
 
 // slots returns the collectors of a shared host; none if there is no such host.
@@ -80,11 +84,11 @@ func slots(ctx context.Context, api *apiclient.Client, host string) ([]apiclient
 }
 
 // onSlots makes the call for each slot of a shared host.
-func (a collectorAction) onSlots(ctx context.Context, api *apiclient.Client, of []apiclient.Collector) ([]apiclient.Collector, error) {
+func (a collectorAction) onSlots(ctx context.Context, api *apiclient.Client, of []apiclient.Collector, reason string) ([]apiclient.Collector, error) {
 	done := make([]apiclient.Collector, len(of))
 	for i, c := range of {
 		var err error
-		if done[i], err = a.call(api, ctx, c.Name); err != nil {
+		if done[i], err = a.call(api, ctx, c.Name, reason); err != nil {
 			return nil, err
 		}
 	}
@@ -102,7 +106,7 @@ func (a collectorAction) texts(w io.Writer, list []apiclient.Collector, v cli.Vi
 
 func newCollectorAction(a collectorAction) *cobra.Command {
 	var f serviceFlags
-	var output string
+	var output, reason string
 	cmd := &cobra.Command{
 		Use:     a.use + " COLLECTOR",
 		Short:   a.short,
@@ -119,7 +123,7 @@ func newCollectorAction(a collectorAction) *cobra.Command {
 			if a.hosts {
 				of, err := slots(cmd.Context(), api, args[0])
 				if err == nil && len(of) > 0 {
-					of, err = a.onSlots(cmd.Context(), api, of)
+					of, err = a.onSlots(cmd.Context(), api, of, reason)
 				}
 				if err != nil {
 					return reached(err)
@@ -128,7 +132,7 @@ func newCollectorAction(a collectorAction) *cobra.Command {
 					return show(cmd, output, of, a.texts)
 				}
 			}
-			c, err := a.call(api, cmd.Context(), args[0])
+			c, err := a.call(api, cmd.Context(), args[0], reason)
 			if err != nil {
 				return reached(err)
 			}
@@ -136,6 +140,9 @@ func newCollectorAction(a collectorAction) *cobra.Command {
 		},
 	}
 	f.add(cmd.Flags())
+	if a.reasoned {
+		cmd.Flags().StringVar(&reason, "reason", "", "reason, recorded in the audit")
+	}
 	outputFlag(cmd, &output, formatTable, formatJSON)
 	return cmd
 }

@@ -256,7 +256,7 @@ func TestCallsSend(t *testing.T) {
 	require.True(t, piece.Complete)
 	require.Equal(t, someRun, piece.Run)
 
-	_, err = client.DrainCollector(t.Context(), "c1")
+	_, err = client.DrainCollector(t.Context(), "c1", "")
 	require.NoError(t, err)
 	require.Equal(t, sent{line: "POST /api/v1/collectors/c1/drain", token: "Bearer blm_secret"}, <-requests)
 

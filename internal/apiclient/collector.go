@@ -44,6 +44,8 @@ type Collector struct {
 	CurrentRun    bench.RunID          `json:"current_run,omitempty"`
 	RegisteredAt  time.Time            `json:"registered_at"`
 	LastHeartbeat time.Time            `json:"last_heartbeat"`
+	StateSince    *time.Time           `json:"state_since,omitempty" doc:"Since when it is in its state, as far as the record tells."`
+	Use           *CollectorUse        `json:"use,omitempty" doc:"Of the last 24 hours, if requested."`
 }
 
 // Canary is the measurement of an artifact in turns with itself.
@@ -153,14 +155,16 @@ func (c *Client) Collector(ctx context.Context, name string) (Collector, error) 
 	return get[Collector](ctx, c, v1("collectors", name), nil)
 }
 
-// DrainCollector lets a collector finish its job and take no other.
-func (c *Client) DrainCollector(ctx context.Context, name string) (Collector, error) {
-	return post[Collector](ctx, c, v1("collectors", name, "drain"), nil)
+// DrainCollector lets a collector finish its job and take no other. The reason is recorded
+// in the audit; it may be empty.
+func (c *Client) DrainCollector(ctx context.Context, name, reason string) (Collector, error) {
+	return post[Collector](ctx, c, v1("collectors", name, "drain"), Reason{reason})
 }
 
-// ActivateCollector lets a collector take jobs again.
-func (c *Client) ActivateCollector(ctx context.Context, name string) (Collector, error) {
-	return post[Collector](ctx, c, v1("collectors", name, "activate"), nil)
+// ActivateCollector lets a collector take jobs again. The reason is recorded in the audit;
+// it may be empty.
+func (c *Client) ActivateCollector(ctx context.Context, name, reason string) (Collector, error) {
+	return post[Collector](ctx, c, v1("collectors", name, "activate"), Reason{reason})
 }
 
 // RemoveCollector removes an offline collector; with force, also a live one, whose

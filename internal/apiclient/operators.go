@@ -16,6 +16,11 @@ type Act struct {
 	IdempotencyKey string `json:"idempotency_key,omitempty" maxLength:"128" doc:"Repeating a key does nothing and returns the first answer; keys are per user."`
 }
 
+// Reason of an operation that may be repeated freely.
+type Reason struct {
+	Reason string `json:"reason,omitempty" maxLength:"500" doc:"Reason, recorded in the audit."`
+}
+
 // Expiry ends a request that has waited too long.
 type Expiry struct {
 	Act

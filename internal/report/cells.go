@@ -129,6 +129,15 @@ func valueCell(r Row, side stats.Side) string {
 	return joinUnit(number, scaler.Prefix+displayUnit(unit))
 }
 
+// Value writes a value of a metric, scaled to its size, with the sign of its unit: "1.25 ms". The unit is spelled as in
+// golang.org/x/perf/benchunit; one that has no sign is left out.
+func Value(v float64, unit string) string {
+	base, factor := baseUnit(unit)
+	scaler := benchunit.CommonScale([]float64{v * factor}, benchunit.ClassOf(base))
+	number := scaler.Format(v * factor)
+	return joinUnit(strings.TrimSuffix(number, scaler.Prefix), scaler.Prefix+displayUnit(base))
+}
+
 func joinUnit(number, unit string) string {
 	if unit == "" {
 		return number

@@ -197,6 +197,11 @@ func TestValuesAreScaledToTheirUnit(t *testing.T) {
 	f("bytes", true, 2097153, "2097153 B")
 	f("instructions", false, 1.5e9, "1.500 G")
 	f("", false, 0, "0.000")
+
+	require.Equal(t, "1.500 ms", report.Value(1.5e6, "ns"))
+	require.Equal(t, "2.000 MiB", report.Value(2, "MiB"))
+	require.Equal(t, "12.00 k", report.Value(12000, ""))
+	require.Equal(t, "0.000", report.Value(0, "instructions"))
 }
 
 type brokenWriter struct{}

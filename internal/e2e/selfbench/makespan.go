@@ -175,7 +175,7 @@ func (m *makespan) prepare(ctx context.Context) error {
 		return err
 	}
 	// The stack's own collector does not belong to the pool.
-	if _, err := m.stack.API.DrainCollector(ctx, "local-1"); err != nil {
+	if _, err := m.stack.API.DrainCollector(ctx, "local-1", ""); err != nil {
 		return fmt.Errorf("draining the stack's collector: %w", err)
 	}
 	return nil
