@@ -458,6 +458,11 @@ func TestAHistoryBeginsWithTheLastConfirmedChange(t *testing.T) {
 	for _, m := range models {
 		require.Equal(t, 2, m.Model.Sessions, "1.1.0 and 1.2.0")
 	}
+
+	b.execute(`insert into canary (collector, slot, request_id) values ($1, now(), $2)`, c.Name, changed.ID)
+	past, err = b.store.PastSuspicions(t.Context(), project, []string{"1.0.0", "1.1.0"})
+	require.NoError(t, err)
+	require.Empty(t, past, "a canary's change is the collector's")
 }
 
 // A change too small to be seen at once is seen over several releases. It is measured in

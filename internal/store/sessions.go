@@ -50,6 +50,7 @@ type PastSuspicion struct {
 
 // PastSuspicions lists the suspicions about the artifacts of these tags that were measured
 // again, and all changes: those of exact metrics, and what was found beside a suspicion.
+// Canaries tell of collectors and not of artifacts.
 func (s *Store) PastSuspicions(ctx context.Context, project string, tags []string) ([]PastSuspicion, error) {
 	past, err := all[PastSuspicion](ctx, s.pool, `
 		select distinct on (a.id, tc.id, v.metric) a.tag, `+testCaseDocument+` as test_case, v.metric, v.score,
@@ -58,7 +59,7 @@ func (s *Store) PastSuspicions(ctx context.Context, project string, tags []strin
 		from artifact a join comparison c on c.artifact_id = a.id and c.superseded_at is null
 		join comparison_verdict v on v.comparison_id = c.id and (v.suspected and v.measured or v.verdict = 'changed')
 		join test_case tc on tc.id = v.test_case_id
-		where a.project = $1 and a.tag = any($2)
+		where a.project = $1 and a.tag = any($2) and not exists (select from canary k where k.request_id = c.request_id)
 		order by a.id, tc.id, v.metric, c.id desc`, project, tags)
 	return past, wrap("reading the earlier suspicions of project "+project, err)
 }
