@@ -83,7 +83,7 @@ func TestInventedMethodsCostNoMemory(t *testing.T) {
 }
 
 // Each pass of a schedule is a workflow; of the closed ones few are kept.
-func TestSchedulesKeepOneClosedWorkflow(t *testing.T) {
+func TestLongSchedulesKeepOneClosedWorkflow(t *testing.T) {
 	t.Parallel()
 	s := ownStack(t)
 	c := s.temporal(t)
