@@ -164,7 +164,7 @@ func setup(t *testing.T) *bundle {
 	require.NoError(t, err)
 
 	b.project()
-	sandbox, err := measure.NewSandbox(measure.SandboxConfig{Name: "collection-" + filepath.Base(filepath.Dir(root)), WorkDir: filepath.Join(root, "slot"), DisableCgroups: true})
+	sandbox, err := measure.NewSandbox(measure.SandboxConfig{Name: "collection-" + filepath.Base(filepath.Dir(root)), WorkDir: filepath.Join(root, "slot"), DisableCgroups: true, Isolation: measure.Isolation{Off: true}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, sandbox.Close()) })
 	builds := collection.StoredBuilds{API: client, Retry: apiclient.RetryPolicy{Attempts: 2, First: time.Millisecond, Longest: time.Millisecond}}

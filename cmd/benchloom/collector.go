@@ -292,7 +292,7 @@ func (f *collectorFlags) sandbox() (measure.SandboxConfig, error) {
 		return measure.SandboxConfig{}, fmt.Errorf("--state-dir: %w", err)
 	}
 	f.stateDir = dir
-	config := measure.SandboxConfig{Name: f.name, WorkDir: filepath.Join(dir, "work")}
+	config := measure.SandboxConfig{Name: f.name, WorkDir: filepath.Join(dir, "work"), Isolation: measure.Isolation{Off: true}}
 	if f.cpus != "" {
 		if config.CPUs, err = measure.ParseCPUList(f.cpus); err != nil {
 			return config, fmt.Errorf("--cpus: %w", err)

@@ -147,7 +147,7 @@ func openProbe(cpus measure.CPUList) (_ *measure.Sandbox, remove func(), err err
 	if err != nil {
 		return nil, nil, fmt.Errorf("creating a directory to measure in: %w", err)
 	}
-	sandbox, err := measure.NewSandbox(measure.SandboxConfig{Name: "doctor", WorkDir: dir, CPUs: cpus, MemoryBytes: 1 << 30, PIDs: 1000})
+	sandbox, err := measure.NewSandbox(measure.SandboxConfig{Name: "doctor", WorkDir: dir, CPUs: cpus, MemoryBytes: 1 << 30, PIDs: 1000, Isolation: measure.Isolation{Off: true}})
 	if err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, nil, err

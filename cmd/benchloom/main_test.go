@@ -12,9 +12,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
+
+	"github.com/benchloom/benchloom/internal/measure"
 )
 
 func TestMain(m *testing.M) {
+	measure.InitMain()
 	testscript.Main(checked{m}, map[string]func(){
 		"benchloom": func() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 	})

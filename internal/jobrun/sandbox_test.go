@@ -32,7 +32,7 @@ func realSandbox(t *testing.T, user *measure.User) (*measure.Sandbox, string) {
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(root)) })
 	require.NoError(t, os.Chmod(root, 0o755))
 	sandbox, err := measure.NewSandbox(measure.SandboxConfig{
-		Name: filepath.Base(root), WorkDir: filepath.Join(root, "slot"), User: user, DisableCgroups: true,
+		Name: filepath.Base(root), WorkDir: filepath.Join(root, "slot"), User: user, DisableCgroups: true, Isolation: measure.Isolation{Off: true},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, sandbox.Close()) })
@@ -190,7 +190,7 @@ func TestASpinningProcessOnTheJobsCPUDisturbsIt(t *testing.T) {
 	}
 	root := t.TempDir()
 	sandbox, err := measure.NewSandbox(measure.SandboxConfig{
-		Name: "spin", WorkDir: filepath.Join(root, "slot"), CPUs: measure.CPUList{cpu}, DisableCgroups: true,
+		Name: "spin", WorkDir: filepath.Join(root, "slot"), CPUs: measure.CPUList{cpu}, DisableCgroups: true, Isolation: measure.Isolation{Off: true},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, sandbox.Close()) })

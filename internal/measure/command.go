@@ -40,6 +40,8 @@ type Command struct {
 	Nice int
 	// FreshTemp empties the temporary directory before the command starts.
 	FreshTemp bool
+	// Network gives the command the machine's network; without it, an isolated command has only a loopback interface of its own.
+	Network bool
 }
 
 // StartError reports a command that could not be started; nothing was measured.

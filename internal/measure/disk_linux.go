@@ -5,19 +5,41 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// diskUsage returns the space that the files below a directory occupy, in bytes: allocated blocks, each hard-linked file
-// once, without other file systems mounted below. Files that vanish during the walk do not count.
-func diskUsage(ctx context.Context, dir string) (int64, error) {
+// disk is an amount of disk space in bytes and of inodes.
+type disk struct{ bytes, inodes int64 }
+
+// reaches reports whether one of the limits is reached; a limit of 0 is none.
+func (d disk) reaches(limit disk) bool {
+	return limit.bytes > 0 && d.bytes >= limit.bytes || limit.inodes > 0 && d.inodes >= limit.inodes
+}
+
+// exceeds reports whether one of the limits is exceeded.
+func (d disk) exceeds(limit disk) bool {
+	return limit.bytes > 0 && d.bytes > limit.bytes || limit.inodes > 0 && d.inodes > limit.inodes
+}
+
+func (d disk) plus(other disk) disk { return disk{d.bytes + other.bytes, d.inodes + other.inodes} }
+
+func (d disk) minus(other disk) disk { return disk{d.bytes - other.bytes, d.inodes - other.inodes} }
+
+// endless is the usage of a directory that is nested too deeply to be measured.
+var endless = disk{math.MaxInt64, math.MaxInt64}
+
+// diskUsage returns what the files below a directory occupy: allocated blocks, each hard-linked file once, without other file
+// systems mounted below. Files that vanish during the walk do not count. Directories nested so deeply that they have no path
+// (PATH_MAX) count as endless.
+func diskUsage(ctx context.Context, dir string) (disk, error) {
 	type inode struct{ device, number uint64 }
 	linked := map[inode]bool{}
 	var root uint64
-	var total int64
+	var total disk
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -39,7 +61,8 @@ func diskUsage(ctx context.Context, dir string) (int64, error) {
 					}
 					linked[id] = true
 				}
-				total += stat.Blocks * 512 // stat(2): units of 512 bytes, whatever the block size
+				total.inodes++
+				total.bytes += stat.Blocks * 512 // stat(2): units of 512 bytes, whatever the block size
 				return nil
 			}
 		}
@@ -51,17 +74,20 @@ func diskUsage(ctx context.Context, dir string) (int64, error) {
 		}
 		return err
 	})
+	if errors.Is(err, unix.ENAMETOOLONG) {
+		return endless, nil
+	}
 	if err != nil {
-		return 0, fmt.Errorf("measuring the size of %s: %w", dir, err)
+		return disk{}, fmt.Errorf("measuring the size of %s: %w", dir, err)
 	}
 	return total, nil
 }
 
-// diskFree returns the free space of a directory's file system, in bytes.
-func diskFree(dir string) (int64, error) {
+// diskFree returns what is free in a directory's file system.
+func diskFree(dir string) (disk, error) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(dir, &stat); err != nil {
-		return 0, fmt.Errorf("reading the free space of %s: %w", dir, err)
+		return disk{}, fmt.Errorf("reading the free space of %s: %w", dir, err)
 	}
-	return int64(stat.Bfree) * int64(stat.Bsize), nil
+	return disk{int64(stat.Bfree) * int64(stat.Bsize), int64(stat.Ffree)}, nil
 }

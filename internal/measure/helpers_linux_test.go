@@ -62,7 +62,7 @@ func platformHelper(name string, args []string) error {
 		return fmt.Errorf("unknown helper %q", name)
 	}
 	sandbox, err := measure.NewSandbox(measure.SandboxConfig{
-		Name: args[0], WorkDir: args[1], CgroupParent: args[2], DisableCgroups: args[2] == "",
+		Name: args[0], WorkDir: args[1], CgroupParent: args[2], DisableCgroups: args[2] == "", Isolation: open,
 	})
 	if err != nil {
 		return err
@@ -80,6 +80,9 @@ func helperCommand(sandbox *measure.Sandbox, name string, args ...string) measur
 			helperVariable+"="+name, "GORACE=atexit_sleep_ms=0", "GOCOVERDIR="+sandbox.TempDir()),
 	}
 }
+
+// open isolates nothing: process IDs are those that the test sees.
+var open = measure.Isolation{Off: true}
 
 // modes lists the two ways to track processes. Where control groups cannot be written, both are the same.
 var modes = map[string]bool{"with control groups": false, "without control groups": true}
@@ -113,6 +116,12 @@ func fillConfig(t *testing.T, config *measure.SandboxConfig) {
 	dir := t.TempDir()
 	if config.WorkDir == "" {
 		config.WorkDir = filepath.Join(dir, "work")
+	}
+	if !config.Isolation.Off {
+		// Helpers start themselves by path, and that is in /tmp.
+		exe, err := os.Executable()
+		require.NoError(t, err)
+		config.Isolation.ReadOnly = append(config.Isolation.ReadOnly, exe)
 	}
 	if config.Name == "" {
 		config.Name = fmt.Sprintf("test-%d-%d", os.Getpid(), slots.Add(1))

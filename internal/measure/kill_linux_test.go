@@ -42,7 +42,7 @@ func requireDead(t *testing.T, pids []int) {
 func TestCancellingKillsTheWholeFamily(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, disableCgroups bool) {
-		sandbox := newSandbox(t, measure.SandboxConfig{DisableCgroups: disableCgroups, PIDs: 200})
+		sandbox := newSandbox(t, measure.SandboxConfig{Isolation: open, DisableCgroups: disableCgroups, PIDs: 200})
 		if disableCgroups {
 			require.True(t, lacks(sandbox.Unenforced(), measure.LimitTree))
 		}
@@ -76,7 +76,7 @@ func TestCancellingKillsTheWholeFamily(t *testing.T) {
 func TestATimeoutKillsTheWholeFamily(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, disableCgroups bool) {
-		sandbox := newSandbox(t, measure.SandboxConfig{DisableCgroups: disableCgroups})
+		sandbox := newSandbox(t, measure.SandboxConfig{Isolation: open, DisableCgroups: disableCgroups})
 		command := helperCommand(sandbox, "family", sandbox.WorkDir())
 		// The processes need some time to start; those that did must be dead.
 		command.Timeout = 1500 * time.Millisecond
@@ -99,7 +99,7 @@ func TestATimeoutKillsTheWholeFamily(t *testing.T) {
 func TestProcessesThatOutliveTheMainOneAreKilledAndCounted(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, disableCgroups bool) {
-		sandbox := newSandbox(t, measure.SandboxConfig{DisableCgroups: disableCgroups})
+		sandbox := newSandbox(t, measure.SandboxConfig{Isolation: open, DisableCgroups: disableCgroups})
 		for _, way := range []string{"child", "session", "orphan"} {
 			file := filepath.Join(sandbox.WorkDir(), way)
 			sample, err := sandbox.Run(t.Context(), helperCommand(sandbox, "behind", way, file))
@@ -116,7 +116,7 @@ func TestProcessesThatOutliveTheMainOneAreKilledAndCounted(t *testing.T) {
 func TestWhatAdoptedProcessesUsedIsAdded(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, disableCgroups bool) {
-		sandbox := newSandbox(t, measure.SandboxConfig{DisableCgroups: disableCgroups})
+		sandbox := newSandbox(t, measure.SandboxConfig{Isolation: open, DisableCgroups: disableCgroups})
 		fifo := filepath.Join(sandbox.WorkDir(), "fifo")
 		// The burner loses its parent at once, so that only the collector can wait for it; the shell stays until it has ended:
 		// its end of the pipe is closed a moment before.
@@ -136,7 +136,7 @@ func TestWhatAdoptedProcessesUsedIsAdded(t *testing.T) {
 func TestChildrenOfOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, disableCgroups bool) {
-		sandbox := newSandbox(t, measure.SandboxConfig{DisableCgroups: disableCgroups})
+		sandbox := newSandbox(t, measure.SandboxConfig{Isolation: open, DisableCgroups: disableCgroups})
 		// One child of the collector that lives, one that has ended and was not waited for.
 		living, ended := exec.CommandContext(t.Context(), "sleep", "600"), exec.CommandContext(t.Context(), "true")
 		require.NoError(t, living.Start())
@@ -160,9 +160,9 @@ func TestChildrenOfOthersAreLeftAlone(t *testing.T) {
 func TestASweepKillsWhatAKilledCollectorLeft(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, disableCgroups bool) {
-		config := measure.SandboxConfig{DisableCgroups: disableCgroups}
+		config := measure.SandboxConfig{Isolation: open, DisableCgroups: disableCgroups}
 		fillConfig(t, &config)
-		neighbour := newSandbox(t, measure.SandboxConfig{DisableCgroups: disableCgroups})
+		neighbour := newSandbox(t, measure.SandboxConfig{Isolation: open, DisableCgroups: disableCgroups})
 
 		// A collector runs a family of processes and is killed.
 		collector := exec.CommandContext(t.Context(), "/proc/self/exe", config.Name, config.WorkDir, config.CgroupParent)

@@ -3,6 +3,7 @@ package measure
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 
@@ -18,14 +19,19 @@ const addrNoRandomize = 0x0040000
 type launcher struct {
 	work chan func()
 	gone chan struct{}
-	// nice is the thread's priority and perf its open counters; only work on the launcher uses them.
-	nice int
-	perf *perfCounters
+	// space is where the thread and its children are; nil is the machine itself.
+	space *space
+	// nice is the thread's priority, perf its open counters, and networked tells whether it has the machine's network; only
+	// work on the launcher uses them.
+	nice      int
+	perf      *perfCounters
+	networks  map[bool]*os.File
+	networked bool
 }
 
-// startLauncher starts the thread with its affinity and groups.
-func startLauncher(cpus CPUList, groups *slotGroups) (*launcher, []Unenforced, error) {
-	l := &launcher{work: make(chan func()), gone: make(chan struct{})}
+// startLauncher starts the thread with its affinity, groups and namespaces, and returns what of these is lacking.
+func startLauncher(config SandboxConfig, workDir string, groups *slotGroups) (*launcher, []Unenforced, error) {
+	l := &launcher{work: make(chan func()), gone: make(chan struct{}), networked: true}
 	type outcome struct {
 		lacking []Unenforced
 		err     error
@@ -44,7 +50,7 @@ func startLauncher(cpus CPUList, groups *slotGroups) (*launcher, []Unenforced, e
 			return
 		}
 		defer close(l.gone)
-		lacking, err := l.prepare(cpus, groups)
+		lacking, err := l.prepare(config, workDir, groups)
 		ready <- outcome{lacking, err}
 		if err == nil {
 			for do := range l.work {
@@ -52,6 +58,7 @@ func startLauncher(cpus CPUList, groups *slotGroups) (*launcher, []Unenforced, e
 			}
 		}
 		l.perf.close()
+		closeAll(l.networks)
 		groups.leave()
 		// Returning without unlocking ends the thread.
 	}
@@ -59,43 +66,63 @@ func startLauncher(cpus CPUList, groups *slotGroups) (*launcher, []Unenforced, e
 	got := <-ready
 	if got.err != nil {
 		<-l.gone
-		return nil, nil, got.err
+		return nil, nil, errors.Join(got.err, l.space.retire(nothing))
 	}
 	return l, got.lacking, nil
 }
 
-func (l *launcher) prepare(cpus CPUList, groups *slotGroups) ([]Unenforced, error) {
+// prepare restricts the calling thread.
+func (l *launcher) prepare(config SandboxConfig, workDir string, groups *slotGroups) (lacking []Unenforced, err error) {
+	if !config.Isolation.Off {
+		// First, as the init process must inherit nothing of the following.
+		l.space, lacking = newSpace(newView(config, workDir))
+	}
 	if err := groups.enter(); err != nil {
 		return nil, &groupError{err}
 	}
-	if len(cpus) > 0 {
-		set := unix.NewCPUSet(maxCPU + 1)
-		for _, cpu := range cpus {
-			set.Set(cpu)
-		}
-		err := unix.SchedSetaffinityDynamic(0, set)
-		if err == nil {
-			// The kernel silently leaves out CPUs that it does not have or that are offline.
-			got := unix.NewCPUSet(maxCPU + 1)
-			if err = unix.SchedGetaffinityDynamic(0, got); err == nil && got.Count() != len(cpus) {
-				err = errors.New("some of them do not exist, are offline or belong to another control group")
-			}
-		}
-		if err != nil {
-			return nil, fmt.Errorf("pinning to CPUs %s: %w", cpus, err)
-		}
+	if err := pin(config.CPUs); err != nil {
+		return nil, err
 	}
-	var lacking []Unenforced
 	if err := disableASLR(); err != nil {
 		lacking = append(lacking, Unenforced{Name: LimitASLR, Reason: fmt.Sprintf(
 			"addresses stay random: personality(ADDR_NO_RANDOMIZE) is refused, probably by a seccomp filter (container): %v", err)})
 	}
-	nice, err := currentNice()
-	if err != nil {
+	if l.nice, err = currentNice(); err != nil {
 		return nil, err
 	}
-	l.nice = nice
-	return lacking, nil
+	if config.Isolation.Off {
+		return lacking, nil
+	}
+	if l.space != nil {
+		if l.networks, err = l.space.enter(); err != nil {
+			return nil, err
+		}
+		l.networked = !l.space.network
+	}
+	return append(lacking, dropPrivileges(config.User != nil)...), nil
+}
+
+// pin binds the calling thread to CPUs; none means all.
+func pin(cpus CPUList) error {
+	if len(cpus) == 0 {
+		return nil
+	}
+	set := unix.NewCPUSet(maxCPU + 1)
+	for _, cpu := range cpus {
+		set.Set(cpu)
+	}
+	err := unix.SchedSetaffinityDynamic(0, set)
+	if err == nil {
+		// The kernel silently leaves out CPUs that it does not have or that are offline.
+		got := unix.NewCPUSet(maxCPU + 1)
+		if err = unix.SchedGetaffinityDynamic(0, got); err == nil && got.Count() != len(cpus) {
+			err = errors.New("some of them do not exist, are offline or belong to another control group")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("pinning to CPUs %s: %w", cpus, err)
+	}
+	return nil
 }
 
 // groupError reports that the thread could not enter the control groups.
@@ -148,8 +175,24 @@ func (l *launcher) counting(counters []Counter) (*perfCounters, error) {
 	return l.perf, l.perf.begin()
 }
 
-// close ends the thread and returns once it has left its groups.
-func (l *launcher) close() {
+// connect gives the thread the machine's network, or that of its space.
+func (l *launcher) connect(network bool) error {
+	if l.networks == nil || l.networked == network {
+		return nil
+	}
+	if err := unix.Setns(int(l.networks[network].Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("changing the network of commands: %w", err)
+	}
+	l.networked = network
+	return nil
+}
+
+// close ends the thread and its space and returns once it has left its groups.
+func (l *launcher) close(reap func() error) error {
 	close(l.work)
 	<-l.gone
+	return l.space.retire(reap)
 }
+
+// nothing is for spaces in which no command has run.
+func nothing() error { return nil }

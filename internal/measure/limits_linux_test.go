@@ -38,7 +38,7 @@ func TestIllegalSandboxesAreRefused(t *testing.T) {
 func TestWhatCannotBeEnforcedIsSaidOnceAndWithEachSample(t *testing.T) {
 	t.Parallel()
 	sandbox := newSandbox(t, measure.SandboxConfig{
-		CPUs: firstCPU(t), MemoryBytes: 1 << 30, PIDs: 50, DiskBytes: 1 << 30, DisableCgroups: true,
+		CPUs: firstCPU(t), MemoryBytes: 1 << 30, PIDs: 50, DiskBytes: 1 << 30, DisableCgroups: true, Isolation: open,
 	})
 	var names []measure.Limit
 	for _, limit := range sandbox.Unenforced() {
@@ -52,7 +52,7 @@ func TestWhatCannotBeEnforcedIsSaidOnceAndWithEachSample(t *testing.T) {
 	require.Equal(t, sandbox.Unenforced(), sample.Unenforced)
 
 	// Limits that were not requested are not reported.
-	sandbox = newSandbox(t, measure.SandboxConfig{DisableCgroups: true})
+	sandbox = newSandbox(t, measure.SandboxConfig{DisableCgroups: true, Isolation: open})
 	for _, limit := range sandbox.Unenforced() {
 		require.Contains(t, []measure.Limit{measure.LimitTree, measure.LimitASLR}, limit.Name)
 	}

@@ -16,12 +16,15 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/benchloom/benchloom/internal/measure"
 )
 
 // helperVariable makes the test binary act as one of the programs below instead of running tests.
 const helperVariable = "MEASURE_TEST_HELPER"
 
 func TestMain(m *testing.M) {
+	measure.InitMain()
 	if helper := os.Getenv(helperVariable); helper != "" {
 		if err := runHelper(helper, os.Args[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)

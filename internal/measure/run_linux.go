@@ -19,14 +19,15 @@ type attempt struct {
 	attr     *syscall.ProcAttr
 	nice     int
 	counters []Counter
-	fileSize int64 // largest file, in bytes; 0 = no limit
+	network  bool
+	limits   map[int]uint64 // by RLIMIT constant
 
 	// begun is closed once pid, err or perfErr is set, ended once the main process has ended but is not reaped yet.
 	begun, ended chan struct{}
 	pid          int
 	err          error
 	niceErr      error
-	perfErr      error // the command was not started
+	setupErr     error // the command was not started
 	perf         *perfCounters
 	start, end   time.Time
 	floor        int64 // the collector's own peak memory before the fork, in bytes
@@ -36,12 +37,13 @@ type attempt struct {
 // process: the kernel kills that when the thread that started it ends (PR_SET_PDEATHSIG).
 func (a *attempt) launch(l *launcher) {
 	a.niceErr = l.renice(a.nice)
-	if a.perf, a.perfErr = l.counting(a.counters); a.perfErr != nil {
+	if a.setupErr = l.connect(a.network); a.setupErr == nil {
+		a.perf, a.setupErr = l.counting(a.counters)
+	}
+	if a.setupErr != nil {
 		close(a.begun)
 		return
 	}
-	resetPeakRSS()
-	a.floor = peakRSS()
 	for wait := time.Millisecond; ; wait *= 2 {
 		a.start = time.Now()
 		a.pid, a.err = syscall.ForkExec(a.path, a.argv, a.attr)
@@ -56,12 +58,10 @@ func (a *attempt) launch(l *launcher) {
 		close(a.begun)
 		return
 	}
-	// File limits belong to a process, not to a thread, so they cannot be inherited from here. The watch sees what the
-	// program writes in the microseconds before, or all of it if the limit cannot be set.
-	_ = unix.Prlimit(a.pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
-	if a.fileSize > 0 {
-		limit := uint64(a.fileSize)
-		_ = unix.Prlimit(a.pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: limit, Max: limit}, nil)
+	// These limits belong to a process, not to a thread, so they cannot be inherited from here. The watch and the control
+	// groups see what the program does in the microseconds before, or all of it if a limit cannot be set.
+	for resource, limit := range a.limits {
+		_ = unix.Prlimit(a.pid, resource, &unix.Rlimit{Cur: limit, Max: limit}, nil)
 	}
 	close(a.begun)
 	// Only EINTR can happen: nothing else waits for this child.
@@ -127,6 +127,13 @@ func (s *Sandbox) newRun(command Command) (*run, error) {
 	if err := s.reapStale(); err != nil {
 		return nil, err
 	}
+	nice := command.Nice
+	if nice == 0 {
+		nice = s.baseNice
+	}
+	if err := s.freshLauncher(nice); err != nil {
+		return nil, err
+	}
 	outputs, err := openOutputs(command, s.null)
 	if err != nil {
 		return nil, err
@@ -136,7 +143,12 @@ func (s *Sandbox) newRun(command Command) (*run, error) {
 		Env:   setEnv(command.Env, "TMPDIR", s.TempDir()),
 		Files: []uintptr{s.null.Fd(), outputs.stdout.Fd(), outputs.stderr.Fd()},
 		// A separate session: no terminal, no signals from the collector's.
-		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+		Sys: &syscall.SysProcAttr{Setsid: true},
+	}
+	if s.launcher.space == nil {
+		// In a space the init process dies with the collector, and all commands with it. There a command cannot see whether its
+		// parent, which is outside, has ended already, and would take it for dead.
+		attr.Sys.Pdeathsig = syscall.SIGKILL
 	}
 	if s.groups.unified != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(s.groups.unified.Fd())
@@ -144,24 +156,35 @@ func (s *Sandbox) newRun(command Command) (*run, error) {
 	if user := s.config.User; user != nil {
 		attr.Sys.Credential = &syscall.Credential{Uid: user.UID, Gid: user.GID}
 	}
-	nice := command.Nice
-	if nice == 0 {
-		nice = s.baseNice
-	}
 	return &run{sandbox: s, command: command, outputs: outputs, attempt: &attempt{
-		path: path, argv: command.Argv, attr: attr, nice: nice, counters: command.Counters, fileSize: s.config.DiskBytes,
-		begun: make(chan struct{}), ended: make(chan struct{}),
+		path: path, argv: command.Argv, attr: attr, nice: nice, counters: command.Counters, network: command.Network,
+		limits: s.config.rlimits(), begun: make(chan struct{}), ended: make(chan struct{}),
 	}}, nil
+}
+
+// rlimits returns the limits of each process; see getrlimit(2).
+func (c SandboxConfig) rlimits() map[int]uint64 {
+	limits := map[int]uint64{unix.RLIMIT_CORE: 0}
+	if c.DiskBytes > 0 {
+		limits[unix.RLIMIT_FSIZE] = uint64(c.DiskBytes)
+	}
+	if c.OpenFiles > 0 {
+		limits[unix.RLIMIT_NOFILE] = uint64(c.OpenFiles)
+	}
+	if c.PIDs > 0 && c.User != nil {
+		limits[unix.RLIMIT_NPROC] = uint64(c.PIDs)
+	}
+	return limits
 }
 
 func (r *run) execute(ctx context.Context, sample Sample) (Sample, error) {
 	s, a := r.sandbox, r.attempt
-	if err := s.freshLauncher(a.nice); err != nil {
-		return sample, err
-	}
 	oomBefore := s.groups.oomKills()
 	peak := sync.OnceValue(s.groups.resetPeak())
 	defer peak() // also closes its file
+	// Here, as the launcher's thread may have another /proc.
+	resetPeakRSS()
+	a.floor = peakRSS()
 	s.launcher.work <- func() { a.launch(s.launcher) }
 	<-a.begun
 	r.outputs.started()
@@ -169,15 +192,15 @@ func (r *run) execute(ctx context.Context, sample Sample) (Sample, error) {
 		sample.Unenforced = append(sample.Unenforced, Unenforced{Name: LimitNice, Reason: fmt.Sprintf(
 			"nice %d is refused, a higher priority needs root or CAP_SYS_NICE: %v", a.nice, a.niceErr)})
 	}
-	if a.perfErr != nil {
-		return sample, a.perfErr
+	if a.setupErr != nil {
+		return sample, a.setupErr
 	}
 	if a.err != nil {
 		return sample, &StartError{Program: r.command.Argv[0], Err: a.err}
 	}
 	// Read it again: memory grows, and another sandbox of this process may reset the peak.
 	floor := max(a.floor, peakRSS())
-	t := &tree{groups: s.groups, workDir: s.workDir, main: a.pid, seen: map[int]process{}}
+	t := &tree{groups: s.groups, space: s.launcher.space, workDir: s.workDir, main: a.pid, seen: map[int]process{}}
 
 	status, err := r.supervise(ctx, t, oomBefore)
 	sample.Status = status
@@ -194,19 +217,15 @@ func (r *run) execute(ctx context.Context, sample Sample) (Sample, error) {
 	return sample, r.outputs.finish(&sample)
 }
 
-// freshLauncher replaces the launching thread if its priority was lowered and the collector may not raise it again.
+// freshLauncher replaces the launching thread if its priority was lowered and the collector may not raise it again, or if its
+// space has ended: after a command that had to be killed, or because something outside ended it.
 func (s *Sandbox) freshLauncher(nice int) error {
-	if nice >= s.launcher.nice || unix.Geteuid() == 0 {
+	lowered := nice < s.launcher.nice && unix.Geteuid() != 0
+	ended := s.launcher.space != nil && !s.launcher.space.alive()
+	if !lowered && !ended {
 		return nil
 	}
-	s.launcher.close()
-	launch, _, err := startLauncher(s.config.CPUs, s.groups)
-	if err != nil {
-		s.stuck = fmt.Errorf("replacing the launching thread: %w", err)
-		return s.stuck
-	}
-	s.launcher = launch
-	return nil
+	return s.refresh()
 }
 
 // supervise waits until the main process has ended, by itself or because it had to be killed.
@@ -259,25 +278,38 @@ func (r *run) collect(sample *Sample, t *tree, floor int64) error {
 		sample.Signal = unix.SignalName(got.status.Signal())
 	}
 
-	// Without control groups, looking for survivors means reading all of /proc: skip it when there can be none.
-	if t.groups.tree != "" || hasChild() {
-		left, err := t.living()
+	left, err := t.left()
+	if err != nil {
+		return err
+	}
+	if left > 0 {
+		if sample.Status == StatusExited {
+			sample.LeftBehind = left
+		}
+		if err := t.kill(); err != nil {
+			r.sandbox.stuck = fmt.Errorf("killing what command %q left behind: %w", r.command.Argv[0], err)
+			return r.sandbox.stuck
+		}
+	}
+	add := func(_ process, usage *unix.Rusage) { addUsage(sample, usage) }
+	if err := t.reap(add); err != nil {
+		return err
+	}
+	if left > 0 && t.space != nil {
+		// What was killed is reaped by now.
+		answer, err := t.space.settle()
 		if err != nil {
 			return err
 		}
-		if len(left) > 0 {
-			if sample.Status == StatusExited {
-				sample.LeftBehind = len(left)
-			}
-			if err := t.kill(); err != nil {
-				r.sandbox.stuck = fmt.Errorf("killing what command %q left behind: %w", r.command.Argv[0], err)
-				return r.sandbox.stuck
-			}
-		}
+		t.add(answer)
 	}
-	err = t.reap(func(_ process, usage *unix.Rusage) { addUsage(sample, usage) })
-	if err != nil {
-		return err
+	addUsage(sample, &t.orphans)
+	if left > 0 || sample.Status != StatusExited {
+		// Whatever it did to hide a process: this ends it.
+		if err := t.space.retire(func() error { return t.reap(add) }); err != nil {
+			r.sandbox.stuck = fmt.Errorf("ending the space of command %q: %w", r.command.Argv[0], err)
+			return r.sandbox.stuck
+		}
 	}
 	// The two readings may differ by some pages.
 	const margin = 1 << 20
@@ -297,12 +329,12 @@ func (s *Sandbox) judge(ctx context.Context, sample *Sample, oomBefore int64) {
 		sample.Status = StatusOutOfMemory
 		return
 	}
-	if s.config.DiskBytes == 0 || sample.Status != StatusExited || sample.Succeeded() {
+	if s.config.disk() == (disk{}) || sample.Status != StatusExited || sample.Succeeded() {
 		return
 	}
 	// A file that reaches the limit ends its writer by SIGXFSZ, or with an error if it ignores the signal.
 	used, err := diskUsage(ctx, s.workDir)
-	if sample.Signal == "SIGXFSZ" || err == nil && used >= s.config.DiskBytes {
+	if sample.Signal == "SIGXFSZ" || err == nil && used.reaches(s.config.disk()) {
 		sample.Status = StatusDiskFull
 	}
 }

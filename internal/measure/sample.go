@@ -15,7 +15,7 @@ const (
 	// StatusOutOfMemory: the kernel killed a process of the command because a memory limit was reached: the sandbox's, an
 	// enclosing one, or the machine's.
 	StatusOutOfMemory Status = "out_of_memory"
-	// StatusDiskFull: the work directory grew beyond the disk limit.
+	// StatusDiskFull: the work directory grew beyond the limit of disk space or inodes.
 	StatusDiskFull Status = "disk_full"
 	// StatusNotStarted: the program could not be started; Run also returns a [*StartError].
 	StatusNotStarted Status = "not_started"
@@ -98,6 +98,20 @@ const (
 	LimitDisk Limit = "disk"
 	// LimitTree: every process of a command is known and can be killed, even if it tries to escape.
 	LimitTree Limit = "process_tree"
+	// LimitInodes: number of files in the work directory.
+	LimitInodes Limit = "inodes"
+	// LimitOpenFiles: open files of each process.
+	LimitOpenFiles Limit = "open_files"
+	// LimitProcesses: commands neither see nor signal processes that are not theirs.
+	LimitProcesses Limit = "processes"
+	// LimitFiles: commands see and change only the files that are meant for them.
+	LimitFiles Limit = "files"
+	// LimitNetwork: commands that ask for no network have none.
+	LimitNetwork Limit = "network"
+	// LimitPrivileges: commands do not gain privileges by executing programs that give them, such as sudo.
+	LimitPrivileges Limit = "privileges"
+	// LimitAccount: commands run as a user other than root.
+	LimitAccount Limit = "account"
 	// LimitASLR: address space randomisation is off.
 	LimitASLR Limit = "aslr"
 	// LimitNice: the scheduling priority.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -35,8 +36,13 @@ type SandboxConfig struct {
 	// DiskBytes limits the size of WorkDir. It is checked about four times a second, so that a fast writer overshoots; a
 	// single file never exceeds it. 0 means no limit.
 	DiskBytes int64
-	// PIDs limits the number of processes and threads; 0 means no limit.
+	// Inodes limits the number of files and directories below WorkDir, checked like DiskBytes. 0 means no limit.
+	Inodes int64
+	// PIDs limits the number of processes and threads; 0 means no limit. If commands have a User, it also limits those of that
+	// account on the whole machine (RLIMIT_NPROC), so that slots need accounts of their own.
 	PIDs int
+	// OpenFiles limits the open files of each process (RLIMIT_NOFILE); 0 leaves the collector's own limit.
+	OpenFiles int
 	// User is the account that commands run as; nil means the collector's own. Switching needs root.
 	User *User
 	// CgroupParent is the control group below which the slot's own is created, as a path in each hierarchy
@@ -45,6 +51,28 @@ type SandboxConfig struct {
 	CgroupParent string
 	// DisableCgroups turns off the use of control groups, for machines where they must not be touched.
 	DisableCgroups bool
+	// Isolation keeps commands apart from the rest of the machine.
+	Isolation Isolation
+}
+
+// Isolation says what commands see and change of the machine. The zero value is for commands that need nothing but the
+// programs of the machine: they see only their own processes, and change only files in the work directory and in a /tmp,
+// /var/tmp and /dev/shm of their own. Everything else is read-only. Whether they have a network is a matter of the command.
+//
+// It needs Linux, root, and a program that begins with [InitMain]. What is missing is named in [Sandbox.Unenforced].
+// All paths are absolute and may be symbolic links.
+type Isolation struct {
+	// Off lets commands see and change what their account may.
+	Off bool
+	// Writable are further directories that commands may change, as far as their account may. The limits of disk and
+	// inodes do not cover them.
+	Writable []string
+	// ReadOnly are files and directories that stay visible, but not writable, within Hidden ones, Writable ones, the work
+	// directory or /tmp.
+	ReadOnly []string
+	// Hidden are directories that are empty for commands, apart from what the work directory, Writable and ReadOnly name below
+	// them, and files that are empty. What does not exist when the sandbox is created stays as it is.
+	Hidden []string
 }
 
 // User is a numeric account.
@@ -61,10 +89,15 @@ func (c SandboxConfig) check() error {
 		return fmt.Errorf("slot name %q: 1 to 100 letters, digits, '-', '_' or '.' are allowed", c.Name)
 	case !filepath.IsAbs(c.WorkDir) || filepath.Clean(c.WorkDir) == "/":
 		return fmt.Errorf("slot %s: the work directory must be an absolute path below /, is %q", c.Name, c.WorkDir)
-	case c.MemoryBytes < 0 || c.DiskBytes < 0 || c.PIDs < 0:
+	case c.MemoryBytes < 0 || c.DiskBytes < 0 || c.Inodes < 0 || c.PIDs < 0 || c.OpenFiles < 0:
 		return fmt.Errorf("slot %s: limits must not be negative", c.Name)
 	case c.CgroupParent != "" && !filepath.IsAbs(c.CgroupParent):
 		return fmt.Errorf("slot %s: the parent control group must be an absolute path, is %q", c.Name, c.CgroupParent)
+	}
+	for _, path := range slices.Concat(c.Isolation.Writable, c.Isolation.ReadOnly, c.Isolation.Hidden) {
+		if !filepath.IsAbs(path) || filepath.Clean(path) == "/" {
+			return fmt.Errorf("slot %s: isolation needs absolute paths below /, not %q", c.Name, path)
+		}
 	}
 	if _, err := NewCPUList(c.CPUs...); err != nil {
 		return fmt.Errorf("slot %s: %w", c.Name, err)

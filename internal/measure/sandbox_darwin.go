@@ -64,7 +64,13 @@ func darwinLacks(config SandboxConfig) []Unenforced {
 		{LimitCPUs, len(config.CPUs) > 0},
 		{LimitMemory, config.MemoryBytes > 0},
 		{LimitDisk, config.DiskBytes > 0},
+		{LimitInodes, config.Inodes > 0},
 		{LimitPIDs, config.PIDs > 0},
+		{LimitOpenFiles, config.OpenFiles > 0},
+		{LimitProcesses, !config.Isolation.Off},
+		{LimitFiles, !config.Isolation.Off},
+		{LimitNetwork, !config.Isolation.Off},
+		{LimitPrivileges, !config.Isolation.Off},
 	} {
 		if limit.wanted {
 			lacking = append(lacking, Unenforced{limit.name, reason})
@@ -87,6 +93,21 @@ func (s *Sandbox) Unenforced() []Unenforced { return slices.Clone(s.lacking) }
 
 // Sweep cannot find leftovers of an earlier collector on this system and reports none.
 func (s *Sandbox) Sweep(context.Context) (int, error) { return 0, nil }
+
+// Clean removes all files in the work directory, that of TempDir included.
+func (s *Sandbox) Clean(context.Context) error {
+	if !s.running.TryLock() {
+		return ErrRunning
+	}
+	defer s.running.Unlock()
+	if s.closed {
+		return os.ErrClosed
+	}
+	if err := emptyDir(s.workDir); err != nil {
+		return err
+	}
+	return makeTempDir(s.workDir, s.config.User, false)
+}
 
 // Close releases the slot. It waits for a running command.
 func (s *Sandbox) Close() error {

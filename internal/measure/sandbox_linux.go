@@ -86,7 +86,7 @@ func (s *Sandbox) open() error {
 		hierarchies, _ = findHierarchies("/")
 	}
 	groups, lacking := newSlotGroups(s.config, hierarchies)
-	launch, more, err := startLauncher(s.config.CPUs, groups)
+	launch, more, err := startLauncher(s.config, s.workDir, groups)
 	var refused *groupError
 	if errors.As(err, &refused) {
 		// The groups exist but accept no processes: continue without all of them.
@@ -96,7 +96,7 @@ func (s *Sandbox) open() error {
 		for i := range lacking {
 			lacking[i].Reason += " (" + reason + ")"
 		}
-		launch, more, err = startLauncher(s.config.CPUs, groups)
+		launch, more, err = startLauncher(s.config, s.workDir, groups)
 	}
 	s.groups = groups
 	if err != nil {
@@ -104,7 +104,27 @@ func (s *Sandbox) open() error {
 	}
 	s.launcher, s.baseNice = launch, launch.nice
 	s.lacking = append(lacking, more...)
+	if launch.space != nil {
+		// Its PID namespace holds every process, also without control groups.
+		s.lacking = slices.DeleteFunc(s.lacking, func(u Unenforced) bool { return u.Name == LimitTree })
+	}
 	return nil
+}
+
+// refresh replaces the launching thread, and with it its space.
+func (s *Sandbox) refresh() error {
+	isolated := s.launcher.space != nil
+	err := s.launcher.close(s.reapStale)
+	if err == nil {
+		s.launcher, _, err = startLauncher(s.config, s.workDir, s.groups)
+	}
+	if err == nil && isolated && s.launcher.space == nil {
+		err = errors.New("namespaces are refused now")
+	}
+	if err != nil {
+		s.stuck = fmt.Errorf("replacing the launching thread: %w", err)
+	}
+	return s.stuck
 }
 
 // Name returns the slot's name.
@@ -143,7 +163,7 @@ func (s *Sandbox) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), killBound)
 		defer cancel()
 		_, err = s.sweep(ctx)
-		s.launcher.close()
+		err = errors.Join(err, s.launcher.close(s.reapStale))
 	}
 	if s.groups != nil {
 		err = errors.Join(err, s.groups.remove())

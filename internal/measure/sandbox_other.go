@@ -34,6 +34,9 @@ func (s *Sandbox) Unenforced() []Unenforced { return nil }
 // Sweep returns an error that wraps [errors.ErrUnsupported].
 func (s *Sandbox) Sweep(context.Context) (int, error) { return 0, unsupported() }
 
+// Clean returns an error that wraps [errors.ErrUnsupported].
+func (s *Sandbox) Clean(context.Context) error { return unsupported() }
+
 // Run returns an error that wraps [errors.ErrUnsupported].
 func (s *Sandbox) Run(context.Context, Command) (Sample, error) {
 	return Sample{Status: StatusNotStarted, ExitCode: -1}, unsupported()

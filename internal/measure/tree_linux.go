@@ -19,16 +19,32 @@ const killBound = 5 * time.Second
 // descendant of the command's main process or of a process that the collector has adopted.
 type tree struct {
 	groups  *slotGroups
+	space   *space // nil without
 	workDir string
 	main    int
 	// seen holds all members ever listed.
 	seen map[int]process
+	// orphans is the usage of members that the space's init process has reaped.
+	orphans unix.Rusage
 }
+
+func (t *tree) add(answer initAnswer) { t.orphans = sumUsage(t.orphans, answer.Usage) }
 
 // living returns the members that have not ended.
 func (t *tree) living() ([]process, error) {
 	var found []process
-	if t.groups.tree != "" {
+	switch {
+	case t.space != nil:
+		all, err := listProcesses()
+		if err != nil {
+			return nil, err
+		}
+		for pid, p := range all {
+			if !p.dead() && t.space.contains(pid) {
+				found = append(found, p)
+			}
+		}
+	case t.groups.tree != "":
 		pids, err := t.groups.members()
 		if err != nil {
 			return nil, err
@@ -38,7 +54,7 @@ func (t *tree) living() ([]process, error) {
 				found = append(found, p)
 			}
 		}
-	} else {
+	default:
 		all, err := listProcesses()
 		if err != nil {
 			return nil, err
@@ -78,6 +94,21 @@ func (t *tree) wasSeen(p process) bool {
 	return ok && earlier.start == p.start
 }
 
+// left returns the number of members that live after the main process has ended and was reaped.
+func (t *tree) left() (int, error) {
+	if t.space != nil {
+		answer, err := t.space.settle()
+		t.add(answer)
+		return answer.Left, err
+	}
+	// Without control groups, looking for survivors means reading all of /proc: skip it when there can be none.
+	if t.groups.tree == "" && !hasChild() {
+		return 0, nil
+	}
+	living, err := t.living()
+	return len(living), err
+}
+
 // kill kills all members and returns once none is alive, or [ErrNotKilled].
 func (t *tree) kill() error {
 	deadline := time.Now().Add(killBound)
@@ -86,6 +117,11 @@ func (t *tree) kill() error {
 	}
 	t.groups.strike()
 	defer t.groups.calm()
+	if t.space != nil {
+		// All at once, and before they are killed one by one. If it fails, the init process has ended, and they with it.
+		answer, _ := t.space.kill()
+		t.add(answer)
+	}
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		living, err := t.living()
 		if err != nil {
@@ -131,7 +167,7 @@ func (t *tree) reap(add func(process, *unix.Rusage)) error {
 			continue
 		}
 		inSession := t.main != 0 && p.session == t.main
-		if !inSession && !t.wasSeen(p) && !t.groups.contains(pid) {
+		if !inSession && !t.wasSeen(p) && !t.groups.contains(pid) && !t.space.contains(pid) {
 			continue
 		}
 		var usage unix.Rusage
@@ -193,6 +229,35 @@ func (s *Sandbox) Sweep(ctx context.Context) (int, error) {
 		return 0, os.ErrClosed
 	}
 	return s.sweep(ctx)
+}
+
+// Clean ends everything that commands have left: their processes, the temporary file systems that only they saw, and all
+// files in the work directory, that of TempDir included. The next command starts in an empty slot. It returns [ErrNotKilled] if
+// processes survive, [ErrRunning], or why a file cannot be removed.
+func (s *Sandbox) Clean(ctx context.Context) error {
+	if !s.running.TryLock() {
+		return ErrRunning
+	}
+	defer s.running.Unlock()
+	switch {
+	case s.closed:
+		return os.ErrClosed
+	case s.stuck != nil:
+		return s.stuck
+	}
+	if _, err := s.sweep(ctx); err != nil {
+		return err
+	}
+	if s.launcher.space != nil {
+		if err := s.launcher.space.retire(s.reapStale); err != nil {
+			s.stuck = err
+			return err
+		}
+	}
+	if err := emptyDir(s.workDir); err != nil {
+		return err
+	}
+	return makeTempDir(s.workDir, s.config.User, false)
 }
 
 func (s *Sandbox) sweep(ctx context.Context) (int, error) {
@@ -261,5 +326,8 @@ func (s *Sandbox) marked() ([]process, error) {
 // reapStale waits for adopted processes of earlier runs, so that no later sample counts them.
 func (s *Sandbox) reapStale() error {
 	t := &tree{groups: s.groups, workDir: s.workDir, seen: map[int]process{}}
+	if s.launcher != nil {
+		t.space = s.launcher.space
+	}
 	return t.reap(func(process, *unix.Rusage) {})
 }

@@ -18,12 +18,13 @@ const (
 // when the context ends.
 func (s *Sandbox) watch(ctx context.Context, oomBefore int64) Status {
 	memory := s.groups.memory != "" // also without a limit of its own: a container, or the machine, has one
-	if !memory && s.config.DiskBytes == 0 {
+	limit := s.config.disk()
+	if !memory && limit == (disk{}) {
 		return ""
 	}
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
-	disk := diskWatch{dir: s.workDir, limit: s.config.DiskBytes}
+	files := diskWatch{dir: s.workDir, limit: limit}
 	for {
 		select {
 		case <-ctx.Done():
@@ -33,24 +34,26 @@ func (s *Sandbox) watch(ctx context.Context, oomBefore int64) Status {
 		if memory && s.groups.oomKills() > oomBefore {
 			return StatusOutOfMemory
 		}
-		if disk.limit > 0 && disk.full(ctx) {
+		if limit != (disk{}) && files.full(ctx) {
 			return StatusDiskFull
 		}
 	}
 }
 
 // diskWatch detects that a directory exceeds its limit without walking through it each time: while the file system has lost
-// less space than was left below the limit at the last walk, the directory cannot have exceeded it, unless others freed
+// less than was left below the limit at the last walk, the directory cannot have exceeded it, unless others freed
 // space; routine walks cover that.
 type diskWatch struct {
 	dir   string
-	limit int64
+	limit disk
 
 	walked time.Time // of the last walk; zero before the first
 	took   time.Duration
-	used   int64 // found by it
-	free   int64 // of the file system then
+	used   disk // found by it
+	free   disk // of the file system then
 }
+
+func (c SandboxConfig) disk() disk { return disk{c.DiskBytes, c.Inodes} }
 
 func (d *diskWatch) full(ctx context.Context) bool {
 	free, err := diskFree(d.dir)
@@ -58,7 +61,8 @@ func (d *diskWatch) full(ctx context.Context) bool {
 		return false
 	}
 	age := time.Since(d.walked)
-	suspicious := d.free-free >= d.limit-d.used
+	// Some file systems have no fixed number of inodes and report none free.
+	suspicious := d.used.plus(d.free.minus(free)).reaches(d.limit)
 	due := d.walked.IsZero() || age > max(walkInterval, walkShare*d.took) || suspicious && age > walkShare*d.took
 	if !due {
 		return false
@@ -69,5 +73,5 @@ func (d *diskWatch) full(ctx context.Context) bool {
 		return false
 	}
 	d.walked, d.took, d.used, d.free = time.Now(), time.Since(begin), used, free
-	return used > d.limit
+	return used.exceeds(d.limit)
 }

@@ -1,0 +1,343 @@
+package measure
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// initBound limits the time in which an init process starts, also on a loaded machine.
+	initBound = 30 * time.Second
+	// scratchBytes limits each temporary file system if memory has no limit; else they may take half of it.
+	scratchBytes = 1 << 30
+)
+
+// space holds the namespaces that commands of a sandbox run in. Its init process is started by the launcher's thread and
+// lives in the collector's own control groups and on its CPUs; commands are started by that thread, too, which enters the
+// namespaces. So a command's parent is the collector, and nothing stands between both.
+type space struct {
+	pid     int
+	control *os.File
+	// id is the PID namespace, as /proc/<pid>/ns/pid shows it.
+	id string
+	// network tells whether there is a network namespace, mounts whether files are kept apart.
+	network, mounts bool
+	// gone is set once the init process has been reaped.
+	gone bool
+}
+
+// namespace is a kind of namespace that isolation uses.
+type namespace struct {
+	flag uintptr
+	name string // in /proc/<pid>/ns
+	// lacks tells what is missing without it, and by which name.
+	limit Limit
+	lacks string
+}
+
+// namespaces lists the kinds in the order in which a thread enters them: what it opens by a path comes first.
+var namespaces = []namespace{
+	{unix.CLONE_NEWIPC, "ipc", LimitProcesses, "commands share System V IPC and message queues with the machine"},
+	{unix.CLONE_NEWUTS, "uts", LimitFiles, "commands share the host name with the machine"},
+	{unix.CLONE_NEWNET, "net", LimitNetwork, "commands that need no network have it"},
+	{unix.CLONE_NEWPID, "pid", LimitProcesses, "commands see the processes of the machine"},
+	{unix.CLONE_NEWNS, "mnt", LimitFiles, "commands see and may change files as far as their account may"},
+}
+
+// newSpace starts an init process with as many namespaces as the machine allows, and returns what is lacking. The space is
+// nil if there can be none. It runs on the launcher's thread, before that is restricted in any way.
+func newSpace(v view) (*space, []Unenforced) {
+	if !hasInit.Load() {
+		return nil, lackAll("this program does not begin with measure.InitMain")
+	}
+	usable := namespaces
+	var lacking []Unenforced
+	for {
+		s, more, err := bootSpace(usable, v)
+		if err == nil {
+			return s, append(lacking, more...)
+		}
+		allowed, refused := tryNamespaces(usable)
+		lacking = append(lacking, refused...)
+		switch {
+		case len(refused) > 0:
+			usable = allowed
+		case has(usable, unix.CLONE_NEWNS):
+			// Some containers allow namespaces, but no mounts.
+			reason := "what commands see cannot be arranged: " + err.Error()
+			lacking = append(lacking, Unenforced{LimitFiles, reason},
+				Unenforced{LimitProcesses, "commands see the processes of the machine, but cannot signal them: " + reason})
+			usable = slices.DeleteFunc(slices.Clone(usable), func(n namespace) bool { return n.flag == unix.CLONE_NEWNS })
+		default:
+			return nil, lackAll(err.Error())
+		}
+		if !has(usable, unix.CLONE_NEWPID) {
+			// Nothing would hold the others.
+			return nil, lackAll(explainAll(lacking))
+		}
+	}
+}
+
+func has(all []namespace, flag uintptr) bool {
+	return slices.ContainsFunc(all, func(n namespace) bool { return n.flag == flag })
+}
+
+// lackAll returns what is missing without any namespace.
+func lackAll(reason string) []Unenforced {
+	return []Unenforced{
+		{LimitProcesses, "commands see the processes of the machine, and may signal those of their account: " + reason},
+		{LimitFiles, "commands see and may change files as far as their account may: " + reason},
+		{LimitNetwork, "commands that need no network have it: " + reason},
+	}
+}
+
+// explainAll joins the different reasons.
+func explainAll(lacking []Unenforced) string {
+	var reasons []string
+	for _, l := range lacking {
+		_, reason, _ := strings.Cut(l.Reason, ": ")
+		if !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
+		}
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// tryNamespaces tries each namespace by itself.
+func tryNamespaces(all []namespace) (allowed []namespace, refused []Unenforced) {
+	for _, n := range all {
+		if err := tryNamespace(n.flag); err != nil {
+			refused = append(refused, Unenforced{n.limit, n.lacks + ": " + explainNamespace(n, err)})
+			continue
+		}
+		allowed = append(allowed, n)
+	}
+	return allowed, refused
+}
+
+// tryNamespace checks that the kernel makes a namespace, without starting a program.
+func tryNamespace(flag uintptr) error {
+	const missing = "/no-such-program"
+	pid, err := syscall.ForkExec(missing, []string{missing}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{Cloneflags: flag}})
+	if err == nil {
+		_, err = wait4(pid, 0, nil)
+		return err
+	}
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}
+
+func explainNamespace(n namespace, err error) string {
+	switch {
+	case errors.Is(err, unix.EPERM) && os.Geteuid() != 0:
+		return "namespaces need root (CAP_SYS_ADMIN); run the collector as root, with accounts for its commands"
+	case errors.Is(err, unix.EPERM):
+		return "namespaces are refused although this is root: CAP_SYS_ADMIN is missing (container without privileges?)"
+	case errors.Is(err, unix.ENOSPC):
+		return fmt.Sprintf("the sysctl user.max_%s_namespaces allows no more %s namespaces", n.name, n.name)
+	case errors.Is(err, unix.EINVAL):
+		return fmt.Sprintf("this kernel has no %s namespaces", n.name)
+	default:
+		return fmt.Sprintf("%s namespaces are refused: %v", n.name, err)
+	}
+}
+
+// bootSpace starts an init process with the given namespaces and waits until it has arranged them.
+func bootSpace(usable []namespace, v view) (*space, []Unenforced, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connecting to an init process: %w", err)
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "init")
+	defer theirs.Close()
+	// Nonblocking, so that reading has a time limit.
+	err = unix.SetNonblock(pair[0], true)
+	s := &space{control: os.NewFile(uintptr(pair[0]), "init")}
+	order := initOrder{View: v}
+	flags := uintptr(0)
+	for _, n := range usable {
+		flags |= n.flag
+		order.Mounts = order.Mounts || n.flag == unix.CLONE_NEWNS
+		order.Network = order.Network || n.flag == unix.CLONE_NEWNET
+	}
+	s.network, s.mounts = order.Network, order.Mounts
+	if err == nil {
+		s.pid, err = startInit(flags, theirs)
+	}
+	if err != nil {
+		s.control.Close()
+		return nil, nil, fmt.Errorf("starting an init process: %w", err)
+	}
+	theirs.Close() // so that reading ends if the process does
+	answer, err := s.order(order)
+	if err == nil {
+		s.id, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", s.pid))
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("starting an init process: %w", err), s.retire(func() error { return nil }))
+	}
+	return s, answer.Lacking, nil
+}
+
+func (s *space) order(order initOrder) (initAnswer, error) {
+	text, err := json.Marshal(order)
+	if err != nil {
+		return initAnswer{}, err
+	}
+	return s.ask(text, initBound)
+}
+
+// ask sends a message and returns the answer.
+func (s *space) ask(message []byte, bound time.Duration) (answer initAnswer, err error) {
+	if err := s.control.SetDeadline(time.Now().Add(bound)); err != nil {
+		return answer, err
+	}
+	if _, err := s.control.Write(message); err != nil {
+		return answer, fmt.Errorf("%w: %w", errInitLost, err)
+	}
+	buffer := make([]byte, 64<<10)
+	n, err := s.control.Read(buffer)
+	switch {
+	case errors.Is(err, io.EOF):
+		return answer, errInitLost
+	case err != nil:
+		return answer, fmt.Errorf("%w: %w", errInitLost, err)
+	}
+	if err := json.Unmarshal(buffer[:n], &answer); err != nil {
+		return answer, fmt.Errorf("reading the answer of the init process: %w", err)
+	}
+	if answer.Failed != "" {
+		return answer, errors.New(answer.Failed)
+	}
+	return answer, nil
+}
+
+// errInitLost reports an init process that does not answer.
+var errInitLost = errors.New("the init process of the sandbox has ended, and all commands with it, or hangs: something " +
+	"outside the sandbox killed or stopped it")
+
+// settle returns how many processes are left in the space, and what those have used that ended without a parent.
+func (s *space) settle() (initAnswer, error) { return s.ask([]byte{requestSettle}, killBound) }
+
+// kill kills all processes in the space but its init process.
+func (s *space) kill() (initAnswer, error) { return s.ask([]byte{requestKill}, killBound) }
+
+// alive reports whether the init process lives.
+func (s *space) alive() bool {
+	if s == nil || s.gone {
+		return false
+	}
+	p, ok := readProcess(s.pid)
+	return ok && !p.dead()
+}
+
+// contains reports whether a process, dead or alive, is in the space. The init process is not counted.
+func (s *space) contains(pid int) bool {
+	if s == nil || pid == s.pid {
+		return false
+	}
+	id, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
+	return err == nil && id == s.id
+}
+
+// retire ends the init process, which the kernel lets end only after all other processes of the space, wherever they are
+// hidden. So the space is empty if it succeeds; if not within a time limit, it returns ErrNotKilled. The function reap must wait
+// for those that are the collector's own children.
+func (s *space) retire(reap func() error) error {
+	if s == nil || s.gone {
+		return nil
+	}
+	s.control.Close()
+	_ = unix.Kill(s.pid, unix.SIGKILL) // not reaped yet, so it is no other process
+	deadline := time.Now().Add(killBound)
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		if err := reap(); err != nil {
+			return err
+		}
+		got, err := wait4(s.pid, unix.WNOHANG, nil)
+		if err != nil {
+			return fmt.Errorf("waiting for the init process of the sandbox: %w", err)
+		}
+		if got.pid == s.pid {
+			s.gone = true
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: the init process %d of the sandbox does not end", ErrNotKilled, s.pid)
+		}
+		time.Sleep(wait)
+	}
+}
+
+// enter moves the calling thread, which must be locked and never be released, into the space. It returns the machine's network
+// and that of the space, for [launcher.connect]; nil without a space of its own.
+func (s *space) enter() (networks map[bool]*os.File, err error) {
+	var files []*os.File
+	defer func() {
+		for _, file := range files {
+			file.Close()
+		}
+	}()
+	open := func(path string) (*os.File, error) {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("entering namespaces: %w", err)
+		}
+		return file, nil
+	}
+	networks = map[bool]*os.File{}
+	defer func() {
+		if err != nil {
+			closeAll(networks)
+		}
+	}()
+	var kinds []namespace
+	for _, n := range namespaces {
+		own, theirs := "/proc/thread-self/ns/"+n.name, filepath.Join(fmt.Sprintf("/proc/%d/ns", s.pid), n.name)
+		if n.flag == unix.CLONE_NEWNS && !s.mounts || n.flag == unix.CLONE_NEWNET && !s.network {
+			continue
+		}
+		file, err := open(theirs)
+		if err != nil {
+			return nil, err
+		}
+		if n.flag == unix.CLONE_NEWNET {
+			networks[false] = file
+			if networks[true], err = open(own); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		files, kinds = append(files, file), append(kinds, n)
+	}
+	// A thread can have a view of its own only if it shares no root and working directory.
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return nil, fmt.Errorf("entering namespaces: %w", err)
+	}
+	for i, n := range kinds {
+		if err := unix.Setns(int(files[i].Fd()), int(n.flag)); err != nil {
+			return nil, fmt.Errorf("entering the %s namespace: %w", n.name, err)
+		}
+	}
+	return networks, nil
+}
+
+func closeAll(files map[bool]*os.File) {
+	for _, file := range files {
+		if file != nil {
+			file.Close()
+		}
+	}
+}
