@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/benchloom/benchloom/api/pages"
 	"github.com/benchloom/benchloom/internal/strictjson"
 	"github.com/benchloom/benchloom/internal/suite"
 	"github.com/benchloom/benchloom/internal/suitecache"
@@ -134,6 +135,7 @@ type base struct {
 	dispatcher Dispatcher
 	filler     filler
 	work       WorkRecord
+	pages      *pages.Pages
 	// misdeclared has the operations that were declared wrongly; nil: none.
 	misdeclared error
 	// afterwards tracks work that continues after an answer.
@@ -183,14 +185,16 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		&runHandlers{base: s, record: c.Store, workflows: c.Starter},
 		&buildHandlers{base: s, record: c.Store},
 		&retentionHandlers{base: s, record: c.Store, workflows: c.Starter},
+		newRevisionHandlers(s, c.Store),
 	} {
 		group.register()
 	}
 	if s.misdeclared != nil {
 		return nil, fmt.Errorf("building the API: %w", s.misdeclared)
 	}
-	page := &pageHandlers{base: s, record: c.Store}
-	s.mux.HandleFunc("GET /{$}", s.limited(page.page))
+	if err := s.servePages(); err != nil {
+		return nil, fmt.Errorf("building the API: %w", err)
+	}
 	s.mux.HandleFunc("GET /readyz", s.ready(c.Store.Ping))
 	s.servePlain()
 	return &Handler{Handler: s.observe(s.mux), base: s}, nil

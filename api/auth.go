@@ -197,7 +197,7 @@ func (s *base) identify(ctx context.Context, header string) (store.Principal, er
 	if err != nil {
 		return p, err
 	}
-	return p, s.limits.known(secret)
+	return p, s.limits.known(ctx, secret)
 }
 
 // tokenTTL is the time for which a token is cached, and so for which a revoked one still

@@ -111,15 +111,16 @@ func TestClosedReadingShowsNothing(t *testing.T) {
 		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("series\n")) })
 	})
 	b.project(t)
-	open := map[string]bool{"/healthz": true, "/readyz": true, "/openapi.json": true, "/openapi.yaml": true, "/api/v1/info": true, "/": true, "/nothing/here": true}
+	open := map[string]bool{"/healthz": true, "/readyz": true, "/openapi.json": true, "/openapi.yaml": true, "/api/v1/info": true, "/sign-in": true, "/assets/{hash}/{file}": true, "/nothing/here": true}
 	for _, p := range everyPath(t, b) {
 		if p.method == http.MethodGet && !open[p.path] {
 			require.Equal(t, http.StatusUnauthorized, b.send(t, "", p.method, p.path, "").status, p.path)
 		}
 	}
-	page := b.send(t, "", http.MethodGet, "/", "").body
-	require.Contains(t, page, "Reading needs a token here")
-	require.NotContains(t, page, "/api/v1/projects/go")
+	page := b.send(t, "", http.MethodGet, "/", "")
+	require.Equal(t, http.StatusUnauthorized, page.status)
+	require.Contains(t, page.body, "Nothing can be read here without a token.")
+	require.NotContains(t, page.body, "/projects/go")
 	metrics := b.send(t, "", http.MethodGet, "/metrics", "")
 	require.Equal(t, http.StatusUnauthorized, metrics.status)
 	require.Contains(t, metrics.problem(t).Detail, "a token of the role reader")

@@ -1,5 +1,6 @@
 // Package api serves Benchloom over HTTP: REST under /api/v1 with a generated OpenAPI
-// document, for people, the command line, CI and collectors, and one plain page.
+// document, for people, the command line, CI and collectors, and the web pages, which are
+// a client of it.
 //
 // A handler decodes, authorizes, calls and encodes. Each group of handlers declares the
 // narrow interfaces that it uses beside its code: the record, workflows, the

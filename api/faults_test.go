@@ -15,7 +15,6 @@ import (
 
 	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/internal/apiclient"
-	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -69,9 +68,10 @@ func TestADatabaseThatIsAwayIsTransient(t *testing.T) {
 		r := b.send(t, "", http.MethodGet, path, "")
 		require.Equal(t, http.StatusServiceUnavailable, r.status)
 		require.Equal(t, "1", r.header.Get("Retry-After"))
-		require.Equal(t, "urn:benchloom:unavailable", r.problem(t).Type)
 		require.NotContains(t, r.body, "terminating")
 	}
+	require.Equal(t, "urn:benchloom:unavailable", b.send(t, "", http.MethodGet, "/api/v1/projects", "").problem(t).Type)
+	require.Contains(t, b.send(t, "", http.MethodGet, "/", "").body, "Not available now")
 	_, err := b.nobody.Projects(t.Context())
 	require.True(t, apiclient.IsTransient(err))
 	r := b.send(t, "", http.MethodGet, "/readyz", "")
@@ -204,35 +204,4 @@ func TestExchangesAreCountedByRoute(t *testing.T) {
 		"api_requests GET unmatched 4xx": 1, "api_requests GET /metrics 2xx": 1,
 	}, counts)
 	require.NotEmpty(t, scope.Snapshot().Timers())
-}
-
-func TestThePageShowsProjectsAndRequests(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.project(t)
-	b.register(t, "c1")
-	r, err := b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"echo", "<script>"}}})
-	require.NoError(t, err)
-	page := b.send(t, "", http.MethodGet, "/", "")
-	require.Equal(t, http.StatusOK, page.status)
-	require.Equal(t, "text/html; charset=utf-8", page.header.Get("Content-Type"))
-	require.Contains(t, page.header.Get("Content-Security-Policy"), "default-src 'none'")
-	for _, want := range []string{string(r.ID), "in_progress", "http://127.0.0.1:8233", "/openapi.json", ">go</a>", "echo &lt;script&gt;"} {
-		require.Contains(t, page.body, want)
-	}
-	require.NotContains(t, page.body, "<script>")
-	require.NotContains(t, page.body, "compared with")
-
-	// What a comparison found is told, with the way to it.
-	j := b.submit(t, "1.26.0")
-	require.NoError(t, b.store.CompleteRequest(t.Context(), j.request.ID, bench.Success, "1.25.0", []byte(`{"line": "1 changed"}`), "done"))
-	page = b.send(t, "", http.MethodGet, "/", "")
-	require.Contains(t, page.body, `<br>1 changed <a class="small" href="/api/v1/compare?project=go&amp;a=1.25.0&amp;b=1.26.0&amp;format=text">compared with 1.25.0</a>`)
-	shown, err := b.nobody.Request(t.Context(), string(j.request.ID))
-	require.NoError(t, err)
-	require.Equal(t, "1 changed", shown.Verdicts)
-	require.Nil(t, shown.Verification)
-
-	closed := setup(t, func(c *api.Config) { c.OpenRead = false })
-	require.NotContains(t, closed.send(t, "", http.MethodGet, "/", "").body, "adhoc")
 }

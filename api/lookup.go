@@ -8,6 +8,9 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
 )
@@ -24,6 +27,8 @@ type NamedRecord interface {
 	// CommitsLike lists the tags of a project that are commit hashes and begin with a prefix, a few at most. A tag that is the
 	// prefix itself, of whatever kind, is listed alone.
 	CommitsLike(ctx context.Context, project, prefix string) ([]string, error)
+	// RequestedTags lists the tags of a project's newest tracked requests.
+	RequestedTags(ctx context.Context, project string) ([]string, error)
 }
 
 // lookup finds things by name. The problem of an unknown name lists the known ones, or
@@ -95,7 +100,7 @@ func (l lookup) request(ctx context.Context, ref string) (bench.Request, error) 
 		}
 		r, err := l.named.RequestByTag(ctx, project, tag)
 		if errors.Is(err, store.ErrNotFound) {
-			return r, problemf(http.StatusNotFound, "unknown-request", "project %s has no request for %q; 'benchloom status --project %s' shows those it has", project, tag, project)
+			return r, l.unknownTag(ctx, project, tag)
 		}
 		return r, err
 	}
@@ -111,6 +116,23 @@ func (l lookup) request(ctx context.Context, ref string) (bench.Request, error) 
 		err = mayChange(ctx, r.Project)
 	}
 	return r, err
+}
+
+// offered bounds the names that are offered instead of an unknown one.
+const offered = 5
+
+// unknownTag returns the problem of a tag without a request. It offers those that may have
+// been meant.
+func (l lookup) unknownTag(ctx context.Context, project, tag string) error {
+	known, err := l.named.RequestedTags(ctx, project)
+	if err != nil {
+		return err
+	}
+	p := problemf(http.StatusNotFound, "unknown-request", "project %s has no request for %.200q; 'benchloom status --project %s' shows those it has", project, tag, project)
+	for _, name := range bench.Nearest(tag, known, offered) {
+		p.Errors = append(p.Errors, &huma.ErrorDetail{Location: apiclient.LocationNearest, Message: project + ":" + name})
+	}
+	return p
 }
 
 // job reads a job by its key.

@@ -3,66 +3,97 @@ package api
 import (
 	"bytes"
 	"context"
-	_ "embed"
-	"html/template"
+	"fmt"
+	"io"
 	"net/http"
+	"strings"
+	"sync/atomic"
 
+	"github.com/benchloom/benchloom/api/pages"
 	"github.com/benchloom/benchloom/internal/apiclient"
-	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/store"
 )
 
-//go:embed page.html
-var pageText string
-
-var pageTemplate = template.Must(template.New("page").Parse(pageText))
-
-// latest bounds the number of requests on the page.
-const latest = 25
-
-type pageData struct {
-	Version, TemporalUI string
-	// Closed is set when reading needs a token: the page then shows nothing.
-	Closed   bool
-	Projects []store.Project
-	Requests []apiclient.Request
-}
-
-// PageRecord reads the contents of the page.
-type PageRecord interface {
-	Projects(ctx context.Context) ([]store.Project, error)
-	// Requests lists the newest first.
-	Requests(ctx context.Context, filter store.RequestFilter) ([]bench.Request, error)
-}
-
-type pageHandlers struct {
-	*base
-	record PageRecord
-}
-
-// page shows projects and their latest requests in a browser.
-func (s *pageHandlers) page(w http.ResponseWriter, r *http.Request) {
-	data := pageData{Version: s.Version, TemporalUI: s.TemporalUI, Closed: !s.OpenRead}
-	if s.OpenRead {
-		var requests []bench.Request
-		var err error
-		if data.Projects, err = s.record.Projects(r.Context()); err == nil {
-			requests, err = s.record.Requests(r.Context(), store.RequestFilter{Limit: latest})
-		}
-		if err != nil {
-			s.writeError(w, r, err)
-			return
-		}
-		for _, stored := range requests {
-			data.Requests = append(data.Requests, requestOf(stored))
-		}
+// servePages adds the web pages. They are a client of this API: what they read and do goes
+// through the same handlers, with the visitor's token.
+func (s *base) servePages() error {
+	shown, err := pages.New(pages.Config{
+		API: func(token string) (pages.API, error) {
+			return apiclient.New("http://localhost", token, &http.Client{Transport: within{s}})
+		},
+		Now: s.Now, Log: s.Log, Random: s.Random, Stopping: stopping,
+	})
+	if err != nil {
+		return err
 	}
-	var out bytes.Buffer
-	if err := pageTemplate.Execute(&out, data); err != nil {
-		s.writeError(w, r, err)
-		return
+	s.pages = shown
+	for pattern, page := range shown.Handlers() {
+		s.mux.HandleFunc(pattern, asOneCall(page))
 	}
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-	w.Header().Set("Referrer-Policy", "no-referrer")
-	static("text/html; charset=utf-8", out.Bytes())(w, r)
+	return nil
+}
+
+// within carries calls of pages to the handlers of this process, without a connection.
+type within struct{ *base }
+
+// RoundTrip answers a call with what the API answers. The context is that of the request for
+// the page, so the caller's address counts, and logs name that exchange.
+func (t within) RoundTrip(r *http.Request) (*http.Response, error) {
+	call := r.Clone(r.Context())
+	if call.Body == nil {
+		call.Body = http.NoBody
+	}
+	out := &recorded{header: http.Header{apiclient.HeaderAPI: {"1"}, apiclient.HeaderRequestID: {requestID(r.Context())}}}
+	t.mux.ServeHTTP(out, call)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	status := out.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: out.header, Body: io.NopCloser(&out.body), ContentLength: int64(out.body.Len()), Request: r,
+	}, nil
+}
+
+// recorded keeps an answer in memory.
+type recorded struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (w *recorded) Header() http.Header { return w.header }
+
+func (w *recorded) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+}
+
+func (w *recorded) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.Write(p)
+}
+
+type oneCallKey struct{}
+
+// asOneCall makes all calls of the API that a page needs count as one for the rate limits.
+func asOneCall(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		next(w, r.WithContext(context.WithValue(r.Context(), oneCallKey{}, new(atomic.Bool))))
+	}
+}
+
+// counted reports whether a call is part of one that was counted already. The first one is
+// counted.
+func counted(ctx context.Context) bool {
+	before, _ := ctx.Value(oneCallKey{}).(*atomic.Bool)
+	return before != nil && before.Swap(true)
+}
+
+// wantsPage reports whether a request comes from a person with a browser.
+func wantsPage(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html") && !strings.HasPrefix(r.URL.Path, "/api/")
 }

@@ -192,6 +192,10 @@ func (s *base) noRoute(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, problemf(http.StatusMethodNotAllowed, "method-not-allowed", "%s does not take %s; use %s", r.URL.Path, r.Method, strings.Join(allowed, " or ")))
 		return
 	}
+	if wantsPage(r) {
+		s.pages.NotFound(w, r)
+		return
+	}
 	writeProblem(w, problemf(http.StatusNotFound, "no-such-path", "there is nothing at %s; /openapi.json lists what there is, below /api/v1", r.URL.Path))
 }
 

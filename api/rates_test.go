@@ -41,7 +41,7 @@ func requireLimited(t *testing.T, r reply) {
 func TestStrangersShareTheRateOfTheirAddress(t *testing.T) {
 	t.Parallel()
 	b, pass := limited(t, api.Rates{Address: 1})
-	paths := []string{"/api/v1/projects", "/", "/nowhere", "/openapi.json"}
+	paths := []string{"/api/v1/projects", "/api/v1/collectors", "/nowhere", "/openapi.json"}
 	for _, path := range paths {
 		require.NotEqual(t, http.StatusTooManyRequests, b.send(t, "", http.MethodGet, path, "").status, path)
 	}
@@ -132,4 +132,17 @@ func TestRatesMustBeNumbers(t *testing.T) {
 	require.NoError(t, api.DefaultRates().Validate())
 	require.NoError(t, api.Rates{}.Validate(), "no limits")
 	require.Error(t, api.Rates{Token: -1}.Validate())
+}
+
+// A page is one call, however many it makes of the API; it is limited like others.
+func TestAPageCountsAsOneCall(t *testing.T) {
+	t.Parallel()
+	b, _ := limited(t, api.Rates{Address: 1})
+	for range 4 {
+		require.Equal(t, http.StatusOK, b.send(t, "", http.MethodGet, "/", "").status)
+	}
+	late := b.send(t, "", http.MethodGet, "/", "")
+	require.Equal(t, http.StatusTooManyRequests, late.status)
+	require.Equal(t, "1", late.header.Get("Retry-After"))
+	require.Contains(t, late.body, "too many calls")
 }

@@ -11,7 +11,7 @@ type Store interface {
 	TokenCommandRecord
 	AuditRecord
 	NamedRecord
-	PageRecord
+	RevisionRecord
 	ProjectRecord
 	SuiteRecord
 	RequestRecord

@@ -66,6 +66,10 @@ type ProblemDetail struct {
 	Location string `json:"location,omitempty"`
 }
 
+// LocationNearest marks an error that offers a known name, project:tag, instead of an unknown
+// one.
+const LocationNearest = "nearest"
+
 // Error returns the detail, then one line for each of the errors.
 func (p *Problem) Error() string {
 	var b strings.Builder

@@ -73,7 +73,7 @@ func notMeasured(name string, measured []bench.Metric, shown map[string]bench.Me
 		return fmt.Errorf("%w: metric %q was not measured; the measured metrics are %s", bench.ErrInvalid, name, joined(measured))
 	}
 	near := slices.Sorted(maps.Keys(shown))
-	slices.SortStableFunc(near, func(x, y string) int { return distance(name, x) - distance(name, y) })
+	slices.SortStableFunc(near, func(x, y string) int { return bench.Distance(name, x) - bench.Distance(name, y) })
 	for i, n := range near {
 		near[i] = strconv.Quote(n)
 	}
@@ -87,29 +87,6 @@ func linesOnly(metrics []bench.Metric) []bench.Metric {
 		line, _ := m.Split()
 		return line == ""
 	})
-}
-
-// distance returns the number of characters to add, remove or replace that make one text
-// of another, case aside (Levenshtein).
-func distance(a, b string) int {
-	x, y := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
-	row := make([]int, len(y)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i, r := range x {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j, s := range y {
-			replaced := diagonal
-			if r != s {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(y)]
 }
 
 func joined(metrics []bench.Metric) string {

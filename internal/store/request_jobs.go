@@ -123,3 +123,26 @@ func (s *Store) ErrorsOf(ctx context.Context, id bench.RequestID, jobs []int64) 
 	errs, err := all[bench.RunError](ctx, s.pool, lastingErrors+` order by e.created_at, e.id limit $2`, current, maxErrors)
 	return errs, wrap("listing the errors of request "+string(id), err)
 }
+
+// StageTimes sums up a stage of a request: its jobs without those that were replaced.
+type StageTimes struct {
+	Stage bench.Stage
+	// Jobs counts them, Open those that have not ended, Running those on a collector,
+	// Failed those that ended without their results.
+	Jobs, Open, Running, Failed int
+	// WrittenAt is when the first was written. StartedAt is when the first began, EndedAt
+	// when the last ended so far; nil: none has.
+	WrittenAt          time.Time
+	StartedAt, EndedAt *time.Time
+}
+
+// StagesOf sums up the stages of a request that have jobs.
+func (s *Store) StagesOf(ctx context.Context, id bench.RequestID) ([]StageTimes, error) {
+	stages, err := all[StageTimes](ctx, s.pool, `
+		select rj.stage, count(*) as jobs, count(*) filter (where j.completed_at is null) as open,
+			count(*) filter (where j.status = 'in_progress') as running, count(*) filter (where j.status = 'failure') as failed,
+			min(j.created_at) as written_at, min(j.started_at) as started_at, max(j.completed_at) as ended_at
+		from request_job rj join job_queue j on j.id = rj.job_id
+		where rj.request_id = $1 and not rj.superseded group by rj.stage`, id)
+	return stages, wrap("reading the stages of request "+string(id), err)
+}

@@ -20,3 +20,14 @@ func (s *Store) CommitsLike(ctx context.Context, project, prefix string) ([]stri
 		order by tag limit $3`, project, prefix, commitsLike)
 	return tags, wrap("looking for commits that begin with "+prefix, err)
 }
+
+// maxTags bounds the tags among which a similar one is sought.
+const maxTags = 2000
+
+// RequestedTags lists the tags of a project's newest tracked requests, for which no ID is
+// needed.
+func (s *Store) RequestedTags(ctx context.Context, project string) ([]string, error) {
+	tags, err := column[string](ctx, s.pool, `
+		select tag from benchmark_request where project = $1 and tag is not null and type <> 'adhoc' order by created_at desc, id desc limit $2`, project, maxTags)
+	return tags, wrap("listing the tags of project "+project, err)
+}

@@ -1,0 +1,94 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+)
+
+// problemView is the content of a page that says why there is no other.
+type problemView struct {
+	*apiclient.Problem
+	// Nearest lists pages that may have been meant.
+	Nearest []link
+}
+
+// titles of problems, by status.
+var titles = map[int]string{
+	http.StatusBadRequest: "This address is not understood", http.StatusForbidden: "Not allowed", http.StatusNotFound: "Not found",
+	http.StatusConflict: "Not possible now", http.StatusUnprocessableEntity: "Not possible", http.StatusTooManyRequests: "Too many requests",
+	http.StatusServiceUnavailable: "Not available now",
+}
+
+// problemOf returns the problem of an error of the API, or a general one.
+func problemOf(err error) *apiclient.Problem {
+	var problem *apiclient.Problem
+	if errors.As(err, &problem) {
+		return problem
+	}
+	return &apiclient.Problem{Status: http.StatusInternalServerError, Detail: "this page failed; the log of the API says why"}
+}
+
+// fail shows why a page cannot be shown or an action was not carried out.
+func (p *Pages) fail(w http.ResponseWriter, v *visit, err error) {
+	if errors.Is(err, context.Canceled) && v.Context().Err() != nil {
+		return // nobody waits for the answer
+	}
+	problem := problemOf(err)
+	if problem.Type == "" && problem.Status >= http.StatusInternalServerError {
+		p.Log.ErrorContext(v.Context(), "showing a page failed", "path", v.URL.Path, "error", err)
+	}
+	if problem.Status == http.StatusUnauthorized {
+		p.unauthorized(w, v, problem)
+		return
+	}
+	title := titles[problem.Status]
+	if title == "" {
+		title = "This did not work"
+	}
+	if problem.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(problem.RetryAfter.Seconds())))
+	}
+	p.render(w, v, max(problem.Status, http.StatusBadRequest), &view{template: "problem", Title: title, Content: problemView{problem, nearest(problem)}})
+}
+
+// unauthorized asks for a token. One that is valid no more is forgotten, so that what needs
+// none can be read again.
+func (p *Pages) unauthorized(w http.ResponseWriter, v *visit, problem *apiclient.Problem) {
+	shown := signInView{Next: "/", Closed: true}
+	if v.Method == http.MethodGet {
+		shown.Next = local(v.URL.RequestURI())
+	}
+	if tokenOf(v.Request) != "" {
+		shown.Problem, shown.Closed = problem, false
+		forget(w, v.Request)
+	} else if v.Header.Get("Sec-Fetch-Site") == "cross-site" && v.Method == http.MethodGet {
+		// A link elsewhere was followed, and the browser has kept the cookie back. Asked
+		// again from here, it sends it.
+		w.Header().Set("Refresh", "0")
+	}
+	p.render(w, v, http.StatusUnauthorized, &view{template: "sign-in", Title: "Sign in", Content: shown})
+}
+
+// nearest leads to the requests that a problem offers instead of an unknown one.
+func nearest(problem *apiclient.Problem) []link {
+	var links []link
+	for _, e := range problem.Errors {
+		if e.Location == apiclient.LocationNearest {
+			links = append(links, link{"/requests/" + segments(e.Message), e.Message})
+		}
+	}
+	return links
+}
+
+// NotFound answers with a page that there is nothing at an address.
+func (p *Pages) NotFound(w http.ResponseWriter, r *http.Request) {
+	v, err := p.visit(r, nil)
+	if err == nil {
+		err = &apiclient.Problem{Status: http.StatusNotFound, Detail: "there is nothing at this address; the overview leads to everything that there is"}
+	}
+	p.fail(w, v, err)
+}

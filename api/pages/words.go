@@ -1,0 +1,202 @@
+package pages
+
+import (
+	"fmt"
+	"html/template"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/benchloom/benchloom/internal/cli"
+)
+
+// words are the functions of templates. Those with the time take the frame's Now first.
+func (p *Pages) words() template.FuncMap {
+	return template.FuncMap{
+		"asset":    p.assets.path,
+		"ago":      ago,
+		"until":    until,
+		"state":    state,
+		"plural":   cli.Plural,
+		"bounded":  bounded,
+		"seconds":  func(s float64) string { return cli.Duration(time.Duration(s * float64(time.Second))) },
+		"took":     took,
+		"percent":  func(share *float64) string { return fmt.Sprintf("%.0f %%", *share*100) },
+		"segment":  segments,
+		"clip":     clip,
+		"long":     func(text string) bool { return utf8.RuneCountInString(text) > clipped },
+		"subject":  cli.Subject,
+		"join":     strings.Join,
+		"words":    func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
+		"about":    about,
+		"address":  address,
+		"paged":    paged,
+		"args":     func(list ...any) []any { return list },
+		"trimmed":  strings.TrimSpace,
+		"contains": strings.Contains,
+	}
+}
+
+// exact writes a time for a title, to the second.
+const exact = "2006-01-02 15:04:05 UTC"
+
+// at writes a time as words, with the exact time as its title.
+func at(t time.Time, words string) template.HTML {
+	t = t.UTC()
+	//nolint:gosec // both are written here; words are those of a duration
+	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `" title="` + t.Format(exact) + `">` + template.HTMLEscapeString(words) + `</time>`)
+}
+
+// ago writes how long ago a time was. It takes a time or a pointer to one; nothing is
+// written for nil.
+func ago(now time.Time, t any) template.HTML {
+	when, known := moment(t)
+	switch {
+	case !known:
+		return ""
+	case when.After(now.Add(time.Second)):
+		return at(when, "in "+cli.Duration(when.Sub(now)))
+	}
+	return at(when, cli.Ago(now, when))
+}
+
+// until writes a foreseen time: the time of day, and how far away it is.
+func until(now time.Time, t any) template.HTML {
+	when, known := moment(t)
+	if !known {
+		return ""
+	}
+	distance := "overdue"
+	if when.After(now) {
+		distance = "in " + cli.Duration(when.Sub(now))
+	}
+	layout := "15:04 UTC"
+	if when.UTC().Format(time.DateOnly) != now.UTC().Format(time.DateOnly) {
+		layout = "2006-01-02 15:04 UTC"
+	}
+	return at(when, when.UTC().Format(layout)+" ("+distance+")")
+}
+
+func moment(t any) (time.Time, bool) {
+	switch t := t.(type) {
+	case time.Time:
+		return t, !t.IsZero()
+	case *time.Time:
+		if t != nil {
+			return *t, !t.IsZero()
+		}
+	}
+	return time.Time{}, false
+}
+
+// took writes the time between two times; until now if the second is nil, nothing if the
+// first is.
+func took(now time.Time, from, to *time.Time) string {
+	switch {
+	case from == nil:
+		return ""
+	case to == nil:
+		return cli.Duration(now.Sub(*from))
+	}
+	return cli.Duration(to.Sub(*from))
+}
+
+// look is how a state is shown besides its word: never by colour alone.
+type look struct{ class, sign string }
+
+// Classes of looks, each a colour of the style sheet.
+var (
+	looksGood    = look{"good", "✓"}
+	looksBad     = look{"bad", "✗"}
+	looksActive  = look{"active", "▶"}
+	looksWaiting = look{"waiting", "◌"}
+	looksWarning = look{"warning", "!"}
+	looksQuiet   = look{"quiet", "–"}
+)
+
+// looks has the look of each state of a request, a job, a run, a collector, a step and a
+// verdict. A state that is not listed is quiet.
+var looks = map[string]look{
+	"success": looksGood, "passed": looksGood, "done": looksGood, "no difference": looksGood, "no suspicion": looksGood, "ready": looksGood,
+	"failure": looksBad, "timeout": looksBad, "oom": looksBad, "too_small": looksBad, "permanent": looksBad, "stuck": looksBad, "failed": looksBad,
+	"in_progress": looksActive, "running": looksActive, "benchmarking": looksActive,
+	"queued": looksWaiting, "handed_out": looksWaiting, "waiting_for_artifacts": looksWaiting, "artifacts_ready": looksWaiting, "waiting": looksWaiting, "undecided": looksWaiting,
+	"lost": looksWarning, "offline": looksWarning, "draining": looksWarning, "set aside": looksWarning, "paused": looksWarning, "changed": looksWarning, "disturbed": looksWarning, "expired": looksWarning,
+	"cancelled": looksQuiet, "inactive": looksQuiet, "completed": looksQuiet, "skipped": looksQuiet, "planned": looksQuiet,
+}
+
+// state writes a state with its sign and its colour.
+func state(s any) template.HTML {
+	word := fmt.Sprint(s)
+	if word == "" {
+		word = "running" // the outcome of a run that has none
+	}
+	l, known := looks[word]
+	if !known {
+		l = looksQuiet
+	}
+	//nolint:gosec // what comes from outside is escaped
+	return template.HTML(`<span class="state ` + l.class + `"><span class="sign" aria-hidden="true">` + l.sign + `</span> ` +
+		template.HTMLEscapeString(strings.ReplaceAll(word, "_", " ")) + `</span>`)
+}
+
+// maxCounted bounds the numbers that are shown exactly.
+const maxCounted = 10_000
+
+// bounded writes a number, up to which counting is worth its time.
+func bounded(n int, noun string) string {
+	if n > maxCounted {
+		return "more than 10,000 " + noun + "s"
+	}
+	return cli.Plural(n, noun)
+}
+
+// segments writes a name as one part of an address. A colon needs no escape there, and
+// addresses such as /requests/go:1.26.0 are for people.
+func segments(name any) string {
+	return strings.ReplaceAll(url.PathEscape(fmt.Sprint(name)), "%3A", ":")
+}
+
+// clipped is the length at which a text of others is cut, in characters.
+const clipped = 240
+
+// clip shortens a text.
+func clip(text string) string {
+	if utf8.RuneCountInString(text) <= clipped {
+		return text
+	}
+	return string([]rune(text)[:clipped]) + "…"
+}
+
+// about writes a number of bytes.
+func about(bytes int64) string {
+	switch {
+	case bytes >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+	case bytes >= 1<<20:
+		return fmt.Sprintf("%.0f MiB", float64(bytes)/(1<<20))
+	}
+	return fmt.Sprintf("%.0f KiB", float64(bytes)/(1<<10))
+}
+
+// address returns the address of a frame's page with a parameter set to a value; an empty
+// value removes it. Where a list begins is forgotten with every other change.
+func address(f frame, name, value string) string {
+	query := f.url.Query()
+	if name != pageParameter {
+		query.Del(pageParameter)
+	}
+	if value == "" {
+		query.Del(name)
+	} else {
+		query.Set(name, value)
+	}
+	if len(query) == 0 {
+		return f.url.EscapedPath()
+	}
+	return f.url.EscapedPath() + "?" + query.Encode()
+}
+
+// paged reports whether a frame's page shows a later part of its list.
+func paged(f frame) bool { return f.url.Query().Get(pageParameter) != "" }

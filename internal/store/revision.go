@@ -1,0 +1,60 @@
+package store
+
+import (
+	"context"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// Revisions are hashes of what changes: pages that are looked at ask for them every second,
+// so each is one statement that reads little. The column xmin of a row changes whenever the
+// row does.
+
+// ServiceRevision changes with the state of requests, of jobs in Temporal, of collectors, of
+// sources of commits, and with each operation.
+func (s *Store) ServiceRevision(ctx context.Context, offlineSeconds float64) (string, error) {
+	revision, err := value[string](ctx, s.pool, `
+		select md5(concat_ws('|',
+			(select concat(count(*), string_agg(concat_ws(',', o.id, o.xmin), ';' order by o.id)) from (
+				select r.id, r.xmin from benchmark_request r where r.status <> 'completed' order by r.project, r.created_at limit 1000) o),
+			(select max(r.created_at) from benchmark_request r),
+			(select string_agg(concat_ws(',', t.type, l.at), ';' order by t.type) from unnest(array['release', 'master', 'try', 'adhoc']) as t (type)
+				cross join lateral (select max(r.completed_at) as at from benchmark_request r where r.status = 'completed' and r.type = t.type) l),
+			(select concat_ws(',', count(*), count(*) filter (where j.status = 'in_progress'), max(j.started_at)) from job_queue j
+				where j.status in ('handed_out', 'in_progress')),
+			(select string_agg(concat_ws(',', n.id, n.progress), ';' order by n.id) from job_run n where n.outcome = ''),
+			(select string_agg(concat_ws(',', c.name, c.epoch, c.active, c.current_run, c.disturbed_by, c.set_aside_at, c.canary_failed,
+				c.last_heartbeat < now() - make_interval(secs => $1)), ';' order by c.name) from collector_config c),
+			(select string_agg(concat_ws(',', q.project, q.paused_at), ';' order by q.project) from queue_pause q),
+			(select string_agg(concat_ws(',', o.project, o.failing_since, o.message), ';' order by o.project) from commit_source o),
+			(select max(a.id) from audit a)))`, offlineSeconds)
+	return revision, wrap("reading the revision of the service", err)
+}
+
+// RequestRevision changes with a request, its jobs and runs, its comparison, the requests
+// around it in its project, and each operation on the project. It returns ErrNotFound for an
+// unknown request.
+func (s *Store) RequestRevision(ctx context.Context, id bench.RequestID) (string, error) {
+	revision, err := value[string](ctx, s.pool, `
+		select md5(concat_ws('|', r.xmin,
+			(select concat_ws(',', count(*), max(j.handed_out_at), max(j.started_at), max(j.moved_at), count(j.completed_at), max(j.completed_at), count(*) filter (where j.status = 'queued'))
+				from request_job rj join job_queue j on j.id = rj.job_id where rj.request_id = r.id),
+			(select string_agg(concat_ws(',', n.id, n.progress), ';' order by n.id) from request_job rj join job_run n on n.job_id = rj.job_id
+				where rj.request_id = r.id and n.outcome = ''),
+			(select c.xmin from comparison c where c.request_id = r.id and c.superseded_at is null),
+			(select concat_ws(',', count(*), max(o.admitted_at), max(o.jobs_done_at)) from benchmark_request o
+				where o.project = r.project and o.status <> 'completed' and r.status <> 'completed'),
+			(select q.paused_at from queue_pause q where q.project = r.project),
+			(select max(a.id) from audit a where a.project = r.project)))
+		from benchmark_request r where r.id = $1`, id)
+	return revision, wrap("reading the revision of request "+string(id), err)
+}
+
+// JobRevision changes with a job, its runs, their progress and their output. It returns
+// ErrNotFound for an unknown job.
+func (s *Store) JobRevision(ctx context.Context, key bench.JobKey) (string, error) {
+	revision, err := value[string](ctx, s.pool, `
+		select md5(concat_ws('|', j.xmin, (select string_agg(concat_ws(',', n.id, n.xmin), ';' order by n.id) from job_run n where n.job_id = j.id)))
+		from job_queue j where j.key = $1`, key)
+	return revision, wrap("reading the revision of job "+string(key), err)
+}

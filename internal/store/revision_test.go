@@ -1,0 +1,59 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+// A page that is looked at asks for its revision: whatever the page shows must change it,
+// and nothing else may.
+func TestRevisionsChangeWithWhatTheyStandFor(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	ctx := t.Context()
+	request := r.inProgress(release(t, "1.26.0"))
+	other := r.create(release(t, "1.27.0"))
+
+	revisions := func() [3]string {
+		service, err := r.ServiceRevision(ctx, offline.Seconds())
+		require.NoError(t, err)
+		mine, err := r.RequestRevision(ctx, request.ID)
+		require.NoError(t, err)
+		others, err := r.RequestRevision(ctx, other.ID)
+		require.NoError(t, err)
+		return [3]string{service, mine, others}
+	}
+	before := revisions()
+	require.Equal(t, before, revisions(), "nothing has happened")
+	for _, step := range []struct {
+		what    string
+		do      func()
+		changes [3]bool // service, the request, another of its project
+	}{
+		{"a message", func() { require.NoError(t, r.SetRequestMessage(ctx, request.ID, "waiting")) }, [3]bool{true, true, false}},
+		{"a message of another", func() { require.NoError(t, r.SetRequestMessage(ctx, other.ID, "behind 1.26.0")) }, [3]bool{true, false, true}},
+		{"a pause", func() {
+			_, err := r.PauseQueue(ctx, project, store.Act{Who: "ada", Reason: "why"})
+			require.NoError(t, err)
+		}, [3]bool{true, true, true}},
+		{"its end, for which the other waits", func() {
+			require.NoError(t, r.CompleteRequest(ctx, request.ID, bench.Success, "", nil, "done"))
+		}, [3]bool{true, true, true}},
+	} {
+		step.do()
+		after := revisions()
+		for i, changes := range step.changes {
+			require.Equal(t, changes, before[i] != after[i], "%s: %d", step.what, i)
+		}
+		before = after
+	}
+
+	_, err := r.RequestRevision(ctx, newID(t))
+	require.ErrorIs(t, err, store.ErrNotFound)
+	_, err = r.JobRevision(ctx, "0123456789abcdef")
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
