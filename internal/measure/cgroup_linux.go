@@ -322,8 +322,11 @@ func (g *slotGroups) leave() {
 	}
 }
 
-// members returns the living processes in the groups and in groups that a program created below them, without the collector.
+// members returns the living processes in the groups and in groups that a program created below them, without the collector; none if there is no group.
 func (g *slotGroups) members() ([]int, error) {
+	if g.tree == "" {
+		return nil, nil
+	}
 	var pids []int
 	self := os.Getpid()
 	err := filepath.WalkDir(g.tree, func(path string, entry fs.DirEntry, err error) error {

@@ -43,3 +43,6 @@ func Hierarchies(root string) ([][]string, error) {
 	}
 	return lines, err
 }
+
+// InitPID returns the process ID of a sandbox's init process.
+func (s *Sandbox) InitPID() int { return s.launcher.space.pid }

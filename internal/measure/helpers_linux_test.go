@@ -58,11 +58,20 @@ func printFacts() error {
 
 // platformHelper acts as a collector: it runs a family of sleepers in the slot's work directory and waits to be killed.
 func platformHelper(name string, args []string) error {
-	if name != "collector" {
+	isolation := open
+	switch name {
+	case "collector":
+	case "isolated collector":
+		exe, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		isolation = measure.Isolation{ReadOnly: []string{exe}}
+	default:
 		return fmt.Errorf("unknown helper %q", name)
 	}
 	sandbox, err := measure.NewSandbox(measure.SandboxConfig{
-		Name: args[0], WorkDir: args[1], CgroupParent: args[2], DisableCgroups: args[2] == "", Isolation: open,
+		Name: args[0], WorkDir: args[1], CgroupParent: args[2], DisableCgroups: args[2] == "", Isolation: isolation,
 	})
 	if err != nil {
 		return err

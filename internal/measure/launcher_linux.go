@@ -97,7 +97,6 @@ func (l *launcher) prepare(config SandboxConfig, workDir string, groups *slotGro
 		if l.networks, err = l.space.enter(); err != nil {
 			return nil, err
 		}
-		l.networked = !l.space.network
 	}
 	return append(lacking, dropPrivileges(config.User != nil)...), nil
 }

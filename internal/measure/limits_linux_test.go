@@ -184,3 +184,32 @@ func TestAFullDiskEndsTheCommand(t *testing.T) {
 	require.Equal(t, measure.StatusExited, sample.Status)
 	require.Equal(t, 1, sample.ExitCode)
 }
+
+func TestTheNumberOfFilesIsLimited(t *testing.T) {
+	t.Parallel()
+	sandbox := newSandbox(t, measure.SandboxConfig{Inodes: 500, DisableCgroups: true})
+	_, sample := shell(t, sandbox, "i=0; while [ $i -lt 2000 ]; do >file$i; i=$((i+1)); done; sleep 600")
+	require.Equal(t, measure.StatusDiskFull, sample.Status)
+	require.NoError(t, sandbox.Clean(t.Context()))
+	_, sample = shell(t, sandbox, "i=0; while [ $i -lt 300 ]; do >file$i; i=$((i+1)); done")
+	require.True(t, sample.Succeeded())
+
+	// Directories too deep to be counted are too many.
+	sandbox = newSandbox(t, measure.SandboxConfig{DiskBytes: 1 << 30, DisableCgroups: true})
+	command := helperCommand(sandbox, "nest", "3000")
+	command.Argv = append(command.Argv, "and sleep")
+	sample, err := sandbox.Run(t.Context(), command)
+	require.NoError(t, err)
+	require.Equal(t, measure.StatusDiskFull, sample.Status)
+	require.NoError(t, sandbox.Clean(t.Context()))
+}
+
+func TestOpenFilesAndCoresAreLimited(t *testing.T) {
+	t.Parallel()
+	sandbox := newSandbox(t, measure.SandboxConfig{OpenFiles: 64})
+	// The limits come some microseconds after the program's start.
+	output, sample := shell(t, sandbox, "while [ $(ulimit -n) != 64 ]; do :; done; ulimit -Hn; ulimit -Hc; ulimit -n 65 || echo stays")
+	require.True(t, sample.Succeeded())
+	require.Contains(t, output, "64\n0\n")
+	require.Contains(t, output, "stays")
+}

@@ -2,8 +2,10 @@ package measure_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -76,6 +78,44 @@ func runHelper(name string, args []string) error {
 			return err
 		}
 		sleep()
+	case "sibling": // starts a sleeper that is a child of the collector, and exits or sleeps
+		cmd := exec.Command(os.Args[0], args[0])
+		cmd.Env = append(os.Environ(), helperVariable+"=sleeper")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: syscall.CLONE_PARENT}
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		for {
+			if _, err := os.Stat(args[0]); err == nil {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if len(args) > 1 {
+			sleep()
+		}
+	case "nest": // directories in each other, then exits or sleeps
+		if err := nest(args[0]); err != nil || len(args) == 1 {
+			return err
+		}
+		sleep()
+	case "dial": // an address
+		conn, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", args[0])
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	case "loopback": // connects to itself
+		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		defer listener.Close()
+		conn, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", listener.Addr().String())
+		if err != nil {
+			return err
+		}
+		return conn.Close()
 	case "orphaner": // starts a sleeper in a session of its own and exits
 		return startSleeper("session", args[0])
 	default:
@@ -154,6 +194,20 @@ func fill(file, mebibytes string) error {
 		}
 	}
 	sleep()
+	return nil
+}
+
+// nest makes n directories, each in the one before, so that the innermost has no path.
+func nest(n string) error {
+	levels, err := strconv.Atoi(n)
+	if err != nil {
+		return err
+	}
+	for range levels {
+		if err := errors.Join(os.Mkdir("d", 0o755), syscall.Chdir("d")); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -77,7 +77,8 @@ func (a *attempt) launch(l *launcher) {
 //
 // The error is nil whenever the command ran, however it ended: the sample's Status tells. Errors are [*StartError],
 // [ErrRunning], [ErrNotKilled] when processes survive for more than 5 s, a failed write to Output or Stdout, an invalid
-// command, or a failure of the machine; with the last four the sample is incomplete.
+// command, or a failure of the machine, such as an init process that was killed from outside; with the last four the sample is
+// incomplete.
 func (s *Sandbox) Run(ctx context.Context, command Command) (Sample, error) {
 	if !s.running.TryLock() {
 		return Sample{Status: StatusNotStarted, ExitCode: -1}, ErrRunning
@@ -194,6 +195,9 @@ func (r *run) execute(ctx context.Context, sample Sample) (Sample, error) {
 	}
 	if a.setupErr != nil {
 		return sample, a.setupErr
+	}
+	if s.launcher.space != nil && errors.Is(a.err, unix.ENOMEM) {
+		return sample, fmt.Errorf("%w (%w)", errInitLost, a.err) // a space without init process takes no more processes
 	}
 	if a.err != nil {
 		return sample, &StartError{Program: r.command.Argv[0], Err: a.err}

@@ -32,34 +32,29 @@ func (t *tree) add(answer initAnswer) { t.orphans = sumUsage(t.orphans, answer.U
 
 // living returns the members that have not ended.
 func (t *tree) living() ([]process, error) {
+	all, err := listProcesses()
+	if err != nil {
+		return nil, err
+	}
 	var found []process
-	switch {
-	case t.space != nil:
-		all, err := listProcesses()
-		if err != nil {
-			return nil, err
-		}
+	if t.space != nil {
 		for pid, p := range all {
 			if !p.dead() && t.space.contains(pid) {
 				found = append(found, p)
 			}
 		}
-	case t.groups.tree != "":
+	} else {
+		// A process that has left the control group is still a descendant.
+		found = t.descendants(all)
 		pids, err := t.groups.members()
 		if err != nil {
 			return nil, err
 		}
 		for _, pid := range pids {
-			if p, ok := readProcess(pid); ok && !p.dead() {
+			if p, ok := readProcess(pid); ok && !p.dead() && !slices.ContainsFunc(found, func(q process) bool { return q.pid == pid }) {
 				found = append(found, p)
 			}
 		}
-	default:
-		all, err := listProcesses()
-		if err != nil {
-			return nil, err
-		}
-		found = t.descendants(all)
 	}
 	for _, p := range found {
 		t.seen[p.pid] = p
@@ -101,8 +96,9 @@ func (t *tree) left() (int, error) {
 		t.add(answer)
 		return answer.Left, err
 	}
-	// Without control groups, looking for survivors means reading all of /proc: skip it when there can be none.
-	if t.groups.tree == "" && !hasChild() {
+	// Looking for survivors means reading all of /proc: skip it when there can be none. They are children of the collector by
+	// now, or of such.
+	if !hasChild() {
 		return 0, nil
 	}
 	living, err := t.living()
@@ -267,15 +263,13 @@ func (s *Sandbox) sweep(ctx context.Context) (int, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s.groups.tree != "" {
-			pids, err := s.groups.members()
-			if err != nil {
-				return nil, err
-			}
-			for _, pid := range pids {
-				if p, ok := readProcess(pid); ok && !p.dead() {
-					found = append(found, p)
-				}
+		pids, err := s.groups.members()
+		if err != nil {
+			return nil, err
+		}
+		for _, pid := range pids {
+			if p, ok := readProcess(pid); ok && !p.dead() {
+				found = append(found, p)
 			}
 		}
 		return found, nil
