@@ -139,7 +139,7 @@ func (p shownPage) fields(action string) (values url.Values) {
 }
 
 // everyPage lists pages of all kinds that can be shown without anything having happened.
-var everyPage = []string{"/", "/sign-in"}
+var everyPage = []string{"/", "/sign-in", "/collectors", "/sizeclasses", "/help"}
 
 func TestEveryPageIsWhole(t *testing.T) {
 	t.Parallel()

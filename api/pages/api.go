@@ -14,4 +14,7 @@ type API interface {
 	// [apiclient.Client.Revision].
 	Revision(ctx context.Context, subject string) (apiclient.Revision, error)
 	overviewAPI
+	collectorAPI
+	sizeClassAPI
+	jobAPI
 }

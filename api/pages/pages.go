@@ -79,7 +79,7 @@ type action struct {
 
 // pages lists all pages. Each file with pages adds its own.
 func (p *Pages) pages() []page {
-	return slices.Concat(p.overviewPages())
+	return slices.Concat(p.overviewPages(), p.collectorPages(), p.sizeClassPages(), p.jobPages(), p.helpPages())
 }
 
 // actions lists all actions.
@@ -90,6 +90,9 @@ func (p *Pages) actions() []action {
 // areas are the entries of the navigation.
 var areas = []link{
 	{"/", "Overview"},
+	{"/collectors", "Collectors"},
+	{"/sizeclasses", "Size classes"},
+	{"/help", "Help"},
 }
 
 // Handlers returns the handlers of all pages by their patterns, which are those of

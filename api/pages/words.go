@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/benchloom/benchloom/internal/cli"
+	"github.com/benchloom/benchloom/internal/report"
 )
 
 // words are the functions of templates. Those with the time take the frame's Now first.
@@ -35,6 +36,20 @@ func (p *Pages) words() template.FuncMap {
 		"args":     func(list ...any) []any { return list },
 		"trimmed":  strings.TrimSpace,
 		"contains": strings.Contains,
+
+		"share":       share,
+		"spread":      spread,
+		"noisier":     noisier,
+		"times":       func(ratio float64) string { return fmt.Sprintf("%.2f ×", ratio) },
+		"beside":      beside,
+		"lasted":      lasted,
+		"doing":       doing,
+		"value":       report.Value,
+		"numbers":     numbers,
+		"printable":   cli.Escape,
+		"line":        line,
+		"constraints": cli.Constraints,
+		"accesskey":   func(href string) string { return accessKeys[href] },
 	}
 }
 
@@ -121,6 +136,7 @@ var looks = map[string]look{
 	"success": looksGood, "passed": looksGood, "done": looksGood, "no difference": looksGood, "no suspicion": looksGood, "ready": looksGood,
 	"failure": looksBad, "timeout": looksBad, "oom": looksBad, "too_small": looksBad, "permanent": looksBad, "stuck": looksBad, "failed": looksBad,
 	"in_progress": looksActive, "running": looksActive, "benchmarking": looksActive,
+	"succeeded": looksGood, "timed_out": looksBad, "out_of_memory": looksBad,
 	"queued": looksWaiting, "handed_out": looksWaiting, "waiting_for_artifacts": looksWaiting, "artifacts_ready": looksWaiting, "waiting": looksWaiting, "undecided": looksWaiting,
 	"lost": looksWarning, "offline": looksWarning, "draining": looksWarning, "set aside": looksWarning, "paused": looksWarning, "changed": looksWarning, "disturbed": looksWarning, "expired": looksWarning,
 	"cancelled": looksQuiet, "inactive": looksQuiet, "completed": looksQuiet, "skipped": looksQuiet, "planned": looksQuiet,
