@@ -40,6 +40,11 @@ func limits() []limit {
 		limit{part: partWrapper, benchmark: wrapperName(shortProgram), unit: unitAdded, most: 0.005},
 		limit{part: partWrapper, benchmark: wrapperName(loopProgram), unit: unitPercent, most: 0.5},
 		limit{part: partWrapper, benchmark: wrapperCPUName(loopProgram), unit: unitPercent, most: 0.5})
+	for _, program := range []string{loopProgram, forksProgram} {
+		all = append(all,
+			limit{part: partIsolation, benchmark: isolationName(program), unit: unitBeyond, most: 0.5},
+			limit{part: partIsolation, benchmark: isolationName(program), unit: unitSpread, most: 0.15})
+	}
 	for _, slots := range slotCounts() {
 		all = append(all, limit{part: partMakespan, benchmark: makespanName(slots), unit: unitShare, most: 1})
 	}

@@ -28,6 +28,7 @@ import (
 )
 
 func main() {
+	measure.InitMain()
 	os.Exit(command())
 }
 
@@ -47,12 +48,13 @@ func command() int {
 
 // Parts that can be measured alone.
 const (
-	partStack    = "stack"
-	partWrapper  = "wrapper"
-	partMakespan = "makespan"
-	partQueues   = "queues"
-	partAccuracy = "accuracy"
-	partVerdicts = "verdicts"
+	partStack     = "stack"
+	partWrapper   = "wrapper"
+	partIsolation = "isolation"
+	partMakespan  = "makespan"
+	partQueues    = "queues"
+	partAccuracy  = "accuracy"
+	partVerdicts  = "verdicts"
 )
 
 type options struct {
@@ -61,6 +63,7 @@ type options struct {
 	repetitions int
 	submissions int
 	pairs       int
+	isolation   isolationPlan
 	makespan    makespanPlan
 	queues      queuesPlan
 	accuracy    accuracyPlan
@@ -81,10 +84,11 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("selfbench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.check, "check", false, "fail when a median exceeds its limit")
-	flags.StringVar(&o.only, "only", "", "measure only this part: stack, wrapper, makespan, queues, accuracy or verdicts")
+	flags.StringVar(&o.only, "only", "", "measure only this part: stack, wrapper, isolation, makespan, queues, accuracy or verdicts")
 	flags.IntVar(&o.repetitions, "repetitions", 5, "repetitions of the parts stack and wrapper"+shorter(checkRepetitions))
 	flags.IntVar(&o.submissions, "submissions", 300, "jobs and bare workflows per repetition"+shorter(checkSubmissions))
 	flags.IntVar(&o.pairs, "pairs", 10, "pairs of a wrapped and a bare CPU loop per repetition; twenty times as many pairs of true")
+	flags.IntVar(&o.isolation.pairs, "isolation-pairs", 400, "pairs of an isolated and an open command, for a CPU loop and a fork-heavy one, once and not per repetition")
 	flags.IntVar(&o.makespan.seeds, "seeds", 20, "makespans for each number of slots, once and not per repetition"+shorter(checkSeeds))
 	flags.DurationVar(&o.makespan.unit, "unit", 200*time.Millisecond, "shortest job of the makespan; the longest takes ten times as long")
 	o.queues = queuesPlan{gaps: 300, pairs: 100}
@@ -107,8 +111,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	switch {
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case o.repetitions < 1 || o.submissions < 1 || o.pairs < 1 || o.idle < time.Second:
-		return o, errors.New("-repetitions, -submissions and -pairs must be positive, -idle at least 1s")
+	case o.repetitions < 1 || o.submissions < 1 || o.pairs < 1 || o.isolation.pairs < 1 || o.idle < time.Second:
+		return o, errors.New("-repetitions, -submissions, -pairs and -isolation-pairs must be positive, -idle at least 1s")
 	case o.makespan.seeds < 1 || o.makespan.unit < time.Millisecond:
 		return o, errors.New("-seeds must be positive, -unit at least 1ms")
 	case o.accuracy.comparisons < 1:
@@ -117,8 +121,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, errors.New("-requests must be positive")
 	case len(o.verdicts.noises()) == 0:
 		return o, fmt.Errorf("-noise %q: write one of %s", o.verdicts.noise, noiseIDs())
-	case o.only != "" && !slices.Contains([]string{partStack, partWrapper, partMakespan, partQueues, partAccuracy, partVerdicts}, o.only):
-		return o, fmt.Errorf("-only %q: write stack, wrapper, makespan, queues, accuracy or verdicts", o.only)
+	case o.only != "" && !slices.Contains([]string{partStack, partWrapper, partIsolation, partMakespan, partQueues, partAccuracy, partVerdicts}, o.only):
+		return o, fmt.Errorf("-only %q: write stack, wrapper, isolation, makespan, queues, accuracy or verdicts", o.only)
 	case o.queues.much <= fewWaiting+o.queues.gaps || o.queues.most < o.queues.much:
 		return o, fmt.Errorf("-much must be more than %d, -most at least as many", fewWaiting+o.queues.gaps)
 	}
@@ -175,7 +179,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		fmt.Fprintf(stderr, "%s selfbench: %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 	}
 	loops := 0
-	if o.measures(partWrapper) {
+	if o.measures(partWrapper) || o.measures(partIsolation) {
 		if loops, err = calibrate(ctx); err != nil {
 			return err
 		}
@@ -193,6 +197,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			if err := measureWrapper(ctx, wrapperPlan{loops: loops, pairs: o.pairs, shortPairs: 20 * o.pairs}, report); err != nil {
 				return err
 			}
+		}
+	}
+	if o.measures(partIsolation) {
+		progress("the isolation: %d pairs of two commands", o.isolation.pairs)
+		// A fifth of a second each.
+		o.isolation.loops, o.isolation.forks = loops/5, 300
+		if err := measureIsolation(ctx, o.isolation, report); err != nil {
+			return err
 		}
 	}
 	if o.measures(partMakespan) {

@@ -2,14 +2,28 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/benchloom/benchloom/internal/measure"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	measure.InitMain()
+	if len(os.Args) == 3 && os.Args[1] == loopCommand { // this program as the measured load
+		if err := loop(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func TestOptionsAreChecked(t *testing.T) {
 	t.Parallel()
@@ -19,6 +33,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"no submission":  {"-submissions", "0"},
 		"no pair":        {"-pairs", "0"},
 		"hardly idle":    {"-idle", "10ms"},
+		"no isolation":   {"-isolation-pairs", "0"},
 		"no seed":        {"-seeds", "0"},
 		"no unit":        {"-unit", "0s"},
 		"little waits":   {"-much", "100"},

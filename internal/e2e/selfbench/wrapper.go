@@ -52,7 +52,7 @@ func measureWrapper(ctx context.Context, plan wrapperPlan, report *report) (err 
 		return fmt.Errorf("making a work directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	w, err := openWrapper(dir)
+	w, err := openWrapper(dir, self)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ type wrapper struct {
 }
 
 // openWrapper makes a sandbox on the cores of a collector of this machine.
-func openWrapper(dir string) (*wrapper, error) {
+func openWrapper(dir, self string) (*wrapper, error) {
 	cores, err := up.AvailableCores()
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func openWrapper(dir string) (*wrapper, error) {
 	cpus := layout.Slots[0].CPUs
 	sandbox, err := measure.NewSandbox(measure.SandboxConfig{
 		Name: "selfbench-" + strconv.Itoa(os.Getpid()), WorkDir: filepath.Join(dir, "work"), CPUs: cpus,
-		MemoryBytes: 1 << 30, DiskBytes: 1 << 30, PIDs: 1000, Isolation: measure.Isolation{Off: true},
+		MemoryBytes: 1 << 30, DiskBytes: 1 << 30, PIDs: 1000, Isolation: measure.Isolation{ReadOnly: []string{self}},
 	})
 	if err != nil {
 		return nil, err
