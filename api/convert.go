@@ -64,7 +64,7 @@ func jobOf(j bench.Job) apiclient.Job {
 	}
 	return apiclient.Job{
 		Key: j.Key, Name: j.Name, Place: j.Line, Command: argv, Project: j.Project, Tag: j.Tag, Versus: j.Versus, Kind: j.Kind, Target: j.Target, Backend: j.Backend, Profile: j.Profile,
-		TestCases: notNil(j.TestCases), Done: j.Done, SizeClass: j.SizeClass, Pool: j.Pool, TaskQueue: j.TaskQueue, Queue: j.Queue,
+		TestCases: notNil(j.TestCases), Done: j.Done, SizeClass: j.SizeClass, SizeReason: j.SelectedWhy, Pool: j.Pool, TaskQueue: j.TaskQueue, Queue: j.Queue,
 		Generation: j.Generation, Status: j.Status, Message: j.Message, MovedFrom: j.MovedFrom, MovedAt: j.MovedAt, CreatedAt: j.CreatedAt, StartedAt: j.StartedAt, EndedAt: j.CompletedAt,
 		WorkflowID: j.Ref().WorkflowID(), Constraints: constraintsOf(j.Constraints), Canary: j.IsCanary(),
 	}

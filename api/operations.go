@@ -96,11 +96,25 @@ func reasoned(ctx context.Context, in apiclient.Act) (store.Act, error) {
 
 func operationOf(o store.Operation) apiclient.Operation {
 	return apiclient.Operation{
-		ID: o.ID, At: o.At, Who: o.Who, Action: o.Action, Project: o.Project, Subject: o.Subject, Reason: o.Reason,
+		Preview: previewOf(o.Result.Preview),
+		ID:      o.ID, At: o.At, Who: o.Who, Action: o.Action, Project: o.Project, Subject: o.Subject, Reason: o.Reason,
 		IdempotencyKey: o.IdempotencyKey, Detail: o.Detail, Changed: o.Result.Changed, Message: o.Result.Message, Requests: o.Result.Requests,
 		Jobs: o.Result.Jobs, TestCases: o.Result.TestCases, Runs: o.Result.Runs, Results: o.Result.Results,
 		Repeated: o.Repeated, DryRun: o.ID == 0,
 	}
+}
+
+func previewOf(p *store.Preview) *apiclient.Preview {
+	if p == nil {
+		return nil
+	}
+	out := &apiclient.Preview{Jobs: make([]apiclient.PreviewedJob, len(p.Jobs)), MachineSeconds: p.MachineSeconds, Unknown: p.Unknown}
+	for i, j := range p.Jobs {
+		out.Jobs[i] = apiclient.PreviewedJob{
+			Job: j.Job.Key, Name: j.Job.Name, Kind: j.Job.Kind, Target: j.Job.Target, SizeClass: j.Job.SizeClass, TestCases: j.TestCases, Seconds: j.Seconds,
+		}
+	}
+	return out
 }
 
 // operated answers with an operation on a request and the request's present state.
@@ -156,12 +170,42 @@ func (s *operatorHandlers) retryRequest(ctx context.Context, in *actOnRequest[ap
 	return s.reopen(ctx, r, store.ReopenOptions{}, in.Body)
 }
 
-func (s *operatorHandlers) remeasureRequest(ctx context.Context, in *actOnRequest[apiclient.Remeasurement]) (*body[apiclient.RequestOperation], error) {
+type remeasureRequest struct {
+	Request string `path:"request" doc:"ID of the request, or project:tag of its artifact." example:"go:1.26.0"`
+	DryRun  bool   `query:"dry_run" doc:"Only tell what would be measured, and how much machine time that took last."`
+	Body    apiclient.Remeasurement
+}
+
+func (s *operatorHandlers) remeasureRequest(ctx context.Context, in *remeasureRequest) (*body[apiclient.RequestOperation], error) {
 	r, err := s.request(ctx, in.Request)
 	if err != nil {
 		return nil, err
 	}
-	return s.reopen(ctx, r, store.ReopenOptions{Remeasure: true, Benchmarks: in.Body.Benchmarks}, in.Body.Act)
+	again := store.ReopenOptions{Remeasure: true, Benchmarks: in.Body.Benchmarks}
+	if in.DryRun {
+		return s.previewed(ctx, r, again, in.Body.Act)
+	}
+	return s.reopen(ctx, r, again, in.Body.Act)
+}
+
+// previewed tells what reopening a request would do.
+func (s *operatorHandlers) previewed(ctx context.Context, r bench.Request, again store.ReopenOptions, why apiclient.Act) (*body[apiclient.RequestOperation], error) {
+	who, err := act(ctx, why)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.asOfNow(ctx, r, &again); err != nil {
+		return nil, err
+	}
+	who.DryRun = true
+	done, err := s.record.Reopen(ctx, r.ID, again, who)
+	if errors.Is(err, store.ErrNothingToMeasure) {
+		return nil, nothingLacks(r, again)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.operated(ctx, r.ID, done)
 }
 
 type actOnJob struct {

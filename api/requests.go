@@ -32,6 +32,8 @@ type RequestRecord interface {
 	ShownJobs(ctx context.Context, id bench.RequestID, limit int) (jobs []bench.Job, total int, err error)
 	RequestJobPage(ctx context.Context, id bench.RequestID, page store.JobPage) ([]bench.Job, error)
 	JobProgress(ctx context.Context, id bench.RequestID) (bench.JobProgress, error)
+	// StagesOf sums up the stages that have jobs, in no order.
+	StagesOf(ctx context.Context, id bench.RequestID) ([]store.StageTimes, error)
 	// FirstStart returns nil before the first run of a request's jobs.
 	FirstStart(ctx context.Context, id bench.RequestID) (*time.Time, error)
 	// RunsOf and ErrorsOf list the runs and errors of jobs by their row IDs.
@@ -199,6 +201,11 @@ func (s *requestHandlers) getRequest(ctx context.Context, in *requestPath) (*bod
 	if err := s.verification(ctx, r.ID, &out); err != nil {
 		return nil, err
 	}
+	stages, err := s.record.StagesOf(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	out.Steps = course{r, stages, out.Verification}.steps()
 	out.Progress = apiclient.Progress{
 		Jobs: p.Total, JobsDone: p.Success + p.Failure + p.Cancelled, JobsRunning: p.InProgress, JobsFailed: p.Failure,
 		TestCases: p.TestCases, TestCasesDone: p.TestCasesDone,

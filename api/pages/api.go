@@ -17,4 +17,7 @@ type API interface {
 	collectorAPI
 	sizeClassAPI
 	jobAPI
+	projectAPI
+	requestAPI
+	queueAPI
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
@@ -30,6 +31,15 @@ func problemOf(err error) *apiclient.Problem {
 		return problem
 	}
 	return &apiclient.Problem{Status: http.StatusInternalServerError, Detail: "this page failed; the log of the API says why"}
+}
+
+// problemIf returns the problem of an error if it has one of the statuses; else nil.
+func problemIf(err error, statuses ...int) *apiclient.Problem {
+	var problem *apiclient.Problem
+	if errors.As(err, &problem) && slices.Contains(statuses, problem.Status) {
+		return problem
+	}
+	return nil
 }
 
 // fail shows why a page cannot be shown or an action was not carried out.

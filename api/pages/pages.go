@@ -79,19 +79,23 @@ type action struct {
 
 // pages lists all pages. Each file with pages adds its own.
 func (p *Pages) pages() []page {
-	return slices.Concat(p.overviewPages(), p.collectorPages(), p.sizeClassPages(), p.jobPages(), p.helpPages())
+	return slices.Concat(
+		p.overviewPages(), p.projectPages(), p.requestPages(), p.queuePages(), p.collectorPages(), p.sizeClassPages(), p.jobPages(), p.helpPages(),
+	)
 }
 
 // actions lists all actions.
 func (p *Pages) actions() []action {
-	return nil
+	return slices.Concat(p.projectActions(), p.requestActions(), p.queueActions())
 }
 
 // areas are the entries of the navigation.
 var areas = []link{
 	{"/", "Overview"},
+	{"/queues", "Queues"},
 	{"/collectors", "Collectors"},
 	{"/sizeclasses", "Size classes"},
+	{"/audit", "Audit"},
 	{"/help", "Help"},
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/cli"
 	"github.com/benchloom/benchloom/internal/report"
 )
@@ -50,7 +51,38 @@ func (p *Pages) words() template.FuncMap {
 		"line":        line,
 		"constraints": cli.Constraints,
 		"accesskey":   func(href string) string { return accessKeys[href] },
+		"job":         jobTitle,
+		"stepName":    func(s apiclient.StepName) string { return stepNames[s] },
+		"duration":    cli.Duration,
+		// commandLine writes the words of a command, command those of our own.
+		"commandLine": func(argv []string) string { return quoted(argv...) },
+		"command":     func(words ...any) string { return quoted(texts(words)...) },
+		"timePointer": func(t time.Time) *time.Time { return &t },
+		"isRequest": func(o apiclient.Operation) bool {
+			return strings.HasPrefix(o.Action, "request ") && len(o.Requests) > 0
+		},
 	}
+}
+
+// subjectOf says what a request measures, without the project's name before it.
+func subjectOf(r apiclient.Request) string { return cli.Subject(r) }
+
+func plural(n int, noun string) string { return cli.Plural(n, noun) }
+
+func joined(words []string) string { return strings.Join(words, ", ") }
+
+func texts(values []any) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = fmt.Sprint(v)
+	}
+	return out
+}
+
+// stepNames are the names of a request's steps.
+var stepNames = map[apiclient.StepName]string{
+	apiclient.StepArtifacts: "Artifacts", apiclient.StepParent: "Parent", apiclient.StepTurn: "Turn", apiclient.StepBuild: "Build",
+	apiclient.StepBackfill: "Backfill", apiclient.StepOwn: "Own jobs", apiclient.StepVerify: "Verify", apiclient.StepCompare: "Compare",
 }
 
 // exact writes a time for a title, to the second.

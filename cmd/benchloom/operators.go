@@ -52,6 +52,9 @@ func (f *actFlags) toldOf(cmd *cobra.Command, r apiclient.RequestOperation, text
 	if f.output == formatJSON {
 		return cli.WriteJSON(cmd.OutOrStdout(), r)
 	}
+	if r.Operation.DryRun {
+		text = "would be open again"
+	}
 	return cli.Operation(cmd.OutOrStdout(), r.Operation, fmt.Sprintf("request %s (%s) %s", r.ID, cli.Subject(r.Request), text))
 }
 
@@ -124,16 +127,23 @@ present suite. Existing results stay.`,
 func newRequestRemeasure() *cobra.Command {
 	var f actFlags
 	var benchmarks []string
+	var dryRun bool
 	cmd := onRequest(&cobra.Command{
 		Use:   "remeasure REQUEST",
 		Short: "Reopen a request to measure all of it again",
 		Long: `Reopens a request that has ended and measures all its test cases, also those that
-have results. The new results count from then on; the old ones stay in the record.`,
-		Example: `  benchloom request remeasure go:1.26.0 --benchmark gin --reason "looks odd"`,
+have results. The new results count from then on; the old ones stay in the record.
+With --dry-run, it only tells how many jobs that are, and their machine time.`,
+		Example: `  benchloom request remeasure go:1.26.0 --benchmark gin --reason "looks odd"
+  benchloom request remeasure go:1.26.0 --dry-run`,
 	}, &f, "is open again", func(ctx context.Context, api *apiclient.Client, ref string) (apiclient.RequestOperation, error) {
+		if dryRun {
+			return api.PreviewRemeasurement(ctx, ref, apiclient.Remeasurement{Act: f.act(), Benchmarks: benchmarks})
+		}
 		return api.RemeasureRequest(ctx, ref, apiclient.Remeasurement{Act: f.act(), Benchmarks: benchmarks})
 	})
 	cmd.Flags().StringSliceVar(&benchmarks, "benchmark", nil, "only this benchmark (repeatable)")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only tell what would be measured, and its machine time")
 	return cmd
 }
 

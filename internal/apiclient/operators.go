@@ -3,6 +3,7 @@ package apiclient
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -71,8 +72,28 @@ type Operation struct {
 	TestCases int               `json:"test_cases,omitempty"`
 	Runs      int               `json:"runs,omitempty"`
 	Results   int               `json:"results,omitempty"`
-	Repeated  bool              `json:"repeated,omitempty" doc:"The idempotency key was used before; this is the answer from then."`
-	DryRun    bool              `json:"dry_run,omitempty"`
+	// Preview is part of the answer to a dry run that would measure something.
+	Preview  *Preview `json:"preview,omitempty" doc:"What a dry run would measure, and its machine time."`
+	Repeated bool     `json:"repeated,omitempty" doc:"The idempotency key was used before; this is the answer from then."`
+	DryRun   bool     `json:"dry_run,omitempty"`
+}
+
+// Preview tells what measuring again would cost.
+type Preview struct {
+	Jobs           []PreviewedJob `json:"jobs" doc:"The first 100 of them."`
+	MachineSeconds float64        `json:"machine_seconds" doc:"Time that they took when they last succeeded, by their test cases."`
+	Unknown        int            `json:"unknown,omitempty" doc:"Jobs that never succeeded, whose time is therefore not known."`
+}
+
+// PreviewedJob is a job that would be measured again.
+type PreviewedJob struct {
+	Job       bench.JobKey    `json:"job" doc:"The former one, which it replaces."`
+	Name      string          `json:"name,omitempty"`
+	Kind      bench.JobKind   `json:"kind"`
+	Target    bench.Target    `json:"target"`
+	SizeClass bench.SizeClass `json:"size_class" doc:"Of the former one."`
+	TestCases int             `json:"test_cases"`
+	Seconds   float64         `json:"seconds,omitempty" doc:"Time that they took last; absent: not known."`
 }
 
 // RequestOperation is an operation on a request, with the request's state afterwards.
@@ -107,6 +128,12 @@ func (c *Client) RetryRequest(ctx context.Context, ref string, act Act) (Request
 // results.
 func (c *Client) RemeasureRequest(ctx context.Context, ref string, r Remeasurement) (RequestOperation, error) {
 	return post[RequestOperation](ctx, c, v1("requests", ref, "remeasure"), r)
+}
+
+// PreviewRemeasurement tells what [Client.RemeasureRequest] would do, and does nothing.
+func (c *Client) PreviewRemeasurement(ctx context.Context, ref string, r Remeasurement) (out RequestOperation, err error) {
+	_, _, err = c.do(ctx, call{method: http.MethodPost, path: v1("requests", ref, "remeasure"), query: url.Values{"dry_run": {"true"}}, in: r, out: &out})
+	return out, err
 }
 
 // RetryJob replaces a job that has ended by a new one for what lacks a result.

@@ -138,6 +138,7 @@ type RequestDetail struct {
 	Request
 	Estimate
 	Progress  Progress        `json:"progress"`
+	Steps     []Step          `json:"steps" doc:"Its course: what is over, what it is at, and what may follow."`
 	Jobs      []Job           `json:"jobs" doc:"At most 100: running ones, failed ones, then the latest. For all, see /requests/{request}/jobs."`
 	JobsTotal int             `json:"jobs_total" doc:"Number of its jobs, including replaced ones."`
 	Runs      []Run           `json:"runs" doc:"Of these jobs."`
@@ -188,6 +189,7 @@ type Job struct {
 	TestCases  []bench.TestCase `json:"test_cases"`
 	Done       int              `json:"done" doc:"Test cases with a stored result; of a job that measures in turns, those of either side."`
 	SizeClass  bench.SizeClass  `json:"size_class"`
+	SizeReason string           `json:"size_reason,omitempty" doc:"Why it has its size class; absent: it is fixed, or not chosen yet."`
 	Pool       string           `json:"pool"`
 	TaskQueue  string           `json:"task_queue"`
 	Queue      string           `json:"queue" doc:"Queue in which it waits."`

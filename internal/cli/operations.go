@@ -22,6 +22,12 @@ func Operation(w io.Writer, o apiclient.Operation, text string) error {
 	if o.Message != "" {
 		line += ": " + o.Message
 	}
+	if p := o.Preview; p != nil {
+		line += ", about " + Duration(time.Duration(p.MachineSeconds*float64(time.Second))) + " of machine time as it took last"
+		if p.Unknown > 0 {
+			line += ", without " + Plural(p.Unknown, "job") + " that never succeeded"
+		}
+	}
 	line = Printable(line) + "\n"
 	if o.Action == "results invalidate" && len(o.Requests) > 0 {
 		line += "To measure them again:\n"

@@ -52,7 +52,32 @@ type OperationResult struct {
 	TestCases int               `json:"test_cases,omitempty"`
 	Runs      int               `json:"runs,omitempty"`
 	Results   int               `json:"results,omitempty"`
+	// Preview is what a dry run would measure again; not stored.
+	Preview *Preview `json:"-"`
 }
+
+// Preview tells what measuring again would cost.
+type Preview struct {
+	// Jobs lists the first of the jobs, at most [shownPreview].
+	Jobs []PreviewedJob
+	// MachineSeconds is the time that all of them took when they last succeeded, by their
+	// test cases; Unknown counts those that never did.
+	MachineSeconds float64
+	Unknown        int
+}
+
+// PreviewedJob is a job that would be measured again.
+type PreviewedJob struct {
+	// Job is the former one.
+	Job bench.Job
+	// TestCases counts those of them that would be measured; Seconds is the time that they
+	// took last, 0: not known.
+	TestCases int
+	Seconds   float64
+}
+
+// shownPreview bounds the jobs of a preview that are listed.
+const shownPreview = 100
 
 // shownRequests bounds how many requests an operation names.
 const shownRequests = 20

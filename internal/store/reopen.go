@@ -185,6 +185,11 @@ func (o reopening) run(ctx context.Context, act Act) (OperationResult, error) {
 		return result, err
 	}
 	result.Jobs, result.TestCases = result.Jobs+len(commands), result.TestCases+len(commands)
+	if act.DryRun {
+		if result.Preview, err = o.preview(ctx, lacking, commands); err != nil {
+			return result, err
+		}
+	}
 	switch {
 	case o.options.Job != "" && open > 0:
 		return result, fmt.Errorf("%w: the job has not ended", ErrConflict)
