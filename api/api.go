@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/benchloom/benchloom/api/pages"
+	"github.com/benchloom/benchloom/internal/diskspace"
 	"github.com/benchloom/benchloom/internal/strictjson"
 	"github.com/benchloom/benchloom/internal/suite"
 	"github.com/benchloom/benchloom/internal/suitecache"
@@ -84,6 +85,8 @@ type Settings struct {
 	StallBound time.Duration
 	// TemporalReady returns an error unless Temporal answers; nil: it is not checked.
 	TemporalReady func(ctx context.Context) error
+	// DiskShort returns an error while the file system that the service needs has less than its reserve; nil: it is not watched.
+	DiskShort func() error
 	// Metrics serves /metrics; nil: there is none.
 	Metrics http.Handler
 	// Scope counts requests and their latency by route; nil: no metrics.
@@ -314,8 +317,26 @@ func (s *base) ready(ping func(context.Context) error) http.HandlerFunc {
 			writeProblem(w, problem)
 			return
 		}
+		if problem := s.shortOfDisk(r.Context()); problem != nil {
+			w.Header().Set(diskspace.ShortHeader, "short")
+			writeProblem(w, problem)
+			return
+		}
 		static("text/plain; charset=utf-8", []byte("ready\n"))(w, r)
 	}
+}
+
+// shortOfDisk returns a problem while the disk reserve is used; else nil.
+func (s *base) shortOfDisk(ctx context.Context) *huma.ErrorModel {
+	if s.DiskShort == nil {
+		return nil
+	}
+	err := s.DiskShort()
+	if err == nil {
+		return nil
+	}
+	s.Log.WarnContext(ctx, "not ready: the disk is short", "error", err)
+	return problemf(http.StatusServiceUnavailable, "not-ready", "the disk of the service is short: less than its reserve is free; free space there, as the API's log says")
 }
 
 // notReady returns what is not ready; nil if everything is.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/diskspace"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -119,6 +120,29 @@ func TestTemporalThatIsAwayIsNotReady(t *testing.T) {
 	require.NoError(t, b.nobody.Ready(t.Context()))
 	away.Store(true)
 	require.ErrorContains(t, b.nobody.Ready(t.Context()), "Temporal does not answer")
+}
+
+func TestAShortDiskIsNotReady(t *testing.T) {
+	t.Parallel()
+	var short atomic.Bool
+	b := setup(t, func(c *api.Config) {
+		c.DiskShort = func() error {
+			if short.Load() {
+				return &diskspace.ShortError{Dir: "/secret/place", Bytes: 1 << 30}
+			}
+			return nil
+		}
+	})
+	require.NoError(t, b.nobody.Ready(t.Context()))
+	short.Store(true)
+	r := b.send(t, "", http.MethodGet, "/readyz", "")
+	require.Equal(t, http.StatusServiceUnavailable, r.status)
+	require.Equal(t, "short", r.header.Get(diskspace.ShortHeader), "its supervisor tells it from a process that does not start")
+	require.Contains(t, r.problem(t).Detail, "less than its reserve is free")
+	require.NotContains(t, r.problem(t).Detail, "/secret", "anybody may ask")
+	require.Contains(t, b.log.String(), "/secret/place")
+	short.Store(false)
+	require.NoError(t, b.nobody.Ready(t.Context()))
 }
 
 func TestUnknownPathsAndNames(t *testing.T) {

@@ -11,9 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/benchloom/benchloom/internal/diskspace"
 	"github.com/benchloom/benchloom/internal/jobrun"
 	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/measure"
@@ -30,6 +32,8 @@ type MachineConfig struct {
 	CoLocated bool
 	// Environ is the process's own environment.
 	Environ []string
+	// Reserve is the room on the sandbox's file system that stays free.
+	Reserve diskspace.Reserve
 	Log     *slog.Logger
 }
 
@@ -59,6 +63,9 @@ func OpenMachine(ctx context.Context, c MachineConfig) (*Machine, error) {
 	if killed > 0 {
 		c.Log.WarnContext(ctx, "ended processes of an earlier collector", "processes", killed)
 	}
+	if err := sandbox.Clean(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("removing what an earlier collector left in %s: %w", sandbox.WorkDir(), err), sandbox.Close())
+	}
 	facts, err := measure.ReadFacts("/")
 	if err != nil {
 		return nil, errors.Join(err, sandbox.Close())
@@ -68,11 +75,21 @@ func OpenMachine(ctx context.Context, c MachineConfig) (*Machine, error) {
 	if cpus == 0 {
 		cpus = runtime.NumCPU()
 	}
+	m.Facts.Isolation = isolation(c.Sandbox, m.Unenforced)
+	dir := sandbox.WorkDir()
 	m.Jobs = jobrun.Machine{
 		Sandbox: sandbox, Counters: support, CPUs: cpus, Environ: c.Environ, Now: time.Now, CoLocated: c.CoLocated,
+		Disk: &jobrun.Disk{
+			Reserve: c.Reserve,
+			Space:   func() (diskspace.Space, error) { return diskspace.Of(dir) },
+			Used:    func(ctx context.Context) (int64, error) { return diskspace.Used(ctx, dir) },
+		},
 		Readings: machine.NewReader(machine.Config{
 			Root: "/", CPUs: c.Sandbox.CPUs, SharedCPUs: c.CoLocated && len(c.Sandbox.CPUs) == 0, Now: time.Now,
 		}),
+	}
+	if user := c.Sandbox.User; user != nil {
+		m.Jobs.Owner = &jobrun.Owner{UID: int(user.UID), GID: int(user.GID)}
 	}
 	for _, u := range m.Unenforced {
 		c.Log.WarnContext(ctx, "a limit cannot be enforced here; collections are marked", "limit", u.Name, "reason", u.Reason)
@@ -83,6 +100,26 @@ func OpenMachine(ctx context.Context, c MachineConfig) (*Machine, error) {
 		}
 	}
 	return m, nil
+}
+
+// isolation names what keeps commands from the rest of the machine, in alphabetical order: results of two such lists are of
+// two segments of their series.
+func isolation(config measure.SandboxConfig, unenforced []measure.Unenforced) string {
+	var parts []string
+	for _, part := range []measure.Limit{measure.LimitFiles, measure.LimitNetwork, measure.LimitPrivileges, measure.LimitProcesses} {
+		lacks := slices.ContainsFunc(unenforced, func(u measure.Unenforced) bool { return u.Name == part })
+		if !lacks && !config.Isolation.Off {
+			parts = append(parts, string(part))
+		}
+	}
+	if config.User != nil {
+		parts = append(parts, string(measure.LimitAccount))
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
 }
 
 // Close releases the slot.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -291,8 +290,11 @@ func TestARunGoesOnAfterAFullDisk(t *testing.T) {
 	out, err := b.run(key, 1)
 	require.NoError(t, err)
 	require.Equal(t, bench.RunSuccess, out.Outcome)
-	require.FileExists(t, filepath.Join(b.Machine.Sandbox.WorkDir(), "ballast"), "the disk was full")
 	require.Len(t, b.runs(key), 1)
+	log, _, err := b.store.ReadLog(t.Context(), out.Run, 0, 1<<20)
+	require.NoError(t, err)
+	require.Contains(t, string(log), "waiting for space")
+	require.NoFileExists(t, filepath.Join(b.Machine.Sandbox.WorkDir(), "ballast"), "what a run left is removed")
 	require.Equal(t, 3, b.done(key))
 	require.ElementsMatch(t, []string{"one", "one", "fills", "fills", "two", "two"}, b.journal())
 }
@@ -316,21 +318,31 @@ func mountSmall(t *testing.T, dir string) {
 	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, 0)) })
 }
 
-// fillDisk puts a small file system at a directory and fills it; free empties it.
+// fillDisk puts a small file system at a directory and fills it, though nothing is seen there; free empties it.
 func fillDisk(t *testing.T, dir string) (free func()) {
 	t.Helper()
 	mountSmall(t, dir)
-	filler := filepath.Join(dir, "filler")
-	require.NoError(t, os.Mkdir(filler, 0o700))
-	require.ErrorIs(t, os.WriteFile(filepath.Join(filler, "big"), make([]byte, 1<<20), 0o600), syscall.ENOSPC)
-	for i := 0; ; i++ {
-		err := os.WriteFile(filepath.Join(filler, strconv.Itoa(i)), nil, 0o600)
+	var open []*os.File // deleted, so that nothing but closing them frees their space
+	free = func() {
+		for _, f := range open {
+			require.NoError(t, f.Close())
+		}
+		open = nil
+	}
+	t.Cleanup(free)
+	for {
+		f, err := os.CreateTemp(dir, "filler")
 		if err != nil {
 			require.ErrorIs(t, err, syscall.ENOSPC)
-			break
+			return free
+		}
+		open = append(open, f)
+		require.NoError(t, os.Remove(f.Name()))
+		if len(open) == 1 {
+			_, err = f.Write(make([]byte, 1<<20))
+			require.ErrorIs(t, err, syscall.ENOSPC)
 		}
 	}
-	return func() { require.NoError(t, os.RemoveAll(filler)) }
 }
 
 // onDisk returns the names of the blocks on disk.

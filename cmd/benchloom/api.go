@@ -29,6 +29,7 @@ type apiFlags struct {
 	userToken, collectorToken       string
 	announceTemporal                string
 	maxBuild                        string
+	watchDisk, diskReserve          string
 	allowRemote                     bool
 	closedRead, openRead            bool
 	tlsCert, tlsKey                 string
@@ -63,6 +64,8 @@ environment configuration). The OpenAPI document is at /openapi.json, metrics at
 	flags.StringVar(&f.database, "database-url", os.Getenv("DATABASE_URL"), "Postgres (default $DATABASE_URL)")
 	flags.StringVar(&f.namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
 	flags.StringVar(&f.maxBuild, "max-build-size", "1GiB", "maximum size of the archive of a build")
+	flags.StringVar(&f.watchDisk, "watch-disk", "", "directory, such as that of the database, on whose file system the disk reserve is watched: /readyz fails while it is short (default: none)")
+	addReserve(flags, &f.diskReserve)
 	flags.StringVar(&f.ui, "temporal-ui", "", "address of Temporal's Web UI, for links")
 	flags.StringVar(&f.userToken, "user-token-file", "", "file with the token of the administrator admin")
 	flags.StringVar(&f.collectorToken, "collector-token-file", "", "file with a token for collectors")
@@ -91,6 +94,14 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	}
 	if err := f.rates.Validate(); err != nil {
 		return usage(fmt.Errorf("--token-rate, --address-rate and --refused-rate: %w", err))
+	}
+	reserve, err := parseReserve(f.diskReserve)
+	if err != nil {
+		return usage(err)
+	}
+	var short func() error
+	if f.watchDisk != "" {
+		short = func() error { return reserve.Look(f.watchDisk) }
 	}
 	proxies, err := api.ParseProxies(f.trustedProxies)
 	if err != nil {
@@ -159,7 +170,7 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 		Settings: api.Settings{
 			Now: time.Now, Log: log, Random: rand.Reader, Version: version,
 			TemporalUI: f.ui, TemporalAddress: f.announceTemporal, InvitedOnly: !f.openCollectors, Namespace: f.namespace, OpenRead: openRead, OfflineAfter: workers.OfflineAfter,
-			HeartbeatEvery: 3 * time.Second, TemporalReady: start.Healthy, Metrics: m.Handler, Scope: m.Scope, MaxBuild: maxBuild,
+			HeartbeatEvery: 3 * time.Second, TemporalReady: start.Healthy, DiskShort: short, Metrics: m.Handler, Scope: m.Scope, MaxBuild: maxBuild,
 			Rates: f.rates, TrustedProxies: proxies, AllowedHosts: hosts,
 		},
 	})

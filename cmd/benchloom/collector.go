@@ -16,10 +16,13 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/benchloom/benchloom/activities/collection"
+	"github.com/benchloom/benchloom/internal/accounts"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/artifact"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/diskspace"
 	"github.com/benchloom/benchloom/internal/failpoint"
+	"github.com/benchloom/benchloom/internal/machine"
 	"github.com/benchloom/benchloom/internal/measure"
 	"github.com/benchloom/benchloom/internal/metrics"
 	"github.com/benchloom/benchloom/internal/revision"
@@ -43,7 +46,8 @@ func newCollectorGroup() *cobra.Command {
 type collectorFlags struct {
 	*processFlags
 	name, target, pool, cpus  string
-	memory, disk              string
+	bounds                    boundFlags
+	isolation                 isolationFlags
 	class                     int
 	stateDir, artifactDir     string
 	artifactSize              string
@@ -97,8 +101,8 @@ directory.`,
 	flags.IntVar(&f.class, "size-class", 0, "size class (default: number of CPUs)")
 	flags.StringVar(&f.pool, "pool", "default", "pool of interchangeable collectors")
 	flags.StringVar(&f.cpus, "cpus", "", "CPUs for benchmarks, such as 2-5,8 (default: all)")
-	flags.StringVar(&f.memory, "memory", "", "memory limit of a benchmark, such as 8g; on a shared host, of all jobs together (default: no limit)")
-	flags.StringVar(&f.disk, "disk", "", "disk limit of a benchmark, such as 20GiB (default: no limit)")
+	f.bounds.add(flags)
+	f.isolation.add(flags)
 	flags.StringVar(&f.stateDir, "state-dir", env("BENCHLOOM_COLLECTOR_DIR", defaultCollectorDir), "directory for enrolment, spool, work files and caches")
 	flags.StringVar(&f.artifactDir, "artifact-dir", "", "artifact cache, shared by the collectors of a machine (default: below the state directory)")
 	flags.StringVar(&f.artifactSize, "artifact-cache-size", "50GiB", "maximum size of the artifact cache")
@@ -132,6 +136,8 @@ func (f *collectorFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return usage(err)
 	}
+	reserve := f.reserve()
+	f.short = func() error { return reserve.Look(f.stateDir) }
 	m, err := metrics.New("collector", version)
 	if err != nil {
 		return err
@@ -186,13 +192,25 @@ func (f *collectorFlags) open(ctx context.Context, api *apiclient.Client, m *met
 	if err != nil {
 		return c, nil, usage(err)
 	}
-	if err := os.MkdirAll(f.stateDir, 0o755); err != nil {
+	lease, err := f.lease(ctx, log)
+	if err != nil {
+		return c, nil, err
+	}
+	var account *accounts.Account
+	if lease != nil { // held as long as this process lives
+		account = &lease.Account
+		config.User = &measure.User{UID: account.UID, GID: account.GID}
+	}
+	if err := f.directories(account, config.WorkDir); err != nil {
 		return c, nil, fmt.Errorf("state directory %s of collector %s cannot be used: %w; make it writable for this user, or name another with --state-dir", f.stateDir, f.name, err)
+	}
+	if err := f.view(&config, account); err != nil {
+		return c, nil, err
 	}
 	// Processes left by a killed predecessor would disturb every measurement:
 	// nothing starts before they are dead.
 	machine, err := workers.OpenMachine(ctx, workers.MachineConfig{
-		Sandbox: config, CoLocated: f.coLocated, Require: counters(f.require), Environ: os.Environ(), Log: log,
+		Sandbox: config, CoLocated: f.coLocated, Require: counters(f.require), Environ: os.Environ(), Log: log, Reserve: f.reserve(),
 	})
 	if _, lacking := errors.AsType[*measure.MissingCountersError](err); lacking {
 		return c, nil, fmt.Errorf("collector %s lacks counters that --require names: %w; make them available, use a machine that has them, or require fewer", f.name, err)
@@ -205,6 +223,7 @@ func (f *collectorFlags) open(ctx context.Context, api *apiclient.Client, m *met
 			err = errors.Join(err, machine.Close())
 		}
 	}()
+	log.InfoContext(ctx, "limits of benchmarks", "collector", f.name, "isolation", machine.Facts.Isolation, "limits", boundsText(config))
 	kept, err := bench.ParseKept(f.keepCaches)
 	if err != nil {
 		return c, nil, usage(fmt.Errorf("--keep-caches: %w", err))
@@ -214,6 +233,9 @@ func (f *collectorFlags) open(ctx context.Context, api *apiclient.Client, m *met
 		return c, nil, err
 	}
 	jobs.Name, jobs.API, jobs.Log = f.name, api, log
+	if err := f.reachable(account, machine.Unenforced, config.WorkDir, f.artifactDir, filepath.Join(f.stateDir, "suites")); err != nil {
+		return c, nil, err
+	}
 	registration, err := f.registration(machine)
 	if err != nil {
 		return c, nil, err
@@ -292,17 +314,29 @@ func (f *collectorFlags) sandbox() (measure.SandboxConfig, error) {
 		return measure.SandboxConfig{}, fmt.Errorf("--state-dir: %w", err)
 	}
 	f.stateDir = dir
-	config := measure.SandboxConfig{Name: f.name, WorkDir: filepath.Join(dir, "work"), Isolation: measure.Isolation{Off: true}}
+	if f.artifactDir == "" {
+		f.artifactDir = filepath.Join(dir, "artifacts")
+	}
+	if f.artifactDir, err = filepath.Abs(f.artifactDir); err != nil {
+		return measure.SandboxConfig{}, fmt.Errorf("--artifact-dir: %w", err)
+	}
+	config := measure.SandboxConfig{Name: f.name, WorkDir: filepath.Join(dir, "work")}
 	if f.cpus != "" {
 		if config.CPUs, err = measure.ParseCPUList(f.cpus); err != nil {
 			return config, fmt.Errorf("--cpus: %w", err)
 		}
 	}
-	if config.MemoryBytes, err = memorySize("--memory", f.memory); err != nil {
+	if err := f.isolation.check(); err != nil {
 		return config, err
 	}
-	config.DiskBytes, err = size("--disk", f.disk)
-	return config, err
+	whole := thisMachine(dir)
+	return config, f.bounds.apply(&config, machine.DefaultBounds(whole, f.share(config.CPUs, whole)))
+}
+
+// reserve returns the room that benchmarks leave to the service.
+func (f *collectorFlags) reserve() diskspace.Reserve {
+	reserve, _ := parseReserve(f.bounds.reserve) // sandbox has checked it
+	return reserve
 }
 
 // size parses a number of bytes, such as 8GiB; 0 if text is empty.
@@ -342,9 +376,6 @@ const diskPatience = 5 * time.Minute
 
 // jobs returns the part of a collector that runs jobs, and creates its directories.
 func (f *collectorFlags) jobs(machine *workers.Machine, api *apiclient.Client, log *slog.Logger) (*collection.Collector, error) {
-	if f.artifactDir == "" {
-		f.artifactDir = filepath.Join(f.stateDir, "artifacts")
-	}
 	bound, err := size("--artifact-cache-size", f.artifactSize)
 	if err != nil {
 		return nil, usage(err)
@@ -370,7 +401,7 @@ func (f *collectorFlags) jobs(machine *workers.Machine, api *apiclient.Client, l
 	return &collection.Collector{
 		Artifacts: artifacts, Suites: suites, Spool: spool, Machine: machine.Jobs, CacheDir: filepath.Join(f.stateDir, "cache"),
 		Revisions: revision.New(filepath.Join(f.stateDir, "repositories"), os.Environ()), Begin: begin, Upload: upload, Points: points,
-		Facts: presentFacts, DiskPatience: diskPatience,
+		Facts: func() (json.RawMessage, error) { return presentFacts(machine.Facts.Isolation) }, DiskPatience: diskPatience,
 	}, nil
 }
 
@@ -395,11 +426,12 @@ func (f *collectorFlags) asked(machine *workers.Machine) (bench.Pool, error) {
 
 // presentFacts reads the facts of this machine: a person may have changed a setting
 // since the collector registered.
-func presentFacts() (json.RawMessage, error) {
+func presentFacts(isolation string) (json.RawMessage, error) {
 	facts, err := measure.ReadFacts("/")
 	if err != nil {
 		return nil, err
 	}
+	facts.Isolation = isolation
 	return encoded(facts)
 }
 
@@ -432,9 +464,11 @@ func (f *collectorFlags) registration(machine *workers.Machine) (apiclient.Regis
 	if f.cacheRoot == "" {
 		f.cacheRoot = filepath.Join(f.stateDir, "cache")
 	}
-	limit, err := memorySize("--memory", f.memory)
-	if err != nil {
-		return r, usage(err)
+	var limit int64 // a default leaves the machine's memory as what jobs may ask for
+	if f.bounds.memory != unbounded {
+		if limit, err = memorySize("--memory", f.bounds.memory); err != nil {
+			return r, usage(err)
+		}
 	}
 	if err := f.machine.describe(&r, machine, limit, f.cacheRoot); err != nil {
 		return r, err

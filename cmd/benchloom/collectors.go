@@ -40,6 +40,8 @@ func collectorClientCommands() []*cobra.Command {
 		newCollectorEnroll(),
 		newCollectorWantVersion(),
 		newCollectorRedeliver(),
+		newCollectorSetup(),
+		newCollectorCheck(),
 	}
 }
 

@@ -113,10 +113,12 @@ func (f *doctorFlags) diagnose(cmd *cobra.Command, tuner tune.Tuner) error {
 	if err := measure.ProbeCounters()[measure.CounterInstructions]; err != nil {
 		d.LackCounters(err.Error())
 	}
+	if limits, err := checkLimits(d.MeasuringCPUs); err == nil {
+		d.Findings, d.Limits = append(d.Findings, tune.OfLimits(limits)), limits
+	}
 	sandbox, remove, err := openProbe(d.MeasuringCPUs)
 	if err == nil {
 		defer remove()
-		d.Findings = append(d.Findings, tune.ControlGroups(sandbox.Unenforced()))
 	} else {
 		d.NotMeasured = err.Error()
 	}
@@ -141,7 +143,7 @@ func (f *doctorFlags) diagnose(cmd *cobra.Command, tuner tune.Tuner) error {
 	return cli.WriteNoise(cmd.OutOrStdout(), d, view(cmd))
 }
 
-// openProbe returns a sandbox with all kinds of limits, in a directory of its own.
+// openProbe returns a sandbox in a directory of its own. This program may be where no account of benchmarks can execute it.
 func openProbe(cpus measure.CPUList) (_ *measure.Sandbox, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "benchloom-doctor-")
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/diskspace"
 	"github.com/benchloom/benchloom/internal/metrics"
 	"github.com/benchloom/benchloom/internal/webguard"
 )
@@ -27,6 +28,8 @@ type processFlags struct {
 	metrics             string
 	allowedHosts        []string
 	ready               atomic.Bool
+	// short, if set, returns an error while the disk is short.
+	short func() error
 }
 
 func (f *processFlags) add(flags *pflag.FlagSet) {
@@ -102,6 +105,14 @@ func (f *processFlags) serveMetrics(ctx context.Context, m *metrics.Metrics, log
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !f.ready.Load() {
 			http.Error(w, "not ready yet", http.StatusServiceUnavailable)
+			return
+		}
+		if f.short == nil {
+			return
+		}
+		if err := f.short(); err != nil {
+			w.Header().Set(diskspace.ShortHeader, "short")
+			http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
 		}
 	})
 	names, remote := f.hosts(f.metrics, listener.Addr())

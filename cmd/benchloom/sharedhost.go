@@ -40,13 +40,13 @@ func (s *sharedFlags) slots(f *collectorFlags) ([]*collectorFlags, error) {
 	if f.class != 0 {
 		return nil, errors.New("--size-class is one collector's, --classes are a shared host's: leave one of them out")
 	}
-	if f.memory == "" {
+	if f.bounds.memory == "" || f.bounds.memory == unbounded {
 		return nil, errors.New("--classes: the memory of the shared host is missing; name it with --memory, such as --memory 20g")
 	}
 	if s.classMemory == "" {
 		s.classMemory = "4g"
 	}
-	budget, err := memorySize("--memory", f.memory)
+	budget, err := memorySize("--memory", f.bounds.memory)
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +74,12 @@ func (s *sharedFlags) slots(f *collectorFlags) ([]*collectorFlags, error) {
 			if err := bench.CheckName("collector", slot.name); err != nil {
 				return nil, fmt.Errorf("--name: a slot's name is made of it: %w", err)
 			}
-			slot.memory = bench.MemoryText(need)
+			slot.bounds.memory = bench.MemoryText(need)
 			slot.stateDir = filepath.Join(f.stateDir, slotsDir, slot.name)
 			if f.artifactDir == "" {
 				slot.artifactDir = filepath.Join(f.stateDir, "artifacts")
 			}
+			slot.isolation.hide = append(slices.Clone(f.isolation.hide), f.stateDir)
 			slot.shared = sharedFlags{host: f.name, budget: budget, slotMemory: need}
 			slots = append(slots, &slot)
 		}

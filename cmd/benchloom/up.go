@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchloom/benchloom/internal/accounts"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/devstack"
 	"github.com/benchloom/benchloom/internal/measure"
@@ -70,7 +71,13 @@ names is used instead of a private one.`,
 			if o.OpenRead && o.ClosedRead {
 				return usage(errors.New("--open-read and --closed-read exclude each other"))
 			}
-			o.AllowedHosts = f.allowedHosts
+			if err := checkIsolation(o.Isolation); err != nil {
+				return usage(err)
+			}
+			if _, err := parseReserve(o.DiskReserve); err != nil {
+				return usage(err)
+			}
+			o.AllowedHosts, o.Accounts = f.allowedHosts, accounts.System()
 			o.Environ, o.Log, o.Now = os.Environ(), log, time.Now
 			err = up.Run(cmd.Context(), o, func(a up.Addresses) { announce(cmd.ErrOrStderr(), o, a) }, secondInterrupt(cmd))
 			var running *devstack.AlreadyRunningError
@@ -83,6 +90,8 @@ names is used instead of a private one.`,
 	flags := cmd.Flags()
 	f.add(flags)
 	f.addHosts(flags)
+	addIsolation(flags, &o.Isolation)
+	addReserve(flags, &o.DiskReserve)
 	flags.StringVar(&o.StateDir, "state-dir", env("BENCHLOOM_STATE_DIR", devstack.DefaultStateDir), "directory for all state")
 	flags.StringVar(&o.Collectors, "collectors", "", "collectors by size class, such as 2x1,1x4 (default: one with all cores but the services')")
 	flags.BoolVar(&o.ShareCores, "share-cores", false, "allow collectors on shared cores; their results are marked co-located")

@@ -19,6 +19,8 @@ import (
 // Diagnosis describes what disturbs measurements on this machine.
 type Diagnosis struct {
 	tune.Report
+	// Limits are those of benchmarks, whether they hold or not.
+	Limits []tune.Enforcement `json:"limits,omitempty"`
 	// Tuned is the tuning in force, nil if there is none.
 	Tuned *tune.Tuned `json:"tuned,omitempty"`
 	// Noise is nil if it was not measured; NotMeasured is the reason, unless that was asked for.

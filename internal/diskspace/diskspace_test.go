@@ -2,6 +2,7 @@ package diskspace_test
 
 import (
 	"math"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -54,4 +55,20 @@ func TestThisMachinesFileSystemIsRead(t *testing.T) {
 	require.NoError(t, diskspace.Reserve{Bytes: -1}.Look(dir))
 	require.ErrorIs(t, diskspace.Reserve{Bytes: math.MaxInt64}.Look(dir), syscall.ENOSPC)
 	require.NoError(t, diskspace.Reserve{Bytes: math.MaxInt64}.Look(filepath.Join(dir, "none")), "not known")
+}
+
+func TestLinkedFilesCountOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "sub"), 0o755))
+	empty, err := diskspace.Used(t.Context(), dir)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), make([]byte, 1<<20), 0o644))
+	require.NoError(t, os.Link(filepath.Join(dir, "file"), filepath.Join(dir, "sub", "link")))
+	require.NoError(t, os.Symlink("/", filepath.Join(dir, "root")))
+	used, err := diskspace.Used(t.Context(), dir)
+	require.NoError(t, err)
+	require.InDelta(t, 1<<20, used-empty, 64<<10)
+	_, err = diskspace.Used(t.Context(), filepath.Join(dir, "none"))
+	require.ErrorIs(t, err, os.ErrNotExist)
 }

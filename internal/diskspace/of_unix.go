@@ -3,7 +3,12 @@
 package diskspace
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,4 +23,48 @@ func Of(dir string) (Space, error) {
 	return Space{
 		Size: int64(stat.Blocks) * unit, Free: int64(stat.Bavail) * unit, Files: int64(stat.Files), FreeFiles: int64(stat.Ffree),
 	}, nil
+}
+
+// Used returns the space that the files below a directory occupy, in bytes: allocated blocks, each hard-linked file once. Files
+// that vanish meanwhile, and those on other file systems, do not count.
+func Used(ctx context.Context, dir string) (int64, error) {
+	type inode struct{ device, number uint64 }
+	linked := make(map[inode]bool)
+	var device uint64
+	var total int64
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		var info fs.FileInfo
+		if err == nil {
+			info, err = entry.Info()
+		}
+		if err != nil {
+			if path != dir && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)) {
+				return nil
+			}
+			return err
+		}
+		stat := info.Sys().(*syscall.Stat_t)
+		id := inode{uint64(stat.Dev), stat.Ino}
+		if path == dir {
+			device = id.device
+		}
+		if id.device != device && entry.IsDir() {
+			return fs.SkipDir
+		}
+		if !entry.IsDir() && stat.Nlink > 1 {
+			if linked[id] {
+				return nil
+			}
+			linked[id] = true
+		}
+		total += stat.Blocks * 512 // stat(2): units of 512 bytes
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("measuring the size of %s: %w", dir, err)
+	}
+	return total, nil
 }

@@ -74,7 +74,7 @@ func (r *runner) runCommand(ctx context.Context) error {
 		places: p,
 		result: Result{TestCase: tc},
 		recipe: suite.Recipe{
-			Measure:    suite.Measurement{Run: r.job.Command.Argv, Dir: work, Env: r.job.Command.Env},
+			Measure:    suite.Measurement{Run: r.job.Command.Argv, Dir: work, Env: r.job.Command.Env, Network: true},
 			Iterations: max(1, r.job.Iterations),
 			Timeout:    r.job.Command.Timeout,
 		},

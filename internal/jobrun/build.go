@@ -42,13 +42,13 @@ func Build(ctx context.Context, machine Machine, job BuildJob) (err error) {
 		return err
 	}
 	r := &runner{m: machine, job: Job{Kind: bench.KindBuild}, log: quiet{machine.Log}, freshTemp: true}
-	if err := r.clean(); err != nil {
-		return err
+	if err := r.m.Sandbox.Clean(ctx); err != nil {
+		return fmt.Errorf("emptying the work directory: %w", err)
 	}
 	if err := r.room(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.clean()) }()
+	defer func() { err = errors.Join(err, r.m.Sandbox.Clean(context.WithoutCancel(ctx))) }()
 	r.phase(Building)
 	if err := r.build(ctx, job); err != nil {
 		if ctx.Err() != nil {
@@ -77,7 +77,7 @@ func (r *runner) build(ctx context.Context, job BuildJob) error {
 		return &Failure{Kind: bench.FailPermanent, Message: fmt.Sprintf("%s: %v", what, err)}
 	}
 	_, failure, err := r.execute(ctx, call{what, measure.Command{
-		Argv: spec.Command, Env: mergeEnv(r.m.baseEnv(), passed, spec.Env), Dir: dir, Timeout: spec.Timeout(),
+		Argv: spec.Command, Env: mergeEnv(r.m.baseEnv(), passed, spec.Env), Dir: dir, Timeout: spec.Timeout(), Network: true,
 	}})
 	if err != nil {
 		return err

@@ -97,7 +97,7 @@ func (r *runner) attempt(ctx context.Context, u *unit, what string) (attempted, 
 	if err := r.fresh(ctx, u); err != nil {
 		return attempted{}, fmt.Errorf("%s: %w", what, err)
 	}
-	failure, err := r.steps(ctx, u.places, what+" before", u.recipe.Before, r.until(u.recipe.Timeout))
+	failure, err := r.steps(ctx, u.places, stepsOf{what + " before", false}, u.recipe.Before, r.until(u.recipe.Timeout))
 	if failure != nil || err != nil {
 		return attempted{failure: failure}, err
 	}
@@ -107,7 +107,7 @@ func (r *runner) attempt(ctx context.Context, u *unit, what string) (attempted, 
 		dir = u.places.paths.Work
 	}
 	command := measure.Command{
-		Argv: m.Run, Dir: dir, Env: mergeEnv(r.m.baseEnv(), m.Env), Timeout: u.recipe.Timeout, Counters: r.counters,
+		Argv: m.Run, Dir: dir, Env: mergeEnv(r.m.baseEnv(), m.Env), Timeout: u.recipe.Timeout, Counters: r.counters, Network: m.Network,
 	}
 	var stdout bytes.Buffer
 	if m.Output == suite.OutputBenchfmt {

@@ -40,6 +40,14 @@ type processes struct {
 func (p *processes) WorkDir() string { return p.dir }
 func (p *processes) TempDir() string { return filepath.Join(p.dir, "tmp") }
 
+func (p *processes) Clean(context.Context) error {
+	entries, err := os.ReadDir(p.dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(p.dir, e.Name())))
+	}
+	return errors.Join(err, os.Mkdir(p.TempDir(), 0o755))
+}
+
 func (p *processes) Run(ctx context.Context, c measure.Command) (measure.Sample, error) {
 	if p.started != nil {
 		p.started(c)

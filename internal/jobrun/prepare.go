@@ -72,7 +72,7 @@ func (r *runner) prepare(ctx context.Context, subject Subject, number int, varia
 	if p.skipped, err = r.unmet(ctx, p.places, what, preparation.Requires); err != nil || p.skipped != "" {
 		return p, err
 	}
-	p.failure, err = r.steps(ctx, p.places, what+" prepare", preparation.Steps, r.until(preparation.Timeout))
+	p.failure, err = r.steps(ctx, p.places, stepsOf{what + " prepare", true}, preparation.Steps, r.until(preparation.Timeout))
 	if p.failure == nil {
 		p.failure = stillThere(what, paths.Prepared)
 	}
@@ -114,7 +114,7 @@ func (r *runner) unmet(ctx context.Context, p places, what string, requirements 
 		}
 		if met && len(req.Run) > 0 {
 			_, failure, err := r.execute(ctx, call{what + " requirement", measure.Command{
-				Argv: req.Run, Env: env, Dir: p.paths.Prepared, Timeout: requirementTimeout,
+				Argv: req.Run, Env: env, Dir: p.paths.Prepared, Timeout: requirementTimeout, Network: true,
 			}})
 			if err != nil {
 				return "", err
@@ -153,7 +153,7 @@ func (r *runner) prepareScenario(ctx context.Context, u *unit, p *prepared, outc
 	if err := r.fresh(ctx, u); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	failure, err := r.steps(ctx, u.places, what+" prepare", recipe.Prepare, r.until(p.timeout))
+	failure, err := r.steps(ctx, u.places, stepsOf{what + " prepare", true}, recipe.Prepare, r.until(p.timeout))
 	if err != nil {
 		return err
 	}
@@ -201,8 +201,15 @@ func (r *runner) fresh(ctx context.Context, u *unit) error {
 	return nil
 }
 
+// stepsOf names steps for messages, and says whether all of them reach the network.
+type stepsOf struct {
+	what    string
+	network bool
+}
+
 // steps carries out steps in sequence within one time limit.
-func (r *runner) steps(ctx context.Context, p places, what string, steps []suite.Step, limit deadline) (*Failure, error) {
+func (r *runner) steps(ctx context.Context, p places, of stepsOf, steps []suite.Step, limit deadline) (*Failure, error) {
+	what := of.what
 	for _, step := range steps {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -226,7 +233,7 @@ func (r *runner) steps(ctx context.Context, p places, what string, steps []suite
 			dir = p.paths.Prepared
 		}
 		_, failure, err := r.execute(ctx, call{what, measure.Command{
-			Argv: step.Run, Env: mergeEnv(r.m.baseEnv(), passed, step.Env), Dir: dir, Timeout: limit.left(),
+			Argv: step.Run, Env: mergeEnv(r.m.baseEnv(), passed, step.Env), Dir: dir, Timeout: limit.left(), Network: of.network || step.Network,
 		}})
 		if failure != nil || err != nil {
 			return failure, err

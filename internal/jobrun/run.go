@@ -70,13 +70,13 @@ func (r *runner) run(ctx context.Context) (err error) {
 	if err := r.requireMetrics(); err != nil {
 		return err
 	}
-	if err := r.clean(); err != nil {
-		return err
+	if err := r.m.Sandbox.Clean(ctx); err != nil {
+		return fmt.Errorf("emptying the work directory: %w", err)
 	}
 	if err := r.room(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.clean()) }()
+	defer func() { err = errors.Join(err, r.m.Sandbox.Clean(context.WithoutCancel(ctx))) }()
 	if r.job.Kind == bench.KindCommand {
 		return r.runCommand(ctx)
 	}

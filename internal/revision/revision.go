@@ -215,7 +215,7 @@ var hash = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 // fetch updates the mirror from the repository. References removed there are
 // kept: their artifacts may be requested again.
 func (r *Repositories) fetch(ctx context.Context, repository, mirror string) error {
-	if err := os.MkdirAll(r.dir, 0o755); err != nil {
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return fmt.Errorf("keeping a mirror of %s: %w", Redact(repository), err)
 	}
 	if _, err := os.Stat(filepath.Join(mirror, "HEAD")); err != nil {

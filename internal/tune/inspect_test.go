@@ -189,12 +189,23 @@ func TestCountersAreMissingWhateverTheKernelAllows(t *testing.T) {
 
 func TestLimitsThatDoNotHold(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, tune.Good, tune.ControlGroups(nil).Grade)
-	f := tune.ControlGroups([]measure.Unenforced{{Name: measure.LimitMemory, Reason: "no writable hierarchy"}, {Name: measure.LimitSwap, Reason: "neither"}})
+	require.Equal(t, tune.Good, tune.OfLimits(tune.Limits(nil)).Grade)
+	list := tune.Limits([]measure.Unenforced{
+		{Name: measure.LimitMemory, Reason: "no writable hierarchy"}, {Name: measure.LimitPIDs, Reason: "neither"}, {Name: measure.LimitFiles, Reason: "not root"}, {Name: measure.LimitFiles, Reason: "no mounts"},
+	})
+	seen := make(map[measure.Limit]bool)
+	for _, e := range list {
+		require.False(t, seen[e.Limit], e.Limit)
+		seen[e.Limit] = true
+		require.NotEmpty(t, e.Purpose)
+		require.Equal(t, e.Enforced, e.Reason == "" && e.Remedy == "", e.Limit)
+	}
+	require.Len(t, seen, 15)
+	f := tune.OfLimits(list)
 	require.Equal(t, tune.Improvable, f.Grade)
-	require.Equal(t, "not enforced: memory, swap", f.Value)
-	require.Equal(t, "no writable hierarchy", f.Reason)
-	require.Contains(t, f.Remedy, "Delegate=yes")
+	require.Equal(t, "not enforced: files, memory, pids", f.Value)
+	require.Equal(t, "files: not root; no mounts; memory: no writable hierarchy; pids: neither", f.Reason)
+	require.Equal(t, 1, strings.Count(f.Remedy, "Delegate=yes"), "one remedy for both")
 }
 
 // A container may use only some CPUs of its machine.

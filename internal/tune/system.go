@@ -192,19 +192,3 @@ func (i *inspector) pressure() Finding {
 	}
 	return f
 }
-
-// ControlGroups grades the limits that a sandbox with all kinds of them could not
-// enforce.
-func ControlGroups(unenforced []measure.Unenforced) Finding {
-	f := Finding{Name: "control groups", Grade: Good, Value: "all limits of benchmarks hold"}
-	if len(unenforced) == 0 {
-		return f
-	}
-	names := make([]string, len(unenforced))
-	for n, u := range unenforced {
-		names[n] = string(u.Name)
-	}
-	f.Grade, f.Value, f.Reason = Improvable, "not enforced: "+strings.Join(names, ", "), unenforced[0].Reason
-	f.Remedy = "run collectors as root, or in a systemd service with Delegate=yes"
-	return f
-}

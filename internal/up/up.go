@@ -19,8 +19,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/benchloom/benchloom/internal/accounts"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/devstack"
+	"github.com/benchloom/benchloom/internal/diskspace"
 	"github.com/benchloom/benchloom/internal/measure"
 	"github.com/benchloom/benchloom/internal/protocol"
 )
@@ -51,6 +53,11 @@ type Options struct {
 	// MemoryBytes is the memory for all collectors, divided by size class; 0: not known,
 	// and they are not limited.
 	MemoryBytes int64
+	// Isolation of benchmarks is "on" or "off". Accounts are those of the machine.
+	Isolation string
+	Accounts  accounts.Pool
+	// DiskReserve is the free disk space that is kept for the service, as a flag; empty means the default.
+	DiskReserve string
 	// Environ is the environment of the processes.
 	Environ []string
 	Log     *slog.Logger
@@ -94,6 +101,10 @@ func Run(ctx context.Context, o Options, onReady func(Addresses), hurry <-chan s
 	}
 	defer func() { err = errors.Join(err, state.Close()) }()
 	s := &stack{Options: o, state: state, layout: layout}
+	defer func() { err = errors.Join(err, s.release()) }()
+	if err := s.lease(ctx); err != nil {
+		return err
+	}
 	if err := s.compose(ctx); err != nil {
 		return err
 	}
@@ -130,6 +141,7 @@ type stack struct {
 	addresses Addresses
 	processes []devstack.Process
 	nextPort  int
+	leases    []*accounts.Lease
 }
 
 func (s *stack) compose(ctx context.Context) error {
@@ -148,7 +160,10 @@ func (s *stack) compose(ctx context.Context) error {
 		return err
 	}
 	s.addresses.API = "http://" + net.JoinHostPort(loopback, strconv.Itoa(apiPort))
-	var reading []string
+	reading := []string{"--watch-disk", s.state.Dir()}
+	if s.DiskReserve != "" {
+		reading = append(reading, "--disk-reserve", s.DiskReserve)
+	}
 	if s.ClosedRead {
 		reading = append(reading, "--closed-read")
 	}
@@ -171,13 +186,14 @@ func (s *stack) compose(ctx context.Context) error {
 		Prepare: portFree("the orchestrator's metrics", metrics, "--metrics-port"),
 		Argv:    []string{s.Program, "orchestrator", "--metrics", metrics, "--cache-dir", s.state.Path("orchestrator")},
 	}, true)
-	for _, slot := range s.layout.Slots {
+	for i, slot := range s.layout.Slots {
 		if metrics, err = s.metricsAddress(); err != nil {
 			return err
 		}
 		argv := []string{s.Program, "collector", "--name", slot.Name, "--target", string(s.Target), "--size-class", strconv.Itoa(int(slot.Class)),
 			"--pool", "local", "--cpus", slot.CPUs.String(), "--state-dir", s.state.Path("collectors", slot.Name),
 			"--artifact-dir", s.state.Path("artifacts"), "--api", s.addresses.API, "--token-file", tokens[TokenCollector], "--metrics", metrics}
+		argv = append(argv, s.isolated(i)...)
 		if share := s.layout.MemoryShare(slot, s.MemoryBytes, len(s.Cores)); share > 0 {
 			argv = append(argv, "--memory", bench.MemoryText(share))
 		}
@@ -327,7 +343,8 @@ func ready(address string) func(context.Context) error {
 			return err
 		}
 		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
+		// A process whose only trouble is a short disk has started, and tells.
+		if response.StatusCode != http.StatusOK && response.Header.Get(diskspace.ShortHeader) == "" {
 			return fmt.Errorf("%s answers %s", address, response.Status)
 		}
 		return nil

@@ -137,6 +137,7 @@ func (w *world) environ(home, temporary string) []string {
 	return []string{
 		"PATH=" + w.programs + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + temporary,
 		"BENCHLOOM_TEMPORAL_DEV=" + w.temporal, "GOTOOLCHAIN=local", "GOFLAGS=", "GOSUMDB=off",
+		"BENCHLOOM_ISOLATION=off", // artifacts and repositories lie in directories that others cannot enter
 	}
 }
 

@@ -45,6 +45,11 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
+	// Many benchmarks here wait for files of their test, which isolated ones do not see: those that try to break out say
+	// --isolation on.
+	if err := os.Setenv("BENCHLOOM_ISOLATION", "off"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	if shared.s != nil {
 		if err := shared.s.Stop(code == 0); err != nil {
