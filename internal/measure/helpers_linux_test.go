@@ -2,6 +2,7 @@ package measure_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -61,6 +62,8 @@ func platformHelper(name string, args []string) error {
 	isolation := open
 	switch name {
 	case "collector":
+	case "nested": // a sandbox in a sandbox
+		return nested(args[0])
 	case "isolated collector":
 		exe, err := os.Executable()
 		if err != nil {
@@ -78,6 +81,20 @@ func platformHelper(name string, args []string) error {
 	}
 	_, err = sandbox.Run(context.Background(), helperCommand(sandbox, "family", args[1]))
 	return err
+}
+
+// nested runs a command in a sandbox with all limits and prints which of them it lacks.
+func nested(workDir string) error {
+	sandbox, err := measure.NewSandbox(measure.SandboxConfig{Name: "nested", WorkDir: workDir, MemoryBytes: 1 << 30, PIDs: 100, DiskBytes: 1 << 30})
+	if err != nil {
+		return err
+	}
+	for _, lacking := range sandbox.Unenforced() {
+		fmt.Printf("%s: %s\n", lacking.Name, lacking.Reason)
+	}
+	sample, err := sandbox.Run(context.Background(), measure.Command{Argv: []string{"/bin/true"}})
+	fmt.Println("ran:", sample.Status, sample.ExitCode)
+	return errors.Join(err, sandbox.Clean(context.Background()), sandbox.Close())
 }
 
 // helperCommand runs the test binary as a helper. Without the last two variables it would sleep for a second at its end with

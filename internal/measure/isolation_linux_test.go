@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/benchloom/benchloom/internal/measure"
 )
@@ -24,11 +25,22 @@ func isolated(t *testing.T, config measure.SandboxConfig) (*measure.Sandbox, boo
 	sandbox := newSandbox(t, config)
 	for _, limit := range []measure.Limit{measure.LimitProcesses, measure.LimitFiles, measure.LimitNetwork} {
 		if lacks(sandbox.Unenforced(), limit) {
-			require.NotZero(t, os.Geteuid(), "root isolates: %v", sandbox.Unenforced())
+			require.False(t, mayIsolate(t), "not isolated: %v", sandbox.Unenforced())
 			return sandbox, false
 		}
 	}
 	return sandbox, true
+}
+
+// mayIsolate reports whether this process has CAP_SYS_ADMIN.
+func mayIsolate(t *testing.T) bool {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(status), "CapEff:")
+	effective, err := strconv.ParseUint(strings.Fields(rest)[0], 16, 64)
+	require.NoError(t, err)
+	return effective>>unix.CAP_SYS_ADMIN&1 == 1
 }
 
 // shell runs a script and returns its output.
@@ -402,4 +414,59 @@ func TestACleanSlotIsEmpty(t *testing.T) {
 			require.Empty(t, output)
 		})
 	}
+}
+
+// A container without privileges, and an ordinary user: commands run, and what they are not kept from is said, each by itself.
+func TestWithoutPrivilegesEachMissingPartIsNamed(t *testing.T) {
+	t.Parallel()
+	users := map[string]*measure.User{"root without capabilities": nil}
+	if mayIsolate(t) {
+		users["ordinary user"] = &measure.User{UID: 65534, GID: 65534}
+	}
+	for name, user := range users {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			outer, ok := isolated(t, measure.SandboxConfig{User: user, Isolation: measure.Isolation{Hidden: []string{t.TempDir()}}})
+			if !ok {
+				return
+			}
+			var output bytes.Buffer
+			command := helperCommand(outer, "nested", filepath.Join(outer.WorkDir(), "inner"))
+			command.Argv[0], command.Output = "/proc/self/exe", &output
+			sample, err := outer.Run(t.Context(), command)
+			require.NoError(t, err)
+			require.True(t, sample.Succeeded(), output.String())
+			for _, want := range []string{"processes:", "files:", "network:", "memory:", "pids:", "process_tree:", "ran: exited 0"} {
+				require.Contains(t, output.String(), want)
+			}
+			if user != nil {
+				require.Contains(t, output.String(), "run the collector as root")
+			} else {
+				require.Contains(t, output.String(), "CAP_SYS_ADMIN is missing")
+				require.Contains(t, output.String(), "account:")
+			}
+			require.NotContains(t, output.String(), "privileges:")
+		})
+	}
+}
+
+func TestACommandNeverRunsLessIsolatedThanBefore(t *testing.T) {
+	t.Parallel()
+	shown := filepath.Join(t.TempDir(), "shown")
+	require.NoError(t, os.Mkdir(shown, 0o755))
+	sandbox, ok := isolated(t, measure.SandboxConfig{Isolation: measure.Isolation{ReadOnly: []string{shown}}})
+	if !ok {
+		return
+	}
+	// The next command needs new namespaces, which cannot be arranged.
+	require.NoError(t, sandbox.Clean(t.Context()))
+	require.NoError(t, os.Remove(shown))
+	for range 2 {
+		_, err := sandbox.Run(t.Context(), measure.Command{Argv: []string{"/bin/true"}})
+		require.ErrorContains(t, err, "cannot be any more")
+		require.ErrorContains(t, err, shown)
+	}
+	require.NoError(t, os.Mkdir(shown, 0o755))
+	_, sample := shell(t, sandbox, "true")
+	require.True(t, sample.Succeeded())
 }

@@ -225,7 +225,7 @@ func (r *run) execute(ctx context.Context, sample Sample) (Sample, error) {
 // space has ended: after a command that had to be killed, or because something outside ended it.
 func (s *Sandbox) freshLauncher(nice int) error {
 	lowered := nice < s.launcher.nice && unix.Geteuid() != 0
-	ended := s.launcher.space != nil && !s.launcher.space.alive()
+	ended := s.isolated && !s.launcher.space.alive()
 	if !lowered && !ended {
 		return nil
 	}

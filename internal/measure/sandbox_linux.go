@@ -21,6 +21,9 @@ type Sandbox struct {
 	baseNice int
 	lacking  []Unenforced
 
+	// isolated is set if commands run in a space.
+	isolated bool
+
 	// running is held while a command runs; it guards the fields below.
 	running  sync.Mutex
 	launcher *launcher
@@ -40,6 +43,9 @@ func NewSandbox(config SandboxConfig) (*Sandbox, error) {
 	if config.User != nil && os.Geteuid() != 0 {
 		return nil, fmt.Errorf("slot %s: running commands as user %d needs root", config.Name, config.User.UID)
 	}
+	if err := config.Isolation.exists(); err != nil {
+		return nil, fmt.Errorf("slot %s: %w", config.Name, err)
+	}
 	config.CPUs, _ = NewCPUList(config.CPUs...)
 	workDir, err := prepareDirs(config)
 	if err != nil {
@@ -53,6 +59,19 @@ func NewSandbox(config SandboxConfig) (*Sandbox, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// exists checks that what commands need is there.
+func (i Isolation) exists() error {
+	if i.Off {
+		return nil
+	}
+	for _, path := range slices.Concat(i.Writable, i.ReadOnly) {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("isolation shows %s to commands: %w; create it first, or leave it out", path, err)
+		}
+	}
+	return nil
 }
 
 // lockDir locks the work directory for this sandbox. The lock ends with the process, however that ends.
@@ -104,27 +123,32 @@ func (s *Sandbox) open() error {
 	}
 	s.launcher, s.baseNice = launch, launch.nice
 	s.lacking = append(lacking, more...)
-	if launch.space != nil {
+	s.isolated = launch.space != nil
+	if s.isolated {
 		// Its PID namespace holds every process, also without control groups.
 		s.lacking = slices.DeleteFunc(s.lacking, func(u Unenforced) bool { return u.Name == LimitTree })
 	}
 	return nil
 }
 
-// refresh replaces the launching thread, and with it its space.
+// refresh replaces the launching thread, and with it its space. If commands cannot be isolated as before, nothing runs.
 func (s *Sandbox) refresh() error {
-	isolated := s.launcher.space != nil
-	err := s.launcher.close(s.reapStale)
+	launch, lacking, err := (*launcher)(nil), []Unenforced(nil), s.launcher.close(s.reapStale)
 	if err == nil {
-		s.launcher, _, err = startLauncher(s.config, s.workDir, s.groups)
-	}
-	if err == nil && isolated && s.launcher.space == nil {
-		err = errors.New("namespaces are refused now")
+		launch, lacking, err = startLauncher(s.config, s.workDir, s.groups)
 	}
 	if err != nil {
 		s.stuck = fmt.Errorf("replacing the launching thread: %w", err)
+		return s.stuck
 	}
-	return s.stuck
+	s.launcher = launch
+	for _, l := range lacking {
+		if !slices.ContainsFunc(s.lacking, func(u Unenforced) bool { return u.Name == l.Name }) {
+			// The next command tries again.
+			return errors.Join(fmt.Errorf("commands were isolated, and cannot be any more: %s: %s", l.Name, l.Reason), launch.space.retire(nothing))
+		}
+	}
+	return nil
 }
 
 // Name returns the slot's name.
