@@ -359,7 +359,7 @@ func (s *stack) publish(supervisor *devstack.Supervisor) error {
 	}
 	return s.state.WriteUp(devstack.Up{Processes: pids, Addresses: map[string]string{
 		AddressAPI: s.addresses.API, AddressTemporal: s.addresses.Temporal,
-		AddressTemporalUI: s.addresses.TemporalUI, AddressDatabase: s.addresses.Database,
+		AddressTemporalUI: s.addresses.TemporalUI, AddressDatabase: withoutPassword(s.addresses.Database),
 	}}, s.Now())
 }
 

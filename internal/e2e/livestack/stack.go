@@ -91,7 +91,7 @@ func Continue(ctx context.Context, programs Programs, dir string, args ...string
 	args = append([]string{"up", "--state-dir", s.State(), "--api-port", "0", "--metrics-port", "0", "--temporal-port", "0", "--temporal-ui-port", "0"}, args...)
 	s.command = exec.Command(programs.Benchloom, args...) //nolint:noctx // it is stopped by a signal, not killed with the context
 	s.command.Stdout, s.command.Stderr = log, log
-	s.command.Env = slices.Concat(os.Environ(), programs.Environ, []string{"BENCHLOOM_TEMPORAL_DEV=" + programs.Temporal, "TEMPORAL_ADDRESS=", "DATABASE_URL="})
+	s.command.Env = slices.Concat(os.Environ(), []string{"TEMPORAL_ADDRESS=", "DATABASE_URL="}, programs.Environ, []string{"BENCHLOOM_TEMPORAL_DEV=" + programs.Temporal})
 	if err := s.command.Start(); err != nil {
 		return nil, fmt.Errorf("starting the stack: %w", err)
 	}
