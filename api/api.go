@@ -189,6 +189,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		&buildHandlers{base: s, record: c.Store},
 		&retentionHandlers{base: s, record: c.Store, workflows: c.Starter},
 		newRevisionHandlers(s, c.Store),
+		&overviewHandlers{base: s, record: c.Store, projects: projects},
 	} {
 		group.register()
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/internal/apiclient"
-	"github.com/benchloom/benchloom/internal/bench"
 )
 
 // shownPage is a page as a browser without scripts sees it.
@@ -300,26 +299,6 @@ func TestAssetsAreKeptForEver(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, b.send(t, "", http.MethodGet, strings.Replace(path, "/assets/", "/assets/0", 1), "").status, "another version")
 	}
 	require.Less(t, size, 40<<10, "compressed, of what a page loads")
-}
-
-func TestTheOverviewShowsWhatHappens(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	empty := b.page(t, "", "/")
-	require.Contains(t, empty.text(), "Nothing runs, because no request is in progress.")
-	b.project(t)
-	b.register(t, "c1")
-	r, err := b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: []string{"echo", "<script>alert(1)</script>"}}})
-	require.NoError(t, err)
-	p := b.page(t, "", "/")
-	require.Contains(t, p.text(), "echo <script>alert(1)</script>")
-	require.Contains(t, p.links(), "/requests/"+string(r.ID))
-	require.Contains(t, p.links(), "http://127.0.0.1:8233")
-	require.Contains(t, p.section("s-running"), "in progress")
-
-	j := b.submit(t, "1.26.0")
-	require.NoError(t, b.store.CompleteRequest(t.Context(), j.request.ID, bench.Success, "1.25.0", []byte(`{"line": "1 changed"}`), "done"))
-	require.Contains(t, b.page(t, "", "/").text(), "1 changed")
 }
 
 // A page that is followed says so as soon as something has changed, whoever looks.

@@ -12,6 +12,7 @@ type Store interface {
 	AuditRecord
 	NamedRecord
 	RevisionRecord
+	OverviewRecord
 	ProjectRecord
 	SuiteRecord
 	RequestRecord
