@@ -54,6 +54,12 @@ type Settings struct {
 	// TemporalAddress is the address of Temporal for collectors on other machines, sent
 	// to them at enrolment; empty: unknown.
 	TemporalAddress string
+	// TemporalUISocket is the Unix socket of the embedded Temporal's Web UI, for
+	// [Handler.TemporalUI].
+	TemporalUISocket string
+	// TemporalTokens: Temporal asks the API whose a token is, so that collectors send it
+	// theirs.
+	TemporalTokens bool
 	// InvitedOnly refuses collectors without an invitation. Otherwise they configure
 	// themselves.
 	InvitedOnly bool
@@ -166,7 +172,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 	}
 	s.huma = humago.New(s.mux, s.humaConfig())
 	s.huma.UseMiddleware(s.authorize)
-	s.registerInfo()
+	s.registerInfo(c.Store)
 	admission := &admissionHandlers{base: s, record: c.Store}
 	enrolment := &enrolmentHandlers{base: s, record: c.Store}
 	for _, group := range []interface{ register() }{

@@ -270,7 +270,7 @@ func (s *collectorHandlers) registerCollector(ctx context.Context, in *registerC
 		return nil, err
 	}
 	out, err := collectorOf(stored, s.Now(), s.OfflineAfter)
-	return answer(apiclient.Registered{Collector: out, TaskQueue: pool.TaskQueue(), TaskQueues: queues, HeartbeatSeconds: max(1, int(s.HeartbeatEvery.Seconds()))}, err)
+	return answer(apiclient.Registered{Collector: out, TaskQueue: pool.TaskQueue(), TaskQueues: queues, HeartbeatSeconds: max(1, int(s.HeartbeatEvery.Seconds())), TemporalToken: s.TemporalTokens}, err)
 }
 
 // newMachine is the problem of a machine with other hardware than the collector of its

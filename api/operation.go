@@ -5,12 +5,14 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
 )
 
 // bodyBound bounds the time in which a body must arrive.
@@ -140,14 +142,40 @@ func answer[T any](value T, err error) (*body[T], error) {
 // none is an empty input or answer.
 type none struct{}
 
-func (s *base) registerInfo() {
+func (s *base) registerInfo(collectors CollectorRecord) {
 	handle(s, operation{id: "info", method: http.MethodGet, path: "/info", need: anyToken, tag: "service",
-		summary: "Show the version of the API and the owner of the token"},
+		summary: "Show the version of the API and the owner of the token", description: "Temporal asks this to decide what a token may do there."},
 		func(ctx context.Context, _ *none) (*body[apiclient.Info], error) {
 			who := caller(ctx)
+			queues, err := ownTaskQueues(ctx, collectors, who.Collector)
 			return answer(apiclient.Info{
 				Version: s.Version, TemporalUI: s.TemporalUI, Temporal: s.TemporalAddress, Namespace: s.Namespace,
-				Principal: who.Owner, Role: who.Role, Project: who.Project, Collector: who.Collector, MaxBodySize: s.MaxBody,
-			}, nil)
+				Principal: who.Owner, Role: who.Role, Project: who.Project, Collector: who.Collector, TaskQueues: queues, MaxBodySize: s.MaxBody,
+			}, err)
 		})
+}
+
+// ownTaskQueues lists the task queues that a collector, or a shared host with all of its
+// slots, serves at present.
+func ownTaskQueues(ctx context.Context, record CollectorRecord, name string) ([]string, error) {
+	if name == "" {
+		return nil, nil
+	}
+	all, err := record.Collectors(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var queues []string
+	for _, c := range all {
+		if c.Name != name && bench.HostOfSlot(c.Name) != name {
+			continue
+		}
+		own, err := record.CollectorTaskQueues(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		queues = append(queues, own...)
+	}
+	slices.Sort(queues)
+	return slices.Compact(queues), nil
 }

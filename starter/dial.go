@@ -4,12 +4,17 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"net"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	sdklog "go.temporal.io/sdk/log"
 	"google.golang.org/grpc"
+
+	"github.com/benchloom/benchloom/internal/webguard"
 )
 
 // DefaultNamespace is used when the environment names none.
@@ -25,15 +30,40 @@ type Connection struct {
 	Metrics   client.MetricsHandler
 	// GRPC adds to the options of the connection.
 	GRPC []grpc.DialOption
+	// Token is sent with every call, for a Temporal that asks Benchloom who may do what;
+	// empty: none. Credentials of the environment (TEMPORAL_API_KEY, or
+	// TEMPORAL_GRPC_META_AUTHORIZATION) take its place.
+	Token string
 }
 
 // Dial connects to Temporal with its usual environment configuration
 // (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_PROFILE, TLS and API keys). It
-// keeps trying until the context ends.
+// keeps trying until the context ends. It refuses to send a token to another machine in
+// clear.
 func Dial(ctx context.Context, c Connection) (client.Client, error) {
+	options, err := c.options()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		connected, err := client.DialContext(ctx, options)
+		if err == nil {
+			return connected, nil
+		}
+		c.Log.WarnContext(ctx, "Temporal is not reachable yet", "address", options.HostPort, "error", err)
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("cannot reach Temporal at %s, namespace %s: %w; is it running? set TEMPORAL_ADDRESS, or start everything with 'benchloom up'", options.HostPort, options.Namespace, err)
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// options are those of the client of every process.
+func (c Connection) options() (client.Options, error) {
 	options, err := envconfig.LoadDefaultClientOptions()
 	if err != nil {
-		return nil, fmt.Errorf("reading Temporal's environment configuration: %w", err)
+		return options, fmt.Errorf("reading Temporal's environment configuration: %w", err)
 	}
 	if c.Address != "" {
 		options.HostPort = c.Address
@@ -48,16 +78,53 @@ func Dial(ctx context.Context, c Connection) (client.Client, error) {
 	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, c.GRPC...)
 	options.MetricsHandler = c.Metrics
 	options.Logger = sdklog.NewStructuredLogger(c.Log)
-	for {
-		connected, err := client.DialContext(ctx, options)
-		if err == nil {
-			return connected, nil
-		}
-		c.Log.WarnContext(ctx, "Temporal is not reachable yet", "address", options.HostPort, "error", err)
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("cannot reach Temporal at %s, namespace %s: %w; is it running? set TEMPORAL_ADDRESS, or start everything with 'benchloom up'", options.HostPort, options.Namespace, err)
-		case <-time.After(time.Second):
-		}
+	if c.Token == "" || options.Credentials != nil {
+		return options, nil
 	}
+	encrypted := options.ConnectionOptions.TLS != nil && !options.ConnectionOptions.TLSDisabled
+	if !encrypted && !webguard.Loopback(hostOf(options.HostPort)) {
+		return options, fmt.Errorf("Temporal at %s would get its token in clear: encrypt the connection with TEMPORAL_TLS=true, and TEMPORAL_TLS_SERVER_CA_CERT_PATH for an authority of your own", options.HostPort)
+	}
+	options.HeadersProvider = bearer{token: c.Token, others: options.HeadersProvider}
+	return options, nil
 }
+
+// hostOf returns the host of an address; Temporal's default is on loopback.
+func hostOf(address string) string {
+	if address == "" {
+		return "localhost"
+	}
+	host, _, err := net.SplitHostPort(strings.TrimPrefix(address, "dns:///"))
+	if err != nil {
+		return address
+	}
+	return host
+}
+
+// headersProvider is the SDK's interface of this name, which it does not export.
+type headersProvider interface {
+	GetHeaders(ctx context.Context) (map[string]string, error)
+}
+
+// bearer adds a token to the headers of the environment, unless they have one.
+type bearer struct {
+	token  string
+	others headersProvider // may be nil
+}
+
+// GetHeaders is called for each call.
+func (b bearer) GetHeaders(ctx context.Context) (map[string]string, error) {
+	headers := map[string]string{authorization: "Bearer " + b.token}
+	if b.others == nil {
+		return headers, nil
+	}
+	given, err := b.others.GetHeaders(ctx)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(headers, given)
+	return headers, nil
+}
+
+// authorization is the gRPC header of a token.
+const authorization = "authorization"

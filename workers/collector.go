@@ -16,8 +16,9 @@ import (
 
 // Collector holds the dependencies of a collector process.
 type Collector struct {
-	// Dial connects to Temporal once the collector may run.
-	Dial         func(ctx context.Context) (client.Client, error)
+	// Dial connects to Temporal once the collector may run; withToken asks for calls with
+	// the collector's own token.
+	Dial         func(ctx context.Context, withToken bool) (client.Client, error)
 	API          *apiclient.Client
 	Registration apiclient.Registration
 	// Jobs runs the jobs; Run sets its epoch.
@@ -107,7 +108,7 @@ func (c Collector) Run(ctx context.Context) error {
 	if _, leave := wanted.now(); leave != nil {
 		return left(leave)
 	}
-	temporal, err := c.Dial(ctx)
+	temporal, err := c.Dial(ctx, registered.TemporalToken)
 	if err != nil {
 		return ended(ctx, err)
 	}

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -25,17 +27,19 @@ import (
 
 type apiFlags struct {
 	processFlags
-	listen, database, namespace, ui string
-	userToken, collectorToken       string
-	announceTemporal                string
-	maxBuild                        string
-	watchDisk, diskReserve          string
-	allowRemote                     bool
-	closedRead, openRead            bool
-	tlsCert, tlsKey                 string
-	openCollectors                  bool
-	trustedProxies                  []string
-	rates                           api.Rates
+	temporalFlags
+	listen, database, ui      string
+	uiListen, uiSocket        string
+	userToken, collectorToken string
+	announceTemporal          string
+	maxBuild                  string
+	watchDisk, diskReserve    string
+	allowRemote               bool
+	closedRead, openRead      bool
+	tlsCert, tlsKey           string
+	openCollectors            bool
+	trustedProxies            []string
+	rates                     api.Rates
 }
 
 func newAPI() *cobra.Command {
@@ -62,11 +66,13 @@ environment configuration). The OpenAPI document is at /openapi.json, metrics at
 	flags.BoolVar(&f.closedRead, "closed-read", false, "require a token for reading, too (default: if other machines can reach the API, by its address or an --allowed-host)")
 	flags.BoolVar(&f.openRead, "open-read", false, "allow reading without a token, also from other machines")
 	flags.StringVar(&f.database, "database-url", os.Getenv("DATABASE_URL"), "Postgres (default $DATABASE_URL)")
-	flags.StringVar(&f.namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
+	f.addTemporal(flags)
 	flags.StringVar(&f.maxBuild, "max-build-size", "1GiB", "maximum size of the archive of a build")
 	flags.StringVar(&f.watchDisk, "watch-disk", "", "directory, such as that of the database, on whose file system the disk reserve is watched: /readyz fails while it is short (default: none)")
 	addReserve(flags, &f.diskReserve)
 	flags.StringVar(&f.ui, "temporal-ui", "", "address of Temporal's Web UI, for links")
+	flags.StringVar(&f.uiListen, "temporal-ui-listen", "", "address to serve the embedded Temporal's Web UI on, with the hosts, tokens and certificate of the API (default: not served)")
+	flags.StringVar(&f.uiSocket, "temporal-ui-socket", "", "socket of that Web UI ('temporal-dev --ui-socket')")
 	flags.StringVar(&f.userToken, "user-token-file", "", "file with the token of the administrator admin")
 	flags.StringVar(&f.collectorToken, "collector-token-file", "", "file with a token for collectors")
 	flags.BoolVar(&f.openCollectors, "open-collectors", false, "let collectors register without an invitation, with the token of --collector-token-file and a configuration of their own")
@@ -120,6 +126,10 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer listener.Close()
+	ui, err := f.listenUI(ctx, encryption != nil)
+	if err != nil {
+		return err
+	}
 	hosts, remote := f.hosts(f.listen, listener.Addr())
 	if guard, err := webguard.New(hosts...); err != nil {
 		return usage(fmt.Errorf("--allowed-host: %w", err))
@@ -158,9 +168,9 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	if err := api.BootstrapTokens(ctx, records, tokens); err != nil {
 		return err
 	}
-	temporal, err := starter.Dial(ctx, starter.Connection{Namespace: f.namespace, Identity: identity("api"), Log: log, Metrics: m.SDK})
+	temporal, err := f.dial(ctx, "api", m, log)
 	if err != nil {
-		return &exitError{exitUnreached, err}
+		return err
 	}
 	defer temporal.Close()
 	start := starter.New(temporal, f.namespace)
@@ -169,7 +179,7 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 		Store: records, Starter: start, Dispatcher: workers.NewDispatcher(records, start, log), Inspector: inspector,
 		Settings: api.Settings{
 			Now: time.Now, Log: log, Random: rand.Reader, Version: version,
-			TemporalUI: f.ui, TemporalAddress: f.announceTemporal, InvitedOnly: !f.openCollectors, Namespace: f.namespace, OpenRead: openRead, OfflineAfter: workers.OfflineAfter,
+			TemporalUI: f.ui, TemporalAddress: f.announceTemporal, TemporalUISocket: f.uiSocket, TemporalTokens: f.temporalToken != "", InvitedOnly: !f.openCollectors, Namespace: f.namespace, OpenRead: openRead, OfflineAfter: workers.OfflineAfter,
 			HeartbeatEvery: 3 * time.Second, TemporalReady: start.Healthy, DiskShort: short, Metrics: m.Handler, Scope: m.Scope, MaxBuild: maxBuild,
 			Rates: f.rates, TrustedProxies: proxies, AllowedHosts: hosts,
 		},
@@ -177,8 +187,27 @@ func (f *apiFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
+	if ui != nil {
+		defer ui.Close()
+		go func() {
+			if err := api.ServeTLS(ctx, ui, handler.TemporalUI(listener.Addr().String()), log, encryption); err != nil {
+				log.ErrorContext(ctx, "serving Temporal's Web UI failed", "error", err)
+			}
+		}()
+	}
 	log.InfoContext(ctx, "serving the API", "address", listener.Addr().String(), "tls", encryption != nil)
 	return api.ServeTLS(ctx, listener, handler, log, encryption)
+}
+
+// listenUI opens the address of the Web UI; nil: it is not served.
+func (f *apiFlags) listenUI(ctx context.Context, encrypted bool) (net.Listener, error) {
+	if (f.uiListen == "") != (f.uiSocket == "") {
+		return nil, usage(errors.New("--temporal-ui-listen and --temporal-ui-socket belong together"))
+	}
+	if f.uiListen == "" {
+		return nil, nil
+	}
+	return api.Listen(ctx, f.uiListen, f.allowRemote || encrypted)
 }
 
 // encryption returns the configuration for HTTPS; nil without a certificate.

@@ -240,11 +240,15 @@ func (f *collectorFlags) open(ctx context.Context, api *apiclient.Client, m *met
 	if err != nil {
 		return c, nil, err
 	}
-	dial := func(ctx context.Context) (client.Client, error) {
-		temporal, err := starter.Dial(ctx, starter.Connection{
+	dial := func(ctx context.Context, withToken bool) (client.Client, error) {
+		connection := starter.Connection{
 			Address: f.temporal, Namespace: f.namespace, Identity: f.name, Log: workers.Warnings(log), Metrics: m.SDK,
 			GRPC: []grpc.DialOption{workers.PatientHeartbeats(log)},
-		})
+		}
+		if withToken {
+			connection.Token = api.Token()
+		}
+		temporal, err := starter.Dial(ctx, connection)
 		if err != nil {
 			return nil, &exitError{exitUnreached, err}
 		}

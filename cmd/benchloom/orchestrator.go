@@ -15,13 +15,13 @@ import (
 	"github.com/benchloom/benchloom/internal/revision"
 	"github.com/benchloom/benchloom/internal/store"
 	"github.com/benchloom/benchloom/internal/up"
-	"github.com/benchloom/benchloom/starter"
 	"github.com/benchloom/benchloom/workers"
 )
 
 func newOrchestrator() *cobra.Command {
 	var f processFlags
-	var database, namespace, cache, builds, canaries string
+	var t temporalFlags
+	var database, cache, builds, canaries string
 	var keep map[string]string
 	cmd := &cobra.Command{
 		Use:     "orchestrator",
@@ -73,18 +73,18 @@ needs the git program. Paths of repositories refer to this machine.`,
 			}
 			ctx, guarded := guardSchema(ctx, records, log)
 			defer func() { err = guarded(err) }()
-			temporal, err := starter.Dial(ctx, starter.Connection{Namespace: namespace, Identity: identity("orchestrator"), Log: log, Metrics: m.SDK})
+			temporal, err := t.dial(ctx, "orchestrator", m, log)
 			if err != nil {
-				return &exitError{exitUnreached, err}
+				return err
 			}
 			defer temporal.Close()
-			if err := devstack.EnsureNamespace(ctx, temporal, up.Namespace(namespace)); err != nil {
+			if err := devstack.EnsureNamespace(ctx, temporal, up.Namespace(t.namespace)); err != nil {
 				return err
 			}
 			revisions := revision.New(filepath.Join(cache, "repositories"), os.Environ())
 			revisions.Background = true // nothing is measured here
 			return workers.Orchestrator{
-				Temporal: temporal, Namespace: namespace, Store: records, Log: log, Scope: m.Scope, Points: failpoint.FromEnvironment(os.Getenv), OnReady: f.isReady,
+				Temporal: temporal, Namespace: t.namespace, Store: records, Log: log, Scope: m.Scope, Points: failpoint.FromEnvironment(os.Getenv), OnReady: f.isReady,
 				Commits:   commits.Opener{CacheDir: filepath.Join(cache, "mirrors"), Environ: os.Environ()},
 				Revisions: revisions, BuildBudget: budget, Canaries: canaries == "on", Keep: kept,
 			}.Run(ctx)
@@ -93,7 +93,7 @@ needs the git program. Paths of repositories refer to this machine.`,
 	f.add(cmd.Flags())
 	f.addMetrics(cmd.Flags())
 	cmd.Flags().StringVar(&database, "database-url", os.Getenv("DATABASE_URL"), "Postgres (default $DATABASE_URL)")
-	cmd.Flags().StringVar(&namespace, "namespace", env("TEMPORAL_NAMESPACE", starter.DefaultNamespace), "Temporal namespace")
+	t.addTemporal(cmd.Flags())
 	cmd.Flags().StringVar(&cache, "cache-dir", cacheDir(), "directory for copies of repositories that projects name by URL; may be deleted")
 	cmd.Flags().StringVar(&builds, "build-store-size", "20GiB", "maximum size of all stored builds; builds that an open request needs are kept beyond it")
 	cmd.Flags().StringToStringVar(&keep, "keep", nil, "how long a kind of data is kept, such as output=30d,try=forever; see docs/retention.md (default: $BENCHLOOM_KEEP, else as documented)")

@@ -6,7 +6,6 @@ import (
 	"context"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 )
 
@@ -75,7 +75,7 @@ func start(t *testing.T, args ...string) *server {
 		require.NoError(t, err, "no ready line; stderr: %s", s.stderr)
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }()
-	fields := regexp.MustCompile(`^ready frontend=(\S+)(?: ui=(\S+))?\n$`).FindStringSubmatch(line)
+	fields := regexp.MustCompile(`^ready frontend=(\S+)(?: ui=unix:(\S+))?\n$`).FindStringSubmatch(line)
 	require.NotNil(t, fields, "ready line %q", line)
 	s.frontend, s.ui = fields[1], fields[2]
 	return s
@@ -89,18 +89,16 @@ func (s *server) signal(t *testing.T, sig os.Signal) error {
 
 func (s *server) client(t *testing.T) workflowservice.WorkflowServiceClient {
 	t.Helper()
-	conn, err := grpc.NewClient(s.frontend, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	return s.connect(t, insecure.NewCredentials())
+}
+
+// connect returns a client with the given security.
+func (s *server) connect(t *testing.T, security credentials.TransportCredentials) workflowservice.WorkflowServiceClient {
+	t.Helper()
+	conn, err := grpc.NewClient(s.frontend, grpc.WithTransportCredentials(security))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return workflowservice.NewWorkflowServiceClient(conn)
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, listener.Close()) }()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 func TestStateSurvivesCrashAndCleanStop(t *testing.T) {
@@ -109,7 +107,7 @@ func TestStateSurvivesCrashAndCleanStop(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state #1?")
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	dbFile := filepath.Join(dir, "temporal.db")
-	args := []string{"--db-file", dbFile, "--port", "0", "--ui-port", "0", "--namespace", "bench"}
+	args := []string{"--db-file", dbFile, "--port", "0", "--namespace", "bench"}
 
 	// A new file: the namespace is there and keeps closed workflows 30 days.
 	first := start(t, args...)
@@ -153,44 +151,19 @@ func TestStateSurvivesCrashAndCleanStop(t *testing.T) {
 	require.NoError(t, third.signal(t, os.Interrupt), third.stderr)
 }
 
-func TestWebUIServesThePageAndReachesTheServer(t *testing.T) {
-	t.Parallel()
-	uiPort := freePort(t)
-	s := start(t, "--db-file", filepath.Join(t.TempDir(), "t.db"), "--port", "0", "--ui-port", strconv.Itoa(uiPort))
-	require.Equal(t, "http://127.0.0.1:"+strconv.Itoa(uiPort), s.ui)
-	get := func(path string) string {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.ui+path, nil)
-		require.NoError(t, err)
-		reply, err := http.DefaultClient.Do(request)
-		require.NoError(t, err)
-		defer func() { _ = reply.Body.Close() }()
-		body, err := io.ReadAll(reply.Body)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, reply.StatusCode, string(body))
-		return string(body)
-	}
-	require.Contains(t, get("/"), "<html")
-	require.Contains(t, get("/api/v1/namespaces/benchloom"), `"benchloom"`)
-}
-
 func TestPortThatIsTakenIsNamed(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { _ = listener.Close() }()
 	taken := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
-	for name, args := range map[string][]string{
-		"frontend port " + taken: {"--port", taken, "--ui-port", "0"},
-		"Web UI port " + taken:   {"--port", "0", "--ui-port", taken},
-	} {
-		dbFile := filepath.Join(t.TempDir(), "t.db")
-		output, err := command(t, append(args, "--db-file", dbFile)...).CombinedOutput()
-		exit, ok := err.(*exec.ExitError)
-		require.True(t, ok, "error %v, output %s", err, output)
-		require.Equal(t, 1, exit.ExitCode())
-		require.Contains(t, string(output), name+" on 127.0.0.1 is taken by another process")
-		require.NoFileExists(t, dbFile)
-	}
+	dbFile := filepath.Join(t.TempDir(), "t.db")
+	output, err := command(t, "--port", taken, "--db-file", dbFile).CombinedOutput()
+	exit, ok := err.(*exec.ExitError)
+	require.True(t, ok, "error %v, output %s", err, output)
+	require.Equal(t, 1, exit.ExitCode())
+	require.Contains(t, string(output), "frontend port "+taken+" on 127.0.0.1 is taken by another process")
+	require.NoFileExists(t, dbFile)
 }
 
 func TestDatabaseFileThatCannotBeUsed(t *testing.T) {
@@ -226,6 +199,14 @@ func TestCommandLine(t *testing.T) {
 		{args: []string{"--db-file", "x", "--ip", "here"}, status: 2, stderr: `--ip "here" is not an IP address`},
 		{args: []string{"--db-file", "x", "--log-level", "loud"}, status: 2, stderr: `--log-level "loud" is not known`},
 		{args: []string{"--db-file", "x", "--namespace", ""}, status: 2, stderr: "--namespace is empty"},
+		{args: []string{"--db-file", "x", "--tls-cert", "c"}, status: 2, stderr: "--tls-cert and --tls-key belong together"},
+		{args: []string{"--db-file", "x", "--tls-client-ca", "c"}, status: 2, stderr: "--tls-client-ca needs --tls-cert"},
+		{args: []string{"--db-file", "x", "--api", "http://127.0.0.1:1"}, status: 2, stderr: "--api needs --token-file"},
+		{args: []string{"--db-file", "x", "--token-file", "t", "--api", "bench.example.com"}, status: 2, stderr: "is no address"},
+		{args: []string{"--db-file", "x", "--token-file", "t", "--api", "http://bench.example.com"}, status: 2, stderr: "tokens would travel in clear"},
+		{args: []string{"--db-file", "x", "--ip", "0.0.0.0"}, status: 2, stderr: "other machines could take tasks"},
+		{args: []string{"--db-file", "x", "--ip", "0.0.0.0", "--token-file", "t"}, status: 2, stderr: "other machines could take tasks"},
+		{args: []string{"--db-file", "x", "--ip", "0.0.0.0", "--tls-cert", "c", "--tls-key", "k"}, status: 2, stderr: "other machines could take tasks"},
 	} {
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, test.status, run(test.args, &stdout, &stderr), test.args)

@@ -8,18 +8,19 @@ import (
 	"syscall"
 )
 
-// loopback is the address of the server's internal services: only the frontend and
-// the Web UI are ever reachable from elsewhere.
+// loopback is the address of the server's internal services: only the frontend is ever
+// reachable from elsewhere.
 const loopback = "127.0.0.1"
 
-// ports holds the TCP ports of one server; ui 0 means no Web UI.
+// ports holds the TCP ports of one server; internal is that of the frontend for its own
+// workers.
 type ports struct {
-	frontend, history, matching, worker, ui int
+	frontend, internal, history, matching, worker int
 }
 
-// choosePorts checks that the wanted ports can be bound and picks free ones for
-// the rest. All are held together while choosing, so no two are the same.
-func choosePorts(ip net.IP, frontend, ui int) (ports, error) {
+// choosePorts checks that the wanted port of the frontend can be bound and picks free ones
+// for the rest. All are held together while choosing, so no two are the same.
+func choosePorts(ip net.IP, frontend int) (ports, error) {
 	var held []net.Listener
 	defer func() {
 		for _, listener := range held {
@@ -43,15 +44,10 @@ func choosePorts(ip net.IP, frontend, ui int) (ports, error) {
 	if chosen.frontend, err = hold("frontend", "port", ip.String(), frontend); err != nil {
 		return ports{}, err
 	}
-	if ui != 0 {
-		if chosen.ui, err = hold("Web UI", "ui-port", ip.String(), ui); err != nil {
-			return ports{}, err
-		}
-	}
 	for _, inner := range []struct {
 		name string
 		port *int
-	}{{"history", &chosen.history}, {"matching", &chosen.matching}, {"worker", &chosen.worker}} {
+	}{{"internal frontend", &chosen.internal}, {"history", &chosen.history}, {"matching", &chosen.matching}, {"worker", &chosen.worker}} {
 		if *inner.port, err = hold(inner.name, "ip", loopback, 0); err != nil {
 			return ports{}, err
 		}

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
-	uiserver "github.com/temporalio/ui-server/v2/server"
-	uiconfig "github.com/temporalio/ui-server/v2/server/config"
-	uioptions "github.com/temporalio/ui-server/v2/server/server_options"
 	"go.temporal.io/server/common/authorization"
 	"go.temporal.io/server/common/cluster"
 	"go.temporal.io/server/common/config"
@@ -20,6 +17,7 @@ import (
 	"go.temporal.io/server/common/primitives"
 	"go.temporal.io/server/temporal"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
@@ -47,6 +45,10 @@ func dynamicConfig() dynamicconfig.StaticClient {
 
 		// No task may go to a collector that is stopping its worker.
 		dynamicconfig.EnableCancelWorkerPollsOnShutdown.Key(): true,
+		// A poll is authorised when it begins: none lasts long after its token was revoked.
+		dynamicconfig.MatchingLongPollExpirationInterval.Key(): 25 * time.Second,
+		// Refusals say why.
+		dynamicconfig.ExposeAuthorizerErrors.Key(): true,
 		// Operators pause workflows.
 		dynamicconfig.WorkflowPauseEnabled.Key(): true,
 
@@ -78,43 +80,71 @@ func dynamicConfig() dynamicconfig.StaticClient {
 	}
 }
 
-// newTemporalServer returns a server with all services; starting it starts them.
-func newTemporalServer(ip net.IP, ports ports, database *config.SQL, logger serverLogger) (temporal.Server, error) {
+// newTemporalServer returns a server with all services; starting it starts them. Without an
+// access, everybody who reaches the frontend may do everything.
+func newTemporalServer(ip net.IP, ports ports, database *config.SQL, a *access, logger serverLogger) (temporal.Server, error) {
 	frontend := net.JoinHostPort(reachable(ip), strconv.Itoa(ports.frontend))
-	conf := serverConfig(ip, ports, database)
-	authorizer, err := authorization.GetAuthorizerFromConfig(&conf.Global.Authorization)
-	if err != nil {
-		return nil, fmt.Errorf("creating the authorizer: %w", err)
-	}
-	claimMapper, err := authorization.GetClaimMapperFromConfig(&conf.Global.Authorization, logger)
-	if err != nil {
-		return nil, fmt.Errorf("creating the claim mapper: %w", err)
-	}
 	inner := func(port int) static.Hosts {
 		return static.SingleLocalHost(net.JoinHostPort(loopback, strconv.Itoa(port)))
 	}
-	return temporal.NewServer(
-		temporal.WithConfig(conf),
-		temporal.ForServices(temporal.DefaultServices),
-		temporal.WithStaticHosts(map[primitives.ServiceName]static.Hosts{
-			primitives.FrontendService: static.SingleLocalHost(frontend),
-			primitives.HistoryService:  inner(ports.history),
-			primitives.MatchingService: inner(ports.matching),
-			primitives.WorkerService:   inner(ports.worker),
-		}),
+	conf := serverConfig(ip, ports, database)
+	services := slices.Clone(temporal.DefaultServices)
+	hosts := map[primitives.ServiceName]static.Hosts{
+		primitives.FrontendService: static.SingleLocalHost(frontend),
+		primitives.HistoryService:  inner(ports.history),
+		primitives.MatchingService: inner(ports.matching),
+		primitives.WorkerService:   inner(ports.worker),
+	}
+	options := []temporal.ServerOption{
 		temporal.WithLogger(logger),
-		temporal.WithAuthorizer(authorizer),
-		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return claimMapper }),
 		temporal.WithDynamicConfigClient(dynamicConfig()),
-	)
+	}
+	if a == nil {
+		options = append(options, temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
+			temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return authorization.NewNoopClaimMapper() }))
+	} else {
+		// The server's own workers have no token: they use a frontend of their own, which
+		// only this process can reach.
+		services = append(services, string(primitives.InternalFrontendService))
+		hosts[primitives.InternalFrontendService] = inner(ports.internal)
+		conf.Services[string(primitives.InternalFrontendService)] = listening(loopback, ports.internal)
+		conf.PublicClient = config.PublicClient{}
+		options = append(options, temporal.WithTLSConfigFactory(a.transport))
+		options = append(options, a.options()...)
+	}
+	return temporal.NewServer(append(options,
+		temporal.WithConfig(conf), temporal.ForServices(services), temporal.WithStaticHosts(hosts))...)
+}
+
+// access is what protects a server.
+type access struct {
+	transport *transport
+	guard     *guard // nil: whoever has a certificate may do everything
+	tasks     taskTokens
+}
+
+// options are those of a server that is protected.
+func (a *access) options() []temporal.ServerOption {
+	if a.guard == nil {
+		return []temporal.ServerOption{
+			temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
+			temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return authorization.NewNoopClaimMapper() }),
+		}
+	}
+	return []temporal.ServerOption{
+		temporal.WithAuthorizer(a.guard),
+		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return a.guard }),
+		temporal.WithChainedFrontendGrpcInterceptors(a.tasks.intercept),
+	}
+}
+
+func listening(bind string, port int) config.Service {
+	return config.Service{RPC: config.RPC{GRPCPort: port, BindOnIP: bind}}
 }
 
 func serverConfig(ip net.IP, ports ports, database *config.SQL) *config.Config {
 	const store = "sqlite"
 	frontend := net.JoinHostPort(reachable(ip), strconv.Itoa(ports.frontend))
-	service := func(bind string, port int) config.Service {
-		return config.Service{RPC: config.RPC{GRPCPort: port, BindOnIP: bind}}
-	}
 	conf := &config.Config{
 		Global: config.Global{Membership: config.Membership{
 			MaxJoinDuration:  30 * time.Second,
@@ -141,10 +171,10 @@ func serverConfig(ip net.IP, ports ports, database *config.SQL) *config.Config {
 		},
 		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
 		Services: map[string]config.Service{
-			string(primitives.FrontendService): service(ip.String(), ports.frontend),
-			string(primitives.HistoryService):  service(loopback, ports.history),
-			string(primitives.MatchingService): service(loopback, ports.matching),
-			string(primitives.WorkerService):   service(loopback, ports.worker),
+			string(primitives.FrontendService): listening(ip.String(), ports.frontend),
+			string(primitives.HistoryService):  listening(loopback, ports.history),
+			string(primitives.MatchingService): listening(loopback, ports.matching),
+			string(primitives.WorkerService):   listening(loopback, ports.worker),
 		},
 		PublicClient: config.PublicClient{HostPort: frontend},
 	}
@@ -156,44 +186,13 @@ func serverConfig(ip net.IP, ports ports, database *config.SQL) *config.Config {
 	return conf
 }
 
-// uiAddress returns the address at which this machine reaches the Web UI; empty
-// without one.
-func uiAddress(ip net.IP, port int) string {
-	if port == 0 {
-		return ""
+// waitServing returns when the frontend is healthy; own is the transport of a protected one.
+func waitServing(ctx context.Context, frontend string, own *transport) error {
+	security := insecure.NewCredentials()
+	if own != nil && own.served != nil {
+		security = credentials.NewTLS(own.asOwn())
 	}
-	return net.JoinHostPort(reachable(ip), strconv.Itoa(port))
-}
-
-// startUI starts the Web UI in the background and returns a function that stops it. The
-// UI ends the process if it cannot listen.
-func startUI(ip net.IP, port int, frontend, namespace string) (stop func()) {
-	if port == 0 {
-		return func() {}
-	}
-	host := ip.String()
-	if ip.To4() == nil {
-		host = "[" + host + "]"
-	}
-	ui := uiserver.NewServer(uioptions.WithConfigProvider(&uiconfig.Config{
-		Host:                host,
-		Port:                port,
-		TemporalGRPCAddress: frontend,
-		EnableUI:            true,
-		DefaultNamespace:    namespace,
-		DisableNewsFetch:    true, // nothing here calls out to the internet
-		HideLogs:            true,
-		// Served without TLS: browsers would drop a secure cookie.
-		CORS: uiconfig.CORS{CookieInsecure: true},
-	}))
-	go func() { _ = ui.Start() }()
-	return ui.Stop
-}
-
-// waitServing returns when the health check of the frontend succeeds and, if ui is not
-// empty, that of the Web UI.
-func waitServing(ctx context.Context, frontend, ui string) error {
-	conn, err := grpc.NewClient(frontend, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(frontend, grpc.WithTransportCredentials(security))
 	if err != nil {
 		return fmt.Errorf("connecting to the frontend: %w", err)
 	}
@@ -202,7 +201,7 @@ func waitServing(ctx context.Context, frontend, ui string) error {
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for !frontendServing(ctx, conn) || !uiServing(ctx, ui) {
+	for !frontendServing(ctx, conn) {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -217,22 +216,4 @@ func frontendServing(ctx context.Context, conn *grpc.ClientConn) bool {
 	defer cancel()
 	reply, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{Service: frontendHealthService})
 	return err == nil && reply.GetStatus() == healthpb.HealthCheckResponse_SERVING
-}
-
-func uiServing(ctx context.Context, address string) bool {
-	if address == "" {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
-	if err != nil {
-		return false
-	}
-	reply, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return false
-	}
-	_ = reply.Body.Close()
-	return reply.StatusCode == http.StatusOK
 }

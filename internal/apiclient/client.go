@@ -53,6 +53,9 @@ func New(baseURL, token string, httpClient *http.Client) (*Client, error) {
 // BaseURL returns the address of the API.
 func (c *Client) BaseURL() string { return c.base }
 
+// Token returns the token that is sent; empty: none.
+func (c *Client) Token() string { return c.token }
+
 // call describes one call of the API.
 type call struct {
 	method string

@@ -100,6 +100,8 @@ type Registered struct {
 	TaskQueues []string `json:"task_queues"`
 	// HeartbeatSeconds is the interval of its heartbeats.
 	HeartbeatSeconds int `json:"heartbeat_seconds"`
+	// TemporalToken asks it to send its own token to Temporal.
+	TemporalToken bool `json:"temporal_token,omitempty"`
 }
 
 // Heartbeat is a collector's sign of life, with its progress.

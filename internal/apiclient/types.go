@@ -386,15 +386,17 @@ type MissingTestCase struct {
 
 // Info describes the API.
 type Info struct {
-	Version     string `json:"version"`
-	TemporalUI  string `json:"temporal_ui,omitempty" doc:"Address of the Temporal Web UI."`
-	Temporal    string `json:"temporal,omitempty" doc:"Address at which collectors on other machines reach Temporal."`
-	Namespace   string `json:"namespace"`
-	Principal   string `json:"principal,omitempty" doc:"Owner of the token used."`
-	Role        string `json:"role,omitempty"`
-	Project     string `json:"project,omitempty" doc:"The only project that the token may change; absent: any."`
-	Collector   string `json:"collector,omitempty" doc:"Collector whose own token was used."`
-	MaxBodySize int64  `json:"max_body_size"`
+	Version    string `json:"version"`
+	TemporalUI string `json:"temporal_ui,omitempty" doc:"Address of the Temporal Web UI."`
+	Temporal   string `json:"temporal,omitempty" doc:"Address at which collectors on other machines reach Temporal."`
+	Namespace  string `json:"namespace"`
+	Principal  string `json:"principal,omitempty" doc:"Owner of the token used."`
+	Role       string `json:"role,omitempty"`
+	Project    string `json:"project,omitempty" doc:"The only project that the token may change; absent: any."`
+	Collector  string `json:"collector,omitempty" doc:"Collector whose own token was used."`
+	// TaskQueues are those that this collector, or the slots of this shared host, may poll.
+	TaskQueues  []string `json:"task_queues,omitempty" doc:"Task queues that the collector may poll at present."`
+	MaxBodySize int64    `json:"max_body_size"`
 }
 
 // AdHocProject is the project of ad-hoc commands. It always exists.

@@ -155,7 +155,7 @@ func (p *Postgres) prepare(ctx context.Context) error {
 	if err := giveTo(p.dir, p.account); err != nil {
 		return Permanent(err)
 	}
-	if err := p.makeSocketDir(); err != nil {
+	if err := makeSocketDir(p.socketDir, "Postgres", p.account); err != nil {
 		return Permanent(err)
 	}
 	if _, err := os.Stat(filepath.Join(p.data(), "PG_VERSION")); errors.Is(err, fs.ErrNotExist) {
@@ -166,24 +166,26 @@ func (p *Postgres) prepare(ctx context.Context) error {
 	return p.clearStale(ctx)
 }
 
-func (p *Postgres) makeSocketDir() error {
-	if err := os.Mkdir(p.socketDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("creating the directory for the socket of Postgres: %w", err)
+// makeSocketDir creates the directory of a socket that only the account, and root, may open;
+// what is for errors.
+func makeSocketDir(dir, what string, by account) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("creating the directory for the socket of %s: %w", what, err)
 	}
 	// Below the directory for temporary files anybody may have created it.
-	info, err := os.Lstat(p.socketDir)
+	info, err := os.Lstat(dir)
 	if err != nil {
-		return fmt.Errorf("creating the directory for the socket of Postgres: %w", err)
+		return fmt.Errorf("creating the directory for the socket of %s: %w", what, err)
 	}
-	want, _ := p.account.ownerOnDisk()
+	want, _ := by.ownerOnDisk()
 	uid, _ := ownerOf(info)
 	if !info.IsDir() || (uid != want && uid != os.Geteuid()) {
-		return fmt.Errorf("%s, where the socket of Postgres goes, belongs to somebody else (uid %d): remove it", p.socketDir, uid)
+		return fmt.Errorf("%s, where the socket of %s goes, belongs to somebody else (uid %d): remove it", dir, what, uid)
 	}
-	if err := os.Chmod(p.socketDir, 0o700); err != nil {
-		return fmt.Errorf("protecting the directory for the socket of Postgres: %w", err)
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return fmt.Errorf("protecting the directory for the socket of %s: %w", what, err)
 	}
-	return giveTo(p.socketDir, p.account)
+	return giveTo(dir, by)
 }
 
 // create creates the cluster under a temporary name and renames it, so that an existing

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"go.temporal.io/sdk/client"
@@ -35,8 +36,13 @@ type TemporalConfig struct {
 	IP string
 	// Port is the frontend's gRPC port; 0 means one that is free now.
 	Port int
-	// UIPort is the Web UI's port; 0 means no Web UI.
-	UIPort int
+	// UI adds the Web UI, on a socket that only this user may open.
+	UI bool
+	// TokenFile holds the token with which Benchloom's own processes call; empty: nobody
+	// needs a token.
+	TokenFile string
+	// API is the address of the API, which knows all other tokens; empty: there are none.
+	API string
 	// Namespace describes the namespace that must exist before the server counts as
 	// ready.
 	Namespace Namespace
@@ -47,7 +53,9 @@ type TemporalConfig struct {
 type Temporal struct {
 	config TemporalConfig
 	dbFile string
-	begun  bool // its ports were free once
+	token  string
+	socket string // of the Web UI; empty: there is none
+	begun  bool   // its port was free once
 }
 
 // PortTakenError is returned when another process has a port.
@@ -83,8 +91,25 @@ func NewTemporal(state *State, config TemporalConfig) (*Temporal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Temporal{config: config, dbFile: filepath.Join(dir, "temporal.db")}, nil
+	t := &Temporal{config: config, dbFile: filepath.Join(dir, "temporal.db")}
+	if config.TokenFile != "" {
+		text, err := os.ReadFile(config.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading Temporal's token: %w", err)
+		}
+		t.token = strings.TrimSpace(string(text))
+	}
+	if config.UI {
+		t.socket = filepath.Join(socketDirFor(filepath.Join(dir, "run")), uiSocketName)
+		if len(t.socket) > maxSocketPath {
+			return nil, fmt.Errorf("the path of Temporal's socket %s would be %d bytes long, at most %d are possible: set TMPDIR to a directory with a shorter path", t.socket, len(t.socket), maxSocketPath)
+		}
+	}
+	return t, nil
 }
+
+// uiSocketName is the file name of the Web UI's socket.
+const uiSocketName = "ui.sock"
 
 func errIsDir(info os.FileInfo) error {
 	if info != nil && info.IsDir() {
@@ -96,13 +121,8 @@ func errIsDir(info os.FileInfo) error {
 // Address returns the host and port at which this machine reaches the frontend.
 func (t *Temporal) Address() string { return t.reach(t.config.Port) }
 
-// UIURL returns the address of the Web UI; empty without one.
-func (t *Temporal) UIURL() string {
-	if t.config.UIPort == 0 {
-		return ""
-	}
-	return "http://" + t.reach(t.config.UIPort)
-}
+// UISocket returns the path of the Web UI's Unix socket; empty without one.
+func (t *Temporal) UISocket() string { return t.socket }
 
 func (t *Temporal) reach(port int) string {
 	host := t.config.IP
@@ -115,43 +135,49 @@ func (t *Temporal) reach(port int) string {
 // Process returns the server's process for a supervisor. It is ready when it is healthy
 // and the namespace has its settings.
 func (t *Temporal) Process() Process {
+	argv := []string{
+		t.config.Program,
+		"--db-file", t.dbFile,
+		"--ip", t.config.IP,
+		"--port", strconv.Itoa(t.config.Port),
+		"--namespace", t.config.Namespace.Name,
+	}
+	for flag, value := range map[string]string{"--ui-socket": t.socket, "--token-file": t.config.TokenFile, "--api": t.config.API} {
+		if value != "" {
+			argv = append(argv, flag, value)
+		}
+	}
 	return Process{
-		Name: "temporal",
-		Argv: []string{
-			t.config.Program,
-			"--db-file", t.dbFile,
-			"--ip", t.config.IP,
-			"--port", strconv.Itoa(t.config.Port),
-			"--ui-port", strconv.Itoa(t.config.UIPort),
-			"--namespace", t.config.Namespace.Name,
-		},
-		Prepare: t.checkPorts,
+		Name:    "temporal",
+		Argv:    argv,
+		Prepare: t.prepare,
 		Env:     []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()},
 		Ready:   t.answer,
 	}
 }
 
-// checkPorts keeps another server on the port from being taken for this one.
-func (t *Temporal) checkPorts(context.Context) error {
-	ports := map[string]int{"Temporal": t.config.Port}
-	if t.config.UIPort != 0 {
-		ports["Temporal's Web UI"] = t.config.UIPort
+// prepare makes the directory of the socket, and keeps another server on the port from being
+// taken for this one.
+func (t *Temporal) prepare(context.Context) error {
+	if t.socket != "" {
+		own := account{kind: accountOwn, uid: os.Geteuid(), gid: os.Getegid()}
+		if err := makeSocketDir(filepath.Dir(t.socket), "Temporal's Web UI", own); err != nil {
+			return Permanent(err)
+		}
 	}
-	for what, port := range ports {
-		address := net.JoinHostPort(t.config.IP, strconv.Itoa(port))
-		listener, err := net.Listen("tcp", address)
-		if errors.Is(err, syscall.EADDRINUSE) {
-			err = &PortTakenError{What: what, Address: address}
+	address := net.JoinHostPort(t.config.IP, strconv.Itoa(t.config.Port))
+	listener, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = &PortTakenError{What: "Temporal", Address: address}
+	}
+	if err != nil {
+		if !t.begun {
+			return Permanent(err)
 		}
-		if err != nil {
-			if !t.begun {
-				return Permanent(err)
-			}
-			return err
-		}
-		if err := listener.Close(); err != nil {
-			return fmt.Errorf("looking whether %s is free: %w", address, err)
-		}
+		return err
+	}
+	if err := listener.Close(); err != nil {
+		return fmt.Errorf("looking whether %s is free: %w", address, err)
 	}
 	t.begun = true
 	return nil
@@ -161,11 +187,15 @@ func (t *Temporal) answer(ctx context.Context) error {
 	if err := frontendHealthy(ctx, t.Address()); err != nil {
 		return err
 	}
-	c, err := client.DialContext(ctx, client.Options{
+	options := client.Options{
 		HostPort:  t.Address(),
 		Namespace: t.config.Namespace.Name,
 		Logger:    sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-	})
+	}
+	if t.token != "" {
+		options.HeadersProvider = bearer(t.token)
+	}
+	c, err := client.DialContext(ctx, options)
 	if err != nil {
 		return fmt.Errorf("connecting to Temporal: %w", err)
 	}
@@ -175,6 +205,13 @@ func (t *Temporal) answer(ctx context.Context) error {
 		return Permanent(err)
 	}
 	return err
+}
+
+// bearer is a token that is sent with each call.
+type bearer string
+
+func (b bearer) GetHeaders(context.Context) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + string(b)}, nil
 }
 
 func frontendHealthy(ctx context.Context, address string) error {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"maps"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -59,9 +58,7 @@ func TestStackOfPostgresAndTemporal(t *testing.T) {
 	}
 	start := func(attributes devstack.SearchAttributes) (*running, *devstack.Temporal, *devstack.State) {
 		state := openState(t, dir)
-		uiPort, err := devstack.FreePort("127.0.0.1")
-		require.NoError(t, err)
-		temporal, err := devstack.NewTemporal(state, devstack.TemporalConfig{Program: program, UIPort: uiPort, Namespace: namespace(attributes)})
+		temporal, err := devstack.NewTemporal(state, devstack.TemporalConfig{Program: program, UI: true, Namespace: namespace(attributes)})
 		require.NoError(t, err)
 		began := time.Now()
 		r := run(t, devstack.Config{State: state}, newPostgres(t, state).Process(), temporal.Process())
@@ -75,13 +72,9 @@ func TestStackOfPostgresAndTemporal(t *testing.T) {
 	c := dial(t, temporal, "bench")
 	require.Equal(t, attributes, attributesOf(t, c, "bench"))
 	require.Equal(t, devstack.DefaultRetention, retentionOf(t, c, "bench"))
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, temporal.UIURL(), nil)
+	conn, err := net.Dial("unix", temporal.UISocket())
 	require.NoError(t, err)
-	reply, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	require.NoError(t, reply.Body.Close())
-	require.Equal(t, http.StatusOK, reply.StatusCode)
-	http.DefaultClient.CloseIdleConnections()
+	require.NoError(t, conn.Close())
 	r.stop(t)
 	require.NoError(t, state.Close())
 
@@ -117,7 +110,7 @@ func TestEnsureNamespaceOnACluster(t *testing.T) {
 	require.NoError(t, err)
 	r := run(t, devstack.Config{State: state}, temporal.Process())
 	r.awaitReady(t)
-	require.Empty(t, temporal.UIURL())
+	require.Empty(t, temporal.UISocket())
 	c := dial(t, temporal, "other")
 
 	// A namespace that the cluster does not have yet, and again.
@@ -162,18 +155,12 @@ func TestTemporalThatCannotBeStarted(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, listener.Close()) }()
 	taken := listener.Addr().(*net.TCPAddr)
-	for what, config := range map[string]devstack.TemporalConfig{
-		"Temporal":          {Port: taken.Port},
-		"Temporal's Web UI": {UIPort: taken.Port},
-	} {
-		config.Program, config.Namespace = devstacktest.Program(t), namespace(nil)
-		temporal, err := devstack.NewTemporal(state, config)
-		require.NoError(t, err)
-		process := temporal.Process()
-		process.Ready = func(context.Context) error { return nil } // somebody answers
-		r := run(t, devstack.Config{State: state}, process)
-		var failure *devstack.PortTakenError
-		require.ErrorAs(t, <-r.result, &failure)
-		require.Equal(t, devstack.PortTakenError{What: what, Address: taken.String()}, *failure)
-	}
+	temporal, err := devstack.NewTemporal(state, devstack.TemporalConfig{Port: taken.Port, Program: devstacktest.Program(t), Namespace: namespace(nil)})
+	require.NoError(t, err)
+	process := temporal.Process()
+	process.Ready = func(context.Context) error { return nil } // somebody answers
+	r := run(t, devstack.Config{State: state}, process)
+	var failure *devstack.PortTakenError
+	require.ErrorAs(t, <-r.result, &failure)
+	require.Equal(t, devstack.PortTakenError{What: "Temporal", Address: taken.String()}, *failure)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -26,6 +27,7 @@ import (
 	"github.com/benchloom/benchloom/internal/store/storetest"
 	"github.com/benchloom/benchloom/internal/suite"
 	"github.com/benchloom/benchloom/internal/up"
+	"github.com/benchloom/benchloom/starter"
 )
 
 // patience bounds every wait for something that takes seconds: the machine may be busy.
@@ -205,7 +207,9 @@ func (s *stack) database(t *testing.T) *pgx.Conn {
 // temporal connects to the stack's Temporal, as an operator would.
 func (s *stack) temporal(t *testing.T) client.Client {
 	t.Helper()
-	c, err := client.Dial(client.Options{HostPort: s.up.Addresses[up.AddressTemporal], Namespace: "benchloom"})
+	token, err := devstack.ReadToken(s.dir, up.TokenTemporal)
+	require.NoError(t, err)
+	c, err := starter.Dial(t.Context(), starter.Connection{Address: s.up.Addresses[up.AddressTemporal], Namespace: "benchloom", Token: token, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -77,6 +78,8 @@ const (
 	AddressDatabase   = "database"
 	TokenUser         = "admin"
 	TokenCollector    = "collector"
+	// TokenTemporal is the one with which API and orchestrator call Temporal.
+	TokenTemporal = "temporal"
 )
 
 const loopback = "127.0.0.1"
@@ -142,9 +145,16 @@ type stack struct {
 	processes []devstack.Process
 	nextPort  int
 	leases    []*accounts.Lease
+	// temporal is the embedded server; nil: another one is used.
+	temporal *devstack.Temporal
 }
 
 func (s *stack) compose(ctx context.Context) error {
+	apiPort, err := s.port(s.APIPort)
+	if err != nil {
+		return err
+	}
+	s.addresses.API = "http://" + net.JoinHostPort(loopback, strconv.Itoa(apiPort))
 	if err := s.addStores(ctx); err != nil {
 		return err
 	}
@@ -155,26 +165,27 @@ func (s *stack) compose(ctx context.Context) error {
 		}
 		tokens[name] = s.state.Path("tokens", name)
 	}
-	apiPort, err := s.port(s.APIPort)
-	if err != nil {
-		return err
-	}
-	s.addresses.API = "http://" + net.JoinHostPort(loopback, strconv.Itoa(apiPort))
-	reading := []string{"--watch-disk", s.state.Dir()}
+	argv := []string{s.Program, "api", "--listen", strings.TrimPrefix(s.addresses.API, "http://"),
+		"--user-token-file", tokens[TokenUser], "--collector-token-file", tokens[TokenCollector], "--open-collectors", "--temporal-ui", s.addresses.TemporalUI}
+	argv = append(argv, "--watch-disk", s.state.Dir())
 	if s.DiskReserve != "" {
-		reading = append(reading, "--disk-reserve", s.DiskReserve)
+		argv = append(argv, "--disk-reserve", s.DiskReserve)
 	}
 	if s.ClosedRead {
-		reading = append(reading, "--closed-read")
+		argv = append(argv, "--closed-read")
 	}
 	if s.OpenRead {
-		reading = append(reading, "--open-read")
+		argv = append(argv, "--open-read")
+	}
+	prepare := portFree("the API", strings.TrimPrefix(s.addresses.API, "http://"), "--api-port")
+	if s.temporal != nil {
+		page := strings.TrimPrefix(s.addresses.TemporalUI, "http://")
+		argv = append(argv, "--temporal-ui-listen", page, "--temporal-ui-socket", s.temporal.UISocket())
+		prepare = both(prepare, portFree("Temporal's Web UI", page, "--temporal-ui-port"))
 	}
 	s.add(devstack.Process{
-		Name: "api", Group: groupAPI, CPUs: s.layout.Services, Ready: ready(s.addresses.API),
-		Prepare: portFree("the API", strings.TrimPrefix(s.addresses.API, "http://"), "--api-port"),
-		Argv: append([]string{s.Program, "api", "--listen", strings.TrimPrefix(s.addresses.API, "http://"),
-			"--user-token-file", tokens[TokenUser], "--collector-token-file", tokens[TokenCollector], "--open-collectors", "--temporal-ui", s.addresses.TemporalUI}, reading...),
+		Name: "api", Group: groupAPI, CPUs: s.layout.Services, Ready: ready(s.addresses.API), Prepare: prepare,
+		Argv: s.withTemporalToken(argv),
 	}, true)
 	s.nextPort = s.MetricsPort
 	metrics, err := s.metricsAddress()
@@ -184,7 +195,7 @@ func (s *stack) compose(ctx context.Context) error {
 	s.add(devstack.Process{
 		Name: "orchestrator", Group: groupWorkers, CPUs: s.layout.Services, Ready: ready("http://" + metrics),
 		Prepare: portFree("the orchestrator's metrics", metrics, "--metrics-port"),
-		Argv:    []string{s.Program, "orchestrator", "--metrics", metrics, "--cache-dir", s.state.Path("orchestrator")},
+		Argv:    s.withTemporalToken([]string{s.Program, "orchestrator", "--metrics", metrics, "--cache-dir", s.state.Path("orchestrator")}),
 	}, true)
 	for i, slot := range s.layout.Slots {
 		if metrics, err = s.metricsAddress(); err != nil {
@@ -228,21 +239,38 @@ func (s *stack) addStores(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	temporal, err := devstack.NewTemporal(s.state, devstack.TemporalConfig{
-		Program: s.TemporalProgram, Port: s.TemporalPort, UIPort: ui, Namespace: Namespace(s.Namespace),
+	_, err = os.Stat(s.state.Path("tokens", TokenTemporal))
+	first := errors.Is(err, fs.ErrNotExist)
+	if _, err := s.state.Token(TokenTemporal); err != nil {
+		return fmt.Errorf("making the %s token: %w", TokenTemporal, err)
+	}
+	if _, err := os.Stat(s.state.Path("temporal", "temporal.db")); err == nil && first {
+		s.Log.InfoContext(ctx, "calls of the embedded Temporal need a token from now on; its Web UI lets in who may read the API; see docs/temporal.md", "token", s.state.Path("tokens", TokenTemporal))
+	}
+	s.temporal, err = devstack.NewTemporal(s.state, devstack.TemporalConfig{
+		Program: s.TemporalProgram, Port: s.TemporalPort, UI: true, Namespace: Namespace(s.Namespace),
+		TokenFile: s.state.Path("tokens", TokenTemporal), API: s.addresses.API,
 	})
 	if err != nil {
 		return err
 	}
-	p := temporal.Process()
+	p := s.temporal.Process()
 	p.Group, p.CPUs = groupStores, s.layout.Services
 	prepare := p.Prepare
-	p.Prepare = func(ctx context.Context) error {
-		return withFlag(prepare(ctx), "--temporal-port or --temporal-ui-port")
-	}
+	p.Prepare = func(ctx context.Context) error { return withFlag(prepare(ctx), "--temporal-port") }
 	s.processes = append(s.processes, p)
-	s.addresses.Temporal, s.addresses.TemporalUI = temporal.Address(), temporal.UIURL()
+	s.addresses.Temporal = s.temporal.Address()
+	s.addresses.TemporalUI = "http://" + net.JoinHostPort(loopback, strconv.Itoa(ui))
 	return nil
+}
+
+// withTemporalToken adds the token for the embedded Temporal to a command line. Another
+// server is told who calls by Temporal's own environment configuration.
+func (s *stack) withTemporalToken(argv []string) []string {
+	if s.temporal == nil {
+		return argv
+	}
+	return append(argv, "--temporal-token-file", s.state.Path("tokens", TokenTemporal))
 }
 
 // Namespace returns the settings that Benchloom needs of its Temporal namespace.
@@ -320,6 +348,16 @@ func portFree(what, address, flag string) func(context.Context) error {
 			return err
 		}
 		return devstack.Permanent(err)
+	}
+}
+
+// both does one thing after the other.
+func both(first, second func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := first(ctx); err != nil {
+			return err
+		}
+		return second(ctx)
 	}
 }
 

@@ -122,7 +122,7 @@ func (s service) token(t *testing.T, name string) string {
 
 func (s service) temporal(t *testing.T) client.Client {
 	t.Helper()
-	c, err := client.Dial(client.Options{HostPort: s.Up.Addresses[up.AddressTemporal], Namespace: "benchloom"})
+	c, err := s.Temporal(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
@@ -30,7 +29,7 @@ type task struct {
 // holds it until the test ends.
 func (s service) take(t *testing.T, e *enrolled, class bench.SizeClass) task {
 	t.Helper()
-	c, err := client.Dial(client.Options{HostPort: s.Up.Addresses["temporal"], Namespace: "benchloom"})
+	c, err := s.Temporal(t.Context())
 	require.NoError(t, err)
 	queue := fmt.Sprintf("bench/%s/%d/pool-of-%s", target, class, e.name)
 	taken, over := make(chan task, 1), make(chan struct{})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,9 +15,12 @@ import (
 	"strings"
 	"time"
 
+	"go.temporal.io/sdk/client"
+
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/devstack"
 	"github.com/benchloom/benchloom/internal/up"
+	"github.com/benchloom/benchloom/starter"
 )
 
 // Generous bounds for starting and stopping a stack: nothing is measured meanwhile.
@@ -193,6 +197,18 @@ func (s *Stack) End() error {
 		<-s.exited
 	}
 	return failure
+}
+
+// Temporal connects to the stack's Temporal as its own processes do. Nothing is logged: the
+// SDK tells of polls that end with the stack.
+func (s *Stack) Temporal(ctx context.Context) (client.Client, error) {
+	token, err := devstack.ReadToken(s.State(), up.TokenTemporal)
+	if err != nil {
+		return nil, err
+	}
+	return starter.Dial(ctx, starter.Connection{
+		Address: s.Up.Addresses[up.AddressTemporal], Namespace: "benchloom", Token: token, Log: slog.New(slog.DiscardHandler),
+	})
 }
 
 // Processes returns the process IDs of the stack by name, including `up` itself. The

@@ -7,20 +7,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
-	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/e2e/livestack"
 	"github.com/benchloom/benchloom/internal/suite"
-	"github.com/benchloom/benchloom/internal/up"
 )
 
 // Start and end points of the figures.
@@ -107,9 +104,7 @@ const submissionBound = time.Minute
 // measureDispatch submits jobs that run true, one after the other: commands, then as
 // many of a suite, then as many bare Temporal workflows, block by block.
 func measureDispatch(ctx context.Context, s *livestack.Stack, submissions int, report *report) error {
-	// The SDK logs polls that end with the stack, which is of no use here.
-	quiet := sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
-	temporal, err := client.DialContext(ctx, client.Options{HostPort: s.Up.Addresses[up.AddressTemporal], Namespace: "benchloom", Logger: quiet})
+	temporal, err := s.Temporal(ctx)
 	if err != nil {
 		return fmt.Errorf("connecting to the stack's Temporal: %w", err)
 	}

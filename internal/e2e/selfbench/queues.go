@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,8 +17,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"go.temporal.io/sdk/client"
-	sdklog "go.temporal.io/sdk/log"
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
@@ -99,8 +96,7 @@ func (q *queues) twoOfEach(ctx context.Context, plan queuesPlan) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, others.stop()) }()
-	quiet := sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
-	temporal, err := client.DialContext(ctx, client.Options{HostPort: q.stack.Up.Addresses[up.AddressTemporal], Namespace: "benchloom", Logger: quiet})
+	temporal, err := q.stack.Temporal(ctx)
 	if err != nil {
 		return fmt.Errorf("connecting to the stack's Temporal: %w", err)
 	}
