@@ -229,7 +229,7 @@ var errInitLost = errors.New("the init process of the sandbox has ended, and all
 	"outside the sandbox killed or stopped it")
 
 // settle returns how many processes are left in the space, and what those have used that ended without a parent.
-func (s *space) settle() (initAnswer, error) { return s.ask([]byte{requestSettle}, killBound) }
+func (s *space) settle() (initAnswer, error) { return s.ask([]byte{requestSettle}, initBound) }
 
 // kill kills all processes in the space but its init process.
 func (s *space) kill() (initAnswer, error) { return s.ask([]byte{requestKill}, killBound) }

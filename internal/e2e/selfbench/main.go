@@ -88,7 +88,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.repetitions, "repetitions", 5, "repetitions of the parts stack and wrapper"+shorter(checkRepetitions))
 	flags.IntVar(&o.submissions, "submissions", 300, "jobs and bare workflows per repetition"+shorter(checkSubmissions))
 	flags.IntVar(&o.pairs, "pairs", 10, "pairs of a wrapped and a bare CPU loop per repetition; twenty times as many pairs of true")
-	flags.IntVar(&o.isolation.pairs, "isolation-pairs", 400, "pairs of an isolated and an open command, for a CPU loop and a fork-heavy one, once and not per repetition")
+	flags.IntVar(&o.isolation.pairs, "isolation-pairs", 800, "pairs of an isolated and an open command, for a CPU loop and a fork-heavy one, once and not per repetition")
 	flags.IntVar(&o.makespan.seeds, "seeds", 20, "makespans for each number of slots, once and not per repetition"+shorter(checkSeeds))
 	flags.DurationVar(&o.makespan.unit, "unit", 200*time.Millisecond, "shortest job of the makespan; the longest takes ten times as long")
 	o.queues = queuesPlan{gaps: 300, pairs: 100}
@@ -201,8 +201,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if o.measures(partIsolation) {
 		progress("the isolation: %d pairs of two commands", o.isolation.pairs)
-		// A fifth of a second each.
-		o.isolation.loops, o.isolation.forks = loops/5, 300
+		// An eighth of a second each, about.
+		o.isolation.loops, o.isolation.forks = loops/8, 200
 		if err := measureIsolation(ctx, o.isolation, report); err != nil {
 			return err
 		}
