@@ -57,7 +57,7 @@ func (g *guest) start(t *testing.T, argv ...string) {
 	require.NoError(t, err)
 	defer log.Close()
 	g.command = exec.Command(argv[0], argv[1:]...)
-	g.command.Env = []string{"PATH=" + os.Getenv("PATH"), "BENCHLOOM_COLLECTOR_DIR=" + g.dir}
+	g.command.Env = []string{"PATH=" + os.Getenv("PATH"), "BENCHLOOM_COLLECTOR_DIR=" + g.dir, "BENCHLOOM_ISOLATION=" + os.Getenv("BENCHLOOM_ISOLATION")}
 	g.command.Stdout, g.command.Stderr = log, log
 	require.NoError(t, g.command.Start())
 	g.exited = make(chan error, 1)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -37,8 +38,9 @@ const patience = 5 * time.Minute
 type stack struct {
 	dir, bin string
 	args     []string
-	postgres string // URL of the record; empty: the stack has its own Postgres
-	points   string // directory of failure points
+	through  []string // the command that starts the service, such as setpriv; empty: none
+	postgres string   // URL of the record; empty: the stack has its own Postgres
+	points   string   // directory of failure points
 	up       devstack.Up
 	api      *apiclient.Client
 	command  *exec.Cmd
@@ -121,13 +123,27 @@ func launch(t *testing.T, postgres string, args ...string) *stack {
 	return s
 }
 
+// temporalProgram returns the embedded Temporal: beside the binary if it was copied, so that every user may run it.
+func (s *stack) temporalProgram(t *testing.T) string {
+	t.Helper()
+	built := binary(t, "BENCHLOOM_TEMPORAL_DEV", "temporal-dev")
+	if beside := filepath.Join(filepath.Dir(s.bin), filepath.Base(built)); len(s.through) > 0 {
+		return beside
+	}
+	return built
+}
+
 func (s *stack) start(t *testing.T) {
 	t.Helper()
 	args := append([]string{"up", "--state-dir", s.dir, "--api-port", "0", "--metrics-port", "0", "--temporal-port", "0", "--temporal-ui-port", "0", "--co-located"}, s.args...)
-	s.command = exec.Command(s.bin, args...)
+	argv := slices.Concat(s.through, []string{s.bin}, args)
+	s.command = exec.Command(argv[0], argv[1:]...)
+	if len(s.through) > 0 {
+		s.command.Dir = filepath.Dir(s.dir) // where its user may be
+	}
 	s.output = &lockedBuffer{}
 	s.command.Stdout, s.command.Stderr = s.output, s.output
-	s.command.Env = append(os.Environ(), "BENCHLOOM_TEMPORAL_DEV="+binary(t, "BENCHLOOM_TEMPORAL_DEV", "temporal-dev"),
+	s.command.Env = append(os.Environ(), "BENCHLOOM_TEMPORAL_DEV="+s.temporalProgram(t),
 		failpoint.Env+"="+s.points, "TEMPORAL_ADDRESS=", "DATABASE_URL="+s.postgres)
 	require.NoError(t, s.command.Start())
 	s.exited = make(chan error, 1)
