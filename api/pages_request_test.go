@@ -33,7 +33,7 @@ func TestThePageOfARequestFollowsItsCourse(t *testing.T) {
 	path := "/requests/" + string(j.request.ID)
 	p = b.page(t, "", path)
 	p.requireSound(t, "handed out")
-	require.Contains(t, p.text(), "It is in progress, but none of its jobs runs: 0 of 1 are done.")
+	require.Contains(t, p.text(), "It is in progress, but none of its jobs runs: of 1 job, 0 done.")
 	require.Contains(t, p.section("step-turn"), "done")
 	require.Contains(t, p.section("step-own"), "waiting")
 	require.Contains(t, p.section("j-"+string(j.key)), "handed out")
@@ -41,7 +41,7 @@ func TestThePageOfARequestFollowsItsCourse(t *testing.T) {
 
 	plan := b.start(t, j, c1, 1)
 	p = b.page(t, "", path)
-	require.Contains(t, p.text(), "1 job of 1 are running")
+	require.Contains(t, p.text(), "It is in progress: of 1 job, 1 running and 0 done.")
 	require.Contains(t, p.section("lane-c1"), "c1")
 	require.Contains(t, p.section("step-own"), "in progress")
 

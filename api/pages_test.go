@@ -2,14 +2,19 @@ package api_test
 
 import (
 	"bufio"
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/internal/apiclient"
@@ -357,6 +362,52 @@ func (b *bundle) follow(t testing.TB, path string) <-chan string {
 		}
 	}()
 	return revisions
+}
+
+// All who look at the same thing cost one query a second, however many they are.
+func TestManyWhoFollowCostOneQuery(t *testing.T) {
+	t.Parallel()
+	looks := &atomic.Int64{}
+	now := time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)
+	var clock atomic.Int64
+	b := setup(t, func(c *api.Config) {
+		c.Now = func() time.Time { return now.Add(time.Duration(clock.Load())) }
+		c.Store = countedLooks{c.Store, looks}
+	})
+	ask := func() (revisions map[string]bool) {
+		revisions = make(map[string]bool)
+		var mu sync.Mutex
+		var all errgroup.Group
+		for range 200 {
+			all.Go(func() error {
+				r, err := b.nobody.Revision(t.Context(), apiclient.SubjectService)
+				mu.Lock()
+				defer mu.Unlock()
+				revisions[r.Revision] = true
+				return err
+			})
+		}
+		require.NoError(t, all.Wait())
+		return revisions
+	}
+	before := ask()
+	require.Len(t, before, 1)
+	require.EqualValues(t, 1, looks.Load())
+	clock.Add(int64(time.Second))
+	b.project(t)
+	require.NotEqual(t, before, ask())
+	require.EqualValues(t, 2, looks.Load())
+}
+
+// countedLooks counts looks at the revision of the service.
+type countedLooks struct {
+	api.Store
+	looks *atomic.Int64
+}
+
+func (c countedLooks) ServiceRevision(ctx context.Context, offlineSeconds float64) (string, error) {
+	c.looks.Add(1)
+	return c.Store.ServiceRevision(ctx, offlineSeconds)
 }
 
 // Names of others are text, however they are written.

@@ -57,7 +57,7 @@ func TestSteps(t *testing.T) {
 		"it was compared":                     {course{request(bench.Release, bench.Completed, admitted, ended(bench.Success, "1.25.0")), []store.StageTimes{stage(bench.StageOwn, 2, 0, 0, true)}, nil}, "dsdssdsd"},
 		"the first release":                   {course{request(bench.Release, bench.Completed, admitted, ended(bench.Success, "")), []store.StageTimes{stage(bench.StageOwn, 2, 0, 0, true)}, nil}, "dsdssdss"},
 		"it was cancelled before its turn":    {course{request: request(bench.Release, bench.Completed, ended(bench.Cancelled, ""))}, "dsssssss"},
-		"a command runs":                      {course{request(bench.AdHoc, bench.InProgress, command), []store.StageTimes{stage(bench.StageOwn, 1, 1, 0, true)}, nil}, "sssssrpp"},
+		"a command runs":                      {course{request(bench.AdHoc, bench.InProgress, command), []store.StageTimes{stage(bench.StageOwn, 1, 1, 0, true)}, nil}, "sssssrss"},
 	} {
 		var got strings.Builder
 		for _, s := range c.course.steps() {

@@ -51,7 +51,7 @@ type queuesView struct {
 
 // queues shows whose turn it is: in each project, and among queues, users, hosts and pools.
 func (p *Pages) queues(v *visit) (*view, error) {
-	shown := &view{template: "queues", Title: "Queues", Area: "/queues", Live: apiclient.SubjectService, APIPath: "/api/v1/shares", Command: "benchloom queue shares"}
+	shown := &view{template: "queues", Title: "Queues", Area: "/queues", Live: apiclient.SubjectService, APIPath: "/api/v1/shares", Command: "benchloom queue show"}
 	revision, err := v.api.Revision(v.Context(), shown.Live)
 	if err != nil {
 		return nil, err

@@ -259,9 +259,9 @@ func sentence(d apiclient.RequestDetail) string {
 	case d.JobsDoneAt != nil:
 		return "Its jobs are done; what they brought is being compared" + reasonAfter(d.Message) + "."
 	case d.Status == bench.InProgress && d.Progress.JobsRunning > 0:
-		return fmt.Sprintf("It is in progress: %s of %d are running, %d are done.", plural(d.Progress.JobsRunning, "job"), d.Progress.Jobs, d.Progress.JobsDone)
+		return fmt.Sprintf("It is in progress: of %s, %d running and %d done.", plural(d.Progress.Jobs, "job"), d.Progress.JobsRunning, d.Progress.JobsDone)
 	case d.Status == bench.InProgress && d.Progress.Jobs > 0:
-		return fmt.Sprintf("It is in progress, but none of its jobs runs: %d of %d are done.", d.Progress.JobsDone, d.Progress.Jobs)
+		return fmt.Sprintf("It is in progress, but none of its jobs runs: of %s, %d done.", plural(d.Progress.Jobs, "job"), d.Progress.JobsDone)
 	case d.Status == bench.InProgress:
 		return "It is in progress; its jobs are being written" + reasonAfter(d.Message) + "."
 	case d.Status == bench.WaitingForArtifacts:

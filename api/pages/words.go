@@ -19,6 +19,7 @@ func (p *Pages) words() template.FuncMap {
 		"asset":    p.assets.path,
 		"ago":      ago,
 		"until":    until,
+		"past":     func(now time.Time, t *time.Time) bool { return t.Before(now) },
 		"state":    state,
 		"plural":   cli.Plural,
 		"bounded":  bounded,
