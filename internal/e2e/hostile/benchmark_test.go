@@ -1,0 +1,380 @@
+//go:build linux
+
+package hostile_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/e2e/livestack"
+	"github.com/benchloom/benchloom/internal/suite"
+	"github.com/benchloom/benchloom/internal/up"
+)
+
+// harm is one thing that a benchmark tries; the command attacker has it by its name.
+type harm struct {
+	name, what string
+	// network lets the measured command have one, as a suite may ask for.
+	network bool
+	// more is added to the benchmark in the suite.
+	more string
+	// says is what the job's message or output shows, one of them; none: that it was refused.
+	says []string
+}
+
+// benchmarkHarms are all attempts, those last that could disturb what follows.
+var benchmarkHarms = []harm{
+	{name: "tokens", what: "read tokens of the state directory"},
+	{name: "environments", what: "read the environments of other processes"},
+	{name: "command-lines", what: "read the command lines of other jobs"},
+	{name: "memory-of", what: "open the memory of other processes"},
+	{name: "open-files", what: "list the open files of other processes"},
+	{name: "roots", what: "see the state directory through the root of another process"},
+	{name: "spool-read", what: "read the spool"},
+	{name: "logs", what: "read the logs of the service"},
+	{name: "record", what: "read the databases' files"},
+	{name: "slot-read", what: "read the work directory of another slot"},
+	{name: "shared-memory", what: "find shared memory of an earlier job"},
+	{name: "hidden-folders", what: "find secrets in folders that all share"},
+	{name: "spool-write", what: "write to the spool"},
+	{name: "artifact-write", what: "write to the artifact, and to the cache of artifacts"},
+	{name: "suite-write", what: "write to its own suite"},
+	{name: "suites-write", what: "write to the suites of a collector"},
+	{name: "slot-write", what: "write a file of another slot"},
+	{name: "slot-plant", what: "make a file in the work directory of another slot"},
+	{name: "proc-sys", what: "change settings of the kernel"},
+	{name: "hostname", what: "name the machine"},
+	{name: "modules", what: "load modules of the kernel"},
+	{name: "postgres", what: "be the superuser of Postgres", network: true},
+	{name: "ports", what: "reach ports of the service without a network"},
+	{name: "api", what: "use the routes of the API that write", network: true},
+	{name: "raw-sockets", what: "make raw packets", network: true},
+	{name: "cgroup-parent", what: "move to another control group"},
+	{name: "cgroup-agent", what: "have the kernel start programs"},
+	{name: "cgroup-mount", what: "mount the control groups anew"},
+	{name: "mounts", what: "mount file systems"},
+	{name: "unmounts", what: "remove mounts that hide and protect"},
+	{name: "user-namespace", what: "be root in a user namespace"},
+	{name: "namespaces", what: "enter the namespaces of others"},
+	{name: "devices", what: "make and read devices"},
+	{name: "setuid", what: "get rights from setuid programs"},
+	{name: "signals", what: "signal the service"},
+	{name: "ptrace", what: "trace the service"},
+	{name: "priority", what: "raise its priority"},
+	{name: "affinity", what: "use CPUs of others"},
+	{name: "link-as-output", what: "have a file outside measured through a link", more: `sizes: {"size:out": out}`, says: []string{"no file matches"}},
+	{name: "pipe-as-output", what: "have a pipe measured", more: `sizes: {"size:out": out}`, says: []string{"no file matches"}},
+	{name: "link-for-a-step", what: "have a step write outside through a link", says: []string{"outside the directories"}},
+	{name: "names", what: "leave names that are hard to remove"},
+	{name: "left-behind", what: "leave files in folders that all share"},
+	{name: "double-fork", what: "leave processes behind"},
+	{name: "cgroup-stay", what: "outlive its time limit in another control group", says: []string{"time limit"}},
+	{name: "output", what: "print without end", says: []string{"printed"}},
+	{name: "disk-shm", what: "fill the folder in memory", says: []string{"refused:", "memory limit"}},
+	{name: "memory", what: "use up the memory", says: []string{"memory limit"}},
+	{name: "children", what: "end with ten thousand children", says: []string{"refused:", "memory limit"}},
+	{name: "fork-bomb", what: "explode", says: []string{"refused:", "memory limit", "ended by signal"}},
+}
+
+// wantBenchmarkHarms counts them, so that none is lost.
+const wantBenchmarkHarms = 50
+
+// cloudSecret stands for what an operator has in the environment of the service. It is never written in one piece.
+func cloudSecret() string { return strings.Join([]string{"planted", "cloud", "secret"}, "=") }
+
+// bed is a stack under attack: a collector of class 1 runs the attacks, one of class 2 the job of a victim.
+type bed struct {
+	service
+	victim    bench.RequestID
+	endVictim func()
+	processes map[string]int
+	targets   map[string]any
+	outside   string
+	// slots are the directories of the collectors, attacked is the first one's.
+	slots    []string
+	attacked string
+}
+
+// What a hostile benchmark tries fails and is recorded on its own job only, and a good job
+// runs right afterwards on the same collector.
+func TestAHostileBenchmark(t *testing.T) {
+	t.Parallel()
+	require.Len(t, benchmarkHarms, wantBenchmarkHarms)
+	b := newBed(t)
+	seen := make(map[string]bool)
+	for _, h := range benchmarkHarms {
+		require.False(t, seen[h.name], h.name)
+		seen[h.name] = true
+		t.Run(h.name, func(t *testing.T) { b.try(t, h) })
+	}
+	b.endVictim()
+	d := b.await(t, b.victim)
+	require.Equal(t, bench.Success, d.Outcome, d.Message)
+	require.Len(t, d.Runs, 1)
+}
+
+const (
+	attackedClass bench.SizeClass = 1
+	victimClass   bench.SizeClass = 2
+)
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	p := programs()
+	p.Environ = []string{"AWS_SECRET_ACCESS_KEY=" + cloudSecret()}
+	s, err := livestack.Start(t.Context(), p, "--collectors", "1x1,1x2", "--share-cores", "--co-located", "--memory", "768m", "--isolation", "on")
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		failed := t.Failed()
+		if err := s.Stop(!failed); err != nil {
+			t.Log(err)
+			require.True(t, failed, "the stack did not stop well")
+		}
+	})
+	b := &bed{service: service{Stack: s, url: s.Up.Addresses[up.AddressAPI]}}
+	b.slots, err = filepath.Glob(filepath.Join(s.State(), "collectors", "*"))
+	require.NoError(t, err)
+	require.Len(t, b.slots, 2)
+	b.outside, err = os.MkdirTemp("", "hostile-outside-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(b.outside)) })
+	require.NoError(t, os.Chmod(b.outside, 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(b.outside, "kept"), []byte("kept"), 0o644))
+	b.startVictim(t)
+	b.applyHarms(t)
+	b.processes, err = b.Processes()
+	require.NoError(t, err)
+	return b
+}
+
+// startVictim starts a job with secrets, which runs until it is told to end.
+func (b *bed) startVictim(t *testing.T) {
+	t.Helper()
+	script := `echo "$SECRET" >"$TMPDIR/kept"; until [ -e "$TMPDIR/end" ]; do sleep 0.2; done; [ "$(cat "$TMPDIR/kept")" = "$SECRET" ] # ` + cloudSecret()
+	b.victim = b.submit(t, apiclient.NewRequest{Command: &apiclient.Command{
+		Argv: []string{"sh", "-c", script}, Env: map[string]string{"SECRET": cloudSecret()},
+	}, PlacementWish: apiclient.PlacementWish{SizeClass: victimClass}})
+	run := b.runOf(t, b.victim)
+	slot := slices.IndexFunc(b.slots, func(dir string) bool { return filepath.Base(dir) == run.Collector })
+	require.GreaterOrEqual(t, slot, 0)
+	var kept []string
+	require.Eventually(t, func() bool {
+		kept = nil
+		_ = filepath.WalkDir(filepath.Join(b.slots[slot], "work"), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Name() == "kept" {
+				kept = append(kept, path)
+			}
+			return nil
+		})
+		return len(kept) == 1
+	}, patience, patience/1000, "the victim writes no file")
+	b.attacked = b.slots[1-slot]
+	b.endVictim = func() {
+		require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(kept[0]), "end"), nil, 0o644))
+	}
+	d, err := b.API.Request(t.Context(), string(b.victim))
+	require.NoError(t, err)
+	b.targets = map[string]any{"VictimFile": kept[0], "Workflow": d.Jobs[0].WorkflowID}
+}
+
+// applyHarms makes a suite of all attempts. It holds the attacker, and all that it knows.
+func (b *bed) applyHarms(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, "attacker"), "./attacker")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+
+	artifacts := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(artifacts, "1.0"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(artifacts, "1.0", "version"), []byte("1.0"), 0o644))
+	database, err := url.Parse(b.Up.Addresses[up.AddressDatabase])
+	require.NoError(t, err)
+	pids, err := b.Processes()
+	require.NoError(t, err)
+	var processes []int
+	for _, pid := range pids {
+		processes = append(processes, pid)
+	}
+	ui, err := url.Parse(b.Up.Addresses[up.AddressTemporalUI])
+	require.NoError(t, err)
+	for key, value := range map[string]any{
+		"State": b.State(), "Slots": b.slots, "Needle": []string{"blm" + "_", cloudSecret()[:16]}, "Processes": processes,
+		"Artifact": filepath.Join(artifacts, "1.0"), "Socket": filepath.Join(database.Query().Get("host"), ".s.PGSQL.5432"),
+		"API": strings.TrimPrefix(b.url, "http://"), "Temporal": b.Up.Addresses[up.AddressTemporal], "UI": ui.Host, "Metrics": b.metricsAddresses(t),
+		"Namespace": "benchloom", "TaskQueue": fmt.Sprintf("bench/%s/%d/local", target, attackedClass), "Routes": b.writing(t),
+		"Outside": b.outside, "Shared": sharedFolders, "CPUs": []int{0}, "Memory": 256 << 20, "Disk": 1 << 30, "Files": 100_000, "PIDs": 4096,
+	} {
+		b.targets[key] = value
+	}
+	text, err := json.Marshal(b.targets)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "targets.json"), text, 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, suite.FileName), []byte(hostileSuite(artifacts)), 0o644))
+	bundle, err := suite.Pack(dir)
+	require.NoError(t, err)
+	_, err = b.API.PutSuite(t.Context(), bundle.Hash, bundle.Archive)
+	require.NoError(t, err)
+	_, err = b.API.ApplyProject(t.Context(), apiclient.Project{Name: "harm", Config: bench.ProjectConfig{Verify: bench.VerifyOff, MaxJobFails: 1}, SuiteHash: bundle.Hash}, false)
+	require.NoError(t, err)
+}
+
+// hostileSuite has a benchmark for each attempt.
+func hostileSuite(artifacts string) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "name: harm\nartifact: {provider: directory, parameters: {path: %q}}\niterations: 1\nbenchmarks:\n", artifacts+"/{tag}")
+	for _, h := range benchmarkHarms {
+		limit := "60s"
+		if h.name == "cgroup-stay" {
+			limit = "2s"
+		}
+		run := fmt.Sprintf(`run: ["${suite}/attacker", "${suite}/targets.json", %s]`, h.name)
+		prepare := "[]"
+		if h.name == "link-for-a-step" {
+			prepare = fmt.Sprintf("[{%s}, {write: {file: out/planted, text: planted}}]", run)
+		}
+		if h.network {
+			run += ", network: true"
+		}
+		if h.more != "" {
+			run += ", " + h.more
+		}
+		fmt.Fprintf(&text, "  - {name: %s, prepare: %s, timeouts: {measure: %s}, measure: {%s}}\n", h.name, prepare, limit, run)
+	}
+	return text.String()
+}
+
+// writing lists the routes of the API that write, with invented names in their paths.
+func (b *bed) writing(t *testing.T) []string {
+	t.Helper()
+	r := b.call(t, "", http.MethodGet, "/openapi.json", nil)
+	require.Equal(t, http.StatusOK, r.status, r)
+	var document struct{ Paths map[string]map[string]any }
+	require.NoError(t, json.Unmarshal([]byte(r.body), &document))
+	var routes []string
+	for path, methods := range document.Paths {
+		for method := range methods {
+			if method != "get" && method != "parameters" {
+				routes = append(routes, strings.ToUpper(method)+" "+regexp.MustCompile(`\{[^}]*\}`).ReplaceAllString(path, "x"))
+			}
+		}
+	}
+	require.Greater(t, len(routes), 30)
+	slices.Sort(routes)
+	return routes
+}
+
+// try lets the attacker try one thing, and then a good job run.
+func (b *bed) try(t *testing.T, h harm) {
+	t.Helper()
+	id := b.submit(t, apiclient.NewRequest{
+		Project: "harm", Type: bench.AdHoc, Tag: "1.0", Selection: bench.Selection{Benchmarks: []string{h.name}}, PlacementWish: apiclient.PlacementWish{SizeClass: attackedClass},
+	})
+	good := b.submit(t, apiclient.NewRequest{Command: &apiclient.Command{
+		Argv: []string{"sh", "-c", `ls -A "$TMPDIR"; [ -z "$(ls -A "$TMPDIR")" ] && echo good >"$TMPDIR/good" && cat "$TMPDIR/good"`},
+	}, PlacementWish: apiclient.PlacementWish{SizeClass: attackedClass}})
+
+	d := b.await(t, id)
+	require.Len(t, d.Runs, 1, "%+v", d.Runs)
+	run := d.Runs[0]
+	log := b.call(t, b.token(t, up.TokenUser), http.MethodGet, "/api/v1/runs/"+string(run.ID)+"/log", nil)
+	said := d.Message + "\n" + run.Message + "\n" + log.body
+	for _, e := range d.Errors {
+		said += "\n" + e.Message + "\n" + e.OutputTail
+	}
+	shown := said[:min(len(said), 4000)]
+	require.NotContains(t, said, "REACHED:", "it could %s:\n%s", h.what, shown)
+	require.NotContains(t, said, "broken:", shown)
+	require.Equal(t, bench.Failure, d.Outcome, shown)
+	if len(h.says) == 0 {
+		h.says = []string{"refused:"}
+	}
+	require.True(t, slices.ContainsFunc(h.says, func(s string) bool { return strings.Contains(said, s) }), "none of %q is in:\n%s", h.says, shown)
+
+	g := b.await(t, good)
+	require.Equal(t, bench.Success, g.Outcome, "the good job: %s", g.Message)
+	require.Len(t, g.Runs, 1)
+	require.Equal(t, run.Collector, g.Runs[0].Collector)
+	require.Equal(t, filepath.Base(b.attacked), run.Collector)
+	b.unharmed(t, h)
+}
+
+// sharedFolders are those of the machine in which a benchmark might leave something.
+var sharedFolders = []string{
+	"/", "/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock", "/run/user/*", "/var/crash", "/var/lock", "/home/*", "/opt", "/srv", "/mnt",
+}
+
+// What the attacker leaves in them, for others and because it was killed.
+const (
+	plantedName = "planted-by-a-benchmark"
+	filledNames = "filled-by-a-benchmark-*"
+)
+
+// unharmed checks the machine and the service from outside.
+func (b *bed) unharmed(t *testing.T, h harm) {
+	t.Helper()
+	processes, err := b.Processes()
+	require.NoError(t, err)
+	require.Equal(t, b.processes, processes, "a process of the service has ended")
+	d, err := b.API.Request(t.Context(), string(b.victim))
+	require.NoError(t, err)
+	require.NotEqual(t, bench.Completed, d.Status, "the victim's job has ended: %s", d.Message)
+	require.Len(t, d.Runs, 1)
+
+	var left []string
+	for _, folder := range sharedFolders {
+		for _, name := range []string{plantedName, filledNames} {
+			found, err := filepath.Glob(filepath.Join(folder, name))
+			require.NoError(t, err)
+			left = append(left, found...)
+		}
+	}
+	for _, path := range left {
+		require.NoError(t, os.Remove(path))
+	}
+	require.Empty(t, left, "left for others")
+	entries, err := os.ReadDir(b.outside)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	kept, err := os.ReadFile(filepath.Join(b.outside, "kept"))
+	require.NoError(t, err)
+	require.Equal(t, "kept", string(kept))
+	require.Empty(t, attackers(t), "processes of the attempt %q live", h.name)
+}
+
+// attackers lists the command lines of attackers that live.
+func attackers(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	require.NoError(t, err)
+	var found []string
+	for _, e := range entries {
+		line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if err != nil || !bytes.Contains(line, []byte("/targets.json\x00")) {
+			continue
+		}
+		state, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && regexp.MustCompile(`\) [ZX] `).Match(state) {
+			continue
+		}
+		found = append(found, string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
+	}
+	return found
+}
