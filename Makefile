@@ -35,6 +35,10 @@ postgres: ## make sure that Postgres is installed
 browser: ## make sure that Chromium is installed, for the tests of pages
 	@scripts/need-browser
 
+.PHONY: axe
+axe: ## fetch the accessibility checker, for the tests of pages
+	@scripts/need-axe
+
 .PHONY: up
 up: build postgres ## start everything on this machine; Ctrl-C stops it
 	bin/benchloom up
@@ -44,11 +48,11 @@ demo: build postgres ## compare three Go releases on this machine (DEMO=full: ev
 	scripts/demo "$(DEMO)"
 
 .PHONY: test
-test: build postgres browser ## run the tests before each commit: the real Temporal, a real Postgres, a real toolchain
+test: build postgres browser axe ## run the tests before each commit: the real Temporal, a real Postgres, a real toolchain
 	scripts/test quick $(TESTFLAGS)
 
 .PHONY: test-full
-test-full: build postgres browser ## run the remaining tests, which take long: their names begin with TestLong
+test-full: build postgres browser axe ## run the remaining tests, which take long: their names begin with TestLong
 	scripts/test long $(TESTFLAGS)
 
 .PHONY: fuzz
@@ -56,7 +60,7 @@ fuzz: postgres ## run every fuzz target for two minutes (FUZZTIME=20s; FUZZ=api:
 	scripts/fuzz "$(FUZZ)"
 
 .PHONY: cover
-cover: build postgres browser ## run all tests and print how many statements they cover; profiles in bin/cover
+cover: build postgres browser axe ## run all tests and print how many statements they cover; profiles in bin/cover
 	scripts/cover
 
 .PHONY: chaos

@@ -93,6 +93,31 @@ func TestThePageOfACollector(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, b.page(t, "", "/collectors/c1?open=odd").status)
 }
 
+func TestACollectorIsDrainedAndActivatedOnItsPage(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	b.register(t, "c1")
+	stranger := b.sound(t, "/collectors/c1")
+	require.Nil(t, stranger.fields("/collectors/c1/drain"))
+	require.Contains(t, stranger.section("act-drain"), "This needs a token with the role admin; sign in with one. On the command line: benchloom collector drain c1 --reason WHY")
+	require.Contains(t, b.page(t, api.RoleWriter, "/collectors/c1").section("act-drain"), "your token has the role writer")
+
+	cookie := b.cookieOf(t, api.RoleAdmin)
+	form := b.page(t, api.RoleAdmin, "/collectors/c1").fields("/collectors/c1/drain")
+	require.NotNil(t, form)
+	form.Set("reason", "its disk is replaced")
+	r := b.form(t, cookie, "/collectors/c1/drain", form)
+	require.Equal(t, http.StatusSeeOther, r.status, r.body)
+	require.Equal(t, "/collectors/c1", r.header.Get("Location"))
+	require.Contains(t, b.sound(t, "/collectors/c1").text(), "inactive")
+	require.Contains(t, b.sound(t, "/audit?subject=c1").text(), "its disk is replaced")
+	require.Equal(t, http.StatusSeeOther, b.form(t, cookie, "/collectors/c1/activate", url.Values{}).status)
+	require.Contains(t, b.sound(t, "/collectors/c1").text(), "waiting")
+	require.Equal(t, http.StatusForbidden, b.form(t, b.cookieOf(t, api.RoleWriter), "/collectors/c1/drain", form).status)
+	require.Equal(t, http.StatusNotFound, b.form(t, cookie, "/collectors/c9/drain", form).status)
+}
+
 func TestThePagesOfSizeClasses(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -174,6 +199,11 @@ func TestThePagesOfAJobAndItsRun(t *testing.T) {
 	require.Contains(t, p.section("s-values"), "wall-time 3.006 s 3.000 s 3.012 s 5")
 	require.Contains(t, p.section("s-facts"), "cpu some")
 	require.Contains(t, b.sound(t, "/jobs/"+string(j.key)).section("s-attempts"), "the tail")
+	_, err = b.store.FinishJob(t.Context(), j.key, "a test case has failed")
+	require.NoError(t, err)
+	form := b.page(t, api.RoleWriter, "/jobs/"+string(j.key)).fields("/jobs/" + string(j.key) + "/retry")
+	require.NotNil(t, form, "a job that has failed can be retried")
+	require.Equal(t, http.StatusSeeOther, b.form(t, b.cookieOf(t, api.RoleWriter), "/jobs/"+string(j.key)+"/retry", form).status)
 
 	for path, status := range map[string]int{
 		run + "?line=0": http.StatusBadRequest, run + "?line=x": http.StatusBadRequest, run + "?page=x": http.StatusUnprocessableEntity,

@@ -20,6 +20,8 @@ type collectorAPI interface {
 	CollectorDay(ctx context.Context, name string, hours int) (apiclient.CollectorDay, error)
 	CollectorRuns(ctx context.Context, name string, outcome bench.RunOutcome, after string) (apiclient.RunList, error)
 	CollectorNoise(ctx context.Context, name string) (apiclient.CollectorNoise, error)
+	DrainCollector(ctx context.Context, name, reason string) (apiclient.Collector, error)
+	ActivateCollector(ctx context.Context, name, reason string) (apiclient.Collector, error)
 }
 
 func (p *Pages) collectorPages() []page {
@@ -236,6 +238,7 @@ type collectorView struct {
 	Noisiest []apiclient.NoiseBeside
 	Whole    bool
 	Facts    []fact
+	Action   act
 }
 
 // fact is a named text.
@@ -280,8 +283,37 @@ func (p *Pages) collector(v *visit) (*view, error) {
 	if !shown.Whole {
 		shown.Noisiest = shown.Noisiest[:min(len(shown.Noisiest), shownNoise)]
 	}
+	if shown.Action, err = p.collectorAct(v, shown.collectorRow); err != nil {
+		return nil, err
+	}
 	out.Content = shown
 	return out, nil
+}
+
+// collectorAct is what can be done about a collector now.
+func (p *Pages) collectorAct(v *visit, c collectorRow) (act, error) {
+	base := "/collectors/" + segments(c.Name) + "/"
+	if c.State == bench.CollectorDraining || c.State == bench.CollectorInactive || c.SetAsideAt != nil {
+		return p.offer(v, rightToAdmin, "", act{
+			Name: "activate", Title: "Activate", About: "It takes jobs again, and is judged by its later runs only.",
+			Address: base + "activate", Command: quoted("benchloom", "collector", "activate", c.Name, "--reason", "WHY"),
+		})
+	}
+	return p.offer(v, rightToAdmin, "", act{
+		Name: "drain", Title: "Drain", About: "It finishes its job and takes no other, until it is activated.",
+		Address: base + "drain", Command: quoted("benchloom", "collector", "drain", c.Name, "--reason", "WHY"),
+	})
+}
+
+// collectorActions drain and activate collectors. The audit shows the effect.
+func (p *Pages) collectorActions() []action {
+	on := func(name string, do func(api API, ctx context.Context, collector, reason string) (apiclient.Collector, error)) action {
+		return action{"/collectors/{collector}/" + name, func(v *visit) (string, error) {
+			c, err := do(v.api, v.Context(), v.PathValue("collector"), v.sent().Reason)
+			return "/collectors/" + segments(c.Name), err
+		}}
+	}
+	return []action{on("drain", API.DrainCollector), on("activate", API.ActivateCollector)}
 }
 
 // Dimensions of the drawing of a day, in units of its view box.

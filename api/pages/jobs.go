@@ -17,6 +17,7 @@ type jobAPI interface {
 	Run(ctx context.Context, id bench.RunID) (apiclient.RunDetail, error)
 	RunLog(ctx context.Context, run bench.RunID, q apiclient.LogQuery) (apiclient.LogPiece, error)
 	RunResults(ctx context.Context, id bench.RunID, after string) (apiclient.RunResultList, error)
+	RetryJob(ctx context.Context, key bench.JobKey, act apiclient.Act) (apiclient.RequestOperation, error)
 }
 
 func (p *Pages) jobPages() []page {
@@ -36,6 +37,8 @@ type jobView struct {
 	Whole bool
 	// Workflow is its address in the Temporal Web UI; empty: not known.
 	Workflow string
+	// Action is nil unless something can be done about it.
+	Action *act
 }
 
 // attempt is a run with its cost.
@@ -81,8 +84,26 @@ func (p *Pages) job(v *visit) (*view, error) {
 		request := string(shown.Why.Requests[0])
 		out.Crumbs = []link{{"/requests/" + segments(request), "Request " + request}}
 	}
+	if j.Status == bench.JobFailure || j.Status == bench.JobCancelled {
+		retry, err := p.offer(v, rightToWrite, j.Project, act{
+			Name: "retry", Title: "Retry", About: "A new job measures what lacks a result. What has one stays as it is.",
+			Address: "/jobs/" + segments(key) + "/retry", Command: quoted("benchloom", "job", "retry", string(key), "--reason", "WHY"),
+		})
+		if err != nil {
+			return nil, err
+		}
+		shown.Action = &retry
+	}
 	out.Content = shown
 	return out, nil
+}
+
+// jobActions retry jobs. The page of the request shows the effect.
+func (p *Pages) jobActions() []action {
+	return []action{{"/jobs/{job}/retry", func(v *visit) (string, error) {
+		done, err := v.api.RetryJob(v.Context(), bench.JobKey(v.PathValue("job")), v.sent())
+		return "/requests/" + segments(done.ID) + "#audit", err
+	}}}
 }
 
 // jobWords names a job by what it does.

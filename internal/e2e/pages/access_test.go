@@ -1,0 +1,145 @@
+package pages
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// axe is the accessibility checker. 'make axe' fetches it.
+func axe(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.FromSlash("axe/node_modules/axe-core/axe.min.js"))
+	require.NoError(t, err, "'make axe' fetches the accessibility checker")
+	return string(text)
+}
+
+// finding is what the checker has found at one place.
+type finding struct {
+	Rule   string   `json:"rule"`
+	Help   string   `json:"help"`
+	Places []string `json:"places"`
+}
+
+func (f finding) String() string {
+	return f.Rule + ": " + f.Help + "\n    " + strings.Join(f.Places, "\n    ")
+}
+
+// runAxe runs the checker on the page. What it cannot decide, such as the contrast of text
+// on a drawing, is left to other tests.
+const runAxe = `axe.run(document, { resultTypes: ['violations'] }).then(r => r.violations.map(v => ({
+	rule: v.id, help: v.help, places: v.nodes.slice(0, 3).map(n => n.html.slice(0, 200) + ' ' + n.failureSummary) })))`
+
+// findings checks the page.
+func (b *tab) findings(checker string) []finding {
+	b.t.Helper()
+	if !ask[bool](b, "'axe' in window") {
+		ask[bool](b, checker+"\n;true")
+	}
+	found, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]finding](runAxe, chromedp.EvalAwaitPromise))
+	require.NoError(b.t, err)
+	return found
+}
+
+// world is a service with something to show on each page.
+type world struct {
+	service
+	// paths lists the pages with their names.
+	paths map[string]string
+}
+
+// emptyWorld has pages on which there is nothing yet.
+func emptyWorld(s service) world {
+	return world{s, map[string]string{
+		"overview": "/", "collectors": "/collectors", "collector": "/collectors/local-1", "sizeclasses": "/sizeclasses", "queues": "/queues", "audit": "/audit",
+		"help": "/help", "sign-in": "/sign-in", "not-found": "/nothing", "project": "/projects/adhoc",
+	}}
+}
+
+// full lets the service do some work: a success, a failure, and a command that goes on while
+// the pages are looked at, behind which another waits.
+func full(t *testing.T, s service) world {
+	t.Helper()
+	w := emptyWorld(s)
+	done := s.command(t, "sh", "-c", "for i in 1 2 3; do echo a line of output; done")
+	failed := s.command(t, "sh", "-c", "echo it goes wrong; exit 3")
+	for _, id := range []bench.RequestID{done.ID, failed.ID} {
+		require.Eventually(t, func() bool {
+			r, err := s.API.Request(t.Context(), string(id))
+			require.NoError(t, err)
+			return r.Status == bench.Completed
+		}, 2*patience, 200*time.Millisecond)
+	}
+	running := s.small(t, "sleep", "600")
+	beside := s.small(t, "sleep", "601")
+	waiting := s.small(t, "sleep", "602")
+	for name, id := range map[string]bench.RequestID{"done": done.ID, "failed": failed.ID, "running": running.ID, "beside": beside.ID, "waiting": waiting.ID} {
+		key := s.jobOf(t, id)
+		if name != "beside" {
+			w.paths["request-"+name], w.paths["job-"+name] = "/requests/"+string(id), "/jobs/"+string(key)
+		}
+		if name == "waiting" {
+			continue
+		}
+		require.Eventually(t, func() bool {
+			j, err := s.API.Job(t.Context(), key)
+			require.NoError(t, err)
+			if len(j.Runs) == 0 {
+				return false
+			}
+			if name != "beside" {
+				w.paths["run-"+name] = "/runs/" + string(j.Runs[len(j.Runs)-1].ID)
+			}
+			return true
+		}, 2*patience, 200*time.Millisecond)
+	}
+	shapes, err := s.API.Shapes(t.Context(), "")
+	require.NoError(t, err)
+	if len(shapes.Shapes) > 0 {
+		w.paths["sizeclass"] = "/sizeclasses/" + shapes.Shapes[0].Shape
+	}
+	return w
+}
+
+// Nobody is kept from reading a page: in any look the checker finds nothing, and nothing
+// scrolls sideways, also where a page has nothing to show.
+func TestLongEveryPageCanBeReadByAll(t *testing.T) {
+	t.Parallel()
+	checker := axe(t)
+	s := ownService(t)
+	b := s.open(t)
+	b.visit("/help")
+	ask[bool](b, "document.querySelector('main').setAttribute('role', 'nonsense') || true")
+	require.NotEmpty(t, b.findings(checker), "the checker finds what is wrong")
+	check := func(state string, w world) {
+		for name, path := range w.paths {
+			for _, l := range looks() {
+				b.appear(l)
+				b.visit(path)
+				what := fmt.Sprintf("%s, %s, %s", state, name, l.name)
+				for _, f := range b.findings(checker) {
+					t.Errorf("%s: %s", what, f)
+				}
+			}
+			b.appear(look{width: 320})
+			b.visit(path)
+			if wide := ask[int](b, "document.documentElement.scrollWidth"); wide > 320 {
+				t.Errorf("%s, %s: at 320 pixels the page is %d wide: %s", state, name, wide, ask[string](b, widest))
+			}
+		}
+	}
+	check("empty", emptyWorld(s))
+	b.signIn(s.token)
+	check("signed in", full(t, s))
+}
+
+// widest names what sticks out of the page.
+const widest = `[...document.body.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > 321).slice(0, 3).map(e => e.outerHTML.slice(0, 120)).join('\n')`

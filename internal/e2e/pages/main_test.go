@@ -1,0 +1,87 @@
+package pages
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/devstack"
+	"github.com/benchloom/benchloom/internal/e2e/livestack"
+	"github.com/benchloom/benchloom/internal/up"
+)
+
+// shared is the stack that the tests use together.
+var shared struct {
+	once  sync.Once
+	stack *livestack.Stack
+	err   error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.stack != nil {
+		if err := shared.stack.Stop(code == 0); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+// programs finds the binaries as the tests of internal/e2e do.
+func programs() livestack.Programs {
+	path := func(variable, name string) string {
+		if named := os.Getenv(variable); named != "" {
+			return named
+		}
+		return filepath.Join("../../../bin", name)
+	}
+	return livestack.Programs{Benchloom: path("BENCHLOOM_BIN", "benchloom"), Temporal: path("BENCHLOOM_TEMPORAL_DEV", "temporal-dev")}
+}
+
+// collectors are the arguments of a stack with two slots of class 1, named local-1 and
+// local-2, and one of class 2, on any machine.
+var collectors = []string{"--collectors", "2x1,1x2", "--share-cores", "--co-located"}
+
+// service is a running stack with the token of its operator.
+type service struct {
+	*livestack.Stack
+	url, token string
+}
+
+// sharedService is a stack that tests use together. What they submit stays.
+func sharedService(t *testing.T) service {
+	t.Helper()
+	shared.once.Do(func() {
+		shared.stack, shared.err = livestack.Start(context.Background(), programs(), collectors...)
+	})
+	require.NoError(t, shared.err)
+	return serviceOf(t, shared.stack)
+}
+
+// ownService is a stack of the test's own, with nothing in it.
+func ownService(t *testing.T) service {
+	t.Helper()
+	s, err := livestack.Start(t.Context(), programs(), collectors...)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		failed := t.Failed()
+		if err := s.Stop(!failed); err != nil {
+			t.Log(err)
+			require.True(t, failed, "the stack did not stop well")
+		}
+	})
+	return serviceOf(t, s)
+}
+
+func serviceOf(t *testing.T, s *livestack.Stack) service {
+	t.Helper()
+	token, err := devstack.ReadToken(s.State(), up.TokenUser)
+	require.NoError(t, err)
+	return service{Stack: s, url: s.Up.Addresses[up.AddressAPI], token: token}
+}

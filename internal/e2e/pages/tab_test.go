@@ -1,0 +1,214 @@
+package pages
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/e2e/browser"
+)
+
+// tab is a tab of a browser with a page of the service.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+	url string // of the service
+}
+
+// open starts a browser for the pages of a service.
+func (s service) open(t *testing.T) *tab {
+	t.Helper()
+	return &tab{t, browser.Open(t), s.url}
+}
+
+// more opens another tab of the same browser, with the same cookies.
+func (b *tab) more() *tab {
+	b.t.Helper()
+	ctx, leave := chromedp.NewContext(b.ctx)
+	b.t.Cleanup(leave)
+	return &tab{b.t, ctx, b.url}
+}
+
+// with is the tab for another test, such as a part of the first.
+func (b *tab) with(t *testing.T) *tab { return &tab{t, b.ctx, b.url} }
+
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	require.NoError(b.t, chromedp.Do(b.ctx, steps...))
+}
+
+// visit opens a page by its path.
+func (b *tab) visit(path string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(b.url + path))
+}
+
+// where returns the path and query of the page.
+func (b *tab) where() string {
+	b.t.Helper()
+	at, err := chromedp.Run(b.ctx, chromedp.Location())
+	require.NoError(b.t, err)
+	parsed, err := url.Parse(at)
+	require.NoError(b.t, err)
+	return parsed.RequestURI()
+}
+
+// ask returns the value of an expression of JavaScript, as the console would.
+func ask[T any](b *tab, expression string) T {
+	b.t.Helper()
+	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	require.NoError(b.t, err, expression)
+	return value
+}
+
+// quoted writes a text as JavaScript.
+func quoted(text string) string {
+	out, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // a text is always JSON
+	}
+	return string(out)
+}
+
+// text returns the visible text of what a selector matches first; empty: nothing is there.
+func (b *tab) text(selector string) string {
+	b.t.Helper()
+	return ask[string](b, "(document.querySelector("+quoted(selector)+")?.innerText ?? '').replace(/\\s+/g, ' ').trim()")
+}
+
+// texts returns the visible texts of all that a selector matches.
+func (b *tab) texts(selector string) []string {
+	b.t.Helper()
+	return ask[[]string](b, "[...document.querySelectorAll("+quoted(selector)+")].map(e => e.innerText.replace(/\\s+/g, ' ').trim())")
+}
+
+// patience bounds the time in which a page has to show something.
+const patience = time.Minute
+
+// await waits until an expression of JavaScript is true.
+func (b *tab) await(expression string) {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool {
+		is, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression))
+		return err == nil && is
+	}, patience, 50*time.Millisecond, expression)
+}
+
+// awaitText waits until what a selector matches first contains a text.
+func (b *tab) awaitText(selector, text string) {
+	b.t.Helper()
+	b.await("(document.querySelector(" + quoted(selector) + ")?.innerText ?? '').includes(" + quoted(text) + ")")
+}
+
+// awaitPage waits until another page than that of the marker is there; see mark.
+func (b *tab) awaitPage() {
+	b.t.Helper()
+	b.await("!window.former && document.readyState === 'complete'")
+}
+
+// mark marks the page, so that it is known when another one is there.
+func (b *tab) mark() {
+	b.t.Helper()
+	ask[bool](b, "window.former = true")
+}
+
+// follow clicks a link or a button and waits for the page to which it leads.
+func (b *tab) follow(selector string) {
+	b.t.Helper()
+	b.await("document.querySelector(" + quoted(selector) + ") !== null")
+	b.mark()
+	b.do(chromedp.Click(chromedp.CSS(selector)))
+	b.awaitPage()
+}
+
+// back goes back as the button of the browser does.
+func (b *tab) back() {
+	b.t.Helper()
+	b.mark()
+	ask[bool](b, "history.back() || true")
+	b.awaitPage()
+}
+
+// press presses keys.
+func (b *tab) press(keys string) {
+	b.t.Helper()
+	b.do(chromedp.KeyEvent(keys))
+}
+
+// furthest bounds how often Tab is pressed to reach something.
+const furthest = 200
+
+// reach presses Tab until what a selector matches has the focus, and checks that one sees
+// that it has.
+func (b *tab) reach(selector string) {
+	b.t.Helper()
+	for range furthest {
+		b.press(kb.Tab)
+		if ask[bool](b, "document.activeElement?.matches("+quoted(selector)+") ?? false") {
+			outline := ask[string](b, "getComputedStyle(document.activeElement).outlineStyle")
+			require.NotEqual(b.t, "none", outline, "the focus is not seen on "+selector)
+			return
+		}
+	}
+	require.Fail(b.t, "the keyboard does not reach "+selector, "on %s the last was %s", b.where(), ask[string](b, "document.activeElement?.outerHTML ?? 'nothing'"))
+}
+
+// choose reaches a link or a button, presses Enter and waits for the page.
+func (b *tab) choose(selector string) {
+	b.t.Helper()
+	b.reach(selector)
+	b.mark()
+	b.press(kb.Enter)
+	b.awaitPage()
+}
+
+// signIn gives the service the token of its operator.
+func (b *tab) signIn(token string) {
+	b.t.Helper()
+	b.visit("/sign-in")
+	b.do(chromedp.SendKeys(chromedp.CSS("#token"), token))
+	b.follow("main form button")
+}
+
+// look is how a browser shows pages.
+type look struct {
+	name     string
+	width    int64
+	features []*emulation.MediaFeature
+	media    string // screen unless it says print
+}
+
+// looks are those in which every page must be readable.
+func looks() []look {
+	var out []look
+	for _, width := range []int64{1280, 390} {
+		for name, features := range map[string][]*emulation.MediaFeature{
+			"light":         {{Name: "prefers-color-scheme", Value: "light"}},
+			"dark":          {{Name: "prefers-color-scheme", Value: "dark"}},
+			"forced colors": {{Name: "forced-colors", Value: "active"}},
+		} {
+			wide := "wide"
+			if width < 1000 {
+				wide = "narrow"
+			}
+			out = append(out, look{name: strings.ReplaceAll(name+" "+wide, " ", "-"), width: width, features: features})
+		}
+	}
+	return out
+}
+
+// appear shows pages in a look from now on.
+func (b *tab) appear(l look) {
+	b.t.Helper()
+	b.do(chromedp.EmulateViewport(l.width, 900))
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: l.media, Features: l.features})
+	require.NoError(b.t, err)
+}
