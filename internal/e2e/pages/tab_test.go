@@ -96,10 +96,20 @@ const patience = time.Minute
 // await waits until an expression of JavaScript is true.
 func (b *tab) await(expression string) {
 	b.t.Helper()
-	require.Eventually(b.t, func() bool {
+	for end := time.Now().Add(patience); ; {
 		is, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression))
-		return err == nil && is
-	}, patience, 50*time.Millisecond, expression)
+		if err == nil && is {
+			return
+		}
+		if time.Now().After(end) {
+			require.NoError(b.t, err)
+			require.Fail(b.t, "the page does not get there", "%s on %s, which says: %s", expression, b.where(), b.text("main"))
+		}
+		select {
+		case <-b.ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 // awaitText waits until what a selector matches first contains a text.
