@@ -172,6 +172,8 @@ func onRun(path string, body any) func(*rolesWorld) example {
 // examples holds a call of each operation by its ID. Whatever it changes is made for it.
 var examples = map[string]func(*rolesWorld) example{
 	"info":                get("/info"),
+	"get-revision":        get("/revision?subject=service"),
+	"get-overview":        get("/overview"),
 	"list-projects":       get("/projects"),
 	"get-project":         get("/projects/go"),
 	"list-admissions":     get("/projects/go/admissions"),

@@ -200,7 +200,7 @@ func TestATreeIsGivenToAnAccountOnce(t *testing.T) {
 	for _, name := range []string{"", "sub", "link"} {
 		info, err := os.Lstat(filepath.Join(dir, name))
 		require.NoError(t, err)
-		require.EqualValues(t, account.UID, info.Sys().(*syscall.Stat_t).Uid, name)
+		require.Equal(t, account.UID, info.Sys().(*syscall.Stat_t).Uid, name)
 	}
 	info, err := os.Stat("/etc/passwd")
 	require.NoError(t, err)

@@ -258,7 +258,7 @@ func TestCallsSend(t *testing.T) {
 
 	_, err = client.DrainCollector(t.Context(), "c1", "")
 	require.NoError(t, err)
-	require.Equal(t, sent{line: "POST /api/v1/collectors/c1/drain", token: "Bearer blm_secret"}, <-requests)
+	require.Equal(t, sent{"POST /api/v1/collectors/c1/drain", "Bearer blm_secret", "application/json", "", "{}"}, <-requests)
 
 	var out bytes.Buffer
 	require.NoError(t, client.Export(t.Context(), &out, "go", "csv", "1.25.0", "1.26.0"))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"runtime"
@@ -28,6 +29,8 @@ var hasInit atomic.Bool
 // is isolated, and [Sandbox.Unenforced] says so.
 func InitMain() {
 	if len(os.Args) != 1 || os.Args[0] != initName {
+		// Commands must not get what this program was started with. Kernels before 5.11 lack the call.
+		_ = unix.CloseRange(initControl, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 		hasInit.Store(true)
 		return
 	}

@@ -169,10 +169,10 @@ func TestAFullDiskEndsTheCommand(t *testing.T) {
 	require.Equal(t, measure.StatusDiskFull, sample.Status)
 	require.Equal(t, "SIGKILL", sample.Signal)
 
-	// One file: stopped by the kernel before it exceeds the limit.
+	// One file: stopped by the kernel before it exceeds the limit, which is set right after the start.
 	sandbox = newSandbox(t, measure.SandboxConfig{DiskBytes: 4 << 20, DisableCgroups: true})
 	sample, err = sandbox.Run(t.Context(), measure.Command{
-		Argv: []string{"/bin/sh", "-c", "exec head -c 20000000 /dev/zero >big"}, Env: measure.BaseEnv(sandbox.TempDir(), "/"),
+		Argv: []string{"/bin/sh", "-c", "sleep 0.3; exec head -c 20000000 /dev/zero >big"}, Env: measure.BaseEnv(sandbox.TempDir(), "/"),
 	})
 	require.NoError(t, err)
 	require.Equal(t, measure.StatusDiskFull, sample.Status)

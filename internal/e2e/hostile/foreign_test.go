@@ -108,7 +108,7 @@ func TestAForeignPageInABrowser(t *testing.T) {
 	require.Equal(t, before, s.changeable(t))
 }
 
-func newTab(t *testing.T, browser context.Context) context.Context { //nolint:revive // the test comes first, as in all tests
+func newTab(t *testing.T, browser context.Context) context.Context {
 	t.Helper()
 	tab, end := chromedp.NewContext(browser)
 	t.Cleanup(end)
@@ -117,7 +117,7 @@ func newTab(t *testing.T, browser context.Context) context.Context { //nolint:re
 
 // firstFromElsewhere opens a page that comes from the attacker's server, as long as its name
 // leads there; all else that it asks for comes from where the name leads now.
-func firstFromElsewhere(t *testing.T, tab context.Context, page string) { //nolint:revive // the test comes first, as in all tests
+func firstFromElsewhere(t *testing.T, tab context.Context, page string) {
 	t.Helper()
 	_, err := chromedp.Call(tab, fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: page}}})
 	require.NoError(t, err)
@@ -142,7 +142,7 @@ func firstFromElsewhere(t *testing.T, tab context.Context, page string) { //noli
 }
 
 // runForeign runs the attack in a page. It returns what that could see.
-func runForeign(t *testing.T, tab context.Context, p prey, control string) []sight { //nolint:revive // the test comes first, as in all tests
+func runForeign(t *testing.T, tab context.Context, p prey, control string) []sight {
 	t.Helper()
 	var events, sockets []string
 	for _, url := range p.readable {
