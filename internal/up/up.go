@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -288,7 +289,7 @@ func (s *stack) add(p devstack.Process, database bool) {
 	for _, host := range s.AllowedHosts {
 		p.Argv = append(p.Argv, "--allowed-host", host)
 	}
-	p.Env = append(withoutService(s.Environ),
+	p.Env = append(withoutService(s.Environ, s.temporal != nil),
 		"TEMPORAL_ADDRESS="+s.addresses.Temporal, "TEMPORAL_NAMESPACE="+s.Namespace,
 		// Small heaps leave more memory to benchmarks.
 		"GOMEMLIMIT=64MiB")
@@ -298,12 +299,15 @@ func (s *stack) add(p devstack.Process, database bool) {
 	s.processes = append(s.processes, p)
 }
 
-// withoutService removes the variables that add sets for each process.
-func withoutService(environ []string) []string {
+// withoutService removes the variables that add sets for each process, and those that
+// configure the connection to another Temporal than the embedded one.
+func withoutService(environ []string, embedded bool) []string {
 	var out []string
 	for _, e := range environ {
-		switch name, _, _ := strings.Cut(e, "="); name {
-		case "TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "DATABASE_URL", "GOMEMLIMIT":
+		name, _, _ := strings.Cut(e, "=")
+		switch {
+		case slices.Contains([]string{"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "DATABASE_URL", "GOMEMLIMIT"}, name):
+		case embedded && strings.HasPrefix(name, "TEMPORAL_"):
 		default:
 			out = append(out, e)
 		}
