@@ -48,11 +48,11 @@ var findings = []finding{
 	{"7f", "Git for builds got the whole environment of its process, tokens included.", []string{"TestGitSeesNoSecretsOfItsProcess", "internal/revision.TestGitSeesNoSecrets"}},
 	{"7g", "'benchloom logs' printed the terminal escapes of benchmarks.", []string{"TestLogsPrintNoTerminalEscapes"}},
 	{"7h", "Cached suites were not hashed again.", []string{"TestAChangedSuiteOfACollectorIsNotRun", "internal/suite.TestAChangedCopyIsNoticed"}},
-	{"8a", "A benchmark read all tokens and environments, and was the superuser of Postgres.", []string{"TestAHostileBenchmark"}},
-	{"8b", "A benchmark in a parent control group outlived its limits and hung its collector.", []string{"TestAHostileBenchmark"}},
-	{"8c", "A command that filled its folders stalled the stores, and readiness said nothing.", []string{"TestAHostileBenchmark", "internal/diskspace.TestTheReserveIsATwentiethOfTheFileSystem"}},
+	{"8a", "A benchmark read all tokens and environments, and was the superuser of Postgres.", []string{"TestLongAHostileBenchmark"}},
+	{"8b", "A benchmark in a parent control group outlived its limits and hung its collector.", []string{"TestLongAHostileBenchmark"}},
+	{"8c", "A command that filled its folders stalled the stores, and readiness said nothing.", []string{"TestLongAHostileBenchmark", "internal/diskspace.TestTheReserveIsATwentiethOfTheFileSystem"}},
 	{"8d", "Foreign hosts were answered: DNS rebinding read everything.", []string{"TestAForeignPageInABrowser", "api.TestForeignPagesReachNoPath"}},
-	{"8e", "Answers showed environments of commands and passwords of addresses.", []string{"TestNoPlantedSecretIsShown", "api.TestNoAnswerLogOrWorkflowHoldsSecrets"}},
+	{"8e", "Answers showed environments of commands and passwords of addresses.", []string{"TestLongNoPlantedSecretIsShown", "api.TestNoAnswerLogOrWorkflowHoldsSecrets"}},
 }
 
 // wantFindings counts them, so that none is lost.

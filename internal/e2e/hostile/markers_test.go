@@ -73,7 +73,7 @@ func (h *hunt) clean(t *testing.T, where string, text []byte) {
 // What is planted as a secret is shown nowhere: not in answers, pages, logs, metrics,
 // histories, command lines and environments of benchmarks; in the record it is in documented
 // tables only.
-func TestNoPlantedSecretIsShown(t *testing.T) {
+func TestLongNoPlantedSecretIsShown(t *testing.T) {
 	t.Parallel()
 	h := newHunt(t)
 	h.story(t)
