@@ -1,7 +1,6 @@
 package api
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -66,7 +65,7 @@ func TestSteps(t *testing.T) {
 				letter = "r"
 			}
 			got.WriteString(letter)
-			require.NotEmpty(t, s.Words, fmt.Sprintf("%s: %s", name, s.Name))
+			require.NotEmpty(t, s.Words, "%s: %s", name, s.Name)
 			if s.Since != nil && s.Until != nil {
 				require.False(t, s.Until.Before(*s.Since))
 			}

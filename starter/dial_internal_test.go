@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestATokenGoesToTemporalOnlyWhereNobodyCanReadIt(t *testing.T) { //nolint:paralleltest // it sets the environment
+func TestATokenGoesToTemporalOnlyWhereNobodyCanReadIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		address, token string
 		environ        map[string]string
@@ -26,7 +26,7 @@ func TestATokenGoesToTemporalOnlyWhereNobodyCanReadIt(t *testing.T) { //nolint:p
 		"a header of the operator's":   {address: "127.0.0.1:7233", token: "blm_x", environ: map[string]string{"TEMPORAL_GRPC_META_AUTHORIZATION": "Bearer other"}, want: "Bearer other"},
 		"another header stays besides": {address: "127.0.0.1:7233", token: "blm_x", environ: map[string]string{"TEMPORAL_GRPC_META_TEAM": "a"}, want: "Bearer blm_x"},
 	} {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // it sets the environment
+		t.Run(name, func(t *testing.T) {
 			for variable, value := range c.environ {
 				t.Setenv(variable, value)
 			}

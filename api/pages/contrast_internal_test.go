@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -88,7 +87,7 @@ func TestEachColourCanBeRead(t *testing.T) {
 		require.Contains(t, colours, on)
 		for i, scheme := range []string{"light", "dark"} {
 			got := contrast(t, colours[name][i], colours[on][i])
-			require.GreaterOrEqual(t, got, least, fmt.Sprintf("%s on %s, %s: %s on %s", name, on, scheme, colours[name][i], colours[on][i]))
+			require.GreaterOrEqual(t, got, least, "%s on %s, %s: %s on %s", name, on, scheme, colours[name][i], colours[on][i])
 		}
 	}
 	for _, on := range grounds {

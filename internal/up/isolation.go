@@ -20,7 +20,7 @@ const accountFile = "account"
 // processes are those of one user.
 func (s *stack) lease(ctx context.Context) error {
 	if s.Isolation == isolationOff || os.Geteuid() != 0 || accounts.Switchable() != nil {
-		return nil // the collectors say so
+		return nil //nolint:nilerr // the collectors say so
 	}
 	prefer := make([]string, len(s.layout.Slots))
 	for i, slot := range s.layout.Slots {

@@ -432,7 +432,7 @@ func (h *hunt) inFiles(t *testing.T) {
 	for _, dir := range []string{"temporal", "orchestrator", "collectors", "artifacts"} {
 		require.NoError(t, filepath.WalkDir(filepath.Join(h.State(), dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() || strings.HasPrefix(d.Name(), "token") {
-				return nil // files come and go
+				return nil //nolint:nilerr // files come and go
 			}
 			text, err := os.ReadFile(path)
 			if err == nil {

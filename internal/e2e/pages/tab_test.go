@@ -29,17 +29,6 @@ func (s service) open(t *testing.T) *tab {
 	return &tab{t, browser.Open(t), s.url}
 }
 
-// more opens another tab of the same browser, with the same cookies.
-func (b *tab) more() *tab {
-	b.t.Helper()
-	ctx, leave := chromedp.NewContext(b.ctx)
-	b.t.Cleanup(leave)
-	return &tab{b.t, ctx, b.url}
-}
-
-// with is the tab for another test, such as a part of the first.
-func (b *tab) with(t *testing.T) *tab { return &tab{t, b.ctx, b.url} }
-
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	require.NoError(b.t, chromedp.Do(b.ctx, steps...))

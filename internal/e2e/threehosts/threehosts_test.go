@@ -45,7 +45,7 @@ func program(t *testing.T, n *network, variable, name string) string {
 	return to
 }
 
-func TestLongThreeHostsWithTLSEverywhere(t *testing.T) { //nolint:paralleltest // it is alone in its package, and large
+func TestLongThreeHostsWithTLSEverywhere(t *testing.T) {
 	n := newNetwork(t)
 	main, one, two := n.add(t, "hub", hub, root), n.add(t, "one", first, nobody), n.add(t, "two", other, nobody)
 	benchloom, temporal := program(t, n, "BENCHLOOM_BIN", "benchloom"), program(t, n, "BENCHLOOM_TEMPORAL_DEV", "temporal-dev")

@@ -21,13 +21,18 @@ import (
 // patience is how long an attack waits for an answer.
 const patience = 3 * time.Second
 
+func dial(network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: patience}
+	return dialer.DialContext(context.Background(), network, address)
+}
+
 // postgres asks for a session as the superuser, through the socket.
 func postgres(t Targets) (string, error) {
-	conn, err := net.DialTimeout("unix", t.Socket, patience)
+	conn, err := dial("unix", t.Socket)
 	if err != nil {
 		return "", err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return "", err
 	}
@@ -55,7 +60,7 @@ func ports(t Targets) (string, error) {
 	var tries []func() (string, error)
 	for _, address := range append([]string{t.API, t.Temporal, t.UI}, t.Metrics...) {
 		tries = append(tries, func() (string, error) {
-			conn, err := net.DialTimeout("tcp", address, patience)
+			conn, err := dial("tcp", address)
 			if err != nil {
 				return "", err
 			}
