@@ -32,7 +32,7 @@ func (s *stack) another(t *testing.T, name, flag string, args ...string) (addres
 	log, err := os.Create(filepath.Join(s.dir, "logs", name+"-another.log"))
 	require.NoError(t, err)
 	defer log.Close() // the process has its own
-	command := exec.Command(s.bin, append([]string{name, flag, listen}, args...)...)
+	command := exec.Command(s.bin, append([]string{name, flag, listen, "--temporal-token-file", filepath.Join(s.dir, "tokens", up.TokenTemporal)}, args...)...)
 	command.Stdout, command.Stderr = log, log
 	command.Env = append(os.Environ(), "TEMPORAL_ADDRESS="+s.up.Addresses[up.AddressTemporal], "TEMPORAL_NAMESPACE=benchloom",
 		"DATABASE_URL="+s.up.Addresses[up.AddressDatabase])

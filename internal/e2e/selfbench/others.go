@@ -32,18 +32,19 @@ func startOthers(ctx context.Context, s *livestack.Stack, program string) (_ *ot
 			err = errors.Join(err, o.stop())
 		}
 	}()
-	address, err := o.start(ctx, s, program, "api", "--listen")
+	token := filepath.Join(s.State(), "tokens", up.TokenTemporal)
+	address, err := o.start(ctx, s, program, "api", "--temporal-token-file", token, "--listen")
 	if err != nil {
 		return nil, err
 	}
-	if _, err := o.start(ctx, s, program, "orchestrator", "--cache-dir", filepath.Join(s.Dir, "others"), "--metrics"); err != nil {
+	if _, err := o.start(ctx, s, program, "orchestrator", "--temporal-token-file", token, "--cache-dir", filepath.Join(s.Dir, "others"), "--metrics"); err != nil {
 		return nil, err
 	}
-	token, err := devstack.ReadToken(s.State(), up.TokenUser)
+	user, err := devstack.ReadToken(s.State(), up.TokenUser)
 	if err != nil {
 		return nil, err
 	}
-	o.api, err = apiclient.New(address, token, &http.Client{Timeout: 30 * time.Second})
+	o.api, err = apiclient.New(address, user, &http.Client{Timeout: 30 * time.Second})
 	return o, err
 }
 
