@@ -5,7 +5,8 @@ SHELL := /bin/bash
 export GOTOOLCHAIN := local
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-GO_FILES := $(shell find cmd workflows activities workers starter api internal suites -name '*.go' -o -name '*.sql' -o -name '*.tmpl' -o -name '*.json' 2>/dev/null)
+GO_FILES := docs/glossary.md $(shell find cmd workflows activities workers starter api internal suites docs -path '*/node_modules' -prune -o \
+	\( -name '*.go' -o -name '*.sql' -o -name '*.tmpl' -o -name '*.json' -o -name '*.html' -o -name '*.css' -o -name '*.js' \) -print 2>/dev/null)
 TEMPORAL_FILES := $(filter-out %_test.go,$(wildcard deploy/temporal-dev/*.go)) deploy/temporal-dev/go.mod deploy/temporal-dev/go.sum scripts/build-temporal
 
 GOLANGCI_LINT_VERSION := v2.14.0
