@@ -192,10 +192,10 @@ func TestAJobThatIsNotForThisCollectorIsGivenBack(t *testing.T) {
 func TestATaskThatIsNotOfTheJobsDispatchIsGivenBack(t *testing.T) {
 	b := setup(t)
 	key := b.job("v1", "one")
-	for reason, change := range map[string]struct{ sql, kind string }{
+	for _, change := range []struct{ reason, sql, kind string }{
 		// A run of the other dispatch may go on.
-		"the job was dispatched again": {`update job_queue set dispatch = gen_random_uuid()`, protocol.ErrTypeUnderWay},
-		"the job waits elsewhere":      {`update job_queue set task_queue = 'bench/elsewhere'`, protocol.ErrTypeInfrastructure},
+		{"the job was dispatched again", `update job_queue set dispatch = gen_random_uuid()`, protocol.ErrTypeUnderWay},
+		{"the job waits elsewhere", `update job_queue set task_queue = 'bench/elsewhere'`, protocol.ErrTypeInfrastructure},
 	} {
 		var tests testsuite.WorkflowTestSuite
 		env := tests.NewTestActivityEnvironment()
@@ -204,7 +204,7 @@ func TestATaskThatIsNotOfTheJobsDispatchIsGivenBack(t *testing.T) {
 		in := b.dispatched(key)
 		b.execute(change.sql)
 		_, err := env.ExecuteActivity(protocol.RunJob, in)
-		b.fails(err, change.kind, false, reason)
+		b.fails(err, change.kind, false, change.reason)
 	}
 	require.Zero(t, b.unwanted.Load()+b.fenced.Load())
 	require.Empty(t, b.runs(key))
