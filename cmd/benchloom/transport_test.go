@@ -59,8 +59,13 @@ func TestClientsCallOnlyWhomTheyKnow(t *testing.T) {
 	for name, f := range map[string]transportFlags{"the system's authorities": {}, "another authority": {ca: other.Cert}, "insecure is about plain HTTP only": {insecure: true}} {
 		require.ErrorContains(t, ask(f), "certificate", name)
 	}
+	expired := servetlstest.Expired(t, dir, "expired.example.com")
+	client, err := (&transportFlags{ca: expired.Cert}).client("https://"+serveEncrypted(t, expired), "")
+	require.NoError(t, err)
+	_, err = client.Info(t.Context())
+	require.ErrorContains(t, err, "certificate has expired")
 	// Plain HTTP and old versions get no answer.
-	client, err := (&transportFlags{}).client("http://"+address, "")
+	client, err = (&transportFlags{}).client("http://"+address, "")
 	require.NoError(t, err)
 	_, err = client.Info(t.Context())
 	require.Error(t, err)

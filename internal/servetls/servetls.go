@@ -1,5 +1,5 @@
 // Package servetls keeps the certificate of a server at what its files hold, so that a
-// renewed one is served without a restart.
+// renewed one is served without a restart, and tells when it was not renewed in time.
 //
 // It must not know what is served.
 package servetls
@@ -21,6 +21,8 @@ type Certificate struct {
 
 	mu     sync.Mutex
 	served *tls.Certificate
+	// outlived is set once the log tells that the served one has expired.
+	outlived bool
 	// tried is the state of the files that was read last, whether it could be used or not.
 	tried [2]stamp
 }
@@ -32,7 +34,7 @@ type stamp struct {
 }
 
 // Load reads a certificate, with the intermediate ones after it, and its key. The log
-// tells when another one is served, or cannot be.
+// tells when another one is served, or cannot be, and when the served one has expired.
 func Load(certFile, keyFile string, log *slog.Logger) (*Certificate, error) {
 	c := &Certificate{certFile: certFile, keyFile: keyFile, log: log}
 	tried, err := c.stamps()
@@ -43,6 +45,7 @@ func Load(certFile, keyFile string, log *slog.Logger) (*Certificate, error) {
 		return nil, fmt.Errorf("loading the certificate: %w; name files in the format PEM, the certificate and its own key", err)
 	}
 	c.tried = tried
+	c.checkExpiry(time.Now())
 	return c, nil
 }
 
@@ -62,8 +65,18 @@ func (c *Certificate) read() error {
 	if err != nil {
 		return fmt.Errorf("%s and %s: %w", c.certFile, c.keyFile, err)
 	}
-	c.served = &pair
+	c.served, c.outlived = &pair, false
 	return nil
+}
+
+// checkExpiry logs once that the served certificate has expired. It is served all the same:
+// nothing better is there, and clients refuse it by name.
+func (c *Certificate) checkExpiry(now time.Time) {
+	if c.outlived || !now.After(c.served.Leaf.NotAfter) {
+		return
+	}
+	c.outlived = true
+	c.log.Warn("the certificate has expired: clients refuse it until it is renewed", "file", c.certFile, "expired", c.served.Leaf.NotAfter)
 }
 
 // current returns the certificate, read again if a file has changed. While only one of the
@@ -71,6 +84,7 @@ func (c *Certificate) read() error {
 func (c *Certificate) current() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer func() { c.checkExpiry(time.Now()) }()
 	stamps, err := c.stamps()
 	if err == nil && stamps == c.tried {
 		return c.served

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -56,6 +57,51 @@ func TestARenewedCertificateIsServed(t *testing.T) {
 
 	require.NoError(t, os.Remove(old.Cert))
 	require.Equal(t, "new.example.com", name(t, config))
+}
+
+// Clients refuse a certificate that has expired, and are let in by the renewed one, while the
+// server goes on.
+func TestClientsRefuseACertificateUntilItIsRenewed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	expired, renewed := servetlstest.Expired(t, dir, "expired.example.com"), servetlstest.New(t, dir, "renewed.example.com")
+	var log bytes.Buffer
+	c, err := servetls.Load(expired.Cert, expired.Key, slog.New(slog.NewTextHandler(&log, nil)))
+	require.NoError(t, err)
+	config := c.Config()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", config)
+	require.NoError(t, err)
+	server := &http.Server{Handler: http.NotFoundHandler(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	defer func() {
+		require.NoError(t, server.Close())
+		require.ErrorIs(t, <-ended, http.ErrServerClosed)
+	}()
+	trusted := x509.NewCertPool()
+	for _, files := range []servetlstest.Files{expired, renewed} {
+		text, err := os.ReadFile(files.Cert)
+		require.NoError(t, err)
+		require.True(t, trusted.AppendCertsFromPEM(text))
+	}
+	get := func(known *x509.CertPool) error {
+		client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: known}, DisableKeepAlives: true}}
+		response, err := client.Get("https://" + listener.Addr().String())
+		if err == nil {
+			err = response.Body.Close()
+		}
+		return err
+	}
+	for range 2 {
+		require.ErrorContains(t, get(trusted), "certificate has expired")
+	}
+	require.Equal(t, "expired.example.com", name(t, config))
+	require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("clients refuse it until it is renewed")), "told once: %s", &log)
+
+	replace(t, renewed.Cert, expired.Cert, time.Minute)
+	replace(t, renewed.Key, expired.Key, time.Minute)
+	require.NoError(t, get(trusted))
+	require.ErrorContains(t, get(x509.NewCertPool()), "signed by unknown authority")
 }
 
 func TestUnusableFilesAreRefused(t *testing.T) {
