@@ -7,10 +7,14 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
@@ -55,7 +59,7 @@ type Temporal struct {
 	dbFile string
 	token  string
 	socket string // of the Web UI; empty: there is none
-	begun  bool   // its port was free once
+	begun  bool   // its port was free once, and its program suitable
 }
 
 // PortTakenError is returned when another process has a port.
@@ -135,6 +139,7 @@ func (t *Temporal) reach(port int) string {
 // Process returns the server's process for a supervisor. It is ready when it is healthy
 // and the namespace has its settings.
 func (t *Temporal) Process() Process {
+	flags := []string{"--db-file", "--ip", "--port", "--namespace"}
 	argv := []string{
 		t.config.Program,
 		"--db-file", t.dbFile,
@@ -144,21 +149,33 @@ func (t *Temporal) Process() Process {
 	}
 	for flag, value := range map[string]string{"--ui-socket": t.socket, "--token-file": t.config.TokenFile, "--api": t.config.API} {
 		if value != "" {
-			argv = append(argv, flag, value)
+			flags, argv = append(flags, flag), append(argv, flag, value)
 		}
 	}
+	slices.Sort(flags)
+	environ := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()}
 	return Process{
-		Name:    "temporal",
-		Argv:    argv,
-		Prepare: t.prepare,
-		Env:     []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()},
-		Ready:   t.answer,
+		Name: "temporal",
+		Argv: argv,
+		Prepare: func(ctx context.Context) error {
+			err := t.prepare()
+			if err == nil {
+				err = t.match(ctx, flags, environ)
+			}
+			if err != nil && !t.begun {
+				return Permanent(err)
+			}
+			t.begun = t.begun || err == nil
+			return err
+		},
+		Env:   environ,
+		Ready: t.answer,
 	}
 }
 
 // prepare makes the directory of the socket, and keeps another server on the port from being
 // taken for this one.
-func (t *Temporal) prepare(context.Context) error {
+func (t *Temporal) prepare() error {
 	if t.socket != "" {
 		own := account{kind: accountOwn, uid: os.Geteuid(), gid: os.Getegid()}
 		if err := makeSocketDir(filepath.Dir(t.socket), "Temporal's Web UI", own); err != nil {
@@ -168,18 +185,43 @@ func (t *Temporal) prepare(context.Context) error {
 	address := net.JoinHostPort(t.config.IP, strconv.Itoa(t.config.Port))
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		err = &PortTakenError{What: "Temporal", Address: address}
+		return &PortTakenError{What: "Temporal", Address: address}
 	}
 	if err != nil {
-		if !t.begun {
-			return Permanent(err)
-		}
 		return err
 	}
 	if err := listener.Close(); err != nil {
 		return fmt.Errorf("looking whether %s is free: %w", address, err)
 	}
-	t.begun = true
+	return nil
+}
+
+// helpBound bounds the answer of the program to --help, on a busy machine.
+const helpBound = time.Minute
+
+// flagOfHelp is a flag in what the program prints with --help.
+var flagOfHelp = regexp.MustCompile(`(?m)^  (-[a-z-]+)\b`)
+
+// match refuses a program that was built for another version of Benchloom: without one of the
+// flags, all that it would do is print its usage. What it understands counts, not its number.
+func (t *Temporal) match(ctx context.Context, flags, environ []string) error {
+	ctx, cancel := context.WithTimeout(ctx, helpBound)
+	defer cancel()
+	const remedy = `run "make build", or set BENCHLOOM_TEMPORAL_DEV to the temporal-dev that was built with this benchloom`
+	asked := exec.CommandContext(ctx, t.config.Program, "--help")
+	asked.Env = environ
+	help, err := asked.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("asking the embedded Temporal server %q for its flags: %w; %s", t.config.Program, err, remedy)
+	}
+	known := make(map[string]bool)
+	for _, flag := range flagOfHelp.FindAllStringSubmatch(string(help), -1) {
+		known["-"+flag[1]] = true
+	}
+	missing := slices.DeleteFunc(slices.Clone(flags), func(flag string) bool { return known[flag] })
+	if len(missing) > 0 {
+		return fmt.Errorf("the embedded Temporal server %q does not match this benchloom, it does not know %s: %s", t.config.Program, strings.Join(missing, ", "), remedy)
+	}
 	return nil
 }
 

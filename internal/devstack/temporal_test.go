@@ -164,3 +164,29 @@ func TestTemporalThatCannotBeStarted(t *testing.T) {
 	require.ErrorAs(t, <-r.result, &failure)
 	require.Equal(t, devstack.PortTakenError{What: "Temporal", Address: taken.String()}, *failure)
 }
+
+// temporal-dev is a program of its own, and may be older or newer than benchloom.
+func TestATemporalThatDoesNotMatchIsNamed(t *testing.T) {
+	t.Parallel()
+	for program, reason := range map[string]string{
+		"temporal-dev-of-an-earlier-version": "does not match this benchloom, it does not know --token-file, --ui-socket: ",
+		"something-else":                     "does not match this benchloom, it does not know --db-file, --ip, --namespace, --port, --token-file, --ui-socket: ",
+		"unwilling":                          "exit status 2",
+		"no-program":                         "permission denied",
+	} {
+		t.Run(program, func(t *testing.T) {
+			t.Parallel()
+			token := filepath.Join(t.TempDir(), "token")
+			require.NoError(t, os.WriteFile(token, []byte("blm_of-the-service"), 0o600))
+			state := openState(t, filepath.Join(t.TempDir(), "state"))
+			temporal, err := devstack.NewTemporal(state, devstack.TemporalConfig{Program: filepath.Join("testdata", program), UI: true, TokenFile: token, Namespace: namespace(nil)})
+			require.NoError(t, err)
+			r := run(t, devstack.Config{State: state}, temporal.Process())
+			err = <-r.result
+			require.ErrorContains(t, err, "testdata/"+program)
+			require.ErrorContains(t, err, reason)
+			require.ErrorContains(t, err, `run "make build", or set BENCHLOOM_TEMPORAL_DEV`)
+			require.Zero(t, r.Status()[0].Restarts, "it is not tried again")
+		})
+	}
+}
