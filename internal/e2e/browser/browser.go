@@ -6,12 +6,16 @@ package browser
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 )
@@ -25,18 +29,60 @@ const Patience = 5 * time.Minute
 // chromedp has by default.
 func Open(t testing.TB, options ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
-	// What it leaves behind has paths that must be short: there are sockets.
-	dir, err := os.MkdirTemp("", "browser-")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	ctx, stop := context.WithTimeout(context.Background(), Patience)
 	t.Cleanup(stop)
-	ctx, end := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
-		append([]chromedp.ExecAllocatorOption{chromedp.WSURLReadTimeout(time.Minute), chromedp.Env("TMPDIR=" + dir), chromedp.UserDataDir(filepath.Join(dir, "profile"))}, options...)...)...)
-	t.Cleanup(end)
+	b, err := start(ctx, options)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Stop()) })
+	return b.ctx
+}
+
+// Browser is a browser without a window that tests use together: starting one takes longer
+// than most of them.
+type Browser struct {
+	ctx  context.Context
+	stop func()
+	// dir holds what it leaves behind.
+	dir string
+}
+
+// Start starts a browser with the options that chromedp has by default.
+func Start() (*Browser, error) { return start(context.Background(), nil) }
+
+func start(ctx context.Context, options []chromedp.ExecAllocatorOption) (*Browser, error) {
+	// Its paths must be short: there are sockets.
+	dir, err := os.MkdirTemp("", "browser-")
+	if err != nil {
+		return nil, fmt.Errorf("making a directory for a browser: %w", err)
+	}
+	ctx, end := chromedp.NewExecAllocator(ctx, slices.Concat(chromedp.DefaultExecAllocatorOptions[:],
+		[]chromedp.ExecAllocatorOption{chromedp.WSURLReadTimeout(time.Minute), chromedp.Env("TMPDIR=" + dir), chromedp.UserDataDir(filepath.Join(dir, "profile"))}, options)...)
 	ctx, leave := chromedp.NewContext(ctx)
+	b := &Browser{ctx: ctx, stop: func() { leave(); end() }, dir: dir}
+	if err := chromedp.Do(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting the browser, which 'make browser' installs: %w", err), b.Stop())
+	}
+	return b, nil
+}
+
+// Stop ends the browser and removes what it has left behind.
+func (b *Browser) Stop() error {
+	b.stop()
+	return os.RemoveAll(b.dir)
+}
+
+// Tab opens a tab in a window of its own, which shares no cookies with others. It ends with
+// the test.
+func (b *Browser) Tab(t testing.TB) context.Context {
+	t.Helper()
+	ctx, stop := context.WithTimeout(b.ctx, Patience)
+	t.Cleanup(stop)
+	ctx, leave := chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(leave)
-	require.NoError(t, chromedp.Do(ctx), "starting the browser: 'make browser' installs it")
+	require.NoError(t, chromedp.Do(ctx), "opening a tab")
+	// Only one window of a browser has the focus; to these pages, each has.
+	_, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	require.NoError(t, err)
 	return ctx
 }
 

@@ -11,26 +11,42 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/benchloom/benchloom/internal/devstack"
+	"github.com/benchloom/benchloom/internal/e2e/browser"
 	"github.com/benchloom/benchloom/internal/e2e/livestack"
 	"github.com/benchloom/benchloom/internal/up"
 )
 
-// shared is the stack that the tests use together.
+// shared is what the tests use together.
 var shared struct {
-	once  sync.Once
-	stack *livestack.Stack
-	err   error
+	onceStack, onceBrowser sync.Once
+	stack                  *livestack.Stack
+	browser                *browser.Browser
+	stackErr, browserErr   error
 }
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if shared.stack != nil {
-		if err := shared.stack.Stop(code == 0); err != nil {
+	report := func(err error) {
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = max(code, 1)
 		}
 	}
+	if shared.browser != nil {
+		report(shared.browser.Stop())
+	}
+	if shared.stack != nil {
+		report(shared.stack.Stop(code == 0))
+	}
 	os.Exit(code)
+}
+
+// sharedBrowser is a browser of whose tabs none sees the cookies of another.
+func sharedBrowser(t *testing.T) *browser.Browser {
+	t.Helper()
+	shared.onceBrowser.Do(func() { shared.browser, shared.browserErr = browser.Start() })
+	require.NoError(t, shared.browserErr)
+	return shared.browser
 }
 
 // programs finds the binaries as the tests of internal/e2e do.
@@ -57,10 +73,10 @@ type service struct {
 // sharedService is a stack that tests use together. What they submit stays.
 func sharedService(t *testing.T) service {
 	t.Helper()
-	shared.once.Do(func() {
-		shared.stack, shared.err = livestack.Start(context.Background(), programs(), collectors...)
+	shared.onceStack.Do(func() {
+		shared.stack, shared.stackErr = livestack.Start(context.Background(), programs(), collectors...)
 	})
-	require.NoError(t, shared.err)
+	require.NoError(t, shared.stackErr)
 	return serviceOf(t, shared.stack)
 }
 

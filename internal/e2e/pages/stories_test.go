@@ -1,139 +1,261 @@
 package pages
 
 import (
-	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 )
 
-// command submits a command line and returns its request.
-func (s service) command(t *testing.T, argv ...string) apiclient.Request {
+// story is what a person does with a page. It is told once, and must pass by mouse and by
+// keyboard alone.
+type story struct {
+	page string
+	tell func(t *testing.T, s scene, b *tab)
+	// short ones are told by keyboard in each 'make test'.
+	short bool
+}
+
+// stories has one for each page.
+func stories() []story {
+	return []story{
+		{"overview", whatIsWrongIsSeenAtOnce, false},
+		{"sign-in", aTokenSaysWhatMayBeDone, true},
+		{"project", requestsOfAProjectAreFound, false},
+		{"request", failuresComeFirst, false},
+		{"again", aRequestIsMeasuredAgain, false},
+		{"cancel", aRequestIsCancelledWithAReason, false},
+		{"queues", theOrderOfAProjectIsFollowed, false},
+		{"audit", whatWasDoneIsFound, false},
+		{"job and run", aRunIsFollowedWhileItRuns, false},
+		{"collectors", collectorsAreSortedAndDrained, false},
+		{"size classes", aLearnedSizeIsFound, false},
+		{"help", wordsAreFound, true},
+	}
+}
+
+// told tells stories.
+func told(t *testing.T, by hand, wanted func(story) bool) {
 	t.Helper()
-	r, err := s.API.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: argv}})
-	require.NoError(t, err)
-	return r
+	s := scene{sharedService(t), by}
+	for _, one := range stories() {
+		if !wanted(one) {
+			continue
+		}
+		t.Run(one.page, func(t *testing.T) {
+			t.Parallel()
+			b := s.open(t)
+			b.hand = by
+			one.tell(t, s, b)
+		})
+	}
 }
 
-// small submits a command for the collectors of class 1.
-func (s service) small(t *testing.T, argv ...string) apiclient.Request {
-	t.Helper()
-	r, err := s.API.CreateRequest(t.Context(), apiclient.NewRequest{Command: &apiclient.Command{Argv: argv}, PlacementWish: apiclient.PlacementWish{SizeClass: 1}})
-	require.NoError(t, err)
-	return r
-}
-
-// jobOf is the only job of a request, as soon as it is there.
-func (s service) jobOf(t *testing.T, id bench.RequestID) bench.JobKey {
-	t.Helper()
-	detail, err := s.API.Request(t.Context(), string(id))
-	require.NoError(t, err)
-	require.Len(t, detail.Jobs, 1)
-	return detail.Jobs[0].Key
-}
-
-// steps prints a line every quarter of a second, for ten seconds.
-const steps = `i=0; while [ $i -lt 40 ]; do i=$((i+1)); echo "step $i"; sleep 0.25; done`
-
-// A person follows a command from its request to its job, its run and its log, which grows
-// while it is looked at, without a reload.
-func TestARunIsFollowedWhileItRuns(t *testing.T) {
+func TestStoriesByMouse(t *testing.T) {
 	t.Parallel()
-	s := sharedService(t)
-	b := s.open(t)
-	r := s.command(t, "sh", "-c", steps)
-	key := s.jobOf(t, r.ID)
+	told(t, mouse, func(story) bool { return true })
+}
 
-	b.visit("/jobs/" + string(key))
+func TestShortStoriesByKeyboard(t *testing.T) {
+	t.Parallel()
+	told(t, keyboard, func(s story) bool { return s.short })
+}
+
+// Every story passes by keyboard alone, and one sees at each stop where the focus is.
+func TestLongStoriesByKeyboard(t *testing.T) {
+	t.Parallel()
+	told(t, keyboard, func(s story) bool { return !s.short })
+}
+
+// A paused project and what waits in it are on the overview as soon as they are there; the
+// way from there leads to the remedy.
+func whatIsWrongIsSeenAtOnce(t *testing.T, s scene, b *tab) {
+	b.signIn(s.token)
+	require.Equal(t, "/", b.where())
 	b.mark()
-	b.awaitText("#s-attempts", "running")
-	require.True(t, ask[bool](b, "window.former === true"), "no other page was loaded")
-	require.Contains(t, b.text(".sentence"), "is under way on collector local-")
-	b.follow("#s-attempts tbody a")
-	require.True(t, strings.HasPrefix(b.where(), "/runs/"+string(key)))
-	b.mark()
-	b.awaitText("#s-log", "step 3")
-	require.Equal(t, "step 1", b.text("#L2 code"), "after the line with the command")
-	// Each line has an address, which stays while the log grows.
-	b.follow("#L2 > a")
-	require.Equal(t, "/runs/"+string(key)+"?line=2#L2", ask[string](b, "location.pathname.replace(/-.*/, '') + location.search + location.hash"))
+	reason := "new disks for " + s.name("overview")
+	project := s.paused(t, "broken", reason)
+	waiting := string(s.commandIn(t, project, "true"))
+	b.awaitText("#s-attention", reason)
+	b.awaitText("#r-"+waiting, "in progress")
+	b.stays()
+
+	path := "/projects/" + project + "/queue"
+	remedy := `#s-attention a[href="` + path + `"]`
+	b.follow(remedy)
+	require.Equal(t, path, b.where())
+	require.Contains(t, b.text(".notice"), reason)
 	b.back()
-	b.awaitText("h1", "Run 1")
-	b.back()
-	require.Equal(t, "/jobs/"+string(key), b.where())
-}
-
-// A person looks for collectors, sorts them, and comes back by the button of the browser.
-func TestCollectorsAreSortedAndFound(t *testing.T) {
-	t.Parallel()
-	s := sharedService(t)
-	b := s.open(t)
-	b.visit("/collectors")
-	b.await(`document.querySelectorAll('tbody tr').length === 3`)
-	require.Contains(t, b.text("h2"), "size class 1")
-	b.follow(`th a[href="/collectors?sort=-name"]`)
-	require.Equal(t, "/collectors?sort=-name", b.where())
-	require.Equal(t, "descending", ask[string](b, "document.querySelector('th').ariaSort ?? document.querySelector('th').getAttribute('aria-sort')"))
-	require.Contains(t, b.texts("tbody tr td:first-child")[0], "local-2")
-	b.follow(`.filters a[href*="only=offline"]`)
-	require.Equal(t, "/collectors?only=offline&sort=-name", b.where())
-	require.Contains(t, b.text(".empty"), "No collector is like this")
-	b.back()
-	require.Equal(t, "/collectors?sort=-name", b.where())
-	require.Contains(t, b.texts("tbody tr td:first-child")[0], "local-2")
-	b.follow(`#c-local-1 a`)
-	require.Equal(t, "/collectors/local-1", b.where())
-	require.Contains(t, b.text("#s-use"), "of the time with a run under way")
-}
-
-// A person finds what was learned of a command's size, by the keyboard alone.
-func TestALearnedSizeIsFoundByKeyboard(t *testing.T) {
-	t.Parallel()
-	s := sharedService(t)
-	b := s.open(t)
-	r := s.command(t, "sh", "-c", "echo learned")
-	b.visit("/requests/" + string(r.ID))
-	key := s.jobOf(t, r.ID)
-	b.visit("/jobs/" + string(key))
-	b.awaitText(".sentence", "success")
-	require.Eventually(t, func() bool { // a moment after the end
-		learned, err := s.API.Shapes(t.Context(), "")
-		require.NoError(t, err)
-		return slices.ContainsFunc(learned.Shapes, func(l apiclient.Shape) bool { return strings.Contains(l.About, "echo learned") })
-	}, patience, 100*time.Millisecond)
-
-	b.visit("/")
-	b.press("\t")
-	require.Equal(t, "Skip to the content", ask[string](b, "document.activeElement.textContent"))
-	b.choose(`nav a[href="/sizeclasses"]`)
-	require.Equal(t, "/sizeclasses", b.where())
-	b.reach("#q")
+	require.Equal(t, "/", b.where())
+	b.follow(remedy)
+	b.unfold("#act-resume-" + project)
+	b.enter("#reason-resume-"+project, "they are in")
+	b.follow("#act-resume-" + project + " button")
+	require.Equal(t, path, b.where())
+	require.Empty(t, b.text(".notice"))
+	b.follow("a.brand")
 	b.mark()
-	b.press("echo learned\r")
-	b.awaitPage()
-	require.Equal(t, "/sizeclasses?q=echo+learned", b.where())
-	b.await(`document.querySelectorAll('tbody tr').length === 1`)
-	b.choose("tbody a")
-	b.awaitText("main", "succeeded")
-	require.Contains(t, b.text("main"), "good enough")
-	b.choose("tbody td a")
-	require.Equal(t, "/jobs/"+string(key), b.where())
+	b.await(`document.querySelector("#r-` + waiting + `") === null`)
+	require.NotContains(t, b.text("#s-attention"), reason)
+	b.stays()
 }
 
-// Words are found on the page of help.
-func TestWordsAreFound(t *testing.T) {
-	t.Parallel()
-	b := sharedService(t).open(t)
-	b.visit("/help")
-	b.reach("#q")
+// Without a token one sees of an action how the command line does it, with one what it
+// allows. Signing in leads back.
+func aTokenSaysWhatMayBeDone(t *testing.T, s scene, b *tab) {
+	project := s.paused(t, "guarded", "nothing may run")
+	path := "/requests/" + string(s.commandIn(t, project, "true"))
+	const act = "#act-cancel"
+	forms := func() int { return ask[int](b, `document.querySelectorAll("`+act+` form").length`) }
+	b.visit(path)
+	b.unfold(act)
+	require.Contains(t, b.text(act), "sign in with one")
+	require.Contains(t, b.text(act), "On the command line: benchloom request cancel")
+	require.Zero(t, forms())
+
+	b.follow(".who a")
+	b.enter("#token", "mistyped")
+	b.follow("main form button")
+	b.awaitText("[role=alert]", "token")
+	reader, err := s.API.CreateToken(t.Context(), apiclient.NewToken{Owner: s.name("reader"), Role: api.RoleReader})
+	require.NoError(t, err)
+	b.enter("#token", reader.Secret)
+	b.follow("main form button")
+	require.Equal(t, path, b.where())
+	b.unfold(act)
+	require.Contains(t, b.text(act), "your token has the role reader")
+	require.Zero(t, forms())
+
+	b.follow(".who button")
+	require.Equal(t, "/", b.where())
+	require.Equal(t, "Sign in", b.text(".who"))
+	b.signIn(s.token)
+	b.visit(path)
+	require.Contains(t, b.text(".who"), "(admin)")
+	require.Equal(t, 1, forms())
+}
+
+// The requests of a project are narrowed by links, whose addresses the button of the browser
+// remembers; new ones appear.
+func requestsOfAProjectAreFound(t *testing.T, s scene, b *tab) {
+	project := s.printing(t, "listed")
+	s.pause(t, project, "to look at it")
+	release := "#r-" + string(s.release(t, project, "1.0.0"))
+	path := "/projects/" + project
+	b.visit(path)
+	b.awaitText(release, "artifacts ready")
 	b.mark()
-	b.press("escalation\r")
-	b.awaitPage()
-	require.Equal(t, "/help?q=escalation", b.where())
-	require.Contains(t, b.texts("dl.words dt"), "Escalation")
+	id := string(s.try(t, project, 7))
+	b.awaitText("#r-"+id, "waiting for artifacts")
+	b.stays()
+
+	b.follow(`.filters a[href*="type=try"]`)
+	require.Equal(t, path+"?type=try", b.where())
+	require.Empty(t, b.text(release))
+	b.follow(`.filters a[href*="show=completed"]`)
+	require.Equal(t, path+"?show=completed&type=try", b.where())
+	require.Contains(t, b.text(".empty"), "None of its requests is like that.")
+	b.back()
+	require.Equal(t, path+"?type=try", b.where())
+	b.follow("#r-" + id + " a")
+	require.Equal(t, "/requests/"+id, b.where())
+	require.Contains(t, b.text(".sentence"), "It waits for its artifacts")
+	b.back()
+	require.Equal(t, path+"?type=try", b.where())
+	require.NotEmpty(t, b.text("#r-"+id))
+}
+
+// The page of a request that failed says first what went wrong, and leads to the log. Its
+// jobs are sorted and filtered.
+func failuresComeFirst(t *testing.T, s scene, b *tab) {
+	id := s.submit(t, apiclient.NewRequest{Jobs: []apiclient.NewJob{
+		{Name: "alpha", Command: apiclient.Command{Argv: []string{"true"}}},
+		{Name: "beta", Command: apiclient.Command{Argv: []string{"sh", "-c", "echo it goes wrong; exit 3"}}},
+		{Name: "gamma", Command: apiclient.Command{Argv: []string{"true"}}},
+	}})
+	path := "/requests/" + string(id)
+	b.visit(path)
+	b.mark()
+	require.Equal(t, bench.Failure, s.ended(t, id))
+	b.awaitText(".sentence", "It has ended: failure")
+	b.stays()
+	require.Contains(t, b.text("#lanes"), "local-")
+	b.unfold("#failures details:not(.long)")
+	b.awaitText("#failures pre", "it goes wrong")
+
+	names := func() []string { return b.texts("#jobs tbody td:first-child") }
+	b.follow(`#jobs th a[href*="sort=name"]`)
+	require.Equal(t, []string{"alpha", "beta", "gamma"}, names())
+	b.follow(`#jobs th a[href*="sort=-name"]`)
+	require.Equal(t, []string{"gamma", "beta", "alpha"}, names())
+	b.follow(`#jobs .filters a[href*="show=failure"]`)
+	require.Equal(t, path+"?show=failure&sort=-name", b.where())
+	require.Equal(t, []string{"beta"}, names())
+	b.follow("#jobs tbody a")
+	b.awaitText("h1", "beta")
+	b.back()
+	require.Equal(t, path+"?show=failure&sort=-name", b.where())
+	b.back()
+	require.Equal(t, path+"?sort=-name", b.where())
+	require.Equal(t, []string{"gamma", "beta", "alpha"}, names())
+
+	b.follow(`#failures a[href^="/runs/"]`)
+	b.awaitText("#s-log", "it goes wrong")
+}
+
+// Measuring again shows first what it would cost. What it does is seen as it happens, and
+// stands in the audit with its reason.
+func aRequestIsMeasuredAgain(t *testing.T, s scene, b *tab) {
+	project := s.printing(t, "measured")
+	require.Equal(t, bench.Success, s.ended(t, s.release(t, project, "1.0.0")))
+	release := s.release(t, project, "1.1.0")
+	b.signIn(s.token)
+	b.visit("/requests/" + project + ":1.1.0")
+	b.mark()
+	require.Equal(t, bench.Success, s.ended(t, release))
+	b.awaitText(".sentence", "It has ended successfully. Compared with 1.0.0")
+	b.stays()
+	require.NotEmpty(t, b.text("#verdict"))
+
+	b.follow(`#actions a[href$="/again"]`)
+	require.Equal(t, "/requests/"+string(release)+"/again", b.where())
+	require.Contains(t, b.text("#preview"), "1 job, 1 test case")
+	require.Contains(t, b.text("#preview"), "of machine time")
+	require.Len(t, b.texts("#preview tbody tr"), 1)
+	b.enter("#reason-again", "it looks odd")
+	b.follow("main form button")
+	require.Equal(t, "/requests/"+string(release), b.where())
+	require.Contains(t, b.text("#audit"), "it looks odd")
+	b.mark()
+	require.Equal(t, bench.Success, s.ended(t, release))
+	b.awaitText(".sentence", "It has ended successfully")
+	b.stays()
+
+	b.follow(`nav a[href="/audit"]`)
+	b.search("#subject", string(release))
+	require.Equal(t, "/audit?project=&who=&subject="+string(release), b.where())
+	last := b.text("tbody tr")
+	require.Contains(t, last, "request remeasure")
+	require.Contains(t, last, "it looks odd")
+}
+
+func aRequestIsCancelledWithAReason(t *testing.T, s scene, b *tab) {
+	project := s.paused(t, "regretted", "the moon is full")
+	id := s.commandIn(t, project, "true")
+	b.signIn(s.token)
+	b.visit("/requests/" + string(id))
+	require.Contains(t, b.text("#why"), "the moon is full")
+	b.unfold("#act-cancel")
+	b.enter("#reason-cancel", "not needed")
+	b.follow("#act-cancel button")
+	require.Equal(t, "/requests/"+string(id), b.where())
+	b.mark()
+	require.Contains(t, b.text("#audit"), "request cancel, because “not needed”")
+	require.Equal(t, bench.Cancelled, s.ended(t, id))
+	b.awaitText(".sentence", "It has ended: cancelled")
+	b.await(`document.querySelector("#act-cancel") === null && document.querySelector("#act-retry") !== null`)
+	b.stays()
 }

@@ -3,6 +3,7 @@ package pages
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -10,10 +11,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
-
-	"github.com/benchloom/benchloom/internal/e2e/browser"
 )
 
 // tab is a tab of a browser with a page of the service.
@@ -21,12 +19,16 @@ type tab struct {
 	t   *testing.T
 	ctx context.Context
 	url string // of the service
+	// hand is what the person works the pages with.
+	hand hand
+	// marks counts the marks that were set; see mark.
+	marks int
 }
 
-// open starts a browser for the pages of a service.
+// open opens a tab for the pages of a service. It shares no cookies with others.
 func (s service) open(t *testing.T) *tab {
 	t.Helper()
-	return &tab{t, browser.Open(t), s.url}
+	return &tab{t: t, ctx: sharedBrowser(t).Tab(t), url: s.url, hand: mouse}
 }
 
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
@@ -107,28 +109,26 @@ func (b *tab) awaitText(selector, text string) {
 	b.await("(document.querySelector(" + quoted(selector) + ")?.innerText ?? '').includes(" + quoted(text) + ")")
 }
 
-// awaitPage waits until another page than that of the marker is there; see mark.
-func (b *tab) awaitPage() {
-	b.t.Helper()
-	b.await("!window.former && document.readyState === 'complete'")
-}
-
 // mark marks the page, so that it is known when another one is there.
 func (b *tab) mark() {
 	b.t.Helper()
-	ask[bool](b, "window.former = true")
+	b.marks++
+	ask[int](b, fmt.Sprintf("window.former = %d", b.marks))
 }
 
-// follow clicks a link or a button and waits for the page to which it leads.
-func (b *tab) follow(selector string) {
+// awaitPage waits until another page than the marked one is there; see mark.
+func (b *tab) awaitPage() {
 	b.t.Helper()
-	b.await("document.querySelector(" + quoted(selector) + ") !== null")
-	b.mark()
-	b.do(chromedp.Click(chromedp.CSS(selector)))
-	b.awaitPage()
+	b.await(fmt.Sprintf("window.former !== %d && document.readyState === 'complete'", b.marks))
 }
 
-// back goes back as the button of the browser does.
+// stays requires that no other page was loaded since the mark.
+func (b *tab) stays() {
+	b.t.Helper()
+	require.Equal(b.t, b.marks, ask[int](b, "window.former ?? 0"), "another page was loaded")
+}
+
+// back goes back as the button of the browser does, which no test can press.
 func (b *tab) back() {
 	b.t.Helper()
 	b.mark()
@@ -136,44 +136,11 @@ func (b *tab) back() {
 	b.awaitPage()
 }
 
-// press presses keys.
-func (b *tab) press(keys string) {
-	b.t.Helper()
-	b.do(chromedp.KeyEvent(keys))
-}
-
-// furthest bounds how often Tab is pressed to reach something.
-const furthest = 200
-
-// reach presses Tab until what a selector matches has the focus, and checks that one sees
-// that it has.
-func (b *tab) reach(selector string) {
-	b.t.Helper()
-	for range furthest {
-		b.press(kb.Tab)
-		if ask[bool](b, "document.activeElement?.matches("+quoted(selector)+") ?? false") {
-			outline := ask[string](b, "getComputedStyle(document.activeElement).outlineStyle")
-			require.NotEqual(b.t, "none", outline, "the focus is not seen on "+selector)
-			return
-		}
-	}
-	require.Fail(b.t, "the keyboard does not reach "+selector, "on %s the last was %s", b.where(), ask[string](b, "document.activeElement?.outerHTML ?? 'nothing'"))
-}
-
-// choose reaches a link or a button, presses Enter and waits for the page.
-func (b *tab) choose(selector string) {
-	b.t.Helper()
-	b.reach(selector)
-	b.mark()
-	b.press(kb.Enter)
-	b.awaitPage()
-}
-
-// signIn gives the service the token of its operator.
+// signIn gives the service a token.
 func (b *tab) signIn(token string) {
 	b.t.Helper()
 	b.visit("/sign-in")
-	b.do(chromedp.SendKeys(chromedp.CSS("#token"), token))
+	b.enter("#token", token)
 	b.follow("main form button")
 }
 
