@@ -2,7 +2,11 @@
 // page fetches itself and replaces what differs. Without this module it says the same.
 
 const main = document.querySelector('main[data-live]');
-let source, revision, fetching = false, again = false, heard = Date.now();
+let source, revision, retry, fetching = false, again = false, failures = 0, refusals = 0, heard = Date.now();
+
+// backOff is how long to wait after failures in a row, in milliseconds: longer each time, and
+// not at the same time as all other pages.
+const backOff = count => Math.min(30_000, 1000 * 2 ** count) * (0.75 + Math.random() / 2);
 
 // morph makes one node like another, and keeps what is the same: focus, scroll and text
 // that is being typed. What a person has opened stays open.
@@ -50,8 +54,9 @@ async function refresh() {
     return;
   }
   fetching = true;
+  clearTimeout(retry);
   try {
-    const answer = await fetch(location.href, { headers: { Accept: 'text/html' }, cache: 'no-store' });
+    const answer = await fetch(location.href, { headers: { Accept: 'text/html' }, cache: 'no-store', signal: AbortSignal.timeout(30_000) });
     if (!answer.ok) throw new Error(answer.status);
     const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
     const fresh = page.querySelector('main[data-live]');
@@ -61,8 +66,11 @@ async function refresh() {
     revision = fresh.dataset.revision;
     main.dataset.revision = revision;
     heard = Date.now();
+    failures = 0;
     stale('');
   } catch {
+    // The change that was told may have been the last one: nothing else would ask again.
+    retry = setTimeout(() => document.hidden || refresh(), backOff(failures++));
     stale(`Not up to date: last read at ${new Date(heard).toLocaleTimeString()}. Reload the page.`);
   }
   fetching = false;
@@ -80,9 +88,16 @@ function stale(words) {
 }
 
 function connect() {
-  source = new EventSource(`/live?subject=${encodeURIComponent(main.dataset.live)}&since=${encodeURIComponent(revision)}`);
-  source.addEventListener('revision', event => {
+  const stream = source = new EventSource(`/live?subject=${encodeURIComponent(main.dataset.live)}&since=${encodeURIComponent(revision)}`);
+  stream.addEventListener('open', () => refusals = 0);
+  stream.addEventListener('revision', event => {
     if (event.data !== revision) refresh();
+  });
+  // Browsers connect again by themselves after a break, but not after a refusal.
+  stream.addEventListener('error', () => {
+    if (stream.readyState !== EventSource.CLOSED || stream !== source) return;
+    source = undefined;
+    setTimeout(() => document.hidden || (source ?? connect()), backOff(refusals++));
   });
 }
 
@@ -101,6 +116,6 @@ if (main) {
   // Times grow old by themselves; where there is no stream, this is all that updates.
   setInterval(() => {
     if (document.hidden) return;
-    if (source?.readyState === EventSource.CLOSED || Date.now() - heard > 30_000) refresh();
+    if (!source || Date.now() - heard > 30_000) refresh();
   }, 10_000);
 }
