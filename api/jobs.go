@@ -17,6 +17,7 @@ const plainText = "text/plain; charset=utf-8"
 type JobRecord interface {
 	Job(ctx context.Context, key bench.JobKey) (bench.Job, error)
 	JobRuns(ctx context.Context, key bench.JobKey) ([]bench.Run, error)
+	TypicalRecord
 	Run(ctx context.Context, id bench.RunID) (bench.Run, error)
 	// ReadLog reads at most limit bytes of a run's output from an offset; next is the
 	// offset of the rest.
@@ -63,6 +64,9 @@ func (s *jobHandlers) getJob(ctx context.Context, in *jobPath) (*body[apiclient.
 		return nil, err
 	}
 	jobs := []apiclient.Job{jobOf(j)}
+	if err := expect(ctx, s.record, []bench.Job{j}, jobs); err != nil {
+		return nil, err
+	}
 	err = explainWaiting(ctx, s.inspector, []bench.Job{j}, runs, jobs)
 	return answer(apiclient.JobDetail{Job: jobs[0], Runs: runs}, err)
 }

@@ -93,7 +93,7 @@ func TestJobsOfARequestAreFilteredAndSortedByAddress(t *testing.T) {
 			require.Equal(t, "descending", attribute(n, "aria-sort"))
 		}
 	})
-	require.Contains(t, b.page(t, "", path+"?show=failure").section("jobs"), "None of its jobs is failure.")
+	require.Contains(t, b.page(t, "", path+"?show=failure").section("jobs"), "None of its jobs is in the state failure.")
 	for query, why := range map[string]string{"?sort=colour": "the columns are status, name", "?show=lost": "it may be all, in_progress", "?page=x": "after is", "?order=1": "has no parameter"} {
 		bad := b.page(t, "", path+query)
 		require.GreaterOrEqual(t, bad.status, 400, query)

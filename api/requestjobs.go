@@ -35,8 +35,31 @@ func (s *requestHandlers) listRequestJobs(ctx context.Context, in *listRequestJo
 	for _, j := range jobs {
 		list.Jobs = append(list.Jobs, jobOf(j))
 	}
+	if err := expect(ctx, s.record, jobs, list.Jobs); err != nil {
+		return nil, err
+	}
 	if len(jobs) == in.Limit {
 		list.Next = strconv.FormatInt(jobs[len(jobs)-1].ID, 10)
 	}
 	return answer(list, nil)
+}
+
+// TypicalRecord knows how long jobs take.
+type TypicalRecord interface {
+	// TypicalSeconds returns how long jobs are expected to take, by their row IDs. One that
+	// nothing is like is absent.
+	TypicalSeconds(ctx context.Context, jobs []int64) (map[int64]float64, error)
+}
+
+// expect adds to jobs how long they are expected to take. Both lists have the same order.
+func expect(ctx context.Context, record TypicalRecord, jobs []bench.Job, shown []apiclient.Job) error {
+	ids := make([]int64, len(jobs))
+	for i, j := range jobs {
+		ids[i] = j.ID
+	}
+	typical, err := record.TypicalSeconds(ctx, ids)
+	for i, id := range ids {
+		shown[i].ExpectedSeconds = typical[id]
+	}
+	return err
 }

@@ -39,6 +39,7 @@ type RequestRecord interface {
 	// RunsOf and ErrorsOf list the runs and errors of jobs by their row IDs.
 	RunsOf(ctx context.Context, jobs []int64) ([]bench.Run, error)
 	ErrorsOf(ctx context.Context, id bench.RequestID, jobs []int64) ([]bench.RunError, error)
+	TypicalRecord
 	// ComparisonOf reads a request's comparison with its baseline; store.ErrNotFound if it has none.
 	ComparisonOf(ctx context.Context, id bench.RequestID) (store.Comparison, error)
 	// Admissions lists a project's latest admissions, newest first.
@@ -176,6 +177,9 @@ func (s *requestHandlers) getRequest(ctx context.Context, in *requestPath) (*bod
 	ids := make([]int64, len(jobs))
 	for i, j := range jobs {
 		out.Jobs, ids[i] = append(out.Jobs, jobOf(j)), j.ID
+	}
+	if err := expect(ctx, s.record, jobs, out.Jobs); err != nil {
+		return nil, err
 	}
 	runs, err := s.record.RunsOf(ctx, ids)
 	if err != nil {

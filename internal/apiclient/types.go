@@ -204,6 +204,7 @@ type Job struct {
 	EndedAt    *time.Time       `json:"completed_at,omitempty"`
 	WorkflowID string           `json:"workflow_id"`
 
+	ExpectedSeconds float64 `json:"expected_seconds,omitempty" doc:"Median duration of the project's last jobs like it that succeeded, apart from those in the same answer; absent: there are none."`
 	// Constraints narrow the collectors that can run it.
 	Constraints bench.ConstraintSpec `json:"constraints,omitzero"`
 	Canary      bool                 `json:"canary,omitempty" doc:"It measures its artifact in turns with itself, to see what its collector tells then; versus only names the second side."`
