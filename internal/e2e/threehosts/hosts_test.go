@@ -4,18 +4,10 @@ package threehosts_test
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"fmt"
-	"math/big"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -51,12 +43,15 @@ func newNetwork(t *testing.T) *network {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755)) // collectors have an account of their own
 	n := &network{dir: dir, ca: newAuthority(t)}
-	n.ca.save(t, filepath.Join(dir, "ca.pem"))
+	n.ca.save(t, n.file())
 	addNamespace(t, n.namespace("net"))
 	ip(t, "-n", n.namespace("net"), "link", "add", "bridge", "type", "bridge")
 	ip(t, "-n", n.namespace("net"), "link", "set", "bridge", "up")
 	return n
 }
+
+// file holds the certificate of the authority.
+func (n *network) file() string { return filepath.Join(n.dir, "ca.pem") }
 
 func (n *network) namespace(name string) string {
 	return "bl-" + strconv.Itoa(os.Getpid()) + "-" + name
@@ -84,17 +79,25 @@ func (n *network) add(t *testing.T, name, address string, account int) *host {
 	ip(t, "-n", h.namespace, "link", "set", "lo", "up")
 	ip(t, "-n", h.namespace, "addr", "add", address+"/24", "dev", "eth0")
 	ip(t, "-n", h.namespace, "link", "set", "eth0", "up")
-	require.NoError(t, os.Mkdir(h.dir, 0o700))
-	n.ca.issue(t, address).save(t, h.dir)
-	for _, path := range []string{h.dir, filepath.Join(h.dir, "host.pem"), filepath.Join(h.dir, "host.key")} {
+	n.ca.issue(t, h.dir, address, later)
+	for _, path := range []string{h.dir, certFile(h.dir), keyFile(h.dir)} {
 		require.NoError(t, os.Chown(path, account, account))
 	}
-	h.environ = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + h.dir, "TMPDIR=/tmp",
-		"TEMPORAL_ADDRESS=" + hub + ":7233", "TEMPORAL_TLS_SERVER_CA_CERT_PATH=" + filepath.Join(n.dir, "ca.pem"),
-		"TEMPORAL_TLS_CLIENT_CERT_PATH=" + filepath.Join(h.dir, "host.pem"), "TEMPORAL_TLS_CLIENT_KEY_PATH=" + filepath.Join(h.dir, "host.key"),
-	}
+	h.environ = h.with(n.file(), h.dir)
 	return h
+}
+
+// with is the environment of a process that trusts the authority of a file, and calls
+// Temporal with the certificate of a directory; empty: none.
+func (h *host) with(ca, certificate string) []string {
+	environ := []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + h.dir, "TMPDIR=/tmp",
+		"TEMPORAL_ADDRESS=" + hub + ":7233", "TEMPORAL_TLS_SERVER_CA_CERT_PATH=" + ca,
+	}
+	if certificate != "" {
+		environ = append(environ, "TEMPORAL_TLS_CLIENT_CERT_PATH="+certFile(certificate), "TEMPORAL_TLS_CLIENT_KEY_PATH="+keyFile(certificate))
+	}
+	return environ
 }
 
 // command returns a command that runs on the host, as an account.
@@ -106,27 +109,47 @@ func (h *host) command(account int, program string, args ...string) *exec.Cmd {
 	return c
 }
 
-// start runs a process until the test ends.
-func (h *host) start(t *testing.T, account int, program string, args ...string) {
+// process runs on a host until it ends, or the test.
+type process struct {
+	out   lockedBuffer
+	code  int           // its exit status
+	ended chan struct{} // closed when it has
+}
+
+// start starts a process.
+func (h *host) start(t *testing.T, account int, program string, args ...string) *process {
 	t.Helper()
+	p := &process{ended: make(chan struct{})}
 	c := h.command(account, program, args...)
-	var out lockedBuffer
-	c.Stdout, c.Stderr = &out, &out
+	c.Stdout, c.Stderr = &p.out, &p.out
 	require.NoError(t, c.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
+	go func() {
+		_ = c.Wait()
+		p.code = c.ProcessState.ExitCode()
+		close(p.ended)
+	}()
 	t.Cleanup(func() {
 		_ = c.Process.Signal(syscall.SIGTERM)
 		select {
-		case <-ended:
+		case <-p.ended:
 		case <-time.After(30 * time.Second):
 			t.Errorf("%s on %s does not stop", args, h.name)
 		}
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // and what it has left
 		if t.Failed() {
-			t.Logf("%s: %s %s:\n%s", h.name, filepath.Base(program), strings.Join(args[:min(2, len(args))], " "), out.last(5000))
+			t.Logf("%s: %s %s:\n%s", h.name, filepath.Base(program), strings.Join(args[:min(2, len(args))], " "), p.out.last(5000))
 		}
 	})
+	return p
+}
+
+// await waits for one of the texts in the output.
+func (p *process) await(t *testing.T, texts ...string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		out := p.out.last(1 << 20)
+		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(out, text) })
+	}, patience, 50*time.Millisecond, "it does not say %q", texts)
 }
 
 // run runs a command to its end.
@@ -152,70 +175,4 @@ func (l *lockedBuffer) last(n int) string {
 	defer l.mu.Unlock()
 	text := l.b.String()
 	return text[max(0, len(text)-n):]
-}
-
-// authority issues certificates.
-type authority struct {
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority of the test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return &authority{key, cert}
-}
-
-func (a *authority) save(t *testing.T, path string) {
-	t.Helper()
-	require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}), 0o644))
-}
-
-// issued is a certificate with its key.
-type issued struct{ certPEM, keyPEM []byte }
-
-// issue makes a certificate of a host, for both ends of connections.
-func (a *authority) issue(t *testing.T, address string) issued {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: address}, IPAddresses: []net.IP{net.ParseIP(address)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
-	require.NoError(t, err)
-	keyDER, err := x509.MarshalECPrivateKey(key)
-	require.NoError(t, err)
-	return issued{
-		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}),
-	}
-}
-
-func (i issued) save(t *testing.T, dir string) {
-	t.Helper()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "host.pem"), i.certPEM, 0o644))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "host.key"), i.keyPEM, 0o600))
-}
-
-// newToken writes a token into a file.
-func newToken(t *testing.T, path string) string {
-	t.Helper()
-	var random [20]byte
-	_, _ = rand.Read(random[:])
-	token := fmt.Sprintf("blm_%x", random)
-	require.NoError(t, os.WriteFile(path, []byte(token+"\n"), 0o600))
-	return token
 }
