@@ -32,7 +32,7 @@ func (b *bundle) asBrowser(t *testing.T, method, path, host string, headers ...s
 	return response.StatusCode
 }
 
-// everyPath lists the paths of the OpenAPI document and those outside it.
+// everyPath lists the paths of the OpenAPI document, of the pages, and those beside them.
 func everyPath(t *testing.T, b *bundle) (paths []struct{ method, path string }) {
 	t.Helper()
 	var document struct {
@@ -44,7 +44,8 @@ func everyPath(t *testing.T, b *bundle) (paths []struct{ method, path string }) 
 			paths = append(paths, struct{ method, path string }{strings.ToUpper(method), path})
 		}
 	}
-	for _, path := range []string{"/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/openapi.yaml", "/nothing/here"} {
+	paths = append(paths, pagePaths(t)...)
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json", "/openapi.yaml", "/nothing/here"} {
 		paths = append(paths, struct{ method, path string }{http.MethodGet, path})
 	}
 	return paths
@@ -59,7 +60,7 @@ func TestForeignPagesReachNoPath(t *testing.T) {
 	})
 	own := strings.TrimPrefix(b.server.URL, "http://")
 	paths := everyPath(t, b)
-	require.Greater(t, len(paths), 50)
+	require.Greater(t, len(paths), 100)
 	for _, p := range paths {
 		require.Equal(t, http.StatusMisdirectedRequest, b.asBrowser(t, p.method, p.path, "evil.example"), "%s %s", p.method, p.path)
 		require.Equal(t, http.StatusForbidden, b.asBrowser(t, p.method, p.path, own, "Origin", "http://evil.example"), "%s %s", p.method, p.path)
@@ -111,7 +112,7 @@ func TestClosedReadingShowsNothing(t *testing.T) {
 		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("series\n")) })
 	})
 	b.project(t)
-	open := map[string]bool{"/healthz": true, "/readyz": true, "/openapi.json": true, "/openapi.yaml": true, "/api/v1/info": true, "/sign-in": true, "/assets/{hash}/{file}": true, "/nothing/here": true}
+	open := map[string]bool{"/healthz": true, "/readyz": true, "/openapi.json": true, "/openapi.yaml": true, "/api/v1/info": true, "/sign-in": true, "/assets/{hash}/{file}": true, "/help": true, "/nothing/here": true}
 	for _, p := range everyPath(t, b) {
 		if p.method == http.MethodGet && !open[p.path] {
 			require.Equal(t, http.StatusUnauthorized, b.send(t, "", p.method, p.path, "").status, p.path)

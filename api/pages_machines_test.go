@@ -38,7 +38,7 @@ func TestThePageOfCollectors(t *testing.T) {
 	b.past(t, `update collector_config set last_heartbeat = now() - interval '3 hours' where name = 'big'`)
 	p := b.sound(t, "/collectors")
 	require.Equal(t, []string{"Pool main of size class 2 x86_64-unknown-linux-gnu", "Pool main of size class 8 x86_64-unknown-linux-gnu"}, p.texts("h2"))
-	require.Contains(t, p.section("s-x86_64-unknown-linux-gnu/2/main"), "2 collectors, 1 of them live. They differ in their hardware (cpu0, cpu9)")
+	require.Contains(t, p.section("s-x86_64-unknown-linux-gnu/2/main"), "2 collectors, 1 of them live. They differ in their hardware ( cpu0, cpu9 )")
 	require.Contains(t, p.section("s-x86_64-unknown-linux-gnu/8/main"), "Nothing can run here")
 	require.Contains(t, p.section("c-c1"), "waiting")
 	require.Contains(t, p.section("c-c1"), "no limit of memory")

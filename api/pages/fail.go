@@ -70,7 +70,7 @@ func (p *Pages) fail(w http.ResponseWriter, v *visit, err error) {
 func (p *Pages) unauthorized(w http.ResponseWriter, v *visit, problem *apiclient.Problem) {
 	shown := signInView{Next: "/", Closed: true}
 	if v.Method == http.MethodGet {
-		shown.Next = local(v.URL.RequestURI())
+		shown.Next = local(v.here())
 	}
 	if tokenOf(v.Request) != "" {
 		shown.Problem, shown.Closed = problem, false

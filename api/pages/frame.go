@@ -88,7 +88,7 @@ func (p *Pages) render(w http.ResponseWriter, v *visit, status int, shown *view)
 	if !known {
 		panic("pages: there is no template " + shown.template)
 	}
-	data := frame{view: shown, Now: v.now, Who: v.who, Areas: areas, Here: v.URL.RequestURI(), url: v.URL}
+	data := frame{view: shown, Now: v.now, Who: v.who, Areas: areas, Here: v.here(), url: v.URL}
 	if v.Method == http.MethodPost {
 		data.Here = "/"
 	}

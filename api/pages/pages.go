@@ -222,5 +222,20 @@ func (v *visit) checkParameters() error {
 // get returns a parameter of the page.
 func (v *visit) get(name string) string { return v.URL.Query().Get(name) }
 
+// here returns the page's own address with the parameters that it has. Others are left out:
+// what somebody has pasted into an address by mistake, such as a token, is shown nowhere.
+func (v *visit) here() string {
+	query := v.URL.Query()
+	for name := range query {
+		if !slices.Contains(v.known, name) {
+			query.Del(name)
+		}
+	}
+	if len(query) == 0 {
+		return v.URL.EscapedPath()
+	}
+	return v.URL.EscapedPath() + "?" + query.Encode()
+}
+
 // link is an address with its words.
 type link struct{ Href, Text string }
