@@ -22,6 +22,7 @@ import (
 
 	"github.com/benchloom/benchloom/api/pages"
 	"github.com/benchloom/benchloom/internal/diskspace"
+	"github.com/benchloom/benchloom/internal/lately"
 	"github.com/benchloom/benchloom/internal/strictjson"
 	"github.com/benchloom/benchloom/internal/suite"
 	"github.com/benchloom/benchloom/internal/suitecache"
@@ -147,8 +148,17 @@ type base struct {
 	pages      *pages.Pages
 	// misdeclared has the operations that were declared wrongly; nil: none.
 	misdeclared error
-	// afterwards tracks work that continues after an answer.
+	// afterwards tracks work that continues after an answer; waits are those that wait for
+	// more of it.
 	afterwards sync.WaitGroup
+	waits      []func()
+}
+
+// keep returns a cache whose work [Handler.Wait] waits for.
+func keep[K comparable, V any](s *base, read func(ctx context.Context, key K) (V, error), much func(V) bool) *lately.Cache[K, V] {
+	c := lately.New(s.Now, read, much)
+	s.waits = append(s.waits, c.Wait)
+	return c
 }
 
 // New returns the API. It creates the project of ad-hoc commands unless that exists.
@@ -183,7 +193,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		},
 		admission,
 		&queueHandlers{base: s, record: c.Store},
-		&shareHandlers{base: s, record: c.Store},
+		newShareHandlers(s, c.Store),
 		&tokenHandlers{base: s, record: c.Store},
 		&operatorHandlers{base: s, record: c.Store, workflows: c.Starter},
 		&jobHandlers{base: s, record: c.Store, inspector: c.Inspector},
@@ -218,7 +228,12 @@ type Handler struct {
 
 // Wait waits for the work that continues after answers. Call it when no more requests are
 // served.
-func (h *Handler) Wait() { h.base.afterwards.Wait() }
+func (h *Handler) Wait() {
+	h.base.afterwards.Wait()
+	for _, wait := range h.base.waits {
+		wait()
+	}
+}
 
 // strict refuses JSON that would lose or repeat fields.
 var strict = huma.Format{

@@ -15,6 +15,8 @@ import (
 // AdmissionRecord reads the admission of projects.
 type AdmissionRecord interface {
 	AdmissionSnapshot(ctx context.Context, project string, offlineAfter time.Duration) (admission.Snapshot, error)
+	// AnyAdmission reports whether a project has requests of which a snapshot tells.
+	AnyAdmission(ctx context.Context, project string) (bool, error)
 	// QueuePause returns nil for a project whose queue is not paused.
 	QueuePause(ctx context.Context, project string) (*store.Pause, error)
 }
@@ -74,6 +76,9 @@ func (s *admissionHandlers) queue(ctx context.Context, project string) ([]admiss
 	}
 	config, err := bench.ReadProjectConfig(p.Config)
 	if err != nil {
+		return nil, config, err
+	}
+	if waits, err := s.record.AnyAdmission(ctx, project); err != nil || !waits {
 		return nil, config, err
 	}
 	snapshot, err := s.record.AdmissionSnapshot(ctx, project, s.OfflineAfter)

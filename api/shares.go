@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/lately"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -20,9 +21,27 @@ type ShareRecord interface {
 	Shares(ctx context.Context, by store.ShareBy, window time.Duration) ([]store.Share, error)
 }
 
+// manyJobs is the number of jobs from which an answer about them is kept for some seconds.
+const manyJobs = 1000
+
 type shareHandlers struct {
 	*base
-	record ShareRecord
+	// shares keeps those of many jobs: they are of an hour, and may be some seconds old.
+	shares *lately.Cache[store.ShareBy, []store.Share]
+}
+
+func newShareHandlers(s *base, record ShareRecord) *shareHandlers {
+	read := func(ctx context.Context, by store.ShareBy) ([]store.Share, error) {
+		return record.Shares(ctx, by, shareWindow)
+	}
+	much := func(shares []store.Share) bool {
+		jobs := 0
+		for _, one := range shares {
+			jobs += one.Queued + one.HandedOut + one.Running + one.Started
+		}
+		return jobs >= manyJobs
+	}
+	return &shareHandlers{base: s, shares: keep(s, read, much)}
 }
 
 func (s *shareHandlers) register() {
@@ -37,7 +56,7 @@ type getShares struct {
 }
 
 func (s *shareHandlers) getShares(ctx context.Context, in *getShares) (*body[apiclient.Shares], error) {
-	shares, err := s.record.Shares(ctx, store.ShareBy(in.By), shareWindow)
+	shares, err := s.shares.Get(ctx, store.ShareBy(in.By))
 	if err != nil {
 		return nil, err
 	}

@@ -65,6 +65,8 @@ type Queue struct {
 	// Before counts the queue's waiting jobs that go before this one; Waiting, HandedOut
 	// and Running count all jobs of the queue at the task queue.
 	Before, Waiting, HandedOut, Running int
+	// More is set when Before is where counting ended.
+	More bool
 	// Earlier lists the queues with jobs of an earlier level at the task queue, Beside
 	// those with jobs of the same level.
 	Earlier, Beside []string
@@ -145,7 +147,7 @@ type QueuePosition struct {
 	Weight    float64  `json:"weight,omitempty" doc:"Of a weighted queue, relative to the others."`
 	Level     int      `json:"level" doc:"1 goes first."`
 	Share     *float64 `json:"share,omitempty" doc:"Part of the weights of the weighted queues with open jobs at this task queue, 0 to 1."`
-	Position  int      `json:"position,omitempty" doc:"Among the waiting jobs of its queue at this task queue, from 1; absent when it does not wait as a row."`
+	Position  int      `json:"position,omitempty" doc:"Among the waiting jobs of its queue at this task queue, from 1; absent when it does not wait as a row, and when 10,000 or more go before it."`
 	Waiting   int      `json:"waiting" doc:"Jobs of its queue there that are rows."`
 	HandedOut int      `json:"handed_out" doc:"Those that wait in Temporal."`
 	Running   int      `json:"running"`
@@ -218,7 +220,7 @@ func (c JobCase) position() *QueuePosition {
 	if q.Share != nil {
 		p.Weight = q.Weight
 	}
-	if c.Status == bench.JobQueued {
+	if c.Status == bench.JobQueued && !q.More {
 		p.Position = q.Before + 1
 	}
 	return p

@@ -45,6 +45,7 @@ func TestJobWaits(t *testing.T) {
 	}{
 		"its turn within its queue": {waiting(), []string{"4 jobs of its queue go before it at " + queue}},
 		"one before it":             {changed(func(c *diagnose.JobCase) { c.Queue.Before = 1 }), []string{"1 job of its queue goes before it at " + queue}},
+		"very many before it":       {changed(func(c *diagnose.JobCase) { c.Queue.Before, c.Queue.More = 10000, true }), []string{"10000 or more jobs of its queue go before it at " + queue}},
 		"the next hand-out":         {changed(func(c *diagnose.JobCase) { c.Queue.Before = 0 }), []string{"it is the next of its queue to be handed out at " + queue}},
 		"the next, behind what waits in Temporal": {
 			changed(func(c *diagnose.JobCase) { c.Queue.Before, c.Queue.HandedOut = 0, 2 }),

@@ -52,6 +52,8 @@ func (c JobCase) waits(now time.Time) []string {
 func (c JobCase) before() []string {
 	q := c.Queue
 	switch {
+	case q.More:
+		return []string{fmt.Sprintf("%d or more jobs of its queue go before it at %s", q.Before, c.TaskQueue)}
 	case q.Before > 0:
 		return []string{fmt.Sprintf("%s of its queue %s before it at %s", count(q.Before, "job"), verb(q.Before, "goes", "go"), c.TaskQueue)}
 	case q.HandedOut > 0:

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/lately"
 )
 
 const shapeColumns = `j.project, j.kind, j.target, j.backend, j.profile, j.cases_digest, j.case_count, j.size_class, j.pool, j.task_queue`
@@ -27,17 +29,23 @@ const (
 // AdmissionSnapshot reads the state from which a project's admission is explained and
 // estimated. A collector counts as live if its last heartbeat is at most offlineAfter
 // old.
+//
+// Its requests are as they are now. Where a thousand jobs or more are open, or have ended,
+// those may be as old as [lately.Usable]: only estimates follow from them.
 func (s *Store) AdmissionSnapshot(ctx context.Context, project string, offlineAfter time.Duration) (admission.Snapshot, error) {
-	var q admission.Snapshot
+	doing := "reading the admission of project " + project
+	// Before the transaction: reading again takes a connection of its own.
+	foreseen, err := s.foreseen.Get(ctx, allProjects)
+	if err != nil {
+		return admission.Snapshot{}, wrap(doing, err)
+	}
+	q := admission.Snapshot{Jobs: foreseen.jobs, LeftOut: foreseen.more}
+	if q.Past, err = s.past.Get(ctx, strings.Join(projectsOfOpen(project, q.Jobs), betweenProjects)); err != nil {
+		return q, wrap(doing, err)
+	}
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err := pgx.BeginTxFunc(ctx, s.pool, options, func(tx pgx.Tx) (err error) {
+	err = pgx.BeginTxFunc(ctx, s.pool, options, func(tx pgx.Tx) (err error) {
 		if q.Open, q.Done, err = queueState(ctx, tx, project); err != nil {
-			return err
-		}
-		if q.Jobs, q.LeftOut, err = openJobs(ctx, tx); err != nil {
-			return err
-		}
-		if q.Past, err = pastJobsOf(ctx, tx, projectsOfOpen(project, q.Jobs)); err != nil {
 			return err
 		}
 		if q.Examples, err = examplesOf(ctx, tx, project); err != nil {
@@ -46,7 +54,38 @@ func (s *Store) AdmissionSnapshot(ctx context.Context, project string, offlineAf
 		q.Pools, err = livePools(ctx, tx, offlineAfter)
 		return err
 	})
-	return q, wrap("reading the admission of project "+project, err)
+	return q, wrap(doing, err)
+}
+
+// AnyAdmission reports whether a project has tracked requests with unfinished jobs.
+func (s *Store) AnyAdmission(ctx context.Context, project string) (bool, error) {
+	there, err := value[bool](ctx, s.pool, `
+		select exists (select from benchmark_request r where r.project = $1 and r.type <> 'adhoc' and r.status <> 'completed' and r.jobs_done_at is null)`, project)
+	return there, wrap("looking for requests of project "+project, err)
+}
+
+// foreseen are the open jobs that estimates consider, and the number of the others.
+type foreseen struct {
+	jobs []admission.OpenJob
+	more int
+}
+
+const (
+	// allProjects is what open jobs are kept by: collectors serve all projects.
+	allProjects = ""
+	// betweenProjects separates their names, in which it does not occur.
+	betweenProjects = "\n"
+)
+
+// keepEstimates keeps what estimates follow from where that is much.
+func (s *Store) keepEstimates() {
+	s.foreseen = lately.New(time.Now, func(ctx context.Context, _ string) (f foreseen, err error) {
+		f.jobs, f.more, err = openJobs(ctx, s.pool)
+		return f, err
+	}, func(f foreseen) bool { return len(f.jobs) >= manyOpen })
+	s.past = lately.New(time.Now, func(ctx context.Context, projects string) ([]admission.PastJob, error) {
+		return pastJobsOf(ctx, s.pool, strings.Split(projects, betweenProjects))
+	}, func(jobs []admission.PastJob) bool { return len(jobs) >= manyOpen })
 }
 
 // queueState reads the tracked requests with unfinished jobs, and which of the tags that

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -179,6 +180,83 @@ func TestShownJobsOfAVeryLargeRequest(t *testing.T) {
 	open, err = r.RequestJobPage(t.Context(), request.ID, store.JobPage{Open: true, Limit: 2, After: open[2].ID})
 	require.NoError(t, err)
 	require.Equal(t, []int{303, 304}, places(open))
+}
+
+// What pages ask of a request for commands is read from a few rows each, and is what all of
+// its rows say.
+func TestAFewRowsSayWhatAllOfAVeryLargeRequestDo(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	const n = 60
+	request := batch(t, n)
+	_, _, err := r.CreateCommands(t.Context(), request, lines(request, n))
+	require.NoError(t, err)
+	type said struct {
+		stages       []store.StageTimes
+		first        *time.Time
+		inFlight     bool
+		open, listed []int
+		after        []int
+		progress     bench.JobProgress
+		shown        []int
+		total        int
+	}
+	ask := func() (s said) {
+		t.Helper()
+		var err error
+		s.stages, err = r.StagesOf(t.Context(), request.ID)
+		require.NoError(t, err)
+		s.first, err = r.FirstStart(t.Context(), request.ID)
+		require.NoError(t, err)
+		s.inFlight, err = r.InFlightOf(t.Context(), request.ID)
+		require.NoError(t, err)
+		open, err := r.OpenJobsOf(t.Context(), request.ID, 7)
+		require.NoError(t, err)
+		for _, j := range open {
+			s.open = append(s.open, j.Line)
+		}
+		listed, err := r.RequestJobPage(t.Context(), request.ID, store.JobPage{Open: true, Limit: 12})
+		require.NoError(t, err)
+		s.listed = places(listed)
+		if len(listed) > 0 {
+			after, err := r.RequestJobPage(t.Context(), request.ID, store.JobPage{Open: true, Limit: 5, After: listed[0].ID})
+			require.NoError(t, err)
+			s.after = places(after)
+		}
+		s.progress, err = r.JobProgress(t.Context(), request.ID)
+		require.NoError(t, err)
+		shown, total, err := r.ShownJobs(t.Context(), request.ID, 100)
+		require.NoError(t, err)
+		s.shown, s.total = places(shown), total
+		return s
+	}
+	var last said
+	for _, change := range []string{
+		``,
+		`update job_queue set status = 'handed_out', handed_out_at = now() where place in (1, 2, 4)`,
+		`update job_queue set status = 'in_progress', started_at = now() where place in (2, 4)`,
+		`update job_queue set status = 'success', completed_at = now() + interval '2 seconds' where place = 2`,
+		`update job_queue set status = 'failure', started_at = now() - interval '1 second', completed_at = now() + interval '1 second' where place = 3`,
+		`update job_queue set status = 'queued', started_at = now() where place in (40, 41)`, // to be tried again
+		`update job_queue set status = 'cancelled', completed_at = now() + interval '3 seconds' where status in ('queued', 'handed_out') and place > 2`,
+		`update job_queue set status = 'success', completed_at = now() where completed_at is null`,
+	} {
+		if change != "" {
+			r.execute(change)
+		}
+		few := ask()
+		require.NotEqual(t, last, few, change)
+		r.execute(`update benchmark_request set reopened_at = now()`) // then all are read
+		all := ask()
+		all.progress.TestCases, all.progress.TestCasesDone = few.progress.TestCases, few.progress.TestCasesDone // by results, of which there are none here
+		require.Equal(t, all, few, change)
+		r.execute(`update benchmark_request set reopened_at = null`)
+		last = few
+	}
+	require.False(t, last.inFlight)
+	require.Empty(t, last.open)
+	require.Len(t, last.stages, 1)
+	require.Equal(t, n, last.stages[0].Jobs)
 }
 
 func places(jobs []bench.Job) []int {

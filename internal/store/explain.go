@@ -21,10 +21,11 @@ type QueuePosition struct {
 	// open jobs at the task queue, 0 to 1. It is nil if the queue is strict, or if those
 	// jobs have several levels.
 	Entitled *float64
-	// Before counts the queue's waiting rows ahead of the job, up to a bound.
+	// Before counts the queue's waiting rows ahead of the job, up to [MaxBefore].
 	Before int
 	// Waiting counts the queue's jobs there that wait as rows, HandedOut those in
-	// Temporal without a run, Running those with one.
+	// Temporal without a run, Running those with one. Where a thousand are open, these
+	// and the other queues may be as old as [lately.Usable].
 	Waiting, HandedOut, Running int
 	// Earlier lists the other queues with open jobs there at an earlier level, Beside
 	// those at the same level but none earlier; by name, up to a bound.
@@ -32,8 +33,8 @@ type QueuePosition struct {
 }
 
 const (
-	// placeBound bounds how many rows are counted for a position.
-	placeBound = 100_000
+	// MaxBefore bounds how many rows are counted for a position.
+	MaxBefore = 10_000
 	// namesBound bounds how many other queues are named.
 	namesBound = 100
 )
@@ -52,16 +53,11 @@ func (s *Store) QueuePosition(ctx context.Context, key bench.JobKey) (QueuePosit
 					and (e.started_at is null, e.request_created, e.id) < (job.started_at is null, job.request_created, job.id)
 				limit $2
 			) earlier) as before
-		from job_queue job where job.key = $1`, key, placeBound)
+		from job_queue job where job.key = $1`, key, MaxBefore)
 	if err != nil {
 		return QueuePosition{}, wrap(doing, err)
 	}
-	open, err := all[openGroup](ctx, s.pool, `
-		select j.queue, j.submitter, j.branch, count(*) filter (where j.status = 'queued') as waiting,
-			count(*) filter (where j.status <> 'queued' and o.id is null) as handed_out, count(o.id) as running
-		from job_queue j left join job_run o on o.job_id = j.id and o.outcome = ''
-		where j.task_queue = $1 and j.status in ('queued', 'handed_out', 'in_progress')
-		group by j.queue, j.submitter, j.branch order by j.queue`, job.TaskQueue)
+	open, err := s.open.Get(ctx, job.TaskQueue)
 	if err != nil {
 		return QueuePosition{}, wrap(doing, err)
 	}
@@ -133,12 +129,23 @@ type OpenJob struct {
 // OpenJobsOf lists a request's open jobs, at most limit: running ones first, then those
 // handed out, then the waiting ones in hand-out order.
 func (s *Store) OpenJobsOf(ctx context.Context, id bench.RequestID, limit int) ([]OpenJob, error) {
+	alone, err := s.alone(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	of := `request_job rj join job_queue j on j.id = rj.job_id and rj.request_id = $1 and j.status in ('queued', 'handed_out', 'in_progress')`
+	if alone { // reads those in Temporal and at most limit others, by an index each
+		of = `(
+			select i.id, i.status, i.started_at, i.request_created from job_queue i where i.submitted_with = $1 and i.status in ('handed_out', 'in_progress')
+			union all
+			(select w.id, w.status, w.started_at, w.request_created from job_queue w where w.submitted_with = $1 and w.status = 'queued' order by w.started_at is null, w.request_created, w.id limit $2)
+		) j`
+	}
 	js, err := all[OpenJob](ctx, s.pool, `
 		with open as (
 			select j.id, o.id is not null as running, j.status = 'queued' as queued, j.started_at is null as fresh, j.request_created
-			from request_job rj join job_queue j on j.id = rj.job_id and j.status in ('queued', 'handed_out', 'in_progress')
-			left join job_run o on o.job_id = j.id and o.outcome = ''
-			where rj.request_id = $1 order by running desc, queued, fresh, j.request_created, j.id limit $2
+			from `+of+` left join job_run o on o.job_id = j.id and o.outcome = ''
+			order by running desc, queued, fresh, j.request_created, j.id limit $2
 		)
 		select `+jobColumns+`, open.running from open join job_queue j using (id)
 		order by open.running desc, open.queued, open.fresh, open.request_created, j.id`, id, limit)

@@ -53,16 +53,20 @@ const waitingColumns = jobRefColumns + `, j.target, j.size_class, j.pool, j.task
 // StrandedJobs lists waiting jobs of open requests whose task queue has no live
 // collector, those of the oldest requests first. Keys restrict the list to those jobs.
 func (s *Store) StrandedJobs(ctx context.Context, keys ...bench.JobKey) ([]WaitingJob, error) {
+	among := ``
+	if len(keys) > 0 { // and no others are read: there may be very many
+		among = ` and j.key = any($2)`
+	}
 	jobs, err := all[WaitingJob](ctx, s.pool, `
 		with used as materialized (
-			select distinct task_queue from job_queue where status in ('queued', 'handed_out', 'in_progress')
+			select distinct j.task_queue from job_queue j where j.status in ('queued', 'handed_out', 'in_progress')`+among+`
 		), dead as materialized ( -- looked at once, not for each job
 			select q.task_queue from used q
 			where not exists (select from collector_config c where c.active and c.`+heardOf("$1")+` and `+serves("q.task_queue")+`)
 		)
 		select `+waitingColumns+` from job_queue j
 		where j.task_queue in (select task_queue from dead) and `+unattended+` and exists (`+openWaiter+`)
-			and (cardinality($2::text[]) is null or j.key = any($2))
+			and (cardinality($2::text[]) is null or j.key = any($2))`+among+`
 		order by j.request_created, j.id`, liveWithin.Seconds(), keys)
 	return jobs, wrap("listing the jobs at pools without a live collector", err)
 }

@@ -15,6 +15,28 @@ type openGroup struct {
 	Waiting, HandedOut, Running int
 }
 
+// openGroups counts the open jobs at a task queue by what the same rules apply to.
+func (s *Store) openGroups(ctx context.Context, taskQueue string) ([]openGroup, error) {
+	return all[openGroup](ctx, s.pool, `
+		select j.queue, j.submitter, j.branch, count(*) filter (where j.status = 'queued') as waiting,
+			count(*) filter (where j.status <> 'queued' and o.id is null) as handed_out, count(o.id) as running
+		from job_queue j left join job_run o on o.job_id = j.id and o.outcome = ''
+		where j.task_queue = $1 and j.status in ('queued', 'handed_out', 'in_progress')
+		group by j.queue, j.submitter, j.branch order by j.queue`, taskQueue)
+}
+
+// manyOpen is the number of jobs from which what is read of all of them is kept for some
+// seconds; see package lately.
+const manyOpen = 1000
+
+func many(groups []openGroup) bool {
+	total := 0
+	for _, g := range groups {
+		total += g.Waiting + g.HandedOut + g.Running
+	}
+	return total >= manyOpen
+}
+
 func jobsOf(groups []openGroup) []fairshare.Job {
 	jobs := make([]fairshare.Job, len(groups))
 	for i, g := range groups {

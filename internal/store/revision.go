@@ -34,16 +34,31 @@ func (s *Store) ServiceRevision(ctx context.Context, offlineSeconds float64) (st
 // RequestRevision changes with a request, its jobs and runs, its comparison, the requests
 // around it in its project, and each operation on the project. It returns ErrNotFound for an
 // unknown request.
+//
+// Of the many jobs of a request for commands only those in Temporal are read, and the latest
+// ends: no job leaves Temporal without a change of either.
 func (s *Store) RequestRevision(ctx context.Context, id bench.RequestID) (string, error) {
 	revision, err := value[string](ctx, s.pool, `
 		select md5(concat_ws('|', r.xmin,
-			(select concat_ws(',', count(*), max(j.handed_out_at), max(j.started_at), max(j.moved_at), count(j.completed_at), max(j.completed_at), count(*) filter (where j.status = 'queued'))
-				from request_job rj join job_queue j on j.id = rj.job_id where rj.request_id = r.id),
-			(select string_agg(concat_ws(',', n.id, n.progress), ';' order by n.id) from request_job rj join job_run n on n.job_id = rj.job_id
-				where rj.request_id = r.id and n.outcome = ''),
+			case when r.deferred then (
+				select concat_ws(',',
+					(select string_agg(concat_ws(',', j.id, j.xmin, n.id, n.progress), ';' order by j.id) from job_queue j
+						left join job_run n on n.job_id = j.id and n.outcome = ''
+						where j.submitted_with = r.id and j.status in ('handed_out', 'in_progress')),
+					(select string_agg(concat_ws(',', s.status, l.id), ';' order by s.status) from unnest(array['success', 'failure', 'cancelled']) as s (status)
+						cross join lateral (select j.id from job_queue j where j.submitted_with = r.id and j.status = s.status order by j.completed_at desc, j.id desc limit 1) l)))
+			end,
+			case when not r.deferred or r.reopened_at is not null then (
+				select concat_ws(',', count(*), max(j.handed_out_at), max(j.started_at), max(j.moved_at), count(j.completed_at), max(j.completed_at), count(*) filter (where j.status = 'queued'),
+					string_agg(concat_ws(',', n.id, n.progress), ';' order by n.id))
+				from request_job rj join job_queue j on j.id = rj.job_id left join job_run n on n.job_id = j.id and n.outcome = ''
+				where rj.request_id = r.id)
+			end,
 			(select c.xmin from comparison c where c.request_id = r.id and c.superseded_at is null),
-			(select concat_ws(',', count(*), max(o.admitted_at), max(o.jobs_done_at)) from benchmark_request o
-				where o.project = r.project and o.status <> 'completed' and r.status <> 'completed'),
+			case when r.type <> 'adhoc' and r.status <> 'completed' then (
+				select concat_ws(',', count(*), max(o.admitted_at), max(o.jobs_done_at)) from benchmark_request o
+				where o.project = r.project and o.status <> 'completed')
+			end,
 			(select q.paused_at from queue_pause q where q.project = r.project),
 			(select max(a.id) from audit a where a.project = r.project)))
 		from benchmark_request r where r.id = $1`, id)

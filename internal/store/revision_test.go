@@ -52,7 +52,40 @@ func TestRevisionsChangeWithWhatTheyStandFor(t *testing.T) {
 		before = after
 	}
 
-	_, err := r.RequestRevision(ctx, newID(t))
+	// Of many commands only those in Temporal and the latest ends are read. Each step of one
+	// changes the revision, and those of others do not.
+	many, one := batch(t, 20), batch(t, 1)
+	for _, b := range []bench.Request{many, one} {
+		_, _, err := r.CreateCommands(ctx, b, lines(b, b.Batch))
+		require.NoError(t, err)
+	}
+	told := map[string]bool{}
+	quiet, err := r.RequestRevision(ctx, one.ID)
+	require.NoError(t, err)
+	of := `submitted_with = '` + string(many.ID) + `' and `
+	for _, step := range []string{
+		`handed_out_at = now(), status = 'handed_out' where ` + of + `place <= 3`,
+		`started_at = now(), status = 'in_progress' where ` + of + `place = 1`,
+		`status = 'success', completed_at = now() where ` + of + `place = 1`,
+		`status = 'success', completed_at = now() - interval '1 minute' where ` + of + `place = 2`, // committed later than one that ended after it
+		`status = 'queued' where ` + of + `place = 3`,
+		`status = 'failure', completed_at = now() where ` + of + `place = 4`,
+		`status = 'cancelled', completed_at = now() where ` + of + `status = 'queued'`,
+	} {
+		r.execute(`update job_queue set ` + step)
+		revision, err := r.RequestRevision(ctx, many.ID)
+		require.NoError(t, err)
+		require.False(t, told[revision], step)
+		told[revision] = true
+		again, err := r.RequestRevision(ctx, many.ID)
+		require.NoError(t, err)
+		require.Equal(t, revision, again)
+	}
+	after, err := r.RequestRevision(ctx, one.ID)
+	require.NoError(t, err)
+	require.Equal(t, quiet, after)
+
+	_, err = r.RequestRevision(ctx, newID(t))
 	require.ErrorIs(t, err, store.ErrNotFound)
 	_, err = r.JobRevision(ctx, "0123456789abcdef")
 	require.ErrorIs(t, err, store.ErrNotFound)

@@ -15,6 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/benchloom/benchloom/internal/admission"
+	"github.com/benchloom/benchloom/internal/lately"
 )
 
 // maxConnections bounds the connections of a process, unless its URL sets pool_max_conns:
@@ -27,6 +30,11 @@ type Store struct {
 	// reports has connections for reading many results, which may take long: however many
 	// ask for them, heartbeats and the like find a connection in pool.
 	reports *pgxpool.Pool
+	// open counts open jobs by task queue: each page of a waiting job shows them. foreseen
+	// and past are the jobs that estimates follow from, by the names of projects.
+	open     *lately.Cache[string, []openGroup]
+	foreseen *lately.Cache[string, foreseen]
+	past     *lately.Cache[string, []admission.PastJob]
 	// swept is the ID of the last job read by the previous sweep of jobs held until their
 	// request starts.
 	swept atomic.Int64
@@ -62,11 +70,17 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		pool.Close()
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}
-	return &Store{pool: pool, reports: reports}, nil
+	s := &Store{pool: pool, reports: reports}
+	s.open = lately.New(time.Now, s.openGroups, many)
+	s.keepEstimates()
+	return s, nil
 }
 
 // Close closes all connections and waits for calls in progress.
 func (s *Store) Close() {
+	s.open.Wait()
+	s.foreseen.Wait()
+	s.past.Wait()
 	s.pool.Close()
 	s.reports.Close()
 }

@@ -123,7 +123,7 @@ func (i *Inspector) addQueue(ctx context.Context, j bench.Job, c *diagnose.JobCa
 	q, err := i.Record.QueuePosition(ctx, j.Key)
 	c.Queue = diagnose.Queue{
 		Name: j.Queue, Class: q.Class, Weight: q.Weight, Level: q.Level, OwnLevel: q.OwnLevel, Share: q.Entitled,
-		Before: q.Before, Waiting: q.Waiting, HandedOut: q.HandedOut, Running: q.Running, Earlier: q.Earlier, Beside: q.Beside,
+		Before: q.Before, More: q.Before >= store.MaxBefore, Waiting: q.Waiting, HandedOut: q.HandedOut, Running: q.Running, Earlier: q.Earlier, Beside: q.Beside,
 	}
 	return err
 }
