@@ -338,10 +338,13 @@ func TestAPageIsToldOfChanges(t *testing.T) {
 }
 
 // follow returns the revisions that a stream tells.
-func (b *bundle) follow(t testing.TB, path string) <-chan string {
+func (b *bundle) follow(t testing.TB, path string, headers ...string) <-chan string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.server.URL+path, nil)
 	require.NoError(t, err)
+	for i := 0; i+1 < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
 	response, err := b.server.Client().Do(request)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, response.StatusCode)

@@ -393,23 +393,35 @@ type job struct {
 // submit asks for a release and expands it to one job.
 func (b *bundle) submit(t testing.TB, tag string) job {
 	t.Helper()
-	project, err := b.nobody.Project(t.Context(), "go")
-	require.NoError(t, err)
 	r, err := b.writer.CreateRequest(t.Context(), apiclient.NewRequest{Project: "go", Tag: tag})
+	require.NoError(t, err)
+	b.admit(t, r.ID)
+	return b.expand(t, r)
+}
+
+// admit gives a request of project go its turn.
+func (b *bundle) admit(t testing.TB, id bench.RequestID) {
+	t.Helper()
+	_, err := b.store.Admit(t.Context(), "go", 1000, func([]bench.Request, map[string]bool) (store.Admission, error) {
+		return store.Admission{Next: []bench.RequestID{id}}, nil
+	})
+	require.NoError(t, err)
+}
+
+// expand writes the only job of a release, and hands it out.
+func (b *bundle) expand(t testing.TB, r apiclient.Request) job {
+	t.Helper()
+	project, err := b.nobody.Project(t.Context(), "go")
 	require.NoError(t, err)
 	cases := []bench.TestCase{
 		{Benchmark: "gin", Profile: "build", Scenario: "full", Backend: "gc", Target: linux},
 		{Benchmark: "gin", Profile: "build", Scenario: "incr-patched", Backend: "gc", Target: linux},
 	}
-	identity := bench.JobIdentity{Tag: tag, Target: linux, Backend: "gc", Profile: "build", Kind: bench.KindCompileTime, Suite: project.SuiteHash, TestCases: cases, SizeClass: 2}
+	identity := bench.JobIdentity{Tag: r.Tag, Target: linux, Backend: "gc", Profile: "build", Kind: bench.KindCompileTime, Suite: project.SuiteHash, TestCases: cases, SizeClass: 2}
 	pool := bench.Pool{Target: linux, SizeClass: 2, Name: "main"}
-	_, err = b.store.Admit(t.Context(), "go", 1000, func([]bench.Request, map[string]bool) (store.Admission, error) {
-		return store.Admission{Next: []bench.RequestID{r.ID}}, nil
-	})
-	require.NoError(t, err)
 	require.NoError(t, b.store.ExpandRequest(t.Context(), r.ID, store.Expansion{Stage: bench.StageOwn, Jobs: storetest.Planned(bench.Job{
 		Project: "go", Key: identity.Key(),
-		Work:     bench.Work{Tag: tag, Kind: bench.KindCompileTime, Target: linux, Backend: "gc", Profile: "build", SuiteHash: project.SuiteHash, TestCases: cases},
+		Work:     bench.Work{Tag: r.Tag, Kind: bench.KindCompileTime, Target: linux, Backend: "gc", Profile: "build", SuiteHash: project.SuiteHash, TestCases: cases},
 		Location: bench.Location{SizeClass: 2, Pool: "main", TaskQueue: pool.TaskQueue()},
 		Turn:     bench.Turn{Queue: "project:go", Weight: 1, Priority: 3, RequestCreated: r.CreatedAt},
 		JobState: bench.JobState{Status: bench.JobQueued},

@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	// lookEvery is the interval of looks at a subject. The API answers all who look at the
-	// same one from a single query.
-	lookEvery = time.Second
+	// lookEvery is the interval at which a stream asks for the revision. The API answers all
+	// who ask for the same one from a single query a second; asking more often than that
+	// tells a change sooner, without another query.
+	lookEvery = 250 * time.Millisecond
 	// sayEvery is the interval of signs of life, so that a page notices a broken stream.
 	sayEvery = 15 * time.Second
 	// maxStream bounds a stream. The browser begins another one, with its present token.

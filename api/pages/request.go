@@ -66,6 +66,8 @@ type requestView struct {
 type failure struct {
 	apiclient.RunError
 	Job apiclient.Job
+	// Anchor tells it from the others, however many come before it.
+	Anchor string
 }
 
 // listedJob is a job with its runs.
@@ -113,25 +115,22 @@ const (
 
 // request shows one request: why it is where it is, and what it has brought.
 func (p *Pages) request(v *visit) (*view, error) {
-	ref := v.PathValue("request")
-	detail, err := v.api.Request(v.Context(), ref)
+	id, err := v.requestID()
 	if err != nil {
 		return nil, err
 	}
-	id := string(detail.ID)
-	shown := &view{
-		template: "request", Title: subjectOf(detail.Request), Crumbs: []link{projectLink(detail.Project)},
-		Live: "request:" + id, APIPath: "/api/v1/requests/" + id, Command: "benchloom request show " + id,
-	}
-	// Before what is shown is read again: a change in between is told once more.
+	shown := &view{template: "request", Live: "request:" + id, APIPath: "/api/v1/requests/" + id, Command: "benchloom request show " + id}
+	// Before what is shown is read: a change in between is told once more.
 	revision, err := v.api.Revision(v.Context(), shown.Live)
 	if err != nil {
 		return nil, err
 	}
 	shown.Revision = revision.Revision
-	if detail, err = v.api.Request(v.Context(), id); err != nil {
+	detail, err := v.api.Request(v.Context(), id)
+	if err != nil {
 		return nil, err
 	}
+	shown.Title, shown.Crumbs = subjectOf(detail.Request), []link{projectLink(detail.Project)}
 	out := requestView{RequestDetail: detail, Sentence: sentence(detail), Choices: append(slices.Clone(jobStatuses), "all"), Show: v.get(showParameter), Temporal: v.workflow(detail.WorkflowID)}
 	if detail.Status != bench.Completed {
 		why, err := v.api.ExplainRequest(v.Context(), id)
@@ -156,6 +155,17 @@ func (p *Pages) request(v *visit) (*view, error) {
 	}
 	shown.Content = out
 	return shown, nil
+}
+
+// requestID returns the ID of the request that the address names, which may do so by the
+// tag of its artifact.
+func (v *visit) requestID() (string, error) {
+	ref := v.PathValue("request")
+	if id, err := bench.ParseRequestID(ref); err == nil {
+		return string(id), nil
+	}
+	r, err := v.api.Request(v.Context(), ref)
+	return string(r.ID), err
 }
 
 // list chooses and sorts the jobs that are shown.
@@ -222,7 +232,7 @@ func failuresOf(d apiclient.RequestDetail) []failure {
 	told := make(map[bench.JobKey]bool)
 	for _, e := range d.Errors {
 		told[of[e.Run]] = true
-		all = append(all, failure{e, jobs[of[e.Run]]})
+		all = append(all, failure{RunError: e, Job: jobs[of[e.Run]]})
 	}
 	// A run that failed before anything was measured leaves no error but its own.
 	last := make(map[bench.JobKey]apiclient.Run)
@@ -241,7 +251,13 @@ func failuresOf(d apiclient.RequestDetail) []failure {
 				e.CreatedAt = *r.FinishedAt
 			}
 		}
-		all = append(all, failure{e, j})
+		all = append(all, failure{RunError: e, Job: j})
+	}
+	known := make(map[string]int)
+	for i, f := range all {
+		of := cmp.Or(string(f.Run), string(f.Job.Key))
+		all[i].Anchor = fmt.Sprintf("%s-%d", of, known[of])
+		known[of]++
 	}
 	slices.SortStableFunc(all, func(a, b failure) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	return all

@@ -8,14 +8,10 @@ let source, revision, retry, fetching = false, again = false, failures = 0, refu
 // not at the same time as all other pages.
 const backOff = count => Math.min(30_000, 1000 * 2 ** count) * (0.75 + Math.random() / 2);
 
-// morph makes one node like another, and keeps what is the same: focus, scroll and text
-// that is being typed. What a person has opened stays open.
+// morph makes one node like another of its kind, and keeps what is the same: focus, scroll
+// and text that is being typed. What a person has opened stays open.
 function morph(from, to) {
   if (from.isEqualNode(to)) return;
-  if (from.nodeType !== to.nodeType || from.nodeName !== to.nodeName || from.id !== to.id) {
-    from.replaceWith(document.importNode(to, true));
-    return;
-  }
   if (from.nodeType !== Node.ELEMENT_NODE) {
     from.nodeValue = to.nodeValue;
     return;
@@ -27,25 +23,55 @@ function morph(from, to) {
   children(from, to);
 }
 
-// children matches the children of two nodes: those with an ID by it, others in order.
+// Space between elements is told apart from text: it comes and goes with what follows it.
+const space = node => node.nodeType === Node.TEXT_NODE && !node.nodeValue.trim();
+const alike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && (a.id ?? '') === (b.id ?? '');
+
+// children matches the children of two nodes: those with an ID by it, others by their kind
+// and order. What goes on matching stays where it is, so that it keeps the focus; the rest
+// is put around it.
 function children(from, to) {
+  const wanted = [...to.childNodes].filter(node => !space(node));
+  const ids = new Set(wanted.map(node => node.id).filter(Boolean));
+  for (const old of [...from.children]) if (old.id && !ids.has(old.id)) old.remove();
   const named = new Map([...from.children].filter(e => e.id).map(e => [e.id, e]));
-  let at = from.firstChild;
-  for (const wanted of to.childNodes) {
-    const same = wanted.id ? named.get(wanted.id) : at;
-    if (!same || (!wanted.id && same.id)) {
-      from.insertBefore(document.importNode(wanted, true), at);
-      continue;
-    }
-    if (same !== at) from.insertBefore(same, at);
-    at = same.nextSibling;
-    morph(same, wanted);
-  }
-  while (at) {
-    const next = at.nextSibling;
+  const skip = node => {
+    while (node && space(node)) node = node.nextSibling;
+    return node;
+  };
+  let at = skip(from.firstChild);
+  const drop = () => {
+    const next = skip(at.nextSibling);
     at.remove();
     at = next;
-  }
+  };
+  wanted.forEach((node, n) => {
+    let same = node.id ? named.get(node.id) : undefined;
+    if (same && !alike(same, node)) {
+      if (same === at) at = skip(at.nextSibling);
+      same.remove();
+      same = undefined;
+    }
+    if (same && same !== at) {
+      // Moving it would take its focus away: what stands before it goes instead, and comes
+      // back when its turn is there.
+      if (same.parentNode === from && same.contains(document.activeElement)) while (at && at !== same) drop();
+      else from.insertBefore(same, at);
+    }
+    if (!node.id) {
+      // What nothing here wants any more makes room for what stands behind it.
+      while (at && !at.id && !alike(at, node) && !wanted.slice(n).some(later => alike(at, later))) drop();
+      if (at && alike(at, node)) same = at;
+    }
+    if (same) {
+      at = skip(same.nextSibling);
+      morph(same, node);
+      return;
+    }
+    if (node.previousSibling && space(node.previousSibling)) from.insertBefore(document.importNode(node.previousSibling), at);
+    from.insertBefore(document.importNode(node, true), at);
+  });
+  while (at) drop();
 }
 
 async function refresh() {
@@ -63,6 +89,7 @@ async function refresh() {
     if (!fresh) throw new Error('signed out');
     document.title = page.title;
     children(main, fresh);
+    document.getElementById('shown')?.replaceChildren(page.getElementById('shown')?.textContent ?? '');
     revision = fresh.dataset.revision;
     main.dataset.revision = revision;
     heard = Date.now();
@@ -109,10 +136,10 @@ function disconnect() {
 
 if (main) {
   revision = main.dataset.revision;
-  connect();
+  if (!document.hidden) connect();
   document.addEventListener('visibilitychange', () => document.hidden ? disconnect() : source ?? connect());
   addEventListener('pagehide', disconnect);
-  addEventListener('pageshow', event => event.persisted && !source && connect());
+  addEventListener('pageshow', event => event.persisted && !document.hidden && (source ?? connect()));
   // Times grow old by themselves; where there is no stream, this is all that updates.
   setInterval(() => {
     if (document.hidden) return;

@@ -33,12 +33,12 @@ var programDirs = []string{
 // startBound bounds the start of the cluster.
 const startBound = time.Minute
 
-// guard runs Postgres ($1, on data directory $2, socket in $3) until its standard input
-// ends, that is until the test process has ended, and then removes $3.
+// guard runs Postgres ($1, on data directory $2, socket in $3, with libraries $4) until its
+// standard input ends, that is until the test process has ended, and then removes $3.
 const guard = `
 "$1" -D "$2" -k "$3" -c listen_addresses= -c unix_socket_permissions=0700 -c fsync=off -c synchronous_commit=off \
 	-c full_page_writes=off -c wal_level=minimal -c max_wal_senders=0 -c max_wal_size=128MB -c shared_buffers=32MB \
-	-c max_connections=200 -c jit=off -c timezone=UTC &
+	-c max_connections=200 -c jit=off -c timezone=UTC -c shared_preload_libraries="$4" -c pg_stat_statements.track=none &
 postgres=$!
 while read -r _; do :; done
 kill -QUIT "$postgres"
@@ -79,7 +79,7 @@ func start(ctx context.Context) (func(database string) string, error) {
 	}
 	defer func() { _ = input.Close() }()
 	held = hold
-	server := exec.Command("/bin/sh", "-c", guard, "guard", filepath.Join(bin, "postgres"), data, dir)
+	server := exec.Command("/bin/sh", "-c", guard, "guard", filepath.Join(bin, "postgres"), data, dir, preloaded(bin))
 	server.Dir, server.Env, server.SysProcAttr = dir, environment(), attributes
 	server.Stdin, server.Stdout, server.Stderr = input, logFile, logFile
 	if err := server.Start(); err != nil {
@@ -89,6 +89,20 @@ func start(ctx context.Context) (func(database string) string, error) {
 		return "postgres:///" + database + "?" + url.Values{"host": {dir}, "port": {"5432"}, "user": {"benchloom"}}.Encode()
 	}
 	return dsn, await(ctx, dsn("postgres"), logFile.Name())
+}
+
+// statements is the library that counts statements, for [CountStatements]. Until then it
+// does nothing. Some systems have it in a package of its own.
+const statements = "pg_stat_statements"
+
+// preloaded returns the libraries that Postgres loads at its start, if they are installed.
+func preloaded(bin string) string {
+	for _, dir := range []string{"lib", "lib/postgresql", "lib/postgresql@*", "lib/pgsql", "lib64/pgsql"} {
+		if found, err := filepath.Glob(filepath.Join(filepath.Dir(bin), dir, statements+".*")); err == nil && len(found) > 0 {
+			return statements
+		}
+	}
+	return ""
 }
 
 // held is the write end of the guard's pipe. The variable keeps it from being collected.
