@@ -64,6 +64,14 @@ func limits() []limit {
 			limit{part: partAccuracy, benchmark: accuracyName(by, tagSlow), unit: unitUndecidedVerdicts, most: 0},
 			limit{part: partAccuracy, benchmark: accuracyName(by, tagSlow), unit: unitOff, most: 5})
 	}
+	for _, of := range []string{ofRequest, ofQueue} {
+		all = append(all, limit{part: partPages, benchmark: pagesName(of), unit: unitP99, most: 0.100})
+	}
+	for _, state := range statesOfRequest {
+		all = append(all, limit{part: partPages, benchmark: shownName(state.name), unit: unitMost, most: 2})
+	}
+	// Whole seconds of a count over some: one more or less.
+	all = append(all, limit{part: partPages, benchmark: followersName(), unit: unitOfOne, most: 1.15})
 	for _, process := range []string{"api", "orchestrator", "collector", "temporal", "up"} {
 		all = append(all, limit{part: partQueues, benchmark: growthName(process, mostWaiting), unit: unitGrowth, most: 100e6})
 	}

@@ -2,7 +2,7 @@
 // from submitting a job to its start on a collector, the overhead of the wrapper around a
 // benchmark's command, the resources of idle processes, the makespan of a pool that loses
 // a collector, the cost of very many waiting jobs, the accuracy of comparisons with known
-// differences, and that of verdicts on simulated requests.
+// differences, that of verdicts on simulated requests, and the latency of web pages.
 //
 // With -check it fails when the median of the repetitions exceeds a limit in limits.go.
 // It uses the service from outside only: the built binaries, the HTTP API, Temporal's
@@ -55,6 +55,7 @@ const (
 	partQueues    = "queues"
 	partAccuracy  = "accuracy"
 	partVerdicts  = "verdicts"
+	partPages     = "pages"
 )
 
 type options struct {
@@ -68,6 +69,7 @@ type options struct {
 	queues      queuesPlan
 	accuracy    accuracyPlan
 	verdicts    verdictsPlan
+	pages       pagesPlan
 	idle        time.Duration
 	program     string
 	temporal    string
@@ -84,7 +86,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("selfbench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.check, "check", false, "fail when a median exceeds its limit")
-	flags.StringVar(&o.only, "only", "", "measure only this part: stack, wrapper, isolation, makespan, queues, accuracy or verdicts")
+	flags.StringVar(&o.only, "only", "", "measure only this part: stack, wrapper, isolation, makespan, queues, accuracy, verdicts or pages")
 	flags.IntVar(&o.repetitions, "repetitions", 5, "repetitions of the parts stack and wrapper"+shorter(checkRepetitions))
 	flags.IntVar(&o.submissions, "submissions", 300, "jobs and bare workflows per repetition"+shorter(checkSubmissions))
 	flags.IntVar(&o.pairs, "pairs", 10, "pairs of a wrapped and a bare CPU loop per repetition; twenty times as many pairs of true")
@@ -99,6 +101,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.accuracy.comparisons, "comparisons", 3, "comparisons of each pair of toolchains, once and not per repetition")
 	flags.IntVar(&o.verdicts.requests, "requests", 1000, "simulated requests for each noise of the part verdicts, once and not per repetition"+shorter(checkRequests))
 	flags.StringVar(&o.verdicts.noise, "noise", "", "simulate only this noise: "+noiseIDs())
+	o.pages.clients = 200
+	flags.IntVar(&o.pages.jobs, "page-jobs", mostWaiting, "jobs that wait while pages are asked for in the part pages, once and not per repetition")
+	flags.DurationVar(&o.pages.during, "page-time", time.Minute, "time for which pages are asked for, 20 a second")
 	flags.DurationVar(&o.idle, "idle", 10*time.Second, "time for which the idle stack is watched")
 	flags.StringVar(&o.program, "program", environment("BENCHLOOM_BIN", filepath.Join("bin", "benchloom")), "path of the benchloom binary")
 	flags.StringVar(&o.temporal, "temporal-program", environment("BENCHLOOM_TEMPORAL_DEV", filepath.Join("bin", "temporal-dev")), "path of the embedded Temporal")
@@ -121,8 +126,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, errors.New("-requests must be positive")
 	case len(o.verdicts.noises()) == 0:
 		return o, fmt.Errorf("-noise %q: write one of %s", o.verdicts.noise, noiseIDs())
-	case o.only != "" && !slices.Contains([]string{partStack, partWrapper, partIsolation, partMakespan, partQueues, partAccuracy, partVerdicts}, o.only):
-		return o, fmt.Errorf("-only %q: write stack, wrapper, isolation, makespan, queues, accuracy or verdicts", o.only)
+	case o.only != "" && !slices.Contains([]string{partStack, partWrapper, partIsolation, partMakespan, partQueues, partAccuracy, partVerdicts, partPages}, o.only):
+		return o, fmt.Errorf("-only %q: write stack, wrapper, isolation, makespan, queues, accuracy, verdicts or pages", o.only)
+	case o.pages.jobs < 1 || o.pages.during < time.Second:
+		return o, errors.New("-page-jobs must be positive, -page-time at least 1s")
 	case o.queues.much <= fewWaiting+o.queues.gaps || o.queues.most < o.queues.much:
 		return o, fmt.Errorf("-much must be more than %d, -most at least as many", fewWaiting+o.queues.gaps)
 	}
@@ -224,6 +231,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if o.measures(partVerdicts) {
 		if err := measureVerdicts(ctx, o.verdicts, report, progress); err != nil {
+			return err
+		}
+	}
+	if o.measures(partPages) {
+		if err := measurePages(ctx, o, o.pages, report, progress); err != nil {
 			return err
 		}
 	}

@@ -40,6 +40,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		"most is less":   {"-most", "9999"},
 		"unknown part":   {"-only", "memory"},
 		"no request":     {"-requests", "0"},
+		"no waiting job": {"-page-jobs", "0"},
+		"hardly asked":   {"-page-time", "10ms"},
 		"unknown noise":  {"-noise", "loud"},
 		"unknown option": {"-fast"},
 	} {

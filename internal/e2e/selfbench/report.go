@@ -62,6 +62,10 @@ const (
 	unitMostJobs          = "most-jobs"
 	unitGrowth            = "growth-B" // peak resident memory minus that before
 	unitPSS               = "growth-pss-B"
+	unitMost              = "most-sec"
+	unitOfOne             = "of-one" // 1 is what one who follows a page costs
+	unitOne               = "one-statements/sec"
+	unitMany              = "many-statements/sec"
 )
 
 // addDurations reports the median and the 99th percentile.
