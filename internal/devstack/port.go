@@ -35,12 +35,16 @@ func FreePort(ip string) (int, error) {
 	var err error
 	for range freePortTries {
 		port := firstFreePort + rand.N(lastFreePort-firstFreePort)
+		// Claimed first: listening, if only to try, on what another call has just returned
+		// would be in the way of the process that is about to listen there.
+		if err = claim(filepath.Join(claims, strconv.Itoa(port)), time.Now()); err != nil {
+			continue
+		}
 		var listener net.Listener
 		if listener, err = net.Listen("tcp", net.JoinHostPort(ip, strconv.Itoa(port))); err != nil {
 			continue
 		}
-		taken := claim(filepath.Join(claims, strconv.Itoa(port)), time.Now())
-		if err = errors.Join(taken, listener.Close()); err == nil {
+		if err = listener.Close(); err == nil {
 			return port, nil
 		}
 	}

@@ -55,15 +55,22 @@ func Temporal(t *testing.T, namespace devstack.Namespace) client.Client {
 	supervisor, err := devstack.NewSupervisor(devstack.Config{State: state, Logger: discard}, server.Process())
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- supervisor.Run(ctx) }()
+	var failure error // of the supervisor; to be read once it has ended
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		failure = supervisor.Run(ctx)
+	}()
 	t.Cleanup(func() {
 		stop()
-		require.NoError(t, <-ended)
+		<-ended
+		require.NoError(t, failure)
 		require.NoError(t, state.Close())
 	})
 	select {
 	case <-supervisor.Ready():
+	case <-ended:
+		require.NoError(t, failure, "starting Temporal")
 	case <-time.After(readyWithin):
 		require.Fail(t, "Temporal is not ready")
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/benchloom/benchloom/internal/devstack"
 	"github.com/benchloom/benchloom/internal/suite"
 	"github.com/benchloom/benchloom/internal/up"
 )
@@ -281,16 +281,13 @@ func (s *session) take(ts *testscript.TestScript, args []string) error {
 	return nil
 }
 
-// listen takes a port below the ephemeral ones, so that no other process takes it once
-// it is free again.
-func listen(ctx context.Context) (l net.Listener, err error) {
-	for range 100 {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20_000+rand.IntN(10_000)))
-		if l, err = (&net.ListenConfig{}).Listen(ctx, "tcp", address); err == nil {
-			return l, nil
-		}
+// listen takes a port that no other process takes for some minutes once it is free again.
+func listen(ctx context.Context) (net.Listener, error) {
+	port, err := devstack.FreePort("127.0.0.1")
+	if err != nil {
+		return nil, err
 	}
-	return nil, err
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
 
 func (s *session) free(_ *testscript.TestScript, args []string) error {
