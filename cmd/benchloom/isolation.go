@@ -148,7 +148,7 @@ func (f *collectorFlags) directories(account *accounts.Account, workDir string) 
 }
 
 // view sets what commands see of the machine's files, whose directories exist: nothing of the state directory but what is for
-// them. What their account cannot enter is hidden, too, so that the way to their own directories is free.
+// them. What their account cannot enter is closed, so that the way to their own directories is free.
 func (f *collectorFlags) view(config *measure.SandboxConfig, account *accounts.Account) error {
 	if f.isolation.mode == isolationOff {
 		config.Isolation.Off = true
@@ -186,7 +186,7 @@ func (f *collectorFlags) view(config *measure.SandboxConfig, account *accounts.A
 			return err
 		}
 		if blocked != "" && blocked != dir {
-			config.Isolation.Hidden = append(config.Isolation.Hidden, blocked)
+			config.Isolation.Closed = append(config.Isolation.Closed, blocked)
 		}
 	}
 	return nil

@@ -392,3 +392,26 @@ func TestAJobThatIsCancelledBetweenIterationsEnds(t *testing.T) {
 	require.Len(t, b.sink.blocks, 1)
 	require.Len(t, b.journal(t), 2)
 }
+
+// hiding is a sandbox that must not show an artifact.
+type hiding struct{ jobrun.Sandbox }
+
+func (hiding) Show(dirs ...string) error {
+	if len(dirs) == 0 {
+		return nil
+	}
+	return &measure.HiddenError{Dir: dirs[0], Hidden: "/var/lib/benchloom"}
+}
+
+func TestAnArtifactThatIsHiddenFailsTheJob(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.machine.Sandbox = hiding{b.machine.Sandbox}
+	err := b.run(t, b.job(t, shellSuite{recipe: func(_ bench.TestCase, p suite.Paths) (suite.Recipe, error) {
+		return suite.Recipe{Measure: sh(p, "true")}, nil
+	}}, "gin/full"))
+	var failure *jobrun.Failure
+	require.ErrorAs(t, err, &failure)
+	require.Equal(t, bench.FailPermanent, failure.Kind)
+	require.Contains(t, failure.Message, "which is hidden from benchmarks: move it elsewhere")
+}

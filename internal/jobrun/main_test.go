@@ -40,6 +40,8 @@ type processes struct {
 func (p *processes) WorkDir() string { return p.dir }
 func (p *processes) TempDir() string { return filepath.Join(p.dir, "tmp") }
 
+func (p *processes) Show(...string) error { return nil }
+
 func (p *processes) Clean(context.Context) error {
 	entries, err := os.ReadDir(p.dir)
 	for _, e := range entries {

@@ -77,6 +77,10 @@ func (r *runner) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.m.Sandbox.Clean(context.WithoutCancel(ctx))) }()
+	if err := r.showArtifacts(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.m.Sandbox.Show()) }()
 	if r.job.Kind == bench.KindCommand {
 		return r.runCommand(ctx)
 	}
@@ -87,6 +91,22 @@ func (r *runner) run(ctx context.Context) (err error) {
 		if err := r.clean(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// showArtifacts lets commands see the artifacts, also those that are measured where they lie.
+func (r *runner) showArtifacts() error {
+	var dirs []string
+	for _, s := range r.job.Subjects {
+		dirs = append(dirs, s.Artifact)
+	}
+	err := r.m.Sandbox.Show(dirs...)
+	if hidden, ok := errors.AsType[*measure.HiddenError](err); ok {
+		return &Failure{Kind: bench.FailPermanent, Message: "the artifact: " + hidden.Error()}
+	}
+	if err != nil {
+		return fmt.Errorf("showing the artifacts to commands: %w", err)
 	}
 	return nil
 }

@@ -73,6 +73,54 @@ type Isolation struct {
 	// Hidden are directories that are empty for commands, apart from what the work directory, Writable and ReadOnly name below
 	// them, and files that are empty. What does not exist when the sandbox is created stays as it is.
 	Hidden []string
+	// Closed are directories that are empty like Hidden ones, but hold no secrets: [Sandbox.Show] may show what lies below.
+	Closed []string
+}
+
+// HiddenError reports a directory that commands must not see.
+type HiddenError struct {
+	// Dir lies in Hidden.
+	Dir, Hidden string
+}
+
+// Error says what to do.
+func (e *HiddenError) Error() string {
+	return fmt.Sprintf("directory %s lies in %s, which is hidden from benchmarks: move it elsewhere", e.Dir, e.Hidden)
+}
+
+// unseen returns those directories that commands do not see of themselves but may be shown: they lie in a Closed directory
+// or in one that commands have for themselves. It fails with a *[HiddenError] if one lies in a Hidden directory. What the
+// work directory, Writable or ReadOnly name is seen. All paths have their symbolic links resolved.
+func (i Isolation) unseen(workDir string, scratch, dirs []string) ([]string, error) {
+	var unseen []string
+	for _, dir := range dirs {
+		seen, hidden := innermost(dir, slices.Concat([]string{workDir}, i.Writable, i.ReadOnly)), innermost(dir, i.Hidden)
+		closed := innermost(dir, slices.Concat(i.Closed, scratch))
+		switch {
+		case len(hidden) > len(seen):
+			return nil, &HiddenError{Dir: dir, Hidden: hidden}
+		case len(closed) > len(seen):
+			unseen = append(unseen, dir)
+		}
+	}
+	slices.Sort(unseen)
+	return slices.Compact(unseen), nil
+}
+
+// innermost returns the longest of the directories in which a path lies; empty: it lies in none.
+func innermost(path string, dirs []string) string {
+	found := ""
+	for _, dir := range dirs {
+		if within(path, dir) && len(dir) > len(found) {
+			found = dir
+		}
+	}
+	return found
+}
+
+// within reports whether a clean path is another or lies below it.
+func within(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }
 
 // User is a numeric account.
@@ -94,7 +142,7 @@ func (c SandboxConfig) check() error {
 	case c.CgroupParent != "" && !filepath.IsAbs(c.CgroupParent):
 		return fmt.Errorf("slot %s: the parent control group must be an absolute path, is %q", c.Name, c.CgroupParent)
 	}
-	for _, path := range slices.Concat(c.Isolation.Writable, c.Isolation.ReadOnly, c.Isolation.Hidden) {
+	for _, path := range slices.Concat(c.Isolation.Writable, c.Isolation.ReadOnly, c.Isolation.Hidden, c.Isolation.Closed) {
 		if !filepath.IsAbs(path) || filepath.Clean(path) == "/" {
 			return fmt.Errorf("slot %s: isolation needs absolute paths below /, not %q", c.Name, path)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -23,10 +24,14 @@ type Sandbox struct {
 
 	// isolated is set if commands run in a space.
 	isolated bool
+	// always are the ReadOnly paths of the configuration, without symbolic links.
+	always []string
 
 	// running is held while a command runs; it guards the fields below.
 	running  sync.Mutex
 	launcher *launcher
+	// shown are the directories of the last Show that are not seen otherwise.
+	shown []string
 	// stuck is set when processes could not be killed: the launcher still waits for one.
 	stuck  error
 	closed bool
@@ -52,6 +57,9 @@ func NewSandbox(config SandboxConfig) (*Sandbox, error) {
 		return nil, err
 	}
 	s := &Sandbox{config: config, workDir: workDir}
+	if s.always, err = realPaths(config.Isolation.ReadOnly); err != nil && !config.Isolation.Off {
+		return nil, fmt.Errorf("slot %s: %w", config.Name, err)
+	}
 	if s.lock, err = lockDir(workDir); err != nil {
 		return nil, err
 	}
@@ -131,8 +139,59 @@ func (s *Sandbox) open() error {
 	return nil
 }
 
+// Show lets the following commands read directories wherever they lie, those of artifacts for instance, instead of the
+// directories of the last call. It fails with a *[HiddenError] if one lies in a Hidden directory. While they are shown, they
+// must not be removed.
+func (s *Sandbox) Show(dirs ...string) error {
+	s.running.Lock()
+	defer s.running.Unlock()
+	switch {
+	case s.stuck != nil:
+		return s.stuck
+	case s.closed || !s.isolated:
+		return nil
+	}
+	real, err := realPaths(dirs)
+	if err != nil {
+		return err
+	}
+	i := s.config.Isolation
+	resolved := Isolation{ReadOnly: s.always, Writable: present(i.Writable), Hidden: present(i.Hidden), Closed: present(i.Closed)}
+	shown, err := resolved.unseen(s.workDir, ownDirs, real)
+	if err != nil || slices.Equal(shown, s.shown) {
+		return err
+	}
+	s.shown = shown
+	return s.refresh()
+}
+
+// realPaths resolves symbolic links.
+func realPaths(paths []string) ([]string, error) {
+	real := make([]string, len(paths))
+	for i, path := range paths {
+		var err error
+		if real[i], err = filepath.EvalSymlinks(path); err != nil {
+			return nil, fmt.Errorf("a directory to show to commands: %w", err)
+		}
+	}
+	return real, nil
+}
+
+// present resolves symbolic links and leaves out what does not exist.
+func present(paths []string) []string {
+	var real []string
+	for _, path := range paths {
+		if resolved, err := filepath.EvalSymlinks(path); err == nil {
+			real = append(real, resolved)
+		}
+	}
+	return real
+}
+
 // refresh replaces the launching thread, and with it its space. If commands cannot be isolated as before, nothing runs.
 func (s *Sandbox) refresh() error {
+	// What was shown may be gone: that concerns its commands, not the slot.
+	s.config.Isolation.ReadOnly = slices.Concat(s.always, present(s.shown))
 	launch, lacking, err := (*launcher)(nil), []Unenforced(nil), s.launcher.close(s.reapStale)
 	if err == nil {
 		launch, lacking, err = startLauncher(s.config, s.workDir, s.groups)

@@ -37,6 +37,9 @@ func (s *Sandbox) Sweep(context.Context) (int, error) { return 0, unsupported() 
 // Clean returns an error that wraps [errors.ErrUnsupported].
 func (s *Sandbox) Clean(context.Context) error { return unsupported() }
 
+// Show returns an error that wraps [errors.ErrUnsupported].
+func (s *Sandbox) Show(...string) error { return unsupported() }
+
 // Run returns an error that wraps [errors.ErrUnsupported].
 func (s *Sandbox) Run(context.Context, Command) (Sample, error) {
 	return Sample{Status: StatusNotStarted, ExitCode: -1}, unsupported()

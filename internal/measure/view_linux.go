@@ -25,7 +25,7 @@ type view struct {
 func newView(config SandboxConfig, workDir string) view {
 	v := view{
 		Writable: append([]string{workDir}, config.Isolation.Writable...), ReadOnly: config.Isolation.ReadOnly,
-		Hidden: config.Isolation.Hidden, ScratchBytes: scratchBytes,
+		Hidden: slices.Concat(config.Isolation.Hidden, config.Isolation.Closed), ScratchBytes: scratchBytes,
 	}
 	if config.MemoryBytes > 0 {
 		v.ScratchBytes = config.MemoryBytes / 2
@@ -47,6 +47,9 @@ const (
 	scratchVar    = "/var/tmp"
 	scratchMemory = "/dev/shm"
 )
+
+// ownDirs are the directories in which commands see only what is theirs.
+var ownDirs = []string{scratchTemp, scratchVar, scratchMemory}
 
 const hardened = unix.MS_NOSUID | unix.MS_NODEV
 
@@ -113,11 +116,6 @@ func (v view) keep() ([]kept, error) {
 		k.dir = stat.Mode&unix.S_IFMT == unix.S_IFDIR
 	}
 	return all, nil
-}
-
-// within reports whether a clean path is another or lies below it.
-func within(path, dir string) bool {
-	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }
 
 // writableAt reports whether the innermost kept path around a mount is writable.

@@ -1,0 +1,50 @@
+package measure_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/measure"
+)
+
+// Artifacts may lie in /tmp, of which commands have their own, or where their account cannot enter.
+func TestACommandSeesWhatItIsShown(t *testing.T) {
+	t.Parallel()
+	closed, hidden := t.TempDir(), t.TempDir()
+	builds := filepath.Join(closed, "builds")
+	for _, dir := range []string{filepath.Join(builds, "1.0"), filepath.Join(builds, "2.0"), filepath.Join(hidden, "tokens"), filepath.Join(hidden, "artifacts", "3.0")} {
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), []byte(filepath.Base(dir)), 0o644))
+	}
+	require.NoError(t, os.Symlink(filepath.Join(builds, "2.0"), filepath.Join(builds, "newest")))
+	sandbox, ok := isolated(t, measure.SandboxConfig{Isolation: measure.Isolation{
+		Closed: []string{closed, "/no/such/path"}, Hidden: []string{hidden}, ReadOnly: []string{filepath.Join(hidden, "artifacts")},
+	}})
+	if !ok {
+		return
+	}
+	look := func() string {
+		output, _ := shell(t, sandbox, "cd "+builds+" 2>/dev/null && for d in *; do cat $d/file; echo x >$d/new; done; cat "+hidden+"/artifacts/*/file")
+		return output
+	}
+	require.Equal(t, "3.0", look())
+	require.NoError(t, sandbox.Show(filepath.Join(builds, "1.0"), filepath.Join(hidden, "artifacts", "3.0")))
+	require.Regexp(t, `^1\.0.*cannot create 1\.0/new.*\n3\.0$`, look())
+	require.NoError(t, sandbox.Show(filepath.Join(builds, "newest")))
+	require.Regexp(t, `^2\.0.*cannot create 2\.0/new.*\n3\.0$`, look())
+
+	var refused *measure.HiddenError
+	require.ErrorAs(t, sandbox.Show(filepath.Join(hidden, "tokens")), &refused)
+	require.ErrorContains(t, refused, "which is hidden from benchmarks: move it elsewhere")
+
+	// What was shown and is gone costs the next command nothing else.
+	require.NoError(t, sandbox.Clean(t.Context()))
+	require.NoError(t, os.RemoveAll(builds))
+	require.Equal(t, "3.0", look())
+	require.Error(t, sandbox.Show(builds))
+	require.NoError(t, sandbox.Show())
+	require.Equal(t, "3.0", look())
+}
