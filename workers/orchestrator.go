@@ -61,6 +61,11 @@ type Orchestrator struct {
 // as offline.
 const OfflineAfter = 30 * time.Second
 
+// Identify names the program in histories: operators can reset workflows to the points at
+// which a version began to work on them. It must be called before workers start; without
+// it, every process reads and hashes its own file first.
+func Identify(version string) { worker.SetBinaryChecksum("benchloom " + version) }
+
 // Run runs the orchestrator until the context ends.
 func (o Orchestrator) Run(ctx context.Context) error {
 	start := starter.New(o.Temporal, o.Namespace)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/cli"
 	"github.com/benchloom/benchloom/internal/measure"
+	"github.com/benchloom/benchloom/workers"
 )
 
 // version is set in releases: -ldflags "-X main.version=…".
@@ -45,6 +46,7 @@ func (e *exitError) Unwrap() error { return e.err }
 
 func main() {
 	measure.InitMain()
+	workers.Identify(version)
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

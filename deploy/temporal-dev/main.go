@@ -24,6 +24,7 @@ import (
 	"time"
 
 	uiversion "github.com/temporalio/ui-server/v2/server/version"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/server/common/headers"
 )
 
@@ -190,6 +191,8 @@ func serve(ctx context.Context, opts options, stdout, stderr io.Writer) error {
 		return err
 	}
 	logger := newServerLogger(stderr, opts.logLevel)
+	// The server's own workers would hash this program's file, of 150 MB, at every start.
+	worker.SetBinaryChecksum("server " + headers.ServerVersion)
 	server, err := newTemporalServer(opts.ip, ports, database, access, logger)
 	if err != nil {
 		return fmt.Errorf("configuring the server: %w", err)

@@ -14,7 +14,7 @@ import (
 // The order is read from the record.
 func TestTurns(t *testing.T) {
 	t.Parallel()
-	turns(t, 300, 48)
+	turns(t, 100, 36)
 }
 
 // TestLongTurns does so with more jobs, over more starts.
@@ -29,7 +29,7 @@ func turns(t *testing.T, many, starts int) {
 	f := s.fairness(t)
 	_ = t.Run("many jobs in one file delay nobody", func(t *testing.T) { f.manyInOneFile(t, many) }) &&
 		t.Run("shares are those of the weights", func(t *testing.T) { f.shares(t, starts) }) &&
-		t.Run("strict queues go first", f.strict)
+		t.Run("strict queues go first", func(t *testing.T) { f.strict(t, many) })
 }
 
 func TestLongTenThousandJobsInOneFileDelayNobody(t *testing.T) {
@@ -46,7 +46,7 @@ func (f fairness) manyInOneFile(t *testing.T, n int) {
 	f.isNext(t, many, "single-build", "an account's job in another queue than its backlog")
 
 	// Cancelled jobs cost their queue nothing, not even those already in Temporal.
-	rest := other.queueFile(t, 1000, "", short()...)
+	rest := other.queueFile(t, min(n, 1000), "", short()...)
 	proceed := f.busy(t)
 	f.waits(t, other.queue(), 4)
 	f.cancel(t, file)
@@ -88,7 +88,7 @@ func (f fairness) shares(t *testing.T, starts int) {
 	proceed := f.busy(t)
 	var requests []bench.RequestID
 	for _, name := range names {
-		requests = append(requests, f.account(t, name).queueFile(t, 300, "", short()...))
+		requests = append(requests, f.account(t, name).queueFile(t, 3*starts, "", short()...))
 	}
 	for queue := range weights {
 		f.waits(t, queue, 4)
@@ -98,7 +98,7 @@ func (f fairness) shares(t *testing.T, starts int) {
 	exact(t, weights, f.starts(t, begin, starts), 2)
 
 	// A queue that was idle has earned no credit.
-	requests = append(requests, idle.queueFile(t, 300, "", short()...))
+	requests = append(requests, idle.queueFile(t, 3*starts, "", short()...))
 	var handedOut time.Time
 	require.Eventually(t, func() bool {
 		return f.conn.QueryRow(t.Context(), `select handed_out_at from job_queue where queue = $1 and handed_out_at > $2 order by handed_out_at limit 1`,
@@ -119,9 +119,10 @@ func (f fairness) shares(t *testing.T, starts int) {
 	f.cancel(t, requests...)
 }
 
-func (f fairness) strict(t *testing.T) {
+func (f fairness) strict(t *testing.T, crowded int) {
+	t.Helper()
 	many, few := f.account(t, "crowd"), f.account(t, "important")
-	crowd := many.queueFile(t, 1000, "", short()...)
+	crowd := many.queueFile(t, crowded, "", short()...)
 	proceed := f.busy(t)
 	few.queueFile(t, 5, "vip", short()...)
 	f.waits(t, "vip", 4)
