@@ -135,7 +135,7 @@ func (f fairness) strict(t *testing.T, crowded int) {
 // The same with each job submitted by its own call.
 func TestManySingleJobsDelayNobody(t *testing.T) {
 	t.Parallel()
-	manySingleJobs(t, 500)
+	manySingleJobs(t, 250)
 }
 
 func TestLongTenThousandSingleJobsDelayNobody(t *testing.T) {
