@@ -44,5 +44,11 @@ func Hierarchies(root string) ([][]string, error) {
 	return lines, err
 }
 
+// Waning exposes waning.
+type Waning = waning
+
+// Over exposes waning.over.
+func (w *waning) Over(left int, now time.Time) bool { return w.over(left, now) }
+
 // InitPID returns the process ID of a sandbox's init process.
 func (s *Sandbox) InitPID() int { return s.launcher.space.pid }

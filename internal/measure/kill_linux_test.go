@@ -200,3 +200,28 @@ func TestASweepKillsWhatAKilledCollectorLeft(t *testing.T) {
 		require.ErrorIs(t, err, os.ErrClosed)
 	})
 }
+
+// Thousands may take long, as long as some end; one that hangs does not.
+func TestTheWaitForKilledProcessesIsBounded(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		left func(second int) int
+		over int // the second in which the wait ends
+	}{
+		"one that hangs":            {func(int) int { return 1 }, 6},
+		"one of many that hangs":    {func(s int) int { return max(1, 1000-100*s) }, 16},
+		"slowly":                    {func(s int) int { return 1000 - s/4 }, 61},
+		"more than before at times": {func(s int) int { return 10 + s%3 }, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var w measure.Waning
+			second := 0
+			for !w.Over(c.left(second), begin.Add(time.Duration(second)*time.Second)) {
+				second++
+			}
+			require.Equal(t, c.over, second)
+		})
+	}
+}

@@ -2,11 +2,13 @@ package measure_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/benchloom/benchloom/internal/measure"
 )
@@ -160,6 +162,25 @@ func TestTheNumberOfProcessesIsLimited(t *testing.T) {
 	require.NotContains(t, output.String(), "not reached")
 }
 
+// Without control groups, the limit of the account holds.
+func TestTheProcessesOfAnAccountAreLimited(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		return // only root can give commands an account
+	}
+	unused := uint32(1_000_000 + os.Getpid())
+	sandbox := newSandbox(t, measure.SandboxConfig{PIDs: 20, DisableCgroups: true, User: &measure.User{UID: unused, GID: unused}})
+	// The limit comes some microseconds after the program's start.
+	output, sample := shell(t, sandbox, `until grep -q "^Max processes *20 *20 " /proc/self/limits; do :; done
+		i=0; while [ $i -lt 40 ]; do sleep 600 & i=$((i+1)); done; echo not reached`)
+	require.False(t, sample.Succeeded())
+	require.NotContains(t, output, "not reached")
+	require.Equal(t, 19, sample.LeftBehind, "and the shell: %s", output)
+	require.False(t, lacks(sample.Unenforced[len(sandbox.Unenforced()):], measure.LimitPIDs))
+	_, sample = shell(t, sandbox, "true")
+	require.True(t, sample.Succeeded())
+}
+
 func TestAFullDiskEndsTheCommand(t *testing.T) {
 	t.Parallel()
 	// Many files: found by watching.
@@ -207,12 +228,36 @@ func TestTheNumberOfFilesIsLimited(t *testing.T) {
 	require.NoError(t, sandbox.Clean(t.Context()))
 }
 
-func TestOpenFilesAndCoresAreLimited(t *testing.T) {
+func TestOpenFilesAreLimited(t *testing.T) {
 	t.Parallel()
 	sandbox := newSandbox(t, measure.SandboxConfig{OpenFiles: 64})
 	// The limits come some microseconds after the program's start.
-	output, sample := shell(t, sandbox, "while [ $(ulimit -n) != 64 ]; do :; done; ulimit -Hn; ulimit -Hc; ulimit -n 65 || echo stays")
+	output, sample := shell(t, sandbox, "while [ $(ulimit -n) != 64 ]; do :; done; ulimit -Hn; ulimit -n 65 || echo stays")
 	require.True(t, sample.Succeeded())
-	require.Contains(t, output, "64\n0\n")
+	require.Contains(t, output, "64\n")
 	require.Contains(t, output, "stays")
+
+	// Not above what the collector itself may have, which is no limit that could not be enforced.
+	sandbox = newSandbox(t, measure.SandboxConfig{OpenFiles: 1 << 29})
+	_, sample = shell(t, sandbox, "true")
+	require.True(t, sample.Succeeded())
+	require.False(t, lacks(sample.Unenforced, measure.LimitOpenFiles), "%v", sample.Unenforced)
+}
+
+// The limit holds from the start, so that no command can raise it before.
+func TestCrashesLeaveNoCore(t *testing.T) {
+	t.Parallel()
+	sandbox, ok := isolated(t, measure.SandboxConfig{})
+	var limit unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_CORE, &limit))
+	require.LessOrEqual(t, limit.Max, uint64(1), "that of the collector")
+	output, sample := shell(t, sandbox, "grep '^Max core' /proc/self/limits; ulimit -c unlimited && echo raised; kill -ABRT $$")
+	require.Regexp(t, fmt.Sprintf(`^Max core file size +%[1]d +%[1]d `, limit.Max), output)
+	if ok || os.Geteuid() != 0 {
+		require.NotContains(t, output, "raised")
+	}
+	require.Equal(t, "SIGABRT", sample.Signal)
+	entries, err := os.ReadDir(sandbox.WorkDir())
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "TMPDIR")
 }

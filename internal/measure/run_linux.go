@@ -20,14 +20,15 @@ type attempt struct {
 	nice     int
 	counters []Counter
 	network  bool
-	limits   map[int]uint64 // by RLIMIT constant
+	limits   []rlimit
 
 	// begun is closed once pid, err or perfErr is set, ended once the main process has ended but is not reaped yet.
 	begun, ended chan struct{}
 	pid          int
 	err          error
 	niceErr      error
-	setupErr     error // the command was not started
+	lacking      []Unenforced // of the limits
+	setupErr     error        // the command was not started
 	perf         *perfCounters
 	start, end   time.Time
 	floor        int64 // the collector's own peak memory before the fork, in bytes
@@ -58,11 +59,7 @@ func (a *attempt) launch(l *launcher) {
 		close(a.begun)
 		return
 	}
-	// These limits belong to a process, not to a thread, so they cannot be inherited from here. The watch and the control
-	// groups see what the program does in the microseconds before, or all of it if a limit cannot be set.
-	for resource, limit := range a.limits {
-		_ = unix.Prlimit(a.pid, resource, &unix.Rlimit{Cur: limit, Max: limit}, nil)
-	}
+	a.lacking = setLimits(a.pid, a.limits, a.attr.Sys.Credential)
 	close(a.begun)
 	// Only EINTR can happen: nothing else waits for this child.
 	_ = ignoringEINTR(func() error {
@@ -76,9 +73,9 @@ func (a *attempt) launch(l *launcher) {
 // are killed and Run returns after they are gone.
 //
 // The error is nil whenever the command ran, however it ended: the sample's Status tells. Errors are [*StartError],
-// [ErrRunning], [ErrNotKilled] when processes survive for more than 5 s, a failed write to Output or Stdout, an invalid
-// command, or a failure of the machine, such as an init process that was killed from outside; with the last four the sample is
-// incomplete.
+// [ErrRunning], [ErrNotKilled] when none of the killed processes ends for 5 s or some live for a minute, a failed write to
+// Output or Stdout, an invalid command, or a failure of the machine, such as an init process that was killed from outside; with
+// the last four the sample is incomplete.
 func (s *Sandbox) Run(ctx context.Context, command Command) (Sample, error) {
 	if !s.running.TryLock() {
 		return Sample{Status: StatusNotStarted, ExitCode: -1}, ErrRunning
@@ -163,21 +160,6 @@ func (s *Sandbox) newRun(command Command) (*run, error) {
 	}}, nil
 }
 
-// rlimits returns the limits of each process; see getrlimit(2).
-func (c SandboxConfig) rlimits() map[int]uint64 {
-	limits := map[int]uint64{unix.RLIMIT_CORE: 0}
-	if c.DiskBytes > 0 {
-		limits[unix.RLIMIT_FSIZE] = uint64(c.DiskBytes)
-	}
-	if c.OpenFiles > 0 {
-		limits[unix.RLIMIT_NOFILE] = uint64(c.OpenFiles)
-	}
-	if c.PIDs > 0 && c.User != nil {
-		limits[unix.RLIMIT_NPROC] = uint64(c.PIDs)
-	}
-	return limits
-}
-
 func (r *run) execute(ctx context.Context, sample Sample) (Sample, error) {
 	s, a := r.sandbox, r.attempt
 	oomBefore := s.groups.oomKills()
@@ -193,6 +175,7 @@ func (r *run) execute(ctx context.Context, sample Sample) (Sample, error) {
 		sample.Unenforced = append(sample.Unenforced, Unenforced{Name: LimitNice, Reason: fmt.Sprintf(
 			"nice %d is refused, a higher priority needs root or CAP_SYS_NICE: %v", a.nice, a.niceErr)})
 	}
+	sample.Unenforced = append(sample.Unenforced, a.lacking...)
 	if a.setupErr != nil {
 		return sample, a.setupErr
 	}

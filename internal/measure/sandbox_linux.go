@@ -40,7 +40,8 @@ type Sandbox struct {
 // NewSandbox prepares a slot: directories, control groups as far as the machine allows (see [Sandbox.Unenforced]) and the
 // thread that commands start from. It fails if the configuration is invalid or a CPU does not exist, and with [ErrSlotBusy]
 // if another open sandbox uses the work directory. It makes the calling process a child subreaper, so that it adopts
-// processes that outlive their parents (prctl(2), PR_SET_CHILD_SUBREAPER).
+// processes that outlive their parents (prctl(2), PR_SET_CHILD_SUBREAPER), and keeps it and all that it starts from leaving core
+// dumps.
 func NewSandbox(config SandboxConfig) (*Sandbox, error) {
 	if err := config.check(); err != nil {
 		return nil, err
@@ -106,6 +107,9 @@ func (s *Sandbox) open() error {
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("becoming a child subreaper: %w", err)
+	}
+	if err := forbidCores(); err != nil {
+		return fmt.Errorf("switching core dumps off: %w", err)
 	}
 	var hierarchies []hierarchy
 	if !s.config.DisableCgroups {
@@ -208,6 +212,18 @@ func (s *Sandbox) refresh() error {
 		}
 	}
 	return nil
+}
+
+// forbidCores sets the limit of core dumps that commands inherit: set later, it would leave them time to raise it. Unlike 0, a
+// limit of one byte also keeps the kernel from piping the dump to a program of the machine (do_coredump in fs/coredump.c).
+func forbidCores() error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CORE, &limit); err != nil {
+		return err
+	}
+	limit.Max = min(limit.Max, 1)
+	limit.Cur = limit.Max
+	return unix.Setrlimit(unix.RLIMIT_CORE, &limit)
 }
 
 // Name returns the slot's name.

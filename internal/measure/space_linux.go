@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// initBound limits the time in which an init process starts, also on a loaded machine.
+	// initBound limits the time in which an init process starts, answers or ends, also on a loaded machine.
 	initBound = 30 * time.Second
 	// scratchBytes limits each temporary file system if memory has no limit; else they may take half of it.
 	scratchBytes = 1 << 30
@@ -232,7 +232,7 @@ var errInitLost = errors.New("the init process of the sandbox has ended, and all
 func (s *space) settle() (initAnswer, error) { return s.ask([]byte{requestSettle}, initBound) }
 
 // kill kills all processes in the space but its init process.
-func (s *space) kill() (initAnswer, error) { return s.ask([]byte{requestKill}, killBound) }
+func (s *space) kill() (initAnswer, error) { return s.ask([]byte{requestKill}, initBound) }
 
 // alive reports whether the init process lives.
 func (s *space) alive() bool {
@@ -261,7 +261,7 @@ func (s *space) retire(reap func() error) error {
 	}
 	s.control.Close()
 	_ = unix.Kill(s.pid, unix.SIGKILL) // not reaped yet, so it is no other process
-	deadline := time.Now().Add(killBound)
+	deadline := time.Now().Add(initBound)
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		if err := reap(); err != nil {
 			return err

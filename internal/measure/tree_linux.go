@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"time"
@@ -12,8 +11,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killBound limits the time that killed processes may take to disappear.
-const killBound = 5 * time.Second
+const (
+	// killBound limits the time in which none of the killed processes disappears.
+	killBound = 5 * time.Second
+	// killLimit limits the time in which all of them do: thousands take a while on a loaded machine.
+	killLimit = time.Minute
+)
+
+// waning tells when the wait for killed processes is in vain.
+type waning struct {
+	begun, since time.Time
+	least        int
+}
+
+// over takes the number of processes that are left now.
+func (w *waning) over(left int, now time.Time) bool {
+	if w.begun.IsZero() {
+		w.begun, w.since, w.least = now, now, left
+	}
+	if left < w.least {
+		w.since, w.least = now, left
+	}
+	return now.Sub(w.since) > killBound || now.Sub(w.begun) > killLimit
+}
 
 // tree tracks all processes that one command started. The collector is a child subreaper, so each of them is always a
 // descendant of the command's main process or of a process that the collector has adopted.
@@ -107,7 +127,7 @@ func (t *tree) left() (int, error) {
 
 // kill kills all members and returns once none is alive, or [ErrNotKilled].
 func (t *tree) kill() error {
-	deadline := time.Now().Add(killBound)
+	var patience waning
 	if _, err := t.living(); err != nil { // remember them, to reap what is adopted
 		return err
 	}
@@ -126,25 +146,27 @@ func (t *tree) kill() error {
 		for _, p := range living {
 			p.kill()
 		}
-		if len(living) == 0 && !anyAlive(t.seen) {
+		left := stillAlive(t.seen)
+		if len(living) == 0 && len(left) == 0 {
 			return nil
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%w: %v", ErrNotKilled, slices.Collect(maps.Keys(t.seen)))
+		if patience.over(len(left), time.Now()) {
+			return fmt.Errorf("%w: %v", ErrNotKilled, left)
 		}
 		time.Sleep(wait)
 	}
 }
 
-// anyAlive reports whether one of the processes has not ended. A dying process has left its group and given up its
+// stillAlive returns the IDs of processes that have not ended. A dying process has left its group and given up its
 // environment some time before.
-func anyAlive(processes map[int]process) bool {
+func stillAlive(processes map[int]process) []int {
+	var left []int
 	for pid, p := range processes {
 		if now, ok := readProcess(pid); ok && now.start == p.start && !now.dead() {
-			return true
+			left = append(left, pid)
 		}
 	}
-	return false
+	return left
 }
 
 // reap waits for the dead members that the collector has adopted and passes their usage to add. Children that other parts of
@@ -280,7 +302,7 @@ func (s *Sandbox) sweep(ctx context.Context) (int, error) {
 		if err != nil {
 			return len(killed), fmt.Errorf("sweeping slot %s: %w", s.config.Name, err)
 		}
-		if len(found) == 0 && !anyAlive(killed) {
+		if len(found) == 0 && len(stillAlive(killed)) == 0 {
 			return len(killed), s.reapStale()
 		}
 		if len(killed) == 0 {
