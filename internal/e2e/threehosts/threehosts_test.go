@@ -303,16 +303,24 @@ func (w *world) webUI(t *testing.T) {
 }
 
 // revocation: a revoked token ends a collector's writes at once, its polls within a minute, and
-// the collector itself; the other one goes on.
+// the collector itself; the other one goes on. Those of people end in the same way.
 func (w *world) revocation(t *testing.T) {
-	token := w.collectors["bench-1"]
-	id := regexp.MustCompile(`"id": *"(t[a-z0-9]+)",\s*"owner": *"bench-1"`).FindStringSubmatch(w.must(w.admin, "token", "list", "-o", "json"))
-	require.NotNil(t, id)
-	w.must(w.admin, "token", "revoke", id[1], "--reason", "the host was sold")
-	outcome := w.one.try(t, w.from(w.one, token, http.MethodPost, api+"/api/v1/collectors/bench-1/heartbeat"))
-	require.Contains(t, outcome, "401 ")
-	require.Contains(t, outcome, "was revoked")
-	w.one.awaitOutcome(t, w.from(w.one, token, "poll", w.queues["bench-1"]), "PermissionDenied this token is not known, was revoked or has expired")
+	collector, person := w.collectors["bench-1"], w.people["admin"]
+	look := w.from(w.two, person, "look", "")
+	require.Contains(t, w.two.try(t, look), "OK ", "and Temporal remembers it")
+	w.revoke("bench-1")
+	w.revoke("a-admin")
+
+	outcome := w.one.try(t, w.from(w.one, collector, http.MethodPost, api+"/api/v1/collectors/bench-1/heartbeat"))
+	require.Regexp(t, "^401 .*was revoked", outcome)
+	out, err := w.call(person, "queue", "set-weight", "user:a-reader", "3")
+	require.Error(t, err)
+	require.Contains(t, out, "was revoked")
+	require.Contains(t, w.two.try(t, w.from(w.two, person, http.MethodGet, ui+"/api/v1/namespaces/benchloom")), "401 ")
+
+	const refused = "PermissionDenied this token is not known, was revoked or has expired"
+	w.one.awaitOutcome(t, w.from(w.one, collector, "poll", w.queues["bench-1"]), refused)
+	w.two.awaitOutcome(t, look, refused)
 	w.firstCollector.await(t, "the API lets collector bench-1 in no longer")
 	select {
 	case <-w.firstCollector.ended:
@@ -321,4 +329,13 @@ func (w *world) revocation(t *testing.T) {
 		require.Fail(t, "the collector goes on")
 	}
 	require.Contains(t, w.must(w.people["writer"], "submit", "--adhoc", "--machine", "bench-2", "--wait", "--", "/bin/echo", "hello"), "success")
+}
+
+// revoke revokes the token of an account, or of a collector.
+func (w *world) revoke(owner string) {
+	w.t.Helper()
+	listed := w.must(w.admin, "token", "list", "-o", "json")
+	id := regexp.MustCompile(`"id": *"(t[a-z0-9]+)",\s*"owner": *"` + owner + `"`).FindStringSubmatch(listed)
+	require.NotNil(w.t, id, listed)
+	w.must(w.admin, "token", "revoke", id[1], "--reason", owner+" has left")
 }
