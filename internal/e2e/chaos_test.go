@@ -21,18 +21,13 @@ var victims = []string{"collector", "orchestrator", "api", "temporal", "postgres
 // Killing a process in the middle of a job changes nothing: the requests complete,
 // every series has exactly its collections, and at most one block per kill is
 // measured twice.
-func TestChaos(t *testing.T) {
-	t.Parallel()
-	chaos(t, "collector", failpoint.Measuring)
-}
-
-// TestLongChaos kills each process as TestChaos does, at different points of a job.
-// BENCHLOOM_CHAOS=all ('make chaos') runs all 36 combinations.
+// Each process is killed at another point of a job; BENCHLOOM_CHAOS=all ('make chaos') runs
+// all 36 combinations.
 func TestLongChaos(t *testing.T) {
 	t.Parallel()
 	for i, victim := range victims {
 		for j, point := range failpoint.All() {
-			if os.Getenv("BENCHLOOM_CHAOS") != "all" && i != j {
+			if os.Getenv("BENCHLOOM_CHAOS") != "all" && j != (i+2)%len(victims) { // a collector while it measures
 				continue
 			}
 			t.Run(victim+" at "+point, func(t *testing.T) {

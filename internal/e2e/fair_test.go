@@ -12,24 +12,14 @@ import (
 
 // With one collector, jobs start in the order that queues, weights and levels demand.
 // The order is read from the record.
-func TestTurns(t *testing.T) {
-	t.Parallel()
-	turns(t, 100, 36)
-}
-
-// TestLongTurns does so with more jobs, over more starts.
 func TestLongTurns(t *testing.T) {
 	t.Parallel()
-	turns(t, 1000, 120)
-}
-
-func turns(t *testing.T, many, starts int) {
-	t.Helper()
+	const many, starts = 1000, 120
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
 	f := s.fairness(t)
 	_ = t.Run("many jobs in one file delay nobody", func(t *testing.T) { f.manyInOneFile(t, many) }) &&
 		t.Run("shares are those of the weights", func(t *testing.T) { f.shares(t, starts) }) &&
-		t.Run("strict queues go first", func(t *testing.T) { f.strict(t, many) })
+		t.Run("strict queues go first", f.strict)
 }
 
 func TestLongTenThousandJobsInOneFileDelayNobody(t *testing.T) {
@@ -46,7 +36,7 @@ func (f fairness) manyInOneFile(t *testing.T, n int) {
 	f.isNext(t, many, "single-build", "an account's job in another queue than its backlog")
 
 	// Cancelled jobs cost their queue nothing, not even those already in Temporal.
-	rest := other.queueFile(t, min(n, 1000), "", short()...)
+	rest := other.queueFile(t, 1000, "", short()...)
 	proceed := f.busy(t)
 	f.waits(t, other.queue(), 4)
 	f.cancel(t, file)
@@ -119,10 +109,9 @@ func (f fairness) shares(t *testing.T, starts int) {
 	f.cancel(t, requests...)
 }
 
-func (f fairness) strict(t *testing.T, crowded int) {
-	t.Helper()
+func (f fairness) strict(t *testing.T) {
 	many, few := f.account(t, "crowd"), f.account(t, "important")
-	crowd := many.queueFile(t, crowded, "", short()...)
+	crowd := many.queueFile(t, 1000, "", short()...)
 	proceed := f.busy(t)
 	few.queueFile(t, 5, "vip", short()...)
 	f.waits(t, "vip", 4)
@@ -133,21 +122,11 @@ func (f fairness) strict(t *testing.T, crowded int) {
 }
 
 // The same with each job submitted by its own call.
-func TestManySingleJobsDelayNobody(t *testing.T) {
-	t.Parallel()
-	manySingleJobs(t, 250)
-}
-
 func TestLongTenThousandSingleJobsDelayNobody(t *testing.T) {
 	t.Parallel()
-	manySingleJobs(t, 10_000)
-}
-
-func manySingleJobs(t *testing.T, n int) {
-	t.Helper()
 	s := startStack(t, "--collectors", "1x1", "--share-cores")
 	f := s.fairness(t)
 	many, one := s.account(t, "many"), s.account(t, "one")
-	many.queueSingly(t, n, 8, short()...)
+	many.queueSingly(t, 10_000, 8, short()...)
 	f.delaysNobody(t, one)
 }
