@@ -65,8 +65,8 @@ cover: build postgres browser axe ## run all tests and print how many statements
 	scripts/cover
 
 .PHONY: chaos
-chaos: build postgres ## kill every process at every point of a job and of a look: 72 combinations; and collectors at random times for five minutes
-	BENCHLOOM_CHAOS=all go test -count=1 -timeout 60m -parallel 4 -run 'TestLongChaos|TestLongVerdictsSurviveKilledProcesses|TestLongTurnsWhileCollectorsDie' ./internal/e2e
+chaos: build postgres ## kill every process at every point of a job and of a look: 72 combinations, with benchmarks kept apart; and collectors at random times for five minutes
+	BENCHLOOM_CHAOS=all BENCHLOOM_ISOLATION=$${BENCHLOOM_ISOLATION:-on} go test -count=1 -timeout 60m -parallel 4 -run 'TestLongChaos|TestLongVerdictsSurviveKilledProcesses|TestLongTurnsWhileCollectorsDie' ./internal/e2e
 
 .PHONY: freeze
 freeze: build postgres ## take away for ten minutes each what a measurement can do without

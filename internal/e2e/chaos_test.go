@@ -100,6 +100,7 @@ func (s *stack) victim(t *testing.T, victim, point string) string {
 // benchmarkProcesses lists the processes that are executing the suite's script.
 func benchmarkProcesses(t *testing.T, shell shellSuite) []int {
 	t.Helper()
+	tests := filepath.Dir(filepath.Dir(shell.dir)) + "/" // all directories of this test
 	entries, err := os.ReadDir("/proc")
 	require.NoError(t, err)
 	var pids []int
@@ -109,7 +110,7 @@ func benchmarkProcesses(t *testing.T, shell shellSuite) []int {
 			continue
 		}
 		line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if err == nil && strings.Contains(string(line), shell.log) {
+		if err == nil && strings.Contains(string(line), "count.sh") && strings.Contains(string(line), tests) {
 			pids = append(pids, pid)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,55 @@ import (
 type shellSuite struct {
 	dir       string // of the suite
 	artifacts string // parent of the artifacts' directories
-	log       string // of executions
+	// log is the file of executions; isolated benchmarks, who may write no such file, have
+	// one in the cache directory of each collector, of which this is the pattern.
+	log string
+}
+
+// isolating reports whether the tests run with benchmarks kept apart (BENCHLOOM_ISOLATION=on).
+func isolating() bool { return os.Getenv("BENCHLOOM_ISOLATION") == "on" }
+
+// newSuite makes the directories of a suite.
+func newSuite(t *testing.T) shellSuite {
+	t.Helper()
+	root := t.TempDir()
+	s := shellSuite{dir: filepath.Join(root, "suite"), artifacts: filepath.Join(root, "artifacts"), log: filepath.Join(root, executionsFile)}
+	require.NoError(t, os.MkdirAll(s.dir, 0o755))
+	require.NoError(t, os.MkdirAll(s.artifacts, 0o755))
+	if isolating() {
+		s.log = filepath.Join(filepath.Dir(root), "*", "state", "collectors", "*", "cache", "*", executionsFile)
+	} else {
+		require.NoError(t, os.WriteFile(s.log, nil, 0o666))
+	}
+	return s
+}
+
+const executionsFile = "executions"
+
+// logged is the path of the log, as the suite has it.
+func (s shellSuite) logged() string {
+	if isolating() {
+		return "${cache}/" + executionsFile
+	}
+	return s.log
+}
+
+// order returns the executions in the order in which the benchmarks logged them; isolated
+// ones in that order by collector.
+func (s shellSuite) order(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(s.log)
+	require.NoError(t, err)
+	var lines []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		lines = append(lines, slices.Collect(strings.Lines(string(text)))...)
+	}
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return lines
 }
 
 const shellSuiteYAML = `name: shell
@@ -41,16 +90,12 @@ while [ "$i" -lt "$n" ]; do i=$((i + 1)); done
 // newShellSuite makes a suite with a number of benchmarks.
 func newShellSuite(t *testing.T, benchmarks int) shellSuite {
 	t.Helper()
-	root := t.TempDir()
-	s := shellSuite{dir: filepath.Join(root, "suite"), artifacts: filepath.Join(root, "artifacts"), log: filepath.Join(root, "executions")}
-	require.NoError(t, os.MkdirAll(s.dir, 0o755))
-	require.NoError(t, os.MkdirAll(s.artifacts, 0o755))
-	require.NoError(t, os.WriteFile(s.log, nil, 0o666))
+	s := newSuite(t)
 	var list strings.Builder
 	for i := range benchmarks {
 		fmt.Fprintf(&list, "  - {name: count-%d, kind: runtime, vars: {name: count-%[1]d}}\n", i+1)
 	}
-	s.write(t, "suite.yaml", fmt.Sprintf(shellSuiteYAML, s.artifacts, s.log, list.String()))
+	s.write(t, "suite.yaml", fmt.Sprintf(shellSuiteYAML, s.artifacts, s.logged(), list.String()))
 	s.write(t, "count.sh", countScript)
 	return s
 }
@@ -71,11 +116,9 @@ func (s shellSuite) artifact(t *testing.T, tag string, work int) {
 // executions counts executions by "benchmark tag".
 func (s shellSuite) executions(t *testing.T) map[string]int {
 	t.Helper()
-	text, err := os.ReadFile(s.log)
-	require.NoError(t, err)
 	out := make(map[string]int)
-	for line := range strings.Lines(string(text)) {
-		out[strings.TrimSpace(line)]++
+	for _, line := range s.order(t) {
+		out[line]++
 	}
 	return out
 }

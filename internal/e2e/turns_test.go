@@ -1,9 +1,7 @@
 package e2e_test
 
 import (
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,14 +11,6 @@ import (
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/failpoint"
 )
-
-// order returns the executions in the order in which the benchmarks logged them.
-func (s shellSuite) order(t *testing.T) []string {
-	t.Helper()
-	text, err := os.ReadFile(s.log)
-	require.NoError(t, err)
-	return strings.Split(strings.TrimSpace(string(text)), "\n")
-}
 
 // One job measures both artifacts in turns, iteration by iteration. Both get a new
 // result even where one was stored, and the request compares them.

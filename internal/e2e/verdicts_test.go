@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,13 +29,10 @@ benchmarks:
 // work, with a part per thousand that changes from one execution to the next.
 func newSteadySuite(t *testing.T) shellSuite {
 	t.Helper()
-	root := t.TempDir()
-	s := shellSuite{dir: filepath.Join(root, "suite"), artifacts: filepath.Join(root, "artifacts"), log: filepath.Join(root, "executions")}
-	require.NoError(t, os.MkdirAll(s.dir, 0o755))
-	require.NoError(t, os.MkdirAll(s.artifacts, 0o755))
-	require.NoError(t, os.WriteFile(s.log, nil, 0o666))
-	s.write(t, "suite.yaml", fmt.Sprintf(steadySuiteYAML, s.artifacts, s.log))
-	s.write(t, "print.sh", `n=$(($(wc -l < "$2") % 5))
+	s := newSuite(t)
+	s.write(t, "suite.yaml", fmt.Sprintf(steadySuiteYAML, s.artifacts, s.logged()))
+	s.write(t, "print.sh", `touch "$2"
+n=$(($(wc -l < "$2") % 5))
 echo "steady $(basename "$1")" >> "$2"
 echo "BenchmarkSteady 1 $(cat "$1/work").00$n ns/op"
 `)
