@@ -21,17 +21,23 @@ const unbounded = "none"
 
 // boundFlags limit what benchmarks use. Empty ones have defaults in proportion to the machine.
 type boundFlags struct {
-	memory, disk         string
-	processes, openFiles string
-	reserve              string
+	memory, disk                string
+	files, processes, openFiles string
+	reserve                     string
 }
 
 func (f *boundFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.memory, "memory", "", "memory limit of a benchmark, such as 8g, or none; on a shared host, of all jobs together (default: nine tenths of the machine's, in proportion to --cpus)")
+	f.addOwn(flags)
+	addReserve(flags, &f.reserve)
+}
+
+// addOwn adds the flags for what jobs do not share, whatever runs beside them.
+func (f *boundFlags) addOwn(flags *pflag.FlagSet) {
 	flags.StringVar(&f.disk, "disk", "", "disk limit of a benchmark, such as 20GiB, or none (default: half of the file system, in proportion to --cpus, at least 10GiB)")
+	flags.StringVar(&f.files, "files", "", "limit of files and directories of a benchmark, or none (default: a million, at most half of what the file system holds)")
 	flags.StringVar(&f.processes, "processes", "", "limit of processes and threads of a benchmark, or none (default: 4096, and 1024 for each CPU)")
 	flags.StringVar(&f.openFiles, "open-files", "", "limit of open files of each process of a benchmark, or none (default: 65536)")
-	addReserve(flags, &f.reserve)
 }
 
 // addReserve adds the flag for the room that stays free for the service.
@@ -84,11 +90,15 @@ func (f *boundFlags) apply(config *measure.SandboxConfig, defaults machine.Bound
 			return err
 		}
 	}
+	files := 0
 	for _, b := range []struct {
 		flag, text string
 		otherwise  int
 		into       *int
-	}{{"--processes", f.processes, defaults.Processes, &config.PIDs}, {"--open-files", f.openFiles, defaults.OpenFiles, &config.OpenFiles}} {
+	}{
+		{"--files", f.files, int(defaults.Files), &files}, {"--processes", f.processes, defaults.Processes, &config.PIDs},
+		{"--open-files", f.openFiles, defaults.OpenFiles, &config.OpenFiles},
+	} {
 		n, given, err := number(b.flag, b.text)
 		if err != nil {
 			return err
@@ -97,8 +107,23 @@ func (f *boundFlags) apply(config *measure.SandboxConfig, defaults machine.Bound
 			*b.into = b.otherwise
 		}
 	}
+	config.Inodes = int64(files)
 	_, err = parseReserve(f.reserve)
 	return err
+}
+
+// own returns the flags of [boundFlags.addOwn] that were given, for other processes, or an error if one of them is wrong.
+func (f *boundFlags) own() ([]string, error) {
+	if err := f.apply(&measure.SandboxConfig{}, machine.Bounds{}); err != nil {
+		return nil, err
+	}
+	var argv []string
+	for _, given := range [][2]string{{"--disk", f.disk}, {"--files", f.files}, {"--processes", f.processes}, {"--open-files", f.openFiles}} {
+		if given[1] != "" {
+			argv = append(argv, given[:]...)
+		}
+	}
+	return argv, nil
 }
 
 // thisMachine returns what this machine has, as far as it tells. dir is on the file system on which jobs work, or will be.
@@ -109,7 +134,7 @@ func thisMachine(dir string) machine.Size {
 	}
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) { // until it exists
 		if space, err := diskspace.Of(dir); err == nil {
-			m.DiskBytes = space.Size
+			m.DiskBytes, m.Files = space.Size, space.Files
 			break
 		}
 	}
@@ -139,6 +164,6 @@ func boundsText(c measure.SandboxConfig) string {
 		return of(uint64(n))
 	}
 	count := func(n uint64) string { return humanize.Comma(int64(n)) }
-	return fmt.Sprintf("memory: %s, disk: %s, processes: %s, open files: %s",
-		text(c.MemoryBytes, humanize.IBytes), text(c.DiskBytes, humanize.IBytes), text(int64(c.PIDs), count), text(int64(c.OpenFiles), count))
+	return fmt.Sprintf("memory: %s, disk: %s, files: %s, processes: %s, open files: %s", text(c.MemoryBytes, humanize.IBytes),
+		text(c.DiskBytes, humanize.IBytes), text(c.Inodes, count), text(int64(c.PIDs), count), text(int64(c.OpenFiles), count))
 }

@@ -25,6 +25,7 @@ func newUp() *cobra.Command {
 	var f processFlags
 	var o up.Options
 	var target, memory string
+	var bounds boundFlags
 	cmd := &cobra.Command{
 		Use:     "up",
 		GroupID: groupRun,
@@ -77,6 +78,9 @@ names is used instead of a private one.`,
 			if _, err := parseReserve(o.DiskReserve); err != nil {
 				return usage(err)
 			}
+			if o.Bounds, err = bounds.own(); err != nil {
+				return usage(err)
+			}
 			o.AllowedHosts, o.Accounts = f.allowedHosts, accounts.System()
 			o.Environ, o.Log, o.Now = os.Environ(), log, time.Now
 			err = up.Run(cmd.Context(), o, func(a up.Addresses) { announce(cmd.ErrOrStderr(), o, a) }, secondInterrupt(cmd))
@@ -91,6 +95,7 @@ names is used instead of a private one.`,
 	f.add(flags)
 	f.addHosts(flags)
 	addIsolation(flags, &o.Isolation)
+	bounds.addOwn(flags)
 	addReserve(flags, &o.DiskReserve)
 	flags.StringVar(&o.StateDir, "state-dir", env("BENCHLOOM_STATE_DIR", devstack.DefaultStateDir), "directory for all state")
 	flags.StringVar(&o.Collectors, "collectors", "", "collectors by size class, such as 2x1,1x4 (default: one with all cores but the services')")

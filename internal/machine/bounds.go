@@ -7,6 +7,8 @@ type Size struct {
 	CPUs int
 	// MemoryBytes is the memory, DiskBytes the size of the file system on which jobs work.
 	MemoryBytes, DiskBytes int64
+	// Files is the number of files that this file system can hold.
+	Files int64
 	// MaxProcesses is the number of processes and threads that the kernel allows.
 	MaxProcesses int
 }
@@ -14,6 +16,8 @@ type Size struct {
 // Bounds limit what the commands of a slot use together; 0 means no limit.
 type Bounds struct {
 	MemoryBytes, DiskBytes int64
+	// Files counts directories, too.
+	Files int64
 	// Processes counts threads, too. OpenFiles holds for each process.
 	Processes, OpenFiles int
 }
@@ -22,6 +26,8 @@ const (
 	// processes and processesPerCPU allow a build to start many programs of many threads, and no fork bomb to take the machine.
 	processes       = 4096
 	processesPerCPU = 1024
+	// files is above what a compiler's sources and builds have, and takes a second or so to count.
+	files = 1_000_000
 	// openFiles is above what compilers and servers use, and far below what a kernel has in total.
 	openFiles = 65_536
 	// leastDisk is what any slot may use: a toolchain and a build of it.
@@ -29,16 +35,21 @@ const (
 )
 
 // DefaultBounds returns the bounds of a slot with a share of the machine, above 0 and at most 1: of nine tenths of its memory, of
-// half of the file system (at least 10 GiB, as far as there are), and 4096 processes and 1024 for each CPU of its share, at most
-// a quarter of what the kernel allows. Of the rest the service and other slots live.
+// half of the file system (at least 10 GiB, as far as there are), a million files, at most half of what that holds, and 4096
+// processes and 1024 for each CPU of its share, at most a quarter of what the kernel allows. Of the rest the service and other
+// slots live.
 func DefaultBounds(m Size, share float64) Bounds {
 	share = min(max(share, 0), 1)
 	part := func(of int64) int64 { return int64(math.Round(float64(of) * share)) }
 	b := Bounds{
 		MemoryBytes: part(m.MemoryBytes / 10 * 9),
 		DiskBytes:   min(max(part(m.DiskBytes/2), leastDisk), m.DiskBytes),
+		Files:       files,
 		Processes:   processes + int(part(int64(processesPerCPU*m.CPUs))),
 		OpenFiles:   openFiles,
+	}
+	if m.Files > 0 {
+		b.Files = min(b.Files, m.Files/2)
 	}
 	if m.MaxProcesses > 0 {
 		b.Processes = min(b.Processes, m.MaxProcesses/4)

@@ -55,6 +55,9 @@ type Options struct {
 	// MemoryBytes is the memory for all collectors, divided by size class; 0: not known,
 	// and they are not limited.
 	MemoryBytes int64
+	// Bounds are flags of collectors that limit what each benchmark uses, such as --disk 20GiB; those left out have their
+	// defaults.
+	Bounds []string
 	// Isolation of benchmarks is "on" or "off". Accounts are those of the machine.
 	Isolation string
 	Accounts  accounts.Pool
@@ -205,7 +208,7 @@ func (s *stack) compose(ctx context.Context) error {
 		argv := []string{s.Program, "collector", "--name", slot.Name, "--target", string(s.Target), "--size-class", strconv.Itoa(int(slot.Class)),
 			"--pool", "local", "--cpus", slot.CPUs.String(), "--state-dir", s.state.Path("collectors", slot.Name),
 			"--artifact-dir", s.state.Path("artifacts"), "--api", s.addresses.API, "--token-file", tokens[TokenCollector], "--metrics", metrics}
-		argv = append(argv, s.isolated(i)...)
+		argv = append(append(argv, s.isolated(i)...), s.Bounds...)
 		if share := s.layout.MemoryShare(slot, s.MemoryBytes, len(s.Cores)); share > 0 {
 			argv = append(argv, "--memory", bench.MemoryText(share))
 		}
