@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -81,6 +82,7 @@ func (c Collector) Run(ctx context.Context) error {
 			return err
 		}
 	}
+	c.keepRoom(ctx, log)
 	wanted := newDesiredState(c.Registration.Version, registered.TaskQueues)
 	wanted.set(registered.Collector.State != bench.CollectorInactive && registered.Collector.State != bench.CollectorDraining,
 		registered.Collector.WantedVersion)
@@ -130,6 +132,27 @@ func (c Collector) Run(ctx context.Context) error {
 		c.work(ctx, log, temporal, wanted)
 	}
 	return ended(ctx, nil)
+}
+
+// keepRoom lets it take no job while its disk is short.
+func (c Collector) keepRoom(ctx context.Context, log *slog.Logger) {
+	disk := c.Jobs.Machine.Disk
+	if disk == nil {
+		return
+	}
+	dir := c.Jobs.Machine.Sandbox.WorkDir()
+	var lacked atomic.Bool
+	c.Gate.keepRoom(c.Registration.Name, func() bool {
+		short := disk.Short(dir)
+		switch {
+		case lacked.Swap(short != nil) == (short != nil):
+		case short != nil:
+			log.WarnContext(ctx, "takes no jobs until there is room for them", "reason", short)
+		default:
+			log.InfoContext(ctx, "there is room again: takes jobs")
+		}
+		return short == nil
+	})
 }
 
 // register registers the collector, retrying until the API is reachable.

@@ -18,5 +18,8 @@ func OpenLanes(slot string, gate *Gate, temporal client.Client, jobs jobs, log *
 // seconds.
 func (g *Gate) Report(slot string, seconds map[string]float64) { g.report(slot, seconds) }
 
+// KeepRoom keeps a slot from taking jobs while there is no room for them.
+func (g *Gate) KeepRoom(slot string, room func() bool) { g.keepRoom(slot, room) }
+
 func (l *lanes) Serve(queues ...string) { l.serve(queues) }
 func (l *lanes) Close()                 { l.close() }

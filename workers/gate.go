@@ -34,6 +34,8 @@ type Gate struct {
 	gate  *machinegate.Gate
 	slots int
 	polls map[*poll]struct{}
+	// room tells of each slot that has one whether there is room for a job, see keepRoom.
+	room map[string]func() bool
 	// changed is closed and replaced when a lane may have become free.
 	changed chan struct{}
 }
@@ -47,7 +49,26 @@ func NewGate(budget int64) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Gate{gate: gate, polls: map[*poll]struct{}{}, changed: make(chan struct{})}, nil
+	return &Gate{gate: gate, polls: map[*poll]struct{}{}, room: map[string]func() bool{}, changed: make(chan struct{})}, nil
+}
+
+// roomEvery is the interval at which a slot without room looks again.
+const roomEvery = time.Second
+
+// keepRoom keeps a slot from taking jobs while there is no room for them. The function is called under no lock, from several
+// goroutines.
+func (g *Gate) keepRoom(slot string, room func() bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.room[slot] = room
+}
+
+// hasRoom reports whether there is room for a job in a slot now.
+func (g *Gate) hasRoom(slot string) bool {
+	g.mu.Lock()
+	room := g.room[slot]
+	g.mu.Unlock()
+	return room == nil || room()
 }
 
 // ownMachine returns the gate of a collector that has its machine for itself.
@@ -175,6 +196,9 @@ func (p *poll) shut(ctx context.Context) {
 // admit reserves the machine for a task that its worker has received.
 func (p *poll) admit() (release func(), ok bool) {
 	g := p.gate
+	if !g.hasRoom(p.lane.Slot) {
+		return nil, false
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
@@ -200,10 +224,14 @@ func (p *poll) ReserveSlot(ctx context.Context, _ worker.SlotReservationInfo) (*
 
 func (p *poll) tryOpen() (opened bool, again time.Duration, changed <-chan struct{}) {
 	g := p.gate
+	room := g.hasRoom(p.lane.Slot)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if p.closing || p.open || p.busy {
+	switch {
+	case p.closing || p.open || p.busy:
 		return false, 0, g.changed
+	case !room:
+		return false, roomEvery, g.changed
 	}
 	p.open, again = g.gate.MayPoll(p.lane, time.Now())
 	return p.open, again, g.changed

@@ -69,6 +69,7 @@ func TestLanes(t *testing.T) {
 		"slots share a budget":                  slotsShareABudget,
 		"a large job is let through":            aLargeJobIsLetThrough,
 		"a drained slot holds nobody back":      aDrainedSlotHoldsNobodyBack,
+		"a slot without room takes nothing":     aSlotWithoutRoomTakesNothing,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -406,4 +407,30 @@ func aDrainedSlotHoldsNobodyBack(f *farm) {
 	small := f.submit("class 1")
 	f.begins(small, "the small one")
 	close(small.goOn)
+}
+
+// What waits where the only machine has no room goes to one that has, and to the first when it has room again.
+func aSlotWithoutRoomTakesNothing(f *farm) {
+	t := f.t
+	gate, err := workers.NewGate(1)
+	require.NoError(t, err)
+	var room atomic.Bool
+	gate.KeepRoom("x", room.Load)
+	f.slot("x", gate, 1, "pool")
+	waits := f.submit("pool")
+	y := f.machine("y", "pool")
+	require.Equal(t, "y", f.begins(waits, "another machine has room"))
+	close(waits.goOn)
+	y.Close()
+	late := f.submit("pool")
+	room.Store(true)
+	require.Equal(t, "x", f.begins(late, "there is room again"))
+	close(late.goOn)
+
+	// Its poll was open when the room was used.
+	room.Store(false)
+	late = f.submit("pool")
+	f.machine("z", "pool")
+	require.Equal(t, "z", f.begins(late, "a task that is given back"))
+	close(late.goOn)
 }

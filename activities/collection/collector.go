@@ -179,7 +179,7 @@ func (c *Collector) Current() Current {
 var (
 	errShutdown = errors.New("the collector is shutting down")
 	errNotTaken = errors.New("not taken: the collector takes no further job")
-	errBusy     = errors.New("not taken: the machine has taken another job meanwhile")
+	errBusy     = errors.New("not taken: the machine has taken another job meanwhile, or has no room for one")
 	errUnfit    = errors.New("not taken: the job is not for this collector")
 	errStale    = errors.New("not taken: the job has another dispatch, or a run")
 )

@@ -278,16 +278,22 @@ func (v *survivor) answersItself() (back func()) {
 func TestLongAFullDiskEndsNoRun(t *testing.T) {
 	t.Parallel()
 	v := newSurvivor(t, startStack(t), min(shortOutage(t), 2*time.Minute))
-	enrolled := t.TempDir()
-	require.NoError(t, os.CopyFS(filepath.Join(enrolled, "kept"), os.DirFS(v.guest.dir)))
-	if err := syscall.Mount("tmpfs", v.guest.dir, "tmpfs", 0, "size=64m"); err != nil {
-		t.Skipf("mounting a small file system: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(v.guest.dir, syscall.MNT_DETACH) })
-	require.NoError(t, os.CopyFS(v.guest.dir, os.DirFS(filepath.Join(enrolled, "kept"))))
+	v.guest.onSmallDisk(t, "64m")
 	v.requireSurvives(t, func() func() {
 		filler := filepath.Join(v.guest.dir, "filler")
 		require.ErrorIs(t, os.WriteFile(filler, make([]byte, 128<<20), 0o600), syscall.ENOSPC)
 		return func() { require.NoError(t, os.Remove(filler)) }
 	})
+}
+
+// onSmallDisk gives the state directory of an enrolled collector a file system of its own.
+func (g *guest) onSmallDisk(t *testing.T, size string) {
+	t.Helper()
+	enrolled := filepath.Join(t.TempDir(), "kept")
+	require.NoError(t, os.CopyFS(enrolled, os.DirFS(g.dir)))
+	if err := syscall.Mount("tmpfs", g.dir, "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("mounting a small file system: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(g.dir, syscall.MNT_DETACH) })
+	require.NoError(t, os.CopyFS(g.dir, os.DirFS(enrolled)))
 }

@@ -29,6 +29,15 @@ const DefaultDiskEvery = 250 * time.Millisecond
 // errDiskReserve ends a command that has, with others, used the room up to the reserve.
 var errDiskReserve = errors.New("the file system falls below its reserve")
 
+// Short returns a *[diskspace.ShortError] if no job that works in dir begins now.
+func (d *Disk) Short(dir string) error {
+	space, err := d.Space()
+	if err != nil {
+		return nil //nolint:nilerr // not known: no reserve is watched
+	}
+	return d.Reserve.Check(dir, space)
+}
+
 // room returns a *[diskspace.ShortError] if there is no room for a job to begin. What it may use is known from then on.
 func (r *runner) room() error {
 	if r.m.Disk == nil {
