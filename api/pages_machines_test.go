@@ -42,8 +42,8 @@ func TestThePageOfCollectors(t *testing.T) {
 	require.Contains(t, p.section("s-x86_64-unknown-linux-gnu/8/main"), "Nothing can run here")
 	require.Contains(t, p.section("c-c1"), "waiting")
 	require.Contains(t, p.section("c-c1"), "no limit of memory")
-	require.Contains(t, p.section("c-c2"), "set aside since 2h00m ago")
-	require.Contains(t, p.section("c-big"), "offline since 3h00m ago")
+	require.Contains(t, p.section("c-c2"), "set aside for 2h00m")
+	require.Contains(t, p.section("c-big"), "offline for 3h00m")
 
 	// Filters and sorting are links; the state is the address.
 	only := b.sound(t, "/collectors?only=set+aside")

@@ -19,6 +19,7 @@ func (p *Pages) words() template.FuncMap {
 		"asset":    p.assets.path,
 		"ago":      ago,
 		"until":    until,
+		"elapsed":  elapsed,
 		"past":     func(now time.Time, t *time.Time) bool { return t.Before(now) },
 		"state":    state,
 		"plural":   cli.Plural,
@@ -107,6 +108,15 @@ func ago(now time.Time, t any) template.HTML {
 		return at(when, "in "+cli.Duration(when.Sub(now)))
 	}
 	return at(when, cli.Ago(now, when))
+}
+
+// elapsed writes the time since a time or a pointer to one; nothing is written for nil.
+func elapsed(now time.Time, t any) template.HTML {
+	when, known := moment(t)
+	if !known {
+		return ""
+	}
+	return at(when, cli.Duration(max(0, now.Sub(when))))
 }
 
 // until writes a foreseen time: the time of day, and how far away it is.
