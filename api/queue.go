@@ -9,6 +9,7 @@ import (
 	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/diagnose"
 	"github.com/benchloom/benchloom/internal/store"
 )
 
@@ -54,6 +55,9 @@ func (s *admissionHandlers) getQueue(ctx context.Context, in *queuePath) (*body[
 	}
 	for i, e := range entries {
 		out.Requests[i] = queueEntryOf(e)
+		if paused != nil {
+			pausedEstimate(&out.Requests[i].Estimate, e.Request, *paused)
+		}
 	}
 	return answer(out, nil)
 }
@@ -125,4 +129,12 @@ func (s *admissionHandlers) placeOf(ctx context.Context, r bench.Request) (*apic
 		return &entry, err
 	}
 	return nil, err
+}
+
+// pausedEstimate takes away what is not known of a request while its project is paused.
+func pausedEstimate(e *apiclient.Estimate, r bench.Request, p store.Pause) {
+	e.EstimatedEnd, e.EstimateBasis = nil, diagnose.Pause{Who: p.By, Why: p.Reason}.Words(r.Project)
+	if r.Status != bench.InProgress {
+		e.EstimatedStart = nil
+	}
 }

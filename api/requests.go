@@ -14,7 +14,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
-	"github.com/benchloom/benchloom/internal/diagnose"
 	"github.com/benchloom/benchloom/internal/intake"
 	"github.com/benchloom/benchloom/internal/plan"
 	"github.com/benchloom/benchloom/internal/protocol"
@@ -230,10 +229,8 @@ func (s *requestHandlers) getRequest(ctx context.Context, in *requestPath) (*bod
 	}
 	if pause != nil && (p.Queued > 0 || p.Total == 0) && r.Status != bench.Completed {
 		// Unknown until it is resumed.
-		out.Progress.EstimateSeconds, out.EstimatedEnd, out.EstimateBasis = nil, nil, diagnose.Pause{Who: pause.By, Why: pause.Reason}.Words(r.Project)
-		if r.Status != bench.InProgress {
-			out.EstimatedStart = nil
-		}
+		out.Progress.EstimateSeconds = nil
+		pausedEstimate(&out.Estimate, r, *pause)
 	}
 	return answer(out, nil)
 }

@@ -340,6 +340,8 @@ func noisier(own, pool float64) string {
 	switch {
 	case pool == 0 && own == 0:
 		return "none"
+	case own == 0: // it has not measured the series
+		return "–"
 	case pool == 0:
 		return "its pool has none"
 	}

@@ -270,6 +270,9 @@ func sentence(d apiclient.RequestDetail) string {
 		return "It has ended successfully. Compared with " + d.Baseline + ": " + d.Verdicts + "."
 	case d.Outcome == bench.Success:
 		return "It has ended successfully" + reasonAfter(d.Message) + "."
+	case d.Outcome == bench.Failure: // the failures say the rest
+		message, _, _ := strings.Cut(d.Message, ": ")
+		return "It has ended: failure" + reasonAfter(message) + "."
 	case d.Outcome != "":
 		return "It has ended: " + string(d.Outcome) + reasonAfter(d.Message) + "."
 	case d.JobsDoneAt != nil:

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/cli"
 	"github.com/benchloom/benchloom/internal/report"
 )
@@ -16,10 +18,13 @@ import (
 // words are the functions of templates. Those with the time take the frame's Now first.
 func (p *Pages) words() template.FuncMap {
 	return template.FuncMap{
-		"asset":    p.assets.path,
-		"ago":      ago,
-		"until":    until,
-		"elapsed":  elapsed,
+		"asset":   p.assets.path,
+		"ago":     ago,
+		"until":   until,
+		"elapsed": elapsed,
+		"failureKind": func(k bench.FailureKind) string {
+			return cmp.Or(failureKinds[k], strings.ReplaceAll(string(k), "_", " "))
+		},
 		"past":     func(now time.Time, t *time.Time) bool { return t.Before(now) },
 		"state":    state,
 		"plural":   cli.Plural,
@@ -81,6 +86,12 @@ func texts(values []any) []string {
 	return out
 }
 
+// failureKinds say what kind of failure it is.
+var failureKinds = map[bench.FailureKind]string{
+	bench.FailInfrastructure: "the infrastructure failed", bench.FailTooSmall: "its size class is too small", bench.FailJob: "it failed",
+	bench.FailPermanent: "it cannot succeed", bench.FailCancelled: "it was cancelled",
+}
+
 // stepNames are the names of a request's steps.
 var stepNames = map[apiclient.StepName]string{
 	apiclient.StepArtifacts: "Artifacts", apiclient.StepParent: "Parent", apiclient.StepTurn: "Turn", apiclient.StepBuild: "Build",
@@ -127,7 +138,7 @@ func until(now time.Time, t any) template.HTML {
 	}
 	distance := "overdue"
 	if when.After(now) {
-		distance = "in " + cli.Duration(when.Sub(now))
+		distance = "in " + cli.Duration(max(when.Sub(now).Round(time.Second), time.Second))
 	}
 	layout := "15:04 UTC"
 	if when.UTC().Format(time.DateOnly) != now.UTC().Format(time.DateOnly) {
