@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -227,6 +228,29 @@ func TestACollectorComesAndGoes(t *testing.T) {
 	require.Zero(t, g.code(t))
 }
 
+// version returns the version of the stack's program.
+func (s *stack) version(t *testing.T) string {
+	t.Helper()
+	text, code := s.run(t, "version")
+	require.Zero(t, code)
+	return strings.Fields(text)[1]
+}
+
+// otherVersion makes a program of another version, and returns that version, which is also
+// its name in the directory. Only its version differs: linking it anew would take half a
+// minute of a core.
+func (s *stack) otherVersion(t *testing.T, dir string, program []byte) string {
+	t.Helper()
+	version := s.version(t)
+	require.GreaterOrEqual(t, len(version), len("v1.0.0"), "the version %q may occur elsewhere in the program: build it with 'make build'", version)
+	other := "v" + version[1:]
+	if other == version {
+		other = "w" + version[1:]
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, other), bytes.ReplaceAll(program, []byte(version), []byte(other)), 0o755))
+	return other
+}
+
 // An outdated collector finishes its job and exits; the wrapper fetches the wanted
 // version and starts it.
 func TestAnOutdatedCollectorFinishesItsJobAndIsReplaced(t *testing.T) {
@@ -238,22 +262,16 @@ func TestAnOutdatedCollectorFinishesItsJobAndIsReplaced(t *testing.T) {
 	old, err := os.ReadFile(s.bin)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(program, old, 0o755))
-	// Without debugging tables it is linked faster.
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v2.0.0", "-o", filepath.Join(dir, "v2.0.0"), "./cmd/benchloom")
-	build.Dir = repository(t)
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	newer := s.otherVersion(t, dir, old)
 	fetch := filepath.Join(dir, "fetch")
 	require.NoError(t, os.WriteFile(fetch, fmt.Appendf(nil, "#!/bin/sh\nexec cp %s/$1 $2\n", dir), 0o755))
 
 	g.start(t, "env", "BENCHLOOM_PROGRAM="+program, "BENCHLOOM_FETCH="+fetch, filepath.Join(repository(t), "deploy", "systemd", "benchloom-collector"))
 	c := s.awaitState(t, "guest", bench.CollectorWaiting)
-	version, code := s.run(t, "version")
-	require.Zero(t, code)
-	require.Equal(t, strings.Fields(version)[1], c.Version)
+	require.Equal(t, s.version(t), c.Version)
 	job := s.gated(t)
 	job.begun(t)
-	_, code = s.run(t, "collector", "want-version", "guests", "v2.0.0")
+	_, code := s.run(t, "collector", "want-version", "guests", newer)
 	require.Zero(t, code)
 	next := s.gated(t)
 	// It knows that it is outdated, and finishes its job.
@@ -262,7 +280,7 @@ func TestAnOutdatedCollectorFinishesItsJobAndIsReplaced(t *testing.T) {
 	require.Equal(t, c.Epoch, s.collector(t, "guest").Epoch)
 	job.letGo(t)
 	s.done(t, job)
-	require.Eventually(t, func() bool { return s.collector(t, "guest").Version == "v2.0.0" }, patience, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return s.collector(t, "guest").Version == newer }, patience, 20*time.Millisecond)
 	next.begun(t)
 	next.letGo(t)
 	s.done(t, next)
