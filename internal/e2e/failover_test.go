@@ -35,9 +35,20 @@ func (s *stack) startCollector(t *testing.T, name, pool string, flags ...string)
 	return c
 }
 
+// accounts makes sure that the machine has accounts for all isolated collectors of tests: 'up'
+// makes those of its own only.
+func accounts(t *testing.T, program string) {
+	t.Helper()
+	out, err := exec.Command(program, "collector", "setup", "--accounts", "24").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
 // launchCollector starts a collector as startCollector does, without waiting.
 func (s *stack) launchCollector(t *testing.T, name, pool string, flags ...string) *lone {
 	t.Helper()
+	if isolating() && os.Geteuid() == 0 {
+		accounts(t, s.bin)
+	}
 	log, err := os.OpenFile(filepath.Join(s.dir, "logs", name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	require.NoError(t, err)
 	defer log.Close() // the process has its own

@@ -95,6 +95,9 @@ func measureMakespan(ctx context.Context, o options, plan makespanPlan, report *
 	}
 	pool := &collectorPool{stack: s, program: o.program, dir: m.dir}
 	defer func() { err = errors.Join(err, pool.stop()) }()
+	if err := pool.accounts(ctx); err != nil {
+		return err
+	}
 	var gaps []time.Duration
 	for _, slots := range slotCounts() {
 		var spans, shares []float64

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"slices"
 	"sync"
 	"time"
@@ -29,6 +30,19 @@ type collectorPool struct {
 }
 
 func collectorName(i int) string { return fmt.Sprintf("%s-%d", poolName, i+1) }
+
+// accounts makes sure that the machine has an account for each isolated collector, and for
+// that of the stack, which made its own only.
+func (p *collectorPool) accounts(ctx context.Context) error {
+	if os.Geteuid() != 0 || os.Getenv("BENCHLOOM_ISOLATION") == "off" {
+		return nil
+	}
+	out, err := exec.CommandContext(ctx, p.program, "collector", "setup", "--accounts", strconv.Itoa(1+poolCollectors)).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("making accounts for the pool's collectors: %w: %s", err, out)
+	}
+	return nil
+}
 
 // start starts the collectors that do not run and waits until all take jobs.
 func (p *collectorPool) start(ctx context.Context) error {
