@@ -75,9 +75,10 @@ func whatWasDoneIsFound(t *testing.T, s scene, b *tab) {
 	require.Len(t, b.texts("tbody tr"), len(rows))
 }
 
-// steps prints a line every quarter of a second, for five seconds: a run of a command of
-// which nothing is known yet may take ten on the smallest class.
-const steps = `i=0; while [ $i -lt 20 ]; do i=$((i+1)); echo "step $i"; sleep 0.25; done`
+// steps prints more lines than a page shows, and then one every quarter of a second, for
+// five seconds: a run of a command of which nothing is known yet may take ten on the
+// smallest class.
+const steps = `seq 600; i=0; while [ $i -lt 20 ]; do i=$((i+1)); echo "step $i"; sleep 0.25; done`
 
 // A person follows a command that waits from its request to its job, its run and its log,
 // which grows while it is looked at, up to its end: no page is loaded again.
@@ -100,14 +101,20 @@ func aRunIsFollowedWhileItRuns(t *testing.T, s scene, b *tab) {
 	b.mark()
 	b.awaitText("#s-log", "step 3")
 	b.stays()
-	require.Equal(t, "step 1", b.text("#L2 code"), "after the line with the command")
-	// Each line has an address, which stays while the log grows.
-	b.follow("#L2 > a")
-	require.Equal(t, "/runs/"+run+"?line=2#L2", ask[string](b, "location.pathname + location.search + location.hash"))
+	require.Empty(t, b.text("#L499"))
+	b.follow(`#s-log a[rel="prev"]`)
+	// Each line has an address, which stays while the log grows. The first line is the command.
+	require.Equal(t, "498", b.text("#L499 code"))
+	b.follow("#L499 > a")
+	require.Equal(t, "/runs/"+run+"?line=499#L499", ask[string](b, "location.pathname + location.search + location.hash"))
 	b.mark()
+	ask[bool](b, `document.querySelector("#L499 > a").focus() || true`)
 	outcome := s.outcome(t, bench.RunID(run))
 	b.awaitText(".sentence", outcome)
+	require.Equal(t, "L499", ask[string](b, "document.activeElement.parentElement?.id ?? 'nowhere'"), "the focus stays")
 	b.stays()
+	b.back()
+	require.Equal(t, "/runs/"+run+"?line=500", b.where())
 	b.back()
 	require.Equal(t, "/runs/"+run, b.where())
 	b.back()
@@ -146,6 +153,11 @@ func collectorsAreSortedAndDrained(t *testing.T, s scene, b *tab) {
 	path := "/collectors/" + name
 	require.Equal(t, path, b.where())
 	require.Contains(t, b.text("#s-use"), "of the time with a run under way")
+	b.follow(`#s-runs .filters a[href*="only=oom"]`)
+	require.Equal(t, path+"?only=oom", b.where())
+	require.Contains(t, b.text("#s-runs .empty"), "No run has ended like this.")
+	b.back()
+	require.Equal(t, path, b.where())
 	reason := "dust in " + s.name("fan")
 	b.unfold("#act-drain")
 	b.enter("#reason-drain", reason)
@@ -157,7 +169,14 @@ func collectorsAreSortedAndDrained(t *testing.T, s scene, b *tab) {
 	b.unfold("#act-activate")
 	b.enter("#reason-activate", "it is clean")
 	b.follow("#act-activate button")
+	b.mark()
+	_, err := s.API.DrainCollector(t.Context(), name, "by somebody else")
+	require.NoError(t, err)
+	b.awaitText(".sentence", "inactive")
+	_, err = s.API.ActivateCollector(t.Context(), name, "by somebody else")
+	require.NoError(t, err)
 	b.await(`document.querySelector("#act-drain") !== null`)
+	b.stays()
 	b.follow(`main a[href^="/audit?subject="]`)
 	require.Contains(t, b.text("tbody"), reason)
 	require.Contains(t, b.text("tbody"), "it is clean")
