@@ -15,8 +15,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -63,6 +65,11 @@ var benchmarkHarms = []harm{
 	{name: "modules", what: "load modules of the kernel"},
 	{name: "postgres", what: "be the superuser of Postgres", network: true},
 	{name: "ports", what: "reach ports of the service without a network"},
+	{name: "descriptors", what: "find open files of its collector"},
+	{name: "temporal", what: "read workflows in Temporal", network: true},
+	{name: "temporal-task", what: "take a task from Temporal", network: true},
+	{name: "temporal-kill", what: "end workflows in Temporal", network: true},
+	{name: "temporal-ui", what: "read and end workflows in Temporal's Web UI", network: true},
 	{name: "api", what: "use the routes of the API that write", network: true},
 	{name: "raw-sockets", what: "make raw packets", network: true},
 	{name: "cgroup-parent", what: "move to another control group"},
@@ -75,6 +82,8 @@ var benchmarkHarms = []harm{
 	{name: "devices", what: "make and read devices"},
 	{name: "setuid", what: "get rights from setuid programs"},
 	{name: "signals", what: "signal the service"},
+	{name: "signals-all", what: "kill all processes"},
+	{name: "core-dump", what: "have the kernel write its memory to the disk"},
 	{name: "ptrace", what: "trace the service"},
 	{name: "priority", what: "raise its priority"},
 	{name: "affinity", what: "use CPUs of others"},
@@ -82,6 +91,9 @@ var benchmarkHarms = []harm{
 	{name: "pipe-as-output", what: "have a pipe measured", more: `sizes: {"size:out": out}`, says: []string{"no file matches"}},
 	{name: "link-for-a-step", what: "have a step write outside through a link", says: []string{"outside the directories"}},
 	{name: "names", what: "leave names that are hard to remove", says: []string{"refused:", "killed at the disk limit"}},
+	{name: "disk", what: "fill the disk with one file", says: []string{"file too large", "killed at the disk limit"}},
+	{name: "disk-temp", what: "fill the disk with temporary files", says: []string{"killed at the disk limit"}},
+	{name: "inodes", what: "fill the disk with empty files", says: []string{"killed at the disk limit"}},
 	{name: "left-behind", what: "leave files in folders that all share"},
 	{name: "double-fork", what: "leave processes behind"},
 	{name: "cgroup-stay", what: "outlive its time limit in another control group", says: []string{"time limit"}},
@@ -89,11 +101,19 @@ var benchmarkHarms = []harm{
 	{name: "disk-shm", what: "fill the folder in memory", says: []string{"refused:", "memory limit"}},
 	{name: "memory", what: "use up the memory", says: []string{"memory limit"}},
 	{name: "children", what: "end with ten thousand children", says: []string{"refused:", "memory limit"}},
-	{name: "fork-bomb", what: "explode", says: []string{"refused:", "memory limit", "ended by signal"}},
+	{name: "fork-bomb", what: "explode", says: []string{"refused:", "memory limit", "ended by signal", "time limit"}},
 }
 
 // wantBenchmarkHarms counts them, so that none is lost.
-const wantBenchmarkHarms = 50
+const wantBenchmarkHarms = 60
+
+// Limits of the collectors under attack: small, so that what attacks them disturbs no other test.
+const (
+	memoryLimit    = 256 << 20 // a third of what all collectors have
+	diskLimit      = 64 << 20
+	filesLimit     = 2_000
+	processesLimit = 512
+)
 
 // cloudSecret stands for what an operator has in the environment of the service. It is never written in one piece.
 func cloudSecret() string { return strings.Join([]string{"planted", "cloud", "secret"}, "=") }
@@ -104,6 +124,7 @@ type bed struct {
 	victim    bench.RequestID
 	endVictim func()
 	processes map[string]int
+	epochs    map[string]int64 // of the collectors
 	targets   map[string]any
 	outside   string
 	// slots are the directories of the collectors, attacked is the first one's.
@@ -138,7 +159,8 @@ func newBed(t *testing.T) *bed {
 	t.Helper()
 	p := programs()
 	p.Environ = []string{"AWS_SECRET_ACCESS_KEY=" + cloudSecret()}
-	s, err := livestack.Start(t.Context(), p, "--collectors", "1x1,1x2", "--share-cores", "--co-located", "--memory", "768m", "--isolation", "on")
+	s, err := livestack.Start(t.Context(), p, "--collectors", "1x1,1x2", "--share-cores", "--co-located", "--isolation", "on", "--closed-read",
+		"--memory", "768m", "--disk", strconv.Itoa(diskLimit), "--files", strconv.Itoa(filesLimit), "--processes", strconv.Itoa(processesLimit))
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		failed := t.Failed()
@@ -160,7 +182,20 @@ func newBed(t *testing.T) *bed {
 	b.applyHarms(t)
 	b.processes, err = b.Processes()
 	require.NoError(t, err)
+	b.epochs = b.collectorEpochs(t)
 	return b
+}
+
+// collectorEpochs returns the collectors with their epochs, which change when one is started anew.
+func (b *bed) collectorEpochs(t *testing.T) map[string]int64 {
+	t.Helper()
+	all, err := b.API.Collectors(t.Context())
+	require.NoError(t, err)
+	epochs := make(map[string]int64)
+	for _, c := range all {
+		epochs[c.Name] = c.Epoch
+	}
+	return epochs
 }
 
 // startVictim starts a job with secrets, which runs until it is told to end.
@@ -218,9 +253,9 @@ func (b *bed) applyHarms(t *testing.T) {
 	for key, value := range map[string]any{
 		"State": b.State(), "Slots": b.slots, "Needle": []string{"blm" + "_", cloudSecret()[:16]}, "Processes": processes,
 		"Artifact": filepath.Join(artifacts, "1.0"), "Socket": filepath.Join(database.Query().Get("host"), ".s.PGSQL.5432"),
-		"API": strings.TrimPrefix(b.url, "http://"), "Temporal": b.Up.Addresses[up.AddressTemporal], "UI": ui.Host, "Metrics": b.metricsAddresses(t),
+		"API": strings.TrimPrefix(b.url, "http://"), "Temporal": b.Up.Addresses[up.AddressTemporal], "UI": ui.Host, "UISocket": b.uiSocket(t), "Metrics": b.metricsAddresses(t),
 		"Namespace": "benchloom", "TaskQueue": fmt.Sprintf("bench/%s/%d/local", target, attackedClass), "Routes": b.writing(t),
-		"Outside": b.outside, "Shared": sharedFolders, "CPUs": []int{0}, "Memory": 256 << 20, "Disk": 1 << 30, "Files": 100_000, "PIDs": 4096,
+		"Outside": b.outside, "Shared": sharedFolders, "CPUs": []int{0}, "Memory": memoryLimit, "Disk": diskLimit, "Files": filesLimit, "PIDs": processesLimit,
 	} {
 		b.targets[key] = value
 	}
@@ -281,17 +316,37 @@ func (b *bed) writing(t *testing.T) []string {
 	return routes
 }
 
+// uiSocket is the socket of Temporal's Web UI, by the command line of the process that listens there.
+func (b *bed) uiSocket(t *testing.T) string {
+	t.Helper()
+	pids, err := b.Processes()
+	require.NoError(t, err)
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pids["temporal"]))
+	require.NoError(t, err)
+	words := strings.Split(string(line), "\x00")
+	at := slices.Index(words, "--ui-socket")
+	require.GreaterOrEqual(t, at, 0, words)
+	return words[at+1]
+}
+
 // try lets the attacker try one thing, and then a good job run.
 func (b *bed) try(t *testing.T, h harm) {
 	t.Helper()
+	begin := time.Now()
 	id := b.submit(t, apiclient.NewRequest{
 		Project: "harm", Type: bench.AdHoc, Tag: "1.0", Selection: bench.Selection{Benchmarks: []string{h.name}}, PlacementWish: apiclient.PlacementWish{SizeClass: attackedClass},
 	})
+	// From then on it waits behind the attempt.
+	require.Eventually(t, func() bool {
+		d, err := b.API.Request(t.Context(), string(id))
+		return err == nil && len(d.Runs) > 0
+	}, patience, patience/5000, "no collector runs the attempt")
 	good := b.submit(t, apiclient.NewRequest{Command: &apiclient.Command{
 		Argv: []string{"sh", "-c", `ls -A "$TMPDIR"; [ -z "$(ls -A "$TMPDIR")" ] && echo good >"$TMPDIR/good" && cat "$TMPDIR/good"`},
 	}, PlacementWish: apiclient.PlacementWish{SizeClass: attackedClass}})
 
 	d := b.await(t, id)
+	tried := time.Now()
 	require.Len(t, d.Runs, 1, "%+v", d.Runs)
 	run := d.Runs[0]
 	log := b.call(t, b.token(t, up.TokenUser), http.MethodGet, "/api/v1/runs/"+string(run.ID)+"/log", nil)
@@ -313,7 +368,10 @@ func (b *bed) try(t *testing.T, h harm) {
 	require.Len(t, g.Runs, 1)
 	require.Equal(t, run.Collector, g.Runs[0].Collector)
 	require.Equal(t, filepath.Base(b.attacked), run.Collector)
+	require.NotNil(t, run.FinishedAt)
+	require.False(t, g.Runs[0].StartedAt.Before(*run.FinishedAt), "the good job ran before the attempt had ended")
 	b.unharmed(t, h)
+	t.Logf("the attempt took %.1f s, the good job and the check %.1f s", tried.Sub(begin).Seconds(), time.Since(tried).Seconds())
 }
 
 // sharedFolders are those of the machine in which a benchmark might leave something.
@@ -333,6 +391,7 @@ func (b *bed) unharmed(t *testing.T, h harm) {
 	processes, err := b.Processes()
 	require.NoError(t, err)
 	require.Equal(t, b.processes, processes, "a process of the service has ended")
+	require.Equal(t, b.epochs, b.collectorEpochs(t), "a collector has been started anew")
 	d, err := b.API.Request(t.Context(), string(b.victim))
 	require.NoError(t, err)
 	require.NotEqual(t, bench.Completed, d.Status, "the victim's job has ended: %s", d.Message)

@@ -10,29 +10,44 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// fill writes a file of twice the limit of disk space.
-func (t Targets) fill(dir string) (reached string, err error) {
-	f, err := os.CreateTemp(dir, "filled-by-a-benchmark-")
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+// fill writes some files of twice the limit of disk space together, and keeps them.
+func (t Targets) fill(dir string, files int64) (reached string, err error) {
+	var made []*os.File
+	defer func() {
+		for _, f := range made {
+			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+		}
+	}()
 	block := bytes.Repeat([]byte("filled!\n"), 128<<10)
 	for written := int64(0); written < 2*t.Disk; written += int64(len(block)) {
-		if _, err := f.Write(block); err != nil {
+		if written >= int64(len(made))*2*t.Disk/files {
+			f, err := os.CreateTemp(dir, "filled-by-a-benchmark-")
+			if err != nil {
+				return "", fmt.Errorf("after %d bytes: %w", written, err)
+			}
+			made = append(made, f)
+		}
+		if _, err := made[len(made)-1].Write(block); err != nil {
 			return "", fmt.Errorf("after %d bytes: %w", written, err)
 		}
 	}
+	keep()
 	return fmt.Sprintf("%d bytes in %s", 2*t.Disk, dir), nil
 }
 
-func fillDisk(t Targets) (string, error) { return t.fill(".") }
+// keep stays with what it has made until it is killed: some limits are looked at only from time to time.
+func keep() { time.Sleep(10 * time.Minute) }
 
-func fillTemp(t Targets) (string, error) { return t.fill(os.Getenv("TMPDIR")) }
+// fillDisk writes one file, which the kernel stops.
+func fillDisk(t Targets) (string, error) { return t.fill(".", 1) }
+
+// fillTemp writes several, each of which it lets pass.
+func fillTemp(t Targets) (string, error) { return t.fill(os.Getenv("TMPDIR"), 8) }
 
 // plantedName is that of the file which it leaves where others might find it.
 const plantedName = "planted-by-a-benchmark"
@@ -54,10 +69,10 @@ func leaveBehind(t Targets) (string, error) {
 // fillShared writes to the folder in memory.
 func fillShared(t Targets) (string, error) {
 	t.Disk = t.Memory
-	return t.fill("/dev/shm")
+	return t.fill("/dev/shm", 32)
 }
 
-// fillInodes makes twice as many files as there may be.
+// fillInodes makes twice as many files as there may be, and keeps them.
 func fillInodes(t Targets) (reached string, err error) {
 	dir, err := os.MkdirTemp("", "inodes-")
 	if err != nil {
@@ -73,6 +88,7 @@ func fillInodes(t Targets) (reached string, err error) {
 			return "", err
 		}
 	}
+	keep()
 	return fmt.Sprintf("%d files", 2*t.Files), nil
 }
 

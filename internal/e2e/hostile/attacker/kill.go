@@ -97,22 +97,42 @@ func affinity(t Targets) (string, error) {
 	return "", fmt.Errorf("it has its %d CPUs and no more", set.Count())
 }
 
-// coreDump raises the limit of core dumps, then crashes.
+// coreDump raises the limit of core dumps, and lets a process crash.
 func coreDump(_ Targets) (string, error) {
-	err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
-	if err == nil {
-		return "the limit of core dumps", nil
+	return anyOf(
+		func() (string, error) {
+			return "the limit of core dumps", unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
+		},
+		func() (string, error) {
+			command := exec.Command("/proc/self/exe", os.Args[1], crashName) //nolint:noctx // it ends by itself
+			err := command.Run()
+			if status, ok := command.ProcessState.Sys().(syscall.WaitStatus); ok && status.CoreDump() {
+				return "a core dump", nil
+			}
+			return "", fmt.Errorf("a crash without a core dump: %w", err)
+		},
+	)
+}
+
+// crash ends by a signal, with as much of a core dump as is allowed.
+func crash() {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CORE, &limit); err != nil {
+		fail(err)
 	}
-	fmt.Fprintln(os.Stdout, "refused:", err)
+	limit.Cur = limit.Max
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &limit); err != nil {
+		fail(err)
+	}
 	debug.SetTraceback("crash")
 	panic("a crash")
 }
 
-// stayName and orphanName are parts of attacks: a process that stays, and one that starts
-// such a process and ends.
+// These names are parts of attacks: a process that stays, one that starts such a process and ends, and one that crashes.
 const (
 	stayName   = "stay"
 	orphanName = "orphan"
+	crashName  = "crash"
 )
 
 func start(targets, name string) (*exec.Cmd, error) {
@@ -188,7 +208,7 @@ func forkBomb(t Targets) (string, error) {
 		return "", err
 	}
 	b, most := (*bomb)(unsafe.Pointer(&shared[0])), uint32(2*t.PIDs)
-	pause := unix.NsecToTimespec(int64(2 * time.Millisecond))
+	pause := unix.NsecToTimespec(int64(20 * time.Millisecond))
 	var explode func()
 	explode = func() {
 		for b.forks.Load() < most {

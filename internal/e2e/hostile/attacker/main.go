@@ -9,10 +9,10 @@
 // real one would. It prints what it reached and exits with 0, which ends the test, or
 // prints what refused it and exits with 1.
 //
-// Nothing it does outlasts it or hurts the machine if it succeeds: it opens and does not
-// write, asks for a signal to be possible and does not send it, and takes no more of
-// anything than twice the limit that it attacks. Where that is not enough, it goes on only
-// as an unprivileged user.
+// Nothing it does outlasts its job or hurts the machine if it succeeds: it opens and does
+// not write, asks for a signal to be possible and does not send it, and takes no more of
+// anything than twice the limit that it attacks, and stays with what is looked at only from
+// time to time. Where that is not enough, it goes on only as an unprivileged user.
 package main
 
 import (
@@ -39,10 +39,10 @@ type Targets struct {
 	// change.
 	Artifact string
 	Suite    string `json:"-"`
-	// Socket is that of Postgres; the rest are addresses as HOST:PORT.
-	Socket, API, Temporal, UI string
-	Metrics                   []string
-	Namespace, TaskQueue      string
+	// Socket is that of Postgres, UISocket that of Temporal's Web UI; the rest are addresses as HOST:PORT.
+	Socket, UISocket, API, Temporal, UI string
+	Metrics                             []string
+	Namespace, TaskQueue                string
 	// Workflow is the ID of one that runs.
 	Workflow string
 	// Routes are the API's that write, as METHOD PATH.
@@ -145,6 +145,8 @@ func main() {
 	switch name := os.Args[2]; name {
 	case stayName:
 		stay()
+	case crashName:
+		crash()
 	case orphanName:
 		fail(startStaying(os.Args[1]))
 	case insideName:

@@ -124,7 +124,6 @@ func temporal(t Targets) (string, error) {
 		func() (string, error) {
 			return t.call("GetWorkflowExecutionHistory", append(namespace, field(2, field(1, []byte(t.Workflow)))...))
 		},
-		func() (string, error) { return t.call("GetSystemInfo", nil) },
 	)
 }
 
@@ -173,6 +172,13 @@ func ask(method, url, body string, headers ...string) (string, error) {
 func temporalUI(t Targets) (string, error) {
 	base := "http://" + t.UI + "/api/v1/namespaces/" + t.Namespace + "/workflows"
 	return anyOf(
+		func() (string, error) {
+			conn, err := dial("unix", t.UISocket)
+			if err != nil {
+				return "", err
+			}
+			return "the socket of Temporal's Web UI", conn.Close()
+		},
 		func() (string, error) { return ask(http.MethodGet, base, "") },
 		func() (string, error) {
 			return ask(http.MethodPost, base+"/"+strings.ReplaceAll(t.Workflow, "/", "%2F")+"/terminate", `{"reason":"harm"}`, "Content-Type", "application/json")

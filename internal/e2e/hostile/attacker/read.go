@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -213,11 +212,17 @@ func descriptors(_ Targets) (string, error) {
 		return "", err
 	}
 	for _, e := range entries {
-		to, err := os.Readlink("/proc/self/fd/" + e.Name())
-		if fd, _ := strconv.Atoi(e.Name()); err != nil || fd <= 2 || strings.HasPrefix(to, "anon_inode:") || strings.HasPrefix(to, "/proc/") {
-			continue // the Go runtime's own
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil || fd <= 2 {
+			continue
 		}
-		return fmt.Sprintf("descriptor %s is %s", e.Name(), to), nil
+		// What is closed by exec has been opened since, such as the Go runtime's own.
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err != nil || flags&unix.FD_CLOEXEC != 0 {
+			continue
+		}
+		to, err := os.Readlink("/proc/self/fd/" + e.Name())
+		return fmt.Sprintf("descriptor %d is %s (%v)", fd, to, err), nil
 	}
 	return "", errNothing
 }
