@@ -21,6 +21,9 @@ const (
 	// Usable is the age up to which one is given while it is read again. Nobody gets an
 	// older one.
 	Usable = 20 * time.Second
+	// atOnce bounds how many read at once: many who ask for the first time must not keep each
+	// other from an answer.
+	atOnce = 2
 	// readBound bounds a reading that nobody waits for.
 	readBound = time.Minute
 )
@@ -33,6 +36,7 @@ type Cache[K comparable, V any] struct {
 	much   func(V) bool
 	mu     sync.Mutex
 	known  map[K]*answer[V]
+	places chan struct{}  // of those who read while somebody waits
 	behind sync.WaitGroup // readings that nobody waits for
 }
 
@@ -46,11 +50,22 @@ type answer[V any] struct {
 // New returns a cache of what read returns. Answers of which much is true are kept; now is
 // the clock.
 func New[K comparable, V any](now func() time.Time, read func(ctx context.Context, key K) (V, error), much func(V) bool) *Cache[K, V] {
-	return &Cache[K, V]{now: now, read: read, much: much, known: make(map[K]*answer[V])}
+	return &Cache[K, V]{now: now, read: read, much: much, known: make(map[K]*answer[V]), places: make(chan struct{}, atOnce)}
 }
 
 // Get returns the answer, at most [Usable] old.
 func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) {
+	if value, ok := c.recall(ctx, key); ok {
+		return value, nil
+	}
+	select {
+	case c.places <- struct{}{}:
+		defer func() { <-c.places }()
+	case <-ctx.Done():
+		var none V
+		return none, ctx.Err()
+	}
+	// Whoever read before may have found that it is much.
 	if value, ok := c.recall(ctx, key); ok {
 		return value, nil
 	}

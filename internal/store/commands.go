@@ -59,7 +59,7 @@ func countWaiting(ctx context.Context, tx pgx.Tx, written int) error {
 	if written < commandsAtOnce {
 		return nil
 	}
-	_, err := tx.Exec(ctx, `analyze job_queue (id, project, task_queue, queue, status, kind, constraints, submitter, submitted_with, request_created), request_job`)
+	_, err := tx.Exec(ctx, `analyze job_queue (id, project, task_queue, queue, status, kind, constraints, submitter, submitted_with, request_created), request_job, job_test_case`)
 	return err
 }
 

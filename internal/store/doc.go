@@ -46,7 +46,8 @@
 //	size_statistics            selecting and learning sizes
 //	"test cases of project P"  writing new test cases
 //	"sets of collectors"       recording a set that is new, or older than an hour
-//	job_queue, request_job     as tables: statistics for the planner, after thousands of jobs
+//	job_queue, request_job, job_test_case
+//	                           as tables: statistics for the planner, after thousands of jobs
 //	"jobs waiting of A"        limit of waiting jobs of account A; several by name
 //
 // Rows that a transaction locks alone are not listed: projects, tokens, invitations,

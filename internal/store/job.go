@@ -155,7 +155,8 @@ const testCaseDocument = `jsonb_build_object('benchmark', tc.benchmark, 'profile
 // result, and the error of the last run of each job with such a test case.
 const lastingErrors = `
 	with lacking as (
-		select distinct job_id, test_case_id from job_test_case_state where job_id = any($1) and not done
+		select distinct job_id, test_case_id from job_test_case_state where not done
+			and job_id = any(array(select n.job_id from job_run n where n.job_id = any($1) and exists (select from error e where e.run_id = n.id)))
 	), last_of_case as (
 		select distinct on (l.job_id, l.test_case_id) e.id
 		from lacking l
