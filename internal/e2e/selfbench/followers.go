@@ -213,7 +213,7 @@ func (p *pages) followers(ctx context.Context, plan pagesPlan) error {
 		return fmt.Errorf("cancelling request %s: %w", ids[0], err)
 	}
 	return p.report.add(figure{followersName(), plan.clients, []benchfmt.Value{
-		{Value: rounded(many.looks/one.looks, 3), Unit: unitOfOne}, {Value: rounded(one.all, 2), Unit: unitOne}, {Value: rounded(many.all, 2), Unit: unitMany},
+		{Value: rounded(many.looks, 3), Unit: unitLooks}, {Value: rounded(many.looks/one.looks, 3), Unit: unitOfOne}, {Value: rounded(one.all, 2), Unit: unitOne}, {Value: rounded(many.all, 2), Unit: unitMany},
 	}})
 }
 

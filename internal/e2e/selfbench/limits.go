@@ -70,8 +70,11 @@ func limits() []limit {
 	for _, state := range statesOfRequest {
 		all = append(all, limit{part: partPages, benchmark: shownName(state.name), unit: unitMost, most: 2})
 	}
-	// Whole seconds of a count over some: one more or less.
-	all = append(all, limit{part: partPages, benchmark: followersName(), unit: unitOfOne, most: 1.15})
+	// One a second at most, and one more at an end of the time. Who follows alone asks four
+	// times a second, so that up to five quarters of a second lie between two looks.
+	all = append(all,
+		limit{part: partPages, benchmark: followersName(), unit: unitLooks, most: 1 + 1/watched.Seconds()},
+		limit{part: partPages, benchmark: followersName(), unit: unitOfOne, most: 1.35})
 	for _, process := range []string{"api", "orchestrator", "collector", "temporal", "up"} {
 		all = append(all, limit{part: partQueues, benchmark: growthName(process, mostWaiting), unit: unitGrowth, most: 100e6})
 	}

@@ -64,6 +64,7 @@ const (
 	unitPSS               = "growth-pss-B"
 	unitMost              = "most-sec"
 	unitOfOne             = "of-one" // 1 is what one who follows a page costs
+	unitLooks             = "looks/sec"
 	unitOne               = "one-statements/sec"
 	unitMany              = "many-statements/sec"
 )
