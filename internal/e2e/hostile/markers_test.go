@@ -21,12 +21,16 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/query/v1"
+	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/e2e/livestack"
+	"github.com/benchloom/benchloom/internal/protocol"
 	"github.com/benchloom/benchloom/internal/up"
 )
 
@@ -80,6 +84,8 @@ func TestLongNoPlantedSecretIsShown(t *testing.T) {
 	h.collect(t)
 	t.Run("answers", h.inAnswers)
 	t.Run("pages", h.inPages)
+	t.Run("streams", h.inStreams)
+	t.Run("Temporal's Web UI", h.inTheWebUI)
 	t.Run("command line", h.inTheCommandLine)
 	t.Run("logs", h.inLogs)
 	t.Run("command lines of processes", h.inProcesses)
@@ -261,8 +267,9 @@ func (h *hunt) get(t *testing.T, address, token string) (status int, body []byte
 	defer stop()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	require.NoError(t, err)
-	if token != "" {
+	if token != "" { // for the API in a header, for pages in their cookie
 		request.Header.Set("Authorization", "Bearer "+token)
+		request.Header.Set("Cookie", "benchloom_"+strings.TrimPrefix(h.url, "http://127.0.0.1:")+"="+token)
 	}
 	response, err := http.DefaultTransport.RoundTrip(request)
 	require.NoError(t, err)
@@ -311,26 +318,6 @@ func (h *hunt) inAnswers(t *testing.T) {
 	require.Greater(t, told, 10)
 }
 
-var reference = regexp.MustCompile(`(?:href|src|action)="(/[^"]*)"`)
-
-// inPages follows all links from the first page.
-func (h *hunt) inPages(t *testing.T) {
-	seen := map[string]bool{"/": true}
-	for next := []string{"/"}; len(next) > 0 && len(seen) < 500; next = next[1:] {
-		status, body := h.get(t, h.url+next[0], "")
-		require.Less(t, status, 500, next[0])
-		h.clean(t, "page "+next[0], body)
-		for _, found := range reference.FindAllSubmatch(body, -1) {
-			link := strings.ReplaceAll(string(found[1]), "&amp;", "&")
-			if link, _, _ = strings.Cut(link, "#"); !seen[link] {
-				seen[link] = true
-				next = append(next, link)
-			}
-		}
-	}
-	require.Greater(t, len(seen), 1)
-}
-
 func (h *hunt) inTheCommandLine(t *testing.T) {
 	job, request := h.values["job"][0], h.values["request"][0]
 	for _, args := range [][]string{
@@ -343,14 +330,22 @@ func (h *hunt) inTheCommandLine(t *testing.T) {
 }
 
 func (h *hunt) inLogs(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(h.State(), "logs", "*"))
-	require.NoError(t, err)
-	require.Greater(t, len(files), 2)
-	for _, file := range append(files, filepath.Join(h.Dir, "up.log")) {
+	files := []string{filepath.Join(h.Dir, "up.log")}
+	require.NoError(t, filepath.WalkDir(filepath.Join(h.State(), "logs"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			files = append(files, path)
+		}
+		return err
+	}))
+	require.Greater(t, len(files), 3)
+	var all []byte
+	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		h.clean(t, file, text)
+		all = append(all, text...)
 	}
+	require.Contains(t, string(all), "/sign-in", "what the forms of pages did is in a log")
 }
 
 func (h *hunt) inProcesses(t *testing.T) {
@@ -364,16 +359,22 @@ func (h *hunt) inProcesses(t *testing.T) {
 	}
 }
 
-// inHistories reads all events of all workflows.
+// inHistories reads all events of all workflows, what describes them, and what they tell of
+// themselves.
 func (h *hunt) inHistories(t *testing.T) {
 	c := h.temporal(t)
-	told, events := 0, 0
+	told, events, queried := 0, 0, 0
 	var page []byte
 	for {
 		list, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{NextPageToken: page})
 		require.NoError(t, err)
 		for _, e := range list.GetExecutions() {
 			h.cleanMessage(t, "the list of workflows", e)
+			id := e.GetExecution().GetWorkflowId()
+			if described, err := c.DescribeWorkflowExecution(t.Context(), id, e.GetExecution().GetRunId()); err == nil {
+				h.cleanMessage(t, "the description of "+id, described)
+				queried += h.inQueries(t, c, e)
+			}
 			history := c.GetWorkflowHistory(t.Context(), e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 			for history.HasNext() {
 				event, err := history.Next()
@@ -389,8 +390,29 @@ func (h *hunt) inHistories(t *testing.T) {
 		}
 	}
 	require.Greater(t, events, 50)
-	t.Logf("%d events", events)
+	require.Greater(t, queried, 3)
+	t.Logf("%d events, %d answers to queries", events, queried)
 	require.Positive(t, told, "command lines are in histories")
+}
+
+// inQueries asks a workflow for its status and its details, as the Web UI does. It returns
+// how many answers there were: not all workflows have them.
+func (h *hunt) inQueries(t *testing.T, c client.Client, e *workflow.WorkflowExecutionInfo) (answered int) {
+	t.Helper()
+	id := e.GetExecution().GetWorkflowId()
+	if !strings.HasPrefix(id, "request/") && !strings.HasPrefix(id, "job/") {
+		return 0
+	}
+	for _, name := range []string{protocol.StatusQuery, "__temporal_workflow_metadata"} {
+		answer, err := c.WorkflowService().QueryWorkflow(t.Context(), &workflowservice.QueryWorkflowRequest{
+			Namespace: "benchloom", Execution: e.GetExecution(), Query: &query.WorkflowQuery{QueryType: name},
+		})
+		if err == nil {
+			h.cleanMessage(t, name+" of "+id, answer)
+			answered++
+		}
+	}
+	return answered
 }
 
 // cleanMessage looks into a message; payloads are in it as they are, unless somebody encodes them.
@@ -426,21 +448,23 @@ func (h *hunt) inTheRecord(t *testing.T) {
 	require.Len(t, found, 2, "the environments of commands are in the record: %v", found)
 }
 
-// inFiles reads what the stack has written, except tokens.
+// inFiles reads all that the stack has written, except files of tokens.
 func (h *hunt) inFiles(t *testing.T) {
-	read := 0
-	for _, dir := range []string{"temporal", "orchestrator", "collectors", "artifacts"} {
-		require.NoError(t, filepath.WalkDir(filepath.Join(h.State(), dir), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() || strings.HasPrefix(d.Name(), "token") {
-				return nil //nolint:nilerr // files come and go
-			}
-			text, err := os.ReadFile(path)
-			if err == nil {
-				read++
-				h.clean(t, path, text)
-			}
-			return nil
-		}))
+	read := make(map[string]bool) // what is in the state directory
+	require.NoError(t, filepath.WalkDir(h.State(), func(path string, d fs.DirEntry, err error) error {
+		within, _ := filepath.Rel(h.State(), path)
+		first := strings.Split(within, string(filepath.Separator))[0]
+		if err != nil || !d.Type().IsRegular() || first == "tokens" || strings.HasPrefix(d.Name(), "token") {
+			return nil //nolint:nilerr // files come and go
+		}
+		text, err := os.ReadFile(path)
+		if err == nil {
+			read[first] = true
+			h.clean(t, path, text)
+		}
+		return nil
+	}))
+	for _, name := range []string{"temporal", "logs", "up.json", "processes.json"} {
+		require.True(t, read[name], "%s was not read: %v", name, read)
 	}
-	require.Greater(t, read, 3)
 }
