@@ -3,8 +3,7 @@ package api_test
 import (
 	"context"
 	"crypto/rand"
-	"io"
-	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -118,7 +117,7 @@ func newDoor(t *testing.T, b *bundle) *door {
 	d.proxy = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(behind)
 		r.Out.Host = r.In.Host
-	}, ErrorLog: log.New(io.Discard, "", 0)}
+	}, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	d.Server = httptest.NewServer(d)
 	t.Cleanup(func() {
 		d.cut()

@@ -194,7 +194,7 @@ func (s service) refusesForeigners(t *testing.T, l listener) {
 func (s service) temporalAsksForToken(t *testing.T) {
 	conn, err := grpc.NewClient(s.Up.Addresses[up.AddressTemporal], grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("evil.example"))
 	require.NoError(t, err)
-	defer conn.Close()
+	defer func() { require.NoError(t, conn.Close()) }()
 	c := workflowservice.NewWorkflowServiceClient(conn)
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()

@@ -45,7 +45,7 @@ func (b *tab) printsOnA4(path string) {
 	printed, err := chromedp.Call(b.ctx, page.PrintToPDF, page.PrintToPDFParams{PreferCSSPageSize: new(true)})
 	require.NoError(b.t, err)
 	n := len(sheets.FindAll(printed.Data, -1))
-	require.Greater(b.t, n, 0, path)
+	require.Positive(b.t, n, path)
 	require.LessOrEqual(b.t, n, mostSheets, path)
 	for i, size := range []float64{210, 297} {
 		box := mediaBox.FindSubmatch(printed.Data)
