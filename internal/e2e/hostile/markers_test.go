@@ -260,10 +260,10 @@ func (h *hunt) filled(pattern string) []string {
 	return out
 }
 
-// get makes a request and reads what comes within some seconds, headers included.
+// get makes a request and reads the answer, headers included; of a stream, a second.
 func (h *hunt) get(t *testing.T, address, token string) (status int, body []byte) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	require.NoError(t, err)
