@@ -28,9 +28,9 @@ const (
 	namespace = "lanes"
 	// startBound is the time within which a task must start if a machine is
 	// idle; it limits a wait, it is not a measurement.
-	startBound = 2 * time.Second
+	startBound = 10 * time.Second
 	// controls is the number of tasks that may come before a late one.
-	controls = 5
+	controls = 20
 )
 
 // farm is an embedded Temporal with a workflow that dispatches a task until a

@@ -21,7 +21,7 @@ import (
 )
 
 // Patience bounds the time of a test with a browser: the machine may be busy.
-const Patience = 5 * time.Minute
+const Patience = 20 * time.Minute
 
 // Open starts a browser without a window, and returns the context of its first tab, for
 // [chromedp.Do] and [chromedp.Run]. Further tabs come from [chromedp.NewContext] of it. Both

@@ -82,7 +82,7 @@ func (b *tab) texts(selector string) []string {
 }
 
 // patience bounds the time in which a page has to show something.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // await waits until an expression of JavaScript is true.
 func (b *tab) await(expression string) {
