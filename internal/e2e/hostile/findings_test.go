@@ -51,7 +51,7 @@ var findings = []finding{
 	{"8a", "A benchmark read all tokens and environments, and was the superuser of Postgres.", []string{"TestLongAHostileBenchmark"}},
 	{"8b", "A benchmark in a parent control group outlived its limits and hung its collector.", []string{"TestLongAHostileBenchmark"}},
 	{"8c", "A command that filled its folders stalled the stores, and readiness said nothing.", []string{"TestLongAHostileBenchmark", "internal/diskspace.TestTheReserveIsATwentiethOfTheFileSystem"}},
-	{"8d", "Foreign hosts were answered: DNS rebinding read everything.", []string{"TestAForeignPageInABrowser", "TestForeignCallsAreRefusedAtEveryPort", "TestClosedReadingInABrowser", "api.TestForeignPagesReachNoPath"}},
+	{"8d", "Foreign hosts were answered: DNS rebinding read everything.", []string{"TestLongAForeignPageInABrowser", "TestForeignCallsAreRefusedAtEveryPort", "TestClosedReadingInABrowser", "api.TestForeignPagesReachNoPath"}},
 	{"8e", "Answers showed environments of commands and passwords of addresses.", []string{"TestLongNoPlantedSecretIsShown", "api.TestNoAnswerLogOrWorkflowHoldsSecrets"}},
 }
 

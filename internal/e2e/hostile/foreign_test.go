@@ -62,7 +62,7 @@ type prey struct {
 // nothing of any port of the service and changes nothing, wherever it comes from: neither as
 // a page of another site nor of another port of this host, nor when its own name leads to the
 // service (DNS rebinding).
-func TestAForeignPageInABrowser(t *testing.T) {
+func TestLongAForeignPageInABrowser(t *testing.T) {
 	t.Parallel()
 	s := ownStack(t)
 	prey := s.prey(t)
@@ -99,8 +99,7 @@ func TestAForeignPageInABrowser(t *testing.T) {
 					target = host // to its browser, ports of one host are one site
 				}
 				attacked := prey.absolute(target)
-				seen := runForeign(t, tab, attacked)
-				require.True(t, slices.ContainsFunc(seen, func(s sight) bool { return s.URL == prey.Control && strings.Contains(s.Text, "readable") }), "the page does not work: %+v", seen)
+				seen := seenBy(t, tab, attacked, func(s sight) bool { return s.URL == prey.Control && strings.Contains(s.Text, "readable") })
 				for _, at := range seen {
 					require.Equal(t, prey.Control, at.URL, "a page of %s sees %+v", base, at)
 				}
@@ -120,8 +119,11 @@ func TestAForeignPageInABrowser(t *testing.T) {
 				// The other ports are other origins, as they are to the pages above.
 				attacked := prey.absolute(host).below(base)
 				attacked.Control = base + "/nothing"
-				seen := runForeign(t, tab, attacked)
-				require.Equal(t, l.http, len(seen) > 0, "%+v", seen)
+				if !l.http {
+					require.Empty(t, runForeign(t, tab, attacked))
+					return
+				}
+				seen := seenBy(t, tab, attacked, func(sight) bool { return true })
 				for _, at := range seen {
 					// It may see that it is refused, of its own origin, and nothing else.
 					require.True(t, strings.HasPrefix(at.URL, base), "a page of %s sees %+v", base, at)
@@ -219,6 +221,19 @@ func firstFromElsewhere(t *testing.T, tab context.Context, page string) {
 	require.NoError(t, <-answered)
 	_, err = chromedp.Call(tab, fetch.Disable, cdp.Empty{})
 	require.NoError(t, err)
+}
+
+// seenBy runs the attack in a page until it sees at least what shows that the page works: on a
+// busy machine, that may not come within the seconds that each try has.
+func seenBy(t *testing.T, tab context.Context, p prey, works func(sight) bool) (seen []sight) {
+	t.Helper()
+	for range 10 {
+		if seen = runForeign(t, tab, p); slices.ContainsFunc(seen, works) {
+			return seen
+		}
+	}
+	require.FailNow(t, "the page does not work", "%+v", seen)
+	return nil
 }
 
 // runForeign runs the attack in a page. It returns what that could see.

@@ -61,5 +61,5 @@ func TestTextsOfOthersDoNoHarm(t *testing.T) {
 	b.visit("/runs/" + string(d.Runs[0].ID))
 	require.Contains(t, b.text("#s-log"), `<script>window.harmed = 1</script><b>`, "it is shown as it was printed")
 	b.visit("/collectors?colour=red")
-	require.Contains(t, b.text("main"), `this page has no parameter "colour"; it knows q, only, sort, page`)
+	require.Contains(t, b.text("main"), `This page has no parameter "colour"; it knows q, only, sort, page`)
 }
