@@ -42,7 +42,7 @@ var findings = []finding{
 	{"6e", "The spool synced its files and not their directory.", []string{"TestAKilledCollectorHasItsBlock", "activities/collection.TestABlockIsDurableWithItsName"}},
 	{"7a", "An orchestrator ran against a newer schema.", []string{"TestNoProcessRunsAgainstANewerSchema"}},
 	{"7b", "Migrations dropped columns under running replicas.", []string{"TestAMigrationLeavesOlderReplicasAtWork", "internal/store.TestMigrationsLeaveWhatTheVersionBeforeUses"}},
-	{"7c", "An idle service grew Temporal's database by some 3 GB a month.", []string{"TestLongSchedulesKeepOneClosedWorkflow"}},
+	{"7c", "An idle service grew Temporal's database by some 3 GB a month.", []string{"TestLongSchedulesForgetClosedWorkflows"}},
 	{"7d", "Run logs, commands, suites and collectors' folders stayed for ever.", []string{"TestNothingIsKeptForEver", "TestCollectorsRemoveUnusedFolders", "internal/store.TestEveryKindIsRemoved", "internal/store.TestEveryTableHasItsRetention"}},
 	{"7e", "2 MB of archive made 300,000 files.", []string{"TestAnArchiveOfCountlessFilesIsRefused"}},
 	{"7f", "Git for builds got the whole environment of its process, tokens included.", []string{"TestGitSeesNoSecretsOfItsProcess", "internal/revision.TestGitSeesNoSecrets"}},
