@@ -32,9 +32,13 @@ type event struct {
 
 func main() {
 	skips := flag.String("skips", "", "file with the tests that may be skipped: package and test, one per line, # begins a comment")
+	failed := flag.String("failed", "", "file to write the failed tests to, package and test, one per line; none if something other than single tests failed")
 	part := flag.String("part", partAll, "part of the tests in the output, and of the list to compare: quick, long or all")
 	flag.Parse()
-	ok, err := reportFiles(flag.Args(), *skips, *part)
+	s, ok, err := reportFiles(flag.Args(), *skips, *part)
+	if err == nil && *failed != "" {
+		err = s.writeFailed(*failed)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testreport:", err)
 		os.Exit(2)
@@ -44,7 +48,7 @@ func main() {
 	}
 }
 
-func reportFiles(names []string, skips, part string) (ok bool, err error) {
+func reportFiles(names []string, skips, part string) (s *summary, ok bool, err error) {
 	if len(names) == 0 {
 		return report([]io.Reader{os.Stdin}, os.Stdout, skips, part)
 	}
@@ -52,7 +56,7 @@ func reportFiles(names []string, skips, part string) (ok bool, err error) {
 	for _, name := range names {
 		f, err := os.Open(name)
 		if err != nil {
-			return false, fmt.Errorf("opening the test output: %w", err)
+			return nil, false, fmt.Errorf("opening the test output: %w", err)
 		}
 		defer f.Close()
 		inputs = append(inputs, f)
@@ -68,15 +72,19 @@ type summary struct {
 	passed, failed int
 	broken         bool // a test failed, or a package did not build or died
 	skipped        []string
+	// failures are the failed tests without their parts: package and name. beyond reports
+	// failures of which no test is the reason, such as a package that did not build.
+	failures []string
+	beyond   bool
 }
 
 // report reads all inputs to their ends and reports whether all is well.
-func report(inputs []io.Reader, out io.Writer, skipFile, part string) (ok bool, err error) {
+func report(inputs []io.Reader, out io.Writer, skipFile, part string) (s *summary, ok bool, err error) {
 	expected, err := readSkips(skipFile, part)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
-	s := &summary{out: out}
+	s = &summary{out: out}
 	errs := make([]error, len(inputs))
 	var all sync.WaitGroup
 	for i, in := range inputs {
@@ -85,10 +93,25 @@ func report(inputs []io.Reader, out io.Writer, skipFile, part string) (ok bool, 
 	all.Wait()
 	for _, err := range errs {
 		if err != nil {
-			return false, err
+			return nil, false, err
 		}
 	}
-	return s.conclude(expected, skipFile), nil
+	return s, s.conclude(expected, skipFile), nil
+}
+
+// writeFailed writes the failed tests to a file, each a line. It writes none if they are
+// not all that failed, because repeating them would then prove nothing.
+func (s *summary) writeFailed(file string) error {
+	var text strings.Builder
+	if !s.beyond {
+		for _, name := range s.failures {
+			fmt.Fprintln(&text, name)
+		}
+	}
+	if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
+		return fmt.Errorf("writing the failed tests: %w", err)
+	}
+	return nil
 }
 
 // stream is one input: the output of each test and package that may still fail, and the
@@ -153,9 +176,7 @@ func (s *stream) line(line string) {
 			s.skipped = append(s.skipped, strings.TrimPrefix(key, "github.com/benchloom/benchloom/"))
 		}
 	case "fail", "build-fail":
-		if e.Test != "" {
-			s.failed++
-		}
+		s.fail(e, key)
 		fmt.Fprintf(s.out, "FAIL  %s\n%s", key, strings.Join(s.output[key], ""))
 		s.broken = true
 		if e.Test == "" {
@@ -169,6 +190,21 @@ func (s *stream) line(line string) {
 		if e.Test == "" {
 			delete(s.open, e.Package)
 		}
+	}
+}
+
+// fail notes that a test or a package failed.
+func (s *stream) fail(e event, key string) {
+	inPackage := func(name string) bool { return strings.HasPrefix(name, e.Package+" ") }
+	switch {
+	case e.Test == "":
+		// A package fails with its tests. Without one, or in the middle of one, it died.
+		s.beyond = s.beyond || e.Action == "build-fail" || !slices.ContainsFunc(s.failures, inPackage) || slices.ContainsFunc(slices.Collect(maps.Keys(s.begun)), inPackage)
+	case !strings.Contains(e.Test, "/"):
+		s.failures = append(s.failures, key)
+		fallthrough
+	default:
+		s.failed++
 	}
 }
 
@@ -191,11 +227,11 @@ func (s *stream) end() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.open)) {
 		fmt.Fprintf(s.out, "FAIL  %s has not ended\n", name)
-		s.broken = true
+		s.broken, s.beyond = true, true
 	}
 	if !s.any {
 		fmt.Fprintln(s.out, "FAIL  no test passed in this run")
-		s.broken = true
+		s.broken, s.beyond = true, true
 	}
 }
 
@@ -205,13 +241,13 @@ func (s *summary) conclude(expected []string, skipFile string) (ok bool) {
 	for _, name := range s.skipped {
 		if !slices.Contains(expected, name) {
 			fmt.Fprintf(s.out, "SKIPPED but not listed in %s: %s\n", skipFile, name)
-			ok = false
+			ok, s.beyond = false, true
 		}
 	}
 	for _, name := range expected {
 		if !slices.Contains(s.skipped, name) {
 			fmt.Fprintf(s.out, "LISTED in %s but not skipped: %s\n", skipFile, name)
-			ok = false
+			ok, s.beyond = false, true
 		}
 	}
 	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped\n", s.passed, s.failed, len(s.skipped))

@@ -30,6 +30,7 @@ func TestReport(t *testing.T) {
 		inputs []string
 		skips  string // the list
 		part   string // default: all
+		failed string // the tests to repeat
 		ok     bool
 		want   []string // in the report
 	}{
@@ -42,9 +43,37 @@ func TestReport(t *testing.T) {
 		"a failure": {
 			inputs: []string{`{"Action":"output","Package":"p","Test":"TestA","Output":"why\n"}
 {"Action":"fail","Package":"p","Test":"TestA"}
+{"Action":"pass","Package":"p","Test":"TestB"}
 {"Action":"fail","Package":"p"}
 `, good},
-			want: []string{"FAIL  p TestA\nwhy\n", "1 passed, 1 failed, 0 skipped\n"},
+			want:   []string{"FAIL  p TestA\nwhy\n", "2 passed, 1 failed, 0 skipped\n"},
+			failed: "p TestA\n",
+		},
+		"a part of a test fails": {
+			inputs: []string{good + `{"Action":"run","Package":"p","Test":"TestB"}
+{"Action":"run","Package":"p","Test":"TestB/c"}
+{"Action":"fail","Package":"p","Test":"TestB/c"}
+{"Action":"fail","Package":"p","Test":"TestB"}
+{"Action":"fail","Package":"p"}
+`},
+			want:   []string{"1 passed, 2 failed, 0 skipped\n"},
+			failed: "p TestB\n",
+		},
+		"a package fails after its tests": {
+			inputs: []string{good + `{"Action":"fail","Package":"q","Test":"TestA"}
+{"Action":"fail","Package":"q"}
+{"Action":"pass","Package":"r","Test":"TestA"}
+{"Action":"fail","Package":"r"}
+`},
+			want: []string{"FAIL  q TestA\n", "FAIL  r\n"},
+		},
+		"a test ends its package": {
+			inputs: []string{good + `{"Action":"run","Package":"q","Test":"TestB"}
+{"Action":"run","Package":"q","Test":"TestA"}
+{"Action":"fail","Package":"q","Test":"TestA"}
+{"Action":"fail","Package":"q"}
+`},
+			want: []string{"FAIL  q TestB has not ended\n"},
 		},
 		"does not build": {
 			inputs: []string{good + `{"Action":"build-output","ImportPath":"q","Output":"undefined: x\n"}
@@ -79,8 +108,13 @@ func TestReport(t *testing.T) {
 				inputs = append(inputs, strings.NewReader(text))
 			}
 			var out strings.Builder
-			ok, err := report(inputs, &out, skips, cmp.Or(c.part, partAll))
+			s, ok, err := report(inputs, &out, skips, cmp.Or(c.part, partAll))
 			require.NoError(t, err)
+			failed := filepath.Join(t.TempDir(), "failed.txt")
+			require.NoError(t, s.writeFailed(failed))
+			text, err := os.ReadFile(failed)
+			require.NoError(t, err)
+			require.Equal(t, c.failed, string(text))
 			require.Equal(t, c.ok, ok, out.String())
 			for _, want := range c.want {
 				require.Contains(t, out.String(), want)
