@@ -26,7 +26,8 @@ const (
 	ByCertainty
 )
 
-func sorted(list []Row, sorting Sorting) []Row {
+// Sorted returns rows in an order. Rows that are equal keep theirs.
+func Sorted(list []Row, sorting Sorting) []Row {
 	rows := slices.Clone(list)
 	size := func(r Row) float64 {
 		change := r.Estimate()
@@ -118,13 +119,17 @@ func valueCell(r Row, side stats.Side) string {
 	if !side.Known() {
 		return absent
 	}
+	return scaled(r, side.Value, r.A.Value, r.B.Value)
+}
+
+// scaled writes a value of a row in the scale that suits both sides.
+func scaled(r Row, value, a, b float64) string {
 	unit, factor := baseUnit(r.Unit)
-	if whole := side.Value * factor; r.Exact && whole == math.Trunc(whole) && math.Abs(whole) < 1e15 {
+	if whole := value * factor; r.Exact && whole == math.Trunc(whole) && math.Abs(whole) < 1e15 {
 		return joinUnit(benchunit.NoOpScaler.Format(whole), displayUnit(unit)) // every digit matters
 	}
-	class := benchunit.ClassOf(unit)
-	scaler := benchunit.CommonScale([]float64{r.A.Value * factor, r.B.Value * factor}, class)
-	number := scaler.Format(side.Value * factor)
+	scaler := benchunit.CommonScale([]float64{a * factor, b * factor}, benchunit.ClassOf(unit))
+	number := scaler.Format(value * factor)
 	number = number[:len(number)-len(scaler.Prefix)]
 	return joinUnit(number, scaler.Prefix+displayUnit(unit))
 }

@@ -10,12 +10,12 @@ import (
 // is undecided or missing and the warnings. The error is the writer's.
 func WriteMarkdown(w io.Writer, r Report, s Summary, options TableOptions) error {
 	var b strings.Builder
+	words := Describe(r, s)
 	if len(r.Rows) == 0 {
 		b.WriteString("Nothing to compare: there are no series.\n\n")
 	} else {
-		lines := summaryLines(r, s)
-		fmt.Fprintf(&b, "**%s**\n\n", escape(lines[0]))
-		for _, line := range lines[1:] {
+		fmt.Fprintf(&b, "**%s**\n\n", escape(words.Lines[0]))
+		for _, line := range words.Lines[1:] {
 			fmt.Fprintf(&b, "%s.\n\n", escape(capitalize(line)))
 		}
 	}
@@ -34,22 +34,22 @@ func WriteMarkdown(w io.Writer, r Report, s Summary, options TableOptions) error
 		}
 		fmt.Fprintf(&b, "%s.\n\n", capitalize(geometricMean(m)))
 	}
-	for _, l := range lists(r, s) {
-		fmt.Fprintf(&b, "### %s (%d)\n\n", l.title, l.count)
-		for _, line := range l.lines {
+	for _, l := range words.Lists {
+		fmt.Fprintf(&b, "### %s (%d)\n\n", l.Title, l.Count)
+		for _, line := range l.Lines {
 			fmt.Fprintf(&b, "- %s\n", escape(line))
 		}
 		b.WriteString("\n")
 	}
-	for i, note := range notes(r) {
+	for i, note := range words.Notes {
 		if i > 0 {
 			b.WriteString("\n")
 		}
 		fmt.Fprintf(&b, "%s\n", escape(note))
 	}
-	if warnings := allWarnings(r, s); len(warnings) > 0 {
+	if len(words.Warnings) > 0 {
 		b.WriteString("\n**Warnings**\n\n")
-		for _, warning := range warnings {
+		for _, warning := range words.Warnings {
 			fmt.Fprintf(&b, "- %s\n", escape(warning))
 		}
 	}

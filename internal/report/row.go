@@ -122,9 +122,9 @@ func (r Row) Estimate() stats.Change {
 	return r.Change
 }
 
-// remarkable reports whether the row is shown even where only what matters is shown: something was suspected or measured
+// Remarkable reports whether the row is shown even where only what matters is shown: something was suspected or measured
 // in turns, or changed.
-func (r Row) remarkable() bool {
+func (r Row) Remarkable() bool {
 	return r.Verdict != nil && !r.Is(verdict.NoSuspicion) && !(r.Exact && r.Is(verdict.NoDifference))
 }
 

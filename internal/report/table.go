@@ -38,7 +38,7 @@ type metricTable struct {
 
 // newTable selects the rows of one metric and the columns that have content, and counts the hidden rows.
 func newTable(rows []Row, options TableOptions) metricTable {
-	t := metricTable{title: heading(rows[0]), rows: sorted(rows, options.Sorting)}
+	t := metricTable{title: heading(rows[0]), rows: Sorted(rows, options.Sorting)}
 	if options.OnlyRemarkable {
 		t.rows = remarkableRows(t.rows)
 		t.hidden = len(rows) - len(t.rows)
@@ -60,14 +60,14 @@ func newTable(rows []Row, options TableOptions) metricTable {
 
 // remarkableRows returns the remarkable rows in the given order; without any, the few with the largest changes.
 func remarkableRows(rows []Row) []Row {
-	remarkable := slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return !r.remarkable() })
+	remarkable := slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return !r.Remarkable() })
 	if len(remarkable) > 0 || len(rows) <= leastRows {
 		if len(remarkable) > 0 {
 			return remarkable
 		}
 		return rows
 	}
-	largest := sorted(rows, BySize)[:leastRows]
+	largest := Sorted(rows, BySize)[:leastRows]
 	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool {
 		return !slices.ContainsFunc(largest, func(l Row) bool { return l.Key == r.Key })
 	})

@@ -22,24 +22,25 @@ func WriteText(w io.Writer, r Report, s Summary, options TableOptions) error {
 		writeMetricText(&b, newTable(rows, options), s.Metrics[i], options)
 	}
 	b.WriteString("Summary\n")
-	for _, line := range summaryLines(r, s) {
+	words := Describe(r, s)
+	for _, line := range words.Lines {
 		b.WriteString("  " + printable(line) + "\n")
 	}
 	for _, m := range s.Metrics {
 		writeSummaryText(&b, m)
 	}
-	for _, l := range lists(r, s) {
-		fmt.Fprintf(&b, "  %s (%d):\n", l.title, l.count)
-		for _, line := range l.lines {
+	for _, l := range words.Lists {
+		fmt.Fprintf(&b, "  %s (%d):\n", l.Title, l.Count)
+		for _, line := range l.Lines {
 			fmt.Fprintf(&b, "    %s\n", printable(line))
 		}
 	}
-	for _, note := range notes(r) {
+	for _, note := range words.Notes {
 		b.WriteString(printable(note) + "\n")
 	}
-	if warnings := allWarnings(r, s); len(warnings) > 0 {
+	if len(words.Warnings) > 0 {
 		b.WriteString("\nWarnings\n")
-		for _, warning := range warnings {
+		for _, warning := range words.Warnings {
 			fmt.Fprintf(&b, "  %s\n", printable(warning))
 		}
 	}
@@ -142,10 +143,8 @@ func writeSummaryText(b *strings.Builder, m MetricSummary) {
 		return
 	}
 	fmt.Fprintf(b, "  %s: %s\n", printable(m.Metric), m.Tally)
-	for _, g := range groups(m) {
-		if g.group.Count > 0 {
-			fmt.Fprintf(b, "    %s: %d, mean %s, range %s\n", g.title, g.group.Count, meanCell(g.group), rangeCell(g.group))
-		}
+	for _, line := range m.Changes() {
+		b.WriteString("    " + line + "\n")
 	}
 }
 
@@ -177,42 +176,35 @@ func rangeCell(g Group) string {
 	return "[" + stats.SignedPercent(g.Min) + ", " + stats.SignedPercent(g.Max) + "]"
 }
 
-// list is a list below the summary; count may exceed the number of lines.
-type list struct {
-	title string
-	count int
-	lines []string
-}
-
 // lists returns the lists that are not empty: undecided rows by reason, and test cases of one side.
-func lists(r Report, s Summary) []list {
-	all := []list{undecided(r)}
+func lists(r Report, s Summary) []List {
+	all := []List{undecided(r)}
 	for _, l := range []struct {
 		title string
 		cases []stats.TestCase
 	}{{"Missing in B", s.Missing}, {"Added in B", s.Added}} {
-		named := list{title: l.title, count: len(l.cases)}
+		named := List{Title: l.title, Count: len(l.cases)}
 		for _, t := range l.cases {
-			named.lines = append(named.lines, t.String())
+			named.Lines = append(named.Lines, t.String())
 		}
 		all = append(all, named)
 	}
-	return slices.DeleteFunc(all, func(l list) bool { return l.count == 0 })
+	return slices.DeleteFunc(all, func(l List) bool { return l.Count == 0 })
 }
 
 // namedRows bounds the rows that a reason of undecided ones names.
 const namedRows = 3
 
 // undecided lists why rows are undecided and what would decide them, the most frequent reason first.
-func undecided(r Report) list {
-	l := list{title: "Undecided"}
+func undecided(r Report) List {
+	l := List{Title: "Undecided"}
 	var reasons []string
 	rows := map[string][]string{}
 	for _, row := range r.Rows {
 		if !row.Is(verdict.Undecided) {
 			continue
 		}
-		l.count++
+		l.Count++
 		why := whyCell(row)
 		if rows[why] == nil {
 			reasons = append(reasons, why)
@@ -226,7 +218,7 @@ func undecided(r Report) list {
 		if more := len(names) - namedRows; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
-		l.lines = append(l.lines, text+": "+why)
+		l.Lines = append(l.Lines, text+": "+why)
 	}
 	return l
 }

@@ -1,0 +1,99 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/benchloom/benchloom/internal/stats"
+)
+
+// Shown is a row in words, for outputs that are no text: the evidence that its verdict rests on, from pairs if there are any,
+// else from stored results.
+type Shown struct {
+	A, B     string
+	Change   string
+	Interval string
+	// Stored is the change of stored results where Change is that of pairs; empty: there is none.
+	Stored string
+	// N counts the values of both sides, or the pairs and their sessions.
+	N       string
+	Verdict string
+	// Why is the reason of the verdict, and what would decide it.
+	Why string
+}
+
+// Shown returns the row in words. Unlike the tables of [WriteText], it takes a side with values for known, so that a report may
+// have been read from JSON, which has finite numbers only.
+func (r Row) Shown() Shown {
+	out := Shown{Verdict: verdictCell(r), Why: whyCell(r), Change: absent}
+	if r.A.N > 0 && r.B.N > 0 {
+		out.Change = "undefined"
+		if r.Change.Defined() {
+			out.Change = stats.SignedPercent(r.Change.Value)
+		}
+	}
+	if t := r.Turns; t != nil {
+		if !r.OnlyInTurns {
+			out.Stored = out.Change
+		}
+		out.A, out.B = values(r, t.A, t.B)
+		out.Change, out.Interval, out.N = turnsCell(*t), intervalCell(t.Interval), pairsCell(*t)
+		return out
+	}
+	out.A, out.B = values(r, r.A, r.B)
+	out.Interval, out.N = intervalCell(r.Interval), sizeCell(r)
+	return out
+}
+
+// values writes both sides of a row, scaled alike.
+func values(r Row, a, b stats.Side) (left, right string) {
+	left, right = absent, absent
+	if a.N > 0 {
+		left = scaled(r, a.Value, a.Value, b.Value)
+	}
+	if b.N > 0 {
+		right = scaled(r, b.Value, a.Value, b.Value)
+	}
+	return left, right
+}
+
+// Heading names the metric of a row with its unit and direction.
+func (r Row) Heading() string { return heading(r) }
+
+// Words are the texts about a comparison as a whole, the same in every output.
+type Words struct {
+	// Lines sum it up. The first counts all verdicts.
+	Lines []string
+	// Lists name what is undecided and what only one side has.
+	Lists []List
+	// Notes explain tables, and say how to get verdicts.
+	Notes    []string
+	Warnings []string
+}
+
+// List is a list below the summary. Count may exceed the number of lines.
+type List struct {
+	Title string
+	Count int
+	Lines []string
+}
+
+// Describe writes a comparison as a whole in words. Names in them are as they were given, with control characters.
+func Describe(r Report, s Summary) Words {
+	return Words{Lines: summaryLines(r, s), Lists: lists(r, s), Notes: notes(r), Warnings: allWarnings(r, s)}
+}
+
+// Changes writes the changes of a metric, a line for each direction and category that has any:
+//
+//	regressions (primary): 9, mean +1.20 %, range [+0.50 %, +4.10 %]
+func (m MetricSummary) Changes() []string {
+	var lines []string
+	for _, g := range groups(m) {
+		if g.group.Count > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %d, mean %s, range %s", g.title, g.group.Count, meanCell(g.group), rangeCell(g.group)))
+		}
+	}
+	return lines
+}
+
+// Mean writes the geometric mean of a metric, and why it may be no verdict.
+func (m MetricSummary) Mean() string { return geometricMean(m) }
