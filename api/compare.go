@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/report"
@@ -54,7 +56,7 @@ func (s *resultHandlers) register() {
 
 type compare struct {
 	Project    string         `query:"project" required:"true"`
-	A          string         `query:"a" required:"true" doc:"Tag of the baseline."`
+	A          string         `query:"a" doc:"Tag of the baseline; absent: what B was or will be compared with by its own request."`
 	B          string         `query:"b" required:"true" doc:"Tag of the artifact to judge."`
 	Metrics    []bench.Metric `query:"metric,explode" doc:"Show only these metrics."`
 	Benchmarks []string       `query:"benchmark,explode" doc:"Show only these benchmarks."`
@@ -123,6 +125,12 @@ func (s *resultHandlers) compare(ctx context.Context, in *compare) (*written, er
 	if err := s.tags(ctx, in.Project, &in.A, &in.B); err != nil {
 		return nil, err
 	}
+	if in.A == "" {
+		var err error
+		if in.A, err = s.baseline(ctx, in.Project, in.B); err != nil {
+			return nil, err
+		}
+	}
 	release, err := s.reserve(ctx, in)
 	if err != nil {
 		return nil, err
@@ -142,6 +150,35 @@ func (s *resultHandlers) compare(ctx context.Context, in *compare) (*written, er
 		return nil, problemf(http.StatusNotFound, "nothing-left", "%s and %s have no results that all parameters name; left out was, for example, %s", in.A, in.B, all.Rows[0].Key)
 	}
 	return in.write(shown)
+}
+
+// baseline returns the artifact with which the request of another compares it: the one that it was compared or is measured in
+// turns with, its parent, or for a release the next lower one that is measured.
+func (s *resultHandlers) baseline(ctx context.Context, project, tag string) (string, error) {
+	r, err := s.request(ctx, project+":"+tag)
+	if err != nil {
+		return "", err
+	}
+	baseline := cmp.Or(r.Baseline, r.Versus, r.Parent)
+	if baseline == "" && r.Type == bench.Release {
+		tags, err := s.record.MeasuredTags(ctx, project, bench.Release)
+		if err != nil {
+			return "", err
+		}
+		for _, t := range tags {
+			if admission.CompareVersions(t, tag) < 0 && (baseline == "" || admission.CompareVersions(t, baseline) > 0) {
+				baseline = t
+			}
+		}
+	}
+	if baseline == "" {
+		why := "its request has no parent, and no release before it is measured"
+		if r.ParentNote != "" {
+			why = r.ParentNote
+		}
+		return "", problemf(http.StatusNotFound, "no-baseline", "artifact %q of project %s has no baseline: %s; name the artifact to compare it with", tag, project, why)
+	}
+	return baseline, nil
 }
 
 // shows reports whether a row was asked for. What was not is hidden; the verdicts do not depend on it.

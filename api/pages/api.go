@@ -18,6 +18,7 @@ type API interface {
 	sizeClassAPI
 	jobAPI
 	projectAPI
+	compareAPI
 	requestAPI
 	queueAPI
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 )
@@ -47,6 +48,11 @@ func (p *Pages) fail(w http.ResponseWriter, v *visit, err error) {
 	if errors.Is(err, context.Canceled) && v.Context().Err() != nil {
 		return // nobody waits for the answer
 	}
+	var to *movedTo
+	if errors.As(err, &to) {
+		to.lead(w, v)
+		return
+	}
 	problem := problemOf(err)
 	if problem.Type == "" && problem.Status >= http.StatusInternalServerError {
 		p.Log.ErrorContext(v.Context(), "showing a page failed", "path", v.URL.Path, "error", err)
@@ -62,7 +68,7 @@ func (p *Pages) fail(w http.ResponseWriter, v *visit, err error) {
 	if problem.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(problem.RetryAfter.Seconds())))
 	}
-	p.render(w, v, max(problem.Status, http.StatusBadRequest), &view{template: "problem", Title: title, Content: problemView{problem, nearest(problem)}})
+	p.render(w, v, max(problem.Status, http.StatusBadRequest), &view{template: "problem", Title: title, Content: problemView{problem, nearest(problem, err)}})
 }
 
 // unauthorized asks for a token. One that is valid no more is forgotten, so that what needs
@@ -83,12 +89,21 @@ func (p *Pages) unauthorized(w http.ResponseWriter, v *visit, problem *apiclient
 	p.render(w, v, http.StatusUnauthorized, &view{template: "sign-in", Title: "Sign in", Content: shown})
 }
 
-// nearest leads to the requests that a problem offers instead of an unknown one.
-func nearest(problem *apiclient.Problem) []link {
+// nearest leads to what a problem offers instead of what is not known: requests, unless the
+// page says otherwise.
+func nearest(problem *apiclient.Problem, err error) []link {
+	to := func(name string) link { return link{"/requests/" + segments(name), name} }
+	var offers *offering
+	if errors.As(err, &offers) {
+		to = func(name string) link {
+			_, tag, _ := strings.Cut(name, ":")
+			return offers.to(tag)
+		}
+	}
 	var links []link
 	for _, e := range problem.Errors {
 		if e.Location == apiclient.LocationNearest {
-			links = append(links, link{"/requests/" + segments(e.Message), e.Message})
+			links = append(links, to(e.Message))
 		}
 	}
 	return links

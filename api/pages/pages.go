@@ -80,7 +80,7 @@ type action struct {
 // pages lists all pages. Each file with pages adds its own.
 func (p *Pages) pages() []page {
 	return slices.Concat(
-		p.overviewPages(), p.projectPages(), p.requestPages(), p.queuePages(), p.collectorPages(), p.sizeClassPages(), p.jobPages(), p.helpPages(),
+		p.overviewPages(), p.projectPages(), p.comparePages(), p.requestPages(), p.queuePages(), p.collectorPages(), p.sizeClassPages(), p.jobPages(), p.helpPages(),
 	)
 }
 

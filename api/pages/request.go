@@ -311,12 +311,18 @@ func (v *visit) commit(d apiclient.RequestDetail) (string, error) {
 		return "", nil
 	}
 	project, err := v.api.Project(v.Context(), d.Project)
-	if err != nil || project.SourceState == nil {
-		return "", err
+	return commitAddress(project, d.Tag), err
+}
+
+// commitAddress is where a code host shows a commit of a project; empty: its repository is
+// not on the web.
+func commitAddress(project apiclient.Project, sha string) string {
+	if project.SourceState == nil {
+		return ""
 	}
 	repository, err := url.Parse(project.SourceState.Repository)
 	if err != nil || repository.Scheme != "https" || repository.Host == "" {
-		return "", nil //nolint:nilerr // another form of address, which is none of the web
+		return "" // another form of address, which is none of the web
 	}
-	return repository.Scheme + "://" + repository.Host + strings.TrimSuffix(strings.TrimSuffix(repository.EscapedPath(), "/"), ".git") + "/commit/" + url.PathEscape(d.Tag), nil
+	return repository.Scheme + "://" + repository.Host + strings.TrimSuffix(strings.TrimSuffix(repository.EscapedPath(), "/"), ".git") + "/commit/" + url.PathEscape(sha)
 }

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/benchloom/benchloom/internal/apiclient"
@@ -59,6 +62,9 @@ func (p *Pages) words() template.FuncMap {
 		"constraints": cli.Constraints,
 		"accesskey":   func(href string) string { return accessKeys[href] },
 		"job":         jobTitle,
+		"comparison":  comparison,
+		"verdict":     func(r comparedRow) template.HTML { return signed(r.look(), cmp.Or(r.Text.Verdict, "explains")) },
+		"capital":     capital,
 		"stepName":    func(s apiclient.StepName) string { return stepNames[s] },
 		"duration":    cli.Duration,
 		// commandLine writes the words of a command, command those of our own.
@@ -206,9 +212,22 @@ func state(s any) template.HTML {
 	if !known {
 		l = looksQuiet
 	}
+	return signed(l, strings.ReplaceAll(word, "_", " "))
+}
+
+func signed(l look, word string) template.HTML {
 	//nolint:gosec // what comes from outside is escaped
 	return template.HTML(`<span class="state ` + l.class + `"><span class="sign" aria-hidden="true">` + l.sign + `</span> ` +
-		template.HTMLEscapeString(strings.ReplaceAll(word, "_", " ")) + `</span>`)
+		template.HTMLEscapeString(word) + `</span>`)
+}
+
+// capital begins a sentence.
+func capital(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if size == 0 {
+		return text
+	}
+	return string(unicode.ToUpper(first)) + text[size:]
 }
 
 // maxCounted bounds the numbers that are shown exactly.
@@ -266,6 +285,34 @@ func address(f frame, name, value string) string {
 		return f.url.EscapedPath()
 	}
 	return f.url.EscapedPath() + "?" + query.Encode()
+}
+
+// Path is the address of the page without parameters.
+func (f frame) Path() string { return f.url.EscapedPath() }
+
+// Kept lists the parameters of the page but some, as fields of a form: names are the texts,
+// values the addresses.
+func (f frame) Kept(without ...string) []link {
+	var fields []link
+	query := f.url.Query()
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if !slices.Contains(without, name) && query.Get(name) != "" {
+			fields = append(fields, link{query.Get(name), name})
+		}
+	}
+	return fields
+}
+
+// Without is the address of the page without some parameters.
+func (f frame) Without(names ...string) string {
+	query := f.url.Query()
+	for _, name := range names {
+		query.Del(name)
+	}
+	if len(query) == 0 {
+		return f.Path()
+	}
+	return f.Path() + "?" + query.Encode()
 }
 
 // paged reports whether a frame's page shows a later part of its list.

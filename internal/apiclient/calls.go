@@ -204,7 +204,8 @@ type CompareQuery struct {
 }
 
 func (q CompareQuery) values(format string) url.Values {
-	query := url.Values{"project": {q.Project}, "a": {q.A}, "b": {q.B}}
+	query := url.Values{"project": {q.Project}, "b": {q.B}}
+	set(query, "a", q.A)
 	set(query, "format", format)
 	for _, m := range q.Metrics {
 		query.Add("metric", string(m))

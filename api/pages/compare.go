@@ -1,0 +1,315 @@
+package pages
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/report"
+)
+
+type compareAPI interface {
+	// Compare takes the baseline of B if A is empty.
+	Compare(ctx context.Context, q apiclient.CompareQuery) (apiclient.Comparison, error)
+	CompareText(ctx context.Context, q apiclient.CompareQuery, format string) (string, error)
+}
+
+// Parameters of the page that compares.
+const (
+	aParameter      = "a"
+	bParameter      = "b"
+	metricParameter = "metric"
+)
+
+func (p *Pages) comparePages() []page {
+	return []page{{
+		pattern:    "/projects/{project}/compare",
+		parameters: []string{aParameter, bParameter, metricParameter, searchParameter, onlyParameter, showParameter, sortParameter, openParameter, pageParameter},
+		show:       p.compare,
+	}}
+}
+
+// comparison returns the address of the page that compares two artifacts; a may be empty.
+func comparison(project, a, b string) string {
+	query := url.Values{bParameter: {b}}
+	if a != "" {
+		query.Set(aParameter, a)
+	}
+	return "/projects/" + segments(project) + "/compare?" + query.Encode()
+}
+
+// openMarkdown opens the Markdown of a comparison.
+const openMarkdown = "markdown"
+
+// incomparable are the problems of artifacts that cannot be compared, although the project is known.
+var incomparable = []string{apiclient.ProblemPrefix + "unmeasured-tag", apiclient.ProblemPrefix + "no-baseline"}
+
+// shownPairs bounds the comparisons that are offered where none is named.
+const shownPairs = 20
+
+// compareView is the content of the page that compares two artifacts.
+type compareView struct {
+	Project string
+	// A is the baseline, B what is compared with it.
+	A, B comparedSide
+	// Pairs are comparisons to choose from where none is named, Lacks says why there is none
+	// of those that are named.
+	Pairs []apiclient.Request
+	Lacks []lack
+	// Compared is the answer of the API; nil: there is none. The rest describes it.
+	Compared *apiclient.Comparison
+	Words    report.Words
+	// Attention lists the deciding metrics with something to tell, Quiet the others.
+	Attention, Quiet []report.MetricSummary
+	// Failing lists the test cases that only B lacks, by reason, Uncompared the others.
+	Failing, Uncompared []absence
+	Table               comparedTable
+	// Markdown is the comparison as text to copy; empty: it is not asked for.
+	Markdown string
+	// Previous leads to the comparison of A with its baseline, Swap to the same the other way
+	// round; empty: there is none.
+	Previous, Swap string
+	// Exports lead to the results in other formats.
+	Exports []link
+}
+
+// comparedSide is one of the two artifacts.
+type comparedSide struct {
+	// Name is "A" or "B", Field its parameter.
+	Name, Field, Tag string
+	// Request is the one that it was measured for; nil: none is known.
+	Request *apiclient.Request
+	// Commit is the address at which a code host shows it; empty: not known.
+	Commit string
+}
+
+// Date is that of the commit.
+func (s comparedSide) Date() *time.Time {
+	if s.Request == nil {
+		return nil
+	}
+	return s.Request.CommitDate
+}
+
+// lack says why a side cannot be compared.
+type lack struct {
+	comparedSide
+	Reason string
+}
+
+// compare shows two artifacts side by side: what changed, how sure that is, and what could
+// not be compared.
+func (p *Pages) compare(v *visit) (*view, error) {
+	project := v.PathValue("project")
+	out := compareView{Project: project}
+	var err error
+	if out.Table, err = readTable(v); err != nil {
+		return nil, err
+	}
+	if open := v.get(openParameter); open != "" && open != openMarkdown {
+		return nil, badParameter(openParameter, open, "it may be "+openMarkdown)
+	}
+	shown := &view{template: "compare", Title: "Compare", Crumbs: []link{projectLink(project)}}
+	out.A, out.B = comparedSide{Name: "A", Field: aParameter, Tag: v.get(aParameter)}, comparedSide{Name: "B", Field: bParameter, Tag: v.get(bParameter)}
+	if out.B.Tag == "" {
+		err = out.choose(v)
+		shown.Title, shown.Content = "Compare artifacts of "+project, &out
+		return shown, err
+	}
+	if out.B.Request, err = v.requestOf(project, out.B.Tag); err != nil {
+		return nil, err
+	}
+	if out.B.Request != nil { // before everything else that is shown of it
+		if err := v.live(shown, "request:"+string(out.B.Request.ID)); err != nil {
+			return nil, err
+		}
+	}
+	if err := out.read(v); err != nil {
+		return nil, err
+	}
+	shown.Title = out.B.Tag + " compared with " + cmp.Or(out.A.Tag, "its baseline")
+	query := url.Values{"project": {project}, aParameter: {out.A.Tag}, bParameter: {out.B.Tag}}
+	shown.APIPath, shown.Command = "/api/v1/compare?"+query.Encode(), quoted("benchloom", "compare", project, out.A.Tag, out.B.Tag)
+	if out.A.Tag == "" {
+		shown.APIPath, shown.Command = "", ""
+	}
+	shown.Content = &out
+	return shown, nil
+}
+
+// choose offers comparisons where none is named.
+func (c *compareView) choose(v *visit) error {
+	if _, err := v.api.Project(v.Context(), c.Project); err != nil {
+		return err
+	}
+	newest, err := v.api.Requests(v.Context(), apiclient.RequestQuery{Project: c.Project, Status: bench.Completed, Limit: 5 * shownPairs})
+	for _, r := range newest.Requests {
+		if r.Baseline != "" && len(c.Pairs) < shownPairs {
+			c.Pairs = append(c.Pairs, r)
+		}
+	}
+	return err
+}
+
+// requestOf returns the request that an artifact was measured for: a tracked one, else the
+// newest; nil if there is none.
+func (v *visit) requestOf(project, tag string) (*apiclient.Request, error) {
+	found, err := v.api.Requests(v.Context(), apiclient.RequestQuery{Project: project, Tag: tag})
+	if err != nil || len(found.Requests) == 0 {
+		return nil, err
+	}
+	tracked := slices.IndexFunc(found.Requests, func(r apiclient.Request) bool { return r.Type != bench.AdHoc })
+	return &found.Requests[max(0, tracked)], nil
+}
+
+// read compares the two artifacts, or finds out why that cannot be done.
+func (c *compareView) read(v *visit) error {
+	query := apiclient.CompareQuery{Project: c.Project, A: c.A.Tag, B: c.B.Tag}
+	compared, err := v.api.Compare(v.Context(), query)
+	if problem := problemIf(err, http.StatusNotFound); problem != nil && slices.Contains(incomparable, problem.Type) {
+		return c.explain(v, problem)
+	}
+	if err != nil {
+		return c.offering(err, c.B)
+	}
+	if compared.A != c.A.Tag || compared.B != c.B.Tag {
+		return v.moved(map[string]string{aParameter: compared.A, bParameter: compared.B})
+	}
+	if err := c.describeSides(v); err != nil {
+		return err
+	}
+	c.Compared, c.Words = &compared, report.Describe(compared.Result, compared.Summary)
+	for _, m := range compared.Summary.Metrics {
+		switch {
+		case !m.Deciding:
+		case m.Changed+m.Undecided > 0:
+			c.Attention = append(c.Attention, m)
+		default:
+			c.Quiet = append(c.Quiet, m)
+		}
+	}
+	c.Failing, c.Uncompared = absences(compared)
+	if err := c.Table.fill(v, compared.Result.Rows); err != nil {
+		return err
+	}
+	c.Swap = comparison(c.Project, c.B.Tag, c.A.Tag)
+	if r := c.A.Request; r != nil && r.Baseline != "" {
+		c.Previous = comparison(c.Project, r.Baseline, c.A.Tag)
+	}
+	c.Exports = exports(c.Project, c.A.Tag, c.B.Tag)
+	if v.get(openParameter) == openMarkdown {
+		query.Sort, query.OnlySignificant = "certainty", true
+		c.Markdown, err = v.api.CompareText(v.Context(), query, apiclient.FormatMarkdown)
+	}
+	return err
+}
+
+// describeSides reads what is known of both artifacts.
+func (c *compareView) describeSides(v *visit) error {
+	project, err := v.api.Project(v.Context(), c.Project)
+	if err != nil {
+		return err
+	}
+	for _, side := range []*comparedSide{&c.A, &c.B} {
+		if side.Tag == "" {
+			continue
+		}
+		if side.Request, err = v.requestOf(c.Project, side.Tag); err != nil {
+			return err
+		}
+		if side.Request != nil && side.Request.Type.HasParent() {
+			side.Commit = commitAddress(project, side.Tag)
+		}
+	}
+	return nil
+}
+
+// explain says why two artifacts cannot be compared: one is not known, or not measured yet.
+func (c *compareView) explain(v *visit, problem *apiclient.Problem) error {
+	if err := c.describeSides(v); err != nil {
+		return err
+	}
+	for _, side := range []comparedSide{c.A, c.B} {
+		switch {
+		case side.Tag == "":
+			c.Lacks = append(c.Lacks, lack{side, problem.Detail})
+		case side.Request == nil && strings.Contains(problem.Detail, fmt.Sprintf("%q", side.Tag)):
+			_, err := v.api.Request(v.Context(), c.Project+":"+side.Tag)
+			return c.offering(cmp.Or[error](err, problem), side)
+		case side.Request != nil && side.Request.JobsDoneAt == nil:
+			c.Lacks = append(c.Lacks, lack{side, "Its jobs have not ended, and nothing of it is measured that could be compared."})
+		case side.Request != nil && strings.Contains(problem.Detail, fmt.Sprintf("%q", side.Tag)):
+			c.Lacks = append(c.Lacks, lack{side, "Its jobs have ended without a result."})
+		}
+	}
+	if len(c.Lacks) == 0 {
+		return problem
+	}
+	return nil
+}
+
+// offering adds to the error of an unknown artifact the comparisons that may have been meant.
+func (c *compareView) offering(err error, unknown comparedSide) error {
+	return &offering{err, func(tag string) link {
+		tags := map[string]string{aParameter: c.A.Tag, bParameter: c.B.Tag}
+		tags[unknown.Field] = tag
+		return link{comparison(c.Project, tags[aParameter], tags[bParameter]), tag}
+	}}
+}
+
+// exports leads to the results of two artifacts in other formats.
+func exports(project, a, b string) []link {
+	query := url.Values{"project": {project}, "tag": {a, b}}
+	var links []link
+	for _, format := range []struct{ name, text string }{{"csv", "CSV"}, {"json", "JSON"}, {"benchfmt", "Go's benchmark format"}} {
+		query.Set("format", format.name)
+		links = append(links, link{"/api/v1/results/export?" + query.Encode(), format.text})
+	}
+	return links
+}
+
+// absence is what keeps test cases from being compared.
+type absence struct {
+	Tag, Reason string
+	Count       int
+	// TestCases are the first of them.
+	TestCases []string
+}
+
+// shownAbsent bounds the test cases that are named for one reason.
+const shownAbsent = 50
+
+// absences groups what could not be compared by tag and reason: test cases that A has and B
+// lacks, and all others.
+func absences(c apiclient.Comparison) (failing, others []absence) {
+	lost := make(map[string]bool)
+	for _, tc := range c.Summary.Missing {
+		lost[tc.String()] = true
+	}
+	add := func(list []absence, m apiclient.MissingTestCase) []absence {
+		at := slices.IndexFunc(list, func(a absence) bool { return a.Tag == m.Tag && a.Reason == m.Reason })
+		if at < 0 {
+			at, list = len(list), append(list, absence{Tag: m.Tag, Reason: m.Reason})
+		}
+		one := &list[at]
+		if one.Count++; len(one.TestCases) < shownAbsent {
+			one.TestCases = append(one.TestCases, m.TestCase.String())
+		}
+		return list
+	}
+	for _, m := range c.Missing {
+		if m.Tag == c.B && lost[m.TestCase.String()] {
+			failing = add(failing, m)
+		} else {
+			others = add(others, m)
+		}
+	}
+	return failing, others
+}

@@ -1,0 +1,188 @@
+package api_test
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
+
+	"github.com/benchloom/benchloom/api"
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+const compareGo = "/projects/go/compare"
+
+// rows are the texts of the rows of the table of test cases.
+func (p shownPage) rows() (rows []string) {
+	p.each("section", func(section *html.Node) {
+		if attribute(section, "id") != "rows" {
+			return
+		}
+		for n := range section.Descendants() {
+			if n.Type == html.ElementNode && n.Data == "tr" && n.Parent.Data == "tbody" {
+				rows = append(rows, textOf(n))
+			}
+		}
+	})
+	return rows
+}
+
+func TestAPageComparesTwoReleases(t *testing.T) {
+	t.Parallel()
+	b, j := measured(t)
+	p := b.page(t, api.RoleReader, compareGo+"?a=1.25.0&b=1.26.0")
+	require.Equal(t, http.StatusOK, p.status, p.text())
+	p.requireSound(t, compareGo)
+
+	// It says what the API and the command line say.
+	c, err := b.nobody.Compare(t.Context(), apiclient.CompareQuery{Project: "go", A: "1.25.0", B: "1.26.0"})
+	require.NoError(t, err)
+	require.Contains(t, p.text(), c.Summary.Line)
+	require.Contains(t, p.section("sides"), string(j.request.ID))
+	require.Contains(t, p.links(), "/requests/"+string(j.request.ID)+"/again")
+	require.Contains(t, p.links(), compareGo+"?a=1.26.0&b=1.25.0", "the other way round")
+	require.Len(t, p.rows(), 4, "only what matters")
+	require.Contains(t, p.rows()[0], "+20.00 %")
+	require.Contains(t, p.rows()[0], "undecided")
+	require.Contains(t, p.section("rows"), "profile build, backend gc, target x86_64-unknown-linux-gnu", "what all rows share")
+
+	all := b.page(t, api.RoleReader, compareGo+"?a=1.25.0&b=1.26.0&show=all&sort=-name")
+	require.Len(t, all.rows(), len(c.Result.Rows))
+	markdown := b.page(t, api.RoleReader, compareGo+"?a=1.25.0&b=1.26.0&open=markdown")
+	text, err := b.nobody.CompareText(t.Context(), apiclient.CompareQuery{Project: "go", A: "1.25.0", B: "1.26.0", Sort: "certainty", OnlySignificant: true}, apiclient.FormatMarkdown)
+	require.NoError(t, err)
+	require.Contains(t, markdown.texts("textarea"), strings.Join(strings.Fields(text), " "))
+}
+
+// The address that is shown names both artifacts in full.
+func TestTheAddressOfAComparisonIsCompleted(t *testing.T) {
+	t.Parallel()
+	b, _ := measured(t)
+	p := b.page(t, api.RoleReader, compareGo+"?b=1.26.0&only=regression")
+	require.Equal(t, http.StatusOK, p.status, p.text())
+	require.Contains(t, p.texts("h1"), "1.26.0 compared with 1.25.0")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.server.URL+compareGo+"?b=1.26.0&only=regression", nil)
+	require.NoError(t, err)
+	client := *b.server.Client()
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	answer, err := client.Do(request)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusFound, answer.StatusCode)
+	require.Equal(t, compareGo+"?a=1.25.0&b=1.26.0&only=regression", answer.Header.Get("Location"))
+
+	c, err := b.nobody.Compare(t.Context(), apiclient.CompareQuery{Project: "go", B: "1.26.0"})
+	require.NoError(t, err)
+	require.Equal(t, "1.25.0", c.A)
+}
+
+func TestAPageSaysWhyThereIsNoComparison(t *testing.T) {
+	t.Parallel()
+	b, j := measured(t)
+	// Without an address, it offers what there is.
+	p := b.page(t, api.RoleReader, compareGo)
+	require.Equal(t, http.StatusOK, p.status)
+	require.NotNil(t, p.fields(compareGo))
+	require.Contains(t, p.text(), "No artifact of this project was compared with a baseline yet")
+
+	// The first release has nothing to be compared with.
+	p = b.page(t, api.RoleReader, compareGo+"?b=1.25.0")
+	require.Equal(t, http.StatusOK, p.status, p.text())
+	p.requireSound(t, compareGo)
+	require.Contains(t, p.text(), "no release before it is measured; name the artifact to compare it with")
+
+	// One that waits is not measured yet.
+	waiting := b.submit(t, "1.27.0")
+	p = b.page(t, api.RoleReader, compareGo+"?a=1.26.0&b=1.27.0")
+	require.Equal(t, http.StatusOK, p.status, p.text())
+	p.requireSound(t, compareGo)
+	require.Contains(t, p.text(), "B ( 1.27.0 ) cannot be compared. Its jobs have not ended")
+	require.Contains(t, p.links(), "/requests/"+string(waiting.request.ID))
+
+	// An unknown one may be a slip of the pen.
+	p = b.page(t, api.RoleReader, compareGo+"?a=1.25.0&b=1.26.9")
+	require.Equal(t, http.StatusNotFound, p.status)
+	require.Contains(t, p.links(), compareGo+"?a=1.25.0&b=1.26.0")
+	p = b.page(t, api.RoleReader, compareGo+"?b=1.26.9")
+	require.Equal(t, http.StatusNotFound, p.status)
+	require.Contains(t, p.links(), compareGo+"?b=1.26.0")
+	require.Equal(t, http.StatusNotFound, b.page(t, "", "/projects/rust/compare?b=1").status)
+	require.Equal(t, http.StatusNotFound, b.page(t, "", "/projects/rust/compare").status)
+	require.Equal(t, http.StatusBadRequest, b.page(t, "", compareGo+"?a=1.25.0&b=1.26.0&metric=instructions:u").status)
+
+	// What is compared is found from where it was asked for.
+	require.NoError(t, b.store.CompleteRequest(t.Context(), waiting.request.ID, bench.Success, "1.26.0", nil, ""))
+	to := compareGo + "?a=1.26.0&b=1.27.0"
+	for _, path := range []string{compareGo, "/projects/go"} {
+		require.Contains(t, b.page(t, "", path).links(), to, path)
+	}
+	require.Contains(t, b.page(t, "", to).text(), "Its jobs have ended without a result")
+	require.NotEqual(t, j.request.ID, waiting.request.ID)
+}
+
+func TestAPageNamesWhatCannotBeCompared(t *testing.T) {
+	t.Parallel()
+	b, _ := measured(t)
+	r := registration("c2")
+	r.HardwareID = "cpu1"
+	other, err := b.collector.RegisterCollector(t.Context(), r)
+	require.NoError(t, err)
+	b.measure(t, "1.27.0", 1, other)
+	p := b.page(t, "", compareGo+"?a=1.26.0&b=1.27.0")
+	require.Equal(t, http.StatusOK, p.status, p.text())
+	p.requireSound(t, compareGo)
+	require.Contains(t, p.section("uncompared"), "2 test cases of 1.27.0 : measured only in another surrounding")
+	require.Contains(t, p.section("uncompared"), "gin build incr-patched gc")
+	require.Contains(t, p.section("rows"), "Both sides share no series that could be compared")
+}
+
+// within reports whether words are among others, in the same order.
+func within(words, others []string) bool {
+	for _, o := range others {
+		if len(words) > 0 && words[0] == o {
+			words = words[1:]
+		}
+	}
+	return len(words) == 0
+}
+
+// Filters, orders and parts of a comparison hide rows. What they leave is what it was.
+func TestFiltersOfAPageChangeNoVerdict(t *testing.T) {
+	t.Parallel()
+	b, _ := measured(t)
+	at := compareGo + "?a=1.25.0&b=1.26.0&metric=wall-time"
+	metric := b.page(t, "", at+"&show=all").rows()
+	require.Len(t, metric, 2)
+	all := b.page(t, "", compareGo+"?a=1.25.0&b=1.26.0&show=all").rows()
+	random := rand.New(rand.NewPCG(14, 1))
+	words := []string{"full", "-full", "scenario:full", "-metric:max-rss", "wall", "undecided", "-verdict:no-suspicion", "profile:build", "gin", "noise:", "size:binary", "category:primary", "-none"}
+	for range 12 {
+		query := url.Values{"a": {"1.25.0"}, "b": {"1.26.0"}, "show": {"all"}, "sort": {[]string{"name", "-change", "certainty", "-n", "a"}[random.IntN(5)]}}
+		var chosen []string
+		for range random.IntN(3) {
+			chosen = append(chosen, words[random.IntN(len(words))])
+		}
+		query.Set("q", strings.Join(chosen, " "))
+		p := b.page(t, "", compareGo+"?"+query.Encode())
+		require.Equal(t, http.StatusOK, p.status)
+		for _, row := range p.rows() {
+			// What all rows share stands in the caption.
+			require.True(t, slices.ContainsFunc(all, func(whole string) bool { return within(strings.Fields(row), strings.Fields(whole)) }), "%s: %s", query.Encode(), row)
+		}
+	}
+	for query, want := range map[string]int{
+		"q=full": 4, "q=-full": 4, "q=scenario:full+wall": 1, "q=nothing-like-it": 0, "q=size:binary": 2, "q=metric:max-rss+-scenario:full": 1, "only=undecided": 4, "only=regression": 0,
+	} {
+		p := b.page(t, "", compareGo+"?a=1.25.0&b=1.26.0&show=all&"+query)
+		p.requireSound(t, query)
+		require.Len(t, p.rows(), want, query)
+	}
+	// A form keeps what else narrows the page.
+	require.Equal(t, "wall-time", b.page(t, "", at).fields(compareGo).Get("metric"))
+}
