@@ -419,7 +419,7 @@ func (s *base) wakeQueue(ctx context.Context, workflows OperationWorkflows, proj
 type listAudit struct {
 	Project string `query:"project" doc:"Only operations on this project."`
 	Who     string `query:"who" doc:"Only operations of this user."`
-	Subject string `query:"subject" doc:"Only operations on this: a request's ID, a job's key, an artifact's tag."`
+	Subject string `query:"subject" doc:"Only operations on this: a request's ID, a job's key, an artifact's tag. By a request's ID also those that affected it, such as the retry of one of its jobs."`
 	Limit   int    `query:"limit" minimum:"1" maximum:"500" default:"50"`
 	Cursor  string `query:"cursor" doc:"The value of next from the page before."`
 }
