@@ -24,7 +24,7 @@ func TestExplainAJob(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, bench.JobHandedOut, e.Status)
 	require.Equal(t, []bench.RequestID{j.request.ID}, e.Requests)
-	require.Contains(t, e.Summary, "it waits: its turn in task queue "+c.TaskQueue)
+	require.Contains(t, e.Summary, "it waits: it was handed out to task queue "+c.TaskQueue)
 	require.Equal(t, "no job of account wanda gets a level before 4", e.Waits[1])
 	require.Equal(t, 4, e.Queue.Level)
 	require.Equal(t, 1.0, *e.Queue.Share)

@@ -51,13 +51,13 @@ func TestJobWaits(t *testing.T) {
 			changed(func(c *diagnose.JobCase) { c.Queue.Before, c.Queue.HandedOut = 0, 2 }),
 			[]string{"it is the next of its queue to be handed out at " + queue + ", where 2 jobs of it already wait for an idle collector"},
 		},
-		"an idle collector": {changed(handedOut), []string{"its turn in task queue " + queue + ", where it waits for an idle collector since 2026-03-01 11:59:00 UTC"}},
+		"an idle collector": {changed(handedOut), []string{"it was handed out to task queue " + queue + ", and has waited there for an idle collector since 2026-03-01 11:59:00 UTC"}},
 		"an idle collector, again": {
 			changed(handedOut, func(c *diagnose.JobCase) {
 				c.Status = bench.JobInProgress
 				c.Runs = []diagnose.Run{{Outcome: bench.RunLost, Started: now.Add(-50 * time.Second), Finished: now.Add(-10 * time.Second)}}
 			}),
-			[]string{"its turn in task queue " + queue + ", where it waits for an idle collector since 2026-03-01 11:59:50 UTC"},
+			[]string{"it was handed out to task queue " + queue + ", and has waited there for an idle collector since 2026-03-01 11:59:50 UTC"},
 		},
 		"nobody wants it": {
 			changed(func(c *diagnose.JobCase) { c.Waiters = nil }),
@@ -82,7 +82,7 @@ func TestJobWaits(t *testing.T) {
 		},
 		"paused, but handed out before": {
 			changed(handedOut, func(c *diagnose.JobCase) { c.Pause = &diagnose.Pause{Who: "root", Why: "new disks"} }),
-			[]string{"its turn in task queue " + queue + ", where it waits for an idle collector since 2026-03-01 11:59:00 UTC"},
+			[]string{"it was handed out to task queue " + queue + ", and has waited there for an idle collector since 2026-03-01 11:59:00 UTC"},
 		},
 		"stranded": {
 			changed(func(c *diagnose.JobCase) { c.Stranded = "pool x has had no live collector for 1m0s" }),

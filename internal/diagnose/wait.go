@@ -34,7 +34,7 @@ func (c JobCase) waits(now time.Time) []string {
 	if queued {
 		words = append(words, c.before()...)
 	} else {
-		add("its turn in task queue %s, where it waits for an idle collector since %s", c.TaskQueue, clock(c.readySince()))
+		add("it was handed out to task queue %s, and has waited there for an idle collector since %s", c.TaskQueue, clock(c.readySince()))
 	}
 	if len(c.Queue.Earlier) > 0 {
 		add("jobs of %s go first: they are of an earlier level than %d", list(c.Queue.Earlier), c.Queue.Level)
