@@ -54,7 +54,7 @@ func TestThePageOfARequestFollowsItsCourse(t *testing.T) {
 	require.NoError(t, b.store.CompleteRequest(t.Context(), j.request.ID, bench.Failure, "", nil, "1 of 1 jobs failed"))
 	p = b.page(t, "", "/requests/go:1.26.0")
 	p.requireSound(t, "failed")
-	require.Contains(t, p.text(), "It has ended: failure: 1 of 1 jobs failed.")
+	require.Contains(t, p.text(), "It has ended with a failure: 1 of 1 jobs failed.")
 	require.Less(t, strings.Index(p.body, `id="failures"`), strings.Index(p.body, `id="steps"`))
 	require.Contains(t, p.section("failures"), "exit status 3")
 	require.Contains(t, p.section("failures"), "undefined: <main>")

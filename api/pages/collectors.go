@@ -350,8 +350,11 @@ func noisier(own, pool float64) string {
 
 // spread writes a relative standard deviation.
 func spread(share float64) string {
-	if share == 0 {
+	switch {
+	case share == 0:
 		return "–"
+	case share < 0.0001:
+		return "< 0.01 %"
 	}
 	return fmt.Sprintf("%.3g %%", share*100)
 }
@@ -360,9 +363,12 @@ func spread(share float64) string {
 func share(part any) string {
 	switch part := part.(type) {
 	case float64:
+		if 0 < part && part < 0.005 {
+			return "< 1 %"
+		}
 		return fmt.Sprintf("%.0f %%", 100*part)
 	case *float64:
-		return fmt.Sprintf("%.0f %%", 100**part)
+		return share(*part)
 	}
 	return ""
 }

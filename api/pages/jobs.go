@@ -53,7 +53,7 @@ const shownCases = 20
 // job explains a job and shows its attempts.
 func (p *Pages) job(v *visit) (*view, error) {
 	key := bench.JobKey(v.PathValue("job"))
-	out := &view{template: "job", Area: "/", APIPath: "/api/v1/jobs/" + segments(key) + "/explain", Command: "benchloom explain " + string(key)}
+	out := &view{template: "job", APIPath: "/api/v1/jobs/" + segments(key) + "/explain", Command: "benchloom explain " + string(key)}
 	if err := v.live(out, "job:"+string(key)); err != nil {
 		return nil, err
 	}
@@ -79,10 +79,10 @@ func (p *Pages) job(v *visit) (*view, error) {
 		r := j.Runs[len(j.Runs)-1-i]
 		shown.Attempts = append(shown.Attempts, attempt{r, costs[r.ID]})
 	}
-	out.Title = "Job " + jobWords(j.Job)
+	out.Title, out.Crumbs = "Job "+jobWords(j.Job), []link{projectLink(j.Project)}
 	if len(shown.Why.Requests) > 0 {
 		request := string(shown.Why.Requests[0])
-		out.Crumbs = []link{{"/requests/" + segments(request), "Request " + request}}
+		out.Crumbs = append(out.Crumbs, link{"/requests/" + segments(request), "Request " + request})
 	}
 	if j.Status == bench.JobFailure || j.Status == bench.JobCancelled {
 		retry, err := p.offer(v, rightToWrite, j.Project, act{

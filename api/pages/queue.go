@@ -111,7 +111,7 @@ func (p *Pages) projectQueue(v *visit) (*view, error) {
 	}
 	out, err := p.order(v, project)
 	return &view{
-		template: "queue", Title: "Order of " + project, Crumbs: []link{projectLink(project)}, Live: revision.Subject, Revision: revision.Revision,
+		template: "queue", Title: "Order of requests of " + project, Crumbs: []link{projectLink(project)}, Live: revision.Subject, Revision: revision.Revision,
 		APIPath: "/api/v1/projects/" + segments(project) + "/queue", Command: quoted("benchloom", "queue", "show", project), Content: out,
 	}, err
 }

@@ -62,6 +62,14 @@ type requestView struct {
 	Temporal, Commit string
 }
 
+// Compared is the artifact with which the request's is compared; empty: it is not, or not yet.
+func (r requestView) Compared() string {
+	if r.Verification != nil {
+		return r.Verification.Baseline
+	}
+	return r.Baseline
+}
+
 // failure is an error of a run, with its job.
 type failure struct {
 	apiclient.RunError
@@ -147,7 +155,7 @@ func (p *Pages) request(v *visit) (*view, error) {
 	}
 	out.Failures = failuresOf(detail)
 	out.Lanes = lanesOf(detail, v.now)
-	if out.Audit, err = v.api.Audit(v.Context(), apiclient.AuditQuery{Subject: id, Limit: shownAudit}); err != nil {
+	if out.Audit, err = v.api.Audit(v.Context(), apiclient.AuditQuery{Project: detail.Project, Subject: id, Limit: shownAudit}); err != nil {
 		return nil, err
 	}
 	if out.Actions, err = p.requestActs(v, detail); err != nil {
@@ -266,13 +274,13 @@ func failuresOf(d apiclient.RequestDetail) []failure {
 // sentence says where a request stands.
 func sentence(d apiclient.RequestDetail) string {
 	switch {
-	case d.Outcome == bench.Success && d.Verdicts != "":
-		return "It has ended successfully. Compared with " + d.Baseline + ": " + d.Verdicts + "."
+	case d.Outcome == bench.Success && d.Verdicts != "": // the verdict follows
+		return "It has ended successfully."
 	case d.Outcome == bench.Success:
 		return "It has ended successfully" + reasonAfter(d.Message) + "."
 	case d.Outcome == bench.Failure: // the failures say the rest
 		message, _, _ := strings.Cut(d.Message, ": ")
-		return "It has ended: failure" + reasonAfter(message) + "."
+		return "It has ended with a failure" + reasonAfter(message) + "."
 	case d.Outcome != "":
 		return "It has ended: " + string(d.Outcome) + reasonAfter(d.Message) + "."
 	case d.JobsDoneAt != nil:

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -25,10 +26,20 @@ type runView struct {
 	Next string
 }
 
+// Untold returns the message of the run, unless one of its errors, which are shown as well, says it.
+func (r runView) Untold() string {
+	for _, e := range r.Errors {
+		if e.Message != "" && strings.Contains(r.Message, e.Message) {
+			return ""
+		}
+	}
+	return r.Message
+}
+
 // run shows one attempt at a job.
 func (p *Pages) run(v *visit) (*view, error) {
 	id := bench.RunID(v.PathValue("run"))
-	out := &view{template: "run", Area: "/", APIPath: "/api/v1/runs/" + segments(id), Command: "benchloom logs " + string(id.Job())}
+	out := &view{template: "run", APIPath: "/api/v1/runs/" + segments(id), Command: "benchloom logs " + string(id.Job())}
 	line := 0
 	if given := v.get(lineParameter); given != "" {
 		var err error
@@ -59,7 +70,7 @@ func (p *Pages) run(v *visit) (*view, error) {
 	}
 	shown.Values, shown.Next = results.Results, results.Next
 	out.Title = "Run " + strconv.Itoa(r.Number) + " of job " + string(r.Job)
-	out.Crumbs = []link{{"/jobs/" + segments(r.Job), "Job " + string(r.Job)}}
+	out.Crumbs = []link{projectLink(r.Project), {"/jobs/" + segments(r.Job), "Job " + string(r.Job)}}
 	out.Content = shown
 	return out, nil
 }
@@ -93,6 +104,8 @@ type logView struct {
 	Total int
 	// Earlier and Later are lines of the parts before and after this one; 0: there is none.
 	Earlier, Later int
+	// Asked is the line that the address names; 0: none.
+	Asked int
 }
 
 // logLine is a line of a log, with its address.
@@ -112,9 +125,11 @@ func window(text []byte, line int) logView {
 	if len(lines) == 0 {
 		return shown
 	}
-	if line == 0 || line > len(lines) {
-		line = len(lines)
+	if line > len(lines) {
+		line = 0
 	}
+	shown.Asked = line
+	line = cmp.Or(line, len(lines))
 	first := (line - 1) / windowLines * windowLines
 	last := min(first+windowLines, len(lines))
 	for i := first; i < last; i++ {

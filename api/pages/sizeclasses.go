@@ -161,7 +161,7 @@ func beside(seconds, bound float64) string {
 	if bound <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.0f %%", 100*seconds/bound)
+	return share(seconds / bound)
 }
 
 // Choices lists what is known of each class.

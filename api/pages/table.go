@@ -33,14 +33,16 @@ func by[T any, V cmp.Ordered](name string, value func(T) V) column[T] {
 type order struct {
 	Column     string
 	Descending bool
+	// Given is the parameter as it was given; empty: it was not.
+	Given string
 }
 
 // sorted sorts rows by the parameter of the page, or by the first column. Rows that are
 // equal keep their order.
 func sorted[T any](v *visit, rows []T, columns ...column[T]) (order, error) {
-	o := order{Column: columns[0].name}
-	if given := v.get(sortParameter); given != "" {
-		o.Column, o.Descending = strings.CutPrefix(given, "-")
+	o := order{Column: columns[0].name, Given: v.get(sortParameter)}
+	if o.Given != "" {
+		o.Column, o.Descending = strings.CutPrefix(o.Given, "-")
 	}
 	at := slices.IndexFunc(columns, func(c column[T]) bool { return c.name == o.Column })
 	if at < 0 {
@@ -48,7 +50,7 @@ func sorted[T any](v *visit, rows []T, columns ...column[T]) (order, error) {
 		for i, c := range columns {
 			names[i] = c.name
 		}
-		return o, badParameter(sortParameter, v.get(sortParameter), "the columns are "+strings.Join(names, ", ")+"; a minus before one reverses it")
+		return o, badParameter(sortParameter, o.Given, "the columns are "+strings.Join(names, ", ")+"; a minus before one reverses it")
 	}
 	slices.SortStableFunc(rows, func(a, b T) int {
 		if o.Descending {

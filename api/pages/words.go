@@ -32,12 +32,13 @@ func (p *Pages) words() template.FuncMap {
 		"state":    state,
 		"plural":   cli.Plural,
 		"bounded":  bounded,
-		"seconds":  func(s float64) string { return cli.Duration(time.Duration(s * float64(time.Second))) },
+		"seconds":  seconds,
+		"period":   period,
 		"took":     took,
 		"percent":  func(share *float64) string { return fmt.Sprintf("%.0f %%", *share*100) },
 		"segment":  segments,
 		"clip":     clip,
-		"long":     func(text string) bool { return utf8.RuneCountInString(text) > clipped },
+		"long":     func(text string) bool { return utf8.RuneCountInString(text) > whole },
 		"subject":  cli.Subject,
 		"join":     strings.Join,
 		"words":    func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
@@ -71,9 +72,7 @@ func (p *Pages) words() template.FuncMap {
 		"commandLine": func(argv []string) string { return quoted(argv...) },
 		"command":     func(words ...any) string { return quoted(texts(words)...) },
 		"timePointer": func(t time.Time) *time.Time { return &t },
-		"isRequest": func(o apiclient.Operation) bool {
-			return strings.HasPrefix(o.Action, "request ") && len(o.Requests) > 0
-		},
+		"operand":     operand,
 	}
 }
 
@@ -241,6 +240,33 @@ func bounded(n int, noun string) string {
 	return cli.Plural(n, noun)
 }
 
+func seconds(s float64) string { return cli.Duration(time.Duration(s * float64(time.Second))) }
+
+// period writes a length of time that somebody has set, in seconds: 1h, not 1h00m.
+func period(s float64) string {
+	text := seconds(s)
+	for _, none := range []string{"m00s", "h00m"} {
+		if cut, whole := strings.CutSuffix(text, none); whole {
+			return cut + none[:1]
+		}
+	}
+	return text
+}
+
+// operand returns the page of what an operation was about; nil: it has none.
+func operand(o apiclient.Operation) *link {
+	kind, _, _ := strings.Cut(o.Action, " ")
+	switch {
+	case kind == "request" && len(o.Requests) > 0:
+		return &link{"/requests/" + segments(o.Subject), o.Subject}
+	case kind == "job":
+		return &link{"/jobs/" + segments(o.Subject), o.Subject}
+	case kind == "suite": // its hash is known by its beginning
+		return &link{"/audit?subject=" + url.QueryEscape(o.Subject), fmt.Sprintf("%.12s", o.Subject)}
+	}
+	return nil
+}
+
 // segments writes a name as one part of an address. A colon needs no escape there, and
 // addresses such as /requests/go:1.26.0 are for people.
 func segments(name any) string {
@@ -250,9 +276,12 @@ func segments(name any) string {
 // clipped is the length at which a text of others is cut, in characters.
 const clipped = 240
 
+// whole is the length up to which a text is not cut: nobody opens it for some words more.
+const whole = clipped + 80
+
 // clip shortens a text.
 func clip(text string) string {
-	if utf8.RuneCountInString(text) <= clipped {
+	if utf8.RuneCountInString(text) <= whole {
 		return text
 	}
 	return string([]rune(text)[:clipped]) + "…"

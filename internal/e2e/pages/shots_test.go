@@ -94,7 +94,7 @@ func (b *tab) picture(like string) []byte {
 	if like == "narrow" {
 		highest = highestNarrow
 	}
-	size := ask[[]float64](b, "[document.documentElement.clientWidth, document.documentElement.scrollHeight]")
+	size := ask[[]float64](b, "[document.documentElement.clientWidth, Math.ceil(document.body.getBoundingClientRect().bottom)]")
 	shot, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{
 		Clip: &page.Viewport{Width: size[0], Height: min(size[1], highest), Scale: 1}, CaptureBeyondViewport: new(true),
 	})

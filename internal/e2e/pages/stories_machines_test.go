@@ -105,8 +105,11 @@ func aRunIsFollowedWhileItRuns(t *testing.T, s scene, b *tab) {
 	b.follow(`#s-log a[rel="prev"]`)
 	// Each line has an address, which stays while the log grows. The first line is the command.
 	require.Equal(t, "498", b.text("#L499 code"))
-	b.follow("#L499 > a")
-	require.Equal(t, "/runs/"+run+"?line=499#L499", ask[string](b, "location.pathname + location.search + location.hash"))
+	require.Equal(t, 1, ask[int](b, `document.querySelectorAll("#lines > li").length`)-ask[int](b, `document.querySelectorAll('#lines a[tabindex="-1"]').length`), "one line is a stop of Tab")
+	b.search("#line", "499")
+	require.Equal(t, "/runs/"+run+"?line=499#asked", ask[string](b, "location.pathname + location.search + location.hash"))
+	require.Equal(t, "498", b.text(".asked code"))
+	require.Equal(t, "/runs/"+run+"?line=499#L499", ask[string](b, `document.querySelector("#L499 > a").getAttribute("href")`))
 	b.mark()
 	ask[bool](b, `document.querySelector("#L499 > a").focus() || true`)
 	outcome := s.outcome(t, bench.RunID(run))
