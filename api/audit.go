@@ -130,6 +130,6 @@ func projectEntered(done apiclient.Applied) (store.Operation, bool) {
 		}
 		names = append(names, name)
 	}
-	what.Result.Message = strings.Join(names, ", ")
+	what.Result.Message = strings.Replace(strings.Join(names, ", "), "the project is new, ", "the project is new: ", 1)
 	return what, done.Changed && !done.DryRun
 }

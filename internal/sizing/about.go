@@ -81,7 +81,7 @@ func (a About) String() string {
 	if a.InTurns {
 		words += ", of two artifacts in turns"
 	}
-	if a.Target != "" && words != "" {
+	if a.Target != "" && words != "" && !strings.Contains(words, string(a.Target)) {
 		words += " on " + string(a.Target)
 	}
 	return words

@@ -78,7 +78,7 @@ func TestEveryPageSaysTheSameWithoutScripts(t *testing.T) {
 	b.activate(`.filters a[href*="only=offline"]`)
 	require.Equal(t, "/collectors?only=offline&sort=-name", b.where())
 	b.fill("#q", "no such collector")
-	require.Equal(t, "/collectors?q=no+such+collector&only=offline", b.where())
+	require.Equal(t, "/collectors?q=no+such+collector&only=offline&sort=-name", b.where())
 	require.Contains(t, b.text(".empty"), "No collector is like this")
 	b.visit("/jobs/" + string(failed))
 	b.focus("#act-retry summary")
