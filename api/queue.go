@@ -16,6 +16,8 @@ import (
 // AdmissionRecord reads the admission of projects.
 type AdmissionRecord interface {
 	AdmissionSnapshot(ctx context.Context, project string, offlineAfter time.Duration) (admission.Snapshot, error)
+	// OpenJobCount counts the open jobs of all projects.
+	OpenJobCount(ctx context.Context) (int, error)
 	// AnyAdmission reports whether a project has requests of which a snapshot tells.
 	AnyAdmission(ctx context.Context, project string) (bool, error)
 	// QueuePause returns nil for a project whose queue is not paused.
@@ -95,6 +97,13 @@ func (s *admissionHandlers) estimateOf(ctx context.Context, r bench.Request) (ap
 	case r.Status == bench.Completed || r.JobsDoneAt != nil:
 		return apiclient.Estimate{}, nil
 	case r.Type == bench.AdHoc:
+		open, err := s.record.OpenJobCount(ctx)
+		if err != nil {
+			return apiclient.Estimate{}, err
+		}
+		if e, found := admission.Unforeseen(r, open); found {
+			return estimateFrom(e), nil
+		}
 		snapshot, err := s.record.AdmissionSnapshot(ctx, r.Project, s.OfflineAfter)
 		return estimateFrom(admission.ExpectAdHoc(snapshot, r, s.Now())), err
 	}

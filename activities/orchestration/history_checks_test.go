@@ -6,6 +6,7 @@ import (
 	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
 )
 
 // uncomparable selects what of a job $1 that measures a request's own artifact
@@ -82,6 +83,7 @@ func (h *chronicle) checkEnd() {
 		select count(*) from (select from test_result t join artifact a on a.id = t.artifact_id where a.project = $1 and a.tag not like 'own-%' and not t.in_turns
 			group by t.artifact_id, t.test_case_id, t.size_class having count(*) > 1) as twice`, h.project)
 	h.equal(0, twice, "nothing is measured twice")
+	h.equal([]string{}, append([]string{}, h.column(storetest.Untallied)...), "the tally counts the open jobs")
 	h.checkVerdicts()
 	h.checkAdmissions()
 }

@@ -78,7 +78,7 @@ func (a *Activities) Reconcile(ctx context.Context) (protocol.ReconcileResult, e
 		p.running[id] = true
 	}
 	errs := []error{err}
-	for _, step := range []func(context.Context) error{p.requests, p.queues, p.jobs, p.refit, p.failover, p.canaries, p.waitingLong, p.handOut, p.strays, p.watches, p.pruneBuilds, p.forget} {
+	for _, step := range []func(context.Context) error{p.requests, p.queues, p.jobs, p.refit, p.failover, p.canaries, p.waitingLong, p.handOut, p.strays, p.watches, p.pruneBuilds, p.tally, p.forget} {
 		if ctx.Err() != nil {
 			break
 		}
@@ -283,6 +283,9 @@ func (p *pass) strays(ctx context.Context) error {
 
 // watches creates or removes the Schedules that are not confirmed.
 func (p *pass) watches(ctx context.Context) error { return p.EnsureWatches(ctx, false) }
+
+// tally sums up the counts of open jobs, which each change of a job adds to.
+func (p *pass) tally(ctx context.Context) error { return p.Store.CompactTally(ctx) }
 
 // forgetBatch bounds the closed workflows that one pass deletes. A pass leaves one or two; what earlier
 // versions left, up to a month of them, is gone after some hours.

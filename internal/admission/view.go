@@ -100,10 +100,28 @@ func ExpectAdHoc(s Snapshot, r bench.Request, now time.Time) Expected {
 	return expected(s, r, estimate.Forecasts(input)[0], basis)
 }
 
+// MaxForeseen bounds the open jobs that estimates consider; later ones are too far away to
+// predict.
+const MaxForeseen = 5000
+
+// Unforeseen returns what is expected of a request whose jobs are written while more jobs
+// are open than estimates consider: some of its own may be among the others. It needs no
+// snapshot.
+func Unforeseen(r bench.Request, open int) (e Expected, found bool) {
+	if r.ExpandedAt == nil || open <= MaxForeseen {
+		return Expected{}, false
+	}
+	e.Basis = fmt.Sprintf("not known: %d jobs are open, more than can be foreseen", open)
+	if r.AdmittedAt != nil {
+		e.Start = *r.AdmittedAt
+	}
+	return e, true
+}
+
 func expected(s Snapshot, r bench.Request, f estimate.Forecast, basis string) Expected {
-	e := Expected{Start: f.Start, End: f.End, Basis: basis}
-	if r.ExpandedAt != nil && s.LeftOut > 0 { // some of its jobs may be among those
-		e = Expected{Basis: fmt.Sprintf("not known: %d jobs are open, more than can be foreseen", len(s.Jobs)+s.LeftOut)}
+	e, found := Unforeseen(r, len(s.Jobs)+s.LeftOut)
+	if !found {
+		e = Expected{Start: f.Start, End: f.End, Basis: basis}
 	}
 	if r.AdmittedAt != nil {
 		e.Start = *r.AdmittedAt

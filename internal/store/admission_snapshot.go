@@ -17,9 +17,9 @@ import (
 const shapeColumns = `j.project, j.kind, j.target, j.backend, j.profile, j.cases_digest, j.case_count, j.size_class, j.pool, j.task_queue`
 
 const (
-	// foreseenJobs bounds the open jobs that estimates consider; later ones are too far
-	// away to predict.
-	foreseenJobs = 5000
+	// manyKept is the number of jobs from which what is read of them is kept for some
+	// seconds; see package lately.
+	manyKept = 1000
 	// pastJobs bounds how many finished jobs are read for each project.
 	pastJobs = 2000
 	// recentExamples bounds how many recent requests are searched for examples.
@@ -57,6 +57,12 @@ func (s *Store) AdmissionSnapshot(ctx context.Context, project string, offlineAf
 	return q, wrap(doing, err)
 }
 
+// OpenJobCount counts the open jobs of all projects.
+func (s *Store) OpenJobCount(ctx context.Context) (int, error) {
+	open, err := allOpen(ctx, s.pool)
+	return open, wrap("counting the open jobs", err)
+}
+
 // AnyAdmission reports whether a project has tracked requests with unfinished jobs.
 func (s *Store) AnyAdmission(ctx context.Context, project string) (bool, error) {
 	there, err := value[bool](ctx, s.pool, `
@@ -82,10 +88,10 @@ func (s *Store) keepEstimates() {
 	s.foreseen = lately.New(time.Now, func(ctx context.Context, _ string) (f foreseen, err error) {
 		f.jobs, f.more, err = openJobs(ctx, s.pool)
 		return f, err
-	}, func(f foreseen) bool { return len(f.jobs) >= manyOpen })
+	}, func(f foreseen) bool { return len(f.jobs) >= manyKept })
 	s.past = lately.New(time.Now, func(ctx context.Context, projects string) ([]admission.PastJob, error) {
 		return pastJobsOf(ctx, s.pool, strings.Split(projects, betweenProjects))
-	}, func(jobs []admission.PastJob) bool { return len(jobs) >= manyOpen })
+	}, func(jobs []admission.PastJob) bool { return len(jobs) >= manyKept })
 }
 
 // queueState reads the tracked requests with unfinished jobs, and which of the tags that
@@ -120,9 +126,10 @@ func openJobs(ctx context.Context, q querier) (jobs []admission.OpenJob, more in
 				where r.job_id = j.id), 0)::float8 as seconds,
 			array(select w.request_id from request_job w where w.job_id = j.id and not w.optional order by w.request_id) as waiters
 		from job_queue j where j.status in ('queued', 'handed_out', 'in_progress')
-		order by j.request_created, j.id limit $1`, foreseenJobs)
-	if err == nil && len(jobs) == foreseenJobs {
-		more, err = value[int](ctx, q, `select count(*) - $1::integer from job_queue j where j.status in ('queued', 'handed_out', 'in_progress')`, foreseenJobs)
+		order by j.request_created, j.id limit $1`, admission.MaxForeseen)
+	if err == nil && len(jobs) == admission.MaxForeseen {
+		more, err = allOpen(ctx, q)
+		more = max(0, more-admission.MaxForeseen)
 	}
 	return jobs, more, wrap("listing the open jobs", err)
 }

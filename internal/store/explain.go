@@ -24,8 +24,7 @@ type QueuePosition struct {
 	// Before counts the queue's waiting rows ahead of the job, up to [MaxBefore].
 	Before int
 	// Waiting counts the queue's jobs there that wait as rows, HandedOut those in
-	// Temporal without a run, Running those with one. Where a thousand are open, these
-	// and the other queues may be as old as [lately.Usable].
+	// Temporal without a run, Running those with one.
 	Waiting, HandedOut, Running int
 	// Earlier lists the other queues with open jobs there at an earlier level, Beside
 	// those at the same level but none earlier; by name, up to a bound.
@@ -34,7 +33,7 @@ type QueuePosition struct {
 
 const (
 	// MaxBefore bounds how many rows are counted for a position.
-	MaxBefore = 10_000
+	MaxBefore = 1000
 	// namesBound bounds how many other queues are named.
 	namesBound = 100
 )
@@ -57,7 +56,7 @@ func (s *Store) QueuePosition(ctx context.Context, key bench.JobKey) (QueuePosit
 	if err != nil {
 		return QueuePosition{}, wrap(doing, err)
 	}
-	open, err := s.open.Get(ctx, job.TaskQueue)
+	open, err := s.openGroups(ctx, job.TaskQueue)
 	if err != nil {
 		return QueuePosition{}, wrap(doing, err)
 	}

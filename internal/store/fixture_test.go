@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -35,10 +36,24 @@ func newRecord(t *testing.T) record {
 	t.Helper()
 	url := storetest.URL(t)
 	r := record{Store: storetest.Open(t, url), t: t, url: url}
+	t.Cleanup(r.checkTally)
 	require.NoError(t, r.PutSuite(t.Context(), suiteHash, "go", []byte("files")))
 	_, err := r.ApplyProject(t.Context(), store.Project{Name: project, Config: json.RawMessage(`{"targets": []}`), SuiteHash: suiteHash})
 	require.NoError(t, err)
 	return r
+}
+
+// checkTally checks that the tally agrees with the jobs, whatever the test has done.
+func (r record) checkTally() {
+	ctx := context.WithoutCancel(r.t.Context())
+	conn, err := pgx.Connect(ctx, r.url)
+	require.NoError(r.t, err)
+	defer func() { require.NoError(r.t, conn.Close(ctx)) }()
+	rows, err := conn.Query(ctx, storetest.Untallied)
+	require.NoError(r.t, err)
+	wrong, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(r.t, err)
+	require.Empty(r.t, wrong)
 }
 
 // aside is the application name of sessions in which tests bypass the store.

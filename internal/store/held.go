@@ -61,9 +61,13 @@ func (s *Store) ReleaseHeld(ctx context.Context) error {
 // releaseUnpaused releases the jobs of projects whose admission is not paused.
 func (s *Store) releaseUnpaused(ctx context.Context) error {
 	projects, err := column[string](ctx, s.pool, `
-		with unpaused as materialized (select p.name from project p where not exists (select from queue_pause qp where qp.project = p.name))
-		select p.name from unpaused p cross join lateral (
-			select from job_queue j where j.project = p.name and j.status = 'queued' and j.held = 'pause' limit 1) waits`)
+		with recursive held as ( -- each by one step in the index, however many jobs it has
+			(select project from job_queue where status = 'queued' and held = 'pause' order by project limit 1)
+			union all
+			select (select j.project from job_queue j where j.status = 'queued' and j.held = 'pause' and j.project > h.project order by j.project limit 1)
+			from held h where h.project is not null
+		)
+		select project from held h where h.project is not null and not exists (select from queue_pause qp where qp.project = h.project)`)
 	if err != nil {
 		return wrap("listing the projects with held jobs", err)
 	}

@@ -18,23 +18,15 @@ type openGroup struct {
 // openGroups counts the open jobs at a task queue by what the same rules apply to.
 func (s *Store) openGroups(ctx context.Context, taskQueue string) ([]openGroup, error) {
 	return all[openGroup](ctx, s.pool, `
-		select j.queue, j.submitter, j.branch, count(*) filter (where j.status = 'queued') as waiting,
-			count(*) filter (where j.status <> 'queued' and o.id is null) as handed_out, count(o.id) as running
-		from job_queue j left join job_run o on o.job_id = j.id and o.outcome = ''
-		where j.task_queue = $1 and j.status in ('queued', 'handed_out', 'in_progress')
-		group by j.queue, j.submitter, j.branch order by j.queue`, taskQueue)
-}
-
-// manyOpen is the number of jobs from which what is read of all of them is kept for some
-// seconds; see package lately.
-const manyOpen = 1000
-
-func many(groups []openGroup) bool {
-	total := 0
-	for _, g := range groups {
-		total += g.Waiting + g.HandedOut + g.Running
-	}
-	return total >= manyOpen
+		with running as (
+			select j.queue, j.submitter, j.branch, count(distinct j.id) as jobs from job_run o join job_queue j on j.id = o.job_id
+			where o.outcome = '' and j.task_queue = $1 and j.status in ('queued', 'handed_out', 'in_progress') group by 1, 2, 3
+		), open as (
+			select queue, submitter, branch, coalesce(sum(jobs) filter (where status = 'queued'), 0) as waiting, sum(jobs) as jobs
+			from job_tally where task_queue = $1 group by 1, 2, 3 having sum(jobs) > 0
+		)
+		select o.queue, o.submitter, o.branch, o.waiting::int, (o.jobs - o.waiting - coalesce(r.jobs, 0))::int as handed_out, coalesce(r.jobs, 0)::int as running
+		from open o left join running r using (queue, submitter, branch) order by o.queue`, taskQueue)
 }
 
 func jobsOf(groups []openGroup) []fairshare.Job {
@@ -53,8 +45,8 @@ func (s *Store) settleShares(ctx context.Context, shares []Share) error {
 		return err
 	}
 	open, err := all[openGroup](ctx, s.pool, `
-		select queue, submitter, branch, 0 as waiting, 0 as handed_out, 0 as running from job_queue
-		where status in ('queued', 'handed_out', 'in_progress') group by queue, submitter, branch order by queue`)
+		select queue, submitter, branch, 0 as waiting, 0 as handed_out, 0 as running from job_tally
+		group by queue, submitter, branch having sum(jobs) > 0 order by queue`)
 	if err != nil {
 		return err
 	}

@@ -213,7 +213,25 @@ func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench
 	if err != nil {
 		return bench.JobProgress{}, err
 	}
-	const counts = `
+	if alone {
+		// All are commands of its own: each is one test case, which is done with it.
+		if (stage != "" && stage != bench.StageOwn) || (optional != nil && *optional) {
+			return bench.JobProgress{}, nil
+		}
+		p, err := one[bench.JobProgress](ctx, s.pool, `
+			select coalesce(sum(jobs), 0)::int as total,
+				coalesce(sum(jobs) filter (where status = 'queued'), 0)::int as queued,
+				coalesce(sum(jobs) filter (where status = 'handed_out'), 0)::int as handed_out,
+				coalesce(sum(jobs) filter (where status = 'in_progress'), 0)::int as in_progress,
+				coalesce(sum(jobs) filter (where status = 'success'), 0)::int as success,
+				coalesce(sum(jobs) filter (where status = 'failure'), 0)::int as failure,
+				coalesce(sum(jobs) filter (where status = 'cancelled'), 0)::int as cancelled,
+				0 as test_cases, 0 as test_cases_done
+			from `+jobsAlone+` c`, id)
+		p.TestCases, p.TestCasesDone = p.Total, p.Success
+		return p, wrap("counting the jobs of request "+string(id), err)
+	}
+	p, err := one[bench.JobProgress](ctx, s.pool, `
 		select count(*) as total,
 			count(*) filter (where status = 'queued') as queued,
 			count(*) filter (where status = 'handed_out') as handed_out,
@@ -221,17 +239,7 @@ func (s *Store) jobProgress(ctx context.Context, id bench.RequestID, stage bench
 			count(*) filter (where status = 'success') as success,
 			count(*) filter (where status = 'failure') as failure,
 			count(*) filter (where status = 'cancelled') as cancelled,
-			0 as test_cases, 0 as test_cases_done`
-	if alone {
-		// All are commands of its own: each is one test case, which is done with it.
-		if (stage != "" && stage != bench.StageOwn) || (optional != nil && *optional) {
-			return bench.JobProgress{}, nil
-		}
-		p, err := one[bench.JobProgress](ctx, s.pool, counts+` from job_queue where submitted_with = $1`, id)
-		p.TestCases, p.TestCasesDone = p.Total, p.Success
-		return p, wrap("counting the jobs of request "+string(id), err)
-	}
-	p, err := one[bench.JobProgress](ctx, s.pool, counts+`
+			0 as test_cases, 0 as test_cases_done
 		from request_job rj join job_queue j on j.id = rj.job_id
 		where rj.request_id = $1 and ($2 = '' or rj.stage = $2) and ($3::boolean is null or rj.optional = $3) and not rj.superseded`,
 		id, string(stage), optional)

@@ -40,11 +40,11 @@ func (s *Store) ShownJobs(ctx context.Context, id bench.RequestID, limit int) (j
 		return nil, 0, wrap("listing jobs of request "+string(id), err)
 	}
 	if total = len(jobs); total == limit {
-		count := `select count(*) from request_job where request_id = $1`
 		if alone {
-			count = `select count(*) from job_queue where submitted_with = $1`
+			total, err = jobsWrittenWith(ctx, s.pool, id)
+		} else {
+			total, err = value[int](ctx, s.pool, `select count(*) from request_job where request_id = $1`, id)
 		}
-		total, err = value[int](ctx, s.pool, count, id)
 	}
 	return jobs, total, wrap("counting the jobs of request "+string(id), err)
 }
@@ -179,7 +179,7 @@ func (s *Store) StagesOf(ctx context.Context, id bench.RequestID) ([]StageTimes,
 			coalesce(sum(c.jobs) filter (where c.status = 'in_progress'), 0)::int as running, coalesce(sum(c.jobs) filter (where c.status = 'failure'), 0)::int as failed,
 			(select j.created_at from job_queue j where j.submitted_with = $1 limit 1) as written_at,
 			(select min(j.started_at) from job_queue j where j.submitted_with = $1 and j.started_at is not null) as started_at, max(c.ended_at) as ended_at
-		from (select j.status, count(*) as jobs, max(j.completed_at) as ended_at from job_queue j where j.submitted_with = $1 group by j.status) c
+		from ` + jobsAlone + ` c
 		having count(*) > 0`
 	}
 	stages, err := all[StageTimes](ctx, s.pool, sums, id)

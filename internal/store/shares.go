@@ -95,6 +95,30 @@ func readySince(number string) string {
 	return `coalesce((select max(b.finished_at) from job_run b where b.job_id = j.id and b.number < ` + number + `), j.created_at)`
 }
 
+// waitingGroups counts the jobs that wait, by what subjects they belong to: those of the
+// tally without an open run. A job that has never begun is ready since it was written: the
+// oldest such job is found by an index. Those that wait again are few, and each is looked
+// at.
+var waitingGroups = `
+	select o.task_queue, o.queue, o.submitter, o.queued, o.jobs - o.queued - coalesce(b.running, 0) as handed_out, least(f.since, b.since) as since
+	from (
+		select task_queue, queue, submitter, coalesce(sum(jobs) filter (where status = 'queued'), 0) as queued, sum(jobs) as jobs
+		from job_tally group by 1, 2, 3 having sum(jobs) > 0
+	) o left join (
+		select j.task_queue, j.queue, j.submitter, count(*) filter (where w.running) as running, min(w.since) as since
+		from job_queue j cross join lateral (
+			select r.running, case when not r.running then ` + readySince("1 << 30") + ` end as since
+			from (select exists (select from job_run n where n.job_id = j.id and n.outcome = '') as running) r
+		) w
+		where j.started_at is not null and j.status in ('queued', 'handed_out', 'in_progress') group by 1, 2, 3
+	) b using (task_queue, queue, submitter) left join lateral (
+		select j.created_at as since from job_queue j
+		where j.task_queue = o.task_queue and j.queue = o.queue and j.submitter = o.submitter
+			and j.started_at is null and j.status in ('queued', 'handed_out', 'in_progress')
+		order by j.created_at limit 1
+	) f on true
+	where o.jobs > coalesce(b.running, 0)`
+
 // Shares lists the shares of all subjects of a kind that have open jobs, or runs that
 // began within the window before now, and of configured queues; by name.
 func (s *Store) Shares(ctx context.Context, by ShareBy, window time.Duration) ([]Share, error) {
@@ -102,8 +126,6 @@ func (s *Store) Shares(ctx context.Context, by ShareBy, window time.Duration) ([
 	if !known {
 		return nil, fmt.Errorf("no shares by %q; use queue, user, host or pool", by)
 	}
-	// A job that has never begun is ready since it was written, whatever runs exist: with
-	// a long backlog, they are not looked up.
 	sql := recentRuns + `, started as (
 		select subject as name, count(*) as runs, percentile_cont(array[0.5, 0.9, 1]) within group (order by wait) as waits
 		from (
@@ -115,11 +137,8 @@ func (s *Store) Shares(ctx context.Context, by ShareBy, window time.Duration) ([
 		from job_run n join job_queue j on j.id = n.job_id left join collector_config c on c.name = n.collector
 		where n.outcome = '' group by 1
 	), waiting as (
-		select ` + subject.waiting + ` as name, count(*) filter (where j.status = 'queued') as queued,
-			count(*) filter (where j.status <> 'queued') as handed_out,
-			min(case when j.started_at is null then j.created_at else ` + readySince("1 << 30") + ` end) as since
-		from job_queue j ` + subject.from + `
-		where j.status in ('queued', 'handed_out', 'in_progress') and not exists (select from job_run o where o.job_id = j.id and o.outcome = '')
+		select ` + subject.waiting + ` as name, sum(j.queued)::bigint as queued, sum(j.handed_out)::bigint as handed_out, min(j.since) as since
+		from (` + waitingGroups + `) j ` + subject.from + `
 		group by 1
 	), subject as (
 		select name from started union select name from running union select name from waiting` + configuredQueues(by) + `

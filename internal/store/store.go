@@ -30,9 +30,7 @@ type Store struct {
 	// reports has connections for reading many results, which may take long: however many
 	// ask for them, heartbeats and the like find a connection in pool.
 	reports *pgxpool.Pool
-	// open counts open jobs by task queue: each page of a waiting job shows them. foreseen
-	// and past are the jobs that estimates follow from, by the names of projects.
-	open     *lately.Cache[string, []openGroup]
+	// foreseen and past are the jobs that estimates follow from, by the names of projects.
 	foreseen *lately.Cache[string, foreseen]
 	past     *lately.Cache[string, []admission.PastJob]
 	// swept is the ID of the last job read by the previous sweep of jobs held until their
@@ -71,14 +69,12 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}
 	s := &Store{pool: pool, reports: reports}
-	s.open = lately.New(time.Now, s.openGroups, many)
 	s.keepEstimates()
 	return s, nil
 }
 
 // Close closes all connections and waits for calls in progress.
 func (s *Store) Close() {
-	s.open.Wait()
 	s.foreseen.Wait()
 	s.past.Wait()
 	s.pool.Close()
