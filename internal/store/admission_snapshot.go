@@ -122,8 +122,8 @@ func queueState(ctx context.Context, q querier, project string) (open []bench.Re
 func openJobs(ctx context.Context, q querier) (jobs []admission.OpenJob, more int, err error) {
 	jobs, err = all[admission.OpenJob](ctx, q, `
 		select `+shapeColumns+`, j.status,
-			coalesce((select extract(epoch from sum(coalesce(r.finished_at, now()) - r.started_at)) from job_run r
-				where r.job_id = j.id), 0)::float8 as seconds,
+			case when j.started_at is null then 0 else coalesce((select extract(epoch from sum(coalesce(r.finished_at, now()) - r.started_at)) from job_run r
+				where r.job_id = j.id), 0) end::float8 as seconds,
 			array(select w.request_id from request_job w where w.job_id = j.id and not w.optional order by w.request_id) as waiters
 		from job_queue j where j.status in ('queued', 'handed_out', 'in_progress')
 		order by j.request_created, j.id limit $1`, admission.MaxForeseen)

@@ -48,8 +48,10 @@ func (s *Store) QueuePosition(ctx context.Context, key bench.JobKey) (QueuePosit
 	job, err := one[row](ctx, s.pool, `
 		select job.task_queue, job.queue, job.submitter, job.branch, (
 			select count(*) from (
-				select from job_queue e where e.task_queue = job.task_queue and e.queue = job.queue and e.status = 'queued'
-					and (e.started_at is null, e.request_created, e.id) < (job.started_at is null, job.request_created, job.id)
+				select from unnest(array['', 'turn', 'pause', 'cap']) as h (held) cross join lateral ( -- each a range of an index
+					select from job_queue e where e.task_queue = job.task_queue and e.held = h.held and e.queue = job.queue and e.status = 'queued'
+						and (e.started_at is null, e.request_created, e.id) < (job.started_at is null, job.request_created, job.id)
+					order by e.started_at is null, e.request_created, e.id limit $2) e
 				limit $2
 			) earlier) as before
 		from job_queue job where job.key = $1`, key, MaxBefore)

@@ -53,13 +53,14 @@ const waitingColumns = jobRefColumns + `, j.target, j.size_class, j.pool, j.task
 // StrandedJobs lists waiting jobs of open requests whose task queue has no live
 // collector, those of the oldest requests first. Keys restrict the list to those jobs.
 func (s *Store) StrandedJobs(ctx context.Context, keys ...bench.JobKey) ([]WaitingJob, error) {
-	among := ``
+	used, among := `select task_queue from job_tally group by task_queue having sum(jobs) > 0`, ``
 	if len(keys) > 0 { // and no others are read: there may be very many
 		among = ` and j.key = any($2)`
+		used = `select distinct j.task_queue from job_queue j where j.status in ('queued', 'handed_out', 'in_progress')` + among
 	}
 	jobs, err := all[WaitingJob](ctx, s.pool, `
 		with used as materialized (
-			select distinct j.task_queue from job_queue j where j.status in ('queued', 'handed_out', 'in_progress')`+among+`
+			`+used+`
 		), dead as materialized ( -- looked at once, not for each job
 			select q.task_queue from used q
 			where not exists (select from collector_config c where c.active and c.`+heardOf("$1")+` and `+serves("q.task_queue")+`)

@@ -20,7 +20,9 @@ const waitsLong = `j.queue = $1 and j.status in ('queued', 'handed_out') and j.c
 // longer than that, the oldest first.
 func (s *Store) LongIdle(ctx context.Context, than time.Duration) ([]bench.Request, error) {
 	rs, err := all[bench.Request](ctx, s.pool, `
-		select `+requestColumns+` from benchmark_request r where r.status <> 'completed' and exists (
+		select `+requestColumns+` from benchmark_request r where r.status <> 'completed'
+			and (select coalesce(sum(jobs), 0) from job_tally where queue = $1 and status <> 'in_progress') > 0 -- once, before any job is read
+			and exists (
 			select from request_job rj join job_queue j on j.id = rj.job_id where rj.request_id = r.id and `+waitsLong+`)
 		order by r.created_at, r.id`, fairshare.Idle, than.Seconds())
 	return rs, wrap("listing the requests whose looks wait for long", err)

@@ -26,7 +26,8 @@ type OpenRequest struct {
 // job starts one. It does not match once all jobs have ended while waiting, or if a job
 // was handed out more than $1 seconds ago without a start.
 const deferredStill = `(r.deferred and r.workflow_started_at is null
-	and exists (select from request_job w join job_queue j on j.id = w.job_id where w.request_id = r.id and j.status = 'queued')
+	and case when r.reopened_at is null then exists (select from job_queue j where j.submitted_with = r.id and j.status = 'queued')
+		else exists (select from request_job w join job_queue j on j.id = w.job_id where w.request_id = r.id and j.status = 'queued') end
 	and not exists (select from job_queue h where h.handed_out_to = r.id and h.status = 'handed_out'
 		and h.handed_out_at <= now() - make_interval(secs => $1)))`
 

@@ -177,7 +177,7 @@ func (s *Store) StagesOf(ctx context.Context, id bench.RequestID) ([]StageTimes,
 		sums = `
 		select 'own' as stage, sum(c.jobs)::int as jobs, coalesce(sum(c.jobs) filter (where c.status in ('queued', 'handed_out', 'in_progress')), 0)::int as open,
 			coalesce(sum(c.jobs) filter (where c.status = 'in_progress'), 0)::int as running, coalesce(sum(c.jobs) filter (where c.status = 'failure'), 0)::int as failed,
-			(select j.created_at from job_queue j where j.submitted_with = $1 limit 1) as written_at,
+			(select j.created_at from job_queue j where j.submitted_with = $1 order by j.submitted_with, j.status, j.completed_at, j.id limit 1) as written_at,
 			(select min(j.started_at) from job_queue j where j.submitted_with = $1 and j.started_at is not null) as started_at, max(c.ended_at) as ended_at
 		from ` + jobsAlone + ` c
 		having count(*) > 0`

@@ -54,3 +54,11 @@ create trigger job_tally_delete after delete on job_queue referencing old table 
 create index job_queue_unbegun on job_queue (task_queue, queue, submitter, created_at)
     where started_at is null and status in ('queued', 'handed_out', 'in_progress');
 create index job_queue_begun on job_queue (id) where started_at is not null and status in ('queued', 'handed_out', 'in_progress');
+
+-- Jobs that nobody waits for, of which there are few: reconciliation looks for them.
+create index request_job_optional on request_job (job_id, request_id) where optional;
+
+-- Where one request has nearly all jobs, Postgres would take every other to have as many,
+-- and read them all to find one.
+alter table job_queue alter column submitted_with set (n_distinct = -0.1);
+alter table request_job alter column request_id set (n_distinct = -0.1);
