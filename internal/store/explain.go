@@ -38,6 +38,9 @@ const (
 	namesBound = 100
 )
 
+// freshBeside matches a waiting job e that has never begun, in the same queue as a job.
+const freshBeside = `e.task_queue = job.task_queue and e.held = h.held and e.queue = job.queue and e.status = 'queued' and e.started_at is null`
+
 // QueuePosition returns a job's position within its queue.
 func (s *Store) QueuePosition(ctx context.Context, key bench.JobKey) (QueuePosition, error) {
 	doing := "finding the place of job " + string(key)
@@ -48,10 +51,15 @@ func (s *Store) QueuePosition(ctx context.Context, key bench.JobKey) (QueuePosit
 	job, err := one[row](ctx, s.pool, `
 		select job.task_queue, job.queue, job.submitter, job.branch, (
 			select count(*) from (
+				select from job_queue e where e.task_queue = job.task_queue and e.queue = job.queue and e.status = 'queued' and e.started_at is not null
+					and (job.started_at is null or (e.request_created, e.id) < (job.request_created, job.id))
+				union all
 				select from unnest(array['', 'turn', 'pause', 'cap']) as h (held) cross join lateral ( -- each a range of an index
-					select from job_queue e where e.task_queue = job.task_queue and e.held = h.held and e.queue = job.queue and e.status = 'queued'
-						and (e.started_at is null, e.request_created, e.id) < (job.started_at is null, job.request_created, job.id)
-					order by e.started_at is null, e.request_created, e.id limit $2) e
+					(select from job_queue e where `+freshBeside+` and e.request_created < job.request_created order by e.request_created, e.id limit $2)
+					union all
+					(select from job_queue e where `+freshBeside+` and e.request_created = job.request_created and e.id < job.id order by e.id limit $2)
+				) e
+				where job.started_at is null
 				limit $2
 			) earlier) as before
 		from job_queue job where job.key = $1`, key, MaxBefore)

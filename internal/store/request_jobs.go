@@ -141,7 +141,10 @@ const maxErrors = 100
 // such job. Errors resolved by a later run and those of replaced jobs are left out. At
 // most 100 are listed, the oldest first.
 func (s *Store) ErrorsOf(ctx context.Context, id bench.RequestID, jobs []int64) ([]bench.RunError, error) {
-	current, err := column[int64](ctx, s.pool, `select job_id from request_job where request_id = $1 and job_id = any($2) and not superseded`, id, jobs)
+	current, err := column[int64](ctx, s.pool, `
+		select a.id from unnest($2::bigint[]) as a (id) cross join lateral ( -- by the key, however many jobs the request has
+			select superseded from request_job where request_id = $1 and job_id = a.id offset 0) rj
+		where not rj.superseded`, id, jobs)
 	if err != nil {
 		return nil, wrap("listing the errors of request "+string(id), err)
 	}
