@@ -115,7 +115,7 @@ func selectedFor(class string) string {
 func (s *Store) MovedWaiting(ctx context.Context, limit int) ([]WaitingJob, error) {
 	jobs, err := all[WaitingJob](ctx, s.pool, `
 		select `+waitingColumns+` from job_queue j
-		where j.moved_at is not null and j.status <> 'queued' and `+unattended+` and exists (`+openWaiter+`)
+		where j.moved_at is not null and j.status in ('handed_out', 'in_progress') and `+unattended+` and exists (`+openWaiter+`)
 		order by j.moved_at, j.id limit $1`, limit)
 	return jobs, wrap("listing the jobs that have moved", err)
 }
