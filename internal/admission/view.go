@@ -139,6 +139,24 @@ type builder struct {
 	live     map[string]int // collectors, by task queue
 	open     map[bench.RequestID][]int
 	taken    map[int]bool // jobs already counted for an earlier request
+	last     usual        // of a batch of alike jobs each is asked for
+}
+
+// usual is how long jobs of a shape take.
+type usual struct {
+	known bool
+	shape JobShape
+	took  time.Duration
+	basis estimate.Basis
+}
+
+// usually returns how long jobs of a shape take.
+func (b *builder) usually(shape JobShape) (time.Duration, estimate.Basis) {
+	if !b.last.known || b.last.shape != shape {
+		took, basis := b.history.Job(shapeOf(shape))
+		b.last = usual{known: true, shape: shape, took: took, basis: basis}
+	}
+	return b.last.took, b.last.basis
 }
 
 func newBuilder(s Snapshot) *builder {
@@ -197,7 +215,7 @@ func (b *builder) fill(request *estimate.Request, r bench.Request) string {
 	known := false
 	var jobs []estimate.Job
 	for _, shape := range example.Jobs {
-		took, basis := b.history.Job(shapeOf(shape))
+		took, basis := b.usually(shape)
 		jobs = append(jobs, estimate.Job{TaskQueue: shape.TaskQueue, Rest: took})
 		bases = append(bases, basis)
 		known = known || basis != estimate.Assumed
@@ -212,7 +230,7 @@ func (b *builder) fill(request *estimate.Request, r bench.Request) string {
 
 // job returns an open job with its remaining time.
 func (b *builder) job(j OpenJob) (estimate.Job, estimate.Basis) {
-	took, basis := b.history.Job(shapeOf(j.JobShape))
+	took, basis := b.usually(j.JobShape)
 	return estimate.Job{TaskQueue: j.TaskQueue, Rest: estimate.Rest(took, seconds(j.Seconds)), Running: j.Status == bench.JobInProgress}, basis
 }
 
@@ -249,7 +267,7 @@ func selectionOf(s any) string {
 
 // others returns the open jobs that none of the requests waits for.
 func (b *builder) others(ours map[bench.RequestID]bool) []estimate.Job {
-	var jobs []estimate.Job
+	jobs := make([]estimate.Job, 0, len(b.snapshot.Jobs))
 	for _, j := range b.snapshot.Jobs {
 		mine := false
 		for _, id := range j.Waiters {
