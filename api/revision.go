@@ -53,7 +53,7 @@ func newRevisionHandlers(s *base, record RevisionRecord) *revisionHandlers {
 func (s *revisionHandlers) register() {
 	handle(s.base, operation{id: "get-revision", method: http.MethodGet, path: "/revision", need: toRead, tag: "service",
 		summary:     "Tell whether a subject has changed",
-		description: "For those who show a subject and want to know when to read it again: ask every second, and read when the revision differs. All who ask within a second are answered from one look."}, s.getRevision)
+		description: "For those who show a subject and want to know when to read it again: ask again after fresh_seconds, and read when the revision differs. All who ask within a second are answered from one look."}, s.getRevision)
 }
 
 type getRevision struct {
@@ -76,7 +76,8 @@ func (s *revisionHandlers) getRevision(ctx context.Context, in *getRevision) (*b
 		}
 		seen.revision, seen.at = revision, now
 	}
-	return answer(apiclient.Revision{Subject: in.Subject, Revision: seen.revision}, nil)
+	fresh := max(time.Millisecond, seen.at.Add(revisionAge).Sub(s.Now()))
+	return answer(apiclient.Revision{Subject: in.Subject, Revision: seen.revision, FreshSeconds: fresh.Seconds()}, nil)
 }
 
 // lookAt returns the look at a subject.

@@ -9,10 +9,9 @@ import (
 )
 
 const (
-	// lookEvery is the interval at which a stream asks for the revision. The API answers all
-	// who ask for the same one from a single query a second; asking more often than that
-	// tells a change sooner, without another query.
-	lookEvery = 250 * time.Millisecond
+	// lookLate is how long after the last revision may have changed a stream asks for the next
+	// one: a little, so that all who follow a subject ask right after the one that looks.
+	lookLate = 10 * time.Millisecond
 	// sayEvery is the interval of signs of life, so that a page notices a broken stream.
 	sayEvery = 15 * time.Second
 	// maxStream bounds a stream. The browser begins another one, with its present token.
@@ -69,8 +68,7 @@ func (p *Pages) follow(w http.ResponseWriter, r *http.Request) {
 
 // send sends revisions until the client goes, the server stops, or the stream is old.
 func (p *Pages) send(v *visit, s stream, seen string, now apiclient.Revision) {
-	looks, end := time.NewTicker(lookEvery), time.NewTimer(maxStream)
-	defer looks.Stop()
+	end := time.NewTimer(maxStream)
 	defer end.Stop()
 	said := p.Now()
 	for {
@@ -93,7 +91,7 @@ func (p *Pages) send(v *visit, s stream, seen string, now apiclient.Revision) {
 			return
 		case <-end.C:
 			return
-		case <-looks.C:
+		case <-time.After(time.Duration(now.FreshSeconds*float64(time.Second)) + lookLate):
 		}
 		if now, err = v.api.Revision(v.Context(), v.get("subject")); err != nil {
 			return // the client asks again and is told why

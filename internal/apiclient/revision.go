@@ -9,6 +9,8 @@ import (
 type Revision struct {
 	Subject  string `json:"subject"`
 	Revision string `json:"revision" doc:"Changes with what the subject shows; two revisions have no order."`
+	// FreshSeconds is more than 0 and at most 1.
+	FreshSeconds float64 `json:"fresh_seconds" doc:"For so long the same is answered to all, without another look at the subject." example:"0.8"`
 }
 
 // SubjectService is the subject of what concerns no single request or job: the state of

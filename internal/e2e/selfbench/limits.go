@@ -74,7 +74,7 @@ func limits() []limit {
 	// times a second, so that up to five quarters of a second lie between two looks.
 	all = append(all,
 		limit{part: partPages, benchmark: followersName(), unit: unitLooks, most: 1 + 1/watched.Seconds()},
-		limit{part: partPages, benchmark: followersName(), unit: unitOfOne, most: 1.35})
+		limit{part: partPages, benchmark: followersName(), unit: unitOfOne, most: 1.15})
 	for _, process := range []string{"api", "orchestrator", "collector", "temporal", "up"} {
 		all = append(all, limit{part: partQueues, benchmark: growthName(process, mostWaiting), unit: unitGrowth, most: 100e6})
 	}
