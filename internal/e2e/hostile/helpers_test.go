@@ -84,8 +84,9 @@ func trigger(ctx context.Context, c client.Client) error {
 }
 
 // closedOf lists the closed workflows of the reconciliation by run.
-func closedOf(t require.TestingT, c client.Client) []string {
-	list, err := c.ListWorkflow(context.Background(), &workflowservice.ListWorkflowExecutionsRequest{Query: `WorkflowType = 'Reconcile' and ExecutionStatus != 'Running'`})
+func closedOf(t *testing.T, c client.Client) []string {
+	t.Helper()
+	list, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: `WorkflowType = 'Reconcile' and ExecutionStatus != 'Running'`})
 	require.NoError(t, err)
 	var runs []string
 	for _, e := range list.GetExecutions() {
