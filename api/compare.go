@@ -32,6 +32,12 @@ type ResultRecord interface {
 	ExportCollections(ctx context.Context, project string, tags []string, yield func(bench.ExportedCollection) error) error
 	// ExportInTurns does the same for what was measured in turns with another artifact.
 	ExportInTurns(ctx context.Context, project string, tags []string, yield func(bench.ExportedCollection) error) error
+	// Origins lists where the results of an artifact come from, as far as a comparison with
+	// another one reads them.
+	Origins(ctx context.Context, project, tag, other string) ([]store.Origin, error)
+	// NextCompared returns the first release or merged commit whose request was compared with
+	// an artifact; empty if there is none.
+	NextCompared(ctx context.Context, project, tag string) (string, error)
 	// SizeOf and SizeInTurns tell how much SamplesOf and SessionsInTurns read.
 	SizeOf(ctx context.Context, project, tag string) (store.ResultSize, error)
 	SizeInTurns(ctx context.Context, project, a, b string) (store.ResultSize, error)
@@ -66,6 +72,7 @@ type compare struct {
 	Targets    []bench.Target `query:"target,explode" doc:"Show only these targets."`
 	InTurns    bool           `query:"in_turns" doc:"Show only what was measured in turns, iteration by iteration, in the same run."`
 
+	Runs        bool   `query:"runs" doc:"Name the run in which each test case was measured, in JSON."`
 	Format      string `query:"format" enum:"json,text,markdown" default:"json"`
 	Sort        string `query:"sort" enum:"name,size,certainty" default:"name" doc:"Order of the rows of text."`
 	Significant bool   `query:"significant" doc:"Leave out rows without suspicion, in text."`
@@ -149,7 +156,10 @@ func (s *resultHandlers) compare(ctx context.Context, in *compare) (*written, er
 	if len(shown.Rows) == 0 && len(all.Rows) > 0 {
 		return nil, problemf(http.StatusNotFound, "nothing-left", "%s and %s have no results that all parameters name; left out was, for example, %s", in.A, in.B, all.Rows[0].Key)
 	}
-	return in.write(shown)
+	if in.Format != "" && in.Format != formatJSON {
+		return in.write(shown)
+	}
+	return s.encode(ctx, in, shown)
 }
 
 // baseline returns the artifact with which the request of another compares it: the one that it was compared or is measured in
@@ -186,6 +196,7 @@ func (in *compare) shows(r report.Row) bool {
 	return in.wants(results.TestCase(r.TestCase)) && in.wantsMetric(results.Metric(r.Key)) && (!in.InTurns || r.InTurns)
 }
 
+// write writes a comparison as text or Markdown.
 func (in *compare) write(shown results.Report) (*written, error) {
 	var out bytes.Buffer
 	options := report.TableOptions{OnlyRemarkable: in.Significant, Reasons: in.Reasons, Color: in.Color, Width: in.Width}
@@ -196,20 +207,26 @@ func (in *compare) write(shown results.Report) (*written, error) {
 		options.Sorting = report.ByCertainty
 	}
 	summary := shown.Summary()
-	switch in.Format {
-	case apiclient.FormatText:
+	if in.Format == apiclient.FormatText {
 		err := report.WriteText(&out, shown.Report, summary, options)
 		writeMissing(&out, "", shown.Missing)
 		return &written{ContentType: plainText, Body: out.Bytes()}, err
-	case apiclient.FormatMarkdown:
-		err := report.WriteMarkdown(&out, shown.Report, summary, options)
-		writeMissing(&out, "* ", shown.Missing)
-		return &written{ContentType: "text/markdown; charset=utf-8", Body: out.Bytes()}, err
 	}
-	c := apiclient.Comparison{Project: in.Project, A: in.A, B: in.B, Result: shown.Report, Summary: summary}
+	err := report.WriteMarkdown(&out, shown.Report, summary, options)
+	writeMissing(&out, "* ", shown.Missing)
+	return &written{ContentType: "text/markdown; charset=utf-8", Body: out.Bytes()}, err
+}
+
+// encode writes a comparison as JSON, with how both sides were measured.
+func (s *resultHandlers) encode(ctx context.Context, in *compare, shown results.Report) (*written, error) {
+	c := apiclient.Comparison{Project: in.Project, A: in.A, B: in.B, Result: shown.Report, Summary: shown.Summary()}
 	for _, m := range shown.Missing {
 		c.Missing = append(c.Missing, apiclient.MissingTestCase{Tag: m.Tag, TestCase: m.TestCase, Reason: m.Reason})
 	}
+	if err := s.sides(ctx, in, &c); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
 	if err := json.NewEncoder(&out).Encode(c); err != nil {
 		return nil, fmt.Errorf("encoding the comparison: %w", err)
 	}

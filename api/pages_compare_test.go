@@ -1,12 +1,14 @@
 package api_test
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
@@ -58,6 +60,135 @@ func TestAPageComparesTwoReleases(t *testing.T) {
 	text, err := b.nobody.CompareText(t.Context(), apiclient.CompareQuery{Project: "go", A: "1.25.0", B: "1.26.0", Sort: "certainty", OnlySignificant: true}, apiclient.FormatMarkdown)
 	require.NoError(t, err)
 	require.Contains(t, markdown.texts("textarea"), strings.Join(strings.Fields(text), " "))
+
+	// Each row leads to the runs that it comes from, and shows more on request.
+	require.Contains(t, p.links(), "/runs/"+string(bench.NewRunID(j.key, "workflow", "activity", 1)))
+	more := b.page(t, api.RoleReader, compareGo+"?a=1.25.0&b=1.26.0&cols=median&cols=threshold&cols=p&cols=spread&q=wall")
+	more.requireSound(t, "more columns")
+	require.Subset(t, more.texts("th"), []string{"Change of medians", "Spread of A, B", "p, of at most", "Least relevant"})
+	require.True(t, strings.HasSuffix(more.rows()[0], "5+5 +20.00 % 1.00 % - 0.16 %, 0.16 %"), more.rows()[0])
+}
+
+func TestAComparisonTellsHowBothSidesWereMeasured(t *testing.T) {
+	t.Parallel()
+	b, _ := measured(t)
+	b.measure(t, "1.27.0", 1, b.register(t, "c2"))
+	query := apiclient.CompareQuery{Project: "go", A: "1.26.0", B: "1.27.0"}
+	c, err := b.nobody.Compare(t.Context(), query)
+	require.NoError(t, err)
+	require.Equal(t, []string{"collectors: c2 instead of c1"}, c.Differences)
+	require.Len(t, c.Sides, 2)
+	require.Len(t, c.Sides[1].Parts, 1)
+	require.Empty(t, c.Sides[1].Runs)
+	part := c.Sides[1].Parts[0]
+	at := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
+	require.Equal(t, apiclient.MeasuredPart{
+		Target: linux, SizeClass: 2, Pool: "main", HardwareID: "cpu0", Segment: part.Segment, Suite: part.Suite, Collectors: []string{"c2"},
+		TestCases: 2, MinIterations: 5, MaxIterations: 5, First: at, Last: at.Add(4 * time.Second),
+	}, part)
+	query.Runs, query.Scenarios = true, []string{"full"}
+	narrowed, err := b.nobody.Compare(t.Context(), query)
+	require.NoError(t, err)
+	require.Equal(t, 1, narrowed.Sides[1].Parts[0].TestCases)
+	require.Len(t, narrowed.Sides[1].Runs, 1)
+
+	p := b.page(t, "", compareGo+"?a=1.26.0&b=1.27.0")
+	p.requireSound(t, compareGo)
+	require.Contains(t, p.section("sides"), "2 test cases, 5 times each, on size class 2 of pool main")
+	require.Contains(t, p.section("sides"), "Both sides were not measured alike. collectors: c2 instead of c1")
+	require.Contains(t, p.links(), "/collectors/c2")
+}
+
+// What only the new artifact lacks comes first.
+func TestAPageNamesTestCasesThatFailNewly(t *testing.T) {
+	t.Parallel()
+	b, _ := measured(t)
+	j := b.submit(t, "1.27.0")
+	plan := b.start(t, j, b.register(t, "c2"), 1)
+	failed := block(j.cases[:1], 1)
+	failed.Errors = []apiclient.BlockError{{TestCase: &j.cases[1], Kind: bench.FailJob, Message: "exit status 3"}}
+	_, err := b.collector.UploadBlock(t.Context(), plan.Run.ID, 1, failed)
+	require.NoError(t, err)
+	require.NoError(t, b.collector.FinishRun(t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: bench.RunFailure, Message: "one test case failed"}))
+	_, err = b.store.FinishJob(t.Context(), j.key, "one test case failed")
+	require.NoError(t, err)
+	p := b.page(t, "", compareGo+"?a=1.26.0&b=1.27.0")
+	require.Equal(t, http.StatusOK, p.status, p.text())
+	p.requireSound(t, compareGo)
+	require.Contains(t, p.section("uncompared"), "Only B lacks them 1 test case of 1.27.0 : failed: exit status 3")
+	require.Contains(t, p.section("uncompared"), "gin build incr-patched gc")
+}
+
+// Whoever tells of a comparison says the same: the page, the API, text, Markdown, and the
+// request of which its summary is kept.
+func TestAllTellTheSameOfAComparison(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	c := b.register(t, "c1")
+	random := rand.New(rand.NewPCG(14, 4))
+	tags := []string{"1.20.0", "1.21.0", "1.22.0", "1.23.0"}
+	for i, tag := range tags {
+		j := b.submit(t, tag)
+		plan := b.start(t, j, c, 1)
+		values := block(j.cases, 1+random.Float64())
+		for _, r := range values.Results {
+			size := float64(12000 + random.IntN(3))
+			for _, one := range r.Collections {
+				one.Values["size:binary"] = size
+			}
+		}
+		_, err := b.collector.UploadBlock(t.Context(), plan.Run.ID, 1, values)
+		require.NoError(t, err)
+		require.NoError(t, b.collector.FinishRun(t.Context(), plan.Run.ID, apiclient.RunFinish{Outcome: bench.RunSuccess}))
+		_, err = b.store.FinishJob(t.Context(), j.key, "")
+		require.NoError(t, err)
+		baseline, summary := "", []byte(nil)
+		if i > 0 {
+			compared, err := b.nobody.Compare(t.Context(), apiclient.CompareQuery{Project: "go", B: tag})
+			require.NoError(t, err)
+			require.Equal(t, tags[i-1], compared.A)
+			baseline = compared.A
+			summary, err = json.Marshal(compared.Summary)
+			require.NoError(t, err)
+		}
+		require.NoError(t, b.store.CompleteRequest(t.Context(), j.request.ID, bench.Success, baseline, summary, ""))
+	}
+	for i, left := range tags {
+		for k, right := range tags {
+			if i == k {
+				continue
+			}
+			query := apiclient.CompareQuery{Project: "go", A: left, B: right}
+			compared, err := b.nobody.Compare(t.Context(), query)
+			require.NoError(t, err)
+			text, err := b.nobody.CompareText(t.Context(), query, apiclient.FormatText)
+			require.NoError(t, err)
+			markdown, err := b.nobody.CompareText(t.Context(), query, apiclient.FormatMarkdown)
+			require.NoError(t, err)
+			p := b.page(t, "", compareGo+"?show=all&a="+left+"&b="+right)
+			require.Contains(t, p.text(), compared.Summary.Line+".")
+			require.Contains(t, text, compared.Summary.Line)
+			require.Contains(t, markdown, "**"+compared.Summary.Line+"**")
+			rows := p.rows()
+			require.Len(t, rows, len(compared.Result.Rows))
+			for _, r := range compared.Result.Rows {
+				said := r.Shown()
+				require.Contains(t, text, said.Verdict)
+				require.True(t, slices.ContainsFunc(rows, func(row string) bool {
+					return within(strings.Fields(strings.Join([]string{r.Name(), r.Scenario, r.Metric, said.A, said.B, said.Change, said.Verdict}, " ")), strings.Fields(row))
+				}), "%s: %+v\n%s", r.Key, said, strings.Join(rows, "\n"))
+			}
+			if k == i+1 {
+				request := b.page(t, "", "/requests/go:"+right)
+				require.Contains(t, request.section("verdict"), compared.Summary.Line)
+				require.Contains(t, request.links(), compareGo+"?a="+left+"&b="+right)
+			}
+		}
+	}
+	// One goes from each to its neighbours.
+	links := b.page(t, "", compareGo+"?a=1.21.0&b=1.22.0").links()
+	require.Subset(t, links, []string{compareGo + "?a=1.20.0&b=1.21.0", compareGo + "?a=1.22.0&b=1.23.0"})
 }
 
 // The address that is shown names both artifacts in full.
@@ -84,7 +215,7 @@ func TestTheAddressOfAComparisonIsCompleted(t *testing.T) {
 
 func TestAPageSaysWhyThereIsNoComparison(t *testing.T) {
 	t.Parallel()
-	b, j := measured(t)
+	b, _ := measured(t)
 	// Without an address, it offers what there is.
 	p := b.page(t, api.RoleReader, compareGo)
 	require.Equal(t, http.StatusOK, p.status)
@@ -122,8 +253,8 @@ func TestAPageSaysWhyThereIsNoComparison(t *testing.T) {
 	for _, path := range []string{compareGo, "/projects/go"} {
 		require.Contains(t, b.page(t, "", path).links(), to, path)
 	}
+	require.Contains(t, b.page(t, "", compareGo+"?a=1.25.0&b=1.26.0").links(), to, "what came next")
 	require.Contains(t, b.page(t, "", to).text(), "Its jobs have ended without a result")
-	require.NotEqual(t, j.request.ID, waiting.request.ID)
 }
 
 func TestAPageNamesWhatCannotBeCompared(t *testing.T) {

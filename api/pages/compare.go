@@ -26,12 +26,13 @@ const (
 	aParameter      = "a"
 	bParameter      = "b"
 	metricParameter = "metric"
+	colsParameter   = "cols"
 )
 
 func (p *Pages) comparePages() []page {
 	return []page{{
 		pattern:    "/projects/{project}/compare",
-		parameters: []string{aParameter, bParameter, metricParameter, searchParameter, onlyParameter, showParameter, sortParameter, openParameter, pageParameter},
+		parameters: []string{aParameter, bParameter, metricParameter, searchParameter, onlyParameter, showParameter, sortParameter, colsParameter, openParameter, pageParameter},
 		show:       p.compare,
 	}}
 }
@@ -48,8 +49,11 @@ func comparison(project, a, b string) string {
 // openMarkdown opens the Markdown of a comparison.
 const openMarkdown = "markdown"
 
-// incomparable are the problems of artifacts that cannot be compared, although the project is known.
-var incomparable = []string{apiclient.ProblemPrefix + "unmeasured-tag", apiclient.ProblemPrefix + "no-baseline"}
+// Problems of artifacts that cannot be compared.
+const (
+	unmeasured = apiclient.ProblemPrefix + "unmeasured-tag"
+	noBaseline = apiclient.ProblemPrefix + "no-baseline"
+)
 
 // shownPairs bounds the comparisons that are offered where none is named.
 const shownPairs = 20
@@ -73,9 +77,8 @@ type compareView struct {
 	Table               comparedTable
 	// Markdown is the comparison as text to copy; empty: it is not asked for.
 	Markdown string
-	// Previous leads to the comparison of A with its baseline, Swap to the same the other way
-	// round; empty: there is none.
-	Previous, Swap string
+	// Neighbours lead to the comparison of A with its baseline, and of what came next with B.
+	Neighbours []link
 	// Exports lead to the results in other formats.
 	Exports []link
 }
@@ -88,6 +91,16 @@ type comparedSide struct {
 	Request *apiclient.Request
 	// Commit is the address at which a code host shows it; empty: not known.
 	Commit string
+	// Parts tell how it was measured.
+	Parts []apiclient.MeasuredPart
+}
+
+// Title is the name with what the side is.
+func (s comparedSide) Title() string {
+	if s.Field == aParameter {
+		return s.Name + ", the baseline"
+	}
+	return s.Name + ", what is judged"
 }
 
 // Date is that of the commit.
@@ -171,9 +184,9 @@ func (v *visit) requestOf(project, tag string) (*apiclient.Request, error) {
 
 // read compares the two artifacts, or finds out why that cannot be done.
 func (c *compareView) read(v *visit) error {
-	query := apiclient.CompareQuery{Project: c.Project, A: c.A.Tag, B: c.B.Tag}
+	query := apiclient.CompareQuery{Project: c.Project, A: c.A.Tag, B: c.B.Tag, Runs: true}
 	compared, err := v.api.Compare(v.Context(), query)
-	if problem := problemIf(err, http.StatusNotFound); problem != nil && slices.Contains(incomparable, problem.Type) {
+	if problem := problemIf(err, http.StatusNotFound); problem != nil && (problem.Type == unmeasured || problem.Type == noBaseline) {
 		return c.explain(v, problem)
 	}
 	if err != nil {
@@ -196,16 +209,21 @@ func (c *compareView) read(v *visit) error {
 		}
 	}
 	c.Failing, c.Uncompared = absences(compared)
-	if err := c.Table.fill(v, compared.Result.Rows); err != nil {
+	if err := c.Table.fill(v, &compared); err != nil {
 		return err
 	}
-	c.Swap = comparison(c.Project, c.B.Tag, c.A.Tag)
-	if r := c.A.Request; r != nil && r.Baseline != "" {
-		c.Previous = comparison(c.Project, r.Baseline, c.A.Tag)
+	for i, side := range compared.Sides {
+		[]*comparedSide{&c.A, &c.B}[i].Parts = side.Parts
+	}
+	if compared.Previous != "" {
+		c.Neighbours = append(c.Neighbours, link{comparison(c.Project, compared.Previous, c.A.Tag), c.A.Tag + " compared with " + compared.Previous})
+	}
+	if compared.Next != "" {
+		c.Neighbours = append(c.Neighbours, link{comparison(c.Project, c.B.Tag, compared.Next), compared.Next + " compared with " + c.B.Tag})
 	}
 	c.Exports = exports(c.Project, c.A.Tag, c.B.Tag)
 	if v.get(openParameter) == openMarkdown {
-		query.Sort, query.OnlySignificant = "certainty", true
+		query.Runs, query.Sort, query.OnlySignificant = false, "certainty", true
 		c.Markdown, err = v.api.CompareText(v.Context(), query, apiclient.FormatMarkdown)
 	}
 	return err
@@ -236,16 +254,19 @@ func (c *compareView) explain(v *visit, problem *apiclient.Problem) error {
 	if err := c.describeSides(v); err != nil {
 		return err
 	}
+	names := func(tag string) bool { return strings.Contains(problem.Detail, fmt.Sprintf("%q", tag)) }
+	if c.A.Tag == "" && problem.Type == noBaseline {
+		c.Lacks = append(c.Lacks, lack{c.A, problem.Detail})
+	}
 	for _, side := range []comparedSide{c.A, c.B} {
 		switch {
-		case side.Tag == "":
-			c.Lacks = append(c.Lacks, lack{side, problem.Detail})
-		case side.Request == nil && strings.Contains(problem.Detail, fmt.Sprintf("%q", side.Tag)):
+		case side.Tag == "" || problem.Type == noBaseline || !names(side.Tag):
+		case side.Request == nil:
 			_, err := v.api.Request(v.Context(), c.Project+":"+side.Tag)
 			return c.offering(cmp.Or[error](err, problem), side)
-		case side.Request != nil && side.Request.JobsDoneAt == nil:
+		case side.Request.JobsDoneAt == nil:
 			c.Lacks = append(c.Lacks, lack{side, "Its jobs have not ended, and nothing of it is measured that could be compared."})
-		case side.Request != nil && strings.Contains(problem.Detail, fmt.Sprintf("%q", side.Tag)):
+		default:
 			c.Lacks = append(c.Lacks, lack{side, "Its jobs have ended without a result."})
 		}
 	}
@@ -275,7 +296,7 @@ func exports(project, a, b string) []link {
 	return links
 }
 
-// absence is what keeps test cases from being compared.
+// absence groups test cases that could not be compared, for one reason.
 type absence struct {
 	Tag, Reason string
 	Count       int
@@ -289,9 +310,9 @@ const shownAbsent = 50
 // absences groups what could not be compared by tag and reason: test cases that A has and B
 // lacks, and all others.
 func absences(c apiclient.Comparison) (failing, others []absence) {
-	lost := make(map[string]bool)
+	lost := make(map[bench.TestCase]bool)
 	for _, tc := range c.Summary.Missing {
-		lost[tc.String()] = true
+		lost[bench.TestCase{Benchmark: tc.Benchmark, Profile: tc.Profile, Scenario: tc.Scenario, Backend: tc.Backend, Target: bench.Target(tc.Target)}] = true
 	}
 	add := func(list []absence, m apiclient.MissingTestCase) []absence {
 		at := slices.IndexFunc(list, func(a absence) bool { return a.Tag == m.Tag && a.Reason == m.Reason })
@@ -305,7 +326,7 @@ func absences(c apiclient.Comparison) (failing, others []absence) {
 		return list
 	}
 	for _, m := range c.Missing {
-		if m.Tag == c.B && lost[m.TestCase.String()] {
+		if m.Tag == c.B && lost[m.TestCase] {
 			failing = add(failing, m)
 		} else {
 			others = add(others, m)

@@ -1,11 +1,12 @@
 package pages
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/verdict"
 )
@@ -20,7 +21,9 @@ type comparedTable struct {
 	Tabs []metricTab
 	// Kinds are the values of Only.
 	Kinds []string
-	Rows  []comparedRow
+	// Details are those that can be shown besides, Cols those that are.
+	Details, Cols []string
+	Rows          []comparedRow
 	// Caption names the parameters that all rows share, and the metric if there is one.
 	Caption string
 	// ManyMetrics is set if rows are of several metrics.
@@ -31,9 +34,10 @@ type comparedTable struct {
 	Next                 string
 }
 
-// metricTab is a metric to choose.
+// metricTab is a metric to choose. Those that do not decide are offered with all rows.
 type metricTab struct {
-	Metric string
+	Metric   string
+	Deciding bool
 	// Series counts its rows, Relevant those to look at.
 	Series, Relevant int
 }
@@ -45,8 +49,21 @@ type comparedRow struct {
 	// Parameters are those that are not the same in all rows.
 	Parameters string
 	Bar        changeBar
+	// Extra are the details that are asked for, Runs the runs that measured it.
+	Extra []detail
+	Runs  []runOf
 	// rank is its place by certainty.
 	rank int
+}
+
+// detail is a cell that is shown on request.
+type detail struct{ Heading, Text string }
+
+// runOf leads to a run that measured a test case.
+type runOf struct {
+	Run bench.RunID
+	// Of says of which side, or that it was in turns.
+	Of string
 }
 
 // look is that of the row's verdict, and of its direction before all.
@@ -66,6 +83,14 @@ func (r comparedRow) look() look {
 var onlyKinds = []string{string(report.Regression), string(report.Improvement), verdict.Undecided.String()}
 
 const showAll = "all"
+
+// rowDetails are the columns that are shown on request.
+var rowDetails = []string{report.MedianDetail, report.SpreadDetail, report.PDetail, report.ThresholdDetail}
+
+// detailHeadings name them.
+var detailHeadings = map[string]string{
+	report.MedianDetail: "Change of medians", report.SpreadDetail: "Spread of A, B", report.PDetail: "p, of at most", report.ThresholdDetail: "Least relevant",
+}
 
 // comparedColumns are the columns by which the table is sorted; the first is the default.
 func comparedColumns() []column[comparedRow] {
@@ -105,7 +130,7 @@ func (r comparedRow) side(a bool) float64 {
 
 // readTable reads what the address asks for, and refuses what it does not know.
 func readTable(v *visit) (comparedTable, error) {
-	t := comparedTable{Search: v.get(searchParameter), Only: v.get(onlyParameter), Metric: v.get(metricParameter), Kinds: onlyKinds}
+	t := comparedTable{Search: v.get(searchParameter), Only: v.get(onlyParameter), Metric: v.get(metricParameter), Kinds: onlyKinds, Details: rowDetails}
 	if t.Only != "" && !slices.Contains(onlyKinds, t.Only) {
 		return t, badParameter(onlyParameter, t.Only, "it may be "+joined(onlyKinds))
 	}
@@ -113,17 +138,26 @@ func readTable(v *visit) (comparedTable, error) {
 	if t.All = show == showAll; show != "" && !t.All {
 		return t, badParameter(showParameter, show, "it may be "+showAll)
 	}
+	for _, name := range v.URL.Query()[colsParameter] {
+		if !slices.Contains(rowDetails, name) {
+			return t, badParameter(colsParameter, name, "it may be "+joined(rowDetails))
+		}
+		if !slices.Contains(t.Cols, name) {
+			t.Cols = append(t.Cols, name)
+		}
+	}
 	var err error
 	t.Order, err = sorted(v, nil, comparedColumns()...)
 	return t, err
 }
 
 // fill chooses and sorts the rows of a comparison. It hides rows and changes none.
-func (t *comparedTable) fill(v *visit, all []report.Row) error {
+func (t *comparedTable) fill(v *visit, c *apiclient.Comparison) error {
+	all := c.Result.Rows
 	for _, r := range all {
 		at := slices.IndexFunc(t.Tabs, func(tab metricTab) bool { return tab.Metric == r.Metric })
 		if at < 0 {
-			at, t.Tabs = len(t.Tabs), append(t.Tabs, metricTab{Metric: r.Metric})
+			at, t.Tabs = len(t.Tabs), append(t.Tabs, metricTab{Metric: r.Metric, Deciding: r.Deciding})
 		}
 		if t.Tabs[at].Series++; r.Remarkable() {
 			t.Tabs[at].Relevant++
@@ -162,8 +196,44 @@ func (t *comparedTable) fill(v *visit, all []report.Row) error {
 		return err
 	}
 	drawBars(t.Rows)
+	runs := runsOf(c)
+	for i, r := range t.Rows {
+		for _, name := range t.Cols {
+			t.Rows[i].Extra = append(t.Rows[i].Extra, detail{detailHeadings[name], r.Detail(name)})
+		}
+		t.Rows[i].Runs = runs[bench.TestCase{Benchmark: r.Benchmark, Profile: r.Profile, Scenario: r.Scenario, Backend: r.Backend, Target: bench.Target(r.Target)}]
+	}
 	return nil
 }
+
+// shownRuns bounds the runs of a test case to which a row leads.
+const shownRuns = 12
+
+// runsOf lists the runs of each test case, those of A first and those in turns last.
+func runsOf(c *apiclient.Comparison) map[bench.TestCase][]runOf {
+	runs := make(map[bench.TestCase][]runOf)
+	for _, inTurns := range []bool{false, true} {
+		for i, side := range c.Sides {
+			of := []string{"A", "B"}[i]
+			if inTurns {
+				of = "in turns"
+			}
+			for _, m := range side.Runs {
+				one := runOf{m.Run, of}
+				if m.InTurns == inTurns && len(runs[m.TestCase]) < shownRuns && !slices.Contains(runs[m.TestCase], one) {
+					runs[m.TestCase] = append(runs[m.TestCase], one)
+				}
+			}
+		}
+	}
+	return runs
+}
+
+// Heading returns the heading of a column that is shown on request.
+func (t comparedTable) Heading(name string) string { return detailHeadings[name] }
+
+// Shows reports whether a column is shown.
+func (t comparedTable) Shows(name string) bool { return slices.Contains(t.Cols, name) }
 
 // isKind reports whether a row is of a kind to which the table can be narrowed.
 func isKind(r report.Row, kind string) bool {
@@ -204,123 +274,3 @@ func (t *comparedTable) caption(rows []comparedRow) {
 		rows[i].Parameters = strings.Join(own, " ")
 	}
 }
-
-// filter narrows a table by words. A word is part of a name or of the verdict, key:value
-// names a parameter, and a minus before either leaves out what it matches.
-type filter []condition
-
-type condition struct {
-	not        bool
-	key, value string
-}
-
-// filterKeys are the keys of key:value.
-var filterKeys = []string{"benchmark", "profile", "scenario", "backend", "target", "metric", "category", "verdict", "noise"}
-
-func readFilter(text string) filter {
-	var f filter
-	for word := range strings.FieldsSeq(strings.ToLower(text)) {
-		var c condition
-		if rest, not := strings.CutPrefix(word, "-"); not && rest != "" {
-			c.not, word = true, rest
-		}
-		c.value = word
-		if key, value, ok := strings.Cut(word, ":"); ok && slices.Contains(filterKeys, key) {
-			c.key, c.value = key, value
-		}
-		f = append(f, c)
-	}
-	return f
-}
-
-// shows reports whether all conditions hold for a row.
-func (f filter) shows(r report.Row) bool {
-	return !slices.ContainsFunc(f, func(c condition) bool { return c.holds(r) == c.not })
-}
-
-func (c condition) holds(r report.Row) bool {
-	has := func(values ...string) bool {
-		return slices.ContainsFunc(values, func(v string) bool { return strings.ToLower(v) == c.value })
-	}
-	verdicts := []string{string(r.Direction)}
-	if r.Verdict != nil {
-		verdicts = append(verdicts, r.Verdict.String(), strings.ReplaceAll(r.Verdict.String(), " ", "-"))
-	}
-	switch c.key {
-	case "benchmark":
-		return has(r.Benchmark)
-	case "profile":
-		return has(r.Profile)
-	case "scenario":
-		return has(r.Scenario)
-	case "backend":
-		return has(r.Backend)
-	case "target":
-		return has(r.Target)
-	case "metric":
-		return has(r.Metric)
-	case "category":
-		return has(string(r.Category))
-	case "noise":
-		return has(strings.Split(r.Noise, ", ")...)
-	case "verdict":
-		return has(verdicts...)
-	}
-	texts := append(verdicts, r.Name(), r.Benchmark, r.Line, r.Profile, r.Scenario, r.Backend, r.Target, r.Metric, r.Noise)
-	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(text), c.value) })
-}
-
-// changeBar draws a change with its interval around zero, in a box as wide as [barWidth].
-type changeBar struct {
-	// Band is what would not have been seen or does not matter, Interval what the values
-	// allow, Value the estimate; a width of 0 is not drawn.
-	Band, Interval span
-	Value          float64
-	// Drawn is set if there is an estimate.
-	Drawn bool
-	Class string
-}
-
-type span struct{ X, Width float64 }
-
-const (
-	barWidth = 200.0
-	barZero  = barWidth / 2
-)
-
-// drawBars draws all rows in one scale, in which the largest estimate fits. Intervals that
-// are wider end at the edge.
-func drawBars(rows []comparedRow) {
-	largest := 0.0
-	for _, r := range rows {
-		if change := r.Estimate(); change.Defined() {
-			largest = max(largest, math.Abs(change.Value))
-		}
-		largest = max(largest, r.Delta)
-	}
-	if largest == 0 {
-		largest = 0.01
-	}
-	scale := barZero * 0.9 / largest
-	at := func(change float64) float64 { return round(min(barWidth, max(0, barZero+scale*change))) }
-	between := func(low, high float64) span { return span{at(low), round(at(high) - at(low))} }
-	for i, r := range rows {
-		band := max(r.Delta, r.Sees)
-		b := changeBar{Band: between(-band, band), Class: map[report.Direction]string{report.Regression: "bad", report.Improvement: "good"}[r.Direction]}
-		interval := r.Row.Interval
-		if r.Turns != nil {
-			interval = r.Turns.Interval
-		}
-		if interval != nil {
-			b.Interval = between(interval.Low, interval.High)
-		}
-		if change := r.Estimate(); change.Defined() && r.Text.Change != "-" {
-			b.Drawn, b.Value = true, at(change.Value)
-		}
-		b.Class = cmp.Or(b.Class, "quiet")
-		rows[i].Bar = b
-	}
-}
-
-// round keeps the coordinates of drawings short.
-func round(x float64) float64 { return math.Round(10*x) / 10 }

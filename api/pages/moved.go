@@ -1,10 +1,8 @@
 package pages
 
-import (
-	"net/http"
-)
+import "net/http"
 
-// movedTo is not an error of the visitor: the page has another address.
+// movedTo leads to another address of the page. It is no error of the visitor.
 type movedTo struct{ address string }
 
 func (m *movedTo) Error() string { return "the page is at " + m.address }

@@ -325,8 +325,10 @@ func (f frame) Kept(without ...string) []link {
 	var fields []link
 	query := f.url.Query()
 	for _, name := range slices.Sorted(maps.Keys(query)) {
-		if !slices.Contains(without, name) && query.Get(name) != "" {
-			fields = append(fields, link{query.Get(name), name})
+		for _, value := range query[name] {
+			if !slices.Contains(without, name) && value != "" {
+				fields = append(fields, link{value, name})
+			}
 		}
 	}
 	return fields

@@ -194,6 +194,8 @@ type CompareQuery struct {
 	Targets    []bench.Target
 	// OnlyInTurns leaves out results that were not measured in turns.
 	OnlyInTurns bool
+	// Runs adds the run of each test case.
+	Runs bool
 	// Sort (name, size or certainty), OnlySignificant, Reasons, Color and Width
 	// determine the text.
 	Sort            string
@@ -219,7 +221,7 @@ func (q CompareQuery) values(format string) url.Values {
 		}
 	}
 	set(query, "sort", q.Sort)
-	for name, on := range map[string]bool{"in_turns": q.OnlyInTurns, "significant": q.OnlySignificant, "reasons": q.Reasons, "color": q.Color} {
+	for name, on := range map[string]bool{"in_turns": q.OnlyInTurns, "runs": q.Runs, "significant": q.OnlySignificant, "reasons": q.Reasons, "color": q.Color} {
 		if on {
 			query.Set(name, "true")
 		}

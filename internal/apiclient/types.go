@@ -11,7 +11,6 @@ import (
 
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/machine"
-	"github.com/benchloom/benchloom/internal/report"
 )
 
 // Project is a tracked project.
@@ -365,24 +364,6 @@ type RunFinish struct {
 	CPUSeconds float64 `json:"cpu_seconds,omitempty" minimum:"0" doc:"CPU time of all its processes; 0: not known."`
 	Message    string  `json:"message,omitempty"`
 	OutputTail string  `json:"output_tail,omitempty"`
-}
-
-// Comparison compares two artifacts, with the verdict of every row.
-type Comparison struct {
-	Project string `json:"project"`
-	A       string `json:"a" doc:"Tag of the baseline."`
-	B       string `json:"b" doc:"Tag of the judged artifact."`
-	// Result holds the rows that were asked for. Their verdicts are those of the whole comparison, whatever was asked for.
-	Result  report.Report     `json:"result"`
-	Summary report.Summary    `json:"summary"`
-	Missing []MissingTestCase `json:"missing,omitempty"`
-}
-
-// MissingTestCase is a test case without a result for one of the two artifacts.
-type MissingTestCase struct {
-	Tag      string         `json:"tag"`
-	TestCase bench.TestCase `json:"test_case"`
-	Reason   string         `json:"reason"`
 }
 
 // Info describes the API.

@@ -56,6 +56,37 @@ func values(r Row, a, b stats.Side) (left, right string) {
 	return left, right
 }
 
+// Details of a row that tables show on request.
+const (
+	// MedianDetail is the change of the medians of stored values.
+	MedianDetail = "median"
+	// SpreadDetail is the standard deviation of both sides, relative to their values.
+	SpreadDetail = "spread"
+	// PDetail is the p value of the paired test with the level that it must be below.
+	PDetail = "p"
+	// ThresholdDetail is the least relevant change.
+	ThresholdDetail = "threshold"
+)
+
+// Detail writes one of the details of a row.
+func (r Row) Detail(name string) string {
+	a, b := r.A, r.B
+	if r.Turns != nil {
+		a, b = r.Turns.A, r.Turns.B
+	}
+	switch {
+	case name == MedianDetail && r.A.N > 0 && r.B.N > 0 && !r.OnlyInTurns && r.MedianChange.Defined():
+		return stats.SignedPercent(r.MedianChange.Value)
+	case name == SpreadDetail && a.N > 1 && b.N > 1 && a.Value > 0 && b.Value > 0:
+		return stats.Percent(a.Spread/a.Value) + ", " + stats.Percent(b.Spread/b.Value)
+	case name == PDetail && r.Turns != nil && r.Turns.Level > 0:
+		return fmt.Sprintf("%.2g of %.2g", r.Turns.P, r.Turns.Level)
+	case name == ThresholdDetail && r.Deciding:
+		return stats.Percent(r.Delta)
+	}
+	return absent
+}
+
 // Heading names the metric of a row with its unit and direction.
 func (r Row) Heading() string { return heading(r) }
 

@@ -1,0 +1,57 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/results"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+const formatJSON = "json"
+
+// sides adds to a comparison how both sides were measured, without test cases that were not
+// asked for, and what was compared before and after them.
+func (s *resultHandlers) sides(ctx context.Context, in *compare, c *apiclient.Comparison) error {
+	var parts [2][]results.Part
+	for i, tags := range [][2]string{{in.A, in.B}, {in.B, in.A}} {
+		all, err := s.record.Origins(ctx, in.Project, tags[0], tags[1])
+		if err != nil {
+			return err
+		}
+		var origins []store.Origin
+		for _, o := range all {
+			if in.wants(o.TestCase) && (!in.InTurns || o.InTurns) {
+				origins = append(origins, o)
+			}
+		}
+		parts[i] = results.Parts(origins)
+		side := apiclient.ComparedSide{Tag: tags[0], Parts: measuredParts(parts[i])}
+		if in.Runs {
+			for _, o := range origins {
+				side.Runs = append(side.Runs, apiclient.MeasuredIn{TestCase: o.TestCase, Run: o.Run, InTurns: o.InTurns})
+			}
+		}
+		c.Sides = append(c.Sides, side)
+	}
+	c.Differences = results.Differences(parts[0], parts[1])
+	r, err := s.named.RequestByTag(ctx, in.Project, in.A)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	c.Previous = r.Baseline
+	c.Next, err = s.record.NextCompared(ctx, in.Project, in.B)
+	return err
+}
+
+func measuredParts(parts []results.Part) []apiclient.MeasuredPart {
+	out := make([]apiclient.MeasuredPart, len(parts))
+	for i, p := range parts {
+		out[i] = apiclient.MeasuredPart{
+			Target: p.Target, SizeClass: p.SizeClass, Pool: p.Pool, HardwareID: p.HardwareID, CoLocated: p.CoLocated, Segment: p.Segment, Suite: p.Suite,
+			InTurns: p.InTurns, Collectors: p.Collectors, TestCases: p.TestCases, MinIterations: p.Fewest, MaxIterations: p.Most, First: p.First, Last: p.Last,
+		}
+	}
+	return out
+}

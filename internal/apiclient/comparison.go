@@ -1,0 +1,64 @@
+package apiclient
+
+import (
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/report"
+)
+
+// Comparison compares two artifacts, with the verdict of every row.
+type Comparison struct {
+	Project string `json:"project"`
+	A       string `json:"a" doc:"Tag of the baseline."`
+	B       string `json:"b" doc:"Tag of the judged artifact."`
+	// Result holds the rows that were asked for. Their verdicts are those of the whole comparison, whatever was asked for.
+	Result  report.Report     `json:"result"`
+	Summary report.Summary    `json:"summary"`
+	Missing []MissingTestCase `json:"missing,omitempty"`
+	// Sides tells how both were measured, A first. Differences says in what that differs.
+	Sides       []ComparedSide `json:"sides,omitempty" doc:"How both sides were measured, A first."`
+	Differences []string       `json:"differences,omitempty" doc:"In what the stored results of both sides differ, apart from their values."`
+	Previous    string         `json:"previous,omitempty" doc:"Tag of what A was compared with by its own request."`
+	Next        string         `json:"next,omitempty" doc:"Tag of the first release or merged commit that was compared with B by its own request."`
+}
+
+// ComparedSide tells how one side of a comparison was measured.
+type ComparedSide struct {
+	Tag   string         `json:"tag"`
+	Parts []MeasuredPart `json:"parts" doc:"By place: alone before in turns, the largest first."`
+	Runs  []MeasuredIn   `json:"runs,omitempty" doc:"With runs=true."`
+}
+
+// MeasuredPart sums up the results of an artifact at one place.
+type MeasuredPart struct {
+	Target     bench.Target    `json:"target"`
+	SizeClass  bench.SizeClass `json:"size_class"`
+	Pool       string          `json:"pool"`
+	HardwareID string          `json:"hardware_id"`
+	CoLocated  bool            `json:"co_located,omitempty" doc:"Measured beside other jobs."`
+	Segment    bench.Segment   `json:"segment,omitempty" doc:"Settings of the machine that keep results from being compared."`
+	Suite      string          `json:"suite,omitempty" doc:"Content hash of the suite."`
+	InTurns    bool            `json:"in_turns,omitempty" doc:"Measured in turns with the other side."`
+	Collectors []string        `json:"collectors"`
+	TestCases  int             `json:"test_cases"`
+	// MinIterations and MaxIterations are those of its test cases.
+	MinIterations int       `json:"min_iterations"`
+	MaxIterations int       `json:"max_iterations"`
+	First         time.Time `json:"first" doc:"When the first value was taken, by the collector's clock."`
+	Last          time.Time `json:"last"`
+}
+
+// MeasuredIn names the run in which a test case was measured.
+type MeasuredIn struct {
+	TestCase bench.TestCase `json:"test_case"`
+	Run      bench.RunID    `json:"run"`
+	InTurns  bool           `json:"in_turns,omitempty"`
+}
+
+// MissingTestCase is a test case without a result for one of the two artifacts.
+type MissingTestCase struct {
+	Tag      string         `json:"tag"`
+	TestCase bench.TestCase `json:"test_case"`
+	Reason   string         `json:"reason"`
+}
