@@ -64,8 +64,8 @@ func TestTheOverviewSaysWhatIsWrong(t *testing.T) {
 	p := b.page(t, "", "/")
 	p.requireSound(t, "wrong")
 	for _, want := range []string{
-		"no live collector takes jobs from bench/x86_64-unknown-linux-gnu/2/main; waiting there: 1 job",
-		"Request " + string(j.request.ID), "its workflow was never started", "paused by ada: no more commands",
+		"No live collector takes jobs from bench/x86_64-unknown-linux-gnu/2/main; waiting there: 1 job",
+		"Request " + string(j.request.ID), "Its workflow was never started", "Paused by ada: no more commands",
 	} {
 		require.Contains(t, p.section("s-attention"), want)
 	}

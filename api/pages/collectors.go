@@ -327,6 +327,9 @@ func hourBars(hours []apiclient.UsedHour) []bar {
 	bars := make([]bar, len(hours))
 	for i, h := range hours {
 		height := math.Round(hourHeight*min(1, h.Seconds/3600)*10) / 10
+		if h.Seconds > 0 {
+			height = max(1, height) // it is seen
+		}
 		bars[i] = bar{
 			X: float64(i * hourWidth), Y: hourHeight - height, Width: hourWidth - 1, Height: height, Class: "active",
 			Title: fmt.Sprintf("%s UTC: %.0f %%", h.Since.UTC().Format("15:04"), h.Seconds/36),

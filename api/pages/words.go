@@ -52,7 +52,7 @@ func (p *Pages) words() template.FuncMap {
 		"share":       share,
 		"spread":      spread,
 		"noisier":     noisier,
-		"times":       func(ratio float64) string { return fmt.Sprintf("%.2f ×", ratio) },
+		"times":       func(ratio float64) string { return unbroken(fmt.Sprintf("%.2f ×", ratio)) },
 		"beside":      beside,
 		"lasted":      lasted,
 		"doing":       doing,
@@ -73,6 +73,7 @@ func (p *Pages) words() template.FuncMap {
 		"command":     func(words ...any) string { return quoted(texts(words)...) },
 		"timePointer": func(t time.Time) *time.Time { return &t },
 		"operand":     operand,
+		"unbroken":    unbroken,
 	}
 }
 
@@ -252,6 +253,12 @@ func period(s float64) string {
 	}
 	return text
 }
+
+// joiner keeps numbers on the line of their signs.
+var joiner = strings.NewReplacer(" %", "\u00a0%", "≥ ", "≥\u00a0", " ×", "\u00a0×")
+
+// unbroken writes a text whose numbers stay with their signs.
+func unbroken(text any) string { return joiner.Replace(fmt.Sprint(text)) }
 
 // operand returns the page of what an operation was about; nil: it has none.
 func operand(o apiclient.Operation) *link {

@@ -129,6 +129,8 @@ func disturbedPairs(r Report) (disturbed, pairs int) {
 // machineTime writes seconds as a person reads them: "40 s", "12 min", "3.5 h".
 func machineTime(seconds float64) string {
 	switch {
+	case 0 < seconds && seconds < 0.5:
+		return "less than 1 s"
 	case seconds < 100:
 		return fmt.Sprintf("%.0f s", seconds)
 	case seconds < 100*60:

@@ -182,7 +182,8 @@ func detail(v any) json.RawMessage {
 // AuditFilter narrows a list of operations; zero values do not narrow.
 type AuditFilter struct {
 	Project, Who string
-	// Subject also finds, by a request's ID, the operations that have affected the request.
+	// Subject also finds, by a request's ID, the operations on others, such as a job, that have affected the request. Only
+	// these few are looked into.
 	Subject string
 	// Before continues a list: it returns only entries older than this one.
 	Before int64
@@ -193,7 +194,8 @@ type AuditFilter struct {
 func (s *Store) Audit(ctx context.Context, f AuditFilter) ([]Operation, error) {
 	entries, err := all[Operation](ctx, s.pool, `
 		select `+operationColumns+` from audit a
-		where (@project = '' or a.project = @project) and (@who = '' or a.who = @who) and (@subject = '' or a.subject = @subject or a.result -> 'requests' ? @subject)
+		where (@project = '' or a.project = @project) and (@who = '' or a.who = @who)
+			and (@subject = '' or a.subject = @subject or a.action not like 'request %' and a.result -> 'requests' ? @subject)
 			and (@before = 0 or a.id < @before)
 		order by a.id desc limit @limit`,
 		pgx.NamedArgs{
