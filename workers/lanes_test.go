@@ -28,7 +28,11 @@ const (
 	namespace = "lanes"
 	// startBound is the time within which a task must start if a machine is
 	// idle; it limits a wait, it is not a measurement.
-	startBound = 10 * time.Second
+	startBound = time.Minute
+	// silence is how long a task may be with a machine that says nothing. A task that Temporal
+	// gives to a machine in the very moment in which it stops asking has begun for Temporal, and
+	// nobody runs it: this is what brings it back, as the collector's heartbeats do.
+	silence = 15 * time.Second
 	// controls is the number of tasks that may come before a late one.
 	controls = 20
 )
@@ -108,7 +112,7 @@ func startTemporal(t *testing.T) client.Client {
 
 func dispatch(ctx workflow.Context, queue, id string) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: queue, StartToCloseTimeout: time.Hour, DisableEagerExecution: true,
+		TaskQueue: queue, StartToCloseTimeout: time.Hour, HeartbeatTimeout: silence, DisableEagerExecution: true,
 		Priority:    temporal.Priority{PriorityKey: 3, FairnessKey: "user", FairnessWeight: 1},
 		RetryPolicy: &temporal.RetryPolicy{NonRetryableErrorTypes: []string{protocol.ErrTypeInfrastructure}},
 	})
@@ -213,11 +217,17 @@ func (m *machine) Register(r collection.Registry, admit collection.Admit) {
 		taken := m.farm.tasks[id]
 		m.farm.mu.Unlock()
 		taken.began <- m.name
-		select {
-		case <-taken.goOn:
-			return true, nil
-		case <-ctx.Done():
-			return false, ctx.Err()
+		alive := time.NewTicker(time.Second)
+		defer alive.Stop()
+		for {
+			select {
+			case <-taken.goOn:
+				return true, nil
+			case <-ctx.Done():
+				return false, ctx.Err()
+			case <-alive.C:
+				activity.RecordHeartbeat(ctx)
+			}
 		}
 	}, activity.RegisterOptions{Name: protocol.RunJob})
 }
