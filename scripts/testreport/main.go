@@ -196,6 +196,9 @@ func (s *stream) line(line string) {
 // fail notes that a test or a package failed.
 func (s *stream) fail(e event, key string) {
 	inPackage := func(name string) bool { return strings.HasPrefix(name, e.Package+" ") }
+	if strings.Contains(strings.Join(s.output[key], ""), "DATA RACE") {
+		s.beyond = true // the next run may not meet it
+	}
 	switch {
 	case e.Test == "":
 		// A package fails with its tests. Without one, or in the middle of one, it died.

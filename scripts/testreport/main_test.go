@@ -67,6 +67,13 @@ func TestReport(t *testing.T) {
 `},
 			want: []string{"FAIL  q TestA\n", "FAIL  r\n"},
 		},
+		"a race": {
+			inputs: []string{good + `{"Action":"output","Package":"q","Test":"TestA","Output":"WARNING: DATA RACE\n"}
+{"Action":"fail","Package":"q","Test":"TestA"}
+{"Action":"fail","Package":"q"}
+`},
+			want: []string{"DATA RACE"},
+		},
 		"a test ends its package": {
 			inputs: []string{good + `{"Action":"run","Package":"q","Test":"TestB"}
 {"Action":"run","Package":"q","Test":"TestA"}
