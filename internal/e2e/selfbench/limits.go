@@ -70,8 +70,7 @@ func limits() []limit {
 	for _, state := range statesOfRequest {
 		all = append(all, limit{part: partPages, benchmark: shownName(state.name), unit: unitMost, most: 2})
 	}
-	// One a second at most, and one more at an end of the time. Who follows alone asks four
-	// times a second, so that up to five quarters of a second lie between two looks.
+	// One a second at most, and one more at an end of the time.
 	all = append(all,
 		limit{part: partPages, benchmark: followersName(), unit: unitLooks, most: 1 + 1/watched.Seconds()},
 		limit{part: partPages, benchmark: followersName(), unit: unitOfOne, most: 1.15})
