@@ -221,7 +221,7 @@ func TestLimits(t *testing.T) {
 		"Shown/state=completing most-sec":                       2,
 		"Shown/state=completed most-sec":                        2,
 		"Followers/compared=one looks/sec":                      1 + 1.0/15,
-		"Followers/compared=one of-one":                         1.35,
+		"Followers/compared=one of-one":                         1.15,
 		"Idle/process=api/state=fresh rss-B":                    80e6,
 		"Idle/process=api/state=used rss-B":                     80e6,
 		"Idle/process=orchestrator/state=fresh rss-B":           80e6,
