@@ -1,0 +1,365 @@
+package chart
+
+import (
+	"cmp"
+	"fmt"
+	"html"
+	"math"
+	"strings"
+)
+
+// Chart is what is drawn. Its zero value is an empty chart of the default size.
+type Chart struct {
+	// ID prefixes the IDs of the elements inside, which must differ within a document; it
+	// holds letters, digits and hyphens.
+	ID string
+	// Title names the chart, Description says in words what it shows. They are its text
+	// alternative.
+	Title, Description string
+	// Unit of the values, such as "s" or "B"; prefixes are added. "%" takes none.
+	Unit string
+	// Width and Height are in units of the drawing, which are pixels at its own size.
+	// 0: [DefaultWidth] and [DefaultHeight].
+	Width, Height int
+	// From and To bound the places along x. If they are equal, the points do.
+	From, To float64
+	// Log draws values by their logarithm; those that have none are gaps.
+	Log bool
+	// Noise is the typical scatter of the values, in their unit: the range is at least three
+	// times as high.
+	Noise float64
+	// Lines are drawn in their order, each in a class of its own, line-0 to line-9.
+	Lines []Line
+	Marks []Mark
+	// Ticks are those of the x axis; of two that would overlap, the second is left out.
+	Ticks []Tick
+	// StyleSheet is the address of the style sheet of a chart that is a document of its own;
+	// empty: it is a part of a page, which brings its own.
+	StyleSheet string
+}
+
+// Default size, in units of the drawing.
+const (
+	DefaultWidth  = 480
+	DefaultHeight = 200
+)
+
+// Line is the history of one series. Points are ordered by X.
+type Line struct {
+	Name   string
+	Points []Point
+}
+
+// Point is the value of a series at a place along x.
+type Point struct {
+	X float64
+	// Y is the value. NaN is a gap, and so is what cannot be drawn.
+	Y float64
+	// Low and High bound the band around the value; NaN: there is none.
+	Low, High float64
+	// Failed marks a place at which there is no value because measuring failed.
+	Failed bool
+	// Break says why the values before this point do not compare with it; empty: they do.
+	Break string
+}
+
+// MarkKind tells marks apart; it is a class of the drawing.
+type MarkKind string
+
+const (
+	// Release marks a release.
+	Release MarkKind = "release"
+	// Change marks a confirmed change.
+	Change MarkKind = "change"
+	// Pin marks what others are compared with.
+	Pin MarkKind = "pin"
+)
+
+// Mark is a vertical line with a label.
+type Mark struct {
+	X     float64
+	Kind  MarkKind
+	Label string
+}
+
+// Tick is a labelled place on the x axis.
+type Tick struct {
+	X     float64
+	Label string
+}
+
+// Plot is the part of a drawing in which its lines are, in units of the drawing.
+type Plot struct {
+	Left, Top, Right, Bottom int
+	// From and To are the places along x at its edges.
+	From, To float64
+}
+
+// Spaces around the plot, in units of the drawing, and the widest character of a label.
+const (
+	leftSpace, rightSpace, topSpace, bottomSpace = 72, 8, 18, 22
+	characterWidth                               = 7
+	// crossSize is half the width of the cross of a failure.
+	crossSize = 4
+	// dotSize is the radius of a point without neighbours.
+	dotSize = 2
+	// lineClasses is the number of classes of lines.
+	lineClasses = 10
+)
+
+// Plot returns where the lines of the chart are.
+func (c Chart) Plot() Plot {
+	p := Plot{Left: leftSpace, Top: topSpace, From: c.From, To: c.To}
+	p.Right = max(cmp.Or(c.Width, DefaultWidth)-rightSpace, p.Left+1)
+	p.Bottom = max(cmp.Or(c.Height, DefaultHeight)-bottomSpace, p.Top+1)
+	if !(p.From < p.To) || !known(p.From) || !known(p.To) {
+		p.From, p.To = c.extent()
+	}
+	return p
+}
+
+// extent returns the places of the first and the last point.
+func (c Chart) extent() (from, to float64) {
+	from, to = math.Inf(1), math.Inf(-1)
+	for _, l := range c.Lines {
+		for _, p := range l.Points {
+			if known(p.X) {
+				from, to = min(from, p.X), max(to, p.X)
+			}
+		}
+	}
+	switch {
+	case from > to:
+		return 0, 1
+	case from == to:
+		half := max(0.5, math.Abs(from)/2) // a place that large has no neighbour at 0.5
+		return from - half, to + half
+	}
+	return from, to
+}
+
+// X returns the column of a place, and whether it is within the plot.
+func (p Plot) X(x float64) (int, bool) {
+	if !(x >= p.From && x <= p.To) {
+		return 0, false
+	}
+	return p.Left + int(math.Round((x-p.From)/(p.To-p.From)*float64(p.Right-p.Left))), true
+}
+
+// drawing is a chart that is being written.
+type drawing struct {
+	Chart
+	strings.Builder
+	plot Plot
+	axis axis
+	// empty is set if there is nothing to draw.
+	empty bool
+}
+
+// SVG returns the chart as an element, or as a document if there is a style sheet.
+func (c Chart) SVG() string {
+	d := drawing{Chart: c, plot: c.Plot()}
+	low, high, any := d.valueRange()
+	d.empty = !any
+	if any {
+		d.axis = newAxis(low, high, c.Noise, c.Log)
+	}
+	width, height := cmp.Or(c.Width, DefaultWidth), cmp.Or(c.Height, DefaultHeight)
+	if c.StyleSheet != "" {
+		fmt.Fprintf(&d, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<?xml-stylesheet type=\"text/css\" href=\"%s\"?>\n", html.EscapeString(c.StyleSheet))
+	}
+	fmt.Fprintf(&d, `<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 %d %d" role="img" aria-labelledby="%s-title %[3]s-desc" fill="none" stroke="currentColor" font-size="13">`, width, height, c.ID)
+	fmt.Fprintf(&d, `<title id="%s-title">%s</title><desc id="%[1]s-desc">%[3]s</desc>`, c.ID, text(c.Title), text(c.Description))
+	d.grid()
+	for i, l := range c.Lines {
+		d.line(i%lineClasses, l)
+	}
+	d.marks()
+	d.WriteString("</svg>")
+	return d.String()
+}
+
+// text escapes what others have written, and leaves out what XML cannot hold.
+func text(s string) string {
+	return html.EscapeString(strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' && r != '\n' || r == '\uFFFE' || r == '\uFFFF' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD")))
+}
+
+// drawn reports whether a value has a place on the y axis.
+func (c Chart) drawn(y float64) bool { return known(y) && (!c.Log || y > 1/drawable) }
+
+// valueRange returns the lowest and the highest value with their bands.
+func (d *drawing) valueRange() (low, high float64, any bool) {
+	low, high = math.Inf(1), math.Inf(-1)
+	for _, l := range d.Lines {
+		for _, p := range l.Points {
+			if _, within := d.plot.X(p.X); !within || !d.drawn(p.Y) {
+				continue
+			}
+			for _, y := range []float64{p.Low, p.Y, p.High} {
+				if d.drawn(y) {
+					low, high = min(low, y), max(high, y)
+				}
+			}
+		}
+	}
+	return low, high, low <= high
+}
+
+// y returns the row of a value.
+func (d *drawing) y(y float64) int {
+	height := float64(d.plot.Bottom - d.plot.Top)
+	share := min(1, max(0, d.axis.at(y)))
+	return d.plot.Bottom - int(math.Round(share*height))
+}
+
+// grid draws the axes.
+func (d *drawing) grid() {
+	p := d.plot
+	d.WriteString(`<g class="grid">`)
+	if !d.empty {
+		ticks := d.axis.ticks()
+		for i, label := range labels(ticks, d.Unit) {
+			y := d.y(ticks[i])
+			fmt.Fprintf(d, `<path d="M%d %dH%d"/><text x="%d" y="%d" text-anchor="end" fill="currentColor" stroke="none">%s</text>`, p.Left, y, p.Right, p.Left-6, y+4, text(label))
+		}
+	}
+	fmt.Fprintf(d, `<path class="axis" d="M%d %dV%dH%d"/>`, p.Left, p.Top, p.Bottom, p.Right)
+	free := 0 // where the next label may begin
+	for _, t := range d.Ticks {
+		x, within := p.X(t.X)
+		if !within {
+			continue
+		}
+		half := len([]rune(t.Label)) * characterWidth / 2
+		middle := min(max(x, half), p.Right+rightSpace-half)
+		if middle-half < free {
+			continue
+		}
+		free = middle + half + characterWidth
+		fmt.Fprintf(d, `<path class="axis" d="M%d %dv4"/><text x="%d" y="%d" text-anchor="middle" fill="currentColor" stroke="none">%s</text>`, x, p.Bottom, middle, p.Bottom+17, text(t.Label))
+	}
+	d.WriteString("</g>")
+	if d.empty {
+		fmt.Fprintf(d, `<text class="nothing" x="%d" y="%d" text-anchor="middle" fill="currentColor" stroke="none">no values</text>`, (p.Left+p.Right)/2, (p.Top+p.Bottom)/2)
+	}
+}
+
+// line draws one series: its band, its parts, its failures and where it breaks.
+func (d *drawing) line(class int, l Line) {
+	fmt.Fprintf(d, `<g class="series line-%d"><title>%s</title>`, class, text(l.Name))
+	var band, path, dots, crosses strings.Builder
+	var part, low, high []cell
+	end := func() {
+		writeBand(&band, low, high)
+		if len(part) == 1 {
+			fmt.Fprintf(&dots, `<circle cx="%d" cy="%d" r="%d" fill="currentColor"/>`, part[0].x, part[0].y, dotSize)
+		}
+		writePath(&path, cut(part))
+		part, low, high = part[:0], low[:0], high[:0]
+	}
+	for _, p := range l.Points {
+		x, within := d.plot.X(p.X)
+		if !within {
+			end()
+			continue
+		}
+		if p.Break != "" {
+			end()
+			fmt.Fprintf(&dots, `<path class="break" d="M%d %dV%d"><title>%s</title></path>`, x, d.plot.Top, d.plot.Bottom, text(p.Break))
+		}
+		if p.Failed {
+			fmt.Fprintf(&crosses, "M%d %dl%d %dm0-%[4]dl-%[3]d %[4]d", x-crossSize, d.plot.Bottom-3*crossSize, 2*crossSize, 2*crossSize)
+		}
+		if !d.drawn(p.Y) {
+			end()
+			continue
+		}
+		part = append(part, cell{x, d.y(p.Y)})
+		if d.drawn(p.Low) && d.drawn(p.High) && p.Low <= p.High {
+			low, high = append(low, cell{x, d.y(p.Low)}), append(high, cell{x, d.y(p.High)})
+		}
+	}
+	end()
+	if band.Len() > 0 {
+		fmt.Fprintf(d, `<path class="band" d="%s" fill="currentColor" fill-opacity=".15" stroke="none"/>`, band.String())
+	}
+	if path.Len() > 0 {
+		fmt.Fprintf(d, `<path class="line" d="%s"/>`, path.String())
+	}
+	d.WriteString(dots.String())
+	if crosses.Len() > 0 {
+		fmt.Fprintf(d, `<path class="failure" d="%s"><title>failed</title></path>`, crosses.String())
+	}
+	d.WriteString("</g>")
+}
+
+// writePath writes a line through places, each relative to the one before it.
+func writePath(w *strings.Builder, places []cell) {
+	for i, c := range places {
+		if i == 0 {
+			fmt.Fprintf(w, "M%d %d", c.x, c.y)
+			continue
+		}
+		switch dx, dy := c.x-places[i-1].x, c.y-places[i-1].y; {
+		case dx == 0:
+			fmt.Fprintf(w, "v%d", dy)
+		case dy == 0:
+			fmt.Fprintf(w, "h%d", dx)
+		case dy < 0:
+			fmt.Fprintf(w, "l%d%d", dx, dy)
+		default:
+			fmt.Fprintf(w, "l%d %d", dx, dy)
+		}
+	}
+}
+
+// writeBand writes the area between two lines: the lowest and the highest of each column.
+func writeBand(w *strings.Builder, low, high []cell) {
+	low, high = outermost(low, func(a, b int) bool { return a > b }), outermost(high, func(a, b int) bool { return a < b })
+	if len(low) == 0 {
+		return
+	}
+	around := append([]cell(nil), high...)
+	for i := len(low) - 1; i >= 0; i-- {
+		around = append(around, low[i])
+	}
+	writePath(w, around)
+	w.WriteString("z")
+}
+
+// outermost returns the place of each column that is further out than its others.
+func outermost(places []cell, further func(a, b int) bool) []cell {
+	var out []cell
+	for _, c := range places {
+		switch last := len(out) - 1; {
+		case last < 0 || out[last].x != c.x:
+			out = append(out, c)
+		case further(c.y, out[last].y):
+			out[last] = c
+		}
+	}
+	return out
+}
+
+// marks draws what applies to all lines.
+func (d *drawing) marks() {
+	free := 0
+	for _, m := range d.Marks {
+		x, within := d.plot.X(m.X)
+		if !within {
+			continue
+		}
+		fmt.Fprintf(d, `<g class="mark %s"><title>%s</title><path d="M%d %dV%d"/>`, text(string(m.Kind)), text(m.Label), x, d.plot.Top-4, d.plot.Bottom)
+		half := len([]rune(m.Label)) * characterWidth / 2
+		if middle := min(max(x, half), d.plot.Right+rightSpace-half); middle-half >= free && middle >= half {
+			fmt.Fprintf(d, `<text x="%d" y="%d" text-anchor="middle" fill="currentColor" stroke="none">%s</text>`, middle, d.plot.Top-6, text(m.Label))
+			free = middle + half + characterWidth
+		}
+		d.WriteString("</g>")
+	}
+}
