@@ -18,9 +18,9 @@ type Sandbox interface {
 	Run(context.Context, measure.Command) (measure.Sample, error)
 	// WorkDir returns the slot's directory, in which everything is prepared and measured.
 	WorkDir() string
-	// Show lets commands read directories wherever they lie, instead of those of the last call.
+	// Show lets commands read directories wherever they lie, instead of those of the last call, until Clean.
 	Show(dirs ...string) error
-	// Clean removes everything in that directory, and in the temporary ones of commands.
+	// Clean removes everything in that directory, and in the temporary ones of commands, and hides what was shown.
 	Clean(context.Context) error
 	// TempDir returns the TMPDIR and HOME of every command.
 	TempDir() string

@@ -80,7 +80,6 @@ func (r *runner) run(ctx context.Context) (err error) {
 	if err := r.showArtifacts(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.m.Sandbox.Show()) }()
 	if r.job.Kind == bench.KindCommand {
 		return r.runCommand(ctx)
 	}

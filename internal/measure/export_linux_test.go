@@ -50,5 +50,13 @@ type Waning = waning
 // Over exposes waning.over.
 func (w *waning) Over(left int, now time.Time) bool { return w.over(left, now) }
 
+// AheadPID returns the process ID of the init process of the next space, 0 if there is none.
+func (s *Sandbox) AheadPID() int {
+	if s.launcher.ahead == nil {
+		return 0
+	}
+	return s.launcher.ahead.pid
+}
+
 // InitPID returns the process ID of a sandbox's init process.
 func (s *Sandbox) InitPID() int { return s.launcher.space.pid }

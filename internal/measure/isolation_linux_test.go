@@ -458,6 +458,8 @@ func TestACommandNeverRunsLessIsolatedThanBefore(t *testing.T) {
 	if !ok {
 		return
 	}
+	_, sample := shell(t, sandbox, "true")
+	require.True(t, sample.Succeeded())
 	// The next command needs new namespaces, which cannot be arranged.
 	require.NoError(t, sandbox.Clean(t.Context()))
 	require.NoError(t, os.Remove(shown))
@@ -467,6 +469,6 @@ func TestACommandNeverRunsLessIsolatedThanBefore(t *testing.T) {
 		require.ErrorContains(t, err, shown)
 	}
 	require.NoError(t, os.Mkdir(shown, 0o755))
-	_, sample := shell(t, sandbox, "true")
+	_, sample = shell(t, sandbox, "true")
 	require.True(t, sample.Succeeded())
 }

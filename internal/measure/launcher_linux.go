@@ -15,12 +15,18 @@ const addrNoRandomize = 0x0040000
 
 // launcher is one operating-system thread from which all commands of a sandbox start. They inherit its attributes: version 1
 // control groups, CPU affinity, personality, priority and performance counters. So no helper program is needed between
-// collector and command. The thread never returns to the Go runtime; it ends with the launcher.
+// collector and command. The thread moves from space to space, as entering control groups again would take the kernel longer
+// than all the rest: each move waits for a grace period of RCU (cgroup_threadgroup_rwsem in kernel/cgroup/cgroup.c).
 type launcher struct {
-	work chan func()
-	gone chan struct{}
-	// space is where the thread and its children are; nil is the machine itself.
+	*thread
+	// nursery is the thread that init processes start from. It is not restricted in any way, so they inherit nothing of the
+	// launcher's.
+	nursery *thread
+	// space is where the launcher and its children are; nil is the machine itself.
 	space *space
+	// ahead is the next space, in which nothing is arranged yet: to start its init process takes longer than the rest. It may be
+	// nil.
+	ahead *space
 	// nice is the thread's priority, perf its open counters, and networked tells whether it has the machine's network; only
 	// work on the launcher uses them.
 	nice      int
@@ -29,14 +35,17 @@ type launcher struct {
 	networked bool
 }
 
-// startLauncher starts the thread with its affinity, groups and namespaces, and returns what of these is lacking.
-func startLauncher(config SandboxConfig, workDir string, groups *slotGroups) (*launcher, []Unenforced, error) {
-	l := &launcher{work: make(chan func()), gone: make(chan struct{}), networked: true}
-	type outcome struct {
-		lacking []Unenforced
-		err     error
-	}
-	ready := make(chan outcome)
+// thread is an operating-system thread that runs functions, one at a time. It never returns to the Go runtime.
+type thread struct {
+	work chan func()
+	gone chan struct{}
+}
+
+// startThread starts a thread with a function to prepare it, and one to call before it ends. If the first fails, the thread
+// ends.
+func startThread(begin func() error, end func()) (*thread, error) {
+	t := &thread{work: make(chan func()), gone: make(chan struct{})}
+	ready := make(chan error)
 	var live func()
 	live = func() {
 		runtime.LockOSThread()
@@ -49,34 +58,67 @@ func startLauncher(config SandboxConfig, workDir string, groups *slotGroups) (*l
 			runtime.UnlockOSThread()
 			return
 		}
-		defer close(l.gone)
-		lacking, err := l.prepare(config, workDir, groups)
-		ready <- outcome{lacking, err}
+		defer close(t.gone)
+		err := begin()
+		ready <- err
 		if err == nil {
-			for do := range l.work {
+			for do := range t.work {
 				do()
 			}
 		}
-		l.perf.close()
-		closeAll(l.networks)
-		groups.leave()
+		end()
 		// Returning without unlocking ends the thread.
 	}
 	go live()
-	got := <-ready
-	if got.err != nil {
-		<-l.gone
-		return nil, nil, errors.Join(got.err, l.space.retire(nothing))
+	err := <-ready
+	if err != nil {
+		<-t.gone
 	}
-	return l, got.lacking, nil
+	return t, err
+}
+
+// do runs a function on the thread and waits for it.
+func (t *thread) do(f func()) {
+	done := make(chan struct{})
+	t.work <- func() { defer close(done); f() }
+	<-done
+}
+
+// close ends the thread.
+func (t *thread) close() {
+	close(t.work)
+	<-t.gone
+}
+
+// startLauncher starts the thread with its affinity and groups and moves it to a space. It returns what of these is lacking.
+func startLauncher(config SandboxConfig, workDir string, groups *slotGroups) (*launcher, []Unenforced, error) {
+	l := &launcher{networked: true}
+	nursery, err := startThread(func() error { return nil }, func() {})
+	if err != nil {
+		return nil, nil, err
+	}
+	l.nursery = nursery
+	var lacking []Unenforced
+	l.thread, err = startThread(
+		func() (err error) { lacking, err = l.prepare(config, groups); return err },
+		func() {
+			l.perf.close()
+			closeAll(l.networks)
+			groups.leave()
+		})
+	if err != nil {
+		nursery.close()
+		return nil, nil, err
+	}
+	more, err := l.occupy(config, workDir, nothing)
+	if err != nil {
+		return nil, nil, errors.Join(err, l.close(nothing))
+	}
+	return l, append(lacking, more...), nil
 }
 
 // prepare restricts the calling thread.
-func (l *launcher) prepare(config SandboxConfig, workDir string, groups *slotGroups) (lacking []Unenforced, err error) {
-	if !config.Isolation.Off {
-		// First, as the init process must inherit nothing of the following.
-		l.space, lacking = newSpace(newView(config, workDir))
-	}
+func (l *launcher) prepare(config SandboxConfig, groups *slotGroups) (lacking []Unenforced, err error) {
 	if err := groups.enter(); err != nil {
 		return nil, &groupError{err}
 	}
@@ -87,18 +129,40 @@ func (l *launcher) prepare(config SandboxConfig, workDir string, groups *slotGro
 		lacking = append(lacking, Unenforced{Name: LimitASLR, Reason: fmt.Sprintf(
 			"addresses stay random: personality(ADDR_NO_RANDOMIZE) is refused, probably by a seccomp filter (container): %v", err)})
 	}
-	if l.nice, err = currentNice(); err != nil {
+	l.nice, err = currentNice()
+	return lacking, err
+}
+
+// occupy ends the launcher's space, moves it to a new one and returns what that is lacking. The function reap is that of
+// [space.retire]. After an error the launcher must not start commands.
+func (l *launcher) occupy(config SandboxConfig, workDir string, reap func() error) (lacking []Unenforced, err error) {
+	if config.Isolation.Off {
+		return nil, nil
+	}
+	if err := l.space.retire(reap); err != nil {
 		return nil, err
 	}
-	if config.Isolation.Off {
-		return lacking, nil
-	}
-	if l.space != nil {
-		if l.networks, err = l.space.enter(); err != nil {
-			return nil, err
+	var way doors
+	l.nursery.do(func() {
+		if l.space, lacking = l.nextSpace(newView(config, workDir)); l.space != nil {
+			way, err = l.space.doors()
 		}
+	})
+	if err != nil {
+		return nil, errors.Join(err, l.retire())
 	}
-	return append(lacking, dropPrivileges(config.User != nil)...), nil
+	l.do(func() {
+		if l.space != nil {
+			if err = l.move(way); err != nil {
+				return
+			}
+		}
+		lacking = append(lacking, dropPrivileges(config.User != nil)...)
+	})
+	if err != nil {
+		return nil, errors.Join(err, l.retire())
+	}
+	return lacking, nil
 }
 
 // pin binds the calling thread to CPUs; none means all.
@@ -174,6 +238,60 @@ func (l *launcher) counting(counters []Counter) (*perfCounters, error) {
 	return l.perf, l.perf.begin()
 }
 
+// nextSpace arranges the space ahead, or a new one if that is not as it should be. It runs on the nursery's thread.
+func (l *launcher) nextSpace(v view) (*space, []Unenforced) {
+	next := l.ahead
+	l.ahead = nil
+	if next == nil {
+		return newSpace(v)
+	}
+	if next.seesMounts() {
+		if lacking, err := next.arrange(v); err == nil {
+			return next, lacking
+		}
+	}
+	if err := next.retire(nothing); err != nil {
+		return nil, lackAll(err.Error())
+	}
+	return newSpace(v)
+}
+
+// vacate ends the space, moves the thread back to the machine, so that nothing of the space is left, and starts the next one.
+func (l *launcher) vacate(reap func() error) error {
+	if l.space == nil {
+		return nil
+	}
+	if err := l.space.retire(reap); err != nil {
+		return err
+	}
+	kinds := l.space.usable
+	l.space = nil
+	var way doors
+	var err error
+	l.nursery.do(func() {
+		if way, err = openDoors("thread-self", kinds); err == nil && l.ahead == nil {
+			l.ahead, _ = startSpace(kinds) // else the next one starts when it is needed
+		}
+	})
+	if err != nil {
+		return err
+	}
+	l.do(func() { err = l.move(way) })
+	return err
+}
+
+// move moves the thread through open doors, which it closes. The network stays the machine's.
+func (l *launcher) move(way doors) error {
+	if err := l.connect(true); err != nil {
+		way.close()
+		return err
+	}
+	closeAll(l.networks)
+	l.networks, way.networks = way.networks, nil
+	defer way.close()
+	return way.enter()
+}
+
 // connect gives the thread the machine's network, or that of its space.
 func (l *launcher) connect(network bool) error {
 	if l.networks == nil || l.networked == network {
@@ -186,11 +304,15 @@ func (l *launcher) connect(network bool) error {
 	return nil
 }
 
-// close ends the thread and its space and returns once it has left its groups.
+// retire ends a space in which no command has run.
+func (l *launcher) retire() error { return l.space.retire(nothing) }
+
+// close ends the threads and the spaces and returns once the launcher has left its groups.
 func (l *launcher) close(reap func() error) error {
-	close(l.work)
-	<-l.gone
-	return l.space.retire(reap)
+	l.thread.close()
+	err := errors.Join(l.space.retire(reap), l.ahead.retire(nothing))
+	l.nursery.close()
+	return err
 }
 
 // nothing is for spaces in which no command has run.

@@ -168,6 +168,7 @@ func (r *run) execute(ctx context.Context, sample Sample) (Sample, error) {
 	// Here, as the launcher's thread may have another /proc.
 	resetPeakRSS()
 	a.floor = peakRSS()
+	s.used = true
 	s.launcher.work <- func() { a.launch(s.launcher) }
 	<-a.begun
 	r.outputs.started()
@@ -204,15 +205,16 @@ func (r *run) execute(ctx context.Context, sample Sample) (Sample, error) {
 	return sample, r.outputs.finish(&sample)
 }
 
-// freshLauncher replaces the launching thread if its priority was lowered and the collector may not raise it again, or if its
-// space has ended: after a command that had to be killed, or because something outside ended it.
+// freshLauncher replaces the launching thread if its priority was lowered and the collector may not raise it again, and moves it
+// if its space has ended: after a command that had to be killed, or because something outside ended it.
 func (s *Sandbox) freshLauncher(nice int) error {
-	lowered := nice < s.launcher.nice && unix.Geteuid() != 0
-	ended := s.isolated && !s.launcher.space.alive()
-	if !lowered && !ended {
-		return nil
+	switch {
+	case nice < s.launcher.nice && unix.Geteuid() != 0:
+		return s.replace()
+	case s.isolated && !s.launcher.space.alive():
+		return s.refresh()
 	}
-	return s.refresh()
+	return nil
 }
 
 // supervise waits until the main process has ended, by itself or because it had to be killed.

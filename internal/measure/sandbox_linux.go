@@ -30,6 +30,8 @@ type Sandbox struct {
 	// running is held while a command runs; it guards the fields below.
 	running  sync.Mutex
 	launcher *launcher
+	// used is set once a command has started in the launcher's space.
+	used bool
 	// shown are the directories of the last Show that are not seen otherwise.
 	shown []string
 	// stuck is set when processes could not be killed: the launcher still waits for one.
@@ -143,9 +145,9 @@ func (s *Sandbox) open() error {
 	return nil
 }
 
-// Show lets the following commands read directories wherever they lie, those of artifacts for instance, instead of the
-// directories of the last call. It fails with a *[HiddenError] if one lies in a Hidden directory. While they are shown, they
-// must not be removed.
+// Show makes the slot ready for commands and lets them read directories wherever they lie, those of artifacts for instance,
+// instead of the directories of the last call, until the next [Sandbox.Clean]. It fails with a *[HiddenError] if one lies in a
+// Hidden directory. While they are shown, they must not be removed.
 func (s *Sandbox) Show(dirs ...string) error {
 	s.running.Lock()
 	defer s.running.Unlock()
@@ -162,7 +164,7 @@ func (s *Sandbox) Show(dirs ...string) error {
 	i := s.config.Isolation
 	resolved := Isolation{ReadOnly: s.always, Writable: present(i.Writable), Hidden: present(i.Hidden), Closed: present(i.Closed)}
 	shown, err := resolved.unseen(s.workDir, ownDirs, real)
-	if err != nil || slices.Equal(shown, s.shown) {
+	if err != nil || slices.Equal(shown, s.shown) && s.launcher.space.alive() {
 		return err
 	}
 	s.shown = shown
@@ -192,10 +194,22 @@ func present(paths []string) []string {
 	return real
 }
 
-// refresh replaces the launching thread, and with it its space. If commands cannot be isolated as before, nothing runs.
+// refresh gives commands a new space. If they cannot be isolated as before, nothing runs.
 func (s *Sandbox) refresh() error {
 	// What was shown may be gone: that concerns its commands, not the slot.
 	s.config.Isolation.ReadOnly = slices.Concat(s.always, present(s.shown))
+	s.used = false
+	lacking, err := s.launcher.occupy(s.config, s.workDir, s.reapStale)
+	if err != nil {
+		s.stuck = fmt.Errorf("moving the launching thread: %w", err)
+		return s.stuck
+	}
+	return s.asBefore(lacking)
+}
+
+// replace replaces the launching thread.
+func (s *Sandbox) replace() error {
+	s.used = false
 	launch, lacking, err := (*launcher)(nil), []Unenforced(nil), s.launcher.close(s.reapStale)
 	if err == nil {
 		launch, lacking, err = startLauncher(s.config, s.workDir, s.groups)
@@ -205,10 +219,14 @@ func (s *Sandbox) refresh() error {
 		return s.stuck
 	}
 	s.launcher = launch
+	return s.asBefore(lacking)
+}
+
+// asBefore ends a space that lacks what the slot had before; the next command tries again.
+func (s *Sandbox) asBefore(lacking []Unenforced) error {
 	for _, l := range lacking {
 		if !slices.ContainsFunc(s.lacking, func(u Unenforced) bool { return u.Name == l.Name }) {
-			// The next command tries again.
-			return errors.Join(fmt.Errorf("commands were isolated, and cannot be any more: %s: %s", l.Name, l.Reason), launch.space.retire(nothing))
+			return errors.Join(fmt.Errorf("commands were isolated, and cannot be any more: %s: %s", l.Name, l.Reason), s.launcher.retire())
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/benchloom/benchloom/internal/measure"
 )
@@ -40,6 +41,10 @@ func TestACommandSeesWhatItIsShown(t *testing.T) {
 	require.ErrorAs(t, sandbox.Show(filepath.Join(hidden, "tokens")), &refused)
 	require.ErrorContains(t, refused, "which is hidden from benchmarks: move it elsewhere")
 
+	// Clean hides what was shown.
+	require.NoError(t, sandbox.Clean(t.Context()))
+	require.Equal(t, "3.0", look())
+
 	// What was shown and is gone costs the next command nothing else.
 	require.NoError(t, sandbox.Clean(t.Context()))
 	require.NoError(t, os.RemoveAll(builds))
@@ -47,4 +52,51 @@ func TestACommandSeesWhatItIsShown(t *testing.T) {
 	require.Error(t, sandbox.Show(builds))
 	require.NoError(t, sandbox.Show())
 	require.Equal(t, "3.0", look())
+}
+
+// The init process of the next job starts at the end of the last one.
+func TestASlotIsReadyBeforeItsNextJob(t *testing.T) {
+	t.Parallel()
+	sandbox, ok := isolated(t, measure.SandboxConfig{})
+	if !ok {
+		return
+	}
+	first := sandbox.InitPID()
+	require.NoError(t, sandbox.Clean(t.Context()))
+	require.NoError(t, sandbox.Show())
+	require.Equal(t, first, sandbox.InitPID(), "nothing has run in its space")
+	output, _ := shell(t, sandbox, "echo left >/tmp/file; cat /tmp/file")
+	require.Equal(t, "left\n", output)
+
+	require.NoError(t, sandbox.Clean(t.Context()))
+	ahead := sandbox.AheadPID()
+	require.Positive(t, ahead)
+	require.NoError(t, sandbox.Clean(t.Context()))
+	require.Equal(t, ahead, sandbox.AheadPID())
+	require.NoError(t, sandbox.Show(t.TempDir()))
+	require.Equal(t, ahead, sandbox.InitPID())
+	output, _ = shell(t, sandbox, "cat /tmp/file 2>/dev/null || echo gone; readlink /proc/self/ns/net")
+	require.Contains(t, output, "gone\n")
+	own, err := os.Readlink("/proc/self/ns/net")
+	require.NoError(t, err)
+	require.NotContains(t, output, own, "commands of a later space have no network either")
+
+	// One that has ended meanwhile, or lacks a file system, is replaced.
+	require.NoError(t, sandbox.Clean(t.Context()))
+	ahead = sandbox.AheadPID()
+	require.NoError(t, unix.Kill(ahead, unix.SIGKILL))
+	_, sample := shell(t, sandbox, "true")
+	require.True(t, sample.Succeeded())
+	require.NotEqual(t, ahead, sandbox.InitPID())
+
+	mounted := t.TempDir()
+	require.NoError(t, sandbox.Clean(t.Context()))
+	ahead = sandbox.AheadPID()
+	require.NoError(t, unix.Mount("tmpfs", mounted, "tmpfs", 0, ""))
+	defer func() { require.NoError(t, unix.Unmount(mounted, unix.MNT_DETACH)) }()
+	require.NoError(t, os.WriteFile(filepath.Join(mounted, "file"), []byte("mounted"), 0o644))
+	require.NoError(t, sandbox.Show(mounted))
+	require.NotEqual(t, ahead, sandbox.InitPID())
+	output, _ = shell(t, sandbox, "cat "+mounted+"/file")
+	require.Equal(t, "mounted", output)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -30,6 +31,8 @@ type space struct {
 	control *os.File
 	// id is the PID namespace, as /proc/<pid>/ns/pid shows it.
 	id string
+	// usable are its kinds of namespaces.
+	usable []namespace
 	// network tells whether there is a network namespace, mounts whether files are kept apart.
 	network, mounts bool
 	// gone is set once the init process has been reaped.
@@ -55,7 +58,7 @@ var namespaces = []namespace{
 }
 
 // newSpace starts an init process with as many namespaces as the machine allows, and returns what is lacking. The space is
-// nil if there can be none. It runs on the launcher's thread, before that is restricted in any way.
+// nil if there can be none. It runs on the nursery's thread.
 func newSpace(v view) (*space, []Unenforced) {
 	if !hasInit.Load() {
 		return nil, lackAll("this program does not begin with measure.InitMain")
@@ -156,39 +159,80 @@ func explainNamespace(n namespace, err error) string {
 
 // bootSpace starts an init process with the given namespaces and waits until it has arranged them.
 func bootSpace(usable []namespace, v view) (*space, []Unenforced, error) {
+	s, err := startSpace(usable)
+	if err != nil {
+		return nil, nil, err
+	}
+	lacking, err := s.arrange(v)
+	if err != nil {
+		return nil, nil, errors.Join(err, s.retire(nothing))
+	}
+	return s, lacking, nil
+}
+
+// startSpace starts an init process with the given namespaces, in which nothing is arranged yet.
+func startSpace(usable []namespace) (*space, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("connecting to an init process: %w", err)
+		return nil, fmt.Errorf("connecting to an init process: %w", err)
 	}
 	theirs := os.NewFile(uintptr(pair[1]), "init")
-	defer theirs.Close()
+	defer theirs.Close() // so that reading ends if the process does
 	// Nonblocking, so that reading has a time limit.
 	err = unix.SetNonblock(pair[0], true)
-	s := &space{control: os.NewFile(uintptr(pair[0]), "init")}
-	order := initOrder{View: v}
+	s := &space{control: os.NewFile(uintptr(pair[0]), "init"), usable: usable}
 	flags := uintptr(0)
 	for _, n := range usable {
 		flags |= n.flag
-		order.Mounts = order.Mounts || n.flag == unix.CLONE_NEWNS
-		order.Network = order.Network || n.flag == unix.CLONE_NEWNET
 	}
-	s.network, s.mounts = order.Network, order.Mounts
+	s.network, s.mounts = has(usable, unix.CLONE_NEWNET), has(usable, unix.CLONE_NEWNS)
 	if err == nil {
 		s.pid, err = startInit(flags, theirs)
 	}
 	if err != nil {
 		s.control.Close()
-		return nil, nil, fmt.Errorf("starting an init process: %w", err)
+		return nil, fmt.Errorf("starting an init process: %w", err)
 	}
-	theirs.Close() // so that reading ends if the process does
-	answer, err := s.order(order)
+	return s, nil
+}
+
+// arrange waits until the init process has arranged the space, and returns what is lacking.
+func (s *space) arrange(v view) ([]Unenforced, error) {
+	answer, err := s.order(initOrder{View: v, Mounts: s.mounts, Network: s.network})
 	if err == nil {
 		s.id, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", s.pid))
 	}
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("starting an init process: %w", err), s.retire(func() error { return nil }))
+		return nil, fmt.Errorf("starting an init process: %w", err)
 	}
-	return s, answer.Lacking, nil
+	return answer.Lacking, nil
+}
+
+// seesMounts reports whether the space, in which nothing is arranged yet, has the file systems that the calling thread has. It has
+// copies of those that were mounted at its start.
+func (s *space) seesMounts() bool {
+	if !s.mounts {
+		return true
+	}
+	own, err := mountPoints("thread-self")
+	theirs, failed := mountPoints(strconv.Itoa(s.pid))
+	return err == nil && failed == nil && slices.Equal(own, theirs)
+}
+
+// mountPoints lists where a process has file systems, and which; see proc_pid_mountinfo(5).
+func mountPoints(process string) ([]string, error) {
+	text, err := os.ReadFile(filepath.Join("/proc", process, "mountinfo"))
+	if err != nil {
+		return nil, err
+	}
+	var points []string
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) > 5 {
+			points = append(points, strings.Join(fields[2:6], " ")) // device, root, mount point, options
+		}
+	}
+	slices.Sort(points)
+	return points, nil
 }
 
 func (s *space) order(order initOrder) (initAnswer, error) {
@@ -281,57 +325,73 @@ func (s *space) retire(reap func() error) error {
 	}
 }
 
-// enter moves the calling thread, which must be locked and never be released, into the space. It returns the machine's network
-// and that of the space, for [launcher.connect]; nil without a space of its own.
-func (s *space) enter() (networks map[bool]*os.File, err error) {
-	var files []*os.File
-	defer func() {
-		for _, file := range files {
-			file.Close()
-		}
-	}()
-	open := func(path string) (*os.File, error) {
-		file, err := os.Open(path)
-		if err != nil {
-			return nil, fmt.Errorf("entering namespaces: %w", err)
-		}
-		return file, nil
+// doors are open namespaces of a space, through which a thread enters it.
+type doors struct {
+	kinds []namespace
+	files []*os.File
+	// networks are the machine's network and that of the space, for [launcher.connect]; nil without a space of its own.
+	networks map[bool]*os.File
+}
+
+// doors opens the namespaces of the space. The calling thread must see the machine's processes and have its network.
+func (s *space) doors() (doors, error) {
+	d, err := openDoors(strconv.Itoa(s.pid), s.usable)
+	if err != nil || !s.network {
+		return d, err
 	}
-	networks = map[bool]*os.File{}
-	defer func() {
-		if err != nil {
-			closeAll(networks)
-		}
-	}()
-	var kinds []namespace
-	for _, n := range namespaces {
-		own, theirs := "/proc/thread-self/ns/"+n.name, filepath.Join(fmt.Sprintf("/proc/%d/ns", s.pid), n.name)
-		if n.flag == unix.CLONE_NEWNS && !s.mounts || n.flag == unix.CLONE_NEWNET && !s.network {
-			continue
-		}
-		file, err := open(theirs)
-		if err != nil {
-			return nil, err
-		}
-		if n.flag == unix.CLONE_NEWNET {
-			networks[false] = file
-			if networks[true], err = open(own); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		files, kinds = append(files, file), append(kinds, n)
+	// The network is entered by itself.
+	at := slices.IndexFunc(d.kinds, func(n namespace) bool { return n.flag == unix.CLONE_NEWNET })
+	d.networks = map[bool]*os.File{false: d.files[at]}
+	d.kinds, d.files = slices.Delete(d.kinds, at, at+1), slices.Delete(d.files, at, at+1)
+	if d.networks[true], err = openNamespace("thread-self", "net"); err != nil {
+		d.close()
 	}
-	// A thread can have a view of its own only if it shares no root and working directory.
-	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+	return d, err
+}
+
+// openDoors opens namespaces of a process.
+func openDoors(process string, kinds []namespace) (doors, error) {
+	d := doors{kinds: slices.Clone(kinds)}
+	for _, n := range kinds {
+		file, err := openNamespace(process, n.name)
+		if err != nil {
+			d.close()
+			return doors{}, err
+		}
+		d.files = append(d.files, file)
+	}
+	return d, nil
+}
+
+func openNamespace(process, name string) (*os.File, error) {
+	file, err := os.Open(filepath.Join("/proc", process, "ns", name))
+	if err != nil {
 		return nil, fmt.Errorf("entering namespaces: %w", err)
 	}
-	for i, n := range kinds {
-		if err := unix.Setns(int(files[i].Fd()), int(n.flag)); err != nil {
-			return nil, fmt.Errorf("entering the %s namespace: %w", n.name, err)
+	return file, nil
+}
+
+// enter moves the calling thread, which must be locked and never be released, into the space, but for its network. A thread that
+// is in a space may enter another: it keeps its capabilities, and its own processes are in the machine's PID namespace.
+func (d doors) enter() error {
+	// A thread can have a view of its own only if it shares no root and working directory.
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return fmt.Errorf("entering namespaces: %w", err)
+	}
+	for i, n := range d.kinds {
+		if err := unix.Setns(int(d.files[i].Fd()), int(n.flag)); err != nil {
+			return fmt.Errorf("entering the %s namespace: %w", n.name, err)
 		}
 	}
-	return networks, nil
+	return nil
+}
+
+// close closes what is open.
+func (d doors) close() {
+	for _, file := range d.files {
+		file.Close()
+	}
+	closeAll(d.networks)
 }
 
 func closeAll(files map[bool]*os.File) {
