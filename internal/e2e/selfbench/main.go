@@ -209,7 +209,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if o.measures(partIsolation) {
 		progress("the isolation: %d pairs of two commands", o.isolation.pairs)
 		// An eighth of a second each, about.
-		o.isolation.loops, o.isolation.forks = loops/8, 200
+		o.isolation.loops, o.isolation.forks = loops/8, 400
 		if err := measureIsolation(ctx, o.isolation, report); err != nil {
 			return err
 		}
