@@ -195,8 +195,8 @@ func (r *Row) adopt(s Stored) {
 	if s.Provisional {
 		r.Reason = cmp.Or(r.Reason, beingMeasured)
 	}
-	if s.Pairs == 0 {
-		return
+	if s.Pairs == 0 || r.Exact && r.Turns == nil {
+		return // one value of each side decides where there is no noise: those that are stored
 	}
 	// The evidence as it was judged, even if more was measured since, or some was found invalid.
 	if r.InTurns = true; r.Turns == nil {

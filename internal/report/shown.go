@@ -35,7 +35,9 @@ func (r Row) Shown() Shown {
 		if !r.OnlyInTurns {
 			out.Stored = out.Change
 		}
-		out.A, out.B = values(r, t.A, t.B)
+		if out.A, out.B = values(r, t.A, t.B); t.A.N+t.B.N == 0 {
+			out.A, out.B = values(r, r.A, r.B) // the pairs themselves are gone, or are of another artifact
+		}
 		out.Change, out.Interval, out.N = turnsCell(*t), intervalCell(t.Interval), pairsCell(*t)
 		return out
 	}

@@ -84,6 +84,35 @@ func TestStoredVerdictsAreShown(t *testing.T) {
 	require.Contains(t, compared.Summary().Line, "1 changed; 1 without suspicion")
 }
 
+// The stored verdict on exact values counts one pair, which nobody measured in turns: what is stored was judged.
+func TestAnExactVerdictShowsTheValuesThatItRestsOn(t *testing.T) {
+	t.Parallel()
+	c := decided(map[bench.TestCase]*verdict.Verdict{gin: {
+		Kind: verdict.Changed, Change: 0.125, Interval: &stats.Interval{Low: 0.125, High: 0.125, Confidence: 1}, Pairs: 1, Sessions: 1, P: 1,
+	}})
+	c[0].Rows[0].Exact = true
+	row := rowOf(t, compare(t, record{samples: map[string][]bench.Samples{before: {times(gin, 1)}, after: {times(gin, 1.125)}}, decided: c}, nil), gin)
+	require.True(t, row.Is(verdict.Changed))
+	require.Nil(t, row.Turns)
+	require.False(t, row.InTurns)
+	shown := row.Shown()
+	require.Equal(t, []string{"+12.50 %", ""}, []string{shown.Change, shown.Stored})
+	require.NotContains(t, []string{shown.A, shown.B}, "-")
+}
+
+// Pairs may be gone, or be those of another artifact: the values that are stored are still shown.
+func TestAVerdictWithoutItsPairsShowsStoredValues(t *testing.T) {
+	t.Parallel()
+	row := rowOf(t, compare(t, record{
+		samples: map[string][]bench.Samples{before: {times(gin, 1)}, after: {times(gin, 1.05)}},
+		decided: decided(map[bench.TestCase]*verdict.Verdict{gin: slower()}),
+	}, nil), gin)
+	require.Equal(t, 14, row.Turns.Pairs)
+	shown := row.Shown()
+	require.NotContains(t, []string{shown.A, shown.B}, "-")
+	require.Equal(t, []string{"+5.00 %", "+5.00 %"}, []string{shown.Change, shown.Stored})
+}
+
 // Asked the other way round, it is the same comparison.
 func TestAStoredComparisonIsFoundFromBothSides(t *testing.T) {
 	t.Parallel()
