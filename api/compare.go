@@ -35,6 +35,9 @@ type ResultRecord interface {
 	// Origins lists where the results of an artifact come from, as far as a comparison with
 	// another one reads them.
 	Origins(ctx context.Context, project, tag, other string) ([]store.Origin, error)
+	// ComparedValues reads the values that a comparison of two artifacts may use of one metric
+	// of a test case, in the order of measuring.
+	ComparedValues(ctx context.Context, project string, tags [2]string, tc bench.TestCase, metric bench.Metric) (values []store.ComparedValue, complete bool, err error)
 	// NextCompared returns the first release or merged commit whose request was compared with
 	// an artifact; empty if there is none.
 	NextCompared(ctx context.Context, project, tag string) (string, error)
@@ -55,6 +58,8 @@ func (s *resultHandlers) register() {
 		summary:     "Compare two artifacts",
 		description: "One row for each metric of each test case: stored results describe, what was measured in turns stands beside them, and the verdict rests on the latter. Only results of the same target, size class and hardware are compared, and co-located ones only with their like. Parameters that narrow the answer hide rows and change no verdict. What one side lacks is listed with the reason.",
 		answers:     []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.Comparison](), media: []string{"text/plain", "text/markdown"}}}}, s.compare)
+	handle(s.base, operation{id: "get-compared-values", method: http.MethodGet, path: "/compare/values", need: toRead, tag: "results", slots: compareSlots,
+		summary: "List the values behind a row of a comparison", description: "Every value of both sides, in the order of measuring, with its run, collector and what is known of the machine meanwhile."}, s.comparedValues)
 	handle(s.base, operation{id: "export-results", method: http.MethodGet, path: "/results/export", need: toRead, tag: "results", slots: exportSlots,
 		summary: "Export the collections of artifacts", answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[[]apiclient.ExportedCollection](), media: []string{"text/plain", "text/csv"}}},
 		description: "What was measured in turns with another artifact is exported on its own. As Go's benchmark format (read by benchstat -col tag -ignore collector), CSV with one line per value, or a JSON array."}, s.export)
@@ -129,14 +134,8 @@ func (s *resultHandlers) compare(ctx context.Context, in *compare) (*written, er
 	if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
 		return nil, err
 	}
-	if err := s.tags(ctx, in.Project, &in.A, &in.B); err != nil {
+	if err := s.pair(ctx, in.Project, &in.A, &in.B); err != nil {
 		return nil, err
-	}
-	if in.A == "" {
-		var err error
-		if in.A, err = s.baseline(ctx, in.Project, in.B); err != nil {
-			return nil, err
-		}
 	}
 	release, err := s.reserve(ctx, in)
 	if err != nil {
@@ -160,6 +159,19 @@ func (s *resultHandlers) compare(ctx context.Context, in *compare) (*written, er
 		return in.write(shown)
 	}
 	return s.encode(ctx, in, shown)
+}
+
+// pair completes the tags of two artifacts: the baseline may be left out.
+func (s *resultHandlers) pair(ctx context.Context, project string, a, b *string) error {
+	if err := s.tags(ctx, project, a, b); err != nil {
+		return err
+	}
+	if *a != "" {
+		return nil
+	}
+	var err error
+	*a, err = s.baseline(ctx, project, *b)
+	return err
 }
 
 // baseline returns the artifact with which the request of another compares it: the one that it was compared or is measured in

@@ -19,6 +19,8 @@ type compareAPI interface {
 	// Compare takes the baseline of B if A is empty.
 	Compare(ctx context.Context, q apiclient.CompareQuery) (apiclient.Comparison, error)
 	CompareText(ctx context.Context, q apiclient.CompareQuery, format string) (string, error)
+	ComparedValues(ctx context.Context, project, a, b, row string) (apiclient.ComparedValues, error)
+	CreateRequest(ctx context.Context, r apiclient.NewRequest) (apiclient.Request, error)
 }
 
 // Parameters of the page that compares.
@@ -35,6 +37,10 @@ func (p *Pages) comparePages() []page {
 		parameters: []string{aParameter, bParameter, metricParameter, searchParameter, onlyParameter, showParameter, sortParameter, colsParameter, openParameter, pageParameter},
 		show:       p.compare,
 	}}
+}
+
+func (p *Pages) compareActions() []action {
+	return []action{{"/projects/{project}/turns", p.measureInTurns}}
 }
 
 // comparison returns the address of the page that compares two artifacts; a may be empty.
@@ -75,6 +81,8 @@ type compareView struct {
 	// Failing lists the test cases that only B lacks, by reason, Uncompared the others.
 	Failing, Uncompared []absence
 	Table               comparedTable
+	// Opened is the row that the address opens; nil: it opens none.
+	Opened *openedRow
 	// Markdown is the comparison as text to copy; empty: it is not asked for.
 	Markdown string
 	// Neighbours lead to the comparison of A with its baseline, and of what came next with B.
@@ -126,8 +134,9 @@ func (p *Pages) compare(v *visit) (*view, error) {
 	if out.Table, err = readTable(v); err != nil {
 		return nil, err
 	}
-	if open := v.get(openParameter); open != "" && open != openMarkdown {
-		return nil, badParameter(openParameter, open, "it may be "+openMarkdown)
+	opened, err := readOpen(v)
+	if err != nil {
+		return nil, err
 	}
 	shown := &view{template: "compare", Title: "Compare", Crumbs: []link{projectLink(project)}}
 	out.A, out.B = comparedSide{Name: "A", Field: aParameter, Tag: v.get(aParameter)}, comparedSide{Name: "B", Field: bParameter, Tag: v.get(bParameter)}
@@ -146,6 +155,11 @@ func (p *Pages) compare(v *visit) (*view, error) {
 	}
 	if err := out.read(v); err != nil {
 		return nil, err
+	}
+	if opened != nil && out.Compared != nil {
+		if err := out.open(p, v, *opened); err != nil {
+			return nil, err
+		}
 	}
 	shown.Title = out.B.Tag + " compared with " + cmp.Or(out.A.Tag, "its baseline")
 	query := url.Values{"project": {project}, aParameter: {out.A.Tag}, bParameter: {out.B.Tag}}
@@ -192,7 +206,7 @@ func (c *compareView) read(v *visit) error {
 	if err != nil {
 		return c.offering(err, c.B)
 	}
-	if compared.A != c.A.Tag || compared.B != c.B.Tag {
+	if compared.A != c.A.Tag || compared.B != c.B.Tag { // completed, or written in full
 		return v.moved(map[string]string{aParameter: compared.A, bParameter: compared.B})
 	}
 	if err := c.describeSides(v); err != nil {
@@ -312,7 +326,7 @@ const shownAbsent = 50
 func absences(c apiclient.Comparison) (failing, others []absence) {
 	lost := make(map[bench.TestCase]bool)
 	for _, tc := range c.Summary.Missing {
-		lost[bench.TestCase{Benchmark: tc.Benchmark, Profile: tc.Profile, Scenario: tc.Scenario, Backend: tc.Backend, Target: bench.Target(tc.Target)}] = true
+		lost[testCase(tc)] = true
 	}
 	add := func(list []absence, m apiclient.MissingTestCase) []absence {
 		at := slices.IndexFunc(list, func(a absence) bool { return a.Tag == m.Tag && a.Reason == m.Reason })

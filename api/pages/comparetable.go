@@ -13,10 +13,10 @@ import (
 
 // comparedTable is the table of a comparison: the rows that are asked for, in their order.
 type comparedTable struct {
-	// Search, Only, Metric and All are what the address asks for.
-	Search, Only, Metric string
-	All                  bool
-	Order                order
+	// Search, Only, Metric and All are what the address asks for, Opened is the row that it opens.
+	Search, Only, Metric, Opened string
+	All                          bool
+	Order                        order
 	// Tabs are the metrics to choose from.
 	Tabs []metricTab
 	// Kinds are the values of Only.
@@ -130,7 +130,7 @@ func (r comparedRow) side(a bool) float64 {
 
 // readTable reads what the address asks for, and refuses what it does not know.
 func readTable(v *visit) (comparedTable, error) {
-	t := comparedTable{Search: v.get(searchParameter), Only: v.get(onlyParameter), Metric: v.get(metricParameter), Kinds: onlyKinds, Details: rowDetails}
+	t := comparedTable{Search: v.get(searchParameter), Only: v.get(onlyParameter), Metric: v.get(metricParameter), Opened: v.get(openParameter), Kinds: onlyKinds, Details: rowDetails}
 	if t.Only != "" && !slices.Contains(onlyKinds, t.Only) {
 		return t, badParameter(onlyParameter, t.Only, "it may be "+joined(onlyKinds))
 	}
@@ -201,7 +201,7 @@ func (t *comparedTable) fill(v *visit, c *apiclient.Comparison) error {
 		for _, name := range t.Cols {
 			t.Rows[i].Extra = append(t.Rows[i].Extra, detail{detailHeadings[name], r.Detail(name)})
 		}
-		t.Rows[i].Runs = runs[bench.TestCase{Benchmark: r.Benchmark, Profile: r.Profile, Scenario: r.Scenario, Backend: r.Backend, Target: bench.Target(r.Target)}]
+		t.Rows[i].Runs = runs[testCase(r.TestCase)]
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func (p *Pages) pages() []page {
 
 // actions lists all actions.
 func (p *Pages) actions() []action {
-	return slices.Concat(p.projectActions(), p.requestActions(), p.queueActions(), p.collectorActions(), p.jobActions())
+	return slices.Concat(p.projectActions(), p.compareActions(), p.requestActions(), p.queueActions(), p.collectorActions(), p.jobActions())
 }
 
 // areas are the entries of the navigation.

@@ -238,6 +238,14 @@ func (c *Client) Compare(ctx context.Context, q CompareQuery) (Comparison, error
 	return get[Comparison](ctx, c, v1("compare"), q.values(""))
 }
 
+// ComparedValues lists the single values behind a row of a comparison, in the order of
+// measuring. The row is named by its ID, see [report.RowID]; a may be empty.
+func (c *Client) ComparedValues(ctx context.Context, project, a, b, row string) (ComparedValues, error) {
+	query := url.Values{"project": {project}, "b": {b}, "row": {row}}
+	set(query, "a", a)
+	return get[ComparedValues](ctx, c, v1("compare", "values"), query)
+}
+
 // Formats of [Client.CompareText].
 const (
 	FormatText     = "text"

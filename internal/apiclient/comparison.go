@@ -62,3 +62,34 @@ type MissingTestCase struct {
 	TestCase bench.TestCase `json:"test_case"`
 	Reason   string         `json:"reason"`
 }
+
+// ComparedValues are the single values behind a row of a comparison.
+type ComparedValues struct {
+	Project string `json:"project"`
+	A       string `json:"a" doc:"Tag of the baseline."`
+	B       string `json:"b" doc:"Tag of the judged artifact."`
+	Row     string `json:"row" doc:"ID of the row."`
+	// Values are those of both sides, with those measured in turns.
+	Values []ComparedValue `json:"values" doc:"In the order in which they were measured."`
+	More   bool            `json:"more,omitempty" doc:"There are more values than are listed."`
+}
+
+// ComparedValue is one value of one side, and what is known of its iteration.
+type ComparedValue struct {
+	Side        string          `json:"side" enum:"a,b"`
+	Value       float64         `json:"value" doc:"In the unit of the metric."`
+	Iteration   int             `json:"iteration"`
+	CollectedAt time.Time       `json:"collected_at" doc:"Begin of the iteration, by the collector's clock."`
+	Run         bench.RunID     `json:"run"`
+	Collector   string          `json:"collector"`
+	SizeClass   bench.SizeClass `json:"size_class"`
+	HardwareID  string          `json:"hardware_id"`
+	CoLocated   bool            `json:"co_located,omitempty" doc:"Measured beside other jobs."`
+	InTurns     bool            `json:"in_turns,omitempty" doc:"Measured in turns with the other side."`
+	Elsewhere   bool            `json:"elsewhere,omitempty" doc:"Measured in another surrounding than the values that are compared, and not compared."`
+	Disturbed   string          `json:"disturbed,omitempty" doc:"Why the iteration is disturbed."`
+	// Load and Steal are shares of 1 of the time of the job's CPUs; nil where the collector did not record them.
+	Load            *float64 `json:"load,omitempty" doc:"Share of the time of the job's CPUs that other processes used."`
+	Steal           *float64 `json:"steal,omitempty" doc:"Share of the time of the job's CPUs that the hypervisor gave to others."`
+	DurationSeconds float64  `json:"duration_seconds,omitempty" doc:"Length of the iteration."`
+}

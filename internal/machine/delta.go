@@ -135,6 +135,19 @@ func (d *Delta) cpuTimes(begin, end Reading) {
 	d.Foreign, d.Interrupts, d.Steal = &foreign, &sum.Interrupts, &sum.Steal
 }
 
+// Shares returns the CPU time of other processes and that which the hypervisor took, as
+// shares of the time of all of the job's CPUs; nil: not known.
+func (d Delta) Shares() (foreign, steal *float64) {
+	of := func(t *time.Duration) *float64 {
+		if t == nil || d.Elapsed <= 0 || d.CPUs == 0 {
+			return nil
+		}
+		s := d.share(*t)
+		return &s
+	}
+	return of(d.Foreign), of(d.Steal)
+}
+
 // share returns a CPU time as a share of the time of all of the job's CPUs.
 func (d Delta) share(t time.Duration) float64 {
 	if d.Elapsed <= 0 || d.CPUs == 0 {

@@ -58,6 +58,15 @@ func values(r Row, a, b stats.Side) (left, right string) {
 	return left, right
 }
 
+// ValueText writes a value of the row in the scale in which both its sides are shown.
+func (r Row) ValueText(value float64) string {
+	a, b := r.A, r.B
+	if a.N+b.N == 0 && r.Turns != nil {
+		a, b = r.Turns.A, r.Turns.B
+	}
+	return scaled(r, value, a.Value, b.Value)
+}
+
 // Details of a row that tables show on request.
 const (
 	// MedianDetail is the change of the medians of stored values.

@@ -327,6 +327,13 @@ func newSeries(facts Facts, k seriesKey, a, b []float64) stats.Series {
 	return s
 }
 
+// Shared returns the surrounding in which stored samples of one series of two artifacts compare, see [Pairs]; ok is false if
+// there is none.
+func Shared(a, b []bench.Samples) (where bench.Surrounding, ok bool) {
+	x, _, ok := shared(a, b)
+	return x.Surrounding, ok
+}
+
 func shared(a, b []bench.Samples) (x, y bench.Samples, ok bool) {
 	for _, p := range a {
 		for _, q := range b {

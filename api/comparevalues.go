@@ -1,0 +1,85 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/machine"
+	"github.com/benchloom/benchloom/internal/report"
+	"github.com/benchloom/benchloom/internal/results"
+	"github.com/benchloom/benchloom/internal/store"
+)
+
+type comparedValues struct {
+	Project string `query:"project" required:"true"`
+	A       string `query:"a" doc:"Tag of the baseline; absent: what B was or will be compared with by its own request."`
+	B       string `query:"b" required:"true" doc:"Tag of the artifact to judge."`
+	Row     string `query:"row" required:"true" maxLength:"3000" doc:"ID of the row: benchmark, profile, scenario, backend, target, line if there is one, and metric, separated by slashes, each escaped as a part of a path." example:"gin/build/full/gc/x86_64-unknown-linux-gnu/wall-time"`
+}
+
+// comparedValues lists the values behind a row. A row without values has none: what both
+// sides lack is the business of the comparison.
+func (s *resultHandlers) comparedValues(ctx context.Context, in *comparedValues) (*body[apiclient.ComparedValues], error) {
+	if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
+		return nil, err
+	}
+	key, err := report.ParseRowID(in.Row)
+	if err != nil {
+		return nil, invalid("%s", err)
+	}
+	if err := s.pair(ctx, in.Project, &in.A, &in.B); err != nil {
+		return nil, err
+	}
+	found, complete, err := s.record.ComparedValues(ctx, in.Project, [2]string{in.A, in.B}, results.TestCase(key.TestCase), results.Metric(key))
+	if err != nil {
+		return nil, err
+	}
+	out := apiclient.ComparedValues{Project: in.Project, A: in.A, B: in.B, Row: in.Row, Values: make([]apiclient.ComparedValue, len(found)), More: !complete}
+	where, shared := sharedBy(found, in.A, in.B)
+	for i, v := range found {
+		out.Values[i] = comparedValue(v, in.A)
+		out.Values[i].Elsewhere = !v.InTurns && !(shared && v.Surrounding == where)
+	}
+	return answer(out, nil)
+}
+
+// sharedBy is the surrounding in which the stored values of two artifacts are compared.
+func sharedBy(values []store.ComparedValue, a, b string) (bench.Surrounding, bool) {
+	var sides [2][]bench.Samples
+	for _, v := range values {
+		if v.InTurns {
+			continue
+		}
+		for i, tag := range []string{a, b} {
+			if v.Tag == tag {
+				sides[i] = append(sides[i], bench.Samples{Surrounding: v.Surrounding, Segment: v.Segment})
+			}
+		}
+	}
+	return results.Shared(sides[0], sides[1])
+}
+
+func comparedValue(v store.ComparedValue, a string) apiclient.ComparedValue {
+	out := apiclient.ComparedValue{
+		Side: "b", Value: v.Value, Iteration: v.Iteration, CollectedAt: v.CollectedAt, Run: v.Run, Collector: v.Collector,
+		SizeClass: v.SizeClass, HardwareID: v.HardwareID, CoLocated: v.CoLocated, InTurns: v.InTurns, Disturbed: v.Disturbed,
+	}
+	if v.Tag == a {
+		out.Side = "a"
+	}
+	var facts struct {
+		DurationSeconds float64        `json:"duration_seconds"`
+		Machine         *machine.Delta `json:"machine"`
+	}
+	if json.Unmarshal(v.Facts, &facts) != nil {
+		return out // another collector's facts: what they say is not known here
+	}
+	out.DurationSeconds = facts.DurationSeconds
+	if m := facts.Machine; m != nil {
+		out.Load, out.Steal = m.Shares()
+	}
+	return out
+}

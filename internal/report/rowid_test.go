@@ -1,0 +1,42 @@
+package report_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/report"
+	"github.com/benchloom/benchloom/internal/stats"
+)
+
+func TestARowIsFoundByItsID(t *testing.T) {
+	t.Parallel()
+	full := stats.TestCase{Benchmark: "gin", Profile: "build", Scenario: "full", Backend: "gc", Target: "x86_64-unknown-linux-gnu"}
+	for want, key := range map[string]stats.Key{
+		"gin/build/full/gc/x86_64-unknown-linux-gnu/wall-time":             {TestCase: full, Metric: "wall-time"},
+		"gin/build/full/gc/x86_64-unknown-linux-gnu/Parse%2Fsmall/ns%2Fop": {TestCase: full, Line: "Parse/small", Metric: "ns/op"},
+		"a%20b%25////x/%3Cimg%3E":                                          {TestCase: stats.TestCase{Benchmark: "a b%", Target: "x"}, Metric: "<img>"},
+	} {
+		require.Equal(t, want, report.RowID(key))
+		read, err := report.ParseRowID(want)
+		require.NoError(t, err)
+		require.Equal(t, key, read)
+	}
+	for _, bad := range []string{"", "markdown", "gin/wall-time", "/////wall-time", "gin/////", "gin/a/b/c/d/e/f/g", "gin/%zz///x/wall-time", "gin/%00///x/wall-time", "gin/%ff///x/wall-time"} {
+		_, err := report.ParseRowID(bad)
+		require.ErrorContains(t, err, "is not the ID of a row", bad)
+	}
+}
+
+func FuzzParseRowID(f *testing.F) {
+	f.Add("gin/build/full/gc/x86_64-unknown-linux-gnu/Parse%2Fsmall/ns%2Fop")
+	f.Fuzz(func(t *testing.T, id string) {
+		key, err := report.ParseRowID(id)
+		if err != nil {
+			return
+		}
+		again, err := report.ParseRowID(report.RowID(key))
+		require.NoError(t, err)
+		require.Equal(t, key, again)
+	})
+}
