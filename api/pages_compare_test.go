@@ -27,7 +27,7 @@ func (p shownPage) rows() (rows []string) {
 			return
 		}
 		for n := range section.Descendants() {
-			if n.Type == html.ElementNode && n.Data == "tr" && n.Parent.Data == "tbody" {
+			if n.Type == html.ElementNode && n.Data == "tr" && n.Parent.Data == "tbody" && strings.Contains(attribute(n.Parent.Parent, "class"), "changes") {
 				rows = append(rows, textOf(n))
 			}
 		}
@@ -316,4 +316,59 @@ func TestFiltersOfAPageChangeNoVerdict(t *testing.T) {
 	}
 	// A form keeps what else narrows the page.
 	require.Equal(t, "wall-time", b.page(t, "", at).fields(compareGo).Get("metric"))
+}
+
+// A hash of a commit may be abbreviated in an address, which is then completed.
+func TestTheAddressOfAComparisonMayAbbreviateCommits(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	c := b.register(t, "c1")
+	older, newer, twin := "0123456789abcdef0123456789abcdef01234567", "89abcdef0123456789abcdef0123456789abcdef", "89abcdef0999999999999999999999999999cdef"
+	b.measure(t, older, 1, c)
+	b.measure(t, newer, 1.2, c)
+	client := *b.server.Client()
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	get := func(query string) *http.Response {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.server.URL+compareGo+query, nil)
+		require.NoError(t, err)
+		answer, err := client.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		return answer
+	}
+	answer := get("?a=0123456&b=89abcdef01&q=full&show=all")
+	require.Equal(t, http.StatusFound, answer.StatusCode)
+	require.Equal(t, compareGo+"?a="+older+"&b="+newer+"&q=full&show=all", answer.Header.Get("Location"))
+	require.Equal(t, http.StatusOK, get("?a="+older+"&b="+newer).StatusCode)
+
+	b.measure(t, twin, 1, c)
+	ambiguous := b.page(t, "", compareGo+"?a=0123456&b=89abcdef0")
+	require.Equal(t, http.StatusConflict, ambiguous.status)
+	for _, candidate := range []string{newer, twin} {
+		require.Contains(t, ambiguous.text(), candidate)
+	}
+}
+
+// Properties of the rows narrow the table with one click, and group it.
+func TestAComparisonIsNarrowedAndGroupedByLinks(t *testing.T) {
+	t.Parallel()
+	b, _ := measured(t)
+	at := compareGo + "?a=1.25.0&b=1.26.0&show=all"
+	all := b.page(t, "", at)
+	all.requireSound(t, "facets")
+	require.Contains(t, all.section("rows"), "scenario full 4 incr-patched 4")
+	to := compareGo + "?a=1.25.0&b=1.26.0&q=scenario%3Afull&show=all"
+	require.Contains(t, all.links(), to+"#rows")
+	narrowed := b.page(t, "", to)
+	require.Len(t, narrowed.rows(), 4)
+	require.Contains(t, narrowed.links(), at+"#rows", "the same link leads back")
+
+	groups := b.page(t, "", at+"&group=scenario&metric=wall-time")
+	groups.requireSound(t, "groups")
+	rows := groups.rows()
+	require.Len(t, rows, 4)
+	require.Equal(t, "scenario full 1 series: 1 undecided. Geometric mean +20.00 % over 1 series: undecided, no row shows that it changed.", strings.ReplaceAll(rows[0], "\u00a0", " "))
+	require.Contains(t, groups.section("rows"), "Changes of wall-time by category")
+	require.Equal(t, http.StatusBadRequest, b.page(t, "", at+"&group=verdict").status)
 }

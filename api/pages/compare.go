@@ -29,12 +29,13 @@ const (
 	bParameter      = "b"
 	metricParameter = "metric"
 	colsParameter   = "cols"
+	groupParameter  = "group"
 )
 
 func (p *Pages) comparePages() []page {
 	return []page{{
 		pattern:    "/projects/{project}/compare",
-		parameters: []string{aParameter, bParameter, metricParameter, searchParameter, onlyParameter, showParameter, sortParameter, colsParameter, openParameter, pageParameter},
+		parameters: []string{aParameter, bParameter, metricParameter, searchParameter, onlyParameter, showParameter, sortParameter, groupParameter, colsParameter, openParameter, pageParameter},
 		show:       p.compare,
 	}}
 }

@@ -3,6 +3,7 @@ package pages
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -75,10 +76,10 @@ func TestNoFilterChangesARow(t *testing.T) {
 	random := rand.New(rand.NewPCG(14, 2))
 	words := []string{"b1", "-b1", "profile:opt", "-profile:opt", "metric:wall-time", "changed", "-undecided", "verdict:regression", "verdict:no-difference", "opt", "size:binary", "-category:primary", "noise:", "scenario:", "-"}
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }
-	shown := 0
+	shown, followed := 0, 0
 	for range 300 {
 		c := anyComparison(t, random, 1+random.IntN(6))
-		query := url.Values{"show": {pick("", "all")}, "only": {pick("", "regression", "improvement", "undecided")}, "metric": {pick("", "", "wall-time", "cache-misses")}}
+		query := url.Values{"show": {pick("", "all")}, "only": {pick("", "regression", "improvement", "undecided")}, "group": {pick("", "profile", "metric", "benchmark", "category", "backend")}, "metric": {pick("", "", "wall-time", "cache-misses")}}
 		query.Set("sort", pick("certainty", "-certainty", "name", "-name", "metric", "a", "-b", "change", "-change", "n"))
 		var chosen []string
 		for range random.IntN(3) {
@@ -96,8 +97,26 @@ func TestNoFilterChangesARow(t *testing.T) {
 			require.True(t, table.All || row.Remarkable(), query.Encode())
 		}
 		require.Len(t, table.Rows, table.Found)
+		requireGroups(t, table)
+		for _, f := range table.Facets {
+			for _, value := range f.Values {
+				narrowed := maps.Clone(query)
+				narrowed.Set("q", value.Search)
+				v := visitOf(t, narrowed)
+				follows, err := readTable(v)
+				require.NoError(t, err)
+				require.NoError(t, follows.fill(v, c))
+				if value.Chosen {
+					require.GreaterOrEqual(t, follows.Found, table.Found, "%s without %s:%s", query.Encode(), f.Key, value.Name)
+					continue
+				}
+				require.Equal(t, value.Count, follows.Found, "%s with %s:%s", query.Encode(), f.Key, value.Name)
+				followed++
+			}
+		}
 		query.Set("show", "all")
 		query.Del("sort")
+		query.Del("group")
 		v = visitOf(t, query)
 		all, err := readTable(v)
 		require.NoError(t, err)
@@ -107,6 +126,69 @@ func TestNoFilterChangesARow(t *testing.T) {
 		shown += table.Found
 	}
 	require.Greater(t, shown, 100, "the test tests nothing")
+	require.Greater(t, followed, 100, "the test follows nothing")
+}
+
+// requireGroups requires that the groups of a table hold its rows, each in one, with the means
+// that a report of their rows alone has.
+func requireGroups(t *testing.T, table comparedTable) {
+	t.Helper()
+	var rows []comparedRow
+	names := make(map[string]bool)
+	for _, g := range table.Groups {
+		require.False(t, names[g.Name], "%s is there twice", g.Name)
+		names[g.Name] = true
+		for _, r := range g.Rows {
+			if table.Group != "" {
+				require.Equal(t, []string{g.Name}, properties(r.Row, table.Group))
+			}
+		}
+		if table.Group != "" && table.All {
+			var alone []report.Row
+			for _, r := range g.Rows {
+				alone = append(alone, r.Row)
+			}
+			slices.SortStableFunc(alone, func(a, b report.Row) int { return strings.Compare(a.Metric, b.Metric) })
+			sum := report.Summarize(report.Report{Rows: alone}, report.TestCases{})
+			require.Equal(t, sum.Tally, g.Tally)
+			require.Len(t, g.Means, len(sum.Metrics))
+			for i, m := range sum.Metrics {
+				require.Contains(t, g.Means[i], m.Mean())
+			}
+			require.Equal(t, len(g.Rows), g.Series)
+		}
+		rows = append(rows, g.Rows...)
+	}
+	require.Equal(t, table.Rows, rows)
+}
+
+// What a value of a facet is called may have spaces, capital letters and signs.
+func TestAFacetNarrowsToWhatItCounts(t *testing.T) {
+	t.Parallel()
+	var rows []report.Row
+	for _, name := range []string{"a b", "A B", "x:y", "-z", "a\u00a0c", ""} {
+		rows = append(rows, report.Row{Key: stats.Key{TestCase: stats.TestCase{Benchmark: "one", Profile: name}, Metric: "wall-time"}, Noise: "skewed, as in other series"})
+	}
+	c := &apiclient.Comparison{Result: report.Report{Rows: rows}}
+	found := make(map[string]int)
+	read := func(q string) comparedTable {
+		v := visitOf(t, url.Values{"show": {"all"}, "q": {q}})
+		table, err := readTable(v)
+		require.NoError(t, err)
+		require.NoError(t, table.fill(v, c))
+		return table
+	}
+	all := read("")
+	require.Len(t, all.Facets, 1, "what all rows share tells nothing apart")
+	for _, value := range all.Facets[0].Values {
+		narrowed := read(value.Search)
+		require.Equal(t, value.Count, narrowed.Found, value.Search)
+		found[value.Name] = value.Count
+		require.True(t, narrowed.Facets[0].Values[0].Chosen)
+		require.Empty(t, narrowed.Facets[0].Values[0].Search, "it leads back")
+	}
+	require.Equal(t, map[string]int{"a b": 2, "x:y": 1, "-z": 1, "a\u00a0c": 1}, found)
+	require.Equal(t, 6, read("noise:as-in-other-series").Found)
 }
 
 func certaintyOf(r comparedRow) int {

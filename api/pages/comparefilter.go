@@ -41,32 +41,16 @@ func (f filter) shows(r report.Row) bool {
 }
 
 func (c condition) holds(r report.Row) bool {
-	has := func(values ...string) bool {
-		return slices.ContainsFunc(values, func(v string) bool { return strings.ToLower(v) == c.value })
-	}
 	verdicts := []string{string(r.Direction)}
 	if r.Verdict != nil {
-		verdicts = append(verdicts, r.Verdict.String(), strings.ReplaceAll(r.Verdict.String(), " ", "-"))
+		verdicts = append(verdicts, r.Verdict.String(), asWord(r.Verdict.String()))
 	}
-	switch c.key {
-	case "benchmark":
-		return has(r.Benchmark)
-	case "profile":
-		return has(r.Profile)
-	case "scenario":
-		return has(r.Scenario)
-	case "backend":
-		return has(r.Backend)
-	case "target":
-		return has(r.Target)
-	case "metric":
-		return has(r.Metric)
-	case "category":
-		return has(string(r.Category))
-	case "noise":
-		return has(strings.Split(r.Noise, ", ")...)
-	case "verdict":
-		return has(verdicts...)
+	if c.key != "" {
+		values := properties(r, c.key)
+		if c.key == "verdict" {
+			values = verdicts
+		}
+		return slices.ContainsFunc(values, func(v string) bool { return strings.ToLower(v) == c.value || asWord(v) == c.value })
 	}
 	texts := append(verdicts, r.Name(), r.Benchmark, r.Line, r.Profile, r.Scenario, r.Backend, r.Target, r.Metric, r.Noise)
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(text), c.value) })

@@ -24,6 +24,14 @@ type comparedTable struct {
 	// Details are those that can be shown besides, Cols those that are.
 	Details, Cols []string
 	Rows          []comparedRow
+	// Facets count the rows that are found, on all pages. GroupKeys are the properties by which
+	// they can be grouped, Group is the chosen one and Groups the rows by it.
+	Facets    []facet
+	GroupKeys []string
+	Group     string
+	Groups    []rowGroup
+	// Sum sums up the chosen metric, whatever the filter hides; nil: none is chosen.
+	Sum *report.MetricSummary
 	// Caption names the parameters that all rows share, and the metric if there is one.
 	Caption string
 	// ManyMetrics is set if rows are of several metrics.
@@ -146,6 +154,10 @@ func readTable(v *visit) (comparedTable, error) {
 			t.Cols = append(t.Cols, name)
 		}
 	}
+	t.GroupKeys, t.Group = groupKeys, v.get(groupParameter)
+	if t.Group != "" && !slices.Contains(groupKeys, t.Group) {
+		return t, badParameter(groupParameter, t.Group, "it may be "+joined(groupKeys))
+	}
 	var err error
 	t.Order, err = sorted(v, nil, comparedColumns()...)
 	return t, err
@@ -172,6 +184,7 @@ func (t *comparedTable) fill(v *visit, c *apiclient.Comparison) error {
 	}
 	filter := readFilter(t.Search)
 	var rows []comparedRow
+	var left []report.Row // by the filter, relevant or not
 	for rank, r := range report.Sorted(all, report.ByCertainty) {
 		if t.Metric != "" && r.Metric != t.Metric {
 			continue
@@ -180,6 +193,7 @@ func (t *comparedTable) fill(v *visit, c *apiclient.Comparison) error {
 		if !filter.shows(r) || t.Only != "" && !isKind(r, t.Only) {
 			continue
 		}
+		left = append(left, r)
 		if !t.All && !r.Remarkable() {
 			t.Others++
 			continue
@@ -190,7 +204,16 @@ func (t *comparedTable) fill(v *visit, c *apiclient.Comparison) error {
 	if _, err := sorted(v, rows, comparedColumns()...); err != nil {
 		return err
 	}
+	if t.Group != "" {
+		slices.SortStableFunc(rows, func(a, b comparedRow) int {
+			return strings.Compare(properties(a.Row, t.Group)[0], properties(b.Row, t.Group)[0])
+		})
+	}
 	t.caption(rows)
+	t.Facets = facetsOf(rows, t.Search)
+	if at := slices.IndexFunc(c.Summary.Metrics, func(m report.MetricSummary) bool { return m.Metric == t.Metric }); at >= 0 {
+		t.Sum = &c.Summary.Metrics[at]
+	}
 	var err error
 	if t.Rows, t.Next, err = part(v, rows); err != nil {
 		return err
@@ -203,6 +226,7 @@ func (t *comparedTable) fill(v *visit, c *apiclient.Comparison) error {
 		}
 		t.Rows[i].Runs = runs[testCase(r.TestCase)]
 	}
+	t.Groups = grouped(t.Rows, left, t.Group)
 	return nil
 }
 
@@ -228,6 +252,9 @@ func runsOf(c *apiclient.Comparison) map[bench.TestCase][]runOf {
 	}
 	return runs
 }
+
+// Columns counts the columns of the table.
+func (t comparedTable) Columns() int { return 7 + boolean(t.ManyMetrics) + len(t.Cols) }
 
 // Heading returns the heading of a column that is shown on request.
 func (t comparedTable) Heading(name string) string { return detailHeadings[name] }

@@ -131,10 +131,18 @@ func (m MetricSummary) Changes() []string {
 	var lines []string
 	for _, g := range groups(m) {
 		if g.group.Count > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %d, mean %s, range %s", g.title, g.group.Count, meanCell(g.group), rangeCell(g.group)))
+			lines = append(lines, g.title+": "+g.group.String())
 		}
 	}
 	return lines
+}
+
+// String writes the changes of one direction: "9, mean +1.20 %, range [+0.50 %, +4.10 %]".
+func (g Group) String() string {
+	if g.Count == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d, mean %s, range %s", g.Count, meanCell(g), rangeCell(g))
 }
 
 // Mean writes the geometric mean of a metric, and why it may be no verdict.

@@ -1,0 +1,164 @@
+package pages
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/benchloom/benchloom/internal/report"
+)
+
+// facet counts the rows of the table by one of their properties.
+type facet struct {
+	// Key is the key of the words that narrow the table to a value.
+	Key    string
+	Values []facetValue
+}
+
+// facetValue is a value that some rows have.
+type facetValue struct {
+	Name  string
+	Count int
+	// Chosen is set if the table is narrowed to it already, Search are the words that narrow it,
+	// or no longer do.
+	Chosen bool
+	Search string
+}
+
+// shownFacetValues bounds the values of a facet: the most frequent ones.
+const shownFacetValues = 12
+
+// properties returns what a row has of a key of [filterKeys].
+func properties(r report.Row, key string) []string {
+	switch key {
+	case "benchmark":
+		return []string{r.Benchmark}
+	case "profile":
+		return []string{r.Profile}
+	case "scenario":
+		return []string{r.Scenario}
+	case "backend":
+		return []string{r.Backend}
+	case "target":
+		return []string{r.Target}
+	case "metric":
+		return []string{r.Metric}
+	case "category":
+		return []string{string(r.Category)}
+	case "noise":
+		return strings.Split(r.Noise, ", ")
+	case "verdict":
+		if r.Verdict != nil {
+			return []string{r.Verdict.String()}
+		}
+	}
+	return nil
+}
+
+// asWord writes a value of a key as it stands in a word: without spaces, which separate words.
+func asWord(value string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return '-'
+		}
+		return r
+	}, strings.ToLower(value))
+}
+
+// facetsOf counts rows. What is the same in all of them is left out, unless the table is
+// narrowed to it.
+func facetsOf(rows []comparedRow, search string) []facet {
+	var facets []facet
+	words := strings.Fields(search)
+	for _, key := range filterKeys {
+		counts, names := make(map[string]int), make(map[string]string) // by word: what it stands for counts as one
+		for _, r := range rows {
+			for _, value := range properties(r.Row, key) {
+				if w := asWord(value); w != "" {
+					counts[w]++
+					names[w] = cmp.Or(names[w], value)
+				}
+			}
+		}
+		one := facet{Key: key}
+		varies := false
+		for w, n := range counts {
+			term := key + ":" + w
+			v := facetValue{Name: names[w], Count: n, Search: strings.Join(append(slices.Clone(words), term), " ")}
+			isTerm := func(w string) bool { return strings.ToLower(w) == term }
+			if v.Chosen = slices.ContainsFunc(words, isTerm); v.Chosen {
+				v.Search = strings.Join(slices.DeleteFunc(slices.Clone(words), isTerm), " ")
+			}
+			varies = varies || v.Chosen || n < len(rows)
+			one.Values = append(one.Values, v)
+		}
+		if !varies {
+			continue
+		}
+		slices.SortFunc(one.Values, func(a, b facetValue) int {
+			return cmp.Or(boolean(b.Chosen)-boolean(a.Chosen), b.Count-a.Count, strings.Compare(a.Name, b.Name))
+		})
+		one.Values = one.Values[:min(len(one.Values), shownFacetValues)]
+		facets = append(facets, one)
+	}
+	return facets
+}
+
+func boolean(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// groupKeys are the properties by which rows are grouped.
+var groupKeys = []string{"benchmark", "profile", "scenario", "backend", "target", "metric", "category"}
+
+// rowGroup are rows that share a property, with what sums them up.
+type rowGroup struct {
+	// Name is what they share; empty: they are not grouped, or have none.
+	Name string
+	// Series counts all rows of the group that the filter leaves, also on other pages and those
+	// that show neither a change nor a suspicion.
+	Series int
+	Tally  report.Tally
+	// Means are the geometric means, a line for each metric.
+	Means []string
+	Rows  []comparedRow
+}
+
+// grouped splits rows of one page by a property; they are sorted by it. All are the rows
+// that the filter leaves on any page, relevant or not.
+func grouped(rows []comparedRow, all []report.Row, key string) []rowGroup {
+	if key == "" {
+		return []rowGroup{{Rows: rows}}
+	}
+	of := make(map[string][]report.Row)
+	for _, r := range all {
+		name := properties(r, key)[0]
+		of[name] = append(of[name], r)
+	}
+	var groups []rowGroup
+	for _, r := range rows {
+		name := properties(r.Row, key)[0]
+		if len(groups) == 0 || groups[len(groups)-1].Name != name {
+			g := rowGroup{Name: name, Series: len(of[name])}
+			// Summaries need the order of a report: by metric.
+			slices.SortStableFunc(of[name], func(a, b report.Row) int { return strings.Compare(a.Metric, b.Metric) })
+			sum := report.Summarize(report.Report{Rows: of[name]}, report.TestCases{})
+			g.Tally = sum.Tally
+			for _, m := range sum.Metrics {
+				text := m.Mean()
+				if len(sum.Metrics) > 1 {
+					text = m.Metric + ": " + text
+				}
+				g.Means = append(g.Means, text)
+			}
+			groups = append(groups, g)
+		}
+		last := &groups[len(groups)-1]
+		last.Rows = append(last.Rows, r)
+	}
+	return groups
+}
