@@ -84,6 +84,9 @@ func (h *chronicle) checkEnd() {
 			group by t.artifact_id, t.test_case_id, t.size_class having count(*) > 1) as twice`, h.project)
 	h.equal(0, twice, "nothing is measured twice")
 	h.equal([]string{}, append([]string{}, h.column(storetest.Untallied)...), "the tally counts the open jobs")
+	mispacked, err := storetest.Mispacked(h.ctx, h.store, h.project)
+	h.ok(err)
+	h.equal([]string{}, append([]string{}, mispacked...), "what is packed are the results")
 	h.checkVerdicts()
 	h.checkAdmissions()
 }

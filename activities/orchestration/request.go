@@ -239,7 +239,7 @@ func counts(p bench.JobProgress) protocol.JobCounts {
 
 // JobsDone frees a request's slot, and wakes its project's queue and the requests that
 // wait for its results. A project whose suite fails request after request is paused before
-// the next one is admitted.
+// the next one is admitted. Then the results are packed for pages.
 func (a *Activities) JobsDone(ctx context.Context, ref protocol.RequestRef) error {
 	if err := a.Store.FinishJobsOf(ctx, ref.ID); err != nil {
 		return found(err, "recording the end of the request's jobs")
@@ -248,17 +248,26 @@ func (a *Activities) JobsDone(ctx context.Context, ref protocol.RequestRef) erro
 	if err != nil {
 		return found(err, "reading the request")
 	}
-	if !r.Type.Tracked() {
-		return nil
+	if r.Type.Tracked() {
+		if err := a.freed(ctx, r); err != nil {
+			return err
+		}
 	}
-	pause, err := a.Store.PauseForSuite(ctx, ref.ID)
+	a.packSoon(ctx, r)
+	return nil
+}
+
+// freed pauses a project whose suite fails, and wakes who waits for a request's slot or
+// its results.
+func (a *Activities) freed(ctx context.Context, r bench.Request) error {
+	pause, err := a.Store.PauseForSuite(ctx, r.ID)
 	if err != nil {
 		return err
 	}
 	if pause != nil {
-		a.Log.WarnContext(ctx, "the project was paused because of its suite", "project", ref.Project, "request", ref.ID, "reason", pause.Reason)
+		a.Log.WarnContext(ctx, "the project was paused because of its suite", "project", r.Project, "request", r.ID, "reason", pause.Reason)
 	}
-	if err := a.Workflows.QueueChanged(ctx, ref.Project); err != nil {
+	if err := a.Workflows.QueueChanged(ctx, r.Project); err != nil {
 		return err
 	}
 	if r.Tag == "" {

@@ -48,6 +48,8 @@
 //	"sets of collectors"       recording a set that is new, or older than an hour
 //	job_queue, request_job, job_test_case
 //	                           as tables: statistics for the planner, after thousands of jobs
+//	"packed results of P"      packing results, or having them packed anew. It comes with no
+//	                           lock but that of an audited operation
 //	"jobs waiting of A"        limit of waiting jobs of account A; several by name
 //
 // Rows that a transaction locks alone are not listed: projects, tokens, invitations,

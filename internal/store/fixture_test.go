@@ -37,6 +37,7 @@ func newRecord(t *testing.T) record {
 	url := storetest.URL(t)
 	r := record{Store: storetest.Open(t, url), t: t, url: url}
 	t.Cleanup(r.checkTally)
+	t.Cleanup(r.checkPacked)
 	require.NoError(t, r.PutSuite(t.Context(), suiteHash, "go", []byte("files")))
 	_, err := r.ApplyProject(t.Context(), store.Project{Name: project, Config: json.RawMessage(`{"targets": []}`), SuiteHash: suiteHash})
 	require.NoError(t, err)
@@ -52,6 +53,14 @@ func (r record) checkTally() {
 	rows, err := conn.Query(ctx, storetest.Untallied)
 	require.NoError(r.t, err)
 	wrong, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(r.t, err)
+	require.Empty(r.t, wrong)
+}
+
+// checkPacked checks that what is packed agrees with the results, whatever the test has
+// done.
+func (r record) checkPacked() {
+	wrong, err := storetest.Mispacked(context.WithoutCancel(r.t.Context()), r.Store, project)
 	require.NoError(r.t, err)
 	require.Empty(r.t, wrong)
 }

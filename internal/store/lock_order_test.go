@@ -78,6 +78,14 @@ func TestConcurrentOperationsNeverDeadlock(t *testing.T) {
 			_, _, err := r.RemoveExpired(t.Context(), store.Keep{Kind: kinds[random.IntN(len(kinds))], For: time.Nanosecond})
 			return err
 		},
+		"pack": func(*rand.Rand) error {
+			_, err := r.PackResults(t.Context(), project)
+			return err
+		},
+		"rebuild": func(*rand.Rand) error {
+			_, err := r.RebuildPacked(t.Context(), project, act)
+			return err
+		},
 		"replace": func(random *rand.Rand) error {
 			_, err := r.Replace(t.Context(), store.JobGroup{
 				Target: target, SizeClass: small.SizeClass, TaskQueue: places[random.IntN(3)].TaskQueue(), Constraints: bench.Constraints{Devices: []string{"gpu"}},

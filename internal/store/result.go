@@ -20,12 +20,16 @@ func (s *Store) artifact(ctx context.Context, project, tag string) (int64, error
 // SamplesOf reads all values of an artifact: those of the latest generation of each test
 // case, metric and surrounding, by iteration, with the marks of disturbed iterations, and
 // without those measured in turns with another artifact. It returns none if there are none.
+// Sheets hold the same, and are read if they are those of the results.
 func (s *Store) SamplesOf(ctx context.Context, project, tag string) ([]bench.Samples, error) {
 	artifact, err := s.artifact(ctx, project, tag)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	} else if err != nil {
 		return nil, wrap("looking up artifact "+tag, err)
+	}
+	if samples, known, err := s.packedSamples(ctx, artifact); known || err != nil {
+		return samples, wrap("reading the results of "+tag, err)
 	}
 	samples, err := all[bench.Samples](ctx, s.reports, `select false as in_turns, `+samplesFrom(`latest_result`, `c.iteration`)+`
 		where r.artifact_id = $1 and r.status = 'ok'

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jellydator/ttlcache/v3"
 
 	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/lately"
@@ -33,6 +34,8 @@ type Store struct {
 	// foreseen and past are the jobs that estimates follow from, by the names of projects.
 	foreseen *lately.Cache[string, foreseen]
 	past     *lately.Cache[string, []admission.PastJob]
+	// series holds the names of series that were read.
+	series *ttlcache.Cache[int64, Series]
 	// swept is the ID of the last job read by the previous sweep of jobs held until their
 	// request starts.
 	swept atomic.Int64
@@ -68,7 +71,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		pool.Close()
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}
-	s := &Store{pool: pool, reports: reports}
+	s := &Store{pool: pool, reports: reports, series: newSeriesNames()}
 	s.keepEstimates()
 	return s, nil
 }

@@ -1,0 +1,259 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/packed"
+)
+
+// stripKey tells histories from each other.
+type stripKey struct {
+	Series int64
+	bench.Surrounding
+}
+
+func compareStripKeys(a, b stripKey) int {
+	return cmp.Or(cmp.Compare(a.Series, b.Series), compareSurroundings(a.Surrounding, b.Surrounding))
+}
+
+// stripChanges holds the new points of histories by artifact; nil: it has none any more.
+type stripChanges map[stripKey]map[int64]*packed.Point
+
+func (c stripChanges) set(at stripKey, artifact int64, p *packed.Point) {
+	if c[at] == nil {
+		c[at] = make(map[int64]*packed.Point)
+	}
+	c[at][artifact] = p
+}
+
+func (c stripChanges) remove(artifact int64, at sheetKey, sheet storedSheet) {
+	for _, s := range sheet.Sheet {
+		c.set(stripKey{s.ID, at.Surrounding}, artifact, nil)
+	}
+}
+
+func (c stripChanges) add(artifact int64, at sheetKey, sheet packed.Sheet) {
+	for _, s := range sheet {
+		p := packed.NewPoint(artifact, s)
+		c.set(stripKey{s.ID, at.Surrounding}, artifact, &p)
+	}
+}
+
+// stripsAtOnce bounds the histories of one statement, and so the bytes that are in memory.
+const stripsAtOnce = 500
+
+// write changes the parts of histories in which the artifacts lie. Others stay untouched.
+func (c stripChanges) write(ctx context.Context, tx pgx.Tx, artifacts []int64) error {
+	keys := slices.SortedFunc(maps.Keys(c), compareStripKeys)
+	for some := range slices.Chunk(keys, stripsAtOnce) {
+		if err := c.writeSome(ctx, tx, artifacts, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// storedStrip is a part of a history as it was packed.
+type storedStrip struct {
+	first  int64
+	points packed.Strip
+	packed []byte
+}
+
+func (c stripChanges) writeSome(ctx context.Context, tx pgx.Tx, artifacts []int64, keys []stripKey) error {
+	parts, err := stripsOf(ctx, tx, artifacts, keys)
+	if err != nil {
+		return err
+	}
+	var gone, written stripRows
+	for i, at := range keys {
+		for _, change := range changeParts(parts[i], c[at]) {
+			kept := make(map[int64]bool, len(change.after))
+			for _, part := range change.after {
+				b, err := part.Pack()
+				if err != nil {
+					return fmt.Errorf("the history of series %d: %w", at.Series, err)
+				}
+				kept[part[0].Artifact] = true
+				if part[0].Artifact != change.before.first || !bytes.Equal(b, change.before.packed) {
+					written.add(at, part[0].Artifact, part[len(part)-1].Artifact, b)
+				}
+			}
+			if change.before.packed != nil && !kept[change.before.first] {
+				gone.add(at, change.before.first, 0, nil)
+			}
+		}
+	}
+	if len(gone.series) > 0 {
+		if _, err := tx.Exec(ctx, `
+			delete from strip s using unnest(@series::bigint[], @classes::int[], @hardware::text[], @co_located::boolean[], @firsts::bigint[])
+				as t (series_id, size_class, hardware_id, co_located, first_artifact)
+			where (s.series_id, s.size_class, s.hardware_id, s.co_located, s.first_artifact) =
+				(t.series_id, t.size_class, t.hardware_id, t.co_located, t.first_artifact)`, gone.args()); err != nil {
+			return err
+		}
+	}
+	if len(written.series) == 0 {
+		return nil
+	}
+	_, err = tx.Exec(ctx, `
+		insert into strip (series_id, size_class, hardware_id, co_located, first_artifact, last_artifact, packed)
+		select * from unnest(@series::bigint[], @classes::int[], @hardware::text[], @co_located::boolean[], @firsts::bigint[], @lasts::bigint[], @packed::bytea[])
+		on conflict (series_id, size_class, hardware_id, co_located, first_artifact) do update set
+			last_artifact = excluded.last_artifact, packed = excluded.packed`, written.args())
+	return err
+}
+
+// stripRows holds rows of the table as parallel arrays.
+type stripRows struct {
+	series, firsts, lasts []int64
+	classes               []int
+	hardware              []string
+	coLocated             []bool
+	packed                [][]byte
+}
+
+func (r *stripRows) add(at stripKey, first, last int64, b []byte) {
+	r.series, r.classes, r.hardware = append(r.series, at.Series), append(r.classes, int(at.SizeClass)), append(r.hardware, at.HardwareID)
+	r.coLocated, r.firsts, r.lasts = append(r.coLocated, at.CoLocated), append(r.firsts, first), append(r.lasts, last)
+	r.packed = append(r.packed, b)
+}
+
+func (r *stripRows) args() pgx.NamedArgs {
+	return pgx.NamedArgs{
+		"series": r.series, "classes": r.classes, "hardware": r.hardware, "co_located": r.coLocated,
+		"firsts": r.firsts, "lasts": r.lasts, "packed": r.packed,
+	}
+}
+
+// stripsOf reads, for each history, the parts in which the artifacts lie or would lie: the
+// last one that begins before the artifact, else the first one.
+func stripsOf(ctx context.Context, tx pgx.Tx, artifacts []int64, keys []stripKey) ([][]storedStrip, error) {
+	var asked stripRows
+	for _, at := range keys {
+		asked.add(at, 0, 0, nil)
+	}
+	args := asked.args()
+	args["artifacts"] = artifacts
+	type row struct {
+		Place         int
+		FirstArtifact int64
+		Packed        []byte
+	}
+	rows, err := all[row](ctx, tx, `
+		with asked as materialized (
+			select k.*, (k.n - 1)::int as place
+			from unnest(@series::bigint[], @classes::int[], @hardware::text[], @co_located::boolean[]) with ordinality
+				as k (series_id, size_class, hardware_id, co_located, n)
+		), part as materialized (
+			select distinct k.series_id, k.size_class, k.hardware_id, k.co_located, k.place, coalesce(
+				(select s.first_artifact from strip s
+					where s.series_id = k.series_id and s.size_class = k.size_class and s.hardware_id = k.hardware_id and s.co_located = k.co_located
+						and s.first_artifact <= a.id order by s.first_artifact desc limit 1),
+				(select s.first_artifact from strip s
+					where s.series_id = k.series_id and s.size_class = k.size_class and s.hardware_id = k.hardware_id and s.co_located = k.co_located
+					order by s.first_artifact limit 1)) as first_artifact
+			from asked k cross join unnest(@artifacts::bigint[]) as a (id)
+		)
+		select p.place, s.first_artifact, s.packed from part p
+		join strip s using (series_id, size_class, hardware_id, co_located, first_artifact)
+		order by p.place, s.first_artifact`, args)
+	if err != nil {
+		return nil, err
+	}
+	parts := make([][]storedStrip, len(keys))
+	for _, r := range rows {
+		points, err := packed.UnpackStrip(r.Packed)
+		if err != nil {
+			return nil, fmt.Errorf("the history of series %d from artifact %d: %w; 'benchloom results rebuild' derives it anew", keys[r.Place].Series, r.FirstArtifact, err)
+		}
+		parts[r.Place] = append(parts[r.Place], storedStrip{r.FirstArtifact, points, r.Packed})
+	}
+	return parts, nil
+}
+
+// partChange is what one part of a history becomes.
+type partChange struct {
+	before storedStrip // without bytes: there was none
+	after  []packed.Strip
+}
+
+// changeParts applies changes to the parts of a history, by ascending artifact.
+func changeParts(parts []storedStrip, points map[int64]*packed.Point) []partChange {
+	if len(parts) == 0 {
+		parts = []storedStrip{{}}
+	}
+	byPart := make([]map[int64]*packed.Point, len(parts))
+	for artifact, p := range points {
+		i := max(0, sortedBefore(parts, artifact))
+		if byPart[i] == nil {
+			byPart[i] = make(map[int64]*packed.Point)
+		}
+		byPart[i][artifact] = p
+	}
+	var changes []partChange
+	for i, part := range parts {
+		changes = append(changes, partChange{part, part.changed(byPart[i])})
+	}
+	return changes
+}
+
+// sortedBefore returns the index of the last part that begins with or before an artifact,
+// -1 if there is none.
+func sortedBefore(parts []storedStrip, artifact int64) int {
+	i, found := slices.BinarySearchFunc(parts, artifact, func(p storedStrip, id int64) int { return cmp.Compare(p.first, id) })
+	if found {
+		return i
+	}
+	return i - 1
+}
+
+// changed returns what a part becomes. If it does not fit any more, points behind its end
+// begin a part of their own, as do points before its begin; else it is split evenly.
+func (s storedStrip) changed(points map[int64]*packed.Point) []packed.Strip {
+	var all packed.Strip
+	for _, p := range s.points {
+		if _, changed := points[p.Artifact]; !changed {
+			all = append(all, p)
+		}
+	}
+	added, behind, before := false, true, true
+	for artifact, p := range points {
+		if p == nil {
+			continue
+		}
+		all, added = append(all, *p), true
+		if n := len(s.points); n > 0 {
+			behind = behind && artifact >= s.points[n-1].Artifact
+			before = before && artifact <= s.points[0].Artifact
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortFunc(all, func(a, b packed.Point) int { return cmp.Compare(a.Artifact, b.Artifact) })
+	n := len(all)
+	switch {
+	case n <= packed.MaxPoints || !added:
+		return []packed.Strip{all}
+	case behind:
+		return slices.Collect(slices.Chunk(all, packed.MaxPoints))
+	case before:
+		rest := n % packed.MaxPoints
+		if rest == 0 {
+			return slices.Collect(slices.Chunk(all, packed.MaxPoints))
+		}
+		return append([]packed.Strip{all[:rest]}, slices.Collect(slices.Chunk(all[rest:], packed.MaxPoints))...)
+	default:
+		several := (n + packed.MaxPoints - 1) / packed.MaxPoints
+		return slices.Collect(slices.Chunk(all, (n+several-1)/several))
+	}
+}

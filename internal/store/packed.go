@@ -1,0 +1,296 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jellydator/ttlcache/v3"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/packed"
+)
+
+// Series is a metric of a test case, by the ID that sheets and histories carry.
+type Series struct {
+	ID       int64
+	TestCase bench.TestCase
+	Metric   bench.Metric
+}
+
+// keptSeries bounds the names of series that a process keeps; some 300 bytes each.
+const keptSeries = 100_000
+
+func newSeriesNames() *ttlcache.Cache[int64, Series] {
+	return ttlcache.New(ttlcache.WithCapacity[int64, Series](keptSeries), ttlcache.WithDisableTouchOnHit[int64, Series]())
+}
+
+// seriesByID returns the names of series. A series never changes, so those that were read
+// once are kept.
+func (s *Store) seriesByID(ctx context.Context, q querier, ids []int64) (map[int64]Series, error) {
+	names := make(map[int64]Series, len(ids))
+	var unknown []int64
+	for _, id := range ids {
+		if kept := s.series.Get(id); kept != nil {
+			names[id] = kept.Value()
+		} else {
+			unknown = append(unknown, id)
+		}
+	}
+	if len(unknown) == 0 {
+		return names, nil
+	}
+	found, err := all[seriesRow](ctx, q, seriesColumns+` where se.id = any($1)`, unknown)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range found {
+		names[r.ID] = r.series()
+		s.series.Set(r.ID, r.series(), ttlcache.NoTTL)
+	}
+	return names, nil
+}
+
+type seriesRow struct {
+	ID int64
+	bench.TestCase
+	Metric bench.Metric
+}
+
+func (r seriesRow) series() Series { return Series{r.ID, r.TestCase, r.Metric} }
+
+const seriesColumns = `select se.id, tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, se.metric
+	from pstat_series se join test_case tc on tc.id = se.test_case_id`
+
+// SeriesOf lists the series of a project, by ID, without those of commands.
+func (s *Store) SeriesOf(ctx context.Context, project string) ([]Series, error) {
+	rows, err := all[seriesRow](ctx, s.reports, seriesColumns+` where tc.project = $1 and tc.benchmark <> $2 order by se.id`, project, bench.CommandBenchmark)
+	list := make([]Series, len(rows))
+	for i, r := range rows {
+		list[i] = r.series()
+	}
+	return list, wrap("listing the series of project "+project, err)
+}
+
+// sheetRow is a row of the table, or what an artifact without any has instead: nothing.
+type sheetRow struct {
+	ArtifactID int64
+	Metric     bench.Metric
+	bench.Surrounding
+	Packed []byte
+}
+
+// sheetsOf reads the sheets of artifacts, by artifact. It leaves out artifacts that are
+// stale or have none, all in one statement: what it returns was the state of the results.
+func sheetsOf(ctx context.Context, q querier, artifacts []int64, metrics []bench.Metric) (map[int64]map[sheetKey]packed.Sheet, error) {
+	rows, err := all[sheetRow](ctx, q, `
+		select s.artifact_id, s.metric, s.size_class, s.hardware_id, s.co_located, s.packed from sheet s
+		where s.artifact_id = any(@artifacts::bigint[]) and (cardinality(@metrics::text[]) = 0 or s.metric = any(@metrics::text[]))
+			and not exists (select from stale_result m where m.artifact_id = s.artifact_id)`,
+		pgx.NamedArgs{"artifacts": artifacts, "metrics": texts(metrics)})
+	if err != nil {
+		return nil, err
+	}
+	sheets := make(map[int64]map[sheetKey]packed.Sheet)
+	for _, r := range rows {
+		at := sheetKey{r.Metric, r.Surrounding}
+		sheet, err := packed.UnpackSheet(r.Packed)
+		if err != nil {
+			return nil, fmt.Errorf("%s of artifact %d: %w; 'benchloom results rebuild' derives it anew", at, r.ArtifactID, err)
+		}
+		if sheets[r.ArtifactID] == nil {
+			sheets[r.ArtifactID] = make(map[sheetKey]packed.Sheet)
+		}
+		sheets[r.ArtifactID][at] = sheet
+	}
+	return sheets, nil
+}
+
+func texts(metrics []bench.Metric) []string {
+	out := make([]string, len(metrics))
+	for i, m := range metrics {
+		out[i] = string(m)
+	}
+	return out
+}
+
+// ArtifactSheets holds the values of all series of an artifact, by series: each stands
+// together with its surroundings, and with the origin of its values.
+type ArtifactSheets struct {
+	Tag    string
+	Sheets []SurroundedSheet
+}
+
+// SurroundedSheet is a sheet with what its series share.
+type SurroundedSheet struct {
+	// Metric is without the line that it belongs to; [Store.SeriesOf] has that.
+	Metric bench.Metric
+	bench.Surrounding
+	packed.Sheet
+}
+
+// Sheets reads the latest values of artifacts, each as [Store.SamplesOf] does: in the order
+// of the tags, unknown ones without sheets. metrics narrows them down to some, named
+// without their lines; empty: all. Pair series by their IDs.
+func (s *Store) Sheets(ctx context.Context, project string, tags []string, metrics []bench.Metric) ([]ArtifactSheets, error) {
+	list := make([]ArtifactSheets, len(tags))
+	err := s.reading(ctx, func(tx pgx.Tx) error {
+		ids, err := artifactIDs(ctx, tx, project, tags)
+		if err != nil {
+			return err
+		}
+		sheets, err := sheetsOf(ctx, tx, ids, metrics)
+		if err != nil {
+			return err
+		}
+		for i, id := range ids {
+			list[i].Tag = tags[i]
+			if id == 0 {
+				continue
+			}
+			own, there := sheets[id]
+			if !there {
+				if own, err = rawSheets(ctx, tx, id); err != nil {
+					return err
+				}
+			}
+			for at, sheet := range own {
+				if len(metrics) == 0 || slices.Contains(metrics, at.Metric) {
+					list[i].Sheets = append(list[i].Sheets, SurroundedSheet{at.Metric, at.Surrounding, sheet})
+				}
+			}
+			slices.SortFunc(list[i].Sheets, func(a, b SurroundedSheet) int {
+				return compareSheetKeys(sheetKey{a.Metric, a.Surrounding}, sheetKey{b.Metric, b.Surrounding})
+			})
+		}
+		return nil
+	})
+	return list, wrap("reading the sheets of project "+project, err)
+}
+
+// artifactIDs returns the IDs of artifacts in the order of their tags; 0: unknown.
+func artifactIDs(ctx context.Context, q querier, project string, tags []string) ([]int64, error) {
+	return column[int64](ctx, q, `
+		select coalesce(a.id, 0) from unnest($2::text[]) with ordinality as t (tag, place)
+		left join artifact a on a.project = $1 and a.tag = t.tag order by t.place`, project, tags)
+}
+
+// reading runs f on one state of the record.
+func (s *Store) reading(ctx context.Context, f func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, s.reports, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, f)
+}
+
+// packedSamples reads the sheets of an artifact as samples. known is false if it has none
+// that are those of its results.
+func (s *Store) packedSamples(ctx context.Context, artifact int64) (samples []bench.Samples, known bool, err error) {
+	sheets, err := sheetsOf(ctx, s.reports, []int64{artifact}, nil)
+	if err != nil || len(sheets[artifact]) == 0 {
+		return nil, false, err
+	}
+	var ids []int64
+	for _, sheet := range sheets[artifact] {
+		for _, series := range sheet {
+			ids = append(ids, series.ID)
+		}
+	}
+	names, err := s.seriesByID(ctx, s.reports, ids)
+	if err != nil {
+		return nil, false, err
+	}
+	samples = make([]bench.Samples, 0, len(ids))
+	for at, sheet := range sheets[artifact] {
+		for _, series := range sheet {
+			name, there := names[series.ID]
+			if !there {
+				return nil, false, fmt.Errorf("series %d of a sheet is not in the record", series.ID)
+			}
+			samples = append(samples, bench.Samples{
+				TestCase: name.TestCase, Metric: name.Metric, Kind: series.Origin.Kind, Surrounding: at.Surrounding, Segment: series.Origin.Segment,
+				Values: series.Values, Iterations: series.Iterations, Disturbed: series.Disturbed, DisturbedBy: series.Origin.DisturbedBy,
+			})
+		}
+	}
+	slices.SortFunc(samples, func(a, b bench.Samples) int {
+		return cmp.Or(bench.CompareTestCases(a.TestCase, b.TestCase), compareSurroundings(a.Surrounding, b.Surrounding), cmp.Compare(a.Metric, b.Metric))
+	})
+	return samples, true, nil
+}
+
+// History is the history of a series in one surrounding: a point for each artifact that
+// has results of it, by artifact in the order in which these were first asked for.
+type History struct {
+	Series int64
+	bench.Surrounding
+	Points packed.Strip
+}
+
+// Histories reads whole histories: those of all surroundings of each series, in the order
+// of series, then of surroundings. Points of stale artifacts are made from their results.
+func (s *Store) Histories(ctx context.Context, project string, series []int64) ([]History, error) {
+	var histories []History
+	err := s.reading(ctx, func(tx pgx.Tx) error {
+		stale, err := column[int64](ctx, tx, `
+			select distinct m.artifact_id from stale_result m join artifact a on a.id = m.artifact_id where a.project = $1 order by 1`, project)
+		if err != nil {
+			return err
+		}
+		points, err := stripPoints(ctx, tx, series, stale)
+		if err != nil {
+			return err
+		}
+		if len(stale) > 0 {
+			raw, err := all[rawSeries](ctx, tx, rawOf+`r.artifact_id = any($1) and p.series_id = any($2)`+rawGroups, stale, series)
+			if err != nil {
+				return err
+			}
+			for _, r := range raw {
+				at := stripKey{r.SeriesID, r.Surrounding}
+				points[at] = append(points[at], packed.NewPoint(r.ArtifactID, r.series()))
+			}
+		}
+		for at, list := range points {
+			slices.SortFunc(list, func(a, b packed.Point) int { return cmp.Compare(a.Artifact, b.Artifact) })
+			histories = append(histories, History{at.Series, at.Surrounding, list})
+		}
+		slices.SortFunc(histories, func(a, b History) int {
+			return compareStripKeys(stripKey{a.Series, a.Surrounding}, stripKey{b.Series, b.Surrounding})
+		})
+		return nil
+	})
+	return histories, wrap("reading histories of project "+project, err)
+}
+
+// stripPoints reads the points of histories as they were packed, but for those of stale
+// artifacts.
+func stripPoints(ctx context.Context, q querier, series, stale []int64) (map[stripKey]packed.Strip, error) {
+	rows, err := all[stripRow](ctx, q, `
+		select series_id, size_class, hardware_id, co_located, first_artifact, last_artifact, packed from strip
+		where series_id = any($1) order by series_id, size_class, hardware_id, co_located, first_artifact`, series)
+	if err != nil {
+		return nil, err
+	}
+	points := make(map[stripKey]packed.Strip)
+	for _, r := range rows {
+		strip, err := packed.UnpackStrip(r.Packed)
+		if err != nil {
+			return nil, fmt.Errorf("the history of series %d: %w; 'benchloom results rebuild' derives it anew", r.SeriesID, err)
+		}
+		for _, p := range strip {
+			if _, changed := slices.BinarySearch(stale, p.Artifact); !changed {
+				points[r.key()] = append(points[r.key()], p)
+			}
+		}
+	}
+	return points, nil
+}
+
+type stripRow struct {
+	SeriesID int64
+	bench.Surrounding
+	FirstArtifact, LastArtifact int64
+	Packed                      []byte
+}
+
+func (r stripRow) key() stripKey { return stripKey{r.SeriesID, r.Surrounding} }

@@ -1,0 +1,288 @@
+package store_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/packed"
+	"github.com/benchloom/benchloom/internal/store"
+	"github.com/benchloom/benchloom/internal/store/storetest"
+)
+
+// rawValue is a value as the tables of results have it.
+type rawValue struct {
+	Artifact  int64
+	Tag       string
+	Series    int64
+	Benchmark string
+	Metric    bench.Metric
+	bench.Surrounding
+	Iteration int
+	Value     float64
+	Disturbed bool
+}
+
+// rawValues reads the values that count, without the store: of the results of each
+// artifact, test case and surrounding, those of the latest generation.
+func (r record) rawValues() []rawValue {
+	r.t.Helper()
+	conn := r.connect()
+	rows, err := conn.Query(r.t.Context(), `
+		select a.id as artifact, a.tag, se.id as series, tc.benchmark, se.metric, r.size_class, r.hardware_id, r.co_located, c.iteration, p.value, c.disturbed <> '' as disturbed
+		from test_result r join artifact a on a.id = r.artifact_id join collection c on c.result_id = r.id
+		join (select * from pstat union all select * from pstat_runtime) p on p.collection_id = c.id
+		join pstat_series se on se.id = p.series_id join test_case tc on tc.id = se.test_case_id
+		where r.invalid_at is null and not r.probe and not r.in_turns and r.status = 'ok' and not exists (
+			select from test_result later where later.invalid_at is null and not later.probe and not later.in_turns and later.generation > r.generation
+				and (later.artifact_id, later.test_case_id, later.size_class, later.hardware_id, later.co_located) =
+					(r.artifact_id, r.test_case_id, r.size_class, r.hardware_id, r.co_located))
+		order by a.id, se.id, r.size_class, r.hardware_id, r.co_located, c.iteration`)
+	require.NoError(r.t, err)
+	values, err := pgx.CollectRows(rows, pgx.RowToStructByName[rawValue])
+	require.NoError(r.t, err)
+	require.NoError(r.t, conn.Close(r.t.Context()))
+	return values
+}
+
+// place tells the values of a series, an artifact and a surrounding from others.
+type place struct {
+	Series   int64
+	Artifact int64
+	bench.Surrounding
+}
+
+// checkReading checks that whatever is read of packed results is what their rows say.
+func (r record) checkReading() {
+	r.t.Helper()
+	want := make(map[place][]float64)
+	marks := make(map[place][]bool)
+	tags, samples := make(map[string]int64), make(map[string]int)
+	series, ids := make(map[int64]store.Series), make(map[store.Series]int64)
+	for _, v := range r.rawValues() {
+		at := place{v.Series, v.Artifact, v.Surrounding}
+		if want[at] == nil {
+			samples[v.Tag]++
+		}
+		want[at], marks[at] = append(want[at], v.Value), append(marks[at], v.Disturbed)
+		tags[v.Tag] = v.Artifact
+		series[v.Series] = store.Series{ID: v.Series, TestCase: testCase(v.Benchmark), Metric: v.Metric}
+		ids[store.Series{TestCase: testCase(v.Benchmark), Metric: v.Metric}] = v.Series
+	}
+
+	// Sheets have all values.
+	asked := []string{"unknown"}
+	for tag := range tags {
+		asked = append(asked, tag)
+		own, err := r.SamplesOf(r.t.Context(), project, tag)
+		require.NoError(r.t, err)
+		require.Len(r.t, own, samples[tag])
+		for _, s := range own {
+			at := place{ids[store.Series{TestCase: s.TestCase, Metric: s.Metric}], tags[tag], s.Surrounding}
+			require.Equal(r.t, want[at], s.Values)
+			require.Equal(r.t, marks[at], s.Disturbed)
+		}
+	}
+	sheets, err := r.Sheets(r.t.Context(), project, asked, nil)
+	require.NoError(r.t, err)
+	require.Len(r.t, sheets, len(asked))
+	found := make(map[place][]float64)
+	for i, a := range sheets {
+		require.Equal(r.t, asked[i], a.Tag)
+		for _, sheet := range a.Sheets {
+			for _, s := range sheet.Sheet {
+				require.Equal(r.t, sheet.Metric, series[s.ID].Metric)
+				found[place{s.ID, tags[a.Tag], sheet.Surrounding}] = s.Values
+			}
+		}
+	}
+	require.Equal(r.t, want, found)
+	one, err := r.Sheets(r.t.Context(), project, asked, []bench.Metric{bench.MaxRSS})
+	require.NoError(r.t, err)
+	for _, a := range one {
+		for _, sheet := range a.Sheets {
+			require.Equal(r.t, bench.MaxRSS, sheet.Metric)
+		}
+	}
+
+	// Histories have all points.
+	known, err := r.SeriesOf(r.t.Context(), project)
+	require.NoError(r.t, err)
+	var all []int64
+	for _, s := range known {
+		if _, has := series[s.ID]; has {
+			require.Equal(r.t, series[s.ID], s)
+		}
+		all = append(all, s.ID)
+	}
+	histories, err := r.Histories(r.t.Context(), project, all)
+	require.NoError(r.t, err)
+	points := 0
+	for _, h := range histories {
+		require.True(r.t, slices.IsSortedFunc(h.Points, func(a, b packed.Point) int { return cmp.Compare(a.Artifact, b.Artifact) }))
+		for _, p := range h.Points {
+			points++
+			at := place{h.Series, p.Artifact, h.Surrounding}
+			require.NotEmpty(r.t, want[at])
+			require.Equal(r.t, packed.Summarize(want[at]), p.Summary)
+			require.Equal(r.t, len(want[at]), p.N)
+		}
+	}
+	require.Len(r.t, want, points)
+}
+
+// After any sequence of accepting, invalidating, measuring again and purging, with
+// operations that are aborted and packing that is killed in between, what is packed equals
+// the rows of results; and what is read does at any time, packed or not.
+func TestPackedResultsAreThoseOfTheRows(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			h := newPackedHistory(t, seed)
+			for range 60 {
+				h.step()
+			}
+			h.checkReading()
+			h.checkPacked()
+			h.checkReading()
+			require.NotZero(t, h.count(`select count(*) from sheet`)+h.purged, "the history has results")
+		})
+	}
+}
+
+// packedHistory does random things to results.
+type packedHistory struct {
+	record
+	random     *rand.Rand
+	collectors []bench.Collector
+	requests   map[string]bench.Request
+	jobs       int
+	purged     int
+}
+
+func newPackedHistory(t *testing.T, seed uint64) *packedHistory {
+	h := &packedHistory{record: newRecord(t), random: rand.New(rand.NewPCG(14, seed)), requests: make(map[string]bench.Request)} //nolint:gosec // not for secrets
+	for i, hardware := range []string{"zen4", "zen5"} {
+		c := collector(fmt.Sprint("c", i))
+		c.HardwareID = hardware
+		registered, err := h.RegisterCollector(t.Context(), c, offline)
+		require.NoError(t, err)
+		h.collectors = append(h.collectors, registered)
+	}
+	return h
+}
+
+func (h *packedHistory) tag() string { return fmt.Sprint("v", h.random.IntN(6)) }
+
+func (h *packedHistory) step() {
+	act := store.Act{Who: "ada", Reason: "a test", DryRun: h.random.IntN(4) == 0} // rolled back
+	switch n := h.random.IntN(20); {
+	case n < 9:
+		h.measure(h.tag())
+	case n < 11:
+		_, err := h.InvalidateResults(h.t.Context(), store.ResultFilter{Project: project, Tag: h.tag()}, act)
+		require.NoError(h.t, err)
+	case n < 12:
+		h.purge(h.tag(), act)
+	case n < 16:
+		_, err := h.PackResults(h.t.Context(), project)
+		require.NoError(h.t, err)
+	case n < 18:
+		h.killed(func(ctx context.Context) error { _, err := h.PackResults(ctx, project); return err })
+	case n < 19:
+		h.checkReading()
+	default:
+		_, err := h.RebuildPacked(h.t.Context(), project, act)
+		require.NoError(h.t, err)
+	}
+}
+
+// killed lets something begin, and ends it somewhere.
+func (h *packedHistory) killed(do func(ctx context.Context) error) {
+	ctx, cancel := context.WithTimeout(h.t.Context(), time.Duration(h.random.IntN(30_000))*time.Microsecond)
+	defer cancel()
+	if err := do(ctx); err != nil {
+		require.ErrorIs(h.t, err, context.DeadlineExceeded)
+	}
+}
+
+// measure measures some benchmarks of an artifact, again if it was.
+func (h *packedHistory) measure(tag string) {
+	request, known := h.requests[tag]
+	if !known {
+		request = h.inProgress(release(h.t, tag))
+		h.requests[tag] = request
+	}
+	var benchmarks []string
+	for _, name := range []string{"gin", "kit", "zap"} {
+		if h.random.IntN(3) > 0 {
+			benchmarks = append(benchmarks, name)
+		}
+	}
+	if len(benchmarks) == 0 {
+		return
+	}
+	h.jobs++
+	job := newJob(request, benchmarks...)
+	job.Generation, job.Key = h.jobs, bench.JobKey(fmt.Sprintf("%016d", h.jobs))
+	if h.random.IntN(2) == 0 {
+		job.Kind = bench.KindRuntime
+	}
+	require.NoError(h.t, h.ExpandRequest(h.t.Context(), request.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(job)}))
+	plan := h.start(job, 1, h.collectors[h.random.IntN(len(h.collectors))])
+	for _, name := range benchmarks {
+		var values []float64
+		for range 1 + h.random.IntN(6) {
+			values = append(values, []float64{h.random.Float64(), 3, math.Inf(1), -0.5}[h.random.IntN(4)])
+		}
+		result := measured(name, values...)
+		switch h.random.IntN(6) {
+		case 0:
+			result.Collections, result.Skipped = nil, "too old"
+		case 1:
+			result = disturbed(result, byOthers, h.random.IntN(len(values)))
+		}
+		upload := func(ctx context.Context) error {
+			_, err := h.StoreBlock(ctx, plan.Run.ID, []bench.TestCaseResult{result}, nil)
+			return err
+		}
+		if h.random.IntN(5) == 0 {
+			h.killed(upload)
+		} else {
+			require.NoError(h.t, upload(h.t.Context()))
+		}
+	}
+	require.NoError(h.t, h.FinishRun(h.t.Context(), plan.Run.ID, bench.RunEnd{Outcome: bench.RunSuccess}))
+	if h.random.IntN(4) > 0 { // else it stays open, and is not packed yet
+		_, err := h.FinishJob(h.t.Context(), job.Key, "")
+		require.NoError(h.t, err)
+	}
+}
+
+// purge ends what is under way of an artifact, and removes it.
+func (h *packedHistory) purge(tag string, act store.Act) {
+	if request, known := h.requests[tag]; known {
+		_, _, err := h.EndRequest(h.t.Context(), request.ID, store.EndOptions{Outcome: bench.Cancelled}, store.Act{Who: "ada"})
+		require.NoError(h.t, err)
+		delete(h.requests, tag)
+	}
+	for _, act.DryRun = range []bool{true, false} {
+		_, err := h.PurgeArtifact(h.t.Context(), project, tag, act)
+		if errors.Is(err, store.ErrNotFound) {
+			return
+		}
+		require.NoError(h.t, err)
+	}
+	h.purged++
+}
