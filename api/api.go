@@ -199,6 +199,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		&jobHandlers{base: s, record: c.Store, inspector: c.Inspector},
 		&explainHandlers{base: s, record: c.Store, inspector: c.Inspector, admission: admission},
 		&resultHandlers{base: s, record: c.Store, memory: semaphore.NewWeighted(maxComparing)},
+		&historyHandlers{base: s, record: c.Store},
 		&collectorHandlers{base: s, record: c.Store, enrolment: enrolment},
 		enrolment,
 		&runHandlers{base: s, record: c.Store, workflows: c.Starter},

@@ -1,6 +1,10 @@
 package api
 
-import "context"
+import (
+	"context"
+
+	"github.com/benchloom/benchloom/internal/results"
+)
 
 // Store is the record as used by all handlers together; a *store.Store is one. Each group
 // of handlers sees only its own part.
@@ -24,6 +28,7 @@ type Store interface {
 	JobRecord
 	ProgressRecord
 	ResultRecord
+	results.HistoryRecord
 	CollectorRecord
 	EnrolmentRecord
 	RunRecord

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"unicode"
 
+	"github.com/benchloom/benchloom/internal/filter"
 	"github.com/benchloom/benchloom/internal/report"
 )
 
@@ -56,16 +56,6 @@ func properties(r report.Row, key string) []string {
 	return nil
 }
 
-// asWord writes a value of a key as it stands in a word: without spaces, which separate words.
-func asWord(value string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
-			return '-'
-		}
-		return r
-	}, strings.ToLower(value))
-}
-
 // facetsOf counts rows. What is the same in all of them is left out, unless the table is
 // narrowed to it.
 func facetsOf(rows []comparedRow, search string) []facet {
@@ -75,7 +65,7 @@ func facetsOf(rows []comparedRow, search string) []facet {
 		counts, names := make(map[string]int), make(map[string]string) // by word: what it stands for counts as one
 		for _, r := range rows {
 			for _, value := range properties(r.Row, key) {
-				if w := asWord(value); w != "" {
+				if w := filter.Word(value); w != "" {
 					counts[w]++
 					names[w] = cmp.Or(names[w], value)
 				}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/filter"
 	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/verdict"
 )
@@ -182,7 +183,7 @@ func (t *comparedTable) fill(v *visit, c *apiclient.Comparison) error {
 		}
 		return badParameter(metricParameter, t.Metric, "compared are "+joined(names))
 	}
-	filter := readFilter(t.Search)
+	words := filter.Read(t.Search, filterKeys)
 	var rows []comparedRow
 	var left []report.Row // by the filter, relevant or not
 	for rank, r := range report.Sorted(all, report.ByCertainty) {
@@ -190,7 +191,7 @@ func (t *comparedTable) fill(v *visit, c *apiclient.Comparison) error {
 			continue
 		}
 		t.Total++
-		if !filter.shows(r) || t.Only != "" && !isKind(r, t.Only) {
+		if !shows(words, r) || t.Only != "" && !isKind(r, t.Only) {
 			continue
 		}
 		left = append(left, r)

@@ -1,0 +1,178 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/history"
+	"github.com/benchloom/benchloom/internal/results"
+)
+
+// historySlots bounds the histories that are read at once; each holds some 100 MB at most.
+const historySlots = 4
+
+type historyHandlers struct {
+	*base
+	record results.HistoryRecord
+}
+
+func (s *historyHandlers) register() {
+	handle(s.base, operation{id: "read-history", method: http.MethodGet, path: "/projects/{project}/history", need: toRead, tag: "results", slots: historySlots,
+		summary:     "Read the history of a project's series",
+		description: "Series are put into charts, those with the largest recent shift first. A line breaks where the size class, the hardware, its settings or the suite changed: values before and after do not compare. Changes are those that were confirmed; nothing here gives a verdict.",
+		answers:     []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.History](), media: []string{"text/csv"}}}}, s.read)
+}
+
+type readHistory struct {
+	Project string            `path:"project" doc:"Name of the project." example:"go"`
+	Type    bench.RequestType `query:"type" enum:"master,release,try,adhoc" doc:"Artifacts of requests of this type; absent: merged commits, else releases, else try builds, else ad-hoc work."`
+	From    string            `query:"from" doc:"Tag of the first artifact. With to alone, the history ends there; with neither, at the newest."`
+	To      string            `query:"to" doc:"Tag of the last artifact. With from alone, the history begins there."`
+	Limit   int               `query:"limit" minimum:"1" maximum:"20000" default:"200" doc:"Artifacts, unless both ends are named."`
+	Metric  string            `query:"metric" doc:"Metric of the series, or unit of their metrics; absent: the one that most series have."`
+	Words   string            `query:"q" maxLength:"400" doc:"Words that must all fit: parts of names, key:value, and -word for what must not."`
+	Split   string            `query:"split" enum:"benchmark,line,profile,scenario,backend,target" default:"benchmark" doc:"Parameter by which charts are split."`
+	Line    string            `query:"line" enum:"series,all,benchmark,line,profile,scenario,backend,target" default:"series" doc:"What makes a line; of several series, it is their geometric mean."`
+	Charts  int               `query:"charts" minimum:"1" maximum:"1000" default:"24"`
+	Lines   int               `query:"lines" minimum:"1" maximum:"1000" default:"5" doc:"Lines of a chart."`
+	One     bool              `query:"one" doc:"Only the chart that is named."`
+	Chart   string            `query:"chart" doc:"Name of the chart, with one=true."`
+	Runs    bool              `query:"runs" doc:"Name the run that measured each point."`
+	Format  string            `query:"format" enum:"json,csv" default:"json"`
+}
+
+func (s *historyHandlers) read(ctx context.Context, in *readHistory) (*written, error) {
+	if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
+		return nil, err
+	}
+	if err := s.tags(ctx, in.Project, &in.From, &in.To); err != nil {
+		return nil, err
+	}
+	read, err := results.ReadHistory(ctx, s.record, s.suites, results.HistoryQuery{
+		Project: in.Project, Type: in.Type, From: in.From, To: in.To, Limit: in.Limit, Metric: in.Metric, Words: in.Words,
+		Arrangement: history.Arrangement{Split: in.Split, Line: in.Line, Charts: in.Charts, Lines: in.Lines}, Chart: in.Chart, OneChart: in.One,
+	})
+	switch {
+	case errors.Is(err, results.ErrNoSuchArtifact):
+		return nil, problemf(http.StatusNotFound, "unmeasured-tag", "the history of project %s cannot be read: %v whose jobs have ended; 'benchloom status --project %s' lists the requests", in.Project, err, in.Project)
+	case errors.Is(err, results.ErrNoSuchMetric):
+		return nil, problemf(http.StatusBadRequest, "unknown-metric", "%v", err)
+	case err != nil:
+		return nil, fmt.Errorf("reading the history of %s: %w", in.Project, err)
+	}
+	out := historyOf(read, in)
+	if in.Format == "csv" {
+		return &written{ContentType: "text/csv; charset=utf-8", Body: historyCSV(out)}, nil
+	}
+	body, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the history: %w", err)
+	}
+	return &written{ContentType: "application/json", Body: body}, nil
+}
+
+// historyOf writes a history as it is answered.
+func historyOf(h results.History, in *readHistory) apiclient.History {
+	out := apiclient.History{
+		Project: in.Project, Type: h.Type, Artifacts: []apiclient.HistoryArtifact{}, Total: h.Total, Earlier: h.Earlier, Later: h.Later,
+		OuterFrom: h.OuterFrom, OuterTo: h.OuterTo, Narrowed: h.Narrowed, Metrics: []apiclient.HistoryMetric{}, Metric: h.Metric,
+		Series: h.Series, Charts: []apiclient.HistoryChart{}, Left: h.Left, Places: []apiclient.HistoryPlace{},
+	}
+	for _, a := range h.Artifacts {
+		out.Artifacts = append(out.Artifacts, apiclient.HistoryArtifact{
+			Tag: a.HistoryArtifact.Tag, At: a.At, Dated: a.Dated, Subject: a.Subject, Author: a.Author, PR: a.PR, Type: a.Type, Request: a.Request,
+			Baseline: a.Baseline, Releases: a.Releases,
+		})
+	}
+	for _, m := range h.Metrics {
+		out.Metrics = append(out.Metrics, apiclient.HistoryMetric{Metric: m.Metric, Series: m.Series, Explains: m.Metric.Explains()})
+	}
+	for _, p := range h.Places {
+		out.Places = append(out.Places, apiclient.HistoryPlace{SizeClass: p.SizeClass, HardwareID: p.HardwareID, CoLocated: p.CoLocated, Segment: p.Segment, Suite: p.Suite})
+	}
+	for _, c := range h.Charts {
+		chart := apiclient.HistoryChart{Name: c.Name, Left: c.Left, Lines: make([]apiclient.HistoryLine, len(c.Lines))}
+		for i, l := range c.Lines {
+			chart.Lines[i] = historyLine(l, h.Places, in.Runs)
+		}
+		out.Charts = append(out.Charts, chart)
+	}
+	return out
+}
+
+func historyLine(l results.HistoryLine, places []history.Place, runs bool) apiclient.HistoryLine {
+	out := apiclient.HistoryLine{
+		Name: l.Name, TestCase: l.TestCase, Metric: l.Metric, Relative: l.Relative, Series: l.Series, Shift: l.Shift,
+		At: make([]int, len(l.Points)), Values: make([]float64, len(l.Points)), N: make([]int, len(l.Points)),
+	}
+	if !l.Relative {
+		out.Unit = results.Unit(l.Metric)
+	}
+	for i, p := range l.Points {
+		out.At[i], out.Values[i], out.N[i] = p.At, p.Value, p.N
+		if l.Relative {
+			continue
+		}
+		out.Low, out.High = append(out.Low, p.Low), append(out.High, p.High)
+		out.Min, out.Max = append(out.Min, p.Min), append(out.Max, p.Max)
+		out.Places = append(out.Places, p.Place)
+		if runs {
+			out.Runs = append(out.Runs, p.Run)
+		}
+		if i > 0 && p.Place != l.Points[i-1].Place {
+			if reason := places[p.Place].Change(places[l.Points[i-1].Place]); reason != "" {
+				out.Breaks = append(out.Breaks, apiclient.HistoryBreak{At: p.At, Reason: reason})
+			}
+		}
+	}
+	for _, f := range l.Failures {
+		out.Failures = append(out.Failures, apiclient.HistoryFailure{At: f.At, Reason: f.Reason})
+	}
+	for _, c := range l.Changes {
+		out.Changes = append(out.Changes, apiclient.HistoryChange{At: c.At, Against: c.Against, Change: c.Change})
+	}
+	return out
+}
+
+// historyCSV writes a row per point.
+func historyCSV(h apiclient.History) []byte {
+	var out bytes.Buffer
+	w := csv.NewWriter(&out)
+	number := func(list []float64, i int) string {
+		if i >= len(list) {
+			return ""
+		}
+		return strconv.FormatFloat(list[i], 'g', -1, 64)
+	}
+	write := func(cells ...string) { _ = w.Write(cells) } // into memory
+	write("chart", "line", "metric", "unit", "tag", "at", "value", "low", "high", "min", "max", "n", "size_class", "hardware_id")
+	for _, c := range h.Charts {
+		for _, l := range c.Lines {
+			unit := l.Unit
+			if l.Relative {
+				unit = "of the start"
+			}
+			for i, at := range l.At {
+				a, sizeClass, hardware := h.Artifacts[at], "", ""
+				if i < len(l.Places) {
+					p := h.Places[l.Places[i]]
+					sizeClass, hardware = strconv.Itoa(int(p.SizeClass)), p.HardwareID
+				}
+				write(c.Name, l.Name, string(l.Metric), unit, a.Tag, a.At.UTC().Format(time.RFC3339), number(l.Values, i), number(l.Low, i), number(l.High, i),
+					number(l.Min, i), number(l.Max, i), strconv.Itoa(l.N[i]), sizeClass, hardware)
+			}
+		}
+	}
+	w.Flush()
+	return out.Bytes()
+}

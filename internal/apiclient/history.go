@@ -1,0 +1,157 @@
+package apiclient
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/bench"
+)
+
+// History is a part of a project's history: artifacts in their order, and what series have of them.
+type History struct {
+	Project string            `json:"project"`
+	Type    bench.RequestType `json:"type" doc:"Type of the requests whose artifacts are listed."`
+	// Artifacts are in order; points refer to them by number, from 0.
+	Artifacts []HistoryArtifact `json:"artifacts" doc:"The oldest first, releases by version. Points refer to them by number, from 0."`
+	Total     int               `json:"total" doc:"All artifacts of the type."`
+	Earlier   string            `json:"earlier,omitempty" doc:"Tag of the artifact before the first."`
+	Later     string            `json:"later,omitempty" doc:"Tag of the artifact after the last."`
+	OuterFrom string            `json:"outer_from,omitempty" doc:"First artifact of a part twice as long; absent: these are all."`
+	OuterTo   string            `json:"outer_to,omitempty" doc:"Last artifact of a part twice as long."`
+	Narrowed  string            `json:"narrowed,omitempty" doc:"What was left out because it is too much at once."`
+	Metrics   []HistoryMetric   `json:"metrics" doc:"Those that only explain others come last."`
+	Metric    bench.Metric      `json:"metric" doc:"The metric of all lines, or the unit of their metrics."`
+	Series    int               `json:"series" doc:"Series that were found."`
+	Charts    []HistoryChart    `json:"charts" doc:"Those with the largest recent shift first."`
+	Left      int               `json:"left" doc:"Charts that are not among them."`
+	Places    []HistoryPlace    `json:"places" doc:"Where values were measured; points refer to them by number, from 0."`
+}
+
+// HistoryArtifact is an artifact in a history.
+type HistoryArtifact struct {
+	Tag      string            `json:"tag"`
+	At       time.Time         `json:"at" doc:"Date of the commit, or time of the request."`
+	Dated    bool              `json:"dated" doc:"The date is known; else it is the time of the request."`
+	Subject  string            `json:"subject,omitempty"`
+	Author   string            `json:"author,omitempty"`
+	PR       int               `json:"pr,omitempty"`
+	Type     bench.RequestType `json:"type,omitempty"`
+	Request  bench.RequestID   `json:"request,omitempty"`
+	Baseline string            `json:"baseline,omitempty" doc:"What its own request compared it with."`
+	Releases []string          `json:"releases,omitempty" doc:"Releases that were made of it, or since the artifact before it."`
+}
+
+// HistoryMetric counts the series of a metric.
+type HistoryMetric struct {
+	Metric   bench.Metric `json:"metric"`
+	Series   int          `json:"series"`
+	Explains bool         `json:"explains,omitempty" doc:"It only explains changes of others."`
+}
+
+// HistoryPlace is where and with what values were measured. Values of two places compare only if all of it is equal.
+type HistoryPlace struct {
+	SizeClass  bench.SizeClass `json:"size_class"`
+	HardwareID string          `json:"hardware_id"`
+	CoLocated  bool            `json:"co_located,omitempty" doc:"Measured beside other jobs."`
+	Segment    bench.Segment   `json:"segment,omitempty" doc:"Settings of the machine."`
+	Suite      string          `json:"suite,omitempty" doc:"Content hash of the suite."`
+}
+
+// HistoryChart holds lines that belong together.
+type HistoryChart struct {
+	Name  string        `json:"name" doc:"Value of the parameter by which charts are split; empty: the series have none."`
+	Lines []HistoryLine `json:"lines" doc:"Those with the largest recent shift first."`
+	Left  int           `json:"left,omitempty" doc:"Lines that are not among them."`
+}
+
+// HistoryLine is a series, or the geometric mean of several. Its columns are as long as each other: what stands at one place
+// of all of them is a point.
+type HistoryLine struct {
+	Name     string          `json:"name"`
+	TestCase *bench.TestCase `json:"test_case,omitempty" doc:"Absent: it is the geometric mean of several series."`
+	Metric   bench.Metric    `json:"metric"`
+	Unit     string          `json:"unit,omitempty" doc:"Unit of the values, as in benchmark results of Go."`
+	Relative bool            `json:"relative,omitempty" doc:"Values are relative to the start of the line, which is 1."`
+	Series   []string        `json:"series" doc:"The series that it is made of."`
+	Shift    float64         `json:"shift" doc:"Distance of the newest values from those before them, in units of their scatter. It says where to look first, and is no verdict."`
+	At       []int           `json:"at" doc:"Numbers of artifacts, ascending."`
+	Values   []float64       `json:"values" doc:"What comparisons use: the median, the mean or an extreme, as the suite says."`
+	// Low to Runs are those of points of one series.
+	Low      []float64        `json:"low,omitempty" doc:"Lower quartiles."`
+	High     []float64        `json:"high,omitempty" doc:"Upper quartiles."`
+	Min      []float64        `json:"min,omitempty"`
+	Max      []float64        `json:"max,omitempty"`
+	N        []int            `json:"n" doc:"Numbers of values; of a geometric mean, of series."`
+	Places   []int            `json:"places,omitempty" doc:"Numbers of places."`
+	Runs     []bench.RunID    `json:"runs,omitempty" doc:"With runs=true."`
+	Breaks   []HistoryBreak   `json:"breaks,omitempty" doc:"Where values do not compare with those before."`
+	Failures []HistoryFailure `json:"failures,omitempty"`
+	Changes  []HistoryChange  `json:"changes,omitempty" doc:"Confirmed changes, as their verdicts are stored."`
+}
+
+// HistoryBreak is where a line begins anew.
+type HistoryBreak struct {
+	At     int    `json:"at"`
+	Reason string `json:"reason"`
+}
+
+// HistoryFailure says why an artifact has no value.
+type HistoryFailure struct {
+	At     int    `json:"at"`
+	Reason string `json:"reason"`
+}
+
+// HistoryChange is a confirmed change.
+type HistoryChange struct {
+	At      int     `json:"at"`
+	Against string  `json:"against" doc:"What the artifact was compared with."`
+	Change  float64 `json:"change" doc:"Relative: 0.1 is ten per cent more."`
+}
+
+// HistoryQuery narrows a history; zero values do not narrow.
+type HistoryQuery struct {
+	Type     bench.RequestType
+	From, To string
+	Metric   string
+	Words    string
+	Split    string
+	Line     string
+	// Chart is the name of the only chart that is wanted, if OneChart is set.
+	Chart    string
+	OneChart bool
+	// Limit, Charts and Lines bound artifacts, charts and the lines of each; 0: as many as the API answers.
+	Limit, Charts, Lines int
+	Runs                 bool
+}
+
+// Values returns the query as parameters of the address.
+func (q HistoryQuery) Values() url.Values {
+	out := url.Values{}
+	for name, value := range map[string]string{
+		"type": string(q.Type), "from": q.From, "to": q.To, "metric": q.Metric, "q": q.Words, "split": q.Split, "line": q.Line,
+	} {
+		if value != "" {
+			out.Set(name, value)
+		}
+	}
+	if q.OneChart {
+		out.Set("chart", q.Chart)
+		out.Set("one", "true")
+	}
+	for name, n := range map[string]int{"limit": q.Limit, "charts": q.Charts, "lines": q.Lines} {
+		if n > 0 {
+			out.Set(name, strconv.Itoa(n))
+		}
+	}
+	if q.Runs {
+		out.Set("runs", "true")
+	}
+	return out
+}
+
+// History reads a part of a project's history.
+func (c *Client) History(ctx context.Context, project string, q HistoryQuery) (History, error) {
+	return get[History](ctx, c, v1("projects", project, "history"), q.Values())
+}
