@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -69,6 +70,33 @@ func network(a netip.Addr) netip.Addr {
 		return a
 	}
 	return of.Addr()
+}
+
+// forwardedProto is the header in which a proxy says how it was called.
+const forwardedProto = "X-Forwarded-Proto"
+
+// reached returns the address at which a client has reached the API, without a path. Only a
+// trusted proxy says that it took off TLS.
+func reached(r *http.Request, proxies []netip.Prefix) url.URL {
+	at := url.URL{Scheme: "http", Host: r.Host}
+	connection, err := netip.ParseAddrPort(r.RemoteAddr)
+	trusted := err == nil && slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(plainAddress(connection.Addr())) })
+	if r.TLS != nil || trusted && r.Header.Get(forwardedProto) == "https" {
+		at.Scheme = "https"
+	}
+	return at
+}
+
+type reachedKey struct{}
+
+// pageAddress returns the address of a page for whoever called the API, as it is reached by
+// them; empty: that is not known.
+func pageAddress(ctx context.Context, path string) string {
+	at, _ := ctx.Value(reachedKey{}).(url.URL)
+	if at.Host == "" {
+		return ""
+	}
+	return at.String() + path
 }
 
 type clientKey struct{}

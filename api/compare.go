@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/benchloom/benchloom/api/pages"
 	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
@@ -156,7 +157,7 @@ func (s *resultHandlers) compare(ctx context.Context, in *compare) (*written, er
 		return nil, problemf(http.StatusNotFound, "nothing-left", "%s and %s have no results that all parameters name; left out was, for example, %s", in.A, in.B, all.Rows[0].Key)
 	}
 	if in.Format != "" && in.Format != formatJSON {
-		return in.write(shown)
+		return in.write(shown, pageAddress(ctx, pages.Comparison(in.Project, in.A, in.B, report.Digest(all.Rows))))
 	}
 	return s.encode(ctx, in, shown)
 }
@@ -208,10 +209,10 @@ func (in *compare) shows(r report.Row) bool {
 	return in.wants(results.TestCase(r.TestCase)) && in.wantsMetric(results.Metric(r.Key)) && (!in.InTurns || r.InTurns)
 }
 
-// write writes a comparison as text or Markdown.
-func (in *compare) write(shown results.Report) (*written, error) {
+// write writes a comparison as text or Markdown, which leads to a page.
+func (in *compare) write(shown results.Report, link string) (*written, error) {
 	var out bytes.Buffer
-	options := report.TableOptions{OnlyRemarkable: in.Significant, Reasons: in.Reasons, Color: in.Color, Width: in.Width}
+	options := report.TableOptions{OnlyRemarkable: in.Significant, Reasons: in.Reasons, Color: in.Color, Width: in.Width, Link: link}
 	switch in.Sort {
 	case "size":
 		options.Sorting = report.BySize

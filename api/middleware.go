@@ -40,6 +40,7 @@ func (s *base) observe(next http.Handler) http.Handler {
 		w.Header().Set(apiclient.HeaderAPI, "1")
 		webguard.Protect(w.Header())
 		ctx := context.WithValue(r.Context(), requestIDKey{}, id)
+		ctx = context.WithValue(ctx, reachedKey{}, reached(r, s.TrustedProxies))
 		r = r.WithContext(context.WithValue(ctx, clientKey{}, origin(r, s.TrustedProxies)))
 		out := newStatusWriter(w, r, s.StallBound)
 		defer func() {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -371,4 +372,41 @@ func TestAComparisonIsNarrowedAndGroupedByLinks(t *testing.T) {
 	require.Equal(t, "scenario full 1 series: 1 undecided. Geometric mean +20.00 % over 1 series: undecided, no row shows that it changed.", strings.ReplaceAll(rows[0], "\u00a0", " "))
 	require.Contains(t, groups.section("rows"), "Changes of wall-time by category")
 	require.Equal(t, http.StatusBadRequest, b.page(t, "", at+"&group=verdict").status)
+}
+
+// A link to a comparison tells later what has changed since it was copied, also the one in
+// its Markdown.
+func TestALinkToAComparisonTellsWhatHasChangedSince(t *testing.T) {
+	t.Parallel()
+	b, _ := measured(t)
+	at := compareGo + "?a=1.25.0&b=1.26.0"
+	markdown, err := b.nobody.CompareText(t.Context(), apiclient.CompareQuery{Project: "go", A: "1.25.0", B: "1.26.0", Scenarios: []string{"full"}}, apiclient.FormatMarkdown)
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(markdown, "](")
+	require.True(t, found, markdown)
+	link, _, _ := strings.Cut(rest, ")")
+	require.True(t, strings.HasPrefix(link, b.server.URL+at+"&digest=1"), link)
+	link = strings.TrimPrefix(link, b.server.URL)
+	require.Contains(t, b.page(t, "", at).links(), link, "whatever was narrowed, it is that of all results")
+	copied := b.page(t, "", link)
+	copied.requireSound(t, "a copied link")
+	require.Contains(t, copied.text(), "the results are those for which this link was copied")
+
+	// One series of B has other values now.
+	b.past(t, `update pstat p set value = value * 2 from pstat_series se join test_case tc on tc.id = se.test_case_id
+		where se.id = p.series_id and se.metric = 'wall-time' and tc.scenario = 'full' and p.artifact_id = (select id from artifact where tag = '1.26.0')`)
+	now := b.page(t, "", link)
+	now.requireSound(t, "what has changed")
+	require.Contains(t, now.text(), "Results have changed since this link was copied. Now otherwise, or new: wall-time of gin gin/build/full/gc/x86_64-unknown-linux-gnu Without this notice")
+	require.Equal(t, http.StatusBadRequest, b.page(t, "", at+"&digest=none").status)
+}
+
+// Behind a proxy that takes off TLS, and that is trusted, links are encrypted as well.
+func TestLinksLeadToWhereTheAPIWasReached(t *testing.T) {
+	t.Parallel()
+	for proxies, want := range map[string]string{"127.0.0.1": "https://", "10.0.0.1": "http://"} {
+		b, _ := measured(t, func(c *api.Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix(proxies + "/32")} })
+		answer := b.send(t, "", http.MethodGet, "/api/v1/compare?project=go&a=1.25.0&b=1.26.0&format=markdown", "", "X-Forwarded-Proto", "https")
+		require.Contains(t, answer.body, "]("+want+strings.TrimPrefix(b.server.URL, "http://")+compareGo)
+	}
 }

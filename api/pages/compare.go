@@ -30,12 +30,13 @@ const (
 	metricParameter = "metric"
 	colsParameter   = "cols"
 	groupParameter  = "group"
+	digestParameter = "digest"
 )
 
 func (p *Pages) comparePages() []page {
 	return []page{{
 		pattern:    "/projects/{project}/compare",
-		parameters: []string{aParameter, bParameter, metricParameter, searchParameter, onlyParameter, showParameter, sortParameter, groupParameter, colsParameter, openParameter, pageParameter},
+		parameters: []string{aParameter, bParameter, metricParameter, searchParameter, onlyParameter, showParameter, sortParameter, groupParameter, colsParameter, openParameter, digestParameter, pageParameter},
 		show:       p.compare,
 	}}
 }
@@ -51,6 +52,12 @@ func comparison(project, a, b string) string {
 		query.Set(aParameter, a)
 	}
 	return "/projects/" + segments(project) + "/compare?" + query.Encode()
+}
+
+// Comparison returns the address of the page that compares two artifacts, with a digest of
+// its results (see [report.Digest]): later, it says which have changed.
+func Comparison(project, a, b, digest string) string {
+	return comparison(project, a, b) + "&" + url.Values{digestParameter: {digest}}.Encode()
 }
 
 // openMarkdown opens the Markdown of a comparison.
@@ -82,6 +89,10 @@ type compareView struct {
 	// Failing lists the test cases that only B lacks, by reason, Uncompared the others.
 	Failing, Uncompared []absence
 	Table               comparedTable
+	// Since says what has changed since the link was copied; nil: the address has no digest.
+	Since *since
+	// Digest is that of the results as they are.
+	Digest string
 	// Opened is the row that the address opens; nil: it opens none.
 	Opened *openedRow
 	// Markdown is the comparison as text to copy; empty: it is not asked for.
@@ -223,6 +234,10 @@ func (c *compareView) read(v *visit) error {
 			c.Quiet = append(c.Quiet, m)
 		}
 	}
+	c.Digest = report.Digest(compared.Result.Rows)
+	if c.Since, err = readSince(v, compared.Result.Rows); err != nil {
+		return err
+	}
 	c.Failing, c.Uncompared = absences(compared)
 	if err := c.Table.fill(v, &compared); err != nil {
 		return err
@@ -242,6 +257,30 @@ func (c *compareView) read(v *visit) error {
 		c.Markdown, err = v.api.CompareText(v.Context(), query, apiclient.FormatMarkdown)
 	}
 	return err
+}
+
+// since says what has changed since the link to a comparison was copied.
+type since struct {
+	report.Changed
+	// More counts the rows that are not listed.
+	More int
+}
+
+// shownChanged bounds the changed rows that are listed.
+const shownChanged = 30
+
+func readSince(v *visit, rows []report.Row) (*since, error) {
+	digest := v.get(digestParameter)
+	if digest == "" {
+		return nil, nil
+	}
+	changed, err := report.Since(digest, rows)
+	if err != nil {
+		return nil, badParameter(digestParameter, digest, err.Error())
+	}
+	out := &since{Changed: changed, More: max(0, len(changed.Rows)-shownChanged)}
+	out.Rows = changed.Rows[:len(changed.Rows)-out.More]
+	return out, nil
 }
 
 // describeSides reads what is known of both artifacts.

@@ -19,6 +19,9 @@ func WriteMarkdown(w io.Writer, r Report, s Summary, options TableOptions) error
 			fmt.Fprintf(&b, "%s.\n\n", escape(capitalize(line)))
 		}
 	}
+	if options.Link != "" {
+		fmt.Fprintf(&b, "[All rows, their values and how they were measured](%s)\n\n", options.Link)
+	}
 	options.Width = 0
 	for i, rows := range byMetric(r.Rows) {
 		m := s.Metrics[i]

@@ -23,6 +23,8 @@ type TableOptions struct {
 	// Width is the number of characters in a line. If a table is wider, columns with the same value in every row move to its
 	// heading, and the least important columns are left out. 0 means no limit. Not used in Markdown.
 	Width int
+	// Link is the address of the comparison's page, to which Markdown leads; empty: it has none.
+	Link string
 }
 
 // leastRows is the number of rows that a table shows if none is remarkable.

@@ -1,0 +1,154 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Layout of a digest: a version, [wholeBytes] of a hash of all rows, and [digestTables] tables of checksums. A row counts in
+// one checksum of each table, which its ID chooses. All is written in base64, so that a checksum has two characters.
+const (
+	digestVersion = "1"
+	wholeBytes    = 6
+	digestTables  = 3
+	// leastChecksums and mostChecksums bound those of one table, of which there is one for each row in between. With 128, three
+	// in a thousand digests miss that a given row changed, and where five of 5,000 rows did, less than one other is taken for
+	// changed; that anything changed shows in the whole.
+	leastChecksums = 8
+	mostChecksums  = 128
+)
+
+var digestText = base64.RawURLEncoding
+
+// errDigest is the error of a text that is no digest.
+var errDigest = errors.New("it is not a digest of this version; copy the link of a comparison again")
+
+// tables are the checksums of rows, of 12 bits each.
+type tables [digestTables][]uint16
+
+// digested is what a digest depends on of one row.
+type digested struct {
+	content [sha256.Size]byte
+	places  [digestTables]int
+}
+
+func digestOf(r Row, checksums int) digested {
+	var d digested
+	id := sha256.Sum256([]byte(r.ID()))
+	for i := range d.places {
+		d.places[i] = int(binary.BigEndian.Uint32(id[4*i:]) % uint32(checksums)) //nolint:gosec // at most [mostChecksums]
+	}
+	content := bytes.NewBuffer(id[:])
+	verdict := "explains"
+	if r.Verdict != nil {
+		verdict = r.Verdict.String()
+	}
+	fmt.Fprintf(content, "%s %s %t", verdict, r.Direction, r.Provisional)
+	numbers := []float64{float64(r.A.N), r.A.Value, float64(r.B.N), r.B.Value}
+	if t := r.Turns; t != nil {
+		numbers = append(numbers, float64(t.Pairs), float64(t.Sessions), t.Change)
+	}
+	for _, n := range numbers {
+		_ = binary.Write(content, binary.BigEndian, math.Float64bits(n)) // a buffer takes everything
+	}
+	d.content = sha256.Sum256(content.Bytes())
+	return d
+}
+
+func summed(rows []Row, checksums int) (whole [wholeBytes]byte, t tables, of []digested) {
+	for i := range t {
+		t[i] = make([]uint16, checksums)
+	}
+	var all [][]byte
+	for _, r := range rows {
+		d := digestOf(r, checksums)
+		of = append(of, d)
+		all = append(all, d.content[:])
+		for i, place := range d.places {
+			t[i][place] ^= binary.BigEndian.Uint16(d.content[2*i:]) & 0xfff
+		}
+	}
+	slices.SortFunc(all, bytes.Compare)
+	sum := sha256.Sum256(bytes.Join(all, nil))
+	copy(whole[:], sum[:])
+	return whole, t, of
+}
+
+// Digest sums up the rows of a comparison in at most 800 characters for an address: their values and verdicts, in whatever
+// order. [Since] tells by it which have changed.
+func Digest(rows []Row) string {
+	even := (len(rows) + 1) / 2 * 2 // two checksums are three bytes
+	whole, t, _ := summed(rows, min(max(even, leastChecksums), mostChecksums))
+	packed := whole[:]
+	for _, table := range t {
+		for pair := range slices.Chunk(table, 2) {
+			first, second := pair[0], pair[1]
+			packed = append(packed, byte(first>>4), byte(first<<4)|byte(second>>8), byte(second)) //nolint:gosec // these are the parts of 12 bits
+		}
+	}
+	return digestVersion + digestText.EncodeToString(packed)
+}
+
+// Changed says what has changed since a digest was taken.
+type Changed struct {
+	// Same is set if nothing has.
+	Same bool
+	// Rows are those with other values or another verdict, and new ones. Few others may be among them.
+	Rows []Row
+	// Gone is set if rows are no longer there.
+	Gone bool
+}
+
+// Since tells which rows have changed since a digest was taken of them. The error is for a text that is no digest.
+func Since(digest string, rows []Row) (Changed, error) {
+	if len(digest) == 0 || digest[:1] != digestVersion {
+		return Changed{}, errDigest
+	}
+	packed, err := digestText.Strict().DecodeString(digest[1:])
+	const pair = 3 // bytes
+	size := len(packed) - wholeBytes
+	if err != nil || size%(pair*digestTables) != 0 || size < pair*digestTables*leastChecksums/2 || size > pair*digestTables*mostChecksums/2 {
+		return Changed{}, errDigest
+	}
+	var before tables
+	for i, at := 0, wholeBytes; at < len(packed); at += pair {
+		if len(before[i])*digestTables*pair == 2*size {
+			i++
+		}
+		before[i] = append(before[i], uint16(packed[at])<<4|uint16(packed[at+1])>>4, uint16(packed[at+1]&0xf)<<8|uint16(packed[at+2]))
+	}
+	whole, now, of := summed(rows, len(before[0]))
+	if bytes.Equal(whole[:], packed[:wholeBytes]) {
+		return Changed{Same: true}, nil
+	}
+	var out Changed
+	var explained tables
+	for i := range explained {
+		explained[i] = make([]uint16, len(before[i]))
+	}
+	for k, r := range rows {
+		differs := true
+		for i, place := range of[k].places {
+			differs = differs && before[i][place] != now[i][place]
+		}
+		if !differs {
+			continue
+		}
+		out.Rows = append(out.Rows, r)
+		for i, place := range of[k].places {
+			explained[i][place] = 1
+		}
+	}
+	for i := range before {
+		for place := range before[i] {
+			out.Gone = out.Gone || before[i][place] != now[i][place] && explained[i][place] == 0
+		}
+	}
+	return out, nil
+}
