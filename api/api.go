@@ -205,6 +205,7 @@ func New(ctx context.Context, c Config) (*Handler, error) {
 		&runHandlers{base: s, record: c.Store, workflows: c.Starter},
 		&buildHandlers{base: s, record: c.Store},
 		&retentionHandlers{base: s, record: c.Store, workflows: c.Starter},
+		&packedHandlers{base: s, record: c.Store},
 		newRevisionHandlers(s, c.Store),
 		&overviewHandlers{base: s, record: c.Store, projects: projects},
 	} {

@@ -179,6 +179,7 @@ var examples = map[string]func(*rolesWorld) example{
 	"list-admissions":     get("/projects/go/admissions"),
 	"list-commits":        get("/projects/go/commits"),
 	"get-queue":           get("/projects/go/queue"),
+	"check-results":       get("/projects/go/results/check"),
 	"list-queues":         get("/queues"),
 	"list-requests":       get("/requests"),
 	"get-shares":          get("/shares"),
@@ -253,7 +254,8 @@ var examples = map[string]func(*rolesWorld) example{
 	"apply-queues": func(*rolesWorld) example {
 		return example{"/queues", `{"queues": [{"name": "night", "class": "strict", "level": 5}]}`, "application/json"}
 	},
-	"run-retention": func(*rolesWorld) example { return example{path: "/retention/run"} },
+	"rebuild-results": acted("/projects/go/results/rebuild"),
+	"run-retention":   func(*rolesWorld) example { return example{path: "/retention/run"} },
 	"set-weight": func(*rolesWorld) example {
 		return example{"/queues/user:rita/weight", `{"weight": 2}`, "application/json"}
 	},

@@ -25,6 +25,7 @@ type Store interface {
 	QueueAccessRecord
 	ShareRecord
 	OperationRecord
+	PackedRecord
 	JobRecord
 	ProgressRecord
 	ResultRecord

@@ -286,3 +286,117 @@ func (h *packedHistory) purge(tag string, act store.Act) {
 	}
 	h.purged++
 }
+
+// Whatever is wrong with packed results, a check says so; packing them anew mends it.
+func TestACheckFindsWhatDiffers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ sql, says string }{
+		"a sheet is gone":                  {`delete from sheet where metric = 'wall-time'`, "has results of wall-time on size class 2, hardware zen4, and no sheet"},
+		"a sheet too many":                 {`insert into sheet select artifact_id, 'instructions', size_class, hardware_id, co_located, series, n_values, packed from sheet where metric = 'max-rss'`, "has a sheet of instructions on size class 2, hardware zen4, and no results"},
+		"a sheet with another number":      {`update sheet set n_values = n_values + 1`, "a sheet of max-rss on size class 2, hardware zen4 that is not that of its results"},
+		"a sheet with other values":        {`update sheet s set packed = (select o.packed from sheet o where o.metric = 'max-rss' limit 1) where metric = 'wall-time'`, "that is not that of its results"},
+		"a damaged sheet":                  {`update sheet set packed = substr(packed, 1, 20)`, "that is not that of its results"},
+		"a history is gone":                {`delete from strip where series_id = (select min(series_id) from strip)`, "lacks artifact v1"},
+		"a history of other artifacts":     {`update strip set last_artifact = last_artifact + 1`, "has other artifacts"},
+		"a damaged history":                {`update strip set packed = substr(packed, 1, 20)`, "cannot be read"},
+		"the history of another series":    {`update strip s set packed = o.packed from strip o where o.series_id <> s.series_id`, "that is not that of its results"},
+		"results that changed without us":  {`alter table test_result disable trigger stale_update; update test_result set probe = true`, "and no results of it"},
+		"a point of results that are gone": {`alter table test_result disable trigger stale_delete; delete from test_result; delete from sheet`, "without results"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRecord(t)
+			collector := r.register("one")
+			for _, tag := range []string{"v1", "v2"} {
+				_, job := r.oneJob(tag, "gin", "kit")
+				plan := r.start(job, 1, collector)
+				r.block(plan.Run.ID, measured("gin", 1, 2, float64(len(tag))+r.float()), measured("kit", 3, r.float()))
+				_, err := r.FinishJob(t.Context(), job.Key, "")
+				require.NoError(t, err)
+			}
+			n, err := r.PackResults(t.Context(), project)
+			require.NoError(t, err)
+			require.Equal(t, 2, n)
+			sound, err := r.CheckPacked(t.Context(), project, 0, 10)
+			require.NoError(t, err)
+			require.Equal(t, store.PackedCheck{Artifacts: 2, Sheets: 4, Points: 8}, sound)
+
+			r.execute(c.sql)
+			found, err := r.CheckPacked(t.Context(), project, 0, 10)
+			require.NoError(t, err)
+			require.NotEmpty(t, found.Differences)
+			require.Contains(t, fmt.Sprint(found.Differences), c.says)
+			_, err = r.RebuildPacked(t.Context(), project, store.Act{Who: "ada", Reason: "a test"})
+			require.NoError(t, err)
+			wrong, err := storetest.Mispacked(t.Context(), r.Store, project)
+			require.NoError(t, err)
+			require.Empty(t, wrong)
+		})
+	}
+}
+
+// float returns a value that no other has.
+func (r record) float() float64 { return 10 + rand.Float64() } //nolint:gosec // not for secrets
+
+// A history that is longer than a strip has several, of which a new artifact changes only
+// the last; artifacts that come late are put where they belong, the newest first as well.
+func TestLongHistoriesHaveSeveralStrips(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	collector := r.register("one")
+	measure := func(tag string) {
+		request, known := bench.Request{}, false
+		if found, err := r.RequestByTag(t.Context(), project, tag); err == nil {
+			request, known = found, true
+		}
+		if !known {
+			request = r.inProgress(release(t, tag))
+		}
+		job := newJob(request, "gin")
+		job.Generation = r.count(`select count(*) from job_queue`)
+		job.Key = bench.JobKey(fmt.Sprintf("%016d", job.Generation))
+		require.NoError(t, r.ExpandRequest(t.Context(), request.ID, store.Expansion{Stage: bench.StageParent, Jobs: storetest.Planned(job)}))
+		plan := r.start(job, 1, collector)
+		r.block(plan.Run.ID, measured("gin", r.float(), r.float()))
+		_, err := r.FinishJob(t.Context(), job.Key, "")
+		require.NoError(t, err)
+	}
+	packAll := func() {
+		for {
+			n, err := r.PackResults(t.Context(), project)
+			require.NoError(t, err)
+			if n == 0 {
+				return
+			}
+		}
+	}
+	strips := func() int {
+		return r.count(`select count(*) from strip s join pstat_series se on se.id = s.series_id where se.metric = 'wall-time'`)
+	}
+	const artifacts = packed.MaxPoints + 3
+	for i := range artifacts {
+		measure(fmt.Sprint("1.0.", i))
+	}
+	packAll()
+	require.Equal(t, 2, strips())
+	r.checkReading()
+
+	// The newest part grows; the one before stays as it is.
+	before := r.count(`select max(xmin::text::bigint) from strip where last_artifact < (select max(last_artifact) from strip)`)
+	measure("2.0.0")
+	packAll()
+	require.Equal(t, before, r.count(`select max(xmin::text::bigint) from strip where last_artifact < (select max(last_artifact) from strip)`))
+
+	// One in the middle is measured again, another disappears, and all is derived anew.
+	measure("1.0.40")
+	_, err := r.InvalidateResults(t.Context(), store.ResultFilter{Project: project, Tag: "1.0.0"}, store.Act{Who: "ada", Reason: "a test"})
+	require.NoError(t, err)
+	r.checkReading()
+	packAll()
+	r.checkReading()
+	_, err = r.RebuildPacked(t.Context(), project, store.Act{Who: "ada", Reason: "a test"})
+	require.NoError(t, err)
+	packAll()
+	require.Equal(t, 2, strips())
+	r.checkReading()
+}
