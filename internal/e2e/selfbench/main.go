@@ -208,7 +208,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if o.measures(partIsolation) {
 		progress("the isolation: %d pairs of two commands", o.isolation.pairs)
-		// An eighth of a second each, about.
+		// An eighth of a second and a fifth, about.
 		o.isolation.loops, o.isolation.forks = loops/8, 400
 		if err := measureIsolation(ctx, o.isolation, report); err != nil {
 			return err
