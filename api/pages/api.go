@@ -19,6 +19,7 @@ type API interface {
 	jobAPI
 	projectAPI
 	compareAPI
+	historyAPI
 	requestAPI
 	queueAPI
 }

@@ -80,7 +80,7 @@ type action struct {
 // pages lists all pages. Each file with pages adds its own.
 func (p *Pages) pages() []page {
 	return slices.Concat(
-		p.overviewPages(), p.projectPages(), p.comparePages(), p.requestPages(), p.queuePages(), p.collectorPages(), p.sizeClassPages(), p.jobPages(), p.helpPages(),
+		p.overviewPages(), p.projectPages(), p.comparePages(), p.historyPages(), p.requestPages(), p.queuePages(), p.collectorPages(), p.sizeClassPages(), p.jobPages(), p.helpPages(),
 	)
 }
 
@@ -108,6 +108,8 @@ func (p *Pages) Handlers() map[string]http.HandlerFunc {
 		"POST /sign-out":            p.signOut,
 		"GET /assets/{hash}/{file}": p.assets.serve,
 		"GET /live":                 p.follow,
+
+		"GET /projects/{project}/history/chart.svg": p.chartPicture,
 	}
 	for _, one := range p.pages() {
 		pattern := one.pattern

@@ -64,6 +64,7 @@ func (p *Pages) words() template.FuncMap {
 		"accesskey":   func(href string) string { return accessKeys[href] },
 		"job":         jobTitle,
 		"comparison":  comparison,
+		"history":     historyAddress,
 		"verdict":     func(r comparedRow) template.HTML { return signed(r.look(), cmp.Or(r.Text.Verdict, "explains")) },
 		"capital":     capital,
 		"stepName":    func(s apiclient.StepName) string { return stepNames[s] },

@@ -98,7 +98,7 @@ type Plot struct {
 // Spaces around the plot, in units of the drawing, and the widest character of a label.
 const (
 	leftSpace, rightSpace, topSpace, bottomSpace = 72, 8, 18, 22
-	characterWidth                               = 7
+	characterWidth                               = 9
 	// crossSize is half the width of the cross of a failure.
 	crossSize = 4
 	// dotSize is the radius of a point without neighbours.

@@ -81,7 +81,7 @@ func typicalWorld(t *testing.T, s service) world {
 	require.NotEmpty(t, shapes.Shapes)
 	learned := slices.MaxFunc(shapes.Shapes, func(a, b apiclient.Shape) int { return a.Runs - b.Runs })
 	return world{s, map[string]string{
-		"overview": "/", "project": "/projects/gateway", "order": "/projects/gateway/queue", "compare": "/projects/gateway/compare?a=1.1.0&b=1.2.0", "queues": "/queues",
+		"overview": "/", "project": "/projects/gateway", "order": "/projects/gateway/queue", "compare": "/projects/gateway/compare?a=1.1.0&b=1.2.0", "history": "/projects/gateway/history", "queues": "/queues",
 		"request": "/requests/gateway:1.2.0", "request-failed": "/requests/gateway:1.3.0", "request-running": "/requests/" + string(nightly.ID),
 		"again": "/requests/gateway:1.2.0/again", "collectors": "/collectors", "collector": "/collectors/local-1",
 		"sizeclasses": "/sizeclasses", "sizeclass": "/sizeclasses/" + learned.Shape,

@@ -1,0 +1,131 @@
+// Reads charts to whoever points at them or moves through them by keys, and turns a drag into
+// an address. Without this module, the table, the values and the links say the same.
+
+const charts = [...document.querySelectorAll('figure[data-history]')];
+
+// Chart is one figure: its drawing, and its values once somebody asks for them.
+class Chart {
+  constructor(figure) {
+    this.figure = figure;
+    this.svg = figure.querySelector('svg.chart');
+    const [left, right, from, to] = figure.dataset.plot.split(' ').map(Number);
+    Object.assign(this, { left, right, from, to, at: -1, begun: null });
+    this.tip = document.createElement('div');
+    this.tip.className = 'tip';
+    this.tip.setAttribute('role', 'status');
+    this.tip.hidden = true;
+    figure.append(this.tip);
+    this.cross = document.createElementNS(this.svg.namespaceURI, 'path');
+    this.cross.setAttribute('class', 'cross');
+    this.svg.append(this.cross);
+    this.svg.tabIndex = 0;
+    this.svg.addEventListener('pointermove', event => this.move(event));
+    this.svg.addEventListener('pointerdown', event => this.press(event));
+    this.svg.addEventListener('pointerup', event => this.release(event));
+    this.svg.addEventListener('pointerleave', () => this.begun === null && this.hide());
+    this.svg.addEventListener('pointercancel', () => { this.begun = null; this.hide(); });
+    this.svg.addEventListener('keydown', event => this.key(event));
+    this.svg.addEventListener('blur', () => this.hide());
+  }
+
+  // load reads the values once, however often it is called.
+  load() {
+    this.loading ??= fetch(this.figure.dataset.history, { headers: { Accept: 'application/json' } })
+      .then(answer => answer.ok ? answer.json() : Promise.reject(new Error(answer.statusText)))
+      .then(history => { this.history = history; })
+      .catch(() => { this.loading = undefined; });
+    return this.loading;
+  }
+
+  // place is where an artifact is along x.
+  place(i) {
+    const byDate = new URLSearchParams(location.search).get('x') === 'date';
+    return byDate ? Math.floor(Date.parse(this.history.artifacts[i].at) / 1000) : i;
+  }
+
+  // nearest is the artifact nearest to a pointer.
+  nearest(event) {
+    const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.svg.getScreenCTM().inverse());
+    const x = this.from + (point.x - this.left) / (this.right - this.left) * (this.to - this.from);
+    let best = 0;
+    for (let i = 1; i < this.history.artifacts.length; i++) if (Math.abs(this.place(i) - x) < Math.abs(this.place(best) - x)) best = i;
+    return best;
+  }
+
+  async move(event) {
+    await this.load();
+    if (this.history?.artifacts.length) this.show(this.nearest(event), event);
+  }
+
+  async press(event) {
+    if (event.button !== 0) return;
+    await this.load();
+    if (this.history?.artifacts.length) this.begun = this.nearest(event);
+  }
+
+  // release goes to the part that was dragged over, or to the comparison of the point.
+  release(event) {
+    if (this.begun === null) return;
+    const [from, to] = [this.begun, this.nearest(event)].sort((a, b) => a - b);
+    this.begun = null;
+    if (from === to) {
+      if (event.pointerType === 'mouse') this.follow(to);
+      return;
+    }
+    const address = new URL(location.href);
+    address.searchParams.set('from', this.history.artifacts[from].tag);
+    address.searchParams.set('to', this.history.artifacts[to].tag);
+    location.assign(address);
+  }
+
+  // follow leads to the comparison of an artifact with the pinned one, or the one before it.
+  follow(i) {
+    const against = new URLSearchParams(location.search).get('pin') ?? this.history.artifacts[i - 1]?.tag;
+    const tag = this.history.artifacts[i].tag;
+    if (!against || against === tag) return;
+    const address = new URL('compare', location.href.split('?')[0]);
+    address.searchParams.set('a', against);
+    address.searchParams.set('b', tag);
+    location.assign(address);
+  }
+
+  async key(event) {
+    const step = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
+    if (event.key === 'Escape') return this.hide();
+    if (step === undefined && event.key !== 'Enter') return;
+    event.preventDefault();
+    await this.load();
+    const last = (this.history?.artifacts.length ?? 0) - 1;
+    if (last < 0) return;
+    if (event.key === 'Enter') return this.at >= 0 && this.follow(this.at);
+    this.show(this.at < 0 ? last : Math.max(0, Math.min(last, this.at + step)));
+  }
+
+  // show tells what the chart has of an artifact.
+  show(i) {
+    this.at = i;
+    const { artifacts, charts: [chart] } = this.history;
+    const artifact = artifacts[i];
+    const x = Math.round(this.left + (this.place(i) - this.from) / (this.to - this.from) * (this.right - this.left));
+    this.cross.setAttribute('d', `M${x} 0V${this.svg.viewBox.baseVal.height}`);
+    const said = [[artifact.tag, artifact.subject, artifact.author, artifact.dated && artifact.at.slice(0, 10)].filter(Boolean).join(' · ')];
+    for (const line of chart?.lines ?? []) {
+      const k = line.at.indexOf(i);
+      const failed = line.failures?.find(failure => failure.at === i);
+      if (failed) said.push(`${line.name}: failed, ${failed.reason}`);
+      if (k < 0) continue;
+      const change = k > 0 && line.values[k - 1] ? ` (${(100 * (line.values[k] / line.values[k - 1] - 1)).toFixed(2)} %)` : '';
+      said.push(`${line.name}: ${Number(line.values[k].toPrecision(6))} ${line.unit ?? ''}${change}, n ${line.n[k]}`);
+    }
+    this.tip.replaceChildren(...said.map(text => Object.assign(document.createElement('div'), { textContent: text })));
+    this.tip.hidden = false;
+  }
+
+  hide() {
+    this.at = -1;
+    this.tip.hidden = true;
+    this.cross.removeAttribute('d');
+  }
+}
+
+for (const figure of charts) new Chart(figure);

@@ -1,0 +1,548 @@
+package pages
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"html/template"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchloom/benchloom/internal/apiclient"
+	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/chart"
+	"github.com/benchloom/benchloom/internal/report"
+)
+
+type historyAPI interface {
+	History(ctx context.Context, project string, q apiclient.HistoryQuery) (apiclient.History, error)
+}
+
+// Parameters of the page of a history.
+const (
+	typeParameter  = "type"
+	fromParameter  = "from"
+	toParameter    = "to"
+	xParameter     = "x"
+	yParameter     = "y"
+	scaleParameter = "scale"
+	bandParameter  = "band"
+	splitParameter = "split"
+	pinParameter   = "pin"
+	chartParameter = "chart"
+)
+
+// historyChoices are the values of parameters that have a few; the first is the default.
+var historyChoices = []struct {
+	name, label string
+	values      []string
+}{
+	{xParameter, "Places along x", []string{"commit", "date"}},
+	{yParameter, "Values", []string{"value", "change", "geomean"}},
+	{scaleParameter, "Scale", []string{"linear", "log"}},
+	{bandParameter, "Band", []string{"none", "quartile", "minmax"}},
+	{splitParameter, "A chart for each", []string{"benchmark", "line", "profile", "scenario", "backend", "target"}},
+	{lineParameter, "A line for each", []string{"series", "all", "benchmark", "line", "profile", "scenario", "backend", "target"}},
+}
+
+// historyParameters are those of the page and of the address of one chart.
+var historyParameters = []string{
+	typeParameter, fromParameter, toParameter, metricParameter, searchParameter, xParameter, yParameter, scaleParameter, bandParameter,
+	splitParameter, lineParameter, pinParameter,
+}
+
+func (p *Pages) historyPages() []page {
+	return []page{{pattern: "/projects/{project}/history", parameters: append(slices.Clone(historyParameters), openParameter), show: p.history}}
+}
+
+// historyAddress returns the address of the history of a project.
+func historyAddress(project string) string { return "/projects/" + segments(project) + "/history" }
+
+// historyView is the content of the page of a history.
+type historyView struct {
+	apiclient.History
+	Search, Type, Pin string
+	Types             []string
+	Choices           []historyChoice
+	Charts            []historyChart
+	// Zooms lead to other parts of the history.
+	Zooms []historyZoom
+	// Empty says why no chart is shown.
+	Empty string
+	// Open are the values of the chart that is opened; nil: none is.
+	Open *historyValues
+	// CSV and JSON are the addresses of what is shown.
+	CSV, JSON string
+}
+
+// historyChoice is a parameter with its values.
+type historyChoice struct {
+	Name, Label, Value string
+	Values             []string
+}
+
+// historyZoom is another part of the history.
+type historyZoom struct{ From, To, Text string }
+
+// historyChart is a chart with its lines in words.
+type historyChart struct {
+	ID, Name string
+	SVG      template.HTML
+	// Picture is the address of the chart alone, Data that of its values.
+	Picture, Data string
+	Lines         []historyLine
+	Left          int
+	Plot          chart.Plot
+}
+
+// historyLine is what is said of a line beside its drawing.
+type historyLine struct {
+	apiclient.HistoryLine
+	Class              int
+	First, Last, Moved string
+	// Compare leads to the comparison of its newest artifact with the one before it.
+	Compare string
+	Notes   []string
+}
+
+// historyValues are the values of a chart, the newest first.
+type historyValues struct {
+	Chart string
+	Lines []string
+	Rows  []historyRow
+}
+
+// historyRow is what a chart has of one artifact.
+type historyRow struct {
+	apiclient.HistoryArtifact
+	Cells []historyCell
+	// Compare leads to the comparison with Against; empty: there is nothing to compare with.
+	Compare, Against string
+}
+
+// historyCell is one value with its band, or why there is none.
+type historyCell struct {
+	Value, Band, Moved, Note string
+	N                        int
+	Run                      bench.RunID
+}
+
+// readHistory reads what the address asks for, and refuses what it does not know.
+func readHistory(v *visit) (historyView, apiclient.HistoryQuery, error) {
+	out := historyView{Search: v.get(searchParameter), Type: v.get(typeParameter), Pin: v.get(pinParameter), Types: requestTypes}
+	if out.Type != "" && !slices.Contains(requestTypes, out.Type) {
+		return out, apiclient.HistoryQuery{}, badParameter(typeParameter, out.Type, "it may be "+joined(requestTypes))
+	}
+	for _, c := range historyChoices {
+		value := cmp.Or(v.get(c.name), c.values[0])
+		if !slices.Contains(c.values, value) {
+			return out, apiclient.HistoryQuery{}, badParameter(c.name, value, "it may be "+joined(c.values))
+		}
+		out.Choices = append(out.Choices, historyChoice{c.name, c.label, value, c.values})
+	}
+	q := apiclient.HistoryQuery{
+		Type: bench.RequestType(out.Type), From: v.get(fromParameter), To: v.get(toParameter), Metric: v.get(metricParameter), Words: out.Search,
+		Split: out.choice(splitParameter), Line: out.choice(lineParameter),
+	}
+	if out.choice(yParameter) == "geomean" && v.get(lineParameter) == "" {
+		q.Line = "all"
+	}
+	return out, q, nil
+}
+
+func (h *historyView) choice(name string) string {
+	for _, c := range h.Choices {
+		if c.Name == name {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+// history shows the histories of a project's series.
+func (p *Pages) history(v *visit) (*view, error) {
+	project := v.PathValue("project")
+	out, q, err := readHistory(v)
+	if err != nil {
+		return nil, err
+	}
+	open, opened := v.get(openParameter), v.URL.Query().Has(openParameter)
+	if opened {
+		q.OneChart, q.Chart, q.Runs = true, open, true
+	}
+	if out.History, err = v.api.History(v.Context(), project, q); err != nil {
+		return nil, err
+	}
+	shown := &view{template: "history", Title: "History of " + project, Crumbs: []link{projectLink(project)}, Content: &out}
+	out.JSON = "/api/v1" + historyAddress(project) + query(q.Values())
+	csv := q.Values()
+	csv.Set("format", "csv")
+	out.CSV = "/api/v1" + historyAddress(project) + query(csv)
+	shown.APIPath = out.JSON
+	for i, c := range out.History.Charts {
+		drawn, lines := out.draw(i, c)
+		one := historyChart{ID: drawn.ID, Name: c.Name, Lines: lines, Left: c.Left, Plot: drawn.Plot()}
+		own := v.URL.Query()
+		own.Del(openParameter)
+		own.Set(chartParameter, c.Name)
+		one.Picture = historyAddress(project) + "/chart.svg" + query(own)
+		data := q
+		data.OneChart, data.Chart, data.Runs = true, c.Name, false
+		one.Data = "/api/v1" + historyAddress(project) + query(data.Values())
+		one.SVG = template.HTML(drawn.SVG()) //nolint:gosec // the package escapes what others have written
+		out.Charts = append(out.Charts, one)
+	}
+	if opened && len(out.History.Charts) > 0 {
+		out.Open = out.values(out.History.Charts[0])
+	}
+	out.zooms()
+	out.Empty = out.why()
+	return shown, nil
+}
+
+// query writes parameters as the end of an address.
+func query(values url.Values) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return "?" + values.Encode()
+}
+
+// Newest is the last artifact of the part.
+func (h *historyView) Newest() apiclient.HistoryArtifact { return h.Artifacts[len(h.Artifacts)-1] }
+
+// Between is the address of the page with other ends.
+func (f frame) Between(from, to string) string {
+	values := f.url.Query()
+	for name, tag := range map[string]string{fromParameter: from, toParameter: to} {
+		if values.Del(name); tag != "" {
+			values.Set(name, tag)
+		}
+	}
+	return f.Path() + query(values)
+}
+
+// why says why there is no chart.
+func (h *historyView) why() string {
+	switch {
+	case len(h.Charts) > 0:
+		return ""
+	case h.Total == 0:
+		return "The jobs of no artifact have ended yet, so there is no history."
+	case len(h.Artifacts) == 0:
+		return "No artifact lies between both ends: the first is later than the last."
+	case len(h.Metrics) == 0:
+		return "Nothing of this project has a result: its jobs have failed, or their results are invalid."
+	}
+	return "No series fits the words."
+}
+
+// zooms adds the ways to other parts.
+func (h *historyView) zooms() {
+	n := len(h.Artifacts)
+	add := func(from, to, text string) { h.Zooms = append(h.Zooms, historyZoom{from, to, text}) }
+	if h.Earlier != "" {
+		add("", h.Earlier, "earlier")
+	}
+	if h.Later != "" {
+		add(h.Later, "", "later")
+	}
+	if n >= 4 {
+		add(h.Artifacts[n/4].Tag, h.Artifacts[n-1-n/4].Tag, "zoom in")
+		add(h.Artifacts[n/2].Tag, h.Artifacts[n-1].Tag, "newer half")
+	}
+	if h.OuterFrom != "" {
+		add(h.OuterFrom, h.OuterTo, "zoom out")
+	}
+	if h.Earlier != "" || h.Later != "" {
+		add("", "", "newest")
+	}
+}
+
+// percentUnit is that of changes.
+const percentUnit = "%"
+
+// draw draws a chart, and describes its lines.
+func (h *historyView) draw(number int, c apiclient.HistoryChart) (chart.Chart, []historyLine) {
+	out := chart.Chart{ID: fmt.Sprintf("chart-%d", number), Title: cmp.Or(c.Name, "all series"), Ticks: h.ticks()}
+	if n := len(h.Artifacts); n > 1 {
+		out.From, out.To = h.ends()
+	}
+	change := h.choice(yParameter) != "value" || slices.ContainsFunc(c.Lines, func(l apiclient.HistoryLine) bool { return l.Relative })
+	out.Log = h.choice(scaleParameter) == "log" && !change
+	var lines []historyLine
+	var said []string
+	marked := make(map[int]string)
+	for i, l := range c.Lines {
+		drawn, noise, unit := h.line(l, change)
+		out.Lines, out.Noise, out.Unit = append(out.Lines, drawn), max(out.Noise, noise), unit
+		words := h.describe(i, l)
+		lines = append(lines, words)
+		said = append(said, fmt.Sprintf("%s: %s to %s (%s)", l.Name, cmp.Or(words.First, "no value"), cmp.Or(words.Last, "no value"), cmp.Or(words.Moved, "no change known")))
+		for _, change := range l.Changes {
+			marked[change.At] = fmt.Sprintf("%+.2g %%", 100*change.Change)
+		}
+	}
+	out.Description = fmt.Sprintf("%s, %d artifacts. %s.", h.Metric, len(h.Artifacts), strings.Join(said, "; "))
+	for i, a := range h.Artifacts {
+		x := h.x(i)
+		if len(a.Releases) > 0 {
+			out.Marks = append(out.Marks, chart.Mark{X: x, Kind: chart.Release, Label: strings.Join(a.Releases, ", ")})
+		}
+		if text, there := marked[i]; there {
+			out.Marks = append(out.Marks, chart.Mark{X: x, Kind: chart.Change, Label: text})
+		}
+		if h.Pin != "" && a.Tag == h.Pin {
+			out.Marks = append(out.Marks, chart.Mark{X: x, Kind: chart.Pin, Label: "pinned"})
+		}
+	}
+	return out, lines
+}
+
+// x is the place of an artifact.
+func (h *historyView) x(at int) float64 {
+	if h.choice(xParameter) == "date" {
+		return float64(h.Artifacts[at].At.Unix())
+	}
+	return float64(at)
+}
+
+// ends are the places of the first and the last artifact.
+func (h *historyView) ends() (from, to float64) {
+	from, to = h.x(0), h.x(0)
+	for i := range h.Artifacts {
+		from, to = min(from, h.x(i)), max(to, h.x(i))
+	}
+	return from, to
+}
+
+// shownTicks is the number of ticks of the x axis.
+const shownTicks = 4
+
+// ticks are those of the x axis: dates, or the beginnings of tags where no date is known.
+func (h *historyView) ticks() []chart.Tick {
+	var ticks []chart.Tick
+	n := len(h.Artifacts)
+	for i := range min(n, shownTicks) {
+		at := 0
+		if n > 1 {
+			at = i * (n - 1) / (min(n, shownTicks) - 1)
+		}
+		a := h.Artifacts[at]
+		label := a.At.UTC().Format(time.DateOnly)
+		if !a.Dated && h.choice(xParameter) != "date" {
+			label = fmt.Sprintf("%.10s", a.Tag)
+		}
+		ticks = append(ticks, chart.Tick{X: h.x(at), Label: label})
+	}
+	slices.SortFunc(ticks, func(a, b chart.Tick) int { return cmp.Compare(a.X, b.X) })
+	return ticks
+}
+
+// unitOf returns the unit in which values are drawn, and what they are multiplied with.
+func unitOf(l apiclient.HistoryLine) (unit string, factor float64) {
+	switch {
+	case l.Relative:
+		return percentUnit, 100
+	case l.Unit == "sec":
+		return "s", 1
+	case l.Unit == "ns":
+		return "s", 1e-9
+	}
+	return l.Unit, 1
+}
+
+// line returns a line with the typical width of its values, and its unit.
+func (h *historyView) line(l apiclient.HistoryLine, change bool) (out chart.Line, noise float64, unit string) {
+	out.Name = l.Name
+	unit, factor := unitOf(l)
+	if change {
+		unit = percentUnit
+	}
+	reasons := make(map[int]string)
+	for _, b := range l.Breaks {
+		reasons[b.At] = b.Reason
+	}
+	low, high := l.Low, l.High
+	if h.choice(bandParameter) == "minmax" {
+		low, high = l.Min, l.Max
+	}
+	var widths []float64
+	base, last := 0.0, -1
+	for i, at := range l.At {
+		if last >= 0 && at > last+1 { // a gap stays one
+			out.Points = append(out.Points, chart.Point{X: h.x(last + 1), Y: math.NaN(), Low: math.NaN(), High: math.NaN()})
+		}
+		last = at
+		if i == 0 || reasons[at] != "" {
+			base = l.Values[i]
+		}
+		drawn := func(y float64) float64 {
+			switch {
+			case l.Relative:
+				return 100 * (y - 1)
+			case change:
+				return 100 * (y/base - 1)
+			}
+			return y * factor
+		}
+		p := chart.Point{X: h.x(at), Y: drawn(l.Values[i]), Low: math.NaN(), High: math.NaN(), Break: reasons[at]}
+		if i < len(low) && i < len(high) {
+			widths = append(widths, drawn(l.High[i])-drawn(l.Low[i]))
+			if h.choice(bandParameter) != "none" {
+				p.Low, p.High = drawn(low[i]), drawn(high[i])
+			}
+		}
+		out.Points = append(out.Points, p)
+	}
+	for _, f := range l.Failures {
+		out.Points = append(out.Points, chart.Point{X: h.x(f.At), Y: math.NaN(), Low: math.NaN(), High: math.NaN(), Failed: true})
+	}
+	slices.SortStableFunc(out.Points, func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) })
+	if len(widths) > 0 {
+		slices.Sort(widths)
+		noise = widths[len(widths)/2]
+	}
+	return out, noise, unit
+}
+
+// describe says in words what a line shows.
+func (h *historyView) describe(i int, l apiclient.HistoryLine) historyLine {
+	out := historyLine{HistoryLine: l, Class: i}
+	n := len(l.Values)
+	for _, b := range l.Breaks {
+		out.Notes = append(out.Notes, fmt.Sprintf("begins anew at %s: %s", h.Artifacts[b.At].Tag, b.Reason))
+	}
+	for _, c := range l.Changes {
+		out.Notes = append(out.Notes, fmt.Sprintf("confirmed at %s: %+.2g %%", h.Artifacts[c.At].Tag, 100*c.Change))
+	}
+	if len(l.Failures) > 0 {
+		f := l.Failures[len(l.Failures)-1]
+		out.Notes = append(out.Notes, fmt.Sprintf("failed %s, last at %s: %s", plural(len(l.Failures), "time"), h.Artifacts[f.At].Tag, f.Reason))
+	}
+	if n == 0 {
+		return out
+	}
+	out.First, out.Last = shownValue(l, 0), shownValue(l, n-1)
+	from := 0 // values before a break do not compare
+	if len(l.Breaks) > 0 {
+		from = max(0, slices.Index(l.At, l.Breaks[len(l.Breaks)-1].At))
+	}
+	out.Moved = moved(l.Values[from], l.Values[n-1])
+	if n > 1 {
+		out.Compare = comparison(h.Project, cmp.Or(h.Pin, h.Artifacts[l.At[n-2]].Tag), h.Artifacts[l.At[n-1]].Tag)
+	}
+	return out
+}
+
+// shownValue writes one value of a line.
+func shownValue(l apiclient.HistoryLine, i int) string {
+	if l.Relative {
+		return fmt.Sprintf("%.4g × the start", l.Values[i])
+	}
+	return report.Value(l.Values[i], l.Unit)
+}
+
+// moved writes a change since another value; empty: that was zero.
+func moved(from, to float64) string {
+	if from == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%+.2f %%", 100*(to/from-1))
+}
+
+// values lists the values of a chart by artifact.
+func (h *historyView) values(c apiclient.HistoryChart) *historyValues {
+	out := &historyValues{Chart: c.Name}
+	places := make([]map[int]int, len(c.Lines))
+	notes := make([]map[int]string, len(c.Lines))
+	for i, l := range c.Lines {
+		out.Lines = append(out.Lines, l.Name)
+		places[i], notes[i] = make(map[int]int), make(map[int]string)
+		for k, at := range l.At {
+			places[i][at] = k
+		}
+		for _, b := range l.Breaks {
+			notes[i][b.At] = b.Reason
+		}
+		for _, f := range l.Failures {
+			notes[i][f.At] = "failed: " + f.Reason
+		}
+		for _, change := range l.Changes {
+			notes[i][change.At] = fmt.Sprintf("confirmed %+.2g %% against %s", 100*change.Change, change.Against)
+		}
+	}
+	for at := len(h.Artifacts) - 1; at >= 0; at-- {
+		row := historyRow{HistoryArtifact: h.Artifacts[at]}
+		row.Against = h.Pin
+		if row.Against == "" && at > 0 {
+			row.Against = h.Artifacts[at-1].Tag
+		}
+		if row.Against != "" && row.Against != row.Tag {
+			row.Compare = comparison(h.Project, row.Against, row.Tag)
+		}
+		for i, l := range c.Lines {
+			cell := historyCell{Note: notes[i][at]}
+			if k, there := places[i][at]; there {
+				cell.Value, cell.N = shownValue(l, k), l.N[k]
+				if k < len(l.Low) {
+					cell.Band = report.Value(l.Low[k], l.Unit) + " to " + report.Value(l.High[k], l.Unit)
+				}
+				if k > 0 && !slices.ContainsFunc(l.Breaks, func(b apiclient.HistoryBreak) bool { return b.At == at }) {
+					cell.Moved = moved(l.Values[k-1], l.Values[k])
+				}
+				if k < len(l.Runs) {
+					cell.Run = l.Runs[k]
+				}
+			}
+			row.Cells = append(row.Cells, cell)
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}
+
+// chartPicture answers with one chart as a document of its own.
+func (p *Pages) chartPicture(w http.ResponseWriter, r *http.Request) {
+	v, err := p.visit(r, append(slices.Clone(historyParameters), chartParameter))
+	if err == nil {
+		err = v.checkParameters()
+	}
+	var picture string
+	if err == nil {
+		picture, err = p.drawOne(v)
+	}
+	if err != nil {
+		p.fail(w, v, err)
+		return
+	}
+	protect(w.Header())
+	w.Header().Set("Content-Type", "image/svg+xml; charset=utf-8")
+	_, _ = w.Write([]byte(picture)) // fails only if the client is gone
+}
+
+func (p *Pages) drawOne(v *visit) (string, error) {
+	out, q, err := readHistory(v)
+	if err != nil {
+		return "", err
+	}
+	project := v.PathValue("project")
+	q.OneChart, q.Chart = true, v.get(chartParameter)
+	if out.History, err = v.api.History(v.Context(), project, q); err != nil {
+		return "", err
+	}
+	if len(out.History.Charts) == 0 {
+		return "", &apiclient.Problem{
+			Type: apiclient.ProblemPrefix + "not-found", Title: http.StatusText(http.StatusNotFound), Status: http.StatusNotFound,
+			Detail: fmt.Sprintf("the history of project %s has no chart %.80q; its page lists the charts", project, q.Chart),
+		}
+	}
+	drawn, _ := out.draw(0, out.History.Charts[0])
+	drawn.Width, drawn.Height = 2*chart.DefaultWidth, 2*chart.DefaultHeight
+	drawn.StyleSheet, err = p.assets.path("benchloom.css")
+	return drawn.SVG(), err
+}
