@@ -39,6 +39,10 @@ type ResultRecord interface {
 	// ComparedValues reads the values that a comparison of two artifacts may use of one metric
 	// of a test case, in the order of measuring.
 	ComparedValues(ctx context.Context, project string, tags [2]string, tc bench.TestCase, metric bench.Metric) (values []store.ComparedValue, complete bool, err error)
+	// Line lists the artifacts whose results are the history of a request's, the oldest first
+	// and its own last; Centers reads the medians of series on such artifacts.
+	Line(ctx context.Context, r bench.Request, most int, before func(tag, own string) int) ([]string, error)
+	Centers(ctx context.Context, project string, tags []string, of []store.SeriesName) ([]store.Center, error)
 	// NextCompared returns the first release or merged commit whose request was compared with
 	// an artifact; empty if there is none.
 	NextCompared(ctx context.Context, project, tag string) (string, error)
@@ -61,6 +65,8 @@ func (s *resultHandlers) register() {
 		answers:     []documented{{status: http.StatusOK, json: reflect.TypeFor[apiclient.Comparison](), media: []string{"text/plain", "text/markdown"}}}}, s.compare)
 	handle(s.base, operation{id: "get-compared-values", method: http.MethodGet, path: "/compare/values", need: toRead, tag: "results", slots: compareSlots,
 		summary: "List the values behind a row of a comparison", description: "Every value of both sides, in the order of measuring, with its run, collector and what is known of the machine meanwhile."}, s.comparedValues)
+	handle(s.base, operation{id: "get-earlier-values", method: http.MethodGet, path: "/compare/earlier", need: toRead, tag: "results", slots: compareSlots,
+		summary: "Show the earlier values of rows of a comparison", description: "The median of each series on the artifacts before B, at most thirty: for a commit those merged before it, for a release the measured ones before it."}, s.earlierValues)
 	handle(s.base, operation{id: "export-results", method: http.MethodGet, path: "/results/export", need: toRead, tag: "results", slots: exportSlots,
 		summary: "Export the collections of artifacts", answers: []documented{{status: http.StatusOK, json: reflect.TypeFor[[]apiclient.ExportedCollection](), media: []string{"text/plain", "text/csv"}}},
 		description: "What was measured in turns with another artifact is exported on its own. As Go's benchmark format (read by benchstat -col tag -ignore collector), CSV with one line per value, or a JSON array."}, s.export)

@@ -3,8 +3,11 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
+	"slices"
 
+	"github.com/benchloom/benchloom/internal/admission"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
 	"github.com/benchloom/benchloom/internal/machine"
@@ -82,4 +85,79 @@ func comparedValue(v store.ComparedValue, a string) apiclient.ComparedValue {
 		out.Load, out.Steal = m.Shares()
 	}
 	return out
+}
+
+type earlierValues struct {
+	Project string   `query:"project" required:"true"`
+	B       string   `query:"b" required:"true" doc:"Tag of the artifact that is judged."`
+	Rows    []string `query:"row,explode" required:"true" minItems:"1" maxItems:"200" doc:"IDs of the rows."`
+}
+
+// shownEarlier bounds the artifacts before the one that is judged.
+const shownEarlier = 30
+
+// earlierValues reads the history of rows. An artifact that no tracked request was made for
+// has no place in it.
+func (s *resultHandlers) earlierValues(ctx context.Context, in *earlierValues) (*body[apiclient.EarlierValues], error) {
+	if _, err := s.project(ctx, in.Project, http.StatusNotFound); err != nil {
+		return nil, err
+	}
+	names := make([]store.SeriesName, len(in.Rows))
+	for i, id := range in.Rows {
+		key, err := report.ParseRowID(id)
+		if err != nil {
+			return nil, invalid("%s", err)
+		}
+		names[i] = store.SeriesName{TestCase: results.TestCase(key.TestCase), Metric: results.Metric(key)}
+	}
+	if err := s.tags(ctx, in.Project, &in.B); err != nil {
+		return nil, err
+	}
+	line := []string{in.B}
+	r, err := s.named.RequestByTag(ctx, in.Project, in.B)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+	case err != nil:
+		return nil, err
+	default:
+		if line, err = s.record.Line(ctx, r, shownEarlier+1, admission.CompareVersions); err != nil {
+			return nil, err
+		}
+	}
+	centers, err := s.record.Centers(ctx, in.Project, line, names)
+	if err != nil {
+		return nil, err
+	}
+	out := apiclient.EarlierValues{Project: in.Project, B: in.B, Tags: line, Rows: make([]apiclient.EarlierRow, len(in.Rows))}
+	of := make(map[store.SeriesName][]store.Center)
+	for _, c := range centers {
+		name := store.SeriesName{TestCase: c.TestCase, Metric: c.Metric}
+		of[name] = append(of[name], c)
+	}
+	for i, id := range in.Rows {
+		out.Rows[i] = apiclient.EarlierRow{Row: id, Values: valuesOn(of[names[i]], line)}
+	}
+	return answer(out, nil)
+}
+
+// valuesOn returns the values of a series on each artifact of a line, all of the surrounding
+// in which the last one was measured, or else any.
+func valuesOn(centers []store.Center, line []string) []*float64 {
+	values := make([]*float64, len(line))
+	if len(centers) == 0 {
+		return values
+	}
+	own := line[len(line)-1]
+	best := centers[0]
+	for _, c := range centers {
+		if of, known := c.Tag == own, best.Tag == own; of && !known || of == known && c.Before(best.Surrounding) {
+			best = c
+		}
+	}
+	for _, c := range centers {
+		if at := slices.Index(line, c.Tag); at >= 0 && c.Surrounding == best.Surrounding {
+			values[at] = &c.Value
+		}
+	}
+	return values
 }

@@ -5,11 +5,16 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
@@ -52,8 +57,33 @@ func (a onlyComparison) CompareText(context.Context, apiclient.CompareQuery, str
 	return strings.Join(nasty, "\n"), nil
 }
 
+func (a onlyComparison) EarlierValues(_ context.Context, _, _ string, rows []string) (apiclient.EarlierValues, error) {
+	var out apiclient.EarlierValues
+	for _, id := range rows {
+		low, high := -1e308, 1e308
+		out.Rows = append(out.Rows, apiclient.EarlierRow{Row: id, Values: []*float64{&low, nil, &high, &high}})
+	}
+	return out, nil
+}
+
+func (a onlyComparison) ComparedValues(_ context.Context, _, _, _, row string) (apiclient.ComparedValues, error) {
+	out := apiclient.ComparedValues{Row: row, More: true}
+	for i, name := range nasty {
+		for _, side := range []string{"a", "b"} {
+			out.Values = append(out.Values, apiclient.ComparedValue{Side: side, Value: []float64{-1e308, 0, 1e308}[i%3], Collector: name, Disturbed: name, HardwareID: name, Elsewhere: i == 1})
+		}
+	}
+	return out, nil
+}
+
 // shows opens a page of the service that knows one comparison.
 func (a onlyComparison) shows(t *testing.T, path string) shownPage {
+	t.Helper()
+	return shows(t, a, path)
+}
+
+// shows opens a page of a service.
+func shows(t *testing.T, a pages.API, path string) shownPage {
 	t.Helper()
 	all, err := pages.New(pages.Config{
 		API: func(string) (pages.API, error) { return a, nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler), Random: rand.Reader,
@@ -107,6 +137,17 @@ func TestNamesInAComparisonAreOnlyText(t *testing.T) {
 		p.requireSound(t, query)
 		p.requireHarmless(t, query)
 	}
+	for _, r := range compared.Rows {
+		opened := known.shows(t, "/projects/p/compare?"+url.Values{"a": {"a1"}, "b": {"b1"}, "open": {r.ID()}, "group": {"profile"}}.Encode())
+		if strings.ContainsFunc(r.Benchmark+r.Metric, unicode.IsControl) {
+			require.Equal(t, http.StatusBadRequest, opened.status, "no collector delivers such a name")
+			continue
+		}
+		require.Equal(t, http.StatusOK, opened.status, opened.text())
+		opened.requireSound(t, r.ID())
+		opened.requireHarmless(t, r.ID())
+		require.NotContains(t, opened.section("row"), "is not there")
+	}
 	p := known.shows(t, "/projects/p/compare?a=a1&b=b1")
 	require.Len(t, p.rows(), 6)
 	for _, word := range []string{`<img src=x onerror=alert(1)>`, "gnp.exe"} {
@@ -127,4 +168,46 @@ func TestAComparisonNeedsNoFacts(t *testing.T) {
 	p.requireSound(t, "no facts")
 	require.Contains(t, p.section("sides"), "not known")
 	require.Contains(t, p.rows()[0], "undefined", "a change from zero has no size")
+}
+
+// One value, many equal ones, and a row of which the values are gone are drawn without harm.
+func TestAnOpenedRowDrawsWhateverThereIs(t *testing.T) {
+	t.Parallel()
+	for name, values := range map[string][]float64{"none": nil, "one": {2}, "equal": slices.Repeat([]float64{3}, 5000), "largest": {-math.MaxFloat64, math.MaxFloat64, 0}} {
+		series := report.Series{Series: stats.Series{Key: stats.Key{TestCase: stats.TestCase{Benchmark: "one"}, Metric: "wall-time"}, A: []float64{1}, B: []float64{2}}, Deciding: true, Evidence: verdict.Evidence{Delta: 0.01}}
+		compared, err := report.New([]report.Series{series}, report.Standing{})
+		require.NoError(t, err)
+		known := valuesOnly{onlyComparison{comparison: apiclient.Comparison{Result: compared, Summary: report.Summarize(compared, report.TestCases{})}}, values}
+		p := shows(t, known, "/projects/p/compare?a=a1&b=b1&open="+url.QueryEscape("one/////wall-time"))
+		require.Equal(t, http.StatusOK, p.status, p.text())
+		p.requireSound(t, name)
+		marks := 0
+		p.each("circle", func(n *html.Node) {
+			if attribute(n, "class") != "b" {
+				return
+			}
+			marks++
+			y, err := strconv.ParseFloat(attribute(n, "cy"), 64)
+			require.NoError(t, err)
+			require.True(t, y >= 0 && y <= 160, "%s: %g", name, y)
+		})
+		require.Equal(t, min(len(values), 1000), marks, name)
+		if len(values) == 0 {
+			require.Contains(t, p.section("row"), "The values themselves are gone")
+		}
+	}
+}
+
+// valuesOnly knows the values of one row.
+type valuesOnly struct {
+	onlyComparison
+	values []float64
+}
+
+func (a valuesOnly) ComparedValues(context.Context, string, string, string, string) (apiclient.ComparedValues, error) {
+	var out apiclient.ComparedValues
+	for _, value := range a.values {
+		out.Values = append(out.Values, apiclient.ComparedValue{Side: "b", Value: value})
+	}
+	return out, nil
 }

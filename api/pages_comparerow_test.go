@@ -109,7 +109,11 @@ func TestARowOpensUnderItsOwnAddress(t *testing.T) {
 		"/requests/" + string(j.request.ID) + "/again?benchmark=gin", at + "#rows",
 	})
 	marks := 0
-	p.each("circle", func(*html.Node) { marks++ })
+	p.each("circle", func(n *html.Node) {
+		if attribute(n.Parent, "class") == "values" {
+			marks++
+		}
+	})
 	require.Equal(t, 10, marks)
 
 	// Measuring in turns makes one request, however often the form is sent.
@@ -134,4 +138,33 @@ func TestARowOpensUnderItsOwnAddress(t *testing.T) {
 	gone.requireSound(t, "a lost row")
 	require.Contains(t, gone.section("row"), "This comparison has no row")
 	require.Equal(t, http.StatusBadRequest, b.page(t, "", at+"&open=gin").status)
+}
+
+// A row shows what came before: the medians of earlier artifacts, where B was measured.
+func TestARowShowsEarlierValues(t *testing.T) {
+	t.Parallel()
+	b, _ := measured(t)
+	b.measure(t, "1.27.0", 3, b.register(t, "c2"))
+	b.measure(t, "1.28.0", 4, b.register(t, "c2"))
+	ids := []string{fullWallTime, "gin/build/full/gc/none/wall-time"}
+	found, err := b.nobody.EarlierValues(t.Context(), "go", "1.27.0", ids)
+	require.NoError(t, err)
+	require.Equal(t, []string{"1.25.0", "1.26.0", "1.27.0"}, found.Tags, "and none that came after")
+	require.Len(t, found.Rows, 2)
+	for i, want := range []float64{1.002, 1.2024, 3.006} {
+		require.InDelta(t, want, *found.Rows[0].Values[i], 1e-9)
+		require.Nil(t, found.Rows[1].Values[i])
+	}
+	p := b.page(t, "", compareGo+"?a=1.26.0&b=1.27.0&metric=wall-time")
+	p.requireSound(t, "earlier values")
+	sparks := 0
+	p.each("svg", func(n *html.Node) {
+		if attribute(n, "class") == "spark" {
+			sparks++
+			require.Equal(t, "3 values, from 1.002 s to 3.006 s", attribute(n, "aria-label"))
+		}
+	})
+	require.Equal(t, 2, sparks)
+	_, err = b.nobody.EarlierValues(t.Context(), "go", "1.27.0", []string{"gin"})
+	require.Error(t, err)
 }

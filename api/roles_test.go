@@ -197,6 +197,7 @@ var examples = map[string]func(*rolesWorld) example{
 	"list-tokens":         get("/tokens"),
 	"compare":             get("/compare?project=go&a=done&b=done"),
 	"get-compared-values": get("/compare/values?project=go&a=done&b=done&row=gin/build/full/gc/x86_64-unknown-linux-gnu/wall-time"),
+	"get-earlier-values":  get("/compare/earlier?project=go&b=done&row=gin/build/full/gc/x86_64-unknown-linux-gnu/wall-time"),
 	"export-results":      get("/results/export?project=go"),
 	"read-history":        get("/projects/go/history"),
 	"get-build":           get("/builds/" + buildKey),

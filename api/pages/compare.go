@@ -20,6 +20,7 @@ type compareAPI interface {
 	Compare(ctx context.Context, q apiclient.CompareQuery) (apiclient.Comparison, error)
 	CompareText(ctx context.Context, q apiclient.CompareQuery, format string) (string, error)
 	ComparedValues(ctx context.Context, project, a, b, row string) (apiclient.ComparedValues, error)
+	EarlierValues(ctx context.Context, project, b string, rows []string) (apiclient.EarlierValues, error)
 	CreateRequest(ctx context.Context, r apiclient.NewRequest) (apiclient.Request, error)
 }
 
@@ -240,6 +241,9 @@ func (c *compareView) read(v *visit) error {
 	}
 	c.Failing, c.Uncompared = absences(compared)
 	if err := c.Table.fill(v, &compared); err != nil {
+		return err
+	}
+	if err := c.Table.addEarlier(v, c.Project, c.B.Tag); err != nil {
 		return err
 	}
 	for i, side := range compared.Sides {

@@ -141,7 +141,7 @@ func grouped(rows []comparedRow, all []report.Row, key string) []rowGroup {
 			for _, m := range sum.Metrics {
 				text := m.Mean()
 				if len(sum.Metrics) > 1 {
-					text = m.Metric + ": " + text
+					text = clip(m.Metric) + ": " + text
 				}
 				g.Means = append(g.Means, text)
 			}

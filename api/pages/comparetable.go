@@ -58,6 +58,8 @@ type comparedRow struct {
 	// Parameters are those that are not the same in all rows.
 	Parameters string
 	Bar        changeBar
+	// Earlier is the line of earlier values.
+	Earlier sparkline
 	// Extra are the details that are asked for, Runs the runs that measured it.
 	Extra []detail
 	Runs  []runOf
@@ -255,7 +257,7 @@ func runsOf(c *apiclient.Comparison) map[bench.TestCase][]runOf {
 }
 
 // Columns counts the columns of the table.
-func (t comparedTable) Columns() int { return 7 + boolean(t.ManyMetrics) + len(t.Cols) }
+func (t comparedTable) Columns() int { return 8 + boolean(t.ManyMetrics) + len(t.Cols) }
 
 // Heading returns the heading of a column that is shown on request.
 func (t comparedTable) Heading(name string) string { return detailHeadings[name] }

@@ -246,6 +246,15 @@ func (c *Client) ComparedValues(ctx context.Context, project, a, b, row string) 
 	return get[ComparedValues](ctx, c, v1("compare", "values"), query)
 }
 
+// MaxEarlierRows bounds the rows of one call of [Client.EarlierValues].
+const MaxEarlierRows = 200
+
+// EarlierValues reads the medians of rows of a comparison on the artifacts before B, at most
+// thirty.
+func (c *Client) EarlierValues(ctx context.Context, project, b string, rows []string) (EarlierValues, error) {
+	return get[EarlierValues](ctx, c, v1("compare", "earlier"), url.Values{"project": {project}, "b": {b}, "row": rows})
+}
+
 // Formats of [Client.CompareText].
 const (
 	FormatText     = "text"

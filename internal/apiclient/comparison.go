@@ -93,3 +93,17 @@ type ComparedValue struct {
 	Steal           *float64 `json:"steal,omitempty" doc:"Share of the time of the job's CPUs that the hypervisor gave to others."`
 	DurationSeconds float64  `json:"duration_seconds,omitempty" doc:"Length of the iteration."`
 }
+
+// EarlierValues are the values of rows of a comparison on the artifacts before it.
+type EarlierValues struct {
+	Project string       `json:"project"`
+	B       string       `json:"b" doc:"Tag of the judged artifact."`
+	Tags    []string     `json:"tags" doc:"The artifacts, the oldest first and B last."`
+	Rows    []EarlierRow `json:"rows" doc:"In the order in which they were asked for."`
+}
+
+// EarlierRow has the medians of one series.
+type EarlierRow struct {
+	Row    string     `json:"row" doc:"ID of the row."`
+	Values []*float64 `json:"values" doc:"The median on each artifact, in the surrounding where B was measured; null: it has none."`
+}
