@@ -9,8 +9,8 @@ import (
 )
 
 // MaxPoints bounds the points of a strip. A new artifact writes the newest strip of each of
-// its series anew: with 5,600 of them, 80 points of at most 53 bytes are 24 MB, and twice
-// that in the log of Postgres after a checkpoint, which holds the pages as they were too.
+// its series anew: with 5,600 of them, 80 points of at most 53 bytes are 24 MB, and 28 MB in
+// the log of Postgres; after a checkpoint, that also holds the pages as they were.
 const MaxPoints = 80
 
 // Strip is a part of the history of one series in one surrounding: its points by ascending
