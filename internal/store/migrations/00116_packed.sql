@@ -32,6 +32,9 @@ create table strip (
     primary key (series_id, size_class, hardware_id, co_located, first_artifact)
 );
 alter table strip alter column packed set storage external;
+-- Each new artifact replaces the last part of each of its histories, a few of a hundred
+-- rows: by default, many times that would be dead before it is used again.
+alter table strip set (autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_scale_factor = 0.02);
 
 -- Artifacts whose sheets and points are not those of their results: these are read instead.
 -- Rows are only added, so that those who change results never wait for each other; packing
