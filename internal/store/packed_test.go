@@ -87,6 +87,13 @@ func (r record) checkReading() {
 		own, err := r.SamplesOf(r.t.Context(), project, tag)
 		require.NoError(r.t, err)
 		require.Len(r.t, own, samples[tag])
+		values := 0
+		for _, s := range own {
+			values += len(s.Values)
+		}
+		size, err := r.SizeOf(r.t.Context(), project, tag)
+		require.NoError(r.t, err)
+		require.Equal(r.t, store.ResultSize{Series: int64(len(own)), Values: int64(values)}, size)
 		for _, s := range own {
 			at := place{ids[store.Series{TestCase: s.TestCase, Metric: s.Metric}], tags[tag], s.Surrounding}
 			require.Equal(r.t, want[at], s.Values)
@@ -213,7 +220,7 @@ func (h *packedHistory) killed(do func(ctx context.Context) error) {
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Duration(h.random.IntN(30_000))*time.Microsecond)
 	defer cancel()
 	if err := do(ctx); err != nil {
-		require.ErrorIs(h.t, err, context.DeadlineExceeded)
+		require.ErrorIs(h.t, ctx.Err(), context.DeadlineExceeded, "it fails by being killed alone: %v", err)
 	}
 }
 

@@ -27,6 +27,16 @@ func (s *Store) SizeOf(ctx context.Context, project, tag string) (ResultSize, er
 	} else if err != nil {
 		return ResultSize{}, wrap("looking up artifact "+tag, err)
 	}
+	type packedSize struct {
+		Sheets int
+		ResultSize
+	}
+	known, err := one[packedSize](ctx, s.reports, `
+		select count(*) as sheets, coalesce(sum(s.series), 0)::bigint as series, coalesce(sum(s.n_values), 0)::bigint as values
+		from sheet s where s.artifact_id = $1 and not exists (select from stale_result m where m.artifact_id = $1)`, artifact)
+	if err != nil || known.Sheets > 0 {
+		return known.ResultSize, wrap("sizing the results of "+tag, err)
+	}
 	size, err := one[ResultSize](ctx, s.reports, sumOfSizes+` from latest_result r `+sized+`
 		where r.artifact_id = $1 and r.status = 'ok'`, artifact)
 	return size, wrap("sizing the results of "+tag, err)
