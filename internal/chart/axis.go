@@ -27,6 +27,7 @@ const (
 
 // newAxis returns the axis in which all values from low to high fit.
 func newAxis(low, high, noise float64, log bool) axis {
+	positive := low > 0 && !log
 	if log {
 		low, high = math.Log10(low), math.Log10(high)
 		noise = 0 // a width of values, not of their logarithms
@@ -43,6 +44,9 @@ func newAxis(low, high, noise float64, log bool) axis {
 		low, high = low-half, high+half
 	} else {
 		low, high = low-margin*gap, high+margin*gap
+	}
+	if positive && low < 0 {
+		low, high = 0, high-low // no room where no value can be
 	}
 	return axis{low: low, high: high, log: log}
 }

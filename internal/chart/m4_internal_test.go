@@ -130,6 +130,15 @@ func TestAxisLeavesRoomForNoise(t *testing.T) {
 	}
 }
 
+// Where all values are positive, the axis does not go below zero.
+func TestAxisLeavesNoRoomBelowZero(t *testing.T) {
+	t.Parallel()
+	a := newAxis(1, 2, 4, false)
+	require.Zero(t, a.low)
+	require.GreaterOrEqual(t, a.high, 12.0)
+	require.Negative(t, newAxis(-1, 2, 4, false).low)
+}
+
 func TestLogarithmicAxis(t *testing.T) {
 	t.Parallel()
 	a := newAxis(1, 1000, 0, true)
