@@ -51,14 +51,7 @@ func (s *projectHandlers) listCommits(ctx context.Context, in *listCommits) (*bo
 		return nil, err
 	}
 	for _, c := range stored {
-		out := apiclient.Commit{
-			SHA: c.SHA, Parent: c.Parent, Subject: c.Subject, Author: c.Author, CommittedAt: c.CommittedAt, FirstSeenAt: c.FirstSeenAt,
-			OnBranch: c.OnBranch, Skipped: c.Skipped,
-		}
-		if c.RequestID != "" {
-			out.Request = &apiclient.CommitRequest{ID: c.RequestID, Status: c.RequestStatus, Outcome: c.Outcome}
-		}
-		list.Commits = append(list.Commits, out)
+		list.Commits = append(list.Commits, commitOf(c))
 	}
 	return answer(list, nil)
 }
@@ -141,4 +134,15 @@ func (s *projectHandlers) watch(ctx context.Context, project string, before, now
 		}
 		return s.watcher.SyncProject(ctx, project)
 	})
+}
+
+func commitOf(c store.CommitRequest) apiclient.Commit {
+	out := apiclient.Commit{
+		SHA: c.SHA, Parent: c.Parent, Subject: c.Subject, Author: c.Author, CommittedAt: c.CommittedAt, FirstSeenAt: c.FirstSeenAt,
+		OnBranch: c.OnBranch, Skipped: c.Skipped,
+	}
+	if c.RequestID != "" {
+		out.Request = &apiclient.CommitRequest{ID: c.RequestID, Status: c.RequestStatus, Outcome: c.Outcome}
+	}
+	return out
 }

@@ -43,6 +43,8 @@ type ResultRecord interface {
 	// and its own last; Centers reads the medians of series on such artifacts.
 	Line(ctx context.Context, r bench.Request, most int, before func(tag, own string) int) ([]string, error)
 	Centers(ctx context.Context, project string, tags []string, of []store.SeriesName) ([]store.Center, error)
+	// CommitsBetween lists two commits and those between them, as far as they are recorded.
+	CommitsBetween(ctx context.Context, project, a, b string, limit int) ([]store.CommitRequest, error)
 	// NextCompared returns the first release or merged commit whose request was compared with
 	// an artifact; empty if there is none.
 	NextCompared(ctx context.Context, project, tag string) (string, error)

@@ -11,6 +11,9 @@ import (
 
 const formatJSON = "json"
 
+// maxBetween bounds the commits between two artifacts that are listed.
+const maxBetween = 50
+
 // sides adds to a comparison how both sides were measured, without test cases that were not
 // asked for, and what was compared before and after them.
 func (s *resultHandlers) sides(ctx context.Context, in *compare, c *apiclient.Comparison) error {
@@ -41,7 +44,26 @@ func (s *resultHandlers) sides(ctx context.Context, in *compare, c *apiclient.Co
 		return err
 	}
 	c.Previous = r.Baseline
-	c.Next, err = s.record.NextCompared(ctx, in.Project, in.B)
+	if c.Next, err = s.record.NextCompared(ctx, in.Project, in.B); err != nil {
+		return err
+	}
+	commits, err := s.record.CommitsBetween(ctx, in.Project, in.A, in.B, maxBetween+3)
+	for _, one := range commits {
+		switch one.SHA {
+		case in.A, in.B:
+			for i := range c.Sides {
+				if c.Sides[i].Tag == one.SHA {
+					commit := commitOf(one)
+					c.Sides[i].Commit = &commit
+				}
+			}
+		default:
+			c.Between = append(c.Between, commitOf(one))
+		}
+	}
+	if c.MoreBetween = len(c.Between) > maxBetween; c.MoreBetween {
+		c.Between = c.Between[:maxBetween]
+	}
 	return err
 }
 

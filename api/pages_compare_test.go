@@ -17,6 +17,7 @@ import (
 	"github.com/benchloom/benchloom/api"
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/store"
 )
 
 const compareGo = "/projects/go/compare"
@@ -409,4 +410,46 @@ func TestLinksLeadToWhereTheAPIWasReached(t *testing.T) {
 		answer := b.send(t, "", http.MethodGet, "/api/v1/compare?project=go&a=1.25.0&b=1.26.0&format=markdown", "", "X-Forwarded-Proto", "https")
 		require.Contains(t, answer.body, "]("+want+strings.TrimPrefix(b.server.URL, "http://")+compareGo)
 	}
+}
+
+// Both commits have an author, and those between them are named, measured or not.
+func TestAComparisonNamesTheCommitsBetween(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.project(t)
+	c := b.register(t, "c1")
+	shas := make([]string, 4)
+	var history []store.Commit
+	for i := range shas {
+		shas[i] = strings.Repeat(string("abcd"[i]), 40)
+		one := store.Commit{SHA: shas[i], CommittedAt: time.Date(2026, 1, i+1, 0, 0, 0, 0, time.UTC), Author: "author " + string("abcd"[i]), Subject: "<b>change</b>"}
+		if i > 0 {
+			one.Parent = shas[i-1]
+		}
+		history = slices.Insert(history, 0, one)
+	}
+	_, err := b.store.RecordCommits(t.Context(), "go", history)
+	require.NoError(t, err)
+	b.measure(t, shas[0], 1, c)
+	b.measure(t, shas[3], 1.2, c)
+	compared, err := b.nobody.Compare(t.Context(), apiclient.CompareQuery{Project: "go", A: shas[0], B: shas[3]})
+	require.NoError(t, err)
+	require.Len(t, compared.Between, 2)
+	require.False(t, compared.MoreBetween)
+	require.Equal(t, []string{shas[2], shas[1]}, []string{compared.Between[0].SHA, compared.Between[1].SHA})
+	require.Equal(t, "author d", compared.Sides[1].Commit.Author)
+	p := b.page(t, "", compareGo+"?a="+shas[0]+"&b="+shas[3])
+	p.requireSound(t, "commits between")
+	require.Contains(t, p.section("sides"), "author a : <b>change</b>")
+	require.Contains(t, p.section("sides"), "2 commits between both cccccccccccc author c : <b>change</b> not measured")
+	require.Nil(t, mustCompare(t, b, "1.25.0").Between, "releases have none")
+}
+
+// mustCompare compares an artifact with itself.
+func mustCompare(t *testing.T, b *bundle, tag string) apiclient.Comparison {
+	t.Helper()
+	b.measure(t, tag, 1, b.register(t, "c2"))
+	c, err := b.nobody.Compare(t.Context(), apiclient.CompareQuery{Project: "go", A: tag, B: tag})
+	require.NoError(t, err)
+	return c
 }

@@ -114,6 +114,8 @@ type comparedSide struct {
 	Commit string
 	// Parts tell how it was measured.
 	Parts []apiclient.MeasuredPart
+	// Recorded is the commit as the record has it; nil: it has none.
+	Recorded *apiclient.Commit
 }
 
 // Title is the name with what the side is.
@@ -126,10 +128,13 @@ func (s comparedSide) Title() string {
 
 // Date is that of the commit.
 func (s comparedSide) Date() *time.Time {
-	if s.Request == nil {
-		return nil
+	switch {
+	case s.Request != nil && s.Request.CommitDate != nil:
+		return s.Request.CommitDate
+	case s.Recorded != nil:
+		return &s.Recorded.CommittedAt
 	}
-	return s.Request.CommitDate
+	return nil
 }
 
 // lack says why a side cannot be compared.
@@ -247,7 +252,8 @@ func (c *compareView) read(v *visit) error {
 		return err
 	}
 	for i, side := range compared.Sides {
-		[]*comparedSide{&c.A, &c.B}[i].Parts = side.Parts
+		of := []*comparedSide{&c.A, &c.B}[i]
+		of.Parts, of.Recorded = side.Parts, side.Commit
 	}
 	if compared.Previous != "" {
 		c.Neighbours = append(c.Neighbours, link{comparison(c.Project, compared.Previous, c.A.Tag), c.A.Tag + " compared with " + compared.Previous})
@@ -255,12 +261,25 @@ func (c *compareView) read(v *visit) error {
 	if compared.Next != "" {
 		c.Neighbours = append(c.Neighbours, link{comparison(c.Project, c.B.Tag, compared.Next), compared.Next + " compared with " + c.B.Tag})
 	}
+	if diff := diffAddress(c.A, c.B); diff != "" {
+		c.Neighbours = append(c.Neighbours, link{diff, "Diff at the code host"})
+	}
 	c.Exports = exports(c.Project, c.A.Tag, c.B.Tag)
 	if v.get(openParameter) == openMarkdown {
 		query.Runs, query.Sort, query.OnlySignificant = false, "certainty", true
 		c.Markdown, err = v.api.CompareText(v.Context(), query, apiclient.FormatMarkdown)
 	}
 	return err
+}
+
+// diffAddress is where the code host of both commits shows what differs; empty: it is not
+// known to.
+func diffAddress(a, b comparedSide) string {
+	repository, known := strings.CutSuffix(b.Commit, "/commit/"+url.PathEscape(b.Tag))
+	if !known || a.Commit == "" {
+		return ""
+	}
+	return repository + "/compare/" + url.PathEscape(a.Tag) + "..." + url.PathEscape(b.Tag)
 }
 
 // since says what has changed since the link to a comparison was copied.

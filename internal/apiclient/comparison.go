@@ -20,14 +20,17 @@ type Comparison struct {
 	Sides       []ComparedSide `json:"sides,omitempty" doc:"How both sides were measured, A first."`
 	Differences []string       `json:"differences,omitempty" doc:"In what the stored results of both sides differ, apart from their values."`
 	Previous    string         `json:"previous,omitempty" doc:"Tag of what A was compared with by its own request."`
+	Between     []Commit       `json:"between,omitempty" doc:"Commits of the branch between both, the newest first, at most fifty."`
+	MoreBetween bool           `json:"more_between,omitempty" doc:"There are more commits between both."`
 	Next        string         `json:"next,omitempty" doc:"Tag of the first release or merged commit that was compared with B by its own request."`
 }
 
 // ComparedSide tells how one side of a comparison was measured.
 type ComparedSide struct {
-	Tag   string         `json:"tag"`
-	Parts []MeasuredPart `json:"parts" doc:"By place: alone before in turns, the largest first."`
-	Runs  []MeasuredIn   `json:"runs,omitempty" doc:"With runs=true."`
+	Tag    string         `json:"tag"`
+	Commit *Commit        `json:"commit,omitempty" doc:"Absent: none of this name is recorded."`
+	Parts  []MeasuredPart `json:"parts" doc:"By place: alone before in turns, the largest first."`
+	Runs   []MeasuredIn   `json:"runs,omitempty" doc:"With runs=true."`
 }
 
 // MeasuredPart sums up the results of an artifact at one place.

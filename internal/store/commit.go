@@ -205,6 +205,20 @@ func (s *Store) RecentCommits(ctx context.Context, project string, limit int) ([
 	return cs, wrap("listing commits of project "+project, err)
 }
 
+// CommitsBetween lists, as far as they are recorded, the commits a and b with their requests
+// and, if both are, those of the branch between them: a and b first, then by descending
+// position, at most limit (1 to 500).
+func (s *Store) CommitsBetween(ctx context.Context, project, a, b string, limit int) ([]CommitRequest, error) {
+	cs, err := all[CommitRequest](ctx, s.pool, `
+		with ends as (select min(position) as low, max(position) as high, count(*) as n from commit where project = @project and sha in (@a, @b))
+		select `+commitColumns+`, coalesce(r.id, '') as request_id, coalesce(r.status, '') as request_status, coalesce(r.outcome, '') as outcome
+		from ends join commit c on c.project = @project and (c.sha in (@a, @b) or ends.n = 2 and c.on_branch and c.position > ends.low and c.position < ends.high)
+		left join benchmark_request r on r.project = c.project and r.tag = c.sha and r.type <> 'adhoc'
+		order by c.sha in (@a, @b) desc, c.position desc, c.sha limit @limit`,
+		pgx.NamedArgs{"project": project, "a": a, "b": b, "limit": min(max(1, limit), maxListed)})
+	return cs, wrap("listing the commits between "+a+" and "+b, err)
+}
+
 // MissingAncestors lists the first-parent ancestors of a commit that have no completed
 // tracked request (whatever its outcome), the nearest first. The list ends before the
 // first ancestor that has one, after most entries, and before commits older than since.
