@@ -96,11 +96,12 @@ var onlyKinds = []string{string(report.Regression), string(report.Improvement), 
 const showAll = "all"
 
 // rowDetails are the columns that are shown on request.
-var rowDetails = []string{report.MedianDetail, report.SpreadDetail, report.PDetail, report.ThresholdDetail}
+var rowDetails = []string{report.MedianDetail, report.SpreadDetail, report.PDetail, report.CorrectedDetail, report.EffectDetail, report.MagnitudeDetail, report.ThresholdDetail}
 
 // detailHeadings name them.
 var detailHeadings = map[string]string{
 	report.MedianDetail: "Change of medians", report.SpreadDetail: "Spread of A, B", report.PDetail: "p, of at most", report.ThresholdDetail: "Least relevant",
+	report.CorrectedDetail: "Corrected p, of at most 1 %", report.EffectDetail: "Effect, in standard deviations", report.MagnitudeDetail: "Magnitude, of least relevant",
 }
 
 // comparedColumns are the columns by which the table is sorted; the first is the default.

@@ -28,6 +28,18 @@ func TestARowIsFoundByItsID(t *testing.T) {
 	}
 }
 
+func TestDetailsSayHowLargeAChangeIs(t *testing.T) {
+	t.Parallel()
+	row := report.Row{
+		Deciding: true, Delta: 0.01, A: stats.Side{N: 5, Median: 10, Spread: 2}, B: stats.Side{N: 5, Median: 13, Spread: 2}, Change: stats.Change{Value: -0.25},
+	}
+	require.Equal(t, []string{"+1.5", "25.0 ×", "-"}, []string{row.Detail(report.EffectDetail), row.Detail(report.MagnitudeDetail), row.Detail(report.CorrectedDetail)})
+	row.Turns = &report.Turns{P: 0.0001, Level: 0.001, Change: 0.02}
+	require.Equal(t, []string{"-", "2.0 ×", "0.001"}, []string{row.Detail(report.EffectDetail), row.Detail(report.MagnitudeDetail), row.Detail(report.CorrectedDetail)})
+	row.Delta = 0
+	require.Equal(t, "-", row.Detail(report.MagnitudeDetail))
+}
+
 func FuzzParseRowID(f *testing.F) {
 	f.Add("gin/build/full/gc/x86_64-unknown-linux-gnu/Parse%2Fsmall/ns%2Fop")
 	f.Fuzz(func(t *testing.T, id string) {

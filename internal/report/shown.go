@@ -2,8 +2,10 @@ package report
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/benchloom/benchloom/internal/stats"
+	"github.com/benchloom/benchloom/internal/verdict"
 )
 
 // Shown is a row in words, for outputs that are no text: the evidence that its verdict rests on, from pairs if there are any,
@@ -77,6 +79,12 @@ const (
 	PDetail = "p"
 	// ThresholdDetail is the least relevant change.
 	ThresholdDetail = "threshold"
+	// CorrectedDetail is the p value as if the row were judged alone and in one look: with it, a change needs less than 1 %.
+	CorrectedDetail = "corrected"
+	// EffectDetail is the difference of the medians in standard deviations within the sides.
+	EffectDetail = "effect"
+	// MagnitudeDetail is the change in least relevant ones.
+	MagnitudeDetail = "magnitude"
 )
 
 // Detail writes one of the details of a row.
@@ -92,6 +100,12 @@ func (r Row) Detail(name string) string {
 		return stats.Percent(a.Spread/a.Value) + ", " + stats.Percent(b.Spread/b.Value)
 	case name == PDetail && r.Turns != nil && r.Turns.Level > 0:
 		return fmt.Sprintf("%.2g of %.2g", r.Turns.P, r.Turns.Level)
+	case name == CorrectedDetail && r.Turns != nil && r.Turns.Level > 0:
+		return fmt.Sprintf("%.2g", min(1, r.Turns.P*verdict.Alpha/r.Turns.Level))
+	case name == EffectDetail && a.N > 1 && b.N > 1 && math.Hypot(a.Spread, b.Spread) > 0:
+		return fmt.Sprintf("%+.1f", (b.Median-a.Median)/(math.Hypot(a.Spread, b.Spread)/math.Sqrt2))
+	case name == MagnitudeDetail && r.Deciding && r.Delta > 0 && r.Estimate().Defined():
+		return fmt.Sprintf("%.1f ×", math.Abs(r.Estimate().Value)/r.Delta)
 	case name == ThresholdDetail && r.Deciding:
 		return stats.Percent(r.Delta)
 	}

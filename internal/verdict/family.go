@@ -22,6 +22,9 @@ const (
 	disturbedShare = 0.2  // of a session's pairs: above it, none of them supports no difference
 )
 
+// Alpha is the probability that a family without changes gets any that is called changed, in all looks.
+const Alpha = alpha
+
 // looks are the pairs measured in total after each look.
 var looks = []int{6, 14, 22, 34, 46}
 
