@@ -107,7 +107,9 @@ func TestARowOpensUnderItsOwnAddress(t *testing.T) {
 	require.Subset(t, p.links(), []string{
 		"/runs/" + string(bench.NewRunID(j.key, "workflow", "activity", 1)) + "#log",
 		"/requests/" + string(j.request.ID) + "/again?benchmark=gin", at + "#rows",
+		"/projects/go/history?q=benchmark%3Agin",
 	})
+	require.Equal(t, http.StatusOK, b.page(t, "", "/projects/go/history?q=benchmark%3Agin").status)
 	marks := 0
 	p.each("circle", func(n *html.Node) {
 		if attribute(n.Parent, "class") == "values" {

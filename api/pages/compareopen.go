@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchloom/benchloom/internal/apiclient"
 	"github.com/benchloom/benchloom/internal/bench"
+	"github.com/benchloom/benchloom/internal/filter"
 	"github.com/benchloom/benchloom/internal/report"
 	"github.com/benchloom/benchloom/internal/stats"
 )
@@ -34,6 +35,8 @@ type openedRow struct {
 	Again string
 	// Turns measures both in turns.
 	Turns act
+	// History leads to the history of the benchmark.
+	History string
 	// API is the address at which the API lists the values.
 	API string
 }
@@ -94,6 +97,7 @@ func (c *compareView) open(p *Pages, v *visit, key stats.Key) error {
 	}
 	o.Plot = plotValues(row, o.Values)
 	o.API = "/api/v1/compare/values?" + url.Values{"project": {c.Project}, aParameter: {c.A.Tag}, bParameter: {c.B.Tag}, "row": {o.ID}}.Encode()
+	o.History = historyAddress(c.Project) + "?" + url.Values{searchParameter: {"benchmark:" + filter.Word(row.Benchmark)}}.Encode()
 	return c.offerMeasuring(p, v, &o)
 }
 
