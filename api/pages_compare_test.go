@@ -331,18 +331,19 @@ func TestTheAddressOfAComparisonMayAbbreviateCommits(t *testing.T) {
 	b.measure(t, newer, 1.2, c)
 	client := *b.server.Client()
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	get := func(query string) *http.Response {
+	get := func(query string) (status int, location string) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.server.URL+compareGo+query, nil)
 		require.NoError(t, err)
 		answer, err := client.Do(request)
 		require.NoError(t, err)
 		require.NoError(t, answer.Body.Close())
-		return answer
+		return answer.StatusCode, answer.Header.Get("Location")
 	}
-	answer := get("?a=0123456&b=89abcdef01&q=full&show=all")
-	require.Equal(t, http.StatusFound, answer.StatusCode)
-	require.Equal(t, compareGo+"?a="+older+"&b="+newer+"&q=full&show=all", answer.Header.Get("Location"))
-	require.Equal(t, http.StatusOK, get("?a="+older+"&b="+newer).StatusCode)
+	status, location := get("?a=0123456&b=89abcdef01&q=full&show=all")
+	require.Equal(t, http.StatusFound, status)
+	require.Equal(t, compareGo+"?a="+older+"&b="+newer+"&q=full&show=all", location)
+	status, _ = get("?a=" + older + "&b=" + newer)
+	require.Equal(t, http.StatusOK, status)
 
 	b.measure(t, twin, 1, c)
 	ambiguous := b.page(t, "", compareGo+"?a=0123456&b=89abcdef0")

@@ -159,9 +159,9 @@ type drawing struct {
 // SVG returns the chart as an element, or as a document if there is a style sheet.
 func (c Chart) SVG() string {
 	d := drawing{Chart: c, plot: c.Plot()}
-	low, high, any := d.valueRange()
-	d.empty = !any
-	if any {
+	low, high, found := d.valueRange()
+	d.empty = !found
+	if found {
 		d.axis = newAxis(low, high, c.Noise, c.Log)
 	}
 	width, height := cmp.Or(c.Width, DefaultWidth), cmp.Or(c.Height, DefaultHeight)
@@ -193,7 +193,7 @@ func text(s string) string {
 func (c Chart) drawn(y float64) bool { return known(y) && (!c.Log || y > 1/drawable) }
 
 // valueRange returns the lowest and the highest value with their bands.
-func (d *drawing) valueRange() (low, high float64, any bool) {
+func (d *drawing) valueRange() (low, high float64, found bool) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, l := range d.Lines {
 		for _, p := range l.Points {
