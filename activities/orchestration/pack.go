@@ -11,20 +11,22 @@ const (
 	// packSoonBound bounds the packing at the end of a request's jobs, within the 30 s of
 	// its activity. An artifact of 5,600 series takes a second or two.
 	packSoonBound = 15 * time.Second
-	// packPass is the time after which a reconciliation begins to pack no more artifacts: it
-	// has other things to do, and the next pass continues.
+	// packPass is the time after which no more artifacts are begun: there are other things
+	// to do, and the next reconciliation continues.
 	packPass = 5 * time.Second
 )
 
 // packSoon packs the results of a request whose jobs have ended: pages read them from now
-// on. If it fails, the reconciliation does it, and until then pages read the rows.
+// on. What it fails at or has no time for, the reconciliation does, and until then pages
+// read the rows.
 func (a *Activities) packSoon(ctx context.Context, r bench.Request) {
 	if r.Tag == "" {
 		return // a command
 	}
 	bounded, stop := context.WithTimeout(ctx, packSoonBound)
 	defer stop()
-	for {
+	// After an upgrade, say, thousands of artifacts are due: the newest come first.
+	for began := time.Now(); time.Since(began) < packPass; {
 		n, err := a.Store.PackResults(bounded, r.Project)
 		if err != nil {
 			a.Log.WarnContext(ctx, "packing results is left to the reconciliation", "project", r.Project, "request", r.ID, "error", err)
