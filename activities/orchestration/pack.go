@@ -2,6 +2,7 @@ package orchestration
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/benchloom/benchloom/internal/bench"
@@ -37,23 +38,26 @@ func (a *Activities) packSoon(ctx context.Context, r bench.Request) {
 	}
 }
 
-// pack packs results that have changed since they were packed, or never were.
+// pack packs results that have changed since they were packed, or never were. A project
+// that cannot be packed does not prevent the others.
 func (p *pass) pack(ctx context.Context) error {
 	projects, err := p.Store.ProjectsToPack(ctx)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
+	var errs []error
 	for _, project := range projects {
 		for n := 1; n > 0; {
 			if time.Since(began) > packPass {
-				return nil
+				return errors.Join(errs...)
 			}
 			if n, err = p.Store.PackResults(ctx, project); err != nil {
-				return err
+				errs = append(errs, err)
+				break
 			}
 			p.scope().Counter("artifacts_packed_total").Inc(int64(n))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
