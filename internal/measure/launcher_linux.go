@@ -256,7 +256,8 @@ func (l *launcher) nextSpace(v view) (*space, []Unenforced) {
 	return newSpace(v)
 }
 
-// vacate ends the space, moves the thread back to the machine, so that nothing of the space is left, and starts the next one.
+// vacate ends the space, if there is one, moves the thread back to the machine, so that nothing of the space is left, and starts
+// the next one.
 func (l *launcher) vacate(reap func() error) error {
 	if l.space == nil {
 		return nil

@@ -168,7 +168,6 @@ func (r *run) execute(ctx context.Context, sample Sample) (Sample, error) {
 	// Here, as the launcher's thread may have another /proc.
 	resetPeakRSS()
 	a.floor = peakRSS()
-	s.used = true
 	s.launcher.work <- func() { a.launch(s.launcher) }
 	<-a.begun
 	r.outputs.started()

@@ -30,8 +30,6 @@ type Sandbox struct {
 	// running is held while a command runs; it guards the fields below.
 	running  sync.Mutex
 	launcher *launcher
-	// used is set once a command has started in the launcher's space.
-	used bool
 	// shown are the directories of the last Show that are not seen otherwise.
 	shown []string
 	// stuck is set when processes could not be killed: the launcher still waits for one.
@@ -198,7 +196,6 @@ func present(paths []string) []string {
 func (s *Sandbox) refresh() error {
 	// What was shown may be gone: that concerns its commands, not the slot.
 	s.config.Isolation.ReadOnly = slices.Concat(s.always, present(s.shown))
-	s.used = false
 	lacking, err := s.launcher.occupy(s.config, s.workDir, s.reapStale)
 	if err != nil {
 		s.stuck = fmt.Errorf("moving the launching thread: %w", err)
@@ -209,7 +206,6 @@ func (s *Sandbox) refresh() error {
 
 // replace replaces the launching thread.
 func (s *Sandbox) replace() error {
-	s.used = false
 	launch, lacking, err := (*launcher)(nil), []Unenforced(nil), s.launcher.close(s.reapStale)
 	if err == nil {
 		launch, lacking, err = startLauncher(s.config, s.workDir, s.groups)

@@ -251,8 +251,8 @@ func (s *Sandbox) Sweep(ctx context.Context) (int, error) {
 
 // Clean ends everything that commands have left: their processes, the temporary file systems that only they saw, and all
 // files in the work directory, that of TempDir included; and hides what [Sandbox.Show] showed. The next command starts in an
-// empty slot. It returns [ErrNotKilled] if
-// processes survive, [ErrRunning], or why a file cannot be removed.
+// empty slot, and sees the machine as it is then. It returns [ErrNotKilled] if processes survive, [ErrRunning], or why a file
+// cannot be removed.
 func (s *Sandbox) Clean(ctx context.Context) error {
 	if !s.running.TryLock() {
 		return ErrRunning
@@ -267,12 +267,11 @@ func (s *Sandbox) Clean(ctx context.Context) error {
 	if _, err := s.sweep(ctx); err != nil {
 		return err
 	}
-	if s.used || len(s.shown) > 0 {
-		s.used, s.shown = false, nil
-		if err := s.launcher.vacate(s.reapStale); err != nil {
-			s.stuck = fmt.Errorf("ending the space of commands: %w", err)
-			return s.stuck
-		}
+	s.shown = nil
+	// Also one in which nothing has run: it shows what was mounted, and hides what existed, when it was arranged.
+	if err := s.launcher.vacate(s.reapStale); err != nil {
+		s.stuck = fmt.Errorf("ending the space of commands: %w", err)
+		return s.stuck
 	}
 	if err := emptyDir(s.workDir); err != nil {
 		return err
