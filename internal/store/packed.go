@@ -74,7 +74,7 @@ func (s *Store) SeriesOf(ctx context.Context, project string) ([]Series, error) 
 	return list, wrap("listing the series of project "+project, err)
 }
 
-// sheetRow is a row of the table, or what an artifact without any has instead: nothing.
+// sheetRow is a row of the table.
 type sheetRow struct {
 	ArtifactID int64
 	Metric     bench.Metric
@@ -116,8 +116,7 @@ func texts(metrics []bench.Metric) []string {
 	return out
 }
 
-// ArtifactSheets holds the values of all series of an artifact, by series: each stands
-// together with its surroundings, and with the origin of its values.
+// ArtifactSheets holds the sheets of an artifact, by metric, then by surrounding.
 type ArtifactSheets struct {
 	Tag    string
 	Sheets []SurroundedSheet
