@@ -2,6 +2,7 @@ package apiclient
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 )
 
@@ -37,7 +38,11 @@ func (c *Client) CheckResults(ctx context.Context, project string) (PackedCheck,
 	}
 }
 
-// RebuildResults has all results of a project packed anew.
-func (c *Client) RebuildResults(ctx context.Context, project string, act Act) (Operation, error) {
-	return post[Operation](ctx, c, v1("projects", project, "results", "rebuild"), act)
+// RebuildResults has all results of a project packed anew. What is packed of a large one,
+// gigabytes, is removed in one transaction.
+func (c *Client) RebuildResults(ctx context.Context, project string, act Act) (done Operation, err error) {
+	_, _, err = c.do(ctx, call{
+		method: http.MethodPost, path: v1("projects", project, "results", "rebuild"), in: act, out: &done, timeout: transferTimeout,
+	})
+	return done, err
 }
