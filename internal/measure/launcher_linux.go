@@ -152,6 +152,11 @@ func (l *launcher) occupy(config SandboxConfig, workDir string, reap func() erro
 		return nil, errors.Join(err, l.retire())
 	}
 	l.do(func() {
+		// Again: kernels forget it when a CPU goes offline for a while.
+		if err = pin(config.CPUs); err != nil {
+			way.close()
+			return
+		}
 		if l.space != nil {
 			if err = l.move(way); err != nil {
 				return

@@ -86,12 +86,14 @@ type HistorySeries struct {
 	Metric bench.Metric
 }
 
-// HistorySeriesOf lists the series of a project, by test case and metric.
+// HistorySeriesOf lists the series of a project, by test case and metric, without those of
+// commands.
 func (s *Store) HistorySeriesOf(ctx context.Context, project string) ([]HistorySeries, error) {
 	list, err := all[HistorySeries](ctx, s.reports, `
 		select se.id, tc.id as test_case_id, tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, se.metric
 		from test_case tc join pstat_series se on se.test_case_id = tc.id
-		where tc.project = $1 order by tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, se.metric`, project)
+		where tc.project = $1 and tc.benchmark <> $2
+		order by tc.benchmark, tc.profile, tc.scenario, tc.backend, tc.target, se.metric`, project, bench.CommandBenchmark)
 	return list, wrap("listing the series of project "+project, err)
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -83,7 +84,8 @@ type sheetRow struct {
 }
 
 // sheetsOf reads the sheets of artifacts, by artifact. It leaves out artifacts that are
-// stale or have none, all in one statement: what it returns was the state of the results.
+// stale, have none, or have one that cannot be read, such as of another version. It is one
+// statement: what it returns was the state of the results.
 func sheetsOf(ctx context.Context, q querier, artifacts []int64, metrics []bench.Metric) (map[int64]map[sheetKey]packed.Sheet, error) {
 	rows, err := all[sheetRow](ctx, q, `
 		select s.artifact_id, s.metric, s.size_class, s.hardware_id, s.co_located, s.packed from sheet s
@@ -94,17 +96,20 @@ func sheetsOf(ctx context.Context, q querier, artifacts []int64, metrics []bench
 		return nil, err
 	}
 	sheets := make(map[int64]map[sheetKey]packed.Sheet)
+	unread := make(map[int64]bool)
 	for _, r := range rows {
 		at := sheetKey{r.Metric, r.Surrounding}
 		sheet, err := packed.UnpackSheet(r.Packed)
 		if err != nil {
-			return nil, fmt.Errorf("%s of artifact %d: %w; 'benchloom results rebuild' derives it anew", at, r.ArtifactID, err)
+			unread[r.ArtifactID] = true
+			continue
 		}
 		if sheets[r.ArtifactID] == nil {
 			sheets[r.ArtifactID] = make(map[sheetKey]packed.Sheet)
 		}
 		sheets[r.ArtifactID][at] = sheet
 	}
+	maps.DeleteFunc(sheets, func(artifact int64, _ map[sheetKey]packed.Sheet) bool { return unread[artifact] })
 	return sheets, nil
 }
 

@@ -342,6 +342,29 @@ func TestACheckFindsWhatDiffers(t *testing.T) {
 	}
 }
 
+// A sheet of another version, for instance, costs no comparison.
+func TestASheetThatCannotBeReadIsReadFromItsRows(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	_, job := r.oneJob("v1", "gin", "kit")
+	plan := r.start(job, 1, r.register("one"))
+	r.block(plan.Run.ID, measured("gin", 1, 2), measured("kit", 3, 4))
+	_, err := r.FinishJob(t.Context(), job.Key, "")
+	require.NoError(t, err)
+	n, err := r.PackResults(t.Context(), project)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	sound, err := r.SamplesOf(t.Context(), project, "v1")
+	require.NoError(t, err)
+	require.NotEmpty(t, sound)
+
+	r.execute(`update sheet set packed = substr(packed, 1, 20) where metric = 'wall-time'`)
+	own, err := r.SamplesOf(t.Context(), project, "v1")
+	require.NoError(t, err)
+	require.Equal(t, sound, own)
+	r.checkReading()
+}
+
 // float returns a value that no other has.
 func (r record) float() float64 { return 10 + rand.Float64() } //nolint:gosec // not for secrets
 
