@@ -24,6 +24,9 @@ const shortHash = 12
 // Change says why values at this place do not compare with those at an earlier one; empty:
 // they do.
 func (p Place) Change(earlier Place) string {
+	if p == earlier {
+		return "" // as usual: most points are where the ones before them are
+	}
 	var changes []string
 	instead := func(what string, now, before any) {
 		if now != before {
