@@ -91,6 +91,7 @@ class Chart {
 
   async key(event) {
     const step = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
+    if (event.altKey || event.ctrlKey || event.metaKey) return; // the browser's own, such as going back
     if (event.key === 'Escape') return this.hide();
     if (step === undefined && event.key !== 'Enter') return;
     event.preventDefault();
