@@ -115,8 +115,10 @@ class Chart {
       const failed = line.failures?.find(failure => failure.at === i);
       if (failed) said.push(`${line.name}: failed, ${failed.reason}`);
       if (k < 0) continue;
-      const change = k > 0 && line.values[k - 1] ? ` (${(100 * (line.values[k] / line.values[k - 1] - 1)).toFixed(2)} %)` : '';
-      said.push(`${line.name}: ${Number(line.values[k].toPrecision(6))} ${line.unit ?? ''}${change}, n ${line.n[k]}`);
+      const begins = line.breaks?.some(one => one.at === i);
+      const change = k > 0 && !begins && line.values[k - 1] ? ` (${(100 * (line.values[k] / line.values[k - 1] - 1)).toFixed(2)} %)` : '';
+      const unit = line.relative ? '× the start' : line.unit ?? '';
+      said.push(`${line.name}: ${`${Number(line.values[k].toPrecision(6))} ${unit}`.trim()}${change}, n ${line.n[k]}`);
     }
     this.tip.replaceChildren(...said.map(text => Object.assign(document.createElement('div'), { textContent: text })));
     this.tip.hidden = false;
