@@ -3,6 +3,9 @@
 
 const charts = [...document.querySelectorAll('figure[data-history]')];
 
+// retry is how long values that could not be read are not asked for again, in milliseconds.
+const retry = 5000;
+
 // Chart is one figure: its drawing, and its values once somebody asks for them.
 class Chart {
   constructor(figure) {
@@ -32,15 +35,14 @@ class Chart {
   load() {
     this.loading ??= fetch(this.figure.dataset.history, { headers: { Accept: 'application/json' } })
       .then(answer => answer.ok ? answer.json() : Promise.reject(new Error(answer.statusText)))
-      .then(history => { this.history = history; })
-      .catch(() => { this.loading = undefined; });
+      .then(history => {
+        const byDate = new URLSearchParams(location.search).get('x') === 'date';
+        // Where each artifact is along x.
+        this.places = history.artifacts.map((artifact, i) => byDate ? Math.floor(Date.parse(artifact.at) / 1000) : i);
+        this.history = history;
+      })
+      .catch(() => { setTimeout(() => { this.loading = undefined; }, retry); });
     return this.loading;
-  }
-
-  // place is where an artifact is along x.
-  place(i) {
-    const byDate = new URLSearchParams(location.search).get('x') === 'date';
-    return byDate ? Math.floor(Date.parse(this.history.artifacts[i].at) / 1000) : i;
   }
 
   // nearest is the artifact nearest to a pointer.
@@ -48,7 +50,7 @@ class Chart {
     const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.svg.getScreenCTM().inverse());
     const x = this.from + (point.x - this.left) / (this.right - this.left) * (this.to - this.from);
     let best = 0;
-    for (let i = 1; i < this.history.artifacts.length; i++) if (Math.abs(this.place(i) - x) < Math.abs(this.place(best) - x)) best = i;
+    for (let i = 1; i < this.places.length; i++) if (Math.abs(this.places[i] - x) < Math.abs(this.places[best] - x)) best = i;
     return best;
   }
 
@@ -107,7 +109,7 @@ class Chart {
     this.at = i;
     const { artifacts, charts: [chart] } = this.history;
     const artifact = artifacts[i];
-    const x = Math.round(this.left + (this.place(i) - this.from) / (this.to - this.from) * (this.right - this.left));
+    const x = Math.round(this.left + (this.places[i] - this.from) / (this.to - this.from) * (this.right - this.left));
     this.cross.setAttribute('d', `M${x} 0V${this.svg.viewBox.baseVal.height}`);
     const said = [[artifact.tag, artifact.subject, artifact.author, artifact.dated && artifact.at.slice(0, 10)].filter(Boolean).join(' · ')];
     for (const line of chart?.lines ?? []) {
