@@ -6,13 +6,16 @@ const charts = [...document.querySelectorAll('figure[data-history]')];
 // retry is how long values that could not be read are not asked for again, in milliseconds.
 const retry = 5000;
 
+// leastDrag is how far a pointer moves in a drag, in pixels: a click or a touch may tremble.
+const leastDrag = 8;
+
 // Chart is one figure: its drawing, and its values once somebody asks for them.
 class Chart {
   constructor(figure) {
     this.figure = figure;
     this.svg = figure.querySelector('svg.chart');
     const [left, right, from, to] = figure.dataset.plot.split(' ').map(Number);
-    Object.assign(this, { left, right, from, to, at: -1, begun: null });
+    Object.assign(this, { left, right, from, to, at: -1, begun: null, last: null });
     this.tip = document.createElement('div');
     this.tip.className = 'tip';
     this.tip.setAttribute('role', 'status');
@@ -25,7 +28,8 @@ class Chart {
     this.svg.addEventListener('pointermove', event => this.move(event));
     this.svg.addEventListener('pointerdown', event => this.press(event));
     this.svg.addEventListener('pointerup', event => this.release(event));
-    this.svg.addEventListener('pointerleave', () => this.begun === null && this.hide());
+    // A finger leaves with each touch; what it has shown stays until the next.
+    this.svg.addEventListener('pointerleave', event => event.pointerType !== 'touch' && this.begun === null && this.hide());
     this.svg.addEventListener('pointercancel', () => { this.begun = null; this.hide(); });
     this.svg.addEventListener('keydown', event => this.key(event));
     this.svg.addEventListener('blur', () => this.hide());
@@ -54,26 +58,34 @@ class Chart {
     return best;
   }
 
+  // move shows the artifact under a pointer, unless that has gone on meanwhile.
   async move(event) {
+    this.last = event;
     await this.load();
-    if (this.history?.artifacts.length) this.show(this.nearest(event), event);
+    if (this.last === event && this.history?.artifacts.length) this.show(this.nearest(event));
   }
 
-  async press(event) {
-    if (event.button !== 0) return;
-    await this.load();
-    if (this.history?.artifacts.length) this.begun = this.nearest(event);
+  // press begins a drag, which may end outside of the drawing and before the values are there.
+  press(event) {
+    if (event.button !== 0 || !event.isPrimary) return;
+    this.begun = event;
+    this.svg.setPointerCapture(event.pointerId);
+    this.move(event);
   }
 
   // release goes to the part that was dragged over, or to the comparison of the point.
-  release(event) {
-    if (this.begun === null) return;
-    const [from, to] = [this.begun, this.nearest(event)].sort((a, b) => a - b);
+  async release(event) {
+    const begun = this.begun;
+    if (begun?.pointerId !== event.pointerId) return;
     this.begun = null;
-    if (from === to) {
-      if (event.pointerType === 'mouse') this.follow(to);
+    await this.load();
+    if (!this.history?.artifacts.length) return;
+    if (Math.abs(event.clientX - begun.clientX) < leastDrag) {
+      if (event.pointerType === 'mouse') this.follow(this.nearest(begun));
       return;
     }
+    const [from, to] = [this.nearest(begun), this.nearest(event)].sort((a, b) => a - b);
+    if (from === to) return;
     const address = new URL(location.href);
     address.searchParams.set('from', this.history.artifacts[from].tag);
     address.searchParams.set('to', this.history.artifacts[to].tag);
@@ -128,6 +140,7 @@ class Chart {
 
   hide() {
     this.at = -1;
+    this.last = null;
     this.tip.hidden = true;
     this.cross.removeAttribute('d');
   }
