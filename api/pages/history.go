@@ -192,6 +192,8 @@ func (p *Pages) history(v *visit) (*view, error) {
 		one.Picture = historyAddress(project) + "/chart.svg" + query(own)
 		data := q
 		data.OneChart, data.Chart, data.Runs = true, c.Name, false
+		// The artifacts of the drawing, whatever is measured meanwhile or was left out here.
+		data.Type, data.From, data.To = out.History.Type, out.Artifacts[0].Tag, out.Newest().Tag
 		one.Data = "/api/v1" + historyAddress(project) + query(data.Values())
 		one.SVG = template.HTML(drawn.SVG()) //nolint:gosec // the package escapes what others have written
 		out.Charts = append(out.Charts, one)
