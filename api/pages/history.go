@@ -92,11 +92,12 @@ type historyZoom struct{ From, To, Text string }
 type historyChart struct {
 	ID, Name string
 	SVG      template.HTML
-	// Picture is the address of the chart alone, Data that of its values.
-	Picture, Data string
-	Lines         []historyLine
-	Left          int
-	Plot          chart.Plot
+	// Picture is the address of the chart alone, Data that of its values, and Values that of
+	// the page that lists them.
+	Picture, Data, Values string
+	Lines                 []historyLine
+	Left                  int
+	Plot                  chart.Plot
 }
 
 // historyLine is what is said of a line beside its drawing.
@@ -185,8 +186,10 @@ func (p *Pages) history(v *visit) (*view, error) {
 	shown.APIPath = out.JSON
 	for i, c := range out.History.Charts {
 		drawn, lines := out.draw(i, c)
-		one := historyChart{ID: drawn.ID, Name: c.Name, Lines: lines, Left: c.Left, Plot: drawn.Plot()}
+		one := historyChart{ID: drawn.ID, Name: out.nameOf(c), Lines: lines, Left: c.Left, Plot: drawn.Plot()}
 		own := v.URL.Query()
+		own.Set(openParameter, c.Name) // it may be empty
+		one.Values = v.URL.EscapedPath() + query(own) + "#values"
 		own.Del(openParameter)
 		own.Set(chartParameter, c.Name)
 		one.Picture = historyAddress(project) + "/chart.svg" + query(own)
@@ -265,12 +268,18 @@ func (h *historyView) zooms() {
 	}
 }
 
+// nameOf names a chart, also that of the series without the parameter by which charts are
+// split.
+func (h *historyView) nameOf(c apiclient.HistoryChart) string {
+	return cmp.Or(c.Name, "no "+h.choice(splitParameter))
+}
+
 // percentUnit is that of changes.
 const percentUnit = "%"
 
 // draw draws a chart, and describes its lines.
 func (h *historyView) draw(number int, c apiclient.HistoryChart) (chart.Chart, []historyLine) {
-	out := chart.Chart{ID: fmt.Sprintf("chart-%d", number), Title: cmp.Or(c.Name, "all series"), Ticks: h.ticks()}
+	out := chart.Chart{ID: fmt.Sprintf("chart-%d", number), Title: h.nameOf(c), Ticks: h.ticks()}
 	if n := len(h.Artifacts); n > 1 {
 		out.From, out.To = h.ends()
 	}
@@ -459,7 +468,7 @@ func moved(from, to float64) string {
 
 // values lists the values of a chart by artifact.
 func (h *historyView) values(c apiclient.HistoryChart) *historyValues {
-	out := &historyValues{Chart: c.Name}
+	out := &historyValues{Chart: h.nameOf(c)}
 	places := make([]map[int]int, len(c.Lines))
 	notes := make([]map[int]string, len(c.Lines))
 	for i, l := range c.Lines {
