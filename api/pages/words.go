@@ -342,6 +342,17 @@ func (f frame) Kept(without ...string) []link {
 	return fields
 }
 
+// Leaving is the frame of the page without some parameters: its addresses lack them.
+func (f frame) Leaving(names ...string) frame {
+	at, query := *f.url, f.url.Query()
+	for _, name := range names {
+		query.Del(name)
+	}
+	at.RawQuery = query.Encode()
+	f.url = &at
+	return f
+}
+
 // Without is the address of the page without some parameters.
 func (f frame) Without(names ...string) string {
 	query := f.url.Query()
